@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// The record: everything about one node's run. Canonical as JSON; every report is derived from it.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runner/core/json.h"
+#include "runner/core/measurement.h"
+#include "runner/core/verdict.h"
+
+namespace muster {
+
+inline constexpr int kRecordSchema = 1;
+
+/// A file kept beside the record.
+struct ArtifactRecord {
+  std::string name;
+  std::string path;  ///< relative to the record's folder
+  std::string mediaType;
+  uint64_t bytes = 0;
+  std::string sha256;
+};
+
+/// How one rank ended in one attempt of a stage.
+struct RankRecord {
+  int rank = 0;
+  std::string device;
+  int attempt = 1;
+  std::string state;  ///< ok, error, abandoned, cancelled
+  int exitCode = 0;
+  std::string signal;        ///< "SIGSEGV", or empty
+  std::string error;         ///< one line; empty when ok
+  std::string lastProgress;  ///< last progress line it sent
+  std::string outputTail;    ///< the end of its stdout and stderr
+  std::string rerun;         ///< the command that reruns just this rank
+};
+
+/// One plotted telemetry series of a stage: at most 300 points.
+struct TelemetrySeries {
+  std::string metric;  ///< "telemetry.temperature"
+  std::string unit;
+  std::string device;
+  std::vector<double> time;   ///< seconds since the stage began
+  std::vector<double> value;
+  Summary summary;  ///< over every raw sample
+};
+
+struct CaseRecord {
+  std::string id;
+  Json params;
+};
+
+/// One stage of the run.
+struct StageRecord {
+  std::string name;
+  std::string plugin;
+  std::string pluginVersion;
+  std::string test;
+  std::string scope;
+  std::vector<std::string> needs;
+  bool required = true;
+  std::string state;   ///< ran, skipped, elsewhere, error
+  std::string reason;  ///< of a state other than ran
+  Outcome outcome = Outcome::kError;  ///< the worst of its verdicts
+  double started = 0;   ///< seconds since 1970; virtual time under simulation
+  double duration = 0;  ///< seconds
+  double timeout = 0;
+  int repeat = 1;
+  int attempts = 1;  ///< attempts that were made
+  std::vector<CaseRecord> cases;
+  std::vector<RankRecord> ranks;
+  std::vector<Measurement> measurements;
+  std::vector<Verdict> verdicts;
+  std::vector<TelemetrySeries> telemetry;
+  std::vector<ArtifactRecord> artifacts;
+  std::vector<std::string> log;  ///< what the plugin logged at warning or above
+  Json evidence;  ///< expectations, case ends and case metrics: what `muster judge` needs to judge the samples again
+};
+
+/// A text with its digest: the plan and the profile as they were in force.
+struct SourceRecord {
+  std::string name;
+  std::string path;
+  std::string sha256;
+  std::string text;
+};
+
+struct Record {
+  std::string toolVersion;
+  std::string buildId;
+  std::string runId;
+  std::string node;  ///< host name
+  int nodeRank = 0;
+  int nodeCount = 1;
+  double started = 0;   ///< seconds since 1970
+  double finished = 0;
+  bool simulated = false;
+  std::string scenario;  ///< its name, when simulated
+  std::string backend;
+  uint64_t seed = 0;
+  std::string bootId;
+  int resumed = 0;  ///< how often the run was resumed
+  SourceRecord plan;
+  std::vector<std::string> overrides;
+  SourceRecord profile;   ///< empty name: unknown SKU
+  std::string skuHow;     ///< how the profile was chosen
+  bool allowUnknownSku = false;
+  bool strict = false;
+  std::vector<std::string> command;  ///< argv
+  Json inventory;  ///< {"host": {...}, "devices": [...], "software": {...}, "nics": [...]}
+  Json launcher;   ///< {"kind": "none", ...}
+  std::map<std::string, std::string> environment;  ///< allow-listed variables
+  std::map<std::string, double> peaks;  ///< theoretical peaks in force
+  std::string peaksFrom;
+  std::vector<StageRecord> stages;
+  Accounting accounting;
+  std::string acceptance;  ///< accepted, rejected, incomplete, interrupted, no-gpu
+  int exitCode = 3;
+  std::vector<std::string> reasons;
+};
+
+Json toJson(const Record& record);
+Result<Record> recordFromJson(const Json& json);
+
+/// Reads a record file of at most 64 MiB and checks it field by field; hostile files give an error, never a crash.
+Result<Record> readRecord(const std::filesystem::path& path);
+Status writeRecord(const Record& record, const std::filesystem::path& path);
+
+}  // namespace muster

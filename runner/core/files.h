@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files and processes seen from Muster: bounded reads, atomic writes, digests, owned descriptors.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "runner/core/result.h"
+
+namespace muster {
+
+/// An owned file descriptor.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(other.release()) {}
+  Fd& operator=(Fd&& other) noexcept {
+    reset(other.release());
+    return *this;
+  }
+  ~Fd() { reset(); }
+
+  [[nodiscard]] int get() const { return fd_; }
+  [[nodiscard]] bool valid() const { return fd_ >= 0; }
+  int release() {
+    int fd = fd_;
+    fd_ = -1;
+    return fd;
+  }
+  void reset(int fd = -1);
+
+ private:
+  int fd_ = -1;
+};
+
+/// The whole of a regular file of at most `limit` bytes. Errors name the path and the reason: no such file, a
+/// directory, a device or pipe, unreadable, larger than the limit.
+Result<std::string> readFile(const std::filesystem::path& path, uint64_t limit = 64ull << 20);
+
+/// Replaces `path` as one step: temporary file beside it, fsync, rename, fsync of the folder. On any failure the old
+/// file is untouched, the temporary one is removed, and the error names the path and the reason (disk full, read-only).
+Status writeFileAtomically(const std::filesystem::path& path, std::string_view content, unsigned mode = 0644);
+
+/// Appends to an open descriptor and fsyncs it.
+Status appendAndSync(int fd, std::string_view content, const std::filesystem::path& nameForErrors);
+
+/// SHA-256 as 64 lower-case hexadecimal digits.
+std::string sha256Hex(std::string_view data);
+
+/// "errno text (ENAME)" of an errno value.
+std::string errnoText(int error);
+
+/// The folder of the running executable, from /proc/self/exe.
+Result<std::filesystem::path> executableFolder();
+
+}  // namespace muster

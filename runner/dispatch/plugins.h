@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finding plugin libraries and asking each what it offers, in a process of its own.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "runner/core/catalog.h"
+#include "runner/core/result.h"
+
+namespace muster {
+
+/// Where the installed tree is: bin/muster knows it from its own path, tests and builds name it by MUSTER_ROOT-like
+/// options of the command line.
+struct Tree {
+  std::filesystem::path hostExecutable;  ///< lib/muster/host/muster-host
+  std::filesystem::path plugins;         ///< lib/muster/plugins
+  std::filesystem::path backends;        ///< lib/muster/backends
+  std::filesystem::path plans;           ///< share/muster/plans
+  std::filesystem::path templates;       ///< share/muster/templates
+};
+
+/// The tree that the running executable belongs to; an error names what is missing.
+Result<Tree> findTree();
+
+/// Describes every library named `*.so` in the folders, by `muster-host --describe` for each (side by side). With
+/// `only` not empty, just these plugin names are described. A library that is refused or crashes is in
+/// Catalog::refused with the reason; it stops only the plans that ask for it.
+Result<Catalog> describePlugins(const Tree& tree, const std::vector<std::filesystem::path>& extraFolders,
+                                const std::vector<std::string>& only);
+
+}  // namespace muster

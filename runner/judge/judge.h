@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The judge: measurements x expectations -> verdicts. Pure: no I/O, no clock, no randomness.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runner/core/expectation.h"
+#include "runner/core/measurement.h"
+#include "runner/core/verdict.h"
+
+namespace muster {
+
+/// How one case ended on one rank in one attempt.
+struct CaseEnd {
+  std::string caseId;
+  int rank = 0;
+  std::string device;
+  int attempt = 1;
+  enum class State { kOk, kError, kUnsupported } state = State::kOk;
+  std::string message;  ///< why it ended in error, or what the machine lacks
+  std::string remedy;
+};
+
+/// Whether a stage ran here at all.
+enum class StageState { kRan, kSkipped, kElsewhere, kError };
+
+/// Everything the judge needs of one stage.
+struct StageEvidence {
+  std::string stage;
+  StageState state = StageState::kRan;
+  std::string reason;  ///< why it was skipped, left elsewhere, or could not start
+  bool required = true;
+  bool allowFlaky = false;
+  std::vector<CaseEnd> ends;  ///< one for each case x rank x attempt that was to run; expected, also when it never ran
+  std::vector<Measurement> measurements;
+  std::vector<Expectation> expectations;  ///< plan, profile and standing ones; each applies to the cases that declare its metric
+  std::map<std::string, std::set<std::string>> caseMetrics;  ///< case id -> qualified metrics it may report
+};
+
+/// What verdicts rest on besides the stage itself.
+struct JudgeContext {
+  std::map<std::string, double> peaks;  ///< theoretical peaks: the profile's, or the device's own where the SKU is unknown
+  std::string peaksFrom;                ///< "profile h100-sxm5-80gb" or "device properties (unknown SKU)"
+  /// Answers of Lua predicates: predicate source -> one entry per measurement of that stage, in order.
+  std::map<std::string, std::vector<std::pair<bool, std::string>>> predicateAnswers;
+  bool peersAreDeferred = true;  ///< fleet-relative expectations become deferred (a node's record)
+};
+
+struct StageJudgement {
+  std::vector<Verdict> verdicts;
+  Accounting accounting;
+};
+
+/// Judges one stage. Rules that make it fail closed:
+/// - each (expectation, case, rank or device) without a measurement is an error, once its case was to report the metric;
+/// - NaN, infinity, negative durations and rates, zero samples, a wrong unit: error;
+/// - a plan's expectation whose metric no case of the stage declares is an error; a profile's one does not apply;
+/// - a case that ended in error gives one error verdict, its missing measurements none;
+/// - attempts: the last one counts; an earlier fail and a last pass is flaky, every attempt is kept.
+/// `within` needs at least two peers in the node, else the verdict is an error that says so, unless the group has a single
+/// device by inventory, which gives `skipped` (not required).
+StageJudgement judgeStage(const StageEvidence& evidence, const JudgeContext& context);
+
+/// How a whole node stands.
+enum class Acceptance { kAccepted, kRejected, kIncomplete, kInterrupted, kNoGpu };
+const char* acceptanceName(Acceptance acceptance);
+Result<Acceptance> acceptanceFromName(std::string_view name);
+
+struct Decision {
+  Acceptance acceptance = Acceptance::kIncomplete;
+  int exitCode = 3;
+  std::vector<std::string> reasons;  ///< "2 expectations failed", "1 required stage was skipped"
+};
+
+struct DecisionInput {
+  Accounting accounting;
+  bool strict = false;
+  bool interrupted = false;
+  bool unknownSku = false;
+  bool allowUnknownSku = false;
+  bool noGpuSkip = false;  ///< no device was found and --no-gpu=skip was given
+  bool flakyAllowed = false;  ///< every flaky verdict's stage allows it
+};
+
+/// The node's outcome and exit code, exactly as DESIGN section 6 orders them. Nothing judged at all is incomplete. An
+/// accounting that does not balance is an internal fault (exit 4).
+Decision decide(const DecisionInput& input);
+
+}  // namespace muster

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The typed plan: what a TOML or Lua plan file says, after validation. One model for both languages.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runner/core/catalog.h"
+#include "runner/core/expectation.h"
+#include "runner/core/json.h"
+
+namespace muster {
+
+/// Where something stands in a plan file. Column 0: unknown (Lua knows lines only).
+struct SourcePosition {
+  std::string file;
+  int line = 0;
+  int column = 0;
+  [[nodiscard]] std::string text() const;  ///< "plan.toml:12:3"
+};
+
+/// One mistake in a plan: where, what was found, what was wanted, the nearest valid name.
+struct Diagnostic {
+  SourcePosition at;
+  std::string message;
+  bool warning = false;
+  [[nodiscard]] std::string text() const;
+};
+
+enum class Scope { kDevice, kNode, kCluster };
+const char* scopeName(Scope scope);
+
+/// One combination of a stage's parameters and matrix.
+struct Case {
+  std::string id;  ///< "gemm[dtype=bf16,size=8192]": the stage's name and the matrix values; just the name without matrix
+  Json params;     ///< every parameter of the test, converted (quantities in base units), defaults filled in
+  Labels matrix;   ///< the matrix values as text
+};
+
+/// One step of a plan.
+struct Stage {
+  std::string name;
+  std::string plugin;
+  std::string test;
+  std::vector<std::string> needs;
+  Scope scope = Scope::kDevice;
+  double timeout = 300;  ///< seconds, for one attempt of all cases
+  int repeat = 1;        ///< runs of each case; a verdict rests on all samples
+  int attempts = 1;      ///< tries of a failed case
+  int ranks = 0;         ///< 0: one per device
+  bool required = true;  ///< a skip blocks acceptance
+  bool allowFlaky = false;
+  std::vector<Case> cases;  ///< at least one
+  std::vector<Expectation> expectations;  ///< the plan's own; profile and standing ones join at run time
+  SourcePosition at;
+};
+
+/// A whole plan. `text` is the file as read (frozen into the run folder); `resolved` the same model as JSON.
+struct Plan {
+  std::string name;
+  std::string description;
+  std::string sku = "auto";
+  std::string backend = "cuda";
+  bool allowUnknownSku = false;
+  std::vector<Stage> stages;  ///< in file order; needs point backwards or forwards, without cycles
+  std::vector<std::string> overrides;  ///< the --set arguments that were applied
+
+  std::filesystem::path path;
+  std::string text;
+  std::string sha256;  ///< of text
+};
+
+/// `--set stage.param=value` and `--set key=value` (name, sku, backend).
+struct Override {
+  std::string key;
+  std::string value;
+};
+Result<Override> parseOverride(const std::string& argument);
+
+struct PlanOptions {
+  std::vector<Override> overrides;
+};
+
+/// What loading came to: a plan when there is no error among the diagnostics.
+struct PlanOutcome {
+  std::optional<Plan> plan;
+  std::vector<Diagnostic> diagnostics;  ///< in file order
+};
+
+/// Reads and validates a plan file (.toml or .lua by its extension) against the catalogue. Reports every mistake in one
+/// go. The file must be a regular file of at most 4 MiB and valid UTF-8.
+PlanOutcome loadPlan(const std::filesystem::path& path, const Catalog& catalog, const PlanOptions& options);
+
+/// The same from text, `path` only names it; for tests, fuzzers and resumed runs.
+PlanOutcome parsePlan(const std::string& text, const std::filesystem::path& path, const Catalog& catalog,
+                      const PlanOptions& options);
+
+/// The order in which stages run: needs first, else file order.
+std::vector<size_t> executionOrder(const Plan& plan);
+
+}  // namespace muster
