@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The border of a backend module: what kernels/loader opens, and the entry each backend exports.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "kernels/device.h"
+#include "kernels/inventory.h"
+#include "kernels/ops.h"
+
+namespace muster {
+
+/// What a backend needs to know of the run.
+struct BackendOptions {
+  std::string folder;          ///< where backend modules are (host_blas.so beside backend_host.so)
+  std::string scenario;        ///< sim: path of the scenario file
+  double virtualStart = 0;     ///< sim: virtual seconds at which this session starts
+  int nodeRank = 0;
+  int nodeCount = 1;
+  uint64_t seed = 0;
+};
+
+/// An open backend.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  [[nodiscard]] virtual std::string name() const = 0;  ///< host, sim, cuda
+  virtual Result<Inventory*> inventory() = 0;
+  /// Opens the device with this id for work.
+  virtual Result<std::unique_ptr<Device>> open(const std::string& deviceId) = 0;
+  /// The operations of an open device; loads the libraries behind them on first use.
+  virtual Result<std::unique_ptr<Ops>> ops(Device& device) = 0;
+};
+
+/// Exported as `muster_backend_entry` by backend_<name>.so. C++ across the border, so the build id must be equal.
+struct BackendEntry {
+  const char* buildId;
+  Result<std::unique_ptr<Backend>> (*open)(const BackendOptions& options);
+};
+
+/// Opens `backend_<name>.so` of `options.folder`; refuses a module of another build and names a missing library.
+/// Modules stay loaded until the process ends.
+Result<std::unique_ptr<Backend>> loadBackend(const std::string& name, const BackendOptions& options);
+
+}  // namespace muster
