@@ -122,6 +122,9 @@ struct Record {
   std::vector<std::string> reasons;
 };
 
+Json toJson(const StageRecord& stage);
+Result<StageRecord> stageRecordFromJson(const Json& json, const std::string& path);
+
 Json toJson(const Record& record);
 Result<Record> recordFromJson(const Json& json);
 

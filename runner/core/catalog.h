@@ -34,6 +34,7 @@ struct MetricSpec {
   std::string unit;
   Direction direction = Direction::kNone;
   std::vector<std::string> labels;
+  std::vector<std::string> backends;  ///< backends that report it; empty: all (GPU readings are absent on the host)
   std::string summary;
   std::string peak;  ///< template of the peak's name, "flops.{dtype}"; empty if it has none
   bool informational = false;
