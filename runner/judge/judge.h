@@ -39,6 +39,9 @@ struct StageEvidence {
   std::vector<Measurement> measurements;
   std::vector<Expectation> expectations;  ///< plan, profile and standing ones; each applies to the cases that declare its metric
   std::map<std::string, std::set<std::string>> caseMetrics;  ///< case id -> qualified metrics it may report
+  /// case id -> labels known beforehand (its scalar parameters as text). An expectation whose `where` contradicts them
+  /// does not apply to that case; one that no case can meet is an error if it is the plan's and left out otherwise.
+  std::map<std::string, Labels> caseLabels;
 };
 
 /// What verdicts rest on besides the stage itself.
