@@ -38,6 +38,7 @@ struct MetricSpec {
   std::string summary;
   std::string peak;  ///< template of the peak's name, "flops.{dtype}"; empty if it has none
   bool informational = false;
+  bool optional = false;  ///< only some machines have it (EDAC counters): unmeasured, it is not among a case's metrics
   std::vector<Expectation> standing;  ///< hold in every plan; metric and origin are filled
 };
 
