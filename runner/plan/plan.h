@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +39,7 @@ struct Case {
   std::string id;  ///< "gemm[dtype=bf16,size=8192]": the stage's name and the matrix values; just the name without matrix
   Json params;     ///< every parameter of the test, converted (quantities in base units), defaults filled in
   Labels matrix;   ///< the matrix values as text
+  std::set<std::string> written;  ///< parameters that the plan wrote itself; the profile may fix the others
 };
 
 /// One step of a plan.
