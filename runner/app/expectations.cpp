@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// See expectations.h.
+#include "runner/app/expectations.h"
+
+#include <algorithm>
+
+#include "runner/core/text.h"
+
+namespace muster {
+namespace {
+
+std::string scalarText(const Json& value) { return value.is_string() ? value.get<std::string>() : dumpJson(value); }
+
+bool reportedOn(const MetricSpec& metric, const std::string& backend) {
+  return metric.backends.empty() || std::count(metric.backends.begin(), metric.backends.end(), backend) > 0;
+}
+
+/// Whether a case with these known labels can report a measurement that carries `key` = `value`.
+bool canCarry(const Labels& known, const std::string& key, const std::string& value) {
+  if (const auto it = known.find(key); it != known.end()) return it->second == value;
+  const auto list = known.find(key + "s");
+  if (list == known.end()) return true;
+  const std::vector<std::string> items = split(list->second, ',');
+  return std::count(items.begin(), items.end(), value) > 0;
+}
+
+bool appliesTo(const Expectation& expectation, const std::set<std::string>& metrics, const Labels& known) {
+  if (metrics.count(expectation.metric) == 0) return false;
+  return std::all_of(expectation.where.begin(), expectation.where.end(),
+                     [&](const auto& label) { return canCarry(known, label.first, label.second); });
+}
+
+}  // namespace
+
+std::set<std::string> metricsOn(const PluginSpec& plugin, const TestSpec& test, const std::string& backend) {
+  std::set<std::string> metrics;
+  for (const MetricSpec& metric : test.metrics)
+    if (reportedOn(metric, backend)) metrics.insert(plugin.name + "." + metric.name);
+  return metrics;
+}
+
+Labels knownLabels(const Case& c) {
+  Labels labels;
+  for (const auto& [name, value] : c.params.items()) {
+    if (!value.is_array()) {
+      labels[name] = scalarText(value);
+      continue;
+    }
+    std::vector<std::string> items;
+    for (const Json& item : value) items.push_back(scalarText(item));
+    labels[name] = join(items, ",");
+  }
+  // A matrix value stands as the plan wrote it ("8 GiB"), which is how the case is named.
+  for (const auto& [name, value] : c.matrix) labels[name] = value;
+  return labels;
+}
+
+std::vector<Expectation> profileExpectations(const Profile& profile, const StageEvidence& evidence) {
+  std::vector<Expectation> chosen;
+  for (const Expectation& expectation : profile.expectations) {
+    const bool applies = std::any_of(
+        evidence.caseMetrics.begin(), evidence.caseMetrics.end(), [&](const auto& entry) {
+          const auto labels = evidence.caseLabels.find(entry.first);
+          return appliesTo(expectation, entry.second,
+                           labels == evidence.caseLabels.end() ? Labels{} : labels->second);
+        });
+    if (applies) chosen.push_back(expectation);
+  }
+  return chosen;
+}
+
+std::vector<Expectation> standingExpectations(const TestSpec& test, const std::string& backend) {
+  std::vector<Expectation> standing;
+  for (const MetricSpec& metric : test.metrics)
+    if (reportedOn(metric, backend)) standing.insert(standing.end(), metric.standing.begin(), metric.standing.end());
+  return standing;
+}
+
+Status applyStageParams(const Profile& profile, const TestSpec& test, const std::string& qualifiedTest, Case& c) {
+  const auto fixed = profile.stageParams.find(qualifiedTest);
+  if (fixed == profile.stageParams.end()) return {};
+  for (const auto& [name, value] : fixed->second.items()) {
+    if (c.written.count(name) > 0) continue;
+    const std::string where = profile.path.string() + ": params of " + qualifiedTest;
+    const ParamSpec* spec = test.param(name);
+    if (spec == nullptr)
+      return Error{ErrorCode::kUsage, "test " + qualifiedTest + " has no parameter \"" + name + "\"", where};
+    MUSTER_TRY(c.params[name], convertParam(*spec, value).context("parameter " + name));
+  }
+  return {};
+}
+
+}  // namespace muster

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one stage on this node: ranks, restarts after a death, attempts, telemetry beside it, judging, its record.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "reports/model/record.h"
+#include "runner/app/frame_collector.h"
+#include "runner/app/view.h"
+#include "runner/core/catalog.h"
+#include "runner/dispatch/plugins.h"
+#include "runner/dispatch/supervisor.h"
+#include "runner/judge/judge.h"
+#include "runner/plan/plan.h"
+#include "runner/sku/profile.h"
+
+namespace muster {
+
+/// What all stages of one node's run share.
+struct NodeContext {
+  Tree tree;
+  const Catalog* catalog = nullptr;
+  std::string backend;
+  std::filesystem::path scenario;  ///< sim only
+  std::filesystem::path folder;    ///< the run folder
+  std::string runId;
+  std::string node;
+  int nodeRank = 0;
+  int nodeCount = 1;
+  uint64_t seed = 42;
+  const std::atomic<bool>* cancelled = nullptr;
+  View* view = nullptr;
+
+  // Known once the inventory has been taken.
+  std::vector<RankSlot> devices;
+  const Profile* profile = nullptr;  ///< nullptr: unknown SKU
+  JudgeContext judge;
+
+  // Change as stages run.
+  double virtualNow = 0;                    ///< sim: virtual seconds since the run began
+  std::map<std::string, std::string> quarantined;  ///< device id -> why no later stage may use it
+
+  [[nodiscard]] bool simulated() const { return backend == "sim"; }
+};
+
+/// A stage's record with what the judge needs of it beside the record.
+struct StageOutcome {
+  StageRecord record;
+  Accounting accounting;
+};
+
+/// Runs `stage`; failures of the stage are verdicts in its record. An Error is a fault of Muster itself.
+Result<StageOutcome> runStage(NodeContext& node, const Stage& stage);
+
+/// The record of a stage that does not run here, with its one verdict.
+StageOutcome stageNotRun(const Stage& stage, StageState state, const std::string& reason);
+
+/// Judges `evidence` and completes verdicts, outcome and evidence of the record.
+Accounting judgeInto(StageRecord& record, const StageEvidence& evidence, const JudgeContext& context);
+
+/// The worst outcome, in the order of the table; pass when there is none.
+Outcome worstOutcome(const std::vector<Verdict>& verdicts);
+
+}  // namespace muster
