@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON with Results in place of exceptions: parsing hostile text and reading typed fields with a path in the error.
+// JSON with Results in place of exceptions: parsing hostile text, reading typed fields with a path in the
+// error.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -15,27 +17,36 @@ namespace muster {
 /// Keys keep the order in which they were written, so records read as they were meant.
 using Json = nlohmann::ordered_json;
 
-/// Parses `text`; refuses more than `maxDepth` nested levels (hostile input), invalid UTF-8 and trailing bytes.
+/// Parses `text`; refuses more than `maxDepth` nested levels (hostile input), invalid UTF-8, trailing bytes.
 Result<Json> parseJson(std::string_view text, int maxDepth = 64);
 
 /// `value` as text; invalid UTF-8 inside strings is replaced, never thrown. indent < 0: one line.
 std::string dumpJson(const Json& value, int indent = -1);
 
-/// Reads typed fields of one object and collects the first failure, so a reader is a list of plain statements:
-///   JsonReader r(json, "record.stages[2]"); r.read("name", s.name); r.optional("unit", s.unit); return r.status();
-/// Errors have code kProtocol and say the path, what was found and what was wanted. Missing keys fail in read().
+/// A number as JSON; JSON knows no NaN and no infinity, so these become the texts "nan", "inf" and "-inf".
+Json numberToJson(double value);
+/// Reads what numberToJson wrote, and null as NaN. False when it is anything else.
+bool numberFromJson(const Json& json, double& value);
+
+/// Reads typed fields of one object and collects the first failure, so a reader is a list of statements:
+///   JsonReader r(json, "record.stages[2]");
+///   r.read("name", s.name);
+///   r.optional("unit", s.unit);
+///   return r.status();
+/// Errors have code kProtocol and say the path, what was found and wanted. Missing keys fail in read().
 class JsonReader {
  public:
   JsonReader(const Json& object, std::string path);
 
   void read(const char* key, std::string& out);
-  void read(const char* key, double& out);  ///< accepts JSON null as NaN
+  void read(const char* key, double& out);  ///< see numberFromJson
   void read(const char* key, bool& out);
   void read(const char* key, int& out);
   void read(const char* key, int64_t& out);
   void read(const char* key, uint64_t& out);
   void read(const char* key, std::vector<double>& out);
   void read(const char* key, std::vector<std::string>& out);
+  void read(const char* key, std::map<std::string, std::string>& out);
 
   /// Like read(), but a missing key leaves `out` as it is.
   template <typename T>

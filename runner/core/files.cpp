@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// See files.h.
+#include "runner/core/files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <nettle/sha2.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "runner/core/units.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+/// What a person can do about a failed write.
+std::string writeAdvice(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return "free some space there or choose a folder on another disk";
+    case EROFS:
+    case EACCES:
+    case EPERM:
+      return "choose a folder that you may write to";
+    case ENOENT:
+    case ENOTDIR:
+      return "make the folder first";
+    case EISDIR:
+      return "remove the folder of that name or choose another name";
+    default:
+      return "check the disk and the path";
+  }
+}
+
+Error writeError(const fs::path& path, int error) {
+  return {ErrorCode::kIo, fmt::format("cannot write it: {}; {}", errnoText(error), writeAdvice(error)),
+          path.string()};
+}
+
+/// Writes everything; 0 or the errno of the failure.
+int writeAll(int fd, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t n = write(fd, content.data(), content.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno;
+    if (n == 0) return EIO;
+    content.remove_prefix(static_cast<size_t>(n));
+  }
+  return 0;
+}
+
+/// A file that is removed again unless it was renamed into place.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const fs::path& folder) {
+    name_ = (folder / ".muster-tmp-XXXXXX").string();
+    fd_.reset(mkostemp(name_.data(), O_CLOEXEC));
+    error_ = fd_.valid() ? 0 : errno;
+  }
+  ~TemporaryFile() {
+    if (fd_.valid() && !renamed_) unlink(name_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  [[nodiscard]] int error() const { return error_; }
+  /// 0 or errno, for each step.
+  int fill(std::string_view content, unsigned mode) {
+    if (const int error = writeAll(fd_.get(), content)) return error;
+    if (fchmod(fd_.get(), mode) != 0 || fsync(fd_.get()) != 0) return errno;
+    return 0;
+  }
+  int renameTo(const fs::path& path) {
+    if (rename(name_.c_str(), path.c_str()) != 0) return errno;
+    renamed_ = true;
+    return 0;
+  }
+
+ private:
+  std::string name_;
+  Fd fd_;
+  int error_ = 0;
+  bool renamed_ = false;
+};
+
+/// Makes the rename itself durable. Some file systems cannot fsync a folder and say EINVAL: they need none.
+int syncFolder(const fs::path& folder) {
+  const Fd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return errno;
+  if (fsync(fd.get()) != 0 && errno != EINVAL && errno != ENOTSUP) return errno;
+  return 0;
+}
+
+Error readError(const fs::path& path, int error) {
+  const bool missing = error == ENOENT || error == ENOTDIR;
+  return {missing ? ErrorCode::kNotFound : ErrorCode::kIo, "cannot read it: " + errnoText(error),
+          path.string()};
+}
+
+Error tooLarge(const fs::path& path, uint64_t limit) {
+  return {ErrorCode::kUsage,
+          fmt::format("is larger than {}, which is the most that is read here",
+                      formatQuantity(static_cast<double>(limit), "B")),
+          path.string()};
+}
+
+Status expectRegular(const struct stat& info, const fs::path& path) {
+  if (S_ISREG(info.st_mode)) return {};
+  const char* kind = S_ISDIR(info.st_mode)    ? "a folder"
+                     : S_ISFIFO(info.st_mode) ? "a pipe"
+                     : S_ISSOCK(info.st_mode) ? "a socket"
+                                              : "a device";
+  return Error{ErrorCode::kUsage, fmt::format("is {}; wanted a regular file", kind), path.string()};
+}
+
+}  // namespace
+
+void Fd::reset(int fd) {
+  if (fd_ >= 0 && fd_ != fd) close(fd_);
+  fd_ = fd;
+}
+
+Result<std::string> readFile(const fs::path& path, uint64_t limit) {
+  // Non-blocking, so that opening a pipe without a writer does not wait for ever.
+  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd.valid()) return readError(path, errno);
+  struct stat info {};
+  if (fstat(fd.get(), &info) != 0) return readError(path, errno);
+  MUSTER_CHECK_OK(expectRegular(info, path));
+  if (static_cast<uint64_t>(info.st_size) > limit) return tooLarge(path, limit);
+
+  std::string content;
+  content.reserve(static_cast<size_t>(info.st_size));
+  std::vector<char> buffer(64 * 1024);
+  for (;;) {  // to the end, whatever fstat said: files of /proc and /sys lie about their size
+    const ssize_t n = read(fd.get(), buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return readError(path, errno);
+    if (n == 0) return content;
+    if (content.size() + static_cast<size_t>(n) > limit) return tooLarge(path, limit);
+    content.append(buffer.data(), static_cast<size_t>(n));
+  }
+}
+
+Status writeFileAtomically(const fs::path& path, std::string_view content, unsigned mode) {
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  TemporaryFile temporary(folder);
+  if (temporary.error() != 0) return writeError(path, temporary.error());
+  if (const int error = temporary.fill(content, mode)) return writeError(path, error);
+  if (const int error = temporary.renameTo(path)) return writeError(path, error);
+  if (const int error = syncFolder(folder)) return writeError(path, error);
+  return {};
+}
+
+Status appendAndSync(int fd, std::string_view content, const fs::path& nameForErrors) {
+  if (const int error = writeAll(fd, content)) return writeError(nameForErrors, error);
+  if (fsync(fd) != 0) return writeError(nameForErrors, errno);
+  return {};
+}
+
+std::string sha256Hex(std::string_view data) {
+  sha256_ctx context;
+  sha256_init(&context);
+  sha256_update(&context, data.size(), reinterpret_cast<const uint8_t*>(data.data()));
+  uint8_t digest[SHA256_DIGEST_SIZE];
+  sha256_digest(&context, sizeof digest, digest);
+  std::string hex;
+  for (const uint8_t byte : digest) hex += fmt::format("{:02x}", byte);
+  return hex;
+}
+
+std::string errnoText(int error) {
+  const char* name = strerrorname_np(error);
+  const char* description = strerrordesc_np(error);
+  if (name == nullptr || description == nullptr) return fmt::format("unknown error (errno {})", error);
+  return fmt::format("{} ({})", description, name);
+}
+
+Result<fs::path> executableFolder() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (error)
+    return Error{
+        ErrorCode::kIo,
+        fmt::format("cannot find the running executable: {}; /proc must be mounted", error.message()),
+        "/proc/self/exe"};
+  return self.parent_path();
+}
+
+}  // namespace muster
