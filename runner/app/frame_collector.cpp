@@ -39,8 +39,6 @@ void FrameCollector::take(const RankSlot& slot, const Json& frame) {
   if (type == "progress") return takeProgress(slot, frame);
   if (type == "artifact") return takeArtifact(slot, frame);
   if (type == "log") return takeLog(slot, frame);
-  if (type == "done" && frame.contains("virtual_end") && frame["virtual_end"].is_number())
-    virtualEnd = std::max(virtualEnd, frame["virtual_end"].get<double>());
 }
 
 const std::set<size_t>& FrameCollector::endedRuns(int rank) const {
@@ -121,6 +119,7 @@ void FrameCollector::takeMeasurement(const RankSlot& slot, const Json& frame) {
   const int open = openRun(slot.rank);
   if (open < 0) return;
   const Case& planned = *runs_[static_cast<size_t>(open)].planned;
+  if (frame.contains("time") && frame["time"].is_number()) deviceTime = std::max(deviceTime, frame["time"].get<double>());
   const std::string name = textField(frame, "metric");
   const MetricSpec* metric = test_.metric(name);
   if (metric == nullptr) return lie(slot, fmt::format("it reported \"{}\", which it does not declare", printable(name, 80)));

@@ -54,7 +54,7 @@ class FrameCollector {
   std::vector<Measurement> measurements;
   std::vector<ArtifactRecord> artifacts;  ///< path is absolute here; digests are taken when the stage ends
   std::vector<std::string> log;
-  double virtualEnd = 0;
+  double deviceTime = 0;  ///< latest time stamp of a measurement, on the device's clock (virtual on sim)
 
  private:
   struct RankState {

@@ -53,6 +53,9 @@ struct StageOutcome {
   Accounting accounting;
 };
 
+/// The context_json of one rank of a stage.
+Json rankContext(const NodeContext& node, const Stage& stage, const RankSlot& slot, int worldSize);
+
 /// Runs `stage`; failures of the stage are verdicts in its record. An Error is a fault of Muster itself.
 Result<StageOutcome> runStage(NodeContext& node, const Stage& stage);
 

@@ -2,6 +2,9 @@
 // Telemetry of one stage: the env plugin's `telemetry` test in a helper process beside it, and what is kept of it.
 #pragma once
 
+#include <zlib.h>
+
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,27 +29,39 @@ class StageTelemetry {
   void finish(double virtualStart, double virtualEnd, StageRecord& record, StageEvidence& evidence);
 
  private:
+  /// Every reading of one metric of one device (or of the node).
   struct Series {
+    std::string metric;
+    std::string device;
+    Labels labels;
     std::vector<double> time;
     std::vector<double> value;
   };
-  [[nodiscard]] RankSpec rankSpec(const Json& params) const;
+  [[nodiscard]] RankSpec rankSpec() const;
   [[nodiscard]] GroupOptions options();
+  Status setParam(const std::string& name, const Json& value);
   void take(const Json& frame);
+  void openRaw();
   void evaluateSimulated(double virtualStart, double virtualEnd);
-  void addSeries(StageRecord& record) const;
-  Status keepRaw(StageRecord& record) const;
+  void addMeasurements(StageEvidence& evidence) const;
+  void addSeries(StageRecord& record, double begin) const;
 
   NodeContext& node_;
   const Stage& stage_;
   const PluginSpec* plugin_ = nullptr;
   const TestSpec* test_ = nullptr;
   Case case_;
-  std::unique_ptr<FrameCollector> collector_;
+  std::map<std::string, Series> series_;  ///< by metric and labels
   std::unique_ptr<BackgroundRank> helper_;
   std::string problem_;
-  std::vector<std::pair<double, Json>> frames_;  ///< raw measurement frames with their time, for the compressed artifact
+  bool enabled_ = false;
+  bool caseEnded_ = false;
   double begin_ = 0;
+  std::unique_ptr<gzFile_s, int (*)(gzFile)> raw_{nullptr, gzclose};
+  std::filesystem::path rawPath_;
 };
+
+/// At most `most` values that keep every bucket's extremes, so that minima and maxima stay exact.
+std::vector<double> thinned(const std::vector<double>& values, size_t most);
 
 }  // namespace muster

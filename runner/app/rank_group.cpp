@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// See rank_group.h.
+#include "runner/app/rank_group.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "runner/core/clock.h"
+#include "runner/core/text.h"
+
+namespace muster {
+namespace {
+
+// Virtual time costs nothing, so a simulated stage that is still at work after this share of its deadline hangs.
+constexpr double kSimulatedSpeed = 60;
+constexpr double kSimulatedTimeoutMin = 5;
+
+std::vector<CaseRun> runsOf(const Stage& stage, const std::vector<const Case*>& cases) {
+  std::vector<CaseRun> runs;
+  for (int repeat = 0; repeat < stage.repeat; ++repeat)
+    for (const Case* c : cases) runs.push_back({c, repeat});
+  return runs;
+}
+
+const char* stateName(RankEnd::State state) {
+  switch (state) {
+    case RankEnd::State::kOk: return "ok";
+    case RankEnd::State::kError: return "error";
+    case RankEnd::State::kTimeout: return "timeout";
+    case RankEnd::State::kCancelled: return "cancelled";
+    case RankEnd::State::kAbandoned: return "abandoned";
+  }
+  return "error";
+}
+
+std::string signalName(int signal) {
+  if (signal == 0) return "";
+  const char* name = sigabbrev_np(signal);
+  return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
+}
+
+}  // namespace
+
+RankGroup::RankGroup(NodeContext& node, const Stage& stage, const PluginSpec& plugin, const TestSpec& test,
+                     const std::vector<const Case*>& cases, const std::vector<RankSlot>& slots, int attempt,
+                     std::function<void()> onTick)
+    : node_(node),
+      stage_(stage),
+      plugin_(plugin),
+      slots_(slots),
+      attempt_(attempt),
+      onTick_(std::move(onTick)),
+      collector_(plugin, test, runsOf(stage, cases), attempt) {}
+
+double RankGroup::secondsLeft(double begin) const {
+  const double timeout =
+      node_.simulated() ? std::max(kSimulatedTimeoutMin, stage_.timeout / kSimulatedSpeed) : stage_.timeout;
+  return begin + timeout - systemClock().now();
+}
+
+std::vector<size_t> RankGroup::pendingRuns(const RankSlot& slot) const {
+  const std::set<size_t>& ended = collector_.endedRuns(slot.rank);
+  std::vector<size_t> pending;
+  for (size_t i = 0; i < collector_.runs().size(); ++i)
+    if (ended.count(i) == 0) pending.push_back(i);
+  return pending;
+}
+
+RankSpec RankGroup::specFor(const RankSlot& slot, int start) const {
+  RankSpec spec;
+  spec.rank = slot.rank;
+  spec.device = slot.device;
+  Json cases = Json::array();
+  for (size_t index : pendingRuns(slot)) {
+    const CaseRun& run = collector_.runs()[index];
+    cases.push_back({{"index", index},
+                     {"case", run.planned->id},
+                     {"params", run.planned->params},
+                     {"repeat", run.repeat},
+                     {"attempt", attempt_},
+                     {"seed", node_.seed}});
+  }
+  spec.request = {{"schema", 1},
+                  {"plugin", plugin_.path},
+                  {"test", stage_.test},
+                  {"cases", std::move(cases)},
+                  {"context", rankContext(node_, stage_, slot, static_cast<int>(slots_.size()))},
+                  {"artifact_dir", (node_.folder / "artifacts" / stage_.name).string()}};
+  if (slot.deviceJson.is_object() && slot.deviceJson.contains("cpus"))
+    spec.request["affinity"] = slot.deviceJson["cpus"];
+  const std::string name = fmt::format("{}.rank{}.attempt{}{}", stage_.name, slot.rank, attempt_,
+                                       start == 0 ? "" : fmt::format(".restart{}", start));
+  spec.requestFile = node_.folder / "requests" / (name + ".json");
+  spec.outputFile = node_.folder / "output" / (name + ".txt");
+  return spec;
+}
+
+void RankGroup::showProgress(double begin) {
+  onTick_();
+  node_.view->stageProgress(
+      {systemClock().now() - begin, collector_.fraction(slots_.size()), collector_.lastProgress()});
+}
+
+void RankGroup::failPending(const RankSlot& slot, const std::string& message) {
+  for (size_t index : pendingRuns(slot)) collector_.failRun(slot, index, message);
+}
+
+void RankGroup::settle(const RankSlot& slot, const RankEnd& end, StageRecord& record) {
+  record.ranks.push_back({slot.rank, slot.device, attempt_, stateName(end.state), end.exitCode, signalName(end.signal),
+                          end.error, end.lastProgress, end.outputTail, end.rerun});
+  if (end.state == RankEnd::State::kAbandoned && !slot.device.empty())
+    node_.quarantined[slot.device] = fmt::format("a process of stage {} could not be killed on it", stage_.name);
+  const int open = collector_.openRun(slot.rank);
+  const std::string message = end.error.empty() ? "the rank ended before the case did" : end.error;
+  if (open >= 0) {
+    // The death belongs to the case that was open: none of its other repeats is tried in this attempt.
+    const Case* dead = collector_.runs()[static_cast<size_t>(open)].planned;
+    for (size_t index : pendingRuns(slot))
+      if (collector_.runs()[index].planned == dead) collector_.failRun(slot, index, message, "Run again: " + end.rerun);
+  }
+  const bool mayRestart = end.state == RankEnd::State::kError && open >= 0;
+  if (!mayRestart) failPending(slot, message);
+}
+
+Status RankGroup::runOnce(const std::vector<RankSlot>& slots, int start, double begin, StageRecord& record) {
+  std::vector<RankSpec> specs;
+  for (const RankSlot& slot : slots) specs.push_back(specFor(slot, start));
+  GroupOptions options;
+  options.hostExecutable = node_.tree.hostExecutable;
+  options.timeout = std::max(0.0, secondsLeft(begin));
+  options.failTogether = stage_.scope != Scope::kDevice;
+  options.cancelled = node_.cancelled;
+  options.onFrame = [&](const RankSpec& spec, const Json& frame) {
+    collector_.take(slots_[static_cast<size_t>(spec.rank)], frame);
+  };
+  options.onTick = [&](double) { showProgress(begin); };
+  MUSTER_TRY(const std::vector<RankEnd> ends, runGroup(specs, options));
+  for (size_t i = 0; i < slots.size(); ++i) settle(slots[i], ends[i], record);
+  return {};
+}
+
+Status RankGroup::run(StageRecord& record, StageEvidence& evidence) {
+  const double begin = systemClock().now();
+  for (const RankSlot& slot : slots_)
+    if (const auto it = node_.quarantined.find(slot.device); it != node_.quarantined.end())
+      failPending(slot, slot.device + " is quarantined: " + it->second);
+
+  for (int start = 0;; ++start) {
+    std::vector<RankSlot> waiting;
+    for (const RankSlot& slot : slots_)
+      if (!pendingRuns(slot).empty()) waiting.push_back(slot);
+    if (waiting.empty()) break;
+    if (node_.cancelled->load() || (start > 0 && secondsLeft(begin) <= 0)) {
+      const std::string why = node_.cancelled->load() ? "the run was interrupted" : "the stage's deadline had passed";
+      for (const RankSlot& slot : waiting) failPending(slot, why);
+      break;
+    }
+    MUSTER_CHECK_OK(runOnce(waiting, start, begin, record));
+  }
+
+  if (node_.simulated()) {
+    const double span = collector_.deviceTime - node_.virtualNow;
+    if (span > stage_.timeout)
+      for (const RankSlot& slot : slots_)
+        for (size_t i = 0; i < collector_.runs().size(); ++i)
+          collector_.failRun(slot, i, fmt::format("it took {:.0f} s of virtual time, the deadline is {:.0f} s", span,
+                                                  stage_.timeout));
+    node_.virtualNow = std::max(node_.virtualNow, collector_.deviceTime);
+  }
+  const auto ends = collector_.caseEnds(slots_);
+  evidence.ends.insert(evidence.ends.end(), ends.begin(), ends.end());
+  std::move(collector_.measurements.begin(), collector_.measurements.end(),
+            std::back_inserter(evidence.measurements));
+  std::move(collector_.artifacts.begin(), collector_.artifacts.end(), std::back_inserter(record.artifacts));
+  record.log.insert(record.log.end(), collector_.log.begin(), collector_.log.end());
+  return {};
+}
+
+}  // namespace muster

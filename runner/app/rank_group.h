@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// One attempt of a stage: all its ranks side by side, each restarted for its remaining cases when it dies.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runner/app/frame_collector.h"
+#include "runner/app/stage_runner.h"
+
+namespace muster {
+
+class RankGroup {
+ public:
+  RankGroup(NodeContext& node, const Stage& stage, const PluginSpec& plugin, const TestSpec& test,
+            const std::vector<const Case*>& cases, const std::vector<RankSlot>& slots, int attempt,
+            std::function<void()> onTick);
+
+  /// Runs to the end or the stage's deadline. Adds ranks, artifacts and log to `record`, ends and measurements to
+  /// `evidence`, and moves the node's virtual time. An Error is a fault of Muster itself.
+  Status run(StageRecord& record, StageEvidence& evidence);
+
+ private:
+  [[nodiscard]] RankSpec specFor(const RankSlot& slot, int start) const;
+  [[nodiscard]] std::vector<size_t> pendingRuns(const RankSlot& slot) const;
+  [[nodiscard]] double secondsLeft(double begin) const;
+  void settle(const RankSlot& slot, const RankEnd& end, StageRecord& record);
+  void failPending(const RankSlot& slot, const std::string& message);
+  void showProgress(double begin);
+  Status runOnce(const std::vector<RankSlot>& slots, int start, double begin, StageRecord& record);
+
+  NodeContext& node_;
+  const Stage& stage_;
+  const PluginSpec& plugin_;
+  std::vector<RankSlot> slots_;
+  int attempt_;
+  std::function<void()> onTick_;
+  FrameCollector collector_;
+};
+
+}  // namespace muster

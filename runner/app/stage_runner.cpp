@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// See stage_runner.h.
+#include "runner/app/stage_runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runner/app/evidence_json.h"
+#include "runner/app/expectations.h"
+#include "runner/app/rank_group.h"
+#include "runner/app/stage_telemetry.h"
+#include "runner/core/clock.h"
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+#include "runner/plan/predicate.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr uint64_t kArtifactLimit = 256ull << 20;
+
+std::vector<RankSlot> slotsFor(const NodeContext& node, const Stage& stage) {
+  // One rank of a node-scope stage looks at the node as a whole and is bound to no device.
+  if (stage.scope == Scope::kNode && stage.ranks == 1) return {RankSlot{0, "", Json()}};
+  const size_t count = stage.ranks > 0 ? static_cast<size_t>(stage.ranks) : node.devices.size();
+  std::vector<RankSlot> slots;
+  for (size_t i = 0; i < count && !node.devices.empty(); ++i) {
+    RankSlot slot = node.devices[i % node.devices.size()];
+    slot.rank = static_cast<int>(i);
+    slots.push_back(std::move(slot));
+  }
+  return slots;
+}
+
+std::string describeStage(const Stage& stage, size_t ranks, size_t cases) {
+  return fmt::format("{}.{}, {} case{}{} on {} rank{}", stage.plugin, stage.test, cases, cases == 1 ? "" : "s",
+                     stage.repeat > 1 ? fmt::format(" x {}", stage.repeat) : "", ranks, ranks == 1 ? "" : "s");
+}
+
+StageRecord beginRecord(const Stage& stage) {
+  StageRecord record;
+  record.name = stage.name;
+  record.plugin = stage.plugin;
+  record.test = stage.test;
+  record.scope = scopeName(stage.scope);
+  record.needs = stage.needs;
+  record.required = stage.required;
+  record.state = "ran";
+  record.started = systemClock().wallUnix();
+  record.timeout = stage.timeout;
+  record.repeat = stage.repeat;
+  for (const Case& c : stage.cases) record.cases.push_back({c.id, c.params});
+  return record;
+}
+
+StageEvidence beginEvidence(const NodeContext& node, const Stage& stage, const PluginSpec& plugin,
+                            const TestSpec& test) {
+  StageEvidence evidence;
+  evidence.stage = stage.name;
+  evidence.required = stage.required;
+  evidence.allowFlaky = stage.allowFlaky;
+  evidence.expectations = stage.expectations;
+  for (const Case& c : stage.cases) {
+    evidence.caseMetrics[c.id] = metricsOn(plugin, test, node.backend);
+    evidence.caseLabels[c.id] = knownLabels(c);
+  }
+  return evidence;
+}
+
+/// Cases that must be tried again: any of their verdicts of the last attempt is a fail or an error.
+std::vector<const Case*> casesToRetry(const Stage& stage, const StageEvidence& evidence, const JudgeContext& context) {
+  std::set<std::string> bad;
+  for (const Verdict& verdict : judgeStage(evidence, context).verdicts)
+    if (verdict.outcome == Outcome::kFail || verdict.outcome == Outcome::kError) bad.insert(verdict.caseId);
+  std::vector<const Case*> cases;
+  for (const Case& c : stage.cases)
+    if (bad.count(c.id) > 0) cases.push_back(&c);
+  return cases;
+}
+
+/// Gives artifacts their place, size and digest. One that cannot be read is said in the stage's log.
+void sealArtifacts(StageRecord& record, const fs::path& folder) {
+  for (ArtifactRecord& artifact : record.artifacts) {
+    auto content = readFile(artifact.path, kArtifactLimit);
+    if (content.ok()) {
+      artifact.bytes = content->size();
+      artifact.sha256 = sha256Hex(*content);
+    } else {
+      record.log.push_back("artifact " + artifact.name + ": " + content.error().text());
+    }
+    artifact.path = fs::path(artifact.path).lexically_relative(folder).string();
+  }
+}
+
+/// Answers of the plan's Lua predicates for the measurements of this stage.
+Status answerPredicates(const StageEvidence& evidence, JudgeContext& context) {
+  for (const Expectation& expectation : evidence.expectations) {
+    if (expectation.kind != CheckKind::kPredicate) continue;
+    MUSTER_TRY(const auto answers, evaluatePredicate(expectation.predicate, evidence.measurements));
+    auto& kept = context.predicateAnswers[expectation.predicate];
+    kept.clear();
+    for (const PredicateAnswer& answer : answers) {
+      if (!answer.error.empty()) return Error{ErrorCode::kUsage, answer.error, expectation.at};
+      kept.emplace_back(answer.met, answer.message);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Json rankContext(const NodeContext& node, const Stage& stage, const RankSlot& slot, int worldSize) {
+  return {{"test", stage.test},
+          {"backend", node.backend},
+          {"scope", scopeName(stage.scope)},
+          {"device", slot.deviceJson},
+          {"rank", slot.rank},
+          {"world_size", worldSize},
+          {"local_rank", slot.rank},
+          {"local_size", worldSize},
+          {"node", {{"rank", node.nodeRank}, {"count", node.nodeCount}, {"name", node.node}}},
+          {"seed", node.seed},
+          {"backend_dir", node.tree.backends.string()},
+          {"scenario", node.scenario.string()},
+          {"virtual_start", node.virtualNow},
+          {"run_id", node.runId},
+          {"stage", stage.name}};
+}
+
+Outcome worstOutcome(const std::vector<Verdict>& verdicts) {
+  Outcome worst = Outcome::kPass;
+  for (const Verdict& verdict : verdicts) worst = std::min(worst, verdict.outcome);
+  return worst;
+}
+
+Accounting judgeInto(StageRecord& record, const StageEvidence& evidence, const JudgeContext& context) {
+  StageJudgement judgement = judgeStage(evidence, context);
+  record.verdicts = std::move(judgement.verdicts);
+  record.outcome = worstOutcome(record.verdicts);
+  record.evidence = evidenceToJson(evidence);
+  return judgement.accounting;
+}
+
+StageOutcome stageNotRun(const Stage& stage, StageState state, const std::string& reason) {
+  StageOutcome outcome{beginRecord(stage), {}};
+  StageEvidence evidence;
+  evidence.stage = stage.name;
+  evidence.state = state;
+  evidence.reason = reason;
+  evidence.required = stage.required;
+  outcome.record.state = state == StageState::kSkipped     ? "skipped"
+                         : state == StageState::kElsewhere ? "elsewhere"
+                                                           : "error";
+  outcome.record.reason = reason;
+  outcome.record.attempts = 0;
+  outcome.accounting = judgeInto(outcome.record, evidence, {});
+  return outcome;
+}
+
+Result<StageOutcome> runStage(NodeContext& node, const Stage& written) {
+  const PluginSpec* plugin = node.catalog->plugin(written.plugin);
+  const TestSpec* test = plugin == nullptr ? nullptr : plugin->test(written.test);
+  if (test == nullptr)
+    return stageNotRun(written, StageState::kError, "plugin " + written.plugin + " has no test " + written.test);
+  Stage stage = written;
+  if (node.profile != nullptr)
+    for (Case& c : stage.cases)
+      MUSTER_CHECK_OK(applyStageParams(*node.profile, *test, stage.plugin + "." + stage.test, c));
+
+  const std::vector<RankSlot> slots = slotsFor(node, stage);
+  if (slots.empty()) return stageNotRun(stage, StageState::kError, "no device was found to run on");
+
+  StageOutcome outcome{beginRecord(stage), {}};
+  StageRecord& record = outcome.record;
+  record.pluginVersion = plugin->version;
+  StageEvidence evidence = beginEvidence(node, stage, *plugin, *test);
+  if (node.profile != nullptr) {
+    const auto fromProfile = profileExpectations(*node.profile, evidence);
+    evidence.expectations.insert(evidence.expectations.end(), fromProfile.begin(), fromProfile.end());
+  }
+  const auto standing = standingExpectations(*test, node.backend);
+  evidence.expectations.insert(evidence.expectations.end(), standing.begin(), standing.end());
+
+  const double begin = systemClock().now();
+  const double virtualStart = node.virtualNow;
+  StageTelemetry telemetry(node, stage);
+  telemetry.start();
+
+  std::vector<const Case*> cases;
+  for (const Case& c : stage.cases) cases.push_back(&c);
+  JudgeContext context = node.judge;
+  for (int attempt = 1; attempt <= stage.attempts && !cases.empty(); ++attempt) {
+    record.attempts = attempt;
+    RankGroup group(node, stage, *plugin, *test, cases, slots, attempt, [&] { telemetry.poll(); });
+    MUSTER_CHECK_OK(group.run(record, evidence));
+    if (node.cancelled->load()) break;
+    if (attempt == stage.attempts) break;
+    MUSTER_CHECK_OK(answerPredicates(evidence, context));
+    cases = casesToRetry(stage, evidence, context);
+  }
+  telemetry.finish(virtualStart, node.virtualNow, record, evidence);
+  if (node.profile != nullptr && evidence.caseMetrics.count(StageTelemetry::kCaseId) > 0) {
+    StageEvidence onlyTelemetry;
+    onlyTelemetry.caseMetrics[StageTelemetry::kCaseId] = evidence.caseMetrics[StageTelemetry::kCaseId];
+    const auto fromProfile = profileExpectations(*node.profile, onlyTelemetry);
+    evidence.expectations.insert(evidence.expectations.end(), fromProfile.begin(), fromProfile.end());
+  }
+
+  record.duration = node.simulated() ? node.virtualNow - virtualStart : systemClock().now() - begin;
+  sealArtifacts(record, node.folder);
+  MUSTER_CHECK_OK(answerPredicates(evidence, context));
+  outcome.accounting = judgeInto(record, evidence, context);
+  record.measurements = std::move(evidence.measurements);
+  return outcome;
+}
+
+}  // namespace muster
