@@ -43,7 +43,7 @@ struct TelemetrySeries {
   std::string metric;  ///< "telemetry.temperature"
   std::string unit;
   std::string device;
-  std::vector<double> time;   ///< seconds since the stage began
+  std::vector<double> time;  ///< seconds since the stage began
   std::vector<double> value;
   Summary summary;  ///< over every raw sample
 };
@@ -62,11 +62,11 @@ struct StageRecord {
   std::string scope;
   std::vector<std::string> needs;
   bool required = true;
-  std::string state;   ///< ran, skipped, elsewhere, error
-  std::string reason;  ///< of a state other than ran
+  std::string state;                  ///< ran, skipped, elsewhere, error
+  std::string reason;                 ///< of a state other than ran
   Outcome outcome = Outcome::kError;  ///< the worst of its verdicts
-  double started = 0;   ///< seconds since 1970; virtual time under simulation
-  double duration = 0;  ///< seconds
+  double started = 0;                 ///< seconds since 1970; virtual time under simulation
+  double duration = 0;                ///< seconds
   double timeout = 0;
   int repeat = 1;
   int attempts = 1;  ///< attempts that were made
@@ -77,7 +77,8 @@ struct StageRecord {
   std::vector<TelemetrySeries> telemetry;
   std::vector<ArtifactRecord> artifacts;
   std::vector<std::string> log;  ///< what the plugin logged at warning or above
-  Json evidence;  ///< expectations, case ends and case metrics: what `muster judge` needs to judge the samples again
+  Json evidence;  ///< expectations, case ends and case metrics: what `muster judge` needs to judge the
+                  ///< samples again
 };
 
 /// A text with its digest: the plan and the profile as they were in force.
@@ -95,7 +96,7 @@ struct Record {
   std::string node;  ///< host name
   int nodeRank = 0;
   int nodeCount = 1;
-  double started = 0;   ///< seconds since 1970
+  double started = 0;  ///< seconds since 1970
   double finished = 0;
   bool simulated = false;
   std::string scenario;  ///< its name, when simulated
@@ -105,15 +106,15 @@ struct Record {
   int resumed = 0;  ///< how often the run was resumed
   SourceRecord plan;
   std::vector<std::string> overrides;
-  SourceRecord profile;   ///< empty name: unknown SKU
-  std::string skuHow;     ///< how the profile was chosen
+  SourceRecord profile;  ///< empty name: unknown SKU
+  std::string skuHow;    ///< how the profile was chosen
   bool allowUnknownSku = false;
   bool strict = false;
   std::vector<std::string> command;  ///< argv
-  Json inventory;  ///< {"host": {...}, "devices": [...], "software": {...}, "nics": [...]}
-  Json launcher;   ///< {"kind": "none", ...}
+  Json inventory;                    ///< {"host": {...}, "devices": [...], "software": {...}, "nics": [...]}
+  Json launcher;                     ///< {"kind": "none", ...}
   std::map<std::string, std::string> environment;  ///< allow-listed variables
-  std::map<std::string, double> peaks;  ///< theoretical peaks in force
+  std::map<std::string, double> peaks;             ///< theoretical peaks in force
   std::string peaksFrom;
   std::vector<StageRecord> stages;
   Accounting accounting;
@@ -128,7 +129,12 @@ Result<StageRecord> stageRecordFromJson(const Json& json, const std::string& pat
 Json toJson(const Record& record);
 Result<Record> recordFromJson(const Json& json);
 
-/// Reads a record file of at most 64 MiB and checks it field by field; hostile files give an error, never a crash.
+/// The text of the record's file: the same record always gives the same bytes, so its digest can be printed
+/// in reports.
+std::string recordText(const Record& record);
+
+/// Reads a record file of at most 64 MiB and checks it field by field; hostile files give an error, never a
+/// crash.
 Result<Record> readRecord(const std::filesystem::path& path);
 Status writeRecord(const Record& record, const std::filesystem::path& path);
 

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// See deviations.h.
+#include "reports/model/deviations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "runner/core/text.h"
+
+namespace muster {
+namespace {
+
+/// The rank a verdict speaks of: by its number, else by its device; the last attempt counts.
+const RankRecord* rankOf(const StageRecord& stage, const Verdict& verdict) {
+  const RankRecord* found = nullptr;
+  for (const auto& rank : stage.ranks) {
+    const bool same = verdict.rank >= 0 ? rank.rank == verdict.rank
+                                        : !verdict.device.empty() && rank.device == verdict.device;
+    if (same && (found == nullptr || rank.attempt >= found->attempt)) found = &rank;
+  }
+  return found;
+}
+
+/// What verdicts of one deviation have in common. Without a metric the text says what happened, and where.
+std::string groupKey(const Verdict& verdict) {
+  const std::string kind = std::string(outcomeName(verdict.outcome)) + (verdict.required ? "!" : "");
+  if (verdict.metric.empty()) return join({kind, verdict.stage, verdict.device, verdict.detail}, "\n");
+  const std::string wanted = verdict.expectation ? verdict.expectation->text() : "";
+  return join({kind, verdict.stage, verdict.metric, caseText(verdict), wanted, verdict.limitText}, "\n");
+}
+
+bool blocksAcceptance(const Record& record, const Verdict& verdict) {
+  switch (verdict.outcome) {
+    case Outcome::kFail:
+    case Outcome::kError:
+    case Outcome::kFlaky:
+      return true;
+    case Outcome::kSkipped:
+      return verdict.required;
+    case Outcome::kUnjudged:
+      return record.strict;
+    default:
+      return false;
+  }
+}
+
+/// Groups the verdicts that `wanted` picks, by the order of the outcomes and then of the stages.
+std::vector<Deviation> group(const Record& record, const std::function<bool(const Verdict&, bool)>& wanted) {
+  std::vector<Deviation> groups;
+  std::map<std::string, size_t> known;
+  for (const auto& stage : record.stages) {
+    for (const auto& verdict : stage.verdicts) {
+      const bool blocks = blocksAcceptance(record, verdict);
+      if (!wanted(verdict, blocks)) continue;
+      const auto [at, isNew] = known.try_emplace(stage.name + "\n" + groupKey(verdict), groups.size());
+      if (isNew) groups.push_back({verdict.outcome, blocks, &stage, {}});
+      groups[at->second].items.push_back({&verdict, rankOf(stage, verdict)});
+    }
+  }
+  std::stable_sort(groups.begin(), groups.end(), [](const Deviation& a, const Deviation& b) {
+    if (a.blocks != b.blocks) return a.blocks;
+    return a.outcome < b.outcome;
+  });
+  return groups;
+}
+
+}  // namespace
+
+std::vector<std::string> Deviation::devices() const {
+  std::vector<std::string> names;
+  for (const auto& item : items) {
+    const std::string& device = item.verdict->device;
+    if (!device.empty() && std::find(names.begin(), names.end(), device) == names.end())
+      names.push_back(device);
+  }
+  return names;
+}
+
+std::string Deviation::source() const {
+  return first().expectation ? first().expectation->source : "";
+}
+
+std::string Deviation::remedy() const {
+  if (!first().remedy.empty()) return first().remedy;
+  return first().expectation ? first().expectation->remedy : "";
+}
+
+std::vector<Deviation> deviations(const Record& record) {
+  return group(record, [](const Verdict& verdict, bool blocks) {
+    return blocks || verdict.outcome == Outcome::kWarn;
+  });
+}
+
+std::vector<Deviation> notJudged(const Record& record) {
+  return group(record, [](const Verdict& verdict, bool blocks) {
+    const Outcome outcome = verdict.outcome;
+    return !blocks && (outcome == Outcome::kUnjudged || outcome == Outcome::kSkipped ||
+                       outcome == Outcome::kDeferred || outcome == Outcome::kElsewhere);
+  });
+}
+
+std::vector<Deviation> waived(const Record& record) {
+  return group(record, [](const Verdict& verdict, bool) { return verdict.outcome == Outcome::kWaived; });
+}
+
+std::string devicesText(const std::vector<std::string>& devices) {
+  constexpr size_t kListed = 8;
+  if (devices.size() <= kListed) return join(devices, ", ");
+  const std::vector<std::string> head(devices.begin(), devices.begin() + kListed);
+  return fmt::format("{} and {} more", join(head, ", "), devices.size() - kListed);
+}
+
+std::string caseText(const Verdict& verdict) {
+  Labels labels = verdict.labels;
+  labels.erase("device");
+  if (!labels.empty()) return labelsText(labels);
+  return verdict.caseId == verdict.stage ? "" : verdict.caseId;
+}
+
+std::string marginText(double margin) {
+  if (!std::isfinite(margin)) return "";
+  const double percent = std::fabs(margin) * 100;
+  if (percent < 0.05) return "at the limit";
+  return fmt::format("{:.{}f}% {} the limit", percent, percent < 10 ? 1 : 0,
+                     margin < 0 ? "beyond" : "inside");
+}
+
+}  // namespace muster

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The deviations of a record: every verdict that a reader must see, grouped so that one cause is told once.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/model/record.h"
+
+namespace muster {
+
+/// One verdict of a deviation and the rank it happened on.
+struct DeviationItem {
+  const Verdict* verdict = nullptr;
+  const RankRecord* rank = nullptr;  ///< nullptr: the verdict belongs to no rank
+};
+
+/// Verdicts with one outcome, stage, metric and limit: they differ only in device (or, without a metric, in
+/// the case). Points into the record it was made from.
+struct Deviation {
+  Outcome outcome = Outcome::kError;
+  bool blocks = false;  ///< blocks acceptance
+  const StageRecord* stage = nullptr;
+  std::vector<DeviationItem> items;  ///< at least one
+
+  [[nodiscard]] const Verdict& first() const { return *items.front().verdict; }
+  /// Distinct devices, in order; empty when the whole node or stage is meant.
+  [[nodiscard]] std::vector<std::string> devices() const;
+  [[nodiscard]] std::string source() const;  ///< of its expectation; empty when there is none
+  [[nodiscard]] std::string remedy() const;
+};
+
+/// Fails, errors, flakies, blocking skips, unjudged ones under --strict, then warnings; worst first, else in
+/// stage order.
+std::vector<Deviation> deviations(const Record& record);
+
+/// What was not judged here and does not block: unjudged, optional skips, deferred, elsewhere.
+std::vector<Deviation> notJudged(const Record& record);
+
+/// Verdicts that a waiver covers.
+std::vector<Deviation> waived(const Record& record);
+
+/// "gpu1, gpu3"; of many the first eight "and N more".
+std::string devicesText(const std::vector<std::string>& devices);
+
+/// "dtype=bf16 op=copy": the labels other than the device; the case's id where there are none.
+std::string caseText(const Verdict& verdict);
+
+/// The margin as people read it: "26% beyond the limit", "4.1% inside the limit"; empty when it has no
+/// meaning.
+std::string marginText(double margin);
+
+}  // namespace muster

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// See record_check.h.
+#include "reports/model/record_check.h"
+
+#include <fmt/format.h>
+
+#include "runner/core/text.h"
+
+namespace muster {
+namespace {
+
+Error contradiction(const std::string& message) {
+  return {ErrorCode::kProtocol,
+          message + "; the file was edited or torn: use the record as `muster run` wrote it", "record"};
+}
+
+Accounting recount(const Record& record) {
+  Accounting accounting;
+  for (const auto& stage : record.stages)
+    for (const auto& verdict : stage.verdicts) accounting.add(verdict);
+  return accounting;
+}
+
+Status checkCounts(const Record& record, const Accounting& found) {
+  for (int i = 0; i < kOutcomeCount; ++i) {
+    if (found.counts[i] == record.accounting.counts[i]) continue;
+    return contradiction(fmt::format("accounting says {} {}, the stages hold {}", record.accounting.counts[i],
+                                     outcomeName(static_cast<Outcome>(i)), found.counts[i]));
+  }
+  if (found.requiredSkips != record.accounting.requiredSkips)
+    return contradiction(fmt::format("accounting says {} required skips, the stages hold {}",
+                                     record.accounting.requiredSkips, found.requiredSkips));
+  return {};
+}
+
+/// Accepted means: nothing blocks, everything expected was accounted for, exit code 0. Nothing else ends 0.
+Status checkAcceptance(const Record& record) {
+  const bool accepted = record.acceptance == "accepted";
+  if (accepted != (record.exitCode == 0))
+    return contradiction(
+        fmt::format("acceptance is {} and the exit code {}", record.acceptance, record.exitCode));
+  if (!accepted) return {};
+  const Accounting& counts = record.accounting;
+  if (!counts.balanced())
+    return contradiction(fmt::format("accepted, but {} verdicts were expected and {} are there",
+                                     counts.expected, counts.total()));
+  const size_t blocking = counts.of(Outcome::kFail) + counts.of(Outcome::kError) + counts.requiredSkips +
+                          (record.strict ? counts.of(Outcome::kUnjudged) : 0);
+  if (blocking > 0) return contradiction(fmt::format("accepted, but {} verdicts block acceptance", blocking));
+  if (counts.total() == 0) return contradiction("accepted, but nothing was judged");
+  return {};
+}
+
+}  // namespace
+
+bool isSafeRelativePath(std::string_view path) {
+  if (path.empty() || path.front() == '/') return false;
+  if (path.find('\0') != std::string_view::npos || path.find('\\') != std::string_view::npos) return false;
+  for (const auto& part : split(path, '/'))
+    if (part.empty() || part == "." || part == "..") return false;
+  return true;
+}
+
+Status checkRecord(const Record& record) {
+  if (!record.scenario.empty() && !record.simulated)
+    return contradiction("a scenario is named, but simulated is false");
+  if (record.nodeRank >= record.nodeCount)
+    return contradiction(fmt::format("node_rank {} of node_count {}", record.nodeRank, record.nodeCount));
+  MUSTER_CHECK_OK(checkCounts(record, recount(record)));
+  return checkAcceptance(record);
+}
+
+}  // namespace muster

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must hold between the fields of a record: an edited or torn one must not read as an acceptance.
+#pragma once
+
+#include <string_view>
+
+#include "reports/model/record.h"
+
+namespace muster {
+
+/// Whether `path` stays inside the folder it is relative to: not empty, not absolute, no "..", no NUL, no
+/// backslash.
+bool isSafeRelativePath(std::string_view path);
+
+/// Refuses contradictions: counts that differ from the verdicts, an acceptance with exit code or blocking
+/// outcomes that do not go with it, a scenario without the mark SIMULATED.
+Status checkRecord(const Record& record);
+
+}  // namespace muster

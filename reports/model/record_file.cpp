@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The record as a file: one deterministic text, read with bounds and written as one step.
+#include "reports/model/record.h"
+#include "runner/core/files.h"
+
+namespace muster {
+namespace {
+
+constexpr uint64_t kMaxRecordBytes = 64ull << 20;
+constexpr size_t kOneLineBytes = 140;
+
+bool isFlat(const Json& value) {
+  for (const auto& item : value)
+    if (item.is_structured() && !item.empty()) return false;
+  return true;
+}
+
+void writeValue(const Json& value, size_t depth, std::string& out);
+
+void writeMembers(const Json& value, size_t depth, std::string& out) {
+  const char* separator = "\n";
+  for (const auto& [key, item] : value.items()) {
+    out += separator + std::string(depth + 1, ' ');
+    if (value.is_object()) out += dumpJson(key) + ": ";
+    writeValue(item, depth + 1, out);
+    separator = ",\n";
+  }
+  out += "\n" + std::string(depth, ' ');
+}
+
+/// Samples stay on one line and small objects too, so that a record is neither a wall nor a ribbon of text.
+void writeValue(const Json& value, size_t depth, std::string& out) {
+  if (!value.is_structured() || value.empty()) {
+    out += dumpJson(value);
+    return;
+  }
+  if (isFlat(value)) {
+    const std::string line = dumpJson(value);
+    if (value.is_array() ? !value.front().is_string() : line.size() <= kOneLineBytes) {
+      out += line;
+      return;
+    }
+  }
+  out += value.is_object() ? '{' : '[';
+  writeMembers(value, depth, out);
+  out += value.is_object() ? '}' : ']';
+}
+
+}  // namespace
+
+std::string recordText(const Record& record) {
+  std::string text;
+  writeValue(toJson(record), 0, text);
+  return text + "\n";
+}
+
+Result<Record> readRecord(const std::filesystem::path& path) {
+  MUSTER_TRY(const std::string text, readFile(path, kMaxRecordBytes));
+  auto json = parseJson(text);
+  if (!json.ok()) return std::move(json).error().context("reading record " + path.string());
+  return recordFromJson(*json).context("reading record " + path.string());
+}
+
+Status writeRecord(const Record& record, const std::filesystem::path& path) {
+  return writeFileAtomically(path, recordText(record)).context("writing the record");
+}
+
+}  // namespace muster

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Record -> JSON. The order of keys is the order in which a person reads a run: outcome first, bulk last.
+#include "reports/model/record.h"
+
+namespace muster {
+namespace {
+
+/// Free-form parts are objects in the file, also when nobody filled them.
+Json objectOrEmpty(const Json& value) {
+  return value.is_null() ? Json::object() : value;
+}
+
+Json textsOf(const std::map<std::string, std::string>& items) {
+  Json object = Json::object();
+  for (const auto& [key, value] : items) object[key] = value;
+  return object;
+}
+
+Json numbersOf(const std::map<std::string, double>& items) {
+  Json object = Json::object();
+  for (const auto& [key, value] : items) object[key] = numberToJson(value);
+  return object;
+}
+
+Json toJson(const ArtifactRecord& artifact) {
+  return {{"name", artifact.name},
+          {"path", artifact.path},
+          {"media_type", artifact.mediaType},
+          {"bytes", artifact.bytes},
+          {"sha256", artifact.sha256}};
+}
+
+Json toJson(const RankRecord& rank) {
+  return {{"rank", rank.rank},
+          {"device", rank.device},
+          {"attempt", rank.attempt},
+          {"state", rank.state},
+          {"exit_code", rank.exitCode},
+          {"signal", rank.signal},
+          {"error", rank.error},
+          {"last_progress", rank.lastProgress},
+          {"output_tail", rank.outputTail},
+          {"rerun", rank.rerun}};
+}
+
+/// JSON knows no NaN: a sensor that could not be read in between is the text "nan".
+Json numbersToJson(const std::vector<double>& values) {
+  Json list = Json::array();
+  for (const double value : values) list.push_back(numberToJson(value));
+  return list;
+}
+
+Json toJson(const Summary& summary) {
+  return {{"n", summary.n},
+          {"mean", numberToJson(summary.mean)},
+          {"median", numberToJson(summary.median)},
+          {"min", numberToJson(summary.min)},
+          {"max", numberToJson(summary.max)},
+          {"stddev", numberToJson(summary.stddev)},
+          {"cv", numberToJson(summary.cv)}};
+}
+
+Json toJson(const TelemetrySeries& series) {
+  return {{"metric", series.metric},
+          {"unit", series.unit},
+          {"device", series.device},
+          {"time", numbersToJson(series.time)},
+          {"value", numbersToJson(series.value)},
+          {"summary", toJson(series.summary)}};
+}
+
+Json toJson(const CaseRecord& item) {
+  return {{"id", item.id}, {"params", objectOrEmpty(item.params)}};
+}
+
+Json toJson(const SourceRecord& source) {
+  return {{"name", source.name}, {"path", source.path}, {"sha256", source.sha256}, {"text", source.text}};
+}
+
+Json toJson(const Accounting& accounting) {
+  Json counts = Json::object();
+  for (int i = 0; i < kOutcomeCount; ++i) counts[outcomeName(static_cast<Outcome>(i))] = accounting.counts[i];
+  return {
+      {"expected", accounting.expected}, {"counts", counts}, {"required_skips", accounting.requiredSkips}};
+}
+
+template <typename T>
+Json listOf(const std::vector<T>& items) {
+  Json list = Json::array();
+  for (const auto& item : items) list.push_back(toJson(item));
+  return list;
+}
+
+Json runToJson(const Record& record) {
+  return {{"id", record.runId},
+          {"node", record.node},
+          {"node_rank", record.nodeRank},
+          {"node_count", record.nodeCount},
+          {"started", record.started},
+          {"finished", record.finished},
+          {"backend", record.backend},
+          {"seed", record.seed},
+          {"boot_id", record.bootId},
+          {"resumed", record.resumed},
+          {"strict", record.strict},
+          {"allow_unknown_sku", record.allowUnknownSku},
+          {"overrides", record.overrides},
+          {"command", record.command}};
+}
+
+}  // namespace
+
+Json toJson(const StageRecord& stage) {
+  return {{"name", stage.name},
+          {"plugin", stage.plugin},
+          {"plugin_version", stage.pluginVersion},
+          {"test", stage.test},
+          {"scope", stage.scope},
+          {"needs", stage.needs},
+          {"required", stage.required},
+          {"state", stage.state},
+          {"reason", stage.reason},
+          {"outcome", outcomeName(stage.outcome)},
+          {"started", stage.started},
+          {"duration", stage.duration},
+          {"timeout", stage.timeout},
+          {"repeat", stage.repeat},
+          {"attempts", stage.attempts},
+          {"cases", listOf(stage.cases)},
+          {"verdicts", listOf(stage.verdicts)},
+          {"ranks", listOf(stage.ranks)},
+          {"log", stage.log},
+          {"artifacts", listOf(stage.artifacts)},
+          {"measurements", listOf(stage.measurements)},
+          {"telemetry", listOf(stage.telemetry)},
+          {"evidence", objectOrEmpty(stage.evidence)}};
+}
+
+Json toJson(const Record& record) {
+  Json profile = toJson(record.profile);
+  profile["how"] = record.skuHow;
+  return {{"schema", kRecordSchema},
+          {"acceptance", record.acceptance},
+          {"exit_code", record.exitCode},
+          {"reasons", record.reasons},
+          {"simulated", record.simulated},
+          {"scenario", record.scenario},
+          {"accounting", toJson(record.accounting)},
+          {"tool", {{"name", "muster"}, {"version", record.toolVersion}, {"build_id", record.buildId}}},
+          {"run", runToJson(record)},
+          {"plan", toJson(record.plan)},
+          {"profile", profile},
+          {"peaks", numbersOf(record.peaks)},
+          {"peaks_from", record.peaksFrom},
+          {"inventory", objectOrEmpty(record.inventory)},
+          {"launcher", objectOrEmpty(record.launcher)},
+          {"environment", textsOf(record.environment)},
+          {"stages", listOf(record.stages)}};
+}
+
+}  // namespace muster

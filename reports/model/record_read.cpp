@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON -> Record, field by field: whatever is missing, of the wrong type or contradictory is an error with
+// its path.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "reports/model/record.h"
+#include "reports/model/record_check.h"
+#include "runner/core/text.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxSeriesPoints = 300;
+
+/// Reads a text that must be one of `allowed`.
+void readOneOf(JsonReader& r, const char* key, const std::vector<std::string>& allowed, std::string& out) {
+  r.read(key, out);
+  if (!r.ok()) return;
+  for (const auto& name : allowed)
+    if (out == name) return;
+  r.fail(key, fmt::format("\"{}\" is none of {}", printable(out, 80), join(allowed, ", ")));
+}
+
+/// Reads a number that must not be negative, infinite or missing.
+template <typename T>
+void readCount(JsonReader& r, const char* key, T& out) {
+  r.read(key, out);
+  if (r.ok() && !(out >= 0 && std::isfinite(static_cast<double>(out))))
+    r.fail(key, "must be a number of zero or more");
+}
+
+void readDigest(JsonReader& r, const char* key, std::string& out) {
+  r.read(key, out);
+  if (!r.ok() || out.empty()) return;
+  if (out.size() != 64 || out.find_first_not_of("0123456789abcdef") != std::string::npos)
+    r.fail(key, "must be 64 lower-case hexadecimal digits");
+}
+
+void readFreeObject(JsonReader& r, const char* key, Json& out) {
+  if (const Json* object = r.object(key)) out = *object;
+}
+
+/// Reads one list of records by `fromJson(item, path)`.
+template <typename T, typename F>
+void readList(JsonReader& r, const char* key, std::vector<T>& out, F fromJson) {
+  r.each(key, [&](const Json& item, const std::string& path) -> Status {
+    MUSTER_TRY(auto value, fromJson(item, path));
+    out.push_back(std::move(value));
+    return {};
+  });
+}
+
+Result<ArtifactRecord> artifactFromJson(const Json& json, const std::string& path) {
+  ArtifactRecord artifact;
+  JsonReader r(json, path);
+  r.read("name", artifact.name);
+  r.read("path", artifact.path);
+  r.read("media_type", artifact.mediaType);
+  r.read("bytes", artifact.bytes);
+  readDigest(r, "sha256", artifact.sha256);
+  if (r.ok() && !isSafeRelativePath(artifact.path))
+    r.fail("path", fmt::format("\"{}\" leaves the record's folder; wanted a relative path without \"..\"",
+                               printable(artifact.path, 200)));
+  MUSTER_CHECK_OK(r.status());
+  return artifact;
+}
+
+Result<RankRecord> rankFromJson(const Json& json, const std::string& path) {
+  RankRecord rank;
+  JsonReader r(json, path);
+  r.read("rank", rank.rank);
+  r.read("device", rank.device);
+  r.read("attempt", rank.attempt);
+  readOneOf(r, "state", {"ok", "error", "abandoned", "cancelled"}, rank.state);
+  r.read("exit_code", rank.exitCode);
+  r.read("signal", rank.signal);
+  r.read("error", rank.error);
+  r.read("last_progress", rank.lastProgress);
+  r.read("output_tail", rank.outputTail);
+  r.read("rerun", rank.rerun);
+  MUSTER_CHECK_OK(r.status());
+  return rank;
+}
+
+Result<Summary> summaryFromJson(const Json& json, const std::string& path) {
+  Summary summary;
+  JsonReader r(json, path);
+  uint64_t n = 0;
+  r.read("n", n);
+  r.read("mean", summary.mean);
+  r.read("median", summary.median);
+  r.read("min", summary.min);
+  r.read("max", summary.max);
+  r.read("stddev", summary.stddev);
+  r.read("cv", summary.cv);
+  MUSTER_CHECK_OK(r.status());
+  summary.n = n;
+  return summary;
+}
+
+Result<TelemetrySeries> seriesFromJson(const Json& json, const std::string& path) {
+  TelemetrySeries series;
+  JsonReader r(json, path);
+  r.read("metric", series.metric);
+  r.read("unit", series.unit);
+  r.read("device", series.device);
+  r.read("time", series.time);
+  r.read("value", series.value);
+  if (r.ok() && series.time.size() != series.value.size())
+    r.fail("value", fmt::format("has {} points and time has {}", series.value.size(), series.time.size()));
+  if (r.ok() && series.time.size() > kMaxSeriesPoints)
+    r.fail("time",
+           fmt::format("has {} points; at most {} are allowed", series.time.size(), kMaxSeriesPoints));
+  const Json* summary = r.object("summary");
+  MUSTER_CHECK_OK(r.status());
+  MUSTER_TRY(series.summary, summaryFromJson(*summary, path + ".summary"));
+  return series;
+}
+
+Result<CaseRecord> caseFromJson(const Json& json, const std::string& path) {
+  CaseRecord item;
+  JsonReader r(json, path);
+  r.read("id", item.id);
+  readFreeObject(r, "params", item.params);
+  MUSTER_CHECK_OK(r.status());
+  return item;
+}
+
+Result<SourceRecord> sourceFromJson(const Json& json, const std::string& path) {
+  SourceRecord source;
+  JsonReader r(json, path);
+  r.read("name", source.name);
+  r.read("path", source.path);
+  readDigest(r, "sha256", source.sha256);
+  r.read("text", source.text);
+  MUSTER_CHECK_OK(r.status());
+  return source;
+}
+
+void readSource(JsonReader& r, const char* key, SourceRecord& out) {
+  const Json* object = r.object(key);
+  if (object == nullptr) return;
+  auto source = sourceFromJson(*object, std::string("record.") + key);
+  if (source.ok())
+    out = std::move(*source);
+  else
+    r.fail(source.error());
+}
+
+Status readAccounting(const Json& json, Accounting& out) {
+  JsonReader r(json, "record.accounting");
+  uint64_t expected = 0;
+  uint64_t requiredSkips = 0;
+  r.read("expected", expected);
+  r.read("required_skips", requiredSkips);
+  const Json* counts = r.object("counts");
+  MUSTER_CHECK_OK(r.status());
+  JsonReader c(*counts, "record.accounting.counts");
+  for (int i = 0; i < kOutcomeCount; ++i) {
+    uint64_t count = 0;
+    c.read(outcomeName(static_cast<Outcome>(i)), count);
+    out.counts[i] = count;
+  }
+  out.expected = expected;
+  out.requiredSkips = requiredSkips;
+  return c.status();
+}
+
+Status readTool(const Json& json, Record& record) {
+  JsonReader r(json, "record.tool");
+  r.read("version", record.toolVersion);
+  r.read("build_id", record.buildId);
+  return r.status();
+}
+
+Status readRun(const Json& json, Record& record) {
+  JsonReader r(json, "record.run");
+  r.read("id", record.runId);
+  r.read("node", record.node);
+  readCount(r, "node_rank", record.nodeRank);
+  readCount(r, "node_count", record.nodeCount);
+  readCount(r, "started", record.started);
+  readCount(r, "finished", record.finished);
+  r.read("backend", record.backend);
+  r.read("seed", record.seed);
+  r.read("boot_id", record.bootId);
+  readCount(r, "resumed", record.resumed);
+  r.read("strict", record.strict);
+  r.read("allow_unknown_sku", record.allowUnknownSku);
+  r.read("overrides", record.overrides);
+  r.read("command", record.command);
+  return r.status();
+}
+
+/// Calls `read(value)` for every member of the object `key`; a false return is reported as "must be
+/// <wanted>".
+template <typename F>
+void readMap(JsonReader& r, const char* key, const char* wanted, F read) {
+  const Json* object = r.object(key);
+  if (object == nullptr) return;
+  for (const auto& [name, value] : object->items())
+    if (!read(name, value)) r.fail(key, fmt::format("\"{}\" must be {}", printable(name, 80), wanted));
+}
+
+void readMaps(JsonReader& r, Record& record) {
+  readMap(r, "peaks", "a number", [&](const std::string& name, const Json& value) {
+    return numberFromJson(value, record.peaks[name]);
+  });
+  r.read("environment", record.environment);
+}
+
+/// Reads the object `key` by `read(object, record)` and passes its failure on.
+void readPart(JsonReader& r, const char* key, Record& record, Status (*read)(const Json&, Record&)) {
+  const Json* object = r.object(key);
+  if (object == nullptr) return;
+  Status status = read(*object, record);
+  if (!status.ok()) r.fail(status.error());
+}
+
+}  // namespace
+
+Result<StageRecord> stageRecordFromJson(const Json& json, const std::string& path) {
+  StageRecord stage;
+  std::string outcome;
+  JsonReader r(json, path);
+  r.read("name", stage.name);
+  r.read("plugin", stage.plugin);
+  r.read("plugin_version", stage.pluginVersion);
+  r.read("test", stage.test);
+  readOneOf(r, "scope", {"device", "node", "cluster"}, stage.scope);
+  r.read("needs", stage.needs);
+  r.read("required", stage.required);
+  readOneOf(r, "state", {"ran", "skipped", "elsewhere", "error"}, stage.state);
+  r.read("reason", stage.reason);
+  r.read("outcome", outcome);
+  readCount(r, "started", stage.started);
+  readCount(r, "duration", stage.duration);
+  readCount(r, "timeout", stage.timeout);
+  readCount(r, "repeat", stage.repeat);
+  readCount(r, "attempts", stage.attempts);
+  readList(r, "cases", stage.cases, caseFromJson);
+  readList(r, "verdicts", stage.verdicts, verdictFromJson);
+  readList(r, "ranks", stage.ranks, rankFromJson);
+  r.read("log", stage.log);
+  readList(r, "artifacts", stage.artifacts, artifactFromJson);
+  readList(r, "measurements", stage.measurements, measurementFromJson);
+  readList(r, "telemetry", stage.telemetry, seriesFromJson);
+  readFreeObject(r, "evidence", stage.evidence);
+  MUSTER_CHECK_OK(r.status());
+  auto known = outcomeFromName(outcome);
+  if (!known.ok()) return std::move(known).error().context(path + ".outcome");
+  stage.outcome = *known;
+  return stage;
+}
+
+Result<Record> recordFromJson(const Json& json) {
+  Record record;
+  int schema = 0;
+  JsonReader r(json, "record");
+  r.read("schema", schema);
+  if (r.ok() && schema != kRecordSchema)
+    r.fail("schema", fmt::format("is {}; this Muster reads records of schema {}", schema, kRecordSchema));
+  readOneOf(r, "acceptance", {"accepted", "rejected", "incomplete", "interrupted", "no-gpu"},
+            record.acceptance);
+  readCount(r, "exit_code", record.exitCode);
+  r.read("reasons", record.reasons);
+  r.read("simulated", record.simulated);
+  r.read("scenario", record.scenario);
+  readPart(r, "accounting", record,
+           [](const Json& part, Record& out) { return readAccounting(part, out.accounting); });
+  readPart(r, "tool", record, readTool);
+  readPart(r, "run", record, readRun);
+  readSource(r, "plan", record.plan);
+  readSource(r, "profile", record.profile);
+  readPart(r, "profile", record, [](const Json& part, Record& out) {
+    JsonReader profile(part, "record.profile");
+    profile.read("how", out.skuHow);
+    return profile.status();
+  });
+  readMaps(r, record);
+  r.read("peaks_from", record.peaksFrom);
+  readFreeObject(r, "inventory", record.inventory);
+  readFreeObject(r, "launcher", record.launcher);
+  readList(r, "stages", record.stages, stageRecordFromJson);
+  MUSTER_CHECK_OK(r.status());
+  MUSTER_CHECK_OK(checkRecord(record));
+  return record;
+}
+
+}  // namespace muster
