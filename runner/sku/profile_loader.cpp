@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads SKU profiles from TOML. The format is described in plans/README.md.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runner/core/expectation_reader.h"
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+#include "runner/core/toml_table.h"
+#include "runner/core/units.h"
+#include "runner/sku/profile.h"
+
+namespace muster {
+namespace {
+
+constexpr uint64_t kMaxProfileBytes = 1ull << 20;
+constexpr double kMaxMemory = 1e15;
+
+/// Reads one document into a profile; mistakes go to `complaints_`.
+class Loader {
+ public:
+  Loader(const TomlDocument& document, const Catalog* catalog)
+      : document_(document), catalog_(catalog), complaints_(document), root_(document, "", complaints_) {}
+
+  Result<Profile> load() {
+    readHead();
+    readMatch();
+    readPeaks();
+    readFacts();
+    readStageParams();
+    readExpectations();
+    root_.finish();
+    MUSTER_CHECK_OK(complaints_.status());
+    return std::move(profile_);
+  }
+
+ private:
+  void readHead() {
+    int schema = 0;
+    root_.require("schema");
+    if (root_.integer("schema", {}, schema) && schema != 1)
+      root_.complain("schema", fmt::format("this Muster reads profiles of schema 1, found {}", schema));
+    root_.require("name");
+    if (root_.text("name", profile_.name) && (!isPlainName(profile_.name) || profile_.name == "auto"))
+      root_.complain("name", "`name` must be letters, digits, '-', '_' and '.', and not \"auto\"");
+    root_.text("description", profile_.description);
+    root_.require("device_count");
+    root_.integer("device_count", {0, 1024}, profile_.deviceCount);
+  }
+
+  void readMatch() {
+    root_.require("match");
+    TomlTable match = root_.table("match");
+    SkuMatch& m = profile_.match;
+    match.texts("pci_ids", m.pciIds);
+    match.texts("names", m.names);
+    match.quantity("memory_min", "B", {1, kMaxMemory}, m.memoryMin);
+    match.quantity("memory_max", "B", {1, kMaxMemory}, m.memoryMax);
+    match.require("kind");
+    match.text("kind", m.kind);
+    checkMatch(match);
+    match.finish();
+  }
+
+  /// A GPU profile that leaves one of the three open would also take in another SKU.
+  void checkMatch(TomlTable& match) {
+    const SkuMatch& m = profile_.match;
+    if (!m.kind.empty() && m.kind != "gpu" && m.kind != "cpu")
+      match.complain("kind",
+                     fmt::format("`kind` must be \"gpu\" or \"cpu\", found \"{}\"", printable(m.kind)));
+    if (m.kind == "gpu") {
+      for (const char* key : {"pci_ids", "names", "memory_min", "memory_max"}) match.require(key);
+    }
+    if (m.memoryMax > 0 && m.memoryMax < m.memoryMin)
+      match.complain("memory_max", "`memory_max` is below `memory_min`");
+    for (const std::string& id : m.pciIds) {
+      if (!isPciId(id))
+        match.complain("pci_ids", fmt::format("a PCI id is vendor:device in lower-case hexadecimal, such as "
+                                              "\"10de:2330\", found \"{}\"",
+                                              printable(id)));
+    }
+  }
+
+  static bool isPciId(const std::string& id) {
+    if (id.size() != 9 || id[4] != ':') return false;
+    return std::all_of(id.begin(), id.end(), [](char c) {
+      return c == ':' || std::string_view("0123456789abcdef").find(c) != std::string_view::npos;
+    });
+  }
+
+  void readPeaks() {
+    if (!root_.has("peaks")) return;
+    TomlTable peaks = root_.table("peaks");
+    peaks.require("source");
+    std::string source;
+    peaks.text("source", source);
+    for (const std::string& name : peaks.keys()) {
+      if (name == "source") continue;
+      double value = 0;
+      const char* unit = name.rfind("flops.", 0) == 0                  ? "FLOP/s"
+                         : name.find("bandwidth") != std::string::npos ? "B/s"
+                                                                       : nullptr;
+      if (unit == nullptr)
+        peaks.complain(
+            name, fmt::format("a peak is \"flops.<dtype>\" or a bandwidth, found \"{}\"", printable(name)));
+      else if (peaks.quantity(name.c_str(), unit, {1, 1e21}, value))
+        profile_.peaks[name] = value;
+    }
+    if (!source.empty()) profile_.facts["peaks_source"] = source;
+  }
+
+  void readFacts() {
+    if (!root_.has("facts")) return;
+    TomlTable facts = root_.table("facts");
+    for (const std::string& name : facts.keys()) facts.text(name.c_str(), profile_.facts[name]);
+  }
+
+  void readStageParams() {
+    if (!root_.has("params")) return;
+    TomlTable params = root_.table("params");
+    for (const std::string& test : params.keys()) {
+      TomlTable values = params.table(test.c_str());
+      const TestSpec* spec = testSpec(params, test);
+      for (const std::string& name : values.keys()) checkParam(values, spec, test, name);
+      profile_.stageParams[test] = values.json();
+    }
+  }
+
+  const TestSpec* testSpec(TomlTable& params, const std::string& qualified) {
+    size_t dot = qualified.find('.');
+    if (dot == std::string::npos) {
+      params.complain(qualified,
+                      fmt::format("parameters belong to a test, [params.\"plugin.test\"], found \"{}\"",
+                                  printable(qualified)));
+      return nullptr;
+    }
+    if (catalog_ == nullptr) return nullptr;
+    const PluginSpec* plugin = catalog_->plugin(qualified.substr(0, dot));
+    const TestSpec* test = plugin == nullptr ? nullptr : plugin->test(qualified.substr(dot + 1));
+    if (test == nullptr)
+      params.complain(qualified, fmt::format("no plugin offers test \"{}\"{}", printable(qualified),
+                                             didYouMean(qualified, testNames())));
+    return test;
+  }
+
+  [[nodiscard]] std::vector<std::string> testNames() const {
+    std::vector<std::string> names;
+    for (const auto& [pluginName, plugin] : catalog_->plugins)
+      for (const TestSpec& test : plugin.tests) names.push_back(pluginName + "." + test.name);
+    return names;
+  }
+
+  static void checkParam(TomlTable& values, const TestSpec* spec, const std::string& test,
+                         const std::string& name) {
+    if (spec == nullptr) return;
+    const ParamSpec* param = spec->param(name);
+    if (param == nullptr) {
+      std::vector<std::string> known;
+      for (const ParamSpec& p : spec->params) known.push_back(p.name);
+      values.complain(name, fmt::format("test {} has no parameter \"{}\"{}", test, printable(name),
+                                        didYouMean(name, known)));
+      return;
+    }
+    auto converted = convertParam(*param, *values.raw(name.c_str()));
+    if (!converted.ok())
+      values.complain(name, fmt::format("parameter `{}`: {}", name, converted.error().message));
+  }
+
+  void readExpectations() {
+    ExpectationFrame frame;
+    frame.catalog = catalog_;
+    frame.origin = "profile " + profile_.name;
+    frame.provenance = true;
+    for (TomlTable& table : root_.tables("expect")) {
+      TextPosition at = document_.position(table.pointer());
+      frame.at = fmt::format("{}:{}", document_.file(), at.line);
+      auto complain = [&](const std::string& key, const std::string& message) {
+        std::string pointer = table.pointer();
+        for (const std::string& part : split(key, '.'))
+          if (!part.empty()) pointer = pointerTo(pointer, part);
+        complaints_.add(pointer, message);
+      };
+      std::vector<Expectation> found = readExpectation(table.json(), frame, complain);
+      profile_.expectations.insert(profile_.expectations.end(), found.begin(), found.end());
+    }
+  }
+
+  const TomlDocument& document_;
+  const Catalog* catalog_;
+  Complaints complaints_;
+  TomlTable root_;
+  Profile profile_;
+};
+
+}  // namespace
+
+Result<Profile> loadProfile(const std::filesystem::path& path, const Catalog* catalog) {
+  auto text = readFile(path, kMaxProfileBytes);
+  if (!text.ok()) return std::move(text).error().context("reading SKU profile");
+  MUSTER_TRY(TomlDocument document, TomlDocument::parse(*text, path.string()));
+  MUSTER_TRY(Profile profile, Loader(document, catalog).load());
+  profile.path = path;
+  profile.sha256 = sha256Hex(*text);
+  profile.text = std::move(*text);
+  return profile;
+}
+
+Result<std::map<std::string, Profile>> loadProfiles(const std::filesystem::path& folder,
+                                                    const Catalog* catalog) {
+  std::error_code failure;
+  std::filesystem::directory_iterator entries(folder, failure);
+  if (failure)
+    return Error{ErrorCode::kNotFound, "cannot read the folder of SKU profiles: " + failure.message(),
+                 folder.string()};
+  std::map<std::string, Profile> profiles;
+  for (const auto& entry : entries) {
+    if (entry.path().extension() != ".toml") continue;
+    MUSTER_TRY(Profile profile, loadProfile(entry.path(), catalog));
+    std::string name = profile.name;
+    auto [at, isNew] = profiles.emplace(name, std::move(profile));
+    if (!isNew)
+      return Error{
+          ErrorCode::kUsage,
+          fmt::format("SKU profile \"{}\" is defined twice, also in {}", name, at->second.path.string()),
+          entry.path().string()};
+  }
+  if (profiles.empty())
+    return Error{ErrorCode::kNotFound, "the folder holds no SKU profile (*.toml); reinstall Muster's plans",
+                 folder.string()};
+  return profiles;
+}
+
+}  // namespace muster
