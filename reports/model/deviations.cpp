@@ -34,12 +34,20 @@ std::string groupKey(const Verdict& verdict) {
   return join({kind, verdict.stage, verdict.metric, caseText(verdict), wanted, verdict.limitText}, "\n");
 }
 
-bool blocksAcceptance(const Record& record, const Verdict& verdict) {
+/// The plan's permission for flaky stages is part of the evidence; without evidence there is none.
+bool allowsFlaky(const StageRecord& stage) {
+  if (!stage.evidence.is_object()) return false;
+  const auto found = stage.evidence.find("allow_flaky");
+  return found != stage.evidence.end() && *found == true;
+}
+
+bool blocksAcceptance(const Record& record, const StageRecord& stage, const Verdict& verdict) {
   switch (verdict.outcome) {
     case Outcome::kFail:
     case Outcome::kError:
-    case Outcome::kFlaky:
       return true;
+    case Outcome::kFlaky:
+      return !allowsFlaky(stage);
     case Outcome::kSkipped:
       return verdict.required;
     case Outcome::kUnjudged:
@@ -55,7 +63,7 @@ std::vector<Deviation> group(const Record& record, const std::function<bool(cons
   std::map<std::string, size_t> known;
   for (const auto& stage : record.stages) {
     for (const auto& verdict : stage.verdicts) {
-      const bool blocks = blocksAcceptance(record, verdict);
+      const bool blocks = blocksAcceptance(record, stage, verdict);
       if (!wanted(verdict, blocks)) continue;
       const auto [at, isNew] = known.try_emplace(stage.name + "\n" + groupKey(verdict), groups.size());
       if (isNew) groups.push_back({verdict.outcome, blocks, &stage, {}});
