@@ -141,7 +141,7 @@ Result<Expectation> readStanding(const Json& json, const std::string& path, cons
   e.metric = metric;
   e.unit = unit;
   e.origin = "standing";
-  StrictReader r(json, path, {"min", "max", "equals", "severity", "source", "remedy"});
+  StrictReader r(json, path, {"min", "max", "equals", "statistic", "severity", "source", "remedy"});
   int limits = 0;
   for (const auto& [key, kind] :
        {std::pair{"min", CheckKind::kMin}, {"max", CheckKind::kMax}, {"equals", CheckKind::kEquals}}) {
@@ -152,6 +152,11 @@ Result<Expectation> readStanding(const Json& json, const std::string& path, cons
   if (r.ok() && limits != 1)
     r.fail(Error{ErrorCode::kProtocol,
                  fmt::format("found {} limits; wanted exactly one of min, max, equals", limits), path});
+  // Standing expectations are about health: one bad reading must not vanish in a median.
+  if (e.kind != CheckKind::kEquals) e.statistic = e.kind == CheckKind::kMax ? "max" : "min";
+  r.optional("statistic", e.statistic);
+  if (e.statistic != "median" && e.statistic != "mean" && e.statistic != "min" && e.statistic != "max")
+    r.fail("statistic", "wanted median, mean, min or max");
   std::string severity = "fail";
   r.optional("severity", severity);
   if (severity != "fail" && severity != "warn") r.fail("severity", "wanted fail or warn");
@@ -189,7 +194,8 @@ void checkPeak(StrictReader& r, const MetricSpec& metric) {
 Result<MetricSpec> readMetric(const Json& json, const std::string& path, const std::string& plugin) {
   MetricSpec metric;
   StrictReader r(json, path,
-                 {"name", "unit", "direction", "labels", "summary", "peak", "informational", "standing"});
+                 {"name", "unit", "direction", "labels", "backends", "summary", "peak", "informational",
+                  "optional", "standing"});
   r.readName("name", metric.name);
   readBaseUnit(r, metric.unit);
   std::string direction = "none";
@@ -202,6 +208,8 @@ Result<MetricSpec> readMetric(const Json& json, const std::string& path, const s
   r.optional("summary", metric.summary);
   r.optional("peak", metric.peak);
   r.optional("informational", metric.informational);
+  r.optional("optional", metric.optional);
+  if (r.has("backends")) r.readChoices("backends", metric.backends, {"cuda", "host", "sim"});
   if (r.ok()) checkPeak(r, metric);
   readStandings(r, json, path, plugin, metric);
   if (!r.ok()) return r.status().error();
