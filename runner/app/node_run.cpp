@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// See node_run.h.
+#include "runner/app/node_run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "runner/app/environment.h"
+#include "runner/app/evidence_json.h"
+#include "runner/app/interrupt.h"
+#include "runner/app/outputs.h"
+#include "runner/core/build_info.h"
+#include "runner/core/clock.h"
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kRunStage = "muster:run";
+constexpr const char* kProfileFile = "profile.toml";
+
+std::string newRunId(const std::string& node, double now) {
+  return formatUtc(now) + "-" + sha256Hex(fmt::format("{} {} {}", node, now, getpid())).substr(0, 8);
+}
+
+/// Whether a stage that needs this one may run.
+bool satisfies(Outcome outcome) {
+  return outcome == Outcome::kPass || outcome == Outcome::kWarn || outcome == Outcome::kUnjudged ||
+         outcome == Outcome::kDeferred || outcome == Outcome::kWaived;
+}
+
+}  // namespace
+
+NodeRun::NodeRun(const RunSetup& setup, RunFolder folder, std::string node, int nodeRank, int nodeCount)
+    : setup_(setup), folder_(std::move(folder)) {
+  const RunOptions& options = *setup.options;
+  node_.tree = setup.tree;
+  node_.catalog = &setup.catalog;
+  node_.backend = options.scenario.empty() ? setup.plan.backend : "sim";
+  node_.scenario = options.scenario.empty() ? fs::path() : fs::absolute(options.scenario);
+  node_.folder = folder_.path();
+  node_.node = std::move(node);
+  node_.nodeRank = nodeRank;
+  node_.nodeCount = nodeCount;
+  node_.seed = options.seed;
+  node_.cancelled = &interrupted();
+  node_.view = setup.view;
+
+  record_.toolVersion = toolVersion();
+  record_.buildId = buildId();
+  record_.node = node_.node;
+  record_.nodeRank = nodeRank;
+  record_.nodeCount = nodeCount;
+  record_.simulated = node_.simulated();
+  record_.scenario = node_.scenario.stem().string();
+  record_.backend = node_.backend;
+  record_.seed = node_.seed;
+  record_.bootId = bootId();
+  record_.plan = {setup.plan.name, setup.plan.path.string(), setup.plan.sha256, setup.plan.text};
+  record_.overrides = setup.plan.overrides;
+  record_.allowUnknownSku = setup.plan.allowUnknownSku;
+  record_.strict = options.strict;
+  record_.command = options.command;
+  record_.launcher = {{"kind", "single"}};
+  record_.environment = recordedEnvironment();
+}
+
+Result<Record> NodeRun::run() {
+  MUSTER_CHECK_OK(makeFolders());
+  std::optional<Journal> earlier;
+  if (RunFolder::holdsRun(folder_.path())) {
+    MUSTER_TRY(earlier, folder_.readJournal());
+  }
+  const Journal* journal = earlier ? &*earlier : nullptr;
+  MUSTER_CHECK_OK(freeze(journal));
+  if (journal != nullptr && !journal->stages.empty()) MUSTER_CHECK_OK(resumeInventory(journal->stages.front()));
+  else MUSTER_CHECK_OK(takeInventory());
+  MUSTER_CHECK_OK(runStages(journal));
+  if (journal != nullptr) judgeReboot(*journal);
+  decideAll();
+  MUSTER_CHECK_OK(writeOutputs(record_, folder_.path(), node_.tree.templates));
+  setup_.view->runEnded(record_, folder_.path());
+  return std::move(record_);
+}
+
+Status NodeRun::makeFolders() {
+  for (const char* name : {"artifacts", "requests", "output"}) {
+    std::error_code error;
+    fs::create_directories(folder_.path() / name, error);
+    if (error)
+      return Error{ErrorCode::kUsage, "cannot make the folder: " + error.message(), (folder_.path() / name).string()};
+  }
+  return {};
+}
+
+/// A new run writes its inputs to the journal; a resumed one takes them from there.
+Status NodeRun::freeze(const Journal* earlier) {
+  if (earlier == nullptr) {
+    record_.started = systemClock().wallUnix();
+    record_.runId = newRunId(node_.node, record_.started);
+    node_.runId = record_.runId;
+    const RunOptions& options = *setup_.options;
+    return folder_.appendRun({{"run_id", record_.runId},
+                              {"started", record_.started},
+                              {"boot_id", record_.bootId},
+                              {"node", node_.node},
+                              {"build", record_.buildId},
+                              {"plan_path", fs::absolute(setup_.plan.path).string()},
+                              {"plan_sha256", setup_.plan.sha256},
+                              {"plan_text", setup_.plan.text},
+                              {"sets", setup_.plan.overrides},
+                              {"sku", options.sku},
+                              {"scenario", node_.scenario.string()},
+                              {"scopes", options.scopes},
+                              {"node_rank", node_.nodeRank},
+                              {"node_count", node_.nodeCount},
+                              {"seed", node_.seed},
+                              {"strict", options.strict},
+                              {"no_gpu_skip", options.noGpuSkip}});
+  }
+  JsonReader reader(earlier->run, "journal.jsonl:1");
+  reader.read("run_id", record_.runId);
+  reader.read("started", record_.started);
+  MUSTER_CHECK_OK(reader.status());
+  node_.runId = record_.runId;
+  record_.resumed = earlier->starts + 1;
+  return folder_.appendStart();
+}
+
+void NodeRun::add(const StageRecord& stage, const Accounting& accounting) {
+  outcomes_[stage.name] = stage.outcome;
+  record_.accounting.expected += accounting.expected;
+  record_.accounting.requiredSkips += accounting.requiredSkips;
+  for (size_t i = 0; i < accounting.counts.size(); ++i) record_.accounting.counts[i] += accounting.counts[i];
+  record_.stages.push_back(stage);
+}
+
+Status NodeRun::keep(const StageOutcome& outcome, const Json& extra) {
+  MUSTER_CHECK_OK(folder_.appendStage({outcome.record, node_.virtualNow, extra}));
+  add(outcome.record, outcome.accounting);
+  return {};
+}
+
+Status NodeRun::chooseProfile(Inventory& inventory) {
+  if (!inventory.facts.is_object()) return {};
+  const RunOptions& options = *setup_.options;
+  const std::string& sku = options.sku.empty() ? setup_.plan.sku : options.sku;
+  MUSTER_TRY(const SkuChoice choice, chooseSku(setup_.profiles, sku, inventory.devices()));
+  inventory.skuHow = choice.how;
+  inventory.skuProblems = choice.problems;
+  if (choice.profile == nullptr) return {};
+  profile_ = *choice.profile;
+  return writeFileAtomically(folder_.path() / kProfileFile, profile_->text);
+}
+
+/// Puts what is known of the node into the record and shows it.
+void NodeRun::announce(const Inventory& inventory) {
+  inventory_ = inventory;
+  if (profile_) {
+    node_.profile = &*profile_;
+    record_.profile = {profile_->name, profile_->path.string(), profile_->sha256, profile_->text};
+  }
+  useInventory(inventory, node_);
+  record_.inventory = inventory.facts.is_object() ? inventory.facts : Json::object();
+  record_.skuHow = inventory.problem.empty() ? inventory.skuHow : "unknown: " + inventory.problem;
+  record_.peaks = node_.judge.peaks;
+  record_.peaksFrom = node_.judge.peaksFrom;
+  setup_.view->runStarted(record_, folder_.path());
+}
+
+Status NodeRun::takeInventory() {
+  MUSTER_TRY(const Stage stage, inventoryStage(setup_.catalog));
+  MUSTER_TRY(StageOutcome outcome, runStage(node_, stage));
+  MUSTER_TRY(StageEvidence evidence, evidenceFromRecord(outcome.record));
+  Inventory inventory = readInventory(outcome.record, evidence, folder_.path());
+  MUSTER_CHECK_OK(chooseProfile(inventory));
+  announce(inventory);
+  expectDevices(inventory, node_.profile, evidence);
+  outcome.accounting = judgeInto(outcome.record, evidence, node_.judge);
+  outcome.record.measurements = std::move(evidence.measurements);
+  MUSTER_CHECK_OK(keep(outcome, toJson(inventory)));
+  if (!inventory.problem.empty()) setup_.view->note(inventory.problem);
+  else if (!satisfies(outcome.record.outcome)) setup_.view->stageEnded(outcome.record);
+  return {};
+}
+
+Status NodeRun::resumeInventory(const JournalStage& kept) {
+  MUSTER_TRY(const Inventory inventory, inventoryFromJson(kept.extra));
+  const fs::path frozen = folder_.path() / kProfileFile;
+  if (fs::exists(frozen)) {
+    MUSTER_TRY(profile_, loadProfile(frozen, &setup_.catalog));
+  }
+  announce(inventory);
+  return {};
+}
+
+std::string NodeRun::whyNot(const Stage& stage) const {
+  if (node_.cancelled->load()) return "the run was interrupted before it";
+  if (!inventory_.problem.empty()) return inventory_.problem;
+  for (const std::string& need : stage.needs) {
+    const auto it = outcomes_.find(need);
+    if (it == outcomes_.end()) return "stage " + need + ", which it needs, did not run";
+    if (!satisfies(it->second))
+      return fmt::format("stage {}, which it needs, came to {}", need, outcomeName(it->second));
+  }
+  return "";
+}
+
+Result<StageOutcome> NodeRun::runOne(const Stage& stage) {
+  const std::vector<std::string>& scopes = setup_.options->scopes;
+  if (!scopes.empty() && std::count(scopes.begin(), scopes.end(), scopeName(stage.scope)) == 0)
+    return stageNotRun(stage, StageState::kElsewhere,
+                       fmt::format("its scope is {}, this job runs {}", scopeName(stage.scope), join(scopes, ", ")));
+  const std::string reason = whyNot(stage);
+  if (!reason.empty()) return stageNotRun(stage, StageState::kSkipped, reason);
+  return runStage(node_, stage);
+}
+
+Status NodeRun::runStages(const Journal* earlier) {
+  std::map<std::string, const JournalStage*> done;
+  if (earlier != nullptr)
+    for (const JournalStage& entry : earlier->stages) done[entry.stage.name] = &entry;
+  // What the journal holds is taken as it stands, the inventory first.
+  const auto takeDone = [&](const JournalStage& entry) -> Status {
+    MUSTER_TRY(const StageEvidence evidence, evidenceFromRecord(entry.stage));
+    Accounting accounting;
+    accounting.expected = entry.stage.verdicts.size();
+    for (const Verdict& verdict : entry.stage.verdicts) accounting.add(verdict);
+    node_.virtualNow = entry.virtualEnd;
+    add(entry.stage, accounting);
+    return {};
+  };
+  if (const auto it = done.find(kInventoryStage); it != done.end()) MUSTER_CHECK_OK(takeDone(*it->second));
+
+  const std::vector<size_t> order = executionOrder(setup_.plan);
+  for (size_t i = 0; i < order.size(); ++i) {
+    const Stage& stage = setup_.plan.stages[order[i]];
+    if (const auto it = done.find(stage.name); it != done.end()) {
+      MUSTER_CHECK_OK(takeDone(*it->second));
+      continue;
+    }
+    setup_.view->stageStarted({i, order.size(), stage.name,
+                               fmt::format("{}.{}, {} case{}", stage.plugin, stage.test, stage.cases.size(),
+                                           stage.cases.size() == 1 ? "" : "s"),
+                               stage.timeout});
+    MUSTER_TRY(const StageOutcome outcome, runOne(stage));
+    // An interrupted stage is not finished: it is in this record, and a resumed run runs it again.
+    if (node_.cancelled->load()) add(outcome.record, outcome.accounting);
+    else MUSTER_CHECK_OK(keep(outcome, Json()));
+    setup_.view->stageEnded(outcome.record);
+  }
+  return {};
+}
+
+/// A node that rebooted between two starts of one run is not healthy, whatever its stages say.
+void NodeRun::judgeReboot(const Journal& earlier) {
+  const std::string before = earlier.run.value("boot_id", "");
+  StageEvidence evidence;
+  evidence.stage = kRunStage;
+  evidence.caseMetrics["boot"] = {"run.boot_id"};
+  evidence.ends.push_back({"boot", 0, "", 1, CaseEnd::State::kOk, "", ""});
+  Measurement now;
+  now.metric = "run.boot_id";
+  now.unit = "text";
+  now.text = record_.bootId;
+  now.caseId = "boot";
+  evidence.measurements.push_back(now);
+  Expectation same;
+  same.metric = now.metric;
+  same.kind = CheckKind::kEquals;
+  same.unit = "text";
+  same.allowed = {before};
+  same.origin = "standing";
+  same.remedy = "The node restarted in the middle of the run: look into its system log and power before it is used";
+  evidence.expectations.push_back(same);
+  StageRecord stage;
+  stage.name = kRunStage;
+  stage.state = "ran";
+  stage.scope = scopeName(Scope::kNode);
+  const Accounting accounting = judgeInto(stage, evidence, {});
+  stage.measurements = evidence.measurements;
+  add(stage, accounting);
+}
+
+void NodeRun::decideAll() {
+  const Plan& plan = setup_.plan;
+  DecisionInput input;
+  input.accounting = record_.accounting;
+  input.strict = setup_.options->strict;
+  input.interrupted = node_.cancelled->load();
+  input.unknownSku = !profile_.has_value();
+  input.allowUnknownSku = plan.allowUnknownSku;
+  input.noGpuSkip = inventory_.noGpu && setup_.options->noGpuSkip;
+  input.flakyAllowed = std::all_of(record_.stages.begin(), record_.stages.end(), [&](const StageRecord& record) {
+    const bool flaky = std::any_of(record.verdicts.begin(), record.verdicts.end(),
+                                   [](const Verdict& v) { return v.outcome == Outcome::kFlaky; });
+    const auto stage = std::find_if(plan.stages.begin(), plan.stages.end(),
+                                    [&](const Stage& s) { return s.name == record.name; });
+    return !flaky || (stage != plan.stages.end() && stage->allowFlaky);
+  });
+  const Decision decision = decide(input);
+  record_.acceptance = acceptanceName(decision.acceptance);
+  record_.exitCode = decision.exitCode;
+  record_.reasons = decision.reasons;
+  if (!inventory_.problem.empty()) record_.reasons.insert(record_.reasons.begin(), inventory_.problem);
+  record_.finished = systemClock().wallUnix();
+}
+
+}  // namespace muster

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// One node's run of a plan from inventory to record, resumable after a crash.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "reports/model/record.h"
+#include "runner/app/node_inventory.h"
+#include "runner/app/options.h"
+#include "runner/app/run_folder.h"
+#include "runner/app/stage_runner.h"
+#include "runner/plan/plan.h"
+#include "runner/sku/profile.h"
+
+namespace muster {
+
+/// Everything that the nodes of one `muster run` share.
+struct RunSetup {
+  const RunOptions* options = nullptr;
+  Tree tree;
+  Catalog catalog;
+  std::map<std::string, Profile> profiles;
+  Plan plan;
+  View* view = nullptr;
+};
+
+class NodeRun {
+ public:
+  /// `node` is the host name, or "sim-node-0003" for simulated ones.
+  NodeRun(const RunSetup& setup, RunFolder folder, std::string node, int nodeRank, int nodeCount);
+
+  /// Runs every stage that the journal does not hold yet and writes record and reports. Failures of stages are in the
+  /// record; an Error is bad input (kUsage) or a fault of Muster itself.
+  Result<Record> run();
+
+ private:
+  Status makeFolders();
+  Status freeze(const Journal* earlier);
+  Status takeInventory();
+  Status resumeInventory(const JournalStage& kept);
+  Status chooseProfile(Inventory& inventory);
+  void announce(const Inventory& inventory);
+  Status runStages(const Journal* earlier);
+  Result<StageOutcome> runOne(const Stage& stage);
+  /// Why a stage does not run: a need that did not pass, no devices, an interruption; empty when it may.
+  [[nodiscard]] std::string whyNot(const Stage& stage) const;
+  Status keep(const StageOutcome& outcome, const Json& extra);
+  void add(const StageRecord& stage, const Accounting& accounting);
+  void judgeReboot(const Journal& earlier);
+  void decideAll();
+
+  const RunSetup& setup_;
+  RunFolder folder_;
+  NodeContext node_;
+  Record record_;
+  std::optional<Profile> profile_;  ///< the frozen one
+  Inventory inventory_;
+  std::map<std::string, Outcome> outcomes_;  ///< of ended stages, for `needs`
+};
+
+}  // namespace muster

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the command line of `muster run` came to.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "runner/app/view.h"
+
+namespace muster {
+
+struct RunOptions {
+  std::filesystem::path plan;
+  std::filesystem::path out;       ///< empty: ./muster-<plan>-<host>-<time>
+  std::filesystem::path resume;    ///< empty: a new run
+  std::filesystem::path scenario;  ///< --simulate
+  std::string sku;                 ///< overrides the plan's; empty: as the plan says
+  std::vector<std::string> sets;
+  std::vector<std::string> scopes;  ///< --scope device,node; empty: all
+  std::vector<std::filesystem::path> pluginFolders;
+  std::vector<std::filesystem::path> skuFolders;
+  int nodes = 1;  ///< simulated nodes
+  uint64_t seed = 42;
+  bool strict = false;
+  bool noGpuSkip = false;
+  ViewKind view = ViewKind::kAuto;
+  std::vector<std::string> command;  ///< argv, for the record
+};
+
+}  // namespace muster

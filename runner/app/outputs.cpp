@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// See outputs.h.
+#include "runner/app/outputs.h"
+
+#include "reports/html/html.h"
+#include "reports/junit/junit.h"
+#include "runner/core/files.h"
+
+namespace muster {
+
+Status writeOutputs(const Record& record, const std::filesystem::path& folder,
+                    const std::filesystem::path& templates) {
+  MUSTER_CHECK_OK(writeRecord(record, folder / "record.json"));
+  MUSTER_CHECK_OK(writeFileAtomically(folder / "junit.xml", renderJunit(record)));
+  MUSTER_TRY(const std::string html, renderHtml(record, templates));
+  return writeFileAtomically(folder / "report.html", html);
+}
+
+}  // namespace muster

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes the record and every report that is derived from it.
+#pragma once
+
+#include <filesystem>
+
+#include "reports/model/record.h"
+
+namespace muster {
+
+/// record.json first (the canonical one), then report.html and junit.xml beside it.
+Status writeOutputs(const Record& record, const std::filesystem::path& folder, const std::filesystem::path& templates);
+
+}  // namespace muster
