@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The error model of matrix products; see reference.h for its source.
+#include "kernels/reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace muster {
+namespace {
+
+int significantBits(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::kF64:
+      return 53;
+    case Dtype::kF32:
+      return 24;
+    case Dtype::kTf32:
+    case Dtype::kF16:
+      return 11;
+    case Dtype::kBf16:
+      return 8;
+    case Dtype::kFp8E4m3:
+      return 4;
+    case Dtype::kFp8E5m2:
+      return 3;
+    case Dtype::kFp4:
+      return 2;
+    case Dtype::kI8:
+      return 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+double unitRoundoff(Dtype dtype) {
+  const int bits = significantBits(dtype);
+  return bits == 0 ? 0 : std::ldexp(1.0, -bits);
+}
+
+ErrorModel::ErrorModel(Dtype accumulator, Dtype output, int64_t k)
+    : bound_(kSafety * unitRoundoff(accumulator) * std::sqrt(static_cast<double>(k))),
+      output_(output == accumulator ? 0 : unitRoundoff(output)),
+      scale_(std::sqrt(static_cast<double>(std::max<int64_t>(k, 1)))) {}
+
+double ErrorModel::deviation(long double computed, long double reference) const {
+  if (!std::isfinite(computed)) return std::numeric_limits<double>::infinity();
+  const long double beyond = std::fabs(computed - reference) - std::fabs(reference) * output_;
+  return static_cast<double>(std::max(beyond, 0.0L)) / scale_;
+}
+
+void ReferenceCheck::add(int64_t row, int64_t column, long double computed, long double reference) {
+  const double deviation = model_.deviation(computed, reference);
+  ++error_.checked;
+  if (!(deviation <= error_.bound)) ++error_.wrong;
+  if (error_.row >= 0 && deviation <= error_.worst) return;
+  error_.worst = deviation;
+  error_.row = row;
+  error_.column = column;
+}
+
+}  // namespace muster
