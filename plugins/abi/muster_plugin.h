@@ -15,7 +15,7 @@ extern "C" {
 #define MUSTER_ABI_MINOR 0u
 
 #if defined(__GNUC__)
-#define MUSTER_EXPORT __attribute__((visibility("default"), used))
+#define MUSTER_EXPORT __attribute__((visibility("default")))
 #else
 #define MUSTER_EXPORT
 #endif

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host's side of the plugin ABI: what a session's calls to muster_host come to.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <string>
+
+#include "plugins/abi/muster_plugin.h"
+#include "runner/host/frame_writer.h"
+#include "runner/host/local_store.h"
+#include "runner/host/request.h"
+
+namespace muster {
+
+/// Why a call of the plugin failed, as far as it said.
+struct Problem {
+  std::string message;  ///< from host->error()
+  std::string remedy;
+  std::string
+      refused;  ///< what the host refused of the plugin; makes the case an error whatever run() returns
+};
+
+/// Implements muster_host for one session. Checks what would harm the host (NULL, sizes, text encoding, frame
+/// length); figures that cannot be true are passed on for the judge.
+class HostCallbacks {
+ public:
+  HostCallbacks(const HostRequest& request, FrameWriter& frames, const std::atomic<bool>& cancelled);
+  HostCallbacks(const HostCallbacks&) = delete;
+  HostCallbacks& operator=(const HostCallbacks&) = delete;
+
+  [[nodiscard]] const muster_host* table() const { return &table_; }
+  Status beginCase(const HostCase& entry);
+  /// What went wrong since the last call of this function.
+  Problem takeProblem();
+  /// The latest moment on the simulated clock that a measurement carried.
+  [[nodiscard]] double virtualEnd();
+  void log(muster_log_level level, const std::string& text);
+
+ private:
+  muster_status measurement(const muster_measurement* measurement);
+  muster_status progress(double fraction, const char* text);
+  muster_status pluginLog(muster_log_level level, const char* text);
+  muster_status artifact(const char* name, const char* mediaType, const void* data, uint64_t size);
+  void error(const char* message, const char* remedy);
+  muster_status storeSet(const char* key, const void* data, uint64_t size);
+  muster_status storeGet(const char* key, void* data, uint64_t capacity, uint64_t* size, double timeout);
+  muster_status barrier(const char* name, double timeout);
+
+  Result<Json> measurementFrame(const muster_measurement& measurement);
+  Result<std::string> keepArtifact(const char* name, const void* data, uint64_t size);
+  Status storeUsable() const;
+  muster_status refuse(const std::string& what, const Error& why);
+  muster_status storeProblem(const Error& why);
+  double timeOf(double given);
+  bool progressAllowed();
+
+  const HostRequest& request_;
+  FrameWriter& frames_;
+  const std::atomic<bool>& cancelled_;
+  muster_host table_{};
+  LocalStore store_;
+
+  std::mutex mutex_;  // guards all below
+  Problem problem_;
+  HostCase case_;
+  double virtualEnd_ = 0;
+  double progressTokens_ = 0;
+  double progressAt_ = 0;
+  int logged_ = 0;
+};
+
+}  // namespace muster

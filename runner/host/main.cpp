@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// muster-host: loads one plugin and runs one test for one rank, or describes the plugin. See README.md.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <string>
+#include <string_view>
+
+#include "runner/core/build_info.h"
+#include "runner/core/files.h"
+#include "runner/host/abi_version.h"
+#include "runner/host/frame_writer.h"
+#include "runner/host/guard.h"
+#include "runner/host/rank.h"
+#include "runner/host/request.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kHelp =
+    R"(muster-host loads one plugin and runs one test for one rank. `muster run` starts it; to look at a failure, you can too.
+
+  muster-host --describe PLUGIN.so   print what the plugin offers
+  muster-host --request FILE         run the request in FILE again; its frames go to stdout, one JSON object a line,
+                                     what the plugin prints goes to stderr
+  muster-host --version | --help
+
+Option:
+  --supervised   as the runner starts it: frames to descriptor 3, lifeline on 4, the guard's report to 5
+
+Exit code: 0 once all cases have ended (each frame says how), 1 when the plugin could not be loaded, 2 on wrong usage,
+125 when a process below did not die, 128 + N when signal N ended the rank.
+)";
+
+constexpr int kFrameFd = 3;
+constexpr int kLifelineFd = 4;
+constexpr int kReportFd = 5;
+constexpr int kUsageExit = 2;
+
+struct Arguments {
+  bool supervised = false;
+  std::string describe;
+  std::string request;
+};
+
+/// The exit code of what needs no plugin (--help, --version, wrong usage), or -1 and the arguments.
+int parseArguments(int argc, char** argv, Arguments& arguments) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    std::string* value = word == "--describe"  ? &arguments.describe
+                         : word == "--request" ? &arguments.request
+                                               : nullptr;
+    if (word == "--help" || word == "-h") {
+      fmt::print("{}", kHelp);
+      return 0;
+    }
+    if (word == "--version") {
+      fmt::print("muster-host {} (build {}), plugin ABI {}.{}\n", toolVersion(), buildId(), hostAbiMajor(),
+                 hostAbiMinor());
+      return 0;
+    }
+    if (word == "--supervised") {
+      arguments.supervised = true;
+    } else if (value != nullptr && i + 1 < argc && value->empty()) {
+      *value = argv[++i];
+    } else {
+      fmt::print(stderr, "muster-host: cannot use argument \"{}\"; see muster-host --help\n", word);
+      return kUsageExit;
+    }
+  }
+  if (arguments.describe.empty() == arguments.request.empty()) {
+    fmt::print(stderr,
+               "muster-host: wanted either --describe PLUGIN.so or --request FILE; see muster-host --help\n");
+    return kUsageExit;
+  }
+  return -1;
+}
+
+/// The descriptor for frames, out of the way of the plugin and closed in whatever it executes.
+int frameDescriptor(bool supervised) {
+  const int source = supervised ? kFrameFd : STDOUT_FILENO;
+  const int moved = fcntl(source, F_DUPFD_CLOEXEC, 10);
+  if (supervised) {
+    close(kFrameFd);
+  } else {
+    dup2(STDERR_FILENO, STDOUT_FILENO);  // what the plugin prints must not stand between the frames
+  }
+  return moved;
+}
+
+int work(const Arguments& arguments, const Result<HostRequest>& request) {
+  FrameWriter frames(frameDescriptor(arguments.supervised));
+  if (!arguments.describe.empty()) return describePlugin(arguments.describe, frames);
+  if (request.ok()) return runRank(*request, frames);
+  const Status told = frames.write({{"type", "fatal"}, {"message", request.error().text()}});
+  fmt::print(stderr, "muster-host: {}\n", told.ok() ? request.error().text() : told.error().text());
+  return 1;
+}
+
+int run(int argc, char** argv) {
+  Arguments arguments;
+  const int early = parseArguments(argc, argv, arguments);
+  if (early >= 0) return early;
+  GuardOptions options;
+  if (arguments.supervised) {
+    for (const int fd : {kFrameFd, kLifelineFd, kReportFd})
+      if (fcntl(fd, F_GETFD) < 0) {
+        fmt::print(stderr, "muster-host: --supervised needs descriptor {} to be open: the runner does that\n",
+                   fd);
+        return kUsageExit;
+      }
+    options.lifeline = kLifelineFd;
+    options.report = kReportFd;
+  }
+  Result<HostRequest> request = HostRequest{};
+  if (!arguments.request.empty()) request = readRequest(arguments.request);
+  if (request.ok()) {
+    options.grace = request->grace;
+    options.abandonAfter = request->abandonAfter;
+  }
+  return runGuarded(options, [&] { return work(arguments, request); });
+}
+
+}  // namespace
+}  // namespace muster
+
+int main(int argc, char** argv) {
+  return muster::run(argc, argv);
+}

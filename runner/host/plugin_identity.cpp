@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// See plugin_identity.h.
+#include "runner/host/plugin_identity.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+#include "runner/host/abi_version.h"
+#include "runner/host/elf_file.h"
+
+namespace muster {
+namespace {
+
+Status checkOwnership(const std::filesystem::path& path, const char* kind) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return Error{ErrorCode::kIo, errnoText(errno), path};
+  if (info.st_uid != 0 && info.st_uid != geteuid())
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("refused: the {} belongs to user {}, wanted root or user {} who runs it; chown it", kind,
+                    info.st_uid, geteuid()),
+        path};
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format(
+            "refused: the {} is writable by others than its owner (mode {:04o}); run chmod go-w on it", kind,
+            info.st_mode & 07777),
+        path};
+  return {};
+}
+
+/// The text of a fixed-size field, which must hold a zero byte.
+Result<std::string> fieldText(const char* field, size_t size, const char* what, const std::string& path) {
+  const size_t length = strnlen(field, size);
+  if (length == size)
+    return Error{ErrorCode::kProtocol,
+                 fmt::format("its {} has no end (no zero byte in {} bytes)", what, size), path};
+  return std::string(field, length);
+}
+
+}  // namespace
+
+Status checkWritableByOwnerOnly(const std::filesystem::path& realPath) {
+  MUSTER_CHECK_OK(checkOwnership(realPath.parent_path(), "folder of the plugin"));
+  return checkOwnership(realPath, "plugin");
+}
+
+Result<PluginIdentity> checkPluginInfo(const muster_plugin_info& info, const std::string& path) {
+  if (info.magic != MUSTER_PLUGIN_MAGIC)
+    return Error{
+        ErrorCode::kProtocol,
+        fmt::format("its plugin information has magic {:#018x}, wanted {:#018x}: not a Muster plugin",
+                    info.magic, MUSTER_PLUGIN_MAGIC),
+        path};
+  if (info.abi_major != hostAbiMajor())
+    return Error{
+        ErrorCode::kUnsupported,
+        fmt::format("was built for plugin ABI {}.{}, this Muster speaks {}.x; rebuild the plugin against its "
+                    "muster_plugin.h",
+                    info.abi_major, info.abi_minor, hostAbiMajor()),
+        path};
+  if (info.abi_minor > hostAbiMinor())
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("needs plugin ABI {}.{}, this Muster has {}.{}; use a newer Muster",
+                             info.abi_major, info.abi_minor, hostAbiMajor(), hostAbiMinor()),
+                 path};
+  if (info.struct_size != sizeof info)
+    return Error{
+        ErrorCode::kProtocol,
+        fmt::format("its plugin information has struct_size {}, wanted {}", info.struct_size, sizeof info),
+        path};
+  PluginIdentity identity{path, "", "", info.abi_minor};
+  MUSTER_TRY(identity.name, fieldText(info.name, sizeof info.name, "name", path));
+  MUSTER_TRY(identity.version, fieldText(info.version, sizeof info.version, "version", path));
+  if (!isPlainName(identity.name))
+    return Error{
+        ErrorCode::kProtocol,
+        fmt::format("its name is \"{}\", wanted letters, digits, '-', '_' and '.'", printable(identity.name)),
+        path};
+  identity.version = validUtf8(identity.version);
+  return identity;
+}
+
+Result<PluginIdentity> identifyPlugin(const std::filesystem::path& path) {
+  std::error_code failure;
+  const std::filesystem::path real = std::filesystem::canonical(path, failure);
+  if (failure)
+    return Error{failure == std::errc::no_such_file_or_directory ? ErrorCode::kNotFound : ErrorCode::kIo,
+                 "cannot find the plugin: " + failure.message(), path};
+  // O_NONBLOCK: a pipe in the place of a library must not make us wait for its writer.
+  const Fd file(open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.valid()) return Error{ErrorCode::kIo, "cannot open the plugin: " + errnoText(errno), real};
+  struct stat status {};
+  if (fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode))
+    return Error{ErrorCode::kUsage, "is not a regular file", real};
+  MUSTER_CHECK_OK(checkWritableByOwnerOnly(real));
+  muster_plugin_info info;
+  MUSTER_TRY(const std::string bytes, readElfSymbol(file.get(), real, "muster_plugin", sizeof info));
+  std::memcpy(&info, bytes.data(), sizeof info);
+  return checkPluginInfo(info, real);
+}
+
+}  // namespace muster

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rank: loads the plugin and runs its cases, or describes it. Runs in the process below the guard.
+#pragma once
+
+#include <string>
+
+#include "runner/host/frame_writer.h"
+#include "runner/host/request.h"
+
+namespace muster {
+
+/// Loads the plugin, opens one session, runs every case and closes it; all that happens is told in frames.
+/// Returns the exit code: 0 once `done` was written, whatever the cases came to; 1 after a `fatal` frame.
+int runRank(const HostRequest& request, FrameWriter& frames);
+
+/// Writes the `describe` frame of the library `path`; 1 after a `fatal` frame.
+int describePlugin(const std::string& path, FrameWriter& frames);
+
+}  // namespace muster
