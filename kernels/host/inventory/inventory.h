@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine has and how it fares, read from Linux: the inventory of the host backend, and of any backend's node.
+// What this machine has and how it fares, read from Linux: the inventory of the host backend, and of any
+// backend's node.
 #pragma once
 
 #include <memory>
@@ -8,8 +9,8 @@
 
 namespace muster {
 
-/// The inventory of the running machine. One device per NUMA node that this process may run on. Keeps the counters of
-/// the last health() call, so that shares of CPU time are those since then.
+/// The inventory of the running machine. One device per NUMA node that this process may run on. Keeps the
+/// counters of the last health() call, so that shares of CPU time are those since then.
 std::unique_ptr<Inventory> makeHostInventory();
 
 }  // namespace muster

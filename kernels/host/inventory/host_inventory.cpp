@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inventory of a Linux machine.
+#include "kernels/host/inventory/host_inventory.h"
+
+#include <unistd.h>
+
+#include "kernels/host/inventory/cgroup.h"
+#include "kernels/host/inventory/cpu.h"
+#include "kernels/host/inventory/cpu_peaks.h"
+#include "kernels/host/inventory/inventory.h"
+#include "kernels/host/inventory/kernel_log.h"
+#include "kernels/host/inventory/machine.h"
+#include "kernels/host/inventory/nics.h"
+#include "kernels/host/inventory/sensors.h"
+#include "kernels/host/inventory/surroundings.h"
+#include "kernels/host/inventory/topology.h"
+#include "runner/core/text.h"
+#include "runner/core/units.h"
+
+namespace muster {
+
+namespace {
+
+/// Busy time that belongs to no process we see matters from half a CPU on, and only over a look that is long
+/// enough for the kernel's 10 ms ticks.
+constexpr double kUnseenShare = 0.5;
+constexpr double kUnseenWindow = 0.5;
+
+DeviceInfo describeNode(const NumaNode& node, int index, const CpuModel& model, double clockHz) {
+  DeviceInfo info;
+  info.index = index;
+  info.id = "cpu" + std::to_string(index);
+  info.kind = "cpu";
+  info.name = model.name;
+  info.memoryBytes = node.memoryBytes;
+  info.lastLevelCacheBytes = node.cacheBytes;
+  info.numaNode = node.index;
+  info.cpus = node.cpus;
+  info.peaks = cpuPeaks(model, node.cores, clockHz);
+  info.facts = {{"cores", std::to_string(node.cores)},
+                {"isa", isaText(model)},
+                {"microcode", model.microcode},
+                {"clock_measured", formatQuantity(clockHz, "Hz", 3)}};
+  return info;
+}
+
+}  // namespace
+
+HostSources machineSources() {
+  return {Root(), readKernelLog, "", getpid()};
+}
+
+std::unique_ptr<Inventory> makeHostInventory() {
+  return std::make_unique<HostInventory>(machineSources());
+}
+
+HostInventory::HostInventory(HostSources sources)
+    : sources_(std::move(sources)), watch_(sources_.root, sources_.self), allowed_(affinity()) {}
+
+Result<std::vector<DeviceInfo>> HostInventory::devices() {
+  std::vector<int> allowed = allowed_;
+  if (!sources_.syntheticTopology.empty()) allowed = parseCpuList("0-1023");
+  MUSTER_TRY(const Topology topology, readTopology(allowed, sources_.syntheticTopology));
+  const CpuModel model = readCpuModel(sources_.root);
+  const double clockHz = measureClockHz();
+  std::vector<DeviceInfo> devices;
+  for (const NumaNode& node : topology.nodes)
+    devices.push_back(describeNode(node, static_cast<int>(devices.size()), model, clockHz));
+  return devices;
+}
+
+Result<Json> HostInventory::node() {
+  Json nics = Json::array();
+  for (const Nic& nic : readNics(sources_.root)) nics.push_back(toJson(nic));
+  for (const RdmaPort& port : readRdmaPorts(sources_.root)) nics.push_back(toJson(port));
+  return Json{{"host", hostFacts(sources_.root)},
+              {"software", softwareFacts(sources_.root)},
+              {"nics", std::move(nics)}};
+}
+
+Result<Readings> HostInventory::health(double /*at*/, const std::string& /*load*/) {
+  Readings readings;
+  addSensors(readings);
+  addCpuUse(readings);
+  addThrottling(readings);
+  return readings;
+}
+
+Result<Readings> HostInventory::surroundings(const std::string& folder) {
+  Readings readings = readSurroundings(sources_.root, folder);
+  addHardwareErrors(readings);
+  return readings;
+}
+
+void HostInventory::addSensors(Readings& readings) const {
+  for (const CpuTemperature& sensor : readCpuTemperatures(sources_.root))
+    readings.values.push_back(
+        {reading::kTemperature, "degC", "", sensor.celsius, "", {{"sensor", sensor.sensor}}});
+  if (const auto clock = reportedClockHz(sources_.root, allowed_))
+    readings.values.push_back({reading::kClock, "Hz", "", *clock, "", {}});
+  const auto load = sources_.root.text("/proc/loadavg", 4096);
+  load.ok() ? readings.values.push_back({reading::kLoad, "count", "", strtod(load->c_str(), nullptr), "", {}})
+            : readings.unreadable.push_back({"load", "", load.error().text()});
+}
+
+void HostInventory::addCpuUse(Readings& readings) {
+  const auto look = watch_.look();
+  if (!look.ok()) return readings.unreadable.push_back({"processes", "", look.error().text()});
+  if (!look->has_value()) return;
+  CpuUse use = **look;
+  if (use.seconds >= kUnseenWindow && use.unseen >= kUnseenShare && use.unseen > use.busiest) {
+    use.busiest = use.unseen;
+    use.process = "unseen";
+    use.text = "interrupts, or processes that ended or cannot be seen from this container";
+  }
+  const Labels labels = use.process.empty() ? Labels{} : Labels{{"process", use.process}};
+  readings.values.push_back({reading::kBusyShare, "ratio", "", use.busiest, use.text, labels});
+  readings.values.push_back({reading::kStealShare, "ratio", "", use.steal, "", {}});
+  readings.values.push_back({reading::kUtilization, "ratio", "", use.utilization, "", {}});
+}
+
+void HostInventory::addThrottling(Readings& readings) const {
+  const CgroupState state = readCgroups(sources_.root);
+  readings.unreadable.insert(readings.unreadable.end(), state.unreadable.begin(), state.unreadable.end());
+  const Labels labels =
+      state.cpuFolder.empty() ? Labels{} : Labels{{"cgroup", printable(state.cpuFolder, 200)}};
+  readings.values.push_back({reading::kCgroupThrottled, "s", "", state.throttledSeconds, "", labels});
+  if (const auto seconds = thermalThrottleSeconds(sources_.root, allowed_))
+    readings.values.push_back({reading::kCpuThrottleThermal, "s", "", *seconds, "", {}});
+}
+
+void HostInventory::addHardwareErrors(Readings& readings) const {
+  const auto log = sources_.kernelLog();
+  if (!log.ok()) return readings.unreadable.push_back({"kernel log", "", log.error().text()});
+  const HardwareErrors errors = findHardwareErrors(*log);
+  readings.values.push_back(
+      {"hardware_errors", "count", "", static_cast<double>(errors.count), errors.last, {}});
+}
+
+}  // namespace muster

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inventory of a Linux machine, with its seams: where /proc and /sys are, and who reads the kernel's log.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/host/inventory/processes.h"
+#include "kernels/host/inventory/root.h"
+#include "kernels/inventory.h"
+
+namespace muster {
+
+/// Where a HostInventory looks.
+struct HostSources {
+  Root root;
+  std::function<Result<std::string>()> kernelLog;  ///< the whole log
+  std::string syntheticTopology;  ///< hwloc's words for a made-up machine; empty: the real one
+  int self = 0;                   ///< our pid as /proc shows it
+};
+
+/// The sources of the running machine.
+HostSources machineSources();
+
+/// What this machine has and how it fares.
+class HostInventory : public Inventory {
+ public:
+  explicit HostInventory(HostSources sources);
+
+  Result<std::vector<DeviceInfo>> devices() override;
+  Result<Json> node() override;
+  /// The first call starts the watch over processes, so shares of CPU time come from the second call on.
+  Result<Readings> health(double at, const std::string& load) override;
+  Result<Readings> surroundings(const std::string& folder) override;
+
+ private:
+  void addSensors(Readings& readings) const;
+  void addCpuUse(Readings& readings);
+  void addThrottling(Readings& readings) const;
+  void addHardwareErrors(Readings& readings) const;
+
+  HostSources sources_;
+  CpuWatch watch_;
+  std::vector<int> allowed_;
+};
+
+}  // namespace muster

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Facts about the machine as a whole.
+#include "kernels/host/inventory/machine.h"
+
+#include <gnu/libc-version.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "kernels/host/inventory/cpu.h"
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+
+namespace muster {
+
+namespace {
+
+uint64_t kibibytes(std::string_view text, std::string_view key) {
+  return static_cast<uint64_t>(std::max<int64_t>(0, leadingInteger(fieldOf(text, key), 0))) << 10;
+}
+
+/// PRETTY_NAME="Debian GNU/Linux 12 (bookworm)", without the quotes.
+std::string osName(const Root& root) {
+  const auto text = root.text("/etc/os-release");
+  std::string_view name = text.ok() ? fieldOf(*text, "PRETTY_NAME") : std::string_view{};
+  if (name.starts_with('"')) name = name.substr(1, name.find('"', 1) - 1);
+  return name.empty() ? "unknown" : printable(name, 100);
+}
+
+std::string kernelRelease() {
+  utsname names{};
+  return uname(&names) == 0 ? printable(names.release, 100) : "unknown";
+}
+
+std::string hostName() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? printable(name, 255) : "unknown";
+}
+
+}  // namespace
+
+Result<Memory> readMemory(const Root& root) {
+  MUSTER_TRY(const std::string text, root.text("/proc/meminfo"));
+  Memory memory{kibibytes(text, "MemTotal"), kibibytes(text, "MemAvailable"), kibibytes(text, "SwapTotal")};
+  if (memory.total == 0) return Error{ErrorCode::kProtocol, "has no line MemTotal", "/proc/meminfo"};
+  return memory;
+}
+
+std::string containerKind(const Root& root) {
+  if (getenv("KUBERNETES_SERVICE_HOST") != nullptr && root.prefix().empty()) return "kubernetes";
+  if (root.exists("/.dockerenv")) return "docker";
+  if (root.exists("/run/.containerenv")) return "podman";
+  if (root.exists("/.singularity.d")) return "singularity";
+  // systemd and lxc put a variable into the first process's environment; only root may read it.
+  const auto environment = root.text("/proc/1/environ", 1u << 20);
+  if (environment.ok()) {
+    for (const std::string& entry : split(*environment, '\0'))
+      if (entry.starts_with("container=")) return printable(entry.substr(10), 40);
+  }
+  const std::string cgroup = root.factOr("/proc/1/cgroup");
+  for (const char* kind : {"kubepods", "docker", "libpod", "lxc", "enroot"})
+    if (cgroup.find(kind) != std::string::npos) return kind == std::string("kubepods") ? "kubernetes" : kind;
+  return "none";
+}
+
+std::string virtualization(const Root& root) {
+  if (root.exists("/sys/hypervisor/type")) return root.factOr("/sys/hypervisor/type");
+  if (!readCpuModel(root).has("hypervisor")) return "none";
+  const std::string vendor =
+      root.factOr("/sys/class/dmi/id/sys_vendor") + " " + root.factOr("/sys/class/dmi/id/product_name");
+  for (const auto& [word, kind] : {std::pair{"QEMU", "kvm"},
+                                   {"KVM", "kvm"},
+                                   {"VMware", "vmware"},
+                                   {"Xen", "xen"},
+                                   {"Microsoft", "hyper-v"},
+                                   {"Amazon EC2", "amazon"},
+                                   {"Google", "google"}})
+    if (vendor.find(word) != std::string::npos) return kind;
+  return "virtual machine";
+}
+
+Result<Space> readSpace(const std::string& folder) {
+  struct statvfs info {};
+  if (statvfs(folder.c_str(), &info) != 0) return Error{ErrorCode::kIo, errnoText(errno), folder};
+  return Space{info.f_bavail * info.f_frsize, info.f_blocks * info.f_frsize};
+}
+
+Json hostFacts(const Root& root) {
+  const CpuModel cpu = readCpuModel(root);
+  const auto memory = readMemory(root);
+  return {{"name", hostName()},
+          {"kernel", kernelRelease()},
+          {"os", osName(root)},
+          {"boot_id", root.factOr("/proc/sys/kernel/random/boot_id")},
+          {"vendor", root.factOr("/sys/class/dmi/id/sys_vendor")},
+          {"product", root.factOr("/sys/class/dmi/id/product_name")},
+          {"board", root.factOr("/sys/class/dmi/id/board_name")},
+          {"bios", root.factOr("/sys/class/dmi/id/bios_version")},
+          {"virtualization", virtualization(root)},
+          {"container", containerKind(root)},
+          {"cpu", cpu.name},
+          {"cpu_microcode", cpu.microcode},
+          {"cpus_online", formatCpuList(onlineCpus(root))},
+          {"cpus_allowed", formatCpuList(affinity())},
+          {"memory_bytes", memory.ok() ? memory->total : 0}};
+}
+
+Json softwareFacts(const Root& root) {
+  Json facts = {{"kernel", kernelRelease()},
+                {"os", osName(root)},
+                {"libc", std::string("glibc ") + gnu_get_libc_version()}};
+  const std::string driver = root.factOr("/sys/module/nvidia/version");
+  if (!driver.empty()) facts["nvidia_driver"] = driver;
+  return facts;
+}
+
+}  // namespace muster

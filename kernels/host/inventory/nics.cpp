@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Network interfaces and RDMA devices, from sysfs.
+#include "kernels/host/inventory/nics.h"
+
+#include <algorithm>
+
+#include "runner/core/text.h"
+
+namespace muster {
+
+namespace {
+
+constexpr size_t kMostInterfaces = 128;
+
+/// "4: ACTIVE" -> "ACTIVE"
+std::string afterColon(const std::string& text) {
+  const size_t colon = text.find(": ");
+  return colon == std::string::npos ? text : text.substr(colon + 2);
+}
+
+Nic readNic(const Root& root, const std::string& name) {
+  const std::string folder = "/sys/class/net/" + name;
+  Nic nic;
+  nic.name = printable(name, 64);
+  nic.state = root.factOr(folder + "/operstate", "unknown");
+  nic.driver = root.linkName(folder + "/device/driver");
+  nic.hardware = root.exists(folder + "/device");
+  const std::string bus = root.linkName(folder + "/device");
+  if (bus.find(':') != std::string::npos) nic.pciAddress = bus;
+  // In Mb/s; -1, or an error on reading, when the link is down or the driver does not know.
+  nic.bytesPerSecond =
+      static_cast<double>(std::max<int64_t>(0, root.integerOr(folder + "/speed", 0))) * 1e6 / 8;
+  nic.mtu = root.integerOr(folder + "/mtu", 0);
+  for (const char* way : {"rx", "tx"}) {
+    nic.errors += root.integerOr(folder + "/statistics/" + way + "_errors", 0);
+    nic.dropped += root.integerOr(folder + "/statistics/" + way + "_dropped", 0);
+  }
+  nic.numaNode = static_cast<int>(root.integerOr(folder + "/device/numa_node", -1));
+  return nic;
+}
+
+RdmaPort readPort(const Root& root, const std::string& device, const std::string& port) {
+  const std::string folder = "/sys/class/infiniband/" + device + "/ports/" + port;
+  RdmaPort found;
+  found.device = printable(device, 64);
+  found.port = static_cast<int>(leadingInteger(port, 0));
+  found.state = afterColon(root.factOr(folder + "/state", "unknown"));
+  found.physical = afterColon(root.factOr(folder + "/phys_state", "unknown"));
+  found.layer = root.factOr(folder + "/link_layer");
+  found.rate = root.factOr(folder + "/rate");
+  found.bytesPerSecond = static_cast<double>(std::max<int64_t>(0, leadingInteger(found.rate, 0))) * 1e9 / 8;
+  found.firmware = root.factOr("/sys/class/infiniband/" + device + "/fw_ver");
+  found.numaNode =
+      static_cast<int>(root.integerOr("/sys/class/infiniband/" + device + "/device/numa_node", -1));
+  for (const char* counter : {"symbol_error", "link_downed", "link_error_recovery", "port_rcv_errors",
+                              "local_link_integrity_errors", "excessive_buffer_overrun_errors"})
+    found.errors += root.integerOr(folder + "/counters/" + counter, 0);
+  return found;
+}
+
+}  // namespace
+
+std::vector<Nic> readNics(const Root& root) {
+  std::vector<Nic> nics;
+  for (const std::string& name : root.list("/sys/class/net")) {
+    if (name == "lo" || !root.exists("/sys/class/net/" + name + "/operstate"))
+      continue;  // bonding_masters is a file
+    Nic nic = readNic(root, name);
+    if ((nic.hardware || nic.state == "up") && nics.size() < kMostInterfaces) nics.push_back(std::move(nic));
+  }
+  return nics;
+}
+
+std::vector<RdmaPort> readRdmaPorts(const Root& root) {
+  std::vector<RdmaPort> ports;
+  for (const std::string& device : root.list("/sys/class/infiniband"))
+    for (const std::string& port : root.list("/sys/class/infiniband/" + device + "/ports"))
+      if (ports.size() < kMostInterfaces) ports.push_back(readPort(root, device, port));
+  return ports;
+}
+
+Json toJson(const Nic& nic) {
+  return {{"name", nic.name},
+          {"kind", "ethernet"},
+          {"state", nic.state},
+          {"driver", nic.driver},
+          {"pci_address", nic.pciAddress},
+          {"bytes_per_second", nic.bytesPerSecond},
+          {"mtu", nic.mtu},
+          {"errors", nic.errors},
+          {"dropped", nic.dropped},
+          {"numa_node", nic.numaNode},
+          {"hardware", nic.hardware}};
+}
+
+Json toJson(const RdmaPort& port) {
+  return {{"name", port.device + "/" + std::to_string(port.port)},
+          {"kind", "rdma"},
+          {"state", port.state},
+          {"physical_state", port.physical},
+          {"link_layer", port.layer},
+          {"rate", port.rate},
+          {"bytes_per_second", port.bytesPerSecond},
+          {"firmware", port.firmware},
+          {"errors", port.errors},
+          {"numa_node", port.numaNode}};
+}
+
+}  // namespace muster

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who keeps the processors busy beside us: CPU time of every process between two looks.
+#include "kernels/host/inventory/processes.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <memory>
+#include <set>
+
+#include "runner/core/clock.h"
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+
+namespace muster {
+
+namespace {
+
+constexpr double kTick = 0.01;                  // USER_HZ
+constexpr uint64_t kKernelThread = 0x00200000;  // PF_KTHREAD
+
+/// Processes of ours: ourselves, our ancestors, and the descendants of the outermost muster among them.
+std::set<int> ownProcesses(int self, const std::map<int, std::pair<int, std::string>>& parents) {
+  std::set<int> own{self};
+  int outermost = self;
+  for (auto at = parents.find(self); at != parents.end() && own.size() < 1000;
+       at = parents.find(at->second.first)) {
+    own.insert(at->first);
+    if (at->second.second == "muster" || at->second.second == "muster-host") outermost = at->first;
+  }
+  // Parents of later processes may have smaller or larger pids, so go on until nothing is added.
+  std::set<int> descendants{outermost};
+  for (size_t before = 0; before != descendants.size();) {
+    before = descendants.size();
+    for (const auto& [pid, parent] : parents)
+      if (descendants.count(parent.first) != 0) descendants.insert(pid);
+  }
+  own.merge(descendants);
+  return own;
+}
+
+double ticksAsShare(uint64_t ticks, double seconds) {
+  return ticks > 1 ? static_cast<double>(ticks - 1) * kTick / seconds : 0;
+}
+
+}  // namespace
+
+CpuWatch::CpuWatch(Root root, int self) : root_(std::move(root)), self_(self) {}
+
+/// pid (comm) state ppid ... flags(9) ... utime(14) stime(15) cutime(16) cstime(17) ... starttime(22) ...
+/// processor(39); comm may hold anything, parentheses and newlines too, so fields are counted from the last
+/// parenthesis.
+bool CpuWatch::parseStat(std::string_view text, uint64_t& started, Process& process) {
+  const size_t open = text.find('(');
+  const size_t close = text.rfind(')');
+  if (open == std::string_view::npos || close == std::string_view::npos || close < open) return false;
+  process.name = printable(text.substr(open + 1, close - open - 1), 64);
+  std::array<uint64_t, 40> fields{};
+  const char* at = text.data() + close + 1;
+  const char* const end = text.data() + text.size();
+  for (size_t number = 3; number < fields.size(); ++number) {
+    while (at != end && *at == ' ') ++at;
+    const char* const stop = std::find(at, end, ' ');
+    if (at == end) return false;
+    if (number > 3) std::from_chars(at, stop, fields[number]);  // negative fields (tty's group) stay 0
+    at = stop;
+  }
+  process.parent = static_cast<int>(fields[4]);
+  process.kernel = (fields[9] & kKernelThread) != 0;
+  process.ticks = fields[14] + fields[15];
+  process.reaped = fields[16] + fields[17];
+  process.cpu = static_cast<int>(fields[39]);
+  started = fields[22];
+  return true;
+}
+
+Result<CpuWatch::Table> CpuWatch::readProcesses() const {
+  const std::string folder = root_.prefix() + "/proc";
+  const std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(folder.c_str()), closedir);
+  if (!dir) return Error{ErrorCode::kIo, errnoText(errno), "/proc"};
+  Table table;
+  char text[1024];
+  while (const dirent* entry = readdir(dir.get())) {
+    const int pid = static_cast<int>(leadingInteger(entry->d_name, 0));
+    if (pid <= 0) continue;
+    const std::string name = std::string(entry->d_name) + "/stat";
+    const Fd file(openat(dirfd(dir.get()), name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    const ssize_t got = file.valid() ? read(file.get(), text, sizeof text) : 0;
+    uint64_t started = 0;
+    Process process;
+    // A process that ends while we read is no error: its time shows up as unseen.
+    if (got > 0 && parseStat({text, static_cast<size_t>(got)}, started, process))
+      table.emplace(Key{pid, started}, std::move(process));
+  }
+  if (table.empty() || table.begin()->first.first != 1)
+    return Error{ErrorCode::kIo,
+                 "other users' processes are hidden (hidepid), so a busy one could not be seen; run as root",
+                 "/proc"};
+  return table;
+}
+
+std::map<CpuWatch::Key, uint64_t> CpuWatch::ticksUsed(const Table& now) const {
+  // A child that ended since takes its whole life into its parent's `reaped`; what we knew of it is not new.
+  std::map<int, uint64_t> knownOfEnded;
+  for (const auto& [key, process] : last_)
+    if (now.count(key) == 0) knownOfEnded[process.parent] += process.ticks + process.reaped;
+
+  std::map<Key, uint64_t> used;
+  for (const auto& [key, process] : now) {
+    const auto found = last_.find(key);
+    const Process before = found == last_.end() ? Process{} : found->second;
+    const auto ended = knownOfEnded.find(key.first);
+    const uint64_t known = before.reaped + (ended == knownOfEnded.end() ? 0 : ended->second);
+    used[key] = process.ticks - std::min(process.ticks, before.ticks) + process.reaped -
+                std::min(process.reaped, known);
+  }
+  return used;
+}
+
+CpuUse CpuWatch::compare(const Table& now, const CpuTimes& times, double seconds) const {
+  std::map<int, std::pair<int, std::string>> parents;
+  for (const auto& [key, process] : now) parents[key.first] = {process.parent, process.name};
+  const std::set<int> own = ownProcesses(self_, parents);
+
+  const std::map<Key, uint64_t> used = ticksUsed(now);
+
+  CpuUse use;
+  use.seconds = seconds;
+  double seen = 0;
+  for (const auto& [key, process] : now) {
+    const uint64_t ticks = used.at(key);
+    seen += static_cast<double>(ticks) * kTick / seconds;
+    const double share = ticksAsShare(ticks, seconds);
+    if (share <= use.busiest || own.count(key.first) != 0) continue;
+    use.busiest = share;
+    use.process = process.name + "(" + std::to_string(key.first) + ")";
+    use.text = process.name + " (" + (process.kernel ? "kernel thread " : "pid ") +
+               std::to_string(key.first) + ") on cpu " + std::to_string(process.cpu);
+  }
+  const double busy = times.busy - lastTimes_.busy;
+  const double steal = times.steal - lastTimes_.steal;
+  const double all = busy + steal + times.idle - lastTimes_.idle;
+  use.unseen = std::max(0.0, (busy - kTick) / seconds - seen);
+  if (all > 0) use.utilization = std::clamp(busy / all, 0.0, 1.0);
+  if (all > 0) use.steal = std::clamp((steal - kTick) / all, 0.0, 1.0);
+  return use;
+}
+
+Result<std::optional<CpuUse>> CpuWatch::look() {
+  MUSTER_TRY(Table now, readProcesses());
+  MUSTER_TRY(const CpuTimes times, readCpuTimes(root_));
+  const double time = systemClock().now();
+  std::optional<CpuUse> use;
+  if (lastLook_ >= 0 && time > lastLook_) use = compare(now, times, time - lastLook_);
+  last_ = std::move(now);
+  lastTimes_ = times;
+  lastLook_ = time;
+  return use;
+}
+
+}  // namespace muster

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who keeps the processors busy beside us: CPU time of every process between two looks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "kernels/host/inventory/cpu.h"
+#include "kernels/host/inventory/root.h"
+
+namespace muster {
+
+/// What happened between two looks.
+struct CpuUse {
+  double seconds = 0;   ///< between them
+  double busiest = 0;   ///< share of one CPU (2: two CPUs) of the foreign process that used most; 0: none did
+  std::string process;  ///< "stress-ng(123)"; empty: none
+  std::string text;     ///< "stress-ng (pid 123) on cpu 1"
+  double unseen = 0;    ///< CPUs' worth of busy time that no process seen at both looks accounts for
+  double steal = 0;     ///< share of the machine's CPU time that the hypervisor gave to others
+  double utilization = 0;  ///< busy share of the machine's CPU time
+};
+
+/// Looks at /proc again and again. Foreign is every process but ourselves, our ancestors, and what descends
+/// from the outermost `muster` or `muster-host` among these. Linux counts in ticks of 10 ms, so every share
+/// is a lower bound: one tick is taken off, else a daemon that wakes for a moment would look busy in a short
+/// look.
+class CpuWatch {
+ public:
+  CpuWatch(Root root, int self);
+
+  /// The use since the last call; nothing at the first one. An error when /proc does not show other users'
+  /// processes.
+  Result<std::optional<CpuUse>> look();
+
+ private:
+  struct Process {
+    int parent = 0;
+    uint64_t ticks = 0;   ///< its own
+    uint64_t reaped = 0;  ///< of its children that ended, and of theirs
+    int cpu = 0;
+    bool kernel = false;
+    std::string name;
+  };
+  using Key = std::pair<int, uint64_t>;  ///< pid and start time: a pid may be used again
+  using Table = std::map<Key, Process>;
+
+  Result<Table> readProcesses() const;
+  /// Ticks that each process and its ended children used since the last look, by key.
+  std::map<Key, uint64_t> ticksUsed(const Table& now) const;
+  CpuUse compare(const Table& now, const CpuTimes& times, double seconds) const;
+  static bool parseStat(std::string_view text, uint64_t& started, Process& process);
+
+  Root root_;
+  int self_;
+  Table last_;
+  CpuTimes lastTimes_;
+  double lastLook_ = -1;
+};
+
+}  // namespace muster
