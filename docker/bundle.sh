@@ -1,4 +1,64 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Run by `meson install`: bundles the third-party libraries beside ours.
-set -eu
+# Run by `meson install`: copies every third-party library that the tree needs into lib/muster/lib, so that the tree
+# runs on machines that lack them. libc, libstdc++ and libgcc_s stay the system's (docker/README.md says why).
+set -euo pipefail
+umask 022
+
+tree=${MESON_INSTALL_DESTDIR_PREFIX:?run by meson install}
+bundle=$tree/lib/muster/lib
+system='^(ld-linux.*|lib(c|m|mvec|dl|pthread|rt|resolv|util|anl|stdc\+\+|gcc_s|asan|ubsan|lsan|tsan))\.so\.[0-9]+$'
+declare -A where=() wanted=()
+
+# The system's loader cache: name -> file, for this machine's architecture (the first line of a name wins).
+read_loader_cache() {
+  local kind name tags path
+  case $(uname -m) in x86_64) kind=x86-64 ;; aarch64) kind=AArch64 ;; *) kind= ;; esac
+  while IFS='|' read -r name tags path; do
+    if [[ $tags == *"$kind"* && -z ${where[$name]:-} ]]; then where[$name]=$path; fi
+  done < <(PATH=$PATH:/usr/sbin:/sbin ldconfig -p | sed -n 's/^\t\([^ ]*\) (\([^)]*\)) => \(.*\)$/\1|\2|\3/p')
+}
+
+is_elf() { [ "$(head -c 4 "$1" | tail -c 3)" = ELF ]; }
+
+own_files() {
+  local file
+  while IFS= read -r -d '' file; do
+    if is_elf "$file"; then printf '%s\n' "$file"; fi
+  done < <(find "$tree/bin" "$tree/lib/muster/host" "$tree/lib/muster/plugins" "$tree/lib/muster/backends" -type f -print0 2>/dev/null)
+}
+
+# Adds to `wanted` what a file needs, and what that needs in turn.
+follow() {
+  local name names
+  names=$(patchelf --print-needed "$1")
+  for name in $names; do
+    if [[ $name =~ $system || -n ${wanted[$name]:-} ]]; then continue; fi
+    if [ -z "${where[$name]:-}" ]; then
+      echo "bundle: $1 needs $name, which ldconfig -p does not list: install its package, then build again" >&2
+      exit 1
+    fi
+    wanted[$name]=${where[$name]}
+    follow "${where[$name]}"
+  done
+}
+
+# Copies one library under its SONAME. RUNPATH is not transitive, so each one gets its own. A copy keeps its
+# source's time: that is how the next install sees that nothing changed.
+place() {
+  local target=$bundle/$1 source=$2
+  if [ -e "$target" ] && [ ! "$target" -nt "$source" ] && [ ! "$target" -ot "$source" ]; then return 0; fi
+  cp --dereference "$source" "$target.new"
+  chmod 644 "$target.new"
+  patchelf --set-rpath "\$ORIGIN" "$target.new"
+  touch --reference="$source" "$target.new"
+  mv "$target.new" "$target"
+}
+
+read_loader_cache
+while read -r file; do follow "$file"; done < <(own_files)
+mkdir -p "$bundle"
+for name in "${!wanted[@]}"; do place "$name" "${wanted[$name]}"; done
+for file in "$bundle"/*; do
+  if [ -z "${wanted[${file##*/}]:-}" ]; then rm -f "$file"; fi # left by an earlier version
+done

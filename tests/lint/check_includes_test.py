@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests check_includes.py with includes that the dependency graph allows and with ones that it forbids."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import check_includes
+
+GOOD = [
+    ("runner/core/units.cpp", '#include "runner/core/units.h"\n#include <fmt/format.h>'),
+    ("runner/core/toml_document.cpp", "#include <toml++/toml.h>"),
+    ("runner/app/main.cpp", '#include "runner/judge/judge.h"\n#include "reports/html/html.h"\n#include <CLI/CLI.hpp>'),
+    ("runner/host/host.cpp", '#include "plugins/abi/muster_plugin.h"'),
+    ("plugins/compute/gemm.cpp", '#include "kernels/ops.h"\n#include "plugins/sdk/plugin.h"'),
+    ("plugins/abi/example/example.c", '#include "plugins/abi/muster_plugin.h"'),
+    ("kernels/loader.cpp", '#include "kernels/backend.h"'),
+    ("kernels/host/gemm.cpp", '#include "kernels/ops.h"\n#include <oneapi/dnnl/dnnl.hpp>\n#include <cblas.h>'),
+    ("kernels/host/inventory/cpu.cpp", '#include "kernels/host/inventory/cpu.h"\n#include <hwloc.h>'),
+    ("reports/html/page.cpp", '#include "reports/model/record.h"'),
+    ("runner/judge/judge.cpp", '#include "runner/core/verdict.h"\n#include <cmath>'),
+]
+BAD = [
+    ("runner/core/units.cpp", '#include "runner/plan/plan.h"'),
+    ("runner/plan/plan.cpp", '#include "runner/sku/profile.h"'),
+    ("runner/app/main.cpp", '#include "plugins/sdk/plugin.h"'),
+    ("runner/app/main.cpp", '#include "kernels/device.h"'),
+    ("runner/dispatch/launch.cpp", "#include <cuda_runtime.h>"),
+    ("runner/host/host.cpp", '#include "runner/plan/plan.h"'),
+    ("runner/judge/judge.cpp", '  #  include <fstream>'),
+    ("runner/judge/judge.cpp", '#include "runner/core/files.h"'),
+    ("plugins/compute/gemm.cpp", '#include "kernels/host/gemm.h"'),
+    ("plugins/compute/gemm.cpp", '#include "plugins/memory/copy.h"'),
+    ("plugins/compute/gemm.cpp", "#include <dnnl.hpp>"),
+    ("plugins/abi/muster_plugin.h", '#include "runner/core/json.h"'),
+    ("kernels/host/gemm.cpp", '#include "kernels/sim/scenario.h"'),
+    ("kernels/ops.cpp", '#include "kernels/host/gemm.h"'),
+    ("kernels/sim/device.cpp", '#include "plugins/sdk/plugin.h"'),
+    ("reports/model/record.cpp", '#include "reports/html/page.h"'),
+    ("reports/junit/junit.cpp", '#include "reports/html/page.h"'),
+]
+
+
+class CheckIncludes(unittest.TestCase):
+    def test_good_samples_pass(self):
+        for path, text in GOOD:
+            self.assertEqual(list(check_includes.mistakes(path, text)), [], path)
+
+    def test_bad_samples_are_each_found(self):
+        for path, text in BAD:
+            self.assertEqual(len(list(check_includes.mistakes(path, text))), 1, f"{path}: {text}")
+
+    def test_a_mistake_says_where_and_what_is_allowed(self):
+        line, what = next(check_includes.mistakes("runner/sku/a.cpp", '// first\n#include "runner/plan/plan.h"\n'))
+        self.assertEqual(line, 2)
+        self.assertIn("runner/sku may include its own folder, runner/core", what)
+
+    def run_on(self, files):
+        with tempfile.TemporaryDirectory() as root:
+            for name, text in files.items():
+                path = pathlib.Path(root, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            return subprocess.run([sys.executable, check_includes.__file__, root], capture_output=True, text=True)
+
+    def test_the_program_fails_on_a_mistake(self):
+        done = self.run_on({"runner/core/a.cpp": '#include "runner/app/main.h"\n'})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("runner/core/a.cpp:1: ", done.stdout)
+
+    def test_a_folder_without_a_rule_is_a_mistake(self):
+        done = self.run_on({"runner/novel/a.cpp": "\n", "runner/core/a.cpp": "\n"})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("runner/novel/a.cpp: no rule", done.stdout)
+
+    def test_an_empty_root_is_a_mistake(self):
+        self.assertEqual(self.run_on({}).returncode, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
