@@ -25,6 +25,23 @@ Expectation deviceExpectation(const std::string& metric, CheckKind kind, double 
   return expectation;
 }
 
+std::string originOf(const Profile* profile) { return profile == nullptr ? "standing" : "profile " + profile->name; }
+
+void expectMatches(const Inventory& inventory, const Profile* profile, StageEvidence& evidence) {
+  Expectation match = deviceExpectation(kMismatchMetric, CheckKind::kMax, 0, originOf(profile));
+  match.origin = "standing";
+  match.remedy = join(inventory.skuProblems, "; ");
+  evidence.expectations.push_back(match);
+  Measurement mismatches;
+  mismatches.metric = kMismatchMetric;
+  mismatches.unit = "count";
+  mismatches.direction = Direction::kLower;
+  mismatches.samples = {static_cast<double>(inventory.skuProblems.size())};
+  mismatches.caseId = kInventoryStage;
+  evidence.measurements.push_back(std::move(mismatches));
+  evidence.caseMetrics[kInventoryStage].insert(kMismatchMetric);
+}
+
 }  // namespace
 
 std::vector<DeviceFacts> Inventory::devices() const {
@@ -123,6 +140,15 @@ void useInventory(const Inventory& inventory, NodeContext& node) {
   node.judge.peaksFrom = node.profile == nullptr ? "device properties (unknown SKU)" : "device properties";
 }
 
+void expectDeviceCount(const Profile* profile, StageEvidence& evidence) {
+  const std::string from = originOf(profile);
+  Expectation count = profile != nullptr && profile->deviceCount > 0
+                          ? deviceExpectation(kCountMetric, CheckKind::kEquals, profile->deviceCount, from)
+                          : deviceExpectation(kCountMetric, CheckKind::kMin, 1, from);
+  count.remedy = "Look for a device that fell off the bus (nvidia-smi -L, lspci, dmesg), or for one hidden by a setting";
+  evidence.expectations.push_back(count);
+}
+
 void expectDevices(const Inventory& inventory, const Profile* profile, StageEvidence& evidence) {
   if (!inventory.problem.empty() && !inventory.noGpu)
     for (CaseEnd& end : evidence.ends) {
@@ -130,24 +156,8 @@ void expectDevices(const Inventory& inventory, const Profile* profile, StageEvid
       end.message = inventory.problem;
     }
   if (!inventory.problem.empty()) return;
-  const std::string from = profile == nullptr ? "standing" : "profile " + profile->name;
-  Expectation count = profile != nullptr && profile->deviceCount > 0
-                          ? deviceExpectation(kCountMetric, CheckKind::kEquals, profile->deviceCount, from)
-                          : deviceExpectation(kCountMetric, CheckKind::kMin, 1, from);
-  count.remedy = "Look for a device that fell off the bus (nvidia-smi -L, lspci, dmesg), or for one hidden by a setting";
-  evidence.expectations.push_back(count);
-
-  Expectation match = deviceExpectation(kMismatchMetric, CheckKind::kMax, 0, from);
-  match.remedy = inventory.skuProblems.empty() ? "" : join(inventory.skuProblems, "; ");
-  evidence.expectations.push_back(match);
-  Measurement mismatches;
-  mismatches.metric = kMismatchMetric;
-  mismatches.unit = "count";
-  mismatches.direction = Direction::kLower;
-  mismatches.samples = {static_cast<double>(inventory.skuProblems.size())};
-  mismatches.caseId = kInventoryStage;
-  evidence.measurements.push_back(std::move(mismatches));
-  evidence.caseMetrics[kInventoryStage].insert(kMismatchMetric);
+  expectDeviceCount(profile, evidence);
+  expectMatches(inventory, profile, evidence);
 }
 
 }  // namespace muster

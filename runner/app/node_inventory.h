@@ -36,6 +36,9 @@ Inventory readInventory(const StageRecord& stage, const StageEvidence& evidence,
 /// Fills devices and peaks of `node` from the inventory and its profile.
 void useInventory(const Inventory& inventory, NodeContext& node);
 
+/// Adds the number of devices that the profile wants; without one, at least one.
+void expectDeviceCount(const Profile* profile, StageEvidence& evidence);
+
 /// Adds what is expected of the devices: their number, and that all match the profile. Without inventory, the stage's
 /// case becomes an error (or stays a skip where no GPU is there).
 void expectDevices(const Inventory& inventory, const Profile* profile, StageEvidence& evidence);

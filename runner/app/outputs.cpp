@@ -8,12 +8,17 @@
 
 namespace muster {
 
-Status writeOutputs(const Record& record, const std::filesystem::path& folder,
+Status writeReports(const Record& record, const std::filesystem::path& folder,
                     const std::filesystem::path& templates) {
-  MUSTER_CHECK_OK(writeRecord(record, folder / "record.json"));
   MUSTER_CHECK_OK(writeFileAtomically(folder / "junit.xml", renderJunit(record)));
   MUSTER_TRY(const std::string html, renderHtml(record, templates));
   return writeFileAtomically(folder / "report.html", html);
+}
+
+Status writeOutputs(const Record& record, const std::filesystem::path& folder,
+                    const std::filesystem::path& templates) {
+  MUSTER_CHECK_OK(writeRecord(record, folder / "record.json"));
+  return writeReports(record, folder, templates);
 }
 
 }  // namespace muster

@@ -94,21 +94,6 @@ void sealArtifacts(StageRecord& record, const fs::path& folder) {
   }
 }
 
-/// Answers of the plan's Lua predicates for the measurements of this stage.
-Status answerPredicates(const StageEvidence& evidence, JudgeContext& context) {
-  for (const Expectation& expectation : evidence.expectations) {
-    if (expectation.kind != CheckKind::kPredicate) continue;
-    MUSTER_TRY(const auto answers, evaluatePredicate(expectation.predicate, evidence.measurements));
-    auto& kept = context.predicateAnswers[expectation.predicate];
-    kept.clear();
-    for (const PredicateAnswer& answer : answers) {
-      if (!answer.error.empty()) return Error{ErrorCode::kUsage, answer.error, expectation.at};
-      kept.emplace_back(answer.met, answer.message);
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
 Json rankContext(const NodeContext& node, const Stage& stage, const RankSlot& slot, int worldSize) {
@@ -127,6 +112,20 @@ Json rankContext(const NodeContext& node, const Stage& stage, const RankSlot& sl
           {"virtual_start", node.virtualNow},
           {"run_id", node.runId},
           {"stage", stage.name}};
+}
+
+Status answerPredicates(const StageEvidence& evidence, JudgeContext& context) {
+  for (const Expectation& expectation : evidence.expectations) {
+    if (expectation.kind != CheckKind::kPredicate) continue;
+    MUSTER_TRY(const auto answers, evaluatePredicate(expectation.predicate, evidence.measurements));
+    auto& kept = context.predicateAnswers[expectation.predicate];
+    kept.clear();
+    for (const PredicateAnswer& answer : answers) {
+      if (!answer.error.empty()) return Error{ErrorCode::kUsage, answer.error, expectation.at};
+      kept.emplace_back(answer.met, answer.message);
+    }
+  }
+  return {};
 }
 
 Outcome worstOutcome(const std::vector<Verdict>& verdicts) {

@@ -65,6 +65,9 @@ StageOutcome stageNotRun(const Stage& stage, StageState state, const std::string
 /// Judges `evidence` and completes verdicts, outcome and evidence of the record.
 Accounting judgeInto(StageRecord& record, const StageEvidence& evidence, const JudgeContext& context);
 
+/// Asks the plan's Lua predicates about the evidence's measurements and puts the answers into `context`.
+Status answerPredicates(const StageEvidence& evidence, JudgeContext& context);
+
 /// The worst outcome, in the order of the table; pass when there is none.
 Outcome worstOutcome(const std::vector<Verdict>& verdicts);
 

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of `muster`: subcommands, options, help that teaches by example, exit codes.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "runner/app/commands.h"
+#include "runner/app/completion.h"
+#include "runner/app/exit_code.h"
+#include "runner/core/text.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kExamples = R"(
+Examples:
+  muster run plans/quickstart.toml                     this machine's CPU, about a minute
+  muster run plans/node-quick.toml --out /data/n17     this node's GPUs, five minutes
+  muster run plans/node-quick.toml --simulate plans/scenarios/h100x8-one-slow-gpu.toml
+  muster run --resume /data/n17                        go on after a crash or Ctrl-C
+  muster check my-plan.lua                             every mistake with its place
+  muster judge record.json --sku my-sku.toml           judge stored samples again
+  muster plugins compute                               what a plugin can test
+
+Exit codes: 0 accepted, 1 rejected, 2 bad usage, plan or profile, 3 incomplete, 4 internal fault,
+5 no GPU and --no-gpu=skip, 130 interrupted.)";
+
+constexpr const char* kRunExamples = R"(
+Writes record.json, report.html and junit.xml into the run folder. Ctrl-C ends the run in order: what was
+done is in the record (exit 130), and `muster run --resume FOLDER` goes on from there.
+
+Examples:
+  muster run plans/node-full.toml --out runs/n17 --strict
+  muster run plans/quickstart.toml --set gemm.size=1024 --set gemm.timeout=2m
+  muster run plans/node-quick.toml --simulate plans/scenarios/h100x8-healthy.toml --nodes 4
+  muster run plans/cluster.toml --scope device,node    leave cluster stages to another job)";
+
+struct Arguments {
+  RunOptions run;
+  JudgeOptions judge;
+  std::vector<std::filesystem::path> plans;
+  std::vector<std::string> sets;
+  std::vector<std::filesystem::path> pluginFolders;
+  std::vector<std::filesystem::path> skuFolders;
+  std::filesystem::path record;
+  std::filesystem::path out;
+  std::string name;
+  std::string noGpu = "fail";
+  std::string shell;
+  bool json = false;
+  bool plain = false;
+};
+
+CLI::Option* addSets(CLI::App* app, std::vector<std::string>& sets) {
+  return app->add_option("--set", sets, "override: STAGE.PARAM=VALUE, STAGE.timeout=VALUE, sku=NAME ...")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+CLI::App* addRun(CLI::App& app, Arguments& a) {
+  CLI::App* run = app.add_subcommand("run", "run a plan on this node and judge it");
+  run->add_option("plan", a.run.plan, "plan file (.toml or .lua)");
+  run->add_option("--out", a.run.out, "run folder (default: ./muster-PLAN-HOST-TIME)")->type_name("FOLDER");
+  run->add_option("--resume", a.run.resume, "go on with the interrupted run in FOLDER; with a plan, start it if there is none")
+      ->type_name("FOLDER");
+  addSets(run, a.run.sets);
+  run->add_option("--sku", a.run.sku, "profile to judge by, in place of the plan's (auto: match the devices)");
+  run->add_option("--simulate", a.run.scenario, "run on the simulated devices of a scenario, in virtual time")
+      ->type_name("SCENARIO");
+  run->add_option("--nodes", a.run.nodes, "number of simulated nodes, with --simulate")->check(CLI::Range(1, 100000));
+  run->add_option("--scope", a.run.scopes, "run only stages of these scopes: device, node, cluster")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"device", "node", "cluster"}));
+  run->add_option("--seed", a.run.seed, "seed of all generated data")->capture_default_str();
+  run->add_flag("--strict", a.run.strict, "a measurement that no expectation covers blocks acceptance");
+  run->add_option("--no-gpu", a.noGpu, "on a node without GPU: fail (exit 3) or skip (exit 5)")
+      ->check(CLI::IsMember({"fail", "skip"}))
+      ->capture_default_str();
+  run->add_option("--plugins", a.run.pluginFolders, "folder with more plugins")->type_name("FOLDER")->allow_extra_args(false);
+  run->add_option("--skus", a.run.skuFolders, "folder with more SKU profiles")->type_name("FOLDER")->allow_extra_args(false);
+  run->add_flag("--json", a.json, "print events, one JSON object a line");
+  run->add_flag("--plain", a.plain, "plain lines, also on a terminal");
+  run->footer(kRunExamples);
+  return run;
+}
+
+CLI::App* addCheck(CLI::App& app, Arguments& a) {
+  CLI::App* check = app.add_subcommand("check", "report every mistake of a plan, without running it");
+  check->add_option("plans", a.plans, "plan files")->required();
+  addSets(check, a.sets);
+  check->add_option("--plugins", a.pluginFolders, "folder with more plugins")->type_name("FOLDER")->allow_extra_args(false);
+  return check;
+}
+
+CLI::App* addJudge(CLI::App& app, Arguments& a) {
+  CLI::App* judge = app.add_subcommand("judge", "judge a record's stored samples again, without touching hardware");
+  judge->add_option("record", a.judge.record, "record.json")->required();
+  judge->add_option("--sku", a.judge.profile, "profile file whose expectations take the place of the record's")
+      ->type_name("FILE");
+  judge->add_option("--out", a.judge.out, "folder for the new record and reports")->type_name("FOLDER");
+  judge->add_flag("--strict", a.judge.strict, "a measurement that no expectation covers blocks acceptance");
+  return judge;
+}
+
+int fail(const Error& error) {
+  // A list of mistakes has a place in each line; one error is one line.
+  fmt::print(stderr, "muster: {}\n", error.where.empty() ? error.message : error.text());
+  switch (error.code) {
+    case ErrorCode::kUsage:
+    case ErrorCode::kNotFound: return kExitUsage;
+    case ErrorCode::kProtocol: return kExitUsage;
+    default: return kExitInternal;
+  }
+}
+
+int exitCode(const Result<int>& result) { return result.ok() ? *result : fail(result.error()); }
+
+int complete(const std::string& shell) {
+  if (shell != "bash") {
+    fmt::print(stderr, "muster: no completion for \"{}\"; there is one for bash\n", printable(shell));
+    return kExitUsage;
+  }
+  fmt::print("{}", bashCompletion());
+  return kExitAccepted;
+}
+
+Result<int> run(Arguments& a) {
+  a.run.view = a.json ? ViewKind::kJson : a.plain ? ViewKind::kPlain : ViewKind::kAuto;
+  a.run.noGpuSkip = a.noGpu == "skip";
+  if (a.run.nodes > 1 && a.run.scenario.empty())
+    return Error{ErrorCode::kUsage, "--nodes is for simulated nodes; add --simulate SCENARIO", ""};
+  if (!a.run.out.empty() && !a.run.resume.empty())
+    return Error{ErrorCode::kUsage, "give either --out (a new run) or --resume (an interrupted one)", ""};
+  return runCommand(a.run);
+}
+
+}  // namespace
+
+int muster(int argc, char** argv) {
+  Arguments a;
+  a.run.command.assign(argv, argv + argc);
+  CLI::App app{"Muster: does your cluster pass muster? Runs a plan of tests, judges every measurement, writes the report."};
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(30);
+  app.footer(kExamples);
+
+  CLI::App* runApp = addRun(app, a);
+  CLI::App* check = addCheck(app, a);
+  CLI::App* judge = addJudge(app, a);
+  CLI::App* report = app.add_subcommand("report", "render a record's reports again, or show its summary");
+  report->add_option("record", a.record, "record.json")->required();
+  report->add_option("--out", a.out, "folder for report.html and junit.xml")->type_name("FOLDER");
+  CLI::App* plugins = app.add_subcommand("plugins", "list plugins; with a name, its tests, parameters and metrics");
+  plugins->add_option("name", a.name, "plugin");
+  plugins->add_option("--plugins", a.pluginFolders, "folder with more plugins")->type_name("FOLDER")->allow_extra_args(false);
+  plugins->add_flag("--json", a.json, "as JSON");
+  CLI::App* skus = app.add_subcommand("skus", "list SKU profiles; with a name, its expectations and their sources");
+  skus->add_option("name", a.name, "profile");
+  skus->add_option("--skus", a.skuFolders, "folder with more SKU profiles")->type_name("FOLDER")->allow_extra_args(false);
+  CLI::App* version = app.add_subcommand("version", "print the version");
+  CLI::App* completion = app.add_subcommand("completion", "print a shell completion script: source <(muster completion bash)");
+  completion->add_option("shell", a.shell, "bash")->required();
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? kExitAccepted : kExitUsage;
+  }
+  if (runApp->parsed()) return exitCode(run(a));
+  if (check->parsed()) return exitCode(checkCommand(a.plans, a.sets, a.pluginFolders));
+  if (judge->parsed()) return exitCode(judgeCommand(a.judge));
+  if (report->parsed()) return exitCode(reportCommand(a.record, a.out));
+  if (plugins->parsed()) return exitCode(pluginsCommand(a.name, a.pluginFolders, a.json));
+  if (skus->parsed()) return exitCode(skusCommand(a.name, a.skuFolders));
+  if (completion->parsed()) return complete(a.shell);
+  (void)version;
+  return versionCommand();
+}
+
+}  // namespace muster

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The subcommands of `muster`. Each returns its exit code, or an Error that main() prints and maps to one.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "runner/app/options.h"
+#include "runner/core/result.h"
+
+namespace muster {
+
+Result<int> runCommand(const RunOptions& options);
+
+/// Prints every mistake of each plan; 2 if there is any.
+Result<int> checkCommand(const std::vector<std::filesystem::path>& plans, const std::vector<std::string>& sets,
+                         const std::vector<std::filesystem::path>& pluginFolders);
+
+struct JudgeOptions {
+  std::filesystem::path record;
+  std::filesystem::path profile;  ///< a profile file; empty: the record's own expectations again
+  std::filesystem::path out;      ///< where the new record and reports go; empty: only the summary is shown
+  bool strict = false;
+};
+/// Judges a record's stored samples again, without touching hardware. The record itself is never changed.
+Result<int> judgeCommand(const JudgeOptions& options);
+
+/// Renders a record's reports again into `out`; without one, shows its summary. Returns the record's exit code.
+Result<int> reportCommand(const std::filesystem::path& record, const std::filesystem::path& out);
+
+/// Lists plugins, their tests, parameters and metrics; `name` empty: a line each.
+Result<int> pluginsCommand(const std::string& name, const std::vector<std::filesystem::path>& folders, bool json);
+
+/// Lists the SKU profiles; `name` empty: a line each.
+Result<int> skusCommand(const std::string& name, const std::vector<std::filesystem::path>& folders);
+
+int versionCommand();
+
+/// Reads and runs the command line.
+int muster(int argc, char** argv);
+
+}  // namespace muster

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// See completion.h.
+#include "runner/app/completion.h"
+
+namespace muster {
+
+std::string bashCompletion() {
+  return R"(# bash completion for muster: source <(muster completion bash)
+_muster() {
+  local cur prev command words
+  cur=${COMP_WORDS[COMP_CWORD]}
+  prev=${COMP_WORDS[COMP_CWORD-1]}
+  command=${COMP_WORDS[1]}
+  case $prev in
+    --plugins|--skus) COMPREPLY=($(compgen -d -- "$cur")); return ;;
+    --out|--resume) COMPREPLY=($(compgen -d -- "$cur")); return ;;
+    --simulate|--sku-file) COMPREPLY=($(compgen -f -X '!*.toml' -- "$cur") $(compgen -d -- "$cur")); return ;;
+    --no-gpu) COMPREPLY=($(compgen -W "fail skip" -- "$cur")); return ;;
+    --scope) COMPREPLY=($(compgen -W "device node cluster" -- "$cur")); return ;;
+    --sku) COMPREPLY=($(compgen -W "auto $(muster skus 2>/dev/null | cut -d' ' -f1)" -- "$cur")); return ;;
+  esac
+  if [[ $COMP_CWORD -eq 1 ]]; then
+    words="run check judge report plugins skus version completion --help"
+  else
+    case $command in
+      run) words="--out --resume --set --sku --simulate --nodes --scope --seed --strict --no-gpu --plugins --skus --json --plain --help" ;;
+      check) words="--set --plugins --help" ;;
+      judge) words="--sku --out --strict --help" ;;
+      report) words="--out --help" ;;
+      plugins) words="--plugins --json --help $(muster plugins 2>/dev/null | sed '/^$/,$d' | cut -d' ' -f1)" ;;
+      skus) words="--skus --help $(muster skus 2>/dev/null | cut -d' ' -f1)" ;;
+      completion) words="bash" ;;
+    esac
+  fi
+  COMPREPLY=($(compgen -W "$words" -- "$cur"))
+  case $command in
+    run|check) COMPREPLY+=($(compgen -f -X '!*.@(toml|lua)' -- "$cur") $(compgen -d -S / -- "$cur")) ;;
+    judge|report) COMPREPLY+=($(compgen -f -X '!*.json' -- "$cur") $(compgen -d -S / -- "$cur")) ;;
+  esac
+}
+complete -o nospace -o bashdefault -F _muster muster
+)";
+}
+
+}  // namespace muster

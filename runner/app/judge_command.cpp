@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// `muster judge` and `muster report`: stored samples judged again, records rendered again.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "reports/terminal/terminal.h"
+#include "runner/app/commands.h"
+#include "runner/app/evidence_json.h"
+#include "runner/app/exit_code.h"
+#include "runner/app/expectations.h"
+#include "runner/app/node_inventory.h"
+#include "runner/app/outputs.h"
+#include "runner/app/stage_runner.h"
+#include "runner/core/text.h"
+#include "runner/dispatch/plugins.h"
+#include "runner/plan/predicate.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int kColumns = 100;
+
+bool isFromProfile(const Expectation& expectation) { return expectation.origin.rfind("profile ", 0) == 0; }
+
+/// Judges one stage again; with a profile, its expectations take the place of those of the record's profile.
+Status judgeAgain(StageRecord& stage, const Profile* profile, JudgeContext& context, Accounting& sum) {
+  MUSTER_TRY(StageEvidence evidence, evidenceFromRecord(stage));
+  if (profile != nullptr) {
+    auto& all = evidence.expectations;
+    all.erase(std::remove_if(all.begin(), all.end(), isFromProfile), all.end());
+    const auto fresh = profileExpectations(*profile, evidence);
+    all.insert(all.end(), fresh.begin(), fresh.end());
+    if (stage.name == kInventoryStage) expectDeviceCount(profile, evidence);
+  }
+  MUSTER_CHECK_OK(answerPredicates(evidence, context));
+  const Accounting accounting = judgeInto(stage, evidence, context);
+  sum.expected += accounting.expected;
+  sum.requiredSkips += accounting.requiredSkips;
+  for (size_t i = 0; i < accounting.counts.size(); ++i) sum.counts[i] += accounting.counts[i];
+  return {};
+}
+
+void decideAgain(Record& record, const Accounting& accounting) {
+  DecisionInput input;
+  input.accounting = accounting;
+  input.strict = record.strict;
+  input.interrupted = record.acceptance == acceptanceName(Acceptance::kInterrupted);
+  input.noGpuSkip = record.acceptance == acceptanceName(Acceptance::kNoGpu);
+  input.unknownSku = record.profile.name.empty();
+  input.allowUnknownSku = record.allowUnknownSku;
+  input.flakyAllowed = std::all_of(record.stages.begin(), record.stages.end(), [](const StageRecord& stage) {
+    return stage.outcome != Outcome::kFlaky || stage.evidence.value("allow_flaky", false);
+  });
+  const Decision decision = decide(input);
+  record.accounting = accounting;
+  record.acceptance = acceptanceName(decision.acceptance);
+  record.exitCode = decision.exitCode;
+  record.reasons = decision.reasons;
+}
+
+}  // namespace
+
+Result<int> judgeCommand(const JudgeOptions& options) {
+  MUSTER_TRY(Record record, readRecord(options.record));
+  MUSTER_TRY(const Tree tree, findTree());
+  std::optional<Profile> profile;
+  JudgeContext context;
+  context.peaks = record.peaks;
+  context.peaksFrom = record.peaksFrom;
+  if (!options.profile.empty()) {
+    MUSTER_TRY(profile, loadProfile(options.profile, nullptr));
+    record.profile = {profile->name, profile->path.string(), profile->sha256, profile->text};
+    record.skuHow = "named by `muster judge --sku`";
+    if (!profile->peaks.empty()) {
+      context.peaks = profile->peaks;
+      context.peaksFrom = "profile " + profile->name;
+    }
+  }
+  record.strict = record.strict || options.strict;
+  record.peaks = context.peaks;
+  record.peaksFrom = context.peaksFrom;
+  Accounting accounting;
+  for (StageRecord& stage : record.stages)
+    MUSTER_CHECK_OK(judgeAgain(stage, profile ? &*profile : nullptr, context, accounting));
+  decideAgain(record, accounting);
+  if (!options.out.empty()) {
+    std::error_code error;
+    fs::create_directories(options.out, error);
+    if (fs::exists(options.out / "record.json", error))
+      return Error{ErrorCode::kUsage, "this folder already holds a record, and it is kept; choose another --out",
+                   options.out.string()};
+    MUSTER_CHECK_OK(writeOutputs(record, options.out, tree.templates));
+  }
+  fmt::print("{}", renderSummary(record, false, kColumns));
+  return record.exitCode;
+}
+
+Result<int> reportCommand(const fs::path& path, const fs::path& out) {
+  MUSTER_TRY(const Record record, readRecord(path));
+  if (out.empty()) {
+    fmt::print("{}", renderSummary(record, false, kColumns));
+    return record.exitCode;
+  }
+  MUSTER_TRY(const Tree tree, findTree());
+  std::error_code error;
+  fs::create_directories(out, error);
+  MUSTER_CHECK_OK(writeReports(record, out, tree.templates));
+  fmt::print("report {}\n", (out / "report.html").string());
+  return record.exitCode;
+}
+
+}  // namespace muster

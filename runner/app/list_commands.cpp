@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// `muster plugins`, `muster skus` and `muster version`: what is installed.
+#include <fmt/format.h>
+
+#include "runner/app/commands.h"
+#include "runner/app/exit_code.h"
+#include "runner/core/build_info.h"
+#include "runner/core/text.h"
+#include "runner/core/units.h"
+#include "runner/dispatch/plugins.h"
+#include "runner/sku/profile.h"
+
+namespace muster {
+namespace {
+
+const char* typeName(ParamType type) {
+  switch (type) {
+    case ParamType::kInt: return "int";
+    case ParamType::kFloat: return "float";
+    case ParamType::kBool: return "bool";
+    case ParamType::kString: return "string";
+    case ParamType::kQuantity: return "quantity";
+    case ParamType::kList: return "list";
+  }
+  return "?";
+}
+
+std::string defaultText(const ParamSpec& param) {
+  if (param.type == ParamType::kQuantity && param.defaultValue.is_number())
+    return formatQuantity(param.defaultValue.get<double>(), param.unit);
+  return dumpJson(param.defaultValue);
+}
+
+void printTest(const PluginSpec& plugin, const TestSpec& test) {
+  fmt::print("\n{}.{}  {}\n", plugin.name, test.name, test.summary);
+  fmt::print("  backends {}; scopes {}\n", join(test.backends, ", "), join(test.scopes, ", "));
+  fmt::print("  parameters\n");
+  for (const ParamSpec& param : test.params) {
+    const std::string choice = param.oneOf.empty() ? "" : " (" + join(param.oneOf, ", ") + ")";
+    fmt::print("    {:<18} {:<9} default {:<12} {}{}\n", param.name, typeName(param.type), defaultText(param),
+               param.summary, choice);
+  }
+  fmt::print("  metrics\n");
+  for (const MetricSpec& metric : test.metrics) {
+    fmt::print("    {:<34} {:<8} {:<7} {}\n", plugin.name + "." + metric.name, metric.unit,
+               directionName(metric.direction), metric.summary);
+    for (const Expectation& standing : metric.standing) fmt::print("    {:<34} always: {}\n", "", standing.text());
+  }
+}
+
+}  // namespace
+
+Result<int> pluginsCommand(const std::string& name, const std::vector<std::filesystem::path>& folders, bool json) {
+  MUSTER_TRY(const Tree tree, findTree());
+  MUSTER_TRY(const Catalog catalog, describePlugins(tree, folders, {}));
+  if (!name.empty() && catalog.plugin(name) == nullptr) {
+    std::vector<std::string> names;
+    for (const auto& [known, spec] : catalog.plugins) names.push_back(known);
+    return Error{ErrorCode::kUsage, "no plugin is named \"" + printable(name) + "\"" + didYouMean(name, names), ""};
+  }
+  Json list = Json::array();
+  for (const auto& [known, spec] : catalog.plugins) {
+    if (!name.empty() && known != name) continue;
+    std::vector<std::string> tests;
+    for (const TestSpec& test : spec.tests) tests.push_back(test.name);
+    list.push_back({{"name", known}, {"version", spec.version}, {"path", spec.path}, {"tests", tests}});
+    if (json) continue;
+    fmt::print("{:<10} {:<8} {:<40} {}\n", known, spec.version, join(tests, ", "), spec.path);
+    if (name.empty()) continue;
+    for (const TestSpec& test : spec.tests) printTest(spec, test);
+  }
+  for (const auto& [file, why] : catalog.refused) fmt::print(stderr, "refused: {}: {}\n", file, why.text());
+  if (json) fmt::print("{}\n", dumpJson(list, 2));
+  else if (name.empty()) fmt::print("\n`muster plugins NAME` shows a plugin's tests, parameters and metrics.\n");
+  return kExitAccepted;
+}
+
+Result<int> skusCommand(const std::string& name, const std::vector<std::filesystem::path>& folders) {
+  MUSTER_TRY(const Tree tree, findTree());
+  MUSTER_TRY(auto profiles, loadProfiles(tree.plans / "skus", nullptr));
+  for (const auto& folder : folders) {
+    MUSTER_TRY(auto more, loadProfiles(folder, nullptr));
+    for (auto& [known, profile] : more) profiles.insert_or_assign(known, std::move(profile));
+  }
+  if (!name.empty() && profiles.count(name) == 0) {
+    std::vector<std::string> names;
+    for (const auto& [known, profile] : profiles) names.push_back(known);
+    return Error{ErrorCode::kUsage, "no profile is named \"" + printable(name) + "\"" + didYouMean(name, names), ""};
+  }
+  for (const auto& [known, profile] : profiles) {
+    if (!name.empty() && known != name) continue;
+    fmt::print("{:<18} {:>2} devices  {:>3} expectations  {}\n", known,
+               profile.deviceCount == 0 ? "any" : std::to_string(profile.deviceCount), profile.expectations.size(),
+               profile.description);
+    if (name.empty()) continue;
+    for (const Expectation& expectation : profile.expectations)
+      fmt::print("\n  {} {}: {}\n    source: {}\n    remedy: {}\n", expectation.metric, labelsText(expectation.where),
+                 expectation.text(), expectation.source, expectation.remedy);
+  }
+  return kExitAccepted;
+}
+
+int versionCommand() {
+  fmt::print("muster {} ({})\n", toolVersion(), buildId());
+  return kExitAccepted;
+}
+
+}  // namespace muster

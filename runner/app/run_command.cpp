@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// `muster run`: a plan on this node, or on simulated ones.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "runner/app/commands.h"
+#include "runner/app/environment.h"
+#include "runner/app/exit_code.h"
+#include "runner/app/interrupt.h"
+#include "runner/app/node_run.h"
+#include "runner/app/plan_input.h"
+#include "runner/core/clock.h"
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+fs::path defaultFolder(const Plan& plan) {
+  std::string time = formatUtc(systemClock().wallUnix());
+  time.erase(std::remove(time.begin(), time.end(), ':'), time.end());
+  return fmt::format("muster-{}-{}-{}", plan.name, hostName(), time);
+}
+
+Result<std::map<std::string, Profile>> allProfiles(const Tree& tree, const std::vector<fs::path>& extra,
+                                                   const Catalog& catalog) {
+  MUSTER_TRY(auto profiles, loadProfiles(tree.plans / "skus", &catalog));
+  for (const fs::path& folder : extra) {
+    MUSTER_TRY(auto more, loadProfiles(folder, &catalog));
+    for (auto& [name, profile] : more) profiles.insert_or_assign(name, std::move(profile));
+  }
+  return profiles;
+}
+
+/// The options under which an interrupted run was started; what the user may still choose (the view) is kept.
+Result<RunOptions> frozenOptions(const Json& run, const RunOptions& asked) {
+  RunOptions options = asked;
+  std::string plan, scenario;
+  JsonReader reader(run, "journal.jsonl:1");
+  reader.read("plan_path", plan);
+  reader.read("sku", options.sku);
+  reader.read("scenario", scenario);
+  reader.read("sets", options.sets);
+  reader.read("scopes", options.scopes);
+  reader.read("seed", options.seed);
+  reader.read("strict", options.strict);
+  reader.read("no_gpu_skip", options.noGpuSkip);
+  MUSTER_CHECK_OK(reader.status());
+  options.plan = plan;
+  options.scenario = scenario;
+  return options;
+}
+
+/// Fails when --resume is given a plan that is not the one the run was started with.
+Status checkSamePlan(const fs::path& asked, const Json& run) {
+  if (asked.empty()) return {};
+  MUSTER_TRY(const std::string text, readFile(asked));
+  if (sha256Hex(text) == run.value("plan_sha256", "")) return {};
+  return Error{ErrorCode::kUsage,
+               "this is not the plan that the run to resume was started with; leave the plan out, or start a new run with "
+               "--out",
+               asked.string()};
+}
+
+/// Describes plugins and loads profiles: what every way of running needs.
+Result<RunSetup> prepare(const RunOptions& options, View& view) {
+  RunSetup setup;
+  setup.options = &options;
+  setup.view = &view;
+  MUSTER_TRY(setup.tree, findTree());
+  MUSTER_TRY(setup.catalog, describePlugins(setup.tree, options.pluginFolders, {}));
+  MUSTER_TRY(setup.profiles, allProfiles(setup.tree, options.skuFolders, setup.catalog));
+  return setup;
+}
+
+/// The worst of several nodes' exit codes, in the order of DESIGN: interrupted, internal, usage, rejected, incomplete, no GPU.
+int worstExit(int a, int b) {
+  constexpr int kOrder[] = {kExitInterrupted, kExitInternal, kExitUsage, kExitRejected, kExitIncomplete, kExitNoGpu};
+  for (int code : kOrder)
+    if (a == code || b == code) return code;
+  return kExitAccepted;
+}
+
+Result<int> runResumed(const RunOptions& asked, View& view) {
+  MUSTER_TRY(RunFolder folder, RunFolder::open(asked.resume));
+  MUSTER_TRY(const Journal journal, folder.readJournal());
+  MUSTER_CHECK_OK(checkSamePlan(asked.plan, journal.run));
+  MUSTER_TRY(const RunOptions options, frozenOptions(journal.run, asked));
+  MUSTER_TRY(RunSetup setup, prepare(options, view));
+  MUSTER_TRY(const PlanOptions planOptions, planOptionsFrom(options.sets));
+  MUSTER_TRY(setup.plan, requirePlan(parsePlan(journal.run.value("plan_text", ""), options.plan, setup.catalog, planOptions)));
+  const std::string node = journal.run.value("node", hostName());
+  if (!setup.options->scenario.empty() || node == hostName()) {
+    NodeRun run(setup, std::move(folder), node, journal.run.value("node_rank", 0), journal.run.value("node_count", 1));
+    MUSTER_TRY(const Record record, run.run());
+    return record.exitCode;
+  }
+  return Error{ErrorCode::kUsage,
+               fmt::format("this run was started on {}, and this is {}; resume it there", printable(node), hostName()),
+               asked.resume.string()};
+}
+
+Result<int> runNew(const RunOptions& options, View& view) {
+  MUSTER_TRY(RunSetup setup, prepare(options, view));
+  MUSTER_TRY(const PlanOptions planOptions, planOptionsFrom(options.sets));
+  MUSTER_TRY(setup.plan, requirePlan(loadPlan(options.plan, setup.catalog, planOptions)));
+  const fs::path out = !options.resume.empty() ? options.resume
+                       : options.out.empty()   ? defaultFolder(setup.plan)
+                                               : options.out;
+  int code = kExitAccepted;
+  for (int rank = 0; rank < options.nodes; ++rank) {
+    const bool several = options.nodes > 1;
+    const std::string node = options.scenario.empty() ? hostName() : fmt::format("sim-node-{:04}", rank);
+    MUSTER_TRY(RunFolder folder, RunFolder::create(several ? out / node : out));
+    NodeRun run(setup, std::move(folder), node, rank, options.nodes);
+    MUSTER_TRY(const Record record, run.run());
+    code = worstExit(code, record.exitCode);
+    if (interrupted().load()) break;
+  }
+  return code;
+}
+
+}  // namespace
+
+Result<int> runCommand(const RunOptions& options) {
+  installInterruptHandlers();
+  const auto view = makeView(options.view);
+  if (!options.resume.empty() && RunFolder::holdsRun(options.resume)) return runResumed(options, *view);
+  if (options.plan.empty())
+    return Error{ErrorCode::kUsage,
+                 options.resume.empty() ? "no plan was given; try `muster run plans/quickstart.toml`"
+                                        : "there is no run to resume in this folder, and no plan to start one with",
+                 options.resume.string()};
+  return runNew(options, *view);
+}
+
+}  // namespace muster
