@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host backend: opens NUMA nodes as devices, and host_blas.so on the first use of its operations.
+#include "kernels/backend.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "kernels/host/blas.h"
+#include "kernels/host/device.h"
+#include "kernels/host/inventory/inventory.h"
+#include "runner/core/build_info.h"
+#include "runner/core/text.h"
+
+namespace muster::host {
+namespace {
+
+/// OpenBLAS 0.3.21 knows no AMD processor newer than Zen 3 and takes its AVX2 kernels there, half as fast in
+/// f64 as its AVX-512 ones. It reads its choice from the environment when it is loaded; a choice of the
+/// user's stands.
+void chooseOpenblasKernels() {
+#if defined(__x86_64__)
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+                      __builtin_cpu_supports("avx512cd");
+  if (avx512 && __builtin_cpu_is("intel") == 0) setenv("OPENBLAS_CORETYPE", "SkylakeX", 0);
+#endif
+}
+
+Result<const BlasEntry*> loadBlas(const std::string& folder) {
+  const std::string path = (std::filesystem::path(folder) / "host_blas.so").string();
+  chooseOpenblasKernels();
+  void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (module == nullptr)
+    return Error{ErrorCode::kNotFound,
+                 std::string("the host's matrix operations cannot be loaded: ") + dlerror() +
+                     "; they need oneDNN (libdnnl.so.2) and OpenBLAS (libopenblas.so.0)",
+                 path};
+  const auto* entry = static_cast<const BlasEntry*>(dlsym(module, "muster_host_blas_entry"));
+  if (entry == nullptr || std::string_view(entry->buildId) != buildId())
+    return Error{ErrorCode::kProtocol,
+                 "this host_blas.so is of another build; install all parts from one build", path};
+  return entry;
+}
+
+class HostBackend : public Backend {
+ public:
+  explicit HostBackend(const BackendOptions& options) : options_(options) {}
+
+  [[nodiscard]] std::string name() const override { return "host"; }
+
+  Result<Inventory*> inventory() override {
+    if (inventory_ == nullptr) inventory_ = makeHostInventory();
+    return inventory_.get();
+  }
+
+  Result<std::unique_ptr<Device>> open(const std::string& deviceId) override {
+    MUSTER_TRY(Inventory * found, inventory());
+    MUSTER_TRY(std::vector<DeviceInfo> devices, found->devices());
+    std::vector<std::string> ids;
+    for (const DeviceInfo& info : devices) {
+      if (info.id == deviceId) return openDevice(info);
+      ids.push_back(info.id);
+    }
+    return Error{ErrorCode::kNotFound,
+                 "there is no device \"" + printable(deviceId, 64) + "\" on this host; found " +
+                     (ids.empty() ? "none" : join(ids, ", ")),
+                 ""};
+  }
+
+  Result<std::unique_ptr<Ops>> ops(Device& device) override {
+    if (blas_ == nullptr) {
+      MUSTER_TRY(blas_, loadBlas(options_.folder));
+    }
+    return blas_->open(device, static_cast<HostDevice&>(device).threads());
+  }
+
+ private:
+  static Result<std::unique_ptr<Device>> openDevice(const DeviceInfo& info) {
+    MUSTER_TRY(std::unique_ptr<HostDevice> device, HostDevice::open(info));
+    return std::unique_ptr<Device>(std::move(device));
+  }
+
+  BackendOptions options_;
+  std::unique_ptr<Inventory> inventory_;
+  const BlasEntry* blas_ = nullptr;
+};
+
+Result<std::unique_ptr<Backend>> openHost(const BackendOptions& options) {
+  return std::unique_ptr<Backend>(std::make_unique<HostBackend>(options));
+}
+
+}  // namespace
+}  // namespace muster::host
+
+extern "C" __attribute__((visibility("default")))
+const muster::BackendEntry muster_backend_entry = {muster::buildId(), muster::host::openHost};
