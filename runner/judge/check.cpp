@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// See check.h.
+#include "runner/judge/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "runner/core/text.h"
+#include "runner/core/units.h"
+#include "runner/judge/bound.h"
+
+namespace muster {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+CheckResult errorResult(const std::string& detail) {
+  return {Outcome::kError, kNaN, "", kNaN, "", kNaN, detail};
+}
+
+Outcome missed(const Expectation& e) {
+  return e.severity == Severity::kWarn ? Outcome::kWarn : Outcome::kFail;
+}
+
+/// "(25% below)", or nothing where the distance is none or has no meaning.
+std::string distanceText(double observed, double limit) {
+  const double distance = (observed - limit) / std::fabs(limit);
+  if (!std::isfinite(distance) || distance == 0) return "";
+  return fmt::format(" ({} {})", formatQuantity(std::fabs(distance), "ratio", 2),
+                     distance < 0 ? "below" : "above");
+}
+
+/// A figure against a bound.
+CheckResult compare(const Expectation& e, double observed, const Bound& bound, const std::string& unit) {
+  CheckResult result = errorResult("");
+  if (!std::isfinite(observed)) {
+    result.detail = "the compared figure has no value (its samples are all zero, or too large)";
+    return result;
+  }
+  const BoundDistance distance = distanceTo(bound, observed);
+  result.observed = observed;
+  result.observedText = formatQuantity(observed, unit);
+  result.limit = distance.limit;
+  result.limitText = bound.text;
+  result.margin = distance.margin;
+  if (!distance.met)
+    result.outcome = missed(e);
+  else
+    result.outcome = distance.margin < e.warnBand ? Outcome::kWarn : Outcome::kPass;
+  // Two figures that look the same must not be said to differ: then more digits are shown.
+  if (!distance.met && result.observedText == formatQuantity(distance.limit, unit))
+    result.observedText = formatQuantity(observed, unit, 9);
+  result.detail =
+      fmt::format("{}, wanted {}{}", result.observedText, bound.text, distanceText(observed, distance.limit));
+  if (distance.met && result.outcome == Outcome::kWarn)
+    result.detail += fmt::format("; inside the warning band of {}", formatQuantity(e.warnBand, "ratio"));
+  return result;
+}
+
+CheckResult checkBound(const Expectation& e, const Group& group, const Merged& merged,
+                       const JudgeContext& context, const Peers& peers) {
+  const auto bound = boundOf(e, group, context, peers);
+  if (!bound.ok()) {
+    CheckResult result = errorResult(bound.error().message);
+    if (bound.error().code == ErrorCode::kUnsupported) result.outcome = Outcome::kSkipped;
+    return result;
+  }
+  return compare(e, comparedStatistic(e, group, merged), *bound, group.unit);
+}
+
+CheckResult checkSpread(const Expectation& e, const Merged& merged) {
+  if (merged.samples.size() < 2)
+    return errorResult("stability cannot be judged from one sample; let the test sample longer or repeat it");
+  const Bound bound{-std::numeric_limits<double>::infinity(), e.limit,
+                    "a cv of at most " + formatQuantity(e.limit, "ratio")};
+  return compare(e, summarize(merged.samples).cv, bound, "ratio");
+}
+
+/// Every sample (or text) must be one of `wanted`; the first that is not is the observed one.
+CheckResult checkMembership(const Expectation& e, const Group& group, const Merged& merged) {
+  std::vector<std::string> quoted;
+  std::vector<double> numbers;
+  for (const auto& text : e.allowed) {
+    quoted.push_back("\"" + printable(text) + "\"");
+    if (group.isText()) continue;
+    const auto number = parseAs(text, group.unit);
+    if (!number.ok()) return errorResult("the expectation cannot be compared: " + number.error().message);
+    numbers.push_back(*number);
+  }
+  if (e.allowed.empty()) {
+    if (group.isText()) return errorResult("the measurement is a text, and the expectation wants a number");
+    numbers = {e.limit};
+  }
+  if (!group.isText()) {
+    quoted.clear();
+    for (const double number : numbers) quoted.push_back(formatQuantity(number, group.unit));
+  }
+  CheckResult result = errorResult("");
+  result.limit = numbers.size() == 1 ? numbers.front() : kNaN;
+  result.limitText = (quoted.size() == 1 ? "" : "one of ") + join(quoted, ", ");
+  result.outcome = Outcome::kPass;
+  if (group.isText()) {
+    const auto odd = std::find_if(merged.texts.begin(), merged.texts.end(), [&](const std::string& text) {
+      return std::find(e.allowed.begin(), e.allowed.end(), text) == e.allowed.end();
+    });
+    if (odd != merged.texts.end()) result.outcome = missed(e);
+    result.observedText = "\"" + printable(odd == merged.texts.end() ? merged.texts.front() : *odd) + "\"";
+  } else {
+    const auto odd = std::find_if(merged.samples.begin(), merged.samples.end(), [&](double x) {
+      return std::none_of(numbers.begin(), numbers.end(), [x](double n) { return sameFigure(x, n); });
+    });
+    if (odd != merged.samples.end()) result.outcome = missed(e);
+    result.observed = odd == merged.samples.end() ? merged.samples.front() : *odd;
+    result.observedText = formatQuantity(result.observed, group.unit, 9);
+  }
+  result.detail = fmt::format("{}, wanted {}", result.observedText, result.limitText);
+  return result;
+}
+
+CheckResult checkPredicate(const Expectation& e, const Group& group, const Merged& merged,
+                           const JudgeContext& context) {
+  const auto answers = context.predicateAnswers.find(e.predicate);
+  if (answers == context.predicateAnswers.end()) return errorResult("the plan's predicate was not evaluated");
+  CheckResult result = errorResult("");
+  result.outcome = Outcome::kPass;
+  result.limitText = "what the plan's predicate accepts";
+  if (group.isText()) {
+    result.observedText = merged.texts.empty() ? "" : "\"" + printable(merged.texts.front()) + "\"";
+  } else {
+    result.observed = summarize(merged.samples).median;
+    result.observedText = formatQuantity(result.observed, group.unit);
+  }
+  result.detail = fmt::format("{}, wanted {}", result.observedText, result.limitText);
+  for (const size_t source : merged.sources) {
+    if (source >= answers->second.size()) return errorResult("the plan's predicate gave no answer for it");
+    const auto& [met, message] = answers->second[source];
+    if (met) continue;
+    result.outcome = missed(e);
+    if (!message.empty()) result.detail += ": " + printable(message);
+    break;
+  }
+  return result;
+}
+
+/// A mismatch between what was measured and what the expectation is about.
+std::string unitFault(const Expectation& e, const Group& group) {
+  const bool membership = e.kind == CheckKind::kEquals || e.kind == CheckKind::kOneOf;
+  if (group.isText() && !membership && e.kind != CheckKind::kPredicate)
+    return fmt::format("the measurement is a text, which cannot be judged by \"{}\"", checkKindName(e.kind));
+  const bool ownFigure =
+      e.kind == CheckKind::kMin || e.kind == CheckKind::kMax || e.kind == CheckKind::kBaseline || membership;
+  if (!ownFigure || e.unit == group.unit) return "";
+  const bool plain = e.unit.empty() && (group.unit == "count" || group.unit == "ratio" ||
+                                        group.unit == "bool" || group.unit == "text");
+  if (plain) return "";
+  return fmt::format("unit mismatch: measured in {}, the expectation is in {}", group.unit,
+                     e.unit.empty() ? "no unit" : printable(e.unit, 40));
+}
+
+}  // namespace
+
+double comparedStatistic(const Expectation& e, const Group& group, const Merged& merged) {
+  const Summary summary = summarize(merged.samples);
+  const bool countable = group.unit == "count" || group.unit == "bool";
+  if (countable && e.kind == CheckKind::kMin) return summary.min;
+  if (countable && e.kind == CheckKind::kMax) return summary.max;
+  if (e.statistic == "mean") return summary.mean;
+  if (e.statistic == "min") return summary.min;
+  if (e.statistic == "max") return summary.max;
+  return summary.median;
+}
+
+CheckResult check(const Expectation& e, const Group& group, const Merged& merged, const JudgeContext& context,
+                  const Peers& peers) {
+  if (!merged.problem.empty()) return errorResult("no valid measurement: " + merged.problem);
+  if (const std::string fault = unitFault(e, group); !fault.empty()) return errorResult(fault);
+  switch (e.kind) {
+    case CheckKind::kMin:
+    case CheckKind::kMax:
+    case CheckKind::kBaseline:
+    case CheckKind::kWithin:
+    case CheckKind::kOfPeak:
+      return checkBound(e, group, merged, context, peers);
+    case CheckKind::kCvMax:
+      return checkSpread(e, merged);
+    case CheckKind::kEquals:
+    case CheckKind::kOneOf:
+      return checkMembership(e, group, merged);
+    case CheckKind::kPredicate:
+      return checkPredicate(e, group, merged, context);
+  }
+  return errorResult("an expectation of unknown kind");
+}
+
+}  // namespace muster

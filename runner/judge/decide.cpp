@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// From counts to a node's outcome and exit code, in the order that DESIGN section 6 fixes. See judge.h.
+#include <fmt/format.h>
+
+#include "runner/core/text.h"
+#include "runner/judge/judge.h"
+
+namespace muster {
+namespace {
+
+constexpr int kExitAccepted = 0;
+constexpr int kExitRejected = 1;
+constexpr int kExitIncomplete = 3;
+constexpr int kExitInternal = 4;
+constexpr int kExitNoGpu = 5;
+constexpr int kExitInterrupted = 130;
+
+using Reasons = std::vector<std::string>;
+
+void count(Reasons& reasons, size_t n, const char* one, const char* many) {
+  if (n > 0) reasons.push_back(n == 1 ? fmt::format("1 {}", one) : fmt::format("{} {}", n, many));
+}
+
+Reasons rejections(const DecisionInput& in) {
+  Reasons reasons;
+  count(reasons, in.accounting.of(Outcome::kFail), "expectation failed", "expectations failed");
+  if (!in.flakyAllowed)
+    count(reasons, in.accounting.of(Outcome::kFlaky), "was flaky: it failed and then passed",
+          "were flaky: they failed and then passed");
+  return reasons;
+}
+
+/// How many verdicts say something about the machine.
+size_t judged(const Accounting& accounting) {
+  size_t n = 0;
+  for (const Outcome outcome :
+       {Outcome::kPass, Outcome::kWarn, Outcome::kFail, Outcome::kFlaky, Outcome::kWaived})
+    n += accounting.of(outcome);
+  return n;
+}
+
+Reasons gaps(const DecisionInput& in) {
+  Reasons reasons;
+  count(reasons, in.accounting.of(Outcome::kError), "could not be measured or judged",
+        "could not be measured or judged");
+  if (in.strict)
+    count(reasons, in.accounting.of(Outcome::kUnjudged), "measurement has no expectation (--strict)",
+          "measurements have no expectation (--strict)");
+  // --no-gpu=skip says that stages without a device may be skipped, and nothing else.
+  if (in.noGpuSkip) return reasons;
+  count(reasons, in.accounting.requiredSkips, "required stage or case was skipped",
+        "required stages or cases were skipped");
+  if (in.unknownSku && !in.allowUnknownSku)
+    reasons.emplace_back(
+        "the SKU is unknown, so there are no limits for it; add a profile, or allow_unknown_sku = true");
+  if (judged(in.accounting) == 0) reasons.emplace_back("nothing was judged");
+  return reasons;
+}
+
+/// What stands beside a verdict without changing it.
+Reasons notes(const DecisionInput& in) {
+  Reasons reasons;
+  if (in.unknownSku && in.allowUnknownSku) reasons.emplace_back("the SKU is unknown and the plan allows it");
+  if (in.flakyAllowed)
+    count(reasons, in.accounting.of(Outcome::kFlaky), "was flaky, and the plan allows it",
+          "were flaky, and the plan allows it");
+  return reasons;
+}
+
+Decision decision(Acceptance acceptance, int exitCode, std::initializer_list<Reasons> parts) {
+  Decision result{acceptance, exitCode, {}};
+  for (const auto& part : parts) result.reasons.insert(result.reasons.end(), part.begin(), part.end());
+  return result;
+}
+
+constexpr const char* kNames[] = {"accepted", "rejected", "incomplete", "interrupted", "no-gpu"};
+
+}  // namespace
+
+const char* acceptanceName(Acceptance acceptance) {
+  return kNames[static_cast<size_t>(acceptance)];
+}
+
+Result<Acceptance> acceptanceFromName(std::string_view name) {
+  for (size_t i = 0; i < std::size(kNames); ++i)
+    if (name == kNames[i]) return static_cast<Acceptance>(i);
+  return Error{
+      ErrorCode::kProtocol,
+      fmt::format(
+          "\"{}\" is no outcome of a node; wanted accepted, rejected, incomplete, interrupted or no-gpu",
+          printable(name, 40)),
+      ""};
+}
+
+Decision decide(const DecisionInput& in) {
+  const Reasons rejected = rejections(in);
+  const Reasons missing = gaps(in);
+  if (in.interrupted)
+    return decision(Acceptance::kInterrupted, kExitInterrupted,
+                    {{"the run was interrupted"}, rejected, missing});
+  if (!in.accounting.balanced())
+    return decision(
+        Acceptance::kIncomplete, kExitInternal,
+        {{fmt::format("internal fault: {} verdicts were expected and {} given; please report this",
+                      in.accounting.expected, in.accounting.total())}});
+  if (!rejected.empty())
+    return decision(Acceptance::kRejected, kExitRejected, {rejected, missing, notes(in)});
+  if (!missing.empty()) return decision(Acceptance::kIncomplete, kExitIncomplete, {missing, notes(in)});
+  if (in.noGpuSkip)
+    return decision(Acceptance::kNoGpu, kExitNoGpu,
+                    {{"no GPU was found, and --no-gpu=skip allows that"}, notes(in)});
+  return decision(Acceptance::kAccepted, kExitAccepted, {notes(in)});
+}
+
+}  // namespace muster

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The evidence of a stage, ordered for judging: what each case came to on each rank, and samples merged over
+// repeats.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runner/judge/judge.h"
+
+namespace muster {
+
+/// The samples of all repeats of one measurement in one attempt.
+struct Merged {
+  std::vector<double> samples;
+  std::vector<std::string> texts;
+  std::vector<size_t> sources;  ///< indices into StageEvidence::measurements
+  std::string problem;  ///< why no verdict can rest on it: NaN, no sample, another unit ...; empty if none
+};
+
+/// One measurement: same metric, case, rank, device and labels.
+struct Group {
+  std::string metric;
+  std::string caseId;
+  int rank = 0;
+  std::string device;
+  Labels labels;
+  std::string unit;
+  Direction direction = Direction::kNone;
+  std::string peak;
+  bool informational = true;
+  std::map<int, Merged> attempts;
+
+  [[nodiscard]] bool isText() const { return unit == "text"; }
+  [[nodiscard]] const Merged& last() const { return attempts.rbegin()->second; }
+};
+
+/// One case on one rank, over all attempts.
+struct CaseRank {
+  std::string caseId;
+  int rank = 0;
+  std::string device;
+  std::map<int, CaseEnd> ends;  ///< by attempt; the worst, should one attempt have ended twice
+  std::vector<const Group*> groups;
+
+  [[nodiscard]] int lastAttempt() const { return ends.rbegin()->first; }
+  [[nodiscard]] const CaseEnd& lastEnd() const { return ends.rbegin()->second; }
+  [[nodiscard]] bool endedWell() const { return lastEnd().state == CaseEnd::State::kOk; }
+};
+
+/// Points into the evidence it was built from, which must outlive it.
+class EvidenceIndex {
+ public:
+  explicit EvidenceIndex(const StageEvidence& evidence);
+
+  [[nodiscard]] const StageEvidence& evidence() const { return evidence_; }
+  [[nodiscard]] const std::vector<std::unique_ptr<CaseRank>>& caseRanks() const { return caseRanks_; }
+  [[nodiscard]] const std::vector<std::unique_ptr<Group>>& groups() const { return groups_; }
+  /// Groups whose case and rank have no end at all: nobody planned them.
+  [[nodiscard]] const std::vector<const Group*>& strays() const { return strays_; }
+  [[nodiscard]] const CaseRank* caseRank(const std::string& caseId, int rank) const;
+  /// Devices that ranks of this stage are bound to.
+  [[nodiscard]] const std::set<std::string>& devices() const { return devices_; }
+
+ private:
+  void addEnd(const CaseEnd& end);
+  void addMeasurement(size_t index);
+  void addMissingEnds();
+
+  const StageEvidence& evidence_;
+  std::vector<std::unique_ptr<CaseRank>> caseRanks_;
+  std::vector<std::unique_ptr<Group>> groups_;
+  std::map<std::string, Group*> groupByKey_;
+  std::map<std::pair<std::string, int>, CaseRank*> caseRankByKey_;
+  std::vector<const Group*> strays_;
+  std::set<std::string> devices_;
+};
+
+}  // namespace muster

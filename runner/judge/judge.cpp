@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Judging one stage: every slot becomes one verdict. See judge.h; how a node stands is decided in decide.cpp.
+#include "runner/judge/judge.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "runner/core/text.h"
+#include "runner/core/units.h"
+#include "runner/judge/check.h"
+#include "runner/judge/peers.h"
+#include "runner/judge/slots.h"
+
+namespace muster {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+Verdict emptyVerdict(const StageEvidence& evidence, Outcome outcome) {
+  Verdict verdict;
+  verdict.outcome = outcome;
+  verdict.stage = evidence.stage;
+  verdict.required = evidence.required;
+  verdict.observed = verdict.limit = verdict.margin = kNaN;
+  return verdict;
+}
+
+/// The one verdict of a stage that did not run here.
+StageJudgement judgeNotRun(const StageEvidence& evidence) {
+  const Outcome outcome = evidence.state == StageState::kSkipped     ? Outcome::kSkipped
+                          : evidence.state == StageState::kElsewhere ? Outcome::kElsewhere
+                                                                     : Outcome::kError;
+  StageJudgement judgement;
+  judgement.accounting.expected = 1;
+  Verdict verdict = emptyVerdict(evidence, outcome);
+  verdict.detail = evidence.reason.empty() ? "no reason was given" : evidence.reason;
+  judgement.accounting.add(verdict);
+  judgement.verdicts.push_back(std::move(verdict));
+  return judgement;
+}
+
+/// Who a verdict is about, to begin its line: the device, else the rank, else the case.
+std::string whoOf(const Verdict& verdict) {
+  if (!verdict.device.empty()) return verdict.device + ": ";
+  if (verdict.rank >= 0) return fmt::format("rank {}: ", verdict.rank);
+  return verdict.caseId.empty() ? "" : verdict.caseId + ": ";
+}
+
+class StageJudge {
+ public:
+  StageJudge(const EvidenceIndex& index, const JudgeContext& context)
+      : index_(index), context_(context), peers_(index) {}
+
+  Verdict judge(const Slot& slot) {
+    Verdict verdict = describe(slot);
+    if (slot.fixed) {
+      verdict.outcome = *slot.fixed;
+      verdict.detail = whoOf(verdict) + fixedDetail(slot, verdict);
+      return verdict;
+    }
+    judgeAttempts(slot, verdict);
+    return verdict;
+  }
+
+ private:
+  /// Everything of a verdict but its outcome and figures.
+  Verdict describe(const Slot& slot) const {
+    Verdict verdict = emptyVerdict(index_.evidence(), Outcome::kError);
+    verdict.caseId = slot.caseId;
+    if (slot.caseRank != nullptr) {
+      verdict.caseId = slot.caseRank->caseId;
+      verdict.rank = slot.caseRank->rank;
+      verdict.device = slot.caseRank->device;
+    }
+    if (slot.group != nullptr) {
+      verdict.caseId = slot.group->caseId;
+      verdict.rank = slot.group->rank;
+      if (!slot.group->device.empty()) verdict.device = slot.group->device;
+      verdict.metric = slot.group->metric;
+      verdict.labels = slot.group->labels;
+    }
+    if (!slot.device.empty()) verdict.device = slot.device;
+    if (slot.expectation != nullptr) {
+      verdict.metric = slot.expectation->metric;
+      verdict.expectation = *slot.expectation;
+      verdict.remedy = slot.expectation->remedy;
+      if (slot.group == nullptr) verdict.labels = slot.expectation->where;
+    }
+    if (!slot.remedy.empty()) verdict.remedy = slot.remedy;
+    return verdict;
+  }
+
+  static std::string fixedDetail(const Slot& slot, Verdict& verdict) {
+    if (slot.group != nullptr && *slot.fixed == Outcome::kUnjudged) {
+      const Merged& merged = slot.group->last();
+      verdict.observed = summarize(merged.samples).median;
+      verdict.observedText = slot.group->isText() ? printable(merged.texts.front())
+                                                  : formatQuantity(verdict.observed, slot.group->unit);
+      return verdict.observedText + "; no expectation covers it";
+    }
+    return slot.detail.empty() ? "no reason was given" : slot.detail;
+  }
+
+  CheckResult checkAttempt(const Slot& slot, const Merged& merged) {
+    const Expectation& e = *slot.expectation;
+    const bool relative = e.kind == CheckKind::kWithin;
+    CheckResult result =
+        check(e, *slot.group, merged, context_, relative ? peers_.of(e, *slot.group) : Peers{});
+    const bool ofFleet = relative && e.peers == PeerGroup::kFleet && context_.peersAreDeferred;
+    if (!ofFleet || !merged.problem.empty() || slot.group->isText()) return result;
+    result.outcome = Outcome::kDeferred;
+    result.observed = comparedStatistic(e, *slot.group, merged);
+    result.observedText = formatQuantity(result.observed, slot.group->unit);
+    result.limit = result.margin = kNaN;
+    result.limitText = e.text();
+    result.detail = fmt::format("{}; wanted {}, judged with the fleet", result.observedText, e.text());
+    return result;
+  }
+
+  /// The last attempt counts. One that ended well and no longer measured this has no measurement.
+  void judgeAttempts(const Slot& slot, Verdict& verdict) {
+    CheckResult last;
+    for (const auto& [attempt, merged] : slot.group->attempts) {
+      last = checkAttempt(slot, merged);
+      verdict.attempts.push_back({attempt, last.outcome, last.observed});
+    }
+    const int lastAttempt = slot.caseRank->lastAttempt();
+    if (slot.caseRank->endedWell() && verdict.attempts.back().attempt < lastAttempt) {
+      last = {Outcome::kError,
+              kNaN,
+              "",
+              kNaN,
+              "",
+              kNaN,
+              fmt::format("no measurement in attempt {}", lastAttempt)};
+      verdict.attempts.push_back({lastAttempt, Outcome::kError, kNaN});
+    }
+    fill(verdict, last);
+    markFlaky(verdict);
+    if (verdict.attempts.size() == 1) verdict.attempts.clear();
+  }
+
+  static void fill(Verdict& verdict, const CheckResult& result) {
+    verdict.outcome = result.outcome;
+    verdict.observed = result.observed;
+    verdict.observedText = result.observedText;
+    verdict.limit = result.limit;
+    verdict.limitText = result.limitText;
+    verdict.margin = result.margin;
+    verdict.detail = whoOf(verdict) + result.detail;
+    // Nothing to compare with on a machine of one device: that is no lack that anybody could mend.
+    if (result.outcome == Outcome::kSkipped) verdict.required = false;
+  }
+
+  static void markFlaky(Verdict& verdict) {
+    if (verdict.outcome != Outcome::kPass && verdict.outcome != Outcome::kWarn) return;
+    for (const auto& attempt : verdict.attempts) {
+      if (attempt.outcome != Outcome::kFail && attempt.outcome != Outcome::kError) continue;
+      verdict.outcome = Outcome::kFlaky;
+      verdict.detail +=
+          fmt::format("; attempt {} had ended in {}", attempt.attempt, outcomeName(attempt.outcome));
+      return;
+    }
+  }
+
+  const EvidenceIndex& index_;
+  const JudgeContext& context_;
+  PeerTable peers_;
+};
+
+}  // namespace
+
+StageJudgement judgeStage(const StageEvidence& evidence, const JudgeContext& context) {
+  if (evidence.state != StageState::kRan) return judgeNotRun(evidence);
+  const EvidenceIndex index(evidence);
+  const std::vector<Slot> slots = listSlots(index);
+  StageJudge judge(index, context);
+  StageJudgement judgement;
+  judgement.accounting.expected = slots.size();
+  for (const Slot& slot : slots) {
+    judgement.verdicts.push_back(judge.judge(slot));
+    judgement.accounting.add(judgement.verdicts.back());
+  }
+  return judgement;
+}
+
+}  // namespace muster

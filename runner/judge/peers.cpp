@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// See peers.h.
+#include "runner/judge/peers.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace muster {
+namespace {
+
+/// What two measurements share when they are peers.
+std::string peerKey(const Group& group) {
+  Labels labels = group.labels;
+  for (const char* own : {"device", "rank", "peer"}) labels.erase(own);
+  std::string key = group.caseId;
+  for (const auto& [label, value] : labels)
+    key += "\n" + std::to_string(label.size()) + ":" + label + std::to_string(value.size()) + ":" + value;
+  return key;
+}
+
+}  // namespace
+
+const std::map<std::string, std::vector<double>>& PeerTable::valuesFor(const Expectation& e) {
+  const auto [at, fresh] = known_.try_emplace(&e);
+  if (!fresh) return at->second;
+  for (const auto& group : index_.groups()) {
+    if (group->metric != e.metric || group->isText() || !labelsMatch(group->labels, e.where)) continue;
+    if (!group->last().problem.empty()) continue;
+    const double value = comparedStatistic(e, *group, group->last());
+    if (std::isfinite(value)) at->second[peerKey(*group)].push_back(value);
+  }
+  return at->second;
+}
+
+bool PeerTable::singleDevice(const std::string& caseId) const {
+  size_t ranks = 0;
+  for (const auto& caseRank : index_.caseRanks()) ranks += caseRank->caseId == caseId ? 1 : 0;
+  return ranks <= 1 && index_.devices().size() <= 1;
+}
+
+Peers PeerTable::of(const Expectation& e, const Group& group) {
+  const auto& values = valuesFor(e);
+  const auto at = values.find(peerKey(group));
+  return {at == values.end() ? std::vector<double>{} : at->second, singleDevice(group.caseId)};
+}
+
+}  // namespace muster

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// See slots.h.
+#include "runner/judge/slots.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "runner/core/text.h"
+#include "runner/judge/check.h"
+
+namespace muster {
+namespace {
+
+bool isPlans(const Expectation& e) {
+  return e.origin != "standing" && !e.origin.starts_with("profile");
+}
+
+std::string subject(const Expectation& e) {
+  return e.where.empty() ? e.metric : fmt::format("{} ({})", e.metric, labelsText(e.where));
+}
+
+class Lister {
+ public:
+  explicit Lister(const EvidenceIndex& index) : index_(index), evidence_(index.evidence()) {
+    for (const auto& group : index.groups()) byMetric_[group->metric].push_back(group.get());
+  }
+
+  std::vector<Slot> list() {
+    listCases();
+    for (const auto& expectation : evidence_.expectations) listExpectation(expectation);
+    listUnjudged();
+    listEmptyCases();
+    listStrays();
+    if (slots_.empty() && evidence_.ends.empty())
+      add({.fixed = Outcome::kError, .detail = "the stage ran no case at all"});
+    return std::move(slots_);
+  }
+
+ private:
+  void add(Slot slot) {
+    if (slot.caseRank != nullptr) spoken_.insert(slot.caseRank);
+    slots_.push_back(std::move(slot));
+  }
+
+  /// Errors and skips of whole cases, and cases that should have run and of which nothing is known.
+  void listCases() {
+    std::set<std::string> ran;
+    for (const auto& caseRank : index_.caseRanks()) {
+      ran.insert(caseRank->caseId);
+      listCase(*caseRank);
+    }
+    for (const auto& [caseId, metrics] : evidence_.caseMetrics)
+      if (ran.count(caseId) == 0)
+        add({.fixed = Outcome::kError,
+             .detail = "the case was to run and nothing is known of it",
+             .caseId = caseId});
+  }
+
+  void listCase(const CaseRank& caseRank) {
+    const CaseEnd& last = caseRank.lastEnd();
+    const auto earlier = std::find_if(caseRank.ends.begin(), caseRank.ends.end(), [&](const auto& end) {
+      return end.first != caseRank.lastAttempt() && end.second.state == CaseEnd::State::kError;
+    });
+    const bool failedBefore = earlier != caseRank.ends.end();
+    if (last.state == CaseEnd::State::kError)
+      return add(
+          {.caseRank = &caseRank, .fixed = Outcome::kError, .detail = last.message, .remedy = last.remedy});
+    if (last.state == CaseEnd::State::kUnsupported) return listUnsupported(caseRank);
+    if (failedBefore)
+      add({.caseRank = &caseRank,
+           .fixed = Outcome::kFlaky,
+           .detail = fmt::format("ended in error in attempt {} ({}) and well in attempt {}", earlier->first,
+                                 printable(earlier->second.message), caseRank.lastAttempt()),
+           .remedy = earlier->second.remedy});
+  }
+
+  void listUnsupported(const CaseRank& caseRank) {
+    const CaseEnd& last = caseRank.lastEnd();
+    const bool always = std::all_of(caseRank.ends.begin(), caseRank.ends.end(), [](const auto& end) {
+      return end.second.state == CaseEnd::State::kUnsupported;
+    });
+    if (always)
+      return add(
+          {.caseRank = &caseRank, .fixed = Outcome::kSkipped, .detail = last.message, .remedy = last.remedy});
+    add({.caseRank = &caseRank,
+         .fixed = Outcome::kError,
+         .detail = fmt::format("ran in an earlier attempt and was then said to be unsupported: {}",
+                               printable(last.message)),
+         .remedy = last.remedy});
+  }
+
+  void listExpectation(const Expectation& e) {
+    const bool declared = std::any_of(evidence_.caseMetrics.begin(), evidence_.caseMetrics.end(),
+                                      [&](const auto& entry) { return entry.second.count(e.metric) > 0; });
+    const auto measured = byMetric_.find(e.metric);
+    if (!declared && measured == byMetric_.end()) {
+      if (isPlans(e))
+        add({.expectation = &e,
+             .fixed = Outcome::kError,
+             .detail = fmt::format("no case of this stage reports {}", printable(e.metric))});
+      return;
+    }
+    if (const std::string fault = expectationFault(e); !fault.empty()) {
+      cover(e);
+      return add({.expectation = &e,
+                  .fixed = Outcome::kError,
+                  .detail = fmt::format("the expectation \"{}\" cannot be judged: {}", e.text(), fault)});
+    }
+    const size_t before = slots_.size();
+    bool wanted = false;
+    for (const auto& caseRank : index_.caseRanks()) wanted |= listOnCase(e, *caseRank);
+    if (slots_.size() == before && !wanted && isPlans(e))
+      add({.expectation = &e,
+           .fixed = Outcome::kError,
+           .detail = fmt::format("no measurement for {}: no case of this stage can carry these labels",
+                                 subject(e))});
+  }
+
+  void cover(const Expectation& e) {
+    for (const Group* group : byMetric_[e.metric])
+      if (labelsMatch(group->labels, e.where)) covered_.insert(group);
+  }
+
+  /// Lists what `e` asks of one case on one rank. True when it asks anything.
+  bool listOnCase(const Expectation& e, const CaseRank& caseRank) {
+    bool found = false;
+    std::set<std::string> devices;
+    for (const Group* group : caseRank.groups) {
+      if (group->metric != e.metric || !labelsMatch(group->labels, e.where)) continue;
+      found = true;
+      devices.insert(group->device);
+      covered_.insert(group);
+      add({.caseRank = &caseRank, .group = group, .expectation = &e});
+    }
+    if (found) {
+      if (caseRank.device.empty()) listMissingDevices(e, caseRank, devices);
+      return true;
+    }
+    const auto metrics = evidence_.caseMetrics.find(caseRank.caseId);
+    const bool declares = metrics != evidence_.caseMetrics.end() && metrics->second.count(e.metric) > 0;
+    if (!declares || !canCarry(knownLabels(caseRank), e.where)) return false;
+    // A case that ended in error or was skipped has its own verdict; its missing measurements get none.
+    if (caseRank.endedWell()) addMissing(e, caseRank, "");
+    return true;
+  }
+
+  void addMissing(const Expectation& e, const CaseRank& caseRank, const std::string& device) {
+    add({.caseRank = &caseRank,
+         .expectation = &e,
+         .fixed = Outcome::kError,
+         .detail = fmt::format("no measurement for {}", subject(e)),
+         .device = device});
+  }
+
+  /// A rank that looks at the whole node and reports some of the stage's devices must report them all.
+  void listMissingDevices(const Expectation& e, const CaseRank& caseRank,
+                          const std::set<std::string>& reported) {
+    const auto& devices = index_.devices();
+    const bool perDevice = std::any_of(reported.begin(), reported.end(),
+                                       [&](const std::string& device) { return devices.count(device) > 0; });
+    if (!perDevice || !caseRank.endedWell()) return;
+    const auto wanted = e.where.find("device");
+    for (const auto& device : devices)
+      if (reported.count(device) == 0 && (wanted == e.where.end() || wanted->second == device))
+        addMissing(e, caseRank, device);
+  }
+
+  [[nodiscard]] Labels knownLabels(const CaseRank& caseRank) const {
+    const auto known = evidence_.caseLabels.find(caseRank.caseId);
+    Labels labels = known == evidence_.caseLabels.end() ? Labels{} : known->second;
+    if (!caseRank.device.empty()) labels["device"] = caseRank.device;
+    return labels;
+  }
+
+  void listUnjudged() {
+    for (const auto& group : index_.groups()) {
+      const CaseRank* caseRank = index_.caseRank(group->caseId, group->rank);
+      if (covered_.count(group.get()) > 0 || caseRank == nullptr) continue;
+      const std::string& problem = group->last().problem;
+      if (!problem.empty())
+        add({.caseRank = caseRank,
+             .group = group.get(),
+             .fixed = Outcome::kError,
+             .detail = "no valid measurement: " + problem});
+      else if (!group->informational)
+        add({.caseRank = caseRank, .group = group.get(), .fixed = Outcome::kUnjudged, .detail = ""});
+    }
+  }
+
+  /// A case that ended well and left nothing at all has measured nothing: that is no success.
+  void listEmptyCases() {
+    for (const auto& caseRank : index_.caseRanks())
+      if (caseRank->groups.empty() && spoken_.count(caseRank.get()) == 0)
+        add({.caseRank = caseRank.get(),
+             .fixed = Outcome::kError,
+             .detail = "ended well and measured nothing"});
+  }
+
+  void listStrays() {
+    std::set<std::pair<std::string, int>> seen;
+    for (const Group* group : index_.strays())
+      if (seen.insert({group->caseId, group->rank}).second)
+        add({.group = group,
+             .fixed = Outcome::kError,
+             .detail = "it was measured in a case or on a rank that was not to run"});
+  }
+
+  const EvidenceIndex& index_;
+  const StageEvidence& evidence_;
+  std::map<std::string, std::vector<const Group*>> byMetric_;
+  std::vector<Slot> slots_;
+  std::set<const CaseRank*> spoken_;
+  std::set<const Group*> covered_;
+};
+
+}  // namespace
+
+bool canCarry(const Labels& known, const Labels& where) {
+  return std::all_of(where.begin(), where.end(), [&](const auto& wanted) {
+    if (const auto own = known.find(wanted.first); own != known.end()) return own->second == wanted.second;
+    const auto list = known.find(wanted.first + "s");
+    if (list == known.end()) return true;
+    const auto items = split(list->second, ',');
+    return std::find(items.begin(), items.end(), wanted.second) != items.end();
+  });
+}
+
+std::vector<Slot> listSlots(const EvidenceIndex& index) {
+  return Lister(index).list();
+}
+
+}  // namespace muster
