@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sim backend: opens a scenario and hands out its devices.
+#include "kernels/sim/backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/sim/scenario.h"
+#include "kernels/sim/sim_device.h"
+#include "kernels/sim/sim_inventory.h"
+#include "kernels/sim/sim_ops.h"
+#include "runner/core/text.h"
+
+namespace muster::sim {
+namespace {
+
+class SimBackend : public Backend {
+ public:
+  SimBackend(std::shared_ptr<const Scenario> scenario, const BackendOptions& options)
+      : units_(buildUnits(scenario, options.nodeRank, options.seed)),
+        inventory_(std::move(scenario), units_, options.nodeRank, options.virtualStart),
+        start_(options.virtualStart) {}
+
+  [[nodiscard]] std::string name() const override { return "sim"; }
+  Result<Inventory*> inventory() override { return static_cast<Inventory*>(&inventory_); }
+
+  Result<std::unique_ptr<Device>> open(const std::string& deviceId) override {
+    auto unit =
+        std::find_if(units_.begin(), units_.end(), [&](const SimUnit& u) { return u.info.id == deviceId; });
+    if (unit != units_.end()) return std::unique_ptr<Device>(std::make_unique<SimDevice>(*unit, start_));
+    return Error{
+        ErrorCode::kNotFound,
+        fmt::format("the simulated node has no device \"{}\"; it has {}", printable(deviceId), ids()), ""};
+  }
+
+  Result<std::unique_ptr<Ops>> ops(Device& device) override {
+    auto* own = dynamic_cast<SimDevice*>(&device);
+    if (own == nullptr)
+      return Error{ErrorCode::kInternal, "this device is not one of the sim backend", device.info().id};
+    return std::unique_ptr<Ops>(std::make_unique<SimOps>(*own));
+  }
+
+ private:
+  [[nodiscard]] std::string ids() const {
+    std::vector<std::string> names;
+    for (const SimUnit& unit : units_) names.push_back(unit.info.id);
+    return names.empty() ? "none" : join(names, ", ");
+  }
+
+  std::vector<SimUnit> units_;
+  SimInventory inventory_;
+  double start_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> openBackend(const BackendOptions& options) {
+  if (options.scenario.empty())
+    return Error{ErrorCode::kUsage,
+                 "the sim backend needs a scenario: muster run PLAN --simulate SCENARIO.toml", ""};
+  MUSTER_TRY(Scenario scenario, loadScenario(options.scenario));
+  auto shared = std::make_shared<const Scenario>(std::move(scenario));
+  return std::unique_ptr<Backend>(std::make_unique<SimBackend>(std::move(shared), options));
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Faults that a scenario plants in its devices, and what they do at a given virtual time.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace muster::sim {
+
+enum class FaultKind {
+  kSlow,        ///< works at `factor` of its speed
+  kThrottle,    ///< the same, and the driver counts the time under `reason`
+  kEcc,         ///< memory errors from `from` on
+  kCorruption,  ///< every `every`-th result of `ops` is wrong at one place, without any message
+  kHang,        ///< the next of `ops` after `from` never returns
+  kCrash,       ///< the next of `ops` after `from` ends the process with a signal
+  kMissing,     ///< the device is not there
+  kXid,         ///< the driver logged XID `xid` at `from`
+};
+
+/// The kinds of work that faults tell apart. kInventory and kHealth are questions to the driver.
+enum class Work { kGemm, kMemory, kPattern, kHealth, kInventory };
+
+/// "gemm", "memory", "pattern", "health", "inventory".
+const std::vector<std::string>& workNames();
+
+struct Fault {
+  FaultKind kind = FaultKind::kSlow;
+  int device = 0;         ///< place in the node, counted before missing devices are taken out
+  int node = -1;          ///< node rank; -1: on every node
+  std::vector<Work> ops;  ///< empty: all
+  double from = 0;        ///< virtual seconds
+  double until = std::numeric_limits<double>::infinity();
+  double factor = 1;          ///< share of full speed that is left
+  std::string reason;         ///< kThrottle: thermal, power_brake or power_cap
+  int corrected = 0;          ///< kEcc
+  int uncorrected = 0;        ///< kEcc
+  bool remapPending = false;  ///< kEcc: a row remap waits for a reset
+  bool remapFailed = false;   ///< kEcc: no spare row is left
+  int every = 1;              ///< kCorruption
+  uint64_t offset = 0;        ///< kCorruption: byte offset of the wrong element
+  int bit = 0;                ///< kCorruption: the bit that flips in its 8 bytes
+  int xid = 0;                ///< kXid
+
+  [[nodiscard]] bool concerns(Work work) const;
+};
+
+/// The faults of one device of one node.
+class FaultList {
+ public:
+  FaultList() = default;
+  FaultList(const std::vector<Fault>& all, int device, int nodeRank);
+
+  [[nodiscard]] bool missing() const;
+  /// Share of full speed at virtual time `at`.
+  [[nodiscard]] double speed(Work work, double at) const;
+  /// Blocks for ever, or ends the process, where a fault says so.
+  void strike(Work work, double at) const;
+  /// The corruption that hits run number `run` (from 1), or nullptr.
+  [[nodiscard]] const Fault* corruption(Work work, uint64_t run) const;
+  /// Seconds that the driver has counted under `reason` by `at`.
+  [[nodiscard]] double throttled(const std::string& reason, double at) const;
+  [[nodiscard]] bool throttlesNow(const std::string& reason, double at) const;
+  [[nodiscard]] const std::vector<Fault>& all() const { return faults_; }
+
+ private:
+  std::vector<Fault> faults_;
+};
+
+}  // namespace muster::sim

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads scenarios from TOML. The format is described in plans/README.md.
+#include "kernels/sim/scenario.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+#include "runner/core/toml_table.h"
+
+namespace muster::sim {
+namespace {
+
+constexpr uint64_t kMaxScenarioBytes = 1ull << 20;
+constexpr double kMaxRate = 1e21;
+constexpr double kMaxBytes = 1e15;
+constexpr double kMaxTime = 1e9;
+constexpr Range kShare = {0, 0.2};
+
+void readHead(TomlTable& root, Scenario& scenario) {
+  int schema = 0;
+  int seed = 1;
+  root.require("schema");
+  if (root.integer("schema", {}, schema) && schema != 1)
+    root.complain("schema", fmt::format("this Muster reads scenarios of schema 1, found {}", schema));
+  root.require("name");
+  root.text("name", scenario.name);
+  root.text("description", scenario.description);
+  root.integer("seed", {0, 2147483647}, seed);
+  scenario.seed = static_cast<uint64_t>(seed);
+}
+
+void readFacts(TomlTable& parent, const char* key, std::map<std::string, std::string>& out) {
+  if (!parent.has(key)) return;
+  TomlTable facts = parent.table(key);
+  for (const std::string& name : facts.keys()) facts.text(name.c_str(), out[name]);
+}
+
+void readModel(TomlTable& root, Model& model) {
+  root.require("devices");
+  TomlTable table = root.table("devices");
+  for (const char* key : {"count", "name", "memory"}) table.require(key);
+  table.integer("count", {1, 64}, model.count);
+  table.text("name", model.name);
+  table.text("pci_id", model.pciId);
+  table.quantity("memory", "B", {1, kMaxBytes}, model.memory);
+  table.quantity("last_level_cache", "B", {0, kMaxBytes}, model.lastLevelCache);
+  if (table.text("kind", model.kind) && model.kind != "gpu" && model.kind != "cpu")
+    table.complain("kind",
+                   fmt::format("`kind` must be \"gpu\" or \"cpu\", found \"{}\"", printable(model.kind)));
+  readFacts(table, "facts", model.facts);
+  table.finish();
+}
+
+void readPeaks(TomlTable& root, Model& model) {
+  if (!root.has("peaks")) return;
+  TomlTable peaks = root.table("peaks");
+  for (const std::string& name : peaks.keys()) {
+    bool isFlops = name.rfind("flops.", 0) == 0;
+    if (!isFlops && name != "memory_bandwidth")
+      peaks.complain(name, fmt::format("a peak is \"flops.<dtype>\" or memory_bandwidth, found \"{}\"",
+                                       printable(name)));
+    else if (double value = 0; peaks.quantity(name.c_str(), isFlops ? "FLOP/s" : "B/s", {1, kMaxRate}, value))
+      model.peaks[name] = value;
+  }
+}
+
+void readGemm(TomlTable& figures, Figures& out) {
+  TomlTable gemm = figures.table("gemm");
+  for (const std::string& name : gemm.keys()) {
+    auto dtype = dtypeFromName(name);
+    if (!dtype.ok())
+      gemm.complain(name, dtype.error().message);
+    else if (double rate = 0; gemm.quantity(name.c_str(), "FLOP/s", {1, kMaxRate}, rate))
+      out.gemm[*dtype] = rate;
+  }
+}
+
+void readMemory(TomlTable& figures, Figures& out) {
+  TomlTable memory = figures.table("memory");
+  const std::vector<std::pair<const char*, MemoryOp>> ops = {{"read", MemoryOp::kRead},
+                                                             {"write", MemoryOp::kWrite},
+                                                             {"copy", MemoryOp::kCopy},
+                                                             {"triad", MemoryOp::kTriad}};
+  for (const auto& [name, op] : ops) {
+    memory.require(name);
+    if (double rate = 0; memory.quantity(name, "B/s", {1, kMaxRate}, rate)) out.memory[op] = rate;
+  }
+  memory.finish();
+}
+
+void readFigures(TomlTable& root, Figures& out) {
+  root.require("figures");
+  TomlTable figures = root.table("figures");
+  figures.quantity("noise", "ratio", kShare, out.noise);
+  figures.quantity("spread", "ratio", kShare, out.spread);
+  figures.quantity("overhead", "s", {0, 1}, out.overhead);
+  figures.quantity("ramp", "s", {0, 60}, out.ramp);
+  for (const char* key : {"gemm", "memory"}) figures.require(key);
+  readGemm(figures, out);
+  readMemory(figures, out);
+  figures.finish();
+}
+
+void readClimate(TomlTable& root, Climate& out) {
+  if (!root.has("climate")) return;
+  TomlTable climate = root.table("climate");
+  constexpr Range kDegrees = {-50, 150};
+  climate.quantity("idle_temperature", "degC", kDegrees, out.idleTemperature);
+  climate.quantity("load_temperature", "degC", kDegrees, out.loadTemperature);
+  climate.quantity("throttle_temperature", "degC", kDegrees, out.throttleTemperature);
+  climate.quantity("time_constant", "s", {0.001, 3600}, out.timeConstant);
+  climate.quantity("idle_power", "W", {0, 1e5}, out.idlePower);
+  climate.quantity("load_power", "W", {0, 1e5}, out.loadPower);
+  climate.quantity("idle_clock", "Hz", {0, 1e11}, out.idleClock);
+  climate.quantity("load_clock", "Hz", {0, 1e11}, out.loadClock);
+  climate.finish();
+}
+
+void readNode(TomlTable& root, Json& out) {
+  if (!root.has("node")) return;
+  TomlTable node = root.table("node");
+  for (const char* key : {"host", "software"}) {
+    if (node.has(key)) out[key] = node.table(key).json();
+  }
+  Json nics = Json::array();
+  for (const TomlTable& nic : node.tables("nics")) nics.push_back(nic.json());
+  if (!nics.empty()) out["nics"] = nics;
+  node.finish();
+}
+
+/// Reads one [[fault]]; each kind takes only its own keys.
+class FaultReader {
+ public:
+  FaultReader(TomlTable table, const Model& model) : table_(std::move(table)), model_(model) {}
+
+  Fault read() {
+    for (const char* key : {"kind", "device"}) table_.require(key);
+    table_.integer("device", {0, static_cast<double>(model_.count - 1)}, fault_.device);
+    table_.integer("node", {0, 1e6}, fault_.node);
+    std::string kind;
+    if (!table_.text("kind", kind)) return fault_;
+    if (readKind(kind)) table_.finish();
+    return fault_;
+  }
+
+ private:
+  bool readKind(const std::string& kind) {
+    if (kind == "slow") return slow(FaultKind::kSlow);
+    if (kind == "throttle") return throttle();
+    if (kind == "ecc") return ecc();
+    if (kind == "corruption") return corruption();
+    if (kind == "hang") return stop(FaultKind::kHang);
+    if (kind == "crash") return stop(FaultKind::kCrash);
+    if (kind == "xid") return xid();
+    fault_.kind = FaultKind::kMissing;
+    if (kind == "missing") return true;
+    const std::vector<std::string> kinds = {"slow", "throttle", "ecc",     "corruption",
+                                            "hang", "crash",    "missing", "xid"};
+    table_.complain("kind", fmt::format("there is no fault \"{}\"{}; wanted one of {}", printable(kind),
+                                        didYouMean(kind, kinds), join(kinds, ", ")));
+    return false;
+  }
+
+  bool slow(FaultKind kind) {
+    fault_.kind = kind;
+    table_.require("factor");
+    table_.quantity("factor", "ratio", {0.001, 1}, fault_.factor);
+    table_.quantity("from", "s", {0, kMaxTime}, fault_.from);
+    table_.quantity("until", "s", {0, kMaxTime}, fault_.until);
+    if (fault_.until <= fault_.from) table_.complain("until", "`until` must be later than `from`");
+    readOps();
+    return true;
+  }
+
+  bool throttle() {
+    const std::vector<std::string> reasons = {"thermal", "power_brake", "power_cap"};
+    fault_.reason = reasons.front();
+    if (table_.text("reason", fault_.reason) &&
+        std::count(reasons.begin(), reasons.end(), fault_.reason) == 0)
+      table_.complain("reason", fmt::format("`reason` must be one of {}, found \"{}\"{}", join(reasons, ", "),
+                                            printable(fault_.reason), didYouMean(fault_.reason, reasons)));
+    return slow(FaultKind::kThrottle);
+  }
+
+  bool ecc() {
+    fault_.kind = FaultKind::kEcc;
+    readAt();
+    table_.integer("corrected", {0, 1e9}, fault_.corrected);
+    table_.integer("uncorrected", {0, 1e9}, fault_.uncorrected);
+    table_.flag("remap_pending", fault_.remapPending);
+    table_.flag("remap_failed", fault_.remapFailed);
+    if (fault_.corrected + fault_.uncorrected == 0 && !fault_.remapPending && !fault_.remapFailed)
+      table_.complain("", "an ecc fault needs `corrected`, `uncorrected`, `remap_pending` or `remap_failed`");
+    return true;
+  }
+
+  bool corruption() {
+    fault_.kind = FaultKind::kCorruption;
+    double offset = 0;
+    table_.integer("every", {1, 1e9}, fault_.every);
+    table_.quantity("offset", "B", {0, kMaxBytes}, offset);
+    table_.integer("bit", {0, 63}, fault_.bit);
+    fault_.offset = static_cast<uint64_t>(offset);
+    readOps();
+    return true;
+  }
+
+  bool stop(FaultKind kind) {
+    fault_.kind = kind;
+    readAt();
+    readOps();
+    return true;
+  }
+
+  bool xid() {
+    fault_.kind = FaultKind::kXid;
+    readAt();
+    table_.require("xid");
+    table_.integer("xid", {1, 1000}, fault_.xid);
+    return true;
+  }
+
+  void readAt() { table_.quantity("at", "s", {0, kMaxTime}, fault_.from); }
+
+  void readOps() {
+    std::vector<std::string> names;
+    if (!table_.texts("ops", names)) return;
+    for (const std::string& name : names) {
+      auto at = std::find(workNames().begin(), workNames().end(), name);
+      if (at != workNames().end())
+        fault_.ops.push_back(static_cast<Work>(at - workNames().begin()));
+      else
+        table_.complain("ops", fmt::format("there is no work \"{}\"{}; wanted some of {}", printable(name),
+                                           didYouMean(name, workNames()), join(workNames(), ", ")));
+    }
+  }
+
+  TomlTable table_;
+  const Model& model_;
+  Fault fault_;
+};
+
+}  // namespace
+
+Result<Scenario> parseScenario(const std::string& text, const std::string& path) {
+  MUSTER_TRY(TomlDocument document, TomlDocument::parse(text, path));
+  Complaints complaints(document);
+  TomlTable root(document, "", complaints);
+  Scenario scenario;
+  readHead(root, scenario);
+  readModel(root, scenario.model);
+  readPeaks(root, scenario.model);
+  readFigures(root, scenario.figures);
+  readClimate(root, scenario.climate);
+  readNode(root, scenario.node);
+  for (TomlTable& table : root.tables("fault"))
+    scenario.faults.push_back(FaultReader(table, scenario.model).read());
+  root.finish();
+  MUSTER_CHECK_OK(complaints.status());
+  return scenario;
+}
+
+Result<Scenario> loadScenario(const std::string& path) {
+  auto text = readFile(path, kMaxScenarioBytes);
+  if (!text.ok()) return std::move(text).error().context("reading scenario");
+  return parseScenario(*text, path);
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// A scenario: what the devices of a simulated node are, how fast they work, and which faults are planted in
+// them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kernels/device.h"
+#include "kernels/sim/fault.h"
+#include "runner/core/json.h"
+#include "runner/core/result.h"
+
+namespace muster::sim {
+
+/// The model of one device; all devices of a scenario are of one model.
+struct Model {
+  int count = 1;
+  std::string kind = "gpu";
+  std::string name;
+  std::string pciId;
+  double memory = 0;          ///< bytes
+  double lastLevelCache = 0;  ///< bytes
+  std::map<std::string, std::string> facts;
+  std::map<std::string, double> peaks;
+};
+
+/// What it reaches. Rates are of long, warm runs.
+struct Figures {
+  double noise = 0.002;               ///< sigma of the time of one operation, as a share
+  double spread = 0.006;              ///< sigma of the speed of devices, as a share
+  double overhead = 4e-6;             ///< seconds that each operation costs beside its work
+  double ramp = 0.02;                 ///< seconds of work after which a cold clock has risen to 63%
+  std::map<Dtype, double> gemm;       ///< FLOP/s
+  std::map<MemoryOp, double> memory;  ///< B/s, counted as STREAM does
+};
+
+/// First-order behaviour of temperature, power and clock.
+struct Climate {
+  double idleTemperature = 33;  ///< degC
+  double loadTemperature = 64;
+  double timeConstant = 20;  ///< seconds
+  double idlePower = 75;     ///< W
+  double loadPower = 680;
+  double idleClock = 345e6;  ///< Hz
+  double loadClock = 1755e6;
+  double throttleTemperature = 89;  ///< degC, shown while a thermal throttle is planted
+};
+
+struct Scenario {
+  std::string name;
+  std::string description;
+  uint64_t seed = 1;
+  Model model;
+  Figures figures;
+  Climate climate;
+  Json node = Json::object();  ///< facts of host, software and NICs as the inventory shows them
+  std::vector<Fault> faults;
+};
+
+/// Reads a scenario file; every mistake is one line of the error, with file:line:column.
+Result<Scenario> loadScenario(const std::string& path);
+/// The same from text; `path` only names it.
+Result<Scenario> parseScenario(const std::string& text, const std::string& path);
+
+}  // namespace muster::sim

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// A simulated device.
+#include "kernels/sim/sim_device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/pattern.h"
+#include "kernels/sim/chance.h"
+#include "runner/core/units.h"
+
+namespace muster::sim {
+namespace {
+
+constexpr double kColdSpeed = 0.6;            ///< share of the clock with which a cold device starts
+constexpr double kDriverShare = 0.01;         ///< memory that the driver keeps for itself
+constexpr uint64_t kNormalTag = 0x6e6f726d;   // "norm"
+constexpr uint64_t kPatternTag = 0x70617474;  // "patt"
+constexpr uint64_t kWriteTag = 0x77726974;    // "writ"
+constexpr uint64_t kTriadTag = 0x74726961;    // "tria"
+
+/// Bytes that STREAM counts for one pass over buffers of `bytes`.
+double counted(MemoryOp op, uint64_t bytes) {
+  int streams = op == MemoryOp::kTriad ? 3 : op == MemoryOp::kCopy ? 2 : 1;
+  return static_cast<double>(bytes) * streams;
+}
+
+const SimBuffer& sim(const Buffer& buffer) {
+  return static_cast<const SimBuffer&>(buffer);
+}
+SimBuffer& sim(Buffer& buffer) {
+  return static_cast<SimBuffer&>(buffer);
+}
+
+Error sizesDiffer(const std::string& device, uint64_t a, uint64_t b) {
+  return {ErrorCode::kUsage, fmt::format("buffers of {} and {} bytes do not fit together", a, b), device};
+}
+
+}  // namespace
+
+SimDevice::SimDevice(SimUnit unit, double start) : unit_(std::move(unit)), clock_(start) {}
+
+void SimDevice::sleep(double seconds) {
+  clock_ += std::max(0.0, seconds);
+}
+
+void SimDevice::perform(Work work, double seconds) {
+  unit_.faults.strike(work, clock_);
+  const Figures& figures = unit_.scenario->figures;
+  double ramp = figures.ramp > 0 ? 1 - (1 - kColdSpeed) * std::exp(-busy_ / figures.ramp) : 1;
+  double noise = 1 + figures.noise * normal(mix(unit_.key, clock_));
+  double took =
+      (figures.overhead + seconds * noise) / (ramp * unit_.speed * unit_.faults.speed(work, clock_));
+  busy_ += took;
+  clock_ += took;
+}
+
+double SimDevice::transfer(MemoryOp op, uint64_t bytes) const {
+  return counted(op, bytes) / unit_.scenario->figures.memory.at(op);
+}
+
+Flaw SimDevice::flawOf(Work work, uint64_t run, uint64_t bytes) const {
+  const Fault* fault = unit_.faults.corruption(work, run);
+  if (fault == nullptr || bytes < 8) return {};
+  return {true, fault->offset % bytes / 8 * 8, fault->bit, run};
+}
+
+Result<std::unique_ptr<Buffer>> SimDevice::allocate(uint64_t bytes) {
+  MUSTER_TRY(uint64_t free, freeBytes());
+  if (bytes > 0 && bytes <= free) return std::unique_ptr<Buffer>(std::make_unique<SimBuffer>(bytes, used_));
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("out of device memory: wanted {}, free are {}",
+                           formatQuantity(static_cast<double>(bytes), "B"),
+                           formatQuantity(static_cast<double>(free), "B")),
+               unit_.info.id};
+}
+
+Result<uint64_t> SimDevice::freeBytes() {
+  auto usable = static_cast<uint64_t>(static_cast<double>(unit_.info.memoryBytes) * (1 - kDriverShare));
+  return usable - std::min(usable, *used_);
+}
+
+Status SimDevice::fillNormal(Buffer& buffer, Dtype dtype, uint64_t seed) {
+  perform(Work::kMemory, transfer(MemoryOp::kWrite, buffer.bytes()));
+  sim(buffer).content = {mix(mix(kNormalTag, static_cast<uint64_t>(dtype)), seed), {}};
+  return {};
+}
+
+Status SimDevice::fillPattern(Buffer& buffer, uint64_t pattern) {
+  perform(Work::kPattern, transfer(MemoryOp::kWrite, buffer.bytes()));
+  sim(buffer).content = {mix(kPatternTag, pattern), flawOf(Work::kPattern, ++patternRuns_, buffer.bytes())};
+  return {};
+}
+
+Result<Mismatch> SimDevice::checkPattern(const Buffer& buffer, uint64_t pattern) {
+  perform(Work::kPattern, transfer(MemoryOp::kRead, buffer.bytes()));
+  const Content& content = sim(buffer).content;
+  Mismatch mismatch;
+  if (content.tag != mix(kPatternTag, pattern)) {
+    mismatch.wrong = buffer.bytes();
+    mismatch.expectedBits = patternWord(pattern, 0);
+    mismatch.actualBits = content.tag;
+  } else if (content.flaw.there) {
+    mismatch.wrong = 1;
+    mismatch.firstOffset = content.flaw.offset;
+    mismatch.expectedBits = patternWord(pattern, content.flaw.offset / 8);
+    mismatch.actualBits = mismatch.expectedBits ^ (1ull << content.flaw.bit);
+  }
+  return mismatch;
+}
+
+Result<Mismatch> SimDevice::compareBits(const Buffer& a, const Buffer& b, Dtype dtype) {
+  if (a.bytes() != b.bytes()) return sizesDiffer(unit_.info.id, a.bytes(), b.bytes());
+  perform(Work::kMemory, transfer(MemoryOp::kRead, 2 * a.bytes()));
+  const Content& left = sim(a).content;
+  const Content& right = sim(b).content;
+  Mismatch mismatch;
+  if (left.tag != right.tag) {
+    mismatch.wrong = a.bytes() * 8 / dtypeBits(dtype);
+  } else if (!(left.flaw == right.flaw)) {
+    mismatch.wrong = 1;
+    mismatch.firstOffset = left.flaw.there ? left.flaw.offset : right.flaw.offset;
+  }
+  return mismatch;
+}
+
+Status SimDevice::memoryOp(MemoryOp op, Buffer& a, const Buffer* b, const Buffer* c) {
+  for (const Buffer* other : {b, c}) {
+    if (other != nullptr && other->bytes() != a.bytes())
+      return sizesDiffer(unit_.info.id, a.bytes(), other->bytes());
+  }
+  bool needsB = op == MemoryOp::kCopy || op == MemoryOp::kTriad;
+  if ((needsB && b == nullptr) || (op == MemoryOp::kTriad && c == nullptr))
+    return Error{ErrorCode::kInternal, "a copy needs a source, a triad two", unit_.info.id};
+  perform(Work::kMemory, transfer(op, a.bytes()));
+  if (op == MemoryOp::kRead) return {};
+  Content& out = sim(a).content;
+  if (op == MemoryOp::kWrite) out = {kWriteTag, {}};
+  if (op == MemoryOp::kCopy) out = sim(*b).content;
+  if (op == MemoryOp::kTriad) out = {mix(mix(kTriadTag, sim(*b).content.tag), sim(*c).content.tag), {}};
+  if (Flaw flaw = flawOf(Work::kMemory, ++memoryRuns_, a.bytes()); flaw.there) out.flaw = flaw;
+  return {};
+}
+
+Result<double> SimDevice::time(const std::function<Status()>& work) {
+  double start = clock_;
+  MUSTER_CHECK_OK(work());
+  return clock_ - start;
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// A simulated device: buffers are tags in place of bytes, work advances a virtual clock.
+#pragma once
+
+#include <memory>
+
+#include "kernels/device.h"
+#include "kernels/sim/fault.h"
+#include "kernels/sim/scenario.h"
+
+namespace muster::sim {
+
+/// What one simulated device is made of.
+struct SimUnit {
+  std::shared_ptr<const Scenario> scenario;
+  DeviceInfo info;
+  FaultList faults;
+  uint64_t key = 0;  ///< of its chances: scenario seed, run seed, node rank and place
+  double speed = 1;  ///< its own share of the model's figures
+  int place = 0;     ///< in the node, missing devices counted
+};
+
+/// A wrong element that a fault left in some content.
+struct Flaw {
+  bool there = false;
+  uint64_t offset = 0;  ///< bytes
+  int bit = 0;
+  uint64_t run = 0;  ///< which run left it: no two are wrong in the same way
+
+  bool operator==(const Flaw&) const = default;
+};
+
+/// What a buffer or a GEMM result holds: equal contents have equal tags.
+struct Content {
+  uint64_t tag = 0;
+  Flaw flaw;
+};
+
+/// Memory of a simulated device.
+class SimBuffer : public Buffer {
+ public:
+  SimBuffer(uint64_t bytes, std::shared_ptr<uint64_t> used) : bytes_(bytes), used_(std::move(used)) {
+    *used_ += bytes;
+  }
+  ~SimBuffer() override { *used_ -= bytes_; }
+  SimBuffer(const SimBuffer&) = delete;
+  SimBuffer& operator=(const SimBuffer&) = delete;
+  [[nodiscard]] uint64_t bytes() const override { return bytes_; }
+
+  Content content;
+
+ private:
+  uint64_t bytes_;
+  std::shared_ptr<uint64_t> used_;
+};
+
+class SimDevice : public Device {
+ public:
+  SimDevice(SimUnit unit, double start);
+
+  [[nodiscard]] const DeviceInfo& info() const override { return unit_.info; }
+  [[nodiscard]] double now() const override { return clock_; }
+  void sleep(double seconds) override;
+  Result<std::unique_ptr<Buffer>> allocate(uint64_t bytes) override;
+  [[nodiscard]] Result<uint64_t> freeBytes() override;
+  Status fillNormal(Buffer& buffer, Dtype dtype, uint64_t seed) override;
+  Status fillPattern(Buffer& buffer, uint64_t pattern) override;
+  Result<Mismatch> checkPattern(const Buffer& buffer, uint64_t pattern) override;
+  Result<Mismatch> compareBits(const Buffer& a, const Buffer& b, Dtype dtype) override;
+  Status memoryOp(MemoryOp op, Buffer& a, const Buffer* b, const Buffer* c) override;
+  Status synchronize() override { return {}; }
+  Result<double> time(const std::function<Status()>& work) override;
+
+  /// Does work that a healthy, warm device of this model ends in `seconds`; faults strike here.
+  void perform(Work work, double seconds);
+  /// The flaw that a fault leaves in run number `run` of `work`, whose result has `bytes`.
+  [[nodiscard]] Flaw flawOf(Work work, uint64_t run, uint64_t bytes) const;
+  [[nodiscard]] const SimUnit& unit() const { return unit_; }
+
+ private:
+  [[nodiscard]] double transfer(MemoryOp op, uint64_t bytes) const;
+
+  SimUnit unit_;
+  double clock_;
+  double busy_ = 0;  ///< seconds of work since the device was opened: its clock rises with it
+  uint64_t patternRuns_ = 0;
+  uint64_t memoryRuns_ = 0;
+  std::shared_ptr<uint64_t> used_ = std::make_shared<uint64_t>(0);
+};
+
+}  // namespace muster::sim

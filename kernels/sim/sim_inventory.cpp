@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inventory and health of a simulated node: pure functions of scenario, seed, node rank and virtual time.
+#include "kernels/sim/sim_inventory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/sim/chance.h"
+
+namespace muster::sim {
+namespace {
+
+/// XIDs that an application causes; every other one is the fault of the device or the driver.
+bool isApplicationXid(int xid) {
+  return xid == 13 || xid == 31 || xid == 43 || xid == 45;
+}
+
+/// NVIDIA's words for the XIDs that scenarios are likely to plant ("XID Errors", docs.nvidia.com).
+const char* xidMeaning(int xid) {
+  switch (xid) {
+    case 13:
+      return "graphics engine exception";
+    case 31:
+      return "GPU memory page fault";
+    case 43:
+      return "GPU stopped processing";
+    case 45:
+      return "preemptive cleanup";
+    case 48:
+      return "double-bit ECC error";
+    case 63:
+      return "row remapping recorded";
+    case 64:
+      return "row remapping failed";
+    case 74:
+      return "NVLink error";
+    case 79:
+      return "GPU has fallen off the bus";
+    case 94:
+      return "contained ECC error";
+    case 95:
+      return "uncontained ECC error";
+    default:
+      return "see NVIDIA's XID catalogue";
+  }
+}
+
+uint64_t unitKey(const Scenario& scenario, int nodeRank, int place) {
+  return mix(mix(mix(scatter(scenario.seed), scenario.name), static_cast<uint64_t>(nodeRank)),
+             static_cast<uint64_t>(place));
+}
+
+std::string hex(uint64_t key, int digits) {
+  return fmt::format("{:016x}", scatter(key)).substr(0, static_cast<size_t>(digits));
+}
+
+DeviceInfo infoOf(const Model& model, uint64_t key, int index, int place) {
+  bool isGpu = model.kind == "gpu";
+  DeviceInfo info;
+  info.index = index;
+  info.id = fmt::format("{}{}", model.kind, index);
+  info.kind = model.kind;
+  info.name = model.name;
+  info.pciId = model.pciId;
+  info.memoryBytes = static_cast<uint64_t>(model.memory);
+  info.lastLevelCacheBytes = static_cast<uint64_t>(model.lastLevelCache);
+  info.numaNode = place * 2 / std::max(1, model.count);
+  info.peaks = model.peaks;
+  info.facts = model.facts;
+  if (!isGpu) return info;
+  info.uuid = fmt::format("GPU-{}-{}-{}-{}-{}", hex(key, 8), hex(key + 1, 4), hex(key + 2, 4),
+                          hex(key + 3, 4), hex(key + 4, 12));
+  info.serial = fmt::format("{:013d}", 1320000000000 + static_cast<int64_t>(scatter(key + 5) % 9999999999));
+  info.pciAddress = fmt::format("0000:{:02x}:00.0", 0x18 + place * 0x12);
+  return info;
+}
+
+void add(Readings& out, const char* name, const char* unit, const std::string& device, double value,
+         const std::string& text = "") {
+  out.values.push_back({name, unit, device, value, text, {}});
+}
+
+/// ECC counts, remaps and XIDs that faults have caused by `at`.
+struct Errors {
+  double corrected = 0;
+  double uncorrected = 0;
+  bool remapPending = false;
+  bool remapFailed = false;
+  int fatal = 0;
+  int application = 0;
+  std::string fatalText;
+  std::string applicationText;
+};
+
+Errors errorsOf(const FaultList& faults, double at) {
+  Errors e;
+  for (const Fault& f : faults.all()) {
+    if (at < f.from) continue;
+    if (f.kind == FaultKind::kEcc) {
+      e.corrected += f.corrected;
+      e.uncorrected += f.uncorrected;
+      e.remapPending |= f.remapPending;
+      e.remapFailed |= f.remapFailed;
+    }
+    if (f.kind != FaultKind::kXid) continue;
+    std::string text = fmt::format("XID {} ({})", f.xid, xidMeaning(f.xid));
+    bool isApplication = isApplicationXid(f.xid);
+    ++(isApplication ? e.application : e.fatal);
+    (isApplication ? e.applicationText : e.fatalText) = text;
+  }
+  return e;
+}
+
+void addErrors(const Errors& e, const std::string& id, Readings& out) {
+  add(out, reading::kEccCorrected, "count", id, e.corrected);
+  add(out, reading::kEccUncorrected, "count", id, e.uncorrected);
+  add(out, reading::kRowRemapPending, "bool", id, e.remapPending ? 1 : 0);
+  add(out, reading::kRowRemapFailed, "bool", id, e.remapFailed ? 1 : 0);
+  add(out, reading::kXidFatal, "count", id, e.fatal, e.fatalText);
+  add(out, reading::kXidApplication, "count", id, e.application, e.applicationText);
+  add(out, reading::kPcieReplay, "count", id, 0);
+  add(out, reading::kNvlinkErrors, "count", id, 0);
+}
+
+}  // namespace
+
+std::vector<SimUnit> buildUnits(const std::shared_ptr<const Scenario>& scenario, int nodeRank,
+                                uint64_t runSeed) {
+  std::vector<SimUnit> units;
+  for (int place = 0; place < scenario->model.count; ++place) {
+    FaultList faults(scenario->faults, place, nodeRank);
+    if (faults.missing()) continue;
+    // What a device is depends on its place alone; what happens in a run also on the run's seed.
+    uint64_t key = unitKey(*scenario, nodeRank, place);
+    SimUnit unit;
+    unit.scenario = scenario;
+    unit.info = infoOf(scenario->model, key, static_cast<int>(units.size()), place);
+    unit.faults = std::move(faults);
+    unit.key = mix(key, runSeed);
+    unit.speed = 1 + scenario->figures.spread * normal(mix(key, std::string_view("speed")));
+    unit.place = place;
+    units.push_back(std::move(unit));
+  }
+  return units;
+}
+
+Result<std::vector<DeviceInfo>> SimInventory::devices() {
+  std::vector<DeviceInfo> devices;
+  for (const SimUnit& unit : units_) {
+    unit.faults.strike(Work::kInventory, start_);
+    devices.push_back(unit.info);
+  }
+  return devices;
+}
+
+Result<Json> SimInventory::node() {
+  Json node = Json::object();
+  node["host"] = Json::object();
+  node["host"]["hostname"] = fmt::format("{}-node{:04d}", scenario_->name, nodeRank_);
+  node["host"]["simulated"] = true;
+  if (scenario_->node.contains("host")) node["host"].update(scenario_->node["host"]);
+  node["software"] = scenario_->node.value("software", Json::object());
+  node["nics"] = scenario_->node.value("nics", Json::array());
+  return node;
+}
+
+Result<Readings> SimInventory::health(double at, const std::string& load) {
+  Readings out;
+  for (const SimUnit& unit : units_) {
+    unit.faults.strike(Work::kHealth, at);
+    readDevice(unit, at, load.empty() || load == "idle", out);
+  }
+  return out;
+}
+
+void SimInventory::readDevice(const SimUnit& unit, double at, bool idle, Readings& out) const {
+  const Climate& c = scenario_->climate;
+  const std::string& id = unit.info.id;
+  // Load has lasted since this session began; the memory lags a little behind the chip.
+  double warm = idle ? 0 : 1 - std::exp(-std::max(0.0, at - start_) / c.timeConstant);
+  double jitter = normal(mix(mix(unit.key, std::string_view("climate")), std::floor(at)));
+  bool isHot = unit.faults.throttlesNow("thermal", at) && !idle;
+  double temperature =
+      isHot ? c.throttleTemperature
+            : c.idleTemperature + (c.loadTemperature - c.idleTemperature) * warm + 0.5 * jitter;
+  double speed = unit.faults.speed(Work::kGemm, at);
+  double power = idle ? c.idlePower : c.idlePower + (c.loadPower - c.idlePower) * speed;
+  add(out, reading::kTemperature, "degC", id, temperature);
+  add(out, reading::kMemoryTemperature, "degC", id, temperature + 4 + 8 * warm);
+  add(out, reading::kPower, "W", id, power * (1 + 0.005 * jitter));
+  add(out, reading::kClock, "Hz", id, idle ? c.idleClock : c.loadClock * speed);
+  add(out, reading::kUtilization, "ratio", id, idle ? 0 : 1);
+  add(out, reading::kThrottleThermal, "s", id, unit.faults.throttled("thermal", at));
+  add(out, reading::kThrottlePowerBrake, "s", id, unit.faults.throttled("power_brake", at));
+  add(out, reading::kThrottlePowerCap, "s", id, unit.faults.throttled("power_cap", at));
+  addErrors(errorsOf(unit.faults, at), id, out);
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a simulated node has and how it fares at a virtual time.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/inventory.h"
+#include "kernels/sim/sim_device.h"
+
+namespace muster::sim {
+
+/// The units of one node, in device order; missing devices are taken out and the others numbered anew, as
+/// drivers do.
+std::vector<SimUnit> buildUnits(const std::shared_ptr<const Scenario>& scenario, int nodeRank,
+                                uint64_t runSeed);
+
+class SimInventory : public Inventory {
+ public:
+  SimInventory(std::shared_ptr<const Scenario> scenario, std::vector<SimUnit> units, int nodeRank,
+               double start)
+      : scenario_(std::move(scenario)), units_(std::move(units)), nodeRank_(nodeRank), start_(start) {}
+
+  Result<std::vector<DeviceInfo>> devices() override;
+  Result<Json> node() override;
+  Result<Readings> health(double at, const std::string& load) override;
+
+ private:
+  void readDevice(const SimUnit& unit, double at, bool idle, Readings& out) const;
+
+  std::shared_ptr<const Scenario> scenario_;
+  std::vector<SimUnit> units_;
+  int nodeRank_;
+  double start_;
+};
+
+}  // namespace muster::sim
