@@ -5,7 +5,7 @@
 namespace muster {
 
 std::string bashCompletion() {
-  return R"(# bash completion for muster: source <(muster completion bash)
+  return R"bash(# bash completion for muster: source <(muster completion bash)
 _muster() {
   local cur prev command words
   cur=${COMP_WORDS[COMP_CWORD]}
@@ -39,7 +39,7 @@ _muster() {
   esac
 }
 complete -o nospace -o bashdefault -F _muster muster
-)";
+)bash";
 }
 
 }  // namespace muster
