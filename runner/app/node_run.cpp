@@ -27,6 +27,12 @@ std::string newRunId(const std::string& node, double now) {
   return formatUtc(now) + "-" + sha256Hex(fmt::format("{} {} {}", node, now, getpid())).substr(0, 8);
 }
 
+std::vector<std::string> absolutePaths(const std::vector<fs::path>& paths) {
+  std::vector<std::string> absolute;
+  for (const fs::path& path : paths) absolute.push_back(fs::absolute(path).string());
+  return absolute;
+}
+
 /// Whether a stage that needs this one may run.
 bool satisfies(Outcome outcome) {
   return outcome == Outcome::kPass || outcome == Outcome::kWarn || outcome == Outcome::kUnjudged ||
@@ -113,6 +119,8 @@ Status NodeRun::freeze(const Journal* earlier) {
                               {"plan_sha256", setup_.plan.sha256},
                               {"plan_text", setup_.plan.text},
                               {"sets", setup_.plan.overrides},
+                              {"plugin_folders", absolutePaths(options.pluginFolders)},
+                              {"sku_folders", absolutePaths(options.skuFolders)},
                               {"sku", options.sku},
                               {"scenario", node_.scenario.string()},
                               {"scopes", options.scopes},

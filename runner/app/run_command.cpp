@@ -37,20 +37,27 @@ Result<std::map<std::string, Profile>> allProfiles(const Tree& tree, const std::
 
 /// The options under which an interrupted run was started; what the user may still choose (the view) is kept.
 Result<RunOptions> frozenOptions(const Json& run, const RunOptions& asked) {
+  if (!asked.sets.empty() || !asked.sku.empty() || !asked.scenario.empty() || asked.nodes != 1)
+    return Error{ErrorCode::kUsage, "a resumed run goes on as it was started; --set, --sku, --simulate and --nodes belong to a new run", ""};
   RunOptions options = asked;
   std::string plan, scenario;
+  std::vector<std::string> plugins, skus;
   JsonReader reader(run, "journal.jsonl:1");
   reader.read("plan_path", plan);
   reader.read("sku", options.sku);
   reader.read("scenario", scenario);
   reader.read("sets", options.sets);
   reader.read("scopes", options.scopes);
+  reader.read("plugin_folders", plugins);
+  reader.read("sku_folders", skus);
   reader.read("seed", options.seed);
   reader.read("strict", options.strict);
   reader.read("no_gpu_skip", options.noGpuSkip);
   MUSTER_CHECK_OK(reader.status());
   options.plan = plan;
   options.scenario = scenario;
+  options.pluginFolders.assign(plugins.begin(), plugins.end());
+  options.skuFolders.assign(skus.begin(), skus.end());
   return options;
 }
 
@@ -104,6 +111,10 @@ Result<int> runResumed(const RunOptions& asked, View& view) {
 }
 
 Result<int> runNew(const RunOptions& options, View& view) {
+  if (!options.scenario.empty()) {
+    MUSTER_TRY(const std::string scenario, readFile(options.scenario));
+    if (scenario.empty()) return Error{ErrorCode::kUsage, "the scenario is empty", options.scenario.string()};
+  }
   MUSTER_TRY(RunSetup setup, prepare(options, view));
   MUSTER_TRY(const PlanOptions planOptions, planOptionsFrom(options.sets));
   MUSTER_TRY(setup.plan, requirePlan(loadPlan(options.plan, setup.catalog, planOptions)));

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// See muster.h.
+#include "tests/e2e/muster.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::testing {
+
+ProcessResult runMuster(std::vector<std::string> arguments, const ProcessOptions& options) {
+  arguments.insert(arguments.begin(), (distDir() / "bin" / "muster").string());
+  return runProcess(arguments, options);
+}
+
+std::string plan(const std::string& name) { return (distDir() / "share/muster/plans" / name).string(); }
+
+std::string scenario(const std::string& name) {
+  return (distDir() / "share/muster/plans/scenarios" / (name + ".toml")).string();
+}
+
+Record recordIn(const std::filesystem::path& folder) {
+  auto record = readRecord(folder / "record.json");
+  if (!record.ok()) {
+    ADD_FAILURE() << record.error().text();
+    return {};
+  }
+  return std::move(record).value();
+}
+
+std::vector<Verdict> verdictsOf(const Record& record, Outcome outcome) {
+  std::vector<Verdict> found;
+  for (const StageRecord& stage : record.stages)
+    for (const Verdict& verdict : stage.verdicts)
+      if (verdict.outcome == outcome) found.push_back(verdict);
+  return found;
+}
+
+std::string fakePlan(const std::string& plugin, const std::string& timeout, const std::string& extra) {
+  return "schema = 1\nname = \"fake\"\nsku = \"host\"\nbackend = \"host\"\n\n[[stage]]\nname = \"trial\"\nplugin = \"" +
+         plugin + "\"\ntest = \"run\"\nscope = \"device\"\nranks = 1\ntimeout = \"" + timeout + "\"\n" + extra;
+}
+
+std::vector<std::string> withFakes() { return {"--plugins", (buildDir() / "tests" / "fakes").string()}; }
+
+std::vector<std::string> operator+(std::vector<std::string> a, const std::vector<std::string>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+}  // namespace muster::testing

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Reads every ELF file of the installed tree: it may need nothing newer than the oldest systems that Muster runs on
+# have, and no library but the system's few and those in the tree itself.
+# shellcheck disable=SC2016  # $ORIGIN is a word of the loader's, not a variable
+set -euo pipefail
+dist=${MUSTER_DIST:?set by tests/meson.build}
+
+# What Ubuntu 22.04 has; Debian 12 itself has glibc 2.36.
+declare -A newest=([GLIBC]=2.35 [GLIBCXX]=3.4.30 [CXXABI]=1.3.13)
+system=' libc.so.6 libm.so.6 libmvec.so.1 libdl.so.2 libpthread.so.0 librt.so.1 libresolv.so.2 libutil.so.1
+ ld-linux-x86-64.so.2 ld-linux-aarch64.so.1 libstdc++.so.6 libgcc_s.so.1 '
+bad=0
+
+fail() {
+  echo "FAIL: $*"
+  bad=$((bad + 1))
+}
+
+is_elf() { [ "$(head -c 4 "$1" | tail -c 3)" = ELF ]; }
+
+# Versions that a file asks of its libraries (references, not what it defines).
+needed_versions() { objdump -p "$1" | sed -n '/^Version References:/,$s/.* \([A-Z]*_[0-9.]*\)$/\1/p' | sort -u; }
+
+check_versions() {
+  local version family number limit
+  while read -r version; do
+    family=${version%_*} number=${version#*_} limit=${newest[${version%_*}]:-}
+    [ -n "$limit" ] || continue
+    [ "$(printf '%s\n' "$number" "$limit" | sort -V | tail -n 1)" = "$limit" ] ||
+      fail "$2 needs ${family}_$number; the newest allowed is ${family}_$limit"
+  done < <(needed_versions "$1")
+}
+
+# check_libraries FILE NAME TREE: each needed library is the system's, or lies where the file's RUNPATH points to.
+check_libraries() {
+  local name runpath folder
+  runpath=$(patchelf --print-rpath "$1")
+  folder=${runpath/'$ORIGIN'/$(dirname "$1")}
+  for name in $(patchelf --print-needed "$1"); do
+    [[ $system != *[[:space:]]"$name"[[:space:]]* ]] || continue
+    [[ $runpath == '$ORIGIN'* && $runpath != *:* ]] || { fail "$2 needs $name, and its RUNPATH is '$runpath', not one \$ORIGIN path" && continue; }
+    [ "$(realpath -m "$folder")" = "$(realpath "$3/lib/muster/lib")" ] || fail "$2: RUNPATH $runpath leads to $folder"
+    [ -f "$folder/$name" ] || fail "$2 needs $name, which is not in $folder"
+  done
+}
+
+check_tree() {
+  local file name count=0
+  bad=0
+  while read -r file; do
+    is_elf "$file" || continue
+    count=$((count + 1))
+    name=${file#"$1"/}
+    check_versions "$file" "$name"
+    check_libraries "$file" "$name" "$1"
+  done < <(find "$1" -type f)
+  for name in bin/muster lib/muster/host/muster-host lib/muster/plugins/{env,compute,memory}.so; do
+    [ -f "$1/$name" ] || fail "$name is missing"
+  done
+  [ -z "$(find "$1" -type l)" ] || fail "links do not survive every copy: $(find "$1" -type l | head -n 3)"
+  [ -z "$(find "$1" -perm /022)" ] || fail "writable by others, so plugins are refused: $(find "$1" -perm /022 | head -n 3)"
+  echo "$count ELF files, $bad mistakes"
+}
+
+# A check that cannot fail proves nothing: the same tree without one of its libraries must be found wanting.
+check_that_a_gap_is_found() {
+  local copy
+  copy=$(mktemp -d "$dist.gap.XXXXXX")
+  trap 'rm -rf "$copy"' EXIT
+  cp -al "$dist/." "$copy"
+  rm "$copy/lib/muster/lib/libdnnl.so.2"
+  local said
+  said=$(check_tree "$copy")
+  [[ $said == *"needs libdnnl.so.2, which is not in"* ]] || fail "a missing libdnnl.so.2 went unnoticed: $said"
+}
+
+check_tree "$dist"
+check_that_a_gap_is_found
+[ "$bad" = 0 ]

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kill -9 at random moments: a resumed run ends as an undisturbed one would, and no process is left behind.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "tests/e2e/muster.h"
+
+namespace muster::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+// Several short stages, one of whose ranks starts a child in a session of its own.
+constexpr const char* kPlan = R"(schema = 1
+name = "resumable"
+sku = "host"
+backend = "host"
+
+[[stage]]
+name = "first"
+plugin = "fake-steady"
+test = "run"
+ranks = 2
+timeout = "30s"
+[stage.params]
+seconds = "150ms"
+[[stage.expect]]
+metric = "fake-steady.value"
+min = "1"
+
+[[stage]]
+name = "second"
+plugin = "fake-setsid"
+test = "run"
+ranks = 1
+timeout = "30s"
+
+[[stage]]
+name = "third"
+plugin = "fake-steady"
+test = "run"
+needs = ["first"]
+ranks = 1
+timeout = "30s"
+[stage.params]
+seconds = "150ms"
+[[stage.expect]]
+metric = "fake-steady.value"
+max = "1"
+)";
+
+/// Outcomes by stage, which must not depend on when a run was killed.
+std::vector<std::string> shape(const Record& record) {
+  std::vector<std::string> lines;
+  for (const StageRecord& stage : record.stages) {
+    if (stage.name == "muster:run") continue;
+    std::multiset<std::string> outcomes;
+    for (const Verdict& verdict : stage.verdicts)
+      outcomes.insert(std::string(outcomeName(verdict.outcome)) + " " + verdict.metric);
+    std::string line = stage.name + " " + stage.state;
+    for (const std::string& outcome : outcomes) line += " | " + outcome;
+    lines.push_back(line);
+  }
+  lines.push_back(record.acceptance);
+  return lines;
+}
+
+void expectNothingLeft(const std::string& marker) {
+  for (int i = 0; i < 100 && !processesWith(marker).empty(); ++i) std::this_thread::sleep_for(100ms);
+  EXPECT_TRUE(processesWith(marker).empty()) << "processes of a killed run are still there";
+}
+
+TEST(Resume, EndsAsAnUndisturbedRunAfterKill9AtTwentyRandomMoments) {
+  TempDir dir;
+  const auto file = dir.write("plan.toml", kPlan);
+  const auto command = [&](const fs::path& out) {
+    return std::vector<std::string>{"run", file.string(), "--resume", out.string()} + withFakes();
+  };
+  const auto undisturbed = runMuster(command(dir.path() / "whole"));
+  const auto wanted = shape(recordIn(dir.path() / "whole"));
+  ASSERT_GE(wanted.size(), 5u) << undisturbed.out << undisturbed.err;
+
+  std::mt19937 random(20261121);
+  std::uniform_real_distribution<double> moment(0.005, 0.9);
+  for (int i = 0; i < 20; ++i) {
+    const fs::path out = dir.path() / ("run" + std::to_string(i));
+    ProcessOptions options;
+    const std::string marker = "MUSTER_TEST_RUN=" + out.string();
+    options.environment["MUSTER_TEST_RUN"] = out.string();
+    const std::string killer = "\"$@\" >/dev/null 2>&1 & pid=$!; sleep " + std::to_string(moment(random)) +
+                               "; kill -9 $pid 2>/dev/null; wait $pid 2>/dev/null; true";
+    runProcess(std::vector<std::string>{"bash", "-c", killer, "killer", (distDir() / "bin/muster").string()} + command(out), options);
+    expectNothingLeft(marker);
+    const auto resumed = runMuster(command(out), options);
+    EXPECT_EQ(resumed.exitCode, undisturbed.exitCode) << "round " << i << "\n" << resumed.out << resumed.err;
+    EXPECT_EQ(shape(recordIn(out)), wanted) << "round " << i;
+    expectNothingLeft(marker);
+  }
+}
+
+TEST(Resume, DoesNotRunFinishedStagesAgain) {
+  TempDir dir;
+  const auto file = dir.write("plan.toml", kPlan);
+  const auto out = dir.path() / "run";
+  const auto command = std::vector<std::string>{"run", file.string(), "--resume", out.string()} + withFakes();
+  runMuster(command);
+  const Record before = recordIn(out);
+  fs::remove(out / "record.json");
+  runMuster(command);
+  const Record after = recordIn(out);
+  ASSERT_GE(before.stages.size(), 4u);
+  EXPECT_EQ(after.resumed, 1);
+  for (size_t i = 0; i < before.stages.size(); ++i) EXPECT_EQ(after.stages[i].started, before.stages[i].started);
+}
+
+TEST(Resume, RefusesAnotherPlan) {
+  TempDir dir;
+  const auto file = dir.write("plan.toml", kPlan);
+  const auto out = (dir.path() / "run").string();
+  runMuster(std::vector<std::string>{"run", file.string(), "--out", out} + withFakes());
+  const auto other = dir.write("other.toml", std::string(kPlan) + "# changed\n");
+  const auto result = runMuster({"run", other.string(), "--resume", out});
+  EXPECT_EQ(result.exitCode, 2);
+  EXPECT_NE(result.err.find("not the plan"), std::string::npos) << result.err;
+}
+
+TEST(Resume, FailsANodeThatRebootedInBetween) {
+  TempDir dir;
+  const auto file = dir.write("plan.toml", kPlan);
+  const auto out = dir.path() / "run";
+  const auto command = std::vector<std::string>{"run", file.string(), "--resume", out.string()} + withFakes();
+  runMuster(command);
+  std::string journal = readWhole(out / "journal.jsonl");
+  const std::string boot = recordIn(out).bootId;
+  ASSERT_FALSE(boot.empty());
+  const size_t at = journal.find(boot);
+  ASSERT_NE(at, std::string::npos);
+  journal.replace(at, boot.size(), "11111111-2222-3333-4444-555555555555");
+  std::ofstream(out / "journal.jsonl", std::ios::binary) << journal;
+  const auto result = runMuster(command);
+  EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
+  const auto fails = verdictsOf(recordIn(out), Outcome::kFail);
+  ASSERT_FALSE(fails.empty());
+  EXPECT_EQ(fails.back().metric, "run.boot_id");
+}
+
+TEST(Resume, GoesOnBehindATornLine) {
+  TempDir dir;
+  const auto file = dir.write("plan.toml", kPlan);
+  const auto out = dir.path() / "run";
+  const auto command = std::vector<std::string>{"run", file.string(), "--resume", out.string()} + withFakes();
+  const auto whole = runMuster(command);
+  const auto wanted = shape(recordIn(out));
+  const auto size = fs::file_size(out / "journal.jsonl");
+  fs::resize_file(out / "journal.jsonl", size - 100);
+  const auto result = runMuster(command);
+  EXPECT_EQ(result.exitCode, whole.exitCode) << result.out << result.err;
+  EXPECT_EQ(shape(recordIn(out)), wanted);
+}
+
+}  // namespace
+}  // namespace muster::testing

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole runs on simulated GPUs: a healthy node is accepted, each planted fault is named.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/e2e/muster.h"
+
+namespace muster::testing {
+namespace {
+
+ProcessResult simulate(const std::string& name, const std::filesystem::path& out,
+                       const std::vector<std::string>& more = {}) {
+  return runMuster(std::vector<std::string>{"run", plan("node-quick.toml"), "--simulate", scenario(name), "--out", out.string()} + more);
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Simulate, AcceptsAHealthyNode) {
+  TempDir dir;
+  const auto result = simulate("h100x8-healthy", dir.path() / "run");
+  EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+  const Record record = recordIn(dir.path() / "run");
+  EXPECT_EQ(record.acceptance, "accepted");
+  EXPECT_EQ(record.profile.name, "h100-sxm5-80gb");
+  EXPECT_TRUE(record.accounting.balanced());
+  EXPECT_GT(record.accounting.of(Outcome::kPass), 50u);
+  EXPECT_TRUE(verdictsOf(record, Outcome::kUnjudged).empty());
+}
+
+TEST(Simulate, MarksEverythingSimulated) {
+  TempDir dir;
+  const auto result = simulate("h100x8-healthy", dir.path() / "run");
+  EXPECT_TRUE(contains(result.out, "SIMULATED")) << result.out;
+  EXPECT_TRUE(recordIn(dir.path() / "run").simulated);
+  EXPECT_TRUE(contains(readWhole(dir.path() / "run" / "report.html"), "SIMULATED"));
+  EXPECT_TRUE(contains(readWhole(dir.path() / "run" / "junit.xml"), "SIMULATED"));
+}
+
+TEST(Simulate, NamesTheSlowGpuEverywhere) {
+  TempDir dir;
+  const auto result = simulate("h100x8-one-slow-gpu", dir.path() / "run");
+  EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
+  const Record record = recordIn(dir.path() / "run");
+  const auto fails = verdictsOf(record, Outcome::kFail);
+  ASSERT_FALSE(fails.empty());
+  const std::string device = fails.front().device;
+  EXPECT_FALSE(device.empty());
+  for (const Verdict& verdict : fails) EXPECT_EQ(verdict.device, device) << verdict.detail;
+  const std::string html = readWhole(dir.path() / "run" / "report.html");
+  const Verdict& first = fails.front();
+  ASSERT_TRUE(first.expectation.has_value());
+  EXPECT_FALSE(first.expectation->source.empty());
+  EXPECT_FALSE(first.remedy.empty());
+  for (const std::string& text : {device, first.metric}) {
+    EXPECT_TRUE(contains(result.out, text)) << text << "\n" << result.out;
+    EXPECT_TRUE(contains(html, text)) << text;
+  }
+  EXPECT_TRUE(contains(html, first.expectation->source.substr(0, 20)));
+  EXPECT_TRUE(contains(html, first.remedy.substr(0, 20)));
+  EXPECT_TRUE(contains(result.out, first.remedy.substr(0, 20))) << result.out;
+  EXPECT_TRUE(contains(result.out, first.expectation->source.substr(0, 20))) << result.out;
+}
+
+TEST(Simulate, EndsAHangAtTheDeadlineAndNamesRankAndDevice) {
+  TempDir dir;
+  const auto result = simulate("h100x8-hang", dir.path() / "run");
+  EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
+  const auto errors = verdictsOf(recordIn(dir.path() / "run"), Outcome::kError);
+  ASSERT_FALSE(errors.empty());
+  EXPECT_TRUE(std::any_of(errors.begin(), errors.end(), [](const Verdict& v) {
+    return v.detail.find("rank ") != std::string::npos && v.detail.find("gpu") != std::string::npos;
+  })) << errors.front().detail;
+}
+
+struct Fault {
+  const char* scenario;
+  const char* metric;
+  int exitCode;
+};
+
+class SimulatedFault : public ::testing::TestWithParam<Fault> {};
+
+TEST_P(SimulatedFault, IsRejectedByItsMetric) {
+  TempDir dir;
+  const Fault fault = GetParam();
+  const auto result = simulate(fault.scenario, dir.path() / "run");
+  EXPECT_EQ(result.exitCode, fault.exitCode) << result.out << result.err;
+  const auto fails = verdictsOf(recordIn(dir.path() / "run"), Outcome::kFail);
+  EXPECT_TRUE(std::any_of(fails.begin(), fails.end(), [&](const Verdict& v) { return v.metric == fault.metric; }))
+      << result.out;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SimulatedFault,
+                         ::testing::Values(Fault{"h100x8-throttling", "env.throttle_thermal", 1},
+                                           Fault{"h100x8-ecc-burst", "env.ecc_uncorrected", 1},
+                                           Fault{"h100x8-silent-corruption", "compute.gemm_repeat_mismatches", 1},
+                                           Fault{"h100x8-missing-gpu", "env.device_count", 1}));
+
+TEST(Simulate, EndsIncompleteOnAnUnknownSku) {
+  TempDir dir;
+  const auto result = simulate("h100x8-unknown-sku", dir.path() / "run");
+  EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
+  EXPECT_TRUE(recordIn(dir.path() / "run").profile.name.empty());
+}
+
+TEST(Simulate, GivesTheSameFiguresForTheSameSeed) {
+  TempDir dir;
+  simulate("h100x8-healthy", dir.path() / "a", {"--seed", "7"});
+  simulate("h100x8-healthy", dir.path() / "b", {"--seed", "7"});
+  simulate("h100x8-healthy", dir.path() / "c", {"--seed", "8"});
+  const auto samples = [&](const char* name) {
+    std::vector<double> all;
+    for (const StageRecord& stage : recordIn(dir.path() / name).stages)
+      for (const Measurement& m : stage.measurements)
+        if (m.metric == "compute.gemm_throughput") all.insert(all.end(), m.samples.begin(), m.samples.end());
+    return all;
+  };
+  EXPECT_FALSE(samples("a").empty());
+  EXPECT_EQ(samples("a"), samples("b"));
+  EXPECT_NE(samples("a"), samples("c"));
+}
+
+TEST(Simulate, WritesOneRecordForEachNode) {
+  TempDir dir;
+  const auto result = simulate("h100x8-healthy", dir.path() / "run", {"--nodes", "2"});
+  EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+  EXPECT_EQ(recordIn(dir.path() / "run" / "sim-node-0000").nodeRank, 0);
+  EXPECT_EQ(recordIn(dir.path() / "run" / "sim-node-0001").nodeRank, 1);
+}
+
+}  // namespace
+}  // namespace muster::testing
