@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runner/app/expectations.h"
+
+#include <gtest/gtest.h>
+
+#include "runner/app/evidence_json.h"
+#include "runner/app/stage_telemetry.h"
+
+namespace muster {
+namespace {
+
+Profile profileWith(const Labels& where) {
+  Profile profile;
+  profile.name = "toy";
+  Expectation expectation;
+  expectation.metric = "compute.gemm_throughput";
+  expectation.where = where;
+  profile.expectations.push_back(expectation);
+  return profile;
+}
+
+StageEvidence evidenceWith(const Labels& known) {
+  StageEvidence evidence;
+  evidence.caseMetrics["gemm"] = {"compute.gemm_throughput"};
+  evidence.caseLabels["gemm"] = known;
+  return evidence;
+}
+
+TEST(ProfileExpectations, ApplyWhereTheCaseCanMeetThem) {
+  EXPECT_EQ(profileExpectations(profileWith({}), evidenceWith({})).size(), 1u);
+  EXPECT_EQ(profileExpectations(profileWith({{"dtype", "bf16"}}), evidenceWith({{"dtype", "bf16"}})).size(), 1u);
+  EXPECT_EQ(profileExpectations(profileWith({{"dtype", "bf16"}}), evidenceWith({{"dtype", "f32"}})).size(), 0u);
+  EXPECT_EQ(profileExpectations(profileWith({{"other", "x"}}), evidenceWith({{"dtype", "f32"}})).size(), 1u);
+}
+
+TEST(ProfileExpectations, LookAPluralUpInAListParameter) {
+  EXPECT_EQ(profileExpectations(profileWith({{"op", "copy"}}), evidenceWith({{"ops", "copy,triad"}})).size(), 1u);
+  EXPECT_EQ(profileExpectations(profileWith({{"op", "read"}}), evidenceWith({{"ops", "copy,triad"}})).size(), 0u);
+}
+
+TEST(ProfileExpectations, LeaveOutMetricsThatNoCaseReports) {
+  StageEvidence evidence = evidenceWith({});
+  evidence.caseMetrics["gemm"] = {"memory.bandwidth"};
+  EXPECT_TRUE(profileExpectations(profileWith({}), evidence).empty());
+}
+
+TEST(KnownLabels, TakeMatrixValuesAsThePlanWroteThem) {
+  Case c;
+  c.params = {{"bytes", 8589934592.0}, {"dtype", "bf16"}, {"ops", {"copy", "triad"}}, {"check", true}};
+  c.matrix = {{"bytes", "8 GiB"}};
+  const Labels labels = knownLabels(c);
+  EXPECT_EQ(labels.at("bytes"), "8 GiB");
+  EXPECT_EQ(labels.at("dtype"), "bf16");
+  EXPECT_EQ(labels.at("ops"), "copy,triad");
+  EXPECT_EQ(labels.at("check"), "true");
+}
+
+TEST(EvidenceJson, RoundTrips) {
+  StageEvidence evidence = evidenceWith({{"dtype", "bf16"}});
+  evidence.stage = "gemm";
+  evidence.allowFlaky = true;
+  evidence.ends.push_back({"gemm", 2, "gpu2", 1, CaseEnd::State::kUnsupported, "no fp4", "buy one"});
+  evidence.expectations = profileWith({{"dtype", "bf16"}}).expectations;
+  StageRecord record;
+  record.name = "gemm";
+  record.evidence = evidenceToJson(evidence);
+  const auto again = evidenceFromRecord(record);
+  ASSERT_TRUE(again.ok()) << again.error().text();
+  EXPECT_EQ(evidenceToJson(*again), record.evidence);
+  EXPECT_EQ(again->ends[0].message, "no fp4");
+}
+
+TEST(EvidenceJson, AnUnknownStateIsAnError) {
+  StageRecord record;
+  record.name = "gemm";
+  record.evidence = evidenceToJson(evidenceWith({}));
+  record.evidence["state"] = "fine";
+  EXPECT_FALSE(evidenceFromRecord(record).ok());
+}
+
+TEST(Thinned, KeepsTheExtremes) {
+  std::vector<double> values(100'000, 1.0);
+  values[77'777] = 99;
+  values[12'345] = -5;
+  const auto kept = thinned(values, 300);
+  EXPECT_LE(kept.size(), 300u);
+  EXPECT_EQ(*std::max_element(kept.begin(), kept.end()), 99);
+  EXPECT_EQ(*std::min_element(kept.begin(), kept.end()), -5);
+  EXPECT_EQ(thinned({1, 2, 3}, 300), (std::vector<double>{1, 2, 3}));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runner/app/frame_collector.h"
+
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+constexpr const char* kDescribe = R"({"tests": [{"name": "run", "summary": "a test", "backends": ["host"],
+  "scopes": ["device"], "params": [{"name": "size", "type": "int", "default": 1, "summary": "size"}],
+  "metrics": [{"name": "rate", "unit": "FLOP/s", "direction": "higher", "labels": ["size", "dtype"],
+               "summary": "rate", "peak": "flops.{dtype}"},
+              {"name": "note", "unit": "text", "direction": "none", "summary": "a fact"}]}]})";
+
+class FrameCollectorTest : public ::testing::Test {
+ protected:
+  FrameCollectorTest() {
+    auto json = parseJson(kDescribe);
+    auto spec = pluginSpecFromDescribe("toy", *json);
+    EXPECT_TRUE(spec.ok()) << spec.error().text();
+    plugin_ = std::move(spec).value();
+    for (const char* id : {"a", "b"}) cases_.push_back({id, {{"size", 8}}, {}, {}});
+  }
+  FrameCollector collector(int repeats = 1) {
+    std::vector<CaseRun> runs;
+    for (int repeat = 0; repeat < repeats; ++repeat)
+      for (const Case& c : cases_) runs.push_back({&c, repeat});
+    return FrameCollector(plugin_, plugin_.tests.front(), runs, 1);
+  }
+  static Json begin(int index) { return {{"type", "case"}, {"case", index}, {"event", "begin"}}; }
+  static Json end(int index, const char* state = "ok", const char* message = "") {
+    return {{"type", "case"}, {"case", index}, {"event", "end"}, {"state", state}, {"message", message}};
+  }
+  static Json measured(const char* metric, const char* unit, Json samples) {
+    return {{"type", "measurement"}, {"case", 0}, {"metric", metric}, {"unit", unit},
+            {"labels", {{"dtype", "bf16"}}}, {"samples", std::move(samples)}, {"time", 2.5}};
+  }
+
+  PluginSpec plugin_;
+  std::vector<Case> cases_;
+  RankSlot slot_{3, "gpu3", Json::object()};
+};
+
+TEST_F(FrameCollectorTest, MakesMeasurementsWithLabelsOfCaseDeviceAndPlugin) {
+  auto c = collector();
+  c.take(slot_, begin(0));
+  c.take(slot_, measured("rate", "FLOP/s", {1.0, 2.0}));
+  ASSERT_EQ(c.measurements.size(), 1u);
+  const Measurement& m = c.measurements.front();
+  EXPECT_EQ(m.metric, "toy.rate");
+  EXPECT_EQ(m.labels, (Labels{{"device", "gpu3"}, {"dtype", "bf16"}, {"size", "8"}}));
+  EXPECT_EQ(m.peak, "flops.bf16");
+  EXPECT_EQ(m.samples, (std::vector<double>{1, 2}));
+  EXPECT_EQ(m.caseId, "a");
+  EXPECT_EQ(c.deviceTime, 2.5);
+}
+
+TEST_F(FrameCollectorTest, AnUndeclaredMetricMakesTheCaseAnError) {
+  auto c = collector();
+  c.take(slot_, begin(0));
+  c.take(slot_, measured("speed", "FLOP/s", {1.0}));
+  c.take(slot_, end(0));
+  c.take(slot_, begin(1));
+  c.take(slot_, end(1));
+  const auto ends = c.caseEnds({slot_});
+  ASSERT_EQ(ends.size(), 2u);
+  EXPECT_EQ(ends[0].state, CaseEnd::State::kError);
+  EXPECT_NE(ends[0].message.find("speed"), std::string::npos);
+  EXPECT_EQ(ends[1].state, CaseEnd::State::kOk);
+}
+
+TEST_F(FrameCollectorTest, AWrongUnitMakesTheCaseAnError) {
+  auto c = collector();
+  c.take(slot_, begin(0));
+  c.take(slot_, measured("rate", "B/s", {1.0}));
+  c.take(slot_, end(0));
+  EXPECT_TRUE(c.measurements.empty());
+  EXPECT_EQ(c.caseEnds({slot_})[0].state, CaseEnd::State::kError);
+}
+
+TEST_F(FrameCollectorTest, ACaseThatNeverRanIsAnError) {
+  auto c = collector();
+  const auto ends = c.caseEnds({slot_});
+  ASSERT_EQ(ends.size(), 2u);
+  for (const CaseEnd& e : ends) EXPECT_EQ(e.state, CaseEnd::State::kError);
+}
+
+TEST_F(FrameCollectorTest, OneBadRepeatSpoilsTheCase) {
+  auto c = collector(2);
+  for (int i : {0, 1, 2, 3}) {
+    c.take(slot_, begin(i));
+    c.take(slot_, i == 2 ? end(i, "error", "it broke") : end(i));
+  }
+  const auto ends = c.caseEnds({slot_});
+  ASSERT_EQ(ends.size(), 2u);
+  EXPECT_EQ(ends[0].state, CaseEnd::State::kError);
+  EXPECT_EQ(ends[0].message, "it broke");
+  EXPECT_EQ(ends[1].state, CaseEnd::State::kOk);
+}
+
+TEST_F(FrameCollectorTest, AnErrorHidesASkip) {
+  auto c = collector(2);
+  c.take(slot_, begin(0));
+  c.take(slot_, end(0, "unsupported", "no bf16"));
+  c.take(slot_, begin(2));
+  c.take(slot_, end(2, "error", "it broke"));
+  EXPECT_EQ(c.caseEnds({slot_})[0].state, CaseEnd::State::kError);
+}
+
+TEST_F(FrameCollectorTest, HostileFramesChangeNothing) {
+  auto c = collector();
+  for (const Json& frame : {Json::parse(R"({"type":"case","case":-1,"event":"begin"})"),
+                            Json::parse(R"({"type":"case","case":99,"event":"end","state":"ok"})"),
+                            Json::parse(R"({"type":"case","case":"x"})"), Json::parse(R"({"type":7})"),
+                            Json::parse(R"({"type":"measurement","metric":[1]})"), Json::parse(R"([])")})
+    if (frame.is_object()) c.take(slot_, frame);
+  EXPECT_TRUE(c.measurements.empty());
+  EXPECT_EQ(c.openRun(3), -1);
+  EXPECT_TRUE(c.endedRuns(3).empty());
+}
+
+TEST_F(FrameCollectorTest, FractionCountsAllRanks) {
+  auto c = collector();
+  EXPECT_DOUBLE_EQ(c.fraction(2), 0);
+  c.take(slot_, begin(0));
+  c.take(slot_, {{"type", "progress"}, {"fraction", 0.5}, {"text", "half"}});
+  EXPECT_DOUBLE_EQ(c.fraction(2), 0.125);
+  EXPECT_EQ(c.lastProgress(), "gpu3: half");
+}
+
+}  // namespace
+}  // namespace muster

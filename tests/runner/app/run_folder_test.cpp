@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runner/app/run_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/support/process.h"
+
+namespace muster {
+namespace {
+
+using testing::TempDir;
+
+JournalStage stageNamed(const std::string& name) {
+  JournalStage entry;
+  entry.stage.name = name;
+  entry.stage.state = "ran";
+  entry.stage.scope = "node";
+  entry.stage.evidence = Json::object();
+  entry.virtualEnd = 4.5;
+  return entry;
+}
+
+TEST(RunFolder, KeepsWhatWasAppended) {
+  TempDir dir;
+  {
+    auto folder = RunFolder::create(dir.path() / "run");
+    ASSERT_TRUE(folder.ok()) << folder.error().text();
+    ASSERT_TRUE(folder->appendRun({{"run_id", "r1"}}).ok());
+    ASSERT_TRUE(folder->appendStage(stageNamed("gemm")).ok());
+  }
+  auto again = RunFolder::open(dir.path() / "run");
+  ASSERT_TRUE(again.ok()) << again.error().text();
+  const auto journal = again->readJournal();
+  ASSERT_TRUE(journal.ok()) << journal.error().text();
+  EXPECT_EQ(journal->run.value("run_id", ""), "r1");
+  ASSERT_EQ(journal->stages.size(), 1u);
+  EXPECT_EQ(journal->stages[0].stage.name, "gemm");
+  EXPECT_EQ(journal->stages[0].virtualEnd, 4.5);
+}
+
+TEST(RunFolder, RefusesAFolderThatHoldsARun) {
+  TempDir dir;
+  {
+    auto folder = RunFolder::create(dir.path() / "run");
+    ASSERT_TRUE(folder->appendRun({{"run_id", "r1"}}).ok());
+  }
+  const auto second = RunFolder::create(dir.path() / "run");
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code, ErrorCode::kUsage);
+  EXPECT_NE(second.error().message.find("--resume"), std::string::npos);
+}
+
+TEST(RunFolder, RefusesASecondProcess) {
+  TempDir dir;
+  auto folder = RunFolder::create(dir.path() / "run");
+  ASSERT_TRUE(folder->appendRun({{"run_id", "r1"}}).ok());
+  const auto second = RunFolder::open(dir.path() / "run");
+  ASSERT_FALSE(second.ok());
+  EXPECT_NE(second.error().message.find("another muster"), std::string::npos);
+}
+
+TEST(RunFolder, CutsOffATornLineAndGoesOn) {
+  TempDir dir;
+  {
+    auto folder = RunFolder::create(dir.path() / "run");
+    ASSERT_TRUE(folder->appendRun({{"run_id", "r1"}}).ok());
+  }
+  std::ofstream(dir.path() / "run" / "journal.jsonl", std::ios::app) << "{\"type\": \"stage\", \"sta";
+  auto folder = RunFolder::open(dir.path() / "run");
+  ASSERT_TRUE(folder.ok());
+  ASSERT_TRUE(folder->appendStage(stageNamed("gemm")).ok());
+  const auto journal = folder->readJournal();
+  ASSERT_TRUE(journal.ok()) << journal.error().text();
+  ASSERT_EQ(journal->stages.size(), 1u);
+}
+
+TEST(RunFolder, ADamagedJournalIsAnErrorWithItsLine) {
+  TempDir dir;
+  {
+    auto folder = RunFolder::create(dir.path() / "run");
+    ASSERT_TRUE(folder->appendRun({{"run_id", "r1"}}).ok());
+  }
+  std::ofstream(dir.path() / "run" / "journal.jsonl", std::ios::app) << "garbage\n";
+  auto folder = RunFolder::open(dir.path() / "run");
+  ASSERT_TRUE(folder.ok());
+  const auto journal = folder->readJournal();
+  ASSERT_FALSE(journal.ok());
+  EXPECT_NE(journal.error().text().find("journal.jsonl:2"), std::string::npos) << journal.error().text();
+}
+
+TEST(RunFolder, AnEmptyFolderHasNothingToResume) {
+  TempDir dir;
+  const auto folder = RunFolder::open(dir.path());
+  ASSERT_FALSE(folder.ok());
+  EXPECT_EQ(folder.error().code, ErrorCode::kUsage);
+}
+
+}  // namespace
+}  // namespace muster
