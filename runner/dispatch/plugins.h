@@ -11,8 +11,8 @@
 
 namespace muster {
 
-/// Where the installed tree is: bin/muster knows it from its own path, tests and builds name it by MUSTER_ROOT-like
-/// options of the command line.
+/// Where the installed tree is: bin/muster knows it from its own path; the environment variable MUSTER_TREE
+/// names another one (the folder that holds lib/muster and share/muster).
 struct Tree {
   std::filesystem::path hostExecutable;  ///< lib/muster/host/muster-host
   std::filesystem::path plugins;         ///< lib/muster/plugins
@@ -24,10 +24,11 @@ struct Tree {
 /// The tree that the running executable belongs to; an error names what is missing.
 Result<Tree> findTree();
 
-/// Describes every library named `*.so` in the folders, by `muster-host --describe` for each (side by side). With
-/// `only` not empty, just these plugin names are described. A library that is refused or crashes is in
-/// Catalog::refused with the reason; it stops only the plans that ask for it.
+/// Describes every library named `*.so` in the folders, by `muster-host --describe` for each (side by side).
+/// With `only` not empty, just these plugin names are described. A library that is refused or crashes is in
+/// Catalog::refused with the reason; it stops only the plans that ask for it. A library's file is named after
+/// its plugin; one that stands in two folders is refused. `timeout`: seconds for all of them.
 Result<Catalog> describePlugins(const Tree& tree, const std::vector<std::filesystem::path>& extraFolders,
-                                const std::vector<std::string>& only);
+                                const std::vector<std::string>& only, double timeout = 20);
 
 }  // namespace muster

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The supervisor: starts muster-host processes, reads their frames, keeps deadlines and leaves nothing behind.
+// The supervisor: starts muster-host processes, reads their frames, keeps deadlines and leaves nothing
+// behind.
 #pragma once
 
 #include <atomic>
@@ -18,8 +19,8 @@ namespace muster {
 /// One muster-host to start.
 struct RankSpec {
   int rank = 0;
-  std::string device;  ///< id, for messages
-  Json request;        ///< what muster-host gets; see runner/host/README.md
+  std::string device;                 ///< id, for messages
+  Json request;                       ///< what muster-host gets; see runner/host/README.md
   std::filesystem::path requestFile;  ///< where the request is kept, so that the rank can be run again alone
   std::filesystem::path outputFile;   ///< captured stdout and stderr: first and last 8 MiB
 };
@@ -31,20 +32,20 @@ struct RankEnd {
   std::string device;
   int exitCode = 0;
   int signal = 0;
-  std::string error;         ///< one line that names rank, device, signal, last progress; empty when ok
+  std::string error;  ///< one line that names rank, device, signal, last progress; empty when ok
   std::string lastProgress;
-  std::string outputTail;    ///< last 4 KiB of stdout and stderr
+  std::string outputTail;  ///< last 4 KiB of stdout and stderr
   uint64_t outputDropped = 0;
-  int casesEnded = 0;        ///< `case end` frames seen
-  std::string rerun;         ///< command line that reruns this rank alone
-  double seconds = 0;        ///< wall time
+  int casesEnded = 0;  ///< `case end` frames seen
+  std::string rerun;   ///< command line that reruns this rank alone
+  double seconds = 0;  ///< wall time
 };
 
 /// What a group of ranks is run with.
 struct GroupOptions {
   std::filesystem::path hostExecutable;
-  double timeout = 300;      ///< seconds of wall time for the whole group
-  double grace = 2;          ///< seconds between TERM and KILL
+  double timeout = 300;       ///< seconds of wall time for the whole group
+  double grace = 2;           ///< seconds between TERM and KILL
   bool failTogether = false;  ///< node and cluster scope: once a rank dies, the others are ended and told why
   const std::atomic<bool>* cancelled = nullptr;  ///< set by SIGINT and SIGTERM
   /// Called for each well-formed frame of a rank (never for hostile ones: those end the rank as an error).
@@ -55,8 +56,8 @@ struct GroupOptions {
   int wakeFd = -1;
 };
 
-/// Runs all ranks of a group side by side and returns one end each, in the order given. Single-threaded: a poll loop.
-/// An Error is returned only for our own faults (cannot fork, cannot write requests).
+/// Runs all ranks of a group side by side and returns one end each, in the order given. Single-threaded: a
+/// poll loop. An Error is returned only for our own faults (cannot fork, cannot write requests).
 Result<std::vector<RankEnd>> runGroup(const std::vector<RankSpec>& ranks, const GroupOptions& options);
 
 /// A helper rank that runs beside stages (telemetry): start it, poll its frames now and then, stop it.
@@ -64,8 +65,8 @@ class BackgroundRank {
  public:
   static Result<std::unique_ptr<BackgroundRank>> start(const RankSpec& spec, const GroupOptions& options);
   virtual ~BackgroundRank() = default;
-  virtual void poll() = 0;      ///< reads what has arrived and calls onFrame; never blocks
-  virtual RankEnd stop() = 0;   ///< asks it to end (TERM), kills it after the grace, returns how it ended
+  virtual void poll() = 0;     ///< reads what has arrived and calls onFrame; never blocks
+  virtual RankEnd stop() = 0;  ///< asks it to end (TERM), kills it after the grace, returns how it ended
   [[nodiscard]] virtual bool running() const = 0;
   [[nodiscard]] virtual int fd() const = 0;  ///< becomes readable when frames arrive
 };

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a host's end is put into a state and one line for people.
+#include <fmt/format.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "runner/core/text.h"
+#include "runner/core/units.h"
+#include "runner/dispatch/host_process.h"
+
+namespace muster {
+
+std::string signalName(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
+}
+
+std::string HostProcess::caseName(int index) const {
+  if (job_.spec.request.is_object() && job_.spec.request.contains("cases"))
+    for (const Json& entry : job_.spec.request["cases"])
+      if (entry.is_object() && entry.value("index", -1) == index && entry.contains("case") &&
+          entry["case"].is_string())
+        return entry["case"];
+  return fmt::format("{}", index);
+}
+
+RankEnd::State HostProcess::state() const {
+  using State = RankEnd::State;
+  if (!abandoned_.empty()) return State::kAbandoned;
+  if (stop_ == StopReason::kTimeout) return State::kTimeout;
+  if (stop_ == StopReason::kCancelled) return State::kCancelled;
+  return reason().empty() ? State::kOk : State::kError;
+}
+
+std::string HostProcess::stopText() const {
+  switch (stop_) {
+    case StopReason::kTimeout:
+      return "did not end within " + stopDetail_;
+    case StopReason::kCancelled:
+      return "was stopped because the run was cancelled";
+    case StopReason::kPeer:
+      return "was stopped because " + stopDetail_;
+    default:
+      return "";
+  }
+}
+
+/// How the rank's process ended, whatever the runner wanted of it.
+std::string HostProcess::endText() const {
+  if (!rankExited_ && WIFSIGNALED(guardStatus_))
+    return fmt::format("lost its guard, which was killed by {}", signalName(WTERMSIG(guardStatus_)));
+  if (!protocol_.fatal().empty()) return "could not start: " + protocol_.fatal();
+  if (!rankExited_)
+    return fmt::format("has a guard that ended with code {} and no report", WEXITSTATUS(guardStatus_));
+  if (signal_ != 0) return fmt::format("was killed by {} ({})", signalName(signal_), sigdescr_np(signal_));
+  if (code_ != 0) return fmt::format("ended with exit code {}", code_);
+  if (torn_) return "ended in the middle of a frame";
+  if (job_.cases < 0) return protocol_.described() ? "" : "ended without describing itself";
+  if (!protocol_.done()) return "ended with exit code 0, but without `done`";
+  if (stop_ == StopReason::kAsked) return "";
+  if (protocol_.casesCancelled() > 0) return "was told to stop by a signal that Muster did not send";
+  if (protocol_.casesEnded() != job_.cases)
+    return fmt::format("said `done` after {} of {} cases", protocol_.casesEnded(), job_.cases);
+  return "";
+}
+
+std::string HostProcess::reason() const {
+  if (!violation_.empty()) return "broke the frame protocol: " + violation_;
+  const std::string stopped = stopText();
+  const std::string ended = endText();
+  if (!abandoned_.empty()) return stopped.empty() ? abandoned_ : stopped + ", and " + abandoned_;
+  // That a stopped rank had to be killed is worth a word: it did not react to TERM.
+  if (stop_ == StopReason::kAsked && signal_ == SIGKILL)
+    return "did not end when it was asked to and was killed";
+  if (stopped.empty()) return ended;
+  return signal_ == SIGKILL ? stopped + " and had to be killed" : stopped;
+}
+
+RankEnd HostProcess::end() const {
+  RankEnd end;
+  end.state = state();
+  end.rank = job_.spec.rank;
+  end.device = job_.spec.device;
+  end.exitCode = code_;
+  end.signal = signal_;
+  end.lastProgress = protocol_.lastProgress();
+  end.outputTail = output_.tail();
+  end.outputDropped = output_.dropped();
+  end.casesEnded = protocol_.casesEnded();
+  end.rerun = shellCommand(job_.command);
+  end.seconds = seconds_;
+  if (end.state == RankEnd::State::kOk) return end;
+  end.error = job_.who + " " + reason();
+  if (protocol_.openCase() >= 0)
+    end.error += fmt::format(" in case {}", printable(caseName(protocol_.openCase()), 120));
+  if (!end.lastProgress.empty())
+    end.error += fmt::format("; last progress: {}", printable(end.lastProgress, 120));
+  end.error += "; rerun it alone: " + end.rerun;
+  return end;
+}
+
+}  // namespace muster

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// One muster-host under supervision: reads its pipes, keeps to the protocol, stops it, and says how it ended.
+#pragma once
+
+#include <poll.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runner/dispatch/frame_lines.h"
+#include "runner/dispatch/frame_protocol.h"
+#include "runner/dispatch/output_keeper.h"
+#include "runner/dispatch/start_host.h"
+#include "runner/dispatch/supervisor.h"
+
+namespace muster {
+
+/// One muster-host to start: what it is called in messages, and how.
+struct HostJob {
+  RankSpec spec;
+  std::string who;                   ///< "rank 3 (gpu3)"
+  std::vector<std::string> command;  ///< without --supervised: as a person would type it
+  int cases = 0;                     ///< how many must end; -1: it has none (describe)
+};
+
+/// Why the runner ended a host before it was done.
+enum class StopReason { kNone, kAsked, kTimeout, kCancelled, kPeer, kProtocol };
+
+/// A running or ended muster-host. Nothing here blocks, except the destructor of one that is still running.
+class HostProcess {
+ public:
+  using OnFrame = std::function<void(const RankSpec&, const Json&)>;
+
+  static Result<std::unique_ptr<HostProcess>> start(HostJob job, double grace, OnFrame onFrame);
+  ~HostProcess();
+  HostProcess(const HostProcess&) = delete;
+  HostProcess& operator=(const HostProcess&) = delete;
+
+  /// Its descriptors that are still worth waiting for.
+  void appendPollFds(std::vector<pollfd>& fds) const;
+  /// Takes what has arrived, notices the end, and goes on with a stop that takes too long.
+  void service();
+  /// Asks the guard to end everything; the first reason stands. Without effect once the rank has ended by
+  /// itself.
+  void stop(StopReason reason, std::string detail = "");
+
+  [[nodiscard]] bool ended() const { return ended_; }
+  /// Whether it is already known that it will not end well.
+  [[nodiscard]] bool failing() const;
+  /// Why, in a few words without its name; empty when it ended well.
+  [[nodiscard]] std::string reason() const;
+  [[nodiscard]] const HostJob& job() const { return job_; }
+  /// How it ended; only once ended() is true.
+  [[nodiscard]] RankEnd end() const;
+
+ private:
+  HostProcess(HostJob job, double grace, OnFrame onFrame);
+  void readFrames(size_t limit);
+  void readOutput(size_t limit);
+  void readReport();
+  void takeFrame(std::string_view line);
+  void takeReport(std::string_view line);
+  void breakProtocol(const std::string& what);
+  void warn(const std::string& text);
+  void checkGuard();
+  void checkPatience();
+  void finish();
+  [[nodiscard]] std::string stopText() const;
+  [[nodiscard]] std::string endText() const;
+  [[nodiscard]] RankEnd::State state() const;
+  [[nodiscard]] std::string caseName(int index) const;
+
+  HostJob job_;
+  double grace_;
+  double abandonAfter_ = 10;
+  OnFrame onFrame_;
+  SpawnedHost host_;
+  FrameLines lines_;
+  FrameLines reportLines_;
+  FrameProtocol protocol_;
+  OutputKeeper output_;
+
+  StopReason stop_ = StopReason::kNone;
+  std::string stopDetail_;
+  std::string violation_;
+  std::string abandoned_;  ///< what is known of a process that did not die
+  double started_ = 0;
+  double endingSince_ = -1;  ///< when the guard should have begun to clean up
+  double seconds_ = 0;
+  uint64_t frameBytes_ = 0;
+  int code_ = 0;
+  int signal_ = 0;
+  int guardStatus_ = 0;
+  bool rankExited_ = false;
+  bool torn_ = false;
+  bool ended_ = false;
+};
+
+/// Runs hosts side by side until all have ended; see runGroup.
+Result<std::vector<std::unique_ptr<HostProcess>>> superviseHosts(std::vector<HostJob> jobs,
+                                                                 const GroupOptions& options);
+
+/// The job of one rank; writes its request file.
+Result<HostJob> rankJob(const RankSpec& spec, const GroupOptions& options);
+
+/// "SIGSEGV" of a signal's number.
+std::string signalName(int signal);
+
+}  // namespace muster

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// See supervisor.h.
+#include "runner/dispatch/supervisor.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "runner/core/clock.h"
+#include "runner/core/units.h"
+#include "runner/dispatch/host_process.h"
+
+namespace muster {
+namespace {
+
+constexpr double kTick = 0.1;        // seconds
+constexpr double kWakePause = 0.01;  // a wakeFd that nobody empties must not make us spin
+constexpr mode_t kPrivate = 0600;
+
+/// Requests are not fsynced: they matter to a person who reruns a rank, not to a resumed run.
+Status writeRequest(const std::filesystem::path& path, const std::string& text) {
+  const Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kPrivate));
+  if (!file.valid())
+    return Error{ErrorCode::kInternal, "cannot write the request: " + errnoText(errno), path};
+  const ssize_t written = write(file.get(), text.data(), text.size());
+  if (written != static_cast<ssize_t>(text.size()))
+    return Error{ErrorCode::kInternal, "cannot write the request: " + errnoText(written < 0 ? errno : ENOSPC),
+                 path};
+  return {};
+}
+
+/// The hosts of one group, from their start to the last end.
+class Group {
+ public:
+  explicit Group(const GroupOptions& options) : options_(options), started_(systemClock().now()) {}
+
+  Status start(std::vector<HostJob> jobs) {
+    for (HostJob& job : jobs) {
+      MUSTER_TRY(auto host, HostProcess::start(std::move(job), options_.grace, options_.onFrame));
+      hosts_.push_back(std::move(host));
+    }
+    return {};
+  }
+
+  void run() {
+    while (!allEnded()) {
+      wait();
+      for (const auto& host : hosts_) host->service();
+      stopWhereNeeded();
+      tick();
+    }
+  }
+
+  std::vector<std::unique_ptr<HostProcess>> take() { return std::move(hosts_); }
+
+ private:
+  [[nodiscard]] bool allEnded() const {
+    return std::all_of(hosts_.begin(), hosts_.end(), [](const auto& host) { return host->ended(); });
+  }
+
+  void wait() {
+    std::vector<pollfd> fds;
+    for (const auto& host : hosts_) host->appendPollFds(fds);
+    const double now = systemClock().now();
+    double pause = std::clamp(std::min(lastTick_ + kTick, started_ + options_.timeout) - now, 0.001, kTick);
+    const bool listen = options_.wakeFd >= 0 && now >= wakeAgain_;
+    if (listen) fds.push_back({options_.wakeFd, POLLIN, 0});
+    if (!listen && options_.wakeFd >= 0) pause = std::min(pause, kWakePause);
+    const int ready = poll(fds.data(), fds.size(), static_cast<int>(pause * 1000 + 0.999));
+    woken_ = ready > 0 && listen && fds.back().revents != 0;
+    if (woken_) wakeAgain_ = systemClock().now() + kWakePause;
+  }
+
+  void stopWhereNeeded() {
+    if (options_.cancelled != nullptr && options_.cancelled->load()) stopAll(StopReason::kCancelled, "");
+    if (systemClock().now() >= started_ + options_.timeout)
+      stopAll(StopReason::kTimeout, formatQuantity(options_.timeout, "s"));
+    if (!options_.failTogether) return;
+    const auto culprit =
+        std::find_if(hosts_.begin(), hosts_.end(), [](const auto& host) { return host->failing(); });
+    if (culprit != hosts_.end())
+      stopAll(StopReason::kPeer, (*culprit)->job().who + " " + (*culprit)->reason());
+  }
+
+  void stopAll(StopReason reason, const std::string& detail) {
+    for (const auto& host : hosts_) host->stop(reason, detail);
+  }
+
+  void tick() {
+    const double now = systemClock().now();
+    if (!woken_ && now < lastTick_ + kTick) return;
+    lastTick_ = now;
+    if (options_.onTick) options_.onTick(now - started_);
+  }
+
+  const GroupOptions& options_;
+  double started_;
+  double lastTick_ = 0;
+  double wakeAgain_ = 0;
+  bool woken_ = false;
+  std::vector<std::unique_ptr<HostProcess>> hosts_;
+};
+
+}  // namespace
+
+Result<std::vector<std::unique_ptr<HostProcess>>> superviseHosts(std::vector<HostJob> jobs,
+                                                                 const GroupOptions& options) {
+  Group group(options);
+  MUSTER_CHECK_OK(group.start(std::move(jobs)));
+  group.run();
+  return group.take();
+}
+
+Result<HostJob> rankJob(const RankSpec& spec, const GroupOptions& options) {
+  HostJob job;
+  job.spec = spec;
+  if (!job.spec.request.contains("grace")) job.spec.request["grace"] = options.grace;
+  job.who = spec.device.empty() ? fmt::format("rank {}", spec.rank)
+                                : fmt::format("rank {} ({})", spec.rank, spec.device);
+  job.command = {options.hostExecutable, "--request", spec.requestFile};
+  job.cases = static_cast<int>(job.spec.request.contains("cases") ? job.spec.request["cases"].size() : 0);
+  MUSTER_CHECK_OK(writeRequest(spec.requestFile, dumpJson(job.spec.request, 1) + "\n"));
+  return job;
+}
+
+Result<std::vector<RankEnd>> runGroup(const std::vector<RankSpec>& ranks, const GroupOptions& options) {
+  std::vector<HostJob> jobs;
+  for (const RankSpec& spec : ranks) {
+    MUSTER_TRY(HostJob job, rankJob(spec, options));
+    jobs.push_back(std::move(job));
+  }
+  MUSTER_TRY(const auto hosts, superviseHosts(std::move(jobs), options));
+  std::vector<RankEnd> ends;
+  for (const auto& host : hosts) ends.push_back(host->end());
+  return ends;
+}
+
+}  // namespace muster
