@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line: help that teaches, lists, judging and rendering records again, the event stream, completion.
+#include <gtest/gtest.h>
+
+#include "runner/core/json.h"
+#include "runner/core/text.h"
+#include "tests/e2e/muster.h"
+
+namespace muster::testing {
+namespace {
+
+TEST(Cli, HelpTeachesByExample) {
+  const auto result = runMuster({"--help"});
+  EXPECT_EQ(result.exitCode, 0);
+  for (const char* part : {"muster run plans/quickstart.toml", "--resume", "Exit codes"})
+    EXPECT_NE(result.out.find(part), std::string::npos) << part;
+}
+
+TEST(Cli, VersionNamesTheBuild) {
+  const auto result = runMuster({"version"});
+  EXPECT_EQ(result.exitCode, 0);
+  EXPECT_EQ(result.out.rfind("muster ", 0), 0u) << result.out;
+}
+
+TEST(Cli, ListsPluginsWithTheirTests) {
+  const auto result = runMuster({"plugins"});
+  EXPECT_EQ(result.exitCode, 0) << result.err;
+  for (const char* name : {"compute", "memory", "env"}) EXPECT_NE(result.out.find(name), std::string::npos);
+  EXPECT_TRUE(result.err.empty()) << result.err;
+  const auto compute = runMuster({"plugins", "compute"});
+  EXPECT_NE(compute.out.find("compute.gemm_throughput"), std::string::npos) << compute.out;
+  EXPECT_EQ(runMuster({"plugins", "compte"}).exitCode, 2);
+}
+
+TEST(Cli, ListsProfilesWithTheirSources) {
+  const auto result = runMuster({"skus"});
+  EXPECT_EQ(result.exitCode, 0) << result.err;
+  for (const char* name : {"h100-sxm5-80gb", "h200-sxm", "a100-sxm4-80gb", "b200", "host"})
+    EXPECT_NE(result.out.find(name), std::string::npos) << name;
+  EXPECT_NE(runMuster({"skus", "h100-sxm5-80gb"}).out.find("source:"), std::string::npos);
+}
+
+TEST(Cli, EveryReadyPlanIsGood) {
+  std::vector<std::string> arguments = {"check"};
+  for (const auto& entry : std::filesystem::directory_iterator(distDir() / "share/muster/plans"))
+    if (entry.is_regular_file() && entry.path().extension() != ".md") arguments.push_back(entry.path().string());
+  ASSERT_GE(arguments.size(), 6u);
+  const auto result = runMuster(arguments);
+  EXPECT_EQ(result.exitCode, 0) << result.err;
+}
+
+TEST(Cli, CompletionWorksInBash) {
+  const std::string script = "source <(\"$0\" completion bash); COMP_WORDS=(muster ju); COMP_CWORD=1; _muster; echo ${COMPREPLY[@]}";
+  const auto result = runProcess({"bash", "-c", script, (distDir() / "bin/muster").string()});
+  EXPECT_EQ(std::string(trim(result.out)), "judge") << result.err;
+}
+
+class JudgeAgain : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto result = runMuster({"run", plan("node-quick.toml"), "--simulate", scenario("h100x8-healthy"), "--out", out()});
+    ASSERT_EQ(result.exitCode, 0) << result.out << result.err;
+  }
+  std::string out() { return (dir_.path() / "run").string(); }
+  std::string record() { return out() + "/record.json"; }
+  TempDir dir_;
+};
+
+TEST_F(JudgeAgain, GivesTheSameOutcomeUnderTheSameProfile) {
+  const auto same = runMuster({"judge", record()});
+  EXPECT_EQ(same.exitCode, 0) << same.out << same.err;
+  const auto named = runMuster({"judge", record(), "--sku", plan("skus/h100-sxm5-80gb.toml"), "--out", out() + "-again"});
+  EXPECT_EQ(named.exitCode, 0) << named.out << named.err;
+  EXPECT_EQ(recordIn(out() + "-again").accounting.counts, recordIn(out()).accounting.counts);
+}
+
+TEST_F(JudgeAgain, RejectsUnderAHarderProfile) {
+  std::string profile = readWhole(plan("skus/h100-sxm5-80gb.toml"));
+  profile += "\n[[expect]]\nmetric = \"compute.gemm_throughput\"\nmin = \"5000 TFLOP/s\"\nsource = \"a test\"\nremedy = \"none\"\n";
+  const auto file = dir_.write("hard.toml", profile);
+  const auto result = runMuster({"judge", record(), "--sku", file.string()});
+  EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
+  EXPECT_EQ(recordIn(out()).exitCode, 0) << "the record itself is never changed";
+}
+
+TEST_F(JudgeAgain, RendersTheReportsAgain) {
+  const auto result = runMuster({"report", record(), "--out", out() + "-report"});
+  EXPECT_EQ(result.exitCode, 0) << result.err;
+  EXPECT_EQ(readWhole(out() + "-report/report.html"), readWhole(out() + "/report.html"));
+}
+
+TEST(Cli, EventsAreOneJsonObjectALine) {
+  TempDir dir;
+  const auto result = runMuster({"run", plan("node-quick.toml"), "--simulate", scenario("h100x8-one-slow-gpu"), "--out",
+                                 (dir.path() / "run").string(), "--json"});
+  EXPECT_EQ(result.exitCode, 1) << result.err;
+  std::vector<std::string> events;
+  for (const std::string& line : split(std::string(trim(result.out)), '\n')) {
+    const auto json = parseJson(line);
+    ASSERT_TRUE(json.ok()) << line;
+    events.push_back(json->value("event", ""));
+  }
+  ASSERT_GE(events.size(), 4u);
+  EXPECT_EQ(events.front(), "run_started");
+  EXPECT_EQ(events.back(), "run_ended");
+}
+
+}  // namespace
+}  // namespace muster::testing
