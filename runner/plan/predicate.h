@@ -17,7 +17,7 @@ struct PredicateAnswer {
   std::string error;
 };
 
-/// Evaluates `source` (the body of `function(m) ... end`, as kept in Expectation::predicate) on each measurement: m has
+/// Evaluates `source` (the text `function(m) ... end`, as kept in Expectation::predicate) on each measurement: m has
 /// metric, unit, labels, samples, n, mean, median, min, max, cv, text. One child for all, bounded in CPU time and memory.
 Result<std::vector<PredicateAnswer>> evaluatePredicate(const std::string& source,
                                                        const std::vector<Measurement>& measurements);

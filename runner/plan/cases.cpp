@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// See cases.h.
+#include "runner/plan/cases.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "runner/core/text.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kLongestLabel = 128;
+
+/// One parameter that the matrix varies.
+struct Axis {
+  std::string name;
+  std::vector<Json> values;        ///< converted
+  std::vector<std::string> texts;  ///< as written
+};
+
+class CaseReader {
+ public:
+  CaseReader(const PlanDocument& document, const std::string& stagePointer, const std::string& stage,
+             const TestSpec& test, CaseBudget& budget, Diagnostics& diagnostics)
+      : document_(document),
+        stagePointer_(stagePointer),
+        stage_(stage),
+        test_(test),
+        budget_(budget),
+        diagnostics_(diagnostics) {}
+
+  std::vector<Case> read() {
+    for (const ParamSpec& param : test_.params) base_.params[param.name] = param.defaultValue;
+    if (base_.params.is_null()) base_.params = Json::object();
+    readParams();
+    readMatrix();
+    if (!ok_ || !fitsBudget()) return {};
+    return expand();
+  }
+
+ private:
+  void fail(const std::string& pointer, const std::string& message) {
+    ok_ = false;
+    diagnostics_.error(document_.at(pointer), fmt::format("stage \"{}\": {}", stage_, message));
+  }
+
+  [[nodiscard]] std::vector<std::string> paramNames() const {
+    std::vector<std::string> names;
+    for (const ParamSpec& param : test_.params) names.push_back(param.name);
+    return names;
+  }
+
+  /// The declared parameter `name`; told when there is none.
+  const ParamSpec* declared(const std::string& name, const std::string& pointer) {
+    const ParamSpec* spec = test_.param(name);
+    if (spec != nullptr) return spec;
+    std::string help = didYouMean(name, paramNames());
+    if (help.empty())
+      help = test_.params.empty() ? "; it has none" : "; wanted one of " + join(paramNames(), ", ");
+    fail(pointer,
+         fmt::format("test \"{}\" has no parameter \"{}\"{}", test_.name, printable(name, 80), help));
+    return nullptr;
+  }
+
+  std::optional<Json> converted(const ParamSpec& spec, const Json& value, const std::string& pointer) {
+    auto result = convertParam(spec, value);
+    if (result.ok()) return std::move(*result);
+    fail(pointer, fmt::format("parameter \"{}\": {}", spec.name, result.error().message));
+    return std::nullopt;
+  }
+
+  /// The table `key` of the stage, or nullptr when it is absent or (told) no table.
+  const Json* table(const char* key, const std::string& example) {
+    const Json* value = valueAt(document_.root, pointerTo(stagePointer_, key));
+    if (value == nullptr || value->is_object()) return value;
+    fail(pointerTo(stagePointer_, key),
+         fmt::format("{}: found {}; wanted a table, for example {}", key, shown(*value), example));
+    return nullptr;
+  }
+
+  void readParams() {
+    const Json* params = table("params", "{ size = 8192 }");
+    if (params == nullptr) return;
+    for (const auto& item : params->items()) {
+      if (diagnostics_.full()) return;
+      const std::string pointer = pointerTo(pointerTo(stagePointer_, "params"), item.key());
+      const ParamSpec* spec = declared(item.key(), pointer);
+      if (spec == nullptr) continue;
+      base_.written.insert(spec->name);
+      if (auto value = converted(*spec, item.value(), pointer)) base_.params[spec->name] = std::move(*value);
+    }
+  }
+
+  void readMatrix() {
+    const Json* matrix = table("matrix", "{ dtype = [\"bf16\", \"f32\"] }");
+    if (matrix == nullptr) return;
+    // By name, so that a Lua table (which has no order) gives the same cases as a TOML one.
+    std::map<std::string, const Json*> axes;
+    for (const auto& item : matrix->items()) axes[item.key()] = &item.value();
+    for (const auto& [name, values] : axes) {
+      if (diagnostics_.full()) return;
+      readAxis(name, *values);
+    }
+  }
+
+  void readAxis(const std::string& name, const Json& values) {
+    const std::string pointer = pointerTo(pointerTo(stagePointer_, "matrix"), name);
+    const ParamSpec* spec = declared(name, pointer);
+    if (spec == nullptr) return;
+    if (!values.is_array() || values.empty())
+      return fail(pointer, fmt::format("matrix \"{}\": found {}; wanted a list of at least one value", name,
+                                       shown(values)));
+    if (base_.written.count(name) > 0)
+      return fail(pointer, fmt::format("\"{}\" stands in params and in matrix; keep one of the two", name));
+    Axis axis{name, {}, {}};
+    for (size_t i = 0; i < values.size() && !diagnostics_.full(); ++i)
+      readAxisValue(*spec, values[i], pointerTo(pointer, std::to_string(i)), axis);
+    base_.written.insert(name);
+    axes_.push_back(std::move(axis));
+  }
+
+  void readAxisValue(const ParamSpec& spec, const Json& written, const std::string& pointer, Axis& axis) {
+    if (axis.values.size() >= budget_.cases) return;  // told by fitsBudget()
+    auto value = converted(spec, written, pointer);
+    if (!value) return;
+    const bool keepsUnit = spec.type == ParamType::kQuantity && written.is_string();
+    std::string text = keepsUnit ? std::string(trim(written.get<std::string>())) : paramText(*value);
+    if (text.empty() || printable(text, kLongestLabel) != text)
+      return fail(pointer,
+                  fmt::format("matrix \"{}\": found {}; wanted a value of 1 to {} printable characters, "
+                              "because it names the case",
+                              spec.name, shown(written), kLongestLabel));
+    if (!seen_.insert({spec.name, dumpJson(*value)}).second)
+      return fail(pointer, fmt::format("matrix \"{}\": {} stands there twice", spec.name, shown(written)));
+    axis.values.push_back(std::move(*value));
+    axis.texts.push_back(std::move(text));
+  }
+
+  /// Whether the cases fit what is left of the plan's budget; takes them off it.
+  bool fitsBudget() {
+    size_t count = 1;
+    size_t bytes = dumpJson(base_.params).size() + 1;
+    for (const Axis& axis : axes_) {
+      count = std::min(count * axis.values.size(), budget_.cases + 1);
+      size_t widest = 0;
+      for (const Json& value : axis.values) widest = std::max(widest, dumpJson(value).size());
+      bytes += widest;
+    }
+    const std::string pointer = pointerTo(stagePointer_, axes_.empty() ? "params" : "matrix");
+    if (count > budget_.cases) {
+      fail(pointer,
+           fmt::format("the matrix has more combinations than the {} cases that are left of a plan's {}; "
+                       "sweep fewer values",
+                       budget_.cases, CaseBudget{}.cases));
+      return false;
+    }
+    if (bytes > budget_.bytes / count) {
+      fail(pointer,
+           fmt::format("{} cases with {} bytes of parameters each are too much for one plan; wanted at "
+                       "most {} bytes in all",
+                       count, bytes, CaseBudget{}.bytes));
+      return false;
+    }
+    budget_.cases -= count;
+    budget_.bytes -= bytes * count;
+    return true;
+  }
+
+  /// Every combination; the last axis varies fastest.
+  std::vector<Case> expand() const {
+    std::vector<Case> cases = {base_};
+    for (const Axis& axis : axes_) {
+      std::vector<Case> wider;
+      wider.reserve(cases.size() * axis.values.size());
+      for (const Case& before : cases)
+        for (size_t i = 0; i < axis.values.size(); ++i) {
+          wider.push_back(before);
+          wider.back().params[axis.name] = axis.values[i];
+          wider.back().matrix[axis.name] = axis.texts[i];
+        }
+      cases = std::move(wider);
+    }
+    for (Case& c : cases) c.id = caseId(c);
+    return cases;
+  }
+
+  [[nodiscard]] std::string caseId(const Case& c) const {
+    std::vector<std::string> parts;
+    for (const auto& [name, text] : c.matrix) parts.push_back(name + "=" + text);
+    return parts.empty() ? stage_ : fmt::format("{}[{}]", stage_, join(parts, ","));
+  }
+
+  const PlanDocument& document_;
+  const std::string& stagePointer_;
+  const std::string& stage_;
+  const TestSpec& test_;
+  CaseBudget& budget_;
+  Diagnostics& diagnostics_;
+  Case base_;
+  std::vector<Axis> axes_;
+  std::set<std::pair<std::string, std::string>> seen_;
+  bool ok_ = true;
+};
+
+}  // namespace
+
+std::vector<Case> readCases(const PlanDocument& document, const std::string& pointer,
+                            const std::string& stage, const TestSpec& test, CaseBudget& budget,
+                            Diagnostics& diagnostics) {
+  return CaseReader(document, pointer, stage, test, budget, diagnostics).read();
+}
+
+std::string paramText(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return dumpJson(value);
+  std::vector<std::string> items;
+  for (const Json& item : value) items.push_back(paramText(item));
+  return join(items, ",");
+}
+
+}  // namespace muster

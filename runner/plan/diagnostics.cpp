@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// See diagnostics.h; also how places and mistakes are written for people.
+#include "runner/plan/diagnostics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "runner/core/text.h"
+
+namespace muster {
+
+std::string SourcePosition::text() const {
+  std::string place = printable(file);
+  if (line > 0) place += fmt::format(":{}", line);
+  if (line > 0 && column > 0) place += fmt::format(":{}", column);
+  return place;
+}
+
+std::string Diagnostic::text() const {
+  return fmt::format("{}: {}{}", at.text(), warning ? "warning: " : "", message);
+}
+
+void Diagnostics::error(SourcePosition at, std::string message) {
+  add(std::move(at), std::move(message), false);
+}
+
+void Diagnostics::warning(SourcePosition at, std::string message) {
+  add(std::move(at), std::move(message), true);
+}
+
+void Diagnostics::add(SourcePosition at, std::string message, bool warning) {
+  if (full()) {
+    more_ = true;
+    return;
+  }
+  found_.push_back({std::move(at), std::move(message), warning});
+}
+
+bool Diagnostics::hasErrors() const {
+  return std::any_of(found_.begin(), found_.end(), [](const Diagnostic& d) { return !d.warning; });
+}
+
+std::vector<Diagnostic> Diagnostics::sorted() const {
+  std::vector<Diagnostic> all = found_;
+  std::stable_sort(all.begin(), all.end(), [](const Diagnostic& a, const Diagnostic& b) {
+    return std::tie(a.at.line, a.at.column) < std::tie(b.at.line, b.at.column);
+  });
+  if (more_ || full())
+    all.push_back({{all.back().at.file, 0, 0},
+                   fmt::format("found {} mistakes and stopped looking; mend these first", kMost),
+                   false});
+  return all;
+}
+
+}  // namespace muster

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collects the mistakes of one plan, so that all of them are told in one go.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runner/plan/plan.h"
+
+namespace muster {
+
+/// The mistakes found so far. Keeps the first kMost of them: a plan with more is told so in a last line.
+class Diagnostics {
+ public:
+  static constexpr size_t kMost = 200;
+
+  void error(SourcePosition at, std::string message);
+  void warning(SourcePosition at, std::string message);
+  /// Whether any further mistake would be left out: the moment to stop looking.
+  [[nodiscard]] bool full() const { return found_.size() >= kMost; }
+  [[nodiscard]] bool hasErrors() const;
+  /// In file order: mistakes of the command line first, then by line and column.
+  [[nodiscard]] std::vector<Diagnostic> sorted() const;
+
+ private:
+  void add(SourcePosition at, std::string message, bool warning);
+
+  std::vector<Diagnostic> found_;
+  bool more_ = false;
+};
+
+}  // namespace muster

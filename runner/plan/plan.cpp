@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loading a plan: the file, its language, the command line's overrides, validation.
+#include "runner/plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+#include "runner/core/units.h"
+#include "runner/plan/loader.h"
+#include "runner/plan/overrides.h"
+#include "runner/plan/validate.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kLargestPlan = size_t{4} << 20;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+PlanOutcome refused(SourcePosition at, std::string message) {
+  return {std::nullopt, {{std::move(at), std::move(message), false}}};
+}
+
+/// Names of the plans that lie beside a file that is missing.
+std::vector<std::string> neighbours(const fs::path& path) {
+  std::vector<std::string> names;
+  std::error_code error;
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  for (fs::directory_iterator it(folder, error), end; !error && it != end && names.size() < 1000;
+       it.increment(error))
+    if (it->path().extension() == ".toml" || it->path().extension() == ".lua")
+      names.push_back(it->path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+SourcePosition placeOf(const std::string& file, std::string_view text, size_t offset) {
+  const std::string_view before = text.substr(0, offset);
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const size_t start = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
+  return {file, static_cast<int>(line), static_cast<int>(offset - start + 1)};
+}
+
+/// Why `text` is no text at all, if it is not.
+std::optional<Diagnostic> notText(const std::string& file, const std::string& text) {
+  if (const size_t nul = text.find('\0'); nul != std::string::npos)
+    return Diagnostic{placeOf(file, text, nul), "found a NUL byte; wanted a plan, which is a text file",
+                      false};
+  const std::string valid = validUtf8(text);
+  if (valid == text) return std::nullopt;
+  const auto bad = std::mismatch(text.begin(), text.end(), valid.begin(), valid.end()).first;
+  return Diagnostic{
+      placeOf(file, text, static_cast<size_t>(bad - text.begin())),
+      fmt::format("found the byte 0x{:02x}, which is not valid UTF-8; wanted a plan, which is a text file",
+                  static_cast<unsigned char>(bad == text.end() ? 0 : *bad)),
+      false};
+}
+
+std::optional<PlanDocument> loadDocument(const std::string& text, const fs::path& path,
+                                         Diagnostics& diagnostics) {
+  std::string_view content = text;
+  if (content.starts_with(kByteOrderMark)) content.remove_prefix(kByteOrderMark.size());
+  if (path.extension() == ".toml") return loadToml(content, path.string(), diagnostics);
+  return loadLua(content, path.string(), LuaLimits{}, diagnostics);
+}
+
+}  // namespace
+
+PlanOutcome parsePlan(const std::string& text, const fs::path& path, const Catalog& catalog,
+                      const PlanOptions& options) {
+  const std::string file = path.string();
+  if (path.extension() != ".toml" && path.extension() != ".lua")
+    return refused({file, 0, 0}, fmt::format("found the extension \"{}\"; wanted a plan, .toml or .lua",
+                                             printable(path.extension().string(), 40)));
+  if (text.size() > kLargestPlan)
+    return refused({file, 0, 0}, fmt::format("found {} bytes; wanted a plan of at most {}", text.size(),
+                                             formatQuantity(static_cast<double>(kLargestPlan), "B")));
+  if (auto problem = notText(file, text)) return {std::nullopt, {std::move(*problem)}};
+
+  Diagnostics diagnostics;
+  PlanOutcome outcome;
+  if (auto document = loadDocument(text, path, diagnostics)) {
+    std::vector<std::string> applied = applyOverrides(options.overrides, catalog, *document, diagnostics);
+    Plan plan = validatePlan(*document, catalog, diagnostics);
+    plan.overrides = std::move(applied);
+    plan.path = path;
+    plan.text = text;
+    plan.sha256 = sha256Hex(text);
+    if (!diagnostics.hasErrors()) outcome.plan = std::move(plan);
+  }
+  outcome.diagnostics = diagnostics.sorted();
+  return outcome;
+}
+
+PlanOutcome loadPlan(const fs::path& path, const Catalog& catalog, const PlanOptions& options) {
+  auto text = readFile(path, kLargestPlan);
+  if (text.ok()) return parsePlan(*text, path, catalog, options);
+  std::string message = text.error().message;
+  if (text.error().code == ErrorCode::kNotFound)
+    message += didYouMean(path.filename().string(), neighbours(path));
+  return refused({path.string(), 0, 0}, message);
+}
+
+}  // namespace muster

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// See stage_expectations.h. The syntax of one expectation is shared with the profiles:
+// runner/core/expectation_reader.h.
+#include "runner/plan/stage_expectations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runner/core/expectation_reader.h"
+#include "runner/core/text.h"
+#include "runner/plan/cases.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMostExpectations = 1000;
+
+class ExpectReader {
+ public:
+  ExpectReader(const PlanDocument& document, const Catalog& catalog, const std::string& backend,
+               const TestSpec* test, Stage& stage, Diagnostics& diagnostics)
+      : document_(document),
+        catalog_(catalog),
+        backend_(backend),
+        test_(test),
+        stage_(stage),
+        diagnostics_(diagnostics) {}
+
+  void read(const std::string& pointer, size_t number) {
+    pointer_ = pointer;
+    what_ = fmt::format("stage \"{}\", expect {}", stage_.name, number);
+    const Json& table = document_.root.at(Json::json_pointer(pointer));
+    ExpectationFrame frame;
+    frame.catalog = &catalog_;
+    frame.origin = "plan";
+    frame.at = place();
+    frame.predicates = document_.lua;
+    for (Expectation& expectation :
+         readExpectation(table, frame,
+                         [&](const std::string&key, const std::string&message) { complain(key, message); })) {
+      checkMetric(expectation.metric);
+      for (auto& [label, value] : expectation.where) settleLabel(expectation, label, value);
+      stage_.expectations.push_back(std::move(expectation));
+    }
+    checkPredicate(table);
+  }
+
+ private:
+  void complain(const std::string& key, const std::string& message) {
+    std::string pointer = pointer_;
+    if (key.starts_with("where."))
+      pointer = pointerTo(pointerTo(pointer_, "where"), key.substr(6));
+    else if (!key.empty())
+      pointer = pointerTo(pointer_, key);
+    diagnostics_.error(document_.at(pointer), fmt::format("{}: {}", what_, message));
+  }
+
+  /// file:line, as verdicts quote it.
+  [[nodiscard]] std::string place() const {
+    SourcePosition at = document_.at(pointer_);
+    at.column = 0;
+    return at.text();
+  }
+
+  void checkPredicate(const Json& table) {
+    if (!document_.lua || !table.is_object() || !table.contains("predicate")) return;
+    if (document_.functions.count(pointerTo(pointer_, "predicate")) > 0) return;
+    complain("predicate",
+             fmt::format("predicate: found {}; wanted a function, for example function(m) return m.cv < "
+                         "0.02 end",
+                         shown(table["predicate"])));
+  }
+
+  /// The metric must be one that this stage's test reports on the plan's backend.
+  void checkMetric(const std::string& qualified) {
+    if (test_ == nullptr) return;
+    std::vector<std::string> measured;
+    const MetricSpec* spec = nullptr;
+    for (const MetricSpec& metric : test_->metrics) {
+      measured.push_back(stage_.plugin + "." + metric.name);
+      if (measured.back() == qualified) spec = &metric;
+    }
+    if (spec == nullptr)
+      return complain("metric", fmt::format("metric: \"{}\" is not measured by {}.{}{}; it measures {}",
+                                            printable(qualified, 80), stage_.plugin, test_->name,
+                                            didYouMean(qualified, measured),
+                                            measured.empty() ? "nothing" : join(measured, ", ")));
+    const bool cudaToCome = backend_ == "cuda";  // simulated runs of a GPU plan report what `sim` reports
+    const auto& on = spec->backends;
+    if (!on.empty() && !cudaToCome && std::find(on.begin(), on.end(), backend_) == on.end())
+      complain("metric", fmt::format("metric: \"{}\" is not measured on backend \"{}\"; only on {}",
+                                     qualified, backend_, join(on, ", ")));
+  }
+
+  /// A label that is a parameter must stand for at least one case, else the expectation would never be
+  /// judged. The value is written as that case writes it. Parameters that a profile may still fix are left to
+  /// the run.
+  void settleLabel(const Expectation& expectation, const std::string& label, std::string& value) {
+    const ParamSpec* spec = test_ == nullptr ? nullptr : test_->param(label);
+    if (spec == nullptr || spec->type == ParamType::kList || stage_.cases.empty()) return;
+    const auto wanted = convertParam(*spec, asWritten(*spec, value));
+    std::vector<std::string> present;
+    for (const Case& c : stage_.cases) {
+      if (c.written.count(label) == 0) return;
+      const auto inMatrix = c.matrix.find(label);
+      const std::string text = inMatrix == c.matrix.end() ? paramText(c.params[label]) : inMatrix->second;
+      if (text == value || (wanted.ok() && c.params[label] == *wanted)) {
+        value = text;
+        return;
+      }
+      if (present.size() < 8 && std::find(present.begin(), present.end(), text) == present.end())
+        present.push_back(text);
+    }
+    complain("where." + label,
+             fmt::format(
+                 "where: no case of this stage has {} = \"{}\", so `{}` would never be judged; cases have {}",
+                 label, printable(value, 80), expectation.metric, join(present, ", ")));
+  }
+
+  /// `where` holds texts; a number or truth value is meant as the parameter's own type.
+  static Json asWritten(const ParamSpec& spec, const std::string& text) {
+    if (spec.type == ParamType::kInt || spec.type == ParamType::kFloat || spec.type == ParamType::kBool) {
+      auto parsed = parseJson(text);
+      if (parsed.ok()) return *parsed;
+    }
+    return text;
+  }
+
+  const PlanDocument& document_;
+  const Catalog& catalog_;
+  const std::string& backend_;
+  const TestSpec* test_;
+  Stage& stage_;
+  Diagnostics& diagnostics_;
+  std::string pointer_;
+  std::string what_;
+};
+
+}  // namespace
+
+void readStageExpectations(const PlanDocument& document, const std::string& pointer, const Catalog& catalog,
+                           const std::string& backend, const TestSpec* test, Stage& stage,
+                           Diagnostics& diagnostics) {
+  TableReader table(document, pointer, fmt::format("stage \"{}\"", stage.name), diagnostics);
+  const Json* list = table.list("expect", "a list of tables: [[stage.expect]]");
+  if (list == nullptr) return;
+  if (list->size() > kMostExpectations)
+    return table.fail(
+        "expect", fmt::format("found {} expectations; wanted at most {}", list->size(), kMostExpectations));
+  ExpectReader reader(document, catalog, backend, test, stage, diagnostics);
+  for (size_t i = 0; i < list->size() && !diagnostics.full(); ++i)
+    reader.read(pointerTo(pointerTo(pointer, "expect"), std::to_string(i)), i + 1);
+}
+
+}  // namespace muster

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// See stage_reader.h.
+#include "runner/plan/stage_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "runner/core/text.h"
+#include "runner/core/units.h"
+#include "runner/plan/stage_expectations.h"
+
+namespace muster {
+namespace {
+
+const std::vector<std::string> kStageKeys = {"name",        "plugin", "test",     "needs", "scope",
+                                             "timeout",     "repeat", "attempts", "ranks", "required",
+                                             "allow_flaky", "params", "matrix",   "expect"};
+constexpr int kMostRepeats = 1000;
+constexpr int kMostAttempts = 10;
+constexpr int kMostRanks = 4096;
+constexpr double kLongestTimeout = 30 * 86400.0;
+
+bool contains(const std::vector<std::string>& list, const std::string& item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+class StageReader {
+ public:
+  StageReader(const PlanDocument& document, const std::string& pointer, size_t number, StageContext& context,
+              Diagnostics& diagnostics)
+      : document_(document),
+        pointer_(pointer),
+        context_(context),
+        diagnostics_(diagnostics),
+        table_(document, pointer, title(document, pointer, number), diagnostics) {}
+
+  Stage read() {
+    stage_.at = document_.at(pointer_);
+    if (!table_.isTable()) return stage_;
+    if (!table_.name("name", stage_.name)) stage_.name = printable(stage_.name, 64);
+    readTest();
+    table_.refuseUnknown(kStageKeys, [this](const std::string& key) { return paramHint(key); });
+    readNeeds();
+    readScope();
+    readTimeout();
+    readCounts();
+    if (test_ != nullptr)
+      stage_.cases = readCases(document_, pointer_, stage_.name, *test_, context_.budget, diagnostics_);
+    readStageExpectations(document_, pointer_, context_.catalog, context_.backend, test_, stage_,
+                          diagnostics_);
+    return std::move(stage_);
+  }
+
+ private:
+  static std::string title(const PlanDocument& document, const std::string& pointer, size_t number) {
+    const Json* name = valueAt(document.root, pointerTo(pointer, "name"));
+    if (name == nullptr || !name->is_string()) return fmt::format("stage {}", number);
+    return fmt::format("stage \"{}\"", printable(name->get<std::string>(), 64));
+  }
+
+  /// A parameter of the test that was written beside `params`.
+  [[nodiscard]] std::string paramHint(const std::string& key) const {
+    if (test_ == nullptr || test_->param(key) == nullptr) return "";
+    return fmt::format("; it is a parameter of {}.{}: write it under params", stage_.plugin, test_->name);
+  }
+
+  void readTest() {
+    const bool named = table_.name("plugin", stage_.plugin);
+    const bool testNamed = table_.name("test", stage_.test);
+    if (!named) return;
+    const PluginSpec* plugin = context_.catalog.plugin(stage_.plugin);
+    if (plugin == nullptr) return table_.fail("plugin", missingPlugin());
+    if (!testNamed) return;
+    test_ = plugin->test(stage_.test);
+    if (test_ != nullptr) return checkBackend();
+    std::vector<std::string> tests;
+    for (const TestSpec& test : plugin->tests) tests.push_back(test.name);
+    table_.fail("test", fmt::format("plugin \"{}\" has no test \"{}\"{}; it has {}", stage_.plugin,
+                                    stage_.test, didYouMean(stage_.test, tests), join(tests, ", ")));
+  }
+
+  [[nodiscard]] std::string missingPlugin() const {
+    for (const auto& [library, why] : context_.catalog.refused)
+      if (library == stage_.plugin || library == stage_.plugin + ".so")
+        return fmt::format("plugin \"{}\" is there and was refused: {}", stage_.plugin, why.text());
+    std::vector<std::string> names;
+    for (const auto& [name, spec] : context_.catalog.plugins) names.push_back(name);
+    return fmt::format("no plugin \"{}\" is installed{}; installed are {}", stage_.plugin,
+                       didYouMean(stage_.plugin, names), names.empty() ? "none" : join(names, ", "));
+  }
+
+  void checkBackend() {
+    const std::string& backend = context_.backend;
+    if (backend.empty() || contains(test_->backends, backend)) return;
+    const std::string problem = fmt::format("{}.{} does not run on backend \"{}\"; it runs on {}",
+                                            stage_.plugin, test_->name, backend, join(test_->backends, ", "));
+    // A GPU plan may be meant for --simulate on this machine; without it the run ends with the same reason.
+    if (backend == "cuda" && contains(test_->backends, "sim"))
+      diagnostics_.warning(document_.at(pointerTo(pointer_, "test")),
+                           fmt::format("stage \"{}\": {}", stage_.name, problem));
+    else
+      table_.fail("test", problem);
+  }
+
+  void readNeeds() {
+    const Json* needs = table_.list("needs", "a list of stage names");
+    if (needs == nullptr) return;
+    for (const Json& need : *needs) {
+      if (diagnostics_.full()) return;
+      if (need.is_string())
+        stage_.needs.push_back(need.get<std::string>());
+      else
+        table_.fail("needs", fmt::format("found {}; wanted the name of a stage", shown(need)));
+    }
+  }
+
+  void readScope() {
+    std::string scope = scopeName(stage_.scope);
+    const bool written = table_.find("scope") != nullptr;
+    if (written && !table_.choice("scope", scope, {"device", "node", "cluster"})) return;
+    for (const Scope known : {Scope::kDevice, Scope::kNode, Scope::kCluster})
+      if (scope == scopeName(known)) stage_.scope = known;
+    if (test_ == nullptr || contains(test_->scopes, scope)) return;
+    // A test with one scope needs no word about it.
+    if (!written && test_->scopes.size() == 1) return takeOnlyScope();
+    table_.fail("scope",
+                fmt::format("{}.{} does not run in scope \"{}\"{}; wanted {}", stage_.plugin, test_->name,
+                            scope, written ? "" : " (the default)", join(test_->scopes, " or ")));
+  }
+
+  void takeOnlyScope() {
+    for (const Scope known : {Scope::kDevice, Scope::kNode, Scope::kCluster})
+      if (test_->scopes.front() == scopeName(known)) stage_.scope = known;
+  }
+
+  void readTimeout() {
+    const Json* value = table_.find("timeout");
+    if (value == nullptr) return;
+    std::string problem = "found " + shown(*value);
+    double seconds = 0;
+    if (value->is_number()) seconds = value->get<double>();
+    if (value->is_string()) {
+      const auto parsed = parseDuration(value->get<std::string>());
+      if (parsed.ok())
+        seconds = *parsed;
+      else
+        problem = parsed.error().message;
+    }
+    if (seconds > 0 && seconds <= kLongestTimeout)
+      stage_.timeout = seconds;
+    else
+      table_.fail("timeout", problem + "; wanted a time above 0 and up to 30 days, for example \"5m\"");
+  }
+
+  void readCounts() {
+    table_.whole("repeat", stage_.repeat, 1, kMostRepeats);
+    table_.whole("attempts", stage_.attempts, 1, kMostAttempts);
+    if (table_.find("ranks") != nullptr) table_.whole("ranks", stage_.ranks, 1, kMostRanks);
+    table_.flag("required", stage_.required);
+    table_.flag("allow_flaky", stage_.allowFlaky);
+  }
+
+  const PlanDocument& document_;
+  const std::string& pointer_;
+  StageContext& context_;
+  Diagnostics& diagnostics_;
+  TableReader table_;
+  const TestSpec* test_ = nullptr;
+  Stage stage_;
+};
+
+}  // namespace
+
+const char* scopeName(Scope scope) {
+  switch (scope) {
+    case Scope::kDevice:
+      return "device";
+    case Scope::kNode:
+      return "node";
+    case Scope::kCluster:
+      return "cluster";
+  }
+  return "device";
+}
+
+Stage readStage(const PlanDocument& document, const std::string& pointer, size_t number,
+                StageContext& context, Diagnostics& diagnostics) {
+  return StageReader(document, pointer, number, context, diagnostics).read();
+}
+
+}  // namespace muster

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// See validate.h.
+#include "runner/plan/validate.h"
+
+#include <fmt/format.h>
+
+#include "runner/core/text.h"
+#include "runner/plan/needs.h"
+#include "runner/plan/stage_reader.h"
+
+namespace muster {
+namespace {
+
+const std::vector<std::string> kPlanKeys = {
+    "schema", "name", "description", "sku", "backend", "allow_unknown_sku", "stage"};
+constexpr size_t kMostStages = 1000;
+
+void readSchema(TableReader& table) {
+  const Json* schema = table.find("schema");
+  if (schema == nullptr) return table.missing("schema", "schema = 1, the version of the plan format");
+  if (!schema->is_number() || schema->get<double>() != 1)
+    table.fail("schema",
+               fmt::format("found {}; wanted 1, the only version of the plan format", shown(*schema)));
+}
+
+/// True when the plan names a backend that plans may name.
+bool readBackend(TableReader& table, std::string& backend) {
+  const Json* value = table.find("backend");
+  if (value == nullptr) return true;
+  if (*value == "sim") {
+    table.fail(
+        "backend",
+        "found \"sim\"; wanted cuda or host: simulated devices are asked for on the command line, with "
+        "--simulate SCENARIO");
+    return false;
+  }
+  return table.choice("backend", backend, {"cuda", "host"});
+}
+
+void readSku(TableReader& table, std::string& sku) {
+  if (table.find("sku") != nullptr) table.name("sku", sku);
+}
+
+void readStages(const PlanDocument& document, TableReader& table, StageContext& context, Plan& plan,
+                Diagnostics& diagnostics) {
+  const Json* stages = table.list("stage", "a list of tables: [[stage]]");
+  if (stages == nullptr && table.find("stage") != nullptr) return;
+  if (stages == nullptr || stages->empty())
+    return table.fail("the plan has no stage, so it would accept any machine; wanted at least one [[stage]]");
+  if (stages->size() > kMostStages)
+    return table.fail("stage",
+                      fmt::format("found {} stages; wanted at most {}", stages->size(), kMostStages));
+  std::vector<std::string> pointers;
+  std::map<std::string, SourcePosition> names;
+  for (size_t i = 0; i < stages->size() && !diagnostics.full(); ++i) {
+    pointers.push_back(pointerTo("/stage", std::to_string(i)));
+    Stage stage = readStage(document, pointers.back(), i + 1, context, diagnostics);
+    const SourcePosition at = document.at(pointerTo(pointers.back(), "name"));
+    const auto [first, fresh] = names.emplace(stage.name, at);
+    if (!fresh && !stage.name.empty())
+      diagnostics.error(at, fmt::format("stage \"{}\": the name stands already at {}; wanted one of its own",
+                                        printable(stage.name, 64), first->second.text()));
+    plan.stages.push_back(std::move(stage));
+  }
+  if (!diagnostics.full()) checkNeeds(document, plan.stages, pointers, diagnostics);
+}
+
+}  // namespace
+
+Plan validatePlan(const PlanDocument& document, const Catalog& catalog, Diagnostics& diagnostics) {
+  Plan plan;
+  TableReader table(document, "", "", diagnostics);
+  if (!table.isTable()) return plan;
+  table.refuseUnknown(kPlanKeys);
+  readSchema(table);
+  table.name("name", plan.name);
+  table.text("description", plan.description);
+  readSku(table, plan.sku);
+  const bool backendKnown = readBackend(table, plan.backend);
+  table.flag("allow_unknown_sku", plan.allowUnknownSku);
+  StageContext context{catalog, backendKnown ? plan.backend : "", {}};
+  readStages(document, table, context, plan, diagnostics);
+  return plan;
+}
+
+}  // namespace muster

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a document to the typed plan: the one validation that both languages share.
+#pragma once
+
+#include "runner/plan/document.h"
+
+namespace muster {
+
+/// Reads the whole document, telling every mistake. The plan is meaningful only without errors.
+Plan validatePlan(const PlanDocument& document, const Catalog& catalog, Diagnostics& diagnostics);
+
+}  // namespace muster
