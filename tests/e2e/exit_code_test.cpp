@@ -16,7 +16,7 @@ backend = "host"
 
 [[stage]]
 name = "trial"
-plugin = "fake-steady"
+plugin = "fake-ok"
 test = "run"
 scope = "device"
 ranks = 1
@@ -31,14 +31,14 @@ std::vector<std::string> run(const TempDir& dir, const std::string& planText) {
 TEST(ExitCode, IsZeroWhenAccepted) {
   TempDir dir;
   const auto result = runMuster(
-      run(dir, std::string(kSteadyPlan) + "[[stage.expect]]\nmetric = \"fake-steady.value\"\nmin = \"1\"\n"));
+      run(dir, std::string(kSteadyPlan) + "[[stage.expect]]\nmetric = \"fake-ok.value\"\nmin = \"1\"\n"));
   EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
 }
 
 TEST(ExitCode, IsOneWhenAnExpectationIsMissed) {
   TempDir dir;
   const auto result = runMuster(
-      run(dir, std::string(kSteadyPlan) + "[[stage.expect]]\nmetric = \"fake-steady.value\"\nmin = \"1e9\"\n"));
+      run(dir, std::string(kSteadyPlan) + "[[stage.expect]]\nmetric = \"fake-ok.value\"\nmin = \"1e9\"\n"));
   EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
 }
 

@@ -23,34 +23,34 @@ backend = "host"
 
 [[stage]]
 name = "first"
-plugin = "fake-steady"
+plugin = "fake-ok"
 test = "run"
 ranks = 2
 timeout = "30s"
 [stage.params]
-seconds = "150ms"
+kind = 150
 [[stage.expect]]
-metric = "fake-steady.value"
+metric = "fake-ok.value"
 min = "1"
 
 [[stage]]
 name = "second"
-plugin = "fake-setsid"
+plugin = "fake-children"
 test = "run"
 ranks = 1
 timeout = "30s"
 
 [[stage]]
 name = "third"
-plugin = "fake-steady"
+plugin = "fake-ok"
 test = "run"
 needs = ["first"]
 ranks = 1
 timeout = "30s"
 [stage.params]
-seconds = "150ms"
+kind = 150
 [[stage.expect]]
-metric = "fake-steady.value"
+metric = "fake-ok.value"
 max = "1"
 )";
 
