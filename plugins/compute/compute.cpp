@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The compute plugin: opens a rank's device and its operations, and runs one case after the other on them.
+#include "kernels/open_device.h"
+#include "plugins/compute/describe.h"
+#include "plugins/compute/tests.h"
+
+namespace muster::compute {
+namespace {
+
+using RunCase = Status (*)(const Bench& bench, const Json& params, uint64_t seed);
+
+Result<RunCase> findTest(const Json& context) {
+  std::string test;
+  JsonReader reader(context, "context");
+  reader.read("test", test);
+  MUSTER_CHECK_OK(reader.status());
+  if (test == "gemm") return runGemm;
+  if (test == "sustained") return runSustained;
+  return Error{ErrorCode::kUsage, "compute has no test \"" + test + "\"; it has gemm and sustained", ""};
+}
+
+class ComputeSession : public sdk::Session {
+ public:
+  ComputeSession(const sdk::Host& host, RunCase runCase, OpenDevice device, std::unique_ptr<Ops> ops)
+      : host_(host), runCase_(runCase), device_(std::move(device)), ops_(std::move(ops)) {}
+
+  Status run(const Json& caseJson) override {
+    uint64_t seed = 0;
+    JsonReader reader(caseJson, "case");
+    reader.read("seed", seed);
+    const Json* params = reader.object("params");
+    MUSTER_CHECK_OK(reader.status());
+    return runCase_({host_, *device_.device, *ops_}, *params, seed);
+  }
+
+ private:
+  sdk::Host host_;
+  RunCase runCase_;
+  OpenDevice device_;
+  std::unique_ptr<Ops> ops_;
+};
+
+Result<std::unique_ptr<sdk::Session>> openSession(const sdk::Host& host, const Json& context) {
+  MUSTER_TRY(RunCase runCase, findTest(context));
+  MUSTER_TRY(OpenDevice device, openDevice(context));
+  MUSTER_TRY(std::unique_ptr<Ops> ops, device.backend->ops(*device.device));
+  return std::unique_ptr<sdk::Session>(
+      std::make_unique<ComputeSession>(host, runCase, std::move(device), std::move(ops)));
+}
+
+}  // namespace
+}  // namespace muster::compute
+
+MUSTER_DEFINE_PLUGIN("compute", "1.0.0", muster::compute::kDescribe, muster::compute::openSession)

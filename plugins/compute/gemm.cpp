@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Test "gemm": how fast the device multiplies matrices, and whether it does so rightly.
+#include <algorithm>
+#include <limits>
+
+#include "kernels/timing.h"
+#include "plugins/compute/multiplication.h"
+#include "plugins/compute/tests.h"
+
+namespace muster::compute {
+namespace {
+
+struct Params {
+  GemmSpec spec;
+  SamplingOptions sampling;
+  int referenceSamples = 0;
+  int comparisons = 0;
+};
+
+Result<Params> readParams(const Json& json) {
+  Params params;
+  MUSTER_TRY(params.spec, readSpec(json));
+  JsonReader reader(json, "params");
+  reader.read("warmup", params.sampling.warmupMax);
+  reader.read("min_time", params.sampling.minTime);
+  reader.read("max_time", params.sampling.maxTime);
+  reader.read("reference_samples", params.referenceSamples);
+  reader.read("comparisons", params.comparisons);
+  MUSTER_CHECK_OK(reader.status());
+  params.sampling.warmupMin = std::min(params.sampling.warmupMin, params.sampling.warmupMax);
+  params.sampling.maxTime = std::max(params.sampling.maxTime, params.sampling.minTime);
+  return params;
+}
+
+Result<Sampling> sample(const Bench& bench, Multiplication& work, const SamplingOptions& options) {
+  const std::string text = std::string("multiplying ") + dtypeName(work.spec().dtype);
+  return sampleWork(
+      bench.device, [&] { return work.run(); }, options,
+      [&](double fraction) {
+        bench.host.progress(fraction, text);
+        return !bench.host.cancelled();
+      });
+}
+
+/// The sampled results first, then fresh ones.
+Status compareRepeats(Multiplication& work, int comparisons) {
+  MUSTER_CHECK_OK(work.compare());
+  for (int i = 1; i < comparisons; ++i) {
+    MUSTER_CHECK_OK(work.run());
+    MUSTER_CHECK_OK(work.compare());
+  }
+  return {};
+}
+
+Status reportRate(const Bench& bench, const Multiplication& work, const Sampling& sampling) {
+  std::vector<double> rates;
+  for (double seconds : sampling.seconds) rates.push_back(work.spec().flops() / seconds);
+  const double now = bench.device.now();
+  MUSTER_CHECK_OK(bench.host.measurement("gemm_throughput", "FLOP/s", rates, {}, now));
+  MUSTER_CHECK_OK(bench.host.measurement("gemm_warmup", "s", {sampling.warmup}, {}, now));
+  MUSTER_CHECK_OK(bench.host.measurement("gemm_steady", "bool", {sampling.plateau ? 1.0 : 0.0}, {}, now));
+  MUSTER_CHECK_OK(bench.host.measurement("gemm_relative_error", "ratio", {sampling.relativeError}, {}, now));
+  return bench.host.fact("gemm_implementation", work.implementation());
+}
+
+/// A NaN among the results deviates infinitely; the largest number says so too, and can be stored.
+double finite(double deviation) {
+  return std::min(deviation, std::numeric_limits<double>::max());
+}
+
+Status reportFaults(const Bench& bench, const Faults& faults) {
+  const double now = bench.device.now();
+  const auto count = [](uint64_t n) { return std::vector<double>{static_cast<double>(n)}; };
+  MUSTER_CHECK_OK(bench.host.measurement("gemm_wrong_elements", "count", count(faults.wrong), {}, now));
+  MUSTER_CHECK_OK(
+      bench.host.measurement("gemm_repeat_mismatches", "count", count(faults.mismatches), {}, now));
+  MUSTER_CHECK_OK(bench.host.measurement("gemm_worst_error", "ratio", {finite(faults.worst.worst)}, {}, now));
+  MUSTER_CHECK_OK(bench.host.measurement("gemm_error_bound", "ratio", {faults.worst.bound}, {}, now));
+  return faults.first.empty() ? Status() : bench.host.fact("gemm_first_fault", faults.first);
+}
+
+}  // namespace
+
+Status runGemm(const Bench& bench, const Json& json, uint64_t seed) {
+  MUSTER_TRY(Params params, readParams(json));
+  MUSTER_TRY(Multiplication work, Multiplication::prepare(bench.host, bench.device, bench.ops, params.spec,
+                                                          params.referenceSamples, seed));
+  MUSTER_TRY(Sampling sampling, sample(bench, work, params.sampling));
+  MUSTER_CHECK_OK(compareRepeats(work, params.comparisons));
+  MUSTER_CHECK_OK(reportRate(bench, work, sampling));
+  return reportFaults(bench, work.faults());
+}
+
+}  // namespace muster::compute

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Preparing and checking one multiplication.
+#include "plugins/compute/multiplication.h"
+
+#include <fmt/format.h>
+
+namespace muster::compute {
+
+Result<GemmSpec> readSpec(const Json& params) {
+  GemmSpec spec;
+  int64_t size = 0;
+  std::string dtype;
+  JsonReader reader(params, "params");
+  reader.read("size", size);
+  reader.read("m", spec.m);
+  reader.read("n", spec.n);
+  reader.read("k", spec.k);
+  reader.read("dtype", dtype);
+  reader.read("algorithm", spec.algorithm);
+  MUSTER_CHECK_OK(reader.status());
+  for (int64_t* dimension : {&spec.m, &spec.n, &spec.k})
+    if (*dimension == 0) *dimension = size;
+  MUSTER_TRY(spec.dtype, dtypeFromName(dtype));
+  return spec;
+}
+
+Result<Multiplication> Multiplication::prepare(const sdk::Host& host, Device& device, Ops& ops,
+                                               const GemmSpec& spec, int referenceSamples, uint64_t seed) {
+  MUSTER_TRY(auto gemm, ops.gemm(spec));
+  Multiplication made(host, device, spec, std::move(gemm));
+  made.referenceSamples_ = referenceSamples;
+  made.seed_ = seed;
+  MUSTER_CHECK_OK(made.gemm_->prepare(seed));
+  MUSTER_CHECK_OK(made.checkReference());
+  MUSTER_CHECK_OK(made.gemm_->keepResult());
+  return made;
+}
+
+Status Multiplication::checkReference() {
+  MUSTER_CHECK_OK(gemm_->run());
+  MUSTER_CHECK_OK(device_->synchronize());
+  MUSTER_TRY(ReferenceError error, gemm_->checkAgainstReference(referenceSamples_, seed_));
+  if (error.checked == 0)
+    return Error{ErrorCode::kCorrupt, "no element was checked against the reference", device_->info().id};
+  faults_.wrong += error.wrong;
+  if (error.worst >= faults_.worst.worst) faults_.worst = error;
+  if (error.wrong > 0)
+    note(fmt::format("{} of {} checked elements are wrong, the worst at row {}, column {}", error.wrong,
+                     error.checked, error.row, error.column));
+  return {};
+}
+
+Status Multiplication::compare() {
+  MUSTER_CHECK_OK(device_->synchronize());
+  MUSTER_TRY(Mismatch mismatch, gemm_->compareWithKept());
+  ++faults_.comparisons;
+  faults_.mismatches += mismatch.wrong;
+  if (mismatch.wrong > 0)
+    note(fmt::format(
+        "{} elements differ from the first result, the first at byte offset {} (bits {:#x}, then {:#x})",
+        mismatch.wrong, mismatch.firstOffset, mismatch.expectedBits, mismatch.actualBits));
+  return {};
+}
+
+void Multiplication::note(const std::string& fault) {
+  const std::string text =
+      fmt::format("{}: {} {}x{}x{} at {:.3f} s: {}", device_->info().id, dtypeName(spec_.dtype), spec_.m,
+                  spec_.n, spec_.k, device_->now(), fault);
+  if (!faults_.first.empty()) return;
+  faults_.first = text;
+  host_.log(MUSTER_LOG_ERROR, text);
+}
+
+}  // namespace muster::compute

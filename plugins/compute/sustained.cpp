@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Test "sustained": keeps the device multiplying for a given time and watches rate and results.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "plugins/compute/multiplication.h"
+#include "plugins/compute/tests.h"
+
+namespace muster::compute {
+namespace {
+
+struct Params {
+  GemmSpec spec;
+  double duration = 0;
+  double window = 0;
+  double checkInterval = 0;
+  int referenceSamples = 0;
+};
+
+Result<Params> readParams(const Json& json) {
+  Params params;
+  MUSTER_TRY(params.spec, readSpec(json));
+  JsonReader reader(json, "params");
+  reader.read("duration", params.duration);
+  reader.read("window", params.window);
+  reader.read("check_interval", params.checkInterval);
+  reader.read("reference_samples", params.referenceSamples);
+  MUSTER_CHECK_OK(reader.status());
+  return params;
+}
+
+/// The burn: its clock, its windows and its checks.
+class Burn {
+ public:
+  Burn(const Bench& bench, const Params& params, Multiplication& work)
+      : bench_(bench), params_(params), work_(work), start_(bench.device.now()) {}
+
+  Status run() {
+    do {
+      MUSTER_CHECK_OK(report());
+      MUSTER_CHECK_OK(multiply());
+      if (elapsed() - checkedAt_ >= params_.checkInterval) MUSTER_CHECK_OK(check());
+    } while (elapsed() < params_.duration);
+    if (!checked_) MUSTER_CHECK_OK(check());
+    closeWindow();
+    return {};
+  }
+
+  /// Rate of each window; a last one shorter than half a window is left out where there are others.
+  [[nodiscard]] const std::vector<double>& rates() const { return rates_; }
+
+ private:
+  /// The device's clock, or the work it measured, should the clock stand still: a burn always ends.
+  [[nodiscard]] double elapsed() const { return std::max(bench_.device.now() - start_, busy_); }
+
+  Status report() {
+    if (bench_.host.cancelled())
+      return Error{ErrorCode::kTimeout, "the burn was cancelled", bench_.device.info().id};
+    const double share = params_.duration > 0 ? elapsed() / params_.duration : 0;
+    bench_.host.progress(share, fmt::format("burning, {} results compared, {} elements wrong",
+                                            work_.faults().comparisons, work_.faults().mismatches));
+    return {};
+  }
+
+  Status multiply() {
+    MUSTER_TRY(double seconds, bench_.device.time([this] { return work_.run(); }));
+    if (!(seconds > 0))
+      return Error{ErrorCode::kCorrupt, fmt::format("the device's clock says that a run took {} s", seconds),
+                   bench_.device.info().id};
+    checked_ = false;
+    busy_ += seconds;
+    windowBusy_ += seconds;
+    ++windowRuns_;
+    if (elapsed() - windowStart_ >= params_.window) closeWindow();
+    return {};
+  }
+
+  Status check() {
+    checkedAt_ = elapsed();
+    checked_ = true;
+    return work_.compare();
+  }
+
+  void closeWindow() {
+    const bool tooShort = elapsed() - windowStart_ < params_.window / 2;
+    if (windowRuns_ > 0 && (rates_.empty() || !tooShort))
+      rates_.push_back(work_.spec().flops() * static_cast<double>(windowRuns_) / windowBusy_);
+    windowStart_ = elapsed();
+    windowBusy_ = 0;
+    windowRuns_ = 0;
+  }
+
+  const Bench& bench_;
+  const Params& params_;
+  Multiplication& work_;
+  double start_;
+  double busy_ = 0;  ///< seconds of multiplication
+  double windowStart_ = 0;
+  double windowBusy_ = 0;
+  uint64_t windowRuns_ = 0;
+  double checkedAt_ = 0;
+  bool checked_ = true;  ///< the last result was compared
+  std::vector<double> rates_;
+};
+
+Status report(const Bench& bench, const Multiplication& work, const std::vector<double>& rates) {
+  const Faults& faults = work.faults();
+  const double drift = std::max(0.0, 1 - rates.back() / rates.front());
+  const double now = bench.device.now();
+  const auto count = [](uint64_t n) { return std::vector<double>{static_cast<double>(n)}; };
+  MUSTER_CHECK_OK(bench.host.measurement("sustained_throughput", "FLOP/s", rates, {}, now));
+  MUSTER_CHECK_OK(bench.host.measurement("sustained_drift", "ratio", {drift}, {}, now));
+  MUSTER_CHECK_OK(bench.host.measurement("sustained_wrong_elements", "count", count(faults.wrong), {}, now));
+  MUSTER_CHECK_OK(bench.host.measurement("sustained_mismatches", "count", count(faults.mismatches), {}, now));
+  MUSTER_CHECK_OK(
+      bench.host.measurement("sustained_comparisons", "count", count(faults.comparisons), {}, now));
+  MUSTER_CHECK_OK(bench.host.fact("sustained_implementation", work.implementation()));
+  return faults.first.empty() ? Status() : bench.host.fact("sustained_first_fault", faults.first);
+}
+
+}  // namespace
+
+Status runSustained(const Bench& bench, const Json& json, uint64_t seed) {
+  MUSTER_TRY(Params params, readParams(json));
+  MUSTER_TRY(Multiplication work, Multiplication::prepare(bench.host, bench.device, bench.ops, params.spec,
+                                                          params.referenceSamples, seed));
+  Burn burn(bench, params, work);
+  MUSTER_CHECK_OK(burn.run());
+  MUSTER_CHECK_OK(work.checkReference());
+  return report(bench, work, burn.rates());
+}
+
+}  // namespace muster::compute

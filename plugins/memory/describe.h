@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the memory plugin offers, as plugins/abi/README.md describes it.
+#pragma once
+
+namespace muster::memory {
+
+inline constexpr const char* kDescribe = R"json({"tests": [
+{
+  "name": "bandwidth",
+  "summary": "Memory bandwidth as STREAM counts it: bytes read plus bytes written, buffers past the last-level cache",
+  "backends": ["host", "sim", "cuda"],
+  "scopes": ["device"],
+  "params": [
+    {"name": "ops", "type": "list", "items": "string", "default": ["read", "write", "copy", "triad"],
+     "one_of": ["read", "write", "copy", "triad"], "summary": "kernels to time: copy is a = b, triad a = b + s c"},
+    {"name": "bytes", "type": "quantity", "unit": "B", "default": "0 B", "min": "0 B", "max": "16 TiB",
+     "summary": "size of each of the three buffers; 0 B: four times the last-level cache, in at most half of the free memory"},
+    {"name": "warmup", "type": "quantity", "unit": "s", "default": "2s", "min": "0s", "max": "1h",
+     "summary": "longest warm-up of each kernel; it ends early once the rate is steady"},
+    {"name": "min_time", "type": "quantity", "unit": "s", "default": "1s", "min": "0s", "max": "24h",
+     "summary": "time to sample each kernel at least"},
+    {"name": "max_time", "type": "quantity", "unit": "s", "default": "5s", "min": "0s", "max": "24h",
+     "summary": "and at most, where the rate stays uncertain"}
+  ],
+  "metrics": [
+    {"name": "bandwidth", "unit": "B/s", "direction": "higher", "labels": ["op"], "peak": "memory_bandwidth",
+     "summary": "rate of each sample, one-way: read and written bytes"},
+    {"name": "bandwidth_wrong_elements", "unit": "count", "direction": "lower",
+     "summary": "64-bit words that differ after a copy, NaN included",
+     "standing": {"max": 0, "source": "a copy is equal to its source",
+                  "remedy": "The memory loses or changes data: run memory.pattern and take the device out of service"}},
+    {"name": "bandwidth_buffer", "unit": "B", "informational": true, "summary": "size of each buffer"},
+    {"name": "bandwidth_warmup", "unit": "s", "labels": ["op"], "informational": true, "summary": "how long the warm-up took"},
+    {"name": "bandwidth_steady", "unit": "bool", "labels": ["op"], "informational": true,
+     "summary": "whether the warm-up reached a steady rate"},
+    {"name": "bandwidth_relative_error", "unit": "ratio", "direction": "lower", "labels": ["op"], "informational": true,
+     "summary": "standard error of the rate's mean"}
+  ]
+},
+{
+  "name": "pattern",
+  "summary": "Writes data patterns over memory and reads them back; names the offset and the bits of the first error",
+  "backends": ["host", "sim", "cuda"],
+  "scopes": ["device"],
+  "params": [
+    {"name": "bytes", "type": "quantity", "unit": "B", "default": "1 GiB", "min": "8 B", "max": "16 TiB",
+     "summary": "memory to test; more than is free is an error"},
+    {"name": "fraction", "type": "quantity", "unit": "ratio", "default": "0%", "min": "0%", "max": "95%",
+     "summary": "share of the free memory to test in place of bytes; 0%: bytes counts"},
+    {"name": "patterns", "type": "list", "items": "string",
+     "default": ["zeros", "ones", "checkerboard", "inverse_checkerboard", "walking_one", "address", "random"],
+     "one_of": ["zeros", "ones", "checkerboard", "inverse_checkerboard", "walking_one", "walking_zero", "address",
+                "inverse_address", "random"],
+     "summary": "what to write; see kernels/pattern.h"},
+    {"name": "passes", "type": "int", "default": 1, "min": 1, "max": 1000000, "summary": "how often to go through all of them"}
+  ],
+  "metrics": [
+    {"name": "pattern_errors", "unit": "count", "direction": "lower",
+     "summary": "bytes that were read back wrong, over all patterns and passes",
+     "standing": {"max": 0, "source": "memory returns what was written",
+                  "remedy": "The memory is faulty at the logged offset: check ECC counters, reseat or replace the module or GPU"}},
+    {"name": "pattern_bytes", "unit": "B", "informational": true, "summary": "memory that was tested"},
+    {"name": "pattern_sweeps", "unit": "count", "informational": true, "summary": "patterns times passes that were checked"},
+    {"name": "pattern_first_error", "unit": "text", "informational": true, "optional": true,
+     "summary": "device, pattern, offset, bits of the first error"}
+  ]
+}
+]})json";
+
+}  // namespace muster::memory

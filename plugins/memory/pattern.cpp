@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Test "pattern": writes patterns over memory, reads them back, and says which bits came back wrong.
+#include "kernels/pattern.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "plugins/memory/tests.h"
+#include "runner/core/text.h"
+
+namespace muster::memory {
+namespace {
+
+constexpr uint64_t kChunk =
+    1ull << 30;  ///< one buffer of the sweep: progress and cancellation come in between
+constexpr int kLoggedErrors = 16;
+
+struct Params {
+  double bytes = 0;
+  double fraction = 0;
+  int passes = 0;
+  std::vector<NamedPattern> patterns;
+};
+
+Result<Params> readParams(const Json& json) {
+  Params params;
+  std::vector<std::string> names;
+  JsonReader reader(json, "params");
+  reader.read("bytes", params.bytes);
+  reader.read("fraction", params.fraction);
+  reader.read("passes", params.passes);
+  reader.read("patterns", names);
+  MUSTER_CHECK_OK(reader.status());
+  for (const std::string& name : names) {
+    const auto* found = std::find_if(kPatterns.begin(), kPatterns.end(),
+                                     [&](const NamedPattern& p) { return name == p.name; });
+    if (found == kPatterns.end())
+      return Error{ErrorCode::kUsage, "there is no pattern \"" + name + "\"", "params.patterns"};
+    params.patterns.push_back(*found);
+  }
+  return params;
+}
+
+/// "1, 17" for the bits that differ.
+std::string flippedBits(uint64_t expected, uint64_t actual) {
+  std::vector<std::string> bits;
+  for (unsigned bit = 0; bit < 64; ++bit)
+    if (((expected ^ actual) >> bit & 1) != 0) bits.push_back(std::to_string(bit));
+  return join(bits, ", ");
+}
+
+/// Memory in chunks, the sweep through it, and what was found.
+class PatternTest {
+ public:
+  PatternTest(const sdk::Host& host, Device& device, uint64_t seed)
+      : host_(host), device_(device), seed_(seed) {}
+
+  Status allocate(uint64_t bytes) {
+    for (uint64_t left = bytes; left > 0; left -= chunks_.back()->bytes()) {
+      MUSTER_TRY(auto chunk, device_.allocate(std::min(left, kChunk)));
+      chunks_.push_back(std::move(chunk));
+    }
+    bytes_ = bytes;
+    return {};
+  }
+
+  Status run(const std::vector<NamedPattern>& patterns, int passes) {
+    sweepsPlanned_ = patterns.size() * static_cast<size_t>(passes);
+    for (int pass = 0; pass < passes; ++pass)
+      for (const NamedPattern& pattern : patterns) MUSTER_CHECK_OK(sweep(pattern, pass));
+    return {};
+  }
+
+  Status report() const {
+    const double now = device_.now();
+    MUSTER_CHECK_OK(host_.measurement("pattern_errors", "count", {static_cast<double>(errors_)}, {}, now));
+    MUSTER_CHECK_OK(host_.measurement("pattern_bytes", "B", {static_cast<double>(bytes_)}, {}, now));
+    MUSTER_CHECK_OK(host_.measurement("pattern_sweeps", "count", {static_cast<double>(sweeps_)}, {}, now));
+    return first_.empty() ? Status() : host_.fact("pattern_first_error", first_);
+  }
+
+ private:
+  /// All chunks are written before the first is read, so that the data rests in memory and not in a cache.
+  Status sweep(const NamedPattern& pattern, int pass) {
+    for (size_t i = 0; i < chunks_.size(); ++i) {
+      MUSTER_CHECK_OK(progress(pattern, pass, static_cast<double>(i) / 2));
+      MUSTER_CHECK_OK(device_.fillPattern(*chunks_[i], words(pattern, pass, i)));
+    }
+    MUSTER_CHECK_OK(device_.synchronize());
+    for (size_t i = 0; i < chunks_.size(); ++i) {
+      MUSTER_CHECK_OK(progress(pattern, pass, static_cast<double>(i + chunks_.size()) / 2));
+      MUSTER_TRY(Mismatch mismatch, device_.checkPattern(*chunks_[i], words(pattern, pass, i)));
+      if (mismatch.wrong > 0) note(mismatch, pattern, pass, i);
+    }
+    ++sweeps_;
+    return {};
+  }
+
+  /// Random words differ in each pass and chunk; the others are what their name says.
+  [[nodiscard]] uint64_t words(const NamedPattern& pattern, int pass, size_t chunk) const {
+    const auto number = static_cast<uint64_t>(pattern.pattern);
+    if (pattern.pattern != Pattern::kFirstRandom) return number;
+    const uint64_t seed = scatter(scatter(scatter(seed_) + static_cast<uint64_t>(pass)) + chunk);
+    return std::max(seed, number);
+  }
+
+  Status progress(const NamedPattern& pattern, int pass, double chunk) const {
+    if (host_.cancelled())
+      return Error{ErrorCode::kTimeout, "the pattern test was cancelled", device_.info().id};
+    const double done = static_cast<double>(sweeps_) + chunk / static_cast<double>(chunks_.size());
+    host_.progress(done / static_cast<double>(sweepsPlanned_),
+                   fmt::format("pattern {}, pass {}, {} bytes wrong", pattern.name, pass + 1, errors_));
+    return {};
+  }
+
+  void note(const Mismatch& mismatch, const NamedPattern& pattern, int pass, size_t chunk) {
+    errors_ += mismatch.wrong;
+    const std::string text = fmt::format(
+        "{}: pattern {}, pass {}: {} bytes wrong in part {}, the first at byte offset {:#x} of all tested "
+        "memory: "
+        "expected {:#018x}, found {:#018x}, flipped bits {}",
+        device_.info().id, pattern.name, pass + 1, mismatch.wrong, chunk,
+        chunk * kChunk + mismatch.firstOffset, mismatch.expectedBits, mismatch.actualBits,
+        flippedBits(mismatch.expectedBits, mismatch.actualBits));
+    if (first_.empty()) first_ = text;
+    if (logged_++ < kLoggedErrors) host_.log(MUSTER_LOG_ERROR, text);
+  }
+
+  const sdk::Host& host_;
+  Device& device_;
+  uint64_t seed_;
+  std::vector<std::unique_ptr<Buffer>> chunks_;
+  uint64_t bytes_ = 0;
+  size_t sweepsPlanned_ = 0;
+  size_t sweeps_ = 0;
+  uint64_t errors_ = 0;
+  int logged_ = 0;
+  std::string first_;
+};
+
+}  // namespace
+
+Status runPattern(const sdk::Host& host, Device& device, const Json& json, uint64_t seed) {
+  MUSTER_TRY(Params params, readParams(json));
+  double bytes = params.bytes;
+  if (params.fraction > 0) {
+    MUSTER_TRY(uint64_t free, device.freeBytes());
+    bytes = params.fraction * static_cast<double>(free);
+  }
+  PatternTest test(host, device, seed);
+  MUSTER_CHECK_OK(test.allocate(static_cast<uint64_t>(std::max(bytes, 8.0)) / 8 * 8));
+  MUSTER_CHECK_OK(test.run(params.patterns, params.passes));
+  return test.report();
+}
+
+}  // namespace muster::memory
