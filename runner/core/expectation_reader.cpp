@@ -201,7 +201,7 @@ class Reader {
   double baselineTolerance() {
     if (find("tolerance") == nullptr) fail("baseline", "`baseline` needs a `tolerance`, for example \"7%\"");
     if (spec_ != nullptr && spec_->direction == Direction::kNone) wantsDirection("baseline");
-    return share("tolerance").value_or(0);
+    return find("tolerance") == nullptr ? 0 : share("tolerance").value_or(0);
   }
 
   void wantsDirection(const char* key) {
