@@ -4,6 +4,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "kernels/host/inventory/cgroup.h"
 #include "kernels/host/inventory/cpu.h"
 #include "kernels/host/inventory/cpu_peaks.h"
@@ -60,12 +63,17 @@ HostInventory::HostInventory(HostSources sources)
 Result<std::vector<DeviceInfo>> HostInventory::devices() {
   std::vector<int> allowed = allowed_;
   if (!sources_.syntheticTopology.empty()) allowed = parseCpuList("0-1023");
-  MUSTER_TRY(const Topology topology, readTopology(allowed, sources_.syntheticTopology));
+  MUSTER_TRY(Topology topology, readTopology(allowed, sources_.syntheticTopology));
   const CpuModel model = readCpuModel(sources_.root);
   const double clockHz = measureClockHz();
   std::vector<DeviceInfo> devices;
-  for (const NumaNode& node : topology.nodes)
+  const auto memory = readMemory(sources_.root);
+  for (NumaNode& node : topology.nodes) {
+    // Nodes do not count memory that was added to a running virtual machine; a single node has all there is.
+    if (topology.nodes.size() == 1 && memory.ok())
+      node.memoryBytes = std::max(node.memoryBytes, memory->total);
     devices.push_back(describeNode(node, static_cast<int>(devices.size()), model, clockHz));
+  }
   return devices;
 }
 

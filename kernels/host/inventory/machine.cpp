@@ -2,11 +2,16 @@
 // Facts about the machine as a whole.
 #include "kernels/host/inventory/machine.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <gnu/libc-version.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 
@@ -40,6 +45,17 @@ std::string hostName() {
   return gethostname(name, sizeof name - 1) == 0 ? printable(name, 255) : "unknown";
 }
 
+/// The name that a hypervisor gives itself in CPUID leaf 0x40000000; empty on other processors.
+std::string hypervisorVendor() {
+#if defined(__x86_64__)
+  std::array<unsigned, 4> registers{};
+  __cpuid(0x40000000, registers[0], registers[1], registers[2], registers[3]);
+  return {reinterpret_cast<const char*>(&registers[1]), 12};
+#else
+  return "";
+#endif
+}
+
 }  // namespace
 
 Result<Memory> readMemory(const Root& root) {
@@ -67,18 +83,14 @@ std::string containerKind(const Root& root) {
 }
 
 std::string virtualization(const Root& root) {
-  if (root.exists("/sys/hypervisor/type")) return root.factOr("/sys/hypervisor/type");
-  if (!readCpuModel(root).has("hypervisor")) return "none";
-  const std::string vendor =
-      root.factOr("/sys/class/dmi/id/sys_vendor") + " " + root.factOr("/sys/class/dmi/id/product_name");
-  for (const auto& [word, kind] : {std::pair{"QEMU", "kvm"},
-                                   {"KVM", "kvm"},
-                                   {"VMware", "vmware"},
-                                   {"Xen", "xen"},
-                                   {"Microsoft", "hyper-v"},
-                                   {"Amazon EC2", "amazon"},
-                                   {"Google", "google"}})
-    if (vendor.find(word) != std::string::npos) return kind;
+  if (!readCpuModel(root).has("hypervisor")) return root.factOr("/sys/hypervisor/type", "none");
+  const std::string vendor = hypervisorVendor();
+  for (const auto& [signature, kind] : {std::pair{"KVMKVMKVM", "kvm"},
+                                        {"VMwareVMware", "vmware"},
+                                        {"Microsoft Hv", "hyper-v"},
+                                        {"XenVMMXenVMM", "xen"},
+                                        {"TCGTCGTCGTCG", "qemu"}})
+    if (vendor.starts_with(signature)) return kind;
   return "virtual machine";
 }
 

@@ -22,7 +22,7 @@ Result<Memory> readMemory(const Root& root);
 /// "singularity", "container" (some other one), or "none".
 std::string containerKind(const Root& root);
 
-/// "kvm", "vmware", "xen" ... from the CPU's hypervisor flag and the firmware's vendor; "none" on bare metal.
+/// "kvm", "vmware", "hyper-v", "xen", "qemu" or "virtual machine" (another one); "none" on bare metal.
 std::string virtualization(const Root& root);
 
 /// Free and whole size of the file system that holds `folder`, bytes.

@@ -104,20 +104,33 @@ Result<CpuWatch::Table> CpuWatch::readProcesses() const {
   return table;
 }
 
-std::map<CpuWatch::Key, uint64_t> CpuWatch::ticksUsed(const Table& now) const {
-  // A child that ended since takes its whole life into its parent's `reaped`; what we knew of it is not new.
-  std::map<int, uint64_t> knownOfEnded;
-  for (const auto& [key, process] : last_)
-    if (now.count(key) == 0) knownOfEnded[process.parent] += process.ticks + process.reaped;
+std::map<int, uint64_t> CpuWatch::knownOfEnded(const Table& now) const {
+  std::map<int, std::pair<int, bool>> earlier;  // pid -> parent, whether it is still there
+  for (const auto& [key, process] : last_) earlier[key.first] = {process.parent, now.count(key) != 0};
 
-  std::map<Key, uint64_t> used;
+  std::map<int, uint64_t> known;
+  for (const auto& [key, process] : last_) {
+    int heir = key.first;
+    for (size_t step = 0; step < earlier.size(); ++step) {
+      const auto at = earlier.find(heir);
+      if (at == earlier.end() || at->second.second) break;
+      heir = at->second.first;
+    }
+    if (heir != key.first) known[heir] += process.ticks + process.reaped;
+  }
+  return known;
+}
+
+std::map<CpuWatch::Key, CpuWatch::Use> CpuWatch::ticksUsed(const Table& now) const {
+  const std::map<int, uint64_t> known = knownOfEnded(now);
+  std::map<Key, Use> used;
   for (const auto& [key, process] : now) {
     const auto found = last_.find(key);
     const Process before = found == last_.end() ? Process{} : found->second;
-    const auto ended = knownOfEnded.find(key.first);
-    const uint64_t known = before.reaped + (ended == knownOfEnded.end() ? 0 : ended->second);
-    used[key] = process.ticks - std::min(process.ticks, before.ticks) + process.reaped -
-                std::min(process.reaped, known);
+    const auto ended = known.find(key.first);
+    const uint64_t old = before.reaped + (ended == known.end() ? 0 : ended->second);
+    used[key] = {process.ticks - std::min(process.ticks, before.ticks),
+                 process.reaped - std::min(process.reaped, old)};
   }
   return used;
 }
@@ -127,20 +140,22 @@ CpuUse CpuWatch::compare(const Table& now, const CpuTimes& times, double seconds
   for (const auto& [key, process] : now) parents[key.first] = {process.parent, process.name};
   const std::set<int> own = ownProcesses(self_, parents);
 
-  const std::map<Key, uint64_t> used = ticksUsed(now);
+  const std::map<Key, Use> used = ticksUsed(now);
 
   CpuUse use;
   use.seconds = seconds;
   double seen = 0;
   for (const auto& [key, process] : now) {
-    const uint64_t ticks = used.at(key);
+    const Use& part = used.at(key);
+    const uint64_t ticks = part.own + part.children;
     seen += static_cast<double>(ticks) * kTick / seconds;
     const double share = ticksAsShare(ticks, seconds);
     if (share <= use.busiest || own.count(key.first) != 0) continue;
     use.busiest = share;
     use.process = process.name + "(" + std::to_string(key.first) + ")";
-    use.text = process.name + " (" + (process.kernel ? "kernel thread " : "pid ") +
-               std::to_string(key.first) + ") on cpu " + std::to_string(process.cpu);
+    use.text = process.name + (process.kernel ? " (kernel thread " : " (pid ") + std::to_string(key.first) +
+               ") " +
+               (part.children > part.own ? "through its children" : "on cpu " + std::to_string(process.cpu));
   }
   const double busy = times.busy - lastTimes_.busy;
   const double steal = times.steal - lastTimes_.steal;

@@ -49,8 +49,16 @@ class CpuWatch {
   using Table = std::map<Key, Process>;
 
   Result<Table> readProcesses() const;
-  /// Ticks that each process and its ended children used since the last look, by key.
-  std::map<Key, uint64_t> ticksUsed(const Table& now) const;
+  struct Use {
+    uint64_t own = 0;
+    uint64_t children = 0;  ///< that ended meanwhile
+  };
+
+  /// Ticks that each process and its ended children used since the last look.
+  std::map<Key, Use> ticksUsed(const Table& now) const;
+  /// What we knew of processes that ended since the last look, by the nearest ancestor that is left: an ended
+  /// child takes its whole life into its parent's `reaped`, so this much of it is not new.
+  std::map<int, uint64_t> knownOfEnded(const Table& now) const;
   CpuUse compare(const Table& now, const CpuTimes& times, double seconds) const;
   static bool parseStat(std::string_view text, uint64_t& started, Process& process);
 

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the env plugin offers. The texts below are JSON as plugins/abi/README.md describes it.
+#include "plugins/env/describe.h"
+
+#include <algorithm>
+
+#include "runner/core/json.h"
+
+namespace muster::env {
+
+namespace {
+
+constexpr const char* kInventoryTest = R"json({
+  "name": "inventory",
+  "summary": "What this node has: devices, host, software and network interfaces, kept as inventory.json",
+  "backends": ["host", "sim", "cuda"], "scopes": ["node", "device"], "params": [],
+  "metrics": [
+    {"name": "device_count", "unit": "count", "direction": "higher", "informational": true,
+     "summary": "Devices of the backend that this process can see"},
+    {"name": "device_name", "unit": "text", "labels": ["device"], "informational": true, "summary": "Model of a device"},
+    {"name": "device_memory", "unit": "B", "direction": "higher", "labels": ["device"], "informational": true,
+     "summary": "Memory of a device; on the host of a NUMA node"}
+  ]})json";
+
+constexpr const char* kHealthTest = R"json({
+  "name": "health",
+  "summary": "Whether this node is fit to be measured: limits, control groups, clock, space, network, errors, idleness",
+  "backends": ["host", "sim", "cuda"], "scopes": ["node", "device"],
+  "params": [
+    {"name": "idle_window", "type": "quantity", "unit": "s", "default": "1s", "min": "0s", "max": "60s",
+     "summary": "How long to watch what keeps the CPUs busy. Linux counts in steps of 10 ms; under 20 ms shows nothing"},
+    {"name": "folder", "type": "string", "default": "",
+     "summary": "Folder whose free space is measured; empty: the current one"},
+    {"name": "kernel_log", "type": "string", "default": "required", "one_of": ["required", "optional", "off"],
+     "summary": "What an unreadable kernel log means: an error, a remark, or that it is not looked at"}
+  ]})json";
+
+/// Of the node's surroundings: Inventory::surroundings().
+constexpr const char* kSurroundings = R"json([
+  {"name": "cpu_count", "unit": "count", "direction": "higher", "informational": true, "backends": ["host", "cuda"],
+   "summary": "Processors that are online"},
+  {"name": "cpu_allowed", "unit": "count", "direction": "higher", "informational": true, "backends": ["host", "cuda"],
+   "summary": "Processors that this process may run on"},
+  {"name": "cpu_affinity", "unit": "text", "informational": true, "backends": ["host", "cuda"],
+   "summary": "Which these are"},
+  {"name": "cpu_model", "unit": "text", "informational": true, "backends": ["host", "cuda"], "summary": "Model of the CPU"},
+  {"name": "numa_nodes", "unit": "count", "informational": true, "backends": ["host", "cuda"],
+   "summary": "NUMA nodes that are online"},
+  {"name": "kernel", "unit": "text", "informational": true, "backends": ["host", "cuda"], "summary": "Release of the kernel"},
+  {"name": "container", "unit": "text", "informational": true, "backends": ["host", "cuda"],
+   "summary": "Kind of container around us, or none"},
+  {"name": "virtualization", "unit": "text", "informational": true, "backends": ["host", "cuda"],
+   "summary": "Kind of virtual machine, or none"},
+  {"name": "memory_total", "unit": "B", "direction": "higher", "informational": true, "backends": ["host", "cuda"],
+   "summary": "Memory of the machine"},
+  {"name": "memory_available", "unit": "B", "direction": "higher", "informational": true, "backends": ["host", "cuda"],
+   "summary": "Memory that new work can have without swapping"},
+  {"name": "swap_total", "unit": "B", "informational": true, "backends": ["host", "cuda"], "summary": "Swap space"},
+  {"name": "memory_limit_ratio", "unit": "ratio", "direction": "higher", "labels": ["cgroup"], "informational": true,
+   "backends": ["host", "cuda"],
+   "summary": "Share of the machine's memory that the tightest control group around us allows; 1: no limit"},
+  {"name": "memory_errors_uncorrected", "unit": "count", "direction": "lower", "labels": ["controller"],
+   "backends": ["host", "cuda"], "optional": true,
+   "summary": "Uncorrected errors that a memory controller counted since boot (EDAC)",
+                     "standing" : {
+  "max" : 0, "remedy" : "Replace the DIMM that the label names; see edac-util -v and the BMC's event log"
+}
+},
+  {"name": "memory_errors_corrected", "unit": "count", "direction": "lower", "labels": ["controller"], "informational": true,
+   "backends": ["host", "cuda"], "optional": true, "summary": "Corrected errors since boot (EDAC)"},
+  {"name": "memory_error_counters", "unit": "text", "informational": true, "backends": ["host", "cuda"],
+   "summary": "Whether this machine counts memory errors at all"},
+  {"name": "hardware_errors", "unit": "count", "direction": "lower", "backends": ["host", "cuda"], "optional": true,
+   "summary": "Machine checks, lost memory pages and uncorrected PCIe errors in the kernel log, as far as it reaches back",
+   "standing": {"max": 0, "severity": "warn",
+                "remedy": "Read dmesg for [Hardware Error], Memory failure, EDAC and AER lines, and the BMC's event log"}},
+  {"name": "last_hardware_error", "unit": "text", "informational": true, "backends": ["host", "cuda"],
+   "summary": "The last such line"},
+  {"name": "kernel_log", "unit": "text", "informational": true, "backends": ["host", "cuda"],
+   "summary": "Whether the kernel log was read, and if not, why"},
+  {"name": "limit_memlock", "unit": "B", "direction": "higher", "informational": true, "backends": ["host", "cuda"],
+   "summary": "Memory that this process may lock (RDMA pins its buffers); 16 EiB: unlimited"},
+  {"name": "limit_nofile", "unit": "count", "direction": "higher", "informational": true, "backends": ["host", "cuda"],
+   "summary": "Files that this process may have open"},
+  {"name": "limit_stack", "unit": "B", "direction": "higher", "informational": true, "backends": ["host", "cuda"],
+   "summary": "Stack that a thread may have; 16 EiB: unlimited"},
+  {"name": "shm_size", "unit": "B", "direction": "higher", "informational": true, "backends": ["host", "cuda"],
+   "summary": "Size of /dev/shm, through which the ranks of a node exchange data"},
+  {"name": "disk_free", "unit": "B", "direction": "higher", "labels": ["folder"], "informational": true,
+   "backends": ["host", "cuda"], "summary": "Space that is free for results"},
+  {"name": "clock_source_fast", "unit": "bool", "direction": "higher", "labels": ["source"], "backends": ["host", "cuda"],
+   "summary": "The kernel's clock is read without leaving user space (tsc, kvm-clock and their like)",
+   "standing": {"min": 1, "severity": "warn",
+                "remedy": "The clock is slow or coarse: boot with clocksource=tsc; dmesg | grep -i tsc says why it was left"}},
+  {"name": "cpu_quota_ratio", "unit": "ratio", "direction": "higher", "labels": ["cgroup"], "backends": ["host", "cuda"],
+   "summary": "CPU time that the tightest control group around us allows, as a share of the processors we may use; 1: no limit"},
+  {"name": "cpu_quota_source", "unit": "text", "informational": true, "backends": ["host", "cuda"],
+   "summary": "The quota in words: how much, of what, set by which control group"},
+  {"name": "cgroup_throttled_periods", "unit": "count", "direction": "lower", "labels": ["cgroup"], "informational": true,
+   "backends": ["host", "cuda"], "summary": "Periods in which the control group had used up its quota, since it was made"},
+  {"name": "nic_up", "unit": "bool", "direction": "higher", "labels": ["interface"], "informational": true,
+   "backends": ["host", "cuda"], "optional": true, "summary": "Network interface has a link"},
+  {"name": "nic_rate", "unit": "B/s", "direction": "higher", "labels": ["interface"], "informational": true,
+   "backends": ["host", "cuda"], "optional": true, "summary": "Its line rate, one-way"},
+  {"name": "nic_errors", "unit": "count", "direction": "lower", "labels": ["interface"], "informational": true,
+   "backends": ["host", "cuda"], "optional": true, "summary": "Its receive and transmit errors since it came up"},
+  {"name": "rdma_ports", "unit": "count", "direction": "higher", "informational": true, "backends": ["host", "cuda"],
+   "summary": "Ports of RDMA devices (InfiniBand, RoCE)"},
+  {"name": "rdma_active", "unit": "bool", "direction": "higher", "labels": ["port"], "informational": true,
+   "backends": ["host", "cuda"], "optional": true, "summary": "RDMA port is active"},
+  {"name": "rdma_rate", "unit": "B/s", "direction": "higher", "labels": ["port"], "informational": true,
+   "backends": ["host", "cuda"], "optional": true, "summary": "Its line rate, one-way"},
+  {"name": "rdma_errors", "unit": "count", "direction": "lower", "labels": ["port"], "informational": true,
+   "backends": ["host", "cuda"], "optional": true, "summary": "Sum of its error counters"}
+])json";
+
+constexpr const char* kTelemetryTest = R"json({
+  "name": "telemetry",
+  "summary": "Helper of the runner: samples every device beside a stage. Counters are what they grew by since the last sample",
+  "backends": ["host", "sim", "cuda"], "scopes": ["node"],
+  "params": [
+    {"name": "interval", "type": "quantity", "unit": "s", "default": "1s", "min": "10ms", "max": "1h",
+     "summary": "Time between samples"},
+    {"name": "duration", "type": "quantity", "unit": "s", "default": "0s", "min": "0s",
+     "summary": "How long to sample; 0s: until told to stop (real devices)"
+},
+    {"name": "start", "type": "quantity", "unit": "s", "default": "0s", "min": "0s",
+     "summary": "Begin of the virtual span (simulation)"},
+    {"name": "end", "type": "quantity", "unit": "s", "default": "0s", "min": "0s", "summary": "Its end"},
+    {"name": "max_samples", "type": "int", "default": 600, "min": 2, "max": 100000,
+     "summary": "Samples of a virtual span at most; the interval is stretched"},
+    {"name": "load", "type": "string", "default": "idle", "summary": "Kind of work meanwhile (simulation): idle, compute, memory"}
+  ],
+  "metrics": [
+    {"name": "unreadable_sources", "unit": "count", "direction": "lower", "labels": ["sources"],
+     "summary": "Sources of telemetry that could not be read: what cannot be seen cannot be judged",
+     "standing": {"max": 0, "remedy": "Give this process access to what the label names, then run again"}},
+    {"name": "throttle_thermal", "unit": "s", "direction": "lower", "labels": ["device"], "backends": ["sim", "cuda"],
+     "summary": "Time slowed down by heat",
+     "standing": {"max": 0, "remedy": "Check fans, inlet temperature, heat sink and neighbours; see nvidia-smi -q -d TEMPERATURE,PERFORMANCE"}},
+    {"name": "throttle_power_brake", "unit": "s", "direction": "lower", "labels": ["device"], "backends": ["sim", "cuda"],
+     "summary": "Time slowed down by the board's external power brake",
+     "standing": {"max": 0, "remedy": "Check power supplies, their cables and the rack's power budget"}},
+    {"name": "throttle_power_cap", "unit": "s", "direction": "lower", "labels": ["device"], "backends": ["sim", "cuda"],
+     "informational": true, "summary": "Time slowed down by the power limit: normal under full load"},
+    {"name": "cpu_throttle_thermal", "unit": "s", "direction": "lower", "backends": ["host", "cuda"], "optional": true,
+     "summary": "Time that a CPU package was slowed down by heat",
+     "standing": {"max": 0, "severity": "warn", "remedy": "Check fans, inlet temperature and the CPU's heat sink"}},
+    {"name": "cgroup_throttled", "unit": "s", "direction": "lower", "labels": ["cgroup"], "backends": ["host", "cuda"],
+     "summary": "Time that our control group waited because its CPU quota was used up",
+     "standing": {"max": 0, "remedy": "Raise the CPU quota of the control group that the label names (cpu.max, cpu.cfs_quota_us, a container's CPU limit)"}},
+    {"name": "pcie_replay", "unit": "count", "direction": "lower", "labels": ["device"], "backends": ["sim", "cuda"],
+     "informational": true, "summary": "PCIe transfers that were repeated"},
+    {"name": "nvlink_errors", "unit": "count", "direction": "lower", "labels": ["device"], "backends": ["sim", "cuda"],
+     "informational": true, "optional": true, "summary": "NVLink CRC, replay and recovery errors"}
+  ]
+})json";
+
+/// Of each device and of the node, now: Inventory::health(). Both health and telemetry report them.
+constexpr const char* kState = R"json([
+  {"name": "temperature", "unit": "degC", "direction": "lower", "labels": ["device", "sensor"], "informational": true,
+   "optional": true, "summary": "Temperature of a chip"},
+  {"name": "memory_temperature", "unit": "degC", "direction": "lower", "labels": ["device"], "informational": true,
+   "backends": ["sim", "cuda"], "optional": true, "summary": "Temperature of a device's memory"},
+  {"name": "power", "unit": "W", "labels": ["device"], "informational": true, "backends": ["sim", "cuda"],
+   "summary": "Power that a device draws"},
+  {"name": "clock", "unit": "Hz", "direction": "higher", "labels": ["device"], "informational": true, "optional": true,
+   "summary": "Clock of a device's cores"},
+  {"name": "utilization", "unit": "ratio", "labels": ["device"], "informational": true, "optional": true,
+   "summary": "Share of time that a device, or the machine's CPUs, were busy"},
+  {"name": "load", "unit": "count", "informational": true, "backends": ["host", "cuda"],
+   "summary": "Tasks that want to run, averaged over a minute"},
+  {"name": "busy_share", "unit": "ratio", "direction": "lower", "labels": ["process", "device"], "optional": true,
+   "summary": "CPU time of the busiest process that is not ours, in CPUs (2: two of them); at least this much",
+   "standing": {"max": "25%", "severity": "warn",
+                "remedy": "Stop the process that the label names, or move it off this node, then run again"}},
+  {"name": "busiest_process", "unit": "text", "labels": ["device"], "informational": true, "optional": true,
+   "summary": "That process, and where it ran"},
+  {"name": "steal_share", "unit": "ratio", "direction": "lower", "backends": ["host", "cuda"], "optional": true,
+   "summary": "Share of CPU time that the hypervisor gave to other machines",
+   "standing": {"max": "5%", "severity": "warn", "remedy": "Another virtual machine is busy on this host: ask for dedicated CPUs"}},
+  {"name": "ecc_uncorrected", "unit": "count", "direction": "lower", "labels": ["device"], "backends": ["sim", "cuda"],
+   "summary": "Memory errors that ECC could not correct",
+   "standing": {"max": 0, "remedy": "Drain the node, reset the GPU, run again; if errors come back, replace it; see nvidia-smi -q -d ECC"}},
+  {"name": "ecc_corrected", "unit": "count", "direction": "lower", "labels": ["device"], "backends": ["sim", "cuda"],
+   "informational": true, "summary": "Memory errors that ECC corrected; the profile judges their rate"},
+  {"name": "row_remap_pending", "unit": "bool", "direction": "lower", "labels": ["device"], "backends": ["sim", "cuda"],
+   "summary": "A memory row waits for the next reset to be replaced by a spare one",
+   "standing": {"max": 0, "remedy": "Reset the GPU (nvidia-smi -r) or reboot, then run again"}},
+  {"name": "row_remap_failed", "unit": "bool", "direction": "lower", "labels": ["device"], "backends": ["sim", "cuda"],
+   "summary": "A memory row could not be replaced: no spare is left",
+   "standing": {"max": 0, "remedy": "Replace the GPU"}},
+  {"name": "xid_fatal", "unit": "count", "direction": "lower", "labels": ["device"], "backends": ["sim", "cuda"],
+   "summary": "XID errors of the driver other than 13, 31, 43 and 45",
+   "standing": {"max": 0, "remedy": "Look the XID up in NVIDIA's catalogue; see dmesg | grep Xid; reset or replace the GPU"}},
+  {"name": "xid_application", "unit": "count", "direction": "lower", "labels": ["device"], "backends": ["sim", "cuda"],
+   "summary": "XID 13, 31, 43 and 45: faults of applications, some of them caused by our own kills",
+   "standing": {"max": 0, "severity": "warn", "remedy": "See dmesg | grep Xid for the process that caused it"}},
+  {"name": "last_xid", "unit": "text", "labels": ["device"], "informational": true, "backends": ["sim", "cuda"],
+   "optional": true, "summary": "The last XID error"}
+])json";
+
+Json literal(const char* text) {
+  return Json::parse(text);
+}
+
+void append(Json& test, const char* metrics) {
+  for (const Json& metric : literal(metrics)) test["metrics"].push_back(metric);
+}
+
+Json describe() {
+  Json health = literal(kHealthTest);
+  append(health, kSurroundings);
+  append(health, kState);
+  Json telemetry = literal(kTelemetryTest);
+  append(telemetry, kState);
+  return {{"tests", {literal(kInventoryTest), std::move(health), std::move(telemetry)}}};
+}
+
+}  // namespace
+
+const char* describeText() {
+  static const std::string text = dumpJson(describe());
+  return text.c_str();
+}
+
+std::set<std::string> metricNames(const std::string& test, const std::string& backend) {
+  std::set<std::string> names;
+  const Json described = literal(describeText());
+  for (const Json& entry : described["tests"]) {
+    if (entry["name"] != test) continue;
+    for (const Json& metric : entry["metrics"]) {
+      const Json backends = metric.value("backends", entry["backends"]);
+      if (std::find(backends.begin(), backends.end(), backend) != backends.end())
+        names.insert(metric["name"]);
+    }
+  }
+  return names;
+}
+
+}  // namespace muster::env

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the env plugin offers: its tests, their parameters and every metric.
+#pragma once
+
+#include <set>
+#include <string>
+
+namespace muster::env {
+
+/// The JSON of describe().
+const char* describeText();
+
+/// Names of the metrics that `test` reports on `backend`.
+std::set<std::string> metricNames(const std::string& test, const std::string& backend);
+
+}  // namespace muster::env

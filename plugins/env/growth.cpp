@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns cumulative counters into what they grew by, sample by sample.
+#include "plugins/env/growth.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace muster::env {
+
+bool isCumulative(const std::string& name) {
+  constexpr std::array<std::string_view, 11> kNames{
+      reading::kThrottleThermal, reading::kThrottlePowerBrake, reading::kThrottlePowerCap,
+      reading::kEccCorrected,    reading::kEccUncorrected,     reading::kXidFatal,
+      reading::kXidApplication,  reading::kPcieReplay,         reading::kNvlinkErrors,
+      reading::kCgroupThrottled, reading::kCpuThrottleThermal};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+std::optional<Reading> Growth::since(Reading reading) {
+  if (!isCumulative(reading.name)) return reading;
+  const std::string key = reading.name + "\n" + reading.device + "\n" + labelsText(reading.labels);
+  const auto [entry, first] = last_.try_emplace(key, reading.value);
+  if (first) return std::nullopt;
+  const double before = std::exchange(entry->second, reading.value);
+  reading.value = reading.value >= before ? reading.value - before : reading.value;
+  if (reading.value == 0) reading.text.clear();  // what it says of the counter is old news
+  return reading;
+}
+
+}  // namespace muster::env

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns cumulative counters into what they grew by, sample by sample.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "kernels/inventory.h"
+
+namespace muster::env {
+
+/// Whether a reading counts up for ever (see namespace reading).
+bool isCumulative(const std::string& name);
+
+/// Remembers the last value of every counter.
+class Growth {
+ public:
+  /// A cumulative reading as its growth since the last call; nothing at the first one. A counter that fell
+  /// (the driver was loaded again) counts from zero. Other readings pass as they are.
+  std::optional<Reading> since(Reading reading);
+
+ private:
+  std::map<std::string, double> last_;
+};
+
+}  // namespace muster::env

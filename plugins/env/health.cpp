@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Test `health`: whether the node is fit to be measured.
+#include <algorithm>
+
+#include "plugins/env/pause.h"
+#include "plugins/env/tests.h"
+#include "runner/core/clock.h"
+
+namespace muster::env {
+
+namespace {
+
+constexpr const char* kKernelLog = "kernel log";
+
+struct HealthParams {
+  double idleWindow = 1;
+  std::string folder;
+  std::string kernelLog = "required";
+};
+
+Result<HealthParams> readParams(const Json& caseJson) {
+  HealthParams params;
+  JsonReader outer(caseJson, "case");
+  const Json* json = outer.object("params");
+  if (json == nullptr) return outer.status().error();
+  JsonReader r(*json, "case.params");
+  r.optional("idle_window", params.idleWindow);
+  r.optional("folder", params.folder);
+  r.optional("kernel_log", params.kernelLog);
+  MUSTER_CHECK_OK(r.status());
+  if (params.folder.empty()) params.folder = ".";
+  return params;
+}
+
+class HealthTest : public sdk::Session {
+ public:
+  HealthTest(const sdk::Host& host, Machine machine)
+      : machine_(std::move(machine)), reporter_(host, machine_, "health") {}
+
+  Status run(const Json& caseJson) override {
+    MUSTER_TRY(const HealthParams params, readParams(caseJson));
+    const double start = machine_.simulated() ? machine_.virtualStart : systemClock().now();
+    // Counters are read twice: what grows in between shows whether the node is idle.
+    MUSTER_CHECK_OK(machine_.inventory->health(start, "idle"));
+    MUSTER_TRY(Readings readings, machine_.inventory->surroundings(params.folder));
+    // Simulated time passes by itself.
+    if (!machine_.simulated() && !pauseUntil(reporter_.host(), start + params.idleWindow))
+      return Error{ErrorCode::kTimeout, "cancelled while it watched whether the node is idle", ""};
+    MUSTER_TRY(const Readings state, machine_.inventory->health(start + params.idleWindow, "idle"));
+    readings.values.insert(readings.values.end(), state.values.begin(), state.values.end());
+    readings.unreadable.insert(readings.unreadable.end(), state.unreadable.begin(), state.unreadable.end());
+    MUSTER_CHECK_OK(applyKernelLogChoice(params.kernelLog, readings));
+    MUSTER_CHECK_OK(reporter_.report(readings.values));
+    return unreadableAsError(readings.unreadable);
+  }
+
+ private:
+  /// Says what became of the kernel log, and takes it out of the unreadable sources where the plan allows
+  /// that.
+  Status applyKernelLogChoice(const std::string& choice, Readings& readings) const {
+    if (machine_.simulated()) return {};
+    const auto log = std::find_if(readings.unreadable.begin(), readings.unreadable.end(),
+                                  [](const UnreadableSource& source) { return source.name == kKernelLog; });
+    std::string said = log == readings.unreadable.end() ? "read" : "not readable: " + log->reason;
+    if (choice == "off") {
+      said = "not looked at: the plan says kernel_log = \"off\"";
+      std::erase_if(readings.values,
+                    [](const Reading& reading) { return reading.name == "hardware_errors"; });
+    }
+    if (choice != "required" && log != readings.unreadable.end()) readings.unreadable.erase(log);
+    return reporter_.fact("kernel_log", said);
+  }
+
+  /// What could be read has been reported; the rest makes the case an error, never "none seen".
+  static Status unreadableAsError(const std::vector<UnreadableSource>& unreadable) {
+    if (unreadable.empty()) return {};
+    return Error{ErrorCode::kIo,
+                 "cannot be read, so it is not known to be well: " + unreadableText(unreadable), ""};
+  }
+
+  Machine machine_;
+  Reporter reporter_;
+};
+
+}  // namespace
+
+std::unique_ptr<sdk::Session> makeHealthTest(const sdk::Host& host, Machine machine) {
+  return std::make_unique<HealthTest>(host, std::move(machine));
+}
+
+}  // namespace muster::env

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backend that a session of the env plugin looks at, and how its readings are reported.
+#include "plugins/env/machine.h"
+
+#include <map>
+
+#include "plugins/env/describe.h"
+#include "runner/core/text.h"
+
+namespace muster::env {
+
+namespace {
+
+/// Facts that carry the words of a number.
+const std::map<std::string, std::string>& factNames() {
+  static const std::map<std::string, std::string> names{{reading::kBusyShare, "busiest_process"},
+                                                        {"hardware_errors", "last_hardware_error"},
+                                                        {reading::kXidFatal, "last_xid"},
+                                                        {reading::kXidApplication, "last_xid"}};
+  return names;
+}
+
+}  // namespace
+
+Result<Machine> openMachine(const Json& context) {
+  Machine machine;
+  BackendOptions options;
+  int worldSize = 1;
+  JsonReader r(context, "context");
+  r.read("backend", machine.backendName);
+  r.read("backend_dir", options.folder);
+  r.optional("scenario", options.scenario);
+  r.optional("virtual_start", options.virtualStart);
+  r.optional("seed", options.seed);
+  r.optional("world_size", worldSize);
+  MUSTER_CHECK_OK(r.status());
+  if (context.contains("node") && context["node"].is_object()) {
+    JsonReader node(context["node"], "context.node");
+    node.optional("rank", options.nodeRank);
+    node.optional("count", options.nodeCount);
+    MUSTER_CHECK_OK(node.status());
+  }
+  if (worldSize > 1 && context.contains("device") && context["device"].is_object())
+    machine.device = context["device"].value("id", "");
+  machine.virtualStart = options.virtualStart;
+  MUSTER_TRY(machine.backend, loadBackend(machine.backendName, options));
+  MUSTER_TRY(machine.inventory, machine.backend->inventory());
+  return machine;
+}
+
+Reporter::Reporter(const sdk::Host& host, const Machine& machine, const std::string& test)
+    : host_(host), machine_(machine), declared_(metricNames(test, machine.backendName)) {}
+
+Status Reporter::report(const Reading& reading, double time) const {
+  if (declared_.count(reading.name) == 0 || !machine_.reports(reading)) return {};
+  sdk::Host::LabelList labels(reading.labels.begin(), reading.labels.end());
+  if (!reading.device.empty()) labels.emplace_back("device", reading.device);
+  if (reading.unit == "text") return host_.fact(reading.name, reading.text, labels);
+  MUSTER_CHECK_OK(host_.measurement(reading.name, reading.unit, {reading.value}, labels, time));
+  const auto fact = factNames().find(reading.name);
+  if (fact == factNames().end() || reading.text.empty() || declared_.count(fact->second) == 0) return {};
+  labels.erase(labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(reading.labels.size()));
+  return host_.fact(fact->second, reading.text, labels);
+}
+
+Status Reporter::report(const std::vector<Reading>& readings, double time) const {
+  for (const Reading& reading : readings) MUSTER_CHECK_OK(report(reading, time));
+  return {};
+}
+
+std::string unreadableText(const std::vector<UnreadableSource>& sources) {
+  std::vector<std::string> parts;
+  for (const UnreadableSource& source : sources) {
+    const std::string device = source.device.empty() ? "" : " of " + source.device;
+    parts.push_back(source.name + device + ": " + source.reason);
+  }
+  return join(parts, " | ");
+}
+
+}  // namespace muster::env

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backend that a session of the env plugin looks at, and how its readings are reported.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "kernels/backend.h"
+#include "plugins/sdk/plugin.h"
+
+namespace muster::env {
+
+/// An open backend and what the host said of this rank.
+struct Machine {
+  std::unique_ptr<Backend> backend;
+  Inventory* inventory = nullptr;
+  std::string backendName;
+  std::string
+      device;  ///< our device where the stage has several ranks; empty: this rank speaks for all of the node
+  double virtualStart = 0;  ///< seconds of virtual time at which the session begins (sim)
+
+  [[nodiscard]] bool simulated() const { return backendName == "sim"; }
+  /// Whether a reading of `reading.device` is ours to report: the node's always, another rank's device never.
+  [[nodiscard]] bool reports(const Reading& reading) const {
+    return reading.device.empty() || device.empty() || reading.device == device;
+  }
+};
+
+/// Opens the backend that the context names.
+Result<Machine> openMachine(const Json& context);
+
+/// Reports readings as measurements: those that a test declares and that are ours. The words beside a number
+/// become a fact of their own ("busy_share" -> "busiest_process").
+class Reporter {
+ public:
+  Reporter(const sdk::Host& host, const Machine& machine, const std::string& test);
+
+  /// `time`: seconds of the device's clock; negative: now.
+  Status report(const Reading& reading, double time = -1) const;
+  Status report(const std::vector<Reading>& readings, double time = -1) const;
+  Status fact(const std::string& name, const std::string& text) const { return host_.fact(name, text); }
+  [[nodiscard]] const sdk::Host& host() const { return host_; }
+
+ private:
+  const sdk::Host host_;
+  const Machine& machine_;
+  std::set<std::string> declared_;
+};
+
+/// "kernel log: Operation not permitted; processes: ..." for one line.
+std::string unreadableText(const std::vector<UnreadableSource>& sources);
+
+}  // namespace muster::env

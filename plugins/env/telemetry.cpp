@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Test `telemetry`: the runner's helper that samples every device while stages run.
+#include <algorithm>
+#include <set>
+
+#include "plugins/env/growth.h"
+#include "plugins/env/pause.h"
+#include "plugins/env/tests.h"
+#include "runner/core/clock.h"
+
+namespace muster::env {
+
+namespace {
+
+struct TelemetryParams {
+  double interval = 1;
+  double duration = 0;
+  double start = 0;
+  double end = 0;
+  int maxSamples = 600;
+  std::string load = "idle";
+};
+
+Result<TelemetryParams> readParams(const Json& caseJson) {
+  TelemetryParams params;
+  JsonReader outer(caseJson, "case");
+  const Json* json = outer.object("params");
+  if (json == nullptr) return outer.status().error();
+  JsonReader r(*json, "case.params");
+  r.optional("interval", params.interval);
+  r.optional("duration", params.duration);
+  r.optional("start", params.start);
+  r.optional("end", params.end);
+  r.optional("max_samples", params.maxSamples);
+  r.optional("load", params.load);
+  MUSTER_CHECK_OK(r.status());
+  if (params.interval <= 0) return Error{ErrorCode::kUsage, "interval must be more than 0s", ""};
+  return params;
+}
+
+class TelemetryTest : public sdk::Session {
+ public:
+  TelemetryTest(const sdk::Host& host, Machine machine)
+      : machine_(std::move(machine)), reporter_(host, machine_, "telemetry") {}
+
+  Status run(const Json& caseJson) override {
+    MUSTER_TRY(const TelemetryParams params, readParams(caseJson));
+    return machine_.simulated() ? overSpan(params) : live(params);
+  }
+
+ private:
+  /// Real devices: samples until told to stop, and once more then, so that nothing after the last sample is
+  /// lost.
+  Status live(const TelemetryParams& params) {
+    const double start = systemClock().now();
+    const double end = start + params.duration;
+    double next = start;
+    while (true) {
+      MUSTER_CHECK_OK(sample(systemClock().now(), params.load));
+      if (params.duration > 0 && next >= end) return {};
+      // A sample that was late does not make the next ones come in a bunch.
+      next = std::max(next + params.interval, systemClock().now());
+      if (params.duration > 0) next = std::min(next, end);
+      if (!pauseUntil(reporter_.host(), next)) return sample(systemClock().now(), params.load);
+    }
+  }
+
+  /// A simulation: samples the virtual span, both ends included, at once.
+  Status overSpan(const TelemetryParams& params) {
+    const double span = std::max(0.0, params.end - params.start);
+    const double interval = std::max(params.interval, span / (params.maxSamples - 1));
+    const auto steps = static_cast<int64_t>(span / interval + 1e-9);
+    for (int64_t step = 0; step <= steps && !reporter_.host().cancelled(); ++step)
+      MUSTER_CHECK_OK(sample(params.start + static_cast<double>(step) * interval, params.load));
+    const bool reached = params.start + static_cast<double>(steps) * interval >= params.end;
+    return reached ? Status{} : sample(params.end, params.load);
+  }
+
+  Status sample(double time, const std::string& load) {
+    MUSTER_TRY(Readings readings, machine_.inventory->health(time, load));
+    for (Reading& reading : readings.values) {
+      boundProcessNames(reading);
+      if (const auto grown = growth_.since(std::move(reading)))
+        MUSTER_CHECK_OK(reporter_.report(*grown, time));
+    }
+    return reportUnreadable(readings.unreadable, time);
+  }
+
+  Status reportUnreadable(const std::vector<UnreadableSource>& unreadable, double time) const {
+    Labels labels;
+    if (!unreadable.empty()) labels["sources"] = unreadableText(unreadable);
+    return reporter_.report(
+        {"unreadable_sources", "count", "", static_cast<double>(unreadable.size()), "", labels}, time);
+  }
+
+  /// Every process makes a series of its own. A name matters where the share does, and a few names are
+  /// enough.
+  void boundProcessNames(Reading& reading) {
+    constexpr double kWorthNaming = 0.05;
+    constexpr size_t kMostNames = 8;
+    const auto label = reading.labels.find("process");
+    if (label == reading.labels.end()) return;
+    if (reading.value < kWorthNaming) {
+      reading.labels.erase(label);
+      reading.text.clear();
+    } else if (processNames_.size() < kMostNames || processNames_.count(label->second) != 0) {
+      processNames_.insert(label->second);
+    } else {
+      label->second = "others";
+    }
+  }
+
+  Machine machine_;
+  Reporter reporter_;
+  Growth growth_;
+  std::set<std::string> processNames_;
+};
+
+}  // namespace
+
+std::unique_ptr<sdk::Session> makeTelemetryTest(const sdk::Host& host, Machine machine) {
+  return std::make_unique<TelemetryTest>(host, std::move(machine));
+}
+
+}  // namespace muster::env
