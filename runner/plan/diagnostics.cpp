@@ -36,7 +36,9 @@ void Diagnostics::add(SourcePosition at, std::string message, bool warning) {
     more_ = true;
     return;
   }
-  found_.push_back({std::move(at), std::move(message), warning});
+  Diagnostic mistake{std::move(at), std::move(message), warning};
+  // A loop of a Lua plan makes the same mistake in each round.
+  if (told_.insert(mistake.text()).second) found_.push_back(std::move(mistake));
 }
 
 bool Diagnostics::hasErrors() const {

@@ -2,6 +2,7 @@
 // Collects the mistakes of one plan, so that all of them are told in one go.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ class Diagnostics {
   void add(SourcePosition at, std::string message, bool warning);
 
   std::vector<Diagnostic> found_;
+  std::set<std::string> told_;
   bool more_ = false;
 };
 

@@ -34,6 +34,12 @@ int makeExpect(lua_State* lua) {
                    "expect{ metric = \"compute.gemm_throughput\", min = \"650 TFLOP/s\" }");
 }
 
+/// `repeat` is a key of stages and a word of Lua.
+std::string hintFor(const std::string& message) {
+  if (message.find("near 'repeat'") == std::string::npos) return "";
+  return "; repeat is a word of Lua itself, so as a key it is written [\"repeat\"] = 3";
+}
+
 Json problemsOnly(int line, const std::string& problem) {
   return {{"problems", Json::array({Json::array({line, problem})})}};
 }
@@ -45,7 +51,7 @@ Json evaluate(std::string_view text, const LuaLimits& limits, volatile int* line
   sandbox.define("expect", makeExpect, nullptr);
   auto failure = sandbox.compile(text);
   if (!failure) failure = sandbox.call(0, 1);
-  if (failure) return problemsOnly(failure->line, failure->message);
+  if (failure) return problemsOnly(failure->line, failure->message + hintFor(failure->message));
   if (lua_type(sandbox.state(), -1) != LUA_TTABLE)
     return problemsOnly(
         *line,

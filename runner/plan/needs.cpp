@@ -74,6 +74,7 @@ void checkNames(const PlanDocument& document, const Stage& stage, const std::str
     if (name != stage.name) others.push_back(name);
   for (size_t i = 0; i < stage.needs.size() && !diagnostics.full(); ++i) {
     const std::string& name = stage.needs[i];
+    if (name.empty()) continue;  // told by the stage's reader
     const SourcePosition at = document.at(pointerTo(pointerTo(pointer, "needs"), std::to_string(i)));
     if (byName.count(name) == 0)
       diagnostics.error(at, fmt::format("stage \"{}\" needs \"{}\", which is no stage of this plan{}",

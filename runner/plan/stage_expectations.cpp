@@ -39,10 +39,11 @@ class ExpectReader {
     for (Expectation& expectation :
          readExpectation(table, frame,
                          [&](const std::string&key, const std::string&message) { complain(key, message); })) {
-      checkMetric(expectation.metric);
       for (auto& [label, value] : expectation.where) settleLabel(expectation, label, value);
       stage_.expectations.push_back(std::move(expectation));
     }
+    if (table.is_object() && table.contains("metric") && table["metric"].is_string())
+      checkMetric(table["metric"].get<std::string>());
     checkPredicate(table);
   }
 
@@ -74,7 +75,7 @@ class ExpectReader {
 
   /// The metric must be one that this stage's test reports on the plan's backend.
   void checkMetric(const std::string& qualified) {
-    if (test_ == nullptr) return;
+    if (test_ == nullptr || catalog_.metric(qualified) == nullptr) return;  // told elsewhere
     std::vector<std::string> measured;
     const MetricSpec* spec = nullptr;
     for (const MetricSpec& metric : test_->metrics) {

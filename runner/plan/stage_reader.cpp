@@ -107,12 +107,14 @@ class StageReader {
   void readNeeds() {
     const Json* needs = table_.list("needs", "a list of stage names");
     if (needs == nullptr) return;
-    for (const Json& need : *needs) {
-      if (diagnostics_.full()) return;
-      if (need.is_string())
-        stage_.needs.push_back(need.get<std::string>());
-      else
-        table_.fail("needs", fmt::format("found {}; wanted the name of a stage", shown(need)));
+    for (size_t i = 0; i < needs->size() && !diagnostics_.full(); ++i) {
+      const Json& need = (*needs)[i];
+      // A place is kept for what is no name, so that each name stands at its own index.
+      stage_.needs.push_back(need.is_string() ? need.get<std::string>() : "");
+      if (!need.is_string())
+        diagnostics_.error(document_.at(pointerTo(table_.pointer("needs"), std::to_string(i))),
+                           fmt::format("stage \"{}\": needs: found {}; wanted the name of a stage",
+                                       stage_.name, shown(need)));
     }
   }
 
