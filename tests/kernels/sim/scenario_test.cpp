@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scenario files: what is read, and that every mistake is named at its place.
+#include "kernels/sim/scenario.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/kernels/sim/small_scenario.h"
+#include "tests/support/process.h"
+
+namespace muster::sim {
+namespace {
+
+using ::testing::HasSubstr;
+
+void expectMistake(const std::string& more, const std::string& part) {
+  auto scenario = parseScenario(smallScenarioText(more), "s.toml");
+  ASSERT_FALSE(scenario.ok()) << more;
+  EXPECT_EQ(scenario.error().code, ErrorCode::kUsage);
+  EXPECT_THAT(scenario.error().text(), HasSubstr(part));
+}
+
+TEST(Scenario, ReadsModelFiguresAndPeaks) {
+  auto scenario = smallScenario("[climate]\nload_temperature = \"70 degC\"\n[node.host]\nkernel = \"6.1\"\n");
+  EXPECT_EQ(scenario->model.count, 2);
+  EXPECT_DOUBLE_EQ(scenario->model.peaks.at("flops.bf16"), 2e12);
+  EXPECT_DOUBLE_EQ(scenario->figures.gemm.at(Dtype::kBf16), 1e12);
+  EXPECT_DOUBLE_EQ(scenario->figures.memory.at(MemoryOp::kCopy), 1e9);
+  EXPECT_DOUBLE_EQ(scenario->climate.loadTemperature, 70);
+  EXPECT_EQ(scenario->node["host"]["kernel"], "6.1");
+}
+
+TEST(Scenario, ReadsEachKindOfFault) {
+  auto scenario = smallScenario(R"(
+[[fault]]
+kind = "slow"
+device = 1
+factor = 0.8
+ops = ["gemm"]
+[[fault]]
+kind = "throttle"
+device = 0
+factor = "70%"
+from = "2s"
+until = "1m"
+reason = "thermal"
+[[fault]]
+kind = "ecc"
+device = 0
+node = 3
+at = "5s"
+corrected = 4
+uncorrected = 1
+[[fault]]
+kind = "corruption"
+device = 0
+every = 3
+offset = "4 KiB"
+bit = 7
+[[fault]]
+kind = "hang"
+device = 0
+ops = ["memory", "health"]
+[[fault]]
+kind = "crash"
+device = 0
+[[fault]]
+kind = "missing"
+device = 1
+[[fault]]
+kind = "xid"
+device = 0
+xid = 79
+)");
+  ASSERT_EQ(scenario->faults.size(), 8u);
+  EXPECT_EQ(scenario->faults[0].ops, std::vector<Work>{Work::kGemm});
+  EXPECT_DOUBLE_EQ(scenario->faults[1].until, 60);
+  EXPECT_EQ(scenario->faults[2].node, 3);
+  EXPECT_EQ(scenario->faults[3].offset, 4096u);
+  EXPECT_EQ(scenario->faults[7].xid, 79);
+}
+
+TEST(Scenario, NamesTheNearestFaultWorkAndKey) {
+  expectMistake("[[fault]]\nkind = \"slwo\"\ndevice = 0\n",
+                "there is no fault \"slwo\"; did you mean \"slow\"?");
+  expectMistake("[[fault]]\nkind = \"hang\"\ndevice = 0\nops = [\"gem\"]\n", "did you mean \"gemm\"?");
+  expectMistake("[[fault]]\nkind = \"hang\"\ndevcie = 0\ndevice = 0\n", "did you mean \"device\"?");
+  expectMistake("[climate]\nidle_temprature = 3\n", "did you mean \"idle_temperature\"?");
+}
+
+TEST(Scenario, RefusesAKeyOfAnotherKindOfFault) {
+  expectMistake("[[fault]]\nkind = \"missing\"\ndevice = 0\nfactor = 0.5\n", "unknown key \"factor\"");
+}
+
+TEST(Scenario, RefusesFaultsOutOfRange) {
+  expectMistake("[[fault]]\nkind = \"missing\"\ndevice = 2\n",
+                "`device` must be a whole number, 0 to 1, found 2");
+  expectMistake("[[fault]]\nkind = \"slow\"\ndevice = 0\nfactor = 1.5\n", "`factor` must be");
+  expectMistake("[[fault]]\nkind = \"slow\"\ndevice = 0\n", "`factor` is missing");
+  expectMistake("[[fault]]\nkind = \"throttle\"\ndevice = 0\nfactor = 0.5\nfrom = 9\nuntil = 3\n",
+                "later than `from`");
+  expectMistake("[[fault]]\nkind = \"throttle\"\ndevice = 0\nfactor = 0.5\nreason = \"heat\"\n",
+                "`reason` must be one of");
+  expectMistake("[[fault]]\nkind = \"ecc\"\ndevice = 0\n", "an ecc fault needs");
+  expectMistake("[[fault]]\nkind = \"xid\"\ndevice = 0\n", "`xid` is missing");
+}
+
+TEST(Scenario, SaysThePlaceOfAMistake) {
+  auto scenario = parseScenario("schema = 1\nname = \"x\"\nfoo = 2\n", "dir/s.toml");
+  ASSERT_FALSE(scenario.ok());
+  EXPECT_THAT(scenario.error().text(), HasSubstr("dir/s.toml:3:1: unknown key \"foo\""));
+  EXPECT_THAT(scenario.error().text(), HasSubstr("`devices` is missing"));
+  EXPECT_THAT(scenario.error().text(), HasSubstr("`figures` is missing"));
+}
+
+TEST(Scenario, RefusesAnotherSchema) {
+  EXPECT_THAT(parseScenario("schema = 2\nname = \"x\"\n", "s").error().text(),
+              HasSubstr("schema 1, found 2"));
+}
+
+TEST(Scenario, RefusesAMissingFileAndAFolder) {
+  EXPECT_THAT(loadScenario("/nonexistent/s.toml").error().text(), HasSubstr("/nonexistent/s.toml"));
+  EXPECT_FALSE(loadScenario("/tmp").ok());
+}
+
+TEST(Scenario, EveryShippedScenarioIsGood) {
+  int found = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(testing::sourceDir() / "plans" / "scenarios")) {
+    auto scenario = loadScenario(entry.path().string());
+    ASSERT_TRUE(scenario.ok()) << scenario.error().text();
+    EXPECT_EQ(scenario->name, entry.path().stem().string());
+    EXPECT_FALSE(scenario->description.empty());
+    ++found;
+  }
+  EXPECT_GE(found, 11);
+}
+
+}  // namespace
+}  // namespace muster::sim

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Simulated GEMM: rate, repeatability and planted corruption.
+#include "kernels/sim/sim_ops.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/kernels/sim/small_scenario.h"
+
+namespace muster::sim {
+namespace {
+
+using ::testing::HasSubstr;
+
+GemmSpec cube(int64_t size, Dtype dtype = Dtype::kBf16) {
+  return {size, size, size, dtype, "default"};
+}
+
+std::unique_ptr<Gemm> make(SimDevice& device, const GemmSpec& spec) {
+  auto gemm = SimOps(device).gemm(spec);
+  EXPECT_TRUE(gemm.ok()) << gemm.error().text();
+  return std::move(*gemm);
+}
+
+TEST(SimOps, OffersTheDtypesOfTheScenario) {
+  auto device = smallDevice();
+  SimOps ops(*device);
+  EXPECT_EQ(ops.gemmDtypes(), (std::vector<Dtype>{Dtype::kF32, Dtype::kBf16}));
+  EXPECT_EQ(ops.gemmAlgorithms(Dtype::kBf16).size(), 1u);
+  EXPECT_TRUE(ops.gemmAlgorithms(Dtype::kI8).empty());
+}
+
+TEST(SimOps, RefusesADtypeWithoutAFigure) {
+  auto device = smallDevice();
+  auto gemm = SimOps(*device).gemm(cube(64, Dtype::kFp8E4m3));
+  ASSERT_FALSE(gemm.ok());
+  EXPECT_EQ(gemm.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(gemm.error().text(), HasSubstr("fp8_e4m3"));
+}
+
+TEST(SimOps, RefusesNoWorkAnUnknownAlgorithmAndTooMuchMemory) {
+  auto device = smallDevice();
+  SimOps ops(*device);
+  EXPECT_EQ(ops.gemm(cube(0)).error().code, ErrorCode::kUsage);
+  GemmSpec named = cube(64);
+  named.algorithm = "magic";
+  EXPECT_THAT(ops.gemm(named).error().text(), HasSubstr("magic"));
+  EXPECT_THAT(ops.gemm(cube(20000)).error().text(), HasSubstr("out of device memory"));
+}
+
+TEST(SimGemm, RunsAtTheScenariosRate) {
+  auto device = smallDevice();
+  auto gemm = make(*device, cube(1000));
+  ASSERT_TRUE(gemm->prepare(1).ok());
+  EXPECT_NEAR(*device->time([&] { return gemm->run(); }), 2e9 / 1e12, 1e-9);
+}
+
+TEST(SimGemm, IsCorrectAndRepeatable) {
+  auto device = smallDevice();
+  auto gemm = make(*device, cube(64));
+  ASSERT_TRUE(gemm->prepare(1).ok());
+  ASSERT_TRUE(gemm->run().ok());
+  ASSERT_TRUE(gemm->keepResult().ok());
+  ASSERT_TRUE(gemm->run().ok());
+  EXPECT_EQ(gemm->compareWithKept()->wrong, 0u);
+  auto error = gemm->checkAgainstReference(256, 3);
+  EXPECT_EQ(error->wrong, 0u);
+  EXPECT_EQ(error->checked, 256u);
+  EXPECT_LT(error->worst, error->bound);
+}
+
+TEST(SimGemm, ShowsSilentCorruptionAtItsOffset) {
+  auto device = smallDevice(
+      "[[fault]]\nkind = \"corruption\"\ndevice = 0\nevery = 2\noffset = 256\nops = [\"gemm\"]\n");
+  auto gemm = make(*device, cube(64, Dtype::kF32));
+  ASSERT_TRUE(gemm->prepare(1).ok());
+  ASSERT_TRUE(gemm->run().ok());
+  ASSERT_TRUE(gemm->keepResult().ok());
+  EXPECT_EQ(gemm->checkAgainstReference(8, 1)->wrong, 0u);
+  ASSERT_TRUE(gemm->run().ok());
+  EXPECT_EQ(gemm->compareWithKept()->wrong, 1u);
+  EXPECT_EQ(gemm->compareWithKept()->firstOffset, 256u);
+  auto error = gemm->checkAgainstReference(8, 1);
+  EXPECT_EQ(error->wrong, 1u);
+  EXPECT_EQ(error->row, 1);
+  EXPECT_EQ(error->column, 0);
+}
+
+TEST(SimGemm, NeverRepeatsACorruptionExactly) {
+  auto device = smallDevice("[[fault]]\nkind = \"corruption\"\ndevice = 0\nevery = 1\nops = [\"gemm\"]\n");
+  auto gemm = make(*device, cube(64));
+  ASSERT_TRUE(gemm->prepare(1).ok());
+  ASSERT_TRUE(gemm->run().ok());
+  ASSERT_TRUE(gemm->keepResult().ok());
+  ASSERT_TRUE(gemm->run().ok());
+  EXPECT_EQ(gemm->compareWithKept()->wrong, 1u);
+}
+
+TEST(SimGemm, RefusesCallsOutOfOrder) {
+  auto device = smallDevice();
+  auto gemm = make(*device, cube(64));
+  EXPECT_FALSE(gemm->run().ok());
+  EXPECT_FALSE(gemm->keepResult().ok());
+  EXPECT_FALSE(gemm->compareWithKept().ok());
+  EXPECT_FALSE(gemm->checkAgainstReference(1, 1).ok());
+}
+
+}  // namespace
+}  // namespace muster::sim
