@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// See html.h.
+#include "reports/html/html.h"
+
+#include "reports/html/csp.h"
+#include "reports/html/sections.h"
+#include "reports/model/markup.h"
+#include "runner/core/files.h"
+
+namespace muster {
+namespace {
+
+constexpr uint64_t kMaxTemplateBytes = 4ull << 20;
+
+/// The files a report is made of.
+struct Template {
+  std::string page;
+  std::string style;
+  std::string script;
+  std::string schema;
+};
+
+Result<Template> loadTemplate(const std::filesystem::path& folder) {
+  Template parts;
+  MUSTER_TRY(parts.page, readFile(folder / "report" / "report.mustache", kMaxTemplateBytes));
+  MUSTER_TRY(parts.style, readFile(folder / "report" / "report.css", kMaxTemplateBytes));
+  MUSTER_TRY(parts.script, readFile(folder / "report" / "report.js", kMaxTemplateBytes));
+  MUSTER_TRY(parts.schema, readFile(folder / "record.schema.json", kMaxTemplateBytes));
+  // Either would end its element early and make the digest name other bytes than the browser sees.
+  for (const auto* inlined : {&parts.style, &parts.script})
+    if (inlined->find("</") != std::string::npos || inlined->find('\r') != std::string::npos)
+      return Error{ErrorCode::kUnsupported,
+                   "report.css and report.js must hold neither \"</\" nor carriage returns",
+                   (folder / "report").string()};
+  return parts;
+}
+
+View pageView(const Record& record, const Template& parts) {
+  View page;
+  Sources sources;
+  page.markup("style", parts.style).markup("script", parts.script);
+  page.markup("csp", contentSecurityPolicy(parts.style, parts.script));
+  addSummary(page, record);
+  addDeviations(page, record, sources);
+  addStages(page, record, sources);
+  addNotJudged(page, record, sources);
+  addWaivers(page, record, sources);
+  addInventory(page, record);
+  addMethod(page, record);
+  addSources(page, sources);
+  addProvenance(page, record, parts.schema);
+  return page;
+}
+
+}  // namespace
+
+Result<std::string> renderHtml(const Record& record, const std::filesystem::path& templates) {
+  auto parts = loadTemplate(templates);
+  if (!parts.ok()) return std::move(parts).error().context("loading the report template");
+  kainjow::mustache::mustache page(parts->page);
+  if (!page.is_valid())
+    return Error{ErrorCode::kUnsupported, "the report template is damaged: " + page.error_message(),
+                 (templates / "report" / "report.mustache").string()};
+  page.set_custom_escape([](const std::string& text) { return escapeMarkup(text); });
+  std::string html = page.render(pageView(record, *parts).data());
+  if (!page.is_valid())
+    return Error{ErrorCode::kInternal, "rendering the report: " + page.error_message(), templates.string()};
+  return html;
+}
+
+}  // namespace muster

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines over time or message size, one for each device.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "reports/html/axis.h"
+#include "reports/html/plots.h"
+#include "reports/model/markup.h"
+#include "runner/core/text.h"
+#include "runner/core/units.h"
+
+namespace muster {
+namespace {
+
+constexpr double kWidth = 380;
+constexpr double kHeight = 168;
+constexpr double kLeft = 46;
+constexpr double kRight = 336;
+constexpr double kTop = 26;
+constexpr double kBottom = 138;
+
+struct Range {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+  void add(double value) {
+    if (!std::isfinite(value)) return;
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  [[nodiscard]] bool empty() const { return low > high; }
+};
+
+/// What both axes need: ranges, units and positions.
+struct Frame {
+  Axis x;
+  Axis y;
+  DisplayUnit xUnit;
+  DisplayUnit yUnit;
+};
+
+Axis makeYAxis(Range range) {
+  if (range.empty()) range = {0, 1};
+  // From zero unless the values are far from it: a wobble of 1% must not look like a fall.
+  if (range.low > 0 && range.low < 0.6 * range.high) range.low = 0;
+  double pad = (range.high - range.low) * 0.12;
+  if (pad == 0) pad = range.high == 0 ? 1 : std::fabs(range.high) * 0.1;
+  const double low = range.low == 0 ? 0 : range.low - pad;
+  return {low, range.high + pad, kBottom, kTop, false};
+}
+
+Axis makeXAxis(Range range, bool logarithmic) {
+  if (range.empty()) range = {logarithmic ? 1.0 : 0.0, logarithmic ? 10.0 : 1.0};
+  if (range.low == range.high) range.high = logarithmic ? range.low * 2 : range.low + 1;
+  return {range.low, range.high, kLeft, kRight, logarithmic};
+}
+
+Frame makeFrame(const LinePlot& plot) {
+  Range x, y;
+  for (const auto& line : plot.lines) {
+    for (const double value : line.x) x.add(value);
+    for (const double value : line.y) y.add(value);
+  }
+  y.add(plot.limit);
+  Frame frame{makeXAxis(x, plot.logX), makeYAxis(y), {}, {}};
+  frame.xUnit = displayUnit(frame.x.high, plot.xUnit);
+  frame.yUnit = displayUnit(std::max(std::fabs(frame.y.high), std::fabs(frame.y.low)), plot.unit);
+  return frame;
+}
+
+std::string yTicks(const Frame& frame) {
+  std::string svg;
+  for (const double tick :
+       roundTicks(frame.y.low * frame.yUnit.factor, frame.y.high * frame.yUnit.factor, 4)) {
+    const double y = frame.y.at(tick / frame.yUnit.factor);
+    svg += fmt::format(
+        "<line class=\"grid\" x1=\"{:.0f}\" y1=\"{:.1f}\" x2=\"{:.0f}\" y2=\"{:.1f}\"/>"
+        "<text class=\"tick end\" x=\"{:.0f}\" y=\"{:.1f}\">{}</text>",
+        kLeft, y, kRight, y, kLeft - 5, y + 3, plainNumber(tick));
+  }
+  return svg;
+}
+
+std::string xTick(const Frame& frame, double value, const std::string& text) {
+  const double x = frame.x.at(value);
+  return fmt::format("<text class=\"tick middle\" x=\"{:.1f}\" y=\"{:.0f}\">{}</text>", x, kBottom + 13,
+                     escapeMarkup(text));
+}
+
+/// On a logarithmic axis at most five of the x values themselves, which are message sizes.
+std::string logTicks(const LinePlot& plot, const Frame& frame) {
+  std::vector<double> values;
+  for (const auto& line : plot.lines) values.insert(values.end(), line.x.begin(), line.x.end());
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  const size_t step = values.size() / 5 + 1;
+  std::string svg;
+  for (size_t i = 0; i < values.size(); i += step)
+    svg += xTick(frame, values[i], formatQuantity(values[i], plot.xUnit, 3));
+  return svg;
+}
+
+std::string xTicks(const LinePlot& plot, const Frame& frame) {
+  if (plot.logX) return logTicks(plot, frame);
+  std::string svg;
+  const auto ticks = roundTicks(frame.x.low * frame.xUnit.factor, frame.x.high * frame.xUnit.factor, 5);
+  for (const double tick : ticks) {
+    const bool last = tick == ticks.back();
+    svg +=
+        xTick(frame, tick / frame.xUnit.factor, plainNumber(tick) + (last ? " " + frame.xUnit.suffix : ""));
+  }
+  return svg;
+}
+
+std::string pathOf(const Line& line, const Frame& frame) {
+  std::string path;
+  bool pen = false;
+  for (size_t i = 0; i < std::min(line.x.size(), line.y.size()); ++i) {
+    const double x = frame.x.at(line.x[i]);
+    const double y = frame.y.at(line.y[i]);
+    if (!std::isfinite(x) || !std::isfinite(y)) {
+      pen = false;
+      continue;
+    }
+    path += fmt::format("{}{:.1f} {:.1f}", pen ? "L" : "M", x, y);
+    pen = true;
+  }
+  return path;
+}
+
+std::string lineSvg(const Line& line, const Frame& frame) {
+  const std::string path = pathOf(line, frame);
+  if (path.empty()) return "";
+  const std::string label = escapeMarkup(line.label);
+  std::string svg = fmt::format("<path class=\"line{}\" data-name=\"{}\" d=\"{}\"><title>{}</title></path>",
+                                line.marked ? " marked" : "", label, path, label);
+  if (line.marked && std::isfinite(line.y.back()))
+    svg += fmt::format("<text class=\"line-name\" x=\"{:.0f}\" y=\"{:.1f}\">{}</text>", kRight + 4,
+                       frame.y.at(line.y.back()) + 3, escapeMarkup(printable(line.label, 7)));
+  return svg;
+}
+
+std::string limitSvg(const LinePlot& plot, const Frame& frame) {
+  if (!std::isfinite(plot.limit)) return "";
+  const double y = frame.y.at(plot.limit);
+  return fmt::format(
+      "<line class=\"limit\" x1=\"{:.0f}\" y1=\"{:.1f}\" x2=\"{:.0f}\" y2=\"{:.1f}\"/>"
+      "<text class=\"limit-text end\" x=\"{:.0f}\" y=\"{:.1f}\">{}</text>",
+      kLeft, y, kRight, y, kRight, y - 3, escapeMarkup(plot.limitText));
+}
+
+}  // namespace
+
+std::string linePlotSvg(const LinePlot& plot) {
+  const Frame frame = makeFrame(plot);
+  std::string title = escapeMarkup(plot.title);
+  if (!frame.yUnit.suffix.empty()) title += " in " + escapeMarkup(frame.yUnit.suffix);
+  // The script turns positions back into values by these numbers: x, y and their units.
+  std::string svg = fmt::format(
+      "<svg class=\"plot lines\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{}\" "
+      "data-x=\"{} {} {} {} {}\" data-x-unit=\"{}\" data-y=\"{} {} {} {}\" data-y-unit=\"{}\">"
+      "<text class=\"title\" x=\"0\" y=\"11\">{}</text>",
+      kWidth, kHeight - 12, title, kLeft, kRight, frame.x.low * frame.xUnit.factor,
+      frame.x.high * frame.xUnit.factor, plot.logX ? "log" : "linear", escapeMarkup(frame.xUnit.suffix),
+      kBottom, kTop, frame.y.low * frame.yUnit.factor, frame.y.high * frame.yUnit.factor,
+      escapeMarkup(frame.yUnit.suffix), title);
+  svg += yTicks(frame) + xTicks(plot, frame);
+  for (const auto& line : plot.lines)
+    if (!line.marked) svg += lineSvg(line, frame);
+  for (const auto& line : plot.lines)
+    if (line.marked) svg += lineSvg(line, frame);
+  return svg + limitSvg(plot, frame) + "</svg>";
+}
+
+}  // namespace muster

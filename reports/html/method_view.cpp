@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// How it was measured, where the limits come from, and the digests that tie the report to its inputs.
+#include <fmt/format.h>
+
+#include "reports/html/sections.h"
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+#include "runner/core/units.h"
+
+namespace muster {
+namespace {
+
+View pairView(const std::string& name, const std::string& value) {
+  View view;
+  view.text("name", name).text("value", value);
+  return view;
+}
+
+/// A word of a command line as a shell reads it.
+std::string shellWord(const std::string& word) {
+  const bool plain = !word.empty() && word.find_first_not_of(
+                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                          "0123456789-_=+./:,@%") == std::string::npos;
+  if (plain) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string commandText(const std::vector<std::string>& command) {
+  std::vector<std::string> words;
+  for (const auto& word : command) words.push_back(shellWord(word));
+  return join(words, " ");
+}
+
+std::string paramsText(const Json& params) {
+  std::vector<std::string> parts;
+  if (params.is_object())
+    for (const auto& [key, value] : params.items())
+      parts.push_back(key + "=" + (value.is_string() ? value.get<std::string>() : dumpJson(value)));
+  return join(parts, " ");
+}
+
+std::vector<View> caseViews(const Record& record) {
+  std::vector<View> views;
+  for (const auto& stage : record.stages)
+    for (const auto& item : stage.cases) {
+      View view;
+      view.text("case", item.id).text("test", stage.plugin + "." + stage.test);
+      view.text("params", paramsText(item.params));
+      views.push_back(std::move(view));
+    }
+  return views;
+}
+
+std::string peakUnit(const std::string& name) {
+  if (name.rfind("flops", 0) == 0) return "FLOP/s";
+  return name.find("bandwidth") != std::string::npos ? "B/s" : "";
+}
+
+View digestView(const std::string& what, const std::string& name, const std::string& sha256) {
+  View view;
+  view.text("what", what).text("name", name).text("sha256", sha256.empty() ? "none" : sha256);
+  return view;
+}
+
+}  // namespace
+
+int Sources::number(const std::string& text) {
+  if (text.empty()) return 0;
+  const auto [at, isNew] = numbers_.try_emplace(text, static_cast<int>(texts_.size()) + 1);
+  if (isNew) texts_.push_back(text);
+  return at->second;
+}
+
+void addMethod(View& page, const Record& record) {
+  page.text("command", commandText(record.command)).text("seed", std::to_string(record.seed));
+  page.text("launcher", paramsText(record.launcher)).text("boot_id", record.bootId);
+  page.text("peaks_from", record.peaksFrom).flag("strict", record.strict);
+  page.list("cases", caseViews(record));
+  page.list("peaks", viewsOf(record.peaks, [](const auto& peak) {
+              return pairView(peak.first, formatQuantity(peak.second, peakUnit(peak.first)));
+            }));
+  page.list("environment", viewsOf(record.environment,
+                                   [](const auto& entry) { return pairView(entry.first, entry.second); }));
+}
+
+void addSources(View& page, const Sources& sources) {
+  std::vector<View> views;
+  for (size_t i = 0; i < sources.all().size(); ++i) {
+    View view;
+    view.text("number", std::to_string(i + 1)).text("source", sources.all()[i]);
+    views.push_back(std::move(view));
+  }
+  page.list("sources", std::move(views));
+}
+
+void addProvenance(View& page, const Record& record, const std::string& schema) {
+  std::vector<View> digests = {
+      digestView("Plan", record.plan.path.empty() ? record.plan.name : record.plan.path, record.plan.sha256),
+      digestView("SKU profile", record.profile.name.empty() ? "unknown SKU" : record.profile.name,
+                 record.profile.sha256),
+      digestView("Record schema", fmt::format("version {}", kRecordSchema), sha256Hex(schema)),
+      digestView("Record", "record.json", sha256Hex(recordText(record))),
+  };
+  page.list("digests", std::move(digests));
+  page.text("build_id", record.buildId)
+      .text("plan_text", record.plan.text)
+      .text("profile_text", record.profile.text);
+  page.text("plan_path", record.plan.path).text("profile_name", record.profile.name);
+}
+
+}  // namespace muster

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sections of the report: each adds its part of a record to the template's data.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "reports/html/view.h"
+#include "reports/model/record.h"
+
+namespace muster {
+
+/// Numbers the distinct sources in the order of their first mention, so that tables cite them as [1].
+class Sources {
+ public:
+  /// The number of `text`, from 1; 0 for an empty text.
+  int number(const std::string& text);
+  [[nodiscard]] const std::vector<std::string>& all() const { return texts_; }
+
+ private:
+  std::vector<std::string> texts_;
+  std::map<std::string, int> numbers_;
+};
+
+void addSummary(View& page, const Record& record);
+void addDeviations(View& page, const Record& record, Sources& sources);
+void addStages(View& page, const Record& record, Sources& sources);
+void addNotJudged(View& page, const Record& record, Sources& sources);
+void addWaivers(View& page, const Record& record, Sources& sources);
+void addInventory(View& page, const Record& record);
+void addMethod(View& page, const Record& record);
+/// Call after all sections that cite.
+void addSources(View& page, const Sources& sources);
+/// `schema` is the text of the record's JSON Schema.
+void addProvenance(View& page, const Record& record, const std::string& schema);
+
+/// Telemetry of one stage: a table of all series and plots of those that vary.
+void addTelemetry(View& view, const StageRecord& stage);
+
+}  // namespace muster

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// See symbols.h.
+#include "reports/html/symbols.h"
+
+#include <cctype>
+
+namespace muster {
+
+const char* outcomeSymbol(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kPass:
+      return "✓";
+    case Outcome::kFail:
+      return "✕";
+    case Outcome::kError:
+      return "!";
+    case Outcome::kFlaky:
+      return "≈";
+    case Outcome::kWarn:
+      return "▲";
+    case Outcome::kUnjudged:
+      return "?";
+    case Outcome::kSkipped:
+      return "–";
+    case Outcome::kWaived:
+      return "w";
+    case Outcome::kDeferred:
+      return "…";
+    case Outcome::kElsewhere:
+      return "↗";
+  }
+  return "?";
+}
+
+const char* acceptanceSymbol(const std::string& acceptance) {
+  if (acceptance == "accepted") return "✓";
+  if (acceptance == "rejected") return "✕";
+  return "!";
+}
+
+std::string acceptanceText(const std::string& acceptance) {
+  std::string text;
+  for (const char c : acceptance) text += c == '-' ? ' ' : static_cast<char>(std::toupper(c));
+  return text;
+}
+
+const char* acceptanceMeaning(const std::string& acceptance) {
+  if (acceptance == "accepted") return "Everything that was expected was measured, and all of it was met.";
+  if (acceptance == "rejected") return "At least one expectation was measured and not met.";
+  if (acceptance == "incomplete") return "Not everything that was required could be measured or judged.";
+  if (acceptance == "interrupted")
+    return "The run was stopped before its end; this is what was done until then.";
+  if (acceptance == "no-gpu") return "No GPU was found, and the run was told to skip in that case.";
+  return "The run ended in a state that this report does not know.";
+}
+
+}  // namespace muster

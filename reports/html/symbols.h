@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// One symbol for each outcome and acceptance: colour is never the only sign.
+#pragma once
+
+#include <string>
+
+#include "runner/core/verdict.h"
+
+namespace muster {
+
+const char* outcomeSymbol(Outcome outcome);
+const char* acceptanceSymbol(const std::string& acceptance);
+
+/// The words of the verdict: "ACCEPTED", "REJECTED", "INCOMPLETE", "INTERRUPTED", "NO GPU".
+std::string acceptanceText(const std::string& acceptance);
+
+/// One sentence that says what the acceptance means.
+const char* acceptanceMeaning(const std::string& acceptance);
+
+}  // namespace muster

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Telemetry of a stage: every series in a table, the varying ones as plots over time.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "reports/html/plots.h"
+#include "reports/html/sections.h"
+#include "reports/html/stage_table.h"
+#include "runner/core/units.h"
+
+namespace muster {
+namespace {
+
+std::string shortName(const std::string& metric) {
+  return metric.substr(metric.find('.') + 1);
+}
+
+using SeriesList = std::vector<const TelemetrySeries*>;
+
+std::map<std::string, SeriesList> byMetric(const StageRecord& stage) {
+  std::map<std::string, SeriesList> groups;
+  for (const auto& series : stage.telemetry) groups[series.metric].push_back(&series);
+  for (auto& [metric, list] : groups)
+    std::sort(list.begin(), list.end(),
+              [](const auto* a, const auto* b) { return naturalLess(a->device, b->device); });
+  return groups;
+}
+
+/// Devices with a verdict a reader must see: their lines stand out.
+std::set<std::string> deviatingDevices(const StageRecord& stage) {
+  std::set<std::string> devices;
+  for (const auto& verdict : stage.verdicts)
+    if (verdict.outcome <= Outcome::kWarn && !verdict.device.empty()) devices.insert(verdict.device);
+  return devices;
+}
+
+const TelemetrySeries* extreme(const SeriesList& list, bool largest) {
+  const TelemetrySeries* found = nullptr;
+  for (const auto* series : list) {
+    const double value = largest ? series->summary.max : series->summary.min;
+    if (!std::isfinite(value)) continue;
+    if (found == nullptr || (largest ? value > found->summary.max : value < found->summary.min))
+      found = series;
+  }
+  return found;
+}
+
+std::string valueWithDevice(double value, const TelemetrySeries& series, bool several) {
+  const std::string text = formatQuantity(value, series.unit, 3);
+  return several && !series.device.empty() ? fmt::format("{} ({})", text, series.device) : text;
+}
+
+View rowOf(const std::string& metric, const SeriesList& list) {
+  const bool several = list.size() > 1;
+  const TelemetrySeries* low = extreme(list, false);
+  const TelemetrySeries* high = extreme(list, true);
+  const bool same = low != nullptr && high != nullptr && low->summary.min == high->summary.max;
+  double mean = 0;
+  size_t samples = 0;
+  for (const auto* series : list) {
+    mean += series->summary.mean / static_cast<double>(list.size());
+    samples += series->summary.n;
+  }
+  View view;
+  view.text("metric", shortName(metric)).text("devices", std::to_string(list.size()));
+  const std::string unreadable = "unreadable";
+  view.text("low", low == nullptr ? unreadable : valueWithDevice(low->summary.min, *low, several && !same));
+  view.text("mean", formatQuantity(mean, list.front()->unit, 3));
+  view.text("high",
+            high == nullptr ? unreadable : valueWithDevice(high->summary.max, *high, several && !same));
+  view.text("samples", std::to_string(samples));
+  return view;
+}
+
+/// A change of less than 1% of the value is not worth a plot.
+bool varies(const SeriesList& list) {
+  return std::any_of(list.begin(), list.end(), [](const auto* series) {
+    const double spread = series->summary.max - series->summary.min;
+    return series->time.size() > 1 && spread > 0.01 * std::fabs(series->summary.max);
+  });
+}
+
+View plotOf(const std::string& metric, const SeriesList& list, const std::set<std::string>& marked) {
+  LinePlot plot;
+  plot.title = shortName(metric);
+  plot.unit = list.front()->unit;
+  plot.xUnit = std::string("s");
+  for (const auto* series : list) {
+    Line& line = plot.lines.emplace_back();
+    line.label = series->device.empty() ? std::string("node") : series->device;
+    line.x = series->time;
+    line.y = series->value;
+    line.marked = marked.count(series->device) > 0;
+  }
+  View view;
+  view.markup("svg", linePlotSvg(plot));
+  return view;
+}
+
+}  // namespace
+
+void addTelemetry(View& view, const StageRecord& stage) {
+  const auto groups = byMetric(stage);
+  const auto marked = deviatingDevices(stage);
+  std::vector<View> rows;
+  std::vector<View> plots;
+  for (const auto& [metric, list] : groups) {
+    rows.push_back(rowOf(metric, list));
+    if (varies(list)) plots.push_back(plotOf(metric, list, marked));
+  }
+  view.list("telemetry", std::move(rows));
+  view.list("telemetry_plots", std::move(plots));
+}
+
+}  // namespace muster
