@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 namespace muster::env {
 
@@ -20,8 +21,8 @@ bool isCumulative(const std::string& name) {
 std::optional<Reading> Growth::since(Reading reading) {
   if (!isCumulative(reading.name)) return reading;
   const std::string key = reading.name + "\n" + reading.device + "\n" + labelsText(reading.labels);
-  const auto [entry, first] = last_.try_emplace(key, reading.value);
-  if (first) return std::nullopt;
+  const auto [entry, first] = last_.try_emplace(key, startsAtZero_ ? 0 : reading.value);
+  if (first && !startsAtZero_) return std::nullopt;
   const double before = std::exchange(entry->second, reading.value);
   reading.value = reading.value >= before ? reading.value - before : reading.value;
   if (reading.value == 0) reading.text.clear();  // what it says of the counter is old news

@@ -16,11 +16,14 @@ bool isCumulative(const std::string& name);
 /// Remembers the last value of every counter.
 class Growth {
  public:
+  /// From now on, counters that were never seen count from zero: their history is part of what is looked at.
+  void startAtZero() { startsAtZero_ = true; }
   /// A cumulative reading as its growth since the last call; nothing at the first one. A counter that fell
   /// (the driver was loaded again) counts from zero. Other readings pass as they are.
   std::optional<Reading> since(Reading reading);
 
  private:
+  bool startsAtZero_ = false;
   std::map<std::string, double> last_;
 };
 

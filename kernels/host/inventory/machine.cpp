@@ -103,6 +103,7 @@ Result<Space> readSpace(const std::string& folder) {
 Json hostFacts(const Root& root) {
   const CpuModel cpu = readCpuModel(root);
   const auto memory = readMemory(root);
+  const auto shared = readSpace(root.prefix() + "/dev/shm");
   return {{"name", hostName()},
           {"kernel", kernelRelease()},
           {"os", osName(root)},
@@ -117,7 +118,10 @@ Json hostFacts(const Root& root) {
           {"cpu_microcode", cpu.microcode},
           {"cpus_online", formatCpuList(onlineCpus(root))},
           {"cpus_allowed", formatCpuList(affinity())},
-          {"memory_bytes", memory.ok() ? memory->total : 0}};
+          {"numa_nodes", root.factOr("/sys/devices/system/node/online")},
+          {"clock_source", root.factOr("/sys/devices/system/clocksource/clocksource0/current_clocksource")},
+          {"memory_bytes", memory.ok() ? memory->total : 0},
+          {"shm_bytes", shared.ok() ? shared->total : 0}};
 }
 
 Json softwareFacts(const Root& root) {

@@ -2,6 +2,8 @@
 // Network interfaces and RDMA devices, from sysfs.
 #include "kernels/host/inventory/nics.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "runner/core/text.h"
@@ -16,6 +18,11 @@ constexpr size_t kMostInterfaces = 128;
 std::string afterColon(const std::string& text) {
   const size_t colon = text.find(": ");
   return colon == std::string::npos ? text : text.substr(colon + 2);
+}
+
+/// A line rate as people say it, "25 Gb/s"; empty when it is not known.
+std::string rateText(double bytesPerSecond) {
+  return bytesPerSecond > 0 ? fmt::format("{:g} Gb/s", bytesPerSecond * 8e-9) : "";
 }
 
 Nic readNic(const Root& root, const std::string& name) {
@@ -80,30 +87,23 @@ std::vector<RdmaPort> readRdmaPorts(const Root& root) {
 }
 
 Json toJson(const Nic& nic) {
-  return {{"name", nic.name},
-          {"kind", "ethernet"},
-          {"state", nic.state},
-          {"driver", nic.driver},
-          {"pci_address", nic.pciAddress},
-          {"bytes_per_second", nic.bytesPerSecond},
-          {"mtu", nic.mtu},
-          {"errors", nic.errors},
-          {"dropped", nic.dropped},
-          {"numa_node", nic.numaNode},
-          {"hardware", nic.hardware}};
+  return {{"name", nic.name},          {"kind", "network"},
+          {"state", nic.state},        {"rate", rateText(nic.bytesPerSecond)},
+          {"driver", nic.driver},      {"pci_address", nic.pciAddress},
+          {"numa_node", nic.numaNode}, {"mtu", nic.mtu},
+          {"errors", nic.errors},      {"dropped", nic.dropped}};
 }
 
 Json toJson(const RdmaPort& port) {
   return {{"name", port.device + "/" + std::to_string(port.port)},
           {"kind", "rdma"},
           {"state", port.state},
-          {"physical_state", port.physical},
-          {"link_layer", port.layer},
           {"rate", port.rate},
-          {"bytes_per_second", port.bytesPerSecond},
+          {"link_layer", port.layer},
+          {"physical_state", port.physical},
           {"firmware", port.firmware},
-          {"errors", port.errors},
-          {"numa_node", port.numaNode}};
+          {"numa_node", port.numaNode},
+          {"errors", port.errors}};
 }
 
 }  // namespace muster

@@ -22,6 +22,7 @@ namespace muster {
 namespace {
 
 constexpr double kTick = 0.01;                  // USER_HZ
+constexpr double kShortestLook = 0.015;         // seconds; below, ticks say nothing
 constexpr uint64_t kKernelThread = 0x00200000;  // PF_KTHREAD
 
 /// Processes of ours: ourselves, our ancestors, and the descendants of the outermost muster among them.
@@ -167,6 +168,7 @@ CpuUse CpuWatch::compare(const Table& now, const CpuTimes& times, double seconds
 }
 
 Result<std::optional<CpuUse>> CpuWatch::look() {
+  if (lastLook_ >= 0 && systemClock().now() - lastLook_ < kShortestLook) return std::optional<CpuUse>();
   MUSTER_TRY(Table now, readProcesses());
   MUSTER_TRY(const CpuTimes times, readCpuTimes(root_));
   const double time = systemClock().now();

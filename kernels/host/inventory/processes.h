@@ -32,8 +32,8 @@ class CpuWatch {
  public:
   CpuWatch(Root root, int self);
 
-  /// The use since the last call; nothing at the first one. An error when /proc does not show other users'
-  /// processes.
+  /// The use since the last call; nothing at the first one, nor within 15 ms of the last (that one then
+  /// counts on). An error when /proc does not show other users' processes.
   Result<std::optional<CpuUse>> look();
 
  private:
