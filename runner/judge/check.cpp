@@ -134,7 +134,10 @@ CheckResult checkPredicate(const Expectation& e, const Group& group, const Merge
     result.observedText = formatQuantity(result.observed, group.unit);
   }
   result.detail = fmt::format("{}, wanted {}", result.observedText, result.limitText);
+  const auto errors = context.predicateErrors.find(e.predicate);
   for (const size_t source : merged.sources) {
+    if (errors != context.predicateErrors.end() && errors->second.count(source) > 0)
+      return errorResult("the plan's predicate failed: " + printable(errors->second.at(source)));
     if (source >= answers->second.size()) return errorResult("the plan's predicate gave no answer for it");
     const auto& [met, message] = answers->second[source];
     if (met) continue;

@@ -50,6 +50,9 @@ struct JudgeContext {
   std::string peaksFrom;                ///< "profile h100-sxm5-80gb" or "device properties (unknown SKU)"
   /// Answers of Lua predicates: predicate source -> one entry per measurement of that stage, in order.
   std::map<std::string, std::vector<std::pair<bool, std::string>>> predicateAnswers;
+  /// Measurements that a predicate failed on (it raised an error, or returned no boolean): predicate source -> index of the
+  /// measurement -> why. A verdict that rests on one of them is an error.
+  std::map<std::string, std::map<size_t, std::string>> predicateErrors;
   bool peersAreDeferred = true;  ///< fleet-relative expectations become deferred (a node's record)
 };
 

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exit codes: each one, and which goes first.
+#include <gmock/gmock.h>
+
+#include "runner/judge/judge.h"
+
+namespace muster {
+namespace {
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// A node with one pass and `n` of each given outcome, balanced.
+DecisionInput nodeWith(std::initializer_list<Outcome> outcomes) {
+  DecisionInput input;
+  Verdict v;
+  v.outcome = Outcome::kPass;
+  input.accounting.add(v);
+  for (const Outcome outcome : outcomes) {
+    v.outcome = outcome;
+    input.accounting.add(v);
+  }
+  input.accounting.expected = input.accounting.total();
+  return input;
+}
+
+void expectDecision(const DecisionInput& input, Acceptance acceptance, int exitCode) {
+  const Decision decision = decide(input);
+  EXPECT_STREQ(acceptanceName(decision.acceptance), acceptanceName(acceptance));
+  EXPECT_EQ(decision.exitCode, exitCode);
+}
+
+TEST(Decide, AcceptsWhatPassedAndWhatBlocksNothing) {
+  expectDecision(nodeWith({}), Acceptance::kAccepted, 0);
+  expectDecision(nodeWith({Outcome::kWarn, Outcome::kUnjudged, Outcome::kWaived, Outcome::kDeferred,
+                           Outcome::kElsewhere}),
+                 Acceptance::kAccepted, 0);
+  EXPECT_TRUE(decide(nodeWith({})).reasons.empty());
+}
+
+TEST(Decide, RejectsAFailure) {
+  expectDecision(nodeWith({Outcome::kFail}), Acceptance::kRejected, 1);
+  EXPECT_THAT(decide(nodeWith({Outcome::kFail, Outcome::kFail})).reasons,
+              ElementsAre("2 expectations failed"));
+}
+
+TEST(Decide, RejectsAFlakyUnlessThePlanAllowsIt) {
+  DecisionInput input = nodeWith({Outcome::kFlaky});
+  expectDecision(input, Acceptance::kRejected, 1);
+  input.flakyAllowed = true;
+  expectDecision(input, Acceptance::kAccepted, 0);
+  EXPECT_THAT(decide(input).reasons, ElementsAre("1 was flaky, and the plan allows it"));
+  input.accounting.counts[static_cast<size_t>(Outcome::kFail)] = 1;
+  ++input.accounting.expected;
+  expectDecision(input, Acceptance::kRejected, 1);
+}
+
+TEST(Decide, IsIncompleteWithAnError) {
+  expectDecision(nodeWith({Outcome::kError}), Acceptance::kIncomplete, 3);
+  EXPECT_THAT(decide(nodeWith({Outcome::kError})).reasons, ElementsAre("1 could not be measured or judged"));
+}
+
+TEST(Decide, IsIncompleteWithARequiredSkipOnly) {
+  DecisionInput input = nodeWith({Outcome::kSkipped});
+  expectDecision(input, Acceptance::kIncomplete, 3);
+  input.accounting.requiredSkips = 0;
+  expectDecision(input, Acceptance::kAccepted, 0);
+}
+
+TEST(Decide, IsIncompleteWithAnUnjudgedUnderStrict) {
+  DecisionInput input = nodeWith({Outcome::kUnjudged});
+  input.strict = true;
+  expectDecision(input, Acceptance::kIncomplete, 3);
+  EXPECT_THAT(decide(input).reasons, ElementsAre("1 measurement has no expectation (--strict)"));
+}
+
+TEST(Decide, IsIncompleteWithAnUnknownSkuUnlessAllowed) {
+  DecisionInput input = nodeWith({});
+  input.unknownSku = true;
+  expectDecision(input, Acceptance::kIncomplete, 3);
+  input.allowUnknownSku = true;
+  expectDecision(input, Acceptance::kAccepted, 0);
+  EXPECT_THAT(decide(input).reasons, ElementsAre(HasSubstr("the SKU is unknown and the plan allows it")));
+}
+
+TEST(Decide, NothingJudgedIsIncomplete) {
+  expectDecision({}, Acceptance::kIncomplete, 3);
+  for (const Outcome outcome :
+       {Outcome::kUnjudged, Outcome::kSkipped, Outcome::kDeferred, Outcome::kElsewhere}) {
+    DecisionInput input = nodeWith({outcome});
+    input.accounting.counts[static_cast<size_t>(Outcome::kPass)] = 0;
+    input.accounting.requiredSkips = 0;
+    --input.accounting.expected;
+    expectDecision(input, Acceptance::kIncomplete, 3);
+  }
+}
+
+TEST(Decide, AnUnbalancedAccountIsAnInternalFault) {
+  DecisionInput input = nodeWith({Outcome::kFail});
+  ++input.accounting.expected;
+  EXPECT_EQ(decide(input).exitCode, 4);
+  EXPECT_THAT(decide(input).reasons, ElementsAre(HasSubstr("3 verdicts were expected and 2 given")));
+  input.accounting.expected = 1;
+  EXPECT_EQ(decide(input).exitCode, 4) << "one too many is as wrong as one too few";
+}
+
+TEST(Decide, NoGpuIsItsOwnOutcomeWhenAllowed) {
+  DecisionInput input = nodeWith({Outcome::kSkipped});
+  input.accounting.counts[static_cast<size_t>(Outcome::kPass)] = 0;
+  --input.accounting.expected;
+  input.unknownSku = true;
+  input.noGpuSkip = true;
+  expectDecision(input, Acceptance::kNoGpu, 5);
+  input.noGpuSkip = false;
+  expectDecision(input, Acceptance::kIncomplete, 3);
+}
+
+TEST(Decide, InterruptedGoesBeforeAll) {
+  DecisionInput input = nodeWith({Outcome::kFail, Outcome::kError});
+  input.interrupted = true;
+  ++input.accounting.expected;
+  expectDecision(input, Acceptance::kInterrupted, 130);
+}
+
+TEST(Decide, InternalGoesBeforeRejectedAndRejectedBeforeIncomplete) {
+  DecisionInput input = nodeWith({Outcome::kFail, Outcome::kError, Outcome::kSkipped});
+  expectDecision(input, Acceptance::kRejected, 1);
+  EXPECT_THAT(decide(input).reasons, ElementsAre("1 expectation failed", "1 could not be measured or judged",
+                                                 "1 required stage or case was skipped"));
+  ++input.accounting.expected;
+  EXPECT_EQ(decide(input).exitCode, 4);
+}
+
+TEST(Decide, RejectedAndIncompleteGoBeforeNoGpu) {
+  DecisionInput input = nodeWith({Outcome::kFail, Outcome::kError});
+  input.noGpuSkip = true;
+  expectDecision(input, Acceptance::kRejected, 1);
+  input = nodeWith({Outcome::kError});
+  input.noGpuSkip = true;
+  expectDecision(input, Acceptance::kIncomplete, 3);
+}
+
+TEST(AcceptanceNames, AreThoseOfTheRecord) {
+  for (const char* name : {"accepted", "rejected", "incomplete", "interrupted", "no-gpu"})
+    EXPECT_STREQ(acceptanceName(*acceptanceFromName(name)), name);
+  EXPECT_FALSE(acceptanceFromName("fine").ok());
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is to be judged: which cases an expectation asks, and what it asks of each.
+#include "runner/judge/slots.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/runner/judge/evidence.h"
+
+namespace muster {
+namespace {
+using namespace testing;
+using ::testing::HasSubstr;
+
+Story twoDtypes() {
+  Story story;
+  story.evidence.caseMetrics.clear();
+  story.declare("bf16", {{"dtype", "bf16"}}).declare("f32", {{"dtype", "f32"}});
+  story.ends(0, CaseEnd::State::kOk, "", 1, "bf16").ends(0, CaseEnd::State::kOk, "", 1, "f32");
+  return story;
+}
+
+Expectation onDtype(const std::string& dtype, const std::string& origin = "plan") {
+  Expectation e = atLeast(6.5e14);
+  e.where = {{"dtype", dtype}};
+  e.origin = origin;
+  return e;
+}
+
+TEST(Slots, AnExpectationAsksOnlyTheCasesThatCanCarryItsLabels) {
+  const Story story = twoDtypes().expects(onDtype("bf16"));
+  const auto judgement = story.judge();
+  ASSERT_EQ(story.outcomes(), "error error");
+  EXPECT_EQ(judgement.verdicts[0].caseId, "bf16");
+  EXPECT_EQ(judgement.verdicts[0].detail, "gpu0: no measurement for compute.gemm_throughput (dtype=bf16)");
+  EXPECT_EQ(judgement.verdicts[1].detail, "gpu0: ended well and measured nothing") << "the other case";
+}
+
+TEST(Slots, LabelsThatNoCaseCanCarryAreAnErrorOfThePlanOnly) {
+  EXPECT_EQ(twoDtypes().expects(onDtype("fp8")).outcomes(), "error error error");
+  EXPECT_EQ(twoDtypes().expects(onDtype("fp8", "profile h100")).outcomes(), "error error");
+  EXPECT_THAT(twoDtypes().expects(onDtype("fp8")).judge().verdicts[0].detail,
+              HasSubstr("no case of this stage can carry these labels"));
+}
+
+TEST(Slots, AMetricThatNoCaseReportsIsAnErrorOfThePlanOnly) {
+  Expectation e = expectingOf("other.metric", "count", CheckKind::kMax, 0);
+  const Story base = Story().ends(0).measures(0, {7e14}).expects(atLeast(6.5e14));
+  EXPECT_EQ(Story(base).expects(e).outcomes(), "pass error");
+  EXPECT_THAT(Story(base).expects(e).judge().verdicts[1].detail,
+              HasSubstr("no case of this stage reports other.metric"));
+  e.origin = "profile h100";
+  EXPECT_EQ(Story(base).expects(e).outcomes(), "pass");
+  e.origin = "standing";
+  EXPECT_EQ(Story(base).expects(e).outcomes(), "pass");
+}
+
+TEST(Slots, AFaultyExpectationIsOneErrorAndStillCoversItsMeasurements) {
+  EXPECT_EQ(Story().ends(0).measures(0, {1}).ends(1).measures(1, {1}).expects(atLeast(0)).outcomes(),
+            "error");
+}
+
+TEST(Slots, MeasuredLabelsCountMoreThanKnownOnes) {
+  // The plugin resolved dtype=auto to bf16 itself.
+  Story story;
+  story.declare("gemm", {{"dtype", "auto"}}).ends(0).measures(0, {7e14});
+  story.evidence.measurements[0].labels["dtype"] = "bf16";
+  EXPECT_EQ(story.expects(onDtype("bf16")).outcomes(), "pass");
+}
+
+TEST(Slots, AnExpectationOnOneDeviceAsksNoOther) {
+  Expectation e = atLeast(6.5e14);
+  e.where = {{"device", "gpu1"}};
+  EXPECT_EQ(Story().ends(0).measures(0, {7e14}).ends(1).measures(1, {7e14}).expects(e).outcomes(),
+            "pass unjudged");
+  EXPECT_EQ(Story().ends(0).measures(0, {7e14}).ends(1).expects(e).outcomes(), "error unjudged");
+}
+
+TEST(Slots, ACrashedCaseKeepsWhatItMeasured) {
+  const Story story =
+      Story().ends(0, CaseEnd::State::kError, "crash").measures(0, {1e14}).expects(atLeast(6.5e14));
+  EXPECT_EQ(story.outcomes(), "error fail");
+}
+
+TEST(Slots, ACaseDeclaredAndNeverStartedIsAnError) {
+  const Story story = Story().declare("second").ends(0).measures(0, {7e14}).expects(atLeast(6.5e14));
+  EXPECT_EQ(story.outcomes(), "error pass");
+  EXPECT_EQ(story.judge().verdicts[0].caseId, "second");
+}
+
+TEST(Slots, AnAttemptThatEndedTwiceTakesTheWorse) {
+  EXPECT_EQ(Story().ends(0, CaseEnd::State::kError, "x").ends(0).outcomes(), "error");
+  EXPECT_EQ(Story().ends(0).ends(0, CaseEnd::State::kError, "x").outcomes(), "error");
+}
+
+TEST(Slots, LabelsKeepMeasurementsOfOneMetricApart) {
+  Story story;
+  story.ends(0);
+  for (const std::string op : {"copy", "triad"}) {
+    Measurement m;
+    m.metric = "compute.copy";
+    m.unit = "B/s";
+    m.direction = Direction::kHigher;
+    m.labels = {{"op", op}};
+    m.samples = {op == "copy" ? 4e12 : 1e12};
+    story.measures(0, m, 1, "gemm");
+  }
+  const auto judgement = story.expects(expectingOf("compute.copy", "B/s", CheckKind::kMin, 2e12)).judge();
+  EXPECT_EQ(story.outcomes(), "pass fail");
+  EXPECT_EQ(judgement.verdicts[1].labels.at("op"), "triad");
+}
+
+TEST(CanCarry, ComparesKnownLabelsAndLooksIntoLists) {
+  const Labels known = {{"dtype", "bf16"}, {"ops", "copy,triad"}};
+  EXPECT_TRUE(canCarry(known, {}));
+  EXPECT_TRUE(canCarry(known, {{"dtype", "bf16"}, {"op", "triad"}}));
+  EXPECT_FALSE(canCarry(known, {{"dtype", "f32"}}));
+  EXPECT_FALSE(canCarry(known, {{"op", "read"}}));
+  EXPECT_TRUE(canCarry(known, {{"unknown", "x"}})) << "it may turn up: its absence is then an error";
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ways in which other tools passed sick machines: each must end here in fail, flaky or error.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/runner/judge/evidence.h"
+
+namespace muster {
+namespace {
+using namespace testing;
+using ::testing::HasSubstr;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+/// The exit code of a node whose only stage is this one.
+int exitCode(const Story& story) {
+  DecisionInput input;
+  input.accounting = story.judge().accounting;
+  return decide(input).exitCode;
+}
+
+void expectError(const Story& story, const std::string& why) {
+  const Verdict v = story.verdict();
+  EXPECT_EQ(v.outcome, Outcome::kError) << v.detail;
+  EXPECT_THAT(v.detail, HasSubstr(why));
+  EXPECT_EQ(exitCode(story), 3);
+}
+
+Story healthy() {
+  return Story().ends(0).measures(0, {7e14});
+}
+
+TEST(Traps, ThresholdZeroNeverPasses) {
+  expectError(healthy().expects(atLeast(0)), "a minimum of 0 FLOP/s can never be missed");
+  expectError(healthy().expects(atLeast(-1)), "can never be missed");
+  expectError(healthy().expects(expecting(CheckKind::kBaseline, 0)),
+              "a baseline of 0 FLOP/s compares with nothing");
+}
+
+TEST(Traps, LimitsThatNothingCanMissAreErrors) {
+  Expectation tolerant = expecting(CheckKind::kBaseline, 6e14);
+  for (const double tolerance : {1.0, 2.0, -0.1, kNaN}) {
+    tolerant.tolerance = tolerance;
+    expectError(healthy().expects(tolerant), "its tolerance of");
+  }
+  for (const double share : {0.0, -0.5, 1.01, kNaN})
+    EXPECT_EQ(exitCode(healthy().expects(expecting(CheckKind::kOfPeak, share))), 3) << share;
+  for (const double limit : {kNaN, kInf, -kInf}) {
+    expectError(healthy().expects(atLeast(limit)), "no finite number");
+    expectError(healthy().expects(expecting(CheckKind::kMax, limit)), "no finite number");
+  }
+  Expectation banded = atLeast(6e14);
+  banded.warnBand = kNaN;
+  expectError(healthy().expects(banded), "its warning band of");
+  Expectation odd = atLeast(6e14);
+  odd.statistic = "best";
+  expectError(healthy().expects(odd), "its statistic \"best\"");
+}
+
+TEST(Traps, AnEmptyListOfAllowedValuesIsAnError) {
+  expectError(Story().ends(0).says(0, "x").expects(onText(CheckKind::kOneOf, {})), "allowed values is empty");
+  expectError(Story().ends(0).says(0, "x").expects(onText(CheckKind::kEquals, {})), "no text to be equal to");
+}
+
+TEST(Traps, AMissingReferenceIsAnError) {
+  Story story = healthy().expects(expecting(CheckKind::kOfPeak, 0.7));
+  story.evidence.measurements[0].peak = "flops.bf16";
+  expectError(story, "no peak \"flops.bf16\" is known");
+}
+
+TEST(Traps, AnEmptyResultIsAnError) {
+  expectError(Story().ends(0).expects(atLeast(6.5e14)), "no measurement for compute.gemm_throughput");
+  expectError(Story().ends(0), "ended well and measured nothing");
+  expectError(Story(), "the case was to run and nothing is known of it");
+  Story nothing;
+  nothing.evidence.caseMetrics.clear();
+  expectError(nothing, "the stage ran no case at all");
+  expectError(Story().ends(0).measures(0, std::vector<double>{}).expects(atLeast(1)), "it has no sample");
+}
+
+TEST(Traps, AllSkippedIsNoSuccess) {
+  const Story story =
+      Story().ends(0, CaseEnd::State::kUnsupported, "no GPU").ends(1, CaseEnd::State::kUnsupported, "no GPU");
+  EXPECT_EQ(story.outcomes(), "skipped skipped");
+  EXPECT_EQ(exitCode(story), 3);
+  Story optional = story;
+  optional.evidence.required = false;
+  EXPECT_EQ(exitCode(optional), 3) << "nothing was judged at all";
+}
+
+TEST(Traps, OneGpuInPlaceOfAllIsAnErrorForEachMissingOne) {
+  Story story;
+  for (int rank = 0; rank < 8; ++rank) story.ends(rank);
+  story.measures(0, {7e14}).expects(atLeast(6.5e14));
+  EXPECT_EQ(story.outcomes(), "pass error error error error error error error");
+  EXPECT_EQ(exitCode(story), 3);
+}
+
+TEST(Traps, ANodeWideRankMustReportEveryDevice) {
+  Story story;
+  story.declare("telemetry").ends(-1, CaseEnd::State::kOk, "", 1, "telemetry");
+  for (int rank = 0; rank < 3; ++rank) {
+    story.ends(rank).measures(rank, {7e14});
+    if (rank == 1) continue;
+    Measurement m;
+    m.metric = "env.temperature";
+    m.unit = "degC";
+    m.samples = {60};
+    story.measures(rank, m, 1, "telemetry");
+    story.evidence.measurements.back().rank = -1;
+  }
+  Expectation cool = expectingOf("env.temperature", "degC", CheckKind::kMax, 85);
+  cool.origin = "standing";
+  story.expects(atLeast(6.5e14));
+  story.evidence.caseMetrics["gemm"].erase("env.temperature");
+  story.evidence.caseMetrics["telemetry"] = {"env.temperature"};
+  story.expects(cool);
+  EXPECT_EQ(story.outcomes(), "pass pass pass pass pass error");
+  EXPECT_EQ(story.judge().verdicts.back().device, "gpu1");
+}
+
+TEST(Traps, NanNeverComparesAsMet) {
+  for (const double bad : {kNaN, kInf, -kInf}) {
+    expectError(Story().ends(0).measures(0, {7e14, bad}).expects(atLeast(6.5e14)),
+                "1 of 2 samples are NaN or infinite");
+    expectError(Story().ends(0).measures(0, {bad}).expects(expecting(CheckKind::kMax, 1e18)),
+                "NaN or infinite");
+    expectError(Story().ends(0).measures(0, {bad}).expects(
+                    expectingOf("compute.gemm_throughput", "FLOP/s", CheckKind::kEquals, bad)),
+                "no finite number");
+  }
+  expectError(Story().ends(0).measures(0, {kNaN}), "NaN");  // also where nothing is expected of it
+}
+
+TEST(Traps, NanIsAnErrorEvenWhenItWasOnlyInformation) {
+  Story story = Story().ends(0).measures(0, {kNaN});
+  story.evidence.measurements[0].informational = true;
+  expectError(story, "NaN");
+}
+
+TEST(Traps, NegativeDurationsAndRatesAreErrors) {
+  expectError(Story().ends(0).measures(0, {-1}).expects(expecting(CheckKind::kMax, 1)),
+              "a sample is negative");
+  for (const char* unit : {"s", "B/s", "B", "samples/s", "count/s", "Hz", "W"}) {
+    Story story = Story().ends(0).measures(0, {-1e-9});
+    story.evidence.measurements[0].unit = unit;
+    expectError(story, "a sample is negative");
+  }
+}
+
+TEST(Traps, AnotherUnitIsAnError) {
+  Story story = healthy().expects(atLeast(6.5e14));
+  story.evidence.measurements[0].unit = "OP/s";
+  expectError(story, "unit mismatch: measured in OP/s, the expectation is in FLOP/s");
+  story.evidence.expectations[0].unit = "";
+  expectError(story, "the expectation is in no unit");
+  story.evidence.measurements[0].unit = "furlong";
+  expectError(story, "is no base unit");
+  expectError(Story().ends(0).says(0, "fast").expects(expectingOf(kDriver, "text", CheckKind::kMax, 1)),
+              "the measurement is a text");
+}
+
+TEST(Traps, AUnitThatChangesBetweenRepeatsIsAnError) {
+  Story story = healthy().measures(0, {7e14}).expects(atLeast(6.5e14));
+  story.evidence.measurements[1].unit = "OP/s";
+  expectError(story, "its unit changed from FLOP/s to OP/s");
+}
+
+TEST(Traps, AThirdOfTheFlopsFails) {
+  const Story story = Story().ends(0).measures(0, {2.4e14}).expects(atLeast(6.5e14));
+  EXPECT_EQ(story.verdict().outcome, Outcome::kFail);
+  EXPECT_EQ(exitCode(story), 1);
+}
+
+TEST(Traps, ZeroProgressFails) {
+  EXPECT_EQ(exitCode(Story().ends(0).measures(0, {0}).expects(atLeast(6.5e14))), 1);
+}
+
+TEST(Traps, AnInitErrorIsNotOk) {
+  expectError(Story().ends(0, CaseEnd::State::kError, "cudaErrorMemoryAllocation"),
+              "cudaErrorMemoryAllocation");
+  expectError(Story().ends(0, CaseEnd::State::kError), "no reason was given");
+}
+
+TEST(Traps, ATimeoutOfOneRankIsNotHiddenByTheOthers) {
+  Story story;
+  for (int rank = 0; rank < 3; ++rank) story.ends(rank).measures(rank, {7e14});
+  story.ends(3, CaseEnd::State::kError, "rank 3 on gpu3 passed its deadline").expects(atLeast(6.5e14));
+  EXPECT_EQ(story.outcomes(), "error pass pass pass");
+  EXPECT_EQ(exitCode(story), 3);
+}
+
+TEST(Traps, RetryUntilPassIsFlaky) {
+  Story story;
+  for (int attempt = 1; attempt <= 5; ++attempt)
+    story.ends(0, CaseEnd::State::kOk, "", attempt)
+        .measures(0, {attempt == 5 ? 7e14 : 1e14}, kThroughput, attempt);
+  story.expects(atLeast(6.5e14));
+  EXPECT_EQ(story.verdict().outcome, Outcome::kFlaky);
+  EXPECT_EQ(story.verdict().attempts.size(), 5u);
+  EXPECT_EQ(exitCode(story), 1);
+}
+
+TEST(Traps, ACrashThatWasRetriedIsFlakyToo) {
+  const Story story = Story()
+                          .ends(0, CaseEnd::State::kError, "SIGSEGV")
+                          .ends(0, CaseEnd::State::kOk, "", 2)
+                          .measures(0, {7e14}, kThroughput, 2)
+                          .expects(atLeast(6.5e14));
+  EXPECT_EQ(story.outcomes(), "flaky pass");
+  EXPECT_EQ(story.judge().verdicts[0].detail,
+            "gpu0: ended in error in attempt 1 (SIGSEGV) and well in attempt 2");
+  EXPECT_EQ(exitCode(story), 1);
+}
+
+TEST(Traps, ARetryThatClaimsToBeUnsupportedIsAnError) {
+  const Story story = Story()
+                          .ends(0)
+                          .measures(0, {1e14})
+                          .ends(0, CaseEnd::State::kUnsupported, "no bf16", 2)
+                          .expects(atLeast(6.5e14));
+  EXPECT_EQ(story.outcomes(), "error fail");
+  EXPECT_EQ(exitCode(story), 1);
+}
+
+TEST(Traps, AMeasurementThatARetryNoLongerGivesIsAnError) {
+  const Story story =
+      Story().ends(0).measures(0, {7e14}).ends(0, CaseEnd::State::kOk, "", 2).expects(atLeast(6.5e14));
+  expectError(story, "no measurement in attempt 2");
+}
+
+TEST(Traps, MeasurementsOfNobodyAreErrors) {
+  const Story story = healthy().measures(5, {7e14}).expects(atLeast(6.5e14));
+  EXPECT_EQ(story.outcomes(), "pass error");
+  EXPECT_EQ(exitCode(story), 3);
+}
+
+TEST(Traps, AnAttemptThatNeverEndedIsAnError) {
+  const Story story = healthy().measures(0, {7e14}, kThroughput, 2).expects(atLeast(6.5e14));
+  EXPECT_EQ(story.outcomes(), "error pass");
+  EXPECT_THAT(story.judge().verdicts[0].detail, HasSubstr("never ended"));
+}
+
+TEST(Traps, ANodeComparedWithItselfIsNoPeer) {
+  // Two devices by inventory, one of them measured: its own figure is no reference.
+  const Story story = healthy().ends(1, CaseEnd::State::kError, "hang").expects(within(0.03));
+  EXPECT_EQ(story.outcomes(), "error error");
+  EXPECT_THAT(story.judge().verdicts[1].detail, HasSubstr("no peer of the node was measured"));
+}
+
+TEST(Traps, AnExpectationOnALabelThatNothingCarriesIsAnError) {
+  Expectation e = atLeast(6.5e14);
+  e.where = {{"dtype", "fp8"}};
+  const Story story = healthy().expects(e);
+  EXPECT_EQ(story.outcomes(), "error unjudged");
+  EXPECT_THAT(story.judge().verdicts[0].detail,
+              HasSubstr("no measurement for compute.gemm_throughput (dtype=fp8)"));
+}
+
+}  // namespace
+}  // namespace muster
