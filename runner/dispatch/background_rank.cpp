@@ -33,7 +33,7 @@ class Background : public BackgroundRank {
     host_->stop(StopReason::kAsked);
     while (!host_->ended()) {
       epoll_event event;
-      epoll_wait(epoll_.get(), &event, 1, 20);
+      epoll_wait(epoll_.get(), &event, 1, host_->closing() ? 1 : 20);
       host_->service();
     }
     return host_->end();

@@ -47,6 +47,8 @@ class HostProcess {
   void stop(StopReason reason, std::string detail = "");
 
   [[nodiscard]] bool ended() const { return ended_; }
+  /// Whether its guard has closed its report, so that its exit is a moment away.
+  [[nodiscard]] bool closing() const { return !ended_ && !host_.report.valid(); }
   /// Whether it is already known that it will not end well.
   [[nodiscard]] bool failing() const;
   /// Why, in a few words without its name; empty when it ended well.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See start_host.h. posix_spawn shares our memory until exec, so a start costs the same however large the runner
-// is.
+// See start_host.h. posix_spawn shares our memory until exec, so a start costs the same however large the
+// runner is.
 #include "runner/dispatch/start_host.h"
 
 #include <dirent.h>

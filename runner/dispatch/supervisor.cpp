@@ -66,6 +66,10 @@ class Group {
     for (const auto& host : hosts_) host->appendPollFds(fds);
     const double now = systemClock().now();
     double pause = std::clamp(std::min(lastTick_ + kTick, started_ + options_.timeout) - now, 0.001, kTick);
+    // A guard that exits closes its report just before it can be waited for.
+    const bool closing =
+        std::any_of(hosts_.begin(), hosts_.end(), [](const auto& host) { return host->closing(); });
+    if (closing) pause = 0.001;
     const bool listen = options_.wakeFd >= 0 && now >= wakeAgain_;
     if (listen) fds.push_back({options_.wakeFd, POLLIN, 0});
     if (!listen && options_.wakeFd >= 0) pause = std::min(pause, kWakePause);

@@ -16,7 +16,7 @@ static void startHiddenChild(void) {
 }
 
 /* kind 0: children are left behind and the case ends well; 1: hangs with them. */
-static muster_status run(Fake *fake, const char *json) {
+static muster_status run(Fake* fake, const char* json) {
   for (int i = 0; i < 3; ++i) startHiddenChild();
   if (fork() == 0) fakeSleepForEver();
   fakeProgress(fake, 0.5, "children are there");

@@ -5,7 +5,7 @@
 #include "tests/fakes/fake.h"
 
 /* kind 0: SIGSEGV, else the signal with that number. */
-static muster_status run(Fake *fake, const char *json) {
+static muster_status run(Fake* fake, const char* json) {
   const int kind = (int)fakeNumber(json, "kind", 0);
   fakeProgress(fake, 0.4, "about to crash");
   puts("last words of fake-crash");

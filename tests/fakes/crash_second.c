@@ -4,7 +4,7 @@
 
 #include "tests/fakes/fake.h"
 
-static muster_status run(Fake *fake, const char *json) {
+static muster_status run(Fake* fake, const char* json) {
   static int calls = 0;
   if (++calls == 2) raise(SIGSEGV);
   return fakeReport(fake, fakeNumber(json, "value", 1));

@@ -4,6 +4,8 @@
 
 #undef FAKE_DESCRIBE
 #define FAKE_DESCRIBE "{\"tests\": [oops"
-static muster_status run(Fake *fake, const char *json) { return fakeReport(fake, fakeNumber(json, "value", 1)); }
+static muster_status run(Fake* fake, const char* json) {
+  return fakeReport(fake, fakeNumber(json, "value", 1));
+}
 
 FAKE_PLUGIN("fake-describe-garbage", run)

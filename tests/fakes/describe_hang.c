@@ -2,21 +2,24 @@
 /* Hangs when it is asked what it offers. */
 #include "tests/fakes/fake.h"
 
-FAKE_INFO("fake-describe-hang", MUSTER_PLUGIN_MAGIC, sizeof(muster_plugin_info), MUSTER_ABI_MAJOR, MUSTER_ABI_MINOR)
-static const char *describe(void) {
+FAKE_INFO("fake-describe-hang", MUSTER_PLUGIN_MAGIC, sizeof(muster_plugin_info), MUSTER_ABI_MAJOR,
+          MUSTER_ABI_MINOR)
+static const char* describe(void) {
   fakeSleepForEver();
   return NULL;
 }
-static muster_status open(const muster_host *host, const char *context, void **session) {
+static muster_status open(const muster_host* host, const char* context, void** session) {
   (void)host, (void)context, (void)session;
   return MUSTER_OK;
 }
-static muster_status run(void *session, const char *json) {
+static muster_status run(void* session, const char* json) {
   (void)session, (void)json;
   return MUSTER_OK;
 }
-static void close(void *session) { (void)session; }
-const muster_plugin_ops *muster_plugin_entry(uint32_t hostMinor) {
+static void close(void* session) {
+  (void)session;
+}
+const muster_plugin_ops* muster_plugin_entry(uint32_t hostMinor) {
   static const muster_plugin_ops ops = {sizeof ops, MUSTER_ABI_MINOR, describe, open, run, close};
   (void)hostMinor;
   return &ops;

@@ -3,7 +3,7 @@
 #include "tests/fakes/fake.h"
 
 /* kind: the exit code. */
-static muster_status run(Fake *fake, const char *json) {
+static muster_status run(Fake* fake, const char* json) {
   fakeReport(fake, fakeNumber(json, "value", 1));
   exit((int)fakeNumber(json, "kind", 0));
 }

@@ -17,7 +17,7 @@ int fakeFrameFd(void) {
   return -1;
 }
 
-void fakeWrite(const char *bytes, size_t size) {
+void fakeWrite(const char* bytes, size_t size) {
   const int fd = fakeFrameFd();
   while (size > 0) {
     const ssize_t n = write(fd, bytes, size);

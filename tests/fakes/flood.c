@@ -3,7 +3,7 @@
 #include "tests/fakes/fake.h"
 
 /* kind: MiB to print. */
-static muster_status run(Fake *fake, const char *json) {
+static muster_status run(Fake* fake, const char* json) {
   const long lines = (long)fakeNumber(json, "kind", 1) * 16384;
   for (long i = 0; i < lines; ++i) {
     fprintf(stdout, "%062ld\n", i);

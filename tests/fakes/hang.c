@@ -4,7 +4,7 @@
 
 #include "tests/fakes/fake.h"
 
-static muster_status run(Fake *fake, const char *json) {
+static muster_status run(Fake* fake, const char* json) {
   (void)json;
   fakeProgress(fake, 0.5, "waiting for a peer");
   pause();

@@ -4,7 +4,7 @@
 
 #include "tests/fakes/fake.h"
 
-static muster_status run(Fake *fake, const char *json) {
+static muster_status run(Fake* fake, const char* json) {
   (void)json;
   signal(SIGTERM, SIG_IGN);
   fakeProgress(fake, 0.5, "ignoring TERM");

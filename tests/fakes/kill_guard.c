@@ -6,7 +6,7 @@
 
 #include "tests/fakes/fake.h"
 
-static muster_status run(Fake *fake, const char *json) {
+static muster_status run(Fake* fake, const char* json) {
   (void)json;
   const pid_t guard = getppid();
   if (fork() == 0) {

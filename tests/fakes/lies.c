@@ -4,7 +4,8 @@
 
 #include "tests/fakes/fake.h"
 
-static muster_status report(const Fake *fake, const char *metric, const char *unit, double value, uint64_t count) {
+static muster_status report(const Fake* fake, const char* metric, const char* unit, double value,
+                            uint64_t count) {
   muster_measurement m;
   memset(&m, 0, sizeof m);
   m.struct_size = sizeof m;
@@ -16,24 +17,40 @@ static muster_status report(const Fake *fake, const char *metric, const char *un
   return fake->host->measurement(fake->host->context, &m);
 }
 
-static muster_status run(Fake *fake, const char *json) {
+static muster_status run(Fake* fake, const char* json) {
   const double value = fakeNumber(json, "value", 1);
   switch ((int)fakeNumber(json, "kind", 0)) {
-    case 0: return report(fake, "value", "count", NAN, 1);
-    case 1: return report(fake, "value", "count", INFINITY, 1);
-    case 2: return report(fake, "value", "s", -1, 1); /* another unit than declared, and negative */
-    case 3: return MUSTER_OK;                         /* no measurement at all */
-    case 4: return report(fake, "value", "count", value, 0);
-    case 5: return report(fake, "undeclared", "count", value, 1);
-    case 6: return report(fake, "value", "s", value, 1);
-    case 7: return report(fake, NULL, "count", value, 1);
-    case 8: return report(fake, "value", "count", value, 1u << 30); /* does not fit a frame; must not be read */
-    case 9: return fake->host->measurement(fake->host->context, NULL);
-    case 10: return report(fake, "value\xff\n\x1b[31m", "count", value, 1);
-    case 11: return (muster_status)77;
-    case 12: return MUSTER_CANCELLED;
-    case 13: fake->host->measurement(fake->host->context, NULL); return MUSTER_OK; /* and hides the refusal */
-    default: return MUSTER_BAD_PARAMETER;
+    case 0:
+      return report(fake, "value", "count", NAN, 1);
+    case 1:
+      return report(fake, "value", "count", INFINITY, 1);
+    case 2:
+      return report(fake, "value", "s", -1, 1); /* another unit than declared, and negative */
+    case 3:
+      return MUSTER_OK; /* no measurement at all */
+    case 4:
+      return report(fake, "value", "count", value, 0);
+    case 5:
+      return report(fake, "undeclared", "count", value, 1);
+    case 6:
+      return report(fake, "value", "s", value, 1);
+    case 7:
+      return report(fake, NULL, "count", value, 1);
+    case 8:
+      return report(fake, "value", "count", value, 1u << 30); /* does not fit a frame; must not be read */
+    case 9:
+      return fake->host->measurement(fake->host->context, NULL);
+    case 10:
+      return report(fake, "value\xff\n\x1b[31m", "count", value, 1);
+    case 11:
+      return (muster_status)77;
+    case 12:
+      return MUSTER_CANCELLED;
+    case 13:
+      fake->host->measurement(fake->host->context, NULL);
+      return MUSTER_OK; /* and hides the refusal */
+    default:
+      return MUSTER_BAD_PARAMETER;
   }
 }
 

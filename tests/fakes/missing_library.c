@@ -3,7 +3,7 @@
 #include "tests/fakes/fake.h"
 
 int fakeGone(void);
-static muster_status run(Fake *fake, const char *json) {
+static muster_status run(Fake* fake, const char* json) {
   (void)json;
   return fakeReport(fake, fakeGone());
 }

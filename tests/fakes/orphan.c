@@ -6,7 +6,7 @@
 
 #include "tests/fakes/fake.h"
 
-static muster_status run(Fake *fake, const char *json) {
+static muster_status run(Fake* fake, const char* json) {
   if (fork() == 0) {
     setsid();
     if (fork() != 0) _exit(0);

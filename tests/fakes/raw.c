@@ -4,7 +4,9 @@
 
 #include "tests/fakes/fake.h"
 
-static void say(const char *text) { fakeWrite(text, strlen(text)); }
+static void say(const char* text) {
+  fakeWrite(text, strlen(text));
+}
 
 static void endlessFrame(void) {
   static char block[65536];
@@ -21,30 +23,54 @@ static void hugeFrame(void) {
 }
 
 static void deepFrame(void) {
-  for (int i = 0; i < 100000; ++i) say("[");
-  say("\n");
+  static char brackets[100001];
+  memset(brackets, '[', sizeof brackets);
+  brackets[sizeof brackets - 1] = '\n';
+  fakeWrite(brackets, sizeof brackets);
 }
 
-static muster_status run(Fake *fake, const char *json) {
+static muster_status run(Fake* fake, const char* json) {
   const muster_status status = fakeReport(fake, fakeNumber(json, "value", 1));
   switch ((int)fakeNumber(json, "kind", 0)) {
     case 0: /* done twice: once now, once by the host */
-      say("{\"type\":\"case\",\"case\":0,\"event\":\"end\",\"state\":\"ok\",\"message\":\"\",\"remedy\":\"\"}\n"
+      say("{\"type\":\"case\",\"case\":0,\"event\":\"end\",\"state\":\"ok\",\"message\":\"\",\"remedy\":\"\"}"
+          "\n"
           "{\"type\":\"done\",\"cases\":1}\n");
       break;
-    case 1: /* torn frame */ say("{\"type\":\"progress\",\"ca"); _exit(0);
-    case 2: endlessFrame(); break;
-    case 3: hugeFrame(); break;
-    case 4: say("this is not JSON\n"); break;
-    case 5: deepFrame(); break;
-    case 6: say("{\"type\":\"mystery\"}\n"); break;
-    case 7: say("{\"type\":\"measurement\",\"case\":7,\"metric\":\"value\",\"unit\":\"count\",\"labels\":{},"
-                "\"samples\":[1],\"time\":0}\n"); break;
-    case 8: say("{\"type\":\"measurement\",\"case\":0,\"metric\":\"value\",\"unit\":\"count\",\"labels\":{},"
-                "\"samples\":[\"many\"],\"time\":0}\n"); break;
-    case 9: say("{\"type\":\"done\",\"cases\":0}\n"); break;
-    case 10: say("{\"type\":\"log\",\"level\":\"info\",\"text\":\"\xff\xfe\"}\n"); break;
-    default: break;
+    case 1: /* torn frame */
+      say("{\"type\":\"progress\",\"ca");
+      _exit(0);
+    case 2:
+      endlessFrame();
+      break;
+    case 3:
+      hugeFrame();
+      break;
+    case 4:
+      say("this is not JSON\n");
+      break;
+    case 5:
+      deepFrame();
+      break;
+    case 6:
+      say("{\"type\":\"mystery\"}\n");
+      break;
+    case 7:
+      say("{\"type\":\"measurement\",\"case\":7,\"metric\":\"value\",\"unit\":\"count\",\"labels\":{},"
+          "\"samples\":[1],\"time\":0}\n");
+      break;
+    case 8:
+      say("{\"type\":\"measurement\",\"case\":0,\"metric\":\"value\",\"unit\":\"count\",\"labels\":{},"
+          "\"samples\":[\"many\"],\"time\":0}\n");
+      break;
+    case 9:
+      say("{\"type\":\"done\",\"cases\":0}\n");
+      break;
+    case 10:
+      say("{\"type\":\"log\",\"level\":\"info\",\"text\":\"\xff\xfe\"}\n");
+      break;
+    default:
+      break;
   }
   return status;
 }
