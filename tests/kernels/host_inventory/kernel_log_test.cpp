@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hardware errors in kernel logs.
+#include "kernels/host/inventory/kernel_log.h"
+
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+TEST(KernelLog, CountsEventsAndKeepsTheLast) {
+  const HardwareErrors errors = findHardwareErrors(
+      "<6>[    0.000000] Linux version 6.1\n"
+      "<2>[   10.000000] mce: [Hardware Error]: CPU 3: Machine Check: 0 Bank 5: bea0000000000108\n"
+      "<3>[   11.000000] mce: [Hardware Error]: TSC 0 ADDR 1ffffa\n"
+      "<3>[   12.000000] EDAC MC0: 1 UE memory read error on CPU_SrcID#0\n"
+      "<3>[   13.000000] Memory failure: 0x1234: recovery action for dirty LRU page: Recovered\n"
+      "<3>[   14.000000] pcieport 0000:17:00.0: AER: Uncorrected (Fatal) error received");
+  EXPECT_EQ(errors.count, 4u);
+  EXPECT_NE(errors.last.find("0000:17:00.0"), std::string::npos);
+}
+
+TEST(KernelLog, CorrectedErrorsAndPlainLinesAreNone) {
+  EXPECT_EQ(findHardwareErrors(
+                "EDAC MC0: 1 CE memory read error\nAER: Corrected error received\nmce: CPU0 supports\n")
+                .count,
+            0u);
+  EXPECT_EQ(findHardwareErrors("").count, 0u);
+}
+
+TEST(KernelLog, HostileLinesArePrintable) {
+  const HardwareErrors errors =
+      findHardwareErrors(std::string("Memory failure: \x1b[2J\xff") + std::string(9000, 'x'));
+  EXPECT_EQ(errors.count, 1u);
+  EXPECT_LE(errors.last.size(), 220u);
+  EXPECT_EQ(errors.last.find('\x1b'), std::string::npos);
+}
+
+TEST(KernelLog, IsReadOrTheErrorSaysWhatToDo) {
+  const auto log = readKernelLog();
+  if (log.ok()) {
+    EXPECT_LE(findHardwareErrors(*log).count, log->size());
+  } else {
+    EXPECT_NE(log.error().message.find("CAP_SYSLOG"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Facts about made-up machines and this one.
+#include "kernels/host/inventory/machine.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/process.h"
+
+namespace muster {
+namespace {
+
+using testing::TempDir;
+
+TEST(Memory, ReadsKibibytes) {
+  const TempDir dir;
+  dir.write("proc/meminfo",
+            "MemTotal:  24684092 kB\nMemFree: 1 kB\nMemAvailable:   20000000 kB\nSwapTotal: 0 kB\n");
+  const auto memory = readMemory(Root(dir.path()));
+  ASSERT_TRUE(memory.ok());
+  EXPECT_EQ(memory->total, 24684092ull << 10);
+  EXPECT_EQ(memory->available, 20000000ull << 10);
+}
+
+TEST(Memory, WithoutATotalIsAnError) {
+  const TempDir dir;
+  dir.write("proc/meminfo", "MemFree: 1 kB\n");
+  EXPECT_FALSE(readMemory(Root(dir.path())).ok());
+}
+
+TEST(Container, IsToldByItsMarks) {
+  const TempDir docker, podman, lxc, kubernetes, none;
+  docker.write(".dockerenv", "");
+  podman.write("run/.containerenv", "");
+  lxc.write("proc/1/environ", std::string("PATH=/bin\0container=lxc\0", 24));
+  kubernetes.write("proc/1/cgroup", "0::/kubepods.slice/pod1\n");
+  EXPECT_EQ(containerKind(Root(docker.path())), "docker");
+  EXPECT_EQ(containerKind(Root(podman.path())), "podman");
+  EXPECT_EQ(containerKind(Root(lxc.path())), "lxc");
+  EXPECT_EQ(containerKind(Root(kubernetes.path())), "kubernetes");
+  EXPECT_EQ(containerKind(Root(none.path())), "none");
+}
+
+TEST(Virtualization, IsNoneWithoutTheHypervisorFlag) {
+  const TempDir dir;
+  dir.write("proc/cpuinfo", "model name : x\nflags : fpu sse2\n");
+  EXPECT_EQ(virtualization(Root(dir.path())), "none");
+}
+
+TEST(Space, OfAFolderThatIsNotThereIsAnErrorThatNamesIt) {
+  EXPECT_GT(readSpace("/")->total, 0u);
+  EXPECT_NE(readSpace("/no/such/folder").error().text().find("/no/such/folder"), std::string::npos);
+}
+
+TEST(HostFacts, NameTheMachineAndItsSystem) {
+  const TempDir dir;
+  dir.write("etc/os-release", "NAME=\"Debian\"\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n");
+  dir.write("sys/module/nvidia/version", "580.95.05\n");
+  EXPECT_EQ(hostFacts(Root(dir.path()))["os"], "Debian GNU/Linux 12 (bookworm)");
+  EXPECT_EQ(softwareFacts(Root(dir.path()))["nvidia_driver"], "580.95.05");
+  EXPECT_FALSE(hostFacts(Root()).at("name").get<std::string>().empty());
+  EXPECT_GT(hostFacts(Root()).at("memory_bytes").get<uint64_t>(), 0u);
+}
+
+}  // namespace
+}  // namespace muster
