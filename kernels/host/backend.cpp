@@ -16,21 +16,17 @@
 namespace muster::host {
 namespace {
 
-/// OpenBLAS 0.3.21 knows no AMD processor newer than Zen 3 and takes its AVX2 kernels there, half as fast in
-/// f64 as its AVX-512 ones. It reads its choice from the environment when it is loaded; a choice of the
-/// user's stands.
-void chooseOpenblasKernels() {
-#if defined(__x86_64__)
-  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-                      __builtin_cpu_supports("avx512cd");
-  if (avx512 && __builtin_cpu_is("intel") == 0) setenv("OPENBLAS_CORETYPE", "SkylakeX", 0);
-#endif
+/// Variables that make a library use less than the processor has. One that was left in a shell must not
+/// decide how fast a machine is; OMP_NUM_THREADS alone is heeded, see workerCpus().
+void forgetTuning() {
+  for (const char* name : {"OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS",
+                           "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"})
+    unsetenv(name);
 }
 
 Result<const BlasEntry*> loadBlas(const std::string& folder) {
   const std::string path = (std::filesystem::path(folder) / "host_blas.so").string();
-  chooseOpenblasKernels();
+  forgetTuning();
   void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr)
     return Error{ErrorCode::kNotFound,

@@ -28,7 +28,7 @@ uint64_t leftIn(const Root& root, const std::string& folder, const Files& files)
   if (!limit.ok() || !usage.ok()) return std::numeric_limits<uint64_t>::max();
   int64_t cache = 0;
   if (const auto stat = root.text(folder + "/memory.stat"); stat.ok())
-    cache = leadingInteger(fieldOf(*stat, files.cache + std::string(" ")), 0);
+    cache = leadingInteger(fieldOf(*stat, files.cache), 0);
   return static_cast<uint64_t>(std::max<int64_t>(*limit - *usage + std::max<int64_t>(cache, 0), 0));
 }
 
