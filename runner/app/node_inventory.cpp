@@ -27,7 +27,7 @@ Expectation deviceExpectation(const std::string& metric, CheckKind kind, double 
 
 std::string originOf(const Profile* profile) { return profile == nullptr ? "standing" : "profile " + profile->name; }
 
-void expectMatches(const Inventory& inventory, const Profile* profile, StageEvidence& evidence) {
+void expectMatches(const NodeInventory& inventory, const Profile* profile, StageEvidence& evidence) {
   Expectation match = deviceExpectation(kMismatchMetric, CheckKind::kMax, 0, originOf(profile));
   match.origin = "standing";
   match.remedy = join(inventory.skuProblems, "; ");
@@ -44,7 +44,7 @@ void expectMatches(const Inventory& inventory, const Profile* profile, StageEvid
 
 }  // namespace
 
-std::vector<DeviceFacts> Inventory::devices() const {
+std::vector<DeviceFacts> NodeInventory::devices() const {
   std::vector<DeviceFacts> devices;
   if (!facts.is_object()) return devices;
   for (const Json& device : facts["devices"]) {
@@ -60,7 +60,7 @@ std::vector<DeviceFacts> Inventory::devices() const {
   return devices;
 }
 
-Json toJson(const Inventory& inventory) {
+Json toJson(const NodeInventory& inventory) {
   return {{"facts", inventory.facts},
           {"problem", inventory.problem},
           {"no_gpu", inventory.noGpu},
@@ -68,8 +68,8 @@ Json toJson(const Inventory& inventory) {
           {"sku_problems", inventory.skuProblems}};
 }
 
-Result<Inventory> inventoryFromJson(const Json& json) {
-  Inventory inventory;
+Result<NodeInventory> inventoryFromJson(const Json& json) {
+  NodeInventory inventory;
   JsonReader reader(json, "inventory");
   reader.read("problem", inventory.problem);
   reader.read("no_gpu", inventory.noGpu);
@@ -101,8 +101,8 @@ Result<Stage> inventoryStage(const Catalog& catalog) {
   return stage;
 }
 
-Inventory readInventory(const StageRecord& stage, const StageEvidence& evidence, const std::filesystem::path& folder) {
-  Inventory inventory;
+NodeInventory readInventory(const StageRecord& stage, const StageEvidence& evidence, const std::filesystem::path& folder) {
+  NodeInventory inventory;
   for (const CaseEnd& end : evidence.ends) {
     if (end.state == CaseEnd::State::kOk) continue;
     inventory.problem = end.message;
@@ -123,7 +123,7 @@ Inventory readInventory(const StageRecord& stage, const StageEvidence& evidence,
   return inventory;
 }
 
-void useInventory(const Inventory& inventory, NodeContext& node) {
+void useInventory(const NodeInventory& inventory, NodeContext& node) {
   if (!inventory.facts.is_object()) return;
   for (const Json& device : inventory.facts["devices"])
     node.devices.push_back({static_cast<int>(node.devices.size()), device.value("id", ""), device});
@@ -149,7 +149,7 @@ void expectDeviceCount(const Profile* profile, StageEvidence& evidence) {
   evidence.expectations.push_back(count);
 }
 
-void expectDevices(const Inventory& inventory, const Profile* profile, StageEvidence& evidence) {
+void expectDevices(const NodeInventory& inventory, const Profile* profile, StageEvidence& evidence) {
   if (!inventory.problem.empty() && !inventory.noGpu)
     for (CaseEnd& end : evidence.ends) {
       end.state = CaseEnd::State::kError;

@@ -14,7 +14,7 @@ namespace muster {
 inline constexpr const char* kInventoryStage = "muster:inventory";
 
 /// What the inventory came to.
-struct Inventory {
+struct NodeInventory {
   Json facts;           ///< {"host", "software", "nics", "devices"}; null when it could not be taken
   std::string problem;  ///< why it could not be taken; empty when it was
   bool noGpu = false;   ///< the backend's driver or devices are not there
@@ -24,23 +24,23 @@ struct Inventory {
   [[nodiscard]] std::vector<DeviceFacts> devices() const;
 };
 
-Json toJson(const Inventory& inventory);
-Result<Inventory> inventoryFromJson(const Json& json);
+Json toJson(const NodeInventory& inventory);
+Result<NodeInventory> inventoryFromJson(const Json& json);
 
 /// The stage that takes it. An error when the env plugin cannot be used.
 Result<Stage> inventoryStage(const Catalog& catalog);
 
 /// Reads what that stage left.
-Inventory readInventory(const StageRecord& stage, const StageEvidence& evidence, const std::filesystem::path& folder);
+NodeInventory readInventory(const StageRecord& stage, const StageEvidence& evidence, const std::filesystem::path& folder);
 
 /// Fills devices and peaks of `node` from the inventory and its profile.
-void useInventory(const Inventory& inventory, NodeContext& node);
+void useInventory(const NodeInventory& inventory, NodeContext& node);
 
 /// Adds the number of devices that the profile wants; without one, at least one.
 void expectDeviceCount(const Profile* profile, StageEvidence& evidence);
 
 /// Adds what is expected of the devices: their number, and that all match the profile. Without inventory, the stage's
 /// case becomes an error (or stays a skip where no GPU is there).
-void expectDevices(const Inventory& inventory, const Profile* profile, StageEvidence& evidence);
+void expectDevices(const NodeInventory& inventory, const Profile* profile, StageEvidence& evidence);
 
 }  // namespace muster

@@ -153,7 +153,7 @@ Status NodeRun::keep(const StageOutcome& outcome, const Json& extra) {
   return {};
 }
 
-Status NodeRun::chooseProfile(Inventory& inventory) {
+Status NodeRun::chooseProfile(NodeInventory& inventory) {
   if (!inventory.facts.is_object()) return {};
   const RunOptions& options = *setup_.options;
   const std::string& sku = options.sku.empty() ? setup_.plan.sku : options.sku;
@@ -166,7 +166,7 @@ Status NodeRun::chooseProfile(Inventory& inventory) {
 }
 
 /// Puts what is known of the node into the record and shows it.
-void NodeRun::announce(const Inventory& inventory) {
+void NodeRun::announce(const NodeInventory& inventory) {
   inventory_ = inventory;
   if (profile_) {
     node_.profile = &*profile_;
@@ -184,7 +184,7 @@ Status NodeRun::takeInventory() {
   MUSTER_TRY(const Stage stage, inventoryStage(setup_.catalog));
   MUSTER_TRY(StageOutcome outcome, runStage(node_, stage));
   MUSTER_TRY(StageEvidence evidence, evidenceFromRecord(outcome.record));
-  Inventory inventory = readInventory(outcome.record, evidence, folder_.path());
+  NodeInventory inventory = readInventory(outcome.record, evidence, folder_.path());
   MUSTER_CHECK_OK(chooseProfile(inventory));
   announce(inventory);
   expectDevices(inventory, node_.profile, evidence);
@@ -197,7 +197,7 @@ Status NodeRun::takeInventory() {
 }
 
 Status NodeRun::resumeInventory(const JournalStage& kept) {
-  MUSTER_TRY(const Inventory inventory, inventoryFromJson(kept.extra));
+  MUSTER_TRY(const NodeInventory inventory, inventoryFromJson(kept.extra));
   const fs::path frozen = folder_.path() / kProfileFile;
   if (fs::exists(frozen)) {
     MUSTER_TRY(profile_, loadProfile(frozen, &setup_.catalog));

@@ -23,7 +23,7 @@ struct RunSetup {
   Catalog catalog;
   std::map<std::string, Profile> profiles;
   Plan plan;
-  View* view = nullptr;
+  RunView* view = nullptr;
 };
 
 class NodeRun {
@@ -40,8 +40,8 @@ class NodeRun {
   Status freeze(const Journal* earlier);
   Status takeInventory();
   Status resumeInventory(const JournalStage& kept);
-  Status chooseProfile(Inventory& inventory);
-  void announce(const Inventory& inventory);
+  Status chooseProfile(NodeInventory& inventory);
+  void announce(const NodeInventory& inventory);
   Status runStages(const Journal* earlier);
   Result<StageOutcome> runOne(const Stage& stage);
   /// Why a stage does not run: a need that did not pass, no devices, an interruption; empty when it may.
@@ -56,7 +56,7 @@ class NodeRun {
   NodeContext node_;
   Record record_;
   std::optional<Profile> profile_;  ///< the frozen one
-  Inventory inventory_;
+  NodeInventory inventory_;
   std::map<std::string, Outcome> outcomes_;  ///< of ended stages, for `needs`
 };
 

@@ -73,7 +73,7 @@ Status checkSamePlan(const fs::path& asked, const Json& run) {
 }
 
 /// Describes plugins and loads profiles: what every way of running needs.
-Result<RunSetup> prepare(const RunOptions& options, View& view) {
+Result<RunSetup> prepare(const RunOptions& options, RunView& view) {
   RunSetup setup;
   setup.options = &options;
   setup.view = &view;
@@ -91,7 +91,7 @@ int worstExit(int a, int b) {
   return kExitAccepted;
 }
 
-Result<int> runResumed(const RunOptions& asked, View& view) {
+Result<int> runResumed(const RunOptions& asked, RunView& view) {
   MUSTER_TRY(RunFolder folder, RunFolder::open(asked.resume));
   MUSTER_TRY(const Journal journal, folder.readJournal());
   MUSTER_CHECK_OK(checkSamePlan(asked.plan, journal.run));
@@ -110,7 +110,7 @@ Result<int> runResumed(const RunOptions& asked, View& view) {
                asked.resume.string()};
 }
 
-Result<int> runNew(const RunOptions& options, View& view) {
+Result<int> runNew(const RunOptions& options, RunView& view) {
   if (!options.scenario.empty()) {
     MUSTER_TRY(const std::string scenario, readFile(options.scenario));
     if (scenario.empty()) return Error{ErrorCode::kUsage, "the scenario is empty", options.scenario.string()};

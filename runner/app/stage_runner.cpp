@@ -34,11 +34,6 @@ std::vector<RankSlot> slotsFor(const NodeContext& node, const Stage& stage) {
   return slots;
 }
 
-std::string describeStage(const Stage& stage, size_t ranks, size_t cases) {
-  return fmt::format("{}.{}, {} case{}{} on {} rank{}", stage.plugin, stage.test, cases, cases == 1 ? "" : "s",
-                     stage.repeat > 1 ? fmt::format(" x {}", stage.repeat) : "", ranks, ranks == 1 ? "" : "s");
-}
-
 StageRecord beginRecord(const Stage& stage) {
   StageRecord record;
   record.name = stage.name;
@@ -119,9 +114,12 @@ Status answerPredicates(const StageEvidence& evidence, JudgeContext& context) {
     if (expectation.kind != CheckKind::kPredicate) continue;
     MUSTER_TRY(const auto answers, evaluatePredicate(expectation.predicate, evidence.measurements));
     auto& kept = context.predicateAnswers[expectation.predicate];
+    auto& errors = context.predicateErrors[expectation.predicate];
     kept.clear();
+    errors.clear();
     for (const PredicateAnswer& answer : answers) {
-      if (!answer.error.empty()) return Error{ErrorCode::kUsage, answer.error, expectation.at};
+      // It is asked about every measurement of the stage; only those that its expectation is about become verdicts.
+      if (!answer.error.empty()) errors[kept.size()] = answer.error;
       kept.emplace_back(answer.met, answer.message);
     }
   }

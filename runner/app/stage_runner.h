@@ -33,7 +33,7 @@ struct NodeContext {
   int nodeCount = 1;
   uint64_t seed = 42;
   const std::atomic<bool>* cancelled = nullptr;
-  View* view = nullptr;
+  RunView* view = nullptr;
 
   // Known once the inventory has been taken.
   std::vector<RankSlot> devices;

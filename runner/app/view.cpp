@@ -70,7 +70,7 @@ std::vector<std::string> troubleLines(const StageRecord& stage) {
 }
 
 /// Plain lines: for files, pipes and continuous integration.
-class PlainView : public View {
+class PlainView : public RunView {
  public:
   void runStarted(const Record& record, const std::filesystem::path& folder) override {
     const std::string sku = record.profile.name.empty() ? record.skuHow : record.profile.name;
@@ -165,7 +165,7 @@ std::string stageLine(const StageRecord& stage) {
                      formatQuantity(stage.duration, "s", 3));
 }
 
-std::unique_ptr<View> makeView(ViewKind kind) {
+std::unique_ptr<RunView> makeView(ViewKind kind) {
   if (kind == ViewKind::kJson) return makeJsonView();
   const char* term = std::getenv("TERM");
   const bool dumb = term == nullptr || std::string_view(term) == "dumb";

@@ -27,9 +27,9 @@ struct StageProgress {
 };
 
 /// Receives the events of a run. Called from one thread.
-class View {
+class RunView {
  public:
-  virtual ~View() = default;
+  virtual ~RunView() = default;
   virtual void runStarted(const Record& record, const std::filesystem::path& folder) = 0;
   virtual void stageStarted(const StageStart& stage) = 0;
   virtual void stageProgress(const StageProgress& progress) = 0;
@@ -41,7 +41,7 @@ class View {
 enum class ViewKind { kAuto, kPlain, kJson };
 
 /// The view for standard output: live on a terminal, plain lines elsewhere, one JSON object a line with kJson.
-std::unique_ptr<View> makeView(ViewKind kind);
+std::unique_ptr<RunView> makeView(ViewKind kind);
 
 /// One line about an ended stage: "fail  gemm  8 devices  12.3s  1 fail, 7 pass".
 std::string stageLine(const StageRecord& stage);

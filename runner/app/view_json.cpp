@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-class JsonView : public View {
+class JsonView : public RunView {
  public:
   void runStarted(const Record& record, const std::filesystem::path& folder) override {
     emit({{"event", "run_started"},
@@ -75,6 +75,6 @@ class JsonView : public View {
 
 }  // namespace
 
-std::unique_ptr<View> makeJsonView() { return std::make_unique<JsonView>(); }
+std::unique_ptr<RunView> makeJsonView() { return std::make_unique<JsonView>(); }
 
 }  // namespace muster

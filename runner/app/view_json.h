@@ -9,6 +9,6 @@
 namespace muster {
 
 /// Events: run_started, stage_started, stage_progress, stage_ended, note, run_ended; each has `event` and `time`.
-std::unique_ptr<View> makeJsonView();
+std::unique_ptr<RunView> makeJsonView();
 
 }  // namespace muster
