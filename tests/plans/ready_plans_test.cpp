@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shipped plans and profiles against the shipped plugins: every name, unit, label and parameter is real.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "plugins/abi/muster_plugin.h"
+#include "runner/plan/plan.h"
+#include "runner/sku/profile.h"
+#include "tests/support/process.h"
+
+namespace muster {
+namespace {
+
+void addPlugin(const std::string& name, Catalog& catalog) {
+  const auto path = testing::buildDir() / "plugins" / name / (name + ".so");
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  auto entry =
+      reinterpret_cast<const muster_plugin_ops* (*)(uint32_t)>(dlsym(library, "muster_plugin_entry"));
+  ASSERT_NE(entry, nullptr);
+  auto described = parseJson(entry(MUSTER_ABI_MINOR)->describe());
+  ASSERT_TRUE(described.ok()) << described.error().text();
+  auto spec = pluginSpecFromDescribe(name, *described);
+  ASSERT_TRUE(spec.ok()) << spec.error().text();
+  catalog.plugins[name] = *spec;
+}
+
+const Catalog& catalog() {
+  static const Catalog catalog = [] {
+    Catalog made;
+    for (const char* name : {"env", "compute", "memory"}) addPlugin(name, made);
+    return made;
+  }();
+  return catalog;
+}
+
+std::map<std::string, Plan> readyPlans() {
+  std::map<std::string, Plan> plans;
+  for (const auto& entry : std::filesystem::directory_iterator(testing::sourceDir() / "plans")) {
+    const auto extension = entry.path().extension();
+    if (extension != ".toml" && extension != ".lua") continue;
+    PlanOutcome outcome = loadPlan(entry.path(), catalog(), {});
+    for (const Diagnostic& diagnostic : outcome.diagnostics) ADD_FAILURE() << diagnostic.text();
+    if (outcome.plan) plans[entry.path().stem().string()] = *outcome.plan;
+  }
+  return plans;
+}
+
+TEST(ReadyPlans, AreValidAndNamedAsTheirFiles) {
+  const auto plans = readyPlans();
+  for (const char* name : {"quickstart", "environment", "gemm-sweep", "node-quick", "node-full", "burn-in"})
+    ASSERT_EQ(plans.count(name), 1u) << name;
+  for (const auto& [name, plan] : plans) {
+    EXPECT_EQ(plan.name, name);
+    EXPECT_FALSE(plan.description.empty()) << name;
+  }
+}
+
+TEST(ReadyPlans, GiveSourceAndRemedyOfEveryExpectation) {
+  for (const auto& [name, plan] : readyPlans()) {
+    for (const Stage& stage : plan.stages) {
+      for (const Expectation& e : stage.expectations) {
+        EXPECT_FALSE(e.source.empty()) << name << " " << stage.name << " " << e.metric;
+        EXPECT_FALSE(e.remedy.empty()) << name << " " << stage.name << " " << e.metric;
+      }
+    }
+  }
+}
+
+/// Metrics of the plan's stages that a run must judge, and that nothing covers.
+std::vector<std::string> unjudged(const Plan& plan, const Profile& profile) {
+  std::vector<std::string> found;
+  for (const Stage& stage : plan.stages) {
+    for (const MetricSpec& metric : catalog().plugin(stage.plugin)->test(stage.test)->metrics) {
+      const std::string name = stage.plugin + "." + metric.name;
+      const auto covers = [&](const Expectation& e) { return e.metric == name; };
+      const bool covered = metric.informational || !metric.standing.empty() ||
+                           std::any_of(stage.expectations.begin(), stage.expectations.end(), covers) ||
+                           std::any_of(profile.expectations.begin(), profile.expectations.end(), covers);
+      if (!covered) found.push_back(stage.name + ": " + name);
+    }
+  }
+  return found;
+}
+
+TEST(ReadyPlans, LeaveNothingUnjudgedUnderTheirProfiles) {
+  auto profiles = loadProfiles(testing::sourceDir() / "plans" / "skus", &catalog());
+  ASSERT_TRUE(profiles.ok()) << profiles.error().text();
+  for (const auto& [name, plan] : readyPlans()) {
+    for (const auto& [sku, profile] : *profiles) {
+      if ((plan.backend == "host") != (sku == "host")) continue;
+      EXPECT_EQ(unjudged(plan, profile), std::vector<std::string>{}) << name << " under " << sku;
+    }
+  }
+}
+
+TEST(ReadyPlans, OfGpusJudgeAnUnknownModelByPeakPeersAndStability) {
+  for (const auto& [name, plan] : readyPlans()) {
+    if (plan.backend != "cuda") continue;
+    for (const Stage& stage : plan.stages) {
+      if (stage.plugin != "compute") continue;
+      for (CheckKind kind : {CheckKind::kOfPeak, CheckKind::kWithin, CheckKind::kCvMax}) {
+        EXPECT_TRUE(std::any_of(stage.expectations.begin(), stage.expectations.end(),
+                                [&](const Expectation& e) { return e.kind == kind; }))
+            << name << " " << stage.name << " " << checkKindName(kind);
+      }
+    }
+  }
+}
+
+TEST(ReadyPlans, ProfilesFixParametersThatTheTestsHave) {
+  auto profiles = loadProfiles(testing::sourceDir() / "plans" / "skus", &catalog());
+  ASSERT_TRUE(profiles.ok()) << profiles.error().text();
+  EXPECT_EQ(profiles->size(), 5u);
+}
+
+}  // namespace
+}  // namespace muster
