@@ -39,6 +39,18 @@ std::set<std::string> metricsOn(const PluginSpec& plugin, const TestSpec& test, 
   return metrics;
 }
 
+void leaveOutUnmeasured(const PluginSpec& plugin, const TestSpec& test, const std::vector<std::string>& caseIds,
+                        StageEvidence& evidence) {
+  std::set<std::pair<std::string, std::string>> measured;
+  for (const Measurement& m : evidence.measurements) measured.emplace(m.caseId, m.metric);
+  for (const MetricSpec& metric : test.metrics) {
+    const std::string name = plugin.name + "." + metric.name;
+    if (!metric.optional) continue;
+    for (const std::string& id : caseIds)
+      if (measured.count({id, name}) == 0) evidence.caseMetrics[id].erase(name);
+  }
+}
+
 Labels knownLabels(const Case& c) {
   Labels labels;
   for (const auto& [name, value] : c.params.items()) {

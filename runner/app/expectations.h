@@ -15,6 +15,10 @@ namespace muster {
 /// Qualified metrics ("compute.gemm_throughput") that a test reports on `backend`.
 std::set<std::string> metricsOn(const PluginSpec& plugin, const TestSpec& test, const std::string& backend);
 
+/// Takes the optional metrics that nothing was measured of out of what the cases in `caseIds` may report.
+void leaveOutUnmeasured(const PluginSpec& plugin, const TestSpec& test, const std::vector<std::string>& caseIds,
+                        StageEvidence& evidence);
+
 /// The scalar parameters of a case as labels; lists are joined with commas.
 Labels knownLabels(const Case& c);
 

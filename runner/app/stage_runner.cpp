@@ -192,11 +192,13 @@ Result<StageOutcome> runStage(NodeContext& node, const Stage& written) {
     record.attempts = attempt;
     RankGroup group(node, stage, *plugin, *test, cases, slots, attempt, [&] { telemetry.poll(); });
     MUSTER_CHECK_OK(group.run(record, evidence));
-    if (node.cancelled->load()) break;
-    if (attempt == stage.attempts) break;
+    if (node.cancelled->load() || attempt == stage.attempts) break;
     MUSTER_CHECK_OK(answerPredicates(evidence, context));
     cases = casesToRetry(stage, evidence, context);
   }
+  std::vector<std::string> caseIds;
+  for (const Case& c : stage.cases) caseIds.push_back(c.id);
+  leaveOutUnmeasured(*plugin, *test, caseIds, evidence);
   telemetry.finish(virtualStart, node.virtualNow, record, evidence);
   if (node.profile != nullptr && evidence.caseMetrics.count(StageTelemetry::kCaseId) > 0) {
     StageEvidence onlyTelemetry;

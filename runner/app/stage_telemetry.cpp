@@ -194,6 +194,7 @@ void StageTelemetry::finish(double virtualStart, double virtualEnd, StageRecord&
   const auto standing = standingExpectations(*test_, node_.backend);
   evidence.expectations.insert(evidence.expectations.end(), standing.begin(), standing.end());
   addMeasurements(evidence);
+  leaveOutUnmeasured(*plugin_, *test_, {kCaseId}, evidence);
   addSeries(record, node_.simulated() ? virtualStart : begin_);
   std::error_code error;
   if (std::filesystem::exists(rawPath_, error)) {
