@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "reports/html/sections.h"
 #include "reports/html/stage_plots.h"
@@ -22,9 +23,9 @@ std::string attemptsText(const Verdict& verdict) {
   return parts.size() > 1 ? join(parts, ", ") : "";
 }
 
-std::string wantedText(const Verdict& verdict) {
-  if (!verdict.limitText.empty()) return verdict.limitText;
-  return verdict.expectation ? verdict.expectation->text() : "";
+/// "-26%": negative where the limit was missed.
+std::string signedPercent(double margin) {
+  return std::isfinite(margin) ? fmt::format("{:+.{}f}%", margin * 100, std::fabs(margin) < 0.1 ? 1 : 0) : "";
 }
 
 View itemView(const Deviation& deviation, const DeviationItem& item) {
@@ -32,8 +33,8 @@ View itemView(const Deviation& deviation, const DeviationItem& item) {
   View view;
   view.text("device", verdict.device.empty() ? "node" : verdict.device);
   view.text("rank", verdict.rank >= 0 ? std::to_string(verdict.rank) : "");
-  view.text("case", verdict.metric.empty() ? verdict.caseId : "");
-  view.text("observed", verdict.observedText).text("margin", marginText(verdict.margin));
+  view.text("case", caseText(verdict)).text("wanted", wantedText(verdict));
+  view.text("observed", verdict.observedText).text("margin", signedPercent(verdict.margin));
   view.text("samples", samplesText(samplesOf(*deviation.stage, verdict)));
   view.text("attempts", attemptsText(verdict)).text("detail", verdict.detail);
   return view;
@@ -70,12 +71,38 @@ std::vector<View> rerunsOf(const Deviation& deviation) {
   });
 }
 
-/// Details that say the same of every item are told once.
-std::string commonDetail(const Deviation& deviation) {
-  const std::string& detail = deviation.first().detail;
-  for (const auto& item : deviation.items)
-    if (item.verdict->detail != detail) return "";
-  return detail;
+constexpr size_t kMaxItems = 24;
+
+/// At most kMaxItems; of more, the worst.
+std::vector<DeviationItem> shownItems(const Deviation& deviation) {
+  std::vector<DeviationItem> items = deviation.items;
+  if (items.size() <= kMaxItems) return items;
+  const auto rank = [](const DeviationItem& item) {
+    return std::isfinite(item.verdict->margin) ? item.verdict->margin : 0;
+  };
+  std::stable_sort(items.begin(), items.end(),
+                   [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+  items.resize(kMaxItems);
+  return items;
+}
+
+void addItems(View& view, const Deviation& deviation) {
+  const auto items = shownItems(deviation);
+  view.list("items", viewsOf(items, [&](const auto& item) { return itemView(deviation, item); }));
+  const size_t left = deviation.items.size() - items.size();
+  view.text("items_left", left > 0 ? std::to_string(left) : "");
+  view.flag("cases_differ", deviation.commonCase().empty() && !deviation.first().metric.empty());
+  view.flag("wanted_differs", deviation.commonWanted().empty() && !wantedText(deviation.first()).empty());
+  const bool told = !deviation.commonDetail().empty();
+  // Where figures speak, a detail line for each would only repeat them.
+  view.flag("details_differ", !told && deviation.first().observedText.empty());
+}
+
+std::string whereText(const Deviation& deviation) {
+  if (!deviation.commonCase().empty()) return deviation.commonCase();
+  std::set<std::string> cases;
+  for (const auto& item : deviation.items) cases.insert(caseText(*item.verdict));
+  return cases.size() > 1 ? plural(cases.size(), "case") : "";
 }
 
 View deviationView(const Deviation& deviation, Sources& sources) {
@@ -85,20 +112,20 @@ View deviationView(const Deviation& deviation, Sources& sources) {
   view.flag("blocks", deviation.blocks).text("stage", deviation.stage->name);
   const std::string devices = devicesText(deviation.devices());
   view.text("devices", devices.empty() ? "the whole node" : devices);
-  view.text("metric", first.metric).text("case", caseText(first)).text("wanted", wantedText(first));
+  view.text("metric", first.metric).text("case", whereText(deviation));
+  view.text("wanted", deviation.commonWanted());
   view.text("observed", first.observedText).text("margin", marginText(first.margin));
   view.flag("single", deviation.items.size() == 1).flag("several", deviation.items.size() > 1);
   view.text("samples", samplesText(samplesOf(*deviation.stage, first))).text("attempts", attemptsText(first));
-  view.text("detail", commonDetail(deviation));
-  view.flag("details_differ", commonDetail(deviation).empty());
-  view.list("items", viewsOf(deviation.items, [&](const auto& item) { return itemView(deviation, item); }));
+  view.text("detail", deviation.commonDetail());
+  addItems(view, deviation);
   view.text("source", deviation.source()).text("remedy", deviation.remedy());
   view.text("origin", first.expectation ? first.expectation->origin : "");
   view.text("at", first.expectation ? first.expectation->at : "");
   const int cited = sources.number(deviation.source());
   view.text("cite", cited > 0 ? std::to_string(cited) : "");
   view.list("reruns", rerunsOf(deviation)).list("ranks", ranksOf(deviation));
-  view.markup("plot", plotAround(stageTable(*deviation.stage), first));
+  view.markup("plot", plotAround(stageTable(*deviation.stage), deviation.worst()));
   return view;
 }
 
@@ -107,12 +134,12 @@ View lineView(const Deviation& deviation, Sources& sources) {
   const Verdict& first = deviation.first();
   View view;
   view.text("outcome", outcomeName(deviation.outcome)).text("symbol", outcomeSymbol(deviation.outcome));
-  view.text("stage", deviation.stage->name).text("metric", first.metric).text("case", caseText(first));
+  view.text("stage", deviation.stage->name).text("metric", first.metric).text("case", whereText(deviation));
   view.text("devices", devicesText(deviation.devices()))
       .text("count", std::to_string(deviation.items.size()));
   view.text("observed", deviation.items.size() == 1 ? first.observedText : "");
   view.text("wanted", wantedText(first))
-      .text("detail", commonDetail(deviation))
+      .text("detail", deviation.commonDetail())
       .text("remedy", deviation.remedy());
   const int cited = sources.number(deviation.source());
   view.text("cite", cited > 0 ? std::to_string(cited) : "");
@@ -124,7 +151,12 @@ View lineView(const Deviation& deviation, Sources& sources) {
 void addDeviations(View& page, const Record& record, Sources& sources) {
   const auto found = deviations(record);
   const auto blocking = std::count_if(found.begin(), found.end(), [](const auto& d) { return d.blocks; });
-  page.text("deviation_count", std::to_string(found.size())).text("blocking_count", std::to_string(blocking));
+  size_t verdicts = 0;
+  for (const auto& deviation : found) verdicts += deviation.items.size();
+  page.text("deviation_text",
+            fmt::format("{} from {}", plural(found.size(), "finding"), plural(verdicts, "verdict")));
+  page.text("blocking_text",
+            fmt::format("{} of them {} acceptance", blocking, blocking == 1 ? "blocks" : "block"));
   page.list("deviations",
             viewsOf(found, [&](const auto& deviation) { return deviationView(deviation, sources); }));
 }

@@ -53,7 +53,10 @@ void flatten(const Json& value, const std::string& key, int depth, Pairs& out) {
   if (!text.empty()) out.emplace_back(key, text);
 }
 
+/// "memory_bytes" -> "memory", "facts.vbios" -> "vbios": the value tells the unit, and facts are facts.
 std::string plainKey(std::string key) {
+  if (key.rfind("facts.", 0) == 0) key.erase(0, 6);
+  if (endsWith(key, "_bytes")) key.erase(key.size() - 6);
   std::replace(key.begin(), key.end(), '_', ' ');
   return key;
 }

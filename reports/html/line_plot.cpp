@@ -40,14 +40,16 @@ struct Frame {
   DisplayUnit yUnit;
 };
 
+/// From zero unless the values are far from it, and never narrower than a fifth of them: a wobble of 1% must
+/// not look like a fall.
 Axis makeYAxis(Range range) {
   if (range.empty()) range = {0, 1};
-  // From zero unless the values are far from it: a wobble of 1% must not look like a fall.
   if (range.low > 0 && range.low < 0.6 * range.high) range.low = 0;
-  double pad = (range.high - range.low) * 0.12;
-  if (pad == 0) pad = range.high == 0 ? 1 : std::fabs(range.high) * 0.1;
-  const double low = range.low == 0 ? 0 : range.low - pad;
-  return {low, range.high + pad, kBottom, kTop, false};
+  const double least = 0.2 * std::max(std::fabs(range.high), std::fabs(range.low));
+  const double spread = range.high - range.low;
+  const double pad = std::max(spread * 0.1, (least - spread) / 2);
+  if (range.low == 0 && range.high == 0) return {0, 1, kBottom, kTop, false};
+  return {range.low == 0 ? 0 : range.low - pad, range.high + pad, kBottom, kTop, false};
 }
 
 Axis makeXAxis(Range range, bool logarithmic) {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <set>
 
+#include "reports/html/axis.h"
 #include "reports/model/deviations.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
@@ -43,24 +44,37 @@ TableRow makeRow(const Verdict& verdict) {
   row.labels.erase("device");
   if (verdict.expectation) {
     row.expectation = &*verdict.expectation;
-    row.wanted = verdict.limitText.empty() ? verdict.expectation->text() : verdict.limitText;
+    row.wanted = wantedText(verdict);
   }
   return row;
 }
 
-/// "TFLOP/s" of "482 TFLOP/s"; empty when the value has no unit after a space.
-std::string unitOf(const std::string& text) {
-  const size_t space = text.find(' ');
-  if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos) return "";
-  const std::string number = text.substr(0, space);
-  return number.find_first_not_of("0123456789.-+e") == std::string::npos ? text.substr(space + 1) : "";
+/// The base unit of what the row compares; empty where cells are texts.
+std::string baseUnitOf(const TableRow& row) {
+  if (row.expectation == nullptr || row.expectation->kind == CheckKind::kPredicate) return "";
+  if (row.expectation->kind == CheckKind::kCvMax) return "ratio";
+  const std::string& unit = row.expectation->unit;
+  return unit == "text" || unit == "bool" || unit == "s" ? "" : unit;
 }
 
+/// One unit and one number of decimals for the whole row, so that its figures can be compared at a glance.
 void settleUnit(TableRow& row) {
-  std::set<std::string> units;
-  for (const auto& [column, verdict] : row.cells)
-    if (!verdict->observedText.empty()) units.insert(unitOf(verdict->observedText));
-  if (units.size() == 1) row.unit = *units.begin();
+  const std::string unit = baseUnitOf(row);
+  if (unit.empty()) return;
+  double largest = 0;
+  bool whole = true;
+  for (const auto& [column, verdict] : row.cells) {
+    if (!std::isfinite(verdict->observed)) continue;
+    largest = std::max(largest, std::fabs(verdict->observed));
+    whole = whole && verdict->observed == std::floor(verdict->observed);
+  }
+  const DisplayUnit shown = displayUnit(largest, unit);
+  row.factor = shown.factor;
+  row.unit = shown.suffix;
+  const double top = largest * shown.factor;
+  const bool countsOnly = whole && shown.factor == 1;
+  row.decimals =
+      countsOnly || top == 0 ? 0 : std::clamp(3 - static_cast<int>(std::floor(std::log10(top))), 0, 6);
 }
 
 }  // namespace
@@ -119,10 +133,9 @@ StageTable stageTable(const StageRecord& stage) {
 }
 
 std::string cellText(const TableRow& row, const Verdict& verdict) {
-  const std::string& text = verdict.observedText;
-  if (text.empty()) return outcomeName(verdict.outcome);
-  if (row.unit.empty()) return text;
-  return text.substr(0, text.find(' '));
+  if (row.factor != 0 && std::isfinite(verdict.observed))
+    return fmt::format("{:.{}f}", verdict.observed * row.factor, row.decimals);
+  return verdict.observedText.empty() ? outcomeName(verdict.outcome) : verdict.observedText;
 }
 
 std::vector<double> samplesOf(const StageRecord& stage, const Verdict& verdict) {

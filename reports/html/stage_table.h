@@ -15,7 +15,9 @@ struct TableRow {
   std::string metric;    ///< empty: the verdict is about a whole case or stage
   std::string caseText;  ///< labels other than the device
   std::string wanted;    ///< empty: nothing was expected
-  std::string unit;      ///< what all cells have in common, "TFLOP/s"; then cells hold bare numbers
+  std::string unit;      ///< in which all cells are written, "TFLOP/s"; empty: each cell says its own
+  double factor = 0;     ///< cell = observed * factor with `decimals`; 0: the cell's own text
+  int decimals = 0;
   Outcome worst = Outcome::kPass;
   Labels labels;
   const Expectation* expectation = nullptr;
@@ -33,7 +35,8 @@ StageTable stageTable(const StageRecord& stage);
 /// gpu2 before gpu10.
 bool naturalLess(const std::string& a, const std::string& b);
 
-/// What a cell shows: the value without the row's unit, or the outcome's name.
+/// What a cell shows: the value in the row's unit, its own text, or the outcome's name where there is
+/// neither.
 std::string cellText(const TableRow& row, const Verdict& verdict);
 
 /// All samples behind a verdict (of its last attempt, over all repeats).

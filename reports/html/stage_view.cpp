@@ -2,6 +2,7 @@
 // Every stage: its overview line, table of verdicts, plots, telemetry and what else it left.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "reports/html/sections.h"
@@ -48,7 +49,7 @@ View rowView(const StageRecord& stage, const StageTable& table, const TableRow& 
   view.text("metric", row.metric.empty() ? "(whole case)" : name)
       .text("case", row.caseText)
       .text("unit", row.unit);
-  view.text("wanted", row.wanted);
+  view.text("wanted", row.wanted).flag("unjudged", row.wanted.empty() && !row.metric.empty());
   const int cited = row.expectation != nullptr ? sources.number(row.expectation->source) : 0;
   view.text("cite", cited > 0 ? std::to_string(cited) : "");
   view.list("cells",
@@ -56,20 +57,43 @@ View rowView(const StageRecord& stage, const StageTable& table, const TableRow& 
   return view;
 }
 
-/// Measurements that nothing judges by intention: shown, never counted.
-std::vector<View> reportedOf(const StageRecord& stage) {
-  std::vector<View> views;
+/// One metric and case that nothing judges by intention, over the devices.
+struct Reported {
+  std::string metric;
+  std::string caseText;
+  std::vector<std::pair<std::string, std::string>> values;  ///< device and value
+};
+
+std::vector<Reported> reportedOf(const StageRecord& stage) {
+  std::vector<Reported> rows;
   for (const auto& m : stage.measurements) {
     if (!m.informational) continue;
     Labels labels = m.labels;
     labels.erase("device");
-    View view;
-    view.text("metric", m.metric.substr(m.metric.find('.') + 1)).text("case", labelsText(labels));
-    view.text("device", m.device.empty() ? "node" : m.device).text("value", m.valueText());
-    view.text("samples", m.isText() ? "" : samplesText(m.samples));
-    views.push_back(std::move(view));
+    const std::string text = labelsText(labels);
+    auto found = std::find_if(rows.begin(), rows.end(), [&](const auto& row) {
+      return row.metric == m.metric && row.caseText == text;
+    });
+    if (found == rows.end()) found = rows.insert(rows.end(), {m.metric, text, {}});
+    found->values.emplace_back(m.device.empty() ? "node" : m.device, m.valueText());
   }
-  return views;
+  return rows;
+}
+
+View reportedView(const Reported& row) {
+  const bool same = std::all_of(row.values.begin(), row.values.end(),
+                                [&](const auto& value) { return value.second == row.values.front().second; });
+  std::vector<std::string> texts;
+  std::vector<std::string> devices;
+  for (const auto& [device, value] : row.values) {
+    texts.push_back(fmt::format("{} {}", device, value));
+    if (std::find(devices.begin(), devices.end(), device) == devices.end()) devices.push_back(device);
+  }
+  View view;
+  view.text("metric", row.metric.substr(row.metric.find('.') + 1)).text("case", row.caseText);
+  view.text("devices", devicesText(devices))
+      .text("value", same ? row.values.front().second : join(texts, " · "));
+  return view;
 }
 
 View troubleView(const RankRecord& rank) {
@@ -90,8 +114,8 @@ std::vector<View> troubledRanks(const StageRecord& stage) {
 }
 
 std::string metaText(const StageRecord& stage) {
-  std::vector<std::string> parts = {"scope " + stage.scope, fmt::format("{} ranks", stage.ranks.size()),
-                                    fmt::format("{} cases", stage.cases.size())};
+  std::vector<std::string> parts = {"scope " + stage.scope, plural(stage.ranks.size(), "rank"),
+                                    plural(stage.cases.size(), "case")};
   if (stage.repeat > 1) parts.push_back(fmt::format("{} repeats", stage.repeat));
   if (stage.attempts > 1) parts.push_back(fmt::format("{} attempts", stage.attempts));
   parts.push_back(fmt::format("{} of at most {}", formatQuantity(stage.duration, "s", 3),
@@ -150,7 +174,7 @@ View stageView(const StageRecord& stage, size_t number, Sources& sources) {
             viewsOf(table.rows, [&](const auto& row) { return rowView(stage, table, row, sources); }));
   addPlots(view, table);
   addTelemetry(view, stage);
-  view.list("reported", reportedOf(stage)).list("troubles", troubledRanks(stage));
+  view.list("reported", viewsOf(reportedOf(stage), reportedView)).list("troubles", troubledRanks(stage));
   view.list("log", viewsOf(stage.log, [](const auto& line) { return named("line", line); }));
   view.list("artifacts", viewsOf(stage.artifacts, artifactView));
   return view;

@@ -36,21 +36,16 @@ std::string nodeText(const Record& record) {
   return fmt::format("{} (node {} of {})", record.node, record.nodeRank, record.nodeCount);
 }
 
-std::string profileText(const Record& record) {
-  const std::string how = record.skuHow.empty() ? "" : " (" + record.skuHow + ")";
-  return (record.profile.name.empty() ? "unknown SKU" : record.profile.name) + how;
-}
-
-View fact(const std::string& name, const std::string& value) {
+View fact(const std::string& name, const std::string& value, const std::string& note = "") {
   View view;
-  view.text("name", name).text("value", value);
+  view.text("name", name).text("value", value).text("note", note);
   return view;
 }
 
 std::vector<View> factsOf(const Record& record) {
   std::vector<View> facts = {
       fact("Devices", devicesSummary(record)),
-      fact("SKU profile", profileText(record)),
+      fact("SKU profile", record.profile.name.empty() ? "unknown SKU" : record.profile.name, record.skuHow),
       fact("Plan", record.plan.name),
       fact("Backend", record.backend),
       fact("Started", formatUtc(record.started)),

@@ -29,11 +29,11 @@ std::map<std::string, SeriesList> byMetric(const StageRecord& stage) {
   return groups;
 }
 
-/// Devices with a verdict a reader must see: their lines stand out.
+/// Devices that failed something here: their lines stand out.
 std::set<std::string> deviatingDevices(const StageRecord& stage) {
   std::set<std::string> devices;
   for (const auto& verdict : stage.verdicts)
-    if (verdict.outcome <= Outcome::kWarn && !verdict.device.empty()) devices.insert(verdict.device);
+    if (verdict.outcome <= Outcome::kFlaky && !verdict.device.empty()) devices.insert(verdict.device);
   return devices;
 }
 

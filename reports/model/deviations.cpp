@@ -11,6 +11,7 @@
 #include <set>
 
 #include "runner/core/text.h"
+#include "runner/core/units.h"
 
 namespace muster {
 namespace {
@@ -28,10 +29,12 @@ const RankRecord* rankOf(const StageRecord& stage, const Verdict& verdict) {
 
 /// What verdicts of one deviation have in common. Without a metric the text says what happened, and where.
 std::string groupKey(const Verdict& verdict) {
-  const std::string kind = std::string(outcomeName(verdict.outcome)) + (verdict.required ? "!" : "");
+  const std::string kind = fmt::format("{}{}", outcomeName(verdict.outcome), verdict.required ? "!" : "");
   if (verdict.metric.empty()) return join({kind, verdict.stage, verdict.device, verdict.detail}, "\n");
-  const std::string wanted = verdict.expectation ? verdict.expectation->text() : "";
-  return join({kind, verdict.stage, verdict.metric, caseText(verdict), wanted, verdict.limitText}, "\n");
+  if (!verdict.expectation) return join({kind, verdict.stage, verdict.metric, verdict.remedy}, "\n");
+  const Expectation& wanted = *verdict.expectation;
+  return join(
+      {kind, verdict.stage, verdict.metric, checkKindName(wanted.kind), wanted.source, verdict.remedy}, "\n");
 }
 
 /// The plan's permission for flaky stages is part of the evidence; without evidence there is none.
@@ -89,6 +92,37 @@ std::vector<std::string> Deviation::devices() const {
   return names;
 }
 
+namespace {
+
+/// What `text` says of every item, if it says the same.
+std::string common(const Deviation& deviation, const std::function<std::string(const Verdict&)>& text) {
+  const std::string first = text(deviation.first());
+  for (const auto& item : deviation.items)
+    if (text(*item.verdict) != first) return "";
+  return first;
+}
+
+}  // namespace
+
+const Verdict& Deviation::worst() const {
+  const Verdict* found = &first();
+  for (const auto& item : items)
+    if (std::isfinite(item.verdict->margin) &&
+        (!std::isfinite(found->margin) || item.verdict->margin < found->margin))
+      found = item.verdict;
+  return *found;
+}
+
+std::string Deviation::commonCase() const {
+  return common(*this, caseText);
+}
+std::string Deviation::commonWanted() const {
+  return common(*this, wantedText);
+}
+std::string Deviation::commonDetail() const {
+  return common(*this, [](const Verdict& verdict) { return verdict.detail; });
+}
+
 std::string Deviation::source() const {
   return first().expectation ? first().expectation->source : "";
 }
@@ -126,8 +160,22 @@ std::string devicesText(const std::vector<std::string>& devices) {
 std::string caseText(const Verdict& verdict) {
   Labels labels = verdict.labels;
   labels.erase("device");
+  const auto bytes = labels.find("bytes");
+  if (bytes != labels.end()) {
+    const auto size = parseAs(bytes->second, "B");
+    if (size.ok()) bytes->second = formatQuantity(*size, "B", 6);
+  }
   if (!labels.empty()) return labelsText(labels);
   return verdict.caseId == verdict.stage ? "" : verdict.caseId;
+}
+
+std::string wantedText(const Verdict& verdict) {
+  if (!verdict.limitText.empty()) return verdict.limitText;
+  return verdict.expectation ? verdict.expectation->text() : "";
+}
+
+std::string plural(size_t count, const std::string& noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 std::string marginText(double margin) {

@@ -24,6 +24,12 @@ struct Deviation {
   std::vector<DeviationItem> items;  ///< at least one
 
   [[nodiscard]] const Verdict& first() const { return *items.front().verdict; }
+  /// The verdict that missed its limit by most; the first one where margins mean nothing.
+  [[nodiscard]] const Verdict& worst() const;
+  /// The case, what was wanted and the detail line, where all items agree on it; else empty.
+  [[nodiscard]] std::string commonCase() const;
+  [[nodiscard]] std::string commonWanted() const;
+  [[nodiscard]] std::string commonDetail() const;
   /// Distinct devices, in order; empty when the whole node or stage is meant.
   [[nodiscard]] std::vector<std::string> devices() const;
   [[nodiscard]] std::string source() const;  ///< of its expectation; empty when there is none
@@ -43,8 +49,15 @@ std::vector<Deviation> waived(const Record& record);
 /// "gpu1, gpu3"; of many the first eight "and N more".
 std::string devicesText(const std::vector<std::string>& devices);
 
-/// "dtype=bf16 op=copy": the labels other than the device; the case's id where there are none.
+/// "dtype=bf16 op=copy": the labels other than the device; the case's id where there are none. Sizes read as
+/// "64 KiB".
 std::string caseText(const Verdict& verdict);
+
+/// What was wanted: the limit in force, else the expectation; empty when nothing was.
+std::string wantedText(const Verdict& verdict);
+
+/// "1 rank", "8 ranks".
+std::string plural(size_t count, const std::string& noun);
 
 /// The margin as people read it: "26% beyond the limit", "4.1% inside the limit"; empty when it has no
 /// meaning.

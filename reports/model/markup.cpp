@@ -26,12 +26,6 @@ const char* entity(char c) {
   }
 }
 
-/// U+2400 + c as UTF-8: the picture of a control character.
-std::string controlPicture(unsigned char c) {
-  const unsigned picture = c == 0x7f ? 0x21 : c;
-  return {'\xe2', '\x90', static_cast<char>(0x80 + picture)};
-}
-
 /// What replaces the three-byte sequence at `at`, or nothing: bidirectional overrides and isolates (they let
 /// a name show as another) and the two non-characters that XML forbids.
 std::string replacementOf(std::string_view text, size_t at) {
@@ -40,7 +34,7 @@ std::string replacementOf(std::string_view text, size_t at) {
   const unsigned code = (byte(0) & 0x0fu) << 12 | (byte(1) & 0x3fu) << 6 | (byte(2) & 0x3fu);
   const bool reorders = (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
                         code == 0x200e || code == 0x200f;
-  if (reorders || code == 0xfffe || code == 0xffff) return fmt::format("[U+{:04X}]", code);
+  if (reorders || code == 0xfffe || code == 0xffff) return fmt::format("\\u{:04x}", code);
   return "";
 }
 
@@ -59,7 +53,7 @@ std::string escape(std::string_view raw, bool attribute) {
       else
         out += c;
     } else if (byte < 0x20 || byte == 0x7f) {
-      out += controlPicture(byte);
+      out += fmt::format("\\x{:02x}", byte);
     } else if (const std::string other = byte >= 0xe0 && byte < 0xf0 ? replacementOf(text, i) : "";
                !other.empty()) {
       out += other;

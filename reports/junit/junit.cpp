@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// See junit.h.
+#include "reports/junit/junit.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "reports/model/deviations.h"
+#include "reports/model/markup.h"
+#include "runner/core/clock.h"
+#include "runner/core/text.h"
+
+namespace muster {
+namespace {
+
+/// What JUnit can say of an outcome.
+enum class Kind { kPassed, kFailure, kError, kSkipped };
+
+Kind kindOf(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kFail:
+    case Outcome::kFlaky:
+      return Kind::kFailure;
+    case Outcome::kError:
+      return Kind::kError;
+    case Outcome::kSkipped:
+    case Outcome::kWaived:
+    case Outcome::kDeferred:
+    case Outcome::kElsewhere:
+      return Kind::kSkipped;
+    case Outcome::kPass:
+    case Outcome::kWarn:
+    case Outcome::kUnjudged:
+      return Kind::kPassed;
+  }
+  return Kind::kError;
+}
+
+struct Counts {
+  size_t tests = 0;
+  size_t failures = 0;
+  size_t errors = 0;
+  size_t skipped = 0;
+
+  void add(Kind kind) {
+    ++tests;
+    failures += kind == Kind::kFailure ? 1 : 0;
+    errors += kind == Kind::kError ? 1 : 0;
+    skipped += kind == Kind::kSkipped ? 1 : 0;
+  }
+  void add(const Counts& other) {
+    tests += other.tests;
+    failures += other.failures;
+    errors += other.errors;
+    skipped += other.skipped;
+  }
+  [[nodiscard]] std::string text() const {
+    return fmt::format("tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"", tests, failures, errors,
+                       skipped);
+  }
+};
+
+std::string seconds(double value) {
+  return fmt::format("{:.3f}", std::isfinite(value) && value > 0 ? value : 0);
+}
+
+/// "2026-11-21T03:10:26": JUnit's schema knows no time zone.
+std::string timestamp(double unixSeconds) {
+  std::string text = formatUtc(unixSeconds);
+  if (text.empty() || text.back() != 'Z') return "1970-01-01T00:00:00";
+  text.pop_back();
+  return text;
+}
+
+std::string property(const std::string& name, const std::string& value) {
+  return fmt::format("      <property name=\"{}\" value=\"{}\"/>\n", escapeAttribute(name),
+                     escapeAttribute(value));
+}
+
+std::string simulatedPrefix(const Record& record) {
+  return record.simulated ? "SIMULATED " : "";
+}
+
+std::string caseName(const Verdict& verdict) {
+  std::vector<std::string> parts;
+  const std::string wanted = wantedText(verdict);
+  for (const auto& part : {verdict.metric, caseText(verdict), verdict.device, wanted})
+    if (!part.empty()) parts.push_back(part);
+  return parts.empty() ? verdict.stage : join(parts, " ");
+}
+
+/// Everything that is known of a verdict, one line each.
+std::string bodyText(const Verdict& verdict) {
+  std::vector<std::string> lines;
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) lines.push_back(fmt::format("{}: {}", name, value));
+  };
+  add("outcome", outcomeName(verdict.outcome));
+  add("device", verdict.device);
+  add("observed", verdict.observedText);
+  add("wanted", wantedText(verdict));
+  add("margin", marginText(verdict.margin));
+  add("detail", verdict.detail);
+  if (verdict.expectation) add("source", verdict.expectation->source);
+  add("remedy", verdict.remedy);
+  for (const auto& attempt : verdict.attempts)
+    lines.push_back(fmt::format("attempt {}: {}", attempt.attempt, outcomeName(attempt.outcome)));
+  return join(lines, "\n");
+}
+
+std::string messageOf(const Verdict& verdict) {
+  if (!verdict.detail.empty()) return verdict.detail;
+  if (verdict.observedText.empty()) return outcomeName(verdict.outcome);
+  return fmt::format("{}, wanted {}", verdict.observedText, wantedText(verdict));
+}
+
+std::string resultElement(const Verdict& verdict) {
+  const std::string type = outcomeName(verdict.outcome);
+  const std::string message = escapeAttribute(messageOf(verdict));
+  switch (kindOf(verdict.outcome)) {
+    case Kind::kFailure:
+      return fmt::format("      <failure message=\"{}\" type=\"{}\">{}</failure>\n", message, type,
+                         escapeMarkup(bodyText(verdict)));
+    case Kind::kError:
+      return fmt::format("      <error message=\"{}\" type=\"{}\">{}</error>\n", message, type,
+                         escapeMarkup(bodyText(verdict)));
+    case Kind::kSkipped:
+      return fmt::format("      <skipped message=\"{}: {}\"/>\n", type, message);
+    case Kind::kPassed:
+      break;
+  }
+  if (verdict.outcome == Outcome::kPass) return "";
+  return fmt::format("      <system-out>{}</system-out>\n", escapeMarkup(bodyText(verdict)));
+}
+
+std::string testcase(const std::string& suite, const std::string& name, double time,
+                     const std::string& inside) {
+  const std::string head = fmt::format("    <testcase classname=\"{}\" name=\"{}\" time=\"{}\"",
+                                       escapeAttribute(suite), escapeAttribute(name), seconds(time));
+  return inside.empty() ? head + "/>\n" : head + ">\n" + inside + "    </testcase>\n";
+}
+
+std::string stageProperties(const Record& record, const StageRecord& stage) {
+  std::string text = "    <properties>\n";
+  text += property("simulated", record.simulated ? "SIMULATED by scenario " + record.scenario : "no");
+  text += property("outcome", outcomeName(stage.outcome));
+  text += property("test", stage.plugin + "." + stage.test);
+  Accounting accounting;
+  for (const auto& verdict : stage.verdicts) accounting.add(verdict);
+  for (int i = 0; i < kOutcomeCount; ++i)
+    if (accounting.counts[i] > 0)
+      text += property(outcomeName(static_cast<Outcome>(i)), std::to_string(accounting.counts[i]));
+  return text + "    </properties>\n";
+}
+
+std::string suiteElement(const std::string& name, const Record& record, const Counts& counts, double time,
+                         double started, const std::string& inside) {
+  return fmt::format(
+      "  <testsuite name=\"{}\" {} time=\"{}\" timestamp=\"{}\" hostname=\"{}\">\n{}  </testsuite>\n",
+      escapeAttribute(name), counts.text(), seconds(time), timestamp(started),
+      escapeAttribute(record.node.empty() ? "unknown" : record.node), inside);
+}
+
+std::string stageSuite(const Record& record, const StageRecord& stage, Counts& total) {
+  Counts counts;
+  const std::string name = simulatedPrefix(record) + stage.name;
+  std::string inside = stageProperties(record, stage);
+  const double share =
+      stage.verdicts.empty() ? 0 : stage.duration / static_cast<double>(stage.verdicts.size());
+  for (const auto& verdict : stage.verdicts) {
+    counts.add(kindOf(verdict.outcome));
+    inside += testcase(name, caseName(verdict), share, resultElement(verdict));
+  }
+  total.add(counts);
+  return suiteElement(name, record, counts, stage.duration, stage.started, inside);
+}
+
+std::string runProperties(const Record& record) {
+  std::string text = "    <properties>\n";
+  text += property("simulated", record.simulated ? "SIMULATED by scenario " + record.scenario : "no");
+  text += property("acceptance", record.acceptance) + property("exit_code", std::to_string(record.exitCode));
+  text += property("expected", std::to_string(record.accounting.expected));
+  text += property("plan", record.plan.name) + property("plan_sha256", record.plan.sha256);
+  text += property("profile", record.profile.name) + property("run", record.runId);
+  text += property("muster", record.toolVersion);
+  return text + "    </properties>\n";
+}
+
+/// The acceptance as a testcase of its own: what no testcase of a stage can show, such as a required skip,
+/// shows here.
+std::string acceptanceSuite(const Record& record, Counts& total) {
+  Counts counts;
+  std::string result;
+  const std::string message =
+      escapeAttribute(fmt::format("{}: {}", record.acceptance, join(record.reasons, "; ")));
+  if (record.acceptance == "rejected")
+    result = fmt::format("      <failure message=\"{}\" type=\"rejected\"/>\n", message);
+  else if (record.acceptance == "no-gpu")
+    result = fmt::format("      <skipped message=\"{}\"/>\n", message);
+  else if (record.acceptance != "accepted" || record.exitCode != 0)
+    result = fmt::format("      <error message=\"{}\" type=\"{}\"/>\n", message,
+                         escapeAttribute(record.acceptance));
+  counts.add(record.acceptance == "rejected" ? Kind::kFailure
+             : record.acceptance == "no-gpu" ? Kind::kSkipped
+             : result.empty()                ? Kind::kPassed
+                                             : Kind::kError);
+  total.add(counts);
+  const std::string name = simulatedPrefix(record) + "acceptance";
+  const std::string inside = runProperties(record) + testcase(name, "acceptance", 0, result);
+  return suiteElement(name, record, counts, 0, record.started, inside);
+}
+
+}  // namespace
+
+std::string renderJunit(const Record& record) {
+  Counts total;
+  std::string suites = acceptanceSuite(record, total);
+  for (const auto& stage : record.stages) suites += stageSuite(record, stage, total);
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{}\" {} "
+      "time=\"{}\">\n{}</testsuites>\n",
+      escapeAttribute(simulatedPrefix(record) + record.plan.name), total.text(),
+      seconds(record.finished - record.started), suites);
+}
+
+}  // namespace muster

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// See terminal.h.
+#include "reports/terminal/terminal.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reports/model/deviations.h"
+#include "reports/terminal/wrap.h"
+#include "runner/core/text.h"
+#include "runner/core/units.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxItems = 8;  ///< figures listed for one finding; the record and the HTML hold them all
+
+/// Paints words, or leaves them as they are.
+class Paint {
+ public:
+  explicit Paint(bool colour) : colour_(colour) {}
+  [[nodiscard]] std::string operator()(const char* code, const std::string& text) const {
+    return colour_ ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : text;
+  }
+
+ private:
+  bool colour_;
+};
+
+const char* acceptanceColour(const std::string& acceptance) {
+  if (acceptance == "accepted") return "1;37;42";
+  return acceptance == "rejected" ? "1;37;41" : "1;30;43";
+}
+
+const char* outcomeColour(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kPass:
+      return "32";
+    case Outcome::kFail:
+      return "1;31";
+    case Outcome::kError:
+      return "1;35";
+    case Outcome::kFlaky:
+    case Outcome::kWarn:
+      return "33";
+    default:
+      return "2";
+  }
+}
+
+std::string upper(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
+  return text;
+}
+
+/// Where everything is written.
+struct Page {
+  Paint paint;
+  int width;
+  std::string out;
+
+  /// A line with a name on the left; the value is wrapped beside it.
+  void field(const std::string& name, const std::string& value) {
+    if (value.empty()) return;
+    const std::string lead = fmt::format("    {:<10}", name);
+    bool first = true;
+    for (const auto& line : wrapText(printable(value, 2000), width - 14)) {
+      out += (first ? paint("2", lead) : std::string(14, ' ')) + line + "\n";
+      first = false;
+    }
+  }
+  /// A command is never broken: it is there to be copied.
+  void command(const std::string& name, const std::string& value) {
+    if (!value.empty()) out += paint("2", fmt::format("    {:<10}", name)) + printable(value, 2000) + "\n";
+  }
+  void line(const std::string& text, int indent) {
+    for (const auto& part : wrapText(printable(text, 2000), width - indent))
+      out += std::string(indent, ' ') + part + "\n";
+  }
+};
+
+std::string countsText(const Accounting& accounting, const Paint& paint) {
+  std::vector<std::string> parts;
+  for (int i = 0; i < kOutcomeCount; ++i) {
+    const auto outcome = static_cast<Outcome>(i);
+    if (accounting.of(outcome) > 0)
+      parts.push_back(
+          paint(outcomeColour(outcome), fmt::format("{} {}", accounting.of(outcome), outcomeName(outcome))));
+  }
+  const std::string sum = parts.empty() ? "nothing judged" : join(parts, ", ");
+  return fmt::format("{} expected: {}{}", accounting.expected, sum,
+                     accounting.balanced() ? "" : "; the accounting does NOT balance");
+}
+
+void addVerdict(Page& page, const Record& record) {
+  const std::string verdict = upper(record.acceptance == "no-gpu" ? "no GPU" : record.acceptance);
+  page.out += "\n" + page.paint(acceptanceColour(record.acceptance), fmt::format(" {} ", verdict));
+  if (record.simulated) page.out += " " + page.paint("1;30;43", " SIMULATED ");
+  page.out += fmt::format("  exit code {}\n", record.exitCode);
+  if (record.simulated)
+    page.line(fmt::format("SIMULATED by scenario {}: no hardware was measured.", record.scenario), 1);
+  for (const auto& reason : record.reasons) page.line("- " + reason, 1);
+  page.out += "\n";
+}
+
+void addRun(Page& page, const Record& record) {
+  page.field("node", record.node);
+  page.field("plan", record.plan.name);
+  page.field("profile", fmt::format("{}{}", record.profile.name.empty() ? "unknown SKU" : record.profile.name,
+                                    record.skuHow.empty() ? "" : ", " + record.skuHow));
+  page.field("took", formatQuantity(record.finished - record.started, "s", 3));
+  page.out += page.paint("2", "    verdicts  ") + countsText(record.accounting, page.paint) + "\n";
+}
+
+void addStages(Page& page, const Record& record) {
+  size_t widest = 5;
+  for (const auto& stage : record.stages) widest = std::max(widest, std::min<size_t>(stage.name.size(), 28));
+  page.out += "\n";
+  for (const auto& stage : record.stages) {
+    const std::string name = printable(stage.name, 28);
+    const std::string outcome =
+        page.paint(outcomeColour(stage.outcome), fmt::format("{:<9}", outcomeName(stage.outcome)));
+    const std::string time = stage.state == "ran" ? formatQuantity(stage.duration, "s", 3) : stage.state;
+    page.out += fmt::format("    {:<{}}  {} {:>4} verdicts  {}\n", name, widest, outcome,
+                            stage.verdicts.size(), time);
+  }
+}
+
+std::string itemText(const Verdict& verdict, bool withCase, bool withWanted) {
+  std::vector<std::string> parts;
+  if (!verdict.device.empty()) parts.push_back(verdict.device);
+  if (withCase && !caseText(verdict).empty()) parts.push_back(caseText(verdict));
+  std::string text = join(parts, " ");
+  text += (text.empty() ? "" : ": ") +
+          (verdict.observedText.empty() ? std::string("nothing") : verdict.observedText);
+  if (withWanted) text += ", wanted " + wantedText(verdict);
+  const std::string margin = marginText(verdict.margin);
+  return margin.empty() ? text : text + " (" + margin + ")";
+}
+
+void addFigures(Page& page, const Deviation& deviation) {
+  const bool casesDiffer = deviation.commonCase().empty();
+  const bool wantedDiffers = deviation.commonWanted().empty();
+  size_t listed = 0;
+  for (const auto& item : deviation.items) {
+    if (++listed > kMaxItems) break;
+    page.field(listed == 1 ? "observed" : "", itemText(*item.verdict, casesDiffer, wantedDiffers));
+  }
+  if (deviation.items.size() > kMaxItems)
+    page.field("",
+               fmt::format("and {} more; report.html lists them all", deviation.items.size() - kMaxItems));
+  page.field("wanted", deviation.commonWanted());
+}
+
+void addDeviation(Page& page, const Deviation& deviation) {
+  const Verdict& first = deviation.first();
+  const std::string devices = devicesText(deviation.devices());
+  std::string title = fmt::format("{}  {}", devices.empty() ? "node" : devices,
+                                  first.metric.empty() ? "stage " + deviation.stage->name : first.metric);
+  if (!deviation.commonCase().empty()) title += "  " + deviation.commonCase();
+  page.out += "\n  " + page.paint(outcomeColour(deviation.outcome), upper(outcomeName(deviation.outcome))) +
+              "  " + page.paint("1", printable(title, 300)) + "\n";
+  if (!first.metric.empty()) {
+    page.field("stage", deviation.stage->name);
+    addFigures(page, deviation);
+  }
+  page.field("detail", deviation.commonDetail());
+  page.field("source", deviation.source());
+  page.field("remedy", deviation.remedy());
+  std::string last;
+  for (const auto& item : deviation.items) {
+    if (item.rank == nullptr || item.rank->rerun == last) continue;
+    last = item.rank->rerun;
+    page.command("rerun", last);
+  }
+}
+
+void addNotJudged(Page& page, const Record& record) {
+  const auto groups = notJudged(record);
+  if (groups.empty()) return;
+  page.out += "\n  Not judged here (does not block):\n";
+  for (const auto& group : groups) {
+    const std::string what =
+        group.first().metric.empty() ? "stage " + group.stage->name : group.first().metric;
+    std::string text = fmt::format("{}: {}", outcomeName(group.outcome), what);
+    if (group.items.size() > 1) text += fmt::format(" ({} verdicts)", group.items.size());
+    if (!group.commonDetail().empty()) text += ": " + group.commonDetail();
+    page.line(text, 4);
+  }
+}
+
+void addWaived(Page& page, const Record& record) {
+  for (const auto& group : waived(record))
+    page.line(fmt::format("waived: {} {}: {}", devicesText(group.devices()), group.first().metric,
+                          group.first().detail),
+              4);
+}
+
+}  // namespace
+
+std::string renderSummary(const Record& record, bool colour, int width) {
+  Page page{Paint(colour), std::max(width, 60), ""};
+  addVerdict(page, record);
+  addRun(page, record);
+  addStages(page, record);
+  for (const auto& deviation : deviations(record)) addDeviation(page, deviation);
+  addNotJudged(page, record);
+  addWaived(page, record);
+  page.out += "\n";
+  return page.out;
+}
+
+}  // namespace muster
