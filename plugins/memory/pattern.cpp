@@ -8,6 +8,7 @@
 
 #include "plugins/memory/tests.h"
 #include "runner/core/text.h"
+#include "runner/core/units.h"
 
 namespace muster::memory {
 namespace {
@@ -56,7 +57,15 @@ class PatternTest {
   PatternTest(const sdk::Host& host, Device& device, uint64_t seed)
       : host_(host), device_(device), seed_(seed) {}
 
+  /// Refuses what cannot be had before it takes anything: chunk by chunk it would first drain the machine.
   Status allocate(uint64_t bytes) {
+    MUSTER_TRY(uint64_t free, device_.freeBytes());
+    if (bytes > free)
+      return Error{ErrorCode::kIo,
+                   fmt::format("out of memory: wanted {} to test, {} is free; lower bytes or fraction",
+                               formatQuantity(static_cast<double>(bytes), "B"),
+                               formatQuantity(static_cast<double>(free), "B")),
+                   device_.info().id};
     for (uint64_t left = bytes; left > 0; left -= chunks_.back()->bytes()) {
       MUSTER_TRY(auto chunk, device_.allocate(std::min(left, kChunk)));
       chunks_.push_back(std::move(chunk));
