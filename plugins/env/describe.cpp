@@ -74,7 +74,7 @@ constexpr const char* kSurroundings = R"json([
    "summary": "Machine checks, lost memory pages and uncorrected PCIe errors in the kernel log, as far as it reaches back",
    "standing": {"max": 0, "severity": "warn",
                 "remedy": "Read dmesg for [Hardware Error], Memory failure, EDAC and AER lines, and the BMC's event log"}},
-  {"name": "last_hardware_error", "unit": "text", "informational": true, "backends": ["host", "cuda"],
+  {"name": "last_hardware_error", "unit": "text", "informational": true, "backends": ["host", "cuda"], "optional": true,
    "summary": "The last such line"},
   {"name": "kernel_log", "unit": "text", "informational": true, "backends": ["host", "cuda"],
    "summary": "Whether the kernel log was read, and if not, why"},

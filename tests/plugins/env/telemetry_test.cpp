@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// The helper that samples beside stages: real time on the host, a virtual span in a simulation.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "plugins/env/describe.h"
+#include "tests/plugins/env/control_group.h"
+#include "tests/plugins/env/env_run.h"
+
+namespace muster {
+namespace {
+
+using testing::ControlGroup;
+using testing::EnvMeasurement;
+using testing::EnvOptions;
+using testing::EnvResult;
+using ::testing::HasSubstr;
+using testing::runEnv;
+using testing::TempDir;
+
+constexpr const char* kScenario = R"(schema = 1
+name = "small"
+[devices]
+count = 2
+name = "Test GPU"
+pci_id = "10de:0001"
+memory = "1 GB"
+[figures.gemm]
+bf16 = "1 TFLOP/s"
+[figures.memory]
+read = "1 GB/s"
+write = "1 GB/s"
+copy = "1 GB/s"
+triad = "1 GB/s"
+)";
+
+EnvResult runSpan(const TempDir& dir, const std::string& faults, const Json& params) {
+  EnvOptions options;
+  options.backend = "sim";
+  options.scenario = dir.write("small.toml", std::string(kScenario) + faults);
+  options.params = params;
+  return runEnv("telemetry", options);
+}
+
+double sumOf(const std::vector<EnvMeasurement>& measurements, const std::string& device) {
+  double sum = 0;
+  for (const EnvMeasurement& m : measurements)
+    if (m.labels.count("device") != 0 && m.labels.at("device") == device) sum += m.value;
+  return sum;
+}
+
+TEST(EnvTelemetry, SamplesTheHostUntilItsTimeIsUp) {
+  EnvOptions options;
+  options.params = {{"interval", "100ms"}, {"duration", "300ms"}};
+  const EnvResult result = runEnv("telemetry", options);
+  ASSERT_EQ(result.state, "ok") << result.output;
+  EXPECT_GE(result.of("load").size(), 3u);
+  EXPECT_EQ(result.of("cgroup_throttled").size(), result.of("load").size() - 1) << "growth needs two samples";
+  EXPECT_FALSE(result.of("busy_share").empty());
+  const std::set<std::string> declared = env::metricNames("telemetry", "host");
+  for (const EnvMeasurement& m : result.measurements) EXPECT_EQ(declared.count(m.metric), 1u) << m.metric;
+  for (const EnvMeasurement& m : result.of("unreadable_sources"))
+    EXPECT_EQ(m.value, 0) << (m.labels.count("sources") != 0 ? m.labels.at("sources") : "");
+}
+
+TEST(EnvTelemetry, SamplesOnceMoreWhenItIsToldToStop) {
+  EnvOptions options;
+  options.params = {{"interval", "1h"}};
+  options.wrapper = {"timeout", "--foreground", "-s", "TERM", "1"};
+  const EnvResult result = runEnv("telemetry", options);
+  EXPECT_EQ(result.of("load").size(), 2u) << result.output;
+}
+
+TEST(EnvTelemetry, ThrottlingByAQuotaIsSeenWhileItHappens) {
+  const ControlGroup group(5);
+  if (!group.usable()) GTEST_SKIP() << group.why();
+  EnvOptions options;
+  options.params = {{"interval", "200ms"}, {"duration", "1s"}};
+  options.wrapper = group.wrapper();
+  // A spinning companion in the same group uses the quota up, so that the helper itself has to wait.
+  options.wrapper[2] = "echo $$ > " + (group.folder() / "cgroup.procs").string() +
+                       " && { timeout 3 sh -c 'while :; do :; done' & } && exec \"$@\"";
+  const EnvResult result = runEnv("telemetry", options);
+  double throttled = 0;
+  for (const EnvMeasurement& m : result.of("cgroup_throttled")) {
+    throttled += m.value;
+    EXPECT_EQ(m.labels.at("cgroup"), group.folder().string());
+  }
+  EXPECT_GT(throttled, 0) << result.output;
+}
+
+TEST(EnvTelemetry, CoversAVirtualSpanWithBothEnds) {
+  const TempDir dir;
+  const EnvResult result = runSpan(dir, "", {{"start", "10s"}, {"end", "12.5s"}, {"load", "compute"}});
+  ASSERT_EQ(result.state, "ok") << result.output;
+  std::vector<double> times;
+  for (const EnvMeasurement& m : result.of("temperature"))
+    if (m.labels.at("device") == "gpu0") times.push_back(m.time);
+  EXPECT_EQ(times, (std::vector<double>{10, 11, 12, 12.5}));
+}
+
+TEST(EnvTelemetry, StretchesTheIntervalOfALongSpan) {
+  const TempDir dir;
+  const EnvResult result = runSpan(dir, "", {{"start", "0s"}, {"end", "24h"}, {"max_samples", 50}});
+  ASSERT_EQ(result.state, "ok");
+  EXPECT_LE(result.of("temperature").size(), 2u * 51u);
+  EXPECT_EQ(result.of("temperature").back().time, 86400);
+}
+
+TEST(EnvTelemetry, AnEccBurstIsGrowthOfTheDeviceThatHasIt) {
+  const TempDir dir;
+  const std::string fault = "[[fault]]\nkind = \"ecc\"\ndevice = 1\nat = \"5s\"\nuncorrected = 3\n";
+  const EnvResult during = runSpan(dir, fault, {{"start", "4s"}, {"end", "8s"}});
+  ASSERT_EQ(during.state, "ok") << during.output;
+  EXPECT_EQ(sumOf(during.of("ecc_uncorrected"), "gpu1"), 3);
+  EXPECT_EQ(sumOf(during.of("ecc_uncorrected"), "gpu0"), 0);
+  const EnvResult after = runSpan(dir, fault, {{"start", "8s"}, {"end", "12s"}});
+  EXPECT_EQ(sumOf(after.of("ecc_uncorrected"), "gpu1"), 0) << "the stage before it was to blame";
+}
+
+TEST(EnvTelemetry, WhatStrikesAtTheVeryStartCounts) {
+  const TempDir dir;
+  const EnvResult result = runSpan(dir, "[[fault]]\nkind = \"xid\"\ndevice = 0\nat = \"0s\"\nxid = 79\n",
+                                   {{"start", "0s"}, {"end", "2s"}});
+  ASSERT_EQ(result.state, "ok") << result.output;
+  EXPECT_EQ(sumOf(result.of("xid_fatal"), "gpu0"), 1);
+  EXPECT_THAT(result.one("last_xid").text, HasSubstr("79"));
+}
+
+TEST(EnvTelemetry, OneRankOfManyReportsItsOwnDeviceAndTheNode) {
+  const TempDir dir;
+  EnvOptions options;
+  options.backend = "sim";
+  options.scenario = dir.write("small.toml", kScenario);
+  options.device = {{"id", "gpu1"}};
+  options.worldSize = 2;
+  const EnvResult result = runEnv("health", options);
+  ASSERT_EQ(result.state, "ok") << result.output;
+  EXPECT_EQ(result.one("row_remap_failed").labels.at("device"), "gpu1");
+}
+
+}  // namespace
+}  // namespace muster
