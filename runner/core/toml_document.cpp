@@ -5,11 +5,30 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "runner/core/text.h"
 
+namespace muster {
+namespace {
+
+/// Thrown where the parser would have aborted.
+struct ParserFault {};
+
+/// Where a key begins with an odd character the parser itself goes on to say so; elsewhere it must stop.
+bool parserGoesOn(std::string_view expression) {
+  if (expression.find("is_bare_key_character") != std::string_view::npos) return true;
+  throw ParserFault{};
+}
+
+}  // namespace
+}  // namespace muster
+
 // Deep nesting costs stack in the library's destructors, so it is bounded here and in refuseLongKeys().
 #define TOML_MAX_NESTED_VALUES 32
+// The library asserts what hostile text can break, such as the first character of a table's name, and would
+// abort.
+#define TOML_ASSERT(expression) static_cast<void>((expression) || muster::parserGoesOn(#expression))
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
@@ -19,6 +38,7 @@ namespace {
 
 constexpr int kMaxKeyParts = 16;
 constexpr int kMaxDepth = 32;
+constexpr size_t kMaxKeys = 1000;
 
 Error usageError(const std::string& file, TextPosition at, const std::string& message) {
   return {ErrorCode::kUsage, message, fmt::format("{}:{}:{}", file, at.line, at.column)};
@@ -91,6 +111,10 @@ class Converter {
       : file_(file), positions_(positions) {}
 
   Result<Json> table(const toml::table& table, const std::string& pointer, int depth) {
+    // Json finds a key by going through all of them, so a very large table would cost hours.
+    if (table.size() > kMaxKeys)
+      return usageError(file_, positionOf(table.source()),
+                        fmt::format("a table has more than {} keys", kMaxKeys));
     Json out = Json::object();
     for (const Entry& entry : inFileOrder(table)) {
       std::string name(entry.key->str());
@@ -149,14 +173,19 @@ class Converter {
 Result<TomlDocument> TomlDocument::parse(std::string_view text, const std::string& file) {
   if (int line = KeyScanner(text).longKeyLine(); line > 0)
     return usageError(file, {line, 1}, fmt::format("a key has more than {} parts", kMaxKeyParts));
-  toml::parse_result parsed = toml::parse(text);
-  if (parsed.failed()) {
-    const toml::parse_error& error = parsed.error();
+  std::optional<toml::parse_result> parsed;
+  try {
+    parsed.emplace(toml::parse(text));
+  } catch (const ParserFault&) {
+    return usageError(file, {1, 1}, "not valid TOML, and the parser cannot say where");
+  }
+  if (parsed->failed()) {
+    const toml::parse_error& error = parsed->error();
     return usageError(file, positionOf(error.source()), "not valid TOML: " + printable(error.description()));
   }
   TomlDocument document;
   document.file_ = file;
-  MUSTER_TRY(document.root_, Converter(document.file_, document.positions_).table(parsed.table(), "", 0));
+  MUSTER_TRY(document.root_, Converter(document.file_, document.positions_).table(parsed->table(), "", 0));
   return document;
 }
 

@@ -14,6 +14,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kLongestLabel = 128;
+constexpr size_t kMostCases = CaseBudget{}.cases;
 
 /// One parameter that the matrix varies.
 struct Axis {
@@ -21,6 +22,15 @@ struct Axis {
   std::vector<Json> values;        ///< converted
   std::vector<std::string> texts;  ///< as written
 };
+
+/// A value as the matrix names it: quantities as they were written, whole numbers without ".0" in either
+/// language.
+std::string matrixText(const ParamSpec& spec, const Json& written, const Json& converted) {
+  if (spec.type == ParamType::kQuantity && written.is_string())
+    return std::string(trim(written.get<std::string>()));
+  if (converted.is_number_float()) return fmt::format("{}", converted.get<double>());
+  return paramText(converted);
+}
 
 class CaseReader {
  public:
@@ -101,10 +111,25 @@ class CaseReader {
     // By name, so that a Lua table (which has no order) gives the same cases as a TOML one.
     std::map<std::string, const Json*> axes;
     for (const auto& item : matrix->items()) axes[item.key()] = &item.value();
+    if (!countFits(axes)) return;
     for (const auto& [name, values] : axes) {
       if (diagnostics_.full()) return;
       readAxis(name, *values);
     }
+  }
+
+  /// Whether the combinations fit what is left of the plan's cases; counted before any value is looked at.
+  bool countFits(const std::map<std::string, const Json*>& axes) {
+    size_t count = 1;
+    for (const auto& [name, values] : axes)
+      if (values->is_array() && !values->empty()) count = std::min(count * values->size(), kMostCases + 1);
+    if (count <= budget_.cases) return true;
+    fail(pointerTo(stagePointer_, "matrix"),
+         fmt::format(
+             "the matrix has {} combinations; wanted at most the {} cases that are left of a plan's {}",
+             count > kMostCases ? fmt::format("more than {}", kMostCases) : fmt::format("{}", count),
+             budget_.cases, kMostCases));
+    return false;
   }
 
   void readAxis(const std::string& name, const Json& values) {
@@ -124,11 +149,9 @@ class CaseReader {
   }
 
   void readAxisValue(const ParamSpec& spec, const Json& written, const std::string& pointer, Axis& axis) {
-    if (axis.values.size() >= budget_.cases) return;  // told by fitsBudget()
     auto value = converted(spec, written, pointer);
     if (!value) return;
-    const bool keepsUnit = spec.type == ParamType::kQuantity && written.is_string();
-    std::string text = keepsUnit ? std::string(trim(written.get<std::string>())) : paramText(*value);
+    std::string text = matrixText(spec, written, *value);
     if (text.empty() || printable(text, kLongestLabel) != text)
       return fail(pointer,
                   fmt::format("matrix \"{}\": found {}; wanted a value of 1 to {} printable characters, "
@@ -145,26 +168,20 @@ class CaseReader {
     size_t count = 1;
     size_t bytes = dumpJson(base_.params).size() + 1;
     for (const Axis& axis : axes_) {
-      count = std::min(count * axis.values.size(), budget_.cases + 1);
+      count *= axis.values.size();
       size_t widest = 0;
       for (const Json& value : axis.values) widest = std::max(widest, dumpJson(value).size());
       bytes += widest;
     }
-    const std::string pointer = pointerTo(stagePointer_, axes_.empty() ? "params" : "matrix");
-    if (count > budget_.cases) {
-      fail(pointer,
-           fmt::format("the matrix has more combinations than the {} cases that are left of a plan's {}; "
-                       "sweep fewer values",
-                       budget_.cases, CaseBudget{}.cases));
-      return false;
-    }
-    if (bytes > budget_.bytes / count) {
-      fail(pointer,
-           fmt::format("{} cases with {} bytes of parameters each are too much for one plan; wanted at "
-                       "most {} bytes in all",
+    if (count > budget_.cases)
+      fail(stagePointer_, fmt::format("is one case more than the {} that a plan may have", kMostCases));
+    else if (bytes > budget_.bytes / count)
+      fail(pointerTo(stagePointer_, axes_.empty() ? "params" : "matrix"),
+           fmt::format("{} cases with {} bytes of parameters each are too much for one plan; wanted at most "
+                       "{} bytes in "
+                       "all",
                        count, bytes, CaseBudget{}.bytes));
-      return false;
-    }
+    if (!ok_) return false;
     budget_.cases -= count;
     budget_.bytes -= bytes * count;
     return true;

@@ -70,9 +70,11 @@ void LuaSandbox::hook(lua_State* lua, lua_Debug* activation) {
     return;
   }
   self->instructions_ += kHookStep;
-  if (self->exhausted())
-    luaL_error(lua, "still running after %I instructions; is there a loop without an end?",
-               static_cast<LUAI_UACINT>(self->limits_.instructions));
+  if (!self->exhausted()) return;
+  // Without a place of its own: luaL_error would name the caller's line, line_ knows the one that runs.
+  lua_pushfstring(lua, "still running after %I instructions; is there a loop without an end?",
+                  static_cast<LUAI_UACINT>(self->limits_.instructions));
+  lua_error(lua);
 }
 
 void LuaSandbox::define(const char* name, lua_CFunction function, void* self) {
@@ -115,6 +117,7 @@ LuaFailure LuaSandbox::takeFailure(int status) {
     failure = splitMessage(lua_tostring(lua_, -1));
   else
     failure.message = fmt::format("error() was called with a {}; wanted a text", luaL_typename(lua_, -1));
+  if (failure.message.find("C stack overflow") != std::string::npos) failure.message = "nests too deeply";
   if (failure.line == 0) failure.line = *line_;
   lua_settop(lua_, 0);
   return failure;

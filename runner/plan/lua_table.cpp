@@ -156,7 +156,8 @@ Json LuaTableReader::predicate(int index, const Place& place) {
   }
   if (!spend(found.source.size(), place)) return nullptr;
   functions_.push_back(place.pointer);
-  return found.source;
+  // A bad one is told already; its place is kept, so that validation does not miss it as well.
+  return found.source.empty() ? "function(m) end" : found.source;
 }
 
 const LuaTableReader::Predicate& LuaTableReader::cutPredicate(int index) {

@@ -111,7 +111,7 @@ class StageReader {
       const Json& need = (*needs)[i];
       // A place is kept for what is no name, so that each name stands at its own index.
       stage_.needs.push_back(need.is_string() ? need.get<std::string>() : "");
-      if (!need.is_string())
+      if (stage_.needs.back().empty())
         diagnostics_.error(document_.at(pointerTo(table_.pointer("needs"), std::to_string(i))),
                            fmt::format("stage \"{}\": needs: found {}; wanted the name of a stage",
                                        stage_.name, shown(need)));

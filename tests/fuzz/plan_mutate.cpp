@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Feeds thousands of mutated plans to what `muster check` does: plan_mutate CORPUS TOML_COUNT LUA_COUNT
+// [SEED]. Ends 1 when one crashes, hangs, or gives an outcome that must not be; prints that plan.
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "runner/core/files.h"
+#include "tests/fuzz/mutator.h"
+#include "tests/fuzz/plan_check.h"
+
+namespace muster::testing {
+namespace {
+
+constexpr unsigned kMostSeconds = 30;
+constexpr size_t kLargestInput = 64 * 1024;
+
+const std::vector<std::string> kTomlWords = {"nan",
+                                             "-inf",
+                                             "[[stage]]\n",
+                                             "[stage.matrix]\n",
+                                             "[stage.params]\n",
+                                             "[[stage.expect]]\n",
+                                             "\"\"\"",
+                                             "'''",
+                                             "\\u0000",
+                                             "\"\\U0010FFFF\"",
+                                             "1979-05-27T07:32:00Z",
+                                             "0xffffffffffffffff",
+                                             "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r = 1\n",
+                                             "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
+                                             "{ a = { a = { a = { a = {",
+                                             "\"650 TFLOP/s\"",
+                                             "\"8 GiB\"",
+                                             "\"-3%\"",
+                                             "true",
+                                             "needs = [\"gemm\"]\n",
+                                             "name = \"\\u001b[31m\"\n",
+                                             "\xEF\xBB\xBF",
+                                             "\xC3",
+                                             "\r\n",
+                                             "#"};
+const std::vector<std::string> kLuaWords = {"end",
+                                            "function(m) return true end",
+                                            "stage{",
+                                            "expect{",
+                                            "plan{",
+                                            "}",
+                                            "nil",
+                                            "0/0",
+                                            "1/0",
+                                            "[[",
+                                            "]]",
+                                            "--[[",
+                                            "[\"repeat\"]",
+                                            "\"\\xff\"",
+                                            "(\"x\"):rep(1000)",
+                                            "while true do end ",
+                                            "{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{",
+                                            "local x = ",
+                                            "return ",
+                                            "goto x",
+                                            "::x::",
+                                            "os.exit(1)",
+                                            "io.open(\"x\")",
+                                            "#",
+                                            "..",
+                                            "...",
+                                            "1 << 62",
+                                            "string.format(\"%q\", 1/3)",
+                                            "for i = 1, 100 do ",
+                                            "\x1bLua",
+                                            "table.unpack({1, 2})",
+                                            "\r\n",
+                                            "pairs",
+                                            "tostring({})",
+                                            "~",
+                                            "//",
+                                            "0x1p4"};
+
+std::string current;  ///< the input at work, for the handler
+
+void die(const char* why) {
+  // Only what is safe in a signal handler.
+  (void)!write(STDERR_FILENO, why, std::char_traits<char>::length(why));
+  (void)!write(STDERR_FILENO, current.data(), current.size());
+  _exit(1);
+}
+
+void onAlarm(int) {
+  die("\nplan_mutate: this plan took too long:\n");
+}
+
+std::vector<std::string> seedsOf(const std::filesystem::path& corpus, const std::string& extension) {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(corpus))
+    if (entry.path().extension() == extension) paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  std::vector<std::string> seeds;
+  for (const auto& path : paths)
+    if (auto text = readFile(path); text.ok()) seeds.push_back(*text);
+  return seeds;
+}
+
+bool survives(const std::string& text, std::string (*check)(const std::string&)) {
+  current = text;
+  alarm(kMostSeconds);
+  const std::string problem = check(text);
+  alarm(0);
+  if (problem.empty()) return true;
+  std::fprintf(stderr, "plan_mutate: %s; the plan:\n%s\n", problem.c_str(), text.c_str());
+  return false;
+}
+
+/// The seeds as they are, then mutated ones.
+bool runMany(const std::vector<std::string>& seeds, const std::vector<std::string>& words, long count,
+             uint64_t seed, std::string (*check)(const std::string&)) {
+  if (seeds.empty()) return false;
+  for (const std::string& text : seeds)
+    if (!survives(text, check)) return false;
+  Mutator mutator(seeds, words, seed);
+  for (long i = 0; i < count; ++i) {
+    std::string text = mutator.next();
+    if (text.size() > kLargestInput) text.resize(kLargestInput);
+    if (!survives(text, check)) {
+      std::fprintf(stderr, "plan_mutate: number %ld of seed %llu\n", i,
+                   static_cast<unsigned long long>(seed));
+      return false;
+    }
+  }
+  std::printf("%zu seeds and %ld mutated plans: no crash, no hang, no odd outcome\n", seeds.size(), count);
+  return true;
+}
+
+}  // namespace
+}  // namespace muster::testing
+
+int main(int argc, char** argv) {
+  using namespace muster::testing;
+  if (argc < 4) {
+    std::fprintf(stderr, "usage: plan_mutate CORPUS TOML_COUNT LUA_COUNT [SEED]\n");
+    return 2;
+  }
+  signal(SIGALRM, onAlarm);
+  const uint64_t seed = argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 1;
+  const bool toml = runMany(seedsOf(argv[1], ".toml"), kTomlWords, std::atol(argv[2]), seed, checkTomlPlan);
+  const bool lua = runMany(seedsOf(argv[1], ".lua"), kLuaWords, std::atol(argv[3]), seed, checkLuaPlan);
+  return toml && lua ? 0 : 1;
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Lua code of a plan must not be able to do, attempt by attempt, and what ends it when it does not end.
+#include "runner/plan/lua_sandbox.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+
+#include "runner/plan/loader.h"
+#include "runner/plan/lua_child.h"
+#include "tests/runner/plan/plan_support.h"
+#include "tests/support/process.h"
+
+namespace muster::testing {
+namespace {
+
+/// The problem of evaluating `code`; empty when it ran to its end and returned an empty plan.
+std::string problemOf(const std::string& code) {
+  Diagnostics diagnostics;
+  const auto document = loadLua(code + "\nreturn {}", "plan.lua", LuaLimits{}, diagnostics);
+  EXPECT_EQ(document.has_value(), !diagnostics.hasErrors());
+  return diagnostics.hasErrors() ? diagnostics.sorted()[0].text() : "";
+}
+
+void expectRefused(const std::string& code, const std::string& part) {
+  const std::string problem = problemOf(code);
+  EXPECT_NE(problem.find(part), std::string::npos) << code << "\n" << problem;
+}
+
+TEST(LuaSandbox, HasNothingThatReachesOutOfIt) {
+  for (const std::string name :
+       {"io",         "os",     "package",  "debug",  "require",        "load",         "loadfile",
+        "loadstring", "dofile", "pcall",    "xpcall", "coroutine",      "getmetatable", "setmetatable",
+        "rawget",     "rawset", "rawequal", "rawlen", "collectgarbage", "print",        "warn",
+        "next",       "_G",     "_VERSION"}) {
+    expectRefused("local x = " + name, "plan.lua:1: \"" + name + "\" is not available: a plan can compute");
+    expectRefused("local x = _ENV[\"" + name + "\"]", "is not available");
+  }
+}
+
+TEST(LuaSandbox, HasNoFunctionThatOutlivesItsBounds) {
+  for (const std::string name : {"string.dump", "string.pack", "string.unpack", "string.packsize",
+                                 "table.move", "math.random", "math.randomseed"})
+    expectRefused("assert(" + name + " ~= nil, 'gone')", "gone");
+}
+
+TEST(LuaSandbox, OffersNoWayBackThroughTexts) {
+  expectRefused("local f = (''):dump()", "attempt to call a nil value (method 'dump')");
+  expectRefused("local x = ('').rep.x", "attempt to index a function value");
+  expectRefused("local x = string.gsub('x', 'x', io)", "\"io\" is not available");
+}
+
+TEST(LuaSandbox, RefusesBytecode) {
+  expectRefused("\x1bLua\x54", "attempt to load a binary chunk (mode is 't')");
+  const std::string chunk("\x1bLua\x54\x00\x19\x93\r\n\x1a\n\x04\x08\x08", 15);
+  Diagnostics diagnostics;
+  EXPECT_FALSE(loadLua(chunk, "plan.lua", LuaLimits{}, diagnostics).has_value());
+  ASSERT_TRUE(diagnostics.hasErrors());
+  EXPECT_NE(diagnostics.sorted()[0].message.find("binary chunk"), std::string::npos);
+}
+
+TEST(LuaSandbox, ShowsNoAddress) {
+  EXPECT_EQ(problemOf("assert(tostring({}) == 'table' and tostring(plan) == 'function')"), "");
+  expectRefused("local x = string.format('%p', {})", "%p is not available");
+  expectRefused("local x = ('%5p'):format('x')", "%p is not available");
+  expectRefused("local x = string.format('%s', {})", "argument 2 is a table");
+  EXPECT_EQ(problemOf("assert(string.format('%d%%p %5.1f', 3, 2.5) == '3%p   2.5')"), "");
+}
+
+TEST(LuaSandbox, NamesTheNearestGlobalOnATypo) {
+  expectRefused("\nstgae{}", "plan.lua:2: unknown name \"stgae\"; did you mean \"stage\"?");
+  EXPECT_EQ(problemOf("x = 3\nassert(x == 3)"), "");
+}
+
+TEST(LuaSandbox, EndsALoopWithoutAnEndAtItsLine) {
+  expectRefused("local x = 0\nwhile true do\n  x = x + 1\nend",
+                ": still running after 20000000 instructions; is there a loop without an end?");
+  expectRefused("local function f() return f() end\nf()",
+                "plan.lua:1: still running after 20000000 instructions");
+  expectRefused("table.sort({3, 2, 1}, function(a, b) while true do end end)", "plan.lua:1: still running");
+  expectRefused("::again:: goto again", "plan.lua:1: still running");
+}
+
+TEST(LuaSandbox, EndsARecursionWithoutAnEnd) {
+  expectRefused("local function f() return 1 + f() end\nf()", "plan.lua:1: needs more than 64 MiB of memory");
+  expectRefused("local t = " + std::string(1000, '{') + std::string(1000, '}'), "nests too deeply");
+  expectRefused("local x = " + std::string(100000, '(') + "1" + std::string(100000, ')'), "nests too deeply");
+  expectRefused("local x = " + std::string(100000, '-') + "\n1 +", "plan.lua:");
+  std::string blocks;
+  for (int i = 0; i < 1000; ++i) blocks += "do ";
+  expectRefused(blocks, "nests too deeply");
+}
+
+TEST(LuaSandbox, BoundsMemory) {
+  const std::string memory = "needs more than 64 MiB of memory; a plan may use no more";
+  expectRefused("local t = {}\nfor i = 1, 1e9 do\n  t[i] = { i, i }\nend", "plan.lua:3: " + memory);
+  expectRefused("local s = 'x'\nwhile true do s = s .. s end", "plan.lua:2: " + memory);
+  expectRefused("local s = ('x'):rep(1 << 26)", "plan.lua:1: " + memory);
+  expectRefused("local s = ('x'):rep(1 << 60)", "string.rep: the text would be longer than 64 MiB");
+  expectRefused("local s = (''):rep(1 << 60)", "string.rep: the text would be longer than 64 MiB");
+  expectRefused("local s = ('x'):rep(1 << 25):gsub('x', 'yyyy')", memory);
+  expectRefused("local t = table.pack(string.byte(('x'):rep(1 << 20), 1, -1))", "string slice too long");
+}
+
+TEST(LuaSandbox, EndsAPatternThatTriesEveryWay) {
+  // By CPU time, or by the wall clock where the machine is busy.
+  const std::string problem = problemOf("local s = ('a'):rep(4000)\ns:find(('.-'):rep(12) .. 'b')");
+  EXPECT_EQ(problem.find("plan.lua:2: the plan was still running after "), 0u) << problem;
+  EXPECT_NE(problem.find("a text pattern that tries very many ways?"), std::string::npos) << problem;
+}
+
+TEST(LuaSandbox, IsKilledByTheWallClockWhenItSleeps) {
+  LuaLimits limits;
+  limits.wallSeconds = 0.2;
+  const ChildEnd end = runInChild(limits, [](volatile int* line) {
+    *line = 7;
+    for (;;) usleep(1000);
+    return std::string();
+  });
+  EXPECT_EQ(end.line, 7);
+  EXPECT_NE(end.problem.find("was still running after 200ms"), std::string::npos) << end.problem;
+}
+
+TEST(LuaSandbox, TellsTheEndOfAChildThatCrashes) {
+  const ChildEnd killed = runInChild({}, [](volatile int*) -> std::string {
+    raise(SIGKILL);
+    return "";
+  });
+  EXPECT_NE(killed.problem.find("ended unexpectedly, by signal 9"), std::string::npos) << killed.problem;
+  const ChildEnd threw = runInChild({}, [](volatile int*) -> std::string { throw 3; });
+  EXPECT_NE(threw.problem.find("ended unexpectedly, with status 3"), std::string::npos) << threw.problem;
+}
+
+TEST(LuaSandbox, BoundsWhatTheChildHandsBack) {
+  LuaLimits limits;
+  limits.output = 1000;
+  EXPECT_EQ(runInChild(limits, [](volatile int*) { return std::string(1000, 'x'); }).output.size(), 1000u);
+  EXPECT_EQ(runInChild(limits, [](volatile int*) { return std::string(1001, 'x'); }).problem,
+            "hands back more than 1000 B");
+}
+
+TEST(LuaSandbox, LeavesTheChildNoDescriptor) {
+  const TempDir folder;
+  const auto path = folder.write("open", "");
+  FILE* file = fopen(path.c_str(), "r");
+  ASSERT_NE(file, nullptr);
+  const ChildEnd end = runInChild({}, [](volatile int*) {
+    std::string open;
+    for (int fd = 0; fd < 256; ++fd)
+      if (fcntl(fd, F_GETFD) >= 0) open += std::to_string(fd) + " ";
+    return open;
+  });
+  fclose(file);
+  EXPECT_EQ(end.output, "0 1 2 3 ");
+}
+
+}  // namespace
+}  // namespace muster::testing

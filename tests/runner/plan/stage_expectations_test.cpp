@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Expectations of a plan: their syntax, and whether the stage can ever meet or miss them.
+#include "tests/runner/plan/plan_support.h"
+
+namespace muster::testing {
+namespace {
+
+std::vector<Expectation> expectationsOf(const std::string& lines) {
+  const Plan plan = planOf(parseToml(gemmPlan(lines)));
+  return plan.stages.empty() ? std::vector<Expectation>{} : plan.stages[0].expectations;
+}
+
+/// "[[stage.expect]]" on line 8, the metric on line 9, the rest from line 10 on.
+std::string throughput(const std::string& rest) {
+  return "[[stage.expect]]\nmetric = \"compute.gemm_throughput\"\n" + rest;
+}
+
+TEST(StageExpectations, EachCheckBecomesOne) {
+  const auto all = expectationsOf(
+      "[stage.matrix]\ndtype = [\"bf16\", \"f32\"]\nsize = [1024]\n[[stage.expect]]\n"
+      "metric = \"compute.gemm_throughput\"\nwhere = { dtype = \"bf16\", size = 1024 }\nmin = \"650 "
+      "TFLOP/s\"\n"
+      "baseline = \"700 TFLOP/s\"\ntolerance = \"7%\"\nwithin = \"3%\"\nof = \"fleet\"\nof_peak = "
+      "0.7\ncv_max = \"2%\"\n"
+      "statistic = \"min\"\nwarn_band = 0.02\nseverity = \"warn\"\nsource = \"FACTS\"\nremedy = \"Check "
+      "clocks\"\n");
+  ASSERT_EQ(all.size(), 5u);
+  EXPECT_EQ(all[0].kind, CheckKind::kMin);
+  EXPECT_EQ(all[0].limit, 650e12);
+  EXPECT_EQ(all[0].unit, "FLOP/s");
+  EXPECT_EQ(all[1].kind, CheckKind::kBaseline);
+  EXPECT_DOUBLE_EQ(all[1].tolerance, 0.07);
+  EXPECT_EQ(all[2].kind, CheckKind::kWithin);
+  EXPECT_EQ(all[2].peers, PeerGroup::kFleet);
+  EXPECT_EQ(all[3].kind, CheckKind::kOfPeak);
+  EXPECT_EQ(all[4].kind, CheckKind::kCvMax);
+  for (const Expectation& one : all) {
+    EXPECT_EQ(one.where, (Labels{{"dtype", "bf16"}, {"size", "1024"}}));
+    EXPECT_EQ(one.severity, Severity::kWarn);
+    EXPECT_EQ(one.statistic, "min");
+    EXPECT_EQ(one.remedy, "Check clocks");
+    EXPECT_EQ(one.origin, "plan");
+    EXPECT_EQ(one.at, "plan.toml:11");
+  }
+}
+
+TEST(StageExpectations, RefuseLimitsThatNeverFail) {
+  const std::string place = "plan.toml:10:1: stage \"gemm\", expect 1: ";
+  for (const std::string limit :
+       {"min = 0", "min = -1.5", "min = \"0 TFLOP/s\"", "min = nan", "min = inf", "max = inf",
+        "baseline = 0\ntolerance = 0.1", "of_peak = 0", "of_peak = 1.5", "cv_max = 0", "cv_max = \"-2%\"",
+        "cv_max = nan", "within = 0\nof = \"node\"", "within = \"100%\"\nof = \"node\""}) {
+    const PlanOutcome outcome = parseToml(gemmPlan(throughput(limit)));
+    EXPECT_FALSE(outcome.plan.has_value()) << limit;
+    ASSERT_EQ(outcome.diagnostics.size(), 1u) << limit << problemsOf(outcome);
+    EXPECT_TRUE(outcome.diagnostics[0].text().starts_with(place)) << outcome.diagnostics[0].text();
+  }
+  EXPECT_EQ(expectationsOf("[[stage.expect]]\nmetric = \"compute.gemm_wrong_elements\"\nmax = 0\n").size(),
+            1u)
+      << "no wrong element is a limit that can fail";
+}
+
+TEST(StageExpectations, CompareUnitsWithTheMetric) {
+  expectProblems({
+      {throughput("min = \"650 GiB/s\""),
+       "plan.toml:10:1: stage \"gemm\", expect 1: `min`: \"650 GiB/s\" is in B/s; wanted FLOP/s (GFLOP/s, "
+       "TFLOP/s, "
+       "PFLOP/s)\n"},
+      {"[[stage.expect]]\nmetric = \"compute.gemm_algorithm\"\nmin = 3",
+       "plan.toml:10:1: stage \"gemm\", expect 1: metric \"compute.gemm_algorithm\" is a text: use equals or "
+       "one_of in "
+       "place of `min`\n"},
+      {"[[stage.expect]]\nmetric = \"compute.gemm_time\"\nof_peak = 0.5",
+       "plan.toml:10:1: stage \"gemm\", expect 1: metric \"compute.gemm_time\" has no theoretical peak: use "
+       "min or "
+       "baseline\n"},
+  });
+}
+
+TEST(StageExpectations, MustBeMeasuredByTheStage) {
+  expectProblems({
+      {"[[stage.expect]]\nmetric = \"memory.bandwidth\"\nmin = \"3 TB/s\"",
+       "plan.toml:9:1: stage \"gemm\", expect 1: metric: \"memory.bandwidth\" is not measured by "
+       "compute.gemm; it "
+       "measures compute.gemm_throughput, compute.gemm_wrong_elements, compute.gemm_time, "
+       "compute.gemm_algorithm\n"},
+      {"[[stage.expect]]\nmetric = \"gemm_throughput\"\nmin = 1",
+       "plan.toml:9:1: stage \"gemm\", expect 1: no plugin declares metric \"gemm_throughput\"; did you mean "
+       "\"compute.gemm_throughput\"?\n"},
+  });
+}
+
+TEST(StageExpectations, MustStandForACaseOfTheStage) {
+  expectProblems({
+      {"[stage.matrix]\ndtype = [\"bf16\", \"f32\"]\n" +
+           throughput("where = { dtype = \"fp8_e4m3\" }\nmin = 1"),
+       "plan.toml:12:11: stage \"gemm\", expect 1: where: no case of this stage has dtype = \"fp8_e4m3\", so "
+       "`compute.gemm_throughput` would never be judged; cases have bf16, f32\n"},
+      {throughput("where = { dtpye = \"bf16\" }\nmin = 1"),
+       "plan.toml:10:11: stage \"gemm\", expect 1: metric \"compute.gemm_throughput\" has no label "
+       "\"dtpye\"; did you mean "
+       "\"dtype\"?; it has: dtype, size, device\n"},
+      // What the plan leaves open, a profile may fix: judged at run time.
+      {throughput("where = { dtype = \"fp8_e4m3\" }\nmin = 1"), ""},
+      {throughput("where = { device = \"gpu3\" }\nmin = 1"), ""},
+  });
+}
+
+TEST(StageExpectations, WriteLabelsAsTheCaseDoes) {
+  const auto all = expectationsOf(
+      "[stage.matrix]\nmin_time = [\"1s\", \"250ms\"]\n[[stage.expect]]\nmetric = "
+      "\"compute.gemm_wrong_elements\"\n"
+      "where = { min_time = \"1000 ms\" }\nmax = 0\n");
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].where, (Labels{{"min_time", "1s"}}));
+}
+
+TEST(StageExpectations, NeedALimitAndAList) {
+  expectProblems({
+      {throughput(""),
+       "plan.toml:8:1: stage \"gemm\", expect 1: an expectation needs a limit: min, max, equals, one_of, "
+       "baseline with tolerance, within, of_peak or cv_max\n"},
+      {"expect = { min = 1 }",
+       "plan.toml:8:1: stage \"gemm\": expect: found a table; wanted a list of tables: "
+       "[[stage.expect]]\n"},
+      {"expect = [3]",
+       "plan.toml:8:11: stage \"gemm\", expect 1: an expectation is a table with a metric and a limit, "
+       "found 3\n"},
+      {throughput("predicate = \"m.cv < 1\""),
+       "plan.toml:10:1: stage \"gemm\", expect 1: `predicate` is a Lua function: "
+       "only a Lua plan can hold one\n"},
+  });
+}
+
+}  // namespace
+}  // namespace muster::testing
