@@ -40,6 +40,21 @@ Error sizesDiffer(const std::string& device, uint64_t a, uint64_t b) {
 
 }  // namespace
 
+Mismatch difference(const Content& expected, const Content& actual, uint64_t elements, size_t bits) {
+  Mismatch mismatch;
+  const uint64_t mask = bits >= 64 ? ~0ull : (1ull << bits) - 1;
+  const bool sameSource = expected.tag == actual.tag;
+  if (sameSource && expected.flaw == actual.flaw) return mismatch;
+  const Flaw& flaw = actual.flaw.there ? actual.flaw : expected.flaw;
+  mismatch.wrong = sameSource ? 1 : elements;
+  mismatch.firstOffset = sameSource ? flaw.offset : 0;
+  // The words at this place are made up from the tag; only what differs in them has a meaning.
+  mismatch.expectedBits = mix(expected.tag, mismatch.firstOffset) & mask;
+  mismatch.actualBits = sameSource ? mismatch.expectedBits ^ (1ull << (static_cast<size_t>(flaw.bit) % bits))
+                                   : mix(actual.tag, uint64_t{0}) & mask;
+  return mismatch;
+}
+
 SimDevice::SimDevice(SimUnit unit, double start) : unit_(std::move(unit)), clock_(start) {}
 
 void SimDevice::sleep(double seconds) {
@@ -114,16 +129,7 @@ Result<Mismatch> SimDevice::checkPattern(const Buffer& buffer, uint64_t pattern)
 Result<Mismatch> SimDevice::compareBits(const Buffer& a, const Buffer& b, Dtype dtype) {
   if (a.bytes() != b.bytes()) return sizesDiffer(unit_.info.id, a.bytes(), b.bytes());
   perform(Work::kMemory, transfer(MemoryOp::kRead, 2 * a.bytes()));
-  const Content& left = sim(a).content;
-  const Content& right = sim(b).content;
-  Mismatch mismatch;
-  if (left.tag != right.tag) {
-    mismatch.wrong = a.bytes() * 8 / dtypeBits(dtype);
-  } else if (!(left.flaw == right.flaw)) {
-    mismatch.wrong = 1;
-    mismatch.firstOffset = left.flaw.there ? left.flaw.offset : right.flaw.offset;
-  }
-  return mismatch;
+  return difference(sim(b).content, sim(a).content, a.bytes() * 8 / dtypeBits(dtype), dtypeBits(dtype));
 }
 
 Status SimDevice::memoryOp(MemoryOp op, Buffer& a, const Buffer* b, const Buffer* c) {

@@ -36,6 +36,9 @@ struct Content {
   Flaw flaw;
 };
 
+/// How `actual` differs from `expected`, two contents of `elements` elements of `bits` bits each.
+Mismatch difference(const Content& expected, const Content& actual, uint64_t elements, size_t bits);
+
 /// Memory of a simulated device.
 class SimBuffer : public Buffer {
  public:

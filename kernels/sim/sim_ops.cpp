@@ -83,11 +83,8 @@ class SimGemm : public Gemm {
 
   Result<Mismatch> compareWithKept() override {
     if (!hasKept_) return misuse("compareWithKept() before keepResult()");
-    Mismatch mismatch;
-    if (kept_.tag == result_.tag && kept_.flaw == result_.flaw) return mismatch;
-    mismatch.wrong = kept_.tag == result_.tag ? 1 : static_cast<uint64_t>(spec_.m * spec_.n);
-    mismatch.firstOffset = result_.flaw.there ? result_.flaw.offset : kept_.flaw.offset;
-    return mismatch;
+    return difference(kept_, result_, static_cast<uint64_t>(spec_.m * spec_.n),
+                      dtypeBits(resultType(spec_.dtype)));
   }
 
   [[nodiscard]] std::string implementation() const override { return "sim " + device_.unit().scenario->name; }

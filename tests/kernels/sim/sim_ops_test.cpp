@@ -71,7 +71,7 @@ TEST(SimGemm, IsCorrectAndRepeatable) {
 
 TEST(SimGemm, ShowsSilentCorruptionAtItsOffset) {
   auto device = smallDevice(
-      "[[fault]]\nkind = \"corruption\"\ndevice = 0\nevery = 2\noffset = 256\nops = [\"gemm\"]\n");
+      "[[fault]]\nkind = \"corruption\"\ndevice = 0\nevery = 2\noffset = 256\nbit = 3\nops = [\"gemm\"]\n");
   auto gemm = make(*device, cube(64, Dtype::kF32));
   ASSERT_TRUE(gemm->prepare(1).ok());
   ASSERT_TRUE(gemm->run().ok());
@@ -80,6 +80,7 @@ TEST(SimGemm, ShowsSilentCorruptionAtItsOffset) {
   ASSERT_TRUE(gemm->run().ok());
   EXPECT_EQ(gemm->compareWithKept()->wrong, 1u);
   EXPECT_EQ(gemm->compareWithKept()->firstOffset, 256u);
+  EXPECT_EQ(gemm->compareWithKept()->expectedBits ^ gemm->compareWithKept()->actualBits, 1u << 3);
   auto error = gemm->checkAgainstReference(8, 1);
   EXPECT_EQ(error->wrong, 1u);
   EXPECT_EQ(error->row, 1);
