@@ -134,7 +134,7 @@ std::string Deviation::remedy() const {
 
 std::vector<Deviation> deviations(const Record& record) {
   return group(record, [](const Verdict& verdict, bool blocks) {
-    return blocks || verdict.outcome == Outcome::kWarn;
+    return blocks || verdict.outcome == Outcome::kWarn || verdict.outcome == Outcome::kFlaky;
   });
 }
 

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Deviations: nothing that matters is left out, and one cause is told once.
+#include "reports/model/deviations.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tests/reports/sample/sample_record.h"
+
+namespace muster {
+namespace {
+
+using testing::healthyRecord;
+using testing::settle;
+using testing::sickRecord;
+
+size_t verdictsIn(const std::vector<Deviation>& list) {
+  size_t count = 0;
+  for (const auto& deviation : list) count += deviation.items.size();
+  return count;
+}
+
+TEST(Deviations, AreNoneOnAHealthyNode) {
+  EXPECT_TRUE(deviations(healthyRecord()).empty());
+  EXPECT_TRUE(notJudged(healthyRecord()).empty());
+}
+
+TEST(Deviations, HoldEveryVerdictThatDidNotPassExactlyOnce) {
+  const Record record = sickRecord();
+  const size_t told =
+      verdictsIn(deviations(record)) + verdictsIn(notJudged(record)) + verdictsIn(waived(record));
+  EXPECT_EQ(told, record.accounting.total() - record.accounting.of(Outcome::kPass));
+}
+
+TEST(Deviations, TellOneCauseOnce) {
+  const Record record = sickRecord();
+  const auto found = deviations(record);
+  ASSERT_EQ(found.size(), 4u);
+  EXPECT_EQ(found[0].outcome, Outcome::kFail);
+  EXPECT_EQ(found[0].items.size(), 3u);
+  EXPECT_EQ(found[0].devices(), std::vector<std::string>{"gpu3"});
+  EXPECT_EQ(found[0].commonCase(), "");
+  EXPECT_EQ(found[0].first().metric, "compute.gemm_throughput");
+  EXPECT_NE(found[0].source(), "");
+  EXPECT_NE(found[0].remedy(), "");
+}
+
+TEST(Deviations, PutBlockingOnesFirst) {
+  const Record record = sickRecord();
+  const auto found = deviations(record);
+  ASSERT_EQ(found.size(), 4u);
+  EXPECT_TRUE(found[0].blocks && found[1].blocks && found[2].blocks);
+  EXPECT_FALSE(found[3].blocks);
+  EXPECT_EQ(found[3].outcome, Outcome::kWarn);
+}
+
+TEST(Deviations, KnowTheRankThatDied) {
+  const Record record = sickRecord();
+  const auto found = deviations(record);
+  ASSERT_EQ(found.size(), 4u);
+  ASSERT_NE(found[1].items[0].rank, nullptr);
+  EXPECT_EQ(found[1].items[0].rank->signal, "SIGSEGV");
+  EXPECT_NE(found[1].items[0].rank->rerun.find("rank5"), std::string::npos);
+}
+
+TEST(Deviations, KnowTheLastAttemptOfARank) {
+  Record record = sickRecord();
+  RankRecord again = record.stages[4].ranks[5];
+  again.attempt = 2;
+  again.signal = "SIGABRT";
+  record.stages[4].ranks.push_back(again);
+  EXPECT_EQ(deviations(record)[1].items[0].rank->signal, "SIGABRT");
+}
+
+TEST(Deviations, BlockOnSkipsThatAreRequired) {
+  Record record = sickRecord();
+  record.stages[5].verdicts[0].required = true;
+  settle(record);
+  const auto found = deviations(record);
+  EXPECT_EQ(found.size(), 5u);
+  EXPECT_EQ(found[3].outcome, Outcome::kSkipped);
+  EXPECT_TRUE(found[3].blocks);
+}
+
+TEST(Deviations, BlockOnUnjudgedWhenStrict) {
+  Record record = sickRecord();
+  EXPECT_EQ(notJudged(record).size(), 2u);
+  record.strict = true;
+  EXPECT_EQ(notJudged(record).size(), 1u);
+  EXPECT_EQ(deviations(record).size(), 5u);
+}
+
+TEST(Deviations, DoNotBlockOnFlakyWhereThePlanAllowsIt) {
+  Record record = sickRecord();
+  record.stages[3].evidence = {{"allow_flaky", true}};
+  const auto found = deviations(record);
+  ASSERT_EQ(found.size(), 4u);
+  EXPECT_EQ(found[2].outcome, Outcome::kFlaky);
+  EXPECT_FALSE(found[2].blocks);
+}
+
+TEST(Deviations, PickTheWorstByItsMargin) {
+  const Record record = sickRecord();
+  const auto found = deviations(record);
+  for (const auto& item : found[0].items) EXPECT_LE(found[0].worst().margin, item.verdict->margin);
+}
+
+TEST(DeviationTexts, NameDevicesShortly) {
+  EXPECT_EQ(devicesText({"gpu1", "gpu3"}), "gpu1, gpu3");
+  EXPECT_EQ(devicesText({}), "");
+  EXPECT_EQ(devicesText(std::vector<std::string>(20, "g")), "g, g, g, g, g, g, g, g and 12 more");
+}
+
+TEST(DeviationTexts, SayMarginsAsPeopleDo) {
+  EXPECT_EQ(marginText(-0.258), "26% beyond the limit");
+  EXPECT_EQ(marginText(0.041), "4.1% inside the limit");
+  EXPECT_EQ(marginText(0), "at the limit");
+  EXPECT_EQ(marginText(std::numeric_limits<double>::quiet_NaN()), "");
+}
+
+TEST(DeviationTexts, WriteSizesAsPeopleDo) {
+  Verdict verdict;
+  verdict.stage = "copy";
+  verdict.caseId = "copy[bytes=65536]";
+  verdict.labels = {{"bytes", "65536"}, {"device", "gpu0"}, {"op", "h2d"}};
+  EXPECT_EQ(caseText(verdict), "bytes=64 KiB op=h2d");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading records: what was written comes back, and whatever is damaged is named with its path.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "reports/model/record.h"
+#include "tests/reports/sample/sample_record.h"
+
+namespace muster {
+namespace {
+
+using testing::healthyRecord;
+using testing::sickRecord;
+
+Json sickJson() {
+  return toJson(sickRecord());
+}
+
+void expectRefused(const Json& json, const std::string& path, const std::string& reason) {
+  const auto record = recordFromJson(json);
+  ASSERT_FALSE(record.ok()) << "was read although " << path << " is wrong";
+  EXPECT_EQ(record.error().code, ErrorCode::kProtocol);
+  EXPECT_NE(record.error().text().find(path), std::string::npos) << record.error().text();
+  EXPECT_NE(record.error().text().find(reason), std::string::npos) << record.error().text();
+}
+
+TEST(RecordRead, GivesBackWhatWasWritten) {
+  for (const Record& record : {healthyRecord(), sickRecord()}) {
+    const Json json = toJson(record);
+    const auto back = recordFromJson(json);
+    ASSERT_TRUE(back.ok()) << back.error().text();
+    EXPECT_EQ(toJson(*back), json);
+    EXPECT_EQ(recordText(*back), recordText(record));
+  }
+}
+
+TEST(RecordRead, KeepsEverySampleBitForBit) {
+  Record record = healthyRecord();
+  auto& samples = record.stages[1].measurements[0].samples;
+  samples = {0.1, 1.0 / 3, 7.1e14, 5e-324, 1.7976931348623157e308, -0.0};
+  auto json = parseJson(recordText(record));
+  ASSERT_TRUE(json.ok());
+  const auto back = recordFromJson(*json);
+  ASSERT_TRUE(back.ok()) << back.error().text();
+  EXPECT_EQ(back->stages[1].measurements[0].samples, samples);
+}
+
+TEST(RecordRead, KeepsNumbersThatAreNotFinite) {
+  Record record = healthyRecord();
+  auto& series = record.stages[1].telemetry[0];
+  series.value[3] = std::numeric_limits<double>::quiet_NaN();
+  series.value[4] = std::numeric_limits<double>::infinity();
+  auto json = parseJson(recordText(record));
+  ASSERT_TRUE(json.ok());
+  const auto back = recordFromJson(*json);
+  ASSERT_TRUE(back.ok()) << back.error().text();
+  EXPECT_TRUE(std::isnan(back->stages[1].telemetry[0].value[3]));
+  EXPECT_EQ(back->stages[1].telemetry[0].value[4], std::numeric_limits<double>::infinity());
+}
+
+TEST(RecordRead, KeepsTheWholeRangeOfSeeds) {
+  Record record = healthyRecord();
+  record.seed = std::numeric_limits<uint64_t>::max();
+  auto json = parseJson(recordText(record));
+  ASSERT_TRUE(json.ok());
+  const auto back = recordFromJson(*json);
+  ASSERT_TRUE(back.ok()) << back.error().text();
+  EXPECT_EQ(back->seed, std::numeric_limits<uint64_t>::max());
+}
+
+TEST(RecordRead, NamesEachMissingKey) {
+  const Json json = sickJson();
+  for (const auto& [key, value] : json.items()) {
+    Json without = json;
+    without.erase(key);
+    expectRefused(without, "record", key);
+  }
+}
+
+TEST(RecordRead, NamesEachMissingKeyOfAStage) {
+  const Json json = sickJson();
+  for (const auto& [key, value] : json["stages"][4].items()) {
+    Json without = json;
+    without["stages"][4].erase(key);
+    expectRefused(without, "record.stages[4]", key);
+  }
+}
+
+TEST(RecordRead, RefusesEveryKeyOfAWrongType) {
+  const Json json = sickJson();
+  for (const auto& [key, value] : json.items()) {
+    Json wrong = json;
+    wrong[key] = value.is_array() ? Json(7) : Json::array({Json::array()});
+    const auto record = recordFromJson(wrong);
+    EXPECT_FALSE(record.ok()) << key;
+  }
+}
+
+TEST(RecordRead, RefusesAnotherSchema) {
+  Json json = sickJson();
+  json["schema"] = 2;
+  expectRefused(json, "record", "schema 1");
+}
+
+TEST(RecordRead, RefusesUnknownWords) {
+  Json json = sickJson();
+  json["acceptance"] = "fine";
+  expectRefused(json, "acceptance", "\"fine\"");
+  json = sickJson();
+  json["stages"][1]["state"] = "maybe";
+  expectRefused(json, "record.stages[1]", "\"maybe\"");
+  json = sickJson();
+  json["stages"][1]["outcome"] = "passed";
+  expectRefused(json, "record.stages[1].outcome", "passed");
+  json = sickJson();
+  json["stages"][4]["ranks"][5]["state"] = "great";
+  expectRefused(json, "record.stages[4].ranks[5]", "\"great\"");
+}
+
+TEST(RecordRead, RefusesNegativeDurationsAndCounts) {
+  Json json = sickJson();
+  json["stages"][1]["duration"] = -1.5;
+  expectRefused(json, "record.stages[1]", "duration");
+  json = sickJson();
+  json["run"]["started"] = "nan";
+  expectRefused(json, "record.run", "started");
+  json = sickJson();
+  json["accounting"]["counts"]["fail"] = -3;
+  expectRefused(json, "record.accounting.counts", "fail");
+}
+
+TEST(RecordRead, RefusesArtifactsOutsideTheFolder) {
+  for (const char* path : {"/etc/passwd", "../x", "a/../../x", "a/..", "", "a\\..\\x", "./x", "a//b"}) {
+    Json json = sickJson();
+    json["stages"][4]["artifacts"][0]["path"] = path;
+    expectRefused(json, "record.stages[4].artifacts[0]", "path");
+  }
+}
+
+TEST(RecordRead, RefusesDigestsThatAreNone) {
+  Json json = sickJson();
+  json["plan"]["sha256"] = "ABC";
+  expectRefused(json, "record.plan", "sha256");
+}
+
+TEST(RecordRead, RefusesSeriesOfUnequalLength) {
+  Json json = sickJson();
+  json["stages"][1]["telemetry"][0]["value"].push_back(1);
+  expectRefused(json, "record.stages[1].telemetry[0]", "value");
+}
+
+TEST(RecordRead, RefusesSeriesThatAreTooLong) {
+  Json json = sickJson();
+  Json& series = json["stages"][1]["telemetry"][0];
+  for (int i = 0; i < 301; ++i) {
+    series["time"].push_back(i);
+    series["value"].push_back(i);
+  }
+  expectRefused(json, "record.stages[1].telemetry[0]", "300");
+}
+
+TEST(RecordRead, RefusesAStageThatIsNoObject) {
+  for (const Json& value : {Json(nullptr), Json(3), Json("x"), Json::array()}) {
+    Json json = sickJson();
+    json["stages"][2] = value;
+    EXPECT_FALSE(recordFromJson(json).ok()) << dumpJson(value);
+  }
+}
+
+TEST(RecordRead, RefusesARecordThatIsNoObject) {
+  for (const Json& value : {Json(nullptr), Json(3), Json("x"), Json::array(), Json::object()})
+    EXPECT_FALSE(recordFromJson(value).ok()) << dumpJson(value);
+}
+
+TEST(RecordRead, ReadsSingleStagesForTheJournal) {
+  const StageRecord stage = sickRecord().stages[4];
+  const auto back = stageRecordFromJson(toJson(stage), "journal line 5");
+  ASSERT_TRUE(back.ok()) << back.error().text();
+  EXPECT_EQ(toJson(*back), toJson(stage));
+}
+
+}  // namespace
+}  // namespace muster
