@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <limits>
 
 #include "reports/html/axis.h"
 #include "reports/html/plots.h"
@@ -25,7 +27,7 @@ struct Range {
   double low = std::numeric_limits<double>::infinity();
   double high = -std::numeric_limits<double>::infinity();
   void add(double value) {
-    if (!std::isfinite(value)) return;
+    if (!(std::fabs(value) < 1e300)) return;  // so that differences stay finite
     low = std::min(low, value);
     high = std::max(high, value);
   }
@@ -61,7 +63,8 @@ Axis makeXAxis(Range range, bool logarithmic) {
 Frame makeFrame(const LinePlot& plot) {
   Range x, y;
   for (const auto& line : plot.lines) {
-    for (const double value : line.x) x.add(value);
+    for (const double value : line.x)
+      if (!plot.logX || value > 0) x.add(value);
     for (const double value : line.y) y.add(value);
   }
   y.add(plot.limit);
@@ -93,7 +96,9 @@ std::string xTick(const Frame& frame, double value, const std::string& text) {
 /// On a logarithmic axis at most five of the x values themselves, which are message sizes.
 std::string logTicks(const LinePlot& plot, const Frame& frame) {
   std::vector<double> values;
-  for (const auto& line : plot.lines) values.insert(values.end(), line.x.begin(), line.x.end());
+  for (const auto& line : plot.lines)
+    std::copy_if(line.x.begin(), line.x.end(), std::back_inserter(values),
+                 [](double x) { return x > 0 && std::isfinite(x); });
   std::sort(values.begin(), values.end());
   values.erase(std::unique(values.begin(), values.end()), values.end());
   const size_t step = values.size() / 5 + 1;
@@ -121,7 +126,7 @@ std::string pathOf(const Line& line, const Frame& frame) {
   for (size_t i = 0; i < std::min(line.x.size(), line.y.size()); ++i) {
     const double x = frame.x.at(line.x[i]);
     const double y = frame.y.at(line.y[i]);
-    if (!std::isfinite(x) || !std::isfinite(y)) {
+    if (!(std::fabs(x) < 1e5) || !(std::fabs(y) < 1e5)) {
       pen = false;
       continue;
     }

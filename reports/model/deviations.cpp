@@ -182,8 +182,8 @@ std::string marginText(double margin) {
   if (!std::isfinite(margin)) return "";
   const double percent = std::fabs(margin) * 100;
   if (percent < 0.05) return "at the limit";
-  return fmt::format("{:.{}f}% {} the limit", percent, percent < 10 ? 1 : 0,
-                     margin < 0 ? "beyond" : "inside");
+  const std::string text = fmt::format("{:.{}f}%", percent, percent < 10 ? 1 : 0);
+  return margin < 0 ? fmt::format("missed by {}", text) : fmt::format("{} to spare", text);
 }
 
 }  // namespace muster

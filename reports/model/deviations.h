@@ -59,7 +59,7 @@ std::string wantedText(const Verdict& verdict);
 /// "1 rank", "8 ranks".
 std::string plural(size_t count, const std::string& noun);
 
-/// The margin as people read it: "26% beyond the limit", "4.1% inside the limit"; empty when it has no
+/// The margin as people read it: "missed by 26%", "4.1% to spare"; empty when it has no
 /// meaning.
 std::string marginText(double margin);
 

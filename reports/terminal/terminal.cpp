@@ -94,7 +94,8 @@ std::string countsText(const Accounting& accounting, const Paint& paint) {
 }
 
 void addVerdict(Page& page, const Record& record) {
-  const std::string verdict = upper(record.acceptance == "no-gpu" ? "no GPU" : record.acceptance);
+  const std::string verdict =
+      upper(record.acceptance == "no-gpu" ? "no GPU" : printable(record.acceptance, 30));
   page.out += "\n" + page.paint(acceptanceColour(record.acceptance), fmt::format(" {} ", verdict));
   if (record.simulated) page.out += " " + page.paint("1;30;43", " SIMULATED ");
   page.out += fmt::format("  exit code {}\n", record.exitCode);
@@ -121,7 +122,8 @@ void addStages(Page& page, const Record& record) {
     const std::string name = printable(stage.name, 28);
     const std::string outcome =
         page.paint(outcomeColour(stage.outcome), fmt::format("{:<9}", outcomeName(stage.outcome)));
-    const std::string time = stage.state == "ran" ? formatQuantity(stage.duration, "s", 3) : stage.state;
+    const std::string time =
+        stage.state == "ran" ? formatQuantity(stage.duration, "s", 3) : printable(stage.state, 20);
     page.out += fmt::format("    {:<{}}  {} {:>4} verdicts  {}\n", name, widest, outcome,
                             stage.verdicts.size(), time);
   }
@@ -156,13 +158,20 @@ void addFigures(Page& page, const Deviation& deviation) {
 void addDeviation(Page& page, const Deviation& deviation) {
   const Verdict& first = deviation.first();
   const std::string devices = devicesText(deviation.devices());
-  std::string title = fmt::format("{}  {}", devices.empty() ? "node" : devices,
-                                  first.metric.empty() ? "stage " + deviation.stage->name : first.metric);
-  if (!deviation.commonCase().empty()) title += "  " + deviation.commonCase();
-  page.out += "\n  " + page.paint(outcomeColour(deviation.outcome), upper(outcomeName(deviation.outcome))) +
-              "  " + page.paint("1", printable(title, 300)) + "\n";
+  const std::string title =
+      fmt::format("{}  {}", devices.empty() ? "node" : devices,
+                  first.metric.empty() ? "stage " + deviation.stage->name : first.metric);
+  const std::string outcome = upper(outcomeName(deviation.outcome));
+  const int indent = static_cast<int>(outcome.size()) + 4;
+  std::string lead = "\n  " + page.paint(outcomeColour(deviation.outcome), outcome) + "  ";
+  for (const auto& line : wrapText(printable(title, 300), page.width - indent)) {
+    page.out += lead + page.paint("1", line) + "\n";
+    lead = std::string(indent, ' ');
+  }
+  if (first.metric.empty()) page.field("case", deviation.commonCase());
   if (!first.metric.empty()) {
     page.field("stage", deviation.stage->name);
+    page.field("case", deviation.commonCase());
     addFigures(page, deviation);
   }
   page.field("detail", deviation.commonDetail());

@@ -113,8 +113,8 @@ TEST(DeviationTexts, NameDevicesShortly) {
 }
 
 TEST(DeviationTexts, SayMarginsAsPeopleDo) {
-  EXPECT_EQ(marginText(-0.258), "26% beyond the limit");
-  EXPECT_EQ(marginText(0.041), "4.1% inside the limit");
+  EXPECT_EQ(marginText(-0.258), "missed by 26%");
+  EXPECT_EQ(marginText(0.041), "4.1% to spare");
   EXPECT_EQ(marginText(0), "at the limit");
   EXPECT_EQ(marginText(std::numeric_limits<double>::quiet_NaN()), "");
 }

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HTML report: self-contained, escaped, complete, and honest about simulation.
+#include "reports/html/html.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <regex>
+
+#include "reports/html/csp.h"
+#include "runner/core/files.h"
+#include "tests/reports/sample/sample_record.h"
+
+namespace muster {
+namespace {
+
+using testing::healthyRecord;
+using testing::settle;
+using testing::sickRecord;
+using testing::TemplatesFolder;
+
+std::string render(const Record& record) {
+  const TemplatesFolder templates;
+  auto html = renderHtml(record, templates.path());
+  EXPECT_TRUE(html.ok()) << html.error().text();
+  return html.ok() ? *html : "";
+}
+
+std::string between(const std::string& text, const std::string& from, const std::string& to) {
+  const size_t start = text.find(from);
+  if (start == std::string::npos) return "";
+  const size_t end = text.find(to, start + from.size());
+  return text.substr(start + from.size(), end - start - from.size());
+}
+
+void expectHas(const std::string& html, const std::string& part) {
+  EXPECT_NE(html.find(part), std::string::npos) << "missing: " << part;
+}
+
+TEST(Html, SaysTheVerdictFirst) {
+  const std::string html = render(sickRecord());
+  expectHas(html, "<p class=\"verdict-word\">REJECTED</p>");
+  expectHas(html, "<b>1</b>");
+  EXPECT_LT(html.find("verdict-word"), html.find("id=\"deviations\""));
+  EXPECT_LT(html.find("id=\"deviations\""), html.find("id=\"stages\""));
+  expectHas(render(healthyRecord()), "<p class=\"verdict-word\">ACCEPTED</p>");
+}
+
+TEST(Html, NamesEachAcceptance) {
+  for (const auto& [acceptance, word] : {std::pair{"incomplete", "INCOMPLETE"},
+                                         {"interrupted", "INTERRUPTED"},
+                                         {"no-gpu", "NO GPU"},
+                                         {"rejected", "REJECTED"}}) {
+    Record record = healthyRecord();
+    record.acceptance = acceptance;
+    expectHas(render(record), std::string("verdict-word\">") + word);
+  }
+}
+
+TEST(Html, TellsDeviceMeasurementExpectationSourceRemedyAndRerun) {
+  const std::string card = between(render(sickRecord()), "<article class=\"deviation fail\">", "</article>");
+  for (const char* part : {"gpu3", "compute.gemm_throughput", "at least 672 TFLOP/s", "huggingface/gpu-fryer",
+                           "Check clocks, power cap and cooling", "muster-host --request", "dtype=bf16"})
+    expectHas(card, part);
+}
+
+TEST(Html, TellsHowARankDied) {
+  const std::string card = between(render(sickRecord()), "<article class=\"deviation error\">", "</article>");
+  for (const char* part : {"rank 5", "gpu5", "SIGSEGV", "pass 3 of 8", "\\x1b[31m"}) expectHas(card, part);
+}
+
+TEST(Html, BalancesTheAccounting) {
+  const Record record = sickRecord();
+  expectHas(render(record),
+            "209 expected = 3 fail + 1 error + 1 flaky + 1 warn + 1 unjudged + 1 skipped + 1 waived");
+  Record torn = record;
+  torn.accounting.expected = 500;
+  expectHas(render(torn), "does not balance");
+}
+
+TEST(Html, MarksSimulationEverywhere) {
+  const std::string html = render(sickRecord());
+  EXPECT_EQ(between(html, "<title>", "</title>").rfind("SIMULATED", 0), 0u);
+  expectHas(html, "class=\"watermark\"");
+  expectHas(html, "is-simulated");
+  expectHas(html, "must not be signed as an acceptance");
+  expectHas(html, "h100x8-one-slow-gpu");
+}
+
+TEST(Html, DoesNotCallRealRunsSimulated) {
+  Record record = healthyRecord();
+  record.simulated = false;
+  record.scenario.clear();
+  const std::string html = render(record);
+  const std::string body = between(html, "<body", "<script>");
+  EXPECT_EQ(body.find("SIMULATED"), std::string::npos);
+  EXPECT_EQ(body.find("is-simulated"), std::string::npos);
+}
+
+TEST(Html, EscapesAHostileHostName) {
+  const std::string html = render(sickRecord());
+  EXPECT_EQ(html.find(testing::kHostileName), std::string::npos);
+  expectHas(html, "<h1>&lt;script&gt;alert(1)&lt;/script&gt;</h1>");
+}
+
+/// Puts hostile text into every string that a record has, whatever it is for.
+void poison(Json& json) {
+  if (json.is_string()) json = "x\"'><img src=x onerror=alert(1)>{{#facts}}{{{style}}}</style></script>&";
+  if (json.is_structured())
+    for (auto& item : json) poison(item);
+}
+
+TEST(Html, EscapesEveryTextOfARecord) {
+  Record record = sickRecord();
+  Json json = toJson(record);
+  const auto text = [](std::string& out) {
+    out = "\"'><img src=x onerror=alert(1)>{{#facts}}{{{style}}}</style></script>";
+  };
+  for (auto* field :
+       {&record.node, &record.runId, &record.scenario, &record.backend, &record.skuHow, &record.toolVersion,
+        &record.buildId, &record.bootId, &record.acceptance, &record.peaksFrom, &record.plan.name,
+        &record.plan.path, &record.plan.text, &record.profile.name, &record.profile.text})
+    text(*field);
+  for (auto* list : {&record.overrides, &record.command, &record.reasons})
+    for (auto& item : *list) text(item);
+  poison(record.inventory);
+  poison(record.launcher);
+  record.environment = {{"<img src=x>", "<img src=x>"}};
+  for (auto& stage : record.stages) {
+    for (auto* field :
+         {&stage.name, &stage.plugin, &stage.test, &stage.scope, &stage.reason, &stage.pluginVersion})
+      text(*field);
+    for (auto& item : stage.log) text(item);
+    for (auto& item : stage.cases) poison(item.params), text(item.id);
+    for (auto& artifact : stage.artifacts) text(artifact.name), text(artifact.path);
+    for (auto& rank : stage.ranks)
+      for (auto* field : {&rank.device, &rank.signal, &rank.error, &rank.lastProgress, &rank.outputTail,
+                          &rank.rerun, &rank.state})
+        text(*field);
+    for (auto& series : stage.telemetry) text(series.metric), text(series.device), text(series.unit);
+    for (auto& m : stage.measurements) text(m.metric), text(m.device), text(m.text);
+    for (auto& verdict : stage.verdicts) {
+      for (auto* field : {&verdict.metric, &verdict.device, &verdict.detail, &verdict.remedy,
+                          &verdict.limitText, &verdict.observedText, &verdict.caseId})
+        text(*field);
+      if (!verdict.expectation) continue;
+      for (auto* field :
+           {&verdict.expectation->source, &verdict.expectation->origin, &verdict.expectation->at})
+        text(*field);
+    }
+  }
+  const std::string html = render(record);
+  const std::string body = between(html, "<body", "<script>");
+  EXPECT_EQ(html.find("<img"), std::string::npos);
+  EXPECT_EQ(body.find("</style"), std::string::npos);
+  EXPECT_EQ(body.find("</script"), std::string::npos);
+  EXPECT_EQ(body.find("alert(1)\""), std::string::npos);
+  expectHas(body, "{{#facts}}");
+}
+
+TEST(Html, LoadsNothing) {
+  const std::string html = render(sickRecord());
+  const std::string page = html.substr(0, html.find("<style>")) + between(html, "<body", "<script>");
+  EXPECT_FALSE(
+      std::regex_search(page, std::regex(R"((src|action|background|poster|srcset|xlink:href)\s*=)")));
+  EXPECT_FALSE(std::regex_search(page, std::regex(R"(href="(?!#|data:,"))")));
+  EXPECT_FALSE(std::regex_search(page, std::regex(R"(\sstyle=|\son[a-z]+=)")));
+  const std::string style = between(html, "<style>", "</style>");
+  EXPECT_EQ(style.find("url("), std::string::npos);
+  EXPECT_EQ(style.find("@import"), std::string::npos);
+}
+
+TEST(Html, DigestsTheStyleAndScriptThatItHolds) {
+  const std::string html = render(sickRecord());
+  const std::string policy = between(html, "Content-Security-Policy\" content=\"", "\"");
+  EXPECT_EQ(policy, contentSecurityPolicy(between(html, "<style>", "</style>"),
+                                          between(html, "<script>", "</script>")));
+  EXPECT_EQ(policy.find("default-src 'none'"), 0u);
+}
+
+TEST(Html, PutsRawMarkupOnlyWhereItIsOurs) {
+  const std::string page = testing::readWhole(testing::sourceDir() / "templates/report/report.mustache");
+  const std::regex raw(R"(\{\{(\{|&)\s*([a-z_]+))");
+  for (std::sregex_iterator it(page.begin(), page.end(), raw), end; it != end; ++it) {
+    const std::string name = (*it)[2];
+    EXPECT_TRUE(name == "csp" || name == "style" || name == "script" || name == "balance_bar" ||
+                name == "plot" || name == "svg")
+        << name;
+  }
+}
+
+TEST(Html, PrintsTheDigestOfTheRecordBesideIt) {
+  const Record record = sickRecord();
+  const std::string html = render(record);
+  expectHas(html, sha256Hex(recordText(record)));
+  expectHas(html, record.plan.sha256);
+  expectHas(html, record.profile.sha256);
+  expectHas(html, sha256Hex(testing::readWhole(testing::sourceDir() / "reports/model/record.schema.json")));
+  expectHas(html, record.buildId);
+}
+
+TEST(Html, SaysThatThereAreNoDeviationsAndNoWaivers) {
+  const std::string html = render(healthyRecord());
+  expectHas(html, "Every expectation that was judged here was met");
+  expectHas(html, "No failure was waived in this run");
+  EXPECT_EQ(html.find("<article"), std::string::npos);
+}
+
+TEST(Html, ListsWaiversWithTheirReason) {
+  const std::string section = between(render(sickRecord()), "<section id=\"waivers\">", "</section>");
+  expectHas(section, "approved by J. Doe, until 2026-12-31");
+}
+
+TEST(Html, ListsWhatWasNotJudged) {
+  const std::string section = between(render(sickRecord()), "<section id=\"not-judged\">", "</section>");
+  expectHas(section, "no expectation covers it");
+  expectHas(section, "no local NVMe device was found");
+}
+
+TEST(Html, SaysWhenTheSkuIsUnknownAndAllowed) {
+  Record record = healthyRecord();
+  record.profile = {};
+  record.allowUnknownSku = true;
+  expectHas(render(record), "Unknown SKU.");
+}
+
+TEST(Html, NumbersSourcesAndLinksThem) {
+  const std::string html = render(sickRecord());
+  for (int i = 1; i <= 3; ++i) {
+    expectHas(html, "<li id=\"source-" + std::to_string(i) + "\">");
+    expectHas(html, "href=\"#source-" + std::to_string(i) + "\"");
+  }
+}
+
+TEST(Html, TellsSharedDevicePropertiesOnce) {
+  const std::string section = between(render(healthyRecord()), "<section id=\"inventory\">", "</section>");
+  EXPECT_EQ(section.find("550.54.15"), section.rfind("550.54.15"));
+  expectHas(section, "GPU-5f0c1b2a-77aa-4e0d-9c11-000000000007");
+  expectHas(section, "79.65 GiB");
+}
+
+TEST(Html, RendersAnEmptyRecord) {
+  Record record;
+  record.acceptance = "interrupted";
+  record.exitCode = 130;
+  const std::string html = render(record);
+  expectHas(html, "INTERRUPTED");
+  expectHas(html, "0 expected = nothing");
+}
+
+TEST(Html, RendersNumbersThatAreNotFinite) {
+  Record record = sickRecord();
+  for (auto& verdict : record.stages[1].verdicts)
+    verdict.observed = verdict.limit = verdict.margin = std::numeric_limits<double>::quiet_NaN();
+  for (auto& series : record.stages[1].telemetry)
+    for (auto& value : series.value) value = std::numeric_limits<double>::infinity();
+  const std::string html = render(record);
+  expectHas(html, "REJECTED");
+  EXPECT_EQ(between(html, "<body", "<script>").find("d=\"Mnan"), std::string::npos);
+}
+
+TEST(Html, StaysReadableWithHundredsOfCases) {
+  Record record = healthyRecord();
+  StageRecord& stage = record.stages[1];
+  const auto verdicts = stage.verdicts;
+  for (int i = 0; i < 100; ++i)
+    for (auto verdict : verdicts) {
+      verdict.labels["size"] = std::to_string(i);
+      stage.verdicts.push_back(verdict);
+    }
+  settle(record);
+  const std::string html = render(record);
+  expectHas(html, "more plots are left out");
+  EXPECT_LT(html.size(), 8u << 20);
+}
+
+TEST(Html, NamesTheTemplateThatIsMissing) {
+  for (const char* name :
+       {"report/report.mustache", "report/report.css", "report/report.js", "record.schema.json"}) {
+    const TemplatesFolder templates;
+    std::filesystem::remove(templates.path() / name);
+    const auto html = renderHtml(healthyRecord(), templates.path());
+    ASSERT_FALSE(html.ok());
+    EXPECT_NE(html.error().text().find(name), std::string::npos) << html.error().text();
+  }
+}
+
+TEST(Html, RefusesADamagedTemplate) {
+  const TemplatesFolder templates;
+  std::ofstream(templates.path() / "report/report.mustache") << "{{#open}} never closed";
+  const auto html = renderHtml(healthyRecord(), templates.path());
+  ASSERT_FALSE(html.ok());
+  EXPECT_NE(html.error().text().find("damaged"), std::string::npos) << html.error().text();
+}
+
+TEST(Html, RefusesAScriptThatWouldEndEarly) {
+  const TemplatesFolder templates;
+  std::ofstream(templates.path() / "report/report.js") << "const x = '</script>';";
+  EXPECT_FALSE(renderHtml(healthyRecord(), templates.path()).ok());
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plots: what they show, and that no label breaks out of them.
+#include "reports/html/plots.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace muster {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr const char* kHostile = "\"><script>alert(1)</script>";
+
+size_t countOf(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+/// Nothing that a policy without inline styles would refuse, no raw text, no number that is none.
+void checkSvg(const std::string& svg) {
+  EXPECT_EQ(svg.rfind("<svg", 0), 0u);
+  EXPECT_EQ(svg.substr(svg.size() - 6), "</svg>");
+  for (const char* bad : {"<script", "style=", "nan", "inf", "href"})
+    EXPECT_EQ(svg.find(bad), std::string::npos) << bad;
+}
+
+TEST(BarPlot, DrawsABarForEachDeviceAndTheLimit) {
+  BarPlot plot{"gemm",
+               {{"gpu0", 700, "700 TFLOP/s", Outcome::kPass}, {"gpu1", 350, "350 TFLOP/s", Outcome::kFail}},
+               650,
+               "at least 650 TFLOP/s"};
+  const std::string svg = barPlotSvg(plot);
+  checkSvg(svg);
+  EXPECT_EQ(countOf(svg, "<rect"), 2u);
+  EXPECT_EQ(countOf(svg, "class=\"limit\""), 1u);
+  EXPECT_NE(svg.find("at least 650 TFLOP/s"), std::string::npos);
+  EXPECT_NE(svg.find("bar fail"), std::string::npos);
+  EXPECT_NE(svg.find("✕"), std::string::npos) << "the failing bar needs a sign beside its colour";
+}
+
+TEST(BarPlot, DrawsBarsInProportionFromZero) {
+  const std::string svg =
+      barPlotSvg({"x", {{"a", 100, "", Outcome::kPass}, {"b", 50, "", Outcome::kPass}}, kNaN, ""});
+  EXPECT_NE(svg.find("width=\"204.0\""), std::string::npos) << svg;
+  EXPECT_NE(svg.find("width=\"102.0\""), std::string::npos) << svg;
+}
+
+TEST(BarPlot, SurvivesHostileLabelsAndNumbers) {
+  const double inf = std::numeric_limits<double>::infinity();
+  checkSvg(barPlotSvg({kHostile,
+                       {{kHostile, kNaN, kHostile, Outcome::kError},
+                        {"b", inf, "", Outcome::kError},
+                        {"c", -5, "", Outcome::kFail}},
+                       kNaN,
+                       kHostile}));
+  checkSvg(barPlotSvg({"empty", {}, kNaN, ""}));
+  checkSvg(barPlotSvg({"zero", {{"a", 0, "0", Outcome::kPass}}, 0, "at most 0"}));
+}
+
+TEST(BarPlot, ShowsTheWorstOfManyAndSaysSo) {
+  BarPlot plot{"many", {}, 1, "at least 1"};
+  for (int i = 0; i < 64; ++i) plot.bars.push_back({std::to_string(i), 2, "2", Outcome::kPass});
+  plot.bars[60].outcome = Outcome::kFail;
+  const std::string svg = barPlotSvg(plot);
+  EXPECT_EQ(countOf(svg, "<rect"), 24u);
+  EXPECT_NE(svg.find("bar fail"), std::string::npos);
+  EXPECT_NE(svg.find("24 of 64"), std::string::npos);
+}
+
+LinePlot timePlot() {
+  LinePlot plot;
+  plot.title = "temperature";
+  plot.unit = "degC";
+  plot.xUnit = "s";
+  plot.lines = {{"gpu0", {0, 1, 2}, {40, 50, 60}, false}, {"gpu1", {0, 1, 2}, {40, 70, 90}, true}};
+  return plot;
+}
+
+TEST(LinePlot, DrawsEveryLineAndNamesTheMarkedOne) {
+  const std::string svg = linePlotSvg(timePlot());
+  checkSvg(svg);
+  EXPECT_EQ(countOf(svg, "<path"), 2u);
+  EXPECT_EQ(countOf(svg, "class=\"line-name\""), 1u);
+  EXPECT_NE(svg.find("temperature in °C"), std::string::npos);
+}
+
+TEST(LinePlot, BreaksLinesAtMissingValues) {
+  LinePlot plot = timePlot();
+  plot.lines = {{"gpu0", {0, 1, 2, 3, 4}, {1, 2, kNaN, 2, 1}, false}};
+  const std::string svg = linePlotSvg(plot);
+  const size_t at = svg.find(" d=\"");
+  EXPECT_EQ(countOf(svg.substr(at, svg.find('"', at + 4) - at), "M"), 2u);
+  checkSvg(svg);
+}
+
+TEST(LinePlot, SurvivesHostileInput) {
+  LinePlot plot = timePlot();
+  plot.title = plot.unit = plot.xUnit = plot.limitText = kHostile;
+  plot.lines = {{kHostile, {}, {}, true},
+                {kHostile, {kNaN, 1}, {1, kNaN}, true},
+                {"short", {1, 2, 3}, {1}, true},
+                {"huge", {0, 1}, {-1e308, 1e308}, false}};
+  checkSvg(linePlotSvg(plot));
+  plot.logX = true;
+  plot.lines = {{"one", {1024}, {5}, false}};
+  checkSvg(linePlotSvg(plot));
+  plot.lines = {{"zero", {0, 1024}, {5, 6}, false}};
+  checkSvg(linePlotSvg(plot));
+  plot.lines.clear();
+  checkSvg(linePlotSvg(plot));
+}
+
+TEST(LinePlot, LabelsSizesOnALogarithmicAxis) {
+  LinePlot plot = timePlot();
+  plot.unit = "B/s";
+  plot.xUnit = "B";
+  plot.logX = true;
+  plot.lines = {{"gpu0", {1024, 1048576, 1073741824}, {1e9, 2e10, 5e10}, false}};
+  const std::string svg = linePlotSvg(plot);
+  EXPECT_NE(svg.find("1 KiB"), std::string::npos);
+  EXPECT_NE(svg.find("1 GiB"), std::string::npos);
+  EXPECT_NE(svg.find("in GB/s"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace muster

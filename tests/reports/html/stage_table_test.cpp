@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of a stage: every verdict in exactly one cell, figures comparable along a row.
+#include "reports/html/stage_table.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "reports/html/stage_plots.h"
+#include "tests/reports/sample/sample_record.h"
+
+namespace muster {
+namespace {
+
+using testing::healthyRecord;
+using testing::sickRecord;
+
+size_t cellsOf(const StageTable& table) {
+  size_t count = 0;
+  for (const auto& row : table.rows) count += row.cells.size();
+  return count;
+}
+
+TEST(StageTable, HoldsEveryVerdictOnce) {
+  for (const Record& record : {healthyRecord(), sickRecord()})
+    for (const auto& stage : record.stages)
+      EXPECT_EQ(cellsOf(stageTable(stage)), stage.verdicts.size()) << stage.name;
+}
+
+TEST(StageTable, KeepsVerdictsThatLookAlike) {
+  StageRecord stage = healthyRecord().stages[1];
+  stage.verdicts.push_back(stage.verdicts[0]);
+  stage.verdicts.push_back(stage.verdicts[0]);
+  EXPECT_EQ(cellsOf(stageTable(stage)), stage.verdicts.size());
+}
+
+TEST(StageTable, GivesSharedDevicesAColumnPerRank) {
+  StageRecord stage = healthyRecord().stages[1];
+  stage.verdicts.resize(8);
+  for (auto& verdict : stage.verdicts) verdict.device = "cpu0";
+  const StageTable table = stageTable(stage);
+  EXPECT_EQ(table.rows.size(), 1u);
+  ASSERT_EQ(table.columns.size(), 8u);
+  EXPECT_EQ(table.columns[0], "cpu0 rank 0");
+}
+
+TEST(StageTable, SortsDevicesAsPeopleDo) {
+  EXPECT_TRUE(naturalLess("gpu2", "gpu10"));
+  EXPECT_FALSE(naturalLess("gpu10", "gpu2"));
+  EXPECT_TRUE(naturalLess("gpu", "gpu0"));
+  EXPECT_FALSE(naturalLess("gpu1", "gpu1"));
+  EXPECT_TRUE(naturalLess("gpu9", "nic0"));
+}
+
+TEST(StageTable, UsesOneUnitAlongARow) {
+  const Record record = sickRecord();
+  const StageTable table = stageTable(record.stages[1]);
+  const TableRow& row = table.rows[1];  // fp8: 1.4 PFLOP/s, and 959 TFLOP/s on the slow GPU
+  EXPECT_EQ(row.unit, "PFLOP/s");
+  EXPECT_EQ(cellText(row, *row.cells.at("gpu3")).substr(0, 2), "0.");
+  EXPECT_EQ(cellText(row, *row.cells.at("gpu0")).size(), cellText(row, *row.cells.at("gpu3")).size());
+  EXPECT_EQ(row.worst, Outcome::kFail);
+}
+
+TEST(StageTable, NamesTheOutcomeWhereNothingWasMeasured) {
+  const Record record = sickRecord();
+  const StageTable table = stageTable(record.stages[4]);
+  EXPECT_EQ(cellText(table.rows[1], *table.rows[1].cells.at("gpu5")), "error");
+}
+
+TEST(StageTable, FindsTheSamplesBehindAVerdict) {
+  const Record record = healthyRecord();
+  const StageRecord& stage = record.stages[1];
+  const auto samples = samplesOf(stage, stage.verdicts[3]);
+  EXPECT_EQ(samples, stage.measurements[3].samples);
+  EXPECT_EQ(samplesText({}), "");
+  EXPECT_EQ(samplesText({1}), "n 1");
+  EXPECT_EQ(samplesText({1, 1, 1}), "n 3, cv 0%");
+}
+
+TEST(StagePlots, DrawCurvesForSweepsAndBarsForTheRest) {
+  const Record record = sickRecord();
+  size_t dropped = 0;
+  EXPECT_EQ(stagePlots(stageTable(record.stages[3]), dropped).size(), 2u);
+  EXPECT_EQ(stagePlots(stageTable(record.stages[1]), dropped).size(), 3u);
+  EXPECT_EQ(dropped, 0u);
+}
+
+TEST(StagePlots, PutDeviationsFirst) {
+  const Record record = sickRecord();
+  size_t dropped = 0;
+  EXPECT_NE(stagePlots(stageTable(record.stages[2]), dropped)[0].find("bar warn"), std::string::npos);
+}
+
+TEST(StagePlots, SurroundAVerdictWithItsPeers) {
+  const Record record = sickRecord();
+  const StageTable table = stageTable(record.stages[1]);
+  const std::string svg = plotAround(table, record.stages[1].verdicts[3]);
+  for (const char* gpu : {"gpu0", "gpu3", "gpu7"}) EXPECT_NE(svg.find(gpu), std::string::npos);
+  EXPECT_EQ(plotAround(table, Verdict()), "");
+}
+
+}  // namespace
+}  // namespace muster
