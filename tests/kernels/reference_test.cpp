@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The error model of matrix products, and the words of memory patterns.
+// The error model of matrix products: its bound, narrow results, integers, NaN.
 #include "kernels/reference.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
-
-#include "kernels/pattern.h"
 
 namespace muster {
 namespace {
@@ -54,20 +52,6 @@ TEST(ReferenceCheck, NamesTheWorstElement) {
   EXPECT_EQ(check.result().row, 3);
   EXPECT_EQ(check.result().column, 4);
   EXPECT_EQ(check.result().wrong, 2u);
-}
-
-TEST(PatternWord, IsWhatItsNameSays) {
-  EXPECT_EQ(patternWord(0, 17), 0u);
-  EXPECT_EQ(patternWord(1, 17), ~0ull);
-  EXPECT_EQ(patternWord(static_cast<uint64_t>(Pattern::kWalkingOne), 65), 2u);
-  EXPECT_EQ(patternWord(static_cast<uint64_t>(Pattern::kAddress), 3), 24u);
-  EXPECT_EQ(patternWord(static_cast<uint64_t>(Pattern::kInverseAddress), 3), ~24ull);
-}
-
-TEST(PatternWord, DiffersBySeedAndIndexWhenRandom) {
-  EXPECT_NE(patternWord(100, 0), patternWord(100, 1));
-  EXPECT_NE(patternWord(100, 0), patternWord(101, 0));
-  EXPECT_EQ(patternWord(100, 5), patternWord(100, 5));
 }
 
 }  // namespace
