@@ -39,8 +39,8 @@ inline constexpr const char* kCgroupThrottled =
     "cgroup_throttled";  ///< s, cumulative, of this process's cpu cgroup
 inline constexpr const char* kBusyShare =
     "busy_share";  ///< ratio of one CPU since the last call, busiest foreign process; label process
-inline constexpr const char* kStealShare =
-    "steal_share";  ///< ratio of the machine's CPU time since the last call that its hypervisor gave to others
+inline constexpr const char* kStealShare = "steal_share";  ///< ratio of the machine's CPU time since the last
+                                                           ///< call that its hypervisor gave to others
 inline constexpr const char* kCpuThrottleThermal =
     "cpu_throttle_thermal";  ///< s, cumulative, of the CPU package that was throttled longest
 }  // namespace reading
