@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Record -> JSON. The order of keys is the order in which a person reads a run: outcome first, bulk last.
 #include "reports/model/record.h"
+#include "reports/model/verdict_fold.h"
 
 namespace muster {
 namespace {
@@ -127,7 +128,7 @@ Json toJson(const StageRecord& stage) {
           {"repeat", stage.repeat},
           {"attempts", stage.attempts},
           {"cases", listOf(stage.cases)},
-          {"verdicts", listOf(stage.verdicts)},
+          {"verdicts", foldedVerdicts(stage)},
           {"ranks", listOf(stage.ranks)},
           {"log", stage.log},
           {"artifacts", listOf(stage.artifacts)},

@@ -7,6 +7,7 @@
 
 #include "reports/model/record.h"
 #include "reports/model/record_check.h"
+#include "reports/model/verdict_fold.h"
 #include "runner/core/text.h"
 
 namespace muster {
@@ -241,13 +242,17 @@ Result<StageRecord> stageRecordFromJson(const Json& json, const std::string& pat
   readCount(r, "repeat", stage.repeat);
   readCount(r, "attempts", stage.attempts);
   readList(r, "cases", stage.cases, caseFromJson);
-  readList(r, "verdicts", stage.verdicts, verdictFromJson);
   readList(r, "ranks", stage.ranks, rankFromJson);
   r.read("log", stage.log);
   readList(r, "artifacts", stage.artifacts, artifactFromJson);
   readList(r, "measurements", stage.measurements, measurementFromJson);
   readList(r, "telemetry", stage.telemetry, seriesFromJson);
   readFreeObject(r, "evidence", stage.evidence);
+  MUSTER_CHECK_OK(r.status());
+  const Json expectations = stage.evidence.value("expectations", Json::array());
+  readList(r, "verdicts", stage.verdicts, [&](const Json& item, const std::string& at) {
+    return unfoldedVerdict(item, stage.name, expectations, at);
+  });
   MUSTER_CHECK_OK(r.status());
   auto known = outcomeFromName(outcome);
   if (!known.ok()) return std::move(known).error().context(path + ".outcome");
