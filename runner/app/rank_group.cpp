@@ -18,6 +18,9 @@ namespace {
 constexpr double kSimulatedSpeed = 60;
 constexpr double kSimulatedTimeoutMin = 5;
 
+constexpr const char* kDeathRemedy =
+    "Run the rank alone; if it ends the same way, look at its output in the run folder, the device and its driver's log";
+
 std::vector<CaseRun> runsOf(const Stage& stage, const std::vector<const Case*>& cases) {
   std::vector<CaseRun> runs;
   for (int repeat = 0; repeat < stage.repeat; ++repeat)
@@ -119,7 +122,7 @@ void RankGroup::settle(const RankSlot& slot, const RankEnd& end, StageRecord& re
     // The death belongs to the case that was open: none of its other repeats is tried in this attempt.
     const Case* dead = collector_.runs()[static_cast<size_t>(open)].planned;
     for (size_t index : pendingRuns(slot))
-      if (collector_.runs()[index].planned == dead) collector_.failRun(slot, index, message, "Run again: " + end.rerun);
+      if (collector_.runs()[index].planned == dead) collector_.failRun(slot, index, message, kDeathRemedy);
   }
   const bool mayRestart = end.state == RankEnd::State::kError && open >= 0;
   if (!mayRestart) failPending(slot, message);

@@ -41,11 +41,14 @@ StageJudgement judgeNotRun(const StageEvidence& evidence) {
   return judgement;
 }
 
-/// Who a verdict is about, to begin its line: the device, else the rank, else the case.
+/// Who a verdict is about, to begin its line: the device, else the rank or the node, with the labels that tell it from its
+/// like ("gpu3 (dtype=bf16)", "node (process=stress-ng)").
 std::string whoOf(const Verdict& verdict) {
-  if (!verdict.device.empty()) return verdict.device + ": ";
-  if (verdict.rank >= 0) return fmt::format("rank {}: ", verdict.rank);
-  return verdict.caseId.empty() ? "" : verdict.caseId + ": ";
+  std::string who = verdict.device;
+  if (who.empty()) who = verdict.rank > 0 ? fmt::format("rank {}", verdict.rank) : "node";
+  Labels labels = verdict.labels;
+  labels.erase("device");
+  return labels.empty() ? who + ": " : fmt::format("{} ({}): ", who, printable(labelsText(labels)));
 }
 
 class StageJudge {
