@@ -17,10 +17,6 @@ bool isPlans(const Expectation& e) {
   return e.origin != "standing" && !e.origin.starts_with("profile");
 }
 
-std::string subject(const Expectation& e) {
-  return e.where.empty() ? e.metric : fmt::format("{} ({})", e.metric, labelsText(e.where));
-}
-
 class Lister {
  public:
   explicit Lister(const EvidenceIndex& index) : index_(index), evidence_(index.evidence()) {
@@ -54,7 +50,7 @@ class Lister {
     for (const auto& [caseId, metrics] : evidence_.caseMetrics)
       if (ran.count(caseId) == 0)
         add({.fixed = Outcome::kError,
-             .detail = "the case was to run and nothing is known of it",
+             .detail = fmt::format("case {} was to run and nothing is known of it", printable(caseId)),
              .caseId = caseId});
   }
 
@@ -115,7 +111,7 @@ class Lister {
       add({.expectation = &e,
            .fixed = Outcome::kError,
            .detail = fmt::format("no measurement for {}: no case of this stage can carry these labels",
-                                 subject(e))});
+                                 printable(e.metric))});
   }
 
   void cover(const Expectation& e) {
@@ -150,7 +146,7 @@ class Lister {
     add({.caseRank = &caseRank,
          .expectation = &e,
          .fixed = Outcome::kError,
-         .detail = fmt::format("no measurement for {}", subject(e)),
+         .detail = "no measurement for " + printable(e.metric),
          .device = device});
   }
 

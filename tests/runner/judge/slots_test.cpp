@@ -31,7 +31,7 @@ TEST(Slots, AnExpectationAsksOnlyTheCasesThatCanCarryItsLabels) {
   const auto judgement = story.judge();
   ASSERT_EQ(story.outcomes(), "error error");
   EXPECT_EQ(judgement.verdicts[0].caseId, "bf16");
-  EXPECT_EQ(judgement.verdicts[0].detail, "gpu0: no measurement for compute.gemm_throughput (dtype=bf16)");
+  EXPECT_EQ(judgement.verdicts[0].detail, "gpu0 (dtype=bf16): no measurement for compute.gemm_throughput");
   EXPECT_EQ(judgement.verdicts[1].detail, "gpu0: ended well and measured nothing") << "the other case";
 }
 

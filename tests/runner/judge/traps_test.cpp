@@ -74,7 +74,7 @@ TEST(Traps, AMissingReferenceIsAnError) {
 TEST(Traps, AnEmptyResultIsAnError) {
   expectError(Story().ends(0).expects(atLeast(6.5e14)), "no measurement for compute.gemm_throughput");
   expectError(Story().ends(0), "ended well and measured nothing");
-  expectError(Story(), "the case was to run and nothing is known of it");
+  expectError(Story(), "case gemm was to run and nothing is known of it");
   Story nothing;
   nothing.evidence.caseMetrics.clear();
   expectError(nothing, "the stage ran no case at all");
@@ -257,7 +257,7 @@ TEST(Traps, AnExpectationOnALabelThatNothingCarriesIsAnError) {
   const Story story = healthy().expects(e);
   EXPECT_EQ(story.outcomes(), "error unjudged");
   EXPECT_THAT(story.judge().verdicts[0].detail,
-              HasSubstr("no measurement for compute.gemm_throughput (dtype=fp8)"));
+              HasSubstr("(dtype=fp8): no measurement for compute.gemm_throughput"));
 }
 
 }  // namespace
