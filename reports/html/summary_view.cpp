@@ -116,7 +116,7 @@ void addSummary(View& page, const Record& record) {
     if (record.acceptance == name) kind = name;
   page.text("acceptance", kind).text("verdict", acceptanceText(record.acceptance));
   page.text("verdict_symbol", acceptanceSymbol(record.acceptance));
-  page.text("verdict_meaning", acceptanceMeaning(record.acceptance));
+  page.text("verdict_meaning", acceptanceMeaning(record.acceptance, record.accounting.of(Outcome::kWaived)));
   page.text("exit_code", std::to_string(record.exitCode));
   page.flag("simulated", record.simulated).text("scenario", record.scenario);
   page.text("node", nodeText(record)).text("plan_name", record.plan.name).text("run_id", record.runId);

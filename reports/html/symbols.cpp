@@ -33,7 +33,10 @@ const char* outcomeSymbol(Outcome outcome) {
 }
 
 const char* acceptanceSymbol(const std::string& acceptance) {
-  if (acceptance == "accepted") return "✓";
+  if (acceptance == "accepted") {
+    const std::string met = "Every required expectation was measured and met";
+    return waived == 0 ? met + "." : met + " or waived: see the waivers.";
+  }
   if (acceptance == "rejected") return "✕";
   return "!";
 }
@@ -44,8 +47,11 @@ std::string acceptanceText(const std::string& acceptance) {
   return text;
 }
 
-const char* acceptanceMeaning(const std::string& acceptance) {
-  if (acceptance == "accepted") return "Everything that was expected was measured, and all of it was met.";
+std::string acceptanceMeaning(const std::string& acceptance, size_t waived) {
+  if (acceptance == "accepted") {
+    const std::string met = "Every required expectation was measured and met";
+    return waived == 0 ? met + "." : met + " or waived: see the waivers.";
+  }
   if (acceptance == "rejected") return "At least one expectation was measured and not met.";
   if (acceptance == "incomplete") return "Not everything that was required could be measured or judged.";
   if (acceptance == "interrupted")

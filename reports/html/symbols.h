@@ -14,7 +14,7 @@ const char* acceptanceSymbol(const std::string& acceptance);
 /// The words of the verdict: "ACCEPTED", "REJECTED", "INCOMPLETE", "INTERRUPTED", "NO GPU".
 std::string acceptanceText(const std::string& acceptance);
 
-/// One sentence that says what the acceptance means.
-const char* acceptanceMeaning(const std::string& acceptance);
+/// One sentence that says what the acceptance means; `waived` failures are never passed over.
+std::string acceptanceMeaning(const std::string& acceptance, size_t waived);
 
 }  // namespace muster

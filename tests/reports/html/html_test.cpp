@@ -213,6 +213,16 @@ TEST(Html, ListsWaiversWithTheirReason) {
   expectHas(section, "approved by J. Doe, until 2026-12-31");
 }
 
+TEST(Html, DoesNotCallWaivedFailuresMet) {
+  Record record = healthyRecord();
+  expectHas(render(record), "Every required expectation was measured and met.");
+  record.stages[1].verdicts[0].outcome = Outcome::kWaived;
+  settle(record);
+  const std::string html = render(record);
+  expectHas(html, "measured and met or waived: see the waivers.");
+  expectHas(html, "judged here was met or <a href=\"#waivers\">waived</a>.");
+}
+
 TEST(Html, ListsWhatWasNotJudged) {
   const std::string section = between(render(sickRecord()), "<section id=\"not-judged\">", "</section>");
   expectHas(section, "no expectation covers it");
