@@ -25,6 +25,11 @@ constexpr double kTick = 0.01;                  // USER_HZ
 constexpr double kShortestLook = 0.015;         // seconds; below, ticks say nothing
 constexpr uint64_t kKernelThread = 0x00200000;  // PF_KTHREAD
 
+/// muster itself, muster-host, and what its two processes call themselves: muster-guard and muster-rank.
+bool isMuster(const std::string& name) {
+  return name == "muster" || name.starts_with("muster-");
+}
+
 /// Processes of ours: ourselves, our ancestors, and the descendants of the outermost muster among them.
 std::set<int> ownProcesses(int self, const std::map<int, std::pair<int, std::string>>& parents) {
   std::set<int> own{self};
@@ -32,7 +37,7 @@ std::set<int> ownProcesses(int self, const std::map<int, std::pair<int, std::str
   for (auto at = parents.find(self); at != parents.end() && own.size() < 1000;
        at = parents.find(at->second.first)) {
     own.insert(at->first);
-    if (at->second.second == "muster" || at->second.second == "muster-host") outermost = at->first;
+    if (isMuster(at->second.second)) outermost = at->first;
   }
   // Parents of later processes may have smaller or larger pids, so go on until nothing is added.
   std::set<int> descendants{outermost};
@@ -163,7 +168,7 @@ CpuUse CpuWatch::compare(const Table& now, const CpuTimes& times, double seconds
   const double all = busy + steal + times.idle - lastTimes_.idle;
   use.unseen = std::max(0.0, (busy - kTick) / seconds - seen);
   if (all > 0) use.utilization = std::clamp(busy / all, 0.0, 1.0);
-  if (all > 0) use.steal = std::clamp((steal - kTick) / all, 0.0, 1.0);
+  if (all > 0 && steal > 1.5 * kTick) use.steal = std::min((steal - kTick) / all, 1.0);
   return use;
 }
 

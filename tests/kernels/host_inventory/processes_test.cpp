@@ -89,15 +89,30 @@ TEST(CpuWatch, OurOwnTreeAndOurAncestorsAreNotForeign) {
     proc.process(1, 0, "init", {.ticks = ticks});
     proc.process(10, 1, "bash", {.ticks = ticks});
     proc.process(20, 10, "muster", {.ticks = ticks});
-    proc.process(30, 20, "muster-host", {.ticks = ticks});
-    proc.process(31, 30, "muster-host", {.ticks = ticks});
-    proc.process(40, 20, "muster-host", {.ticks = ticks});
+    proc.process(30, 20, "muster-guard", {.ticks = ticks});
+    proc.process(31, 30, "muster-rank", {.ticks = ticks});
+    proc.process(40, 20, "muster-guard", {.ticks = ticks});
     proc.process(5, 40, "rank-child", {.ticks = ticks});
   };
   write(0);
   const CpuUse use = useWhile(proc.watch(31), [&] { write(500); });
   EXPECT_EQ(use.process, "");
   EXPECT_EQ(use.busiest, 0);
+}
+
+TEST(CpuWatch, ARankThatAPersonRunsAloneKnowsItsGuard) {
+  const FakeProc proc;
+  const auto write = [&](int ticks) {
+    proc.process(1, 0, "init", {});
+    proc.process(10, 1, "bash", {});
+    proc.process(30, 10, "muster-guard", {.ticks = ticks});
+    proc.process(31, 30, "muster-rank", {});
+    proc.process(32, 30, "orphan", {.ticks = ticks});
+    proc.process(40, 10, "muster-rank", {.ticks = ticks / 2});
+  };
+  write(0);
+  EXPECT_EQ(useWhile(proc.watch(31), [&] { write(500); }).process, "muster-rank(40)")
+      << "of somebody else's run";
 }
 
 TEST(CpuWatch, ASiblingOfMusterIsForeign) {
