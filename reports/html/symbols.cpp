@@ -33,10 +33,7 @@ const char* outcomeSymbol(Outcome outcome) {
 }
 
 const char* acceptanceSymbol(const std::string& acceptance) {
-  if (acceptance == "accepted") {
-    const std::string met = "Every required expectation was measured and met";
-    return waived == 0 ? met + "." : met + " or waived: see the waivers.";
-  }
+  if (acceptance == "accepted") return "✓";
   if (acceptance == "rejected") return "✕";
   return "!";
 }
