@@ -74,7 +74,7 @@ class Device {
   virtual Result<std::unique_ptr<Buffer>> allocate(uint64_t bytes) = 0;
   [[nodiscard]] virtual Result<uint64_t> freeBytes() = 0;
 
-  /// Fills with normally distributed values (mean 0, sigma 1) of `dtype`, a pure function of seed and index.
+  /// Fills with normally distributed values (mean 0, sigma 1; i8: 32) of `dtype`, a pure function of seed and index.
   virtual Status fillNormal(Buffer& buffer, Dtype dtype, uint64_t seed) = 0;
   /// Fills 64-bit words with a pure function of pattern and word index; see PatternTest in the memory plugin.
   virtual Status fillPattern(Buffer& buffer, uint64_t pattern) = 0;

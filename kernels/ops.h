@@ -44,7 +44,7 @@ class Gemm {
   virtual Result<ReferenceError> checkAgainstReference(int samples, uint64_t seed) = 0;
   /// Keeps the last result as the one that later results are compared with, bit by bit.
   virtual Status keepResult() = 0;
-  /// Compares the last result with the kept one.
+  /// Compares the last result with the kept one. That result may be used up: each comparison needs a run of its own.
   virtual Result<Mismatch> compareWithKept() = 0;
   /// The implementation in use, "onednn 2.6.3 avx512_core_bf16".
   [[nodiscard]] virtual std::string implementation() const = 0;

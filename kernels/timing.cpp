@@ -72,7 +72,10 @@ Status Sampler::report(double fraction) {
 }
 
 void Sampler::fitBatch(double secondsPerPiece) {
-  const double wanted = std::ceil(options_.sampleTime / secondsPerPiece);
+  // Longer samples where maxSamples would else end before minTime has passed.
+  const double sampleTime = std::max(
+      options_.sampleTime, options_.minTime / static_cast<double>(std::max<size_t>(options_.maxSamples, 1)));
+  const double wanted = std::ceil(sampleTime / secondsPerPiece);
   sampling_.batch = static_cast<size_t>(std::clamp(wanted, 1.0, static_cast<double>(kMaxBatch)));
 }
 

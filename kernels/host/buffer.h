@@ -2,6 +2,8 @@
 // Memory of the host as a Buffer: shared by backend_host.so and host_blas.so.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -15,7 +17,7 @@ class HostBuffer : public Buffer {
   /// Takes over a mapping of `mapped` bytes at `base`; the buffer is `bytes` at `data` inside it.
   HostBuffer(void* base, size_t mapped, void* data, uint64_t bytes)
       : base_(base), mapped_(mapped), data_(data), bytes_(bytes) {}
-  ~HostBuffer() override;
+  ~HostBuffer() override { munmap(base_, mapped_); }
   HostBuffer(const HostBuffer&) = delete;
   HostBuffer& operator=(const HostBuffer&) = delete;
 

@@ -76,10 +76,6 @@ double* words(const Buffer* buffer, uint64_t begin) {
 
 }  // namespace
 
-HostBuffer::~HostBuffer() {
-  munmap(base_, mapped_);
-}
-
 Result<std::unique_ptr<HostDevice>> HostDevice::open(const DeviceInfo& info) {
   MUSTER_TRY(std::vector<int> cpus, workerCpus(info));
   MUSTER_CHECK_OK(bindThread(cpus));
@@ -100,7 +96,7 @@ void HostDevice::sleep(double seconds) {
 }
 
 Result<uint64_t> HostDevice::freeBytes() {
-  return freeMemory(Root());
+  return freeMemory(Root(), info_.numaNode);
 }
 
 /// Each worker touches its own share first, so that the pages lie near it, and so that memory which cannot be

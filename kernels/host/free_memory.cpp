@@ -56,13 +56,27 @@ uint64_t leftByLine(const Root& root, const std::string& line) {
   return std::numeric_limits<uint64_t>::max();
 }
 
+/// Free pages of one NUMA node and those it drops under pressure; everything where the kernel does not tell.
+uint64_t leftOnNode(const Root& root, int node) {
+  const std::string name = std::to_string(node);
+  const auto text = root.text("/sys/devices/system/node/node" + name + "/meminfo");
+  if (node < 0 || !text.ok()) return std::numeric_limits<uint64_t>::max();
+  int64_t left = 0;
+  for (const char* key : {"MemFree:", "Active(file):", "Inactive(file):"}) {
+    const int64_t part = leadingInteger(fieldOf(*text, "Node " + name + " " + key), -1);
+    if (part < 0) return std::numeric_limits<uint64_t>::max();
+    left += part;
+  }
+  return static_cast<uint64_t>(left) * 1024;
+}
+
 }  // namespace
 
-Result<uint64_t> freeMemory(const Root& root) {
+Result<uint64_t> freeMemory(const Root& root, int numaNode) {
   MUSTER_TRY(std::string meminfo, root.text("/proc/meminfo"));
   const int64_t available = leadingInteger(fieldOf(meminfo, "MemAvailable:"), -1);
   if (available < 0) return Error{ErrorCode::kIo, "there is no MemAvailable line", "/proc/meminfo"};
-  uint64_t left = static_cast<uint64_t>(available) * 1024;
+  uint64_t left = std::min(static_cast<uint64_t>(available) * 1024, leftOnNode(root, numaNode));
   const auto groups = root.text("/proc/self/cgroup");
   if (!groups.ok()) return left;  // a kernel without cgroups
   for (const std::string& line : split(*groups, '\n')) left = std::min(left, leftByLine(root, line));

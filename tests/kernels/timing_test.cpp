@@ -124,6 +124,18 @@ TEST(SampleWork, NeverTakesMoreThanMaxSamples) {
   EXPECT_EQ(sampling->seconds.size(), 50u);
 }
 
+TEST(SampleWork, TakesLongerSamplesRatherThanEndBeforeMinTime) {
+  VirtualDevice device;
+  SamplingOptions options;
+  options.minTime = 600;
+  options.maxTime = 600;
+  options.maxSamples = 1000;
+  const auto sampling = sample(device, options);
+  ASSERT_TRUE(sampling.ok());
+  EXPECT_LE(sampling->seconds.size(), 1000u);
+  EXPECT_GE(static_cast<double>(sampling->seconds.size() * sampling->batch) * 0.001, 599);
+}
+
 TEST(SampleWork, StopsWhenItIsCancelledDuringWarmUp) {
   VirtualDevice device;
   const auto sampling = sample(device, {}, [](double) { return false; });

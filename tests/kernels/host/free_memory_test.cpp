@@ -71,6 +71,15 @@ TEST_F(FreeMemory, TakesDamagedCgroupFilesAsNoLimit) {
   EXPECT_EQ(freeMiB(), 4096u);
 }
 
+TEST_F(FreeMemory, IsWhatTheNumaNodeLeaves) {
+  write("sys/devices/system/node/node1/meminfo",
+        "Node 1 MemTotal:  4194304 kB\nNode 1 MemFree:   1048576 kB\nNode 1 Active(file): 51200 kB\nNode 1 "
+        "Inactive(file): 51200 kB\n");
+  const Root root(folder_.path().string());
+  EXPECT_EQ(*freeMemory(root, 1) / kMiB, 1124u);
+  EXPECT_EQ(*freeMemory(root, 0) / kMiB, 4096u);  // a node that the kernel does not tell of
+}
+
 TEST_F(FreeMemory, SaysThatTheKernelDoesNotTell) {
   write("proc/meminfo", "MemTotal: 5 kB\n");
   const auto free = freeMemory(Root(folder_.path().string()));
