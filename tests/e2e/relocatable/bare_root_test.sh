@@ -34,14 +34,14 @@ make_root() {
   mv "$root.new" "$root"
 }
 
-inside() { env -i PATH=/usr/bin:/bin HOME=/root chroot "$root" "$place/bin/muster" "$@"; }
+inside() { chroot "$root" /usr/bin/env -i PATH=/usr/bin:/bin HOME=/root "$place/bin/muster" "$@"; }
 
-# expect CODE WHAT ARG...: runs muster with ARG in the root; it must end with CODE and print WHAT.
+# expect CODES WHAT ARG...: runs muster with ARG in the root; it must end with one of CODES and print WHAT.
 expect() {
   local wanted=$1 what=$2 code=0 said
   shift 2
   said=$(inside "$@" 2>&1) || code=$?
-  [ "$code" = "$wanted" ] || fail "muster $* ended with $code, wanted $wanted: $said"
+  [[ " $wanted " == *" $code "* ]] || fail "muster $* ended with $code, wanted $wanted: $said"
   [[ $said == *"$what"* ]] || fail "muster $* did not print '$what': $said"
   echo "ok: muster $*"
 }
@@ -55,15 +55,19 @@ mkdir -p "$root$place"
 cp -r "$dist/." "$root$place"
 cp "$here/gemm.toml" "$root/tmp/gemm.toml"
 mount -t proc proc "$root/proc"
-mount -t sysfs -o ro sysfs "$root/sys"
+mount --rbind /sys "$root/sys" # with its control groups: a limit that cannot be read is an error
 mount -t tmpfs tmpfs "$root/dev/shm"
 
 expect 0 muster version
 expect 0 h100-sxm5-80gb skus
 expect 0 compute plugins
 expect 0 report.html run "$place/share/muster/plans/environment.toml" --out /tmp/out/environment
-expect 0 report.html run /tmp/gemm.toml --out /tmp/out/gemm
+# How fast it is depends on what else runs here (1: rejected); that both libraries compute does not (3: an error).
+expect '0 1' report.html run /tmp/gemm.toml --out /tmp/out/gemm
 for file in record.json report.html junit.xml; do
   [ -s "$root/tmp/out/gemm/$file" ] || fail "the run left no $file"
+done
+for library in onednn openblas; do
+  grep -q "\"text\": *\"$library" "$root/tmp/out/gemm/record.json" || fail "$library did not do the work it was asked for"
 done
 rm -rf "$root/opt/another place" "$root/tmp/out"
