@@ -103,6 +103,14 @@ TEST(EnvTelemetry, CoversAVirtualSpanWithBothEnds) {
   EXPECT_EQ(times, (std::vector<double>{10, 11, 12, 12.5}));
 }
 
+TEST(EnvTelemetry, ReportsEveryCounterOverASpanWithoutTime) {
+  const TempDir dir;
+  const EnvResult result = runSpan(dir, "", {{"start", "10s"}, {"end", "10s"}});
+  ASSERT_EQ(result.state, "ok") << result.output;
+  EXPECT_EQ(result.of("ecc_uncorrected").size(), 2u);
+  EXPECT_EQ(sumOf(result.of("ecc_uncorrected"), "gpu0"), 0);
+}
+
 TEST(EnvTelemetry, StretchesTheIntervalOfALongSpan) {
   const TempDir dir;
   const EnvResult result = runSpan(dir, "", {{"start", "0s"}, {"end", "24h"}, {"max_samples", 50}});
