@@ -28,7 +28,12 @@ std::string signedPercent(double margin) {
   return std::isfinite(margin) ? fmt::format("{:+.{}f}%", margin * 100, std::fabs(margin) < 0.1 ? 1 : 0) : "";
 }
 
-View itemView(const Deviation& deviation, const DeviationItem& item) {
+std::string citeOf(const Expectation& expectation, Sources& sources) {
+  const int cited = sources.number(expectation.source);
+  return cited > 0 ? std::to_string(cited) : "";
+}
+
+View itemView(const Deviation& deviation, const DeviationItem& item, Sources& sources) {
   const Verdict& verdict = *item.verdict;
   View view;
   view.text("device", verdict.device.empty() ? "node" : verdict.device);
@@ -36,6 +41,7 @@ View itemView(const Deviation& deviation, const DeviationItem& item) {
   view.text("case", caseText(verdict)).text("wanted", wantedText(verdict));
   view.text("observed", verdict.observedText).text("margin", signedPercent(verdict.margin));
   view.text("samples", samplesText(samplesOf(*deviation.stage, verdict)));
+  view.text("cite", verdict.expectation ? citeOf(*verdict.expectation, sources) : "");
   view.text("attempts", attemptsText(verdict)).text("detail", verdict.detail);
   return view;
 }
@@ -86,9 +92,9 @@ std::vector<DeviationItem> shownItems(const Deviation& deviation) {
   return items;
 }
 
-void addItems(View& view, const Deviation& deviation) {
+void addItems(View& view, const Deviation& deviation, Sources& sources) {
   const auto items = shownItems(deviation);
-  view.list("items", viewsOf(items, [&](const auto& item) { return itemView(deviation, item); }));
+  view.list("items", viewsOf(items, [&](const auto& item) { return itemView(deviation, item, sources); }));
   const size_t left = deviation.items.size() - items.size();
   view.text("items_left", left > 0 ? std::to_string(left) : "");
   view.flag("cases_differ", deviation.commonCase().empty() && !deviation.first().metric.empty());
@@ -96,6 +102,28 @@ void addItems(View& view, const Deviation& deviation) {
   const bool told = !deviation.commonDetail().empty();
   // Where figures speak, a detail line for each would only repeat them.
   view.flag("details_differ", !told && deviation.first().observedText.empty());
+}
+
+View originView(const Expectation& expectation, Sources& sources) {
+  View view;
+  view.text("source", expectation.source).text("cite", citeOf(expectation, sources));
+  view.text("origin", expectation.origin).text("at", expectation.at);
+  return view;
+}
+
+/// Where the limits come from, what to do, and how to run it again.
+void addNext(View& view, const Deviation& deviation, Sources& sources) {
+  const auto origins = deviation.origins();
+  const auto remedies = deviation.remedies();
+  auto reruns = rerunsOf(deviation);
+  view.flag("has_next", !origins.empty() || !remedies.empty() || !reruns.empty());
+  view.list("origins", viewsOf(origins, [&](const auto* origin) { return originView(*origin, sources); }));
+  view.list("remedies", viewsOf(remedies, [](const std::string& remedy) {
+              View line;
+              line.text("remedy", remedy);
+              return line;
+            }));
+  view.list("reruns", std::move(reruns));
 }
 
 std::string whereText(const Deviation& deviation) {
@@ -118,13 +146,9 @@ View deviationView(const Deviation& deviation, Sources& sources) {
   view.flag("single", deviation.items.size() == 1).flag("several", deviation.items.size() > 1);
   view.text("samples", samplesText(samplesOf(*deviation.stage, first))).text("attempts", attemptsText(first));
   view.text("detail", deviation.commonDetail());
-  addItems(view, deviation);
-  view.text("source", deviation.source()).text("remedy", deviation.remedy());
-  view.text("origin", first.expectation ? first.expectation->origin : "");
-  view.text("at", first.expectation ? first.expectation->at : "");
-  const int cited = sources.number(deviation.source());
-  view.text("cite", cited > 0 ? std::to_string(cited) : "");
-  view.list("reruns", rerunsOf(deviation)).list("ranks", ranksOf(deviation));
+  addItems(view, deviation, sources);
+  addNext(view, deviation, sources);
+  view.list("ranks", ranksOf(deviation));
   view.markup("plot", plotAround(stageTable(*deviation.stage), deviation.worst()));
   return view;
 }
@@ -138,11 +162,8 @@ View lineView(const Deviation& deviation, Sources& sources) {
   view.text("devices", devicesText(deviation.devices()))
       .text("count", std::to_string(deviation.items.size()));
   view.text("observed", deviation.items.size() == 1 ? first.observedText : "");
-  view.text("wanted", wantedText(first))
-      .text("detail", deviation.commonDetail())
-      .text("remedy", deviation.remedy());
-  const int cited = sources.number(deviation.source());
-  view.text("cite", cited > 0 ? std::to_string(cited) : "");
+  view.text("wanted", deviation.commonWanted()).text("detail", deviation.commonDetail());
+  view.text("cite", first.expectation ? citeOf(*first.expectation, sources) : "");
   return view;
 }
 

@@ -17,9 +17,13 @@
 namespace muster {
 namespace {
 
+bool isStability(const Verdict& verdict) {
+  return verdict.expectation && verdict.expectation->kind == CheckKind::kCvMax;
+}
+
+/// What cells of one row have in common: the figure, not what was wanted of it.
 std::string rowKey(const Verdict& verdict) {
-  const std::string wanted = verdict.expectation ? verdict.expectation->text() : "";
-  return join({verdict.metric, verdict.caseId, caseText(verdict), wanted, verdict.limitText}, "\n");
+  return join({verdict.metric, verdict.caseId, caseText(verdict), isStability(verdict) ? "cv" : ""}, "\n");
 }
 
 /// Several ranks may share a device: then a column is a rank.
@@ -40,21 +44,42 @@ TableRow makeRow(const Verdict& verdict) {
   TableRow row;
   row.metric = verdict.metric;
   row.caseText = caseText(verdict);
+  row.stability = isStability(verdict);
   row.labels = verdict.labels;
   row.labels.erase("device");
-  if (verdict.expectation) {
-    row.expectation = &*verdict.expectation;
-    row.wanted = wantedText(verdict);
-  }
   return row;
+}
+
+void addWanted(TableRow& row, const Verdict& verdict) {
+  if (!verdict.expectation) return;
+  const std::string text = wantedText(verdict);
+  const auto found = std::find_if(row.wanted.begin(), row.wanted.end(), [&](const Wanted& wanted) {
+    return wanted.text == text && wanted.expectation->source == verdict.expectation->source;
+  });
+  if (found == row.wanted.end())
+    row.wanted.push_back({text, &*verdict.expectation, verdict.outcome});
+  else
+    found->worst = std::min(found->worst, verdict.outcome);
+}
+
+void addCell(TableRow& row, const std::string& column, const Verdict& verdict) {
+  auto& cell = row.cells[column];
+  cell.push_back(&verdict);
+  std::stable_sort(cell.begin(), cell.end(),
+                   [](const Verdict* a, const Verdict* b) { return a->outcome < b->outcome; });
+  row.worst = std::min(row.worst, verdict.outcome);
+  addWanted(row, verdict);
 }
 
 /// The base unit of what the row compares; empty where cells are texts.
 std::string baseUnitOf(const TableRow& row) {
-  if (row.expectation == nullptr || row.expectation->kind == CheckKind::kPredicate) return "";
-  if (row.expectation->kind == CheckKind::kCvMax) return "ratio";
-  const std::string& unit = row.expectation->unit;
-  return unit == "text" || unit == "bool" || unit == "s" ? "" : unit;
+  if (row.stability) return "ratio";
+  if (row.wanted.empty()) return "";
+  const Expectation& wanted = *row.wanted.front().expectation;
+  if (wanted.kind == CheckKind::kPredicate || wanted.unit == "text" || wanted.unit == "bool" ||
+      wanted.unit == "s")
+    return "";
+  return wanted.unit;
 }
 
 /// One unit and one number of decimals for the whole row, so that its figures can be compared at a glance.
@@ -63,18 +88,36 @@ void settleUnit(TableRow& row) {
   if (unit.empty()) return;
   double largest = 0;
   bool whole = true;
-  for (const auto& [column, verdict] : row.cells) {
-    if (!std::isfinite(verdict->observed)) continue;
-    largest = std::max(largest, std::fabs(verdict->observed));
-    whole = whole && verdict->observed == std::floor(verdict->observed);
+  for (const auto& [column, cell] : row.cells) {
+    const double observed = cell.front()->observed;
+    if (!std::isfinite(observed)) continue;
+    largest = std::max(largest, std::fabs(observed));
+    whole = whole && observed == std::floor(observed);
   }
   const DisplayUnit shown = displayUnit(largest, unit);
   row.factor = shown.factor;
   row.unit = shown.suffix;
   const double top = largest * shown.factor;
   const bool countsOnly = whole && shown.factor == 1;
+  const int most = unit == "ratio" ? 3 : 4;
   row.decimals =
-      countsOnly || top == 0 ? 0 : std::clamp(3 - static_cast<int>(std::floor(std::log10(top))), 0, 6);
+      countsOnly || top == 0 ? 0 : std::clamp(3 - static_cast<int>(std::floor(std::log10(top))), 0, most);
+}
+
+/// The rows that have cells in `columns`, with just those.
+StageTable part(const StageTable& table, const std::vector<std::string>& columns) {
+  StageTable result;
+  result.columns = columns;
+  for (const auto& row : table.rows) {
+    TableRow kept = row;
+    kept.cells.clear();
+    for (const auto& column : columns) {
+      const auto cell = row.cells.find(column);
+      if (cell != row.cells.end()) kept.cells.insert(*cell);
+    }
+    if (!kept.cells.empty()) result.rows.push_back(std::move(kept));
+  }
+  return result;
 }
 
 }  // namespace
@@ -104,32 +147,30 @@ bool naturalLess(const std::string& a, const std::string& b) {
 StageTable stageTable(const StageRecord& stage) {
   StageTable table;
   const bool byRank = ranksShareDevices(stage);
-  std::map<std::string, std::vector<size_t>> known;
-  for (const auto& verdict : stage.verdicts) {
-    const std::string column = columnOf(verdict, byRank);
-    auto& candidates = known[rowKey(verdict)];
-    // Two verdicts on one device that look alike (repeats told apart by nothing else) get a row each.
-    auto free = std::find_if(candidates.begin(), candidates.end(),
-                             [&](size_t at) { return table.rows[at].cells.count(column) == 0; });
-    if (free == candidates.end()) {
-      table.rows.push_back(makeRow(verdict));
-      free = candidates.insert(candidates.end(), table.rows.size() - 1);
-    }
-    TableRow& row = table.rows[*free];
-    row.cells[column] = &verdict;
-    row.worst = std::min(row.worst, verdict.outcome);
-  }
+  std::map<std::string, size_t> known;
   std::set<std::string> columns;
-  for (auto& row : table.rows) {
-    settleUnit(row);
-    for (const auto& [column, verdict] : row.cells) columns.insert(column);
+  for (const auto& verdict : stage.verdicts) {
+    const auto [at, isNew] = known.try_emplace(rowKey(verdict), table.rows.size());
+    if (isNew) table.rows.push_back(makeRow(verdict));
+    const std::string column = columnOf(verdict, byRank);
+    addCell(table.rows[at->second], column, verdict);
+    columns.insert(column);
   }
+  for (auto& row : table.rows) settleUnit(row);
   table.columns.assign(columns.begin(), columns.end());
-  std::sort(table.columns.begin(), table.columns.end(), [](const std::string& a, const std::string& b) {
-    if ((a == "node") != (b == "node")) return a == "node";
-    return naturalLess(a, b);
-  });
+  std::sort(table.columns.begin(), table.columns.end(), naturalLess);
   return table;
+}
+
+std::vector<StageTable> splitTables(const StageTable& table) {
+  std::vector<std::string> devices = table.columns;
+  const auto node = std::remove(devices.begin(), devices.end(), "node");
+  const bool hasNode = node != devices.end();
+  devices.erase(node, devices.end());
+  std::vector<StageTable> tables;
+  if (!devices.empty()) tables.push_back(part(table, devices));
+  if (hasNode) tables.push_back(part(table, {"node"}));
+  return tables;
 }
 
 std::string cellText(const TableRow& row, const Verdict& verdict) {

@@ -10,18 +10,26 @@
 
 namespace muster {
 
-/// One expectation on one metric in one case, over the devices.
+/// One thing that was wanted of a row's figures.
+struct Wanted {
+  std::string text;
+  const Expectation* expectation = nullptr;
+  Outcome worst = Outcome::kPass;  ///< over all cells
+};
+
+/// One figure (a metric in one case, or its stability) over the devices, with everything that was wanted of
+/// it.
 struct TableRow {
-  std::string metric;    ///< empty: the verdict is about a whole case or stage
+  std::string metric;    ///< empty: the verdicts are about a whole case or stage
   std::string caseText;  ///< labels other than the device
-  std::string wanted;    ///< empty: nothing was expected
   std::string unit;      ///< in which all cells are written, "TFLOP/s"; empty: each cell says its own
   double factor = 0;     ///< cell = observed * factor with `decimals`; 0: the cell's own text
   int decimals = 0;
+  bool stability = false;  ///< the cells are coefficients of variation
   Outcome worst = Outcome::kPass;
   Labels labels;
-  const Expectation* expectation = nullptr;
-  std::map<std::string, const Verdict*> cells;  ///< by column
+  std::vector<Wanted> wanted;
+  std::map<std::string, std::vector<const Verdict*>> cells;  ///< by column; the worst verdict first
 };
 
 /// Points into the stage it was made from.
@@ -30,7 +38,11 @@ struct StageTable {
   std::vector<TableRow> rows;
 };
 
+/// All verdicts of a stage.
 StageTable stageTable(const StageRecord& stage);
+
+/// The same as one table for the devices and one for the node, without empty ones: few rows belong to both.
+std::vector<StageTable> splitTables(const StageTable& table);
 
 /// gpu2 before gpu10.
 bool naturalLess(const std::string& a, const std::string& b);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <set>
 
 #include "reports/html/sections.h"
 #include "reports/html/stage_plots.h"
@@ -16,10 +18,29 @@
 namespace muster {
 namespace {
 
-/// How far inside its limit a met figure is: tables shade the near ones.
-const char* nearness(const Verdict& verdict) {
-  if (verdict.outcome != Outcome::kPass || !std::isfinite(verdict.margin)) return "";
-  return verdict.margin < 0.02 ? "near" : verdict.margin < 0.10 ? "mid" : "far";
+/// How far inside its nearest limit a met figure is: tables shade the near ones.
+const char* nearness(const std::vector<const Verdict*>& cell) {
+  double margin = std::numeric_limits<double>::infinity();
+  for (const Verdict* verdict : cell) {
+    if (verdict->outcome != Outcome::kPass) return "";
+    if (std::isfinite(verdict->margin)) margin = std::min(margin, verdict->margin);
+  }
+  return margin < 0.02 ? "near" : margin < 0.10 ? "mid" : std::isfinite(margin) ? "far" : "";
+}
+
+/// One line for the device, one for each verdict.
+std::string tipText(const StageRecord& stage, const std::string& column,
+                    const std::vector<const Verdict*>& cell) {
+  const std::string samples = samplesText(samplesOf(stage, *cell.front()));
+  std::vector<std::string> lines = {column + (samples.empty() ? "" : " (" + samples + ")")};
+  for (const Verdict* verdict : cell) {
+    std::vector<std::string> parts;
+    for (const auto& part : {verdict->observedText, wantedText(*verdict), marginText(verdict->margin)})
+      if (!part.empty()) parts.push_back(part);
+    lines.push_back(fmt::format("{}: {}", outcomeName(verdict->outcome),
+                                parts.empty() ? verdict->detail : join(parts, ", ")));
+  }
+  return join(lines, "\n");
 }
 
 View cellView(const StageRecord& stage, const TableRow& row, const std::string& column) {
@@ -30,28 +51,31 @@ View cellView(const StageRecord& stage, const TableRow& row, const std::string& 
     for (const char* name : {"outcome", "nearness", "value", "symbol", "tip", "sort"}) view.text(name, "");
     return view;
   }
-  const Verdict& verdict = *found->second;
-  std::vector<std::string> tip = {column + ": " + outcomeName(verdict.outcome)};
-  for (const auto& part : {verdict.observedText, marginText(verdict.margin),
-                           samplesText(samplesOf(stage, verdict)), verdict.detail})
-    if (!part.empty()) tip.push_back(part);
-  view.text("outcome", outcomeName(verdict.outcome)).text("nearness", nearness(verdict));
-  view.text("value", cellText(row, verdict)).text("tip", join(tip, "; "));
-  view.text("symbol", verdict.outcome == Outcome::kPass ? "" : outcomeSymbol(verdict.outcome));
-  view.text("sort", std::isfinite(verdict.observed) ? fmt::format("{}", verdict.observed) : "");
+  const Verdict& worst = *found->second.front();
+  view.text("outcome", outcomeName(worst.outcome)).text("nearness", nearness(found->second));
+  view.text("value", cellText(row, worst)).text("tip", tipText(stage, column, found->second));
+  view.text("symbol", worst.outcome == Outcome::kPass ? "" : outcomeSymbol(worst.outcome));
+  view.text("sort", std::isfinite(worst.observed) ? fmt::format("{}", worst.observed) : "");
+  return view;
+}
+
+View wantedView(const Wanted& wanted, Sources& sources) {
+  View view;
+  view.text("text", wanted.text).text("outcome", outcomeName(wanted.worst));
+  view.text("symbol", wanted.worst == Outcome::kPass ? "" : outcomeSymbol(wanted.worst));
+  const int cited = sources.number(wanted.expectation->source);
+  view.text("cite", cited > 0 ? std::to_string(cited) : "");
   return view;
 }
 
 View rowView(const StageRecord& stage, const StageTable& table, const TableRow& row, Sources& sources) {
   View view;
-  view.text("outcome", outcomeName(row.worst)).text("symbol", outcomeSymbol(row.worst));
+  view.text("outcome", outcomeName(row.worst));
   const std::string name = row.metric.substr(row.metric.find('.') + 1);
-  view.text("metric", row.metric.empty() ? "(whole case)" : name)
-      .text("case", row.caseText)
-      .text("unit", row.unit);
-  view.text("wanted", row.wanted).flag("unjudged", row.wanted.empty() && !row.metric.empty());
-  const int cited = row.expectation != nullptr ? sources.number(row.expectation->source) : 0;
-  view.text("cite", cited > 0 ? std::to_string(cited) : "");
+  view.text("metric", row.metric.empty() ? "(whole case)" : row.stability ? "spread (cv) of " + name : name);
+  view.text("case", row.caseText).text("unit", row.unit);
+  view.flag("unjudged", row.wanted.empty() && !row.metric.empty());
+  view.list("wants", viewsOf(row.wanted, [&](const auto& wanted) { return wantedView(wanted, sources); }));
   view.list("cells",
             viewsOf(table.columns, [&](const auto& column) { return cellView(stage, row, column); }));
   return view;
@@ -61,7 +85,8 @@ View rowView(const StageRecord& stage, const StageTable& table, const TableRow& 
 struct Reported {
   std::string metric;
   std::string caseText;
-  std::vector<std::pair<std::string, std::string>> values;  ///< device and value
+  std::string unit;
+  std::vector<const Measurement*> measurements;
 };
 
 std::vector<Reported> reportedOf(const StageRecord& stage) {
@@ -74,25 +99,39 @@ std::vector<Reported> reportedOf(const StageRecord& stage) {
     auto found = std::find_if(rows.begin(), rows.end(), [&](const auto& row) {
       return row.metric == m.metric && row.caseText == text;
     });
-    if (found == rows.end()) found = rows.insert(rows.end(), {m.metric, text, {}});
-    found->values.emplace_back(m.device.empty() ? "node" : m.device, m.valueText());
+    if (found == rows.end()) found = rows.insert(rows.end(), {m.metric, text, m.unit, {}});
+    found->measurements.push_back(&m);
   }
   return rows;
 }
 
-View reportedView(const Reported& row) {
-  const bool same = std::all_of(row.values.begin(), row.values.end(),
-                                [&](const auto& value) { return value.second == row.values.front().second; });
+/// One value for all, a range of many figures, or a list of what differs.
+std::string reportedText(const Reported& row) {
+  constexpr size_t kListed = 2;
   std::vector<std::string> texts;
-  std::vector<std::string> devices;
-  for (const auto& [device, value] : row.values) {
-    texts.push_back(fmt::format("{} {}", device, value));
-    if (std::find(devices.begin(), devices.end(), device) == devices.end()) devices.push_back(device);
+  std::set<std::string> values;
+  Summary range;
+  std::vector<double> medians;
+  for (const Measurement* m : row.measurements) {
+    texts.push_back(fmt::format("{} {}", m->device.empty() ? "node" : m->device, m->valueText()));
+    values.insert(m->valueText());
+    medians.push_back(summarize(m->samples).median);
   }
+  if (values.size() == 1) return *values.begin();
+  range = summarize(medians);
+  if (row.unit == "text" || row.unit == "bool" || texts.size() <= kListed || !std::isfinite(range.median))
+    return join(texts, " · ");
+  return fmt::format("{} to {}", formatQuantity(range.min, row.unit), formatQuantity(range.max, row.unit));
+}
+
+View reportedView(const Reported& row) {
+  std::set<std::string> devices;
+  for (const Measurement* m : row.measurements)
+    devices.insert(m->device.empty() ? std::string("node") : m->device);
   View view;
   view.text("metric", row.metric.substr(row.metric.find('.') + 1)).text("case", row.caseText);
-  view.text("devices", devicesText(devices))
-      .text("value", same ? row.values.front().second : join(texts, " · "));
+  view.text("devices", devices.size() == 1 ? *devices.begin() : plural(devices.size(), "device"));
+  view.text("value", reportedText(row));
   return view;
 }
 
@@ -158,6 +197,15 @@ View named(const std::string& name, const std::string& value) {
   return view;
 }
 
+View tableView(const StageRecord& stage, const StageTable& table, Sources& sources) {
+  View view;
+  view.flag("wide", table.columns.size() > 4);
+  view.list("columns", viewsOf(table.columns, [](const auto& column) { return named("column", column); }));
+  view.list("rows",
+            viewsOf(table.rows, [&](const auto& row) { return rowView(stage, table, row, sources); }));
+  return view;
+}
+
 View stageView(const StageRecord& stage, size_t number, Sources& sources) {
   const StageTable table = stageTable(stage);
   View view;
@@ -168,10 +216,8 @@ View stageView(const StageRecord& stage, size_t number, Sources& sources) {
   view.text("meta", metaText(stage)).text("verdict_counts", countsText(stage));
   view.text("scope", stage.scope).text("ranks_count", std::to_string(stage.ranks.size()));
   view.text("duration", formatQuantity(stage.duration, "s", 3));
-  view.flag("wide", table.columns.size() > 4);
-  view.list("columns", viewsOf(table.columns, [](const auto& column) { return named("column", column); }));
-  view.list("rows",
-            viewsOf(table.rows, [&](const auto& row) { return rowView(stage, table, row, sources); }));
+  view.list("tables",
+            viewsOf(splitTables(table), [&](const auto& piece) { return tableView(stage, piece, sources); }));
   addPlots(view, table);
   addTelemetry(view, stage);
   view.list("reported", viewsOf(reportedOf(stage), reportedView)).list("troubles", troubledRanks(stage));

@@ -31,10 +31,7 @@ const RankRecord* rankOf(const StageRecord& stage, const Verdict& verdict) {
 std::string groupKey(const Verdict& verdict) {
   const std::string kind = fmt::format("{}{}", outcomeName(verdict.outcome), verdict.required ? "!" : "");
   if (verdict.metric.empty()) return join({kind, verdict.stage, verdict.device, verdict.detail}, "\n");
-  if (!verdict.expectation) return join({kind, verdict.stage, verdict.metric, verdict.remedy}, "\n");
-  const Expectation& wanted = *verdict.expectation;
-  return join(
-      {kind, verdict.stage, verdict.metric, checkKindName(wanted.kind), wanted.source, verdict.remedy}, "\n");
+  return join({kind, verdict.stage, verdict.metric}, "\n");
 }
 
 /// The plan's permission for flaky stages is part of the evidence; without evidence there is none.
@@ -120,16 +117,36 @@ std::string Deviation::commonWanted() const {
   return common(*this, wantedText);
 }
 std::string Deviation::commonDetail() const {
-  return common(*this, [](const Verdict& verdict) { return verdict.detail; });
+  return common(*this, [](const Verdict& verdict) {
+    const bool repeats = !verdict.observedText.empty() && !verdict.limitText.empty() &&
+                         verdict.detail.find(verdict.observedText) != std::string::npos &&
+                         verdict.detail.find(verdict.limitText) != std::string::npos;
+    return repeats ? "" : verdict.detail;
+  });
 }
 
-std::string Deviation::source() const {
-  return first().expectation ? first().expectation->source : "";
+std::vector<const Expectation*> Deviation::origins() const {
+  std::vector<const Expectation*> found;
+  for (const auto& item : items) {
+    if (!item.verdict->expectation || item.verdict->expectation->source.empty()) continue;
+    const Expectation* wanted = &*item.verdict->expectation;
+    const bool known = std::any_of(found.begin(), found.end(),
+                                   [&](const auto* other) { return other->source == wanted->source; });
+    if (!known) found.push_back(wanted);
+  }
+  return found;
 }
 
-std::string Deviation::remedy() const {
-  if (!first().remedy.empty()) return first().remedy;
-  return first().expectation ? first().expectation->remedy : "";
+std::vector<std::string> Deviation::remedies() const {
+  std::vector<std::string> found;
+  for (const auto& item : items) {
+    const Verdict& verdict = *item.verdict;
+    std::string remedy = verdict.remedy;
+    if (remedy.empty() && verdict.expectation) remedy = verdict.expectation->remedy;
+    if (!remedy.empty() && std::find(found.begin(), found.end(), remedy) == found.end())
+      found.push_back(remedy);
+  }
+  return found;
 }
 
 std::vector<Deviation> deviations(const Record& record) {

@@ -26,14 +26,16 @@ struct Deviation {
   [[nodiscard]] const Verdict& first() const { return *items.front().verdict; }
   /// The verdict that missed its limit by most; the first one where margins mean nothing.
   [[nodiscard]] const Verdict& worst() const;
-  /// The case, what was wanted and the detail line, where all items agree on it; else empty.
+  /// The case, what was wanted and the detail line, where all items agree on it; else empty. A detail that
+  /// only repeats the figures is left out.
   [[nodiscard]] std::string commonCase() const;
   [[nodiscard]] std::string commonWanted() const;
   [[nodiscard]] std::string commonDetail() const;
   /// Distinct devices, in order; empty when the whole node or stage is meant.
   [[nodiscard]] std::vector<std::string> devices() const;
-  [[nodiscard]] std::string source() const;  ///< of its expectation; empty when there is none
-  [[nodiscard]] std::string remedy() const;
+  /// Expectations with distinct sources, in order; those without a source are left out.
+  [[nodiscard]] std::vector<const Expectation*> origins() const;
+  [[nodiscard]] std::vector<std::string> remedies() const;  ///< distinct ones, in order
 };
 
 /// Fails, errors, flakies, blocking skips, unjudged ones under --strict, then warnings; worst first, else in

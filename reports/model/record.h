@@ -29,7 +29,7 @@ struct RankRecord {
   int rank = 0;
   std::string device;
   int attempt = 1;
-  std::string state;  ///< ok, error, abandoned, cancelled
+  std::string state;  ///< ok, error, timeout, abandoned, cancelled
   int exitCode = 0;
   std::string signal;        ///< "SIGSEGV", or empty
   std::string error;         ///< one line; empty when ok

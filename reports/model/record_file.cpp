@@ -9,10 +9,15 @@ namespace {
 constexpr uint64_t kMaxRecordBytes = 64ull << 20;
 constexpr size_t kOneLineBytes = 140;
 
-bool isFlat(const Json& value) {
+/// Below this depth a value is one line: a measurement, a verdict or a series each, easy to search and to
+/// compare.
+constexpr size_t kLineDepth = 4;
+
+/// Whether `value` is small: without structure inside, and short.
+bool isShort(const Json& value) {
   for (const auto& item : value)
     if (item.is_structured() && !item.empty()) return false;
-  return true;
+  return dumpJson(value).size() <= kOneLineBytes;
 }
 
 void writeValue(const Json& value, size_t depth, std::string& out);
@@ -28,18 +33,11 @@ void writeMembers(const Json& value, size_t depth, std::string& out) {
   out += "\n" + std::string(depth, ' ');
 }
 
-/// Samples stay on one line and small objects too, so that a record is neither a wall nor a ribbon of text.
+/// Neither a wall nor a ribbon of text: what is small or deep stands on one line.
 void writeValue(const Json& value, size_t depth, std::string& out) {
-  if (!value.is_structured() || value.empty()) {
+  if (!value.is_structured() || value.empty() || depth >= kLineDepth || isShort(value)) {
     out += dumpJson(value);
     return;
-  }
-  if (isFlat(value)) {
-    const std::string line = dumpJson(value);
-    if (value.is_array() ? !value.front().is_string() : line.size() <= kOneLineBytes) {
-      out += line;
-      return;
-    }
   }
   out += value.is_object() ? '{' : '[';
   writeMembers(value, depth, out);

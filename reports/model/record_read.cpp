@@ -74,7 +74,7 @@ Result<RankRecord> rankFromJson(const Json& json, const std::string& path) {
   r.read("rank", rank.rank);
   r.read("device", rank.device);
   r.read("attempt", rank.attempt);
-  readOneOf(r, "state", {"ok", "error", "abandoned", "cancelled"}, rank.state);
+  readOneOf(r, "state", {"ok", "error", "timeout", "abandoned", "cancelled"}, rank.state);
   r.read("exit_code", rank.exitCode);
   r.read("signal", rank.signal);
   r.read("error", rank.error);

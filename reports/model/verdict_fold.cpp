@@ -33,8 +33,10 @@ Result<Verdict> unfoldedVerdict(const Json& folded, const std::string& stage, co
   if (!whole.contains("stage")) whole["stage"] = stage;
   if (whole.contains("expectation") && whole["expectation"].is_number()) {
     const Json index = whole["expectation"];
-    if (!index.is_number_unsigned() || !expectations.is_array() || index.get<uint64_t>() >= expectations.size())
-      return Error{ErrorCode::kProtocol, "expectation " + dumpJson(index) + " is none of the stage's evidence.expectations",
+    if (!index.is_number_unsigned() || !expectations.is_array() ||
+        index.get<uint64_t>() >= expectations.size())
+      return Error{ErrorCode::kProtocol,
+                   "expectation " + dumpJson(index) + " is none of the stage's evidence.expectations",
                    path + ".expectation"};
     whole["expectation"] = expectations[index.get<size_t>()];
   }

@@ -175,8 +175,8 @@ void addDeviation(Page& page, const Deviation& deviation) {
     addFigures(page, deviation);
   }
   page.field("detail", deviation.commonDetail());
-  page.field("source", deviation.source());
-  page.field("remedy", deviation.remedy());
+  for (const auto* origin : deviation.origins()) page.field("source", origin->source);
+  for (const auto& remedy : deviation.remedies()) page.field("remedy", remedy);
   std::string last;
   for (const auto& item : deviation.items) {
     if (item.rank == nullptr || item.rank->rerun == last) continue;

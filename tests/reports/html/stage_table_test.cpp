@@ -17,7 +17,8 @@ using testing::sickRecord;
 
 size_t cellsOf(const StageTable& table) {
   size_t count = 0;
-  for (const auto& row : table.rows) count += row.cells.size();
+  for (const auto& row : table.rows)
+    for (const auto& [column, cell] : row.cells) count += cell.size();
   return count;
 }
 
@@ -57,15 +58,16 @@ TEST(StageTable, UsesOneUnitAlongARow) {
   const StageTable table = stageTable(record.stages[1]);
   const TableRow& row = table.rows[1];  // fp8: 1.4 PFLOP/s, and 959 TFLOP/s on the slow GPU
   EXPECT_EQ(row.unit, "PFLOP/s");
-  EXPECT_EQ(cellText(row, *row.cells.at("gpu3")).substr(0, 2), "0.");
-  EXPECT_EQ(cellText(row, *row.cells.at("gpu0")).size(), cellText(row, *row.cells.at("gpu3")).size());
+  EXPECT_EQ(cellText(row, *row.cells.at("gpu3").front()).substr(0, 2), "0.");
+  EXPECT_EQ(cellText(row, *row.cells.at("gpu0").front()).size(),
+            cellText(row, *row.cells.at("gpu3").front()).size());
   EXPECT_EQ(row.worst, Outcome::kFail);
 }
 
 TEST(StageTable, NamesTheOutcomeWhereNothingWasMeasured) {
   const Record record = sickRecord();
   const StageTable table = stageTable(record.stages[4]);
-  EXPECT_EQ(cellText(table.rows[1], *table.rows[1].cells.at("gpu5")), "error");
+  EXPECT_EQ(cellText(table.rows[1], *table.rows[1].cells.at("gpu5").front()), "error");
 }
 
 TEST(StageTable, FindsTheSamplesBehindAVerdict) {
@@ -76,6 +78,49 @@ TEST(StageTable, FindsTheSamplesBehindAVerdict) {
   EXPECT_EQ(samplesText({}), "");
   EXPECT_EQ(samplesText({1}), "n 1");
   EXPECT_EQ(samplesText({1, 1, 1}), "n 3, cv 0%");
+}
+
+TEST(StageTable, TellsAllThatWasWantedOfAFigureInOneRow) {
+  StageRecord stage = healthyRecord().stages[1];
+  stage.verdicts.resize(8);
+  const auto first = stage.verdicts;
+  for (auto verdict : first) {
+    verdict.expectation->kind = CheckKind::kWithin;
+    verdict.limitText = "within 10% of the node median";
+    if (verdict.device == "gpu2") verdict.outcome = Outcome::kFail;
+    stage.verdicts.push_back(verdict);
+  }
+  const StageTable table = stageTable(stage);
+  ASSERT_EQ(table.rows.size(), 1u);
+  ASSERT_EQ(table.rows[0].wanted.size(), 2u);
+  EXPECT_EQ(table.rows[0].wanted[0].worst, Outcome::kPass);
+  EXPECT_EQ(table.rows[0].wanted[1].worst, Outcome::kFail);
+  EXPECT_EQ(table.rows[0].cells.at("gpu2").front()->outcome, Outcome::kFail);
+}
+
+TEST(StageTable, KeepsStabilityApartFromTheFigure) {
+  StageRecord stage = healthyRecord().stages[1];
+  stage.verdicts.resize(8);
+  auto verdict = stage.verdicts[0];
+  verdict.expectation->kind = CheckKind::kCvMax;
+  verdict.observed = 0.004;
+  stage.verdicts.push_back(verdict);
+  const StageTable table = stageTable(stage);
+  ASSERT_EQ(table.rows.size(), 2u);
+  EXPECT_EQ(table.rows[1].unit, "%");
+  EXPECT_EQ(cellText(table.rows[1], *table.rows[1].cells.at("gpu0").front()), "0.400");
+}
+
+TEST(StageTable, SplitsDevicesAndTheNode) {
+  StageRecord stage = healthyRecord().stages[1];
+  stage.verdicts[0].device.clear();
+  stage.verdicts[0].metric = "telemetry.unreadable_sources";
+  const auto tables = splitTables(stageTable(stage));
+  ASSERT_EQ(tables.size(), 2u);
+  EXPECT_EQ(tables[0].columns.size(), 8u);
+  EXPECT_EQ(tables[1].columns, std::vector<std::string>{"node"});
+  EXPECT_EQ(cellsOf(tables[0]) + cellsOf(tables[1]), stage.verdicts.size());
+  EXPECT_EQ(tables[1].rows.size(), 1u);
 }
 
 TEST(StagePlots, DrawCurvesForSweepsAndBarsForTheRest) {

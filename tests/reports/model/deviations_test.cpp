@@ -42,8 +42,26 @@ TEST(Deviations, TellOneCauseOnce) {
   EXPECT_EQ(found[0].devices(), std::vector<std::string>{"gpu3"});
   EXPECT_EQ(found[0].commonCase(), "");
   EXPECT_EQ(found[0].first().metric, "compute.gemm_throughput");
-  EXPECT_NE(found[0].source(), "");
-  EXPECT_NE(found[0].remedy(), "");
+  EXPECT_EQ(found[0].origins().size(), 1u);
+  EXPECT_EQ(found[0].remedies().size(), 1u);
+}
+
+TEST(Deviations, TellEverySourceAndRemedyOfAFinding) {
+  Record record = sickRecord();
+  Verdict& second = record.stages[1].verdicts[11];  // gpu3, fp8
+  second.expectation->source = "another source";
+  second.remedy = "another remedy";
+  const auto found = deviations(record);
+  EXPECT_EQ(found[0].items.size(), 3u);
+  EXPECT_EQ(found[0].origins().size(), 2u);
+  EXPECT_EQ(found[0].remedies().size(), 2u);
+}
+
+TEST(Deviations, LeaveOutDetailsThatOnlyRepeat) {
+  Record record = sickRecord();
+  record.stages[1].verdicts[11].detail = record.stages[1].verdicts[19].detail = "";
+  EXPECT_EQ(deviations(record)[0].commonDetail(), "");
+  EXPECT_NE(deviations(record)[2].commonDetail(), "");
 }
 
 TEST(Deviations, PutBlockingOnesFirst) {

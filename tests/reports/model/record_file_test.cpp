@@ -44,11 +44,11 @@ TEST(RecordFile, PutsTheOutcomeFirst) {
   EXPECT_LT(text.find("\"simulated\": true"), text.find("\"stages\""));
 }
 
-TEST(RecordFile, KeepsSamplesOnOneLineEach) {
+TEST(RecordFile, KeepsEachMeasurementOnOneLine) {
   std::istringstream lines(recordText(healthyRecord()));
   size_t samples = 0;
   for (std::string line; std::getline(lines, line);)
-    if (line.find("\"samples\": [") != std::string::npos) {
+    if (line.find("\"samples\":[") != std::string::npos) {
       ++samples;
       EXPECT_NE(line.find(']'), std::string::npos) << line;
     }
