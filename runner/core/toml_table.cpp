@@ -113,6 +113,8 @@ bool TomlTable::flag(const char* key, bool& out) {
 bool TomlTable::integer(const char* key, Range range, int& out) {
   const Json* value = raw(key);
   if (value == nullptr) return false;
+  range.min = std::max(range.min, static_cast<double>(std::numeric_limits<int>::min()));
+  range.max = std::min(range.max, static_cast<double>(std::numeric_limits<int>::max()));
   double number = value->is_number_integer() ? value->get<double>() : std::nan("");
   if (!(number >= range.min && number <= range.max)) {
     complain(key, fmt::format("`{}` must be a whole number, {}, found {}", key, rangeText(range, ""),

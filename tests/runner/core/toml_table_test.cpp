@@ -81,6 +81,8 @@ TEST(TomlTable, RefusesNumbersOutOfRangeAndNonFiniteOnes) {
                 HasSubstr("0 to 8"))
         << text;
   }
+  EXPECT_THAT(complaintsOf("i = 9223372036854775807\n", [&](TomlTable& t) { t.integer("i", {}, count); }),
+              HasSubstr("2147483647"));
   EXPECT_EQ(value, 1);
   EXPECT_EQ(count, 1);
 }
