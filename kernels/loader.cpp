@@ -12,6 +12,9 @@
 namespace muster {
 namespace {
 
+/// What the NVIDIA kernel driver shows of itself.
+constexpr const char* kNvidiaDriver = "/proc/driver/nvidia/version";
+
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "backend_";
@@ -35,12 +38,19 @@ Result<fs::path> modulePath(const std::string& name, const std::string& folder) 
     return Error{ErrorCode::kUsage, "backend name \"" + printable(name, 64) + "\" is not a plain name", ""};
   fs::path path = fs::path(folder) / (std::string(kPrefix) + name + std::string(kSuffix));
   std::error_code failure;
-  if (!fs::is_regular_file(path, failure))
-    return Error{ErrorCode::kNotFound,
-                 "there is no backend \"" + name + "\" here; found " + backendsIn(folder) + " in " + folder +
-                     " (is it built and installed?)",
-                 path.string()};
-  return path;
+  if (fs::is_regular_file(path, failure)) return path;
+  // Only a machine without the driver lacks a GPU; with one, a backend that is missing is a fault of the
+  // installation.
+  if (name == "cuda" && !fs::exists(kNvidiaDriver, failure))
+    return Error{ErrorCode::kUnsupported,
+                 std::string("no NVIDIA driver was found (") + kNvidiaDriver +
+                     " is not there), and this build has no CUDA backend; install the driver, or choose "
+                     "backend = \"host\"",
+                 ""};
+  return Error{ErrorCode::kNotFound,
+               "there is no backend \"" + name + "\" here; found " + backendsIn(folder) + " in " + folder +
+                   " (is it built and installed?)",
+               path.string()};
 }
 
 /// The text of dlerror() without the path, which the Error already carries when the module itself is named.
@@ -54,7 +64,7 @@ std::string loadProblem(const std::string& path) {
 Result<const BackendEntry*> openModule(const fs::path& path) {
   void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr)
-    return Error{ErrorCode::kUnsupported, "the backend cannot be loaded: " + loadProblem(path.string()),
+    return Error{ErrorCode::kNotFound, "the backend cannot be loaded: " + loadProblem(path.string()),
                  path.string()};
   const auto* entry = static_cast<const BackendEntry*>(dlsym(module, "muster_backend_entry"));
   if (entry == nullptr)

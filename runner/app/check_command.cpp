@@ -11,7 +11,8 @@
 
 namespace muster {
 
-Result<int> checkCommand(const std::vector<std::filesystem::path>& plans, const std::vector<std::string>& sets,
+Result<int> checkCommand(const std::vector<std::filesystem::path>& plans,
+                         const std::vector<std::string>& sets,
                          const std::vector<std::filesystem::path>& pluginFolders) {
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const Catalog catalog, describePlugins(tree, pluginFolders, {}));
@@ -32,7 +33,8 @@ Result<int> checkCommand(const std::vector<std::filesystem::path>& plans, const 
     size_t cases = 0;
     for (const Stage& stage : outcome.plan->stages) cases += stage.cases.size();
     fmt::print("{}: good: plan {}, {} stage{}, {} case{}\n", path.string(), outcome.plan->name,
-               outcome.plan->stages.size(), outcome.plan->stages.size() == 1 ? "" : "s", cases, cases == 1 ? "" : "s");
+               outcome.plan->stages.size(), outcome.plan->stages.size() == 1 ? "" : "s", cases,
+               cases == 1 ? "" : "s");
   }
   return bad == 0 ? kExitAccepted : kExitUsage;
 }

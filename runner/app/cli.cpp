@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line of `muster`: subcommands, options, help that teaches by example, exit codes.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <cstdio>
 
@@ -62,13 +62,16 @@ CLI::App* addRun(CLI::App& app, Arguments& a) {
   CLI::App* run = app.add_subcommand("run", "run a plan on this node and judge it");
   run->add_option("plan", a.run.plan, "plan file (.toml or .lua)");
   run->add_option("--out", a.run.out, "run folder (default: ./muster-PLAN-HOST-TIME)")->type_name("FOLDER");
-  run->add_option("--resume", a.run.resume, "go on with the interrupted run in FOLDER; with a plan, start it if there is none")
+  run->add_option("--resume", a.run.resume,
+                  "go on with the interrupted run in FOLDER; with a plan, start it if there is none")
       ->type_name("FOLDER");
   addSets(run, a.run.sets);
-  run->add_option("--sku", a.run.sku, "profile to judge by, in place of the plan's (auto: match the devices)");
+  run->add_option("--sku", a.run.sku,
+                  "profile to judge by, in place of the plan's (auto: match the devices)");
   run->add_option("--simulate", a.run.scenario, "run on the simulated devices of a scenario, in virtual time")
       ->type_name("SCENARIO");
-  run->add_option("--nodes", a.run.nodes, "number of simulated nodes, with --simulate")->check(CLI::Range(1, 100000));
+  run->add_option("--nodes", a.run.nodes, "number of simulated nodes, with --simulate")
+      ->check(CLI::Range(1, 100000));
   run->add_option("--scope", a.run.scopes, "run only stages of these scopes: device, node, cluster")
       ->delimiter(',')
       ->check(CLI::IsMember({"device", "node", "cluster"}));
@@ -77,8 +80,12 @@ CLI::App* addRun(CLI::App& app, Arguments& a) {
   run->add_option("--no-gpu", a.noGpu, "on a node without GPU: fail (exit 3) or skip (exit 5)")
       ->check(CLI::IsMember({"fail", "skip"}))
       ->capture_default_str();
-  run->add_option("--plugins", a.run.pluginFolders, "folder with more plugins")->type_name("FOLDER")->allow_extra_args(false);
-  run->add_option("--skus", a.run.skuFolders, "folder with more SKU profiles")->type_name("FOLDER")->allow_extra_args(false);
+  run->add_option("--plugins", a.run.pluginFolders, "folder with more plugins")
+      ->type_name("FOLDER")
+      ->allow_extra_args(false);
+  run->add_option("--skus", a.run.skuFolders, "folder with more SKU profiles")
+      ->type_name("FOLDER")
+      ->allow_extra_args(false);
   run->add_flag("--json", a.json, "print events, one JSON object a line");
   run->add_flag("--plain", a.plain, "plain lines, also on a terminal");
   run->footer(kRunExamples);
@@ -89,14 +96,18 @@ CLI::App* addCheck(CLI::App& app, Arguments& a) {
   CLI::App* check = app.add_subcommand("check", "report every mistake of a plan, without running it");
   check->add_option("plans", a.plans, "plan files")->required();
   addSets(check, a.sets);
-  check->add_option("--plugins", a.pluginFolders, "folder with more plugins")->type_name("FOLDER")->allow_extra_args(false);
+  check->add_option("--plugins", a.pluginFolders, "folder with more plugins")
+      ->type_name("FOLDER")
+      ->allow_extra_args(false);
   return check;
 }
 
 CLI::App* addJudge(CLI::App& app, Arguments& a) {
-  CLI::App* judge = app.add_subcommand("judge", "judge a record's stored samples again, without touching hardware");
+  CLI::App* judge =
+      app.add_subcommand("judge", "judge a record's stored samples again, without touching hardware");
   judge->add_option("record", a.judge.record, "record.json")->required();
-  judge->add_option("--sku", a.judge.profile, "profile file whose expectations take the place of the record's")
+  judge
+      ->add_option("--sku", a.judge.profile, "profile file whose expectations take the place of the record's")
       ->type_name("FILE");
   judge->add_option("--out", a.judge.out, "folder for the new record and reports")->type_name("FOLDER");
   judge->add_flag("--strict", a.judge.strict, "a measurement that no expectation covers blocks acceptance");
@@ -108,13 +119,18 @@ int fail(const Error& error) {
   fmt::print(stderr, "muster: {}\n", error.where.empty() ? error.message : error.text());
   switch (error.code) {
     case ErrorCode::kUsage:
-    case ErrorCode::kNotFound: return kExitUsage;
-    case ErrorCode::kProtocol: return kExitUsage;
-    default: return kExitInternal;
+    case ErrorCode::kNotFound:
+      return kExitUsage;
+    case ErrorCode::kProtocol:
+      return kExitUsage;
+    default:
+      return kExitInternal;
   }
 }
 
-int exitCode(const Result<int>& result) { return result.ok() ? *result : fail(result.error()); }
+int exitCode(const Result<int>& result) {
+  return result.ok() ? *result : fail(result.error());
+}
 
 int complete(const std::string& shell) {
   if (shell != "bash") {
@@ -140,7 +156,9 @@ Result<int> run(Arguments& a) {
 int muster(int argc, char** argv) {
   Arguments a;
   a.run.command.assign(argv, argv + argc);
-  CLI::App app{"Muster: does your cluster pass muster? Runs a plan of tests, judges every measurement, writes the report."};
+  CLI::App app{
+      "Muster: does your cluster pass muster? Runs a plan of tests, judges every measurement, writes the "
+      "report."};
   app.require_subcommand(1);
   app.get_formatter()->column_width(30);
   app.footer(kExamples);
@@ -151,15 +169,22 @@ int muster(int argc, char** argv) {
   CLI::App* report = app.add_subcommand("report", "render a record's reports again, or show its summary");
   report->add_option("record", a.record, "record.json")->required();
   report->add_option("--out", a.out, "folder for report.html and junit.xml")->type_name("FOLDER");
-  CLI::App* plugins = app.add_subcommand("plugins", "list plugins; with a name, its tests, parameters and metrics");
+  CLI::App* plugins =
+      app.add_subcommand("plugins", "list plugins; with a name, its tests, parameters and metrics");
   plugins->add_option("name", a.name, "plugin");
-  plugins->add_option("--plugins", a.pluginFolders, "folder with more plugins")->type_name("FOLDER")->allow_extra_args(false);
+  plugins->add_option("--plugins", a.pluginFolders, "folder with more plugins")
+      ->type_name("FOLDER")
+      ->allow_extra_args(false);
   plugins->add_flag("--json", a.json, "as JSON");
-  CLI::App* skus = app.add_subcommand("skus", "list SKU profiles; with a name, its expectations and their sources");
+  CLI::App* skus =
+      app.add_subcommand("skus", "list SKU profiles; with a name, its expectations and their sources");
   skus->add_option("name", a.name, "profile");
-  skus->add_option("--skus", a.skuFolders, "folder with more SKU profiles")->type_name("FOLDER")->allow_extra_args(false);
+  skus->add_option("--skus", a.skuFolders, "folder with more SKU profiles")
+      ->type_name("FOLDER")
+      ->allow_extra_args(false);
   CLI::App* version = app.add_subcommand("version", "print the version");
-  CLI::App* completion = app.add_subcommand("completion", "print a shell completion script: source <(muster completion bash)");
+  CLI::App* completion =
+      app.add_subcommand("completion", "print a shell completion script: source <(muster completion bash)");
   completion->add_option("shell", a.shell, "bash")->required();
 
   try {

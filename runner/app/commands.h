@@ -14,7 +14,8 @@ namespace muster {
 Result<int> runCommand(const RunOptions& options);
 
 /// Prints every mistake of each plan; 2 if there is any.
-Result<int> checkCommand(const std::vector<std::filesystem::path>& plans, const std::vector<std::string>& sets,
+Result<int> checkCommand(const std::vector<std::filesystem::path>& plans,
+                         const std::vector<std::string>& sets,
                          const std::vector<std::filesystem::path>& pluginFolders);
 
 struct JudgeOptions {
@@ -26,11 +27,13 @@ struct JudgeOptions {
 /// Judges a record's stored samples again, without touching hardware. The record itself is never changed.
 Result<int> judgeCommand(const JudgeOptions& options);
 
-/// Renders a record's reports again into `out`; without one, shows its summary. Returns the record's exit code.
+/// Renders a record's reports again into `out`; without one, shows its summary. Returns the record's exit
+/// code.
 Result<int> reportCommand(const std::filesystem::path& record, const std::filesystem::path& out);
 
 /// Lists plugins, their tests, parameters and metrics; `name` empty: a line each.
-Result<int> pluginsCommand(const std::string& name, const std::vector<std::filesystem::path>& folders, bool json);
+Result<int> pluginsCommand(const std::string& name, const std::vector<std::filesystem::path>& folders,
+                           bool json);
 
 /// Lists the SKU profiles; `name` empty: a line each.
 Result<int> skusCommand(const std::string& name, const std::vector<std::filesystem::path>& folders);

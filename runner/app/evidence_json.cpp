@@ -7,25 +7,33 @@ namespace {
 
 const char* stateName(StageState state) {
   switch (state) {
-    case StageState::kRan: return "ran";
-    case StageState::kSkipped: return "skipped";
-    case StageState::kElsewhere: return "elsewhere";
-    case StageState::kError: return "error";
+    case StageState::kRan:
+      return "ran";
+    case StageState::kSkipped:
+      return "skipped";
+    case StageState::kElsewhere:
+      return "elsewhere";
+    case StageState::kError:
+      return "error";
   }
   return "error";
 }
 
 Result<StageState> stateFromName(const std::string& name, const std::string& path) {
-  for (StageState state : {StageState::kRan, StageState::kSkipped, StageState::kElsewhere, StageState::kError})
+  for (StageState state :
+       {StageState::kRan, StageState::kSkipped, StageState::kElsewhere, StageState::kError})
     if (name == stateName(state)) return state;
   return Error{ErrorCode::kProtocol, "no such stage state: \"" + name + "\"", path};
 }
 
 const char* endName(CaseEnd::State state) {
   switch (state) {
-    case CaseEnd::State::kOk: return "ok";
-    case CaseEnd::State::kError: return "error";
-    case CaseEnd::State::kUnsupported: return "unsupported";
+    case CaseEnd::State::kOk:
+      return "ok";
+    case CaseEnd::State::kError:
+      return "error";
+    case CaseEnd::State::kUnsupported:
+      return "unsupported";
   }
   return "error";
 }
@@ -59,7 +67,8 @@ Json evidenceToJson(const StageEvidence& evidence) {
                {"allow_flaky", evidence.allowFlaky}};
   Json ends = Json::array();
   for (const CaseEnd& end : evidence.ends) {
-    Json entry = {{"case", end.caseId}, {"rank", end.rank}, {"attempt", end.attempt}, {"state", endName(end.state)}};
+    Json entry = {
+        {"case", end.caseId}, {"rank", end.rank}, {"attempt", end.attempt}, {"state", endName(end.state)}};
     if (!end.device.empty()) entry["device"] = end.device;
     if (!end.message.empty()) entry["message"] = end.message;
     if (!end.remedy.empty()) entry["remedy"] = end.remedy;

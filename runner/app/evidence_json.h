@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the judge needed of a stage, as the record keeps it, so that `muster judge` can judge the samples again.
+// What the judge needed of a stage, as the record keeps it, so that `muster judge` can judge the samples
+// again.
 #pragma once
 
 #include "reports/model/record.h"

@@ -9,7 +9,9 @@
 namespace muster {
 namespace {
 
-std::string scalarText(const Json& value) { return value.is_string() ? value.get<std::string>() : dumpJson(value); }
+std::string scalarText(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : dumpJson(value);
+}
 
 bool reportedOn(const MetricSpec& metric, const std::string& backend) {
   return metric.backends.empty() || std::count(metric.backends.begin(), metric.backends.end(), backend) > 0;
@@ -39,8 +41,8 @@ std::set<std::string> metricsOn(const PluginSpec& plugin, const TestSpec& test, 
   return metrics;
 }
 
-void leaveOutUnmeasured(const PluginSpec& plugin, const TestSpec& test, const std::vector<std::string>& caseIds,
-                        StageEvidence& evidence) {
+void leaveOutUnmeasured(const PluginSpec& plugin, const TestSpec& test,
+                        const std::vector<std::string>& caseIds, StageEvidence& evidence) {
   std::set<std::pair<std::string, std::string>> measured;
   for (const Measurement& m : evidence.measurements) measured.emplace(m.caseId, m.metric);
   for (const MetricSpec& metric : test.metrics) {
@@ -70,8 +72,8 @@ Labels knownLabels(const Case& c) {
 std::vector<Expectation> profileExpectations(const Profile& profile, const StageEvidence& evidence) {
   std::vector<Expectation> chosen;
   for (const Expectation& expectation : profile.expectations) {
-    const bool applies = std::any_of(
-        evidence.caseMetrics.begin(), evidence.caseMetrics.end(), [&](const auto& entry) {
+    const bool applies =
+        std::any_of(evidence.caseMetrics.begin(), evidence.caseMetrics.end(), [&](const auto& entry) {
           const auto labels = evidence.caseLabels.find(entry.first);
           return appliesTo(expectation, entry.second,
                            labels == evidence.caseLabels.end() ? Labels{} : labels->second);
@@ -84,11 +86,13 @@ std::vector<Expectation> profileExpectations(const Profile& profile, const Stage
 std::vector<Expectation> standingExpectations(const TestSpec& test, const std::string& backend) {
   std::vector<Expectation> standing;
   for (const MetricSpec& metric : test.metrics)
-    if (reportedOn(metric, backend)) standing.insert(standing.end(), metric.standing.begin(), metric.standing.end());
+    if (reportedOn(metric, backend))
+      standing.insert(standing.end(), metric.standing.begin(), metric.standing.end());
   return standing;
 }
 
-Status applyStageParams(const Profile& profile, const TestSpec& test, const std::string& qualifiedTest, Case& c) {
+Status applyStageParams(const Profile& profile, const TestSpec& test, const std::string& qualifiedTest,
+                        Case& c) {
   const auto fixed = profile.stageParams.find(qualifiedTest);
   if (fixed == profile.stageParams.end()) return {};
   for (const auto& [name, value] : fixed->second.items()) {

@@ -16,20 +16,22 @@ namespace muster {
 std::set<std::string> metricsOn(const PluginSpec& plugin, const TestSpec& test, const std::string& backend);
 
 /// Takes the optional metrics that nothing was measured of out of what the cases in `caseIds` may report.
-void leaveOutUnmeasured(const PluginSpec& plugin, const TestSpec& test, const std::vector<std::string>& caseIds,
-                        StageEvidence& evidence);
+void leaveOutUnmeasured(const PluginSpec& plugin, const TestSpec& test,
+                        const std::vector<std::string>& caseIds, StageEvidence& evidence);
 
 /// The scalar parameters of a case as labels; lists are joined with commas.
 Labels knownLabels(const Case& c);
 
-/// The profile's expectations that the cases in `evidence` can meet: their metric is declared by a case whose known
-/// labels do not contradict `where`. A label `op` is also looked up in a list parameter `ops`.
+/// The profile's expectations that the cases in `evidence` can meet: their metric is declared by a case whose
+/// known labels do not contradict `where`. A label `op` is also looked up in a list parameter `ops`.
 std::vector<Expectation> profileExpectations(const Profile& profile, const StageEvidence& evidence);
 
 /// The standing expectations of a test's metrics on `backend`.
 std::vector<Expectation> standingExpectations(const TestSpec& test, const std::string& backend);
 
-/// Puts the parameters that the profile fixes for "compute.gemm" into the case, where the plan wrote none itself.
-Status applyStageParams(const Profile& profile, const TestSpec& test, const std::string& qualifiedTest, Case& c);
+/// Puts the parameters that the profile fixes for "compute.gemm" into the case, where the plan wrote none
+/// itself.
+Status applyStageParams(const Profile& profile, const TestSpec& test, const std::string& qualifiedTest,
+                        Case& c);
 
 }  // namespace muster

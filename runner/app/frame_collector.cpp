@@ -103,7 +103,8 @@ Labels FrameCollector::labelsFor(const MetricSpec& metric, const Case& planned, 
                                  const Json& sent) const {
   Labels labels;
   for (const std::string& name : metric.labels) {
-    if (const auto it = planned.matrix.find(name); it != planned.matrix.end()) labels[name] = it->second;
+    if (const auto it = planned.matrix.find(name); it != planned.matrix.end())
+      labels[name] = it->second;
     else if (planned.params.contains(name) && !planned.params[name].is_array())
       labels[name] = planned.params[name].is_string() ? planned.params[name].get<std::string>()
                                                       : dumpJson(planned.params[name]);
@@ -119,10 +120,12 @@ void FrameCollector::takeMeasurement(const RankSlot& slot, const Json& frame) {
   const int open = openRun(slot.rank);
   if (open < 0) return;
   const Case& planned = *runs_[static_cast<size_t>(open)].planned;
-  if (frame.contains("time") && frame["time"].is_number()) deviceTime = std::max(deviceTime, frame["time"].get<double>());
+  if (frame.contains("time") && frame["time"].is_number())
+    deviceTime = std::max(deviceTime, frame["time"].get<double>());
   const std::string name = textField(frame, "metric");
   const MetricSpec* metric = test_.metric(name);
-  if (metric == nullptr) return lie(slot, fmt::format("it reported \"{}\", which it does not declare", printable(name, 80)));
+  if (metric == nullptr)
+    return lie(slot, fmt::format("it reported \"{}\", which it does not declare", printable(name, 80)));
   if (measurements.size() >= kMostMeasurements) return lie(slot, "it reported more than 200000 measurements");
 
   Measurement m;
@@ -143,7 +146,8 @@ void FrameCollector::takeMeasurement(const RankSlot& slot, const Json& frame) {
     if (const size_t at = m.peak.find(mark); at != std::string::npos) m.peak.replace(at, mark.size(), value);
   }
   if (m.unit != metric->unit)
-    return lie(slot, fmt::format("{} came in \"{}\", declared is \"{}\"", name, printable(m.unit, 40), metric->unit));
+    return lie(slot, fmt::format("{} came in \"{}\", declared is \"{}\"", name, printable(m.unit, 40),
+                                 metric->unit));
   if (m.isText()) {
     m.text = textField(frame, "text");
   } else {
@@ -199,7 +203,13 @@ std::vector<CaseEnd> FrameCollector::caseEnds(const std::vector<RankSlot>& slots
     if (std::find(cases.begin(), cases.end(), run.planned) == cases.end()) cases.push_back(run.planned);
   for (const Case* planned : cases) {
     for (const RankSlot& slot : slots) {
-      CaseEnd end{planned->id, slot.rank, slot.device, attempt_, CaseEnd::State::kError, "the case never ran to its end", ""};
+      CaseEnd end{planned->id,
+                  slot.rank,
+                  slot.device,
+                  attempt_,
+                  CaseEnd::State::kError,
+                  "the case never ran to its end",
+                  ""};
       const auto rank = ranks_.find(slot.rank);
       if (rank != ranks_.end() && ranToEnd(rank->second, planned)) end = rank->second.ends.at(planned->id);
       ends.push_back(std::move(end));

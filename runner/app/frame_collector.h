@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns the frames of a stage's ranks into measurements, case ends, artifacts and progress; hostile content becomes errors.
+// Turns the frames of a stage's ranks into measurements, case ends, artifacts and progress; hostile content
+// becomes errors.
 #pragma once
 
 #include <map>
@@ -41,9 +42,11 @@ class FrameCollector {
   /// The run that was begun and not ended, or -1.
   [[nodiscard]] int openRun(int rank) const;
   /// Records that run `index` (and with it its case) could not be measured on this rank.
-  void failRun(const RankSlot& slot, size_t index, const std::string& message, const std::string& remedy = "");
+  void failRun(const RankSlot& slot, size_t index, const std::string& message,
+               const std::string& remedy = "");
 
-  /// One end for each case of `runs` and each slot: the worst over its repeats; a case without an end is an error.
+  /// One end for each case of `runs` and each slot: the worst over its repeats; a case without an end is an
+  /// error.
   [[nodiscard]] std::vector<CaseEnd> caseEnds(const std::vector<RankSlot>& slots) const;
 
   [[nodiscard]] const std::vector<CaseRun>& runs() const { return runs_; }

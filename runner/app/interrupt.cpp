@@ -17,7 +17,9 @@ void onSignal(int signal) {
 
 }  // namespace
 
-const std::atomic<bool>& interrupted() { return interruptedFlag; }
+const std::atomic<bool>& interrupted() {
+  return interruptedFlag;
+}
 
 void installInterruptHandlers() {
   struct sigaction action {};

@@ -23,7 +23,9 @@ namespace {
 
 constexpr int kColumns = 100;
 
-bool isFromProfile(const Expectation& expectation) { return expectation.origin.rfind("profile ", 0) == 0; }
+bool isFromProfile(const Expectation& expectation) {
+  return expectation.origin.rfind("profile ", 0) == 0;
+}
 
 /// Judges one stage again; with a profile, its expectations take the place of those of the record's profile.
 Status judgeAgain(StageRecord& stage, const Profile* profile, JudgeContext& context, Accounting& sum) {
@@ -90,7 +92,8 @@ Result<int> judgeCommand(const JudgeOptions& options) {
     std::error_code error;
     fs::create_directories(options.out, error);
     if (fs::exists(options.out / "record.json", error))
-      return Error{ErrorCode::kUsage, "this folder already holds a record, and it is kept; choose another --out",
+      return Error{ErrorCode::kUsage,
+                   "this folder already holds a record, and it is kept; choose another --out",
                    options.out.string()};
     MUSTER_CHECK_OK(writeOutputs(record, options.out, tree.templates));
   }

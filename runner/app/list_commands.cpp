@@ -15,12 +15,18 @@ namespace {
 
 const char* typeName(ParamType type) {
   switch (type) {
-    case ParamType::kInt: return "int";
-    case ParamType::kFloat: return "float";
-    case ParamType::kBool: return "bool";
-    case ParamType::kString: return "string";
-    case ParamType::kQuantity: return "quantity";
-    case ParamType::kList: return "list";
+    case ParamType::kInt:
+      return "int";
+    case ParamType::kFloat:
+      return "float";
+    case ParamType::kBool:
+      return "bool";
+    case ParamType::kString:
+      return "string";
+    case ParamType::kQuantity:
+      return "quantity";
+    case ParamType::kList:
+      return "list";
   }
   return "?";
 }
@@ -44,19 +50,22 @@ void printTest(const PluginSpec& plugin, const TestSpec& test) {
   for (const MetricSpec& metric : test.metrics) {
     fmt::print("    {:<34} {:<8} {:<7} {}\n", plugin.name + "." + metric.name, metric.unit,
                directionName(metric.direction), metric.summary);
-    for (const Expectation& standing : metric.standing) fmt::print("    {:<34} always: {}\n", "", standing.text());
+    for (const Expectation& standing : metric.standing)
+      fmt::print("    {:<34} always: {}\n", "", standing.text());
   }
 }
 
 }  // namespace
 
-Result<int> pluginsCommand(const std::string& name, const std::vector<std::filesystem::path>& folders, bool json) {
+Result<int> pluginsCommand(const std::string& name, const std::vector<std::filesystem::path>& folders,
+                           bool json) {
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const Catalog catalog, describePlugins(tree, folders, {}));
   if (!name.empty() && catalog.plugin(name) == nullptr) {
     std::vector<std::string> names;
     for (const auto& [known, spec] : catalog.plugins) names.push_back(known);
-    return Error{ErrorCode::kUsage, "no plugin is named \"" + printable(name) + "\"" + didYouMean(name, names), ""};
+    return Error{ErrorCode::kUsage,
+                 "no plugin is named \"" + printable(name) + "\"" + didYouMean(name, names), ""};
   }
   Json list = Json::array();
   for (const auto& [known, spec] : catalog.plugins) {
@@ -70,8 +79,10 @@ Result<int> pluginsCommand(const std::string& name, const std::vector<std::files
     for (const TestSpec& test : spec.tests) printTest(spec, test);
   }
   for (const auto& [file, why] : catalog.refused) fmt::print(stderr, "refused: {}: {}\n", file, why.text());
-  if (json) fmt::print("{}\n", dumpJson(list, 2));
-  else if (name.empty()) fmt::print("\n`muster plugins NAME` shows a plugin's tests, parameters and metrics.\n");
+  if (json)
+    fmt::print("{}\n", dumpJson(list, 2));
+  else if (name.empty())
+    fmt::print("\n`muster plugins NAME` shows a plugin's tests, parameters and metrics.\n");
   return kExitAccepted;
 }
 
@@ -85,17 +96,18 @@ Result<int> skusCommand(const std::string& name, const std::vector<std::filesyst
   if (!name.empty() && profiles.count(name) == 0) {
     std::vector<std::string> names;
     for (const auto& [known, profile] : profiles) names.push_back(known);
-    return Error{ErrorCode::kUsage, "no profile is named \"" + printable(name) + "\"" + didYouMean(name, names), ""};
+    return Error{ErrorCode::kUsage,
+                 "no profile is named \"" + printable(name) + "\"" + didYouMean(name, names), ""};
   }
   for (const auto& [known, profile] : profiles) {
     if (!name.empty() && known != name) continue;
     fmt::print("{:<18} {:>2} devices  {:>3} expectations  {}\n", known,
-               profile.deviceCount == 0 ? "any" : std::to_string(profile.deviceCount), profile.expectations.size(),
-               profile.description);
+               profile.deviceCount == 0 ? "any" : std::to_string(profile.deviceCount),
+               profile.expectations.size(), profile.description);
     if (name.empty()) continue;
     for (const Expectation& expectation : profile.expectations)
-      fmt::print("\n  {} {}: {}\n    source: {}\n    remedy: {}\n", expectation.metric, labelsText(expectation.where),
-                 expectation.text(), expectation.source, expectation.remedy);
+      fmt::print("\n  {} {}: {}\n    source: {}\n    remedy: {}\n", expectation.metric,
+                 labelsText(expectation.where), expectation.text(), expectation.source, expectation.remedy);
   }
   return kExitAccepted;
 }

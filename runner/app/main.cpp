@@ -10,7 +10,8 @@ int main(int argc, char** argv) {
   try {
     return muster::muster(argc, argv);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "muster: internal fault: %s; please report it with the plan and this line\n", error.what());
+    std::fprintf(stderr, "muster: internal fault: %s; please report it with the plan and this line\n",
+                 error.what());
   } catch (...) {
     std::fprintf(stderr, "muster: internal fault of unknown kind; please report it with the plan\n");
   }

@@ -14,7 +14,8 @@ constexpr double kInventoryTimeout = 60;  // seconds; a hanging driver costs thi
 constexpr const char* kCountMetric = "env.device_count";
 constexpr const char* kMismatchMetric = "env.sku_mismatches";
 
-Expectation deviceExpectation(const std::string& metric, CheckKind kind, double limit, const std::string& from) {
+Expectation deviceExpectation(const std::string& metric, CheckKind kind, double limit,
+                              const std::string& from) {
   Expectation expectation;
   expectation.metric = metric;
   expectation.kind = kind;
@@ -25,7 +26,9 @@ Expectation deviceExpectation(const std::string& metric, CheckKind kind, double 
   return expectation;
 }
 
-std::string originOf(const Profile* profile) { return profile == nullptr ? "standing" : "profile " + profile->name; }
+std::string originOf(const Profile* profile) {
+  return profile == nullptr ? "standing" : "profile " + profile->name;
+}
 
 void expectMatches(const NodeInventory& inventory, const Profile* profile, StageEvidence& evidence) {
   Expectation match = deviceExpectation(kMismatchMetric, CheckKind::kMax, 0, originOf(profile));
@@ -101,7 +104,8 @@ Result<Stage> inventoryStage(const Catalog& catalog) {
   return stage;
 }
 
-NodeInventory readInventory(const StageRecord& stage, const StageEvidence& evidence, const std::filesystem::path& folder) {
+NodeInventory readInventory(const StageRecord& stage, const StageEvidence& evidence,
+                            const std::filesystem::path& folder) {
   NodeInventory inventory;
   for (const CaseEnd& end : evidence.ends) {
     if (end.state == CaseEnd::State::kOk) continue;
@@ -114,9 +118,12 @@ NodeInventory readInventory(const StageRecord& stage, const StageEvidence& evide
     if (artifact.name != "inventory.json") continue;
     auto text = readFile(folder / artifact.path);
     auto json = text.ok() ? parseJson(*text) : Result<Json>(text.error());
-    if (!json.ok()) inventory.problem = source + ": " + json.error().text();
-    else if (!json->contains("devices") || !(*json)["devices"].is_array()) inventory.problem = source + " lists no devices";
-    else inventory.facts = std::move(json).value();
+    if (!json.ok())
+      inventory.problem = source + ": " + json.error().text();
+    else if (!json->contains("devices") || !(*json)["devices"].is_array())
+      inventory.problem = source + " lists no devices";
+    else
+      inventory.facts = std::move(json).value();
     return inventory;
   }
   inventory.problem = "the env plugin left no inventory.json";
@@ -131,7 +138,8 @@ void useInventory(const NodeInventory& inventory, NodeContext& node) {
     node.judge.peaks = node.profile->peaks;
     node.judge.peaksFrom = "profile " + node.profile->name;
   }
-  // A device's own properties are the yardstick only for peaks that no profile fixes, as on a host of unknown make.
+  // A device's own properties are the yardstick only for peaks that no profile fixes, as on a host of unknown
+  // make.
   const bool fixed = !node.judge.peaks.empty();
   if (fixed || node.devices.empty()) return;
   const Json& peaks = node.devices.front().deviceJson.value("peaks", Json::object());
@@ -145,7 +153,8 @@ void expectDeviceCount(const Profile* profile, StageEvidence& evidence) {
   Expectation count = profile != nullptr && profile->deviceCount > 0
                           ? deviceExpectation(kCountMetric, CheckKind::kEquals, profile->deviceCount, from)
                           : deviceExpectation(kCountMetric, CheckKind::kMin, 1, from);
-  count.remedy = "Look for a device that fell off the bus (nvidia-smi -L, lspci, dmesg), or for one hidden by a setting";
+  count.remedy =
+      "Look for a device that fell off the bus (nvidia-smi -L, lspci, dmesg), or for one hidden by a setting";
   evidence.expectations.push_back(count);
 }
 

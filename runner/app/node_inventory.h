@@ -10,7 +10,8 @@
 
 namespace muster {
 
-/// The name under which the inventory stands in every record; plan stages cannot take it, a plain name has no colon.
+/// The name under which the inventory stands in every record; plan stages cannot take it, a plain name has no
+/// colon.
 inline constexpr const char* kInventoryStage = "muster:inventory";
 
 /// What the inventory came to.
@@ -31,7 +32,8 @@ Result<NodeInventory> inventoryFromJson(const Json& json);
 Result<Stage> inventoryStage(const Catalog& catalog);
 
 /// Reads what that stage left.
-NodeInventory readInventory(const StageRecord& stage, const StageEvidence& evidence, const std::filesystem::path& folder);
+NodeInventory readInventory(const StageRecord& stage, const StageEvidence& evidence,
+                            const std::filesystem::path& folder);
 
 /// Fills devices and peaks of `node` from the inventory and its profile.
 void useInventory(const NodeInventory& inventory, NodeContext& node);
@@ -39,8 +41,8 @@ void useInventory(const NodeInventory& inventory, NodeContext& node);
 /// Adds the number of devices that the profile wants; without one, at least one.
 void expectDeviceCount(const Profile* profile, StageEvidence& evidence);
 
-/// Adds what is expected of the devices: their number, and that all match the profile. Without inventory, the stage's
-/// case becomes an error (or stays a skip where no GPU is there).
+/// Adds what is expected of the devices: their number, and that all match the profile. Without inventory, the
+/// stage's case becomes an error (or stays a skip where no GPU is there).
 void expectDevices(const NodeInventory& inventory, const Profile* profile, StageEvidence& evidence);
 
 }  // namespace muster

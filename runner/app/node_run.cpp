@@ -83,8 +83,10 @@ Result<Record> NodeRun::run() {
   }
   const Journal* journal = earlier ? &*earlier : nullptr;
   MUSTER_CHECK_OK(freeze(journal));
-  if (journal != nullptr && !journal->stages.empty()) MUSTER_CHECK_OK(resumeInventory(journal->stages.front()));
-  else MUSTER_CHECK_OK(takeInventory());
+  if (journal != nullptr && !journal->stages.empty())
+    MUSTER_CHECK_OK(resumeInventory(journal->stages.front()));
+  else
+    MUSTER_CHECK_OK(takeInventory());
   MUSTER_CHECK_OK(runStages(journal));
   if (journal != nullptr) judgeReboot(*journal);
   decideAll();
@@ -98,7 +100,8 @@ Status NodeRun::makeFolders() {
     std::error_code error;
     fs::create_directories(folder_.path() / name, error);
     if (error)
-      return Error{ErrorCode::kUsage, "cannot make the folder: " + error.message(), (folder_.path() / name).string()};
+      return Error{ErrorCode::kUsage, "cannot make the folder: " + error.message(),
+                   (folder_.path() / name).string()};
   }
   return {};
 }
@@ -178,6 +181,7 @@ void NodeRun::announce(const NodeInventory& inventory) {
   record_.peaks = node_.judge.peaks;
   record_.peaksFrom = node_.judge.peaksFrom;
   setup_.view->runStarted(record_, folder_.path());
+  node_.announced = true;
 }
 
 Status NodeRun::takeInventory() {
@@ -191,8 +195,10 @@ Status NodeRun::takeInventory() {
   outcome.accounting = judgeInto(outcome.record, evidence, node_.judge);
   outcome.record.measurements = std::move(evidence.measurements);
   MUSTER_CHECK_OK(keep(outcome, toJson(inventory)));
-  if (!inventory.problem.empty()) setup_.view->note(inventory.problem);
-  else if (!satisfies(outcome.record.outcome)) setup_.view->stageEnded(outcome.record);
+  if (!inventory.problem.empty())
+    setup_.view->note(inventory.problem);
+  else if (!satisfies(outcome.record.outcome))
+    setup_.view->stageEnded(outcome.record);
   return {};
 }
 
@@ -221,8 +227,9 @@ std::string NodeRun::whyNot(const Stage& stage) const {
 Result<StageOutcome> NodeRun::runOne(const Stage& stage) {
   const std::vector<std::string>& scopes = setup_.options->scopes;
   if (!scopes.empty() && std::count(scopes.begin(), scopes.end(), scopeName(stage.scope)) == 0)
-    return stageNotRun(stage, StageState::kElsewhere,
-                       fmt::format("its scope is {}, this job runs {}", scopeName(stage.scope), join(scopes, ", ")));
+    return stageNotRun(
+        stage, StageState::kElsewhere,
+        fmt::format("its scope is {}, this job runs {}", scopeName(stage.scope), join(scopes, ", ")));
   const std::string reason = whyNot(stage);
   if (!reason.empty()) return stageNotRun(stage, StageState::kSkipped, reason);
   return runStage(node_, stage);
@@ -255,8 +262,10 @@ Status NodeRun::runStages(const Journal* earlier) {
                                stage.timeout});
     MUSTER_TRY(const StageOutcome outcome, runOne(stage));
     // An interrupted stage is not finished: it is in this record, and a resumed run runs it again.
-    if (node_.cancelled->load()) add(outcome.record, outcome.accounting);
-    else MUSTER_CHECK_OK(keep(outcome, Json()));
+    if (node_.cancelled->load())
+      add(outcome.record, outcome.accounting);
+    else
+      MUSTER_CHECK_OK(keep(outcome, Json()));
     setup_.view->stageEnded(outcome.record);
   }
   return {};
@@ -281,7 +290,8 @@ void NodeRun::judgeReboot(const Journal& earlier) {
   same.unit = "text";
   same.allowed = {before};
   same.origin = "standing";
-  same.remedy = "The node restarted in the middle of the run: look into its system log and power before it is used";
+  same.remedy =
+      "The node restarted in the middle of the run: look into its system log and power before it is used";
   evidence.expectations.push_back(same);
   StageRecord stage;
   stage.name = kRunStage;
@@ -301,13 +311,14 @@ void NodeRun::decideAll() {
   input.unknownSku = !profile_.has_value();
   input.allowUnknownSku = plan.allowUnknownSku;
   input.noGpuSkip = inventory_.noGpu && setup_.options->noGpuSkip;
-  input.flakyAllowed = std::all_of(record_.stages.begin(), record_.stages.end(), [&](const StageRecord& record) {
-    const bool flaky = std::any_of(record.verdicts.begin(), record.verdicts.end(),
-                                   [](const Verdict& v) { return v.outcome == Outcome::kFlaky; });
-    const auto stage = std::find_if(plan.stages.begin(), plan.stages.end(),
-                                    [&](const Stage& s) { return s.name == record.name; });
-    return !flaky || (stage != plan.stages.end() && stage->allowFlaky);
-  });
+  input.flakyAllowed =
+      std::all_of(record_.stages.begin(), record_.stages.end(), [&](const StageRecord& record) {
+        const bool flaky = std::any_of(record.verdicts.begin(), record.verdicts.end(),
+                                       [](const Verdict& v) { return v.outcome == Outcome::kFlaky; });
+        const auto stage = std::find_if(plan.stages.begin(), plan.stages.end(),
+                                        [&](const Stage& s) { return s.name == record.name; });
+        return !flaky || (stage != plan.stages.end() && stage->allowFlaky);
+      });
   const Decision decision = decide(input);
   record_.acceptance = acceptanceName(decision.acceptance);
   record_.exitCode = decision.exitCode;

@@ -31,8 +31,8 @@ class NodeRun {
   /// `node` is the host name, or "sim-node-0003" for simulated ones.
   NodeRun(const RunSetup& setup, RunFolder folder, std::string node, int nodeRank, int nodeCount);
 
-  /// Runs every stage that the journal does not hold yet and writes record and reports. Failures of stages are in the
-  /// record; an Error is bad input (kUsage) or a fault of Muster itself.
+  /// Runs every stage that the journal does not hold yet and writes record and reports. Failures of stages
+  /// are in the record; an Error is bad input (kUsage) or a fault of Muster itself.
   Result<Record> run();
 
  private:

@@ -9,9 +9,11 @@
 namespace muster {
 
 /// report.html and junit.xml.
-Status writeReports(const Record& record, const std::filesystem::path& folder, const std::filesystem::path& templates);
+Status writeReports(const Record& record, const std::filesystem::path& folder,
+                    const std::filesystem::path& templates);
 
 /// record.json first (the canonical one), then report.html and junit.xml beside it.
-Status writeOutputs(const Record& record, const std::filesystem::path& folder, const std::filesystem::path& templates);
+Status writeOutputs(const Record& record, const std::filesystem::path& folder,
+                    const std::filesystem::path& templates);
 
 }  // namespace muster

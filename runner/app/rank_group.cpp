@@ -14,12 +14,14 @@
 namespace muster {
 namespace {
 
-// Virtual time costs nothing, so a simulated stage that is still at work after this share of its deadline hangs.
+// Virtual time costs nothing, so a simulated stage that is still at work after this share of its deadline
+// hangs.
 constexpr double kSimulatedSpeed = 60;
 constexpr double kSimulatedTimeoutMin = 5;
 
 constexpr const char* kDeathRemedy =
-    "Run the rank alone; if it ends the same way, look at its output in the run folder, the device and its driver's log";
+    "Run the rank alone; if it ends the same way, look at its output in the run folder, the device and its "
+    "driver's log";
 
 std::vector<CaseRun> runsOf(const Stage& stage, const std::vector<const Case*>& cases) {
   std::vector<CaseRun> runs;
@@ -30,11 +32,16 @@ std::vector<CaseRun> runsOf(const Stage& stage, const std::vector<const Case*>& 
 
 const char* stateName(RankEnd::State state) {
   switch (state) {
-    case RankEnd::State::kOk: return "ok";
-    case RankEnd::State::kError: return "error";
-    case RankEnd::State::kTimeout: return "timeout";
-    case RankEnd::State::kCancelled: return "cancelled";
-    case RankEnd::State::kAbandoned: return "abandoned";
+    case RankEnd::State::kOk:
+      return "ok";
+    case RankEnd::State::kError:
+      return "error";
+    case RankEnd::State::kTimeout:
+      return "timeout";
+    case RankEnd::State::kCancelled:
+      return "cancelled";
+    case RankEnd::State::kAbandoned:
+      return "abandoned";
   }
   return "error";
 }
@@ -103,6 +110,7 @@ RankSpec RankGroup::specFor(const RankSlot& slot, int start) const {
 
 void RankGroup::showProgress(double begin) {
   onTick_();
+  if (!node_.announced) return;
   node_.view->stageProgress(
       {systemClock().now() - begin, collector_.fraction(slots_.size()), collector_.lastProgress()});
 }
@@ -112,10 +120,11 @@ void RankGroup::failPending(const RankSlot& slot, const std::string& message) {
 }
 
 void RankGroup::settle(const RankSlot& slot, const RankEnd& end, StageRecord& record) {
-  record.ranks.push_back({slot.rank, slot.device, attempt_, stateName(end.state), end.exitCode, signalName(end.signal),
-                          end.error, end.lastProgress, end.outputTail, end.rerun});
+  record.ranks.push_back({slot.rank, slot.device, attempt_, stateName(end.state), end.exitCode,
+                          signalName(end.signal), end.error, end.lastProgress, end.outputTail, end.rerun});
   if (end.state == RankEnd::State::kAbandoned && !slot.device.empty())
-    node_.quarantined[slot.device] = fmt::format("a process of stage {} could not be killed on it", stage_.name);
+    node_.quarantined[slot.device] =
+        fmt::format("a process of stage {} could not be killed on it", stage_.name);
   const int open = collector_.openRun(slot.rank);
   const std::string message = end.error.empty() ? "the rank ended before the case did" : end.error;
   if (open >= 0) {
@@ -157,7 +166,8 @@ Status RankGroup::run(StageRecord& record, StageEvidence& evidence) {
       if (!pendingRuns(slot).empty()) waiting.push_back(slot);
     if (waiting.empty()) break;
     if (node_.cancelled->load() || (start > 0 && secondsLeft(begin) <= 0)) {
-      const std::string why = node_.cancelled->load() ? "the run was interrupted" : "the stage's deadline had passed";
+      const std::string why =
+          node_.cancelled->load() ? "the run was interrupted" : "the stage's deadline had passed";
       for (const RankSlot& slot : waiting) failPending(slot, why);
       break;
     }
@@ -169,12 +179,16 @@ Status RankGroup::run(StageRecord& record, StageEvidence& evidence) {
     if (span > stage_.timeout)
       for (const RankSlot& slot : slots_)
         for (size_t i = 0; i < collector_.runs().size(); ++i)
-          collector_.failRun(slot, i, fmt::format("it took {:.0f} s of virtual time, the deadline is {:.0f} s", span,
-                                                  stage_.timeout));
+          collector_.failRun(slot, i,
+                             fmt::format("it took {:.0f} s of virtual time, the deadline is {:.0f} s", span,
+                                         stage_.timeout));
     node_.virtualNow = std::max(node_.virtualNow, collector_.deviceTime);
   }
   const auto ends = collector_.caseEnds(slots_);
   evidence.ends.insert(evidence.ends.end(), ends.begin(), ends.end());
+  // Frames arrive as ranks happen to run; the record has them in the order of ranks.
+  std::stable_sort(collector_.measurements.begin(), collector_.measurements.end(),
+                   [](const Measurement& a, const Measurement& b) { return a.rank < b.rank; });
   std::move(collector_.measurements.begin(), collector_.measurements.end(),
             std::back_inserter(evidence.measurements));
   std::move(collector_.artifacts.begin(), collector_.artifacts.end(), std::back_inserter(record.artifacts));

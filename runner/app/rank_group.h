@@ -18,8 +18,8 @@ class RankGroup {
             const std::vector<const Case*>& cases, const std::vector<RankSlot>& slots, int attempt,
             std::function<void()> onTick);
 
-  /// Runs to the end or the stage's deadline. Adds ranks, artifacts and log to `record`, ends and measurements to
-  /// `evidence`, and moves the node's virtual time. An Error is a fault of Muster itself.
+  /// Runs to the end or the stage's deadline. Adds ranks, artifacts and log to `record`, ends and
+  /// measurements to `evidence`, and moves the node's virtual time. An Error is a fault of Muster itself.
   Status run(StageRecord& record, StageEvidence& evidence);
 
  private:

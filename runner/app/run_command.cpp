@@ -38,7 +38,10 @@ Result<std::map<std::string, Profile>> allProfiles(const Tree& tree, const std::
 /// The options under which an interrupted run was started; what the user may still choose (the view) is kept.
 Result<RunOptions> frozenOptions(const Json& run, const RunOptions& asked) {
   if (!asked.sets.empty() || !asked.sku.empty() || !asked.scenario.empty() || asked.nodes != 1)
-    return Error{ErrorCode::kUsage, "a resumed run goes on as it was started; --set, --sku, --simulate and --nodes belong to a new run", ""};
+    return Error{
+        ErrorCode::kUsage,
+        "a resumed run goes on as it was started; --set, --sku, --simulate and --nodes belong to a new run",
+        ""};
   RunOptions options = asked;
   std::string plan, scenario;
   std::vector<std::string> plugins, skus;
@@ -67,7 +70,8 @@ Status checkSamePlan(const fs::path& asked, const Json& run) {
   MUSTER_TRY(const std::string text, readFile(asked));
   if (sha256Hex(text) == run.value("plan_sha256", "")) return {};
   return Error{ErrorCode::kUsage,
-               "this is not the plan that the run to resume was started with; leave the plan out, or start a new run with "
+               "this is not the plan that the run to resume was started with; leave the plan out, or start a "
+               "new run with "
                "--out",
                asked.string()};
 }
@@ -83,9 +87,11 @@ Result<RunSetup> prepare(const RunOptions& options, RunView& view) {
   return setup;
 }
 
-/// The worst of several nodes' exit codes, in the order of DESIGN: interrupted, internal, usage, rejected, incomplete, no GPU.
+/// The worst of several nodes' exit codes, in the order of DESIGN: interrupted, internal, usage, rejected,
+/// incomplete, no GPU.
 int worstExit(int a, int b) {
-  constexpr int kOrder[] = {kExitInterrupted, kExitInternal, kExitUsage, kExitRejected, kExitIncomplete, kExitNoGpu};
+  constexpr int kOrder[] = {kExitInterrupted, kExitInternal,   kExitUsage,
+                            kExitRejected,    kExitIncomplete, kExitNoGpu};
   for (int code : kOrder)
     if (a == code || b == code) return code;
   return kExitAccepted;
@@ -98,16 +104,19 @@ Result<int> runResumed(const RunOptions& asked, RunView& view) {
   MUSTER_TRY(const RunOptions options, frozenOptions(journal.run, asked));
   MUSTER_TRY(RunSetup setup, prepare(options, view));
   MUSTER_TRY(const PlanOptions planOptions, planOptionsFrom(options.sets));
-  MUSTER_TRY(setup.plan, requirePlan(parsePlan(journal.run.value("plan_text", ""), options.plan, setup.catalog, planOptions)));
+  MUSTER_TRY(setup.plan, requirePlan(parsePlan(journal.run.value("plan_text", ""), options.plan,
+                                               setup.catalog, planOptions)));
   const std::string node = journal.run.value("node", hostName());
   if (!setup.options->scenario.empty() || node == hostName()) {
-    NodeRun run(setup, std::move(folder), node, journal.run.value("node_rank", 0), journal.run.value("node_count", 1));
+    NodeRun run(setup, std::move(folder), node, journal.run.value("node_rank", 0),
+                journal.run.value("node_count", 1));
     MUSTER_TRY(const Record record, run.run());
     return record.exitCode;
   }
-  return Error{ErrorCode::kUsage,
-               fmt::format("this run was started on {}, and this is {}; resume it there", printable(node), hostName()),
-               asked.resume.string()};
+  return Error{
+      ErrorCode::kUsage,
+      fmt::format("this run was started on {}, and this is {}; resume it there", printable(node), hostName()),
+      asked.resume.string()};
 }
 
 Result<int> runNew(const RunOptions& options, RunView& view) {
@@ -142,8 +151,9 @@ Result<int> runCommand(const RunOptions& options) {
   if (!options.resume.empty() && RunFolder::holdsRun(options.resume)) return runResumed(options, *view);
   if (options.plan.empty())
     return Error{ErrorCode::kUsage,
-                 options.resume.empty() ? "no plan was given; try `muster run plans/quickstart.toml`"
-                                        : "there is no run to resume in this folder, and no plan to start one with",
+                 options.resume.empty()
+                     ? "no plan was given; try `muster run plans/quickstart.toml`"
+                     : "there is no run to resume in this folder, and no plan to start one with",
                  options.resume.string()};
   return runNew(options, *view);
 }

@@ -33,7 +33,8 @@ Result<JournalStage> journalStageFromJson(const Json& line, const std::string& p
   return entry;
 }
 
-/// Cuts off a last line that a crash left without its end, so that the journal can go on: that stage is run again.
+/// Cuts off a last line that a crash left without its end, so that the journal can go on: that stage is run
+/// again.
 Status cutTornLine(const fs::path& journal) {
   MUSTER_TRY(const std::string text, readFile(journal, kJournalLimit));
   const size_t newline = text.rfind('\n');
@@ -54,10 +55,11 @@ Result<RunFolder> RunFolder::hold(const fs::path& path) {
   Fd lock(::open((path / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!lock.valid()) return ioError(path, "cannot write into the run folder", "choose another with --out");
   if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
-    return Error{ErrorCode::kUsage, "another muster process is at work in this run folder; wait for it to end",
-                 path.string()};
+    return Error{ErrorCode::kUsage,
+                 "another muster process is at work in this run folder; wait for it to end", path.string()};
   Fd journal(::open((path / kJournalName).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!journal.valid()) return ioError(path / kJournalName, "cannot open the journal", "choose another --out");
+  if (!journal.valid())
+    return ioError(path / kJournalName, "cannot open the journal", "choose another --out");
   MUSTER_CHECK_OK(cutTornLine(path / kJournalName));
   return RunFolder(path, std::move(lock), std::move(journal));
 }
@@ -66,19 +68,22 @@ Result<RunFolder> RunFolder::create(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error)
-    return Error{ErrorCode::kUsage, "cannot make the run folder: " + error.message() + "; choose another with --out",
+    return Error{ErrorCode::kUsage,
+                 "cannot make the run folder: " + error.message() + "; choose another with --out",
                  path.string()};
   if (holdsRun(path) || fs::exists(path / "record.json", error))
-    return Error{ErrorCode::kUsage,
-                 "this folder already holds a run, and it is kept as it is; choose another --out, or go on with "
-                 "--resume if that run was interrupted",
-                 path.string()};
+    return Error{
+        ErrorCode::kUsage,
+        "this folder already holds a run, and it is kept as it is; choose another --out, or go on with "
+        "--resume if that run was interrupted",
+        path.string()};
   return hold(fs::absolute(path));
 }
 
 Result<RunFolder> RunFolder::open(const fs::path& path) {
   if (!holdsRun(path))
-    return Error{ErrorCode::kUsage, "there is no run to resume in this folder (no journal); start one with --out",
+    return Error{ErrorCode::kUsage,
+                 "there is no run to resume in this folder (no journal); start one with --out",
                  path.string()};
   return hold(fs::absolute(path));
 }
@@ -118,7 +123,9 @@ Status RunFolder::appendRun(const Json& frozen) {
   return append(line);
 }
 
-Status RunFolder::appendStart() { return append({{"type", "start"}}); }
+Status RunFolder::appendStart() {
+  return append({{"type", "start"}});
+}
 
 Status RunFolder::appendStage(const JournalStage& stage) {
   Json line = {{"type", "stage"}, {"virtual_end", stage.virtualEnd}, {"stage", toJson(stage.stage)}};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder of one run: its lock, the frozen inputs, the journal of finished stages, and the reports at the end.
+// The folder of one run: its lock, the frozen inputs, the journal of finished stages, and the reports at the
+// end.
 #pragma once
 
 #include <filesystem>
@@ -27,12 +28,12 @@ struct Journal {
   int starts = 0;  ///< how often the run was started or resumed
 };
 
-/// A run folder that is held by this process. Layout: journal.jsonl, plan.*, artifacts/, requests/, output/, and at the end
-/// record.json, report.html, junit.xml.
+/// A run folder that is held by this process. Layout: journal.jsonl, plan.*, artifacts/, requests/, output/,
+/// and at the end record.json, report.html, junit.xml.
 class RunFolder {
  public:
-  /// Makes the folder (or takes an empty one) for a new run. A folder that already holds a run is refused, and so is one
-  /// that cannot be written.
+  /// Makes the folder (or takes an empty one) for a new run. A folder that already holds a run is refused,
+  /// and so is one that cannot be written.
   static Result<RunFolder> create(const std::filesystem::path& path);
   /// Opens the folder of a run that was interrupted; fails while another process holds it.
   static Result<RunFolder> open(const std::filesystem::path& path);

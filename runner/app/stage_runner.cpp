@@ -65,7 +65,8 @@ StageEvidence beginEvidence(const NodeContext& node, const Stage& stage, const P
 }
 
 /// Cases that must be tried again: any of their verdicts of the last attempt is a fail or an error.
-std::vector<const Case*> casesToRetry(const Stage& stage, const StageEvidence& evidence, const JudgeContext& context) {
+std::vector<const Case*> casesToRetry(const Stage& stage, const StageEvidence& evidence,
+                                      const JudgeContext& context) {
   std::set<std::string> bad;
   for (const Verdict& verdict : judgeStage(evidence, context).verdicts)
     if (verdict.outcome == Outcome::kFail || verdict.outcome == Outcome::kError) bad.insert(verdict.caseId);
@@ -118,7 +119,8 @@ Status answerPredicates(const StageEvidence& evidence, JudgeContext& context) {
     kept.clear();
     errors.clear();
     for (const PredicateAnswer& answer : answers) {
-      // It is asked about every measurement of the stage; only those that its expectation is about become verdicts.
+      // It is asked about every measurement of the stage; only those that its expectation is about become
+      // verdicts.
       if (!answer.error.empty()) errors[kept.size()] = answer.error;
       kept.emplace_back(answer.met, answer.message);
     }
@@ -160,7 +162,8 @@ Result<StageOutcome> runStage(NodeContext& node, const Stage& written) {
   const PluginSpec* plugin = node.catalog->plugin(written.plugin);
   const TestSpec* test = plugin == nullptr ? nullptr : plugin->test(written.test);
   if (test == nullptr)
-    return stageNotRun(written, StageState::kError, "plugin " + written.plugin + " has no test " + written.test);
+    return stageNotRun(written, StageState::kError,
+                       "plugin " + written.plugin + " has no test " + written.test);
   Stage stage = written;
   if (node.profile != nullptr)
     for (Case& c : stage.cases)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one stage on this node: ranks, restarts after a death, attempts, telemetry beside it, judging, its record.
+// Runs one stage on this node: ranks, restarts after a death, attempts, telemetry beside it, judging, its
+// record.
 #pragma once
 
 #include <filesystem>
@@ -41,7 +42,8 @@ struct NodeContext {
   JudgeContext judge;
 
   // Change as stages run.
-  double virtualNow = 0;                    ///< sim: virtual seconds since the run began
+  bool announced = false;  ///< the run has been shown to its user: stages may show progress
+  double virtualNow = 0;   ///< sim: virtual seconds since the run began
   std::map<std::string, std::string> quarantined;  ///< device id -> why no later stage may use it
 
   [[nodiscard]] bool simulated() const { return backend == "sim"; }

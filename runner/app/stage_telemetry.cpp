@@ -102,7 +102,8 @@ void StageTelemetry::start() {
     return;
   }
   helper_ = std::move(helper).value();
-  // Cumulative counters are read as differences from here on, so the ranks start once the first readings are in.
+  // Cumulative counters are read as differences from here on, so the ranks start once the first readings are
+  // in.
   while (series_.empty() && helper_->running() && systemClock().now() < begin_ + kFirstReadingWait &&
          !node_.cancelled->load()) {
     pollfd ready{helper_->fd(), POLLIN, 0};
@@ -167,11 +168,14 @@ void StageTelemetry::evaluateSimulated(double virtualStart, double virtualEnd) {
     }
   openRaw();
   auto ends = runGroup({rankSpec()}, options());
-  if (!ends.ok()) problem_ = ends.error().text();
-  else if (ends->front().state != RankEnd::State::kOk) problem_ = ends->front().error;
+  if (!ends.ok())
+    problem_ = ends.error().text();
+  else if (ends->front().state != RankEnd::State::kOk)
+    problem_ = ends->front().error;
 }
 
-void StageTelemetry::finish(double virtualStart, double virtualEnd, StageRecord& record, StageEvidence& evidence) {
+void StageTelemetry::finish(double virtualStart, double virtualEnd, StageRecord& record,
+                            StageEvidence& evidence) {
   if (!enabled_) return;
   if (helper_) {
     const RankEnd end = helper_->stop();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Telemetry of one stage: the env plugin's `telemetry` test in a helper process beside it, and what is kept of it.
+// Telemetry of one stage: the env plugin's `telemetry` test in a helper process beside it, and what is kept
+// of it.
 #pragma once
 
 #include <zlib.h>
@@ -13,8 +14,9 @@
 
 namespace muster {
 
-/// Samples every device while a stage runs. On real backends a helper runs beside the ranks; on sim the stage's virtual
-/// span is evaluated once it is known. What it finds is judged with the stage, under the case id "telemetry".
+/// Samples every device while a stage runs. On real backends a helper runs beside the ranks; on sim the
+/// stage's virtual span is evaluated once it is known. What it finds is judged with the stage, under the case
+/// id "telemetry".
 class StageTelemetry {
  public:
   static constexpr const char* kCaseId = "telemetry";
@@ -25,7 +27,8 @@ class StageTelemetry {
   /// Starts the helper and waits for its first readings.
   void start();
   void poll();
-  /// Ends it (or evaluates the span, on sim), and adds case end, measurements, expectations and series to the stage.
+  /// Ends it (or evaluates the span, on sim), and adds case end, measurements, expectations and series to the
+  /// stage.
   void finish(double virtualStart, double virtualEnd, StageRecord& record, StageEvidence& evidence);
 
  private:

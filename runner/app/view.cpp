@@ -22,7 +22,9 @@ namespace {
 constexpr int kBarWidth = 24;
 constexpr int kDefaultColumns = 100;
 
-bool useColour() { return isatty(1) != 0 && std::getenv("NO_COLOR") == nullptr; }
+bool useColour() {
+  return isatty(1) != 0 && std::getenv("NO_COLOR") == nullptr;
+}
 
 int columns() {
   winsize size{};
@@ -35,7 +37,8 @@ std::string coloured(Outcome outcome, const std::string& text) {
   const char* code = "32";
   if (outcome == Outcome::kFail || outcome == Outcome::kError || outcome == Outcome::kFlaky) code = "1;31";
   if (outcome == Outcome::kWarn || outcome == Outcome::kUnjudged) code = "33";
-  if (outcome == Outcome::kSkipped || outcome == Outcome::kElsewhere || outcome == Outcome::kDeferred) code = "36";
+  if (outcome == Outcome::kSkipped || outcome == Outcome::kElsewhere || outcome == Outcome::kDeferred)
+    code = "36";
   return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
 }
 
@@ -45,7 +48,8 @@ std::string countsText(const StageRecord& stage) {
   std::vector<std::string> parts;
   for (int i = 0; i < kOutcomeCount; ++i) {
     const auto outcome = static_cast<Outcome>(i);
-    if (accounting.of(outcome) > 0) parts.push_back(fmt::format("{} {}", accounting.of(outcome), outcomeName(outcome)));
+    if (accounting.of(outcome) > 0)
+      parts.push_back(fmt::format("{} {}", accounting.of(outcome), outcomeName(outcome)));
   }
   return parts.empty() ? "nothing judged" : join(parts, ", ");
 }
@@ -56,8 +60,8 @@ std::vector<std::string> troubleLines(const StageRecord& stage) {
   std::vector<std::string> lines;
   size_t more = 0;
   for (const Verdict& verdict : stage.verdicts) {
-    if (verdict.outcome != Outcome::kFail && verdict.outcome != Outcome::kError && verdict.outcome != Outcome::kFlaky &&
-        verdict.outcome != Outcome::kWarn)
+    if (verdict.outcome != Outcome::kFail && verdict.outcome != Outcome::kError &&
+        verdict.outcome != Outcome::kFlaky && verdict.outcome != Outcome::kWarn)
       continue;
     if (lines.size() == kMost) {
       ++more;
@@ -74,8 +78,9 @@ class PlainView : public RunView {
  public:
   void runStarted(const Record& record, const std::filesystem::path& folder) override {
     const std::string sku = record.profile.name.empty() ? record.skuHow : record.profile.name;
-    line(fmt::format("{}muster {}: plan {} on {} ({}), {}", record.simulated ? "SIMULATED " : "", record.toolVersion,
-                     record.plan.name, printable(record.node), record.backend, printable(sku)));
+    line(fmt::format("{}muster {}: plan {} on {} ({}), {}", record.simulated ? "SIMULATED " : "",
+                     record.toolVersion, record.plan.name, printable(record.node), record.backend,
+                     printable(sku)));
     line(fmt::format("run folder {}", folder.string()));
   }
   void stageStarted(const StageStart& stage) override {
@@ -103,8 +108,9 @@ class PlainView : public RunView {
   static std::string progressText(const StageProgress& progress) {
     std::string text = formatQuantity(progress.elapsed, "s", 3);
     if (progress.fraction > 0)
-      text += fmt::format(" of about {}, {:.0f}%", formatQuantity(progress.elapsed / progress.fraction, "s", 2),
-                          progress.fraction * 100);
+      text +=
+          fmt::format(" of about {}, {:.0f}%", formatQuantity(progress.elapsed / progress.fraction, "s", 2),
+                      progress.fraction * 100);
     if (!progress.text.empty()) text += ": " + printable(progress.text);
     return text;
   }
@@ -155,14 +161,16 @@ class LiveView : public PlainView {
 }  // namespace
 
 std::string stageLine(const StageRecord& stage) {
-  if (stage.state != "ran") return fmt::format("{}: {}", coloured(stage.outcome, stage.state), printable(stage.reason));
+  if (stage.state != "ran")
+    return fmt::format("{}: {}", coloured(stage.outcome, stage.state), printable(stage.reason));
   std::set<std::string> devices;
   for (const RankRecord& rank : stage.ranks)
     if (!rank.device.empty()) devices.insert(rank.device);
-  const std::string where =
-      devices.empty() ? "this node" : fmt::format("{} device{}", devices.size(), devices.size() == 1 ? "" : "s");
-  return fmt::format("{}: {}, {}, {}", coloured(stage.outcome, outcomeName(stage.outcome)), countsText(stage), where,
-                     formatQuantity(stage.duration, "s", 3));
+  const std::string where = devices.empty()
+                                ? "this node"
+                                : fmt::format("{} device{}", devices.size(), devices.size() == 1 ? "" : "s");
+  return fmt::format("{}: {}, {}, {}", coloured(stage.outcome, outcomeName(stage.outcome)), countsText(stage),
+                     where, formatQuantity(stage.duration, "s", 3));
 }
 
 std::unique_ptr<RunView> makeView(ViewKind kind) {

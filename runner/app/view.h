@@ -40,7 +40,8 @@ class RunView {
 
 enum class ViewKind { kAuto, kPlain, kJson };
 
-/// The view for standard output: live on a terminal, plain lines elsewhere, one JSON object a line with kJson.
+/// The view for standard output: live on a terminal, plain lines elsewhere, one JSON object a line with
+/// kJson.
 std::unique_ptr<RunView> makeView(ViewKind kind);
 
 /// One line about an ended stage: "fail  gemm  8 devices  12.3s  1 fail, 7 pass".

@@ -75,6 +75,8 @@ class JsonView : public RunView {
 
 }  // namespace
 
-std::unique_ptr<RunView> makeJsonView() { return std::make_unique<JsonView>(); }
+std::unique_ptr<RunView> makeJsonView() {
+  return std::make_unique<JsonView>();
+}
 
 }  // namespace muster

@@ -8,7 +8,8 @@
 
 namespace muster {
 
-/// Events: run_started, stage_started, stage_progress, stage_ended, note, run_ended; each has `event` and `time`.
+/// Events: run_started, stage_started, stage_progress, stage_ended, note, run_ended; each has `event` and
+/// `time`.
 std::unique_ptr<RunView> makeJsonView();
 
 }  // namespace muster

@@ -26,7 +26,7 @@ TEST(BadInput, AMissingPlanIsNamed) {
 TEST(BadInput, AFolderIsNoPlan) {
   TempDir dir;
   fs::create_directories(dir.path() / "plan.toml");
-  expectUsageError(runMuster({"check", (dir.path() / "plan.toml").string()}), "directory");
+  expectUsageError(runMuster({"check", (dir.path() / "plan.toml").string()}), "is a folder");
 }
 
 TEST(BadInput, APlanOfAGigabyteIsRefusedUnread) {
@@ -35,7 +35,7 @@ TEST(BadInput, APlanOfAGigabyteIsRefusedUnread) {
   ASSERT_EQ(truncate(file.c_str(), 1'000'000'000), 0);
   ProcessOptions options;
   options.timeout = 20;
-  expectUsageError(runMuster({"check", file.string()}, options), "at most");
+  expectUsageError(runMuster({"check", file.string()}, options), "larger than 4 MiB");
 }
 
 TEST(BadInput, ABinaryIsNoPlan) {
@@ -59,16 +59,17 @@ TEST(BadInput, AReadOnlyOutFolderIsRefusedBeforeAnythingRuns) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
   TempDir dir;
   chmod(dir.path().c_str(), 0555);
-  const auto result =
-      runProcess({"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", (distDir() / "bin/muster").string(),
-                  "run", plan("environment.toml"), "--out", (dir.path() / "run").string()});
+  const auto result = runProcess({"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                                  (distDir() / "bin/muster").string(), "run", plan("environment.toml"),
+                                  "--out", (dir.path() / "run").string()});
   expectUsageError(result, (dir.path() / "run").string());
 }
 
 TEST(BadInput, AFolderWithAFinishedRunIsKept) {
   TempDir dir;
   const auto out = (dir.path() / "run").string();
-  const std::vector<std::string> arguments = {"run", plan("node-quick.toml"), "--simulate", scenario("h100x8-healthy"), "--out", out};
+  const std::vector<std::string> arguments = {
+      "run", plan("node-quick.toml"), "--simulate", scenario("h100x8-healthy"), "--out", out};
   ASSERT_EQ(runMuster(arguments).exitCode, 0);
   const std::string before = readWhole(dir.path() / "run" / "record.json");
   expectUsageError(runMuster(arguments), "already holds a run");
@@ -88,16 +89,16 @@ TEST(BadInput, AHostileRecordIsRefused) {
 
 TEST(BadInput, AnUnknownScenarioIsNamed) {
   TempDir dir;
-  const auto result = runMuster({"run", plan("node-quick.toml"), "--simulate", (dir.path() / "no.toml").string(), "--out",
-                                 (dir.path() / "run").string()});
+  const auto result = runMuster({"run", plan("node-quick.toml"), "--simulate",
+                                 (dir.path() / "no.toml").string(), "--out", (dir.path() / "run").string()});
   EXPECT_NE(result.exitCode, 0);
   EXPECT_NE((result.err + result.out).find("no.toml"), std::string::npos) << result.err;
 }
 
 TEST(BadInput, AnUnknownSkuNamesTheNearest) {
   TempDir dir;
-  expectUsageError(runMuster({"run", plan("node-quick.toml"), "--simulate", scenario("h100x8-healthy"), "--sku",
-                              "h100-sxm5-80g", "--out", (dir.path() / "run").string()}),
+  expectUsageError(runMuster({"run", plan("node-quick.toml"), "--simulate", scenario("h100x8-healthy"),
+                              "--sku", "h100-sxm5-80g", "--out", (dir.path() / "run").string()}),
                    "h100-sxm5-80gb");
 }
 

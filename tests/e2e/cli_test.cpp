@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line: help that teaches, lists, judging and rendering records again, the event stream, completion.
+// The command line: help that teaches, lists, judging and rendering records again, the event stream,
+// completion.
 #include <gtest/gtest.h>
 
 #include "runner/core/json.h"
@@ -43,14 +44,16 @@ TEST(Cli, ListsProfilesWithTheirSources) {
 TEST(Cli, EveryReadyPlanIsGood) {
   std::vector<std::string> arguments = {"check"};
   for (const auto& entry : std::filesystem::directory_iterator(distDir() / "share/muster/plans"))
-    if (entry.is_regular_file() && entry.path().extension() != ".md") arguments.push_back(entry.path().string());
+    if (entry.is_regular_file() && entry.path().extension() != ".md")
+      arguments.push_back(entry.path().string());
   ASSERT_GE(arguments.size(), 6u);
   const auto result = runMuster(arguments);
   EXPECT_EQ(result.exitCode, 0) << result.err;
 }
 
 TEST(Cli, CompletionWorksInBash) {
-  const std::string script = "source <(\"$0\" completion bash); COMP_WORDS=(muster ju); COMP_CWORD=1; _muster; echo ${COMPREPLY[@]}";
+  const std::string script =
+      "source <(\"$0\" completion bash); COMP_WORDS=(muster ju); COMP_CWORD=1; _muster; echo ${COMPREPLY[@]}";
   const auto result = runProcess({"bash", "-c", script, (distDir() / "bin/muster").string()});
   EXPECT_EQ(std::string(trim(result.out)), "judge") << result.err;
 }
@@ -58,7 +61,8 @@ TEST(Cli, CompletionWorksInBash) {
 class JudgeAgain : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto result = runMuster({"run", plan("node-quick.toml"), "--simulate", scenario("h100x8-healthy"), "--out", out()});
+    const auto result =
+        runMuster({"run", plan("node-quick.toml"), "--simulate", scenario("h100x8-healthy"), "--out", out()});
     ASSERT_EQ(result.exitCode, 0) << result.out << result.err;
   }
   std::string out() { return (dir_.path() / "run").string(); }
@@ -69,14 +73,17 @@ class JudgeAgain : public ::testing::Test {
 TEST_F(JudgeAgain, GivesTheSameOutcomeUnderTheSameProfile) {
   const auto same = runMuster({"judge", record()});
   EXPECT_EQ(same.exitCode, 0) << same.out << same.err;
-  const auto named = runMuster({"judge", record(), "--sku", plan("skus/h100-sxm5-80gb.toml"), "--out", out() + "-again"});
+  const auto named =
+      runMuster({"judge", record(), "--sku", plan("skus/h100-sxm5-80gb.toml"), "--out", out() + "-again"});
   EXPECT_EQ(named.exitCode, 0) << named.out << named.err;
   EXPECT_EQ(recordIn(out() + "-again").accounting.counts, recordIn(out()).accounting.counts);
 }
 
 TEST_F(JudgeAgain, RejectsUnderAHarderProfile) {
   std::string profile = readWhole(plan("skus/h100-sxm5-80gb.toml"));
-  profile += "\n[[expect]]\nmetric = \"compute.gemm_throughput\"\nmin = \"5000 TFLOP/s\"\nsource = \"a test\"\nremedy = \"none\"\n";
+  profile +=
+      "\n[[expect]]\nmetric = \"compute.gemm_throughput\"\nmin = \"5000 TFLOP/s\"\nsource = \"a "
+      "test\"\nremedy = \"none\"\n";
   const auto file = dir_.write("hard.toml", profile);
   const auto result = runMuster({"judge", record(), "--sku", file.string()});
   EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
@@ -91,8 +98,9 @@ TEST_F(JudgeAgain, RendersTheReportsAgain) {
 
 TEST(Cli, EventsAreOneJsonObjectALine) {
   TempDir dir;
-  const auto result = runMuster({"run", plan("node-quick.toml"), "--simulate", scenario("h100x8-one-slow-gpu"), "--out",
-                                 (dir.path() / "run").string(), "--json"});
+  const auto result =
+      runMuster({"run", plan("node-quick.toml"), "--simulate", scenario("h100x8-one-slow-gpu"), "--out",
+                 (dir.path() / "run").string(), "--json"});
   EXPECT_EQ(result.exitCode, 1) << result.err;
   std::vector<std::string> events;
   for (const std::string& line : split(std::string(trim(result.out)), '\n')) {

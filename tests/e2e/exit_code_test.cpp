@@ -70,10 +70,12 @@ TEST(ExitCode, IsThreeForUnjudgedOnlyUnderStrict) {
 }
 
 TEST(ExitCode, IsThreeWithoutAGpuAndFiveWhenThatMayBeSkipped) {
-  // The CUDA backend is not part of this build or the machine has no driver; with a GPU this test has nothing to say.
+  // The CUDA backend is not part of this build or the machine has no driver; with a GPU this test has nothing
+  // to say.
   if (std::filesystem::exists("/dev/nvidia0")) GTEST_SKIP() << "this machine has an NVIDIA GPU";
   TempDir dir;
-  const std::vector<std::string> arguments = {"run", plan("node-quick.toml"), "--out", (dir.path() / "a").string()};
+  const std::vector<std::string> arguments = {"run", plan("node-quick.toml"), "--out",
+                                              (dir.path() / "a").string()};
   EXPECT_EQ(runMuster(arguments).exitCode, 3);
   const auto skipped =
       runMuster({"run", plan("node-quick.toml"), "--out", (dir.path() / "b").string(), "--no-gpu=skip"});
@@ -88,8 +90,8 @@ TEST(ExitCode, IsFourWhenTheRecordCannotBeWritten) {
   if (runProcess({"mount", "-t", "tmpfs", "-o", "size=64k", "muster-test", disk.string()}).exitCode != 0)
     GTEST_SKIP() << "mounting a small disk is not permitted here";
   const auto file = dir.write("plan.toml", kSteadyPlan);
-  const auto result =
-      runMuster(std::vector<std::string>{"run", file.string(), "--out", (disk / "run").string()} + withFakes());
+  const auto result = runMuster(
+      std::vector<std::string>{"run", file.string(), "--out", (disk / "run").string()} + withFakes());
   runProcess({"umount", disk.string()});
   EXPECT_EQ(result.exitCode, 4) << result.out << result.err;
   EXPECT_NE(result.err.find("ENOSPC"), std::string::npos) << result.err;
@@ -99,9 +101,10 @@ TEST(ExitCode, Is130AfterCtrlCAndTheRunCanGoOn) {
   TempDir dir;
   const auto file = dir.write("plan.toml", fakePlan("fake-hang", "60s"));
   const auto out = dir.path() / "run";
-  const std::string command = (distDir() / "bin/muster").string() + " run " + file.string() + " --out " + out.string() +
-                              " --plugins " + withFakes()[1] + " & pid=$!; " +
-                              "for i in $(seq 100); do [ -e " + (out / "requests/trial.rank0.attempt1.json").string() +
+  const std::string command = (distDir() / "bin/muster").string() + " run " + file.string() + " --out " +
+                              out.string() + " --plugins " + withFakes()[1] + " & pid=$!; " +
+                              "for i in $(seq 100); do [ -e " +
+                              (out / "requests/trial.rank0.attempt1.json").string() +
                               " ] && break; sleep 0.05; done; sleep 0.2; kill -INT $pid; wait $pid";
   // Background jobs of a plain sh ignore SIGINT: -m gives them their own group and the default action.
   const auto result = runProcess({"bash", "-mc", command});
@@ -109,7 +112,8 @@ TEST(ExitCode, Is130AfterCtrlCAndTheRunCanGoOn) {
   const Record record = recordIn(out);
   EXPECT_EQ(record.acceptance, "interrupted");
   EXPECT_TRUE(record.accounting.balanced());
-  const auto resumed = runMuster({"run", "--resume", out.string(), "--plugins", withFakes()[1], "--set", "x.y=1"});
+  const auto resumed =
+      runMuster({"run", "--resume", out.string(), "--plugins", withFakes()[1], "--set", "x.y=1"});
   EXPECT_EQ(resumed.exitCode, 2) << "overrides belong to a new run" << resumed.out << resumed.err;
 }
 

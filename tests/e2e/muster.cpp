@@ -11,7 +11,9 @@ ProcessResult runMuster(std::vector<std::string> arguments, const ProcessOptions
   return runProcess(arguments, options);
 }
 
-std::string plan(const std::string& name) { return (distDir() / "share/muster/plans" / name).string(); }
+std::string plan(const std::string& name) {
+  return (distDir() / "share/muster/plans" / name).string();
+}
 
 std::string scenario(const std::string& name) {
   return (distDir() / "share/muster/plans/scenarios" / (name + ".toml")).string();
@@ -35,11 +37,24 @@ std::vector<Verdict> verdictsOf(const Record& record, Outcome outcome) {
 }
 
 std::string fakePlan(const std::string& plugin, const std::string& timeout, const std::string& extra) {
-  return "schema = 1\nname = \"fake\"\nsku = \"host\"\nbackend = \"host\"\n\n[[stage]]\nname = \"trial\"\nplugin = \"" +
-         plugin + "\"\ntest = \"run\"\nscope = \"device\"\nranks = 1\ntimeout = \"" + timeout + "\"\n" + extra;
+  return "schema = 1\nname = \"fake\"\nsku = \"host\"\nbackend = \"host\"\n\n[[stage]]\nname = "
+         "\"trial\"\nplugin = \"" +
+         plugin + "\"\ntest = \"run\"\nscope = \"device\"\nranks = 1\ntimeout = \"" + timeout + "\"\n" +
+         extra;
 }
 
-std::vector<std::string> withFakes() { return {"--plugins", (buildDir() / "tests" / "fakes").string()}; }
+std::vector<std::string> withFakes() {
+  // Some fakes hang in describe(), which is a test of its own and would cost each run here its deadline.
+  static const TempDir folder;
+  static const bool filled = [] {
+    for (const char* name : {"children", "crash", "exit-early", "fails", "flaky", "hang", "hang-term", "lies",
+                             "ok", "raw", "throws"})
+      std::filesystem::copy_file(buildDir() / "tests/fakes" / (std::string("fake-") + name + ".so"),
+                                 folder.path() / (std::string("fake-") + name + ".so"));
+    return true;
+  }();
+  return filled ? std::vector<std::string>{"--plugins", folder.path().string()} : std::vector<std::string>{};
+}
 
 std::vector<std::string> operator+(std::vector<std::string> a, const std::vector<std::string>& b) {
   a.insert(a.end(), b.begin(), b.end());

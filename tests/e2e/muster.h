@@ -24,7 +24,8 @@ Record recordIn(const std::filesystem::path& folder);
 std::vector<Verdict> verdictsOf(const Record& record, Outcome outcome);
 
 /// A plan with one stage of a fake plugin of tests/fakes: `fake-crash` is plugin and library name alike.
-std::string fakePlan(const std::string& plugin, const std::string& timeout = "10s", const std::string& extra = "");
+std::string fakePlan(const std::string& plugin, const std::string& timeout = "10s",
+                     const std::string& extra = "");
 
 /// Arguments that make the fakes known: --plugins FOLDER.
 std::vector<std::string> withFakes();

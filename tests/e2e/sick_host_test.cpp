@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host plan on this machine: a CPU quota fails it with the cause named, a busy neighbour is a warning that names it.
+// The host plan on this machine: a CPU quota fails it with the cause named, a busy neighbour is a warning
+// that names it.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -61,8 +62,8 @@ TEST(SickHost, ACpuQuotaFailsThePlanWithItsCause) {
   TempDir dir;
   const auto out = dir.path() / "run";
   const auto result = runProcess({"sh", "-c", "echo $$ > " + group.procs() + " && exec \"$@\"", "sh",
-                                  (distDir() / "bin/muster").string(), "run", plan("environment.toml"), "--out",
-                                  out.string()});
+                                  (distDir() / "bin/muster").string(), "run", plan("environment.toml"),
+                                  "--out", out.string()});
   EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
   const auto fails = verdictsOf(recordIn(out), Outcome::kFail);
   EXPECT_TRUE(mentions(fails, "quota")) << result.out;
@@ -74,11 +75,11 @@ TEST(SickHost, ABusyNeighbourIsAWarningThatNamesIt) {
   const auto out = dir.path() / "run";
   const std::string neighbour = (dir.path() / "greedy-neighbour").string();
   fs::copy_file("/bin/sh", neighbour);
-  const auto result =
-      runProcess({"sh", "-c",
-                  "taskset -c 0 " + neighbour + " -c 'while :; do :; done' & pid=$!; sleep 0.3; \"$@\"; code=$?; " +
-                      "kill $pid; exit $code",
-                  "sh", (distDir() / "bin/muster").string(), "run", plan("environment.toml"), "--out", out.string()});
+  const auto result = runProcess(
+      {"sh", "-c",
+       "taskset -c 0 " + neighbour + " -c 'while :; do :; done' & pid=$!; sleep 0.3; \"$@\"; code=$?; " +
+           "kill $pid; exit $code",
+       "sh", (distDir() / "bin/muster").string(), "run", plan("environment.toml"), "--out", out.string()});
   EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
   const auto warnings = verdictsOf(recordIn(out), Outcome::kWarn);
   ASSERT_FALSE(warnings.empty()) << result.out;

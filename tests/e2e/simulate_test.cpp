@@ -11,10 +11,14 @@ namespace {
 
 ProcessResult simulate(const std::string& name, const std::filesystem::path& out,
                        const std::vector<std::string>& more = {}) {
-  return runMuster(std::vector<std::string>{"run", plan("node-quick.toml"), "--simulate", scenario(name), "--out", out.string()} + more);
+  return runMuster(std::vector<std::string>{"run", plan("node-quick.toml"), "--simulate", scenario(name),
+                                            "--out", out.string()} +
+                   more);
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 TEST(Simulate, AcceptsAHealthyNode) {
   TempDir dir;
@@ -87,14 +91,16 @@ TEST_P(SimulatedFault, IsRejectedByItsMetric) {
   const auto result = simulate(fault.scenario, dir.path() / "run");
   EXPECT_EQ(result.exitCode, fault.exitCode) << result.out << result.err;
   const auto fails = verdictsOf(recordIn(dir.path() / "run"), Outcome::kFail);
-  EXPECT_TRUE(std::any_of(fails.begin(), fails.end(), [&](const Verdict& v) { return v.metric == fault.metric; }))
-      << result.out;
+  EXPECT_TRUE(std::any_of(fails.begin(), fails.end(), [&](const Verdict& v) {
+    return v.metric == fault.metric;
+  })) << result.out;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SimulatedFault,
                          ::testing::Values(Fault{"h100x8-throttling", "env.throttle_thermal", 1},
                                            Fault{"h100x8-ecc-burst", "env.ecc_uncorrected", 1},
-                                           Fault{"h100x8-silent-corruption", "compute.gemm_repeat_mismatches", 1},
+                                           Fault{"h100x8-silent-corruption", "compute.gemm_repeat_mismatches",
+                                                 1},
                                            Fault{"h100x8-missing-gpu", "env.device_count", 1}));
 
 TEST(Simulate, EndsIncompleteOnAnUnknownSku) {

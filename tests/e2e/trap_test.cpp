@@ -14,7 +14,9 @@ struct Trap {
   int exitCode;
 };
 
-std::ostream& operator<<(std::ostream& out, const Trap& trap) { return out << trap.name; }
+std::ostream& operator<<(std::ostream& out, const Trap& trap) {
+  return out << trap.name;
+}
 
 class FailOpenTrap : public ::testing::TestWithParam<Trap> {};
 
@@ -31,8 +33,9 @@ TEST_P(FailOpenTrap, DoesNotPass) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, FailOpenTrap,
-    ::testing::Values(Trap{"OverallTimeout", "fake-hang", 0, 3}, Trap{"HangThatIgnoresTerm", "fake-hang-term", 0, 3},
-                      Trap{"Crash", "fake-crash", 0, 3}, Trap{"ExitZeroInTheMiddle", "fake-exit-early", 0, 3},
+    ::testing::Values(Trap{"OverallTimeout", "fake-hang", 0, 3},
+                      Trap{"HangThatIgnoresTerm", "fake-hang-term", 0, 3}, Trap{"Crash", "fake-crash", 0, 3},
+                      Trap{"ExitZeroInTheMiddle", "fake-exit-early", 0, 3},
                       Trap{"NotANumber", "fake-lies", 0, 3}, Trap{"Infinity", "fake-lies", 1, 3},
                       Trap{"WrongUnitAndNegative", "fake-lies", 2, 3}, Trap{"EmptyResult", "fake-lies", 3, 3},
                       Trap{"NoSamples", "fake-lies", 4, 3}, Trap{"UndeclaredMetric", "fake-lies", 5, 3},
@@ -44,14 +47,16 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(FailOpenTrap, ThresholdZeroIsRefused) {
   TempDir dir;
-  const auto file = dir.write("plan.toml", fakePlan("fake-ok", "5s", "[[stage.expect]]\nmetric = \"fake-ok.value\"\nmin = \"0\"\n"));
+  const auto file = dir.write(
+      "plan.toml", fakePlan("fake-ok", "5s", "[[stage.expect]]\nmetric = \"fake-ok.value\"\nmin = \"0\"\n"));
   const auto result = runMuster(std::vector<std::string>{"check", file.string()} + withFakes());
   EXPECT_EQ(result.exitCode, 2) << result.out << result.err;
 }
 
 TEST(FailOpenTrap, AMissingReferenceIsRefused) {
   TempDir dir;
-  const auto file = dir.write("plan.toml", fakePlan("fake-ok", "5s", "[[stage.expect]]\nmetric = \"fake-ok.valeu\"\nmin = \"1\"\n"));
+  const auto file = dir.write(
+      "plan.toml", fakePlan("fake-ok", "5s", "[[stage.expect]]\nmetric = \"fake-ok.valeu\"\nmin = \"1\"\n"));
   const auto result = runMuster(std::vector<std::string>{"check", file.string()} + withFakes());
   EXPECT_EQ(result.exitCode, 2) << result.out << result.err;
   EXPECT_NE(result.err.find("fake-ok.value"), std::string::npos) << result.err;
@@ -65,7 +70,9 @@ TEST(FailOpenTrap, AnEmptyPlanIsRefused) {
 
 TEST(FailOpenTrap, RetryUntilPassIsFlaky) {
   TempDir dir;
-  const auto file = dir.write("plan.toml", fakePlan("fake-flaky", "20s", "attempts = 3\n[[stage.expect]]\nmetric = \"fake-flaky.value\"\nmin = \"1\"\n"));
+  const auto file = dir.write(
+      "plan.toml", fakePlan("fake-flaky", "20s",
+                            "attempts = 3\n[[stage.expect]]\nmetric = \"fake-flaky.value\"\nmin = \"1\"\n"));
   const auto result = runMuster(
       std::vector<std::string>{"run", file.string(), "--out", (dir.path() / "run").string()} + withFakes());
   EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
@@ -74,8 +81,10 @@ TEST(FailOpenTrap, RetryUntilPassIsFlaky) {
 
 TEST(FailOpenTrap, AStageBehindAFailedNeedIsCounted) {
   TempDir dir;
-  const auto file = dir.write(
-      "plan.toml", fakePlan("fake-crash", "5s", "\n[[stage]]\nname = \"after\"\nplugin = \"fake-ok\"\ntest = \"run\"\nranks = 1\nneeds = [\"trial\"]\n"));
+  const auto file =
+      dir.write("plan.toml", fakePlan("fake-crash", "5s",
+                                      "\n[[stage]]\nname = \"after\"\nplugin = \"fake-ok\"\ntest = "
+                                      "\"run\"\nranks = 1\nneeds = [\"trial\"]\n"));
   const auto result = runMuster(
       std::vector<std::string>{"run", file.string(), "--out", (dir.path() / "run").string()} + withFakes());
   EXPECT_EQ(result.exitCode, 3) << result.out << result.err;

@@ -28,14 +28,18 @@ StageEvidence evidenceWith(const Labels& known) {
 
 TEST(ProfileExpectations, ApplyWhereTheCaseCanMeetThem) {
   EXPECT_EQ(profileExpectations(profileWith({}), evidenceWith({})).size(), 1u);
-  EXPECT_EQ(profileExpectations(profileWith({{"dtype", "bf16"}}), evidenceWith({{"dtype", "bf16"}})).size(), 1u);
-  EXPECT_EQ(profileExpectations(profileWith({{"dtype", "bf16"}}), evidenceWith({{"dtype", "f32"}})).size(), 0u);
+  EXPECT_EQ(profileExpectations(profileWith({{"dtype", "bf16"}}), evidenceWith({{"dtype", "bf16"}})).size(),
+            1u);
+  EXPECT_EQ(profileExpectations(profileWith({{"dtype", "bf16"}}), evidenceWith({{"dtype", "f32"}})).size(),
+            0u);
   EXPECT_EQ(profileExpectations(profileWith({{"other", "x"}}), evidenceWith({{"dtype", "f32"}})).size(), 1u);
 }
 
 TEST(ProfileExpectations, LookAPluralUpInAListParameter) {
-  EXPECT_EQ(profileExpectations(profileWith({{"op", "copy"}}), evidenceWith({{"ops", "copy,triad"}})).size(), 1u);
-  EXPECT_EQ(profileExpectations(profileWith({{"op", "read"}}), evidenceWith({{"ops", "copy,triad"}})).size(), 0u);
+  EXPECT_EQ(profileExpectations(profileWith({{"op", "copy"}}), evidenceWith({{"ops", "copy,triad"}})).size(),
+            1u);
+  EXPECT_EQ(profileExpectations(profileWith({{"op", "read"}}), evidenceWith({{"ops", "copy,triad"}})).size(),
+            0u);
 }
 
 TEST(ProfileExpectations, LeaveOutMetricsThatNoCaseReports) {

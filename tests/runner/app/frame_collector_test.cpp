@@ -32,8 +32,13 @@ class FrameCollectorTest : public ::testing::Test {
     return {{"type", "case"}, {"case", index}, {"event", "end"}, {"state", state}, {"message", message}};
   }
   static Json measured(const char* metric, const char* unit, Json samples) {
-    return {{"type", "measurement"}, {"case", 0}, {"metric", metric}, {"unit", unit},
-            {"labels", {{"dtype", "bf16"}}}, {"samples", std::move(samples)}, {"time", 2.5}};
+    return {{"type", "measurement"},
+            {"case", 0},
+            {"metric", metric},
+            {"unit", unit},
+            {"labels", {{"dtype", "bf16"}}},
+            {"samples", std::move(samples)},
+            {"time", 2.5}};
   }
 
   PluginSpec plugin_;
