@@ -73,6 +73,8 @@ std::string HostProcess::reason() const {
   // That a stopped rank had to be killed is worth a word: it did not react to TERM.
   if (stop_ == StopReason::kAsked && signal_ == SIGKILL)
     return "did not end when it was asked to and was killed";
+  if (guardLost_)
+    return (stopped.empty() ? "" : stopped + ", and ") + std::string("its guard hung and was killed");
   if (stopped.empty()) return ended;
   return signal_ == SIGKILL ? stopped + " and had to be killed" : stopped;
 }

@@ -167,9 +167,10 @@ void HostProcess::checkGuard() {
 /// A guard ends by itself in bounded time; one that does not was stopped or is stuck.
 void HostProcess::checkPatience() {
   if (endingSince_ < 0 || systemClock().now() < endingSince_ + grace_ + abandonAfter_ + kGuardSlack) return;
-  abandoned_ = "its guard did not end everything in time and was killed";
+  guardLost_ = true;
   kill(host_.pid, SIGKILL);
-  if (!killMarked(host_.marker)) abandoned_ += "; processes of it are still there";
+  if (!killMarked(host_.marker))
+    abandoned_ = "its guard did not end everything in time, and processes are still there";
   waitpid(host_.pid, &guardStatus_, WNOHANG);
   finish();
 }

@@ -97,6 +97,7 @@ class HostProcess {
   int guardStatus_ = 0;
   bool rankExited_ = false;
   bool torn_ = false;
+  bool guardLost_ = false;  ///< it did not end in its time and was killed
   bool ended_ = false;
 };
 

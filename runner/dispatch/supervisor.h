@@ -44,11 +44,13 @@ struct RankEnd {
 /// What a group of ranks is run with.
 struct GroupOptions {
   std::filesystem::path hostExecutable;
-  double timeout = 300;       ///< seconds of wall time for the whole group
-  double grace = 2;           ///< seconds between TERM and KILL
-  bool failTogether = false;  ///< node and cluster scope: once a rank dies, the others are ended and told why
+  double timeout = 300;  ///< seconds of wall time for the whole group
+  double grace = 2;      ///< seconds between TERM and KILL
+  /// Node and cluster scope: once a rank dies, the others are stopped and end as kError that names it.
+  bool failTogether = false;
   const std::atomic<bool>* cancelled = nullptr;  ///< set by SIGINT and SIGTERM
   /// Called for each well-formed frame of a rank (never for hostile ones: those end the rank as an error).
+  /// The supervisor adds `log` frames of its own (processes left behind, output that could not be kept).
   std::function<void(const RankSpec&, const Json& frame)> onFrame;
   /// Called about ten times a second while ranks run, with the seconds so far.
   std::function<void(double)> onTick;

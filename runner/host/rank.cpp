@@ -192,8 +192,8 @@ int runRank(const HostRequest& request, FrameWriter& frames) {
   if (!bound.ok()) return fatal(frames, bound.error());
   Result<PluginLibrary> library = PluginLibrary::load(request.plugin);
   if (!library.ok()) return fatal(frames, library.error());
-  // On the heap and never freed: a thread that the plugin leaves running may still call back while we exit.
-  auto* session = new Session(request, frames, std::move(*library));
+  // Never freed: a thread that the plugin leaves running may still call back while we exit.
+  static Session* const session = new Session(request, frames, std::move(*library));
   const Status status = session->run();
   return status.ok() ? 0 : fatal(frames, status.error());
 }

@@ -2,12 +2,17 @@
 /* Starts children that hide in sessions of their own and ignore TERM, then hangs or ends. */
 #define _GNU_SOURCE
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/fakes/fake.h"
 
 static void startHiddenChild(void) {
-  if (fork() != 0) return;
+  const pid_t middle = fork();
+  if (middle != 0) {
+    waitpid(middle, NULL, 0);
+    return;
+  }
   setsid();
   if (fork() != 0) _exit(0); /* the grandchild is nobody's child any more */
   signal(SIGTERM, SIG_IGN);

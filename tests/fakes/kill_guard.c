@@ -15,7 +15,7 @@ static muster_status run(Fake* fake, const char* json) {
     fakeSleepForEver();
   }
   fakeProgress(fake, 0.5, "killing the guard");
-  kill(guard, SIGKILL);
+  kill(guard, fakeNumber(json, "kind", 0) == 1 ? SIGSTOP : SIGKILL);
   fakeSleepForEver();
   return MUSTER_OK;
 }

@@ -137,6 +137,16 @@ TEST(Supervisor, CleansUpAfterAGuardThatWasKilled) {
   EXPECT_THAT(group.left(), IsEmpty());
 }
 
+TEST(Supervisor, CleansUpAfterAGuardThatHangs) {
+  FakeGroup group;
+  group.options.timeout = 0.5;
+  group.add("kill-guard", 1)["abandon_after"] = 0.1;
+  const RankEnd end = group.run().ends.at(0);
+  EXPECT_EQ(end.state, State::kTimeout);
+  EXPECT_THAT(end.error, HasSubstr("did not end within 500ms, and its guard hung and was killed"));
+  EXPECT_THAT(group.left(), IsEmpty());
+}
+
 TEST(Supervisor, KeepsTheEndsOfAFloodAndCountsTheRest) {
   FakeGroup group;
   const RankEnd end = group.run("flood", 40).ends.at(0);
