@@ -24,6 +24,15 @@ TEST(TomlLoader, SaysWhatIsWrongWithTheSyntax) {
       << problemsOf(parseToml("= 3\n"));
 }
 
+TEST(TomlLoader, RefusesOddCharactersOutsideOfTexts) {
+  for (const std::string odd : {"é", "。", "\u2003", "\u3000", "€", "😀", "\x1b"}) {
+    EXPECT_TRUE(expectOneProblemAt("schema = 1\n" + odd + " = 1\n").starts_with("plan.toml:2:")) << odd;
+    EXPECT_TRUE(expectOneProblemAt("schema = 1\n[" + odd + "]\n").starts_with("plan.toml:2:")) << odd;
+    EXPECT_TRUE(expectOneProblemAt("schema = 1 " + odd + "\n").starts_with("plan.toml:1:")) << odd;
+  }
+  EXPECT_EQ(problemsOf(parseToml(gemmPlan("# é 😀\n"))), "");
+}
+
 TEST(TomlLoader, RefusesDatesAndDeepNesting) {
   EXPECT_EQ(expectOneProblemAt(gemmPlan("timeout = 2024-01-01\n")), "plan.toml:8:11");
   EXPECT_EQ(expectOneProblemAt(gemmPlan("[stage.params]\nx = " + std::string(5000, '[') + "\n")),
