@@ -37,8 +37,8 @@ fs::path TempDir::write(const std::string& name, const std::string& content) con
 
 namespace {
 
-[[noreturn]] void startChild(const std::vector<std::string>& command, const ProcessOptions& options, const int in[2],
-                             const int out[2], const int err[2]) {
+[[noreturn]] void startChild(const std::vector<std::string>& command, const ProcessOptions& options,
+                             const int in[2], const int out[2], const int err[2]) {
   setpgid(0, 0);
   dup2(in[0], 0);
   dup2(out[1], 1);
@@ -85,7 +85,8 @@ ProcessResult runProcess(const std::vector<std::string>& command, const ProcessO
       if (n > 0) sinks[i]->append(buffer, static_cast<size_t>(n));
       if (n <= 0) fds[i].fd = -1;
     }
-    // A process that outlives its parent may hold the pipes: once the child has ended and they are quiet, stop.
+    // A process that outlives its parent may hold the pipes: once the child has ended and they are quiet,
+    // stop.
     if (!ended && waitpid(pid, &status, WNOHANG) == pid) ended = true;
     if (ended && ready == 0) break;
     if (!ended && std::chrono::steady_clock::now() > deadline) {
@@ -105,14 +106,21 @@ ProcessResult runProcess(const std::vector<std::string>& command, const ProcessO
 namespace {
 fs::path fromEnvironment(const char* name) {
   const char* value = std::getenv(name);
-  if (value == nullptr) throw std::runtime_error(std::string(name) + " is not set; run the tests through ./dev test");
+  if (value == nullptr)
+    throw std::runtime_error(std::string(name) + " is not set; run the tests through ./dev test");
   return value;
 }
 }  // namespace
 
-fs::path distDir() { return fromEnvironment("MUSTER_DIST"); }
-fs::path sourceDir() { return fromEnvironment("MUSTER_SOURCE"); }
-fs::path buildDir() { return fromEnvironment("MUSTER_BUILD"); }
+fs::path distDir() {
+  return fromEnvironment("MUSTER_DIST");
+}
+fs::path sourceDir() {
+  return fromEnvironment("MUSTER_SOURCE");
+}
+fs::path buildDir() {
+  return fromEnvironment("MUSTER_BUILD");
+}
 
 std::string readWhole(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real processes and folders for tests: run a command to its end, own a temporary folder, find the built tree.
+// Real processes and folders for tests: run a command to its end, own a temporary folder, find the built
+// tree.
 #pragma once
 
 #include <filesystem>
@@ -42,7 +43,8 @@ struct ProcessOptions {
 
 ProcessResult runProcess(const std::vector<std::string>& command, const ProcessOptions& options = {});
 
-/// The installed tree under test (MUSTER_DIST), the sources (MUSTER_SOURCE) and the build folder (MUSTER_BUILD).
+/// The installed tree under test (MUSTER_DIST), the sources (MUSTER_SOURCE) and the build folder
+/// (MUSTER_BUILD).
 std::filesystem::path distDir();
 std::filesystem::path sourceDir();
 std::filesystem::path buildDir();
