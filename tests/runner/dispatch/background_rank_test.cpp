@@ -16,13 +16,13 @@ using ::testing::IsEmpty;
 
 /// Starts the one rank of `group` and polls until a frame of `type` has come.
 std::unique_ptr<BackgroundRank> startUntil(FakeGroup& group, const std::string& type) {
-  bool seen = false;
-  group.options.onFrame = [&seen, type](const RankSpec&, const Json& frame) {
-    seen = seen || frame["type"] == type;
+  const auto seen = std::make_shared<bool>(false);  // frames come after this function, too
+  group.options.onFrame = [seen, type](const RankSpec&, const Json& frame) {
+    *seen = *seen || frame["type"] == type;
   };
   auto rank = BackgroundRank::start(group.ranks.at(0), group.options);
   if (!rank.ok()) return nullptr;
-  while (!seen && (*rank)->running()) {
+  while (!*seen && (*rank)->running()) {
     pollfd fd{(*rank)->fd(), POLLIN, 0};
     poll(&fd, 1, 1000);
     (*rank)->poll();
