@@ -49,7 +49,7 @@ TEST(LoadBackend, NamesTheMissingLibrary) {
 }
 
 TEST(LoadBackend, ListsTheBackendsThatAreThere) {
-  const std::string text = refusal("cuda", fakeFolder());
+  const std::string text = refusal("tpu", fakeFolder());
   EXPECT_NE(text.find("found empty, needy, stale in"), std::string::npos) << text;
 }
 
