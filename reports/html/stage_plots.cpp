@@ -148,6 +148,8 @@ std::vector<std::string> stagePlots(const StageTable& table, size_t& dropped) {
 }
 
 std::string plotAround(const StageTable& table, const Verdict& verdict) {
+  // The limit of a spread has no place among the figures themselves.
+  if (verdict.expectation && verdict.expectation->kind == CheckKind::kCvMax) return "";
   for (const auto& row : table.rows)
     if (row.metric == verdict.metric && row.caseText == caseText(verdict) && isDrawable(row))
       return barPlotSvg(barsOf(row, table.columns, &verdict));

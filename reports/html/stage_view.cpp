@@ -23,6 +23,8 @@ const char* nearness(const std::vector<const Verdict*>& cell) {
   double margin = std::numeric_limits<double>::infinity();
   for (const Verdict* verdict : cell) {
     if (verdict->outcome != Outcome::kPass) return "";
+    if (verdict->expectation && verdict->expectation->unit == "count")
+      continue;  // one device of one is not near
     if (std::isfinite(verdict->margin)) margin = std::min(margin, verdict->margin);
   }
   return margin < 0.02 ? "near" : margin < 0.10 ? "mid" : std::isfinite(margin) ? "far" : "";

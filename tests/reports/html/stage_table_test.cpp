@@ -143,6 +143,9 @@ TEST(StagePlots, SurroundAVerdictWithItsPeers) {
   const std::string svg = plotAround(table, record.stages[1].verdicts[3]);
   for (const char* gpu : {"gpu0", "gpu3", "gpu7"}) EXPECT_NE(svg.find(gpu), std::string::npos);
   EXPECT_EQ(plotAround(table, Verdict()), "");
+  Verdict spread = record.stages[1].verdicts[3];
+  spread.expectation->kind = CheckKind::kCvMax;
+  EXPECT_EQ(plotAround(table, spread), "") << "20% is no throughput";
 }
 
 }  // namespace
