@@ -41,7 +41,7 @@ double FaultList::speed(Work work, double at) const {
 void FaultList::strike(Work work, double at) const {
   for (const Fault& f : faults_) {
     if (!f.concerns(work) || at < f.from) continue;
-    if (f.kind == FaultKind::kCrash) raise(SIGSEGV);
+    if (f.kind == FaultKind::kCrash) raise(SIGABRT);
     // A truly stuck device: no cancel flag is looked at, only a signal that kills ends it.
     while (f.kind == FaultKind::kHang) pause();
   }
