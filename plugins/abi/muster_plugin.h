@@ -20,8 +20,8 @@ extern "C" {
 #define MUSTER_EXPORT
 #endif
 
-/* Who the library is. It holds inline data only, so the host reads it from the ELF file before any of the library's
- * code runs, and refuses a foreign or stale one. `name` and `version` end with a zero byte. */
+/* Who the library is. It holds inline data only, so the host reads it from the ELF file before any of the
+ * library's code runs, and refuses a foreign or stale one. `name` and `version` end with a zero byte. */
 typedef struct muster_plugin_info {
   uint64_t magic;       /* MUSTER_PLUGIN_MAGIC */
   uint32_t struct_size; /* sizeof(muster_plugin_info) */
@@ -32,12 +32,14 @@ typedef struct muster_plugin_info {
   char version[32];
 } muster_plugin_info;
 
-/* What a call came to. Anything but MUSTER_OK ends the case as an error with the text given to host->error(). */
+/* What a call came to. Anything but MUSTER_OK ends the case as an error with the text given to host->error().
+ */
 typedef enum muster_status {
   MUSTER_OK = 0,
-  MUSTER_ERROR = 1,       /* could not be measured */
-  MUSTER_UNSUPPORTED = 2, /* this device or backend lacks what the case needs: the case is skipped, not failed */
-  MUSTER_CANCELLED = 3,   /* stopped because host->cancelled() said so */
+  MUSTER_ERROR = 1, /* could not be measured */
+  MUSTER_UNSUPPORTED =
+      2, /* this device or backend lacks what the case needs: the case is skipped, not failed */
+  MUSTER_CANCELLED = 3, /* stopped because host->cancelled() said so */
   MUSTER_BAD_PARAMETER = 4
 } muster_status;
 
@@ -53,8 +55,9 @@ typedef struct muster_label {
   const char *value;
 } muster_label;
 
-/* One measurement with every sample. Either `samples` (sample_count >= 1, in base units: FLOP/s, B/s, B, s, Hz, W,
- * degC, ratio, count, bool ...) or `text` (unit "text"). Strings are UTF-8 and only read during the call. */
+/* One measurement with every sample. Either `samples` (sample_count >= 1, in base units: FLOP/s, B/s, B, s,
+ * Hz, W, degC, ratio, count, bool ...) or `text` (unit "text"). Strings are UTF-8 and only read during the
+ * call. */
 typedef struct muster_measurement {
   uint32_t struct_size; /* sizeof(muster_measurement) */
   uint32_t label_count;
@@ -67,7 +70,8 @@ typedef struct muster_measurement {
   double time;      /* seconds on the device's clock when it was taken; negative: now */
 } muster_measurement;
 
-/* What the host offers a session. Valid until close() returns; callable from any thread. Slots are only appended. */
+/* What the host offers a session. Valid until close() returns; callable from any thread. Slots are only
+ * appended. */
 typedef struct muster_host {
   uint32_t struct_size;
   uint32_t abi_minor;
@@ -77,8 +81,10 @@ typedef struct muster_host {
   muster_status (*progress)(void *context, double fraction, const char *text);
   muster_status (*log)(void *context, muster_log_level level, const char *text);
   /* Keeps `size` bytes as an artifact of this case. `name` is a plain file name. */
-  muster_status (*artifact)(void *context, const char *name, const char *media_type, const void *data, uint64_t size);
-  /* The reason of the failure that the current call is about to return, and what to do about it (may be NULL). */
+  muster_status (*artifact)(void *context, const char *name, const char *media_type, const void *data,
+                            uint64_t size);
+  /* The reason of the failure that the current call is about to return, and what to do about it (may be
+   * NULL). */
   void (*error)(void *context, const char *message, const char *remedy);
   /* Not 0 once the run is to stop: return MUSTER_CANCELLED soon. */
   int (*cancelled)(void *context);
@@ -90,12 +96,13 @@ typedef struct muster_host {
   muster_status (*barrier)(void *context, const char *name, double timeout);
 } muster_host;
 
-/* What the plugin offers. Its first field is its size; slots are only ever appended, so an older table is a prefix of a
- * newer one. */
+/* What the plugin offers. Its first field is its size; slots are only ever appended, so an older table is a
+ * prefix of a newer one. */
 typedef struct muster_plugin_ops {
   uint32_t struct_size; /* sizeof(muster_plugin_ops) */
   uint32_t abi_minor;   /* the minor version that the plugin was written against */
-  /* JSON, see plugins/abi/README.md: tests, typed parameters with defaults and units, metrics. Static text. */
+  /* JSON, see plugins/abi/README.md: tests, typed parameters with defaults and units, metrics. Static text.
+   */
   const char *(*describe)(void);
   /* Opens one session for one rank. `context_json`: test, backend, device, rank, world, seed (see README). */
   muster_status (*open)(const muster_host *host, const char *context_json, void **session);

@@ -68,7 +68,7 @@ std::string HostProcess::endText() const {
 std::string HostProcess::reason() const {
   if (!violation_.empty()) return "broke the frame protocol: " + violation_;
   const std::string stopped = stopText();
-  const std::string ended = endText();
+  std::string ended = endText();
   if (!abandoned_.empty()) return stopped.empty() ? abandoned_ : stopped + ", and " + abandoned_;
   // That a stopped rank had to be killed is worth a word: it did not react to TERM.
   if (stop_ == StopReason::kAsked && signal_ == SIGKILL)

@@ -17,8 +17,6 @@
 
 #include "runner/core/clock.h"
 
-extern char** environ;
-
 namespace muster {
 namespace {
 
@@ -72,6 +70,7 @@ class SpawnPlan {
 
   Result<pid_t> spawn(const std::vector<std::string>& command, const std::string& extraVariable) {
     std::vector<char*> argv;
+    argv.reserve(command.size() + 1);
     for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
     argv.push_back(nullptr);
     std::vector<char*> environment;

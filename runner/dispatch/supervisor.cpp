@@ -138,6 +138,7 @@ Result<std::vector<RankEnd>> runGroup(const std::vector<RankSpec>& ranks, const 
   }
   MUSTER_TRY(const auto hosts, superviseHosts(std::move(jobs), options));
   std::vector<RankEnd> ends;
+  ends.reserve(hosts.size());
   for (const auto& host : hosts) ends.push_back(host->end());
   return ends;
 }

@@ -37,7 +37,7 @@ Status FrameWriter::beginCase(int index) {
   return writeLocked({{"type", "case"}, {"case", index}, {"event", "begin"}});
 }
 
-Status FrameWriter::endCase(Json end) {
+Status FrameWriter::endCase(const Json& end) {
   const std::lock_guard lock(mutex_);
   Json frame{{"type", "case"}, {"case", case_}, {"event", "end"}};
   frame.update(end);

@@ -30,7 +30,7 @@ class FrameWriter {
 
   Status beginCase(int index);
   /// Closes the open case with `end` (state, message, remedy).
-  Status endCase(Json end);
+  Status endCase(const Json& end);
 
  private:
   Status writeLocked(const Json& frame);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A complete Muster plugin in C: how long does a byte take from one process to another and back through two pipes?
+/* A complete Muster plugin in C: how long does a byte take from one process to another and back through two
+ * pipes?
  *
  *   cc -std=c11 -O2 -shared -fPIC -I plugins/abi -o pipe-latency.so pipe_latency.c
  *   muster run my-plan.toml --plugins .
@@ -19,7 +20,13 @@
 
 /* 1. Who we are: read from the file, before any of our code runs. */
 const muster_plugin_info muster_plugin = {
-    MUSTER_PLUGIN_MAGIC, sizeof(muster_plugin_info), MUSTER_ABI_MAJOR, MUSTER_ABI_MINOR, 0, "pipe-latency", "1.0.0",
+    MUSTER_PLUGIN_MAGIC,
+    sizeof(muster_plugin_info),
+    MUSTER_ABI_MAJOR,
+    MUSTER_ABI_MINOR,
+    0,
+    "pipe-latency",
+    "1.0.0",
 };
 
 /* 2. What we offer. Plans are checked against it, so run() gets every parameter in the right type. */
@@ -62,7 +69,8 @@ static muster_status open_session(const muster_host *host, const char *context_j
   return MUSTER_OK;
 }
 
-/* The whole number behind "key" in the case's JSON. All parameters are there: the host fills in the defaults. */
+/* The whole number behind "key" in the case's JSON. All parameters are there: the host fills in the defaults.
+ */
 static long parameter(const char *case_json, const char *key) {
   char quoted[64];
   snprintf(quoted, sizeof quoted, "\"%s\":", key);
@@ -137,12 +145,14 @@ static muster_status measure(const session *self, int to_child, int from_child, 
   char rounds_text[32];
   snprintf(rounds_text, sizeof rounds_text, "%ld", rounds);
   const muster_label label = {"rounds", rounds_text};
-  muster_status status = values == NULL ? fail(self, "out of memory for the samples", "take fewer samples") : MUSTER_OK;
+  muster_status status =
+      values == NULL ? fail(self, "out of memory for the samples", "take fewer samples") : MUSTER_OK;
   sample(to_child, from_child, 100, &wrong); /* warm up */
   for (long i = 0; i < samples && status == MUSTER_OK; ++i) {
     if (self->host->cancelled(self->host->context)) status = MUSTER_CANCELLED;
     values[i] = sample(to_child, from_child, rounds, &wrong);
-    if (values[i] < 0) status = fail(self, "the other process ended early", "look for the OOM killer in dmesg");
+    if (values[i] < 0)
+      status = fail(self, "the other process ended early", "look for the OOM killer in dmesg");
     self->host->progress(self->host->context, (double)(i + 1) / (double)samples, "round trips");
   }
   if (status == MUSTER_OK) status = report(self, "round_trip", "s", values, samples, &label);
@@ -156,7 +166,8 @@ static muster_status run(void *opaque, const char *case_json) {
   const session *self = opaque;
   int to_child = -1, from_child = -1;
   const pid_t child = start_echo(&to_child, &from_child);
-  if (child < 0) return fail(self, "cannot start the other process", "raise the limits for processes and open files");
+  if (child < 0)
+    return fail(self, "cannot start the other process", "raise the limits for processes and open files");
   const muster_status status =
       measure(self, to_child, from_child, parameter(case_json, "rounds"), parameter(case_json, "samples"));
   close(to_child);
@@ -166,7 +177,9 @@ static muster_status run(void *opaque, const char *case_json) {
   return status;
 }
 
-static void close_session(void *opaque) { free(opaque); }
+static void close_session(void *opaque) {
+  free(opaque);
+}
 
 /* 5. The table of functions, the only thing that is called by name. */
 const muster_plugin_ops *muster_plugin_entry(uint32_t host_abi_minor) {
