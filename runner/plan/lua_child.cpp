@@ -138,9 +138,9 @@ std::string problemOf(ReadEnd end, int status, bool late, const LuaLimits& limit
   if (signal == SIGXCPU) return tooLong(fmt::format("{}s of CPU time", limits.cpuSeconds));
   if (signal == SIGINT || signal == SIGTERM) return "was interrupted";
   if (signal != 0)
-    return fmt::format("its process ended unexpectedly, by signal {} ({})", signal, strsignal(signal));
+    return fmt::format("ended its process unexpectedly, by signal {} ({})", signal, strsignal(signal));
   if (WEXITSTATUS(status) != 0)
-    return fmt::format("its process ended unexpectedly, with status {}", WEXITSTATUS(status));
+    return fmt::format("ended its process unexpectedly, with status {}", WEXITSTATUS(status));
   return "";
 }
 

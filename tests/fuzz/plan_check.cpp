@@ -33,8 +33,10 @@ std::string checkDiagnostic(const Diagnostic& diagnostic) {
   if (diagnostic.message.empty() || diagnostic.at.file.empty()) return "a diagnostic is empty: " + text;
   if (printable(text, text.size()) != text) return "a diagnostic is not printable: " + printable(text);
   if (text.size() > 5000) return "a diagnostic is too long: " + printable(text);
-  for (const char* fault : {"ended unexpectedly", "fault of Muster", "could not be evaluated"})
-    if (text.find(fault) != std::string::npos) return "a plan broke its evaluation: " + text;
+  // At its start: further on, a plan may hold these very words.
+  for (const char* fault :
+       {"the plan ended its process", "the plan could not be evaluated", "its evaluation handed back"})
+    if (diagnostic.message.starts_with(fault)) return "a plan broke its evaluation: " + text;
   return "";
 }
 

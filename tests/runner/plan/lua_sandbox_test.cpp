@@ -128,9 +128,11 @@ TEST(LuaSandbox, TellsTheEndOfAChildThatCrashes) {
     raise(SIGKILL);
     return "";
   });
-  EXPECT_NE(killed.problem.find("ended unexpectedly, by signal 9"), std::string::npos) << killed.problem;
+  EXPECT_NE(killed.problem.find("ended its process unexpectedly, by signal 9"), std::string::npos)
+      << killed.problem;
   const ChildEnd threw = runInChild({}, [](volatile int*) -> std::string { throw 3; });
-  EXPECT_NE(threw.problem.find("ended unexpectedly, with status 3"), std::string::npos) << threw.problem;
+  EXPECT_NE(threw.problem.find("ended its process unexpectedly, with status 3"), std::string::npos)
+      << threw.problem;
 }
 
 TEST(LuaSandbox, BoundsWhatTheChildHandsBack) {
