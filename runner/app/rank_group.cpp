@@ -133,8 +133,11 @@ void RankGroup::settle(const RankSlot& slot, const RankEnd& end, StageRecord& re
     for (size_t index : pendingRuns(slot))
       if (collector_.runs()[index].planned == dead) collector_.failRun(slot, index, message, kDeathRemedy);
   }
-  const bool mayRestart = end.state == RankEnd::State::kError && open >= 0;
-  if (!mayRestart) failPending(slot, message);
+  if (end.state == RankEnd::State::kError && open >= 0) return;  // the rest gets another start
+  failPending(slot, message);
+  // A bad end outside of a case belongs to no case: it puts all that the rank said in doubt.
+  if (open < 0 && end.state != RankEnd::State::kOk && end.state != RankEnd::State::kCancelled)
+    for (size_t i = 0; i < collector_.runs().size(); ++i) collector_.failRun(slot, i, message, kDeathRemedy);
 }
 
 Status RankGroup::runOnce(const std::vector<RankSlot>& slots, int start, double begin, StageRecord& record) {

@@ -63,11 +63,14 @@ std::vector<std::string> troubleLines(const StageRecord& stage) {
     if (verdict.outcome != Outcome::kFail && verdict.outcome != Outcome::kError &&
         verdict.outcome != Outcome::kFlaky && verdict.outcome != Outcome::kWarn)
       continue;
-    if (lines.size() == kMost) {
+    const std::string metric = verdict.metric.empty() ? "" : verdict.metric + " of ";
+    std::string line =
+        fmt::format("      {}: {}{}", outcomeName(verdict.outcome), metric, printable(verdict.detail));
+    if (std::find(lines.begin(), lines.end(), line) != lines.end()) continue;
+    if (lines.size() < kMost)
+      lines.push_back(std::move(line));
+    else
       ++more;
-      continue;
-    }
-    lines.push_back(fmt::format("      {}: {}", outcomeName(verdict.outcome), printable(verdict.detail)));
   }
   if (more > 0) lines.push_back(fmt::format("      and {} more", more));
   return lines;

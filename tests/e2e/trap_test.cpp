@@ -42,7 +42,10 @@ INSTANTIATE_TEST_SUITE_P(
                       Trap{"HiddenRefusal", "fake-lies", 13, 3}, Trap{"DoneTwice", "fake-raw", 0, 3},
                       Trap{"TornFrame", "fake-raw", 1, 3}, Trap{"EndlessFrame", "fake-raw", 2, 3},
                       Trap{"DeepFrame", "fake-raw", 5, 3}, Trap{"ThrownException", "fake-throws", 0, 3},
-                      Trap{"InitError", "fake-fails", 1, 3}, Trap{"AllSkipped", "fake-fails", 2, 3}),
+                      Trap{"InitError", "fake-fails", 1, 3}, Trap{"AllSkipped", "fake-fails", 2, 3},
+                      Trap{"CrashAfterTheLastCase", "fake-end-badly", 0, 3},
+                      Trap{"HangAfterTheLastCase", "fake-end-badly", 1, 3},
+                      Trap{"ExitCodeAfterTheLastCase", "fake-end-badly", 7, 3}),
     [](const auto& info) { return info.param.name; });
 
 TEST(FailOpenTrap, ThresholdZeroIsRefused) {
