@@ -13,9 +13,9 @@ namespace muster {
 
 /// What a backend needs to know of the run.
 struct BackendOptions {
-  std::string folder;          ///< where backend modules are (host_blas.so beside backend_host.so)
-  std::string scenario;        ///< sim: path of the scenario file
-  double virtualStart = 0;     ///< sim: virtual seconds at which this session starts
+  std::string folder;       ///< where backend modules are (host_blas.so beside backend_host.so)
+  std::string scenario;     ///< sim: path of the scenario file
+  double virtualStart = 0;  ///< sim: virtual seconds at which this session starts
   int nodeRank = 0;
   int nodeCount = 1;
   uint64_t seed = 0;
@@ -33,14 +33,15 @@ class Backend {
   virtual Result<std::unique_ptr<Ops>> ops(Device& device) = 0;
 };
 
-/// Exported as `muster_backend_entry` by backend_<name>.so. C++ across the border, so the build id must be equal.
+/// Exported as `muster_backend_entry` by backend_<name>.so. C++ across the border, so the build id must be
+/// equal.
 struct BackendEntry {
   const char* buildId;
   Result<std::unique_ptr<Backend>> (*open)(const BackendOptions& options);
 };
 
-/// Opens `backend_<name>.so` of `options.folder`; refuses a module of another build and names a missing library.
-/// Modules stay loaded until the process ends.
+/// Opens `backend_<name>.so` of `options.folder`; refuses a module of another build and names a missing
+/// library. Modules stay loaded until the process ends.
 Result<std::unique_ptr<Backend>> loadBackend(const std::string& name, const BackendOptions& options);
 
 }  // namespace muster

@@ -17,16 +17,16 @@ namespace muster {
 /// Element types by the field's names.
 enum class Dtype { kF64, kF32, kTf32, kF16, kBf16, kFp8E4m3, kFp8E5m2, kI8, kFp4 };
 
-const char* dtypeName(Dtype dtype);                    ///< f64, f32, tf32, f16, bf16, fp8_e4m3, fp8_e5m2, i8, fp4
-Result<Dtype> dtypeFromName(std::string_view name);    ///< the error lists the names
-size_t dtypeBits(Dtype dtype);                         ///< storage bits of one element (tf32: 32)
+const char* dtypeName(Dtype dtype);  ///< f64, f32, tf32, f16, bf16, fp8_e4m3, fp8_e5m2, i8, fp4
+Result<Dtype> dtypeFromName(std::string_view name);  ///< the error lists the names
+size_t dtypeBits(Dtype dtype);                       ///< storage bits of one element (tf32: 32)
 
 /// What a device is. `peaks` are theoretical, in base units: "flops.bf16" (FLOP/s), "memory_bandwidth" (B/s).
 struct DeviceInfo {
   int index = 0;
-  std::string id;     ///< "gpu0", "cpu0"; unique in the node
-  std::string kind;   ///< "gpu" or "cpu"
-  std::string name;   ///< model name
+  std::string id;    ///< "gpu0", "cpu0"; unique in the node
+  std::string kind;  ///< "gpu" or "cpu"
+  std::string name;  ///< model name
   std::string uuid;
   std::string serial;
   std::string pciId;       ///< "10de:2330"
@@ -50,8 +50,8 @@ class Buffer {
 
 /// Result of a comparison; NaN in either side counts as different.
 struct Mismatch {
-  uint64_t wrong = 0;        ///< elements (compare) or bytes (pattern) that differ
-  uint64_t firstOffset = 0;  ///< byte offset of the first one
+  uint64_t wrong = 0;         ///< elements (compare) or bytes (pattern) that differ
+  uint64_t firstOffset = 0;   ///< byte offset of the first one
   uint64_t expectedBits = 0;  ///< its 8 bytes as they should be (pattern test)
   uint64_t actualBits = 0;    ///< and as they were read
 };
@@ -65,7 +65,8 @@ class Device {
   virtual ~Device() = default;
   [[nodiscard]] virtual const DeviceInfo& info() const = 0;
 
-  /// Seconds on the clock that deadlines and warm-ups of this device count in: steady on real backends, virtual on sim.
+  /// Seconds on the clock that deadlines and warm-ups of this device count in: steady on real backends,
+  /// virtual on sim.
   [[nodiscard]] virtual double now() const = 0;
   /// Lets `seconds` of that clock pass (settling); virtual on sim.
   virtual void sleep(double seconds) = 0;
@@ -74,7 +75,8 @@ class Device {
   virtual Result<std::unique_ptr<Buffer>> allocate(uint64_t bytes) = 0;
   [[nodiscard]] virtual Result<uint64_t> freeBytes() = 0;
 
-  /// Fills with normally distributed values (mean 0, sigma 1; i8: 32) of `dtype`, a pure function of seed and index.
+  /// Fills with normally distributed values (mean 0, sigma 1; i8: 32) of `dtype`, a pure function of seed and
+  /// index.
   virtual Status fillNormal(Buffer& buffer, Dtype dtype, uint64_t seed) = 0;
   /// Fills 64-bit words with a pure function of pattern and word index; see PatternTest in the memory plugin.
   virtual Status fillPattern(Buffer& buffer, uint64_t pattern) = 0;
@@ -83,7 +85,8 @@ class Device {
   /// Bitwise comparison of two buffers of one dtype; a NaN is wrong even against the same NaN.
   virtual Result<Mismatch> compareBits(const Buffer& a, const Buffer& b, Dtype dtype) = 0;
 
-  /// Queues one pass of a memory kernel: kRead reads `a`; kWrite writes `a`; kCopy a = b; kTriad a = b + s * c (f64).
+  /// Queues one pass of a memory kernel: kRead reads `a`; kWrite writes `a`; kCopy a = b; kTriad a = b + s *
+  /// c (f64).
   virtual Status memoryOp(MemoryOp op, Buffer& a, const Buffer* b, const Buffer* c) = 0;
 
   virtual Status synchronize() = 0;

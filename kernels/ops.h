@@ -10,13 +10,15 @@
 
 namespace muster {
 
-/// C[m,n] = A[m,k] x B[k,n], row-major, accumulated as the dtype's hardware does (f32 for 8- and 16-bit floats, i32 for i8).
+/// C[m,n] = A[m,k] x B[k,n], row-major, accumulated as the dtype's hardware does (f32 for 8- and 16-bit
+/// floats, i32 for i8).
 struct GemmSpec {
   int64_t m = 0;
   int64_t n = 0;
   int64_t k = 0;
   Dtype dtype = Dtype::kF32;
-  std::string algorithm = "default";  ///< a backend's name of an implementation ("onednn", "openblas"); "default": its choice
+  std::string algorithm =
+      "default";  ///< a backend's name of an implementation ("onednn", "openblas"); "default": its choice
 
   /// Floating point (or integer) operations of one run: 2 m n k.
   [[nodiscard]] double flops() const;
@@ -44,7 +46,8 @@ class Gemm {
   virtual Result<ReferenceError> checkAgainstReference(int samples, uint64_t seed) = 0;
   /// Keeps the last result as the one that later results are compared with, bit by bit.
   virtual Status keepResult() = 0;
-  /// Compares the last result with the kept one. That result may be used up: each comparison needs a run of its own.
+  /// Compares the last result with the kept one. That result may be used up: each comparison needs a run of
+  /// its own.
   virtual Result<Mismatch> compareWithKept() = 0;
   /// The implementation in use, "onednn 2.6.3 avx512_core_bf16".
   [[nodiscard]] virtual std::string implementation() const = 0;

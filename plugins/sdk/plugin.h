@@ -39,7 +39,8 @@ class Host {
     host_->log(host_->context, level, text.c_str());
   }
   Status artifact(const std::string& name, const std::string& mediaType, std::string_view data) const {
-    if (host_->artifact(host_->context, name.c_str(), mediaType.c_str(), data.data(), data.size()) != MUSTER_OK)
+    if (host_->artifact(host_->context, name.c_str(), mediaType.c_str(), data.data(), data.size()) !=
+        MUSTER_OK)
       return Error{ErrorCode::kIo, "the host could not keep artifact " + name, ""};
     return {};
   }
@@ -47,8 +48,8 @@ class Host {
   [[nodiscard]] const muster_host* raw() const { return host_; }
 
  private:
-  Status send(const std::string& metric, const std::string& unit, const LabelList& labels, const double* samples,
-              size_t count, const char* text, double time) const {
+  Status send(const std::string& metric, const std::string& unit, const LabelList& labels,
+              const double* samples, size_t count, const char* text, double time) const {
     std::vector<muster_label> raw;
     raw.reserve(labels.size());
     for (const auto& [key, value] : labels) raw.push_back({key.c_str(), value.c_str()});
@@ -79,7 +80,8 @@ class Session {
 /// Makes a session; context is the context_json of the ABI.
 using OpenSession = Result<std::unique_ptr<Session>> (*)(const Host& host, const Json& context);
 
-/// Code and remedy of a failure as the ABI passes them. The remedy of an Error is what follows the last "; " of it.
+/// Code and remedy of a failure as the ABI passes them. The remedy of an Error is what follows the last "; "
+/// of it.
 inline muster_status report(const muster_host* host, const Error& error) {
   host->error(host->context, error.text().c_str(), nullptr);
   return error.code == ErrorCode::kUnsupported ? MUSTER_UNSUPPORTED
@@ -126,7 +128,8 @@ struct Border {
       if (host->cancelled(host->context) != 0) return MUSTER_CANCELLED;
       return report(host, status.error());
     } catch (const std::exception& e) {
-      return report(host, Error{ErrorCode::kInternal, std::string("exception in the plugin: ") + e.what(), ""});
+      return report(host,
+                    Error{ErrorCode::kInternal, std::string("exception in the plugin: ") + e.what(), ""});
     } catch (...) {
       return report(host, Error{ErrorCode::kInternal, "unknown exception in the plugin", ""});
     }
@@ -136,16 +139,16 @@ struct Border {
 }  // namespace muster::sdk
 
 /// Exports a plugin: its name and version, the text of describe(), and the function that opens a session.
-#define MUSTER_DEFINE_PLUGIN(pluginName, pluginVersion, describeText, openSession)                             \
-  extern "C" MUSTER_EXPORT const muster_plugin_info muster_plugin = {                                         \
-      MUSTER_PLUGIN_MAGIC, sizeof(muster_plugin_info), MUSTER_ABI_MAJOR, MUSTER_ABI_MINOR, 0, pluginName,     \
-      pluginVersion};                                                                                         \
-  extern "C" MUSTER_EXPORT const muster_plugin_ops* muster_plugin_entry(uint32_t) {                           \
-    static const muster_plugin_ops ops = {sizeof(muster_plugin_ops),                                          \
-                                          MUSTER_ABI_MINOR,                                                   \
-                                          [] { return static_cast<const char*>(describeText); },              \
-                                          &muster::sdk::Border<openSession>::open,                            \
-                                          &muster::sdk::Border<openSession>::run,                             \
-                                          &muster::sdk::Border<openSession>::close};                          \
-    return &ops;                                                                                              \
+#define MUSTER_DEFINE_PLUGIN(pluginName, pluginVersion, describeText, openSession)                        \
+  extern "C" MUSTER_EXPORT const muster_plugin_info muster_plugin = {                                     \
+      MUSTER_PLUGIN_MAGIC, sizeof(muster_plugin_info), MUSTER_ABI_MAJOR, MUSTER_ABI_MINOR, 0, pluginName, \
+      pluginVersion};                                                                                     \
+  extern "C" MUSTER_EXPORT const muster_plugin_ops* muster_plugin_entry(uint32_t) {                       \
+    static const muster_plugin_ops ops = {sizeof(muster_plugin_ops),                                      \
+                                          MUSTER_ABI_MINOR,                                               \
+                                          [] { return static_cast<const char*>(describeText); },          \
+                                          &muster::sdk::Border<openSession>::open,                        \
+                                          &muster::sdk::Border<openSession>::run,                         \
+                                          &muster::sdk::Border<openSession>::close};                      \
+    return &ops;                                                                                          \
   }

@@ -165,7 +165,7 @@ Status NodeRun::chooseProfile(NodeInventory& inventory) {
   inventory.skuProblems = choice.problems;
   if (choice.profile == nullptr) return {};
   profile_ = *choice.profile;
-  return writeFileAtomically(folder_.path() / kProfileFile, profile_->text);
+  return writeFileAtomically(folder_.path() / kProfileFile, profile_->text, Durable::kNo);
 }
 
 /// Puts what is known of the node into the record and shows it.

@@ -10,9 +10,9 @@ namespace muster {
 
 Status writeReports(const Record& record, const std::filesystem::path& folder,
                     const std::filesystem::path& templates) {
-  MUSTER_CHECK_OK(writeFileAtomically(folder / "junit.xml", renderJunit(record)));
+  MUSTER_CHECK_OK(writeFileAtomically(folder / "junit.xml", renderJunit(record), Durable::kNo));
   MUSTER_TRY(const std::string html, renderHtml(record, templates));
-  return writeFileAtomically(folder / "report.html", html);
+  return writeFileAtomically(folder / "report.html", html, Durable::kNo);
 }
 
 Status writeOutputs(const Record& record, const std::filesystem::path& folder,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plugins offer, as their describe() says: tests, typed parameters and metrics. Plans are checked against it.
+// What plugins offer, as their describe() says: tests, typed parameters and metrics. Plans are checked
+// against it.
 #pragma once
 
 #include <map>
@@ -34,11 +35,13 @@ struct MetricSpec {
   std::string unit;
   Direction direction = Direction::kNone;
   std::vector<std::string> labels;
-  std::vector<std::string> backends;  ///< backends that report it; empty: all (GPU readings are absent on the host)
+  std::vector<std::string>
+      backends;  ///< backends that report it; empty: all (GPU readings are absent on the host)
   std::string summary;
   std::string peak;  ///< template of the peak's name, "flops.{dtype}"; empty if it has none
   bool informational = false;
-  bool optional = false;  ///< only some machines have it (EDAC counters): unmeasured, it is not among a case's metrics
+  bool optional =
+      false;  ///< only some machines have it (EDAC counters): unmeasured, it is not among a case's metrics
   std::vector<Expectation> standing;  ///< hold in every plan; metric and origin are filled
 };
 
@@ -66,8 +69,9 @@ struct PluginSpec {
 /// Reads the JSON of describe(). Errors name the test and key.
 Result<PluginSpec> pluginSpecFromDescribe(const std::string& plugin, const Json& describe);
 
-/// Checks one parameter value (as written in a plan: JSON bool, number, string, array) and converts it to the form that
-/// run() gets (quantities become numbers in the base unit). Errors say what was found and what was wanted.
+/// Checks one parameter value (as written in a plan: JSON bool, number, string, array) and converts it to the
+/// form that run() gets (quantities become numbers in the base unit). Errors say what was found and what was
+/// wanted.
 Result<Json> convertParam(const ParamSpec& spec, const Json& value);
 
 /// All installed plugins by name.

@@ -6,7 +6,8 @@
 
 namespace muster {
 
-/// A source of time. `now()` is monotonic seconds from an arbitrary origin; `wallUnix()` is seconds since 1970 UTC.
+/// A source of time. `now()` is monotonic seconds from an arbitrary origin; `wallUnix()` is seconds since
+/// 1970 UTC.
 class Clock {
  public:
   virtual ~Clock() = default;

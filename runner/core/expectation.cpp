@@ -120,7 +120,8 @@ const char* checkKindName(CheckKind kind) {
 std::string Expectation::text() const {
   const bool ignored = kind == CheckKind::kCvMax || kind == CheckKind::kPredicate || unit == "text";
   if (statistic == "median" || ignored) return checkText(*this);
-  if (statistic == checkKindName(kind)) return checkText(*this) + " in every sample";  // min of min, max of max
+  if (statistic == checkKindName(kind))
+    return checkText(*this) + " in every sample";  // min of min, max of max
   return fmt::format("{} of all samples: {}", statistic, checkText(*this));
 }
 

@@ -30,8 +30,8 @@ struct Expectation {
   std::string metric;  ///< "compute.gemm_throughput"
   Labels where;        ///< only measurements that carry these labels
   CheckKind kind = CheckKind::kMin;
-  double limit = 0;     ///< in `unit`; kOfPeak and kCvMax: a share of 1
-  std::string unit;     ///< base unit of the metric
+  double limit = 0;      ///< in `unit`; kOfPeak and kCvMax: a share of 1
+  std::string unit;      ///< base unit of the metric
   double tolerance = 0;  ///< kBaseline, kWithin: a share of 1
   PeerGroup peers = PeerGroup::kNode;
   std::vector<std::string> allowed;  ///< kEquals on text, kOneOf
@@ -51,6 +51,7 @@ struct Expectation {
 Json toJson(const Expectation& expectation);
 Result<Expectation> expectationFromJson(const Json& json, const std::string& path);
 
-const char* checkKindName(CheckKind kind);  ///< min, max, equals, one_of, baseline, within, of_peak, cv_max, predicate
+const char* checkKindName(
+    CheckKind kind);  ///< min, max, equals, one_of, baseline, within, of_peak, cv_max, predicate
 
 }  // namespace muster

@@ -64,17 +64,19 @@ class TemporaryFile {
     error_ = fd_.valid() ? 0 : errno;
   }
   ~TemporaryFile() {
-    if (fd_.valid() && !renamed_) unlink(name_.c_str());
+    if (error_ == 0 && !renamed_) unlink(name_.c_str());
   }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
 
   [[nodiscard]] int error() const { return error_; }
   /// 0 or errno, for each step.
-  int fill(std::string_view content, unsigned mode) {
+  int fill(std::string_view content, Durable durable) {
     if (const int error = writeAll(fd_.get(), content)) return error;
-    if (fchmod(fd_.get(), mode) != 0 || fsync(fd_.get()) != 0) return errno;
-    return 0;
+    if (fchmod(fd_.get(), 0644) != 0) return errno;
+    if (durable == Durable::kYes && fsync(fd_.get()) != 0) return errno;
+    // A network file system may tell only now that the disk is full.
+    return close(fd_.release()) == 0 ? 0 : errno;
   }
   int renameTo(const fs::path& path) {
     if (rename(name_.c_str(), path.c_str()) != 0) return errno;
@@ -148,14 +150,14 @@ Result<std::string> readFile(const fs::path& path, uint64_t limit) {
   }
 }
 
-Status writeFileAtomically(const fs::path& path, std::string_view content, unsigned mode) {
+Status writeFileAtomically(const fs::path& path, std::string_view content, Durable durable) {
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   TemporaryFile temporary(folder);
   if (temporary.error() != 0) return writeError(path, temporary.error());
-  if (const int error = temporary.fill(content, mode)) return writeError(path, error);
+  if (const int error = temporary.fill(content, durable)) return writeError(path, error);
   if (const int error = temporary.renameTo(path)) return writeError(path, error);
-  if (const int error = syncFolder(folder)) return writeError(path, error);
-  return {};
+  const int error = durable == Durable::kYes ? syncFolder(folder) : 0;
+  return error == 0 ? Status() : Status(writeError(path, error));
 }
 
 Status appendAndSync(int fd, std::string_view content, const fs::path& nameForErrors) {

@@ -40,9 +40,15 @@ class Fd {
 /// directory, a device or pipe, unreadable, larger than the limit.
 Result<std::string> readFile(const std::filesystem::path& path, uint64_t limit = 64ull << 20);
 
-/// Replaces `path` as one step: temporary file beside it, fsync, rename, fsync of the folder. On any failure the old
-/// file is untouched, the temporary one is removed, and the error names the path and the reason (disk full, read-only).
-Status writeFileAtomically(const std::filesystem::path& path, std::string_view content, unsigned mode = 0644);
+/// Whether a file must outlive a power cut from the moment it is written: yes for what nothing else could
+/// bring back.
+enum class Durable { kNo, kYes };
+
+/// Replaces `path` as one step: temporary file beside it, fsync if durable, rename, fsync of the folder if
+/// durable. On any failure the old file is untouched, the temporary one is removed, and the error names the
+/// path and the reason (disk full, read-only).
+Status writeFileAtomically(const std::filesystem::path& path, std::string_view content,
+                           Durable durable = Durable::kYes);
 
 /// Appends to an open descriptor and fsyncs it.
 Status appendAndSync(int fd, std::string_view content, const std::filesystem::path& nameForErrors);

@@ -40,8 +40,10 @@ struct Error {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
+  Result(T value)
+      : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Result(Error error)
+      : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
@@ -92,14 +94,14 @@ class [[nodiscard]] Status {
 /// `MUSTER_TRY(auto x, f())`: x is f()'s value, or the enclosing function returns f()'s error.
 #define MUSTER_TRY(declaration, expression) \
   MUSTER_TRY_IMPL(MUSTER_CONCAT(musterTry, __LINE__), declaration, expression)
-#define MUSTER_TRY_IMPL(temporary, declaration, expression)     \
-  auto temporary = (expression);                                \
-  if (!temporary.ok()) return std::move(temporary).error();     \
+#define MUSTER_TRY_IMPL(temporary, declaration, expression) \
+  auto temporary = (expression);                            \
+  if (!temporary.ok()) return std::move(temporary).error(); \
   declaration = std::move(temporary).value()
 
 /// `MUSTER_CHECK_OK(f())`: the enclosing function returns f()'s error, if there is one.
-#define MUSTER_CHECK_OK(expression)                                            \
-  do {                                                                         \
-    auto musterStatus = (expression);                                          \
-    if (!musterStatus.ok()) return std::move(musterStatus).error();            \
+#define MUSTER_CHECK_OK(expression)                                 \
+  do {                                                              \
+    auto musterStatus = (expression);                               \
+    if (!musterStatus.ok()) return std::move(musterStatus).error(); \
   } while (false)

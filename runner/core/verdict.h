@@ -37,7 +37,8 @@ struct AttemptOutcome {
   double observed = 0;
 };
 
-/// One judged slot: an expectation on a measurement, an unjudged measurement, or a case or stage without measurement.
+/// One judged slot: an expectation on a measurement, an unjudged measurement, or a case or stage without
+/// measurement.
 struct Verdict {
   Outcome outcome = Outcome::kError;
   std::string stage;
@@ -49,10 +50,10 @@ struct Verdict {
   std::optional<Expectation> expectation;
   double observed = 0;       ///< the compared statistic in base units; NaN when there is none
   std::string observedText;  ///< "482 TFLOP/s", or the text value
-  double limit = 0;          ///< the limit in force, after baseline, peers or peak were resolved; NaN when none
-  std::string limitText;     ///< "at least 650 TFLOP/s"
-  double margin = 0;         ///< share of the limit; negative: missed; NaN when it has no meaning
-  std::string detail;        ///< one line for people: what, where, by how much, or why it could not be measured
+  double limit = 0;       ///< the limit in force, after baseline, peers or peak were resolved; NaN when none
+  std::string limitText;  ///< "at least 650 TFLOP/s"
+  double margin = 0;      ///< share of the limit; negative: missed; NaN when it has no meaning
+  std::string detail;     ///< one line for people: what, where, by how much, or why it could not be measured
   std::string remedy;
   bool required = true;  ///< skipped and required blocks acceptance
   std::vector<AttemptOutcome> attempts;
@@ -61,7 +62,8 @@ struct Verdict {
 Json toJson(const Verdict& verdict);
 Result<Verdict> verdictFromJson(const Json& json, const std::string& path);
 
-/// Counts by outcome. `expected` is counted apart, from what was to be judged; balanced() is the accounting identity.
+/// Counts by outcome. `expected` is counted apart, from what was to be judged; balanced() is the accounting
+/// identity.
 struct Accounting {
   size_t expected = 0;
   std::array<size_t, kOutcomeCount> counts{};

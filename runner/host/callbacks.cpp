@@ -210,7 +210,8 @@ Result<std::string> HostCallbacks::keepArtifact(const char* name, const void* da
     path = request_.artifactDir / fmt::format("rank{}.case{}.attempt{}.repeat{}.{}", request_.rank,
                                               case_.index, case_.attempt, case_.repeat, plain);
   }
-  MUSTER_CHECK_OK(writeFileAtomically(path, std::string_view(static_cast<const char*>(data), size)));
+  MUSTER_CHECK_OK(
+      writeFileAtomically(path, std::string_view(static_cast<const char*>(data), size), Durable::kNo));
   return path.string();
 }
 

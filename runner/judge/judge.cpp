@@ -41,8 +41,8 @@ StageJudgement judgeNotRun(const StageEvidence& evidence) {
   return judgement;
 }
 
-/// Who a verdict is about, to begin its line: the device, else the rank or the node, with the labels that tell it from its
-/// like ("gpu3 (dtype=bf16)", "node (process=stress-ng)").
+/// Who a verdict is about, to begin its line: the device, else the rank or the node, with the labels that
+/// tell it from its like ("gpu3 (dtype=bf16)", "node (process=stress-ng)").
 std::string whoOf(const Verdict& verdict) {
   std::string who = verdict.device;
   if (who.empty()) who = verdict.rank > 0 ? fmt::format("rank {}", verdict.rank) : "node";

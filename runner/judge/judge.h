@@ -35,23 +35,27 @@ struct StageEvidence {
   std::string reason;  ///< why it was skipped, left elsewhere, or could not start
   bool required = true;
   bool allowFlaky = false;
-  std::vector<CaseEnd> ends;  ///< one for each case x rank x attempt that was to run; expected, also when it never ran
+  std::vector<CaseEnd>
+      ends;  ///< one for each case x rank x attempt that was to run; expected, also when it never ran
   std::vector<Measurement> measurements;
-  std::vector<Expectation> expectations;  ///< plan, profile and standing ones; each applies to the cases that declare its metric
+  std::vector<Expectation>
+      expectations;  ///< plan, profile and standing ones; each applies to the cases that declare its metric
   std::map<std::string, std::set<std::string>> caseMetrics;  ///< case id -> qualified metrics it may report
-  /// case id -> labels known beforehand (its scalar parameters as text). An expectation whose `where` contradicts them
-  /// does not apply to that case; one that no case can meet is an error if it is the plan's and left out otherwise.
+  /// case id -> labels known beforehand (its scalar parameters as text). An expectation whose `where`
+  /// contradicts them does not apply to that case; one that no case can meet is an error if it is the plan's
+  /// and left out otherwise.
   std::map<std::string, Labels> caseLabels;
 };
 
 /// What verdicts rest on besides the stage itself.
 struct JudgeContext {
-  std::map<std::string, double> peaks;  ///< theoretical peaks: the profile's, or the device's own where the SKU is unknown
-  std::string peaksFrom;                ///< "profile h100-sxm5-80gb" or "device properties (unknown SKU)"
+  std::map<std::string, double>
+      peaks;              ///< theoretical peaks: the profile's, or the device's own where the SKU is unknown
+  std::string peaksFrom;  ///< "profile h100-sxm5-80gb" or "device properties (unknown SKU)"
   /// Answers of Lua predicates: predicate source -> one entry per measurement of that stage, in order.
   std::map<std::string, std::vector<std::pair<bool, std::string>>> predicateAnswers;
-  /// Measurements that a predicate failed on (it raised an error, or returned no boolean): predicate source -> index of the
-  /// measurement -> why. A verdict that rests on one of them is an error.
+  /// Measurements that a predicate failed on (it raised an error, or returned no boolean): predicate source
+  /// -> index of the measurement -> why. A verdict that rests on one of them is an error.
   std::map<std::string, std::map<size_t, std::string>> predicateErrors;
   bool peersAreDeferred = true;  ///< fleet-relative expectations become deferred (a node's record)
 };
@@ -62,13 +66,15 @@ struct StageJudgement {
 };
 
 /// Judges one stage. Rules that make it fail closed:
-/// - each (expectation, case, rank or device) without a measurement is an error, once its case was to report the metric;
+/// - each (expectation, case, rank or device) without a measurement is an error, once its case was to report
+/// the metric;
 /// - NaN, infinity, negative durations and rates, zero samples, a wrong unit: error;
-/// - a plan's expectation whose metric no case of the stage declares is an error; a profile's one does not apply;
+/// - a plan's expectation whose metric no case of the stage declares is an error; a profile's one does not
+/// apply;
 /// - a case that ended in error gives one error verdict, its missing measurements none;
 /// - attempts: the last one counts; an earlier fail and a last pass is flaky, every attempt is kept.
-/// `within` needs at least two peers in the node, else the verdict is an error that says so, unless the group has a single
-/// device by inventory, which gives `skipped` (not required).
+/// `within` needs at least two peers in the node, else the verdict is an error that says so, unless the group
+/// has a single device by inventory, which gives `skipped` (not required).
 StageJudgement judgeStage(const StageEvidence& evidence, const JudgeContext& context);
 
 /// How a whole node stands.
@@ -88,12 +94,12 @@ struct DecisionInput {
   bool interrupted = false;
   bool unknownSku = false;
   bool allowUnknownSku = false;
-  bool noGpuSkip = false;  ///< no device was found and --no-gpu=skip was given
+  bool noGpuSkip = false;     ///< no device was found and --no-gpu=skip was given
   bool flakyAllowed = false;  ///< every flaky verdict's stage allows it
 };
 
-/// The node's outcome and exit code, exactly as DESIGN section 6 orders them. Nothing judged at all is incomplete. An
-/// accounting that does not balance is an internal fault (exit 4).
+/// The node's outcome and exit code, exactly as DESIGN section 6 orders them. Nothing judged at all is
+/// incomplete. An accounting that does not balance is an internal fault (exit 4).
 Decision decide(const DecisionInput& input);
 
 }  // namespace muster

@@ -36,7 +36,8 @@ const char* scopeName(Scope scope);
 
 /// One combination of a stage's parameters and matrix.
 struct Case {
-  std::string id;  ///< "gemm[dtype=bf16,size=8192]": the stage's name and the matrix values; just the name without matrix
+  std::string id;  ///< "gemm[dtype=bf16,size=8192]": the stage's name and the matrix values; just the name
+                   ///< without matrix
   Json params;     ///< every parameter of the test, converted (quantities in base units), defaults filled in
   Labels matrix;   ///< the matrix values as text
   std::set<std::string> written;  ///< parameters that the plan wrote itself; the profile may fix the others
@@ -55,7 +56,7 @@ struct Stage {
   int ranks = 0;         ///< 0: one per device
   bool required = true;  ///< a skip blocks acceptance
   bool allowFlaky = false;
-  std::vector<Case> cases;  ///< at least one
+  std::vector<Case> cases;                ///< at least one
   std::vector<Expectation> expectations;  ///< the plan's own; profile and standing ones join at run time
   SourcePosition at;
 };
@@ -67,7 +68,7 @@ struct Plan {
   std::string sku = "auto";
   std::string backend = "cuda";
   bool allowUnknownSku = false;
-  std::vector<Stage> stages;  ///< in file order; needs point backwards or forwards, without cycles
+  std::vector<Stage> stages;           ///< in file order; needs point backwards or forwards, without cycles
   std::vector<std::string> overrides;  ///< the --set arguments that were applied
 
   std::filesystem::path path;
@@ -92,8 +93,8 @@ struct PlanOutcome {
   std::vector<Diagnostic> diagnostics;  ///< in file order
 };
 
-/// Reads and validates a plan file (.toml or .lua by its extension) against the catalogue. Reports every mistake in one
-/// go. The file must be a regular file of at most 4 MiB and valid UTF-8.
+/// Reads and validates a plan file (.toml or .lua by its extension) against the catalogue. Reports every
+/// mistake in one go. The file must be a regular file of at most 4 MiB and valid UTF-8.
 PlanOutcome loadPlan(const std::filesystem::path& path, const Catalog& catalog, const PlanOptions& options);
 
 /// The same from text, `path` only names it; for tests, fuzzers and resumed runs.

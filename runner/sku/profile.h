@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SKU profiles: the facts and expectations of one GPU model (or of a host CPU), and how a device is matched to one.
+// SKU profiles: the facts and expectations of one GPU model (or of a host CPU), and how a device is matched
+// to one.
 #pragma once
 
 #include <filesystem>
@@ -16,11 +17,11 @@ namespace muster {
 
 /// What a profile says of the devices it is for. Empty fields match anything; a profile needs at least one.
 struct SkuMatch {
-  std::vector<std::string> pciIds;     ///< "10de:2330"
-  std::vector<std::string> names;      ///< exact device names, "NVIDIA H100 80GB HBM3"
-  double memoryMin = 0;                ///< bytes; the memory class
-  double memoryMax = 0;                ///< bytes; 0: no bound
-  std::string kind;                    ///< "gpu" or "cpu"
+  std::vector<std::string> pciIds;  ///< "10de:2330"
+  std::vector<std::string> names;   ///< exact device names, "NVIDIA H100 80GB HBM3"
+  double memoryMin = 0;             ///< bytes; the memory class
+  double memoryMax = 0;             ///< bytes; 0: no bound
+  std::string kind;                 ///< "gpu" or "cpu"
 };
 
 /// A loaded profile.
@@ -28,41 +29,44 @@ struct Profile {
   std::string name;
   std::string description;
   SkuMatch match;
-  int deviceCount = 0;                    ///< devices a node must have; 0: any number from one up (host)
-  std::map<std::string, double> peaks;    ///< theoretical peaks in base units: "flops.bf16", "memory_bandwidth"
+  int deviceCount = 0;                  ///< devices a node must have; 0: any number from one up (host)
+  std::map<std::string, double> peaks;  ///< theoretical peaks in base units: "flops.bf16", "memory_bandwidth"
   std::map<std::string, std::string> facts;  ///< facts for people: architecture, links, with sources
-  std::map<std::string, Json> stageParams;   ///< "compute.gemm" -> parameters the profile fixes (shape, algorithm, time)
+  std::map<std::string, Json>
+      stageParams;  ///< "compute.gemm" -> parameters the profile fixes (shape, algorithm, time)
   std::vector<Expectation> expectations;
   std::filesystem::path path;
   std::string text;
   std::string sha256;
 };
 
-/// Reads one profile; every mistake is one line of the error, with file:line:column. Metrics are checked against the
-/// catalogue (name, unit) when one is given.
+/// Reads one profile; every mistake is one line of the error, with file:line:column. Metrics are checked
+/// against the catalogue (name, unit) when one is given.
 Result<Profile> loadProfile(const std::filesystem::path& path, const Catalog* catalog);
 
 /// All profiles of a folder, by name. A damaged profile is an error, never left out.
-Result<std::map<std::string, Profile>> loadProfiles(const std::filesystem::path& folder, const Catalog* catalog);
+Result<std::map<std::string, Profile>> loadProfiles(const std::filesystem::path& folder,
+                                                    const Catalog* catalog);
 
 /// One device as the inventory reports it.
 struct DeviceFacts {
-  std::string id;      ///< "gpu0", "cpu0"
-  std::string kind;    ///< "gpu" or "cpu"
+  std::string id;    ///< "gpu0", "cpu0"
+  std::string kind;  ///< "gpu" or "cpu"
   std::string name;
-  std::string pciId;   ///< "10de:2330"; empty on a CPU
+  std::string pciId;  ///< "10de:2330"; empty on a CPU
   double memoryBytes = 0;
 };
 
 /// How the devices of a node were matched.
 struct SkuChoice {
   const Profile* profile = nullptr;  ///< nullptr: unknown SKU
-  std::string how;                   ///< "matched by PCI id 10de:2330, name and memory", "named by the plan", "unknown: ..."
-  std::vector<std::string> problems; ///< devices that do not match the chosen profile (mixed node), for the verdict
+  std::string how;  ///< "matched by PCI id 10de:2330, name and memory", "named by the plan", "unknown: ..."
+  std::vector<std::string>
+      problems;  ///< devices that do not match the chosen profile (mixed node), for the verdict
 };
 
-/// Matches every device; all must agree. With `sku` other than "auto" that profile is taken and devices that do not
-/// match it become problems. An unknown profile name is an error that lists the nearest.
+/// Matches every device; all must agree. With `sku` other than "auto" that profile is taken and devices that
+/// do not match it become problems. An unknown profile name is an error that lists the nearest.
 Result<SkuChoice> chooseSku(const std::map<std::string, Profile>& profiles, const std::string& sku,
                             const std::vector<DeviceFacts>& devices);
 

@@ -63,7 +63,8 @@ TEST(SickHost, ACpuQuotaFailsThePlanWithItsCause) {
   const auto fails = verdictsOf(recordIn(out), Outcome::kFail);
   ASSERT_EQ(fails.size(), 1U) << result.out;
   EXPECT_EQ(fails[0].metric, "env.cpu_quota_ratio");
-  EXPECT_NE(fails[0].detail.find("muster-test"), std::string::npos) << "the control group: " << fails[0].detail;
+  EXPECT_NE(fails[0].detail.find("muster-test"), std::string::npos)
+      << "the control group: " << fails[0].detail;
   EXPECT_NE(result.out.find("quota"), std::string::npos) << result.out;
 }
 

@@ -50,7 +50,7 @@ DeviceInfo describeNode(const NumaNode& node, int index, const CpuModel& model, 
 }  // namespace
 
 HostSources machineSources() {
-  return {Root(), readKernelLog, "", getpid()};
+  return {Root(), readKernelLog, "", getpid(), processCpuSeconds};
 }
 
 std::unique_ptr<Inventory> makeHostInventory() {
@@ -58,7 +58,9 @@ std::unique_ptr<Inventory> makeHostInventory() {
 }
 
 HostInventory::HostInventory(HostSources sources)
-    : sources_(std::move(sources)), watch_(sources_.root, sources_.self), allowed_(affinity()) {}
+    : sources_(std::move(sources)),
+      watch_(sources_.root, sources_.self, sources_.processClock),
+      allowed_(affinity()) {}
 
 Result<std::vector<DeviceInfo>> HostInventory::devices() {
   std::vector<int> allowed = allowed_;

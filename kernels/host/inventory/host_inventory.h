@@ -19,6 +19,7 @@ struct HostSources {
   std::function<Result<std::string>()> kernelLog;  ///< the whole log
   std::string syntheticTopology;  ///< hwloc's words for a made-up machine; empty: the real one
   int self = 0;                   ///< our pid as /proc shows it
+  ProcessClock processClock;      ///< none: ticks must do
 };
 
 /// The sources of the running machine.

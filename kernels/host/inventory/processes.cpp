@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,7 +23,9 @@ namespace muster {
 namespace {
 
 constexpr double kTick = 0.01;                  // USER_HZ
-constexpr double kShortestLook = 0.015;         // seconds; below, ticks say nothing
+constexpr double kBurst = 0.005;                // seconds that an idle daemon may take when it wakes
+constexpr double kShortestLook = 0.008;         // seconds; with the clock
+constexpr double kShortestTickedLook = 0.015;   // seconds; below, ticks say nothing
 constexpr uint64_t kKernelThread = 0x00200000;  // PF_KTHREAD
 
 /// muster itself, muster-host, and what its two processes call themselves: muster-guard and muster-rank.
@@ -50,13 +53,26 @@ std::set<int> ownProcesses(int self, const std::map<int, std::pair<int, std::str
   return own;
 }
 
-double ticksAsShare(uint64_t ticks, double seconds) {
-  return ticks > 1 ? static_cast<double>(ticks - 1) * kTick / seconds : 0;
+double secondsOf(uint64_t ticks) {
+  return ticks > 1 ? static_cast<double>(ticks - 1) * kTick : 0;
 }
 
 }  // namespace
 
-CpuWatch::CpuWatch(Root root, int self) : root_(std::move(root)), self_(self) {}
+std::optional<double> processCpuSeconds(int pid) {
+  clockid_t clock{};
+  timespec time{};
+  if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &time) != 0) return std::nullopt;
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+CpuWatch::CpuWatch(Root root, int self, ProcessClock clock)
+    : root_(std::move(root)), self_(self), clock_(std::move(clock)) {}
+
+double CpuWatch::Use::busySeconds() const {
+  if (!seconds) return secondsOf(own + children);
+  return std::max(0.0, *seconds - kBurst) + secondsOf(children);
+}
 
 /// pid (comm) state ppid ... flags(9) ... utime(14) stime(15) cutime(16) cstime(17) ... starttime(22) ...
 /// processor(39); comm may hold anything, parentheses and newlines too, so fields are counted from the last
@@ -100,8 +116,9 @@ Result<CpuWatch::Table> CpuWatch::readProcesses() const {
     uint64_t started = 0;
     Process process;
     // A process that ends while we read is no error: its time shows up as unseen.
-    if (got > 0 && parseStat({text, static_cast<size_t>(got)}, started, process))
-      table.emplace(Key{pid, started}, std::move(process));
+    if (got <= 0 || !parseStat({text, static_cast<size_t>(got)}, started, process)) continue;
+    if (clock_) process.seconds = clock_(pid);
+    table.emplace(Key{pid, started}, std::move(process));
   }
   if (table.empty() || table.begin()->first.first != 1)
     return Error{ErrorCode::kIo,
@@ -135,8 +152,11 @@ std::map<CpuWatch::Key, CpuWatch::Use> CpuWatch::ticksUsed(const Table& now) con
     const Process before = found == last_.end() ? Process{} : found->second;
     const auto ended = known.find(key.first);
     const uint64_t old = before.reaped + (ended == known.end() ? 0 : ended->second);
-    used[key] = {process.ticks - std::min(process.ticks, before.ticks),
-                 process.reaped - std::min(process.reaped, old)};
+    Use& use = used[key];
+    use.own = process.ticks - std::min(process.ticks, before.ticks);
+    use.children = process.reaped - std::min(process.reaped, old);
+    if (process.seconds && (found == last_.end() || before.seconds))
+      use.seconds = *process.seconds - before.seconds.value_or(0);
   }
   return used;
 }
@@ -153,9 +173,8 @@ CpuUse CpuWatch::compare(const Table& now, const CpuTimes& times, double seconds
   double seen = 0;
   for (const auto& [key, process] : now) {
     const Use& part = used.at(key);
-    const uint64_t ticks = part.own + part.children;
-    seen += static_cast<double>(ticks) * kTick / seconds;
-    const double share = ticksAsShare(ticks, seconds);
+    seen += static_cast<double>(part.own + part.children) * kTick / seconds;
+    const double share = part.busySeconds() / seconds;
     if (share <= use.busiest || own.count(key.first) != 0) continue;
     use.busiest = share;
     use.process = process.name + "(" + std::to_string(key.first) + ")";
@@ -173,7 +192,8 @@ CpuUse CpuWatch::compare(const Table& now, const CpuTimes& times, double seconds
 }
 
 Result<std::optional<CpuUse>> CpuWatch::look() {
-  if (lastLook_ >= 0 && systemClock().now() - lastLook_ < kShortestLook) return std::optional<CpuUse>();
+  const double shortest = clock_ && clock_(self_) ? kShortestLook : kShortestTickedLook;
+  if (lastLook_ >= 0 && systemClock().now() - lastLook_ < shortest) return std::optional<CpuUse>();
   MUSTER_TRY(Table now, readProcesses());
   MUSTER_TRY(const CpuTimes times, readCpuTimes(root_));
   const double time = systemClock().now();

@@ -51,7 +51,9 @@ class FakeProc {
     dir_.write("proc/stat",
                "cpu " + std::to_string(busyTicks) + " 0 0 1000 0 0 0 " + std::to_string(steal) + " 0 0\n");
   }
-  [[nodiscard]] CpuWatch watch(int self) const { return {Root(dir_.path()), self}; }
+  [[nodiscard]] CpuWatch watch(int self, ProcessClock clock = nullptr) const {
+    return {Root(dir_.path()), self, std::move(clock)};
+  }
 
  private:
   TempDir dir_;
@@ -130,6 +132,40 @@ TEST(CpuWatch, OneTickIsNotBusy) {
   proc.process(1, 0, "init", {});
   proc.process(7, 1, "daemon", {});
   EXPECT_EQ(useWhile(proc.watch(kSelf), [&] { proc.process(7, 1, "daemon", {.ticks = 1}); }).busiest, 0);
+}
+
+TEST(CpuWatch, WithTheClockAShortBurstIsNotBusyAndALongOneIs) {
+  const FakeProc proc;
+  proc.process(1, 0, "init", {});
+  proc.process(7, 1, "daemon", {});
+  proc.process(8, 1, "cruncher", {});
+  double gained = 0;
+  const auto clock = [&](int pid) { return pid == 8 ? 2 + gained : pid == 7 ? 1 + gained / 10 : 1; };
+  const CpuUse use = useWhile(proc.watch(kSelf, clock), [&] { gained = 0.025; });
+  EXPECT_EQ(use.process, "cruncher(8)");
+  EXPECT_NEAR(use.busiest * use.seconds, 0.020, 1e-6);
+  EXPECT_EQ(useWhile(proc.watch(kSelf, clock), [&] { gained += 0.004; }).busiest, 0);
+}
+
+TEST(CpuWatch, AProcessThatTheClockCannotTellIsCountedInTicks) {
+  const FakeProc proc;
+  proc.process(1, 0, "init", {});
+  proc.process(7, 1, "hidden", {});
+  const auto clock = [](int pid) { return pid == 7 ? std::nullopt : std::optional<double>(1); };
+  const CpuUse use = useWhile(proc.watch(kSelf, clock), [&] { proc.process(7, 1, "hidden", {.ticks = 4}); });
+  EXPECT_EQ(use.process, "hidden(7)");
+  EXPECT_NEAR(use.busiest * use.seconds, 0.03, 1e-6);
+}
+
+TEST(ProcessClock, TellsOurOwnTimeAndNothingOfAProcessThatIsGone) {
+  const auto before = processCpuSeconds(getpid());
+  ASSERT_TRUE(before.has_value());
+  volatile int spin = 0;
+  while (processCpuSeconds(getpid()).value_or(0) < *before + 0.002) spin = spin + 1;
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  waitpid(child, nullptr, 0);
+  EXPECT_FALSE(processCpuSeconds(child).has_value());
 }
 
 TEST(CpuWatch, APidThatIsUsedAgainIsANewProcess) {
@@ -215,7 +251,7 @@ TEST(CpuWatch, TornAndAlienFilesAreLeftOut) {
   alien.write("proc/3/stat", std::string(5000, '('));
   alien.write("proc/4/stat", "");
   alien.write("proc/stat", "cpu 1 1 1 1 1 1 1 1\n");
-  CpuWatch watch(Root(alien.path()), 1);
+  CpuWatch watch(Root(alien.path()), 1, nullptr);
   EXPECT_TRUE(watch.look().ok());
 }
 
@@ -249,7 +285,7 @@ TEST(CpuWatch, ARealNeighbourIsSeenAtWork) {
 
   // Tests run side by side and may be busier than it; on some look it is the busiest, or the machine is truly
   // full.
-  CpuWatch watch(Root(), getpid());
+  CpuWatch watch(Root(), getpid(), processCpuSeconds);
   std::string busiest;
   double utilization = 0;
   for (int look = 0; look < 30 && busiest != "neighbour(" + std::to_string(neighbour) + ")"; ++look) {

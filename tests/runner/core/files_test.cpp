@@ -69,12 +69,15 @@ TEST(ReadFile, DoesNotWaitForTheWriterOfAPipe) {
 }
 
 TEST(WriteFileAtomically, ReplacesTheFileAndLeavesNothingElse) {
-  const TempDir dir;
-  const auto file = dir.write("record.json", "old");
-  ASSERT_TRUE(writeFileAtomically(file, "new", 0640).ok());
-  EXPECT_EQ(readWhole(file), "new");
-  EXPECT_EQ(entriesOf(dir.path()), 1u);
-  EXPECT_EQ(fs::status(file).permissions(), static_cast<fs::perms>(0640));
+  for (const Durable durable : {Durable::kNo, Durable::kYes}) {
+    const TempDir dir;
+    const auto file = dir.write("record.json", "old");
+    fs::permissions(file, fs::perms::owner_all);
+    ASSERT_TRUE(writeFileAtomically(file, "new", durable).ok());
+    EXPECT_EQ(readWhole(file), "new");
+    EXPECT_EQ(entriesOf(dir.path()), 1u);
+    EXPECT_EQ(fs::status(file).permissions(), static_cast<fs::perms>(0644));
+  }
 }
 
 TEST(WriteFileAtomically, WritesARelativeName) {
@@ -125,7 +128,7 @@ TEST(WriteFileAtomically, KeepsTheOldFileWhenTheDiskIsFull) {
   const Mounted disk(dir.path() / "full");
   if (!disk.ok()) GTEST_SKIP() << "mounting a file system is not permitted here";
   const auto file = dir.write("full/record.json", "old");
-  const Status status = writeFileAtomically(file, std::string(200'000, 'x'));
+  const Status status = writeFileAtomically(file, std::string(200'000, 'x'), Durable::kNo);
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(status.error().text(),
               HasSubstr(file.string() + ": cannot write it: No space left on device (ENOSPC)"));
