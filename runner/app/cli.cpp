@@ -8,6 +8,7 @@
 #include "runner/app/commands.h"
 #include "runner/app/completion.h"
 #include "runner/app/exit_code.h"
+#include "runner/core/build_info.h"
 #include "runner/core/text.h"
 
 namespace muster {
@@ -160,6 +161,7 @@ int muster(int argc, char** argv) {
       "Muster: does your cluster pass muster? Runs a plan of tests, judges every measurement, writes the "
       "report."};
   app.require_subcommand(1);
+  app.set_version_flag("--version", fmt::format("muster {} ({})", toolVersion(), buildId()));
   app.get_formatter()->column_width(30);
   app.footer(kExamples);
 
@@ -182,7 +184,6 @@ int muster(int argc, char** argv) {
   skus->add_option("--skus", a.skuFolders, "folder with more SKU profiles")
       ->type_name("FOLDER")
       ->allow_extra_args(false);
-  CLI::App* version = app.add_subcommand("version", "print the version");
   CLI::App* completion =
       app.add_subcommand("completion", "print a shell completion script: source <(muster completion bash)");
   completion->add_option("shell", a.shell, "bash")->required();
@@ -199,9 +200,7 @@ int muster(int argc, char** argv) {
   if (report->parsed()) return exitCode(reportCommand(a.record, a.out));
   if (plugins->parsed()) return exitCode(pluginsCommand(a.name, a.pluginFolders, a.json));
   if (skus->parsed()) return exitCode(skusCommand(a.name, a.skuFolders));
-  if (completion->parsed()) return complete(a.shell);
-  (void)version;
-  return versionCommand();
+  return complete(a.shell);
 }
 
 }  // namespace muster

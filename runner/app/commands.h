@@ -38,7 +38,6 @@ Result<int> pluginsCommand(const std::string& name, const std::vector<std::files
 /// Lists the SKU profiles; `name` empty: a line each.
 Result<int> skusCommand(const std::string& name, const std::vector<std::filesystem::path>& folders);
 
-int versionCommand();
 
 /// Reads and runs the command line.
 int muster(int argc, char** argv);

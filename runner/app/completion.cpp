@@ -20,7 +20,7 @@ _muster() {
     --sku) COMPREPLY=($(compgen -W "auto $(muster skus 2>/dev/null | cut -d' ' -f1)" -- "$cur")); return ;;
   esac
   if [[ $COMP_CWORD -eq 1 ]]; then
-    words="run check judge report plugins skus version completion --help"
+    words="run check judge report plugins skus completion --help --version"
   else
     case $command in
       run) words="--out --resume --set --sku --simulate --nodes --scope --seed --strict --no-gpu --plugins --skus --json --plain --help" ;;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// `muster plugins`, `muster skus` and `muster version`: what is installed.
+// `muster plugins` and `muster skus`: what is installed.
 #include <fmt/format.h>
 
 #include "runner/app/commands.h"
 #include "runner/app/exit_code.h"
-#include "runner/core/build_info.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/dispatch/plugins.h"
@@ -109,11 +108,6 @@ Result<int> skusCommand(const std::string& name, const std::vector<std::filesyst
       fmt::print("\n  {} {}: {}\n    source: {}\n    remedy: {}\n", expectation.metric,
                  labelsText(expectation.where), expectation.text(), expectation.source, expectation.remedy);
   }
-  return kExitAccepted;
-}
-
-int versionCommand() {
-  fmt::print("muster {} ({})\n", toolVersion(), buildId());
   return kExitAccepted;
 }
 

@@ -18,7 +18,7 @@ TEST(Cli, HelpTeachesByExample) {
 }
 
 TEST(Cli, VersionNamesTheBuild) {
-  const auto result = runMuster({"version"});
+  const auto result = runMuster({"--version"});
   EXPECT_EQ(result.exitCode, 0);
   EXPECT_EQ(result.out.rfind("muster ", 0), 0u) << result.out;
 }
