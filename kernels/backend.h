@@ -7,6 +7,7 @@
 
 #include "kernels/device.h"
 #include "kernels/inventory.h"
+#include "kernels/nn.h"
 #include "kernels/ops.h"
 
 namespace muster {
@@ -31,6 +32,10 @@ class Backend {
   virtual Result<std::unique_ptr<Device>> open(const std::string& deviceId) = 0;
   /// The operations of an open device; loads the libraries behind them on first use.
   virtual Result<std::unique_ptr<Ops>> ops(Device& device) = 0;
+  /// Training on an open device; kUnsupported where the backend has none.
+  virtual Result<std::unique_ptr<Nn>> nn(Device& device) {
+    return Error{ErrorCode::kUnsupported, "the backend " + name() + " cannot train networks", device.info().id};
+  }
 };
 
 /// Exported as `muster_backend_entry` by backend_<name>.so. C++ across the border, so the build id must be
