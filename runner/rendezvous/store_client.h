@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rendezvous store's client: blocking calls, each with a deadline.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runner/core/result.h"
+#include "runner/rendezvous/store_address.h"
+
+namespace muster {
+
+struct StoreClientOptions {
+  std::vector<StoreAddress> candidates;  ///< tried in turn until one proves that it knows the token
+  std::string token;
+  std::string prefix;          ///< put before every key and barrier name
+  std::string who;             ///< "rank 2", "node 3 (n3)": said in errors
+  double connectTimeout = 30;  ///< seconds to reach a server whose start may still be ahead
+  double answerTimeout = 10;   ///< seconds a server may take beyond what it was asked to wait
+  std::function<bool()> cancelled = [] { return false; };  ///< looked at every 50 ms and after a signal
+};
+
+/// Thread-safe: calls on several threads use a connection each. Nothing is connected before the first call.
+/// A call that fails on its connection drops it; the next call connects again.
+///
+/// Errors: kTimeout when the wait was in vain (names key or barrier, who waited, and for how long; a barrier
+/// also names the ranks that did not come) or was cancelled; kIo when the store cannot be reached or was
+/// lost; kProtocol for a wrong token or what is no store; kUsage for a key or value over the limits.
+class StoreClient {
+ public:
+  static constexpr size_t kMaxKey = 1024;        ///< bytes, prefix included
+  static constexpr size_t kMaxValue = 4u << 20;  ///< bytes
+
+  explicit StoreClient(StoreClientOptions options);
+  ~StoreClient();
+  StoreClient(const StoreClient&) = delete;
+  StoreClient& operator=(const StoreClient&) = delete;
+
+  /// Connects now, trying all candidates again and again until `timeout` seconds have passed.
+  Status connect(double timeout);
+
+  Status set(const std::string& key, std::string_view value);
+  /// Waits for `key` at most `timeout` seconds; 0: answers what is there now.
+  Result<std::string> get(const std::string& key, double timeout);
+  /// Adds to a counter that starts at 0 and returns its new value.
+  Result<int64_t> add(const std::string& key, int64_t delta);
+  /// Waits until ranks 0 .. count-1 are all here. A name may be used again once all have left.
+  Status barrier(const std::string& name, int rank, int count, double timeout);
+  /// Forgets every key that begins with `start` (after the prefix); returns how many.
+  Result<int64_t> clear(const std::string& start);
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace muster
