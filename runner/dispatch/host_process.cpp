@@ -13,6 +13,7 @@
 
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
+#include "runner/dispatch/process_state.h"
 
 namespace muster {
 namespace {
@@ -114,7 +115,11 @@ void HostProcess::takeReport(std::string_view line) {
   JsonReader reader(*report, "report");
   std::string type;
   reader.read("type", type);
-  if (type == "exit") {
+  if (type == "rank") {
+    int pid = -1;
+    reader.read("pid", pid);
+    rank_ = pid;
+  } else if (type == "exit") {
     reader.read("code", code_);
     reader.read("signal", signal_);
     rankExited_ = reader.ok();
@@ -150,11 +155,37 @@ void HostProcess::breakProtocol(const std::string& what) {
 }
 
 void HostProcess::stop(StopReason reason, std::string detail) {
+  stopWith(SIGTERM, reason, std::move(detail));
+}
+
+void HostProcess::stopAtOnce(StopReason reason, std::string detail) {
+  stopWith(SIGQUIT, reason, std::move(detail));
+}
+
+void HostProcess::stopWith(int signal, StopReason reason, std::string detail) {
   if (ended_ || stop_ != StopReason::kNone || rankExited_) return;
   stop_ = reason;
   stopDetail_ = std::move(detail);
   endingSince_ = systemClock().now();
-  kill(host_.pid, SIGTERM);
+  kill(host_.pid, signal);
+}
+
+RankStatus HostProcess::status() const {
+  RankStatus status;
+  status.rank = job_.spec.rank;
+  status.device = job_.spec.device;
+  status.pid = rank_;
+  status.casesEnded = protocol_.casesEnded();
+  status.lastProgress = protocol_.lastProgress();
+  status.ended = ended_ || rankExited_;
+  // What we did to it ourselves says nothing about the rank.
+  if (failing() && (stop_ == StopReason::kNone || stop_ == StopReason::kProtocol)) status.failure = reason();
+  if (status.ended || rank_ <= 0) return status;
+  if (const auto process = readProcessState(rank_); process.ok()) {
+    status.state = process->state;
+    status.cpuSeconds = process->cpuSeconds;
+  }
+  return status;
 }
 
 void HostProcess::checkGuard() {

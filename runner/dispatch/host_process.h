@@ -45,6 +45,10 @@ class HostProcess {
   /// Asks the guard to end everything; the first reason stands. Without effect once the rank has ended by
   /// itself.
   void stop(StopReason reason, std::string detail = "");
+  /// The same without any grace: for ranks that wait for a peer that is gone.
+  void stopAtOnce(StopReason reason, std::string detail);
+  /// How it stands now.
+  [[nodiscard]] RankStatus status() const;
 
   [[nodiscard]] bool ended() const { return ended_; }
   /// Whether its guard has closed its report, so that its exit is a moment away.
@@ -68,6 +72,7 @@ class HostProcess {
   void warn(const std::string& text);
   void checkGuard();
   void checkPatience();
+  void stopWith(int signal, StopReason reason, std::string detail);
   void finish();
   [[nodiscard]] std::string stopText() const;
   [[nodiscard]] std::string endText() const;
@@ -95,6 +100,7 @@ class HostProcess {
   int code_ = 0;
   int signal_ = 0;
   int guardStatus_ = 0;
+  pid_t rank_ = -1;  ///< the rank's process, once its guard has told
   bool rankExited_ = false;
   bool torn_ = false;
   bool guardLost_ = false;  ///< it did not end in its time and was killed

@@ -16,7 +16,8 @@
 namespace muster {
 namespace {
 
-constexpr double kTick = 0.1;        // seconds
+constexpr double kTick = 0.1;  // seconds
+constexpr double kStatusPause = 0.25;
 constexpr double kWakePause = 0.01;  // a wakeFd that nobody empties must not make us spin
 constexpr mode_t kPrivate = 0600;
 
@@ -49,6 +50,7 @@ class Group {
     while (!allEnded()) {
       wait();
       for (const auto& host : hosts_) host->service();
+      showStatus(false);
       stopWhereNeeded();
       tick();
     }
@@ -80,8 +82,14 @@ class Group {
 
   void stopWhereNeeded() {
     if (options_.cancelled != nullptr && options_.cancelled->load()) stopAll(StopReason::kCancelled, "");
-    if (systemClock().now() >= started_ + options_.timeout)
-      stopAll(StopReason::kTimeout, formatQuantity(options_.timeout, "s"));
+    if (!late_ && systemClock().now() >= started_ + options_.timeout) {
+      late_ = true;
+      showStatus(true);
+    }
+    if (late_) stopAll(StopReason::kTimeout, formatQuantity(options_.timeout, "s"));
+    if (options_.groupLost)
+      if (const std::string why = options_.groupLost(); !why.empty())
+        for (const auto& host : hosts_) host->stopAtOnce(StopReason::kPeer, why);
     if (!options_.failTogether) return;
     const auto culprit =
         std::find_if(hosts_.begin(), hosts_.end(), [](const auto& host) { return host->failing(); });
@@ -91,6 +99,20 @@ class Group {
 
   void stopAll(StopReason reason, const std::string& detail) {
     for (const auto& host : hosts_) host->stop(reason, detail);
+  }
+
+  void showStatus(bool now) {
+    if (!options_.onStatus || (late_ && !now)) return;
+    const auto failing =
+        std::count_if(hosts_.begin(), hosts_.end(), [](const auto& host) { return host->failing(); });
+    const double time = systemClock().now();
+    if (!now && failing == failing_ && time < lastStatus_ + kStatusPause) return;
+    lastStatus_ = time;
+    failing_ = failing;
+    std::vector<RankStatus> all;
+    all.reserve(hosts_.size());
+    for (const auto& host : hosts_) all.push_back(host->status());
+    options_.onStatus(all);
   }
 
   void tick() {
@@ -103,6 +125,9 @@ class Group {
   const GroupOptions& options_;
   double started_;
   double lastTick_ = 0;
+  double lastStatus_ = 0;
+  std::ptrdiff_t failing_ = 0;
+  bool late_ = false;
   double wakeAgain_ = 0;
   bool woken_ = false;
   std::vector<std::unique_ptr<HostProcess>> hosts_;

@@ -41,6 +41,19 @@ struct RankEnd {
   double seconds = 0;  ///< wall time
 };
 
+/// How a running rank stands, seen from outside: nothing here is the plugin's word but its progress.
+struct RankStatus {
+  int rank = 0;
+  std::string device;
+  int pid = -1;           ///< of its process; -1: not known yet
+  char state = 0;         ///< of /proc: R, S, D (stuck in the kernel), T (stopped) ...; 0: not known
+  double cpuSeconds = 0;  ///< used so far by its process
+  bool ended = false;     ///< its process is gone
+  std::string failure;    ///< why it will not end well, unless the runner stopped it; empty: nothing known
+  int casesEnded = 0;     ///< `case end` frames seen
+  std::string lastProgress;
+};
+
 /// What a group of ranks is run with.
 struct GroupOptions {
   std::filesystem::path hostExecutable;
@@ -54,6 +67,12 @@ struct GroupOptions {
   std::function<void(const RankSpec&, const Json& frame)> onFrame;
   /// Called about ten times a second while ranks run, with the seconds so far.
   std::function<void(double)> onTick;
+  /// Called about four times a second, once more when a rank begins to fail and right before ranks are
+  /// stopped at the deadline, so that their last states are those of their own doing.
+  std::function<void(const std::vector<RankStatus>&)> onStatus;
+  /// Asked on each turn. A text that is not empty (a peer on another node was lost) kills all ranks at once,
+  /// without a grace: they end as kError that says so.
+  std::function<std::string()> groupLost;
   /// Signalled from outside the loop; wakes and runs onTick early. -1: none.
   int wakeFd = -1;
 };

@@ -30,7 +30,7 @@ constexpr int kAbandonedExit = 125;
 sigset_t watchedSignals() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, signal);
+  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT}) sigaddset(&set, signal);
   return set;
 }
 
@@ -48,6 +48,7 @@ class Guard {
     if (rank_ < 0) return cannot("fork the rank");
     if (rank_ == 0) becomeRank(rank);
     prctl(PR_SET_NAME, "muster-guard", 0, 0, 0);
+    report({{"type", "rank"}, {"pid", rank_}});
     while (reap() && !abandoned_) {
       wait();
       if (ending_) end();
@@ -99,8 +100,10 @@ class Guard {
     // While ending, children of dead children arrive without a signal of their own: look again soon.
     if (poll(fds, 2, ending_ ? 10 : -1) <= 0) return;
     signalfd_siginfo info;
-    while (read(signals_.get(), &info, sizeof info) == sizeof info)
+    while (read(signals_.get(), &info, sizeof info) == sizeof info) {
+      if (info.ssi_signo == SIGQUIT) options_.grace = 0;
       if (info.ssi_signo != SIGCHLD) begin();
+    }
     if (fds[1].revents != 0) begin();
   }
 

@@ -16,9 +16,9 @@ struct GuardOptions {
 };
 
 /// Forks a child that runs `rank` and ends with its value as exit code. Once the child has ended, TERM came,
-/// or the lifeline closed, ends every process below: TERM, after the grace KILL again and again, reaping all
-/// the while. Returns the exit code for this process: the rank's, 128 + its signal, or 125 when a survivor
-/// was abandoned.
+/// QUIT came (then there is no grace), or the lifeline closed, ends every process below: TERM, after the
+/// grace KILL again and again, reaping all the while. Returns the exit code for this process: the rank's, 128
+/// + its signal, or 125 when a survivor was abandoned.
 int runGuarded(const GuardOptions& options, const std::function<int()>& rank);
 
 }  // namespace muster
