@@ -9,6 +9,7 @@
 #include "kernels/inventory.h"
 #include "kernels/nn.h"
 #include "kernels/ops.h"
+#include "kernels/rdma.h"
 
 namespace muster {
 
@@ -35,6 +36,11 @@ class Backend {
   /// Training on an open device; kUnsupported where the backend has none.
   virtual Result<std::unique_ptr<Nn>> nn(Device& device) {
     return Error{ErrorCode::kUnsupported, "the backend " + name() + " cannot train networks", device.info().id};
+  }
+  /// The node's RDMA devices.
+  virtual Result<std::unique_ptr<Rdma>> rdma(const RdmaOptions& options) {
+    (void)options;
+    return Error{ErrorCode::kUnsupported, "backend " + name() + " has no access to RDMA devices", ""};
   }
 };
 

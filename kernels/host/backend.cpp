@@ -10,6 +10,7 @@
 #include "kernels/host/blas.h"
 #include "kernels/host/device.h"
 #include "kernels/host/inventory/inventory.h"
+#include "kernels/host/rdma/host_rdma.h"
 #include "runner/core/build_info.h"
 #include "runner/core/text.h"
 
@@ -71,6 +72,8 @@ class HostBackend : public Backend {
     }
     return blas_->open(device, static_cast<HostDevice&>(device).threads());
   }
+
+  Result<std::unique_ptr<Rdma>> rdma(const RdmaOptions& options) override { return makeHostRdma(options); }
 
  private:
   static Result<std::unique_ptr<Device>> openDevice(const DeviceInfo& info) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "runner/core/text.h"
 
@@ -18,6 +19,14 @@ constexpr size_t kMostInterfaces = 128;
 std::string afterColon(const std::string& text) {
   const size_t colon = text.find(": ");
   return colon == std::string::npos ? text : text.substr(colon + 2);
+}
+
+/// "2.5 Gb/sec (1X SDR)" in B/s; 0 when there is no rate at its begin.
+double lineRate(const std::string& text) {
+  double gigabits = 0;
+  const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), gigabits);
+  const bool told = problem == std::errc{} && std::string_view(rest).starts_with(" Gb/sec");
+  return told && gigabits > 0 && gigabits < 1e5 ? gigabits * 1e9 / 8 : 0;
 }
 
 /// A line rate as people say it, "25 Gb/s"; empty when it is not known.
@@ -46,8 +55,9 @@ Nic readNic(const Root& root, const std::string& name) {
   return nic;
 }
 
-RdmaPort readPort(const Root& root, const std::string& device, const std::string& port) {
-  const std::string folder = "/sys/class/infiniband/" + device + "/ports/" + port;
+RdmaPort readPort(const Root& root, const std::string& classFolder, const std::string& device,
+                  const std::string& port) {
+  const std::string folder = classFolder + device + "/ports/" + port;
   RdmaPort found;
   found.device = printable(device, 64);
   found.port = static_cast<int>(leadingInteger(port, 0));
@@ -55,10 +65,9 @@ RdmaPort readPort(const Root& root, const std::string& device, const std::string
   found.physical = afterColon(root.factOr(folder + "/phys_state", "unknown"));
   found.layer = root.factOr(folder + "/link_layer");
   found.rate = root.factOr(folder + "/rate");
-  found.bytesPerSecond = static_cast<double>(std::max<int64_t>(0, leadingInteger(found.rate, 0))) * 1e9 / 8;
-  found.firmware = root.factOr("/sys/class/infiniband/" + device + "/fw_ver");
-  found.numaNode =
-      static_cast<int>(root.integerOr("/sys/class/infiniband/" + device + "/device/numa_node", -1));
+  found.bytesPerSecond = lineRate(found.rate);
+  found.firmware = root.factOr(classFolder + device + "/fw_ver");
+  found.numaNode = static_cast<int>(root.integerOr(classFolder + device + "/device/numa_node", -1));
   for (const char* counter : {"symbol_error", "link_downed", "link_error_recovery", "port_rcv_errors",
                               "local_link_integrity_errors", "excessive_buffer_overrun_errors"})
     found.errors += root.integerOr(folder + "/counters/" + counter, 0);
@@ -78,11 +87,12 @@ std::vector<Nic> readNics(const Root& root) {
   return nics;
 }
 
-std::vector<RdmaPort> readRdmaPorts(const Root& root) {
+std::vector<RdmaPort> readRdmaPorts(const Root& root, const std::string& sysfs) {
+  const std::string folder = sysfs + "/class/infiniband/";
   std::vector<RdmaPort> ports;
-  for (const std::string& device : root.list("/sys/class/infiniband"))
-    for (const std::string& port : root.list("/sys/class/infiniband/" + device + "/ports"))
-      if (ports.size() < kMostInterfaces) ports.push_back(readPort(root, device, port));
+  for (const std::string& device : root.list(folder))
+    for (const std::string& port : root.list(folder + device + "/ports"))
+      if (ports.size() < kMostInterfaces) ports.push_back(readPort(root, folder, device, port));
   return ports;
 }
 
@@ -95,14 +105,10 @@ Json toJson(const Nic& nic) {
 }
 
 Json toJson(const RdmaPort& port) {
-  return {{"name", port.device + "/" + std::to_string(port.port)},
-          {"kind", "rdma"},
-          {"state", port.state},
-          {"rate", port.rate},
-          {"link_layer", port.layer},
-          {"physical_state", port.physical},
-          {"firmware", port.firmware},
-          {"numa_node", port.numaNode},
+  return {{"name", port.name()},       {"kind", "rdma"},
+          {"state", port.state},       {"rate", port.rate},
+          {"link_layer", port.layer},  {"physical_state", port.physical},
+          {"firmware", port.firmware}, {"numa_node", port.numaNode},
           {"errors", port.errors}};
 }
 

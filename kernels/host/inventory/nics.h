@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/host/inventory/root.h"
+#include "kernels/rdma.h"
 #include "runner/core/json.h"
 
 namespace muster {
@@ -26,22 +27,9 @@ struct Nic {
   bool hardware = false;
 };
 
-/// One port of an RDMA device.
-struct RdmaPort {
-  std::string device;  ///< mlx5_0
-  int port = 1;
-  std::string state;     ///< "ACTIVE"
-  std::string physical;  ///< "LinkUp"
-  std::string layer;     ///< InfiniBand or Ethernet
-  std::string rate;      ///< "400 Gb/sec (4X NDR)"
-  std::string firmware;
-  double bytesPerSecond = 0;
-  int numaNode = -1;
-  int64_t errors = 0;  ///< symbol errors, link downed, receive errors: sum of the port's error counters
-};
-
 std::vector<Nic> readNics(const Root& root);
-std::vector<RdmaPort> readRdmaPorts(const Root& root);
+/// `sysfs` is where sysfs is mounted below `root`.
+std::vector<RdmaPort> readRdmaPorts(const Root& root, const std::string& sysfs = "/sys");
 
 Json toJson(const Nic& nic);
 Json toJson(const RdmaPort& port);

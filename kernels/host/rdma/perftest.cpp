@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// perftest as the engine of RDMA transfers, under supervision.
+#include "kernels/host/rdma/perftest.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include "kernels/host/inventory/root.h"
+#include "kernels/host/rdma/perftest_output.h"
+#include "runner/core/clock.h"
+#include "runner/core/text.h"
+
+namespace muster {
+
+namespace {
+
+constexpr double kLook = 0.02;    // seconds between looks at processes and at the wish to stop
+constexpr double kAskTime = 10;   // seconds that --version and --help may take
+constexpr int kPortAttempts = 3;  // another program may take a free TCP port before perftest does
+
+const char* programName(RdmaMethod method) {
+  return method == RdmaMethod::kWriteBandwidth ? "ib_write_bw" : "ib_send_lat";
+}
+
+std::string sideName(const RdmaTransfer& transfer, const char* side) {
+  return fmt::format("{} ({} on {})", programName(transfer.method), side, transfer.portName());
+}
+
+/// A TCP port that was free a moment ago: perftest cannot choose one by itself.
+Result<int> freeTcpPort() {
+  const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  socklen_t length = sizeof address;
+  if (!socket.valid() || bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0)
+    return Error{ErrorCode::kIo, "cannot find a free TCP port: " + errnoText(errno), ""};
+  return ntohs(address.sin_port);
+}
+
+/// Whether something listens on a TCP port here. Asking the kernel's table, since a trial connection would be
+/// taken for the client: perftest accepts exactly one.
+bool listens(int tcpPort) {
+  constexpr size_t kMostTable = 16u << 20;
+  const std::string suffix = fmt::format(":{:04X}", tcpPort);
+  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    const auto text = Root().text(table, kMostTable);
+    if (!text.ok()) continue;
+    for (const std::string& line : split(*text, '\n')) {
+      // "   0: 00000000:4853 00000000:0000 0A ...": slot, local address, remote address, state; 0A listens.
+      const size_t local = line.find(suffix + " ");
+      if (local != std::string::npos && line.find(" 0A ") != std::string::npos && local < line.find(" 0A "))
+        return true;
+    }
+  }
+  return false;
+}
+
+Error outOfTime(const Patience& patience, double timeout, const std::string& who, const std::string& output) {
+  if (patience.wasCancelled()) return {ErrorCode::kTimeout, who + " was cancelled", ""};
+  return {ErrorCode::kTimeout,
+          fmt::format("{} did not end within {:g} s and was killed; {}", who, timeout, lastWords(output)),
+          ""};
+}
+
+/// A killed process that stays is the worse news.
+Status killed(ChildProcess& process, Error why) {
+  const Status dead = process.kill();
+  return dead.ok() ? std::move(why) : Status(dead);
+}
+
+}  // namespace
+
+std::vector<std::string> perftestArguments(const RdmaTransfer& transfer, int tcpPort,
+                                           const std::string& host) {
+  std::vector<std::string> arguments = {"-d", transfer.device,
+                                        "-i", std::to_string(transfer.port),
+                                        "-p", std::to_string(tcpPort),
+                                        "-s", std::to_string(transfer.bytes),
+                                        "-S", std::to_string(transfer.serviceLevel),
+                                        "-F"};
+  const auto add = [&](std::vector<std::string> more) {
+    arguments.insert(arguments.end(), more.begin(), more.end());
+  };
+  if (transfer.method == RdmaMethod::kWriteBandwidth)
+    add({"--report_gbits", "-D", std::to_string(transfer.seconds), "-q",
+         std::to_string(transfer.queuePairs)});
+  else
+    add({"-n", std::to_string(transfer.iterations)});
+  if (transfer.method == RdmaMethod::kWriteBandwidth && transfer.bothWays) add({"-b"});
+  if (transfer.gidIndex >= 0) add({"-x", std::to_string(transfer.gidIndex)});
+  if (transfer.trafficClass >= 0) add({fmt::format("--tclass={}", transfer.trafficClass)});
+  if (transfer.gpu >= 0) add({fmt::format("--use_cuda={}", transfer.gpu)});
+  if (!host.empty()) add({host});
+  return arguments;
+}
+
+Patience Perftest::patience(double seconds) const {
+  return {systemClock().now() + seconds, cancelled_};
+}
+
+Result<std::string> Perftest::program(RdmaMethod method) const {
+  const std::string name = programName(method);
+  std::vector<std::string> folders = {folder_};
+  if (const char* path = getenv("PATH"); folder_.empty() && path != nullptr) folders = split(path, ':');
+  for (const std::string& folder : folders)
+    if (!folder.empty() && access((folder + "/" + name).c_str(), X_OK) == 0) return folder + "/" + name;
+  return Error{
+      ErrorCode::kNotFound,
+      fmt::format("there is no program {} in {}; install the package perftest (apt-get install perftest), or "
+                  "name the folder that has it in perftest_dir",
+                  name, folder_.empty() ? "PATH" : printable(folder_)),
+      ""};
+}
+
+Result<std::string> Perftest::ask(const std::string& path, const char* option) const {
+  const std::string name = path + " " + option;
+  MUSTER_TRY(ChildProcess process, ChildProcess::start({path, option}, name));
+  const Patience limit = patience(kAskTime);
+  while (!process.ended() && !limit.over()) MUSTER_CHECK_OK(process.service(kLook));
+  // perftest ends with code 0, 1, 10 or 11 after these, depending on its version.
+  if (process.ended()) return process.output();
+  return killed(process, outOfTime(limit, kAskTime, name, process.output())).error();
+}
+
+Result<std::string> Perftest::version(RdmaMethod method) const {
+  MUSTER_TRY(const std::string path, program(method));
+  MUSTER_TRY(const std::string text, ask(path, "--version"));
+  constexpr std::string_view kBefore = "Version: ";
+  const size_t at = text.find(kBefore);
+  if (at == std::string::npos)
+    return Error{ErrorCode::kProtocol,
+                 fmt::format("{} --version names no version; {}", path, lastWords(text)), ""};
+  const std::string_view rest = std::string_view(text).substr(at + kBefore.size());
+  return fmt::format("perftest {} ({})", printable(trim(rest.substr(0, rest.find('\n'))), 32), path);
+}
+
+Status Perftest::checkGpu(const RdmaTransfer& transfer) const {
+  if (transfer.gpu < 0) return {};
+  MUSTER_TRY(const std::string path, program(transfer.method));
+  MUSTER_TRY(const std::string help, ask(path, "--help"));
+  if (help.find("--use_cuda") != std::string::npos) return {};
+  return Error{
+      ErrorCode::kUnsupported,
+      path +
+          " is built without CUDA, so it cannot use a GPU's memory; build perftest with CUDA and name its "
+          "folder in perftest_dir",
+      ""};
+}
+
+Result<Perftest::Server> Perftest::startServer(const RdmaTransfer& transfer, const std::string& path,
+                                               const Patience& patience) const {
+  const std::string who = sideName(transfer, "server");
+  for (int attempt = 1;; ++attempt) {
+    MUSTER_TRY(const int tcpPort, freeTcpPort());
+    std::vector<std::string> command = perftestArguments(transfer, tcpPort, "");
+    command.insert(command.begin(), path);
+    MUSTER_TRY(ChildProcess process, ChildProcess::start(command, who));
+    while (!process.ended()) {
+      if (patience.over())
+        return killed(process, outOfTime(patience, transfer.timeout, who, process.output())).error();
+      MUSTER_CHECK_OK(process.service(kLook));
+      if (!process.ended() && listens(tcpPort)) return Server{std::move(process), tcpPort};
+    }
+    const bool portWasTaken = process.output().find("listen to port") != std::string::npos;
+    if (portWasTaken && attempt < kPortAttempts) continue;
+    MUSTER_CHECK_OK(process.verdict());
+    return Error{ErrorCode::kProtocol, who + " ended before a client came; " + lastWords(process.output()),
+                 ""};
+  }
+}
+
+/// Runs the client, and its server beside it where that is here too, until all have ended.
+Result<RdmaFigure> Perftest::runClient(const RdmaTransfer& transfer, const std::string& path,
+                                       const std::string& host, int tcpPort, ChildProcess* server,
+                                       const Patience& patience) const {
+  std::vector<std::string> command = perftestArguments(transfer, tcpPort, host);
+  command.insert(command.begin(), path);
+  MUSTER_TRY(ChildProcess client, ChildProcess::start(command, sideName(transfer, "client")));
+  std::vector<std::pair<ChildProcess*, const char*>> running = {{&client, "client"}};
+  if (server != nullptr) running.emplace_back(server, "server");
+  while (!running.empty()) {
+    const auto [first, side] = running.front();
+    if (patience.over())
+      return killed(*first, outOfTime(patience, transfer.timeout, sideName(transfer, side), first->output()))
+          .error();
+    for (auto& [process, name] : running) {
+      MUSTER_CHECK_OK(process->service(kLook / 2));
+      // The other side's death is the reason for what this one says next.
+      if (process->ended()) MUSTER_CHECK_OK(process->verdict());
+    }
+    std::erase_if(running, [](const auto& entry) { return entry.first->ended(); });
+  }
+  return parsePerftest(transfer.method, client.output(), transfer.bytes);
+}
+
+Result<RdmaFigure> Perftest::loopback(const RdmaTransfer& transfer) const {
+  MUSTER_CHECK_OK(checkGpu(transfer));
+  MUSTER_TRY(const std::string path, program(transfer.method));
+  const Patience limit = patience(transfer.timeout);
+  MUSTER_TRY(Server server, startServer(transfer, path, limit));
+  return runClient(transfer, path, "127.0.0.1", server.tcpPort, &server.process, limit);
+}
+
+Status Perftest::serve(const RdmaTransfer& transfer, const std::function<Status(int)>& announce) const {
+  MUSTER_CHECK_OK(checkGpu(transfer));
+  MUSTER_TRY(const std::string path, program(transfer.method));
+  const Patience limit = patience(transfer.timeout);
+  MUSTER_TRY(Server server, startServer(transfer, path, limit));
+  MUSTER_CHECK_OK(announce(server.tcpPort));
+  while (!server.process.ended()) {
+    if (limit.over())
+      return killed(server.process, outOfTime(limit, transfer.timeout, sideName(transfer, "server"),
+                                              server.process.output()));
+    MUSTER_CHECK_OK(server.process.service(kLook));
+  }
+  return server.process.verdict();
+}
+
+Result<RdmaFigure> Perftest::connect(const RdmaTransfer& transfer, const std::string& host,
+                                     int tcpPort) const {
+  MUSTER_CHECK_OK(checkGpu(transfer));
+  MUSTER_TRY(const std::string path, program(transfer.method));
+  return runClient(transfer, path, host, tcpPort, nullptr, patience(transfer.timeout));
+}
+
+}  // namespace muster

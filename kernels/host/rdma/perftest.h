@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// perftest (ib_write_bw, ib_send_lat) as the engine of RDMA transfers, under supervision.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/host/rdma/child_process.h"
+#include "kernels/rdma.h"
+
+namespace muster {
+
+/// Runs perftest's programs as child processes. Whatever they do - hang, crash, print nonsense - becomes an
+/// error that names the port, the program, its side and its last words.
+class Perftest {
+ public:
+  /// `folder`: where the programs are; empty: PATH. `cancelled` is asked while one runs.
+  Perftest(std::string folder, std::function<bool()> cancelled)
+      : folder_(std::move(folder)), cancelled_(std::move(cancelled)) {}
+
+  /// "perftest 6.06 (/usr/bin/ib_write_bw)".
+  Result<std::string> version(RdmaMethod method) const;
+  /// Server and client on this node, on one port.
+  Result<RdmaFigure> loopback(const RdmaTransfer& transfer) const;
+  /// The serving side of a pair; `announce` is called with its TCP port once it listens.
+  Status serve(const RdmaTransfer& transfer, const std::function<Status(int)>& announce) const;
+  Result<RdmaFigure> connect(const RdmaTransfer& transfer, const std::string& host, int tcpPort) const;
+
+ private:
+  /// A server that listens.
+  struct Server {
+    ChildProcess process;
+    int tcpPort;
+  };
+  [[nodiscard]] Result<std::string> program(RdmaMethod method) const;
+  [[nodiscard]] Result<std::string> ask(const std::string& path, const char* option) const;
+  [[nodiscard]] Status checkGpu(const RdmaTransfer& transfer) const;
+  [[nodiscard]] Result<Server> startServer(const RdmaTransfer& transfer, const std::string& path,
+                                           const Patience& patience) const;
+  [[nodiscard]] Result<RdmaFigure> runClient(const RdmaTransfer& transfer, const std::string& path,
+                                             const std::string& host, int tcpPort, ChildProcess* server,
+                                             const Patience& patience) const;
+  [[nodiscard]] Patience patience(double seconds) const;
+
+  std::string folder_;
+  std::function<bool()> cancelled_;
+};
+
+/// The arguments of one side; `host` is empty on the serving one.
+std::vector<std::string> perftestArguments(const RdmaTransfer& transfer, int tcpPort,
+                                           const std::string& host);
+
+}  // namespace muster
