@@ -84,6 +84,9 @@ class Device {
   virtual Result<Mismatch> checkPattern(const Buffer& buffer, uint64_t pattern) = 0;
   /// Bitwise comparison of two buffers of one dtype; a NaN is wrong even against the same NaN.
   virtual Result<Mismatch> compareBits(const Buffer& a, const Buffer& b, Dtype dtype) = 0;
+  /// A number that is equal for buffers of equal bytes, and differs for others but for one in 2^64: to
+  /// compare what lies on several devices. On sim it is a function of the content's tag.
+  virtual Result<uint64_t> hash(const Buffer& buffer) = 0;
 
   /// Queues one pass of a memory kernel: kRead reads `a`; kWrite writes `a`; kCopy a = b; kTriad a = b + s *
   /// c (f64).

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/device.h"
+#include "kernels/initial_values.h"
 #include "kernels/network.h"
 
 namespace muster {
@@ -56,6 +57,11 @@ class Program {
   [[nodiscard]] virtual const Network& network() const = 0;
 
   virtual Status writeParameter(int parameter, std::span<const float> values) = 0;
+  /// Gives a parameter its start: on every backend the values of computeInitialValues().
+  virtual Status fillParameter(int parameter, const InitialValues& values) {
+    const int64_t count = network().parameters()[static_cast<size_t>(parameter)].elements();
+    return writeParameter(parameter, computeInitialValues(values, static_cast<uint64_t>(count)));
+  }
   virtual Result<std::vector<float>> readParameter(int parameter) = 0;
   virtual Result<std::vector<float>> readGradient(int parameter) = 0;  ///< of the last backward()
   /// Running mean, then running variance, of one batch normalisation.
@@ -100,6 +106,8 @@ class Nn {
   virtual ~Nn() = default;
   /// Types that this device computes in hardware: f32, and bf16 where there are instructions for it.
   [[nodiscard]] virtual std::vector<Dtype> dtypes() const = 0;
+  /// Whether inputs matter. Sim says no: its programs take empty ones, so that nobody makes data in vain.
+  [[nodiscard]] virtual bool readsInputs() const { return true; }
   virtual Result<std::unique_ptr<Program>> compile(const Network& network, const ProgramOptions& options) = 0;
 };
 

@@ -106,6 +106,16 @@ Mismatch checkPattern(const std::byte* data, uint64_t pattern, uint64_t begin, u
   return result;
 }
 
+uint64_t hashWords(const std::byte* data, uint64_t begin, uint64_t end) {
+  uint64_t sum = 0;
+  for (uint64_t at = begin; at < end; at += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, data + at, std::min<uint64_t>(8, end - at));
+    sum += scatter(word ^ scatter(at));
+  }
+  return sum;
+}
+
 Mismatch merge(const std::vector<Mismatch>& parts) {
   Mismatch whole;
   for (const Mismatch& part : parts) {

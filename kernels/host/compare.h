@@ -18,6 +18,10 @@ Mismatch compareElements(const std::byte* a, const std::byte* b, Dtype dtype, ui
 void fillPattern(std::byte* data, uint64_t pattern, uint64_t begin, uint64_t end);
 Mismatch checkPattern(const std::byte* data, uint64_t pattern, uint64_t begin, uint64_t end);
 
+/// Sum of a scattered function of each word and its place in bytes [begin, end): shares of a buffer add up to
+/// the same in any order. `begin` falls on a word; a last word that is cut short is filled with zeros.
+uint64_t hashWords(const std::byte* data, uint64_t begin, uint64_t end);
+
 /// The whole of consecutive parts: counts add up, the first mismatch wins.
 Mismatch merge(const std::vector<Mismatch>& parts);
 

@@ -7,12 +7,14 @@
 #include <cerrno>
 #include <cmath>
 #include <ctime>
+#include <numeric>
 
 #include "kernels/host/buffer.h"
 #include "kernels/host/compare.h"
 #include "kernels/host/cpus.h"
 #include "kernels/host/free_memory.h"
 #include "kernels/host/normal.h"
+#include "kernels/pattern.h"
 #include "runner/core/files.h"
 #include "runner/core/units.h"
 
@@ -147,6 +149,15 @@ Result<Mismatch> HostDevice::compareBits(const Buffer& a, const Buffer& b, Dtype
     parts[worker] = compareElements(bytesOf(a), bytesOf(b), dtype, begin, end);
   });
   return merge(parts);
+}
+
+Result<uint64_t> HostDevice::hash(const Buffer& buffer) {
+  const std::byte* data = bytesOf(buffer);
+  std::vector<uint64_t> parts(pool_.size());
+  pool_.split(buffer.bytes(), [&](size_t worker, uint64_t begin, uint64_t end) {
+    parts[worker] = hashWords(data, begin, end);
+  });
+  return std::accumulate(parts.begin(), parts.end(), scatter(buffer.bytes()));
 }
 
 Status HostDevice::memoryOp(MemoryOp op, Buffer& a, const Buffer* b, const Buffer* c) {

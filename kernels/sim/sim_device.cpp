@@ -132,6 +132,13 @@ Result<Mismatch> SimDevice::compareBits(const Buffer& a, const Buffer& b, Dtype 
   return difference(sim(b).content, sim(a).content, a.bytes() * 8 / dtypeBits(dtype), dtypeBits(dtype));
 }
 
+Result<uint64_t> SimDevice::hash(const Buffer& buffer) {
+  perform(Work::kMemory, transfer(MemoryOp::kRead, buffer.bytes()));
+  const Content& content = sim(buffer).content;
+  const uint64_t clean = mix(mix(content.tag, buffer.bytes()), uint64_t{content.flaw.there});
+  return content.flaw.there ? mix(mix(clean, content.flaw.offset), content.flaw.run) : clean;
+}
+
 Status SimDevice::memoryOp(MemoryOp op, Buffer& a, const Buffer* b, const Buffer* c) {
   for (const Buffer* other : {b, c}) {
     if (other != nullptr && other->bytes() != a.bytes())

@@ -70,6 +70,7 @@ class SimDevice : public Device {
   Status fillPattern(Buffer& buffer, uint64_t pattern) override;
   Result<Mismatch> checkPattern(const Buffer& buffer, uint64_t pattern) override;
   Result<Mismatch> compareBits(const Buffer& a, const Buffer& b, Dtype dtype) override;
+  Result<uint64_t> hash(const Buffer& buffer) override;
   Status memoryOp(MemoryOp op, Buffer& a, const Buffer* b, const Buffer* c) override;
   Status synchronize() override { return {}; }
   Result<double> time(const std::function<Status()>& work) override;

@@ -42,6 +42,7 @@ class VirtualDevice : public Device {
   Status fillPattern(Buffer&, uint64_t) override { return no(); }
   Result<Mismatch> checkPattern(const Buffer&, uint64_t) override { return no(); }
   Result<Mismatch> compareBits(const Buffer&, const Buffer&, Dtype) override { return no(); }
+  Result<uint64_t> hash(const Buffer&) override { return no(); }
   Status memoryOp(MemoryOp, Buffer&, const Buffer*, const Buffer*) override { return no(); }
 
  private:

@@ -54,6 +54,25 @@ TEST_F(HostDeviceTest, FindsAPlantedBitAfterACopy) {
   EXPECT_EQ(mismatch->expectedBits ^ mismatch->actualBits, 4ull << 8);
 }
 
+TEST_F(HostDeviceTest, HashesEqualBytesAlikeAndOneBitApart) {
+  for (uint64_t bytes : {4ull, 8ull, 4100ull, 1000000ull}) {
+    auto a = buffer(bytes), b = buffer(bytes);
+    ASSERT_TRUE(device_->fillNormal(*a, Dtype::kF32, 1).ok());
+    std::memcpy(bytesOf(*b), bytesOf(*a), bytes);
+    EXPECT_EQ(*device_->hash(*a), *device_->hash(*b)) << bytes;
+    bytesOf(*b)[bytes - 1] ^= std::byte{1};
+    EXPECT_NE(*device_->hash(*a), *device_->hash(*b)) << bytes;
+  }
+}
+
+TEST_F(HostDeviceTest, HashesWordsInAnotherOrderApart) {
+  auto a = buffer(80000), b = buffer(80000);
+  ASSERT_TRUE(device_->fillNormal(*a, Dtype::kF64, 1).ok());
+  std::memcpy(bytesOf(*b), bytesOf(*a), 80000);
+  std::swap(words(*b)[0], words(*b)[9999]);
+  EXPECT_NE(*device_->hash(*a), *device_->hash(*b));
+}
+
 TEST_F(HostDeviceTest, CombinesInATriad) {
   auto a = buffer(80008), b = buffer(80008), c = buffer(80008);
   ASSERT_TRUE(device_->fillNormal(*b, Dtype::kF64, 1).ok());

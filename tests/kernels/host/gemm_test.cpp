@@ -37,6 +37,7 @@ class SpyingDevice : public Device {
   Result<Mismatch> compareBits(const Buffer& a, const Buffer& b, Dtype d) override {
     return real_.compareBits(a, b, d);
   }
+  Result<uint64_t> hash(const Buffer& b) override { return real_.hash(b); }
   Status memoryOp(MemoryOp o, Buffer& a, const Buffer* b, const Buffer* c) override {
     return real_.memoryOp(o, a, b, c);
   }

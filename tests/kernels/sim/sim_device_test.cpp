@@ -56,8 +56,10 @@ TEST(SimDevice, ComparesContentsByWhatWasWritten) {
   ASSERT_TRUE(device->fillNormal(*a, Dtype::kF32, 1).ok());
   ASSERT_TRUE(device->fillNormal(*b, Dtype::kF32, 2).ok());
   EXPECT_EQ(device->compareBits(*a, *b, Dtype::kF32)->wrong, kMegabyte / 4);
+  EXPECT_NE(*device->hash(*a), *device->hash(*b));
   ASSERT_TRUE(device->memoryOp(MemoryOp::kCopy, *b, a.get(), nullptr).ok());
   EXPECT_EQ(device->compareBits(*a, *b, Dtype::kF32)->wrong, 0u);
+  EXPECT_EQ(*device->hash(*a), *device->hash(*b));
 }
 
 TEST(SimDevice, RefusesBuffersOfDifferentSizes) {
