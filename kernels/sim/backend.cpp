@@ -9,6 +9,7 @@
 #include "kernels/sim/scenario.h"
 #include "kernels/sim/sim_device.h"
 #include "kernels/sim/sim_inventory.h"
+#include "kernels/sim/sim_nn.h"
 #include "kernels/sim/sim_ops.h"
 #include "runner/core/text.h"
 
@@ -39,6 +40,13 @@ class SimBackend : public Backend {
     if (own == nullptr)
       return Error{ErrorCode::kInternal, "this device is not one of the sim backend", device.info().id};
     return std::unique_ptr<Ops>(std::make_unique<SimOps>(*own));
+  }
+
+  Result<std::unique_ptr<Nn>> nn(Device& device) override {
+    auto* own = dynamic_cast<SimDevice*>(&device);
+    if (own == nullptr)
+      return Error{ErrorCode::kInternal, "this device is not one of the sim backend", device.info().id};
+    return std::unique_ptr<Nn>(std::make_unique<SimNn>(*own));
   }
 
  private:

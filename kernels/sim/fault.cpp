@@ -10,7 +10,8 @@
 namespace muster::sim {
 
 const std::vector<std::string>& workNames() {
-  static const std::vector<std::string> names = {"gemm", "memory", "pattern", "health", "inventory"};
+  static const std::vector<std::string> names = {"gemm",   "memory",    "pattern",
+                                                 "health", "inventory", "training"};
   return names;
 }
 

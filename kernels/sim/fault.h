@@ -21,9 +21,9 @@ enum class FaultKind {
 };
 
 /// The kinds of work that faults tell apart. kInventory and kHealth are questions to the driver.
-enum class Work { kGemm, kMemory, kPattern, kHealth, kInventory };
+enum class Work { kGemm, kMemory, kPattern, kHealth, kInventory, kTraining };
 
-/// "gemm", "memory", "pattern", "health", "inventory".
+/// "gemm", "memory", "pattern", "health", "inventory", "training".
 const std::vector<std::string>& workNames();
 
 struct Fault {
