@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "kernels/communicator.h"
 #include "kernels/device.h"
 #include "kernels/inventory.h"
 #include "kernels/nn.h"
@@ -35,12 +36,20 @@ class Backend {
   virtual Result<std::unique_ptr<Ops>> ops(Device& device) = 0;
   /// Training on an open device; kUnsupported where the backend has none.
   virtual Result<std::unique_ptr<Nn>> nn(Device& device) {
-    return Error{ErrorCode::kUnsupported, "the backend " + name() + " cannot train networks", device.info().id};
+    return Error{ErrorCode::kUnsupported, "the backend " + name() + " cannot train networks",
+                 device.info().id};
   }
   /// The node's RDMA devices.
   virtual Result<std::unique_ptr<Rdma>> rdma(const RdmaOptions& options) {
     (void)options;
     return Error{ErrorCode::kUnsupported, "backend " + name() + " has no access to RDMA devices", ""};
+  }
+  /// Forms a group with the other ranks that name the same one; all of them call this. `device` and `store`
+  /// must outlive it; the store is used while the group forms.
+  virtual Result<std::unique_ptr<Communicator>> communicator(Device& device, const CommunicatorSpec& spec,
+                                                             GroupStore& store) {
+    (void)device, (void)spec, (void)store;
+    return Error{ErrorCode::kUnsupported, "the backend \"" + name() + "\" has no communicators", ""};
   }
 };
 

@@ -42,6 +42,12 @@ enum class CollectiveOp {
 const char* collectiveOpName(CollectiveOp op);  ///< all_reduce, all_gather ... as nccl-tests names them
 Result<CollectiveOp> collectiveOpFromName(std::string_view name);
 
+/// Where a rank of a group is.
+struct GroupMember {
+  int node = 0;
+  int device = 0;  ///< its place in the node
+};
+
 /// Which group to form. All ranks of it name the same members in the same order.
 struct CommunicatorSpec {
   std::string name;       ///< prefix of its keys in the store; a group that forms again needs another name
@@ -50,6 +56,9 @@ struct CommunicatorSpec {
   double timeout = 60;    ///< seconds to form it, and for each call on it
   std::string interface;  ///< network interface or address to talk through; empty: the backend's choice
   std::map<std::string, std::string> settings;  ///< of the library (NCCL_...), recorded by the caller
+  /// Where each rank is, for sim, whose ranks do not talk. Empty: device by device, node after node, from
+  /// node 0 on; a group that fits into one node is on this process's own.
+  std::vector<GroupMember> members;
 };
 
 /// One collective of one size. `count` is what nccl-tests calls so: elements of the whole buffer for
@@ -62,9 +71,18 @@ struct CollectiveSpec {
   int root = 0;
   bool inPlace = false;
 
-  [[nodiscard]] uint64_t bytes(int ranks) const;    ///< S of nccl-tests: what algbw divides by time
-  [[nodiscard]] double busFactor(int ranks) const;  ///< busbw = algbw x this
+  [[nodiscard]] uint64_t bytes(int ranks) const;         ///< S of nccl-tests: what algbw divides by time
+  [[nodiscard]] double busFactor(int ranks) const;       ///< busbw = algbw x this
+  [[nodiscard]] uint64_t sendCount(int ranks) const;     ///< elements of a rank's input
+  [[nodiscard]] uint64_t receiveCount(int ranks) const;  ///< elements of a rank's output
 };
+
+bool countsPerRank(CollectiveOp op);  ///< whether `count` is per rank
+bool reduces(CollectiveOp op);        ///< whether it has a reduction
+bool hasRoot(CollectiveOp op);
+bool worksInPlace(CollectiveOp op);  ///< alltoall and sendrecv do not
+/// kUsage for a count of 0, a root outside of the group, or a form in place that there is not.
+Status checkSpec(const CollectiveSpec& spec, int ranks);
 
 /// What a check of a collective's result found on this rank.
 struct CollectiveMismatch {
@@ -121,6 +139,12 @@ class Communicator {
   virtual Status synchronize() = 0;
   /// Seconds that `work` takes on this rank, from its first start to its last end.
   virtual Result<double> time(const std::function<Status()>& work) = 0;
+  /// The largest of each value over all ranks: small host values, such as times. All ranks call it with
+  /// equally many; waits for what is queued. In sim a rank's values stand for all.
+  virtual Result<std::vector<double>> maxOverRanks(const std::vector<double>& values) {
+    return Error{ErrorCode::kUnsupported, "this communicator cannot compare values over its ranks",
+                 std::to_string(values.size()) + " values"};
+  }
   /// What really carried the bytes so far.
   virtual Result<std::vector<TransportUse>> transports() = 0;
   virtual void abort() = 0;

@@ -9,6 +9,7 @@
 
 #include "kernels/host/blas.h"
 #include "kernels/host/device.h"
+#include "kernels/host/gloo.h"
 #include "kernels/host/inventory/inventory.h"
 #include "kernels/host/rdma/host_rdma.h"
 #include "runner/core/build_info.h"
@@ -38,6 +39,21 @@ Result<const BlasEntry*> loadBlas(const std::string& folder) {
   if (entry == nullptr || std::string_view(entry->buildId) != buildId())
     return Error{ErrorCode::kProtocol,
                  "this host_blas.so is of another build; install all parts from one build", path};
+  return entry;
+}
+
+Result<const GlooEntry*> loadGloo(const std::string& folder) {
+  const std::string path = (std::filesystem::path(folder) / "host_gloo.so").string();
+  void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (module == nullptr)
+    return Error{ErrorCode::kNotFound,
+                 std::string("the host's communicators cannot be loaded: ") + dlerror() +
+                     "; they need Gloo (libgloo.so.0)",
+                 path};
+  const auto* entry = static_cast<const GlooEntry*>(dlsym(module, "muster_host_gloo_entry"));
+  if (entry == nullptr || std::string_view(entry->buildId) != buildId())
+    return Error{ErrorCode::kProtocol,
+                 "this host_gloo.so is of another build; install all parts from one build", path};
   return entry;
 }
 
@@ -75,6 +91,14 @@ class HostBackend : public Backend {
 
   Result<std::unique_ptr<Rdma>> rdma(const RdmaOptions& options) override { return makeHostRdma(options); }
 
+  Result<std::unique_ptr<Communicator>> communicator(Device& device, const CommunicatorSpec& spec,
+                                                     GroupStore& store) override {
+    if (gloo_ == nullptr) {
+      MUSTER_TRY(gloo_, loadGloo(options_.folder));
+    }
+    return gloo_->form(device, spec, store);
+  }
+
  private:
   static Result<std::unique_ptr<Device>> openDevice(const DeviceInfo& info) {
     MUSTER_TRY(std::unique_ptr<HostDevice> device, HostDevice::open(info));
@@ -84,6 +108,7 @@ class HostBackend : public Backend {
   BackendOptions options_;
   std::unique_ptr<Inventory> inventory_;
   const BlasEntry* blas_ = nullptr;
+  const GlooEntry* gloo_ = nullptr;
 };
 
 Result<std::unique_ptr<Backend>> openHost(const BackendOptions& options) {

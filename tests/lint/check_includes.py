@@ -34,6 +34,7 @@ USES = {
 # Libraries that only some folders may see: a pattern of the include, and who may.
 EXTERNAL = [
     (r"(oneapi/)?dnnl|cblas|openblas|hwloc", ["kernels/host"]),
+    (r"gloo/", ["kernels/host"]),
     (r"cuda|cublas|cudnn|nccl|nvml", ["kernels/cuda"]),
     (r"toml\+\+", ["runner/core"]),
     (r"(lua5\.4/)?(lua|lauxlib)", ["runner/plan"]),
