@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Robust centre and scatter of the pairs' figures.
+#include "plugins/ring/baseline.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace muster::ring {
+namespace {
+
+constexpr double kMadToSigma = 1.4826;  ///< of normal figures
+constexpr double kPriorFigures = 32;    ///< so many figures weigh as much as the floor
+constexpr double kLeastSigma = 0.004;
+constexpr double kMostSigma = 0.25;
+constexpr double kFamilyChance = 2e-4;
+constexpr double kLeastLoss = 0.03;  ///< what no operator would call a fault
+constexpr double kReach = 3;         ///< sigmas that the cluster reaches to either side
+constexpr int kIterations = 12;
+
+/// The middle of a sorted range.
+double middle(std::vector<double>::const_iterator begin, std::vector<double>::const_iterator end) {
+  const auto n = end - begin;
+  const double upper = *(begin + n / 2);
+  return n % 2 == 1 ? upper : (*(begin + n / 2 - 1) + upper) / 2;
+}
+
+/// Where the search starts: the highest window of two reaches that holds a quarter of all.
+double startingPoint(const std::vector<double>& sorted, double width) {
+  const size_t quarter = (sorted.size() + 3) / 4;
+  for (size_t top = sorted.size(); top-- >= quarter;) {
+    const auto begin = std::lower_bound(sorted.begin(), sorted.end(), sorted[top] - width);
+    const auto end = sorted.begin() + static_cast<std::ptrdiff_t>(top) + 1;
+    if (static_cast<size_t>(end - begin) >= quarter) return middle(begin, end);
+  }
+  return middle(sorted.begin(), sorted.end());
+}
+
+/// MAD of the figures on the slower side of the centre: noise is skewed towards slow.
+double slowerScatter(std::vector<double>::const_iterator begin, std::vector<double>::const_iterator end,
+                     double center) {
+  std::vector<double> below;
+  for (auto it = begin; it != end && *it <= center; ++it) below.push_back(center - *it);
+  if (below.empty()) return 0;
+  const auto half = below.begin() + static_cast<std::ptrdiff_t>(below.size() / 2);
+  std::nth_element(below.begin(), half, below.end());
+  return kMadToSigma * *half;
+}
+
+}  // namespace
+
+double upperQuantile(double tail) {
+  double low = 0;
+  double high = 38;
+  for (int i = 0; i < 60; ++i) {
+    const double z = (low + high) / 2;
+    (std::erfc(z / std::sqrt(2.0)) / 2 > tail ? low : high) = z;
+  }
+  return high;
+}
+
+Baseline findBaseline(std::vector<double> logs, double floor, size_t family) {
+  Baseline base{0, floor, 0};
+  if (logs.empty()) return base;
+  std::sort(logs.begin(), logs.end());
+  base.center = startingPoint(logs, 2 * kReach * floor);
+  for (int i = 0; i < kIterations; ++i) {
+    const double reach = kReach * base.sigma;
+    const auto begin = std::lower_bound(logs.cbegin(), logs.cend(), base.center - reach);
+    const auto end = std::upper_bound(begin, logs.cend(), base.center + reach);
+    const double center = begin == end ? base.center : middle(begin, end);
+    const double seen = slowerScatter(begin, end, center);
+    const auto n = static_cast<double>(end - begin);
+    const double sigma = std::sqrt((kPriorFigures * floor * floor + n * seen * seen) / (kPriorFigures + n));
+    const bool settled = center == base.center && std::abs(sigma - base.sigma) < 1e-4;
+    base.center = center;
+    base.sigma = std::clamp(sigma, kLeastSigma, kMostSigma);
+    if (settled) break;
+  }
+  const double z = upperQuantile(kFamilyChance / static_cast<double>(std::max<size_t>(family, 1)));
+  base.threshold = std::max(kLeastLoss, z * base.sigma);
+  return base;
+}
+
+}  // namespace muster::ring

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the rounds of a ring measured: the only input of its decisions, so that every rank decides alike.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plugins/ring/pairing.h"
+
+namespace muster::ring {
+
+enum class Quantity { kBandwidth, kLatency };
+
+/// One figure that every pair has: of one rail, or of all rails at once.
+struct Lane {
+  Quantity quantity = Quantity::kBandwidth;
+  std::string rail;  ///< "0", "1" ... or "all"
+  double noiseFloor =
+      0.02;  ///< sigma that healthy figures may have, as a share; less is not believed of few pairs
+};
+
+struct Meeting {
+  int round = 0;  ///< from 0
+  Pair pair;
+};
+
+/// Meetings in the order in which they were held, with one speed a lane: B/s, or 1/s for latency; so that
+/// more is always better. `spread` is the sigma of the samples behind a speed, as a share of it; 0 if
+/// unknown.
+class RoundLog {
+ public:
+  RoundLog(int nodes, Topology topology, std::vector<Lane> lanes)
+      : nodes_(nodes), topology_(std::move(topology)), lanes_(std::move(lanes)) {}
+
+  /// `speed` and `spread` have one value a lane.
+  void add(int round, const Pair& pair, const double* speed, const double* spread) {
+    meetings_.push_back({round, pair});
+    speed_.insert(speed_.end(), speed, speed + lanes_.size());
+    spread_.insert(spread_.end(), spread, spread + lanes_.size());
+    rounds_ = round >= rounds_ ? round + 1 : rounds_;
+  }
+
+  [[nodiscard]] int nodes() const { return nodes_; }
+  [[nodiscard]] const Topology& topology() const { return topology_; }
+  [[nodiscard]] const std::vector<Lane>& lanes() const { return lanes_; }
+  [[nodiscard]] const std::vector<Meeting>& meetings() const { return meetings_; }
+  [[nodiscard]] double speed(size_t meeting, size_t lane) const {
+    return speed_[meeting * lanes_.size() + lane];
+  }
+  [[nodiscard]] double spread(size_t meeting, size_t lane) const {
+    return spread_[meeting * lanes_.size() + lane];
+  }
+  [[nodiscard]] int rounds() const { return rounds_; }  ///< held so far
+
+ private:
+  int nodes_;
+  Topology topology_;
+  std::vector<Lane> lanes_;
+  std::vector<Meeting> meetings_;
+  std::vector<double> speed_;
+  std::vector<double> spread_;
+  int rounds_ = 0;
+};
+
+}  // namespace muster::ring

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Schedule and solver: pure functions of what was measured so far, so that all ranks agree without talking.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plugins/ring/lane_analysis.h"
+
+namespace muster::ring {
+
+constexpr int kMostRounds = 64;  ///< a schedule ends here even where questions are open
+
+/// The next round, given all that was measured: opening rounds first, then suspects against distinct healthy
+/// partners that are idle, as many at once as there are; those left over wait for the next round. Empty:
+/// done.
+Round nextRound(const RoundLog& log);
+
+struct Culprit {
+  enum class Kind { kLink, kNode, kNodeRail, kLeafUplink, kUnattributable };
+  Kind kind = Kind::kUnattributable;
+  std::vector<int>
+      nodes;  ///< link: two; node and (node, rail): one; unattributable: those that may be to blame
+  int leaf = -1;
+  std::string rail;  ///< (node, rail), and a link that is slow on some rails only: "3" or "1,3"; else empty
+  Quantity quantity = Quantity::kBandwidth;
+  double loss = 0;        ///< share of the speed that is gone (latency: of 1/latency)
+  double confidence = 0;  ///< 1 - exp(-log odds against the next best explanation); unattributable: 0
+  std::string evidence;   ///< one sentence with node numbers in the form "#12"; see namedEvidence()
+};
+const char* culpritKindName(Culprit::Kind kind);
+
+/// Everything that is to blame. A cause is named once, though it shows in several lanes.
+std::vector<Culprit> solve(const RoundLog& log);
+
+/// How many of the first meetings belong to the opening rounds' own pairs.
+size_t openingMeetings(const RoundLog& log);
+
+}  // namespace muster::ring

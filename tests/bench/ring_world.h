@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// A cluster on paper for the ring: planted faults, noisy figures, and a trial of schedule and solver on it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plugins/ring/solver.h"
+
+namespace muster::ring::testing {
+
+enum class Noise {
+  kNormal,            ///< each sample
+  kSkewed,            ///< each sample; a gamma's long tail towards slow (skewness -1)
+  kPersistentNormal,  ///< one draw for all samples of a meeting: taking more samples does not help
+  kPersistentSkewed,
+};
+const char* noiseName(Noise noise);
+
+enum class Plant { kNothing, kOneNode, kThreeNodes, kPercentOfNodes, kLink, kNodeRail, kUplink };
+const char* plantName(Plant plant);
+
+struct WorldSpec {
+  int nodes = 8;
+  Plant plant = Plant::kNothing;
+  double severity = 0;  ///< share of the speed that a fault costs
+  Noise noise = Noise::kNormal;
+  double sigma = 0.02;
+  int samples = 5;  ///< of each pair in each round; the median counts, as the plugin does it
+};
+
+struct Fault {
+  Culprit::Kind kind = Culprit::Kind::kNode;
+  std::vector<int> nodes;
+  std::string rail;
+  int leaf = -1;
+};
+
+struct TrialResult {
+  int faults = 0;
+  int named = 0;           ///< planted faults that were named as what they are
+  int wrong = 0;           ///< healthy nodes, links, rails or leaves named
+  int unattributable = 0;  ///< culprits left open
+  int rounds = 0;
+};
+
+/// One trial; a pure function of both arguments.
+TrialResult runTrial(const WorldSpec& spec, uint64_t seed);
+
+}  // namespace muster::ring::testing
