@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// A peer that is killed, stopped, missing or gone: an error for the others, never a hang.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "tests/kernels/host_gloo/ranks.h"
+
+namespace muster::testing {
+namespace {
+
+constexpr int kVictim = 1;
+
+/// All-reduces until that fails; the error.
+std::string reduceForEver(Rank& rank, Communicator& group) {
+  auto buffer = rank.device->allocate(1 << 16);
+  if (!buffer.ok()) return buffer.error().text();
+  while (true) {
+    Status status = group.allReduce(**buffer, 0, 1 << 14, Dtype::kF32, ReduceOp::kMax);
+    if (status.ok()) status = group.join();
+    if (!status.ok()) return status.error().text();
+  }
+}
+
+/// Rank kVictim sends itself `signal` in the middle; what the others say.
+std::vector<std::string> loseTo(int signal, double timeout) {
+  return runRanks(3, [=](Rank& rank) -> std::string {
+    rank.spec.timeout = timeout;
+    auto group = rank.join();
+    if (!group.ok()) return group.error().text();
+    const std::string pid = std::to_string(getpid());
+    if (rank.spec.rank == kVictim) {
+      if (Status kept = rank.store.set("victim", pid); !kept.ok()) return kept.error().text();
+      std::thread([=] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        kill(getpid(), signal);
+      }).detach();
+    }
+    std::string problem = reduceForEver(rank, **group);
+    if (signal == SIGSTOP) {  // a stopped process does not end by itself
+      const auto victim = rank.store.get("victim", 5);
+      if (victim.ok()) kill(std::stoi(*victim), SIGKILL);
+    }
+    return problem;
+  });
+}
+
+void expectLost(const std::string& said, int rank) {
+  EXPECT_NE(said.find("rank " + std::to_string(rank) + " of 3 lost its group in all_reduce"),
+            std::string::npos)
+      << said;
+  EXPECT_NE(said.find("a peer ended or stands still"), std::string::npos) << said;
+}
+
+TEST(LostPeer, IsAnErrorForTheOthersWhenItIsKilled) {
+  const auto words = loseTo(SIGKILL, 20);
+  expectLost(words[0], 0);
+  EXPECT_EQ(words[1], "ended by signal 9");
+  expectLost(words[2], 2);
+}
+
+TEST(LostPeer, IsAnErrorForTheOthersWhenItIsStopped) {
+  const auto words = loseTo(SIGSTOP, 1);
+  expectLost(words[0], 0);
+  EXPECT_EQ(words[1], "ended by signal 9");
+  expectLost(words[2], 2);
+}
+
+TEST(LostPeer, IsNamedWhenItNeverComes) {
+  const auto words = runRanks(3, [](Rank& rank) -> std::string {
+    rank.spec.timeout = 0.5;
+    if (rank.spec.rank == kVictim) return "";
+    return problemOf(rank.join());
+  });
+  for (int rank : {0, 2})
+    EXPECT_NE(words[static_cast<size_t>(rank)].find("forming group test: waiting for rank 1"),
+              std::string::npos)
+        << words[static_cast<size_t>(rank)];
+}
+
+TEST(LostPeer, LeavesNothingBehindForLaterCalls) {
+  const auto words = runRanks(2, [](Rank& rank) -> std::string {
+    auto group = rank.join();
+    if (!group.ok()) return group.error().text();
+    if (rank.spec.rank == kVictim) raise(SIGKILL);
+    const std::string first = problemOf((*group)->barrier());
+    const std::string second = problemOf((*group)->maxOverRanks({1}));
+    return first == second ? first : first + " / " + second;
+  });
+  EXPECT_NE(words[0].find("rank 0 of 2 lost its group in a barrier"), std::string::npos) << words[0];
+  EXPECT_EQ(words[0].find(" / "), std::string::npos) << words[0];
+}
+
+TEST(Abort, LetsGoOfAWaitAtOnce) {
+  const auto words = runRanks(2, [](Rank& rank) -> std::string {
+    auto group = rank.join();
+    if (!group.ok()) return group.error().text();
+    if (rank.spec.rank == 1) return problemOf(rank.store.get("released", 30));
+    std::thread helper([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      (*group)->abort();
+    });
+    const Status waited = (*group)->barrier();  // nobody else comes
+    helper.join();
+    if (Status told = rank.store.set("released", "yes"); !told.ok()) return told.error().text();
+    return problemOf(waited);
+  });
+  EXPECT_NE(words[0].find("the group was aborted"), std::string::npos) << words[0];
+  EXPECT_EQ(words[1], "");
+}
+
+TEST(Communicator, EndsWhileItsQueueWaitsForAPeer) {
+  const auto words = runRanks(2, [](Rank& rank) -> std::string {
+    auto group = rank.join();
+    if (!group.ok()) return group.error().text();
+    if (rank.spec.rank == 1) return problemOf(rank.store.get("released", 30));
+    auto buffer = rank.device->allocate(4096);
+    if (!buffer.ok()) return buffer.error().text();
+    const Status queued = (*group)->allReduce(**buffer, 0, 1024, Dtype::kF32, ReduceOp::kSum);
+    group->reset();
+    if (Status told = rank.store.set("released", "yes"); !told.ok()) return told.error().text();
+    return problemOf(queued);
+  });
+  for (const std::string& said : words) EXPECT_EQ(said, "");
+}
+
+TEST(Communicator, DeliversWhatItSentBeforeItEnds) {
+  constexpr uint64_t kBytes = 8 << 20;
+  const auto words = runRanks(2, [](Rank& rank) -> std::string {
+    auto group = rank.join();
+    auto buffer = rank.device->allocate(kBytes);
+    if (!group.ok() || !buffer.ok()) return problemOf(group) + problemOf(buffer);
+    if (rank.spec.rank == 0) {
+      const Status sent = (*group)->exchange(1, **buffer, kBytes, **buffer, 0);
+      group->reset();
+      return problemOf(sent);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    return problemOf((*group)->exchange(0, **buffer, 0, **buffer, kBytes));
+  });
+  for (const std::string& said : words) EXPECT_EQ(said, "");
+}
+
+}  // namespace
+}  // namespace muster::testing
