@@ -145,6 +145,15 @@ class Communicator {
     return Error{ErrorCode::kUnsupported, "this communicator cannot compare values over its ranks",
                  std::to_string(values.size()) + " values"};
   }
+  /// Whether ranks reach each other. In sim they do not: each computes what others measure.
+  [[nodiscard]] virtual bool ranksTalk() const { return true; }
+  /// Where ranks do not talk: the seconds of an exchange between any two ranks, a pure function of the
+  /// arguments (and of scenario and seed). `draw` tells repetitions apart; the device's clock stays.
+  virtual Result<double> exchangeBetween(int a, int b, uint64_t bytesToB, uint64_t bytesToA, uint64_t draw) {
+    return Error{ErrorCode::kUnsupported, "only ranks that do not talk can tell of each other",
+                 std::to_string(a) + " and " + std::to_string(b) + ", " +
+                     std::to_string(bytesToB + bytesToA) + " bytes, draw " + std::to_string(draw)};
+  }
   /// What really carried the bytes so far.
   virtual Result<std::vector<TransportUse>> transports() = 0;
   virtual void abort() = 0;
