@@ -19,7 +19,7 @@ Result<std::string> deviceId(const Json& context) {
 
 }  // namespace
 
-Result<OpenDevice> openDevice(const Json& context) {
+Result<std::unique_ptr<Backend>> openBackend(const Json& context) {
   std::string name;
   BackendOptions options;
   JsonReader reader(context, "context");
@@ -35,9 +35,13 @@ Result<OpenDevice> openDevice(const Json& context) {
     MUSTER_CHECK_OK(inner.status());
   }
   MUSTER_CHECK_OK(reader.status());
+  return loadBackend(name, options);
+}
+
+Result<OpenDevice> openDevice(const Json& context) {
   MUSTER_TRY(std::string id, deviceId(context));
   OpenDevice open;
-  MUSTER_TRY(open.backend, loadBackend(name, options));
+  MUSTER_TRY(open.backend, openBackend(context));
   MUSTER_TRY(open.device, open.backend->open(id));
   return open;
 }

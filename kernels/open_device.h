@@ -15,6 +15,9 @@ struct OpenDevice {
   std::unique_ptr<Device> device;
 };
 
+/// Opens the backend that `context` names, for a test that looks at the node as a whole.
+Result<std::unique_ptr<Backend>> openBackend(const Json& context);
+
 /// Opens the backend and the device that `context` names. A context without a device is an error: a test that
 /// measures one must not choose one by itself.
 Result<OpenDevice> openDevice(const Json& context);

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the rdma plugin offers. The texts below are JSON as plugins/abi/README.md describes it.
+#include "plugins/rdma/describe.h"
+
+#include "runner/core/json.h"
+
+namespace muster::rdma {
+namespace {
+
+constexpr const char* kPerftestTest = R"json({
+  "name": "perftest",
+  "summary": "Each RDMA port alone: bandwidth and latency to itself (scope node), to the same rail of other nodes (scope cluster)",
+  "backends": ["host", "sim", "cuda"],
+  "scopes": ["node", "cluster"],
+  "params": [
+    {"name": "memory", "type": "string", "default": "host", "one_of": ["host", "gpu"],
+     "summary": "where the buffers are; gpu needs a perftest that was built with CUDA"},
+    {"name": "samples", "type": "int", "default": 3, "min": 1, "max": 1000, "summary": "runs of each kind on each port"},
+    {"name": "latency_size", "type": "quantity", "unit": "B", "default": "2 B", "min": "1 B", "max": "1 MiB",
+     "summary": "message of the latency runs"},
+    {"name": "latency_iterations", "type": "int", "default": 10000, "min": 5, "max": 10000000,
+     "summary": "exchanges of a latency run"},
+    {"name": "both_ways", "type": "bool", "default": false,
+     "summary": "also write both ways at once; the figure is the sum"},
+    {"name": "interface", "type": "string", "default": "",
+     "summary": "network interface whose IPv4 address the other nodes reach perftest at; empty: this host's name"}
+  ],
+  "metrics": [
+    {"name": "write_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["port", "path", "peer"], "informational": true,
+     "summary": "RDMA writes, one way, average of each run"},
+    {"name": "line_rate_share", "unit": "ratio", "direction": "higher", "labels": ["port", "path", "peer"], "optional": true,
+     "summary": "the same as a share of the port's line rate, where the port tells it"},
+    {"name": "write_bandwidth_both_ways", "unit": "B/s", "direction": "higher", "labels": ["port", "path", "peer"],
+     "informational": true, "optional": true, "summary": "RDMA writes both ways at once, sum of both"},
+    {"name": "send_latency", "unit": "s", "direction": "lower", "labels": ["port", "path", "peer"],
+     "summary": "half a round trip of small sends, median of each run"},
+    {"name": "send_latency_p99", "unit": "s", "direction": "lower", "labels": ["port", "path", "peer"], "informational": true,
+     "summary": "its 99th percentile"},
+    {"name": "engine", "unit": "text", "informational": true, "summary": "what moved the bytes"}
+  ]
+})json";
+
+constexpr const char* kCountersTest = R"json({
+  "name": "counters",
+  "summary": "What the error counters of each RDMA port grow by while it carries traffic, or while it rests",
+  "backends": ["host", "sim", "cuda"],
+  "scopes": ["node"],
+  "params": [
+    {"name": "duration", "type": "quantity", "unit": "s", "default": "10s", "min": "0s", "max": "24h",
+     "summary": "how long to watch"},
+    {"name": "traffic", "type": "bool", "default": true, "summary": "write from each port to itself meanwhile, port after port"}
+  ],
+  "metrics": [
+    {"name": "missing_counters", "unit": "text", "labels": ["port"], "informational": true, "optional": true,
+     "summary": "counters that this port's driver does not have"}
+  ]
+})json";
+
+/// Parameters of both.
+constexpr const char* kCommonParams = R"json([
+  {"name": "hcas", "type": "list", "items": "string", "default": [],
+   "summary": "devices (mlx5_0) or ports (mlx5_0/1) to use; empty: every port of the node"},
+  {"name": "size", "type": "quantity", "unit": "B", "default": "1 MiB", "min": "2 B", "max": "1 GiB",
+   "summary": "message of the bandwidth runs"},
+  {"name": "seconds", "type": "int", "default": 2, "min": 1, "max": 3600, "summary": "length of a bandwidth run"},
+  {"name": "queue_pairs", "type": "int", "default": 1, "min": 1, "max": 1024, "summary": "queue pairs of a bandwidth run"},
+  {"name": "gid_index", "type": "int", "default": -1, "min": -1, "max": 255,
+   "summary": "GID to use (RoCE); -1: the engine's choice"},
+  {"name": "service_level", "type": "int", "default": 0, "min": 0, "max": 15, "summary": "service level"},
+  {"name": "traffic_class", "type": "int", "default": -1, "min": -1, "max": 255, "summary": "traffic class (RoCE); -1: not set"},
+  {"name": "engine_timeout", "type": "quantity", "unit": "s", "default": "30s", "min": "1s", "max": "24h",
+   "summary": "how long one run of the engine may take, beside its own length"},
+  {"name": "perftest_dir", "type": "string", "default": "",
+   "summary": "folder with ib_write_bw and ib_send_lat; empty: PATH"},
+  {"name": "sysfs", "type": "string", "default": "/sys",
+   "summary": "where sysfs is mounted (containers often have the host's elsewhere)"}
+])json";
+
+/// Metrics of both.
+constexpr const char* kPortMetrics = R"json([
+  {"name": "port_count", "unit": "count", "direction": "higher", "informational": true, "summary": "RDMA ports that are used"},
+  {"name": "port_active", "unit": "bool", "direction": "higher", "labels": ["port"],
+   "summary": "the port's link is up and active, before and after",
+   "standing": {"max": 1, "min": 1, "source": "a port that is down carries nothing",
+                "remedy": "Check the cable, the switch port and the subnet manager (ibstat, rdma link); name the ports in use in `hcas` if this one is not meant to be"}},
+  {"name": "line_rate", "unit": "B/s", "direction": "higher", "labels": ["port"], "informational": true, "optional": true,
+   "summary": "its line rate, one way"}
+])json";
+
+/// Of the counters. Every one is optional: a port has those of its driver.
+constexpr const char* kCounterMetrics = R"json([
+  {"name": "link_downed", "summary": "times that the link went down",
+   "standing": {"max": 0, "source": "a link that goes down under load is not healthy",
+                "remedy": "Reseat or replace cable and transceiver, then look at the switch port; see dmesg and mlxlink -d DEVICE"}},
+  {"name": "symbol_errors", "summary": "symbol errors beyond what error correction repaired",
+   "standing": {"max": 0, "source": "InfiniBand allows a bit error rate of 1e-12 before and practically none after error correction",
+                "remedy": "Clean or replace cable and transceiver; see mlxlink -d DEVICE --show_ber"}},
+  {"name": "link_error_recoveries", "summary": "times that the link recovered by training itself again",
+   "standing": {"max": 0, "source": "each one stops traffic for milliseconds", "remedy": "Reseat or replace cable and transceiver"}},
+  {"name": "receive_errors", "summary": "packets that arrived damaged",
+   "standing": {"max": 0, "source": "a healthy link damages none", "remedy": "Clean or replace cable and transceiver"}},
+  {"name": "link_integrity_errors", "summary": "times that errors came faster than the link allows",
+   "standing": {"max": 0, "source": "a healthy link has none", "remedy": "Reseat or replace cable and transceiver"}},
+  {"name": "buffer_overruns", "summary": "times that the receive buffer overran",
+   "standing": {"max": 0, "source": "credits forbid it", "remedy": "Update the firmware of HCA and switch; check the cable"}},
+  {"name": "transmit_discards", "summary": "packets dropped because the port could not send them",
+   "standing": {"max": 0, "severity": "warn", "source": "a lossless fabric drops none", "remedy": "Look for congestion and links that are down"}},
+  {"name": "retransmits", "summary": "packets sent again: out of sequence, lost, or acknowledged too late",
+   "standing": {"max": 0, "severity": "warn", "source": "a lossless fabric needs none",
+                "remedy": "Check flow control (PFC, ECN) on RoCE, cables and switch buffers"}},
+  {"name": "congestion_marks", "summary": "congestion notifications sent and handled (ECN, CNP)", "informational": true},
+  {"name": "transmit_waits", "summary": "ticks in which data waited for credits", "informational": true},
+  {"name": "sent_bytes", "unit": "B", "direction": "none", "summary": "bytes sent", "informational": true},
+  {"name": "received_bytes", "unit": "B", "direction": "none", "summary": "bytes received", "informational": true}
+])json";
+
+Json literal(const char* text) {
+  return Json::parse(text);
+}
+
+Json counterMetrics() {
+  Json metrics = literal(kCounterMetrics);
+  for (Json& metric : metrics) {
+    if (!metric.contains("unit")) metric["unit"] = "count";
+    if (!metric.contains("direction")) metric["direction"] = "lower";
+    metric["labels"] = {"port"};
+    metric["optional"] = true;
+  }
+  return metrics;
+}
+
+Json complete(Json test) {
+  for (const Json& param : literal(kCommonParams)) test["params"].push_back(param);
+  for (const Json& metric : literal(kPortMetrics)) test["metrics"].push_back(metric);
+  return test;
+}
+
+}  // namespace
+
+const char* describeText() {
+  static const std::string text = [] {
+    Json counters = complete(literal(kCountersTest));
+    for (const Json& metric : counterMetrics()) counters["metrics"].push_back(metric);
+    return dumpJson({{"tests", {complete(literal(kPerftestTest)), std::move(counters)}}});
+  }();
+  return text.c_str();
+}
+
+}  // namespace muster::rdma

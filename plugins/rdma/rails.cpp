@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pairs of one rail: schedule and rendezvous.
+#include "plugins/rdma/rails.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <charconv>
+
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+
+namespace muster::rdma {
+namespace {
+
+Status setKey(const sdk::Host& host, const std::string& key, const std::string& value) {
+  const muster_host* raw = host.raw();
+  if (raw->store_set(raw->context, key.c_str(), value.data(), value.size()) == MUSTER_OK) return {};
+  return Error{ErrorCode::kIo, "cannot write \"" + key + "\" to the stage's store", ""};
+}
+
+Result<std::string> getKey(const sdk::Host& host, const std::string& key, double timeout) {
+  const muster_host* raw = host.raw();
+  char value[512];
+  uint64_t size = 0;
+  if (raw->store_get(raw->context, key.c_str(), value, sizeof value, &size, timeout) != MUSTER_OK)
+    return Error{ErrorCode::kTimeout,
+                 fmt::format("waited {:g} s for \"{}\" in the stage's store", timeout, key), ""};
+  if (size > sizeof value)
+    return Error{ErrorCode::kProtocol, fmt::format("\"{}\" in the stage's store has {} bytes", key, size),
+                 ""};
+  return std::string(value, size);
+}
+
+}  // namespace
+
+std::vector<std::vector<NodePair>> ringRounds(int nodes) {
+  if (nodes < 2) return {};
+  std::vector<std::vector<NodePair>> rounds(nodes == 2 ? 1 : nodes % 2 == 0 ? 2 : 3);
+  const int edges = nodes == 2 ? 1 : nodes;
+  for (int i = 0; i < edges; ++i) {
+    const bool closesOddRing = nodes % 2 == 1 && i == nodes - 1;
+    rounds[closesOddRing ? 2 : static_cast<size_t>(i % 2)].push_back({i, (i + 1) % nodes});
+  }
+  return rounds;
+}
+
+Status StoreMeeting::announce(int tcpPort) {
+  return setKey(host_, key_, fmt::format("{} {}", address_, tcpPort));
+}
+
+Result<std::pair<std::string, int>> StoreMeeting::await(double timeout) {
+  MUSTER_TRY(const std::string text, getKey(host_, key_, timeout));
+  const std::vector<std::string> parts = split(text, ' ');
+  int port = 0;
+  const bool isPlace =
+      parts.size() == 2 && !parts[0].empty() && parts[0][0] != '-' &&
+      std::from_chars(parts[1].data(), parts[1].data() + parts[1].size(), port).ec == std::errc{};
+  if (!isPlace || port < 1 || port > 65535)
+    return Error{ErrorCode::kProtocol,
+                 "the other side announced \"" + printable(text, 80) + "\", wanted host and port", key_};
+  return std::pair(parts[0], port);
+}
+
+Status compareRails(const Site& site, const std::string& caseName, size_t ports, double timeout) {
+  const auto keyOf = [&](int node) { return fmt::format("{}/rails/{}", caseName, node); };
+  const std::string own = std::to_string(ports);
+  if (site.localRank == 0) MUSTER_CHECK_OK(setKey(site.host, keyOf(site.nodeRank), own));
+  std::vector<std::string> others;
+  for (int node = 0; node < site.nodeCount; ++node) {
+    MUSTER_TRY(const std::string count, getKey(site.host, keyOf(node), timeout));
+    if (count != own) others.push_back(fmt::format("node {} has {}", node, printable(count, 16)));
+  }
+  if (others.empty()) return {};
+  return Error{
+      ErrorCode::kNotFound,
+      fmt::format("this node (rank {}) has {} RDMA ports in use, but {}; the rails of a cluster must match: "
+                  "name the ports in `hcas`",
+                  site.nodeRank, own, join(others, ", ")),
+      ""};
+}
+
+Result<std::string> ownAddress(const std::string& interface) {
+  char name[256] = {};
+  if (interface.empty()) {
+    if (gethostname(name, sizeof name - 1) == 0) return std::string(name);
+    return Error{ErrorCode::kIo, "this host has no name: " + errnoText(errno), ""};
+  }
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0)
+    return Error{ErrorCode::kIo, "cannot list network interfaces: " + errnoText(errno), ""};
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owned(list, freeifaddrs);
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (interface != entry->ifa_name || entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET)
+      continue;
+    const auto* address = reinterpret_cast<const sockaddr_in*>(entry->ifa_addr);
+    if (inet_ntop(AF_INET, &address->sin_addr, name, sizeof name) != nullptr) return std::string(name);
+  }
+  return Error{ErrorCode::kNotFound,
+               "there is no network interface \"" + printable(interface, 32) +
+                   "\" with an IPv4 address; see ip -4 address",
+               "interface"};
+}
+
+}  // namespace muster::rdma

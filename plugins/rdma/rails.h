@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which node meets which, and where they meet: the pairs of one rail.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plugins/rdma/site.h"
+
+namespace muster::rdma {
+
+/// One pair of nodes; `server` is the one that waits.
+struct NodePair {
+  int server = 0;
+  int client = 0;
+};
+
+/// The edges of a ring over all nodes, in rounds in which no node is in two pairs: one round for two nodes,
+/// two for an even number, three for an odd one. Every node meets both neighbours, so none is left out.
+std::vector<std::vector<NodePair>> ringRounds(int nodes);
+
+/// The stage's store as both sides of a pair use it. `key` names pair, rail and run.
+class StoreMeeting : public RdmaMeeting {
+ public:
+  StoreMeeting(const sdk::Host& host, std::string key, std::string address)
+      : host_(host), key_(std::move(key)), address_(std::move(address)) {}
+  Status announce(int tcpPort) override;
+  Result<std::pair<std::string, int>> await(double timeout) override;
+
+ private:
+  const sdk::Host& host_;
+  std::string key_;
+  std::string address_;
+};
+
+/// Writes what this node has and reads what each other one has; an error names the nodes whose number of
+/// ports differs.
+Status compareRails(const Site& site, const std::string& caseName, size_t ports, double timeout);
+
+/// The IPv4 address of a network interface, or this host's name where `interface` is empty.
+Result<std::string> ownAddress(const std::string& interface);
+
+}  // namespace muster::rdma
