@@ -42,11 +42,12 @@ class HealthTest : public sdk::Session {
     const double start = machine_.simulated() ? machine_.virtualStart : systemClock().now();
     // Counters are read twice: what grows in between shows whether the node is idle.
     MUSTER_CHECK_OK(machine_.inventory->health(start, "idle"));
+    const double watched = machine_.simulated() ? start : systemClock().now();
     MUSTER_TRY(Readings readings, machine_.inventory->surroundings(params.folder));
     // Simulated time passes by itself.
-    if (!machine_.simulated() && !pauseUntil(reporter_.host(), start + params.idleWindow))
+    if (!machine_.simulated() && !pauseUntil(reporter_.host(), watched + params.idleWindow))
       return Error{ErrorCode::kTimeout, "cancelled while it watched whether the node is idle", ""};
-    MUSTER_TRY(const Readings state, machine_.inventory->health(start + params.idleWindow, "idle"));
+    MUSTER_TRY(const Readings state, machine_.inventory->health(watched + params.idleWindow, "idle"));
     readings.values.insert(readings.values.end(), state.values.begin(), state.values.end());
     readings.unreadable.insert(readings.unreadable.end(), state.unreadable.begin(), state.unreadable.end());
     MUSTER_CHECK_OK(applyKernelLogChoice(params.kernelLog, readings));
