@@ -79,6 +79,7 @@ Json evidenceToJson(const StageEvidence& evidence) {
   for (const Expectation& expectation : evidence.expectations) expectations.push_back(toJson(expectation));
   json["expectations"] = std::move(expectations);
   json["case_metrics"] = evidence.caseMetrics;
+  if (!evidence.leaderMetrics.empty()) json["leader_metrics"] = evidence.leaderMetrics;
   json["case_labels"] = evidence.caseLabels;
   return json;
 }
@@ -104,6 +105,9 @@ Result<StageEvidence> evidenceFromRecord(const StageRecord& stage) {
     evidence.expectations.push_back(std::move(expectation));
     return {};
   });
+  std::vector<std::string> leaderMetrics;
+  reader.optional("leader_metrics", leaderMetrics);
+  evidence.leaderMetrics.insert(leaderMetrics.begin(), leaderMetrics.end());
   const Json* metrics = reader.object("case_metrics");
   const Json* labels = reader.object("case_labels");
   MUSTER_CHECK_OK(reader.status());

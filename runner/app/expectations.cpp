@@ -41,6 +41,13 @@ std::set<std::string> metricsOn(const PluginSpec& plugin, const TestSpec& test, 
   return metrics;
 }
 
+std::set<std::string> leaderMetricsOn(const PluginSpec& plugin, const TestSpec& test, Scope scope) {
+  std::set<std::string> metrics;
+  for (const MetricSpec& metric : test.metrics)
+    if (metric.leader && scope != Scope::kDevice) metrics.insert(plugin.name + "." + metric.name);
+  return metrics;
+}
+
 void leaveOutUnmeasured(const PluginSpec& plugin, const TestSpec& test,
                         const std::vector<std::string>& caseIds, StageEvidence& evidence) {
   std::set<std::pair<std::string, std::string>> measured;

@@ -15,6 +15,10 @@ namespace muster {
 /// Qualified metrics ("compute.gemm_throughput") that a test reports on `backend`.
 std::set<std::string> metricsOn(const PluginSpec& plugin, const TestSpec& test, const std::string& backend);
 
+/// Those of them that rank 0 alone reports in a stage of `scope`; in scope device each rank is a group of its
+/// own.
+std::set<std::string> leaderMetricsOn(const PluginSpec& plugin, const TestSpec& test, Scope scope);
+
 /// Takes the optional metrics that nothing was measured of out of what the cases in `caseIds` may report.
 void leaveOutUnmeasured(const PluginSpec& plugin, const TestSpec& test,
                         const std::vector<std::string>& caseIds, StageEvidence& evidence);

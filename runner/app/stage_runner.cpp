@@ -57,6 +57,7 @@ StageEvidence beginEvidence(const NodeContext& node, const Stage& stage, const P
   evidence.required = stage.required;
   evidence.allowFlaky = stage.allowFlaky;
   evidence.expectations = stage.expectations;
+  evidence.leaderMetrics = leaderMetricsOn(plugin, test, stage.scope);
   for (const Case& c : stage.cases) {
     evidence.caseMetrics[c.id] = metricsOn(plugin, test, node.backend);
     evidence.caseLabels[c.id] = knownLabels(c);

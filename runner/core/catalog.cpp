@@ -195,7 +195,7 @@ Result<MetricSpec> readMetric(const Json& json, const std::string& path, const s
   MetricSpec metric;
   StrictReader r(json, path,
                  {"name", "unit", "direction", "labels", "backends", "summary", "peak", "informational",
-                  "optional", "standing"});
+                  "optional", "leader", "standing"});
   r.readName("name", metric.name);
   readBaseUnit(r, metric.unit);
   std::string direction = "none";
@@ -209,6 +209,7 @@ Result<MetricSpec> readMetric(const Json& json, const std::string& path, const s
   r.optional("peak", metric.peak);
   r.optional("informational", metric.informational);
   r.optional("optional", metric.optional);
+  r.optional("leader", metric.leader);
   if (r.has("backends")) r.readChoices("backends", metric.backends, {"cuda", "host", "sim"});
   if (r.ok()) checkPeak(r, metric);
   readStandings(r, json, path, plugin, metric);

@@ -42,6 +42,8 @@ struct MetricSpec {
   bool informational = false;
   bool optional =
       false;  ///< only some machines have it (EDAC counters): unmeasured, it is not among a case's metrics
+  bool leader =
+      false;  ///< rank 0 alone reports it, for its whole group (a rate that all ranks reach together)
   std::vector<Expectation> standing;  ///< hold in every plan; metric and origin are filled
 };
 

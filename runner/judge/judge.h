@@ -41,6 +41,8 @@ struct StageEvidence {
   std::vector<Expectation>
       expectations;  ///< plan, profile and standing ones; each applies to the cases that declare its metric
   std::map<std::string, std::set<std::string>> caseMetrics;  ///< case id -> qualified metrics it may report
+  /// Those that rank 0 alone reports, for its whole group: no other rank lacks them.
+  std::set<std::string> leaderMetrics;
   /// case id -> labels known beforehand (its scalar parameters as text). An expectation whose `where`
   /// contradicts them does not apply to that case; one that no case can meet is an error if it is the plan's
   /// and left out otherwise.

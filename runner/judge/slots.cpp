@@ -137,6 +137,7 @@ class Lister {
     const auto metrics = evidence_.caseMetrics.find(caseRank.caseId);
     const bool declares = metrics != evidence_.caseMetrics.end() && metrics->second.count(e.metric) > 0;
     if (!declares || !canCarry(knownLabels(caseRank), e.where)) return false;
+    if (caseRank.rank != 0 && evidence_.leaderMetrics.count(e.metric) > 0) return true;
     // A case that ended in error or was skipped has its own verdict; its missing measurements get none.
     if (caseRank.endedWell()) addMissing(e, caseRank, "");
     return true;

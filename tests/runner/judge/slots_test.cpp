@@ -35,6 +35,17 @@ TEST(Slots, AnExpectationAsksOnlyTheCasesThatCanCarryItsLabels) {
   EXPECT_EQ(judgement.verdicts[1].detail, "gpu0: ended well and measured nothing") << "the other case";
 }
 
+TEST(Slots, AMetricOfTheLeaderIsAskedOfRankZeroAlone) {
+  Story story =
+      Story().ends(0).measures(0, {7e14}).ends(1).measures(1, {1}, "compute.copy").expects(atLeast(6.5e14));
+  EXPECT_EQ(story.outcomes(), "pass error unjudged");
+  story.evidence.leaderMetrics = {kThroughput};
+  EXPECT_EQ(story.outcomes(), "pass unjudged");
+  Story silent = Story().ends(0).ends(1).measures(1, {1}, "compute.copy").expects(atLeast(6.5e14));
+  silent.evidence.leaderMetrics = {kThroughput};
+  EXPECT_EQ(silent.outcomes(), "error unjudged") << "rank 0 still owes it";
+}
+
 TEST(Slots, LabelsThatNoCaseCanCarryAreAnErrorOfThePlanOnly) {
   EXPECT_EQ(twoDtypes().expects(onDtype("fp8")).outcomes(), "error error error");
   EXPECT_EQ(twoDtypes().expects(onDtype("fp8", "profile h100")).outcomes(), "error error");
