@@ -8,9 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cstdlib>
-#include <optional>
 #include <utility>
 
 #include "kernels/host/inventory/root.h"
@@ -22,8 +21,9 @@ namespace muster {
 
 namespace {
 
-constexpr double kLook = 0.02;    // seconds between looks at processes and at the wish to stop
-constexpr double kAskTime = 10;   // seconds that --version and --help may take
+constexpr double kLook = 0.02;   // seconds between looks at processes and at the wish to stop
+constexpr double kAskTime = 10;  // seconds that --version and --help may take
+constexpr double kLastWordsTime = 0.5;
 constexpr int kPortAttempts = 3;  // another program may take a free TCP port before perftest does
 
 const char* programName(RdmaMethod method) {
@@ -71,10 +71,53 @@ Error outOfTime(const Patience& patience, double timeout, const std::string& who
           ""};
 }
 
+/// One process of a transfer.
+struct Side {
+  ChildProcess* process;
+  const char* name;
+};
+
+/// How processes ended that did not end well: the death by a signal first, since the other side's complaint
+/// is often only its consequence.
+Status verdictOf(const std::vector<Side>& sides) {
+  std::vector<std::string> texts;
+  for (const Side& side : sides) {
+    if (!side.process->ended() || side.process->verdict().ok()) continue;
+    const std::string text = side.process->verdict().error().message;
+    const bool bySignal = text.find(" was killed by signal ") != std::string::npos;
+    texts.insert(bySignal ? texts.begin() : texts.end(), text);
+  }
+  if (texts.empty()) return {};
+  return Error{ErrorCode::kIo, join(texts, " || "), ""};
+}
+
 /// A killed process that stays is the worse news.
 Status killed(ChildProcess& process, Error why) {
   const Status dead = process.kill();
   return dead.ok() ? std::move(why) : Status(dead);
+}
+
+/// Waits until all have ended well. Once one has not, the others get a moment to say why.
+Status superviseSides(const RdmaTransfer& transfer, const std::vector<Side>& sides,
+                      const Patience& patience) {
+  double failedAt = 0;
+  while (true) {
+    bool running = false;
+    for (const Side& side : sides) {
+      MUSTER_CHECK_OK(side.process->service(kLook / 2));
+      running |= !side.process->ended();
+    }
+    const Status verdict = verdictOf(sides);
+    if (!running) return verdict;
+    if (!verdict.ok() && failedAt == 0) failedAt = systemClock().now();
+    const bool hadItsMoment = failedAt > 0 && systemClock().now() > failedAt + kLastWordsTime;
+    if (!patience.over() && !hadItsMoment) continue;
+    if (!verdict.ok()) return verdict;
+    for (const Side& side : sides)
+      if (!side.process->ended())
+        return killed(*side.process, outOfTime(patience, transfer.timeout, sideName(transfer, side.name),
+                                               side.process->output()));
+  }
 }
 
 }  // namespace
@@ -185,20 +228,9 @@ Result<RdmaFigure> Perftest::runClient(const RdmaTransfer& transfer, const std::
   std::vector<std::string> command = perftestArguments(transfer, tcpPort, host);
   command.insert(command.begin(), path);
   MUSTER_TRY(ChildProcess client, ChildProcess::start(command, sideName(transfer, "client")));
-  std::vector<std::pair<ChildProcess*, const char*>> running = {{&client, "client"}};
-  if (server != nullptr) running.emplace_back(server, "server");
-  while (!running.empty()) {
-    const auto [first, side] = running.front();
-    if (patience.over())
-      return killed(*first, outOfTime(patience, transfer.timeout, sideName(transfer, side), first->output()))
-          .error();
-    for (auto& [process, name] : running) {
-      MUSTER_CHECK_OK(process->service(kLook / 2));
-      // The other side's death is the reason for what this one says next.
-      if (process->ended()) MUSTER_CHECK_OK(process->verdict());
-    }
-    std::erase_if(running, [](const auto& entry) { return entry.first->ended(); });
-  }
+  std::vector<Side> sides = {{&client, "client"}};
+  if (server != nullptr) sides.push_back({server, "server"});
+  MUSTER_CHECK_OK(superviseSides(transfer, sides, patience));
   return parsePerftest(transfer.method, client.output(), transfer.bytes);
 }
 

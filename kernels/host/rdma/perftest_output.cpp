@@ -50,6 +50,7 @@ std::string quoted(std::string_view line) {
 
 /// The rows below the only head of the table; a rule of dashes ends it.
 Result<std::vector<std::string_view>> rowsBelow(std::string_view head, std::string_view output) {
+  const std::string_view whole = output;
   std::vector<std::string_view> rows;
   bool inside = false;
   size_t heads = 0;
@@ -68,7 +69,8 @@ Result<std::vector<std::string_view>> rowsBelow(std::string_view head, std::stri
       rows.push_back(line);
     }
   }
-  if (heads != 1) return malformed(fmt::format("the engine printed {} tables of results, not one", heads));
+  if (heads == 0) return malformed("the engine printed no table of results: " + lastWords(whole));
+  if (heads > 1) return malformed(fmt::format("the engine printed {} tables of results, not one", heads));
   return rows;
 }
 
