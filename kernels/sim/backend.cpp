@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "kernels/sim/scenario.h"
+#include "kernels/sim/sim_communicator.h"
 #include "kernels/sim/sim_device.h"
 #include "kernels/sim/sim_inventory.h"
 #include "kernels/sim/sim_nn.h"
@@ -21,7 +22,9 @@ class SimBackend : public Backend {
   SimBackend(std::shared_ptr<const Scenario> scenario, const BackendOptions& options)
       : units_(buildUnits(scenario, options.nodeRank, options.seed)),
         inventory_(std::move(scenario), units_, options.nodeRank, options.virtualStart),
-        start_(options.virtualStart) {}
+        start_(options.virtualStart),
+        seed_(options.seed),
+        nodeRank_(options.nodeRank) {}
 
   [[nodiscard]] std::string name() const override { return "sim"; }
   Result<Inventory*> inventory() override { return static_cast<Inventory*>(&inventory_); }
@@ -49,6 +52,14 @@ class SimBackend : public Backend {
     return std::unique_ptr<Nn>(std::make_unique<SimNn>(*own));
   }
 
+  Result<std::unique_ptr<Communicator>> communicator(Device& device, const CommunicatorSpec& spec,
+                                                     GroupStore&) override {
+    auto* own = dynamic_cast<SimDevice*>(&device);
+    if (own == nullptr)
+      return Error{ErrorCode::kInternal, "this device is not one of the sim backend", device.info().id};
+    return makeCommunicator(*own, spec, seed_, nodeRank_);
+  }
+
  private:
   [[nodiscard]] std::string ids() const {
     std::vector<std::string> names;
@@ -59,6 +70,8 @@ class SimBackend : public Backend {
   std::vector<SimUnit> units_;
   SimInventory inventory_;
   double start_;
+  uint64_t seed_;
+  int nodeRank_;
 };
 
 }  // namespace

@@ -10,8 +10,8 @@
 namespace muster::sim {
 
 const std::vector<std::string>& workNames() {
-  static const std::vector<std::string> names = {"gemm",   "memory",    "pattern",
-                                                 "health", "inventory", "training"};
+  static const std::vector<std::string> names = {"gemm",      "memory",   "pattern",   "health",
+                                                 "inventory", "training", "collective"};
   return names;
 }
 
@@ -21,7 +21,7 @@ bool Fault::concerns(Work work) const {
 
 FaultList::FaultList(const std::vector<Fault>& all, int device, int nodeRank) {
   std::copy_if(all.begin(), all.end(), std::back_inserter(faults_), [&](const Fault& fault) {
-    return fault.device == device && (fault.node < 0 || fault.node == nodeRank);
+    return !fault.isOfNetwork() && fault.device == device && (fault.node < 0 || fault.node == nodeRank);
   });
 }
 

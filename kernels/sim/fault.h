@@ -18,12 +18,17 @@ enum class FaultKind {
   kCrash,       ///< the next of `ops` after `from` ends the process with a signal
   kMissing,     ///< the device is not there
   kXid,         ///< the driver logged XID `xid` at `from`
+  // Of the network, and of no device:
+  kSlowLink,     ///< what goes between two devices, or two nodes, at `factor` of its speed
+  kSlowNic,      ///< one rail of a node, or all of them
+  kFlappingNic,  ///< the same is down for `down` seconds of each `period`: transfers wait
+  kSlowUplink,   ///< what goes out of a leaf switch, or into it
 };
 
 /// The kinds of work that faults tell apart. kInventory and kHealth are questions to the driver.
-enum class Work { kGemm, kMemory, kPattern, kHealth, kInventory, kTraining };
+enum class Work { kGemm, kMemory, kPattern, kHealth, kInventory, kTraining, kCollective };
 
-/// "gemm", "memory", "pattern", "health", "inventory", "training".
+/// "gemm", "memory", "pattern", "health", "inventory", "training", "collective".
 const std::vector<std::string>& workNames();
 
 struct Fault {
@@ -43,8 +48,16 @@ struct Fault {
   uint64_t offset = 0;        ///< kCorruption: byte offset of the wrong element
   int bit = 0;                ///< kCorruption: the bit that flips in its 8 bytes
   int xid = 0;                ///< kXid
+  int peerNode = -1;          ///< kSlowLink between nodes
+  int peerDevice = -1;        ///< kSlowLink; -1, as in `device`: every one of that node
+  int rail = -1;              ///< of a NIC; -1: all of the node's
+  int leaf = -1;              ///< kSlowUplink
+  double period = 0;          ///< kFlappingNic, seconds
+  double down = 0;
 
   [[nodiscard]] bool concerns(Work work) const;
+  [[nodiscard]] bool isOfNetwork() const { return kind >= FaultKind::kSlowLink; }
+  [[nodiscard]] bool isOn(double at) const { return at >= from && at < until; }
 };
 
 /// The faults of one device of one node.

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "kernels/sim/fault_reader.h"
+#include "kernels/sim/network_reader.h"
 #include "runner/core/files.h"
 #include "runner/core/text.h"
 #include "runner/core/toml_table.h"
@@ -131,118 +131,6 @@ void readNode(TomlTable& root, Json& out) {
   node.finish();
 }
 
-/// Reads one [[fault]]; each kind takes only its own keys.
-class FaultReader {
- public:
-  FaultReader(TomlTable table, const Model& model) : table_(std::move(table)), model_(model) {}
-
-  Fault read() {
-    for (const char* key : {"kind", "device"}) table_.require(key);
-    table_.integer("device", {0, static_cast<double>(model_.count - 1)}, fault_.device);
-    table_.integer("node", {0, 1e6}, fault_.node);
-    std::string kind;
-    if (!table_.text("kind", kind)) return fault_;
-    if (readKind(kind)) table_.finish();
-    return fault_;
-  }
-
- private:
-  bool readKind(const std::string& kind) {
-    if (kind == "slow") return slow(FaultKind::kSlow);
-    if (kind == "throttle") return throttle();
-    if (kind == "ecc") return ecc();
-    if (kind == "corruption") return corruption();
-    if (kind == "hang") return stop(FaultKind::kHang);
-    if (kind == "crash") return stop(FaultKind::kCrash);
-    if (kind == "xid") return xid();
-    fault_.kind = FaultKind::kMissing;
-    if (kind == "missing") return true;
-    const std::vector<std::string> kinds = {"slow", "throttle", "ecc",     "corruption",
-                                            "hang", "crash",    "missing", "xid"};
-    table_.complain("kind", fmt::format("there is no fault \"{}\"{}; wanted one of {}", printable(kind),
-                                        didYouMean(kind, kinds), join(kinds, ", ")));
-    return false;
-  }
-
-  bool slow(FaultKind kind) {
-    fault_.kind = kind;
-    table_.require("factor");
-    table_.quantity("factor", "ratio", {0.001, 1}, fault_.factor);
-    table_.quantity("from", "s", {0, kMaxTime}, fault_.from);
-    table_.quantity("until", "s", {0, kMaxTime}, fault_.until);
-    if (fault_.until <= fault_.from) table_.complain("until", "`until` must be later than `from`");
-    readOps();
-    return true;
-  }
-
-  bool throttle() {
-    const std::vector<std::string> reasons = {"thermal", "power_brake", "power_cap"};
-    fault_.reason = reasons.front();
-    if (table_.text("reason", fault_.reason) &&
-        std::count(reasons.begin(), reasons.end(), fault_.reason) == 0)
-      table_.complain("reason", fmt::format("`reason` must be one of {}, found \"{}\"{}", join(reasons, ", "),
-                                            printable(fault_.reason), didYouMean(fault_.reason, reasons)));
-    return slow(FaultKind::kThrottle);
-  }
-
-  bool ecc() {
-    fault_.kind = FaultKind::kEcc;
-    readAt();
-    table_.integer("corrected", {0, 1e9}, fault_.corrected);
-    table_.integer("uncorrected", {0, 1e9}, fault_.uncorrected);
-    table_.flag("remap_pending", fault_.remapPending);
-    table_.flag("remap_failed", fault_.remapFailed);
-    if (fault_.corrected + fault_.uncorrected == 0 && !fault_.remapPending && !fault_.remapFailed)
-      table_.complain("", "an ecc fault needs `corrected`, `uncorrected`, `remap_pending` or `remap_failed`");
-    return true;
-  }
-
-  bool corruption() {
-    fault_.kind = FaultKind::kCorruption;
-    double offset = 0;
-    table_.integer("every", {1, 1e9}, fault_.every);
-    table_.quantity("offset", "B", {0, kMaxBytes}, offset);
-    table_.integer("bit", {0, 63}, fault_.bit);
-    fault_.offset = static_cast<uint64_t>(offset);
-    readOps();
-    return true;
-  }
-
-  bool stop(FaultKind kind) {
-    fault_.kind = kind;
-    readAt();
-    readOps();
-    return true;
-  }
-
-  bool xid() {
-    fault_.kind = FaultKind::kXid;
-    readAt();
-    table_.require("xid");
-    table_.integer("xid", {1, 1000}, fault_.xid);
-    return true;
-  }
-
-  void readAt() { table_.quantity("at", "s", {0, kMaxTime}, fault_.from); }
-
-  void readOps() {
-    std::vector<std::string> names;
-    if (!table_.texts("ops", names)) return;
-    for (const std::string& name : names) {
-      auto at = std::find(workNames().begin(), workNames().end(), name);
-      if (at != workNames().end())
-        fault_.ops.push_back(static_cast<Work>(at - workNames().begin()));
-      else
-        table_.complain("ops", fmt::format("there is no work \"{}\"{}; wanted some of {}", printable(name),
-                                           didYouMean(name, workNames()), join(workNames(), ", ")));
-    }
-  }
-
-  TomlTable table_;
-  const Model& model_;
-  Fault fault_;
-};
-
 }  // namespace
 
 Result<Scenario> parseScenario(const std::string& text, const std::string& path) {
@@ -256,8 +144,9 @@ Result<Scenario> parseScenario(const std::string& text, const std::string& path)
   readFigures(root, scenario.figures);
   readClimate(root, scenario.climate);
   readNode(root, scenario.node);
+  readNetwork(root, scenario.network);
   for (TomlTable& table : root.tables("fault"))
-    scenario.faults.push_back(FaultReader(table, scenario.model).read());
+    scenario.faults.push_back(readFault(std::move(table), scenario));
   root.finish();
   MUSTER_CHECK_OK(complaints.status());
   return scenario;

@@ -48,6 +48,21 @@ struct Climate {
   double throttleTemperature = 89;  ///< degC, shown while a thermal throttle is planted
 };
 
+/// What connects the devices. Bandwidths are what large collectives reach, one way; each device of a node
+/// has the rail (NIC) of its place, modulo `rails`.
+struct Fabric {
+  bool there = false;           ///< the scenario has one
+  double intraBandwidth = 0;    ///< B/s of one device to the others of its node (bus bandwidth)
+  double intraLatency = 10e-6;  ///< seconds of a small collective inside of a node
+  std::string intraTransport = "nvlink";
+  double railBandwidth = 0;    ///< B/s of one NIC
+  int rails = 8;               ///< NICs of a node
+  double interLatency = 5e-6;  ///< seconds that each doubling of the nodes adds
+  std::string interTransport = "ib+gdr";
+  int nodesPerLeaf = 0;  ///< nodes on one leaf switch; 0: all on one
+  double noise = 0.005;  ///< sigma of the time of one transfer, as a share
+};
+
 struct Scenario {
   std::string name;
   std::string description;
@@ -55,6 +70,7 @@ struct Scenario {
   Model model;
   Figures figures;
   Climate climate;
+  Fabric network;
   Json node = Json::object();  ///< facts of host, software and NICs as the inventory shows them
   std::vector<Fault> faults;
 };

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// First-order model of collectives: a latency, and bytes over the slowest link on the way.
+#include "kernels/sim/sim_network.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "kernels/sim/chance.h"
+
+namespace muster::sim {
+namespace {
+
+constexpr double kUnbound = std::numeric_limits<double>::infinity();
+
+bool isEither(int wanted, int a, int b) {
+  return wanted == a || wanted == b;
+}
+
+/// -1 in a fault stands for any.
+bool matches(int wanted, int actual) {
+  return wanted < 0 || wanted == actual;
+}
+
+bool joins(const Fault& link, const GroupMember& a, const GroupMember& b) {
+  const auto isEnd = [](int node, int device, const GroupMember& m) {
+    return matches(node, m.node) && matches(device, m.device);
+  };
+  const int otherNode = link.peerNode < 0 ? link.node : link.peerNode;
+  if (link.peerNode < 0 && a.node != b.node) return false;  // a link inside of each node that it is on
+  return (isEnd(link.node, link.device, a) && isEnd(otherNode, link.peerDevice, b)) ||
+         (isEnd(link.node, link.device, b) && isEnd(otherNode, link.peerDevice, a));
+}
+
+}  // namespace
+
+SimNetwork::SimNetwork(std::shared_ptr<const Scenario> scenario, uint64_t key,
+                       std::vector<GroupMember> members)
+    : scenario_(std::move(scenario)), key_(key), members_(std::move(members)) {
+  std::map<int, int> share;
+  for (const GroupMember& m : members_) {
+    faults_.emplace_back(scenario_->faults, m.device, m.node);
+    largestShare_ = std::max(largestShare_, ++share[m.node]);
+  }
+  nodes_ = static_cast<int>(share.size());
+  std::copy_if(scenario_->faults.begin(), scenario_->faults.end(), std::back_inserter(networkFaults_),
+               [](const Fault& fault) { return fault.isOfNetwork(); });
+}
+
+double SimNetwork::deviceSpeed(int rank, double at) const {
+  return faults_[static_cast<size_t>(rank)].speed(Work::kCollective, at);
+}
+
+double SimNetwork::linkFactor(int a, int b, double at) const {
+  double factor = 1;
+  for (const Fault& fault : networkFaults_)
+    if (fault.kind == FaultKind::kSlowLink && fault.isOn(at) && joins(fault, member(a), member(b)))
+      factor *= fault.factor;
+  return factor;
+}
+
+double SimNetwork::nicFactor(int node, int rail, double at) const {
+  double factor = 1;
+  for (const Fault& fault : networkFaults_)
+    if (fault.kind == FaultKind::kSlowNic && fault.isOn(at) && fault.node == node &&
+        matches(fault.rail, rail))
+      factor *= fault.factor;
+  return factor;
+}
+
+double SimNetwork::linkRate(int from, int to, double at) const {
+  const Fabric& network = scenario_->network;
+  const GroupMember& a = member(from);
+  const GroupMember& b = member(to);
+  const double ends = std::min(deviceSpeed(from, at), deviceSpeed(to, at)) * linkFactor(from, to, at);
+  if (a.node == b.node) return network.intraBandwidth * ends;
+  double rate = network.railBandwidth * ends *
+                std::min(nicFactor(a.node, a.device % network.rails, at),
+                         nicFactor(b.node, b.device % network.rails, at));
+  if (network.nodesPerLeaf == 0) return rate;
+  const int leafA = a.node / network.nodesPerLeaf;
+  const int leafB = b.node / network.nodesPerLeaf;
+  for (const Fault& fault : networkFaults_)
+    if (fault.kind == FaultKind::kSlowUplink && fault.isOn(at) && leafA != leafB &&
+        isEither(fault.leaf, leafA, leafB))
+      rate *= fault.factor;
+  return rate;
+}
+
+/// All rails between neighbouring nodes together, each as fast as the slowest: their rings wait for each
+/// other.
+double SimNetwork::betweenNodes(double at) const {
+  double slowest = kUnbound;
+  for (int rank = 0; rank < size(); ++rank) {
+    // On its rail each rank talks to its counterpart on the next node.
+    const int next = (rank + largestShare_) % size();
+    if (!sameNode(rank, next)) slowest = std::min(slowest, linkRate(rank, next, at));
+  }
+  return slowest * std::min(largestShare_, scenario_->network.rails);
+}
+
+/// Bus bandwidth of a large collective.
+double SimNetwork::busRate(const CollectiveSpec& spec, double at) const {
+  double rate = kUnbound;
+  for (int rank = 0; rank < size(); ++rank) {
+    const int next = (rank + 1) % size();
+    if (sameNode(rank, next)) rate = std::min(rate, linkRate(rank, next, at));
+    if (spec.op != CollectiveOp::kAllToAll) continue;
+    for (int peer = 0; peer < size(); ++peer)
+      if (peer != rank && sameNode(rank, peer)) rate = std::min(rate, linkRate(rank, peer, at));
+  }
+  if (nodes() == 1) return rate;
+  if (spec.op != CollectiveOp::kAllToAll) return std::min(rate, betweenNodes(at));
+  // Each rank sends most of its data out through its own NIC.
+  double rail = kUnbound;
+  for (int rank = 0; rank < size(); ++rank)
+    for (int peer = 0; peer < size(); ++peer)
+      if (!sameNode(rank, peer)) rail = std::min(rail, linkRate(rank, peer, at));
+  const double n = size();
+  return std::min(rate, rail * (n - 1) / (n - largestShare_));
+}
+
+double SimNetwork::latency(const CollectiveSpec& spec) const {
+  const Fabric& network = scenario_->network;
+  const double hops = nodes() > 1 ? std::ceil(std::log2(nodes())) : 0;
+  const double once = network.intraLatency + hops * network.interLatency;
+  return spec.op == CollectiveOp::kAllReduce ? 2 * once : once;
+}
+
+double SimNetwork::stallOf(int node, int rail, double at) const {
+  double wait = 0;
+  for (const Fault& fault : networkFaults_) {
+    if (fault.kind != FaultKind::kFlappingNic || !fault.isOn(at) || fault.node != node ||
+        !matches(fault.rail, rail))
+      continue;
+    const double phase = std::fmod(at - fault.from, fault.period);
+    if (phase < fault.down) wait = std::max(wait, fault.down - phase);
+  }
+  return wait;
+}
+
+double SimNetwork::stall(double at) const {
+  double wait = 0;
+  if (nodes() == 1) return wait;
+  for (const GroupMember& m : members_)
+    wait = std::max(wait, stallOf(m.node, m.device % scenario_->network.rails, at));
+  return wait;
+}
+
+double SimNetwork::noise(uint64_t sequence) const {
+  return 1 + scenario_->network.noise * normal(mix(key_, sequence));
+}
+
+double SimNetwork::collectiveSeconds(const CollectiveSpec& spec, double at, uint64_t sequence) const {
+  const auto bytes = static_cast<double>(spec.bytes(size()));
+  // A group of one copies.
+  if (size() == 1)
+    return scenario_->figures.overhead + 2 * bytes / scenario_->figures.memory.at(MemoryOp::kCopy);
+  const double moving = bytes * spec.busFactor(size()) / busRate(spec, at);
+  return stall(at) + (latency(spec) + moving) * noise(sequence);
+}
+
+double SimNetwork::exchangeSeconds(int a, int b, uint64_t aToB, uint64_t bToA, double at,
+                                   uint64_t sequence) const {
+  const Fabric& network = scenario_->network;
+  const double forth = static_cast<double>(aToB) / linkRate(a, b, at);
+  const double back = static_cast<double>(bToA) / linkRate(b, a, at);
+  double wait = 0;
+  double delay = network.intraLatency / 2;
+  if (!sameNode(a, b)) {
+    delay = network.interLatency;
+    for (int end : {a, b})
+      wait = std::max(wait, stallOf(member(end).node, member(end).device % network.rails, at));
+  }
+  return wait + (delay + std::max(forth, back)) * noise(mix(sequence, uint64_t{1}));
+}
+
+SimNetwork::Carried SimNetwork::carriedBy(const CollectiveSpec& spec) const {
+  const double wire = size() == 1 ? 0 : static_cast<double>(spec.bytes(size())) * spec.busFactor(size());
+  if (nodes() == 1) return {wire, 0};
+  const double inter = spec.op == CollectiveOp::kAllToAll
+                           ? static_cast<double>(spec.bytes(size())) * (size() - largestShare_) / size()
+                           : wire / largestShare_;
+  return {wire - inter, inter};
+}
+
+int SimNetwork::corruptor(uint64_t run, const Fault** fault) const {
+  for (int rank = 0; rank < size(); ++rank) {
+    const Fault* found = faults_[static_cast<size_t>(rank)].corruption(Work::kCollective, run);
+    // Without `ops` a fault concerns the device's own work, not what others get from it.
+    if (found == nullptr || found->ops.empty()) continue;
+    *fault = found;
+    return rank;
+  }
+  return -1;
+}
+
+}  // namespace muster::sim
