@@ -175,6 +175,10 @@ Tensor Network::add(const Linear& spec, Tensor x) {
     wrong(spec.name, "its residual is not " + shapeText(out));
     return {};
   }
+  if (spec.residual.there() && spec.activation != Activation::kNone) {
+    wrong(spec.name, "takes an activation or a residual, not both");
+    return {};
+  }
   Layer layer = layerOf(LayerKind::kLinear, spec.name, {x});
   layer.residual = spec.residual;
   layer.linear = spec;

@@ -25,7 +25,7 @@ enum class ParameterRole { kWeight, kBias, kScale, kShift };
 /// One trained parameter. Shapes and names follow PyTorch: convolutions [out, in, height, width], linear
 /// layers [out, in], embeddings [rows, width].
 struct Parameter {
-  std::string name;  ///< "layer1.0.conv1.weight"
+  std::string name = {};  ///< "layer1.0.conv1.weight"
   Shape shape;
   ParameterRole role = ParameterRole::kWeight;
   [[nodiscard]] int64_t elements() const { return elementsOf(shape); }
@@ -33,7 +33,7 @@ struct Parameter {
 
 /// Running statistics of one batch normalisation: not trained, but part of the model's state.
 struct Statistics {
-  std::string name;  ///< "layer1.0.bn1"; PyTorch's running_mean and running_var
+  std::string name = {};  ///< "layer1.0.bn1"; PyTorch's running_mean and running_var
   int64_t channels = 0;
 };
 
@@ -54,9 +54,9 @@ enum class Activation { kNone, kRelu, kGelu };  ///< GELU is the exact one, with
 /// y = relu(batchNorm(conv(x)) + residual), in parts where parts are left out. Images are [n, channels,
 /// height, width].
 struct Convolution {
-  std::string name;      ///< of its weight
-  std::string norm;      ///< of its batch normalisation; empty: none
-  int64_t channels = 0;  ///< of the output
+  std::string name = {};  ///< of its weight
+  std::string norm = {};  ///< of its batch normalisation; empty: none
+  int64_t channels = 0;   ///< of the output
   int64_t kernel = 1;
   int64_t stride = 1;
   int64_t padding = 0;
@@ -67,7 +67,7 @@ struct Convolution {
 
 /// Windows of kernel x kernel; padding never wins (it counts as -infinity).
 struct MaxPool {
-  std::string name;
+  std::string name = {};
   int64_t kernel = 2;
   int64_t stride = 2;
   int64_t padding = 0;
@@ -75,7 +75,7 @@ struct MaxPool {
 
 /// y = activation(x W^T + bias) + residual, over the last dimension of x.
 struct Linear {
-  std::string name;
+  std::string name = {};
   int64_t features = 0;
   bool bias = true;
   Activation activation = Activation::kNone;
@@ -84,16 +84,16 @@ struct Linear {
 
 /// y[n, t] = table[index[n, t]] + positions[t].
 struct Embedding {
-  std::string name;       ///< of the table
-  std::string positions;  ///< of the learned positions; empty: none
-  int64_t rows = 0;       ///< of the table: the indices' limit
+  std::string name = {};       ///< of the table
+  std::string positions = {};  ///< of the learned positions; empty: none
+  int64_t rows = 0;            ///< of the table: the indices' limit
   int64_t width = 0;
 };
 
 /// Scaled dot-product attention over packed projections: x is [n, t, 3 d] holding q, k and v, each of `heads`
 /// heads side by side; y is [n, t, d]. Scores are scaled by 1/sqrt(d / heads).
 struct Attention {
-  std::string name;
+  std::string name = {};
   int64_t heads = 1;
   bool causal = true;
 };
@@ -104,7 +104,7 @@ constexpr double kNormMomentum = 0.1;  ///< of running statistics, PyTorch's def
 /// A layer as compiled by backends. Which spec counts is told by `kind`.
 struct Layer {
   LayerKind kind = LayerKind::kLinear;
-  std::string name;
+  std::string name = {};
   std::vector<Tensor> inputs;  ///< x, and for kCrossEntropy the labels
   Tensor residual;
   Tensor output;

@@ -9,6 +9,7 @@
 
 #include "kernels/host/blas.h"
 #include "kernels/host/device.h"
+#include "kernels/host/dnn.h"
 #include "kernels/host/gloo.h"
 #include "kernels/host/inventory/inventory.h"
 #include "kernels/host/rdma/host_rdma.h"
@@ -26,35 +27,37 @@ void forgetTuning() {
     unsetenv(name);
 }
 
-Result<const BlasEntry*> loadBlas(const std::string& folder) {
-  const std::string path = (std::filesystem::path(folder) / "host_blas.so").string();
-  forgetTuning();
-  void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (module == nullptr)
-    return Error{ErrorCode::kNotFound,
-                 std::string("the host's matrix operations cannot be loaded: ") + dlerror() +
-                     "; they need oneDNN (libdnnl.so.2) and OpenBLAS (libopenblas.so.0)",
-                 path};
-  const auto* entry = static_cast<const BlasEntry*>(dlsym(module, "muster_host_blas_entry"));
-  if (entry == nullptr || std::string_view(entry->buildId) != buildId())
-    return Error{ErrorCode::kProtocol,
-                 "this host_blas.so is of another build; install all parts from one build", path};
-  return entry;
-}
+/// A module beside backend_host.so that holds what needs a library of its own.
+struct Module {
+  const char* file;
+  const char* entry;  ///< the symbol it exports
+  const char* holds;
+  const char* needs;
+};
+constexpr Module kBlas = {"host_blas.so", "muster_host_blas_entry", "matrix operations",
+                          "oneDNN (libdnnl.so.2) and OpenBLAS (libopenblas.so.0)"};
+constexpr Module kDnn = {"host_dnn.so", "muster_host_dnn_entry", "training", "oneDNN (libdnnl.so.2)"};
+constexpr Module kGloo = {"host_gloo.so", "muster_host_gloo_entry", "communicators", "Gloo (libgloo.so.0)"};
 
-Result<const GlooEntry*> loadGloo(const std::string& folder) {
-  const std::string path = (std::filesystem::path(folder) / "host_gloo.so").string();
-  void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (module == nullptr)
+/// Opens a module on its first use; it stays loaded until the process ends.
+template <typename Entry>
+Status load(const std::string& folder, const Module& module, const Entry*& entry) {
+  if (entry != nullptr) return {};
+  const std::string path = (std::filesystem::path(folder) / module.file).string();
+  forgetTuning();
+  void* opened = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (opened == nullptr)
     return Error{ErrorCode::kNotFound,
-                 std::string("the host's communicators cannot be loaded: ") + dlerror() +
-                     "; they need Gloo (libgloo.so.0)",
+                 std::string("the host's ") + module.holds + " cannot be loaded: " + dlerror() +
+                     "; they need " + module.needs,
                  path};
-  const auto* entry = static_cast<const GlooEntry*>(dlsym(module, "muster_host_gloo_entry"));
-  if (entry == nullptr || std::string_view(entry->buildId) != buildId())
-    return Error{ErrorCode::kProtocol,
-                 "this host_gloo.so is of another build; install all parts from one build", path};
-  return entry;
+  const auto* found = static_cast<const Entry*>(dlsym(opened, module.entry));
+  if (found == nullptr || std::string_view(found->buildId) != buildId())
+    return Error{
+        ErrorCode::kProtocol,
+        std::string("this ") + module.file + " is of another build; install all parts from one build", path};
+  entry = found;
+  return {};
 }
 
 class HostBackend : public Backend {
@@ -83,19 +86,20 @@ class HostBackend : public Backend {
   }
 
   Result<std::unique_ptr<Ops>> ops(Device& device) override {
-    if (blas_ == nullptr) {
-      MUSTER_TRY(blas_, loadBlas(options_.folder));
-    }
+    MUSTER_CHECK_OK(load(options_.folder, kBlas, blas_));
     return blas_->open(device, static_cast<HostDevice&>(device).threads());
+  }
+
+  Result<std::unique_ptr<Nn>> nn(Device& device) override {
+    MUSTER_CHECK_OK(load(options_.folder, kDnn, dnn_));
+    return dnn_->open(device, static_cast<HostDevice&>(device).threads());
   }
 
   Result<std::unique_ptr<Rdma>> rdma(const RdmaOptions& options) override { return makeHostRdma(options); }
 
   Result<std::unique_ptr<Communicator>> communicator(Device& device, const CommunicatorSpec& spec,
                                                      GroupStore& store) override {
-    if (gloo_ == nullptr) {
-      MUSTER_TRY(gloo_, loadGloo(options_.folder));
-    }
+    MUSTER_CHECK_OK(load(options_.folder, kGloo, gloo_));
     return gloo_->form(device, spec, store);
   }
 
@@ -108,6 +112,7 @@ class HostBackend : public Backend {
   BackendOptions options_;
   std::unique_ptr<Inventory> inventory_;
   const BlasEntry* blas_ = nullptr;
+  const DnnEntry* dnn_ = nullptr;
   const GlooEntry* gloo_ = nullptr;
 };
 

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loops of training that oneDNN lacks or does badly. Each source of this folder is compiled once per
+// instruction set; loops() picks the widest that this processor has. All are parallel (OpenMP, fixed shares:
+// the same result every time), and NaN in gives NaN out.
+#pragma once
+
+#include <cstdint>
+
+namespace muster::host {
+
+/// Images as oneDNN blocks them: [image][block][pixel][lane], lanes being 8 or 16 channels; those beyond the
+/// last channel are zero.
+struct ImageBlocks {
+  int64_t images = 0;
+  int64_t blocks = 0;
+  int64_t pixels = 0;
+  int lanes = 16;
+  [[nodiscard]] int64_t slab() const { return pixels * lanes; }
+  [[nodiscard]] int64_t elements() const { return images * blocks * slab(); }
+};
+
+/// Batch normalisation of one tensor. Per-channel arrays are blocks x lanes long.
+struct BatchNormData {
+  ImageBlocks shape;
+  const float* x = nullptr;
+  const float* residual = nullptr;  ///< may be missing
+  float* y = nullptr;
+  const float* scale = nullptr;
+  const float* shift = nullptr;
+  float* mean = nullptr;     ///< of the batch
+  float* inverse = nullptr;  ///< 1 / standard deviation of the batch
+  float* runningMean = nullptr;
+  float* runningVariance = nullptr;
+  double* scratch = nullptr;  ///< 2 x images x blocks x lanes
+  double epsilon = 0;
+  double momentum = 0;
+  bool relu = false;
+};
+
+/// Backward: gradients of y come as one or two parts that are added.
+struct BatchNormGradient {
+  float* dy = nullptr;  ///< with a residual, that one's gradient afterwards
+  const float* more = nullptr;
+  float* dx = nullptr;  ///< may be dy where there is no residual, or `more`
+  float* scale = nullptr;
+  float* shift = nullptr;
+};
+
+struct PoolData {
+  ImageBlocks out;
+  int64_t inHeight = 0, inWidth = 0, outHeight = 0, outWidth = 0;
+  int64_t kernel = 0, stride = 0, padding = 0;
+};
+
+/// Rows of `width` numbers.
+struct Rows {
+  int64_t rows = 0;
+  int64_t width = 0;
+  [[nodiscard]] int64_t elements() const { return rows * width; }
+};
+
+struct LayerNormData {
+  Rows shape;
+  const float* x = nullptr;
+  float* y = nullptr;
+  const float* scale = nullptr;
+  const float* shift = nullptr;
+  float* mean = nullptr;     ///< per row
+  float* inverse = nullptr;  ///< per row
+  float epsilon = 0;
+};
+struct LayerNormGradient {
+  const float* dy = nullptr;
+  float* dx = nullptr;  ///< may be dy
+  bool addToDx = false;
+  float* scale = nullptr;
+  float* shift = nullptr;
+  float* scratch = nullptr;  ///< 2 x threads x width
+};
+
+struct SgdData {
+  float learningRate = 0, momentum = 0, weightDecay = 0, gradientScale = 1;
+};
+struct AdamData {
+  float learningRate = 0, beta1 = 0, beta2 = 0, epsilon = 0, weightDecay = 0, gradientScale = 1;
+  float correction1 = 1, correction2 = 1;  ///< 1 - beta^step
+};
+
+struct CrossEntropyData {
+  Rows shape;
+  const float* logits = nullptr;
+  const int32_t* labels = nullptr;
+  float* gradient = nullptr;  ///< of the mean loss; missing in evaluation
+  double* losses = nullptr;   ///< per row
+  int32_t* right = nullptr;   ///< per row: 1 where the largest logit is the label's
+};
+
+/// One block of attention's rows: scores [rows, columns], of which row r sees the first `visible + r` at
+/// most.
+struct ScoreBlock {
+  int64_t rows = 0, columns = 0;
+  int64_t visible = 0;  ///< columns that row 0 sees; row r sees min(visible + r, columns)
+};
+
+/// The table of one instruction set.
+struct Loops {
+  const char* name;
+  void (*batchNormTrain)(const BatchNormData& data);
+  void (*batchNormEvaluate)(const BatchNormData& data);
+  void (*batchNormBackward)(const BatchNormData& data, const BatchNormGradient& gradient);
+  void (*reluForward)(float* y, int64_t count);
+  void (*reluBackward)(const float* y, float* dy, int64_t count);
+  void (*maxPoolForward)(const PoolData& pool, const float* x, float* y, uint8_t* taken);
+  void (*maxPoolBackward)(const PoolData& pool, const float* dy, const uint8_t* taken, float* dx);
+  void (*averagePoolForward)(const ImageBlocks& shape, int64_t channels, const float* x, float* y);
+  void (*averagePoolBackward)(const ImageBlocks& shape, int64_t channels, const float* dy, float* dx);
+  void (*addTo)(float* y, const float* x, int64_t count);
+  void (*geluForward)(const float* x, float* y, int64_t count);
+  void (*geluBackward)(const float* x, float* dy, int64_t count);  ///< dy becomes the gradient of x
+  void (*layerNormForward)(const LayerNormData& data);
+  void (*layerNormBackward)(const LayerNormData& data, const LayerNormGradient& gradient);
+  void (*crossEntropy)(const CrossEntropyData& data);
+  /// In place: scores (times `scale`) -> probabilities; `logSum` keeps each row's log of its sum of
+  /// exponentials.
+  void (*softmaxBlock)(const ScoreBlock& block, float scale, float* scores, float* logSum);
+  /// In place: scores -> probabilities from the kept logSum.
+  void (*softmaxAgain)(const ScoreBlock& block, float scale, float* scores, const float* logSum);
+  /// dp [rows, columns] becomes the gradient of the scores: scale p (dp - delta of the row).
+  void (*softmaxBackward)(const ScoreBlock& block, float scale, const float* p, float* dp,
+                          const float* delta);
+  void (*sgd)(const SgdData& data, float* p, const float* g, float* m, int64_t count, bool first);
+  void (*adam)(const AdamData& data, float* p, const float* g, float* m, float* v, int64_t count);
+};
+
+const Loops& loops();
+
+}  // namespace muster::host

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes into a program and comes out of it: inputs, parameters, gradients, in the shapes of the network.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+
+#include "kernels/host/nn/program.h"
+
+namespace muster::host {
+namespace {
+
+Error wrongCount(const std::string& what, size_t found, int64_t wanted, const Shape& shape) {
+  return {ErrorCode::kUsage,
+          fmt::format("{} takes {} values ({}), not {}", what, wanted, shapeText(shape), found), ""};
+}
+
+/// FNV-1a, 64 bit.
+uint64_t hashOf(const std::string& text) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return hash;
+}
+
+}  // namespace
+
+Status HostProgram::checkParameter(int parameter) const {
+  if (parameter >= 0 && parameter < static_cast<int>(plan_.places.size())) return {};
+  return Error{ErrorCode::kUsage,
+               fmt::format("there is no parameter {}; the network has {}", parameter, plan_.places.size()),
+               ""};
+}
+
+Status HostProgram::checkStatistics(int statistics) const {
+  if (statistics >= 0 && statistics < static_cast<int>(plan_.statistics.size())) return {};
+  return Error{ErrorCode::kUsage,
+               fmt::format("there is no batch normalisation {}; the network has {}", statistics,
+                           plan_.statistics.size()),
+               ""};
+}
+
+Status HostProgram::writeParameter(int parameter, std::span<const float> values) {
+  MUSTER_CHECK_OK(checkParameter(parameter));
+  const Parameter& spec = network_.parameters()[static_cast<size_t>(parameter)];
+  if (static_cast<int64_t>(values.size()) != spec.elements())
+    return wrongCount(spec.name, values.size(), spec.elements(), spec.shape);
+  return guarded("reorder a parameter", [&]() -> Status {
+    reorder(engine_, plain(spec.shape), values.data(), plan_.places[static_cast<size_t>(parameter)].desc,
+            plan_.parameter(parameter));
+    return {};
+  });
+}
+
+Result<std::vector<float>> HostProgram::readPlain(const memory::desc& desc, const float* data,
+                                                  const Shape& shape) {
+  std::vector<float> values(static_cast<size_t>(elementsOf(shape)));
+  MUSTER_CHECK_OK(guarded("reorder a tensor", [&]() -> Status {
+    reorder(engine_, desc, data, plain(shape), values.data());
+    return {};
+  }));
+  return values;
+}
+
+Result<std::vector<float>> HostProgram::readParameter(int parameter) {
+  MUSTER_CHECK_OK(checkParameter(parameter));
+  const auto index = static_cast<size_t>(parameter);
+  return readPlain(plan_.places[index].desc, plan_.parameter(parameter), network_.parameters()[index].shape);
+}
+
+Result<std::vector<float>> HostProgram::readGradient(int parameter) {
+  MUSTER_CHECK_OK(checkParameter(parameter));
+  const auto index = static_cast<size_t>(parameter);
+  return readPlain(plan_.places[index].desc, plan_.gradient(parameter), network_.parameters()[index].shape);
+}
+
+Result<std::vector<float>> HostProgram::readStatistics(int statistics) {
+  MUSTER_CHECK_OK(checkStatistics(statistics));
+  const auto index = static_cast<size_t>(statistics);
+  const int64_t channels = network_.statistics()[index].channels;
+  const StatisticsPlace& place = plan_.statistics[index];
+  std::vector<float> values(place.mean, place.mean + channels);
+  values.insert(values.end(), place.variance, place.variance + channels);
+  return values;
+}
+
+Status HostProgram::writeStatistics(int statistics, std::span<const float> meanAndVariance) {
+  MUSTER_CHECK_OK(checkStatistics(statistics));
+  const auto index = static_cast<size_t>(statistics);
+  const int64_t channels = network_.statistics()[index].channels;
+  if (static_cast<int64_t>(meanAndVariance.size()) != 2 * channels)
+    return wrongCount(network_.statistics()[index].name, meanAndVariance.size(), 2 * channels, {2, channels});
+  std::copy_n(meanAndVariance.begin(), channels, plan_.statistics[index].mean);
+  std::copy_n(meanAndVariance.begin() + channels, channels, plan_.statistics[index].variance);
+  return {};
+}
+
+Result<std::vector<float>> HostProgram::readTensor(Tensor tensor) {
+  if (tensor.id < 0 || tensor.id >= network_.tensorCount() || network_.limit(tensor) > 0 ||
+      plan_.of(tensor).data == nullptr)
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("tensor {} holds no values that can be read", tensor.id), ""};
+  return readPlain(plan_.of(tensor).desc, plan_.of(tensor).data, network_.shape(tensor));
+}
+
+Status HostProgram::checkInput(Tensor input, size_t count, bool indices) const {
+  if (input.id < 0 || input.id >= network_.tensorCount() || !network_.isInput(input))
+    return Error{ErrorCode::kUsage, fmt::format("tensor {} is no input of this network", input.id), ""};
+  if ((network_.limit(input) > 0) != indices)
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("input {} takes {}", input.id, indices ? "numbers, not indices" : "indices, not numbers"),
+        ""};
+  const Shape& shape = network_.shape(input);
+  if (static_cast<int64_t>(count) != elementsOf(shape))
+    return wrongCount(fmt::format("input {}", input.id), count, elementsOf(shape), shape);
+  return {};
+}
+
+Status HostProgram::writeInput(Tensor input, std::span<const float> images) {
+  MUSTER_CHECK_OK(checkInput(input, images.size(), false));
+  std::copy(images.begin(), images.end(), plan_.of(input).data);
+  return {};
+}
+
+Status HostProgram::writeInput(Tensor input, std::span<const int32_t> indices) {
+  MUSTER_CHECK_OK(checkInput(input, indices.size(), true));
+  const int64_t limit = network_.limit(input);
+  for (size_t i = 0; i < indices.size(); ++i)
+    if (indices[i] < 0 || indices[i] >= limit)
+      return Error{ErrorCode::kUsage,
+                   fmt::format("index {} at position {} of input {} is out of bounds, wanted 0 to {}",
+                               indices[i], i, input.id, limit - 1),
+                   ""};
+  std::copy(indices.begin(), indices.end(), reinterpret_cast<int32_t*>(plan_.of(input).data));
+  return {};
+}
+
+ElementRange HostProgram::range(int parameter) const {
+  const ParameterPlace& place = plan_.places[static_cast<size_t>(parameter)];
+  return {place.first, place.count};
+}
+
+std::string HostProgram::layout() const {
+  std::string text;
+  for (size_t i = 0; i < plan_.places.size(); ++i)
+    text += fmt::format("{} {} {};", network_.parameters()[i].name, plan_.places[i].first,
+                        layoutText(plan_.places[i].desc));
+  return fmt::format("host-{:016x}", hashOf(text));
+}
+
+uint64_t HostProgram::memoryBytes() const {
+  uint64_t bytes = storage_.bytes() + parameters_->bytes() + gradients_->bytes();
+  for (const auto* buffer : {moments_.get(), squares_.get()})
+    if (buffer != nullptr) bytes += buffer->bytes();
+  return bytes;
+}
+
+std::string HostProgram::implementation() const {
+  const dnnl_version_t* v = dnnl_version();
+  return fmt::format("onednn {}.{}.{}, {} loops, {} thread{}", v->major, v->minor, v->patch, loops().name,
+                     engine_.threads, engine_.threads == 1 ? "" : "s");
+}
+
+}  // namespace muster::host
