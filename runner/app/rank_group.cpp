@@ -119,6 +119,40 @@ void RankGroup::failPending(const RankSlot& slot, const std::string& message) {
   for (size_t index : pendingRuns(slot)) collector_.failRun(slot, index, message);
 }
 
+bool RankGroup::grouped() const {
+  return stage_.scope != Scope::kDevice && slots_.size() > 1 && !node_.simulated();
+}
+
+/// Where one rank of a group can no longer run something, the others would wait for it in vain.
+void RankGroup::keepInStep() {
+  if (!grouped()) return;
+  for (size_t index = 0; index < collector_.runs().size(); ++index) {
+    const auto ended = std::find_if(slots_.begin(), slots_.end(), [&](const RankSlot& slot) {
+      return collector_.endedRuns(slot.rank).count(index) > 0;
+    });
+    if (ended == slots_.end()) continue;
+    for (const RankSlot& slot : slots_)
+      if (collector_.endedRuns(slot.rank).count(index) == 0)
+        collector_.failRun(slot, index,
+                           fmt::format("rank {} of its group is done with this case", ended->rank));
+  }
+}
+
+/// The store of a group on this node: only its ranks learn where it is and its token, which lasts as long as
+/// it.
+Result<std::unique_ptr<StoreServer>> RankGroup::serveStore(std::vector<RankSpec>& specs, int start) const {
+  StoreServerOptions options;
+  MUSTER_TRY(options.token, randomToken());
+  options.limits.connections += 8 * specs.size();
+  MUSTER_TRY(auto server, StoreServer::start(options).context("serving the store of stage " + stage_.name));
+  const Json access{
+      {"address", fmt::format("{}:{}", options.bind, server->port())},
+      {"token", options.token},
+      {"prefix", fmt::format("{}/{}/attempt{}.start{}/", node_.runId, stage_.name, attempt_, start)}};
+  for (RankSpec& spec : specs) spec.store = dumpJson(access);
+  return server;
+}
+
 void RankGroup::settle(const RankSlot& slot, const RankEnd& end, StageRecord& record) {
   record.ranks.push_back({slot.rank, slot.device, attempt_, stateName(end.state), end.exitCode,
                           signalName(end.signal), end.error, end.lastProgress, end.outputTail, end.rerun});
@@ -143,6 +177,10 @@ void RankGroup::settle(const RankSlot& slot, const RankEnd& end, StageRecord& re
 Status RankGroup::runOnce(const std::vector<RankSlot>& slots, int start, double begin, StageRecord& record) {
   std::vector<RankSpec> specs;
   for (const RankSlot& slot : slots) specs.push_back(specFor(slot, start));
+  std::unique_ptr<StoreServer> store;
+  if (grouped()) {
+    MUSTER_TRY(store, serveStore(specs, start));
+  }
   GroupOptions options;
   options.hostExecutable = node_.tree.hostExecutable;
   options.timeout = std::max(0.0, secondsLeft(begin));
@@ -164,6 +202,7 @@ Status RankGroup::run(StageRecord& record, StageEvidence& evidence) {
       failPending(slot, slot.device + " is quarantined: " + it->second);
 
   for (int start = 0;; ++start) {
+    keepInStep();
     std::vector<RankSlot> waiting;
     for (const RankSlot& slot : slots_)
       if (!pendingRuns(slot).empty()) waiting.push_back(slot);

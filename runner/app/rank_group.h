@@ -4,11 +4,13 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "runner/app/frame_collector.h"
 #include "runner/app/stage_runner.h"
+#include "runner/rendezvous/store_server.h"
 
 namespace muster {
 
@@ -28,6 +30,10 @@ class RankGroup {
   [[nodiscard]] double secondsLeft(double begin) const;
   void settle(const RankSlot& slot, const RankEnd& end, StageRecord& record);
   void failPending(const RankSlot& slot, const std::string& message);
+  /// Whether the ranks talk to each other and so run the same cases.
+  [[nodiscard]] bool grouped() const;
+  void keepInStep();
+  Result<std::unique_ptr<StoreServer>> serveStore(std::vector<RankSpec>& specs, int start) const;
   void showProgress(double begin);
   Status runOnce(const std::vector<RankSlot>& slots, int start, double begin, StageRecord& record);
 

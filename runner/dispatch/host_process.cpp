@@ -48,7 +48,9 @@ Result<std::unique_ptr<HostProcess>> HostProcess::start(HostJob job, double grac
   process->started_ = systemClock().now();
   std::vector<std::string> command = process->job_.command;
   command.emplace_back("--supervised");
-  MUSTER_TRY(process->host_, spawnHost(command).context("starting " + process->job_.who));
+  const std::string& store = process->job_.spec.store;
+  if (!store.empty()) command.emplace_back("--with-store");
+  MUSTER_TRY(process->host_, spawnHost(command, store).context("starting " + process->job_.who));
   return process;
 }
 
@@ -179,7 +181,10 @@ RankStatus HostProcess::status() const {
   status.lastProgress = protocol_.lastProgress();
   status.ended = ended_ || rankExited_;
   // What we did to it ourselves says nothing about the rank.
-  if (failing() && (stop_ == StopReason::kNone || stop_ == StopReason::kProtocol)) status.failure = reason();
+  if (failing() && (stop_ == StopReason::kNone || stop_ == StopReason::kProtocol)) {
+    status.failure = reason();
+    status.signal = signal_;
+  }
   if (status.ended || rank_ <= 0) return status;
   if (const auto process = readProcessState(rank_); process.ok()) {
     status.state = process->state;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <climits>
 #include <cstring>
 #include <memory>
 
@@ -23,6 +24,7 @@ namespace {
 constexpr int kFirstFreeFd =
     10;                      // above all that the child gets, so that moving one never overwrites another
 constexpr int kHostFds = 6;  // 0 to 5
+constexpr int kStoreFd = 6;
 
 struct Pipe {
   Fd read;
@@ -119,9 +121,20 @@ int killOnce(const std::string& variable) {
   return killed;
 }
 
+/// A pipe that holds `text` and then ends.
+Result<Fd> filledPipe(const std::string& text) {
+  MUSTER_TRY(Pipe pipe, makePipe());
+  // What fits PIPE_BUF goes into an empty pipe at once.
+  if (text.size() > PIPE_BUF ||
+      write(pipe.write.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    return Error{ErrorCode::kInternal,
+                 fmt::format("cannot hand {} bytes about the store to muster-host", text.size()), ""};
+  return std::move(pipe.read);
+}
+
 }  // namespace
 
-Result<SpawnedHost> spawnHost(const std::vector<std::string>& command) {
+Result<SpawnedHost> spawnHost(const std::vector<std::string>& command, const std::string& store) {
   MUSTER_TRY(Pipe frames, makePipe());
   MUSTER_TRY(Pipe output, makePipe());
   MUSTER_TRY(Pipe report, makePipe());
@@ -138,7 +151,12 @@ Result<SpawnedHost> spawnHost(const std::vector<std::string>& command) {
   plan.give(frames.write, 3);
   plan.give(lifeline.read, 4);
   plan.give(report.write, 5);
-  plan.closeAllFrom(kHostFds);
+  Fd storeFd;
+  if (!store.empty()) {
+    MUSTER_TRY(storeFd, filledPipe(store));
+    plan.give(storeFd, kStoreFd);
+  }
+  plan.closeAllFrom(store.empty() ? kHostFds : kStoreFd + 1);
   SpawnedHost host;
   host.marker = newMarker();
   MUSTER_TRY(host.pid, plan.spawn(command, "MUSTER_HOST_ID=" + host.marker));

@@ -19,8 +19,11 @@ namespace muster {
 /// One muster-host to start.
 struct RankSpec {
   int rank = 0;
-  std::string device;                 ///< id, for messages
-  Json request;                       ///< what muster-host gets; see runner/host/README.md
+  std::string device;  ///< id, for messages
+  Json request;        ///< what muster-host gets; see runner/host/README.md
+  /// Where the store of the rank's group is, as JSON with "address", "token" and "prefix"; empty: it has
+  /// none. Handed over by a pipe and never written to a file, as it holds a secret.
+  std::string store;
   std::filesystem::path requestFile;  ///< where the request is kept, so that the rank can be run again alone
   std::filesystem::path outputFile;   ///< captured stdout and stderr: first and last 8 MiB
 };
@@ -50,6 +53,7 @@ struct RankStatus {
   double cpuSeconds = 0;  ///< used so far by its process
   bool ended = false;     ///< its process is gone
   std::string failure;    ///< why it will not end well, unless the runner stopped it; empty: nothing known
+  int signal = 0;         ///< that ended it, with `failure`; 0: none
   int casesEnded = 0;     ///< `case end` frames seen
   std::string lastProgress;
 };

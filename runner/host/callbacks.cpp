@@ -56,12 +56,28 @@ const char* levelName(muster_log_level level) {
   }
 }
 
+/// The client of the group's store, or none in a group of one and in a rank that is run by hand.
+std::unique_ptr<StoreClient> sharedStore(const HostRequest& request, const std::atomic<bool>& cancelled) {
+  if (request.groupSize == 1 || !request.store) return nullptr;
+  StoreClientOptions options;
+  // An address that is wrong is said by the first call: it names the candidates, and then there are none.
+  if (const Result<StoreAddress> address = parseStoreAddress(request.store->address); address.ok())
+    options.candidates = {*address};
+  options.token = request.store->token;
+  options.prefix = request.store->prefix;
+  options.who = fmt::format("rank {}", request.groupRank);
+  if (!request.device.empty()) options.who += fmt::format(" ({})", request.device);
+  options.cancelled = [&cancelled] { return cancelled.load(); };
+  return std::make_unique<StoreClient>(std::move(options));
+}
+
 }  // namespace
 
 HostCallbacks::HostCallbacks(const HostRequest& request, FrameWriter& frames,
                              const std::atomic<bool>& cancelled)
     : request_(request), frames_(frames), cancelled_(cancelled), virtualEnd_(request.virtualStart) {
   using Self = HostCallbacks;
+  shared_ = sharedStore(request, cancelled);
   table_.struct_size = sizeof table_;
   table_.abi_minor = hostAbiMinor();
   table_.context = this;
@@ -90,13 +106,23 @@ Status HostCallbacks::beginCase(const HostCase& entry) {
   const std::lock_guard lock(mutex_);
   case_ = entry;
   problem_ = {};
+  storeProblem_.clear();
+  keySpace_ = fmt::format("case{}/", entry.index);
+  store_.clear();
   progressTokens_ = kProgressBurst;
   return frames_.beginCase(entry.index);
 }
 
 Problem HostCallbacks::takeProblem() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(problem_, {});
+  Problem problem = std::exchange(problem_, {});
+  const std::string store = std::exchange(storeProblem_, {});
+  if (problem.message.empty()) {
+    problem.message = store;
+  } else if (!store.empty() && problem.message.find(store) == std::string::npos) {
+    problem.message += " (" + store + ")";
+  }
+  return problem;
 }
 
 double HostCallbacks::virtualEnd() {
@@ -234,52 +260,78 @@ void HostCallbacks::error(const char* message, const char* remedy) {
   problem_.remedy = textOf(remedy, kMaxLine);
 }
 
-Status HostCallbacks::storeUsable() const {
-  if (request_.worldSize == 1) return {};
+Status HostCallbacks::storeUsable(const char* key) const {
+  if (key == nullptr || *key == '\0') return badCall("a store key or barrier name is NULL or empty");
+  if (strnlen(key, LocalStore::kMaxKey + 1) > LocalStore::kMaxKey)
+    return badCall(
+        fmt::format("store key {} has more than {} bytes", printable(key, 60), LocalStore::kMaxKey));
+  if (request_.groupSize == 1 || shared_) return {};
+  if (request_.simulated)
+    return Error{ErrorCode::kUnsupported, "simulated ranks are functions of the scenario and have no store",
+                 ""};
   return Error{
-      ErrorCode::kUnsupported,
-      fmt::format("this host has no store shared by the {} ranks of a group; run the test with one rank",
-                  request_.worldSize),
+      ErrorCode::kNotFound,
+      fmt::format("rank {} is one of a group of {}, and a rank that is run by hand has no store to meet "
+                  "the others in; run the whole stage again with muster run",
+                  request_.groupRank, request_.groupSize),
       ""};
 }
 
-muster_status HostCallbacks::storeProblem(const Error& why) {
-  log(MUSTER_LOG_WARNING, "store: " + why.text());
+std::string HostCallbacks::inCase(const char* key) {
   const std::lock_guard lock(mutex_);
-  if (problem_.message.empty()) problem_.message = why.text();
-  if (why.code == ErrorCode::kUnsupported) return MUSTER_UNSUPPORTED;
-  if (why.code == ErrorCode::kTimeout && cancelled_.load()) return MUSTER_CANCELLED;
-  return why.code == ErrorCode::kUsage || why.code == ErrorCode::kProtocol ? MUSTER_BAD_PARAMETER
-                                                                           : MUSTER_ERROR;
+  return keySpace_ + key;
+}
+
+/// Logs a failure of the store, and keeps it for the case's message until a call of the store succeeds.
+muster_status HostCallbacks::storeResult(const Status& status) {
+  if (!status.ok()) log(MUSTER_LOG_WARNING, "store: " + status.error().text());
+  const std::lock_guard lock(mutex_);
+  storeProblem_ = status.ok() ? "" : status.error().text();
+  if (status.ok()) return MUSTER_OK;
+  if (status.error().code == ErrorCode::kUnsupported) return MUSTER_UNSUPPORTED;
+  if (status.error().code == ErrorCode::kTimeout && cancelled_.load()) return MUSTER_CANCELLED;
+  const bool misused =
+      status.error().code == ErrorCode::kUsage || status.error().code == ErrorCode::kProtocol;
+  return misused ? MUSTER_BAD_PARAMETER : MUSTER_ERROR;
+}
+
+Status HostCallbacks::setInStore(const char* key, const void* data, uint64_t size) {
+  MUSTER_CHECK_OK(storeUsable(key));
+  if (data == nullptr && size > 0)
+    return badCall("the value of store key " + printable(key, 60) + " is NULL");
+  if (size > LocalStore::kMaxTotal)
+    return badCall(fmt::format("the value of store key {} has {} bytes", printable(key, 60), size));
+  const std::string_view value(static_cast<const char*>(data), size);
+  return shared_ ? shared_->set(inCase(key), value) : store_.set(key, std::string(value));
 }
 
 muster_status HostCallbacks::storeSet(const char* key, const void* data, uint64_t size) {
-  Status status = storeUsable();
-  if (status.ok() && (key == nullptr || (data == nullptr && size > 0)))
-    status = badCall("key or data is NULL");
-  if (status.ok() && size > LocalStore::kMaxTotal) status = badCall(fmt::format("a value of {} bytes", size));
-  if (status.ok()) status = store_.set(key, std::string(static_cast<const char*>(data), size));
-  return status.ok() ? MUSTER_OK : storeProblem(status.error());
+  return storeResult(setInStore(key, data, size));
+}
+
+Result<std::string> HostCallbacks::getFromStore(const char* key, double timeout) {
+  MUSTER_CHECK_OK(storeUsable(key));
+  if (shared_) return shared_->get(inCase(key), timeout);
+  return store_.get(key, timeout, [this] { return cancelled_.load(); });
 }
 
 muster_status HostCallbacks::storeGet(const char* key, void* data, uint64_t capacity, uint64_t* size,
                                       double timeout) {
-  const Status usable = storeUsable();
-  if (!usable.ok()) return storeProblem(usable.error());
-  if (key == nullptr || size == nullptr || (data == nullptr && capacity > 0))
-    return storeProblem(badCall("key, data or size is NULL"));
-  const Result<std::string> value = store_.get(key, timeout, [this] { return cancelled_.load(); });
-  if (!value.ok()) return storeProblem(value.error());
+  if (size == nullptr || (data == nullptr && capacity > 0))
+    return storeResult(badCall("store_get: data or size is NULL"));
+  const Result<std::string> value = getFromStore(key, timeout);
+  if (!value.ok()) return storeResult(value.error());
   *size = value->size();
   std::copy_n(value->data(), std::min<uint64_t>(capacity, value->size()), static_cast<char*>(data));
-  return MUSTER_OK;
+  return storeResult({});
 }
 
 muster_status HostCallbacks::barrier(const char* name, double timeout) {
-  Status status = storeUsable();
-  if (status.ok() && name == nullptr) status = badCall("the barrier's name is NULL");
+  Status status = storeUsable(name);
   if (status.ok() && !(timeout >= 0)) status = badCall(fmt::format("barrier timeout {}", timeout));
-  return status.ok() ? MUSTER_OK : storeProblem(status.error());
+  if (status.ok() && shared_)
+    status = shared_->barrier(inCase(name), request_.groupRank, request_.groupSize, timeout);
+  return storeResult(status);
 }
 
 }  // namespace muster

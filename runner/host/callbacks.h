@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -10,12 +11,13 @@
 #include "runner/host/frame_writer.h"
 #include "runner/host/local_store.h"
 #include "runner/host/request.h"
+#include "runner/rendezvous/store_client.h"
 
 namespace muster {
 
 /// Why a call of the plugin failed, as far as it said.
 struct Problem {
-  std::string message;  ///< from host->error()
+  std::string message;  ///< from host->error(), and what the store said last when its last call failed
   std::string remedy;
   std::string
       refused;  ///< what the host refused of the plugin; makes the case an error whatever run() returns
@@ -49,7 +51,11 @@ class HostCallbacks {
 
   Result<Json> measurementFrame(const muster_measurement& measurement);
   Result<std::string> keepArtifact(const char* name, const void* data, uint64_t size);
-  Status storeUsable() const;
+  Status storeUsable(const char* key) const;
+  Status setInStore(const char* key, const void* data, uint64_t size);
+  Result<std::string> getFromStore(const char* key, double timeout);
+  [[nodiscard]] std::string inCase(const char* key);
+  muster_status storeResult(const Status& status);
   muster_status refuse(const std::string& what, const Error& why);
   muster_status storeProblem(const Error& why);
   double timeOf(double given);
@@ -59,11 +65,14 @@ class HostCallbacks {
   FrameWriter& frames_;
   const std::atomic<bool>& cancelled_;
   muster_host table_{};
-  LocalStore store_;
+  LocalStore store_;                     // of a group of one
+  std::unique_ptr<StoreClient> shared_;  // of a larger one
 
   std::mutex mutex_;  // guards all below
   Problem problem_;
+  std::string storeProblem_;
   HostCase case_;
+  std::string keySpace_ = "open/";  // before each key of the shared store: cases do not see each other's
   double virtualEnd_ = 0;
   double progressTokens_ = 0;
   double progressAt_ = 0;

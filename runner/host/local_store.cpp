@@ -26,6 +26,12 @@ Status LocalStore::set(const std::string& key, std::string value) {
   return {};
 }
 
+void LocalStore::clear() {
+  const std::lock_guard lock(mutex_);
+  values_.clear();
+  total_ = 0;
+}
+
 Result<std::string> LocalStore::get(const std::string& key, double timeout,
                                     const std::function<bool()>& cancelled) {
   using Clock = std::chrono::steady_clock;

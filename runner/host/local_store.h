@@ -15,10 +15,11 @@ namespace muster {
 /// Bounded in key length, value size and total size; every wait ends.
 class LocalStore {
  public:
-  static constexpr size_t kMaxKey = 256;
+  static constexpr size_t kMaxKey = 512;
   static constexpr size_t kMaxTotal = 256u << 20;
 
   Status set(const std::string& key, std::string value);
+  void clear();
   /// Waits until another thread has set `key`, at most `timeout` seconds and until `cancelled` says so.
   Result<std::string> get(const std::string& key, double timeout, const std::function<bool()>& cancelled);
 

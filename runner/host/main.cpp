@@ -28,6 +28,8 @@ constexpr const char* kHelp =
 
 Option:
   --supervised   as the runner starts it: frames to descriptor 3, lifeline on 4, the guard's report to 5
+  --with-store   descriptor 6 says where the store of the rank's group is. Without it a rank of several cannot talk to
+                 the others, whose store ended with their stage: run the stage again to see them together
 
 Exit code: 0 once all cases have ended (each frame says how), 1 when the plugin could not be loaded, 2 on wrong usage,
 125 when a process below did not die, 128 + N when signal N ended the rank.
@@ -36,10 +38,12 @@ Exit code: 0 once all cases have ended (each frame says how), 1 when the plugin 
 constexpr int kFrameFd = 3;
 constexpr int kLifelineFd = 4;
 constexpr int kReportFd = 5;
+constexpr int kStoreFd = 6;
 constexpr int kUsageExit = 2;
 
 struct Arguments {
   bool supervised = false;
+  bool withStore = false;
   std::string describe;
   std::string request;
 };
@@ -62,6 +66,8 @@ int parseArguments(int argc, char** argv, Arguments& arguments) {
     }
     if (word == "--supervised") {
       arguments.supervised = true;
+    } else if (word == "--with-store") {
+      arguments.withStore = true;
     } else if (value != nullptr && i + 1 < argc && value->empty()) {
       *value = argv[++i];
     } else {
@@ -98,6 +104,18 @@ int work(const Arguments& arguments, const Result<HostRequest>& request) {
   return 1;
 }
 
+/// The request, and where the store is; that descriptor is closed before anything else can see it.
+Result<HostRequest> requestOf(const Arguments& arguments) {
+  Result<HostRequest> request = HostRequest{};
+  if (!arguments.request.empty()) request = readRequest(arguments.request);
+  if (!arguments.withStore) return request;
+  Result<StoreAccess> store = readStoreAccess(kStoreFd);
+  close(kStoreFd);
+  if (!store.ok()) return std::move(store).error();
+  if (request.ok()) request->store = std::move(*store);
+  return request;
+}
+
 int run(int argc, char** argv) {
   Arguments arguments;
   const int early = parseArguments(argc, argv, arguments);
@@ -113,8 +131,7 @@ int run(int argc, char** argv) {
     options.lifeline = kLifelineFd;
     options.report = kReportFd;
   }
-  Result<HostRequest> request = HostRequest{};
-  if (!arguments.request.empty()) request = readRequest(arguments.request);
+  const Result<HostRequest> request = requestOf(arguments);
   if (request.ok()) {
     options.grace = request->grace;
     options.abandonAfter = request->abandonAfter;

@@ -3,7 +3,9 @@
 #include "runner/host/request.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <set>
 
 #include "runner/core/files.h"
@@ -26,7 +28,8 @@ Status readCase(const Json& item, const std::string& path, HostRequest& request)
 
 Status readContext(const Json& context, HostRequest& request) {
   JsonReader reader(context, "request.context");
-  std::string scenario;
+  std::string scenario, scope;
+  reader.optional("scope", scope);
   reader.optional("rank", request.rank);
   reader.optional("world_size", request.worldSize);
   reader.optional("scenario", scenario);
@@ -35,6 +38,10 @@ Status readContext(const Json& context, HostRequest& request) {
     JsonReader(context["device"], "request.context.device").optional("id", request.device);
   if (request.worldSize < 1)
     reader.fail("world_size", fmt::format("is {}, wanted 1 or more", request.worldSize));
+  request.groupRank = scope == "device" ? 0 : request.rank;
+  request.groupSize = scope == "device" ? 1 : request.worldSize;
+  if (request.groupRank < 0 || request.groupRank >= request.groupSize)
+    reader.fail("rank", fmt::format("is {} of {}", request.groupRank, request.groupSize));
   request.simulated = !scenario.empty();
   Json full = context;
   full["test"] = request.test;
@@ -91,6 +98,33 @@ Result<HostRequest> requestFromJson(const Json& json) {
   MUSTER_CHECK_OK(reader.status());
   MUSTER_CHECK_OK(checkIndices(request));
   return request;
+}
+
+Result<StoreAccess> storeAccessFromJson(const Json& json) {
+  if (!json.is_object()) return Error{ErrorCode::kProtocol, "store: wanted a JSON object", ""};
+  StoreAccess access;
+  JsonReader reader(json, "store");
+  reader.read("address", access.address);
+  reader.read("token", access.token);
+  reader.read("prefix", access.prefix);
+  MUSTER_CHECK_OK(reader.status());
+  return access;
+}
+
+Result<StoreAccess> readStoreAccess(int fd) {
+  constexpr size_t kMaxAccess = 65536;
+  std::string text;
+  char buffer[4096];
+  while (text.size() <= kMaxAccess) {
+    const ssize_t n = read(fd, buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0)
+      return Error{ErrorCode::kIo, "cannot read where the group's store is: " + errnoText(errno), ""};
+    if (n == 0) break;
+    text.append(buffer, static_cast<size_t>(n));
+  }
+  MUSTER_TRY(const Json json, parseJson(text).context("reading where the group's store is"));
+  return storeAccessFromJson(json);
 }
 
 Result<HostRequest> readRequest(const std::filesystem::path& path) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,14 @@ struct HostCase {
   std::string json;  ///< the case_json of the ABI
 };
 
+/// Where the store of the rank's group is. Told over a descriptor and never kept in a file: it holds a
+/// secret.
+struct StoreAccess {
+  std::string address;  ///< host:port
+  std::string token;
+  std::string prefix;  ///< of all keys of the group
+};
+
 /// A request: one plugin, one test, one rank, its cases in order.
 struct HostRequest {
   std::string plugin;  ///< path of the library
@@ -26,8 +35,11 @@ struct HostRequest {
   std::string contextJson;  ///< the context_json of the ABI
   int rank = 0;
   int worldSize = 1;
-  std::string device;      ///< id, for messages
-  bool simulated = false;  ///< a scenario is named: time is virtual
+  int groupRank = 0;  ///< among the ranks that talk to each other: alone in scope device, all in others
+  int groupSize = 1;
+  std::optional<StoreAccess> store;  ///< shared by the group; none in a group of one, and when run by hand
+  std::string device;                ///< id, for messages
+  bool simulated = false;            ///< a scenario is named: time is virtual
   double virtualStart = 0;
   std::vector<HostCase> cases;
   std::filesystem::path artifactDir;  ///< empty: artifacts are refused
@@ -38,5 +50,9 @@ struct HostRequest {
 
 Result<HostRequest> readRequest(const std::filesystem::path& path);
 Result<HostRequest> requestFromJson(const Json& json);
+
+/// Reads what the runner writes to the descriptor: {"address", "token", "prefix"}.
+Result<StoreAccess> storeAccessFromJson(const Json& json);
+Result<StoreAccess> readStoreAccess(int fd);
 
 }  // namespace muster

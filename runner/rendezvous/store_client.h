@@ -48,7 +48,8 @@ class StoreClient {
   Result<std::string> get(const std::string& key, double timeout);
   /// Adds to a counter that starts at 0 and returns its new value.
   Result<int64_t> add(const std::string& key, int64_t delta);
-  /// Waits until ranks 0 .. count-1 are all here. A name may be used again once all have left.
+  /// Waits until ranks 0 .. count-1 are all here. A name may be used again after that; but once one rank's
+  /// wait has timed out, every rank that waits or comes later gets the same kTimeout, naming who was missing.
   Status barrier(const std::string& name, int rank, int count, double timeout);
   /// Forgets every key that begins with `start` (after the prefix); returns how many.
   Result<int64_t> clear(const std::string& start);

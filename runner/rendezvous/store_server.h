@@ -15,7 +15,7 @@ namespace muster {
 struct StoreLimits {
   size_t keys = 1u << 18;       ///< keys and open barriers
   size_t memory = 256u << 20;   ///< keys, values and the buffers of all connections together
-  size_t connections = 16384;   ///< that have proven the token
+  size_t connections = 512;     ///< that have proven the token
   size_t strangers = 256;       ///< that have not yet; one more closes the oldest
   double handshakeTimeout = 5;  ///< to prove the token
   double transferTimeout = 30;  ///< for one request to arrive in full, or one answer to be taken

@@ -22,7 +22,7 @@ USES = {
     "runner/host": [CORE, "runner/rendezvous", "plugins/abi", "plugins/sdk"],
     "runner/app": [CORE, "runner/plan", "runner/sku", "runner/judge", "runner/dispatch", "runner/rendezvous", "reports"],
     "plugins/abi": [],
-    "plugins/sdk": [CORE, "plugins/abi"],
+    "plugins/sdk": [CORE, "plugins/abi", INTERFACES],
     "plugins": [CORE, "plugins/abi", "plugins/sdk", INTERFACES],
     "kernels": [CORE],
     "kernels/host": [CORE, INTERFACES],

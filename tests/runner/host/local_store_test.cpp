@@ -47,7 +47,7 @@ TEST(LocalStore, EndsEveryWait) {
 TEST(LocalStore, BoundsKeysAndTotal) {
   LocalStore store;
   EXPECT_FALSE(store.set("", "x").ok());
-  EXPECT_FALSE(store.set(std::string(257, 'k'), "x").ok());
+  EXPECT_FALSE(store.set(std::string(LocalStore::kMaxKey + 1, 'k'), "x").ok());
   const std::string half(LocalStore::kMaxTotal / 2, 'v');
   EXPECT_TRUE(store.set("a", half).ok());
   EXPECT_FALSE(store.set("b", half).ok());

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// See launcher_variables.h.
+#include "runner/rendezvous/launcher_variables.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "runner/core/text.h"
+
+namespace muster {
+
+std::string LauncherVariables::text(const std::string& name) const {
+  const auto found = environment_.find(name);
+  return found == environment_.end() ? "" : found->second;
+}
+
+Error LauncherVariables::wrong(const std::string& what) const {
+  return {ErrorCode::kUsage, launcher_ + ": " + what, ""};
+}
+
+Result<int> LauncherVariables::number(const std::string& name, int least, int most) const {
+  const std::string value = text(name);
+  if (value.empty())
+    return wrong(
+        fmt::format("{} is not set; start muster by the launcher itself, or give --nnodes, --node-rank "
+                    "and --rendezvous",
+                    name));
+  int number = 0;
+  const auto [end, failure] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (failure != std::errc() || end != value.data() + value.size() || number < least || number > most)
+    return wrong(
+        fmt::format("{}={}, wanted a whole number from {} to {}", name, printable(value, 60), least, most));
+  return number;
+}
+
+Result<int> LauncherVariables::numberOr(const std::string& name, int least, int most, int otherwise) const {
+  return has(name) ? number(name, least, most) : Result<int>(otherwise);
+}
+
+std::vector<StoreAddress> storePorts(const std::string& host, int port, int count) {
+  constexpr int kLastPort = 65535;
+  if (port + count - 1 > kLastPort) port -= 2 * count;
+  std::vector<StoreAddress> addresses;
+  for (int i = 0; i < count; ++i) addresses.push_back({host, static_cast<uint16_t>(port + i)});
+  return addresses;
+}
+
+}  // namespace muster

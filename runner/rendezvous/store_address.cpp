@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// See store_address.h.
+#include "runner/rendezvous/store_address.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "runner/core/text.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxHost = 253;  // of a DNS name
+
+Error badAddress(std::string_view text, const std::string& why) {
+  return {ErrorCode::kUsage,
+          fmt::format("\"{}\" is no store address: {}; wanted host:port, such as node-0:29400 or "
+                      "[fd00::1]:29400",
+                      printable(text, 100), why),
+          ""};
+}
+
+}  // namespace
+
+std::string StoreAddress::text() const {
+  const bool v6 = host.find(':') != std::string::npos;
+  return v6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
+
+Result<StoreAddress> parseStoreAddress(std::string_view text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return badAddress(text, "it names no port");
+  std::string_view host = text.substr(0, colon);
+  const std::string_view digits = text.substr(colon + 1);
+  if (host.starts_with('[') && host.ends_with(']')) {
+    host = host.substr(1, host.size() - 2);
+  } else if (host.find(':') != std::string_view::npos) {
+    return badAddress(text, "an IPv6 address stands in brackets");
+  }
+  if (host.empty() || host.size() > kMaxHost)
+    return badAddress(text, fmt::format("a host name of {} characters", host.size()));
+  for (const char c : host)
+    if (static_cast<unsigned char>(c) <= ' ' || c == '/' || c == '[' || c == ']' || c == '\x7f')
+      return badAddress(text, "the host name holds a character that no host name has");
+  int port = 0;
+  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  if (failure != std::errc() || end != digits.data() + digits.size() || port < 1 || port > 65535)
+    return badAddress(text, "its port is not 1 to 65535");
+  return StoreAddress{std::string(host), static_cast<uint16_t>(port)};
+}
+
+}  // namespace muster

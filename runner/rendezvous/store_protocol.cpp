@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// See store_protocol.h.
+#include "runner/rendezvous/store_protocol.h"
+
+#include <fmt/format.h>
+#include <nettle/hmac.h>
+#include <nettle/memops.h>
+#include <sys/random.h>
+
+#include <cerrno>
+
+#include "runner/core/files.h"
+
+namespace muster {
+namespace {
+
+const uint8_t* bytesOf(std::string_view text) {
+  return reinterpret_cast<const uint8_t*>(text.data());
+}
+
+void appendNumber(std::string& out, uint64_t value, int bytes) {
+  for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xff);
+}
+
+uint64_t readNumber(std::string_view bytes, size_t at, int count) {
+  uint64_t value = 0;
+  for (int i = 0; i < count; ++i)
+    value |= static_cast<uint64_t>(static_cast<uint8_t>(bytes[at + static_cast<size_t>(i)])) << (8 * i);
+  return value;
+}
+
+Error malformed(const std::string& what) {
+  return {ErrorCode::kProtocol, what, ""};
+}
+
+}  // namespace
+
+Result<StoreNonce> storeNonce() {
+  StoreNonce nonce{};
+  // Up to 256 bytes come at once, or not at all.
+  if (getrandom(nonce.data(), nonce.size(), 0) != static_cast<ssize_t>(nonce.size()))
+    return Error{ErrorCode::kIo, "cannot get random bytes: " + errnoText(errno), "getrandom"};
+  return nonce;
+}
+
+std::string storeProof(std::string_view token, std::string_view side, std::string_view serverNonce,
+                       std::string_view clientNonce) {
+  hmac_sha256_ctx context;
+  hmac_sha256_set_key(&context, token.size(), bytesOf(token));
+  for (const std::string_view part : {side, serverNonce, clientNonce})
+    hmac_sha256_update(&context, part.size(), bytesOf(part));
+  std::string proof(kStoreProof, '\0');
+  hmac_sha256_digest(&context, proof.size(), reinterpret_cast<uint8_t*>(proof.data()));
+  return proof;
+}
+
+bool sameProof(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && memeql_sec(a.data(), b.data(), a.size()) != 0;
+}
+
+std::string encodeStoreRequest(const StoreRequest& request) {
+  std::string out;
+  out.reserve(kStoreLength + kStoreRequestHead + request.key.size() + request.value.size());
+  appendNumber(out, kStoreRequestHead + request.key.size() + request.value.size(), 4);
+  appendNumber(out, static_cast<uint64_t>(request.op), 1);
+  appendNumber(out, request.key.size(), 4);
+  for (const int64_t number : {request.timeoutMs, request.number, request.count})
+    appendNumber(out, static_cast<uint64_t>(number), 8);
+  return out += request.key + request.value;
+}
+
+Result<StoreRequest> decodeStoreRequest(std::string_view body) {
+  if (body.size() < kStoreRequestHead)
+    return malformed(fmt::format("a request of {} bytes, wanted {} or more", body.size(), kStoreRequestHead));
+  const uint64_t op = readNumber(body, 0, 1);
+  if (op < static_cast<uint64_t>(StoreOp::kSet) || op > static_cast<uint64_t>(StoreOp::kClear))
+    return malformed(fmt::format("the unknown operation {}", op));
+  const uint64_t key = readNumber(body, 1, 4);
+  if (key == 0 || key > kStoreMaxKey || key > body.size() - kStoreRequestHead)
+    return malformed(fmt::format("a key of {} bytes, wanted 1 to {}", key, kStoreMaxKey));
+  StoreRequest request;
+  request.op = static_cast<StoreOp>(op);
+  request.timeoutMs = static_cast<int64_t>(readNumber(body, 5, 8));
+  request.number = static_cast<int64_t>(readNumber(body, 13, 8));
+  request.count = static_cast<int64_t>(readNumber(body, 21, 8));
+  request.key = body.substr(kStoreRequestHead, key);
+  request.value = body.substr(kStoreRequestHead + key);
+  if (request.value.size() > kStoreMaxValue)
+    return malformed(
+        fmt::format("a value of {} bytes, wanted at most {}", request.value.size(), kStoreMaxValue));
+  if (request.timeoutMs < 0 || request.timeoutMs > kStoreMaxWait)
+    return malformed(fmt::format("a wait of {} ms, wanted 0 to {}", request.timeoutMs, kStoreMaxWait));
+  if (request.op == StoreOp::kBarrier && (request.count < 1 || request.count > kStoreMaxRanks))
+    return malformed(fmt::format("a barrier of {} ranks, wanted 1 to {}", request.count, kStoreMaxRanks));
+  if (request.op == StoreOp::kBarrier && (request.number < 0 || request.number >= request.count))
+    return malformed(fmt::format("rank {} at a barrier of {}", request.number, request.count));
+  return request;
+}
+
+std::string encodeStoreReplyHead(StoreAnswer answer, size_t size) {
+  std::string out;
+  appendNumber(out, size + 1, 4);
+  appendNumber(out, static_cast<uint64_t>(answer), 1);
+  return out;
+}
+
+uint32_t readStoreLength(std::string_view bytes) {
+  return static_cast<uint32_t>(readNumber(bytes, 0, kStoreLength));
+}
+
+}  // namespace muster

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// See store_state.h.
+#include "runner/rendezvous/store_state.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <limits>
+
+#include "runner/core/text.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kEntryCost = 128;    // a map's node and its pointers
+constexpr size_t kMissingNamed = 16;  // ranks named in one message
+
+Error refused(const std::string& what) {
+  return {ErrorCode::kUsage, what, ""};
+}
+
+StoreReply refusal(StorePeerId peer, const Error& why) {
+  return {peer, StoreAnswer::kRefused, nullptr, why.message};
+}
+
+}  // namespace
+
+void StoreState::handle(StorePeerId peer, StoreRequest request, double now, std::vector<StoreReply>& out) {
+  switch (request.op) {
+    case StoreOp::kSet:
+      return set(peer, request.key, std::move(request.value), out);
+    case StoreOp::kGet:
+      return get(peer, request, now, out);
+    case StoreOp::kAdd:
+      return add(peer, request, out);
+    case StoreOp::kBarrier:
+      return barrier(peer, request, now, out);
+    case StoreOp::kClear:
+      return clear(peer, request.key, out);
+  }
+}
+
+Status StoreState::keep(const std::string& key, std::string value, std::vector<StoreReply>& out) {
+  const auto old = values_.find(key);
+  const bool fresh = old == values_.end();
+  if (fresh && values_.size() + barriers_.size() >= limits_.keys)
+    return refused(
+        fmt::format("the store holds {} keys already, it may hold {}", values_.size(), limits_.keys));
+  const size_t more = value.size() + (fresh ? key.size() + kEntryCost : 0);
+  const size_t less = fresh ? 0 : old->second->text().size();
+  if (memory_ - less + more > limits_.memory)
+    return refused(fmt::format("the store would hold more than {} bytes", limits_.memory));
+  if (fresh) memory_ += key.size() + kEntryCost;
+  const auto kept = std::make_shared<const StoredValue>(std::move(value), memory_);
+  values_[key] = kept;
+  const auto waiting = keyWaiters_.find(key);
+  if (waiting == keyWaiters_.end()) return {};
+  const std::set<StorePeerId> peers = waiting->second;
+  for (const StorePeerId peer : peers) {
+    endWait(peer);
+    out.push_back({peer, StoreAnswer::kOk, kept, ""});
+  }
+  return {};
+}
+
+void StoreState::set(StorePeerId peer, const std::string& key, std::string value,
+                     std::vector<StoreReply>& out) {
+  const Status status = keep(key, std::move(value), out);
+  out.push_back(status.ok() ? StoreReply{peer, StoreAnswer::kOk, nullptr, ""}
+                            : refusal(peer, status.error()));
+}
+
+void StoreState::get(StorePeerId peer, const StoreRequest& request, double now,
+                     std::vector<StoreReply>& out) {
+  const auto found = values_.find(request.key);
+  if (found != values_.end()) {
+    out.push_back({peer, StoreAnswer::kOk, found->second, ""});
+  } else if (request.timeoutMs == 0) {
+    out.push_back({peer, StoreAnswer::kTimeout, nullptr, ""});
+  } else {
+    keyWaiters_[request.key].insert(peer);
+    wait(peer, {now + static_cast<double>(request.timeoutMs) / 1000, false, request.key, 0});
+  }
+}
+
+void StoreState::add(StorePeerId peer, const StoreRequest& request, std::vector<StoreReply>& out) {
+  int64_t number = 0;
+  if (const auto found = values_.find(request.key); found != values_.end()) {
+    const std::string& text = found->second->text();
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (failure != std::errc() || end != text.data() + text.size()) {
+      out.push_back(
+          refusal(peer, refused("the key holds \"" + printable(text, 40) + "\", which is no whole number")));
+      return;
+    }
+  }
+  if (__builtin_add_overflow(number, request.number, &number)) {
+    out.push_back(refusal(peer, refused("the counter would not fit 64 bits")));
+    return;
+  }
+  const Status status = keep(request.key, std::to_string(number), out);
+  out.push_back(status.ok() ? StoreReply{peer, StoreAnswer::kOk, nullptr, std::to_string(number)}
+                            : refusal(peer, status.error()));
+}
+
+void StoreState::barrier(StorePeerId peer, const StoreRequest& request, double now,
+                         std::vector<StoreReply>& out) {
+  auto found = barriers_.find(request.key);
+  if (found == barriers_.end()) {
+    if (values_.size() + barriers_.size() >= limits_.keys) {
+      out.push_back(refusal(peer, refused(fmt::format("the store holds {} keys already", limits_.keys))));
+      return;
+    }
+    found = barriers_.emplace(request.key, Barrier{request.count, {}, ""}).first;
+  }
+  Barrier& barrier = found->second;
+  if (!barrier.broken.empty()) {
+    out.push_back({peer, StoreAnswer::kTimeout, nullptr, barrier.broken});
+    return;
+  }
+  if (barrier.count != request.count) {
+    out.push_back(refusal(peer, refused(fmt::format("rank {} expects {} ranks, the others there expect {}",
+                                                    request.number, request.count, barrier.count))));
+    return;
+  }
+  if (!barrier.here.emplace(request.number, peer).second) {
+    out.push_back(refusal(peer, refused(fmt::format("rank {} is there already", request.number))));
+    return;
+  }
+  wait(peer, {now + static_cast<double>(request.timeoutMs) / 1000, true, request.key, request.number});
+  if (static_cast<int64_t>(barrier.here.size()) < barrier.count) return;
+  const std::map<int64_t, StorePeerId> all = barrier.here;
+  for (const auto& [rank, waiting] : all) {
+    endWait(waiting);
+    out.push_back({waiting, StoreAnswer::kOk, nullptr, ""});
+  }
+}
+
+void StoreState::clear(StorePeerId peer, const std::string& start, std::vector<StoreReply>& out) {
+  int64_t removed = 0;
+  for (auto it = values_.lower_bound(start); it != values_.end() && it->first.starts_with(start);) {
+    memory_ -= it->first.size() + kEntryCost;
+    it = values_.erase(it);
+    ++removed;
+  }
+  for (auto it = barriers_.lower_bound(start); it != barriers_.end() && it->first.starts_with(start);)
+    it = it->second.broken.empty() ? std::next(it) : barriers_.erase(it);
+  out.push_back({peer, StoreAnswer::kOk, nullptr, std::to_string(removed)});
+}
+
+void StoreState::wait(StorePeerId peer, Wait wait) {
+  deadlines_.emplace(wait.deadline, peer);
+  waits_.emplace(peer, std::move(wait));
+}
+
+void StoreState::endWait(StorePeerId peer) {
+  const auto found = waits_.find(peer);
+  if (found == waits_.end()) return;
+  const Wait wait = std::move(found->second);
+  waits_.erase(found);
+  deadlines_.erase({wait.deadline, peer});
+  if (wait.barrier) {
+    const auto barrier = barriers_.find(wait.name);
+    barrier->second.here.erase(wait.rank);
+    if (barrier->second.here.empty() && barrier->second.broken.empty()) barriers_.erase(barrier);
+  } else {
+    const auto waiters = keyWaiters_.find(wait.name);
+    waiters->second.erase(peer);
+    if (waiters->second.empty()) keyWaiters_.erase(waiters);
+  }
+}
+
+std::string StoreState::missingAt(const std::string& name) const {
+  const Barrier& barrier = barriers_.at(name);
+  std::vector<std::string> missing;
+  for (int64_t rank = 0; rank < barrier.count && missing.size() < kMissingNamed; ++rank)
+    if (barrier.here.count(rank) == 0) missing.push_back(std::to_string(rank));
+  const int64_t count = barrier.count - static_cast<int64_t>(barrier.here.size());
+  const int64_t unnamed = count - static_cast<int64_t>(missing.size());
+  return fmt::format("{} of {} ranks came, missing: {}{}", barrier.here.size(), barrier.count,
+                     join(missing, ", "), unnamed > 0 ? fmt::format(" and {} more", unnamed) : "");
+}
+
+void StoreState::giveUp(const std::string& name, std::vector<StoreReply>& out) {
+  Barrier& barrier = barriers_.at(name);
+  barrier.broken = missingAt(name);
+  const std::map<int64_t, StorePeerId> all = barrier.here;
+  for (const auto& [rank, peer] : all) {
+    endWait(peer);
+    out.push_back({peer, StoreAnswer::kTimeout, nullptr, barrier.broken});
+  }
+}
+
+void StoreState::expire(double now, std::vector<StoreReply>& out) {
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+    const StorePeerId peer = deadlines_.begin()->second;
+    if (const Wait& wait = waits_.at(peer); wait.barrier) {
+      giveUp(std::string(wait.name), out);
+    } else {
+      endWait(peer);
+      out.push_back({peer, StoreAnswer::kTimeout, nullptr, ""});
+    }
+  }
+}
+
+void StoreState::leave(StorePeerId peer) {
+  endWait(peer);
+}
+
+double StoreState::nextDeadline() const {
+  return deadlines_.empty() ? std::numeric_limits<double>::infinity() : deadlines_.begin()->first;
+}
+
+}  // namespace muster
