@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// See checksum.h.
+#include "plugins/train/data/checksum.h"
+
+#include <fmt/format.h>
+#include <nettle/md5.h>
+
+#include <array>
+#include <fstream>
+#include <vector>
+
+namespace muster::train {
+
+Result<std::string> md5OfFile(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Error{ErrorCode::kIo, "cannot open", path.string()};
+  md5_ctx context{};
+  md5_init(&context);
+  std::vector<char> chunk(1 << 20);
+  while (file.read(chunk.data(), static_cast<std::streamsize>(chunk.size())) || file.gcount() > 0)
+    md5_update(&context, static_cast<size_t>(file.gcount()), reinterpret_cast<const uint8_t*>(chunk.data()));
+  if (file.bad()) return Error{ErrorCode::kIo, "cannot be read to its end", path.string()};
+  std::array<uint8_t, MD5_DIGEST_SIZE> digest{};
+  md5_digest(&context, digest.size(), digest.data());
+  std::string text;
+  for (uint8_t byte : digest) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+}  // namespace muster::train

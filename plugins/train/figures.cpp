@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// See figures.h.
+#include "plugins/train/figures.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace muster::train {
+namespace {
+
+double mean(const double* first, size_t count) {
+  return count == 0 ? 0 : std::accumulate(first, first + count, 0.0) / static_cast<double>(count);
+}
+
+size_t tenthOf(size_t count) {
+  return std::min(count, std::max<size_t>(1, count / 10));
+}
+
+}  // namespace
+
+double medianOf(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+double driftOf(const std::vector<double>& seconds) {
+  const auto fifth = static_cast<int64_t>((seconds.size() + 4) / 5);
+  const double first = medianOf({seconds.begin(), seconds.begin() + fifth});
+  const double last = medianOf({seconds.end() - fifth, seconds.end()});
+  return first > 0 ? last / first - 1 : 0;
+}
+
+double meanOfFirst(const std::vector<double>& values) {
+  return mean(values.data(), tenthOf(values.size()));
+}
+
+double meanOfLast(const std::vector<double>& values) {
+  const size_t count = tenthOf(values.size());
+  return mean(values.data() + values.size() - count, count);
+}
+
+double communicationShare(const CommunicationTimes& times) {
+  return times.step > 0 ? std::max(0.0, times.step - times.alone) / times.step : 0;
+}
+
+double communicationOverlap(const CommunicationTimes& times) {
+  if (times.transfer <= 0) return 0;
+  return std::clamp(1 - std::max(0.0, times.step - times.alone) / times.transfer, 0.0, 1.0);
+}
+
+Json resultsJson(const ResultsFile& results) {
+  const int64_t global = results.batch * results.worldSize;
+  const auto iterations = static_cast<double>(results.iterations);
+  const uint64_t samples = static_cast<uint64_t>(global) * results.iterations;
+  const bool timed = results.totalSeconds > 0 && results.iterations > 0;
+  return Json{
+      {"model", results.model},
+      {"world_size", results.worldSize},
+      {"batch_size_per_gpu", results.batch},
+      {"global_batch_size", global},
+      {"total_time_seconds", results.totalSeconds},
+      {"average_step_time_seconds", timed ? results.totalSeconds / iterations : 0},
+      {"throughput_samples_per_second", timed ? static_cast<double>(samples) / results.totalSeconds : 0},
+      {"total_samples", samples},
+      {"device", results.device},
+      {"backend", results.backend}};
+}
+
+}  // namespace muster::train

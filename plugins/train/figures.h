@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a training run comes to, from its steps: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runner/core/json.h"
+
+namespace muster::train {
+
+/// The middle value, of two the mean; 0 of none.
+double medianOf(std::vector<double> values);
+
+/// How much longer the last fifth of the steps took than the first, by their medians; negative: they got
+/// faster.
+double driftOf(const std::vector<double>& seconds);
+
+/// Mean of the first (last) tenth of the values, of at least one.
+double meanOfFirst(const std::vector<double>& values);
+double meanOfLast(const std::vector<double>& values);
+
+/// Seconds of one step, from three ways to time it.
+struct CommunicationTimes {
+  double step = 0;      ///< the group's step without its wait for data
+  double alone = 0;     ///< the same work without communication
+  double transfer = 0;  ///< the communication without work
+};
+/// Share of the step that communication adds.
+double communicationShare(const CommunicationTimes& times);
+/// Share of the communication that work hides, 0 to 1.
+double communicationOverlap(const CommunicationTimes& times);
+
+/// What goes into results.json, under the keys of an older acceptance tool so that its users' scripts still
+/// read it.
+struct ResultsFile {
+  std::string model;
+  int worldSize = 1;
+  int64_t batch = 0;  ///< of one rank
+  double totalSeconds = 0;
+  uint64_t iterations = 0;
+  std::string device;
+  std::string backend;
+};
+/// Every sample is counted once: world size x batch x iterations.
+Json resultsJson(const ResultsFile& results);
+
+}  // namespace muster::train

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ranks that train together.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/open_device.h"
+
+namespace muster::train {
+
+/// Where this rank stands in its group.
+struct Place {
+  int rank = 0;
+  int size = 1;
+  bool leadsNode = true;  ///< the first rank of its node
+};
+
+/// Which group to form, and how.
+struct GroupSpec {
+  Place place;
+  std::string interface;
+  double timeout = 60;
+};
+
+/// A formed group; of one rank it talks to nobody. Every method is called by all its ranks.
+class Group {
+ public:
+  static Result<Group> form(OpenDevice& device, const GroupSpec& spec, GroupStore& store);
+
+  [[nodiscard]] int rank() const { return place_.rank; }
+  [[nodiscard]] int size() const { return place_.size; }
+  [[nodiscard]] bool leads() const { return place_.rank == 0; }
+  [[nodiscard]] Communicator* communicator() const { return communicator_.get(); }
+  [[nodiscard]] std::string implementation() const;  ///< "none" for a group of one
+
+  Status barrier() const;
+  /// The largest of each value over the ranks.
+  [[nodiscard]] Result<std::vector<double>> largest(const std::vector<double>& values) const;
+  /// Each rank's values, in their order; empty for ranks that do not answer (in sim a rank knows only its
+  /// own).
+  [[nodiscard]] Result<std::vector<std::vector<double>>> gather(const std::vector<double>& values) const;
+  /// Ranks whose number is another than most ranks have; of two halves, the one without rank 0.
+  [[nodiscard]] Result<std::vector<int>> deviants(uint64_t number) const;
+
+ private:
+  Place place_;
+  std::unique_ptr<Communicator> communicator_;
+};
+
+}  // namespace muster::train

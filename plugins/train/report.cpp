@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// See report.h.
+#include "plugins/train/report.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include "plugins/train/figures.h"
+
+namespace muster::train {
+namespace {
+
+constexpr size_t kShortRun = 20;  ///< iterations below which a loss need not have fallen
+
+/// Sends measurements until one is refused.
+class Teller {
+ public:
+  explicit Teller(const Bench& bench) : bench_(bench), now_(bench.device.now()) {}
+  Teller& number(const char* metric, const char* unit, double value) {
+    return samples(metric, unit, {value});
+  }
+  Teller& samples(const char* metric, const char* unit, const std::vector<double>& values) {
+    if (status_.ok()) status_ = bench_.host.measurement(metric, unit, values, {}, now_);
+    return *this;
+  }
+  Teller& text(const char* metric, const std::string& value) {
+    if (status_.ok()) status_ = bench_.host.fact(metric, value);
+    return *this;
+  }
+  [[nodiscard]] Status status() const { return status_; }
+
+ private:
+  const Bench& bench_;
+  double now_;
+  Status status_;
+};
+
+std::vector<double> secondsOf(const std::vector<Step>& steps) {
+  std::vector<double> seconds;
+  for (const Step& step : steps) seconds.push_back(step.seconds);
+  return seconds;
+}
+
+std::vector<double> ratesOf(double samples, const std::vector<double>& seconds) {
+  std::vector<double> rates;
+  for (double s : seconds) rates.push_back(samples / s);
+  return rates;
+}
+
+double waitShare(const std::vector<Step>& steps) {
+  double wait = 0;
+  double all = 0;
+  for (const Step& step : steps) {
+    wait += step.wait;
+    all += step.seconds;
+  }
+  return all > 0 ? wait / all : 0;
+}
+
+/// Largest resident memory of this process so far, in bytes.
+double processPeak() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return 1024.0 * static_cast<double>(usage.ru_maxrss);
+}
+
+Status reportOwn(const Reported& of, const Outcome& outcome) {
+  const std::vector<double> seconds = secondsOf(outcome.steps);
+  const double flops = of.trainer.model().network.trainingFlops();
+  Teller tell(of.bench);
+  tell.samples("step_time", "s", seconds)
+      .samples("rank_throughput", "samples/s", ratesOf(static_cast<double>(of.params.model.batch), seconds))
+      .samples("model_flops", "FLOP/s", ratesOf(flops, seconds))
+      .number("data_wait_share", "ratio", waitShare(outcome.steps))
+      .number("step_time_drift", "ratio", driftOf(seconds))
+      .number("device_memory", "B", static_cast<double>(of.trainer.program().memoryBytes()))
+      .number("process_memory", "B", processPeak())
+      .text("implementation", of.trainer.program().implementation());
+  const auto& peaks = of.bench.device.info().peaks;
+  if (auto peak = peaks.find(std::string("flops.") + dtypeName(of.params.program.dtype)); peak != peaks.end())
+    tell.number("model_flop_utilisation", "ratio", flops / medianOf(seconds) / peak->second);
+  if (outcome.alone > 0) {
+    double waits = 0;
+    for (const Step& step : outcome.steps) waits += step.wait;
+    const CommunicationTimes times = {medianOf(seconds) - waits / static_cast<double>(outcome.steps.size()),
+                                      outcome.alone, outcome.transfer};
+    tell.number("compute_time", "s", outcome.alone)
+        .number("communication_time", "s", outcome.transfer)
+        .number("communication_share", "ratio", communicationShare(times))
+        .number("communication_overlap", "ratio", communicationOverlap(times));
+  }
+  return tell.status();
+}
+
+/// The mean of a value over the ranks that answer.
+Result<std::vector<double>> meanOverRanks(const Group& group, const std::vector<double>& values) {
+  MUSTER_TRY(auto rows, group.gather(values));
+  std::vector<double> mean(values.size());
+  double count = 0;
+  for (const auto& row : rows) {
+    if (row.empty()) continue;
+    for (size_t i = 0; i < row.size(); ++i) mean[i] += row[i];
+    ++count;
+  }
+  for (double& value : mean) value /= count;
+  return mean;
+}
+
+Status reportLoss(Teller& tell, const std::vector<double>& losses) {
+  const double start = meanOfFirst(losses);
+  const double end = meanOfLast(losses);
+  tell.number("loss_start", "ratio", start).number("loss_end", "ratio", end);
+  tell.samples("loss", "ratio", losses);
+  if (losses.size() >= kShortRun) tell.number("loss_fell", "bool", end < start ? 1 : 0);
+  return tell.status();
+}
+
+Status keepResults(const Reported& of, const std::vector<double>& seconds) {
+  ResultsFile results;
+  results.model = of.params.model.name;
+  results.worldSize = of.group.size();
+  results.batch = of.params.model.batch;
+  results.iterations = seconds.size();
+  for (double s : seconds) results.totalSeconds += s;
+  results.device = of.bench.device.info().kind == "gpu" ? "cuda" : "cpu";
+  results.backend = of.group.implementation().substr(0, of.group.implementation().find(' '));
+  return of.bench.host.artifact("results.json", "application/json", dumpJson(resultsJson(results), 2));
+}
+
+Status reportGroup(const Reported& of, const Outcome& outcome, const std::vector<double>& slowest,
+                   const std::vector<double>& losses) {
+  const auto samples = static_cast<double>(of.params.model.batch * of.group.size());
+  Teller tell(of.bench);
+  tell.samples("throughput", "samples/s", ratesOf(samples, slowest))
+      .number("gradient_checks", "count", outcome.gradientChecks)
+      .number("diverged_ranks", "count", static_cast<double>(outcome.diverged.size()))
+      .number("parameters", "count", static_cast<double>(of.trainer.model().network.parameterElements()))
+      .text("communication", of.group.implementation());
+  if (!outcome.diverged.empty())
+    tell.text("first_diverged",
+              fmt::format("ranks {}: their gradients differ from the others' after the same sum",
+                          fmt::join(outcome.diverged, ", ")));
+  if (outcome.solo > 0) tell.number("scaling_efficiency", "ratio", outcome.solo / medianOf(slowest));
+  if (!outcome.accuracies.empty())
+    tell.number("test_accuracy", "ratio", outcome.accuracies.back())
+        .samples("epoch_accuracy", "ratio", outcome.accuracies);
+  MUSTER_CHECK_OK(reportLoss(tell, losses));
+  return keepResults(of, slowest);
+}
+
+}  // namespace
+
+Status report(const Reported& of, const Outcome& outcome) {
+  MUSTER_TRY(std::vector<double> slowest, of.group.largest(secondsOf(outcome.steps)));
+  MUSTER_TRY(std::vector<double> losses, meanOverRanks(of.group, outcome.losses));
+  MUSTER_CHECK_OK(reportOwn(of, outcome));
+  return of.group.leads() ? reportGroup(of, outcome, slowest, losses) : Status();
+}
+
+}  // namespace muster::train

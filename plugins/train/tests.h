@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tests of this plugin, one function for one case of each.
+#pragma once
+
+#include "kernels/open_device.h"
+#include "plugins/sdk/plugin.h"
+#include "plugins/train/group.h"
+
+namespace muster::train {
+
+/// What a case works with.
+struct Bench {
+  const sdk::Host& host;
+  OpenDevice& open;
+  Device& device;
+  Nn& nn;
+  Place place;
+  GroupStore& store;
+};
+
+Status runTraining(const Bench& bench, const Json& params, uint64_t seed);
+Status runDeterminism(const Bench& bench, const Json& params, uint64_t seed);
+
+}  // namespace muster::train
