@@ -40,6 +40,7 @@ EXTERNAL = [
     (r"(lua5\.4/)?(lua|lauxlib)", ["runner/plan"]),
     (r"CLI/", ["runner/app"]),
     (r"(kainjow/)?mustache", ["reports/html"]),
+    (r"jpeglib|jerror|curl/", ["plugins/train"]),
 ]
 # The judge is pure: it neither reads nor writes anything.
 JUDGE = "runner/judge"
