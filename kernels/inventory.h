@@ -45,6 +45,10 @@ inline constexpr const char* kCpuThrottleThermal =
     "cpu_throttle_thermal";  ///< s, cumulative, of the CPU package that was throttled longest
 }  // namespace reading
 
+/// Readings of the counters of RDMA ports are called this and the counter's name (kernels/rdma.h),
+/// cumulative, with a label `port`.
+inline constexpr const char* kRdmaReadings = "rdma_";
+
 /// One health reading of one device (or of the node, device empty), which becomes the metric `env.<name>`.
 struct Reading {
   std::string name;    ///< one of namespace reading

@@ -14,4 +14,12 @@ uint64_t rdmaGrowth(std::string_view counter, uint64_t before, uint64_t after) {
   return wrapped ? kOldRange - before + after : after;
 }
 
+Json toJson(const RdmaPort& port) {
+  return {{"name", port.name()},       {"kind", "rdma"},
+          {"state", port.state},       {"rate", port.rate},
+          {"link_layer", port.layer},  {"physical_state", port.physical},
+          {"firmware", port.firmware}, {"numa_node", port.numaNode},
+          {"errors", port.errors}};
+}
+
 }  // namespace muster

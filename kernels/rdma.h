@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/inventory.h"
+#include "runner/core/json.h"
 #include "runner/core/result.h"
 
 namespace muster {
@@ -32,6 +33,9 @@ struct RdmaPort {
   [[nodiscard]] std::string name() const { return device + "/" + std::to_string(port); }
   [[nodiscard]] bool active() const { return state == "ACTIVE"; }
 };
+
+/// As the inventory shows it among the NICs.
+Json toJson(const RdmaPort& port);
 
 /// What a counter of a port is about. Each sums up the files of the drivers that count it.
 struct RdmaCounter {

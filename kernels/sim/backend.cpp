@@ -12,6 +12,7 @@
 #include "kernels/sim/sim_inventory.h"
 #include "kernels/sim/sim_nn.h"
 #include "kernels/sim/sim_ops.h"
+#include "kernels/sim/sim_rdma.h"
 #include "runner/core/text.h"
 
 namespace muster::sim {
@@ -20,7 +21,8 @@ namespace {
 class SimBackend : public Backend {
  public:
   SimBackend(std::shared_ptr<const Scenario> scenario, const BackendOptions& options)
-      : units_(buildUnits(scenario, options.nodeRank, options.seed)),
+      : scenario_(scenario),
+        units_(buildUnits(scenario, options.nodeRank, options.seed)),
         inventory_(std::move(scenario), units_, options.nodeRank, options.virtualStart),
         start_(options.virtualStart),
         seed_(options.seed),
@@ -52,6 +54,10 @@ class SimBackend : public Backend {
     return std::unique_ptr<Nn>(std::make_unique<SimNn>(*own));
   }
 
+  Result<std::unique_ptr<Rdma>> rdma(const RdmaOptions& /*options*/) override {
+    return std::unique_ptr<Rdma>(std::make_unique<SimRdma>(scenario_, nodeRank_, seed_, rdmaClock_));
+  }
+
   Result<std::unique_ptr<Communicator>> communicator(Device& device, const CommunicatorSpec& spec,
                                                      GroupStore&) override {
     auto* own = dynamic_cast<SimDevice*>(&device);
@@ -67,9 +73,11 @@ class SimBackend : public Backend {
     return names.empty() ? "none" : join(names, ", ");
   }
 
+  std::shared_ptr<const Scenario> scenario_;
   std::vector<SimUnit> units_;
   SimInventory inventory_;
   double start_;
+  std::shared_ptr<double> rdmaClock_ = std::make_shared<double>(start_);
   uint64_t seed_;
   int nodeRank_;
 };

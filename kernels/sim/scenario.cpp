@@ -145,6 +145,7 @@ Result<Scenario> parseScenario(const std::string& text, const std::string& path)
   readClimate(root, scenario.climate);
   readNode(root, scenario.node);
   readNetwork(root, scenario.network);
+  readRdma(root, scenario.rdma);
   for (TomlTable& table : root.tables("fault"))
     scenario.faults.push_back(readFault(std::move(table), scenario));
   root.finish();

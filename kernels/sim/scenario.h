@@ -9,6 +9,7 @@
 
 #include "kernels/device.h"
 #include "kernels/sim/fault.h"
+#include "kernels/sim/rdma_model.h"
 #include "runner/core/json.h"
 #include "runner/core/result.h"
 
@@ -71,6 +72,7 @@ struct Scenario {
   Figures figures;
   Climate climate;
   Fabric network;
+  RdmaModel rdma;
   Json node = Json::object();  ///< facts of host, software and NICs as the inventory shows them
   std::vector<Fault> faults;
 };

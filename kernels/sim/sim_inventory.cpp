@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "kernels/sim/chance.h"
+#include "kernels/sim/sim_rdma.h"
 
 namespace muster::sim {
 namespace {
@@ -163,6 +164,8 @@ Result<Json> SimInventory::node() {
   if (scenario_->node.contains("host")) node["host"].update(scenario_->node["host"]);
   node["software"] = scenario_->node.value("software", Json::object());
   node["nics"] = scenario_->node.value("nics", Json::array());
+  for (const RdmaPort& port : simRdmaPorts(scenario_->rdma, nodeRank_, start_))
+    node["nics"].push_back(toJson(port));
   return node;
 }
 
@@ -171,6 +174,11 @@ Result<Readings> SimInventory::health(double at, const std::string& load) {
   for (const SimUnit& unit : units_) {
     unit.faults.strike(Work::kHealth, at);
     readDevice(unit, at, load.empty() || load == "idle", out);
+  }
+  for (int hca = 0; hca < scenario_->rdma.count; ++hca) {
+    const Labels labels{{"port", scenario_->rdma.prefix + std::to_string(hca) + "/1"}};
+    for (const auto& [name, value] : simRdmaCounters(scenario_->rdma, nodeRank_, hca, at).values)
+      out.values.push_back({kRdmaReadings + name, "count", "", static_cast<double>(value), "", labels});
   }
   return out;
 }

@@ -156,6 +156,28 @@ constexpr const char* kTelemetryTest = R"json({
   ]
 })json";
 
+/// Of each RDMA port while a stage runs: kRdmaCounters of kernels/rdma.h.
+constexpr const char* kRdmaTelemetry = R"json([
+  {"name": "rdma_link_downed", "summary": "Times that the link of an RDMA port went down",
+   "standing": {"max": 0, "remedy": "Reseat or replace cable and transceiver, then look at the switch port; see dmesg and mlxlink -d DEVICE"}},
+  {"name": "rdma_symbol_errors", "summary": "Symbol errors of an RDMA port beyond what error correction repaired",
+   "standing": {"max": 0, "remedy": "Clean or replace cable and transceiver; see mlxlink -d DEVICE --show_ber"}},
+  {"name": "rdma_link_error_recoveries", "summary": "Times that the link of an RDMA port recovered by training itself again",
+   "standing": {"max": 0, "remedy": "Reseat or replace cable and transceiver"}},
+  {"name": "rdma_receive_errors", "summary": "Packets that arrived damaged at an RDMA port",
+   "standing": {"max": 0, "remedy": "Clean or replace cable and transceiver"}},
+  {"name": "rdma_link_integrity_errors", "summary": "Times that errors of an RDMA port came faster than the link allows",
+   "standing": {"max": 0, "remedy": "Reseat or replace cable and transceiver"}},
+  {"name": "rdma_buffer_overruns", "summary": "Times that the receive buffer of an RDMA port overran",
+   "standing": {"max": 0, "remedy": "Update the firmware of HCA and switch; check the cable"}},
+  {"name": "rdma_transmit_discards", "summary": "Packets that an RDMA port dropped because it could not send them",
+   "standing": {"max": 0, "severity": "warn", "remedy": "Look for congestion and links that are down"}},
+  {"name": "rdma_retransmits", "summary": "Packets that an RDMA port sent again",
+   "standing": {"max": 0, "severity": "warn", "remedy": "Check flow control (PFC, ECN) on RoCE, cables and switch buffers"}},
+  {"name": "rdma_congestion_marks", "summary": "Congestion notifications of an RDMA port", "informational": true},
+  {"name": "rdma_transmit_waits", "summary": "Ticks in which data of an RDMA port waited for credits", "informational": true}
+])json";
+
 /// Of each device and of the node, now: Inventory::health(). Both health and telemetry report them.
 constexpr const char* kState = R"json([
   {"name": "temperature", "unit": "degC", "direction": "lower", "labels": ["device", "sensor"], "informational": true,
@@ -214,6 +236,10 @@ Json describe() {
   append(health, kState);
   Json telemetry = literal(kTelemetryTest);
   append(telemetry, kState);
+  for (Json metric : literal(kRdmaTelemetry)) {
+    metric.update({{"unit", "count"}, {"direction", "lower"}, {"labels", {"port"}}, {"optional", true}});
+    telemetry["metrics"].push_back(std::move(metric));
+  }
   return {{"tests", {literal(kInventoryTest), std::move(health), std::move(telemetry)}}};
 }
 

@@ -15,7 +15,7 @@ bool isCumulative(const std::string& name) {
       reading::kEccCorrected,    reading::kEccUncorrected,     reading::kXidFatal,
       reading::kXidApplication,  reading::kPcieReplay,         reading::kNvlinkErrors,
       reading::kCgroupThrottled, reading::kCpuThrottleThermal};
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  return name.starts_with(kRdmaReadings) || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
 std::optional<Reading> Growth::since(Reading reading) {

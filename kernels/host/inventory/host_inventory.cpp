@@ -14,6 +14,7 @@
 #include "kernels/host/inventory/kernel_log.h"
 #include "kernels/host/inventory/machine.h"
 #include "kernels/host/inventory/nics.h"
+#include "kernels/host/inventory/rdma_counters.h"
 #include "kernels/host/inventory/sensors.h"
 #include "kernels/host/inventory/surroundings.h"
 #include "kernels/host/inventory/topology.h"
@@ -93,6 +94,7 @@ Result<Readings> HostInventory::health(double /*at*/, const std::string& /*load*
   addSensors(readings);
   addCpuUse(readings);
   addThrottling(readings);
+  addRdma(readings);
   return readings;
 }
 
@@ -137,6 +139,20 @@ void HostInventory::addThrottling(Readings& readings) const {
   readings.values.push_back({reading::kCgroupThrottled, "s", "", state.throttledSeconds, "", labels});
   if (const auto seconds = thermalThrottleSeconds(sources_.root, allowed_))
     readings.values.push_back({reading::kCpuThrottleThermal, "s", "", *seconds, "", {}});
+}
+
+void HostInventory::addRdma(Readings& readings) const {
+  for (const RdmaPort& port : readRdmaPorts(sources_.root)) {
+    RdmaCounters counters = readRdmaCounters(sources_.root, port.device, port.port);
+    const Labels labels{{"port", port.name()}};
+    for (const RdmaCounter& counter : kRdmaCounters)
+      if (const auto found = counters.values.find(counter.name);
+          found != counters.values.end() && std::string_view(counter.unit) == "count")
+        readings.values.push_back(
+            {kRdmaReadings + found->first, counter.unit, "", static_cast<double>(found->second), "", labels});
+    readings.unreadable.insert(readings.unreadable.end(), counters.unreadable.begin(),
+                               counters.unreadable.end());
+  }
 }
 
 void HostInventory::addHardwareErrors(Readings& readings) const {

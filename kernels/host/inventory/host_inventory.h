@@ -40,6 +40,7 @@ class HostInventory : public Inventory {
   void addSensors(Readings& readings) const;
   void addCpuUse(Readings& readings);
   void addThrottling(Readings& readings) const;
+  void addRdma(Readings& readings) const;
   void addHardwareErrors(Readings& readings) const;
 
   HostSources sources_;

@@ -104,12 +104,4 @@ Json toJson(const Nic& nic) {
           {"errors", nic.errors},      {"dropped", nic.dropped}};
 }
 
-Json toJson(const RdmaPort& port) {
-  return {{"name", port.name()},       {"kind", "rdma"},
-          {"state", port.state},       {"rate", port.rate},
-          {"link_layer", port.layer},  {"physical_state", port.physical},
-          {"firmware", port.firmware}, {"numa_node", port.numaNode},
-          {"errors", port.errors}};
-}
-
 }  // namespace muster

@@ -32,6 +32,5 @@ std::vector<Nic> readNics(const Root& root);
 std::vector<RdmaPort> readRdmaPorts(const Root& root, const std::string& sysfs = "/sys");
 
 Json toJson(const Nic& nic);
-Json toJson(const RdmaPort& port);
 
 }  // namespace muster
