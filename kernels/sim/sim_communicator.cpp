@@ -16,6 +16,7 @@ namespace {
 
 constexpr uint64_t kReducedTag = 0x72656475;   // "redu"
 constexpr uint64_t kExchangeTag = 0x65786368;  // "exch"
+constexpr uint64_t kToldTag = 0x746f6c64;      // "told"
 
 /// What a group's calls share: its network, its own stream's clock, and how much it has carried.
 class SimGroup {
@@ -151,6 +152,10 @@ class SimCommunicator : public Communicator {
     MUSTER_CHECK_OK(join());
     return values;  // a collective takes as long on all ranks
   }
+  [[nodiscard]] bool ranksTalk() const override { return false; }
+  Result<double> exchangeBetween(int a, int b, uint64_t bytesToB, uint64_t bytesToA, uint64_t draw) override;
+  [[nodiscard]] bool ranksTalk() const override { return false; }
+  Result<double> exchangeBetween(int a, int b, uint64_t bytesToB, uint64_t bytesToA, uint64_t draw) override;
   Result<std::vector<TransportUse>> transports() override;
   void abort() override { aborted_ = true; }
 
@@ -168,6 +173,17 @@ class SimCommunicator : public Communicator {
   SimGroup group_;
   bool aborted_ = false;
 };
+
+Result<double> SimCommunicator::exchangeBetween(int a, int b, uint64_t bytesToB, uint64_t bytesToA,
+                                                uint64_t draw) {
+  MUSTER_CHECK_OK(alive());
+  if (a < 0 || b < 0 || a >= size() || b >= size() || a == b)
+    return Error{ErrorCode::kUsage, fmt::format("a group of {} has no pair {} and {}", size(), a, b),
+                 "exchange"};
+  const uint64_t pair = mix(static_cast<uint64_t>(a), static_cast<uint64_t>(b));
+  return group_.network().exchangeSeconds(a, b, bytesToB, bytesToA, device_.now(),
+                                          mix(mix(kToldTag, pair), draw));
+}
 
 Result<std::unique_ptr<Collective>> SimCommunicator::collective(const CollectiveSpec& spec) {
   MUSTER_CHECK_OK(alive());
@@ -228,6 +244,17 @@ Status SimCommunicator::exchange(int peer, const Buffer& send, uint64_t sendByte
   if (receiveBytes > 0)
     static_cast<SimBuffer&>(receive).content = {mix(kExchangeTag, static_cast<uint64_t>(peer)), {}};
   return {};
+}
+
+Result<double> SimCommunicator::exchangeBetween(int a, int b, uint64_t bytesToB, uint64_t bytesToA,
+                                                uint64_t draw) {
+  MUSTER_CHECK_OK(alive());
+  if (a == b || std::min(a, b) < 0 || std::max(a, b) >= size())
+    return Error{ErrorCode::kUsage, fmt::format("ranks {} and {} of {} are no pair", a, b, size()),
+                 "exchange"};
+  const uint64_t number =
+      mix(mix(static_cast<uint64_t>(std::min(a, b)), static_cast<uint64_t>(std::max(a, b))), draw);
+  return group_.network().exchangeSeconds(a, b, bytesToB, bytesToA, device_.now(), number);
 }
 
 Result<std::vector<TransportUse>> SimCommunicator::transports() {
