@@ -13,8 +13,15 @@ constexpr double kPriorFigures = 32;    ///< so many figures weigh as much as th
 constexpr double kLeastSigma = 0.004;
 constexpr double kMostSigma = 0.25;
 constexpr double kFamilyChance = 2e-4;
-constexpr double kLeastLoss = 0.03;  ///< what no operator would call a fault
-constexpr double kReach = 3;         ///< sigmas that the cluster reaches to either side
+constexpr double kSaferChance = 1e-6;
+constexpr double kSaferUpTo = 0.085;  ///< half of the least fault that must be found (15%) in logs
+constexpr double kLeastLoss = 0.03;   ///< what no operator would call a fault
+constexpr double kReach = 3;          ///< sigmas that the cluster reaches to either side
+constexpr double kTailReach = 5;      ///< sigmas
+constexpr double kTailShare = 0.01;
+constexpr double kTailFigures = 40;
+constexpr double kTailBand = 0.03;  ///< by so much normal figures differ by chance
+constexpr double kMostTail = 1.25;
 constexpr int kIterations = 12;
 
 /// The middle of a sorted range.
@@ -44,6 +51,17 @@ double slowerScatter(std::vector<double>::const_iterator begin, std::vector<doub
   const auto half = below.begin() + static_cast<std::ptrdiff_t>(below.size() / 2);
   std::nth_element(below.begin(), half, below.end());
   return kMadToSigma * *half;
+}
+
+/// How much longer the tail towards slow is than a normal one: the 1% quantile of the healthy figures against
+/// 2.33 sigmas. What lies beyond `kTailReach` sigmas is no part of them; few figures say little of a tail.
+double tailFactor(const std::vector<double>& sorted, double center, double sigma) {
+  const auto begin = std::lower_bound(sorted.begin(), sorted.end(), center - kTailReach * sigma);
+  const auto n = static_cast<double>(sorted.end() - begin);
+  const double quantile = center - *(begin + static_cast<std::ptrdiff_t>(kTailShare * n));
+  const double ratio = quantile / (upperQuantile(kTailShare) * sigma);
+  const double factor = std::clamp(ratio - kTailBand, 1.0, kMostTail);
+  return 1 + (factor - 1) * n / (n + kTailFigures);
 }
 
 }  // namespace
@@ -76,8 +94,14 @@ Baseline findBaseline(std::vector<double> logs, double floor, size_t family) {
     base.sigma = std::clamp(sigma, kLeastSigma, kMostSigma);
     if (settled) break;
   }
-  const double z = upperQuantile(kFamilyChance / static_cast<double>(std::max<size_t>(family, 1)));
-  base.threshold = std::max(kLeastLoss, z * base.sigma);
+  const double tail = tailFactor(logs, base.center, base.sigma);
+  // Cubed: a tail that is longer at 1% is longer yet at one in a million (tried on gamma-distributed noise).
+  const double unit = base.sigma * tail * tail * tail;
+  const auto figures = static_cast<double>(std::max<size_t>(family, 1));
+  const double needed = upperQuantile(kFamilyChance / figures) * unit;
+  // Where noise is small, more distance costs no fault that matters and spares rounds.
+  const double safer = std::min(upperQuantile(kSaferChance / figures) * unit, kSaferUpTo);
+  base.threshold = std::max({kLeastLoss, needed, safer});
   return base;
 }
 

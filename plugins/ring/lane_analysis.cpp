@@ -230,7 +230,7 @@ LeafTestimony LaneAnalysis::hearLeaf(int leaf, double loss, const Pair* without)
     const bool b = topology.leaf(pair.b) == leaf;
     if ((!a && !b) || (without != nullptr && pair == *without)) continue;
     const double sigma = baseline(pair).sigma;
-    const bool slow = this->loss(m) > std::max(loss / 2, kSlowAgain * sigma);
+    const bool slow = this->loss(m) > loss / 2;  // many pairs judge together: half is enough for each
     if (a && b) {
       ++t.inside;
       t.slowInside += slow ? 1 : 0;
@@ -286,8 +286,10 @@ bool LaneAnalysis::uplinksCleared(const SlowPair& slow) {
     const int leaf = topology.leaf(node);
     const auto size = std::count(topology.leafOf.begin(), topology.leafOf.end(), leaf);
     const LeafTestimony t = hearLeaf(leaf, slow.loss, &slow.pair);
-    if (size < 2 || t.fine >= kClearsOne || t.across > kMostAcross) continue;
+    const bool fine = t.fine >= kClearsOne && t.slowAcross <= (1 - kUplinkShare) * t.across;
+    if (size < 2 || fine) continue;
     cleared = false;
+    if (t.across > kMostAcross) continue;  // enough was asked: it stays open
     std::set<int> members;
     for (int other = 0; other < log_.nodes(); ++other)
       if (topology.leaf(other) == leaf) members.insert(other);
@@ -306,7 +308,11 @@ void LaneAnalysis::condemnNodes() {
     Testimony t = hear(node);
     const auto slow = static_cast<int>(t.slowWith.size());
     const auto fine = static_cast<int>(t.fineWith.size());
-    if (needed < 2 || slow < needed + 2 * fine) continue;
+    // A bad node is slow inside its leaf too; one that is slow across only may hang on a bad uplink.
+    const bool fineInside = std::any_of(t.fineWith.begin(), t.fineWith.end(), [&](int partner) {
+      return log_.topology().known() && !log_.topology().crosses(makePair(node, partner));
+    });
+    if (needed < 2 || slow < needed + 2 * fine || fineInside) continue;
     const bool vouched = std::any_of(t.slowWith.begin(), t.slowWith.end(), [&](int partner) {
       return slowOf_.count(partner) == 0 || hear(partner).fine >= kClearsOne ||
              slowOf_.at(partner).size() == 1;

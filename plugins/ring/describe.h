@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the ring plugin offers, as plugins/abi/README.md describes it.
+#pragma once
+
+namespace muster::ring {
+
+inline constexpr const char* kDescribe = R"json({"tests": [
+{
+  "name": "ring",
+  "summary": "Which node, link, rail or leaf uplink is slow: every node meets two others, suspects meet healthy ones",
+  "backends": ["host", "sim", "cuda"],
+  "scopes": ["node", "cluster"],
+  "params": [
+    {"name": "bytes", "type": "quantity", "unit": "B", "default": "32 MiB", "min": "4 KiB", "max": "4 GiB",
+     "summary": "size of a message whose rate is taken, one way"},
+    {"name": "samples", "type": "int", "default": 5, "min": 3, "max": 99,
+     "summary": "messages each way and latencies of each pair in each round; their median counts"},
+    {"name": "warmup", "type": "int", "default": 1, "min": 0, "max": 99, "summary": "messages each way before those"},
+    {"name": "rails", "type": "string", "default": "both", "one_of": ["both", "alone", "together"],
+     "summary": "whether the rails of a node (its ranks) take turns, work at once, or first the one and then the other"},
+    {"name": "topology", "type": "string", "default": "",
+     "summary": "a Slurm topology.conf that names the leaf switch of each node: pairs inside a leaf, then across"},
+    {"name": "interface", "type": "string", "default": "", "summary": "network interface or address; empty: the backend's choice"},
+    {"name": "timeout", "type": "quantity", "unit": "s", "default": "1m", "min": "1s", "max": "1h",
+     "summary": "how long a rank waits for its group to form, and for each exchange"},
+    {"name": "noise_floor", "type": "quantity", "unit": "ratio", "default": "2%", "min": "0.1%", "max": "25%",
+     "summary": "sigma that healthy bandwidths may have; few figures are not believed to scatter less"},
+    {"name": "latency_noise_floor", "type": "quantity", "unit": "ratio", "default": "10%", "min": "0.1%", "max": "25%",
+     "summary": "the same of latencies"}
+  ],
+  "metrics": [
+    {"name": "culprits", "unit": "count", "direction": "lower", "labels": ["culprit", "kind"],
+     "summary": "what slows pairs down: rank 0 of the group names all, every other rank those on its own node and rail",
+     "standing": {"max": 0, "source": "median and MAD over the pairs of this run, see plugins/README.md",
+                  "remedy": "link: reseat or replace the cable, look at both ports' error counters; node: its NIC, PCIe width and BIOS; node-rail: that NIC and its cable; leaf-uplink: the switch's uplinks; unattributable: run again with more nodes"}},
+    {"name": "bandwidth", "unit": "B/s", "direction": "higher", "labels": ["rail"],
+     "summary": "of this rank's pairs in the opening rounds, one sample a pair: the slower direction's median, one-way"},
+    {"name": "latency", "unit": "s", "direction": "lower", "labels": ["rail"], "informational": true,
+     "summary": "of the same pairs: half of a message of 8 bytes there and back"},
+    {"name": "pair_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["a", "b", "rail"],
+     "informational": true, "optional": true,
+     "summary": "rank 0 of the group: each pair, one sample each way and round; of more than 32 nodes only slow pairs, the artifact has all"},
+    {"name": "culprit_evidence", "unit": "text", "labels": ["culprit", "kind"], "informational": true, "optional": true,
+     "summary": "what speaks against a culprit"},
+    {"name": "culprit_loss", "unit": "ratio", "direction": "lower", "labels": ["culprit", "kind"],
+     "informational": true, "optional": true, "summary": "share of the speed that it costs"},
+    {"name": "culprit_confidence", "unit": "ratio", "direction": "higher", "labels": ["culprit", "kind"],
+     "informational": true, "optional": true, "summary": "1 - 1/odds against the next best explanation; 0: unattributable"},
+    {"name": "unrepeated", "unit": "text", "labels": ["a", "b", "rail"], "informational": true, "optional": true,
+     "summary": "a pair that was slow once and not when it was measured again"},
+    {"name": "rounds", "unit": "count", "direction": "lower", "informational": true, "summary": "rounds that were held"},
+    {"name": "implementation", "unit": "text", "informational": true, "summary": "what carried the messages"}
+  ]
+}
+]})json";
+
+}  // namespace muster::ring

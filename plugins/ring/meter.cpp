@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// The exchanges of a round. Each rank times its own; the largest over both ends and all ranks is what counts,
+// so one call tells all ranks everything. Where ranks do not talk, each computes all.
+#include "plugins/ring/meter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace muster::ring {
+namespace {
+
+constexpr uint64_t kSmallMessage = 8;  ///< bytes
+constexpr int kLatencyRepeats = 16;
+constexpr double kMadToSigma = 1.4826;
+constexpr const char* kAllRails = "all";
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double relativeSpread(const std::vector<double>& values) {
+  const double center = median(values);
+  std::vector<double> off;
+  for (double value : values) off.push_back(std::abs(value - center));
+  return center > 0 ? kMadToSigma * median(std::move(off)) / center : 0;
+}
+
+/// Of the rails of a phase, the slowest decides each sample.
+std::vector<double> slowestRail(const double* pair, size_t rails, size_t stride, size_t offset,
+                                size_t samples) {
+  std::vector<double> worst(samples);
+  for (size_t rail = 0; rail < rails; ++rail)
+    for (size_t s = 0; s < samples; ++s) worst[s] = std::max(worst[s], pair[rail * stride + offset + s]);
+  return worst;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Meter>> Meter::prepare(Device& device, Communicator& communicator,
+                                              const Members& members, const MeterOptions& options) {
+  std::unique_ptr<Meter> meter(new Meter(device, communicator, members, options));
+  std::vector<int> all;
+  for (int rail = 0; rail < members.rails(); ++rail) {
+    all.push_back(rail);
+    if (options.alone && members.rails() > 1) meter->phases_.push_back({fmt::format("{}", rail), {rail}});
+  }
+  if (options.together || members.rails() == 1) meter->phases_.push_back({kAllRails, all});
+  MUSTER_TRY(meter->send_, device.allocate(options.bytes));
+  MUSTER_TRY(meter->receive_, device.allocate(options.bytes));
+  // Random data: a transport that compresses must not look fast.
+  MUSTER_CHECK_OK(
+      device.fillNormal(*meter->send_, Dtype::kF32, static_cast<uint64_t>(communicator.rank()) + 1));
+  return meter;
+}
+
+std::vector<Lane> Meter::lanes() const {
+  std::vector<Lane> lanes;
+  for (const Phase& phase : phases_) lanes.push_back({Quantity::kBandwidth, phase.rail, options_.noiseFloor});
+  for (const Phase& phase : phases_)
+    lanes.push_back({Quantity::kLatency, phase.rail, options_.latencyNoiseFloor});
+  return lanes;
+}
+
+Result<double> Meter::timeMessage(int peer, bool sends) {
+  // Both ends start together: a late one must not look like a slow link.
+  MUSTER_CHECK_OK(communicator_.exchange(peer, *send_, kSmallMessage, *receive_, kSmallMessage));
+  return communicator_.time([&] {
+    return communicator_.exchange(peer, *send_, sends ? options_.bytes : 0, *receive_,
+                                  sends ? 0 : options_.bytes);
+  });
+}
+
+Result<double> Meter::timeLatency(int peer) {
+  MUSTER_CHECK_OK(communicator_.exchange(peer, *send_, kSmallMessage, *receive_, kSmallMessage));
+  MUSTER_TRY(const double seconds, communicator_.time([&]() -> Status {
+    for (int i = 0; i < kLatencyRepeats; ++i)
+      MUSTER_CHECK_OK(communicator_.exchange(peer, *send_, kSmallMessage, *receive_, kSmallMessage));
+    return {};
+  }));
+  return seconds / kLatencyRepeats;
+}
+
+/// `first`: this rank is the `a` of its pair, so it sends where the other receives.
+Status Meter::samplePair(int peer, bool first, double* seconds) {
+  const auto samples = static_cast<size_t>(options_.samples);
+  for (int i = 0; i < options_.warmup; ++i) {
+    MUSTER_TRY(const double there, timeMessage(peer, first));
+    MUSTER_TRY(const double back, timeMessage(peer, !first));
+    (void)there, (void)back;
+  }
+  for (size_t i = 0; i < samples; ++i) {
+    MUSTER_TRY(seconds[i], timeMessage(peer, first));
+    MUSTER_TRY(seconds[samples + i], timeMessage(peer, !first));
+    MUSTER_TRY(seconds[2 * samples + i], timeLatency(peer));
+  }
+  return {};
+}
+
+Status Meter::measureOwn(const Round& pairs, const Phase& phase, std::vector<double>& seconds) {
+  const auto rail = std::find(phase.rails.begin(), phase.rails.end(), members_.ownRail);
+  if (rail == phase.rails.end()) return {};
+  for (size_t p = 0; p < pairs.size(); ++p) {
+    const bool first = pairs[p].a == members_.own;
+    if (!first && pairs[p].b != members_.own) continue;
+    const int other = first ? pairs[p].b : pairs[p].a;
+    const int peer = members_.ranks[static_cast<size_t>(other)][static_cast<size_t>(members_.ownRail)];
+    const size_t at = p * phase.rails.size() + static_cast<size_t>(rail - phase.rails.begin());
+    return samplePair(peer, first, &seconds[at * stride()])
+        .context(fmt::format("pair {} - {}, rail {}", members_.names[static_cast<size_t>(pairs[p].a)],
+                             members_.names[static_cast<size_t>(pairs[p].b)], phase.rail));
+  }
+  return {};
+}
+
+Status Meter::computeAll(int round, const Round& pairs, const Phase& phase, std::vector<double>& seconds) {
+  const auto samples = static_cast<size_t>(options_.samples);
+  double longest = 0;
+  for (size_t p = 0; p < pairs.size(); ++p)
+    for (size_t r = 0; r < phase.rails.size(); ++r) {
+      const auto rail = static_cast<size_t>(phase.rails[r]);
+      const int a = members_.ranks[static_cast<size_t>(pairs[p].a)][rail];
+      const int b = members_.ranks[static_cast<size_t>(pairs[p].b)][rail];
+      double* out = &seconds[(p * phase.rails.size() + r) * stride()];
+      double sum = 0;
+      for (size_t i = 0; i < samples; ++i) {
+        // Rounds, phases, samples and directions each draw anew.
+        const uint64_t phaseNumber = static_cast<uint64_t>(round) * 2 + (phase.rails.size() > 1 ? 1 : 0);
+        const uint64_t draw = (phaseNumber * 1000 + i) * 3;
+        MUSTER_TRY(out[i], communicator_.exchangeBetween(a, b, options_.bytes, 0, draw));
+        MUSTER_TRY(out[samples + i], communicator_.exchangeBetween(a, b, 0, options_.bytes, draw + 1));
+        MUSTER_TRY(out[2 * samples + i],
+                   communicator_.exchangeBetween(a, b, kSmallMessage, kSmallMessage, draw + 2));
+        sum += out[i] + out[samples + i] + out[2 * samples + i];
+      }
+      longest = std::max(longest, sum);
+    }
+  device_.sleep(longest);
+  return {};
+}
+
+Result<std::vector<double>> Meter::measurePhase(int round, const Round& pairs, const Phase& phase) {
+  std::vector<double> seconds(pairs.size() * phase.rails.size() * stride());
+  if (!communicator_.ranksTalk()) {
+    MUSTER_CHECK_OK(computeAll(round, pairs, phase, seconds));
+  } else {
+    MUSTER_CHECK_OK(communicator_.barrier());
+    MUSTER_CHECK_OK(measureOwn(pairs, phase, seconds));
+    MUSTER_TRY(seconds, communicator_.maxOverRanks(seconds));
+  }
+  for (double value : seconds)
+    if (!(value > 0) || !std::isfinite(value))
+      return Error{ErrorCode::kCorrupt, fmt::format("an exchange took {} s by the clock", value),
+                   device_.info().id};
+  return seconds;
+}
+
+Status Meter::hold(int round, const Round& pairs, RoundLog& log, std::vector<PairFigures>& figures) {
+  const auto samples = static_cast<size_t>(options_.samples);
+  const size_t lanes = phases_.size();
+  std::vector<double> speeds(pairs.size() * 2 * lanes);
+  std::vector<double> spreads(speeds.size());
+  for (size_t lane = 0; lane < lanes; ++lane) {
+    const Phase& phase = phases_[lane];
+    MUSTER_TRY(const std::vector<double> seconds, measurePhase(round, pairs, phase));
+    const size_t rails = phase.rails.size();
+    const double volume = static_cast<double>(options_.bytes) * static_cast<double>(rails);
+    for (size_t p = 0; p < pairs.size(); ++p) {
+      const double* pair = &seconds[p * rails * stride()];
+      const auto there = slowestRail(pair, rails, stride(), 0, samples);
+      const auto back = slowestRail(pair, rails, stride(), samples, samples);
+      const auto latency = slowestRail(pair, rails, stride(), 2 * samples, samples);
+      const PairFigures f{round,          pairs[p], phase.rail, volume / median(there), volume / median(back),
+                          median(latency)};
+      const size_t at = p * 2 * lanes + lane;
+      speeds[at] = std::min(f.forward, f.backward);
+      spreads[at] = relativeSpread(f.forward < f.backward ? there : back);
+      speeds[at + lanes] = 1 / f.latency;
+      spreads[at + lanes] = relativeSpread(latency);
+      figures.push_back(f);
+    }
+  }
+  for (size_t p = 0; p < pairs.size(); ++p)
+    log.add(round, pairs[p], &speeds[p * 2 * lanes], &spreads[p * 2 * lanes]);
+  return {};
+}
+
+}  // namespace muster::ring

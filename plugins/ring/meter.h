@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures one round: bandwidth both ways and latency of each pair, known to every rank afterwards.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/communicator.h"
+#include "plugins/ring/members.h"
+#include "plugins/ring/round_log.h"
+
+namespace muster::ring {
+
+struct MeterOptions {
+  uint64_t bytes = 32u << 20;  ///< of a message, one way
+  int samples = 5;
+  int warmup = 1;
+  bool alone = true;     ///< each rail by itself
+  bool together = true;  ///< all rails at once
+  double noiseFloor = 0.02;
+  double latencyNoiseFloor = 0.1;
+};
+
+/// What a pair reached in one round on one rail, or over all. Medians of the samples.
+struct PairFigures {
+  int round = 0;
+  Pair pair;
+  std::string rail;
+  double forward = 0;   ///< B/s from a to b
+  double backward = 0;  ///< B/s from b to a
+  double latency = 0;   ///< s, one way
+};
+
+/// Rails that work at the same time, under the name of their lane.
+struct Phase {
+  std::string rail;
+  std::vector<int> rails;
+};
+
+class Meter {
+ public:
+  static Result<std::unique_ptr<Meter>> prepare(Device& device, Communicator& communicator,
+                                                const Members& members, const MeterOptions& options);
+
+  /// A bandwidth and a latency lane for each phase.
+  [[nodiscard]] std::vector<Lane> lanes() const;
+  /// Holds the round behind a barrier; all ranks call it with the same pairs. Adds to `log` and `figures`.
+  Status hold(int round, const Round& pairs, RoundLog& log, std::vector<PairFigures>& figures);
+
+ private:
+  Meter(Device& device, Communicator& communicator, const Members& members, const MeterOptions& options)
+      : device_(device), communicator_(communicator), members_(members), options_(options) {}
+
+  /// Seconds of every sample of a phase: [pair][rail of the phase][forward, backward, latency][sample].
+  Result<std::vector<double>> measurePhase(int round, const Round& pairs, const Phase& phase);
+  Status measureOwn(const Round& pairs, const Phase& phase, std::vector<double>& seconds);
+  Status samplePair(int peer, bool first, double* seconds);
+  Result<double> timeMessage(int peer, bool sends);
+  Result<double> timeLatency(int peer);
+  Status computeAll(int round, const Round& pairs, const Phase& phase, std::vector<double>& seconds);
+  [[nodiscard]] size_t stride() const { return 3 * static_cast<size_t>(options_.samples); }
+
+  Device& device_;
+  Communicator& communicator_;
+  const Members& members_;
+  MeterOptions options_;
+  std::vector<Phase> phases_;
+  std::unique_ptr<Buffer> send_;
+  std::unique_ptr<Buffer> receive_;
+};
+
+}  // namespace muster::ring

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ring plugin: forms the group, holds rounds until no question is open, names culprits.
+#include <fmt/format.h>
+
+#include "kernels/open_device.h"
+#include "plugins/ring/describe.h"
+#include "plugins/ring/report.h"
+#include "plugins/ring/topology_file.h"
+#include "plugins/sdk/group_store.h"
+#include "runner/core/files.h"
+
+namespace muster::ring {
+namespace {
+
+struct Params {
+  MeterOptions meter;
+  std::string topology;
+  std::string interface;
+  double timeout = 60;
+};
+
+Result<Params> readParams(const Json& json) {
+  Params params;
+  std::string rails;
+  JsonReader reader(json, "params");
+  reader.read("bytes", params.meter.bytes);
+  reader.read("samples", params.meter.samples);
+  reader.read("warmup", params.meter.warmup);
+  reader.read("rails", rails);
+  reader.read("topology", params.topology);
+  reader.read("interface", params.interface);
+  reader.read("timeout", params.timeout);
+  reader.read("noise_floor", params.meter.noiseFloor);
+  reader.read("latency_noise_floor", params.meter.latencyNoiseFloor);
+  MUSTER_CHECK_OK(reader.status());
+  params.meter.alone = rails != "together";
+  params.meter.together = rails != "alone";
+  return params;
+}
+
+Result<Topology> readTopology(const std::string& path, const Members& members) {
+  if (path.empty()) return Topology();
+  MUSTER_TRY(const std::string text, readFile(path));
+  return parseTopology(text, path, members.names);
+}
+
+class RingSession : public sdk::Session {
+ public:
+  RingSession(const sdk::Host& host, Place place, OpenDevice device)
+      : host_(host), store_(host), place_(std::move(place)), device_(std::move(device)) {}
+
+  Status run(const Json& caseJson) override {
+    JsonReader reader(caseJson, "case");
+    const Json* json = reader.object("params");
+    MUSTER_CHECK_OK(reader.status());
+    MUSTER_TRY(const Params params, readParams(*json));
+    MUSTER_TRY(const auto communicator, formGroup(params));
+    MUSTER_TRY(const Members members, gatherMembers(place_, *communicator));
+    if (members.count() < 2)
+      return Error{ErrorCode::kUnsupported, "a ring needs two nodes, or two ranks on one: this group has one",
+                   ""};
+    MUSTER_TRY(Topology topology, readTopology(params.topology, members));
+    MUSTER_TRY(const auto meter, Meter::prepare(*device_.device, *communicator, members, params.meter));
+    RoundLog log(members.count(), std::move(topology), meter->lanes());
+    Findings findings;
+    findings.log = &log;
+    MUSTER_CHECK_OK(holdRounds(*meter, log, findings.figures));
+    findings.culprits = solve(log);
+    return reportFindings(host_, members, *communicator, findings, device_.device->now());
+  }
+
+ private:
+  Result<std::unique_ptr<Communicator>> formGroup(const Params& params) {
+    CommunicatorSpec spec;
+    spec.name = fmt::format("ring{}", formed_++);
+    spec.rank = place_.rank;
+    spec.size = place_.worldSize;
+    spec.timeout = params.timeout;
+    spec.interface = params.interface;
+    return device_.backend->communicator(*device_.device, spec, store_);
+  }
+
+  Status holdRounds(Meter& meter, RoundLog& log, std::vector<PairFigures>& figures) {
+    for (Round round = nextRound(log); !round.empty(); round = nextRound(log)) {
+      if (host_.cancelled()) return Error{ErrorCode::kTimeout, "the ring was cancelled", ""};
+      const int number = log.rounds();
+      host_.progress(-1, fmt::format("round {}: {} pairs", number + 1, round.size()));
+      MUSTER_CHECK_OK(meter.hold(number, round, log, figures));
+    }
+    return {};
+  }
+
+  sdk::Host host_;
+  sdk::HostStore store_;
+  Place place_;
+  OpenDevice device_;
+  int formed_ = 0;
+};
+
+Result<std::unique_ptr<sdk::Session>> openSession(const sdk::Host& host, const Json& context) {
+  MUSTER_TRY(Place place, placeOf(context));
+  MUSTER_TRY(OpenDevice device, openDevice(context));
+  return std::unique_ptr<sdk::Session>(
+      std::make_unique<RingSession>(host, std::move(place), std::move(device)));
+}
+
+}  // namespace
+}  // namespace muster::ring
+
+MUSTER_DEFINE_PLUGIN("ring", "1.0.0", muster::ring::kDescribe, muster::ring::openSession)
