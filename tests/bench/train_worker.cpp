@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// muster-train-worker: whole training steps of one model, timed. train_speed.py starts it beside PyTorch and
+// lets both take turns. Usage: muster-train-worker BACKENDS MODEL; then each line "N" on stdin runs N steps
+// and answers with one line: seconds, loss.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <random>
+
+#include "kernels/backend.h"
+#include "plugins/train/models/model.h"
+#include "runner/core/clock.h"
+
+namespace muster::bench {
+namespace {
+
+train::ModelSpec resnet(const char* name, int64_t batch, int64_t size) {
+  train::ModelSpec spec;
+  spec.name = name;
+  spec.batch = batch;
+  spec.imageSize = size;
+  return spec;
+}
+
+train::ModelSpec gpt() {
+  train::ModelSpec spec;
+  spec.name = "transformer";
+  spec.batch = 8;
+  spec.vocabulary = 256;
+  spec.dimension = 256;
+  spec.heads = 8;
+  spec.layers = 4;
+  spec.feedForward = 1024;
+  spec.sequence = 128;
+  return spec;
+}
+
+/// The same names and sizes stand in train_torch.py.
+const std::map<std::string, train::ModelSpec> kModels = {
+    {"resnet18", resnet("resnet18", 32, 32)}, {"resnet50", resnet("resnet50", 8, 224)}, {"gpt", gpt()}};
+
+Status fillInputs(const train::Model& model, Program& program) {
+  std::minstd_rand random(1);
+  for (const Tensor input : {model.input, model.labels}) {
+    const auto count = static_cast<size_t>(elementsOf(model.network.shape(input)));
+    const auto limit = static_cast<uint64_t>(model.network.limit(input));
+    if (limit == 0) {
+      std::normal_distribution<float> normal;
+      std::vector<float> values(count);
+      for (float& value : values) value = normal(random);
+      MUSTER_CHECK_OK(program.writeInput(input, values));
+      continue;
+    }
+    std::vector<int32_t> values(count);
+    for (int32_t& value : values) value = static_cast<int32_t>(random() % limit);
+    MUSTER_CHECK_OK(program.writeInput(input, values));
+  }
+  return {};
+}
+
+Status step(Program& program, double learningRate) {
+  MUSTER_CHECK_OK(program.forward(Pass::kTraining));
+  MUSTER_CHECK_OK(program.backward());
+  return program.step(learningRate);
+}
+
+Status serve(const std::string& backends, const train::ModelSpec& spec) {
+  BackendOptions where;
+  where.folder = backends;
+  MUSTER_TRY(std::unique_ptr<Backend> backend, loadBackend("host", where));
+  MUSTER_TRY(std::unique_ptr<Device> device, backend->open("cpu0"));
+  MUSTER_TRY(std::unique_ptr<Nn> nn, backend->nn(*device));
+  MUSTER_TRY(train::Model model, train::buildModel(spec));
+  MUSTER_TRY(std::unique_ptr<Program> program, nn->compile(model.network, {}));
+  MUSTER_CHECK_OK(train::initialise(spec, 1, *program));
+  MUSTER_CHECK_OK(fillInputs(model, *program));
+  OptimizerSpec optimizer;
+  if (spec.readsTokens()) optimizer.kind = OptimizerKind::kAdamW;
+  MUSTER_CHECK_OK(program->setOptimizer(optimizer));
+  int steps = 0;
+  while (std::cin >> steps) {
+    const double start = systemClock().now();
+    for (int i = 0; i < steps; ++i) MUSTER_CHECK_OK(step(*program, spec.readsTokens() ? 1e-3 : 1e-2));
+    const double seconds = systemClock().now() - start;
+    MUSTER_TRY(double loss, program->loss());
+    fmt::print("{} {}\n", seconds, loss);
+    std::fflush(stdout);
+  }
+  return {};
+}
+
+}  // namespace
+}  // namespace muster::bench
+
+int main(int argc, char** argv) {
+  const auto model = argc == 3 ? muster::bench::kModels.find(argv[2]) : muster::bench::kModels.end();
+  if (model == muster::bench::kModels.end()) {
+    fmt::print(stderr, "usage: muster-train-worker BACKENDS resnet18|resnet50|gpt\n");
+    return 2;
+  }
+  const muster::Status status = muster::bench::serve(argv[1], model->second);
+  if (status.ok()) return 0;
+  fmt::print(stderr, "muster-train-worker: {}\n", status.error().text());
+  return 1;
+}
