@@ -22,8 +22,9 @@ struct Params {
 Result<Params> readParams(const Json& json) {
   Params params;
   std::string rails;
+  double bytes = 0;
   JsonReader reader(json, "params");
-  reader.read("bytes", params.meter.bytes);
+  reader.read("bytes", bytes);
   reader.read("samples", params.meter.samples);
   reader.read("warmup", params.meter.warmup);
   reader.read("rails", rails);
@@ -33,6 +34,7 @@ Result<Params> readParams(const Json& json) {
   reader.read("noise_floor", params.meter.noiseFloor);
   reader.read("latency_noise_floor", params.meter.latencyNoiseFloor);
   MUSTER_CHECK_OK(reader.status());
+  params.meter.bytes = static_cast<uint64_t>(bytes) / 8 * 8;  // whole elements of every type
   params.meter.alone = rails != "together";
   params.meter.together = rails != "alone";
   return params;
