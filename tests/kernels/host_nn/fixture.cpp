@@ -25,7 +25,7 @@ OpenNn::OpenNn(int threads) {
   auto opened = host::HostDevice::open(info);
   EXPECT_TRUE(opened.ok());
   device = std::move(*opened);
-  void* module = dlopen((buildDir() / "kernels/host/nn/host_dnn.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* module = dlopen((buildDir() / "kernels/host/host_dnn.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   EXPECT_NE(module, nullptr) << dlerror();
   const auto* entry = static_cast<const host::DnnEntry*>(dlsym(module, "muster_host_dnn_entry"));
   auto made = entry->open(*device, threads);
