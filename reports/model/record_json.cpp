@@ -112,29 +112,31 @@ Json runToJson(const Record& record) {
 }  // namespace
 
 Json toJson(const StageRecord& stage) {
-  return {{"name", stage.name},
-          {"plugin", stage.plugin},
-          {"plugin_version", stage.pluginVersion},
-          {"test", stage.test},
-          {"scope", stage.scope},
-          {"needs", stage.needs},
-          {"required", stage.required},
-          {"state", stage.state},
-          {"reason", stage.reason},
-          {"outcome", outcomeName(stage.outcome)},
-          {"started", stage.started},
-          {"duration", stage.duration},
-          {"timeout", stage.timeout},
-          {"repeat", stage.repeat},
-          {"attempts", stage.attempts},
-          {"cases", listOf(stage.cases)},
-          {"verdicts", foldedVerdicts(stage)},
-          {"ranks", listOf(stage.ranks)},
-          {"log", stage.log},
-          {"artifacts", listOf(stage.artifacts)},
-          {"measurements", listOf(stage.measurements)},
-          {"telemetry", listOf(stage.telemetry)},
-          {"evidence", objectOrEmpty(stage.evidence)}};
+  Json json = {{"name", stage.name},
+               {"plugin", stage.plugin},
+               {"plugin_version", stage.pluginVersion},
+               {"test", stage.test},
+               {"scope", stage.scope},
+               {"needs", stage.needs},
+               {"required", stage.required},
+               {"state", stage.state},
+               {"reason", stage.reason},
+               {"outcome", outcomeName(stage.outcome)},
+               {"started", stage.started},
+               {"duration", stage.duration},
+               {"timeout", stage.timeout},
+               {"repeat", stage.repeat},
+               {"attempts", stage.attempts},
+               {"cases", listOf(stage.cases)},
+               {"verdicts", foldedVerdicts(stage)},
+               {"ranks", listOf(stage.ranks)},
+               {"log", stage.log},
+               {"artifacts", listOf(stage.artifacts)},
+               {"measurements", listOf(stage.measurements)},
+               {"telemetry", listOf(stage.telemetry)},
+               {"evidence", objectOrEmpty(stage.evidence)}};
+  if (stage.group.is_object()) json["group"] = stage.group;
+  return json;
 }
 
 Json toJson(const Record& record) {

@@ -248,6 +248,7 @@ Result<StageRecord> stageRecordFromJson(const Json& json, const std::string& pat
   readList(r, "measurements", stage.measurements, measurementFromJson);
   readList(r, "telemetry", stage.telemetry, seriesFromJson);
   readFreeObject(r, "evidence", stage.evidence);
+  if (r.has("group")) readFreeObject(r, "group", stage.group);
   MUSTER_CHECK_OK(r.status());
   const Json expectations = stage.evidence.value("expectations", Json::array());
   readList(r, "verdicts", stage.verdicts, [&](const Json& item, const std::string& at) {

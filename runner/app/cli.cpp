@@ -10,6 +10,7 @@
 #include "runner/app/exit_code.h"
 #include "runner/core/build_info.h"
 #include "runner/core/text.h"
+#include "runner/core/units.h"
 
 namespace muster {
 namespace {
@@ -35,7 +36,11 @@ Examples:
   muster run plans/node-full.toml --out runs/n17 --strict
   muster run plans/quickstart.toml --set gemm.size=1024 --set gemm.timeout=2m
   muster run plans/node-quick.toml --simulate plans/scenarios/h100x8-healthy.toml --nodes 4
-  muster run plans/cluster.toml --scope device,node    leave cluster stages to another job)";
+  muster run plans/cluster.toml --scope device,node    leave cluster stages to another job
+
+On several nodes: one `muster run` on each, with the same MUSTER_TOKEN in its environment. Slurm, Kubernetes,
+Open MPI and torchrun are detected; elsewhere say it:
+  muster run plans/cluster.toml --nnodes 4 --node-rank 2 --rendezvous node-0:29400)";
 
 struct Arguments {
   RunOptions run;
@@ -49,6 +54,8 @@ struct Arguments {
   std::string name;
   std::string noGpu = "fail";
   std::string shell;
+  std::string arrival;
+  std::string lostAfter = "10s";
   bool json = false;
   bool plain = false;
 };
@@ -57,6 +64,22 @@ CLI::Option* addSets(CLI::App* app, std::vector<std::string>& sets) {
   return app->add_option("--set", sets, "override: STAGE.PARAM=VALUE, STAGE.timeout=VALUE, sku=NAME ...")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
+}
+
+/// Options of a run over several nodes.
+void addPlace(CLI::App* run, Arguments& a) {
+  run->add_option("--nnodes", a.run.nodeCount, "number of nodes that run this plan together")
+      ->check(CLI::Range(1, 65536));
+  run->add_option("--node-rank", a.run.nodeRank, "this node's number among them, from 0")
+      ->check(CLI::Range(0, 65535));
+  run->add_option("--rendezvous", a.run.rendezvous, "where node 0 serves the store for all nodes")
+      ->type_name("HOST:PORT");
+  run->add_option("--arrival", a.arrival,
+                  "how long a stage of all nodes waits for them (default: the stage's timeout)")
+      ->type_name("DURATION");
+  run->add_option("--lost-after", a.lostAfter, "a node without a sign of life for so long counts as lost")
+      ->type_name("DURATION")
+      ->capture_default_str();
 }
 
 CLI::App* addRun(CLI::App& app, Arguments& a) {
@@ -73,6 +96,7 @@ CLI::App* addRun(CLI::App& app, Arguments& a) {
       ->type_name("SCENARIO");
   run->add_option("--nodes", a.run.nodes, "number of simulated nodes, with --simulate")
       ->check(CLI::Range(1, 100000));
+  addPlace(run, a);
   run->add_option("--scope", a.run.scopes, "run only stages of these scopes: device, node, cluster")
       ->delimiter(',')
       ->check(CLI::IsMember({"device", "node", "cluster"}));
@@ -147,6 +171,12 @@ Result<int> run(Arguments& a) {
   a.run.noGpuSkip = a.noGpu == "skip";
   if (a.run.nodes > 1 && a.run.scenario.empty())
     return Error{ErrorCode::kUsage, "--nodes is for simulated nodes; add --simulate SCENARIO", ""};
+  if (!a.arrival.empty()) {
+    MUSTER_TRY(a.run.arrival, parseDuration(a.arrival).context("--arrival"));
+  }
+  MUSTER_TRY(a.run.lostAfter, parseDuration(a.lostAfter).context("--lost-after"));
+  if (a.run.lostAfter < 1)
+    return Error{ErrorCode::kUsage, fmt::format("--lost-after is {}, wanted 1s or more", a.lostAfter), ""};
   if (!a.run.out.empty() && !a.run.resume.empty())
     return Error{ErrorCode::kUsage, "give either --out (a new run) or --resume (an interrupted one)", ""};
   return runCommand(a.run);

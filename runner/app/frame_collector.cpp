@@ -67,6 +67,16 @@ void FrameCollector::failRun(const RankSlot& slot, size_t index, const std::stri
   if (state.open == static_cast<int>(index)) state.open = -1;
 }
 
+void FrameCollector::overrule(const RankSlot& slot, size_t index, const std::string& message,
+                              const std::string& remedy) {
+  CaseEnd& end = endOf(slot, index);
+  const std::string said = end.state == CaseEnd::State::kOk ? "" : end.message;
+  end = CaseEnd{end.caseId, slot.rank, slot.device, attempt_, CaseEnd::State::kOk, "", ""};
+  // Said again for each of the case's repeats.
+  const bool repeated = said.rfind(message, 0) == 0;
+  failRun(slot, index, repeated ? said : said.empty() ? message : message + "; it said: " + said, remedy);
+}
+
 void FrameCollector::lie(const RankSlot& slot, const std::string& message) {
   const int open = openRun(slot.rank);
   if (open >= 0)

@@ -45,6 +45,9 @@ class FrameCollector {
   void failRun(const RankSlot& slot, size_t index, const std::string& message,
                const std::string& remedy = "");
 
+  /// The same where something outside of the rank is to blame: `message` goes before what the rank said.
+  void overrule(const RankSlot& slot, size_t index, const std::string& message, const std::string& remedy);
+
   /// One end for each case of `runs` and each slot: the worst over its repeats; a case without an end is an
   /// error.
   [[nodiscard]] std::vector<CaseEnd> caseEnds(const std::vector<RankSlot>& slots) const;

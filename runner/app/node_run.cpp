@@ -41,7 +41,8 @@ bool satisfies(Outcome outcome) {
 
 }  // namespace
 
-NodeRun::NodeRun(const RunSetup& setup, RunFolder folder, std::string node, int nodeRank, int nodeCount)
+NodeRun::NodeRun(const RunSetup& setup, RunFolder folder, std::string node, int nodeRank, int nodeCount,
+                 Json launcher, ClusterLink* cluster)
     : setup_(setup), folder_(std::move(folder)) {
   const RunOptions& options = *setup.options;
   node_.tree = setup.tree;
@@ -55,6 +56,8 @@ NodeRun::NodeRun(const RunSetup& setup, RunFolder folder, std::string node, int 
   node_.seed = options.seed;
   node_.cancelled = &interrupted();
   node_.view = setup.view;
+  node_.cluster = cluster;
+  node_.arrival = options.arrival;
 
   record_.toolVersion = toolVersion();
   record_.buildId = buildId();
@@ -71,7 +74,7 @@ NodeRun::NodeRun(const RunSetup& setup, RunFolder folder, std::string node, int 
   record_.allowUnknownSku = setup.plan.allowUnknownSku;
   record_.strict = options.strict;
   record_.command = options.command;
-  record_.launcher = {{"kind", "single"}};
+  record_.launcher = std::move(launcher);
   record_.environment = recordedEnvironment();
 }
 
@@ -224,6 +227,12 @@ std::string NodeRun::whyNot(const Stage& stage) const {
   return "";
 }
 
+/// The other nodes of a cluster-scope stage must not wait for this one.
+void NodeRun::tellOthers(const Stage& stage, const std::string& why) {
+  if (stage.scope == Scope::kCluster && node_.cluster != nullptr)
+    ClusterStage(*node_.cluster, stage.name, 0).decline(why);
+}
+
 Result<StageOutcome> NodeRun::runOne(const Stage& stage) {
   const std::vector<std::string>& scopes = setup_.options->scopes;
   if (!scopes.empty() && std::count(scopes.begin(), scopes.end(), scopeName(stage.scope)) == 0)
@@ -231,7 +240,10 @@ Result<StageOutcome> NodeRun::runOne(const Stage& stage) {
         stage, StageState::kElsewhere,
         fmt::format("its scope is {}, this job runs {}", scopeName(stage.scope), join(scopes, ", ")));
   const std::string reason = whyNot(stage);
-  if (!reason.empty()) return stageNotRun(stage, StageState::kSkipped, reason);
+  if (!reason.empty()) {
+    tellOthers(stage, reason);
+    return stageNotRun(stage, StageState::kSkipped, reason);
+  }
   return runStage(node_, stage);
 }
 

@@ -29,7 +29,9 @@ struct RunSetup {
 class NodeRun {
  public:
   /// `node` is the host name, or "sim-node-0003" for simulated ones.
-  NodeRun(const RunSetup& setup, RunFolder folder, std::string node, int nodeRank, int nodeCount);
+  /// `launcher`: what the record says of how this node got its place.
+  NodeRun(const RunSetup& setup, RunFolder folder, std::string node, int nodeRank, int nodeCount,
+          Json launcher = {{"kind", "none"}}, ClusterLink* cluster = nullptr);
 
   /// Runs every stage that the journal does not hold yet and writes record and reports. Failures of stages
   /// are in the record; an Error is bad input (kUsage) or a fault of Muster itself.
@@ -46,6 +48,7 @@ class NodeRun {
   Result<StageOutcome> runOne(const Stage& stage);
   /// Why a stage does not run: a need that did not pass, no devices, an interruption; empty when it may.
   [[nodiscard]] std::string whyNot(const Stage& stage) const;
+  void tellOthers(const Stage& stage, const std::string& why);
   Status keep(const StageOutcome& outcome, const Json& extra);
   void add(const StageRecord& stage, const Accounting& accounting);
   void judgeReboot(const Journal& earlier);

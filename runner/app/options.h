@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,12 @@ struct RunOptions {
   std::vector<std::string> scopes;  ///< --scope device,node; empty: all
   std::vector<std::filesystem::path> pluginFolders;
   std::vector<std::filesystem::path> skuFolders;
-  int nodes = 1;  ///< simulated nodes
+  int nodes = 1;                 ///< simulated nodes
+  std::optional<int> nodeCount;  ///< --nnodes
+  std::optional<int> nodeRank;   ///< --node-rank
+  std::string rendezvous;        ///< --rendezvous host:port
+  double arrival = 0;            ///< seconds that a cluster stage waits for all nodes; 0: the stage's timeout
+  double lostAfter = 10;         ///< seconds without a sign of life after which a node counts as lost
   uint64_t seed = 42;
   bool strict = false;
   bool noGpuSkip = false;

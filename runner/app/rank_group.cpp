@@ -55,12 +55,13 @@ std::string signalName(int signal) {
 }  // namespace
 
 RankGroup::RankGroup(NodeContext& node, const Stage& stage, const PluginSpec& plugin, const TestSpec& test,
-                     const std::vector<const Case*>& cases, const std::vector<RankSlot>& slots, int attempt,
-                     std::function<void()> onTick)
+                     const std::vector<const Case*>& cases, const std::vector<RankSlot>& slots,
+                     const GroupPlace& place, int attempt, std::function<void()> onTick)
     : node_(node),
       stage_(stage),
       plugin_(plugin),
       slots_(slots),
+      place_(place),
       attempt_(attempt),
       onTick_(std::move(onTick)),
       collector_(plugin, test, runsOf(stage, cases), attempt) {}
@@ -97,7 +98,7 @@ RankSpec RankGroup::specFor(const RankSlot& slot, int start) const {
                   {"plugin", plugin_.path},
                   {"test", stage_.test},
                   {"cases", std::move(cases)},
-                  {"context", rankContext(node_, stage_, slot, static_cast<int>(slots_.size()))},
+                  {"context", rankContext(node_, stage_, slot, place_)},
                   {"artifact_dir", (node_.folder / "artifacts" / stage_.name).string()}};
   if (slot.deviceJson.is_object() && slot.deviceJson.contains("cpus"))
     spec.request["affinity"] = slot.deviceJson["cpus"];
@@ -120,12 +121,12 @@ void RankGroup::failPending(const RankSlot& slot, const std::string& message) {
 }
 
 bool RankGroup::grouped() const {
-  return stage_.scope != Scope::kDevice && slots_.size() > 1 && !node_.simulated();
+  return stage_.scope != Scope::kDevice && place_.worldSize > 1 && !node_.simulated();
 }
 
 /// Where one rank of a group can no longer run something, the others would wait for it in vain.
 void RankGroup::keepInStep() {
-  if (!grouped()) return;
+  if (!grouped() || place_.cluster != nullptr) return;
   for (size_t index = 0; index < collector_.runs().size(); ++index) {
     const auto ended = std::find_if(slots_.begin(), slots_.end(), [&](const RankSlot& slot) {
       return collector_.endedRuns(slot.rank).count(index) > 0;
@@ -141,6 +142,11 @@ void RankGroup::keepInStep() {
 /// The store of a group on this node: only its ranks learn where it is and its token, which lasts as long as
 /// it.
 Result<std::unique_ptr<StoreServer>> RankGroup::serveStore(std::vector<RankSpec>& specs, int start) const {
+  if (place_.cluster != nullptr) {
+    const std::string access = dumpJson(place_.cluster->storeAccess());
+    for (RankSpec& spec : specs) spec.store = access;
+    return std::unique_ptr<StoreServer>();
+  }
   StoreServerOptions options;
   MUSTER_TRY(options.token, randomToken());
   options.limits.connections += 8 * specs.size();
@@ -153,12 +159,56 @@ Result<std::unique_ptr<StoreServer>> RankGroup::serveStore(std::vector<RankSpec>
   return server;
 }
 
-void RankGroup::settle(const RankSlot& slot, const RankEnd& end, StageRecord& record) {
+void RankGroup::keepEnd(const RankSlot& slot, const RankEnd& end, StageRecord& record) {
   record.ranks.push_back({slot.rank, slot.device, attempt_, stateName(end.state), end.exitCode,
                           signalName(end.signal), end.error, end.lastProgress, end.outputTail, end.rerun});
   if (end.state == RankEnd::State::kAbandoned && !slot.device.empty())
     node_.quarantined[slot.device] =
         fmt::format("a process of stage {} could not be killed on it", stage_.name);
+}
+
+void RankGroup::watchPeers(GroupOptions& options, std::string& lost) {
+  ClusterLink& link = place_.cluster->link();
+  options.onStatus = [&link](const std::vector<RankStatus>& all) { link.report(all); };
+  options.groupLost = [&link, &lost] {
+    if (lost.empty()) lost = link.lost();
+    return lost;
+  };
+}
+
+void RankGroup::settleTogether(const std::vector<RankSlot>& slots, const std::vector<RankEnd>& ends,
+                               const std::string& lost, StageRecord& record) {
+  RoundSight sight;
+  sight.interrupted = node_.cancelled->load();
+  sight.lost = lost;
+  for (size_t run = 0; run < collector_.runs().size(); ++run) sight.ended.insert(run);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    keepEnd(slots[i], ends[i], record);
+    sight.late = sight.late || ends[i].state == RankEnd::State::kTimeout;
+    const std::set<size_t>& ended = collector_.endedRuns(slots[i].rank);
+    sight.begun.insert(ended.begin(), ended.end());
+    if (const int open = collector_.openRun(slots[i].rank); open >= 0)
+      sight.begun.insert(static_cast<size_t>(open));
+    std::erase_if(sight.ended, [&](size_t run) { return ended.count(run) == 0; });
+  }
+  const RoundVerdict verdict = place_.cluster->endRound(sight, collector_.runs().size());
+  finished_ = !verdict.again;
+  if (!verdict.culprit.empty()) record.group["culprit"] = verdict.culprit;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const RankEnd& end = ends[i];
+    std::string message = verdict.culprit;
+    if (!end.error.empty()) message += (message.empty() ? "" : "; here: ") + end.error;
+    for (const size_t run : verdict.failed) collector_.overrule(slots[i], run, message, kDeathRemedy);
+    if (finished_) failPending(slots[i], message);
+    // A bad end outside of a case puts all that the rank said in doubt.
+    if (verdict.culprit.empty() && end.state != RankEnd::State::kOk)
+      for (size_t run = 0; run < collector_.runs().size(); ++run)
+        collector_.failRun(slots[i], run, end.error, kDeathRemedy);
+  }
+}
+
+void RankGroup::settle(const RankSlot& slot, const RankEnd& end, StageRecord& record) {
+  keepEnd(slot, end, record);
   const int open = collector_.openRun(slot.rank);
   const std::string message = end.error.empty() ? "the rank ended before the case did" : end.error;
   if (open >= 0) {
@@ -177,6 +227,7 @@ void RankGroup::settle(const RankSlot& slot, const RankEnd& end, StageRecord& re
 Status RankGroup::runOnce(const std::vector<RankSlot>& slots, int start, double begin, StageRecord& record) {
   std::vector<RankSpec> specs;
   for (const RankSlot& slot : slots) specs.push_back(specFor(slot, start));
+  if (place_.cluster != nullptr) place_.cluster->beginRound(attempt_, start);
   std::unique_ptr<StoreServer> store;
   if (grouped()) {
     MUSTER_TRY(store, serveStore(specs, start));
@@ -187,10 +238,16 @@ Status RankGroup::runOnce(const std::vector<RankSlot>& slots, int start, double 
   options.failTogether = stage_.scope != Scope::kDevice;
   options.cancelled = node_.cancelled;
   options.onFrame = [&](const RankSpec& spec, const Json& frame) {
-    collector_.take(slots_[static_cast<size_t>(spec.rank)], frame);
+    collector_.take(slots_[static_cast<size_t>(spec.rank - place_.firstRank)], frame);
   };
   options.onTick = [&](double) { showProgress(begin); };
+  std::string lost;
+  if (place_.cluster != nullptr) watchPeers(options, lost);
   MUSTER_TRY(const std::vector<RankEnd> ends, runGroup(specs, options));
+  if (place_.cluster != nullptr) {
+    settleTogether(slots, ends, lost, record);
+    return {};
+  }
   for (size_t i = 0; i < slots.size(); ++i) settle(slots[i], ends[i], record);
   return {};
 }
@@ -206,8 +263,9 @@ Status RankGroup::run(StageRecord& record, StageEvidence& evidence) {
     std::vector<RankSlot> waiting;
     for (const RankSlot& slot : slots_)
       if (!pendingRuns(slot).empty()) waiting.push_back(slot);
-    if (waiting.empty()) break;
-    if (node_.cancelled->load() || (start > 0 && secondsLeft(begin) <= 0)) {
+    if (waiting.empty() || finished_) break;
+    const bool together = place_.cluster != nullptr;  // then only what all agreed on ends it
+    if (!together && (node_.cancelled->load() || (start > 0 && secondsLeft(begin) <= 0))) {
       const std::string why =
           node_.cancelled->load() ? "the run was interrupted" : "the stage's deadline had passed";
       for (const RankSlot& slot : waiting) failPending(slot, why);

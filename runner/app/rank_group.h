@@ -17,8 +17,8 @@ namespace muster {
 class RankGroup {
  public:
   RankGroup(NodeContext& node, const Stage& stage, const PluginSpec& plugin, const TestSpec& test,
-            const std::vector<const Case*>& cases, const std::vector<RankSlot>& slots, int attempt,
-            std::function<void()> onTick);
+            const std::vector<const Case*>& cases, const std::vector<RankSlot>& slots,
+            const GroupPlace& place, int attempt, std::function<void()> onTick);
 
   /// Runs to the end or the stage's deadline. Adds ranks, artifacts and log to `record`, ends and
   /// measurements to `evidence`, and moves the node's virtual time. An Error is a fault of Muster itself.
@@ -30,6 +30,11 @@ class RankGroup {
   [[nodiscard]] double secondsLeft(double begin) const;
   void settle(const RankSlot& slot, const RankEnd& end, StageRecord& record);
   void failPending(const RankSlot& slot, const std::string& message);
+  void keepEnd(const RankSlot& slot, const RankEnd& end, StageRecord& record);
+  /// A start of ranks whose group spans nodes: how it ended is agreed, so that all nodes blame the same.
+  void settleTogether(const std::vector<RankSlot>& slots, const std::vector<RankEnd>& ends,
+                      const std::string& lost, StageRecord& record);
+  void watchPeers(GroupOptions& options, std::string& lost);
   /// Whether the ranks talk to each other and so run the same cases.
   [[nodiscard]] bool grouped() const;
   void keepInStep();
@@ -41,6 +46,8 @@ class RankGroup {
   const Stage& stage_;
   const PluginSpec& plugin_;
   std::vector<RankSlot> slots_;
+  GroupPlace place_;
+  bool finished_ = false;  ///< the group's nodes agreed not to start again
   int attempt_;
   std::function<void()> onTick_;
   FrameCollector collector_;

@@ -9,6 +9,7 @@
 #include "runner/app/environment.h"
 #include "runner/app/exit_code.h"
 #include "runner/app/interrupt.h"
+#include "runner/app/node_place.h"
 #include "runner/app/node_run.h"
 #include "runner/app/plan_input.h"
 #include "runner/core/clock.h"
@@ -97,7 +98,16 @@ int worstExit(int a, int b) {
   return kExitAccepted;
 }
 
-Result<int> runResumed(const RunOptions& asked, RunView& view) {
+/// Says what was detected, for the terminal.
+void showPlace(const Launcher& place, RunView& view) {
+  if (place.kind == LauncherKind::kNone) return;
+  std::string text = fmt::format("node {} of {} ({}: {})", place.nodeRank, place.nodeCount,
+                                 launcherName(place.kind), place.why);
+  if (!place.store.empty()) text += ", rendezvous at " + place.store.front().text();
+  view.note(text);
+}
+
+Result<int> runResumed(const RunOptions& asked, RunView& view, const Launcher& place) {
   MUSTER_TRY(RunFolder folder, RunFolder::open(asked.resume));
   MUSTER_TRY(const Journal journal, folder.readJournal());
   MUSTER_CHECK_OK(checkSamePlan(asked.plan, journal.run));
@@ -107,9 +117,17 @@ Result<int> runResumed(const RunOptions& asked, RunView& view) {
   MUSTER_TRY(setup.plan, requirePlan(parsePlan(journal.run.value("plan_text", ""), options.plan,
                                                setup.catalog, planOptions)));
   const std::string node = journal.run.value("node", hostName());
+  const int rank = journal.run.value("node_rank", 0), count = journal.run.value("node_count", 1);
+  if (options.scenario.empty() && (rank != place.nodeRank || count != place.nodeCount))
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("this run was node {} of {}, and now it is started as node {} of {}; resume it in its "
+                    "place, or start a new run with --out",
+                    rank, count, place.nodeRank, place.nodeCount),
+        asked.resume.string()};
   if (!setup.options->scenario.empty() || node == hostName()) {
-    NodeRun run(setup, std::move(folder), node, journal.run.value("node_rank", 0),
-                journal.run.value("node_count", 1));
+    MUSTER_TRY(const auto cluster, joinCluster(setup.plan, options, place));
+    NodeRun run(setup, std::move(folder), node, rank, count, launcherJson(place), cluster.get());
     MUSTER_TRY(const Record record, run.run());
     return record.exitCode;
   }
@@ -119,7 +137,7 @@ Result<int> runResumed(const RunOptions& asked, RunView& view) {
       asked.resume.string()};
 }
 
-Result<int> runNew(const RunOptions& options, RunView& view) {
+Result<int> runNew(const RunOptions& options, RunView& view, const Launcher& place) {
   if (!options.scenario.empty()) {
     MUSTER_TRY(const std::string scenario, readFile(options.scenario));
     if (scenario.empty()) return Error{ErrorCode::kUsage, "the scenario is empty", options.scenario.string()};
@@ -127,13 +145,22 @@ Result<int> runNew(const RunOptions& options, RunView& view) {
   MUSTER_TRY(RunSetup setup, prepare(options, view));
   MUSTER_TRY(const PlanOptions planOptions, planOptionsFrom(options.sets));
   MUSTER_TRY(setup.plan, requirePlan(loadPlan(options.plan, setup.catalog, planOptions)));
+  // A folder to resume is this node's own already.
   const fs::path out = !options.resume.empty() ? options.resume
                        : options.out.empty()   ? defaultFolder(setup.plan)
                                                : options.out;
+  if (options.scenario.empty()) {
+    MUSTER_TRY(const auto cluster, joinCluster(setup.plan, options, place));
+    MUSTER_TRY(RunFolder folder, RunFolder::create(options.resume.empty() ? nodeFolder(out, place) : out));
+    NodeRun run(setup, std::move(folder), hostName(), place.nodeRank, place.nodeCount, launcherJson(place),
+                cluster.get());
+    MUSTER_TRY(const Record record, run.run());
+    return record.exitCode;
+  }
   int code = kExitAccepted;
   for (int rank = 0; rank < options.nodes; ++rank) {
     const bool several = options.nodes > 1;
-    const std::string node = options.scenario.empty() ? hostName() : fmt::format("sim-node-{:04}", rank);
+    const std::string node = fmt::format("sim-node-{:04}", rank);
     MUSTER_TRY(RunFolder folder, RunFolder::create(several ? out / node : out));
     NodeRun run(setup, std::move(folder), node, rank, options.nodes);
     MUSTER_TRY(const Record record, run.run());
@@ -148,14 +175,23 @@ Result<int> runNew(const RunOptions& options, RunView& view) {
 Result<int> runCommand(const RunOptions& options) {
   installInterruptHandlers();
   const auto view = makeView(options.view);
-  if (!options.resume.empty() && RunFolder::holdsRun(options.resume)) return runResumed(options, *view);
+  MUSTER_TRY(const Launcher place, findPlace(options));
+  showPlace(place, *view);
+  if (!place.leadsNode()) {
+    view->note(fmt::format("local rank {}: the process with local rank 0 runs the plan on this node",
+                           place.localRank));
+    return kExitAccepted;
+  }
+  RunOptions own = options;
+  if (!own.resume.empty()) own.resume = nodeFolder(own.resume, place);
+  if (!own.resume.empty() && RunFolder::holdsRun(own.resume)) return runResumed(own, *view, place);
   if (options.plan.empty())
     return Error{ErrorCode::kUsage,
                  options.resume.empty()
                      ? "no plan was given; try `muster run plans/quickstart.toml`"
                      : "there is no run to resume in this folder, and no plan to start one with",
                  options.resume.string()};
-  return runNew(options, *view);
+  return runNew(own, *view, place);
 }
 
 }  // namespace muster

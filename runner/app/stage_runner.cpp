@@ -91,17 +91,73 @@ void sealArtifacts(StageRecord& record, const fs::path& folder) {
   }
 }
 
+/// Why this node cannot take part in a group; empty when it can.
+std::string unfit(const NodeContext& node, const std::vector<RankSlot>& slots) {
+  if (slots.empty()) return "no device was found to run on";
+  for (const RankSlot& slot : slots)
+    if (const auto it = node.quarantined.find(slot.device); it != node.quarantined.end())
+      return slot.device + " is quarantined: " + it->second;
+  return "";
+}
+
+/// Meets the other nodes of a cluster-scope stage and gives this node's ranks their numbers among all. Nodes
+/// that are alone or simulated meet nobody. An entry that is not kGo says why the stage does not run.
+ClusterEntry enterGroup(NodeContext& node, const Stage& stage, std::vector<RankSlot>& slots,
+                        GroupPlace& place, std::unique_ptr<ClusterStage>& cluster, StageRecord& record) {
+  const auto local = static_cast<int>(slots.size());
+  ClusterEntry entry{ClusterEntry::Kind::kGo, "", 0, local};
+  if (node.cluster != nullptr) {
+    cluster = std::make_unique<ClusterStage>(*node.cluster, stage.name,
+                                             node.arrival > 0 ? node.arrival : stage.timeout);
+    const std::string why = unfit(node, slots);
+    if (!why.empty()) {
+      cluster->decline(why);
+      return {ClusterEntry::Kind::kError, why, 0, 1};
+    }
+    node.view->stageProgress({0, -1, fmt::format("waiting for all {} nodes", node.nodeCount)});
+    entry = cluster->enter(local);
+  } else if (node.simulated()) {
+    entry.firstRank = node.nodeRank * local;
+    entry.worldSize = node.nodeCount * local;
+  } else {
+    record.log.push_back("its group is this node alone: no launcher named others");
+  }
+  if (entry.kind != ClusterEntry::Kind::kGo) return entry;
+  place = {entry.firstRank, local, entry.worldSize, cluster.get()};
+  for (RankSlot& slot : slots) slot.rank += place.firstRank;
+  record.group = {{"world_size", place.worldSize},
+                  {"first_rank", place.firstRank},
+                  {"nodes", node.nodeCount},
+                  {"culprit", ""}};
+  return entry;
+}
+
+/// The cases to try again; in a group of several nodes all of them try what any of them has to.
+Result<std::vector<const Case*>> agreedRetries(const Stage& stage, std::vector<const Case*> mine,
+                                               const GroupPlace& place, int attempt) {
+  if (place.cluster == nullptr) return mine;
+  std::set<std::string> ids;
+  for (const Case* c : mine) ids.insert(c->id);
+  const auto agreed = place.cluster->retries(attempt, ids);
+  std::vector<const Case*> cases;
+  // Nodes that cannot agree any more try nothing again: what they have stands.
+  if (!agreed.ok()) return cases;
+  for (const Case& c : stage.cases)
+    if (agreed->count(c.id) > 0) cases.push_back(&c);
+  return cases;
+}
+
 }  // namespace
 
-Json rankContext(const NodeContext& node, const Stage& stage, const RankSlot& slot, int worldSize) {
+Json rankContext(const NodeContext& node, const Stage& stage, const RankSlot& slot, const GroupPlace& place) {
   return {{"test", stage.test},
           {"backend", node.backend},
           {"scope", scopeName(stage.scope)},
           {"device", slot.deviceJson},
           {"rank", slot.rank},
-          {"world_size", worldSize},
-          {"local_rank", slot.rank},
-          {"local_size", worldSize},
+          {"world_size", place.worldSize},
+          {"local_rank", slot.rank - place.firstRank},
+          {"local_size", place.localSize},
           {"node", {{"rank", node.nodeRank}, {"count", node.nodeCount}, {"name", node.node}}},
           {"seed", node.seed},
           {"backend_dir", node.tree.backends.string()},
@@ -170,11 +226,20 @@ Result<StageOutcome> runStage(NodeContext& node, const Stage& written) {
     for (Case& c : stage.cases)
       MUSTER_CHECK_OK(applyStageParams(*node.profile, *test, stage.plugin + "." + stage.test, c));
 
-  const std::vector<RankSlot> slots = slotsFor(node, stage);
-  if (slots.empty()) return stageNotRun(stage, StageState::kError, "no device was found to run on");
-
+  std::vector<RankSlot> slots = slotsFor(node, stage);
   StageOutcome outcome{beginRecord(stage), {}};
   StageRecord& record = outcome.record;
+  GroupPlace place{0, static_cast<int>(slots.size()), static_cast<int>(slots.size()), nullptr};
+  std::unique_ptr<ClusterStage> cluster;
+  if (stage.scope == Scope::kCluster) {
+    const ClusterEntry entry = enterGroup(node, stage, slots, place, cluster, record);
+    if (entry.kind != ClusterEntry::Kind::kGo)
+      return stageNotRun(stage,
+                         entry.kind == ClusterEntry::Kind::kSkip ? StageState::kSkipped : StageState::kError,
+                         entry.why);
+    record.started = systemClock().wallUnix();
+  }
+  if (slots.empty()) return stageNotRun(stage, StageState::kError, "no device was found to run on");
   record.pluginVersion = plugin->version;
   StageEvidence evidence = beginEvidence(node, stage, *plugin, *test);
   if (node.profile != nullptr) {
@@ -194,11 +259,11 @@ Result<StageOutcome> runStage(NodeContext& node, const Stage& written) {
   JudgeContext context = node.judge;
   for (int attempt = 1; attempt <= stage.attempts && !cases.empty(); ++attempt) {
     record.attempts = attempt;
-    RankGroup group(node, stage, *plugin, *test, cases, slots, attempt, [&] { telemetry.poll(); });
+    RankGroup group(node, stage, *plugin, *test, cases, slots, place, attempt, [&] { telemetry.poll(); });
     MUSTER_CHECK_OK(group.run(record, evidence));
     if (node.cancelled->load() || attempt == stage.attempts) break;
     MUSTER_CHECK_OK(answerPredicates(evidence, context));
-    cases = casesToRetry(stage, evidence, context);
+    MUSTER_TRY(cases, agreedRetries(stage, casesToRetry(stage, evidence, context), place, attempt));
   }
   std::vector<std::string> caseIds;
   for (const Case& c : stage.cases) caseIds.push_back(c.id);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "reports/model/record.h"
+#include "runner/app/cluster_stage.h"
 #include "runner/app/frame_collector.h"
 #include "runner/app/view.h"
 #include "runner/core/catalog.h"
@@ -35,6 +36,9 @@ struct NodeContext {
   uint64_t seed = 42;
   const std::atomic<bool>* cancelled = nullptr;
   RunView* view = nullptr;
+  ClusterLink* cluster =
+      nullptr;         ///< the tie to the other nodes; nullptr: this node runs alone, or simulated
+  double arrival = 0;  ///< seconds to wait for them at a stage; 0: the stage's timeout
 
   // Known once the inventory has been taken.
   std::vector<RankSlot> devices;
@@ -55,8 +59,16 @@ struct StageOutcome {
   Accounting accounting;
 };
 
+/// Where this node's ranks stand among those of a stage.
+struct GroupPlace {
+  int firstRank = 0;  ///< of this node's ranks
+  int localSize = 1;
+  int worldSize = 1;
+  ClusterStage* cluster = nullptr;  ///< how the group's nodes agree; nullptr: all its ranks are on this node
+};
+
 /// The context_json of one rank of a stage.
-Json rankContext(const NodeContext& node, const Stage& stage, const RankSlot& slot, int worldSize);
+Json rankContext(const NodeContext& node, const Stage& stage, const RankSlot& slot, const GroupPlace& place);
 
 /// Runs `stage`; failures of the stage are verdicts in its record. An Error is a fault of Muster itself.
 Result<StageOutcome> runStage(NodeContext& node, const Stage& stage);

@@ -71,7 +71,7 @@ RankSpec StageTelemetry::rankSpec() const {
                                           {"repeat", 0},
                                           {"attempt", 1},
                                           {"seed", node_.seed}}})},
-                  {"context", rankContext(node_, stage_, RankSlot{}, 1)},
+                  {"context", rankContext(node_, stage_, RankSlot{}, GroupPlace{})},
                   {"artifact_dir", (node_.folder / "artifacts" / stage_.name).string()}};
   spec.requestFile = node_.folder / "requests" / (name + ".json");
   spec.outputFile = node_.folder / "output" / (name + ".txt");

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What nodes tell node 0 about their ranks, and how node 0 finds the culprit in it.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runner/core/json.h"
+#include "runner/core/result.h"
+#include "runner/dispatch/supervisor.h"
+
+namespace muster {
+
+/// One rank as its node's runner sees it: from exits and /proc, never from what a library says.
+struct RankReport {
+  int rank = 0;
+  std::string device;
+  std::string failure;  ///< "was killed by SIGKILL (Killed)"; empty: nothing known
+  int signal = 0;       ///< that ended it; 0: none
+  int64_t order = 0;    ///< of its failure among all failures of the group, from 1; 0: none
+  char state = 0;       ///< R, S, D, T ... at the last look; 0: not known
+  double stateFor = 0;  ///< seconds that it has been in it
+  double active = -1;   ///< share of recent looks in which it was not asleep; negative: too few looks
+  bool ended = false;   ///< its process is gone
+  int casesEnded = 0;
+};
+
+/// One node of a group, as node 0 knows it.
+struct NodeReport {
+  int node = 0;
+  std::string name;     ///< "node 2 (n2)"
+  bool silent = false;  ///< no sign of life for too long
+  double silence = 0;   ///< seconds since the last one; negative: there never was one
+  bool cutOff = false;  ///< it said that it lost node 0
+  std::vector<RankReport> ranks;
+};
+
+Json toJson(const RankReport& report);
+Result<RankReport> rankReportFromJson(const Json& json, const std::string& path);
+
+/// Follows the statuses of a node's own ranks and makes reports of them.
+class RankWatch {
+ public:
+  /// `now` in seconds of any one clock. Returns whether a rank began to fail since the last call.
+  bool look(const std::vector<RankStatus>& statuses, double now);
+  /// Gives the ranks that fail and have no place yet their place among the group's failures.
+  void order(int64_t place);
+  [[nodiscard]] const std::vector<RankReport>& reports() const { return reports_; }
+
+ private:
+  struct Track {
+    char state = 0;
+    double since = 0;
+    std::vector<std::pair<double, bool>> looks;  ///< recent ones: when, and whether it was not asleep
+  };
+  std::map<int, Track> tracks_;
+  std::vector<RankReport> reports_;
+};
+
+/// Who is at fault, in one line that is the same on all nodes; empty when nothing is known yet. Failures
+/// count first (signals before exits that follow within the same moment), then nodes without a sign of life.
+std::string knownCulprit(const std::vector<NodeReport>& nodes);
+
+/// The same once the group's deadline has passed: also looks at process states and at who works while the
+/// others wait. Never empty: says so when nobody can be blamed.
+std::string culpritAtDeadline(const std::vector<NodeReport>& nodes);
+
+}  // namespace muster

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+// See cluster_link.h: start and end, signs of life, rounds. Agreements are in cluster_agree.cpp.
+#include "runner/app/cluster_link.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runner/core/clock.h"
+#include "runner/core/text.h"
+
+namespace muster {
+namespace {
+
+constexpr double kConnectTimeout = 1;   // of one try; threads try again and again
+constexpr double kFailureSettle = 0.5;  // seconds in which failures that belong together arrive
+constexpr double kLastReaders = 5;      // seconds that the store outlives the run for the last decision
+
+Json identityJson(const NodeIdentity& identity) {
+  Json list = Json::object();
+  for (const auto& [what, value] : identity) list[what] = value;
+  return list;
+}
+
+std::string signKey(int rank) {
+  return fmt::format("sign/{}", rank);
+}
+
+}  // namespace
+
+ClusterLink::ClusterLink(ClusterOptions options) : options_(std::move(options)) {
+  answeredAt_ = systemClock().now();
+  peers_.resize(static_cast<size_t>(options_.nodeCount));
+}
+
+Result<std::unique_ptr<ClusterLink>> ClusterLink::start(ClusterOptions options) {
+  std::unique_ptr<ClusterLink> link(new ClusterLink(std::move(options)));
+  MUSTER_TRY(link->nonce_, randomToken());
+  if (link->leads()) MUSTER_CHECK_OK(link->serve());
+  StoreClientOptions client;
+  client.candidates = link->options_.store;
+  // Node 0 asks its own store directly: what its link does must not cost it its own answers.
+  if (link->leads()) client.candidates = {{"127.0.0.1", link->server_->port()}};
+  client.token = link->options_.token;
+  client.prefix = "muster/";
+  client.who = fmt::format("node {} ({})", link->options_.nodeRank, link->options_.host);
+  client.connectTimeout = kConnectTimeout;
+  client.answerTimeout = std::max(1.0, link->options_.lostAfter / 2);
+  client.cancelled = [raw = link.get()] {
+    const std::lock_guard lock(raw->mutex_);
+    return raw->stopping_;
+  };
+  link->client_ = std::make_unique<StoreClient>(client);
+  link->pulseThread_ = std::thread([raw = link.get()] { raw->pulse(); });
+  link->watchThread_ = std::thread([raw = link.get()] { raw->watch(); });
+  return link;
+}
+
+Status ClusterLink::serve() {
+  StoreServerOptions server;
+  server.bind = "";
+  server.ports.clear();
+  for (const StoreAddress& address : options_.store) server.ports.push_back(address.port);
+  server.token = options_.token;
+  auto started = StoreServer::start(server);
+  if (!started.ok()) return std::move(started).error().context("serving the store of node 0");
+  server_ = std::move(*started);
+  return {};
+}
+
+ClusterLink::~ClusterLink() {
+  if (leads() && client_ != nullptr) awaitReaders();
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (pulseThread_.joinable()) pulseThread_.join();
+  if (watchThread_.joinable()) watchThread_.join();
+}
+
+void ClusterLink::awaitReaders() {
+  if (question_.empty() || readers_ == 0) return;
+  const double end = systemClock().now() + kLastReaders;
+  while (systemClock().now() < end) {
+    const auto read = client_->add("q/" + question_ + "/read", 0);
+    if (!read.ok() || *read >= readers_) return;
+    pause(0.05);
+  }
+}
+
+Status ClusterLink::join(double patience) {
+  const double end = systemClock().now() + patience;
+  std::unique_lock lock(mutex_);
+  while (!joined_ && refused_.empty() && systemClock().now() < end)
+    changed_.wait_for(lock, std::chrono::milliseconds(20));
+  if (refused_.empty()) return {};
+  return Error{ErrorCode::kUsage, refused_, ""};
+}
+
+// --- Signs of life
+// -------------------------------------------------------------------------------------------
+
+void ClusterLink::answered(const Status& status) {
+  const std::lock_guard lock(mutex_);
+  // A wait that was in vain was answered, too.
+  if (status.ok() || status.error().code == ErrorCode::kTimeout) {
+    answeredAt_ = systemClock().now();
+    return;
+  }
+  trouble_ = status.error().text();
+  if (status.error().code == ErrorCode::kProtocol && !joined_ && refused_.empty())
+    refused_ = "cannot join the run: " + trouble_;
+}
+
+void ClusterLink::pause(double seconds) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return stopping_ || hurry_; });
+}
+
+void ClusterLink::pulse() {
+  bool claimed = false;
+  while (true) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_ || !refused_.empty()) return;
+      hurry_ = false;
+    }
+    Status status;
+    if (!claimed) {
+      status = claimRank();
+      claimed = status.ok();
+    }
+    if (claimed) {
+      drawOrder();
+      status = giveSign();
+    }
+    answered(status);
+    if (leads() && claimed) {
+      readSigns();
+      publishCulprit();
+    }
+    pause(options_.beat);
+  }
+}
+
+/// Makes sure that no other host gives signs under this rank, and that node 0 runs the same.
+Status ClusterLink::claimRank() {
+  const auto mine = client_->get(signKey(options_.nodeRank), 0);
+  if (!mine.ok() && mine.error().code != ErrorCode::kTimeout) return mine.error();
+  if (mine.ok()) {
+    // Somebody was here: an earlier start of this node, or a second host under the same rank.
+    pause(3 * options_.beat);
+    const auto later = client_->get(signKey(options_.nodeRank), 0);
+    if (!later.ok()) return later.error();
+    if (*later != *mine) {
+      const auto sign = parseJson(*later);
+      const std::string host = sign.ok() && sign->is_object() ? sign->value("host", "?") : "?";
+      const std::lock_guard lock(mutex_);
+      refused_ = fmt::format(
+          "node rank {} is already taken by host {}, and this is {}; give each node a rank of its own",
+          options_.nodeRank, printable(host), options_.host);
+      changed_.notify_all();
+      return {};
+    }
+  }
+  if (leads()) return {};
+  const auto leader = client_->get(signKey(0), 1);
+  if (!leader.ok()) return leader.error();
+  MUSTER_TRY(const Json sign, parseJson(*leader));
+  MUSTER_CHECK_OK(giveSign());  // so that node 0 can name what differs, too
+  const std::lock_guard lock(mutex_);
+  peers_[0].sign = sign;
+  refused_ = identityProblem(sign, nameLocked(0), true);
+  return {};
+}
+
+std::string ClusterLink::identityProblem(const Json& theirs, const std::string& name, bool theyLead) const {
+  if (!theirs.is_object() || !theirs.contains("identity") || !theirs["identity"].is_object())
+    return name + " gives signs of life without an identity; is it another version of Muster?";
+  for (const auto& [what, value] : options_.identity) {
+    const std::string other = theirs["identity"].contains(what) && theirs["identity"][what].is_string()
+                                  ? theirs["identity"][what].get<std::string>()
+                                  : std::string("(none)");
+    if (other == value) continue;
+    const std::string me = nameLocked(options_.nodeRank);
+    return fmt::format("{} has {} {}, and {} has {}; all nodes of a run must have the same",
+                       theyLead ? me : name, what, printable(theyLead ? value : other, 100),
+                       theyLead ? name : me, printable(theyLead ? other : value, 100));
+  }
+  return "";
+}
+
+Status ClusterLink::giveSign() {
+  std::string text;
+  {
+    const std::lock_guard lock(mutex_);
+    Json ranks = Json::array();
+    for (const RankReport& report : watch_.reports()) ranks.push_back(toJson(report));
+    text = dumpJson({{"nonce", nonce_},
+                     {"n", ++beats_},
+                     {"host", options_.host},
+                     {"identity", identityJson(options_.identity)},
+                     {"round", round_},
+                     {"port", server_ == nullptr ? 0U : static_cast<unsigned>(server_->port())},
+                     {"ranks", std::move(ranks)}});
+  }
+  MUSTER_CHECK_OK(client_->set(signKey(options_.nodeRank), text));
+  const std::lock_guard lock(mutex_);
+  joined_ = true;
+  changed_.notify_all();
+  return {};
+}
+
+/// The store's counter puts the failures of all nodes into one order, whatever their clocks say.
+void ClusterLink::drawOrder() {
+  std::string round;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto& all = watch_.reports();
+    const bool needed = std::any_of(all.begin(), all.end(),
+                                    [](const RankReport& r) { return !r.failure.empty() && r.order == 0; });
+    if (!needed || round_.empty()) return;
+    round = round_;
+  }
+  const auto place = client_->add("order/" + round, 1);
+  if (!place.ok()) return answered(place.error());
+  const std::lock_guard lock(mutex_);
+  if (round == round_) watch_.order(*place);
+}
+
+void ClusterLink::readSigns() {
+  for (int rank = 0; rank < options_.nodeCount; ++rank) {
+    const auto text = client_->get(signKey(rank), 0);
+    const std::lock_guard lock(mutex_);
+    Peer& peer = peers_[static_cast<size_t>(rank)];
+    if (!text.ok() || *text == peer.text) continue;
+    peer.text = *text;
+    auto sign = parseJson(*text);
+    peer.sign = sign.ok() ? std::move(*sign) : Json();
+    peer.seenAt = systemClock().now();
+  }
+}
+
+bool ClusterLink::silent(const Peer& peer, double now) const {
+  return peer.seenAt < 0 || now - peer.seenAt > options_.lostAfter;
+}
+
+std::vector<NodeReport> ClusterLink::nodesLocked() const {
+  const double now = systemClock().now();
+  std::vector<NodeReport> all;
+  for (int rank = 0; rank < options_.nodeCount; ++rank) {
+    const Peer& peer = peers_[static_cast<size_t>(rank)];
+    NodeReport node;
+    node.node = rank;
+    node.name = nameLocked(rank);
+    node.silent = rank != 0 && silent(peer, now);
+    node.silence = peer.seenAt < 0 ? -1 : now - peer.seenAt;
+    if (peer.sign.is_object() && peer.sign.value("round", "") == round_ && peer.sign.contains("ranks") &&
+        peer.sign["ranks"].is_array())
+      for (const Json& entry : peer.sign["ranks"])
+        if (auto report = rankReportFromJson(entry, "sign"); report.ok())
+          node.ranks.push_back(std::move(*report));
+    all.push_back(std::move(node));
+  }
+  return all;
+}
+
+/// While a round runs, node 0 tells all nodes as soon as it knows who is lost: nobody waits for the dead.
+void ClusterLink::publishCulprit() {
+  std::string culprit, round;
+  {
+    const std::lock_guard lock(mutex_);
+    if (round_.empty() || !stop_.empty()) return;
+    culprit = knownCulprit(nodesLocked());
+    if (culprit.empty()) return;
+    const double now = systemClock().now();
+    if (failureSeenAt_ < 0) failureSeenAt_ = now;
+    if (now < failureSeenAt_ + kFailureSettle) {
+      return;
+    }
+    round = round_;
+  }
+  if (const Status told = client_->set("stop/" + round, culprit); !told.ok()) return answered(told);
+  const std::lock_guard lock(mutex_);
+  if (round_ == round) stop_ = culprit;
+}
+
+/// Waits for what node 0 publishes about the open round.
+void ClusterLink::watch() {
+  while (true) {
+    std::string round;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return stopping_ || (!round_.empty() && stop_.empty()); });
+      if (stopping_) return;
+      round = round_;
+    }
+    const auto stop = client_->get("stop/" + round, options_.beat);
+    answered(stop.ok() ? Status() : Status(stop.error()));
+    {
+      const std::lock_guard lock(mutex_);
+      if (stop.ok() && round_ == round && stop_.empty()) stop_ = *stop;
+    }
+    if (!stop.ok() && stop.error().code != ErrorCode::kTimeout) pause(options_.beat / 2);
+  }
+}
+
+// --- Rounds
+// --------------------------------------------------------------------------------------------------
+
+void ClusterLink::beginRound(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  round_ = name;
+  stop_.clear();
+  failureSeenAt_ = -1;
+  watch_ = {};
+  changed_.notify_all();
+}
+
+void ClusterLink::endRound() {
+  const std::lock_guard lock(mutex_);
+  round_.clear();
+}
+
+void ClusterLink::report(const std::vector<RankStatus>& statuses) {
+  const std::lock_guard lock(mutex_);
+  if (watch_.look(statuses, systemClock().now())) {
+    hurry_ = true;
+    changed_.notify_all();
+  }
+}
+
+std::string ClusterLink::lostLeader() {
+  if (leads()) return "";
+  const double silence = systemClock().now() - answeredAt_;
+  if (silence <= options_.lostAfter) return "";
+  return fmt::format("{} lost {}, which serves the store: no answer for {:.0f} s ({})",
+                     nameLocked(options_.nodeRank), nameLocked(0), silence,
+                     trouble_.empty() ? "no error was told" : trouble_);
+}
+
+std::string ClusterLink::lost() {
+  const std::lock_guard lock(mutex_);
+  return stop_.empty() ? lostLeader() : stop_;
+}
+
+std::vector<RankReport> ClusterLink::ownReports() {
+  const std::lock_guard lock(mutex_);
+  return watch_.reports();
+}
+
+std::vector<NodeReport> ClusterLink::nodes() {
+  const std::lock_guard lock(mutex_);
+  return nodesLocked();
+}
+
+std::string ClusterLink::nameLocked(int rank) const {
+  const auto index = static_cast<size_t>(rank);
+  std::string host;
+  if (rank == options_.nodeRank)
+    host = options_.host;
+  else if (peers_[index].sign.is_object())
+    host = printable(peers_[index].sign.value("host", ""), 100);
+  if (host.empty() && index < options_.nodes.size()) host = options_.nodes[index];
+  return host.empty() ? fmt::format("node {}", rank) : fmt::format("node {} ({})", rank, host);
+}
+
+std::string ClusterLink::nodeName(int rank) {
+  const std::lock_guard lock(mutex_);
+  return nameLocked(rank);
+}
+
+StoreAddress ClusterLink::storeAddress() {
+  if (leads()) return {"127.0.0.1", server_->port()};
+  const std::lock_guard lock(mutex_);
+  StoreAddress address = options_.store.front();
+  // Of several candidate ports, node 0 tells which one it got.
+  const Json& sign = peers_[0].sign;
+  if (sign.is_object() && sign.contains("port") && sign["port"].is_number_unsigned())
+    address.port = sign["port"].get<uint16_t>();
+  return address;
+}
+
+std::string ClusterLink::mismatch(int rank) {
+  const std::lock_guard lock(mutex_);
+  const Peer& peer = peers_[static_cast<size_t>(rank)];
+  if (rank == options_.nodeRank || peer.seenAt < 0) return "";
+  return identityProblem(peer.sign, nameLocked(rank), false);
+}
+
+}  // namespace muster

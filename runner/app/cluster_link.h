@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tie between the nodes of one run: node 0's store, signs of life, agreements, and who was lost.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runner/app/cluster_evidence.h"
+#include "runner/core/json.h"
+#include "runner/core/result.h"
+#include "runner/rendezvous/store_client.h"
+#include "runner/rendezvous/store_server.h"
+
+namespace muster {
+
+/// What all nodes of a run must have in common, in the order in which it is compared: {"plan", sha256} ...
+using NodeIdentity = std::vector<std::pair<std::string, std::string>>;
+
+struct ClusterOptions {
+  int nodeRank = 0;
+  int nodeCount = 1;
+  std::string host;                 ///< name of this host
+  std::vector<std::string> nodes;   ///< names by node rank, where the launcher tells them
+  std::vector<StoreAddress> store;  ///< where node 0 serves, best first
+  std::string token;                ///< the secret that all nodes share
+  NodeIdentity identity;
+  double beat = 0.5;      ///< seconds between signs of life
+  double lostAfter = 10;  ///< seconds without one after which a node counts as lost
+  const std::atomic<bool>* cancelled = nullptr;
+};
+
+/// One node's end of the tie. Node 0 serves the store and decides. Methods are for the thread that runs
+/// stages; beside it one thread gives signs of life (and reads them, on node 0) and one waits for what node 0
+/// publishes.
+class ClusterLink {
+ public:
+  /// On node 0 an Error is a store that cannot be served. Elsewhere node 0 may still be ahead.
+  static Result<std::unique_ptr<ClusterLink>> start(ClusterOptions options);
+  /// Node 0 gives the others a moment to read its last decision before the store goes.
+  ~ClusterLink();
+  ClusterLink(const ClusterLink&) = delete;
+  ClusterLink& operator=(const ClusterLink&) = delete;
+
+  /// Waits for up to `patience` seconds for node 0; kUsage when this node runs something else than node 0
+  /// (names what, and both values) or when another host already has its rank. That node 0 is not there yet is
+  /// no error.
+  Status join(double patience);
+
+  /// Answers of all nodes to one question, by node rank: nothing where a node did not answer.
+  using Answers = std::vector<std::optional<Json>>;
+  using Decide = std::function<Json(const Answers&)>;
+  /// Asks all nodes the question `name` (no name is used twice): each gives `mine`, node 0 decides once all
+  /// have answered, those who have not are lost, or `patience` seconds have passed; all get what it decided.
+  /// kTimeout: node 0 did not come to the question. kIo: node 0 was lost. kUsage: as join().
+  Result<Json> agree(const std::string& name, const Json& mine, double patience, const Decide& decide);
+
+  /// Gives this node's answer without waiting for the decision; on node 0 `mine` is the decision at once.
+  void decline(const std::string& name, const Json& mine);
+
+  /// From now until endRound() nodes watch each other's ranks.
+  void beginRound(const std::string& name);
+  void endRound();
+  /// How this node's ranks stand; passed on at once when one began to fail.
+  void report(const std::vector<RankStatus>& statuses);
+  /// Why the round cannot go on: the culprit that node 0 published, or that node 0 was lost; else empty.
+  [[nodiscard]] std::string lost();
+  /// This node's ranks as they were reported last in this round.
+  [[nodiscard]] std::vector<RankReport> ownReports();
+
+  /// Node 0: what is known of every node now.
+  [[nodiscard]] std::vector<NodeReport> nodes();
+  /// "node 2 (n2)", or "node 2" while its host's name is not known.
+  [[nodiscard]] std::string nodeName(int rank);
+  /// Node 0: what sets node `rank` apart from node 0, with both values; else empty.
+  [[nodiscard]] std::string mismatch(int rank);
+  /// Where the store is, once this node has joined.
+  [[nodiscard]] StoreAddress storeAddress();
+  [[nodiscard]] const ClusterOptions& options() const { return options_; }
+
+ private:
+  /// What node 0 knows of a node from its signs of life.
+  struct Peer {
+    std::string text;      ///< the last sign
+    Json sign;             ///< the same, read
+    double seenAt = -1;    ///< when it last changed
+    bool givenUp = false;  ///< it did not come to a question: nobody waits for its first sign any more
+  };
+
+  explicit ClusterLink(ClusterOptions options);
+  [[nodiscard]] bool leads() const { return options_.nodeRank == 0; }
+  Status serve();
+  void pulse();
+  void watch();
+  Status claimRank();
+  Status giveSign();
+  void drawOrder();
+  void readSigns();
+  void publishCulprit();
+  void answered(const Status& status);
+  void pause(double seconds);
+  [[nodiscard]] std::string identityProblem(const Json& theirs, const std::string& name, bool theyLead) const;
+  [[nodiscard]] bool silent(const Peer& peer, double now) const;
+  [[nodiscard]] std::string lostLeader();
+  [[nodiscard]] std::string nameLocked(int rank) const;
+  [[nodiscard]] std::vector<NodeReport> nodesLocked() const;
+  Answers gather(const std::string& name, const Json& mine, double patience);
+  bool worthWaiting(int rank, double since, double patience);
+  Result<Json> askLeader(const std::string& name, const Json& mine, double patience);
+  Result<Json> leadQuestion(const std::string& name, const Json& mine, double patience, const Decide& decide);
+  void awaitReaders();
+
+  ClusterOptions options_;
+  std::string nonce_;
+  std::unique_ptr<StoreServer> server_;
+  std::unique_ptr<StoreClient> client_;
+
+  std::mutex mutex_;  // guards all below
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  bool hurry_ = false;  ///< a rank began to fail: do not wait for the next beat
+  bool joined_ = false;
+  double answeredAt_ = 0;
+  std::string trouble_;  ///< the last error of a call to the store
+  std::string refused_;  ///< why this node cannot take part at all
+  std::string round_;
+  std::string stop_;  ///< the culprit that was published for the round
+  double failureSeenAt_ = -1;
+  RankWatch watch_;
+  int64_t beats_ = 0;
+  std::vector<Peer> peers_;
+  std::string question_;  ///< the last one that was decided
+  int64_t readers_ = 0;   ///< nodes that will read its decision
+
+  std::thread pulseThread_;
+  std::thread watchThread_;
+};
+
+}  // namespace muster

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// See cluster_stage.h.
+#include "runner/app/cluster_stage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdint>
+
+#include "runner/core/text.h"
+#include "runner/core/units.h"
+
+namespace muster {
+namespace {
+
+constexpr double kEndSlack = 20;  // seconds that a node may take to end its ranks: grace, KILL, a stuck one
+constexpr size_t kMostNames = 20;
+
+Json listOf(const std::set<size_t>& runs) {
+  Json list = Json::array();
+  for (const size_t run : runs) list.push_back(run);
+  return list;
+}
+
+std::set<size_t> setOf(const Json& object, const char* key) {
+  std::set<size_t> runs;
+  if (object.is_object() && object.contains(key) && object[key].is_array())
+    for (const Json& run : object[key])
+      if (run.is_number_integer() && run.get<int64_t>() >= 0) runs.insert(run.get<size_t>());
+  return runs;
+}
+
+bool flag(const Json& object, const char* key) {
+  return object.is_object() && object.contains(key) && object[key].is_boolean() && object[key].get<bool>();
+}
+
+std::string textOf(const Json& object, const char* key) {
+  return object.is_object() && object.contains(key) && object[key].is_string()
+             ? object[key].get<std::string>()
+             : std::string();
+}
+
+/// Whether it is a number from 0 on: what node 0 decides itself was never text, so it may be a signed one.
+bool isCount(const Json& value) {
+  return value.is_number_integer() && value.get<int64_t>() >= 0 && value.get<int64_t>() <= INT_MAX;
+}
+
+int countOf(const Json& object, const char* key) {
+  return object.is_object() && object.contains(key) && isCount(object[key]) ? object[key].get<int>() : 0;
+}
+
+}  // namespace
+
+Json ClusterStage::decideEntry(const ClusterLink::Answers& answers) {
+  std::vector<std::string> missing;
+  for (int rank = 0; rank < static_cast<int>(answers.size()); ++rank)
+    if (const std::string other = link_.mismatch(rank); !other.empty()) return {{"error", other}};
+  Json first = Json::array();
+  int world = 0;
+  for (size_t rank = 0; rank < answers.size(); ++rank) {
+    const std::string name = link_.nodeName(static_cast<int>(rank));
+    if (!answers[rank]) {
+      missing.push_back(name);
+      continue;
+    }
+    if (const std::string why = textOf(*answers[rank], "skip"); !why.empty())
+      return {{"skip", fmt::format("{} does not take part: {}", name, why)}};
+    first.push_back(world);
+    world += countOf(*answers[rank], "ranks");
+  }
+  if (missing.empty()) return {{"world", world}, {"first", std::move(first)}};
+  const size_t count = missing.size();
+  if (count > kMostNames) missing.resize(kMostNames);
+  return {
+      {"error", fmt::format("{} of {} nodes did not arrive: {}{}; look at their runs, or start them", count,
+                            answers.size(), join(missing, ", "), count > kMostNames ? " and more" : "")}};
+}
+
+ClusterEntry ClusterStage::enter(int localSize) {
+  ClusterEntry entry;
+  const auto decision =
+      link_.agree(stage_ + "/enter", {{"ranks", static_cast<unsigned>(localSize)}}, arrival_,
+                  [&](const ClusterLink::Answers& answers) { return decideEntry(answers); });
+  if (!decision.ok()) {
+    entry.why = decision.error().text();
+    return entry;
+  }
+  const auto own = static_cast<size_t>(link_.options().nodeRank);
+  entry.why = textOf(*decision, "error");
+  if (!entry.why.empty()) return entry;
+  entry.kind = ClusterEntry::Kind::kSkip;
+  entry.why = textOf(*decision, "skip");
+  if (!entry.why.empty()) return entry;
+  entry.worldSize = countOf(*decision, "world");
+  if (!decision->contains("first") || !(*decision)["first"].is_array() ||
+      (*decision)["first"].size() <= own || !isCount((*decision)["first"][own])) {
+    entry.kind = ClusterEntry::Kind::kError;
+    entry.why = "node 0 sent no place in the group; is it another version of Muster?";
+    return entry;
+  }
+  entry.firstRank = (*decision)["first"][own].get<int>();
+  entry.kind = ClusterEntry::Kind::kGo;
+  return entry;
+}
+
+void ClusterStage::decline(const std::string& why) {
+  const std::string name = link_.nodeName(link_.options().nodeRank);
+  // Node 0's answer is the decision itself.
+  const bool leads = link_.options().nodeRank == 0;
+  link_.decline(stage_ + "/enter",
+                {{"skip", leads ? fmt::format("{} does not take part: {}", name, why) : why}});
+}
+
+void ClusterStage::beginRound(int attempt, int start) {
+  round_ = fmt::format("{}/{}/{}", stage_, attempt, start);
+  link_.beginRound(round_);
+}
+
+Json ClusterStage::storeAccess() const {
+  return {{"address", link_.storeAddress().text()},
+          {"token", link_.options().token},
+          {"prefix", "ranks/" + round_ + "/"}};
+}
+
+std::vector<NodeReport> ClusterStage::sightsOfNodes(const ClusterLink::Answers& answers) {
+  std::vector<NodeReport> nodes = link_.nodes();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (!answers[i]) continue;
+    nodes[i].silent = false;
+    nodes[i].cutOff = !textOf(*answers[i], "lost").empty();
+    nodes[i].ranks.clear();
+    if (!answers[i]->contains("ranks") || !(*answers[i])["ranks"].is_array()) continue;
+    for (const Json& entry : (*answers[i])["ranks"])
+      if (auto report = rankReportFromJson(entry, "round"); report.ok())
+        nodes[i].ranks.push_back(std::move(*report));
+  }
+  return nodes;
+}
+
+std::string ClusterStage::culpritOf(const ClusterLink::Answers& answers) {
+  const std::string published = link_.lost();
+  if (!published.empty()) return published;
+  bool late = false;
+  for (size_t rank = 0; rank < answers.size(); ++rank) {
+    if (answers[rank] && flag(*answers[rank], "interrupted"))
+      return link_.nodeName(static_cast<int>(rank)) + " was interrupted by its user";
+    late = late || (answers[rank] && flag(*answers[rank], "late"));
+  }
+  std::vector<NodeReport> nodes = sightsOfNodes(answers);
+  // A node that gave signs of life but no answer is as lost as a silent one: its runner hangs.
+  for (size_t i = 0; i < nodes.size(); ++i) nodes[i].silent = nodes[i].silent || !answers[i];
+  return late ? culpritAtDeadline(nodes) : knownCulprit(nodes);
+}
+
+Json ClusterStage::decideRound(const ClusterLink::Answers& answers, size_t runs) {
+  std::set<size_t> begun, ended;
+  for (size_t run = 0; run < runs; ++run) ended.insert(run);
+  bool complete = true, late = false;
+  for (const auto& answer : answers) {
+    complete = complete && answer.has_value();
+    if (!answer) continue;
+    late = late || flag(*answer, "late") || flag(*answer, "interrupted") || !textOf(*answer, "lost").empty();
+    begun.merge(setOf(*answer, "begun"));
+    const std::set<size_t> here = setOf(*answer, "ended");
+    std::erase_if(ended, [&](size_t run) { return here.count(run) == 0; });
+  }
+  if (complete && ended.size() == runs) return {{"culprit", ""}, {"failed", Json::array()}, {"again", false}};
+  std::set<size_t> failed;
+  const bool again = complete && !late;
+  for (size_t run = 0; run < runs; ++run)
+    if (ended.count(run) == 0 && (!again || begun.count(run) > 0)) failed.insert(run);
+  // A round in which nothing was begun would be the same again.
+  if (failed.empty())
+    for (size_t run = 0; run < runs; ++run)
+      if (ended.count(run) == 0) failed.insert(run);
+  std::string culprit = culpritOf(answers);
+  if (culprit.empty())
+    culprit = "the group's ranks did not all end their cases, and no rank or node is known to be at fault";
+  return {{"culprit", culprit}, {"failed", listOf(failed)}, {"again", again}};
+}
+
+RoundVerdict ClusterStage::endRound(const RoundSight& sight, size_t runs) {
+  Json ranks = Json::array();
+  for (const RankReport& report : link_.ownReports()) ranks.push_back(toJson(report));
+  const Json mine = {{"late", sight.late},           {"interrupted", sight.interrupted},
+                     {"lost", sight.lost},           {"begun", listOf(sight.begun)},
+                     {"ended", listOf(sight.ended)}, {"ranks", std::move(ranks)}};
+  const double patience = link_.options().lostAfter + kEndSlack;
+  const auto decision =
+      link_.agree(round_ + "/end", mine, patience,
+                  [&](const ClusterLink::Answers& answers) { return decideRound(answers, runs); });
+  RoundVerdict verdict;
+  if (decision.ok()) {
+    verdict.culprit = textOf(*decision, "culprit");
+    verdict.failed = setOf(*decision, "failed");
+    verdict.again = flag(*decision, "again");
+  } else {
+    // Without node 0 nobody knows how the others fared: nothing of this round counts.
+    verdict.culprit = sight.lost.empty() ? decision.error().text() : sight.lost;
+    for (size_t run = 0; run < runs; ++run) verdict.failed.insert(run);
+  }
+  link_.endRound();
+  return verdict;
+}
+
+Result<std::set<std::string>> ClusterStage::retries(int attempt, const std::set<std::string>& mine) {
+  Json list = Json::array();
+  for (const std::string& id : mine) list.push_back(id);
+  const auto merge = [](const ClusterLink::Answers& answers) {
+    std::set<std::string> all;
+    for (const auto& answer : answers)
+      if (answer && answer->is_array())
+        for (const Json& id : *answer)
+          if (id.is_string()) all.insert(id.get<std::string>());
+    return Json(all);
+  };
+  const double patience = link_.options().lostAfter + kEndSlack;
+  MUSTER_TRY(const Json decision,
+             link_.agree(fmt::format("{}/retry/{}", stage_, attempt), list, patience, merge));
+  std::set<std::string> cases;
+  for (const Json& id : decision)
+    if (id.is_string()) cases.insert(id.get<std::string>());
+  return cases;
+}
+
+}  // namespace muster

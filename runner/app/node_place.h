@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// This process's place among the nodes of a run: what the launcher or the user said, and the tie to the
+// others.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "runner/app/cluster_link.h"
+#include "runner/app/options.h"
+#include "runner/core/json.h"
+#include "runner/plan/plan.h"
+#include "runner/rendezvous/launcher.h"
+
+namespace muster {
+
+/// Detects the place from flags and environment; simulated runs have none.
+Result<Launcher> findPlace(const RunOptions& options);
+
+/// What a record keeps of it.
+Json launcherJson(const Launcher& place);
+
+/// Whether any stage of the plan that this job runs wants all nodes.
+bool wantsCluster(const Plan& plan, const RunOptions& options);
+
+/// Ties this node to the others, where the plan wants that and there are others; else a null pointer. kUsage
+/// for a missing MUSTER_TOKEN, for a node that runs something else than node 0, and for a rank that is taken.
+Result<std::unique_ptr<ClusterLink>> joinCluster(const Plan& plan, const RunOptions& options,
+                                                 const Launcher& place);
+
+/// The folder of one of several nodes inside the one that all were given.
+std::filesystem::path nodeFolder(const std::filesystem::path& given, const Launcher& place);
+
+}  // namespace muster
