@@ -58,8 +58,8 @@ constexpr const char* kCountersTest = R"json({
 
 /// Parameters of both.
 constexpr const char* kCommonParams = R"json([
-  {"name": "hcas", "type": "list", "items": "string", "default": [],
-   "summary": "devices (mlx5_0) or ports (mlx5_0/1) to use; empty: every port of the node"},
+  {"name": "hcas", "type": "list", "items": "string", "default": ["all"],
+   "summary": "devices (mlx5_0) or ports (mlx5_0/1) to use; all: every port of the node"},
   {"name": "size", "type": "quantity", "unit": "B", "default": "1 MiB", "min": "2 B", "max": "1 GiB",
    "summary": "message of the bandwidth runs"},
   {"name": "seconds", "type": "int", "default": 2, "min": 1, "max": 3600, "summary": "length of a bandwidth run"},
@@ -81,7 +81,7 @@ constexpr const char* kPortMetrics = R"json([
   {"name": "port_count", "unit": "count", "direction": "higher", "informational": true, "summary": "RDMA ports that are used"},
   {"name": "port_active", "unit": "bool", "direction": "higher", "labels": ["port"],
    "summary": "the port's link is up and active, before and after",
-   "standing": {"max": 1, "min": 1, "source": "a port that is down carries nothing",
+   "standing": {"min": 1, "source": "a port that is down carries nothing",
                 "remedy": "Check the cable, the switch port and the subnet manager (ibstat, rdma link); name the ports in use in `hcas` if this one is not meant to be"}},
   {"name": "line_rate", "unit": "B/s", "direction": "higher", "labels": ["port"], "informational": true, "optional": true,
    "summary": "its line rate, one way"}

@@ -61,7 +61,7 @@ Result<std::vector<RdmaPort>> choosePorts(const std::vector<RdmaPort>& ports,
                  "HCA's driver, "
                  "or in a container mount the host's sysfs and name it in `sysfs`",
                  ""};
-  if (hcas.empty()) return ports;
+  if (std::count(hcas.begin(), hcas.end(), "all") > 0) return ports;
   std::vector<std::string> names;
   for (const RdmaPort& port : ports) names.push_back(port.name());
   for (const std::string& wanted : hcas) {
