@@ -133,10 +133,10 @@ Result<Launcher> detectLauncher(const LauncherFlags& given, const Environment& e
     return complete(fromFlags(flags), flags);
   }
   MUSTER_TRY(Launcher launcher, fromLauncher(flags, environment, hostName));
-  // Kubernetes with one pod a node and nnodes = 1: the index is no rank.
-  if (launcher.nodeCount > 1) {
-    MUSTER_CHECK_OK(checkFlags(flags, launcher));
-  } else if (launcher.kind == LauncherKind::kNone || flags.nodeCount.value_or(1) > 1) {
+  // Of one that was started to test its node alone, an index in flags or variables is no rank.
+  const bool alone =
+      launcher.kind != LauncherKind::kNone && launcher.nodeCount == 1 && flags.nodeCount.value_or(1) == 1;
+  if (!alone) {
     MUSTER_CHECK_OK(checkFlags(flags, launcher));
   }
   return complete(std::move(launcher), flags);

@@ -43,6 +43,10 @@ struct StoreClient::Parts {
   Result<StoreResponse> ask(const StoreRequest& request, double wait);
   [[nodiscard]] std::string place() const;
   [[nodiscard]] std::string who() const { return options.who.empty() ? "this process" : options.who; }
+  [[nodiscard]] bool connectedBefore() {
+    const std::lock_guard lock(mutex);
+    return found.has_value();
+  }
   Status checkKey(const std::string& key) const;
   static Status checkTimeout(double timeout);
 
@@ -102,7 +106,8 @@ Result<StoreChannel> StoreClient::Parts::channel() {
       if (!channel.stale()) return channel;
     }
   }
-  return connect(options.connectTimeout);
+  return connect(connectedBefore() ? std::min(options.connectTimeout, options.answerTimeout)
+                                   : options.connectTimeout);
 }
 
 Result<StoreResponse> StoreClient::Parts::ask(const StoreRequest& request, double wait) {

@@ -19,7 +19,8 @@ struct StoreClientOptions {
   std::string token;
   std::string prefix;          ///< put before every key and barrier name
   std::string who;             ///< "rank 2", "node 3 (n3)": said in errors
-  double connectTimeout = 30;  ///< seconds to reach a server whose start may still be ahead
+  double connectTimeout = 30;  ///< seconds to reach a server whose start may still be ahead; one that was
+                               ///< lost is looked for no longer than answerTimeout
   double answerTimeout = 10;   ///< seconds a server may take beyond what it was asked to wait
   std::function<bool()> cancelled = [] { return false; };  ///< looked at every 50 ms and after a signal
 };

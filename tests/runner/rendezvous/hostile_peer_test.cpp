@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// What strangers, broken clients and slow ones get from the store, and that the others are served all the
+// while.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "runner/core/clock.h"
+#include "runner/rendezvous/store_client.h"
+#include "runner/rendezvous/store_protocol.h"
+#include "runner/rendezvous/store_server.h"
+#include "tests/runner/rendezvous/raw_peer.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::RawPeer;
+
+constexpr const char* kToken = "a secret of the test";
+constexpr double kGenerous = 20;  // seconds in which something must have happened
+
+class HostilePeer : public ::testing::Test {
+ protected:
+  void start(const StoreLimits& limits) {
+    StoreServerOptions options;
+    options.token = kToken;
+    options.limits = limits;
+    auto started = StoreServer::start(options);
+    ASSERT_TRUE(started.ok()) << started.error().text();
+    server = std::move(*started);
+    StoreClientOptions well;
+    well.candidates = {{"127.0.0.1", server->port()}};
+    well.token = kToken;
+    well.who = "a well-behaved rank";
+    client = std::make_unique<StoreClient>(std::move(well));
+    ASSERT_TRUE(client->set("before", "1").ok());
+  }
+  void SetUp() override { start({}); }
+  /// The store keeps what it had and takes more, over old and new connections.
+  void TearDown() override {
+    EXPECT_EQ(*client->get("before", 0), "1");
+    StoreClientOptions fresh;
+    fresh.candidates = {{"127.0.0.1", server->port()}};
+    fresh.token = kToken;
+    const Status status = StoreClient(std::move(fresh)).set("after", "2");
+    EXPECT_TRUE(status.ok()) << status.error().text();
+    EXPECT_EQ(*client->get("after", 0), "2");
+  }
+  /// Waits until `count` has counted `wanted`.
+  void awaitCount(uint64_t StoreCounts::*count, uint64_t wanted) const {
+    const double deadline = systemClock().now() + kGenerous;
+    while (server->counts().*count < wanted && systemClock().now() < deadline) std::this_thread::yield();
+    EXPECT_EQ(server->counts().*count, wanted);
+  }
+
+  static std::string lengthOf(uint32_t length) {
+    std::string text;
+    for (int i = 0; i < 4; ++i) text += static_cast<char>(length >> (8 * i) & 0xff);
+    return text;
+  }
+
+  std::unique_ptr<StoreServer> server;
+  std::unique_ptr<StoreClient> client;
+};
+
+TEST_F(HostilePeer, WithAWrongTokenIsToldSoAndNothingElse) {
+  RawPeer peer(server->port());
+  const std::string greeting = peer.receive(kStoreGreeting);
+  ASSERT_EQ(greeting.size(), kStoreGreeting);
+  const std::string nonce(kStoreNonce, 'n');
+  peer.send(nonce + storeProof("guessed", "client", greeting.substr(8), nonce));
+  EXPECT_EQ(peer.receive(100), std::string(1, kStoreRefusal));
+  awaitCount(&StoreCounts::wrongToken, 1);
+}
+
+TEST_F(HostilePeer, CannotUseAProofAgainOrMirrorTheServers) {
+  RawPeer first(server->port());
+  const std::string greeting = first.receive(kStoreGreeting);
+  const std::string nonce(kStoreNonce, 'n');
+  const std::string hello = nonce + storeProof(kToken, "client", greeting.substr(8), nonce);
+  first.send(hello);
+  const std::string welcome = first.receive(1 + kStoreProof);
+  ASSERT_EQ(welcome[0], kStoreWelcome);
+  RawPeer replay(server->port());
+  ASSERT_EQ(replay.receive(kStoreGreeting).size(), kStoreGreeting);
+  replay.send(hello);
+  EXPECT_EQ(replay.receive(1), std::string(1, kStoreRefusal));
+  RawPeer mirror(server->port());
+  ASSERT_EQ(mirror.receive(kStoreGreeting).size(), kStoreGreeting);
+  mirror.send(nonce + welcome.substr(1));
+  EXPECT_EQ(mirror.receive(1), std::string(1, kStoreRefusal));
+}
+
+TEST_F(HostilePeer, ThatSpeaksHttpIsRefused) {
+  RawPeer peer(server->port());
+  peer.send("GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: a scanner of ports\r\nAccept: */*\r\n\r\n");
+  EXPECT_TRUE(peer.closedWithin(kGenerous));
+  awaitCount(&StoreCounts::wrongToken, 1);
+}
+
+TEST_F(HostilePeer, WithAGiantLengthIsClosedBeforeAnyOfItComes) {
+  for (const uint32_t length : {0xffffffffu, static_cast<uint32_t>(kStoreMaxRequest + 1), 0u, 28u}) {
+    RawPeer peer(server->port());
+    peer.prove(kToken);
+    peer.send(lengthOf(length));
+    EXPECT_TRUE(peer.closedWithin(kGenerous)) << length;
+  }
+  awaitCount(&StoreCounts::malformed, 4);
+}
+
+TEST_F(HostilePeer, WithGiantKeysCountsOrUnknownOperationsIsClosed) {
+  StoreRequest key{StoreOp::kSet, 0, 0, 0, std::string(kStoreMaxKey + 1, 'k'), ""};
+  StoreRequest none{StoreOp::kSet, 0, 0, 0, "", ""};
+  StoreRequest ranks{StoreOp::kBarrier, 1000, 0, int64_t{1} << 40, "b", ""};
+  StoreRequest rank{StoreOp::kBarrier, 1000, 5, 3, "b", ""};
+  StoreRequest negative{StoreOp::kGet, -1, 0, 0, "k", ""};
+  StoreRequest endless{StoreOp::kGet, int64_t{1} << 60, 0, 0, "k", ""};
+  StoreRequest unknown{static_cast<StoreOp>(99), 0, 0, 0, "k", ""};
+  uint64_t closed = 0;
+  for (const StoreRequest& request : {key, none, ranks, rank, negative, endless, unknown}) {
+    RawPeer peer(server->port());
+    peer.prove(kToken);
+    peer.send(encodeStoreRequest(request));
+    EXPECT_TRUE(peer.closedWithin(kGenerous)) << closed;
+    awaitCount(&StoreCounts::malformed, ++closed);
+  }
+}
+
+TEST_F(HostilePeer, WhoseKeyClaimsMoreThanItsRequestIsClosed) {
+  std::string request = encodeStoreRequest({StoreOp::kGet, 0, 0, 0, "abc", ""});
+  request[kStoreLength + 1] = 100;  // the length of the key
+  RawPeer peer(server->port());
+  peer.prove(kToken);
+  peer.send(request);
+  EXPECT_TRUE(peer.closedWithin(kGenerous));
+}
+
+TEST_F(HostilePeer, ThatTalksWhileItWaitsIsClosed) {
+  RawPeer peer(server->port());
+  peer.prove(kToken);
+  peer.send(encodeStoreRequest({StoreOp::kGet, 60'000, 0, 0, "nothing", ""}));
+  peer.send(encodeStoreRequest({StoreOp::kGet, 60'000, 0, 0, "nothing", ""}));
+  EXPECT_TRUE(peer.closedWithin(kGenerous));
+  awaitCount(&StoreCounts::malformed, 1);
+}
+
+TEST_F(HostilePeer, ThatTricklesItsHandshakeIsTimedOut) {
+  StoreLimits limits;
+  limits.handshakeTimeout = 0.3;
+  start(limits);
+  RawPeer silent(server->port());
+  RawPeer trickling(server->port());
+  const double deadline = systemClock().now() + kGenerous;
+  // Each byte comes in time, all of them do not.
+  while (systemClock().now() < deadline && !trickling.closedWithin(0.02)) trickling.send("x");
+  EXPECT_LT(systemClock().now(), deadline);
+  EXPECT_TRUE(silent.closedWithin(kGenerous));
+  awaitCount(&StoreCounts::late, 2);
+}
+
+TEST_F(HostilePeer, ThatTricklesARequestIsTimedOut) {
+  StoreLimits limits;
+  limits.transferTimeout = 0.3;
+  start(limits);
+  RawPeer length(server->port()), body(server->port());
+  length.prove(kToken);
+  body.prove(kToken);
+  length.send("\x40");
+  body.send(lengthOf(1000));
+  const double deadline = systemClock().now() + kGenerous;
+  while (systemClock().now() < deadline && !body.closedWithin(0.02)) body.send("x");
+  EXPECT_LT(systemClock().now(), deadline);
+  EXPECT_TRUE(length.closedWithin(kGenerous));
+  awaitCount(&StoreCounts::late, 2);
+}
+
+TEST_F(HostilePeer, ThatDoesNotTakeItsAnswerIsTimedOut) {
+  StoreLimits limits;
+  limits.transferTimeout = 0.3;
+  start(limits);
+  ASSERT_TRUE(client->set("large", std::string(StoreClient::kMaxValue, 'x')).ok());
+  std::vector<std::unique_ptr<RawPeer>> peers;
+  // More than the socket's buffers take; some of it stays in the server.
+  for (int i = 0; i < 4; ++i) {
+    peers.push_back(std::make_unique<RawPeer>(server->port()));
+    peers.back()->prove(kToken);
+    peers.back()->send(encodeStoreRequest({StoreOp::kGet, 0, 0, 0, "large", ""}));
+  }
+  const double deadline = systemClock().now() + kGenerous;
+  while (server->counts().late < 4 && systemClock().now() < deadline) std::this_thread::yield();
+  EXPECT_EQ(server->counts().late, 4u);
+}
+
+TEST_F(HostilePeer, ThatHalfClosesGivesItsPlaceAtABarrierBack) {
+  RawPeer peer(server->port());
+  peer.prove(kToken);
+  peer.send(encodeStoreRequest({StoreOp::kBarrier, 60'000, 1, 2, "b", ""}));
+  peer.halfClose();
+  EXPECT_TRUE(peer.closedWithin(kGenerous));
+  const Status status = client->barrier("b", 0, 2, 0.2);
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().text(), HasSubstr("1 of 2 ranks came, missing: 1"));
+}
+
+TEST_F(HostilePeer, InCrowdsLosesTheOldestAndNeverTheProven) {
+  StoreLimits limits;
+  limits.strangers = 8;
+  start(limits);
+  std::vector<std::unique_ptr<RawPeer>> crowd;
+  for (int i = 0; i < 200; ++i) crowd.push_back(std::make_unique<RawPeer>(server->port()));
+  EXPECT_TRUE(crowd.front()->closedWithin(kGenerous));
+  awaitCount(&StoreCounts::crowdedOut, 192);
+  EXPECT_EQ(*client->get("before", 0), "1");
+}
+
+TEST_F(HostilePeer, BeyondTheConnectionLimitIsTurnedAway) {
+  StoreLimits limits;
+  limits.connections = 4;  // one of them is the fixture's own
+  start(limits);
+  std::vector<std::unique_ptr<RawPeer>> proven;
+  for (int i = 0; i < 3; ++i) {
+    proven.push_back(std::make_unique<RawPeer>(server->port()));
+    proven.back()->prove(kToken);
+  }
+  // The last one's welcome may be on its way before the server has counted it.
+  awaitCount(&StoreCounts::accepted, 4);
+  EXPECT_TRUE(RawPeer(server->port()).closedWithin(kGenerous));
+  EXPECT_EQ(*client->get("before", 0), "1");
+  proven.clear();
+  const double deadline = systemClock().now() + kGenerous;
+  while (systemClock().now() < deadline && RawPeer(server->port()).receive(1).empty())
+    std::this_thread::yield();
+}
+
+TEST_F(HostilePeer, ManyWithGarbageDoNotDisturbOneThatWorks) {
+  std::atomic<bool> done{false};
+  std::thread attacker([&] {
+    uint32_t random = 1;
+    while (!done) {
+      RawPeer peer(server->port());
+      std::string garbage;
+      for (int i = 0; i < 200; ++i)
+        garbage += static_cast<char>((random = random * 1664525 + 1013904223) >> 24);
+      peer.send(garbage);
+    }
+  });
+  for (int i = 0; i < 300; ++i) {
+    const std::string text = std::to_string(i);
+    EXPECT_TRUE(client->set("key", text).ok());
+    EXPECT_EQ(*client->get("key", 1), text);
+  }
+  done = true;
+  attacker.join();
+}
+
+TEST_F(HostilePeer, WaitsForRoomWhereManySendLargeValuesAtOnce) {
+  StoreLimits limits;
+  limits.memory = 24u << 20;  // six megabytes of buffers: one or two requests of four at a time
+  start(limits);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 5; ++rank)
+    threads.emplace_back([&, rank] {
+      StoreClientOptions options;
+      options.candidates = {{"127.0.0.1", server->port()}};
+      options.token = kToken;
+      StoreClient large(std::move(options));
+      const Status status = large.set("large" + std::to_string(rank), std::string(4u << 20, 'x'));
+      EXPECT_TRUE(status.ok()) << status.error().text();
+    });
+  for (std::thread& thread : threads) thread.join();
+  // Six would be more than all memory: refused with its reason, and the connection goes on.
+  EXPECT_THAT(client->set("large6", std::string(4u << 20, 'x')).error().text(),
+              HasSubstr("more than 25165824 bytes"));
+  EXPECT_EQ(*client->clear("large"), 5);
+}
+
+}  // namespace
+}  // namespace muster

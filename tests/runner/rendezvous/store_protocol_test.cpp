@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests and proofs as bytes: round trips, every truncation, the published test vector of HMAC-SHA256.
+#include "runner/rendezvous/store_protocol.h"
+
+#include <gtest/gtest.h>
+
+#include "runner/rendezvous/store_address.h"
+
+namespace muster {
+namespace {
+
+std::string hex(std::string_view bytes) {
+  static const char* const digits = "0123456789abcdef";
+  std::string text;
+  for (const char c : bytes) {
+    text += digits[static_cast<uint8_t>(c) >> 4];
+    text += digits[static_cast<uint8_t>(c) & 15];
+  }
+  return text;
+}
+
+TEST(StoreProtocol, ProvesWithHmacSha256) {
+  // RFC 4231, test case 2, its data cut into three parts.
+  EXPECT_EQ(hex(storeProof("Jefe", "what do ya", " want ", "for nothing?")),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+}
+
+TEST(StoreProtocol, ComparesProofsInFull) {
+  EXPECT_TRUE(sameProof("abc", "abc"));
+  EXPECT_FALSE(sameProof("abc", "abd"));
+  EXPECT_FALSE(sameProof("abc", "ab"));
+}
+
+TEST(StoreProtocol, DrawsAnotherNonceEachTime) {
+  EXPECT_NE(*storeNonce(), *storeNonce());
+}
+
+TEST(StoreProtocol, ReadsWhatItWrites) {
+  const StoreRequest request{StoreOp::kBarrier,        1234, 7, 9, std::string("k\0y", 3),
+                             std::string("\xff\0v", 3)};
+  const std::string bytes = encodeStoreRequest(request);
+  ASSERT_EQ(readStoreLength(bytes), bytes.size() - kStoreLength);
+  const auto back = decodeStoreRequest(std::string_view(bytes).substr(kStoreLength));
+  ASSERT_TRUE(back.ok()) << back.error().text();
+  EXPECT_EQ(back->op, request.op);
+  EXPECT_EQ(back->timeoutMs, 1234);
+  EXPECT_EQ(back->number, 7);
+  EXPECT_EQ(back->count, 9);
+  EXPECT_EQ(back->key, request.key);
+  EXPECT_EQ(back->value, request.value);
+}
+
+TEST(StoreProtocol, RefusesEveryTruncationBelowTheKey) {
+  const std::string bytes = encodeStoreRequest({StoreOp::kGet, 1, 0, 0, "key", ""});
+  const std::string_view body = std::string_view(bytes).substr(kStoreLength);
+  for (size_t size = 0; size < body.size(); ++size)
+    EXPECT_FALSE(decodeStoreRequest(body.substr(0, size)).ok()) << size;
+}
+
+TEST(StoreAddress, ReadsNamesAndBothKindsOfNumbers) {
+  EXPECT_EQ(*parseStoreAddress("node-0:29400"), (StoreAddress{"node-0", 29400}));
+  EXPECT_EQ(*parseStoreAddress("10.0.0.1:1"), (StoreAddress{"10.0.0.1", 1}));
+  EXPECT_EQ(*parseStoreAddress("[fd00::1]:65535"), (StoreAddress{"fd00::1", 65535}));
+  EXPECT_EQ(parseStoreAddress("[fd00::1]:65535")->text(), "[fd00::1]:65535");
+  EXPECT_EQ(parseStoreAddress("node-0:29400")->text(), "node-0:29400");
+}
+
+TEST(StoreAddress, SaysWhatIsWrong) {
+  for (const char* text : {"", "node", "node:", ":29400", "node:0", "node:65536", "node:-1", "node:29400x",
+                           "fd00::1:29400", "[]:1", "no de:1", "http://node:1", "node\n:1"}) {
+    const auto address = parseStoreAddress(text);
+    ASSERT_FALSE(address.ok()) << text;
+    EXPECT_NE(address.error().text().find("wanted host:port"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace muster

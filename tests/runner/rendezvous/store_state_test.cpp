@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys, barriers and waits with a clock of the test's own: who is answered when, and with what.
+#include "runner/rendezvous/store_state.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+class StoreStateTest : public ::testing::Test {
+ protected:
+  std::vector<StoreReply> ask(StorePeerId peer, StoreOp op, const std::string& key,
+                              const std::string& value = "", int64_t timeoutMs = 0, int64_t number = 0,
+                              int64_t count = 0, double now = 0) {
+    std::vector<StoreReply> out;
+    state.handle(peer, {op, timeoutMs, number, count, key, value}, now, out);
+    return out;
+  }
+  std::vector<StoreReply> barrier(StorePeerId peer, int64_t rank, int64_t count, double now, double timeout) {
+    return ask(peer, StoreOp::kBarrier, "b", "", static_cast<int64_t>(timeout * 1000), rank, count, now);
+  }
+  std::vector<StoreReply> expire(double now) {
+    std::vector<StoreReply> out;
+    state.expire(now, out);
+    return out;
+  }
+
+  StoreLimits limits{.keys = 3,
+                     .memory = 2000,
+                     .connections = 8,
+                     .strangers = 8,
+                     .handshakeTimeout = 5,
+                     .transferTimeout = 5};
+  StoreState state{limits};
+};
+
+TEST_F(StoreStateTest, AnswersAllThatWaitOnceAKeyIsSet) {
+  EXPECT_TRUE(ask(1, StoreOp::kGet, "key", "", 5000).empty());
+  EXPECT_TRUE(ask(2, StoreOp::kGet, "key", "", 9000).empty());
+  EXPECT_DOUBLE_EQ(state.nextDeadline(), 5);
+  const auto replies = ask(3, StoreOp::kSet, "key", "value");
+  ASSERT_EQ(replies.size(), 3u);
+  EXPECT_EQ(replies[0].value->text(), "value");
+  EXPECT_EQ(replies[2].peer, 3u);
+  EXPECT_TRUE(std::isinf(state.nextDeadline()));
+  EXPECT_TRUE(expire(100).empty());
+}
+
+TEST_F(StoreStateTest, EndsAWaitAtItsOwnDeadline) {
+  ask(1, StoreOp::kGet, "a", "", 5000);
+  ask(2, StoreOp::kGet, "a", "", 9000);
+  EXPECT_TRUE(expire(4.9).empty());
+  const auto replies = expire(5);
+  ASSERT_EQ(replies.size(), 1u);
+  EXPECT_EQ(replies[0].peer, 1u);
+  EXPECT_EQ(replies[0].answer, StoreAnswer::kTimeout);
+  EXPECT_DOUBLE_EQ(state.nextDeadline(), 9);
+}
+
+TEST_F(StoreStateTest, ForgetsAPeerThatLeft) {
+  ask(1, StoreOp::kGet, "a", "", 5000);
+  state.leave(1);
+  EXPECT_EQ(ask(2, StoreOp::kSet, "a", "x").size(), 1u);
+  barrier(3, 0, 2, 0, 5);
+  state.leave(3);
+  EXPECT_TRUE(barrier(4, 0, 2, 0, 5).empty()) << "its place is free again";
+  EXPECT_EQ(barrier(5, 1, 2, 0, 5).size(), 2u);
+}
+
+TEST_F(StoreStateTest, OpensABarrierForAllAtOnceAndAgain) {
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_TRUE(barrier(1, 0, 3, 0, 5).empty());
+    EXPECT_TRUE(barrier(2, 2, 3, 0, 5).empty());
+    const auto replies = barrier(3, 1, 3, 0, 5);
+    ASSERT_EQ(replies.size(), 3u);
+    for (const StoreReply& reply : replies) EXPECT_EQ(reply.answer, StoreAnswer::kOk);
+  }
+}
+
+TEST_F(StoreStateTest, NamesTheSameMissingRanksToAllThatWaitAndToThoseWhoComeLater) {
+  barrier(1, 0, 4, 0, 2);
+  barrier(2, 2, 4, 0, 60);
+  const auto replies = expire(2);
+  ASSERT_EQ(replies.size(), 2u) << "the first deadline ends the barrier for all";
+  for (const StoreReply& reply : replies) {
+    EXPECT_EQ(reply.answer, StoreAnswer::kTimeout);
+    EXPECT_EQ(reply.text, "2 of 4 ranks came, missing: 1, 3");
+  }
+  const auto late = barrier(3, 1, 4, 3, 60);
+  ASSERT_EQ(late.size(), 1u);
+  EXPECT_EQ(late[0].text, "2 of 4 ranks came, missing: 1, 3");
+  EXPECT_TRUE(std::isinf(state.nextDeadline()));
+  ask(4, StoreOp::kClear, "b");
+  EXPECT_TRUE(barrier(1, 0, 4, 4, 2).empty()) << "cleared, the name is free again";
+}
+
+TEST_F(StoreStateTest, NamesOnlySomeOfManyMissingRanks) {
+  barrier(1, 0, 1 << 20, 0, 1);
+  EXPECT_THAT(expire(1).at(0).text, HasSubstr("1 of 1048576 ranks came, missing: 1, 2, 3"));
+  EXPECT_LT(barrier(2, 1, 1 << 20, 2, 1).at(0).text.size(), 200u);
+}
+
+TEST_F(StoreStateTest, RefusesASecondRankOfTheSameNumberAndAnotherCount) {
+  barrier(1, 0, 3, 0, 5);
+  EXPECT_EQ(barrier(2, 0, 3, 0, 5).at(0).text, "rank 0 is there already");
+  EXPECT_EQ(barrier(2, 1, 4, 0, 5).at(0).text, "rank 1 expects 4 ranks, the others there expect 3");
+  EXPECT_TRUE(barrier(2, 1, 3, 0, 5).empty());
+}
+
+TEST_F(StoreStateTest, BoundsTheNumberOfKeysAndBarriers) {
+  EXPECT_EQ(ask(1, StoreOp::kSet, "1").at(0).answer, StoreAnswer::kOk);
+  EXPECT_EQ(ask(1, StoreOp::kSet, "2").at(0).answer, StoreAnswer::kOk);
+  EXPECT_TRUE(barrier(2, 0, 2, 0, 5).empty());
+  EXPECT_THAT(ask(1, StoreOp::kSet, "3").at(0).text, HasSubstr("it may hold 3"));
+  EXPECT_THAT(ask(1, StoreOp::kAdd, "4").at(0).text, HasSubstr("it may hold 3"));
+  EXPECT_EQ(ask(1, StoreOp::kSet, "2", "new").at(0).answer, StoreAnswer::kOk) << "an old key is no new one";
+  EXPECT_EQ(ask(1, StoreOp::kBarrier, "other", "", 1, 0, 2).at(0).answer, StoreAnswer::kRefused);
+}
+
+TEST_F(StoreStateTest, BoundsMemoryAndFreesWhatIsReplacedOrCleared) {
+  EXPECT_EQ(ask(1, StoreOp::kSet, "a", std::string(1500, 'x')).at(0).answer, StoreAnswer::kOk);
+  EXPECT_THAT(ask(1, StoreOp::kSet, "b", std::string(600, 'x')).at(0).text,
+              HasSubstr("more than 2000 bytes"));
+  EXPECT_EQ(ask(1, StoreOp::kSet, "a", std::string(100, 'x')).at(0).answer, StoreAnswer::kOk);
+  EXPECT_EQ(ask(1, StoreOp::kSet, "b", std::string(600, 'x')).at(0).answer, StoreAnswer::kOk);
+  ask(1, StoreOp::kClear, "a");
+  ask(1, StoreOp::kClear, "b");
+  EXPECT_EQ(state.memory(), 0u);
+}
+
+TEST_F(StoreStateTest, CountsAValueUntilItsLastReaderIsDone) {
+  ask(1, StoreOp::kSet, "a", std::string(1500, 'x'));
+  auto slow = ask(2, StoreOp::kGet, "a");
+  ask(1, StoreOp::kClear, "a");
+  EXPECT_EQ(state.memory(), 1500u) << "a slow reader still holds it";
+  EXPECT_EQ(ask(1, StoreOp::kSet, "a", std::string(1500, 'x')).at(0).answer, StoreAnswer::kRefused);
+  slow.clear();
+  EXPECT_EQ(state.memory(), 0u);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clients and a server over real sockets: what the store promises to those that keep to the protocol.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <limits>
+#include <thread>
+
+#include "runner/rendezvous/store_client.h"
+#include "runner/rendezvous/store_server.h"
+#include "tests/runner/rendezvous/raw_peer.h"
+
+namespace muster {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr const char* kToken = "a secret of the test";
+
+std::unique_ptr<StoreServer> serve(const StoreLimits& limits = {}) {
+  StoreServerOptions options;
+  options.token = kToken;
+  options.limits = limits;
+  auto server = StoreServer::start(options);
+  EXPECT_TRUE(server.ok()) << server.error().text();
+  return std::move(server).value();
+}
+
+StoreClientOptions clientOptions(uint16_t port, int rank = 0) {
+  StoreClientOptions options;
+  options.candidates = {{"127.0.0.1", port}};
+  options.token = kToken;
+  options.who = "rank " + std::to_string(rank);
+  options.connectTimeout = 20;
+  return options;
+}
+
+TEST(Store, KeepsValuesOfAllSizes) {
+  const auto server = serve();
+  StoreClient client(clientOptions(server->port()));
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{70'000}, StoreClient::kMaxValue}) {
+    std::string value(size, '\0');
+    for (size_t i = 0; i < size; ++i) value[i] = static_cast<char>(i * 7 + i / 251);
+    ASSERT_TRUE(client.set("key", value).ok());
+    const auto got = client.get("key", 0);
+    ASSERT_TRUE(got.ok()) << got.error().text();
+    EXPECT_TRUE(*got == value) << size;
+  }
+}
+
+TEST(Store, RefusesWhatIsTooLargeWithItsSize) {
+  const auto server = serve();
+  StoreClient client(clientOptions(server->port()));
+  EXPECT_THAT(client.set(std::string(2000, 'k'), "").error().text(),
+              HasSubstr("has 2000 bytes with its prefix"));
+  EXPECT_THAT(client.set("key", std::string(StoreClient::kMaxValue + 1, 'v')).error().text(),
+              HasSubstr("has 4194305 bytes, wanted at most 4194304"));
+  EXPECT_THAT(client.set("", "").error().text(), HasSubstr("empty store key"));
+  EXPECT_THAT(client.get("key", -1).error().text(), HasSubstr("store timeout -1"));
+  EXPECT_FALSE(client.get("key", std::numeric_limits<double>::quiet_NaN()).ok());
+}
+
+TEST(Store, WaitsForAKeyThatAnotherRankSets) {
+  const auto server = serve();
+  std::thread setter([&] {
+    StoreClient client(clientOptions(server->port(), 1));
+    EXPECT_TRUE(client.set("late", "value").ok());
+  });
+  StoreClient client(clientOptions(server->port()));
+  const auto value = client.get("late", std::numeric_limits<double>::infinity());
+  setter.join();
+  ASSERT_TRUE(value.ok()) << value.error().text();
+  EXPECT_EQ(*value, "value");
+}
+
+TEST(Store, LetsOneThreadSetWhatAnotherOfTheSameClientWaitsFor) {
+  const auto server = serve();
+  StoreClient client(clientOptions(server->port()));
+  std::thread waiting([&] { EXPECT_EQ(*client.get("key", 20), "value"); });
+  EXPECT_TRUE(client.set("key", "value").ok());
+  waiting.join();
+}
+
+TEST(Store, NamesKeyRankAndSecondsOfAWaitInVain) {
+  const auto server = serve();
+  StoreClient client(clientOptions(server->port(), 7));
+  const auto value = client.get("nccl-id", 0.25);
+  ASSERT_FALSE(value.ok());
+  EXPECT_EQ(value.error().code, ErrorCode::kTimeout);
+  EXPECT_EQ(value.error().text(), "rank 7 waited 0.25 s for store key nccl-id, and nobody set it");
+  EXPECT_TRUE(client.set("nccl-id", "x").ok()) << "the connection must be of use afterwards";
+}
+
+TEST(Store, KeepsPrefixesApart) {
+  const auto server = serve();
+  StoreClientOptions options = clientOptions(server->port());
+  options.prefix = "run/a/";
+  StoreClient a(options);
+  options.prefix = "run/b/";
+  StoreClient b(options);
+  ASSERT_TRUE(a.set("key", "1").ok());
+  EXPECT_EQ(b.get("key", 0).error().code, ErrorCode::kTimeout);
+  EXPECT_EQ(*a.get("key", 0), "1");
+}
+
+TEST(Store, CountsExactlyUnderContention) {
+  const auto server = serve();
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 4; ++rank)
+    threads.emplace_back([&, rank] {
+      StoreClient client(clientOptions(server->port(), rank));
+      for (int i = 0; i < 50; ++i) EXPECT_TRUE(client.add("counter", rank + 1).ok());
+    });
+  for (std::thread& thread : threads) thread.join();
+  StoreClient client(clientOptions(server->port()));
+  EXPECT_EQ(*client.add("counter", -500), 0);
+  EXPECT_EQ(*client.get("counter", 0), "0");
+}
+
+TEST(Store, RefusesToCountOnWhatIsNoNumber) {
+  const auto server = serve();
+  StoreClient client(clientOptions(server->port()));
+  ASSERT_TRUE(client.set("text", "12 apples").ok());
+  EXPECT_THAT(client.add("text", 1).error().text(), HasSubstr("\"12 apples\", which is no whole number"));
+  ASSERT_TRUE(client.set("full", "9223372036854775807").ok());
+  EXPECT_THAT(client.add("full", 1).error().text(), HasSubstr("64 bits"));
+}
+
+TEST(Store, ForgetsWhatIsCleared) {
+  const auto server = serve();
+  StoreClient client(clientOptions(server->port()));
+  for (const char* key : {"stage1/a", "stage1/b", "stage10/a", "stage2/a"})
+    ASSERT_TRUE(client.set(key, "x").ok());
+  EXPECT_EQ(*client.clear("stage1/"), 2);
+  EXPECT_FALSE(client.get("stage1/a", 0).ok());
+  EXPECT_TRUE(client.get("stage10/a", 0).ok());
+  EXPECT_EQ(*client.clear("stage1/"), 0);
+}
+
+TEST(Store, HoldsABarrierUntilAllRanksAreThere) {
+  const auto server = serve();
+  constexpr int kRanks = 8, kSteps = 25;
+  std::atomic<int> arrived{0};
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kRanks; ++rank)
+    threads.emplace_back([&, rank] {
+      StoreClient client(clientOptions(server->port(), rank));
+      for (int step = 0; step < kSteps; ++step) {
+        ++arrived;
+        const Status status = client.barrier("step", rank, kRanks, 60);
+        EXPECT_TRUE(status.ok()) << status.error().text();
+        EXPECT_GE(arrived.load(), (step + 1) * kRanks) << "rank " << rank << " left early";
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Store, NamesTheRanksThatDidNotComeTheSameOnAllOthers) {
+  const auto server = serve();
+  Status patient, hasty;
+  std::thread waiting(
+      [&] { patient = StoreClient(clientOptions(server->port(), 2)).barrier("start", 2, 4, 60); });
+  std::thread leaving(
+      [&] { hasty = StoreClient(clientOptions(server->port(), 0)).barrier("start", 0, 4, 0.5); });
+  leaving.join();
+  waiting.join();
+  // Either rank 2 was there when rank 0 gave up, or it came to a barrier that had been given up.
+  const std::string both = "2 of 4 ranks came, missing: 1, 3", one = "1 of 4 ranks came, missing: 1, 2, 3";
+  ASSERT_FALSE(hasty.ok());
+  ASSERT_FALSE(patient.ok());
+  EXPECT_EQ(patient.error().code, ErrorCode::kTimeout);
+  const std::string said = hasty.error().text().find(both) != std::string::npos ? both : one;
+  EXPECT_THAT(hasty.error().text(), HasSubstr("rank 0 waited up to 0.5 s at barrier start: " + said));
+  EXPECT_THAT(patient.error().text(), HasSubstr("rank 2 waited up to 60 s at barrier start: " + said));
+}
+
+TEST(Store, RefusesABarrierThatContradictsItself) {
+  const auto server = serve();
+  StoreClient client(clientOptions(server->port()));
+  EXPECT_FALSE(client.barrier("b", 3, 3, 1).ok());
+  EXPECT_FALSE(client.barrier("b", -1, 3, 1).ok());
+  EXPECT_FALSE(client.barrier("b", 0, 0, 1).ok());
+}
+
+TEST(Store, FindsTheServerAmongCandidates) {
+  StoreServerOptions other;
+  other.token = "of another run";
+  const auto stranger = StoreServer::start(other);
+  ASSERT_TRUE(stranger.ok());
+  const auto server = serve();
+  StoreClientOptions options = clientOptions(server->port());
+  options.candidates.insert(options.candidates.begin(), {"127.0.0.1", (*stranger)->port()});
+  StoreClient client(options);
+  EXPECT_TRUE(client.set("key", "x").ok());
+}
+
+TEST(Store, WaitsForAServerThatStartsLater) {
+  uint16_t port = 0;
+  { port = serve()->port(); }
+  StoreClient client(clientOptions(port));
+  Status status;
+  std::thread early([&] { status = client.connect(30); });
+  StoreServerOptions options;
+  options.token = kToken;
+  options.ports = {port};
+  const auto server = StoreServer::start(options);
+  early.join();
+  ASSERT_TRUE(server.ok()) << server.error().text();
+  EXPECT_TRUE(status.ok()) << status.error().text();
+}
+
+TEST(Store, SaysWhereItLookedInVain) {
+  uint16_t port = 0;
+  { port = serve()->port(); }
+  StoreClient client(clientOptions(port, 3));
+  const Status status = client.connect(0.2);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::kIo);
+  EXPECT_THAT(status.error().text(),
+              AllOf(HasSubstr("rank 3 could not reach the store (127.0.0.1:" + std::to_string(port)),
+                    HasSubstr("Connection refused (ECONNREFUSED)"), HasSubstr("within 0.2 s")));
+}
+
+TEST(Store, TellsAWrongTokenAtOnce) {
+  const auto server = serve();
+  StoreClientOptions options = clientOptions(server->port(), 2);
+  options.token = "guessed";
+  options.connectTimeout = 3600;
+  StoreClient client(options);
+  const Status status = client.set("key", "x");
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::kProtocol);
+  EXPECT_THAT(status.error().text(), HasSubstr("refused the token; MUSTER_TOKEN must be the same"));
+  EXPECT_EQ(server->counts().wrongToken, 1u);
+  EXPECT_EQ(server->counts().accepted, 0u);
+}
+
+TEST(Store, TellsThatItWasLost) {
+  auto server = serve();
+  StoreClientOptions options = clientOptions(server->port(), 1);
+  options.connectTimeout = 0.5;
+  StoreClient client(options);
+  ASSERT_TRUE(client.connect(20).ok());
+  Result<std::string> value = std::string();
+  std::thread waiting([&] { value = client.get("key", 3600); });
+  server.reset();
+  waiting.join();
+  ASSERT_FALSE(value.ok());
+  EXPECT_THAT(value.error().text(), ::testing::AnyOf(HasSubstr("rank 1 lost the store at 127.0.0.1:"),
+                                                     HasSubstr("rank 1 could not reach the store")));
+}
+
+TEST(Store, EndsAWaitThatIsCancelled) {
+  const auto server = serve();
+  std::atomic<bool> cancelled{false};
+  StoreClientOptions options = clientOptions(server->port(), 1);
+  options.cancelled = [&] { return cancelled.load(); };
+  StoreClient client(options);
+  ASSERT_TRUE(client.connect(20).ok());
+  Result<std::string> value = std::string();
+  std::thread waiting([&] { value = client.get("key", 3600); });
+  cancelled = true;
+  waiting.join();
+  ASSERT_FALSE(value.ok());
+  EXPECT_THAT(value.error().text(), HasSubstr("rank 1 was cancelled while it"));
+}
+
+TEST(Store, NeedsAToken) {
+  EXPECT_THAT(StoreServer::start({}).error().text(), HasSubstr("MUSTER_TOKEN"));
+}
+
+TEST(Store, NamesThePortsItCannotHave) {
+  const auto server = serve();
+  StoreServerOptions options;
+  options.token = kToken;
+  options.ports = {server->port()};
+  EXPECT_THAT(StoreServer::start(options).error().text(),
+              AllOf(HasSubstr("port " + std::to_string(server->port())), HasSubstr("EADDRINUSE")));
+  options.ports.push_back(0);
+  EXPECT_TRUE(StoreServer::start(options).ok());
+  options.bind = "no address";
+  EXPECT_THAT(StoreServer::start(options).error().text(), HasSubstr("wanted a numeric IPv4 or IPv6 address"));
+}
+
+TEST(Store, ListensOnAllAddressesWhenAsked) {
+  StoreServerOptions options;
+  options.token = kToken;
+  options.bind = "";
+  const auto server = StoreServer::start(options);
+  ASSERT_TRUE(server.ok()) << server.error().text();
+  StoreClient client(clientOptions((*server)->port()));
+  EXPECT_TRUE(client.set("key", "x").ok());
+}
+
+}  // namespace
+}  // namespace muster
