@@ -19,6 +19,12 @@ std::vector<float> toFloat(const std::vector<double>& values) {
   return floats;
 }
 
+std::vector<float> got(Result<std::vector<float>> read) {
+  if (read.ok()) return std::move(read).value();
+  ADD_FAILURE() << read.error().text();
+  return {};
+}
+
 OpenNn::OpenNn(int threads) {
   DeviceInfo info;
   info.id = "cpu0";
@@ -33,11 +39,14 @@ OpenNn::OpenNn(int threads) {
   nn = std::move(*made);
 }
 
-Pair::Pair(OpenNn& open, const Network& network, uint32_t seed)
-    : network_(network), random_(seed), reference_(network) {
-  auto compiled = open.nn->compile(network, {});
+std::unique_ptr<Program> OpenNn::compile(const Network& network, const ProgramOptions& options) {
+  auto compiled = nn->compile(network, options);
   EXPECT_TRUE(compiled.ok()) << compiled.error().text();
-  program_ = std::move(*compiled);
+  return std::move(compiled).value();
+}
+
+Pair::Pair(OpenNn& open, const Network& network, uint32_t seed)
+    : network_(network), random_(seed), program_(open.compile(network)), reference_(network) {
   fill();
 }
 
@@ -124,7 +133,7 @@ std::vector<std::vector<float>> Pair::trained(const OptimizerSpec& spec, int ste
   }
   std::vector<std::vector<float>> result;
   for (size_t i = 0; i < network_.parameters().size(); ++i)
-    result.push_back(*program_->readParameter(static_cast<int>(i)));
+    result.push_back(got(program_->readParameter(static_cast<int>(i))));
   return result;
 }
 

@@ -18,6 +18,7 @@ namespace muster::testing {
 /// Opens host_dnn.so for `threads` threads on a device of its own.
 struct OpenNn {
   explicit OpenNn(int threads = 1);
+  std::unique_ptr<Program> compile(const Network& network, const ProgramOptions& options = {});
   std::unique_ptr<host::HostDevice> device;
   std::unique_ptr<Nn> nn;
 };
@@ -43,6 +44,8 @@ class Pair {
   Reference reference_;
 };
 
+/// The values that were read; empty, and a failure, where that was an error.
+std::vector<float> got(Result<std::vector<float>> read);
 std::vector<float> toFloat(const std::vector<double>& values);
 
 }  // namespace muster::testing
