@@ -154,8 +154,6 @@ class SimCommunicator : public Communicator {
   }
   [[nodiscard]] bool ranksTalk() const override { return false; }
   Result<double> exchangeBetween(int a, int b, uint64_t bytesToB, uint64_t bytesToA, uint64_t draw) override;
-  [[nodiscard]] bool ranksTalk() const override { return false; }
-  Result<double> exchangeBetween(int a, int b, uint64_t bytesToB, uint64_t bytesToA, uint64_t draw) override;
   Result<std::vector<TransportUse>> transports() override;
   void abort() override { aborted_ = true; }
 
@@ -244,17 +242,6 @@ Status SimCommunicator::exchange(int peer, const Buffer& send, uint64_t sendByte
   if (receiveBytes > 0)
     static_cast<SimBuffer&>(receive).content = {mix(kExchangeTag, static_cast<uint64_t>(peer)), {}};
   return {};
-}
-
-Result<double> SimCommunicator::exchangeBetween(int a, int b, uint64_t bytesToB, uint64_t bytesToA,
-                                                uint64_t draw) {
-  MUSTER_CHECK_OK(alive());
-  if (a == b || std::min(a, b) < 0 || std::max(a, b) >= size())
-    return Error{ErrorCode::kUsage, fmt::format("ranks {} and {} of {} are no pair", a, b, size()),
-                 "exchange"};
-  const uint64_t number =
-      mix(mix(static_cast<uint64_t>(std::min(a, b)), static_cast<uint64_t>(std::max(a, b))), draw);
-  return group_.network().exchangeSeconds(a, b, bytesToB, bytesToA, device_.now(), number);
 }
 
 Result<std::vector<TransportUse>> SimCommunicator::transports() {

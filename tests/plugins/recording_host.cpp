@@ -37,6 +37,11 @@ muster_status keepLog(void* context, muster_log_level, const char* text) {
   return MUSTER_OK;
 }
 
+muster_status keepArtifact(void* context, const char* name, const char*, const void* data, uint64_t size) {
+  self(context).artifacts[name] = std::string(static_cast<const char*>(data), size);
+  return MUSTER_OK;
+}
+
 int askCancelled(void* context) {
   RecordingHost& host = self(context);
   return host.cancelAfter >= 0 && host.cancelAsked++ >= host.cancelAfter ? 1 : 0;
@@ -51,6 +56,7 @@ RecordingHost::RecordingHost() {
   table_.measurement = keepMeasurement;
   table_.progress = keepProgress;
   table_.log = keepLog;
+  table_.artifact = keepArtifact;
   table_.error = [](void* context, const char* message, const char*) { self(context).error = message; };
   table_.cancelled = askCancelled;
 }

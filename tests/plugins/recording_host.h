@@ -37,6 +37,7 @@ class RecordingHost {
 
   std::vector<Told> measurements;
   std::vector<std::string> logs;
+  std::map<std::string, std::string> artifacts;  ///< by name
   std::vector<double> fractions;
   std::string lastProgress;
   std::string error;

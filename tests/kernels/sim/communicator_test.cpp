@@ -198,6 +198,17 @@ TEST_F(SimGroupTest, SaysWhatCarriedItsBytes) {
   EXPECT_EQ((*uses)[0].bytes, 4000);
 }
 
+TEST_F(SimGroupTest, TellsWhatOthersWouldMeasure) {
+  Peer peer = rankOf(0, kFabric);
+  EXPECT_FALSE(peer.group->ranksTalk());
+  const double now = peer.device->now();
+  EXPECT_NEAR(*peer.group->exchangeBetween(0, 1, 100000000, 0, 1), 0.001, 1e-9);
+  EXPECT_NEAR(*peer.group->exchangeBetween(1, 0, 0, 200000000, 1), 0.002, 1e-9);
+  EXPECT_EQ(peer.device->now(), now);
+  EXPECT_FALSE(peer.group->exchangeBetween(0, 2, 1, 1, 1).ok());
+  EXPECT_FALSE(peer.group->exchangeBetween(1, 1, 1, 1, 1).ok());
+}
+
 TEST_F(SimGroupTest, IsBrokenOnceItIsAborted) {
   Peer peer = rankOf(0, kFabric);
   peer.group->abort();

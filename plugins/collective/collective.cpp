@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The collective plugin: opens a rank's device, forms the group and runs one case after the other on it.
+#include <fmt/format.h>
+
+#include "kernels/open_device.h"
+#include "plugins/collective/describe.h"
+#include "plugins/collective/params.h"
+#include "plugins/collective/tests.h"
+#include "plugins/sdk/group_store.h"
+
+namespace muster::collective {
+namespace {
+
+class CollectiveSession : public sdk::Session {
+ public:
+  CollectiveSession(const sdk::Host& host, OpenDevice device, const sdk::Group& place)
+      : host_(host), device_(std::move(device)), place_(place), store_(host) {}
+
+  Status run(const Json& caseJson) override {
+    uint64_t seed = 0;
+    JsonReader reader(caseJson, "case");
+    reader.read("seed", seed);
+    const Json* json = reader.object("params");
+    MUSTER_CHECK_OK(reader.status());
+    MUSTER_TRY(Params params, readParams(*json));
+    MUSTER_TRY(std::unique_ptr<Communicator> group, form(params));
+    return runSweep({host_, *device_.device, *group}, *json, seed);
+  }
+
+ private:
+  /// A group of its own for each case, so that counters and settings are the case's.
+  Result<std::unique_ptr<Communicator>> form(const Params& params) {
+    CommunicatorSpec spec;
+    spec.name = fmt::format("collective{}", ++groups_);
+    spec.rank = place_.rank;
+    spec.size = place_.size;
+    spec.timeout = params.callTimeout;
+    spec.interface = params.interface;
+    spec.settings = params.settings;
+    return device_.backend->communicator(*device_.device, spec, store_);
+  }
+
+  sdk::Host host_;
+  OpenDevice device_;
+  sdk::Group place_;
+  sdk::HostStore store_;
+  int groups_ = 0;
+};
+
+Result<std::unique_ptr<sdk::Session>> openSession(const sdk::Host& host, const Json& context) {
+  MUSTER_TRY(OpenDevice device, openDevice(context));
+  return std::unique_ptr<sdk::Session>(
+      std::make_unique<CollectiveSession>(host, std::move(device), sdk::groupOf(context)));
+}
+
+}  // namespace
+}  // namespace muster::collective
+
+MUSTER_DEFINE_PLUGIN("collective", "1.0.0", muster::collective::kDescribe, muster::collective::openSession)

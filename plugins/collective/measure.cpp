@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// See measure.h. Ranks agree on the batch by its longest time, so all run equally often.
+#include "plugins/collective/measure.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace muster::collective {
+namespace {
+
+constexpr double kLargestBatch = 1000;
+
+/// Adds what another check of the same rank found.
+void add(CollectiveMismatch& sum, const CollectiveMismatch& found) {
+  if (sum.wrong == 0) {
+    sum = found;
+    return;
+  }
+  sum.wrong += found.wrong;
+}
+
+Status checkOnce(Communicator& group, Collective& work, Timing& timing) {
+  MUSTER_CHECK_OK(group.synchronize());
+  MUSTER_TRY(CollectiveMismatch found, work.check());
+  add(timing.mismatch, found);
+  return {};
+}
+
+/// Runs so many times that a sample lasts about as long as it should: the same number on all ranks.
+Result<int> chooseBatch(Communicator& group, Collective& work, const Params& params) {
+  MUSTER_TRY(double once, group.time([&] { return work.run(); }));
+  MUSTER_TRY(std::vector<double> longest, group.maxOverRanks({once}));
+  const double wanted = std::ceil(params.sampleTime / std::max(longest[0], 1e-9));
+  return static_cast<int>(std::clamp(wanted, 1.0, kLargestBatch));
+}
+
+Result<std::vector<double>> sample(Communicator& group, Collective& work, const Params& params, int batch,
+                                   const std::function<bool()>& keepGoing) {
+  std::vector<double> seconds;
+  for (int i = 0; i < params.iterations; ++i) {
+    if (!keepGoing()) return Error{ErrorCode::kTimeout, "the sweep was cancelled", ""};
+    MUSTER_CHECK_OK(group.barrier());
+    MUSTER_TRY(double took, group.time([&]() -> Status {
+      for (int run = 0; run < batch; ++run) MUSTER_CHECK_OK(work.run());
+      return {};
+    }));
+    seconds.push_back(took / batch);
+  }
+  return group.maxOverRanks(seconds);
+}
+
+Status checkTimes(const std::vector<double>& seconds) {
+  for (double one : seconds)
+    if (!std::isfinite(one) || one <= 0)
+      return Error{ErrorCode::kCorrupt, "a run took " + std::to_string(one) + " s; wanted a positive time",
+                   ""};
+  return {};
+}
+
+}  // namespace
+
+double Timing::mean() const {
+  return std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(seconds.size());
+}
+
+const Timing* SizeResult::timing(bool inPlace) const {
+  const auto found = std::find_if(timings.begin(), timings.end(),
+                                  [&](const Timing& timing) { return timing.inPlace == inPlace; });
+  return found == timings.end() ? nullptr : &*found;
+}
+
+Status measure(Communicator& group, const Params& params, const CollectiveSpec& spec, uint64_t seed,
+               const std::function<bool()>& keepGoing, Timing& timing) {
+  timing.inPlace = spec.inPlace;
+  MUSTER_TRY(std::unique_ptr<Collective> work, group.collective(spec));
+  MUSTER_CHECK_OK(work->prepare(seed));
+  MUSTER_CHECK_OK(work->run());
+  MUSTER_CHECK_OK(checkOnce(group, *work, timing));
+  for (int i = 0; i < params.warmup; ++i) MUSTER_CHECK_OK(work->run());
+  MUSTER_TRY(int batch, chooseBatch(group, *work, params));
+  MUSTER_TRY(timing.seconds, sample(group, *work, params, batch, keepGoing));
+  MUSTER_CHECK_OK(checkTimes(timing.seconds));
+  // In place the inputs were used up: sums grow with every run.
+  if (!spec.inPlace) MUSTER_CHECK_OK(checkOnce(group, *work, timing));
+  MUSTER_TRY(std::vector<double> worst, group.maxOverRanks({static_cast<double>(timing.mismatch.wrong)}));
+  timing.mostWrong = worst[0];
+  return {};
+}
+
+}  // namespace muster::collective

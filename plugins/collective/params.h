@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parameters of a sweep.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kernels/communicator.h"
+#include "runner/core/json.h"
+
+namespace muster::collective {
+
+struct Params {
+  CollectiveSpec spec;          ///< without count and inPlace
+  std::vector<uint64_t> sizes;  ///< bytes as asked for, rising
+  std::vector<bool> inPlace;    ///< the placements to run
+  int warmup = 0;
+  int iterations = 1;
+  double sampleTime = 0;  ///< seconds
+  uint64_t latencyTo = 0;
+  std::string interface;
+  std::map<std::string, std::string> settings;
+  double callTimeout = 60;  ///< seconds
+};
+
+Result<Params> readParams(const Json& json);
+
+/// Elements that make a collective of at most `bytes`, at least one (or one per rank).
+uint64_t countFor(const CollectiveSpec& spec, uint64_t bytes, int ranks);
+
+const char* placementName(bool inPlace);  ///< in_place, out_of_place
+
+}  // namespace muster::collective

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Test "sweep": one collective in one type over all sizes. Rank 0 tells the group's figures, every rank what
+// was wrong on it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "plugins/collective/nccl_tests.h"
+#include "plugins/collective/tests.h"
+#include "runner/core/text.h"
+
+namespace muster::collective {
+namespace {
+
+class Sweep {
+ public:
+  Sweep(const Bench& bench, Params params, uint64_t seed) : bench_(bench), seed_(seed) {
+    result_.params = std::move(params);
+    result_.ranks = bench.group.size();
+    result_.device = bench.device.info().name;
+    result_.implementation = bench.group.implementation();
+  }
+
+  Status run() {
+    const auto& sizes = result_.params.sizes;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      place_ = static_cast<double>(i) / static_cast<double>(sizes.size());
+      MUSTER_CHECK_OK(runSize(sizes[i]));
+    }
+    MUSTER_CHECK_OK(reportCorrectness());
+    if (!isLeader()) return {};
+    for (const SizeResult& size : result_.sizes) MUSTER_CHECK_OK(reportSize(size));
+    MUSTER_CHECK_OK(reportGroup());
+    return writeArtifacts();
+  }
+
+ private:
+  [[nodiscard]] bool isLeader() const { return bench_.group.rank() == 0; }
+
+  Status runSize(uint64_t asked) {
+    SizeResult size;
+    size.asked = asked;
+    size.spec = result_.params.spec;
+    size.spec.count = countFor(size.spec, asked, result_.ranks);
+    // The smallest sizes round to the same one.
+    if (!counts_.insert(size.spec.count).second) return {};
+    size.bytes = size.spec.bytes(result_.ranks);
+    for (bool inPlace : result_.params.inPlace) {
+      size.spec.inPlace = inPlace;
+      MUSTER_CHECK_OK(runPlacement(size));
+    }
+    result_.sizes.push_back(std::move(size));
+    return {};
+  }
+
+  Status runPlacement(SizeResult& size) {
+    const std::string text =
+        fmt::format("{} {} of {} B, {}", collectiveOpName(size.spec.op), dtypeName(size.spec.dtype),
+                    size.bytes, placementName(size.spec.inPlace));
+    const auto keepGoing = [&] {
+      bench_.host.progress(place_, text);
+      return !bench_.host.cancelled();
+    };
+    Timing timing;
+    Status measured = measure(bench_.group, result_.params, size.spec, seed_ + size.asked, keepGoing, timing);
+    if (!measured.ok()) return std::move(measured).context(text);
+    noteFault(text, timing.mismatch);
+    size.timings.push_back(std::move(timing));
+    return {};
+  }
+
+  void noteFault(const std::string& text, const CollectiveMismatch& found) {
+    if (found.wrong == 0) return;
+    wrong_ += found.wrong;
+    if (!firstFault_.empty()) return;
+    firstFault_ = fmt::format(
+        "rank {}: {}: {} wrong elements, the first at {}, {}", bench_.group.rank(), text, found.wrong,
+        found.firstElement,
+        found.source < 0 ? "from a rank that cannot be told" : fmt::format("from rank {}", found.source));
+    bench_.host.log(MUSTER_LOG_ERROR, firstFault_);
+  }
+
+  Status reportCorrectness() {
+    MUSTER_CHECK_OK(bench_.host.measurement("collective_wrong_elements", "count",
+                                            {static_cast<double>(wrong_)}, {}, bench_.device.now()));
+    return firstFault_.empty() ? Status() : bench_.host.fact("collective_first_fault", firstFault_);
+  }
+
+  Status reportSize(const SizeResult& size) {
+    for (const Timing& timing : size.timings) {
+      const sdk::Host::LabelList labels = {{"bytes", std::to_string(size.asked)},
+                                           {"placement", placementName(timing.inPlace)}};
+      std::vector<double> algorithm, bus;
+      for (double seconds : timing.seconds) {
+        algorithm.push_back(size.algorithmBandwidth(seconds));
+        bus.push_back(size.busBandwidth(seconds, result_.ranks));
+      }
+      const double now = bench_.device.now();
+      const sdk::Host& host = bench_.host;
+      MUSTER_CHECK_OK(host.measurement("bus_bandwidth", "B/s", bus, labels, now));
+      MUSTER_CHECK_OK(host.measurement("algorithm_bandwidth", "B/s", algorithm, labels, now));
+      MUSTER_CHECK_OK(host.measurement("collective_time", "s", timing.seconds, labels, now));
+      if (size.asked <= result_.params.latencyTo)
+        MUSTER_CHECK_OK(host.measurement("latency", "s", timing.seconds, labels, now));
+    }
+    return {};
+  }
+
+  Status reportGroup() {
+    MUSTER_CHECK_OK(bench_.host.measurement("collective_ranks", "count", {static_cast<double>(result_.ranks)},
+                                            {}, bench_.device.now()));
+    MUSTER_CHECK_OK(bench_.host.fact("collective_implementation", result_.implementation));
+    return reportTransport();
+  }
+
+  /// Transports that carried a hundredth of the bytes or more: the rest is background.
+  Status reportTransport() {
+    MUSTER_TRY(std::vector<TransportUse> uses, bench_.group.transports());
+    double all = 0;
+    for (const TransportUse& use : uses) all += use.bytes;
+    std::vector<std::string> names, evidence;
+    for (const TransportUse& use : uses) {
+      if (use.bytes < all / 100) continue;
+      if (std::count(names.begin(), names.end(), use.transport) == 0) names.push_back(use.transport);
+      evidence.push_back(use.evidence);
+    }
+    MUSTER_CHECK_OK(bench_.host.fact("transport", join(names, ",")));
+    MUSTER_CHECK_OK(bench_.host.fact("transport_evidence", join(evidence, "; ")));
+    return bench_.host.measurement("transport_bytes", "B", {all}, {}, bench_.device.now());
+  }
+
+  Status writeArtifacts() {
+    const std::string name =
+        fmt::format("{}-{}", collectiveOpName(result_.params.spec.op), dtypeName(result_.params.spec.dtype));
+    MUSTER_CHECK_OK(bench_.host.artifact(name + ".txt", "text/plain", ncclTestsTable(result_)));
+    return bench_.host.artifact(name + ".json", "application/json", dumpJson(ncclTestsJson(result_)));
+  }
+
+  const Bench& bench_;
+  uint64_t seed_;
+  SweepResult result_;
+  std::set<uint64_t> counts_;
+  double place_ = 0;  ///< share of the sizes that are done
+  uint64_t wrong_ = 0;
+  std::string firstFault_;
+};
+
+}  // namespace
+
+Status runSweep(const Bench& bench, const Json& json, uint64_t seed) {
+  if (bench.group.size() < 2)
+    return Error{ErrorCode::kUnsupported,
+                 "a collective needs two ranks or more, and this group has one; set `ranks`",
+                 bench.device.info().id};
+  MUSTER_TRY(Params params, readParams(json));
+  return Sweep(bench, std::move(params), seed).run();
+}
+
+}  // namespace muster::collective

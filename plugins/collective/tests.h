@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The test of this plugin, one function for one case.
+#pragma once
+
+#include "kernels/communicator.h"
+#include "plugins/sdk/plugin.h"
+
+namespace muster::collective {
+
+/// What a case works with.
+struct Bench {
+  const sdk::Host& host;
+  Device& device;
+  Communicator& group;
+};
+
+Status runSweep(const Bench& bench, const Json& params, uint64_t seed);
+
+}  // namespace muster::collective

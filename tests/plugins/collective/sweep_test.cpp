@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// collective.sweep over the C border on simulated devices, and on real ranks of this CPU.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "plugins/collective/tests.h"
+#include "tests/kernels/host_gloo/ranks.h"
+#include "tests/plugins/recording_host.h"
+#include "tests/plugins/scenario.h"
+
+namespace muster::testing {
+namespace {
+
+const std::string kNetwork = R"([network]
+intra_bandwidth = "400 GB/s"
+intra_latency = "10us"
+rail_bandwidth = "50 GB/s"
+noise = "0.5%"
+)";
+
+/// The sample of all labels in `wanted`, or an empty one.
+Told find(const RecordingHost& host, const std::string& metric,
+          const std::map<std::string, std::string>& wanted) {
+  for (const Told& told : host.told(metric))
+    if (std::includes(told.labels.begin(), told.labels.end(), wanted.begin(), wanted.end())) return told;
+  return {};
+}
+
+double meanOf(const Told& told) {
+  return told.samples.empty() ? std::nan("")
+                              : std::accumulate(told.samples.begin(), told.samples.end(), 0.0) /
+                                    static_cast<double>(told.samples.size());
+}
+
+class CollectiveSweep : public ::testing::Test {
+ protected:
+  CaseResult onSim(const std::string& more, const Json& params, int rank = 0, int size = 2) {
+    const auto path = folder_.write("scenario.toml", scenarioText(more));
+    Json context = contextFor("sim", "gpu" + std::to_string(rank), path.string());
+    context.update({{"scope", "node"}, {"rank", rank}, {"world_size", size}});
+    return plugin_.run(host_, "sweep", params, context);
+  }
+  TempDir folder_;
+  PluginLibrary plugin_{"collective"};
+  RecordingHost host_;
+};
+
+TEST_F(CollectiveSweep, MeasuresASimulatedGroup) {
+  ASSERT_EQ(onSim(kNetwork, {{"from", "8 B"}, {"to", "1 GiB"}, {"factor", 2}}).ran, MUSTER_OK) << host_.error;
+  plugin_.expectDeclared(host_, "sweep");
+  const Told large = find(host_, "bus_bandwidth", {{"bytes", "1073741824"}, {"placement", "in_place"}});
+  EXPECT_EQ(large.samples.size(), 20u);
+  EXPECT_NEAR(meanOf(large), 400e9, 8e9);
+  EXPECT_NEAR(meanOf(find(host_, "latency", {{"bytes", "8"}, {"placement", "out_of_place"}})), 20e-6, 2e-6);
+  EXPECT_TRUE(find(host_, "latency", {{"bytes", "2048"}}).samples.empty());
+  EXPECT_EQ(host_.value("collective_wrong_elements"), 0);
+  EXPECT_EQ(host_.value("collective_ranks"), 2);
+  EXPECT_EQ(host_.told("transport").at(0).text, "nvlink");
+  EXPECT_EQ(host_.told("bus_bandwidth").size(), 56u);  // 28 sizes, two placements
+}
+
+TEST_F(CollectiveSweep, LeavesTheGroupsFiguresToRankZero) {
+  ASSERT_EQ(onSim(kNetwork, {{"to", "1 MiB"}}, 1).ran, MUSTER_OK) << host_.error;
+  EXPECT_EQ(host_.value("collective_wrong_elements"), 0);
+  EXPECT_EQ(host_.measurements.size(), 1u);
+  EXPECT_TRUE(host_.artifacts.empty());
+}
+
+TEST_F(CollectiveSweep, NamesTheRankThatCorruptsASum) {
+  const std::string fault =
+      "[[fault]]\nkind = \"corruption\"\ndevice = 1\nops = [\"collective\"]\nevery = 1\noffset = 4\n";
+  for (int rank : {0, 1}) {
+    RecordingHost host;
+    const auto path = folder_.write("scenario.toml", scenarioText(kNetwork + fault));
+    Json context = contextFor("sim", "gpu" + std::to_string(rank), path.string());
+    context.update({{"scope", "node"}, {"rank", rank}, {"world_size", 2}});
+    ASSERT_EQ(plugin_.run(host, "sweep", {{"from", "1 KiB"}, {"to", "1 KiB"}}, context).ran, MUSTER_OK);
+    EXPECT_GT(host.value("collective_wrong_elements"), 0);
+    EXPECT_NE(
+        host.told("collective_first_fault").at(0).text.find("2 wrong elements, the first at 1, from rank 1"),
+        std::string::npos)
+        << host.told("collective_first_fault").at(0).text;
+  }
+}
+
+TEST_F(CollectiveSweep, SaysInItsArtifactsThatAResultWasWrong) {
+  const std::string fault =
+      "[[fault]]\nkind = \"corruption\"\ndevice = 1\nops = [\"collective\"]\nevery = 1\n";
+  ASSERT_EQ(onSim(kNetwork + fault, {{"from", "1 KiB"}, {"to", "1 KiB"}}).ran, MUSTER_OK) << host_.error;
+  EXPECT_NE(host_.artifacts.at("all_reduce-f32.txt").find("# Out of bounds values : 2 FAILED"),
+            std::string::npos);
+  const auto json = parseJson(host_.artifacts.at("all_reduce-f32.json"));
+  ASSERT_TRUE(json.ok());
+  EXPECT_EQ((*json)["out_of_bounds"]["okay"], false);
+}
+
+TEST_F(CollectiveSweep, SeesASlowLink) {
+  const std::string fault = "[[fault]]\nkind = \"slow_link\"\ndevice = 0\npeer_device = 1\nfactor = 0.25\n";
+  ASSERT_EQ(onSim(kNetwork + fault, {{"from", "1 GiB"}, {"to", "1 GiB"}}).ran, MUSTER_OK) << host_.error;
+  EXPECT_NEAR(meanOf(find(host_, "bus_bandwidth", {{"placement", "out_of_place"}})), 100e9, 2e9);
+}
+
+TEST_F(CollectiveSweep, RunsEveryOp) {
+  for (const char* op : {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall",
+                         "gather", "scatter", "sendrecv"}) {
+    RecordingHost host;
+    const auto path = folder_.write("scenario.toml", scenarioText(kNetwork));
+    Json context = contextFor("sim", "gpu0", path.string());
+    context.update({{"scope", "node"}, {"rank", 0}, {"world_size", 2}});
+    const Json params = {{"op", op}, {"from", "1 MiB"}, {"to", "1 MiB"}, {"dtype", "bf16"}};
+    ASSERT_EQ(plugin_.run(host, "sweep", params, context).ran, MUSTER_OK) << op << ": " << host.error;
+    plugin_.expectDeclared(host, "sweep");
+  }
+}
+
+TEST_F(CollectiveSweep, IsSkippedByAGroupOfOne) {
+  EXPECT_EQ(onSim(kNetwork, Json::object(), 0, 1).ran, MUSTER_UNSUPPORTED);
+  EXPECT_NE(host_.error.find("needs two ranks"), std::string::npos) << host_.error;
+  EXPECT_TRUE(host_.measurements.empty());
+}
+
+TEST_F(CollectiveSweep, IsSkippedWhereTheScenarioHasNoNetwork) {
+  EXPECT_EQ(onSim("", Json::object()).ran, MUSTER_UNSUPPORTED);
+  EXPECT_NE(host_.error.find("has no [network]"), std::string::npos) << host_.error;
+}
+
+TEST_F(CollectiveSweep, CallsWhatCannotBeABadParameter) {
+  EXPECT_EQ(onSim(kNetwork, {{"root", 2}, {"op", "broadcast"}}).ran, MUSTER_BAD_PARAMETER);
+  EXPECT_NE(host_.error.find("no root 2 in a group of 2"), std::string::npos) << host_.error;
+  EXPECT_EQ(onSim(kNetwork, {{"op", "alltoall"}, {"placements", {"in_place"}}}).ran, MUSTER_BAD_PARAMETER);
+  EXPECT_EQ(onSim(kNetwork, {{"from", "2 KiB"}, {"to", "1 KiB"}}).ran, MUSTER_BAD_PARAMETER);
+  EXPECT_EQ(onSim(kNetwork, {{"settings", "NCCL_ALGO"}}).ran, MUSTER_BAD_PARAMETER);
+}
+
+TEST_F(CollectiveSweep, StopsSoonWhenItIsCancelled) {
+  host_.cancelAfter = 3;
+  EXPECT_EQ(onSim(kNetwork, Json::object()).ran, MUSTER_CANCELLED);
+}
+
+/// Parameters as the runner would pass them.
+Json filled(const PluginLibrary& plugin, const Json& params) {
+  Json all = Json::object();
+  for (const ParamSpec& param : plugin.spec().test("sweep")->params) {
+    auto value = params.contains(param.name) ? convertParam(param, params[param.name]) : param.defaultValue;
+    EXPECT_TRUE(value.ok()) << param.name;
+    all[param.name] = *value;
+  }
+  return all;
+}
+
+TEST(CollectiveSweepOnThisCpu, MovesRealBytesBetweenRanks) {
+  const PluginLibrary plugin("collective");
+  const Json params = filled(plugin, {{"from", "64 B"},
+                                      {"to", "64 KiB"},
+                                      {"factor", 32},
+                                      {"iterations", 3},
+                                      {"sample_time", "0s"},
+                                      {"dtype", "bf16"}});
+  const auto words = runRanks(3, [&](Rank& rank) -> std::string {
+    auto group = rank.join();
+    if (!group.ok()) return group.error().text();
+    RecordingHost host;
+    const sdk::Host sdkHost(host.table());
+    const Status ran = collective::runSweep({sdkHost, *rank.device, **group}, params, 1);
+    if (!ran.ok()) return ran.error().text();
+    if (host.value("collective_wrong_elements") != 0) return "wrong elements";
+    if (rank.spec.rank != 0) return host.measurements.size() == 1 ? "" : "tells of the group";
+    for (const Told& told : host.told("bus_bandwidth"))
+      for (double sample : told.samples)
+        if (!(sample > 0)) return "a bandwidth that is not positive";
+    if (host.told("bus_bandwidth").size() != 6) return "not three sizes in two placements";
+    if (host.told("transport").at(0).text != "socket") return host.told("transport").at(0).text;
+    return host.artifacts.size() == 2 ? "" : "no artifacts";
+  });
+  for (const std::string& said : words) EXPECT_EQ(said, "");
+}
+
+}  // namespace
+}  // namespace muster::testing
