@@ -60,9 +60,9 @@ inline constexpr const char* kDescribe = R"json({"tests": [
 },
 {
   "name": "sustained",
-  "summary": "Burn: multiplies for a given time, compares results bit by bit, shows how the rate drifts with heat",
+  "summary": "Burn: multiplies for a given time, compares results bit by bit, shows how the rate drifts with heat; in scope cluster every device of all nodes begins at once",
   "backends": ["host", "sim", "cuda"],
-  "scopes": ["device"],
+  "scopes": ["device", "cluster"],
   "params": [
     {"name": "duration", "type": "quantity", "unit": "s", "default": "1m", "min": "0s", "max": "7d",
      "summary": "how long to burn"},
@@ -77,10 +77,14 @@ inline constexpr const char* kDescribe = R"json({"tests": [
     {"name": "dtype", "type": "string", "default": "f32", "summary": "type of A and B; skipped where the device has it not",
      "one_of": ["f64", "f32", "tf32", "f16", "bf16", "fp8_e4m3", "fp8_e5m2", "i8", "fp4"]},
     {"name": "algorithm", "type": "string", "default": "default", "summary": "an implementation of the backend"},
+    {"name": "start_timeout", "type": "quantity", "unit": "s", "default": "1m", "min": "1s", "max": "1h",
+     "summary": "scope cluster: how long to wait until every rank is ready to begin"},
     {"name": "reference_samples", "type": "int", "default": 256, "min": 1, "max": 1000000,
      "summary": "elements that are computed again in higher precision"}
   ],
   "metrics": [
+    {"name": "sustained_start_spread", "unit": "s", "direction": "lower", "informational": true, "optional": true,
+     "summary": "scope cluster: at most so long after this rank the last one began"},
     {"name": "sustained_throughput", "unit": "FLOP/s", "direction": "higher", "labels": ["dtype", "size"],
      "peak": "flops.{dtype}", "summary": "rate of each window while it multiplied"},
     {"name": "sustained_drift", "unit": "ratio", "direction": "lower", "labels": ["dtype", "size"], "informational": true,

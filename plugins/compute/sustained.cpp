@@ -15,6 +15,7 @@ struct Params {
   double duration = 0;
   double window = 0;
   double checkInterval = 0;
+  double startTimeout = 60;
   int referenceSamples = 0;
 };
 
@@ -25,6 +26,7 @@ Result<Params> readParams(const Json& json) {
   reader.read("duration", params.duration);
   reader.read("window", params.window);
   reader.read("check_interval", params.checkInterval);
+  reader.read("start_timeout", params.startTimeout);
   reader.read("reference_samples", params.referenceSamples);
   MUSTER_CHECK_OK(reader.status());
   return params;
@@ -104,6 +106,24 @@ class Burn {
   std::vector<double> rates_;
 };
 
+/// Begins together with all other ranks of the group, for load on power and cooling that independent burns
+/// cannot make. Nodes share no clock, so the spread is bounded without one: nobody leaves the second barrier
+/// before the last rank has left the first and come to it, hence the time between the two is at least what
+/// that rank was behind.
+Status startTogether(const Bench& bench, const Params& params) {
+  if (bench.group.size < 2) return {};
+  double spread = 0;  // simulated ranks all begin at the same virtual moment
+  if (!bench.simulated) {
+    sdk::HostStore store(bench.host);
+    bench.host.progress(0, "waiting for the other ranks to begin together");
+    MUSTER_CHECK_OK(store.barrier("ready", params.startTimeout));
+    const double left = bench.device.now();
+    MUSTER_CHECK_OK(store.barrier("begin", params.startTimeout));
+    spread = bench.device.now() - left;
+  }
+  return bench.host.measurement("sustained_start_spread", "s", {spread}, {}, bench.device.now());
+}
+
 Status report(const Bench& bench, const Multiplication& work, const std::vector<double>& rates) {
   const Faults& faults = work.faults();
   const double drift = std::max(0.0, 1 - rates.back() / rates.front());
@@ -125,6 +145,7 @@ Status runSustained(const Bench& bench, const Json& json, uint64_t seed) {
   MUSTER_TRY(Params params, readParams(json));
   MUSTER_TRY(Multiplication work, Multiplication::prepare(bench.host, bench.device, bench.ops, params.spec,
                                                           params.referenceSamples, seed));
+  MUSTER_CHECK_OK(startTogether(bench, params));
   Burn burn(bench, params, work);
   MUSTER_CHECK_OK(burn.run());
   MUSTER_CHECK_OK(work.checkReference());

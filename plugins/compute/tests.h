@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/ops.h"
+#include "plugins/sdk/group_store.h"
 #include "plugins/sdk/plugin.h"
 
 namespace muster::compute {
@@ -12,6 +13,8 @@ struct Bench {
   const sdk::Host& host;
   Device& device;
   Ops& ops;
+  sdk::Group group;        ///< ranks that begin together; of one rank: each for itself
+  bool simulated = false;  ///< ranks exchange no messages
 };
 
 Status runGemm(const Bench& bench, const Json& params, uint64_t seed);

@@ -192,12 +192,9 @@ class PerftestCase {
   /// All nodes begin a round together: a pair that still runs would share its links with the next.
   Status meet(size_t round) {
     if (site_.simulated) return {};
-    const muster_host* raw = site_.host.raw();
-    const std::string name = fmt::format("{}/round{}", name_, round);
     const double patience =
         params_.common.transfer.timeout * 4 * params_.samples * static_cast<double>(ports_.size());
-    if (raw->barrier(raw->context, name.c_str(), patience) == MUSTER_OK) return {};
-    return Error{ErrorCode::kTimeout, fmt::format("not every node came to round {} of the pairs", round), ""};
+    return sdk::HostStore(site_.host).barrier(fmt::format("{}/round{}", name_, round), patience);
   }
 
   Status runPair(const NodePair& pair) {

@@ -14,29 +14,6 @@
 #include "runner/core/text.h"
 
 namespace muster::rdma {
-namespace {
-
-Status setKey(const sdk::Host& host, const std::string& key, const std::string& value) {
-  const muster_host* raw = host.raw();
-  if (raw->store_set(raw->context, key.c_str(), value.data(), value.size()) == MUSTER_OK) return {};
-  return Error{ErrorCode::kIo, "cannot write \"" + key + "\" to the stage's store", ""};
-}
-
-Result<std::string> getKey(const sdk::Host& host, const std::string& key, double timeout) {
-  const muster_host* raw = host.raw();
-  char value[512];
-  uint64_t size = 0;
-  if (raw->store_get(raw->context, key.c_str(), value, sizeof value, &size, timeout) != MUSTER_OK)
-    return Error{ErrorCode::kTimeout,
-                 fmt::format("waited {:g} s for \"{}\" in the stage's store", timeout, key), ""};
-  if (size > sizeof value)
-    return Error{ErrorCode::kProtocol, fmt::format("\"{}\" in the stage's store has {} bytes", key, size),
-                 ""};
-  return std::string(value, size);
-}
-
-}  // namespace
-
 std::vector<std::vector<NodePair>> ringRounds(int nodes) {
   if (nodes < 2) return {};
   std::vector<std::vector<NodePair>> rounds(nodes == 2 ? 1 : nodes % 2 == 0 ? 2 : 3);
@@ -49,11 +26,11 @@ std::vector<std::vector<NodePair>> ringRounds(int nodes) {
 }
 
 Status StoreMeeting::announce(int tcpPort) {
-  return setKey(host_, key_, fmt::format("{} {}", address_, tcpPort));
+  return store_.set(key_, fmt::format("{} {}", address_, tcpPort));
 }
 
 Result<std::pair<std::string, int>> StoreMeeting::await(double timeout) {
-  MUSTER_TRY(const std::string text, getKey(host_, key_, timeout));
+  MUSTER_TRY(const std::string text, store_.get(key_, timeout));
   const std::vector<std::string> parts = split(text, ' ');
   int port = 0;
   const bool isPlace =
@@ -68,10 +45,11 @@ Result<std::pair<std::string, int>> StoreMeeting::await(double timeout) {
 Status compareRails(const Site& site, const std::string& caseName, size_t ports, double timeout) {
   const auto keyOf = [&](int node) { return fmt::format("{}/rails/{}", caseName, node); };
   const std::string own = std::to_string(ports);
-  if (site.localRank == 0) MUSTER_CHECK_OK(setKey(site.host, keyOf(site.nodeRank), own));
+  sdk::HostStore store(site.host);
+  if (site.localRank == 0) MUSTER_CHECK_OK(store.set(keyOf(site.nodeRank), own));
   std::vector<std::string> others;
   for (int node = 0; node < site.nodeCount; ++node) {
-    MUSTER_TRY(const std::string count, getKey(site.host, keyOf(node), timeout));
+    MUSTER_TRY(const std::string count, store.get(keyOf(node), timeout));
     if (count != own) others.push_back(fmt::format("node {} has {}", node, printable(count, 16)));
   }
   if (others.empty()) return {};

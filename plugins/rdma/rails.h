@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "plugins/rdma/site.h"
+#include "plugins/sdk/group_store.h"
 
 namespace muster::rdma {
 
@@ -23,12 +24,12 @@ std::vector<std::vector<NodePair>> ringRounds(int nodes);
 class StoreMeeting : public RdmaMeeting {
  public:
   StoreMeeting(const sdk::Host& host, std::string key, std::string address)
-      : host_(host), key_(std::move(key)), address_(std::move(address)) {}
+      : store_(host), key_(std::move(key)), address_(std::move(address)) {}
   Status announce(int tcpPort) override;
   Result<std::pair<std::string, int>> await(double timeout) override;
 
  private:
-  const sdk::Host& host_;
+  sdk::HostStore store_;
   std::string key_;
   std::string address_;
 };

@@ -32,8 +32,8 @@ struct CommonParams {
 };
 Result<CommonParams> readCommon(const Json& params, const sdk::Host& host);
 
-/// The ports that `hcas` names, or all of them where it says "all". kUnsupported where the node has none at all; kNotFound names
-/// one that is not there.
+/// The ports that `hcas` names, or all of them where it says "all". kUnsupported where the node has none at
+/// all; kNotFound names one that is not there.
 Result<std::vector<RdmaPort>> choosePorts(const std::vector<RdmaPort>& ports,
                                           const std::vector<std::string>& hcas);
 
