@@ -76,18 +76,18 @@ std::string lower(std::string text) {
 
 Result<Line> parseLine(std::string_view text, const std::string& where) {
   Line line;
-  text = text.substr(0, text.find('#'));
-  for (const std::string& word : split(std::string(text), ' ')) {
-    if (word.find_first_not_of("\t\r") == std::string::npos) continue;
+  std::string plain(text.substr(0, text.find('#')));
+  std::replace_if(
+      plain.begin(), plain.end(), [](char c) { return c == '\t' || c == '\r'; }, ' ');
+  for (const std::string& word : split(plain, ' ')) {
+    if (word.empty()) continue;
     const size_t equals = word.find('=');
     if (equals == std::string::npos)
       return Error{
           ErrorCode::kUsage,
           fmt::format("found \"{}\", wanted KEY=VALUE, as Slurm's topology.conf has it", printable(word)),
           where};
-    std::string value = word.substr(equals + 1);
-    value.erase(value.find_last_not_of("\t\r") + 1);
-    line.values[lower(word.substr(0, equals))] = value;
+    line.values[lower(word.substr(0, equals))] = word.substr(equals + 1);
   }
   return line;
 }

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/bench/ring_world.h"
+#include "tests/plugins/ring/ring_world.h"
 
 namespace muster::ring::testing {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cluster on paper. The bottleneck of a pair decides: the slowest of both nodes, their link and uplinks.
-#include "tests/bench/ring_world.h"
+#include "tests/plugins/ring/ring_world.h"
 
 #include <algorithm>
 #include <array>

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Schedule and solver on clusters without noise: each kind of fault, and those that look alike.
+#include "plugins/ring/solver.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+namespace muster::ring {
+namespace {
+
+/// The share of its speed that a pair has on a lane.
+using SpeedOf = std::function<double(const Pair& pair, const Lane& lane, int round)>;
+
+RoundLog measureAll(int nodes, const SpeedOf& speedOf, Topology topology = {},
+                    std::vector<Lane> lanes = {Lane{Quantity::kBandwidth, "all"}}) {
+  RoundLog log(nodes, std::move(topology), std::move(lanes));
+  for (Round round = nextRound(log); !round.empty(); round = nextRound(log)) {
+    const int number = log.rounds();
+    std::set<int> busy;
+    for (const Pair& pair : round) {
+      EXPECT_TRUE(busy.insert(pair.a).second && busy.insert(pair.b).second) << "round " << number;
+      std::vector<double> speeds;
+      for (const Lane& lane : log.lanes()) speeds.push_back(48e9 * speedOf(pair, lane, number));
+      const std::vector<double> spreads(speeds.size());
+      log.add(number, pair, speeds.data(), spreads.data());
+    }
+  }
+  return log;
+}
+
+bool has(const Pair& pair, int node) {
+  return pair.a == node || pair.b == node;
+}
+
+SpeedOf slowNodes(std::set<int> nodes, double factor = 0.7) {
+  return [=](const Pair& pair, const Lane&, int) {
+    return nodes.count(pair.a) + nodes.count(pair.b) > 0 ? factor : 1.0;
+  };
+}
+
+SpeedOf slowLinks(std::vector<Pair> links, double factor = 0.7) {
+  return [=](const Pair& pair, const Lane&, int) {
+    return std::find(links.begin(), links.end(), pair) != links.end() ? factor : 1.0;
+  };
+}
+
+std::vector<std::string> namesOf(const RoundLog& log) {
+  std::vector<std::string> names;
+  for (const Culprit& c : solve(log)) {
+    std::string name = culpritKindName(c.kind);
+    for (int node : c.nodes) name += " " + std::to_string(node);
+    if (!c.rail.empty()) name += " rail " + c.rail;
+    if (c.leaf >= 0) name += " " + std::to_string(c.leaf);
+    names.push_back(name);
+  }
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+TEST(Ring, OfHealthyNodesTakesTwoRoundsOrThreeAndNamesNobody) {
+  for (int nodes : {2, 3, 4, 5, 8, 9, 64, 233}) {
+    const RoundLog log = measureAll(nodes, slowNodes({}));
+    EXPECT_EQ(log.rounds(), nodes == 2 ? 1 : 2 + nodes % 2) << nodes;
+    EXPECT_TRUE(solve(log).empty()) << nodes;
+  }
+}
+
+TEST(Ring, NamesEachNodeWithinFourRounds) {
+  for (int nodes : {4, 5, 8, 9, 33})
+    for (int bad = 0; bad < nodes; ++bad) {
+      const RoundLog log = measureAll(nodes, slowNodes({bad}, 0.85));
+      EXPECT_EQ(namesOf(log), Names{"node " + std::to_string(bad)}) << nodes;
+      EXPECT_LE(log.rounds(), 4) << bad << " of " << nodes;
+    }
+}
+
+TEST(Ring, NamesEachLinkWithinFourRounds) {
+  for (int nodes : {4, 5, 8, 9, 33})
+    for (const Round& round : openingRounds(nodes, {}))
+      for (const Pair& link : round) {
+        const RoundLog log = measureAll(nodes, slowLinks({link}, 0.85));
+        EXPECT_EQ(namesOf(log), Names{"link " + std::to_string(link.a) + " " + std::to_string(link.b)});
+        EXPECT_LE(log.rounds(), 4) << link.a << "-" << link.b << " of " << nodes;
+      }
+}
+
+TEST(Ring, TellsTwoAdjacentLinksFromTheNodeBetweenThem) {
+  const RoundLog log = measureAll(8, slowLinks({{2, 3}, {3, 4}}));
+  EXPECT_EQ(namesOf(log), (Names{"link 2 3", "link 3 4"}));
+}
+
+TEST(Ring, NamesAdjacentBadNodesAndNotTheOneBetweenTwo) {
+  EXPECT_EQ(namesOf(measureAll(16, slowNodes({4, 5}))), (Names{"node 4", "node 5"}));
+  EXPECT_EQ(namesOf(measureAll(16, slowNodes({4, 6}))), (Names{"node 4", "node 6"}));
+}
+
+TEST(Ring, QueuesSuspectsWhenPartnersAreFew) {
+  const RoundLog log = measureAll(8, slowNodes({0, 2, 4}));
+  EXPECT_EQ(namesOf(log), (Names{"node 0", "node 2", "node 4"}));
+  EXPECT_GT(log.rounds(), 3) << "five suspects and three partners do not fit into one round";
+}
+
+TEST(Ring, TestsSuspectsAgainstDistinctNodes) {
+  const RoundLog log = measureAll(32, slowNodes({3, 11, 20}));
+  std::set<int> partners;
+  for (const Meeting& meeting : log.meetings()) {
+    if (meeting.round != 2) continue;
+    EXPECT_TRUE(partners.insert(meeting.pair.a).second && partners.insert(meeting.pair.b).second);
+  }
+  EXPECT_GE(partners.size(), 6u);
+}
+
+TEST(Ring, FindsABadNodeAndABadLinkSideBySide) {
+  const SpeedOf speed = [](const Pair& pair, const Lane&, int) {
+    return has(pair, 5) ? 0.6 : pair == Pair{6, 7} ? 0.8 : 1.0;
+  };
+  EXPECT_EQ(namesOf(measureAll(16, speed)), (Names{"node 5", "link 6 7"}));
+}
+
+TEST(Ring, NamesARailOfANodeAndNothingElse) {
+  std::vector<Lane> lanes;
+  for (int rail = 0; rail < 8; ++rail) lanes.push_back({Quantity::kBandwidth, std::to_string(rail)});
+  lanes.push_back({Quantity::kBandwidth, "all"});
+  const SpeedOf speed = [](const Pair& pair, const Lane& lane, int) {
+    return has(pair, 3) && (lane.rail == "6" || lane.rail == "all") ? 0.5 : 1.0;
+  };
+  EXPECT_EQ(namesOf(measureAll(8, speed, {}, lanes)), Names{"node-rail 3 rail 6"});
+}
+
+TEST(Ring, CallsMostRailsTheNodeAndAllRailsAloneToo) {
+  std::vector<Lane> lanes;
+  for (int rail = 0; rail < 8; ++rail) lanes.push_back({Quantity::kBandwidth, std::to_string(rail)});
+  lanes.push_back({Quantity::kBandwidth, "all"});
+  const SpeedOf most = [](const Pair& pair, const Lane& lane, int) {
+    return has(pair, 3) && lane.rail != "0" && lane.rail != "1" ? 0.5 : 1.0;
+  };
+  EXPECT_EQ(namesOf(measureAll(8, most, {}, lanes)), Names{"node 3"});
+  const SpeedOf together = [](const Pair& pair, const Lane& lane, int) {
+    return has(pair, 3) && lane.rail == "all" ? 0.5 : 1.0;
+  };
+  EXPECT_EQ(namesOf(measureAll(8, together, {}, lanes)), Names{"node 3"});
+}
+
+TEST(Ring, SeesASlowLatencyBehindAGoodBandwidth) {
+  const std::vector<Lane> lanes = {{Quantity::kBandwidth, "all"}, {Quantity::kLatency, "all", 0.1}};
+  const SpeedOf speed = [](const Pair& pair, const Lane& lane, int) {
+    return has(pair, 2) && lane.quantity == Quantity::kLatency ? 0.2 : 1.0;
+  };
+  const auto culprits = solve(measureAll(8, speed, {}, lanes));
+  ASSERT_EQ(culprits.size(), 1u);
+  EXPECT_EQ(culprits[0].quantity, Quantity::kLatency);
+  EXPECT_NE(culprits[0].evidence.find("latency 400.0% above"), std::string::npos) << culprits[0].evidence;
+}
+
+Topology leavesOf(int nodes, int size) {
+  Topology topology;
+  for (int node = 0; node < nodes; ++node) topology.leafOf.push_back(node / size);
+  for (int leaf = 0; leaf <= (nodes - 1) / size; ++leaf)
+    topology.names.push_back("leaf" + std::to_string(leaf));
+  return topology;
+}
+
+TEST(Ring, NamesALeafsUplinkAndNotItsNodesOrLinks) {
+  for (int size : {2, 4, 8}) {
+    const Topology topology = leavesOf(32, size);
+    const SpeedOf speed = [&](const Pair& pair, const Lane&, int) {
+      return topology.crosses(pair) && (topology.leaf(pair.a) == 1 || topology.leaf(pair.b) == 1) ? 0.8 : 1.0;
+    };
+    const RoundLog log = measureAll(32, speed, topology);
+    EXPECT_EQ(namesOf(log), Names{"leaf-uplink 1"}) << size;
+    EXPECT_LE(log.rounds(), 4);
+  }
+}
+
+TEST(Ring, DoesNotBlameAnUplinkForOneNodeOfItsLeaf) {
+  const Topology topology = leavesOf(32, 4);
+  EXPECT_EQ(namesOf(measureAll(32, slowNodes({5}), topology)), Names{"node 5"});
+}
+
+TEST(Ring, DoesNotTakeTheSlowerWayAcrossLeavesForAFault) {
+  const Topology topology = leavesOf(16, 4);
+  const SpeedOf speed = [&](const Pair& pair, const Lane&, int) {
+    return topology.crosses(pair) ? 0.5 : 1.0;
+  };
+  EXPECT_TRUE(solve(measureAll(16, speed, topology)).empty());
+}
+
+TEST(Ring, ForgetsWhatDoesNotRepeat) {
+  const SpeedOf once = [](const Pair& pair, const Lane&, int round) {
+    return round < 2 && pair == Pair{2, 3} ? 0.5 : 1.0;
+  };
+  const RoundLog log = measureAll(8, once);
+  EXPECT_TRUE(solve(log).empty());
+  const auto found = analyseLane(log, Encounters(log), 0, openingMeetings(log));
+  EXPECT_EQ(found.unrepeated, (std::vector<Pair>{{2, 3}}));
+}
+
+TEST(Ring, NamesNobodyWhereMostAreSlow) {
+  // Half of the pairs are fast, most nodes are not: who is the odd one?
+  const SpeedOf speed = [](const Pair& pair, const Lane&, int) { return pair.b < 4 ? 1.0 : 0.5; };
+  const auto culprits = solve(measureAll(10, speed));
+  ASSERT_EQ(culprits.size(), 1u);
+  EXPECT_EQ(culprits[0].kind, Culprit::Kind::kUnattributable);
+  EXPECT_EQ(culprits[0].confidence, 0);
+}
+
+TEST(Ring, OfTwoOrThreeNodesSaysWhatItCan) {
+  EXPECT_TRUE(solve(measureAll(2, slowNodes({0}))).empty()) << "one pair has no peers";
+  EXPECT_EQ(namesOf(measureAll(3, slowNodes({1}))), Names{"node 1"});
+  EXPECT_EQ(namesOf(measureAll(3, slowLinks({{0, 1}}))), Names{"link 0 1"});
+}
+
+TEST(Ring, IsSurerOfWhatCostsMore) {
+  const auto mild = solve(measureAll(16, slowNodes({3}, 0.88)));
+  const auto severe = solve(measureAll(16, slowNodes({3}, 0.4)));
+  ASSERT_EQ(mild.size(), 1u);
+  ASSERT_EQ(severe.size(), 1u);
+  EXPECT_GE(severe[0].confidence, mild[0].confidence);
+  EXPECT_GT(mild[0].confidence, 0.9);
+  EXPECT_NEAR(severe[0].loss, 0.6, 1e-6);
+}
+
+}  // namespace
+}  // namespace muster::ring

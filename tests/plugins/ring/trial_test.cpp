@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// A short version of tests/bench/ring_bench.cpp: noisy clusters, planted faults, fixed seeds.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/plugins/ring/ring_world.h"
+
+namespace muster::ring::testing {
+namespace {
+
+constexpr int kTrials = 40;
+
+struct Sum {
+  int faults = 0, named = 0, wrong = 0, mostRounds = 0;
+};
+
+Sum runTrials(const WorldSpec& spec) {
+  Sum sum;
+  for (int i = 0; i < kTrials; ++i) {
+    const TrialResult r = runTrial(spec, 77000 + static_cast<uint64_t>(i));
+    sum.faults += r.faults;
+    sum.named += r.named;
+    sum.wrong += r.wrong;
+    sum.mostRounds = std::max(sum.mostRounds, r.rounds);
+  }
+  return sum;
+}
+
+class Trials : public ::testing::TestWithParam<std::tuple<int, Noise>> {
+ protected:
+  [[nodiscard]] WorldSpec world(Plant plant, double severity) const {
+    return {std::get<0>(GetParam()), plant, severity, std::get<1>(GetParam())};
+  }
+};
+
+TEST_P(Trials, OfHealthyNodesNameNobodyInTheOpeningRounds) {
+  const Sum sum = runTrials(world(Plant::kNothing, 0));
+  EXPECT_EQ(sum.wrong, 0);
+  EXPECT_LE(sum.mostRounds, 2 + std::get<0>(GetParam()) % 2);
+}
+
+TEST_P(Trials, NameSingleFaultsInFourRounds) {
+  for (const Plant plant : {Plant::kOneNode, Plant::kLink, Plant::kNodeRail, Plant::kUplink})
+    for (const double severity : {0.15, 0.4}) {
+      const Sum sum = runTrials(world(plant, severity));
+      EXPECT_EQ(sum.named, sum.faults) << plantName(plant) << " " << severity;
+      EXPECT_EQ(sum.wrong, 0) << plantName(plant) << " " << severity;
+      EXPECT_LE(sum.mostRounds, 4) << plantName(plant) << " " << severity;
+    }
+}
+
+TEST_P(Trials, NameSeveralNodes) {
+  const Sum sum = runTrials(world(Plant::kThreeNodes, 0.2));
+  EXPECT_EQ(sum.named, sum.faults);
+  EXPECT_EQ(sum.wrong, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ring, Trials,
+                         ::testing::Combine(::testing::Values(8, 9, 64, 231),
+                                            ::testing::Values(Noise::kNormal, Noise::kSkewed)));
+
+}  // namespace
+}  // namespace muster::ring::testing
