@@ -13,8 +13,8 @@ namespace {
 
 class CollectiveSession : public sdk::Session {
  public:
-  CollectiveSession(const sdk::Host& host, OpenDevice device, const sdk::Group& place)
-      : host_(host), device_(std::move(device)), place_(place), store_(host) {}
+  CollectiveSession(const sdk::Host& host, OpenDevice device, const sdk::Group& place, int nodes)
+      : host_(host), device_(std::move(device)), place_(place), nodes_(nodes), store_(host) {}
 
   Status run(const Json& caseJson) override {
     uint64_t seed = 0;
@@ -24,7 +24,7 @@ class CollectiveSession : public sdk::Session {
     MUSTER_CHECK_OK(reader.status());
     MUSTER_TRY(Params params, readParams(*json));
     MUSTER_TRY(std::unique_ptr<Communicator> group, form(params));
-    return runSweep({host_, *device_.device, *group}, *json, seed);
+    return runSweep({host_, *device_.device, *group, nodes_}, *json, seed);
   }
 
  private:
@@ -43,14 +43,26 @@ class CollectiveSession : public sdk::Session {
   sdk::Host host_;
   OpenDevice device_;
   sdk::Group place_;
+  int nodes_;
   sdk::HostStore store_;
   int groups_ = 0;
 };
 
+/// Nodes that the group of this scope spans.
+Result<int> nodesOf(const Json& context) {
+  int count = 1;
+  JsonReader reader(context, "context");
+  if (context.value("scope", "node") != "cluster") return count;
+  if (const Json* node = reader.object("node"); node != nullptr) count = node->value("count", 1);
+  MUSTER_CHECK_OK(reader.status());
+  return count;
+}
+
 Result<std::unique_ptr<sdk::Session>> openSession(const sdk::Host& host, const Json& context) {
   MUSTER_TRY(OpenDevice device, openDevice(context));
+  MUSTER_TRY(int nodes, nodesOf(context));
   return std::unique_ptr<sdk::Session>(
-      std::make_unique<CollectiveSession>(host, std::move(device), sdk::groupOf(context)));
+      std::make_unique<CollectiveSession>(host, std::move(device), sdk::groupOf(context), nodes));
 }
 
 }  // namespace

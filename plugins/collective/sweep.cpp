@@ -88,23 +88,29 @@ class Sweep {
   }
 
   Status reportSize(const SizeResult& size) {
-    for (const Timing& timing : size.timings) {
-      const sdk::Host::LabelList labels = {{"bytes", std::to_string(size.asked)},
-                                           {"placement", placementName(timing.inPlace)}};
-      std::vector<double> algorithm, bus;
-      for (double seconds : timing.seconds) {
-        algorithm.push_back(size.algorithmBandwidth(seconds));
-        bus.push_back(size.busBandwidth(seconds, result_.ranks));
-      }
-      const double now = bench_.device.now();
-      const sdk::Host& host = bench_.host;
-      MUSTER_CHECK_OK(host.measurement("bus_bandwidth", "B/s", bus, labels, now));
-      MUSTER_CHECK_OK(host.measurement("algorithm_bandwidth", "B/s", algorithm, labels, now));
-      MUSTER_CHECK_OK(host.measurement("collective_time", "s", timing.seconds, labels, now));
-      if (size.asked <= result_.params.latencyTo)
-        MUSTER_CHECK_OK(host.measurement("latency", "s", timing.seconds, labels, now));
-    }
+    for (const Timing& timing : size.timings) MUSTER_CHECK_OK(reportTiming(size, timing));
     return {};
+  }
+
+  Status reportTiming(const SizeResult& size, const Timing& timing) {
+    sdk::Host::LabelList labels = {{"bytes", std::to_string(size.asked)},
+                                   {"placement", placementName(timing.inPlace)}};
+    std::vector<double> algorithm, bus;
+    for (double seconds : timing.seconds) {
+      algorithm.push_back(size.algorithmBandwidth(seconds));
+      bus.push_back(size.busBandwidth(seconds, result_.ranks));
+    }
+    const double now = bench_.device.now();
+    const sdk::Host& host = bench_.host;
+    MUSTER_CHECK_OK(host.measurement("bus_bandwidth", "B/s", bus, labels, now));
+    MUSTER_CHECK_OK(host.measurement("algorithm_bandwidth", "B/s", algorithm, labels, now));
+    MUSTER_CHECK_OK(host.measurement("collective_time", "s", timing.seconds, labels, now));
+    if (size.asked <= result_.params.latencyTo)
+      MUSTER_CHECK_OK(host.measurement("latency", "s", timing.seconds, labels, now));
+    if (size.asked != result_.sizes.back().asked) return {};
+    labels.emplace_back("ranks", std::to_string(result_.ranks));
+    labels.emplace_back("nodes", std::to_string(bench_.nodes));
+    return host.measurement("large_message_bus_bandwidth", "B/s", bus, labels, now);
   }
 
   Status reportGroup() {

@@ -12,6 +12,7 @@ struct Bench {
   const sdk::Host& host;
   Device& device;
   Communicator& group;
+  int nodes = 1;  ///< that the group spans
 };
 
 Status runSweep(const Bench& bench, const Json& params, uint64_t seed);

@@ -54,6 +54,11 @@ TEST_F(CollectiveSweep, MeasuresASimulatedGroup) {
   EXPECT_NEAR(meanOf(large), 400e9, 8e9);
   EXPECT_NEAR(meanOf(find(host_, "latency", {{"bytes", "8"}, {"placement", "out_of_place"}})), 20e-6, 2e-6);
   EXPECT_TRUE(find(host_, "latency", {{"bytes", "2048"}}).samples.empty());
+  const auto judged = host_.told("large_message_bus_bandwidth");
+  ASSERT_EQ(judged.size(), 2u);
+  EXPECT_EQ(judged[0].labels.at("bytes"), "1073741824");
+  EXPECT_EQ(judged[0].labels.at("ranks"), "2");
+  EXPECT_EQ(judged[0].labels.at("nodes"), "1");
   EXPECT_EQ(host_.value("collective_wrong_elements"), 0);
   EXPECT_EQ(host_.value("collective_ranks"), 2);
   EXPECT_EQ(host_.told("transport").at(0).text, "nvlink");
