@@ -16,9 +16,8 @@
 namespace muster::rdma {
 std::vector<std::vector<NodePair>> ringRounds(int nodes) {
   if (nodes < 2) return {};
-  std::vector<std::vector<NodePair>> rounds(nodes == 2 ? 1 : nodes % 2 == 0 ? 2 : 3);
-  const int edges = nodes == 2 ? 1 : nodes;
-  for (int i = 0; i < edges; ++i) {
+  std::vector<std::vector<NodePair>> rounds(nodes % 2 == 0 ? 2 : 3);
+  for (int i = 0; i < nodes; ++i) {
     const bool closesOddRing = nodes % 2 == 1 && i == nodes - 1;
     rounds[closesOddRing ? 2 : static_cast<size_t>(i % 2)].push_back({i, (i + 1) % nodes});
   }

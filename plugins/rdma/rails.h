@@ -16,8 +16,9 @@ struct NodePair {
   int client = 0;
 };
 
-/// The edges of a ring over all nodes, in rounds in which no node is in two pairs: one round for two nodes,
-/// two for an even number, three for an odd one. Every node meets both neighbours, so none is left out.
+/// The edges of a ring over all nodes, in rounds in which no node is in two pairs: two rounds, three for an
+/// odd number. Every node serves one neighbour and is the client of the other, so none is left out and each
+/// has figures of its own (two nodes meet twice, once each way).
 std::vector<std::vector<NodePair>> ringRounds(int nodes);
 
 /// The stage's store as both sides of a pair use it. `key` names pair, rail and run.
