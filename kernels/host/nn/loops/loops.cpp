@@ -16,14 +16,22 @@ extern const Loops kTable;
 }
 #endif
 
-const Loops& loops() {
+std::vector<const Loops*> usableLoops() {
+  std::vector<const Loops*> usable;
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    return avx512::kTable;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2::kTable;
+      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl"))
+    usable.push_back(&avx512::kTable);
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) usable.push_back(&avx2::kTable);
 #endif
-  return base::kTable;
+  usable.push_back(&base::kTable);
+  return usable;
+}
+
+const Loops& loops() {
+  static const Loops& widest = *usableLoops().front();
+  return widest;
 }
 
 }  // namespace muster::host

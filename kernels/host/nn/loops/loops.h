@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace muster::host {
 
@@ -132,6 +133,9 @@ struct Loops {
   void (*adam)(const AdamData& data, float* p, const float* g, float* m, float* v, int64_t count);
 };
 
+/// Those that this processor can run, the widest first.
+std::vector<const Loops*> usableLoops();
+/// The widest.
 const Loops& loops();
 
 }  // namespace muster::host
