@@ -30,7 +30,7 @@ void addPlugin(const std::string& name, Catalog& catalog) {
 const Catalog& catalog() {
   static const Catalog catalog = [] {
     Catalog made;
-    for (const char* name : {"env", "compute", "memory", "collective", "ring"}) addPlugin(name, made);
+    for (const char* name : {"env", "compute", "memory", "collective", "ring", "rdma"}) addPlugin(name, made);
     return made;
   }();
   return catalog;
@@ -51,7 +51,7 @@ std::map<std::string, Plan> readyPlans() {
 TEST(ReadyPlans, AreValidAndNamedAsTheirFiles) {
   const auto plans = readyPlans();
   for (const char* name : {"quickstart", "environment", "gemm-sweep", "node-quick", "node-full", "burn-in",
-                           "nccl", "collective-host", "cluster"})
+                           "nccl", "collective-host", "rdma", "cluster"})
     ASSERT_EQ(plans.count(name), 1u) << name;
   for (const auto& [name, plan] : plans) {
     EXPECT_EQ(plan.name, name);
