@@ -210,8 +210,15 @@ Status SimCommunicator::allReduce(Buffer& buffer, uint64_t first, uint64_t count
                              buffer.bytes()),
                  "all_reduce"};
   const uint64_t sequence = group_.collective(spec);
-  share(buffer, sequence);
-  static_cast<SimBuffer&>(buffer).content.flaw = device_.flawOf(Work::kCollective, sequence, buffer.bytes());
+  Content& content = static_cast<SimBuffer&>(buffer).content;
+  const Content before = content;
+  if (before.alike) {
+    content.tag = mix(kReducedTag, before.tag);
+  } else {
+    share(buffer, sequence);
+  }
+  const Flaw flaw = device_.flawOf(Work::kCollective, sequence, buffer.bytes());
+  if (flaw.there) content.flaw = flaw;
   return {};
 }
 

@@ -33,7 +33,9 @@ struct Flaw {
 /// What a buffer or a GEMM result holds: equal contents have equal tags.
 struct Content {
   uint64_t tag = 0;
-  Flaw flaw;
+  Flaw flaw = {};
+  bool alike =
+      false;  ///< every rank holds the same (gradients of one program): their sum is a function of it
 };
 
 /// How `actual` differs from `expected`, two contents of `elements` elements of `bits` bits each.

@@ -94,7 +94,7 @@ class SimProgram : public Program {
     trained_ = false;
     auto& gradients = static_cast<SimBuffer&>(*gradients_);
     gradients.content = {mix(mix(kGradientTag, seed()), steps_),
-                         device_.flawOf(Work::kTraining, ++backwards_, gradients.bytes())};
+                         device_.flawOf(Work::kTraining, ++backwards_, gradients.bytes()), true};
     uint64_t left = gradientElements();
     for (auto layer = network_.layers().rbegin(); layer != network_.layers().rend(); ++layer) {
       device_.perform(Work::kTraining, backwardSeconds(network_, *layer, roofline_));
