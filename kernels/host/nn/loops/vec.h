@@ -13,6 +13,11 @@
 #define MUSTER_ISA base
 #endif
 
+#if defined(__GNUC__) && !defined(__clang__)
+// Functions that take or give vectors are all inlined: their calling convention does not matter.
+#pragma GCC diagnostic ignored "-Wpsabi"
+#endif
+
 namespace muster::host::MUSTER_ISA {
 
 template <int B>
