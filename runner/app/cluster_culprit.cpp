@@ -13,8 +13,8 @@ namespace muster {
 namespace {
 
 constexpr double kStuck = 2;       // seconds in state D after which a process counts as stuck
-constexpr double kBusy = 0.5;      // share of looks: who works
-constexpr double kWaiting = 0.2;   // and who waits for it
+constexpr double kBusy = 0.5;      // share of looks of one that works
+constexpr double kWaiting = 0.5;   // of that share, at most: those who wait for it
 constexpr size_t kMostNames = 20;  // in one line
 
 struct Place {
@@ -111,15 +111,16 @@ std::string straggler(const std::vector<NodeReport>& nodes) {
     return fmt::format("{} is behind: it ended {} cases where all others ended {}", nameOf(behind[0]),
                        behind[0].rank->casesEnded, most);
 
-  std::vector<Place> busy;
-  for (const Place& place : all)
-    if (place.rank->active >= kBusy) busy.push_back(place);
-  const auto waits = std::count_if(all.begin(), all.end(), [](const Place& p) {
-    return p.rank->active >= 0 && p.rank->active <= kWaiting;
-  });
-  if (busy.size() == 1 && static_cast<size_t>(waits) + 1 == all.size())
-    return fmt::format("{} is at work while all others wait for it: not asleep in {:.0f}% of the looks",
-                       nameOf(busy[0]), busy[0].rank->active * 100);
+  const auto byActivity = [](const Place& a, const Place& b) { return a.rank->active > b.rank->active; };
+  std::vector<Place> busiest = all;
+  std::partial_sort(busiest.begin(), busiest.begin() + 2, busiest.end(), byActivity);
+  const double mostActive = busiest[0].rank->active, next = busiest[1].rank->active;
+  const bool known = std::all_of(all.begin(), all.end(), [](const Place& p) { return p.rank->active >= 0; });
+  if (known && mostActive >= kBusy && next <= mostActive * kWaiting)
+    return fmt::format(
+        "{} is at work while all others wait for it: not asleep in {:.0f}% of the looks, the next "
+        "one in {:.0f}%",
+        nameOf(busiest[0]), mostActive * 100, next * 100);
   return "";
 }
 

@@ -165,7 +165,8 @@ Json ClusterStage::decideRound(const ClusterLink::Answers& answers, size_t runs)
     const std::set<size_t> here = setOf(*answer, "ended");
     std::erase_if(ended, [&](size_t run) { return here.count(run) == 0; });
   }
-  if (complete && ended.size() == runs) return {{"culprit", ""}, {"failed", Json::array()}, {"again", false}};
+  if (complete && !late && ended.size() == runs)
+    return {{"culprit", ""}, {"failed", Json::array()}, {"again", false}};
   std::set<size_t> failed;
   const bool again = complete && !late;
   for (size_t run = 0; run < runs; ++run)

@@ -24,7 +24,7 @@ struct RoundSight {
   bool interrupted = false;  ///< the user did
   std::string lost;          ///< this node lost node 0
   std::set<size_t> begun;    ///< runs that any of its ranks began
-  std::set<size_t> ended;    ///< runs that all of its ranks ended
+  std::set<size_t> ended;  ///< runs that all of its ranks ended, not counting those that the runner cut short
 };
 
 /// What node 0 made of it.

@@ -191,6 +191,7 @@ void RankGroup::settleTogether(const std::vector<RankSlot>& slots, const std::ve
       sight.begun.insert(static_cast<size_t>(open));
     std::erase_if(sight.ended, [&](size_t run) { return ended.count(run) == 0; });
   }
+  for (const size_t run : cutShort_) sight.ended.erase(run);
   const RoundVerdict verdict = place_.cluster->endRound(sight, collector_.runs().size());
   finished_ = !verdict.again;
   if (!verdict.culprit.empty()) record.group["culprit"] = verdict.culprit;
@@ -239,6 +240,8 @@ Status RankGroup::runOnce(const std::vector<RankSlot>& slots, int start, double 
   options.cancelled = node_.cancelled;
   options.onFrame = [&](const RankSpec& spec, const Json& frame) {
     collector_.take(slots_[static_cast<size_t>(spec.rank - place_.firstRank)], frame);
+    if (frame.value("type", "") == "case" && frame.value("state", "") == "cancelled")
+      cutShort_.insert(frame.value("case", size_t{0}));
   };
   options.onTick = [&](double) { showProgress(begin); };
   std::string lost;

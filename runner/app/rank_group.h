@@ -47,6 +47,7 @@ class RankGroup {
   const PluginSpec& plugin_;
   std::vector<RankSlot> slots_;
   GroupPlace place_;
+  std::set<size_t> cutShort_;  ///< runs that ended because the runner stopped their rank
   bool finished_ = false;  ///< the group's nodes agreed not to start again
   int attempt_;
   std::function<void()> onTick_;

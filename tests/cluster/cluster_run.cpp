@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// See cluster_run.h.
+#include "tests/cluster/cluster_run.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+namespace muster::testing {
+namespace fs = std::filesystem;
+namespace {
+
+std::string textOf(const WalkPlan& plan) {
+  return fmt::format(R"(schema = 1
+name = "walk"
+sku = "auto"
+backend = "host"
+
+[[stage]]
+name = "walk"
+plugin = "fake-lockstep"
+test = "run"
+scope = "cluster"
+ranks = 1
+timeout = "{}"
+{}
+[stage.params]
+steps = {}
+work = {}
+{}
+
+[[stage]]
+name = "after"
+plugin = "fake-ok"
+test = "run"
+scope = "device"
+ranks = 1
+timeout = "30s"
+)",
+                     plan.timeout, plan.stage, plan.steps, plan.work, plan.more);
+}
+
+}  // namespace
+
+ClusterRun::ClusterRun(int count, const WalkPlan& plan)
+    : planText(textOf(plan)),
+      hosts(count),
+      running_(static_cast<size_t>(count)),
+      ended_(static_cast<size_t>(count)),
+      ranks_(static_cast<size_t>(count)) {
+  for (const char* name : {"lockstep", "ok"})
+    fs::copy_file(buildDir() / "tests/fakes" / fmt::format("fake-{}.so", name),
+                  (fs::create_directories(dir_.path() / "plugins"), dir_.path() / "plugins") /
+                      fmt::format("fake-{}.so", name));
+}
+
+fs::path ClusterRun::folder(int host) const {
+  return dir_.path() / fmt::format("out{}", host) /
+         fmt::format("node-{:04}", ranks_.at(static_cast<size_t>(host)));
+}
+
+void ClusterRun::start(int host, int rank, const std::vector<std::string>& more) {
+  ranks_[static_cast<size_t>(host)] = rank;
+  const fs::path plan = dir_.write(fmt::format("plan{}.toml", host), planText);
+  std::vector<std::string> command = {distDir() / "bin/muster",
+                                      "run",
+                                      plan,
+                                      "--plugins",
+                                      dir_.path() / "plugins",
+                                      "--out",
+                                      dir_.path() / fmt::format("out{}", host),
+                                      "--lost-after",
+                                      "3s",
+                                      "--nnodes",
+                                      std::to_string(hosts.count()),
+                                      "--node-rank",
+                                      std::to_string(rank),
+                                      "--rendezvous",
+                                      Hosts::address(0) + ":29400"};
+  command.insert(command.end(), more.begin(), more.end());
+  ProcessOptions options;
+  options.environment["MUSTER_TOKEN"] = kToken;
+  options.timeout = 90;
+  running_[static_cast<size_t>(host)] = hosts.start(host, command, options);
+}
+
+void ClusterRun::startAll() {
+  for (int host = 0; host < hosts.count(); ++host) start(host, host);
+}
+
+int ClusterRun::awaitRank(int host) {
+  const std::string request = fmt::format("walk.rank{}.attempt1", ranks_.at(static_cast<size_t>(host)));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(40);
+  while (std::chrono::steady_clock::now() < end) {
+    for (const int pid : hosts.processes(host, request)) {
+      if (readWhole(fmt::format("/proc/{}/comm", pid)) != "muster-rank\n") continue;
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+      return pid;
+    }
+    const auto& run = running_.at(static_cast<size_t>(host));
+    if (!run || run->wait_for(std::chrono::milliseconds(50)) == std::future_status::ready) break;
+  }
+  throw std::runtime_error(fmt::format("the walk did not start on host {}", host));
+}
+
+void ClusterRun::finish() {
+  for (size_t i = 0; i < running_.size(); ++i)
+    if (running_[i]) ended_[i] = running_[i]->get();
+}
+
+Record ClusterRun::record(int host) const {
+  auto record = readRecord(folder(host) / "record.json");
+  if (record.ok()) return std::move(*record);
+  const auto& end = ended_.at(static_cast<size_t>(host));
+  ADD_FAILURE() << record.error().text() << "\n" << (end ? end->out + end->err : "it was not started");
+  return {};
+}
+
+StageRecord ClusterRun::stage(int host, const std::string& name) const {
+  for (const StageRecord& stage : record(host).stages)
+    if (stage.name == name) return stage;
+  ADD_FAILURE() << "host " << host << " has no stage " << name;
+  return {};
+}
+
+std::string ClusterRun::culprit(int host) const {
+  const Json group = stage(host, "walk").group;
+  return group.is_object() ? group.value("culprit", "") : "";
+}
+
+std::string ClusterRun::details(int host, const std::string& name) const {
+  std::string text;
+  for (const Verdict& verdict : stage(host, name).verdicts) text += verdict.detail + "\n";
+  return text;
+}
+
+}  // namespace muster::testing

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// One run over several hosts: a `muster run` on each, what is done to them meanwhile, and what they said.
+#pragma once
+
+#include <functional>
+#include <future>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/model/record.h"
+#include "tests/cluster/hosts.h"
+#include "tests/support/process.h"
+
+namespace muster::testing {
+
+/// A plan with the stage `walk` of all nodes, one rank each, and the stage `after` of each node alone.
+struct WalkPlan {
+  int steps = 5;
+  double work = 0.02;  ///< seconds a step
+  std::string timeout = "12s";
+  std::string more;   ///< lines of the stage's params
+  std::string stage;  ///< lines of the stage itself
+};
+
+class ClusterRun {
+ public:
+  ClusterRun(int hosts, const WalkPlan& plan);
+
+  /// Starts `muster run` on a host; `rank` is its node rank.
+  void start(int host, int rank, const std::vector<std::string>& more = {});
+  void startAll();
+  /// Waits until the walk's rank on this host runs, and a moment more; returns its process.
+  int awaitRank(int host);
+  /// Waits for all ends.
+  void finish();
+
+  [[nodiscard]] const ProcessResult& ended(int host) const {
+    return ended_.at(static_cast<size_t>(host)).value();
+  }
+  [[nodiscard]] Record record(int host) const;
+  [[nodiscard]] StageRecord stage(int host, const std::string& name) const;
+  /// Who was to blame for the walk as this host's record has it.
+  [[nodiscard]] std::string culprit(int host) const;
+  /// All that the verdicts of the walk say on this host.
+  [[nodiscard]] std::string details(int host, const std::string& name = "walk") const;
+
+  std::string planText;
+  Hosts hosts;
+
+  [[nodiscard]] std::filesystem::path folder(int host) const;
+  static constexpr const char* kToken = "a-secret-that-only-these-tests-share";
+
+ private:
+  TempDir dir_;
+  std::vector<std::optional<std::future<ProcessResult>>> running_;
+  std::vector<std::optional<ProcessResult>> ended_;
+  std::vector<int> ranks_;
+};
+
+}  // namespace muster::testing

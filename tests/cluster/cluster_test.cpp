@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole runs over several hosts: healthy, and with every kind of loss that one host can suffer.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "tests/cluster/cluster_run.h"
+
+namespace muster::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Cluster : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = Hosts::whyNot(); !why.empty()) GTEST_SKIP() << why;
+  }
+};
+
+/// Far more steps than fit the deadline: only what a test does to the hosts ends it earlier.
+WalkPlan endless(const std::string& timeout = "8s") {
+  WalkPlan plan;
+  plan.steps = 100000;
+  plan.timeout = timeout;
+  return plan;
+}
+
+/// The plan goes on: the stage after the one that was lost is there and passed on this host.
+void expectGoesOn(const ClusterRun& run, int host) {
+  EXPECT_NE(run.stage(host, "after").outcome, Outcome::kError) << run.details(host, "after");
+  EXPECT_EQ(run.stage(host, "after").state, "ran");
+}
+
+/// The hosts all name one culprit, and it is this one.
+void expectCulprit(const ClusterRun& run, const std::vector<int>& hosts, const std::string& who) {
+  for (const int host : hosts) {
+    EXPECT_THAT(run.culprit(host), HasSubstr(who)) << "host " << host;
+    EXPECT_EQ(run.culprit(host), run.culprit(hosts[0]));
+    EXPECT_THAT(run.details(host), HasSubstr(who)) << "host " << host;
+    EXPECT_EQ(run.stage(host, "walk").outcome, Outcome::kError);
+    EXPECT_EQ(run.ended(host).exitCode, 3) << run.ended(host).out << run.ended(host).err;
+    expectGoesOn(run, host);
+  }
+}
+
+TEST_F(Cluster, AcceptsHealthyHostsAsOneGroup) {
+  ClusterRun run(4, {});
+  run.startAll();
+  run.finish();
+  for (int host = 0; host < 4; ++host) {
+    EXPECT_EQ(run.ended(host).exitCode, 0) << run.ended(host).out << run.ended(host).err;
+    const Record record = run.record(host);
+    EXPECT_EQ(record.node, Hosts::name(host));
+    EXPECT_EQ(record.nodeRank, host);
+    EXPECT_EQ(record.nodeCount, 4);
+    EXPECT_EQ(record.launcher.value("kind", ""), "flags");
+    const StageRecord walk = run.stage(host, "walk");
+    EXPECT_EQ(walk.group, Json({{"world_size", 4}, {"first_rank", host}, {"nodes", 4}, {"culprit", ""}}));
+    ASSERT_EQ(walk.ranks.size(), 1U);
+    EXPECT_EQ(walk.ranks[0].rank, host);
+    for (const Measurement& m : walk.measurements) {
+      const bool world = m.metric == "fake-lockstep.world_size";
+      if (!world && m.metric != "fake-lockstep.neighbour") continue;
+      EXPECT_EQ(m.samples, std::vector<double>{world ? 4.0 : (host + 1) % 4}) << m.metric;
+    }
+    // The token is for the runner alone.
+    for (const auto& file : std::filesystem::recursive_directory_iterator(run.folder(host)))
+      EXPECT_THAT(readWhole(file.path()), Not(HasSubstr(ClusterRun::kToken))) << file.path();
+  }
+}
+
+TEST_F(Cluster, NamesARankThatWasKilled) {
+  ClusterRun run(4, endless("60s"));
+  run.startAll();
+  kill(run.awaitRank(2), SIGKILL);
+  run.finish();
+  expectCulprit(run, {0, 1, 2, 3}, "of node 2 (n2)) was killed by SIGKILL");
+}
+
+TEST_F(Cluster, NamesARankThatWasStopped) {
+  ClusterRun run(4, endless());
+  run.startAll();
+  kill(run.awaitRank(1), SIGSTOP);
+  run.finish();
+  expectCulprit(run, {0, 1, 2, 3}, "of node 1 (n1)) is stopped (state T");
+}
+
+TEST_F(Cluster, NamesARankThatIsTenTimesSlower) {
+  WalkPlan plan = endless();
+  plan.more = "slow_rank = 3";
+  ClusterRun run(4, plan);
+  run.startAll();
+  run.finish();
+  expectCulprit(run, {0, 1, 2, 3}, "of node 3 (n3)) is at work while all others wait");
+}
+
+TEST_F(Cluster, TellsTheHostWhoseLinkWentDownFromTheOthers) {
+  ClusterRun run(4, endless("60s"));
+  run.startAll();
+  run.awaitRank(3);
+  run.hosts.setLink(3, false);
+  run.finish();
+  expectCulprit(run, {0, 1, 2}, "node 3 (n3) was lost: no sign of life");
+  expectCulprit(run, {3}, "node 3 (n3) lost node 0 (n0), which serves the store");
+}
+
+TEST_F(Cluster, TellsAllHostsThatNodeZeroIsCutOff) {
+  ClusterRun run(4, endless("60s"));
+  run.startAll();
+  run.awaitRank(0);
+  run.hosts.setLink(0, false);
+  run.finish();
+  expectCulprit(run, {0}, "node 0 (n0) lost every other node");
+  for (const int host : {1, 2, 3})
+    expectCulprit(run, {host}, fmt::format("node {0} (n{0}) lost node 0 (n0)", host));
+}
+
+TEST_F(Cluster, NamesANodeWhoseRunnerWasKilled) {
+  ClusterRun run(4, endless("60s"));
+  run.startAll();
+  run.awaitRank(2);
+  for (const int pid : run.hosts.processes(2, "--node-rank")) kill(pid, SIGKILL);
+  run.finish();
+  expectCulprit(run, {0, 1, 3}, "node 2 (n2) was lost: no sign of life");
+}
+
+TEST_F(Cluster, NamesANodeThatNeverArrives) {
+  ClusterRun run(4, {});
+  for (const int host : {0, 1, 3}) run.start(host, host, {"--arrival", "4s"});
+  run.finish();
+  for (const int host : {0, 1, 3}) {
+    EXPECT_EQ(run.ended(host).exitCode, 3) << run.ended(host).out << run.ended(host).err;
+    EXPECT_THAT(run.details(host), HasSubstr("1 of 4 nodes did not arrive: node 2;"));
+    expectGoesOn(run, host);
+  }
+}
+
+TEST_F(Cluster, GoesOnWithoutNodeZero) {
+  ClusterRun run(3, {});
+  for (const int host : {1, 2}) run.start(host, host, {"--arrival", "4s"});
+  run.finish();
+  for (const int host : {1, 2}) {
+    EXPECT_EQ(run.ended(host).exitCode, 3);
+    EXPECT_THAT(run.details(host), AllOf(HasSubstr("node 0 did not answer at 10.77.0.1:29400 within")));
+    expectGoesOn(run, host);
+  }
+}
+
+TEST_F(Cluster, NamesANodeWithAnotherPlanAndBothDigests) {
+  ClusterRun run(3, {});
+  run.start(0, 0, {"--arrival", "10s"});
+  run.start(1, 1, {"--arrival", "10s"});
+  run.planText += "# another plan\n";
+  run.start(2, 2, {"--arrival", "10s"});
+  run.finish();
+  EXPECT_EQ(run.ended(2).exitCode, 2) << run.ended(2).out;
+  EXPECT_THAT(run.ended(2).err, AllOf(HasSubstr("node 2 (n2) has plan "), HasSubstr("and node 0 (n0) has ")));
+  for (const int host : {0, 1}) {
+    EXPECT_EQ(run.ended(host).exitCode, 3);
+    EXPECT_THAT(run.details(host),
+                AllOf(HasSubstr("node 2 (n2) has plan "), HasSubstr("and node 0 (n0) has ")));
+  }
+}
+
+TEST_F(Cluster, RefusesASecondHostUnderOneRank) {
+  ClusterRun run(3, endless("6s"));
+  run.start(0, 0);
+  run.start(1, 1);
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  run.start(2, 1);
+  run.finish();
+  EXPECT_EQ(run.ended(2).exitCode, 2) << run.ended(2).out;
+  EXPECT_THAT(run.ended(2).err, HasSubstr("node rank 1 is already taken by host n1, and this is n2"));
+  EXPECT_THAT(run.details(0), HasSubstr("did not arrive: node 2"));
+}
+
+TEST_F(Cluster, TriesAgainOnAllHostsWhatFailedOnOne) {
+  WalkPlan plan;
+  plan.stage = "attempts = 2\nallow_flaky = true";
+  plan.more = "fail_rank = 1";
+  ClusterRun run(3, plan);
+  run.startAll();
+  run.finish();
+  for (int host = 0; host < 3; ++host) {
+    const StageRecord walk = run.stage(host, "walk");
+    EXPECT_EQ(walk.attempts, 2) << "host " << host;
+    EXPECT_EQ(walk.outcome, host == 1 ? Outcome::kFlaky : walk.outcome) << run.details(host);
+    EXPECT_NE(walk.outcome, Outcome::kError) << run.details(host);
+  }
+}
+
+}  // namespace
+}  // namespace muster::testing

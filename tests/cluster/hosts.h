@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several hosts on one machine: network namespaces with host names of their own, joined by veth pairs and a
+// bridge.
+#pragma once
+
+#include <future>
+#include <string>
+#include <vector>
+
+#include "tests/support/process.h"
+
+namespace muster::testing {
+
+/// Hosts n0, n1 ... with one interface eth0 each, 10.77.0.1, 10.77.0.2 ...; the bridge has a namespace of its
+/// own, so nothing of this machine's network is touched. All of it goes with the object.
+class Hosts {
+ public:
+  explicit Hosts(int count);
+  ~Hosts();
+  Hosts(const Hosts&) = delete;
+  Hosts& operator=(const Hosts&) = delete;
+
+  /// Why no hosts can be made here (no root, no `ip`); empty when they can.
+  static std::string whyNot();
+
+  [[nodiscard]] int count() const { return count_; }
+  [[nodiscard]] static std::string name(int host);
+  [[nodiscard]] static std::string address(int host);
+
+  /// Starts a command on a host.
+  std::future<ProcessResult> start(int host, const std::vector<std::string>& command,
+                                   const ProcessOptions& options = {});
+  /// Takes the host's link down, as a pulled cable does, or up again.
+  void setLink(int host, bool up);
+  /// Limits what the host sends and receives, by `tc` with tbf.
+  void limit(int host, const std::string& rate);
+  /// Processes on the host whose command line contains `text`.
+  [[nodiscard]] std::vector<int> processes(int host, const std::string& text) const;
+
+ private:
+  [[nodiscard]] std::string space(int host) const;
+  [[nodiscard]] std::string hub() const;
+  void addHost(int host);
+
+  int count_;
+  std::string prefix_;
+};
+
+}  // namespace muster::testing
