@@ -67,6 +67,13 @@ void FrameCollector::failRun(const RankSlot& slot, size_t index, const std::stri
   if (state.open == static_cast<int>(index)) state.open = -1;
 }
 
+bool FrameCollector::wentWrong(int rank, size_t index) const {
+  const auto state = ranks_.find(rank);
+  if (state == ranks_.end()) return false;
+  const auto end = state->second.ends.find(runs_[index].planned->id);
+  return end != state->second.ends.end() && end->second.state != CaseEnd::State::kOk;
+}
+
 void FrameCollector::overrule(const RankSlot& slot, size_t index, const std::string& message,
                               const std::string& remedy) {
   CaseEnd& end = endOf(slot, index);

@@ -41,6 +41,8 @@ class FrameCollector {
   [[nodiscard]] const std::set<size_t>& endedRuns(int rank) const;
   /// The run that was begun and not ended, or -1.
   [[nodiscard]] int openRun(int rank) const;
+  /// Whether the case of run `index` has not been well so far on this rank.
+  [[nodiscard]] bool wentWrong(int rank, size_t index) const;
   /// Records that run `index` (and with it its case) could not be measured on this rank.
   void failRun(const RankSlot& slot, size_t index, const std::string& message,
                const std::string& remedy = "");

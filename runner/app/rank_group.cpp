@@ -208,10 +208,23 @@ void RankGroup::settleTogether(const std::vector<RankSlot>& slots, const std::ve
   }
 }
 
+/// A rank that was stopped because of another one did nothing wrong: it misses the run that it was in, and
+/// goes on with the others. What it may have said about the end of that run is an echo of the stop.
+void RankGroup::settleStopped(const RankSlot& slot, const RankEnd& end) {
+  const std::set<size_t>& ended = collector_.endedRuns(slot.rank);
+  const int open = collector_.openRun(slot.rank);
+  if (open >= 0) {
+    collector_.failRun(slot, static_cast<size_t>(open), end.error, kDeathRemedy);
+  } else if (!ended.empty() && collector_.wentWrong(slot.rank, *ended.rbegin())) {
+    collector_.overrule(slot, *ended.rbegin(), end.error, kDeathRemedy);
+  }
+}
+
 void RankGroup::settle(const RankSlot& slot, const RankEnd& end, StageRecord& record) {
   keepEnd(slot, end, record);
   const int open = collector_.openRun(slot.rank);
   const std::string message = end.error.empty() ? "the rank ended before the case did" : end.error;
+  if (grouped() && end.forPeer) return settleStopped(slot, end);
   if (open >= 0) {
     // The death belongs to the case that was open: none of its other repeats is tried in this attempt.
     const Case* dead = collector_.runs()[static_cast<size_t>(open)].planned;

@@ -29,6 +29,7 @@ class RankGroup {
   [[nodiscard]] std::vector<size_t> pendingRuns(const RankSlot& slot) const;
   [[nodiscard]] double secondsLeft(double begin) const;
   void settle(const RankSlot& slot, const RankEnd& end, StageRecord& record);
+  void settleStopped(const RankSlot& slot, const RankEnd& end);
   void failPending(const RankSlot& slot, const std::string& message);
   void keepEnd(const RankSlot& slot, const RankEnd& end, StageRecord& record);
   /// A start of ranks whose group spans nodes: how it ended is agreed, so that all nodes blame the same.
@@ -48,7 +49,7 @@ class RankGroup {
   std::vector<RankSlot> slots_;
   GroupPlace place_;
   std::set<size_t> cutShort_;  ///< runs that ended because the runner stopped their rank
-  bool finished_ = false;  ///< the group's nodes agreed not to start again
+  bool finished_ = false;      ///< the group's nodes agreed not to start again
   int attempt_;
   std::function<void()> onTick_;
   FrameCollector collector_;

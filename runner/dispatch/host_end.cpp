@@ -92,6 +92,7 @@ RankEnd HostProcess::end() const {
   end.casesEnded = protocol_.casesEnded();
   end.rerun = shellCommand(job_.command);
   end.seconds = seconds_;
+  end.forPeer = stop_ == StopReason::kPeer;
   if (end.state == RankEnd::State::kOk) return end;
   end.error = job_.who + " " + reason();
   if (protocol_.openCase() >= 0)

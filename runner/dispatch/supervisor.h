@@ -39,9 +39,10 @@ struct RankEnd {
   std::string lastProgress;
   std::string outputTail;  ///< last 4 KiB of stdout and stderr
   uint64_t outputDropped = 0;
-  int casesEnded = 0;  ///< `case end` frames seen
-  std::string rerun;   ///< command line that reruns this rank alone
-  double seconds = 0;  ///< wall time
+  int casesEnded = 0;    ///< `case end` frames seen
+  std::string rerun;     ///< command line that reruns this rank alone
+  double seconds = 0;    ///< wall time
+  bool forPeer = false;  ///< the supervisor stopped it because another rank of its group had failed
 };
 
 /// How a running rank stands, seen from outside: nothing here is the plugin's word but its progress.

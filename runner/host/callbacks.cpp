@@ -320,6 +320,8 @@ muster_status HostCallbacks::storeGet(const char* key, void* data, uint64_t capa
   if (size == nullptr || (data == nullptr && capacity > 0))
     return storeResult(badCall("store_get: data or size is NULL"));
   const Result<std::string> value = getFromStore(key, timeout);
+  // Who waits no time at all only looks whether it is there.
+  if (!value.ok() && value.error().code == ErrorCode::kTimeout && timeout == 0) return MUSTER_ERROR;
   if (!value.ok()) return storeResult(value.error());
   *size = value->size();
   std::copy_n(value->data(), std::min<uint64_t>(capacity, value->size()), static_cast<char*>(data));

@@ -119,7 +119,7 @@ Result<StoreResponse> StoreClient::Parts::ask(const StoreRequest& request, doubl
     if (idle.size() < kIdleChannels) idle.push_back(std::move(channel));
     return response;
   }
-  const std::string about = printable(request.key, 200);
+  const std::string about = printable(request.key.substr(options.prefix.size()), 200);
   if (options.cancelled())
     return Error{ErrorCode::kTimeout, fmt::format("{} was cancelled while it waited for {}", who(), about),
                  ""};

@@ -48,7 +48,7 @@ std::vector<std::string> withFakes() {
   static const TempDir folder;
   static const bool filled = [] {
     for (const char* name : {"children", "crash", "end-badly", "exit-early", "fails", "flaky", "hang",
-                             "hang-term", "lies", "ok", "raw", "throws"})
+                             "hang-term", "lies", "ok", "pair", "raw", "throws"})
       std::filesystem::copy_file(buildDir() / "tests/fakes" / (std::string("fake-") + name + ".so"),
                                  folder.path() / (std::string("fake-") + name + ".so"));
     return true;

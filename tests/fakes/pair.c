@@ -23,15 +23,6 @@ typedef struct {
   int rank, size;
 } Member;
 
-/* The number behind the last "key": the node's own rank stands before the rank in the context. */
-static int lastNumber(const char* json, const char* key) {
-  char quoted[64];
-  snprintf(quoted, sizeof quoted, "\"%s\":", key);
-  const char* found = NULL;
-  for (const char* at = json; (at = strstr(at, quoted)) != NULL; ++at) found = at;
-  return found == NULL ? -1 : atoi(found + strlen(quoted));
-}
-
 static muster_status fail(const Member* self, const char* what) {
   self->host->error(self->host->context, what, NULL);
   return MUSTER_ERROR;
@@ -60,6 +51,7 @@ static const char* passLarge(const Member* self) {
   const muster_host* h = self->host;
   static char large[LARGE], got[LARGE];
   uint64_t size = 0;
+  memset(got, 0, sizeof got);
   for (int i = 0; i < LARGE; ++i) large[i] = (char)(i * 31 + i / 256);
   if (self->rank == 0 && h->store_set(h->context, "large", large, LARGE) != MUSTER_OK)
     return "cannot set 300 kB";
@@ -88,8 +80,9 @@ static muster_status exchange(const Member* self, Fake* fake) {
 }
 
 static muster_status run(Fake* fake, const char* json) {
-  const Member self = {fake->host, lastNumber(fake->context, "rank"),
-                       lastNumber(fake->context, "world_size")};
+  /* On one node they are the same as rank and world_size, and their names stand only once in the context. */
+  const Member self = {fake->host, (int)fakeNumber(fake->context, "local_rank", -1),
+                       (int)fakeNumber(fake->context, "local_size", -1)};
   const muster_host* h = fake->host;
   const int kind = (int)fakeNumber(json, "kind", 0);
   static char giant[8 << 20];
