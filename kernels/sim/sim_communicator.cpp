@@ -80,9 +80,8 @@ class SimCollective : public Collective {
   }
   Status run() override {
     if (!prepared_) return Error{ErrorCode::kInternal, "run() before prepare()", collectiveOpName(spec_.op)};
-    group_.collective(spec_);
+    run_ = group_.collective(spec_);
     ran_ = true;
-    ++runs_;
     return {};
   }
   /// A reduction spreads one rank's wrong element to all who get the result; else only its own block is
@@ -92,7 +91,7 @@ class SimCollective : public Collective {
     group_.join();
     CollectiveMismatch mismatch;
     const Fault* fault = nullptr;
-    const int source = group_.network().corruptor(runs_, &fault);
+    const int source = group_.network().corruptor(run_, &fault);
     if (source < 0 || !hasResult(spec_, group_.rank())) return mismatch;
     const int ranks = group_.network().size();
     const uint64_t count = spec_.receiveCount(ranks);
@@ -112,7 +111,7 @@ class SimCollective : public Collective {
   std::vector<std::unique_ptr<Buffer>> memory_;  ///< only takes up the device's
   bool prepared_ = false;
   bool ran_ = false;
-  uint64_t runs_ = 0;
+  uint64_t run_ = 0;  ///< number of the last run among all of the group: faults count those
 };
 
 class SimCommunicator : public Communicator {

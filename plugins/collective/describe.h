@@ -23,6 +23,8 @@ inline constexpr const char* kDescribe = R"json({"tests": [
     {"name": "factor", "type": "float", "default": 2, "min": 1.01, "max": 1000000, "summary": "from one size to the next"},
     {"name": "placements", "type": "list", "items": "string", "default": ["out_of_place", "in_place"],
      "one_of": ["out_of_place", "in_place"], "summary": "alltoall and sendrecv have no form in place, which is left out"},
+    {"name": "checks", "type": "int", "default": 1, "min": 1, "max": 1000000,
+     "summary": "checked runs of each size and placement before any is timed; more find errors that are rare"},
     {"name": "warmup", "type": "int", "default": 5, "min": 0, "max": 1000000, "summary": "runs of each size before any is timed"},
     {"name": "iterations", "type": "int", "default": 20, "min": 1, "max": 100000, "summary": "samples of each size"},
     {"name": "sample_time", "type": "quantity", "unit": "s", "default": "500us", "min": "0s", "max": "1m",

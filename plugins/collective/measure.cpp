@@ -74,9 +74,11 @@ Status measure(Communicator& group, const Params& params, const CollectiveSpec& 
                const std::function<bool()>& keepGoing, Timing& timing) {
   timing.inPlace = spec.inPlace;
   MUSTER_TRY(std::unique_ptr<Collective> work, group.collective(spec));
-  MUSTER_CHECK_OK(work->prepare(seed));
-  MUSTER_CHECK_OK(work->run());
-  MUSTER_CHECK_OK(checkOnce(group, *work, timing));
+  for (int i = 0; i < params.checks; ++i) {
+    MUSTER_CHECK_OK(work->prepare(seed + static_cast<uint64_t>(i)));
+    MUSTER_CHECK_OK(work->run());
+    MUSTER_CHECK_OK(checkOnce(group, *work, timing));
+  }
   for (int i = 0; i < params.warmup; ++i) MUSTER_CHECK_OK(work->run());
   MUSTER_TRY(int batch, chooseBatch(group, *work, params));
   MUSTER_TRY(timing.seconds, sample(group, *work, params, batch, keepGoing));

@@ -39,7 +39,7 @@ struct SizeResult {
   }
 };
 
-/// Runs one placement: a checked run first, then the warm-up, then the samples, each from a barrier on. Out
+/// Runs one placement: checked runs first, then the warm-up, then the samples, each from a barrier on. Out
 /// of place, the last timed result is checked too. All ranks call it.
 /// `timing` must be empty.
 Status measure(Communicator& group, const Params& params, const CollectiveSpec& spec, uint64_t seed,

@@ -62,6 +62,7 @@ Result<Params> readParams(const Json& json) {
   reader.read("to", to);
   reader.read("factor", factor);
   reader.read("placements", placements);
+  reader.read("checks", params.checks);
   reader.read("warmup", params.warmup);
   reader.read("iterations", params.iterations);
   reader.read("sample_time", params.sampleTime);

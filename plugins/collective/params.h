@@ -16,6 +16,7 @@ struct Params {
   CollectiveSpec spec;          ///< without count and inPlace
   std::vector<uint64_t> sizes;  ///< bytes as asked for, rising
   std::vector<bool> inPlace;    ///< the placements to run
+  int checks = 1;
   int warmup = 0;
   int iterations = 1;
   double sampleTime = 0;  ///< seconds

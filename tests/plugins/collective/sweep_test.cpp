@@ -89,6 +89,21 @@ TEST_F(CollectiveSweep, NamesTheRankThatCorruptsASum) {
   }
 }
 
+TEST_F(CollectiveSweep, FindsARareFaultByMoreChecks) {
+  const std::string fault =
+      "[[fault]]\nkind = \"corruption\"\ndevice = 1\nops = [\"collective\"]\nevery = 10\n";
+  const Json once = {{"from", "1 KiB"}, {"to", "1 KiB"}, {"placements", {"in_place"}}};
+  ASSERT_EQ(onSim(kNetwork + fault, once).ran, MUSTER_OK) << host_.error;
+  EXPECT_EQ(host_.value("collective_wrong_elements"), 0);  // that is why
+  RecordingHost host;
+  Json often = once;
+  often["checks"] = 25;
+  Json context = contextFor("sim", "gpu0", folder_.path() / "scenario.toml");
+  context.update({{"scope", "node"}, {"rank", 0}, {"world_size", 2}});
+  ASSERT_EQ(plugin_.run(host, "sweep", often, context).ran, MUSTER_OK) << host.error;
+  EXPECT_EQ(host.value("collective_wrong_elements"), 2);
+}
+
 TEST_F(CollectiveSweep, SaysInItsArtifactsThatAResultWasWrong) {
   const std::string fault =
       "[[fault]]\nkind = \"corruption\"\ndevice = 1\nops = [\"collective\"]\nevery = 1\n";
