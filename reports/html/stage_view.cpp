@@ -7,6 +7,7 @@
 #include <limits>
 #include <set>
 
+#include "reports/html/heat_map.h"
 #include "reports/html/sections.h"
 #include "reports/html/stage_plots.h"
 #include "reports/html/stage_table.h"
@@ -221,6 +222,7 @@ View stageView(const StageRecord& stage, size_t number, Sources& sources) {
   view.list("tables",
             viewsOf(splitTables(table), [&](const auto& piece) { return tableView(stage, piece, sources); }));
   addPlots(view, table);
+  addHeatMaps(view, stage);
   addTelemetry(view, stage);
   view.list("reported", viewsOf(reportedOf(stage), reportedView)).list("troubles", troubledRanks(stage));
   view.list("log", viewsOf(stage.log, [](const auto& line) { return named("line", line); }));
