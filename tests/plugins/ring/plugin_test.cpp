@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plugin on simulated nodes: what each rank of a group tells, for each kind of planted fault.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+
+#include "tests/plugins/recording_host.h"
+#include "tests/plugins/scenario.h"
+#include "tests/support/process.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kNetwork = R"(
+[network]
+intra_bandwidth = "400 GB/s"
+rail_bandwidth = "48 GB/s"
+rails = 2
+nodes_per_leaf = 2
+noise = "1%"
+)";
+
+const testing::PluginLibrary& plugin() {
+  static const testing::PluginLibrary library("ring");
+  return library;
+}
+
+/// Rank `rank` of `nodes` simulated nodes with two devices each.
+class RingPlugin : public ::testing::Test {
+ protected:
+  void plant(const std::string& faults) {
+    scenario_ = folder_.path() / "scenario.toml";
+    std::ofstream(scenario_) << testing::scenarioText(kNetwork + faults);
+  }
+
+  testing::CaseResult run(int rank, testing::RecordingHost& host, const Json& params = Json::object(),
+                          int nodes = 8) {
+    Json context = testing::contextFor("sim", "gpu" + std::to_string(rank % 2), scenario_.string());
+    context["scope"] = "cluster";
+    context["rank"] = rank;
+    context["world_size"] = 2 * nodes;
+    context["local_rank"] = rank % 2;
+    context["local_size"] = 2;
+    context["node"] = {
+        {"rank", rank / 2}, {"count", nodes}, {"name", "sim-node-000" + std::to_string(rank / 2)}};
+    return plugin().run(host, "ring", params, context);
+  }
+
+  /// The culprits that this rank tells, sorted.
+  std::set<std::string> culprits(int rank, const Json& params = Json::object()) {
+    testing::RecordingHost host;
+    EXPECT_EQ(run(rank, host, params).ran, MUSTER_OK) << host.error;
+    std::set<std::string> names;
+    for (const auto& told : host.told("culprits")) {
+      EXPECT_EQ(told.samples, std::vector<double>{told.labels.at("culprit") == "none" ? 0.0 : 1.0});
+      names.insert(told.labels.at("culprit"));
+    }
+    return names;
+  }
+
+  testing::TempDir folder_;
+  std::filesystem::path scenario_;
+};
+
+using Names = std::set<std::string>;
+
+TEST_F(RingPlugin, TellsWhatItDeclares) {
+  plant("");
+  testing::RecordingHost host;
+  ASSERT_EQ(run(0, host).ran, MUSTER_OK) << host.error;
+  plugin().expectDeclared(host, "ring");
+  EXPECT_EQ(host.value("rounds"), 2);
+  EXPECT_EQ(host.told("pair_bandwidth").size(), 8u * 3) << "eight pairs; two rails alone and both together";
+  for (const auto& told : host.told("bandwidth")) {
+    ASSERT_EQ(told.samples.size(), 1u);
+    EXPECT_NEAR(told.samples[0], told.labels.at("rail") == "all" ? 96e9 : 48e9, 4e9);
+  }
+}
+
+TEST_F(RingPlugin, NamesNobodyOnHealthyNodes) {
+  plant("");
+  for (int rank : {0, 1, 7}) EXPECT_EQ(culprits(rank), Names{"none"});
+}
+
+TEST_F(RingPlugin, NamesASlowNodeToRankZeroAndToItself) {
+  plant("[[fault]]\nkind = \"slow_nic\"\nnode = 5\nfactor = 0.7\n");
+  EXPECT_EQ(culprits(0), Names{"node sim-node-0005"});
+  EXPECT_EQ(culprits(10), Names{"node sim-node-0005"});
+  EXPECT_EQ(culprits(11), Names{"none"}) << "one rank speaks for its node";
+  EXPECT_EQ(culprits(8), Names{"none"}) << "a neighbour is well";
+}
+
+TEST_F(RingPlugin, NamesARailToTheRankThatHasIt) {
+  plant("[[fault]]\nkind = \"slow_nic\"\nnode = 3\nrail = 1\nfactor = 0.5\n");
+  EXPECT_EQ(culprits(0), Names{"node sim-node-0003, rail 1"});
+  EXPECT_EQ(culprits(7), Names{"node sim-node-0003, rail 1"});
+  EXPECT_EQ(culprits(6), Names{"none"});
+}
+
+TEST_F(RingPlugin, NamesALinkToBothItsNodes) {
+  plant("[[fault]]\nkind = \"slow_link\"\nnode = 2\npeer_node = 3\nfactor = 0.6\n");
+  const Names link = {"link sim-node-0002 - sim-node-0003"};
+  for (int rank : {0, 4, 6}) EXPECT_EQ(culprits(rank), link);
+  EXPECT_EQ(culprits(8), Names{"none"});
+}
+
+TEST_F(RingPlugin, NamesAnUplinkByItsTopologyFile) {
+  plant("[[fault]]\nkind = \"slow_uplink\"\nleaf = 1\nfactor = 0.6\n");
+  const auto file = folder_.path() / "topology.conf";
+  std::ofstream(file)
+      << "SwitchName=east Nodes=sim-node-000[0-1]\nSwitchName=west Nodes=sim-node-000[2-3]\n"
+         "SwitchName=north Nodes=sim-node-000[4-5]\nSwitchName=south Nodes=sim-node-000[6-7]\n";
+  const Json params = {{"topology", file.string()}};
+  EXPECT_EQ(culprits(0, params), Names{"uplink of west"});
+  EXPECT_EQ(culprits(4, params), Names{"uplink of west"});
+  EXPECT_EQ(culprits(8, params), Names{"none"});
+}
+
+TEST_F(RingPlugin, SaysWhatSpeaksAgainstACulprit) {
+  plant("[[fault]]\nkind = \"slow_nic\"\nnode = 5\nfactor = 0.7\n");
+  testing::RecordingHost host;
+  ASSERT_EQ(run(0, host).ran, MUSTER_OK) << host.error;
+  ASSERT_EQ(host.told("culprit_evidence").size(), 1u);
+  const std::string text = host.told("culprit_evidence")[0].text;
+  EXPECT_EQ(text.rfind("sim-node-0005 is ", 0), 0u) << text;
+  EXPECT_NE(text.find("slow with all of sim-node-0004, sim-node-0006"), std::string::npos) << text;
+  EXPECT_NEAR(host.value("culprit_loss"), 0.3, 0.03);
+  EXPECT_GT(host.value("culprit_confidence"), 0.99);
+}
+
+TEST_F(RingPlugin, RefusesATopologyWithoutANode) {
+  plant("");
+  const auto file = folder_.path() / "topology.conf";
+  std::ofstream(file) << "SwitchName=a Nodes=sim-node-000[0-6]\n";
+  testing::RecordingHost host;
+  EXPECT_EQ(run(0, host, {{"topology", file.string()}}).ran, MUSTER_BAD_PARAMETER);
+  EXPECT_NE(host.error.find("no leaf switch has node sim-node-0007"), std::string::npos) << host.error;
+}
+
+TEST_F(RingPlugin, StopsWhenItIsCancelled) {
+  plant("");
+  testing::RecordingHost host;
+  host.cancelAfter = 1;
+  EXPECT_EQ(run(0, host).ran, MUSTER_CANCELLED);
+}
+
+}  // namespace
+}  // namespace muster
