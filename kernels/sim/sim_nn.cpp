@@ -46,8 +46,13 @@ Head headOf(const Network& network) {
 
 class SimProgram : public Program {
  public:
-  SimProgram(SimDevice& device, const Network& network, const Roofline& roofline)
-      : device_(device), network_(network), roofline_(roofline), head_(headOf(network_)) {
+  SimProgram(SimDevice& device, const Network& network, const Roofline& roofline,
+             std::shared_ptr<uint64_t> backwards)
+      : device_(device),
+        network_(network),
+        roofline_(roofline),
+        head_(headOf(network_)),
+        backwards_(std::move(backwards)) {
     uint64_t first = 0;
     for (const Parameter& parameter : network_.parameters()) {
       ranges_.push_back({first, static_cast<uint64_t>(parameter.elements())});
@@ -94,7 +99,7 @@ class SimProgram : public Program {
     trained_ = false;
     auto& gradients = static_cast<SimBuffer&>(*gradients_);
     gradients.content = {mix(mix(kGradientTag, seed()), steps_),
-                         device_.flawOf(Work::kTraining, ++backwards_, gradients.bytes()), true};
+                         device_.flawOf(Work::kTraining, ++*backwards_, gradients.bytes()), true};
     uint64_t left = gradientElements();
     for (auto layer = network_.layers().rbegin(); layer != network_.layers().rend(); ++layer) {
       device_.perform(Work::kTraining, backwardSeconds(network_, *layer, roofline_));
@@ -163,13 +168,13 @@ class SimProgram : public Program {
   Network network_;
   Roofline roofline_;
   Head head_;
+  std::shared_ptr<uint64_t> backwards_;  ///< of all programs of the device: no two flaws are the same
   std::vector<ElementRange> ranges_;
   std::unique_ptr<Buffer> parameters_;
   std::unique_ptr<Buffer> gradients_;
   std::unique_ptr<Buffer> activations_;
   std::unique_ptr<Buffer> state_;
   uint64_t forwards_ = 0;
-  uint64_t backwards_ = 0;
   uint64_t steps_ = 0;
   bool trained_ = false;
 };
@@ -194,7 +199,7 @@ Result<std::unique_ptr<Program>> SimNn::compile(const Network& network, const Pr
   MUSTER_CHECK_OK(network.check());
   const Roofline roofline = {rate->second, scenario.figures.memory.at(MemoryOp::kCopy),
                              dtypeBits(options.dtype) / 8};
-  auto program = std::make_unique<SimProgram>(device_, network, roofline);
+  auto program = std::make_unique<SimProgram>(device_, network, roofline, backwards_);
   MUSTER_CHECK_OK(program->allocate());
   return std::unique_ptr<Program>(std::move(program));
 }

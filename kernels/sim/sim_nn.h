@@ -19,6 +19,7 @@ class SimNn : public Nn {
 
  private:
   SimDevice& device_;
+  std::shared_ptr<uint64_t> backwards_ = std::make_shared<uint64_t>(0);
 };
 
 }  // namespace muster::sim
