@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rounds between real processes over Gloo: all ranks hold the same figures, and refuse a lopsided group
+// alike.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "plugins/ring/meter.h"
+#include "plugins/ring/solver.h"
+#include "tests/kernels/host_gloo/ranks.h"
+
+namespace muster::ring {
+namespace {
+
+/// Where rank `rank` is when every node has `perNode` ranks.
+Place placeOf(int rank, int size, int perNode) {
+  Place place;
+  place.scope = "cluster";
+  place.rank = rank;
+  place.worldSize = size;
+  place.localRank = rank % perNode;
+  place.localSize = perNode;
+  place.node = rank / perNode;
+  place.nodes = (size + perNode - 1) / perNode;
+  place.nodeName = fmt::format("a-host-with-a-rather-long-name-{}.example.org", place.node);
+  return place;
+}
+
+/// Everything that this rank knows after the opening rounds.
+Result<std::string> holdRounds(testing::Rank& self, int perNode) {
+  MUSTER_TRY(const auto communicator, self.join());
+  const Place place = placeOf(communicator->rank(), communicator->size(), perNode);
+  MUSTER_TRY(const Members members, gatherMembers(place, *communicator));
+  MeterOptions options;
+  options.bytes = 64u << 10;
+  options.samples = 3;
+  MUSTER_TRY(const auto meter, Meter::prepare(*self.device, *communicator, members, options));
+  RoundLog log(members.count(), {}, meter->lanes());
+  std::vector<PairFigures> figures;
+  const auto rounds = openingRounds(members.count(), {});
+  for (size_t i = 0; i < rounds.size(); ++i)
+    MUSTER_CHECK_OK(meter->hold(static_cast<int>(i), rounds[i], log, figures));
+  std::string text = fmt::format("{} {} rails\n", fmt::join(members.names, ","), members.rails());
+  for (const PairFigures& f : figures) {
+    if (!(f.forward > 0 && f.backward > 0 && f.latency > 0)) return std::string("a figure is not positive");
+    text += fmt::format("{} {}-{} {}: {} {} {}\n", f.round, f.pair.a, f.pair.b, f.rail, f.forward, f.backward,
+                        f.latency);
+  }
+  return text;
+}
+
+std::vector<std::string> runAll(int size, int perNode) {
+  return testing::runRanks(size, [perNode](testing::Rank& self) {
+    const auto told = holdRounds(self, perNode);
+    return told.ok() ? *told : told.error().text();
+  });
+}
+
+TEST(RingOverGloo, LetsAllRanksKnowTheSame) {
+  const auto told = runAll(6, 2);
+  ASSERT_EQ(told.size(), 6u);
+  for (const std::string& words : told) EXPECT_EQ(words, told[0]);
+  EXPECT_EQ(told[0].rfind("a-host-with-a-rather-long-name-0.example.org,", 0), 0u) << told[0];
+  EXPECT_NE(told[0].find(" 2 rails\n"), std::string::npos);
+  // Three nodes are three pairs, each on two rails alone and on both.
+  EXPECT_EQ(std::count(told[0].begin(), told[0].end(), '\n'), 1 + 3 * 3);
+}
+
+TEST(RingOverGloo, PairsTheRanksOfOneNode) {
+  const auto told = runAll(5, 5);
+  for (const std::string& words : told) EXPECT_EQ(words, told[0]);
+  EXPECT_EQ(told[0].rfind("rank0,rank1,rank2,rank3,rank4 1 rails\n", 0), 0u) << told[0];
+  EXPECT_EQ(std::count(told[0].begin(), told[0].end(), '\n'), 1 + 5);
+}
+
+TEST(RingOverGloo, RefusesNodesWithDifferentNumbersOfRanks) {
+  for (const std::string& words : runAll(5, 2)) {
+    EXPECT_NE(words.find("example.org has 1 ranks and"), std::string::npos) << words;
+    EXPECT_NE(words.find("give the stage `ranks`"), std::string::npos) << words;
+  }
+}
+
+}  // namespace
+}  // namespace muster::ring
