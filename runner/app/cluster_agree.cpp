@@ -11,12 +11,13 @@
 namespace muster {
 namespace {
 
-constexpr double kSlice = 0.25;        // seconds of one wait, between looks at what else happened
-constexpr double kDecisionSlack = 5;   // seconds beyond its patience that node 0 may take to decide
-constexpr const char* kGone = "gone";  // the answer of a node that has stopped waiting
+constexpr double kSlice = 0.25;            // seconds of one wait, between looks at what else happened
+constexpr double kDecisionSlack = 5;       // seconds beyond its patience that node 0 may take to decide
+constexpr const char* kGone = "gone";      // the answer of a node that has stopped waiting
+constexpr const char* kLeaves = "leaves";  // around the answer of a node that does not wait for the decision
 
 std::string answerKey(const std::string& name, int rank) {
-  return fmt::format("q/{}/{}", name, rank);
+  return fmt::format("q/{}/answer/{}", name, rank);
 }
 
 Error interruptedError() {
@@ -36,12 +37,15 @@ Result<Json> ClusterLink::agree(const std::string& name, const Json& mine, doubl
 
 void ClusterLink::decline(const std::string& name, const Json& mine) {
   // Who cannot be told now learns it from this node's silence, or by waiting.
-  if (leads()) {
-    const Decide first = [&](const Answers&) { return mine; };
-    (void)leadQuestion(name, mine, 0, first).ok();
-  } else {
-    answered(client_->set(answerKey(name, options_.nodeRank), dumpJson(mine)));
-  }
+  if (!leads())
+    return answered(client_->set(answerKey(name, options_.nodeRank), dumpJson({{kLeaves, mine}})));
+  const auto live = [&] {
+    const std::lock_guard lock(mutex_);
+    const double now = systemClock().now();
+    return std::count_if(peers_.begin() + 1, peers_.end(),
+                         [&](const Peer& peer) { return !silent(peer, now); });
+  };
+  (void)publish(name, mine, live()).ok();
 }
 
 /// Whether node `rank`, which has not answered, may still do so.
@@ -58,7 +62,9 @@ bool ClusterLink::worthWaiting(int rank, double since, double patience) {
   return peer.seenAt < 0 && !peer.givenUp;
 }
 
-ClusterLink::Answers ClusterLink::gather(const std::string& name, const Json& mine, double patience) {
+/// `left` counts the nodes that answered and will not read the decision.
+ClusterLink::Answers ClusterLink::gather(const std::string& name, const Json& mine, double patience,
+                                         int64_t& left) {
   Answers answers(static_cast<size_t>(options_.nodeCount));
   answers[0] = mine;
   const double since = systemClock().now();
@@ -73,8 +79,11 @@ ClusterLink::Answers ClusterLink::gather(const std::string& name, const Json& mi
         waited = true;
         return !worthWaiting(rank, since, patience);
       }
-      if (auto answer = parseJson(*text); answer.ok() && *answer != kGone)
-        answers[static_cast<size_t>(rank)] = std::move(*answer);
+      auto answer = parseJson(*text);
+      if (!answer.ok() || *answer == kGone) return true;
+      const bool leaves = answer->is_object() && answer->contains(kLeaves);
+      if (leaves) ++left;
+      answers[static_cast<size_t>(rank)] = leaves ? (*answer)[kLeaves] : *answer;
       return true;
     });
   }
@@ -84,16 +93,24 @@ ClusterLink::Answers ClusterLink::gather(const std::string& name, const Json& mi
 Result<Json> ClusterLink::leadQuestion(const std::string& name, const Json& mine, double patience,
                                        const Decide& decide) {
   MUSTER_CHECK_OK(client_->set("q/" + name + "/open", "1").context("opening " + name));
-  const Answers answers = gather(name, mine, patience);
+  int64_t left = 0;
+  const Answers answers = gather(name, mine, patience, left);
+  readSigns();  // so that the decision names hosts as they are known now
   const Json decision = decide(answers);
-  MUSTER_CHECK_OK(client_->set("q/" + name + "/decision", dumpJson(decision)).context("deciding " + name));
-  // Everyone who answers a question has read the decision of the one before it.
-  if (!question_.empty()) {
-    MUSTER_TRY([[maybe_unused]] const int64_t cleared, client_->clear("q/" + question_ + "/"));
-  }
-  question_ = name;
-  readers_ = std::count_if(answers.begin() + 1, answers.end(), [](const auto& a) { return a.has_value(); });
+  const auto stay =
+      std::count_if(answers.begin() + 1, answers.end(), [](const auto& a) { return a.has_value(); });
+  MUSTER_CHECK_OK(publish(name, decision, stay - left));
   return decision;
+}
+
+Status ClusterLink::publish(const std::string& name, const Json& decision, int64_t readers) {
+  MUSTER_CHECK_OK(client_->set("q/" + name + "/open", "1").context("opening " + name));
+  MUSTER_CHECK_OK(client_->set("q/" + name + "/decision", dumpJson(decision)).context("deciding " + name));
+  // Answers have done their work; the decision stays for those who come late.
+  MUSTER_TRY([[maybe_unused]] const int64_t cleared, client_->clear("q/" + name + "/answer/"));
+  question_ = name;
+  readers_ = readers;
+  return {};
 }
 
 Result<Json> ClusterLink::askLeader(const std::string& name, const Json& mine, double patience) {

@@ -111,7 +111,8 @@ class ClusterLink {
   [[nodiscard]] std::string lostLeader();
   [[nodiscard]] std::string nameLocked(int rank) const;
   [[nodiscard]] std::vector<NodeReport> nodesLocked() const;
-  Answers gather(const std::string& name, const Json& mine, double patience);
+  Answers gather(const std::string& name, const Json& mine, double patience, int64_t& left);
+  Status publish(const std::string& name, const Json& decision, int64_t readers);
   bool worthWaiting(int rank, double since, double patience);
   Result<Json> askLeader(const std::string& name, const Json& mine, double patience);
   Result<Json> leadQuestion(const std::string& name, const Json& mine, double patience, const Decide& decide);

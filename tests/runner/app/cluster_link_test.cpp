@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes of one run inside this process: real store, real connections, each node on a thread of its own.
+#include "runner/app/cluster_link.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <future>
+#include <thread>
+
+#include "runner/app/cluster_stage.h"
+
+namespace muster::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::atomic<bool> kNotCancelled{false};
+
+/// Nodes on free ports: node 0 tells its port to the others, as a launcher would.
+class Nodes {
+ public:
+  explicit Nodes(int count) : count_(count) {}
+
+  ClusterOptions options(int rank) const {
+    ClusterOptions o;
+    o.nodeRank = rank;
+    o.nodeCount = count_;
+    o.host = fmt::format("n{}", rank);
+    o.store = {{"127.0.0.1", port_}};
+    o.token = "a secret of these tests";
+    o.identity = {{"plan", "aaaa"}, {"seed", "42"}};
+    o.beat = 0.05;
+    o.lostAfter = 1;
+    o.cancelled = &kNotCancelled;
+    return o;
+  }
+
+  ClusterLink& start(ClusterOptions options) {
+    auto link = ClusterLink::start(options);
+    if (!link.ok()) throw std::runtime_error(link.error().text());
+    links_.push_back(std::move(*link));
+    if (options.nodeRank == 0) port_ = links_.back()->storeAddress().port;
+    return *links_.back();
+  }
+
+  void startAll() {
+    for (int rank = 0; rank < count_; ++rank) start(options(rank));
+    for (const auto& link : links_) ASSERT_TRUE(link->join(5).ok());
+  }
+
+  /// Runs `body` for every node that was started, each on a thread.
+  template <typename T>
+  std::vector<T> onEach(const std::function<T(ClusterLink&)>& body) {
+    std::vector<std::future<T>> running;
+    for (const auto& link : links_)
+      running.push_back(std::async(std::launch::async, [&body, raw = link.get()] { return body(*raw); }));
+    std::vector<T> results;
+    for (auto& one : running) results.push_back(one.get());
+    return results;
+  }
+
+  void lose(size_t index) { links_.erase(links_.begin() + static_cast<std::ptrdiff_t>(index)); }
+
+ private:
+  int count_;
+  uint16_t port_ = 0;
+  std::vector<std::unique_ptr<ClusterLink>> links_;
+};
+
+TEST(ClusterLink, GivesAllNodesNodeZerosDecision) {
+  Nodes nodes(5);
+  nodes.startAll();
+  const auto sum = [](const ClusterLink::Answers& answers) {
+    int total = 0;
+    for (const auto& answer : answers) total += answer ? answer->get<int>() : -1000;
+    return Json(total);
+  };
+  for (int question = 0; question < 20; ++question) {
+    const auto all = nodes.onEach<Result<Json>>([&](ClusterLink& link) {
+      return link.agree(fmt::format("q{}", question), link.options().nodeRank + question, 10, sum);
+    });
+    for (const auto& decision : all) {
+      ASSERT_TRUE(decision.ok()) << decision.error().text();
+      EXPECT_EQ(*decision, 10 + 5 * question);
+    }
+  }
+}
+
+TEST(ClusterLink, RefusesAWrongToken) {
+  Nodes nodes(2);
+  nodes.start(nodes.options(0));
+  ClusterOptions wrong = nodes.options(1);
+  wrong.token = "another secret";
+  const Status joined = nodes.start(wrong).join(5);
+  ASSERT_FALSE(joined.ok());
+  EXPECT_EQ(joined.error().code, ErrorCode::kUsage);
+  EXPECT_THAT(joined.error().text(), HasSubstr("cannot join the run"));
+}
+
+TEST(ClusterLink, NamesWhatDiffersWithBothValuesOnBothSides) {
+  Nodes nodes(2);
+  ClusterLink& leader = nodes.start(nodes.options(0));
+  ClusterOptions other = nodes.options(1);
+  other.identity[1].second = "43";
+  const Status joined = nodes.start(other).join(5);
+  ASSERT_FALSE(joined.ok());
+  EXPECT_EQ(joined.error().text(),
+            "node 1 (n1) has seed 43, and node 0 (n0) has 42; all nodes of a run must have the same");
+  ClusterStage stage(leader, "walk", 3);
+  const ClusterEntry entry = stage.enter(1);
+  EXPECT_EQ(entry.kind, ClusterEntry::Kind::kError);
+  EXPECT_EQ(entry.why, joined.error().text());
+}
+
+TEST(ClusterLink, RefusesASecondNodeUnderOneRank) {
+  Nodes nodes(3);
+  nodes.startAll();
+  ClusterOptions twin = nodes.options(1);
+  twin.host = "twin";
+  const Status joined = nodes.start(twin).join(5);
+  ASSERT_FALSE(joined.ok());
+  EXPECT_THAT(joined.error().text(), HasSubstr("node rank 1 is already taken by host n1, and this is twin"));
+}
+
+TEST(ClusterLink, LetsANodeComeBackUnderItsRank) {
+  Nodes nodes(2);
+  nodes.startAll();
+  nodes.lose(1);
+  EXPECT_TRUE(nodes.start(nodes.options(1)).join(5).ok());
+}
+
+TEST(ClusterStage, NumbersRanksOverNodesOfDifferentSizes) {
+  Nodes nodes(3);
+  nodes.startAll();
+  const auto entries = nodes.onEach<ClusterEntry>(
+      [](ClusterLink& link) { return ClusterStage(link, "walk", 10).enter(link.options().nodeRank + 2); });
+  for (const auto& [rank, first] : {std::pair{0, 0}, {1, 2}, {2, 5}}) {
+    const ClusterEntry& entry = entries[static_cast<size_t>(rank)];
+    EXPECT_EQ(entry.kind, ClusterEntry::Kind::kGo) << entry.why;
+    EXPECT_EQ(entry.firstRank, first);
+    EXPECT_EQ(entry.worldSize, 9);
+  }
+}
+
+TEST(ClusterStage, NamesMissingNodesAndWaitsForThemOnlyOnce) {
+  Nodes nodes(4);
+  for (const int rank : {0, 1}) nodes.start(nodes.options(rank));
+  for (const char* name : {"walk", "again"}) {
+    // The second time would take an hour, were the missing ones waited for again.
+    const double arrival = name == std::string("walk") ? 0.5 : 3600;
+    const auto entries = nodes.onEach<ClusterEntry>(
+        [&](ClusterLink& link) { return ClusterStage(link, name, arrival).enter(1); });
+    for (const ClusterEntry& entry : entries) {
+      EXPECT_EQ(entry.kind, ClusterEntry::Kind::kError);
+      EXPECT_EQ(entry.why, "2 of 4 nodes did not arrive: node 2, node 3; look at their runs, or start them");
+    }
+  }
+}
+
+TEST(ClusterStage, SkipsForAllWhatOneNodeDoesNotTakePartIn) {
+  for (const int who : {0, 2}) {
+    Nodes nodes(3);
+    nodes.startAll();
+    const auto entries = nodes.onEach<ClusterEntry>([&](ClusterLink& link) {
+      ClusterStage stage(link, "walk", 10);
+      if (link.options().nodeRank != who) return stage.enter(1);
+      stage.decline("stage env came to fail");
+      return ClusterEntry{ClusterEntry::Kind::kSkip,
+                          fmt::format("node {0} (n{0}) does not take part: stage env came to fail", who), 0,
+                          1};
+    });
+    for (const ClusterEntry& entry : entries) {
+      EXPECT_EQ(entry.kind, ClusterEntry::Kind::kSkip);
+      EXPECT_EQ(entry.why, fmt::format("node {0} (n{0}) does not take part: stage env came to fail", who));
+    }
+  }
+}
+
+RankStatus statusOf(int rank, const std::string& failure = "", int signal = 0) {
+  RankStatus status;
+  status.rank = rank;
+  status.state = 'S';
+  status.failure = failure;
+  status.signal = signal;
+  status.ended = signal != 0;
+  return status;
+}
+
+/// What a node sees of a round that something cut short in run `open` of 3.
+RoundSight cutShortIn(size_t open) {
+  RoundSight sight;
+  for (size_t run = 0; run <= open; ++run) sight.begun.insert(run);
+  for (size_t run = 0; run < open; ++run) sight.ended.insert(run);
+  return sight;
+}
+
+TEST(ClusterStage, TellsAllNodesOfADeadRankWhileTheRoundRunsAndGoesOnWithWhatNobodyBegan) {
+  Nodes nodes(3);
+  nodes.startAll();
+  const auto verdicts = nodes.onEach<RoundVerdict>([](ClusterLink& link) {
+    const int rank = link.options().nodeRank;
+    ClusterStage stage(link, "walk", 10);
+    EXPECT_EQ(stage.enter(1).kind, ClusterEntry::Kind::kGo);
+    stage.beginRound(1, 0);
+    for (int turn = 0; turn < 500 && link.lost().empty(); ++turn) {
+      link.report(
+          {rank == 1 && turn > 5 ? statusOf(1, "was killed by SIGKILL (Killed)", SIGKILL) : statusOf(rank)});
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return stage.endRound(cutShortIn(1), 3);
+  });
+  for (const RoundVerdict& verdict : verdicts) {
+    EXPECT_EQ(verdict.culprit, "rank 1 (node 1 (n1)) was killed by SIGKILL (Killed)");
+    EXPECT_EQ(verdict.failed, std::set<size_t>{1});
+    EXPECT_TRUE(verdict.again);
+  }
+}
+
+TEST(ClusterStage, NamesASilentNodeAndDoesNotStartAgain) {
+  Nodes nodes(3);
+  nodes.startAll();
+  nodes.onEach<ClusterEntry>([](ClusterLink& link) { return ClusterStage(link, "walk", 10).enter(1); });
+  nodes.lose(2);
+  const auto verdicts = nodes.onEach<RoundVerdict>([](ClusterLink& link) {
+    ClusterStage stage(link, "walk", 10);
+    stage.beginRound(1, 0);
+    for (int turn = 0; turn < 500 && link.lost().empty(); ++turn) {
+      link.report({statusOf(link.options().nodeRank)});
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return stage.endRound(cutShortIn(0), 3);
+  });
+  for (const RoundVerdict& verdict : verdicts) {
+    EXPECT_THAT(verdict.culprit, HasSubstr("node 2 (n2) was lost: no sign of life for"));
+    EXPECT_EQ(verdict.failed.size(), 3U);
+    EXPECT_FALSE(verdict.again);
+  }
+}
+
+TEST(ClusterStage, SaysThatNodeZeroWasLost) {
+  Nodes nodes(3);
+  nodes.startAll();
+  nodes.onEach<ClusterEntry>([](ClusterLink& link) { return ClusterStage(link, "walk", 10).enter(1); });
+  nodes.lose(0);
+  const auto verdicts = nodes.onEach<RoundVerdict>([](ClusterLink& link) {
+    ClusterStage stage(link, "walk", 10);
+    stage.beginRound(1, 0);
+    std::string lost;
+    for (int turn = 0; turn < 500 && lost.empty(); ++turn) {
+      lost = link.lost();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    RoundSight sight = cutShortIn(0);
+    sight.lost = lost;
+    return stage.endRound(sight, 1);
+  });
+  EXPECT_THAT(verdicts.at(0).culprit, HasSubstr("node 1 (n1) lost node 0 (n0), which serves the store"));
+  EXPECT_THAT(verdicts.at(1).culprit, HasSubstr("node 2 (n2) lost node 0 (n0), which serves the store"));
+  for (const RoundVerdict& verdict : verdicts) EXPECT_EQ(verdict.failed, std::set<size_t>{0});
+}
+
+TEST(ClusterStage, TriesAgainWhatAnyNodeWants) {
+  Nodes nodes(3);
+  nodes.startAll();
+  const auto all = nodes.onEach<Result<std::set<std::string>>>([](ClusterLink& link) {
+    std::set<std::string> mine;
+    if (link.options().nodeRank > 0) mine.insert(fmt::format("case{}", link.options().nodeRank));
+    return ClusterStage(link, "walk", 10).retries(1, mine);
+  });
+  for (const auto& cases : all) {
+    ASSERT_TRUE(cases.ok()) << cases.error().text();
+    EXPECT_EQ(*cases, (std::set<std::string>{"case1", "case2"}));
+  }
+}
+
+}  // namespace
+}  // namespace muster::testing
