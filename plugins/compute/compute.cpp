@@ -21,9 +21,13 @@ Result<RunCase> findTest(const Json& context) {
 
 class ComputeSession : public sdk::Session {
  public:
-  ComputeSession(const sdk::Host& host, RunCase runCase, sdk::Group group, OpenDevice device,
+  ComputeSession(const sdk::Host& host, RunCase runCase, bool together, OpenDevice device,
                  std::unique_ptr<Ops> ops)
-      : host_(host), runCase_(runCase), group_(group), device_(std::move(device)), ops_(std::move(ops)) {}
+      : host_(host),
+        runCase_(runCase),
+        together_(together),
+        device_(std::move(device)),
+        ops_(std::move(ops)) {}
 
   Status run(const Json& caseJson) override {
     uint64_t seed = 0;
@@ -31,13 +35,14 @@ class ComputeSession : public sdk::Session {
     reader.read("seed", seed);
     const Json* params = reader.object("params");
     MUSTER_CHECK_OK(reader.status());
-    return runCase_({host_, *device_.device, *ops_, group_, device_.backend->name() == "sim"}, *params, seed);
+    return runCase_({host_, *device_.device, *ops_, together_, device_.backend->name() == "sim"}, *params,
+                    seed);
   }
 
  private:
   sdk::Host host_;
   RunCase runCase_;
-  sdk::Group group_;
+  bool together_;
   OpenDevice device_;
   std::unique_ptr<Ops> ops_;
 };
@@ -46,8 +51,8 @@ Result<std::unique_ptr<sdk::Session>> openSession(const sdk::Host& host, const J
   MUSTER_TRY(RunCase runCase, findTest(context));
   MUSTER_TRY(OpenDevice device, openDevice(context));
   MUSTER_TRY(std::unique_ptr<Ops> ops, device.backend->ops(*device.device));
-  return std::unique_ptr<sdk::Session>(std::make_unique<ComputeSession>(host, runCase, sdk::groupOf(context),
-                                                                        std::move(device), std::move(ops)));
+  return std::unique_ptr<sdk::Session>(std::make_unique<ComputeSession>(
+      host, runCase, context.value("scope", "device") == "cluster", std::move(device), std::move(ops)));
 }
 
 }  // namespace

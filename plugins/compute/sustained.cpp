@@ -6,6 +6,7 @@
 
 #include "plugins/compute/multiplication.h"
 #include "plugins/compute/tests.h"
+#include "plugins/sdk/group_store.h"
 
 namespace muster::compute {
 namespace {
@@ -111,7 +112,7 @@ class Burn {
 /// before the last rank has left the first and come to it, hence the time between the two is at least what
 /// that rank was behind.
 Status startTogether(const Bench& bench, const Params& params) {
-  if (bench.group.size < 2) return {};
+  if (!bench.together) return {};
   double spread = 0;  // simulated ranks all begin at the same virtual moment
   if (!bench.simulated) {
     sdk::HostStore store(bench.host);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "kernels/ops.h"
-#include "plugins/sdk/group_store.h"
 #include "plugins/sdk/plugin.h"
 
 namespace muster::compute {
@@ -13,7 +12,7 @@ struct Bench {
   const sdk::Host& host;
   Device& device;
   Ops& ops;
-  sdk::Group group;        ///< ranks that begin together; of one rank: each for itself
+  bool together = false;   ///< all ranks of the group begin at once
   bool simulated = false;  ///< ranks exchange no messages
 };
 

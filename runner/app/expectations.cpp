@@ -52,11 +52,16 @@ void leaveOutUnmeasured(const PluginSpec& plugin, const TestSpec& test,
                         const std::vector<std::string>& caseIds, StageEvidence& evidence) {
   std::set<std::pair<std::string, std::string>> measured;
   for (const Measurement& m : evidence.measurements) measured.emplace(m.caseId, m.metric);
+  // A case that the machine cannot run is skipped as a whole: its skip stands for what it would have
+  // reported.
+  std::set<std::string> unsupported;
+  for (const CaseEnd& end : evidence.ends)
+    if (end.state == CaseEnd::State::kUnsupported) unsupported.insert(end.caseId);
   for (const MetricSpec& metric : test.metrics) {
     const std::string name = plugin.name + "." + metric.name;
     if (!metric.optional) continue;
     for (const std::string& id : caseIds)
-      if (measured.count({id, name}) == 0) evidence.caseMetrics[id].erase(name);
+      if (unsupported.count(id) == 0 && measured.count({id, name}) == 0) evidence.caseMetrics[id].erase(name);
   }
 }
 

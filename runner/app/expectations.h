@@ -19,7 +19,8 @@ std::set<std::string> metricsOn(const PluginSpec& plugin, const TestSpec& test, 
 /// own.
 std::set<std::string> leaderMetricsOn(const PluginSpec& plugin, const TestSpec& test, Scope scope);
 
-/// Takes the optional metrics that nothing was measured of out of what the cases in `caseIds` may report.
+/// Takes the optional metrics that nothing was measured of out of what the cases in `caseIds` may report,
+/// unless the machine could not run them at all.
 void leaveOutUnmeasured(const PluginSpec& plugin, const TestSpec& test,
                         const std::vector<std::string>& caseIds, StageEvidence& evidence);
 

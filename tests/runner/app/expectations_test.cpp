@@ -48,6 +48,29 @@ TEST(ProfileExpectations, LeaveOutMetricsThatNoCaseReports) {
   EXPECT_TRUE(profileExpectations(profileWith({}), evidence).empty());
 }
 
+/// A plugin with one optional metric, and a case of it that measured nothing and ended so.
+std::set<std::string> leftAfter(CaseEnd::State state) {
+  TestSpec test;
+  MetricSpec metric;
+  metric.name = "share";
+  metric.optional = true;
+  test.metrics.push_back(metric);
+  PluginSpec plugin;
+  plugin.name = "rdma";
+  StageEvidence evidence;
+  evidence.caseMetrics["perftest"] = {"rdma.share"};
+  evidence.ends.push_back({"perftest", 0, "", 1, state, "", ""});
+  leaveOutUnmeasured(plugin, test, {"perftest"}, evidence);
+  return evidence.caseMetrics["perftest"];
+}
+
+TEST(LeaveOutUnmeasured, TakesOptionalMetricsOutUnlessTheCaseIsSkippedAsAWhole) {
+  EXPECT_TRUE(leftAfter(CaseEnd::State::kOk).empty());
+  EXPECT_TRUE(leftAfter(CaseEnd::State::kError).empty());
+  EXPECT_EQ(leftAfter(CaseEnd::State::kUnsupported).count("rdma.share"), 1u)
+      << "a plan's limit on it is a skip";
+}
+
 TEST(KnownLabels, TakeMatrixValuesAsThePlanWroteThem) {
   Case c;
   c.params = {{"bytes", 8589934592.0}, {"dtype", "bf16"}, {"ops", {"copy", "triad"}}, {"check", true}};
