@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/kernels/host_gloo/ranks.h"
+#include "tests/kernels/host_gloo/transparent_device.h"
 
 namespace muster::testing {
 namespace {
@@ -62,6 +63,7 @@ class Collectives : public ::testing::TestWithParam<int> {};
 
 TEST_P(Collectives, AreExactInEveryTypeAtOddSizes) {
   const auto words = runRanks(GetParam(), [](Rank& rank) -> std::string {
+    rank.device = std::make_unique<SmallPageDevice>(std::move(rank.device));
     auto group = rank.join();
     if (!group.ok()) return group.error().text();
     for (CollectiveOp op : kOps) {

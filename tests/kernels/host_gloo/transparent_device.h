@@ -50,4 +50,16 @@ class TransparentDevice : public Device {
   std::unique_ptr<Device> real_;
 };
 
+/// Gives single pages: the real device's huge ones are zeroed each time, which thousands of small buffers
+/// need not wait for.
+class SmallPageDevice : public TransparentDevice {
+ public:
+  using TransparentDevice::TransparentDevice;
+  Result<std::unique_ptr<Buffer>> allocate(uint64_t bytes) override {
+    void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED) return Error{ErrorCode::kIo, "no memory", std::to_string(bytes)};
+    return std::unique_ptr<Buffer>(std::make_unique<host::HostBuffer>(base, bytes, base, bytes));
+  }
+};
+
 }  // namespace muster::testing
