@@ -30,7 +30,8 @@ void addPlugin(const std::string& name, Catalog& catalog) {
 const Catalog& catalog() {
   static const Catalog catalog = [] {
     Catalog made;
-    for (const char* name : {"env", "compute", "memory", "collective", "ring", "rdma"}) addPlugin(name, made);
+    for (const char* name : {"env", "compute", "memory", "collective", "ring", "rdma", "train"})
+      addPlugin(name, made);
     return made;
   }();
   return catalog;
@@ -51,7 +52,7 @@ std::map<std::string, Plan> readyPlans() {
 TEST(ReadyPlans, AreValidAndNamedAsTheirFiles) {
   const auto plans = readyPlans();
   for (const char* name : {"quickstart", "environment", "gemm-sweep", "node-quick", "node-full", "burn-in",
-                           "nccl", "collective-host", "rdma", "cluster"})
+                           "train-host", "nccl", "collective-host", "cluster", "rdma"})
     ASSERT_EQ(plans.count(name), 1u) << name;
   for (const auto& [name, plan] : plans) {
     EXPECT_EQ(plan.name, name);
