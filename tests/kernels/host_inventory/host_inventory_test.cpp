@@ -135,5 +135,22 @@ TEST(Surroundings, ThisMachineIsReadInFull) {
     EXPECT_NE(find(*readings, name), nullptr) << name;
 }
 
+TEST(HostInventory, HealthTellsTheCountersOfRdmaPortsAndWhichCannotBeRead) {
+  const TempDir dir;
+  const std::string port = "sys/class/infiniband/mlx5_3/ports/1/";
+  dir.write(port + "state", "4: ACTIVE\n");
+  dir.write(port + "counters/link_downed", "2\n");
+  dir.write(port + "counters/symbol_error", "65535\n");
+  HostInventory inventory(sourcesOf(dir));
+  const auto readings = inventory.health(0, "");
+  ASSERT_TRUE(readings.ok());
+  const Reading* downed = find(*readings, "rdma_link_downed");
+  ASSERT_NE(downed, nullptr);
+  EXPECT_EQ(downed->value, 2);
+  EXPECT_EQ(downed->labels.at("port"), "mlx5_3/1");
+  EXPECT_EQ(find(*readings, "rdma_symbol_errors"), nullptr) << "it cannot count any more";
+  EXPECT_TRUE(isUnreadable(*readings, "RDMA counter counters/symbol_error"));
+}
+
 }  // namespace
 }  // namespace muster

@@ -33,6 +33,17 @@ TEST(Growth, DevicesAndLabelsAreApart) {
   EXPECT_FALSE(growth.since(labelled));
 }
 
+TEST(Growth, EveryCounterOfAnRdmaPortIsOne) {
+  Growth growth;
+  const auto reading = [](const char* port, double value) {
+    return Reading{"rdma_link_downed", "count", "", value, "", {{"port", port}}};
+  };
+  EXPECT_FALSE(growth.since(reading("mlx5_0/1", 3)));
+  EXPECT_FALSE(growth.since(reading("mlx5_1/1", 5)));
+  EXPECT_EQ(growth.since(reading("mlx5_0/1", 4))->value, 1);
+  EXPECT_EQ(growth.since(reading("mlx5_1/1", 5))->value, 0);
+}
+
 TEST(Growth, ACounterThatFellCountsFromZero) {
   Growth growth;
   (void)growth.since(counter(100));
