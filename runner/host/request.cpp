@@ -38,8 +38,9 @@ Status readContext(const Json& context, HostRequest& request) {
     JsonReader(context["device"], "request.context.device").optional("id", request.device);
   if (request.worldSize < 1)
     reader.fail("world_size", fmt::format("is {}, wanted 1 or more", request.worldSize));
-  request.groupRank = scope == "device" ? 0 : request.rank;
-  request.groupSize = scope == "device" ? 1 : request.worldSize;
+  const bool alone = scope == "device" || request.worldSize == 1;
+  request.groupRank = alone ? 0 : request.rank;
+  request.groupSize = alone ? 1 : request.worldSize;
   if (request.groupRank < 0 || request.groupRank >= request.groupSize)
     reader.fail("rank", fmt::format("is {} of {}", request.groupRank, request.groupSize));
   request.simulated = !scenario.empty();

@@ -22,7 +22,8 @@ int drive(int argc, char** argv) {
     if (!text.ok()) return 1;
     const Result<Json> request = parseJson(*text);
     if (!request.ok()) return 1;
-    ranks.push_back({i - 2, "gpu" + std::to_string(i - 2), *request, std::string(argv[i]) + ".again", ""});
+    ranks.push_back(
+        {i - 2, "gpu" + std::to_string(i - 2), *request, std::string(argv[i]) + ".again", "", ""});
   }
   return runGroup(ranks, options).ok() ? 0 : 1;
 }

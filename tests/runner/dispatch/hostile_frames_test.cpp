@@ -162,13 +162,27 @@ TEST(Borders, AnArtifactCannotLeaveItsFolder) {
   EXPECT_FALSE(std::filesystem::exists(group.folder().path() / "escape"));
 }
 
-TEST(Borders, AStoreForSeveralRanksIsRefusedClearly) {
+TEST(Borders, ARankOfSeveralWithoutAStoreIsToldWhy) {
+  FakeGroup group;
+  Json& context = group.add("borders", 2)["context"];
+  context["world_size"] = 2;
+  const GroupOutcome outcome = group.run();
+  EXPECT_EQ(outcome.caseStates().at(0), "error");
+  EXPECT_THAT(outcome.of("case").at(1)["message"].get<std::string>(),
+              HasSubstr("rank 0 is one of a group of 2, and a rank that is run by hand has no store"));
+  context["scenario"] = "/a/scenario.toml";
+  EXPECT_EQ(group.run().caseStates().at(0), "unsupported") << "simulated ranks exchange nothing";
+}
+
+TEST(Borders, ARankThatCannotReachItsStoreSaysWhere) {
   FakeGroup group;
   group.add("borders", 2)["context"]["world_size"] = 2;
-  const GroupOutcome outcome = group.run();
-  EXPECT_EQ(outcome.caseStates().at(0), "unsupported");
-  EXPECT_THAT(outcome.of("case").at(1)["message"].get<std::string>(),
-              HasSubstr("no store shared by the 2 ranks"));
+  group.ranks[0].store = R"({"address": "nowhere", "token": "secret", "prefix": ""})";
+  const GroupOutcome wrong = group.run();
+  EXPECT_EQ(wrong.caseStates().at(0), "error");
+  EXPECT_THAT(wrong.of("case").at(1)["message"].get<std::string>(), HasSubstr("no address of a store"));
+  group.ranks[0].store = "torn {";
+  EXPECT_THAT(group.run().ends.at(0).error, HasSubstr("reading where the group's store is"));
 }
 
 TEST(Requests, CpusThatAreNotThereAreAnError) {

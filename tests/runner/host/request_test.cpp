@@ -70,6 +70,35 @@ TEST(Request, RefusesWhatIsMissingOrWrong) {
   expectRefused(twice, "index 2 stands twice");
 }
 
+TEST(Request, KnowsWhoTalksToWhom) {
+  Json request = good();
+  request["context"]["world_size"] = 8;
+  request["context"]["scope"] = "node";
+  EXPECT_EQ(requestFromJson(request)->groupRank, 3);
+  EXPECT_EQ(requestFromJson(request)->groupSize, 8);
+  request["context"]["scope"] = "device";  // each device alone, however many there are
+  EXPECT_EQ(requestFromJson(request)->groupRank, 0);
+  EXPECT_EQ(requestFromJson(request)->groupSize, 1);
+  request["context"]["scope"] = "cluster";
+  request["context"]["rank"] = 8;
+  expectRefused(request, "is 8 of 8");
+}
+
+TEST(Request, ReadsWhereTheStoreIs) {
+  const Json access{{"address", "127.0.0.1:4000"}, {"token", "secret"}, {"prefix", "run/stage/"}};
+  const Result<StoreAccess> store = storeAccessFromJson(access);
+  ASSERT_TRUE(store.ok()) << store.error().text();
+  EXPECT_EQ(store->address, "127.0.0.1:4000");
+  EXPECT_EQ(store->token, "secret");
+  EXPECT_EQ(store->prefix, "run/stage/");
+  for (const char* key : {"address", "token", "prefix"}) {
+    Json without = access;
+    without.erase(key);
+    EXPECT_THAT(storeAccessFromJson(without).error().text(), HasSubstr(key));
+  }
+  EXPECT_FALSE(storeAccessFromJson("text").ok());
+}
+
 TEST(Request, NamesTheFileThatIsWrong) {
   const testing::TempDir folder;
   EXPECT_THAT(readRequest(folder.path() / "none.json").error().text(), HasSubstr("none.json"));
