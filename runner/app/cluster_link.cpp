@@ -136,12 +136,21 @@ void ClusterLink::pulse() {
       status = giveSign();
     }
     answered(status);
+    if (claimed && status.ok()) noteJoined();
     if (leads() && claimed) {
       readSigns();
       publishCulprit();
     }
     pause(options_.beat);
   }
+}
+
+/// Only now: the sign that is given while the rank is claimed comes before it is known whether this node may
+/// join.
+void ClusterLink::noteJoined() {
+  const std::lock_guard lock(mutex_);
+  joined_ = joined_ || refused_.empty();
+  changed_.notify_all();
 }
 
 /// Makes sure that no other host gives signs under this rank, and that node 0 runs the same.
@@ -205,11 +214,7 @@ Status ClusterLink::giveSign() {
                      {"port", server_ == nullptr ? 0U : static_cast<unsigned>(server_->port())},
                      {"ranks", std::move(ranks)}});
   }
-  MUSTER_CHECK_OK(client_->set(signKey(options_.nodeRank), text));
-  const std::lock_guard lock(mutex_);
-  joined_ = true;
-  changed_.notify_all();
-  return {};
+  return client_->set(signKey(options_.nodeRank), text);
 }
 
 /// The store's counter puts the failures of all nodes into one order, whatever their clocks say.

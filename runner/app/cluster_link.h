@@ -100,6 +100,7 @@ class ClusterLink {
   void pulse();
   void watch();
   Status claimRank();
+  void noteJoined();
   Status giveSign();
   void drawOrder();
   void readSigns();
