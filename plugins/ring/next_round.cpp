@@ -99,7 +99,7 @@ void merge(std::vector<Wish>& all, const std::vector<Wish>& more) {
 }  // namespace
 
 size_t openingMeetings(const RoundLog& log) {
-  const std::vector<Round> opening = openingRounds(log.nodes(), log.topology());
+  const std::vector<Round>& opening = log.opening();
   size_t count = 0;
   size_t inRound = 0;
   for (size_t m = 0; m < log.meetings().size(); ++m) {
@@ -112,7 +112,7 @@ size_t openingMeetings(const RoundLog& log) {
 }
 
 Round nextRound(const RoundLog& log) {
-  const std::vector<Round> opening = openingRounds(log.nodes(), log.topology());
+  const std::vector<Round>& opening = log.opening();
   const auto held = static_cast<size_t>(log.rounds());
   if (held >= static_cast<size_t>(kMostRounds)) return {};
   Round round = held < opening.size() ? opening[held] : Round();

@@ -3,7 +3,6 @@
 #include "plugins/ring/pairing.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 namespace muster::ring {
@@ -38,7 +37,8 @@ Round sameLeafRound(const std::vector<std::vector<int>>& members) {
 /// can be avoided; among its equals it takes the leaf that it has met least.
 class CrossLeafRound {
  public:
-  explicit CrossLeafRound(std::vector<std::vector<int>> members) : free_(std::move(members)) {
+  explicit CrossLeafRound(std::vector<std::vector<int>> members)
+      : free_(std::move(members)), met_(free_.size() * free_.size()) {
     for (auto& leaf : free_) std::reverse(leaf.begin(), leaf.end());
   }
 
@@ -51,16 +51,14 @@ class CrossLeafRound {
         pairWithin(free_[first]);
         return round_;
       }
-      ++met_[{std::min(first, second), std::max(first, second)}];
+      ++met_[first * free_.size() + second];
+      ++met_[second * free_.size() + first];
       round_.push_back(makePair(take(first), take(second)));
     }
   }
 
  private:
-  [[nodiscard]] int metCount(size_t a, size_t b) const {
-    const auto it = met_.find({std::min(a, b), std::max(a, b)});
-    return it == met_.end() ? 0 : it->second;
-  }
+  [[nodiscard]] int metCount(size_t a, size_t b) const { return met_[a * free_.size() + b]; }
   /// The leaf with most free nodes beside `other`; the number of leaves where none has any.
   [[nodiscard]] size_t fullest(size_t other) const {
     size_t best = free_.size();
@@ -85,7 +83,7 @@ class CrossLeafRound {
   }
 
   std::vector<std::vector<int>> free_;
-  std::map<std::pair<size_t, size_t>, int> met_;
+  std::vector<int> met_;  ///< how often leaf met leaf, as a matrix
   Round round_;
 };
 

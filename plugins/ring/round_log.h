@@ -30,7 +30,10 @@ struct Meeting {
 class RoundLog {
  public:
   RoundLog(int nodes, Topology topology, std::vector<Lane> lanes)
-      : nodes_(nodes), topology_(std::move(topology)), lanes_(std::move(lanes)) {}
+      : nodes_(nodes),
+        topology_(std::move(topology)),
+        lanes_(std::move(lanes)),
+        opening_(openingRounds(nodes, topology_)) {}
 
   /// `speed` and `spread` have one value a lane.
   void add(int round, const Pair& pair, const double* speed, const double* spread) {
@@ -43,6 +46,9 @@ class RoundLog {
   [[nodiscard]] int nodes() const { return nodes_; }
   [[nodiscard]] const Topology& topology() const { return topology_; }
   [[nodiscard]] const std::vector<Lane>& lanes() const { return lanes_; }
+  [[nodiscard]] const std::vector<Round>& opening() const {
+    return opening_;
+  }  ///< what every run begins with
   [[nodiscard]] const std::vector<Meeting>& meetings() const { return meetings_; }
   [[nodiscard]] double speed(size_t meeting, size_t lane) const {
     return speed_[meeting * lanes_.size() + lane];
@@ -56,6 +62,7 @@ class RoundLog {
   int nodes_;
   Topology topology_;
   std::vector<Lane> lanes_;
+  std::vector<Round> opening_;
   std::vector<Meeting> meetings_;
   std::vector<double> speed_;
   std::vector<double> spread_;
