@@ -52,20 +52,10 @@ static void add_to_file(const char* path, long n) {
   fclose(file);
 }
 
-/* How often a client ran so far. */
-static long runs_so_far(const struct run* run) {
-  long runs = 0;
-  FILE* file = open_beside(run, "runs", "r");
-  if (file == NULL) return 0;
-  if (fscanf(file, "%ld", &runs) != 1) runs = 0;
-  fclose(file);
-  return runs;
-}
-
 /* 1 when the device is known. */
 static int read_configuration(struct run* run) {
   char line[5000], name[256], path[4096];
-  long n = 0, fail_after = 0;
+  long n = 0;
   int found = 0;
   FILE* file = open_beside(run, "fake-perftest.conf", "r");
   if (file == NULL) return 0;
@@ -80,11 +70,9 @@ static int read_configuration(struct run* run) {
       found = 1;
     }
     if (strcmp(line, "cuda\n") == 0) run->built_with_cuda = 1;
-    if (sscanf(line, "fail-after %ld", &n) == 1) fail_after = n;
     if (sscanf(line, "count %4095s %ld", path, &n) == 2 && run->host != NULL) add_to_file(path, n);
   }
   fclose(file);
-  if (runs_so_far(run) < fail_after) strcpy(run->behaviour, "ok");
   return found;
 }
 
@@ -268,11 +256,6 @@ int main(int argc, char** argv) {
         "\n************************************\n* Waiting for client to connect... "
         "*\n************************************\n");
   const int peer = run.host == NULL ? listen_and_accept(run.tcp_port) : connect_to(run.host, run.tcp_port);
-  if (run.host != NULL) {
-    char path[8192];
-    snprintf(path, sizeof path, "%s/runs", run.folder);
-    add_to_file(path, 1);
-  }
   const int replaced = concerns_us && misbehave(&run, behaviour);
   /* Both sides leave together: each waits until the other one is here and done. */
   char byte = 1;
