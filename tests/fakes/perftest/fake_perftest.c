@@ -3,10 +3,11 @@
  * meeting of server and client, the same tables. What its devices do stands in fake-perftest.conf beside it,
  * a line each:
  *
- *   device NAME BEHAVIOUR GBITS USEC      BEHAVIOUR: ok, or one of those in misbehave(), maybe with "server-"
- * before it count FILE N                          each client run adds N to the number in FILE (a counter of
- * a made-up sysfs) cuda                                  it is built with CUDA fail-after N device behaviours
- * other than ok begin after N client runs (counted in a file)
+ * "device NAME BEHAVIOUR GBITS USEC": ok, or one of those in misbehave(), maybe with "server-" before it.
+ *
+ * "count FILE N": each client run adds N to the number in FILE, a counter of a made-up sysfs.
+ *
+ * "cuda": it is built with CUDA.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
