@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -93,6 +94,14 @@ class SpawnPlan {
   posix_spawnattr_t attributes_{};
 };
 
+/// The limit of open files that this process was started with. A store may raise it for itself; ranks are to
+/// see, and to tell, the machine's own.
+const rlimit kFilesAtStart = [] {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  return limit;
+}();
+
 std::string newMarker() {
   static std::atomic<unsigned> count{0};
   return fmt::format("{}-{:.6f}-{}", getpid(), systemClock().now(), ++count);
@@ -160,6 +169,7 @@ Result<SpawnedHost> spawnHost(const std::vector<std::string>& command, const std
   SpawnedHost host;
   host.marker = newMarker();
   MUSTER_TRY(host.pid, plan.spawn(command, "MUSTER_HOST_ID=" + host.marker));
+  prlimit(host.pid, RLIMIT_NOFILE, &kFilesAtStart, nullptr);
   host.frames = std::move(frames.read);
   host.output = std::move(output.read);
   host.report = std::move(report.read);
