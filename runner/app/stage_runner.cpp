@@ -9,6 +9,7 @@
 #include "runner/app/evidence_json.h"
 #include "runner/app/expectations.h"
 #include "runner/app/rank_group.h"
+#include "runner/app/rank_slots.h"
 #include "runner/app/stage_telemetry.h"
 #include "runner/core/clock.h"
 #include "runner/core/files.h"
@@ -20,19 +21,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr uint64_t kArtifactLimit = 256ull << 20;
-
-std::vector<RankSlot> slotsFor(const NodeContext& node, const Stage& stage) {
-  // One rank of a node-scope stage looks at the node as a whole and is bound to no device.
-  if (stage.scope == Scope::kNode && stage.ranks == 1) return {RankSlot{0, "", Json()}};
-  const size_t count = stage.ranks > 0 ? static_cast<size_t>(stage.ranks) : node.devices.size();
-  std::vector<RankSlot> slots;
-  for (size_t i = 0; i < count && !node.devices.empty(); ++i) {
-    RankSlot slot = node.devices[i % node.devices.size()];
-    slot.rank = static_cast<int>(i);
-    slots.push_back(std::move(slot));
-  }
-  return slots;
-}
 
 StageRecord beginRecord(const Stage& stage) {
   StageRecord record;
@@ -226,7 +214,7 @@ Result<StageOutcome> runStage(NodeContext& node, const Stage& written) {
     for (Case& c : stage.cases)
       MUSTER_CHECK_OK(applyStageParams(*node.profile, *test, stage.plugin + "." + stage.test, c));
 
-  std::vector<RankSlot> slots = slotsFor(node, stage);
+  std::vector<RankSlot> slots = slotsFor(node.devices, stage);
   StageOutcome outcome{beginRecord(stage), {}};
   StageRecord& record = outcome.record;
   GroupPlace place{0, static_cast<int>(slots.size()), static_cast<int>(slots.size()), nullptr};
