@@ -46,15 +46,19 @@ timeout = "30s"
 }  // namespace
 
 ClusterRun::ClusterRun(int count, const WalkPlan& plan)
-    : planText(textOf(plan)),
+    : ClusterRun(count, textOf(plan), {"lockstep", "ok"}) {}
+
+ClusterRun::ClusterRun(int count, std::string plan, const std::vector<std::string>& fakes)
+    : planText(std::move(plan)),
       hosts(count),
       running_(static_cast<size_t>(count)),
       ended_(static_cast<size_t>(count)),
       ranks_(static_cast<size_t>(count)) {
-  for (const char* name : {"lockstep", "ok"})
+  const fs::path plugins = dir_.path() / "plugins";
+  fs::create_directories(plugins);
+  for (const std::string& name : fakes)
     fs::copy_file(buildDir() / "tests/fakes" / fmt::format("fake-{}.so", name),
-                  (fs::create_directories(dir_.path() / "plugins"), dir_.path() / "plugins") /
-                      fmt::format("fake-{}.so", name));
+                  plugins / fmt::format("fake-{}.so", name));
 }
 
 fs::path ClusterRun::folder(int host) const {

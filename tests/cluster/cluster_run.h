@@ -26,6 +26,8 @@ struct WalkPlan {
 class ClusterRun {
  public:
   ClusterRun(int hosts, const WalkPlan& plan);
+  /// A plan of its own, which needs no other plugins than the installed ones and these fakes.
+  ClusterRun(int hosts, std::string plan, const std::vector<std::string>& fakes);
 
   /// Starts `muster run` on a host; `rank` is its node rank.
   void start(int host, int rank, const std::vector<std::string>& more = {});

@@ -12,6 +12,9 @@
 namespace muster::testing {
 namespace {
 
+constexpr int kAllTraffic = 1;  ///< htb class of what no filter takes out
+constexpr int kFirstPeer = 16;  ///< htb class of what goes to host 0
+
 /// Runs a command that must work.
 void must(const std::vector<std::string>& command) {
   const ProcessResult result = runProcess(command);
@@ -91,13 +94,60 @@ void Hosts::setLink(int host, bool up) {
   must({"ip", "-n", hub(), "link", "set", fmt::format("p{}", host), up ? "up" : "down"});
 }
 
+/// A class of the device's htb. The burst lets a sender that the scheduler kept waiting catch up what it
+/// missed in up to 10 ms at 100 Mbit/s; hosts share the few cores of one machine, and that must not look like
+/// a slow link.
+void Hosts::shape(const std::string& space, const std::string& device, int shapeClass,
+                  const std::string& rate) {
+  must({"tc",
+        "-n",
+        space,
+        "class",
+        "replace",
+        "dev",
+        device,
+        "parent",
+        "1:",
+        "classid",
+        fmt::format("1:{:x}", shapeClass),
+        "htb",
+        "rate",
+        rate,
+        "burst",
+        "128kb",
+        "cburst",
+        "128kb",
+        "quantum",
+        "60000"});
+}
+
 void Hosts::limit(int host, const std::string& rate) {
-  const std::vector<std::string> shape = {"root", "tbf", "rate", rate, "burst", "64kb", "latency", "100ms"};
+  // htb and not tbf: tbf cannot treat one peer differently, and cuts large segments apart, which costs much
+  // CPU.
   for (const auto& [where, device] :
        {std::pair{space(host), std::string("eth0")}, {hub(), fmt::format("p{}", host)}}) {
-    std::vector<std::string> command = {"tc", "-n", where, "qdisc", "replace", "dev", device};
-    command.insert(command.end(), shape.begin(), shape.end());
-    must(command);
+    const ProcessResult present = runProcess({"tc", "-n", where, "qdisc", "show", "dev", device});
+    if (present.out.find("qdisc htb 1:") == std::string::npos)
+      must({"tc", "-n", where, "qdisc", "replace", "dev", device, "root", "handle", "1:", "htb", "default",
+            fmt::format("{:x}", kAllTraffic)});
+    shape(where, device, kAllTraffic, rate);
+  }
+}
+
+void Hosts::limitLink(int one, int other, const std::string& rate) {
+  for (const auto& [from, to] : {std::pair{one, other}, {other, one}}) {
+    const int shapeClass = kFirstPeer + to;
+    shape(space(from), "eth0", shapeClass, rate);
+    must({"tc",        "-n",
+          space(from), "filter",
+          "replace",   "dev",
+          "eth0",      "parent",
+          "1:",        "protocol",
+          "ip",        "prio",
+          "1",         "u32",
+          "match",     "ip",
+          "dst",       address(to) + "/32",
+          "flowid",    fmt::format("1:{:x}", shapeClass)});
   }
 }
 

@@ -32,8 +32,12 @@ class Hosts {
                                    const ProcessOptions& options = {});
   /// Takes the host's link down, as a pulled cable does, or up again.
   void setLink(int host, bool up);
-  /// Limits what the host sends and receives, by `tc` with tbf.
+  /// Limits what the host sends and what it receives to `rate` of `tc` each ("100mbit"), by htb at both ends
+  /// of its cable. Called again, it replaces the limit.
   void limit(int host, const std::string& rate);
+  /// Limits what two hosts send each other to `rate` each way, and leaves what they send others alone. Both
+  /// must have a limit of their own already.
+  void limitLink(int one, int other, const std::string& rate);
   /// Processes on the host whose command line contains `text`.
   [[nodiscard]] std::vector<int> processes(int host, const std::string& text) const;
 
@@ -41,6 +45,8 @@ class Hosts {
   [[nodiscard]] std::string space(int host) const;
   [[nodiscard]] std::string hub() const;
   void addHost(int host);
+  static void shape(const std::string& space, const std::string& device, int shapeClass,
+                    const std::string& rate);
 
   int count_;
   std::string prefix_;
