@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <iterator>
 #include <sstream>
 #include <stdexcept>
 
@@ -22,6 +23,12 @@ void must(const std::vector<std::string>& command) {
   std::string text;
   for (const std::string& word : command) text += word + " ";
   throw std::runtime_error(text + "failed: " + result.err);
+}
+
+/// The same of a line of words.
+void trafficControl(const std::string& line) {
+  std::istringstream words(line);
+  must({std::istream_iterator<std::string>(words), {}});
 }
 
 }  // namespace
@@ -99,26 +106,10 @@ void Hosts::setLink(int host, bool up) {
 /// a slow link.
 void Hosts::shape(const std::string& space, const std::string& device, int shapeClass,
                   const std::string& rate) {
-  must({"tc",
-        "-n",
-        space,
-        "class",
-        "replace",
-        "dev",
-        device,
-        "parent",
-        "1:",
-        "classid",
-        fmt::format("1:{:x}", shapeClass),
-        "htb",
-        "rate",
-        rate,
-        "burst",
-        "128kb",
-        "cburst",
-        "128kb",
-        "quantum",
-        "60000"});
+  trafficControl(
+      fmt::format("tc -n {} class replace dev {} parent 1: classid 1:{:x} htb rate {} burst 128kb cburst "
+                  "128kb quantum 60000",
+                  space, device, shapeClass, rate));
 }
 
 void Hosts::limit(int host, const std::string& rate) {
@@ -128,8 +119,8 @@ void Hosts::limit(int host, const std::string& rate) {
        {std::pair{space(host), std::string("eth0")}, {hub(), fmt::format("p{}", host)}}) {
     const ProcessResult present = runProcess({"tc", "-n", where, "qdisc", "show", "dev", device});
     if (present.out.find("qdisc htb 1:") == std::string::npos)
-      must({"tc", "-n", where, "qdisc", "replace", "dev", device, "root", "handle", "1:", "htb", "default",
-            fmt::format("{:x}", kAllTraffic)});
+      trafficControl(fmt::format("tc -n {} qdisc replace dev {} root handle 1: htb default {:x}", where,
+                                 device, kAllTraffic));
     shape(where, device, kAllTraffic, rate);
   }
 }
@@ -138,16 +129,9 @@ void Hosts::limitLink(int one, int other, const std::string& rate) {
   for (const auto& [from, to] : {std::pair{one, other}, {other, one}}) {
     const int shapeClass = kFirstPeer + to;
     shape(space(from), "eth0", shapeClass, rate);
-    must({"tc",        "-n",
-          space(from), "filter",
-          "replace",   "dev",
-          "eth0",      "parent",
-          "1:",        "protocol",
-          "ip",        "prio",
-          "1",         "u32",
-          "match",     "ip",
-          "dst",       address(to) + "/32",
-          "flowid",    fmt::format("1:{:x}", shapeClass)});
+    trafficControl(fmt::format(
+        "tc -n {} filter replace dev eth0 parent 1: protocol ip prio 1 u32 match ip dst {}/32 flowid 1:{:x}",
+        space(from), address(to), shapeClass));
   }
 }
 
