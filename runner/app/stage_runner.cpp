@@ -39,7 +39,7 @@ StageRecord beginRecord(const Stage& stage) {
 }
 
 StageEvidence beginEvidence(const NodeContext& node, const Stage& stage, const PluginSpec& plugin,
-                            const TestSpec& test) {
+                            const TestSpec& test, const GroupPlace& place) {
   StageEvidence evidence;
   evidence.stage = stage.name;
   evidence.required = stage.required;
@@ -48,7 +48,11 @@ StageEvidence beginEvidence(const NodeContext& node, const Stage& stage, const P
   evidence.leaderMetrics = leaderMetricsOn(plugin, test, stage.scope);
   for (const Case& c : stage.cases) {
     evidence.caseMetrics[c.id] = metricsOn(plugin, test, node.backend);
-    evidence.caseLabels[c.id] = knownLabels(c);
+    Labels& labels = evidence.caseLabels[c.id];
+    labels = knownLabels(c);
+    // What is expected of another size of group is not missing here.
+    labels.emplace("ranks", std::to_string(place.worldSize));
+    labels.emplace("nodes", std::to_string(stage.scope == Scope::kCluster ? node.nodeCount : 1));
   }
   return evidence;
 }
@@ -229,7 +233,7 @@ Result<StageOutcome> runStage(NodeContext& node, const Stage& written) {
   }
   if (slots.empty()) return stageNotRun(stage, StageState::kError, "no device was found to run on");
   record.pluginVersion = plugin->version;
-  StageEvidence evidence = beginEvidence(node, stage, *plugin, *test);
+  StageEvidence evidence = beginEvidence(node, stage, *plugin, *test, place);
   if (node.profile != nullptr) {
     const auto fromProfile = profileExpectations(*node.profile, evidence);
     evidence.expectations.insert(evidence.expectations.end(), fromProfile.begin(), fromProfile.end());
