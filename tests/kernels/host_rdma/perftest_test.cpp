@@ -119,7 +119,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Misbehaviour{"fail", "Failed status 12"},
                       Misbehaviour{"flood", "(client on mlx5_7/1) printed more than 64 KiB"},
                       Misbehaviour{"server-flood", "(server on mlx5_7/1) printed more than 64 KiB"},
-                      Misbehaviour{"garbage", "#bytes of garbage"}, Misbehaviour{"silent", "no table of results: it printed"},
+                      Misbehaviour{"garbage", "#bytes of garbage"},
+                      Misbehaviour{"silent", "no table of results: it printed"},
                       Misbehaviour{"two-tables", "2 tables"},
                       Misbehaviour{"wrong-size", "messages of 2097152 B"}),
     [](const auto& info) {
