@@ -132,10 +132,14 @@ void RankGroup::keepInStep() {
       return collector_.endedRuns(slot.rank).count(index) > 0;
     });
     if (ended == slots_.end()) continue;
-    for (const RankSlot& slot : slots_)
-      if (collector_.endedRuns(slot.rank).count(index) == 0)
-        collector_.failRun(slot, index,
-                           fmt::format("rank {} of its group is done with this case", ended->rank));
+    for (const RankSlot& slot : slots_) {
+      if (collector_.endedRuns(slot.rank).count(index) > 0) continue;
+      const auto stopped = stopped_.find(slot.rank);  // maybe before it came to this case
+      collector_.failRun(slot, index,
+                         stopped != stopped_.end()
+                             ? stopped->second
+                             : fmt::format("rank {} of its group is done with this case", ended->rank));
+    }
   }
 }
 
@@ -213,6 +217,7 @@ void RankGroup::settleTogether(const std::vector<RankSlot>& slots, const std::ve
 void RankGroup::settleStopped(const RankSlot& slot, const RankEnd& end) {
   const std::set<size_t>& ended = collector_.endedRuns(slot.rank);
   const int open = collector_.openRun(slot.rank);
+  stopped_[slot.rank] = end.error;
   if (open >= 0) {
     collector_.failRun(slot, static_cast<size_t>(open), end.error, kDeathRemedy);
   } else if (!ended.empty() && collector_.wentWrong(slot.rank, *ended.rbegin())) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,8 +49,9 @@ class RankGroup {
   const PluginSpec& plugin_;
   std::vector<RankSlot> slots_;
   GroupPlace place_;
-  std::set<size_t> cutShort_;  ///< runs that ended because the runner stopped their rank
-  bool finished_ = false;      ///< the group's nodes agreed not to start again
+  std::set<size_t> cutShort_;           ///< runs that ended because the runner stopped their rank
+  std::map<int, std::string> stopped_;  ///< ranks that were stopped because of another one, and why
+  bool finished_ = false;               ///< the group's nodes agreed not to start again
   int attempt_;
   std::function<void()> onTick_;
   FrameCollector collector_;

@@ -58,7 +58,7 @@ mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys" # with its control groups: a limit that cannot be read is an error
 mount -t tmpfs tmpfs "$root/dev/shm"
 
-expect 0 muster version
+expect 0 muster --version
 expect 0 h100-sxm5-80gb skus
 expect 0 compute plugins
 expect 0 report.html run "$place/share/muster/plans/environment.toml" --out /tmp/out/environment

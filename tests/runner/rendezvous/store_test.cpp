@@ -7,6 +7,7 @@
 #include <limits>
 #include <thread>
 
+#include "runner/core/clock.h"
 #include "runner/rendezvous/store_client.h"
 #include "runner/rendezvous/store_server.h"
 #include "tests/runner/rendezvous/raw_peer.h"
@@ -233,6 +234,9 @@ TEST(Store, TellsAWrongTokenAtOnce) {
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, ErrorCode::kProtocol);
   EXPECT_THAT(status.error().text(), HasSubstr("refused the token; MUSTER_TOKEN must be the same"));
+  // The refusal is sent first and counted then.
+  const double deadline = systemClock().now() + 10;
+  while (server->counts().wrongToken == 0 && systemClock().now() < deadline) std::this_thread::yield();
   EXPECT_EQ(server->counts().wrongToken, 1u);
   EXPECT_EQ(server->counts().accepted, 0u);
 }
