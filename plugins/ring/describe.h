@@ -25,8 +25,8 @@ inline constexpr const char* kDescribe = R"json({"tests": [
      "summary": "how long a rank waits for its group to form, and for each exchange"},
     {"name": "noise_floor", "type": "quantity", "unit": "ratio", "default": "2%", "min": "0.1%", "max": "25%",
      "summary": "sigma that healthy bandwidths may have; few figures are not believed to scatter less"},
-    {"name": "latency_noise_floor", "type": "quantity", "unit": "ratio", "default": "10%", "min": "0.1%", "max": "25%",
-     "summary": "the same of latencies"}
+    {"name": "latency_noise_floor", "type": "quantity", "unit": "ratio", "default": "10%", "min": "0.1%", "max": "1000%",
+     "summary": "the same of latencies; wide where processes share processors or a link is filled beside"}
   ],
   "metrics": [
     {"name": "culprits", "unit": "count", "direction": "lower", "labels": ["culprit", "kind"],
