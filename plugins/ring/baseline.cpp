@@ -11,7 +11,7 @@ namespace {
 constexpr double kMadToSigma = 1.4826;  ///< of normal figures
 constexpr double kPriorFigures = 32;    ///< so many figures weigh as much as the floor
 constexpr double kLeastSigma = 0.004;
-constexpr double kMostSigma = 0.25;
+constexpr double kMostSigma = 0.25;  ///< unless the floor is wider
 constexpr double kFamilyChance = 2e-4;
 constexpr double kSaferChance = 1e-6;
 constexpr double kSaferUpTo = 0.085;  ///< half of the least fault that must be found (15%) in logs
@@ -91,7 +91,7 @@ Baseline findBaseline(std::vector<double> logs, double floor, size_t family) {
     const double sigma = std::sqrt((kPriorFigures * floor * floor + n * seen * seen) / (kPriorFigures + n));
     const bool settled = center == base.center && std::abs(sigma - base.sigma) < 1e-4;
     base.center = center;
-    base.sigma = std::clamp(sigma, kLeastSigma, kMostSigma);
+    base.sigma = std::clamp(sigma, kLeastSigma, std::max(kMostSigma, floor));
     if (settled) break;
   }
   const double tail = tailFactor(logs, base.center, base.sigma);
