@@ -5,6 +5,7 @@
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
 #include <gloo/types.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
@@ -93,6 +94,9 @@ Result<std::unique_ptr<GlooGroup>> GlooGroup::form(const CommunicatorSpec& spec,
   auto here = allHere(spec, store);
   if (!here.ok()) return std::move(here).error().context("forming group " + spec.name);
   MUSTER_TRY(Endpoint endpoint, chooseEndpoint(spec.interface, *here));
+  // Gloo writes to its peers' sockets without MSG_NOSIGNAL: a peer that died is an error, not a signal to die
+  // of.
+  signal(SIGPIPE, SIG_IGN);
   std::unique_ptr<GlooGroup> group(new GlooGroup(spec, std::move(endpoint)));
   try {
     gloo::transport::tcp::attr attributes(group->endpoint_.address.c_str());
