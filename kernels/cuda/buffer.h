@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of a GPU as a Buffer: shared by backend_cuda.so and the modules beside it.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/device.h"
+
+namespace muster::cuda {
+
+/// Owns memory that cudaMalloc() gave on the current device.
+class CudaBuffer : public Buffer {
+ public:
+  CudaBuffer(void* data, uint64_t bytes) : data_(data), bytes_(bytes) {}
+  ~CudaBuffer() override { (void)cudaFree(data_); }
+  CudaBuffer(const CudaBuffer&) = delete;
+  CudaBuffer& operator=(const CudaBuffer&) = delete;
+
+  [[nodiscard]] uint64_t bytes() const override { return bytes_; }
+  [[nodiscard]] void* data() const { return data_; }
+
+ private:
+  void* data_;
+  uint64_t bytes_;
+};
+
+/// The device address of a buffer that this backend allocated. A backend's devices only see their own
+/// buffers.
+inline std::byte* bytesOf(const Buffer& buffer) {
+  return static_cast<std::byte*>(static_cast<const CudaBuffer&>(buffer).data());
+}
+
+}  // namespace muster::cuda
