@@ -36,9 +36,10 @@ std::vector<std::string> patterns() {
   std::vector<std::string> all = {toolkit + "/lib64", toolkit + "/lib"};
   std::vector<std::string> sites;
   if (const char* path = std::getenv("PYTHONPATH"); path != nullptr) sites = split(path, ':');
+  if (const char* environment = std::getenv("VIRTUAL_ENV"); environment != nullptr && *environment != '\0')
+    sites.push_back(std::string(environment) + "/lib/python3*/site-packages");
   for (const char* site : {"/usr/local/lib/python3*/dist-packages", "/usr/local/lib/python3*/site-packages",
-                           "/usr/lib/python3*/site-packages", "/usr/lib/python3/dist-packages",
-                           "/opt/*/lib/python3*/site-packages"})
+                           "/usr/lib/python3*/site-packages", "/usr/lib/python3/dist-packages"})
     sites.emplace_back(site);
   // One folder a library up to CUDA 12, one for all (nvidia/cu13) from 13 on.
   for (const std::string& site : sites)
