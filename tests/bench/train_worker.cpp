@@ -7,11 +7,10 @@
 #include <cstdio>
 #include <iostream>
 #include <map>
-#include <random>
 
 #include "kernels/backend.h"
-#include "plugins/train/models/model.h"
 #include "runner/core/clock.h"
+#include "tests/bench/trained_model.h"
 
 namespace muster::bench {
 namespace {
@@ -41,48 +40,17 @@ train::ModelSpec gpt() {
 const std::map<std::string, train::ModelSpec> kModels = {
     {"resnet18", resnet("resnet18", 32, 32)}, {"resnet50", resnet("resnet50", 8, 224)}, {"gpt", gpt()}};
 
-Status fillInputs(const train::Model& model, Program& program) {
-  std::minstd_rand random(1);
-  for (const Tensor input : {model.input, model.labels}) {
-    const auto count = static_cast<size_t>(elementsOf(model.network.shape(input)));
-    const auto limit = static_cast<uint64_t>(model.network.limit(input));
-    if (limit == 0) {
-      std::normal_distribution<float> normal;
-      std::vector<float> values(count);
-      for (float& value : values) value = normal(random);
-      MUSTER_CHECK_OK(program.writeInput(input, values));
-      continue;
-    }
-    std::vector<int32_t> values(count);
-    for (int32_t& value : values) value = static_cast<int32_t>(random() % limit);
-    MUSTER_CHECK_OK(program.writeInput(input, values));
-  }
-  return {};
-}
-
-Status step(Program& program, double learningRate) {
-  MUSTER_CHECK_OK(program.forward(Pass::kTraining));
-  MUSTER_CHECK_OK(program.backward());
-  return program.step(learningRate);
-}
-
 Status serve(const std::string& backends, const train::ModelSpec& spec) {
   BackendOptions where;
   where.folder = backends;
   MUSTER_TRY(std::unique_ptr<Backend> backend, loadBackend("host", where));
   MUSTER_TRY(std::unique_ptr<Device> device, backend->open("cpu0"));
   MUSTER_TRY(std::unique_ptr<Nn> nn, backend->nn(*device));
-  MUSTER_TRY(train::Model model, train::buildModel(spec));
-  MUSTER_TRY(std::unique_ptr<Program> program, nn->compile(model.network, {}));
-  MUSTER_CHECK_OK(train::initialise(spec, 1, *program));
-  MUSTER_CHECK_OK(fillInputs(model, *program));
-  OptimizerSpec optimizer;
-  if (spec.readsTokens()) optimizer.kind = OptimizerKind::kAdamW;
-  MUSTER_CHECK_OK(program->setOptimizer(optimizer));
+  MUSTER_TRY(std::unique_ptr<Program> program, trainedModel(*nn, spec, {}));
   int steps = 0;
   while (std::cin >> steps) {
     const double start = systemClock().now();
-    for (int i = 0; i < steps; ++i) MUSTER_CHECK_OK(step(*program, spec.readsTokens() ? 1e-3 : 1e-2));
+    for (int i = 0; i < steps; ++i) MUSTER_CHECK_OK(trainingStep(*program, spec));
     const double seconds = systemClock().now() - start;
     MUSTER_TRY(double loss, program->loss());
     fmt::print("{} {}\n", seconds, loss);

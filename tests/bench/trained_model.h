@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// One model with inputs and an optimizer on one device, ready to be trained step by step: what benchmarks
+// time.
+#pragma once
+
+#include <memory>
+
+#include "kernels/nn.h"
+#include "plugins/train/models/model.h"
+
+namespace muster::bench {
+
+/// Builds, compiles and fills a model: images normal, tokens and labels uniform, all of one seed. SGD with
+/// momentum for images, AdamW for text. The Nn must outlive the program.
+Result<std::unique_ptr<Program>> trainedModel(Nn& nn, const train::ModelSpec& spec,
+                                              const ProgramOptions& options);
+
+/// Forward, backward and optimizer, queued.
+Status trainingStep(Program& program, const train::ModelSpec& spec);
+
+}  // namespace muster::bench
