@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that needs a GPU: `./dev gpu` runs this, here or from a copy of the installed tree and the test programs.
+"""Everything that needs a GPU: `./dev gpu` runs this, here or from what `./dev gpu --pack` packed.
 
 Needs python3, an NVIDIA driver and NVIDIA's libraries (of a toolkit, or Python's nvidia packages); PyTorch for the
 comparisons, compute-sanitizer for its checks. What is missing is a line that says "skip" and why. Ends 0 when
@@ -190,8 +190,8 @@ PARTS = {"tests": Session.tests_pass, "plans": Session.plans_run, "torch": Sessi
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dist", type=pathlib.Path, required=True, help="the installed tree")
-    parser.add_argument("--tests", type=pathlib.Path, required=True, help="the folder of the *-gpu-test programs")
+    parser.add_argument("--dist", type=pathlib.Path, default=HERE.parent / "dist", help="the installed tree")
+    parser.add_argument("--tests", type=pathlib.Path, default=HERE.parent / "tests", help="the folder of the *-gpu-test programs")
     parser.add_argument("--out", type=pathlib.Path, default=HERE / "results", help="where the JSON goes")
     parser.add_argument("--part", action="append", choices=PARTS, help="only this part (may be given again)")
     parser.add_argument("--turns", type=int, default=5, help="paired turns of each comparison")
