@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Builds a libFuzzer target with clang++ from all sources that it runs, so that coverage guides it through them:
-# build_fuzzer.sh CLANG SOURCE_ROOT OUTPUT
+# build_fuzzer.sh CLANG SOURCE_ROOT OUTPUT NAME, where NAME is plan or one of targets.h
 set -eu
-clang=$1 root=$2 output=$3
-# shellcheck disable=SC2046 # flags are words
-exec "$clang" -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -I"$root" \
-  $(pkg-config --cflags lua5.4-c++) "$root"/runner/core/*.cpp "$root"/runner/plan/*.cpp \
-  "$root"/tests/runner/plan/sample_catalog.cpp "$root"/tests/fuzz/plan_check.cpp "$root"/tests/fuzz/plan_fuzzer.cpp \
-  -o "$output" $(pkg-config --libs lua5.4-c++ fmt nettle)
+clang=$1 root=$2 output=$3 name=$4
+core=$root/runner/core/*.cpp packages='fmt nettle' define=''
+# shellcheck disable=SC2086 # the patterns are patterns, the flags are words
+build() {
+  exec "$clang" -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -I"$root" $define \
+    $(pkg-config --cflags $packages) $core "$@" -o "$output" $(pkg-config --libs $packages)
+}

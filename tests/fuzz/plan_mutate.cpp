@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Feeds thousands of mutated plans to what `muster check` does: plan_mutate CORPUS TOML_COUNT LUA_COUNT
 // [SEED]. Ends 1 when one crashes, hangs, or gives an outcome that must not be; prints that plan.
-#include <signal.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
 #include "runner/core/files.h"
-#include "tests/fuzz/mutator.h"
+#include "tests/fuzz/mutate_run.h"
 #include "tests/fuzz/plan_check.h"
 
 namespace muster::testing {
 namespace {
-
-constexpr unsigned kMostSeconds = 30;
-constexpr size_t kLargestInput = 64 * 1024;
 
 const std::vector<std::string> kTomlWords = {"nan",
                                              "-inf",
@@ -85,19 +79,6 @@ const std::vector<std::string> kLuaWords = {"end",
                                             "//",
                                             "0x1p4"};
 
-std::string current;  ///< the input at work, for the handler
-
-void die(const char* why) {
-  // Only what is safe in a signal handler.
-  (void)!write(STDERR_FILENO, why, std::char_traits<char>::length(why));
-  (void)!write(STDERR_FILENO, current.data(), current.size());
-  _exit(1);
-}
-
-void onAlarm(int) {
-  die("\nplan_mutate: this plan took too long:\n");
-}
-
 std::vector<std::string> seedsOf(const std::filesystem::path& corpus, const std::string& extension) {
   std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::directory_iterator(corpus))
@@ -109,36 +90,6 @@ std::vector<std::string> seedsOf(const std::filesystem::path& corpus, const std:
   return seeds;
 }
 
-bool survives(const std::string& text, std::string (*check)(const std::string&)) {
-  current = text;
-  alarm(kMostSeconds);
-  const std::string problem = check(text);
-  alarm(0);
-  if (problem.empty()) return true;
-  std::fprintf(stderr, "plan_mutate: %s; the plan:\n%s\n", problem.c_str(), text.c_str());
-  return false;
-}
-
-/// The seeds as they are, then mutated ones.
-bool runMany(const std::vector<std::string>& seeds, const std::vector<std::string>& words, long count,
-             uint64_t seed, std::string (*check)(const std::string&)) {
-  if (seeds.empty()) return false;
-  for (const std::string& text : seeds)
-    if (!survives(text, check)) return false;
-  Mutator mutator(seeds, words, seed);
-  for (long i = 0; i < count; ++i) {
-    std::string text = mutator.next();
-    if (text.size() > kLargestInput) text.resize(kLargestInput);
-    if (!survives(text, check)) {
-      std::fprintf(stderr, "plan_mutate: number %ld of seed %llu\n", i,
-                   static_cast<unsigned long long>(seed));
-      return false;
-    }
-  }
-  std::printf("%zu seeds and %ld mutated plans: no crash, no hang, no odd outcome\n", seeds.size(), count);
-  return true;
-}
-
 }  // namespace
 }  // namespace muster::testing
 
@@ -148,9 +99,10 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: plan_mutate CORPUS TOML_COUNT LUA_COUNT [SEED]\n");
     return 2;
   }
-  signal(SIGALRM, onAlarm);
   const uint64_t seed = argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 1;
-  const bool toml = runMany(seedsOf(argv[1], ".toml"), kTomlWords, std::atol(argv[2]), seed, checkTomlPlan);
-  const bool lua = runMany(seedsOf(argv[1], ".lua"), kLuaWords, std::atol(argv[3]), seed, checkLuaPlan);
+  const bool toml = runMutations("toml plans", seedsOf(argv[1], ".toml"), kTomlWords, std::atol(argv[2]),
+                                 seed, checkTomlPlan);
+  const bool lua =
+      runMutations("lua plans", seedsOf(argv[1], ".lua"), kLuaWords, std::atol(argv[3]), seed, checkLuaPlan);
   return toml && lua ? 0 : 1;
 }

@@ -94,6 +94,8 @@ Result<RdmaFigure> bandwidthOf(const std::vector<double>& row) {
   RdmaFigure figure;
   figure.bandwidth = row[3] * 1e9 / 8;
   if (!(figure.bandwidth > 0)) return malformed("the engine says that it moved nothing (average 0 Gb/s)");
+  if (!std::isfinite(figure.bandwidth))
+    return malformed(fmt::format("the engine says that it moved {} Gb/s", row[3]));
   return figure;
 }
 

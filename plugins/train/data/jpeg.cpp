@@ -19,6 +19,7 @@ namespace {
 
 constexpr uint64_t kLargestFile = 256U << 20;
 constexpr uint64_t kLargestImage = 1U << 28;  ///< pixels
+constexpr uint64_t kMostPixelsPerByte = 512;  ///< a Huffman code of one bit for a block of 8 x 8
 
 /// libjpeg's error manager with the way out of it.
 struct Trap {
@@ -94,6 +95,12 @@ void cmykToRgb(std::vector<uint8_t>& pixels) {
   pixels.resize(out);
 }
 
+/// A header may promise any size: what memory is taken for has to be in the file.
+bool fitsIn(const jpeg_decompress_struct& info, uint64_t bytes) {
+  const uint64_t pixels = static_cast<uint64_t>(info.image_width) * info.image_height;
+  return info.arith_code != 0 || pixels / kMostPixelsPerByte <= bytes;
+}
+
 Error damaged(const std::filesystem::path& path, const Decoder& decoder) {
   return {ErrorCode::kCorrupt,
           fmt::format("not a whole JPEG image: at byte {} of {}: {}; fetch the file again", decoder.offset(),
@@ -108,11 +115,14 @@ Result<RgbImage> decodeJpeg(const std::filesystem::path& path, int shortest) {
   Decoder decoder;
   if (!decoder.readHeader(file, shortest)) return damaged(path, decoder);
   const auto& info = decoder.info;
-  if (static_cast<uint64_t>(info.output_width) * info.output_height > kLargestImage)
-    return Error{ErrorCode::kCorrupt,
-                 fmt::format("an image of {} x {} pixels is larger than any data set has", info.image_width,
-                             info.image_height),
-                 path.string()};
+  if (static_cast<uint64_t>(info.output_width) * info.output_height > kLargestImage ||
+      !fitsIn(info, file.size()))
+    return Error{
+        ErrorCode::kCorrupt,
+        fmt::format("an image of {} x {} pixels is larger than any data set has, or than {} bytes can "
+                    "hold; fetch the file again",
+                    info.image_width, info.image_height, file.size()),
+        path.string()};
   RgbImage image{static_cast<int>(info.output_width), static_cast<int>(info.output_height), {}};
   const size_t rowBytes =
       static_cast<size_t>(info.output_width) * static_cast<size_t>(info.out_color_components);

@@ -89,6 +89,25 @@ TEST(Jpeg, NamesFileAndOffsetOfDamage) {
   EXPECT_EQ(decodeJpeg(folder.path() / "none.jpg", 8).error().code, ErrorCode::kNotFound);
 }
 
+TEST(Jpeg, TakesNoMemoryForASizeThatTheFileCannotHold) {
+  const testing::TempDir folder;
+  std::string file = red(200, 200);
+  const size_t frame = file.find("\xff\xc0");  // its marker, length and precision; then height and width
+  ASSERT_NE(frame, std::string::npos);
+  file.replace(frame + 5, 4, "\xff\xdc\xff\xdc");
+  const auto image = decodeJpeg(folder.write("huge.jpg", file), 1);
+  ASSERT_FALSE(image.ok());
+  EXPECT_EQ(image.error().code, ErrorCode::kCorrupt);
+  EXPECT_THAT(image.error().text(), HasSubstr("65500 x 65500 pixels is larger than"));
+}
+
+TEST(Jpeg, DecodesAnImageThatIsAllOneColour) {
+  const testing::TempDir folder;
+  const auto image = decodeJpeg(folder.write("plain.jpg", red(4000, 4000)), 4000);
+  ASSERT_TRUE(image.ok()) << image.error().text();
+  EXPECT_EQ(image->height, 4000);
+}
+
 class Folder : public ::testing::Test {
  protected:
   Folder() {

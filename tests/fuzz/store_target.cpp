@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rendezvous store against hostile peers: its request decoder, and a whole connection with the state
+// behind it.
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <limits>
+
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+#include "runner/rendezvous/store_peer.h"
+#include "runner/rendezvous/store_protocol.h"
+#include "runner/rendezvous/store_state.h"
+#include "tests/fuzz/targets.h"
+
+namespace muster::testing {
+namespace {
+
+constexpr const char* kToken = "fuzz-token";
+constexpr StorePeerId kPeer = 7;
+
+StoreLimits smallLimits() {
+  StoreLimits limits;
+  limits.keys = 8;
+  limits.memory = 16 * 1024;
+  return limits;
+}
+
+/// A connection of the server, joined to this test by a socket pair, and the state behind it.
+class Conversation {
+ public:
+  Conversation() : state_(smallLimits()) {
+    int ends[2] = {-1, -1};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
+    client_ = Fd(ends[0]);
+    peer_ = std::make_unique<StorePeer>(Fd(ends[1]), nonce_);
+  }
+
+  /// What a client that knows the token says first.
+  [[nodiscard]] std::string hello() const {
+    const std::string own(kStoreNonce, 'c');
+    const std::string server(reinterpret_cast<const char*>(nonce_.data()), nonce_.size());
+    return own + storeProof(kToken, "client", server, own);
+  }
+
+  /// Sends `bytes`, and serves them as the store's loop would, until nothing more can come of them.
+  std::string serve(const std::string& bytes) {
+    if (!peer_) return "there is no socket pair";
+    if (send(client_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size()))
+      return "the socket does not take the input";
+    shutdown(client_.get(), SHUT_WR);
+    // Each turn takes a length, a request or an answer at least: more turns than bytes mean a busy loop.
+    for (size_t turn = 0; turn < 3 * bytes.size() + 8; ++turn) {
+      if (end_ != StorePeer::End::kNone) return "";
+      if (std::string problem = turnOnce(); !problem.empty()) return problem;
+    }
+    return "the connection neither ends nor waits";
+  }
+
+  [[nodiscard]] StorePeer::Phase phase() const { return peer_->phase(); }
+  [[nodiscard]] StorePeer::End end() const { return end_; }
+  [[nodiscard]] StoreState& state() { return state_; }
+  /// Answers that the client got in full, after its welcome; none: they are not what the protocol says.
+  std::optional<size_t> answersReceived() {
+    receive();
+    std::string_view rest = received_;
+    if (rest.empty()) return 0;
+    if (rest.size() < 1 + kStoreProof || rest[0] != kStoreWelcome) return std::nullopt;
+    rest.remove_prefix(1 + kStoreProof);
+    size_t count = 0;
+    for (; !rest.empty(); ++count) {
+      if (rest.size() < kStoreLength + 1) return std::nullopt;
+      const size_t size = readStoreLength(rest);
+      if (size < 1 || size > kStoreMaxReply || rest.size() < kStoreLength + size || rest[kStoreLength] > 2)
+        return std::nullopt;
+      rest.remove_prefix(kStoreLength + size);
+    }
+    return count;
+  }
+  [[nodiscard]] size_t answered() const { return answered_; }
+
+ private:
+  std::string turnOnce() {
+    if (peer_->wantsToRead()) end_ = peer_->read(kToken);
+    if (peer_->wantsToWrite()) end_ = peer_->write();
+    if (peer_->phase() == StorePeer::Phase::kQueueing) {
+      if (peer_->requestSize() > kStoreMaxRequest) return "a request of any size is let in";
+      peer_->admit();
+    }
+    StoreRequest request;
+    std::string problem;
+    if (!peer_->takeRequest(request, problem)) return "";
+    if (!problem.empty()) {
+      end_ = StorePeer::End::kMalformed;
+      return problem == printable(problem) ? "" : "a request's fault is not printable";
+    }
+    std::vector<StoreReply> replies;
+    state_.handle(kPeer, std::move(request), 1, replies);
+    return answer(replies);
+  }
+
+  std::string answer(const std::vector<StoreReply>& replies) {
+    if (replies.size() > 1) return "one request of one peer has several answers";
+    if (state_.memory() > smallLimits().memory) return "the store holds more than it may";
+    for (const StoreReply& reply : replies) {
+      if (reply.peer != kPeer) return "a stranger is answered";
+      end_ = peer_->answer(reply);
+      ++answered_;
+    }
+    receive();
+    return "";
+  }
+
+  void receive() {
+    char buffer[4096];
+    ssize_t n = 0;
+    while ((n = recv(client_.get(), buffer, sizeof buffer, MSG_DONTWAIT)) > 0)
+      received_.append(buffer, static_cast<size_t>(n));
+  }
+
+  StoreNonce nonce_{};
+  StoreState state_;  // before the peer, which may hold one of its values
+  Fd client_;
+  std::unique_ptr<StorePeer> peer_;
+  StorePeer::End end_ = StorePeer::End::kNone;
+  std::string received_;
+  size_t answered_ = 0;
+};
+
+std::string checkStranger(const std::string& bytes) {
+  Conversation conversation;
+  if (std::string problem = conversation.serve(bytes); !problem.empty()) return "a stranger: " + problem;
+  if (conversation.phase() != StorePeer::Phase::kProving) return "a stranger is let in";
+  const bool whole = bytes.size() >= kStoreHello;
+  return whole == (conversation.end() == StorePeer::End::kWrongToken) ? "" : "a stranger is not told apart";
+}
+
+StoreRequest request(StoreOp op, std::string key, std::string value = "") {
+  StoreRequest made;
+  made.op = op;
+  made.key = std::move(key);
+  made.value = std::move(value);
+  return made;
+}
+
+std::vector<StoreRequest> sampleRequests() {
+  StoreRequest add = request(StoreOp::kAdd, "count"), barrier = request(StoreOp::kBarrier, "start"),
+               wait = request(StoreOp::kGet, "absent");
+  add.number = 5;
+  barrier.count = 1;
+  barrier.timeoutMs = 1000;
+  wait.timeoutMs = 60'000;
+  return {request(StoreOp::kSet, "key", "value"),
+          request(StoreOp::kGet, "key"),
+          add,
+          barrier,
+          request(StoreOp::kSet, "count", "9223372036854775807"),
+          request(StoreOp::kSet, "large", std::string(3000, 'x')),
+          request(StoreOp::kClear, "k"),
+          wait};
+}
+
+std::vector<std::string> numberWords() {
+  std::vector<std::string> words;
+  for (const uint64_t number : {uint64_t{0}, uint64_t{1}, uint64_t{1024}, uint64_t{1} << 20,
+                                uint64_t{1} << 31, uint64_t{1} << 63, std::numeric_limits<uint64_t>::max()})
+    for (const size_t size : {4, 8}) {
+      std::string bytes;
+      for (size_t i = 0; i < size; ++i) bytes += static_cast<char>(number >> (8 * i));
+      words.push_back(bytes);
+    }
+  return words;
+}
+
+}  // namespace
+
+std::string checkStoreRequest(const std::string& body) {
+  const Result<StoreRequest> decoded = decodeStoreRequest(body);
+  if (!decoded.ok())
+    return decoded.error().code == ErrorCode::kProtocol ? problemOfError(decoded.error())
+                                                        : "a bad request is not a breach of the protocol";
+  if (decoded->key.empty() || decoded->key.size() > kStoreMaxKey) return "a key of any length is let in";
+  return encodeStoreRequest(*decoded).substr(kStoreLength) == body ? "" : "a request reads as another one";
+}
+
+Samples storeRequestSamples() {
+  Samples samples{{}, numberWords()};
+  for (const StoreRequest& made : sampleRequests())
+    samples.seeds.push_back(encodeStoreRequest(made).substr(kStoreLength));
+  return samples;
+}
+
+std::string checkStoreStream(const std::string& bytes) {
+  if (std::string problem = checkStranger(bytes); !problem.empty()) return problem;
+  Conversation conversation;
+  if (std::string problem = conversation.serve(conversation.hello() + bytes); !problem.empty())
+    return problem;
+  if (conversation.end() == StorePeer::End::kWrongToken) return "the right token is refused";
+  const auto received = conversation.answersReceived();
+  if (!received) return "an answer breaks the protocol";
+  if (*received != conversation.answered()) return "an answer got lost";
+  StoreState& state = conversation.state();
+  state.leave(kPeer);
+  std::vector<StoreReply> late;
+  state.expire(std::numeric_limits<double>::infinity(), late);
+  return late.empty() ? "" : "somebody who has left is answered";
+}
+
+Samples storeStreamSamples() {
+  Samples samples{{""}, numberWords()};
+  for (const StoreRequest& made : sampleRequests()) {
+    samples.seeds.front() += encodeStoreRequest(made);
+    samples.seeds.push_back(encodeStoreRequest(made));
+    samples.words.push_back(encodeStoreRequest(made));
+  }
+  return samples;
+}
+
+}  // namespace muster::testing

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What reads bytes of strangers (network, environment, other programs, files), and what must hold of it
+// whatever they are. Each check takes one input and says what does not hold, or nothing.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runner/core/result.h"
+#include "tests/fuzz/mutate_run.h"
+
+namespace muster::testing {
+
+/// Well-formed inputs of a check, and pieces that are worth putting into them.
+struct Samples {
+  std::vector<std::string> seeds;
+  std::vector<std::string> words;
+};
+
+/// One request of the rendezvous store, without its length.
+std::string checkStoreRequest(const std::string& body);
+Samples storeRequestSamples();
+/// All that a client of the store sends after its handshake, and the same bytes from one without.
+std::string checkStoreStream(const std::string& bytes);
+Samples storeStreamSamples();
+/// A Slurm host list.
+std::string checkHostList(const std::string& text);
+Samples hostListSamples();
+
+/// All that a rank writes on its frame descriptor.
+std::string checkFrames(const std::string& bytes);
+Samples frameSamples();
+/// What perftest prints: the first byte chooses bandwidth or latency.
+std::string checkPerftest(const std::string& bytes);
+Samples perftestSamples();
+
+/// A file of CIFAR: the first byte chooses CIFAR-10 or CIFAR-100.
+std::string checkCifar(const std::string& bytes);
+Samples cifarSamples();
+/// A file of FashionMNIST: the first byte chooses images or labels, plain or gzipped.
+std::string checkFashionMnist(const std::string& bytes);
+Samples fashionMnistSamples();
+std::string checkJpeg(const std::string& bytes);
+Samples jpegSamples();
+/// A data set's tar archive.
+std::string checkTar(const std::string& bytes);
+Samples tarSamples();
+
+/// "" for an error that people can read (printable, not endless), else what is wrong with it.
+std::string problemOfError(const Error& error);
+
+}  // namespace muster::testing
