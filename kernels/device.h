@@ -9,13 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "kernels/dtype.h"
+#include "kernels/mismatch.h"
 #include "runner/core/json.h"
 #include "runner/core/result.h"
 
 namespace muster {
-
-/// Element types by the field's names.
-enum class Dtype { kF64, kF32, kTf32, kF16, kBf16, kFp8E4m3, kFp8E5m2, kI8, kFp4 };
 
 const char* dtypeName(Dtype dtype);  ///< f64, f32, tf32, f16, bf16, fp8_e4m3, fp8_e5m2, i8, fp4
 Result<Dtype> dtypeFromName(std::string_view name);  ///< the error lists the names
@@ -46,14 +45,6 @@ class Buffer {
  public:
   virtual ~Buffer() = default;
   [[nodiscard]] virtual uint64_t bytes() const = 0;
-};
-
-/// Result of a comparison; NaN in either side counts as different.
-struct Mismatch {
-  uint64_t wrong = 0;         ///< elements (compare) or bytes (pattern) that differ
-  uint64_t firstOffset = 0;   ///< byte offset of the first one
-  uint64_t expectedBits = 0;  ///< its 8 bytes as they should be (pattern test)
-  uint64_t actualBits = 0;    ///< and as they were read
 };
 
 /// The simple memory kernels; bytes counts as STREAM does: read and written bytes, one-way.

@@ -14,9 +14,9 @@
 #include "kernels/host/cpus.h"
 #include "kernels/host/free_memory.h"
 #include "kernels/host/normal.h"
+#include "kernels/operands.h"
 #include "kernels/pattern.h"
 #include "runner/core/files.h"
-#include "runner/core/units.h"
 
 namespace muster::host {
 namespace {
@@ -38,38 +38,6 @@ Result<std::unique_ptr<HostBuffer>> mapPages(uint64_t bytes) {
   (void)madvise(data, roundUp(bytes, kHugePage),
                 MADV_HUGEPAGE);  // a wish: kernels without it are slower, not wrong
   return std::make_unique<HostBuffer>(base, mapped, data, bytes);
-}
-
-Error outOfMemory(const std::string& device, uint64_t wanted, uint64_t free, const std::string& reason) {
-  return {ErrorCode::kIo,
-          "out of memory: wanted " + formatQuantity(static_cast<double>(wanted), "B") + ", " +
-              formatQuantity(static_cast<double>(free), "B") + " is free" +
-              (reason.empty() ? "" : " (" + reason + ")") + "; make the buffers smaller or free memory",
-          device};
-}
-
-Status sameSize(const Buffer& a, const Buffer& b, const std::string& device) {
-  if (a.bytes() == b.bytes()) return {};
-  return Error{
-      ErrorCode::kUsage,
-      "the buffers differ in size: " + std::to_string(a.bytes()) + " and " + std::to_string(b.bytes()) + " B",
-      device};
-}
-
-/// Whether the buffers that `op` needs are there, of one size, in whole words.
-Status checkOperands(MemoryOp op, const Buffer& a, const Buffer* b, const Buffer* c,
-                     const std::string& device) {
-  const bool needsB = op == MemoryOp::kCopy || op == MemoryOp::kTriad;
-  const bool needsC = op == MemoryOp::kTriad;
-  if ((needsB && b == nullptr) || (needsC && c == nullptr))
-    return Error{ErrorCode::kUsage, "a memory operation lacks one of its buffers", device};
-  if (a.bytes() % 8 != 0)
-    return Error{ErrorCode::kUsage,
-                 "memory operations take whole 64-bit words, not " + std::to_string(a.bytes()) + " B",
-                 device};
-  if (needsB) MUSTER_CHECK_OK(sameSize(a, *b, device));
-  if (needsC) MUSTER_CHECK_OK(sameSize(a, *c, device));
-  return {};
 }
 
 double* words(const Buffer* buffer, uint64_t begin) {

@@ -4,37 +4,25 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
-
-#include "kernels/pattern.h"
 
 namespace muster::host {
 namespace {
 
-/// Two independent N(0,1) values (Box, Muller 1958) of one counter. 24 random bits each, as many as a float
-/// holds.
-struct FloatPair {
-  float even, odd;
-  explicit FloatPair(uint64_t bits) {
-    const float u = (static_cast<float>(bits >> 40) + 1.0f) * 0x1p-24f;  // in (0, 1]: log(0) cannot happen
-    const float angle =
-        static_cast<float>((bits >> 8) & 0xffffffu) * (2 * std::numbers::pi_v<float> * 0x1p-24f);
-    const float radius = std::sqrt(-2.0f * std::log(u));
-    even = radius * std::cos(angle);
-    odd = radius * std::sin(angle);
+/// Two N(0,1) values of one counter.
+template <typename T>
+struct NormalPair {
+  T even, odd;
+  explicit NormalPair(const PolarPair<T>& from) {
+    const T radius = std::sqrt(T(-2) * std::log(from.u));
+    even = radius * std::cos(from.angle);
+    odd = radius * std::sin(from.angle);
   }
 };
-
-/// The same in double precision: 53 random bits each, from two words.
-struct DoublePair {
-  double even, odd;
-  explicit DoublePair(uint64_t bits) {
-    const double u = (static_cast<double>(bits >> 11) + 1.0) * 0x1p-53;
-    const double angle = static_cast<double>(scatter(~bits) >> 11) * (2 * std::numbers::pi * 0x1p-53);
-    const double radius = std::sqrt(-2.0 * std::log(u));
-    even = radius * std::cos(angle);
-    odd = radius * std::sin(angle);
-  }
+struct FloatPair : NormalPair<float> {
+  explicit FloatPair(uint64_t bits) : NormalPair(floatPair(bits)) {}
+};
+struct DoublePair : NormalPair<double> {
+  explicit DoublePair(uint64_t bits) : NormalPair(doublePair(bits)) {}
 };
 
 int8_t toI8(float value) {
@@ -43,9 +31,9 @@ int8_t toI8(float value) {
 
 template <typename Pair, typename T, typename Convert>
 void fill(T* out, uint64_t seed, uint64_t first, uint64_t count, Convert convert) {
-  const uint64_t key = scatter(seed);
+  const uint64_t key = normalKey(seed);
   for (uint64_t i = 0; i < count; i += 2) {
-    const Pair pair(scatter(key ^ ((first + i) / 2)));
+    const Pair pair(normalBits(key, (first + i) / 2));
     out[i] = convert(pair.even);
     if (i + 1 < count) out[i + 1] = convert(pair.odd);
   }

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 
+#include "kernels/operands.h"
+
 namespace muster::host {
 
 /// One instruction set's kernels. Pointers are aligned to a page, `n` counts 64-bit words and may be any
@@ -16,9 +18,6 @@ struct StreamKernels {
   void (*copy)(double* a, const double* b, size_t n);
   void (*triad)(double* a, const double* b, const double* c, size_t n);  ///< a = b + kTriadScalar * c
 };
-
-inline constexpr double kTriadScalar = 3;
-inline constexpr double kWriteValue = 1.25;
 
 /// The kernels for this processor: AVX2 where it is there (the wider AVX-512 is no faster: memory is the
 /// limit).
