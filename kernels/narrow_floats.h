@@ -54,4 +54,23 @@ constexpr uint32_t encodeFloat(float value, const FloatFormat& format) {
   return sign | code;
 }
 
+/// The value that a code stands for. Exact: a double holds all values of narrow formats.
+constexpr double decodeFloat(uint32_t code, const FloatFormat& format) {
+  const uint32_t top = 1u << (format.exponent + format.mantissa);  // the sign
+  const uint32_t magnitude = code & (top - 1);
+  const uint64_t sign = (code & top) != 0 ? 1ull << 63 : 0;
+  if (magnitude > format.largest) {
+    const bool infinite = magnitude == format.largest + 1 && magnitude != format.nan;
+    return std::bit_cast<double>(sign | (infinite ? 0x7ff0000000000000u : 0x7ff8000000000000u));
+  }
+  const uint32_t field = magnitude >> format.mantissa;
+  const uint32_t fraction = magnitude & ((1u << format.mantissa) - 1);
+  const uint32_t significand = field == 0 ? fraction : fraction + (1u << format.mantissa);
+  const int bias = (1 << (format.exponent - 1)) - 1 + static_cast<int>(format.mantissa);
+  const int power = static_cast<int>(field == 0 ? 1 : field) - bias;
+  const auto unit = std::bit_cast<double>(static_cast<uint64_t>(power + 1023) << 52);
+  const double value = static_cast<double>(significand) * unit;
+  return sign != 0 ? -value : value;
+}
+
 }  // namespace muster

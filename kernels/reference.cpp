@@ -39,10 +39,40 @@ double unitRoundoff(Dtype dtype) {
   return bits == 0 ? 0 : std::ldexp(1.0, -bits);
 }
 
+Summation Summation::rounding(Dtype accumulator) {
+  return {unitRoundoff(accumulator), 0, 0};
+}
+
+Summation Summation::tensorCore(Dtype input) {
+  constexpr double kF32 = 0x1p-24;
+  constexpr double kFp8 = 0x1p-14;
+  switch (input) {
+    case Dtype::kTf32:
+      return {kF32, 4, 0x1p-10};
+    case Dtype::kF16:
+    case Dtype::kBf16:
+      return {kF32, 8, 0};
+    case Dtype::kFp8E4m3:
+    case Dtype::kFp8E5m2:
+      return {kFp8, 32, 0};
+    case Dtype::kFp4:
+      return {kF32, 16, 0};
+    default:
+      return rounding(input);
+  }
+}
+
 ErrorModel::ErrorModel(Dtype accumulator, Dtype output, int64_t k)
-    : bound_(kSafety * unitRoundoff(accumulator) * std::sqrt(static_cast<double>(k))),
-      output_(output == accumulator ? 0 : unitRoundoff(output)),
-      scale_(std::sqrt(static_cast<double>(std::max<int64_t>(k, 1)))) {}
+    : ErrorModel(Summation::rounding(accumulator), output == accumulator ? Dtype::kI8 : output, k) {}
+
+ErrorModel::ErrorModel(const Summation& summation, Dtype output, int64_t k)
+    : bound_(kSafety * (summation.unit * std::sqrt(static_cast<double>(k)) + summation.inputError)),
+      output_(unitRoundoff(output)),
+      scale_(std::sqrt(static_cast<double>(std::max<int64_t>(k, 1)))) {
+  if (summation.width > 0)
+    bound_ +=
+        kLargest * summation.unit * std::ceil(static_cast<double>(k) / static_cast<double>(summation.width));
+}
 
 double ErrorModel::deviation(long double computed, long double reference) const {
   if (!std::isfinite(computed)) return std::numeric_limits<double>::infinity();

@@ -3,11 +3,10 @@
 #include "kernels/host/blas/gemm.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 
+#include "kernels/gemm_reference.h"
 #include "kernels/host/buffer.h"
-#include "kernels/host/normal.h"
 #include "kernels/pattern.h"
 #include "kernels/reference.h"
 
@@ -19,46 +18,8 @@ constexpr int kChoiceRuns = 4;     ///< the first one warms up
 constexpr double kSettle =
     0.05;  ///< seconds after which the threads of the library timed before have gone to sleep
 
-/// What C holds for an input type: f32 sums, i32 for i8; stored as bf16 for bf16.
-Dtype accumulatorOf(Dtype input) {
-  switch (input) {
-    case Dtype::kF64:
-      return Dtype::kF64;
-    case Dtype::kI8:
-      return Dtype::kI8;
-    default:
-      return Dtype::kF32;
-  }
-}
-Dtype outputOf(Dtype input) {
-  return input == Dtype::kBf16 ? Dtype::kBf16 : accumulatorOf(input);
-}
-
 /// The type whose bits compareBits() looks at: NaN matters for floats; i32 has the size of f32 but no NaN.
 constexpr Dtype kInt32Bytes = Dtype::kI8;
-
-template <typename T>
-T at(const std::byte* data, int64_t index) {
-  return reinterpret_cast<const T*>(data)[index];
-}
-
-long double inputAt(const std::byte* data, Dtype dtype, int64_t index) {
-  switch (dtype) {
-    case Dtype::kF64:
-      return at<double>(data, index);
-    case Dtype::kBf16:
-      return fromBf16(at<uint16_t>(data, index));
-    case Dtype::kI8:
-      return at<int8_t>(data, index);
-    default:
-      return at<float>(data, index);
-  }
-}
-
-long double outputAt(const std::byte* data, Dtype input, int64_t index) {
-  if (input == Dtype::kI8) return at<int32_t>(data, index);
-  return inputAt(data, outputOf(input), index);
-}
 
 class HostGemm : public Gemm {
  public:
@@ -78,7 +39,6 @@ class HostGemm : public Gemm {
   Result<double> secondsOf(size_t candidate);
   Status choose();
   Status clearResult();
-  [[nodiscard]] long double reference(int64_t row, int64_t column) const;
 
   Device& device_;
   GemmSpec spec_;
@@ -95,8 +55,8 @@ Status HostGemm::allocate() {
   const auto k = static_cast<uint64_t>(spec_.k);
   MUSTER_TRY(a_, device_.allocate(m * k * inputBytes));
   MUSTER_TRY(b_, device_.allocate(k * n * inputBytes));
-  MUSTER_TRY(c_, device_.allocate(m * n * outputBytes(spec_.dtype)));
-  MUSTER_TRY(kept_, device_.allocate(m * n * outputBytes(spec_.dtype)));
+  MUSTER_TRY(c_, device_.allocate(m * n * gemmOutputBytes(spec_.dtype)));
+  MUSTER_TRY(kept_, device_.allocate(m * n * gemmOutputBytes(spec_.dtype)));
   return {};
 }
 
@@ -140,26 +100,14 @@ Status HostGemm::choose() {
   return {};
 }
 
-/// Sums in f80: 11 bits more than f64 has, 40 more than f32.
-long double HostGemm::reference(int64_t row, int64_t column) const {
-  long double sum = 0;
-  for (int64_t i = 0; i < spec_.k; ++i)
-    sum += inputAt(bytesOf(*a_), spec_.dtype, row * spec_.k + i) *
-           inputAt(bytesOf(*b_), spec_.dtype, i * spec_.n + column);
-  return sum;
-}
-
-/// Every element where there are no more than `samples`, else that many at random.
 Result<ReferenceError> HostGemm::checkAgainstReference(int samples, uint64_t seed) {
-  ReferenceCheck check(ErrorModel(accumulatorOf(spec_.dtype), outputOf(spec_.dtype), spec_.k));
-  const int64_t elements = spec_.m * spec_.n;
-  const int64_t count = std::min<int64_t>(elements, samples);
-  for (int64_t i = 0; i < count; ++i) {
-    const auto random = static_cast<int64_t>(scatter(scatter(seed) ^ static_cast<uint64_t>(i)) >> 1);
-    const int64_t index = count == elements ? i : random % elements;
+  ReferenceCheck check(ErrorModel(gemmAccumulator(spec_.dtype), gemmOutput(spec_.dtype), spec_.k));
+  for (const int64_t index : sampledElements(spec_, samples, seed)) {
     const int64_t row = index / spec_.n;
     const int64_t column = index % spec_.n;
-    check.add(row, column, outputAt(bytesOf(*c_), spec_.dtype, index), reference(row, column));
+    check.add(row, column, gemmOutputAt(bytesOf(*c_), spec_.dtype, index),
+              dotProduct({bytesOf(*a_), spec_.dtype, row * spec_.k, 1},
+                         {bytesOf(*b_), spec_.dtype, column, spec_.n}, spec_.k));
   }
   return check.result();
 }
@@ -170,17 +118,13 @@ Status HostGemm::keepResult() {
 }
 
 Result<Mismatch> HostGemm::compareWithKept() {
-  const Dtype bits = spec_.dtype == Dtype::kI8 ? kInt32Bytes : outputOf(spec_.dtype);
+  const Dtype bits = spec_.dtype == Dtype::kI8 ? kInt32Bytes : gemmOutput(spec_.dtype);
   MUSTER_TRY(Mismatch mismatch, device_.compareBits(*kept_, *c_, bits));
   MUSTER_CHECK_OK(clearResult());
   return mismatch;
 }
 
 }  // namespace
-
-size_t outputBytes(Dtype input) {
-  return input == Dtype::kI8 ? sizeof(int32_t) : dtypeBits(outputOf(input)) / 8;
-}
 
 Result<std::unique_ptr<Gemm>> makeGemm(Device& device, const GemmSpec& spec,
                                        std::vector<Candidate> candidates, std::string& chosen) {

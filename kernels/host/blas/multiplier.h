@@ -9,7 +9,7 @@
 
 namespace muster::host {
 
-/// C = A x B on row-major matrices of the shape it was made for. C is in outputDtype().
+/// C = A x B on row-major matrices of the shape it was made for. C is in gemmOutput().
 class Multiplier {
  public:
   virtual ~Multiplier() = default;
@@ -17,9 +17,6 @@ class Multiplier {
   /// Library, version, kernel and threads: "onednn 2.6.3 brg:avx512_core, 8 threads".
   [[nodiscard]] virtual std::string name() const = 0;
 };
-
-/// Storage size of an element of C: bf16 stays bf16, as networks keep it; i8 gives i32.
-size_t outputBytes(Dtype input);
 
 /// kUnsupported where the library has no fast kernel for the type on this processor.
 Result<std::unique_ptr<Multiplier>> makeOnednn(const GemmSpec& spec, int threads);

@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "kernels/gemm_reference.h"
 #include "kernels/host/blas.h"
 #include "kernels/host/blas/gemm.h"
 #include "runner/core/build_info.h"
@@ -19,18 +20,6 @@ struct Library {
   Result<std::unique_ptr<Multiplier>> (*make)(const GemmSpec& spec, int threads);
 };
 constexpr std::array kLibraries = {Library{"onednn", makeOnednn}, Library{"openblas", makeOpenblas}};
-
-constexpr int64_t kMaxDimension = 1 << 20;
-
-Status checkShape(const GemmSpec& spec) {
-  for (int64_t dimension : {spec.m, spec.n, spec.k})
-    if (dimension < 1 || dimension > kMaxDimension)
-      return Error{ErrorCode::kUsage,
-                   "a matrix of dimension " + std::to_string(dimension) + " is out of bounds, wanted 1 to " +
-                       std::to_string(kMaxDimension),
-                   ""};
-  return {};
-}
 
 class HostOps : public Ops {
  public:
@@ -53,7 +42,7 @@ class HostOps : public Ops {
   }
 
   Result<std::unique_ptr<Gemm>> gemm(const GemmSpec& spec) override {
-    MUSTER_CHECK_OK(checkShape(spec));
+    MUSTER_CHECK_OK(checkGemmShape(spec));
     MUSTER_TRY(std::vector<Candidate> candidates, candidatesFor(spec));
     return makeGemm(device_, spec, std::move(candidates), chosen_[{spec.dtype, spec.m, spec.n, spec.k}]);
   }

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Narrow floating-point formats: every code there and back, ties, limits; f16 against the compiler's own
+// type.
+#include "kernels/narrow_floats.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+namespace muster {
+namespace {
+
+class EveryFormat : public testing::TestWithParam<FloatFormat> {};
+
+INSTANTIATE_TEST_SUITE_P(NarrowFloats, EveryFormat,
+                         testing::Values(kF16Format, kE4m3Format, kE5m2Format, kE2m1Format));
+
+TEST_P(EveryFormat, GivesEachCodeBack) {
+  const FloatFormat format = GetParam();
+  const uint32_t sign = 1u << (format.exponent + format.mantissa);
+  for (uint32_t code = 0; code <= format.largest; ++code) {
+    EXPECT_EQ(encodeFloat(static_cast<float>(decodeFloat(code, format)), format), code);
+    EXPECT_EQ(encodeFloat(static_cast<float>(decodeFloat(code | sign, format)), format), code | sign);
+  }
+}
+
+TEST_P(EveryFormat, RoundsToTheNearestAndTiesToEven) {
+  const FloatFormat format = GetParam();
+  for (uint32_t code = 0; code < format.largest; ++code) {
+    const double high = decodeFloat(code + 1, format);
+    const auto middle = static_cast<float>((decodeFloat(code, format) + high) / 2);
+    EXPECT_EQ(encodeFloat(middle, format), code + (code & 1u)) << code;
+    EXPECT_EQ(encodeFloat(std::nextafter(middle, 0.0f), format), code) << code;
+    EXPECT_EQ(encodeFloat(std::nextafter(middle, 1e9f), format), code + 1) << code;
+  }
+}
+
+TEST(NarrowFloats, HaveThePublishedLimits) {
+  EXPECT_EQ(decodeFloat(kF16Format.largest, kF16Format), 65504);
+  EXPECT_EQ(decodeFloat(kE4m3Format.largest, kE4m3Format), 448);
+  EXPECT_EQ(decodeFloat(kE5m2Format.largest, kE5m2Format), 57344);
+  EXPECT_EQ(decodeFloat(kE2m1Format.largest, kE2m1Format), 6);
+  EXPECT_EQ(decodeFloat(1, kE4m3Format), std::ldexp(1, -9));
+  EXPECT_EQ(decodeFloat(0x9, kE2m1Format), -0.5);
+  EXPECT_TRUE(std::isinf(decodeFloat(0x7c00, kF16Format)));
+  EXPECT_TRUE(std::isinf(decodeFloat(0xfc, kE5m2Format)));
+  EXPECT_TRUE(std::isnan(decodeFloat(0xff, kE4m3Format)));
+  EXPECT_TRUE(std::isnan(decodeFloat(0x7fff, kF16Format)));
+}
+
+TEST(NarrowFloats, AgreeWithTheCompilersHalf) {
+  for (uint32_t code = 0; code < 0x10000; ++code) {
+    const auto bits = static_cast<uint16_t>(code);
+    _Float16 half;
+    std::memcpy(&half, &bits, sizeof half);
+    const auto wide = static_cast<double>(half);
+    if (std::isnan(wide)) continue;
+    EXPECT_EQ(decodeFloat(code, kF16Format), wide);
+  }
+}
+
+}  // namespace
+}  // namespace muster
