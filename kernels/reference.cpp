@@ -66,7 +66,8 @@ ErrorModel::ErrorModel(Dtype accumulator, Dtype output, int64_t k)
     : ErrorModel(Summation::rounding(accumulator), output == accumulator ? Dtype::kI8 : output, k) {}
 
 ErrorModel::ErrorModel(const Summation& summation, Dtype output, int64_t k)
-    : bound_(kSafety * (summation.unit * std::sqrt(static_cast<double>(k)) + summation.inputError)),
+    : bound_(kSafety * summation.unit * std::sqrt(static_cast<double>(k)) +
+             2 * kLargest * summation.inputError),
       output_(unitRoundoff(output)),
       scale_(std::sqrt(static_cast<double>(std::max<int64_t>(k, 1)))) {
   if (summation.width > 0)
