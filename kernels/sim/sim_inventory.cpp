@@ -9,44 +9,10 @@
 
 #include "kernels/sim/chance.h"
 #include "kernels/sim/sim_rdma.h"
+#include "kernels/xid.h"
 
 namespace muster::sim {
 namespace {
-
-/// XIDs that an application causes; every other one is the fault of the device or the driver.
-bool isApplicationXid(int xid) {
-  return xid == 13 || xid == 31 || xid == 43 || xid == 45;
-}
-
-/// NVIDIA's words for the XIDs that scenarios are likely to plant ("XID Errors", docs.nvidia.com).
-const char* xidMeaning(int xid) {
-  switch (xid) {
-    case 13:
-      return "graphics engine exception";
-    case 31:
-      return "GPU memory page fault";
-    case 43:
-      return "GPU stopped processing";
-    case 45:
-      return "preemptive cleanup";
-    case 48:
-      return "double-bit ECC error";
-    case 63:
-      return "row remapping recorded";
-    case 64:
-      return "row remapping failed";
-    case 74:
-      return "NVLink error";
-    case 79:
-      return "GPU has fallen off the bus";
-    case 94:
-      return "contained ECC error";
-    case 95:
-      return "uncontained ECC error";
-    default:
-      return "see NVIDIA's XID catalogue";
-  }
-}
 
 uint64_t unitKey(const Scenario& scenario, int nodeRank, int place) {
   return mix(mix(mix(scatter(scenario.seed), scenario.name), static_cast<uint64_t>(nodeRank)),
@@ -106,7 +72,7 @@ Errors errorsOf(const FaultList& faults, double at) {
       e.remapFailed |= f.remapFailed;
     }
     if (f.kind != FaultKind::kXid) continue;
-    std::string text = fmt::format("XID {} ({})", f.xid, xidMeaning(f.xid));
+    std::string text = xidText(f.xid);
     bool isApplication = isApplicationXid(f.xid);
     ++(isApplication ? e.application : e.fatal);
     (isApplication ? e.applicationText : e.fatalText) = text;

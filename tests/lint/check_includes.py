@@ -27,7 +27,7 @@ USES = {
     "kernels": [CORE],
     "kernels/host": [CORE, INTERFACES],
     "kernels/sim": [CORE, INTERFACES],
-    "kernels/cuda": [CORE, INTERFACES],
+    "kernels/cuda": [CORE, INTERFACES, "kernels/host/inventory"],  # the node around the GPUs is any Linux machine
     "reports/model": [CORE],
     "reports": [CORE, "reports/model"],
 }

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inventory of a machine with NVIDIA GPUs.
+#include "kernels/cuda/inventory/cuda_inventory.h"
+
+#include "kernels/cuda/inventory/gpu_health.h"
+#include "kernels/cuda/inventory/gpu_info.h"
+#include "kernels/cuda/inventory/gpu_setup.h"
+#include "kernels/cuda/inventory/inventory.h"
+#include "kernels/cuda/inventory/node_facts.h"
+#include "kernels/cuda/inventory/versions.h"
+#include "kernels/host/inventory/nics.h"
+
+namespace muster::cuda {
+
+Result<std::unique_ptr<Inventory>> makeCudaInventory() {
+  MUSTER_TRY(std::unique_ptr<CudaInventory> inventory,
+             CudaInventory::open({machineSources(), kNvmlLibrary, builtForCuda()}));
+  return std::unique_ptr<Inventory>(std::move(inventory));
+}
+
+Result<std::unique_ptr<CudaInventory>> CudaInventory::open(CudaSources sources) {
+  MUSTER_TRY(std::shared_ptr<const Nvml> nvml, Nvml::open(sources.host.root, sources.library));
+  MUSTER_TRY(std::vector<Gpu> gpus, listGpus(*nvml));
+  return std::unique_ptr<CudaInventory>(
+      new CudaInventory(std::move(sources), std::move(nvml), std::move(gpus)));
+}
+
+CudaInventory::CudaInventory(CudaSources sources, std::shared_ptr<const Nvml> nvml, std::vector<Gpu> gpus)
+    : sources_(std::move(sources)), host_(sources_.host), nvml_(std::move(nvml)), gpus_(std::move(gpus)) {}
+
+Result<std::vector<DeviceInfo>> CudaInventory::devices() {
+  MUSTER_CHECK_OK(checkDriver(*nvml_, sources_.builtFor));
+  const auto driver = nvml_->text((*nvml_)->nvmlSystemGetDriverVersion);
+  const auto cuda = ask<int>((*nvml_)->nvmlSystemGetCudaDriverVersion_v2);
+  std::vector<DeviceInfo> devices;
+  for (Gpu& gpu : gpus_) {
+    if (!gpu.lost.empty()) continue;
+    auto info = describeGpu(*nvml_, gpu, sources_.host.root);
+    if (!info.ok() && info.error().code == ErrorCode::kNotFound) {
+      gpu.lost = info.error().message;
+      continue;
+    }
+    if (!info.ok()) return std::move(info).error();
+    if (driver.ok()) info->facts["driver"] = driver.value;
+    if (cuda.ok()) info->facts["cuda"] = cudaVersionText(cuda.value);
+    devices.push_back(std::move(info).value());
+  }
+  return devices;
+}
+
+Result<Json> CudaInventory::node() {
+  MUSTER_TRY(Json node, host_.node());
+  node["software"].update(softwareVersions(*nvml_, sources_.builtFor));
+  node["software"]["gpudirect_rdma"] = gpuDirectRdma(sources_.host.root);
+  node["topology"] = pciTopology(sources_.host.root, gpus_);
+  Json lost = Json::array();
+  for (const Gpu& gpu : gpus_)
+    if (!gpu.lost.empty())
+      lost.push_back({{"device", gpu.id}, {"pci_address", gpu.pciAddress}, {"reason", gpu.lost}});
+  if (!lost.empty()) node["lost_devices"] = std::move(lost);
+  return node;
+}
+
+Result<Readings> CudaInventory::health(double at, const std::string& load) {
+  MUSTER_TRY(Readings readings, host_.health(at, load));
+  if (xids_ == nullptr) xids_ = std::make_unique<XidWatch>(nvml_, gpus_, sources_.host.kernelLog);
+  xids_->look();
+  for (Gpu& gpu : gpus_) readDevice(gpu, readings);
+  return readings;
+}
+
+void CudaInventory::readDevice(Gpu& gpu, Readings& out) {
+  GpuCollector collector(*nvml_, gpu);
+  if (gpu.lost.empty()) readGpuHealth(collector);
+  std::string lost = gpu.lost.empty() ? collector.lost() : gpu.lost;
+  xids_->count(collector);
+  collector.put(
+      "device_lost", "bool", lost.empty() ? 0 : 1,
+      lost.empty() ? "" : (gpu.pciAddress.empty() ? gpu.id : gpu.id + " at " + gpu.pciAddress) + ": " + lost);
+  collector.moveTo(out);
+}
+
+Result<Readings> CudaInventory::surroundings(const std::string& folder) {
+  MUSTER_TRY(Readings readings, host_.surroundings(folder));
+  for (const Gpu& gpu : gpus_) {
+    if (!gpu.lost.empty()) continue;
+    GpuCollector collector(*nvml_, gpu);
+    readGpuSetup(collector, sources_.host.root);
+    collector.moveTo(readings);
+  }
+  compareVbios(*nvml_, gpus_, readings);
+  // Only a machine with RDMA devices has anything that could reach the GPUs' memory.
+  if (!readRdmaPorts(sources_.host.root).empty()) {
+    const std::string way = gpuDirectRdma(sources_.host.root);
+    readings.values.push_back({"gpudirect_rdma", "bool", "", way == "none" ? 0.0 : 1.0, "", {{"by", way}}});
+  }
+  return readings;
+}
+
+}  // namespace muster::cuda

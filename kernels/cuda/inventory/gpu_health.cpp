@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// How one GPU fares now.
+#include "kernels/cuda/inventory/gpu_health.h"
+
+#include "kernels/cuda/inventory/nvlink.h"
+#include "runner/core/text.h"
+
+namespace muster::cuda {
+namespace {
+
+constexpr double kNanosecond = 1e-9;
+
+Answer<double> chipTemperature(const Nvml& nvml, nvmlDevice_t device) {
+  Answer<nvmlTemperature_t> newer;
+  newer.value = {NVML_STRUCT_VERSION(nvmlTemperature_t, 1), NVML_TEMPERATURE_GPU, 0};
+  newer.code = nvml->nvmlDeviceGetTemperatureV == nullptr
+                   ? NVML_ERROR_FUNCTION_NOT_FOUND
+                   : nvml->nvmlDeviceGetTemperatureV(device, &newer.value);
+  if (!newer.absent()) return {newer.code, static_cast<double>(newer.value.temperature)};
+  const auto older = ask<unsigned>(nvml->nvmlDeviceGetTemperature, device, int{NVML_TEMPERATURE_GPU});
+  return {older.code, static_cast<double>(older.value)};
+}
+
+/// The load decides whether the PCIe link's generation says anything: an idle link slows down to save power.
+double readClimate(GpuCollector& c) {
+  const Nvml& nvml = c.nvml();
+  c.number(reading::kTemperature, "degC", chipTemperature(nvml, c.device()));
+  c.number(reading::kMemoryTemperature, "degC",
+           readFields(nvml, c.device(), {{NVML_FI_DEV_MEMORY_TEMP}}).front());
+  c.number(reading::kPower, "W", ask<unsigned>(nvml->nvmlDeviceGetPowerUsage, c.device()), 1e-3);
+  c.number(reading::kClock, "Hz", ask<unsigned>(nvml->nvmlDeviceGetClockInfo, c.device(), int{NVML_CLOCK_SM}),
+           1e6);
+  const auto use = ask<nvmlUtilization_t>(nvml->nvmlDeviceGetUtilizationRates, c.device());
+  if (!c.note(reading::kUtilization, use.code, use.absent())) return 1;
+  const double busy = static_cast<double>(use.value.gpu) * 0.01;
+  c.put(reading::kUtilization, "ratio", busy);
+  return busy;
+}
+
+Answer<double> violation(const Nvml& nvml, nvmlDevice_t device, int policy) {
+  const auto time = ask<nvmlViolationTime_t>(nvml->nvmlDeviceGetViolationStatus, device, policy);
+  return {time.code, static_cast<double>(time.value.violationTime)};
+}
+
+/// Cumulative times by the fields of newer drivers, which tell heat from an external brake; else by the
+/// violation counters that older ones have.
+void readThrottling(GpuCollector& c) {
+  const Nvml& nvml = c.nvml();
+  const auto fields = readFields(nvml, c.device(),
+                                 {{NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN},
+                                  {NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN},
+                                  {NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN}});
+  Answer<double> thermal = fields[0];
+  if (fields[1].ok()) thermal = {fields[1].code, (fields[0].ok() ? fields[0].value : 0) + fields[1].value};
+  // A source that failed is worth more than one that did not: half a sum would look healthy.
+  for (const auto& half : {fields[0], fields[1]})
+    if (!half.ok() && !half.absent()) thermal = half;
+  if (thermal.absent()) thermal = violation(nvml, c.device(), NVML_PERF_POLICY_THERMAL);
+  Answer<double> brake = fields[2];
+  if (brake.absent()) brake = violation(nvml, c.device(), NVML_PERF_POLICY_BOARD_LIMIT);
+  c.number(reading::kThrottleThermal, "s", thermal, kNanosecond);
+  c.number(reading::kThrottlePowerBrake, "s", brake, kNanosecond);
+  c.number(reading::kThrottlePowerCap, "s", violation(nvml, c.device(), NVML_PERF_POLICY_POWER), kNanosecond);
+  auto reasons = ask<unsigned long long>(nvml->nvmlDeviceGetCurrentClocksEventReasons, c.device());
+  if (reasons.code == NVML_ERROR_FUNCTION_NOT_FOUND)
+    reasons = ask<unsigned long long>(nvml->nvmlDeviceGetCurrentClocksThrottleReasons, c.device());
+  if (c.note("clock_capped", reasons.code, reasons.absent()))
+    c.put("clock_capped", "bool",
+          (reasons.value & nvmlClocksEventReasonApplicationsClocksSetting) != 0 ? 1 : 0);
+}
+
+Answer<unsigned> retiredPages(const Nvml& nvml, nvmlDevice_t device) {
+  Answer<unsigned> sum;
+  for (const int cause : {NVML_PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT_ECC_ERRORS,
+                          NVML_PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR}) {
+    // With room for none, the call tells how many there are.
+    unsigned count = 0;
+    const nvmlReturn_t code = nvml->nvmlDeviceGetRetiredPages(device, cause, &count, nullptr);
+    if (code != NVML_SUCCESS && code != NVML_ERROR_INSUFFICIENT_SIZE) return {code, 0};
+    sum.value += count;
+  }
+  return sum;
+}
+
+/// Ampere and later replace rows, earlier GPUs retire pages: both wait for a reset, and both run out of room.
+void readRemaps(GpuCollector& c) {
+  constexpr unsigned kMostPages = 64;  // "Dynamic Page Retirement", docs.nvidia.com/deploy
+  const Nvml& nvml = c.nvml();
+  unsigned corrected = 0, uncorrected = 0, pending = 0, failed = 0;
+  nvmlReturn_t code = NVML_ERROR_FUNCTION_NOT_FOUND;
+  if (nvml->nvmlDeviceGetRemappedRows != nullptr)
+    code = nvml->nvmlDeviceGetRemappedRows(c.device(), &corrected, &uncorrected, &pending, &failed);
+  const bool absent = Answer<int>{code, 0}.absent();
+  if (!absent) {
+    if (!c.note("row remaps", code, false)) return;
+    c.put(reading::kRowRemapPending, "bool", pending != 0 ? 1 : 0);
+    c.put(reading::kRowRemapFailed, "bool", failed != 0 ? 1 : 0);
+    return c.put("remapped_rows", "count", corrected + uncorrected);
+  }
+  const auto waiting = readFields(nvml, c.device(), {{NVML_FI_DEV_RETIRED_PENDING}}).front();
+  if (c.note(reading::kRowRemapPending, waiting.code, waiting.absent()))
+    c.put(reading::kRowRemapPending, "bool", waiting.value != 0 ? 1 : 0);
+  const auto pages = retiredPages(nvml, c.device());
+  if (!c.note(reading::kRowRemapFailed, pages.code, pages.absent())) return;
+  c.put(reading::kRowRemapFailed, "bool", pages.value >= kMostPages ? 1 : 0);
+  c.put("retired_pages", "count", pages.value);
+}
+
+void readMemoryErrors(GpuCollector& c) {
+  const Nvml& nvml = c.nvml();
+  for (const auto& [name, kind] : {std::pair{reading::kEccCorrected, NVML_MEMORY_ERROR_TYPE_CORRECTED},
+                                   {reading::kEccUncorrected, NVML_MEMORY_ERROR_TYPE_UNCORRECTED}})
+    c.number(name, "count",
+             ask<unsigned long long>(nvml->nvmlDeviceGetTotalEccErrors, c.device(), int{kind},
+                                     int{NVML_VOLATILE_ECC}));
+  readRemaps(c);
+}
+
+void readPcie(GpuCollector& c, bool busy) {
+  const Nvml& nvml = c.nvml();
+  c.number(reading::kPcieReplay, "count", ask<unsigned>(nvml->nvmlDeviceGetPcieReplayCounter, c.device()));
+  c.number("pcie_link_width", "count", ask<unsigned>(nvml->nvmlDeviceGetCurrPcieLinkWidth, c.device()));
+  if (busy)
+    c.number("pcie_link_generation", "count",
+             ask<unsigned>(nvml->nvmlDeviceGetCurrPcieLinkGeneration, c.device()));
+}
+
+void readNvLinkState(GpuCollector& c) {
+  const auto links = readNvLinks(c.nvml(), c.device());
+  if (!c.note("nvlinks_active", links.code, links.absent())) return;
+  std::vector<std::string> inactive;
+  for (const int link : links.value.inactive) inactive.push_back(std::to_string(link));
+  c.put("nvlinks_active", "count", links.value.active,
+        inactive.empty() ? "" : "link " + join(inactive, ", ") + " of " + c.gpu().id + " inactive");
+  const auto errors = readNvLinkErrors(c.nvml(), c.device(), links.value.present);
+  if (c.note(reading::kNvlinkErrors, errors.code, errors.absent()))
+    c.put(reading::kNvlinkErrors, "count", errors.value.total, errors.value.links);
+  const auto& speed = links.value.bytesPerSecond;
+  if (c.note("nvlink_speed", speed.code, speed.absent())) c.put("nvlink_speed", "B/s", speed.value);
+}
+
+/// The fabric manager has to admit a GPU to the NVSwitches before CUDA can use it.
+void readFabric(GpuCollector& c) {
+  const Nvml& nvml = c.nvml();
+  Answer<nvmlGpuFabricInfoV_t> fabric;
+  fabric.value.version = NVML_STRUCT_VERSION(nvmlGpuFabricInfoV_t, 2);
+  fabric.code = nvml->nvmlDeviceGetGpuFabricInfoV == nullptr
+                    ? NVML_ERROR_FUNCTION_NOT_FOUND
+                    : nvml->nvmlDeviceGetGpuFabricInfoV(c.device(), &fabric.value);
+  if (!c.note("fabric_ready", fabric.code, fabric.absent())) return;
+  const unsigned char state = fabric.value.state;
+  if (state == NVML_GPU_FABRIC_STATE_NOT_SUPPORTED) return;
+  const bool completed = state == NVML_GPU_FABRIC_STATE_COMPLETED;
+  const bool ready = completed && fabric.value.status == NVML_SUCCESS;
+  std::string text;
+  if (!ready)
+    text = completed                                    ? nvml.words(fabric.value.status)
+           : state == NVML_GPU_FABRIC_STATE_IN_PROGRESS ? "registration is under way"
+                                                        : "registration has not started";
+  c.put("fabric_ready", "bool", ready ? 1 : 0, text);
+}
+
+}  // namespace
+
+void readGpuHealth(GpuCollector& collector) {
+  const double utilization = readClimate(collector);
+  readThrottling(collector);
+  readMemoryErrors(collector);
+  readPcie(collector, utilization > 0.1);
+  readNvLinkState(collector);
+  readFabric(collector);
+}
+
+}  // namespace muster::cuda

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// How one GPU fares now: what changes while stages run.
+#pragma once
+
+#include "kernels/cuda/inventory/gpu.h"
+
+namespace muster::cuda {
+
+/// Temperatures, power, clock, utilization, throttle times, ECC counts, row remaps, PCIe link and replays,
+/// NVLinks and the fabric. XIDs are XidWatch's.
+void readGpuHealth(GpuCollector& collector);
+
+}  // namespace muster::cuda

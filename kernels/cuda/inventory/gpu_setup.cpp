@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// How one GPU is set up.
+#include "kernels/cuda/inventory/gpu_setup.h"
+
+#include "kernels/cuda/inventory/pci.h"
+#include "runner/core/text.h"
+
+namespace muster::cuda {
+namespace {
+
+void readModes(GpuCollector& c) {
+  const Nvml& nvml = c.nvml();
+  int now = 0, pending = 0;
+  const nvmlReturn_t ecc = nvml->nvmlDeviceGetEccMode(c.device(), &now, &pending);
+  if (c.note("ecc_mode", ecc, Answer<int>{ecc, 0}.absent())) c.put("ecc_mode", "bool", now != 0 ? 1 : 0);
+  unsigned mig = 0, migPending = 0;
+  const nvmlReturn_t code = nvml->nvmlDeviceGetMigMode(c.device(), &mig, &migPending);
+  // A GPU that cannot be divided is not divided.
+  const bool cannot = Answer<int>{code, 0}.absent();
+  if (cannot || c.note("mig_mode", code, false)) c.put("mig_mode", "bool", !cannot && mig != 0 ? 1 : 0);
+  c.number("persistence_mode", "bool", ask<int>(nvml->nvmlDeviceGetPersistenceMode, c.device()));
+  const auto mode = ask<int>(nvml->nvmlDeviceGetComputeMode, c.device());
+  if (c.note("compute_mode_default", mode.code, mode.absent()))
+    c.put("compute_mode_default", "bool", mode.value == NVML_COMPUTEMODE_DEFAULT ? 1 : 0);
+}
+
+void readLimits(GpuCollector& c) {
+  const Nvml& nvml = c.nvml();
+  c.number("power_limit", "W", ask<unsigned>(nvml->nvmlDeviceGetEnforcedPowerLimit, c.device()), 1e-3);
+  c.number("clock_max", "Hz", ask<unsigned>(nvml->nvmlDeviceGetMaxClockInfo, c.device(), int{NVML_CLOCK_SM}),
+           1e6);
+  c.number("pcie_link_width_max", "count", ask<unsigned>(nvml->nvmlDeviceGetMaxPcieLinkWidth, c.device()));
+  c.number("pcie_link_generation_max", "count",
+           ask<unsigned>(nvml->nvmlDeviceGetMaxPcieLinkGeneration, c.device()));
+  c.fact("vbios", nvml.text(nvml->nvmlDeviceGetVbiosVersion, c.device()));
+}
+
+/// Errors by where they happened. "ever" counts over the GPU's whole life, "load" since the driver's.
+void readEccPlaces(GpuCollector& c) {
+  const Nvml& nvml = c.nvml();
+  for (const auto& [memory, place] :
+       {std::pair{"sram", int{NVML_MEMORY_LOCATION_SRAM}}, {"dram", int{NVML_MEMORY_LOCATION_DRAM}}})
+    for (const auto& [kind, type] : {std::pair{"corrected", int{NVML_MEMORY_ERROR_TYPE_CORRECTED}},
+                                     {"uncorrected", int{NVML_MEMORY_ERROR_TYPE_UNCORRECTED}}})
+      for (const auto& [since, counter] :
+           {std::pair{"load", int{NVML_VOLATILE_ECC}}, {"ever", int{NVML_AGGREGATE_ECC}}})
+        c.number(
+            "ecc_errors", "count",
+            ask<unsigned long long>(nvml->nvmlDeviceGetMemoryErrorCounter, c.device(), type, counter, place),
+            1, {{"memory", memory}, {"kind", kind}, {"since", since}});
+}
+
+std::string processName(const Nvml& nvml, unsigned pid) {
+  char name[256] = {};
+  const bool told = nvml->nvmlSystemGetProcessName(pid, name, sizeof name - 1) == NVML_SUCCESS;
+  return "pid " + std::to_string(pid) + (told ? " (" + printable(name, 100) + ")" : "");
+}
+
+void readProcesses(GpuCollector& c) {
+  const Nvml& nvml = c.nvml();
+  std::vector<nvmlProcessInfo_t> processes(64);
+  auto count = static_cast<unsigned>(processes.size());
+  nvmlReturn_t code = NVML_ERROR_FUNCTION_NOT_FOUND;
+  if (nvml->nvmlDeviceGetComputeRunningProcesses_v3 != nullptr)
+    code = nvml->nvmlDeviceGetComputeRunningProcesses_v3(c.device(), &count, processes.data());
+  const bool more = code == NVML_ERROR_INSUFFICIENT_SIZE;
+  if (!more && !c.note("gpu_processes", code, Answer<int>{code, 0}.absent())) return;
+  std::vector<std::string> names;
+  for (size_t i = 0; !more && i < std::min<size_t>(count, 4); ++i)
+    names.push_back(processName(nvml, processes[i].pid));
+  if (names.size() < count) names.push_back(std::to_string(count - names.size()) + " others");
+  c.put("gpu_processes", "count", count, join(names, ", "));
+}
+
+void readPlace(GpuCollector& c, const Root& root) {
+  const std::string& address = c.gpu().pciAddress;
+  if (const auto aer = readAer(root, address)) {
+    c.put("pcie_errors_uncorrected", "count", static_cast<double>(aer->uncorrectable));
+    c.put("pcie_errors_corrected", "count", static_cast<double>(aer->correctable));
+  }
+  if (const auto translates = iommuTranslates(root, address))
+    c.put("iommu_translates", "bool", *translates ? 1 : 0);
+  const std::vector<std::string> path = pciPath(root, address);
+  std::vector<std::string> redirecting;
+  for (size_t i = 1; i + 1 < path.size(); ++i) {
+    const auto redirects = redirectsPeers(root, path[i]);
+    if (!redirects.ok()) return c.put("acs_state", "text", 0, "not readable: " + redirects.error().text());
+    if (*redirects) redirecting.push_back(path[i]);
+  }
+  if (path.size() > 2)
+    c.put("acs_redirecting_bridges", "count", static_cast<double>(redirecting.size()),
+          redirecting.empty() ? "" : "bridges above " + address + ": " + join(redirecting, ", "));
+}
+
+}  // namespace
+
+void readGpuSetup(GpuCollector& collector, const Root& root) {
+  readModes(collector);
+  readLimits(collector);
+  readEccPlaces(collector);
+  readProcesses(collector);
+  readPlace(collector, root);
+}
+
+}  // namespace muster::cuda

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a node with NVIDIA GPUs has and how it fares: the inventory of the cuda backend.
+#pragma once
+
+#include <memory>
+
+#include "kernels/inventory.h"
+
+namespace muster::cuda {
+
+/// The inventory of the running machine, through NVML and Linux. One device per GPU, "gpu<NVML index>".
+/// kUnsupported: this machine has no NVIDIA GPU and no driver; a GPU without a working driver is another
+/// error.
+Result<std::unique_ptr<Inventory>> makeCudaInventory();
+
+}  // namespace muster::cuda

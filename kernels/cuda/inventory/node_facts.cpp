@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Facts about the node around the GPUs.
+#include "kernels/cuda/inventory/node_facts.h"
+
+#include <algorithm>
+#include <map>
+
+#include "kernels/cuda/inventory/pci.h"
+
+namespace muster::cuda {
+namespace {
+
+/// A device with a place on the PCI bus.
+struct Place {
+  std::string name;
+  std::string address;
+  int numaNode = -1;
+  std::vector<std::string> path;
+};
+
+Place placeOf(const Root& root, const std::string& name, const std::string& address) {
+  return {name, address, pciNumaNode(root, address), pciPath(root, address)};
+}
+
+}  // namespace
+
+std::string gpuDirectRdma(const Root& root) {
+  if (root.exists("/sys/module/nvidia_peermem")) return "nvidia_peermem";
+  // The open modules export memory as DMA-BUF, the closed ones do not.
+  const bool open =
+      root.factOr("/proc/driver/nvidia/version").find("Open Kernel Module") != std::string::npos;
+  return open ? "dma-buf" : "none";
+}
+
+Json pciTopology(const Root& root, const std::vector<Gpu>& gpus) {
+  std::vector<Place> places;
+  for (const Gpu& gpu : gpus)
+    if (!gpu.pciAddress.empty()) places.push_back(placeOf(root, gpu.id, gpu.pciAddress));
+  const size_t gpuCount = places.size();
+  for (const char* kind : {"/sys/class/net/", "/sys/class/infiniband/"})
+    for (const std::string& name : root.list(kind)) {
+      const std::string address = root.linkName(kind + name + "/device");
+      if (address.find(':') != std::string::npos) places.push_back(placeOf(root, name, address));
+    }
+  Json topology = Json::array();
+  for (size_t i = 0; i < gpuCount; ++i) {
+    const Place& from = places[i];
+    if (from.path.empty()) continue;  // sysfs does not know it (some virtual machines)
+    Json near = Json::object();
+    for (const Place& to : places)
+      if (&to != &from && !to.path.empty())
+        near[to.name] = pciDistance(from.path, from.numaNode, to.path, to.numaNode);
+    topology.push_back({{"device", from.name},
+                        {"pci_address", from.address},
+                        {"numa_node", from.numaNode},
+                        {"near", std::move(near)}});
+  }
+  return topology;
+}
+
+void compareVbios(const Nvml& nvml, const std::vector<Gpu>& gpus, Readings& out) {
+  std::map<std::string, std::map<std::string, int>> counts;  // model -> version -> how many
+  std::vector<std::pair<std::string, std::string>> told;
+  for (const Gpu& gpu : gpus) {
+    const auto name =
+        gpu.lost.empty() ? nvml.text(nvml->nvmlDeviceGetName, gpu.handle) : Answer<std::string>{};
+    const auto vbios =
+        gpu.lost.empty() ? nvml.text(nvml->nvmlDeviceGetVbiosVersion, gpu.handle) : Answer<std::string>{};
+    told.emplace_back(name.value, vbios.value);
+    if (!vbios.value.empty()) ++counts[name.value][vbios.value];
+  }
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    const auto& [name, vbios] = told[i];
+    if (vbios.empty()) continue;
+    const auto& versions = counts[name];
+    const auto most = std::max_element(versions.begin(), versions.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    const bool differs = versions.at(vbios) < most->second;
+    out.values.push_back({"vbios_differs",
+                          "bool",
+                          gpus[i].id,
+                          differs ? 1.0 : 0.0,
+                          differs ? vbios + ", where most of its peers have " + most->first : "",
+                          {}});
+  }
+}
+
+}  // namespace muster::cuda

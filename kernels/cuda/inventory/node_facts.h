@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Facts about the node around the GPUs: how RDMA reaches their memory, and the ways between GPUs and NICs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/inventory/gpu.h"
+#include "runner/core/json.h"
+
+namespace muster::cuda {
+
+/// How an RDMA device can reach GPU memory: "nvidia_peermem", "dma-buf" (the open kernel modules), "none".
+std::string gpuDirectRdma(const Root& root);
+
+/// For each GPU the distance of every other GPU, network interface and RDMA device by PCI:
+/// [{"device": "gpu0", "pci_address", "numa_node", "near": {"gpu1": "PXB", "mlx5_0": "PIX"}}].
+Json pciTopology(const Root& root, const std::vector<Gpu>& gpus);
+
+/// Whether each GPU's VBIOS is that of most GPUs of the same name on this node; nothing for a GPU that does
+/// not tell. Readings `vbios_differs`.
+void compareVbios(const Nvml& nvml, const std::vector<Gpu>& gpus, Readings& out);
+
+}  // namespace muster::cuda

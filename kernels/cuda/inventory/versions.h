@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Versions of driver, CUDA, cuDNN and NCCL, and whether they fit each other and this build.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/inventory/nvml.h"
+#include "runner/core/json.h"
+
+namespace muster::cuda {
+
+/// The CUDA version that this build's kernels need, as CUDA writes it (13000 for 13.0); 0: it has none.
+int builtForCuda();
+
+/// "13.0" for 13000.
+std::string cudaVersionText(int version);
+
+/// An Error in one line when the driver is too old for kernels of CUDA `built`, with what to do. The driver's
+/// CUDA version counts, which an installed cuda-compat raises: it has to be of the same major version at
+/// least.
+Status checkDriver(const Nvml& nvml, int built);
+
+/// {"nvidia_driver", "nvml", "cuda_driver", "cuda_build", "cudnn", "nccl", "fit"}. `fit` is "yes" or says
+/// what does not. The libraries are opened, which takes a moment; one that is missing says so.
+Json softwareVersions(const Nvml& nvml, int built);
+
+}  // namespace muster::cuda
