@@ -1,12 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Builds a libFuzzer target with clang++ from all sources that it runs, so that coverage guides it through them:
-# build_fuzzer.sh CLANG SOURCE_ROOT OUTPUT NAME, where NAME is plan or one of targets.h
+# build_fuzzer.sh CLANG SOURCE_ROOT OUTPUT plan|bytes
 set -eu
-clang=$1 root=$2 output=$3 name=$4
-core=$root/runner/core/*.cpp packages='fmt nettle' define=''
-# shellcheck disable=SC2086 # the patterns are patterns, the flags are words
-build() {
-  exec "$clang" -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -I"$root" $define \
-    $(pkg-config --cflags $packages) $core "$@" -o "$output" $(pkg-config --libs $packages)
-}
+clang=$1 root=$2 output=$3
+case $4 in
+  plan)
+    packages='lua5.4-c++ fmt nettle'
+    set -- "$root"/runner/plan/*.cpp "$root"/tests/runner/plan/sample_catalog.cpp "$root"/tests/fuzz/plan_check.cpp \
+      "$root"/tests/fuzz/plan_fuzzer.cpp
+    ;;
+  bytes)
+    packages='fmt nettle zlib libjpeg gtest'
+    set -- "$root"/runner/rendezvous/*.cpp "$root"/runner/dispatch/frame_*.cpp "$root"/runner/app/frame_collector.cpp \
+      "$root"/kernels/host/rdma/perftest_output.cpp "$root"/plugins/train/data/*.cpp "$root"/tests/support/process.cpp \
+      "$root"/tests/fuzz/*target*.cpp "$root"/tests/fuzz/bytes_fuzzer.cpp
+    ;;
+esac
+# shellcheck disable=SC2046,SC2086 # flags are words
+exec "$clang" -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -I"$root" \
+  $(pkg-config --cflags $packages) "$root"/runner/core/*.cpp "$@" -o "$output" $(pkg-config --libs $packages) -ldl -pthread

@@ -14,28 +14,10 @@
 namespace muster::testing {
 namespace {
 
-struct Target {
-  const char* name;
-  InputCheck check;
-  Samples (*samples)();
-};
-
-constexpr Target kTargets[] = {
-    {"store-request", checkStoreRequest, storeRequestSamples},
-    {"store-stream", checkStoreStream, storeStreamSamples},
-    {"host-list", checkHostList, hostListSamples},
-    {"frames", checkFrames, frameSamples},
-    {"perftest", checkPerftest, perftestSamples},
-    {"cifar", checkCifar, cifarSamples},
-    {"fashion-mnist", checkFashionMnist, fashionMnistSamples},
-    {"jpeg", checkJpeg, jpegSamples},
-    {"tar", checkTar, tarSamples},
-};
-
 int usage() {
   std::fprintf(stderr,
                "usage: bytes-mutate TARGET COUNT [SEED], TARGET seeds FOLDER, or TARGET file FILE; targets:");
-  for (const Target& target : kTargets) std::fprintf(stderr, " %s", target.name);
+  for (const Target& target : targets()) std::fprintf(stderr, " %s", target.name);
   std::fprintf(stderr, "\n");
   return 2;
 }
@@ -63,7 +45,7 @@ int checkFile(const Target& target, const char* path) {
 int main(int argc, char** argv) {
   using namespace muster::testing;
   if (argc < 3) return usage();
-  for (const Target& target : kTargets) {
+  for (const Target& target : targets()) {
     if (std::strcmp(target.name, argv[1]) != 0) continue;
     if (std::strcmp(argv[2], "seeds") == 0) return argc == 4 ? writeSeeds(target, argv[3]) : usage();
     if (std::strcmp(argv[2], "file") == 0) return argc == 4 ? checkFile(target, argv[3]) : usage();

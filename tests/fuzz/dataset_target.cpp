@@ -35,6 +35,7 @@ const fs::path& workFolder() {
 
 void put(const fs::path& path, const std::string& content) {
   fs::create_directories(path.parent_path());
+  fs::remove(path);  // some file systems write at once what replaces a file's content: a hundred times slower
   std::FILE* file = std::fopen(path.c_str(), "wb");
   if (file == nullptr || std::fwrite(content.data(), 1, content.size(), file) != content.size()) std::abort();
   std::fclose(file);
@@ -174,8 +175,8 @@ std::string checkFashionMnist(const std::string& bytes) {
   spec.mode = "fashion-mnist";
   spec.folder = (workFolder() / "mnist").string();
   spec.split = train::Split::kTest;
-  fs::remove_all(spec.folder);
   const fs::path folder = spec.folder;
+  for (const char* name : {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}) fs::remove(folder / name);
   const std::string extension = zipped ? ".gz" : "";
   put(folder / ("t10k-images-idx3-ubyte" + (images ? extension : "")), images ? content : mnistImages());
   put(folder / ("t10k-labels-idx1-ubyte" + (images ? "" : extension)), images ? mnistLabels() : content);

@@ -46,6 +46,14 @@ Samples jpegSamples();
 std::string checkTar(const std::string& bytes);
 Samples tarSamples();
 
+/// One of the above by its name.
+struct Target {
+  const char* name;
+  InputCheck check;
+  Samples (*samples)();
+};
+const std::vector<Target>& targets();
+
 /// "" for an error that people can read (printable, not endless), else what is wrong with it.
 std::string problemOfError(const Error& error);
 

@@ -122,13 +122,6 @@ constexpr const char* kLatency =
 
 }  // namespace
 
-std::string problemOfError(const Error& error) {
-  const std::string text = error.text();
-  if (error.message.empty()) return "an error says nothing";
-  if (text.size() > 4000) return "an error is endless: " + printable(text);
-  return printable(text, text.size()) == text ? "" : "an error is not printable: " + printable(text);
-}
-
 std::string checkHostList(const std::string& text) {
   const auto hosts = expandHostList(text);
   if (!hosts.ok())
