@@ -14,6 +14,7 @@ namespace {
 constexpr double kSlice = 0.25;            // seconds of one wait, between looks at what else happened
 constexpr double kDecisionSlack = 5;       // seconds beyond its patience that node 0 may take to decide
 constexpr const char* kGone = "gone";      // the answer of a node that has stopped waiting
+constexpr double kParting = 2;             // seconds that an interrupted node 0 still waits for the others
 constexpr const char* kLeaves = "leaves";  // around the answer of a node that does not wait for the decision
 
 std::string answerKey(const std::string& name, int rank) {
@@ -27,12 +28,13 @@ Error interruptedError() {
 }  // namespace
 
 Result<Json> ClusterLink::agree(const std::string& name, const Json& mine, double patience,
-                                const Decide& decide) {
+                                const Decide& decide, const std::string& stage) {
   {
     const std::lock_guard lock(mutex_);
     if (!refused_.empty()) return Error{ErrorCode::kUsage, refused_, ""};
   }
-  return leads() ? leadQuestion(name, mine, patience, decide) : askLeader(name, mine, patience);
+  const Question question{name, mine, patience, stage};
+  return leads() ? leadQuestion(question, decide) : askLeader(question);
 }
 
 void ClusterLink::decline(const std::string& name, const Json& mine) {
@@ -63,21 +65,26 @@ bool ClusterLink::worthWaiting(int rank, double since, double patience) {
 }
 
 /// `left` counts the nodes that answered and will not read the decision.
-ClusterLink::Answers ClusterLink::gather(const std::string& name, const Json& mine, double patience,
-                                         int64_t& left) {
+ClusterLink::Answers ClusterLink::gather(const Question& question, int64_t& left) {
   Answers answers(static_cast<size_t>(options_.nodeCount));
-  answers[0] = mine;
+  answers[0] = question.mine;
   const double since = systemClock().now();
   std::vector<int> open;
   for (int rank = 1; rank < options_.nodeCount; ++rank) open.push_back(rank);
-  while (!open.empty() && !options_.cancelled->load()) {
+  double partingSince = -1;
+  while (!open.empty()) {
+    if (options_.cancelled->load()) {
+      const double now = systemClock().now();
+      if (partingSince < 0) partingSince = now;
+      if (now > partingSince + kParting) break;
+    }
     bool waited = false;
     std::erase_if(open, [&](int rank) {
       // The first one that is missing is waited for; the others are only looked at.
-      const auto text = client_->get(answerKey(name, rank), waited ? 0 : kSlice);
+      const auto text = client_->get(answerKey(question.name, rank), waited ? 0 : kSlice);
       if (!text.ok()) {
         waited = true;
-        return !worthWaiting(rank, since, patience);
+        return hasFinished(rank, question.stage) || !worthWaiting(rank, since, question.patience);
       }
       auto answer = parseJson(*text);
       if (!answer.ok() || *answer == kGone) return true;
@@ -90,11 +97,11 @@ ClusterLink::Answers ClusterLink::gather(const std::string& name, const Json& mi
   return answers;
 }
 
-Result<Json> ClusterLink::leadQuestion(const std::string& name, const Json& mine, double patience,
-                                       const Decide& decide) {
+Result<Json> ClusterLink::leadQuestion(const Question& question, const Decide& decide) {
+  const std::string& name = question.name;
   MUSTER_CHECK_OK(client_->set("q/" + name + "/open", "1").context("opening " + name));
   int64_t left = 0;
-  const Answers answers = gather(name, mine, patience, left);
+  const Answers answers = gather(question, left);
   readSigns();  // so that the decision names hosts as they are known now
   const Json decision = decide(answers);
   const auto stay =
@@ -113,48 +120,72 @@ Status ClusterLink::publish(const std::string& name, const Json& decision, int64
   return {};
 }
 
-Result<Json> ClusterLink::askLeader(const std::string& name, const Json& mine, double patience) {
+/// Why this node need not wait for the decision any longer; nothing while it should.
+std::optional<Error> ClusterLink::whyStopWaiting(const Question& question, double since, double openSince) {
+  const double now = systemClock().now();
+  const std::lock_guard lock(mutex_);
+  if (!refused_.empty()) return Error{ErrorCode::kUsage, refused_, ""};
+  if (joined_)
+    if (const std::string lost = lostLeader(); !lost.empty()) return Error{ErrorCode::kIo, lost, ""};
+  if (now <= (openSince < 0 ? since + question.patience : openSince + question.patience + kDecisionSlack))
+    return std::nullopt;
+  return Error{
+      ErrorCode::kTimeout,
+      fmt::format("{} did not {} within {}{}", nameLocked(0),
+                  !joined_        ? "answer at " + options_.store.front().text()
+                  : openSince < 0 ? "come to this stage"
+                                  : "decide about this stage",
+                  formatQuantity(now - since, "s"), joined_ || trouble_.empty() ? "" : ": " + trouble_),
+      ""};
+}
+
+/// Which start of node 0 is there, as far as this node knows.
+std::string ClusterLink::leader() {
+  const std::lock_guard lock(mutex_);
+  return peers_[0].sign.is_object() ? peers_[0].sign.value("nonce", "") : "";
+}
+
+bool ClusterLink::hasFinished(int rank, const std::string& stage) {
+  const std::lock_guard lock(mutex_);
+  return !stage.empty() && !finishedLocked(rank, stage).value_or("").empty();
+}
+
+Result<Json> ClusterLink::askLeader(const Question& question) {
+  const std::string key = answerKey(question.name, options_.nodeRank);
+  const std::string topic = "q/" + question.name;
   const double since = systemClock().now();
   double openSince = -1;
-  bool told = false;
+  std::optional<std::string> told;  // the start of node 0 that was given this node's answer
   while (true) {
-    if (!told) {
-      const Status status = client_->set(answerKey(name, options_.nodeRank), dumpJson(mine));
+    if (const std::string now = leader(); told != now) {
+      const Status status = client_->set(key, dumpJson(question.mine));
       answered(status);
-      told = status.ok();
+      openSince = -1;
+      told = status.ok() ? std::optional(now) : std::nullopt;
     }
     if (told) {
-      const auto decision = client_->get("q/" + name + "/decision", kSlice);
+      const auto decision = client_->get(topic + "/decision", kSlice);
       answered(decision.ok() ? Status() : Status(decision.error()));
       if (decision.ok()) {
         // Only node 0's patience at the end of the run hangs on this count.
-        (void)client_->add("q/" + name + "/read", 1).ok();
+        (void)client_->add(topic + "/read", 1).ok();
         return parseJson(*decision);
       }
-      if (openSince < 0 && client_->get("q/" + name + "/open", 0).ok()) openSince = systemClock().now();
+      if (openSince < 0 && client_->get(topic + "/open", 0).ok()) openSince = systemClock().now();
     } else {
       pause(kSlice);
     }
-    if (options_.cancelled->load()) return interruptedError();
-    const double now = systemClock().now();
-    std::string why;
-    {
-      const std::lock_guard lock(mutex_);
-      if (!refused_.empty()) return Error{ErrorCode::kUsage, refused_, ""};
-      if (joined_) why = lostLeader();
-      if (!why.empty()) return Error{ErrorCode::kIo, why, ""};
-      if (now > (openSince < 0 ? since + patience : openSince + patience + kDecisionSlack))
-        why =
-            fmt::format("{} did not {} within {}{}", nameLocked(0),
-                        !joined_        ? "answer at " + options_.store.front().text()
-                        : openSince < 0 ? "come to this stage"
-                                        : "decide about this stage",
-                        formatQuantity(now - since, "s"), joined_ || trouble_.empty() ? "" : ": " + trouble_);
+    if (options_.cancelled->load()) {
+      // What it said counts, but nobody need wait for this node to read the decision.
+      (void)client_->set(key, dumpJson({{kLeaves, question.mine}})).ok();
+      return interruptedError();
     }
-    if (why.empty()) continue;
-    // Node 0 must not count on this node any more.
-    (void)client_->set(answerKey(name, options_.nodeRank), dumpJson(Json(kGone))).ok();
-    return Error{ErrorCode::kTimeout, why, ""};
+    if (hasFinished(0, question.stage)) return Json{{"finished", true}};
+    if (auto why = whyStopWaiting(question, since, openSince)) {
+      // Node 0 must not count on this node any more.
+      (void)client_->set(key, dumpJson(Json(kGone))).ok();
+      return *std::move(why);
+    }
   }
 }
 

@@ -60,6 +60,14 @@ std::string firstFailure(const std::vector<NodeReport>& nodes) {
   return first == nullptr ? "" : nameOf(*first) + " " + first->rank->failure;
 }
 
+/// Nodes that were interrupted or started again.
+std::string goneNodes(const std::vector<NodeReport>& nodes) {
+  std::vector<std::string> names;
+  for (const NodeReport& node : nodes)
+    if (!node.gone.empty()) names.push_back(node.name + " " + node.gone);
+  return names.empty() ? "" : joinNames(std::move(names));
+}
+
 std::string silentNodes(const std::vector<NodeReport>& nodes) {
   std::vector<std::string> names;
   double silence = -1;
@@ -127,8 +135,9 @@ std::string straggler(const std::vector<NodeReport>& nodes) {
 }  // namespace
 
 std::string knownCulprit(const std::vector<NodeReport>& nodes) {
-  const std::string failure = firstFailure(nodes);
-  return failure.empty() ? silentNodes(nodes) : failure;
+  for (const auto& look : {goneNodes, firstFailure, silentNodes})
+    if (std::string found = look(nodes); !found.empty()) return found;
+  return "";
 }
 
 std::string culpritAtDeadline(const std::vector<NodeReport>& nodes) {

@@ -34,6 +34,7 @@ struct NodeReport {
   bool silent = false;  ///< no sign of life for too long
   double silence = 0;   ///< seconds since the last one; negative: there never was one
   bool cutOff = false;  ///< it said that it lost node 0
+  std::string gone;     ///< how it left: "was interrupted by its user"; empty: it did not
   std::vector<RankReport> ranks;
 };
 
@@ -60,7 +61,8 @@ class RankWatch {
 };
 
 /// Who is at fault, in one line that is the same on all nodes; empty when nothing is known yet. Failures
-/// count first (signals before exits that follow within the same moment), then nodes without a sign of life.
+/// nodes that left come first (that takes their ranks along), then failures (signals before exits that follow
+/// within the same moment), then nodes without a sign of life.
 std::string knownCulprit(const std::vector<NodeReport>& nodes);
 
 /// The same once the group's deadline has passed: also looks at process states and at who works while the

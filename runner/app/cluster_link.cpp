@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See cluster_link.h: start and end, signs of life, rounds. Agreements are in cluster_agree.cpp.
+// See cluster_link.h: start and end, who takes part, rounds. Signs of life are in cluster_signs.cpp,
+// agreements in cluster_agree.cpp.
 #include "runner/app/cluster_link.h"
 
 #include <fmt/format.h>
@@ -12,19 +13,8 @@
 namespace muster {
 namespace {
 
-constexpr double kConnectTimeout = 1;   // of one try; threads try again and again
-constexpr double kFailureSettle = 0.5;  // seconds in which failures that belong together arrive
-constexpr double kLastReaders = 5;      // seconds that the store outlives the run for the last decision
-
-Json identityJson(const NodeIdentity& identity) {
-  Json list = Json::object();
-  for (const auto& [what, value] : identity) list[what] = value;
-  return list;
-}
-
-std::string signKey(int rank) {
-  return fmt::format("sign/{}", rank);
-}
+constexpr double kConnectTimeout = 1;  // of one try; threads try again and again
+constexpr double kLastReaders = 5;     // seconds that the store outlives the run for the last decision
 
 }  // namespace
 
@@ -98,9 +88,6 @@ Status ClusterLink::join(double patience) {
   return Error{ErrorCode::kUsage, refused_, ""};
 }
 
-// --- Signs of life
-// -------------------------------------------------------------------------------------------
-
 void ClusterLink::answered(const Status& status) {
   const std::lock_guard lock(mutex_);
   // A wait that was in vain was answered, too.
@@ -118,201 +105,60 @@ void ClusterLink::pause(double seconds) {
   changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return stopping_ || hurry_; });
 }
 
-void ClusterLink::pulse() {
-  bool claimed = false;
-  while (true) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (stopping_ || !refused_.empty()) return;
-      hurry_ = false;
-    }
-    Status status;
-    if (!claimed) {
-      status = claimRank();
-      claimed = status.ok();
-    }
-    if (claimed) {
-      drawOrder();
-      status = giveSign();
-    }
-    answered(status);
-    if (claimed && status.ok()) noteJoined();
-    if (leads() && claimed) {
-      readSigns();
-      publishCulprit();
-    }
-    pause(options_.beat);
-  }
-}
-
-/// Only now: the sign that is given while the rank is claimed comes before it is known whether this node may
-/// join.
-void ClusterLink::noteJoined() {
+void ClusterLink::hold(Members members) {
   const std::lock_guard lock(mutex_);
-  joined_ = joined_ || refused_.empty();
-  changed_.notify_all();
+  members_ = std::move(members);
+  heldSince_ = systemClock().now();
 }
 
-/// Makes sure that no other host gives signs under this rank, and that node 0 runs the same.
-Status ClusterLink::claimRank() {
-  const auto mine = client_->get(signKey(options_.nodeRank), 0);
-  if (!mine.ok() && mine.error().code != ErrorCode::kTimeout) return mine.error();
-  if (mine.ok()) {
-    // Somebody was here: an earlier start of this node, or a second host under the same rank.
-    pause(3 * options_.beat);
-    const auto later = client_->get(signKey(options_.nodeRank), 0);
-    if (!later.ok()) return later.error();
-    if (*later != *mine) {
-      const auto sign = parseJson(*later);
-      const std::string host = sign.ok() && sign->is_object() ? sign->value("host", "?") : "?";
-      const std::lock_guard lock(mutex_);
-      refused_ = fmt::format(
-          "node rank {} is already taken by host {}, and this is {}; give each node a rank of its own",
-          options_.nodeRank, printable(host), options_.host);
-      changed_.notify_all();
-      return {};
-    }
-  }
-  if (leads()) return {};
-  const auto leader = client_->get(signKey(0), 1);
-  if (!leader.ok()) return leader.error();
-  MUSTER_TRY(const Json sign, parseJson(*leader));
-  MUSTER_CHECK_OK(giveSign());  // so that node 0 can name what differs, too
+void ClusterLink::leave() {
   const std::lock_guard lock(mutex_);
-  peers_[0].sign = sign;
-  refused_ = identityProblem(sign, nameLocked(0), true);
-  return {};
+  members_.clear();
 }
 
-std::string ClusterLink::identityProblem(const Json& theirs, const std::string& name, bool theyLead) const {
-  if (!theirs.is_object() || !theirs.contains("identity") || !theirs["identity"].is_object())
-    return name + " gives signs of life without an identity; is it another version of Muster?";
-  for (const auto& [what, value] : options_.identity) {
-    const std::string other = theirs["identity"].contains(what) && theirs["identity"][what].is_string()
-                                  ? theirs["identity"][what].get<std::string>()
-                                  : std::string("(none)");
-    if (other == value) continue;
-    const std::string me = nameLocked(options_.nodeRank);
-    return fmt::format("{} has {} {}, and {} has {}; all nodes of a run must have the same",
-                       theyLead ? me : name, what, printable(theyLead ? value : other, 100),
-                       theyLead ? name : me, printable(theyLead ? other : value, 100));
-  }
-  return "";
-}
-
-Status ClusterLink::giveSign() {
-  std::string text;
-  {
-    const std::lock_guard lock(mutex_);
-    Json ranks = Json::array();
-    for (const RankReport& report : watch_.reports()) ranks.push_back(toJson(report));
-    text = dumpJson({{"nonce", nonce_},
-                     {"n", ++beats_},
-                     {"host", options_.host},
-                     {"identity", identityJson(options_.identity)},
-                     {"round", round_},
-                     {"port", server_ == nullptr ? 0U : static_cast<unsigned>(server_->port())},
-                     {"ranks", std::move(ranks)}});
-  }
-  return client_->set(signKey(options_.nodeRank), text);
-}
-
-/// The store's counter puts the failures of all nodes into one order, whatever their clocks say.
-void ClusterLink::drawOrder() {
-  std::string round;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto& all = watch_.reports();
-    const bool needed = std::any_of(all.begin(), all.end(),
-                                    [](const RankReport& r) { return !r.failure.empty() && r.order == 0; });
-    if (!needed || round_.empty()) return;
-    round = round_;
-  }
-  const auto place = client_->add("order/" + round, 1);
-  if (!place.ok()) return answered(place.error());
+void ClusterLink::noteFinished(const std::string& stage, const std::string& outcome) {
   const std::lock_guard lock(mutex_);
-  if (round == round_) watch_.order(*place);
+  members_.clear();
+  options_.finished[stage] = outcome;
 }
 
-void ClusterLink::readSigns() {
-  for (int rank = 0; rank < options_.nodeCount; ++rank) {
-    const auto text = client_->get(signKey(rank), 0);
-    const std::lock_guard lock(mutex_);
-    Peer& peer = peers_[static_cast<size_t>(rank)];
-    if (!text.ok() || *text == peer.text) continue;
-    peer.text = *text;
-    auto sign = parseJson(*text);
-    peer.sign = sign.ok() ? std::move(*sign) : Json();
-    peer.seenAt = systemClock().now();
+std::optional<std::string> ClusterLink::finishedLocked(int rank, const std::string& stage) const {
+  if (rank == options_.nodeRank) {
+    const auto own = options_.finished.find(stage);
+    return own == options_.finished.end() ? "" : own->second;
   }
+  const Json& sign = peers_[static_cast<size_t>(rank)].sign;
+  if (!sign.is_object()) return std::nullopt;
+  const auto finished = sign.find("finished");
+  if (finished == sign.end() || !finished->is_object() || !finished->contains(stage)) return "";
+  const Json& outcome = (*finished)[stage];
+  return outcome.is_string() ? printable(outcome.get<std::string>(), 20) : std::string("?");
 }
 
-bool ClusterLink::silent(const Peer& peer, double now) const {
-  return peer.seenAt < 0 || now - peer.seenAt > options_.lostAfter;
-}
-
-std::vector<NodeReport> ClusterLink::nodesLocked() const {
-  const double now = systemClock().now();
-  std::vector<NodeReport> all;
-  for (int rank = 0; rank < options_.nodeCount; ++rank) {
-    const Peer& peer = peers_[static_cast<size_t>(rank)];
-    NodeReport node;
-    node.node = rank;
-    node.name = nameLocked(rank);
-    node.silent = rank != 0 && silent(peer, now);
-    node.silence = peer.seenAt < 0 ? -1 : now - peer.seenAt;
-    if (peer.sign.is_object() && peer.sign.value("round", "") == round_ && peer.sign.contains("ranks") &&
-        peer.sign["ranks"].is_array())
-      for (const Json& entry : peer.sign["ranks"])
-        if (auto report = rankReportFromJson(entry, "sign"); report.ok())
-          node.ranks.push_back(std::move(*report));
-    all.push_back(std::move(node));
-  }
-  return all;
-}
-
-/// While a round runs, node 0 tells all nodes as soon as it knows who is lost: nobody waits for the dead.
-void ClusterLink::publishCulprit() {
-  std::string culprit, round;
-  {
-    const std::lock_guard lock(mutex_);
-    if (round_.empty() || !stop_.empty()) return;
-    culprit = knownCulprit(nodesLocked());
-    if (culprit.empty()) return;
-    const double now = systemClock().now();
-    if (failureSeenAt_ < 0) failureSeenAt_ = now;
-    if (now < failureSeenAt_ + kFailureSettle) {
-      return;
-    }
-    round = round_;
-  }
-  if (const Status told = client_->set("stop/" + round, culprit); !told.ok()) return answered(told);
+std::vector<std::optional<std::string>> ClusterLink::finishedOn(const std::string& stage) {
+  // Node 0 knows all signs; the others look at them just for this.
+  if (!leads())
+    for (int rank = 0; rank < options_.nodeCount; ++rank) readSign(rank);
   const std::lock_guard lock(mutex_);
-  if (round_ == round) stop_ = culprit;
+  std::vector<std::optional<std::string>> states;
+  for (int rank = 0; rank < options_.nodeCount; ++rank) states.push_back(finishedLocked(rank, stage));
+  return states;
 }
 
-/// Waits for what node 0 publishes about the open round.
-void ClusterLink::watch() {
-  while (true) {
-    std::string round;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return stopping_ || (!round_.empty() && stop_.empty()); });
-      if (stopping_) return;
-      round = round_;
-    }
-    const auto stop = client_->get("stop/" + round, options_.beat);
-    answered(stop.ok() ? Status() : Status(stop.error()));
-    {
-      const std::lock_guard lock(mutex_);
-      if (stop.ok() && round_ == round && stop_.empty()) stop_ = *stop;
-    }
-    if (!stop.ok() && stop.error().code != ErrorCode::kTimeout) pause(options_.beat / 2);
-  }
+/// Whether a node of the stage is another start of itself by now. A sign that is older than the stage says
+/// nothing: the new start may give its own first sign a moment after its first answer.
+bool ClusterLink::startedAgain(int rank) const {
+  const auto index = static_cast<size_t>(rank);
+  const Peer& peer = peers_[index];
+  return index < members_.size() && peer.seenAt > heldSince_ && peer.sign.is_object() &&
+         peer.sign.value("nonce", "") != members_[index];
 }
 
-// --- Rounds
-// --------------------------------------------------------------------------------------------------
+std::string ClusterLink::goneLocked(int rank) const {
+  if (startedAgain(rank)) return "was started again in the middle of this stage";
+  const Json& sign = peers_[static_cast<size_t>(rank)].sign;
+  return sign.is_object() && sign.contains("interrupted") ? "was interrupted by its user" : "";
+}
 
 void ClusterLink::beginRound(const std::string& name) {
   const std::lock_guard lock(mutex_);
@@ -330,7 +176,9 @@ void ClusterLink::endRound() {
 
 void ClusterLink::report(const std::vector<RankStatus>& statuses) {
   const std::lock_guard lock(mutex_);
-  if (watch_.look(statuses, systemClock().now())) {
+  const bool parts = options_.cancelled->load() && !parting_;
+  if (watch_.look(statuses, systemClock().now()) || parts) {
+    parting_ = parting_ || parts;
     hurry_ = true;
     changed_.notify_all();
   }
@@ -338,6 +186,9 @@ void ClusterLink::report(const std::vector<RankStatus>& statuses) {
 
 std::string ClusterLink::lostLeader() {
   if (leads()) return "";
+  if (startedAgain(0))
+    return fmt::format("{} lost {}, which was started again in the middle of this stage",
+                       nameLocked(options_.nodeRank), nameLocked(0));
   const double silence = systemClock().now() - answeredAt_;
   if (silence <= options_.lostAfter) return "";
   return fmt::format("{} lost {}, which serves the store: no answer for {:.0f} s ({})",

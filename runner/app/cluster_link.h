@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -32,10 +33,16 @@ struct ClusterOptions {
   std::vector<StoreAddress> store;  ///< where node 0 serves, best first
   std::string token;                ///< the secret that all nodes share
   NodeIdentity identity;
+  /// Stages of all nodes that an earlier start of this run finished, and their outcome here.
+  std::map<std::string, std::string> finished;
   double beat = 0.5;      ///< seconds between signs of life
   double lostAfter = 10;  ///< seconds without one after which a node counts as lost
   const std::atomic<bool>* cancelled = nullptr;
 };
+
+/// Who takes part in a stage of all nodes: by node rank, what each start of a node drew for itself alone. A
+/// node that was started again is another one.
+using Members = std::vector<std::string>;
 
 /// One node's end of the tie. Node 0 serves the store and decides. Methods are for the thread that runs
 /// stages; beside it one thread gives signs of life (and reads them, on node 0) and one waits for what node 0
@@ -59,11 +66,24 @@ class ClusterLink {
   using Decide = std::function<Json(const Answers&)>;
   /// Asks all nodes the question `name` (no name is used twice): each gives `mine`, node 0 decides once all
   /// have answered, those who have not are lost, or `patience` seconds have passed; all get what it decided.
-  /// kTimeout: node 0 did not come to the question. kIo: node 0 was lost. kUsage: as join().
-  Result<Json> agree(const std::string& name, const Json& mine, double patience, const Decide& decide);
+  /// kTimeout: node 0 did not come to the question. kIo: node 0 was lost. kUsage: as join(). `stage`: where
+  /// the question is whether to enter that stage; nodes that have finished it are not waited for, and where
+  /// node 0 has, the answer is {"finished": true}.
+  Result<Json> agree(const std::string& name, const Json& mine, double patience, const Decide& decide,
+                     const std::string& stage = "");
 
   /// Gives this node's answer without waiting for the decision; on node 0 `mine` is the decision at once.
   void decline(const std::string& name, const Json& mine);
+
+  /// This start's own entry among Members.
+  [[nodiscard]] const std::string& self() const { return nonce_; }
+  /// From now until leave(), who of these is started again counts as lost.
+  void hold(Members members);
+  void leave();
+  /// Remembers that this node has finished a stage of all nodes, and tells the others.
+  void noteFinished(const std::string& stage, const std::string& outcome);
+  /// By node rank: how the node finished the stage, empty when it has not; nothing for one that is not there.
+  std::vector<std::optional<std::string>> finishedOn(const std::string& stage);
 
   /// From now until endRound() nodes watch each other's ranks.
   void beginRound(const std::string& name);
@@ -94,6 +114,13 @@ class ClusterLink {
     bool givenUp = false;  ///< it did not come to a question: nobody waits for its first sign any more
   };
 
+  struct Question {
+    std::string name;
+    Json mine;
+    double patience = 0;
+    std::string stage;  ///< see agree()
+  };
+
   explicit ClusterLink(ClusterOptions options);
   [[nodiscard]] bool leads() const { return options_.nodeRank == 0; }
   Status serve();
@@ -104,7 +131,12 @@ class ClusterLink {
   Status giveSign();
   void drawOrder();
   void readSigns();
+  void readSign(int rank);
   void publishCulprit();
+  static std::string signKey(int rank);
+  [[nodiscard]] std::optional<std::string> finishedLocked(int rank, const std::string& stage) const;
+  [[nodiscard]] bool startedAgain(int rank) const;
+  [[nodiscard]] std::string goneLocked(int rank) const;
   void answered(const Status& status);
   void pause(double seconds);
   [[nodiscard]] std::string identityProblem(const Json& theirs, const std::string& name, bool theyLead) const;
@@ -112,11 +144,14 @@ class ClusterLink {
   [[nodiscard]] std::string lostLeader();
   [[nodiscard]] std::string nameLocked(int rank) const;
   [[nodiscard]] std::vector<NodeReport> nodesLocked() const;
-  Answers gather(const std::string& name, const Json& mine, double patience, int64_t& left);
+  Answers gather(const Question& question, int64_t& left);
   Status publish(const std::string& name, const Json& decision, int64_t readers);
   bool worthWaiting(int rank, double since, double patience);
-  Result<Json> askLeader(const std::string& name, const Json& mine, double patience);
-  Result<Json> leadQuestion(const std::string& name, const Json& mine, double patience, const Decide& decide);
+  Result<Json> askLeader(const Question& question);
+  Result<Json> leadQuestion(const Question& question, const Decide& decide);
+  [[nodiscard]] std::optional<Error> whyStopWaiting(const Question& question, double since, double openSince);
+  [[nodiscard]] std::string leader();
+  [[nodiscard]] bool hasFinished(int rank, const std::string& stage);
   void awaitReaders();
 
   ClusterOptions options_;
@@ -130,8 +165,11 @@ class ClusterLink {
   bool hurry_ = false;  ///< a rank began to fail: do not wait for the next beat
   bool joined_ = false;
   double answeredAt_ = 0;
-  std::string trouble_;  ///< the last error of a call to the store
-  std::string refused_;  ///< why this node cannot take part at all
+  std::string trouble_;   ///< the last error of a call to the store
+  std::string refused_;   ///< why this node cannot take part at all
+  bool parting_ = false;  ///< the user interrupts this node, and the others were told
+  Members members_;       ///< of the stage that this node is in
+  double heldSince_ = 0;
   std::string round_;
   std::string stop_;  ///< the culprit that was published for the round
   double failureSeenAt_ = -1;

@@ -52,11 +52,49 @@ int countOf(const Json& object, const char* key) {
 
 }  // namespace
 
+/// Which nodes have finished the stage and which have not, after a part of them was started again.
+std::string ClusterStage::disagreement() {
+  const auto states = link_.finishedOn(stage_);
+  std::vector<std::string> finished, open, absent;
+  for (size_t rank = 0; rank < states.size(); ++rank) {
+    const std::string name = link_.nodeName(static_cast<int>(rank));
+    if (!states[rank])
+      absent.push_back(name);
+    else if (states[rank]->empty())
+      open.push_back(name);
+    else
+      finished.push_back(fmt::format("{} ({})", name, *states[rank]));
+  }
+  const auto list = [](std::vector<std::string> names) {
+    const size_t count = names.size();
+    if (count > kMostNames) names.resize(kMostNames);
+    return join(names, ", ") + (count > kMostNames ? fmt::format(" and {} more", count - kMostNames) : "");
+  };
+  std::string text =
+      fmt::format("nodes disagree on whether this stage is finished: it is on {}, and not on {}",
+                  list(finished), list(open));
+  if (!absent.empty()) text += "; not there: " + list(absent);
+  return text +
+         "; what is finished is not run again, and the others cannot run it alone: start a new run with "
+         "--out";
+}
+
+/// Whether the group that node 0 formed has this very start of this node in it.
+bool ClusterStage::takesPart(const Json& decision) const {
+  const auto own = static_cast<size_t>(link_.options().nodeRank);
+  return decision.contains("members") && decision["members"].is_array() && decision["members"].size() > own &&
+         decision["members"][own] == link_.self();
+}
+
 Json ClusterStage::decideEntry(const ClusterLink::Answers& answers) {
+  const auto states = link_.finishedOn(stage_);
+  if (std::any_of(states.begin(), states.end(),
+                  [](const auto& state) { return !state.value_or("").empty(); }))
+    return {{"finished", true}};
   std::vector<std::string> missing;
   for (int rank = 0; rank < static_cast<int>(answers.size()); ++rank)
     if (const std::string other = link_.mismatch(rank); !other.empty()) return {{"error", other}};
-  Json first = Json::array();
+  Json first = Json::array(), members = Json::array();
   int world = 0;
   for (size_t rank = 0; rank < answers.size(); ++rank) {
     const std::string name = link_.nodeName(static_cast<int>(rank));
@@ -68,8 +106,12 @@ Json ClusterStage::decideEntry(const ClusterLink::Answers& answers) {
       return {{"skip", fmt::format("{} does not take part: {}", name, why)}};
     first.push_back(world);
     world += countOf(*answers[rank], "ranks");
+    members.push_back(textOf(*answers[rank], "start"));
   }
-  if (missing.empty()) return {{"world", world}, {"first", std::move(first)}};
+  if (missing.empty())
+    return {{"world", world}, {"first", std::move(first)}, {"members", std::move(members)}};
+  if (link_.options().cancelled->load())
+    return {{"error", link_.nodeName(0) + " was interrupted by its user"}};
   const size_t count = missing.size();
   if (count > kMostNames) missing.resize(kMostNames);
   return {
@@ -79,11 +121,17 @@ Json ClusterStage::decideEntry(const ClusterLink::Answers& answers) {
 
 ClusterEntry ClusterStage::enter(int localSize) {
   ClusterEntry entry;
-  const auto decision =
-      link_.agree(stage_ + "/enter", {{"ranks", static_cast<unsigned>(localSize)}}, arrival_,
-                  [&](const ClusterLink::Answers& answers) { return decideEntry(answers); });
+  link_.leave();
+  const auto decision = link_.agree(
+      stage_ + "/enter", {{"ranks", static_cast<unsigned>(localSize)}, {"start", link_.self()}}, arrival_,
+      [&](const ClusterLink::Answers& answers) { return decideEntry(answers); }, stage_);
   if (!decision.ok()) {
     entry.why = decision.error().text();
+    if (link_.options().cancelled->load()) decline("its run was interrupted");
+    return entry;
+  }
+  if (flag(*decision, "finished")) {
+    entry.why = disagreement();
     return entry;
   }
   const auto own = static_cast<size_t>(link_.options().nodeRank);
@@ -93,12 +141,23 @@ ClusterEntry ClusterStage::enter(int localSize) {
   entry.why = textOf(*decision, "skip");
   if (!entry.why.empty()) return entry;
   entry.worldSize = countOf(*decision, "world");
+  if (!takesPart(*decision)) {
+    entry.kind = ClusterEntry::Kind::kError;
+    entry.why = fmt::format(
+        "{} was started again in the middle of this stage, which the others had begun with its earlier start",
+        link_.nodeName(link_.options().nodeRank));
+    return entry;
+  }
   if (!decision->contains("first") || !(*decision)["first"].is_array() ||
       (*decision)["first"].size() <= own || !isCount((*decision)["first"][own])) {
     entry.kind = ClusterEntry::Kind::kError;
     entry.why = "node 0 sent no place in the group; is it another version of Muster?";
     return entry;
   }
+  Members members;
+  for (const Json& member : (*decision)["members"])
+    members.push_back(member.is_string() ? member.get<std::string>() : "");
+  link_.hold(std::move(members));
   entry.firstRank = (*decision)["first"][own].get<int>();
   entry.kind = ClusterEntry::Kind::kGo;
   return entry;

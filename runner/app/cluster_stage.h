@@ -57,6 +57,8 @@ class ClusterStage {
   [[nodiscard]] ClusterLink& link() { return link_; }
 
  private:
+  [[nodiscard]] std::string disagreement();
+  [[nodiscard]] bool takesPart(const Json& decision) const;
   [[nodiscard]] Json decideEntry(const ClusterLink::Answers& answers);
   [[nodiscard]] Json decideRound(const ClusterLink::Answers& answers, size_t runs);
   [[nodiscard]] std::vector<NodeReport> sightsOfNodes(const ClusterLink::Answers& answers);

@@ -71,7 +71,7 @@ bool wantsCluster(const Plan& plan, const RunOptions& options) {
 }
 
 Result<std::unique_ptr<ClusterLink>> joinCluster(const Plan& plan, const RunOptions& options,
-                                                 const Launcher& place) {
+                                                 const Launcher& place, const Journal* earlier) {
   if (place.nodeCount == 1 || !wantsCluster(plan, options)) return std::unique_ptr<ClusterLink>();
   ClusterOptions cluster;
   MUSTER_TRY(cluster.token, takeToken());
@@ -90,6 +90,10 @@ Result<std::unique_ptr<ClusterLink>> joinCluster(const Plan& plan, const RunOpti
                       {"overrides", join(overrides, " ")},
                       {"scopes", join(options.scopes, ",")},
                       {"seed", std::to_string(options.seed)}};
+  if (earlier != nullptr)
+    for (const JournalStage& entry : earlier->stages)
+      if (entry.stage.scope == scopeName(Scope::kCluster))
+        cluster.finished[entry.stage.name] = outcomeName(entry.stage.outcome);
   MUSTER_TRY(auto link, ClusterLink::start(std::move(cluster)));
   MUSTER_CHECK_OK(link->join(kJoinPatience));
   return link;

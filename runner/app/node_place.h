@@ -8,6 +8,7 @@
 
 #include "runner/app/cluster_link.h"
 #include "runner/app/options.h"
+#include "runner/app/run_folder.h"
 #include "runner/core/json.h"
 #include "runner/plan/plan.h"
 #include "runner/rendezvous/launcher.h"
@@ -25,8 +26,9 @@ bool wantsCluster(const Plan& plan, const RunOptions& options);
 
 /// Ties this node to the others, where the plan wants that and there are others; else a null pointer. kUsage
 /// for a missing MUSTER_TOKEN, for a node that runs something else than node 0, and for a rank that is taken.
+/// `earlier`: the journal of a run that is resumed.
 Result<std::unique_ptr<ClusterLink>> joinCluster(const Plan& plan, const RunOptions& options,
-                                                 const Launcher& place);
+                                                 const Launcher& place, const Journal* earlier = nullptr);
 
 /// The folder of one of several nodes inside the one that all were given.
 std::filesystem::path nodeFolder(const std::filesystem::path& given, const Launcher& place);

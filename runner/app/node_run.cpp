@@ -155,6 +155,8 @@ void NodeRun::add(const StageRecord& stage, const Accounting& accounting) {
 
 Status NodeRun::keep(const StageOutcome& outcome, const Json& extra) {
   MUSTER_CHECK_OK(folder_.appendStage({outcome.record, node_.virtualNow, extra}));
+  if (node_.cluster != nullptr && outcome.record.scope == scopeName(Scope::kCluster))
+    node_.cluster->noteFinished(outcome.record.name, outcomeName(outcome.record.outcome));
   add(outcome.record, outcome.accounting);
   return {};
 }

@@ -126,7 +126,7 @@ Result<int> runResumed(const RunOptions& asked, RunView& view, const Launcher& p
                     rank, count, place.nodeRank, place.nodeCount),
         asked.resume.string()};
   if (!setup.options->scenario.empty() || node == hostName()) {
-    MUSTER_TRY(const auto cluster, joinCluster(setup.plan, options, place));
+    MUSTER_TRY(const auto cluster, joinCluster(setup.plan, options, place, &journal));
     NodeRun run(setup, std::move(folder), node, rank, count, launcherJson(place), cluster.get());
     MUSTER_TRY(const Record record, run.run());
     return record.exitCode;
