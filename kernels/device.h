@@ -83,6 +83,20 @@ class Device {
   /// c (f64).
   virtual Status memoryOp(MemoryOp op, Buffer& a, const Buffer* b, const Buffer* c) = 0;
 
+  /// Writes the ring of a pointer chase (kernels/pointer_chase.h) through as many lines of `stride` bytes as
+  /// are a power of two: the first 8 bytes of each hold the byte offset of the next. kUnsupported where a
+  /// backend has no memory to follow it through.
+  virtual Status fillRing(Buffer& buffer, uint64_t stride, uint64_t seed) {
+    (void)buffer, (void)stride, (void)seed;
+    return Error{ErrorCode::kUnsupported, "this device has no pointer chase", info().id};
+  }
+  /// Follows the ring for `steps` loads from byte offset `from`, each at the place that the one before it
+  /// read; the offset that was reached. Waits for it.
+  virtual Result<uint64_t> chase(const Buffer& buffer, uint64_t from, uint64_t steps) {
+    (void)buffer, (void)from, (void)steps;
+    return Error{ErrorCode::kUnsupported, "this device has no pointer chase", info().id};
+  }
+
   virtual Status synchronize() = 0;
   /// Device seconds that `work` takes: what it queues is timed from its first start to its last end.
   virtual Result<double> time(const std::function<Status()>& work) = 0;

@@ -6,16 +6,15 @@
 
 namespace muster {
 
-/// What the memory kernels compute with: kWrite writes this value, kTriad is a = b + kTriadScalar * c.
-inline constexpr double kWriteValue = 1.25;
-inline constexpr double kTriadScalar = 3;
-
 /// kUsage unless both buffers have as many bytes.
 Status sameSize(const Buffer& a, const Buffer& b, const std::string& device);
 
 /// kUsage unless the buffers that `op` needs are there, of one size, in whole 64-bit words.
 Status checkOperands(MemoryOp op, const Buffer& a, const Buffer* b, const Buffer* c,
                      const std::string& device);
+
+/// kUsage unless `stride` is a multiple of 8 and the buffer holds at least one line.
+Status checkRing(const Buffer& buffer, uint64_t stride, const std::string& device);
 
 /// "out of memory: wanted 1 PiB, 64 GB is free (reason); make the buffers smaller or free memory". Never
 /// kUnsupported, which would be a skip.

@@ -6,22 +6,26 @@
 
 #include <memory>
 
+#include "kernels/cuda/handles.h"
+#include "kernels/cuda/stream_shapes.h"
 #include "kernels/device.h"
 
 namespace muster::cuda {
 
-/// A GPU that is open for work, current in the thread that opened it. Work is queued on one stream of its
-/// own. The modules beside backend_cuda.so use stream() and ordinal(); both are the driver's, so every copy
-/// of the runtime understands them.
+/// A GPU that is open for work. Every call makes it current in the calling thread. Work is queued on one
+/// stream of its own. The modules beside backend_cuda.so use stream() and ordinal(); both are the driver's,
+/// so every copy of the runtime understands them. Work on other streams must be joined to this one by events,
+/// for time().
 class CudaDevice : public Device {
  public:
   /// kUnsupported: a driver too old for this runtime, with what to do; kNotFound: no such GPU is visible.
   static Result<std::unique_ptr<CudaDevice>> open(const DeviceInfo& info);
   ~CudaDevice() override;
 
-  [[nodiscard]] cudaStream_t stream() const { return stream_; }
+  [[nodiscard]] cudaStream_t stream() const { return stream_.get(); }
   [[nodiscard]] int ordinal() const { return ordinal_; }                      ///< for cudaSetDevice()
   [[nodiscard]] int computeCapability() const { return computeCapability_; }  ///< 90 for 9.0
+  [[nodiscard]] int multiprocessors() const { return multiprocessors_; }
 
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
   [[nodiscard]] double now() const override;
@@ -34,17 +38,35 @@ class CudaDevice : public Device {
   Result<Mismatch> compareBits(const Buffer& a, const Buffer& b, Dtype dtype) override;
   Result<uint64_t> hash(const Buffer& buffer) override;
   Status memoryOp(MemoryOp op, Buffer& a, const Buffer* b, const Buffer* c) override;
+  Status fillRing(Buffer& buffer, uint64_t stride, uint64_t seed) override;
+  Result<uint64_t> chase(const Buffer& buffer, uint64_t from, uint64_t steps) override;
   Status synchronize() override;
+  /// By events on stream(), around work that is queued while a kernel holds the stream: gaps between launches
+  /// do not count. The hold ends when `work` waits for the GPU through this Device, or after kHoldLimit.
   Result<double> time(const std::function<Status()>& work) override;
 
  private:
   CudaDevice(const DeviceInfo& info, int ordinal) : info_(info), ordinal_(ordinal) {}
   Status start();
+  [[nodiscard]] Status use() const;
+  void letGo();
+  [[nodiscard]] int blocks() const;
+  [[nodiscard]] Status queued(cudaError_t code, const char* what) const;
+  Result<Mismatch> collectFound();
+  Result<double> elapsed(const std::function<Status()>& work);
+  Result<StreamShape> shapeFor(StreamOp op, void* a, const void* b, const void* c, uint64_t bytes);
 
   DeviceInfo info_;
   int ordinal_;
   int computeCapability_ = 0;
-  cudaStream_t stream_ = nullptr;
+  int multiprocessors_ = 0;
+  Stream stream_;
+  Event begin_, end_;
+  DeviceMemory parts_;      ///< what blocks found, kMaxParts of them
+  PinnedMemory hostParts_;  ///< the same on the host
+  DeviceMemory word_;       ///< 8 bytes: the sink of reads, the place of a chase
+  PinnedMemory gate_;       ///< not 0: held work may go
+  StreamShapes shapes_;
 };
 
 }  // namespace muster::cuda

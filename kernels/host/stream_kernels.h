@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "kernels/operands.h"
+#include "kernels/memory_values.h"
 
 namespace muster::host {
 

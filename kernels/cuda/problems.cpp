@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors of the CUDA runtime in an operator's words.
+#include "kernels/cuda/problems.h"
+
+#include <cstdlib>
+
+namespace muster::cuda {
+namespace {
+
+std::string named(cudaError_t code) {
+  return std::string(cudaGetErrorString(code)) + " (" + cudaGetErrorName(code) + ")";
+}
+
+/// The oldest driver branch that runs a runtime of this version (CUDA release notes, table of driver
+/// versions).
+std::string driverFor(int runtimeVersion) {
+  if (runtimeVersion >= 13000) return "580";
+  return "550";  // 12.4, the oldest toolkit that builds this
+}
+
+std::string driverTooOld(int driverVersion, int runtimeVersion) {
+  return "the NVIDIA driver runs CUDA " + cudaVersionText(driverVersion) + " at most, this build needs " +
+         cudaVersionText(runtimeVersion) + "; install driver " + driverFor(runtimeVersion) +
+         " or newer, or the package cuda-compat-" + std::to_string(runtimeVersion / 1000) + "-" +
+         std::to_string(runtimeVersion % 1000 / 10) +
+         " (data center GPUs), or a build made with an older toolkit";
+}
+
+std::string notVisible(const std::string& pciAddress) {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  return "CUDA sees no GPU at " + pciAddress + ", though the driver lists it; " +
+         (visible != nullptr ? "CUDA_VISIBLE_DEVICES is \"" + std::string(visible) + "\": unset it"
+                             : "check that the container was given the GPU (--gpus, NVIDIA_VISIBLE_DEVICES)");
+}
+
+}  // namespace
+
+std::string cudaVersionText(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+Error openProblem(cudaError_t code, const std::string& device, const std::string& pciAddress,
+                  int driverVersion, int runtimeVersion) {
+  switch (code) {
+    case cudaErrorInsufficientDriver:
+      if (driverVersion == 0)
+        return {ErrorCode::kUnsupported,
+                "no NVIDIA driver was found (libcuda.so.1 is not there); install driver " +
+                    driverFor(runtimeVersion) + " or newer",
+                device};
+      return {ErrorCode::kUnsupported, driverTooOld(driverVersion, runtimeVersion), device};
+    case cudaErrorCompatNotSupportedOnDevice:
+      return {ErrorCode::kUnsupported,
+              named(code) + ": a cuda-compat package serves data center GPUs only; install driver " +
+                  driverFor(runtimeVersion) + " or newer",
+              device};
+    case cudaErrorSystemDriverMismatch:
+      return {ErrorCode::kIo,
+              named(code) +
+                  ": libcuda.so.1 and the kernel driver are of different versions; reboot after an update "
+                  "of the driver, and mount the host's libraries into containers",
+              device};
+    case cudaErrorInvalidDevice:
+    case cudaErrorNoDevice:
+    case cudaErrorInvalidValue:
+      return {ErrorCode::kNotFound, notVisible(pciAddress), device};
+    case cudaErrorDevicesUnavailable:
+      return {ErrorCode::kIo,
+              named(code) +
+                  ": another process has it in exclusive mode, or its compute mode is prohibited; see "
+                  "nvidia-smi -q -d COMPUTE,PIDS, end that process, or set nvidia-smi -c DEFAULT",
+              device};
+    case cudaErrorSystemNotReady:
+      return {ErrorCode::kIo,
+              named(code) +
+                  ": on NVSwitch machines nvidia-fabricmanager must run, in the driver's version; see "
+                  "systemctl status nvidia-fabricmanager",
+              device};
+    case cudaErrorNoKernelImageForDevice:
+      return {ErrorCode::kUnsupported,
+              named(code) + ": this build has no code for this GPU; build it with -Dgpu_archs=all", device};
+    default:
+      return {ErrorCode::kIo,
+              "the GPU cannot be opened: " + named(code) + "; see dmesg for XIDs and nvidia-smi -q", device};
+  }
+}
+
+Error workProblem(cudaError_t code, const std::string& device, const std::string& doing) {
+  std::string step = "see dmesg for XIDs";
+  if (code == cudaErrorECCUncorrectable)
+    step = "see nvidia-smi -q -d ECC,ROW_REMAPPER; reset the GPU, and replace it if the errors come back";
+  else if (code == cudaErrorNvlinkUncorrectable)
+    step = "see nvidia-smi nvlink -e and the fabric manager's log; reset the GPU and check its links";
+  else if (code == cudaErrorMemoryAllocation)
+    step = "free memory of the GPU, see nvidia-smi";
+  return {ErrorCode::kIo, named(code) + " while " + doing + "; " + step, device};
+}
+
+}  // namespace muster::cuda
