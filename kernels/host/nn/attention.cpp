@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 #include "kernels/host/nn/op.h"
 
@@ -21,6 +22,22 @@ void multiply(char transA, char transB, int64_t m, int64_t n, int64_t k, const f
   if (status != dnnl_success) std::fill_n(c, 1, NAN);  // arguments are ours; a failure must not look right
 }
 
+/// Rows of f32 that are `stride` apart.
+struct Matrix {
+  float* data = nullptr;
+  int64_t stride = 0;
+  [[nodiscard]] float* row(int64_t number) const { return data + number * stride; }
+};
+
+/// One head of one sample: [time, head width] each.
+struct Head {
+  Matrix q, k, v, y;
+  Matrix dy, dq, dk, dv;
+  float* logSums = nullptr;
+};
+
+/// The products are f32's for both types: oneDNN 2.6 has no bf16 product that a thread may call on its own.
+/// f32 is worked on where it lies, bf16 is spread out in the thread's scratch memory first, head after head.
 class AttentionOp : public Op {
  public:
   using Op::Op;
@@ -33,10 +50,9 @@ class AttentionOp : public Op {
     heads_ = layer_.attention.heads;
     headWidth_ = width_ / heads_;
     scale_ = 1.0f / std::sqrt(static_cast<float>(headWidth_));
-    Value& value = plan.of(layer_.output);
-    value.desc = plain(out);
-    MUSTER_TRY(y_, plan.storage.keep(static_cast<uint64_t>(batch_ * time_ * width_)));
-    value.data = y_;
+    elementBytes_ = plan.elementBytes();
+    inPlace_ = plan.type == memory::data_type::f32;
+    MUSTER_TRY(y_, plan.makeRows(layer_.output));
     MUSTER_TRY(logSums_, plan.storage.keep(static_cast<uint64_t>(batch_ * heads_ * time_)));
     plan.wantScratch(static_cast<uint64_t>(plan.engine.threads * threadScratch()));
     return {};
@@ -58,24 +74,32 @@ class AttentionOp : public Op {
   void forward(Pass) override {
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t n = 0; n < batch_; ++n)
-      for (int64_t h = 0; h < heads_; ++h)
-        for (int64_t row = 0; row < time_; row += kBlockRows) forwardBlock(n, h, row);
+      for (int64_t h = 0; h < heads_; ++h) {
+        const Head head = headAt(n, h);
+        for (int64_t row = 0; row < time_; row += kBlockRows) forwardBlock(head, row);
+        settle(head.y, y_, outputAt(n, h), width_);
+      }
   }
 
   void backward() override {
-    incoming_.gather(batch_ * time_ * width_);
+    gather(batch_ * time_ * width_);
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t n = 0; n < batch_; ++n)
-      for (int64_t h = 0; h < heads_; ++h)
+      for (int64_t h = 0; h < heads_; ++h) {
+        const Head head = withGradients(headAt(n, h), n, h);
         // from the last block on: it sees every key, so it may overwrite what the others add to
         for (int64_t row = (time_ - 1) / kBlockRows * kBlockRows; row >= 0; row -= kBlockRows)
-          backwardBlock(n, h, row);
+          backwardBlock(head, row);
+        settle(head.dq, dx_, packedAt(n, h, 0), 3 * width_);
+        settle(head.dk, dx_, packedAt(n, h, 1), 3 * width_);
+        settle(head.dv, dx_, packedAt(n, h, 2), 3 * width_);
+      }
   }
 
  private:
-  /// Two blocks of scores and a number for each row.
+  /// Two blocks of scores and a number for each row; what is spread out of one head.
   [[nodiscard]] int64_t threadScratch() const {
-    return 2 * kBlockRows * (time_ + 16) + kBlockRows;
+    return 2 * kBlockRows * (time_ + 16) + kBlockRows + (inPlace_ ? 0 : 8 * time_ * headWidth_);
   }
   [[nodiscard]] float* myScratch() const {
     return scratch_ + omp_get_thread_num() * threadScratch();
@@ -85,74 +109,106 @@ class AttentionOp : public Op {
     if (!layer_.attention.causal) return {rows, time_, time_};
     return {rows, row + rows, row + 1};
   }
-  /// q, k and v (0, 1, 2) of one head, from a row on; rows are 3 width_ apart.
-  template <typename T>
-  [[nodiscard]] T* packed(T* from, int64_t n, int64_t h, int64_t row, int64_t which) const {
-    return from + ((n * time_ + row) * 3 + which) * width_ + h * headWidth_;
+  /// Where q, k or v (0, 1, 2) of one head begins; rows are 3 width_ apart.
+  [[nodiscard]] int64_t packedAt(int64_t n, int64_t h, int64_t which) const {
+    return (n * time_ * 3 + which) * width_ + h * headWidth_;
   }
-  [[nodiscard]] int64_t outputAt(int64_t n, int64_t h, int64_t row) const {
-    return (n * time_ + row) * width_ + h * headWidth_;
-  }
-
-  void scores(int64_t n, int64_t h, int64_t row, const ScoreBlock& block, float* to) const {
-    multiply('N', 'T', block.rows, block.columns, headWidth_, packed(x_, n, h, row, 0), 3 * width_,
-             packed(x_, n, h, 0, 1), 3 * width_, 0, to, block.columns);
+  [[nodiscard]] int64_t outputAt(int64_t n, int64_t h) const {
+    return n * time_ * width_ + h * headWidth_;
   }
 
-  void forwardBlock(int64_t n, int64_t h, int64_t row) {
+  [[nodiscard]] void* element(void* tensor, int64_t at) const {
+    return static_cast<std::byte*>(tensor) + at * elementBytes_;
+  }
+  /// The rows of one head in a tensor, in f32: themselves, or in the piece of scratch memory of that number.
+  [[nodiscard]] Matrix rowsAt(void* tensor, int64_t at, int64_t stride, int piece, bool read = true) const {
+    if (inPlace_) return {static_cast<float*>(tensor) + at, stride};
+    float* to = myScratch() + 2 * kBlockRows * (time_ + 16) + kBlockRows + piece * time_ * headWidth_;
+    if (read) loops_.rowsToF32(element(tensor, at), stride, to, {time_, headWidth_});
+    return {to, headWidth_};
+  }
+  /// Writes back what was spread out.
+  void settle(const Matrix& matrix, void* tensor, int64_t at, int64_t stride) const {
+    if (!inPlace_) loops_.rowsFromF32(matrix.data, element(tensor, at), stride, {time_, headWidth_});
+  }
+  [[nodiscard]] Head headAt(int64_t n, int64_t h) const {
+    Head head;
+    head.q = rowsAt(x_, packedAt(n, h, 0), 3 * width_, 0);
+    head.k = rowsAt(x_, packedAt(n, h, 1), 3 * width_, 1);
+    head.v = rowsAt(x_, packedAt(n, h, 2), 3 * width_, 2);
+    head.y = rowsAt(y_, outputAt(n, h), width_, 3);
+    head.logSums = logSums_ + (n * heads_ + h) * time_;
+    return head;
+  }
+  [[nodiscard]] Head withGradients(Head head, int64_t n, int64_t h) const {
+    head.dy = rowsAt(incoming_.first, outputAt(n, h), width_, 4);
+    head.dq = rowsAt(dx_, packedAt(n, h, 0), 3 * width_, 5, false);
+    head.dk = rowsAt(dx_, packedAt(n, h, 1), 3 * width_, 6, false);
+    head.dv = rowsAt(dx_, packedAt(n, h, 2), 3 * width_, 7, false);
+    return head;
+  }
+
+  void scores(const Head& head, int64_t row, const ScoreBlock& block, float* to) const {
+    multiply('N', 'T', block.rows, block.columns, headWidth_, head.q.row(row), head.q.stride, head.k.data,
+             head.k.stride, 0, to, block.columns);
+  }
+
+  void forwardBlock(const Head& head, int64_t row) const {
     const ScoreBlock block = blockAt(row);
     float* p = myScratch();
-    scores(n, h, row, block, p);
-    loops().softmaxBlock(block, scale_, p, logSums_ + (n * heads_ + h) * time_ + row);
-    multiply('N', 'N', block.rows, headWidth_, block.columns, p, block.columns, packed(x_, n, h, 0, 2),
-             3 * width_, 0, y_ + outputAt(n, h, row), width_);
+    scores(head, row, block, p);
+    loops_.softmaxBlock(block, scale_, p, head.logSums + row);
+    multiply('N', 'N', block.rows, headWidth_, block.columns, p, block.columns, head.v.data, head.v.stride, 0,
+             head.y.row(row), head.y.stride);
   }
 
-  void backwardBlock(int64_t n, int64_t h, int64_t row) {
+  void backwardBlock(const Head& head, int64_t row) const {
     const ScoreBlock block = blockAt(row);
     const float beta = row + block.rows == time_ ? 0.0f : 1.0f;
     float* p = myScratch();
     float* dp = p + kBlockRows * (time_ + 16);
     float* delta = dp + kBlockRows * (time_ + 16);
-    const float* dy = incoming_.first + outputAt(n, h, row);
-    scores(n, h, row, block, p);
-    loops().softmaxAgain(block, scale_, p, logSums_ + (n * heads_ + h) * time_ + row);
-    multiply('T', 'N', block.columns, headWidth_, block.rows, p, block.columns, dy, width_, beta,
-             packed(dx_, n, h, 0, 2), 3 * width_);
-    multiply('N', 'T', block.rows, block.columns, headWidth_, dy, width_, packed(x_, n, h, 0, 2), 3 * width_,
+    const float* dy = head.dy.row(row);
+    scores(head, row, block, p);
+    loops_.softmaxAgain(block, scale_, p, head.logSums + row);
+    multiply('T', 'N', block.columns, headWidth_, block.rows, p, block.columns, dy, head.dy.stride, beta,
+             head.dv.data, head.dv.stride);
+    multiply('N', 'T', block.rows, block.columns, headWidth_, dy, head.dy.stride, head.v.data, head.v.stride,
              0, dp, block.columns);
-    rowProducts(dy, y_ + outputAt(n, h, row), block.rows, delta);
-    loops().softmaxBackward(block, scale_, p, dp, delta);
-    multiply('N', 'N', block.rows, headWidth_, block.columns, dp, block.columns, packed(x_, n, h, 0, 1),
-             3 * width_, 0, packed(dx_, n, h, row, 0), 3 * width_);
-    multiply('T', 'N', block.columns, headWidth_, block.rows, dp, block.columns, packed(x_, n, h, row, 0),
-             3 * width_, beta, packed(dx_, n, h, 0, 1), 3 * width_);
+    rowProducts(head, row, block.rows, delta);
+    loops_.softmaxBackward(block, scale_, p, dp, delta);
+    multiply('N', 'N', block.rows, headWidth_, block.columns, dp, block.columns, head.k.data, head.k.stride,
+             0, head.dq.row(row), head.dq.stride);
+    multiply('T', 'N', block.columns, headWidth_, block.rows, dp, block.columns, head.q.row(row),
+             head.q.stride, beta, head.dk.data, head.dk.stride);
   }
 
   /// delta = sum of dy y over a head's width: what softmax's gradient subtracts.
-  void rowProducts(const float* dy, const float* y, int64_t rows, float* delta) const {
+  void rowProducts(const Head& head, int64_t row, int64_t rows, float* delta) const {
     for (int64_t r = 0; r < rows; ++r) {
+      const float* dy = head.dy.row(row + r);
+      const float* y = head.y.row(row + r);
       float sum = 0;
 #pragma omp simd reduction(+ : sum)
-      for (int64_t i = 0; i < headWidth_; ++i) sum += dy[r * width_ + i] * y[r * width_ + i];
+      for (int64_t i = 0; i < headWidth_; ++i) sum += dy[i] * y[i];
       delta[r] = sum;
     }
   }
 
-  int64_t batch_ = 0, time_ = 0, width_ = 0, heads_ = 0, headWidth_ = 0;
+  int64_t batch_ = 0, time_ = 0, width_ = 0, heads_ = 0, headWidth_ = 0, elementBytes_ = 4;
+  bool inPlace_ = true;
   float scale_ = 1;
-  const float* x_ = nullptr;
-  float* y_ = nullptr;
+  void* x_ = nullptr;
+  void* y_ = nullptr;
+  void* dx_ = nullptr;
   float* logSums_ = nullptr;
   float* scratch_ = nullptr;
-  float* dx_ = nullptr;
-  Incoming incoming_;
 };
 
 }  // namespace
 
-std::unique_ptr<Op> makeAttention(const Layer& layer) {
-  return std::make_unique<AttentionOp>(layer);
+std::unique_ptr<Op> makeAttention(const Layer& layer, Plan& plan) {
+  return std::make_unique<AttentionOp>(layer, plan);
 }
 
 }  // namespace muster::host

@@ -11,52 +11,6 @@ namespace {
 constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
 using dnnl::prop_kind;
 
-/// The convolution's geometry, as oneDNN wants it.
-struct Geometry {
-  memory::desc source, output, anyWeights, bias;
-  memory::dims strides, padding;
-  bool hasBias = false;
-};
-
-dnnl::convolution_forward::primitive_desc forwardDesc(const Geometry& g, const dnnl::engine& engine) {
-  if (g.hasBias)
-    return {{prop_kind::forward_training, kAlgorithm, g.source, g.anyWeights, g.bias, g.output, g.strides,
-             g.padding, g.padding},
-            userScratch(),
-            engine};
-  return {{prop_kind::forward_training, kAlgorithm, g.source, g.anyWeights, g.output, g.strides, g.padding,
-           g.padding},
-          userScratch(),
-          engine};
-}
-
-using WeightsDesc = dnnl::convolution_backward_weights::primitive_desc;
-WeightsDesc weightsDesc(const Geometry& g, const memory::desc& weights, const dnnl::engine& engine,
-                        const dnnl::convolution_forward::primitive_desc& hint) {
-  if (g.hasBias)
-    return {{kAlgorithm, g.source, weights, g.bias, g.output, g.strides, g.padding, g.padding},
-            userScratch(),
-            engine,
-            hint};
-  return {{kAlgorithm, g.source, weights, g.output, g.strides, g.padding, g.padding},
-          userScratch(),
-          engine,
-          hint};
-}
-
-/// In the layout of the stored weights where oneDNN is fast in it, else in the one it likes best.
-WeightsDesc bestWeightsDesc(const Geometry& g, const dnnl::engine& engine,
-                            const dnnl::convolution_forward::primitive_desc& hint) {
-  WeightsDesc best = weightsDesc(g, g.anyWeights, engine, hint);
-  if (best.diff_weights_desc() == hint.weights_desc()) return best;
-  try {
-    WeightsDesc stored = weightsDesc(g, hint.weights_desc(), engine, hint);
-    if (std::string(stored.impl_info_str()) == best.impl_info_str()) return stored;
-  } catch (const dnnl::error&) {  // not offered in that layout
-  }
-  return best;
-}
-
 class ConvolutionOp : public Op {
  public:
   using Op::Op;
@@ -67,73 +21,56 @@ class ConvolutionOp : public Op {
   void backward() override;
 
  private:
-  void makePrimitives(Plan& plan);
+  Status makePrimitives(Plan& plan);
   Status makeMemory(Plan& plan);
   [[nodiscard]] bool normalised() const { return layer_.normScale >= 0; }
 
-  Engine* engine_ = nullptr;
   WeightSteps steps_;
   ImageBlocks shape_;
-  float* convolved_ = nullptr;  ///< what batch normalisation reads
-  float* output_ = nullptr;
+  void* convolved_ = nullptr;  ///< what batch normalisation reads
+  void* output_ = nullptr;
   BatchNormData norm_;
   BatchNormGradient gradient_;
-  Incoming incoming_;
 };
 
-void ConvolutionOp::makePrimitives(Plan& plan) {
+Status ConvolutionOp::makePrimitives(Plan& plan) {
   const Convolution& spec = layer_.convolution;
-  const Shape& in = plan.network.shape(layer_.inputs[0]);
-  const auto f32 = memory::data_type::f32;
-  Geometry g;
-  g.source = plan.of(layer_.inputs[0]).desc;
-  g.output = plan.imageDesc(plan.network.shape(layer_.output));
-  g.anyWeights = {{spec.channels, in[1], spec.kernel, spec.kernel}, f32, memory::format_tag::any};
-  g.bias = plain({spec.channels});
-  g.hasBias = spec.bias;
-  g.strides = {spec.stride, spec.stride};
-  g.padding = {spec.padding, spec.padding};
+  const Value& x = plan.of(layer_.inputs[0]);
+  const memory::desc& source = steps_.sourceDesc = x.desc;
+  const memory::desc& output = steps_.outputDesc = plan.imageDesc(plan.network.shape(layer_.output));
+  const memory::dims shape = {spec.channels, x.desc.dims()[1], spec.kernel, spec.kernel};
+  const memory::desc weights(shape, plan.type, memory::format_tag::any);
+  const memory::desc bias = spec.bias ? plain({spec.channels}) : memory::desc();
+  const memory::dims strides = {spec.stride, spec.stride};
+  const memory::dims padding = {spec.padding, spec.padding};
   const dnnl::engine& engine = plan.engine.engine;
-  const auto forward = forwardDesc(g, engine);
-  const auto weights = bestWeightsDesc(g, engine, forward);
-  WeightPrimitives& p = steps_.primitives;
-  p.forward = dnnl::convolution_forward(forward);
-  p.backwardWeights = dnnl::convolution_backward_weights(weights);
-  p.weights = forward.weights_desc();
-  p.gradient = weights.diff_weights_desc();
-  p.forwardScratch = forward.scratchpad_desc();
-  p.weightsScratch = weights.scratchpad_desc();
-  p.hasData = plan.of(layer_.inputs[0]).needsGradient;
-  if (p.hasData) {
-    const dnnl::convolution_backward_data::primitive_desc data(
-        {kAlgorithm, g.source, g.anyWeights, g.output, g.strides, g.padding, g.padding}, userScratch(),
-        engine, forward);
-    p.backwardData = dnnl::convolution_backward_data(data);
-    p.backwardDataWeights = data.weights_desc();
-    p.dataScratch = data.scratchpad_desc();
-  }
-  steps_.sourceDesc = g.source;
-  steps_.outputDesc = g.output;
+  const dnnl::convolution_forward::primitive_desc forward(
+      {prop_kind::forward_training, kAlgorithm, source, weights, bias, output, strides, padding, padding},
+      userScratch(), engine);
+  const auto describe = [&](const memory::desc& layout) {
+    return dnnl::convolution_backward_weights::primitive_desc(
+        {kAlgorithm, source, layout, bias, output, strides, padding, padding}, userScratch(), engine,
+        forward);
+  };
+  const auto gradient = describeGradient(describe, {shape, memory::data_type::f32, memory::format_tag::any},
+                                         forward.weights_desc());
+  if (!x.needsGradient) return steps_.take(plan, layer_, forward, gradient, nullptr);
+  const dnnl::convolution_backward_data::primitive_desc data(
+      {kAlgorithm, source, weights, output, strides, padding, padding}, userScratch(), engine, forward);
+  return steps_.take(plan, layer_, forward, gradient, &data);
 }
 
 Status ConvolutionOp::prepare(Plan& plan) {
-  engine_ = &plan.engine;
-  makePrimitives(plan);
-  steps_.wantScratch(plan);
-  plan.places[static_cast<size_t>(layer_.weight)].desc = steps_.primitives.weights;
+  MUSTER_CHECK_OK(makePrimitives(plan));
   shape_ = plan.blocksOf(plan.network.shape(layer_.output));
   return makeMemory(plan);
 }
 
 Status ConvolutionOp::makeMemory(Plan& plan) {
-  Value& out = plan.of(layer_.output);
-  out.desc = steps_.outputDesc;
-  const auto elements = static_cast<uint64_t>(shape_.elements());
-  MUSTER_TRY(output_, plan.storage.keep(elements));
-  out.data = output_;
+  MUSTER_TRY(output_, plan.makeOutput(layer_.output, steps_.outputDesc));
   convolved_ = output_;
   if (!normalised()) return {};
-  MUSTER_TRY(convolved_, plan.storage.keep(elements));
+  MUSTER_TRY(convolved_, plan.storage.keep(floatsOf(steps_.outputDesc)));
   const auto channels = static_cast<uint64_t>(shape_.blocks * shape_.lanes);
   MUSTER_TRY(norm_.mean, plan.storage.keep(channels));
   MUSTER_TRY(norm_.inverse, plan.storage.keep(channels));
@@ -166,20 +103,20 @@ Status ConvolutionOp::bind(Plan& plan) {
 /// is written over a part that nobody needs any more.
 Status ConvolutionOp::planBackward(Plan& plan) {
   MUSTER_TRY(incoming_, takeGradient(plan, layer_.output, normalised() ? 2 : 1));
-  float* convolvedGradient = incoming_.first;
+  void* convolvedGradient = incoming_.first;
   Incoming used = incoming_;
   if (norm_.residual != nullptr) {
     if (incoming_.second == nullptr) {
       MUSTER_TRY(used.second, plan.storage.take(floatsOf(steps_.outputDesc)));
     }
-    convolvedGradient = const_cast<float*>(used.second);
+    convolvedGradient = const_cast<void*>(used.second);
     used.first = nullptr;
   }
   gradient_.dy = incoming_.first;
   gradient_.more = incoming_.second;
   gradient_.dx = convolvedGradient;
-  float* inputGradient = nullptr;
-  if (steps_.primitives.hasData) {
+  void* inputGradient = nullptr;
+  if (plan.of(layer_.inputs[0]).needsGradient) {
     MUSTER_TRY(inputGradient, plan.newPart(layer_.inputs[0]));
   }
   steps_.bindBackward(plan, layer_, plan.of(layer_.inputs[0]).data, convolvedGradient, inputGradient);
@@ -194,26 +131,26 @@ Status ConvolutionOp::planBackward(Plan& plan) {
 }
 
 void ConvolutionOp::forward(Pass pass) {
-  steps_.forward(*engine_);
+  steps_.forward(engine_);
   if (normalised())
-    pass == Pass::kTraining ? loops().batchNormTrain(norm_) : loops().batchNormEvaluate(norm_);
+    pass == Pass::kTraining ? loops_.batchNormTrain(norm_) : loops_.batchNormEvaluate(norm_);
   else if (layer_.convolution.relu)
-    loops().reluForward(output_, shape_.elements());
+    loops_.reluForward(output_, shape_.elements());
 }
 
 void ConvolutionOp::backward() {
-  incoming_.gather(shape_.elements());
+  gather(shape_.elements());
   if (normalised())
-    loops().batchNormBackward(norm_, gradient_);
+    loops_.batchNormBackward(norm_, gradient_);
   else if (layer_.convolution.relu)
-    loops().reluBackward(output_, incoming_.first, shape_.elements());
-  steps_.backward(*engine_);
+    loops_.reluBackward(output_, incoming_.first, shape_.elements());
+  steps_.backward(engine_);
 }
 
 }  // namespace
 
-std::unique_ptr<Op> makeConvolution(const Layer& layer) {
-  return std::make_unique<ConvolutionOp>(layer);
+std::unique_ptr<Op> makeConvolution(const Layer& layer, Plan& plan) {
+  return std::make_unique<ConvolutionOp>(layer, plan);
 }
 
 }  // namespace muster::host

@@ -23,7 +23,7 @@ class CrossEntropyOp : public LossOp {
 
   Status bind(Plan& plan) override {
     data_.logits = plan.of(layer_.inputs[0]).data;
-    data_.labels = reinterpret_cast<const int32_t*>(plan.of(layer_.inputs[1]).data);
+    data_.labels = static_cast<const int32_t*>(plan.of(layer_.inputs[1]).data);
     return {};
   }
 
@@ -35,7 +35,7 @@ class CrossEntropyOp : public LossOp {
 
   void forward(Pass pass) override {
     data_.gradient = pass == Pass::kTraining ? gradient_ : nullptr;
-    loops().crossEntropy(data_);
+    loops_.crossEntropy(data_);
   }
   void backward() override {}
 
@@ -52,15 +52,15 @@ class CrossEntropyOp : public LossOp {
 
  private:
   CrossEntropyData data_;
-  float* gradient_ = nullptr;
+  void* gradient_ = nullptr;
   std::vector<double> losses_;
   std::vector<int32_t> right_;
 };
 
 }  // namespace
 
-std::unique_ptr<LossOp> makeCrossEntropy(const Layer& layer) {
-  return std::make_unique<CrossEntropyOp>(layer);
+std::unique_ptr<LossOp> makeCrossEntropy(const Layer& layer, Plan& plan) {
+  return std::make_unique<CrossEntropyOp>(layer, plan);
 }
 
 }  // namespace muster::host

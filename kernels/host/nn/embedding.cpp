@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <cstddef>
 
 #include "kernels/host/nn/op.h"
 
@@ -18,15 +19,13 @@ class EmbeddingOp : public Op {
     batch_ = out[0];
     time_ = out[1];
     width_ = out[2];
-    Value& value = plan.of(layer_.output);
-    value.desc = plain(out);
-    MUSTER_TRY(y_, plan.storage.keep(static_cast<uint64_t>(batch_ * time_ * width_)));
-    value.data = y_;
+    elementBytes_ = plan.elementBytes();
+    MUSTER_TRY(y_, plan.makeRows(layer_.output));
     return {};
   }
 
   Status bind(Plan& plan) override {
-    tokens_ = reinterpret_cast<const int32_t*>(plan.of(layer_.inputs[0]).data);
+    tokens_ = static_cast<const int32_t*>(plan.of(layer_.inputs[0]).data);
     table_ = plan.parameter(layer_.weight);
     tableGradient_ = plan.gradient(layer_.weight);
     if (layer_.bias >= 0) {
@@ -44,17 +43,15 @@ class EmbeddingOp : public Op {
 
   void forward(Pass) override {
 #pragma omp parallel for schedule(static)
-    for (int64_t row = 0; row < batch_ * time_; ++row) {
-      const float* from = table_ + tokens_[row] * width_;
-      std::copy(from, from + width_, y_ + row * width_);
-      if (positions_ != nullptr) addRow(y_ + row * width_, positions_ + row % time_ * width_);
-    }
+    for (int64_t row = 0; row < batch_ * time_; ++row)
+      loops_.embedRow(table_ + tokens_[row] * width_,
+                      positions_ == nullptr ? nullptr : positions_ + row % time_ * width_, at(y_, row),
+                      width_);
   }
 
   /// Each thread owns rows of the table, and goes through the tokens in order: the same sums every time.
   void backward() override {
-    incoming_.gather(batch_ * time_ * width_);
-    const float* dy = incoming_.first;
+    gather(batch_ * time_ * width_);
 #pragma omp parallel
     {
       const int64_t threads = omp_get_num_threads();
@@ -64,21 +61,21 @@ class EmbeddingOp : public Op {
       std::fill(tableGradient_ + begin * width_, tableGradient_ + end * width_, 0.0f);
       for (int64_t row = 0; row < batch_ * time_; ++row)
         if (tokens_[row] >= begin && tokens_[row] < end)
-          addRow(tableGradient_ + tokens_[row] * width_, dy + row * width_);
-      if (positions_ != nullptr) addPositions(dy, time_ * thread / threads, time_ * (thread + 1) / threads);
+          loops_.addRow(tableGradient_ + tokens_[row] * width_, at(incoming_.first, row), width_);
+      if (positions_ != nullptr) addPositions(time_ * thread / threads, time_ * (thread + 1) / threads);
     }
   }
 
  private:
-  void addRow(float* to, const float* from) const {
-#pragma omp simd
-    for (int64_t i = 0; i < width_; ++i) to[i] += from[i];
+  /// Row of what is as wide as the output.
+  [[nodiscard]] void* at(void* rows, int64_t row) const {
+    return static_cast<std::byte*>(rows) + row * width_ * elementBytes_;
   }
-  void addPositions(const float* dy, int64_t begin, int64_t end) {
+  void addPositions(int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       float* to = positionsGradient_ + t * width_;
       std::fill(to, to + width_, 0.0f);
-      for (int64_t n = 0; n < batch_; ++n) addRow(to, dy + (n * time_ + t) * width_);
+      for (int64_t n = 0; n < batch_; ++n) loops_.addRow(to, at(incoming_.first, n * time_ + t), width_);
     }
   }
 
@@ -88,14 +85,14 @@ class EmbeddingOp : public Op {
   float* tableGradient_ = nullptr;
   const float* positions_ = nullptr;
   float* positionsGradient_ = nullptr;
-  float* y_ = nullptr;
-  Incoming incoming_;
+  void* y_ = nullptr;
+  int64_t elementBytes_ = 4;
 };
 
 }  // namespace
 
-std::unique_ptr<Op> makeEmbedding(const Layer& layer) {
-  return std::make_unique<EmbeddingOp>(layer);
+std::unique_ptr<Op> makeEmbedding(const Layer& layer, Plan& plan) {
+  return std::make_unique<EmbeddingOp>(layer, plan);
 }
 
 }  // namespace muster::host

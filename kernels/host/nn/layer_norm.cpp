@@ -13,13 +13,10 @@ class LayerNormOp : public Op {
     const Shape& shape = plan.network.shape(layer_.output);
     data_.shape = {elementsOf(shape) / shape.back(), shape.back()};
     data_.epsilon = static_cast<float>(kNormEpsilon);
-    Value& value = plan.of(layer_.output);
-    value.desc = plain(shape);
     const auto rows = static_cast<uint64_t>(data_.shape.rows);
-    MUSTER_TRY(data_.y, plan.storage.keep(static_cast<uint64_t>(data_.shape.elements())));
+    MUSTER_TRY(data_.y, plan.makeRows(layer_.output));
     MUSTER_TRY(data_.mean, plan.storage.keep(rows));
     MUSTER_TRY(data_.inverse, plan.storage.keep(rows));
-    value.data = data_.y;
     plan.wantScratch(2 * static_cast<uint64_t>(plan.engine.threads) *
                      static_cast<uint64_t>(data_.shape.width));
     return {};
@@ -53,22 +50,21 @@ class LayerNormOp : public Op {
     return {};
   }
 
-  void forward(Pass) override { loops().layerNormForward(data_); }
+  void forward(Pass) override { loops_.layerNormForward(data_); }
   void backward() override {
-    incoming_.gather(data_.shape.elements());
-    loops().layerNormBackward(data_, gradient_);
+    gather(data_.shape.elements());
+    loops_.layerNormBackward(data_, gradient_);
   }
 
  private:
   LayerNormData data_;
   LayerNormGradient gradient_;
-  Incoming incoming_;
 };
 
 }  // namespace
 
-std::unique_ptr<Op> makeLayerNorm(const Layer& layer) {
-  return std::make_unique<LayerNormOp>(layer);
+std::unique_ptr<Op> makeLayerNorm(const Layer& layer, Plan& plan) {
+  return std::make_unique<LayerNormOp>(layer, plan);
 }
 
 }  // namespace muster::host

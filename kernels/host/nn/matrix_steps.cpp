@@ -14,60 +14,91 @@ uint64_t roomFor(const memory::desc& desc) {
 
 }  // namespace
 
-void WeightSteps::wantScratch(Plan& plan) const {
-  const uint64_t scratch = std::max({floatsOf(primitives.forwardScratch), floatsOf(primitives.weightsScratch),
-                                     primitives.hasData ? floatsOf(primitives.dataScratch) : 0});
-  const uint64_t room = std::max(roomFor(primitives.gradient),
-                                 primitives.hasData ? roomFor(primitives.backwardDataWeights) : 0);
-  plan.wantScratch(room + scratch + 16);
+Product WeightSteps::admit(Plan& plan, const dnnl::primitive_desc& desc, const memory::desc& weights) {
+  const std::string kernel = desc.impl_info_str();
+  plan.kernels.insert(kernel);
+  if (kernel.starts_with("ref")) reference_ = kernel;
+  return {dnnl::primitive(desc), weights, desc.scratchpad_desc()};
 }
 
-void WeightSteps::bindForward(Plan& plan, const Layer& layer, const float* x, float* y) {
-  forward_ = {primitives.forward,
-              {{DNNL_ARG_SRC, wrap(plan.engine, sourceDesc, x)},
-               {DNNL_ARG_WEIGHTS, wrap(plan.engine, primitives.weights, plan.parameter(layer.weight))},
-               {DNNL_ARG_DST, wrap(plan.engine, outputDesc, y)},
-               {DNNL_ARG_SCRATCHPAD, wrap(plan.engine, primitives.forwardScratch, plan.scratch)}}};
+Status WeightSteps::take(Plan& plan, const Layer& layer, const dnnl::primitive_desc& forward,
+                         const dnnl::primitive_desc& gradient, const dnnl::primitive_desc* data) {
+  forwardProduct_ = admit(plan, forward, forward.weights_desc());
+  gradientProduct_ = admit(plan, gradient, gradient.diff_weights_desc());
+  hasData_ = data != nullptr;
+  if (hasData_) dataProduct_ = admit(plan, *data, data->weights_desc());
+  const bool half = plan.type == memory::data_type::bf16;
+  if (half && !reference_.empty())
+    return Error{ErrorCode::kUnsupported,
+                 "oneDNN has only its slow reference code (" + reference_ +
+                     ") for this layer in bf16; use f32, or at least 16 channels in and out",
+                 ""};
+  stored_ = half ? gradientProduct_.weights : forwardProduct_.weights;
+  plan.places[static_cast<size_t>(layer.weight)].desc = stored_;
+  uint64_t most = 0;
+  for (const Product* product : {&forwardProduct_, &gradientProduct_, &dataProduct_}) {
+    if (product == &dataProduct_ && !hasData_) continue;
+    if (!(product->weights == stored_)) room_ = std::max(room_, roomFor(product->weights));
+    most = std::max(most, roomFor(product->scratch));
+  }
+  plan.wantScratch(room_ + most);
+  return {};
+}
+
+memory WeightSteps::scratch(const Plan& plan, const Product& product) const {
+  return wrap(plan.engine, product.scratch, plan.scratch + room_);
+}
+
+memory WeightSteps::weightFor(Plan& plan, const Layer& layer, const Product& product,
+                              std::vector<Step>& steps) {
+  const float* parameter = plan.parameter(layer.weight);
+  if (!(product.weights == stored_)) {
+    steps.push_back(reorderStep(plan.engine, stored_, parameter, product.weights, plan.scratch));
+    parameter = plan.scratch;
+  }
+  return wrap(plan.engine, product.weights, parameter);
+}
+
+void WeightSteps::bindForward(Plan& plan, const Layer& layer, const void* x, void* y) {
+  const memory weight = weightFor(plan, layer, forwardProduct_, forward_);
+  Step forward = {forwardProduct_.primitive,
+                  {{DNNL_ARG_SRC, wrap(plan.engine, sourceDesc, x)},
+                   {DNNL_ARG_WEIGHTS, weight},
+                   {DNNL_ARG_DST, wrap(plan.engine, outputDesc, y)},
+                   {DNNL_ARG_SCRATCHPAD, scratch(plan, forwardProduct_)}}};
   if (layer.bias >= 0)
-    forward_.arguments.insert(
+    forward.arguments.insert(
         {DNNL_ARG_BIAS, wrap(plan.engine, plain({outputDesc.dims()[1]}), plan.parameter(layer.bias))});
+  forward_.push_back(std::move(forward));
 }
 
-void WeightSteps::bindBackward(Plan& plan, const Layer& layer, const float* x, const float* dy, float* dx) {
+void WeightSteps::bindBackward(Plan& plan, const Layer& layer, const void* x, const void* dy, void* dx) {
   Engine& engine = plan.engine;
-  const bool direct = primitives.gradient == primitives.weights;
-  float* reordered = plan.scratch;
-  float* stored = plan.gradient(layer.weight);
   const memory outputGradient = wrap(engine, outputDesc, dy);
-  Step weights = {primitives.backwardWeights,
+  const memory::desc& given = gradientProduct_.weights;
+  const bool direct = given == stored_;
+  float* stored = plan.gradient(layer.weight);
+  Step weights = {gradientProduct_.primitive,
                   {{DNNL_ARG_SRC, wrap(engine, sourceDesc, x)},
                    {DNNL_ARG_DIFF_DST, outputGradient},
-                   {DNNL_ARG_DIFF_WEIGHTS, wrap(engine, primitives.gradient, direct ? stored : reordered)},
-                   {DNNL_ARG_SCRATCHPAD,
-                    wrap(engine, primitives.weightsScratch, plan.scratch + roomFor(primitives.gradient))}}};
+                   {DNNL_ARG_DIFF_WEIGHTS, wrap(engine, given, direct ? stored : plan.scratch)},
+                   {DNNL_ARG_SCRATCHPAD, scratch(plan, gradientProduct_)}}};
   if (layer.bias >= 0)
     weights.arguments.insert(
         {DNNL_ARG_DIFF_BIAS, wrap(engine, plain({outputDesc.dims()[1]}), plan.gradient(layer.bias))});
   backward_.push_back(std::move(weights));
-  if (!direct)
-    backward_.push_back(reorderStep(engine, primitives.gradient, reordered, primitives.weights, stored));
-  if (!primitives.hasData) return;
-  const memory::desc& wanted = primitives.backwardDataWeights;
-  const float* parameter = plan.parameter(layer.weight);
-  if (!(wanted == primitives.weights)) {
-    backward_.push_back(reorderStep(engine, primitives.weights, parameter, wanted, reordered));
-    parameter = reordered;
-  }
-  backward_.push_back(
-      {primitives.backwardData,
-       {{DNNL_ARG_DIFF_DST, outputGradient},
-        {DNNL_ARG_WEIGHTS, wrap(engine, wanted, parameter)},
-        {DNNL_ARG_DIFF_SRC, wrap(engine, sourceDesc, dx)},
-        {DNNL_ARG_SCRATCHPAD, wrap(engine, primitives.dataScratch, plan.scratch + roomFor(wanted))}}});
+  if (!direct) backward_.push_back(reorderStep(engine, given, plan.scratch, stored_, stored));
+  if (!hasData_) return;
+  const memory weight = weightFor(plan, layer, dataProduct_, backward_);
+  backward_.push_back({dataProduct_.primitive,
+                       {{DNNL_ARG_DIFF_DST, outputGradient},
+                        {DNNL_ARG_WEIGHTS, weight},
+                        {DNNL_ARG_DIFF_SRC, wrap(engine, sourceDesc, dx)},
+                        {DNNL_ARG_SCRATCHPAD, scratch(plan, dataProduct_)}}});
 }
 
-void WeightSteps::backward(Engine& engine) const {
-  for (const Step& step : backward_) step.run(engine);
+void WeightSteps::runAll(Engine& engine, const std::vector<Step>& steps) {
+  for (const Step& step : steps) step.run(engine);
 }
 
 }  // namespace muster::host

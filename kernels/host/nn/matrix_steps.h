@@ -7,32 +7,57 @@
 
 namespace muster::host {
 
-/// oneDNN's choices for one weight.
-struct WeightPrimitives {
-  dnnl::primitive forward, backwardWeights, backwardData;
-  memory::desc weights;              ///< as stored: what forward wants
-  memory::desc gradient;             ///< as backwardWeights gives it
-  memory::desc backwardDataWeights;  ///< as backwardData wants it
-  memory::desc forwardScratch, weightsScratch, dataScratch;
-  bool hasData = false;  ///< whether the input wants a gradient
+/// A product as oneDNN does it.
+struct Product {
+  dnnl::primitive primitive;
+  memory::desc weights;  ///< what it wants, or gives in the case of the weight's gradient
+  memory::desc scratch;
 };
 
-/// Runs the products over one weight; where a product wants the weight in another order than the stored one,
-/// it is reordered in scratch memory.
+/// Runs the products over one weight. The flat buffers hold the weight in f32, in the layout that forward
+/// wants, or in bf16 (where forward wants a copy anyway) in that of the gradient. Where a product wants it in
+/// another layout or type, it is reordered in scratch memory.
 class WeightSteps {
  public:
-  WeightPrimitives primitives;
   memory::desc sourceDesc, outputDesc;
 
-  void wantScratch(Plan& plan) const;
-  void bindForward(Plan& plan, const Layer& layer, const float* x, float* y);
-  void bindBackward(Plan& plan, const Layer& layer, const float* x, const float* dy, float* dx);
-  void forward(Engine& engine) const { forward_.run(engine); }
-  void backward(Engine& engine) const;
+  /// Takes oneDNN's choices; no `data` where the input wants no gradient. Gives the weight its place, asks
+  /// for scratch memory. kUnsupported where bf16 has nothing but oneDNN's slow reference code.
+  Status take(Plan& plan, const Layer& layer, const dnnl::primitive_desc& forward,
+              const dnnl::primitive_desc& gradient, const dnnl::primitive_desc* data);
+  void bindForward(Plan& plan, const Layer& layer, const void* x, void* y);
+  void bindBackward(Plan& plan, const Layer& layer, const void* x, const void* dy, void* dx);
+  void forward(Engine& engine) const { runAll(engine, forward_); }
+  void backward(Engine& engine) const { runAll(engine, backward_); }
 
  private:
-  Step forward_;
-  std::vector<Step> backward_;
+  static void runAll(Engine& engine, const std::vector<Step>& steps);
+  Product admit(Plan& plan, const dnnl::primitive_desc& desc, const memory::desc& weights);
+  [[nodiscard]] memory scratch(const Plan& plan, const Product& product) const;
+  /// The weight as a product wants it; where that takes a reorder, a step is added.
+  memory weightFor(Plan& plan, const Layer& layer, const Product& product, std::vector<Step>& steps);
+
+  Product forwardProduct_, gradientProduct_, dataProduct_;
+  bool hasData_ = false;
+  std::string reference_;  ///< reference code that oneDNN took
+  memory::desc stored_;
+  uint64_t room_ = 0;  ///< floats at the start of scratch memory, for a reordered weight
+  std::vector<Step> forward_, backward_;
 };
+
+/// oneDNN's description of the gradient of a weight, always f32: `make` describes it in a layout, `any`
+/// leaves the layout open. Beside an f32 weight, that one's layout is kept where it costs nothing.
+template <typename Make>
+auto describeGradient(const Make& make, const memory::desc& any, const memory::desc& forwardWeights) {
+  auto best = make(any);
+  if (forwardWeights.data_type() != memory::data_type::f32 || best.diff_weights_desc() == forwardWeights)
+    return best;
+  try {
+    auto stored = make(forwardWeights);
+    if (std::string(stored.impl_info_str()) == best.impl_info_str()) return stored;
+  } catch (const dnnl::error&) {  // not offered in that layout
+  }
+  return best;
+}
 
 }  // namespace muster::host

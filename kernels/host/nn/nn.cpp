@@ -13,14 +13,19 @@ class HostNn : public Nn {
  public:
   HostNn(Device& device, int threads) : device_(device), threads_(threads) {}
 
-  [[nodiscard]] std::vector<Dtype> dtypes() const override { return {Dtype::kF32}; }
+  [[nodiscard]] std::vector<Dtype> dtypes() const override {
+    if (hasBf16().ok()) return {Dtype::kF32, Dtype::kBf16};
+    return {Dtype::kF32};
+  }
 
   Result<std::unique_ptr<Program>> compile(const Network& network, const ProgramOptions& options) override {
-    if (options.dtype != Dtype::kF32)
+    if (options.dtype == Dtype::kF32) return HostProgram::compile(device_, network, Element::kF32, threads_);
+    if (options.dtype != Dtype::kBf16)
       return Error{ErrorCode::kUnsupported,
-                   std::string("this processor trains in f32, not in ") + dtypeName(options.dtype),
+                   std::string("processors train in f32 or bf16, not in ") + dtypeName(options.dtype),
                    device_.info().id};
-    return HostProgram::compile(device_, network, threads_);
+    MUSTER_CHECK_OK(hasBf16().context(device_.info().id));
+    return HostProgram::compile(device_, network, Element::kBf16, threads_);
   }
 
  private:

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/network.h"
+#include "runner/core/result.h"
 
 namespace muster::host {
 
@@ -29,20 +30,23 @@ struct Step {
   void run(Engine& engine) const { primitive.execute(engine.stream, arguments); }
 };
 
-/// f32 of this shape, row-major.
-memory::desc plain(const Shape& shape);
-/// Floats that a description takes, padding included.
+/// Row-major.
+memory::desc plain(const Shape& shape, memory::data_type type = memory::data_type::f32);
+/// Floats in whose room a description fits, padding included.
 uint64_t floatsOf(const memory::desc& desc);
-memory wrap(const Engine& engine, const memory::desc& desc, const float* data);
-/// Copies between two layouts of one shape.
-void reorder(Engine& engine, const memory::desc& fromDesc, const float* from, const memory::desc& toDesc,
-             float* to);
-Step reorderStep(const Engine& engine, const memory::desc& fromDesc, const float* from,
-                 const memory::desc& toDesc, float* to);
+memory wrap(const Engine& engine, const memory::desc& desc, const void* data);
+/// Copies between two layouts, or types, of one shape.
+void reorder(Engine& engine, const memory::desc& fromDesc, const void* from, const memory::desc& toDesc,
+             void* to);
+Step reorderStep(const Engine& engine, const memory::desc& fromDesc, const void* from,
+                 const memory::desc& toDesc, void* to);
 /// What a description's order is: equal texts, equal orders.
 std::string layoutText(const memory::desc& desc);
-/// Whether oneDNN took its slow reference code.
-bool isReference(const std::string& implementation);
+/// The widest instruction set that oneDNN uses on this processor, as it names it: "avx512_core_bf16".
+const char* isaName();
+/// Whether this processor multiplies bf16 in hardware and oneDNN uses that; kUnsupported says what it has
+/// instead. Without the instructions oneDNN takes bf16 too, by slow detours.
+Status hasBf16();
 /// Scratch memory is ours: allocated once.
 dnnl::primitive_attr userScratch();
 

@@ -29,13 +29,15 @@ Result<std::unique_ptr<Buffer>> zeros(Device& device, uint64_t floats) {
 
 }  // namespace
 
-HostProgram::HostProgram(Device& device, Network network, int threads)
+HostProgram::HostProgram(Device& device, Network network, Element element, int threads)
     : device_(device),
       network_(std::move(network)),
       storage_(device),
       plan_{.engine = engine_,
             .storage = storage_,
             .network = network_,
+            .type = element == Element::kBf16 ? memory::data_type::bf16 : memory::data_type::f32,
+            .loops = loops(element),
             .values = std::vector<Value>(static_cast<size_t>(network_.tensorCount())),
             .places = std::vector<ParameterPlace>(network_.parameters().size()),
             .statistics = std::vector<StatisticsPlace>(network_.statistics().size())} {
@@ -46,10 +48,11 @@ HostProgram::HostProgram(Device& device, Network network, int threads)
   plan_.lanes = narrow ? 8 : 16;
 }
 
-Result<std::unique_ptr<Program>> HostProgram::compile(Device& device, const Network& network, int threads) {
+Result<std::unique_ptr<Program>> HostProgram::compile(Device& device, const Network& network, Element element,
+                                                      int threads) {
   MUSTER_CHECK_OK(network.check());
   omp_set_num_threads(threads);
-  std::unique_ptr<HostProgram> program(new HostProgram(device, network, threads));
+  std::unique_ptr<HostProgram> program(new HostProgram(device, network, element, threads));
   MUSTER_CHECK_OK(guarded("prepare this network", [&] { return program->prepare(); }));
   return std::unique_ptr<Program>(std::move(program));
 }
@@ -69,7 +72,8 @@ Status HostProgram::makeInputs() {
     if (!network_.isInput({id})) continue;
     Value& value = plan_.of({id});
     value.needsGradient = false;
-    value.desc = plain(network_.shape({id}));
+    value.desc =
+        network_.limit({id}) > 0 ? plain(network_.shape({id})) : plain(network_.shape({id}), plan_.type);
     MUSTER_TRY(value.data, storage_.keep(floatsOf(value.desc)));
   }
   return {};
@@ -88,11 +92,11 @@ Status HostProgram::makeStatistics() {
 Status HostProgram::makeOps() {
   for (const Layer& layer : network_.layers()) {
     if (layer.kind == LayerKind::kCrossEntropy) {
-      auto loss = makeCrossEntropy(layer);
+      auto loss = makeCrossEntropy(layer, plan_);
       loss_ = loss.get();
       ops_.push_back(std::move(loss));
     } else {
-      MUSTER_TRY(std::unique_ptr<Op> op, makeOp(layer));
+      MUSTER_TRY(std::unique_ptr<Op> op, makeOp(layer, plan_));
       ops_.push_back(std::move(op));
     }
     MUSTER_CHECK_OK(ops_.back()->prepare(plan_).context(std::string(layerKindName(layer.kind)) + " \"" +
@@ -203,14 +207,14 @@ Status HostProgram::step(double learningRate, double gradientScale) {
     float* m = floatsIn(*moments_) + range.first;
     const auto count = static_cast<int64_t>(range.count);
     if (optimizer_.kind == OptimizerKind::kSgd) {
-      loops().sgd({f(learningRate), f(optimizer_.momentum), decay, f(gradientScale)}, p, g, m, count,
-                  steps_ == 1);
+      plan_.loops.sgd({f(learningRate), f(optimizer_.momentum), decay, f(gradientScale)}, p, g, m, count,
+                      steps_ == 1);
       continue;
     }
     const auto correction = [&](double beta) { return f(1 - std::pow(beta, static_cast<double>(steps_))); };
-    loops().adam({f(learningRate), f(optimizer_.beta1), f(optimizer_.beta2), f(optimizer_.epsilon), decay,
-                  f(gradientScale), correction(optimizer_.beta1), correction(optimizer_.beta2)},
-                 p, g, m, floatsIn(*squares_) + range.first, count);
+    plan_.loops.adam({f(learningRate), f(optimizer_.beta1), f(optimizer_.beta2), f(optimizer_.epsilon), decay,
+                      f(gradientScale), correction(optimizer_.beta1), correction(optimizer_.beta2)},
+                     p, g, m, floatsIn(*squares_) + range.first, count);
   }
   return {};
 }

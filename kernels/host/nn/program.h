@@ -12,7 +12,8 @@ namespace muster::host {
 
 class HostProgram : public Program {
  public:
-  static Result<std::unique_ptr<Program>> compile(Device& device, const Network& network, int threads);
+  static Result<std::unique_ptr<Program>> compile(Device& device, const Network& network, Element element,
+                                                  int threads);
 
   [[nodiscard]] const Network& network() const override { return network_; }
   Status writeParameter(int parameter, std::span<const float> values) override;
@@ -40,7 +41,7 @@ class HostProgram : public Program {
   [[nodiscard]] std::string implementation() const override;
 
  private:
-  HostProgram(Device& device, Network network, int threads);
+  HostProgram(Device& device, Network network, Element element, int threads);
   Status prepare();
   Status makeInputs();
   Status makeStatistics();
@@ -50,7 +51,7 @@ class HostProgram : public Program {
   Status checkParameter(int parameter) const;
   Status checkStatistics(int statistics) const;
   Status checkInput(Tensor input, size_t count, bool indices) const;
-  Result<std::vector<float>> readPlain(const memory::desc& desc, const float* data, const Shape& shape);
+  Result<std::vector<float>> readPlain(const memory::desc& desc, const void* data, const Shape& shape);
   /// The parameters that decay, as ranges that lie side by side; or those that do not.
   [[nodiscard]] std::vector<std::pair<ElementRange, bool>> decayRanges() const;
   /// The parameters that only this operation has.

@@ -51,7 +51,7 @@ Status HostProgram::writeParameter(int parameter, std::span<const float> values)
   });
 }
 
-Result<std::vector<float>> HostProgram::readPlain(const memory::desc& desc, const float* data,
+Result<std::vector<float>> HostProgram::readPlain(const memory::desc& desc, const void* data,
                                                   const Shape& shape) {
   std::vector<float> values(static_cast<size_t>(elementsOf(shape)));
   MUSTER_CHECK_OK(guarded("reorder a tensor", [&]() -> Status {
@@ -118,7 +118,8 @@ Status HostProgram::checkInput(Tensor input, size_t count, bool indices) const {
 
 Status HostProgram::writeInput(Tensor input, std::span<const float> images) {
   MUSTER_CHECK_OK(checkInput(input, images.size(), false));
-  std::copy(images.begin(), images.end(), plan_.of(input).data);
+  const auto count = static_cast<int64_t>(images.size());
+  plan_.loops.rowsFromF32(images.data(), plan_.of(input).data, count, {1, count});
   return {};
 }
 
@@ -131,7 +132,7 @@ Status HostProgram::writeInput(Tensor input, std::span<const int32_t> indices) {
                    fmt::format("index {} at position {} of input {} is out of bounds, wanted 0 to {}",
                                indices[i], i, input.id, limit - 1),
                    ""};
-  std::copy(indices.begin(), indices.end(), reinterpret_cast<int32_t*>(plan_.of(input).data));
+  std::copy(indices.begin(), indices.end(), static_cast<int32_t*>(plan_.of(input).data));
   return {};
 }
 
@@ -157,8 +158,11 @@ uint64_t HostProgram::memoryBytes() const {
 
 std::string HostProgram::implementation() const {
   const dnnl_version_t* v = dnnl_version();
-  return fmt::format("onednn {}.{}.{}, {} loops, {} thread{}", v->major, v->minor, v->patch, loops().name,
-                     engine_.threads, engine_.threads == 1 ? "" : "s");
+  std::set<std::string> isas;  // "jit_1x1:avx512_core_bf16" is a kernel of that instruction set
+  for (const std::string& kernel : plan_.kernels) isas.insert(kernel.substr(kernel.find(':') + 1));
+  return fmt::format("onednn {}.{}.{} {} {}, {} loops, {} thread{}", v->major, v->minor, v->patch,
+                     plan_.type == memory::data_type::bf16 ? "bf16" : "f32", fmt::join(isas, "+"),
+                     plan_.loops.name, engine_.threads, engine_.threads == 1 ? "" : "s");
 }
 
 }  // namespace muster::host

@@ -58,7 +58,7 @@ Result<float*> Storage::take(uint64_t elements) {
   return best->data;
 }
 
-void Storage::give(float* taken) {
+void Storage::give(const void* taken) {
   for (Piece& piece : pieces_)
     if (piece.data == taken) piece.free = true;
 }

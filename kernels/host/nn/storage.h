@@ -10,8 +10,8 @@
 
 namespace muster::host {
 
-/// Hands out f32 memory, zero and aligned to cache lines. Everything is planned while a program is compiled:
-/// when it runs, nothing is allocated.
+/// Hands out memory in units of f32, zero and aligned to cache lines. Everything is planned while a program
+/// is compiled: when it runs, nothing is allocated.
 class Storage {
  public:
   explicit Storage(Device& device) : device_(device) {}
@@ -20,7 +20,7 @@ class Storage {
   Result<float*> keep(uint64_t elements);
   /// Memory until give(), maybe used before: its content is anything.
   Result<float*> take(uint64_t elements);
-  void give(float* taken);
+  void give(const void* taken);
 
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch normalisation with the residual's addition and ReLU in the same pass over memory.
 #include "kernels/host/nn/loops/tables.h"
-#include "kernels/host/nn/loops/vec.h"
 
-namespace muster::host::MUSTER_ISA {
+namespace muster::host::MUSTER_ISA::MUSTER_STORED {
 namespace {
 
 /// Runs `statistics(image, block)` for all, then `finish(block)`, then `apply(image, block)`. Where there are
@@ -44,7 +43,7 @@ MUSTER_INLINE double* partial(const BatchNormData& d, int64_t image, int64_t blo
 /// Mean and sum of squared deviations of one slab. The second pass finds the slab in the cache.
 template <int B>
 void slabStatistics(const BatchNormData& d, int64_t image, int64_t block) {
-  const float* x = d.x + slabAt(d.shape, image, block);
+  const Stored* x = stored(d.x) + slabAt(d.shape, image, block);
   const int64_t pixels = d.shape.pixels;
   constexpr int kSums = 4;  // independent ones hide the latency of an addition
   Vec<B> sum[kSums] = {};
@@ -104,10 +103,10 @@ template <int B, bool kRelu, bool kResidual>
 void applySlab(const BatchNormData& d, const Vec<B>& a, const Vec<B>& b, int64_t image, int64_t block) {
   const int64_t at = slabAt(d.shape, image, block);
   for (int64_t i = 0; i < d.shape.pixels; ++i) {
-    Vec<B> v = load<Vec<B>>(d.x + at + i * B) * a + b;
-    if constexpr (kResidual) v += load<Vec<B>>(d.residual + at + i * B);
+    Vec<B> v = load<Vec<B>>(stored(d.x) + at + i * B) * a + b;
+    if constexpr (kResidual) v += load<Vec<B>>(stored(d.residual) + at + i * B);
     if constexpr (kRelu) v = v < 0.0f ? Vec<B>{} : v;  // NaN is not below zero and stays
-    store(d.y + at + i * B, v);
+    store(stored(d.y) + at + i * B, v);
   }
 }
 
@@ -164,12 +163,12 @@ void evaluate(const BatchNormData& d) {
 template <int B, bool kRelu, bool kResidual, bool kMore>
 MUSTER_INLINE Vec<B> maskedGradient(const BatchNormData& d, const BatchNormGradient& g, const Line<B>& line,
                                     const Vec<B>& x, int64_t at) {
-  Vec<B> dz = load<Vec<B>>(g.dy + at);
-  if constexpr (kMore) dz += load<Vec<B>>(g.more + at);
+  Vec<B> dz = load<Vec<B>>(stored(g.dy) + at);
+  if constexpr (kMore) dz += load<Vec<B>>(stored(g.more) + at);
   if constexpr (kRelu) {
     Vec<B> y;
     if constexpr (kResidual)
-      y = load<Vec<B>>(d.y + at);
+      y = load<Vec<B>>(stored(d.y) + at);
     else
       y = x * line.factor + line.addend;
     dz = y <= 0.0f ? Vec<B>{} : dz;
@@ -188,9 +187,9 @@ void gradientSums(const BatchNormData& d, const BatchNormGradient& g, int64_t im
   Vec<B> sum[kSums] = {}, product[kSums] = {};
   const auto step = [&](int64_t i, int j) {
     const int64_t at = slab + i * B;
-    const Vec<B> x = load<Vec<B>>(d.x + at);
+    const Vec<B> x = load<Vec<B>>(stored(d.x) + at);
     const Vec<B> dz = maskedGradient<B, kRelu, kResidual, kMore>(d, g, line, x, at);
-    if constexpr (kResidual) store(g.dy + at, dz);
+    if constexpr (kResidual) store(stored(g.dy) + at, dz);
     sum[j] += dz;
     product[j] += dz * (x - mean);
   };
@@ -242,13 +241,13 @@ void gradientSlab(const BatchNormData& d, const BatchNormGradient& g, int64_t im
   const Vec<B> slope = meanProduct * inverse * inverse;
   for (int64_t i = 0; i < d.shape.pixels; ++i) {
     const int64_t at = slab + i * B;
-    const Vec<B> x = load<Vec<B>>(d.x + at);
+    const Vec<B> x = load<Vec<B>>(stored(d.x) + at);
     Vec<B> dz;
     if constexpr (kResidual)
-      dz = load<Vec<B>>(g.dy + at);
+      dz = load<Vec<B>>(stored(g.dy) + at);
     else
       dz = maskedGradient<B, kRelu, false, kMore>(d, g, line, x, at);
-    store(g.dx + at, Vec<B>(line.factor * ((dz - meanDz) - (x - mean) * slope)));
+    store(stored(g.dx) + at, Vec<B>(line.factor * ((dz - meanDz) - (x - mean) * slope)));
   }
 }
 
@@ -285,4 +284,4 @@ void batchNormBackward(const BatchNormData& d, const BatchNormGradient& g) {
     d.relu ? backwardAs<8, true>(d, g) : backwardAs<8, false>(d, g);
 }
 
-}  // namespace muster::host::MUSTER_ISA
+}  // namespace muster::host::MUSTER_ISA::MUSTER_STORED

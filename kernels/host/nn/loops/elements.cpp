@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element by element: additions, ReLU, GELU.
+// Element by element: additions, ReLU, GELU, and to and from f32.
 #include <algorithm>
 
 #include "kernels/host/nn/loops/tables.h"
-#include "kernels/host/nn/loops/vec.h"
 
-namespace muster::host::MUSTER_ISA {
+namespace muster::host::MUSTER_ISA::MUSTER_STORED {
 namespace {
 
 /// Splits `count` elements over the threads and calls body(first, lanes) for vectors and for the rest.
@@ -14,21 +13,8 @@ void eachVector(int64_t count, Body body) {
 #pragma omp parallel if (count > 16384)
   {
     const Share share = shareOf((count + kLanes - 1) / kLanes);
-    const int64_t end = std::min(share.end * kLanes, count);
-    int64_t i = share.begin * kLanes;
-    for (; i + kLanes <= end; i += kLanes) body(i, kLanes);
-    if (i < end) body(i, end - i);
+    eachVectorOf(share.begin * kLanes, std::min(share.end * kLanes, count), body);
   }
-}
-
-MUSTER_INLINE Float get(const float* from, int64_t lanes) {
-  return lanes == kLanes ? load(from) : loadPart(from, lanes, 0);
-}
-MUSTER_INLINE void put(float* to, const Float& v, int64_t lanes) {
-  if (lanes == kLanes)
-    store(to, v);
-  else
-    storePart(to, v, lanes);
 }
 
 /// GELU needs the normal distribution's function and density at x.
@@ -53,38 +39,82 @@ MUSTER_INLINE Normal normalAt(const Float& x) {
 
 }  // namespace
 
-void addTo(float* y, const float* x, int64_t count) {
-  eachVector(count,
-             [&](int64_t i, int64_t lanes) { put(y + i, get(y + i, lanes) + get(x + i, lanes), lanes); });
-}
-
-void reluForward(float* y, int64_t count) {
+void addTo(void* sum, const void* more, int64_t count) {
+  Stored* y = stored(sum);
+  const Stored* x = stored(more);
   eachVector(count, [&](int64_t i, int64_t lanes) {
-    const Float v = get(y + i, lanes);
-    put(y + i, v < 0.0f ? Float{} : v, lanes);
+    storeSome(y + i, loadSome(y + i, lanes) + loadSome(x + i, lanes), lanes);
   });
 }
 
-void reluBackward(const float* y, float* dy, int64_t count) {
-  eachVector(count, [&](int64_t i, int64_t lanes) {
-    const Float g = get(dy + i, lanes);
-    put(dy + i, get(y + i, lanes) <= 0.0f ? Float{} : g, lanes);
+void addRow(float* sum, const void* more, int64_t width) {
+  const Stored* x = stored(more);
+  eachVectorOf(0, width, [&](int64_t i, int64_t lanes) {
+    storeSome(sum + i, loadSome(sum + i, lanes) + loadSome(x + i, lanes), lanes);
   });
 }
 
-void geluForward(const float* x, float* y, int64_t count) {
-  eachVector(count, [&](int64_t i, int64_t lanes) {
-    const Float v = get(x + i, lanes);
-    put(y + i, v * normalAt(v).below, lanes);
+void embedRow(const float* token, const float* position, void* to, int64_t width) {
+  Stored* y = stored(to);
+  eachVectorOf(0, width, [&](int64_t i, int64_t lanes) {
+    Float v = loadSome(token + i, lanes);
+    if (position != nullptr) v += loadSome(position + i, lanes);
+    storeSome(y + i, v, lanes);
   });
 }
 
-void geluBackward(const float* x, float* dy, int64_t count) {
+void rowsToF32(const void* from, int64_t stride, float* to, const Rows& shape) {
+  for (int64_t row = 0; row < shape.rows; ++row) {
+    const Stored* x = stored(from) + row * stride;
+    float* y = to + row * shape.width;
+    eachVectorOf(0, shape.width,
+                 [&](int64_t i, int64_t lanes) { storeSome(y + i, loadSome(x + i, lanes), lanes); });
+  }
+}
+
+void rowsFromF32(const float* from, void* to, int64_t stride, const Rows& shape) {
+  for (int64_t row = 0; row < shape.rows; ++row) {
+    const float* x = from + row * shape.width;
+    Stored* y = stored(to) + row * stride;
+    eachVectorOf(0, shape.width,
+                 [&](int64_t i, int64_t lanes) { storeSome(y + i, loadSome(x + i, lanes), lanes); });
+  }
+}
+
+void reluForward(void* values, int64_t count) {
+  Stored* y = stored(values);
   eachVector(count, [&](int64_t i, int64_t lanes) {
-    const Float v = get(x + i, lanes);
+    const Float v = loadSome(y + i, lanes);
+    storeSome(y + i, v < 0.0f ? Float{} : v, lanes);
+  });
+}
+
+void reluBackward(const void* values, void* gradient, int64_t count) {
+  const Stored* y = stored(values);
+  Stored* dy = stored(gradient);
+  eachVector(count, [&](int64_t i, int64_t lanes) {
+    const Float g = loadSome(dy + i, lanes);
+    storeSome(dy + i, loadSome(y + i, lanes) <= 0.0f ? Float{} : g, lanes);
+  });
+}
+
+void geluForward(const void* from, void* to, int64_t count) {
+  const Stored* x = stored(from);
+  Stored* y = stored(to);
+  eachVector(count, [&](int64_t i, int64_t lanes) {
+    const Float v = loadSome(x + i, lanes);
+    storeSome(y + i, v * normalAt(v).below, lanes);
+  });
+}
+
+void geluBackward(const void* from, void* gradient, int64_t count) {
+  const Stored* x = stored(from);
+  Stored* dy = stored(gradient);
+  eachVector(count, [&](int64_t i, int64_t lanes) {
+    const Float v = loadSome(x + i, lanes);
     const Normal normal = normalAt(v);
-    put(dy + i, get(dy + i, lanes) * (normal.below + v * normal.density), lanes);
+    storeSome(dy + i, loadSome(dy + i, lanes) * (normal.below + v * normal.density), lanes);
   });
 }
 
-}  // namespace muster::host::MUSTER_ISA
+}  // namespace muster::host::MUSTER_ISA::MUSTER_STORED

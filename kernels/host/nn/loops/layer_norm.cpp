@@ -3,9 +3,8 @@
 #include <algorithm>
 
 #include "kernels/host/nn/loops/tables.h"
-#include "kernels/host/nn/loops/vec.h"
 
-namespace muster::host::MUSTER_ISA {
+namespace muster::host::MUSTER_ISA::MUSTER_STORED {
 namespace {
 
 /// Sum over a row of what body gives for each vector; lanes beyond the end must give zero.
@@ -22,56 +21,55 @@ MUSTER_INLINE float sumRow(int64_t width, Body body) {
   return sumOf(sum[0] + sum[1]);
 }
 
-MUSTER_INLINE Float get(const float* from, int lanes, float filler = 0) {
-  return lanes == kLanes ? load(from) : loadPart(from, lanes, filler);
-}
-
 MUSTER_INLINE void forwardRow(const LayerNormData& d, int64_t row) {
   const int64_t width = d.shape.width;
-  const float* x = d.x + row * width;
-  float* y = d.y + row * width;
+  const Stored* x = stored(d.x) + row * width;
+  Stored* y = stored(d.y) + row * width;
   const float mean =
-      sumRow(width, [&](int64_t i, int lanes) { return get(x + i, lanes); }) / static_cast<float>(width);
+      sumRow(width, [&](int64_t i, int lanes) { return loadSome(x + i, lanes); }) / static_cast<float>(width);
   const float squares = sumRow(width, [&](int64_t i, int lanes) {
-    const Float distance = get(x + i, lanes, mean) - mean;
+    const Float distance = loadSome(x + i, lanes, mean) - mean;
     return Float(distance * distance);
   });
   const float inverse = 1.0f / std::sqrt(squares / static_cast<float>(width) + d.epsilon);
   d.mean[row] = mean;
   d.inverse[row] = inverse;
-  for (int64_t i = 0; i < width; ++i) y[i] = (x[i] - mean) * inverse * d.scale[i] + d.shift[i];
+  eachVectorOf(0, width, [&](int64_t i, int lanes) {
+    const Float normalised = (loadSome(x + i, lanes) - mean) * inverse;
+    storeSome(y + i, normalised * loadSome(d.scale + i, lanes) + loadSome(d.shift + i, lanes), lanes);
+  });
 }
 
 /// Adds the row's part to the sums for scale and shift, and writes dx.
 MUSTER_INLINE void backwardRow(const LayerNormData& d, const LayerNormGradient& g, int64_t row,
                                float* scaleSum, float* shiftSum) {
   const int64_t width = d.shape.width;
-  const float* x = d.x + row * width;
-  const float* dy = g.dy + row * width;
-  float* dx = g.dx + row * width;
+  const Stored* x = stored(d.x) + row * width;
+  const Stored* dy = stored(g.dy) + row * width;
+  Stored* dx = stored(g.dx) + row * width;
   const float mean = d.mean[row];
   const float inverse = d.inverse[row];
   const auto count = static_cast<float>(width);
-  const float meanG =
-      sumRow(width,
-             [&](int64_t i, int lanes) { return Float(get(dy + i, lanes) * get(d.scale + i, lanes)); }) /
-      count;
+  const float meanG = sumRow(width,
+                             [&](int64_t i, int lanes) {
+                               return Float(loadSome(dy + i, lanes) * loadSome(d.scale + i, lanes));
+                             }) /
+                      count;
   const float meanProduct = sumRow(width,
                                    [&](int64_t i, int lanes) {
-                                     return Float(get(dy + i, lanes) * get(d.scale + i, lanes) *
-                                                  ((get(x + i, lanes) - mean) * inverse));
+                                     return Float(loadSome(dy + i, lanes) * loadSome(d.scale + i, lanes) *
+                                                  ((loadSome(x + i, lanes) - mean) * inverse));
                                    }) /
                             count;
-  const float keep = g.addToDx ? 1.0f : 0.0f;
-#pragma omp simd
-  for (int64_t i = 0; i < width; ++i) {
-    const float normalised = (x[i] - mean) * inverse;
-    const float gradient = dy[i];
-    scaleSum[i] += gradient * normalised;
-    shiftSum[i] += gradient;
-    const float value = inverse * (gradient * d.scale[i] - meanG - normalised * meanProduct);
-    dx[i] = keep != 0 ? dx[i] + value : value;
-  }
+  eachVectorOf(0, width, [&](int64_t i, int lanes) {
+    const Float normalised = (loadSome(x + i, lanes) - mean) * inverse;
+    const Float gradient = loadSome(dy + i, lanes);
+    storeSome(scaleSum + i, loadSome(scaleSum + i, lanes) + gradient * normalised, lanes);
+    storeSome(shiftSum + i, loadSome(shiftSum + i, lanes) + gradient, lanes);
+    Float value = inverse * (gradient * loadSome(d.scale + i, lanes) - meanG - normalised * meanProduct);
+    if (g.addToDx) value += loadSome(dx + i, lanes);
+    storeSome(dx + i, value, lanes);
+  });
 }
 
 }  // namespace
@@ -105,4 +103,4 @@ void layerNormBackward(const LayerNormData& d, const LayerNormGradient& g) {
   }
 }
 
-}  // namespace muster::host::MUSTER_ISA
+}  // namespace muster::host::MUSTER_ISA::MUSTER_STORED

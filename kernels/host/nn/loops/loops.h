@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loops of training that oneDNN lacks or does badly. Each source of this folder is compiled once per
-// instruction set; loops() picks the widest that this processor has. All are parallel (OpenMP, fixed shares:
+// instruction set, and per type that activations have in memory; loops() picks the widest set that this
+// processor has. All compute in f32 and round once, when they store. All are parallel (OpenMP, fixed shares:
 // the same result every time), and NaN in gives NaN out.
 #pragma once
 
@@ -8,6 +9,9 @@
 #include <vector>
 
 namespace muster::host {
+
+/// What activations and their gradients are in memory: `void*` below. Everything else is as it is typed.
+enum class Element { kF32, kBf16 };
 
 /// Images as oneDNN blocks them: [image][block][pixel][lane], lanes being 8 or 16 channels; those beyond the
 /// last channel are zero.
@@ -23,9 +27,9 @@ struct ImageBlocks {
 /// Batch normalisation of one tensor. Per-channel arrays are blocks x lanes long.
 struct BatchNormData {
   ImageBlocks shape;
-  const float* x = nullptr;
-  const float* residual = nullptr;  ///< may be missing
-  float* y = nullptr;
+  const void* x = nullptr;
+  const void* residual = nullptr;  ///< may be missing
+  void* y = nullptr;
   const float* scale = nullptr;
   const float* shift = nullptr;
   float* mean = nullptr;     ///< of the batch
@@ -40,9 +44,9 @@ struct BatchNormData {
 
 /// Backward: gradients of y come as one or two parts that are added.
 struct BatchNormGradient {
-  float* dy = nullptr;  ///< with a residual, that one's gradient afterwards
-  const float* more = nullptr;
-  float* dx = nullptr;  ///< may be dy where there is no residual, or `more`
+  void* dy = nullptr;  ///< with a residual, that one's gradient afterwards
+  const void* more = nullptr;
+  void* dx = nullptr;  ///< may be dy where there is no residual, or `more`
   float* scale = nullptr;
   float* shift = nullptr;
 };
@@ -62,8 +66,8 @@ struct Rows {
 
 struct LayerNormData {
   Rows shape;
-  const float* x = nullptr;
-  float* y = nullptr;
+  const void* x = nullptr;
+  void* y = nullptr;
   const float* scale = nullptr;
   const float* shift = nullptr;
   float* mean = nullptr;     ///< per row
@@ -71,8 +75,8 @@ struct LayerNormData {
   float epsilon = 0;
 };
 struct LayerNormGradient {
-  const float* dy = nullptr;
-  float* dx = nullptr;  ///< may be dy
+  const void* dy = nullptr;
+  void* dx = nullptr;  ///< may be dy
   bool addToDx = false;
   float* scale = nullptr;
   float* shift = nullptr;
@@ -89,11 +93,11 @@ struct AdamData {
 
 struct CrossEntropyData {
   Rows shape;
-  const float* logits = nullptr;
+  const void* logits = nullptr;
   const int32_t* labels = nullptr;
-  float* gradient = nullptr;  ///< of the mean loss; missing in evaluation
-  double* losses = nullptr;   ///< per row
-  int32_t* right = nullptr;   ///< per row: 1 where the largest logit is the label's
+  void* gradient = nullptr;  ///< of the mean loss; missing in evaluation
+  double* losses = nullptr;  ///< per row
+  int32_t* right = nullptr;  ///< per row: 1 where the largest logit is the label's
 };
 
 /// One block of attention's rows: scores [rows, columns], of which row r sees the first `visible + r` at
@@ -103,21 +107,27 @@ struct ScoreBlock {
   int64_t visible = 0;  ///< columns that row 0 sees; row r sees min(visible + r, columns)
 };
 
-/// The table of one instruction set.
+/// The table of one instruction set and type.
 struct Loops {
   const char* name;
   void (*batchNormTrain)(const BatchNormData& data);
   void (*batchNormEvaluate)(const BatchNormData& data);
   void (*batchNormBackward)(const BatchNormData& data, const BatchNormGradient& gradient);
-  void (*reluForward)(float* y, int64_t count);
-  void (*reluBackward)(const float* y, float* dy, int64_t count);
-  void (*maxPoolForward)(const PoolData& pool, const float* x, float* y, uint8_t* taken);
-  void (*maxPoolBackward)(const PoolData& pool, const float* dy, const uint8_t* taken, float* dx);
-  void (*averagePoolForward)(const ImageBlocks& shape, int64_t channels, const float* x, float* y);
-  void (*averagePoolBackward)(const ImageBlocks& shape, int64_t channels, const float* dy, float* dx);
-  void (*addTo)(float* y, const float* x, int64_t count);
-  void (*geluForward)(const float* x, float* y, int64_t count);
-  void (*geluBackward)(const float* x, float* dy, int64_t count);  ///< dy becomes the gradient of x
+  void (*reluForward)(void* y, int64_t count);
+  void (*reluBackward)(const void* y, void* dy, int64_t count);
+  void (*maxPoolForward)(const PoolData& pool, const void* x, void* y, uint8_t* taken);
+  void (*maxPoolBackward)(const PoolData& pool, const void* dy, const uint8_t* taken, void* dx);
+  void (*averagePoolForward)(const ImageBlocks& shape, int64_t channels, const void* x, void* y);
+  void (*averagePoolBackward)(const ImageBlocks& shape, int64_t channels, const void* dy, void* dx);
+  void (*addTo)(void* y, const void* x, int64_t count);
+  void (*addRow)(float* sum, const void* x, int64_t width);  ///< on the caller's thread, as those below
+  void (*embedRow)(const float* token, const float* position, void* y,
+                   int64_t width);  ///< `position` may be missing
+  /// Rows that are `stride` apart in memory, and side by side in f32.
+  void (*rowsToF32)(const void* from, int64_t stride, float* to, const Rows& shape);
+  void (*rowsFromF32)(const float* from, void* to, int64_t stride, const Rows& shape);
+  void (*geluForward)(const void* x, void* y, int64_t count);
+  void (*geluBackward)(const void* x, void* dy, int64_t count);  ///< dy becomes the gradient of x
   void (*layerNormForward)(const LayerNormData& data);
   void (*layerNormBackward)(const LayerNormData& data, const LayerNormGradient& gradient);
   void (*crossEntropy)(const CrossEntropyData& data);
@@ -134,8 +144,8 @@ struct Loops {
 };
 
 /// Those that this processor can run, the widest first.
-std::vector<const Loops*> usableLoops();
+std::vector<const Loops*> usableLoops(Element element);
 /// The widest.
-const Loops& loops();
+const Loops& loops(Element element);
 
 }  // namespace muster::host

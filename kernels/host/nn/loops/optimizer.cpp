@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optimizers over flat buffers: one pass over memory.
 #include "kernels/host/nn/loops/tables.h"
-#include "kernels/host/nn/loops/vec.h"
 
 namespace muster::host::MUSTER_ISA {
 
