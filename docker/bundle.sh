@@ -8,6 +8,8 @@ umask 022
 tree=${MESON_INSTALL_DESTDIR_PREFIX:?run by meson install}
 bundle=$tree/lib/muster/lib
 system='^(ld-linux.*|lib(c|m|mvec|dl|pthread|rt|resolv|util|anl|stdc\+\+|gcc_s|asan|ubsan|lsan|tsan))\.so\.[0-9]+$'
+# NVIDIA's come with its driver and its toolkit; a backend finds them where they are and names those that are missing.
+nvidia='^lib(cuda|cudart|cublas|cublasLt|cudnn.*|nccl|nvidia-ml)\.so'
 declare -A where=() wanted=()
 
 # The system's loader cache: name -> file, for this machine's architecture (the first line of a name wins).
@@ -33,7 +35,7 @@ follow() {
   local name names
   names=$(patchelf --print-needed "$1")
   for name in $names; do
-    if [[ $name =~ $system || -n ${wanted[$name]:-} ]]; then continue; fi
+    if [[ $name =~ $system || $name =~ $nvidia || -n ${wanted[$name]:-} ]]; then continue; fi
     if [ -z "${where[$name]:-}" ]; then
       echo "bundle: $1 needs $name, which ldconfig -p does not list: install its package, then build again" >&2
       exit 1
