@@ -7,6 +7,11 @@
 namespace muster::cuda {
 namespace {
 
+/// "13.0" for 13000.
+std::string versionText(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
 std::string named(cudaError_t code) {
   return std::string(cudaGetErrorString(code)) + " (" + cudaGetErrorName(code) + ")";
 }
@@ -19,8 +24,8 @@ std::string driverFor(int runtimeVersion) {
 }
 
 std::string driverTooOld(int driverVersion, int runtimeVersion) {
-  return "the NVIDIA driver runs CUDA " + cudaVersionText(driverVersion) + " at most, this build needs " +
-         cudaVersionText(runtimeVersion) + "; install driver " + driverFor(runtimeVersion) +
+  return "the NVIDIA driver runs CUDA " + versionText(driverVersion) + " at most, this build needs " +
+         versionText(runtimeVersion) + "; install driver " + driverFor(runtimeVersion) +
          " or newer, or the package cuda-compat-" + std::to_string(runtimeVersion / 1000) + "-" +
          std::to_string(runtimeVersion % 1000 / 10) +
          " (data center GPUs), or a build made with an older toolkit";
@@ -34,10 +39,6 @@ std::string notVisible(const std::string& pciAddress) {
 }
 
 }  // namespace
-
-std::string cudaVersionText(int version) {
-  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-}
 
 Error openProblem(cudaError_t code, const std::string& device, const std::string& pciAddress,
                   int driverVersion, int runtimeVersion) {

@@ -18,7 +18,4 @@ Error openProblem(cudaError_t code, const std::string& device, const std::string
 /// The error for work that failed on an open GPU; `doing`: "waiting for queued work".
 Error workProblem(cudaError_t code, const std::string& device, const std::string& doing);
 
-/// "13.0" for 13000.
-std::string cudaVersionText(int version);
-
 }  // namespace muster::cuda
