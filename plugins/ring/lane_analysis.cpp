@@ -303,8 +303,9 @@ bool LaneAnalysis::uplinksCleared(const SlowPair& slow) {
 void LaneAnalysis::condemnNodes() {
   const int needed = std::min(kCondemning, log_.nodes() - 1);
   std::vector<NodeFault> found;
-  for (const auto& [node, pairs] : slowOf_) {
+  for (const auto& [suspect, pairs] : slowOf_) {
     if (std::all_of(pairs.begin(), pairs.end(), [&](size_t i) { return slow_[i].explained; })) continue;
+    const int node = suspect;  // C++20 lets a lambda see a structured binding, clang 14 does not
     Testimony t = hear(node);
     const auto slow = static_cast<int>(t.slowWith.size());
     const auto fine = static_cast<int>(t.fineWith.size());

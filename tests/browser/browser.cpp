@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <stdexcept>
 
 namespace muster::testing {
@@ -27,7 +28,9 @@ constexpr int kAnswerTimeoutMs = 60000;
   close(out);
   const int null = ::open("/dev/null", O_RDWR);
   for (int fd : {0, 1, 2}) dup2(null, fd);
-  const std::string data = "--user-data-dir=" + profile;
+  // It puts folders beside its profile too, and leaves them there when it is killed.
+  setenv("TMPDIR", profile.c_str(), 1);
+  const std::string data = "--user-data-dir=" + profile + "/profile";
   execlp("chromium", "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
          "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
          "--disable-dev-shm-usage", "--remote-debugging-pipe", "--window-size=1280,900", data.c_str(),

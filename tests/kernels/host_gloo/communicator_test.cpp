@@ -19,18 +19,21 @@ std::string firstOf(std::initializer_list<std::string> problems) {
   return "";
 }
 
-/// Runs `body` on formed groups of `size` ranks and expects that all is well.
-void onRanks(int size, const std::function<std::string(Rank&, Communicator&)>& body) {
+/// What the first rank that was not well says, of a formed group of `size` ranks of which each runs `body`
+/// and then meets the others; "" when all were well.
+std::string problemOnRanks(int size, const std::function<std::string(Rank&, Communicator&)>& body) {
   const auto words = runRanks(size, [&](Rank& rank) -> std::string {
     auto group = rank.join();
     if (!group.ok()) return group.error().text();
     return firstOf({body(rank, **group), problemOf((*group)->barrier())});
   });
-  for (const std::string& said : words) EXPECT_EQ(said, "");
+  for (size_t rank = 0; rank < words.size(); ++rank)
+    if (!words[rank].empty()) return "rank " + std::to_string(rank) + ": " + words[rank];
+  return words.size() == static_cast<size_t>(size) ? "" : "a rank is missing";
 }
 
 TEST(Communicator, SumsPartsOfABufferInTheBackground) {
-  onRanks(3, [](Rank& rank, Communicator& group) -> std::string {
+  const auto body = [](Rank& rank, Communicator& group) -> std::string {
     constexpr uint64_t kCount = 3000;
     auto buffer = rank.device->allocate(kCount * sizeof(float));
     if (!buffer.ok()) return buffer.error().text();
@@ -45,21 +48,23 @@ TEST(Communicator, SumsPartsOfABufferInTheBackground) {
       if (values[i] != (i < 1000 ? static_cast<float>(rank.spec.rank + 1) : 6.0f))
         return "element " + std::to_string(i) + " is " + std::to_string(values[i]);
     return "";
-  });
+  };
+  EXPECT_EQ(problemOnRanks(3, body), "");
 }
 
 TEST(Communicator, BroadcastsFromAnyRoot) {
-  onRanks(3, [](Rank& rank, Communicator& group) -> std::string {
+  const auto body = [](Rank& rank, Communicator& group) -> std::string {
     auto buffer = rank.device->allocate(4096);
     if (!buffer.ok()) return buffer.error().text();
     floats(**buffer)[7] = static_cast<float>(rank.spec.rank);
     const std::string problem = problemOf(group.broadcast(**buffer, 4096, 2));
     return problem.empty() && floats(**buffer)[7] != 2 ? "not the root's" : problem;
-  });
+  };
+  EXPECT_EQ(problemOnRanks(3, body), "");
 }
 
 TEST(Communicator, ExchangesBothWaysAndOneWay) {
-  onRanks(2, [](Rank& rank, Communicator& group) -> std::string {
+  const auto body = [](Rank& rank, Communicator& group) -> std::string {
     const int peer = 1 - rank.spec.rank;
     auto mine = rank.device->allocate(4096), theirs = rank.device->allocate(4096);
     if (!mine.ok() || !theirs.ok()) return "no memory";
@@ -71,20 +76,22 @@ TEST(Communicator, ExchangesBothWaysAndOneWay) {
     const bool sends = rank.spec.rank == 0;
     const std::string one = problemOf(group.exchange(peer, **mine, sends ? 8 : 0, **theirs, sends ? 0 : 8));
     return !one.empty() || floats(**theirs)[1] != (sends ? 0.0f : 5.0f) ? "one way: " + one : "";
-  });
+  };
+  EXPECT_EQ(problemOnRanks(2, body), "");
 }
 
 TEST(Communicator, KnowsTheLargestOfEachRanksValues) {
-  onRanks(3, [](Rank& rank, Communicator& group) -> std::string {
+  const auto body = [](Rank& rank, Communicator& group) -> std::string {
     const double own = rank.spec.rank;
     const auto largest = group.maxOverRanks({own, -own, 0.25});
     if (!largest.ok()) return largest.error().text();
     return *largest == std::vector<double>{2, 0, 0.25} ? "" : "something else";
-  });
+  };
+  EXPECT_EQ(problemOnRanks(3, body), "");
 }
 
 TEST(Communicator, ProvesWhichInterfaceCarriedItsBytes) {
-  onRanks(2, [](Rank& rank, Communicator& group) -> std::string {
+  const auto body = [](Rank& rank, Communicator& group) -> std::string {
     constexpr uint64_t kBytes = 4 << 20;
     auto buffer = rank.device->allocate(kBytes);
     if (!buffer.ok()) return buffer.error().text();
@@ -97,11 +104,12 @@ TEST(Communicator, ProvesWhichInterfaceCarriedItsBytes) {
       if (use.evidence.rfind("lo: tx_bytes +", 0) == 0)
         return use.transport == "socket" && use.bytes >= kBytes ? "" : use.transport + " " + use.evidence;
     return "lo carried nothing";
-  });
+  };
+  EXPECT_EQ(problemOnRanks(2, body), "");
 }
 
 TEST(Communicator, TimesWhatItIsGiven) {
-  onRanks(1, [](Rank& rank, Communicator& group) -> std::string {
+  const auto body = [](Rank& rank, Communicator& group) -> std::string {
     bool ran = false;
     const auto seconds = group.time([&]() -> Status {
       ran = true;
@@ -109,11 +117,12 @@ TEST(Communicator, TimesWhatItIsGiven) {
     });
     (void)rank;
     return seconds.ok() && ran && *seconds >= 0 ? "" : "it did not";
-  });
+  };
+  EXPECT_EQ(problemOnRanks(1, body), "");
 }
 
 TEST(Communicator, RefusesWhatCannotBe) {
-  onRanks(1, [](Rank& rank, Communicator& group) -> std::string {
+  const auto body = [](Rank& rank, Communicator& group) -> std::string {
     CollectiveSpec spec;
     const std::string empty = problemOf(group.collective(spec));
     spec.count = 1;
@@ -136,7 +145,8 @@ TEST(Communicator, RefusesWhatCannotBe) {
                      range.find("4400 bytes of a buffer of 4096") != std::string::npos &&
                      peer.find("has no peer 0") != std::string::npos;
     return all ? "" : empty + "\n" + type + "\n" + root + "\n" + place + "\n" + range + "\n" + peer;
-  });
+  };
+  EXPECT_EQ(problemOnRanks(1, body), "");
 }
 
 TEST(Communicator, ListsInterfacesWhereTheWantedOneIsNot) {
