@@ -48,7 +48,11 @@ pid_t start(const fs::path& folder, int rank, int size, const RankBody& body) {
 std::string wordsOf(const fs::path& folder, int rank, int status, bool late) {
   if (late) return "took too long";
   if (WIFSIGNALED(status)) return "ended by signal " + std::to_string(WTERMSIG(status));
-  return readWhole(folder / ("said." + std::to_string(rank)));
+  const fs::path said = folder / ("said." + std::to_string(rank));
+  // Its words are the last thing it does: without them it never came to the end of its body.
+  if (WEXITSTATUS(status) != 0 || !fs::exists(said))
+    return "ended early with code " + std::to_string(WEXITSTATUS(status));
+  return readWhole(said);
 }
 
 }  // namespace
