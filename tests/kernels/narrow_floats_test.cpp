@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/pattern.h"
+
 namespace muster {
 namespace {
 
@@ -58,6 +60,23 @@ TEST(NarrowFloats, AgreeWithTheCompilersHalf) {
     if (std::isnan(wide)) continue;
     EXPECT_EQ(decodeFloat(code, kF16Format), wide);
   }
+}
+
+TEST(NarrowFloats, RoundAnyFloatAsTheCompilersHalfDoes) {
+  for (uint64_t i = 0; i < 200000; ++i) {
+    const auto value = std::bit_cast<float>(static_cast<uint32_t>(scatter(i)));
+    if (std::isnan(value)) continue;
+    ASSERT_EQ(encodeFloat(value, kF16Format), std::bit_cast<uint16_t>(static_cast<_Float16>(value))) << value;
+  }
+}
+
+TEST(NarrowFloats, SaturateOrOverflowAndKeepNan) {
+  EXPECT_EQ(encodeFloat(1e9f, kE4m3Format), 0x7eu);
+  EXPECT_EQ(encodeFloat(-1e9f, kE5m2Format), 0xfbu);
+  EXPECT_EQ(encodeFloat(100.0f, kE2m1Format), 0x7u);
+  EXPECT_EQ(encodeFloat(65520.0f, kF16Format), 0x7c00u);  // half way to the next power of two
+  EXPECT_EQ(encodeFloat(NAN, kE4m3Format), 0x7fu);
+  EXPECT_GT(encodeFloat(NAN, kE5m2Format), 0x7cu);
 }
 
 }  // namespace
