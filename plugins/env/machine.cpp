@@ -16,7 +16,14 @@ const std::map<std::string, std::string>& factNames() {
   static const std::map<std::string, std::string> names{{reading::kBusyShare, "busiest_process"},
                                                         {"hardware_errors", "last_hardware_error"},
                                                         {reading::kXidFatal, "last_xid"},
-                                                        {reading::kXidApplication, "last_xid"}};
+                                                        {reading::kXidApplication, "last_xid"},
+                                                        {reading::kNvlinkErrors, "nvlink_error_links"},
+                                                        {"device_lost", "lost_device"},
+                                                        {"nvlinks_active", "inactive_nvlinks"},
+                                                        {"fabric_ready", "fabric_state"},
+                                                        {"gpu_processes", "gpu_users"},
+                                                        {"vbios_differs", "odd_vbios"},
+                                                        {"acs_redirecting_bridges", "acs_state"}};
   return names;
 }
 
