@@ -59,6 +59,7 @@ bool ClusterLink::worthWaiting(int rank, double since, double patience) {
     peer.givenUp = true;
     return false;
   }
+  if (startedAgain(rank)) return false;  // it knows nothing of the question
   if (!silent(peer, now)) return true;
   // One that never gave a sign may only be late; one that fell silent, or was waited for before, is lost.
   return peer.seenAt < 0 && !peer.givenUp;
@@ -157,6 +158,7 @@ Result<Json> ClusterLink::askLeader(const Question& question) {
   double openSince = -1;
   std::optional<std::string> told;  // the start of node 0 that was given this node's answer
   while (true) {
+    if (hasFinished(0, question.stage)) return Json{{"finished", true}};
     if (const std::string now = leader(); told != now) {
       const Status status = client_->set(key, dumpJson(question.mine));
       answered(status);
@@ -180,7 +182,6 @@ Result<Json> ClusterLink::askLeader(const Question& question) {
       (void)client_->set(key, dumpJson({{kLeaves, question.mine}})).ok();
       return interruptedError();
     }
-    if (hasFinished(0, question.stage)) return Json{{"finished", true}};
     if (auto why = whyStopWaiting(question, since, openSince)) {
       // Node 0 must not count on this node any more.
       (void)client_->set(key, dumpJson(Json(kGone))).ok();

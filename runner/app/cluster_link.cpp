@@ -88,6 +88,28 @@ Status ClusterLink::join(double patience) {
   return Error{ErrorCode::kUsage, refused_, ""};
 }
 
+void ClusterLink::rollCall(double patience) {
+  constexpr const char* kName = "roll-call";
+  const double end = systemClock().now() + patience;
+  const auto absent = [&] {
+    const std::lock_guard lock(mutex_);
+    std::vector<int> ranks;
+    for (int rank = 0; rank < options_.nodeCount; ++rank)
+      if (peers_[static_cast<size_t>(rank)].seenAt < 0) ranks.push_back(rank);
+    return ranks;
+  };
+  std::vector<int> missing = absent();
+  while (!missing.empty() && systemClock().now() < end && !options_.cancelled->load()) {
+    for (const int rank : missing)
+      if (!readSign(rank)) break;
+    missing = absent();
+    if (!missing.empty()) pause(options_.beat / 2);
+  }
+  if (!leads()) return (void)client_->add(fmt::format("q/{}/read", kName), 1).ok();
+  question_ = kName;
+  readers_ = options_.nodeCount - 1 - static_cast<int64_t>(missing.size());
+}
+
 void ClusterLink::answered(const Status& status) {
   const std::lock_guard lock(mutex_);
   // A wait that was in vain was answered, too.
@@ -138,7 +160,8 @@ std::optional<std::string> ClusterLink::finishedLocked(int rank, const std::stri
 std::vector<std::optional<std::string>> ClusterLink::finishedOn(const std::string& stage) {
   // Node 0 knows all signs; the others look at them just for this.
   if (!leads())
-    for (int rank = 0; rank < options_.nodeCount; ++rank) readSign(rank);
+    for (int rank = 0; rank < options_.nodeCount; ++rank)
+      if (!readSign(rank)) break;
   const std::lock_guard lock(mutex_);
   std::vector<std::optional<std::string>> states;
   for (int rank = 0; rank < options_.nodeCount; ++rank) states.push_back(finishedLocked(rank, stage));

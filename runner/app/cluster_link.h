@@ -61,6 +61,10 @@ class ClusterLink {
   /// no error.
   Status join(double patience);
 
+  /// Of a run that is resumed: waits for up to `patience` seconds until all nodes are there, so that each
+  /// knows what the others have finished, whoever ends first.
+  void rollCall(double patience);
+
   /// Answers of all nodes to one question, by node rank: nothing where a node did not answer.
   using Answers = std::vector<std::optional<Json>>;
   using Decide = std::function<Json(const Answers&)>;
@@ -131,7 +135,7 @@ class ClusterLink {
   Status giveSign();
   void drawOrder();
   void readSigns();
-  void readSign(int rank);
+  bool readSign(int rank);
   void publishCulprit();
   static std::string signKey(int rank);
   [[nodiscard]] std::optional<std::string> finishedLocked(int rank, const std::string& stage) const;

@@ -150,15 +150,18 @@ void ClusterLink::readSigns() {
   for (int rank = 0; rank < options_.nodeCount; ++rank) readSign(rank);
 }
 
-void ClusterLink::readSign(int rank) {
+/// False when the store could not be reached.
+bool ClusterLink::readSign(int rank) {
   const auto text = client_->get(signKey(rank), 0);
   const std::lock_guard lock(mutex_);
   Peer& peer = peers_[static_cast<size_t>(rank)];
-  if (!text.ok() || *text == peer.text) return;
+  if (!text.ok()) return text.error().code == ErrorCode::kTimeout;
+  if (*text == peer.text) return true;
   peer.text = *text;
   auto sign = parseJson(*text);
   peer.sign = sign.ok() ? std::move(*sign) : Json();
   peer.seenAt = systemClock().now();
+  return true;
 }
 
 bool ClusterLink::silent(const Peer& peer, double now) const {

@@ -18,6 +18,7 @@ namespace muster {
 namespace {
 
 constexpr const char* kTokenName = "MUSTER_TOKEN";
+constexpr double kRollCall = 10;     // seconds; those who are started again come at about the same time
 constexpr double kJoinPatience = 3;  // a mistake that shows at once should end the run at once
 
 std::map<std::string, std::string> wholeEnvironment() {
@@ -96,6 +97,7 @@ Result<std::unique_ptr<ClusterLink>> joinCluster(const Plan& plan, const RunOpti
         cluster.finished[entry.stage.name] = outcomeName(entry.stage.outcome);
   MUSTER_TRY(auto link, ClusterLink::start(std::move(cluster)));
   MUSTER_CHECK_OK(link->join(kJoinPatience));
+  if (earlier != nullptr) link->rollCall(kRollCall);
   return link;
 }
 

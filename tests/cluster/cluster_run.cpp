@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -61,27 +62,37 @@ ClusterRun::ClusterRun(int count, std::string plan, const std::vector<std::strin
                   plugins / fmt::format("fake-{}.so", name));
 }
 
+fs::path ClusterRun::out(int host) const {
+  return dir_.path() / fmt::format("out{}", host);
+}
+
 fs::path ClusterRun::folder(int host) const {
-  return dir_.path() / fmt::format("out{}", host) /
-         fmt::format("node-{:04}", ranks_.at(static_cast<size_t>(host)));
+  return out(host) / fmt::format("node-{:04}", ranks_.at(static_cast<size_t>(host)));
 }
 
 void ClusterRun::start(int host, int rank, const std::vector<std::string>& more) {
   ranks_[static_cast<size_t>(host)] = rank;
   const fs::path plan = dir_.write(fmt::format("plan{}.toml", host), planText);
+  std::vector<std::string> command = {plan, "--plugins", dir_.path() / "plugins", "--out", out(host)};
+  command.insert(command.end(), more.begin(), more.end());
+  launch(host, command);
+}
+
+void ClusterRun::resume(int host, const std::vector<std::string>& more) {
+  std::vector<std::string> command = {"--resume", out(host)};
+  command.insert(command.end(), more.begin(), more.end());
+  launch(host, command);
+}
+
+void ClusterRun::launch(int host, const std::vector<std::string>& more) {
   std::vector<std::string> command = {distDir() / "bin/muster",
                                       "run",
-                                      plan,
-                                      "--plugins",
-                                      dir_.path() / "plugins",
-                                      "--out",
-                                      dir_.path() / fmt::format("out{}", host),
                                       "--lost-after",
                                       "3s",
                                       "--nnodes",
                                       std::to_string(hosts.count()),
                                       "--node-rank",
-                                      std::to_string(rank),
+                                      std::to_string(ranks_[static_cast<size_t>(host)]),
                                       "--rendezvous",
                                       Hosts::address(0) + ":29400"};
   command.insert(command.end(), more.begin(), more.end());
@@ -111,8 +122,25 @@ int ClusterRun::awaitRank(int host) {
 }
 
 void ClusterRun::finish() {
-  for (size_t i = 0; i < running_.size(); ++i)
-    if (running_[i]) ended_[i] = running_[i]->get();
+  for (int host = 0; host < hosts.count(); ++host) finish(host);
+}
+
+void ClusterRun::finish(int host) {
+  auto& running = running_[static_cast<size_t>(host)];
+  if (running) ended_[static_cast<size_t>(host)] = running->get();
+  running.reset();
+}
+
+void ClusterRun::signal(int host, int signal) const {
+  for (const int pid : hosts.processes(host, "--node-rank")) kill(pid, signal);
+}
+
+bool ClusterRun::nothingLeft(int host) const {
+  for (int turn = 0; turn < 100; ++turn) {
+    if (hosts.processes(host, "").empty()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  return false;
 }
 
 Record ClusterRun::record(int host) const {
@@ -130,8 +158,8 @@ StageRecord ClusterRun::stage(int host, const std::string& name) const {
   return {};
 }
 
-std::string ClusterRun::culprit(int host) const {
-  const Json group = stage(host, "walk").group;
+std::string ClusterRun::culprit(int host, const std::string& name) const {
+  const Json group = stage(host, name).group;
   return group.is_object() ? group.value("culprit", "") : "";
 }
 

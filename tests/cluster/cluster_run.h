@@ -32,10 +32,17 @@ class ClusterRun {
   /// Starts `muster run` on a host; `rank` is its node rank.
   void start(int host, int rank, const std::vector<std::string>& more = {});
   void startAll();
+  /// Starts `muster run --resume` on a host whose run has ended.
+  void resume(int host, const std::vector<std::string>& more = {});
+  /// Sends the host's runner a signal; its ranks get none.
+  void signal(int host, int signal) const;
   /// Waits until the walk's rank on this host runs, and a moment more; returns its process.
   int awaitRank(int host);
-  /// Waits for all ends.
+  /// Waits for all ends, or for one.
   void finish();
+  void finish(int host);
+  /// Whether no process of a run is left on this host, a moment after its end.
+  [[nodiscard]] bool nothingLeft(int host) const;
 
   [[nodiscard]] const ProcessResult& ended(int host) const {
     return ended_.at(static_cast<size_t>(host)).value();
@@ -43,7 +50,7 @@ class ClusterRun {
   [[nodiscard]] Record record(int host) const;
   [[nodiscard]] StageRecord stage(int host, const std::string& name) const;
   /// Who was to blame for the walk as this host's record has it.
-  [[nodiscard]] std::string culprit(int host) const;
+  [[nodiscard]] std::string culprit(int host, const std::string& name = "walk") const;
   /// All that the verdicts of the walk say on this host.
   [[nodiscard]] std::string details(int host, const std::string& name = "walk") const;
 
@@ -54,6 +61,9 @@ class ClusterRun {
   static constexpr const char* kToken = "a-secret-that-only-these-tests-share";
 
  private:
+  [[nodiscard]] std::filesystem::path out(int host) const;
+  void launch(int host, const std::vector<std::string>& command);
+
   TempDir dir_;
   std::vector<std::optional<std::future<ProcessResult>>> running_;
   std::vector<std::optional<ProcessResult>> ended_;

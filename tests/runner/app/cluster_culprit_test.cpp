@@ -66,6 +66,16 @@ TEST(KnownCulprit, IsNodeZerosLinkWhenAllOthersAreSilent) {
             "node 0 (n0) lost every other node: its own link is at fault, or the network as a whole");
 }
 
+TEST(KnownCulprit, IsANodeThatLeftBeforeTheRanksThatItTookAlong) {
+  auto nodes = healthy(4);
+  fail(nodes[3], "was killed by SIGABRT (Aborted)", SIGABRT, 1);
+  nodes[1].gone = "was interrupted by its user";
+  nodes[2].gone = "was started again in the middle of this stage";
+  EXPECT_EQ(
+      knownCulprit(nodes),
+      "node 1 (n1) was interrupted by its user, node 2 (n2) was started again in the middle of this stage");
+}
+
 TEST(KnownCulprit, NamesAtMostTwentyNodes) {
   auto nodes = healthy(100);
   for (size_t i = 1; i < 50; ++i) nodes[i].silent = true;

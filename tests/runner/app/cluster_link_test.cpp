@@ -160,6 +160,48 @@ TEST(ClusterStage, NamesMissingNodesAndWaitsForThemOnlyOnce) {
   }
 }
 
+TEST(ClusterStage, SaysWhichNodesHaveFinishedAStageThatOthersHaveNot) {
+  for (const std::set<int>& finished : {std::set<int>{0, 2}, {1, 2}, {0}}) {
+    Nodes nodes(3);
+    for (int rank = 0; rank < 3; ++rank) {
+      ClusterOptions options = nodes.options(rank);
+      if (finished.count(rank) > 0) options.finished = {{"walk", "pass"}};
+      nodes.start(options);
+    }
+    std::string done, open;
+    for (int rank = 0; rank < 3; ++rank) {
+      std::string& list = finished.count(rank) > 0 ? done : open;
+      list += fmt::format("{}node {} (n{}){}", list.empty() ? "" : ", ", rank, rank,
+                          finished.count(rank) > 0 ? " (pass)" : "");
+    }
+    nodes.onEach<bool>([&](ClusterLink& link) {
+      link.rollCall(10);
+      if (finished.count(link.options().nodeRank) > 0) return true;
+      const ClusterEntry entry = ClusterStage(link, "walk", 3600).enter(1);
+      EXPECT_EQ(entry.kind, ClusterEntry::Kind::kError);
+      EXPECT_THAT(entry.why, HasSubstr(fmt::format("it is on {}, and not on {};", done, open)));
+      return true;
+    });
+  }
+}
+
+TEST(ClusterStage, RunsWhatNobodyFinishedAfterANodeCameBack) {
+  Nodes nodes(2);
+  nodes.startAll();
+  nodes.onEach<ClusterEntry>([](ClusterLink& link) { return ClusterStage(link, "walk", 10).enter(1); });
+  nodes.lose(1);
+  nodes.start(nodes.options(1));
+  const auto again = nodes.onEach<ClusterEntry>([](ClusterLink& link) {
+    if (link.options().nodeRank == 0) return ClusterEntry{};
+    return ClusterStage(link, "walk", 10).enter(1);
+  });
+  EXPECT_EQ(again[1].kind, ClusterEntry::Kind::kError);
+  EXPECT_THAT(again[1].why, HasSubstr("node 1 (n1) was started again in the middle of this stage"));
+  const auto entries =
+      nodes.onEach<ClusterEntry>([](ClusterLink& link) { return ClusterStage(link, "next", 10).enter(1); });
+  for (const ClusterEntry& entry : entries) EXPECT_EQ(entry.kind, ClusterEntry::Kind::kGo) << entry.why;
+}
+
 TEST(ClusterStage, SkipsForAllWhatOneNodeDoesNotTakePartIn) {
   for (const int who : {0, 2}) {
     Nodes nodes(3);
