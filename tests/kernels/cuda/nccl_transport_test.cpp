@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// From NCCL's log and counters to transports and proven settings.
+#include "kernels/cuda/nccl/transport.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/cuda/nccl/settings.h"
+
+namespace muster::cuda {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+NcclLog withGraph(const std::string& inside) {
+  NcclLog log;
+  log.graphs.push_back({4, 12, inside, "PIX"});
+  return log;
+}
+
+TEST(NcclTransport, TellsNvlinkFromPcieByTheGraph) {
+  EXPECT_EQ(transportOf("P2P/CUMEM", withGraph("NVL")), "nvlink");
+  EXPECT_EQ(transportOf("P2P/CUMEM/read", withGraph("C2C")), "nvlink");
+  EXPECT_EQ(transportOf("P2P/IPC", withGraph("PHB")), "pcie-p2p");
+  EXPECT_EQ(transportOf("P2P/IPC", withGraph("SYS")), "pcie-p2p");
+}
+
+TEST(NcclTransport, NamesNoLinkWhereTheLogDoesNotTell) {
+  EXPECT_EQ(transportOf("P2P/CUMEM", {}), "p2p");
+  EXPECT_EQ(transportOf("NET/IB/0", {}), "ib-or-roce");
+}
+
+TEST(NcclTransport, CountsOneGraphOverPcieAsPcie) {
+  NcclLog log = withGraph("NVL");
+  log.graphs.push_back({1, 4, "PXB", "PXB"});
+  EXPECT_EQ(transportOf("P2P/CUMEM", log), "pcie-p2p");
+  log.graphs.back().channels = 0;  // a graph that NCCL found no channel for is not used
+  EXPECT_EQ(transportOf("P2P/CUMEM", log), "nvlink");
+}
+
+TEST(NcclTransport, KnowsNvlinkBetweenNodes) {
+  NcclLog log = withGraph("NVL");
+  log.mnnvl = true;
+  EXPECT_EQ(transportOf("P2P/CUMEM", log), "mnnvl");
+}
+
+TEST(NcclTransport, TellsInfinibandFromRoceByTheHca) {
+  NcclLog log;
+  log.hcas[0] = {"mlx5_0", 1, "IB"};
+  log.hcas[3] = {"mlx5_3", 1, "RoCE"};
+  EXPECT_EQ(transportOf("NET/IB/0/GDRDMA", log), "ib+gdr");
+  EXPECT_EQ(transportOf("NET/IB/3(7)/GDRDMA(PCI)/Shared", log), "roce+gdr");
+  EXPECT_EQ(transportOf("NET/IB/0", log), "ib");
+}
+
+TEST(NcclTransport, NamesSocketsSharedMemoryAndPlugins) {
+  EXPECT_EQ(transportOf("NET/Socket/0", {}), "socket");
+  EXPECT_EQ(transportOf("SHM/direct/direct", {}), "shm");
+  EXPECT_EQ(transportOf("NET/gIB/0/GDRDMA", {}), "gib+gdr");
+  EXPECT_EQ(transportOf("COLLNET/SHARP/0/GDRDMA", {}), "collnet-sharp+gdr");
+  EXPECT_EQ(transportOf("NET/IB/", {}), "ib-or-roce");
+  EXPECT_EQ(transportOf("", {}), "");
+}
+
+TEST(NcclTransport, CountsOnlyConnectionsMadeSinceTheGroupWasFormed) {
+  NcclLog before = withGraph("NVL");
+  before.connections["P2P/CUMEM"] = 24;
+  before.connections["SHM/direct/direct"] = 2;
+  NcclLog now = before;
+  now.connections["P2P/CUMEM"] = 48;
+  const std::vector<TransportUse> uses = transportsSince(before, now, {{"nvlink", 5e9}, {"eth0", 100}}, 7e9);
+  ASSERT_THAT(uses, SizeIs(1));
+  EXPECT_EQ(uses[0].transport, "nvlink");
+  EXPECT_EQ(uses[0].bytes, 5e9);
+  EXPECT_THAT(uses[0].evidence, HasSubstr("24 x P2P/CUMEM"));
+  EXPECT_THAT(uses[0].evidence, HasSubstr("nvlink sent 4.657 GiB"));
+}
+
+TEST(NcclTransport, SaysThatNoCounterCouldBeRead) {
+  NcclLog now = withGraph("NVL");
+  now.connections["P2P/CUMEM"] = 1;
+  const std::vector<TransportUse> uses = transportsSince({}, now, {{"eth0", 100}}, 7e9);
+  ASSERT_THAT(uses, SizeIs(1));
+  EXPECT_EQ(uses[0].bytes, 7e9);
+  EXPECT_THAT(uses[0].evidence, HasSubstr("no counter to read"));
+}
+
+TEST(NcclTransport, GivesEachTransportItsOwnCounters) {
+  NcclLog now = withGraph("NVL");
+  now.hcas[0] = {"mlx5_0", 1, "IB"};
+  now.connections["P2P/CUMEM"] = 1;
+  now.connections["NET/IB/0/GDRDMA"] = 2;
+  now.connections["NET/Socket/0"] = 1;
+  const std::vector<TransportUse> uses =
+      transportsSince({}, now, {{"nvlink", 3e9}, {"mlx5_0:1", 2e9}, {"mlx5_1:1", 1e9}, {"eth0", 4e3}}, 0);
+  ASSERT_THAT(uses, SizeIs(3));
+  EXPECT_EQ(uses[0].transport + uses[1].transport, "ib+gdrnvlink");
+  EXPECT_EQ(uses[0].bytes, 3e9);
+  EXPECT_EQ(uses[2].transport, "socket");
+  EXPECT_EQ(uses[2].bytes, 4e3);
+}
+
+TEST(NcclTransport, HasNoTransportWithoutAConnection) {
+  EXPECT_THAT(transportsSince({}, withGraph("NVL"), {{"nvlink", 1e9}}, 1e9), IsEmpty());
+}
+
+TEST(NcclSettings, RefusesWhatIsNoSettingOfNccl) {
+  EXPECT_FALSE(checkSettings({{"LD_PRELOAD", "/tmp/x.so"}}).ok());
+  EXPECT_FALSE(checkSettings({{"PATH", "/tmp"}}).ok());
+  EXPECT_FALSE(checkSettings({{"NCCL_A B", "1"}}).ok());
+  EXPECT_FALSE(checkSettings({{"NCCL_NET", "a\nb"}}).ok());
+  EXPECT_TRUE(checkSettings({{"NCCL_IB_TIMEOUT", "23"}, {"FI_EFA_USE_DEVICE_RDMA", "1"}}).ok());
+}
+
+TEST(NcclSettings, RefusesTheLogsOwnVariablesByName) {
+  const Status refused = checkSettings({{"NCCL_DEBUG_FILE", "/tmp/x"}});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, HasSubstr("NCCL_DEBUG_FILE"));
+}
+
+TEST(NcclSettings, AreProvenByTheLog) {
+  NcclLog log;
+  log.environment = {{"NCCL_IB_TIMEOUT", "23"}, {"NCCL_ALGO", "Tree"}};
+  const SettingsProof proof =
+      proveSettings({{"NCCL_IB_TIMEOUT", "23"}, {"NCCL_ALGO", "Ring"}, {"NCCL_TYPO", "1"}}, log);
+  EXPECT_THAT(proof.taken, ElementsAre("NCCL_IB_TIMEOUT=23"));
+  EXPECT_THAT(proof.changed, ElementsAre("NCCL_ALGO is Tree, wanted Ring"));
+  EXPECT_THAT(proof.unsaid, ElementsAre("NCCL_TYPO"));
+}
+
+}  // namespace
+}  // namespace muster::cuda
