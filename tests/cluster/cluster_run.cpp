@@ -46,6 +46,17 @@ timeout = "30s"
 
 }  // namespace
 
+const std::string kAfterStage =
+    "[[stage]]\nname = \"after\"\nplugin = \"fake-ok\"\ntest = \"run\"\nscope = \"device\"\nranks = "
+    "1\ntimeout = \"30s\"\n\n";
+
+std::string clusterWalk(const std::string& name, int steps, const std::string& timeout) {
+  return fmt::format(
+      "[[stage]]\nname = \"{}\"\nplugin = \"fake-lockstep\"\ntest = \"run\"\nscope = \"cluster\"\nranks = 1\n"
+      "timeout = \"{}\"\n[stage.params]\nsteps = {}\n\n",
+      name, timeout, steps);
+}
+
 ClusterRun::ClusterRun(int count, const WalkPlan& plan)
     : ClusterRun(count, textOf(plan), {"lockstep", "ok"}) {}
 

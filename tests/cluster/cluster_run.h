@@ -23,6 +23,11 @@ struct WalkPlan {
   std::string stage;  ///< lines of the stage itself
 };
 
+/// A stage of all nodes, one rank each, that walks so many steps of some 20 ms.
+std::string clusterWalk(const std::string& name, int steps, const std::string& timeout);
+/// The stage `after` of each node alone.
+extern const std::string kAfterStage;
+
 class ClusterRun {
  public:
   ClusterRun(int hosts, const WalkPlan& plan);

@@ -22,20 +22,11 @@ using ::testing::HasSubstr;
 
 constexpr int kHosts = 3;
 
-std::string walkStage(const std::string& name, int steps) {
-  return "[[stage]]\nname = \"" + name +
-         "\"\nplugin = \"fake-lockstep\"\ntest = \"run\"\nscope = \"cluster\"\nranks = 1\ntimeout = "
-         "\"40s\"\n[stage.params]\nsteps = " +
-         std::to_string(steps) + "\n\n";
-}
-
 /// The walk takes some seconds, so that it can be cut short, and ends when it is run again.
 std::string plan() {
-  return "schema = 1\nname = \"resumable\"\nsku = \"auto\"\nbackend = \"host\"\n\n" + walkStage("first", 3) +
-         walkStage("walk", 120) +
-         "[[stage]]\nname = \"after\"\nplugin = \"fake-ok\"\ntest = \"run\"\nscope = \"device\"\nranks = "
-         "1\ntimeout = \"30s\"\n\n" +
-         walkStage("last", 3);
+  return "schema = 1\nname = \"resumable\"\nsku = \"auto\"\nbackend = \"host\"\n\n" +
+         clusterWalk("first", 3, "40s") + clusterWalk("walk", 120, "40s") + kAfterStage +
+         clusterWalk("last", 3, "40s");
 }
 
 class ClusterResume : public ::testing::Test {

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ctrl-C and SIGTERM in the middle of a stage of all nodes: at one host, at node 0, at all, and twice.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/cluster/cluster_run.h"
+
+namespace muster::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kHosts = 3;
+
+class ClusterInterrupt : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = Hosts::whyNot(); !why.empty()) GTEST_SKIP() << why;
+    run_ = std::make_unique<ClusterRun>(
+        kHosts,
+        "schema = 1\nname = \"interrupted\"\nsku = \"auto\"\nbackend = \"host\"\n\n" +
+            clusterWalk("walk", 150, "60s") + kAfterStage + clusterWalk("last", 3, "30s"),
+        std::vector<std::string>{"lockstep", "ok"});
+    run_->startAll();
+    for (int host = 0; host < kHosts; ++host) run_->awaitRank(host);
+  }
+
+  std::string said(int host) const { return run_->ended(host).out + run_->ended(host).err; }
+
+  /// Ended in order: its code, its record and its report say so, and nothing is left of it.
+  void expectInterrupted(int host) const {
+    EXPECT_EQ(run_->ended(host).exitCode, 130) << said(host);
+    EXPECT_TRUE(run_->nothingLeft(host)) << "host " << host;
+    const Record record = run_->record(host);
+    EXPECT_EQ(record.exitCode, 130);
+    EXPECT_EQ(run_->stage(host, "walk").outcome, Outcome::kError) << run_->details(host);
+    for (const char* stage : {"after", "last"}) EXPECT_EQ(run_->stage(host, stage).state, "skipped");
+    EXPECT_TRUE(std::filesystem::exists(run_->folder(host) / "report.html"));
+    EXPECT_TRUE(std::filesystem::exists(run_->folder(host) / "junit.xml"));
+  }
+
+  /// Named who left, ran what needs no other host, and ended.
+  void expectWentOn(int host, const std::string& who) const {
+    EXPECT_EQ(run_->ended(host).exitCode, 3) << said(host);
+    EXPECT_THAT(run_->culprit(host), HasSubstr(who)) << "host " << host;
+    EXPECT_THAT(run_->details(host), HasSubstr(who)) << "host " << host;
+    EXPECT_EQ(run_->stage(host, "after").state, "ran");
+  }
+
+  std::unique_ptr<ClusterRun> run_;
+};
+
+TEST_F(ClusterInterrupt, NamesTheHostThatWasInterruptedAndGoesOn) {
+  run_->signal(2, SIGINT);
+  run_->finish();
+  expectInterrupted(2);
+  for (const int host : {0, 1}) {
+    expectWentOn(host, "node 2 (n2) was interrupted by its user");
+    EXPECT_EQ(run_->stage(host, "last").state, "skipped");
+    EXPECT_THAT(run_->details(host, "last"),
+                HasSubstr("node 2 (n2) does not take part: the run was interrupted before it"));
+  }
+}
+
+TEST_F(ClusterInterrupt, NamesNodeZeroThatWasTerminatedAndGoesOn) {
+  run_->signal(0, SIGTERM);
+  run_->finish();
+  expectInterrupted(0);
+  for (const int host : {1, 2}) {
+    expectWentOn(host, "node 0 (n0) was interrupted by its user");
+    EXPECT_THAT(run_->details(host, "last"), HasSubstr("node 0 (n0)"));
+  }
+}
+
+TEST_F(ClusterInterrupt, EndsOnAllHostsAndGoesOnWhenResumed) {
+  for (int host = 0; host < kHosts; ++host) run_->signal(host, host == 1 ? SIGTERM : SIGINT);
+  run_->finish();
+  for (int host = 0; host < kHosts; ++host) {
+    expectInterrupted(host);
+    run_->resume(host);
+  }
+  run_->finish();
+  for (int host = 0; host < kHosts; ++host) {
+    EXPECT_EQ(run_->ended(host).exitCode, 0) << said(host);
+    for (const char* stage : {"walk", "after", "last"}) EXPECT_EQ(run_->stage(host, stage).state, "ran");
+  }
+}
+
+TEST_F(ClusterInterrupt, ASecondOneEndsTheRunnerAtOnceAndItsRanksWithIt) {
+  run_->signal(2, SIGINT);
+  run_->signal(2, SIGINT);
+  run_->finish();
+  EXPECT_EQ(run_->ended(2).signal, SIGINT) << said(2);
+  EXPECT_TRUE(run_->nothingLeft(2));
+  for (const int host : {0, 1}) expectWentOn(host, "node 2 (n2) was ");
+}
+
+}  // namespace
+}  // namespace muster::testing
