@@ -13,15 +13,18 @@ constexpr double kPriorFigures = 32;    ///< so many figures weigh as much as th
 constexpr double kLeastSigma = 0.004;
 constexpr double kMostSigma = 0.25;  ///< unless the floor is wider
 constexpr double kFamilyChance = 2e-4;
-constexpr double kSaferChance = 1e-6;
-constexpr double kSaferUpTo = 0.085;  ///< half of the least fault that must be found (15%) in logs
-constexpr double kLeastLoss = 0.03;   ///< what no operator would call a fault
-constexpr double kReach = 3;          ///< sigmas that the cluster reaches to either side
-constexpr double kTailReach = 5;      ///< sigmas
-constexpr double kTailShare = 0.01;
-constexpr double kTailFigures = 40;
-constexpr double kTailBand = 0.03;  ///< by so much normal figures differ by chance
-constexpr double kMostTail = 1.25;
+constexpr double kSaferChance = 1e-8;
+constexpr double kSaferUpTo = 0.085;     ///< half of the least fault that must be found (15%) in logs
+constexpr double kLeastLoss = 0.03;      ///< what no operator would call a fault
+constexpr double kReach = 3;             ///< sigmas that the cluster reaches to either side
+constexpr double kTailReach = 5;         ///< sigmas; what lies beyond is no healthy figure
+constexpr double kNormalCubes = 1.5958;  ///< mean |z|^3 of normal figures: 4 / sqrt(2 pi)
+// A figure as rare as one in 10^6 to 10^8 lies farther out by this power of the third moment's excess,
+// whatever the shape: computed for gamma noise of shape 1 to 16, Laplace noise, and medians of five of each
+// (1.05 to 1.35).
+constexpr double kTailPower = 1.2;
+constexpr double kMostTail = 2;
+constexpr double kTailFigures = 20;  ///< slower ones weigh as much as the belief that noise is normal
 constexpr int kIterations = 12;
 
 /// The middle of a sorted range.
@@ -53,15 +56,15 @@ double slowerScatter(std::vector<double>::const_iterator begin, std::vector<doub
   return kMadToSigma * *half;
 }
 
-/// How much longer the tail towards slow is than a normal one: the 1% quantile of the healthy figures against
-/// 2.33 sigmas. What lies beyond `kTailReach` sigmas is no part of them; few figures say little of a tail.
-double tailFactor(const std::vector<double>& sorted, double center, double sigma) {
-  const auto begin = std::lower_bound(sorted.begin(), sorted.end(), center - kTailReach * sigma);
-  const auto n = static_cast<double>(sorted.end() - begin);
-  const double quantile = center - *(begin + static_cast<std::ptrdiff_t>(kTailShare * n));
-  const double ratio = quantile / (upperQuantile(kTailShare) * sigma);
-  const double factor = std::clamp(ratio - kTailBand, 1.0, kMostTail);
-  return 1 + (factor - 1) * n / (n + kTailFigures);
+Tail tailOf(const std::vector<double>& sorted, double center, double sigma) {
+  Tail tail;
+  for (auto it = std::lower_bound(sorted.begin(), sorted.end(), center - kTailReach * sigma);
+       it != sorted.end() && *it <= center; ++it) {
+    const double z = (center - *it) / sigma;
+    tail.cubes += z * z * z;
+    ++tail.figures;
+  }
+  return tail;
 }
 
 }  // namespace
@@ -76,8 +79,21 @@ double upperQuantile(double tail) {
   return high;
 }
 
-Baseline findBaseline(std::vector<double> logs, double floor, size_t family) {
-  Baseline base{0, floor, 0};
+Tail& Tail::operator+=(const Tail& other) {
+  cubes += other.cubes;
+  figures += other.figures;
+  return *this;
+}
+
+double Tail::factor() const {
+  if (figures == 0) return 1;
+  const double seen = std::pow(cubes / figures / kNormalCubes, kTailPower);
+  return 1 + (std::clamp(seen, 1.0, kMostTail) - 1) * figures / (figures + kTailFigures);
+}
+
+Baseline findBaseline(std::vector<double> logs, double floor) {
+  Baseline base;
+  base.sigma = floor;
   if (logs.empty()) return base;
   std::sort(logs.begin(), logs.end());
   base.center = startingPoint(logs, 2 * kReach * floor);
@@ -94,15 +110,17 @@ Baseline findBaseline(std::vector<double> logs, double floor, size_t family) {
     base.sigma = std::clamp(sigma, kLeastSigma, std::max(kMostSigma, floor));
     if (settled) break;
   }
-  const double tail = tailFactor(logs, base.center, base.sigma);
-  // Cubed: a tail that is longer at 1% is longer yet at one in a million (tried on gamma-distributed noise).
-  const double unit = base.sigma * tail * tail * tail;
+  base.tail = tailOf(logs, base.center, base.sigma);
+  return base;
+}
+
+double slowThreshold(double sigma, const Tail& tail, size_t family) {
+  const double unit = sigma * tail.factor();
   const auto figures = static_cast<double>(std::max<size_t>(family, 1));
   const double needed = upperQuantile(kFamilyChance / figures) * unit;
   // Where noise is small, more distance costs no fault that matters and spares rounds.
   const double safer = std::min(upperQuantile(kSaferChance / figures) * unit, kSaferUpTo);
-  base.threshold = std::max({kLeastLoss, needed, safer});
-  return base;
+  return std::max({kLeastLoss, needed, safer});
 }
 
 }  // namespace muster::ring

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who met whom.
-#include <algorithm>
+// Each node's meetings, in one array.
+#include "plugins/ring/encounters.h"
 
-#include "plugins/ring/lane_analysis.h"
+#include <algorithm>
 
 namespace muster::ring {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "plugins/ring/lane_analysis.h"
 #include "plugins/ring/solver.h"
 
 namespace muster::ring {
@@ -25,7 +26,9 @@ class Matchmaker {
     for (int node : nodes) suspect_[at(node)] = true;
   }
 
-  Round serve(std::vector<Wish> wishes) {
+  /// Doubtful pairs are measured again where both nodes are idle in a round that is held anyway: before they
+  /// are slow by another round's figures.
+  Round serve(std::vector<Wish> wishes, const std::vector<Pair>& doubtful) {
     std::stable_sort(wishes.begin(), wishes.end(),
                      [](const Wish& x, const Wish& y) { return x.weight > y.weight; });
     for (const Wish& wish : wishes)
@@ -34,6 +37,8 @@ class Matchmaker {
     // Distinct healthy partners first; who finds none may meet a node that is only accused through others.
     for (const bool healthy : {true, false})
       for (const Wish& wish : wishes) serveOne(wish, healthy);
+    if (round_.empty()) return {};
+    for (const Pair& pair : doubtful) serveOne({Wish::Kind::kAgain, pair, 0}, true);
     return std::move(round_);
   }
 
@@ -98,19 +103,6 @@ void merge(std::vector<Wish>& all, const std::vector<Wish>& more) {
 
 }  // namespace
 
-size_t openingMeetings(const RoundLog& log) {
-  const std::vector<Round>& opening = log.opening();
-  size_t count = 0;
-  size_t inRound = 0;
-  for (size_t m = 0; m < log.meetings().size(); ++m) {
-    const auto round = static_cast<size_t>(log.meetings()[m].round);
-    if (m == 0 || log.meetings()[m - 1].round != log.meetings()[m].round) inRound = 0;
-    if (round >= opening.size() || inRound++ >= opening[round].size()) break;
-    ++count;
-  }
-  return count;
-}
-
 Round nextRound(const RoundLog& log) {
   const std::vector<Round>& opening = log.opening();
   const auto held = static_cast<size_t>(log.rounds());
@@ -120,13 +112,13 @@ Round nextRound(const RoundLog& log) {
   const Encounters encounters(log);
   Matchmaker matchmaker(log, encounters, std::move(round));
   std::vector<Wish> wishes;
-  const size_t first = openingMeetings(log);
-  for (size_t lane = 0; lane < log.lanes().size(); ++lane) {
-    const LaneFindings found = analyseLane(log, encounters, lane, first);
+  std::vector<Pair> doubtful;
+  for (const LaneFindings& found : analyseLanes(log, encounters)) {
     matchmaker.suspect(found.suspects);
     merge(wishes, found.wishes);
+    doubtful.insert(doubtful.end(), found.doubtful.begin(), found.doubtful.end());
   }
-  return matchmaker.serve(std::move(wishes));
+  return matchmaker.serve(std::move(wishes), doubtful);
 }
 
 }  // namespace muster::ring

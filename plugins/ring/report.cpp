@@ -8,6 +8,8 @@
 #include <map>
 #include <set>
 
+#include "plugins/ring/lane_analysis.h"
+
 namespace muster::ring {
 namespace {
 
@@ -97,10 +99,9 @@ class Reporter {
   }
 
   Status unrepeated() {
-    const Encounters encounters(*found_.log);
-    const size_t first = openingMeetings(*found_.log);
-    for (size_t lane = 0; lane < found_.log->lanes().size(); ++lane)
-      for (const Pair& pair : analyseLane(*found_.log, encounters, lane, first).unrepeated) {
+    const std::vector<LaneFindings> findings = analyseLanes(*found_.log, Encounters(*found_.log));
+    for (size_t lane = 0; lane < findings.size(); ++lane)
+      for (const Pair& pair : findings[lane].unrepeated) {
         const Lane& of = found_.log->lanes()[lane];
         MUSTER_CHECK_OK(
             host_.fact("unrepeated",

@@ -10,6 +10,8 @@
 #include <map>
 #include <set>
 
+#include "plugins/ring/lane_analysis.h"
+
 namespace muster::ring {
 namespace {
 
@@ -60,10 +62,8 @@ class Solver {
   }
 
   std::vector<Culprit> run() {
-    const Encounters encounters(log_);
-    const size_t first = openingMeetings(log_);
-    for (size_t i = 0; i < log_.lanes().size(); ++i)
-      collect(log_.lanes()[i], analyseLane(log_, encounters, i, first));
+    const std::vector<LaneFindings> found = analyseLanes(log_, Encounters(log_));
+    for (size_t i = 0; i < found.size(); ++i) collect(log_.lanes()[i], found[i]);
     for (const auto& [leaf, said] : leaves_) nameLeaf(leaf, said);
     for (const auto& [node, said] : nodes_) nameNode(node, said);
     for (const auto& [pair, said] : links_) nameLink({pair.first, pair.second}, said);

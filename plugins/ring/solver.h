@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "plugins/ring/lane_analysis.h"
+#include "plugins/ring/round_log.h"
 
 namespace muster::ring {
 
@@ -32,8 +32,5 @@ const char* culpritKindName(Culprit::Kind kind);
 
 /// Everything that is to blame. A cause is named once, though it shows in several lanes.
 std::vector<Culprit> solve(const RoundLog& log);
-
-/// How many of the first meetings belong to the opening rounds' own pairs.
-size_t openingMeetings(const RoundLog& log);
 
 }  // namespace muster::ring

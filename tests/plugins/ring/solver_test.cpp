@@ -8,6 +8,8 @@
 #include <functional>
 #include <set>
 
+#include "plugins/ring/lane_analysis.h"
+
 namespace muster::ring {
 namespace {
 
@@ -195,8 +197,37 @@ TEST(Ring, ForgetsWhatDoesNotRepeat) {
   };
   const RoundLog log = measureAll(8, once);
   EXPECT_TRUE(solve(log).empty());
-  const auto found = analyseLane(log, Encounters(log), 0, openingMeetings(log));
+  const LaneFindings found = analyseLanes(log, Encounters(log)).front();
   EXPECT_EQ(found.unrepeated, (std::vector<Pair>{{2, 3}}));
+}
+
+TEST(Ring, MeasuresALoneSlowPairAgainBeforeItAsksOthers) {
+  // 0.9 with 3-4 alone, and both nodes' other pairs a little slow: not enough to clear them.
+  const SpeedOf speed = [](const Pair& pair, const Lane&, int round) {
+    if (pair == Pair{3, 4}) return round < 2 ? 0.9 : 1.0;
+    return (has(pair, 3) || has(pair, 4)) && round < 2 ? 0.96 : 1.0;
+  };
+  const RoundLog log = measureAll(16, speed);
+  ASSERT_EQ(log.rounds(), 3);
+  EXPECT_EQ(log.meetings().back().pair, (Pair{3, 4}));
+  EXPECT_TRUE(solve(log).empty());
+}
+
+TEST(Ring, MeasuresADoubtfulPairAgainOnlyWhereARoundIsHeldAnyway) {
+  const auto pairsOfThirdRound = [](const SpeedOf& speed) {
+    std::vector<Pair> pairs;
+    const RoundLog log = measureAll(16, speed);
+    for (const Meeting& m : log.meetings())
+      if (m.round == 2) pairs.push_back(m.pair);
+    return pairs;
+  };
+  const SpeedOf doubtful = [](const Pair& pair, const Lane&, int) { return pair == Pair{3, 4} ? 0.93 : 1.0; };
+  EXPECT_TRUE(pairsOfThirdRound(doubtful).empty());
+  const SpeedOf besideANode = [&](const Pair& pair, const Lane& lane, int round) {
+    return has(pair, 10) ? 0.6 : doubtful(pair, lane, round);
+  };
+  const std::vector<Pair> held = pairsOfThirdRound(besideANode);
+  EXPECT_EQ(std::count(held.begin(), held.end(), Pair{3, 4}), 1);
 }
 
 TEST(Ring, NamesNobodyWhereMostAreSlow) {

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Figures to losses.
+#include "plugins/ring/lane_figures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace muster::ring {
+namespace {
+
+constexpr size_t kFewestForBaseline = 4;
+
+/// What the figures of all lanes of one quantity have in common.
+struct Family {
+  Tail tail;
+  size_t figures = 0;
+};
+
+/// How many of the first meetings belong to the opening rounds' own pairs.
+size_t openingMeetings(const RoundLog& log) {
+  const std::vector<Round>& opening = log.opening();
+  size_t count = 0;
+  size_t inRound = 0;
+  for (size_t m = 0; m < log.meetings().size(); ++m) {
+    const auto round = static_cast<size_t>(log.meetings()[m].round);
+    if (m == 0 || log.meetings()[m - 1].round != log.meetings()[m].round) inRound = 0;
+    if (round >= opening.size() || inRound++ >= opening[round].size()) break;
+    ++count;
+  }
+  return count;
+}
+
+/// The noise that the lane declares, or the median of what its meetings saw, whichever is more.
+double noiseFloor(const RoundLog& log, size_t lane, size_t opening) {
+  std::vector<double> spreads;
+  for (size_t m = 0; m < opening; ++m) spreads.push_back(log.spread(m, lane));
+  const double declared = log.lanes()[lane].noiseFloor;
+  if (spreads.empty()) return declared;
+  const auto half = spreads.begin() + static_cast<std::ptrdiff_t>(spreads.size() / 2);
+  std::nth_element(spreads.begin(), half, spreads.end());
+  return std::max(declared, *half);
+}
+
+LaneFigures readLane(const RoundLog& log, size_t lane, size_t opening, Family& family) {
+  const size_t count = log.meetings().size();
+  std::vector<double> logs(count);
+  std::vector<double> same, cross;
+  for (size_t m = 0; m < count; ++m) {
+    logs[m] = std::log(log.speed(m, lane));
+    if (m < opening) (log.topology().crosses(log.meetings()[m].pair) ? cross : same).push_back(logs[m]);
+  }
+  LaneFigures figures;
+  const double floor = noiseFloor(log, lane, opening);
+  family.figures += same.size() + cross.size();
+  if (same.size() < kFewestForBaseline || cross.size() < kFewestForBaseline) {
+    same.insert(same.end(), cross.begin(), cross.end());
+    figures.sameLeaf = figures.crossLeaf = findBaseline(std::move(same), floor);
+    family.tail += figures.sameLeaf.tail;
+  } else {
+    figures.sameLeaf = findBaseline(std::move(same), floor);
+    figures.crossLeaf = findBaseline(std::move(cross), floor);
+    family.tail += figures.sameLeaf.tail;
+    family.tail += figures.crossLeaf.tail;
+  }
+  for (size_t m = 0; m < count; ++m) {
+    const bool crosses = log.topology().crosses(log.meetings()[m].pair);
+    figures.loss.push_back(figures.baseline(crosses).center - logs[m]);
+  }
+  return figures;
+}
+
+}  // namespace
+
+std::vector<LaneFigures> readLanes(const RoundLog& log) {
+  const size_t opening = openingMeetings(log);
+  std::vector<LaneFigures> lanes;
+  std::map<Quantity, Family> families;
+  for (size_t lane = 0; lane < log.lanes().size(); ++lane)
+    lanes.push_back(readLane(log, lane, opening, families[log.lanes()[lane].quantity]));
+  for (size_t lane = 0; lane < lanes.size(); ++lane) {
+    const Family& family = families[log.lanes()[lane].quantity];
+    for (Baseline* base : {&lanes[lane].sameLeaf, &lanes[lane].crossLeaf})
+      base->threshold = slowThreshold(base->sigma, family.tail, family.figures);
+  }
+  return lanes;
+}
+
+}  // namespace muster::ring
