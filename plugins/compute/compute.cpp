@@ -3,6 +3,7 @@
 #include "kernels/open_device.h"
 #include "plugins/compute/describe.h"
 #include "plugins/compute/tests.h"
+#include "plugins/sdk/test_case.h"
 
 namespace muster::compute {
 namespace {
@@ -10,13 +11,7 @@ namespace {
 using RunCase = Status (*)(const Bench& bench, const Json& params, uint64_t seed);
 
 Result<RunCase> findTest(const Json& context) {
-  std::string test;
-  JsonReader reader(context, "context");
-  reader.read("test", test);
-  MUSTER_CHECK_OK(reader.status());
-  if (test == "gemm") return runGemm;
-  if (test == "sustained") return runSustained;
-  return Error{ErrorCode::kUsage, "compute has no test \"" + test + "\"; it has gemm and sustained", ""};
+  return sdk::chooseTest<RunCase>(context, "compute", {{"gemm", runGemm}, {"sustained", runSustained}});
 }
 
 class ComputeSession : public sdk::Session {
@@ -30,13 +25,9 @@ class ComputeSession : public sdk::Session {
         ops_(std::move(ops)) {}
 
   Status run(const Json& caseJson) override {
-    uint64_t seed = 0;
-    JsonReader reader(caseJson, "case");
-    reader.read("seed", seed);
-    const Json* params = reader.object("params");
-    MUSTER_CHECK_OK(reader.status());
-    return runCase_({host_, *device_.device, *ops_, together_, device_.backend->name() == "sim"}, *params,
-                    seed);
+    MUSTER_TRY(const sdk::CaseInput input, sdk::readCase(caseJson));
+    return runCase_({host_, *device_.device, *ops_, together_, device_.backend->name() == "sim"},
+                    *input.params, input.seed);
   }
 
  private:

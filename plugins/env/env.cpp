@@ -2,20 +2,18 @@
 // The env plugin: what a node has (inventory), whether it is fit (health), how it fares (telemetry).
 #include "plugins/env/describe.h"
 #include "plugins/env/tests.h"
+#include "plugins/sdk/test_case.h"
 
 namespace muster::env {
 
 Result<std::unique_ptr<sdk::Session>> openSession(const sdk::Host& host, const Json& context) {
-  std::string test;
-  JsonReader r(context, "context");
-  r.read("test", test);
-  MUSTER_CHECK_OK(r.status());
+  using MakeTest = decltype(&makeHealthTest);
+  MUSTER_TRY(const MakeTest make, sdk::chooseTest<MakeTest>(context, "env",
+                                                            {{"inventory", makeInventoryTest},
+                                                             {"health", makeHealthTest},
+                                                             {"telemetry", makeTelemetryTest}}));
   MUSTER_TRY(Machine machine, openMachine(context));
-  if (test == "inventory") return makeInventoryTest(host, std::move(machine));
-  if (test == "health") return makeHealthTest(host, std::move(machine));
-  if (test == "telemetry") return makeTelemetryTest(host, std::move(machine));
-  return Error{ErrorCode::kUsage, "env has no test \"" + test + "\"; it has inventory, health and telemetry",
-               ""};
+  return make(host, std::move(machine));
 }
 
 }  // namespace muster::env

@@ -3,6 +3,7 @@
 #include "kernels/open_device.h"
 #include "plugins/memory/describe.h"
 #include "plugins/memory/tests.h"
+#include "plugins/sdk/test_case.h"
 
 namespace muster::memory {
 namespace {
@@ -10,13 +11,7 @@ namespace {
 using RunCase = Status (*)(const sdk::Host& host, Device& device, const Json& params, uint64_t seed);
 
 Result<RunCase> findTest(const Json& context) {
-  std::string test;
-  JsonReader reader(context, "context");
-  reader.read("test", test);
-  MUSTER_CHECK_OK(reader.status());
-  if (test == "bandwidth") return runBandwidth;
-  if (test == "pattern") return runPattern;
-  return Error{ErrorCode::kUsage, "memory has no test \"" + test + "\"; it has bandwidth and pattern", ""};
+  return sdk::chooseTest<RunCase>(context, "memory", {{"bandwidth", runBandwidth}, {"pattern", runPattern}});
 }
 
 class MemorySession : public sdk::Session {
@@ -25,12 +20,8 @@ class MemorySession : public sdk::Session {
       : host_(host), runCase_(runCase), device_(std::move(device)) {}
 
   Status run(const Json& caseJson) override {
-    uint64_t seed = 0;
-    JsonReader reader(caseJson, "case");
-    reader.read("seed", seed);
-    const Json* params = reader.object("params");
-    MUSTER_CHECK_OK(reader.status());
-    return runCase_(host_, *device_.device, *params, seed);
+    MUSTER_TRY(const sdk::CaseInput input, sdk::readCase(caseJson));
+    return runCase_(host_, *device_.device, *input.params, input.seed);
   }
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The train plugin: opens a rank's device, and trains on it one case after the other.
 #include "plugins/sdk/group_store.h"
+#include "plugins/sdk/test_case.h"
 #include "plugins/train/describe.h"
 #include "plugins/train/tests.h"
 
@@ -10,13 +11,8 @@ namespace {
 using RunCase = Status (*)(const Bench& bench, const Json& params, uint64_t seed);
 
 Result<RunCase> findTest(const Json& context) {
-  std::string test;
-  JsonReader reader(context, "context");
-  reader.read("test", test);
-  MUSTER_CHECK_OK(reader.status());
-  if (test == "training") return runTraining;
-  if (test == "determinism") return runDeterminism;
-  return Error{ErrorCode::kUsage, "train has no test \"" + test + "\"; it has training and determinism", ""};
+  return sdk::chooseTest<RunCase>(context, "train",
+                                  {{"training", runTraining}, {"determinism", runDeterminism}});
 }
 
 Place placeOf(const Json& context) {
@@ -35,12 +31,8 @@ class TrainSession : public sdk::Session {
         place_(place) {}
 
   Status run(const Json& caseJson) override {
-    uint64_t seed = 0;
-    JsonReader reader(caseJson, "case");
-    reader.read("seed", seed);
-    const Json* params = reader.object("params");
-    MUSTER_CHECK_OK(reader.status());
-    return runCase_({host_, device_, *device_.device, *nn_, place_, store_}, *params, seed);
+    MUSTER_TRY(const sdk::CaseInput input, sdk::readCase(caseJson));
+    return runCase_({host_, device_, *device_.device, *nn_, place_, store_}, *input.params, input.seed);
   }
 
  private:
