@@ -3,7 +3,6 @@
 #include "kernels/collective_values.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace muster {
 namespace {
@@ -37,35 +36,6 @@ int64_t largestExact(Dtype dtype) {
 
 }  // namespace
 
-Origin originOf(const CollectiveSpec& spec, int rank, int ranks, uint64_t element) {
-  const auto own = static_cast<uint64_t>(rank) * spec.count;
-  const auto block = static_cast<int>(element / spec.count);
-  switch (spec.op) {
-    case CollectiveOp::kAllReduce:
-    case CollectiveOp::kReduce:
-      return {-1, element};
-    case CollectiveOp::kReduceScatter:
-      return {-1, own + element};
-    case CollectiveOp::kAllGather:
-    case CollectiveOp::kGather:
-      return {block, element % spec.count};
-    case CollectiveOp::kBroadcast:
-      return {spec.root, element};
-    case CollectiveOp::kScatter:
-      return {spec.root, own + element};
-    case CollectiveOp::kAllToAll:
-      return {block, own + element % spec.count};
-    case CollectiveOp::kSendRecv:
-      return {(rank + ranks - 1) % ranks, element};
-  }
-  return {};
-}
-
-bool hasResult(const CollectiveSpec& spec, int rank) {
-  const bool rootOnly = spec.op == CollectiveOp::kReduce || spec.op == CollectiveOp::kGather;
-  return !rootOnly || rank == spec.root;
-}
-
 ExactValues::ExactValues(Dtype dtype, ReduceOp reduce, int ranks, uint64_t seed)
     : reduce_(reduce), ranks_(ranks), key_(scatter(seed)), integers_(dtype == Dtype::kI8) {
   const int64_t largest = largestExact(dtype);
@@ -86,40 +56,14 @@ ExactValues::ExactValues(Dtype dtype, ReduceOp reduce, int ranks, uint64_t seed)
   }
 }
 
-double ExactValues::input(int rank, uint64_t index) const {
-  const uint32_t bits = hash(rank, index);
-  if (reduce_ == ReduceOp::kProd) {
-    const double sign = (bits & 1u) != 0 ? -1 : 1;
-    if (!contributes(rank, index)) return sign;
-    const int exponent = static_cast<int>((bits >> 8) % 3) - 1;  // -1, 0, 1
-    return sign * std::ldexp(1.0, integers_ ? std::abs(exponent) : exponent);
-  }
-  if (!contributes(rank, index)) return 0;
-  const auto values = static_cast<uint64_t>(2 * range_ + 1);
-  return static_cast<double>(static_cast<int64_t>((bits * values) >> 32) - range_);
-}
-
-double ExactValues::reduced(uint64_t index) const {
-  double result = input(0, index);
-  for (int rank = 1; rank < ranks_; ++rank) {
-    const double value = input(rank, index);
-    switch (reduce_) {
-      case ReduceOp::kSum:
-      case ReduceOp::kAvg:
-        result += value;
-        break;
-      case ReduceOp::kProd:
-        result *= value;
-        break;
-      case ReduceOp::kMin:
-        result = std::min(result, value);
-        break;
-      case ReduceOp::kMax:
-        result = std::max(result, value);
-        break;
-    }
-  }
-  return reduce_ == ReduceOp::kAvg ? result / ranks_ : result;
+int wrongInput(const ExactValues& values, uint64_t index, const std::vector<double>& inputs, int rank) {
+  std::vector<int> different;
+  for (int other = 0; other < values.ranks(); ++other)
+    if (!(inputs[static_cast<size_t>(other)] == values.input(other, index))) different.push_back(other);
+  if (different.size() == 1) return different[0];
+  const bool allOthers = inputs.size() > 2 && different.size() == inputs.size() - 1 &&
+                         std::count(different.begin(), different.end(), rank) == 0;
+  return allOthers ? rank : -1;
 }
 
 }  // namespace muster

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/collective_spec.h"
 #include "kernels/device.h"
 #include "runner/core/result.h"
 
@@ -24,21 +25,9 @@ class GroupStore {
   virtual Result<std::string> get(const std::string& key, double timeout) = 0;
 };
 
-enum class ReduceOp { kSum, kProd, kMin, kMax, kAvg };
 const char* reduceOpName(ReduceOp op);  ///< sum, prod, min, max, avg
 Result<ReduceOp> reduceOpFromName(std::string_view name);
 
-enum class CollectiveOp {
-  kAllReduce,
-  kAllGather,
-  kReduceScatter,
-  kBroadcast,
-  kReduce,
-  kAllToAll,
-  kGather,
-  kScatter,
-  kSendRecv,  ///< each rank sends to the next and receives from the one before
-};
 const char* collectiveOpName(CollectiveOp op);  ///< all_reduce, all_gather ... as nccl-tests names them
 Result<CollectiveOp> collectiveOpFromName(std::string_view name);
 
@@ -59,22 +48,6 @@ struct CommunicatorSpec {
   /// Where each rank is, for sim, whose ranks do not talk. Empty: device by device, node after node, from
   /// node 0 on; a group that fits into one node is on this process's own.
   std::vector<GroupMember> members;
-};
-
-/// One collective of one size. `count` is what nccl-tests calls so: elements of the whole buffer for
-/// all_reduce, broadcast, reduce and sendrecv, and elements per rank for the others.
-struct CollectiveSpec {
-  CollectiveOp op = CollectiveOp::kAllReduce;
-  Dtype dtype = Dtype::kF32;
-  ReduceOp reduce = ReduceOp::kSum;
-  uint64_t count = 0;
-  int root = 0;
-  bool inPlace = false;
-
-  [[nodiscard]] uint64_t bytes(int ranks) const;         ///< S of nccl-tests: what algbw divides by time
-  [[nodiscard]] double busFactor(int ranks) const;       ///< busbw = algbw x this
-  [[nodiscard]] uint64_t sendCount(int ranks) const;     ///< elements of a rank's input
-  [[nodiscard]] uint64_t receiveCount(int ranks) const;  ///< elements of a rank's output
 };
 
 bool countsPerRank(CollectiveOp op);  ///< whether `count` is per rank
@@ -103,6 +76,13 @@ class Collective {
   /// Compares the last result with what it must be, element by element and exactly; NaN is wrong. In place,
   /// inputs were used up by run(): prepare() again before the run that is checked.
   virtual Result<CollectiveMismatch> check() = 0;
+  /// Records `runs` runs as one graph, which replay() queues without the cost of each launch; after a run().
+  /// kUnsupported where the backend has no graphs.
+  virtual Status record(int runs) {
+    return Error{ErrorCode::kUnsupported, "this backend has no graphs of collectives",
+                 std::to_string(runs) + " runs"};
+  }
+  virtual Status replay() { return Error{ErrorCode::kUnsupported, "nothing was recorded", ""}; }
 };
 
 /// Bytes that one way of transport is known to have carried, and who says so.
@@ -111,6 +91,12 @@ struct TransportUse {
       transport;  ///< socket, shm, pcie-p2p, nvlink, mnnvl, ib, roce, each maybe with "+gdr"; or a net plugin
   double bytes = 0;      ///< counted since the communicator was formed
   std::string evidence;  ///< "lo: tx_bytes +1.2 GB", "the library's log"
+};
+
+/// What became of the settings that a group was formed with.
+struct SettingsUse {
+  std::vector<std::string> taken;   ///< "NAME=value": the library says that it took it
+  std::vector<std::string> unsaid;  ///< the library does not say: unknown to it, or not needed so far
 };
 
 /// A formed group. Calls queue work in order on the group's own stream, beside the device's; synchronize()
@@ -156,6 +142,8 @@ class Communicator {
   }
   /// What really carried the bytes so far.
   virtual Result<std::vector<TransportUse>> transports() = 0;
+  /// A setting that the library took with another value is an error.
+  virtual Result<SettingsUse> settingsUse() { return SettingsUse{}; }
   virtual void abort() = 0;
 };
 

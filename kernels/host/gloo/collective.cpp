@@ -149,19 +149,11 @@ double GlooCollective::inputAt(uint64_t index) const {
   return value;
 }
 
-/// Whose input at `index` is not what it should be. One that differs alone is the source; if all others
-/// differ, it is this rank that expects something else. -1: none, or it cannot be told.
+/// Whose input at `index` is not what it should be; -1: none, or it cannot be told.
 Result<int> GlooCollective::askWhoseInput(uint64_t index) {
   std::vector<double> inputs;
   MUSTER_CHECK_OK(shareWithAll(inputAt(index), inputs));
-  const ExactValues exact = values();
-  std::vector<int> different;
-  for (int rank = 0; rank < group_.size(); ++rank)
-    if (!(inputs[static_cast<size_t>(rank)] == exact.input(rank, index))) different.push_back(rank);
-  if (different.size() == 1) return different[0];
-  const bool allOthers = group_.size() > 2 && different.size() == inputs.size() - 1 &&
-                         std::count(different.begin(), different.end(), group_.rank()) == 0;
-  return allOthers ? group_.rank() : -1;
+  return wrongInput(values(), index, inputs, group_.rank());
 }
 
 /// For reductions, whose results do not show what came from whom.
