@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "plugins/env/gpu_metrics.h"
 #include "runner/core/json.h"
 
 namespace muster::env {
@@ -151,10 +152,8 @@ constexpr const char* kTelemetryTest = R"json({
      "standing": {"max": 0, "remedy": "Raise the CPU quota of the control group that the label names (cpu.max, cpu.cfs_quota_us, a container's CPU limit)"}},
     {"name": "pcie_replay", "unit": "count", "direction": "lower", "labels": ["device"], "backends": ["sim", "cuda"],
      "informational": true, "summary": "PCIe transfers that were repeated"},
-    {"name": "nvlink_errors", "unit": "count", "direction": "lower", "labels": ["device"], "backends": ["sim", "cuda"],
+    {"name": "nvlink_errors", "unit": "count", "direction": "lower", "labels": ["device", "links"], "backends": ["sim", "cuda"],
      "informational": true, "optional": true, "summary": "NVLink CRC, replay and recovery errors"},
-    {"name": "nvlink_error_links", "unit": "text", "labels": ["device"], "backends": ["cuda"], "informational": true,
-     "optional": true, "summary": "The links that had them"},
     {"name": "pcie_link_generation", "unit": "count", "direction": "higher", "labels": ["device"], "backends": ["cuda"],
      "informational": true, "optional": true,
      "summary": "Generation of the PCIe link while a GPU works; an idle link slows down to save power"}
@@ -217,92 +216,14 @@ constexpr const char* kState = R"json([
   {"name": "row_remap_failed", "unit": "bool", "direction": "lower", "labels": ["device"], "backends": ["sim", "cuda"],
    "summary": "A memory row could not be replaced: no spare is left",
    "standing": {"max": 0, "remedy": "Replace the GPU"}},
-  {"name": "xid_fatal", "unit": "count", "direction": "lower", "labels": ["device"], "backends": ["sim", "cuda"],
+  {"name": "xid_fatal", "unit": "count", "direction": "lower", "labels": ["device", "xid"], "backends": ["sim", "cuda"],
    "summary": "XID errors of the driver other than 13, 31, 43 and 45",
    "standing": {"max": 0, "remedy": "Look the XID up in NVIDIA's catalogue; see dmesg | grep Xid; reset or replace the GPU"}},
-  {"name": "xid_application", "unit": "count", "direction": "lower", "labels": ["device"], "backends": ["sim", "cuda"],
+  {"name": "xid_application", "unit": "count", "direction": "lower", "labels": ["device", "xid"], "backends": ["sim", "cuda"],
    "summary": "XID 13, 31, 43 and 45: faults of applications, some of them caused by our own kills",
    "standing": {"max": 0, "severity": "warn", "remedy": "See dmesg | grep Xid for the process that caused it"}},
   {"name": "last_xid", "unit": "text", "labels": ["device"], "informational": true, "backends": ["sim", "cuda"],
    "optional": true, "summary": "The last XID error"}
-])json";
-
-/// Of each GPU, now: what NVML alone tells. Both health and telemetry report it.
-constexpr const char* kGpuState = R"json([
-  {"name": "device_lost", "unit": "bool", "direction": "lower", "labels": ["device"],
-   "summary": "A GPU answers no more: it fell off the bus, or needs a reset",
-   "standing": {"max": 0, "remedy": "Drain the node and power-cycle it; if the GPU is lost again, reseat or replace it; see dmesg | grep -E 'NVRM|pcieport'"}},
-  {"name": "lost_device", "unit": "text", "labels": ["device"], "informational": true, "optional": true,
-   "summary": "Its PCI address, and the driver's words"},
-  {"name": "clock_capped", "unit": "bool", "direction": "lower", "labels": ["device"], "optional": true,
-   "summary": "A setting for application clocks holds the clocks down",
-   "standing": {"max": 0, "severity": "warn", "remedy": "Take the limit away: nvidia-smi -rac, nvidia-smi -rgc"}},
-  {"name": "pcie_link_width", "unit": "count", "direction": "higher", "labels": ["device"], "informational": true,
-   "summary": "Lanes of the PCIe link now"},
-  {"name": "nvlinks_active", "unit": "count", "direction": "higher", "labels": ["device"], "informational": true,
-   "summary": "NVLinks that are up"},
-  {"name": "inactive_nvlinks", "unit": "text", "labels": ["device"], "informational": true, "optional": true,
-   "summary": "Those that are not"},
-  {"name": "fabric_ready", "unit": "bool", "direction": "higher", "labels": ["device"], "informational": true,
-   "summary": "The fabric manager has admitted a GPU to the NVSwitches"},
-  {"name": "fabric_state", "unit": "text", "labels": ["device"], "informational": true, "optional": true,
-   "summary": "What it waits for if not"}
-])json";
-
-/// Of each GPU: how it is set up. Inventory::surroundings().
-constexpr const char* kGpuSetup = R"json([
-  {"name": "mig_mode", "unit": "bool", "direction": "lower", "labels": ["device"],
-   "summary": "A GPU is divided into instances (MIG), so it cannot be measured as a whole",
-   "standing": {"max": 0, "remedy": "Turn MIG off: nvidia-smi -i GPU -mig 0, then reset the GPU"}},
-  {"name": "gpu_processes", "unit": "count", "direction": "lower", "labels": ["device"],
-   "summary": "Processes that compute on a GPU before it is measured",
-   "standing": {"max": 0, "remedy": "Stop the processes that the fact gpu_users names (nvidia-smi), then run again"}},
-  {"name": "gpu_users", "unit": "text", "labels": ["device"], "informational": true, "optional": true, "summary": "Those processes"},
-  {"name": "persistence_mode", "unit": "bool", "direction": "higher", "labels": ["device"],
-   "summary": "The driver stays loaded while nobody uses a GPU",
-   "standing": {"min": 1, "severity": "warn", "remedy": "Start nvidia-persistenced, or nvidia-smi -pm 1: else each start takes seconds and counters are lost"}},
-  {"name": "compute_mode_default", "unit": "bool", "direction": "higher", "labels": ["device"], "optional": true,
-   "summary": "Several processes may use a GPU",
-   "standing": {"min": 1, "severity": "warn", "remedy": "nvidia-smi -i GPU -c DEFAULT"}},
-  {"name": "vbios", "unit": "text", "labels": ["device"], "informational": true, "summary": "Version of a GPU's VBIOS"},
-  {"name": "vbios_differs", "unit": "bool", "direction": "lower", "labels": ["device"],
-   "summary": "A GPU's VBIOS is not that of most of its peers in the node",
-   "standing": {"max": 0, "remedy": "Flash the VBIOS that its peers have, or ask the vendor which one this board needs"}},
-  {"name": "odd_vbios", "unit": "text", "labels": ["device"], "informational": true, "optional": true, "summary": "Its version, and theirs"},
-  {"name": "ecc_mode", "unit": "bool", "direction": "higher", "labels": ["device"], "informational": true,
-   "summary": "ECC of a GPU's memory is on"},
-  {"name": "ecc_errors", "unit": "count", "direction": "lower", "labels": ["device", "memory", "kind", "since"],
-   "informational": true, "summary": "ECC errors by memory (sram, dram), kind (corrected, uncorrected) and time (load: since the driver's; ever)"},
-  {"name": "remapped_rows", "unit": "count", "direction": "lower", "labels": ["device"], "informational": true, "optional": true,
-   "summary": "Memory rows that were replaced by spare ones"},
-  {"name": "retired_pages", "unit": "count", "direction": "lower", "labels": ["device"], "informational": true, "optional": true,
-   "summary": "Memory pages that were retired (GPUs before Ampere)"},
-  {"name": "power_limit", "unit": "W", "direction": "higher", "labels": ["device"], "informational": true,
-   "summary": "Power that a GPU may draw"},
-  {"name": "clock_max", "unit": "Hz", "direction": "higher", "labels": ["device"], "informational": true,
-   "summary": "Highest clock of a GPU's multiprocessors"},
-  {"name": "pcie_link_width_max", "unit": "count", "direction": "higher", "labels": ["device"], "informational": true,
-   "summary": "Lanes that GPU and slot could use"},
-  {"name": "pcie_link_generation_max", "unit": "count", "direction": "higher", "labels": ["device"], "informational": true,
-   "summary": "PCIe generation that GPU and slot could use"},
-  {"name": "nvlink_speed", "unit": "B/s", "direction": "higher", "labels": ["device"], "informational": true,
-   "summary": "Rate of a GPU's slowest active NVLink, one-way"},
-  {"name": "pcie_errors_uncorrected", "unit": "count", "direction": "lower", "labels": ["device"], "optional": true,
-   "summary": "Uncorrected PCIe errors of a GPU since boot (AER)",
-   "standing": {"max": 0, "severity": "warn", "remedy": "Reseat the GPU, check riser and retimer; see dmesg | grep AER"}},
-  {"name": "pcie_errors_corrected", "unit": "count", "direction": "lower", "labels": ["device"], "informational": true,
-   "optional": true, "summary": "Corrected PCIe errors of a GPU since boot (AER)"},
-  {"name": "iommu_translates", "unit": "bool", "direction": "lower", "labels": ["device"], "optional": true,
-   "summary": "The IOMMU translates what a GPU reads and writes, which slows down or breaks traffic with its peers",
-   "standing": {"max": 0, "severity": "warn", "remedy": "Boot with iommu=pt (pass-through), or turn the IOMMU off in the BIOS"}},
-  {"name": "acs_redirecting_bridges", "unit": "count", "direction": "lower", "labels": ["device"], "optional": true,
-   "summary": "PCIe bridges above a GPU whose Access Control Services send traffic between peers up to the root complex",
-   "standing": {"max": 0, "severity": "warn", "remedy": "Turn ACS off in the BIOS, or with setpci on the bridges that the fact acs_state names"}},
-  {"name": "acs_state", "unit": "text", "labels": ["device"], "informational": true, "optional": true,
-   "summary": "Those bridges, or why they cannot be read"},
-  {"name": "gpudirect_rdma", "unit": "bool", "direction": "higher", "labels": ["by"], "optional": true,
-   "summary": "RDMA devices can reach GPU memory (nvidia_peermem, or DMA-BUF of the open kernel modules)",
-   "standing": {"min": 1, "severity": "warn", "remedy": "modprobe nvidia_peermem, or install the driver with its open kernel modules"}}
 ])json";
 
 Json literal(const char* text) {

@@ -16,14 +16,18 @@ const std::map<std::string, std::string>& factNames() {
   static const std::map<std::string, std::string> names{{reading::kBusyShare, "busiest_process"},
                                                         {"hardware_errors", "last_hardware_error"},
                                                         {reading::kXidFatal, "last_xid"},
-                                                        {reading::kXidApplication, "last_xid"},
-                                                        {reading::kNvlinkErrors, "nvlink_error_links"},
-                                                        {"device_lost", "lost_device"},
-                                                        {"nvlinks_active", "inactive_nvlinks"},
-                                                        {"fabric_ready", "fabric_state"},
-                                                        {"gpu_processes", "gpu_users"},
-                                                        {"vbios_differs", "odd_vbios"},
-                                                        {"acs_redirecting_bridges", "acs_state"}};
+                                                        {reading::kXidApplication, "last_xid"}};
+  return names;
+}
+
+/// Labels that carry the words of a number about a GPU, so that its verdict says what was found.
+const std::map<std::string, std::string>& labelNames() {
+  static const std::map<std::string, std::string> names{
+      {reading::kXidFatal, "xid"},           {reading::kXidApplication, "xid"},
+      {reading::kNvlinkErrors, "links"},     {"device_lost", "reason"},
+      {"nvlinks_active", "inactive"},        {"fabric_ready", "reason"},
+      {"gpu_processes", "processes"},        {"vbios_differs", "versions"},
+      {"acs_redirecting_bridges", "bridges"}};
   return names;
 }
 
@@ -62,12 +66,15 @@ Status Reporter::report(const Reading& reading, double time) const {
   if (declared_.count(reading.name) == 0 || !machine_.reports(reading)) return {};
   sdk::Host::LabelList labels(reading.labels.begin(), reading.labels.end());
   if (!reading.device.empty()) labels.emplace_back("device", reading.device);
+  const auto label = labelNames().find(reading.name);
+  if (label != labelNames().end() && !reading.text.empty()) labels.emplace_back(label->second, reading.text);
   if (reading.unit == "text") return host_.fact(reading.name, reading.text, labels);
   MUSTER_CHECK_OK(host_.measurement(reading.name, reading.unit, {reading.value}, labels, time));
   const auto fact = factNames().find(reading.name);
   if (fact == factNames().end() || reading.text.empty() || declared_.count(fact->second) == 0) return {};
-  labels.erase(labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(reading.labels.size()));
-  return host_.fact(fact->second, reading.text, labels);
+  return host_.fact(
+      fact->second, reading.text,
+      reading.device.empty() ? sdk::Host::LabelList{} : sdk::Host::LabelList{{"device", reading.device}});
 }
 
 Status Reporter::report(const std::vector<Reading>& readings, double time) const {

@@ -130,8 +130,7 @@ void readNvLinkState(GpuCollector& c) {
   if (!c.note("nvlinks_active", links.code, links.absent())) return;
   std::vector<std::string> inactive;
   for (const int link : links.value.inactive) inactive.push_back(std::to_string(link));
-  c.put("nvlinks_active", "count", links.value.active,
-        inactive.empty() ? "" : "link " + join(inactive, ", ") + " of " + c.gpu().id + " inactive");
+  c.put("nvlinks_active", "count", links.value.active, join(inactive, ", "));
   const auto errors = readNvLinkErrors(c.nvml(), c.device(), links.value.present);
   if (c.note(reading::kNvlinkErrors, errors.code, errors.absent()))
     c.put(reading::kNvlinkErrors, "count", errors.value.total, errors.value.links);

@@ -89,7 +89,7 @@ void readPlace(GpuCollector& c, const Root& root) {
   }
   if (path.size() > 2)
     c.put("acs_redirecting_bridges", "count", static_cast<double>(redirecting.size()),
-          redirecting.empty() ? "" : "bridges above " + address + ": " + join(redirecting, ", "));
+          join(redirecting, ", "));
 }
 
 }  // namespace

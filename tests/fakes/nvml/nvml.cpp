@@ -139,6 +139,7 @@ EXPORT const char* nvmlErrorString(nvmlReturn_t code) {
 }
 
 nvmlReturn_t nvmlInit_v2() {
+  Scenario::load();
   BEHAVE(-1);
   return std::atoi(scenario().fact("init", "0").c_str());
 }

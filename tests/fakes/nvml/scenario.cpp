@@ -37,8 +37,16 @@ std::string rest(std::istringstream& words, bool& working) {
 
 }  // namespace
 
+namespace {
+Scenario current;  // of the last nvmlInit_v2()
+}
+
 const Scenario& Scenario::loaded() {
-  static const Scenario scenario = [] {
+  return current;
+}
+
+void Scenario::load() {
+  current = [] {
     const char* path = getenv(kScenarioVariable);
     if (path == nullptr) die(std::string(kScenarioVariable) + " names no scenario");
     std::ifstream file(path);
@@ -68,7 +76,6 @@ const Scenario& Scenario::loaded() {
     }
     return made;
   }();
-  return scenario;
 }
 
 std::string Scenario::fact(const std::string& key, const std::string& otherwise) const {

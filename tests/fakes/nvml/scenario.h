@@ -33,6 +33,7 @@ struct Line {
 class Scenario {
  public:
   /// Reads the file; the process ends with a message when there is none, or it is not understood.
+  static void load();
   static const Scenario& loaded();
 
   /// The value of a fact of the node.

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inventory of a node with GPUs, over the fake NVML.
+#include "kernels/cuda/inventory/cuda_inventory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/kernels/cuda_inventory/fake_nvml.h"
+
+namespace muster::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<DeviceInfo> devicesOf(cuda::CudaInventory& inventory) {
+  auto devices = inventory.devices();
+  if (devices.ok()) return std::move(devices).value();
+  ADD_FAILURE() << devices.error().text();
+  return {};
+}
+
+Readings healthOf(cuda::CudaInventory& inventory) {
+  auto readings = inventory.health(0, "idle");
+  if (readings.ok()) return std::move(readings).value();
+  ADD_FAILURE() << readings.error().text();
+  return {};
+}
+
+Readings setupOf(cuda::CudaInventory& inventory) {
+  auto readings = inventory.surroundings(".");
+  if (readings.ok()) return std::move(readings).value();
+  ADD_FAILURE() << readings.error().text();
+  return {};
+}
+
+/// What the unreadable sources of a device say, of those that are NVML's.
+std::string unreadableOf(const Readings& readings, const std::string& device) {
+  std::string all;
+  for (const UnreadableSource& source : readings.unreadable)
+    if (source.device == device) all += source.name + ": " + source.reason + "\n";
+  return all;
+}
+
+TEST(CudaInventory, TellsWhatEachGpuIs) {
+  FakeNode node;
+  const auto devices = devicesOf(*node.open());
+  ASSERT_EQ(devices.size(), 8u);
+  const DeviceInfo& gpu = devices[3];
+  EXPECT_EQ(gpu.id, "gpu3");
+  EXPECT_EQ(gpu.kind, "gpu");
+  EXPECT_EQ(gpu.name, "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(gpu.pciId, "10de:2330");
+  EXPECT_EQ(gpu.pciAddress, "0000:4e:00.0");
+  EXPECT_EQ(gpu.serial, "1651023010003");
+  EXPECT_EQ(gpu.uuid.substr(0, 4), "GPU-");
+  EXPECT_EQ(gpu.memoryBytes, 85520809984u);
+  EXPECT_EQ(gpu.numaNode, 0);
+  EXPECT_EQ(devices[4].numaNode, 1);
+  EXPECT_FALSE(gpu.cpus.empty());
+  for (const auto& [name, value] : std::map<std::string, std::string>{{"vbios", "96.00.74.00.01"},
+                                                                      {"pcie_width", "16 of 16"},
+                                                                      {"nvlinks", "18 of 18 at 26.56 GB/s"},
+                                                                      {"ecc", "on"},
+                                                                      {"mig", "off"},
+                                                                      {"compute_mode", "default"},
+                                                                      {"driver", "580.95.05"},
+                                                                      {"cuda", "13.0"},
+                                                                      {"compute_capability", "9.0"}})
+    EXPECT_EQ(gpu.facts.at(name), value) << name;
+}
+
+TEST(CudaInventory, ComputesPeaksOfKnownArchitecturesOnly) {
+  FakeNode node("gpu 1 capability 30\n");
+  const auto devices = devicesOf(*node.open());
+  // 132 multiprocessors at 1980 MHz; the datasheet's 989 TFLOP/s are at 1830.
+  EXPECT_NEAR(devices[0].peaks.at("flops.bf16"), 1070.5e12, 0.1e12);
+  EXPECT_NEAR(devices[0].peaks.at("memory_bandwidth"), 3.352e12, 0.001e12);
+  EXPECT_EQ(devices[1].peaks.count("flops.bf16"), 0u);
+}
+
+TEST(CudaInventory, LeavesOutFactsThatADeviceLacksAndQuotesFailures) {
+  FakeNode node("gpu * call nvmlDeviceGetBoardPartNumber 3\ngpu 2 call nvmlDeviceGetVbiosVersion 999\n");
+  const auto devices = devicesOf(*node.open());
+  EXPECT_EQ(devices[2].facts.count("board_part_number"), 0u);
+  EXPECT_EQ(devices[2].facts.at("vbios"), "unreadable: Unknown Error (NVML 999)");
+}
+
+TEST(CudaInventory, AnUnreadableIdentityIsAnErrorThatNamesTheGpu) {
+  FakeNode node("gpu 2 call nvmlDeviceGetUUID 999\n");
+  const auto devices = node.open()->devices();
+  ASSERT_FALSE(devices.ok());
+  EXPECT_THAT(devices.error().text(), HasSubstr("gpu2 at 0000:3c:00.0: its UUID cannot be read"));
+}
+
+TEST(CudaInventory, ALostGpuIsLeftOutAndReportedOnce) {
+  FakeNode node("gpu 3 call * 15\n");
+  const auto inventory = node.open();
+  const auto devices = devicesOf(*inventory);
+  ASSERT_EQ(devices.size(), 7u);
+  EXPECT_EQ(devices[3].id, "gpu4") << "the others keep their names";
+  const Readings readings = healthOf(*inventory);
+  EXPECT_EQ(valueOf(readings, "device_lost", "gpu3"), 1);
+  EXPECT_THAT(readingOf(readings, "device_lost", "gpu3")->text, HasSubstr("GPU is lost (NVML 15)"));
+  EXPECT_EQ(valueOf(readings, "device_lost", "gpu4"), 0);
+  EXPECT_EQ(unreadableOf(readings, "gpu3"), "");
+  const auto facts = inventory->node();
+  ASSERT_TRUE(facts.ok());
+  EXPECT_EQ((*facts)["lost_devices"][0]["device"], "gpu3");
+}
+
+TEST(CudaInventory, AGpuThatIsLostMeanwhileSaysSo) {
+  FakeNode node("gpu 3 call * 15 working\n");
+  const auto inventory = node.open();
+  EXPECT_EQ(valueOf(healthOf(*inventory), "device_lost", "gpu3"), 0);
+  node.beginWork();
+  const Readings readings = healthOf(*inventory);
+  EXPECT_THAT(readingOf(readings, "device_lost", "gpu3")->text,
+              HasSubstr("gpu3 at 0000:4e:00.0: GPU is lost"));
+}
+
+TEST(CudaInventory, ReadsHealthInBaseUnits) {
+  FakeNode node(
+      "gpu 1 thermal_ns 1500000000\ngpu 1 hw_thermal_ns 500000000\ngpu 1 power_cap_ns 3000000000\n"
+      "gpu 1 power_brake_ns 250000000\ngpu 1 clock_reasons 2\n");
+  const Readings readings = healthOf(*node.open());
+  EXPECT_EQ(valueOf(readings, reading::kTemperature, "gpu1"), 35);
+  EXPECT_EQ(valueOf(readings, reading::kMemoryTemperature, "gpu1"), 45);
+  EXPECT_EQ(valueOf(readings, reading::kPower, "gpu1"), 72);
+  EXPECT_EQ(valueOf(readings, reading::kClock, "gpu1"), 1755e6);
+  EXPECT_EQ(valueOf(readings, reading::kUtilization, "gpu1"), 1);
+  EXPECT_DOUBLE_EQ(valueOf(readings, reading::kThrottleThermal, "gpu1"), 2);
+  EXPECT_DOUBLE_EQ(valueOf(readings, reading::kThrottlePowerCap, "gpu1"), 3);
+  EXPECT_DOUBLE_EQ(valueOf(readings, reading::kThrottlePowerBrake, "gpu1"), 0.25);
+  EXPECT_EQ(valueOf(readings, "clock_capped", "gpu1"), 1);
+  EXPECT_EQ(valueOf(readings, "clock_capped", "gpu0"), 0);
+}
+
+TEST(CudaInventory, OlderDriversTellThrottlingByViolationTimes) {
+  FakeNode node(
+      "gpu * thermal_ns none\ngpu * hw_thermal_ns none\ngpu * power_brake_ns none\n"
+      "gpu 1 thermal_violation_ns 7000000000\ngpu 1 board_limit_ns 4000000000\n");
+  const Readings readings = healthOf(*node.open());
+  EXPECT_DOUBLE_EQ(valueOf(readings, reading::kThrottleThermal, "gpu1"), 7);
+  EXPECT_DOUBLE_EQ(valueOf(readings, reading::kThrottlePowerBrake, "gpu1"), 4);
+}
+
+TEST(CudaInventory, NotSupportedLeavesNoReadingAndIsNoFault) {
+  FakeNode node("gpu * call nvmlDeviceGetPcieReplayCounter 3\ngpu * memory_temperature none\n");
+  const Readings readings = healthOf(*node.open());
+  EXPECT_EQ(readingOf(readings, reading::kPcieReplay, "gpu0"), nullptr);
+  EXPECT_EQ(readingOf(readings, reading::kMemoryTemperature, "gpu0"), nullptr);
+  EXPECT_EQ(unreadableOf(readings, "gpu0"), "");
+}
+
+TEST(CudaInventory, AnyOtherFailureIsAnUnreadableSourceInNvmlsWords) {
+  FakeNode node("gpu 2 call nvmlDeviceGetTotalEccErrors 4\n");
+  const Readings readings = healthOf(*node.open());
+  EXPECT_EQ(readingOf(readings, reading::kEccUncorrected, "gpu2"), nullptr);
+  EXPECT_THAT(unreadableOf(readings, "gpu2"),
+              HasSubstr("ecc_uncorrected: Insufficient Permissions (NVML 4)"));
+  EXPECT_EQ(unreadableOf(readings, "gpu1"), "");
+}
+
+TEST(CudaInventory, RowRemapsOfNewerAndRetiredPagesOfOlderGpus) {
+  FakeNode node(
+      "gpu 0 remap_pending 1\ngpu 1 remap_failed 1\ngpu 2 call nvmlDeviceGetRemappedRows 3\n"
+      "gpu 2 retired_pages 40\ngpu 2 retired_pending 1\n");
+  const Readings readings = healthOf(*node.open());
+  EXPECT_EQ(valueOf(readings, reading::kRowRemapPending, "gpu0"), 1);
+  EXPECT_EQ(valueOf(readings, reading::kRowRemapFailed, "gpu0"), 0);
+  EXPECT_EQ(valueOf(readings, reading::kRowRemapFailed, "gpu1"), 1);
+  EXPECT_EQ(valueOf(readings, reading::kRowRemapPending, "gpu2"), 1);
+  EXPECT_EQ(valueOf(readings, reading::kRowRemapFailed, "gpu2"), 1) << "80 pages: no room is left";
+  EXPECT_EQ(valueOf(readings, "retired_pages", "gpu2"), 80);
+}
+
+TEST(CudaInventory, CountsNvLinksAndNamesThoseThatAreDown) {
+  FakeNode node("gpu 6 nvlink_down 7\ngpu 6 nvlink_replays 12\ngpu 1 nvlinks 0\n");
+  const auto inventory = node.open();
+  const Readings readings = healthOf(*inventory);
+  EXPECT_EQ(valueOf(readings, "nvlinks_active", "gpu0"), 18);
+  EXPECT_EQ(valueOf(readings, "nvlinks_active", "gpu6"), 17);
+  EXPECT_EQ(readingOf(readings, "nvlinks_active", "gpu6")->text, "7");
+  EXPECT_EQ(valueOf(readings, reading::kNvlinkErrors, "gpu6"), 12);
+  EXPECT_EQ(readingOf(readings, reading::kNvlinkErrors, "gpu6")->text, "link 0: 12");
+  EXPECT_EQ(readingOf(readings, "nvlinks_active", "gpu1"), nullptr) << "a GPU without NVLink";
+  EXPECT_EQ(valueOf(readings, "nvlink_speed", "gpu0"), 26562e6);
+}
+
+TEST(CudaInventory, ThePcieGenerationIsReadUnderLoadOnly) {
+  FakeNode node("gpu 0 utilization 0\ngpu 0 pcie_generation 1\n");
+  const Readings readings = healthOf(*node.open());
+  EXPECT_EQ(readingOf(readings, "pcie_link_generation", "gpu0"), nullptr);
+  EXPECT_EQ(valueOf(readings, "pcie_link_generation", "gpu1"), 5);
+  EXPECT_EQ(valueOf(readings, "pcie_link_width", "gpu0"), 16);
+}
+
+TEST(CudaInventory, AFabricThatIsNotReadySaysWhy) {
+  FakeNode node("gpu 0 fabric 2\ngpu 1 fabric 0\n");
+  const Readings readings = healthOf(*node.open());
+  EXPECT_EQ(valueOf(readings, "fabric_ready", "gpu0"), 0);
+  EXPECT_EQ(readingOf(readings, "fabric_ready", "gpu0")->text, "registration is under way");
+  EXPECT_EQ(readingOf(readings, "fabric_ready", "gpu1"), nullptr) << "no fabric";
+  EXPECT_EQ(valueOf(readings, "fabric_ready", "gpu2"), 1);
+}
+
+TEST(CudaInventory, ReadsHowAGpuIsSetUp) {
+  FakeNode node(
+      "gpu 0 mig 1\ngpu 1 process 4711\ngpu 2 vbios 96.00.61.00.02\ngpu 3 ecc 0\ngpu 4 compute_mode 3\n"
+      "gpu 5 persistence 0\ngpu 6 power_limit_mw 350000\ngpu 7 ecc_sram 2\ngpu 7 mig none\n");
+  const Readings readings = setupOf(*node.open());
+  EXPECT_EQ(valueOf(readings, "mig_mode", "gpu0"), 1);
+  EXPECT_EQ(valueOf(readings, "mig_mode", "gpu7"), 0) << "a GPU that cannot be divided";
+  EXPECT_EQ(valueOf(readings, "gpu_processes", "gpu1"), 1);
+  EXPECT_EQ(readingOf(readings, "gpu_processes", "gpu1")->text, "pid 4711 (python3)");
+  EXPECT_EQ(valueOf(readings, "gpu_processes", "gpu0"), 0);
+  EXPECT_EQ(valueOf(readings, "vbios_differs", "gpu2"), 1);
+  EXPECT_THAT(readingOf(readings, "vbios_differs", "gpu2")->text, HasSubstr("96.00.61.00.02, where most"));
+  EXPECT_EQ(valueOf(readings, "vbios_differs", "gpu1"), 0);
+  EXPECT_EQ(valueOf(readings, "ecc_mode", "gpu3"), 0);
+  EXPECT_EQ(valueOf(readings, "compute_mode_default", "gpu4"), 0);
+  EXPECT_EQ(valueOf(readings, "persistence_mode", "gpu5"), 0);
+  EXPECT_EQ(valueOf(readings, "power_limit", "gpu6"), 350);
+  const Labels sram{{"memory", "sram"}, {"kind", "uncorrected"}, {"since", "ever"}};
+  EXPECT_EQ(valueOf(readings, "ecc_errors", "gpu7", sram), 2);
+  EXPECT_EQ(valueOf(readings, "ecc_errors", "gpu6", sram), 0);
+}
+
+TEST(CudaInventory, ADriverTooOldForTheBuildIsOneLineWithWhatToDo) {
+  FakeNode node("driver 535.129.03\ncuda 12020\n");
+  const auto devices = node.open(13000)->devices();
+  ASSERT_FALSE(devices.ok());
+  EXPECT_EQ(devices.error().text(),
+            "the NVIDIA driver 535.129.03 (CUDA 12.2) is too old for this build's CUDA 13.0, which needs "
+            "driver 580 "
+            "or newer; update the driver, install the package cuda-compat-13-0, or build Muster with CUDA "
+            "12.2 (12.4 "
+            "at least)");
+  EXPECT_TRUE(node.open(12040)->devices().ok()) << "minor versions of CUDA fit each other";
+  EXPECT_TRUE(node.open(0)->devices().ok()) << "a build without kernels needs none";
+}
+
+TEST(CudaInventory, NodeFactsTellVersionsAndWhetherTheyFit) {
+  FakeNode node;
+  const auto facts = node.open(13000)->node();
+  ASSERT_TRUE(facts.ok());
+  const Json& software = (*facts)["software"];
+  EXPECT_EQ(software["nvidia_driver"], "580.95.05");
+  EXPECT_EQ(software["cuda_driver"], "13.0");
+  EXPECT_EQ(software["cuda_build"], "13.0");
+  EXPECT_EQ(software["fit"], "yes");
+  EXPECT_FALSE(software["cudnn"].get<std::string>().empty());
+  EXPECT_FALSE((*facts).contains("lost_devices"));
+}
+
+TEST(CudaInventory, AGpuThatCannotBeReachedIsAnErrorThatNamesIt) {
+  FakeNode node("gpu 5 call nvmlDeviceGetHandleByIndex_v2 4\n");
+  const auto opened = node.tryToOpen();
+  ASSERT_FALSE(opened.ok());
+  EXPECT_THAT(opened.error().text(), HasSubstr("gpu5: this GPU cannot be reached: Insufficient Permissions"));
+}
+
+}  // namespace
+}  // namespace muster::testing
