@@ -39,12 +39,14 @@ class Teller {
 
 std::vector<double> secondsOf(const std::vector<Step>& steps) {
   std::vector<double> seconds;
+  seconds.reserve(steps.size());
   for (const Step& step : steps) seconds.push_back(step.seconds);
   return seconds;
 }
 
 std::vector<double> ratesOf(double samples, const std::vector<double>& seconds) {
   std::vector<double> rates;
+  rates.reserve(seconds.size());
   for (double s : seconds) rates.push_back(samples / s);
   return rates;
 }

@@ -117,7 +117,7 @@ Result<std::vector<Entry>> listImages(const fs::path& folder, const std::vector<
                }));
     if (files.empty())
       return Error{ErrorCode::kNotFound, "no JPEG file of this class", (folder / name).string()};
-    for (const std::string& file : files) entries.push_back({label, name + "/" + file});
+    for (const std::string& file : files) entries.push_back({label, fmt::format("{}/{}", name, file)});
   }
   return entries;
 }

@@ -25,10 +25,11 @@ class MemoryImages : public Dataset {
     place(index, key, canvas.data());
     for (int c = 0; c < 3; ++c) {
       const int stored = std::min(c, store_.channels - 1);
-      const Plane plane = {canvas.data() + stored * kCanvas * kCanvas, kCanvas, kCanvas, 1};
       const auto channel = static_cast<size_t>(stored);
+      const Plane plane = {canvas.data() + channel * kCanvas * kCanvas, kCanvas, kCanvas, 1};
       resizePlane(plane, {0, 0, kCanvas, kCanvas}, (key & 2) != 0, 1 / (255 * store_.sigma[channel]),
-                  -store_.mean[channel] / store_.sigma[channel], side_, sink.image + c * side_ * side_);
+                  -store_.mean[channel] / store_.sigma[channel], side_,
+                  sink.image + static_cast<ptrdiff_t>(c) * side_ * side_);
     }
     *sink.labels = store_.labels[index];
     return {};
@@ -51,8 +52,8 @@ class MemoryImages : public Dataset {
         store_.pixels.data() + index * static_cast<uint64_t>(store_.channels * side * side);
     for (int c = 0; c < store_.channels; ++c)
       for (int y = std::max(0, -top); y < std::min(side, kCanvas - top); ++y)
-        std::copy_n(image + (c * side + y) * side + firstX, lastX - firstX,
-                    canvas + (c * kCanvas + y + top) * kCanvas + left + firstX);
+        std::copy_n(image + static_cast<ptrdiff_t>(c * side + y) * side + firstX, lastX - firstX,
+                    canvas + static_cast<ptrdiff_t>(c * kCanvas + y + top) * kCanvas + left + firstX);
   }
 
   ImageStore store_;

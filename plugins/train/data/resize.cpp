@@ -40,8 +40,9 @@ void resizePlane(const Plane& plane, const Box& box, bool mirror, float scale, f
     for (int x = 0; x < side; ++x) {
       const Tap& tap = columns[static_cast<size_t>(mirror ? side - 1 - x : x)];
       const auto blend = [&](const uint8_t* line) {
-        const float a = line[tap.first * plane.stride];
-        return a + tap.weight * (static_cast<float>(line[tap.second * plane.stride]) - a);
+        const float a = line[static_cast<int64_t>(tap.first) * plane.stride];
+        return a +
+               tap.weight * (static_cast<float>(line[static_cast<int64_t>(tap.second) * plane.stride]) - a);
       };
       const float top = blend(upper);
       out[y * side + x] = (top + vertical.weight * (blend(lower) - top)) * scale + shift;

@@ -29,7 +29,7 @@ class SyntheticImages : public Dataset {
         seed_(seed),
         bank_(kBank) {
     for (size_t i = 0; i < kBank; ++i) bank_[i] = kNoise * static_cast<float>(normal(mixKeys(seed, i)));
-    fields_.resize(static_cast<size_t>(live_ * shape.channels * kGrid * kGrid));
+    fields_.resize(static_cast<size_t>(live_) * static_cast<size_t>(shape.channels * kGrid * kGrid));
     // Patterns do not depend on the split: what training shows is what a test asks.
     for (size_t i = 0; i < fields_.size(); ++i)
       fields_[i] = kPattern * static_cast<float>(normal(mixKeys(0x5e1f, i)));
@@ -46,8 +46,8 @@ class SyntheticImages : public Dataset {
     float* out = sink.image;
     for (int c = 0; c < shape_.channels; ++c)
       for (int y = 0; y < shape_.height; ++y) {
-        const float* fields = &fields_[static_cast<size_t>(
-            ((label * shape_.channels + c) * kGrid + y * kGrid / shape_.height) * kGrid)];
+        const int row = (label * shape_.channels + c) * kGrid + y * kGrid / shape_.height;
+        const float* fields = &fields_[static_cast<size_t>(row) * kGrid];
         for (int x = 0; x < shape_.width; ++x) {
           *out++ = fields[x * kGrid / shape_.width] + bank_[noise];
           noise = noise + 1 == kBank ? 0 : noise + 1;
