@@ -156,7 +156,9 @@ static int connect_to(const char* host, int tcp_port) {
   snprintf(service, sizeof service, "%d", tcp_port);
   if (getaddrinfo(host, service, &hints, &found) == 0) {
     const int peer = socket(AF_INET, SOCK_STREAM, 0);
-    if (connect(peer, found->ai_addr, found->ai_addrlen) == 0) return peer;
+    const int problem = connect(peer, found->ai_addr, found->ai_addrlen);
+    freeaddrinfo(found);
+    if (problem == 0) return peer;
   }
   fprintf(stderr,
           "Couldn't connect to %s:%d\n Unable to open file descriptor for socket connection Unable to init "
@@ -212,7 +214,10 @@ static int misbehave(const struct run* run, const char* behaviour) {
     fflush(stdout);
     for (;;) pause();
   }
-  if (strcmp(behaviour, "crash") == 0) raise(SIGSEGV);
+  if (strcmp(behaviour, "crash") == 0) {
+    signal(SIGSEGV, SIG_DFL); /* a sanitizer would turn it into another end */
+    raise(SIGSEGV);
+  }
   if (strcmp(behaviour, "flood") == 0) flood();
   if (strcmp(behaviour, "fail") == 0) {
     fprintf(stderr,
