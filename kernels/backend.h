@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kernels/communicator.h"
+#include "kernels/copies.h"
 #include "kernels/device.h"
 #include "kernels/inventory.h"
 #include "kernels/nn.h"
@@ -37,6 +38,12 @@ class Backend {
   /// Training on an open device; kUnsupported where the backend has none.
   virtual Result<std::unique_ptr<Nn>> nn(Device& device) {
     return Error{ErrorCode::kUnsupported, "the backend " + name() + " cannot train networks",
+                 device.info().id};
+  }
+  /// Copies between an open device, which must outlive them, its host and its peers.
+  virtual Result<std::unique_ptr<Copies>> copies(Device& device) {
+    return Error{ErrorCode::kUnsupported,
+                 "the backend " + name() + " has no link between a device and its host or peers to copy over",
                  device.info().id};
   }
   /// The node's RDMA devices.

@@ -4,6 +4,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <ctime>
@@ -16,6 +17,7 @@
 #include "kernels/host/normal.h"
 #include "kernels/operands.h"
 #include "kernels/pattern.h"
+#include "kernels/pointer_chase.h"
 #include "runner/core/files.h"
 
 namespace muster::host {
@@ -149,6 +151,28 @@ Status HostDevice::memoryOp(MemoryOp op, Buffer& a, const Buffer* b, const Buffe
     }
   });
   return {};
+}
+
+Status HostDevice::fillRing(Buffer& buffer, uint64_t stride, uint64_t seed) {
+  MUSTER_CHECK_OK(checkRing(buffer, stride, info_.id));
+  const ChaseRing ring{chaseLines(buffer.bytes(), stride), seed};
+  std::byte* data = bytesOf(buffer);
+  const uint64_t share = (ring.lines + pool_.size() - 1) / pool_.size();
+  pool_.run([&](size_t worker) {
+    const uint64_t end = std::min(ring.lines, (worker + 1) * share);
+    for (uint64_t turn = worker * share; turn < end; ++turn)
+      *reinterpret_cast<uint64_t*>(data + ring.line(turn) * stride) = ring.line(turn + 1) * stride;
+  });
+  return {};
+}
+
+/// Pages far from the caches and from the translations of addresses, on the thread that is bound to this
+/// node.
+Result<uint64_t> HostDevice::chase(const Buffer& buffer, uint64_t from, uint64_t steps) {
+  const std::byte* data = bytesOf(buffer);
+  uint64_t at = from;
+  for (uint64_t i = 0; i < steps; ++i) at = *reinterpret_cast<const uint64_t*>(data + at);
+  return at;
 }
 
 Result<double> HostDevice::time(const std::function<Status()>& work) {

@@ -30,6 +30,8 @@ class HostDevice : public Device {
   Result<Mismatch> compareBits(const Buffer& a, const Buffer& b, Dtype dtype) override;
   Result<uint64_t> hash(const Buffer& buffer) override;
   Status memoryOp(MemoryOp op, Buffer& a, const Buffer* b, const Buffer* c) override;
+  Status fillRing(Buffer& buffer, uint64_t stride, uint64_t seed) override;
+  Result<uint64_t> chase(const Buffer& buffer, uint64_t from, uint64_t steps) override;
   Status synchronize() override { return {}; }
   Result<double> time(const std::function<Status()>& work) override;
 

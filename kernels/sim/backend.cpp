@@ -8,6 +8,7 @@
 
 #include "kernels/sim/scenario.h"
 #include "kernels/sim/sim_communicator.h"
+#include "kernels/sim/sim_copies.h"
 #include "kernels/sim/sim_device.h"
 #include "kernels/sim/sim_inventory.h"
 #include "kernels/sim/sim_nn.h"
@@ -52,6 +53,13 @@ class SimBackend : public Backend {
     if (own == nullptr)
       return Error{ErrorCode::kInternal, "this device is not one of the sim backend", device.info().id};
     return std::unique_ptr<Nn>(std::make_unique<SimNn>(*own));
+  }
+
+  Result<std::unique_ptr<Copies>> copies(Device& device) override {
+    auto* own = dynamic_cast<SimDevice*>(&device);
+    if (own == nullptr)
+      return Error{ErrorCode::kInternal, "this device is not one of the sim backend", device.info().id};
+    return makeCopies(*own, nodeRank_);
   }
 
   Result<std::unique_ptr<Rdma>> rdma(const RdmaOptions& /*options*/) override {

@@ -10,8 +10,8 @@
 namespace muster::sim {
 
 const std::vector<std::string>& workNames() {
-  static const std::vector<std::string> names = {"gemm",      "memory",   "pattern",   "health",
-                                                 "inventory", "training", "collective"};
+  static const std::vector<std::string> names = {
+      "gemm", "memory", "pattern", "health", "inventory", "training", "collective", "host_copy", "peer_copy"};
   return names;
 }
 

@@ -26,9 +26,19 @@ enum class FaultKind {
 };
 
 /// The kinds of work that faults tell apart. kInventory and kHealth are questions to the driver.
-enum class Work { kGemm, kMemory, kPattern, kHealth, kInventory, kTraining, kCollective };
+enum class Work {
+  kGemm,
+  kMemory,
+  kPattern,
+  kHealth,
+  kInventory,
+  kTraining,
+  kCollective,
+  kHostCopy,
+  kPeerCopy
+};
 
-/// "gemm", "memory", "pattern", "health", "inventory", "training", "collective".
+/// "gemm", "memory", "pattern", "health", "inventory", "training", "collective", "host_copy", "peer_copy".
 const std::vector<std::string>& workNames();
 
 struct Fault {

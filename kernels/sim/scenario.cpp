@@ -91,7 +91,26 @@ void readMemory(TomlTable& figures, Figures& out) {
   memory.finish();
 }
 
-void readFigures(TomlTable& root, Figures& out) {
+void readCopies(TomlTable& figures, CopyFigures& out) {
+  if (!figures.has("copies")) return;
+  constexpr Range kRate = {1, kMaxRate};
+  constexpr Range kPart = {0.01, 1};
+  TomlTable copies = figures.table("copies");
+  for (const char* key : {"host_to_device", "device_to_host", "host_bidirectional"}) copies.require(key);
+  copies.quantity("host_to_device", "B/s", kRate, out.hostToDevice);
+  copies.quantity("device_to_host", "B/s", kRate, out.deviceToHost);
+  copies.quantity("host_bidirectional", "B/s", kRate, out.hostBidirectional);
+  copies.quantity("peer", "B/s", kRate, out.peer);
+  copies.quantity("peer_bidirectional", "B/s", kRate, out.peerBidirectional);
+  if (copies.has("peer") != copies.has("peer_bidirectional"))
+    copies.complain("peer", "`peer` and `peer_bidirectional` come together");
+  copies.quantity("far", "ratio", kPart, out.far);
+  copies.quantity("kernel", "ratio", kPart, out.kernel);
+  copies.integer("numa_nodes", {1, 64}, out.numaNodes);
+  copies.finish();
+}
+
+void readFigures(TomlTable& root, Figures& out, CopyFigures& copies) {
   root.require("figures");
   TomlTable figures = root.table("figures");
   figures.quantity("noise", "ratio", kShare, out.noise);
@@ -101,6 +120,8 @@ void readFigures(TomlTable& root, Figures& out) {
   for (const char* key : {"gemm", "memory"}) figures.require(key);
   readGemm(figures, out);
   readMemory(figures, out);
+  readCopies(figures, copies);
+  figures.quantity("latency", "s", {1e-9, 1e-3}, copies.latency);
   figures.finish();
 }
 
@@ -141,7 +162,7 @@ Result<Scenario> parseScenario(const std::string& text, const std::string& path)
   readHead(root, scenario);
   readModel(root, scenario.model);
   readPeaks(root, scenario.model);
-  readFigures(root, scenario.figures);
+  readFigures(root, scenario.figures, scenario.copies);
   readClimate(root, scenario.climate);
   readNode(root, scenario.node);
   readNetwork(root, scenario.network);

@@ -64,12 +64,27 @@ struct Fabric {
   double noise = 0.005;  ///< sigma of the time of one transfer, as a share
 };
 
+/// What moves between a device, its host and its peers. Bandwidths of large copies by copy engine, 0: the
+/// devices have no such link.
+struct CopyFigures {
+  double hostToDevice = 0;       ///< B/s
+  double deviceToHost = 0;       ///< B/s
+  double hostBidirectional = 0;  ///< B/s of both directions together
+  double peer = 0;               ///< B/s of one device to another of its node, one way
+  double peerBidirectional = 0;  ///< B/s of both directions together
+  double far = 0.85;     ///< share of these that a host NUMA node reaches which is not the device's own
+  double kernel = 0.97;  ///< share of these when a kernel copies
+  int numaNodes = 2;     ///< of the host; devices are shared out evenly, in their order
+  double latency = 0;    ///< seconds of a dependent load from the device's memory; 0: none is known
+};
+
 struct Scenario {
   std::string name;
   std::string description;
   uint64_t seed = 1;
   Model model;
   Figures figures;
+  CopyFigures copies;
   Climate climate;
   Fabric network;
   RdmaModel rdma;

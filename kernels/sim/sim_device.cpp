@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/operands.h"
 #include "kernels/pattern.h"
 #include "kernels/sim/chance.h"
 #include "runner/core/units.h"
@@ -20,6 +21,7 @@ constexpr uint64_t kNormalTag = 0x6e6f726d;   // "norm"
 constexpr uint64_t kPatternTag = 0x70617474;  // "patt"
 constexpr uint64_t kWriteTag = 0x77726974;    // "writ"
 constexpr uint64_t kTriadTag = 0x74726961;    // "tria"
+constexpr uint64_t kRingTag = 0x72696e67;     // "ring"
 
 /// Bytes that STREAM counts for one pass over buffers of `bytes`.
 double counted(MemoryOp op, uint64_t bytes) {
@@ -84,8 +86,9 @@ Flaw SimDevice::flawOf(Work work, uint64_t run, uint64_t bytes) const {
 
 Result<std::unique_ptr<Buffer>> SimDevice::allocate(uint64_t bytes) {
   MUSTER_TRY(uint64_t free, freeBytes());
-  if (bytes > 0 && bytes <= free) return std::unique_ptr<Buffer>(std::make_unique<SimBuffer>(bytes, used_));
-  return Error{ErrorCode::kUnsupported,
+  if (bytes > 0 && bytes <= free)
+    return std::unique_ptr<Buffer>(std::make_unique<SimBuffer>(bytes, used_, unit_.place));
+  return Error{ErrorCode::kIo,
                fmt::format("out of device memory: wanted {}, free are {}",
                            formatQuantity(static_cast<double>(bytes), "B"),
                            formatQuantity(static_cast<double>(free), "B")),
@@ -103,18 +106,14 @@ Status SimDevice::fillNormal(Buffer& buffer, Dtype dtype, uint64_t seed) {
   return {};
 }
 
-Status SimDevice::fillPattern(Buffer& buffer, uint64_t pattern) {
-  perform(Work::kPattern, transfer(MemoryOp::kWrite, buffer.bytes()));
-  sim(buffer).content = {mix(kPatternTag, pattern), flawOf(Work::kPattern, ++patternRuns_, buffer.bytes())};
-  return {};
+Content patternContent(uint64_t pattern) {
+  return {mix(kPatternTag, pattern), {}};
 }
 
-Result<Mismatch> SimDevice::checkPattern(const Buffer& buffer, uint64_t pattern) {
-  perform(Work::kPattern, transfer(MemoryOp::kRead, buffer.bytes()));
-  const Content& content = sim(buffer).content;
+Mismatch checkContent(const Content& content, uint64_t pattern, uint64_t bytes) {
   Mismatch mismatch;
   if (content.tag != mix(kPatternTag, pattern)) {
-    mismatch.wrong = buffer.bytes();
+    mismatch.wrong = bytes;
     mismatch.expectedBits = patternWord(pattern, 0);
     mismatch.actualBits = content.tag;
   } else if (content.flaw.there) {
@@ -124,6 +123,18 @@ Result<Mismatch> SimDevice::checkPattern(const Buffer& buffer, uint64_t pattern)
     mismatch.actualBits = mismatch.expectedBits ^ (1ull << content.flaw.bit);
   }
   return mismatch;
+}
+
+Status SimDevice::fillPattern(Buffer& buffer, uint64_t pattern) {
+  perform(Work::kPattern, transfer(MemoryOp::kWrite, buffer.bytes()));
+  sim(buffer).content = patternContent(pattern);
+  sim(buffer).content.flaw = flawOf(Work::kPattern, ++patternRuns_, buffer.bytes());
+  return {};
+}
+
+Result<Mismatch> SimDevice::checkPattern(const Buffer& buffer, uint64_t pattern) {
+  perform(Work::kPattern, transfer(MemoryOp::kRead, buffer.bytes()));
+  return checkContent(sim(buffer).content, pattern, buffer.bytes());
 }
 
 Result<Mismatch> SimDevice::compareBits(const Buffer& a, const Buffer& b, Dtype dtype) {
@@ -155,6 +166,31 @@ Status SimDevice::memoryOp(MemoryOp op, Buffer& a, const Buffer* b, const Buffer
   if (op == MemoryOp::kTriad) out = {mix(mix(kTriadTag, sim(*b).content.tag), sim(*c).content.tag), {}};
   if (Flaw flaw = flawOf(Work::kMemory, ++memoryRuns_, a.bytes()); flaw.there) out.flaw = flaw;
   return {};
+}
+
+/// The ring needs no bytes: where a chase ends is a function of the ring.
+Status SimDevice::fillRing(Buffer& buffer, uint64_t stride, uint64_t seed) {
+  MUSTER_CHECK_OK(checkRing(buffer, stride, unit_.info.id));
+  perform(Work::kMemory, transfer(MemoryOp::kWrite, buffer.bytes()));
+  ring_ = {chaseLines(buffer.bytes(), stride), seed};
+  stride_ = stride;
+  turn_ = 0;
+  sim(buffer).content = {mix(mix(kRingTag, stride), seed), {}};
+  return {};
+}
+
+Result<uint64_t> SimDevice::chase(const Buffer& buffer, uint64_t from, uint64_t steps) {
+  if (unit_.scenario->copies.latency <= 0)
+    return Error{ErrorCode::kUnsupported, "the scenario has no `latency` in [figures]", unit_.info.id};
+  if (sim(buffer).content.tag != mix(mix(kRingTag, stride_), ring_.seed))
+    return Error{ErrorCode::kUsage, "the buffer holds no ring to chase", unit_.info.id};
+  perform(Work::kMemory, static_cast<double>(steps) * unit_.scenario->copies.latency);
+  if (ring_.line(turn_) * stride_ != from) {  // else it goes on where the last one ended
+    turn_ = 0;
+    while (turn_ < ring_.lines && ring_.line(turn_) * stride_ != from) ++turn_;
+  }
+  turn_ = (turn_ + steps) % ring_.lines;
+  return ring_.line(turn_) * stride_;
 }
 
 Result<double> SimDevice::time(const std::function<Status()>& work) {

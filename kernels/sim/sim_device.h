@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "kernels/device.h"
+#include "kernels/pointer_chase.h"
 #include "kernels/sim/fault.h"
 #include "kernels/sim/scenario.h"
 
@@ -44,20 +45,29 @@ Mismatch difference(const Content& expected, const Content& actual, uint64_t ele
 /// Memory of a simulated device.
 class SimBuffer : public Buffer {
  public:
-  SimBuffer(uint64_t bytes, std::shared_ptr<uint64_t> used) : bytes_(bytes), used_(std::move(used)) {
+  SimBuffer(uint64_t bytes, std::shared_ptr<uint64_t> used, int place)
+      : bytes_(bytes), used_(std::move(used)), place_(place) {
     *used_ += bytes;
   }
   ~SimBuffer() override { *used_ -= bytes_; }
   SimBuffer(const SimBuffer&) = delete;
   SimBuffer& operator=(const SimBuffer&) = delete;
   [[nodiscard]] uint64_t bytes() const override { return bytes_; }
+  /// The device's place in the node that it belongs to; negative: pinned memory of the host, on NUMA node -1
+  /// - place.
+  [[nodiscard]] int place() const { return place_; }
 
   Content content;
 
  private:
   uint64_t bytes_;
   std::shared_ptr<uint64_t> used_;
+  int place_;
 };
+
+/// What fillPattern() leaves in a buffer, and what checkPattern() finds in one of `bytes` bytes.
+Content patternContent(uint64_t pattern);
+Mismatch checkContent(const Content& content, uint64_t pattern, uint64_t bytes);
 
 class SimDevice : public Device {
  public:
@@ -74,6 +84,8 @@ class SimDevice : public Device {
   Result<Mismatch> compareBits(const Buffer& a, const Buffer& b, Dtype dtype) override;
   Result<uint64_t> hash(const Buffer& buffer) override;
   Status memoryOp(MemoryOp op, Buffer& a, const Buffer* b, const Buffer* c) override;
+  Status fillRing(Buffer& buffer, uint64_t stride, uint64_t seed) override;
+  Result<uint64_t> chase(const Buffer& buffer, uint64_t from, uint64_t steps) override;
   Status synchronize() override { return {}; }
   Result<double> time(const std::function<Status()>& work) override;
 
@@ -91,6 +103,9 @@ class SimDevice : public Device {
   double busy_ = 0;  ///< seconds of work since the device was opened: its clock rises with it
   uint64_t patternRuns_ = 0;
   uint64_t memoryRuns_ = 0;
+  ChaseRing ring_{1, 0};  ///< the last one that was filled
+  uint64_t stride_ = 0;
+  uint64_t turn_ = 0;  ///< where the last chase ended
   std::shared_ptr<uint64_t> used_ = std::make_shared<uint64_t>(0);
 };
 

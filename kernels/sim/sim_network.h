@@ -30,6 +30,9 @@ class SimNetwork {
   /// B/s from one rank to another, without noise.
   [[nodiscard]] double linkRate(int from, int to, double at) const;
 
+  /// Share of its speed that slow links leave between two ranks.
+  [[nodiscard]] double linkFactor(int a, int b, double at) const;
+
   /// Bytes that leave a rank in a collective, by what carries them.
   struct Carried {
     double intra = 0;
@@ -44,7 +47,6 @@ class SimNetwork {
   [[nodiscard]] const GroupMember& member(int rank) const { return members_[static_cast<size_t>(rank)]; }
   [[nodiscard]] int nodes() const { return nodes_; }
   [[nodiscard]] double deviceSpeed(int rank, double at) const;
-  [[nodiscard]] double linkFactor(int a, int b, double at) const;
   [[nodiscard]] double nicFactor(int node, int rail, double at) const;
   [[nodiscard]] double busRate(const CollectiveSpec& spec, double at) const;
   [[nodiscard]] double betweenNodes(double at) const;

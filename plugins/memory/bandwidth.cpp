@@ -127,7 +127,9 @@ Status reportCopyCheck(const sdk::Host& host, Device& device, Buffers& buffers) 
 
 }  // namespace
 
-Status runBandwidth(const sdk::Host& host, Device& device, const Json& json, uint64_t seed) {
+Status runBandwidth(const Bench& bench, const Json& json, uint64_t seed) {
+  const sdk::Host& host = bench.host;
+  Device& device = bench.device;
   MUSTER_TRY(Params params, readParams(json));
   MUSTER_TRY(uint64_t bytes, chooseBytes(host, device, params.bytes));
   MUSTER_TRY(Buffers buffers, Buffers::allocate(device, bytes, seed));

@@ -8,32 +8,40 @@
 namespace muster::memory {
 namespace {
 
-using RunCase = Status (*)(const sdk::Host& host, Device& device, const Json& params, uint64_t seed);
+using RunCase = Status (*)(const Bench& bench, const Json& params, uint64_t seed);
 
 Result<RunCase> findTest(const Json& context) {
-  return sdk::chooseTest<RunCase>(context, "memory", {{"bandwidth", runBandwidth}, {"pattern", runPattern}});
+  return sdk::chooseTest<RunCase>(context, "memory",
+                                  {{"bandwidth", runBandwidth},
+                                   {"pattern", runPattern},
+                                   {"latency", runLatency},
+                                   {"host_copy", runHostCopy},
+                                   {"peer", runPeer}});
 }
 
 class MemorySession : public sdk::Session {
  public:
-  MemorySession(const sdk::Host& host, RunCase runCase, OpenDevice device)
-      : host_(host), runCase_(runCase), device_(std::move(device)) {}
+  MemorySession(const sdk::Host& host, RunCase runCase, OpenDevice open, sdk::Group group)
+      : host_(host), runCase_(runCase), open_(std::move(open)), group_(group) {}
 
   Status run(const Json& caseJson) override {
     MUSTER_TRY(const sdk::CaseInput input, sdk::readCase(caseJson));
-    return runCase_(host_, *device_.device, *input.params, input.seed);
+    const Bench bench = {host_, *open_.backend, *open_.device, group_, open_.backend->name() == "sim"};
+    return runCase_(bench, *input.params, input.seed);
   }
 
  private:
   sdk::Host host_;
   RunCase runCase_;
-  OpenDevice device_;
+  OpenDevice open_;
+  sdk::Group group_;
 };
 
 Result<std::unique_ptr<sdk::Session>> openSession(const sdk::Host& host, const Json& context) {
   MUSTER_TRY(RunCase runCase, findTest(context));
   MUSTER_TRY(OpenDevice device, openDevice(context));
-  return std::unique_ptr<sdk::Session>(std::make_unique<MemorySession>(host, runCase, std::move(device)));
+  return std::unique_ptr<sdk::Session>(
+      std::make_unique<MemorySession>(host, runCase, std::move(device), sdk::groupOf(context)));
 }
 
 }  // namespace

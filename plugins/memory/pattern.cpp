@@ -150,14 +150,15 @@ class PatternTest {
 
 }  // namespace
 
-Status runPattern(const sdk::Host& host, Device& device, const Json& json, uint64_t seed) {
+Status runPattern(const Bench& bench, const Json& json, uint64_t seed) {
+  Device& device = bench.device;
   MUSTER_TRY(Params params, readParams(json));
   double bytes = params.bytes;
   if (params.fraction > 0) {
     MUSTER_TRY(uint64_t free, device.freeBytes());
     bytes = params.fraction * static_cast<double>(free);
   }
-  PatternTest test(host, device, seed);
+  PatternTest test(bench.host, device, seed);
   MUSTER_CHECK_OK(test.allocate(static_cast<uint64_t>(std::max(bytes, 8.0)) / 8 * 8));
   MUSTER_CHECK_OK(test.run(params.patterns, params.passes));
   return test.report();

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Timing and checking of copies, for the tests host_copy and peer.
+#include "plugins/memory/copy_sampling.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/pattern.h"
+
+namespace muster::memory {
+
+Result<CopyParams> readCopyParams(const Json& json) {
+  CopyParams params;
+  double bytes = 0;
+  std::vector<std::string> engines;
+  JsonReader reader(json, "params");
+  reader.read("bytes", bytes);
+  reader.read("engines", engines);
+  reader.read("warmup", params.sampling.warmupMax);
+  reader.read("min_time", params.sampling.minTime);
+  reader.read("max_time", params.sampling.maxTime);
+  reader.read("turn_timeout", params.turnTimeout);
+  MUSTER_CHECK_OK(reader.status());
+  params.bytes = static_cast<uint64_t>(bytes) / 8 * 8;
+  for (const std::string& name : engines) {
+    MUSTER_TRY(CopyEngine engine, copyEngineFromName(name));
+    params.engines.push_back(engine);
+  }
+  params.sampling.warmupMin = std::min(params.sampling.warmupMin, params.sampling.warmupMax);
+  params.sampling.maxTime = std::max(params.sampling.maxTime, params.sampling.minTime);
+  return params;
+}
+
+Result<std::vector<double>> sampleCopy(const Bench& bench, Copies& copies,
+                                       const std::vector<Transfer>& transfers, CopyEngine engine,
+                                       const SamplingOptions& options,
+                                       const std::function<bool(double)>& keepGoing) {
+  MUSTER_TRY(Sampling sampling,
+             sampleWork(
+                 bench.device, [&] { return copies.copy(transfers, engine); }, options, keepGoing));
+  double bytes = 0;
+  for (const Transfer& transfer : transfers) bytes += static_cast<double>(transfer.to->bytes());
+  std::vector<double> rates;
+  for (double seconds : sampling.seconds) rates.push_back(bytes / seconds);
+  return rates;
+}
+
+std::function<bool(double)> Steps::next(const std::string& text) {
+  const size_t done = done_++;
+  return [this, done, text](double fraction) {
+    host_.progress((static_cast<double>(done) + fraction) / static_cast<double>(count_), text);
+    return !host_.cancelled();
+  };
+}
+
+uint64_t randomPattern(uint64_t seed, uint64_t use) {
+  return std::max(scatter(scatter(seed) + use), static_cast<uint64_t>(Pattern::kFirstRandom));
+}
+
+void countWrong(const Bench& bench, const Mismatch& mismatch, const std::string& path, uint64_t& wrong) {
+  wrong += mismatch.wrong;
+  if (mismatch.wrong == 0) return;
+  bench.host.log(
+      MUSTER_LOG_ERROR,
+      fmt::format("{}: {} bytes differ after a copy, the first at byte offset {:#x}: expected {:#018x}, "
+                  "found {:#018x}",
+                  path, mismatch.wrong, mismatch.firstOffset, mismatch.expectedBits, mismatch.actualBits));
+}
+
+}  // namespace muster::memory

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tests of copies share: their parameters, and the timing and checking of one kind of transfer.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/copies.h"
+#include "kernels/timing.h"
+#include "plugins/memory/tests.h"
+
+namespace muster::memory {
+
+struct CopyParams {
+  uint64_t bytes = 0;  ///< of each buffer, whole 64-bit words
+  std::vector<CopyEngine> engines;
+  double turnTimeout = 0;
+  SamplingOptions sampling;
+};
+
+/// Reads what both tests have: bytes, engines, warmup, min_time, max_time, turn_timeout.
+Result<CopyParams> readCopyParams(const Json& json);
+
+/// Rates in B/s of copying `transfers` side by side, one for each sample: all bytes over the time of all.
+Result<std::vector<double>> sampleCopy(const Bench& bench, Copies& copies,
+                                       const std::vector<Transfer>& transfers, CopyEngine engine,
+                                       const SamplingOptions& options,
+                                       const std::function<bool(double)>& keepGoing);
+
+/// How far a test of several equal parts is.
+class Steps {
+ public:
+  Steps(const sdk::Host& host, size_t count) : host_(host), count_(count) {}
+  /// The keepGoing of the next part, called `text` in the progress.
+  std::function<bool(double)> next(const std::string& text);
+
+ private:
+  const sdk::Host& host_;
+  size_t count_;
+  size_t done_ = 0;
+};
+
+/// A number that makes pattern words no other use of this case has.
+uint64_t randomPattern(uint64_t seed, uint64_t use);
+
+/// Adds what differs to `wrong`, and logs it: "gpu0 to gpu3 by copy_engine: 8 bytes differ, the first ...".
+void countWrong(const Bench& bench, const Mismatch& mismatch, const std::string& path, uint64_t& wrong);
+
+}  // namespace muster::memory
