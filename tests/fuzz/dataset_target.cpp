@@ -162,9 +162,11 @@ std::string checkCifar(const std::string& bytes) {
 }
 
 Samples cifarSamples() {
+  // The last two have a label that is one too large.
   const std::string pixels(kCifarPixels, '\x55');
-  return {{std::string("0") + '\x03' + pixels + '\x09' + pixels, std::string("1") + "\x13\x63" + pixels},
-          {std::string(1, '\0'), "\xff", pixels, '\x04' + pixels, "\x13\x20" + pixels}};
+  return {{"0" + ("\x03" + pixels) + "\x09" + pixels, "1" + ("\x13\x63" + pixels), "0" + ("\x0a" + pixels),
+           "1" + ("\x13\x64" + pixels)},
+          {std::string(1, '\0'), "\xff", pixels, "\x04" + pixels, "\x13\x20" + pixels}};
 }
 
 std::string checkFashionMnist(const std::string& bytes) {

@@ -138,7 +138,8 @@ std::string checkHostList(const std::string& text) {
 }
 
 Samples hostListSamples() {
-  return {{"gpu1", "gpu[001-003,7]-ib,login", "rack[1-2]node[01-16]", "a,b,c", "n[8-10]", "n[0-65535]"},
+  return {{"gpu1", "gpu[001-003,7]-ib,login", "rack[1-2]node[01-16]", "a,b,c", "n[8-10]", "n[0-65535]",
+           std::string(250, 'x') + "[1-9]"},
           {"[", "]", ",", "-", "[1-", "0-65535", "999999999", "[1,2]", "[00-99]", " ", "\n", "\xff",
            std::string(200, 'x'), "[1][1][1][1][1][1]"}};
 }
