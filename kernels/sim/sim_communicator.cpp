@@ -73,7 +73,13 @@ class SimCollective : public Collective {
   SimCollective(SimGroup& group, const CollectiveSpec& spec, std::vector<std::unique_ptr<Buffer>> memory)
       : group_(group), spec_(spec), memory_(std::move(memory)) {}
 
+  /// Each rank's own work: only that of the device itself slows it down.
   Status prepare(uint64_t) override {
+    const auto& memory = group_.device().unit().scenario->figures.memory;
+    const auto write = memory.find(MemoryOp::kWrite);
+    const double bytes =
+        static_cast<double>(spec_.sendCount(group_.network().size()) * dtypeBits(spec_.dtype)) / 8;
+    group_.device().perform(Work::kCollective, write == memory.end() ? 0 : bytes / write->second);
     prepared_ = true;
     ran_ = false;
     return {};

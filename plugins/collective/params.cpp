@@ -67,6 +67,7 @@ Result<Params> readParams(const Json& json) {
   reader.read("iterations", params.iterations);
   reader.read("sample_time", params.sampleTime);
   reader.read("latency_to", latencyTo);
+  reader.read("own_time_probes", params.ownTimeProbes);
   reader.read("interface", params.interface);
   reader.read("settings", settings);
   reader.read("call_timeout", params.callTimeout);

@@ -21,6 +21,7 @@ struct Params {
   int iterations = 1;
   double sampleTime = 0;  ///< seconds
   uint64_t latencyTo = 0;
+  int ownTimeProbes = 0;
   std::string interface;
   std::map<std::string, std::string> settings;
   double callTimeout = 60;  ///< seconds

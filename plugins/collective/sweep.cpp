@@ -7,6 +7,7 @@
 #include <set>
 
 #include "plugins/collective/nccl_tests.h"
+#include "plugins/collective/own_time.h"
 #include "plugins/collective/tests.h"
 #include "runner/core/text.h"
 
@@ -29,6 +30,7 @@ class Sweep {
       MUSTER_CHECK_OK(runSize(sizes[i]));
     }
     MUSTER_CHECK_OK(reportCorrectness());
+    MUSTER_CHECK_OK(reportOwnTime());
     if (!isLeader()) return {};
     for (const SizeResult& size : result_.sizes) MUSTER_CHECK_OK(reportSize(size));
     MUSTER_CHECK_OK(reportGroup());
@@ -85,6 +87,13 @@ class Sweep {
     MUSTER_CHECK_OK(bench_.host.measurement("collective_wrong_elements", "count",
                                             {static_cast<double>(wrong_)}, {}, bench_.device.now()));
     return firstFault_.empty() ? Status() : bench_.host.fact("collective_first_fault", firstFault_);
+  }
+
+  Status reportOwnTime() {
+    const int probes = result_.params.ownTimeProbes;
+    if (probes == 0) return {};
+    MUSTER_TRY(const double seconds, measureOwnTime(bench_, result_.params.spec.dtype, probes));
+    return bench_.host.measurement("own_time", "s", {seconds}, {}, bench_.device.now());
   }
 
   Status reportSize(const SizeResult& size) {

@@ -97,21 +97,14 @@ TEST(NcclTestsJson, HasTheKeysOfItsThirdVersion) {
 }
 
 TEST(SweepParams, SpreadSizesByTheFactor) {
-  const Json json = {{"op", "all_gather"},
-                     {"dtype", "f32"},
-                     {"reduction", "sum"},
-                     {"root", 0},
-                     {"from", 8.0},
-                     {"to", 100.0},
-                     {"factor", 3.0},
-                     {"placements", {"out_of_place"}},
-                     {"checks", 1},
-                     {"warmup", 1},
-                     {"iterations", 1},
-                     {"sample_time", 0.0},
-                     {"latency_to", 0.0},
-                     {"interface", ""},
-                     {"settings", "NCCL_ALGO=Ring  EMPTY="},
+  const Json json = {{"op", "all_gather"}, {"dtype", "f32"},
+                     {"reduction", "sum"}, {"root", 0},
+                     {"from", 8.0},        {"to", 100.0},
+                     {"factor", 3.0},      {"placements", {"out_of_place"}},
+                     {"checks", 1},        {"warmup", 1},
+                     {"iterations", 1},    {"sample_time", 0.0},
+                     {"latency_to", 0.0},  {"own_time_probes", 0},
+                     {"interface", ""},    {"settings", "NCCL_ALGO=Ring  EMPTY="},
                      {"call_timeout", 1.0}};
   const auto params = readParams(json);
   ASSERT_TRUE(params.ok()) << params.error().text();

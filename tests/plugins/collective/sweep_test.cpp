@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // collective.sweep over the C border on simulated devices, and on real ranks of this CPU.
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <numeric>
+#include <optional>
 
+#include "plugins/collective/own_time.h"
 #include "plugins/collective/tests.h"
 #include "tests/kernels/host_gloo/ranks.h"
 #include "tests/plugins/recording_host.h"
@@ -68,7 +74,8 @@ TEST_F(CollectiveSweep, MeasuresASimulatedGroup) {
 TEST_F(CollectiveSweep, LeavesTheGroupsFiguresToRankZero) {
   ASSERT_EQ(onSim(kNetwork, {{"to", "1 MiB"}}, 1).ran, MUSTER_OK) << host_.error;
   EXPECT_EQ(host_.value("collective_wrong_elements"), 0);
-  EXPECT_EQ(host_.measurements.size(), 1u);
+  EXPECT_GT(host_.value("own_time"), 0);
+  EXPECT_EQ(host_.measurements.size(), 2u);
   EXPECT_TRUE(host_.artifacts.empty());
 }
 
@@ -119,6 +126,27 @@ TEST_F(CollectiveSweep, SeesASlowLink) {
   const std::string fault = "[[fault]]\nkind = \"slow_link\"\ndevice = 0\npeer_device = 1\nfactor = 0.25\n";
   ASSERT_EQ(onSim(kNetwork + fault, {{"from", "1 GiB"}, {"to", "1 GiB"}}).ran, MUSTER_OK) << host_.error;
   EXPECT_NEAR(meanOf(find(host_, "bus_bandwidth", {{"placement", "out_of_place"}})), 100e9, 2e9);
+}
+
+TEST_F(CollectiveSweep, TellsAStragglerFromThoseWhoWaitForIt) {
+  const auto path = folder_.write(
+      "scenario.toml",
+      scenarioText(kNetwork +
+                   "[[fault]]\nkind = \"slow\"\ndevice = 1\nfactor = 0.5\nops = [\"collective\"]\n"));
+  std::vector<double> own;
+  for (int rank : {0, 1}) {
+    RecordingHost host;
+    Json context = contextFor("sim", "gpu" + std::to_string(rank), path.string());
+    context.update({{"scope", "node"}, {"rank", rank}, {"world_size", 2}});
+    ASSERT_EQ(plugin_.run(host, "sweep", {{"from", "1 MiB"}, {"to", "1 MiB"}}, context).ran, MUSTER_OK);
+    own.push_back(host.value("own_time"));
+  }
+  EXPECT_NEAR(own[1] / own[0], 2, 0.1);
+}
+
+TEST_F(CollectiveSweep, TakesNoOwnTimeWhereNoneIsWanted) {
+  ASSERT_EQ(onSim(kNetwork, {{"to", "1 KiB"}, {"own_time_probes", 0}}).ran, MUSTER_OK) << host_.error;
+  EXPECT_TRUE(host_.told("own_time").empty());
 }
 
 TEST_F(CollectiveSweep, RunsEveryOp) {
@@ -185,13 +213,63 @@ TEST(CollectiveSweepOnThisCpu, MovesRealBytesBetweenRanks) {
     const Status ran = collective::runSweep({sdkHost, *rank.device, **group}, params, 1);
     if (!ran.ok()) return ran.error().text();
     if (host.value("collective_wrong_elements") != 0) return "wrong elements";
-    if (rank.spec.rank != 0) return host.measurements.size() == 1 ? "" : "tells of the group";
+    if (rank.spec.rank != 0) return host.measurements.size() == 2 ? "" : "tells of the group";
     for (const Told& told : host.told("bus_bandwidth"))
       for (double sample : told.samples)
         if (!(sample > 0)) return "a bandwidth that is not positive";
     if (host.told("bus_bandwidth").size() != 6) return "not three sizes in two placements";
     if (host.told("transport").at(0).text != "socket") return host.told("transport").at(0).text;
     return host.artifacts.size() == 2 ? "" : "no artifacts";
+  });
+  for (const std::string& said : words) EXPECT_EQ(said, "");
+}
+
+/// Stops `process` for most of the time, as a control group's quota does, until it is destroyed.
+class Pulses {
+ public:
+  explicit Pulses(pid_t process) : child_(fork()) {
+    if (child_ != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) {
+      kill(process, SIGSTOP);
+      usleep(45000);
+      kill(process, SIGCONT);
+      usleep(5000);
+    }
+  }
+  Pulses(const Pulses&) = delete;
+  Pulses& operator=(const Pulses&) = delete;
+  ~Pulses() {
+    kill(child_, SIGKILL);
+    waitpid(child_, nullptr, 0);
+    kill(getpid(), SIGCONT);
+  }
+
+ private:
+  pid_t child_;
+};
+
+TEST(CollectiveSweepOnThisCpu, TellsARealStragglerFromThoseWhoWaitForIt) {
+  constexpr int kStraggler = 1;
+  const auto words = runRanks(3, [&](Rank& rank) -> std::string {
+    auto group = rank.join();
+    if (!group.ok()) return group.error().text();
+    RecordingHost host;
+    const sdk::Host sdkHost(host.table());
+    std::optional<Pulses> pulses;
+    if (rank.spec.rank == kStraggler) pulses.emplace(getpid());
+    const auto own = collective::measureOwnTime({sdkHost, *rank.device, **group}, Dtype::kF32, 40);
+    pulses.reset();
+    if (!own.ok()) return own.error().text();
+    std::vector<double> all(3);
+    all[static_cast<size_t>(rank.spec.rank)] = *own;
+    const auto known = (*group)->maxOverRanks(all);
+    if (!known.ok()) return known.error().text();
+    for (int other : {0, 2})
+      if (known->at(kStraggler) < 1.5 * known->at(static_cast<size_t>(other)))
+        return std::to_string(known->at(kStraggler)) + " s against " +
+               std::to_string(known->at(static_cast<size_t>(other))) + " s of rank " + std::to_string(other);
+    return "";
   });
   for (const std::string& said : words) EXPECT_EQ(said, "");
 }

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// See own_time.h.
+#include "plugins/collective/own_time.h"
+
+#include "plugins/collective/params.h"
+
+namespace muster::collective {
+
+Result<double> measureOwnTime(const Bench& bench, Dtype dtype, int probes) {
+  CollectiveSpec spec;  // all_reduce: every rank has equally much to fill, whatever the case's op and root
+  spec.dtype = dtype;
+  spec.count = countFor(spec, kOwnTimeBytes, bench.group.size());
+  MUSTER_TRY(std::unique_ptr<Collective> work, bench.group.collective(spec));
+  MUSTER_CHECK_OK(work->prepare(0));  // the first one meets memory that was never touched
+  double sum = 0;
+  for (int probe = 0; probe < probes; ++probe) {
+    bench.host.progress(1, "each rank alone: how long it takes for its own part");
+    if (bench.host.cancelled()) return Error{ErrorCode::kTimeout, "the sweep was cancelled", ""};
+    MUSTER_CHECK_OK(bench.group.barrier());
+    MUSTER_TRY(const double seconds, bench.group.time([&] { return work->prepare(0); }));
+    sum += seconds;
+  }
+  return sum / probes;
+}
+
+}  // namespace muster::collective
