@@ -94,7 +94,7 @@ class World {
 
  private:
   [[nodiscard]] std::vector<Lane> lanes() const {
-    if (spec_.plant != Plant::kNodeRail) return {Lane{Quantity::kBandwidth, "all"}};
+    if (spec_.plant != Plant::kNodeRail && !spec_.rails) return {Lane{Quantity::kBandwidth, "all"}};
     std::vector<Lane> lanes;
     for (size_t rail = 0; rail < kRails; ++rail)
       lanes.push_back({Quantity::kBandwidth, std::to_string(rail)});

@@ -27,7 +27,8 @@ struct WorldSpec {
   double severity = 0;  ///< share of the speed that a fault costs
   Noise noise = Noise::kNormal;
   double sigma = 0.02;
-  int samples = 5;  ///< of each pair in each round; the median counts, as the plugin does it
+  int samples = 5;     ///< of each pair in each round; the median counts, as the plugin does it
+  bool rails = false;  ///< eight rails that are measured one by one; always so for kNodeRail
 };
 
 struct Fault {
