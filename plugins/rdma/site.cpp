@@ -63,6 +63,7 @@ Result<std::vector<RdmaPort>> choosePorts(const std::vector<RdmaPort>& ports,
                  ""};
   if (std::count(hcas.begin(), hcas.end(), "all") > 0) return ports;
   std::vector<std::string> names;
+  names.reserve(ports.size());
   for (const RdmaPort& port : ports) names.push_back(port.name());
   for (const std::string& wanted : hcas) {
     const bool there = std::any_of(ports.begin(), ports.end(), [&](const RdmaPort& port) {

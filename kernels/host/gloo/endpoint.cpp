@@ -61,6 +61,7 @@ Result<std::vector<Interface>> readInterfaces() {
 
 std::string describe(const std::vector<Interface>& interfaces) {
   std::vector<std::string> names;
+  names.reserve(interfaces.size());
   for (const Interface& one : interfaces)
     names.push_back(one.endpoint.interface + " (" + one.endpoint.address + ")");
   return names.empty() ? "none that is up and has an address" : join(names, ", ");

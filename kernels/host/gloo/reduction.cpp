@@ -47,7 +47,7 @@ template <typename Element, typename Op>
   loop<Element, Op>(c, a, b, n);
 }
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__clang__)  // clang 14 cannot ask for f16c
 template <typename Element, typename Op>
 [[gnu::optimize("O3"), gnu::target("avx2,f16c")]] void reduceAvx2(void* c, const void* a, const void* b,
                                                                   size_t n) {
@@ -57,7 +57,7 @@ template <typename Element, typename Op>
 
 template <typename Element, typename Op>
 Reduction choose() {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__clang__)
   static const bool wide = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("f16c") != 0;
   if (wide) return reduceAvx2<Element, Op>;
 #endif
