@@ -127,6 +127,20 @@ TEST(Simulate, GivesTheSameFiguresForTheSameSeed) {
   EXPECT_NE(samples("a"), samples("c"));
 }
 
+TEST(Simulate, NamesTheStragglerOfACollectiveAndNotThoseWhoWait) {
+  const auto run = [](const std::string& name, const std::filesystem::path& out) {
+    return runMuster({"run", plan("nccl.toml"), "--simulate", scenario(name), "--out", out.string()});
+  };
+  TempDir dir;
+  const auto result = run("h100x8-straggler", dir.path() / "straggler");
+  EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
+  std::vector<std::string> named;
+  for (const Verdict& verdict : verdictsOf(recordIn(dir.path() / "straggler"), Outcome::kFail))
+    if (verdict.metric == "collective.own_time") named.push_back(verdict.device);
+  EXPECT_EQ(named, std::vector<std::string>{"gpu3"});
+  EXPECT_EQ(run("h100x8-cluster-healthy", dir.path() / "healthy").exitCode, 0);
+}
+
 TEST(Simulate, WritesOneRecordForEachNode) {
   TempDir dir;
   const auto result = simulate("h100x8-healthy", dir.path() / "run", {"--nodes", "2"});
