@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forms, watches and ends a communicator.
+#include "kernels/cuda/nccl/group.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <future>
+#include <thread>
+
+#include "kernels/cuda/error.h"
+#include "kernels/cuda/nccl/process.h"
+#include "runner/core/text.h"
+
+namespace muster::cuda {
+namespace {
+
+constexpr double kSpin = 2e-4;        ///< seconds of waiting without sleep: latencies are measured here
+constexpr double kNap = 5e-5;         ///< then so long between two looks
+constexpr double kEndTimeout = 10;    ///< seconds for a communicator to end well
+constexpr double kAbortTimeout = 10;  ///< and to be aborted, before it is left behind
+
+Settings settingsOf(const CommunicatorSpec& spec) {
+  Settings settings = spec.settings;
+  // "=": this very name, not all that begin with it.
+  if (!spec.interface.empty()) settings.emplace("NCCL_SOCKET_IFNAME", "=" + spec.interface);
+  return settings;
+}
+
+Status checkInterface(const std::string& interface) {
+  if (interface.find_first_of(":/") == std::string::npos &&
+      interface.find_first_not_of("0123456789.") != std::string::npos)
+    return {};
+  if (interface.empty()) return {};
+  return Error{
+      ErrorCode::kUsage,
+      "NCCL takes the name of an interface (eth0), not the address \"" + printable(interface, 64) + "\"",
+      "interface"};
+}
+
+/// ncclCommAbort() waits for kernels that see its flag; on a GPU that is gone they never do.
+void abortWithin(ncclComm_t comm, double seconds) {
+  auto done = std::make_shared<std::promise<void>>();
+  std::future<void> ended = done->get_future();
+  std::thread([comm, done] {
+    (void)ncclCommAbort(comm);
+    done->set_value();
+  }).detach();
+  (void)ended.wait_for(std::chrono::duration<double>(seconds));
+}
+
+/// The 128 bytes by which ranks find each other, from rank 0 through the store.
+Result<ncclUniqueId> shareId(const CommunicatorSpec& spec, GroupStore& store) {
+  const std::string key = spec.name + "/nccl-id";
+  ncclUniqueId id{};
+  if (spec.rank == 0) {
+    if (const ncclResult_t code = ncclGetUniqueId(&id); code != ncclSuccess)
+      return ncclError(code, "making NCCL's unique id", nullptr);
+    MUSTER_CHECK_OK(store.set(key, {id.internal, sizeof id.internal}));
+    return id;
+  }
+  MUSTER_TRY(std::string bytes, store.get(key, spec.timeout));
+  if (bytes.size() != sizeof id.internal)
+    return Error{ErrorCode::kProtocol,
+                 fmt::format("rank 0's unique id has {} bytes, wanted {}", bytes.size(), sizeof id.internal),
+                 key};
+  std::memcpy(id.internal, bytes.data(), bytes.size());
+  return id;
+}
+
+}  // namespace
+
+Error ncclError(ncclResult_t code, const std::string& what, ncclComm_t comm) {
+  std::string text = what + ": " + ncclGetErrorString(code);
+  if (const char* last = ncclGetLastError(comm); last != nullptr && *last != '\0')
+    text += std::string("; ") + printable(last);
+  if (auto log = NcclProcess::get().log(); log.ok() && !log->warnings.empty())
+    text += "; NCCL's last warnings: " + join(log->warnings, "; ");
+  return {code == ncclInvalidUsage || code == ncclInvalidArgument ? ErrorCode::kInternal : ErrorCode::kIo,
+          text, ""};
+}
+
+Result<std::unique_ptr<NcclGroup>> NcclGroup::form(CudaDevice& device, const CommunicatorSpec& spec,
+                                                   GroupStore& store) {
+  if (spec.size < 1 || spec.rank < 0 || spec.rank >= spec.size)
+    return Error{ErrorCode::kUsage, fmt::format("there is no rank {} in a group of {}", spec.rank, spec.size),
+                 spec.name};
+  MUSTER_CHECK_OK(checkInterface(spec.interface));
+  MUSTER_CHECK_OK(NcclProcess::get().configure(settingsOf(spec)));
+  std::unique_ptr<NcclGroup> group(new NcclGroup(device, spec));
+  MUSTER_CHECK_OK(group->open(spec, store).context("forming the group " + spec.name));
+  return group;
+}
+
+Status NcclGroup::open(const CommunicatorSpec& spec, GroupStore& store) {
+  MUSTER_CUDA(cudaSetDevice(device_.ordinal()));
+  MUSTER_TRY(stream_, makeStream());
+  MUSTER_TRY(fromDevice_, makeEvent(false));
+  MUSTER_TRY(toDevice_, makeEvent(false));
+  MUSTER_TRY(ncclUniqueId id, shareId(spec, store));
+  return connect(id);
+}
+
+Status NcclGroup::connect(const ncclUniqueId& id) {
+  const double deadline = device_.now() + timeout_;
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  const ncclResult_t code = ncclCommInitRankConfig(&comm_, size_, id, rank_, &config);
+  if (code != ncclSuccess && code != ncclInProgress)
+    return breakWith(ncclError(code, "initializing NCCL", nullptr));
+  return settle("connecting the ranks", deadline);
+}
+
+NcclGroup::~NcclGroup() {
+  (void)cudaSetDevice(device_.ordinal());
+  end();
+}
+
+/// All ranks end their communicators together; one that is alone with that aborts its own.
+void NcclGroup::end() {
+  if (comm_ == nullptr) return;
+  const ncclResult_t code = ncclCommFinalize(comm_);
+  if (code != ncclSuccess && code != ncclInProgress) return abort();
+  const double deadline = device_.now() + std::min(timeout_, kEndTimeout);
+  if (!settle("ending the group", deadline).ok()) return abort();
+  (void)ncclCommDestroy(comm_);
+  comm_ = nullptr;
+}
+
+void NcclGroup::abort() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (broken_.ok()) broken_ = Error{ErrorCode::kIo, "the group was aborted", name_};
+  if (comm_ == nullptr) return;
+  abortWithin(comm_, kAbortTimeout);
+  comm_ = nullptr;
+}
+
+Status NcclGroup::breakWith(Error error) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (broken_.ok()) {
+      if (error.where.empty()) error.where = fmt::format("rank {} of {}", rank_, name_);
+      broken_ = std::move(error);
+    }
+  }
+  abort();
+  return broken();
+}
+
+Status NcclGroup::broken() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return broken_;
+}
+
+/// An error that NCCL met on its own threads: a peer that is gone, a link that failed.
+Status NcclGroup::asyncError(const char* what, ncclResult_t& state) {
+  ncclResult_t code = ncclSuccess;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!broken_.ok()) return broken_;
+    code = ncclCommGetAsyncError(comm_, &state);
+  }
+  if (code != ncclSuccess) return breakWith(ncclError(code, what, comm_));
+  if (state != ncclSuccess && state != ncclInProgress) return breakWith(ncclError(state, what, comm_));
+  return {};
+}
+
+namespace {
+
+/// Between two looks at what is waited for.
+class Pause {
+ public:
+  explicit Pause(CudaDevice& device) : device_(device), start_(device.now()) {}
+  void take() {
+    if (device_.now() - start_ < kSpin)
+      sched_yield();
+    else
+      device_.sleep(kNap);
+  }
+
+ private:
+  CudaDevice& device_;
+  double start_;
+};
+
+Error late(const char* what, double timeout) {
+  return {ErrorCode::kTimeout,
+          fmt::format(
+              "{} took longer than {:.3g} s: a rank of the group is late or lost, or does something else; "
+              "the run's record names the rank",
+              what, timeout),
+          ""};
+}
+
+}  // namespace
+
+Status NcclGroup::settle(const char* what, double deadline) {
+  Pause pause(device_);
+  while (true) {
+    ncclResult_t state = ncclSuccess;
+    MUSTER_CHECK_OK(asyncError(what, state));
+    if (state == ncclSuccess) return {};
+    if (device_.now() > deadline) return breakWith(late(what, timeout_));
+    pause.take();
+  }
+}
+
+Status NcclGroup::queue(const char* what, const std::function<ncclResult_t(ncclComm_t)>& call) {
+  MUSTER_CHECK_OK(broken());
+  MUSTER_CUDA(cudaSetDevice(device_.ordinal()));
+  const double deadline = device_.now() + timeout_;
+  const ncclResult_t code = call(comm_);
+  if (code == ncclSuccess) return {};
+  if (code != ncclInProgress) return breakWith(ncclError(code, what, comm_));
+  return settle(what, deadline);
+}
+
+Status NcclGroup::afterDevice() {
+  MUSTER_CHECK_OK(broken());
+  MUSTER_CUDA(cudaSetDevice(device_.ordinal()));
+  MUSTER_CUDA(cudaEventRecord(fromDevice_.get(), device_.stream()));
+  MUSTER_CUDA(cudaStreamWaitEvent(stream_.get(), fromDevice_.get(), 0));
+  return {};
+}
+
+Status NcclGroup::beforeDevice() {
+  MUSTER_CHECK_OK(broken());
+  MUSTER_CUDA(cudaSetDevice(device_.ordinal()));
+  MUSTER_CUDA(cudaEventRecord(toDevice_.get(), stream_.get()));
+  MUSTER_CUDA(cudaStreamWaitEvent(device_.stream(), toDevice_.get(), 0));
+  return {};
+}
+
+Status NcclGroup::waitFor(cudaStream_t stream, const char* what, double deadline) {
+  Pause pause(device_);
+  while (true) {
+    const cudaError_t code = cudaStreamQuery(stream);
+    if (code == cudaSuccess) return {};
+    if (code != cudaErrorNotReady) return breakWith(cudaError(code, what, __FILE__, __LINE__));
+    ncclResult_t state = ncclSuccess;
+    MUSTER_CHECK_OK(asyncError(what, state));
+    if (device_.now() > deadline) return breakWith(late(what, timeout_));
+    pause.take();
+  }
+}
+
+/// Polls instead of cudaStreamSynchronize(), which a lost peer would keep waiting for ever.
+Status NcclGroup::wait(const char* what) {
+  MUSTER_CHECK_OK(broken());
+  MUSTER_CUDA(cudaSetDevice(device_.ordinal()));
+  const double deadline = device_.now() + timeout_;
+  MUSTER_CHECK_OK(waitFor(stream_.get(), what, deadline));
+  return waitFor(device_.stream(), what, deadline);
+}
+
+}  // namespace muster::cuda
