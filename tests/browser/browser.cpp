@@ -29,7 +29,7 @@ constexpr int kAnswerTimeoutMs = 60000;
   const int null = ::open("/dev/null", O_RDWR);
   for (int fd : {0, 1, 2}) dup2(null, fd);
   // It puts folders beside its profile too, and leaves them there when it is killed.
-  setenv("TMPDIR", profile.c_str(), 1);
+  for (const char* place : {"TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"}) setenv(place, profile.c_str(), 1);
   const std::string data = "--user-data-dir=" + profile + "/profile";
   execlp("chromium", "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
          "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
