@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kReadAtOnce = 64 * 1024;
+constexpr size_t kReadAtOnce = size_t{64} * 1024;
 
 bool wouldBlock() {
   return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;

@@ -13,7 +13,7 @@ namespace muster::testing {
 namespace {
 
 constexpr unsigned kMostSeconds = 30;
-constexpr size_t kLargestInput = 64 * 1024;
+constexpr size_t kLargestInput = size_t{64} * 1024;
 
 std::string current;  ///< the input at work, for the handler
 
