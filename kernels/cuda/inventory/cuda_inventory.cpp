@@ -65,11 +65,13 @@ Result<Readings> CudaInventory::health(double at, const std::string& load) {
   MUSTER_TRY(Readings readings, host_.health(at, load));
   if (xids_ == nullptr) xids_ = std::make_unique<XidWatch>(nvml_, gpus_, sources_.host.kernelLog);
   xids_->look();
-  for (Gpu& gpu : gpus_) readDevice(gpu, readings);
+  std::vector<Absence> absences;
+  for (const Gpu& gpu : gpus_) readDevice(gpu, readings, absences);
+  doubtAbsences(absences, gpus_, readings);
   return readings;
 }
 
-void CudaInventory::readDevice(Gpu& gpu, Readings& out) {
+void CudaInventory::readDevice(const Gpu& gpu, Readings& out, std::vector<Absence>& absences) {
   GpuCollector collector(*nvml_, gpu);
   if (gpu.lost.empty()) readGpuHealth(collector);
   std::string lost = gpu.lost.empty() ? collector.lost() : gpu.lost;
@@ -77,17 +79,19 @@ void CudaInventory::readDevice(Gpu& gpu, Readings& out) {
   collector.put(
       "device_lost", "bool", lost.empty() ? 0 : 1,
       lost.empty() ? "" : (gpu.pciAddress.empty() ? gpu.id : gpu.id + " at " + gpu.pciAddress) + ": " + lost);
-  collector.moveTo(out);
+  collector.moveTo(out, absences);
 }
 
 Result<Readings> CudaInventory::surroundings(const std::string& folder) {
   MUSTER_TRY(Readings readings, host_.surroundings(folder));
+  std::vector<Absence> absences;
   for (const Gpu& gpu : gpus_) {
     if (!gpu.lost.empty()) continue;
     GpuCollector collector(*nvml_, gpu);
     readGpuSetup(collector, sources_.host.root);
-    collector.moveTo(readings);
+    collector.moveTo(readings, absences);
   }
+  doubtAbsences(absences, gpus_, readings);
   compareVbios(*nvml_, gpus_, readings);
   // Only a machine with RDMA devices has anything that could reach the GPUs' memory.
   if (!readRdmaPorts(sources_.host.root).empty()) {

@@ -32,7 +32,7 @@ class CudaInventory : public Inventory {
 
  private:
   CudaInventory(CudaSources sources, std::shared_ptr<const Nvml> nvml, std::vector<Gpu> gpus);
-  void readDevice(Gpu& gpu, Readings& out);
+  void readDevice(const Gpu& gpu, Readings& out, std::vector<Absence>& absences);
 
   CudaSources sources_;
   HostInventory host_;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
 namespace muster::cuda {
@@ -36,6 +37,7 @@ Result<std::vector<Gpu>> listGpus(const Nvml& nvml) {
       const auto pci = ask<nvmlPciInfo_t>(nvml->nvmlDeviceGetPciInfo_v3, gpu.handle);
       if (pci.ok()) gpu.pciAddress = pciAddressOf(pci.value);
       if (pci.lost()) gpu.lost = nvml.words(pci.code);
+      gpu.name = nvml.text(nvml->nvmlDeviceGetName, gpu.handle).value;
     }
     gpus.push_back(std::move(gpu));
   }
@@ -51,11 +53,13 @@ void GpuCollector::fact(const std::string& name, const Answer<std::string>& answ
   if (note(name, answer.code, answer.absent())) put(name, "text", 0, answer.value);
 }
 
-bool GpuCollector::note(const std::string& what, nvmlReturn_t code, bool absent) {
+bool GpuCollector::note(const std::string& what, nvmlReturn_t code, bool absent, const Labels& labels) {
   if (code == NVML_SUCCESS) return true;
   if (code == NVML_ERROR_GPU_IS_LOST || code == NVML_ERROR_RESET_REQUIRED)
     lost_ = nvml_.words(code);
-  else if (!absent)
+  else if (absent)
+    absences_.push_back({what, gpu_.id, gpu_.name, labels});
+  else
     unreadable(what, nvml_.words(code));
   return false;
 }
@@ -64,11 +68,31 @@ void GpuCollector::unreadable(const std::string& what, const std::string& why) {
   readings_.unreadable.push_back({what, gpu_.id, why});
 }
 
-void GpuCollector::moveTo(Readings& out) {
+void GpuCollector::moveTo(Readings& out, std::vector<Absence>& absences) {
   std::move(readings_.values.begin(), readings_.values.end(), std::back_inserter(out.values));
   if (lost_.empty())
     std::move(readings_.unreadable.begin(), readings_.unreadable.end(), std::back_inserter(out.unreadable));
+  if (lost_.empty()) std::move(absences_.begin(), absences_.end(), std::back_inserter(absences));
   readings_ = {};
+  absences_ = {};
+}
+
+void doubtAbsences(const std::vector<Absence>& absences, const std::vector<Gpu>& gpus, Readings& readings) {
+  const auto modelOf = [&](const std::string& device) {
+    const auto gpu = std::find_if(gpus.begin(), gpus.end(), [&](const Gpu& one) { return one.id == device; });
+    return gpu == gpus.end() ? std::string() : gpu->name;
+  };
+  for (const Absence& absence : absences) {
+    const auto peer =
+        std::find_if(readings.values.begin(), readings.values.end(), [&](const Reading& reading) {
+          return reading.name == absence.name && reading.labels == absence.labels &&
+                 !reading.device.empty() && modelOf(reading.device) == absence.model;
+        });
+    if (peer != readings.values.end())
+      readings.unreadable.push_back({absence.name, absence.device,
+                                     "the driver says that this GPU has no such thing, but " + peer->device +
+                                         " of the same model has"});
+  }
 }
 
 }  // namespace muster::cuda

@@ -148,7 +148,10 @@ void readFabric(GpuCollector& c) {
                     : nvml->nvmlDeviceGetGpuFabricInfoV(c.device(), &fabric.value);
   if (!c.note("fabric_ready", fabric.code, fabric.absent())) return;
   const unsigned char state = fabric.value.state;
-  if (state == NVML_GPU_FABRIC_STATE_NOT_SUPPORTED) return;
+  if (state == NVML_GPU_FABRIC_STATE_NOT_SUPPORTED) {
+    (void)c.note("fabric_ready", NVML_ERROR_NOT_SUPPORTED, true);
+    return;
+  }
   const bool completed = state == NVML_GPU_FABRIC_STATE_COMPLETED;
   const bool ready = completed && fabric.value.status == NVML_SUCCESS;
   std::string text;

@@ -7,7 +7,7 @@
 #include "tests/fakes/fake.h"
 
 static muster_status run(Fake* fake, const char* json) {
-  const struct timespec moment = {0, 300 * 1000 * 1000};
+  const struct timespec moment = {0, 50 * 1000 * 1000};
   const char* mark = getenv("MUSTER_FAKE_NVML_WORK");
   if (mark != NULL) {
     FILE* file = fopen(mark, "w");

@@ -152,6 +152,16 @@ TEST(CudaInventory, NotSupportedLeavesNoReadingAndIsNoFault) {
   EXPECT_EQ(unreadableOf(readings, "gpu0"), "");
 }
 
+TEST(CudaInventory, WhatPeersOfTheSameModelHaveIsNotBelievedToBeAbsent) {
+  FakeNode node(
+      "gpu 2 call nvmlDeviceGetPcieReplayCounter 3\ngpu 4 call nvmlDeviceGetPcieReplayCounter 3\n"
+      "gpu 4 name NVIDIA T400\n");
+  const Readings readings = healthOf(*node.open());
+  EXPECT_THAT(unreadableOf(readings, "gpu2"),
+              HasSubstr("pcie_replay: the driver says that this GPU has no such"));
+  EXPECT_EQ(unreadableOf(readings, "gpu4"), "") << "another model";
+}
+
 TEST(CudaInventory, AnyOtherFailureIsAnUnreadableSourceInNvmlsWords) {
   FakeNode node("gpu 2 call nvmlDeviceGetTotalEccErrors 4\n");
   const Readings readings = healthOf(*node.open());
@@ -175,7 +185,7 @@ TEST(CudaInventory, RowRemapsOfNewerAndRetiredPagesOfOlderGpus) {
 }
 
 TEST(CudaInventory, CountsNvLinksAndNamesThoseThatAreDown) {
-  FakeNode node("gpu 6 nvlink_down 7\ngpu 6 nvlink_replays 12\ngpu 1 nvlinks 0\n");
+  FakeNode node("gpu 6 nvlink_down 7\ngpu 6 nvlink_replays 12\ngpu 1 nvlinks 0\ngpu 1 name NVIDIA L4\n");
   const auto inventory = node.open();
   const Readings readings = healthOf(*inventory);
   EXPECT_EQ(valueOf(readings, "nvlinks_active", "gpu0"), 18);
@@ -196,7 +206,7 @@ TEST(CudaInventory, ThePcieGenerationIsReadUnderLoadOnly) {
 }
 
 TEST(CudaInventory, AFabricThatIsNotReadySaysWhy) {
-  FakeNode node("gpu 0 fabric 2\ngpu 1 fabric 0\n");
+  FakeNode node("gpu 0 fabric 2\ngpu 1 fabric 0\ngpu 1 name NVIDIA L4\n");
   const Readings readings = healthOf(*node.open());
   EXPECT_EQ(valueOf(readings, "fabric_ready", "gpu0"), 0);
   EXPECT_EQ(readingOf(readings, "fabric_ready", "gpu0")->text, "registration is under way");

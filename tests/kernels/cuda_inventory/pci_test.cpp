@@ -127,7 +127,10 @@ TEST(NodeFacts, TopologyNamesNearNicsAndGpus) {
     std::filesystem::create_directories(folder);
     std::filesystem::create_symlink(std::string("../../../bus/pci/devices/") + address, folder / "device");
   }
-  const Json topology = cuda::pciTopology(bus.root(), {{0, "gpu0", nullptr, "0000:18:00.0", ""}});
+  cuda::Gpu gpu;
+  gpu.id = "gpu0";
+  gpu.pciAddress = "0000:18:00.0";
+  const Json topology = cuda::pciTopology(bus.root(), {gpu});
   ASSERT_EQ(topology.size(), 1u);
   EXPECT_EQ(topology[0]["near"]["mlx5_0"], "PIX");
   EXPECT_EQ(topology[0]["near"]["mlx5_1"], "SYS");
