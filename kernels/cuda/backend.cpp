@@ -83,6 +83,8 @@ class CudaBackend : public Backend {
                  ""};
   }
 
+  Result<std::unique_ptr<Copies>> copies(Device& device) override { return openCopies(device); }
+
   Result<std::unique_ptr<Ops>> ops(Device& device) override {
     MUSTER_CHECK_OK(load(options_.folder, blasModule(), blas_));
     return blas_->open(device);

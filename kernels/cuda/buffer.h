@@ -11,11 +11,13 @@
 
 namespace muster::cuda {
 
-/// Owns memory that cudaMalloc() gave on the current device.
+/// Memory that CUDA knows: from cudaMalloc() and given back at the end, or owned by a derived class.
 class CudaBuffer : public Buffer {
  public:
-  CudaBuffer(void* data, uint64_t bytes) : data_(data), bytes_(bytes) {}
-  ~CudaBuffer() override { (void)cudaFree(data_); }
+  CudaBuffer(void* data, uint64_t bytes, bool owned = true) : data_(data), bytes_(bytes), owned_(owned) {}
+  ~CudaBuffer() override {
+    if (owned_) (void)cudaFree(data_);
+  }
   CudaBuffer(const CudaBuffer&) = delete;
   CudaBuffer& operator=(const CudaBuffer&) = delete;
 
@@ -25,6 +27,7 @@ class CudaBuffer : public Buffer {
  private:
   void* data_;
   uint64_t bytes_;
+  bool owned_;
 };
 
 /// The device address of a buffer that this backend allocated. A backend's devices only see their own

@@ -12,4 +12,9 @@ Result<std::unique_ptr<Device>> openDevice(const DeviceInfo& info) {
       info.id};
 }
 
+/// No device was opened that it could be asked for.
+Result<std::unique_ptr<Copies>> openCopies(Device& device) {
+  return Error{ErrorCode::kInternal, "this build opens no GPU", device.info().id};
+}
+
 }  // namespace muster::cuda

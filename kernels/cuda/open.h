@@ -4,11 +4,15 @@
 
 #include <memory>
 
+#include "kernels/copies.h"
 #include "kernels/device.h"
 
 namespace muster::cuda {
 
 /// Opens a GPU for work. In a build without the toolkit: kUnsupported, which says so.
 Result<std::unique_ptr<Device>> openDevice(const DeviceInfo& info);
+
+/// Copies of a GPU that openDevice() opened, which must outlive them.
+Result<std::unique_ptr<Copies>> openCopies(Device& device);
 
 }  // namespace muster::cuda
