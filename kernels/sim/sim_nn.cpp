@@ -41,7 +41,9 @@ struct Head {
 Head headOf(const Network& network) {
   const Layer& loss = network.layers().back();
   const Shape& logits = network.shape(loss.inputs[0]);
-  return {static_cast<double>(logits.back()), static_cast<double>(elementsOf(logits) / logits.back())};
+  const int64_t classes = logits.back();
+  const int64_t rows = elementsOf(logits) / classes;
+  return {static_cast<double>(classes), static_cast<double>(rows)};
 }
 
 class SimProgram : public Program {
