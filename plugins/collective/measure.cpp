@@ -35,16 +35,19 @@ Result<int> chooseBatch(Communicator& group, Collective& work, const Params& par
   return static_cast<int>(std::clamp(wanted, 1.0, kLargestBatch));
 }
 
+Status runBatch(Collective& work, const Params& params, int batch) {
+  if (params.graph) return work.replay();
+  for (int run = 0; run < batch; ++run) MUSTER_CHECK_OK(work.run());
+  return {};
+}
+
 Result<std::vector<double>> sample(Communicator& group, Collective& work, const Params& params, int batch,
                                    const std::function<bool()>& keepGoing) {
   std::vector<double> seconds;
   for (int i = 0; i < params.iterations; ++i) {
     if (!keepGoing()) return Error{ErrorCode::kTimeout, "the sweep was cancelled", ""};
     MUSTER_CHECK_OK(group.barrier());
-    MUSTER_TRY(double took, group.time([&]() -> Status {
-      for (int run = 0; run < batch; ++run) MUSTER_CHECK_OK(work.run());
-      return {};
-    }));
+    MUSTER_TRY(double took, group.time([&] { return runBatch(work, params, batch); }));
     seconds.push_back(took / batch);
   }
   return group.maxOverRanks(seconds);
@@ -81,6 +84,10 @@ Status measure(Communicator& group, const Params& params, const CollectiveSpec& 
   }
   for (int i = 0; i < params.warmup; ++i) MUSTER_CHECK_OK(work->run());
   MUSTER_TRY(int batch, chooseBatch(group, *work, params));
+  if (params.graph) {
+    MUSTER_CHECK_OK(work->record(batch));
+    MUSTER_CHECK_OK(work->replay());  // the first launch of a graph also uploads it
+  }
   MUSTER_TRY(timing.seconds, sample(group, *work, params, batch, keepGoing));
   MUSTER_CHECK_OK(checkTimes(timing.seconds));
   // In place the inputs were used up: sums grow with every run.

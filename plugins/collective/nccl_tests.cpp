@@ -146,7 +146,7 @@ Json ncclTestsJson(const SweepResult& result) {
                 {"iterations", p.iterations},
                 {"aggregated_iterations", 1},
                 {"validation", 1},
-                {"graph", 0},
+                {"graph", p.graph ? 1 : 0},
                 {"implementation", result.implementation},
                 {"devices", devices}}},
               {"results", rows},

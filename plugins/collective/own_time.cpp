@@ -6,9 +6,9 @@
 
 namespace muster::collective {
 
-Result<double> measureOwnTime(const Bench& bench, Dtype dtype, int probes) {
-  CollectiveSpec spec;  // all_reduce: every rank has equally much to fill, whatever the case's op and root
-  spec.dtype = dtype;
+Result<double> measureOwnTime(const Bench& bench, int probes) {
+  CollectiveSpec
+      spec;  // all_reduce in f32: every rank has equally much to fill, whatever the case's op and root
   spec.count = countFor(spec, kOwnTimeBytes, bench.group.size());
   MUSTER_TRY(std::unique_ptr<Collective> work, bench.group.collective(spec));
   MUSTER_CHECK_OK(work->prepare(0));  // the first one meets memory that was never touched

@@ -12,6 +12,6 @@ constexpr uint64_t kOwnTimeBytes = 16u << 20;
 /// In a collective all ranks take as long as the slowest; here nobody waits for anybody, each clock measures
 /// only its own rank, and the work is the same on all. The mean, since a rank may stand still only now and
 /// then. All ranks call it; `probes` is 1 or more.
-Result<double> measureOwnTime(const Bench& bench, Dtype dtype, int probes);
+Result<double> measureOwnTime(const Bench& bench, int probes);
 
 }  // namespace muster::collective

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plugins/collective/fabrics.h"
 #include "runner/core/text.h"
 
 namespace muster::collective {
@@ -50,7 +51,7 @@ Status readNames(const std::string& op, const std::string& dtype, const std::str
 
 Result<Params> readParams(const Json& json) {
   Params params;
-  std::string op, dtype, reduction, settings;
+  std::string op, dtype, reduction, fabric = "none", settings;
   std::vector<std::string> placements;
   double from = 0, to = 0, factor = 2, latencyTo = 0;
   JsonReader reader(json, "params");
@@ -69,10 +70,13 @@ Result<Params> readParams(const Json& json) {
   reader.read("latency_to", latencyTo);
   reader.read("own_time_probes", params.ownTimeProbes);
   reader.read("interface", params.interface);
+  reader.read("fabric", fabric);
   reader.read("settings", settings);
+  reader.read("graph", params.graph);
   reader.read("call_timeout", params.callTimeout);
   MUSTER_CHECK_OK(reader.status());
   MUSTER_CHECK_OK(readNames(op, dtype, reduction, params.spec));
+  MUSTER_TRY(params.settings, fabricSettings(fabric));
   MUSTER_CHECK_OK(readSettings(settings, params.settings));
   MUSTER_TRY(params.sizes, spreadSizes(from, to, factor));
   params.latencyTo = static_cast<uint64_t>(latencyTo);

@@ -23,7 +23,8 @@ struct Params {
   uint64_t latencyTo = 0;
   int ownTimeProbes = 0;
   std::string interface;
-  std::map<std::string, std::string> settings;
+  std::map<std::string, std::string> settings;  ///< the fabric's, and what the plan adds
+  bool graph = false;
   double callTimeout = 60;  ///< seconds
 };
 

@@ -92,7 +92,7 @@ class Sweep {
   Status reportOwnTime() {
     const int probes = result_.params.ownTimeProbes;
     if (probes == 0) return {};
-    MUSTER_TRY(const double seconds, measureOwnTime(bench_, result_.params.spec.dtype, probes));
+    MUSTER_TRY(const double seconds, measureOwnTime(bench_, probes));
     return bench_.host.measurement("own_time", "s", {seconds}, {}, bench_.device.now());
   }
 
@@ -126,7 +126,17 @@ class Sweep {
     MUSTER_CHECK_OK(bench_.host.measurement("collective_ranks", "count", {static_cast<double>(result_.ranks)},
                                             {}, bench_.device.now()));
     MUSTER_CHECK_OK(bench_.host.fact("collective_implementation", result_.implementation));
+    MUSTER_CHECK_OK(reportSettings());
     return reportTransport();
+  }
+
+  /// Whether what the plan set was really in force.
+  Status reportSettings() {
+    MUSTER_TRY(SettingsUse use, bench_.group.settingsUse());
+    if (!use.taken.empty()) MUSTER_CHECK_OK(bench_.host.fact("settings_taken", join(use.taken, " ")));
+    if (!use.unsaid.empty()) MUSTER_CHECK_OK(bench_.host.fact("settings_unproven", join(use.unsaid, " ")));
+    return bench_.host.measurement("unproven_settings", "count", {static_cast<double>(use.unsaid.size())}, {},
+                                   bench_.device.now());
   }
 
   /// Transports that carried a hundredth of the bytes or more: the rest is background.

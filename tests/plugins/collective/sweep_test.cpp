@@ -258,7 +258,7 @@ TEST(CollectiveSweepOnThisCpu, TellsARealStragglerFromThoseWhoWaitForIt) {
     const sdk::Host sdkHost(host.table());
     std::optional<Pulses> pulses;
     if (rank.spec.rank == kStraggler) pulses.emplace(getpid());
-    const auto own = collective::measureOwnTime({sdkHost, *rank.device, **group}, Dtype::kF32, 40);
+    const auto own = collective::measureOwnTime({sdkHost, *rank.device, **group}, 40);
     pulses.reset();
     if (!own.ok()) return own.error().text();
     std::vector<double> all(3);
