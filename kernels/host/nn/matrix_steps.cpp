@@ -31,7 +31,7 @@ Status WeightSteps::take(Plan& plan, const Layer& layer, const dnnl::primitive_d
   if (half && !reference_.empty())
     return Error{ErrorCode::kUnsupported,
                  "oneDNN has only its slow reference code (" + reference_ +
-                     ") for this layer in bf16; use f32, or at least 16 channels in and out",
+                     ") for this layer in bf16; use f32, or multiples of 16 channels",
                  ""};
   stored_ = half ? gradientProduct_.weights : forwardProduct_.weights;
   plan.places[static_cast<size_t>(layer.weight)].desc = stored_;

@@ -45,8 +45,13 @@ std::unique_ptr<Program> OpenNn::compile(const Network& network, const ProgramOp
   return std::move(compiled).value();
 }
 
-Pair::Pair(OpenNn& open, const Network& network, uint32_t seed)
-    : network_(network), random_(seed), program_(open.compile(network)), reference_(network) {
+Pair::Pair(OpenNn& open, const Network& network, uint32_t seed, Dtype dtype)
+    : network_(network),
+      dtype_(dtype),
+      random_(seed),
+      program_(open.compile(network, {.dtype = dtype})),
+      reference_(network),
+      rounded_(network) {
   fill();
 }
 
@@ -64,6 +69,8 @@ void Pair::fill() {
     const auto made = values(spec.elements(), mean, 0.4f);
     ASSERT_TRUE(program_->writeParameter(static_cast<int>(i), made).ok());
     reference_.parameters[i].assign(made.begin(), made.end());
+    for (size_t j = 0; j < made.size(); ++j)
+      rounded_.parameters[i][j] = made[j] * (random_() % 2 == 0 ? 1 + kBf16Roundoff : 1 - kBf16Roundoff);
   }
   for (int id = 0; id < network_.tensorCount(); ++id) {
     if (!network_.isInput({id})) continue;
@@ -81,15 +88,68 @@ void Pair::fill() {
     ASSERT_TRUE(program_->writeInput({id}, made).ok());
     target.assign(made.begin(), made.end());
   }
+  rounded_.values = reference_.values;
+}
+
+int forwardRoundings(const Layer& layer) {
+  switch (layer.kind) {
+    case LayerKind::kConvolution:
+      return layer.normScale >= 0 ? 3 : 2;  // weights, what is normalised, output
+    case LayerKind::kLinear:                // weights, product, what activation and residual make of it
+      return 2 + (layer.linear.activation == Activation::kGelu ? 1 : 0) + (layer.residual.there() ? 1 : 0);
+    case LayerKind::kMaxPool:
+    case LayerKind::kCrossEntropy:
+      return 0;
+    default:
+      return 1;
+  }
+}
+
+int backwardRoundings(const Layer& layer) {
+  switch (layer.kind) {
+    case LayerKind::kConvolution:
+    case LayerKind::kLinear:
+      return 4;  // weights, behind the activation, of the input, added to that of another path
+    case LayerKind::kMaxPool:
+      return 4;  // as many windows share a pixel
+    case LayerKind::kCrossEntropy:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+double Pair::outputBound(const Layer& layer) const {
+  return dtype_ == Dtype::kBf16 ? forwardRoundings(layer) * kBf16Roundoff : 2e-5;
+}
+
+int Pair::roundings() const {
+  if (dtype_ != Dtype::kBf16) return 0;
+  int count = 1;  // of the input
+  for (const Layer& layer : network_.layers()) count += forwardRoundings(layer) + backwardRoundings(layer);
+  return count;
+}
+
+void Pair::takeInputs(const Layer& layer) {
+  std::vector<Tensor> inputs = layer.inputs;
+  if (layer.residual.there()) inputs.push_back(layer.residual);
+  for (const Tensor input : inputs) {
+    if (network_.limit(input) > 0) continue;
+    const std::vector<float> values = got(program_->readTensor(input));
+    reference_.values[static_cast<size_t>(input.id)].assign(values.begin(), values.end());
+  }
 }
 
 void Pair::expectForward() {
-  const double wanted = reference_.forward();
   ASSERT_TRUE(program_->forward(Pass::kTraining).ok());
-  EXPECT_NEAR(*program_->loss(), wanted, 2e-5 * std::abs(wanted));
   for (const Layer& layer : network_.layers()) {
-    if (layer.kind == LayerKind::kCrossEntropy) continue;
     SCOPED_TRACE(std::string(layerKindName(layer.kind)) + " " + layer.name);
+    takeInputs(layer);
+    const double loss = reference_.compute(layer);
+    if (layer.kind == LayerKind::kCrossEntropy) {
+      EXPECT_NEAR(*program_->loss(), loss, 2e-5 * std::abs(loss));
+      continue;
+    }
     const auto found = program_->readTensor(layer.output);
     ASSERT_TRUE(found.ok()) << found.error().text();
     const std::vector<double>& right = reference_.values[static_cast<size_t>(layer.output.id)];
@@ -101,7 +161,7 @@ void Pair::expectForward() {
           worst, std::isnan((*found)[i]) ? INFINITY : std::abs(right[i] - static_cast<double>((*found)[i])));
       size = std::max(size, std::abs(right[i]));
     }
-    EXPECT_LE(worst, 2e-5 * size);
+    EXPECT_LE(worst, outputBound(layer) * size);
   }
 }
 
@@ -116,12 +176,28 @@ void Pair::expectGradients(size_t most) {
     double size = 1e-6;
     for (float value : *found)
       size = std::max(size, std::isnan(value) ? INFINITY : std::abs(static_cast<double>(value)));
-    const size_t stride = std::max<size_t>(1, found->size() / most);
-    for (size_t element = random_() % stride; element < found->size(); element += stride) {
-      const double wanted = reference_.slope(static_cast<int>(i), element);
-      ASSERT_NEAR((*found)[element], wanted, 1e-4 * size + 2e-7) << "element " << element;
-    }
+    expectGradient(static_cast<int>(i), *found,
+                   (dtype_ == Dtype::kBf16 ? roundings() * kBf16Roundoff : 1e-4) * size + 2e-7, most);
   }
+}
+
+void Pair::expectGradient(int parameter, const std::vector<float>& found, double bound, size_t most) {
+  struct Sample {
+    size_t element;
+    double wanted;
+  };
+  std::vector<Sample> samples;
+  double sensitivity = 0;
+  const size_t stride = std::max<size_t>(1, found.size() / most);
+  for (size_t element = random_() % stride; element < found.size(); element += stride) {
+    samples.push_back({element, reference_.slope(parameter, element)});
+    if (dtype_ == Dtype::kBf16)
+      sensitivity =
+          std::max(sensitivity, std::abs(rounded_.slope(parameter, element) - samples.back().wanted));
+  }
+  bound += 2 * std::sqrt(roundings()) * sensitivity;
+  for (const Sample& sample : samples)
+    ASSERT_NEAR(found[sample.element], sample.wanted, bound) << "element " << sample.element;
 }
 
 std::vector<std::vector<float>> Pair::trained(const OptimizerSpec& spec, int steps, double learningRate) {

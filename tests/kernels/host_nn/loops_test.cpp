@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <random>
 
 namespace muster::host {
@@ -168,6 +169,48 @@ TEST_P(EachLoops, LayerNormAgreesWithTheOthers) {
     };
     expectNear(run(*GetParam()), run(*usableLoops(Element::kF32).front()), width == 1 ? 1e-2f : 2e-5f);
   }
+}
+
+/// Each table of bf16, by way of its two conversions.
+class EachBf16Loops : public ::testing::TestWithParam<const Loops*> {};
+INSTANTIATE_TEST_SUITE_P(Sets, EachBf16Loops, ::testing::ValuesIn(usableLoops(Element::kBf16)),
+                         [](const auto& info) { return info.param->name; });
+
+TEST_P(EachBf16Loops, RoundToNearestEven) {
+  const std::vector<std::pair<float, float>> cases = {
+      {0x1.02p0f, 0x1.02p0f},      // fits
+      {0x1.01p0f, 0x1.00p0f},      // half way: to even, down
+      {0x1.03p0f, 0x1.04p0f},      // half way: to even, up
+      {0x1.010002p0f, 0x1.02p0f},  // just above half way
+      {-0x1.01p0f, -0x1.00p0f},   {-0.0f, -0.0f},         {0x1.ffp127f, INFINITY},
+      {-INFINITY, -INFINITY},     {0x1p-133f, 0x1p-133f},
+  };
+  for (const size_t count : {size_t{1}, cases.size(), size_t{16}, size_t{35}}) {
+    std::vector<float> from(count), back(count);
+    std::vector<uint16_t> stored(count);
+    for (size_t i = 0; i < count; ++i) from[i] = cases[i % cases.size()].first;
+    const Rows shape{1, static_cast<int64_t>(count)};
+    GetParam()->rowsFromF32(from.data(), stored.data(), shape.width, shape);
+    GetParam()->rowsToF32(stored.data(), shape.width, back.data(), shape);
+    for (size_t i = 0; i < count; ++i) {
+      EXPECT_EQ(back[i], cases[i % cases.size()].second) << from[i];
+      EXPECT_EQ(std::signbit(back[i]), std::signbit(from[i])) << from[i];
+    }
+  }
+}
+
+/// Rounding adds to a number's bits: a NaN of many ones must not carry over into zero.
+TEST_P(EachBf16Loops, KeepEveryNan) {
+  std::vector<float> from(19);
+  for (size_t i = 0; i < from.size(); ++i) {
+    const uint32_t bits = i % 2 == 0 ? 0x7f800001u : 0xffffffffu;
+    std::memcpy(&from[i], &bits, sizeof bits);
+  }
+  std::vector<uint16_t> stored(19);
+  std::vector<float> back(19);
+  GetParam()->rowsFromF32(from.data(), stored.data(), 19, {1, 19});
+  GetParam()->rowsToF32(stored.data(), 19, back.data(), {1, 19});
+  for (float value : back) EXPECT_TRUE(std::isnan(value));
 }
 
 TEST_P(EachLoops, MaxPoolTakesNanAsTheLargest) {

@@ -25,36 +25,38 @@ Reference::Reference(const Network& network) : values(at(network.tensorCount()))
 
 double Reference::forward() {
   double loss = 0;
-  for (const Layer& layer : network_.layers()) {
-    if (layer.output.there()) of(layer.output).assign(at(elementsOf(network_.shape(layer.output))), 0.0);
-    switch (layer.kind) {
-      case LayerKind::kConvolution:
-        convolution(layer);
-        break;
-      case LayerKind::kMaxPool:
-        maxPool(layer);
-        break;
-      case LayerKind::kGlobalAveragePool:
-        averagePool(layer);
-        break;
-      case LayerKind::kLinear:
-        linear(layer);
-        break;
-      case LayerKind::kEmbedding:
-        embedding(layer);
-        break;
-      case LayerKind::kLayerNorm:
-        layerNorm(layer);
-        break;
-      case LayerKind::kAttention:
-        attention(layer);
-        break;
-      case LayerKind::kCrossEntropy:
-        loss = crossEntropy(layer);
-        break;
-    }
-  }
+  for (const Layer& layer : network_.layers()) loss = compute(layer);
   return loss;
+}
+
+double Reference::compute(const Layer& layer) {
+  if (layer.output.there()) of(layer.output).assign(at(elementsOf(network_.shape(layer.output))), 0.0);
+  switch (layer.kind) {
+    case LayerKind::kConvolution:
+      convolution(layer);
+      break;
+    case LayerKind::kMaxPool:
+      maxPool(layer);
+      break;
+    case LayerKind::kGlobalAveragePool:
+      averagePool(layer);
+      break;
+    case LayerKind::kLinear:
+      linear(layer);
+      break;
+    case LayerKind::kEmbedding:
+      embedding(layer);
+      break;
+    case LayerKind::kLayerNorm:
+      layerNorm(layer);
+      break;
+    case LayerKind::kAttention:
+      attention(layer);
+      break;
+    case LayerKind::kCrossEntropy:
+      return crossEntropy(layer);
+  }
+  return 0;
 }
 
 double Reference::slope(int parameter, size_t index) {

@@ -18,6 +18,8 @@ class Reference {
 
   /// Computes every tensor; the loss. Batch statistics, as in training.
   double forward();
+  /// Computes one layer from the values of its inputs; the loss where it is that, else 0.
+  double compute(const Layer& layer);
   /// d loss / d parameter[index], by central differences; leaves everything as it was.
   double slope(int parameter, size_t index);
 
