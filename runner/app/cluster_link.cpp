@@ -110,6 +110,34 @@ void ClusterLink::rollCall(double patience) {
   readers_ = options_.nodeCount - 1 - static_cast<int64_t>(missing.size());
 }
 
+void ClusterLink::leaveTogether() {
+  constexpr const char* kName = "leave";
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = hurry_ = true;
+    changed_.notify_all();
+  }
+  const std::string key = fmt::format("q/{}/decision", kName);
+  if (leads()) {
+    while (stillAtWork() > 0 && !options_.cancelled->load()) pause(options_.beat);
+    if (!client_->set(key, "1").ok()) return;
+    const std::lock_guard lock(mutex_);
+    const double now = systemClock().now();
+    question_ = kName;
+    readers_ =
+        std::count_if(peers_.begin() + 1, peers_.end(), [&](const Peer& peer) { return !silent(peer, now); });
+    return;
+  }
+  while (!options_.cancelled->load()) {
+    const auto left = client_->get(key, options_.beat);
+    answered(left.ok() ? Status() : Status(left.error()));
+    if (left.ok()) return (void)client_->add(fmt::format("q/{}/read", kName), 1).ok();
+    if (left.error().code != ErrorCode::kTimeout) pause(options_.beat);
+    const std::lock_guard lock(mutex_);
+    if (!joined_ || !lostLeader().empty()) return;
+  }
+}
+
 void ClusterLink::answered(const Status& status) {
   const std::lock_guard lock(mutex_);
   // A wait that was in vain was answered, too.

@@ -65,6 +65,10 @@ class ClusterLink {
   /// knows what the others have finished, whoever ends first.
   void rollCall(double patience);
 
+  /// Waits until all nodes that are alive have ended their runs, too; for launchers that end all nodes once
+  /// the first one leaves with a bad exit code.
+  void leaveTogether();
+
   /// Answers of all nodes to one question, by node rank: nothing where a node did not answer.
   using Answers = std::vector<std::optional<Json>>;
   using Decide = std::function<Json(const Answers&)>;
@@ -134,6 +138,7 @@ class ClusterLink {
   void noteJoined();
   Status giveSign();
   void drawOrder();
+  [[nodiscard]] int64_t stillAtWork();
   void readSigns();
   bool readSign(int rank);
   void publishCulprit();
@@ -171,6 +176,7 @@ class ClusterLink {
   double answeredAt_ = 0;
   std::string trouble_;   ///< the last error of a call to the store
   std::string refused_;   ///< why this node cannot take part at all
+  bool ended_ = false;    ///< this node has ended its run
   bool parting_ = false;  ///< the user interrupts this node, and the others were told
   Members members_;       ///< of the stage that this node is in
   double heldSince_ = 0;

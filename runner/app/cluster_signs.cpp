@@ -124,6 +124,7 @@ Status ClusterLink::giveSign() {
                  {"ranks", std::move(ranks)}};
     if (!options_.finished.empty()) sign["finished"] = options_.finished;
     if (options_.cancelled->load()) sign["interrupted"] = true;
+    if (ended_) sign["ended"] = true;
     text = dumpJson(sign);
   }
   return client_->set(signKey(options_.nodeRank), text);
@@ -162,6 +163,15 @@ bool ClusterLink::readSign(int rank) {
   peer.sign = sign.ok() ? std::move(*sign) : Json();
   peer.seenAt = systemClock().now();
   return true;
+}
+
+/// Node 0: how many of the others are alive and have not ended their runs.
+int64_t ClusterLink::stillAtWork() {
+  const std::lock_guard lock(mutex_);
+  const double now = systemClock().now();
+  return std::count_if(peers_.begin() + 1, peers_.end(), [&](const Peer& peer) {
+    return !silent(peer, now) && !(peer.sign.is_object() && peer.sign.contains("ended"));
+  });
 }
 
 bool ClusterLink::silent(const Peer& peer, double now) const {

@@ -73,7 +73,9 @@ bool wantsCluster(const Plan& plan, const RunOptions& options) {
 
 Result<std::unique_ptr<ClusterLink>> joinCluster(const Plan& plan, const RunOptions& options,
                                                  const Launcher& place, const Journal* earlier) {
-  if (place.nodeCount == 1 || !wantsCluster(plan, options)) return std::unique_ptr<ClusterLink>();
+  const bool leavesTogether = endsAllWithTheFirst(place) && std::getenv(kTokenName) != nullptr;
+  if (place.nodeCount == 1 || !(wantsCluster(plan, options) || leavesTogether))
+    return std::unique_ptr<ClusterLink>();
   ClusterOptions cluster;
   MUSTER_TRY(cluster.token, takeToken());
   cluster.nodeRank = place.nodeRank;
@@ -99,6 +101,10 @@ Result<std::unique_ptr<ClusterLink>> joinCluster(const Plan& plan, const RunOpti
   MUSTER_CHECK_OK(link->join(kJoinPatience));
   if (earlier != nullptr) link->rollCall(kRollCall);
   return link;
+}
+
+bool endsAllWithTheFirst(const Launcher& place) {
+  return place.kind == LauncherKind::kOpenMpi && place.nodeCount > 1;
 }
 
 std::filesystem::path nodeFolder(const std::filesystem::path& given, const Launcher& place) {

@@ -26,6 +26,9 @@ struct RunSetup {
   RunView* view = nullptr;
 };
 
+/// Whether a stage that needs one of this outcome may run.
+bool satisfies(Outcome outcome);
+
 class NodeRun {
  public:
   /// `node` is the host name, or "sim-node-0003" for simulated ones.
@@ -46,6 +49,7 @@ class NodeRun {
   void announce(const NodeInventory& inventory);
   Status runStages(const Journal* earlier);
   Result<StageOutcome> runOne(const Stage& stage);
+  void noteNeedsElsewhere(StageRecord& record) const;
   /// Why a stage does not run: a need that did not pass, no devices, an interruption; empty when it may.
   [[nodiscard]] std::string whyNot(const Stage& stage) const;
   void tellOthers(const Stage& stage, const std::string& why);

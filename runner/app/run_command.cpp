@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 #include "runner/app/commands.h"
 #include "runner/app/environment.h"
@@ -88,6 +89,20 @@ Result<RunSetup> prepare(const RunOptions& options, RunView& view) {
   return setup;
 }
 
+/// Fails when --scope leaves nothing to run: an empty run is no success.
+Status checkScopes(const Plan& plan, const RunOptions& options) {
+  std::set<std::string> present;
+  for (const Stage& stage : plan.stages) present.insert(scopeName(stage.scope));
+  const auto& asked = options.scopes;
+  if (asked.empty() || std::any_of(asked.begin(), asked.end(),
+                                   [&](const std::string& scope) { return present.count(scope) > 0; }))
+    return {};
+  return Error{ErrorCode::kUsage,
+               fmt::format("no stage of plan {} has a scope of --scope {}; its stages have {}", plan.name,
+                           join(asked, ","), join({present.begin(), present.end()}, ", ")),
+               plan.path.string()};
+}
+
 /// The worst of several nodes' exit codes, in the order of DESIGN: interrupted, internal, usage, rejected,
 /// incomplete, no GPU.
 int worstExit(int a, int b) {
@@ -107,6 +122,17 @@ void showPlace(const Launcher& place, RunView& view) {
   view.note(text);
 }
 
+/// The run's end, where a launcher would end the runs of all other nodes with it.
+void leave(const Launcher& place, ClusterLink* cluster, RunView& view) {
+  if (!endsAllWithTheFirst(place)) return;
+  if (cluster == nullptr)
+    return view.note(
+        "mpirun ends the other nodes' runs if this one's exit code is not 0; with MUSTER_TOKEN set (mpirun "
+        "-x "
+        "MUSTER_TOKEN) they would wait for each other");
+  cluster->leaveTogether();
+}
+
 Result<int> runResumed(const RunOptions& asked, RunView& view, const Launcher& place) {
   MUSTER_TRY(RunFolder folder, RunFolder::open(asked.resume));
   MUSTER_TRY(const Journal journal, folder.readJournal());
@@ -116,6 +142,7 @@ Result<int> runResumed(const RunOptions& asked, RunView& view, const Launcher& p
   MUSTER_TRY(const PlanOptions planOptions, planOptionsFrom(options.sets));
   MUSTER_TRY(setup.plan, requirePlan(parsePlan(journal.run.value("plan_text", ""), options.plan,
                                                setup.catalog, planOptions)));
+  MUSTER_CHECK_OK(checkScopes(setup.plan, options));
   const std::string node = journal.run.value("node", hostName());
   const int rank = journal.run.value("node_rank", 0), count = journal.run.value("node_count", 1);
   if (options.scenario.empty() && (rank != place.nodeRank || count != place.nodeCount))
@@ -129,6 +156,7 @@ Result<int> runResumed(const RunOptions& asked, RunView& view, const Launcher& p
     MUSTER_TRY(const auto cluster, joinCluster(setup.plan, options, place, &journal));
     NodeRun run(setup, std::move(folder), node, rank, count, launcherJson(place), cluster.get());
     MUSTER_TRY(const Record record, run.run());
+    leave(place, cluster.get(), view);
     return record.exitCode;
   }
   return Error{
@@ -145,6 +173,7 @@ Result<int> runNew(const RunOptions& options, RunView& view, const Launcher& pla
   MUSTER_TRY(RunSetup setup, prepare(options, view));
   MUSTER_TRY(const PlanOptions planOptions, planOptionsFrom(options.sets));
   MUSTER_TRY(setup.plan, requirePlan(loadPlan(options.plan, setup.catalog, planOptions)));
+  MUSTER_CHECK_OK(checkScopes(setup.plan, options));
   // A folder to resume is this node's own already.
   const fs::path out = !options.resume.empty() ? options.resume
                        : options.out.empty()   ? defaultFolder(setup.plan)
@@ -155,6 +184,7 @@ Result<int> runNew(const RunOptions& options, RunView& view, const Launcher& pla
     NodeRun run(setup, std::move(folder), hostName(), place.nodeRank, place.nodeCount, launcherJson(place),
                 cluster.get());
     MUSTER_TRY(const Record record, run.run());
+    leave(place, cluster.get(), view);
     return record.exitCode;
   }
   int code = kExitAccepted;

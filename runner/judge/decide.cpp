@@ -61,6 +61,8 @@ Reasons gaps(const DecisionInput& in) {
 Reasons notes(const DecisionInput& in) {
   Reasons reasons;
   if (in.unknownSku && in.allowUnknownSku) reasons.emplace_back("the SKU is unknown and the plan allows it");
+  count(reasons, in.accounting.of(Outcome::kElsewhere), "stage is left to another job (--scope)",
+        "stages are left to another job (--scope)");
   if (in.flakyAllowed)
     count(reasons, in.accounting.of(Outcome::kFlaky), "was flaky, and the plan allows it",
           "were flaky, and the plan allows it");

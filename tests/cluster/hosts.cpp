@@ -87,6 +87,13 @@ Hosts::~Hosts() {
   runProcess({"ip", "netns", "del", hub()});
 }
 
+std::string Hosts::remoteShell() const {
+  return "#!/bin/sh\n# The last number of a host's address is its own plus one.\nhost=$((${1##*.} - "
+         "1))\nshift\n"
+         "exec nsenter --net=/run/netns/" +
+         prefix_ + "-n$host unshare --uts sh -c \"hostname n$host && $*\"\n";
+}
+
 std::future<ProcessResult> Hosts::start(int host, const std::vector<std::string>& command,
                                         const ProcessOptions& options) {
   // Not `ip netns exec`: it mounts a new /sys, which shows no control groups.

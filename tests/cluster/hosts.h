@@ -27,6 +27,8 @@ class Hosts {
   [[nodiscard]] static std::string name(int host);
   [[nodiscard]] static std::string address(int host);
 
+  /// A shell script that runs a command on a host as ssh would: SCRIPT ADDRESS COMMAND...
+  [[nodiscard]] std::string remoteShell() const;
   /// Starts a command on a host.
   std::future<ProcessResult> start(int host, const std::vector<std::string>& command,
                                    const ProcessOptions& options = {});

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// See node_run.h: how a run begins, with its folders, its frozen inputs, the inventory and the SKU profile.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "runner/app/evidence_json.h"
+#include "runner/app/node_run.h"
+#include "runner/core/clock.h"
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kProfileFile = "profile.toml";
+
+std::string newRunId(const std::string& node, double now) {
+  return formatUtc(now) + "-" + sha256Hex(fmt::format("{} {} {}", node, now, getpid())).substr(0, 8);
+}
+
+std::vector<std::string> absolutePaths(const std::vector<fs::path>& paths) {
+  std::vector<std::string> absolute;
+  for (const fs::path& path : paths) absolute.push_back(fs::absolute(path).string());
+  return absolute;
+}
+
+}  // namespace
+
+Status NodeRun::makeFolders() {
+  for (const char* name : {"artifacts", "requests", "output"}) {
+    std::error_code error;
+    fs::create_directories(folder_.path() / name, error);
+    if (error)
+      return Error{ErrorCode::kUsage, "cannot make the folder: " + error.message(),
+                   (folder_.path() / name).string()};
+  }
+  return {};
+}
+
+/// A new run writes its inputs to the journal; a resumed one takes them from there.
+Status NodeRun::freeze(const Journal* earlier) {
+  if (earlier == nullptr) {
+    record_.started = systemClock().wallUnix();
+    record_.runId = newRunId(node_.node, record_.started);
+    node_.runId = record_.runId;
+    const RunOptions& options = *setup_.options;
+    return folder_.appendRun({{"run_id", record_.runId},
+                              {"started", record_.started},
+                              {"boot_id", record_.bootId},
+                              {"node", node_.node},
+                              {"build", record_.buildId},
+                              {"plan_path", fs::absolute(setup_.plan.path).string()},
+                              {"plan_sha256", setup_.plan.sha256},
+                              {"plan_text", setup_.plan.text},
+                              {"sets", setup_.plan.overrides},
+                              {"plugin_folders", absolutePaths(options.pluginFolders)},
+                              {"sku_folders", absolutePaths(options.skuFolders)},
+                              {"sku", options.sku},
+                              {"scenario", node_.scenario.string()},
+                              {"scopes", options.scopes},
+                              {"node_rank", node_.nodeRank},
+                              {"node_count", node_.nodeCount},
+                              {"seed", node_.seed},
+                              {"strict", options.strict},
+                              {"no_gpu_skip", options.noGpuSkip}});
+  }
+  JsonReader reader(earlier->run, "journal.jsonl:1");
+  reader.read("run_id", record_.runId);
+  reader.read("started", record_.started);
+  MUSTER_CHECK_OK(reader.status());
+  node_.runId = record_.runId;
+  record_.resumed = earlier->starts + 1;
+  return folder_.appendStart();
+}
+
+Status NodeRun::chooseProfile(NodeInventory& inventory) {
+  if (!inventory.facts.is_object()) return {};
+  const RunOptions& options = *setup_.options;
+  const std::string& sku = options.sku.empty() ? setup_.plan.sku : options.sku;
+  MUSTER_TRY(const SkuChoice choice, chooseSku(setup_.profiles, sku, inventory.devices()));
+  inventory.skuHow = choice.how;
+  inventory.skuProblems = choice.problems;
+  if (choice.profile == nullptr) return {};
+  profile_ = *choice.profile;
+  return writeFileAtomically(folder_.path() / kProfileFile, profile_->text, Durable::kNo);
+}
+
+/// Puts what is known of the node into the record and shows it.
+void NodeRun::announce(const NodeInventory& inventory) {
+  inventory_ = inventory;
+  if (profile_) {
+    node_.profile = &*profile_;
+    record_.profile = {profile_->name, profile_->path.string(), profile_->sha256, profile_->text};
+  }
+  useInventory(inventory, node_);
+  record_.inventory = inventory.facts.is_object() ? inventory.facts : Json::object();
+  record_.skuHow = inventory.problem.empty() ? inventory.skuHow : "unknown: " + inventory.problem;
+  record_.peaks = node_.judge.peaks;
+  record_.peaksFrom = node_.judge.peaksFrom;
+  setup_.view->runStarted(record_, folder_.path());
+  node_.announced = true;
+}
+
+Status NodeRun::takeInventory() {
+  MUSTER_TRY(const Stage stage, inventoryStage(setup_.catalog));
+  MUSTER_TRY(StageOutcome outcome, runStage(node_, stage));
+  MUSTER_TRY(StageEvidence evidence, evidenceFromRecord(outcome.record));
+  NodeInventory inventory = readInventory(outcome.record, evidence, folder_.path());
+  MUSTER_CHECK_OK(chooseProfile(inventory));
+  announce(inventory);
+  expectDevices(inventory, node_.profile, evidence);
+  outcome.accounting = judgeInto(outcome.record, evidence, node_.judge);
+  outcome.record.measurements = std::move(evidence.measurements);
+  MUSTER_CHECK_OK(keep(outcome, toJson(inventory)));
+  if (!inventory.problem.empty())
+    setup_.view->note(inventory.problem);
+  else if (!satisfies(outcome.record.outcome))
+    setup_.view->stageEnded(outcome.record);
+  return {};
+}
+
+Status NodeRun::resumeInventory(const JournalStage& kept) {
+  MUSTER_TRY(const NodeInventory inventory, inventoryFromJson(kept.extra));
+  const fs::path frozen = folder_.path() / kProfileFile;
+  if (fs::exists(frozen)) {
+    MUSTER_TRY(profile_, loadProfile(frozen, &setup_.catalog));
+  }
+  announce(inventory);
+  return {};
+}
+
+}  // namespace muster
