@@ -90,6 +90,16 @@ class SimCollective : public Collective {
     ran_ = true;
     return {};
   }
+  Status record(int runs) override {
+    recorded_ = runs;
+    return {};
+  }
+  Status replay() override {
+    if (recorded_ == 0)
+      return Error{ErrorCode::kInternal, "replay() before record()", collectiveOpName(spec_.op)};
+    for (int i = 0; i < recorded_; ++i) MUSTER_CHECK_OK(run());
+    return {};
+  }
   /// A reduction spreads one rank's wrong element to all who get the result; else only its own block is
   /// wrong.
   Result<CollectiveMismatch> check() override {
@@ -116,6 +126,7 @@ class SimCollective : public Collective {
   CollectiveSpec spec_;
   std::vector<std::unique_ptr<Buffer>> memory_;  ///< only takes up the device's
   bool prepared_ = false;
+  int recorded_ = 0;
   bool ran_ = false;
   uint64_t run_ = 0;  ///< number of the last run among all of the group: faults count those
 };

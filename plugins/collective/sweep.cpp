@@ -133,6 +133,9 @@ class Sweep {
   /// Whether what the plan set was really in force.
   Status reportSettings() {
     MUSTER_TRY(SettingsUse use, bench_.group.settingsUse());
+    // A library that says nothing of its settings proves none.
+    if (use.taken.empty() && use.unsaid.empty())
+      for (const auto& [name, value] : result_.params.settings) use.unsaid.push_back(name);
     if (!use.taken.empty()) MUSTER_CHECK_OK(bench_.host.fact("settings_taken", join(use.taken, " ")));
     if (!use.unsaid.empty()) MUSTER_CHECK_OK(bench_.host.fact("settings_unproven", join(use.unsaid, " ")));
     return bench_.host.measurement("unproven_settings", "count", {static_cast<double>(use.unsaid.size())}, {},

@@ -52,6 +52,26 @@ class CollectiveSweep : public ::testing::Test {
   RecordingHost host_;
 };
 
+TEST_F(CollectiveSweep, TimesRunsThatWereRecordedAsAGraph) {
+  ASSERT_EQ(onSim(kNetwork, {{"from", "1 GiB"}, {"to", "1 GiB"}, {"graph", true}}).ran, MUSTER_OK)
+      << host_.error;
+  const Told large = find(host_, "bus_bandwidth", {{"placement", "in_place"}});
+  EXPECT_NEAR(meanOf(large), 400e9, 8e9);
+}
+
+TEST_F(CollectiveSweep, CountsSettingsThatNoLibrarySaysItTook) {
+  ASSERT_EQ(onSim(kNetwork, {{"from", "1 MiB"},
+                             {"to", "1 MiB"},
+                             {"fabric", "ib"},
+                             {"settings", "NCCL_ALGO=Ring NCCL_IB_TIMEOUT=22"}})
+                .ran,
+            MUSTER_OK)
+      << host_.error;
+  plugin_.expectDeclared(host_, "sweep");
+  EXPECT_EQ(meanOf(host_.told("unproven_settings").at(0)), 4);  // the plan's timeout wins over the fabric's
+  EXPECT_EQ(host_.told("settings_unproven").size(), 1u);
+}
+
 TEST_F(CollectiveSweep, MeasuresASimulatedGroup) {
   ASSERT_EQ(onSim(kNetwork, {{"from", "8 B"}, {"to", "1 GiB"}, {"factor", 2}}).ran, MUSTER_OK) << host_.error;
   plugin_.expectDeclared(host_, "sweep");
