@@ -145,7 +145,6 @@ int fail(const Error& error) {
   switch (error.code) {
     case ErrorCode::kUsage:
     case ErrorCode::kNotFound:
-      return kExitUsage;
     case ErrorCode::kProtocol:
       return kExitUsage;
     default:

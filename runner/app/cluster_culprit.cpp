@@ -97,7 +97,7 @@ std::string ranksThat(const std::vector<NodeReport>& nodes, const Which& which, 
 std::string stoppedOrStuck(const std::vector<NodeReport>& nodes) {
   const auto stopped = [](const RankReport& r) { return r.state == 'T' || r.state == 't'; };
   const auto stuck = [](const RankReport& r) { return r.state == 'D' && r.stateFor >= kStuck; };
-  const std::string text = ranksThat(nodes, stopped, [](const RankReport& r) {
+  std::string text = ranksThat(nodes, stopped, [](const RankReport& r) {
     return fmt::format("is stopped (state {} for {:.0f} s)", r.state, r.stateFor);
   });
   if (!text.empty()) return text;

@@ -198,7 +198,7 @@ std::vector<NodeReport> ClusterStage::sightsOfNodes(const ClusterLink::Answers& 
 }
 
 std::string ClusterStage::culpritOf(const ClusterLink::Answers& answers) {
-  const std::string published = link_.lost();
+  std::string published = link_.lost();
   if (!published.empty()) return published;
   bool late = false;
   for (size_t rank = 0; rank < answers.size(); ++rank) {

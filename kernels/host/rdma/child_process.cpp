@@ -59,6 +59,7 @@ Result<ChildProcess> ChildProcess::start(const std::vector<std::string>& command
   const Fd theirs(ends[1]);
   fcntl(ours.get(), F_SETFL, O_NONBLOCK);
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   const pid_t parent = getpid();

@@ -107,7 +107,7 @@ Status superviseSides(const RdmaTransfer& transfer, const std::vector<Side>& sid
       MUSTER_CHECK_OK(side.process->service(kLook / 2));
       running |= !side.process->ended();
     }
-    const Status verdict = verdictOf(sides);
+    Status verdict = verdictOf(sides);
     if (!running) return verdict;
     if (!verdict.ok() && failedAt == 0) failedAt = systemClock().now();
     const bool hadItsMoment = failedAt > 0 && systemClock().now() > failedAt + kLastWordsTime;
