@@ -103,6 +103,27 @@ INSTANTIATE_TEST_SUITE_P(All, SimulatedFault,
                                                  1},
                                            Fault{"h100x8-missing-gpu", "env.device_count", 1}));
 
+TEST(Simulate, NamesTheGpuWhoseLinkToTheHostIsNarrow) {
+  TempDir dir;
+  EXPECT_EQ(simulate("h100x8-pcie-x8", dir.path() / "run").exitCode, 1);
+  const auto fails = verdictsOf(recordIn(dir.path() / "run"), Outcome::kFail);
+  ASSERT_FALSE(fails.empty());
+  for (const Verdict& verdict : fails) EXPECT_EQ(verdict.device, "gpu3") << verdict.metric;
+}
+
+TEST(Simulate, NamesBothEndsOfASlowPairAndNobodyElse) {
+  TempDir dir;
+  EXPECT_EQ(simulate("h100x8-slow-peer", dir.path() / "run").exitCode, 1);
+  const auto fails = verdictsOf(recordIn(dir.path() / "run"), Outcome::kFail);
+  ASSERT_FALSE(fails.empty());
+  for (const Verdict& verdict : fails) {
+    EXPECT_EQ(verdict.metric, "memory.peer_bandwidth");
+    const std::string& peer = verdict.labels.at("peer");
+    EXPECT_TRUE((verdict.device == "gpu2" && peer == "gpu5") || (verdict.device == "gpu5" && peer == "gpu2"))
+        << verdict.device << " to " << peer;
+  }
+}
+
 TEST(Simulate, EndsIncompleteOnAnUnknownSku) {
   TempDir dir;
   const auto result = simulate("h100x8-unknown-sku", dir.path() / "run");
