@@ -10,11 +10,12 @@
 namespace muster::env {
 
 bool isCumulative(const std::string& name) {
-  constexpr std::array<std::string_view, 11> kNames{
+  constexpr std::array<std::string_view, 13> kNames{
       reading::kThrottleThermal, reading::kThrottlePowerBrake, reading::kThrottlePowerCap,
       reading::kEccCorrected,    reading::kEccUncorrected,     reading::kXidFatal,
       reading::kXidApplication,  reading::kPcieReplay,         reading::kNvlinkErrors,
-      reading::kCgroupThrottled, reading::kCpuThrottleThermal};
+      reading::kCgroupThrottled, reading::kCpuThrottleThermal, "pcie_errors_uncorrected",
+      "pcie_errors_corrected"};
   return name.starts_with(kRdmaReadings) || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 

@@ -73,7 +73,7 @@ Result<Readings> CudaInventory::health(double at, const std::string& load) {
 
 void CudaInventory::readDevice(const Gpu& gpu, Readings& out, std::vector<Absence>& absences) {
   GpuCollector collector(*nvml_, gpu);
-  if (gpu.lost.empty()) readGpuHealth(collector);
+  if (gpu.lost.empty()) readGpuHealth(collector, sources_.host.root);
   std::string lost = gpu.lost.empty() ? collector.lost() : gpu.lost;
   xids_->count(collector);
   collector.put(

@@ -3,6 +3,7 @@
 #include "kernels/cuda/inventory/gpu_health.h"
 
 #include "kernels/cuda/inventory/nvlink.h"
+#include "kernels/cuda/inventory/pci.h"
 #include "runner/core/text.h"
 
 namespace muster::cuda {
@@ -116,8 +117,12 @@ void readMemoryErrors(GpuCollector& c) {
   readRemaps(c);
 }
 
-void readPcie(GpuCollector& c, bool busy) {
+void readPcie(GpuCollector& c, const Root& root, bool busy) {
   const Nvml& nvml = c.nvml();
+  if (const auto aer = readAer(root, c.gpu().pciAddress)) {
+    c.put("pcie_errors_uncorrected", "count", static_cast<double>(aer->uncorrectable));
+    c.put("pcie_errors_corrected", "count", static_cast<double>(aer->correctable));
+  }
   c.number(reading::kPcieReplay, "count", ask<unsigned>(nvml->nvmlDeviceGetPcieReplayCounter, c.device()));
   c.number("pcie_link_width", "count", ask<unsigned>(nvml->nvmlDeviceGetCurrPcieLinkWidth, c.device()));
   if (busy)
@@ -164,11 +169,11 @@ void readFabric(GpuCollector& c) {
 
 }  // namespace
 
-void readGpuHealth(GpuCollector& collector) {
+void readGpuHealth(GpuCollector& collector, const Root& root) {
   const double utilization = readClimate(collector);
   readThrottling(collector);
   readMemoryErrors(collector);
-  readPcie(collector, utilization > 0.1);
+  readPcie(collector, root, utilization > 0.1);
   readNvLinkState(collector);
   readFabric(collector);
 }

@@ -74,10 +74,6 @@ void readProcesses(GpuCollector& c) {
 
 void readPlace(GpuCollector& c, const Root& root) {
   const std::string& address = c.gpu().pciAddress;
-  if (const auto aer = readAer(root, address)) {
-    c.put("pcie_errors_uncorrected", "count", static_cast<double>(aer->uncorrectable));
-    c.put("pcie_errors_corrected", "count", static_cast<double>(aer->correctable));
-  }
   if (const auto translates = iommuTranslates(root, address))
     c.put("iommu_translates", "bool", *translates ? 1 : 0);
   const std::vector<std::string> path = pciPath(root, address);

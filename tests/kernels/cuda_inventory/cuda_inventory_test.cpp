@@ -236,6 +236,26 @@ TEST(CudaInventory, ReadsHowAGpuIsSetUp) {
   EXPECT_EQ(valueOf(readings, "ecc_errors", "gpu6", sram), 0);
 }
 
+TEST(CudaInventory, ReadsWhatThePciBusSaysOfAGpu) {
+  FakeNode node;
+  const std::string place = "sys/bus/pci/devices/0000:4e:00.0/";
+  node.file(place + "numa_node", "1\n");
+  node.file(place + "aer_dev_correctable", "TOTAL_ERR_COR 5\n");
+  node.file(place + "aer_dev_fatal", "TOTAL_ERR_FATAL 1\n");
+  node.file(place + "iommu_group/type", "DMA\n");
+  const auto inventory = node.open();
+  EXPECT_EQ(devicesOf(*inventory)[3].numaNode, 1) << "sysfs knows better than the driver's guess";
+  const Readings health = healthOf(*inventory);
+  EXPECT_EQ(valueOf(health, "pcie_errors_corrected", "gpu3"), 5);
+  EXPECT_EQ(valueOf(health, "pcie_errors_uncorrected", "gpu3"), 1);
+  EXPECT_EQ(readingOf(health, "pcie_errors_corrected", "gpu2"), nullptr) << "no such counters";
+  const Readings setup = setupOf(*inventory);
+  EXPECT_EQ(valueOf(setup, "iommu_translates", "gpu3"), 1);
+  EXPECT_EQ(readingOf(setup, "gpudirect_rdma", ""), nullptr) << "no RDMA device, nothing to reach the memory";
+  node.file("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
+  EXPECT_EQ(valueOf(setupOf(*inventory), "gpudirect_rdma", "", {{"by", "none"}}), 0);
+}
+
 TEST(CudaInventory, ADriverTooOldForTheBuildIsOneLineWithWhatToDo) {
   FakeNode node("driver 535.129.03\ncuda 12020\n");
   const auto devices = node.open(13000)->devices();
