@@ -11,7 +11,8 @@ namespace {
 using RunCase = Status (*)(const Bench& bench, const Json& params, uint64_t seed);
 
 Result<RunCase> findTest(const Json& context) {
-  return sdk::chooseTest<RunCase>(context, "compute", {{"gemm", runGemm}, {"sustained", runSustained}});
+  return sdk::chooseTest<RunCase>(context, "compute",
+                                  {{"gemm", runGemm}, {"best", runBest}, {"sustained", runSustained}});
 }
 
 class ComputeSession : public sdk::Session {

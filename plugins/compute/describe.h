@@ -59,6 +59,39 @@ inline constexpr const char* kDescribe = R"json({"tests": [
   ]
 },
 {
+  "name": "best",
+  "summary": "Matrix multiplication, the best of many shapes and of the library's many algorithms: what the device can do at most. Reported, for no peer to compare with: a figure to judge belongs to one shape and one algorithm, see gemm",
+  "backends": ["host", "sim", "cuda"],
+  "scopes": ["device"],
+  "params": [
+    {"name": "shapes", "type": "list", "items": "string", "summary": "MxNxK each",
+     "default": ["2048x2048x2048", "4096x4096x4096", "6144x6144x6144", "8192x8192x8192", "10240x10240x10240", "12288x12288x12288", "16384x16384x16384", "16384x8192x4096", "4096x16384x8192", "6144x17920x2816"]},
+    {"name": "dtype", "type": "string", "default": "f32", "summary": "type of A and B; skipped where the device has it not",
+     "one_of": ["f64", "f32", "tf32", "f16", "bf16", "fp8_e4m3", "fp8_e5m2", "i8", "fp4"]},
+    {"name": "warmup", "type": "quantity", "unit": "s", "default": "500ms", "min": "0s", "max": "1h",
+     "summary": "longest warm-up of each shape"},
+    {"name": "time", "type": "quantity", "unit": "s", "default": "500ms", "min": "0s", "max": "1h",
+     "summary": "time to sample each shape"},
+    {"name": "reference_samples", "type": "int", "default": 64, "min": 1, "max": 1000000,
+     "summary": "elements of each shape that are computed again in higher precision"}
+  ],
+  "metrics": [
+    {"name": "best_throughput", "unit": "FLOP/s", "direction": "higher", "labels": ["dtype"], "peak": "flops.{dtype}", "informational": true,
+     "summary": "samples of the shape with the highest median rate"},
+    {"name": "best_shape", "unit": "text", "labels": ["dtype"], "informational": true, "summary": "that shape, MxNxK"},
+    {"name": "best_implementation", "unit": "text", "labels": ["dtype"], "informational": true,
+     "summary": "library, version and algorithm that did it"},
+    {"name": "shape_throughput", "unit": "FLOP/s", "direction": "higher", "labels": ["dtype", "shape"], "informational": true,
+     "summary": "samples of each shape, by the best algorithm for it"},
+    {"name": "best_wrong_elements", "unit": "count", "direction": "lower", "labels": ["dtype"],
+     "summary": "checked elements of all shapes beyond the error bound of their type, NaN included",
+     "standing": {"max": 0, "source": "round-off bound of Higham and Mary 2019, see kernels/reference.h",
+                  "remedy": "The device computes wrong results: take it out of service and test its memory and cooling"}},
+    {"name": "best_first_fault", "unit": "text", "labels": ["dtype"], "informational": true, "optional": true,
+     "summary": "where the first wrong element lies"}
+  ]
+},
+{
   "name": "sustained",
   "summary": "Burn: multiplies for a given time, compares results bit by bit, shows how the rate drifts with heat; in scope cluster every device of all nodes begins at once",
   "backends": ["host", "sim", "cuda"],
@@ -77,6 +110,8 @@ inline constexpr const char* kDescribe = R"json({"tests": [
     {"name": "dtype", "type": "string", "default": "f32", "summary": "type of A and B; skipped where the device has it not",
      "one_of": ["f64", "f32", "tf32", "f16", "bf16", "fp8_e4m3", "fp8_e5m2", "i8", "fp4"]},
     {"name": "algorithm", "type": "string", "default": "default", "summary": "an implementation of the backend"},
+    {"name": "memory", "type": "float", "default": 0, "min": 0, "max": 0.98,
+     "summary": "share of the free memory to fill with operands, which are burned in turn; 0: those of one multiplication"},
     {"name": "start_timeout", "type": "quantity", "unit": "s", "default": "1m", "min": "1s", "max": "1h",
      "summary": "scope cluster: how long to wait until every rank is ready to begin"},
     {"name": "reference_samples", "type": "int", "default": 256, "min": 1, "max": 1000000,
@@ -99,6 +134,8 @@ inline constexpr const char* kDescribe = R"json({"tests": [
                   "remedy": "The device computes differently from run to run: silent data corruption; take it out of service"}},
     {"name": "sustained_comparisons", "unit": "count", "direction": "higher", "labels": ["dtype", "size"],
      "informational": true, "summary": "results that were compared"},
+    {"name": "sustained_memory", "unit": "B", "labels": ["dtype", "size"], "informational": true,
+     "summary": "operands and results that were burned in turn"},
     {"name": "sustained_implementation", "unit": "text", "labels": ["dtype", "size"], "informational": true,
      "summary": "library, version, kernel and threads that did the work"},
     {"name": "sustained_first_fault", "unit": "text", "labels": ["dtype", "size"], "informational": true, "optional": true,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernels/gemm_reference.h"
 #include "plugins/compute/multiplication.h"
 #include "plugins/compute/tests.h"
 #include "plugins/sdk/group_store.h"
@@ -17,6 +18,7 @@ struct Params {
   double window = 0;
   double checkInterval = 0;
   double startTimeout = 60;
+  double memory = 0;  ///< share of what is free
   int referenceSamples = 0;
 };
 
@@ -29,15 +31,61 @@ Result<Params> readParams(const Json& json) {
   reader.read("check_interval", params.checkInterval);
   reader.read("start_timeout", params.startTimeout);
   reader.read("reference_samples", params.referenceSamples);
+  reader.read("memory", params.memory);
   MUSTER_CHECK_OK(reader.status());
   return params;
+}
+
+/// Multiplications that are burned in turn, each with operands of its own.
+using Works = std::vector<Multiplication>;
+
+constexpr double kMostWorks = 4096;
+
+/// As many as fill the memory that the plan gives away, one at least. What one takes is seen, workspaces of
+/// libraries included, by what is free before and after it.
+Result<Works> prepareWorks(const Bench& bench, const Params& params, uint64_t seed) {
+  Works works;
+  const auto add = [&]() -> Status {
+    MUSTER_TRY(Multiplication work, Multiplication::prepare(bench.host, bench.device, bench.ops, params.spec,
+                                                            params.referenceSamples, seed + works.size()));
+    works.push_back(std::move(work));
+    return {};
+  };
+  MUSTER_TRY(uint64_t before, bench.device.freeBytes());
+  MUSTER_CHECK_OK(add());
+  if (params.memory <= 0) return works;
+  MUSTER_TRY(uint64_t after, bench.device.freeBytes());
+  const double taken = std::max(static_cast<double>(gemmOperandBytes(params.spec)),
+                                static_cast<double>(before) - static_cast<double>(after));
+  const double wanted = std::min(static_cast<double>(before) * params.memory / taken, kMostWorks);
+  while (static_cast<double>(works.size() + 1) <= wanted) {
+    if (bench.host.cancelled())
+      return Error{ErrorCode::kTimeout, "the burn was cancelled", bench.device.info().id};
+    bench.host.progress(0, fmt::format("filling memory, {} of {:.0f} multiplications", works.size(), wanted));
+    MUSTER_CHECK_OK(add());
+  }
+  return works;
+}
+
+/// What all of them found.
+Faults faultsOf(const Works& works) {
+  Faults all;
+  for (const Multiplication& work : works) {
+    const Faults& one = work.faults();
+    all.wrong += one.wrong;
+    all.mismatches += one.mismatches;
+    all.comparisons += one.comparisons;
+    if (one.worst.worst >= all.worst.worst) all.worst = one.worst;
+    if (all.first.empty()) all.first = one.first;
+  }
+  return all;
 }
 
 /// The burn: its clock, its windows and its checks.
 class Burn {
  public:
-  Burn(const Bench& bench, const Params& params, Multiplication& work)
-      : bench_(bench), params_(params), work_(work), start_(bench.device.now()) {}
+  Burn(const Bench& bench, const Params& params, Works& works)
+      : bench_(bench), params_(params), works_(works), start_(bench.device.now()) {}
 
   Status run() {
     do {
@@ -61,13 +109,15 @@ class Burn {
     if (bench_.host.cancelled())
       return Error{ErrorCode::kTimeout, "the burn was cancelled", bench_.device.info().id};
     const double share = params_.duration > 0 ? elapsed() / params_.duration : 0;
+    const Faults faults = faultsOf(works_);
     bench_.host.progress(share, fmt::format("burning, {} results compared, {} elements wrong",
-                                            work_.faults().comparisons, work_.faults().mismatches));
+                                            faults.comparisons, faults.mismatches));
     return {};
   }
 
   Status multiply() {
-    MUSTER_TRY(double seconds, bench_.device.time([this] { return work_.run(); }));
+    current_ = (current_ + 1) % works_.size();
+    MUSTER_TRY(double seconds, bench_.device.time([this] { return works_[current_].run(); }));
     if (!(seconds > 0))
       return Error{ErrorCode::kCorrupt, fmt::format("the device's clock says that a run took {} s", seconds),
                    bench_.device.info().id};
@@ -82,13 +132,13 @@ class Burn {
   Status check() {
     checkedAt_ = elapsed();
     checked_ = true;
-    return work_.compare();
+    return works_[current_].compare();
   }
 
   void closeWindow() {
     const bool tooShort = elapsed() - windowStart_ < params_.window / 2;
     if (windowRuns_ > 0 && (rates_.empty() || !tooShort))
-      rates_.push_back(work_.spec().flops() * static_cast<double>(windowRuns_) / windowBusy_);
+      rates_.push_back(params_.spec.flops() * static_cast<double>(windowRuns_) / windowBusy_);
     windowStart_ = elapsed();
     windowBusy_ = 0;
     windowRuns_ = 0;
@@ -96,7 +146,8 @@ class Burn {
 
   const Bench& bench_;
   const Params& params_;
-  Multiplication& work_;
+  Works& works_;
+  size_t current_ = 0;
   double start_;
   double busy_ = 0;  ///< seconds of multiplication
   double windowStart_ = 0;
@@ -125,8 +176,9 @@ Status startTogether(const Bench& bench, const Params& params) {
   return bench.host.measurement("sustained_start_spread", "s", {spread}, {}, bench.device.now());
 }
 
-Status report(const Bench& bench, const Multiplication& work, const std::vector<double>& rates) {
-  const Faults& faults = work.faults();
+Status report(const Bench& bench, const Params& params, const Works& works,
+              const std::vector<double>& rates) {
+  const Faults faults = faultsOf(works);
   const double drift = std::max(0.0, 1 - rates.back() / rates.front());
   const double now = bench.device.now();
   const auto count = [](uint64_t n) { return std::vector<double>{static_cast<double>(n)}; };
@@ -136,7 +188,9 @@ Status report(const Bench& bench, const Multiplication& work, const std::vector<
   MUSTER_CHECK_OK(bench.host.measurement("sustained_mismatches", "count", count(faults.mismatches), {}, now));
   MUSTER_CHECK_OK(
       bench.host.measurement("sustained_comparisons", "count", count(faults.comparisons), {}, now));
-  MUSTER_CHECK_OK(bench.host.fact("sustained_implementation", work.implementation()));
+  const double bytes = static_cast<double>(gemmOperandBytes(params.spec)) * static_cast<double>(works.size());
+  MUSTER_CHECK_OK(bench.host.measurement("sustained_memory", "B", {bytes}, {}, now));
+  MUSTER_CHECK_OK(bench.host.fact("sustained_implementation", works.front().implementation()));
   return faults.first.empty() ? Status() : bench.host.fact("sustained_first_fault", faults.first);
 }
 
@@ -144,13 +198,12 @@ Status report(const Bench& bench, const Multiplication& work, const std::vector<
 
 Status runSustained(const Bench& bench, const Json& json, uint64_t seed) {
   MUSTER_TRY(Params params, readParams(json));
-  MUSTER_TRY(Multiplication work, Multiplication::prepare(bench.host, bench.device, bench.ops, params.spec,
-                                                          params.referenceSamples, seed));
+  MUSTER_TRY(Works works, prepareWorks(bench, params, seed));
   MUSTER_CHECK_OK(startTogether(bench, params));
-  Burn burn(bench, params, work);
+  Burn burn(bench, params, works);
   MUSTER_CHECK_OK(burn.run());
-  MUSTER_CHECK_OK(work.checkReference());
-  return report(bench, work, burn.rates());
+  for (Multiplication& work : works) MUSTER_CHECK_OK(work.checkReference());
+  return report(bench, params, works, burn.rates());
 }
 
 }  // namespace muster::compute

@@ -17,6 +17,7 @@ struct Bench {
 };
 
 Status runGemm(const Bench& bench, const Json& params, uint64_t seed);
+Status runBest(const Bench& bench, const Json& params, uint64_t seed);
 Status runSustained(const Bench& bench, const Json& params, uint64_t seed);
 
 }  // namespace muster::compute

@@ -104,7 +104,8 @@ TEST(SweepParams, SpreadSizesByTheFactor) {
                      {"checks", 1},        {"warmup", 1},
                      {"iterations", 1},    {"sample_time", 0.0},
                      {"latency_to", 0.0},  {"own_time_probes", 0},
-                     {"interface", ""},    {"settings", "NCCL_ALGO=Ring  EMPTY="},
+                     {"interface", ""},    {"fabric", "none"},
+                     {"graph", false},     {"settings", "NCCL_ALGO=Ring  EMPTY="},
                      {"call_timeout", 1.0}};
   const auto params = readParams(json);
   ASSERT_TRUE(params.ok()) << params.error().text();

@@ -63,6 +63,18 @@ TEST_F(ComputeSustained, FindsOneWrongResultAmongMany) {
   EXPECT_EQ(host_.logs.size(), 1u);
 }
 
+TEST_F(ComputeSustained, FillsTheMemoryThatItIsGiven) {
+  Json params = burn();
+  params["memory"] = 0.5;
+  ASSERT_EQ(onSim("", params).ran, MUSTER_OK) << host_.error;
+  plugin_.expectDeclared(host_, "sustained");
+  const double one = 4.0 * 8192 * 8192 * 2;
+  EXPECT_GT(host_.value("sustained_memory"), 10 * one);
+  EXPECT_LE(host_.value("sustained_memory"), 0.5 * 100e9);
+  EXPECT_EQ(host_.value("sustained_mismatches"), 0);
+  EXPECT_GT(host_.value("sustained_comparisons"), 1000);
+}
+
 TEST_F(ComputeSustained, ComparesAsOftenAsItIsTold) {
   Json params = burn();
   params["check_interval"] = "2s";
