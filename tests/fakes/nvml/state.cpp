@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fake NVML: how a GPU fares.
+#include "tests/fakes/nvml/answers.h"
+
+namespace {
+
+unsigned linksOf(nvmlDevice_t device) {
+  return static_cast<unsigned>(scenario().number(indexOf(device), "nvlinks", 18));
+}
+
+bool linkIsDown(nvmlDevice_t device, unsigned link) {
+  return scenario().number(indexOf(device), "nvlink_down", -1) == static_cast<double>(link);
+}
+
+nvmlReturn_t fieldOf(nvmlDevice_t device, nvmlFieldValue_t& field) {
+  const auto put = [&](const char* key, double otherwise) {
+    field.valueType = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
+    return giveNumber(device, key, otherwise, &field.value.ullVal);
+  };
+  switch (field.fieldId) {
+    case NVML_FI_DEV_MEMORY_TEMP:
+      return put("memory_temperature", 45);
+    case NVML_FI_DEV_NVLINK_LINK_COUNT:
+      return put("nvlinks", 18);
+    case NVML_FI_DEV_NVLINK_GET_SPEED:
+    case NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON:
+      return put("nvlink_speed", 26562);
+    case NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY:
+      if (field.scopeId != 0) return field.value.ullVal = 0, NVML_SUCCESS;
+      return put("nvlink_replays", 0);
+    case NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY:
+    case NVML_FI_DEV_NVLINK_ERROR_DL_CRC:
+      field.valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
+      field.value.uiVal = 0;
+      return NVML_SUCCESS;
+    case NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN:
+      return put("thermal_ns", 0);
+    case NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN:
+      return put("hw_thermal_ns", 0);
+    case NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN:
+      return put("power_brake_ns", 0);
+    case NVML_FI_DEV_RETIRED_PENDING:
+      return put("retired_pending", 0);
+    default:
+      return NVML_ERROR_NOT_SUPPORTED;
+  }
+}
+
+}  // namespace
+
+nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t d, int type, int, unsigned long long* count) {
+  BEHAVE(indexOf(d));
+  return giveNumber(d, type == NVML_MEMORY_ERROR_TYPE_CORRECTED ? "ecc_corrected" : "ecc_uncorrected", 0,
+                    count);
+}
+nvmlReturn_t nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t d, int type, int, int place,
+                                             unsigned long long* count) {
+  BEHAVE(indexOf(d));
+  if (place == NVML_MEMORY_LOCATION_SRAM) return giveNumber(d, "ecc_sram", 0, count);
+  return giveNumber(d, type == NVML_MEMORY_ERROR_TYPE_CORRECTED ? "ecc_corrected" : "ecc_uncorrected", 0,
+                    count);
+}
+nvmlReturn_t nvmlDeviceGetRetiredPages(nvmlDevice_t d, int, unsigned* count, unsigned long long*) {
+  BEHAVE(indexOf(d));
+  const nvmlReturn_t code = giveNumber(d, "retired_pages", 0, count);
+  return code == NVML_SUCCESS && *count > 0 ? NVML_ERROR_INSUFFICIENT_SIZE : code;
+}
+nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t d, unsigned* corrected, unsigned* uncorrected,
+                                       unsigned* pending, unsigned* failed) {
+  BEHAVE(indexOf(d));
+  *corrected = 0;
+  (void)giveNumber(d, "remap_pending", 0, pending);
+  (void)giveNumber(d, "remap_failed", 0, failed);
+  return giveNumber(d, "remapped_rows", 0, uncorrected);
+}
+nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t d, unsigned* milliwatts) {
+  BEHAVE(indexOf(d));
+  return giveNumber(d, "power_mw", 72000, milliwatts);
+}
+nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t d, unsigned* milliwatts) {
+  BEHAVE(indexOf(d));
+  return giveNumber(d, "power_limit_mw", 700000, milliwatts);
+}
+nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t d, int type, unsigned* megahertz) {
+  BEHAVE(indexOf(d));
+  return giveNumber(d, type == NVML_CLOCK_SM ? "clock" : "memory_clock", type == NVML_CLOCK_SM ? 1755 : 2619,
+                    megahertz);
+}
+nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t d, int type, unsigned* megahertz) {
+  BEHAVE(indexOf(d));
+  return giveNumber(d, type == NVML_CLOCK_SM ? "clock_max" : "memory_clock_max",
+                    type == NVML_CLOCK_SM ? 1980 : 2619, megahertz);
+}
+nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t d, nvmlUtilization_t* use) {
+  BEHAVE(indexOf(d));
+  *use = {};
+  return giveNumber(d, "utilization", 100, &use->gpu);
+}
+nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t d, unsigned link, int* active) {
+  BEHAVE(indexOf(d));
+  if (link >= linksOf(d)) return NVML_ERROR_INVALID_ARGUMENT;
+  *active = linkIsDown(d, link) ? NVML_FEATURE_DISABLED : NVML_FEATURE_ENABLED;
+  return NVML_SUCCESS;
+}
+nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t d, int count, nvmlFieldValue_t* fields) {
+  BEHAVE(indexOf(d));
+  for (int i = 0; i < count; ++i) fields[i].nvmlReturn = fieldOf(d, fields[i]);
+  return NVML_SUCCESS;
+}
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t d, unsigned* count,
+                                                     nvmlProcessInfo_t* processes) {
+  BEHAVE(indexOf(d));
+  const auto pid = static_cast<unsigned>(scenario().number(indexOf(d), "process", 0));
+  if (pid != 0 && *count > 0) processes[0] = {pid, 1u << 30, ~0u, ~0u};
+  *count = pid != 0 ? 1 : 0;
+  return NVML_SUCCESS;
+}
+nvmlReturn_t nvmlDeviceGetNumGpuCores(nvmlDevice_t d, unsigned* cores) {
+  BEHAVE(indexOf(d));
+  return giveNumber(d, "cores", 16896, cores);
+}
+nvmlReturn_t nvmlDeviceGetMemoryBusWidth(nvmlDevice_t d, unsigned* bits) {
+  BEHAVE(indexOf(d));
+  return giveNumber(d, "bus_width", 5120, bits);
+}
+nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t d, int, unsigned* celsius) {
+  BEHAVE(indexOf(d));
+  return giveNumber(d, "temperature", 35, celsius);
+}
+nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t d, nvmlTemperature_t* temperature) {
+  BEHAVE(indexOf(d));
+  if (temperature->version != NVML_STRUCT_VERSION(nvmlTemperature_t, 1)) return NVML_ERROR_UNKNOWN;
+  return giveNumber(d, "temperature", 35, &temperature->temperature);
+}
+nvmlReturn_t nvmlDeviceGetViolationStatus(nvmlDevice_t d, int policy, nvmlViolationTime_t* time) {
+  BEHAVE(indexOf(d));
+  *time = {};
+  const char* key = policy == NVML_PERF_POLICY_POWER     ? "power_cap_ns"
+                    : policy == NVML_PERF_POLICY_THERMAL ? "thermal_violation_ns"
+                                                         : "board_limit_ns";
+  return giveNumber(d, key, 0, &time->violationTime);
+}
+nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t d, unsigned long long* reasons) {
+  BEHAVE(indexOf(d));
+  return giveNumber(d, "clock_reasons", 0, reasons);
+}
+nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t d, unsigned long long* reasons) {
+  BEHAVE(indexOf(d));
+  return giveNumber(d, "clock_reasons", 0, reasons);
+}
+nvmlReturn_t nvmlDeviceGetNvLinkErrorCounter(nvmlDevice_t d, unsigned, int, unsigned long long* count) {
+  BEHAVE(indexOf(d));
+  *count = 0;
+  return NVML_SUCCESS;
+}
+nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t d, nvmlGpuFabricInfoV_t* info) {
+  BEHAVE(indexOf(d));
+  if (info->version != NVML_STRUCT_VERSION(nvmlGpuFabricInfoV_t, 2)) return NVML_ERROR_UNKNOWN;
+  info->status = NVML_SUCCESS;
+  return giveNumber(d, "fabric", NVML_GPU_FABRIC_STATE_COMPLETED, &info->state);
+}
