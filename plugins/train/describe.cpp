@@ -99,7 +99,7 @@ std::string text() {
      "summary": "ranks whose gradients differ from the others' after the same sum",
      "standing": {"max": 0, "source": "all ranks get the same bits from one all-reduce",
                   "remedy": "The named rank's device or link corrupts data silently: take it out of service; run collective's sweep and compute's gemm there"}},
-    {"name": "first_diverged", "unit": "text", "informational": true, "optional": true, "leader": true, "summary": "which ranks"},
+    {"name": "first_diverged", "unit": "text", "informational": true, "optional": true, "summary": "which ranks, on which nodes"},
     {"name": "gradient_checks", "unit": "count", "informational": true, "leader": true, "summary": "how often gradients were compared"},
     {"name": "parameters", "unit": "count", "informational": true, "leader": true, "summary": "trained values of the model"},
     {"name": "device_memory", "unit": "B", "direction": "lower", "informational": true, "summary": "allocated on the device for the training"},
@@ -132,7 +132,7 @@ std::string text() {
      "summary": "ranks whose gradients differ from the others' after the same sum",
      "standing": {"max": 0, "source": "all ranks get the same bits from one all-reduce",
                   "remedy": "The named rank's device or link corrupts data silently: take it out of service; run collective's sweep and compute's gemm there"}},
-    {"name": "first_diverged", "unit": "text", "informational": true, "optional": true, "leader": true, "summary": "which ranks"},
+    {"name": "first_diverged", "unit": "text", "informational": true, "optional": true, "summary": "which ranks, on which nodes"},
     {"name": "final_parameters", "unit": "text", "informational": true, "leader": true, "summary": "hash of the parameters at the end: equal for equal seeds, ranks and machines"}
   ]
 }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <set>
 
+#include "plugins/train/report.h"
 #include "plugins/train/trainer.h"
 
 namespace muster::train {
@@ -79,11 +80,9 @@ Status reportDifference(const Bench& bench, const Group& group, const Trace& tra
     bench.host.log(MUSTER_LOG_ERROR, text);
     MUSTER_CHECK_OK(bench.host.fact("first_mismatch", text));
   }
-  if (!group.leads()) return {};
-  MUSTER_CHECK_OK(tell("diverged_ranks", static_cast<double>(trace.diverged.size())));
-  MUSTER_CHECK_OK(bench.host.fact("final_parameters", fmt::format("{:016x}", trace.parameters)));
-  if (trace.diverged.empty()) return {};
-  return bench.host.fact("first_diverged", fmt::format("ranks {}", fmt::join(trace.diverged, ", ")));
+  if (group.leads())
+    MUSTER_CHECK_OK(bench.host.fact("final_parameters", fmt::format("{:016x}", trace.parameters)));
+  return reportDiverged(bench, group, trace.diverged);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -13,7 +14,8 @@ namespace muster::train {
 namespace {
 
 constexpr double kAbsent = std::numeric_limits<double>::lowest();
-constexpr int kPiece = 16;  ///< bits of a number that travel in one double
+constexpr size_t kNameBytes = 64;  ///< of a node's name that travel
+constexpr int kPiece = 16;         ///< bits of a number that travel in one double
 
 std::vector<double> piecesOf(uint64_t number) {
   std::vector<double> pieces;
@@ -80,6 +82,21 @@ Result<std::vector<int>> Group::deviants(uint64_t number) const {
   for (size_t i = 0; i < rows.size(); ++i)
     if (!rows[i].empty() && rows[i] != *common) deviants.push_back(static_cast<int>(i));
   return deviants;
+}
+
+Result<std::string> Group::nameRanks(const std::set<int>& ranks) const {
+  std::vector<double> own(kNameBytes, 0);
+  const size_t length = std::min(kNameBytes, place_.node.size());
+  for (size_t i = 0; i < length; ++i) own[i] = static_cast<unsigned char>(place_.node[i]);
+  MUSTER_TRY(auto rows, gather(own));
+  std::string text;
+  for (const int rank : ranks) {
+    std::string node;
+    for (const double byte : rows[static_cast<size_t>(rank)])
+      if (byte > 0) node += static_cast<char>(static_cast<unsigned char>(byte));
+    text += fmt::format("{}rank {}{}", text.empty() ? "" : ", ", rank, node.empty() ? "" : " (" + node + ")");
+  }
+  return text;
 }
 
 }  // namespace muster::train

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct Place {
   int rank = 0;
   int size = 1;
   bool leadsNode = true;  ///< the first rank of its node
+  std::string node;       ///< name of its node
 };
 
 /// Which group to form, and how.
@@ -43,6 +45,8 @@ class Group {
   [[nodiscard]] Result<std::vector<std::vector<double>>> gather(const std::vector<double>& values) const;
   /// Ranks whose number is another than most ranks have; of two halves, the one without rank 0.
   [[nodiscard]] Result<std::vector<int>> deviants(uint64_t number) const;
+  /// These ranks with their nodes: "rank 1 (n1), rank 3 (n2)". In sim a rank knows only its own node.
+  [[nodiscard]] Result<std::string> nameRanks(const std::set<int>& ranks) const;
 
  private:
   Place place_;

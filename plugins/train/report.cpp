@@ -137,13 +137,8 @@ Status reportGroup(const Reported& of, const Outcome& outcome, const std::vector
   Teller tell(of.bench);
   tell.samples("throughput", "samples/s", ratesOf(samples, slowest))
       .number("gradient_checks", "count", outcome.gradientChecks)
-      .number("diverged_ranks", "count", static_cast<double>(outcome.diverged.size()))
       .number("parameters", "count", static_cast<double>(of.trainer.model().network.parameterElements()))
       .text("communication", of.group.implementation());
-  if (!outcome.diverged.empty())
-    tell.text("first_diverged",
-              fmt::format("ranks {}: their gradients differ from the others' after the same sum",
-                          fmt::join(outcome.diverged, ", ")));
   if (outcome.solo > 0) tell.number("scaling_efficiency", "ratio", outcome.solo / medianOf(slowest));
   if (!outcome.accuracies.empty())
     tell.number("test_accuracy", "ratio", outcome.accuracies.back())
@@ -154,10 +149,24 @@ Status reportGroup(const Reported& of, const Outcome& outcome, const std::vector
 
 }  // namespace
 
+Status reportDiverged(const Bench& bench, const Group& group, const std::set<int>& diverged) {
+  // Rank 0 speaks for all. Any other rank speaks for itself, so that its own node's record is rejected, too.
+  Teller tell(bench);
+  if (group.leads())
+    tell.number("diverged_ranks", "count", static_cast<double>(diverged.size()));
+  else if (diverged.count(group.rank()) > 0)
+    tell.number("diverged_ranks", "count", 1);
+  if (diverged.empty()) return tell.status();
+  MUSTER_TRY(const std::string names, group.nameRanks(diverged));
+  return tell.text("first_diverged", names + ": other gradients than the others' after the same sum")
+      .status();
+}
+
 Status report(const Reported& of, const Outcome& outcome) {
   MUSTER_TRY(std::vector<double> slowest, of.group.largest(secondsOf(outcome.steps)));
   MUSTER_TRY(std::vector<double> losses, meanOverRanks(of.group, outcome.losses));
   MUSTER_CHECK_OK(reportOwn(of, outcome));
+  MUSTER_CHECK_OK(reportDiverged(of.bench, of.group, outcome.diverged));
   return of.group.leads() ? reportGroup(of, outcome, slowest, losses) : Status();
 }
 

@@ -28,6 +28,10 @@ struct Reported {
   Trainer& trainer;
 };
 
+/// Tells which ranks had other gradients than the others, by name on all of them. Called by all ranks, with
+/// the same ranks.
+Status reportDiverged(const Bench& bench, const Group& group, const std::set<int>& diverged);
+
 /// Tells what each rank knows of itself, and from rank 0 what the group came to. Called by all ranks.
 Status report(const Reported& of, const Outcome& outcome);
 

@@ -17,7 +17,9 @@ Result<RunCase> findTest(const Json& context) {
 
 Place placeOf(const Json& context) {
   const sdk::Group group = sdk::groupOf(context);
-  return {group.rank, group.size, group.size == 1 || context.value("local_rank", 0) == 0};
+  const Json node = context.value("node", Json::object());
+  return {group.rank, group.size, group.size == 1 || context.value("local_rank", 0) == 0,
+          node.is_object() ? node.value("name", "") : ""};
 }
 
 class TrainSession : public sdk::Session {

@@ -81,12 +81,13 @@ fs::path ClusterRun::folder(int host) const {
   return out(host) / fmt::format("node-{:04}", ranks_.at(static_cast<size_t>(host)));
 }
 
-void ClusterRun::start(int host, int rank, const std::vector<std::string>& more) {
+void ClusterRun::start(int host, int rank, const std::vector<std::string>& more,
+                       const std::map<std::string, std::string>& environment) {
   ranks_[static_cast<size_t>(host)] = rank;
   const fs::path plan = dir_.write(fmt::format("plan{}.toml", host), planText);
   std::vector<std::string> command = {plan, "--plugins", dir_.path() / "plugins", "--out", out(host)};
   command.insert(command.end(), more.begin(), more.end());
-  launch(host, command);
+  launch(host, command, environment);
 }
 
 void ClusterRun::resume(int host, const std::vector<std::string>& more) {
@@ -95,7 +96,8 @@ void ClusterRun::resume(int host, const std::vector<std::string>& more) {
   launch(host, command);
 }
 
-void ClusterRun::launch(int host, const std::vector<std::string>& more) {
+void ClusterRun::launch(int host, const std::vector<std::string>& more,
+                        const std::map<std::string, std::string>& environment) {
   std::vector<std::string> command = {distDir() / "bin/muster",
                                       "run",
                                       "--lost-after",
@@ -108,6 +110,7 @@ void ClusterRun::launch(int host, const std::vector<std::string>& more) {
                                       Hosts::address(0) + ":29400"};
   command.insert(command.end(), more.begin(), more.end());
   ProcessOptions options;
+  options.environment = environment;
   options.environment["MUSTER_TOKEN"] = kToken;
   options.timeout = 90;
   running_[static_cast<size_t>(host)] = hosts.start(host, command, options);

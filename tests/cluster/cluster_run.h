@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <future>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,7 +36,8 @@ class ClusterRun {
   ClusterRun(int hosts, std::string plan, const std::vector<std::string>& fakes);
 
   /// Starts `muster run` on a host; `rank` is its node rank.
-  void start(int host, int rank, const std::vector<std::string>& more = {});
+  void start(int host, int rank, const std::vector<std::string>& more = {},
+             const std::map<std::string, std::string>& environment = {});
   void startAll();
   /// Starts `muster run --resume` on a host whose run has ended.
   void resume(int host, const std::vector<std::string>& more = {});
@@ -67,7 +69,8 @@ class ClusterRun {
 
  private:
   [[nodiscard]] std::filesystem::path out(int host) const;
-  void launch(int host, const std::vector<std::string>& command);
+  void launch(int host, const std::vector<std::string>& command,
+              const std::map<std::string, std::string>& environment = {});
 
   TempDir dir_;
   std::vector<std::optional<std::future<ProcessResult>>> running_;
