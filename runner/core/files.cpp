@@ -139,7 +139,7 @@ Result<std::string> readFile(const fs::path& path, uint64_t limit) {
 
   std::string content;
   content.reserve(static_cast<size_t>(info.st_size));
-  std::vector<char> buffer(64 * 1024);
+  std::vector<char> buffer(size_t{64} * 1024);
   for (;;) {  // to the end, whatever fstat said: files of /proc and /sys lie about their size
     const ssize_t n = read(fd.get(), buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
