@@ -82,12 +82,12 @@ fs::path ClusterRun::folder(int host) const {
 }
 
 void ClusterRun::start(int host, int rank, const std::vector<std::string>& more,
-                       const std::map<std::string, std::string>& environment) {
+                       const ProcessOptions& options) {
   ranks_[static_cast<size_t>(host)] = rank;
   const fs::path plan = dir_.write(fmt::format("plan{}.toml", host), planText);
   std::vector<std::string> command = {plan, "--plugins", dir_.path() / "plugins", "--out", out(host)};
   command.insert(command.end(), more.begin(), more.end());
-  launch(host, command, environment);
+  launch(host, command, options);
 }
 
 void ClusterRun::resume(int host, const std::vector<std::string>& more) {
@@ -96,8 +96,7 @@ void ClusterRun::resume(int host, const std::vector<std::string>& more) {
   launch(host, command);
 }
 
-void ClusterRun::launch(int host, const std::vector<std::string>& more,
-                        const std::map<std::string, std::string>& environment) {
+void ClusterRun::launch(int host, const std::vector<std::string>& more, ProcessOptions options) {
   std::vector<std::string> command = {distDir() / "bin/muster",
                                       "run",
                                       "--lost-after",
@@ -109,8 +108,6 @@ void ClusterRun::launch(int host, const std::vector<std::string>& more,
                                       "--rendezvous",
                                       Hosts::address(0) + ":29400"};
   command.insert(command.end(), more.begin(), more.end());
-  ProcessOptions options;
-  options.environment = environment;
   options.environment["MUSTER_TOKEN"] = kToken;
   options.timeout = 90;
   running_[static_cast<size_t>(host)] = hosts.start(host, command, options);

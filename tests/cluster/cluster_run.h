@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <future>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,7 +36,7 @@ class ClusterRun {
 
   /// Starts `muster run` on a host; `rank` is its node rank.
   void start(int host, int rank, const std::vector<std::string>& more = {},
-             const std::map<std::string, std::string>& environment = {});
+             const ProcessOptions& options = {});
   void startAll();
   /// Starts `muster run --resume` on a host whose run has ended.
   void resume(int host, const std::vector<std::string>& more = {});
@@ -69,8 +68,7 @@ class ClusterRun {
 
  private:
   [[nodiscard]] std::filesystem::path out(int host) const;
-  void launch(int host, const std::vector<std::string>& command,
-              const std::map<std::string, std::string>& environment = {});
+  void launch(int host, const std::vector<std::string>& command, ProcessOptions options = {});
 
   TempDir dir_;
   std::vector<std::optional<std::future<ProcessResult>>> running_;

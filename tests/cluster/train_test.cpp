@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -87,11 +86,10 @@ TEST_F(ClusterTrain, AcceptsHealthyHosts) {
 
 TEST_F(ClusterTrain, NamesTheHostWhoseSumsAreWrongOnAllHosts) {
   ClusterRun run(kHosts, kPlan, {});
-  const std::string corrupt = buildDir() / "tests/fakes/gloo/corrupt-sum.so";
+  ProcessOptions sick;
+  sick.environment["LD_PRELOAD"] = buildDir() / "tests/fakes/gloo/corrupt-sum.so";
   for (int host = 0; host < kHosts; ++host)
-    run.start(host, host, {},
-              host == kSick ? std::map<std::string, std::string>{{"LD_PRELOAD", corrupt}}
-                            : std::map<std::string, std::string>{});
+    run.start(host, host, {}, host == kSick ? sick : ProcessOptions{});
   run.finish();
   for (int host = 0; host < kHosts; ++host)
     for (const char* stage : {"train", "twice"})
