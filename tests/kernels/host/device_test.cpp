@@ -8,6 +8,7 @@
 
 #include "kernels/host/buffer.h"
 #include "kernels/pattern.h"
+#include "kernels/pointer_chase.h"
 
 namespace muster::host {
 namespace {
@@ -80,6 +81,16 @@ TEST_F(HostDeviceTest, CombinesInATriad) {
   ASSERT_TRUE(device_->memoryOp(MemoryOp::kTriad, *a, b.get(), c.get()).ok());
   for (size_t i = 0; i < 10001; ++i)
     ASSERT_NEAR(words(*a)[i], words(*b)[i] + kTriadScalar * words(*c)[i], 1e-14) << i;
+}
+
+TEST_F(HostDeviceTest, FollowsAPointerChaseToTheRightPlace) {
+  auto a = buffer(1 << 20);
+  ASSERT_TRUE(device_->fillRing(*a, 64, 3).ok());
+  const ChaseRing ring{1 << 14, 3};
+  for (uint64_t steps : {0ull, 1ull, 1000ull, 1ull << 15})
+    EXPECT_EQ(*device_->chase(*a, ring.line(5) * 64, steps), ring.line(5 + steps) * 64) << steps;
+  EXPECT_FALSE(device_->fillRing(*a, 12, 3).ok());
+  EXPECT_FALSE(device_->fillRing(*a, 2 << 20, 3).ok());
 }
 
 TEST_F(HostDeviceTest, FindsAPlantedBitOfAPattern) {
