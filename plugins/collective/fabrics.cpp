@@ -48,6 +48,7 @@ constexpr std::array kFabrics = {
 
 std::vector<std::string> fabricNames() {
   std::vector<std::string> names;
+  names.reserve(kFabrics.size());
   for (const Fabric& fabric : kFabrics) names.emplace_back(fabric.name);
   return names;
 }
