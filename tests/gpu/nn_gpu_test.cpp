@@ -214,6 +214,19 @@ TEST(GpuAttention, IsRightCausalAndNot) {
     }
 }
 
+/// All of our kernels on small sizes, for compute-sanitizer.
+TEST(GpuNn, SanitizedNetworksAreRight) {
+  expectRight(residualNetwork(3, 7, true));
+  Network network;
+  Tensor x = embedded(network, 2, 9, 24);
+  x = network.layerNorm("n", x);
+  const Tensor qkv = network.add(Linear{.name = "qkv", .features = 72}, x);
+  const Tensor attended = network.add(Attention{.name = "a", .heads = 3}, qkv);
+  x = network.add(Linear{.name = "o", .features = 24, .residual = x}, attended);
+  classifyRows(network, network.add(Linear{.name = "f", .features = 40, .activation = Activation::kGelu}, x));
+  expectRight(network);
+}
+
 TEST(GpuClassifier, IsRightAtAnyNumberOfClasses) {
   for (int64_t classes : {2, 3, 255, 1000, 32000, 50257}) {
     Network network;

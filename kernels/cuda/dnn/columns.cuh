@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(kColumnThreads)
   if (column < columns) {
     load.begin(column);
     const int64_t stride = static_cast<int64_t>(gridDim.y) * blockDim.y;
-#pragma unroll 4
+#pragma unroll 2
     for (int64_t row = static_cast<int64_t>(blockIdx.y) * blockDim.y + threadIdx.y; row < rows; row += stride)
       load.add(row, column, sums);
   }

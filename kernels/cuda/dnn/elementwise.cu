@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Element by element: casts, sums, ReLU, GELU.
+#include <type_traits>
+
 #include "kernels/cuda/dnn/vectors.cuh"
 
 namespace muster::cuda {
@@ -25,7 +27,7 @@ __global__ void __launch_bounds__(kThreads) mapElements(const From* from, To* to
 
 template <typename From, typename To, typename Body>
 cudaError_t map(const void* from, void* to, int64_t count, Body body, cudaStream_t stream) {
-  constexpr int kVector = 8;
+  constexpr int kVector = std::is_same_v<From, To> ? 16 / sizeof(To) : 8;
   if (count == 0) return cudaSuccess;
   mapElements<From, To, kVector><<<static_cast<unsigned>(blocksFor(count / kVector)), kThreads, 0, stream>>>(
       static_cast<const From*>(from), static_cast<To*>(to), count, body);

@@ -10,16 +10,25 @@
 namespace muster::cuda {
 namespace {
 
+constexpr size_t kClearsSums = 90600;     ///< the version of cuDNN from which on it clears dq's sums itself
+constexpr size_t kTakesInfinity = 91000;  ///< and the one from which on masks may be infinite
+
 class FusedAttention : public AttentionMethod {
  public:
   FusedAttention(Engine& engine, const AttentionShape& shape)
-      : engine_(engine), shape_(shape), scale_(shape.scale), forward_(engine), backward_(engine) {}
+      : engine_(engine),
+        shape_(shape),
+        scale_(shape.scale),
+        lowest_(cudnnGetVersion() < kTakesInfinity ? std::numeric_limits<float>::lowest()
+                                                   : -std::numeric_limits<float>::infinity()),
+        forward_(engine),
+        backward_(engine) {}
 
   Status prepare(Plan& plan);
   Status bind(Plan& plan) override;
   Status tune(const AttentionData& data) override;
   Status forward(const AttentionData&) override { return forward_.run(); }
-  Status backward(const AttentionData&) override { return backward_.run(); }
+  Status backward(const AttentionData&) override;
   [[nodiscard]] std::string name() const override { return "attention fused by cudnn"; }
 
  private:
@@ -42,7 +51,7 @@ class FusedAttention : public AttentionMethod {
   Engine& engine_;
   AttentionShape shape_;
   float scale_;
-  float lowest_ = -std::numeric_limits<float>::infinity();
+  float lowest_;  ///< of what a row does not see
   DnnGraph forward_, backward_;
   std::vector<int> forwardTensors_, backwardTensors_;
   void* logSums_ = nullptr;  ///< kept for backward
@@ -217,6 +226,13 @@ Status FusedAttention::bind(Plan& plan) {
   rowSums_ = plan.scratch;
   dqSums_ = static_cast<std::byte*>(plan.scratch) + rowBytes();
   return {};
+}
+
+Status FusedAttention::backward(const AttentionData&) {
+  if (!engine_.deterministic && cudnnGetVersion() < kClearsSums)
+    MUSTER_CUDA(cudaMemsetAsync(dqSums_, 0, static_cast<size_t>(shape_.heads.elements()) * sizeof(float),
+                                engine_.stream));
+  return backward_.run();
 }
 
 /// Nothing is chosen by time here; the memory is known now.

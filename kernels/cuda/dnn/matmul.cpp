@@ -9,6 +9,7 @@ namespace muster::cuda {
 namespace {
 
 constexpr int kCandidates = 16;
+constexpr uintptr_t kAlignment = 256;  ///< of all memory of a program
 
 std::string textOf(const MatmulSpec& s) {
   return fmt::format("matmul {}{}{} of {}x{}x{} batch {} beta {}{}{}", s.transposeA ? 'T' : 'N',
@@ -60,6 +61,10 @@ Status Matmul::describe() {
   if (spec_.biasGradient) {
     MUSTER_CUBLAS(set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BGRADB));
     MUSTER_CUBLAS(set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, outputType()));
+  }
+  if (spec_.bias || spec_.biasGradient) {
+    // The heuristics ask for its alignment alone; bind() sets the real one.
+    MUSTER_CUBLAS(set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<void*>(kAlignment)));
   }
   const cudaDataType_t in = engine_.blasType();
   MUSTER_CHECK_OK(spec_.transposeB ? makeLayout(a_, in, spec_.k, spec_.n)

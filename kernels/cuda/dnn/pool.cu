@@ -5,6 +5,10 @@
 namespace muster::cuda {
 namespace {
 
+/// Channels are padded to whole vectors.
+template <typename T>
+constexpr int kVectorOf = 16 / sizeof(T);
+
 /// A vector of channels of one pixel, from an index over all of an image's vectors.
 struct Place {
   int64_t n, h, w, c;
@@ -107,9 +111,9 @@ unsigned gridOf(int64_t count) {
 
 cudaError_t maxPoolForward(Element element, const PoolShape& pool, const void* x, void* y, uint8_t* taken,
                            cudaStream_t stream) {
-  return withVectors(element, pool.out.padded, [&](auto type, auto width) {
+  return withType(element, [&](auto type) {
     using T = decltype(type);
-    constexpr int kVector = decltype(width)::value;
+    constexpr int kVector = kVectorOf<T>;
     maxForward<T, kVector><<<gridOf(pool.out.elements() / kVector), kThreads, 0, stream>>>(
         pool, static_cast<const T*>(x), static_cast<T*>(y), taken);
     return cudaGetLastError();
@@ -118,9 +122,9 @@ cudaError_t maxPoolForward(Element element, const PoolShape& pool, const void* x
 
 cudaError_t maxPoolBackward(Element element, const PoolShape& pool, const void* dy, const uint8_t* taken,
                             void* dx, bool keep, cudaStream_t stream) {
-  return withVectors(element, pool.in.padded, [&](auto type, auto width) {
+  return withType(element, [&](auto type) {
     using T = decltype(type);
-    constexpr int kVector = decltype(width)::value;
+    constexpr int kVector = kVectorOf<T>;
     maxBackward<T, kVector><<<gridOf(pool.in.elements() / kVector), kThreads, 0, stream>>>(
         pool, static_cast<const T*>(dy), taken, static_cast<T*>(dx), keep);
     return cudaGetLastError();
