@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What our models compute on this CPU beside what PyTorch computed in f64: losses, every gradient, three
 // updates. golden/make_golden.py made the files, and starts its models by the same formula.
-#include <gtest/gtest.h>
-
 #include <cmath>
 
-#include "kernels/backend.h"
 #include "kernels/pattern.h"
 #include "plugins/train/models/model.h"
-#include "tests/support/process.h"
+#include "tests/plugins/train/host_training.h"
 
 namespace muster::train {
 namespace {
@@ -87,20 +84,10 @@ void expectLike(const std::vector<float>& ours, const Json& golden, const std::s
   }
 }
 
-class Golden : public ::testing::TestWithParam<const char*> {
+class Golden : public HostTraining {
  protected:
   void SetUp() override {
-    BackendOptions options;
-    options.folder = (testing::buildDir() / "kernels" / "host").string();
-    auto backend = loadBackend("host", options);
-    ASSERT_TRUE(backend.ok()) << backend.error().text();
-    backend_ = std::move(*backend);
-    auto device = backend_->open("cpu0");
-    ASSERT_TRUE(device.ok()) << device.error().text();
-    device_ = std::move(*device);
-    auto nn = backend_->nn(*device_);
-    ASSERT_TRUE(nn.ok()) << nn.error().text();
-    nn_ = std::move(*nn);
+    HostTraining::SetUp();
     const auto path =
         testing::sourceDir() / "tests/plugins/train/golden" / (std::string(GetParam()) + ".json");
     golden_ = *parseJson(testing::readWhole(path));
@@ -137,9 +124,6 @@ class Golden : public ::testing::TestWithParam<const char*> {
     }
   }
 
-  std::unique_ptr<Backend> backend_;
-  std::unique_ptr<Device> device_;
-  std::unique_ptr<Nn> nn_;
   Json golden_;
 };
 
