@@ -10,9 +10,10 @@ namespace {
 /// Sum over a row of what body gives for each vector; lanes beyond the end must give zero.
 template <typename Body>
 MUSTER_INLINE float sumRow(int64_t width, Body body) {
+  constexpr int64_t kPair = int64_t{2} * kLanes;
   Float sum[2] = {};
   int64_t i = 0;
-  for (; i + 2 * kLanes <= width; i += 2 * kLanes) {
+  for (; i + kPair <= width; i += kPair) {
     sum[0] += body(i, kLanes);
     sum[1] += body(i + kLanes, kLanes);
   }
