@@ -73,7 +73,7 @@ Result<std::unique_ptr<Buffer>> CudaCopies::allocatePinned(uint64_t bytes, int n
   MUSTER_CHECK_OK(use(device_.ordinal()));
   MUSTER_TRY(NumaPages pages, NumaPages::map(bytes, node));
   MUSTER_CHECK_OK(checked(
-      cudaHostRegister(pages.data(), pages.mapped(), cudaHostRegisterPortable | cudaHostRegisterMapped),
+      cudaHostRegister(pages.data(), pages.bytes(), cudaHostRegisterPortable | cudaHostRegisterMapped),
       "pinning memory of the host"));
   auto buffer = std::make_unique<PinnedBuffer>(std::move(pages), bytes);
   void* seen = nullptr;

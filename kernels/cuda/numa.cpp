@@ -135,26 +135,37 @@ std::map<int, uint64_t> pagesByNode(std::string_view numaMaps, uintptr_t address
 }
 
 Result<NumaPages> NumaPages::map(uint64_t bytes, int node) {
-  const uint64_t mapped = (bytes + kHugePage - 1) / kHugePage * kHugePage;
-  void* data = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (data == MAP_FAILED)
+  const uint64_t usable = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+  // Forbidden pages on both sides: the kernel merges neighbours, and a merged line of numa_maps tells nothing
+  // of ours.
+  const uint64_t mapped = usable + 2 * kHugePage;
+  void* base = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  const auto start = (reinterpret_cast<uintptr_t>(base) / kHugePage + 1) * kHugePage;
+  auto* data = reinterpret_cast<void*>(start);
+  if (base == MAP_FAILED || mprotect(data, usable, PROT_READ | PROT_WRITE) != 0) {
+    const std::string reason = errnoText(errno);
+    if (base != MAP_FAILED) munmap(base, mapped);
     return Error{ErrorCode::kIo,
-                 "the host has no " + formatQuantity(static_cast<double>(bytes), "B") + " to pin (" +
-                     errnoText(errno) + "); make the copies smaller or free memory",
+                 "the host has no " + formatQuantity(static_cast<double>(bytes), "B") + " to pin (" + reason +
+                     "); make the copies smaller or free memory",
                  ""};
-  NumaPages pages(data, mapped);
-  (void)madvise(data, mapped, MADV_HUGEPAGE);  // a wish: pinning and translations get cheaper
-  (void)bindPages(data, mapped, node);
-  touchFrom(node, data, mapped);
+  }
+  NumaPages pages(base, mapped, data, usable);
+  (void)madvise(data, usable, MADV_HUGEPAGE);  // a wish: pinning and translations get cheaper
+  (void)bindPages(data, usable, node);
+  touchFrom(node, data, usable);
   MUSTER_CHECK_OK(checkPlace(data, node));
   return pages;
 }
 
 NumaPages::NumaPages(NumaPages&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), mapped_(other.mapped_) {}
+    : base_(std::exchange(other.base_, nullptr)),
+      mapped_(other.mapped_),
+      data_(other.data_),
+      bytes_(other.bytes_) {}
 
 NumaPages::~NumaPages() {
-  if (data_ != nullptr) munmap(data_, mapped_);
+  if (base_ != nullptr) munmap(base_, mapped_);
 }
 
 }  // namespace muster::cuda

@@ -35,12 +35,15 @@ class NumaPages {
   NumaPages(const NumaPages&) = delete;
 
   [[nodiscard]] void* data() const { return data_; }
-  [[nodiscard]] uint64_t mapped() const { return mapped_; }
+  [[nodiscard]] uint64_t bytes() const { return bytes_; }  ///< at least what was asked for
 
  private:
-  NumaPages(void* data, uint64_t mapped) : data_(data), mapped_(mapped) {}
-  void* data_;
+  NumaPages(void* base, uint64_t mapped, void* data, uint64_t bytes)
+      : base_(base), mapped_(mapped), data_(data), bytes_(bytes) {}
+  void* base_;  ///< of the mapping, with forbidden pages before and after ours
   uint64_t mapped_;
+  void* data_;
+  uint64_t bytes_;
 };
 
 }  // namespace muster::cuda

@@ -73,8 +73,19 @@ TEST(NumaPages, LieOnTheirNodeAndArePoisoned) {
   ASSERT_TRUE(nodes.ok());
   auto pages = NumaPages::map(3 << 20, nodes->front().node);
   ASSERT_TRUE(pages.ok()) << pages.error().text();
-  EXPECT_GE(pages->mapped(), 3u << 20);
+  EXPECT_GE(pages->bytes(), 3u << 20);
   EXPECT_EQ(static_cast<const unsigned char*>(pages->data())[(3 << 20) - 1], 0xff);
+}
+
+/// Neighbouring mappings merge into one line of numa_maps unless something keeps them apart.
+TEST(NumaPages, AreFoundBesideTheirLikes) {
+  const int node = hostNodes(Root(), -1)->front().node;
+  std::vector<NumaPages> held;
+  for (int i = 0; i < 8; ++i) {
+    auto pages = NumaPages::map(2 << 20, node);
+    ASSERT_TRUE(pages.ok()) << i << ": " << pages.error().text();
+    held.push_back(std::move(*pages));
+  }
 }
 
 TEST(NumaPages, RefuseANodeThatIsNotThere) {
