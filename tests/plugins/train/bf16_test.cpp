@@ -32,6 +32,7 @@ class Bf16 : public HostTraining {
 
   void SetUp() override {
     HostTraining::SetUp();
+    if (HasFatalFailure()) return;
     const auto dtypes = nn_->dtypes();
     if (std::find(dtypes.begin(), dtypes.end(), Dtype::kBf16) == dtypes.end())
       GTEST_SKIP() << "this processor does not multiply bf16";

@@ -88,6 +88,7 @@ class Golden : public HostTraining {
  protected:
   void SetUp() override {
     HostTraining::SetUp();
+    if (HasFatalFailure()) return;
     const auto path =
         testing::sourceDir() / "tests/plugins/train/golden" / (std::string(GetParam()) + ".json");
     golden_ = *parseJson(testing::readWhole(path));
