@@ -72,6 +72,9 @@ void addPlace(CLI::App* run, Arguments& a) {
       ->check(CLI::Range(1, 65536));
   run->add_option("--node-rank", a.run.nodeRank, "this node's number among them, from 0")
       ->check(CLI::Range(0, 65535));
+  run->add_option("--node-name", a.run.nodeName,
+                  "this node's name in the record, where the scheduler calls it otherwise than its host name")
+      ->type_name("NAME");
   run->add_option("--rendezvous", a.run.rendezvous, "where node 0 serves the store for all nodes")
       ->type_name("HOST:PORT");
   run->add_option("--arrival", a.arrival,
@@ -170,6 +173,11 @@ Result<int> run(Arguments& a) {
   a.run.noGpuSkip = a.noGpu == "skip";
   if (a.run.nodes > 1 && a.run.scenario.empty())
     return Error{ErrorCode::kUsage, "--nodes is for simulated nodes; add --simulate SCENARIO", ""};
+  if (!a.run.nodeName.empty() && !isPlainName(a.run.nodeName))
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--node-name \"{}\": wanted letters, digits, '-', '_' and '.'",
+                             printable(a.run.nodeName, 80)),
+                 ""};
   if (!a.arrival.empty()) {
     MUSTER_TRY(a.run.arrival, parseDuration(a.arrival).context("--arrival"));
   }

@@ -80,7 +80,7 @@ Result<std::unique_ptr<ClusterLink>> joinCluster(const Plan& plan, const RunOpti
   MUSTER_TRY(cluster.token, takeToken());
   cluster.nodeRank = place.nodeRank;
   cluster.nodeCount = place.nodeCount;
-  cluster.host = hostName();
+  cluster.host = options.nodeName.empty() ? hostName() : options.nodeName;
   cluster.nodes = place.nodes;
   cluster.store = place.store;
   cluster.lostAfter = options.lostAfter;

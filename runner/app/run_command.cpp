@@ -133,6 +133,11 @@ void leave(const Launcher& place, ClusterLink* cluster, RunView& view) {
   cluster->leaveTogether();
 }
 
+/// How this node is called in its record.
+std::string nodeName(const RunOptions& options) {
+  return options.nodeName.empty() ? hostName() : options.nodeName;
+}
+
 Result<int> runResumed(const RunOptions& asked, RunView& view, const Launcher& place) {
   MUSTER_TRY(RunFolder folder, RunFolder::open(asked.resume));
   MUSTER_TRY(const Journal journal, folder.readJournal());
@@ -143,7 +148,7 @@ Result<int> runResumed(const RunOptions& asked, RunView& view, const Launcher& p
   MUSTER_TRY(setup.plan, requirePlan(parsePlan(journal.run.value("plan_text", ""), options.plan,
                                                setup.catalog, planOptions)));
   MUSTER_CHECK_OK(checkScopes(setup.plan, options));
-  const std::string node = journal.run.value("node", hostName());
+  const std::string node = journal.run.value("node", nodeName(asked));
   const int rank = journal.run.value("node_rank", 0), count = journal.run.value("node_count", 1);
   if (options.scenario.empty() && (rank != place.nodeRank || count != place.nodeCount))
     return Error{
@@ -152,17 +157,47 @@ Result<int> runResumed(const RunOptions& asked, RunView& view, const Launcher& p
                     "place, or start a new run with --out",
                     rank, count, place.nodeRank, place.nodeCount),
         asked.resume.string()};
-  if (!setup.options->scenario.empty() || node == hostName()) {
+  if (!setup.options->scenario.empty() || node == nodeName(asked)) {
     MUSTER_TRY(const auto cluster, joinCluster(setup.plan, options, place, &journal));
     NodeRun run(setup, std::move(folder), node, rank, count, launcherJson(place), cluster.get());
     MUSTER_TRY(const Record record, run.run());
     leave(place, cluster.get(), view);
     return record.exitCode;
   }
-  return Error{
-      ErrorCode::kUsage,
-      fmt::format("this run was started on {}, and this is {}; resume it there", printable(node), hostName()),
-      asked.resume.string()};
+  return Error{ErrorCode::kUsage,
+               fmt::format("this run was started on {}, and this is {}; resume it there", printable(node),
+                           nodeName(asked)),
+               asked.resume.string()};
+}
+
+/// One simulated node in its place among others: what a task of a job array does.
+Result<int> runSimulatedNode(const RunSetup& setup, const RunOptions& options, const fs::path& out) {
+  const int rank = options.nodeRank.value_or(0), count = options.nodeCount.value_or(1);
+  if (rank >= count)
+    return Error{ErrorCode::kUsage, fmt::format("--node-rank {} is no place among --nnodes {}", rank, count),
+                 ""};
+  MUSTER_TRY(RunFolder folder, RunFolder::create(out));
+  const std::string name = options.nodeName.empty() ? fmt::format("sim-node-{:04}", rank) : options.nodeName;
+  NodeRun run(setup, std::move(folder), name, rank, count);
+  MUSTER_TRY(const Record record, run.run());
+  return record.exitCode;
+}
+
+Result<int> runSimulated(const RunSetup& setup, const RunOptions& options, const fs::path& out) {
+  if (options.nodes == 1) return runSimulatedNode(setup, options, out);
+  if (options.nodeRank || options.nodeCount || !options.nodeName.empty())
+    return Error{ErrorCode::kUsage,
+                 "--nodes simulates all nodes, --nnodes, --node-rank and --node-name one of them; give one "
+                 "or the other",
+                 ""};
+  int code = kExitAccepted;
+  for (int rank = 0; rank < options.nodes && !interrupted().load(); ++rank) {
+    MUSTER_TRY(RunFolder folder, RunFolder::create(out / fmt::format("sim-node-{:04}", rank)));
+    NodeRun run(setup, std::move(folder), fmt::format("sim-node-{:04}", rank), rank, options.nodes);
+    MUSTER_TRY(const Record record, run.run());
+    code = worstExit(code, record.exitCode);
+  }
+  return code;
 }
 
 Result<int> runNew(const RunOptions& options, RunView& view, const Launcher& place) {
@@ -181,23 +216,13 @@ Result<int> runNew(const RunOptions& options, RunView& view, const Launcher& pla
   if (options.scenario.empty()) {
     MUSTER_TRY(const auto cluster, joinCluster(setup.plan, options, place));
     MUSTER_TRY(RunFolder folder, RunFolder::create(options.resume.empty() ? nodeFolder(out, place) : out));
-    NodeRun run(setup, std::move(folder), hostName(), place.nodeRank, place.nodeCount, launcherJson(place),
-                cluster.get());
+    NodeRun run(setup, std::move(folder), nodeName(options), place.nodeRank, place.nodeCount,
+                launcherJson(place), cluster.get());
     MUSTER_TRY(const Record record, run.run());
     leave(place, cluster.get(), view);
     return record.exitCode;
   }
-  int code = kExitAccepted;
-  for (int rank = 0; rank < options.nodes; ++rank) {
-    const bool several = options.nodes > 1;
-    const std::string node = fmt::format("sim-node-{:04}", rank);
-    MUSTER_TRY(RunFolder folder, RunFolder::create(several ? out / node : out));
-    NodeRun run(setup, std::move(folder), node, rank, options.nodes);
-    MUSTER_TRY(const Record record, run.run());
-    code = worstExit(code, record.exitCode);
-    if (interrupted().load()) break;
-  }
-  return code;
+  return runSimulated(setup, options, out);
 }
 
 }  // namespace
