@@ -35,19 +35,38 @@ void readLimits(GpuCollector& c) {
   c.fact("vbios", nvml.text(nvml->nvmlDeviceGetVbiosVersion, c.device()));
 }
 
+using Count = Answer<unsigned long long>;
+
+/// Errors in the chip's own memories by the call that newer GPUs have in place of counters by location.
+Count sramErrors(const Nvml& nvml, nvmlDevice_t device, bool corrected, bool ever) {
+  Answer<nvmlEccSramErrorStatus_t> status;
+  status.value.version = NVML_STRUCT_VERSION(nvmlEccSramErrorStatus_t, 1);
+  status.code = nvml->nvmlDeviceGetSramEccErrorStatus == nullptr
+                    ? NVML_ERROR_FUNCTION_NOT_FOUND
+                    : nvml->nvmlDeviceGetSramEccErrorStatus(device, &status.value);
+  const nvmlEccSramErrorStatus_t& counts = status.value;
+  if (corrected) return {status.code, ever ? counts.aggregateCor : counts.volatileCor};
+  return {status.code, ever ? counts.aggregateUncParity + counts.aggregateUncSecDed
+                            : counts.volatileUncParity + counts.volatileUncSecDed};
+}
+
 /// Errors by where they happened. "ever" counts over the GPU's whole life, "load" since the driver's.
 void readEccPlaces(GpuCollector& c) {
   const Nvml& nvml = c.nvml();
-  for (const auto& [memory, place] :
-       {std::pair{"sram", int{NVML_MEMORY_LOCATION_SRAM}}, {"dram", int{NVML_MEMORY_LOCATION_DRAM}}})
-    for (const auto& [kind, type] : {std::pair{"corrected", int{NVML_MEMORY_ERROR_TYPE_CORRECTED}},
-                                     {"uncorrected", int{NVML_MEMORY_ERROR_TYPE_UNCORRECTED}}})
-      for (const auto& [since, counter] :
-           {std::pair{"load", int{NVML_VOLATILE_ECC}}, {"ever", int{NVML_AGGREGATE_ECC}}})
-        c.number(
-            "ecc_errors", "count",
-            ask<unsigned long long>(nvml->nvmlDeviceGetMemoryErrorCounter, c.device(), type, counter, place),
-            1, {{"memory", memory}, {"kind", kind}, {"since", since}});
+  for (const bool sram : {true, false})
+    for (const bool corrected : {true, false})
+      for (const bool ever : {true, false}) {
+        auto count = ask<unsigned long long>(
+            nvml->nvmlDeviceGetMemoryErrorCounter, c.device(),
+            int{corrected ? NVML_MEMORY_ERROR_TYPE_CORRECTED : NVML_MEMORY_ERROR_TYPE_UNCORRECTED},
+            int{ever ? NVML_AGGREGATE_ECC : NVML_VOLATILE_ECC},
+            int{sram ? NVML_MEMORY_LOCATION_SRAM : NVML_MEMORY_LOCATION_DRAM});
+        if (sram && count.absent()) count = sramErrors(nvml, c.device(), corrected, ever);
+        c.number("ecc_errors", "count", count, 1,
+                 {{"memory", sram ? "sram" : "dram"},
+                  {"kind", corrected ? "corrected" : "uncorrected"},
+                  {"since", ever ? "ever" : "load"}});
+      }
 }
 
 std::string processName(const Nvml& nvml, unsigned pid) {

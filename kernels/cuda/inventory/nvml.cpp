@@ -34,6 +34,8 @@ void find(void* library, const char* name, bool required, Function& function,
 }
 
 Answer<double> valueOf(const nvmlFieldValue_t& field) {
+  // Of a single field, this says that the driver is older than the field.
+  if (field.nvmlReturn == NVML_ERROR_INVALID_ARGUMENT) return {NVML_ERROR_FUNCTION_NOT_FOUND, 0};
   if (field.nvmlReturn != NVML_SUCCESS) return {field.nvmlReturn, 0};
   switch (field.valueType) {
     case NVML_VALUE_TYPE_DOUBLE:

@@ -29,7 +29,7 @@ struct Answer {
   /// The device, or this driver, has no such thing: no fault.
   [[nodiscard]] bool absent() const {
     return code == NVML_ERROR_NOT_SUPPORTED || code == NVML_ERROR_FUNCTION_NOT_FOUND ||
-           code == NVML_ERROR_DEPRECATED;
+           code == NVML_ERROR_DEPRECATED || code == NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   }
   [[nodiscard]] bool lost() const {
     return code == NVML_ERROR_GPU_IS_LOST || code == NVML_ERROR_RESET_REQUIRED;

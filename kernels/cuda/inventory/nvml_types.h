@@ -22,6 +22,7 @@ enum : nvmlReturn_t {
   NVML_ERROR_GPU_IS_LOST = 15,
   NVML_ERROR_RESET_REQUIRED = 16,
   NVML_ERROR_LIB_RM_VERSION_MISMATCH = 18,
+  NVML_ERROR_ARGUMENT_VERSION_MISMATCH = 25,
   NVML_ERROR_DEPRECATED = 26,
   NVML_ERROR_UNKNOWN = 999,
 };
@@ -82,6 +83,22 @@ struct nvmlTemperature_t {  // version 1
   unsigned int version;
   int sensorType;
   int temperature;
+};
+
+struct nvmlEccSramErrorStatus_t {  // version 1
+  unsigned int version;
+  unsigned long long aggregateUncParity;
+  unsigned long long aggregateUncSecDed;
+  unsigned long long aggregateCor;
+  unsigned long long volatileUncParity;
+  unsigned long long volatileUncSecDed;
+  unsigned long long volatileCor;
+  unsigned long long aggregateUncBucketL2;
+  unsigned long long aggregateUncBucketSm;
+  unsigned long long aggregateUncBucketPcie;
+  unsigned long long aggregateUncBucketMcu;
+  unsigned long long aggregateUncBucketOther;
+  unsigned int bThresholdExceeded;
 };
 
 struct nvmlGpuFabricInfoV_t {  // version 2
@@ -216,6 +233,7 @@ enum : unsigned {
   REQUIRED(nvmlEventSetWait_v2, (nvmlEventSet_t, nvmlEventData_t*, unsigned))                      \
   REQUIRED(nvmlEventSetFree, (nvmlEventSet_t))                                                     \
   OPTIONAL(nvmlDeviceGetComputeRunningProcesses_v3, (nvmlDevice_t, unsigned*, nvmlProcessInfo_t*)) \
+  OPTIONAL(nvmlDeviceGetSramEccErrorStatus, (nvmlDevice_t, nvmlEccSramErrorStatus_t*))             \
   OPTIONAL(nvmlDeviceGetRemappedRows, (nvmlDevice_t, unsigned*, unsigned*, unsigned*, unsigned*))  \
   OPTIONAL(nvmlDeviceGetMemoryAffinity, (nvmlDevice_t, unsigned, unsigned long*, unsigned))        \
   OPTIONAL(nvmlDeviceGetNumGpuCores, (nvmlDevice_t, unsigned*))                                    \

@@ -60,6 +60,12 @@ nvmlReturn_t nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t d, int type, int, int 
   return giveNumber(d, type == NVML_MEMORY_ERROR_TYPE_CORRECTED ? "ecc_corrected" : "ecc_uncorrected", 0,
                     count);
 }
+nvmlReturn_t nvmlDeviceGetSramEccErrorStatus(nvmlDevice_t d, nvmlEccSramErrorStatus_t* status) {
+  BEHAVE(indexOf(d));
+  if (status->version != NVML_STRUCT_VERSION(nvmlEccSramErrorStatus_t, 1))
+    return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  return giveNumber(d, "ecc_sram", 0, &status->aggregateUncSecDed);
+}
 nvmlReturn_t nvmlDeviceGetRetiredPages(nvmlDevice_t d, int, unsigned* count, unsigned long long*) {
   BEHAVE(indexOf(d));
   const nvmlReturn_t code = giveNumber(d, "retired_pages", 0, count);

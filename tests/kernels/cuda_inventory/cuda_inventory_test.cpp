@@ -236,6 +236,17 @@ TEST(CudaInventory, ReadsHowAGpuIsSetUp) {
   EXPECT_EQ(valueOf(readings, "ecc_errors", "gpu6", sram), 0);
 }
 
+TEST(CudaInventory, NewerGpusTellErrorsOfTheChipsMemoriesByACallOfTheirOwn) {
+  FakeNode node("gpu * call nvmlDeviceGetMemoryErrorCounter 3\ngpu 7 ecc_sram 2\n");
+  const Readings readings = setupOf(*node.open());
+  EXPECT_EQ(valueOf(readings, "ecc_errors", "gpu7",
+                    {{"memory", "sram"}, {"kind", "uncorrected"}, {"since", "ever"}}),
+            2);
+  EXPECT_EQ(readingOf(readings, "ecc_errors", "gpu7",
+                      {{"memory", "dram"}, {"kind", "uncorrected"}, {"since", "ever"}}),
+            nullptr);
+}
+
 TEST(CudaInventory, ReadsWhatThePciBusSaysOfAGpu) {
   FakeNode node;
   const std::string place = "sys/bus/pci/devices/0000:4e:00.0/";
