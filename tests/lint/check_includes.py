@@ -30,6 +30,7 @@ USES = {
     "kernels/cuda": [CORE, INTERFACES, "kernels/host/inventory"],  # the node around the GPUs is any Linux machine
     "reports/model": [CORE],
     "reports": [CORE, "reports/model"],
+    "reports/fleet": [CORE, "reports/model", "reports/html", "runner/judge"],  # what nodes deferred is judged there
 }
 # Libraries that only some folders may see: a pattern of the include, and who may.
 EXTERNAL = [
@@ -39,8 +40,9 @@ EXTERNAL = [
     (r"toml\+\+", ["runner/core"]),
     (r"(lua5\.4/)?(lua|lauxlib)", ["runner/plan"]),
     (r"CLI/", ["runner/app"]),
-    (r"(kainjow/)?mustache", ["reports/html"]),
+    (r"(kainjow/)?mustache", ["reports/html", "reports/fleet"]),
     (r"jpeglib|jerror|curl/", ["plugins/train"]),
+    (r"simdjson", ["reports/fleet"]),
 ]
 # The judge is pure: it neither reads nor writes anything.
 JUDGE = "runner/judge"

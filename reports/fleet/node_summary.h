@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a fleet keeps of one node's record: small enough that ten thousand fit into memory at once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reports/fleet/name_table.h"
+#include "runner/core/verdict.h"
+
+namespace muster::fleet {
+
+/// One device as the inventory names it. A replaced one is told by its serial or UUID.
+struct DeviceIdentity {
+  std::string id;    ///< "gpu3", unique inside the node
+  std::string kind;  ///< "gpu", "cpu"
+  std::string name;  ///< model
+  std::string uuid;
+  std::string serial;
+  std::string pciAddress;
+};
+
+/// One inventory fact, flattened: "host.kernel" = "6.8.0", "software.nccl" = "2.28", of a device "vbios" =
+/// "96.00.74". Names and values are ids in FleetNames::texts.
+struct Fact {
+  int16_t device = -1;  ///< index into NodeSummary::devices; -1: of the node
+  uint32_t name = 0;
+  uint32_t value = 0;
+};
+
+/// All samples of one measurement on one device: those of every repeat of the last attempt.
+struct Figure {
+  uint32_t key = 0;     ///< in FleetNames::figures: stage, case, metric, unit, labels
+  int16_t device = -1;  ///< index into NodeSummary::devices; -1: of the node
+  uint16_t n = 0;       ///< samples, at most 65535 are counted
+  float median = 0;     ///< base unit; finite
+  float cv = 0;         ///< sample standard deviation / |mean|; 0 for n = 1
+};
+
+/// How one stage of the plan ended on this node.
+struct StageSummary {
+  uint32_t name = 0;   ///< in FleetNames::texts
+  std::string scope;   ///< device, node, cluster
+  std::string state;   ///< ran, skipped, elsewhere, error
+  std::string reason;  ///< of a state other than ran; at most 300 bytes
+  Outcome outcome = Outcome::kError;
+  bool required = true;
+  Accounting accounting;  ///< of this stage's verdicts, as they stand in the record
+  size_t shared = 0;      ///< of those, verdicts about no device or rank: all nodes of a group hold the same
+  int worldSize = 0;      ///< cluster scope: ranks of the group; 0 elsewhere
+  int groupNodes = 0;     ///< cluster scope: nodes of the group
+  std::string culprit;    ///< cluster scope: who ended it; empty: nobody
+};
+
+/// One verdict that a reader must see: fail, error, flaky, a required skip, unjudged under --strict, warn,
+/// waived. At most kMostDeviations of a record are kept, the worst first.
+struct DeviationSummary {
+  Outcome outcome = Outcome::kError;
+  uint32_t stage = 0;   ///< in FleetNames::texts
+  uint32_t metric = 0;  ///< in FleetNames::texts; of an empty text where the verdict is about a case or stage
+  std::string device;
+  std::string labels;  ///< "dtype=bf16"
+  std::string detail;  ///< one line for people, at most 300 bytes
+  std::string remedy;  ///< at most 300 bytes
+  double margin = 0;   ///< share of the limit; negative: missed; NaN when it has no meaning
+};
+
+/// A fleet-relative expectation on one measurement, to be judged beside the other nodes' ones of equal `key`.
+struct DeferredSummary {
+  uint32_t key = 0;  ///< in FleetNames::deferred: stage, case, metric, labels, expectation
+  std::string device;
+  double observed = 0;  ///< the statistic to compare; base unit
+};
+
+/// One node's record, read and checked. Everything that is a list of many is bounded, or small per entry.
+struct NodeSummary {
+  std::string path;    ///< of the record, relative to the folder that was read
+  std::string sha256;  ///< of the record's bytes
+  std::string node;    ///< host name; a plain name
+  std::string runId;
+  int nodeRank = 0;
+  int nodeCount = 1;
+  double started = 0;  ///< seconds since 1970
+  double finished = 0;
+  std::string bootId;
+  std::string toolVersion;
+  std::string planName;
+  std::string planSha256;
+  std::vector<std::string> overrides;  ///< the --set arguments
+  std::string profileName;             ///< empty: unknown SKU
+  std::string profileSha256;
+  std::string backend;
+  bool simulated = false;
+  std::string scenario;
+  bool strict = false;
+  bool allowUnknownSku = false;
+  std::string acceptance;  ///< accepted, rejected, incomplete, interrupted, no-gpu
+  int exitCode = 3;
+  std::vector<std::string> reasons;  ///< at most 8
+  Accounting accounting;             ///< as the record states it; agrees with its verdicts
+  std::vector<DeviceIdentity> devices;
+  std::vector<Fact> facts;
+  std::vector<StageSummary> stages;
+  std::vector<DeviationSummary> deviations;
+  size_t deviationsLeft = 0;  ///< those beyond kMostDeviations
+  std::vector<DeferredSummary> deferred;
+  std::vector<Figure> figures;  ///< of metrics with a unit that can be compared: no counts, flags or texts
+};
+
+inline constexpr size_t kMostDeviations = 24;
+
+/// A file that was left out, and why: torn, too large, another schema, hostile names, another run.
+struct Quarantined {
+  std::string path;    ///< relative to the folder that was read
+  std::string node;    ///< the name it gives itself, where it could be read; else empty
+  std::string reason;  ///< one line
+};
+
+}  // namespace muster::fleet

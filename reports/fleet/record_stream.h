@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records of many nodes, read fast and within bounds: what is torn or hostile is set aside and named.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reports/fleet/node_summary.h"
+#include "runner/core/result.h"
+
+namespace muster::fleet {
+
+/// What one record may cost. A real one of eight GPUs has 3 MB and 3,000 measurements.
+struct ReadLimits {
+  uint64_t bytes = 16ull << 20;
+  size_t measurements = 50'000;
+  size_t verdicts = 100'000;
+  size_t stages = 1'000;
+  size_t devices = 1'024;
+};
+
+/// Reads one record after another; keeps its buffers. One for each thread; the tables may be shared.
+class RecordReader {
+ public:
+  explicit RecordReader(FleetNames& names, const ReadLimits& limits = {});
+  ~RecordReader();
+  RecordReader(RecordReader&&) noexcept;
+
+  /// Reads the record at `path`. Errors are reasons for a quarantine: no regular file, larger than the limit,
+  /// torn, another schema, names that lead out of the folder, figures that are no numbers, counts that
+  /// contradict the verdicts.
+  Result<NodeSummary> read(const std::filesystem::path& path);
+  /// The same from memory.
+  Result<NodeSummary> parse(std::string_view text);
+  /// The node's name as far as the last record could be read; empty where it could not.
+  [[nodiscard]] const std::string& lastNode() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// All records under a folder.
+struct FleetRecords {
+  std::unique_ptr<FleetNames> names = std::make_unique<FleetNames>();
+  std::vector<NodeSummary> nodes;        ///< in the order of their paths
+  std::vector<Quarantined> quarantined;  ///< in the order of their paths
+};
+
+/// The records under `folder`: every file named record.json, and other *.json in folders without one; not
+/// followed: links, run folders below a record, folders that begin with a dot. Sorted. An error if `folder`
+/// cannot be read.
+Result<std::vector<std::filesystem::path>> findRecords(const std::filesystem::path& folder);
+
+/// Reads all records under `folder` in `threads` threads. A record that cannot be read never stops the
+/// others; only a folder that cannot be read is an error.
+Result<FleetRecords> readFleet(const std::filesystem::path& folder, int threads = 2,
+                               const ReadLimits& limits = {});
+
+}  // namespace muster::fleet
