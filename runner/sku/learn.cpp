@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// See learn.h.
+#include "runner/sku/learn.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "runner/core/text.h"
+#include "runner/core/units.h"
+#include "runner/sku/learn_parts.h"
+
+namespace muster {
+namespace {
+
+/// A limit so far from what is usual would catch nothing worth the name.
+constexpr double kMostTolerance = 0.5;
+constexpr double kSureCatch = 0.99;
+constexpr size_t kMostNamed = 5;
+
+Error refusal(const std::string& message) {
+  return {ErrorCode::kUsage, message, ""};
+}
+
+/// "n1 (gemm failed), n2, and 7 more"
+std::string named(const LearnInput& input, const std::vector<int>& nodes, const std::vector<LeftOut>& left) {
+  std::vector<std::string> parts;
+  for (const int node : nodes) {
+    if (parts.size() == kMostNamed) {
+      parts.push_back(fmt::format("and {} more", nodes.size() - kMostNamed));
+      break;
+    }
+    const LearnNode& at = input.nodes[static_cast<size_t>(node)];
+    std::string why = at.sick;
+    for (const LeftOut& out : left)
+      if (why.empty() && out.node == node) why = out.why;
+    parts.push_back(fmt::format("{} ({})", at.name, why));
+  }
+  return join(parts, "; ");
+}
+
+class Learner {
+ public:
+  Learner(const LearnInput& input, const LearnOptions& options) : input_(input), options_(options) {}
+
+  Result<Learned> run() {
+    MUSTER_CHECK_OK(checkFigures());
+    MUSTER_CHECK_OK(chooseHealthy());
+    // A node is judged by as many figures as the fullest one has; each gets its share of the false alarms.
+    learned_.tail = options_.falseRejects / std::max(1.0, figuresOfANode());
+    for (size_t i = 0; i < input_.groups.size(); ++i) MUSTER_CHECK_OK(learnGroup(i));
+    if (learned_.limits.empty())
+      return refusal(fmt::format("no figure could be learned{}{}",
+                                 learned_.notLearned.empty() ? "" : "; the first: ",
+                                 learned_.notLearned.empty() ? "" : learned_.notLearned.front().second));
+    return std::move(learned_);
+  }
+
+ private:
+  [[nodiscard]] Status checkFigures() const {
+    for (size_t i = 0; i < input_.groups.size(); ++i) {
+      const LearnGroup& group = input_.groups[i];
+      for (const LearnFigure& figure : group.figures) {
+        if (std::isfinite(figure.value) && figure.value >= 0) continue;
+        return refusal(
+            fmt::format("{} of {} is {}: a rate or a time is a number from zero up; this record is damaged, "
+                        "take it out of the folder",
+                        group.text(), input_.nodes[static_cast<size_t>(figure.node)].name, figure.value));
+      }
+    }
+    return {};
+  }
+
+  Status chooseHealthy() {
+    const size_t all = input_.nodes.size();
+    if (all < options_.leastNodes)
+      return refusal(fmt::format(
+          "{} nodes are too few to learn what is normal: wanted at least {}; run the plan on more "
+          "nodes of this SKU, or write the profile by hand",
+          all, options_.leastNodes));
+    for (size_t i = 0; i < all; ++i)
+      if (!input_.nodes[i].sick.empty()) out_.insert({static_cast<int>(i), -1});
+    LearnInput rest = input_;
+    for (LearnGroup& group : rest.groups)
+      std::erase_if(group.figures, [&](const LearnFigure& f) { return out_.count({f.node, -1}) > 0; });
+    learned_.leftOut = findUnlike(rest);
+    for (const LeftOut& left : learned_.leftOut) out_.insert({left.node, left.device});
+    std::set<int> sick;
+    std::set<int> gone;
+    for (const auto& [node, device] : out_) {
+      sick.insert(node);
+      if (device < 0) gone.insert(node);
+    }
+    learned_.sick.assign(sick.begin(), sick.end());
+    learned_.used = all - gone.size();
+    return checkHealth(all, sick.size());
+  }
+
+  [[nodiscard]] Status checkHealth(size_t all, size_t sick) const {
+    const std::string who = named(input_, learned_.sick, learned_.leftOut);
+    if (static_cast<double>(sick) > options_.mostSick * static_cast<double>(all))
+      return refusal(fmt::format(
+          "{} of {} nodes are sick or unlike the others, wanted at most {}: nobody can say which of "
+          "them is normal. They are: {}. Repair or take them out and run the plan again; if "
+          "the limits they missed were wrong, judge the records by others first (`muster judge`)",
+          sick, all, formatQuantity(options_.mostSick, "ratio"), who));
+    if (all - sick < options_.leastNodes)
+      return refusal(fmt::format(
+          "{} of {} nodes are healthy, wanted at least {}; left out: {}. Run the plan on more nodes",
+          all - sick, all, options_.leastNodes, who));
+    return {};
+  }
+
+  [[nodiscard]] double figuresOfANode() const {
+    std::map<int, size_t> counts;
+    size_t most = 0;
+    for (const LearnGroup& group : input_.groups)
+      for (const LearnFigure& figure : group.figures) most = std::max(most, ++counts[figure.node]);
+    return static_cast<double>(most);
+  }
+
+  void notLearned(size_t index, const std::string& why) { learned_.notLearned.emplace_back(index, why); }
+
+  Status learnGroup(size_t index) {
+    const LearnGroup& group = input_.groups[index];
+    std::vector<double> values;
+    std::vector<int> nodes;
+    for (const LearnFigure& figure : group.figures) {
+      if (out_.count({figure.node, -1}) > 0 || out_.count({figure.node, figure.device}) > 0) continue;
+      values.push_back(signedFigure(group, figure.value));
+      nodes.push_back(figure.node);
+    }
+    LearnedLimit limit;
+    limit.group = index;
+    limit.n = values.size();
+    limit.nodes = std::set<int>(nodes.begin(), nodes.end()).size();
+    if (limit.nodes < options_.leastNodes) {
+      notLearned(index, fmt::format("{}: {} healthy nodes measured it, wanted at least {}", group.text(),
+                                    limit.nodes, options_.leastNodes));
+      return {};
+    }
+    const Spread spread = fitSpread(values, FitWindow::kMost, spreadFloor(values));
+    if (spread.centre == 0) {
+      notLearned(index, fmt::format("{}: zero on every node", group.text()));
+      return {};
+    }
+    setLimit(limit, spread, clusteringOf(values, nodes));
+    MUSTER_CHECK_OK(checkPhysical(limit));
+    if (limit.tolerance > kMostTolerance)
+      notLearned(
+          index,
+          fmt::format("{}: healthy figures spread by {} (one sigma) over {} nodes; a limit that spares them "
+                      "would lie {} away and catch nothing. Look for two kinds of nodes, or measure longer",
+                      group.text(), formatQuantity(limit.sigma, "ratio", 2), limit.nodes,
+                      formatQuantity(limit.tolerance, "ratio", 2)));
+    else
+      learned_.limits.push_back(limit);
+    return {};
+  }
+
+  void setLimit(LearnedLimit& limit, const Spread& spread, const Clustering& clustering) const {
+    limit.value = std::fabs(spread.centre);
+    limit.sigma = spread.sigma / limit.value;
+    limit.skew = spread.skew;
+    limit.tolerance = limit.sigma * toleranceFactor(spread, learned_.tail, options_.confidence,
+                                                    static_cast<double>(limit.n), clustering);
+    limit.caught = limit.tolerance + limit.sigma * normalQuantile(kSureCatch);
+  }
+
+  [[nodiscard]] Status checkPhysical(const LearnedLimit& limit) const {
+    const LearnGroup& group = input_.groups[limit.group];
+    const PhysicalLimit& physical = input_.physical[limit.group];
+    const bool rate = group.direction == Direction::kHigher;
+    if (physical.most <= 0 || !rate || limit.value <= physical.most) return {};
+    return refusal(fmt::format(
+        "{} came to {}, above what is possible: {} ({}). The measurement, or the peak that the "
+        "profile states, is wrong; a limit learned from it would be too. Check both, then learn again",
+        group.text(), formatQuantity(limit.value, group.unit), formatQuantity(physical.most, group.unit),
+        physical.source));
+  }
+
+  const LearnInput& input_;
+  const LearnOptions& options_;
+  std::set<std::pair<int, int>> out_;
+  Learned learned_;
+};
+
+}  // namespace
+
+std::string LearnGroup::text() const {
+  const std::string labels = labelsText(where);
+  return fmt::format("{}{}{} in stage {}", metric, labels.empty() ? "" : " ", labels, stage);
+}
+
+Result<Learned> learnLimits(const LearnInput& input, const LearnOptions& options) {
+  return Learner(input, options).run();
+}
+
+}  // namespace muster
