@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Labels of a measurement or verdict while it is read: views into the record, in order.
+#pragma once
+
+#include <algorithm>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "reports/fleet/dom_fields.h"
+#include "runner/core/measurement.h"
+
+namespace muster::fleet {
+
+/// Appends `part` to a key so that no other list of parts gives the same key.
+inline void appendPart(std::string& key, std::string_view part) {
+  const auto size = static_cast<uint32_t>(part.size());
+  key.append(reinterpret_cast<const char*>(&size), sizeof size);
+  key.append(part);
+}
+
+/// Label names and values by name; views into the parsed record.
+class LabelList {
+ public:
+  using Names = std::initializer_list<std::string_view>;
+
+  simdjson::error_code read(const dom::element& element) {
+    dom::object object;
+    if (const auto error = element.get(object); error != simdjson::SUCCESS) return error;
+    for (const auto& [key, value] : object) {
+      std::string_view text;
+      if (const auto error = value.get(text); error != simdjson::SUCCESS) return error;
+      labels_.emplace_back(key, text);
+    }
+    std::sort(labels_.begin(), labels_.end());
+    return simdjson::SUCCESS;
+  }
+  /// Appends all but those named `left` to a key.
+  void append(std::string& key, Names left) const {
+    for (const auto& [name, value] : labels_) {
+      if (std::find(left.begin(), left.end(), name) != left.end()) continue;
+      appendPart(key, name);
+      appendPart(key, value);
+    }
+  }
+  /// All but those named `left`.
+  [[nodiscard]] Labels without(Names left) const {
+    Labels labels;
+    for (const auto& [name, value] : labels_)
+      if (std::find(left.begin(), left.end(), name) == left.end()) labels.emplace(name, value);
+    return labels;
+  }
+
+ private:
+  std::vector<std::pair<std::string_view, std::string_view>> labels_;
+};
+
+}  // namespace muster::fleet

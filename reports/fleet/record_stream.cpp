@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// See record_stream.h: which files are records, and many of them in a few threads.
+#include "reports/fleet/record_stream.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <optional>
+#include <thread>
+#include <variant>
+
+#include "runner/core/text.h"
+
+namespace muster::fleet {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kRecordName = "record.json";
+/// What this project itself writes beside records.
+constexpr std::array kOthers = {"fleet.json", "slurm.json"};
+/// Folders in which a run keeps what a resume set aside.
+constexpr std::array kSetAside = {"attempts"};
+constexpr int kDeepest = 16;
+
+Error unreadable(const fs::path& folder, const std::error_code& error) {
+  return {ErrorCode::kIo, "cannot read this folder: " + error.message(), folder.string()};
+}
+
+template <typename Names>
+bool isOneOf(const std::string& name, const Names& names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Status findIn(const fs::path& folder, int depth, std::vector<fs::path>& found) {
+  std::error_code error;
+  // A link here would be followed out of the run; a pipe of this name is named by the reader.
+  if (fs::symlink_status(folder / kRecordName, error).type() != fs::file_type::not_found) {
+    found.push_back(folder / kRecordName);
+    return {};
+  }
+  fs::directory_iterator entries(folder, error);
+  if (error) return unreadable(folder, error);
+  for (; entries != fs::directory_iterator(); entries.increment(error)) {
+    if (error) return unreadable(folder, error);
+    const std::string name = entries->path().filename().string();
+    const fs::file_status status = entries->symlink_status(error);
+    if (name.starts_with(".") || fs::is_symlink(status)) continue;
+    if (fs::is_directory(status)) {
+      if (depth < kDeepest && !isOneOf(name, kSetAside))
+        MUSTER_CHECK_OK(findIn(entries->path(), depth + 1, found));
+    } else if (entries->path().extension() == ".json" && !isOneOf(name, kOthers)) {
+      found.push_back(entries->path());
+    }
+  }
+  return error ? Status(unreadable(folder, error)) : Status();
+}
+
+/// What became of one file.
+using Outcome = std::variant<std::monostate, NodeSummary, Quarantined>;
+
+Outcome readOne(RecordReader& reader, const fs::path& path, const std::string& shown) {
+  auto summary = reader.read(path);
+  if (!summary.ok()) return Quarantined{shown, reader.lastNode(), summary.error().message};
+  summary->path = shown;
+  return std::move(*summary);
+}
+
+}  // namespace
+
+Result<std::vector<fs::path>> findRecords(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error))
+    return Error{ErrorCode::kUsage, "is no folder; wanted the folder that holds the nodes' run folders",
+                 folder.string()};
+  std::vector<fs::path> found;
+  MUSTER_CHECK_OK(findIn(folder, 0, found));
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+Result<FleetRecords> readFleet(const fs::path& folder, int threads, const ReadLimits& limits) {
+  MUSTER_TRY(const std::vector<fs::path> paths, findRecords(folder));
+  FleetRecords records;
+  std::vector<Outcome> outcomes(paths.size());
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    RecordReader reader(*records.names, limits);
+    for (size_t i = next++; i < paths.size(); i = next++)
+      outcomes[i] = readOne(reader, paths[i], validUtf8(paths[i].lexically_relative(folder).string()));
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (int i = 1; i < threads; ++i) helpers.emplace_back(work);
+    work();
+  }
+  for (Outcome& outcome : outcomes) {
+    if (auto* node = std::get_if<NodeSummary>(&outcome)) records.nodes.push_back(std::move(*node));
+    if (auto* bad = std::get_if<Quarantined>(&outcome)) records.quarantined.push_back(std::move(*bad));
+  }
+  return records;
+}
+
+}  // namespace muster::fleet

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// One stage of a record -> what the fleet keeps of it: figures, deviations, deferred expectations, counts.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "reports/fleet/dom_fields.h"
+#include "reports/fleet/record_stream.h"
+
+namespace muster::fleet {
+
+/// Reads the stages of one record after another into its summary. Keeps buffers and known keys between
+/// records.
+class StageReader {
+ public:
+  StageReader(FleetNames& names, const ReadLimits& limits, Failures& failures)
+      : names_(names), limits_(limits), failures_(failures) {}
+
+  /// Begins a record; `node` must outlive its stages.
+  void begin(NodeSummary& node);
+  /// Reads one stage. `accepted`: the record says so, which figures that are no numbers contradict.
+  void read(const dom::object& stage, bool accepted);
+  /// What all verdicts so far came to.
+  [[nodiscard]] const Accounting& counted() const { return counted_; }
+  /// Puts the deviations in order and drops those beyond the bound.
+  void finish();
+
+  /// The number of `text`; does not ask the shared table twice.
+  uint32_t text(std::string_view text);
+
+ private:
+  /// A measurement while its repeats are gathered.
+  struct Slot {
+    uint32_t key = 0;
+    int16_t device = -1;
+    int attempt = 1;
+    std::vector<double> samples;
+  };
+  struct MetricFacts {
+    Direction direction = Direction::kNone;
+    std::string unit;
+  };
+  struct Parts;  ///< one measurement's fields
+
+  void readGroup(const dom::object& stage, StageSummary& summary);
+  void readMeasurements(const dom::array& measurements, bool accepted);
+  bool readMeasurement(const dom::object& object, Parts& parts);
+  void addSamples(const Parts& parts, bool accepted);
+  uint32_t figureKey(const Parts& parts);
+  Slot& slotOf(uint32_t key, int16_t device);
+  void finishFigures();
+  void readVerdicts(const dom::array& verdicts, const dom::array& expectations, StageSummary& summary);
+  void readVerdict(const dom::object& verdict, const dom::array& expectations, StageSummary& summary);
+  void addDeviation(const dom::object& verdict, const dom::element& expectation, bool hasExpectation,
+                    Outcome outcome);
+  void addDeferred(const dom::object& verdict, const dom::element& expectation);
+  void checkArtifacts(const dom::array& artifacts);
+  int16_t deviceIndex(std::string_view id);
+  [[nodiscard]] bool blocksOrTells(Outcome outcome, bool required) const;
+
+  FleetNames& names_;
+  ReadLimits limits_;
+  Failures& failures_;
+  NodeSummary* node_ = nullptr;
+  std::string stage_;
+  uint32_t stageNumber_ = 0;
+  Accounting counted_;
+  size_t measurements_ = 0;
+  size_t verdicts_ = 0;
+  std::vector<Slot> slots_;  ///< the first usedSlots_ are those of this stage; the others keep their memory
+  size_t usedSlots_ = 0;
+  std::unordered_map<uint64_t, size_t> slotByKey_;
+  std::unordered_map<std::string, MetricFacts> metrics_;
+  std::unordered_map<std::string, uint32_t> knownKeys_;
+  std::unordered_map<std::string, uint32_t> knownTexts_;
+};
+
+}  // namespace muster::fleet

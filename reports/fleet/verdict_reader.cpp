@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// See stage_reader.h: the verdicts of a stage, counted; those that a reader must see or that are deferred,
+// kept.
+#include <algorithm>
+
+#include "reports/fleet/label_list.h"
+#include "reports/fleet/stage_reader.h"
+
+namespace muster::fleet {
+namespace {
+
+constexpr size_t kLineBytes = 300;
+constexpr size_t kMostDeferred = 20'000;
+
+std::string_view textOr(const dom::object& object, std::string_view key) {
+  std::string_view text;
+  return object.at_key(key).get(text) == simdjson::SUCCESS ? text : std::string_view();
+}
+
+double numberOr(const dom::object& object, std::string_view key) {
+  dom::element element;
+  if (object.at_key(key).get(element) != simdjson::SUCCESS) return std::numeric_limits<double>::quiet_NaN();
+  return numberOf(element).value_or(std::numeric_limits<double>::quiet_NaN());
+}
+
+/// Worst outcome first, then the largest miss.
+bool worse(const DeviationSummary& a, const DeviationSummary& b) {
+  if (a.outcome != b.outcome) return a.outcome < b.outcome;
+  const double x = std::isnan(a.margin) ? 0 : a.margin;
+  const double y = std::isnan(b.margin) ? 0 : b.margin;
+  return x < y;
+}
+
+}  // namespace
+
+void StageReader::readVerdicts(const dom::array& verdicts, const dom::array& expectations,
+                               StageSummary& summary) {
+  for (const dom::element item : verdicts) {
+    if (++verdicts_ > limits_.verdicts)
+      failures_.fail("verdicts", fmt::format("the record holds more than {} verdicts", limits_.verdicts));
+    dom::object object;
+    if (item.get(object) != simdjson::SUCCESS)
+      failures_.fail("verdicts", "holds something that is no object");
+    if (failures_.ok()) readVerdict(object, expectations, summary);
+    if (!failures_.ok()) return;
+  }
+}
+
+void StageReader::readVerdict(const dom::object& verdict, const dom::array& expectations,
+                              StageSummary& summary) {
+  const auto outcome = outcomeFromName(textOr(verdict, "outcome"));
+  if (!outcome.ok()) return failures_.fail("verdicts", outcome.error().message);
+  Verdict counted;
+  counted.outcome = *outcome;
+  bool required = true;
+  if (verdict.at_key("required").get(required) == simdjson::SUCCESS) counted.required = required;
+  counted_.add(counted);
+  summary.accounting.add(counted);
+  ++summary.accounting.expected;
+  int64_t rank = -1;
+  const bool ofRank = verdict.at_key("rank").get(rank) == simdjson::SUCCESS && rank >= 0;
+  if (!ofRank && textOr(verdict, "device").empty()) ++summary.shared;
+
+  dom::element expectation;
+  bool hasExpectation = verdict.at_key("expectation").get(expectation) == simdjson::SUCCESS;
+  if (uint64_t index = 0; hasExpectation && expectation.get(index) == simdjson::SUCCESS)
+    if (expectations.at(index).get(expectation) != simdjson::SUCCESS)
+      return failures_.fail(
+          "verdicts", fmt::format("expectation {} is none of the stage's evidence.expectations", index));
+  if (*outcome == Outcome::kDeferred) {
+    if (!hasExpectation) return failures_.fail("verdicts", "a deferred verdict has no expectation");
+    addDeferred(verdict, expectation);
+  }
+  if (blocksOrTells(*outcome, counted.required)) addDeviation(verdict, expectation, hasExpectation, *outcome);
+}
+
+bool StageReader::blocksOrTells(Outcome outcome, bool required) const {
+  switch (outcome) {
+    case Outcome::kFail:
+    case Outcome::kError:
+    case Outcome::kFlaky:
+    case Outcome::kWarn:
+    case Outcome::kWaived:
+      return true;
+    case Outcome::kSkipped:
+      return required;
+    case Outcome::kUnjudged:
+      return node_->strict;
+    default:
+      return false;
+  }
+}
+
+void StageReader::addDeviation(const dom::object& verdict, const dom::element& expectation,
+                               bool hasExpectation, Outcome outcome) {
+  LabelList labels;
+  if (dom::element element; verdict.at_key("labels").get(element) == simdjson::SUCCESS)
+    if (labels.read(element) != simdjson::SUCCESS) return failures_.fail("labels", "must be texts by name");
+  DeviationSummary deviation;
+  deviation.outcome = outcome;
+  deviation.stage = stageNumber_;
+  deviation.metric = text(textOr(verdict, "metric"));
+  deviation.device = bounded(textOr(verdict, "device"), kLineBytes);
+  deviation.labels = bounded(labelsText(labels.without({"device", "rank"})), kLineBytes);
+  deviation.detail = bounded(textOr(verdict, "detail"), kLineBytes);
+  deviation.margin = numberOr(verdict, "margin");
+  std::string_view remedy = textOr(verdict, "remedy");
+  if (dom::object object; remedy.empty() && hasExpectation && expectation.get(object) == simdjson::SUCCESS)
+    remedy = textOr(object, "remedy");
+  deviation.remedy = bounded(remedy, kLineBytes);
+  auto& all = node_->deviations;
+  all.push_back(std::move(deviation));
+  if (all.size() < 8 * kMostDeviations) return;
+  std::stable_sort(all.begin(), all.end(), worse);
+  node_->deviationsLeft += all.size() - kMostDeviations;
+  all.resize(kMostDeviations);
+}
+
+void StageReader::finish() {
+  auto& all = node_->deviations;
+  std::stable_sort(all.begin(), all.end(), worse);
+  if (all.size() > kMostDeviations) {
+    node_->deviationsLeft += all.size() - kMostDeviations;
+    all.resize(kMostDeviations);
+  }
+  all.shrink_to_fit();
+  node_->figures.shrink_to_fit();
+}
+
+void StageReader::addDeferred(const dom::object& verdict, const dom::element& expectation) {
+  LabelList labels;
+  if (dom::element element; verdict.at_key("labels").get(element) == simdjson::SUCCESS)
+    if (labels.read(element) != simdjson::SUCCESS) return failures_.fail("labels", "must be texts by name");
+  if (node_->deferred.size() >= kMostDeferred)
+    return failures_.fail("verdicts", fmt::format("the record defers more than {} verdicts", kMostDeferred));
+  const std::string wanted = simdjson::minify(expectation);
+  const std::string metric(textOr(verdict, "metric"));
+  std::string key;
+  for (const std::string_view part : {std::string_view(stage_), textOr(verdict, "case"),
+                                      std::string_view(metric), std::string_view(wanted)})
+    appendPart(key, part);
+  labels.append(key, {"device", "rank", "peer"});
+  auto parsed = parseJson(wanted);
+  if (!parsed.ok()) return failures_.fail("expectation", parsed.error().message);
+  auto read = expectationFromJson(*parsed, "expectation");
+  if (!read.ok()) return failures_.fail("expectation", read.error().message);
+  if (read->kind != CheckKind::kWithin || read->peers != PeerGroup::kFleet)
+    return failures_.fail("verdicts", "a deferred verdict's expectation is not relative to the fleet");
+  const auto facts = metrics_.find(metric);
+  if (facts == metrics_.end())
+    return failures_.fail("verdicts", fmt::format("deferred, but no {} was measured", printable(metric, 80)));
+  DeferredSummary deferred;
+  deferred.key = names_.deferred.number(key, [&] {
+    return DeferredKey{stage_,
+                       std::string(textOr(verdict, "case")),
+                       metric,
+                       labels.without({"device", "rank", "peer"}),
+                       facts->second.direction,
+                       *read};
+  });
+  deferred.device = bounded(textOr(verdict, "device"), kLineBytes);
+  deferred.observed = numberOr(verdict, "observed");
+  if (!std::isfinite(deferred.observed))
+    return failures_.fail("verdicts",
+                          fmt::format("{} is deferred without a finite figure", printable(metric, 80)));
+  node_->deferred.push_back(std::move(deferred));
+}
+
+}  // namespace muster::fleet
