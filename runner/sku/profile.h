@@ -44,6 +44,10 @@ struct Profile {
 /// against the catalogue (name, unit) when one is given.
 Result<Profile> loadProfile(const std::filesystem::path& path, const Catalog* catalog);
 
+/// The same from text; `path` only names it.
+Result<Profile> parseProfile(const std::string& text, const std::filesystem::path& path,
+                             const Catalog* catalog);
+
 /// All profiles of a folder, by name. A damaged profile is an error, never left out.
 Result<std::map<std::string, Profile>> loadProfiles(const std::filesystem::path& folder,
                                                     const Catalog* catalog);

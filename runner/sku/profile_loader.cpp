@@ -198,11 +198,16 @@ class Loader {
 Result<Profile> loadProfile(const std::filesystem::path& path, const Catalog* catalog) {
   auto text = readFile(path, kMaxProfileBytes);
   if (!text.ok()) return std::move(text).error().context("reading SKU profile");
-  MUSTER_TRY(TomlDocument document, TomlDocument::parse(*text, path.string()));
+  return parseProfile(*text, path, catalog);
+}
+
+Result<Profile> parseProfile(const std::string& text, const std::filesystem::path& path,
+                             const Catalog* catalog) {
+  MUSTER_TRY(TomlDocument document, TomlDocument::parse(text, path.string()));
   MUSTER_TRY(Profile profile, Loader(document, catalog).load());
   profile.path = path;
-  profile.sha256 = sha256Hex(*text);
-  profile.text = std::move(*text);
+  profile.sha256 = sha256Hex(text);
+  profile.text = text;
   return profile;
 }
 

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// From learned limits to a profile: what it takes over from the one it replaces, and what each limit says of
+// its origin.
+#pragma once
+
+#include "runner/sku/learn.h"
+#include "runner/sku/profile.h"
+
+namespace muster {
+
+/// Where the figures came from, for `source` and the facts of the profile.
+struct Provenance {
+  std::string date;      ///< of the last record, "2026-11-21"
+  std::string plan;      ///< name of the plan
+  std::string software;  ///< "driver 580.95.05, CUDA 13.0, NCCL 2.28"
+  std::string records;   ///< SHA-256 over the digests of the records
+  std::string scenario;  ///< not empty: the records are simulated
+  size_t figures = 0;    ///< judged of one node
+};
+
+struct LearnedProfile {
+  Profile profile;
+  std::vector<std::string> replaced;  ///< limits of the base that are gone, "metric labels: min 650 TFLOP/s"
+  std::vector<std::string> looser;    ///< of those, where the learned limit lets more pass, in words
+};
+
+/// `base` with the learned limits in place of its own ones on the same figures. Expectations that learning
+/// says nothing of (links, modes, health, figures that were not measured) stay as they are.
+LearnedProfile learnedProfile(const Profile& base, const LearnInput& input, const Learned& learned,
+                              const LearnOptions& options, const Provenance& provenance);
+
+/// "at least 697.8 TFLOP/s": what an expectation lets pass, once peaks are resolved; empty if it is no bound.
+std::string boundText(const Expectation& expectation, const Profile& profile, Direction direction);
+
+/// The figure at which it begins to fail; NaN if it is no bound (texts, peers, stability), or the peak is
+/// unknown.
+double boundFigure(const Expectation& expectation, const Profile& profile, Direction direction);
+
+}  // namespace muster
