@@ -8,6 +8,7 @@
 #include "runner/app/commands.h"
 #include "runner/app/completion.h"
 #include "runner/app/exit_code.h"
+#include "runner/app/slurm_options.h"
 #include "runner/core/build_info.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
@@ -45,6 +46,7 @@ Open MPI and torchrun are detected; elsewhere say it:
 struct Arguments {
   RunOptions run;
   JudgeOptions judge;
+  SlurmOptions slurm;
   std::vector<std::filesystem::path> plans;
   std::vector<std::string> sets;
   std::vector<std::filesystem::path> pluginFolders;
@@ -221,6 +223,7 @@ int muster(int argc, char** argv) {
   skus->add_option("--skus", a.skuFolders, "folder with more SKU profiles")
       ->type_name("FOLDER")
       ->allow_extra_args(false);
+  CLI::App* slurm = addSlurm(app, a.slurm);
   CLI::App* completion =
       app.add_subcommand("completion", "print a shell completion script: source <(muster completion bash)");
   completion->add_option("shell", a.shell, "bash")->required();
@@ -237,6 +240,7 @@ int muster(int argc, char** argv) {
   if (report->parsed()) return exitCode(reportCommand(a.record, a.out));
   if (plugins->parsed()) return exitCode(pluginsCommand(a.name, a.pluginFolders, a.json));
   if (skus->parsed()) return exitCode(skusCommand(a.name, a.skuFolders));
+  if (slurm->parsed()) return exitCode(slurmCommand(*slurm, a.slurm));
   return complete(a.shell);
 }
 

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// `muster slurm status, wait, resume, drain, undrain, clean`: what is done with a run on Slurm.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "reports/model/deviations.h"
+#include "runner/app/exit_code.h"
+#include "runner/app/interrupt.h"
+#include "runner/app/slurm_options.h"
+#include "runner/core/clock.h"
+#include "runner/core/text.h"
+#include "runner/core/units.h"
+#include "runner/slurm/clean.h"
+#include "runner/slurm/drain.h"
+#include "runner/slurm/node_names.h"
+#include "runner/slurm/progress.h"
+#include "runner/slurm/rounds.h"
+#include "runner/slurm/scripts.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr unsigned kLook = 500000;  // microseconds between looks at the run folder
+constexpr double kAskSlurm = 5;     // seconds between questions to the controller, which has others to serve
+constexpr int kUnsurePatience = 3;  // looks that find no job before the run counts as lost
+
+/// Whether a node's run has to be done again. A rejected one has its verdict: running it until it passes
+/// would be no acceptance.
+bool runsAgain(const slurm::NodeProgress& node, bool rejectedToo) {
+  switch (node.state) {
+    case slurm::NodeState::kMissing:
+    case slurm::NodeState::kLost:
+    case slurm::NodeState::kFailed:
+    case slurm::NodeState::kIncomplete:
+      return true;
+    case slurm::NodeState::kRejected:
+      return rejectedToo;
+    default:
+      return false;
+  }
+}
+
+/// The worst deviation of a node's record in a few words.
+std::string worstOf(const fs::path& record) {
+  const auto read = readRecord(record);
+  if (!read.ok()) return "rejected";
+  const auto all = deviations(*read);
+  if (all.empty()) return "rejected";
+  const Deviation& worst = all.front();
+  const std::string devices = devicesText(worst.devices());
+  return fmt::format("{} {}{}{}", worst.stage == nullptr ? "" : worst.stage->name,
+                     worst.first().metric.empty() ? outcomeName(worst.outcome) : worst.first().metric,
+                     devices.empty() ? "" : " of ", devices);
+}
+
+Result<std::vector<slurm::RejectedNode>> rejectedNodes(const slurm::RunStore& run) {
+  std::vector<slurm::RejectedNode> rejected;
+  for (const std::string& node : run.submission().nodes)
+    if (slurm::readExit(run.exit(node)) == kExitRejected)
+      rejected.push_back({node, worstOf(run.nodeFolder(node) / "record.json")});
+  return rejected;
+}
+
+void showActions(const std::vector<slurm::NodeAction>& actions, const char* done, bool applied) {
+  for (const slurm::NodeAction& action : actions)
+    if (action.reason.empty())
+      fmt::print("{}: left as it is: {}\n", action.node, action.why);
+    else
+      fmt::print("{}: {}{}: {}\n", action.node, applied ? "" : "would be ", done, action.reason);
+}
+
+/// Puts aside what another round makes again: the old fleet report, a cluster-scope job that did not end
+/// well.
+Status prepareRound(const slurm::RunStore& run, int round) {
+  const fs::path attempts = run.folder() / "attempts" / fmt::format("fleet.{}", round - 1);
+  std::error_code error;
+  fs::create_directories(attempts, error);
+  for (const char* name : {"fleet.exit", "fleet"}) {
+    if (!fs::exists(run.folder() / name, error)) continue;
+    fs::rename(run.folder() / name, attempts / name, error);
+    if (error)
+      return Error{ErrorCode::kIo, "cannot set it aside: " + error.message(), (run.folder() / name).string()};
+  }
+  const int cluster = slurm::readExit(run.folder() / "cluster.exit");
+  if (run.submission().clusterStages && cluster != kExitAccepted && cluster != kExitRejected)
+    return run.setClusterAside(round - 1);
+  return {};
+}
+
+}  // namespace
+
+Result<int> slurmStatus(const SlurmOptions& o) {
+  MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(o.run));
+  MUSTER_TRY(const auto nodes, slurm::readProgress(run));
+  for (const slurm::NodeProgress& node : nodes)
+    fmt::print("{:<20} {:<10} {}\n", node.node, nodeStateName(node.state), node.detail);
+  if (run.submission().clusterStages) {
+    const int code = slurm::readExit(run.folder() / "cluster.exit");
+    fmt::print("{:<20} {}\n", "(cluster scope)", code < 0 ? "not ended yet" : fmt::format("exit {}", code));
+  }
+  fmt::print("{} nodes: {}\n", nodes.size(), countText(nodes));
+  const auto code = slurm::fleetExit(run);
+  fmt::print("fleet report: {}\n",
+             code ? fmt::format("exit {}, {}", *code, (run.folder() / "fleet").string()) : "not yet");
+  return kExitAccepted;
+}
+
+Result<int> slurmWait(const slurm::RunStore& run) {
+  installInterruptHandlers();
+  std::string shown;
+  int unsure = 0;
+  double asked = -kAskSlurm;
+  for (;;) {
+    if (const auto code = slurm::fleetExit(run)) {
+      fmt::print("fleet report: exit {}, {}\n", *code, (run.folder() / "fleet").string());
+      return *code;
+    }
+    if (interrupted().load()) {
+      fmt::print("the jobs go on; wait again with: muster slurm wait {}\n",
+                 slurm::shellQuote(run.folder().string()));
+      return kExitInterrupted;
+    }
+    if (unsure >= kUnsurePatience) {
+      fmt::print(
+          stderr,
+          "muster: {}: no job of this run waits or runs any more, and there is no fleet report; see logs/ "
+          "there, then go on with `muster slurm resume`\n",
+          run.folder().string());
+      return kExitIncomplete;
+    }
+    usleep(kLook);
+    if (systemClock().now() - asked < kAskSlurm) continue;
+    asked = systemClock().now();
+    MUSTER_TRY(const auto submitted, run.jobs());
+    const auto jobs = slurm::readJobs(slurm::jobNumbers(submitted));
+    const auto known = slurm::readNodes();
+    if (!jobs.ok() || !known.ok()) {  // a controller that restarts is no reason to give up
+      fmt::print("Slurm does not answer, asking again: {}\n",
+                 (jobs.ok() ? known.error() : jobs.error()).message);
+      continue;
+    }
+    unsure = anyLive(*jobs) ? 0 : unsure + 1;
+    MUSTER_TRY(const auto nodes, slurm::readProgress(run, submitted, *jobs, *known));
+    if (const std::string now = countText(nodes); now != shown)
+      fmt::print("{} {}\n", formatUtc(systemClock().wallUnix()), shown = now);
+    std::fflush(stdout);
+  }
+}
+
+Result<int> slurmFill(const SlurmOptions& o) {
+  MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(o.run));
+  MUSTER_TRY(const Fd lock, run.lock());
+  MUSTER_TRY(const bool more, slurm::fillRound(run));
+  return more ? slurm::kExitAgain : kExitAccepted;
+}
+
+Result<int> slurmResume(const SlurmOptions& o) {
+  MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(o.run));
+  {
+    MUSTER_TRY(const Fd lock, run.lock());
+    MUSTER_TRY(const auto submitted, run.jobs());
+    MUSTER_TRY(const auto jobs, slurm::readJobs(slurm::jobNumbers(submitted)));
+    if (slurm::anyLive(jobs))
+      return Error{
+          ErrorCode::kUsage,
+          "jobs of this run still wait or run; see `muster slurm status`, and resume it when they have ended",
+          run.folder().string()};
+    MUSTER_TRY(const slurm::Nodes known, slurm::readNodes(run.submission().jobs.partition));
+    MUSTER_TRY(const auto nodes, slurm::readProgress(run, submitted, jobs, known));
+    const int round = slurm::lastRound(submitted) + 1;
+    std::vector<std::string> again;
+    for (const slurm::NodeProgress& node : nodes) {
+      if (!run.submission().nodeStages || !runsAgain(node, o.rejectedToo)) continue;
+      const auto found = known.find(node.node);
+      if (found == known.end() || !found->second.available()) {
+        fmt::print("missing: {} ({})\n", node.node,
+                   found == known.end() ? "Slurm has no such node" : found->second.text());
+        continue;
+      }
+      again.push_back(node.node);
+    }
+    for (const std::string& node : again) MUSTER_CHECK_OK(run.setAside(node, round - 1));
+    MUSTER_CHECK_OK(prepareRound(run, round));
+    MUSTER_CHECK_OK(slurm::beginRound(run, again, round));
+    fmt::print("run {}: {} nodes run the plan again{}{}\n", run.folder().string(), again.size(),
+               again.empty() ? "" : ": ", slurm::shortList(again));
+    std::fflush(stdout);
+  }
+  return o.wait ? slurmWait(run) : Result<int>(kExitAccepted);
+}
+
+Result<int> slurmDrain(const SlurmOptions& o) {
+  MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(o.run));
+  MUSTER_TRY(const Fd lock, run.lock());
+  MUSTER_TRY(const auto rejected, rejectedNodes(run));
+  MUSTER_TRY(const slurm::Nodes known, slurm::readNodes());
+  auto actions = slurm::planDrain(run.submission().id, rejected, known);
+  if (actions.empty()) fmt::print("no node of this run is rejected\n");
+  if (o.apply) MUSTER_CHECK_OK(slurm::applyDrain(run, actions));
+  showActions(actions, "drained", o.apply);
+  return kExitAccepted;
+}
+
+Result<int> slurmUndrain(const SlurmOptions& o) {
+  MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(o.run));
+  MUSTER_TRY(const Fd lock, run.lock());
+  MUSTER_TRY(const auto drained, slurm::drainedByRun(run));
+  MUSTER_TRY(const slurm::Nodes known, slurm::readNodes());
+  auto actions = slurm::planUndrain(drained, known);
+  if (actions.empty()) fmt::print("this run has drained no node that it has not given back\n");
+  if (o.apply) MUSTER_CHECK_OK(slurm::applyUndrain(run, actions));
+  showActions(actions, "given back", o.apply);
+  return kExitAccepted;
+}
+
+Result<int> slurmClean(const SlurmOptions& o) {
+  MUSTER_TRY(const double age, parseDuration(o.olderThan).context("--older-than"));
+  MUSTER_TRY(const auto runs, slurm::oldRuns(o.run, age, systemClock().wallUnix()));
+  for (const slurm::OldRun& run : runs)
+    fmt::print("{}: {}\n", run.folder.string(),
+               !run.kept.empty() ? "kept: " + run.kept
+               : o.apply         ? "removed"
+                                 : "would be removed");
+  if (runs.empty()) fmt::print("{}: no run is in this folder\n", o.run.string());
+  if (o.apply) MUSTER_CHECK_OK(slurm::removeRuns(runs));
+  return kExitAccepted;
+}
+
+}  // namespace muster

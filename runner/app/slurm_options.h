@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the command line of `muster slurm` came to, and its subcommands.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "runner/core/result.h"
+#include "runner/slurm/submission.h"
+
+namespace CLI {
+class App;
+}
+
+namespace muster {
+
+struct SlurmOptions {
+  // submit
+  std::filesystem::path plan;
+  std::filesystem::path out;  ///< empty: ./muster-slurm-<plan>-<time>
+  std::filesystem::path scenario;
+  std::string nodes;  ///< a host list, or "all"
+  std::vector<std::string> sets;
+  std::vector<std::filesystem::path> skuFolders;
+  std::vector<std::filesystem::path> pluginFolders;
+  std::string sku;
+  uint64_t seed = 42;
+  bool strict = false;
+  slurm::JobSettings jobs;
+  std::string runtime = "auto";
+  std::string time;             ///< a duration; empty: what the plan's timeouts come to
+  std::string gapWait = "30m";  ///< a duration
+  bool print = false;
+  bool wait = false;
+  // the others
+  std::filesystem::path run;
+  bool rejectedToo = false;
+  bool apply = false;
+  bool dryRun = false;
+  std::string olderThan;
+};
+
+/// Adds `slurm` with its subcommands to the command line.
+CLI::App* addSlurm(CLI::App& app, SlurmOptions& options);
+
+/// Runs the subcommand that was given.
+Result<int> slurmCommand(const CLI::App& slurm, SlurmOptions& options);
+
+Result<int> slurmSubmit(SlurmOptions& options);
+Result<int> slurmStatus(const SlurmOptions& options);
+Result<int> slurmResume(const SlurmOptions& options);
+Result<int> slurmFill(const SlurmOptions& options);
+Result<int> slurmDrain(const SlurmOptions& options);
+Result<int> slurmUndrain(const SlurmOptions& options);
+Result<int> slurmClean(const SlurmOptions& options);
+
+/// Follows the run until its fleet report is there; returns the fleet's exit code.
+Result<int> slurmWait(const slurm::RunStore& run);
+
+}  // namespace muster

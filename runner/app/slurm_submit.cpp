@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// `muster slurm submit`: from a plan and nodes to jobs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <random>
+#include <set>
+
+#include "runner/app/plan_input.h"
+#include "runner/app/slurm_options.h"
+#include "runner/core/clock.h"
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+#include "runner/core/units.h"
+#include "runner/dispatch/plugins.h"
+#include "runner/slurm/node_names.h"
+#include "runner/slurm/rounds.h"
+#include "runner/slurm/scripts.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int kMargin = 10;  // minutes beside the stages' own timeouts: inventory, start, reports
+constexpr int kMostMinutes = 366 * 24 * 60;
+
+/// "node-full-20261121T031026Z-1f2e": begins with the plan's name as far as it can be part of a file name.
+std::string newId(const std::string& planName) {
+  std::string name, time = formatUtc(systemClock().wallUnix());
+  for (const char c : planName.substr(0, 32)) name += isPlainName(std::string("a") + c) ? c : '-';
+  if (!isPlainName(name)) name = "plan";
+  time.erase(std::remove_if(time.begin(), time.end(), [](char c) { return c == ':' || c == '-'; }),
+             time.end());
+  std::random_device device;
+  return fmt::format("{}-{}-{:04x}", name, time, device() & 0xffff);
+}
+
+/// The time limit of a job that runs these stages one after the other, in minutes.
+int minutesOf(const Plan& plan) {
+  double seconds = 0;
+  for (const Stage& stage : plan.stages) seconds += stage.timeout * stage.attempts;
+  return std::min(static_cast<int>(std::ceil(seconds / 60)) + kMargin, kMostMinutes);
+}
+
+Result<int> minutesFrom(const std::string& text, const char* option) {
+  MUSTER_TRY(const double seconds, parseDuration(text).context(option));
+  const double minutes = std::ceil(seconds / 60);
+  if (minutes >= 1 && minutes <= kMostMinutes) return static_cast<int>(minutes);
+  return Error{ErrorCode::kUsage,
+               fmt::format("{} is {}, wanted a minute to a year", option, printable(text, 40)), ""};
+}
+
+/// The name that an input has in the run folder: its own, as records name it, where that is a plain one.
+std::string inputName(const fs::path& path, const std::string& otherwise) {
+  const std::string name = path.filename().string();
+  return isPlainName(name) ? name : otherwise;
+}
+
+Result<std::vector<std::string>> askedNodes(const std::string& list, const slurm::Nodes& known) {
+  if (list != "all") return slurm::nodeNames(list).context("--nodes");
+  std::vector<std::string> names;
+  for (const auto& [name, node] : known) names.push_back(name);
+  return names;
+}
+
+/// How many GPUs to ask for where the user did not say: a task that asks for none may be shown none.
+Result<int> gpusOf(const std::vector<std::string>& nodes, const slurm::Nodes& known) {
+  std::set<int> counts;
+  for (const std::string& name : nodes)
+    if (const auto node = known.find(name); node != known.end()) counts.insert(node->second.gpus);
+  if (counts.size() == 1) return *counts.begin();
+  std::vector<std::string> texts;
+  for (const int count : counts) texts.push_back(std::to_string(count));
+  return Error{
+      ErrorCode::kUsage,
+      fmt::format(
+          "these nodes have different numbers of GPUs in Slurm ({}); say how many each must give with "
+          "--gpus-per-node, or submit them apart",
+          join(texts, ", ")),
+      "--nodes"};
+}
+
+Status chooseRuntime(SlurmOptions& o) {
+  slurm::JobSettings& jobs = o.jobs;
+  jobs.runtime = "none";
+  if (jobs.image.empty()) {
+    if (o.runtime == "auto" && jobs.mounts.empty()) return {};
+    return Error{ErrorCode::kUsage, "--container-runtime and --container-mounts need --container-image", ""};
+  }
+  std::error_code error;
+  const fs::path image(jobs.image);
+  const bool file = image.extension() == ".sif" || fs::is_directory(image, error);
+  jobs.runtime = o.runtime != "auto" ? o.runtime : file ? "apptainer" : "pyxis";
+  // A relative path would be looked up where the job starts.
+  if (fs::exists(image, error)) jobs.image = fs::absolute(image).lexically_normal().string();
+  return {};
+}
+
+/// The options of `muster run` that are the same on every node.
+std::vector<std::string> runOptions(const SlurmOptions& o) {
+  std::vector<std::string> words = {"--seed", std::to_string(o.seed)};
+  for (const std::string& set : o.sets) words.insert(words.end(), {"--set", set});
+  if (!o.sku.empty()) words.insert(words.end(), {"--sku", o.sku});
+  for (const fs::path& path : o.skuFolders)
+    words.insert(words.end(), {"--skus", fs::absolute(path).string()});
+  for (const fs::path& path : o.pluginFolders)
+    words.insert(words.end(), {"--plugins", fs::absolute(path).string()});
+  if (o.strict) words.push_back("--strict");
+  return words;
+}
+
+Result<slurm::Submission> describe(SlurmOptions& o, const Plan& plan, const slurm::Nodes& known) {
+  slurm::Submission submission;
+  submission.id = newId(plan.name);
+  submission.created = systemClock().wallUnix();
+  submission.planName = plan.name;
+  submission.planFile = inputName(o.plan, "plan" + o.plan.extension().string());
+  submission.planSha256 = plan.sha256;
+  if (!o.scenario.empty()) submission.scenarioFile = inputName(o.scenario, "scenario.toml");
+  MUSTER_TRY(submission.nodes, askedNodes(o.nodes, known));
+  submission.options = runOptions(o);
+  const auto inCluster = std::count_if(plan.stages.begin(), plan.stages.end(),
+                                       [](const Stage& stage) { return stage.scope == Scope::kCluster; });
+  submission.clusterStages = inCluster > 0;
+  submission.nodeStages = static_cast<size_t>(inCluster) < plan.stages.size();
+  slurm::JobSettings& jobs = o.jobs;
+  if (jobs.name.empty()) jobs.name = "muster-" + plan.name;
+  jobs.minutes = minutesOf(plan);
+  if (!o.time.empty()) {
+    MUSTER_TRY(jobs.minutes, minutesFrom(o.time, "--time"));
+  }
+  MUSTER_TRY(jobs.gapMinutes, minutesFrom(o.gapWait, "--gap-wait"));
+  if (jobs.gpus == 0 && plan.backend == "cuda" && o.scenario.empty()) {
+    MUSTER_TRY(jobs.gpus, gpusOf(submission.nodes, known));
+  }
+  MUSTER_CHECK_OK(chooseRuntime(o));
+  MUSTER_TRY(const fs::path folder, executableFolder());
+  jobs.muster = (folder / "muster").string();
+  submission.jobs = jobs;
+  return submission;
+}
+
+void sayMissing(const std::vector<std::pair<std::string, std::string>>& missing) {
+  for (const auto& [node, why] : missing) fmt::print("missing: {} ({})\n", node, why);
+}
+
+int showScripts(const slurm::Submission& submission, const std::vector<slurm::Script>& scripts,
+                size_t available) {
+  for (const slurm::Script& script : scripts) {
+    const bool cluster = script.name == "cluster.sbatch" || script.name == "step.sh";
+    if ((cluster && !submission.clusterStages) || (script.name == "node.sbatch" && !submission.nodeStages))
+      continue;
+    fmt::print("#### {}\n{}\n", script.name, script.text);
+  }
+  fmt::print("#### nothing was submitted; {} of {} nodes are there\n", available, submission.nodes.size());
+  return 0;
+}
+
+Status writeFiles(const slurm::RunStore& run, const SlurmOptions& o, const Plan& plan,
+                  const std::vector<slurm::Script>& scripts) {
+  MUSTER_CHECK_OK(writeFileAtomically(run.input(run.submission().planFile), plan.text));
+  if (!o.scenario.empty()) {
+    MUSTER_TRY(const std::string scenario, readFile(o.scenario));
+    MUSTER_CHECK_OK(writeFileAtomically(run.input(run.submission().scenarioFile), scenario));
+  }
+  for (const slurm::Script& script : scripts)
+    MUSTER_CHECK_OK(writeFileAtomically(run.folder() / "scripts" / script.name, script.text));
+  return {};
+}
+
+Result<Plan> checkedPlan(const SlurmOptions& o, const Tree& tree) {
+  MUSTER_TRY(const Catalog catalog, describePlugins(tree, o.pluginFolders, {}));
+  MUSTER_TRY(const PlanOptions planOptions, planOptionsFrom(o.sets));
+  return requirePlan(loadPlan(o.plan, catalog, planOptions));
+}
+
+}  // namespace
+
+Result<int> slurmSubmit(SlurmOptions& o) {
+  MUSTER_TRY(const Tree tree, findTree());
+  MUSTER_TRY(const Plan plan, checkedPlan(o, tree));
+  MUSTER_TRY(const slurm::Nodes known, slurm::readNodes(o.jobs.partition));
+  MUSTER_TRY(const slurm::Submission submission, describe(o, plan, known));
+  MUSTER_TRY(const auto missing, slurm::unavailable(submission.nodes, known));
+  const fs::path out =
+      fs::absolute(o.out.empty() ? fs::path("muster-slurm-" + submission.id) : o.out).lexically_normal();
+  MUSTER_TRY(const auto scripts, slurm::renderScripts(submission, out, tree.templates));
+  sayMissing(missing);
+  const size_t available = submission.nodes.size() - missing.size();
+  if (o.print) return showScripts(submission, scripts, available);
+  MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::create(out, submission));
+  MUSTER_CHECK_OK(writeFiles(run, o, plan, scripts));
+  {
+    MUSTER_TRY(const Fd lock, run.lock());
+    MUSTER_CHECK_OK(slurm::beginRun(run, known));
+  }
+  fmt::print("run {}: {} of {} nodes submitted\n", run.folder().string(), available, submission.nodes.size());
+  fmt::print("follow it with: muster slurm status {}\n", slurm::shellQuote(run.folder().string()));
+  std::fflush(stdout);
+  return o.wait ? slurmWait(run) : Result<int>(0);
+}
+
+}  // namespace muster

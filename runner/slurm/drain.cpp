@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// See drain.h.
+#include "runner/slurm/drain.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+
+namespace muster::slurm {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kDrained = "drained.jsonl";
+constexpr size_t kReasonBytes = 200;
+
+Status note(const RunStore& run, const char* action, const NodeAction& node) {
+  const fs::path path = run.folder() / kDrained;
+  const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!file.valid()) return Error{ErrorCode::kIo, "cannot write it: " + errnoText(errno), path.string()};
+  return appendAndSync(
+      file.get(), dumpJson({{"action", action}, {"node", node.node}, {"reason", node.reason}}) + "\n", path);
+}
+
+/// Why a node must be left as it is; empty when it may be drained.
+std::string whyNotDrain(const std::string& node, const Nodes& known) {
+  const auto found = known.find(node);
+  if (found == known.end()) return "Slurm has no such node";
+  if (found->second.drained()) return "is drained already (" + found->second.text() + ")";
+  if (!found->second.available()) return "gets no work as it is (" + found->second.text() + ")";
+  return "";
+}
+
+std::string whyNotUndrain(const NodeAction& drained, const Nodes& known) {
+  const auto found = known.find(drained.node);
+  if (found == known.end()) return "Slurm has no such node";
+  if (!found->second.drained()) return fmt::format("is not drained any more ({})", found->second.text());
+  if (found->second.reason != drained.reason)
+    return "somebody gave another reason since (" + found->second.text() + ")";
+  return "";
+}
+
+}  // namespace
+
+std::string drainReason(const std::string& runId, const std::string& what) {
+  std::string reason = printable("muster: " + runId + ": " + what, kReasonBytes);
+  // scontrol takes a reason as it is, but its line in `sinfo` must stay one.
+  std::replace(reason.begin(), reason.end(), '"', '\'');
+  return std::string(trim(reason));
+}
+
+std::vector<NodeAction> planDrain(const std::string& runId, const std::vector<RejectedNode>& rejected,
+                                  const Nodes& known) {
+  std::vector<NodeAction> actions;
+  for (const RejectedNode& node : rejected) {
+    const std::string why = whyNotDrain(node.node, known);
+    if (why.empty())
+      actions.push_back({node.node, drainReason(runId, node.what), node.what});
+    else
+      actions.push_back({node.node, "", why});
+  }
+  return actions;
+}
+
+std::vector<NodeAction> planUndrain(const std::vector<NodeAction>& drained, const Nodes& known) {
+  std::vector<NodeAction> actions;
+  for (const NodeAction& node : drained) {
+    const std::string why = whyNotUndrain(node, known);
+    actions.push_back(
+        {node.node, why.empty() ? node.reason : "", why.empty() ? "was drained by this run" : why});
+  }
+  return actions;
+}
+
+Status applyDrain(const RunStore& run, std::vector<NodeAction>& actions) {
+  for (NodeAction& action : actions) {
+    if (action.reason.empty()) continue;
+    // Slurm has no way to drain only if nobody else has: look once more, as late as possible.
+    MUSTER_TRY(const Nodes known, readNodes());
+    if (const std::string why = whyNotDrain(action.node, known); !why.empty()) {
+      action.reason.clear();
+      action.why = why;
+      continue;
+    }
+    // Noted first: a drain that nobody remembers could never be undone by us.
+    MUSTER_CHECK_OK(note(run, "drain", action));
+    MUSTER_CHECK_OK(drain(action.node, action.reason).context("draining " + action.node));
+  }
+  return {};
+}
+
+Status applyUndrain(const RunStore& run, std::vector<NodeAction>& actions) {
+  for (NodeAction& action : actions) {
+    if (action.reason.empty()) continue;
+    MUSTER_TRY(const Nodes known, readNodes());
+    if (const std::string why = whyNotUndrain(action, known); !why.empty()) {
+      action.reason.clear();
+      action.why = why;
+      continue;
+    }
+    MUSTER_CHECK_OK(resume(action.node).context("giving back " + action.node));
+    MUSTER_CHECK_OK(note(run, "undrain", action));
+  }
+  return {};
+}
+
+Result<std::vector<NodeAction>> drainedByRun(const RunStore& run) {
+  std::vector<NodeAction> open;
+  const fs::path path = run.folder() / kDrained;
+  std::error_code error;
+  if (!fs::exists(path, error)) return open;
+  MUSTER_TRY(const std::string text, readFile(path));
+  for (const std::string& line : split(text, '\n')) {
+    if (line.empty()) continue;
+    MUSTER_TRY(const Json json, parseJson(line).context(path.string()));
+    std::string action;
+    NodeAction node;
+    JsonReader reader(json, path.string());
+    reader.read("action", action);
+    reader.read("node", node.node);
+    reader.read("reason", node.reason);
+    MUSTER_CHECK_OK(reader.status());
+    open.erase(std::remove_if(open.begin(), open.end(),
+                              [&](const NodeAction& other) { return other.node == node.node; }),
+               open.end());
+    if (action == "drain") open.push_back(std::move(node));
+  }
+  return open;
+}
+
+}  // namespace muster::slurm

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draining rejected nodes and giving back only those that this run has drained.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runner/slurm/scheduler.h"
+#include "runner/slurm/submission.h"
+
+namespace muster::slurm {
+
+/// What is to be done with one node, or why nothing is.
+struct NodeAction {
+  std::string node;
+  std::string reason;  ///< for Slurm; empty: the node is left as it is
+  std::string why;     ///< for people
+};
+
+/// A node that must not get work, and why in a few words.
+struct RejectedNode {
+  std::string node;
+  std::string what;
+};
+
+/// "muster: RUN: what", as Slurm keeps it: one line, at most 200 bytes.
+std::string drainReason(const std::string& runId, const std::string& what);
+
+/// Which of the rejected nodes to drain: those that nobody has drained and that are not down. Pure.
+std::vector<NodeAction> planDrain(const std::string& runId, const std::vector<RejectedNode>& rejected,
+                                  const Nodes& known);
+
+/// Which nodes to give back: drained by this run, and still with exactly the reason that it gave. Pure.
+std::vector<NodeAction> planUndrain(const std::vector<NodeAction>& drained, const Nodes& known);
+
+/// Does what planDrain() says, each after a last look at that node, and remembers it in drained.jsonl.
+Status applyDrain(const RunStore& run, std::vector<NodeAction>& actions);
+Status applyUndrain(const RunStore& run, std::vector<NodeAction>& actions);
+
+/// What this run has drained and not given back yet.
+Result<std::vector<NodeAction>> drainedByRun(const RunStore& run);
+
+}  // namespace muster::slurm

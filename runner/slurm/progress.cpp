@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// See progress.h.
+#include "runner/slurm/progress.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+
+namespace muster::slurm {
+namespace {
+
+constexpr std::array kStates = {NodeState::kAccepted, NodeState::kRejected, NodeState::kIncomplete,
+                                NodeState::kFailed,   NodeState::kRunning,  NodeState::kLost,
+                                NodeState::kWaiting,  NodeState::kMissing};
+
+NodeState stateOfExit(int code) {
+  switch (code) {
+    case 0:
+      return NodeState::kAccepted;
+    case 1:
+      return NodeState::kRejected;
+    case 3:
+    case 5:
+      return NodeState::kIncomplete;
+    default:
+      return NodeState::kFailed;
+  }
+}
+
+/// The number of the job that has claimed a node; empty where nobody has.
+std::string claimant(const std::filesystem::path& claim) {
+  const auto text = readFile(claim, 256);
+  if (!text.ok()) return "";
+  const std::string number(trim(text->substr(0, text->find(' '))));
+  return number.find_first_not_of("0123456789") == std::string::npos ? number : "";
+}
+
+/// What a claim means while there is no exit code yet. A claim holds SLURM_JOB_ID, which is
+/// JobInfo::number.
+NodeProgress claimed(const std::string& node, const std::string& number, const std::vector<JobInfo>& jobs) {
+  for (const JobInfo& job : jobs) {
+    if (job.number != number) continue;
+    const bool live = job.live();
+    return {node, live ? NodeState::kRunning : NodeState::kLost,
+            fmt::format("job {} {}{}", job.id, live ? "" : "ended as ", printable(job.state, 40))};
+  }
+  return {node, NodeState::kLost, fmt::format("job {} is gone and left no exit code", number)};
+}
+
+/// Whether a queued job could take a node that nobody has claimed.
+bool couldTake(const SubmittedJob& job, const std::string& node) {
+  if (job.kind == JobKind::kArray) return true;
+  return job.kind == JobKind::kPinned && job.nodes.front() == node;
+}
+
+NodeProgress unclaimed(const std::string& node, const std::vector<SubmittedJob>& submitted,
+                       const std::set<std::string>& live, const Nodes& known) {
+  const auto found = known.find(node);
+  if (found == known.end()) return {node, NodeState::kMissing, "Slurm has no such node (any more)"};
+  if (!found->second.available()) return {node, NodeState::kMissing, found->second.text()};
+  for (const SubmittedJob& job : submitted)
+    if (live.count(job.job) > 0 && couldTake(job, node))
+      return {node, NodeState::kWaiting, fmt::format("job {}", job.job)};
+  return {node, NodeState::kMissing, "no job reached it"};
+}
+
+}  // namespace
+
+const char* nodeStateName(NodeState state) {
+  switch (state) {
+    case NodeState::kAccepted:
+      return "accepted";
+    case NodeState::kRejected:
+      return "rejected";
+    case NodeState::kIncomplete:
+      return "incomplete";
+    case NodeState::kFailed:
+      return "failed";
+    case NodeState::kRunning:
+      return "running";
+    case NodeState::kLost:
+      return "lost";
+    case NodeState::kWaiting:
+      return "waiting";
+    case NodeState::kMissing:
+      return "missing";
+  }
+  return "";
+}
+
+Result<std::vector<NodeProgress>> readProgress(const RunStore& run,
+                                               const std::vector<SubmittedJob>& submitted,
+                                               const std::vector<JobInfo>& jobs, const Nodes& known) {
+  std::set<std::string> live;
+  for (const JobInfo& job : jobs)
+    if (job.live()) live.insert(job.job);
+  std::vector<NodeProgress> all;
+  for (const std::string& node : run.submission().nodes) {
+    const int code = readExit(run.exit(node));
+    const std::string number = claimant(run.claim(node));
+    if (code >= 0)
+      all.push_back({node, stateOfExit(code), fmt::format("exit {}", code)});
+    else if (!number.empty())
+      all.push_back(claimed(node, number, jobs));
+    else
+      all.push_back(unclaimed(node, submitted, live, known));
+    const auto found = known.find(node);
+    if (all.back().state != NodeState::kMissing && found != known.end() && !found->second.available())
+      all.back().detail += ", " + found->second.text();
+  }
+  return all;
+}
+
+Result<std::vector<NodeProgress>> readProgress(const RunStore& run) {
+  MUSTER_TRY(const auto submitted, run.jobs());
+  MUSTER_TRY(const auto jobs, readJobs(jobNumbers(submitted)));
+  MUSTER_TRY(const Nodes known, readNodes());
+  return readProgress(run, submitted, jobs, known);
+}
+
+bool anyLive(const std::vector<JobInfo>& jobs) {
+  return std::any_of(jobs.begin(), jobs.end(), [](const JobInfo& job) { return job.live(); });
+}
+
+std::optional<int> fleetExit(const RunStore& run) {
+  const int code = readExit(run.folder() / "fleet.exit");
+  return code < 0 ? std::nullopt : std::optional<int>(code);
+}
+
+std::string countText(const std::vector<NodeProgress>& nodes) {
+  std::vector<std::string> parts;
+  for (const NodeState state : kStates) {
+    const auto count = std::count_if(nodes.begin(), nodes.end(),
+                                     [&](const NodeProgress& node) { return node.state == state; });
+    if (count > 0) parts.push_back(fmt::format("{} {}", count, nodeStateName(state)));
+  }
+  return join(parts, ", ");
+}
+
+}  // namespace muster::slurm

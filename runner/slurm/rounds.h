@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is submitted when. A round is an array job over all nodes (or jobs pinned to some), then jobs pinned
+// to the nodes that no task met, then the job of cluster-scope stages; a fleet job follows each of these
+// steps.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runner/slurm/scheduler.h"
+#include "runner/slurm/submission.h"
+
+namespace muster::slurm {
+
+/// A job before it is submitted: which script, with which options of sbatch.
+struct JobRequest {
+  SubmittedJob job;  ///< without its number
+  std::vector<std::string> options;
+};
+
+/// Arrays for `count` nodes, each below MaxArraySize; `others` are nodes that no task may use.
+std::vector<JobRequest> arrayRequests(const JobSettings& jobs, size_t count,
+                                      const std::vector<std::string>& others, int maxArraySize, int round);
+
+/// What each of `nodes` that cannot run anything now is: its name and Slurm's words. A node that Slurm does
+/// not know is a mistake of the user (kUsage).
+Result<std::vector<std::pair<std::string, std::string>>> unavailable(const std::vector<std::string>& nodes,
+                                                                     const Nodes& known);
+
+/// Begins the run: arrays over the available nodes (or the cluster job, where the plan has no other stages)
+/// and the fleet job after them. With no node available just the fleet job.
+Status beginRun(const RunStore& run, const Nodes& known);
+
+/// Begins another round for `nodes`, each with a job pinned to it.
+Status beginRound(const RunStore& run, const std::vector<std::string>& nodes, int round);
+
+/// What the fleet job does first: submits what is missing in this round, and a fleet job after it. False when
+/// there is nothing left to submit.
+Result<bool> fillRound(const RunStore& run);
+
+/// The number of the last round.
+int lastRound(const std::vector<SubmittedJob>& jobs);
+
+}  // namespace muster::slurm

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// See scripts.h.
+#include "runner/slurm/scripts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <kainjow/mustache.hpp>
+
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+
+namespace muster::slurm {
+namespace fs = std::filesystem;
+namespace {
+
+using kainjow::mustache::data;
+using kainjow::mustache::mustache;
+
+using Words = std::vector<std::string>;
+
+/// Line breaks would end a #SBATCH line, whatever quotes are around them.
+Status checkValue(const std::string& what, const std::string& value) {
+  const bool control =
+      std::any_of(value.begin(), value.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  if (!control) return {};
+  return Error{
+      ErrorCode::kUsage,
+      fmt::format("\"{}\" holds control characters, which no script can carry", printable(value, 120)), what};
+}
+
+Status checkValues(const Submission& submission, const fs::path& folder) {
+  const JobSettings& jobs = submission.jobs;
+  const std::pair<const char*, const std::string*> all[] = {{"--job-name", &jobs.name},
+                                                            {"--partition", &jobs.partition},
+                                                            {"--account", &jobs.account},
+                                                            {"--reservation", &jobs.reservation},
+                                                            {"--qos", &jobs.qos},
+                                                            {"--constraint", &jobs.constraint},
+                                                            {"--container-image", &jobs.image},
+                                                            {"--container-muster", &jobs.containerMuster},
+                                                            {"path of muster", &jobs.muster}};
+  for (const auto& [what, value] : all) MUSTER_CHECK_OK(checkValue(what, *value));
+  for (const std::string& mount : jobs.mounts) MUSTER_CHECK_OK(checkValue("--container-mounts", mount));
+  for (const std::string& option : submission.options)
+    MUSTER_CHECK_OK(checkValue("option of muster run", option));
+  return checkValue("--out", folder.string());
+}
+
+/// A container's options for srun, by Pyxis and Enroot.
+Words pyxisOptions(const JobSettings& jobs, const std::string& run) {
+  Words mounts = {run + ":" + run};
+  mounts.insert(mounts.end(), jobs.mounts.begin(), jobs.mounts.end());
+  return {"--container-image=" + jobs.image, "--container-mounts=" + join(mounts, ",")};
+}
+
+Words apptainer(const JobSettings& jobs, const std::string& run) {
+  Words words = {"apptainer", "exec", "--bind", run + ":" + run};
+  for (const std::string& mount : jobs.mounts) words.insert(words.end(), {"--bind", mount});
+  if (jobs.gpus > 0) words.push_back("--nv");
+  words.insert(words.end(), {jobs.image, jobs.containerMuster});
+  return words;
+}
+
+/// What stands before `run` in a script that runs on the node itself.
+Words launchWords(const JobSettings& jobs, const std::string& run) {
+  if (jobs.runtime == "apptainer") return apptainer(jobs, run);
+  if (jobs.runtime != "pyxis") return {jobs.muster};
+  Words words = {"srun", "--nodes=1", "--ntasks=1", "--whole", "--mem=0", "--cpu-bind=none"};
+  const Words container = pyxisOptions(jobs, run);
+  words.insert(words.end(), container.begin(), container.end());
+  words.push_back(jobs.containerMuster);
+  return words;
+}
+
+/// The same for a task of the cluster job, which srun has brought into its container already.
+Words stepWords(const JobSettings& jobs, const std::string& run) {
+  return jobs.runtime == "pyxis" ? Words{jobs.containerMuster} : launchWords(jobs, run);
+}
+
+data list(const Words& words) {
+  data all(data::type::list);
+  for (const std::string& word : words) all.push_back(data(word));
+  return all;
+}
+
+/// An empty value counts as absent, so that its section is left out.
+void set(data& all, const std::string& name, const std::string& value) {
+  if (value.empty())
+    all.set(name, data(data::type::bool_false));
+  else
+    all.set(name, value);
+}
+
+data scriptData(const Submission& submission, const std::string& run, const std::string& common) {
+  const JobSettings& jobs = submission.jobs;
+  data all;
+  all.set("common", data(kainjow::mustache::partial([common] { return common; })));
+  all.set("id", submission.id);
+  set(all, "job_name", jobs.name);
+  set(all, "partition", jobs.partition);
+  set(all, "account", jobs.account);
+  set(all, "reservation", jobs.reservation);
+  set(all, "qos", jobs.qos);
+  set(all, "constraint", jobs.constraint);
+  set(all, "gpus", jobs.gpus > 0 ? std::to_string(jobs.gpus) : "");
+  all.set("minutes", std::to_string(jobs.minutes));
+  all.set("run", run);
+  all.set("plan", submission.planFile);
+  all.set("muster", jobs.muster);
+  all.set("again", std::to_string(kExitAgain));
+  all.set("options", list(submission.options));
+  all.set("launch", list(launchWords(jobs, run)));
+  all.set("step_launch", list(stepWords(jobs, run)));
+  all.set("step_options", list(jobs.runtime == "pyxis" ? pyxisOptions(jobs, run) : Words{}));
+  const bool simulated = !submission.scenarioFile.empty();
+  all.set("simulated", data(simulated ? data::type::bool_true : data::type::bool_false));
+  all.set("scenario", submission.scenarioFile);
+  const bool both = submission.nodeStages && submission.clusterStages;
+  all.set("both_scopes", data(both ? data::type::bool_true : data::type::bool_false));
+  all.set("node_count", std::to_string(submission.nodes.size()));
+  return all;
+}
+
+/// `text` without empty lines that follow empty ones: sections that were left out leave theirs behind.
+std::string withoutGaps(const std::string& text) {
+  std::string kept;
+  for (const char c : text)
+    if (c != '\n' || kept.size() < 2 || kept.compare(kept.size() - 2, 2, "\n\n") != 0) kept += c;
+  return kept;
+}
+
+Result<std::string> render(const fs::path& file, const std::string& text, const data& values) {
+  mustache page(text);
+  if (!page.is_valid())
+    return Error{ErrorCode::kUnsupported, "this template cannot be read: " + page.error_message(),
+                 file.string()};
+  page.set_custom_escape(shellQuote);
+  return withoutGaps(page.render(values));
+}
+
+}  // namespace
+
+std::string shellQuote(const std::string& text) {
+  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("_-./:,=@+").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain) return text;
+  std::string quoted = "'";
+  for (const char c : text)
+    if (c == '\'')
+      quoted += "'\\''";
+    else
+      quoted += c;
+  return quoted + "'";
+}
+
+Result<std::vector<Script>> renderScripts(const Submission& submission, const fs::path& folder,
+                                          const fs::path& templates) {
+  MUSTER_CHECK_OK(checkValues(submission, folder));
+  MUSTER_TRY(const std::string common, readFile(templates / "slurm" / "common.mustache"));
+  const data values = scriptData(submission, folder.string(), common);
+  std::vector<Script> scripts;
+  for (const char* name : {"node.sbatch", "cluster.sbatch", "step.sh", "fleet.sbatch"}) {
+    const fs::path file = templates / "slurm" / name;
+    MUSTER_TRY(const std::string text, readFile(file));
+    MUSTER_TRY(std::string script, render(file, text, values));
+    scripts.push_back({name, std::move(script)});
+  }
+  return scripts;
+}
+
+Result<std::string> renderTemplate(const fs::path& file,
+                                   const std::vector<std::pair<std::string, std::string>>& values) {
+  MUSTER_TRY(const std::string text, readFile(file));
+  data all;
+  for (const auto& [name, value] : values) {
+    MUSTER_CHECK_OK(checkValue(name, value));
+    set(all, name, value);
+  }
+  return render(file, text, all);
+}
+
+}  // namespace muster::slurm

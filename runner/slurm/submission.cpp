@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// See submission.h.
+#include "runner/slurm/submission.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+
+#include "runner/core/text.h"
+
+namespace muster::slurm {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int kSchema = 1;
+constexpr const char* kManifest = "slurm.json";
+constexpr const char* kJobs = "jobs.jsonl";
+constexpr JobKind kKinds[] = {JobKind::kArray, JobKind::kPinned, JobKind::kCluster, JobKind::kFleet};
+
+Json toJson(const JobSettings& jobs) {
+  return {{"name", jobs.name},
+          {"partition", jobs.partition},
+          {"account", jobs.account},
+          {"reservation", jobs.reservation},
+          {"qos", jobs.qos},
+          {"constraint", jobs.constraint},
+          {"runtime", jobs.runtime},
+          {"image", jobs.image},
+          {"mounts", jobs.mounts},
+          {"container_muster", jobs.containerMuster},
+          {"muster", jobs.muster},
+          {"minutes", jobs.minutes},
+          {"gap_minutes", jobs.gapMinutes},
+          {"at_once", jobs.atOnce},
+          {"gpus", jobs.gpus}};
+}
+
+Json toJson(const Submission& submission) {
+  return {{"schema", kSchema},
+          {"id", submission.id},
+          {"created", submission.created},
+          {"plan_name", submission.planName},
+          {"plan_file", submission.planFile},
+          {"plan_sha256", submission.planSha256},
+          {"scenario_file", submission.scenarioFile},
+          {"nodes", submission.nodes},
+          {"options", submission.options},
+          {"node_stages", submission.nodeStages},
+          {"cluster_stages", submission.clusterStages},
+          {"jobs", toJson(submission.jobs)}};
+}
+
+Result<JobSettings> jobSettings(const Json& json, const std::string& path) {
+  JobSettings jobs;
+  JsonReader reader(json, path);
+  reader.read("name", jobs.name);
+  reader.read("partition", jobs.partition);
+  reader.read("account", jobs.account);
+  reader.read("reservation", jobs.reservation);
+  reader.read("qos", jobs.qos);
+  reader.read("constraint", jobs.constraint);
+  reader.read("runtime", jobs.runtime);
+  reader.read("image", jobs.image);
+  reader.read("mounts", jobs.mounts);
+  reader.read("container_muster", jobs.containerMuster);
+  reader.read("muster", jobs.muster);
+  reader.read("minutes", jobs.minutes);
+  reader.read("gap_minutes", jobs.gapMinutes);
+  reader.read("at_once", jobs.atOnce);
+  reader.read("gpus", jobs.gpus);
+  MUSTER_CHECK_OK(reader.status());
+  return jobs;
+}
+
+Result<Submission> submissionFromJson(const Json& json, const std::string& path) {
+  Submission submission;
+  int schema = 0;
+  JsonReader reader(json, path);
+  reader.read("schema", schema);
+  reader.read("id", submission.id);
+  reader.read("created", submission.created);
+  reader.read("plan_name", submission.planName);
+  reader.read("plan_file", submission.planFile);
+  reader.read("plan_sha256", submission.planSha256);
+  reader.read("scenario_file", submission.scenarioFile);
+  reader.read("nodes", submission.nodes);
+  reader.read("options", submission.options);
+  reader.read("node_stages", submission.nodeStages);
+  reader.read("cluster_stages", submission.clusterStages);
+  const Json* jobs = reader.object("jobs");
+  MUSTER_CHECK_OK(reader.status());
+  if (schema != kSchema)
+    return Error{ErrorCode::kUsage,
+                 fmt::format("schema {}, wanted {}: another version of muster wrote it", schema, kSchema),
+                 path};
+  // These become file names and script text, and the file may have been changed.
+  for (const std::string& node : submission.nodes)
+    if (!isPlainName(node))
+      return Error{ErrorCode::kUsage, fmt::format("\"{}\" is no node's name", printable(node, 80)), path};
+  if (!isPlainName(submission.planFile) ||
+      (!submission.scenarioFile.empty() && !isPlainName(submission.scenarioFile)) ||
+      !isPlainName(submission.id))
+    return Error{ErrorCode::kUsage, "plan_file, scenario_file and id must be plain names", path};
+  MUSTER_TRY(submission.jobs, jobSettings(*jobs, path + ".jobs"));
+  return submission;
+}
+
+/// Slurm replaces % in the names of output files, and knows no way to write a line break.
+Status checkPath(const fs::path& folder) {
+  const std::string text = folder.string();
+  const bool control =
+      std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  if (!control && text.find_first_of("%\\") == std::string::npos) return {};
+  return Error{ErrorCode::kUsage,
+               "Slurm cannot write job outputs below a path with '%', '\\' or control characters; choose "
+               "another --out",
+               printable(text)};
+}
+
+Error folderError(const fs::path& path, const std::error_code& error) {
+  return Error{ErrorCode::kUsage,
+               "cannot make it: " + error.message() + "; choose a shared folder that you may write to",
+               path.string()};
+}
+
+/// Moves those of `parts` that are there into the new folder `to`, in their order.
+Status moveInto(const fs::path& to, const std::vector<std::pair<fs::path, const char*>>& parts) {
+  std::error_code error;
+  fs::create_directories(to, error);
+  if (error) return folderError(to, error);
+  for (const auto& [from, name] : parts) {
+    if (!fs::exists(from, error)) continue;
+    fs::rename(from, to / name, error);
+    if (error) return Error{ErrorCode::kIo, "cannot set it aside: " + error.message(), from.string()};
+  }
+  return {};
+}
+
+}  // namespace
+
+const char* jobKindName(JobKind kind) {
+  switch (kind) {
+    case JobKind::kArray:
+      return "array";
+    case JobKind::kPinned:
+      return "pinned";
+    case JobKind::kCluster:
+      return "cluster";
+    case JobKind::kFleet:
+      return "fleet";
+  }
+  return "";
+}
+
+bool RunStore::holdsRun(const fs::path& folder) {
+  std::error_code error;
+  return fs::is_regular_file(folder / kManifest, error);
+}
+
+Result<RunStore> RunStore::create(const fs::path& folder, const Submission& submission) {
+  std::error_code error;
+  const fs::path path = fs::absolute(folder).lexically_normal();
+  MUSTER_CHECK_OK(checkPath(path));
+  if (fs::exists(path, error) && !fs::is_empty(path, error))
+    return Error{ErrorCode::kUsage, "this folder is not empty, and it is kept as it is; choose another --out",
+                 path.string()};
+  for (const char* name : {"inputs", "scripts", "logs", "claims", "exits", "records/nodes", "attempts"}) {
+    fs::create_directories(path / name, error);
+    if (error) return folderError(path / name, error);
+  }
+  MUSTER_CHECK_OK(writeFileAtomically(path / "nodes.txt", join(submission.nodes, "\n") + "\n"));
+  MUSTER_CHECK_OK(writeFileAtomically(path / kManifest, dumpJson(toJson(submission), 1) + "\n"));
+  return RunStore(path, submission);
+}
+
+Result<RunStore> RunStore::open(const fs::path& folder) {
+  const fs::path path = fs::absolute(folder).lexically_normal();
+  if (!holdsRun(path))
+    return Error{
+        ErrorCode::kUsage,
+        "this is no run on Slurm (it holds no slurm.json); give the folder that `muster slurm submit` named",
+        path.string()};
+  MUSTER_TRY(const std::string text, readFile(path / kManifest));
+  MUSTER_TRY(const Json json, parseJson(text).context((path / kManifest).string()));
+  auto submission = submissionFromJson(json, (path / kManifest).string());
+  if (!submission.ok()) return std::move(submission).error();
+  return RunStore(path, std::move(submission).value());
+}
+
+Result<Fd> RunStore::lock() const {
+  Fd lock(::open((folder_ / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!lock.valid())
+    return Error{ErrorCode::kUsage, "cannot write into the run folder: " + errnoText(errno),
+                 folder_.string()};
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
+    return Error{ErrorCode::kUsage, "another muster process is at work on this run; wait for it to end",
+                 folder_.string()};
+  return lock;
+}
+
+fs::path RunStore::script(JobKind kind) const {
+  const char* name = kind == JobKind::kCluster ? "cluster" : kind == JobKind::kFleet ? "fleet" : "node";
+  return folder_ / "scripts" / (std::string(name) + ".sbatch");
+}
+
+Status RunStore::append(const SubmittedJob& job) const {
+  const fs::path path = folder_ / kJobs;
+  const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!file.valid()) return Error{ErrorCode::kIo, "cannot write it: " + errnoText(errno), path.string()};
+  return appendAndSync(file.get(),
+                       dumpJson({{"kind", jobKindName(job.kind)},
+                                 {"job", job.job},
+                                 {"round", job.round},
+                                 {"nodes", job.nodes},
+                                 {"tasks", job.tasks}}) +
+                           "\n",
+                       path);
+}
+
+Result<std::vector<SubmittedJob>> RunStore::jobs() const {
+  std::error_code error;
+  std::vector<SubmittedJob> all;
+  if (!fs::exists(folder_ / kJobs, error)) return all;
+  MUSTER_TRY(const std::string text, readFile(folder_ / kJobs));
+  for (const std::string& line : split(text, '\n')) {
+    if (line.empty()) continue;
+    const std::string where = fmt::format("{}:{}", (folder_ / kJobs).string(), all.size() + 1);
+    MUSTER_TRY(const Json json, parseJson(line).context(where));
+    SubmittedJob job;
+    std::string kind;
+    JsonReader reader(json, where);
+    reader.read("kind", kind);
+    reader.read("job", job.job);
+    reader.read("round", job.round);
+    reader.read("nodes", job.nodes);
+    reader.read("tasks", job.tasks);
+    MUSTER_CHECK_OK(reader.status());
+    const auto* found =
+        std::find_if(std::begin(kKinds), std::end(kKinds), [&](JobKind k) { return kind == jobKindName(k); });
+    if (found == std::end(kKinds))
+      return Error{ErrorCode::kUsage,
+                   fmt::format("kind \"{}\" is none of array, pinned, cluster, fleet", printable(kind, 40)),
+                   where};
+    job.kind = *found;
+    all.push_back(std::move(job));
+  }
+  return all;
+}
+
+Status RunStore::setAside(const std::string& node, int round) const {
+  // The claim last: from then on another task may begin.
+  return moveInto(folder_ / "attempts" / "nodes" / fmt::format("{}.{}", node, round),
+                  {{nodeFolder(node), "run"}, {exit(node), "exit"}, {claim(node), "claim"}});
+}
+
+Status RunStore::setClusterAside(int round) const {
+  return moveInto(folder_ / "attempts" / fmt::format("cluster.{}", round),
+                  {{folder_ / "records" / "cluster", "run"}, {folder_ / "cluster.exit", "exit"}});
+}
+
+std::set<std::string> jobNumbers(const std::vector<SubmittedJob>& jobs) {
+  std::set<std::string> numbers;
+  for (const SubmittedJob& job : jobs) numbers.insert(job.job);
+  return numbers;
+}
+
+int readExit(const fs::path& file) {
+  const auto text = readFile(file, 64);
+  if (!text.ok()) return -1;
+  const std::string_view line = trim(*text);
+  int code = -1;
+  const auto [end, failure] = std::from_chars(line.data(), line.data() + line.size(), code);
+  return failure == std::errc() && end == line.data() + line.size() && code >= 0 && code < 256 ? code : -1;
+}
+
+}  // namespace muster::slurm

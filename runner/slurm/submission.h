@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run on Slurm as its folder keeps it: what was asked for, and every job that was submitted.
+#pragma once
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runner/core/files.h"
+#include "runner/core/json.h"
+#include "runner/core/result.h"
+
+namespace muster::slurm {
+
+/// How jobs are asked for; the same for every job of a run.
+struct JobSettings {
+  std::string name;
+  std::string partition;
+  std::string account;
+  std::string reservation;
+  std::string qos;
+  std::string constraint;
+  std::string runtime;                     ///< "none", "pyxis" or "apptainer"
+  std::string image;                       ///< of the container; empty without one
+  std::vector<std::string> mounts;         ///< "FROM:TO" beside the run folder
+  std::string containerMuster = "muster";  ///< the command inside the image
+  std::string muster;   ///< this executable, for jobs without container and for the fleet job
+  int minutes = 60;     ///< time limit of a node's task and of the cluster job
+  int gapMinutes = 30;  ///< how long a pinned job may wait for its node
+  int atOnce = 0;       ///< tasks that run at the same time; 0: as many as there are nodes
+  int gpus = 0;         ///< GPUs to ask for on each node; 0: none
+};
+
+/// What a run is: written once, before the first job.
+struct Submission {
+  std::string id;
+  double created = 0;  ///< seconds since 1970
+  std::string planName;
+  std::string planFile;  ///< its name in inputs/
+  std::string planSha256;
+  std::string scenarioFile;          ///< its name in inputs/; empty: real
+  std::vector<std::string> nodes;    ///< every node that must have a record, in the order asked for
+  std::vector<std::string> options;  ///< of `muster run`, for every node alike
+  bool nodeStages = true;            ///< the plan has stages of scope device or node
+  bool clusterStages = false;        ///< it has stages of scope cluster
+  JobSettings jobs;
+};
+
+enum class JobKind { kArray, kPinned, kCluster, kFleet };
+const char* jobKindName(JobKind kind);
+
+/// One submitted job. A run begins a new round by `submit` and each `resume`.
+struct SubmittedJob {
+  JobKind kind = JobKind::kArray;
+  std::string job;
+  int round = 0;
+  std::vector<std::string> nodes;  ///< a pinned job's node, the nodes of a cluster job
+  int tasks = 1;
+};
+
+/// The folder of one run:
+///   slurm.json jobs.jsonl   this file's two structs        nodes.txt inputs/            what was asked for
+///   scripts/ logs/          the jobs' scripts and outputs  claims/NODE    who runs the plan on that node
+///   records/nodes/NODE/     what `muster run` wrote        exits/NODE     its exit code
+///   records/cluster/        of the cluster-scope job       attempts/      what a resume set aside
+///   fleet.exit              "ROUND CODE" of the last fleet report
+class RunStore {
+ public:
+  /// Makes the folder of a new run. kUsage when something is there already, or its path cannot be told to
+  /// Slurm.
+  static Result<RunStore> create(const std::filesystem::path& folder, const Submission& submission);
+  /// Opens the folder of a run. kUsage when it is none.
+  static Result<RunStore> open(const std::filesystem::path& folder);
+  static bool holdsRun(const std::filesystem::path& folder);
+
+  /// Keeps others from submitting or changing nodes for this run. kUsage while somebody does.
+  Result<Fd> lock() const;
+  [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
+  [[nodiscard]] const Submission& submission() const { return submission_; }
+  [[nodiscard]] std::filesystem::path claim(const std::string& node) const {
+    return folder_ / "claims" / node;
+  }
+  [[nodiscard]] std::filesystem::path exit(const std::string& node) const { return folder_ / "exits" / node; }
+  [[nodiscard]] std::filesystem::path nodeFolder(const std::string& node) const {
+    return folder_ / "records" / "nodes" / node;
+  }
+  [[nodiscard]] std::filesystem::path input(const std::string& name) const {
+    return folder_ / "inputs" / name;
+  }
+  [[nodiscard]] std::filesystem::path script(JobKind kind) const;
+
+  Status append(const SubmittedJob& job) const;
+  [[nodiscard]] Result<std::vector<SubmittedJob>> jobs() const;
+  /// Moves what a node left behind to attempts/, so that it can run the plan again.
+  Status setAside(const std::string& node, int round) const;
+  /// The same for all of the cluster-scope job.
+  Status setClusterAside(int round) const;
+
+ private:
+  RunStore(std::filesystem::path folder, Submission submission)
+      : folder_(std::move(folder)), submission_(std::move(submission)) {}
+  std::filesystem::path folder_;
+  Submission submission_;
+};
+
+/// The numbers of these jobs.
+std::set<std::string> jobNumbers(const std::vector<SubmittedJob>& jobs);
+
+/// The exit code that a job left in a small file; -1 when there is none yet, or none that can be read.
+int readExit(const std::filesystem::path& file);
+
+}  // namespace muster::slurm
