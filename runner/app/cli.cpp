@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "runner/app/baseline_options.h"
 #include "runner/app/commands.h"
 #include "runner/app/completion.h"
 #include "runner/app/exit_code.h"
@@ -24,6 +25,7 @@ Examples:
   muster run --resume /data/n17                        go on after a crash or Ctrl-C
   muster check my-plan.lua                             every mistake with its place
   muster judge record.json --sku my-sku.toml           judge stored samples again
+  muster baseline learn runs/first -o ours.toml        what this fleet can do becomes a SKU profile
   muster plugins compute                               what a plugin can test
 
 Exit codes: 0 accepted, 1 rejected, 2 bad usage, plan or profile, 3 incomplete, 4 internal fault,
@@ -46,6 +48,7 @@ Open MPI and torchrun are detected; elsewhere say it:
 struct Arguments {
   RunOptions run;
   JudgeOptions judge;
+  BaselineOptions baseline;
   SlurmOptions slurm;
   std::vector<std::filesystem::path> plans;
   std::vector<std::string> sets;
@@ -223,6 +226,7 @@ int muster(int argc, char** argv) {
   skus->add_option("--skus", a.skuFolders, "folder with more SKU profiles")
       ->type_name("FOLDER")
       ->allow_extra_args(false);
+  CLI::App* baseline = addBaseline(app, a.baseline);
   CLI::App* slurm = addSlurm(app, a.slurm);
   CLI::App* completion =
       app.add_subcommand("completion", "print a shell completion script: source <(muster completion bash)");
@@ -239,6 +243,7 @@ int muster(int argc, char** argv) {
   if (judge->parsed()) return exitCode(judgeCommand(a.judge));
   if (report->parsed()) return exitCode(reportCommand(a.record, a.out));
   if (plugins->parsed()) return exitCode(pluginsCommand(a.name, a.pluginFolders, a.json));
+  if (baseline->parsed()) return exitCode(baselineCommand(*baseline, a.baseline));
   if (skus->parsed()) return exitCode(skusCommand(a.name, a.skuFolders));
   if (slurm->parsed()) return exitCode(slurmCommand(*slurm, a.slurm));
   return complete(a.shell);

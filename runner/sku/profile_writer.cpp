@@ -141,6 +141,8 @@ std::string tomlText(const std::string& text) {
 
 std::string exactQuantity(double value, const std::string& unit) {
   if (unit == "text" || unit.empty()) return fmt::format("{}", value);
+  // Memory is sold in decimal gigabytes, though binary ones are usual elsewhere.
+  if (unit == "B" && value >= 1e9 && std::fmod(value, 1e9) == 0) return fmt::format("{:.0f} GB", value / 1e9);
   std::string text = formatQuantity(value, unit, kDigits);
   const auto read = parseAs(text, unit);
   if (read.ok() && std::fabs(*read - value) <= kLoss * std::fabs(value)) return text;

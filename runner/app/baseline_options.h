@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the command line of `muster baseline` came to, and its subcommands.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "runner/core/result.h"
+#include "runner/sku/learn.h"
+
+namespace CLI {
+class App;
+}
+
+namespace muster {
+
+struct BaselineOptions {
+  // learn
+  std::filesystem::path run;   ///< folder with the nodes' records
+  std::filesystem::path out;   ///< the profile to write
+  std::filesystem::path base;  ///< profile to take over from; empty: the one in the records
+  std::string name;            ///< of the new profile; empty: the base's
+  std::string falseRejects = "0.05%";
+  std::string confidence = "95%";
+  LearnOptions learn;
+  bool force = false;
+  bool allowSimulated = false;
+  // diff
+  std::filesystem::path before;
+  std::filesystem::path after;
+  std::vector<std::filesystem::path> pluginFolders;
+};
+
+/// Adds `baseline` with its subcommands to the command line.
+CLI::App* addBaseline(CLI::App& app, BaselineOptions& options);
+
+/// Runs the subcommand that was given.
+Result<int> baselineCommand(const CLI::App& baseline, BaselineOptions& options);
+
+/// Learns a profile from the records under a folder. 0: it is written; an Error (exit 2) is a refusal.
+Result<int> baselineLearn(BaselineOptions& options);
+
+/// Says what changed between two profiles.
+Result<int> baselineDiff(const BaselineOptions& options);
+
+}  // namespace muster
