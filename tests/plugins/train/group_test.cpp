@@ -97,7 +97,7 @@ std::vector<T> onRanks(int ranks, const std::function<T(const Group&)>& work) {
     threads.emplace_back([&, rank] {
       NoStore store;
       OpenDevice open{std::make_unique<ThreadBackend>(table), std::make_unique<testing::VirtualDevice>()};
-      auto group = Group::form(open, {{rank, ranks, true}, "", 10}, store);
+      auto group = Group::form(open, {{rank, ranks, true, "n" + std::to_string(rank)}, "", 10}, store);
       ASSERT_TRUE(group.ok());
       results[static_cast<size_t>(rank)] = work(*group);
     });
@@ -134,7 +134,7 @@ TEST(Group, BelievesRankZeroOfTwoHalvesAndNobodyIsNamedWhereAllAgree) {
 TEST(Group, OfOneTalksToNobody) {
   NoStore store;
   OpenDevice none;
-  auto group = Group::form(none, {{0, 1, true}, "", 10}, store);
+  auto group = Group::form(none, {{0, 1, true, "n0"}, "", 10}, store);
   ASSERT_TRUE(group.ok());
   EXPECT_EQ(group->communicator(), nullptr);
   EXPECT_EQ(group->implementation(), "none");
