@@ -187,7 +187,23 @@ void addNotJudged(View& page, const Record& record, Sources& sources) {
             viewsOf(notJudged(record), [&](const auto& item) { return lineView(item, sources); }));
 }
 
+namespace {
+
+View waiverView(const WaiverRecord& waiver) {
+  View view;
+  view.text("state", waiver.state).text("stage", waiver.stage).text("metric", waiver.metric);
+  view.text("case", labelsText(waiver.where)).text("node", waiver.node);
+  view.text("device", waiver.device).text("serial", waiver.serial);
+  view.text("reason", waiver.reason).text("approver", waiver.approver).text("expires", waiver.expires);
+  view.text("at", waiver.at).text("detail", waiver.detail);
+  return view;
+}
+
+}  // namespace
+
 void addWaivers(View& page, const Record& record, Sources& sources) {
+  page.text("waiver_path", record.waiverFile.path).text("waiver_text", record.waiverFile.text);
+  page.list("waiver_file", viewsOf(record.waivers, waiverView));
   page.list("waivers", viewsOf(waived(record), [&](const auto& item) { return lineView(item, sources); }));
 }
 

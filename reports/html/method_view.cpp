@@ -103,6 +103,9 @@ void addProvenance(View& page, const Record& record, const std::string& schema) 
       digestView("Record schema", fmt::format("version {}", kRecordSchema), sha256Hex(schema)),
       digestView("Record", "record.json", sha256Hex(recordText(record))),
   };
+  if (!record.waiverFile.sha256.empty())
+    digests.insert(digests.begin() + 2,
+                   digestView("Waivers", record.waiverFile.path, record.waiverFile.sha256));
   page.list("digests", std::move(digests));
   page.text("build_id", record.buildId)
       .text("plan_text", record.plan.text)

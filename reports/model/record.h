@@ -92,6 +92,23 @@ struct SourceRecord {
   std::string text;
 };
 
+/// One waiver that was in force and what became of it here.
+struct WaiverRecord {
+  std::string stage;
+  std::string metric;
+  Labels where;
+  std::string device;
+  std::string serial;
+  std::string node;
+  std::string reason;
+  std::string approver;
+  std::string expires;  ///< "2026-12-31"
+  std::string at;       ///< file:line:column
+  std::string state;    ///< applied, unexpected pass, undecided, unmatched, elsewhere
+  size_t covered = 0;   ///< failures that it covers
+  std::string detail;
+};
+
 struct Record {
   std::string toolVersion;
   std::string buildId;
@@ -109,8 +126,10 @@ struct Record {
   int resumed = 0;  ///< how often the run was resumed
   SourceRecord plan;
   std::vector<std::string> overrides;
-  SourceRecord profile;  ///< empty name: unknown SKU
-  std::string skuHow;    ///< how the profile was chosen
+  SourceRecord profile;               ///< empty name: unknown SKU
+  std::string skuHow;                 ///< how the profile was chosen
+  SourceRecord waiverFile;            ///< empty digest: none was given
+  std::vector<WaiverRecord> waivers;  ///< in the order of the file
   bool allowUnknownSku = false;
   bool strict = false;
   std::vector<std::string> command;  ///< argv

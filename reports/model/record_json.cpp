@@ -2,6 +2,7 @@
 // Record -> JSON. The order of keys is the order in which a person reads a run: outcome first, bulk last.
 #include "reports/model/record.h"
 #include "reports/model/verdict_fold.h"
+#include "reports/model/waiver_json.h"
 
 namespace muster {
 namespace {
@@ -142,7 +143,7 @@ Json toJson(const StageRecord& stage) {
 Json toJson(const Record& record) {
   Json profile = toJson(record.profile);
   profile["how"] = record.skuHow;
-  return {{"schema", kRecordSchema},
+  Json json = {{"schema", kRecordSchema},
           {"acceptance", record.acceptance},
           {"exit_code", record.exitCode},
           {"reasons", record.reasons},
@@ -159,6 +160,8 @@ Json toJson(const Record& record) {
           {"launcher", objectOrEmpty(record.launcher)},
           {"environment", textsOf(record.environment)},
           {"stages", listOf(record.stages)}};
+  if (!record.waiverFile.sha256.empty()) json["waivers"] = waiversToJson(record);
+  return json;
 }
 
 }  // namespace muster

@@ -8,6 +8,7 @@
 #include "reports/model/record.h"
 #include "reports/model/record_check.h"
 #include "reports/model/verdict_fold.h"
+#include "reports/model/waiver_json.h"
 #include "runner/core/text.h"
 
 namespace muster {
@@ -286,6 +287,7 @@ Result<Record> recordFromJson(const Json& json) {
     return profile.status();
   });
   readMaps(r, record);
+  if (r.has("waivers")) readPart(r, "waivers", record, readWaiversJson);
   r.read("peaks_from", record.peaksFrom);
   readFreeObject(r, "inventory", record.inventory);
   readFreeObject(r, "launcher", record.launcher);

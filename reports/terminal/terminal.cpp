@@ -206,6 +206,26 @@ void addWaived(Page& page, const Record& record) {
               4);
 }
 
+/// Every waiver that is this node's business, and what became of it.
+void addWaiverFile(Page& page, const Record& record) {
+  if (record.waiverFile.sha256.empty()) return;
+  size_t elsewhere = 0;
+  page.out += fmt::format("\n  Waivers of {}:\n", printable(record.waiverFile.path, 300));
+  for (const WaiverRecord& waiver : record.waivers) {
+    if (waiver.state == "elsewhere") {
+      ++elsewhere;
+      continue;
+    }
+    std::string what = waiver.stage + " " + waiver.metric;
+    if (!waiver.device.empty()) what += " " + waiver.device;
+    if (!waiver.serial.empty()) what += " serial " + waiver.serial;
+    page.line(fmt::format("{}: {} (until {}, approved by {}; {}): {}", waiver.state, what, waiver.expires,
+                          waiver.approver, waiver.at, waiver.detail),
+              4);
+  }
+  if (elsewhere > 0) page.line(fmt::format("{} about other nodes", plural(elsewhere, "waiver")), 4);
+}
+
 }  // namespace
 
 std::string renderSummary(const Record& record, bool colour, int width) {
@@ -216,6 +236,7 @@ std::string renderSummary(const Record& record, bool colour, int width) {
   for (const auto& deviation : deviations(record)) addDeviation(page, deviation);
   addNotJudged(page, record);
   addWaived(page, record);
+  addWaiverFile(page, record);
   page.out += "\n";
   return page.out;
 }

@@ -71,6 +71,13 @@ CLI::Option* addSets(CLI::App* app, std::vector<std::string>& sets) {
       ->allow_extra_args(false);
 }
 
+CLI::Option* addWaivers(CLI::App* app, std::filesystem::path& waivers) {
+  return app
+      ->add_option("--waivers", waivers,
+                   "known failures that somebody answers for until a date; see share/muster/plans/README.md")
+      ->type_name("FILE");
+}
+
 /// Options of a run over several nodes.
 void addPlace(CLI::App* run, Arguments& a) {
   run->add_option("--nnodes", a.run.nodeCount, "number of nodes that run this plan together")
@@ -104,6 +111,7 @@ CLI::App* addRun(CLI::App& app, Arguments& a) {
       ->type_name("SCENARIO");
   run->add_option("--nodes", a.run.nodes, "number of simulated nodes, with --simulate")
       ->check(CLI::Range(1, 100000));
+  addWaivers(run, a.run.waivers);
   addPlace(run, a);
   run->add_option("--scope", a.run.scopes, "run only stages of these scopes: device, node, cluster")
       ->delimiter(',')
@@ -142,6 +150,7 @@ CLI::App* addJudge(CLI::App& app, Arguments& a) {
   judge
       ->add_option("--sku", a.judge.profile, "profile file whose expectations take the place of the record's")
       ->type_name("FILE");
+  addWaivers(judge, a.judge.waivers);
   judge->add_option("--out", a.judge.out, "folder for the new record and reports")->type_name("FOLDER");
   judge->add_flag("--strict", a.judge.strict, "a measurement that no expectation covers blocks acceptance");
   return judge;

@@ -21,6 +21,7 @@ Result<int> checkCommand(const std::vector<std::filesystem::path>& plans,
 struct JudgeOptions {
   std::filesystem::path record;
   std::filesystem::path profile;  ///< a profile file; empty: the record's own expectations again
+  std::filesystem::path waivers;  ///< in place of the record's own; empty: those again
   std::filesystem::path out;      ///< where the new record and reports go; empty: only the summary is shown
   bool strict = false;
 };
@@ -37,7 +38,6 @@ Result<int> pluginsCommand(const std::string& name, const std::vector<std::files
 
 /// Lists the SKU profiles; `name` empty: a line each.
 Result<int> skusCommand(const std::string& name, const std::vector<std::filesystem::path>& folders);
-
 
 /// Reads and runs the command line.
 int muster(int argc, char** argv);

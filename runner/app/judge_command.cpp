@@ -13,6 +13,8 @@
 #include "runner/app/node_inventory.h"
 #include "runner/app/outputs.h"
 #include "runner/app/stage_runner.h"
+#include "runner/app/waiver_input.h"
+#include "runner/core/clock.h"
 #include "runner/core/text.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/plan/predicate.h"
@@ -27,8 +29,15 @@ bool isFromProfile(const Expectation& expectation) {
   return expectation.origin.rfind("profile ", 0) == 0;
 }
 
+void addTo(Accounting& sum, const Accounting& accounting) {
+  sum.expected += accounting.expected;
+  sum.requiredSkips += accounting.requiredSkips;
+  for (size_t i = 0; i < accounting.counts.size(); ++i) sum.counts[i] += accounting.counts[i];
+}
+
 /// Judges one stage again; with a profile, its expectations take the place of those of the record's profile.
-Status judgeAgain(StageRecord& stage, const Profile* profile, JudgeContext& context, Accounting& sum) {
+Status judgeAgain(StageRecord& stage, const Profile* profile, JudgeContext& context, const Waivers& waivers,
+                  const WaivedNode& node, Accounting& sum) {
   MUSTER_TRY(StageEvidence evidence, evidenceFromRecord(stage));
   if (profile != nullptr) {
     auto& all = evidence.expectations;
@@ -38,10 +47,10 @@ Status judgeAgain(StageRecord& stage, const Profile* profile, JudgeContext& cont
     if (stage.name == kInventoryStage) expectDeviceCount(profile, evidence);
   }
   MUSTER_CHECK_OK(answerPredicates(evidence, context));
-  const Accounting accounting = judgeInto(stage, evidence, context);
-  sum.expected += accounting.expected;
-  sum.requiredSkips += accounting.requiredSkips;
-  for (size_t i = 0; i < accounting.counts.size(); ++i) sum.counts[i] += accounting.counts[i];
+  Accounting accounting = judgeInto(stage, evidence, context);
+  applyWaivers(waivers.list, node, stage.verdicts, accounting);
+  stage.outcome = worstOutcome(stage.verdicts);
+  addTo(sum, accounting);
   return {};
 }
 
@@ -61,6 +70,24 @@ void decideAgain(Record& record, const Accounting& accounting) {
   record.acceptance = acceptanceName(decision.acceptance);
   record.exitCode = decision.exitCode;
   record.reasons = decision.reasons;
+}
+
+}  // namespace
+
+namespace {
+
+/// The waivers of `file`, or the record's own as they were when it was made. What an earlier judgement said
+/// of them is taken out of the record.
+Result<Waivers> waiversInForce(Record& record, const fs::path& file) {
+  auto& stages = record.stages;
+  stages.erase(std::remove_if(stages.begin(), stages.end(),
+                              [](const StageRecord& stage) { return stage.name == kWaiverStage; }),
+               stages.end());
+  if (!file.empty()) return readWaivers(file, systemClock().wallUnix());
+  if (record.waiverFile.sha256.empty()) return Waivers{};
+  MUSTER_TRY(Waivers waivers, parseWaivers(record.waiverFile.text, record.waiverFile.path, record.started));
+  waivers.sha256 = record.waiverFile.sha256;
+  return waivers;
 }
 
 }  // namespace
@@ -85,8 +112,14 @@ Result<int> judgeCommand(const JudgeOptions& options) {
   record.peaks = context.peaks;
   record.peaksFrom = context.peaksFrom;
   Accounting accounting;
+  MUSTER_TRY(const Waivers waivers, waiversInForce(record, options.waivers));
+  const WaivedNode node = waivedNode(record);
   for (StageRecord& stage : record.stages)
-    MUSTER_CHECK_OK(judgeAgain(stage, profile ? &*profile : nullptr, context, accounting));
+    MUSTER_CHECK_OK(judgeAgain(stage, profile ? &*profile : nullptr, context, waivers, node, accounting));
+  if (auto unmatched = settleWaivers(record, waivers)) {
+    addTo(accounting, unmatched->accounting);
+    record.stages.push_back(std::move(unmatched->record));
+  }
   decideAgain(record, accounting);
   if (!options.out.empty()) {
     std::error_code error;

@@ -11,6 +11,7 @@
 #include "runner/app/evidence_json.h"
 #include "runner/app/interrupt.h"
 #include "runner/app/outputs.h"
+#include "runner/app/waiver_input.h"
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
 #include "runner/core/files.h"
@@ -80,6 +81,7 @@ Result<Record> NodeRun::run() {
     MUSTER_CHECK_OK(takeInventory());
   MUSTER_CHECK_OK(runStages(journal));
   if (journal != nullptr) judgeReboot(*journal);
+  endWaivers();
   decideAll();
   MUSTER_CHECK_OK(writeOutputs(record_, folder_.path(), node_.tree.templates));
   setup_.view->runEnded(record_, folder_.path());
@@ -92,6 +94,18 @@ void NodeRun::add(const StageRecord& stage, const Accounting& accounting) {
   record_.accounting.requiredSkips += accounting.requiredSkips;
   for (size_t i = 0; i < accounting.counts.size(); ++i) record_.accounting.counts[i] += accounting.counts[i];
   record_.stages.push_back(stage);
+}
+
+/// Known failures, before the stages that need this one are looked at.
+void NodeRun::waive(StageOutcome& outcome) const {
+  if (setup_.waivers.sha256.empty()) return;
+  applyWaivers(setup_.waivers.list, waivedNode(record_), outcome.record.verdicts, outcome.accounting);
+  outcome.record.outcome = worstOutcome(outcome.record.verdicts);
+}
+
+void NodeRun::endWaivers() {
+  if (const auto unmatched = settleWaivers(record_, setup_.waivers))
+    add(unmatched->record, unmatched->accounting);
 }
 
 Status NodeRun::keep(const StageOutcome& outcome, const Json& extra) {
@@ -169,7 +183,8 @@ Status NodeRun::runStages(const Journal* earlier) {
                                fmt::format("{}.{}, {} case{}", stage.plugin, stage.test, stage.cases.size(),
                                            stage.cases.size() == 1 ? "" : "s"),
                                stage.timeout});
-    MUSTER_TRY(const StageOutcome outcome, runOne(stage));
+    MUSTER_TRY(StageOutcome outcome, runOne(stage));
+    waive(outcome);
     // An interrupted stage is not finished: it is in this record, and a resumed run runs it again.
     if (node_.cancelled->load())
       add(outcome.record, outcome.accounting);

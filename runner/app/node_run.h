@@ -11,6 +11,7 @@
 #include "runner/app/options.h"
 #include "runner/app/run_folder.h"
 #include "runner/app/stage_runner.h"
+#include "runner/judge/waivers.h"
 #include "runner/plan/plan.h"
 #include "runner/sku/profile.h"
 
@@ -23,6 +24,7 @@ struct RunSetup {
   Catalog catalog;
   std::map<std::string, Profile> profiles;
   Plan plan;
+  Waivers waivers;  ///< empty digest: none was given
   RunView* view = nullptr;
 };
 
@@ -53,6 +55,8 @@ class NodeRun {
   /// Why a stage does not run: a need that did not pass, no devices, an interruption; empty when it may.
   [[nodiscard]] std::string whyNot(const Stage& stage) const;
   void tellOthers(const Stage& stage, const std::string& why);
+  void waive(StageOutcome& outcome) const;
+  void endWaivers();
   Status keep(const StageOutcome& outcome, const Json& extra);
   void add(const StageRecord& stage, const Accounting& accounting);
   void judgeReboot(const Journal& earlier);

@@ -58,6 +58,8 @@ Status NodeRun::freeze(const Journal* earlier) {
                               {"sku_folders", absolutePaths(options.skuFolders)},
                               {"sku", options.sku},
                               {"scenario", node_.scenario.string()},
+                              {"waivers_path", setup_.waivers.path},
+                              {"waivers_text", setup_.waivers.text},
                               {"scopes", options.scopes},
                               {"node_rank", node_.nodeRank},
                               {"node_count", node_.nodeCount},
@@ -112,6 +114,7 @@ Status NodeRun::takeInventory() {
   expectDevices(inventory, node_.profile, evidence);
   outcome.accounting = judgeInto(outcome.record, evidence, node_.judge);
   outcome.record.measurements = std::move(evidence.measurements);
+  waive(outcome);
   MUSTER_CHECK_OK(keep(outcome, toJson(inventory)));
   if (!inventory.problem.empty())
     setup_.view->note(inventory.problem);

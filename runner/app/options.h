@@ -17,6 +17,7 @@ struct RunOptions {
   std::filesystem::path out;       ///< empty: ./muster-<plan>-<host>-<time>
   std::filesystem::path resume;    ///< empty: a new run
   std::filesystem::path scenario;  ///< --simulate
+  std::filesystem::path waivers;   ///< --waivers; empty: none
   std::string sku;                 ///< overrides the plan's; empty: as the plan says
   std::vector<std::string> sets;
   std::vector<std::string> scopes;  ///< --scope device,node; empty: all

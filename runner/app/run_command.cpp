@@ -13,6 +13,7 @@
 #include "runner/app/node_place.h"
 #include "runner/app/node_run.h"
 #include "runner/app/plan_input.h"
+#include "runner/app/waiver_input.h"
 #include "runner/core/clock.h"
 #include "runner/core/files.h"
 #include "runner/core/text.h"
@@ -39,11 +40,13 @@ Result<std::map<std::string, Profile>> allProfiles(const Tree& tree, const std::
 
 /// The options under which an interrupted run was started; what the user may still choose (the view) is kept.
 Result<RunOptions> frozenOptions(const Json& run, const RunOptions& asked) {
-  if (!asked.sets.empty() || !asked.sku.empty() || !asked.scenario.empty() || asked.nodes != 1)
-    return Error{
-        ErrorCode::kUsage,
-        "a resumed run goes on as it was started; --set, --sku, --simulate and --nodes belong to a new run",
-        ""};
+  if (!asked.sets.empty() || !asked.sku.empty() || !asked.scenario.empty() || !asked.waivers.empty() ||
+      asked.nodes != 1)
+    return Error{ErrorCode::kUsage,
+                 "a resumed run goes on as it was started; --set, --sku, --simulate, --waivers and --nodes "
+                 "belong to a "
+                 "new run",
+                 ""};
   RunOptions options = asked;
   std::string plan, scenario;
   std::vector<std::string> plugins, skus;
@@ -148,6 +151,7 @@ Result<int> runResumed(const RunOptions& asked, RunView& view, const Launcher& p
   MUSTER_TRY(setup.plan, requirePlan(parsePlan(journal.run.value("plan_text", ""), options.plan,
                                                setup.catalog, planOptions)));
   MUSTER_CHECK_OK(checkScopes(setup.plan, options));
+  MUSTER_TRY(setup.waivers, waiversOf(journal.run));
   const std::string node = journal.run.value("node", nodeName(asked));
   const int rank = journal.run.value("node_rank", 0), count = journal.run.value("node_count", 1);
   if (options.scenario.empty() && (rank != place.nodeRank || count != place.nodeCount))
@@ -209,6 +213,10 @@ Result<int> runNew(const RunOptions& options, RunView& view, const Launcher& pla
   MUSTER_TRY(const PlanOptions planOptions, planOptionsFrom(options.sets));
   MUSTER_TRY(setup.plan, requirePlan(loadPlan(options.plan, setup.catalog, planOptions)));
   MUSTER_CHECK_OK(checkScopes(setup.plan, options));
+  if (!options.waivers.empty()) {
+    MUSTER_TRY(setup.waivers, readWaivers(options.waivers, systemClock().wallUnix()));
+    MUSTER_CHECK_OK(checkAgainstPlan(setup.waivers, setup.plan, setup.catalog));
+  }
   // A folder to resume is this node's own already.
   const fs::path out = !options.resume.empty() ? options.resume
                        : options.out.empty()   ? defaultFolder(setup.plan)

@@ -63,6 +63,7 @@ Reasons notes(const DecisionInput& in) {
   if (in.unknownSku && in.allowUnknownSku) reasons.emplace_back("the SKU is unknown and the plan allows it");
   count(reasons, in.accounting.of(Outcome::kElsewhere), "stage is left to another job (--scope)",
         "stages are left to another job (--scope)");
+  count(reasons, in.accounting.of(Outcome::kWaived), "failure is waived", "failures are waived");
   if (in.flakyAllowed)
     count(reasons, in.accounting.of(Outcome::kFlaky), "was flaky, and the plan allows it",
           "were flaky, and the plan allows it");

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// See waivers.h: which verdicts a waiver covers, and what became of it.
+#include "runner/judge/waivers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runner/core/text.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kStates[] = {"applied", "unexpected pass", "undecided", "unmatched", "elsewhere"};
+
+WaiverTarget targetOf(const Verdict& verdict, const WaivedNode& node) {
+  const auto serial = node.serials.find(verdict.device);
+  return {node.name,
+          verdict.stage,
+          verdict.metric,
+          verdict.device,
+          serial == node.serials.end() ? "" : serial->second,
+          verdict.labels};
+}
+
+/// Whether a waiver is this node's business: named, or one of its parts is.
+bool concerns(const Waiver& waiver, const WaivedNode& node) {
+  if (!waiver.node.empty()) return waiver.node == node.name;
+  return std::any_of(node.serials.begin(), node.serials.end(),
+                     [&](const auto& entry) { return entry.second == waiver.serial; });
+}
+
+/// What of a waiver's stage it did not find: the nearest thing that was there.
+std::string nearestOf(const Waiver& waiver, const WaivedNode& node, const StageVerdicts& stage) {
+  std::vector<std::string> metrics, devices;
+  std::string labels;
+  for (const Verdict& verdict : *stage.verdicts) {
+    if (!verdict.metric.empty()) metrics.push_back(verdict.metric);
+    if (!verdict.device.empty()) devices.push_back(verdict.device);
+    if (verdict.metric == waiver.metric && labels.empty()) labels = labelsText(verdict.labels);
+  }
+  if (std::count(metrics.begin(), metrics.end(), waiver.metric) == 0)
+    return fmt::format("the stage judged no {}{}", waiver.metric, didYouMean(waiver.metric, metrics));
+  if (!waiver.device.empty() && std::count(devices.begin(), devices.end(), waiver.device) == 0)
+    return fmt::format("there is no device {}{}", waiver.device, didYouMean(waiver.device, devices));
+  if (!waiver.serial.empty() && std::none_of(node.serials.begin(), node.serials.end(),
+                                             [&](const auto& s) { return s.second == waiver.serial; }))
+    return fmt::format("no device of this node has serial {}: was it replaced?", printable(waiver.serial));
+  return fmt::format("no {} has all it asks for; one that was judged has {}", waiver.metric,
+                     labels.empty() ? "no labels" : labels);
+}
+
+class UseOfOne {
+ public:
+  UseOfOne(const Waiver& waiver, const WaivedNode& node) : waiver_(waiver), node_(node) {}
+
+  WaiverUse over(const std::vector<StageVerdicts>& stages) {
+    if (!concerns(waiver_, node_)) {
+      use_.detail = "it is not about this node";
+      return use_;
+    }
+    const auto stage = std::find_if(stages.begin(), stages.end(),
+                                    [&](const StageVerdicts& s) { return s.stage == waiver_.stage; });
+    if (stage == stages.end() || !stage->ran) {
+      use_.state = WaiverState::kUndecided;
+      use_.detail = fmt::format("stage {} did not run here", waiver_.stage);
+      return use_;
+    }
+    count(*stage);
+    settle(*stage);
+    return use_;
+  }
+
+ private:
+  void count(const StageVerdicts& stage) {
+    for (const Verdict& verdict : *stage.verdicts) {
+      if (verdict.outcome == Outcome::kError && aboutSamePlace(verdict)) ++errors_;
+      if (!covers(waiver_, targetOf(verdict, node_))) continue;
+      ++matched_;
+      if (verdict.outcome == Outcome::kWaived) ++use_.covered;
+      if (verdict.outcome == Outcome::kPass || verdict.outcome == Outcome::kWarn) ++use_.passed;
+    }
+  }
+
+  /// An error of a case or stage has no metric and fewer labels; it may be why nothing matched.
+  [[nodiscard]] bool aboutSamePlace(const Verdict& verdict) const {
+    if (!verdict.metric.empty() && verdict.metric != waiver_.metric) return false;
+    return waiver_.device.empty() || verdict.device.empty() || verdict.device == waiver_.device;
+  }
+
+  void settle(const StageVerdicts& stage) {
+    if (use_.covered > 0) {
+      use_.state = WaiverState::kApplied;
+      use_.detail = fmt::format("covers {} failure{}", use_.covered, use_.covered == 1 ? "" : "s");
+    } else if (use_.passed > 0 && use_.passed == matched_ && errors_ == 0) {
+      use_.state = WaiverState::kUnexpectedPass;
+      use_.detail = fmt::format(
+          "all {} that it names met their limits; remove it, or narrow it to what fails", use_.passed);
+    } else if (matched_ > 0 || errors_ > 0) {
+      use_.state = WaiverState::kUndecided;
+      use_.detail = errors_ > 0 ? "what it names could not be measured, and a waiver covers no error"
+                                : "what it names is not judged here";
+    } else {
+      use_.state = WaiverState::kUnmatched;
+      use_.detail = nearestOf(waiver_, node_, stage);
+    }
+  }
+
+  const Waiver& waiver_;
+  const WaivedNode& node_;
+  WaiverUse use_;
+  size_t matched_ = 0;
+  size_t errors_ = 0;
+};
+
+}  // namespace
+
+std::string Waiver::text() const {
+  std::string text = fmt::format("{} {} on", stage, metric);
+  for (const std::string& part : {node, device}) text += part.empty() ? "" : " " + part;
+  if (!serial.empty()) text += " serial " + serial;
+  if (!where.empty()) text += fmt::format(" ({})", labelsText(where));
+  return text;
+}
+
+bool covers(const Waiver& waiver, const WaiverTarget& target) {
+  const auto same = [](const std::string& wanted, const std::string& found) {
+    return wanted.empty() || wanted == found;
+  };
+  return waiver.stage == target.stage && waiver.metric == target.metric && same(waiver.node, target.node) &&
+         same(waiver.device, target.device) && same(waiver.serial, target.serial) &&
+         labelsMatch(target.labels, waiver.where);
+}
+
+const Waiver* coveringWaiver(const std::vector<Waiver>& waivers, const WaiverTarget& target) {
+  const auto found =
+      std::find_if(waivers.begin(), waivers.end(), [&](const Waiver& w) { return covers(w, target); });
+  return found == waivers.end() ? nullptr : &*found;
+}
+
+void applyWaivers(const std::vector<Waiver>& waivers, const WaivedNode& node, std::vector<Verdict>& verdicts,
+                  Accounting& accounting) {
+  for (Verdict& verdict : verdicts) {
+    if (verdict.outcome != Outcome::kFail && verdict.outcome != Outcome::kFlaky) continue;
+    const Waiver* waiver = coveringWaiver(waivers, targetOf(verdict, node));
+    if (waiver == nullptr) continue;
+    --accounting.counts[static_cast<size_t>(verdict.outcome)];
+    ++accounting.counts[static_cast<size_t>(Outcome::kWaived)];
+    verdict.detail += fmt::format("; {}, waived: {} (approved by {}, until {})", outcomeName(verdict.outcome),
+                                  waiver->reason, waiver->approver, waiver->expires);
+    verdict.outcome = Outcome::kWaived;
+  }
+}
+
+const char* waiverStateName(WaiverState state) {
+  return kStates[static_cast<size_t>(state)];
+}
+
+Result<WaiverState> waiverStateFromName(std::string_view name) {
+  for (size_t i = 0; i < std::size(kStates); ++i)
+    if (name == kStates[i]) return static_cast<WaiverState>(i);
+  return Error{ErrorCode::kProtocol,
+               fmt::format("\"{}\" is no state of a waiver; wanted one of {}", printable(name, 40),
+                           fmt::join(kStates, ", ")),
+               ""};
+}
+
+std::vector<WaiverUse> waiverUses(const std::vector<Waiver>& waivers, const WaivedNode& node,
+                                  const std::vector<StageVerdicts>& stages) {
+  std::vector<WaiverUse> uses;
+  uses.reserve(waivers.size());
+  for (const Waiver& waiver : waivers) uses.push_back(UseOfOne(waiver, node).over(stages));
+  return uses;
+}
+
+}  // namespace muster

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waivers from the command line: they cover what they name, and say so; what they cannot cover stays as it
+// is.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "runner/core/files.h"
+#include "tests/e2e/muster.h"
+
+namespace muster::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// One [[waiver]] on a simulated node's slow gpu5.
+std::string waiver(const std::string& stage, const std::string& metric, const std::string& where,
+                   const std::string& expires = "2099-12-31") {
+  return "[[waiver]]\nstage = \"" + stage + "\"\nmetric = \"" + metric + "\"\n" + where +
+         "\nreason = \"card on order\"\napprover = \"J. Doe\"\nexpires = \"" + expires + "\"\n";
+}
+
+const std::string kGpu5 = "node = \"sim-node-0000\"\ndevice = \"gpu5\"";
+const std::string kHead = "schema = 1\n";
+/// Everything that the slow GPU misses in node-quick.
+const std::string kAll = kHead + waiver("gemm", "compute.gemm_throughput", kGpu5) +
+                         waiver("gemm-fp8", "compute.gemm_throughput", kGpu5) +
+                         waiver("sustained", "compute.sustained_throughput", kGpu5);
+
+class Waiver : public ::testing::Test {
+ protected:
+  ProcessResult run(const std::string& waivers, const std::vector<std::string>& more = {},
+                    const std::string& scene = "h100x8-one-slow-gpu") {
+    write(waivers);
+    return runMuster(std::vector<std::string>{"run", plan("node-quick.toml"), "--simulate", scenario(scene),
+                                              "--waivers", file(), "--out", out()} +
+                     more);
+  }
+  void write(const std::string& text) { dir_.write("waivers.toml", text); }
+  std::string file() { return (dir_.path() / "waivers.toml").string(); }
+  std::string out() { return (dir_.path() / "run").string(); }
+  std::string stateOf(size_t i) { return recordIn(out()).waivers.at(i).state; }
+  TempDir dir_;
+};
+
+TEST_F(Waiver, CoversKnownFailuresAndIsSeen) {
+  const auto result = run(kAll);
+  EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("failures are waived"));
+  EXPECT_THAT(result.out, HasSubstr("approved by J. Doe"));
+  const Record record = recordIn(out());
+  EXPECT_EQ(record.accounting.of(Outcome::kFail), 0u);
+  EXPECT_GE(record.accounting.of(Outcome::kWaived), 3u);
+  EXPECT_TRUE(record.accounting.balanced());
+  EXPECT_EQ(record.waiverFile.text, kAll);
+  EXPECT_EQ(record.waiverFile.sha256.size(), 64u);
+  for (const auto& waived : record.waivers) EXPECT_EQ(waived.state, "applied") << waived.detail;
+  const std::string html = readFile(out() + "/report.html").value();
+  EXPECT_THAT(html, HasSubstr("Waivers in force"));
+  EXPECT_THAT(html, HasSubstr(record.waiverFile.sha256));
+}
+
+TEST_F(Waiver, LeavesOtherFailuresAsTheyAre) {
+  EXPECT_EQ(run(kHead + waiver("gemm", "compute.gemm_throughput", kGpu5)).exitCode, 1);
+  EXPECT_GE(recordIn(out()).accounting.of(Outcome::kFail), 1u);
+}
+
+TEST_F(Waiver, OfAPassIsReportedAndBlocksNothing) {
+  const auto result = run(kAll, {}, "h100x8-healthy");
+  EXPECT_EQ(result.exitCode, 0) << result.out;
+  EXPECT_EQ(stateOf(0), "unexpected pass");
+  EXPECT_THAT(result.out, HasSubstr("unexpected pass"));
+}
+
+TEST_F(Waiver, ThatMatchesNothingIsAnError) {
+  const auto result =
+      run(kAll + waiver("gemm", "compute.gemm_throughput", "serial = \"1\"\nnode = \"sim-node-0000\""));
+  EXPECT_EQ(result.exitCode, 3) << result.out;
+  EXPECT_EQ(stateOf(3), "unmatched");
+  EXPECT_THAT(result.out, HasSubstr("was it replaced?"));
+}
+
+TEST_F(Waiver, ThatIsExpiredStopsTheRunBeforeItBegins) {
+  const auto result = run(kHead + waiver("gemm", "compute.gemm_throughput", kGpu5, "2026-01-01"));
+  EXPECT_EQ(result.exitCode, 2);
+  EXPECT_THAT(result.err, HasSubstr("waivers.toml:9:1: this waiver expired"));
+  EXPECT_FALSE(std::filesystem::exists(out()));
+}
+
+TEST_F(Waiver, NamesTheNearestStageAndMetric) {
+  const auto result = run(kHead + waiver("gem", "compute.gemm_thruput", kGpu5));
+  EXPECT_EQ(result.exitCode, 2);
+  EXPECT_THAT(result.err, HasSubstr("did you mean \"gemm\"?"));
+  EXPECT_THAT(result.err, HasSubstr("did you mean \"compute.gemm_throughput\"?"));
+  EXPECT_THAT(result.err, HasSubstr("waivers.toml:2:1"));
+}
+
+TEST_F(Waiver, FileThatIsNotThereIsNoReasonToRunWithout) {
+  const auto result = runMuster({"run", plan("node-quick.toml"), "--simulate", scenario("h100x8-healthy"),
+                                 "--waivers", "/no/such.toml", "--out", out()});
+  EXPECT_EQ(result.exitCode, 2);
+  EXPECT_THAT(result.err, HasSubstr("/no/such.toml"));
+}
+
+TEST_F(Waiver, IsAppliedWhenARecordIsJudgedAgain) {
+  const auto sick = runMuster(
+      {"run", plan("node-quick.toml"), "--simulate", scenario("h100x8-one-slow-gpu"), "--out", out()});
+  ASSERT_EQ(sick.exitCode, 1) << sick.out << sick.err;
+  write(kHead + waiver("gemm", "compute.gemm_throughput", kGpu5));
+  const std::string again = out() + "-again";
+  const auto judged = runMuster({"judge", out() + "/record.json", "--waivers", file(), "--out", again});
+  EXPECT_EQ(judged.exitCode, 3) << "the stages that needed gemm did not run, and stay so: " << judged.out;
+  EXPECT_EQ(recordIn(again).accounting.of(Outcome::kFail), 0u);
+  // Its own waivers are part of the record, so judging that one again gives the same.
+  const auto third = runMuster({"judge", again + "/record.json", "--out", again + "2"});
+  EXPECT_EQ(third.exitCode, 3) << third.out;
+  EXPECT_EQ(recordIn(again + "2").accounting.counts, recordIn(again).accounting.counts);
+}
+
+TEST_F(Waiver, NeverCoversWhatCouldNotBeMeasured) {
+  write(kHead + waiver("trial", "compute.gemm_throughput", "serial = \"S\"\nnode = \"here\""));
+  const std::string crash = dir_.write("crash.toml", fakePlan("fake-crash")).string();
+  const auto result = runMuster(
+      std::vector<std::string>{"run", crash, "--waivers", file(), "--node-name", "here", "--out", out()} +
+      withFakes());
+  EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
+  EXPECT_GE(recordIn(out()).accounting.of(Outcome::kError), 1u);
+  EXPECT_EQ(recordIn(out()).accounting.of(Outcome::kWaived), 0u);
+  EXPECT_EQ(stateOf(0), "undecided");
+}
+
+}  // namespace
+}  // namespace muster::testing
