@@ -47,7 +47,7 @@ struct StageSummary {
   Outcome outcome = Outcome::kError;
   bool required = true;
   Accounting accounting;  ///< of this stage's verdicts, as they stand in the record
-  size_t shared = 0;      ///< of those, verdicts about no device or rank: all nodes of a group hold the same
+  Accounting shared;      ///< of those, the ones about no device or rank: all nodes of a group hold the same
   int worldSize = 0;      ///< cluster scope: ranks of the group; 0 elsewhere
   int groupNodes = 0;     ///< cluster scope: nodes of the group
   std::string culprit;    ///< cluster scope: who ended it; empty: nobody

@@ -33,7 +33,7 @@ struct TailFit {
 class TailCounts {
  public:
   static constexpr double kReach = 4;  ///< in standard deviations; what lies further out may be sick
-  static constexpr size_t kBins = 160;
+  static constexpr size_t kBins = 80;
 
   /// `deviations` from their median, bad is positive; `sigma` of their bulk.
   TailCounts(std::span<const double> deviations, double sigma);

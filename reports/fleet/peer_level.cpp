@@ -115,12 +115,12 @@ void LevelTests::learnClasses(const std::vector<LevelMetric>& metrics) {
     classTests_ += static_cast<double>(sums.size());
     double cubes = 0;
     double squares = 0;
-    double freedom = std::numeric_limits<double>::max();
+    double freedom = 0;
     for (const size_t m : members_[c]) {
       const double weight = 1 / scaleOf(m);
       cubes += weight * weight * weight * skewOf(m);
       squares += weight * weight;
-      freedom = std::min(freedom, metrics[m].freedom);
+      freedom += metrics[m].freedom;
     }
     const double independent = cubes / std::pow(squares, 1.5);
     const double sigma = std::max(sigmaOf(sums), kLeastSumScale);

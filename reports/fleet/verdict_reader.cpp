@@ -59,7 +59,10 @@ void StageReader::readVerdict(const dom::object& verdict, const dom::array& expe
   ++summary.accounting.expected;
   int64_t rank = -1;
   const bool ofRank = verdict.at_key("rank").get(rank) == simdjson::SUCCESS && rank >= 0;
-  if (!ofRank && textOr(verdict, "device").empty()) ++summary.shared;
+  if (!ofRank && textOr(verdict, "device").empty()) {
+    summary.shared.add(counted);
+    ++summary.shared.expected;
+  }
 
   dom::element expectation;
   bool hasExpectation = verdict.at_key("expectation").get(expectation) == simdjson::SUCCESS;

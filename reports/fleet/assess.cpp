@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// See fleet_record.h: the steps from records to a fleet.
+#include <algorithm>
+
+#include "reports/fleet/coverage.h"
+#include "reports/fleet/deferred.h"
+#include "reports/fleet/fact_drift.h"
+#include "reports/fleet/fleet_record.h"
+#include "reports/fleet/node_merge.h"
+#include "reports/fleet/suspects.h"
+#include "runner/core/files.h"
+
+namespace muster::fleet {
+namespace {
+
+/// The span of the run, and one digest over all that was judged.
+void describe(const FleetRecords& records, Fleet& fleet) {
+  std::string digests;
+  bool first = true;
+  for (const FleetNode& node : fleet.nodes)
+    for (const size_t i : node.records) {
+      const NodeSummary& record = records.nodes[i];
+      fleet.started = first ? record.started : std::min(fleet.started, record.started);
+      fleet.finished = first ? record.finished : std::max(fleet.finished, record.finished);
+      first = false;
+      digests += record.sha256 + "\n";
+    }
+  fleet.recordsSha256 = sha256Hex(digests);
+}
+
+}  // namespace
+
+Result<Fleet> assess(FleetRecords& records, const FleetOptions& options) {
+  Fleet fleet;
+  fleet.expectedFrom = options.expectedFrom;
+  fleet.topologyFrom = options.topologyFrom;
+  MUSTER_CHECK_OK(cover(records, options, fleet));
+  judgeDeferred(records, fleet);
+  for (const PeerTable& table : peerTables(records, fleet)) {
+    MUSTER_CHECK_OK(addOutliers(table, records, options, fleet));
+    for (Distribution& d : distributionsOf(table, records)) fleet.distributions.push_back(std::move(d));
+  }
+  addFailures(records, fleet);
+  orderSuspects(fleet);
+  addCommonCauses(options, fleet);
+  orderSuspects(fleet);
+  fleet.drift = findFactDrift(records, fleet);
+  countFleet(records, fleet);
+  describe(records, fleet);
+  MUSTER_CHECK_OK(decideFleet(fleet));
+  return fleet;
+}
+
+}  // namespace muster::fleet

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// See coverage.h.
+#include "reports/fleet/coverage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "reports/fleet/node_merge.h"
+#include "runner/core/text.h"
+
+namespace muster::fleet {
+namespace {
+
+/// What makes two records ones of the same run: the plan's text, what was changed of it, and where it ran.
+std::string planIdentity(const NodeSummary& node) {
+  return node.planSha256 + "\n" + join(node.overrides, "\n") + "\n" + node.backend +
+         (node.simulated ? "\nsim" : "");
+}
+
+class Coverage {
+ public:
+  Coverage(FleetRecords& records, const FleetOptions& options, Fleet& fleet)
+      : records_(records), options_(options), fleet_(fleet) {}
+
+  Status run() {
+    MUSTER_CHECK_OK(placeExpected());
+    choosePlan();
+    sortRecords();
+    fleet_.quarantined = records_.quarantined;
+    for (size_t i = 0; i < fleet_.nodes.size(); ++i) settle(i);
+    return {};
+  }
+
+ private:
+  Status placeExpected() {
+    if (options_.expected.empty())
+      return Error{ErrorCode::kUsage, "no node is expected; wanted at least one name", options_.expectedFrom};
+    for (const ExpectedNode& expected : options_.expected) {
+      if (!isPlainName(expected.name))
+        return Error{ErrorCode::kUsage,
+                     fmt::format("\"{}\" is no name of a node", printable(expected.name, 80)),
+                     options_.expectedFrom};
+      if (!place_.emplace(expected.name, fleet_.nodes.size()).second)
+        return Error{ErrorCode::kUsage,
+                     fmt::format("node {} is expected twice; name each node once", expected.name),
+                     options_.expectedFrom};
+      fleet_.nodes.push_back({});
+      fleet_.nodes.back().name = expected.name;
+    }
+    candidates_.resize(fleet_.nodes.size());
+    staleOf_.resize(fleet_.nodes.size());
+    return {};
+  }
+
+  /// The plan that was asked for; else the one that most expected nodes ran, of equals the one that ran last.
+  void choosePlan() {
+    struct Votes {
+      std::set<std::string> nodes;
+      double last = 0;
+      const NodeSummary* example = nullptr;
+    };
+    std::map<std::string, Votes> votes;
+    for (const NodeSummary& node : records_.nodes) {
+      if (!options_.planSha256.empty() && node.planSha256 != options_.planSha256) continue;
+      if (!place_.contains(node.node)) continue;
+      Votes& v = votes[planIdentity(node)];
+      v.nodes.insert(node.node);
+      v.last = std::max(v.last, node.started);
+      v.example = &node;
+    }
+    const auto best = std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.second.nodes.size(), a.second.last) <
+             std::pair(b.second.nodes.size(), b.second.last);
+    });
+    fleet_.planSha256 = options_.planSha256;
+    if (best == votes.end()) return;
+    identity_ = best->first;
+    const NodeSummary& example = *best->second.example;
+    fleet_.planName = example.planName;
+    fleet_.planSha256 = example.planSha256;
+    fleet_.overrides = example.overrides;
+    fleet_.simulated = example.simulated;
+    if (votes.size() > 1)
+      fleet_.notes.push_back(
+          fmt::format("{} plans were run; the one that counts is {} (sha256 {}), which {} of the "
+                      "expected nodes ran; say --plan FILE to choose another",
+                      votes.size(), printable(fleet_.planName, 80), fleet_.planSha256.substr(0, 12),
+                      best->second.nodes.size()));
+  }
+
+  /// Why a record is not one of this run; empty when it is.
+  [[nodiscard]] std::string staleReason(const NodeSummary& node) const {
+    if (planIdentity(node) == identity_) return "";
+    if (node.planSha256 != fleet_.planSha256)
+      return fmt::format("of another plan: {} (sha256 {}), wanted {}", printable(node.planName, 80),
+                         node.planSha256.substr(0, 12), fleet_.planSha256.substr(0, 12));
+    if (node.simulated != fleet_.simulated)
+      return node.simulated ? "of another run: it is simulated" : "of another run: it is not simulated";
+    if (node.overrides != fleet_.overrides)
+      return fmt::format("of another run: --set {} where the others have --set {}", join(node.overrides, " "),
+                         join(fleet_.overrides, " "));
+    return fmt::format("of another run: backend {}", node.backend);
+  }
+
+  void sortRecords() {
+    for (size_t i = 0; i < records_.nodes.size(); ++i) {
+      const NodeSummary& node = records_.nodes[i];
+      const auto at = place_.find(node.node);
+      const std::string stale = staleReason(node);
+      if (at == place_.end()) {
+        fleet_.foreign.push_back({node.path, node.node, node.acceptance, "this node is not expected"});
+      } else if (!stale.empty()) {
+        fleet_.stale.push_back({node.path, node.node, node.acceptance, stale});
+        staleOf_[at->second] = stale;
+      } else {
+        candidates_[at->second].push_back(i);
+      }
+    }
+  }
+
+  void settle(size_t i) {
+    FleetNode& node = fleet_.nodes[i];
+    if (!candidates_[i].empty()) {
+      mergeRecords(records_, candidates_[i], node, fleet_.duplicates);
+      return;
+    }
+    const auto quarantined = std::find_if(records_.quarantined.begin(), records_.quarantined.end(),
+                                          [&](const Quarantined& q) { return q.node == node.name; });
+    const ExpectedNode& expected = options_.expected[i];
+    if (!expected.down.empty()) {
+      node.state = expected.drained ? NodeState::kDrained : NodeState::kDown;
+      node.reason = expected.down;
+    } else if (!staleOf_[i].empty()) {
+      node.state = NodeState::kStale;
+      node.reason = staleOf_[i];
+    } else if (quarantined != records_.quarantined.end()) {
+      node.state = NodeState::kQuarantined;
+      node.reason = quarantined->reason;
+    } else {
+      node.state = NodeState::kMissing;
+      node.reason = "no record of it was found";
+    }
+  }
+
+  FleetRecords& records_;
+  const FleetOptions& options_;
+  Fleet& fleet_;
+  std::string identity_;
+  std::map<std::string, size_t> place_;
+  std::vector<std::vector<size_t>> candidates_;
+  std::vector<std::string> staleOf_;
+};
+
+constexpr const char* kStateNames[] = {"rejected", "incomplete", "missing", "quarantined",
+                                       "stale",    "down",       "drained", "accepted"};
+
+void tell(std::vector<std::string>& reasons, size_t n, size_t of, const char* what) {
+  if (n > 0) reasons.push_back(fmt::format("{} of {} nodes {} {}", n, of, n == 1 ? "is" : "are", what));
+}
+
+}  // namespace
+
+const char* nodeStateName(NodeState state) {
+  return kStateNames[static_cast<size_t>(state)];
+}
+
+Status cover(FleetRecords& records, const FleetOptions& options, Fleet& fleet) {
+  return Coverage(records, options, fleet).run();
+}
+
+Status decideFleet(Fleet& fleet) {
+  fleet.states.fill(0);
+  for (const FleetNode& node : fleet.nodes) ++fleet.states[static_cast<size_t>(node.state)];
+  size_t placed = 0;
+  for (const size_t count : fleet.states) placed += count;
+  const Accounting& sum = fleet.accounting;
+  if (placed != fleet.nodes.size() || !sum.balanced() ||
+      sum.of(Outcome::kDeferred) + sum.of(Outcome::kElsewhere) > 0)
+    return Error{
+        ErrorCode::kInternal,
+        fmt::format(
+            "the fleet's accounting does not balance: {} nodes of {}, {} verdicts of {}, {} deferred, "
+            "{} elsewhere; please report this",
+            placed, fleet.nodes.size(), sum.total(), sum.expected, sum.of(Outcome::kDeferred),
+            sum.of(Outcome::kElsewhere)),
+        ""};
+  const size_t all = fleet.nodes.size();
+  const auto in = [&](NodeState state) { return fleet.states[static_cast<size_t>(state)]; };
+  tell(fleet.reasons, in(NodeState::kRejected), all, "rejected");
+  tell(fleet.reasons, in(NodeState::kIncomplete), all, "incomplete");
+  tell(fleet.reasons, in(NodeState::kMissing), all, "missing: no record");
+  tell(fleet.reasons, in(NodeState::kQuarantined), all, "without a usable record: it is quarantined");
+  tell(fleet.reasons, in(NodeState::kStale), all, "stale: the record is of another plan or run");
+  tell(fleet.reasons, in(NodeState::kDown), all, "down");
+  tell(fleet.reasons, in(NodeState::kDrained), all, "drained");
+  const bool rejected = in(NodeState::kRejected) > 0;
+  const bool accepted = in(NodeState::kAccepted) == all;
+  fleet.acceptance = rejected ? "rejected" : accepted ? "accepted" : "incomplete";
+  fleet.exitCode = rejected ? 1 : accepted ? 0 : 3;
+  return {};
+}
+
+}  // namespace muster::fleet

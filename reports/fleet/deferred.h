@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fleet-relative expectations, which a node's record defers: judged here beside the whole fleet.
+#pragma once
+
+#include "reports/fleet/fleet_record.h"
+
+namespace muster::fleet {
+
+/// Judges every deferred verdict of the records that count, among nodes of like SKU. Moves it in the
+/// accounting of its node, rejects a node that misses, and lists what was not met.
+void judgeDeferred(const FleetRecords& records, Fleet& fleet);
+
+}  // namespace muster::fleet

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fleet record: many nodes under one plan, each accounted for, and what stands out among them.
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "reports/fleet/record_stream.h"
+
+namespace muster::fleet {
+
+inline constexpr int kFleetSchema = 1;
+
+/// A node that must have a record, and what the scheduler says of it.
+struct ExpectedNode {
+  std::string name;
+  std::string down;  ///< why it could not be tested: "down: Not responding [slurm]"; empty: it could
+  bool drained = false;
+};
+
+/// Nodes that share a switch, a rack or a pod: a topology file's groups.
+using Topology = std::map<std::string, std::vector<std::string>>;
+
+/// What the fleet is to be judged by.
+struct FleetOptions {
+  std::vector<ExpectedNode> expected;  ///< at least one
+  std::string expectedFrom;            ///< "nodes.txt", "Slurm"
+  std::string planSha256;              ///< of the plan that counts; empty: the one that most records hold
+  Topology topology;
+  std::string topologyFrom;
+  bool rejectOutliers = false;  ///< a device or node named by its peers is rejected, not only suspected
+};
+
+/// Each expected node is in exactly one of these.
+enum class NodeState {
+  kRejected,
+  kIncomplete,
+  kMissing,
+  kQuarantined,  ///< its only record could not be used
+  kStale,        ///< its only record is of another plan
+  kDown,         ///< it has no record, and the scheduler says why
+  kDrained,
+  kAccepted,
+};
+inline constexpr int kNodeStateCount = 8;
+const char* nodeStateName(NodeState state);
+
+/// One expected node.
+struct FleetNode {
+  std::string name;
+  NodeState state = NodeState::kMissing;
+  std::string reason;           ///< one line; empty when accepted
+  std::vector<size_t> records;  ///< those that count, indices into FleetRecords::nodes
+  std::string sku;              ///< the profile, or the devices' model where none is known
+  size_t devices = 0;
+  Accounting accounting;  ///< of its own verdicts and its share of the groups' ones; nothing is deferred or
+                          ///< elsewhere
+  bool suspect = false;   ///< a suspect of the fleet names it
+};
+
+/// A record that does not count, and why.
+struct LeftOut {
+  std::string path;
+  std::string node;
+  std::string acceptance;
+  std::string reason;  ///< one line
+};
+
+/// A cluster-scope stage in one group of nodes: its shared verdicts are counted once.
+struct GroupStage {
+  std::string stage;
+  size_t records = 0;  ///< nodes whose records hold it
+  size_t nodes = 0;    ///< nodes that the group had
+  size_t ranks = 0;
+  Outcome outcome = Outcome::kError;  ///< the worst of all its nodes
+  std::string culprit;                ///< who ended it; empty: nobody
+};
+
+/// A fleet-relative expectation that was not met, or could not be judged.
+struct DeferredMiss {
+  std::string node;
+  std::string device;
+  uint32_t key = 0;  ///< in FleetNames::deferred
+  Outcome outcome = Outcome::kFail;
+  std::string detail;  ///< one line: "13.6us, wanted at most ... (within 25% of the fleet median ...)"
+};
+
+/// An inventory fact in which nodes of like SKU differ.
+struct FactDrift {
+  std::string sku;
+  std::string fact;
+  bool ofDevices = false;  ///< counted by device, else by node
+  std::string majority;    ///< its value; empty where no value has more than half
+  size_t agree = 0;
+  size_t total = 0;
+  struct Odd {
+    std::string value;  ///< "(none)" where the fact is absent
+    size_t count = 0;
+    std::vector<std::string> where;  ///< "node7", "node7 gpu3": at most kMostNamed
+  };
+  std::vector<Odd> odd;  ///< the rarest first
+  std::string text;      ///< one sentence: what differs, on whom, what to do next
+};
+inline constexpr size_t kMostNamed = 20;
+
+enum class SuspectKind { kGroup, kSwitch, kRail, kNode, kLink, kDevice };
+const char* suspectKindName(SuspectKind kind);
+
+/// Something that should be looked at, with what speaks against it.
+struct Suspect {
+  SuspectKind kind = SuspectKind::kDevice;
+  std::string node;                   ///< empty for switches, rails and groups
+  std::string what;                   ///< "gpu3", "gpu0-gpu3", "leaf1", "rail 3"; empty: the node itself
+  std::string serial;                 ///< of a device, where known
+  bool byPeers = false;               ///< the peers name it; else its own verdicts do
+  std::vector<std::string> evidence;  ///< one line each, at most kMostEvidence
+  std::string next;                   ///< what to do
+};
+inline constexpr size_t kMostEvidence = 6;
+
+/// How one figure spreads over the devices of like SKU.
+struct Distribution {
+  uint32_t key = 0;  ///< in FleetNames::figures
+  std::string name;  ///< for people
+  std::string sku;
+  std::string unit;
+  Direction direction = Direction::kNone;
+  size_t n = 0;
+  double median = 0;
+  double low = 0;  ///< least and greatest
+  double high = 0;
+  double q05 = 0;
+  double q95 = 0;
+  double spread = 0;         ///< 1.4826 x median absolute deviation
+  std::vector<size_t> bins;  ///< counts in equal steps from low to high
+};
+
+/// Everything about one fleet. Points into the records it was made from only by index.
+struct Fleet {
+  std::string acceptance;  ///< accepted, rejected, incomplete
+  int exitCode = 3;
+  std::vector<std::string> reasons;
+  bool simulated = false;
+  std::string planName;
+  std::string planSha256;
+  std::vector<std::string> overrides;
+  std::string expectedFrom;
+  std::string topologyFrom;
+  double started = 0;  ///< of the first record that counts; seconds since 1970
+  double finished = 0;
+  std::vector<FleetNode> nodes;  ///< in the order expected
+  std::array<size_t, kNodeStateCount> states{};
+  Accounting accounting;
+  std::vector<LeftOut> duplicates;
+  std::vector<LeftOut> stale;
+  std::vector<LeftOut> foreign;
+  std::vector<Quarantined> quarantined;
+  std::vector<GroupStage> groups;
+  size_t deferredCount = 0;
+  std::vector<DeferredMiss> deferred;
+  std::vector<FactDrift> drift;
+  std::vector<Suspect> suspects;
+  std::vector<Distribution> distributions;
+  std::vector<std::string> notes;  ///< what could not be told, and why
+  std::string recordsSha256;       ///< over the digests of all records that count, by node
+};
+
+/// Accounts for every expected node and looks for what stands out. An error for an empty or ambiguous
+/// expectation (a node named twice), or when the accounting does not balance (kInternal).
+Result<Fleet> assess(FleetRecords& records, const FleetOptions& options);
+
+/// The text of fleet.json: the same records and options give the same bytes.
+std::string fleetText(const Fleet& fleet, const FleetRecords& records);
+
+}  // namespace muster::fleet

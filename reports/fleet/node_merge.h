@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The records of one node put together: jobs of different scopes add up, duplicates are resolved and named.
+#pragma once
+
+#include "reports/fleet/fleet_record.h"
+
+namespace muster::fleet {
+
+/// Chooses among `candidates` (indices of records of this node and run) those that count and sums them up.
+/// Records that ran different stages (`--scope`) belong together. Of two that ran the same stage the latest
+/// counts, unless the earlier one says worse: a node that fails and then passes is flaky, and is not accepted
+/// by trying again.
+void mergeRecords(const FleetRecords& records, std::vector<size_t> candidates, FleetNode& node,
+                  std::vector<LeftOut>& duplicates);
+
+/// The accounting of the whole fleet: the sum over its nodes, with verdicts that all nodes of a group share
+/// counted once. Also lists the groups.
+void countFleet(const FleetRecords& records, Fleet& fleet);
+
+}  // namespace muster::fleet

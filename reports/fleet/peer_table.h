@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The figures of a fleet as tables of like SKU: devices by metrics, for peers and for distributions.
+#pragma once
+
+#include "reports/fleet/fleet_record.h"
+#include "reports/fleet/peers.h"
+
+namespace muster::fleet {
+
+/// The group of one SKU, and where its nodes stand in the fleet.
+struct PeerTable {
+  PeerGroup group;
+  std::vector<size_t> nodes;   ///< of each PeerNode, its index in Fleet::nodes
+  std::vector<uint32_t> keys;  ///< of each metric, one of the figures that it holds
+};
+
+/// Groups of nodes that count, one per SKU and number of devices, with the figures that say how fast, hot and
+/// hungry they are. Figures that differ only in `peer` (GPU pairs) are one metric, the median over the peers.
+/// Metrics whose median is not above zero (throttled seconds of healthy nodes) have limits of their own and
+/// are left out.
+std::vector<PeerTable> peerTables(const FleetRecords& records, const Fleet& fleet);
+
+/// How each metric of a table is spread.
+std::vector<Distribution> distributionsOf(const PeerTable& table, const FleetRecords& records);
+
+}  // namespace muster::fleet

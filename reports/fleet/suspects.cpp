@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// See suspects.h.
+#include "reports/fleet/suspects.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "runner/core/text.h"
+
+namespace muster::fleet {
+namespace {
+
+constexpr const char* kKindNames[] = {"group", "switch", "rail", "node", "link", "device"};
+
+const NodeSummary* recordOf(const FleetRecords& records, const FleetNode& node) {
+  return node.records.empty() ? nullptr : &records.nodes[node.records.front()];
+}
+
+std::string serialOf(const NodeSummary* record, const std::string& device) {
+  if (record == nullptr) return "";
+  for (const DeviceIdentity& known : record->devices)
+    if (known.id == device) return known.serial.empty() ? known.uuid : known.serial;
+  return "";
+}
+
+void addEvidence(Suspect& suspect, const std::string& line) {
+  if (suspect.evidence.size() < kMostEvidence &&
+      std::find(suspect.evidence.begin(), suspect.evidence.end(), line) == suspect.evidence.end())
+    suspect.evidence.push_back(line);
+}
+
+/// The label's value in "a=n1 b=n2 rail=3", or an empty text.
+std::string labelIn(const std::string& labels, const std::string& name) {
+  for (const std::string& part : split(labels, ' '))
+    if (part.rfind(name + "=", 0) == 0) return part.substr(name.size() + 1);
+  return "";
+}
+
+/// A device, the link between two, or the node as a whole.
+Suspect culpritOf(const DeviationSummary& d, const NodeSummary& record) {
+  Suspect suspect;
+  suspect.node = record.node;
+  const std::string peer = labelIn(d.labels, "peer");
+  const std::string a = labelIn(d.labels, "a");
+  const std::string b = labelIn(d.labels, "b");
+  if (!a.empty() && !b.empty()) {
+    suspect.kind = SuspectKind::kLink;
+    suspect.what = a + "-" + b;
+  } else if (!peer.empty() && !d.device.empty()) {
+    suspect.kind = SuspectKind::kLink;
+    suspect.what = std::min(d.device, peer) + "-" + std::max(d.device, peer);
+  } else if (!d.device.empty()) {
+    suspect.kind = SuspectKind::kDevice;
+    suspect.what = d.device;
+    suspect.serial = serialOf(&record, d.device);
+  } else {
+    suspect.kind = SuspectKind::kNode;
+  }
+  return suspect;
+}
+
+std::string deviationLine(const DeviationSummary& d, const FleetNames& names) {
+  const std::string& metric = names.texts[d.metric];
+  return fmt::format("{}: {}{}{}", outcomeName(d.outcome), printable(names.texts[d.stage]),
+                     metric.empty() ? "" : ", " + printable(metric), d.detail.empty() ? "" : ": " + d.detail);
+}
+
+/// Log of the binomial chance of `hits` or more among `n` at rate `p`, by Chernoff's bound.
+double chance(size_t hits, size_t n, double p) {
+  const double q = static_cast<double>(hits) / static_cast<double>(n);
+  if (q <= p) return 1;
+  const double a = q * std::log(q / p);
+  const double b = q < 1 ? (1 - q) * std::log((1 - q) / (1 - p)) : 0;
+  return std::exp(-static_cast<double>(n) * (a + b));
+}
+
+constexpr double kRareEnough = 1e-4;
+constexpr size_t kFewestHits = 3;
+
+/// Whether `hits` of `n` members are far more than `all` of `fleet` would give.
+bool isCommon(size_t hits, size_t n, size_t outside, size_t outsideSize) {
+  if (hits < kFewestHits || 2 * hits < n) return false;
+  // The rate elsewhere, and never zero: one more hit is always thinkable.
+  const double rate = (static_cast<double>(outside) + 1) / (static_cast<double>(outsideSize) + 2);
+  return chance(hits, n, std::min(rate, 0.5)) < kRareEnough;
+}
+
+}  // namespace
+
+const char* suspectKindName(SuspectKind kind) {
+  return kKindNames[static_cast<size_t>(kind)];
+}
+
+Status addOutliers(const PeerTable& table, const FleetRecords& records, const FleetOptions& options,
+                   Fleet& fleet) {
+  MUSTER_TRY(const PeerFindings findings, findOutliers(table.group));
+  for (const std::string& note : findings.notes)
+    fleet.notes.push_back(fmt::format("{}: {}", table.group.name, note));
+  for (const Outlier& outlier : findings.outliers) {
+    Suspect suspect;
+    suspect.byPeers = true;
+    suspect.evidence.push_back(outlierText(table.group, outlier));
+    suspect.kind = outlier.level == PeerLevel::kGroup  ? SuspectKind::kGroup
+                   : outlier.level == PeerLevel::kNode ? SuspectKind::kNode
+                                                       : SuspectKind::kDevice;
+    if (outlier.level == PeerLevel::kGroup) {
+      suspect.what = table.group.name;
+      fleet.suspects.push_back(std::move(suspect));
+      continue;
+    }
+    FleetNode& node = fleet.nodes[table.nodes[outlier.node]];
+    suspect.node = node.name;
+    if (outlier.level == PeerLevel::kDevice) {
+      suspect.what = table.group.nodes[outlier.node].devices[outlier.device];
+      suspect.serial = serialOf(recordOf(records, node), suspect.what);
+    }
+    suspect.next =
+        fmt::format("Run the plan on {} again; if it stays so, {}", node.name,
+                    suspect.what.empty() ? "compare its configuration, cooling and power with its peers'"
+                                         : "swap the device's position, then replace it");
+    if (options.rejectOutliers && node.state != NodeState::kRejected) {
+      node.state = NodeState::kRejected;
+      node.reason = "named by its peers: " + suspect.evidence.front();
+    }
+    fleet.suspects.push_back(std::move(suspect));
+  }
+  return {};
+}
+
+void addFailures(const FleetRecords& records, Fleet& fleet) {
+  for (const FleetNode& node : fleet.nodes)
+    for (const size_t i : node.records) {
+      const NodeSummary& record = records.nodes[i];
+      for (const DeviationSummary& d : record.deviations) {
+        if (d.outcome != Outcome::kFail && d.outcome != Outcome::kFlaky && d.outcome != Outcome::kError)
+          continue;
+        Suspect suspect = culpritOf(d, record);
+        suspect.evidence.push_back(deviationLine(d, *records.names));
+        suspect.next = d.remedy;
+        fleet.suspects.push_back(std::move(suspect));
+      }
+    }
+  for (const DeferredMiss& miss : fleet.deferred) {
+    if (miss.outcome != Outcome::kFail) continue;
+    const DeferredKey& key = (*records.names).deferred[miss.key];
+    Suspect suspect;
+    suspect.kind = miss.device.empty() ? SuspectKind::kNode : SuspectKind::kDevice;
+    suspect.node = miss.node;
+    suspect.what = miss.device;
+    suspect.evidence.push_back(
+        fmt::format("fail: {}, {}: {}", printable(key.stage), printable(key.metric), miss.detail));
+    suspect.next = printable(key.expectation.remedy, 300);
+    fleet.suspects.push_back(std::move(suspect));
+  }
+}
+
+void addCommonCauses(const FleetOptions& options, Fleet& fleet) {
+  std::set<std::string> measured;
+  std::set<std::string> nodes;
+  std::map<std::string, std::set<std::string>> rails;
+  for (const FleetNode& node : fleet.nodes)
+    if (!node.records.empty()) measured.insert(node.name);
+  for (const Suspect& suspect : fleet.suspects) {
+    if (suspect.node.empty()) continue;
+    nodes.insert(suspect.node);
+    if (suspect.kind == SuspectKind::kDevice) rails[suspect.what].insert(suspect.node);
+  }
+  std::vector<Suspect> found;
+  for (const auto& [name, members] : options.topology) {
+    size_t size = 0;
+    std::vector<std::string> hit;
+    for (const std::string& member : members) {
+      size += measured.contains(member) ? 1 : 0;
+      if (nodes.contains(member)) hit.push_back(member);
+    }
+    if (size == measured.size() ||
+        !isCommon(hit.size(), size, nodes.size() - hit.size(), measured.size() - size))
+      continue;
+    Suspect suspect;
+    suspect.kind = SuspectKind::kSwitch;
+    suspect.what = name;
+    suspect.evidence.push_back(fmt::format("{} of its {} nodes are suspect, of the other {} only {}: {}",
+                                           hit.size(), size, measured.size() - size,
+                                           nodes.size() - hit.size(), printable(join(hit, ", "), 200)));
+    suspect.next =
+        "Look for what these nodes share before replacing parts of each: the switch, power feed and cooling "
+        "of it";
+    found.push_back(std::move(suspect));
+  }
+  size_t hits = 0;
+  for (const auto& [device, where] : rails) hits += where.size();
+  for (const auto& [device, where] : rails) {
+    // Elsewhere: all other devices of all nodes.
+    const size_t others = measured.size() * std::max<size_t>(rails.size(), 8) - measured.size();
+    if (!isCommon(where.size(), measured.size(), hits - where.size(), others)) continue;
+    Suspect suspect;
+    suspect.kind = SuspectKind::kRail;
+    suspect.what = device;
+    suspect.evidence.push_back(
+        fmt::format("{} is suspect on {} of {} nodes", device, where.size(), measured.size()));
+    suspect.next =
+        "The same place on many nodes: look at what that place shares, such as its rail's switch, riser or "
+        "airflow";
+    found.push_back(std::move(suspect));
+  }
+  fleet.suspects.insert(fleet.suspects.end(), found.begin(), found.end());
+}
+
+void orderSuspects(Fleet& fleet) {
+  std::stable_sort(fleet.suspects.begin(), fleet.suspects.end(), [](const Suspect& a, const Suspect& b) {
+    return std::tie(a.kind, a.node, a.what) < std::tie(b.kind, b.node, b.what);
+  });
+  std::vector<Suspect> merged;
+  for (Suspect& suspect : fleet.suspects) {
+    Suspect* last = merged.empty() ? nullptr : &merged.back();
+    if (last == nullptr || last->kind != suspect.kind || last->node != suspect.node ||
+        last->what != suspect.what) {
+      merged.push_back(std::move(suspect));
+      continue;
+    }
+    for (const std::string& line : suspect.evidence) addEvidence(*last, line);
+    last->byPeers = last->byPeers || suspect.byPeers;
+    if (last->serial.empty()) last->serial = suspect.serial;
+    if (last->next.empty()) last->next = suspect.next;
+  }
+  fleet.suspects = std::move(merged);
+  std::set<std::string> named;
+  for (const Suspect& suspect : fleet.suspects) named.insert(suspect.node);
+  for (FleetNode& node : fleet.nodes) node.suspect = named.contains(node.name);
+}
+
+}  // namespace muster::fleet
