@@ -21,6 +21,7 @@ constexpr double kMostInClass = 4;
 constexpr double kLeastSumScale = 0.9;
 /// A spread found by medians is as sure as a standard deviation of so many values.
 constexpr double kShareOfFreedom = 0.4;
+constexpr double kLeastFloor = 1e-12;
 const char* const kAllMetrics = "all";
 
 std::vector<double> presentOf(const std::vector<double>& values) {
@@ -67,18 +68,20 @@ void LevelTests::learnMetrics(const std::vector<LevelMetric>& metrics) {
     metricTests_ += static_cast<double>(present.size()) * (metrics[m].bothSides ? 2 : 1);
     Learning& one = learning[m];
     one.sigma = sigmaOf(present);
-    if (one.sigma < metrics[m].floor) one.sigma = metrics[m].floor;
-    if (one.sigma <= 0) continue;
+    // Identical values and no floor: any difference at all is infinitely odd, so take the least there is.
+    const double floor = std::max(metrics[m].floor, kLeastFloor);
+    const bool floored = one.sigma <= floor;
+    one.sigma = std::max(one.sigma, floor);
+    if (floored) continue;  // the shape of what is below the floor says nothing
     one.bad = TailCounts(present, one.sigma);
     if (metrics[m].bothSides) one.good = TailCounts(mirrored(present), one.sigma);
-    if (one.sigma > metrics[m].floor) all.add(one.bad);
+    all.add(one.bad);
   }
   const double common = shrunkFit(all, kAssumedSkew).skew;
   for (size_t m = 0; m < metrics.size(); ++m) {
     const LevelMetric& metric = metrics[m];
     const Learning& one = learning[m];
-    // Identical values and no floor: any difference at all is infinitely odd, so take the least there is.
-    const double floor = std::max(metric.floor, 1e-12);
+    const double floor = std::max(metric.floor, kLeastFloor);
     usual_.push_back({tailOf(one.bad, one.sigma, common, floor, metric.freedom),
                       tailOf(one.good, one.sigma, common, floor, metric.freedom), metric.bothSides});
   }
@@ -123,8 +126,10 @@ void LevelTests::learnClasses(const std::vector<LevelMetric>& metrics) {
       freedom += metrics[m].freedom;
     }
     const double independent = cubes / std::pow(squares, 1.5);
-    const double sigma = std::max(sigmaOf(sums), kLeastSumScale);
-    classUsual_.push_back(tailOf(TailCounts(sums, sigma), sigma, independent, kLeastSumScale, freedom));
+    const double sigma = sigmaOf(sums);
+    const TailCounts counts = sigma > kLeastSumScale ? TailCounts(sums, sigma) : TailCounts();
+    classUsual_.push_back(
+        tailOf(counts, std::max(sigma, kLeastSumScale), independent, kLeastSumScale, freedom));
   }
 }
 
@@ -143,6 +148,18 @@ LevelTests::Sum LevelTests::sumOf(size_t classNumber, std::span<const double> ro
   sum.value /= std::sqrt(weights);
   sum.off /= weights;
   return sum;
+}
+
+double LevelTests::deviationOf(size_t metric, double z) const {
+  const NoiseTail& tail = usual_[metric].bad;
+  double low = 0;
+  double high = tail.scale();
+  while (tail.zOf(high) < z && high < 1e9 * tail.scale()) high *= 2;
+  for (int i = 0; i < 50; ++i) {
+    const double middle = (low + high) / 2;
+    (tail.zOf(middle) < z ? low : high) = middle;
+  }
+  return high;
 }
 
 UnitTests LevelTests::test(std::span<const double> row) const {

@@ -38,6 +38,8 @@ class LevelTests {
   [[nodiscard]] const std::vector<std::string>& classes() const { return names_; }
   [[nodiscard]] double skewOf(size_t metric) const { return usual_[metric].bad.skew(); }
   [[nodiscard]] double scaleOf(size_t metric) const { return usual_[metric].bad.scale(); }
+  /// The deviation in this metric from which on a unit is as odd as `z`.
+  [[nodiscard]] double deviationOf(size_t metric, double z) const;
   /// How many tests a healthy group has: of single metrics, of classes.
   [[nodiscard]] double metricTests() const { return metricTests_; }
   [[nodiscard]] double classTests() const { return classTests_; }

@@ -18,7 +18,8 @@ namespace muster::fleet {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kNoteworthy = 3;  ///< standard deviations of what is told beside the strongest
+constexpr double kNoteworthy = 3;   ///< standard deviations of what is told beside the strongest
+constexpr size_t kFewDevices = 32;  ///< fewer than this get a note
 constexpr double kDiffers = 5;  ///< standard deviations between nodes that are too few to tell which is off
 
 /// How the false names that are allowed are shared out among the kinds of tests (Bonferroni).
@@ -74,7 +75,7 @@ class Search {
     const LevelTests nodes = level(true);
     nameDevices(devices);
     if (nodesCompare()) nameNodes(nodes);
-    for (size_t k = 0; k < usable_.size(); ++k) findings_.spreads[usable_[k]].skew = devices.skewOf(k);
+    describeNoise(devices);
     noteFewNodes();
     std::stable_sort(findings_.outliers.begin(), findings_.outliers.end(), [](const auto& a, const auto& b) {
       return a.level != b.level ? a.level > b.level : a.falseNames < b.falseNames;
@@ -158,6 +159,26 @@ class Search {
                          metric.direction == Direction::kNone, classed ? metric.metricClass : ""});
     }
     return LevelTests(metrics);
+  }
+
+  void describeNoise(const LevelTests& devices) {
+    const double z = normalFromTail(options_.falseNames * kDeviceShares.metrics / devices.metricTests());
+    double least = std::numeric_limits<double>::infinity();
+    double most = 0;
+    for (size_t k = 0; k < usable_.size(); ++k) {
+      PeerSpread& spread = findings_.spreads[usable_[k]];
+      spread.skew = devices.skewOf(k);
+      spread.leastNamed = devices.deviationOf(k, z);
+      if (group_.metrics[usable_[k]].comparison == Comparison::kAbsolute) continue;
+      least = std::min(least, spread.leastNamed);
+      most = std::max(most, spread.leastNamed);
+    }
+    if (first_.back() < kFewDevices && most > 0)
+      note(
+          "{} devices say little about how much healthy ones differ: one is named for a single metric only "
+          "when "
+          "it is {:.0f}% to {:.0f}% off, by the metric",
+          first_.back(), 100 * least, 100 * most);
   }
 
   void nameDevices(const LevelTests& level) {

@@ -92,6 +92,7 @@ struct PeerSpread {
   double deviceSigma = 0;  ///< standard deviation of devices within their node; a share, or in the unit
   double nodeSigma = 0;    ///< of what the devices of a node have in common; 0: none seen, or too few nodes
   double skew = 0;         ///< of the noise towards the bad side; 0: normal
+  double leastNamed = 0;   ///< a device so far off its peers is named for this metric alone; as deviceSigma
 };
 
 struct PeerFindings {
