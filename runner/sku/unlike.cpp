@@ -13,10 +13,16 @@ namespace muster {
 namespace {
 
 constexpr int kMostRounds = 50;
-/// Of all healthy figures of one kind, so many are left out by mistake: a tenth of one.
+/// Of all healthy figures together, so many are left out by mistake: a tenth of one.
 constexpr double kMistakes = 0.1;
+constexpr double kConfidence = 0.95;
 /// While the outliers are still in, the window in the middle says nothing of tails: leave more room.
 constexpr double kFirstRoom = 1.5;
+/// Means over many figures have hardly any skew left; those of one device may keep what its figures share.
+constexpr double kNodeRoom = 1;
+constexpr double kDeviceRoom = 1.5;
+/// A fit in the middle of n figures knows its sigma within about 1.1 / sqrt(n).
+constexpr double kMiddleDoubt = 2;
 /// A score of fewer members is no reason to leave one out.
 constexpr size_t kLeastScores = 8;
 
@@ -27,6 +33,9 @@ struct Score {
   double sum = 0;
   double n = 0;
 };
+
+/// By node and device.
+using Scores = std::map<std::pair<int, int>, Score>;
 
 /// One search; units that are left out stay out, so it ends.
 class Search {
@@ -46,11 +55,16 @@ class Search {
   }
 
  private:
-  /// How far below the centre figures of this spread may lie among `n`.
-  [[nodiscard]] double room(const Spread& spread, size_t n) const {
-    const double tail = kMistakes / static_cast<double>(n);
-    return window_ == FitWindow::kMiddle ? kFirstRoom * spread.reach(tail) : spread.reach(tail);
+  /// How many sigmas below the centre one of `n` healthy figures may lie, of this many kinds. A fit to few
+  /// figures is uncertain, which is room too.
+  [[nodiscard]] double room(const Spread& spread, size_t n, size_t kinds) const {
+    const auto count = static_cast<double>(n);
+    const double tail = kMistakes / (count * static_cast<double>(kinds));
+    if (window_ == FitWindow::kMiddle) return kFirstRoom * doubt(n) * spread.reach(tail);
+    return toleranceFactor(spread, tail, kConfidence, count, {});
   }
+
+  static double doubt(size_t n) { return 1 + kMiddleDoubt / std::sqrt(static_cast<double>(n)); }
 
   [[nodiscard]] bool isOut(int node, int device) const {
     return out_.count({node, -1}) > 0 || (device >= 0 && out_.count({node, device}) > 0);
@@ -64,20 +78,22 @@ class Search {
                                  sigmas < 0 ? "worse than" : "better than")});
   }
 
+  /// Single figures first, then devices, then nodes: one broken GPU is no reason to leave out its node.
   void lookOnce() {
-    std::map<std::pair<int, int>, Score> devices;
-    std::map<int, Score> nodes;
-    for (const LearnGroup& group : input_.groups) lookAt(group, devices, nodes);
-    std::vector<Score> scores;
-    for (const auto& [at, score] : devices) scores.push_back(score);
-    lookAtScores(scores, "all that was measured of it, taken together,");
-    scores.clear();
-    for (const auto& [at, score] : nodes) scores.push_back(score);
-    lookAtScores(scores, "all that was measured of the node, taken together,");
+    Scores devices;
+    Scores nodes;
+    std::vector<std::pair<std::string, Scores>> means;
+    const size_t before = left_.size();
+    for (const LearnGroup& group : input_.groups) lookAt(group, devices, nodes, means);
+    if (left_.size() > before) return;
+    lookAtScores(devices, "all that was measured of it, taken together,", kDeviceRoom, 1);
+    if (left_.size() > before) return;
+    for (const auto& [what, scores] : means) lookAtScores(scores, what, kNodeRoom, input_.groups.size());
+    lookAtScores(nodes, "all that was measured of the node, taken together,", kNodeRoom, 1);
   }
 
-  void lookAt(const LearnGroup& group, std::map<std::pair<int, int>, Score>& devices,
-              std::map<int, Score>& nodes) {
+  void lookAt(const LearnGroup& group, Scores& devices, Scores& nodes,
+              std::vector<std::pair<std::string, Scores>>& means) {
     std::vector<LearnFigure> kept;
     std::vector<double> values;
     for (const LearnFigure& figure : group.figures) {
@@ -87,16 +103,20 @@ class Search {
     }
     if (kept.size() < kLeastScores) return;
     const Spread spread = fitSpread(values, window_, spreadFloor(values));
-    const double below = room(spread, kept.size());
+    const double below = room(spread, kept.size(), input_.groups.size());
     // The good side is looked at too: who is far too fast was measured otherwise, or is another model.
-    const double above = kFirstRoom * room({0, 1, 0}, kept.size());
+    const double above = kFirstRoom * room({0, 1, 0}, kept.size(), input_.groups.size());
+    Scores here;
     for (size_t i = 0; i < kept.size(); ++i) {
       const double u = (values[i] - spread.centre) / spread.sigma;
       const auto [node, device, value] = kept[i];
       if (u < -below || u > above) leaveOut(node, device, group.text(), u);
       if (device >= 0) add(devices[{node, device}], node, device, u);
-      add(nodes[node], node, -1, u);
+      add(nodes[{node, -1}], node, -1, u);
+      add(here[{node, -1}], node, -1, u);
     }
+    if (here.size() < kept.size())
+      means.emplace_back(group.text() + ", the mean of the node,", std::move(here));
   }
 
   static void add(Score& score, int node, int device, double u) {
@@ -108,17 +128,20 @@ class Search {
 
   /// Means over metrics; how much healthy ones have in common (a warmer rack, better silicon) shows in their
   /// own spread, so that nothing need be known of it.
-  void lookAtScores(const std::vector<Score>& scores, const std::string& what) {
+  void lookAtScores(const Scores& scores, const std::string& what, double factor, size_t kinds) {
     std::vector<Score> kept;
     std::vector<double> values;
-    for (const Score& score : scores) {
+    for (const auto& [at, score] : scores) {
       if (isOut(score.node, score.device)) continue;
       kept.push_back(score);
       values.push_back(score.sum / score.n);
     }
     if (kept.size() < kLeastScores) return;
-    const Spread spread = fitSpread(values, window_, 1e-9);
-    const double below = room(spread, kept.size());
+    const Spread spread = fitSpread(values, FitWindow::kMiddle, 1e-9);
+    if (window_ == FitWindow::kMiddle) factor = kFirstRoom;
+    const auto n = static_cast<double>(kept.size());
+    const double below =
+        factor * doubt(kept.size()) * spread.reach(kMistakes / (n * static_cast<double>(kinds)));
     for (size_t i = 0; i < kept.size(); ++i) {
       const double u = (values[i] - spread.centre) / spread.sigma;
       if (u < -below) leaveOut(kept[i].node, kept[i].device, what, u);

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// Learning limits: what they are worth on healthy and sick fleets, and what is refused.
+#include "runner/sku/learn.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tests/runner/sku/made_fleet.h"
+
+namespace muster {
+namespace {
+
+using testing::FleetModel;
+using testing::fleetOf;
+using testing::floorOf;
+
+constexpr uint64_t kSeed = 424242;  ///< not used while the method was made
+
+FleetModel model(int nodes, double sigma, bool skewed = false) {
+  FleetModel m;
+  m.nodes = nodes;
+  m.sigma = sigma;
+  m.skewed = skewed;
+  m.seed = kSeed;
+  return m;
+}
+
+Learned learned(const LearnInput& input, const LearnOptions& options = {}) {
+  auto result = learnLimits(input, options);
+  EXPECT_TRUE(result.ok()) << result.error().text();
+  return result.ok() ? std::move(*result) : Learned{};
+}
+
+std::string refusal(const LearnInput& input) {
+  const auto result = learnLimits(input, {});
+  EXPECT_FALSE(result.ok());
+  if (result.ok()) return "";
+  EXPECT_EQ(result.error().code, ErrorCode::kUsage);
+  return result.error().message;
+}
+
+bool says(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(LearnLimits, FindsValueSpreadAndNumber) {
+  const Learned l = learned(fleetOf(model(100, 0.01)));
+  ASSERT_EQ(l.limits.size(), 10u);
+  for (const LearnedLimit& limit : l.limits) {
+    EXPECT_NEAR(limit.value, 1e12 * static_cast<double>(limit.group + 1),
+                0.003e12 * static_cast<double>(limit.group + 1));
+    EXPECT_NEAR(limit.sigma, 0.0112, 0.0015);  // own and common part
+    EXPECT_GE(limit.n, 790u);
+    EXPECT_EQ(limit.nodes, 100u);
+    EXPECT_GT(limit.caught, limit.tolerance);
+  }
+  EXPECT_EQ(l.used, 100u);
+}
+
+TEST(LearnLimits, SparesTheOtherHalfOfAHealthyFleetAndCatchesASlowGpu) {
+  for (const bool skewed : {false, true}) {
+    FleetModel half = model(500, 0.006, skewed);
+    const Learned l = learned(fleetOf(half));
+    half.nodes = 1000;
+    int wrong = 0;
+    int caught = 0;
+    for (int node = 500; node < 1000; ++node) {
+      wrong += testing::rejects(l, half, node, 1) ? 1 : 0;
+      caught += testing::rejects(l, half, node, 0.95) ? 1 : 0;
+    }
+    EXPECT_LE(wrong, 1) << skewed;
+    EXPECT_GE(caught, 495) << skewed;
+  }
+}
+
+TEST(LearnLimits, AreTheSameWithTenPercentSickNodes) {
+  for (const bool whole : {false, true}) {
+    for (const bool skewed : {false, true}) {
+      FleetModel sick = model(300, 0.01, skewed);
+      sick.sickNodes = 0.1;
+      sick.wholeNodes = whole;
+      LearnInput healthy = fleetOf(sick);
+      for (LearnGroup& group : healthy.groups)
+        std::erase_if(group.figures,
+                      [&](const LearnFigure& f) { return testing::sickFactor(sick, f.node) < 1; });
+      const Learned from = learned(healthy);
+      const Learned all = learned(fleetOf(sick));
+      ASSERT_EQ(from.limits.size(), all.limits.size());
+      for (size_t i = 0; i < from.limits.size(); ++i)
+        EXPECT_NEAR(floorOf(all.limits[i]) / floorOf(from.limits[i]), 1, 0.01) << whole << skewed;
+    }
+  }
+}
+
+TEST(LearnLimits, NameWhoWasLeftOutAndWhy) {
+  LearnInput input = fleetOf(model(50, 0.01));
+  for (LearnFigure& figure : input.groups[2].figures)
+    if (figure.node == 7 && figure.device == 3) figure.value *= 0.7;
+  const Learned l = learned(input);
+  ASSERT_EQ(l.leftOut.size(), 1u);
+  EXPECT_EQ(l.leftOut[0].node, 7);
+  EXPECT_EQ(l.leftOut[0].device, 3);
+  EXPECT_TRUE(says(l.leftOut[0].why, "made.rate2 in stage stage is ")) << l.leftOut[0].why;
+  EXPECT_TRUE(says(l.leftOut[0].why, "sigma worse than the others")) << l.leftOut[0].why;
+  EXPECT_EQ(l.sick, std::vector<int>{7});
+  EXPECT_EQ(l.used, 50u) << "the other GPUs of that node are as good as any";
+}
+
+TEST(LearnLimits, LeaveOutWhatIsFarTooGood) {
+  LearnInput input = fleetOf(model(50, 0.01));
+  for (LearnFigure& figure : input.groups[0].figures)
+    if (figure.node == 4) figure.value *= 1.5;
+  const Learned l = learned(input);
+  ASSERT_EQ(l.leftOut.size(), 8u);
+  EXPECT_TRUE(says(l.leftOut[0].why, "better than the others"));
+}
+
+TEST(LearnLimits, FindANodeThatIsALittleSlowInEverything) {
+  // 3 sigma in each figure is nothing; in all 80 of a node it is.
+  LearnInput input = fleetOf(model(100, 0.01));
+  for (LearnGroup& group : input.groups)
+    for (LearnFigure& figure : group.figures)
+      if (figure.node == 9) figure.value *= 0.965;
+  const Learned l = learned(input);
+  EXPECT_TRUE(std::any_of(l.leftOut.begin(), l.leftOut.end(),
+                          [](const LeftOut& o) { return o.node == 9 && o.device == -1; }));
+}
+
+TEST(LearnLimits, LeaveOutNodesThatTheirVerdictsCallSick) {
+  LearnInput input = fleetOf(model(20, 0.01));
+  input.nodes[3].sick = "env.ecc_uncorrected of gpu1 fail";
+  const Learned l = learned(input);
+  EXPECT_EQ(l.used, 19u);
+  EXPECT_EQ(l.sick, std::vector<int>{3});
+  for (const LearnedLimit& limit : l.limits) EXPECT_EQ(limit.nodes, 19u);
+}
+
+TEST(LearnLimits, OfTimesLieAbove) {
+  LearnInput input = fleetOf(model(40, 0.01));
+  for (LearnGroup& group : input.groups) {
+    group.direction = Direction::kLower;
+    group.unit = "s";
+  }
+  for (LearnFigure& figure : input.groups[1].figures)
+    if (figure.node == 5 && figure.device == 0) figure.value *= 1.4;
+  const Learned l = learned(input);
+  ASSERT_EQ(l.limits.size(), 10u);
+  ASSERT_EQ(l.leftOut.size(), 1u);
+  EXPECT_EQ(l.leftOut[0].node, 5);
+  EXPECT_GT(l.limits[0].value, 0);
+  for (const LearnFigure& figure : input.groups[0].figures)
+    EXPECT_LT(figure.value, l.limits[0].value * (1 + l.limits[0].tolerance));
+}
+
+TEST(LearnLimits, DoNotDependOnTheOrderOfFigures) {
+  LearnInput input = fleetOf(model(40, 0.01));
+  const Learned before = learned(input);
+  for (LearnGroup& group : input.groups) std::reverse(group.figures.begin(), group.figures.end());
+  const Learned after = learned(input);
+  for (size_t i = 0; i < before.limits.size(); ++i) {
+    EXPECT_EQ(before.limits[i].n, after.limits[i].n);
+    EXPECT_NEAR(before.limits[i].value / after.limits[i].value, 1, 1e-12);
+    EXPECT_NEAR(before.limits[i].tolerance / after.limits[i].tolerance, 1, 1e-9);
+  }
+}
+
+TEST(LearnLimits, AreWiderWhereFewerNodesWereSeen) {
+  double last = 1000;
+  for (const int nodes : {8, 32, 128, 512}) {
+    const Learned l = learned(fleetOf(model(nodes, 0.01)));
+    double sum = 0;
+    for (const LearnedLimit& limit : l.limits) sum += limit.tolerance / limit.sigma;
+    EXPECT_LT(sum, last) << nodes;
+    last = sum;
+  }
+}
+
+TEST(LearnLimits, RefuseTooFewNodes) {
+  const std::string why = refusal(fleetOf(model(7, 0.01)));
+  EXPECT_TRUE(says(why, "7 nodes are too few")) << why;
+  EXPECT_TRUE(says(why, "at least 8")) << why;
+  EXPECT_TRUE(says(why, "run the plan on more nodes")) << why;
+}
+
+TEST(LearnLimits, RefuseASickFleetAndNameTheSick) {
+  LearnInput input = fleetOf(model(40, 0.01));
+  for (size_t i = 0; i < 9; ++i) input.nodes[i].sick = "compute.gemm_throughput of gpu0 fail";
+  const std::string why = refusal(input);
+  EXPECT_TRUE(says(why, "9 of 40 nodes are sick")) << why;
+  EXPECT_TRUE(says(why, "at most 20%")) << why;
+  EXPECT_TRUE(says(why, "n0 (compute.gemm_throughput of gpu0 fail)")) << why;
+  EXPECT_TRUE(says(why, "and 4 more")) << why;
+}
+
+TEST(LearnLimits, RefuseWhenTooFewHealthyNodesAreLeft) {
+  LearnInput input = fleetOf(model(8, 0.01));
+  input.nodes[2].sick = "memory.pattern_errors of gpu3 fail";
+  const std::string why = refusal(input);
+  EXPECT_TRUE(says(why, "7 of 8 nodes are healthy, wanted at least 8")) << why;
+  EXPECT_TRUE(says(why, "memory.pattern_errors of gpu3 fail")) << why;
+}
+
+TEST(LearnLimits, RefuseMoreThanIsPossible) {
+  LearnInput input = fleetOf(model(20, 0.01));
+  input.physical[4] = {4.5e12, "peak flops.bf16 of profile x"};
+  const std::string why = refusal(input);
+  EXPECT_TRUE(says(why, "made.rate4 in stage stage came to ")) << why;
+  EXPECT_TRUE(says(why, "4.5 TFLOP/s (peak flops.bf16 of profile x)")) << why;
+}
+
+TEST(LearnLimits, RefuseDamagedFigures) {
+  for (const double bad : {std::nan(""), -1.0, std::numeric_limits<double>::infinity()}) {
+    LearnInput input = fleetOf(model(20, 0.01));
+    input.groups[1].figures[17].value = bad;
+    EXPECT_TRUE(says(refusal(input), "made.rate1")) << bad;
+  }
+}
+
+TEST(LearnLimits, SayWhatTheyLeaveOpen) {
+  LearnInput input = fleetOf(model(20, 0.01));
+  std::erase_if(input.groups[0].figures, [](const LearnFigure& f) { return f.node >= 5; });
+  for (LearnFigure& figure : input.groups[1].figures)
+    figure.value *= figure.node % 2 == 0 ? 1 : 2;  // two kinds
+  for (LearnFigure& figure : input.groups[2].figures) figure.value = 0;
+  const Learned l = learned(input);
+  EXPECT_EQ(l.limits.size(), 7u);
+  ASSERT_EQ(l.notLearned.size(), 3u);
+  EXPECT_TRUE(says(l.notLearned[0].second, "5 healthy nodes measured it, wanted at least 8"));
+  EXPECT_TRUE(says(l.notLearned[1].second, "two kinds of nodes")) << l.notLearned[1].second;
+  EXPECT_TRUE(says(l.notLearned[2].second, "zero on every node"));
+}
+
+TEST(LearnLimits, RefuseWhenNothingIsLeftToLearn) {
+  LearnInput input = fleetOf(model(20, 0.01));
+  input.groups.clear();
+  input.physical.clear();
+  EXPECT_TRUE(says(refusal(input), "no figure could be learned"));
+}
+
+}  // namespace
+}  // namespace muster
