@@ -12,6 +12,7 @@ namespace muster::fleet {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr float kNoPart = std::numeric_limits<float>::quiet_NaN();
 constexpr double kFarOut = 4;  ///< nodes beyond so many standard deviations are not drawn to the group
 
 double spreadOfLocation(const NodeParts& parts, double devices) {
@@ -34,13 +35,14 @@ class Separation {
 
   NodeParts run() {
     centerValues();
-    parts_.own.assign(values_.size(), kNaN);
-    parts_.node.assign(nodes_, kNaN);
+    parts_.own.assign(values_.size(), kNoPart);
+    parts_.node.assign(nodes_, kNoPart);
     if (parts_.n == 0) return std::move(parts_);
     if (mates_ == 0) {  // one device a node: nothing to take apart
       parts_.deviceSigma = kMadToSigma * parts_.mad;
       parts_.freedom = static_cast<double>(parts_.n) - 1;
-      for (size_t i = 0; i < values_.size(); ++i) parts_.own[i] = values_[i] - parts_.center;
+      for (size_t i = 0; i < values_.size(); ++i)
+        parts_.own[i] = static_cast<float>(values_[i] - parts_.center);
       return std::move(parts_);
     }
     spreadWithin();
@@ -106,7 +108,7 @@ class Separation {
     parts_.nodeSigma = std::sqrt(std::max(0.0, sigma * sigma - chance));
     for (size_t node = 0; node < nodes_; ++node)
       if (!deviations_[node].empty())
-        parts_.node[node] = asUsual(locations_[node], deviations_[node].size(), parts_);
+        parts_.node[node] = static_cast<float>(asUsual(locations_[node], deviations_[node].size(), parts_));
   }
 
   /// As if so many devices more of this node had been as the group is.
@@ -130,7 +132,8 @@ class Separation {
       const double known = prior + static_cast<double>(others.size());
       if (known <= 0) continue;
       const double expected = huberMean(others, parts_.deviceSigma, prior);
-      parts_.own[i] = (values_[i] - parts_.center - expected) / std::sqrt(1 + 1 / known);
+      const double own = (values_[i] - parts_.center - expected) / std::sqrt(1 + 1 / known);
+      parts_.own[i] = static_cast<float>(own);
     }
   }
 

@@ -8,8 +8,9 @@
 
 namespace muster::fleet {
 
-/// One metric over all devices of a group, taken apart. Deviations are from the group's median, bad is
-/// positive, in the same measure; NaN where there is nothing to compare with.
+/// One metric over all devices of a group, taken apart; in single precision, as fleets have millions of them.
+/// Deviations are from the group's median, bad is positive, in the same measure; NaN where there is nothing
+/// to compare with.
 struct NodeParts {
   double center = 0;        ///< median of what went in
   double mad = 0;           ///< median absolute deviation from it
@@ -19,8 +20,8 @@ struct NodeParts {
   double freedom = 0;       ///< independent differences between devices
   double nodeCenter = 0;    ///< median of the nodes' locations, beside `center`
   double usual = 0;         ///< devices of a usual node
-  std::vector<double> own;  ///< per device: off from what its node's other devices let expect, as deviceSigma
-  std::vector<double> node;  ///< per node: the common part, as varied as that of a node of the usual size
+  std::vector<float> own;   ///< per device: off from what its node's other devices let expect, as deviceSigma
+  std::vector<float> node;  ///< per node: the common part, as varied as that of a node of the usual size
 };
 
 /// Which devices belong to which node: those of node i are [first[i], first[i + 1]).

@@ -24,10 +24,10 @@ constexpr double kShareOfFreedom = 0.4;
 constexpr double kLeastFloor = 1e-12;
 const char* const kAllMetrics = "all";
 
-std::vector<double> presentOf(const std::vector<double>& values) {
+std::vector<double> presentOf(std::span<const float> values) {
   std::vector<double> present;
   present.reserve(values.size());
-  for (const double value : values)
+  for (const float value : values)
     if (std::isfinite(value)) present.push_back(value);
   return present;
 }

@@ -13,11 +13,11 @@ namespace muster::fleet {
 
 /// A metric as one level sees it.
 struct LevelMetric {
-  std::vector<double> deviations;  ///< per unit, around 0, bad is positive; NaN where missing
-  double floor = 0;                ///< least standard deviation
-  double freedom = 0;              ///< independent differences that the spread is estimated from
-  bool bothSides = false;          ///< either side is bad
-  std::string metricClass;         ///< empty: alone
+  std::span<const float> deviations;  ///< per unit, around 0, bad is positive; NaN where missing
+  double floor = 0;                   ///< least standard deviation
+  double freedom = 0;                 ///< independent differences that the spread is estimated from
+  bool bothSides = false;             ///< either side is bad
+  std::string metricClass;            ///< empty: alone
 };
 
 /// What a unit's deviations come to.

@@ -91,6 +91,15 @@ class Search {
     return group_.nodes.size() >= options_.leastNodes && first_.back() > group_.nodes.size();
   }
 
+  /// A value so that bad is positive, as it is compared; NaN where it is missing.
+  [[nodiscard]] double badOf(size_t device, size_t m) const {
+    const PeerMetric& metric = group_.metrics[m];
+    const double value = valueOf(device, m);
+    if (!std::isfinite(value)) return kNaN;
+    const double unit = metric.comparison == Comparison::kRelative ? findings_.spreads[m].median : 1;
+    return (metric.direction == Direction::kHigher ? -value : value) / unit;
+  }
+
   std::vector<double> present(size_t begin, size_t end, size_t metric) const {
     std::vector<double> values;
     for (size_t i = begin; i < end; ++i)
@@ -120,19 +129,14 @@ class Search {
   }
 
   void takeMetric(size_t m) {
-    const PeerMetric& metric = group_.metrics[m];
     PeerSpread& spread = findings_.spreads[m];
-    const double sign = metric.direction == Direction::kHigher ? -1 : 1;
-    const double unit = metric.comparison == Comparison::kRelative ? spread.median : 1;
-    std::vector<double> bad(first_.back(), kNaN);
-    for (size_t i = 0; i < bad.size(); ++i)
-      if (const double value = valueOf(i, m); std::isfinite(value)) bad[i] = sign * value / unit;
+    std::vector<double> bad(first_.back());
+    for (size_t i = 0; i < bad.size(); ++i) bad[i] = badOf(i, m);
     NodeParts parts = takeApart(bad, first_, options_.leastNodes);
     spread.deviceSigma = parts.deviceSigma;
     spread.nodeSigma = parts.nodeSigma;
     usable_.push_back(m);
     parts_.push_back(std::move(parts));
-    bad_.push_back(std::move(bad));
   }
 
   void judgeWhole(size_t m) {
@@ -217,7 +221,7 @@ class Search {
     for (size_t k = 0; k < row.size(); ++k) {
       std::vector<double> rest;
       for (size_t i = begin; i < end; ++i)
-        if (!odd_[i]) rest.push_back(bad_[k][i]);
+        if (!odd_[i]) rest.push_back(badOf(i, usable_[k]));
       row[k] = commonPart(rest, parts_[k]);
     }
   }
@@ -302,10 +306,9 @@ class Search {
   const PeerOptions& options_;
   NodeBounds first_ = {0};
   PeerFindings findings_;
-  std::vector<size_t> usable_;            ///< metrics that are compared
-  std::vector<NodeParts> parts_;          ///< of each of them
-  std::vector<std::vector<double>> bad_;  ///< its values, bad is positive
-  std::vector<bool> odd_;                 ///< devices that were named
+  std::vector<size_t> usable_;    ///< metrics that are compared
+  std::vector<NodeParts> parts_;  ///< of each of them
+  std::vector<bool> odd_;         ///< devices that were named
 };
 
 }  // namespace

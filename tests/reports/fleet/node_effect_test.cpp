@@ -83,7 +83,7 @@ TEST(NodeEffect, KnowsNothingOfASingleDeviceOfAFewNodes) {
 TEST(NodeEffect, ComparesNodesOfOneDeviceDirectly) {
   const Made made = make(50, 1, 0.01, 0);
   const NodeParts parts = partsOf(made);
-  for (size_t i = 0; i < 50; ++i) EXPECT_DOUBLE_EQ(parts.own[i], made.values[i] - parts.center);
+  for (size_t i = 0; i < 50; ++i) EXPECT_NEAR(parts.own[i], made.values[i] - parts.center, 1e-8);
 }
 
 TEST(NodeEffect, SurvivesNoValuesAndEqualOnes) {
