@@ -55,7 +55,7 @@ struct PeerGroup {
 
 struct PeerOptions {
   /// How many healthy devices and nodes a healthy group may have named, on average over many groups.
-  double falseNames = 0.01;
+  double falseNames = 0.007;
   size_t leastDevices = 8;  ///< fewer peers than this, with themselves, are too few to tell
   size_t leastNodes = 5;    ///< fewer nodes than this say nothing about which node is off
 };

@@ -55,7 +55,7 @@ TEST(Peers, NameADeviceThatIsFarOffInOneMetric) {
   EXPECT_EQ(outlier.node, 17u);
   EXPECT_EQ(outlier.device, 3u);
   EXPECT_THAT(outlier.metricClass, IsEmpty());
-  EXPECT_LE(outlier.falseNames, 0.01);
+  EXPECT_LE(outlier.falseNames, PeerOptions{}.falseNames);
   ASSERT_FALSE(outlier.evidence.empty());
   const PeerEvidence& evidence = outlier.evidence.front();
   EXPECT_EQ(evidence.metric, 4u);
