@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// `muster baseline`: profiles learned from simulated fleets, judged by, compared, refused.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "runner/core/text.h"
+#include "tests/e2e/muster.h"
+
+namespace muster::testing {
+namespace {
+
+constexpr int kNodes = 10;
+
+/// What a fleet is learned from here: seconds for ten nodes.
+constexpr const char* kPlan = R"(schema = 1
+name = "learn"
+sku = "auto"
+backend = "cuda"
+[[stage]]
+name = "gemm"
+plugin = "compute"
+test = "gemm"
+scope = "device"
+timeout = "4m"
+[stage.params]
+size = 8192
+[stage.matrix]
+dtype = ["bf16", "tf32"]
+[[stage]]
+name = "memory"
+plugin = "memory"
+test = "bandwidth"
+scope = "device"
+timeout = "3m"
+)";
+
+/// One fleet for all cases, made when the first one asks.
+struct Fleet {
+  TempDir dir;
+  std::string planFile = dir.write("plan.toml", kPlan).string();
+  std::string run = make("run", scenario("h100x8-healthy"), "42", kNodes);
+
+  std::string make(const std::string& name, const std::string& scenarioFile, const std::string& seed,
+                   int nodes) {
+    const std::string out = (dir.path() / name).string();
+    runMuster({"run", planFile, "--simulate", scenarioFile, "--seed", seed, "--nodes", std::to_string(nodes),
+               "--out", out, "--plain"});
+    return out;
+  }
+};
+
+Fleet& fleet() {
+  static Fleet made;
+  return made;
+}
+
+ProcessResult learn(const std::string& run, const std::string& out,
+                    const std::vector<std::string>& more = {}) {
+  return runMuster(std::vector<std::string>{"baseline", "learn", run, "-o", out} + more);
+}
+
+/// The healthy H100s with a fault of one node's GPU.
+std::string sickScenario(const TempDir& dir, const std::string& faults) {
+  return dir.write("sick.toml", readWhole(scenario("h100x8-healthy")) + faults).string();
+}
+
+std::string nodeRecord(const std::string& run, int node) {
+  return run + "/sim-node-" + (node < 10 ? "000" : "00") + std::to_string(node) + "/record.json";
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+const std::string kSlowGpu =
+    "\n[[fault]]\nkind = \"slow\"\nnode = 4\ndevice = 2\nfactor = 0.95\nops = [\"gemm\"]\n";
+
+TEST(Baseline, HelpTeachesByExample) {
+  const auto result = runMuster({"baseline", "learn", "--help"});
+  EXPECT_EQ(result.exitCode, 0);
+  for (const char* part :
+       {"muster baseline learn runs/first", "--allow-simulated", "8 healthy nodes", "muster judge"})
+    EXPECT_TRUE(has(result.out, part)) << part;
+  EXPECT_EQ(runMuster({"baseline"}).exitCode, 2);
+}
+
+TEST(Baseline, LearnsAProfileThatSparesAnotherHealthyFleet) {
+  const std::string profile = (fleet().dir.path() / "learned.toml").string();
+  const auto result = learn(fleet().run, profile, {"--allow-simulated"});
+  ASSERT_EQ(result.exitCode, 0) << result.err;
+  for (const char* part : {"SIMULATED", "10 nodes under plan learn: 10 used",
+                           "compute.gemm_throughput dtype=bf16", "muster judge RECORD --sku"})
+    EXPECT_TRUE(has(result.out, part)) << part << " in " << result.out;
+  const std::string text = readWhole(profile);
+  for (const char* part : {"# SIMULATED", "name = \"h100-sxm5-80gb\"", "simulated = ", "driver 580.95.05",
+                           "records sha256 ", "env.nvlinks_active"})
+    EXPECT_TRUE(has(text, part)) << part;
+  const std::string other = fleet().make("other", scenario("h100x8-healthy"), "4711", 4);
+  for (int node = 0; node < 4; ++node) {
+    const auto judged = runMuster({"judge", nodeRecord(other, node), "--sku", profile});
+    EXPECT_EQ(judged.exitCode, 0) << judged.out;
+  }
+}
+
+TEST(Baseline, RejectsAGpuThatIsFivePercentSlow) {
+  const std::string profile = (fleet().dir.path() / "for-slow.toml").string();
+  ASSERT_EQ(learn(fleet().run, profile, {"--allow-simulated"}).exitCode, 0);
+  TempDir dir;
+  const std::string sick = fleet().make("slow", sickScenario(dir, kSlowGpu), "99", 5);
+  EXPECT_EQ(runMuster({"judge", nodeRecord(sick, 4)}).exitCode, 0) << "the shipped profile lets it pass";
+  const auto judged = runMuster({"judge", nodeRecord(sick, 4), "--sku", profile});
+  EXPECT_EQ(judged.exitCode, 1) << judged.out;
+  EXPECT_TRUE(has(judged.out, "gpu2")) << judged.out;
+  EXPECT_EQ(runMuster({"judge", nodeRecord(sick, 3), "--sku", profile}).exitCode, 0);
+}
+
+TEST(Baseline, LeavesOutASickGpuSoThatLimitsAreThoseOfTheHealthyPart) {
+  TempDir dir;
+  const std::string healthy = (dir.path() / "healthy.toml").string();
+  const std::string with = (dir.path() / "with-sick.toml").string();
+  const std::string sick = fleet().make("tenth", sickScenario(dir, kSlowGpu), "42", kNodes);
+  ASSERT_EQ(learn(fleet().run, healthy, {"--allow-simulated"}).exitCode, 0);
+  const auto result = learn(sick, with, {"--allow-simulated"});
+  ASSERT_EQ(result.exitCode, 0) << result.err;
+  EXPECT_TRUE(has(result.out, "node-0004 gpu2: compute.gemm_throughput")) << result.out;
+  EXPECT_TRUE(has(result.out, "worse than the others")) << result.out;
+  const auto diff = runMuster({"baseline", "diff", healthy, with});
+  ASSERT_EQ(diff.exitCode, 0) << diff.err;
+  // "(+0.12%)": what stands in brackets at the end of a line is how far a limit moved.
+  for (const std::string& line : split(diff.out, '\n')) {
+    const size_t open = line.rfind(" (");
+    if (line.empty() || line.back() != ')' || open == std::string::npos) continue;
+    EXPECT_LT(std::abs(std::strtod(line.c_str() + open + 2, nullptr)), 1.0) << line;
+  }
+  EXPECT_TRUE(has(diff.out, "compute.gemm_throughput dtype=bf16")) << diff.out;
+}
+
+TEST(Baseline, RefusesSimulatedRecordsUnlessToldOtherwise) {
+  const std::string out = (fleet().dir.path() / "refused.toml").string();
+  const auto result = learn(fleet().run, out);
+  EXPECT_EQ(result.exitCode, 2);
+  EXPECT_TRUE(has(result.err, "SIMULATED (scenario h100x8-healthy)")) << result.err;
+  EXPECT_TRUE(has(result.err, "--allow-simulated")) << result.err;
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+TEST(Baseline, NeverOverwritesUnlessForced) {
+  const auto file = fleet().dir.write("mine.toml", "mine");
+  const auto result = learn(fleet().run, file.string(), {"--allow-simulated"});
+  EXPECT_EQ(result.exitCode, 2);
+  EXPECT_TRUE(has(result.err, "--force")) << result.err;
+  EXPECT_EQ(readWhole(file), "mine");
+  EXPECT_EQ(learn(fleet().run, file.string(), {"--allow-simulated", "--force"}).exitCode, 0);
+  EXPECT_NE(readWhole(file), "mine");
+}
+
+TEST(Baseline, RefusesTooFewNodesAndAFolderWithout) {
+  TempDir dir;
+  const std::string few = fleet().make("few", scenario("h100x8-healthy"), "1", 3);
+  const auto result = learn(few, (dir.path() / "x.toml").string(), {"--allow-simulated"});
+  EXPECT_EQ(result.exitCode, 2);
+  EXPECT_TRUE(has(result.err, "3 nodes are too few")) << result.err;
+  const auto none = learn(dir.path().string(), (dir.path() / "x.toml").string());
+  EXPECT_EQ(none.exitCode, 2);
+  EXPECT_TRUE(has(none.err, "no record was found")) << none.err;
+  EXPECT_EQ(learn((dir.path() / "nowhere").string(), (dir.path() / "x.toml").string()).exitCode, 2);
+  EXPECT_FALSE(std::filesystem::exists(dir.path() / "x.toml"));
+}
+
+TEST(Baseline, RefusesAFleetThatIsSlowAsAWhole) {
+  // Every GPU at 85%: the shipped profile rejects them all, and nothing may be learned from them.
+  TempDir dir;
+  std::string faults;
+  for (int device = 0; device < 8; ++device)
+    faults += "\n[[fault]]\nkind = \"slow\"\ndevice = " + std::to_string(device) + "\nfactor = 0.85\n";
+  const std::string slow = fleet().make("slow-fleet", sickScenario(dir, faults), "1", 8);
+  const auto result = learn(slow, (dir.path() / "x.toml").string(), {"--allow-simulated"});
+  EXPECT_EQ(result.exitCode, 2) << result.out;
+  EXPECT_TRUE(has(result.err, "8 of 8 nodes are sick")) << result.err;
+  EXPECT_TRUE(has(result.err, "memory.bandwidth of gpu")) << result.err;
+}
+
+TEST(Baseline, RefusesTwoRecordsOfOneNode) {
+  TempDir dir;
+  const std::string copy = (dir.path() / "run").string();
+  std::filesystem::copy(fleet().run, copy, std::filesystem::copy_options::recursive);
+  std::filesystem::copy(nodeRecord(copy, 0), copy + "/again.json");
+  const auto result = learn(copy, (dir.path() / "x.toml").string(), {"--allow-simulated"});
+  EXPECT_EQ(result.exitCode, 2);
+  EXPECT_TRUE(has(result.err, "2 records are of node")) << result.err;
+}
+
+TEST(Baseline, SetsATornRecordAsideAndSaysSo) {
+  TempDir dir;
+  const std::string copy = (dir.path() / "run").string();
+  std::filesystem::copy(fleet().run, copy, std::filesystem::copy_options::recursive);
+  const std::string whole = readWhole(nodeRecord(copy, 5));
+  dir.write("run/sim-node-0005/record.json", whole.substr(0, whole.size() / 2));
+  const auto result = learn(copy, (dir.path() / "x.toml").string(), {"--allow-simulated"});
+  EXPECT_EQ(result.exitCode, 0) << result.err;
+  EXPECT_TRUE(has(result.out, "set aside: sim-node-0005/record.json")) << result.out;
+  EXPECT_TRUE(has(result.out, "9 nodes under plan learn")) << result.out;
+}
+
+TEST(Baseline, LearnsASkuThatNoProfileKnows) {
+  TempDir dir;
+  const std::string run = fleet().make("unknown", scenario("h100x8-unknown-sku"), "1", 8);
+  const std::string profile = (dir.path() / "ours.toml").string();
+  const auto result = learn(run, profile, {"--allow-simulated"});
+  ASSERT_EQ(result.exitCode, 0) << result.err;
+  EXPECT_EQ(runMuster({"judge", nodeRecord(run, 1)}).exitCode, 3) << "without a profile it stays incomplete";
+  const auto judged = runMuster({"judge", nodeRecord(run, 1), "--sku", profile});
+  EXPECT_EQ(judged.exitCode, 0) << judged.out << judged.err;
+}
+
+TEST(Baseline, DiffSaysWhichLimitsMove) {
+  const std::string profile = (fleet().dir.path() / "to-compare.toml").string();
+  ASSERT_EQ(learn(fleet().run, profile, {"--allow-simulated"}).exitCode, 0);
+  const auto result = runMuster({"baseline", "diff", plan("skus/h100-sxm5-80gb.toml"), profile});
+  EXPECT_EQ(result.exitCode, 0) << result.err;
+  for (const char* part : {"tighter", "compute.gemm_throughput dtype=bf16 size=8192: at least ",
+                           "was at least 657 TFLOP/s (+", "limits as before", "facts.simulated"})
+    EXPECT_TRUE(has(result.out, part)) << part << " in " << result.out;
+  EXPECT_EQ(runMuster({"baseline", "diff", profile, "/nowhere.toml"}).exitCode, 2);
+}
+
+}  // namespace
+}  // namespace muster::testing
