@@ -56,19 +56,18 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return all;
 }
 
-/// A process of its own group, with its three streams on pipes of ours.
+/// A process of its own group, with its outputs on pipes of ours.
 struct Child {
   pid_t pid = -1;
-  Fd in, out, err;
+  Fd out, err;
 };
 
 Result<Child> start(std::vector<std::string> argv, const std::vector<std::string>& without) {
-  MUSTER_TRY(Pipe in, makePipe());
   MUSTER_TRY(Pipe out, makePipe());
   MUSTER_TRY(Pipe err, makePipe());
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, in.read.get(), STDIN_FILENO);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, out.write.get(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, err.write.get(), STDERR_FILENO);
   posix_spawnattr_t attributes;
@@ -85,7 +84,6 @@ Result<Child> start(std::vector<std::string> argv, const std::vector<std::string
         ErrorCode::kNotFound,
         fmt::format("cannot start it: {}; is Slurm's client installed and in PATH?", errnoText(error)),
         argv.front()};
-  child.in = std::move(in.write);
   child.out = std::move(out.read);
   child.err = std::move(err.read);
   return child;
@@ -99,23 +97,14 @@ void drain(Fd& fd, std::string& into) {
   if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) fd.reset();
 }
 
-/// Writes what the child takes; closes its stdin at the end, or when it does not read it.
-void feed(Fd& fd, std::string_view& input) {
-  const ssize_t n = input.empty() ? 0 : write(fd.get(), input.data(), input.size());
-  if (n > 0) input.remove_prefix(static_cast<size_t>(n));
-  if (input.empty() || (n < 0 && errno != EINTR && errno != EAGAIN)) fd.reset();
-}
-
 /// Moves bytes until both outputs have ended. kTimeout, kProtocol.
-Status converse(Child& child, std::string_view input, double deadline, CommandResult& result) {
-  fcntl(child.in.get(), F_SETFL, O_NONBLOCK);
+Status listen(Child& child, double deadline, CommandResult& result) {
   while (child.out.valid() || child.err.valid()) {
     if (systemClock().now() > deadline) return Error{ErrorCode::kTimeout, "it did not end in time", ""};
-    pollfd fds[] = {{child.in.get(), POLLOUT, 0}, {child.out.get(), POLLIN, 0}, {child.err.get(), POLLIN, 0}};
-    if (poll(fds, 3, kPollMs) <= 0) continue;
-    if (fds[0].revents != 0) feed(child.in, input);
-    if (fds[1].revents != 0) drain(child.out, result.out);
-    if (fds[2].revents != 0) drain(child.err, result.err);
+    pollfd fds[] = {{child.out.get(), POLLIN, 0}, {child.err.get(), POLLIN, 0}};
+    if (poll(fds, 2, kPollMs) <= 0) continue;
+    if (fds[0].revents != 0) drain(child.out, result.out);
+    if (fds[1].revents != 0) drain(child.err, result.err);
     if (result.out.size() + result.err.size() > kMaxOutput)
       return Error{ErrorCode::kProtocol, "it wrote more than 256 MiB", ""};
   }
@@ -140,11 +129,11 @@ Status reap(pid_t pid, double deadline, CommandResult& result) {
 }  // namespace
 
 Result<CommandResult> runCommand(const std::vector<std::string>& argv, double timeout,
-                                 const std::string& input, const std::vector<std::string>& without) {
+                                 const std::vector<std::string>& without) {
   MUSTER_TRY(Child child, start(argv, without));
   const double deadline = systemClock().now() + timeout;
   CommandResult result;
-  Status status = converse(child, input, deadline, result);
+  Status status = listen(child, deadline, result);
   if (status.ok()) status = reap(child.pid, deadline, result);
   if (status.ok()) return result;
   kill(-child.pid, SIGKILL);

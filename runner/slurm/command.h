@@ -16,10 +16,10 @@ struct CommandResult {
   std::string err;
 };
 
-/// Runs `argv` (argv[0] is looked up in PATH) with `input` on its stdin. Variables of the environment whose
-/// name begins with one of `without` are left out. kNotFound when there is no such program, kTimeout when it
-/// did not end within `timeout` seconds (it is killed then), kProtocol when it wrote more than 256 MiB.
+/// Runs `argv` (argv[0] is looked up in PATH) without input. Variables of the environment whose name begins
+/// with one of `without` are left out. kNotFound when there is no such program, kTimeout when it did not end
+/// within `timeout` seconds (it is killed then), kProtocol when it wrote more than 256 MiB.
 Result<CommandResult> runCommand(const std::vector<std::string>& argv, double timeout,
-                                 const std::string& input = "", const std::vector<std::string>& without = {});
+                                 const std::vector<std::string>& without = {});
 
 }  // namespace muster::slurm

@@ -20,7 +20,7 @@ constexpr double kPatience = 120;  // seconds; a busy controller answers late, i
 /// What a tool printed, or an Error that quotes its complaint.
 Result<std::string> answer(const std::vector<std::string>& argv,
                            const std::vector<std::string>& without = {}) {
-  MUSTER_TRY(const CommandResult result, runCommand(argv, kPatience, "", without));
+  MUSTER_TRY(const CommandResult result, runCommand(argv, kPatience, without));
   if (result.exitCode == 0) return result.out;
   const std::string said = printable(trim(result.err.empty() ? result.out : result.err), 600);
   return Error{ErrorCode::kUsage,
@@ -116,8 +116,8 @@ Result<NodeInfo> parseNodeLine(const std::string& line) {
 }
 
 Result<Nodes> readNodes(const std::string& partition) {
-  std::vector<std::string> argv = {"sinfo", "--noheader", "--all", "--Node", "--format=%N|%T|%G|%u|%E"};
-  if (!partition.empty()) argv.push_back("--partition=" + partition);
+  std::vector<std::string> argv = {"sinfo", "--noheader", "--Node", "--format=%N|%T|%G|%u|%E"};
+  argv.push_back(partition.empty() ? "--all" : "--partition=" + partition);  // sinfo takes one or the other
   MUSTER_TRY(const std::string text, answer(argv));
   Nodes nodes;
   for (const std::string& line : split(text, '\n')) {

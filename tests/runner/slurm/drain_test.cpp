@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runner/slurm/drain.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster::slurm {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+Nodes known() {
+  return {{"ok", {"ok", "idle", "root", "", 8}},
+          {"busy", {"busy", "allocated", "root", "", 8}},
+          {"drained", {"drained", "drained", "alice", "fan", 8}},
+          {"down", {"down", "down*", "slurm", "Not responding", 8}},
+          {"ours", {"ours", "draining", "root", "muster: run-1: gemm", 8}}};
+}
+
+TEST(Drain, TouchesNeitherDrainedNorDownNodes) {
+  const auto actions = planDrain(
+      "run-1", {{"ok", "gemm"}, {"busy", "gemm"}, {"drained", "gemm"}, {"down", "gemm"}, {"gone", "gemm"}},
+      known());
+  ASSERT_EQ(actions.size(), 5u);
+  EXPECT_EQ(actions[0].reason, "muster: run-1: gemm");
+  EXPECT_EQ(actions[1].reason, "muster: run-1: gemm");
+  for (size_t i = 2; i < 5; ++i) EXPECT_EQ(actions[i].reason, "") << actions[i].node;
+  EXPECT_THAT(actions[2].why, HasSubstr("drained already (drained: fan [alice])"));
+  EXPECT_THAT(actions[4].why, HasSubstr("no such node"));
+}
+
+TEST(Drain, GivesAReasonOfOneLineThatBeginsWithMuster) {
+  const std::string reason = drainReason("run-1", "two\nlines and \"quotes\" " + std::string(1000, 'x'));
+  EXPECT_THAT(reason, StartsWith("muster: run-1: two"));
+  EXPECT_EQ(reason.find('\n'), std::string::npos);
+  EXPECT_EQ(reason.find('"'), std::string::npos);
+  EXPECT_LE(reason.size(), 220u);
+}
+
+TEST(Undrain, GivesBackOnlyWhatStillHasOurReason) {
+  const std::vector<NodeAction> drained = {{"ours", "muster: run-1: gemm", ""},
+                                           {"drained", "muster: run-1: gemm", ""},
+                                           {"ok", "muster: run-1: gemm", ""}};
+  const auto actions = planUndrain(drained, known());
+  EXPECT_EQ(actions[0].reason, "muster: run-1: gemm");
+  EXPECT_EQ(actions[1].reason, "");
+  EXPECT_THAT(actions[1].why, HasSubstr("another reason"));
+  EXPECT_EQ(actions[2].reason, "");
+  EXPECT_THAT(actions[2].why, HasSubstr("not drained any more"));
+}
+
+}  // namespace
+}  // namespace muster::slurm

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runner/slurm/progress.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/process.h"
+
+namespace muster::slurm {
+namespace {
+
+using muster::testing::TempDir;
+using ::testing::HasSubstr;
+
+class Progress : public ::testing::Test {
+ protected:
+  Progress() {
+    Submission submission;
+    submission.id = "plan-1";
+    submission.planFile = "plan.toml";
+    submission.nodes = {"n1", "n2", "n3", "n4"};
+    auto made = RunStore::create(folder_.path() / "run", submission);
+    EXPECT_TRUE(made.ok()) << made.error().text();
+    for (const std::string& node : submission.nodes) known_[node] = {node, "idle", "", "", 0};
+  }
+  void put(const std::string& file, const std::string& text) { folder_.write("run/" + file, text); }
+  std::vector<NodeProgress> read(const std::vector<SubmittedJob>& submitted,
+                                 const std::vector<JobInfo>& jobs) {
+    auto run = RunStore::open(folder_.path() / "run");
+    EXPECT_TRUE(run.ok());
+    auto all = readProgress(*run, submitted, jobs, known_);
+    EXPECT_TRUE(all.ok());
+    return *all;
+  }
+
+  TempDir folder_;
+  Nodes known_;
+};
+
+TEST_F(Progress, GivesEveryNodeOneState) {
+  put("exits/n1", "0\n");
+  put("claims/n1", "11 2026\n");
+  put("claims/n2", "12 2026\n");
+  put("claims/n3", "13 2026\n");
+  const std::vector<SubmittedJob> submitted = {{JobKind::kArray, "10", 0, {}, 4}};
+  const auto nodes = read(submitted, {{"10", "12", "10_1", "RUNNING", "n2", ""},
+                                      {"10", "13", "10_2", "NODE_FAIL", "n3", ""},
+                                      {"10", "10", "10_3", "PENDING", "", "Resources"}});
+  EXPECT_EQ(nodes[0].state, NodeState::kAccepted);
+  EXPECT_EQ(nodes[1].state, NodeState::kRunning);
+  EXPECT_EQ(nodes[2].state, NodeState::kLost);
+  EXPECT_THAT(nodes[2].detail, HasSubstr("ended as NODE_FAIL"));
+  EXPECT_EQ(nodes[3].state, NodeState::kWaiting);
+  EXPECT_EQ(countText(nodes), "1 accepted, 1 running, 1 lost, 1 waiting");
+}
+
+TEST_F(Progress, CallsANodeMissingThatNoJobCanReach) {
+  known_["n2"].state = "down*";
+  known_.erase("n3");
+  const auto nodes = read({{JobKind::kPinned, "20", 0, {"n1"}, 1}}, {{"20", "20", "20", "PENDING", "", ""}});
+  EXPECT_EQ(nodes[0].state, NodeState::kWaiting);
+  EXPECT_EQ(nodes[1].state, NodeState::kMissing);
+  EXPECT_THAT(nodes[1].detail, HasSubstr("down*"));
+  EXPECT_EQ(nodes[2].state, NodeState::kMissing);
+  EXPECT_EQ(nodes[3].state, NodeState::kMissing) << "another node's pinned job cannot take it";
+}
+
+TEST_F(Progress, TakesNoExitCodeFromAFileThatHoldsNone) {
+  for (const char* text : {"", "zero", "0 0", "-1", "999", "1e3"}) {
+    put("exits/n1", text);
+    EXPECT_EQ(read({}, {})[0].state, NodeState::kMissing) << text;
+  }
+}
+
+TEST_F(Progress, KnowsAllJobsOfARunAgain) {
+  auto run = RunStore::open(folder_.path() / "run");
+  ASSERT_TRUE(run.ok());
+  ASSERT_TRUE(run->append({JobKind::kArray, "7", 0, {}, 3}).ok());
+  ASSERT_TRUE(run->append({JobKind::kPinned, "8", 1, {"n4"}, 1}).ok());
+  const auto jobs = run->jobs();
+  ASSERT_TRUE(jobs.ok());
+  ASSERT_EQ(jobs->size(), 2u);
+  EXPECT_EQ(jobs->at(1).nodes.front(), "n4");
+  EXPECT_EQ(jobs->at(1).round, 1);
+}
+
+TEST_F(Progress, RefusesARunWhoseNodesLeadOutOfItsFolder) {
+  std::string text = muster::testing::readWhole(folder_.path() / "run" / "slurm.json");
+  text.replace(text.find("\"n1\""), 4, "\"../../n1\"");
+  put("slurm.json", text);
+  const auto run = RunStore::open(folder_.path() / "run");
+  ASSERT_FALSE(run.ok());
+  EXPECT_THAT(run.error().message, HasSubstr("no node's name"));
+}
+
+TEST_F(Progress, LetsOnlyOneAtATimeSubmit) {
+  const auto run = RunStore::open(folder_.path() / "run");
+  const auto first = run->lock();
+  ASSERT_TRUE(first.ok());
+  EXPECT_FALSE(run->lock().ok());
+}
+
+}  // namespace
+}  // namespace muster::slurm

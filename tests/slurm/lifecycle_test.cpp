@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of a run on a real Slurm: nodes that go down, that are resumed, rejected, drained, given back;
+// the stages of all nodes; cleaning up.
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "reports/model/record.h"
+#include "tests/slurm/slurm_run.h"
+
+namespace muster::testing {
+namespace fs = std::filesystem;
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class SlurmResume : public SlurmTest {};
+class SlurmDrain : public SlurmTest {};
+class SlurmScope : public SlurmTest {};
+class SlurmClean : public SlurmTest {};
+
+/// One of eight simulated GPUs of the first node is slow.
+std::string slowFirstNode() {
+  return (distDir() / "share" / "muster" / "plans" / "scenarios" / "h100x8-one-slow-gpu.toml").string();
+}
+
+Json fleetOf(const fs::path& run) {
+  return Json::parse(readWhole(run / "fleet" / "fleet.json"), nullptr, false);
+}
+
+TEST_F(SlurmResume, CompletesARunWhoseNodeWentDownInTheMiddle) {
+  const fs::path run = newRun();
+  ASSERT_EQ(submit(waitingPlan(6), run).exitCode, 0);
+  ASSERT_TRUE(within(60, [&] { return claimed(run).size() == 4; }));
+  slurm().set("node2", "DOWN", "somebody pulled the plug");
+  const ProcessResult first = slurm().muster({"wait", run.string()});
+  EXPECT_EQ(first.exitCode, 3) << first.out << first.err;
+  EXPECT_THAT(slurm().muster({"status", run.string()}).out, HasSubstr("node2                lost"));
+  EXPECT_THAT(fleetOf(run).dump(), HasSubstr("node2"));
+  const auto before = fs::last_write_time(run / "records" / "nodes" / "node1" / "record.json");
+
+  slurm().set("node2", "RESUME");
+  ASSERT_TRUE(within(60, [] { return slurm().state("node2") == "idle"; }));
+  const ProcessResult second = slurm().muster({"resume", run.string(), "--wait"});
+  EXPECT_EQ(second.exitCode, 0) << second.out << second.err;
+  EXPECT_THAT(second.out, HasSubstr("1 nodes run the plan again: node2\n"));
+  EXPECT_THAT(recorded(run), ElementsAre("node1", "node2", "node3", "node4"));
+  EXPECT_EQ(fs::last_write_time(run / "records" / "nodes" / "node1" / "record.json"), before)
+      << "node1 ran again";
+  EXPECT_TRUE(fs::exists(run / "attempts" / "nodes" / "node2.0" / "claim"));
+}
+
+TEST_F(SlurmResume, RefusesWhileJobsOfTheRunAreAtWork) {
+  const fs::path run = newRun();
+  ASSERT_EQ(submit(waitingPlan(20), run).exitCode, 0);
+  const ProcessResult result = slurm().muster({"resume", run.string()});
+  EXPECT_EQ(result.exitCode, 2);
+  EXPECT_THAT(result.err, HasSubstr("still wait or run"));
+}
+
+TEST_F(SlurmResume, LeavesARejectedNodeItsVerdict) {
+  const fs::path run = newRun();
+  ASSERT_EQ(submit(quickPlan(), run, {"--simulate", slowFirstNode(), "--wait"}, "node[1-2]").exitCode, 1);
+  const ProcessResult again = slurm().muster({"resume", run.string(), "--wait"});
+  EXPECT_EQ(again.exitCode, 1) << again.out << again.err;
+  EXPECT_THAT(again.out, HasSubstr("0 nodes run the plan again\n"));
+  // After a repair it runs again when asked for, and what it had is kept.
+  const ProcessResult repaired = slurm().muster({"resume", run.string(), "--rejected", "--wait"});
+  EXPECT_THAT(repaired.out, HasSubstr("1 nodes run the plan again: node1\n"));
+  EXPECT_TRUE(fs::exists(run / "attempts" / "nodes" / "node1.1" / "run" / "record.json"));
+}
+
+TEST_F(SlurmDrain, DrainsExactlyTheRejectedNodeAndGivesOnlyThatOneBack) {
+  slurm().set("node4", "DRAIN", "muster: of somebody else's hand");
+  const fs::path run = newRun();
+  const ProcessResult result = submit(quickPlan(), run, {"--simulate", slowFirstNode(), "--wait"});
+  EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
+  EXPECT_THAT(fleetOf(run).dump(), HasSubstr("node1"));
+
+  const ProcessResult dry = slurm().muster({"drain", run.string(), "--dry-run"});
+  EXPECT_THAT(dry.out, HasSubstr("node1: would be drained: muster: "));
+  EXPECT_EQ(slurm().state("node1"), "idle");
+
+  const ProcessResult applied = slurm().muster({"drain", run.string(), "--apply"});
+  EXPECT_EQ(applied.exitCode, 0) << applied.err;
+  EXPECT_EQ(slurm().state("node1"), "drained");
+  EXPECT_THAT(slurm().reason("node1"), StartsWith("muster: quick-"));
+  EXPECT_THAT(slurm().reason("node1"), HasSubstr("gemm compute.gemm_throughput of gpu5"));
+  EXPECT_EQ(slurm().state("node2"), "idle");
+  EXPECT_EQ(slurm().state("node3"), "idle");
+  EXPECT_EQ(slurm().reason("node4"), "muster: of somebody else's hand");
+  EXPECT_THAT(slurm().muster({"drain", run.string(), "--apply"}).out,
+              HasSubstr("node1: left as it is: is drained already"));
+
+  const ProcessResult back = slurm().muster({"undrain", run.string(), "--apply"});
+  EXPECT_THAT(back.out, HasSubstr("node1: given back"));
+  EXPECT_EQ(slurm().state("node1"), "idle");
+  EXPECT_EQ(slurm().state("node4"), "drained");
+}
+
+TEST_F(SlurmDrain, LeavesANodeThatSomebodyElseDrainedSo) {
+  const fs::path run = newRun();
+  ASSERT_EQ(submit(quickPlan(), run, {"--simulate", slowFirstNode(), "--wait"}, "node[1-2]").exitCode, 1);
+  slurm().set("node1", "DRAIN", "waiting for a spare part");
+  const ProcessResult result = slurm().muster({"drain", run.string(), "--apply"});
+  EXPECT_THAT(
+      result.out,
+      HasSubstr("node1: left as it is: is drained already (drained: waiting for a spare part [root])"));
+  EXPECT_EQ(slurm().reason("node1"), "waiting for a spare part");
+  EXPECT_THAT(slurm().muster({"undrain", run.string(), "--apply"}).out, HasSubstr("has drained no node"));
+  EXPECT_EQ(slurm().state("node1"), "drained");
+}
+
+TEST_F(SlurmDrain, DoesNotGiveBackWhatSomebodyGaveAnotherReason) {
+  const fs::path run = newRun();
+  ASSERT_EQ(submit(quickPlan(), run, {"--simulate", slowFirstNode(), "--wait"}, "node[1-2]").exitCode, 1);
+  ASSERT_EQ(slurm().muster({"drain", run.string(), "--apply"}).exitCode, 0);
+  slurm().set("node1", "DRAIN", "being repaired");
+  const ProcessResult back = slurm().muster({"undrain", run.string(), "--apply"});
+  EXPECT_THAT(back.out, HasSubstr("node1: left as it is: somebody gave another reason since"));
+  EXPECT_EQ(slurm().state("node1"), "drained");
+}
+
+TEST_F(SlurmScope, RunsStagesOfAllNodesAsOneGroupUnderSrun) {
+  const fs::path plan = slurm().shared() / "together.toml";
+  std::ofstream(plan)
+      << "schema = 1\nname = \"together\"\nsku = \"host\"\nbackend = \"host\"\n"
+         "[[stage]]\nname = \"health\"\nplugin = \"env\"\ntest = \"health\"\nscope = \"node\"\nranks = 1\n"
+         "timeout = \"1m\"\n[stage.params]\nidle_window = \"1s\"\nkernel_log = \"optional\"\n"
+         "[[stage]]\nname = \"reduce\"\nplugin = \"collective\"\ntest = \"sweep\"\nscope = "
+         "\"cluster\"\nranks = 1\n"
+         "timeout = \"2m\"\n[stage.params]\nfrom = \"8 B\"\nto = \"64 KiB\"\nfactor = 64\niterations = 3\n"
+         "call_timeout = \"30s\"\n";
+  const fs::path run = newRun();
+  const ProcessResult result = submit(plan, run, {"--wait"});
+  EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+  for (int rank = 0; rank < 4; ++rank) {
+    const auto record =
+        readRecord(run / "records" / "cluster" / fmt::format("node-{:04}", rank) / "record.json");
+    ASSERT_TRUE(record.ok()) << record.error().text();
+    EXPECT_EQ(record->nodeRank, rank);
+    EXPECT_EQ(record->nodeCount, 4);
+    EXPECT_EQ(record->launcher.value("kind", ""), "slurm");
+    EXPECT_EQ(record->node, fmt::format("node{}", rank + 1));
+    EXPECT_EQ(record->stages.back().group.value("world_size", 0), 4);
+    EXPECT_THAT(recordText(*record), Not(HasSubstr("MUSTER_TOKEN")));
+  }
+  EXPECT_THAT(slurm().muster({"status", run.string()}).out, HasSubstr("(cluster scope)      exit 0"));
+}
+
+TEST_F(SlurmClean, RemovesOldRunsOnlyWhenAskedTo) {
+  const fs::path root = slurm().shared() / "runs";
+  fs::create_directories(root / "not-a-run");
+  ASSERT_EQ(submit(quickPlan(), root / "done", {"--simulate", slowFirstNode(), "--wait"}, "node2").exitCode,
+            1);
+  ASSERT_EQ(submit(waitingPlan(30), root / "alive", {}, "node3").exitCode, 0);
+  const auto clean = [&](const char* age, const char* mode) {
+    return slurm().muster({"clean", root.string(), "--older-than", age, mode}).out;
+  };
+  EXPECT_THAT(clean("1h", "--apply"), HasSubstr("done: kept: is not old enough"));
+  EXPECT_THAT(clean("0s", "--dry-run"), HasSubstr("done: would be removed"));
+  EXPECT_TRUE(fs::exists(root / "done" / "slurm.json"));
+  const std::string said = clean("0s", "--apply");
+  EXPECT_THAT(said, HasSubstr("done: removed"));
+  EXPECT_THAT(said, HasSubstr("alive: kept: its jobs still wait or run"));
+  EXPECT_FALSE(fs::exists(root / "done"));
+  EXPECT_TRUE(fs::exists(root / "alive" / "slurm.json"));
+  EXPECT_TRUE(fs::exists(root / "not-a-run"));
+}
+
+}  // namespace
+}  // namespace muster::testing

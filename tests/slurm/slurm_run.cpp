@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// See slurm_run.h.
+#include "tests/slurm/slurm_run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace muster::testing {
+namespace fs = std::filesystem;
+namespace {
+
+/// Names in a folder that do not begin with a dot.
+std::set<std::string> namesIn(const fs::path& folder) {
+  std::set<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (const std::string name = entry.path().filename(); name.front() != '.') names.insert(name);
+  return names;
+}
+
+fs::path writeShared(const fs::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+  return path;
+}
+
+}  // namespace
+
+std::unique_ptr<SlurmCluster> SlurmTest::cluster_;
+
+void SlurmTest::SetUpTestSuite() {
+  if (geteuid() != 0) GTEST_SKIP() << "slurmd and munge of other users' jobs need root";
+  cluster_ = std::make_unique<SlurmCluster>();
+}
+
+void SlurmTest::TearDownTestSuite() {
+  cluster_.reset();
+}
+
+void SlurmTest::SetUp() {
+  if (geteuid() != 0) GTEST_SKIP() << "slurmd and munge of other users' jobs need root";
+  slurm().tidy();
+}
+
+fs::path SlurmTest::newRun() {
+  static int number = 0;
+  return slurm().shared() / fmt::format("run-{}", ++number);
+}
+
+ProcessResult SlurmTest::submit(const fs::path& plan, const fs::path& run,
+                                const std::vector<std::string>& more, const std::string& nodes) {
+  std::vector<std::string> arguments = {"submit", plan.string(), "--nodes", nodes, "--out", run.string()};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return slurm().muster(arguments);
+}
+
+fs::path SlurmTest::waitingPlan(int seconds) {
+  return writeShared(
+      slurm().shared() / fmt::format("waiting-{}.toml", seconds),
+      fmt::format(
+          "schema = 1\nname = \"waiting\"\nsku = \"host\"\nbackend = \"host\"\n[[stage]]\nname = \"health\"\n"
+          "plugin = \"env\"\ntest = \"health\"\nscope = \"node\"\nranks = 1\ntimeout = "
+          "\"1m\"\n[stage.params]\n"
+          "idle_window = \"{}s\"\nkernel_log = \"optional\"\n",
+          seconds));
+}
+
+fs::path SlurmTest::quickPlan() {
+  return writeShared(slurm().shared() / "quick.toml",
+                     "schema = 1\nname = \"quick\"\n[[stage]]\nname = \"gemm\"\nplugin = \"compute\"\ntest = "
+                     "\"gemm\"\ntimeout = \"2m\"\n"
+                     "[stage.params]\ndtype = \"bf16\"\nsize = 8192\n");
+}
+
+std::string SlurmTest::healthy() {
+  return (distDir() / "share" / "muster" / "plans" / "scenarios" / "h100x8-healthy.toml").string();
+}
+
+std::set<std::string> SlurmTest::claimed(const fs::path& run) {
+  return namesIn(run / "claims");
+}
+
+std::set<std::string> SlurmTest::ended(const fs::path& run) {
+  return namesIn(run / "exits");
+}
+
+std::set<std::string> SlurmTest::recorded(const fs::path& run) {
+  std::set<std::string> names;
+  for (const std::string& name : namesIn(run / "records" / "nodes"))
+    if (fs::exists(run / "records" / "nodes" / name / "record.json")) names.insert(name);
+  return names;
+}
+
+}  // namespace muster::testing

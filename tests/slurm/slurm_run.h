@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tests of `muster slurm` share: one cluster for all cases of a program, plans that take a known
+// while, and what a run left behind.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runner/core/json.h"
+#include "tests/slurm/slurm_cluster.h"
+
+namespace muster::testing {
+
+/// All cases of the program share one Slurm; each finds it idle.
+class SlurmTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite();
+  static void TearDownTestSuite();
+  void SetUp() override;
+
+  static SlurmCluster& slurm() { return *cluster_; }
+  /// A run folder of this case that does not exist yet.
+  static std::filesystem::path newRun();
+  /// `muster slurm submit PLAN --nodes node[1-4] --out RUN MORE`.
+  static ProcessResult submit(const std::filesystem::path& plan, const std::filesystem::path& run,
+                              const std::vector<std::string>& more = {},
+                              const std::string& nodes = "node[1-4]");
+
+  /// One stage that waits so many seconds on this machine: as cheap as sleeping.
+  static std::filesystem::path waitingPlan(int seconds);
+  /// A plan and a scenario of eight simulated GPUs; takes a moment.
+  static std::filesystem::path quickPlan();
+  static std::string healthy();
+
+  /// Nodes with a claim; with an exit code; with a record.
+  static std::set<std::string> claimed(const std::filesystem::path& run);
+  static std::set<std::string> ended(const std::filesystem::path& run);
+  static std::set<std::string> recorded(const std::filesystem::path& run);
+
+ private:
+  static std::unique_ptr<SlurmCluster> cluster_;
+};
+
+}  // namespace muster::testing

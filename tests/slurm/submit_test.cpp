@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// `muster slurm submit` on a real Slurm: every node once, what is missing, what comes from outside.
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "tests/slurm/slurm_run.h"
+
+namespace muster::testing {
+namespace fs = std::filesystem;
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class SlurmSubmit : public SlurmTest {};
+
+TEST_F(SlurmSubmit, AcceptsFourNodesWithOneRecordEachAndOneFleetReport) {
+  const fs::path run = newRun();
+  const ProcessResult result = submit(quickPlan(), run, {"--simulate", healthy(), "--wait"});
+  EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+  EXPECT_THAT(recorded(run), ElementsAre("node1", "node2", "node3", "node4"));
+  EXPECT_TRUE(fs::exists(run / "fleet" / "fleet.json"));
+  EXPECT_TRUE(fs::exists(run / "fleet" / "fleet.html"));
+  const ProcessResult status = slurm().muster({"status", run.string()});
+  EXPECT_THAT(status.out, HasSubstr("4 nodes: 4 accepted\n"));
+}
+
+TEST_F(SlurmSubmit, CoversEveryNodeExactlyOnceInTwentyRepetitions) {
+  for (int repetition = 0; repetition < 20; ++repetition) {
+    const fs::path run = newRun();
+    const ProcessResult result = submit(quickPlan(), run, {"--simulate", healthy(), "--wait"});
+    ASSERT_EQ(result.exitCode, 0) << "repetition " << repetition << ": " << result.out << result.err;
+    ASSERT_THAT(recorded(run), ElementsAre("node1", "node2", "node3", "node4"));
+    ASSERT_THAT(claimed(run), ElementsAre("node1", "node2", "node3", "node4"));
+    int ran = 0;
+    for (const auto& log : fs::directory_iterator(run / "logs"))
+      ran += readWhole(log.path()).find("runs the plan") != std::string::npos ? 1 : 0;
+    ASSERT_EQ(ran, 4) << "repetition " << repetition;
+  }
+}
+
+TEST_F(SlurmSubmit, ReportsADrainedNodeAsMissingAtOnceAndLeavesItDrained) {
+  slurm().set("node3", "DRAIN", "fan is broken");
+  const fs::path run = newRun();
+  const ProcessResult result = submit(quickPlan(), run, {"--simulate", healthy(), "--wait"});
+  EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("missing: node3 (drained: fan is broken"));
+  EXPECT_THAT(recorded(run), ElementsAre("node1", "node2", "node4"));
+  EXPECT_EQ(slurm().reason("node3"), "fan is broken");
+  EXPECT_THAT(readWhole(run / "fleet" / "fleet.json"), HasSubstr("node3"));
+}
+
+TEST_F(SlurmSubmit, FillsTheGapsThatOneNodeAtATimeLeaves) {
+  // Each task meets the first node that is free, which is the same one again: the others are gaps.
+  const fs::path run = newRun();
+  const ProcessResult result =
+      submit(quickPlan(), run, {"--simulate", healthy(), "--at-once", "1", "--wait"});
+  EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+  EXPECT_THAT(recorded(run), ElementsAre("node1", "node2", "node3", "node4"));
+  EXPECT_THAT(readWhole(run / "jobs.jsonl"), HasSubstr("\"kind\":\"pinned\""));
+}
+
+TEST_F(SlurmSubmit, KeepsArraysBelowTheLargestSize) {
+  // MaxArraySize is 4 here, so the highest index may be 3: four nodes are two arrays of three and one.
+  const fs::path run = newRun();
+  EXPECT_EQ(submit(quickPlan(), run, {"--simulate", healthy(), "--wait"}).exitCode, 0);
+  const std::string jobs = readWhole(run / "jobs.jsonl");
+  EXPECT_THAT(jobs, HasSubstr("\"kind\":\"array\",\"job\":"));
+  EXPECT_THAT(jobs, HasSubstr("\"tasks\":3}"));
+}
+
+TEST_F(SlurmSubmit, NeverLetsSlurmRequeueATask) {
+  const fs::path run = newRun();
+  const ProcessResult result =
+      slurm().muster({"submit", waitingPlan(20).string(), "--nodes", "node[1-2]", "--out", run.string()}, 60,
+                     {{"SBATCH_REQUEUE", "1"}, {"SBATCH_PARTITION", "elsewhere"}});
+  ASSERT_EQ(result.exitCode, 0) << result.out << result.err;
+  const std::string jobs = slurm().command({"scontrol", "show", "job", "--oneliner"}).out;
+  EXPECT_THAT(jobs, HasSubstr("Requeue=0"));
+  EXPECT_THAT(jobs, Not(HasSubstr("Requeue=1")));
+}
+
+TEST_F(SlurmSubmit, ANodeWhosePowerWasCutIsMissingAndRunsNowhereElse) {
+  const fs::path run = newRun();
+  ASSERT_EQ(submit(waitingPlan(6), run).exitCode, 0);
+  ASSERT_TRUE(within(60, [&] { return claimed(run).size() == 4; }));
+  slurm().cutPower(2);
+  const ProcessResult result = slurm().muster({"wait", run.string()});
+  slurm().powerUp(2);
+  EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
+  EXPECT_THAT(ended(run), ElementsAre("node1", "node3", "node4"));
+  EXPECT_THAT(slurm().muster({"status", run.string()}).out, HasSubstr("node2                lost       job"));
+  EXPECT_THAT(readWhole(run / "fleet" / "fleet.json"), HasSubstr("node2"));
+}
+
+TEST_F(SlurmSubmit, QuotesWhateverComesFromOutside) {
+  const std::string name = "it's a \"name\" $(touch pwned) `touch pwned`; touch pwned #";
+  const fs::path run = slurm().shared() / "a 'run' folder; touch pwned $(touch pwned)";
+  const ProcessResult result =
+      submit(quickPlan(), run, {"--simulate", healthy(), "--job-name", name, "--wait"});
+  EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+  EXPECT_THAT(recorded(run), ElementsAre("node1", "node2", "node3", "node4"));
+  EXPECT_THAT(slurm().command({"squeue", "--noheader", "--states=all", "--format=%j"}).out,
+              HasSubstr(name + "\n"));
+  for (const fs::path& folder : {slurm().shared(), run, run / "logs"})
+    EXPECT_FALSE(fs::exists(folder / "pwned")) << folder;
+}
+
+TEST_F(SlurmSubmit, RefusesWhatCannotBeSubmitted) {
+  const auto refused = [](const ProcessResult& result, const std::string& why) {
+    EXPECT_EQ(result.exitCode, 2) << result.out;
+    EXPECT_THAT(result.err, HasSubstr(why));
+  };
+  refused(submit(quickPlan(), newRun(), {"--simulate", healthy()}, "node[1-3],nodo4"),
+          "nodo4; did you mean \"node4\"?");
+  refused(submit(quickPlan(), newRun(), {"--simulate", healthy()}, "node[1-"), "--nodes");
+  refused(submit(quickPlan(), newRun(), {"--simulate", healthy()}, "../../etc"), "no node's name");
+  refused(submit(quickPlan(), newRun(), {"--simulate", healthy(), "--partition", "mian"}), "mian");
+  refused(submit(quickPlan(), newRun(), {"--simulate", healthy(), "--job-name", "two\nlines"}),
+          "control characters");
+  refused(submit(quickPlan(), slurm().shared() / "100%", {"--simulate", healthy()}), "'%'");
+  refused(submit(quickPlan(), newRun(), {"--simulate", healthy(), "--set", "gemm.size=banana"}), "banana");
+  EXPECT_THAT(slurm().command({"squeue", "--noheader"}).out, IsEmpty());
+}
+
+TEST_F(SlurmSubmit, PrintsTheScriptsAndSubmitsNothing) {
+  const fs::path run = newRun();
+  const ProcessResult result =
+      submit(quickPlan(), run, {"--simulate", healthy(), "--partition", "main", "--print"});
+  EXPECT_EQ(result.exitCode, 0) << result.err;
+  for (const char* line :
+       {"#SBATCH --exclusive\n", "#SBATCH --mem=0\n", "#SBATCH --no-requeue\n", "#SBATCH --partition=main\n"})
+    EXPECT_THAT(result.out, HasSubstr(line));
+  EXPECT_FALSE(fs::exists(run));
+  EXPECT_THAT(slurm().command({"squeue", "--noheader"}).out, IsEmpty());
+}
+
+TEST_F(SlurmSubmit, RunsInsideAnApptainerImage) {
+  // In place of the program that Debian 12 does not have: one that shows what it was asked for, then does it.
+  const fs::path bin = slurm().shared() / "bin";
+  fs::create_directories(bin);
+  std::ofstream(bin / "apptainer")
+      << "#!/bin/bash\nprintf 'in a container: %s\\n' \"$*\"\nwhile [ \"$1\" != IMAGE.sif ]; do shift; done\n"
+         "shift\nexec \"$@\"\n";
+  fs::permissions(bin / "apptainer", fs::perms(0755));
+  const fs::path run = newRun();
+  const std::string path = bin.string() + ":" + std::getenv("PATH");
+  const ProcessResult result =
+      slurm().muster({"submit", quickPlan().string(), "--nodes", "node[1-2]", "--out", run.string(),
+                      "--simulate", healthy(), "--container-image", "IMAGE.sif", "--container-muster",
+                      (distDir() / "bin" / "muster").string(), "--container-mounts", "/a:/b", "--wait"},
+                     120, {{"PATH", path}});
+  EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+  std::string logs;
+  for (const auto& log : fs::directory_iterator(run / "logs")) logs += readWhole(log.path());
+  EXPECT_THAT(logs, HasSubstr(fmt::format("in a container: exec --bind {0}:{0} --bind /a:/b IMAGE.sif",
+                                          run.string())));
+}
+
+}  // namespace
+}  // namespace muster::testing
