@@ -180,4 +180,27 @@ UnitTests LevelTests::test(std::span<const double> row) const {
   return tests;
 }
 
+Judged judge(const UnitTests& tests, const LevelTests& level, const Shares& shares) {
+  Judged judged;
+  for (const double z : tests.metricZ) {
+    const double expected = std::isfinite(z) ? normalTail(z) * level.metricTests() / shares.metrics : 1e300;
+    judged.metricFalseNames.push_back(expected);
+    if (expected >= judged.falseNames) continue;
+    judged.falseNames = expected;
+    judged.z = z;
+  }
+  for (size_t c = 0; c < tests.classZ.size(); ++c) {
+    const double z = tests.classZ[c];
+    if (!std::isfinite(z)) continue;
+    const double expected = normalTail(z) * level.classTests() / shares.classes;
+    if (expected >= judged.classFalseNames) continue;
+    judged.classFalseNames = expected;
+    judged.strongestClass = c;
+    if (expected >= judged.falseNames) continue;
+    judged.falseNames = expected;
+    judged.z = z;
+  }
+  return judged;
+}
+
 }  // namespace muster::fleet

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -67,5 +69,24 @@ class LevelTests {
   double metricTests_ = 0;
   double classTests_ = 0;
 };
+
+/// How the false names that are allowed are shared out among the kinds of tests (Bonferroni).
+struct Shares {
+  double metrics, classes;
+};
+constexpr Shares kDeviceShares = {0.45, 0.40};
+constexpr Shares kNodeShares = {0.10, 0.05};
+
+/// What one unit's tests come to.
+struct Judged {
+  double z = 0;
+  double falseNames = std::numeric_limits<double>::infinity();
+  std::optional<size_t> strongestClass;
+  double classFalseNames = std::numeric_limits<double>::infinity();
+  std::vector<double> metricFalseNames;
+};
+
+/// Bonferroni: the tail of each z, times the tests of its kind in the group, over that kind's share.
+Judged judge(const UnitTests& tests, const LevelTests& level, const Shares& shares);
 
 }  // namespace muster::fleet

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <span>
 
 #include "reports/fleet/node_effect.h"
@@ -21,45 +20,6 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kNoteworthy = 3;   ///< standard deviations of what is told beside the strongest
 constexpr size_t kFewDevices = 32;  ///< fewer than this get a note
 constexpr double kDiffers = 5;  ///< standard deviations between nodes that are too few to tell which is off
-
-/// How the false names that are allowed are shared out among the kinds of tests (Bonferroni).
-struct Shares {
-  double metrics, classes;
-};
-constexpr Shares kDeviceShares = {0.45, 0.40};
-constexpr Shares kNodeShares = {0.10, 0.05};
-
-/// What one unit's tests come to.
-struct Judged {
-  double z = 0;
-  double falseNames = std::numeric_limits<double>::infinity();
-  std::optional<size_t> strongestClass;
-  double classFalseNames = std::numeric_limits<double>::infinity();
-  std::vector<double> metricFalseNames;
-};
-
-Judged judge(const UnitTests& tests, const LevelTests& level, const Shares& shares) {
-  Judged judged;
-  for (const double z : tests.metricZ) {
-    const double expected = std::isfinite(z) ? normalTail(z) * level.metricTests() / shares.metrics : 1e300;
-    judged.metricFalseNames.push_back(expected);
-    if (expected >= judged.falseNames) continue;
-    judged.falseNames = expected;
-    judged.z = z;
-  }
-  for (size_t c = 0; c < tests.classZ.size(); ++c) {
-    const double z = tests.classZ[c];
-    if (!std::isfinite(z)) continue;
-    const double expected = normalTail(z) * level.classTests() / shares.classes;
-    if (expected >= judged.classFalseNames) continue;
-    judged.classFalseNames = expected;
-    judged.strongestClass = c;
-    if (expected >= judged.falseNames) continue;
-    judged.falseNames = expected;
-    judged.z = z;
-  }
-  return judged;
-}
 
 /// The search through one group.
 class Search {
