@@ -38,7 +38,9 @@ Result<Fleet> assess(FleetRecords& records, const FleetOptions& options) {
   judgeDeferred(records, fleet);
   for (const PeerTable& table : peerTables(records, fleet)) {
     MUSTER_CHECK_OK(addOutliers(table, records, options, fleet));
-    for (Distribution& d : distributionsOf(table, records)) fleet.distributions.push_back(std::move(d));
+    std::vector<Distribution> distributions = distributionsOf(table, records);
+    addWorstShares(table, distributions, fleet);
+    std::move(distributions.begin(), distributions.end(), std::back_inserter(fleet.distributions));
   }
   addFailures(records, fleet);
   orderSuspects(fleet);

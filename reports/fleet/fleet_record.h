@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -58,6 +59,10 @@ struct FleetNode {
   Accounting accounting;  ///< of its own verdicts and its share of the groups' ones; nothing is deferred or
                           ///< elsewhere
   bool suspect = false;   ///< a suspect of the fleet names it
+  /// Its worst rate or time as a share of the median of its like (1: as good, 0.5: half as good); NaN: it has
+  /// none.
+  double worstShare = std::numeric_limits<double>::quiet_NaN();
+  std::string worstFigure;  ///< "gpu3, gemm: compute.gemm_throughput (dtype=bf16)"
 };
 
 /// A record that does not count, and why.

@@ -220,4 +220,25 @@ std::vector<Distribution> distributionsOf(const PeerTable& table, const FleetRec
   return all;
 }
 
+void addWorstShares(const PeerTable& table, const std::vector<Distribution>& distributions, Fleet& fleet) {
+  const size_t width = table.keys.size();
+  size_t row = 0;
+  for (size_t n = 0; n < table.nodes.size(); ++n) {
+    FleetNode& node = fleet.nodes[table.nodes[n]];
+    for (const std::string& device : table.group.nodes[n].devices) {
+      const double* values = table.group.values.data() + width * row++;
+      for (size_t c = 0; c < width; ++c) {
+        const PeerMetric& metric = table.group.metrics[c];
+        // Heat, power and clocks follow the load; what counts here is how fast a node is.
+        if (std::isnan(values[c]) || metric.metricClass.empty() || !(values[c] > 0)) continue;
+        const double median = distributions[c].median;
+        const double share = metric.direction == Direction::kLower ? median / values[c] : values[c] / median;
+        if (node.worstShare <= share) continue;
+        node.worstShare = share;
+        node.worstFigure = device + ", " + metric.name;
+      }
+    }
+  }
+}
+
 }  // namespace muster::fleet

@@ -23,4 +23,7 @@ std::vector<PeerTable> peerTables(const FleetRecords& records, const Fleet& flee
 /// How each metric of a table is spread.
 std::vector<Distribution> distributionsOf(const PeerTable& table, const FleetRecords& records);
 
+/// Fills worstShare and worstFigure of the table's nodes; `distributions` are those of the same table.
+void addWorstShares(const PeerTable& table, const std::vector<Distribution>& distributions, Fleet& fleet);
+
 }  // namespace muster::fleet

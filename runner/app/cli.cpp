@@ -26,6 +26,7 @@ Examples:
   muster check my-plan.lua                             every mistake with its place
   muster judge record.json --sku my-sku.toml           judge stored samples again
   muster baseline learn runs/first -o ours.toml        what this fleet can do becomes a SKU profile
+  muster fleet runs/monday --expect nodes.txt          is every node of the fleet accepted?
   muster plugins compute                               what a plugin can test
 
 Exit codes: 0 accepted, 1 rejected, 2 bad usage, plan or profile, 3 incomplete, 4 internal fault,
@@ -45,8 +46,23 @@ On several nodes: one `muster run` on each, with the same MUSTER_TOKEN in its en
 Open MPI and torchrun are detected; elsewhere say it:
   muster run plans/cluster.toml --nnodes 4 --node-rank 2 --rendezvous node-0:29400)";
 
+constexpr const char* kFleetExamples = R"(
+Reads every record.json (and other *.json) below RUN, however deep, and accounts for every expected node: accepted,
+rejected, incomplete, missing, down, drained, stale (another plan) or quarantined. Torn and hostile records are set
+aside and named. Writes fleet.json and fleet.html. The file of nodes has a list a line, with what a scheduler says:
+  node[001-128]
+  node129 down Not responding
+
+Exit code: 0 all expected nodes accepted, 1 one or more rejected, 3 none rejected but not all accepted.
+
+Examples:
+  muster fleet runs/monday --expect nodes.txt
+  muster fleet runs/monday --expect-slurm --partition gpu --topology /etc/slurm/topology.conf --out /data/report
+  muster fleet runs/monday --expect nodes.txt --plan plans/node-full.toml --reject-outliers)";
+
 struct Arguments {
   RunOptions run;
+  FleetCommandOptions fleet;
   JudgeOptions judge;
   BaselineOptions baseline;
   SlurmOptions slurm;
@@ -156,6 +172,30 @@ CLI::App* addJudge(CLI::App& app, Arguments& a) {
   return judge;
 }
 
+CLI::App* addFleet(CLI::App& app, FleetCommandOptions& o) {
+  CLI::App* fleet =
+      app.add_subcommand("fleet", "put many nodes' records together: is the whole fleet accepted?");
+  fleet->add_option("run", o.run, "folder that holds the nodes' run folders")
+      ->required()
+      ->type_name("FOLDER");
+  fleet->add_option("--expect", o.expect, "file of the nodes that must have a record")->type_name("FILE");
+  fleet->add_flag("--expect-slurm", o.expectSlurm, "expect the nodes that Slurm knows");
+  fleet->add_option("--partition", o.partition, "with --expect-slurm: only this partition's")
+      ->type_name("NAME");
+  fleet->add_option("--plan", o.plan, "the plan that counts (default: the one that most records hold)")
+      ->type_name("FILE");
+  fleet
+      ->add_option("--topology", o.topology,
+                   "who shares a switch or rack: Slurm's topology.conf, or lines \"NAME: NODES\"")
+      ->type_name("FILE");
+  fleet->add_option("--out", o.out, "folder for fleet.json and fleet.html (default: RUN)")
+      ->type_name("FOLDER");
+  fleet->add_flag("--reject-outliers", o.rejectOutliers,
+                  "reject a node that its peers name, though it meets its limits; else it is only a suspect");
+  fleet->footer(kFleetExamples);
+  return fleet;
+}
+
 int fail(const Error& error) {
   // A list of mistakes has a place in each line; one error is one line.
   fmt::print(stderr, "muster: {}\n", error.where.empty() ? error.message : error.text());
@@ -237,6 +277,7 @@ int muster(int argc, char** argv) {
       ->allow_extra_args(false);
   CLI::App* baseline = addBaseline(app, a.baseline);
   CLI::App* slurm = addSlurm(app, a.slurm);
+  CLI::App* fleet = addFleet(app, a.fleet);
   CLI::App* completion =
       app.add_subcommand("completion", "print a shell completion script: source <(muster completion bash)");
   completion->add_option("shell", a.shell, "bash")->required();
@@ -250,6 +291,7 @@ int muster(int argc, char** argv) {
   if (runApp->parsed()) return exitCode(run(a));
   if (check->parsed()) return exitCode(checkCommand(a.plans, a.sets, a.pluginFolders));
   if (judge->parsed()) return exitCode(judgeCommand(a.judge));
+  if (fleet->parsed()) return exitCode(fleetCommand(a.fleet));
   if (report->parsed()) return exitCode(reportCommand(a.record, a.out));
   if (plugins->parsed()) return exitCode(pluginsCommand(a.name, a.pluginFolders, a.json));
   if (baseline->parsed()) return exitCode(baselineCommand(*baseline, a.baseline));

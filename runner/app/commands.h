@@ -39,6 +39,19 @@ Result<int> pluginsCommand(const std::string& name, const std::vector<std::files
 /// Lists the SKU profiles; `name` empty: a line each.
 Result<int> skusCommand(const std::string& name, const std::vector<std::filesystem::path>& folders);
 
+struct FleetCommandOptions {
+  std::filesystem::path run;     ///< the folder with the nodes' run folders
+  std::filesystem::path expect;  ///< file of node names
+  bool expectSlurm = false;
+  std::string partition;           ///< with expectSlurm: only its nodes
+  std::filesystem::path plan;      ///< the plan that counts; empty: the one that most records hold
+  std::filesystem::path topology;  ///< who shares a switch or a rack; empty: not known
+  std::filesystem::path out;       ///< empty: the run folder
+  bool rejectOutliers = false;
+};
+/// Puts many nodes' records together into fleet.json and fleet.html. Returns the fleet's exit code.
+Result<int> fleetCommand(const FleetCommandOptions& options);
+
 /// Reads and runs the command line.
 int muster(int argc, char** argv);
 

@@ -31,7 +31,8 @@ USES = {
     "kernels/cuda": [CORE, INTERFACES, "kernels/host/inventory"],  # the node around the GPUs is any Linux machine
     "reports/model": [CORE],
     "reports": [CORE, "reports/model"],
-    "reports/fleet": [CORE, "reports/model", "reports/html", "runner/judge"],  # what nodes deferred is judged there
+    "reports/history": [CORE, "reports/fleet"],
+    "reports/fleet": [CORE, "reports/model", "reports/html", "reports/terminal", "runner/judge"],  # what nodes deferred is judged there
 }
 # Libraries that only some folders may see: a pattern of the include, and who may.
 EXTERNAL = [
@@ -44,6 +45,7 @@ EXTERNAL = [
     (r"(kainjow/)?mustache", ["reports/html", "reports/fleet", "runner/slurm"]),
     (r"jpeglib|jerror|curl/", ["plugins/train"]),
     (r"simdjson", ["reports/fleet"]),
+    (r"sqlite3", ["reports/history"]),
 ]
 # The judge is pure: it neither reads nor writes anything.
 JUDGE = "runner/judge"

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// fleet.html: the acceptance of a whole fleet as one self-contained page.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "reports/fleet/fleet_record.h"
+
+namespace muster::fleet {
+
+/// Renders `fleet` with the templates in `templates`/fleet and the style of `templates`/report. The page
+/// loads nothing, all text is escaped, and every table is bounded and says what it left out, so that ten
+/// thousand nodes stay under 5 MB. `recordSha256` is the digest of fleet.json. Errors name the template file
+/// that is missing or damaged.
+Result<std::string> renderFleetHtml(const Fleet& fleet, const FleetRecords& records,
+                                    const std::string& recordSha256, const std::filesystem::path& templates);
+
+}  // namespace muster::fleet

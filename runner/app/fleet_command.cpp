@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// `muster fleet`: many nodes' records into one fleet record and report.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "reports/fleet/fleet_html.h"
+#include "reports/fleet/fleet_record.h"
+#include "reports/fleet/fleet_terminal.h"
+#include "runner/app/commands.h"
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+#include "runner/dispatch/plugins.h"
+#include "runner/rendezvous/host_list.h"
+#include "runner/slurm/scheduler.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int kThreads = 2;
+constexpr int kColumns = 100;
+
+Error wrongLine(const fs::path& file, size_t line, const std::string& problem) {
+  return {ErrorCode::kUsage, problem, fmt::format("{}:{}", file.string(), line)};
+}
+
+/// Calls `take(line number, text)` for every line that holds something; '#' begins a comment.
+template <typename F>
+Status eachLine(const fs::path& file, F take) {
+  MUSTER_TRY(const std::string text, readFile(file));
+  size_t number = 0;
+  for (const std::string& whole : split(text, '\n')) {
+    ++number;
+    const std::string_view line = trim(std::string_view(whole).substr(0, whole.find('#')));
+    if (!line.empty()) MUSTER_CHECK_OK(take(number, std::string(line)));
+  }
+  return {};
+}
+
+/// "node[1-4]", or with what the scheduler says: "node7 down Not responding", "node8 drained bad DIMM".
+Result<std::vector<fleet::ExpectedNode>> readExpected(const fs::path& file) {
+  std::vector<fleet::ExpectedNode> nodes;
+  MUSTER_CHECK_OK(eachLine(file, [&](size_t number, const std::string& line) -> Status {
+    const size_t space = line.find_first_of(" \t");
+    const std::string list = line.substr(0, space);
+    const std::string said(space == std::string::npos ? "" : trim(std::string_view(line).substr(space)));
+    const std::string state = said.substr(0, said.find_first_of(" \t"));
+    if (!said.empty() && state != "down" && state != "drained")
+      return wrongLine(
+          file, number,
+          fmt::format("found \"{}\" after the name; wanted nothing, or down or drained and a reason",
+                      printable(said, 80)));
+    auto names = expandHostList(list);
+    if (!names.ok()) return wrongLine(file, number, names.error().message);
+    for (const std::string& name : *names) nodes.push_back({name, said, state == "drained"});
+    return {};
+  }));
+  return nodes;
+}
+
+/// All nodes of Slurm; those that cannot take a job are down or drained.
+Result<std::vector<fleet::ExpectedNode>> expectedOfSlurm(const std::string& partition) {
+  auto known = slurm::readNodes(partition);
+  if (!known.ok()) return std::move(known).error().context("asking Slurm for its nodes");
+  std::vector<fleet::ExpectedNode> nodes;
+  for (const auto& [name, info] : *known)
+    nodes.push_back({name, info.available() ? "" : info.text(), info.drained()});
+  return nodes;
+}
+
+/// Lines of Slurm's topology.conf ("SwitchName=leaf1 Nodes=node[1-16]"; switches of switches are left out),
+/// or "rack1: node[1-16]".
+Result<fleet::Topology> readTopology(const fs::path& file) {
+  fleet::Topology topology;
+  MUSTER_CHECK_OK(eachLine(file, [&](size_t number, const std::string& line) -> Status {
+    std::string name;
+    std::string list;
+    bool ofSwitches = false;
+    if (const size_t colon = line.find(": "); colon != std::string::npos) {
+      name = line.substr(0, colon);
+      list = std::string(trim(std::string_view(line).substr(colon + 1)));
+    } else {
+      for (const std::string& part : split(line, ' ')) {
+        if (part.rfind("SwitchName=", 0) == 0) name = part.substr(11);
+        if (part.rfind("Nodes=", 0) == 0) list = part.substr(6);
+        ofSwitches = ofSwitches || part.rfind("Switches=", 0) == 0;
+      }
+    }
+    if (ofSwitches && list.empty()) return {};
+    if (name.empty() || list.empty())
+      return wrongLine(file, number, "found neither \"SwitchName=NAME Nodes=LIST\" nor \"NAME: LIST\"");
+    auto nodes = expandHostList(list);
+    if (!nodes.ok()) return wrongLine(file, number, nodes.error().message);
+    auto& members = topology[name];
+    members.insert(members.end(), nodes->begin(), nodes->end());
+    return {};
+  }));
+  if (topology.empty())
+    return Error{ErrorCode::kUsage,
+                 "names no group of nodes; wanted lines \"SwitchName=leaf1 Nodes=node[1-16]\"",
+                 file.string()};
+  return topology;
+}
+
+Result<fleet::FleetOptions> readOptions(const FleetCommandOptions& options) {
+  if (options.expect.empty() == !options.expectSlurm)
+    return Error{
+        ErrorCode::kUsage,
+        "say which nodes must have a record, by --expect FILE or by --expect-slurm: without that no missing "
+        "node could be told",
+        ""};
+  fleet::FleetOptions wanted;
+  wanted.rejectOutliers = options.rejectOutliers;
+  if (options.expectSlurm) {
+    MUSTER_TRY(wanted.expected, expectedOfSlurm(options.partition));
+    wanted.expectedFrom = options.partition.empty() ? "Slurm" : "Slurm, partition " + options.partition;
+  } else {
+    MUSTER_TRY(wanted.expected, readExpected(options.expect));
+    wanted.expectedFrom = options.expect.filename().string();
+  }
+  if (!options.plan.empty()) {
+    MUSTER_TRY(const std::string plan, readFile(options.plan));
+    wanted.planSha256 = sha256Hex(plan);
+  }
+  if (!options.topology.empty()) {
+    MUSTER_TRY(wanted.topology, readTopology(options.topology));
+    wanted.topologyFrom = options.topology.filename().string();
+  }
+  return wanted;
+}
+
+}  // namespace
+
+Result<int> fleetCommand(const FleetCommandOptions& options) {
+  MUSTER_TRY(const fleet::FleetOptions wanted, readOptions(options));
+  MUSTER_TRY(const Tree tree, findTree());
+  MUSTER_TRY(fleet::FleetRecords records, fleet::readFleet(options.run, kThreads));
+  MUSTER_TRY(const fleet::Fleet fleet, fleet::assess(records, wanted));
+  const fs::path out = options.out.empty() ? options.run : options.out;
+  std::error_code error;
+  fs::create_directories(out, error);
+  const std::string text = fleet::fleetText(fleet, records);
+  MUSTER_CHECK_OK(writeFileAtomically(out / "fleet.json", text).context("writing the fleet record"));
+  MUSTER_TRY(const std::string html, fleet::renderFleetHtml(fleet, records, sha256Hex(text), tree.templates));
+  MUSTER_CHECK_OK(writeFileAtomically(out / "fleet.html", html, Durable::kNo));
+  fmt::print("{}", fleet::renderFleetSummary(fleet, kColumns));
+  fmt::print("report {}\n", (out / "fleet.html").string());
+  return fleet.exitCode;
+}
+
+}  // namespace muster
