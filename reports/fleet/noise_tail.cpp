@@ -13,6 +13,7 @@ namespace {
 constexpr double kMostSkew = 1.9;     ///< an exponential distribution has 2
 constexpr double kNormal = 1e-3;      ///< a smaller skewness is none
 constexpr size_t kLeastForFit = 100;  ///< values on the bad side; fewer tell no shape
+constexpr double kDoubt = 4;          ///< likelihood ratio (twice its logarithm) of two standard errors
 constexpr double kGolden = 0.6180339887498949;
 
 /// The most likely x in [low, high] of a function with one peak.
@@ -100,7 +101,7 @@ TailFit shrunkFit(const TailCounts& counts, double prior) {
   const TailFit free = counts.fit();
   const TailFit held = counts.fitScale(prior);
   const double ratio = 2 * (counts.logLikelihood(free) - counts.logLikelihood(held));
-  const double trust = ratio > 1 ? 1 - 1 / ratio : 0;
+  const double trust = ratio > kDoubt ? 1 - kDoubt / ratio : 0;
   return counts.fitScale(prior + trust * (free.skew - prior));
 }
 

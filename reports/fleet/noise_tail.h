@@ -53,7 +53,7 @@ class TailCounts {
 };
 
 /// The most likely skewness, drawn towards `prior` as far as these values do not speak against it
-/// (James and Stein, positive part), with its most likely scale.
+/// (as James and Stein do, and wholly within two standard errors), with its most likely scale.
 TailFit shrunkFit(const TailCounts& counts, double prior);
 
 }  // namespace muster::fleet
