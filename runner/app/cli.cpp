@@ -9,6 +9,7 @@
 #include "runner/app/commands.h"
 #include "runner/app/completion.h"
 #include "runner/app/exit_code.h"
+#include "runner/app/history_command.h"
 #include "runner/app/slurm_options.h"
 #include "runner/core/build_info.h"
 #include "runner/core/text.h"
@@ -278,6 +279,7 @@ int muster(int argc, char** argv) {
   CLI::App* baseline = addBaseline(app, a.baseline);
   CLI::App* slurm = addSlurm(app, a.slurm);
   CLI::App* fleet = addFleet(app, a.fleet);
+  const auto history = addHistory(app);
   CLI::App* completion =
       app.add_subcommand("completion", "print a shell completion script: source <(muster completion bash)");
   completion->add_option("shell", a.shell, "bash")->required();
@@ -295,6 +297,7 @@ int muster(int argc, char** argv) {
   if (report->parsed()) return exitCode(reportCommand(a.record, a.out));
   if (plugins->parsed()) return exitCode(pluginsCommand(a.name, a.pluginFolders, a.json));
   if (baseline->parsed()) return exitCode(baselineCommand(*baseline, a.baseline));
+  if (history->top->parsed()) return exitCode(historyCommand(*history));
   if (skus->parsed()) return exitCode(skusCommand(a.name, a.skuFolders));
   if (slurm->parsed()) return exitCode(slurmCommand(*slurm, a.slurm));
   return complete(a.shell);

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// SQLite with Results: the only files that know its C interface are this one's and database.cpp.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "runner/core/result.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace muster::history {
+
+class Database;
+
+/// One prepared statement. Parameters count from 1, columns from 0. The first failure is kept and returned by
+/// row() or run(), so binding is a chain.
+class Statement {
+ public:
+  Statement& bind(int64_t value);
+  Statement& bind(double value);
+  Statement& bind(std::string_view value);
+  /// Goes to the next row; false when there is none. Statements without rows end here too.
+  Result<bool> row();
+  /// Runs to the end and makes it ready for the next use.
+  Status run();
+  void reset();
+
+  [[nodiscard]] int64_t integer(int column) const;
+  [[nodiscard]] double number(int column) const;
+  [[nodiscard]] std::string text(int column) const;
+
+ private:
+  friend class Database;
+  struct Finalize {
+    void operator()(sqlite3_stmt* statement) const;
+  };
+  Statement(Database* database, sqlite3_stmt* statement) : database_(database), statement_(statement) {}
+  Database* database_;
+  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+  int next_ = 1;
+  int failed_ = 0;
+};
+
+enum class Access { kRead, kWrite };
+
+/// An open database file. Waits up to 30 s where another process writes.
+class Database {
+ public:
+  /// kRead: the file must be there. kWrite: it and its folder are made. A file that is no database, is
+  /// damaged or is another program's is an error, and is left as it is.
+  static Result<Database> open(const std::filesystem::path& path, Access access);
+
+  Result<Statement> prepare(std::string_view sql);
+  /// Runs statements that give no rows.
+  Status execute(const std::string& sql);
+  [[nodiscard]] int64_t lastInsert() const;
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  /// What SQLite says of `code`, with what to do about it.
+  [[nodiscard]] Error error(int code) const;
+
+ private:
+  struct Close {
+    void operator()(sqlite3* handle) const;
+  };
+  explicit Database(std::filesystem::path path) : path_(std::move(path)) {}
+
+  std::filesystem::path path_;
+  std::unique_ptr<sqlite3, Close> handle_;
+};
+
+/// A transaction that takes the write lock at once, and is undone unless commit() was called.
+class Transaction {
+ public:
+  static Result<Transaction> begin(Database& database);
+  Transaction(Transaction&& other) noexcept : database_(other.database_) { other.database_ = nullptr; }
+  Transaction& operator=(Transaction&&) = delete;
+  ~Transaction();
+  Status commit();
+
+ private:
+  explicit Transaction(Database& database) : database_(&database) {}
+  Database* database_;
+};
+
+}  // namespace muster::history

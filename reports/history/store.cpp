@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// See store.h: opening, the tables' versions, and adding a run. Reading is in store_read.cpp.
+#include "reports/history/store.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "reports/fleet/name_table.h"
+
+namespace muster::history {
+namespace {
+
+constexpr int64_t kApplication = 0x4d555354;  // "MUST"
+
+/// One entry for each version of the tables; the file's user_version says how many it has had.
+constexpr const char* kVersions[] = {R"(
+CREATE TABLE run (
+  number INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, run_id TEXT NOT NULL, node TEXT NOT NULL,
+  started REAL NOT NULL, finished REAL NOT NULL, plan TEXT NOT NULL, plan_sha256 TEXT NOT NULL,
+  profile TEXT NOT NULL, profile_sha256 TEXT NOT NULL, backend TEXT NOT NULL, simulated INTEGER NOT NULL,
+  scenario TEXT NOT NULL, acceptance TEXT NOT NULL, exit_code INTEGER NOT NULL, tool TEXT NOT NULL,
+  path TEXT NOT NULL, added REAL NOT NULL);
+CREATE INDEX run_of_node ON run (node, started);
+CREATE TABLE figure_key (
+  number INTEGER PRIMARY KEY, stage TEXT NOT NULL, case_id TEXT NOT NULL, metric TEXT NOT NULL,
+  unit TEXT NOT NULL, labels TEXT NOT NULL, direction TEXT NOT NULL,
+  UNIQUE (stage, case_id, metric, unit, labels, direction));
+CREATE TABLE figure (
+  run INTEGER NOT NULL REFERENCES run, key INTEGER NOT NULL REFERENCES figure_key, device TEXT NOT NULL,
+  serial TEXT NOT NULL, n INTEGER NOT NULL, median REAL NOT NULL, cv REAL NOT NULL);
+CREATE INDEX figure_of_run ON figure (run);
+CREATE TABLE fact (run INTEGER NOT NULL REFERENCES run, device TEXT NOT NULL, name TEXT NOT NULL,
+  value TEXT NOT NULL);
+CREATE INDEX fact_of_run ON fact (run);
+CREATE TABLE deviation (run INTEGER NOT NULL REFERENCES run, outcome TEXT NOT NULL, stage TEXT NOT NULL,
+  metric TEXT NOT NULL, device TEXT NOT NULL, detail TEXT NOT NULL);
+CREATE INDEX deviation_of_run ON deviation (run);
+)"};
+constexpr int64_t kNewest = std::size(kVersions);
+
+Result<int64_t> pragma(Database& database, const std::string& name) {
+  MUSTER_TRY(Statement statement, database.prepare("PRAGMA " + name));
+  MUSTER_TRY(const bool found, statement.row());
+  return found ? statement.integer(0) : 0;
+}
+
+const fleet::DeviceIdentity* deviceAt(const fleet::NodeSummary& node, int index) {
+  return index < 0 || static_cast<size_t>(index) >= node.devices.size()
+             ? nullptr
+             : &node.devices[static_cast<size_t>(index)];
+}
+
+}  // namespace
+
+Result<std::filesystem::path> defaultHistory() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  if (const std::string path = variable("MUSTER_HISTORY"); !path.empty()) return std::filesystem::path(path);
+  if (const std::string state = variable("XDG_STATE_HOME"); !state.empty())
+    return std::filesystem::path(state) / "muster/history.sqlite";
+  if (const std::string home = variable("HOME"); !home.empty())
+    return std::filesystem::path(home) / ".local/state/muster/history.sqlite";
+  return Error{ErrorCode::kUsage,
+               "neither MUSTER_HISTORY nor HOME says where the history is; name it with --db", ""};
+}
+
+Result<Store> Store::open(const std::filesystem::path& path, Access access) {
+  MUSTER_TRY(Database database, Database::open(path, access));
+  Store store(std::move(database));
+  MUSTER_CHECK_OK(store.migrate(access));
+  return store;
+}
+
+Status Store::migrate(Access access) {
+  MUSTER_TRY(const int64_t known, pragma(database_, "user_version"));
+  MUSTER_TRY(const int64_t application, pragma(database_, "application_id"));
+  MUSTER_TRY(const int64_t tables, pragma(database_, "schema_version"));
+  const std::string where = database_.path().string();
+  if (application != kApplication && (known != 0 || tables != 0 || access == Access::kRead))
+    return Error{ErrorCode::kUsage,
+                 "this is no history of Muster, and it is left as it is; name another file with --db", where};
+  if (known > kNewest)
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("this history has version {} and this Muster knows {}: it was written by a newer "
+                    "one; use that one",
+                    known, kNewest),
+        where};
+  if (known == kNewest) return {};
+  MUSTER_TRY(Transaction transaction, Transaction::begin(database_));
+  // Another process may have done it while this one waited.
+  MUSTER_TRY(const int64_t now, pragma(database_, "user_version"));
+  for (int64_t version = now; version < kNewest; ++version)
+    MUSTER_CHECK_OK(database_.execute(kVersions[version]));
+  MUSTER_CHECK_OK(database_.execute(
+      fmt::format("PRAGMA user_version = {}; PRAGMA application_id = {}", kNewest, kApplication)));
+  return transaction.commit();
+}
+
+Result<bool> Store::add(const fleet::NodeSummary& node, const fleet::FleetNames& names, double now) {
+  MUSTER_TRY(Transaction transaction, Transaction::begin(database_));
+  MUSTER_TRY(Statement known, database_.prepare("SELECT 1 FROM run WHERE sha256 = ?"));
+  MUSTER_TRY(const bool there, known.bind(node.sha256).row());
+  known.reset();
+  if (there) return false;
+  MUSTER_CHECK_OK(insertRun(node, now));
+  MUSTER_CHECK_OK(insertParts(node, names, database_.lastInsert()));
+  MUSTER_CHECK_OK(transaction.commit());
+  return true;
+}
+
+Status Store::insertRun(const fleet::NodeSummary& node, double now) {
+  MUSTER_TRY(
+      Statement insert,
+      database_.prepare("INSERT INTO run (sha256, run_id, node, started, finished, plan, plan_sha256, "
+                        "profile, profile_sha256, backend, simulated, scenario, acceptance, exit_code, "
+                        "tool, path, added) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"));
+  insert.bind(node.sha256).bind(node.runId).bind(node.node).bind(node.started).bind(node.finished);
+  insert.bind(node.planName).bind(node.planSha256).bind(node.profileName).bind(node.profileSha256);
+  insert.bind(node.backend).bind(int64_t{node.simulated}).bind(node.scenario).bind(node.acceptance);
+  insert.bind(int64_t{node.exitCode}).bind(node.toolVersion).bind(node.path).bind(now);
+  return insert.run();
+}
+
+Result<int64_t> Store::keyNumber(const fleet::FigureKey& key) {
+  const std::string labels = labelsText(key.labels), direction = directionName(key.direction);
+  const auto bindAll = [&](Statement& statement) -> Statement& {
+    return statement.bind(key.stage)
+        .bind(key.caseId)
+        .bind(key.metric)
+        .bind(key.unit)
+        .bind(labels)
+        .bind(direction);
+  };
+  MUSTER_TRY(Statement insert, database_.prepare("INSERT OR IGNORE INTO figure_key (stage, case_id, metric, "
+                                                 "unit, labels, direction) VALUES (?,?,?,?,?,?)"));
+  MUSTER_CHECK_OK(bindAll(insert).run());
+  MUSTER_TRY(Statement select,
+             database_.prepare("SELECT number FROM figure_key WHERE stage = ? AND case_id = ? AND metric = ? "
+                               "AND unit = ? AND labels = ? AND direction = ?"));
+  MUSTER_TRY(const bool found, bindAll(select).row());
+  if (!found) return Error{ErrorCode::kInternal, "a figure's key was not kept", database_.path().string()};
+  return select.integer(0);
+}
+
+Status Store::insertParts(const fleet::NodeSummary& node, const fleet::FleetNames& names, int64_t run) {
+  MUSTER_TRY(Statement figure, database_.prepare("INSERT INTO figure VALUES (?,?,?,?,?,?,?)"));
+  std::map<uint32_t, int64_t> keys;
+  for (const fleet::Figure& item : node.figures) {
+    if (keys.count(item.key) == 0) {
+      MUSTER_TRY(keys[item.key], keyNumber(names.figures[item.key]));
+    }
+    const fleet::DeviceIdentity* device = deviceAt(node, item.device);
+    figure.bind(run).bind(keys[item.key]).bind(device == nullptr ? "" : device->id);
+    figure.bind(device == nullptr ? "" : device->serial).bind(int64_t{item.n});
+    MUSTER_CHECK_OK(figure.bind(double{item.median}).bind(double{item.cv}).run());
+  }
+  MUSTER_TRY(Statement fact, database_.prepare("INSERT INTO fact VALUES (?,?,?,?)"));
+  for (const fleet::Fact& item : node.facts) {
+    const fleet::DeviceIdentity* device = deviceAt(node, item.device);
+    fact.bind(run).bind(device == nullptr ? "" : device->id);
+    MUSTER_CHECK_OK(fact.bind(names.texts[item.name]).bind(names.texts[item.value]).run());
+  }
+  for (const fleet::DeviceIdentity& device : node.devices)
+    if (!device.serial.empty())
+      MUSTER_CHECK_OK(fact.bind(run).bind(device.id).bind("serial").bind(device.serial).run());
+  MUSTER_TRY(Statement deviation, database_.prepare("INSERT INTO deviation VALUES (?,?,?,?,?,?)"));
+  for (const fleet::DeviationSummary& item : node.deviations) {
+    deviation.bind(run).bind(outcomeName(item.outcome)).bind(names.texts[item.stage]);
+    MUSTER_CHECK_OK(deviation.bind(names.texts[item.metric]).bind(item.device).bind(item.detail).run());
+  }
+  return {};
+}
+
+}  // namespace muster::history

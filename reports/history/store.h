@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The history: what is kept of every run of every node, in one SQLite file.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "reports/fleet/node_summary.h"
+#include "reports/history/database.h"
+#include "runner/core/measurement.h"
+
+namespace muster::history {
+
+/// One kept run.
+struct Run {
+  int64_t number = 0;  ///< in this history, from 1
+  std::string sha256;  ///< of the record
+  std::string runId;
+  std::string node;
+  double started = 0;  ///< seconds since 1970
+  std::string plan;
+  std::string planSha256;
+  std::string profile;
+  bool simulated = false;
+  std::string acceptance;
+  std::string path;  ///< where the record lay when it was added
+};
+
+/// One figure of one run. `device` is the place, `serial` the part.
+struct Point {
+  Run run;
+  std::string device;
+  std::string serial;
+  std::string stage;
+  std::string caseId;
+  std::string metric;
+  std::string unit;
+  std::string labels;  ///< "dtype=bf16"
+  Direction direction = Direction::kNone;
+  int n = 0;          ///< samples
+  double median = 0;  ///< base unit
+  double cv = 0;
+};
+
+/// A fact of the inventory, or a device's serial under the name "serial".
+struct KeptFact {
+  std::string device;  ///< empty: of the node
+  std::string name;
+  std::string value;
+};
+
+struct KeptDeviation {
+  std::string outcome, stage, metric, device, detail;
+};
+
+/// Which runs: an empty field takes all.
+struct Selection {
+  std::string node;
+  size_t newest = 0;  ///< only so many, the newest; 0: all
+};
+
+class Store {
+ public:
+  /// Opens the history, made by `muster history add`. Its tables are brought to this version; one of a newer
+  /// Muster, and a database of another program, is refused and left as it is.
+  static Result<Store> open(const std::filesystem::path& path, Access access);
+
+  /// Keeps a run. False when the same record (by its SHA-256) is there already. One transaction, also beside
+  /// other writers.
+  Result<bool> add(const fleet::NodeSummary& node, const fleet::FleetNames& names, double now);
+  /// Runs from the oldest to the newest.
+  Result<std::vector<Run>> runs(const Selection& selection);
+  /// A run by its number, or by the beginning of its id or digest. An error if there is none, or several.
+  Result<Run> find(const std::string& name);
+  /// The newest accepted run of `node` that was started before `before`. kNotFound: there is none.
+  Result<Run> lastAccepted(const std::string& node, double before, bool simulated);
+  Result<std::vector<Point>> points(const Selection& selection);
+  Result<std::vector<Point>> pointsOf(const Run& run);
+  Result<std::vector<KeptFact>> facts(const Run& run);
+  Result<std::vector<KeptDeviation>> deviations(const Run& run);
+
+ private:
+  explicit Store(Database database) : database_(std::move(database)) {}
+  Status migrate(Access access);
+  Status insertRun(const fleet::NodeSummary& node, double now);
+  Status insertParts(const fleet::NodeSummary& node, const fleet::FleetNames& names, int64_t run);
+  Result<int64_t> keyNumber(const fleet::FigureKey& key);
+
+  Database database_;
+};
+
+/// $MUSTER_HISTORY, else $XDG_STATE_HOME/muster/history.sqlite, else ~/.local/state/muster/history.sqlite.
+Result<std::filesystem::path> defaultHistory();
+
+}  // namespace muster::history

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// See history_json.h.
+#include "runner/app/history_json.h"
+
+namespace muster {
+namespace {
+
+Json toJson(const history::Change& change) {
+  const history::Series& s = change.series;
+  Json runs = Json::array(), values = Json::array();
+  for (const history::Run& run : s.runs) runs.push_back(run.number);
+  for (const double value : s.values) values.push_back(numberToJson(value));
+  return {{"kind", change.kind == history::ChangeKind::kStep ? "step" : "slope"},
+          {"worse", change.worse},
+          {"node", s.node},
+          {"device", s.device},
+          {"serial", s.serial},
+          {"stage", s.stage},
+          {"case", s.caseId},
+          {"metric", s.metric},
+          {"labels", s.labels},
+          {"unit", s.unit},
+          {"simulated", s.simulated},
+          {"before", numberToJson(change.before)},
+          {"after", numberToJson(change.after)},
+          {"change", numberToJson(change.change)},
+          {"first_run_after",
+           change.kind == history::ChangeKind::kStep ? Json(s.runs[change.at].number) : Json()},
+          {"per_day", numberToJson(change.perDay)},
+          {"noise", numberToJson(change.noise)},
+          {"sigmas", numberToJson(change.sigmas)},
+          {"limit", numberToJson(change.limit)},
+          {"runs", runs},
+          {"values", values},
+          {"seen", change.seen()},
+          {"sure", change.sure()},
+          {"next", change.next()}};
+}
+
+Json toJson(const history::FigureChange& figure) {
+  return {{"worse", figure.worse},
+          {"device", figure.after.device},
+          {"stage", figure.after.stage},
+          {"case", figure.after.caseId},
+          {"metric", figure.after.metric},
+          {"labels", figure.after.labels},
+          {"unit", figure.after.unit},
+          {"before", numberToJson(figure.before.median)},
+          {"after", numberToJson(figure.after.median)},
+          {"change", numberToJson(figure.change)}};
+}
+
+}  // namespace
+
+Json toJson(const history::Run& run) {
+  return {{"number", run.number},   {"node", run.node},           {"id", run.runId},
+          {"started", run.started}, {"plan", run.plan},           {"plan_sha256", run.planSha256},
+          {"profile", run.profile}, {"simulated", run.simulated}, {"acceptance", run.acceptance},
+          {"path", run.path},       {"sha256", run.sha256}};
+}
+
+Json toJson(const history::Trends& trends) {
+  Json changes = Json::array();
+  for (const history::Change& change : trends.changes) changes.push_back(toJson(change));
+  return {{"series", trends.series}, {"too_few", trends.tooFew}, {"changes", changes}};
+}
+
+Json toJson(const history::Comparison& comparison) {
+  Json facts = Json::array(), figures = Json::array();
+  for (const history::FactChange& fact : comparison.facts)
+    facts.push_back(
+        {{"device", fact.device}, {"name", fact.name}, {"before", fact.before}, {"after", fact.after}});
+  for (const history::FigureChange& figure : comparison.figures) figures.push_back(toJson(figure));
+  return {{"before", toJson(comparison.before)},
+          {"after", toJson(comparison.after)},
+          {"facts", facts},
+          {"figures", figures},
+          {"alike", comparison.alike},
+          {"only_before", comparison.onlyBefore},
+          {"only_after", comparison.onlyAfter}};
+}
+
+}  // namespace muster

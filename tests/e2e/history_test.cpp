@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// `muster history` as a user runs it: runs are kept once, a slow GPU is seen beside the last acceptance.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runner/core/files.h"
+#include "runner/core/json.h"
+#include "tests/e2e/muster.h"
+
+namespace muster::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class History : public ::testing::Test {
+ protected:
+  /// A simulated run of one seed; where it lies.
+  std::string run(const std::string& scene, int seed) {
+    const std::string out = (dir_.path() / (scene + std::to_string(seed))).string();
+    const auto result = runMuster({"run", plan("node-quick.toml"), "--simulate", scenario(scene), "--seed",
+                                   std::to_string(seed), "--out", out});
+    EXPECT_TRUE(result.exitCode == 0 || result.exitCode == 1) << result.out << result.err;
+    return out;
+  }
+  ProcessResult history(const std::vector<std::string>& arguments) {
+    ProcessOptions options;
+    options.environment["MUSTER_HISTORY"] = database();
+    return runMuster(std::vector<std::string>{"history"} + arguments, options);
+  }
+  std::string database() { return (dir_.path() / "state/history.sqlite").string(); }
+  TempDir dir_;
+};
+
+TEST_F(History, KeepsARunOnceAndComparesItWithTheLastAcceptance) {
+  const std::string good = run("h100x8-healthy", 1), slow = run("h100x8-one-slow-gpu", 2);
+  const auto added = history({"add", good, slow});
+  EXPECT_EQ(added.exitCode, 0) << added.out << added.err;
+  EXPECT_THAT(added.out, HasSubstr("2 kept, 0 known"));
+  EXPECT_THAT(history({"add", good + "/record.json"}).out, HasSubstr("0 kept, 1 known"));
+
+  const auto list = history({"list"});
+  EXPECT_THAT(list.out, HasSubstr("accepted"));
+  EXPECT_THAT(list.out, HasSubstr("rejected"));
+  EXPECT_THAT(list.out, HasSubstr("SIMULATED"));
+  EXPECT_THAT(history({"show", "2"}).out, HasSubstr("gpu5"));
+
+  const auto compared = history({"compare", "2"});
+  EXPECT_EQ(compared.exitCode, 1) << compared.out << compared.err;
+  EXPECT_THAT(compared.out, HasSubstr("WORSE   gpu5 gemm compute.gemm_throughput"));
+  EXPECT_EQ(history({"compare", "2", "2"}).exitCode, 0);
+
+  const auto json = parseJson(history({"compare", "1", "2", "--json"}).out);
+  ASSERT_TRUE(json.ok());
+  EXPECT_EQ((*json)["before"]["number"], 1);
+  EXPECT_TRUE((*json)["figures"][0]["worse"]);
+}
+
+TEST_F(History, SeesAGpuThatBecameSlow) {
+  for (int seed = 1; seed <= 4; ++seed) ASSERT_EQ(history({"add", run("h100x8-healthy", seed)}).exitCode, 0);
+  const auto healthy = history({"trend"});
+  EXPECT_EQ(healthy.exitCode, 0) << healthy.out << healthy.err;
+  for (int seed = 5; seed <= 6; ++seed)
+    ASSERT_EQ(history({"add", run("h100x8-one-slow-gpu", seed)}).exitCode, 0);
+  const auto trend = history({"trend", "--node", "sim-node-0000"});
+  EXPECT_THAT(trend.out, HasSubstr("series"));
+  EXPECT_EQ(trend.exitCode, 1) << trend.out;
+  EXPECT_THAT(trend.out, HasSubstr("between run #4"));
+  EXPECT_THAT(trend.out, HasSubstr("gpu5"));
+}
+
+TEST_F(History, NamesARecordThatCannotBeReadAndKeepsTheRest) {
+  const std::string good = run("h100x8-healthy", 1);
+  const std::string torn = dir_.write("torn/record.json", "{\"schema\": 1, \"acc").string();
+  const auto added = history({"add", torn, good});
+  EXPECT_EQ(added.exitCode, 3);
+  EXPECT_THAT(added.out, HasSubstr("1 kept"));
+  EXPECT_THAT(added.err, HasSubstr("torn/record.json: not kept"));
+}
+
+TEST_F(History, LeavesADamagedFileAsItIs) {
+  const std::string junk(5000, '#');
+  dir_.write("state/history.sqlite", junk);
+  const auto added = history({"add", run("h100x8-healthy", 1)});
+  EXPECT_EQ(added.exitCode, 2);
+  EXPECT_THAT(added.err, HasSubstr("history.sqlite"));
+  EXPECT_EQ(readFile(database()).value(), junk);
+}
+
+TEST_F(History, SaysHowToBegin) {
+  const auto list = history({"list"});
+  EXPECT_EQ(list.exitCode, 2);
+  EXPECT_THAT(list.err, HasSubstr("muster history add"));
+  EXPECT_THAT(history({"--help"}).out, HasSubstr("muster history compare 12"));
+  EXPECT_EQ(history({"compare", "1"}).exitCode, 2);
+}
+
+}  // namespace
+}  // namespace muster::testing

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// The history's file: runs come back, the same one is kept once, and what is damaged or foreign is left as it
+// is.
+#include "reports/history/store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "reports/fleet/name_table.h"
+#include "runner/core/files.h"
+#include "tests/support/process.h"
+
+namespace muster::history {
+namespace {
+
+using muster::testing::TempDir;
+using ::testing::HasSubstr;
+
+class HistoryStore : public ::testing::Test {
+ protected:
+  fleet::NodeSummary node(int day, const std::string& acceptance = "accepted",
+                          const std::string& name = "n17") {
+    fleet::NodeSummary summary;
+    summary.node = name;
+    summary.started = day * 86400.0;
+    summary.runId = name + "-run-of-day-" + std::to_string(day);
+    summary.sha256 = sha256Hex(summary.runId);
+    summary.planName = "node-quick";
+    summary.acceptance = acceptance;
+    summary.devices = {{"gpu0", "gpu", "H100", "", "S0", ""}};
+    fleet::FigureKey key;
+    key.stage = "gemm";
+    key.metric = "compute.gemm_throughput";
+    key.unit = "FLOP/s";
+    key.labels = {{"dtype", "bf16"}};
+    key.direction = Direction::kHigher;
+    summary.figures = {{names_.figures.number("gemm", [&] { return key; }), 0, 5, 7e14F, 0.001F}};
+    summary.facts = {{-1, names_.text("software.driver"), names_.text("550.1")}};
+    summary.deviations = {
+        {Outcome::kWarn, names_.text("gemm"), names_.text(""), "gpu0", "", "near", "", 0.0}};
+    return summary;
+  }
+  Store open(Access access = Access::kWrite) {
+    auto store = Store::open(file(), access);
+    EXPECT_TRUE(store.ok()) << (store.ok() ? "" : store.error().text());
+    return std::move(store).value();
+  }
+  bool add(Store& store, const fleet::NodeSummary& summary) {
+    const auto added = store.add(summary, names_, 1.0);
+    EXPECT_TRUE(added.ok()) << (added.ok() ? "" : added.error().text());
+    return added.ok() && *added;
+  }
+  std::filesystem::path file() { return dir_.path() / "state" / "history.sqlite"; }
+  std::string errorOf(Access access) {
+    const auto store = Store::open(file(), access);
+    return store.ok() ? "" : store.error().text();
+  }
+  TempDir dir_;
+  fleet::FleetNames names_;
+};
+
+TEST_F(HistoryStore, GivesBackWhatWasKept) {
+  {
+    Store store = open();
+    EXPECT_TRUE(add(store, node(3)));
+  }
+  Store store = open(Access::kRead);
+  const auto run = store.find("1");
+  ASSERT_TRUE(run.ok()) << run.error().text();
+  EXPECT_EQ(run->node, "n17");
+  EXPECT_EQ(run->acceptance, "accepted");
+  const auto points = store.pointsOf(*run);
+  ASSERT_TRUE(points.ok() && points->size() == 1);
+  EXPECT_EQ(points->front().serial, "S0");
+  EXPECT_EQ(points->front().labels, "dtype=bf16");
+  EXPECT_EQ(points->front().direction, Direction::kHigher);
+  EXPECT_FLOAT_EQ(static_cast<float>(points->front().median), 7e14F);
+  ASSERT_EQ(store.facts(*run)->size(), 2u) << "the driver, and the device's serial";
+  EXPECT_EQ(store.deviations(*run)->front().outcome, "warn");
+}
+
+TEST_F(HistoryStore, KeepsTheSameRecordOnce) {
+  Store store = open();
+  EXPECT_TRUE(add(store, node(3)));
+  EXPECT_FALSE(add(store, node(3)));
+  EXPECT_TRUE(add(store, node(4)));
+  EXPECT_EQ(store.runs({})->size(), 2u);
+  EXPECT_EQ(store.points({})->size(), 2u);
+}
+
+TEST_F(HistoryStore, OrdersByTimeAndSelects) {
+  Store store = open();
+  for (const int day : {5, 3, 4}) add(store, node(day));
+  add(store, node(9, "rejected", "n18"));
+  const auto newest = store.runs({"n17", 2});
+  ASSERT_EQ(newest->size(), 2u);
+  EXPECT_EQ(newest->front().started, 4 * 86400.0);
+  EXPECT_EQ(store.points({"n18", 0})->size(), 1u);
+  EXPECT_EQ(store.runs({"n19", 0})->size(), 0u);
+}
+
+TEST_F(HistoryStore, FindsTheLastAcceptance) {
+  Store store = open();
+  add(store, node(1));
+  add(store, node(2, "rejected"));
+  EXPECT_EQ(store.lastAccepted("n17", 3 * 86400.0, false)->number, 1);
+  EXPECT_FALSE(store.lastAccepted("n17", 1 * 86400.0, false).ok());
+  EXPECT_FALSE(store.lastAccepted("n17", 3 * 86400.0, true).ok())
+      << "a simulated acceptance is another thing";
+  EXPECT_THAT(store.lastAccepted("n99", 1e9, false).error().text(), HasSubstr("n99"));
+}
+
+TEST_F(HistoryStore, FindsARunByItsIdOnlyIfItIsOne) {
+  Store store = open();
+  add(store, node(1));
+  add(store, node(2));
+  EXPECT_EQ(store.find("#2")->number, 2);
+  EXPECT_EQ(store.find("n17-run-of-day-2")->number, 2);
+  EXPECT_THAT(store.find("n17-run").error().message, HasSubstr("several runs"));
+  EXPECT_THAT(store.find("77").error().message, HasSubstr("history list"));
+  EXPECT_FALSE(store.find("%").ok());
+}
+
+TEST_F(HistoryStore, IsNotThereBeforeTheFirstRun) {
+  EXPECT_THAT(errorOf(Access::kRead), HasSubstr("history add"));
+  EXPECT_FALSE(std::filesystem::exists(file()));
+}
+
+TEST_F(HistoryStore, LeavesADamagedFileAsItIs) {
+  const std::string junk(8192, 'x');
+  dir_.write("state/history.sqlite", junk);
+  for (const Access access : {Access::kRead, Access::kWrite}) EXPECT_THAT(errorOf(access), HasSubstr("--db"));
+  EXPECT_EQ(readFile(file()).value(), junk);
+}
+
+TEST_F(HistoryStore, SaysWhatIsDamagedInside) {
+  {
+    Store store = open();
+    for (int day = 0; day < 120; ++day) add(store, node(day));
+  }
+  std::string text = readFile(file()).value();
+  ASSERT_GT(text.size(), 20000u);
+  for (size_t at = 8192; at < text.size(); ++at) text[at] = static_cast<char>(0xa5);
+  dir_.write("state/history.sqlite", text);
+  auto store = Store::open(file(), Access::kWrite);
+  std::string error = store.ok() ? "" : store.error().text();
+  if (store.ok()) {
+    const auto added = store->add(node(500), names_, 1);
+    ASSERT_FALSE(added.ok());
+    error = added.error().text();
+  }
+  EXPECT_THAT(error, HasSubstr("damaged"));
+}
+
+TEST_F(HistoryStore, RefusesADatabaseOfAnotherProgram) {
+  std::filesystem::create_directories(file().parent_path());
+  {
+    auto database = Database::open(file(), Access::kWrite);
+    ASSERT_TRUE(database.ok());
+    ASSERT_TRUE(database->execute("CREATE TABLE bookmarks (url TEXT)").ok());
+  }
+  EXPECT_THAT(errorOf(Access::kWrite), HasSubstr("no history of Muster"));
+  EXPECT_THAT(errorOf(Access::kRead), HasSubstr("no history of Muster"));
+}
+
+TEST_F(HistoryStore, RefusesOneOfANewerMuster) {
+  open();
+  {
+    auto database = Database::open(file(), Access::kWrite);
+    ASSERT_TRUE(database->execute("PRAGMA user_version = 99").ok());
+  }
+  EXPECT_THAT(errorOf(Access::kWrite), HasSubstr("version 99"));
+}
+
+TEST_F(HistoryStore, UndoesWhatWasNotFinished) {
+  Store store = open();
+  auto database = Database::open(file(), Access::kWrite);
+  ASSERT_TRUE(database.ok());
+  {
+    auto transaction = Transaction::begin(*database);
+    ASSERT_TRUE(transaction.ok());
+    ASSERT_TRUE(database->execute("DELETE FROM figure_key; CREATE TABLE half (a)").ok());
+  }
+  auto half = database->prepare("SELECT count(*) FROM half");
+  EXPECT_FALSE(half.ok());
+  EXPECT_TRUE(add(store, node(1)));
+}
+
+TEST_F(HistoryStore, TakesTwoWritersAtOnce) {
+  constexpr int kWriters = 3, kRuns = 25;
+  std::vector<pid_t> children;
+  for (int writer = 0; writer < kWriters; ++writer) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      // Each makes the file or finds it made, and one record is everybody's.
+      auto store = Store::open(file(), Access::kWrite);
+      bool good = store.ok();
+      for (int i = 0; good && i < kRuns; ++i)
+        good = store->add(node(i == 0 ? 7777 : writer * 100 + i), names_, 1).ok();
+      _exit(good ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  Store store = open(Access::kRead);
+  EXPECT_EQ(store.runs({})->size(), static_cast<size_t>(kWriters * (kRuns - 1) + 1));
+}
+
+}  // namespace
+}  // namespace muster::history

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps and slopes: what changed is named with its runs, what only scatters is not.
+#include "reports/history/trend.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+
+namespace muster::history {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// One figure of eight GPUs over some runs, a week apart; `factor(gpu, run)` is what is wrong with it.
+std::vector<Point> node(int runs, unsigned seed, const std::function<double(int, int)>& factor,
+                        Direction direction = Direction::kHigher, int gpus = 8) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> noise(0, 0.004);
+  std::vector<Point> points;
+  for (int run = 0; run < runs; ++run)
+    for (int gpu = 0; gpu < gpus; ++gpu) {
+      Point p;
+      p.run.number = run + 1;
+      p.run.node = "n17";
+      p.run.started = run * 7 * 86400.0;
+      p.device = "gpu" + std::to_string(gpu);
+      p.serial = "S" + std::to_string(gpu);
+      p.stage = "gemm";
+      p.metric = "compute.gemm_throughput";
+      p.unit = "FLOP/s";
+      p.direction = direction;
+      p.n = 10;
+      p.median = 7e14 * (1 + noise(random)) * factor(gpu, run);
+      points.push_back(p);
+    }
+  return points;
+}
+
+Trends trendsOf(const std::vector<Point>& points) {
+  return findTrends(seriesOf(points));
+}
+
+TEST(Trend, NamesAStepWithTheRunsThatShowIt) {
+  const auto found = trendsOf(node(8, 1, [](int gpu, int run) { return gpu == 3 && run >= 5 ? 0.95 : 1.0; }));
+  ASSERT_EQ(found.changes.size(), 1u);
+  const Change& change = found.changes.front();
+  EXPECT_EQ(change.kind, ChangeKind::kStep);
+  EXPECT_TRUE(change.worse);
+  EXPECT_EQ(change.series.device, "gpu3");
+  EXPECT_EQ(change.series.runs[change.at].number, 6);
+  EXPECT_NEAR(change.change, -0.05, 0.01);
+  EXPECT_NEAR(change.noise, 0.004, 0.002);
+  EXPECT_THAT(change.seen(), HasSubstr("between run #5"));
+  EXPECT_THAT(change.next(), HasSubstr("history compare 5 6"));
+}
+
+TEST(Trend, NamesAStepInTheLastRunAlone) {
+  const auto found = trendsOf(node(5, 2, [](int gpu, int run) { return gpu == 0 && run == 4 ? 0.94 : 1.0; }));
+  ASSERT_EQ(found.changes.size(), 1u);
+  EXPECT_EQ(found.changes.front().at, 4u);
+}
+
+TEST(Trend, NamesASlope) {
+  const auto found = trendsOf(node(12, 3, [](int gpu, int run) { return gpu == 6 ? 1 - 0.006 * run : 1.0; }));
+  ASSERT_EQ(found.changes.size(), 1u);
+  EXPECT_EQ(found.changes.front().kind, ChangeKind::kSlope);
+  EXPECT_NEAR(found.changes.front().perDay, -0.006 / 7, 0.0002);
+  EXPECT_THAT(found.changes.front().seen(), HasSubstr("a slope"));
+}
+
+TEST(Trend, SeesAWholeNodeGetWorseAtOnce) {
+  const auto found = trendsOf(node(8, 4, [](int, int run) { return run >= 4 ? 0.93 : 1.0; }));
+  EXPECT_EQ(found.changes.size(), 8u);
+}
+
+TEST(Trend, IsQuietOverHealthyNodes) {
+  size_t named = 0, looked = 0;
+  for (unsigned seed = 100; seed < 300; ++seed) {
+    const auto found = trendsOf(node(10, seed, [](int, int) { return 1.0; }));
+    named += found.changes.size();
+    looked += found.series;
+  }
+  EXPECT_EQ(looked, 1600u);
+  EXPECT_LE(named, 6u) << "the wanted rate is one in a hundred nodes";
+}
+
+TEST(Trend, OfOneOddRunInBetweenIsNoDegradation) {
+  const auto found = trendsOf(node(11, 5, [](int gpu, int run) { return gpu == 2 && run == 5 ? 0.9 : 1.0; }));
+  EXPECT_TRUE(found.changes.empty());
+}
+
+TEST(Trend, KnowsWhichWayIsWorse) {
+  const auto lower = node(
+      8, 6, [](int gpu, int run) { return gpu == 1 && run >= 4 ? 1.06 : 1.0; }, Direction::kLower);
+  ASSERT_EQ(trendsOf(lower).changes.size(), 1u);
+  EXPECT_TRUE(trendsOf(lower).changes.front().worse);
+  const auto better = node(8, 6, [](int gpu, int run) { return gpu == 1 && run >= 4 ? 1.06 : 1.0; });
+  EXPECT_FALSE(trendsOf(better).changes.front().worse);
+  const auto neither = node(
+      8, 6, [](int gpu, int run) { return gpu == 1 && run >= 4 ? 1.06 : 1.0; }, Direction::kNone);
+  EXPECT_FALSE(trendsOf(neither).changes.front().worse);
+}
+
+TEST(Trend, BeginsAnewWithAReplacedPart) {
+  auto points = node(8, 7, [](int gpu, int run) { return gpu == 3 && run >= 4 ? 0.95 : 1.0; });
+  for (Point& p : points)
+    if (p.device == "gpu3" && p.run.number >= 5) p.serial = "another";
+  EXPECT_TRUE(trendsOf(points).changes.empty());
+}
+
+TEST(Trend, DoesNotMixSimulatedRunsWithRealOnes) {
+  auto points = node(8, 8, [](int, int run) { return run >= 4 ? 0.9 : 1.0; });
+  for (Point& p : points) p.run.simulated = p.run.number >= 5;
+  EXPECT_TRUE(trendsOf(points).changes.empty());
+}
+
+TEST(Trend, SaysWhereRunsAreTooFew) {
+  const auto few = trendsOf(node(3, 9, [](int, int run) { return run == 2 ? 0.5 : 1.0; }));
+  EXPECT_EQ(few.tooFew, 8u);
+  EXPECT_TRUE(few.changes.empty());
+  const auto one = trendsOf(node(
+      4, 9, [](int, int) { return 1.0; }, Direction::kHigher, 1));
+  EXPECT_EQ(one.tooFew, 1u) << "three differences do not tell the noise of one device";
+  const auto zero = trendsOf(node(9, 9, [](int, int) { return 0.0; }));
+  EXPECT_EQ(zero.tooFew, 8u) << "a level of zero has no shares";
+}
+
+}  // namespace
+}  // namespace muster::history
