@@ -32,9 +32,11 @@ Error refusal(const std::string& message) {
 /// "a (3 nodes), b (1 node)", the most frequent first.
 std::string votesText(const std::map<std::string, size_t>& votes) {
   std::vector<std::pair<size_t, std::string>> sorted;
+  sorted.reserve(votes.size());
   for (const auto& [value, count] : votes) sorted.emplace_back(count, value);
   std::sort(sorted.rbegin(), sorted.rend());
   std::vector<std::string> parts;
+  parts.reserve(sorted.size());
   for (const auto& [count, value] : sorted)
     parts.push_back(fmt::format("{} ({} node{})", printable(value, 80), count, count == 1 ? "" : "s"));
   return join(parts, ", ");

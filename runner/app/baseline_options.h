@@ -9,7 +9,7 @@
 #include "runner/core/result.h"
 #include "runner/sku/learn.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's own
 class App;
 }
 

@@ -18,6 +18,7 @@ constexpr double kLoss = 1e-9;
 
 std::string list(const std::vector<std::string>& texts) {
   std::vector<std::string> parts;
+  parts.reserve(texts.size());
   for (const std::string& text : texts) parts.push_back(tomlText(text));
   return "[" + join(parts, ", ") + "]";
 }
