@@ -74,6 +74,11 @@ void addSubmit(CLI::App* slurm, SlurmOptions& o) {
       ->type_name("SCENARIO");
   submit->add_option("--seed", o.seed, "seed of all generated data")->capture_default_str();
   submit->add_flag("--strict", o.strict, "a measurement that no expectation covers blocks acceptance");
+  submit->add_option("--waivers", o.waivers, "known failures that somebody answers for until a date")
+      ->type_name("FILE");
+  submit->add_option("--topology", o.topology, "who shares a switch or rack, for the fleet report")
+      ->type_name("FILE");
+  submit->add_flag("--reject-outliers", o.rejectOutliers, "the fleet rejects nodes that their peers name");
   submit->add_flag("--print", o.print,
                    "show the scripts and how they would be submitted, and submit nothing");
   submit->add_flag("--wait", o.wait, "wait for the fleet report and end with its exit code");

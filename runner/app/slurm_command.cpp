@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 
 #include "reports/model/deviations.h"
 #include "runner/app/exit_code.h"
 #include "runner/app/interrupt.h"
 #include "runner/app/slurm_options.h"
 #include "runner/core/clock.h"
+#include "runner/core/files.h"
+#include "runner/core/json.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/slurm/clean.h"
@@ -24,6 +27,7 @@ namespace muster {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr uint64_t kMostFleetBytes = 1ull << 30;
 constexpr unsigned kLook = 500000;  // microseconds between looks at the run folder
 constexpr double kAskSlurm = 5;     // seconds between questions to the controller, which has others to serve
 constexpr int kUnsurePatience = 3;  // looks that find no job before the run counts as lost
@@ -57,11 +61,39 @@ std::string worstOf(const fs::path& record) {
                      devices.empty() ? "" : " of ", devices);
 }
 
+/// Nodes that the fleet's report rejects (its peers may have named one that met its own limits), and why.
+Result<std::map<std::string, std::string>> rejectedByFleet(const slurm::RunStore& run) {
+  std::map<std::string, std::string> rejected;
+  const fs::path path = run.folder() / "fleet" / "fleet.json";
+  std::error_code error;
+  if (!fs::exists(path, error)) return rejected;
+  MUSTER_TRY(const std::string text, readFile(path, kMostFleetBytes));
+  MUSTER_TRY(const Json fleet, parseJson(text).context(path.string()));
+  JsonReader reader(fleet, path.string());
+  reader.each("nodes", [&](const Json& item, const std::string& where) -> Status {
+    std::string name, state, reason;
+    JsonReader node(item, where);
+    node.read("node", name);
+    node.read("state", state);
+    node.optional("reason", reason);
+    if (state == "rejected") rejected.emplace(name, reason);
+    return node.status();
+  });
+  MUSTER_CHECK_OK(reader.status());
+  return rejected;
+}
+
+/// The rejected nodes of a run, by their own verdict or by the fleet's.
 Result<std::vector<slurm::RejectedNode>> rejectedNodes(const slurm::RunStore& run) {
+  MUSTER_TRY(const auto byFleet, rejectedByFleet(run));
   std::vector<slurm::RejectedNode> rejected;
-  for (const std::string& node : run.submission().nodes)
+  for (const std::string& node : run.submission().nodes) {
+    const auto found = byFleet.find(node);
     if (slurm::readExit(run.exit(node)) == kExitRejected)
       rejected.push_back({node, worstOf(run.nodeFolder(node) / "record.json")});
+    else if (found != byFleet.end())
+      rejected.push_back({node, found->second.empty() ? "rejected by the fleet" : found->second});
+  }
   return rejected;
 }
 

@@ -27,6 +27,9 @@ struct SlurmOptions {
   std::vector<std::filesystem::path> pluginFolders;
   std::string sku;
   uint64_t seed = 42;
+  std::filesystem::path waivers;
+  std::filesystem::path topology;
+  bool rejectOutliers = false;
   bool strict = false;
   slurm::JobSettings jobs;
   std::string runtime = "auto";

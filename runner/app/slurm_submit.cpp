@@ -23,6 +23,8 @@ namespace muster {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr const char* kWaivers = "waivers.toml";
+constexpr const char* kTopology = "topology.conf";
 constexpr int kMargin = 10;  // minutes beside the stages' own timeouts: inventory, start, reports
 constexpr int kMostMinutes = 366 * 24 * 60;
 
@@ -111,9 +113,9 @@ std::vector<std::string> runOptions(const SlurmOptions& o) {
   return words;
 }
 
-Result<slurm::Submission> describe(SlurmOptions& o, const Plan& plan, const slurm::Nodes& known) {
-  slurm::Submission submission;
-  submission.id = newId(plan.name);
+/// Fills all that `submission.id` and the run folder `out` do not depend on.
+Status describe(SlurmOptions& o, const Plan& plan, const slurm::Nodes& known, const fs::path& out,
+                slurm::Submission& submission) {
   submission.created = systemClock().wallUnix();
   submission.planName = plan.name;
   submission.planFile = inputName(o.plan, "plan" + o.plan.extension().string());
@@ -121,6 +123,10 @@ Result<slurm::Submission> describe(SlurmOptions& o, const Plan& plan, const slur
   if (!o.scenario.empty()) submission.scenarioFile = inputName(o.scenario, "scenario.toml");
   MUSTER_TRY(submission.nodes, askedNodes(o.nodes, known));
   submission.options = runOptions(o);
+  if (!o.waivers.empty())
+    submission.options.insert(submission.options.end(), {"--waivers", (out / "inputs" / kWaivers).string()});
+  if (!o.topology.empty()) submission.fleetOptions = {"--topology", (out / "inputs" / kTopology).string()};
+  if (o.rejectOutliers) submission.fleetOptions.push_back("--reject-outliers");
   const auto inCluster = std::count_if(plan.stages.begin(), plan.stages.end(),
                                        [](const Stage& stage) { return stage.scope == Scope::kCluster; });
   submission.clusterStages = inCluster > 0;
@@ -139,7 +145,7 @@ Result<slurm::Submission> describe(SlurmOptions& o, const Plan& plan, const slur
   MUSTER_TRY(const fs::path folder, executableFolder());
   jobs.muster = (folder / "muster").string();
   submission.jobs = jobs;
-  return submission;
+  return {};
 }
 
 void sayMissing(const std::vector<std::pair<std::string, std::string>>& missing) {
@@ -161,9 +167,12 @@ int showScripts(const slurm::Submission& submission, const std::vector<slurm::Sc
 Status writeFiles(const slurm::RunStore& run, const SlurmOptions& o, const Plan& plan,
                   const std::vector<slurm::Script>& scripts) {
   MUSTER_CHECK_OK(writeFileAtomically(run.input(run.submission().planFile), plan.text));
-  if (!o.scenario.empty()) {
-    MUSTER_TRY(const std::string scenario, readFile(o.scenario));
-    MUSTER_CHECK_OK(writeFileAtomically(run.input(run.submission().scenarioFile), scenario));
+  const std::pair<const fs::path*, std::string> copies[] = {
+      {&o.scenario, run.submission().scenarioFile}, {&o.waivers, kWaivers}, {&o.topology, kTopology}};
+  for (const auto& [from, name] : copies) {
+    if (from->empty()) continue;
+    MUSTER_TRY(const std::string text, readFile(*from));
+    MUSTER_CHECK_OK(writeFileAtomically(run.input(name), text));
   }
   for (const slurm::Script& script : scripts)
     MUSTER_CHECK_OK(writeFileAtomically(run.folder() / "scripts" / script.name, script.text));
@@ -182,10 +191,12 @@ Result<int> slurmSubmit(SlurmOptions& o) {
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const Plan plan, checkedPlan(o, tree));
   MUSTER_TRY(const slurm::Nodes known, slurm::readNodes(o.jobs.partition));
-  MUSTER_TRY(const slurm::Submission submission, describe(o, plan, known));
-  MUSTER_TRY(const auto missing, slurm::unavailable(submission.nodes, known));
+  slurm::Submission submission;
+  submission.id = newId(plan.name);
   const fs::path out =
       fs::absolute(o.out.empty() ? fs::path("muster-slurm-" + submission.id) : o.out).lexically_normal();
+  MUSTER_CHECK_OK(describe(o, plan, known, out, submission));
+  MUSTER_TRY(const auto missing, slurm::unavailable(submission.nodes, known));
   MUSTER_TRY(const auto scripts, slurm::renderScripts(submission, out, tree.templates));
   sayMissing(missing);
   const size_t available = submission.nodes.size() - missing.size();

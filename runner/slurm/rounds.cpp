@@ -163,6 +163,21 @@ Result<std::vector<std::pair<std::string, std::string>>> unavailable(const std::
                "--nodes"};
 }
 
+std::string expectText(const RunStore& run, const Nodes& known) {
+  std::string text;
+  for (const std::string& name : run.submission().nodes) {
+    text += name;
+    const auto node = known.find(name);
+    if (readExit(run.exit(name)) < 0 && node != known.end() && !node->second.available()) {
+      std::string why = node->second.text();
+      std::replace(why.begin(), why.end(), '#', ' ');  // begins a comment there
+      text += fmt::format(" {} {}", node->second.drained() ? "drained" : "down", why);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
 int lastRound(const std::vector<SubmittedJob>& jobs) {
   int round = 0;
   for (const SubmittedJob& job : jobs) round = std::max(round, job.round);
@@ -170,6 +185,7 @@ int lastRound(const std::vector<SubmittedJob>& jobs) {
 }
 
 Status beginRun(const RunStore& run, const Nodes& known) {
+  MUSTER_CHECK_OK(writeFileAtomically(run.folder() / "expect.txt", expectText(run, known)));
   const std::vector<std::string> open = gaps(run, known);
   std::vector<std::string> numbers;
   if (!run.submission().nodeStages) {
@@ -199,6 +215,7 @@ Status beginRound(const RunStore& run, const std::vector<std::string>& nodes, in
 Result<bool> fillRound(const RunStore& run) {
   MUSTER_TRY(const auto jobs, run.jobs());
   MUSTER_TRY(const Nodes known, readNodes(run.submission().jobs.partition));
+  MUSTER_CHECK_OK(writeFileAtomically(run.folder() / "expect.txt", expectText(run, known)));
   const int round = lastRound(jobs);
   std::vector<std::string> open;
   if (run.submission().nodeStages) {

@@ -31,6 +31,10 @@ Result<std::vector<std::pair<std::string, std::string>>> unavailable(const std::
 /// and the fleet job after them. With no node available just the fleet job.
 Status beginRun(const RunStore& run, const Nodes& known);
 
+/// The lines of expect.txt: every node, with what Slurm says of those that have no result and get no work.
+/// Pure but for the run folder's exit codes.
+std::string expectText(const RunStore& run, const Nodes& known);
+
 /// Begins another round for `nodes`, each with a job pinned to it.
 Status beginRound(const RunStore& run, const std::vector<std::string>& nodes, int round);
 

@@ -44,6 +44,8 @@ Status checkValues(const Submission& submission, const fs::path& folder) {
   for (const std::string& mount : jobs.mounts) MUSTER_CHECK_OK(checkValue("--container-mounts", mount));
   for (const std::string& option : submission.options)
     MUSTER_CHECK_OK(checkValue("option of muster run", option));
+  for (const std::string& option : submission.fleetOptions)
+    MUSTER_CHECK_OK(checkValue("option of muster fleet", option));
   return checkValue("--out", folder.string());
 }
 
@@ -110,6 +112,7 @@ data scriptData(const Submission& submission, const std::string& run, const std:
   all.set("muster", jobs.muster);
   all.set("again", std::to_string(kExitAgain));
   all.set("options", list(submission.options));
+  all.set("fleet_options", list(submission.fleetOptions));
   all.set("launch", list(launchWords(jobs, run)));
   all.set("step_launch", list(stepWords(jobs, run)));
   all.set("step_options", list(jobs.runtime == "pyxis" ? pyxisOptions(jobs, run) : Words{}));

@@ -49,6 +49,7 @@ Json toJson(const Submission& submission) {
           {"scenario_file", submission.scenarioFile},
           {"nodes", submission.nodes},
           {"options", submission.options},
+          {"fleet_options", submission.fleetOptions},
           {"node_stages", submission.nodeStages},
           {"cluster_stages", submission.clusterStages},
           {"jobs", toJson(submission.jobs)}};
@@ -89,6 +90,7 @@ Result<Submission> submissionFromJson(const Json& json, const std::string& path)
   reader.read("scenario_file", submission.scenarioFile);
   reader.read("nodes", submission.nodes);
   reader.read("options", submission.options);
+  reader.read("fleet_options", submission.fleetOptions);
   reader.read("node_stages", submission.nodeStages);
   reader.read("cluster_stages", submission.clusterStages);
   const Json* jobs = reader.object("jobs");

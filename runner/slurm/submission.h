@@ -39,11 +39,12 @@ struct Submission {
   std::string planName;
   std::string planFile;  ///< its name in inputs/
   std::string planSha256;
-  std::string scenarioFile;          ///< its name in inputs/; empty: real
-  std::vector<std::string> nodes;    ///< every node that must have a record, in the order asked for
-  std::vector<std::string> options;  ///< of `muster run`, for every node alike
-  bool nodeStages = true;            ///< the plan has stages of scope device or node
-  bool clusterStages = false;        ///< it has stages of scope cluster
+  std::string scenarioFile;               ///< its name in inputs/; empty: real
+  std::vector<std::string> nodes;         ///< every node that must have a record, in the order asked for
+  std::vector<std::string> options;       ///< of `muster run`, for every node alike
+  std::vector<std::string> fleetOptions;  ///< of `muster fleet`
+  bool nodeStages = true;                 ///< the plan has stages of scope device or node
+  bool clusterStages = false;             ///< it has stages of scope cluster
   JobSettings jobs;
 };
 
@@ -64,7 +65,8 @@ struct SubmittedJob {
 ///   scripts/ logs/          the jobs' scripts and outputs  claims/NODE    who runs the plan on that node
 ///   records/nodes/NODE/     what `muster run` wrote        exits/NODE     its exit code
 ///   records/cluster/        of the cluster-scope job       attempts/      what a resume set aside
-///   fleet.exit              "ROUND CODE" of the last fleet report
+///   expect.txt              the nodes, and what Slurm says of those that it cannot use, for `muster fleet`
+///   fleet/ fleet.exit       the fleet's report and exit code of the last round
 class RunStore {
  public:
   /// Makes the folder of a new run. kUsage when something is there already, or its path cannot be told to

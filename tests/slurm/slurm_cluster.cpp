@@ -118,13 +118,13 @@ void SlurmCluster::writeConfiguration(int nodes) const {
       "AuthType=auth/munge\nAuthInfo=socket={2}/run/munge.sock\nCredType=cred/munge\nMpiDefault=none\n"
       "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSwitchType=switch/none\n"
       "SelectType=select/cons_tres\nSelectTypeParameters=CR_CPU\nSchedulerType=sched/backfill\n"
-      "SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=0\nReturnToService=1\n"
+      "SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=0,sched_min_interval=0\nReturnToService=1\n"
       "SlurmctldPidFile={2}/run/slurmctld.pid\nSlurmdPidFile={2}/run/slurmd-%n.pid\nSlurmdSpoolDir={2}/spool/"
       "%n\n"
       "StateSaveLocation={2}/state\nSlurmctldLogFile={2}/log/slurmctld.log\nSlurmdLogFile={2}/log/"
       "slurmd-%n.log\n"
       "JobAcctGatherType=jobacct_gather/none\nAccountingStorageType=accounting_storage/none\n"
-      "SlurmdParameters=config_overrides\nMaxArraySize=4\nSlurmdTimeout=8\nKillWait=5\nJobRequeue=1\n",
+      "SlurmdParameters=config_overrides\nMaxArraySize=4\nSlurmdTimeout=10\nTreeWidth=65533\nKillWait=5\nJobRequeue=1\n",
       name, ports.back(), root);
   for (int node = 1; node <= nodes; ++node)
     text +=
