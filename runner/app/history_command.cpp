@@ -53,9 +53,7 @@ std::string runLine(const history::Run& run) {
 Result<std::vector<fs::path>> recordsAt(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) {
-    MUSTER_TRY(const auto found, fleet::findRecords(path));
-    std::vector<fs::path> records;
-    for (const fs::path& record : found) records.push_back(record.is_absolute() ? record : path / record);
+    MUSTER_TRY(auto records, fleet::findRecords(path));
     if (records.empty())
       return Error{ErrorCode::kUsage, "there is no record.json in this folder", path.string()};
     return records;
