@@ -3,6 +3,8 @@
 #include "reports/fleet/fact_drift.h"
 
 #include <algorithm>
+#include <optional>
+#include <set>
 #include <unordered_map>
 
 #include "reports/fleet/drift.h"
@@ -85,11 +87,50 @@ class DriftFinder {
     return all;
   }
 
+  using Values = std::vector<std::pair<Place, uint32_t>>;
+
+  /// Of a fact of devices, those of one position alone: gpu4 may well have another NUMA node than gpu0, on
+  /// all nodes.
+  [[nodiscard]] std::map<std::string, std::pair<std::vector<Place>, Values>> byPosition(
+      const std::vector<Place>& holders, const Values& values) const {
+    const auto position = [&](const Place& place) {
+      return records_.nodes[fleet_.nodes[place.first].records.front()]
+          .devices[static_cast<size_t>(place.second)]
+          .id;
+    };
+    std::map<std::string, std::pair<std::vector<Place>, Values>> parts;
+    for (const Place& holder : holders) parts[position(holder)].first.push_back(holder);
+    for (const auto& value : values) parts[position(value.first)].second.push_back(value);
+    return parts;
+  }
+
   void judge(const std::string& sku, const std::string& fact, const std::vector<Place>& holders,
-             bool ofDevices, std::vector<std::pair<Place, uint32_t>>& values,
-             std::vector<FactDrift>& all) const {
+             bool ofDevices, Values& values, std::vector<FactDrift>& all) const {
+    const std::optional<FactDrift> whole = compare(sku, fact, holders, values);
+    if (!whole) return;
+    if (!ofDevices) return all.push_back(*whole);
+    std::vector<FactDrift> parts;
+    std::set<std::string> majorities;
+    for (auto& [position, part] : byPosition(holders, values)) {
+      std::optional<FactDrift> found = compare(sku, position + " " + fact, part.first, part.second);
+      if (!found) {
+        majorities.insert(part.second.empty() ? "" : textOf(part.second.front().second));
+        continue;
+      }
+      majorities.insert(found->majority);
+      parts.push_back(std::move(*found));
+    }
+    if (parts.empty()) return;
+    // Alike at every position: one finding says it better than one for each.
+    if (majorities.size() == 1) return all.push_back(*whole);
+    std::move(parts.begin(), parts.end(), std::back_inserter(all));
+  }
+
+  /// Nothing where all agree, or where each has a value of its own.
+  [[nodiscard]] std::optional<FactDrift> compare(const std::string& sku, const std::string& fact,
+                                                 const std::vector<Place>& holders, Values& values) const {
     Drift drift = driftOf(complete(holders, values));
-    if (drift.kind == DriftKind::kUniform || drift.kind == DriftKind::kPersonal) return;
+    if (drift.kind == DriftKind::kUniform || drift.kind == DriftKind::kPersonal) return std::nullopt;
     // By text: the numbers depend on which record came first.
     std::sort(drift.shares.begin(), drift.shares.end(), [&](const FactShare& a, const FactShare& b) {
       return a.holders.size() != b.holders.size() ? a.holders.size() > b.holders.size()
@@ -98,7 +139,7 @@ class DriftFinder {
     FactDrift found;
     found.sku = sku;
     found.fact = fact;
-    found.ofDevices = ofDevices;
+    found.ofDevices = !holders.empty() && holders.front().second >= 0;
     found.total = drift.holders;
     found.text = driftText(
         fact, drift, [&](uint32_t value) { return textOf(value); },
@@ -116,7 +157,7 @@ class DriftFinder {
       found.odd.push_back(std::move(odd));
     }
     std::reverse(found.odd.begin(), found.odd.end());
-    all.push_back(std::move(found));
+    return found;
   }
 
   const FleetRecords& records_;

@@ -189,6 +189,7 @@ std::string fleetText(const Fleet& fleet, const FleetRecords& records) {
   out.member("topology_from", fleet.topologyFrom);
   out.member("notes", fleet.notes);
   out.list("suspects", fleet.suspects, plain);
+  out.member("suspects_left_out", fleet.suspectsLeft);
   out.list("drift", fleet.drift, plain);
   out.list("duplicates", fleet.duplicates, plain);
   out.list("stale", fleet.stale, plain);

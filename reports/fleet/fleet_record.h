@@ -124,6 +124,7 @@ struct Suspect {
   std::string next;                   ///< what to do
 };
 inline constexpr size_t kMostEvidence = 6;
+inline constexpr size_t kMostSuspects = 5000;
 
 /// How one figure spreads over the devices of like SKU.
 struct Distribution {
@@ -167,6 +168,7 @@ struct Fleet {
   std::vector<DeferredMiss> deferred;
   std::vector<FactDrift> drift;
   std::vector<Suspect> suspects;
+  size_t suspectsLeft = 0;  ///< those beyond kMostSuspects
   std::vector<Distribution> distributions;
   std::vector<std::string> notes;  ///< what could not be told, and why
   std::string recordsSha256;       ///< over the digests of all records that count, by node

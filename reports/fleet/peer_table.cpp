@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr size_t kBins = 24;
+constexpr size_t kFewest = 8;  ///< devices that a metric is compared over
 
 bool startsWith(const std::string& text, const char* prefix) {
   return text.rfind(prefix, 0) == 0;
@@ -156,7 +157,8 @@ class TableBuilder {
       column.clear();
       for (size_t r = 0; r < rows; ++r)
         if (const double x = table.group.values[r * width + c]; !std::isnan(x)) column.push_back(x);
-      if (column.empty() || !(medianOf(column) > 0)) continue;
+      // What the first rank alone reports for its whole group has no peers.
+      if (column.empty() || (column.size() < kFewest && rows >= kFewest) || !(medianOf(column) > 0)) continue;
       kept.push_back(c);
       table.keys.push_back(columns_.example[c]);
       table.group.metrics.push_back(metricOf(records_.names->figures[columns_.example[c]]));

@@ -58,10 +58,9 @@ Status findIn(const fs::path& folder, int depth, std::vector<fs::path>& found) {
 /// What became of one file.
 using Outcome = std::variant<std::monostate, NodeSummary, Quarantined>;
 
-Outcome readOne(RecordReader& reader, const fs::path& path, const std::string& shown) {
-  auto summary = reader.read(path);
-  if (!summary.ok()) return Quarantined{shown, reader.lastNode(), summary.error().message};
-  summary->path = shown;
+Outcome outcomeOf(RecordReader& reader, Result<NodeSummary> summary, std::string name) {
+  if (!summary.ok()) return Quarantined{std::move(name), reader.lastNode(), summary.error().message};
+  summary->path = std::move(name);
   return std::move(*summary);
 }
 
@@ -78,15 +77,16 @@ Result<std::vector<fs::path>> findRecords(const fs::path& folder) {
   return found;
 }
 
-Result<FleetRecords> readFleet(const fs::path& folder, int threads, const ReadLimits& limits) {
-  MUSTER_TRY(const std::vector<fs::path> paths, findRecords(folder));
+FleetRecords readEach(size_t count, int threads, const ReadLimits& limits,
+                      const std::function<Result<NodeSummary>(RecordReader&, size_t)>& read,
+                      const std::function<std::string(size_t)>& nameOf) {
   FleetRecords records;
-  std::vector<Outcome> outcomes(paths.size());
+  std::vector<Outcome> outcomes(count);
   std::atomic<size_t> next = 0;
   const auto work = [&] {
     RecordReader reader(*records.names, limits);
-    for (size_t i = next++; i < paths.size(); i = next++)
-      outcomes[i] = readOne(reader, paths[i], validUtf8(paths[i].lexically_relative(folder).string()));
+    for (size_t i = next++; i < count; i = next++)
+      outcomes[i] = outcomeOf(reader, read(reader, i), nameOf(i));
   };
   {
     std::vector<std::jthread> helpers;
@@ -96,8 +96,16 @@ Result<FleetRecords> readFleet(const fs::path& folder, int threads, const ReadLi
   for (Outcome& outcome : outcomes) {
     if (auto* node = std::get_if<NodeSummary>(&outcome)) records.nodes.push_back(std::move(*node));
     if (auto* bad = std::get_if<Quarantined>(&outcome)) records.quarantined.push_back(std::move(*bad));
+    outcome = std::monostate();
   }
   return records;
+}
+
+Result<FleetRecords> readFleet(const fs::path& folder, int threads, const ReadLimits& limits) {
+  MUSTER_TRY(const std::vector<fs::path> paths, findRecords(folder));
+  return readEach(
+      paths.size(), threads, limits, [&](RecordReader& reader, size_t i) { return reader.read(paths[i]); },
+      [&](size_t i) { return validUtf8(paths[i].lexically_relative(folder).string()); });
 }
 
 }  // namespace muster::fleet

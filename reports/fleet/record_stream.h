@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -54,6 +55,12 @@ struct FleetRecords {
 /// followed: links, run folders below a record, folders that begin with a dot. Sorted. An error if `folder`
 /// cannot be read.
 Result<std::vector<std::filesystem::path>> findRecords(const std::filesystem::path& folder);
+
+/// Reads `count` records in `threads` threads, each with a reader of its own: `read(reader, i)` gives the
+/// i-th one, whose name is `nameOf(i)`.
+FleetRecords readEach(size_t count, int threads, const ReadLimits& limits,
+                      const std::function<Result<NodeSummary>(RecordReader&, size_t)>& read,
+                      const std::function<std::string(size_t)>& nameOf);
 
 /// Reads all records under `folder` in `threads` threads. A record that cannot be read never stops the
 /// others; only a folder that cannot be read is an error.

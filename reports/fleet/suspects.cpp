@@ -88,6 +88,65 @@ bool isCommon(size_t hits, size_t n, size_t outside, size_t outsideSize) {
   return chance(hits, n, std::min(rate, 0.5)) < kRareEnough;
 }
 
+bool isFailure(const DeviationSummary& d) {
+  return d.outcome == Outcome::kFail || d.outcome == Outcome::kFlaky || d.outcome == Outcome::kError;
+}
+
+/// What most nodes fail: then the fleet as a whole is off, and naming each device would hide that.
+class Widespread {
+ public:
+  Widespread(const FleetRecords& records, const Fleet& fleet) : records_(records) {
+    for (const FleetNode& node : fleet.nodes) {
+      std::map<Key, const DeviationSummary*> failed;
+      for (const size_t i : node.records)
+        for (const DeviationSummary& d : records.nodes[i].deviations)
+          if (isFailure(d)) failed.emplace(keyOf(d), &d);
+      measured_ += node.records.empty() ? 0 : 1;
+      for (const auto& [key, d] : failed) {
+        Hits& hits = hits_[key];
+        if (hits.nodes++ == 0) hits.example = {node.name, d};
+      }
+    }
+  }
+  [[nodiscard]] bool covers(const DeviationSummary& d) const { return isWide(hits_.at(keyOf(d))); }
+
+  void addTo(Fleet& fleet) const {
+    for (const auto& [key, hits] : hits_) {
+      if (!isWide(hits)) continue;
+      const DeviationSummary& d = *hits.example.second;
+      Suspect suspect;
+      suspect.kind = SuspectKind::kGroup;
+      suspect.what =
+          printable(std::get<0>(key)) + (std::get<1>(key).empty() ? "" : ", " + printable(std::get<1>(key)));
+      suspect.evidence.push_back(
+          fmt::format("{} of {} nodes do not pass it, so it is no matter of single devices; on {}: {}",
+                      hits.nodes, measured_, hits.example.first, deviationLine(d, *records_.names)));
+      suspect.next =
+          "Look for what all nodes share: driver, BIOS and power settings, cooling, the image, the plan's "
+          "limits. " +
+          d.remedy;
+      fleet.suspects.push_back(std::move(suspect));
+    }
+  }
+
+ private:
+  using Key = std::tuple<std::string, std::string, Outcome>;  ///< stage, metric: by text, for the order
+  struct Hits {
+    size_t nodes = 0;
+    std::pair<std::string, const DeviationSummary*> example;
+  };
+  [[nodiscard]] Key keyOf(const DeviationSummary& d) const {
+    return {records_.names->texts[d.stage], records_.names->texts[d.metric], d.outcome};
+  }
+  [[nodiscard]] bool isWide(const Hits& hits) const {
+    return hits.nodes >= kFewestHits && 2 * hits.nodes > measured_;
+  }
+
+  const FleetRecords& records_;
+  size_t measured_ = 0;
+  std::map<Key, Hits> hits_;
+};
+
 }  // namespace
 
 const char* suspectKindName(SuspectKind kind) {
@@ -131,12 +190,13 @@ Status addOutliers(const PeerTable& table, const FleetRecords& records, const Fl
 }
 
 void addFailures(const FleetRecords& records, Fleet& fleet) {
+  const Widespread widespread(records, fleet);
+  widespread.addTo(fleet);
   for (const FleetNode& node : fleet.nodes)
     for (const size_t i : node.records) {
       const NodeSummary& record = records.nodes[i];
       for (const DeviationSummary& d : record.deviations) {
-        if (d.outcome != Outcome::kFail && d.outcome != Outcome::kFlaky && d.outcome != Outcome::kError)
-          continue;
+        if (!isFailure(d) || widespread.covers(d)) continue;
         Suspect suspect = culpritOf(d, record);
         suspect.evidence.push_back(deviationLine(d, *records.names));
         suspect.next = d.remedy;
@@ -229,7 +289,11 @@ void orderSuspects(Fleet& fleet) {
   fleet.suspects = std::move(merged);
   std::set<std::string> named;
   for (const Suspect& suspect : fleet.suspects) named.insert(suspect.node);
-  for (FleetNode& node : fleet.nodes) node.suspect = named.contains(node.name);
+  for (FleetNode& node : fleet.nodes) node.suspect = node.suspect || named.contains(node.name);
+  if (fleet.suspects.size() > kMostSuspects) {
+    fleet.suspectsLeft += fleet.suspects.size() - kMostSuspects;
+    fleet.suspects.resize(kMostSuspects);
+  }
 }
 
 }  // namespace muster::fleet
