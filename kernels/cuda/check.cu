@@ -11,7 +11,7 @@ constexpr int kThreads = 256;
 /// Combines what the block's threads found, in shared memory; thread 0 returns the whole.
 template <typename T, typename Combine>
 __device__ T reduceBlock(const T& mine, Combine both) {
-  __shared__ alignas(T) unsigned char storage[sizeof(T) * kThreads];
+  alignas(T) __shared__ unsigned char storage[sizeof(T) * kThreads];
   T* shared = reinterpret_cast<T*>(storage);
   shared[threadIdx.x] = mine;
   __syncthreads();

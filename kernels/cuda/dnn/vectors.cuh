@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "kernels/cuda/dnn/combine.h"
 #include "kernels/cuda/dnn/elements.h"
@@ -44,13 +45,13 @@ template <typename T, typename Op>
 __device__ inline T acrossWarp(T value, Op op) {
 #pragma unroll
   for (int distance = 16; distance > 0; distance /= 2) {
-    T other;
     static_assert(sizeof(T) % 4 == 0);
-    const auto* from = reinterpret_cast<const uint32_t*>(&value);
-    auto* to = reinterpret_cast<uint32_t*>(&other);
+    uint32_t words[sizeof(T) / 4];
+    std::memcpy(words, &value, sizeof(T));
 #pragma unroll
-    for (size_t word = 0; word < sizeof(T) / 4; ++word)
-      to[word] = __shfl_xor_sync(0xFFFFFFFFu, from[word], distance);
+    for (uint32_t& word : words) word = __shfl_xor_sync(0xFFFFFFFFu, word, distance);
+    T other;
+    std::memcpy(&other, words, sizeof(T));
     // Both lanes must combine in the same order to have the same bits.
     value = (threadIdx.x & static_cast<unsigned>(distance)) == 0 ? op(value, other) : op(other, value);
   }
