@@ -7,6 +7,13 @@ namespace {
 
 using dnnl::prop_kind;
 
+/// oneDNN 2.6.3 reads a bias that is not there, address 0, where its AVX-512 inner product shares the outputs
+/// of an input gradient among threads: f32, at most 32 inputs, whole 64s of 2048 and more outputs. Such
+/// gradients are plain matrix products instead; the bounds here leave room on both sides.
+bool needsPlainInputGradient(int64_t inputs, int64_t outputs) {
+  return inputs < 64 && outputs >= 1024;
+}
+
 class LinearOp : public Op {
  public:
   using Op::Op;
@@ -45,6 +52,10 @@ Status LinearOp::makePrimitives(Plan& plan) {
   const auto gradient = describeGradient(describe, {shape, memory::data_type::f32, memory::format_tag::any},
                                          forward.weights_desc());
   if (!x.needsGradient) return steps_.take(plan, layer_, forward, gradient, nullptr);
+  if (needsPlainInputGradient(shape[1], out)) {
+    const dnnl::matmul::primitive_desc data({output, weights, source}, userScratch(), engine);
+    return steps_.take(plan, layer_, forward, gradient, &data);
+  }
   const dnnl::inner_product_backward_data::primitive_desc data({source, weights, output}, userScratch(),
                                                                engine, forward);
   return steps_.take(plan, layer_, forward, gradient, &data);

@@ -27,6 +27,7 @@ Status WeightSteps::take(Plan& plan, const Layer& layer, const dnnl::primitive_d
   gradientProduct_ = admit(plan, gradient, gradient.diff_weights_desc());
   hasData_ = data != nullptr;
   if (hasData_) dataProduct_ = admit(plan, *data, data->weights_desc());
+  dataIsMatmul_ = hasData_ && data->get_kind() == dnnl::primitive::kind::matmul;
   const bool half = plan.type == memory::data_type::bf16;
   if (half && !reference_.empty())
     return Error{ErrorCode::kUnsupported,
@@ -91,9 +92,9 @@ void WeightSteps::bindBackward(Plan& plan, const Layer& layer, const void* x, co
   if (!hasData_) return;
   const memory weight = weightFor(plan, layer, dataProduct_, backward_);
   backward_.push_back({dataProduct_.primitive,
-                       {{DNNL_ARG_DIFF_DST, outputGradient},
+                       {{dataIsMatmul_ ? DNNL_ARG_SRC : DNNL_ARG_DIFF_DST, outputGradient},
                         {DNNL_ARG_WEIGHTS, weight},
-                        {DNNL_ARG_DIFF_SRC, wrap(engine, sourceDesc, dx)},
+                        {dataIsMatmul_ ? DNNL_ARG_DST : DNNL_ARG_DIFF_SRC, wrap(engine, sourceDesc, dx)},
                         {DNNL_ARG_SCRATCHPAD, scratch(plan, dataProduct_)}}});
 }
 

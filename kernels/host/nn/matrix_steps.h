@@ -39,7 +39,8 @@ class WeightSteps {
 
   Product forwardProduct_, gradientProduct_, dataProduct_;
   bool hasData_ = false;
-  std::string reference_;  ///< reference code that oneDNN took
+  bool dataIsMatmul_ = false;  ///< the gradient of the input is a plain product, with its arguments
+  std::string reference_;      ///< reference code that oneDNN took
   memory::desc stored_;
   uint64_t room_ = 0;  ///< floats at the start of scratch memory, for a reordered weight
   std::vector<Step> forward_, backward_;

@@ -67,6 +67,16 @@ TEST(LinearLayers, AreRightWithEachActivation) {
     }
 }
 
+/// Shapes at which oneDNN's own gradient of the input crashes (linear.cpp), and their neighbours.
+TEST(LinearLayers, AreRightWithFewInputsAndManyOutputs) {
+  for (int64_t width : {1, 32})
+    for (int64_t classes : {1024, 2048}) {
+      SCOPED_TRACE("width " + std::to_string(width) + " classes " + std::to_string(classes));
+      expectRight(wideClassifier(6, width, classes), 2);
+    }
+  expectRight(wideClassifier(6, 16, 32000), 2);
+}
+
 TEST(Transformers, AreRight) {
   expectRight(transformer(2, 5, 12, 3, true));
   expectRight(transformer(1, 3, 34, 2, false));

@@ -116,6 +116,14 @@ Network linearNetwork(Activation activation, bool bias, int64_t width) {
   return network;
 }
 
+Network wideClassifier(int64_t rows, int64_t width, int64_t classes) {
+  Network network;
+  const Tensor x = network.add(Embedding{.name = "e", .positions = "p", .rows = 11, .width = width},
+                               network.indices({1, rows}, 11));
+  classifyRows(network, x, classes);
+  return network;
+}
+
 Network transformer(int64_t batch, int64_t time, int64_t width, int64_t heads, bool causal) {
   Network network;
   const Tensor tokens = network.indices({batch, time}, 11);

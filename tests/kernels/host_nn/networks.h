@@ -28,6 +28,8 @@ Network residualNetwork(int64_t batch, int64_t channels, bool project);
 /// One tensor has more than two users.
 Network manyUsersNetwork(int64_t channels);
 Network linearNetwork(Activation activation, bool bias, int64_t width);
+/// Rows of few numbers under a classifier of many classes.
+Network wideClassifier(int64_t rows, int64_t width, int64_t classes);
 Network transformer(int64_t batch, int64_t time, int64_t width, int64_t heads, bool causal);
 /// More rows than one block of scores holds.
 Network attentionNetwork(bool causal);
