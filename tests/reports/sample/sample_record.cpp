@@ -436,6 +436,8 @@ Record sickRecord() {
 TemplatesFolder::TemplatesFolder() {
   for (const char* name : {"report.mustache", "report.css", "report.js"})
     folder_.write(std::string("report/") + name, readWhole(sourceDir() / "templates" / "report" / name));
+  for (const char* name : {"fleet.mustache", "fleet.css", "fleet.js"})
+    folder_.write(std::string("fleet/") + name, readWhole(sourceDir() / "templates" / "fleet" / name));
   folder_.write("record.schema.json", readWhole(sourceDir() / "reports" / "model" / "record.schema.json"));
 }
 

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every expected node is in exactly one state, whatever lies in the folder; nothing is counted twice.
+#include "reports/fleet/coverage.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "tests/reports/fleet/fleet_folder.h"
+#include "tests/reports/sample/sample_record.h"
+
+namespace muster {
+namespace {
+
+using fleet::Fleet;
+using fleet::NodeState;
+using testing::failedRecord;
+using testing::FleetFolder;
+using ::testing::HasSubstr;
+using testing::leaveElsewhere;
+using testing::nodeOf;
+using testing::nodeRecord;
+using testing::settle;
+
+TEST(Coverage, AcceptsAFleetWhoseNodesAreAllAccepted) {
+  FleetFolder folder;
+  for (const char* name : {"n1", "n2", "n3"}) folder.add(nodeRecord(name), std::string("deep/er/") + name);
+  const Fleet fleet = folder.assess({"n1", "n2", "n3"});
+  EXPECT_EQ(fleet.acceptance, "accepted");
+  EXPECT_EQ(fleet.exitCode, 0);
+  EXPECT_EQ(fleet.accounting.expected, 3 * nodeRecord("n1").accounting.expected);
+}
+
+TEST(Coverage, PutsEachExpectedNodeIntoOneState) {
+  FleetFolder folder;
+  folder.add(nodeRecord("good"));
+  folder.add(failedRecord("sick"));
+  Record stale = nodeRecord("stale");
+  stale.plan.sha256 = std::string(64, 'b');
+  folder.add(stale);
+  folder.add(nodeRecord("stranger"));
+  folder.write("torn/record.json", "{");
+  fleet::FleetOptions options;
+  options.expected = {{"good", "", false},
+                      {"sick", "", false},
+                      {"stale", "", false},
+                      {"gone", "", false},
+                      {"off", "down Not responding", false},
+                      {"idle", "drained bad DIMM", true}};
+  const Fleet fleet = folder.assess(options);
+  EXPECT_EQ(nodeOf(fleet, "good").state, NodeState::kAccepted);
+  EXPECT_EQ(nodeOf(fleet, "sick").state, NodeState::kRejected);
+  EXPECT_EQ(nodeOf(fleet, "stale").state, NodeState::kStale);
+  EXPECT_EQ(nodeOf(fleet, "gone").state, NodeState::kMissing);
+  EXPECT_EQ(nodeOf(fleet, "off").state, NodeState::kDown);
+  EXPECT_EQ(nodeOf(fleet, "idle").state, NodeState::kDrained);
+  EXPECT_EQ(std::accumulate(fleet.states.begin(), fleet.states.end(), size_t{0}), 6u);
+  ASSERT_EQ(fleet.foreign.size(), 1u);
+  EXPECT_EQ(fleet.foreign[0].node, "stranger");
+  EXPECT_THAT(fleet.stale[0].reason, HasSubstr("of another plan"));
+  EXPECT_EQ(fleet.exitCode, 1);
+}
+
+TEST(Coverage, IsIncompleteWithoutAnyRecord) {
+  FleetFolder folder;
+  const Fleet fleet = folder.assess({"n1"});
+  EXPECT_EQ(fleet.exitCode, 3);
+  EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kMissing);
+}
+
+TEST(Coverage, RefusesExpectationsThatCannotBeMet) {
+  FleetFolder folder;
+  folder.add(nodeRecord("n1"));
+  auto records = fleet::readFleet(folder.path());
+  ASSERT_TRUE(records.ok());
+  fleet::FleetOptions options;
+  EXPECT_EQ(assess(*records, options).error().code, ErrorCode::kUsage);
+  options.expected = {{"n1", "", false}, {"n1", "", false}};
+  EXPECT_THAT(assess(*records, options).error().message, HasSubstr("expected twice"));
+  options.expected = {{"../n1", "", false}};
+  EXPECT_THAT(assess(*records, options).error().message, HasSubstr("no name of a node"));
+}
+
+TEST(Coverage, ResolvesAndNamesDuplicates) {
+  FleetFolder folder;
+  Record old = nodeRecord("n1");
+  old.started -= 100;
+  folder.add(old, "a");
+  folder.add(nodeRecord("n1"), "b");
+  const Fleet fleet = folder.assess({"n1"});
+  EXPECT_EQ(fleet.exitCode, 0);
+  ASSERT_EQ(fleet.duplicates.size(), 1u);
+  EXPECT_EQ(fleet.duplicates[0].path, "a/record.json");
+  EXPECT_EQ(fleet.accounting.expected, old.accounting.expected) << "a node is never counted twice";
+}
+
+TEST(Coverage, IsNotPassedByTryingAgain) {
+  FleetFolder folder;
+  Record old = failedRecord("n1");
+  old.started -= 100;
+  folder.add(old, "first");
+  folder.add(nodeRecord("n1"), "second");
+  const Fleet fleet = folder.assess({"n1"});
+  EXPECT_EQ(fleet.exitCode, 1);
+  ASSERT_EQ(fleet.duplicates.size(), 1u);
+  EXPECT_THAT(fleet.duplicates[0].reason, HasSubstr("not accepted by trying again"));
+}
+
+TEST(Coverage, SetsAsideRecordsOfAnotherRun) {
+  FleetFolder folder;
+  for (const char* name : {"n1", "n2"}) folder.add(nodeRecord(name));
+  Record changed = nodeRecord("n3");
+  changed.overrides = {"gemm.size=64"};
+  folder.add(changed);
+  Record real = nodeRecord("n4");
+  real.simulated = false;
+  real.scenario = "";
+  folder.add(real);
+  const Fleet fleet = folder.assess({"n1", "n2", "n3", "n4"});
+  EXPECT_EQ(nodeOf(fleet, "n3").state, NodeState::kStale);
+  EXPECT_EQ(nodeOf(fleet, "n4").state, NodeState::kStale);
+  EXPECT_THAT(nodeOf(fleet, "n4").reason, HasSubstr("it is not simulated"));
+}
+
+TEST(Coverage, PutsJobsOfDifferentScopesTogether) {
+  const Record whole = nodeRecord("n1");
+  ASSERT_GE(whole.stages.size(), 2u);
+  const std::string first = whole.stages[0].name;
+  const std::string second = whole.stages[1].name;
+  Record nodeJob = whole;
+  Record clusterJob = whole;
+  leaveElsewhere(nodeJob, second);
+  for (const StageRecord& stage : whole.stages)
+    if (stage.name != second) leaveElsewhere(clusterJob, stage.name);
+  FleetFolder folder;
+  folder.add(nodeJob, "nodes/n1");
+  {
+    const Fleet fleet = folder.assess({"n1"});
+    EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kIncomplete);
+    EXPECT_THAT(nodeOf(fleet, "n1").reason, HasSubstr("no record of the job that was to run " + second));
+  }
+  folder.add(clusterJob, "cluster/n1");
+  const Fleet fleet = folder.assess({"n1"});
+  EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kAccepted) << nodeOf(fleet, "n1").reason;
+  EXPECT_EQ(fleet.accounting.expected, whole.accounting.expected);
+  EXPECT_TRUE(fleet.duplicates.empty());
+  EXPECT_EQ(fleet.accounting.of(Outcome::kElsewhere), 0u);
+}
+
+TEST(Coverage, CountsWhatAGroupSharesOnce) {
+  FleetFolder folder;
+  Record record = nodeRecord("n1");
+  const size_t before = record.accounting.expected;
+  StageRecord& stage = record.stages.back();
+  stage.scope = "cluster";
+  stage.group = {{"world_size", 16}, {"first_rank", 0}, {"nodes", 2}, {"culprit", ""}};
+  Verdict shared;
+  shared.outcome = Outcome::kPass;
+  shared.stage = stage.name;
+  stage.verdicts.push_back(shared);
+  settle(record);
+  folder.add(record);
+  record.node = "n2";
+  folder.add(record);
+  const Fleet fleet = folder.assess({"n1", "n2"});
+  EXPECT_EQ(fleet.accounting.expected, 2 * before + 1);
+  ASSERT_EQ(fleet.groups.size(), 1u);
+  EXPECT_EQ(fleet.groups[0].records, 2u);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// See fleet_folder.h.
+#include "tests/reports/fleet/fleet_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/reports/sample/sample_record.h"
+
+namespace muster::testing {
+
+Record nodeRecord(const std::string& name) {
+  static const Record healthy = healthyRecord();
+  Record record = healthy;
+  record.node = name;
+  record.runId = "run-of-" + name;
+  record.plan.sha256 = std::string(64, 'a');
+  record.nodeRank = 0;
+  record.nodeCount = 1;
+  return record;
+}
+
+Record failedRecord(const std::string& name) {
+  Record record = nodeRecord(name);
+  for (StageRecord& stage : record.stages)
+    for (Verdict& verdict : stage.verdicts)
+      if (verdict.device == "gpu3" && verdict.expectation && record.acceptance == "accepted") {
+        verdict.outcome = Outcome::kFail;
+        verdict.detail = "gpu3: too slow";
+        record.acceptance = "rejected";
+      }
+  settle(record);
+  record.exitCode = 1;
+  record.reasons = {"1 expectation failed"};
+  return record;
+}
+
+void leaveElsewhere(Record& record, const std::string& name) {
+  for (StageRecord& stage : record.stages) {
+    if (stage.name != name) continue;
+    stage.state = "elsewhere";
+    stage.reason = "its scope is " + stage.scope;
+    stage.measurements.clear();
+    Verdict verdict;
+    verdict.outcome = Outcome::kElsewhere;
+    verdict.stage = name;
+    verdict.observed = verdict.limit = verdict.margin = std::nan("");
+    stage.verdicts = {verdict};
+  }
+  settle(record);
+}
+
+void FleetFolder::add(const Record& record, const std::string& path) {
+  folder_.write((path.empty() ? record.node : path) + "/record.json", recordText(record));
+}
+
+fleet::Fleet FleetFolder::assess(const std::vector<std::string>& expected) {
+  fleet::FleetOptions options;
+  for (const std::string& name : expected) options.expected.push_back({name, "", false});
+  return assess(options);
+}
+
+fleet::Fleet FleetFolder::assess(const fleet::FleetOptions& options) {
+  auto records = fleet::readFleet(path());
+  EXPECT_TRUE(records.ok()) << (records.ok() ? "" : records.error().text());
+  if (!records.ok()) return {};
+  records_ = std::move(*records);
+  auto fleet = fleet::assess(records_, options);
+  EXPECT_TRUE(fleet.ok()) << (fleet.ok() ? "" : fleet.error().text());
+  return fleet.ok() ? std::move(*fleet) : fleet::Fleet{};
+}
+
+const fleet::FleetNode& nodeOf(const fleet::Fleet& fleet, const std::string& name) {
+  static const fleet::FleetNode none;
+  const auto at =
+      std::find_if(fleet.nodes.begin(), fleet.nodes.end(), [&](const auto& n) { return n.name == name; });
+  EXPECT_NE(at, fleet.nodes.end()) << name;
+  return at == fleet.nodes.end() ? none : *at;
+}
+
+}  // namespace muster::testing

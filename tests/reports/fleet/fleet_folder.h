@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folders of node records for tests of the fleet.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/fleet/fleet_record.h"
+#include "reports/model/record.h"
+#include "tests/support/process.h"
+
+namespace muster::testing {
+
+/// A healthy record of the node `name`, of one plan.
+Record nodeRecord(const std::string& name);
+/// The same node with a figure that missed its limit on gpu3.
+Record failedRecord(const std::string& name);
+/// Makes what `stage` came to "left to another job", as `--scope` does.
+void leaveElsewhere(Record& record, const std::string& stage);
+
+/// A run folder of many nodes.
+class FleetFolder {
+ public:
+  /// Writes `record` to PATH/record.json; by default PATH is the node's name.
+  void add(const Record& record, const std::string& path = "");
+  void write(const std::string& path, const std::string& text) { folder_.write(path, text); }
+  /// Reads and judges everything; the nodes are expected. Fails the test on an error.
+  fleet::Fleet assess(const std::vector<std::string>& expected);
+  fleet::Fleet assess(const fleet::FleetOptions& options);
+  [[nodiscard]] const std::filesystem::path& path() const { return folder_.path(); }
+  [[nodiscard]] const fleet::FleetRecords& records() const { return records_; }
+
+ private:
+  TempDir folder_;
+  fleet::FleetRecords records_;
+};
+
+/// The node's entry; fails the test when there is none.
+const fleet::FleetNode& nodeOf(const fleet::Fleet& fleet, const std::string& name);
+
+}  // namespace muster::testing

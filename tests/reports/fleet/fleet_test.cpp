@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands out in a fleet, and the two files that tell it: fleet.json and fleet.html.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validator.hpp>
+
+#include "reports/fleet/fleet_html.h"
+#include "reports/fleet/fleet_terminal.h"
+#include "reports/html/csp.h"
+#include "tests/reports/fleet/fleet_folder.h"
+#include "tests/reports/sample/sample_record.h"
+
+namespace muster {
+namespace {
+
+using fleet::Fleet;
+using fleet::SuspectKind;
+using testing::failedRecord;
+using testing::FleetFolder;
+using ::testing::HasSubstr;
+using testing::nodeOf;
+using testing::nodeRecord;
+using testing::settle;
+using ::testing::Not;
+
+/// Every figure of a node at `share` of itself, with a spread of a half percent between devices.
+void vary(Record& record, unsigned seed, const std::string& device = "", double share = 1) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> noise(1, 0.005);
+  for (StageRecord& stage : record.stages)
+    for (Measurement& m : stage.measurements) {
+      if (m.isText() || m.unit == "count" || m.unit == "bool") continue;
+      const double factor = noise(random) * (m.device == device && m.unit == "FLOP/s" ? share : 1);
+      for (double& sample : m.samples) sample *= factor;
+    }
+}
+
+std::vector<std::string> addNodes(FleetFolder& folder, int count) {
+  std::vector<std::string> names;
+  for (int i = 0; i < count; ++i) {
+    names.push_back("n" + std::to_string(i));
+    Record record = nodeRecord(names.back());
+    vary(record, static_cast<unsigned>(i), i == 7 ? "gpu3" : "", 0.9);
+    folder.add(record);
+  }
+  return names;
+}
+
+TEST(Fleet, NamesASlowDeviceBesideItsPeers) {
+  FleetFolder folder;
+  const auto names = addNodes(folder, 20);
+  const Fleet fleet = folder.assess(names);
+  EXPECT_EQ(fleet.acceptance, "accepted") << "it meets its limits, so it is a suspect only";
+  ASSERT_EQ(fleet.suspects.size(), 1u);
+  EXPECT_EQ(fleet.suspects[0].kind, SuspectKind::kDevice);
+  EXPECT_EQ(fleet.suspects[0].node, "n7");
+  EXPECT_EQ(fleet.suspects[0].what, "gpu3");
+  EXPECT_TRUE(fleet.suspects[0].byPeers);
+  EXPECT_FALSE(fleet.suspects[0].next.empty());
+  EXPECT_NEAR(nodeOf(fleet, "n7").worstShare, 0.9, 0.03);
+}
+
+TEST(Fleet, RejectsOutliersWhenAsked) {
+  FleetFolder folder;
+  fleet::FleetOptions options;
+  for (const std::string& name : addNodes(folder, 20)) options.expected.push_back({name, "", false});
+  options.rejectOutliers = true;
+  const Fleet fleet = folder.assess(options);
+  EXPECT_EQ(fleet.exitCode, 1);
+  EXPECT_THAT(nodeOf(fleet, "n7").reason, HasSubstr("named by its peers"));
+}
+
+TEST(Fleet, DoesNotTakeAUniformlySlowFleetForHealthy) {
+  FleetFolder folder;
+  std::vector<std::string> names;
+  for (int i = 0; i < 6; ++i) {
+    names.push_back("n" + std::to_string(i));
+    folder.add(failedRecord(names.back()));
+  }
+  const Fleet fleet = folder.assess(names);
+  EXPECT_EQ(fleet.exitCode, 1);
+  ASSERT_FALSE(fleet.suspects.empty());
+  EXPECT_EQ(fleet.suspects[0].kind, SuspectKind::kGroup);
+  EXPECT_THAT(fleet.suspects[0].evidence[0], HasSubstr("6 of 6 nodes"));
+  EXPECT_EQ(std::count_if(fleet.suspects.begin(), fleet.suspects.end(),
+                          [](const auto& s) { return s.kind == SuspectKind::kDevice; }),
+            0)
+      << "no device is to blame for what all do";
+}
+
+TEST(Fleet, NamesASwitchWhoseNodesAreSuspect) {
+  FleetFolder folder;
+  fleet::FleetOptions options;
+  for (int i = 0; i < 40; ++i) {
+    const std::string name = "n" + std::to_string(i);
+    folder.add(i < 6 ? failedRecord(name) : nodeRecord(name));
+    options.expected.push_back({name, "", false});
+    options.topology[i < 8 ? "leaf1" : "leaf2"].push_back(name);
+  }
+  const Fleet fleet = folder.assess(options);
+  ASSERT_FALSE(fleet.suspects.empty());
+  EXPECT_EQ(fleet.suspects[0].kind, SuspectKind::kSwitch);
+  EXPECT_EQ(fleet.suspects[0].what, "leaf1");
+  EXPECT_THAT(fleet.suspects[0].evidence[0], HasSubstr("6 of its 8 nodes"));
+}
+
+TEST(Fleet, NamesConfigurationThatDrifts) {
+  FleetFolder folder;
+  std::vector<std::string> names;
+  for (int i = 0; i < 5; ++i) {
+    names.push_back("n" + std::to_string(i));
+    Record record = nodeRecord(names.back());
+    record.inventory["host"]["kernel"] = i == 2 ? "5.15.0-old" : "6.8.0";
+    record.inventory["devices"][3]["facts"]["vbios"] = i == 4 ? "odd" : "96.00";
+    folder.add(record);
+  }
+  const Fleet fleet = folder.assess(names);
+  const auto drift = [&](const std::string& fact) -> const fleet::FactDrift* {
+    for (const auto& d : fleet.drift)
+      if (d.fact.find(fact) != std::string::npos) return &d;
+    return nullptr;
+  };
+  ASSERT_NE(drift("kernel"), nullptr);
+  EXPECT_EQ(drift("kernel")->majority, "6.8.0");
+  EXPECT_EQ(drift("kernel")->odd[0].where, std::vector<std::string>{"n2"});
+  ASSERT_NE(drift("vbios"), nullptr);
+  EXPECT_EQ(drift("vbios")->odd[0].where, std::vector<std::string>{"n4 gpu3"});
+  EXPECT_EQ(fleet.drift.size(), 2u);
+}
+
+/// One fleet-relative verdict on gpu0.
+void defer(Record& record, double observed) {
+  for (StageRecord& stage : record.stages)
+    for (Verdict& verdict : stage.verdicts) {
+      if (verdict.metric != "compute.gemm_throughput" || verdict.device != "gpu0" || !verdict.expectation)
+        continue;
+      verdict.outcome = Outcome::kDeferred;
+      verdict.observed = observed;
+      verdict.expectation->kind = CheckKind::kWithin;
+      verdict.expectation->peers = PeerGroup::kFleet;
+      verdict.expectation->tolerance = 0.1;
+      verdict.expectation->unit = "FLOP/s";
+      settle(record);
+      return;
+    }
+  FAIL() << "the sample has no such verdict";
+}
+
+TEST(Fleet, JudgesWhatNodesDeferred) {
+  FleetFolder folder;
+  std::vector<std::string> names;
+  for (int i = 0; i < 5; ++i) {
+    names.push_back("n" + std::to_string(i));
+    Record record = nodeRecord(names.back());
+    defer(record, i == 3 ? 5e14 : 7e14);
+    folder.add(record);
+  }
+  const Fleet fleet = folder.assess(names);
+  EXPECT_EQ(fleet.deferredCount, 5u);
+  EXPECT_EQ(fleet.accounting.of(Outcome::kDeferred), 0u);
+  EXPECT_EQ(fleet.accounting.of(Outcome::kFail), 1u);
+  EXPECT_EQ(fleet.exitCode, 1);
+  EXPECT_EQ(nodeOf(fleet, "n3").state, fleet::NodeState::kRejected);
+  ASSERT_EQ(fleet.deferred.size(), 1u);
+  EXPECT_THAT(fleet.deferred[0].detail, HasSubstr("within 10% of the fleet median 700 TFLOP/s"));
+}
+
+TEST(Fleet, CannotJudgeWhatOneNodeAloneDeferred) {
+  FleetFolder folder;
+  Record record = nodeRecord("n1");
+  defer(record, 7e14);
+  folder.add(record);
+  const Fleet fleet = folder.assess({"n1"});
+  EXPECT_EQ(fleet.exitCode, 3);
+  EXPECT_EQ(nodeOf(fleet, "n1").state, fleet::NodeState::kIncomplete);
+}
+
+/// A fleet with something of every kind.
+Fleet mixedFleet(FleetFolder& folder) {
+  fleet::FleetOptions options;
+  for (const std::string& name : addNodes(folder, 10)) options.expected.push_back({name, "", false});
+  Record sick = failedRecord("sick");
+  sick.inventory["host"]["kernel"] = "<script>alert(1)</script>";
+  folder.add(sick);
+  folder.add(nodeRecord("stranger"));
+  folder.add(nodeRecord("n0"), "again/n0");
+  folder.write("torn/record.json", "{");
+  Record deferred = nodeRecord("late");
+  defer(deferred, 7e14);
+  folder.add(deferred);
+  options.expected.push_back({"sick", "", false});
+  options.expected.push_back({"late", "", false});
+  options.expected.push_back({"gone", "", false});
+  options.expectedFrom = "<b>nodes.txt</b>";
+  return folder.assess(options);
+}
+
+TEST(FleetJson, IsValidAndTheSameEachTime) {
+  FleetFolder folder;
+  const std::string text = fleetText(mixedFleet(folder), folder.records());
+  FleetFolder other;
+  EXPECT_EQ(text, fleetText(mixedFleet(other), other.records()));
+  using Plain = nlohmann::json;
+  const Plain schemaText =
+      Plain::parse(testing::readWhole(testing::sourceDir() / "reports/fleet/fleet.schema.json"));
+  valijson::Schema schema;
+  valijson::SchemaParser(valijson::SchemaParser::kDraft7)
+      .populateSchema(valijson::adapters::NlohmannJsonAdapter(schemaText), schema);
+  const auto valid = [&](const Plain& document) {
+    valijson::Validator validator;
+    return validator.validate(schema, valijson::adapters::NlohmannJsonAdapter(document), nullptr);
+  };
+  Plain document = Plain::parse(text);
+  EXPECT_TRUE(valid(document));
+  document["nodes"][0]["state"] = "fine";
+  EXPECT_FALSE(valid(document)) << "the schema is closed";
+}
+
+TEST(FleetHtml, IsSelfContainedAndEscaped) {
+  FleetFolder folder;
+  const Fleet fleet = mixedFleet(folder);
+  const testing::TemplatesFolder templates;
+  const auto html = renderFleetHtml(fleet, folder.records(), std::string(64, 'c'), templates.path());
+  ASSERT_TRUE(html.ok()) << html.error().text();
+  for (const char* part : {"REJECTED", "SIMULATED", "default-src 'none'", "&lt;script&gt;alert(1)", "n7",
+                           "gone", "stranger", "a duplicate", "torn: it ends", "class=\"node-map\""})
+    EXPECT_THAT(*html, HasSubstr(part));
+  for (const char* part : {"<script>alert", "<b>nodes.txt", "src=\"http", "style=\""})
+    EXPECT_THAT(*html, Not(HasSubstr(part)));
+  const size_t begin = html->find("<script>") + 8;
+  EXPECT_THAT(*html, HasSubstr(cspDigest(html->substr(begin, html->find("</script>") - begin))));
+}
+
+TEST(FleetHtml, NamesAMissingTemplate) {
+  const testing::TempDir empty;
+  FleetFolder folder;
+  const auto html = renderFleetHtml(mixedFleet(folder), folder.records(), "", empty.path());
+  ASSERT_FALSE(html.ok());
+  EXPECT_THAT(html.error().text(), HasSubstr("fleet.mustache"));
+}
+
+TEST(FleetTerminal, SaysTheVerdictFirstAndNoControlCharacters) {
+  FleetFolder folder;
+  const std::string text = renderFleetSummary(mixedFleet(folder), 100);
+  EXPECT_EQ(text.rfind("SIMULATED REJECTED", 0), 0u) << text;
+  for (const char* part : {"missing gone", "rejected sick", "n7 gpu3", "Duplicates (1)", "Quarantined (1)"})
+    EXPECT_THAT(text, HasSubstr(part));
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace muster

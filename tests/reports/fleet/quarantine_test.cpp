@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Torn and hostile records: each is set aside with a reason, and never stops the rest.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "tests/reports/fleet/fleet_folder.h"
+
+namespace muster {
+namespace {
+
+using testing::failedRecord;
+using testing::FleetFolder;
+using ::testing::HasSubstr;
+using testing::nodeRecord;
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+/// A good node beside one whose record has this text: the reason why that one is quarantined.
+std::string reasonFor(const std::string& text) {
+  FleetFolder folder;
+  folder.add(nodeRecord("good"));
+  folder.write("bad/record.json", text);
+  const fleet::Fleet fleet = folder.assess({"good", "bad"});
+  EXPECT_EQ(testing::nodeOf(fleet, "good").state, fleet::NodeState::kAccepted);
+  EXPECT_NE(testing::nodeOf(fleet, "bad").state, fleet::NodeState::kAccepted);
+  EXPECT_EQ(fleet.exitCode, 3);
+  EXPECT_EQ(fleet.quarantined.size(), 1u);
+  return fleet.quarantined.size() == 1 ? fleet.quarantined[0].path + ": " + fleet.quarantined[0].reason
+                                       : "none";
+}
+
+const std::string& goodText() {
+  static const std::string text = recordText(nodeRecord("bad"));
+  return text;
+}
+
+TEST(Quarantine, NamesATornRecord) {
+  EXPECT_THAT(reasonFor(goodText().substr(0, goodText().size() / 2)),
+              HasSubstr("bad/record.json: torn: it ends after"));
+  EXPECT_THAT(reasonFor(""), HasSubstr("torn: the file is empty"));
+}
+
+TEST(Quarantine, NamesOneThatIsFourGigabytesLong) {
+  FleetFolder folder;
+  folder.add(nodeRecord("good"));
+  folder.write("bad/record.json", "{");
+  std::filesystem::resize_file(folder.path() / "bad/record.json", 4ull << 30);  // sparse
+  const fleet::Fleet fleet = folder.assess({"good", "bad"});
+  ASSERT_EQ(fleet.quarantined.size(), 1u);
+  EXPECT_THAT(fleet.quarantined[0].reason, HasSubstr("4 GiB long"));
+  EXPECT_EQ(testing::nodeOf(fleet, "good").state, fleet::NodeState::kAccepted);
+}
+
+TEST(Quarantine, NamesAnotherSchema) {
+  EXPECT_THAT(reasonFor(replaced(goodText(), "\"schema\": 1", "\"schema\": 99")), HasSubstr("schema 99"));
+  EXPECT_THAT(reasonFor("{\"a\": 1}"), HasSubstr("no schema version"));
+  EXPECT_THAT(reasonFor("[1, 2]"), HasSubstr("no record"));
+}
+
+TEST(Quarantine, NamesAMillionMeasurements) {
+  std::string many;
+  for (int i = 0; i < 250'000; ++i) many += "{\"metric\":\"a.b\",\"unit\":\"s\",\"case\":\"\",\"rank\":0},";
+  const std::string text = replaced(goodText(), "\"measurements\": [", "\"measurements\": [" + many);
+  EXPECT_THAT(reasonFor(text), HasSubstr("more than 50000 measurements"));
+  many += many + many + many;
+  EXPECT_THAT(reasonFor(replaced(goodText(), "\"measurements\": [", "\"measurements\": [" + many)),
+              HasSubstr("long"));
+}
+
+TEST(Quarantine, NamesNamesThatLeadOutOfTheFolder) {
+  Record record = nodeRecord("bad");
+  record.node = "../../etc";
+  EXPECT_THAT(reasonFor(recordText(record)), HasSubstr("is no name of a node"));
+  record = nodeRecord("bad");
+  record.stages.front().artifacts = {{"log", "../../etc/passwd", "text/plain", 1, std::string(64, 'b')}};
+  EXPECT_THAT(reasonFor(recordText(record)), HasSubstr("leaves the record's folder"));
+  record = nodeRecord("bad");
+  record.stages.front().name = "../../x";
+  EXPECT_THAT(reasonFor(recordText(record)), HasSubstr("is no name of a stage"));
+}
+
+TEST(Quarantine, NamesNaN) {
+  EXPECT_THAT(reasonFor(replaced(goodText(), "\"started\": ", "\"started\": NaN, \"x\": ")),
+              HasSubstr("no valid JSON"));
+  EXPECT_THAT(reasonFor(replaced(goodText(), "\"started\": ", "\"started\": \"nan\", \"x\": ")),
+              HasSubstr("started: is no number of zero or more"));
+  Record record = nodeRecord("bad");
+  for (StageRecord& stage : record.stages)
+    for (Measurement& m : stage.measurements)
+      if (!m.informational && m.direction != Direction::kNone && m.unit == "FLOP/s")
+        m.samples[0] = std::nan("");
+  EXPECT_THAT(reasonFor(recordText(record)), HasSubstr("holds NaN, yet the record says accepted"));
+}
+
+TEST(Quarantine, NamesEditedRecords) {
+  EXPECT_THAT(reasonFor(replaced(recordText(failedRecord("bad")), "\"rejected\"", "\"accepted\"")),
+              HasSubstr("edited"));
+  Record record = failedRecord("bad");
+  record.acceptance = "accepted";
+  record.exitCode = 0;
+  EXPECT_THAT(reasonFor(recordText(record)), HasSubstr("that block"));
+  --record.accounting.counts[0];
+  EXPECT_THAT(reasonFor(recordText(record)), HasSubstr("accounting says"));
+}
+
+TEST(Quarantine, NamesWhatIsNoFile) {
+  FleetFolder folder;
+  folder.add(nodeRecord("good"));
+  std::filesystem::create_directory(folder.path() / "pipe");
+  ASSERT_EQ(mkfifo((folder.path() / "pipe/record.json").c_str(), 0600), 0);
+  std::filesystem::create_directory(folder.path() / "link");
+  std::filesystem::create_symlink("/etc/passwd", folder.path() / "link/record.json");
+  const fleet::Fleet fleet = folder.assess({"good"});
+  ASSERT_EQ(fleet.quarantined.size(), 2u);
+  EXPECT_THAT(fleet.quarantined[0].reason, HasSubstr("cannot read it"));
+  EXPECT_EQ(fleet.quarantined[1].reason, "no regular file");
+  EXPECT_EQ(fleet.exitCode, 0) << "nothing that is expected depends on them";
+}
+
+TEST(Quarantine, SaysWhichNodeItWas) {
+  FleetFolder folder;
+  folder.write("x/record.json", replaced(goodText(), "\"scope\": \"", "\"scope\": 1, \"y\": \""));
+  const fleet::Fleet fleet = folder.assess({"bad"});
+  EXPECT_EQ(testing::nodeOf(fleet, "bad").state, fleet::NodeState::kQuarantined);
+  EXPECT_THAT(testing::nodeOf(fleet, "bad").reason, HasSubstr("scope: must be a text"));
+}
+
+}  // namespace
+}  // namespace muster
