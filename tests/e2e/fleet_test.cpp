@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// `muster fleet` over records of real simulated runs, as a user would call it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/e2e/muster.h"
+
+namespace muster::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// Runs `count` simulated nodes once for all tests of this file.
+const std::filesystem::path& healthyNodes() {
+  static const TempDir folder;
+  static const bool ran = [] {
+    const auto result = runMuster({"run", plan("node-quick.toml"), "--simulate", scenario("h100x8-healthy"),
+                                   "--nodes", "4", "--out", (folder.path() / "run").string()});
+    EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+    return true;
+  }();
+  static const std::filesystem::path run = folder.path() / "run";
+  return ran ? run : folder.path();
+}
+
+/// A copy of the records of those nodes.
+class Fleet : public ::testing::Test {
+ protected:
+  Fleet() {
+    for (int i = 0; i < 4; ++i) {
+      const std::string name = "sim-node-000" + std::to_string(i);
+      std::filesystem::create_directories(run() / name);
+      std::filesystem::copy_file(healthyNodes() / name / "record.json", run() / name / "record.json");
+    }
+  }
+  [[nodiscard]] std::filesystem::path run() const { return folder_.path() / "run"; }
+  [[nodiscard]] std::filesystem::path out() const { return folder_.path() / "out"; }
+
+  ProcessResult fleet(const std::string& nodes, const std::vector<std::string>& more = {}) {
+    const auto file = folder_.write("nodes.txt", nodes);
+    return runMuster(std::vector<std::string>{"fleet", run().string(), "--expect", file.string(), "--out",
+                                              out().string()} +
+                     more);
+  }
+  Json fleetJson() { return Json::parse(readWhole(out() / "fleet.json")); }
+  TempDir folder_;
+};
+
+TEST_F(Fleet, AcceptsHealthyNodesAndWritesTheSameBytesTwice) {
+  const auto result = fleet("sim-node-[0000-0003]\n");
+  EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("SIMULATED ACCEPTED"));
+  const std::string first = readWhole(out() / "fleet.json");
+  EXPECT_EQ(fleetJson()["coverage"]["states"]["accepted"], 4);
+  EXPECT_EQ(fleet("sim-node-[0000-0003]\n").exitCode, 0);
+  EXPECT_EQ(readWhole(out() / "fleet.json"), first);
+  EXPECT_THAT(readWhole(out() / "fleet.html"), HasSubstr("SIMULATED"));
+}
+
+TEST_F(Fleet, IsIncompleteWithMissingAndDownNodes) {
+  const auto result = fleet("# the fleet\nsim-node-[0000-0004]\nsim-node-0005 down Not responding\n");
+  EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("missing sim-node-0004"));
+  EXPECT_THAT(result.out, HasSubstr("down sim-node-0005: down Not responding"));
+}
+
+TEST_F(Fleet, RejectsASickNodeAndNamesItsDevice) {
+  std::filesystem::remove_all(run() / "sim-node-0002");
+  const auto sick = runMuster({"run", plan("node-quick.toml"), "--simulate", scenario("h100x8-one-slow-gpu"),
+                               "--node-name", "sim-node-0002", "--out", (run() / "sim-node-0002").string()});
+  ASSERT_EQ(sick.exitCode, 1) << sick.out << sick.err;
+  const auto result = fleet("sim-node-[0000-0003]\n");
+  EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("rejected sim-node-0002"));
+  bool device = false;
+  for (const Json& suspect : fleetJson()["suspects"])
+    device = device || (suspect["kind"] == "device" && suspect["node"] == "sim-node-0002" &&
+                        suspect.contains("serial"));
+  EXPECT_TRUE(device) << fleetJson()["suspects"].dump(1);
+}
+
+TEST_F(Fleet, QuarantinesATornRecordAndJudgesTheRest) {
+  const std::string whole = readWhole(run() / "sim-node-0001/record.json");
+  folder_.write("run/sim-node-0001/record.json", whole.substr(0, whole.size() / 2));
+  const auto result = fleet("sim-node-[0000-0003]\n");
+  EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("torn: it ends after"));
+  EXPECT_EQ(fleetJson()["coverage"]["states"]["accepted"], 3);
+}
+
+TEST_F(Fleet, WantsToKnowWhomToExpect) {
+  const auto result = runMuster({"fleet", run().string()});
+  EXPECT_EQ(result.exitCode, 2);
+  EXPECT_THAT(result.err, HasSubstr("--expect FILE"));
+  EXPECT_EQ(fleet("").exitCode, 2);
+  EXPECT_EQ(fleet("sim-node-[0000-\n").exitCode, 2);
+  const auto twice = fleet("sim-node-0000\nsim-node-0000\n");
+  EXPECT_EQ(twice.exitCode, 2);
+  EXPECT_THAT(twice.err, HasSubstr("expected twice"));
+  const auto state = fleet("sim-node-0000 tired\n");
+  EXPECT_EQ(state.exitCode, 2);
+  EXPECT_THAT(state.err, HasSubstr("nodes.txt:1"));
+  EXPECT_EQ(runMuster({"fleet", "/nowhere", "--expect", (folder_.path() / "nodes.txt").string()}).exitCode,
+            2);
+}
+
+TEST_F(Fleet, HoldsThePlanAgainstTheRecords) {
+  const auto same = fleet("sim-node-[0000-0003]\n", {"--plan", plan("node-quick.toml")});
+  EXPECT_EQ(same.exitCode, 0) << same.out << same.err;
+  const auto other = fleet("sim-node-[0000-0003]\n", {"--plan", plan("node-full.toml")});
+  EXPECT_EQ(other.exitCode, 3) << other.out;
+  EXPECT_THAT(other.out, HasSubstr("of another plan"));
+}
+
+TEST_F(Fleet, ReadsATopology) {
+  const auto good = folder_.write("topology.conf",
+                                  "SwitchName=leaf1 Nodes=sim-node-[0000-0001]\nSwitchName=leaf2 "
+                                  "Nodes=sim-node-[0002-0003]\nSwitchName=spine Switches=leaf[1-2]\n");
+  EXPECT_EQ(fleet("sim-node-[0000-0003]\n", {"--topology", good.string()}).exitCode, 0);
+  EXPECT_EQ(fleetJson()["topology_from"], "topology.conf");
+  const auto bad = folder_.write("bad.conf", "what is this\n");
+  const auto result = fleet("sim-node-[0000-0003]\n", {"--topology", bad.string()});
+  EXPECT_EQ(result.exitCode, 2);
+  EXPECT_THAT(result.err, HasSubstr("bad.conf:1"));
+}
+
+}  // namespace
+}  // namespace muster::testing
