@@ -119,6 +119,16 @@ CLI::App* addSlurm(CLI::App& app, SlurmOptions& o) {
       ->required()
       ->type_name("DURATION");
   addDryRun(clean, o);
+  CLI::App* hooks = slurm->add_subcommand(
+      "hooks",
+      "write a HealthCheckProgram, a Prolog and an Epilog that run a short plan within Slurm's limits");
+  hooks->add_option("plan", o.plan, "short plan, where nodes see it too")->required();
+  hooks->add_option("--out", o.out, "folder for the scripts")->required()->type_name("FOLDER");
+  hooks->add_option("--time", o.hookTime, "end the plan after so long; at most 50s for a HealthCheckProgram")
+      ->type_name("DURATION")
+      ->capture_default_str();
+  hooks->add_option("--keep", o.hookFolder, "folder on each node for the last two results")
+      ->capture_default_str();
   addOnRun(slurm, o, "fill", "submit what is missing in this round; the fleet job calls it")->group("");
   return slurm;
 }
@@ -131,6 +141,7 @@ Result<int> slurmCommand(const CLI::App& slurm, SlurmOptions& o) {
   if (name == "drain") return slurmDrain(o);
   if (name == "undrain") return slurmUndrain(o);
   if (name == "clean") return slurmClean(o);
+  if (name == "hooks") return slurmHooks(o);
   if (name == "fill") return slurmFill(o);
   MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(o.run));
   return slurmWait(run);

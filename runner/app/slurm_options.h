@@ -43,6 +43,8 @@ struct SlurmOptions {
   bool apply = false;
   bool dryRun = false;
   std::string olderThan;
+  std::string hookTime = "45s";  ///< a duration
+  std::string hookFolder = "/var/lib/muster";
 };
 
 /// Adds `slurm` with its subcommands to the command line.
@@ -57,6 +59,8 @@ Result<int> slurmResume(const SlurmOptions& options);
 Result<int> slurmFill(const SlurmOptions& options);
 Result<int> slurmDrain(const SlurmOptions& options);
 Result<int> slurmUndrain(const SlurmOptions& options);
+/// Writes the programs that Slurm calls on its nodes: HealthCheckProgram, Prolog, Epilog.
+Result<int> slurmHooks(const SlurmOptions& options);
 Result<int> slurmClean(const SlurmOptions& options);
 
 /// Follows the run until its fleet report is there; returns the fleet's exit code.

@@ -165,8 +165,12 @@ Result<std::vector<Script>> renderScripts(const Submission& submission, const fs
   MUSTER_TRY(const std::string common, readFile(templates / "slurm" / "common.mustache"));
   const data values = scriptData(submission, folder.string(), common);
   std::vector<Script> scripts;
-  for (const char* name : {"node.sbatch", "cluster.sbatch", "step.sh", "fleet.sbatch"}) {
-    const fs::path file = templates / "slurm" / name;
+  const std::pair<const char*, const char*> files[] = {{"node.sbatch", "node.sbatch"},
+                                                       {"cluster.sbatch", "cluster.sbatch"},
+                                                       {"step.sh", "step.mustache"},
+                                                       {"fleet.sbatch", "fleet.sbatch"}};
+  for (const auto& [name, from] : files) {
+    const fs::path file = templates / "slurm" / from;
     MUSTER_TRY(const std::string text, readFile(file));
     MUSTER_TRY(std::string script, render(file, text, values));
     scripts.push_back({name, std::move(script)});
@@ -174,13 +178,23 @@ Result<std::vector<Script>> renderScripts(const Submission& submission, const fs
   return scripts;
 }
 
-Result<std::string> renderTemplate(const fs::path& file,
-                                   const std::vector<std::pair<std::string, std::string>>& values) {
+Result<std::string> renderHook(const fs::path& templates, const Hook& hook) {
+  const std::pair<const char*, std::string> values[] = {
+      {"kind", hook.kind},
+      {"muster", hook.muster},
+      {"plan", hook.plan},
+      {"folder", hook.folder},
+      {"slurm_bin", hook.slurmBin},
+      {"seconds", std::to_string(hook.seconds)},
+      {"slurm_seconds", std::to_string(hook.seconds + kHookMargin)}};
+  const fs::path file = templates / "slurm" / (hook.kind + ".mustache");
   MUSTER_TRY(const std::string text, readFile(file));
+  MUSTER_TRY(const std::string verdict, readFile(templates / "slurm" / "verdict.mustache"));
   data all;
+  all.set("verdict", data(kainjow::mustache::partial([verdict] { return verdict; })));
   for (const auto& [name, value] : values) {
     MUSTER_CHECK_OK(checkValue(name, value));
-    set(all, name, value);
+    all.set(name, value);
   }
   return render(file, text, all);
 }

@@ -26,8 +26,20 @@ struct Script {
 Result<std::vector<Script>> renderScripts(const Submission& submission, const std::filesystem::path& folder,
                                           const std::filesystem::path& templates);
 
-/// One template with these values, for scripts that belong to no run.
-Result<std::string> renderTemplate(const std::filesystem::path& file,
-                                   const std::vector<std::pair<std::string, std::string>>& values);
+/// Seconds that a hook leaves between its own limit and Slurm's.
+constexpr int kHookMargin = 10;
+
+/// A program that Slurm itself calls on a node: "health_check", "prolog" or "epilog".
+struct Hook {
+  std::string kind;
+  std::string muster;    ///< the executable, as nodes see it
+  std::string plan;      ///< as nodes see it
+  std::string folder;    ///< on the node: the last two results
+  std::string slurmBin;  ///< where scontrol and sinfo are
+  int seconds = 0;       ///< the plan is ended after so many
+};
+
+/// The hook's script; each value is quoted.
+Result<std::string> renderHook(const std::filesystem::path& templates, const Hook& hook);
 
 }  // namespace muster::slurm

@@ -12,6 +12,7 @@ namespace muster::testing {
 namespace fs = std::filesystem;
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -38,7 +39,8 @@ TEST_F(SlurmResume, CompletesARunWhoseNodeWentDownInTheMiddle) {
   slurm().set("node2", "DOWN", "somebody pulled the plug");
   const ProcessResult first = slurm().muster({"wait", run.string()});
   EXPECT_EQ(first.exitCode, 3) << first.out << first.err;
-  EXPECT_THAT(slurm().muster({"status", run.string()}).out, HasSubstr("node2                lost"));
+  // Slurm ends its processes: whether they still get to say so is a matter of luck.
+  EXPECT_THAT(slurm().muster({"status", run.string()}).out, ContainsRegex("node2 +(lost|failed) "));
   EXPECT_THAT(fleetOf(run).dump(), HasSubstr("node2"));
   const auto before = fs::last_write_time(run / "records" / "nodes" / "node1" / "record.json");
 
@@ -97,7 +99,7 @@ TEST_F(SlurmDrain, DrainsExactlyTheRejectedNodeAndGivesOnlyThatOneBack) {
 
   const ProcessResult back = slurm().muster({"undrain", run.string(), "--apply"});
   EXPECT_THAT(back.out, HasSubstr("node1: given back"));
-  EXPECT_EQ(slurm().state("node1"), "idle");
+  EXPECT_THAT(slurm().state("node1"), StartsWith("idle"));  // with a star until it has answered
   EXPECT_EQ(slurm().state("node4"), "drained");
 }
 

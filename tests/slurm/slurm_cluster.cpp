@@ -118,13 +118,15 @@ void SlurmCluster::writeConfiguration(int nodes) const {
       "AuthType=auth/munge\nAuthInfo=socket={2}/run/munge.sock\nCredType=cred/munge\nMpiDefault=none\n"
       "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSwitchType=switch/none\n"
       "SelectType=select/cons_tres\nSelectTypeParameters=CR_CPU\nSchedulerType=sched/backfill\n"
-      "SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=0,sched_min_interval=0\nReturnToService=1\n"
+      "SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=0,sched_min_interval="
+      "0\nReturnToService=1\n"
       "SlurmctldPidFile={2}/run/slurmctld.pid\nSlurmdPidFile={2}/run/slurmd-%n.pid\nSlurmdSpoolDir={2}/spool/"
       "%n\n"
       "StateSaveLocation={2}/state\nSlurmctldLogFile={2}/log/slurmctld.log\nSlurmdLogFile={2}/log/"
       "slurmd-%n.log\n"
       "JobAcctGatherType=jobacct_gather/none\nAccountingStorageType=accounting_storage/none\n"
-      "SlurmdParameters=config_overrides\nMaxArraySize=4\nSlurmdTimeout=10\nTreeWidth=65533\nKillWait=5\nJobRequeue=1\n",
+      "SlurmdParameters=config_overrides\nMaxArraySize=4\nSlurmdTimeout=10\nTreeWidth=65533\nKillWait="
+      "5\nJobRequeue=1\n",
       name, ports.back(), root);
   for (int node = 1; node <= nodes; ++node)
     text +=
@@ -255,9 +257,15 @@ void SlurmCluster::tidy() {
   }
   for (int node = 1; node <= nodes_; ++node) {
     const std::string name = fmt::format("node{}", node);
+    int looks = 0;
     within(kStart, [&] {
       const std::string now = state(name);
-      if (now == "idle") return true;
+      // With the queue empty, "mixed" is an old figure: the controller counts cores only when something
+      // changes.
+      if (now == "idle" || now == "mixed" || now == "allocated") return true;
+      // On a loaded machine slurmd may take a minute to notice that a job's processes have gone.
+      if (now == "completing" && ++looks == 30)
+        (void)command({"scontrol", "update", "NodeName=" + name, "State=DOWN", "Reason=stuck"});
       if (now.find("drain") == 0 || now.find("down") == 0)
         (void)command({"scontrol", "update", "NodeName=" + name, "State=RESUME"});
       return false;
