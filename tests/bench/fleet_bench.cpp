@@ -14,6 +14,7 @@
 #include "reports/fleet/fleet_html.h"
 #include "reports/fleet/fleet_record.h"
 #include "runner/core/files.h"
+#include "tests/browser/browser.h"
 
 namespace muster::fleet {
 namespace {
@@ -93,14 +94,27 @@ Status measure(const std::filesystem::path& templates, size_t count, const std::
   MUSTER_CHECK_OK(writeFileAtomically(page, html, Durable::kNo));
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  fmt::print("{:>7} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.0f} {:>10.2f} {:>10.2f}  {}  {} {}\n", count, all, read,
-             judged - read, static_cast<double>(usage.ru_maxrss) / 1024,
-             static_cast<double>(text.size()) / 1e6, static_cast<double>(html.size()) / 1e6, page.string(),
-             fleet.acceptance, fleet.suspects.size());
+  fmt::print("  nodes   seconds   reading   judging   peak MB  record MB    page MB\n");
+  fmt::print("{:>7} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.0f} {:>10.2f} {:>10.2f}  {}, {} suspects\n", count, all,
+             read, judged - read, static_cast<double>(usage.ru_maxrss) / 1024,
+             static_cast<double>(text.size()) / 1e6, static_cast<double>(html.size()) / 1e6, fleet.acceptance,
+             fleet.suspects.size());
+  return {};
+}
+
+/// From the start of the navigation until the page and its scripts are there, without the browser's own
+/// start.
+Status load(const std::string& page) {
+  testing::Browser browser;
+  browser.open(page);
+  const double milliseconds =
+      browser.evaluate("performance.timing.loadEventEnd - performance.timing.navigationStart").get<double>();
+  fmt::print("        {} opens in {:.2f} s in Chromium\n", page, milliseconds / 1000);
   return {};
 }
 
 Status run(const std::vector<std::string>& arguments) {
+  if (arguments.size() == 2 && arguments[0] == "--load") return load(arguments[1]);
   const bool write = !arguments.empty() && arguments[0] == "--write";
   const size_t first = write ? 1 : 0;
   if (arguments.size() < first + 3)
