@@ -75,10 +75,11 @@ TEST_F(Fleet, RejectsASickNodeAndNamesItsDevice) {
   EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
   EXPECT_THAT(result.out, HasSubstr("rejected sim-node-0002"));
   bool device = false;
-  for (const Json& suspect : fleetJson()["suspects"])
+  const Json written = fleetJson();
+  for (const Json& suspect : written["suspects"])
     device = device || (suspect["kind"] == "device" && suspect["node"] == "sim-node-0002" &&
                         suspect.contains("serial"));
-  EXPECT_TRUE(device) << fleetJson()["suspects"].dump(1);
+  EXPECT_TRUE(device) << written["suspects"].dump(1);
 }
 
 TEST_F(Fleet, QuarantinesATornRecordAndJudgesTheRest) {
