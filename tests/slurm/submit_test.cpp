@@ -63,6 +63,24 @@ TEST_F(SlurmSubmit, FillsTheGapsThatOneNodeAtATimeLeaves) {
   EXPECT_THAT(readWhole(run / "jobs.jsonl"), HasSubstr("\"kind\":\"pinned\""));
 }
 
+class SlurmQuickstart : public SlurmTest {};
+
+TEST_F(SlurmQuickstart, AcceptsFourNodesThatReallyWorkOneAfterTheOther) {
+  const fs::path run = newRun();
+  std::vector<std::string> more = {"--at-once", "1", "--wait"};
+  // The plan as it is but for its pace: all four nodes are this machine, which the plan knows well enough.
+  for (const char* set :
+       {"gemm.warmup=500ms", "gemm.min_time=500ms", "gemm.max_time=1s", "gemm-narrow.warmup=500ms",
+        "gemm-narrow.min_time=500ms", "gemm-narrow.max_time=1s", "memory.warmup=200ms",
+        "memory.min_time=300ms", "memory.max_time=500ms", "sustained.duration=2s", "pattern.bytes=64 MiB"})
+    more.insert(more.end(), {"--set", set});
+  const ProcessResult result =
+      submit(distDir() / "share" / "muster" / "plans" / "quickstart.toml", run, more);
+  EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+  EXPECT_THAT(recorded(run), ElementsAre("node1", "node2", "node3", "node4"));
+  EXPECT_TRUE(fs::exists(run / "fleet" / "fleet.html"));
+}
+
 TEST_F(SlurmSubmit, KeepsArraysBelowTheLargestSize) {
   // MaxArraySize is 4 here, so the highest index may be 3: four nodes are two arrays of three and one.
   const fs::path run = newRun();
