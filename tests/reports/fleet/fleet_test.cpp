@@ -27,8 +27,8 @@ using testing::FleetFolder;
 using ::testing::HasSubstr;
 using testing::nodeOf;
 using testing::nodeRecord;
-using testing::settle;
 using ::testing::Not;
+using testing::settle;
 
 /// Every figure of a node at `share` of itself, with a spread of a half percent between devices.
 void vary(Record& record, unsigned seed, const std::string& device = "", double share = 1) {
