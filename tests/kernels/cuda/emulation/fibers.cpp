@@ -85,7 +85,8 @@ class Scheduler {
   void wait(Barrier& barrier);
   void release(Barrier& barrier);
   void toHost();
-  [[noreturn]] void fail(std::string problem);
+  void refuseShuffle(unsigned lanes);
+  [[noreturn]] void giveUp();
 
   const std::function<void()>* kernel_ = nullptr;
   std::vector<BlockThread> threads_;
@@ -176,17 +177,23 @@ void Scheduler::toHost() {
   own_ = &self;
 }
 
-/// The threads of this block are given up where they are; their kernels own nothing but memory of the stack.
-void Scheduler::fail(std::string problem) {
-  problem_ = std::move(problem);
+void Scheduler::refuseShuffle(unsigned lanes) {
+  problem_ = "a shuffle among " + std::to_string(lanes) + " lanes; wanted all 32 of a warp";
+}
+
+/// The threads of this block stay where they are and are never resumed: nothing on their stacks may own
+/// memory of the heap.
+void Scheduler::giveUp() {
   toHost();
-  std::abort();  // nobody resumes it
+  std::abort();
 }
 
 uint32_t Scheduler::exchange(uint32_t lanes, uint32_t value, unsigned distance) {
   Warp& warp = warps_[running_ / kWarp];
-  if (lanes != kAllLanes || warp.barrier.members != kWarp)
-    fail("a shuffle among " + std::to_string(warp.barrier.members) + " lanes; wanted all 32 of a warp");
+  if (lanes != kAllLanes || warp.barrier.members != kWarp) {
+    refuseShuffle(warp.barrier.members);
+    giveUp();
+  }
   auto& values = warp.values[threads_[running_].shuffles++ % 2];
   const unsigned lane = running_ % kWarp;
   values[lane] = value;

@@ -109,8 +109,8 @@ class EmulatedStream : public ::testing::Test {
     queueKernel(stream_.get(), 1, 1, [this, value] { order_.push_back(value); });
     EXPECT_EQ(cudaGetLastError(), cudaSuccess);
   }
-  cuda::Stream stream_ = cuda::makeStream().value();
   std::vector<int> order_;
+  cuda::Stream stream_ = cuda::makeStream().value();  // its end runs what is still queued
 };
 
 TEST_F(EmulatedStream, RunsNothingBeforeTheHostWaits) {
