@@ -102,7 +102,8 @@ TEST(ReadyPlans, OfGpusJudgeAnUnknownModelByPeakPeersAndStability) {
   for (const auto& [name, plan] : readyPlans()) {
     if (plan.backend != "cuda") continue;
     for (const Stage& stage : plan.stages) {
-      if (stage.plugin != "compute") continue;
+      // The best over shapes and algorithms is reported, not judged: peers would not compare like with like.
+      if (stage.plugin != "compute" || stage.test == "best") continue;
       for (CheckKind kind : {CheckKind::kOfPeak, CheckKind::kWithin, CheckKind::kCvMax}) {
         EXPECT_TRUE(std::any_of(stage.expectations.begin(), stage.expectations.end(),
                                 [&](const Expectation& e) { return e.kind == kind; }))
