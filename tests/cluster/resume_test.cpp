@@ -25,8 +25,8 @@ constexpr int kHosts = 3;
 /// The walk takes some seconds, so that it can be cut short, and ends when it is run again.
 std::string plan() {
   return "schema = 1\nname = \"resumable\"\nsku = \"auto\"\nbackend = \"host\"\n\n" +
-         clusterWalk("first", 3, "40s") + clusterWalk("walk", 120, "40s") + kAfterStage +
-         clusterWalk("last", 3, "40s");
+         clusterWalk("first", 3, "120s") + clusterWalk("walk", 400, "120s") + kAfterStage +
+         clusterWalk("last", 3, "120s");
 }
 
 class ClusterResume : public ::testing::Test {
