@@ -201,6 +201,9 @@ Status beginRun(const RunStore& run, const Nodes& known) {
   MUSTER_TRY(const int most, maxArraySize());
   for (JobRequest& request :
        arrayRequests(run.submission().jobs, open.size(), {others.begin(), others.end()}, most, 0)) {
+    // Slurm limits the tasks of each array alone: where few may run at once, arrays take turns.
+    if (run.submission().jobs.atOnce > 0 && !numbers.empty())
+      request.options.push_back(after({numbers.back()}));
     MUSTER_TRY(std::string number, send(run, std::move(request)));
     numbers.push_back(std::move(number));
   }
