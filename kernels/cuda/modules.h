@@ -3,9 +3,12 @@
 // NVIDIA's libraries: opened on first use, so that a library that is missing stops only what needs it.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
+#include <string>
 
 #include "kernels/communicator.h"
+#include "kernels/module.h"
 #include "kernels/nn.h"
 #include "kernels/ops.h"
 
@@ -28,6 +31,27 @@ struct NcclEntry {
   const char* buildId;
   Result<std::unique_ptr<Communicator>> (*form)(Device& device, const CommunicatorSpec& spec,
                                                 GroupStore& store);
+};
+
+/// The modules of a folder, each opened on its first use together with the libraries that it needs. An error
+/// names the library that is missing, and concerns that module alone.
+class Modules {
+ public:
+  explicit Modules(std::string folder);
+  Result<const BlasEntry*> blas();
+  Result<const DnnEntry*> dnn();
+  Result<const NcclEntry*> nccl();
+
+ private:
+  /// `libraries` by SONAME, in the order in which they need each other.
+  template <typename Entry>
+  Result<const Entry*> open(Module<Entry>& module, const char* holds,
+                            std::initializer_list<const char*> libraries);
+
+  std::string folder_;
+  Module<BlasEntry> blas_;
+  Module<DnnEntry> dnn_;
+  Module<NcclEntry> nccl_;
 };
 
 }  // namespace muster::cuda

@@ -2,10 +2,7 @@
 // The host backend: opens NUMA nodes as devices, and host_blas.so on the first use of its operations.
 #include "kernels/backend.h"
 
-#include <dlfcn.h>
-
 #include <cstdlib>
-#include <filesystem>
 
 #include "kernels/host/blas.h"
 #include "kernels/host/device.h"
@@ -13,6 +10,7 @@
 #include "kernels/host/gloo.h"
 #include "kernels/host/inventory/inventory.h"
 #include "kernels/host/rdma/host_rdma.h"
+#include "kernels/module.h"
 #include "runner/core/build_info.h"
 #include "runner/core/text.h"
 
@@ -27,37 +25,17 @@ void forgetTuning() {
     unsetenv(name);
 }
 
-/// A module beside backend_host.so that holds what needs a library of its own.
-struct Module {
-  const char* file;
-  const char* entry;  ///< the symbol it exports
-  const char* holds;
-  const char* needs;
-};
-constexpr Module kBlas = {"host_blas.so", "muster_host_blas_entry", "matrix operations",
-                          "oneDNN (libdnnl.so.2) and OpenBLAS (libopenblas.so.0)"};
-constexpr Module kDnn = {"host_dnn.so", "muster_host_dnn_entry", "training", "oneDNN (libdnnl.so.2)"};
-constexpr Module kGloo = {"host_gloo.so", "muster_host_gloo_entry", "communicators", "Gloo (libgloo.so.0)"};
-
-/// Opens a module on its first use; it stays loaded until the process ends.
+/// Opens a module on its first use.
 template <typename Entry>
-Status load(const std::string& folder, const Module& module, const Entry*& entry) {
-  if (entry != nullptr) return {};
-  const std::string path = (std::filesystem::path(folder) / module.file).string();
+Result<const Entry*> load(const std::string& folder, Module<Entry>& module, const char* holds,
+                          const char* needs) {
   forgetTuning();
-  void* opened = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (opened == nullptr)
-    return Error{ErrorCode::kNotFound,
-                 std::string("the host's ") + module.holds + " cannot be loaded: " + dlerror() +
-                     "; they need " + module.needs,
-                 path};
-  const auto* found = static_cast<const Entry*>(dlsym(opened, module.entry));
-  if (found == nullptr || std::string_view(found->buildId) != buildId())
-    return Error{
-        ErrorCode::kProtocol,
-        std::string("this ") + module.file + " is of another build; install all parts from one build", path};
-  entry = found;
-  return {};
+  auto entry = module.open(folder);
+  if (entry.ok() || entry.error().code != ErrorCode::kNotFound) return entry;
+  return Error{ErrorCode::kNotFound,
+               std::string("the host's ") + holds + " cannot be loaded: " + entry.error().message +
+                   "; they need " + needs,
+               entry.error().where};
 }
 
 class HostBackend : public Backend {
@@ -86,21 +64,22 @@ class HostBackend : public Backend {
   }
 
   Result<std::unique_ptr<Ops>> ops(Device& device) override {
-    MUSTER_CHECK_OK(load(options_.folder, kBlas, blas_));
-    return blas_->open(device, static_cast<HostDevice&>(device).threads());
+    MUSTER_TRY(const BlasEntry* blas, load(options_.folder, blas_, "matrix operations",
+                                           "oneDNN (libdnnl.so.2) and OpenBLAS (libopenblas.so.0)"));
+    return blas->open(device, static_cast<HostDevice&>(device).threads());
   }
 
   Result<std::unique_ptr<Nn>> nn(Device& device) override {
-    MUSTER_CHECK_OK(load(options_.folder, kDnn, dnn_));
-    return dnn_->open(device, static_cast<HostDevice&>(device).threads());
+    MUSTER_TRY(const DnnEntry* dnn, load(options_.folder, dnn_, "training", "oneDNN (libdnnl.so.2)"));
+    return dnn->open(device, static_cast<HostDevice&>(device).threads());
   }
 
   Result<std::unique_ptr<Rdma>> rdma(const RdmaOptions& options) override { return makeHostRdma(options); }
 
   Result<std::unique_ptr<Communicator>> communicator(Device& device, const CommunicatorSpec& spec,
                                                      GroupStore& store) override {
-    MUSTER_CHECK_OK(load(options_.folder, kGloo, gloo_));
-    return gloo_->form(device, spec, store);
+    MUSTER_TRY(const GlooEntry* gloo, load(options_.folder, gloo_, "communicators", "Gloo (libgloo.so.0)"));
+    return gloo->form(device, spec, store);
   }
 
  private:
@@ -111,9 +90,9 @@ class HostBackend : public Backend {
 
   BackendOptions options_;
   std::unique_ptr<Inventory> inventory_;
-  const BlasEntry* blas_ = nullptr;
-  const DnnEntry* dnn_ = nullptr;
-  const GlooEntry* gloo_ = nullptr;
+  Module<BlasEntry> blas_{"host_blas.so", "muster_host_blas_entry"};
+  Module<DnnEntry> dnn_{"host_dnn.so", "muster_host_dnn_entry"};
+  Module<GlooEntry> gloo_{"host_gloo.so", "muster_host_gloo_entry"};
 };
 
 Result<std::unique_ptr<Backend>> openHost(const BackendOptions& options) {
