@@ -6,6 +6,7 @@
 #include "reports/fleet/deferred.h"
 #include "reports/fleet/fact_drift.h"
 #include "reports/fleet/fleet_record.h"
+#include "reports/fleet/fleet_waivers.h"
 #include "reports/fleet/node_merge.h"
 #include "reports/fleet/suspects.h"
 #include "runner/core/files.h"
@@ -35,6 +36,9 @@ Result<Fleet> assess(FleetRecords& records, const FleetOptions& options) {
   fleet.expectedFrom = options.expectedFrom;
   fleet.topologyFrom = options.topologyFrom;
   MUSTER_CHECK_OK(cover(records, options, fleet));
+  fleet.waiversFrom = options.waiversFrom;
+  fleet.waiversSha256 = options.waiversSha256;
+  countWaivers(records, fleet);
   judgeDeferred(records, fleet);
   for (const PeerTable& table : peerTables(records, fleet)) {
     MUSTER_CHECK_OK(addOutliers(table, records, options, fleet));
@@ -48,6 +52,7 @@ Result<Fleet> assess(FleetRecords& records, const FleetOptions& options) {
   orderSuspects(fleet);
   fleet.drift = findFactDrift(records, fleet);
   countFleet(records, fleet);
+  settleWaivers(records, fleet);
   describe(records, fleet);
   MUSTER_CHECK_OK(decideFleet(fleet));
   return fleet;

@@ -195,8 +195,11 @@ Status decideFleet(Fleet& fleet) {
   tell(fleet.reasons, in(NodeState::kStale), all, "stale: the record is of another plan or run");
   tell(fleet.reasons, in(NodeState::kDown), all, "down");
   tell(fleet.reasons, in(NodeState::kDrained), all, "drained");
+  if (fleet.waiversUnmatched > 0)
+    fleet.reasons.push_back(fmt::format("{} waiver{} nothing in the whole fleet", fleet.waiversUnmatched,
+                                        fleet.waiversUnmatched == 1 ? " matches" : "s match"));
   const bool rejected = in(NodeState::kRejected) > 0;
-  const bool accepted = in(NodeState::kAccepted) == all;
+  const bool accepted = in(NodeState::kAccepted) == all && fleet.waiversUnmatched == 0;
   fleet.acceptance = rejected ? "rejected" : accepted ? "accepted" : "incomplete";
   fleet.exitCode = rejected ? 1 : accepted ? 0 : 3;
   return {};

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <map>
 
+#include "reports/fleet/fleet_waivers.h"
+#include "reports/fleet/waiver_tally.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/judge/bound.h"
@@ -71,7 +73,12 @@ void judgeDeferred(const FleetRecords& records, Fleet& fleet) {
     for (const Entry& entry : entries) peers.values.push_back(entry.verdict->observed);
     const Result<Bound> bound = boundOf(key.expectation, measured, {}, peers);
     for (const Entry& entry : entries) {
-      const Judged judged = judgeOne(key.expectation, measured.unit, bound, entry.verdict->observed);
+      Judged judged = judgeOne(key.expectation, measured.unit, bound, entry.verdict->observed);
+      if (const Waiver* waiver =
+              waiveDeferred(key, *entry.node, entry.verdict->device, records, judged.outcome, fleet)) {
+        judged.detail += waivedText(judged.outcome, *waiver);
+        judged.outcome = Outcome::kWaived;
+      }
       ++fleet.deferredCount;
       const std::string detail = fmt::format("{}{}: {}: {}", printable(key.stage),
                                              entry.verdict->device.empty() ? "" : " " + entry.verdict->device,

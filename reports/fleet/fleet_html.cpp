@@ -126,8 +126,8 @@ View nodeView(const FleetNode& node, const FleetRecords& records) {
   for (const size_t i : node.records) paths.push_back(records.nodes[i].path);
   view.text("records", join(paths, ", "));
   std::vector<std::string> counts;
-  for (const Outcome outcome :
-       {Outcome::kFail, Outcome::kError, Outcome::kFlaky, Outcome::kWarn, Outcome::kSkipped})
+  for (const Outcome outcome : {Outcome::kFail, Outcome::kError, Outcome::kFlaky, Outcome::kWarn,
+                                Outcome::kSkipped, Outcome::kWaived})
     if (node.accounting.of(outcome) > 0)
       counts.push_back(fmt::format("{} {}", node.accounting.of(outcome), outcomeName(outcome)));
   view.text("counts", join(counts, ", "));
@@ -185,6 +185,16 @@ View leftOutView(const LeftOut& out) {
   return view;
 }
 
+View waiverView(const FleetWaiver& entry) {
+  const Waiver& waiver = entry.waiver;
+  View view;
+  view.text("state", waiverStateName(entry.state)).text("what", waiver.text()).text("detail", entry.detail);
+  view.text("reason", waiver.reason).text("approver", waiver.approver).text("expires", waiver.expires);
+  view.text("at", waiver.at).text("by", entry.given ? "fleet" : "nodes");
+  view.flag("unmatched", entry.state == WaiverState::kUnmatched);
+  return view;
+}
+
 View distributionView(const Distribution& d) {
   const auto text = [&](double value) { return formatQuantity(value, d.unit); };
   View view;
@@ -236,6 +246,8 @@ Result<std::string> renderFleetHtml(const Fleet& fleet, const FleetRecords& reco
   addHead(view, fleet, recordSha256);
   addNodes(view, fleet, records);
   addBounded(view, "suspects", fleet.suspects, suspectView);
+  addBounded(view, "waivers", fleet.waivers, waiverView);
+  view.text("waivers_from", fleet.waiversFrom).text("waivers_sha256", fleet.waiversSha256);
   addBounded(view, "drift", fleet.drift, driftView);
   addBounded(view, "duplicates", fleet.duplicates, leftOutView);
   addBounded(view, "stale", fleet.stale, leftOutView);

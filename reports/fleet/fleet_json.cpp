@@ -109,6 +109,25 @@ Json toJson(const Suspect& s) {
   return json;
 }
 
+Json toJson(const FleetWaiver& entry) {
+  const Waiver& waiver = entry.waiver;
+  return {{"stage", waiver.stage},
+          {"metric", waiver.metric},
+          {"where", Json(waiver.where)},
+          {"device", waiver.device},
+          {"serial", waiver.serial},
+          {"node", waiver.node},
+          {"reason", waiver.reason},
+          {"approver", waiver.approver},
+          {"expires", waiver.expires},
+          {"at", waiver.at},
+          {"by", entry.given ? "fleet" : "nodes"},
+          {"state", waiverStateName(entry.state)},
+          {"covered", entry.count.covered},
+          {"nodes", entry.nodes},
+          {"detail", entry.detail}};
+}
+
 Json toJson(const Distribution& d) {
   return {{"figure", d.name},
           {"sku", d.sku},
@@ -190,6 +209,9 @@ std::string fleetText(const Fleet& fleet, const FleetRecords& records) {
   out.member("notes", fleet.notes);
   out.list("suspects", fleet.suspects, plain);
   out.member("suspects_left_out", fleet.suspectsLeft);
+  out.member("waivers_from", fleet.waiversFrom);
+  out.member("waivers_sha256", fleet.waiversSha256);
+  out.list("waivers", fleet.waivers, plain);
   out.list("drift", fleet.drift, plain);
   out.list("duplicates", fleet.duplicates, plain);
   out.list("stale", fleet.stale, plain);

@@ -31,6 +31,8 @@ struct FleetOptions {
   std::string planSha256;              ///< of the plan that counts; empty: the one that most records hold
   Topology topology;
   std::string topologyFrom;
+  std::string waiversFrom;  ///< the file whose waivers the records were read under
+  std::string waiversSha256;
   bool rejectOutliers = false;  ///< a device or node named by its peers is rejected, not only suspected
 };
 
@@ -143,6 +145,16 @@ struct Distribution {
   std::vector<size_t> bins;  ///< counts in equal steps from low to high
 };
 
+/// A waiver that was in force in the fleet, and what became of it.
+struct FleetWaiver {
+  Waiver waiver;
+  bool given = false;  ///< by the fleet's own file; else nodes ran under it
+  WaiverState state = WaiverState::kUndecided;
+  WaiverCount count;               ///< over all records that count
+  std::vector<std::string> nodes;  ///< on which it covers something: at most kMostNamed
+  std::string detail;              ///< one line for people
+};
+
 /// Everything about one fleet. Points into the records it was made from only by index.
 struct Fleet {
   std::string acceptance;  ///< accepted, rejected, incomplete
@@ -166,6 +178,10 @@ struct Fleet {
   std::vector<GroupStage> groups;
   size_t deferredCount = 0;
   std::vector<DeferredMiss> deferred;
+  std::string waiversFrom;
+  std::string waiversSha256;
+  std::vector<FleetWaiver> waivers;  ///< those of the file in its order, then those of records
+  size_t waiversUnmatched = 0;       ///< each is an error of the fleet
   std::vector<FactDrift> drift;
   std::vector<Suspect> suspects;
   size_t suspectsLeft = 0;  ///< those beyond kMostSuspects

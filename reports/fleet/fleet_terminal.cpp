@@ -57,6 +57,12 @@ std::string suspectText(const Suspect& s) {
                      s.evidence.empty() ? "" : s.evidence.front(), s.next.empty() ? "" : ". Next: " + s.next);
 }
 
+std::string waiverText(const FleetWaiver& entry) {
+  const Waiver& waiver = entry.waiver;
+  return fmt::format("{}: {}: {} ({}, approved by {}, until {}; {})", waiverStateName(entry.state),
+                     waiver.text(), entry.detail, waiver.reason, waiver.approver, waiver.expires, waiver.at);
+}
+
 std::string coverageText(const Fleet& fleet) {
   std::vector<std::string> parts;
   for (int i = kNodeStateCount - 1; i >= 0; --i)
@@ -83,6 +89,7 @@ std::string renderFleetSummary(const Fleet& fleet, int width) {
     return fmt::format("{} {}: {}", nodeStateName(node->state), node->name, printable(node->reason, 300));
   });
   screen.list("Suspects", fleet.suspects, suspectText);
+  screen.list("Waivers", fleet.waivers, waiverText);
   screen.list("Configuration that drifts", fleet.drift, [](const FactDrift& d) { return d.text; });
   const auto out = [](const LeftOut& o) {
     return fmt::format("{} ({}): {}", printable(o.node), printable(o.path), o.reason);

@@ -13,4 +13,14 @@ std::string FigureKey::text() const {
   return fmt::format("{}: {}{}", printable(stage), printable(metric), with.empty() ? "" : " (" + with + ")");
 }
 
+void FleetNames::give(const std::vector<Waiver>& list) {
+  givenWaivers = list;
+  for (const Waiver& each : list) waiver(each);
+}
+
+uint32_t FleetNames::waiver(const Waiver& waiver) {
+  const std::string text = join({waiver.text(), waiver.reason, waiver.approver, waiver.expires}, "\n");
+  return waivers.number(text, [&] { return waiver; });
+}
+
 }  // namespace muster::fleet

@@ -8,8 +8,10 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "runner/core/expectation.h"
+#include "runner/judge/waivers.h"
 
 namespace muster::fleet {
 
@@ -73,6 +75,13 @@ struct FleetNames {
   Table<std::string> texts;
   Table<FigureKey> figures;
   Table<DeferredKey> deferred;
+  Table<Waiver> waivers;             ///< those that the fleet was given first, then those of records
+  std::vector<Waiver> givenWaivers;  ///< not changed while records are read
+
+  /// Waivers that apply to all records. Call it before the first one is read.
+  void give(const std::vector<Waiver>& list);
+  /// The number of a waiver, equal for equal ones whichever file they stand in.
+  uint32_t waiver(const Waiver& waiver);
 
   uint32_t text(std::string_view value) {
     return texts.number(value, [&] { return std::string(value); });

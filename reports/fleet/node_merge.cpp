@@ -13,8 +13,8 @@
 namespace muster::fleet {
 namespace {
 
-/// The runner's own stage: every job of a node takes the inventory.
-constexpr const char* kInventoryStage = "muster:inventory";
+/// Stages of the runner itself, such as "muster:inventory": every job of a node has them.
+constexpr const char* kOwnStages = "muster:";
 
 /// How bad an acceptance is; the greatest of a node's records counts.
 int badness(const std::string& acceptance) {
@@ -35,17 +35,13 @@ void add(Accounting& sum, const Accounting& part) {
 
 class Merge {
  public:
-  Merge(const FleetRecords& records, FleetNode& node) : records_(records), node_(node) {
-    inventory_ = UINT32_MAX;
-    for (uint32_t i = 0; i < records.names->texts.size(); ++i)
-      if (records.names->texts[i] == kInventoryStage) inventory_ = i;
-  }
+  Merge(const FleetRecords& records, FleetNode& node) : records_(records), node_(node) {}
 
   /// Whether both records ran the same stage of the plan.
   [[nodiscard]] bool overlap(const NodeSummary& a, const NodeSummary& b) const {
     std::set<uint32_t> ran;
     for (const StageSummary& stage : a.stages)
-      if (!ranElsewhere(stage) && stage.name != inventory_) ran.insert(stage.name);
+      if (!ranElsewhere(stage) && !isOwn(stage)) ran.insert(stage.name);
     if (ran.empty()) return true;  // neither record can be told to add anything to the other
     return std::any_of(b.stages.begin(), b.stages.end(), [&](const StageSummary& stage) {
       return !ranElsewhere(stage) && ran.contains(stage.name);
@@ -92,9 +88,12 @@ class Merge {
   }
 
  private:
+  [[nodiscard]] bool isOwn(const StageSummary& stage) const {
+    return records_.names->texts[stage.name].rfind(kOwnStages, 0) == 0;
+  }
+
   const FleetRecords& records_;
   FleetNode& node_;
-  uint32_t inventory_;
 };
 
 std::string whenAndWhat(const NodeSummary& record) {

@@ -73,6 +73,19 @@ struct DeferredSummary {
   double observed = 0;  ///< the statistic to compare; base unit
 };
 
+/// What one record says of a waiver. Those that are about other nodes are only named.
+struct WaiverCount {
+  uint32_t waiver = 0;     ///< in FleetNames::waivers
+  bool concerns = false;   ///< it is about this node or one of its parts
+  bool ran = false;        ///< its stage ran here
+  bool sawMetric = false;  ///< its stage judged the metric that it names
+  bool sawDevice = false;  ///< ... and the device
+  uint32_t matched = 0;    ///< verdicts that it names
+  uint32_t covered = 0;    ///< of those, the failures
+  uint32_t passed = 0;     ///< of those, the ones that were met
+  uint32_t errors = 0;     ///< what could not be measured where it applies
+};
+
 /// One node's record, read and checked. Everything that is a list of many is bounded, or small per entry.
 struct NodeSummary {
   std::string path;    ///< of the record, relative to the folder that was read
@@ -98,13 +111,14 @@ struct NodeSummary {
   std::string acceptance;  ///< accepted, rejected, incomplete, interrupted, no-gpu
   int exitCode = 3;
   std::vector<std::string> reasons;  ///< at most 8
-  Accounting accounting;             ///< as the record states it; agrees with its verdicts
+  Accounting accounting;             ///< agrees with the verdicts, those that the fleet waives moved
   std::vector<DeviceIdentity> devices;
   std::vector<Fact> facts;
   std::vector<StageSummary> stages;
   std::vector<DeviationSummary> deviations;
   size_t deviationsLeft = 0;  ///< those beyond kMostDeviations
   std::vector<DeferredSummary> deferred;
+  std::vector<WaiverCount> waivers;  ///< those the fleet was given, then the record's own others
   std::vector<Figure> figures;  ///< of metrics with a unit that can be compared: no counts, flags or texts
 };
 

@@ -11,6 +11,7 @@
 #include "reports/fleet/inventory_reader.h"
 #include "reports/fleet/record_stream.h"
 #include "reports/fleet/stage_reader.h"
+#include "reports/fleet/waived_record.h"
 #include "reports/model/record.h"
 #include "runner/core/files.h"
 #include "runner/core/units.h"
@@ -74,7 +75,8 @@ std::string textIn(Fields& fields, std::string_view key) {
 
 class RecordReader::Impl {
  public:
-  Impl(FleetNames& names, const ReadLimits& limits) : limits_(limits), stages_(names, limits, failures_) {}
+  Impl(FleetNames& names, const ReadLimits& limits)
+      : names_(names), limits_(limits), stages_(names, limits, failures_) {}
 
   Result<NodeSummary> read(const fs::path& path) {
     lastNode_.clear();
@@ -160,6 +162,9 @@ class RecordReader::Impl {
     readRecord(record, node);
     if (!failures_.ok()) return failures_.error();
     MUSTER_CHECK_OK(check(node));
+    readOwnWaivers(record, names_, node, failures_);
+    if (!failures_.ok()) return failures_.error();
+    decideWaived(node, stages_.flakyAllowed());
     return node;
   }
 
@@ -286,6 +291,7 @@ class RecordReader::Impl {
     return {};
   }
 
+  FleetNames& names_;
   ReadLimits limits_;
   Failures failures_;
   StageReader stages_;

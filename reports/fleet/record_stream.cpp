@@ -79,8 +79,9 @@ Result<std::vector<fs::path>> findRecords(const fs::path& folder) {
 
 FleetRecords readEach(size_t count, int threads, const ReadLimits& limits,
                       const std::function<Result<NodeSummary>(RecordReader&, size_t)>& read,
-                      const std::function<std::string(size_t)>& nameOf) {
+                      const std::function<std::string(size_t)>& nameOf, const std::vector<Waiver>& waivers) {
   FleetRecords records;
+  records.names->give(waivers);
   std::vector<Outcome> outcomes(count);
   std::atomic<size_t> next = 0;
   const auto work = [&] {
@@ -101,11 +102,12 @@ FleetRecords readEach(size_t count, int threads, const ReadLimits& limits,
   return records;
 }
 
-Result<FleetRecords> readFleet(const fs::path& folder, int threads, const ReadLimits& limits) {
+Result<FleetRecords> readFleet(const fs::path& folder, int threads, const ReadLimits& limits,
+                               const std::vector<Waiver>& waivers) {
   MUSTER_TRY(const std::vector<fs::path> paths, findRecords(folder));
   return readEach(
       paths.size(), threads, limits, [&](RecordReader& reader, size_t i) { return reader.read(paths[i]); },
-      [&](size_t i) { return validUtf8(paths[i].lexically_relative(folder).string()); });
+      [&](size_t i) { return validUtf8(paths[i].lexically_relative(folder).string()); }, waivers);
 }
 
 }  // namespace muster::fleet

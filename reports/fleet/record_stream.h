@@ -57,14 +57,15 @@ struct FleetRecords {
 Result<std::vector<std::filesystem::path>> findRecords(const std::filesystem::path& folder);
 
 /// Reads `count` records in `threads` threads, each with a reader of its own: `read(reader, i)` gives the
-/// i-th one, whose name is `nameOf(i)`.
+/// i-th one, whose name is `nameOf(i)`. What `waivers` cover is waived in all of them.
 FleetRecords readEach(size_t count, int threads, const ReadLimits& limits,
                       const std::function<Result<NodeSummary>(RecordReader&, size_t)>& read,
-                      const std::function<std::string(size_t)>& nameOf);
+                      const std::function<std::string(size_t)>& nameOf,
+                      const std::vector<Waiver>& waivers = {});
 
 /// Reads all records under `folder` in `threads` threads. A record that cannot be read never stops the
 /// others; only a folder that cannot be read is an error.
 Result<FleetRecords> readFleet(const std::filesystem::path& folder, int threads = 2,
-                               const ReadLimits& limits = {});
+                               const ReadLimits& limits = {}, const std::vector<Waiver>& waivers = {});
 
 }  // namespace muster::fleet

@@ -57,6 +57,8 @@ uint32_t StageReader::text(std::string_view text) {
 void StageReader::begin(NodeSummary& node) {
   node_ = &node;
   counted_ = {};
+  waivers_.begin(node);
+  flakyAllowed_ = true;
   measurements_ = verdicts_ = 0;
   // Serial numbers and other texts of one record alone must not gather here for the whole fleet.
   constexpr size_t kMostKnown = 50'000;
@@ -81,12 +83,14 @@ void StageReader::read(const dom::object& stage, bool accepted) {
     summary.outcome = *outcome;
   else
     failures_.fail("outcome", outcome.error().message);
+  waivers_.beginStage(stage_, summary.state == "ran");
   readGroup(stage, summary);
   checkArtifacts(fields.array("artifacts"));
   metrics_.clear();
   readMeasurements(fields.array("measurements"), accepted);
   dom::array expectations;
-  if (const dom::object evidence = fields.object("evidence"); failures_.ok()) {
+  const dom::object evidence = fields.object("evidence");
+  if (failures_.ok()) {
     // Without expectations no verdict may point at one: readVerdict says so.
     const auto missing = evidence.at_key("expectations").get(expectations);
     if (missing == simdjson::SUCCESS || missing == simdjson::NO_SUCH_FIELD)
@@ -94,7 +98,20 @@ void StageReader::read(const dom::object& stage, bool accepted) {
     else
       failures_.fail("evidence.expectations", "must be a list");
   }
+  settleStage(evidence, summary);
   node_->stages.push_back(std::move(summary));
+}
+
+void StageReader::settleStage(const dom::object& evidence, StageSummary& summary) {
+  if (!failures_.ok()) return;
+  bool allowed = false;
+  if (summary.accounting.of(Outcome::kFlaky) > 0 &&
+      (evidence.at_key("allow_flaky").get(allowed) != simdjson::SUCCESS || !allowed))
+    flakyAllowed_ = false;
+  if (!waivers_.concernsStage()) return;
+  summary.outcome = Outcome::kPass;
+  for (int i = kOutcomeCount - 1; i >= 0; --i)
+    if (summary.accounting.counts[i] > 0) summary.outcome = static_cast<Outcome>(i);
 }
 
 void StageReader::readGroup(const dom::object& stage, StageSummary& summary) {

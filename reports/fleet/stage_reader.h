@@ -8,6 +8,7 @@
 
 #include "reports/fleet/dom_fields.h"
 #include "reports/fleet/record_stream.h"
+#include "reports/fleet/waiver_tally.h"
 
 namespace muster::fleet {
 
@@ -16,14 +17,16 @@ namespace muster::fleet {
 class StageReader {
  public:
   StageReader(FleetNames& names, const ReadLimits& limits, Failures& failures)
-      : names_(names), limits_(limits), failures_(failures) {}
+      : names_(names), limits_(limits), failures_(failures), waivers_(names.givenWaivers) {}
 
   /// Begins a record; `node` must outlive its stages.
   void begin(NodeSummary& node);
   /// Reads one stage. `accepted`: the record says so, which figures that are no numbers contradict.
   void read(const dom::object& stage, bool accepted);
-  /// What all verdicts so far came to.
+  /// What all verdicts so far came to, as the record has them.
   [[nodiscard]] const Accounting& counted() const { return counted_; }
+  /// Whether every flaky verdict's stage allows it.
+  [[nodiscard]] bool flakyAllowed() const { return flakyAllowed_; }
   /// Puts the deviations in order and drops those beyond the bound.
   void finish();
 
@@ -44,6 +47,8 @@ class StageReader {
   };
   struct Parts;  ///< one measurement's fields
 
+  /// What the stage came to, where a waiver may have changed it.
+  void settleStage(const dom::object& evidence, StageSummary& summary);
   void readGroup(const dom::object& stage, StageSummary& summary);
   void readMeasurements(const dom::array& measurements, bool accepted);
   bool readMeasurement(const dom::object& object, Parts& parts);
@@ -54,7 +59,8 @@ class StageReader {
   void readVerdicts(const dom::array& verdicts, const dom::array& expectations, StageSummary& summary);
   void readVerdict(const dom::object& verdict, const dom::array& expectations, StageSummary& summary);
   void addDeviation(const dom::object& verdict, const dom::element& expectation, bool hasExpectation,
-                    Outcome outcome);
+                    Outcome outcome, const std::string& waived);
+  const Waiver* coveringWaiver(const dom::object& verdict, Outcome recorded);
   void addDeferred(const dom::object& verdict, const dom::element& expectation);
   void checkArtifacts(const dom::array& artifacts);
   int16_t deviceIndex(std::string_view id);
@@ -67,6 +73,8 @@ class StageReader {
   std::string stage_;
   uint32_t stageNumber_ = 0;
   Accounting counted_;
+  WaiverTally waivers_;
+  bool flakyAllowed_ = true;
   size_t measurements_ = 0;
   size_t verdicts_ = 0;
   std::vector<Slot> slots_;  ///< the first usedSlots_ are those of this stage; the others keep their memory

@@ -55,6 +55,8 @@ void StageReader::readVerdict(const dom::object& verdict, const dom::array& expe
   bool required = true;
   if (verdict.at_key("required").get(required) == simdjson::SUCCESS) counted.required = required;
   counted_.add(counted);
+  const Waiver* waiver = waivers_.concernsStage() ? coveringWaiver(verdict, *outcome) : nullptr;
+  if (waiver != nullptr) counted.outcome = Outcome::kWaived;
   summary.accounting.add(counted);
   ++summary.accounting.expected;
   int64_t rank = -1;
@@ -74,7 +76,24 @@ void StageReader::readVerdict(const dom::object& verdict, const dom::array& expe
     if (!hasExpectation) return failures_.fail("verdicts", "a deferred verdict has no expectation");
     addDeferred(verdict, expectation);
   }
-  if (blocksOrTells(*outcome, counted.required)) addDeviation(verdict, expectation, hasExpectation, *outcome);
+  if (blocksOrTells(counted.outcome, counted.required))
+    addDeviation(verdict, expectation, hasExpectation, counted.outcome,
+                 waiver == nullptr ? "" : waivedText(*outcome, *waiver));
+}
+
+const Waiver* StageReader::coveringWaiver(const dom::object& verdict, Outcome recorded) {
+  WaiverTarget target;
+  target.node = node_->node;
+  target.stage = stage_;
+  target.metric = textOr(verdict, "metric");
+  target.device = textOr(verdict, "device");
+  for (const DeviceIdentity& device : node_->devices)
+    if (device.id == target.device) target.serial = device.serial;
+  LabelList labels;
+  if (dom::element element; verdict.at_key("labels").get(element) == simdjson::SUCCESS)
+    if (labels.read(element) != simdjson::SUCCESS) failures_.fail("labels", "must be texts by name");
+  target.labels = labels.without({});
+  return waivers_.settle(recorded, target);
 }
 
 bool StageReader::blocksOrTells(Outcome outcome, bool required) const {
@@ -95,7 +114,7 @@ bool StageReader::blocksOrTells(Outcome outcome, bool required) const {
 }
 
 void StageReader::addDeviation(const dom::object& verdict, const dom::element& expectation,
-                               bool hasExpectation, Outcome outcome) {
+                               bool hasExpectation, Outcome outcome, const std::string& waived) {
   LabelList labels;
   if (dom::element element; verdict.at_key("labels").get(element) == simdjson::SUCCESS)
     if (labels.read(element) != simdjson::SUCCESS) return failures_.fail("labels", "must be texts by name");
@@ -105,7 +124,8 @@ void StageReader::addDeviation(const dom::object& verdict, const dom::element& e
   deviation.metric = text(textOr(verdict, "metric"));
   deviation.device = bounded(textOr(verdict, "device"), kLineBytes);
   deviation.labels = bounded(labelsText(labels.without({"device", "rank"})), kLineBytes);
-  deviation.detail = bounded(textOr(verdict, "detail"), kLineBytes);
+  deviation.detail = bounded(textOr(verdict, "detail"), waived.empty() ? kLineBytes : kLineBytes / 2) +
+                     bounded(waived, kLineBytes / 2);
   deviation.margin = numberOr(verdict, "margin");
   std::string_view remedy = textOr(verdict, "remedy");
   if (dom::object object; remedy.empty() && hasExpectation && expectation.get(object) == simdjson::SUCCESS)
@@ -127,6 +147,7 @@ void StageReader::finish() {
     all.resize(kMostDeviations);
   }
   all.shrink_to_fit();
+  node_->waivers = waivers_.counts();
   node_->figures.shrink_to_fit();
 }
 

@@ -59,7 +59,8 @@ Exit code: 0 all expected nodes accepted, 1 one or more rejected, 3 none rejecte
 Examples:
   muster fleet runs/monday --expect nodes.txt
   muster fleet runs/monday --expect-slurm --partition gpu --topology /etc/slurm/topology.conf --out /data/report
-  muster fleet runs/monday --expect nodes.txt --plan plans/node-full.toml --reject-outliers)";
+  muster fleet runs/monday --expect nodes.txt --plan plans/node-full.toml --reject-outliers
+  muster fleet runs/monday --expect nodes.txt --waivers known.toml)";
 
 struct Arguments {
   RunOptions run;
@@ -188,6 +189,10 @@ CLI::App* addFleet(CLI::App& app, FleetCommandOptions& o) {
   fleet
       ->add_option("--topology", o.topology,
                    "who shares a switch or rack: Slurm's topology.conf, or lines \"NAME: NODES\"")
+      ->type_name("FILE");
+  fleet
+      ->add_option("--waivers", o.waivers,
+                   "file of waivers: known failures that are accepted until a date (plans/README.md)")
       ->type_name("FILE");
   fleet->add_option("--out", o.out, "folder for fleet.json and fleet.html (default: RUN)")
       ->type_name("FOLDER");

@@ -9,6 +9,8 @@
 #include "reports/fleet/fleet_record.h"
 #include "reports/fleet/fleet_terminal.h"
 #include "runner/app/commands.h"
+#include "runner/app/waiver_input.h"
+#include "runner/core/clock.h"
 #include "runner/core/files.h"
 #include "runner/core/text.h"
 #include "runner/dispatch/plugins.h"
@@ -134,9 +136,15 @@ Result<fleet::FleetOptions> readOptions(const FleetCommandOptions& options) {
 }  // namespace
 
 Result<int> fleetCommand(const FleetCommandOptions& options) {
-  MUSTER_TRY(const fleet::FleetOptions wanted, readOptions(options));
+  MUSTER_TRY(fleet::FleetOptions wanted, readOptions(options));
   MUSTER_TRY(const Tree tree, findTree());
-  MUSTER_TRY(fleet::FleetRecords records, fleet::readFleet(options.run, kThreads));
+  Waivers waivers;
+  if (!options.waivers.empty()) {
+    MUSTER_TRY(waivers, readWaivers(options.waivers, systemClock().wallUnix()));
+    wanted.waiversFrom = options.waivers.filename().string();
+    wanted.waiversSha256 = waivers.sha256;
+  }
+  MUSTER_TRY(fleet::FleetRecords records, fleet::readFleet(options.run, kThreads, {}, waivers.list));
   MUSTER_TRY(const fleet::Fleet fleet, fleet::assess(records, wanted));
   const fs::path out = options.out.empty() ? options.run : options.out;
   std::error_code error;
