@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "runner/app/slurm_options.h"
+#include "runner/slurm/room.h"
 
 namespace muster {
 namespace {
@@ -39,12 +40,17 @@ void addJobOptions(CLI::App* submit, SlurmOptions& o) {
       ->capture_default_str();
   submit->add_option("--at-once", jobs.atOnce, "at most so many nodes at the same time (default: all)")
       ->check(CLI::Range(1, 65536));
+  submit
+      ->add_option("--most-jobs", jobs.mostJobs,
+                   "at most so many jobs in the queue, where an account or QOS has a limit (default: what "
+                   "MaxJobCount leaves)")
+      ->check(CLI::Range(slurm::kLeastJobs, 1000000));
   submit->add_option("--container-image", jobs.image, "run inside this image");
   submit
       ->add_option("--container-runtime", o.runtime, "auto: apptainer for .sif files and folders, else pyxis")
-      ->check(CLI::IsMember({"auto", "pyxis", "apptainer"}))
+      ->check(CLI::IsMember({"auto", "pyxis", "apptainer", "singularity"}))
       ->capture_default_str();
-  submit->add_option("--container-mounts", jobs.mounts, "FROM:TO; the run folder is always mounted")
+  submit->add_option("--container-mounts", jobs.mounts, "FROM:TO[:FLAGS]; the run folder is always mounted")
       ->delimiter(',')
       ->allow_extra_args(false);
   submit->add_option("--container-muster", jobs.containerMuster, "the command inside the image")
@@ -133,7 +139,9 @@ CLI::App* addSlurm(CLI::App& app, SlurmOptions& o) {
   return slurm;
 }
 
-Result<int> slurmCommand(const CLI::App& slurm, SlurmOptions& o) {
+namespace {
+
+Result<int> dispatch(const CLI::App& slurm, SlurmOptions& o) {
   const std::string name = slurm.get_subcommands().front()->get_name();
   if (name == "submit") return slurmSubmit(o);
   if (name == "status") return slurmStatus(o);
@@ -145,6 +153,15 @@ Result<int> slurmCommand(const CLI::App& slurm, SlurmOptions& o) {
   if (name == "fill") return slurmFill(o);
   MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(o.run));
   return slurmWait(run);
+}
+
+}  // namespace
+
+Result<int> slurmCommand(const CLI::App& slurm, SlurmOptions& o) {
+  Result<int> result = dispatch(slurm, o);
+  if (result.ok() || result.error().code != ErrorCode::kTimeout) return result;
+  // A controller that does not answer is no fault of Muster's: nothing was done (exit 2).
+  return Error{ErrorCode::kUsage, result.error().message, result.error().where};
 }
 
 }  // namespace muster

@@ -30,7 +30,9 @@ namespace {
 constexpr uint64_t kMostFleetBytes = 1ull << 30;
 constexpr unsigned kLook = 500000;  // microseconds between looks at the run folder
 constexpr double kAskSlurm = 5;     // seconds between questions to the controller, which has others to serve
-constexpr int kUnsurePatience = 3;  // looks that find no job before the run counts as lost
+constexpr double kFillPatience = 1200;    // seconds; the fleet job has an hour for this and its report
+constexpr unsigned kFillPause = 5000000;  // microseconds
+constexpr int kUnsurePatience = 3;        // looks that find no job before the run counts as lost
 
 /// Whether a node's run has to be done again. A rejected one has its verdict: running it until it passes
 /// would be no acceptance.
@@ -185,9 +187,19 @@ Result<int> slurmWait(const slurm::RunStore& run) {
 
 Result<int> slurmFill(const SlurmOptions& o) {
   MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(o.run));
-  MUSTER_TRY(const Fd lock, run.lock());
-  MUSTER_TRY(const bool more, slurm::fillRound(run));
-  return more ? slurm::kExitAgain : kExitAccepted;
+  // Who submitted this job may still hold the run, the controller may be restarting, and a full queue
+  // empties.
+  for (const double end = systemClock().now() + kFillPatience;;) {
+    auto lock = run.lock();
+    const auto more = lock.ok() ? slurm::fillRound(run) : Result<bool>(lock.error());
+    if (more.ok()) return *more ? slurm::kExitAgain : kExitAccepted;
+    const bool passing = !lock.ok() || more.error().code == ErrorCode::kTimeout;
+    if (!passing || systemClock().now() > end) return more.error();
+    fmt::print("trying again: {}\n", more.error().text());
+    std::fflush(stdout);
+    lock = Fd();
+    usleep(kFillPause);
+  }
 }
 
 Result<int> slurmResume(const SlurmOptions& o) {

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 
 #include "runner/app/plan_input.h"
 #include "runner/app/slurm_options.h"
@@ -74,6 +75,7 @@ Result<int> slurmHooks(const SlurmOptions& o) {
   hook.muster = (bin / "muster").string();
   hook.plan = fs::absolute(o.plan).lexically_normal().string();
   hook.slurmBin = "/opt/slurm/bin:/usr/local/slurm/bin";
+  if (const char* configuration = std::getenv("SLURM_CONF")) hook.slurmConf = configuration;
   hook.seconds = seconds;
   for (const char* kind : {"health_check", "prolog", "epilog"}) {
     hook.kind = kind;

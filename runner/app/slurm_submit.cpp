@@ -16,6 +16,7 @@
 #include "runner/core/units.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/slurm/node_names.h"
+#include "runner/slurm/room.h"
 #include "runner/slurm/rounds.h"
 #include "runner/slurm/scripts.h"
 
@@ -138,7 +139,8 @@ Status describe(SlurmOptions& o, const Plan& plan, const slurm::Nodes& known, co
     MUSTER_TRY(jobs.minutes, minutesFrom(o.time, "--time"));
   }
   MUSTER_TRY(jobs.gapMinutes, minutesFrom(o.gapWait, "--gap-wait"));
-  if (jobs.gpus == 0 && plan.backend == "cuda" && o.scenario.empty()) {
+  jobs.nvidia = plan.backend == "cuda" && o.scenario.empty();
+  if (jobs.gpus == 0 && jobs.nvidia) {
     MUSTER_TRY(jobs.gpus, gpusOf(submission.nodes, known));
   }
   MUSTER_CHECK_OK(chooseRuntime(o));
@@ -201,6 +203,8 @@ Result<int> slurmSubmit(SlurmOptions& o) {
   sayMissing(missing);
   const size_t available = submission.nodes.size() - missing.size();
   if (o.print) return showScripts(submission, scripts, available);
+  MUSTER_TRY(const slurm::QueueRoom room, slurm::askQueueRoom(submission.jobs, 0));
+  MUSTER_CHECK_OK(slurm::checkRoom(room));
   MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::create(out, submission));
   MUSTER_CHECK_OK(writeFiles(run, o, plan, scripts));
   {

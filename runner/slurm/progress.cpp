@@ -58,13 +58,22 @@ bool couldTake(const SubmittedJob& job, const std::string& node) {
   return job.kind == JobKind::kPinned && job.nodes.front() == node;
 }
 
+/// Whether a fleet job could still pin a job to a node: none was pinned to it in that round.
+bool couldPin(const SubmittedJob& fleet, const std::string& node,
+              const std::vector<SubmittedJob>& submitted) {
+  return fleet.kind == JobKind::kFleet &&
+         std::none_of(submitted.begin(), submitted.end(), [&](const SubmittedJob& job) {
+           return job.kind == JobKind::kPinned && job.round == fleet.round && job.nodes.front() == node;
+         });
+}
+
 NodeProgress unclaimed(const std::string& node, const std::vector<SubmittedJob>& submitted,
                        const std::set<std::string>& live, const Nodes& known) {
   const auto found = known.find(node);
   if (found == known.end()) return {node, NodeState::kMissing, "Slurm has no such node (any more)"};
   if (!found->second.available()) return {node, NodeState::kMissing, found->second.text()};
   for (const SubmittedJob& job : submitted)
-    if (live.count(job.job) > 0 && couldTake(job, node))
+    if (live.count(job.job) > 0 && (couldTake(job, node) || couldPin(job, node, submitted)))
       return {node, NodeState::kWaiting, fmt::format("job {}", job.job)};
   return {node, NodeState::kMissing, "no job reached it"};
 }

@@ -12,6 +12,7 @@
 
 #include "runner/core/text.h"
 #include "runner/slurm/node_names.h"
+#include "runner/slurm/room.h"
 
 namespace muster::slurm {
 namespace {
@@ -35,60 +36,6 @@ Result<int> maxArraySize() {
   if (failure == std::errc() && end == text.data() + text.size()) return size;
   return Error{ErrorCode::kProtocol,
                fmt::format("scontrol says MaxArraySize = {}, wanted a number", printable(text, 40)), ""};
-}
-
-/// Submits one job and keeps its number.
-Result<std::string> send(const RunStore& run, JobRequest request) {
-  auto number = submit(run.script(request.job.kind).string(), request.options);
-  if (!number.ok())
-    return std::move(number).error().context(
-        fmt::format("submitting the {} job", jobKindName(request.job.kind)));
-  request.job.job = *number;
-  MUSTER_CHECK_OK(run.append(request.job));
-  return *number;
-}
-
-std::string after(const std::vector<std::string>& jobs) {
-  return "--dependency=afterany:" + join(jobs, ":");
-}
-
-Status sendFleet(const RunStore& run, const std::vector<std::string>& jobs, int round) {
-  JobRequest request;
-  request.job.kind = JobKind::kFleet;
-  request.job.round = round;
-  if (!jobs.empty()) request.options = {after(jobs)};
-  MUSTER_TRY(const std::string number, send(run, std::move(request)));
-  return {};
-}
-
-/// A job for each node that only this node can take. It leaves the queue when it cannot begin in time.
-Result<std::vector<std::string>> sendPinned(const RunStore& run, const std::vector<std::string>& nodes,
-                                            int round) {
-  const JobSettings& jobs = run.submission().jobs;
-  std::vector<std::string> numbers;
-  for (const std::string& node : nodes) {
-    JobRequest request;
-    request.job = {JobKind::kPinned, "", round, {node}, 1};
-    const size_t together = jobs.atOnce > 0 ? static_cast<size_t>(jobs.atOnce) : nodes.size();
-    const size_t turn = numbers.size() / together + 1;  // whose turn comes later may wait longer
-    request.options = {
-        "--nodelist=" + node,
-        fmt::format("--deadline=now+{}minutes", jobs.gapMinutes + static_cast<int>(turn) * jobs.minutes)};
-    if (numbers.size() >= together) request.options.push_back(after({numbers[numbers.size() - together]}));
-    MUSTER_TRY(std::string number, send(run, std::move(request)));
-    numbers.push_back(std::move(number));
-  }
-  return numbers;
-}
-
-Result<std::string> sendCluster(const RunStore& run, const std::vector<std::string>& nodes, int round) {
-  const JobSettings& jobs = run.submission().jobs;
-  JobRequest request;
-  request.job = {JobKind::kCluster, "", round, nodes, 1};
-  request.options = {fmt::format("--nodes={}", nodes.size()), fmt::format("--ntasks={}", nodes.size()),
-                     "--nodelist=" + shortList(nodes),
-                     fmt::format("--deadline=now+{}minutes", jobs.gapMinutes + jobs.minutes)};
-  return send(run, std::move(request));
 }
 
 /// Nodes that nobody has claimed and that could run the plan now.
@@ -184,40 +131,100 @@ int lastRound(const std::vector<SubmittedJob>& jobs) {
   return round;
 }
 
-Status beginRun(const RunStore& run, const Nodes& known) {
-  MUSTER_CHECK_OK(writeFileAtomically(run.folder() / "expect.txt", expectText(run, known)));
-  const std::vector<std::string> open = gaps(run, known);
-  std::vector<std::string> numbers;
-  if (!run.submission().nodeStages) {
-    if (!open.empty()) {
-      MUSTER_TRY(std::string number, sendCluster(run, open, 0));
-      numbers.push_back(std::move(number));
-    }
-    return sendFleet(run, numbers, 0);
-  }
+namespace {
+
+/// Those of `nodes` that the queue has room for beside the fleet job that follows them; says so where some
+/// are left.
+Result<std::vector<std::string>> fitting(const RunStore& run, const std::vector<std::string>& nodes,
+                                         int own) {
+  MUSTER_TRY(const QueueRoom room, askQueueRoom(run.submission().jobs, own));
+  if (own == 0) MUSTER_CHECK_OK(checkRoom(room));
+  const auto most = static_cast<size_t>(std::max(room.jobs - 1, 0));
+  if (nodes.size() <= most) return nodes;
+  if (most == 0)
+    return Error{ErrorCode::kTimeout, fmt::format("Slurm takes {} more jobs now ({})", room.jobs, room.why),
+                 ""};
+  fmt::print("{}: {} of {} nodes now, the others after them\n", room.why, most, nodes.size());
+  return std::vector<std::string>(nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(most));
+}
+
+/// Arrays for the nodes in `open`, and the fleet job after them.
+Status sendArrays(Batch& batch, const RunStore& run, const Nodes& known,
+                  const std::vector<std::string>& open) {
   std::set<std::string> others;
   for (const auto& [name, node] : known) others.insert(name);
   for (const std::string& node : open) others.erase(node);
   MUSTER_TRY(const int most, maxArraySize());
+  MUSTER_TRY(const auto now, fitting(run, open, 0));
   for (JobRequest& request :
-       arrayRequests(run.submission().jobs, open.size(), {others.begin(), others.end()}, most, 0)) {
+       arrayRequests(run.submission().jobs, now.size(), {others.begin(), others.end()}, most, 0)) {
     // Slurm limits the tasks of each array alone: where few may run at once, arrays take turns.
-    if (run.submission().jobs.atOnce > 0 && !numbers.empty())
-      request.options.push_back(after({numbers.back()}));
-    MUSTER_TRY(std::string number, send(run, std::move(request)));
-    numbers.push_back(std::move(number));
+    if (run.submission().jobs.atOnce > 0 && !batch.numbers().empty())
+      request.options.push_back(after({batch.numbers().back()}));
+    MUSTER_CHECK_OK(batch.send(std::move(request)));
   }
-  return sendFleet(run, numbers, 0);
+  return batch.sendFleet();
+}
+
+Status sendFirst(Batch& batch, const RunStore& run, const Nodes& known) {
+  const std::vector<std::string> open = gaps(run, known);
+  if (run.submission().nodeStages) return sendArrays(batch, run, known, open);
+  if (!open.empty()) MUSTER_CHECK_OK(batch.sendCluster(open));
+  return batch.sendFleet();
+}
+
+}  // namespace
+
+Status beginRun(const RunStore& run, const Nodes& known) {
+  MUSTER_CHECK_OK(writeFileAtomically(run.folder() / "expect.txt", expectText(run, known)));
+  Batch batch(run, 0, {});
+  const Status sent = sendFirst(batch, run, known);
+  return sent.ok() ? sent : batch.takeBack(sent.error());
 }
 
 Status beginRound(const RunStore& run, const std::vector<std::string>& nodes, int round) {
-  MUSTER_TRY(const auto numbers, sendPinned(run, nodes, round));
-  return sendFleet(run, numbers, round);
+  MUSTER_TRY(const auto jobs, run.jobs());
+  MUSTER_TRY(const auto now, fitting(run, nodes, 0));
+  Batch batch(run, round, jobs);
+  Status sent = batch.sendPinned(now);
+  if (sent.ok()) sent = batch.sendFleet();
+  return sent.ok() ? sent : batch.takeBack(sent.error());
 }
+
+namespace {
+
+/// kTimeout while a controller that has just started does not know how a node is that nobody has claimed: it
+/// would count as missing.
+Status checkKnown(const RunStore& run, const Nodes& known) {
+  for (const std::string& node : run.submission().nodes) {
+    std::error_code error;
+    const auto found = known.find(node);
+    if (found != known.end() && found->second.unknown() && !std::filesystem::exists(run.claim(node), error))
+      return Error{ErrorCode::kTimeout, fmt::format("Slurm does not know yet how {} is", node), ""};
+  }
+  return {};
+}
+
+/// Pins a job to each node of `open` that Slurm takes one for now; the fleet job after them sees to the
+/// others.
+Status fillGaps(const RunStore& run, const std::vector<SubmittedJob>& jobs, int round,
+                const std::vector<std::string>& open) {
+  MUSTER_TRY(const auto now, fitting(run, open, 1));
+  fmt::print("nodes that no task met, now with a job pinned to each: {}\n", shortList(now));
+  Batch batch(run, round, jobs);
+  Status sent = batch.sendPinned(now);
+  if (!sent.ok() && !batch.numbers().empty())
+    fmt::print("{} of these were submitted: {}\n", batch.numbers().size(), sent.error().message);
+  if (sent.ok() || !batch.numbers().empty()) sent = batch.sendFleetAfterWhatFits();
+  return sent.ok() ? sent : batch.takeBack(sent.error());
+}
+
+}  // namespace
 
 Result<bool> fillRound(const RunStore& run) {
   MUSTER_TRY(const auto jobs, run.jobs());
   MUSTER_TRY(const Nodes known, readNodes(run.submission().jobs.partition));
+  MUSTER_CHECK_OK(checkKnown(run, known));
   MUSTER_CHECK_OK(writeFileAtomically(run.folder() / "expect.txt", expectText(run, known)));
   const int round = lastRound(jobs);
   std::vector<std::string> open;
@@ -228,9 +235,7 @@ Result<bool> fillRound(const RunStore& run) {
                open.end());
   }
   if (!open.empty()) {
-    fmt::print("nodes that no task met, now with a job pinned to each: {}\n", shortList(open));
-    MUSTER_TRY(const auto numbers, sendPinned(run, open, round));
-    MUSTER_CHECK_OK(sendFleet(run, numbers, round));
+    MUSTER_CHECK_OK(fillGaps(run, jobs, round, open));
     return true;
   }
   std::error_code error;
@@ -243,8 +248,10 @@ Result<bool> fillRound(const RunStore& run) {
     return false;
   }
   fmt::print("stages of scope cluster on {}\n", shortList(fit));
-  MUSTER_TRY(const std::string number, sendCluster(run, fit, round));
-  MUSTER_CHECK_OK(sendFleet(run, {number}, round));
+  Batch batch(run, round, jobs);
+  Status sent = batch.sendCluster(fit);
+  if (sent.ok()) sent = batch.sendFleet();
+  if (!sent.ok()) return batch.takeBack(sent.error());
   return true;
 }
 

@@ -7,16 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "runner/slurm/batch.h"
 #include "runner/slurm/scheduler.h"
 #include "runner/slurm/submission.h"
 
 namespace muster::slurm {
-
-/// A job before it is submitted: which script, with which options of sbatch.
-struct JobRequest {
-  SubmittedJob job;  ///< without its number
-  std::vector<std::string> options;
-};
 
 /// Arrays for `count` nodes, each below MaxArraySize; `others` are nodes that no task may use.
 std::vector<JobRequest> arrayRequests(const JobSettings& jobs, size_t count,
@@ -28,18 +23,20 @@ Result<std::vector<std::pair<std::string, std::string>>> unavailable(const std::
                                                                      const Nodes& known);
 
 /// Begins the run: arrays over the available nodes (or the cluster job, where the plan has no other stages)
-/// and the fleet job after them. With no node available just the fleet job.
+/// and the fleet job after them. With no node available just the fleet job. When one of them cannot be
+/// submitted, those before it are cancelled.
 Status beginRun(const RunStore& run, const Nodes& known);
 
 /// The lines of expect.txt: every node, with what Slurm says of those that have no result and get no work.
 /// Pure but for the run folder's exit codes.
 std::string expectText(const RunStore& run, const Nodes& known);
 
-/// Begins another round for `nodes`, each with a job pinned to it.
+/// Begins another round for `nodes`, each with a job pinned to it: all or nothing, as above.
 Status beginRound(const RunStore& run, const std::vector<std::string>& nodes, int round);
 
 /// What the fleet job does first: submits what is missing in this round, and a fleet job after it. False when
-/// there is nothing left to submit.
+/// there is nothing left to submit. kTimeout when Slurm takes no more jobs yet, or does not answer: try
+/// again.
 Result<bool> fillRound(const RunStore& run);
 
 /// The number of the last round.

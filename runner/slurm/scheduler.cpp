@@ -17,12 +17,28 @@ namespace {
 
 constexpr double kPatience = 120;  // seconds; a busy controller answers late, its own timeout is 10 to 100 s
 
-/// What a tool printed, or an Error that quotes its complaint.
+/// Whether a tool says that nobody answered it: the controller restarts, or is overloaded.
+bool saysUnreachable(const std::string& said) {
+  for (const char* phrase :
+       {"Unable to contact slurm controller", "Socket timed out", "Zero Bytes were transmitted",
+        "temporarily unable to accept job", "Connection refused"})
+    if (said.find(phrase) != std::string::npos) return true;
+  return false;
+}
+
+/// What a tool printed, or an Error that quotes its complaint. kTimeout when no controller answered.
 Result<std::string> answer(const std::vector<std::string>& argv,
                            const std::vector<std::string>& without = {}) {
   MUSTER_TRY(const CommandResult result, runCommand(argv, kPatience, without));
   if (result.exitCode == 0) return result.out;
   const std::string said = printable(trim(result.err.empty() ? result.out : result.err), 600);
+  if (saysUnreachable(said))
+    return Error{
+        ErrorCode::kTimeout,
+        fmt::format(
+            "Slurm's controller does not answer `{}`: {}; see `scontrol ping`, and try again when it is up",
+            argv.front(), said),
+        ""};
   return Error{ErrorCode::kUsage,
                fmt::format("`{}` ended with {}: {}", printable(join(argv, " "), 200),
                            result.signal != 0 ? fmt::format("signal {}", result.signal)
@@ -70,6 +86,10 @@ bool NodeInfo::available() const {
   for (const char* bad : {"down", "fail", "error", "inval", "unk", "future", "no_respond", "not_responding"})
     if (startsWith(plain, bad)) return false;
   return !drained() && state.find('*') == std::string::npos;
+}
+
+bool NodeInfo::unknown() const {
+  return startsWith(plainState(state), "unk");
 }
 
 std::string NodeInfo::text() const {
@@ -134,20 +154,27 @@ Result<Nodes> readNodes(const std::string& partition) {
   return nodes;
 }
 
-Result<std::vector<JobInfo>> readJobs(const std::set<std::string>& jobs) {
-  // Asked for numbers, squeue fails on those that it has forgotten: so all are read and ours are taken.
+Result<std::vector<JobInfo>> readJobs() {
+  // Asked for numbers, squeue fails on those that it has forgotten: so all are read.
   MUSTER_TRY(const std::string text, answer({"squeue", "--noheader", "--all", "--array", "--states=all",
-                                             "--format=%F|%A|%i|%T|%N|%r"}));
-  std::vector<JobInfo> found;
+                                             "--format=%F|%A|%i|%T|%N|%r|%k"}));
+  std::vector<JobInfo> all;
   for (const std::string& line : split(text, '\n')) {
     if (trim(line).empty()) continue;
-    const auto parts = fields(line, 6);
+    const auto parts = fields(line, 7);
     if (parts.empty())
       return Error{ErrorCode::kProtocol,
-                   fmt::format("squeue printed \"{}\", wanted six fields", printable(line, 120)), ""};
-    if (jobs.count(parts[0]) > 0)
-      found.push_back({parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]});
+                   fmt::format("squeue printed \"{}\", wanted seven fields", printable(line, 120)), ""};
+    all.push_back({parts[0], parts[1], parts[2], parts[3], parts[4], parts[5], parts[6]});
   }
+  return all;
+}
+
+Result<std::vector<JobInfo>> readJobs(const std::set<std::string>& jobs) {
+  MUSTER_TRY(std::vector<JobInfo> found, readJobs());
+  found.erase(std::remove_if(found.begin(), found.end(),
+                             [&](const JobInfo& job) { return jobs.count(job.job) == 0; }),
+              found.end());
   return found;
 }
 

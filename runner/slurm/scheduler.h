@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Slurm says and does, through its own tools: nodes, jobs, submitting, draining. No library of Slurm is
-// linked, so any version serves.
+// linked, so any version serves. Where no controller answers, all of these end with kTimeout.
 #pragma once
 
 #include <map>
@@ -24,6 +24,8 @@ struct NodeInfo {
   [[nodiscard]] bool drained() const;
   /// Whether it can take a job, now or once it is free: not down, drained, failing or out of reach.
   [[nodiscard]] bool available() const;
+  /// Whether a controller that has just started does not know yet what it can do.
+  [[nodiscard]] bool unknown() const;
   /// "drained: reason [by user]", for people.
   [[nodiscard]] std::string text() const;
 };
@@ -36,6 +38,7 @@ struct JobInfo {
   std::string state;   ///< "RUNNING", "NODE_FAIL" ...
   std::string nodes;
   std::string reason;
+  std::string comment;  ///< ours hold the run's id
   /// Whether it still waits or runs.
   [[nodiscard]] bool live() const;
 };
@@ -45,7 +48,10 @@ using Nodes = std::map<std::string, NodeInfo>;
 /// All nodes, or those of a partition. kUsage for a partition that Slurm does not know.
 Result<Nodes> readNodes(const std::string& partition = "");
 
-/// Every job and array task that Slurm remembers of these numbers. `jobs` may name some it has forgotten.
+/// Every job and array task that Slurm remembers and shows to us.
+Result<std::vector<JobInfo>> readJobs();
+
+/// Those of these numbers. `jobs` may name some it has forgotten.
 Result<std::vector<JobInfo>> readJobs(const std::set<std::string>& jobs);
 
 /// `scontrol show config` as names and values.

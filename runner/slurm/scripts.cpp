@@ -49,25 +49,52 @@ Status checkValues(const Submission& submission, const fs::path& folder) {
   return checkValue("--out", folder.string());
 }
 
-/// A container's options for srun, by Pyxis and Enroot.
+/// Mounts are FROM:TO[:FLAGS], several with commas between them; neither Pyxis nor Apptainer can quote these,
+/// and Enroot, which Pyxis hands them to, keeps them in a table with blanks.
+Status checkMounts(const JobSettings& jobs, const fs::path& folder) {
+  if (jobs.runtime == "none") return {};
+  const char* bad = jobs.runtime == "pyxis" ? ":, " : ":,";
+  if (folder.string().find_first_of(bad) != std::string::npos)
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format(
+            "{} cannot mount \"{}\": its path must hold no comma, colon or blank; choose another --out",
+            jobs.runtime, printable(folder.string(), 200)),
+        "--out"};
+  for (const std::string& mount : jobs.mounts) {
+    const auto parts = split(mount, ':');
+    const bool sound = (parts.size() == 2 || parts.size() == 3) && !parts[0].empty() && !parts[1].empty() &&
+                       (jobs.runtime != "pyxis" || mount.find(' ') == std::string::npos);
+    if (!sound)
+      return Error{ErrorCode::kUsage,
+                   fmt::format("\"{}\" is no mount; wanted FROM:TO or FROM:TO:FLAGS", printable(mount, 200)),
+                   "--container-mounts"};
+  }
+  return {};
+}
+
+/// A container's options for srun, by Pyxis and Enroot. Where a site has entrypoints executed, that of our
+/// image would put a second `muster` before ours.
 Words pyxisOptions(const JobSettings& jobs, const std::string& run) {
   Words mounts = {run + ":" + run};
   mounts.insert(mounts.end(), jobs.mounts.begin(), jobs.mounts.end());
-  return {"--container-image=" + jobs.image, "--container-mounts=" + join(mounts, ",")};
+  return {"--container-image=" + jobs.image, "--container-mounts=" + join(mounts, ","),
+          "--no-container-entrypoint"};
 }
 
+/// Apptainer, or what it was before it got this name: both take these options.
 Words apptainer(const JobSettings& jobs, const std::string& run) {
-  Words words = {"apptainer", "exec", "--bind", run + ":" + run};
+  Words words = {jobs.runtime, "exec", "--bind", run + ":" + run};
   for (const std::string& mount : jobs.mounts) words.insert(words.end(), {"--bind", mount});
-  if (jobs.gpus > 0) words.push_back("--nv");
+  if (jobs.nvidia) words.push_back("--nv");
   words.insert(words.end(), {jobs.image, jobs.containerMuster});
   return words;
 }
 
 /// What stands before `run` in a script that runs on the node itself.
 Words launchWords(const JobSettings& jobs, const std::string& run) {
-  if (jobs.runtime == "apptainer") return apptainer(jobs, run);
-  if (jobs.runtime != "pyxis") return {jobs.muster};
+  if (jobs.runtime == "none") return {jobs.muster};
+  if (jobs.runtime != "pyxis") return apptainer(jobs, run);
   Words words = {"srun", "--nodes=1", "--ntasks=1", "--whole", "--mem=0", "--cpu-bind=none"};
   const Words container = pyxisOptions(jobs, run);
   words.insert(words.end(), container.begin(), container.end());
@@ -162,6 +189,7 @@ std::string shellQuote(const std::string& text) {
 Result<std::vector<Script>> renderScripts(const Submission& submission, const fs::path& folder,
                                           const fs::path& templates) {
   MUSTER_CHECK_OK(checkValues(submission, folder));
+  MUSTER_CHECK_OK(checkMounts(submission.jobs, folder));
   MUSTER_TRY(const std::string common, readFile(templates / "slurm" / "common.mustache"));
   const data values = scriptData(submission, folder.string(), common);
   std::vector<Script> scripts;
@@ -185,6 +213,7 @@ Result<std::string> renderHook(const fs::path& templates, const Hook& hook) {
       {"plan", hook.plan},
       {"folder", hook.folder},
       {"slurm_bin", hook.slurmBin},
+      {"slurm_conf", hook.slurmConf},
       {"seconds", std::to_string(hook.seconds)},
       {"slurm_seconds", std::to_string(hook.seconds + kHookMargin)}};
   const fs::path file = templates / "slurm" / (hook.kind + ".mustache");
@@ -194,7 +223,7 @@ Result<std::string> renderHook(const fs::path& templates, const Hook& hook) {
   all.set("verdict", data(kainjow::mustache::partial([verdict] { return verdict; })));
   for (const auto& [name, value] : values) {
     MUSTER_CHECK_OK(checkValue(name, value));
-    all.set(name, value);
+    set(all, name, value);
   }
   return render(file, text, all);
 }

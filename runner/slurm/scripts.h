@@ -22,7 +22,7 @@ struct Script {
 };
 
 /// Every script of a run whose folder is `folder`. Each value from outside is quoted; kUsage for those that
-/// no quoting can carry (line breaks, NUL).
+/// no quoting can carry (line breaks, NUL) and for mounts that the container's runtime cannot be told.
 Result<std::vector<Script>> renderScripts(const Submission& submission, const std::filesystem::path& folder,
                                           const std::filesystem::path& templates);
 
@@ -32,11 +32,12 @@ constexpr int kHookMargin = 10;
 /// A program that Slurm itself calls on a node: "health_check", "prolog" or "epilog".
 struct Hook {
   std::string kind;
-  std::string muster;    ///< the executable, as nodes see it
-  std::string plan;      ///< as nodes see it
-  std::string folder;    ///< on the node: the last two results
-  std::string slurmBin;  ///< where scontrol and sinfo are
-  int seconds = 0;       ///< the plan is ended after so many
+  std::string muster;     ///< the executable, as nodes see it
+  std::string plan;       ///< as nodes see it
+  std::string folder;     ///< on the node: the last two results
+  std::string slurmBin;   ///< where scontrol and sinfo are
+  std::string slurmConf;  ///< where slurm.conf is, if not where Slurm looks by itself
+  int seconds = 0;        ///< the plan is ended after so many
 };
 
 /// The hook's script; each value is quoted.

@@ -19,6 +19,7 @@ namespace {
 constexpr int kSchema = 1;
 constexpr const char* kManifest = "slurm.json";
 constexpr const char* kJobs = "jobs.jsonl";
+constexpr const char* kCancelled = "cancelled";
 constexpr JobKind kKinds[] = {JobKind::kArray, JobKind::kPinned, JobKind::kCluster, JobKind::kFleet};
 
 Json toJson(const JobSettings& jobs) {
@@ -36,6 +37,8 @@ Json toJson(const JobSettings& jobs) {
           {"minutes", jobs.minutes},
           {"gap_minutes", jobs.gapMinutes},
           {"at_once", jobs.atOnce},
+          {"most_jobs", jobs.mostJobs},
+          {"nvidia", jobs.nvidia},
           {"gpus", jobs.gpus}};
 }
 
@@ -72,6 +75,8 @@ Result<JobSettings> jobSettings(const Json& json, const std::string& path) {
   reader.read("minutes", jobs.minutes);
   reader.read("gap_minutes", jobs.gapMinutes);
   reader.read("at_once", jobs.atOnce);
+  reader.optional("most_jobs", jobs.mostJobs);
+  reader.optional("nvidia", jobs.nvidia);
   reader.read("gpus", jobs.gpus);
   MUSTER_CHECK_OK(reader.status());
   return jobs;
@@ -109,6 +114,38 @@ Result<Submission> submissionFromJson(const Json& json, const std::string& path)
     return Error{ErrorCode::kUsage, "plan_file, scenario_file and id must be plain names", path};
   MUSTER_TRY(submission.jobs, jobSettings(*jobs, path + ".jobs"));
   return submission;
+}
+
+/// One line of jobs.jsonl: a job more, or one less.
+Status readJobLine(const std::string& line, const std::string& where, std::vector<SubmittedJob>& all) {
+  MUSTER_TRY(const Json json, parseJson(line).context(where));
+  SubmittedJob job;
+  std::string kind;
+  JsonReader reader(json, where);
+  reader.read("kind", kind);
+  reader.read("job", job.job);
+  if (kind != kCancelled) {
+    reader.read("round", job.round);
+    reader.read("nodes", job.nodes);
+    reader.read("tasks", job.tasks);
+  }
+  MUSTER_CHECK_OK(reader.status());
+  if (kind == kCancelled) {
+    all.erase(std::remove_if(all.begin(), all.end(),
+                             [&](const SubmittedJob& other) { return other.job == job.job; }),
+              all.end());
+    return {};
+  }
+  const auto* found =
+      std::find_if(std::begin(kKinds), std::end(kKinds), [&](JobKind k) { return kind == jobKindName(k); });
+  if (found == std::end(kKinds))
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("kind \"{}\" is none of array, pinned, cluster, fleet, cancelled", printable(kind, 40)),
+        where};
+  job.kind = *found;
+  all.push_back(std::move(job));
+  return {};
 }
 
 /// Slurm replaces % in the names of output files, and knows no way to write a line break.
@@ -209,18 +246,23 @@ fs::path RunStore::script(JobKind kind) const {
   return folder_ / "scripts" / (std::string(name) + ".sbatch");
 }
 
-Status RunStore::append(const SubmittedJob& job) const {
+Status RunStore::appendLine(const Json& line) const {
   const fs::path path = folder_ / kJobs;
   const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!file.valid()) return Error{ErrorCode::kIo, "cannot write it: " + errnoText(errno), path.string()};
-  return appendAndSync(file.get(),
-                       dumpJson({{"kind", jobKindName(job.kind)},
-                                 {"job", job.job},
-                                 {"round", job.round},
-                                 {"nodes", job.nodes},
-                                 {"tasks", job.tasks}}) +
-                           "\n",
-                       path);
+  return appendAndSync(file.get(), dumpJson(line) + "\n", path);
+}
+
+Status RunStore::append(const SubmittedJob& job) const {
+  return appendLine({{"kind", jobKindName(job.kind)},
+                     {"job", job.job},
+                     {"round", job.round},
+                     {"nodes", job.nodes},
+                     {"tasks", job.tasks}});
+}
+
+Status RunStore::appendCancelled(const std::string& job) const {
+  return appendLine({{"kind", kCancelled}, {"job", job}});
 }
 
 Result<std::vector<SubmittedJob>> RunStore::jobs() const {
@@ -228,27 +270,11 @@ Result<std::vector<SubmittedJob>> RunStore::jobs() const {
   std::vector<SubmittedJob> all;
   if (!fs::exists(folder_ / kJobs, error)) return all;
   MUSTER_TRY(const std::string text, readFile(folder_ / kJobs));
+  size_t number = 0;
   for (const std::string& line : split(text, '\n')) {
+    ++number;
     if (line.empty()) continue;
-    const std::string where = fmt::format("{}:{}", (folder_ / kJobs).string(), all.size() + 1);
-    MUSTER_TRY(const Json json, parseJson(line).context(where));
-    SubmittedJob job;
-    std::string kind;
-    JsonReader reader(json, where);
-    reader.read("kind", kind);
-    reader.read("job", job.job);
-    reader.read("round", job.round);
-    reader.read("nodes", job.nodes);
-    reader.read("tasks", job.tasks);
-    MUSTER_CHECK_OK(reader.status());
-    const auto* found =
-        std::find_if(std::begin(kKinds), std::end(kKinds), [&](JobKind k) { return kind == jobKindName(k); });
-    if (found == std::end(kKinds))
-      return Error{ErrorCode::kUsage,
-                   fmt::format("kind \"{}\" is none of array, pinned, cluster, fleet", printable(kind, 40)),
-                   where};
-    job.kind = *found;
-    all.push_back(std::move(job));
+    MUSTER_CHECK_OK(readJobLine(line, fmt::format("{}:{}", (folder_ / kJobs).string(), number), all));
   }
   return all;
 }

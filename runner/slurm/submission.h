@@ -21,7 +21,7 @@ struct JobSettings {
   std::string reservation;
   std::string qos;
   std::string constraint;
-  std::string runtime;                     ///< "none", "pyxis" or "apptainer"
+  std::string runtime;                     ///< "none", "pyxis", "apptainer" or "singularity"
   std::string image;                       ///< of the container; empty without one
   std::vector<std::string> mounts;         ///< "FROM:TO" beside the run folder
   std::string containerMuster = "muster";  ///< the command inside the image
@@ -29,6 +29,8 @@ struct JobSettings {
   int minutes = 60;     ///< time limit of a node's task and of the cluster job
   int gapMinutes = 30;  ///< how long a pinned job may wait for its node
   int atOnce = 0;       ///< tasks that run at the same time; 0: as many as there are nodes
+  int mostJobs = 0;     ///< jobs of the run in the queue at the same time; 0: what Slurm takes
+  bool nvidia = false;  ///< it measures on real GPUs: a container needs their driver
   int gpus = 0;         ///< GPUs to ask for on each node; 0: none
 };
 
@@ -93,6 +95,9 @@ class RunStore {
   [[nodiscard]] std::filesystem::path script(JobKind kind) const;
 
   Status append(const SubmittedJob& job) const;
+  /// Notes that a job was taken back before it could begin: from then on it counts as never submitted.
+  Status appendCancelled(const std::string& job) const;
+  /// Every job that was submitted and not taken back.
   [[nodiscard]] Result<std::vector<SubmittedJob>> jobs() const;
   /// Moves what a node left behind to attempts/, so that it can run the plan again.
   Status setAside(const std::string& node, int round) const;
@@ -100,6 +105,7 @@ class RunStore {
   Status setClusterAside(int round) const;
 
  private:
+  Status appendLine(const Json& line) const;
   RunStore(std::filesystem::path folder, Submission submission)
       : folder_(std::move(folder)), submission_(std::move(submission)) {}
   std::filesystem::path folder_;

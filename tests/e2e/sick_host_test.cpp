@@ -2,54 +2,17 @@
 // The host plan on this machine: a CPU quota fails it with the cause named, a busy neighbour is a warning
 // that names it.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <thread>
+#include <filesystem>
 
 #include "tests/e2e/muster.h"
+#include "tests/support/quota_group.h"
 
 namespace muster::testing {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A cpu cgroup with a quota of `share` of all processors, v1 or v2; empty path where none can be made.
-class QuotaGroup {
- public:
-  explicit QuotaGroup(double share) {
-    const long quota = static_cast<long>(share * 100000 * static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)));
-    const std::string name = "muster-test-" + std::to_string(getpid());
-    if (fs::exists("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") || fs::exists("/sys/fs/cgroup/cpu/cgroup.procs")) {
-      make(fs::path("/sys/fs/cgroup/cpu") / name);
-      ready_ = put("cpu.cfs_period_us", "100000") && put("cpu.cfs_quota_us", std::to_string(quota));
-    } else {
-      std::ofstream("/sys/fs/cgroup/cgroup.subtree_control") << "+cpu";
-      make(fs::path("/sys/fs/cgroup") / name);
-      ready_ = put("cpu.max", std::to_string(quota) + " 100000");
-    }
-  }
-  ~QuotaGroup() { rmdir(path_.c_str()); }
-  QuotaGroup(const QuotaGroup&) = delete;
-  QuotaGroup& operator=(const QuotaGroup&) = delete;
-  [[nodiscard]] bool ready() const { return ready_; }
-  [[nodiscard]] std::string procs() const { return (path_ / "cgroup.procs").string(); }
-
- private:
-  void make(const fs::path& path) {
-    path_ = path;
-    std::error_code ignored;
-    fs::create_directory(path_, ignored);
-  }
-  [[nodiscard]] bool put(const char* file, const std::string& text) const {
-    std::ofstream out(path_ / file);
-    out << text << std::flush;
-    return out.good();
-  }
-  fs::path path_;
-  bool ready_ = false;
-};
 
 TEST(SickHost, ACpuQuotaFailsThePlanWithItsCause) {
   const QuotaGroup group(0.5);

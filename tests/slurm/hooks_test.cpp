@@ -2,6 +2,9 @@
 // The programs that Slurm calls on its nodes, run as Slurm does, on a real Slurm.
 #include <fmt/format.h>
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <fstream>
 
 #include "tests/slurm/slurm_run.h"
@@ -11,18 +14,41 @@ namespace fs = std::filesystem;
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
+
+constexpr const char* kNodes[] = {"node1", "node2", "node3", "node4"};
 
 class SlurmHooks : public SlurmTest {
  protected:
-  /// Writes the hooks for a plan; returns their folder.
-  static fs::path write(const fs::path& plan) {
+  void TearDown() override {
+    if (geteuid() == 0) slurm().configure("");
+  }
+  /// Writes the hooks for a plan; returns their folder. They keep their results in keep/.
+  static fs::path write(const fs::path& plan, const std::string& time = "45s", fs::path keep = {}) {
     static int number = 0;
     const fs::path folder = slurm().shared() / fmt::format("hooks-{}", ++number);
+    if (keep.empty()) keep = folder / "keep";
     const ProcessResult result = slurm().muster(
-        {"hooks", plan.string(), "--out", folder.string(), "--keep", (folder / "keep").string()});
+        {"hooks", plan.string(), "--out", folder.string(), "--keep", keep.string(), "--time", time});
     EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
     return folder;
+  }
+  /// What became of each call of a hook on a node.
+  static std::string calls(const fs::path& hooks, const std::string& kind, const std::string& node) {
+    return readWhole(hooks / "keep" / kind / node / "calls.log");
+  }
+  /// Has slurmd call a hook before (Prolog) or after (Epilog) each job.
+  static void around(const char* when, const fs::path& hook) {
+    slurm().configure(fmt::format("{}={}\nPrologFlags=Alloc\nPrologEpilogTimeout=60\n", when, hook.string()));
+  }
+  /// Has slurmd call it every other second on nodes without a job.
+  static void whenIdle(const fs::path& hook) {
+    slurm().configure(fmt::format("HealthCheckProgram={}\nHealthCheckInterval=2\nHealthCheckNodeState=IDLE\n",
+                                  hook.string()));
+  }
+  static int job(const std::string& node) {
+    return slurm().command({"srun", "--nodes=1", "--nodelist=" + node, "true"}, 90).exitCode;
   }
   /// A product of matrices that no machine does as fast as this plan wants.
   static fs::path impossiblePlan() {
@@ -45,7 +71,8 @@ TEST_F(SlurmHooks, DrainARejectedNodeWithOurReason) {
     slurm().tidy();
     EXPECT_EQ(call(hooks / (std::string(kind) + ".sh"), "node1").exitCode, 0)
         << "a hook that fails makes Slurm drain without our reason";
-    EXPECT_EQ(slurm().state("node1"), "drained") << readWhole(hooks / "keep" / kind / "log");
+    EXPECT_EQ(slurm().state("node1"), "drained") << readWhole(hooks / "keep" / kind / "node1" / "log");
+    EXPECT_THAT(calls(hooks, kind, "node1"), HasSubstr("rejected: drained\n"));
     EXPECT_THAT(slurm().reason("node1"), StartsWith(fmt::format("muster: {}: rejected", kind)));
   }
 }
@@ -53,10 +80,99 @@ TEST_F(SlurmHooks, DrainARejectedNodeWithOurReason) {
 TEST_F(SlurmHooks, LeaveAnAcceptedNodeAndOneThatSomebodyDrained) {
   const fs::path good = write(waitingPlan(1)), bad = write(impossiblePlan());
   EXPECT_EQ(call(good / "health_check.sh", "node1").exitCode, 0);
-  EXPECT_EQ(slurm().state("node1"), "idle") << readWhole(good / "keep" / "health_check" / "log");
+  EXPECT_EQ(slurm().state("node1"), "idle") << readWhole(good / "keep" / "health_check" / "node1" / "log");
+  EXPECT_THAT(calls(good, "health_check", "node1"), HasSubstr("accepted\n"));
   slurm().set("node2", "DRAIN", "being repaired");
   EXPECT_EQ(call(bad / "health_check.sh", "node2").exitCode, 0);
   EXPECT_EQ(slurm().reason("node2"), "being repaired");
+  EXPECT_THAT(calls(bad, "health_check", "node2"), HasSubstr("rejected; the node is drained already\n"));
+}
+
+TEST_F(SlurmHooks, SlurmdsHealthCheckDrainsEachNodeThatItRejects) {
+  const fs::path hooks = write(impossiblePlan());
+  whenIdle(hooks / "health_check.sh");
+  EXPECT_TRUE(within(90, [] {
+    return std::all_of(std::begin(kNodes), std::end(kNodes),
+                       [](const char* node) { return slurm().state(node) == "drained"; });
+  })) << slurm().logs();
+  for (const char* node : kNodes)
+    EXPECT_THAT(slurm().reason(node), StartsWith("muster: health_check: rejected")) << node;
+}
+
+TEST_F(SlurmHooks, SlurmdsPrologLetsTheJobGoOnAndDrainsTheNodeThatItRejects) {
+  const fs::path hooks = write(impossiblePlan());
+  around("Prolog", hooks / "prolog.sh");
+  EXPECT_EQ(job("node1"), 0) << slurm().logs();
+  EXPECT_THAT(slurm().reason("node1"), StartsWith("muster: prolog: rejected")) << slurm().logs();
+  EXPECT_TRUE(within(60, [] { return slurm().state("node1") == "drained"; }));
+  EXPECT_EQ(slurm().state("node2"), "idle");
+}
+
+TEST_F(SlurmHooks, SlurmdsEpilogDrainsTheNodeThatItRejects) {
+  const fs::path hooks = write(impossiblePlan());
+  around("Epilog", hooks / "epilog.sh");
+  EXPECT_EQ(job("node2"), 0) << slurm().logs();
+  EXPECT_TRUE(within(60, [] { return slurm().state("node2") == "drained"; })) << slurm().logs();
+  EXPECT_THAT(slurm().reason("node2"), StartsWith("muster: epilog: rejected"));
+  EXPECT_EQ(slurm().state("node1"), "idle");
+}
+
+TEST_F(SlurmHooks, ACheckThatHangsEndsInTimeAndReports) {
+  const fs::path hooks = write(waitingPlan(50), "5s");
+  around("Prolog", hooks / "prolog.sh");
+  EXPECT_EQ(job("node1"), 0) << slurm().logs();
+  EXPECT_THAT(calls(hooks, "prolog", "node1"), HasSubstr("the plan did not end within 5 s: no verdict"));
+  EXPECT_THAT(slurm().state("node1"), Not(HasSubstr("drain"))) << slurm().reason("node1");
+
+  // Slurm begins the next health check while this one is at work.
+  whenIdle(hooks / "health_check.sh");
+  EXPECT_TRUE(within(90, [&] {
+    const std::string said = calls(hooks, "health_check", "node2");
+    return said.find("the plan did not end within 5 s") != std::string::npos &&
+           said.find("still at work: nothing was checked") != std::string::npos;
+  })) << calls(hooks, "health_check", "node2");
+  EXPECT_THAT(slurm().state("node2"), Not(HasSubstr("drain")));
+  EXPECT_THAT(slurm().logs(), Not(HasSubstr("health_check killed"))) << "Slurm had to end it";
+}
+
+TEST_F(SlurmHooks, ACheckThatHearsNoSignalIsEndedAllTheSame) {
+  const fs::path hooks = write(waitingPlan(1), "5s");
+  const fs::path deaf = slurm().shared() / "deaf";
+  std::ofstream(deaf) << "#!/bin/bash\ntrap '' TERM\nexec sleep 300\n";
+  fs::permissions(deaf, fs::perms(0755));
+  std::string script = readWhole(hooks / "prolog.sh");
+  const size_t at = script.find("\nmuster=") + 1;
+  script.replace(at, script.find('\n', at) - at, "muster=" + deaf.string());
+  std::ofstream(hooks / "prolog.sh") << script;
+  EXPECT_EQ(call(hooks / "prolog.sh", "node1").exitCode, 0);
+  EXPECT_THAT(calls(hooks, "prolog", "node1"), HasSubstr("the plan did not end within 5 s: no verdict"));
+  EXPECT_EQ(slurm().state("node1"), "idle");
+}
+
+TEST_F(SlurmHooks, ItsOwnFaultsAreSaidAndNeverTheNodes) {
+  const fs::path nowhere = write(impossiblePlan(), "45s", "/dev/null");
+  const ProcessResult unwritable = call(nowhere / "prolog.sh", "node1");
+  EXPECT_EQ(unwritable.exitCode, 0);
+  EXPECT_THAT(unwritable.err, HasSubstr("cannot make /dev/null/prolog/node1: nothing was checked"));
+  around("Prolog", nowhere / "prolog.sh");
+  EXPECT_EQ(job("node1"), 0) << slurm().logs();
+  EXPECT_THAT(slurm().state("node1"), Not(HasSubstr("drain")));
+
+  const fs::path gone = write(waitingPlan(1));
+  fs::rename(waitingPlan(1), slurm().shared() / "waiting-gone.toml");
+  EXPECT_EQ(call(gone / "epilog.sh", "node2").exitCode, 0);
+  EXPECT_THAT(calls(gone, "epilog", "node2"), HasSubstr("no verdict (exit 2)"));
+  EXPECT_EQ(slurm().state("node2"), "idle");
+}
+
+TEST_F(SlurmHooks, AVerdictThatCannotReachTheControllerIsSaid) {
+  const fs::path hooks = write(impossiblePlan(), "10s");
+  slurm().stopController();
+  const ProcessResult result = call(hooks / "health_check.sh", "node1");
+  slurm().startController();
+  EXPECT_EQ(result.exitCode, 0);
+  EXPECT_THAT(calls(hooks, "health_check", "node1"), HasSubstr("rejected, and NOT drained"));
+  EXPECT_EQ(slurm().state("node1"), "idle");
 }
 
 TEST_F(SlurmHooks, RefuseATimeThatSlurmDoesNotGive) {

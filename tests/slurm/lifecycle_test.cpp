@@ -173,5 +173,38 @@ TEST_F(SlurmClean, RemovesOldRunsOnlyWhenAskedTo) {
   EXPECT_TRUE(fs::exists(root / "not-a-run"));
 }
 
+TEST_F(SlurmClean, KeepsWhatIsNotItsOwnAndWhatItStillNeeds) {
+  const fs::path root = slurm().shared() / "kept", elsewhere = slurm().shared() / "elsewhere";
+  fs::create_directories(root / "foreign");
+  std::ofstream(root / "foreign" / "slurm.json") << "{\"tool\": \"another\"}\n";
+  ASSERT_EQ(submit(quickPlan(), elsewhere, {"--simulate", slowFirstNode(), "--wait"}, "node2").exitCode, 1);
+  fs::create_directory_symlink(elsewhere, root / "link");
+  ASSERT_EQ(
+      submit(quickPlan(), root / "drainer", {"--simulate", slowFirstNode(), "--wait"}, "node1").exitCode, 1);
+  ASSERT_EQ(slurm().muster({"drain", (root / "drainer").string(), "--apply"}).exitCode, 0);
+  const auto clean = [&] {
+    return slurm().muster({"clean", root.string(), "--older-than", "0s", "--apply"});
+  };
+
+  const ProcessResult kept = clean();
+  EXPECT_EQ(kept.exitCode, 0) << kept.err;
+  EXPECT_THAT(kept.out, HasSubstr("foreign: kept: "));
+  EXPECT_THAT(kept.out, HasSubstr("drainer: kept: it drained node1"));
+  EXPECT_THAT(kept.out, Not(HasSubstr("link")));
+  for (const fs::path& path :
+       {root / "foreign" / "slurm.json", root / "drainer" / "slurm.json", elsewhere / "slurm.json"})
+    EXPECT_TRUE(fs::exists(path)) << path;
+
+  // Given back, it may go; but not while Slurm cannot say whether its jobs run.
+  ASSERT_EQ(slurm().muster({"undrain", (root / "drainer").string(), "--apply"}).exitCode, 0);
+  slurm().stopController();
+  const ProcessResult unsure = clean();
+  slurm().startController();
+  EXPECT_EQ(unsure.exitCode, 2) << unsure.out;
+  EXPECT_TRUE(fs::exists(root / "drainer" / "slurm.json"));
+  EXPECT_THAT(clean().out, HasSubstr("drainer: removed"));
+  EXPECT_TRUE(fs::exists(elsewhere / "slurm.json"));
+}
+
 }  // namespace
 }  // namespace muster::testing

@@ -70,7 +70,8 @@ bool within(double seconds, const std::function<bool()>& condition) {
   return true;
 }
 
-SlurmCluster::SlurmCluster(int nodes) : shared_(folder_.path() / "shared"), nodes_(nodes) {
+SlurmCluster::SlurmCluster(int nodes, const std::string& extra)
+    : shared_(folder_.path() / "shared"), nodes_(nodes) {
   // munge refuses a socket that others could not reach, or a folder that they could write to.
   fs::permissions(folder_.path(), fs::perms(0711));
   for (const char* name : {"run", "log", "state", "spool", "shared"})
@@ -82,14 +83,15 @@ SlurmCluster::SlurmCluster(int nodes) : shared_(folder_.path() / "shared"), node
   for (char& byte : key) byte = static_cast<char>(random());
   const fs::path keyFile = folder_.write("munge.key", key);
   fs::permissions(keyFile, fs::perms(0600));
-  writeConfiguration(nodes);
+  writeConfiguration(nodes, extra);
+  answerJobs("");
   const std::string run = (folder_.path() / "run").string();
   start("munged", {"munged", "--foreground", "--socket=" + run + "/munge.sock",
                    "--key-file=" + keyFile.string(), "--pid-file=" + run + "/munged.pid",
                    "--seed-file=" + run + "/munge.seed", "--log-file=" + run + "/munged.log"});
   if (!within(kStart, [&] { return fs::exists(run + "/munge.sock"); }))
     throw std::runtime_error("munged did not start: " + logs());
-  start("slurmctld", {"slurmctld", "-D", "-f", (folder_.path() / "slurm.conf").string()});
+  startController();
   for (int node = 1; node <= nodes; ++node) startNode(node);
   const auto allIdle = [&] {
     const std::string states = command({"sinfo", "--noheader", "--Node", "--format=%T"}).out;
@@ -109,7 +111,7 @@ SlurmCluster::~SlurmCluster() {
   stopAll();
 }
 
-void SlurmCluster::writeConfiguration(int nodes) const {
+void SlurmCluster::writeConfiguration(int nodes, const std::string& extra) {
   const std::string root = folder_.path().string(), name = host();
   const std::vector<int> ports = freePorts(nodes + 1);
   std::string text = fmt::format(
@@ -133,7 +135,8 @@ void SlurmCluster::writeConfiguration(int nodes) const {
         fmt::format("NodeName=node{0} NodeHostname={1} NodeAddr=127.0.0.1 Port={2} CPUs=2 RealMemory=1000\n",
                     node, name, ports[static_cast<size_t>(node - 1)]);
   text += "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n";
-  folder_.write("slurm.conf", text);
+  configuration_ = text;
+  folder_.write("slurm.conf", configuration_ + extra);
 }
 
 void SlurmCluster::start(const std::string& name, const std::vector<std::string>& argv) {
@@ -163,17 +166,62 @@ void SlurmCluster::startNode(int node) {
   start(name, {"slurmd", "-D", "-N", name, "-f", (folder_.path() / "slurm.conf").string()});
 }
 
-void SlurmCluster::stop(const std::string& name) {
+void SlurmCluster::answerJobs(const std::string& rule) const {
+  const fs::path script = folder_.write(
+      "job_submit.lua", "function slurm_job_submit(job_desc, part_list, submit_uid)\n" + rule +
+                            "\nreturn slurm.SUCCESS\nend\n"
+                            "function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)\n"
+                            "return slurm.SUCCESS\nend\n");
+  // The controller reads it again when it is newer than its last reading, which it knows to the second.
+  fs::last_write_time(script, fs::file_time_type::clock::now() + std::chrono::hours(1));
+}
+
+pid_t SlurmCluster::slurmd(int node) const {
+  const std::string name = fmt::format("node{}", node);
+  const auto found = std::find_if(daemons_.begin(), daemons_.end(),
+                                  [&](const Daemon& daemon) { return daemon.name == name; });
+  return found == daemons_.end() ? -1 : found->pid;
+}
+
+void SlurmCluster::stopController() {
+  stop("slurmctld", SIGTERM);
+}
+
+void SlurmCluster::startController() {
+  start("slurmctld", {"slurmctld", "-D", "-f", (folder_.path() / "slurm.conf").string()});
+  if (!within(kStart, [&] { return command({"scontrol", "ping"}).exitCode == 0; }))
+    throw std::runtime_error("slurmctld did not start: " + logs());
+  // It knows nothing of nodes that run until each has answered.
+  const auto unknown = [&] {
+    return command({"sinfo", "--noheader", "--Node", "--format=%T"}).out.find("unk") != std::string::npos;
+  };
+  if (slurmd(1) > 0 && !within(kStart, [&] { return !unknown(); }))
+    throw std::runtime_error("nodes did not come back to a new slurmctld: " + logs());
+}
+
+void SlurmCluster::restartController(const std::string& extra) {
+  stopController();
+  folder_.write("slurm.conf", configuration_ + extra);
+  startController();
+}
+
+void SlurmCluster::configure(const std::string& extra) {
+  folder_.write("slurm.conf", configuration_ + extra);
+  const ProcessResult result = command({"scontrol", "reconfigure"});
+  if (result.exitCode != 0) throw std::runtime_error("scontrol reconfigure: " + result.err + logs());
+}
+
+void SlurmCluster::stop(const std::string& name, int signal) {
   const auto found = std::find_if(daemons_.begin(), daemons_.end(),
                                   [&](const Daemon& daemon) { return daemon.name == name; });
   if (found == daemons_.end()) return;
-  kill(found->pid, SIGKILL);
+  kill(found->pid, signal);
   waitpid(found->pid, nullptr, 0);
   daemons_.erase(found);
 }
 
 void SlurmCluster::stopAll() {
-  while (!daemons_.empty()) stop(daemons_.back().name);
+  while (!daemons_.empty()) stop(daemons_.back().name, SIGKILL);
   // Jobs and their keepers have sessions of their own; all know this configuration, or run in this folder.
   within(10, [&] {
     const auto left = processesWith(folder_.path().string());
@@ -224,7 +272,7 @@ std::string SlurmCluster::reason(const std::string& node) const {
 
 void SlurmCluster::cutPower(int node) {
   const std::string name = fmt::format("node{}", node);
-  stop(name);
+  stop(name, SIGKILL);
   // What runs for a job knows its node by name; its keeper, which would report the end, is the parent.
   std::vector<int> keepers, processes;
   for (const int pid : processesWith(folder_.path().string())) {

@@ -17,8 +17,8 @@ namespace muster::testing {
 class SlurmCluster {
  public:
   /// Starts all daemons and waits until every node is idle; throws with the daemons' own words when they do
-  /// not come up.
-  explicit SlurmCluster(int nodes = 4);
+  /// not come up. `extra` are more lines of slurm.conf.
+  explicit SlurmCluster(int nodes = 4, const std::string& extra = "");
   /// Ends every daemon and every process of a job, and removes the folder.
   ~SlurmCluster();
   SlurmCluster(const SlurmCluster&) = delete;
@@ -40,6 +40,21 @@ class SlurmCluster {
   void cutPower(int node);
   /// Starts its slurmd again and gives it back to service.
   void powerUp(int node);
+  /// Ends the controller; its state is saved. Nodes and their jobs go on.
+  void stopController();
+  /// Starts it again and waits until it answers.
+  void startController();
+  /// The same with other `extra` lines, for what it reads only when it starts.
+  void restartController(const std::string& extra);
+  /// Replaces the lines that were given as `extra` and tells all daemons.
+  void configure(const std::string& extra);
+  /// What the controller answers to each job that is submitted: a rule in Lua on `job_desc`, which returns an
+  /// error of Slurm's or goes on. Needs JobSubmitPlugins=lua.
+  void answerJobs(const std::string& rule) const;
+  /// The process of a node's slurmd.
+  [[nodiscard]] pid_t slurmd(int node) const;
+  /// The end of every daemon's log.
+  [[nodiscard]] std::string logs() const;
   /// Ends all jobs and brings all nodes back to service: as it was when it started.
   void tidy();
 
@@ -48,16 +63,16 @@ class SlurmCluster {
     pid_t pid = -1;
     std::string name;
   };
-  void writeConfiguration(int nodes) const;
+  void writeConfiguration(int nodes, const std::string& extra);
   void start(const std::string& name, const std::vector<std::string>& argv);
-  void stop(const std::string& name);
+  void stop(const std::string& name, int signal);
   void startNode(int node);
   void stopAll();
-  [[nodiscard]] std::string logs() const;
 
   TempDir folder_;
   std::filesystem::path shared_;
   int nodes_;
+  std::string configuration_;  ///< slurm.conf without `extra`
   std::vector<Daemon> daemons_;
 };
 

@@ -29,9 +29,9 @@ fs::path writeShared(const fs::path& path, const std::string& text) {
 
 std::unique_ptr<SlurmCluster> SlurmTest::cluster_;
 
-void SlurmTest::SetUpTestSuite() {
+void SlurmTest::startCluster(const std::string& extra) {
   if (geteuid() != 0) GTEST_SKIP() << "slurmd and munge of other users' jobs need root";
-  cluster_ = std::make_unique<SlurmCluster>();
+  cluster_ = std::make_unique<SlurmCluster>(4, extra);
 }
 
 void SlurmTest::TearDownTestSuite() {

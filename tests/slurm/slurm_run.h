@@ -18,8 +18,10 @@ namespace muster::testing {
 /// All cases of the program share one Slurm; each finds it idle.
 class SlurmTest : public ::testing::Test {
  protected:
-  static void SetUpTestSuite();
+  static void SetUpTestSuite() { startCluster(""); }
   static void TearDownTestSuite();
+  /// For suites whose Slurm is set up otherwise: more lines of slurm.conf.
+  static void startCluster(const std::string& extra);
   void SetUp() override;
 
   static SlurmCluster& slurm() { return *cluster_; }

@@ -180,5 +180,30 @@ TEST_F(SlurmSubmit, RunsInsideAnApptainerImage) {
                                           run.string())));
 }
 
+TEST_F(SlurmSubmit, RunsInsideAnImageByPyxis) {
+  // Pyxis is a plugin of srun's. In its place: an srun that takes its options away, shows them and has the
+  // real one do the rest, so that all other options are those of a real step.
+  const fs::path bin = slurm().shared() / "pyxis";
+  fs::create_directories(bin);
+  std::ofstream(bin / "srun")
+      << "#!/bin/bash\nrest=()\nfor word; do\n  case $word in --container-*|--no-container-*) echo "
+         "\"pyxis: $word\" ;; *) rest+=(\"$word\") ;; esac\ndone\nexec /usr/bin/srun "
+         "\"${rest[@]}\"\n";
+  fs::permissions(bin / "srun", fs::perms(0755));
+  const fs::path run = newRun();
+  const ProcessResult result =
+      slurm().muster({"submit", quickPlan().string(), "--nodes", "node[1-2]", "--out", run.string(),
+                      "--simulate", healthy(), "--container-image", "registry#muster:1", "--container-muster",
+                      (distDir() / "bin" / "muster").string(), "--container-mounts", "/a:/b:ro", "--wait"},
+                     120, {{"PATH", bin.string() + ":" + std::getenv("PATH")}});
+  EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+  EXPECT_THAT(recorded(run), ElementsAre("node1", "node2"));
+  std::string logs;
+  for (const auto& log : fs::directory_iterator(run / "logs")) logs += readWhole(log.path());
+  EXPECT_THAT(logs, HasSubstr("pyxis: --container-image=registry#muster:1\n"));
+  EXPECT_THAT(logs, HasSubstr(fmt::format("pyxis: --container-mounts={0}:{0},/a:/b:ro\n", run.string())));
+  EXPECT_THAT(logs, HasSubstr("pyxis: --no-container-entrypoint\n"));
+}
+
 }  // namespace
 }  // namespace muster::testing

@@ -43,9 +43,9 @@ TEST_F(Progress, GivesEveryNodeOneState) {
   put("claims/n2", "12 2026\n");
   put("claims/n3", "13 2026\n");
   const std::vector<SubmittedJob> submitted = {{JobKind::kArray, "10", 0, {}, 4}};
-  const auto nodes = read(submitted, {{"10", "12", "10_1", "RUNNING", "n2", ""},
-                                      {"10", "13", "10_2", "NODE_FAIL", "n3", ""},
-                                      {"10", "10", "10_3", "PENDING", "", "Resources"}});
+  const auto nodes = read(submitted, {{"10", "12", "10_1", "RUNNING", "n2", "", ""},
+                                      {"10", "13", "10_2", "NODE_FAIL", "n3", "", ""},
+                                      {"10", "10", "10_3", "PENDING", "", "Resources", ""}});
   EXPECT_EQ(nodes[0].state, NodeState::kAccepted);
   EXPECT_EQ(nodes[1].state, NodeState::kRunning);
   EXPECT_EQ(nodes[2].state, NodeState::kLost);
@@ -57,12 +57,22 @@ TEST_F(Progress, GivesEveryNodeOneState) {
 TEST_F(Progress, CallsANodeMissingThatNoJobCanReach) {
   known_["n2"].state = "down*";
   known_.erase("n3");
-  const auto nodes = read({{JobKind::kPinned, "20", 0, {"n1"}, 1}}, {{"20", "20", "20", "PENDING", "", ""}});
+  const auto nodes =
+      read({{JobKind::kPinned, "20", 0, {"n1"}, 1}}, {{"20", "20", "20", "PENDING", "", "", ""}});
   EXPECT_EQ(nodes[0].state, NodeState::kWaiting);
   EXPECT_EQ(nodes[1].state, NodeState::kMissing);
   EXPECT_THAT(nodes[1].detail, HasSubstr("down*"));
   EXPECT_EQ(nodes[2].state, NodeState::kMissing);
   EXPECT_EQ(nodes[3].state, NodeState::kMissing) << "another node's pinned job cannot take it";
+}
+
+TEST_F(Progress, CallsANodeWaitingWhileTheFleetJobCanStillPinAJobToIt) {
+  const std::vector<JobInfo> jobs = {{"21", "21", "21", "PENDING", "", "Dependency", ""}};
+  const SubmittedJob fleet = {JobKind::kFleet, "21", 0, {}, 1};
+  EXPECT_EQ(read({fleet}, jobs)[0].state, NodeState::kWaiting);
+  const auto pinned = read({{JobKind::kPinned, "20", 0, {"n1"}, 1}, fleet}, jobs);
+  EXPECT_EQ(pinned[0].state, NodeState::kMissing) << "its turn has been";
+  EXPECT_EQ(pinned[1].state, NodeState::kWaiting);
 }
 
 TEST_F(Progress, TakesNoExitCodeFromAFileThatHoldsNone) {
@@ -82,6 +92,17 @@ TEST_F(Progress, KnowsAllJobsOfARunAgain) {
   ASSERT_EQ(jobs->size(), 2u);
   EXPECT_EQ(jobs->at(1).nodes.front(), "n4");
   EXPECT_EQ(jobs->at(1).round, 1);
+}
+
+TEST_F(Progress, ForgetsJobsThatWereTakenBack) {
+  auto run = RunStore::open(folder_.path() / "run");
+  ASSERT_TRUE(run->append({JobKind::kArray, "7", 0, {}, 3}).ok());
+  ASSERT_TRUE(run->append({JobKind::kPinned, "8", 0, {"n4"}, 1}).ok());
+  ASSERT_TRUE(run->appendCancelled("7").ok());
+  const auto jobs = run->jobs();
+  ASSERT_TRUE(jobs.ok()) << jobs.error().text();
+  ASSERT_EQ(jobs->size(), 1u);
+  EXPECT_EQ(jobs->front().job, "8");
 }
 
 TEST_F(Progress, RefusesARunWhoseNodesLeadOutOfItsFolder) {

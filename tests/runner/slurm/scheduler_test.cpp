@@ -39,6 +39,9 @@ TEST(NodeInfo, KnowsWhatGetsNoWork) {
   EXPECT_TRUE(inState("draining").drained());
   EXPECT_TRUE(inState("drained*").drained());
   EXPECT_FALSE(inState("down*").drained());
+  EXPECT_TRUE(inState("unknown*").unknown());
+  EXPECT_TRUE(inState("unk").unknown());
+  EXPECT_FALSE(inState("down").unknown());
 }
 
 TEST(Gres, CountsGpusAmongOtherThings) {
@@ -52,10 +55,10 @@ TEST(Gres, CountsGpusAmongOtherThings) {
 
 TEST(JobInfo, IsLiveUntilItsEnd) {
   for (const char* state : {"PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED"})
-    EXPECT_TRUE((JobInfo{"1", "1", "1", state, "", ""}.live())) << state;
+    EXPECT_TRUE((JobInfo{"1", "1", "1", state, "", "", ""}.live())) << state;
   for (const char* state :
        {"COMPLETED", "FAILED", "NODE_FAIL", "CANCELLED", "TIMEOUT", "DEADLINE", "OUT_OF_MEMORY", ""})
-    EXPECT_FALSE((JobInfo{"1", "1", "1", state, "", ""}.live())) << state;
+    EXPECT_FALSE((JobInfo{"1", "1", "1", state, "", "", ""}.live())) << state;
 }
 
 TEST(Command, TellsExitSignalAndOutputsApart) {

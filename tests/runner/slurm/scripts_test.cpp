@@ -44,28 +44,53 @@ TEST(ShellQuote, GivesTheShellExactlyTheText) {
   }
 }
 
+/// What `bash -n` and shellcheck have against a script. SC2054 takes the commas of "--scope device,node" for
+/// a mistake. breaks.
+std::string complaints(const std::string& text) {
+  const TempDir folder;
+  const std::string file = folder.write("script", text).string();
+  const auto parsed = runProcess({"bash", "-n", file});
+  const auto checked =
+      runProcess({"shellcheck", "--shell=bash", "--severity=warning", "--exclude=SC2054", file});
+  EXPECT_GE(checked.exitCode, 0) << "shellcheck did not run";
+  EXPECT_LE(checked.exitCode, 1) << "shellcheck did not run: " << checked.err;
+  return parsed.err + checked.out;
+}
+
 TEST(Scripts, AreSoundShellWhateverTheValuesAre) {
   Submission submission = sample();
   submission.clusterStages = true;
   JobSettings& jobs = submission.jobs;
   jobs.name = jobs.partition = jobs.account = jobs.reservation = jobs.qos = jobs.constraint = jobs.image =
       kHostile;
-  jobs.mounts = {kHostile};
   jobs.gpus = 8;
+  jobs.nvidia = true;
   submission.options = {"--set", kHostile};
-  for (const char* runtime : {"none", "pyxis", "apptainer"})
+  for (const char* runtime : {"none", "pyxis", "apptainer", "singularity"})
     for (const char* scenario : {"", "scenario.toml"}) {
       jobs.runtime = runtime;
       submission.scenarioFile = scenario;
-      const auto all =
-          renderScripts(submission, std::string("/shared/") + kHostile, sourceDir() / "templates");
+      const auto all = renderScripts(
+          submission,
+          runtime == std::string("none") ? std::string("/shared/") + kHostile : "/shared/$(id)'x'",
+          sourceDir() / "templates");
       ASSERT_TRUE(all.ok()) << all.error().text();
       for (const Script& one : *all) {
-        const TempDir folder;
-        const auto checked = runProcess({"bash", "-n", folder.write("script", one.text).string()});
-        EXPECT_EQ(checked.exitCode, 0) << one.name << ": " << checked.err << one.text;
+        EXPECT_EQ(complaints(one.text), "") << runtime << " " << one.name << ":\n" << one.text;
         EXPECT_THAT(one.text, Not(HasSubstr("{{")));
       }
+    }
+}
+
+TEST(Scripts, HooksAreSoundShellWhateverTheValuesAre) {
+  for (const char* kind : {"health_check", "prolog", "epilog"})
+    for (const char* configuration : {"", kHostile}) {
+      const auto text = renderHook(sourceDir() / "templates",
+                                   {kind, kHostile, kHostile, kHostile, "/opt/slurm/bin", configuration, 45});
+      ASSERT_TRUE(text.ok()) << text.error().text();
+      EXPECT_EQ(complaints(*text), "") << *text;
+      EXPECT_THAT(*text, Not(HasSubstr("{{")));
+      EXPECT_EQ(text->find("SLURM_CONF") != std::string::npos, *configuration != '\0');
     }
 }
 
@@ -96,16 +121,42 @@ TEST(Scripts, StartMusterInsideTheContainer) {
   submission.jobs.runtime = "pyxis";
   submission.clusterStages = true;
   const std::string container =
-      "--container-image=registry/muster:1 --container-mounts=/shared/run:/shared/run,/data:/data";
+      "--container-image=registry/muster:1 --container-mounts=/shared/run:/shared/run,/data:/data "
+      "--no-container-entrypoint";
   EXPECT_THAT(script(submission, "node.sbatch"), HasSubstr(container + " muster )"));
   EXPECT_THAT(script(submission, "cluster.sbatch"), HasSubstr(container));
   EXPECT_THAT(script(submission, "step.sh"), HasSubstr("launch=(muster )"));
-  submission.jobs.runtime = "apptainer";
-  submission.jobs.gpus = 8;
-  EXPECT_THAT(script(submission, "node.sbatch"),
-              HasSubstr("launch=(apptainer exec --bind /shared/run:/shared/run --bind /data:/data --nv "
-                        "registry/muster:1 muster )"));
-  EXPECT_THAT(script(submission, "cluster.sbatch"), Not(HasSubstr("--container-image")));
+  for (const std::string runtime : {"apptainer", "singularity"}) {
+    submission.jobs.runtime = runtime;
+    submission.jobs.nvidia = false;
+    const std::string start =
+        "launch=(" + runtime + " exec --bind /shared/run:/shared/run --bind /data:/data ";
+    EXPECT_THAT(script(submission, "node.sbatch"), HasSubstr(start + "registry/muster:1 muster )"));
+    submission.jobs.nvidia = true;  // whatever Slurm knows of the node's GPUs
+    EXPECT_THAT(script(submission, "step.sh"), HasSubstr(start + "--nv registry/muster:1 muster )"));
+    EXPECT_THAT(script(submission, "cluster.sbatch"), Not(HasSubstr("--container-image")));
+  }
+}
+
+TEST(Scripts, RefuseMountsThatARuntimeCannotBeTold) {
+  const auto refused = [](const char* runtime, const char* folder, const char* mount) {
+    Submission submission = sample();
+    submission.jobs.runtime = runtime;
+    submission.jobs.image = "image.sif";
+    submission.jobs.mounts = {mount};
+    const auto all = renderScripts(submission, folder, sourceDir() / "templates");
+    return all.ok() ? std::string() : all.error().where;
+  };
+  EXPECT_EQ(refused("apptainer", "/shared/my run", "/a b:/b:ro"), "");
+  EXPECT_EQ(refused("pyxis", "/shared/my run", "/a:/b"), "--out")
+      << "Enroot's table has blanks between its columns";
+  EXPECT_EQ(refused("pyxis", "/shared/run", "/a b:/b"), "--container-mounts");
+  EXPECT_EQ(refused("pyxis", "/shared/run", "/a:/b:ro+rprivate"), "");
+  EXPECT_EQ(refused("apptainer", "/shared/a:b", "/a:/b"), "--out");
+  EXPECT_EQ(refused("apptainer", "/shared/a,b", "/a:/b"), "--out");
+  for (const char* mount : {"", "/a", ":/b", "/a:", "/a:/b:ro:x"})
+    EXPECT_EQ(refused("apptainer", "/shared/run", mount), "--container-mounts") << mount;
+  EXPECT_EQ(refused("none", "/shared/a:b, c", ""), "");
 }
 
 TEST(Scripts, RefuseLineBreaksInAnyValue) {

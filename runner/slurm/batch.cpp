@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// See batch.h.
+#include "runner/slurm/batch.h"
+
+#include <fmt/format.h>
+
+#include "runner/core/text.h"
+#include "runner/slurm/node_names.h"
+#include "runner/slurm/scheduler.h"
+
+namespace muster::slurm {
+namespace {
+
+std::string listed(const std::set<std::string>& jobs) {
+  return join(std::vector<std::string>(jobs.begin(), jobs.end()), " ");
+}
+
+/// Jobs of this run that wait or run and are none of `before`: also one that sbatch submitted and did not
+/// live to tell the number of. They are known by their comment.
+Result<std::set<std::string>> strays(const std::string& id, const std::set<std::string>& before) {
+  MUSTER_TRY(const auto all, readJobs());
+  std::set<std::string> found;
+  for (const JobInfo& job : all)
+    if (job.live() && job.comment == id && before.count(job.job) == 0) found.insert(job.job);
+  return found;
+}
+
+}  // namespace
+
+std::string after(const std::vector<std::string>& jobs) {
+  return "--dependency=afterany:" + join(jobs, ":");
+}
+
+Status Batch::send(JobRequest request) {
+  auto number = submit(run_.script(request.job.kind).string(), request.options);
+  if (!number.ok())
+    return std::move(number).error().context(
+        fmt::format("submitting the {} job", jobKindName(request.job.kind)));
+  request.job.job = *number;
+  numbers_.push_back(*number);
+  return run_.append(request.job);
+}
+
+Status Batch::sendPinned(const std::vector<std::string>& nodes) {
+  const JobSettings& jobs = run_.submission().jobs;
+  const size_t together = jobs.atOnce > 0 ? static_cast<size_t>(jobs.atOnce) : nodes.size();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const size_t turn = i / together + 1;  // whose turn comes later may wait longer
+    JobRequest request;
+    request.job = {JobKind::kPinned, "", round_, {nodes[i]}, 1};
+    request.options = {
+        "--nodelist=" + nodes[i],
+        fmt::format("--deadline=now+{}minutes", jobs.gapMinutes + static_cast<int>(turn) * jobs.minutes)};
+    if (i >= together) request.options.push_back(after({numbers_[numbers_.size() - together]}));
+    MUSTER_CHECK_OK(send(std::move(request)));
+  }
+  return {};
+}
+
+Status Batch::sendCluster(const std::vector<std::string>& nodes) {
+  const JobSettings& jobs = run_.submission().jobs;
+  JobRequest request;
+  request.job = {JobKind::kCluster, "", round_, nodes, 1};
+  request.options = {fmt::format("--nodes={}", nodes.size()), fmt::format("--ntasks={}", nodes.size()),
+                     "--nodelist=" + shortList(nodes),
+                     fmt::format("--deadline=now+{}minutes", jobs.gapMinutes + jobs.minutes)};
+  return send(std::move(request));
+}
+
+Status Batch::sendFleet() {
+  JobRequest request;
+  request.job.kind = JobKind::kFleet;
+  request.job.round = round_;
+  if (!numbers_.empty()) request.options = {after(numbers_)};
+  return send(std::move(request));
+}
+
+Status Batch::sendFleetAfterWhatFits() {
+  for (;;) {
+    Status status = sendFleet();
+    if (status.ok() || status.error().code == ErrorCode::kTimeout || numbers_.size() <= 1) return status;
+    MUSTER_CHECK_OK(cancel({numbers_.back()}));
+    MUSTER_CHECK_OK(run_.appendCancelled(numbers_.back()));
+    numbers_.pop_back();
+  }
+}
+
+Error Batch::takeBack(Error error) const {
+  std::set<std::string> jobs(numbers_.begin(), numbers_.end());
+  if (const auto found = strays(run_.submission().id, before_); found.ok())
+    jobs.insert(found->begin(), found->end());
+  std::string fate = "nothing of this run is in the queue";
+  if (const Status cancelled = cancel(jobs); !cancelled.ok())
+    fate = fmt::format("these of its jobs could not be cancelled ({}): scancel {}", cancelled.error().message,
+                       listed(jobs));
+  else if (!jobs.empty())
+    fate = fmt::format("the jobs that had been submitted before are cancelled ({})", listed(jobs));
+  for (const std::string& job : numbers_)
+    if (const Status noted = run_.appendCancelled(job); !noted.ok()) fate += "; " + noted.error().text();
+  error.message += fmt::format("\n{}; when that is mended, go on with: muster slurm resume '{}'", fate,
+                               run_.folder().string());
+  return error;
+}
+
+}  // namespace muster::slurm

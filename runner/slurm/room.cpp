@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// See room.h.
+#include "runner/slurm/room.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "runner/core/text.h"
+
+namespace muster::slurm {
+namespace {
+
+constexpr int kDefaultMaxJobCount = 10000;  // slurm.conf(5)
+
+}  // namespace
+
+Result<QueueRoom> queueRoom(const std::map<std::string, std::string>& configuration, size_t known) {
+  int most = kDefaultMaxJobCount;
+  if (const auto found = configuration.find("MaxJobCount"); found != configuration.end()) {
+    const std::string& text = found->second;
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), most);
+    if (failure != std::errc() || end != text.data() + text.size())
+      return Error{ErrorCode::kProtocol,
+                   fmt::format("scontrol says MaxJobCount = {}, wanted a number", printable(text, 40)), ""};
+  }
+  const int there = static_cast<int>(std::min<size_t>(known, static_cast<size_t>(std::max(most, 0))));
+  return QueueRoom{most - there, fmt::format("MaxJobCount is {}, and Slurm knows {} jobs", most, known)};
+}
+
+Result<QueueRoom> askQueueRoom(const JobSettings& jobs, int own) {
+  MUSTER_TRY(const auto configuration, readConfiguration());
+  MUSTER_TRY(const auto known, readJobs());
+  MUSTER_TRY(QueueRoom room, queueRoom(configuration, known.size()));
+  const int left = std::max(jobs.mostJobs - own, 0);
+  if (jobs.mostJobs > 0 && left < room.jobs)
+    return QueueRoom{left, fmt::format("--most-jobs is {}", jobs.mostJobs)};
+  return room;
+}
+
+Status checkRoom(const QueueRoom& room) {
+  if (room.jobs >= kLeastJobs) return {};
+  return Error{
+      ErrorCode::kUsage,
+      fmt::format(
+          "Slurm takes {} more jobs ({}), and a run needs {} at the same time at least; wait until "
+          "others have ended (jobs are forgotten MinJobAge seconds later), or have MaxJobCount raised",
+          room.jobs, room.why, kLeastJobs),
+      ""};
+}
+
+}  // namespace muster::slurm
