@@ -11,18 +11,21 @@ namespace {
 constexpr double kMadToSigma = 1.4826;  ///< of normal figures
 constexpr double kPriorFigures = 32;    ///< so many figures weigh as much as the floor
 constexpr double kLeastSigma = 0.004;
-constexpr double kMostSigma = 0.25;  ///< unless the floor is wider
-constexpr double kFamilyChance = 2e-4;
-constexpr double kSaferChance = 1e-8;
-constexpr double kSaferUpTo = 0.085;     ///< half of the least fault that must be found (15%) in logs
-constexpr double kLeastLoss = 0.03;      ///< what no operator would call a fault
-constexpr double kReach = 3;             ///< sigmas that the cluster reaches to either side
-constexpr double kTailReach = 5;         ///< sigmas; what lies beyond is no healthy figure
+constexpr double kMostSigma = 0.25;     ///< unless the floor is wider
+constexpr double kDoubtChance = 0.1;    ///< healthy tests in which a pair is looked at again
+constexpr double kNeededChance = 2e-4;  ///< healthy tests in which a single figure makes a pair slow, at most
+constexpr double kSaferChance = 1e-8;   ///< the same, where noise is small
+constexpr double kSaferUpTo = 0.12;     ///< well short of the least fault that must be found (15%: 0.16)
+constexpr double kAgainChance = 3e-3;   ///< that one further look at a healthy pair says slow
+constexpr double kLeastLoss = 0.03;     ///< what no operator would call a fault
+constexpr double kReach = 3;            ///< sigmas that the cluster reaches to either side
+constexpr double kTailReach = 5;        ///< sigmas; what lies beyond is no healthy figure
 constexpr double kNormalCubes = 1.5958;  ///< mean |z|^3 of normal figures: 4 / sqrt(2 pi)
-// A figure as rare as one in 10^6 to 10^8 lies farther out by this power of the third moment's excess,
-// whatever the shape: computed for gamma noise of shape 1 to 16, Laplace noise, and medians of five of each
-// (1.05 to 1.35).
-constexpr double kTailPower = 1.2;
+// By which power of the third moment's excess rare figures lie farther out than normal ones, whatever the
+// shape: computed for gamma noise of shape 1 to 16, Laplace noise, and medians of five of each.
+constexpr double kFarTailPower = 1.2;   ///< one in 10^6 to 10^8 (1.05 to 1.35)
+constexpr double kTailPower = 1;        ///< one in 10^4 to 10^5 (0.83 to 1.08)
+constexpr double kNearTailPower = 0.7;  ///< one in 10^2 to 10^3 (0.45 to 0.68)
 constexpr double kMostTail = 2;
 constexpr double kTailFigures = 20;  ///< slower ones weigh as much as the belief that noise is normal
 constexpr int kIterations = 12;
@@ -56,6 +59,11 @@ double slowerScatter(std::vector<double>::const_iterator begin, std::vector<doub
   return kMadToSigma * *half;
 }
 
+/// Few figures are not believed to scatter otherwise than by the floor.
+double believedSigma(double floor, double seen, double figures) {
+  return std::sqrt((kPriorFigures * floor * floor + figures * seen * seen) / (kPriorFigures + figures));
+}
+
 Tail tailOf(const std::vector<double>& sorted, double center, double sigma) {
   Tail tail;
   for (auto it = std::lower_bound(sorted.begin(), sorted.end(), center - kTailReach * sigma);
@@ -85,15 +93,15 @@ Tail& Tail::operator+=(const Tail& other) {
   return *this;
 }
 
-double Tail::factor() const {
+double Tail::factor(double power) const {
   if (figures == 0) return 1;
-  const double seen = std::pow(cubes / figures / kNormalCubes, kTailPower);
+  const double seen = std::pow(cubes / figures / kNormalCubes, power);
   return 1 + (std::clamp(seen, 1.0, kMostTail) - 1) * figures / (figures + kTailFigures);
 }
 
 Baseline findBaseline(std::vector<double> logs, double floor) {
   Baseline base;
-  base.sigma = floor;
+  base.sigma = base.floor = floor;
   if (logs.empty()) return base;
   std::sort(logs.begin(), logs.end());
   base.center = startingPoint(logs, 2 * kReach * floor);
@@ -104,23 +112,32 @@ Baseline findBaseline(std::vector<double> logs, double floor) {
     const double center = begin == end ? base.center : middle(begin, end);
     const double seen = slowerScatter(begin, end, center);
     const auto n = static_cast<double>(end - begin);
-    const double sigma = std::sqrt((kPriorFigures * floor * floor + n * seen * seen) / (kPriorFigures + n));
+    const double sigma = believedSigma(floor, seen, n);
     const bool settled = center == base.center && std::abs(sigma - base.sigma) < 1e-4;
     base.center = center;
+    base.seen = seen;
+    base.figures = n;
     base.sigma = std::clamp(sigma, kLeastSigma, std::max(kMostSigma, floor));
     if (settled) break;
   }
-  base.tail = tailOf(logs, base.center, base.sigma);
+  base.tail = tailOf(logs, base.center, std::max(base.seen, kLeastSigma));
   return base;
 }
 
-double slowThreshold(double sigma, const Tail& tail, size_t family) {
-  const double unit = sigma * tail.factor();
+Limits limitsOf(const Baseline& base, const Tail& tail, size_t family) {
   const auto figures = static_cast<double>(std::max<size_t>(family, 1));
-  const double needed = upperQuantile(kFamilyChance / figures) * unit;
+  const auto limit = [&](double chance, double power) {
+    // The tail was seen, the floor is a belief about noise without one.
+    const double seen = std::min(base.seen, base.sigma) * tail.factor(power);
+    return upperQuantile(std::min(0.5, chance)) * believedSigma(base.floor, seen, base.figures);
+  };
+  Limits limits;
+  limits.doubtful = std::max(kLeastLoss, limit(kDoubtChance / figures, kTailPower));
   // Where noise is small, more distance costs no fault that matters and spares rounds.
-  const double safer = std::min(upperQuantile(kSaferChance / figures) * unit, kSaferUpTo);
-  return std::max({kLeastLoss, needed, safer});
+  const double safer = std::min(limit(kSaferChance / figures, kFarTailPower), kSaferUpTo);
+  limits.slow = std::max({limits.doubtful, limit(kNeededChance / figures, kFarTailPower), safer});
+  limits.slowAgain = std::max(kLeastLoss, limit(kAgainChance, kNearTailPower));
+  return limits;
 }
 
 }  // namespace muster::ring

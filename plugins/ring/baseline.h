@@ -14,16 +14,27 @@ struct Tail {
   double figures = 0;  ///< so many
 
   Tail& operator+=(const Tail& other);
-  /// By how much farther out than normal noise a rare figure lies; 1 or more. A few figures say little.
-  [[nodiscard]] double factor() const;
+  /// By how much farther out than normal noise a rare figure lies; 1 or more. The rarer it is, the higher the
+  /// `power`. A few figures say little.
+  [[nodiscard]] double factor(double power) const;
 };
 
-/// Natural logarithms: a loss of 0.16 is 15%.
+/// Losses by which a pair is judged, as logarithms: 0.16 is 15%.
+struct Limits {
+  double doubtful = 0;   ///< a single figure beyond it is worth another look at the pair, in the same round
+  double slow = 0;       ///< a single figure beyond it is no chance
+  double slowAgain = 0;  ///< once a figure was doubtful, several are no chance if each lies beyond this
+};
+
+/// Natural logarithms.
 struct Baseline {
-  double center = 0;     ///< log of the speed of healthy pairs
-  double sigma = 0;      ///< of their logs
-  double threshold = 0;  ///< a loss beyond it is no chance; from slowThreshold()
-  Tail tail;
+  double center = 0;   ///< log of the speed of healthy pairs
+  double sigma = 0;    ///< of their logs, as far as the figures are believed
+  double seen = 0;     ///< the same, as the figures say it
+  double figures = 0;  ///< so many
+  double floor = 0;    ///< what it would be without any
+  Tail tail;           ///< of the figures, by what was seen
+  Limits limits;       ///< from limitsOf()
 };
 
 /// Finds the healthy pairs' centre as the fastest cluster that holds a quarter of all figures, not as the
@@ -31,9 +42,9 @@ struct Baseline {
 /// on its slower side, drawn towards `floor` where figures are few. `logs` need not be sorted.
 Baseline findBaseline(std::vector<double> logs, double floor);
 
-/// The loss from which on a pair is slow: one healthy figure of `family` that are looked at together would
-/// lie there by chance in one of 5,000 tests.
-double slowThreshold(double sigma, const Tail& tail, size_t family);
+/// For `family` figures that are judged together, whose noise has this tail. Of healthy tests one in ten
+/// looks at a pair again, and hardly one in 100,000 needs another round.
+Limits limitsOf(const Baseline& base, const Tail& tail, size_t family);
 
 /// Standard normal quantile of a small upper tail: P(z > result) = tail.
 double upperQuantile(double tail);

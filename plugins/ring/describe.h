@@ -39,7 +39,7 @@ inline constexpr const char* kDescribe = R"json({"tests": [
      "summary": "with its best partner: 8 bytes each way at the same time"},
     {"name": "pair_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["a", "b", "rail"],
      "informational": true, "optional": true,
-     "summary": "rank 0 of the group: each pair, one sample each way and round; of more than 32 nodes only slow pairs, the artifact has all"},
+     "summary": "rank 0 of the group: each pair, one sample each way and look; of more than 32 nodes only slow pairs, the artifact has all"},
     {"name": "culprit_evidence", "unit": "text", "labels": ["culprit", "kind"], "informational": true, "optional": true,
      "summary": "what speaks against a culprit"},
     {"name": "culprit_loss", "unit": "ratio", "direction": "lower", "labels": ["culprit", "kind"],
@@ -49,6 +49,8 @@ inline constexpr const char* kDescribe = R"json({"tests": [
     {"name": "unrepeated", "unit": "text", "labels": ["a", "b", "rail"], "informational": true, "optional": true,
      "summary": "a pair that was slow once and not when it was measured again"},
     {"name": "rounds", "unit": "count", "direction": "lower", "informational": true, "summary": "rounds that were held"},
+    {"name": "looks_again", "unit": "count", "direction": "lower", "informational": true,
+     "summary": "measurements of pairs once more within their round, because their figures left doubt"},
     {"name": "implementation", "unit": "text", "informational": true, "summary": "what carried the messages"}
   ]
 }

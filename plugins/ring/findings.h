@@ -54,7 +54,7 @@ struct LaneFindings {
   std::vector<LeafFault> leaves;
   std::vector<OpenFault> open;
   std::vector<Pair> unrepeated;  ///< slow once, and not when measured again
-  std::vector<Pair> doubtful;    ///< measured once, just short of slow
+  std::vector<Pair> doubtful;    ///< looked at once, and neither good nor slow
   std::vector<Wish> wishes;
   std::vector<int> suspects;  ///< every node of a slow pair
 };

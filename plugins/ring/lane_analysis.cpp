@@ -93,7 +93,7 @@ Testimony LaneAnalysis::hear(int node) const {
     const Baseline& base = baseline(pair);
     const int other = pair.a == node ? pair.b : pair.a;
     const double lost = std::max(0.0, figures_.loss[m]);
-    const bool slow = lost > base.threshold || lost > std::max(testimony.loss / 2, kSlowAgain * base.sigma);
+    const bool slow = figures_.slow(log_, m) || lost > std::max(testimony.loss / 2, kSlowAgain * base.sigma);
     if (!slow && lost > testimony.loss / 2) continue;  // says neither
     auto& list = slow ? testimony.slowWith : testimony.fineWith;
     if (std::find(list.begin(), list.end(), other) == list.end()) list.push_back(other);

@@ -17,20 +17,6 @@ struct Family {
   size_t figures = 0;
 };
 
-/// How many of the first meetings belong to the opening rounds' own pairs.
-size_t openingMeetings(const RoundLog& log) {
-  const std::vector<Round>& opening = log.opening();
-  size_t count = 0;
-  size_t inRound = 0;
-  for (size_t m = 0; m < log.meetings().size(); ++m) {
-    const auto round = static_cast<size_t>(log.meetings()[m].round);
-    if (m == 0 || log.meetings()[m - 1].round != log.meetings()[m].round) inRound = 0;
-    if (round >= opening.size() || inRound++ >= opening[round].size()) break;
-    ++count;
-  }
-  return count;
-}
-
 /// The noise that the lane declares, or the median of what its meetings saw, whichever is more.
 double noiseFloor(const RoundLog& log, size_t lane, size_t opening) {
   std::vector<double> spreads;
@@ -72,6 +58,19 @@ LaneFigures readLane(const RoundLog& log, size_t lane, size_t opening, Family& f
 
 }  // namespace
 
+size_t openingMeetings(const RoundLog& log) {
+  const std::vector<Round>& opening = log.opening();
+  size_t count = 0;
+  size_t inRound = 0;
+  for (size_t m = 0; m < log.meetings().size(); ++m) {
+    const auto round = static_cast<size_t>(log.meetings()[m].round);
+    if (m == 0 || log.meetings()[m - 1].round != log.meetings()[m].round) inRound = 0;
+    if (round >= opening.size() || inRound++ >= opening[round].size()) break;
+    ++count;
+  }
+  return count;
+}
+
 std::vector<LaneFigures> readLanes(const RoundLog& log) {
   const size_t opening = openingMeetings(log);
   std::vector<LaneFigures> lanes;
@@ -81,7 +80,7 @@ std::vector<LaneFigures> readLanes(const RoundLog& log) {
   for (size_t lane = 0; lane < lanes.size(); ++lane) {
     const Family& family = families[log.lanes()[lane].quantity];
     for (Baseline* base : {&lanes[lane].sameLeaf, &lanes[lane].crossLeaf})
-      base->threshold = slowThreshold(base->sigma, family.tail, family.figures);
+      base->limits = limitsOf(*base, family.tail, family.figures);
   }
   return lanes;
 }

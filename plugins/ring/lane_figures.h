@@ -14,10 +14,19 @@ struct LaneFigures {
   Baseline crossLeaf;        ///< equals sameLeaf where no topology is known
   std::vector<double> loss;  ///< by meeting; logarithms, see Baseline
 
+  /// Whether the meeting by itself says that its pair is slow: by its only figure, or by the best of several.
+  [[nodiscard]] bool slow(const RoundLog& log, size_t meeting) const {
+    const auto& [round, pair, looks] = log.meetings()[meeting];
+    const Limits& limits = baseline(log.topology().crosses(pair)).limits;
+    return loss[meeting] > (looks > 1 ? limits.slowAgain : limits.slow);
+  }
   [[nodiscard]] const Baseline& baseline(bool crossesLeaves) const {
     return crossesLeaves ? crossLeaf : sameLeaf;
   }
 };
+
+/// How many of the first meetings belong to the opening rounds' own pairs.
+size_t openingMeetings(const RoundLog& log);
 
 /// All lanes at once: the noise of one quantity has one shape, and the threshold counts the figures of all
 /// its lanes as one family. The opening rounds' own pairs set the baselines; suspects' pairs would bias them.

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plugins/ring/solver.h"
+
 namespace muster::ring {
 namespace {
 
@@ -116,7 +118,8 @@ Status Meter::measureOwn(const Round& pairs, const Phase& phase, std::vector<dou
   return {};
 }
 
-Status Meter::computeAll(int round, const Round& pairs, const Phase& phase, std::vector<double>& seconds) {
+Status Meter::computeAll(const Turn& turn, const Round& pairs, const Phase& phase,
+                         std::vector<double>& seconds) {
   const auto samples = static_cast<size_t>(options_.samples);
   double longest = 0;
   for (size_t p = 0; p < pairs.size(); ++p)
@@ -127,8 +130,9 @@ Status Meter::computeAll(int round, const Round& pairs, const Phase& phase, std:
       double* out = &seconds[(p * phase.rails.size() + r) * stride()];
       double sum = 0;
       for (size_t i = 0; i < samples; ++i) {
-        // Rounds, phases, samples and directions each draw anew.
-        const uint64_t phaseNumber = static_cast<uint64_t>(round) * 2 + (phase.rails.size() > 1 ? 1 : 0);
+        // Looks, rounds, phases, samples and directions each draw anew.
+        const auto turnNumber = static_cast<uint64_t>(turn.look * kMostRounds + turn.round);
+        const uint64_t phaseNumber = turnNumber * 2 + (phase.rails.size() > 1 ? 1 : 0);
         const uint64_t draw = (phaseNumber * 1000 + i) * 3;
         MUSTER_TRY(out[i], communicator_.exchangeBetween(a, b, options_.bytes, 0, draw));
         MUSTER_TRY(out[samples + i], communicator_.exchangeBetween(a, b, 0, options_.bytes, draw + 1));
@@ -142,10 +146,10 @@ Status Meter::computeAll(int round, const Round& pairs, const Phase& phase, std:
   return {};
 }
 
-Result<std::vector<double>> Meter::measurePhase(int round, const Round& pairs, const Phase& phase) {
+Result<std::vector<double>> Meter::measurePhase(const Turn& turn, const Round& pairs, const Phase& phase) {
   std::vector<double> seconds(pairs.size() * phase.rails.size() * stride());
   if (!communicator_.ranksTalk()) {
-    MUSTER_CHECK_OK(computeAll(round, pairs, phase, seconds));
+    MUSTER_CHECK_OK(computeAll(turn, pairs, phase, seconds));
   } else {
     MUSTER_CHECK_OK(communicator_.barrier());
     MUSTER_CHECK_OK(measureOwn(pairs, phase, seconds));
@@ -158,14 +162,14 @@ Result<std::vector<double>> Meter::measurePhase(int round, const Round& pairs, c
   return seconds;
 }
 
-Status Meter::hold(int round, const Round& pairs, RoundLog& log, std::vector<PairFigures>& figures) {
+Status Meter::hold(const Turn& turn, const Round& pairs, RoundLog& log, std::vector<PairFigures>& figures) {
   const auto samples = static_cast<size_t>(options_.samples);
   const size_t lanes = phases_.size();
   std::vector<double> speeds(pairs.size() * 2 * lanes);
   std::vector<double> spreads(speeds.size());
   for (size_t lane = 0; lane < lanes; ++lane) {
     const Phase& phase = phases_[lane];
-    MUSTER_TRY(const std::vector<double> seconds, measurePhase(round, pairs, phase));
+    MUSTER_TRY(const std::vector<double> seconds, measurePhase(turn, pairs, phase));
     const size_t rails = phase.rails.size();
     const double volume = static_cast<double>(options_.bytes) * static_cast<double>(rails);
     for (size_t p = 0; p < pairs.size(); ++p) {
@@ -173,8 +177,9 @@ Status Meter::hold(int round, const Round& pairs, RoundLog& log, std::vector<Pai
       const auto there = slowestRail(pair, rails, stride(), 0, samples);
       const auto back = slowestRail(pair, rails, stride(), samples, samples);
       const auto latency = slowestRail(pair, rails, stride(), 2 * samples, samples);
-      const PairFigures f{round,          pairs[p], phase.rail, volume / median(there), volume / median(back),
-                          median(latency)};
+      const PairFigures f{
+          turn.round,     turn.look, pairs[p], phase.rail, volume / median(there), volume / median(back),
+          median(latency)};
       const size_t at = p * 2 * lanes + lane;
       speeds[at] = std::min(f.forward, f.backward);
       spreads[at] = relativeSpread(f.forward < f.backward ? there : back);
@@ -183,8 +188,13 @@ Status Meter::hold(int round, const Round& pairs, RoundLog& log, std::vector<Pai
       figures.push_back(f);
     }
   }
-  for (size_t p = 0; p < pairs.size(); ++p)
-    log.add(round, pairs[p], &speeds[p * 2 * lanes], &spreads[p * 2 * lanes]);
+  for (size_t p = 0; p < pairs.size(); ++p) {
+    const size_t at = p * 2 * lanes;
+    if (turn.look == 0)
+      log.add(turn.round, pairs[p], &speeds[at], &spreads[at]);
+    else
+      log.addLook(pairs[p], &speeds[at], &spreads[at]);
+  }
   return {};
 }
 

@@ -21,9 +21,16 @@ struct MeterOptions {
   double latencyNoiseFloor = 0.1;
 };
 
-/// What a pair reached in one round on one rail, or over all. Medians of the samples.
+/// Where in a run figures are taken.
+struct Turn {
+  int round = 0;
+  int look = 0;  ///< within the round
+};
+
+/// What a pair reached in one look on one rail, or over all. Medians of the samples.
 struct PairFigures {
   int round = 0;
+  int look = 0;  ///< from 0; further ones are at pairs in doubt
   Pair pair;
   std::string rail;
   double forward = 0;   ///< B/s from a to b
@@ -44,20 +51,20 @@ class Meter {
 
   /// A bandwidth and a latency lane for each phase.
   [[nodiscard]] std::vector<Lane> lanes() const;
-  /// Holds the round behind a barrier; all ranks call it with the same pairs. Adds to `log` and `figures`.
-  Status hold(int round, const Round& pairs, RoundLog& log, std::vector<PairFigures>& figures);
+  /// Measures the pairs behind a barrier; all ranks call it with the same ones. Adds to `log` and `figures`.
+  Status hold(const Turn& turn, const Round& pairs, RoundLog& log, std::vector<PairFigures>& figures);
 
  private:
   Meter(Device& device, Communicator& communicator, const Members& members, const MeterOptions& options)
       : device_(device), communicator_(communicator), members_(members), options_(options) {}
 
   /// Seconds of every sample of a phase: [pair][rail of the phase][forward, backward, latency][sample].
-  Result<std::vector<double>> measurePhase(int round, const Round& pairs, const Phase& phase);
+  Result<std::vector<double>> measurePhase(const Turn& turn, const Round& pairs, const Phase& phase);
   Status measureOwn(const Round& pairs, const Phase& phase, std::vector<double>& seconds);
   Status samplePair(int peer, bool first, double* seconds);
   Result<double> timeMessage(int peer, bool sends);
   Result<double> timeLatency(int peer);
-  Status computeAll(int round, const Round& pairs, const Phase& phase, std::vector<double>& seconds);
+  Status computeAll(const Turn& turn, const Round& pairs, const Phase& phase, std::vector<double>& seconds);
   [[nodiscard]] size_t stride() const { return 3 * static_cast<size_t>(options_.samples); }
 
   Device& device_;

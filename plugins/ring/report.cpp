@@ -29,6 +29,7 @@ class Reporter {
     MUSTER_CHECK_OK(culprits());
     MUSTER_CHECK_OK(
         host_.measurement("rounds", "count", {static_cast<double>(found_.log->rounds())}, {}, now_));
+    MUSTER_CHECK_OK(host_.measurement("looks_again", "count", {furtherLooks()}, {}, now_));
     MUSTER_CHECK_OK(host_.fact("implementation", implementation));
     if (rank_ != 0) return {};
     MUSTER_CHECK_OK(pairs());
@@ -72,6 +73,12 @@ class Reporter {
     }
     if (any) return {};
     return host_.measurement("culprits", "count", {0}, {{"culprit", "none"}, {"kind", "none"}}, now_);
+  }
+
+  [[nodiscard]] double furtherLooks() const {
+    int looks = 0;
+    for (const Meeting& meeting : found_.log->meetings()) looks += meeting.looks - 1;
+    return looks;
   }
 
   [[nodiscard]] bool accused(const Pair& pair) const {
@@ -121,6 +128,7 @@ class Reporter {
     Json pairs = Json::array();
     for (const PairFigures& f : found_.figures)
       pairs.push_back({{"round", f.round},
+                       {"look", f.look},
                        {"a", f.pair.a},
                        {"b", f.pair.b},
                        {"rail", f.rail},

@@ -87,7 +87,19 @@ class RingSession : public sdk::Session {
       if (host_.cancelled()) return Error{ErrorCode::kTimeout, "the ring was cancelled", ""};
       const int number = log.rounds();
       host_.progress(-1, fmt::format("round {}: {} pairs", number + 1, round.size()));
-      MUSTER_CHECK_OK(meter.hold(number, round, log, figures));
+      MUSTER_CHECK_OK(meter.hold({number, 0}, round, log, figures));
+      MUSTER_CHECK_OK(lookAgain(meter, log, figures));
+    }
+    return {};
+  }
+
+  /// Those that are in doubt meet again before the round ends: both are there, and it spares a round.
+  Status lookAgain(Meter& meter, RoundLog& log, std::vector<PairFigures>& figures) {
+    Turn turn{log.rounds() - 1, 1};
+    for (Round pairs = pairsInDoubt(log); !pairs.empty(); pairs = pairsInDoubt(log), ++turn.look) {
+      if (host_.cancelled()) return Error{ErrorCode::kTimeout, "the ring was cancelled", ""};
+      host_.progress(-1, fmt::format("round {}: {} pairs once more", turn.round + 1, pairs.size()));
+      MUSTER_CHECK_OK(meter.hold(turn, pairs, log, figures));
     }
     return {};
   }

@@ -22,6 +22,7 @@ struct Lane {
 struct Meeting {
   int round = 0;  ///< from 0
   Pair pair;
+  int looks = 1;  ///< how often it was measured within its round
 };
 
 /// Meetings in the order in which they were held, with one speed a lane: B/s, or 1/s for latency; so that
@@ -41,6 +42,20 @@ class RoundLog {
     speed_.insert(speed_.end(), speed, speed + lanes_.size());
     spread_.insert(spread_.end(), spread, spread + lanes_.size());
     rounds_ = round >= rounds_ ? round + 1 : rounds_;
+  }
+
+  /// Another look at a pair of the round that is being held. In each lane the best look counts: what slows a
+  /// pair down for good is there in all of them.
+  void addLook(const Pair& pair, const double* speed, const double* spread) {
+    size_t meeting = meetings_.size();
+    while (!(meetings_[--meeting].pair == pair)) {
+    }
+    ++meetings_[meeting].looks;
+    for (size_t lane = 0, at = meeting * lanes_.size(); lane < lanes_.size(); ++lane, ++at) {
+      if (speed[lane] <= speed_[at]) continue;
+      speed_[at] = speed[lane];
+      spread_[at] = spread[lane];
+    }
   }
 
   [[nodiscard]] int nodes() const { return nodes_; }

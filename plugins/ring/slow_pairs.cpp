@@ -8,18 +8,26 @@
 namespace muster::ring {
 namespace {
 
-constexpr double kDoubtful = 0.75;  ///< of the threshold
-
-/// All figures of one pair.
-struct PairFigure {
+/// All rounds of one pair.
+struct PairHistory {
   double sum = 0, least = 0, most = 0;
   int times = 0;
+  bool slowOnce = false;  ///< one round says so by itself
+  bool doubtful = false;  ///< a round that had no second look left it open
+  bool repeats = true;    ///< each round says slow, or confirms what another one said
 
-  void add(double loss) {
+  void add(double loss, int looks, bool slow, const Baseline& base) {
     sum += loss;
     least = times == 0 ? loss : std::min(least, loss);
     most = times == 0 ? loss : std::max(most, loss);
     ++times;
+    slowOnce |= slow;
+    doubtful |= looks == 1 && loss > base.limits.doubtful;
+    repeats &= slow || loss > kSlowAgain * base.sigma;
+  }
+  [[nodiscard]] bool slow() const {
+    if (times == 1) return slowOnce;
+    return (slowOnce || doubtful) && repeats && least > most / 2;
   }
 };
 
@@ -31,17 +39,19 @@ SlowPairs findSlowPairs(const RoundLog& log, const Encounters& encounters, const
   for (size_t m = 0; m < log.meetings().size(); ++m) {
     const Pair& pair = log.meetings()[m].pair;
     const Baseline& base = figures.baseline(log.topology().crosses(pair));
-    if (figures.loss[m] <= kDoubtful * base.threshold || !seen.insert({pair.a, pair.b}).second) continue;
-    PairFigure all;
-    for (size_t other : encounters.of(pair.a))
-      if (log.meetings()[other].pair == pair) all.add(figures.loss[other]);
-    if (all.most <= base.threshold) {
-      if (all.times == 1) found.doubtful.push_back(pair);
-    } else if (all.least > std::max(all.most / 2, kSlowAgain * base.sigma)) {
-      found.slow.push_back({pair, all.sum / all.times, all.times, false});
-    } else {
-      found.unrepeated.push_back(pair);
+    if (figures.loss[m] <= std::min(base.limits.doubtful, base.limits.slowAgain)) continue;
+    if (!seen.insert({pair.a, pair.b}).second) continue;
+    PairHistory all;
+    for (size_t other : encounters.of(pair.a)) {
+      const Meeting& meeting = log.meetings()[other];
+      if (meeting.pair == pair) all.add(figures.loss[other], meeting.looks, figures.slow(log, other), base);
     }
+    if (all.slow())
+      found.slow.push_back({pair, all.sum / all.times, all.times, false});
+    else if (all.slowOnce)
+      found.unrepeated.push_back(pair);
+    else if (all.doubtful && all.times == 1)
+      found.doubtful.push_back(pair);
   }
   return found;
 }

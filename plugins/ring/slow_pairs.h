@@ -22,7 +22,7 @@ struct SlowPair {
 struct SlowPairs {
   std::vector<SlowPair> slow;
   std::vector<Pair> unrepeated;  ///< slow once, and not when measured again: accuses nobody
-  std::vector<Pair> doubtful;    ///< measured once, just short of slow
+  std::vector<Pair> doubtful;    ///< looked at once, and neither good nor slow
 };
 
 SlowPairs findSlowPairs(const RoundLog& log, const Encounters& encounters, const LaneFigures& figures);

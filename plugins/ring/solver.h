@@ -16,6 +16,10 @@ constexpr int kMostRounds = 64;  ///< a schedule ends here even where questions 
 /// done.
 Round nextRound(const RoundLog& log);
 
+/// The pairs that are to be looked at once more before the round just held ends: those of an opening round
+/// whose figures are neither good nor beyond doubt. Empty: the round is over.
+Round pairsInDoubt(const RoundLog& log);
+
 struct Culprit {
   enum class Kind { kLink, kNode, kNodeRail, kLeafUplink, kUnattributable };
   Kind kind = Kind::kUnattributable;

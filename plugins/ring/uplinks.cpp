@@ -40,7 +40,7 @@ LeafTestimony Uplinks::hear(int leaf, double loss, const Pair* without) const {
   LeafTestimony t;
   double sum = 0;
   for (size_t m = 0; m < log_.meetings().size(); ++m) {
-    const auto& [round, pair] = log_.meetings()[m];
+    const auto& [round, pair, looks] = log_.meetings()[m];
     const bool a = topology.leaf(pair.a) == leaf;
     const bool b = topology.leaf(pair.b) == leaf;
     if ((!a && !b) || (without != nullptr && pair == *without)) continue;

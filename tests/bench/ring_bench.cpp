@@ -2,115 +2,18 @@
 // ring-bench: how surely the ring names planted faults, and in how many rounds, over simulated clusters.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <atomic>
-#include <charconv>
 #include <cstdio>
-#include <mutex>
-#include <optional>
-#include <string_view>
-#include <thread>
+#include <string>
 #include <vector>
 
-#include "tests/plugins/ring/ring_world.h"
+#include "tests/bench/ring_tally.h"
 
 namespace muster::ring::testing {
 namespace {
 
-constexpr double kNamedGoal = 0.995;
-constexpr double kGoalSeverity = 0.15;
-constexpr double kWrongGoal = 1e-3;  ///< trials that name anything healthy
-constexpr int kRoundsHealthy = 2;
-constexpr int kRoundsSingle = 4;
-
-constexpr int kFewestNodes = 2;
-constexpr int kMostNodes = 100000;
 constexpr int kNodesOfGoals = 8;  ///< goals are for so many nodes or more
-
-struct Options {
-  uint64_t seed = 1;
-  int trials = 0;  ///< 0: by the number of nodes
-  std::vector<int> nodes = {8, 9, 64, 232, 1023, 4096};
-  bool harder = false;
-
-  [[nodiscard]] int trialsOf(int count) const {
-    return trials > 0 ? trials : count <= 256 ? 1000 : count <= 1024 ? 300 : 100;
-  }
-};
-
-/// All trials of one world.
-struct Tally {
-  WorldSpec spec;
-  long trials = 0, faults = 0, named = 0, wrongTrials = 0, open = 0, rounds = 0;
-  int mostRounds = 0;
-  long slowTrials = 0;  ///< took more rounds than the goal
-
-  void add(const TrialResult& r, int allowed) {
-    ++trials;
-    faults += r.faults;
-    named += r.named;
-    wrongTrials += r.wrong > 0 ? 1 : 0;
-    open += r.unattributable;
-    rounds += r.rounds;
-    mostRounds = std::max(mostRounds, r.rounds);
-    slowTrials += r.rounds > allowed ? 1 : 0;
-  }
-  [[nodiscard]] double namedShare() const {
-    return faults == 0 ? 1 : static_cast<double>(named) / static_cast<double>(faults);
-  }
-};
-
-bool isSingle(Plant plant) {
-  return plant == Plant::kOneNode || plant == Plant::kLink || plant == Plant::kNodeRail ||
-         plant == Plant::kUplink;
-}
-
-int allowedRounds(const WorldSpec& spec) {
-  if (spec.plant == Plant::kNothing) return kRoundsHealthy + spec.nodes % 2;
-  return isSingle(spec.plant) ? kRoundsSingle : kMostRounds;
-}
-
-Tally runWorld(const WorldSpec& spec, const Options& options) {
-  Tally tally;
-  tally.spec = spec;
-  std::mutex mutex;
-  std::atomic<int> next{0};
-  const auto work = [&] {
-    Tally own;
-    for (int i = next++; i < options.trialsOf(spec.nodes); i = next++)
-      own.add(runTrial(spec, options.seed * 1000003 + static_cast<uint64_t>(i)), allowedRounds(spec));
-    const std::lock_guard lock(mutex);
-    tally.trials += own.trials;
-    tally.faults += own.faults;
-    tally.named += own.named;
-    tally.wrongTrials += own.wrongTrials;
-    tally.open += own.open;
-    tally.rounds += own.rounds;
-    tally.mostRounds = std::max(tally.mostRounds, own.mostRounds);
-    tally.slowTrials += own.slowTrials;
-  };
-  std::vector<std::thread> threads;
-  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) threads.emplace_back(work);
-  for (std::thread& thread : threads) thread.join();
-  return tally;
-}
-
-/// Noise that is drawn once for all samples of a meeting is a harder world than the goals speak of.
-bool harder(Noise noise) {
-  return noise == Noise::kPersistentNormal || noise == Noise::kPersistentSkewed;
-}
-
-/// What a tally misses of the goals; empty: nothing. Faults below the severity of the goals are only tabled
-/// here; what is wrongly named for them counts over all trials.
-std::string missed(const Tally& tally) {
-  std::string text;
-  if (tally.spec.severity < kGoalSeverity && tally.spec.plant != Plant::kNothing) return text;
-  if (tally.namedShare() < kNamedGoal) text += " NAMED";
-  if (static_cast<double>(tally.wrongTrials) >= kWrongGoal * static_cast<double>(tally.trials))
-    text += " WRONG";
-  if (tally.slowTrials * 1000 > tally.trials) text += " ROUNDS";
-  return text;
-}
 
 constexpr std::array kSeverities = {0.05, 0.10, 0.15, 0.20, 0.30, 0.50, 0.90};
 
@@ -163,11 +66,12 @@ class Bench {
         "what they\n"
         "cost. Wrong: trials in which anything healthy was named. Rounds: mean, and the most of any trial, "
         "of faults that\n"
-        "cost 15% or more.\n\n",
+        "cost 15% or more. Looks: how often, of 100 trials, a round went on with another look at pairs in "
+        "doubt.\n\n",
         options_.seed);
     fmt::print("{:<12}{:>6}{:>7}  {:<17}", "noise", "nodes", "trials", "planted");
     for (const double severity : kSeverities) fmt::print("{:>8}", fmt::format("{:.0f}%", 100 * severity));
-    fmt::print("{:>7}{:>14}\n", "wrong", "rounds");
+    fmt::print("{:>7}{:>14}{:>7}\n", "wrong", "rounds", "looks");
     for (const Noise noise :
          {Noise::kNormal, Noise::kSkewed, Noise::kPersistentNormal, Noise::kPersistentSkewed})
       for (const int nodes : options_.nodes)
@@ -210,12 +114,15 @@ class Bench {
       if (spec.severity >= kGoalSeverity || spec.plant == Plant::kNothing) {
         counted.trials += tally.trials;
         counted.rounds += tally.rounds;
+        counted.looks += tally.looks;
         counted.mostRounds = std::max(counted.mostRounds, tally.mostRounds);
       }
       if (!harder(spec.noise)) roundsOf(spec.nodes).add(tally);
     }
     if (first.plant == Plant::kNothing) fmt::print("{:>{}}", "", 8 * kSeverities.size());
-    fmt::print("{:>7}{:>14}{}\n", wrong, meanAndMost(counted.rounds, counted.trials, counted.mostRounds),
+    fmt::print("{:>7}{:>14}{:>7.1f}{}\n", wrong,
+               meanAndMost(counted.rounds, counted.trials, counted.mostRounds),
+               100.0 * static_cast<double>(counted.looks) / static_cast<double>(counted.trials),
                verdictOn(first, misses));
     std::fflush(stdout);
   }
@@ -264,76 +171,6 @@ class Bench {
   long trials_ = 0, wrong_ = 0;
   bool good_ = true;
 };
-
-constexpr const char* kHelp =
-    R"(ring-bench: how surely the ring names planted faults, and in how many rounds, over simulated clusters
-
-  --nodes N[,N...]   sizes, 2 to 100000 (8,9,64,232,1023,4096); goals are for 8 and more
-  --trials N         of each world (1000 up to 256 nodes, 300 up to 1024, else 100)
-  --seed N           of the trials (1); figures that count are taken with a seed that nobody developed with
-  --harder           also noise that is the same in all samples of a meeting, which the goals do not speak of
-  --help             this text
-
-Exit: 0 every goal is met, 1 one is missed, 2 bad usage.
-)";
-
-int usage(const std::string& problem) {
-  fmt::print(stderr, "ring-bench: {}; see ring-bench --help\n", problem);
-  return 2;
-}
-
-/// A whole number in [least, most]; nothing otherwise.
-template <typename T>
-std::optional<T> number(std::string_view text, T least, T most) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) return {};
-  return value;
-}
-
-/// The sizes of a list with commas; empty where one is none.
-std::vector<int> sizes(std::string_view text) {
-  std::vector<int> all;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    const auto one = number<int>(text.substr(begin, end - begin), kFewestNodes, kMostNodes);
-    if (!one) return {};
-    all.push_back(*one);
-    begin = end + 1;
-  }
-  return all;
-}
-
-/// The exit code where there is nothing to run.
-std::optional<int> parse(int argc, char** argv, Options& options) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view name = argv[i];
-    if (name == "--help") return fmt::print("{}", kHelp), 0;
-    if (name == "--harder") {
-      options.harder = true;
-      continue;
-    }
-    if (name != "--nodes" && name != "--trials" && name != "--seed")
-      return usage(fmt::format("there is no option \"{}\"", name));
-    if (++i == argc) return usage(fmt::format("{} wants a number", name));
-    const std::string_view value = argv[i];
-    if (name == "--nodes") {
-      options.nodes = sizes(value);
-      if (options.nodes.empty())
-        return usage(fmt::format("--nodes {}: wanted numbers from {} to {}, with commas between them", value,
-                                 kFewestNodes, kMostNodes));
-    } else if (name == "--trials") {
-      const auto trials = number<int>(value, 1, 10000000);
-      if (!trials) return usage(fmt::format("--trials {}: wanted a number from 1 to 10000000", value));
-      options.trials = *trials;
-    } else {
-      const auto seed = number<uint64_t>(value, 0, UINT64_MAX);
-      if (!seed) return usage(fmt::format("--seed {}: wanted a whole number", value));
-      options.seed = *seed;
-    }
-  }
-  return {};
-}
 
 }  // namespace
 }  // namespace muster::ring::testing

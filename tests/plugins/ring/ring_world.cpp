@@ -85,7 +85,11 @@ class World {
     RoundLog log(spec.nodes, topology_, lanes());
     for (Round round = nextRound(log); !round.empty(); round = nextRound(log)) {
       const int number = log.rounds();
-      for (const Pair& pair : round) meet(log, number, pair);
+      for (const Pair& pair : round) {
+        const std::vector<double> speeds = measure(log, pair);
+        log.add(number, pair, speeds.data(), std::vector<double>(speeds.size()).data());
+      }
+      lookAgain(log);
     }
     result_.rounds = log.rounds();
     compare(solve(log));
@@ -172,9 +176,29 @@ class World {
 
   double draw() { return skewed(spec_.noise) ? random_.leftSkewed() : random_.normal(); }
 
-  void meet(RoundLog& log, int round, const Pair& pair) {
+  /// Noise that is the same in all samples of a meeting is so in its further looks too.
+  void lookAgain(RoundLog& log) {
+    for (Round pairs = pairsInDoubt(log); !pairs.empty(); pairs = pairsInDoubt(log)) {
+      ++result_.looks;
+      for (const Pair& pair : pairs) {
+        const std::vector<double> speeds = persistent(spec_.noise) ? speedsOf(log, pair) : measure(log, pair);
+        log.addLook(pair, speeds.data(), std::vector<double>(speeds.size()).data());
+      }
+    }
+  }
+
+  static std::vector<double> speedsOf(const RoundLog& log, const Pair& pair) {
+    size_t meeting = log.meetings().size();
+    while (!(log.meetings()[--meeting].pair == pair)) {
+    }
     std::vector<double> speeds;
-    std::vector<double> spreads;
+    for (size_t lane = 0; lane < log.lanes().size(); ++lane) speeds.push_back(log.speed(meeting, lane));
+    return speeds;
+  }
+
+  /// A speed for each lane.
+  std::vector<double> measure(const RoundLog& log, const Pair& pair) {
+    std::vector<double> speeds;
     for (const Lane& lane : log.lanes()) {
       const bool slow = std::any_of(faults_.begin(), faults_.end(),
                                     [&](const Fault& fault) { return slows(fault, pair, lane); });
@@ -184,9 +208,8 @@ class World {
       for (size_t i = 0; i < count; ++i) samples[i] = std::max(0.01, 1 + spec_.sigma * draw());
       std::nth_element(samples.begin(), samples.begin() + count / 2, samples.begin() + count);
       speeds.push_back(speed * samples[count / 2]);
-      spreads.push_back(0);
     }
-    log.add(round, pair, speeds.data(), spreads.data());
+    return speeds;
   }
 
   static bool same(const Fault& fault, const Culprit& culprit) {

@@ -44,6 +44,7 @@ struct TrialResult {
   int wrong = 0;           ///< healthy nodes, links, rails or leaves named
   int unattributable = 0;  ///< culprits left open
   int rounds = 0;
+  int looks = 0;  ///< times that a round went on with another look at pairs in doubt
 };
 
 /// One trial; a pure function of both arguments.

@@ -16,6 +16,16 @@ namespace {
 /// The share of its speed that a pair has on a lane.
 using SpeedOf = std::function<double(const Pair& pair, const Lane& lane, int round)>;
 
+std::vector<double> measure(const RoundLog& log, const Pair& pair, const SpeedOf& speedOf, int round) {
+  std::vector<double> speeds;
+  for (const Lane& lane : log.lanes()) speeds.push_back(48e9 * speedOf(pair, lane, round));
+  return speeds;
+}
+
+std::vector<double> noSpreads(const RoundLog& log) {
+  return std::vector<double>(log.lanes().size());
+}
+
 RoundLog measureAll(int nodes, const SpeedOf& speedOf, Topology topology = {},
                     std::vector<Lane> lanes = {Lane{Quantity::kBandwidth, "all"}}) {
   RoundLog log(nodes, std::move(topology), std::move(lanes));
@@ -24,11 +34,11 @@ RoundLog measureAll(int nodes, const SpeedOf& speedOf, Topology topology = {},
     std::set<int> busy;
     for (const Pair& pair : round) {
       EXPECT_TRUE(busy.insert(pair.a).second && busy.insert(pair.b).second) << "round " << number;
-      std::vector<double> speeds;
-      for (const Lane& lane : log.lanes()) speeds.push_back(48e9 * speedOf(pair, lane, number));
-      const std::vector<double> spreads(speeds.size());
-      log.add(number, pair, speeds.data(), spreads.data());
+      log.add(number, pair, measure(log, pair, speedOf, number).data(), noSpreads(log).data());
     }
+    for (Round again = pairsInDoubt(log); !again.empty(); again = pairsInDoubt(log))
+      for (const Pair& pair : again)
+        log.addLook(pair, measure(log, pair, speedOf, number).data(), noSpreads(log).data());
   }
   return log;
 }
@@ -213,23 +223,66 @@ TEST(Ring, MeasuresALoneSlowPairAgainBeforeItAsksOthers) {
   EXPECT_TRUE(solve(log).empty());
 }
 
-TEST(Ring, MeasuresADoubtfulPairAgainOnlyWhereARoundIsHeldAnyway) {
-  const auto pairsOfThirdRound = [](const SpeedOf& speed) {
-    std::vector<Pair> pairs;
-    const RoundLog log = measureAll(64, speed);
-    for (const Meeting& m : log.meetings())
-      if (m.round == 2) pairs.push_back(m.pair);
-    return pairs;
+constexpr Pair kDoubtful = {3, 4};
+constexpr double kDoubtfulSpeed = 0.935;
+
+TEST(Ring, LooksAgainAtAPairInDoubtBeforeItsRoundEnds) {
+  int looks = 0;
+  const SpeedOf once = [&](const Pair& pair, const Lane&, int) {
+    return pair == kDoubtful && looks++ == 0 ? kDoubtfulSpeed : 1.0;
   };
-  const SpeedOf doubtful = [](const Pair& pair, const Lane&, int) {
-    return pair == Pair{3, 4} ? 0.935 : 1.0;
-  };
-  EXPECT_TRUE(pairsOfThirdRound(doubtful).empty());
-  const SpeedOf besideANode = [&](const Pair& pair, const Lane& lane, int round) {
+  const RoundLog log = measureAll(64, once);
+  EXPECT_EQ(log.rounds(), 2);
+  EXPECT_TRUE(solve(log).empty());
+  for (const Meeting& m : log.meetings()) EXPECT_EQ(m.looks, m.pair == kDoubtful ? 2 : 1);
+}
+
+TEST(Ring, NamesALinkThatIsADoubtfulLittleSlowInEveryLook) {
+  const RoundLog log = measureAll(64, slowLinks({kDoubtful}, kDoubtfulSpeed));
+  EXPECT_EQ(namesOf(log), Names{"link 3 4"});
+  for (const Meeting& m : log.meetings())
+    EXPECT_EQ(m.looks, m.pair == kDoubtful && m.round < 2 ? 3 : 1) << "round " << m.round;
+}
+
+TEST(Ring, DoesNotLookAgainWhereAFigureIsBeyondDoubt) {
+  const RoundLog log = measureAll(64, slowLinks({kDoubtful}, 0.5));
+  EXPECT_EQ(namesOf(log), Names{"link 3 4"});
+  for (const Meeting& m : log.meetings()) EXPECT_EQ(m.looks, 1);
+}
+
+TEST(Ring, HasTheBestOfSeveralLooksCountInEachLane) {
+  RoundLog log(4, {}, {{Quantity::kBandwidth, "0"}, {Quantity::kBandwidth, "1"}});
+  const std::vector<double> first = {2, 5}, second = {3, 4}, spreads = {0.1, 0.2}, others = {0.3, 0.4};
+  log.add(0, {0, 1}, first.data(), spreads.data());
+  log.add(0, {2, 3}, first.data(), spreads.data());
+  log.addLook({0, 1}, second.data(), others.data());
+  ASSERT_EQ(log.meetings().size(), 2u);
+  EXPECT_EQ(log.meetings()[0].looks, 2);
+  EXPECT_EQ(log.meetings()[1].looks, 1);
+  EXPECT_EQ(log.rounds(), 1);
+  EXPECT_EQ(log.speed(0, 0), 3);
+  EXPECT_EQ(log.spread(0, 0), 0.3);
+  EXPECT_EQ(log.speed(0, 1), 5);
+  EXPECT_EQ(log.spread(0, 1), 0.2);
+  EXPECT_EQ(log.speed(1, 0), 2);
+}
+
+/// The third round after two without a second look.
+Round thirdRound(const SpeedOf& speedOf) {
+  RoundLog log(64, {}, {Lane{Quantity::kBandwidth, "all"}});
+  for (int number = 0; number < 2; ++number)
+    for (const Pair& pair : nextRound(log))
+      log.add(number, pair, measure(log, pair, speedOf, number).data(), noSpreads(log).data());
+  return nextRound(log);
+}
+
+TEST(Ring, MeasuresADoubtfulPairOfAnEarlierRoundAgainOnlyWhereARoundIsHeldAnyway) {
+  const SpeedOf doubtful = slowLinks({kDoubtful}, kDoubtfulSpeed);
+  EXPECT_TRUE(thirdRound(doubtful).empty());
+  const Round held = thirdRound([&](const Pair& pair, const Lane& lane, int round) {
     return has(pair, 10) ? 0.6 : doubtful(pair, lane, round);
-  };
-  const std::vector<Pair> held = pairsOfThirdRound(besideANode);
-  EXPECT_EQ(std::count(held.begin(), held.end(), Pair{3, 4}), 1);
+  });
+  EXPECT_EQ(std::count(held.begin(), held.end(), kDoubtful), 1);
 }
 
 TEST(Ring, NamesNobodyWhereMostAreSlow) {
