@@ -1,115 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL with 2 and 4 ranks on one GPU: a host id of its own makes each rank a host to NCCL, so that they talk
-// through sockets. This proves function and not speed. Each rank is a process: this program again.
+// through sockets. This proves function and not speed. Each rank is a process that says what it found.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <map>
-#include <thread>
+#include <cstdio>
 
 #include "tests/gpu/gpu.h"
-
-extern char** environ;
+#include "tests/gpu/nccl_ranks.h"
 
 namespace muster::gpu {
 namespace {
 
-namespace fs = std::filesystem;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::HasSubstr;
 
-/// A key-value store in a folder that all ranks share.
-class FolderStore : public GroupStore {
- public:
-  explicit FolderStore(fs::path folder) : folder_(std::move(folder)) {}
-  Status set(const std::string& key, std::string_view value) override {
-    const fs::path open = fileOf(key).string() + ".open" + std::to_string(getpid());
-    std::ofstream(open, std::ios::binary) << value;
-    fs::rename(open, fileOf(key));
-    return {};
-  }
-  Result<std::string> get(const std::string& key, double timeout) override {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout);
-    while (std::chrono::steady_clock::now() < until) {
-      if (std::ifstream file(fileOf(key), std::ios::binary); file)
-        return std::string(std::istreambuf_iterator<char>(file), {});
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    return Error{ErrorCode::kTimeout, "the key did not come", key};
-  }
-
- private:
-  [[nodiscard]] fs::path fileOf(std::string key) const {
-    std::replace(key.begin(), key.end(), '/', '_');
-    return folder_ / key;
-  }
-  fs::path folder_;
-};
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-/// One rank's place, from its environment.
-struct Place {
-  int rank = std::atoi(variable("MUSTER_GPU_RANK").c_str());
-  int size = std::atoi(variable("MUSTER_GPU_RANKS").c_str());
-  std::string folder = variable("MUSTER_GPU_STORE");
-};
-
-CommunicatorSpec specOf(const Place& place, double timeout) {
-  CommunicatorSpec spec;
-  spec.name = "group";
-  spec.rank = place.rank;
-  spec.size = place.size;
-  spec.timeout = timeout;
-  spec.interface = "lo";
-  spec.settings = {{"NCCL_HOSTID", "muster-host-" + std::to_string(place.rank)}, {"NCCL_IB_DISABLE", "1"}};
-  return spec;
-}
-
-/// A formed group and its device.
-struct Rank {
-  explicit Rank(double timeout = 60) : store(place.folder), device(openGpu()) {
-    auto formed = backend("cuda").communicator(*device, specOf(place, timeout), store);
-    EXPECT_TRUE(formed.ok()) << (formed.ok() ? "" : formed.error().text());
-    if (formed.ok()) group = std::move(*formed);
-  }
-  Place place;
-  FolderStore store;
-  std::unique_ptr<Device> device;
-  std::unique_ptr<Communicator> group;
-};
-
-void expectRight(Communicator& group, const CollectiveSpec& spec) {
-  SCOPED_TRACE(std::string(collectiveOpName(spec.op)) + " " + dtypeName(spec.dtype) + " " +
-               reduceOpName(spec.reduce) + " " + std::to_string(spec.count) +
-               (spec.inPlace ? " in place" : ""));
+/// One collective, from its inputs to its check; what was wrong with it.
+std::string wrongIn(Communicator& group, const CollectiveSpec& spec) {
+  const std::string name =
+      fmt::format("{} {} {} {}{}: ", collectiveOpName(spec.op), dtypeName(spec.dtype),
+                  reduceOpName(spec.reduce), spec.count, spec.inPlace ? " in place" : "");
   auto work = group.collective(spec);
-  ASSERT_TRUE(work.ok()) << work.error().text();
-  ASSERT_TRUE((*work)->prepare(11).ok());
-  const Status ran = (*work)->run();
-  ASSERT_TRUE(ran.ok()) << ran.error().text();
+  if (!work.ok()) return name + work.error().text();
+  if (const Status ready = (*work)->prepare(11); !ready.ok()) return name + ready.error().text();
+  if (const Status ran = (*work)->run(); !ran.ok()) return name + ran.error().text();
   const auto found = (*work)->check();
-  ASSERT_TRUE(found.ok()) << found.error().text();
-  EXPECT_EQ(found->wrong, 0u) << "first at " << found->firstElement;
+  if (!found.ok()) return name + found.error().text();
+  return found->wrong == 0 ? ""
+                           : fmt::format("{}{} wrong, first at {}", name, found->wrong, found->firstElement);
 }
 
 constexpr CollectiveOp kOps[] = {
     CollectiveOp::kAllReduce, CollectiveOp::kAllGather, CollectiveOp::kReduceScatter,
     CollectiveOp::kBroadcast, CollectiveOp::kReduce,    CollectiveOp::kAllToAll,
     CollectiveOp::kGather,    CollectiveOp::kScatter,   CollectiveOp::kSendRecv};
+constexpr Dtype kDtypes[] = {Dtype::kF64, Dtype::kF32, Dtype::kF16, Dtype::kBf16, Dtype::kI8};
 
-void everyCollective() {
-  Rank me;
-  ASSERT_NE(me.group, nullptr);
+std::string everyCollective(Rank& me) {
+  auto group = me.join();
+  if (!group.ok()) return group.error().text();
+  std::string wrong;
   for (const CollectiveOp op : kOps)
-    for (const Dtype dtype : {Dtype::kF64, Dtype::kF32, Dtype::kF16, Dtype::kBf16, Dtype::kI8})
+    for (const Dtype dtype : kDtypes)
       for (const uint64_t count : {1, 3, 1000, 65537})
         for (const bool inPlace : {false, true}) {
           if (inPlace && !worksInPlace(op)) continue;
@@ -118,17 +53,19 @@ void everyCollective() {
           spec.dtype = dtype;
           spec.count = count;
           spec.inPlace = inPlace;
-          spec.root = me.place.size - 1;
-          expectRight(*me.group, spec);
+          spec.root = me.size - 1;
+          wrong += wrongIn(**group, spec);
         }
+  return wrong;
 }
 
-void everyReduction() {
-  Rank me;
-  ASSERT_NE(me.group, nullptr);
+std::string everyReduction(Rank& me) {
+  auto group = me.join();
+  if (!group.ok()) return group.error().text();
+  std::string wrong;
   for (const ReduceOp reduce :
        {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMin, ReduceOp::kMax, ReduceOp::kAvg})
-    for (const Dtype dtype : {Dtype::kF64, Dtype::kF32, Dtype::kF16, Dtype::kBf16, Dtype::kI8})
+    for (const Dtype dtype : kDtypes)
       for (const CollectiveOp op :
            {CollectiveOp::kAllReduce, CollectiveOp::kReduceScatter, CollectiveOp::kReduce}) {
         CollectiveSpec spec;
@@ -136,227 +73,250 @@ void everyReduction() {
         spec.dtype = dtype;
         spec.reduce = reduce;
         spec.count = 4099;
-        expectRight(*me.group, spec);
+        wrong += wrongIn(**group, spec);
       }
+  return wrong;
 }
 
-void graphs() {
-  Rank me;
-  ASSERT_NE(me.group, nullptr);
-  for (const CollectiveOp op :
-       {CollectiveOp::kAllReduce, CollectiveOp::kAllGather, CollectiveOp::kAllToAll}) {
-    CollectiveSpec spec;
-    spec.op = op;
-    spec.count = 5000;
-    auto work = me.group->collective(spec);
-    ASSERT_TRUE(work.ok());
-    EXPECT_FALSE((*work)->replay().ok());
-    ASSERT_TRUE((*work)->prepare(3).ok());
-    ASSERT_TRUE((*work)->run().ok());  // connects
-    const Status recorded = (*work)->record(4);
-    ASSERT_TRUE(recorded.ok()) << recorded.error().text();
-    ASSERT_TRUE((*work)->prepare(4).ok());  // clears the result
-    const auto took = me.group->time([&] { return (*work)->replay(); });
-    ASSERT_TRUE(took.ok()) << took.error().text();
-    EXPECT_GT(*took, 0);
-    const auto found = (*work)->check();
-    ASSERT_TRUE(found.ok());
-    EXPECT_EQ(found->wrong, 0u) << collectiveOpName(op);
-  }
+/// Four runs recorded as a graph; its replay must give the result anew.
+std::string wrongInGraph(Communicator& group, CollectiveOp op) {
+  CollectiveSpec spec;
+  spec.op = op;
+  spec.count = 5000;
+  auto work = group.collective(spec);
+  if (!work.ok()) return work.error().text();
+  if ((*work)->replay().ok()) return "replayed what was not recorded";
+  // The first run connects.
+  for (const auto& step : {(*work)->prepare(3), (*work)->run(), (*work)->record(4), (*work)->prepare(4)})
+    if (!step.ok()) return step.error().text();
+  const auto took = group.time([&] { return (*work)->replay(); });
+  if (!took.ok()) return took.error().text();
+  if (!(*took > 0)) return fmt::format("took {} s", *took);
+  const auto found = (*work)->check();
+  if (!found.ok()) return found.error().text();
+  return found->wrong == 0 ? "" : fmt::format("{}: {} wrong", collectiveOpName(op), found->wrong);
 }
 
-/// One rank puts in other values than it should: everybody finds it and names it.
-void aWrongRank() {
-  Rank me;
-  ASSERT_NE(me.group, nullptr);
-  const int culprit = 1;
-  for (const CollectiveOp op : {CollectiveOp::kAllReduce, CollectiveOp::kAllGather}) {
-    CollectiveSpec spec;
-    spec.op = op;
-    spec.count = 1000;
-    auto work = me.group->collective(spec);
-    ASSERT_TRUE(work.ok());
-    ASSERT_TRUE((*work)->prepare(me.place.rank == culprit ? 99 : 3).ok());
-    ASSERT_TRUE((*work)->run().ok());
-    const auto found = (*work)->check();
-    ASSERT_TRUE(found.ok());
-    EXPECT_GT(found->wrong, 0u);
-    if (me.place.rank != culprit && (me.place.size > 2 || op == CollectiveOp::kAllGather)) {
-      EXPECT_EQ(found->source, culprit);
-    }
-  }
+std::string graphs(Rank& me) {
+  auto group = me.join();
+  if (!group.ok()) return group.error().text();
+  std::string wrong;
+  for (const CollectiveOp op : {CollectiveOp::kAllReduce, CollectiveOp::kAllGather, CollectiveOp::kAllToAll})
+    wrong += wrongInGraph(**group, op);
+  return wrong;
 }
 
-void buffersOfTraining() {
-  Rank me;
-  ASSERT_NE(me.group, nullptr);
-  constexpr uint64_t kCount = 100003;
-  auto gradients = me.device->allocate(kCount * 4);
+constexpr int kCulprit = 1;
+
+/// Rank kCulprit puts in other values than it should; how many are wrong, and whom this rank takes for the
+/// source.
+std::string sourceOf(Rank& me, CollectiveOp op) {
+  auto group = me.join();
+  if (!group.ok()) return group.error().text();
+  CollectiveSpec spec;
+  spec.op = op;
+  spec.count = 1000;
+  auto work = (*group)->collective(spec);
+  if (!work.ok()) return work.error().text();
+  for (const auto& step : {(*work)->prepare(me.rank == kCulprit ? 99 : 3), (*work)->run()})
+    if (!step.ok()) return step.error().text();
+  const auto found = (*work)->check();
+  if (!found.ok()) return found.error().text();
+  return fmt::format("{}, source {}", found->wrong > 0 ? "wrong" : "right", found->source);
+}
+
+/// The mean of equal values, of 2 or 4 ranks, has the same bits. In two buckets, the later one first.
+std::string gradients(Rank& me) {
+  auto group = me.join();
+  if (!group.ok()) return group.error().text();
+  constexpr uint64_t kCount = 100003, kFirst = 50000;
+  auto mean = me.device->allocate(kCount * 4);
   auto wanted = me.device->allocate(kCount * 4);
-  ASSERT_TRUE(gradients.ok() && wanted.ok());
-  ASSERT_TRUE(me.device->fillNormal(**gradients, Dtype::kF32, 5).ok());
-  ASSERT_TRUE(me.device->fillNormal(**wanted, Dtype::kF32, 5).ok());
-  // The mean of equal values, of 2 or 4 ranks: the same bits. In two buckets, the later one first.
-  ASSERT_TRUE(me.group->allReduce(**gradients, 50000, kCount - 50000, Dtype::kF32, ReduceOp::kAvg).ok());
-  ASSERT_TRUE(me.group->allReduce(**gradients, 0, 50000, Dtype::kF32, ReduceOp::kAvg).ok());
-  ASSERT_TRUE(me.group->join().ok());
-  const auto same = me.device->compareBits(**gradients, **wanted, Dtype::kF32);
-  ASSERT_TRUE(same.ok());
-  EXPECT_EQ(same->wrong, 0u);
-  // Everybody gets the root's bytes.
-  ASSERT_TRUE(
-      me.device->fillNormal(**gradients, Dtype::kF32, static_cast<uint64_t>(100 + me.place.rank)).ok());
-  ASSERT_TRUE(me.device->fillNormal(**wanted, Dtype::kF32, 101).ok());
-  ASSERT_TRUE(me.group->broadcast(**gradients, kCount * 4, 1).ok());
-  const auto sent = me.device->compareBits(**gradients, **wanted, Dtype::kF32);
-  ASSERT_TRUE(sent.ok());
-  EXPECT_EQ(sent->wrong, 0u);
-  EXPECT_FALSE(me.group->allReduce(**gradients, 1, kCount, Dtype::kF32, ReduceOp::kSum).ok());
+  if (!mean.ok() || !wanted.ok()) return problemOf(mean) + problemOf(wanted);
+  for (const auto& step :
+       {me.device->fillNormal(**mean, Dtype::kF32, 5), me.device->fillNormal(**wanted, Dtype::kF32, 5),
+        (*group)->allReduce(**mean, kFirst, kCount - kFirst, Dtype::kF32, ReduceOp::kAvg),
+        (*group)->allReduce(**mean, 0, kFirst, Dtype::kF32, ReduceOp::kAvg), (*group)->join()})
+    if (!step.ok()) return step.error().text();
+  const auto same = me.device->compareBits(**mean, **wanted, Dtype::kF32);
+  if (!same.ok()) return same.error().text();
+  if (same->wrong > 0) return fmt::format("{} of the mean differ", same->wrong);
+  const Status tooMany = (*group)->allReduce(**mean, 1, kCount, Dtype::kF32, ReduceOp::kSum);
+  return tooMany.ok() ? "added up what lies behind the buffer" : "";
 }
 
-void exchanges() {
-  Rank me;
-  ASSERT_NE(me.group, nullptr);
+/// Everybody gets the root's bytes.
+std::string parameters(Rank& me) {
+  auto group = me.join();
+  if (!group.ok()) return group.error().text();
+  constexpr uint64_t kCount = 100003;
+  auto mine = me.device->allocate(kCount * 4);
+  auto roots = me.device->allocate(kCount * 4);
+  if (!mine.ok() || !roots.ok()) return problemOf(mine) + problemOf(roots);
+  for (const auto& step :
+       {me.device->fillNormal(**mine, Dtype::kF32, 100 + static_cast<uint64_t>(me.rank)),
+        me.device->fillNormal(**roots, Dtype::kF32, 101), (*group)->broadcast(**mine, kCount * 4, 1)})
+    if (!step.ok()) return step.error().text();
+  const auto same = me.device->compareBits(**mine, **roots, Dtype::kF32);
+  if (!same.ok()) return same.error().text();
+  return same->wrong == 0 ? "" : fmt::format("{} differ from the root's", same->wrong);
+}
+
+std::string exchanges(Rank& me) {
+  auto group = me.join();
+  if (!group.ok()) return group.error().text();
   constexpr uint64_t kBytes = 1 << 20;
-  const int peer = me.place.rank ^ 1;
+  const int peer = me.rank ^ 1;
   auto mine = me.device->allocate(kBytes);
   auto theirs = me.device->allocate(kBytes);
-  ASSERT_TRUE(mine.ok() && theirs.ok());
-  ASSERT_TRUE(me.device->fillPattern(**mine, static_cast<uint64_t>(1000 + me.place.rank)).ok());
-  ASSERT_TRUE(me.device->synchronize().ok());
-  ASSERT_TRUE(me.group->exchange(peer, **mine, kBytes, **theirs, kBytes).ok());
-  ASSERT_TRUE(me.group->synchronize().ok());
-  const auto found = me.device->checkPattern(**theirs, static_cast<uint64_t>(1000 + peer));
-  ASSERT_TRUE(found.ok());
-  EXPECT_EQ(found->wrong, 0u);
-  EXPECT_FALSE(me.group->exchange(me.place.rank, **mine, 1, **theirs, 1).ok());
+  if (!mine.ok() || !theirs.ok()) return problemOf(mine) + problemOf(theirs);
+  for (const auto& step :
+       {me.device->fillPattern(**mine, 1000 + static_cast<uint64_t>(me.rank)), me.device->synchronize(),
+        (*group)->exchange(peer, **mine, kBytes, **theirs, kBytes), (*group)->synchronize()})
+    if (!step.ok()) return step.error().text();
+  const auto found = me.device->checkPattern(**theirs, 1000 + static_cast<uint64_t>(peer));
+  if (!found.ok()) return found.error().text();
+  if (found->wrong > 0) return fmt::format("{} B of rank {}'s are wrong", found->wrong, peer);
+  const Status withItself = (*group)->exchange(me.rank, **mine, 1, **theirs, 1);
+  return withItself.ok() ? "exchanged with itself" : problemOf((*group)->barrier());
+}
+
+std::string largestValues(Rank& me) {
+  auto group = me.join();
+  if (!group.ok()) return group.error().text();
   std::vector<double> values(5000);
   for (size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<double>(i * (1 + static_cast<size_t>(me.place.rank)));
-  const auto largest = me.group->maxOverRanks(values);
-  ASSERT_TRUE(largest.ok());
+    values[i] = static_cast<double>(i * (1 + static_cast<size_t>(me.rank)));
+  const auto largest = (*group)->maxOverRanks(values);
+  if (!largest.ok()) return largest.error().text();
   for (size_t i = 0; i < values.size(); ++i)
-    ASSERT_EQ((*largest)[i], static_cast<double>(i * static_cast<size_t>(me.place.size)));
-  ASSERT_TRUE(me.group->barrier().ok());
+    if ((*largest)[i] != static_cast<double>(i * static_cast<size_t>(me.size)))
+      return fmt::format("value {} is {}", i, (*largest)[i]);
+  return "";
 }
 
-void transportsAndSettings() {
-  Rank me;
-  ASSERT_NE(me.group, nullptr);
+/// "socket carried over 1 MB; settings proven".
+std::string transportsAndSettings(Rank& me) {
+  auto group = me.join();
+  if (!group.ok()) return group.error().text();
   CollectiveSpec spec;
   spec.count = 1 << 20;
-  expectRight(*me.group, spec);
-  const auto uses = me.group->transports();
-  ASSERT_TRUE(uses.ok()) << uses.error().text();
-  ASSERT_FALSE(uses->empty());
-  EXPECT_EQ(uses->front().transport, "socket") << uses->front().evidence;
-  EXPECT_GT(uses->front().bytes, 1e6);
-  const auto settings = me.group->settingsUse();
-  ASSERT_TRUE(settings.ok()) << settings.error().text();
-  EXPECT_GE(settings->taken.size(), 1u);
-  if (me.place.rank == 0)
-    std::printf("%s; %s\n", me.group->implementation().c_str(), uses->front().evidence.c_str());
+  if (const std::string wrong = wrongIn(**group, spec); !wrong.empty()) return wrong;
+  const auto uses = (*group)->transports();
+  if (!uses.ok()) return uses.error().text();
+  const auto settings = (*group)->settingsUse();
+  if (!settings.ok()) return settings.error().text();
+  if (me.rank == 0)
+    std::printf("%s; %s\n", (*group)->implementation().c_str(), uses->front().evidence.c_str());
+  return fmt::format("{} carried {}; settings {}", uses->front().transport,
+                     uses->front().bytes > 1e6 ? "over 1 MB" : "too little",
+                     settings->taken.empty() ? "not proven" : "proven");
 }
 
-/// The last rank ends without a word; the others get an error, by their deadline at the latest.
-void aLostRank() {
-  Rank me(10);
-  ASSERT_NE(me.group, nullptr);
-  ASSERT_TRUE(me.group->barrier().ok());
-  if (me.place.rank == me.place.size - 1) _exit(0);
-  const double begin = me.device->now();
-  EXPECT_FALSE(me.group->barrier().ok());
-  EXPECT_LT(me.device->now() - begin, 60);
-  EXPECT_FALSE(me.group->barrier().ok());  // it stays broken
+/// The last rank ends without a word. The others: what their next two barriers say.
+std::string aLostRank(Rank& me) {
+  me.spec.timeout = 10;
+  auto group = me.join();
+  if (!group.ok()) return group.error().text();
+  if (const Status together = (*group)->barrier(); !together.ok()) return together.error().text();
+  if (me.rank == me.size - 1) _exit(0);
+  const std::string first = problemOf((*group)->barrier());
+  const std::string second = problemOf((*group)->barrier());
+  return first == second ? first : "first " + first + ", then " + second;
 }
 
-void aRankThatNeverComes() {
-  Place place;
-  if (place.rank == place.size - 1) return;
-  FolderStore store(place.folder);
-  const auto device = openGpu();
-  const auto formed = backend("cuda").communicator(*device, specOf(place, 5), store);
-  ASSERT_FALSE(formed.ok());
-  EXPECT_EQ(formed.error().code, ErrorCode::kTimeout) << formed.error().text();
+std::string aRankThatNeverComes(Rank& me) {
+  me.spec.timeout = 5;
+  if (me.rank == me.size - 1) return "";
+  return problemOf(me.join());
 }
 
-const std::map<std::string, std::function<void()>>& roles() {
-  static const std::map<std::string, std::function<void()>> all = {{"collectives", everyCollective},
-                                                                   {"reductions", everyReduction},
-                                                                   {"graphs", graphs},
-                                                                   {"wrong", aWrongRank},
-                                                                   {"training", buffersOfTraining},
-                                                                   {"exchanges", exchanges},
-                                                                   {"transports", transportsAndSettings},
-                                                                   {"lost", aLostRank},
-                                                                   {"missing", aRankThatNeverComes}};
+const Roles& roles() {
+  static const Roles all = {
+      {"collectives", everyCollective},
+      {"reductions", everyReduction},
+      {"graphs", graphs},
+      {"wrong all_reduce", [](Rank& me) { return sourceOf(me, CollectiveOp::kAllReduce); }},
+      {"wrong all_gather", [](Rank& me) { return sourceOf(me, CollectiveOp::kAllGather); }},
+      {"gradients", gradients},
+      {"parameters", parameters},
+      {"exchanges", exchanges},
+      {"values", largestValues},
+      {"transports", transportsAndSettings},
+      {"lost", aLostRank},
+      {"missing", aRankThatNeverComes}};
   return all;
 }
 
 /// What a process that plays one rank does.
 TEST(NcclRank, DISABLED_Plays) {
-  roles().at(variable("MUSTER_GPU_ROLE"))();
+  playRole(roles());
 }
 
-pid_t spawnRank(const std::string& role, int rank, int ranks, const fs::path& store) {
-  std::vector<std::string> variables = {"MUSTER_GPU_ROLE=" + role, "MUSTER_GPU_RANK=" + std::to_string(rank),
-                                        "MUSTER_GPU_RANKS=" + std::to_string(ranks),
-                                        "MUSTER_GPU_STORE=" + store.string()};
-  for (char** one = environ; *one != nullptr; ++one) variables.emplace_back(*one);
-  std::vector<char*> environment;
-  for (std::string& one : variables) environment.push_back(one.data());
-  environment.push_back(nullptr);
-  std::string program = fs::read_symlink("/proc/self/exe").string();
-  std::string filter = "--gtest_filter=NcclRank.DISABLED_Plays", disabled = "--gtest_also_run_disabled_tests";
-  char* arguments[] = {program.data(), filter.data(), disabled.data(), nullptr};
-  pid_t pid = -1;
-  EXPECT_EQ(posix_spawn(&pid, program.c_str(), nullptr, nullptr, arguments, environment.data()), 0);
-  return pid;
-}
-
-void play(const std::string& role, int ranks) {
-  std::string folder = (fs::temp_directory_path() / "muster-nccl-XXXXXX").string();
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  std::vector<pid_t> pids;
-  for (int rank = 0; rank < ranks; ++rank) pids.push_back(spawnRank(role, rank, ranks, folder));
-  for (int rank = 0; rank < ranks; ++rank) {
-    int status = 0;
-    ASSERT_EQ(waitpid(pids[static_cast<size_t>(rank)], &status, 0), pids[static_cast<size_t>(rank)]);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        << role << ": rank " << rank << " ended " << status;
-  }
-  fs::remove_all(folder);
+std::vector<std::string> wordsOf(const std::string& role, int ranks) {
+  return play({"NcclRank.DISABLED_Plays"}, role, ranks);
 }
 
 class Nccl : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, Nccl, testing::Values(2, 4));
 
 TEST_P(Nccl, IsExactInEveryCollectiveAndType) {
-  play("collectives", GetParam());
+  EXPECT_THAT(wordsOf("collectives", GetParam()), Each(""));
 }
 TEST_P(Nccl, IsExactInEveryReduction) {
-  play("reductions", GetParam());
+  EXPECT_THAT(wordsOf("reductions", GetParam()), Each(""));
 }
 TEST_P(Nccl, RunsAsGraphs) {
-  play("graphs", GetParam());
+  EXPECT_THAT(wordsOf("graphs", GetParam()), Each(""));
 }
-TEST_P(Nccl, NamesARankThatPutsInWrongValues) {
-  play("wrong", GetParam());
+
+/// Of what was only moved, everybody who got it knows the sender; the culprit finds all others wrong.
+TEST_P(Nccl, NamesARankThatSentWrongValues) {
+  const auto words = wordsOf("wrong all_gather", GetParam());
+  for (int rank = 0; rank < GetParam(); ++rank)
+    EXPECT_EQ(words[static_cast<size_t>(rank)], rank == kCulprit ? "wrong, source 0" : "wrong, source 1");
 }
-TEST_P(Nccl, AddsUpGradientsAndSpreadsParameters) {
-  play("training", GetParam());
+
+/// Of a sum, by comparing the inputs behind it: that takes more than two.
+TEST_P(Nccl, NamesARankThatPutWrongValuesIntoASum) {
+  const auto words = wordsOf("wrong all_reduce", GetParam());
+  for (int rank = 0; rank < GetParam(); ++rank)
+    if (rank == kCulprit || GetParam() == 2)
+      EXPECT_THAT(words[static_cast<size_t>(rank)], HasSubstr("wrong"));
+    else
+      EXPECT_EQ(words[static_cast<size_t>(rank)], "wrong, source 1");
+}
+
+TEST_P(Nccl, AddsUpGradients) {
+  EXPECT_THAT(wordsOf("gradients", GetParam()), Each(""));
+}
+TEST_P(Nccl, SpreadsParameters) {
+  EXPECT_THAT(wordsOf("parameters", GetParam()), Each(""));
 }
 TEST_P(Nccl, ExchangesWithAPeer) {
-  play("exchanges", GetParam());
+  EXPECT_THAT(wordsOf("exchanges", GetParam()), Each(""));
+}
+TEST_P(Nccl, TellsTheLargestValueOfAllRanks) {
+  EXPECT_THAT(wordsOf("values", GetParam()), Each(""));
 }
 TEST_P(Nccl, ProvesTransportAndSettings) {
-  play("transports", GetParam());
+  EXPECT_THAT(wordsOf("transports", GetParam()), Each("socket carried over 1 MB; settings proven"));
 }
+
+/// By NCCL's own error, or by the deadline at the latest; the group stays broken.
 TEST_P(Nccl, OutlivesARankThatIsLost) {
-  play("lost", GetParam());
+  auto words = wordsOf("lost", GetParam());
+  EXPECT_EQ(words.back(), "ended without a word");
+  words.pop_back();
+  EXPECT_THAT(words, Each(HasSubstr("comparing values of all ranks")));
 }
 TEST_P(Nccl, GivesUpOnARankThatNeverComes) {
-  play("missing", GetParam());
+  auto words = wordsOf("missing", GetParam());
+  EXPECT_EQ(words.back(), "");
+  words.pop_back();
+  // The first that gives up is gone for the others.
+  EXPECT_THAT(words, Contains(HasSubstr("connecting the ranks took longer than 5 s")));
+  EXPECT_THAT(words, Each(HasSubstr("forming the group group: connecting the ranks")));
 }
 
 }  // namespace

@@ -31,6 +31,9 @@ class NcclCollective : public Collective {
  public:
   NcclCollective(NcclGroup& group, const CollectiveSpec& spec, ncclDataType_t type, double& queued)
       : group_(group), spec_(spec), type_(type), queued_(queued) {}
+  /// Giving buffers back waits for the work on them, and this until the group's deadline only: then it is
+  /// aborted.
+  ~NcclCollective() override { (void)group_.wait("work on buffers that are given back"); }
 
   Status allocate();
   Status prepare(uint64_t seed) override;

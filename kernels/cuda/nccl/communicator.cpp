@@ -29,6 +29,8 @@ class NcclCommunicator : public Communicator {
         settings_(std::move(settings)),
         logBefore_(std::move(logBefore)),
         counters_(device.info()) {}
+  /// The group ends first: giving memory back waits for work that, without a peer, only an abort ends.
+  ~NcclCommunicator() override { group_.reset(); }
 
   Status form(const CommunicatorSpec& spec, GroupStore& store);
 

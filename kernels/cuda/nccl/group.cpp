@@ -70,14 +70,19 @@ Result<ncclUniqueId> shareId(const CommunicatorSpec& spec, GroupStore& store) {
   return id;
 }
 
+/// What NCCL last warned of: "; NCCL's last warnings: ..."; often it alone knows why.
+std::string warnings() {
+  const auto log = NcclProcess::get().log();
+  return log.ok() && !log->warnings.empty() ? "; NCCL's last warnings: " + join(log->warnings, "; ") : "";
+}
+
 }  // namespace
 
 Error ncclError(ncclResult_t code, const std::string& what, ncclComm_t comm) {
   std::string text = what + ": " + ncclGetErrorString(code);
   if (const char* last = ncclGetLastError(comm); last != nullptr && *last != '\0')
     text += std::string("; ") + printable(last);
-  if (auto log = NcclProcess::get().log(); log.ok() && !log->warnings.empty())
-    text += "; NCCL's last warnings: " + join(log->warnings, "; ");
+  text += warnings();
   return {code == ncclInvalidUsage || code == ncclInvalidArgument ? ErrorCode::kInternal : ErrorCode::kIo,
           text, ""};
 }
@@ -190,7 +195,8 @@ Error late(const char* what, double timeout) {
           fmt::format(
               "{} took longer than {:.3g} s: a rank of the group is late or lost, or does something else; "
               "the run's record names the rank",
-              what, timeout),
+              what, timeout) +
+              warnings(),
           ""};
 }
 

@@ -11,6 +11,7 @@
 #include "tests/kernels/cuda/emulation/gpus.h"
 
 extern "C" const muster::cuda::DnnEntry muster_cuda_dnn_entry;
+extern "C" const muster::cuda::NcclEntry muster_cuda_nccl_entry;
 
 namespace muster::gpu {
 namespace {
@@ -31,6 +32,12 @@ class EmulatedBackend : public Backend {
   }
   Result<std::unique_ptr<Nn>> nn(Device& device) override { return muster_cuda_dnn_entry.open(device); }
   Result<std::unique_ptr<Copies>> copies(Device& device) override { return cuda::openCopies(device); }
+  Result<std::unique_ptr<Communicator>> communicator(Device& device, const CommunicatorSpec& spec,
+                                                     GroupStore& store) override {
+    // What the fake NCCL shares between ranks lies where their store is.
+    if (const char* folder = std::getenv("MUSTER_GPU_STORE")) setenv("MUSTER_FAKE_NCCL_FOLDER", folder, 1);
+    return muster_cuda_nccl_entry.form(device, spec, store);
+  }
 };
 
 /// The value, or the end of the program: without it there is nothing to test.

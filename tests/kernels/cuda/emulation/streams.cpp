@@ -2,6 +2,8 @@
 // Queues of work in order, what waits for what, and graphs of work.
 #include "tests/kernels/cuda/emulation/streams.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdio>
 #include <set>
@@ -34,20 +36,29 @@ struct CUevent_st {
 namespace muster::emulation {
 namespace {
 
+constexpr unsigned kNapMicroseconds = 50;  ///< between two looks at work that waits for another process
+
 std::set<cudaStream_t> streams;
 cudaError_t lastError = cudaSuccess;
 uint64_t kernels = 0;
 
-/// A stream whose work failed does nothing more, as a context that died.
-cudaError_t runUntil(cudaStream_t stream, uint64_t place) {
+/// Runs what can run now; cudaErrorNotReady where work waits for another process. A stream whose work failed
+/// does nothing more, as a context that died.
+cudaError_t advance(cudaStream_t stream, uint64_t place) {
   while (stream->done < place && stream->broken == cudaSuccess) {
-    const Work work = std::move(stream->queued.front());
+    const cudaError_t code = stream->queued.front()();
+    if (code == cudaErrorNotReady) return code;
     stream->queued.pop_front();
     ++stream->done;
-    const cudaError_t code = work();
     if (stream->broken == cudaSuccess) stream->broken = code;
   }
   return stream->broken;
+}
+/// Waits, for ever if need be: so does the real one.
+cudaError_t runUntil(cudaStream_t stream, uint64_t place) {
+  cudaError_t code = advance(stream, place);
+  for (; code == cudaErrorNotReady; code = advance(stream, place)) usleep(kNapMicroseconds);
+  return code;
 }
 uint64_t endOf(cudaStream_t stream) {
   return stream->done + stream->queued.size();
@@ -121,7 +132,8 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  (void)runUntil(stream, endOf(stream));
+  // Returns at once; work that never ends keeps its stream.
+  if (advance(stream, endOf(stream)) == cudaErrorNotReady) return cudaSuccess;
   streams.erase(stream);
   delete stream;
   return cudaSuccess;
@@ -130,6 +142,12 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (!streams.contains(stream)) return cudaErrorInvalidValue;
   if (stream->capture != nullptr) return cudaErrorStreamCaptureUnsupported;
   return runUntil(stream, endOf(stream));
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  if (!streams.contains(stream)) return cudaErrorInvalidValue;
+  if (stream->capture != nullptr) return cudaErrorStreamCaptureUnsupported;
+  return advance(stream, endOf(stream));
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
@@ -168,7 +186,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEve
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (event->stream == nullptr) return cudaSuccess;
-  return queue(stream, [other = event->stream, place = event->place] { return runUntil(other, place); });
+  return queue(stream, [other = event->stream, place = event->place] { return advance(other, place); });
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
@@ -184,12 +202,14 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
   *executable = new CUgraphExec_st{graph->work};
   return cudaSuccess;
 }
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                          unsigned long long flags) {
+  return cudaGraphInstantiate(executable, graph, flags);
+}
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
-  return queue(stream, [work = executable->work] {
-    for (const Work& each : work)
-      if (const cudaError_t code = each(); code != cudaSuccess) return code;
-    return cudaSuccess;
-  });
+  for (const Work& each : executable->work)
+    if (const cudaError_t code = queue(stream, each); code != cudaSuccess) return code;
+  return cudaSuccess;
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   delete graph;

@@ -13,6 +13,7 @@
 
 namespace muster::emulation {
 
+/// What a stream does next. cudaErrorNotReady: it waits for another process, and is to be called again.
 using Work = std::function<cudaError_t()>;
 
 /// Queues a kernel; a grid that no GPU takes becomes cudaGetLastError()'s cudaErrorInvalidConfiguration.

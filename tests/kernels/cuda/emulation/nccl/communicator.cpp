@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forms, watches and ends communicators of the fake NCCL.
+#include "tests/kernels/cuda/emulation/nccl/communicator.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "tests/kernels/cuda/emulation/nccl/log.h"
+#include "tests/kernels/cuda/emulation/nccl/scenario.h"
+
+namespace muster::emulation {
+namespace {
+
+std::string number(int value) {
+  return std::to_string(value);
+}
+
+}  // namespace
+
+ncclResult_t NcclState::fail(ncclResult_t code, const std::string& warning) {
+  ncclWarn(warning);
+  lastError = warning;
+  return error = code;
+}
+
+/// Each rank shows that it takes part, and is connected when it has seen that of all.
+void NcclState::connect() {
+  board->beReady();
+  connected = true;
+  for (int peer = 0; peer < ranks; ++peer) {
+    const int told = board->sizeSeenBy(peer);
+    connected = connected && told == ranks && board->ready(peer);
+    // As NCCL's own bootstrap: a warning, and everybody waits on.
+    if (told != 0 && told != ranks && rank == 0 && lastError.empty())
+      ncclWarn(lastError = "Bootstrap Root : mismatch in rank count from procs " + number(ranks) + " : " +
+                           number(told));
+  }
+  if (connected)
+    ncclInfo("comm 0x1 rank " + number(rank) + " nRanks " + number(ranks) + " nNodes 1 localRanks " +
+             number(ranks) + " localRank " + number(rank) + " MNNVL 0");
+}
+
+ncclResult_t NcclState::look() {
+  if (error != ncclSuccess) return error;
+  const NcclScenario& scenario = NcclScenario::get();
+  for (int peer = 0; peer < ranks && !scenario.unseen; ++peer)
+    if (board->gone(peer))
+      return fail(ncclRemoteError, "Connection closed by remote peer of rank " + number(peer));
+  if (!connected) connect();
+  if (scenario.failAfter && calls >= scenario.failAfter->first)
+    return fail(scenario.failAfter->second, "an asynchronous failure of the scenario");
+  if (finalizing) return board->allLeft(ranks) && !scenario.finalizeHangs ? ncclSuccess : ncclInProgress;
+  if (busy > 0 && busy-- > 1) return ncclInProgress;
+  return connected ? ncclSuccess : ncclInProgress;
+}
+
+}  // namespace muster::emulation
+
+using namespace muster::emulation;
+
+ncclResult_t ncclGetVersion(int* version) {
+  return *version = NCCL_VERSION_CODE, ncclSuccess;
+}
+const char* ncclGetErrorString(ncclResult_t code) {
+  switch (code) {
+    case ncclSuccess:
+      return "no error";
+    case ncclUnhandledCudaError:
+      return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
+    case ncclSystemError:
+      return "unhandled system error (run with NCCL_DEBUG=INFO for details)";
+    case ncclInternalError:
+      return "internal error - please report this issue to the NCCL developers";
+    case ncclInvalidArgument:
+      return "invalid argument (run with NCCL_DEBUG=WARN for details)";
+    case ncclInvalidUsage:
+      return "invalid usage (run with NCCL_DEBUG=WARN for details)";
+    case ncclRemoteError:
+      return "remote process exited or there was a network error";
+    case ncclInProgress:
+      return "NCCL operation in progress";
+  }
+  return "unknown result code";
+}
+const char* ncclGetLastError(ncclComm_t comm) {
+  return comm == nullptr ? "" : comm->state->lastError.c_str();
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  ncclSayEnvironment();
+  const std::string path = Board::create();
+  if (path.empty() || path.size() >= sizeof id->internal) {
+    ncclWarn("cannot make a board in MUSTER_FAKE_NCCL_FOLDER");
+    return ncclSystemError;
+  }
+  *id = {};
+  std::memcpy(id->internal, path.c_str(), path.size());
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
+                                    ncclConfig_t* config) {
+  ncclSayEnvironment();
+  if (config->blocking != 0) return ncclInvalidUsage;  // what the fake does not play
+  if (ranks < 1 || ranks > kMostRanks || rank < 0 || rank >= ranks) return ncclInvalidArgument;
+  auto board = Board::join(std::string(id.internal, strnlen(id.internal, sizeof id.internal)), rank, ranks);
+  if (board == nullptr) {
+    ncclWarn("rank " + number(rank) + ": no such board, or another one is this rank");
+    return ncclSystemError;
+  }
+  if (NcclScenario::get().exitInInit) _exit(0);
+  auto state = std::make_shared<NcclState>();
+  state->board = std::move(board);
+  state->rank = rank;
+  state->ranks = ranks;
+  state->talkedTo.resize(static_cast<size_t>(ranks));
+  *comm = new ncclComm{std::move(state)};
+  return ncclInProgress;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
+  return *state = comm->state->look(), ncclSuccess;
+}
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  comm->state->board->leave();
+  comm->state->finalizing = true;
+  return ncclInProgress;
+}
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  return delete comm, ncclSuccess;
+}
+/// May be called while another thread looks at the communicator, which NCCL allows: the handle stays.
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  while (NcclScenario::get().abortHangs) pause();
+  comm->state->aborted = true;
+  comm->state->board->vanish();
+  return ncclSuccess;
+}
