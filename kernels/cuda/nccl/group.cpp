@@ -243,7 +243,7 @@ Status NcclGroup::waitFor(cudaStream_t stream, const char* what, double deadline
   Pause pause(device_);
   while (true) {
     const cudaError_t code = cudaStreamQuery(stream);
-    if (code == cudaSuccess) return {};
+    if (code == cudaSuccess) return broken();  // an abort from another thread ends kernels early
     if (code != cudaErrorNotReady) return breakWith(cudaError(code, what, __FILE__, __LINE__));
     ncclResult_t state = ncclSuccess;
     MUSTER_CHECK_OK(asyncError(what, state));
