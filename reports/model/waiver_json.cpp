@@ -2,8 +2,21 @@
 // See waiver_json.h.
 #include "reports/model/waiver_json.h"
 
+#include <algorithm>
+#include <string_view>
+
 namespace muster {
 namespace {
+
+/// The words for what became of a waiver, as the schema has them.
+constexpr std::string_view kStates[] = {"applied", "unexpected pass", "undecided", "unmatched", "elsewhere"};
+
+/// "2026-12-31".
+bool hasShapeOfDate(std::string_view text) {
+  constexpr std::string_view kShape = "0000-00-00";
+  return std::equal(text.begin(), text.end(), kShape.begin(), kShape.end(),
+                    [](char c, char shape) { return shape == '0' ? c >= '0' && c <= '9' : c == shape; });
+}
 
 Json toJson(const WaiverRecord& waiver) {
   return {{"stage", waiver.stage},   {"metric", waiver.metric},     {"where", Json(waiver.where)},
@@ -31,6 +44,9 @@ Status readWaiver(const Json& json, const std::string& path, std::vector<WaiverR
   r.read("covered", covered);
   r.read("detail", waiver.detail);
   waiver.covered = covered;
+  if (r.ok() && std::find(std::begin(kStates), std::end(kStates), waiver.state) == std::end(kStates))
+    r.fail("state", "\"" + waiver.state + "\" is no state of a waiver");
+  if (r.ok() && !hasShapeOfDate(waiver.expires)) r.fail("expires", "wanted a date like 2026-12-31");
   out.push_back(std::move(waiver));
   return r.status();
 }

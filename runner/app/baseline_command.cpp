@@ -202,6 +202,8 @@ Result<int> baselineLearn(BaselineOptions& options) {
     fleet.input.physical.push_back(physicalLimit(group, base));
   MUSTER_TRY(const Learned learned,
              learnLimits(fleet.input, options.learn).context("learning from " + options.run.string()));
+  // What is not learned stays as the base has it: limits of a scenario must not lose their mark.
+  if (!fleet.simulated) MUSTER_CHECK_OK(checkOrigin(base, false));
   const LearnedProfile result = learnedProfile(base, fleet.input, learned, options.learn, fleet.provenance);
   const std::string text = profileToml(result.profile, headComment(fleet, learned, options.learn));
   // Read as a run would read it, before anything is written.

@@ -101,6 +101,7 @@ Result<int> judgeCommand(const JudgeOptions& options) {
   context.peaksFrom = record.peaksFrom;
   if (!options.profile.empty()) {
     MUSTER_TRY(profile, loadProfile(options.profile, nullptr));
+    MUSTER_CHECK_OK(checkOrigin(*profile, record.simulated));
     record.profile = {profile->name, profile->path.string(), profile->sha256, profile->text};
     record.skuHow = "named by `muster judge --sku`";
     if (!profile->peaks.empty()) {

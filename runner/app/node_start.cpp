@@ -84,6 +84,7 @@ Status NodeRun::chooseProfile(NodeInventory& inventory) {
   inventory.skuHow = choice.how;
   inventory.skuProblems = choice.problems;
   if (choice.profile == nullptr) return {};
+  MUSTER_CHECK_OK(checkOrigin(*choice.profile, !node_.scenario.empty()));
   profile_ = *choice.profile;
   return writeFileAtomically(folder_.path() / kProfileFile, profile_->text, Durable::kNo);
 }
@@ -128,6 +129,7 @@ Status NodeRun::resumeInventory(const JournalStage& kept) {
   const fs::path frozen = folder_.path() / kProfileFile;
   if (fs::exists(frozen)) {
     MUSTER_TRY(profile_, loadProfile(frozen, &setup_.catalog));
+    MUSTER_CHECK_OK(checkOrigin(*profile_, !node_.scenario.empty()));
   }
   announce(inventory);
   return {};

@@ -106,6 +106,14 @@ Status checkScopes(const Plan& plan, const RunOptions& options) {
                plan.path.string()};
 }
 
+/// Fails before anything runs where a named profile is of the other kind, simulated or real; one that is
+/// matched by the devices is looked at when they are known.
+Status checkNamedProfile(const RunSetup& setup, const RunOptions& options) {
+  const auto named = setup.profiles.find(options.sku.empty() ? setup.plan.sku : options.sku);
+  if (named == setup.profiles.end()) return {};
+  return checkOrigin(named->second, !options.scenario.empty());
+}
+
 /// The worst of several nodes' exit codes, in the order of DESIGN: interrupted, internal, usage, rejected,
 /// incomplete, no GPU.
 int worstExit(int a, int b) {
@@ -213,6 +221,7 @@ Result<int> runNew(const RunOptions& options, RunView& view, const Launcher& pla
   MUSTER_TRY(const PlanOptions planOptions, planOptionsFrom(options.sets));
   MUSTER_TRY(setup.plan, requirePlan(loadPlan(options.plan, setup.catalog, planOptions)));
   MUSTER_CHECK_OK(checkScopes(setup.plan, options));
+  MUSTER_CHECK_OK(checkNamedProfile(setup, options));
   if (!options.waivers.empty()) {
     MUSTER_TRY(setup.waivers, readWaivers(options.waivers, systemClock().wallUnix()));
     MUSTER_CHECK_OK(checkAgainstPlan(setup.waivers, setup.plan, setup.catalog));

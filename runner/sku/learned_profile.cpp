@@ -152,7 +152,7 @@ class Builder {
 
   void writeFacts() {
     auto& facts = out_.profile.facts;
-    facts["learned_from"] =
+    facts[kLearnedFact] =
         fmt::format("{} nodes ({} left out in part or whole) under plan {}, records sha256 {}", learned_.used,
                     learned_.sick.size(), provenance_.plan, provenance_.records);
     facts["learned_on"] = provenance_.date;
@@ -161,10 +161,10 @@ class Builder {
         "at most {} of healthy nodes rejected, with {} confidence for each limit",
         formatQuantity(options_.falseRejects, "ratio"), formatQuantity(options_.confidence, "ratio"));
     if (provenance_.scenario.empty()) {
-      facts.erase("simulated");
+      facts.erase(kSimulatedFact);
       return;
     }
-    facts["simulated"] =
+    facts[kSimulatedFact] =
         "SIMULATED: learned from scenario " + provenance_.scenario + ", no figure was measured";
     if (out_.profile.description.rfind("SIMULATED", 0) != 0)
       out_.profile.description = "SIMULATED: " + out_.profile.description;

@@ -24,6 +24,10 @@ struct SkuMatch {
   std::string kind;                 ///< "gpu" or "cpu"
 };
 
+/// Facts by which a learned profile is known, and one that was learned from simulated records.
+inline constexpr const char* kLearnedFact = "learned_from";
+inline constexpr const char* kSimulatedFact = "simulated";
+
 /// A loaded profile.
 struct Profile {
   std::string name;
@@ -73,5 +77,10 @@ struct SkuChoice {
 /// do not match it become problems. An unknown profile name is an error that lists the nearest.
 Result<SkuChoice> chooseSku(const std::map<std::string, Profile>& profiles, const std::string& sku,
                             const std::vector<DeviceFacts>& devices);
+
+/// A profile learned from simulated records holds figures that somebody wrote into a scenario, one learned
+/// from real records says nothing of a scenario: kUsage where `profile` and what it is to judge are of
+/// different kinds. Profiles that were not learned judge both.
+Status checkOrigin(const Profile& profile, bool simulated);
 
 }  // namespace muster

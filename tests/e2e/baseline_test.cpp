@@ -215,6 +215,74 @@ TEST(Baseline, LearnsASkuThatNoProfileKnows) {
   EXPECT_EQ(judged.exitCode, 0) << judged.out << judged.err;
 }
 
+/// A shipped profile under another name, as one that was learned; `facts` says from what.
+std::string learnedCopy(const TempDir& dir, const std::string& shipped, const std::string& facts) {
+  std::string text = readWhole(plan("skus/" + shipped + ".toml"));
+  const std::string name = "name = \"" + shipped + "\"";
+  text.replace(text.find(name), name.size(), "name = \"learned\"");
+  const size_t at = text.find("[facts]\n");
+  if (at == std::string::npos)
+    text += "\n[facts]\n" + facts;
+  else
+    text.insert(at + 8, facts);
+  return dir.write("skus/learned.toml", text).string();
+}
+
+const std::string kOfHardware = "learned_from = \"40 nodes under plan node-full\"\n";
+const std::string kOfScenario = kOfHardware + "simulated = \"SIMULATED: learned from scenario made-up\"\n";
+
+TEST(Baseline, OfASimulationNeverJudgesRealHardware) {
+  TempDir dir;
+  const std::string profile = learnedCopy(dir, "host", kOfScenario);
+  const std::string real = dir.write("real.toml", fakePlan("fake-ok")).string();
+  const std::string out = (dir.path() / "run").string();
+  const std::vector<std::string> skus = {"--skus", (dir.path() / "skus").string(), "--out", out};
+  const auto named =
+      runMuster(std::vector<std::string>{"run", real, "--sku", "learned"} + withFakes() + skus);
+  EXPECT_EQ(named.exitCode, 2) << named.out;
+  EXPECT_TRUE(has(named.err, "profile learned was learned from simulated records")) << named.err;
+  EXPECT_TRUE(has(named.err, "muster baseline learn RUN -o FILE")) << named.err;
+  EXPECT_FALSE(std::filesystem::exists(out)) << "refused before anything ran";
+
+  ASSERT_EQ(runMuster(std::vector<std::string>{"run", real, "--out", out} + withFakes()).exitCode, 0);
+  const std::string record = out + "/record.json";
+  const std::string before = readWhole(record);
+  const auto judged = runMuster({"judge", record, "--sku", profile, "--out", out + "2"});
+  EXPECT_EQ(judged.exitCode, 2) << judged.out;
+  EXPECT_TRUE(has(judged.err, "written into a scenario")) << judged.err;
+  EXPECT_FALSE(std::filesystem::exists(out + "2"));
+  EXPECT_EQ(readWhole(record), before);
+  // The same limits without the mark: it is the mark that was refused.
+  const std::string plain = learnedCopy(dir, "host", kOfHardware);
+  EXPECT_EQ(runMuster({"judge", record, "--sku", plain}).exitCode, 0);
+}
+
+TEST(Baseline, OfRealHardwareNeverJudgesASimulation) {
+  TempDir dir;
+  const std::string profile = learnedCopy(dir, "h100-sxm5-80gb", kOfHardware);
+  const auto judged = runMuster({"judge", nodeRecord(fleet().run, 0), "--sku", profile});
+  EXPECT_EQ(judged.exitCode, 2) << judged.out;
+  EXPECT_TRUE(has(judged.err, "was learned from real records (40 nodes")) << judged.err;
+  const auto run =
+      runMuster({"run", fleet().planFile, "--simulate", scenario("h100x8-healthy"), "--sku", "learned",
+                 "--skus", (dir.path() / "skus").string(), "--out", (dir.path() / "run").string()});
+  EXPECT_EQ(run.exitCode, 2) << run.out;
+  EXPECT_TRUE(has(run.err, "this run is simulated")) << run.err;
+}
+
+TEST(Baseline, ThatTheDevicesMatchIsHeldAgainstTheRunAsWell) {
+  // No name is given: the profile takes the shipped one's place and the inventory chooses it.
+  TempDir dir;
+  std::string text = readWhole(learnedCopy(dir, "h100-sxm5-80gb", kOfHardware));
+  text.replace(text.find("name = \"learned\""), 16, "name = \"h100-sxm5-80gb\"");
+  dir.write("skus/learned.toml", text);
+  const auto run = runMuster({"run", fleet().planFile, "--simulate", scenario("h100x8-healthy"), "--skus",
+                              (dir.path() / "skus").string(), "--out", (dir.path() / "run").string()});
+  EXPECT_EQ(run.exitCode, 2) << run.out;
+  EXPECT_TRUE(has(run.err, "this run is simulated")) << run.err;
+  EXPECT_FALSE(std::filesystem::exists(dir.path() / "run/record.json"));
+}
+
 TEST(Baseline, DiffSaysWhichLimitsMove) {
   const std::string profile = (fleet().dir.path() / "to-compare.toml").string();
   ASSERT_EQ(learn(fleet().run, profile, {"--allow-simulated"}).exitCode, 0);

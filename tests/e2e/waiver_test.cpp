@@ -118,6 +118,84 @@ TEST_F(Waiver, IsAppliedWhenARecordIsJudgedAgain) {
   EXPECT_EQ(recordIn(again + "2").accounting.counts, recordIn(again).accounting.counts);
 }
 
+/// Puts another text in place of all `from` in the run's journal, and takes its record away: as after a kill.
+void changeJournal(const std::filesystem::path& run, const std::string& from, const std::string& to) {
+  std::string text = readWhole(run / "journal.jsonl");
+  size_t changed = 0;
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()), ++changed)
+    text.replace(at, from.size(), to);
+  EXPECT_GT(changed, 0u) << from;
+  ASSERT_TRUE(writeFileAtomically(run / "journal.jsonl", text).ok());
+  std::filesystem::remove(run / "record.json");
+}
+
+/// The same with only the journal's first `lines` left: the rest was not done yet.
+void cutJournal(const std::filesystem::path& run, size_t lines) {
+  const std::string text = readWhole(run / "journal.jsonl");
+  size_t end = 0;
+  for (size_t i = 0; i < lines; ++i) end = text.find('\n', end) + 1;
+  ASSERT_TRUE(writeFileAtomically(run / "journal.jsonl", text.substr(0, end)).ok());
+  std::filesystem::remove(run / "record.json");
+}
+
+TEST_F(Waiver, IsKeptByAResumedRunThoughTheFileHasChanged) {
+  ASSERT_EQ(run(kAll).exitCode, 0);
+  const Record whole = recordIn(out());
+  // Only the inventory was done; the file now waives nothing, and is gone in the second round.
+  for (const bool gone : {false, true}) {
+    cutJournal(out(), 2);
+    if (gone)
+      std::filesystem::remove(file());
+    else
+      write(kHead);
+    const auto resumed = runMuster({"run", "--resume", out()});
+    EXPECT_EQ(resumed.exitCode, 0) << resumed.out << resumed.err;
+    const Record record = recordIn(out());
+    EXPECT_EQ(record.waiverFile.text, kAll);
+    EXPECT_EQ(record.waiverFile.sha256, sha256Hex(kAll));
+    for (const Outcome outcome : {Outcome::kWaived, Outcome::kFail, Outcome::kError, Outcome::kSkipped})
+      EXPECT_EQ(record.accounting.of(outcome), whole.accounting.of(outcome)) << outcomeName(outcome);
+    ASSERT_EQ(record.waivers.size(), 3u);
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(stateOf(i), "applied");
+  }
+}
+
+TEST_F(Waiver, CannotBeAddedToARunThatWasStartedWithout) {
+  const auto sick = runMuster(
+      {"run", plan("node-quick.toml"), "--simulate", scenario("h100x8-one-slow-gpu"), "--out", out()});
+  ASSERT_EQ(sick.exitCode, 1) << sick.out << sick.err;
+  cutJournal(out(), 2);
+  write(kAll);
+  const auto asked = runMuster({"run", "--resume", out(), "--waivers", file()});
+  EXPECT_EQ(asked.exitCode, 2) << asked.out;
+  EXPECT_THAT(asked.err, HasSubstr("--waivers"));
+  EXPECT_THAT(asked.err, HasSubstr("new run"));
+  EXPECT_EQ(runMuster({"run", "--resume", out()}).exitCode, 1);
+  EXPECT_TRUE(recordIn(out()).waivers.empty());
+}
+
+TEST_F(Waiver, ThatExpiredMeanwhileHoldsByTheDayTheRunWasStarted) {
+  ASSERT_EQ(run(kAll).exitCode, 0);
+  const std::string started =
+      Json::parse(readWhole(out() + "/journal.jsonl")
+                      .substr(0, readWhole(out() + "/journal.jsonl").find('\n')))["started"]
+          .dump();
+  // As if it had been started on 2026-01-15 with waivers until the end of that month.
+  changeJournal(out(), "2099-12-31", "2026-01-31");
+  changeJournal(out(), "\"started\":" + started, "\"started\":1768435200.0");
+  cutJournal(out(), 2);
+  const auto resumed = runMuster({"run", "--resume", out()});
+  EXPECT_EQ(resumed.exitCode, 0) << resumed.out << resumed.err;
+  EXPECT_EQ(recordIn(out()).waivers.at(0).expires, "2026-01-31");
+  EXPECT_EQ(stateOf(0), "applied");
+  // A journal that says it was expired on the day of the start was tampered with.
+  changeJournal(out(), "2026-01-31", "2026-01-14");
+  const auto refused = runMuster({"run", "--resume", out()});
+  EXPECT_EQ(refused.exitCode, 2) << refused.out;
+  EXPECT_THAT(refused.err, HasSubstr("this waiver expired"));
+  EXPECT_FALSE(std::filesystem::exists(out() + "/record.json"));
+}
+
 TEST_F(Waiver, NeverCoversWhatCouldNotBeMeasured) {
   write(kHead + waiver("trial", "compute.gemm_throughput", "serial = \"S\"\nnode = \"here\""));
   const std::string crash = dir_.write("crash.toml", fakePlan("fake-crash")).string();

@@ -54,9 +54,13 @@ Plain plain(const Record& record) {
 Plain smallSick() {
   Plain json = plain(sickRecord());
   json["stages"].erase(2);
-  for (auto& stage : json["stages"])
-    for (const char* list : {"measurements", "telemetry", "verdicts", "cases"})
+  for (auto& stage : json["stages"]) {
+    for (const char* list : {"measurements", "verdicts", "cases"})
       while (stage[list].size() > 1) stage[list].erase(stage[list].size() - 1);
+    for (const char* list : {"times", "series"})
+      while (stage["telemetry"][list].size() > 1)
+        stage["telemetry"][list].erase(stage["telemetry"][list].size() - 1);
+  }
   return json;
 }
 
@@ -92,11 +96,26 @@ TEST(RecordSchema, AdmitsNumbersThatAreNotFinite) {
 TEST(RecordSchema, RefusesUnknownKeysEverywhere) {
   const Plain good = smallSick();
   ASSERT_EQ(problems(good), "");
-  for (const char* at :
-       {"", "/accounting", "/accounting/counts", "/tool", "/run", "/plan", "/profile", "/stages/3",
-        "/stages/3/ranks/0", "/stages/3/artifacts/0", "/stages/3/cases/0", "/stages/1/measurements/0",
-        "/stages/1/verdicts/0", "/stages/1/verdicts/0/expectation", "/stages/1/telemetry/0",
-        "/stages/1/telemetry/0/summary"}) {
+  for (const char* at : {"",
+                         "/accounting",
+                         "/accounting/counts",
+                         "/tool",
+                         "/run",
+                         "/plan",
+                         "/profile",
+                         "/stages/3",
+                         "/stages/3/ranks/0",
+                         "/stages/3/artifacts/0",
+                         "/stages/3/cases/0",
+                         "/stages/1/measurements/0",
+                         "/stages/1/measurements/0/rows",
+                         "/stages/1/verdicts/0",
+                         "/stages/1/verdicts/0/rows",
+                         "/stages/1/verdicts/0/expectation",
+                         "/stages/1/telemetry",
+                         "/stages/1/telemetry/series/0",
+                         "/stages/1/telemetry/series/0/rows",
+                         "/stages/1/telemetry/series/0/rows/summary/0"}) {
     Plain bad = good;
     bad[Plain::json_pointer(at)]["surprise"] = 1;
     EXPECT_NE(problems(bad), "") << at;
@@ -107,7 +126,7 @@ TEST(RecordSchema, RefusesEveryMissingKey) {
   const Plain good = smallSick();
   ASSERT_EQ(problems(good), "");
   for (const char* at : {"", "/accounting", "/tool", "/run", "/plan", "/profile", "/stages/3",
-                         "/stages/3/ranks/0", "/stages/3/artifacts/0", "/stages/1/telemetry/0"}) {
+                         "/stages/3/ranks/0", "/stages/3/artifacts/0", "/stages/1/telemetry"}) {
     for (const auto& [key, value] : good[Plain::json_pointer(at)].items()) {
       Plain bad = good;
       bad[Plain::json_pointer(at)].erase(key);
@@ -116,16 +135,56 @@ TEST(RecordSchema, RefusesEveryMissingKey) {
   }
 }
 
+/// One of a waiver file with a waiver, beside the failures of the sick record.
+Record waivedRecord() {
+  Record record = sickRecord();
+  record.waiverFile = {"", "waivers.toml", std::string(64, 'a'), "schema = 1"};
+  record.waivers = {{"gemm",
+                     "compute.gemm_throughput",
+                     {{"dtype", "bf16"}},
+                     "gpu3",
+                     "S3",
+                     "n17",
+                     "riser on order",
+                     "J. Doe",
+                     "2026-12-31",
+                     "waivers.toml:3:1",
+                     "applied",
+                     2,
+                     "covers 2"}};
+  return record;
+}
+
+TEST(RecordSchema, AdmitsWaiversAndNothingHalf) {
+  Plain good = plain(waivedRecord());
+  good["stages"] = Plain::array();
+  ASSERT_EQ(problems(good), "");
+  for (const char* at : {"/waivers", "/waivers/list/0"}) {
+    Plain more = good;
+    more[Plain::json_pointer(at)]["surprise"] = 1;
+    EXPECT_NE(problems(more), "") << at;
+    for (const auto& [key, value] : good[Plain::json_pointer(at)].items()) {
+      Plain less = good;
+      less[Plain::json_pointer(at)].erase(key);
+      EXPECT_NE(problems(less), "") << at << "/" << key;
+    }
+  }
+  for (const char* state : {"applied", "unexpected pass", "undecided", "unmatched", "elsewhere"}) {
+    good["waivers"]["list"][0]["state"] = state;
+    EXPECT_EQ(problems(good), "") << state;
+  }
+}
+
 TEST(RecordSchema, RefusesWhatTheReaderRefuses) {
   const auto refuse = [](const char* at, const Plain& value) {
-    Plain bad = plain(sickRecord());
+    Plain bad = plain(waivedRecord());
     bad[Plain::json_pointer(at)] = value;
     EXPECT_NE(problems(bad), "") << at << " = " << value;
     const auto json = parseJson(bad.dump());
     ASSERT_TRUE(json.ok());
     EXPECT_FALSE(recordFromJson(*json).ok()) << at << " = " << value;
   };
-  refuse("/schema", 2);
+  refuse("/schema", 1);
   refuse("/acceptance", "fine");
   refuse("/plan/sha256", "ABC");
   refuse("/stages/4/artifacts/0/path", "/etc/passwd");
@@ -135,7 +194,18 @@ TEST(RecordSchema, RefusesWhatTheReaderRefuses) {
   refuse("/stages/1/state", "maybe");
   refuse("/stages/1/verdicts/0/outcome", "ok");
   refuse("/stages/1/measurements/0/samples", "many");
+  refuse("/stages/1/measurements/0/rows/samples/0", "many");
+  refuse("/stages/1/measurements/0/rows/samples/0", {{"n", 1001}, {"value", 0}});
+  refuse("/stages/1/measurements/0/rows", Plain::object());
+  refuse("/stages/1/measurements/0/exponent", 23);
+  refuse("/stages/1/verdicts/0/rows", 7);
+  refuse("/stages/1/telemetry/times/0", {{"start", 0}, {"step", 1}, {"n", 301}});
   refuse("/environment", Plain{{"PATH", 7}});
+  refuse("/waivers/sha256", "ABC");
+  refuse("/waivers/list/0/where", Plain{{"dtype", 7}});
+  refuse("/waivers/list/0/covered", -1);
+  refuse("/waivers/list/0/state", "fine");
+  refuse("/waivers/list/0/expires", "soon");
 }
 
 TEST(RecordSchema, IsClosedButForFreeForms) {

@@ -141,6 +141,31 @@ TEST(LearnedProfile, IsMarkedWhenItWasLearnedFromASimulation) {
   EXPECT_NE(profile.facts.at("simulated").find("h100x8-healthy"), std::string::npos);
 }
 
+TEST(CheckOrigin, KeepsFiguresOfAScenarioFromRealHardwareAndTheOtherWayRound) {
+  const Case c = gemmFleet(740);
+  const Profile base = shipped("h100-sxm5-80gb");
+  Provenance simulated = kProvenance;
+  simulated.scenario = "h100x8-healthy";
+  const Profile ofScenario = learnedProfile(base, c.input, c.learned, {}, simulated).profile;
+  const Profile ofHardware = learnedProfile(base, c.input, c.learned, {}, kProvenance).profile;
+  for (const bool run : {false, true})
+    EXPECT_TRUE(checkOrigin(base, run).ok()) << "a shipped one judges both";
+  EXPECT_TRUE(checkOrigin(ofScenario, true).ok());
+  EXPECT_TRUE(checkOrigin(ofHardware, false).ok());
+  const auto scenario = checkOrigin(ofScenario, false);
+  ASSERT_FALSE(scenario.ok());
+  EXPECT_EQ(scenario.error().code, ErrorCode::kUsage);
+  for (const char* part : {"h100x8-healthy", "written into a scenario", "muster baseline learn RUN -o FILE"})
+    EXPECT_NE(scenario.error().text().find(part), std::string::npos) << scenario.error().text();
+  const auto hardware = checkOrigin(ofHardware, true);
+  ASSERT_FALSE(hardware.ok());
+  for (const char* part : {"learned from real records", "this run is simulated", "--allow-simulated"})
+    EXPECT_NE(hardware.error().text().find(part), std::string::npos) << hardware.error().text();
+  // What is relearned from real records on top of a simulated profile loses the mark, so it is not offered as
+  // a base.
+  EXPECT_TRUE(checkOrigin(learnedProfile(ofHardware, c.input, c.learned, {}, simulated).profile, true).ok());
+}
+
 TEST(LearnedProfile, TakesTheStageThatNeedsMostRoom) {
   Case c = gemmFleet(740);
   LearnGroup hot = c.input.groups[0];
