@@ -229,6 +229,25 @@ void addGroups(View& page, const Fleet& fleet, const FleetRecords& records) {
   });
 }
 
+/// Nothing where the fleet was measured as a whole.
+void addDelta(View& page, const Fleet& fleet) {
+  page.flag("delta", fleet.delta.has_value());
+  if (!fleet.delta) return;
+  const FleetDelta& delta = *fleet.delta;
+  page.text("since", delta.since).text("since_sha256", delta.sinceSha256);
+  page.text("since_finished", formatUtc(delta.sinceFinished)).text("kept", std::to_string(delta.kept));
+  addBounded(page, "taken", delta.nodes, [](const FleetDelta::Node& node) {
+    View view;
+    view.text("node", node.node).list("changes", linesOf(node.changes));
+    view.list("runs", viewsOf(node.runs, [](const FleetDelta::Run& run) {
+                View one;
+                one.text("path", run.path).text("id", run.id).text("started", formatUtc(run.started));
+                return one;
+              }));
+    return view;
+  });
+}
+
 }  // namespace
 
 Result<std::string> renderFleetHtml(const Fleet& fleet, const FleetRecords& records,
@@ -258,6 +277,7 @@ Result<std::string> renderFleetHtml(const Fleet& fleet, const FleetRecords& reco
     return one;
   });
   addGroups(view, fleet, records);
+  addDelta(view, fleet);
   addBounded(view, "distributions", fleet.distributions, distributionView, kMostDistributions);
   std::string html = page.render(view.data());
   if (!page.is_valid())

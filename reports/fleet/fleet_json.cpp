@@ -207,6 +207,7 @@ std::string fleetText(const Fleet& fleet, const FleetRecords& records) {
   out.member("records_sha256", fleet.recordsSha256);
   out.member("topology_from", fleet.topologyFrom);
   out.member("notes", fleet.notes);
+  if (fleet.delta) out.member("delta", toJson(*fleet.delta));
   out.list("suspects", fleet.suspects, plain);
   out.member("suspects_left_out", fleet.suspectsLeft);
   out.member("waivers_from", fleet.waiversFrom);

@@ -5,9 +5,11 @@
 #include <array>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "reports/fleet/fleet_delta.h"
 #include "reports/fleet/record_stream.h"
 
 namespace muster::fleet {
@@ -186,8 +188,9 @@ struct Fleet {
   std::vector<Suspect> suspects;
   size_t suspectsLeft = 0;  ///< those beyond kMostSuspects
   std::vector<Distribution> distributions;
-  std::vector<std::string> notes;  ///< what could not be told, and why
-  std::string recordsSha256;       ///< over the digests of all records that count, by node
+  std::vector<std::string> notes;   ///< what could not be told, and why
+  std::optional<FleetDelta> delta;  ///< when accepted by delta
+  std::string recordsSha256;        ///< over the digests of all records that count, by node
 };
 
 /// Accounts for every expected node and looks for what stands out. An error for an empty or ambiguous

@@ -37,6 +37,16 @@ CREATE INDEX fact_of_run ON fact (run);
 CREATE TABLE deviation (run INTEGER NOT NULL REFERENCES run, outcome TEXT NOT NULL, stage TEXT NOT NULL,
   metric TEXT NOT NULL, device TEXT NOT NULL, detail TEXT NOT NULL);
 CREATE INDEX deviation_of_run ON deviation (run);
+)",
+                                     R"(
+CREATE TABLE fleet (
+  number INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, path TEXT NOT NULL, acceptance TEXT NOT NULL,
+  simulated INTEGER NOT NULL, plan TEXT NOT NULL, plan_sha256 TEXT NOT NULL, started REAL NOT NULL,
+  finished REAL NOT NULL, added REAL NOT NULL);
+CREATE TABLE fleet_node (fleet INTEGER NOT NULL REFERENCES fleet, node TEXT NOT NULL, state TEXT NOT NULL);
+CREATE INDEX fleet_of_node ON fleet_node (node);
+CREATE INDEX node_of_fleet ON fleet_node (fleet);
+CREATE INDEX figure_of_part ON figure (serial);
 )"};
 constexpr int64_t kNewest = std::size(kVersions);
 
@@ -91,9 +101,16 @@ Status Store::migrate(Access access) {
                     known, kNewest),
         where};
   if (known == kNewest) return {};
+  return bringUpToDate().context(
+      known == 0 ? "making the history"
+                 : fmt::format("bringing this history from version {} to {}", known, kNewest));
+}
+
+Status Store::bringUpToDate() {
   MUSTER_TRY(Transaction transaction, Transaction::begin(database_));
   // Another process may have done it while this one waited.
   MUSTER_TRY(const int64_t now, pragma(database_, "user_version"));
+  if (now >= kNewest) return {};
   for (int64_t version = now; version < kNewest; ++version)
     MUSTER_CHECK_OK(database_.execute(kVersions[version]));
   MUSTER_CHECK_OK(database_.execute(

@@ -8,6 +8,7 @@
 
 #include "reports/fleet/node_summary.h"
 #include "reports/history/database.h"
+#include "reports/history/kept_fleet.h"
 #include "runner/core/measurement.h"
 
 namespace muster::history {
@@ -69,12 +70,20 @@ class Store {
   /// Keeps a run. False when the same record (by its SHA-256) is there already. One transaction, also beside
   /// other writers.
   Result<bool> add(const fleet::NodeSummary& node, const fleet::FleetNames& names, double now);
+  /// The same for a fleet that was judged, by the SHA-256 of its fleet.json.
+  Result<bool> addFleet(const KeptFleet& fleet, double now);
+  /// Fleets from the oldest to the newest, their nodes without records.
+  Result<std::vector<KeptFleet>> fleets();
+  /// The newest accepted fleet that has `node`, without its nodes. kNotFound: there is none.
+  Result<KeptFleet> lastAcceptedFleet(const std::string& node);
   /// Runs from the oldest to the newest.
   Result<std::vector<Run>> runs(const Selection& selection);
   /// A run by its number, or by the beginning of its id or digest. An error if there is none, or several.
   Result<Run> find(const std::string& name);
   /// The newest accepted run of `node` that was started before `before`. kNotFound: there is none.
   Result<Run> lastAccepted(const std::string& node, double before, bool simulated);
+  /// The figures of the chosen runs; with a node, also those that its parts had in other nodes since the
+  /// first of these runs.
   Result<std::vector<Point>> points(const Selection& selection);
   Result<std::vector<Point>> pointsOf(const Run& run);
   Result<std::vector<KeptFact>> facts(const Run& run);
@@ -83,6 +92,7 @@ class Store {
  private:
   explicit Store(Database database) : database_(std::move(database)) {}
   Status migrate(Access access);
+  Status bringUpToDate();
   Status insertRun(const fleet::NodeSummary& node, double now);
   Status insertParts(const fleet::NodeSummary& node, const fleet::FleetNames& names, int64_t run);
   Result<int64_t> keyNumber(const fleet::FigureKey& key);

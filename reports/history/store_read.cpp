@@ -125,11 +125,15 @@ Result<Run> Store::lastAccepted(const std::string& node, double before, bool sim
 }
 
 Result<std::vector<Point>> Store::points(const Selection& selection) {
-  MUSTER_TRY(Statement select,
-             database_.prepare(kPoints +
-                               "WHERE run.number IN (SELECT number FROM run WHERE ?1 = '' OR node = ?1 ORDER "
-                               "BY started DESC, number DESC LIMIT ?2)" +
-                               kPointOrder));
+  MUSTER_TRY(
+      Statement select,
+      database_.prepare("WITH chosen AS (SELECT number, started FROM run WHERE ?1 = '' OR node = ?1 ORDER "
+                        "BY started DESC, number DESC LIMIT ?2), part AS (SELECT DISTINCT serial FROM "
+                        "figure WHERE ?1 <> '' AND serial <> '' AND run IN (SELECT number FROM chosen)) " +
+                        kPoints +
+                        "WHERE run.number IN (SELECT number FROM chosen) OR (figure.serial IN (SELECT "
+                        "serial FROM part) AND run.started >= (SELECT min(started) FROM chosen))" +
+                        kPointOrder));
   select.bind(selection.node).bind(limitOf(selection));
   return all<Point>(select, pointAt);
 }

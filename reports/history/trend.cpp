@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
 
 namespace muster::history {
@@ -29,19 +30,10 @@ double studentQuantile(double p, double freedom) {
   return std::sqrt(freedom * std::expm1(z * z / freedom * (1 - 1 / (4 * std::max(freedom, 1.0)))));
 }
 
-/// What series must have in common to share one noise: a figure's parts on one node.
-std::string noiseKey(const Series& s) {
-  return s.node + "\n" + s.stage + "\n" + s.caseId + "\n" + s.metric + "\n" + s.labels +
+/// What figures must have in common to share one noise: they are of one node, run by run.
+std::string noiseKey(const Series& s, const std::string& node) {
+  return node + "\n" + s.stage + "\n" + s.caseId + "\n" + s.metric + "\n" + s.labels +
          (s.simulated ? "\nsim" : "");
-}
-
-/// Differences of successive runs, as shares of the series' level.
-std::vector<double> differences(const Series& series) {
-  std::vector<double> out;
-  const double level = std::fabs(medianOf(series.values));
-  for (size_t i = 1; i < series.values.size() && level > 0; ++i)
-    out.push_back((series.values[i] - series.values[i - 1]) / level);
-  return out;
 }
 
 struct Noise {
@@ -49,17 +41,44 @@ struct Noise {
   size_t differences = 0;
 };
 
-/// Robust: up to half of the differences may be changes. About zero, since healthy runs do not drift.
+/// From differences of successive runs in one place, as shares of the series' level. Robust: up to half of
+/// them may be changes. About zero, since healthy runs do not drift.
 std::map<std::string, Noise> noises(const std::vector<Series>& all, double floor) {
   std::map<std::string, std::vector<double>> found;
-  for (const Series& series : all)
-    for (const double d : differences(series)) found[noiseKey(series)].push_back(std::fabs(d));
+  for (const Series& series : all) {
+    const double level = std::fabs(medianOf(series.values));
+    for (size_t i = 1; i < series.values.size() && level > 0; ++i)
+      if (series.stayed(i))
+        found[noiseKey(series, series.runs[i].node)].push_back(
+            std::fabs(series.values[i] - series.values[i - 1]) / level);
+  }
   std::map<std::string, Noise> out;
   for (auto& [key, values] : found) {
     const size_t n = values.size();
     out[key] = {std::max(kMadToSigma * medianOf(std::move(values)) / std::sqrt(2.0), floor), n};
   }
   return out;
+}
+
+/// The noise of a series: that of the noisiest node that it was in, of those whose noise is known.
+Noise noiseOf(const Series& series, const std::map<std::string, Noise>& known, size_t least) {
+  Noise noisiest;
+  for (const Run& run : series.runs) {
+    const auto at = known.find(noiseKey(series, run.node));
+    if (at != known.end() && at->second.differences >= least && at->second.sigma > noisiest.sigma)
+      noisiest = at->second;
+  }
+  return noisiest;
+}
+
+/// Serials that two devices of one run have ("0", "N/A"): they name no part.
+std::set<std::string> sharedSerials(const std::vector<Point>& points) {
+  std::map<std::pair<int64_t, std::string>, std::string> places;
+  std::set<std::string> shared;
+  for (const Point& p : points)
+    if (!p.serial.empty() && places.try_emplace({p.run.number, p.serial}, p.device).first->second != p.device)
+      shared.insert(p.serial);
+  return shared;
 }
 
 /// A model of a series: its levels and what it leaves unexplained.
@@ -144,15 +163,16 @@ double medianOf(std::vector<double> values) {
 }
 
 std::vector<Series> seriesOf(const std::vector<Point>& points) {
-  using Key = std::tuple<std::string, std::string, std::string, std::string, std::string, std::string,
-                         std::string, bool>;
+  using Key = std::tuple<std::string, std::string, std::string, std::string, std::string, std::string, bool>;
+  const std::set<std::string> shared = sharedSerials(points);
   std::map<Key, Series> found;
   for (const Point& p : points) {
-    const std::string part = p.serial.empty() ? "@" + p.device : p.serial;
-    Series& s = found[{p.run.node, p.stage, p.caseId, p.metric, p.labels, p.unit, part, p.run.simulated}];
+    const bool known = !p.serial.empty() && shared.count(p.serial) == 0;
+    const std::string part = known ? p.serial : "@" + p.run.node + "\n" + p.device;
+    Series& s = found[{part, p.stage, p.caseId, p.metric, p.labels, p.unit, p.run.simulated}];
     s.node = p.run.node;
-    s.device = p.device;  // where it is plugged in now
-    s.serial = p.serial;
+    s.device = p.device;
+    s.serial = known ? p.serial : "";
     s.stage = p.stage;
     s.caseId = p.caseId;
     s.metric = p.metric;
@@ -161,6 +181,7 @@ std::vector<Series> seriesOf(const std::vector<Point>& points) {
     s.direction = p.direction;
     s.simulated = p.run.simulated;
     s.runs.push_back(p.run);
+    s.devices.push_back(p.device);
     s.values.push_back(p.median);
   }
   std::vector<Series> out;
@@ -176,9 +197,8 @@ Trends findTrends(const std::vector<Series>& all, const TrendOptions& options) {
   size_t comparisons = 0;
   for (const Series& series : all) {
     ++trends.series;
-    const auto known = noise.find(noiseKey(series));
     if (!(std::fabs(medianOf(series.values)) > 0) || series.values.size() < options.leastRuns ||
-        known == noise.end() || known->second.differences < options.leastDifferences) {
+        noiseOf(series, noise, options.leastDifferences).differences == 0) {
       ++trends.tooFew;
       continue;
     }
@@ -186,7 +206,7 @@ Trends findTrends(const std::vector<Series>& all, const TrendOptions& options) {
     comparisons += series.values.size();  // each split, and the slope
   }
   for (const Series* series : able) {
-    const Noise& own = noise.at(noiseKey(*series));
+    const Noise own = noiseOf(*series, noise, options.leastDifferences);
     const double level = std::fabs(medianOf(series->values));
     const Model step = bestStep(*series, own, level), slope = bestSlope(*series, own, level);
     Change change = slope.residual < step.residual ? slope.change : step.change;

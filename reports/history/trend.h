@@ -18,14 +18,20 @@ struct TrendOptions {
   size_t leastDifferences = 6;  ///< from which the noise of a figure is estimated
 };
 
-/// The same figure of the same part on the same node, run after run.
+/// The same figure of the same part, run after run, wherever it was plugged in.
 struct Series {
-  std::string node, device, serial, stage, caseId, metric, unit, labels;
+  std::string node, device;  ///< where it was last
+  std::string serial, stage, caseId, metric, unit, labels;
   Direction direction = Direction::kNone;
   bool simulated = false;
-  std::vector<Run> runs;       ///< from the oldest to the newest
-  std::vector<double> values;  ///< medians, base unit
+  std::vector<Run> runs;             ///< from the oldest to the newest
+  std::vector<std::string> devices;  ///< its place in the node of each run
+  std::vector<double> values;        ///< medians, base unit
 
+  /// "n17 gpu3": where it was in run `i`.
+  [[nodiscard]] std::string place(size_t i) const;
+  /// Whether it is in the same place in run `i` as in the run before.
+  [[nodiscard]] bool stayed(size_t i) const;
   /// "n17 gpu3 (serial S3): gemm compute.gemm_throughput dtype=bf16".
   [[nodiscard]] std::string text() const;
 };
@@ -59,14 +65,17 @@ struct Trends {
   size_t tooFew = 0;            ///< that have too few runs, or too few to know their noise
 };
 
-/// Points to series: apart by part (serial, else place), figure and simulation. A replaced part begins anew.
+/// Points to series: apart by part, figure and simulation. A part is known by its serial, so one that was
+/// moved is followed, and one that was replaced begins anew; one without serial, or with a serial that two
+/// devices of one run have, is known by node and place.
 std::vector<Series> seriesOf(const std::vector<Point>& points);
 
 /// Looks for a step (the split whose two medians leave the smallest absolute residuals) and a slope
 /// (Theil-Sen). The noise of a figure is the median absolute difference of successive runs over all parts of
-/// its node, so a part that changes does not hide itself. Of both models the one that leaves smaller
-/// residuals is named, if it exceeds `least` and as many standard errors as keep `falseAlarms` over all
-/// comparisons (Bonferroni, on a Student distribution).
+/// its node, each in its place, so a part that changes or moves does not hide itself; a part that was in
+/// several nodes has the noise of the noisiest. Of both models the one that leaves smaller residuals is
+/// named, if it exceeds `least` and as many standard errors as keep `falseAlarms` over all comparisons
+/// (Bonferroni, on a Student distribution).
 Trends findTrends(const std::vector<Series>& series, const TrendOptions& options = {});
 
 /// The median; NaN of nothing.

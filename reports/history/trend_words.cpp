@@ -17,9 +17,22 @@ std::string runText(const Run& run) {
 
 }  // namespace
 
+std::string Series::place(size_t i) const {
+  return devices[i].empty() ? runs[i].node : runs[i].node + " " + devices[i];
+}
+
+bool Series::stayed(size_t i) const {
+  return i == 0 || (runs[i].node == runs[i - 1].node && devices[i] == devices[i - 1]);
+}
+
 std::string Series::text() const {
   std::string who = device.empty() ? node : node + " " + device;
-  if (!serial.empty()) who += " (serial " + serial + ")";
+  if (!serial.empty()) {
+    std::string before;
+    for (size_t i = 1; i < runs.size(); ++i)
+      if (!stayed(i)) before = ", before in " + place(i - 1);
+    who += " (serial " + serial + before + ")";
+  }
   return fmt::format("{}: {} {}{}{}", who, stage, metric, labels.empty() ? "" : " ", labels);
 }
 
@@ -27,8 +40,11 @@ std::string Change::seen() const {
   const std::string levels = fmt::format("{} to {} ({:+.1f}%)", formatQuantity(before, series.unit),
                                          formatQuantity(after, series.unit), change * 100);
   if (kind == ChangeKind::kStep)
-    return fmt::format("a step from {} between {} and {}", levels, runText(series.runs[at - 1]),
-                       runText(series.runs[at]));
+    return fmt::format(
+        "a step from {} between {} and {}{}", levels, runText(series.runs[at - 1]), runText(series.runs[at]),
+        series.stayed(at)
+            ? ""
+            : fmt::format("; in between it was moved from {} to {}", series.place(at - 1), series.place(at)));
   return fmt::format("a slope from {} over {} runs, {} to {} ({:+.2f}% a day)", levels, series.runs.size(),
                      runText(series.runs.front()), runText(series.runs.back()), perDay * 100);
 }
@@ -44,6 +60,11 @@ std::string Change::next() const {
   if (!worse)
     return series.direction == Direction::kNone ? "look what changed on this node then"
                                                 : "nothing: it became better";
+  if (kind == ChangeKind::kStep && !series.stayed(at))
+    return fmt::format(
+        "look at its new place, {}: slot, links, power and cooling; the part was as it should be in the old "
+        "one",
+        series.place(at));
   if (kind == ChangeKind::kStep)
     return fmt::format(
         "`muster history compare {} {}` shows what else changed then (driver, firmware, parts)",

@@ -20,7 +20,7 @@ _muster() {
     --sku) COMPREPLY=($(compgen -W "auto $(muster skus 2>/dev/null | cut -d' ' -f1)" -- "$cur")); return ;;
   esac
   if [[ $COMP_CWORD -eq 1 ]]; then
-    words="run check judge report fleet plugins skus slurm completion --help --version"
+    words="run check judge report fleet history baseline plugins skus slurm completion --help --version"
   else
     case $command in
       run) words="--out --resume --set --sku --simulate --nodes --scope --seed --strict --no-gpu --plugins --skus --json --plain --help" ;;
@@ -31,6 +31,8 @@ _muster() {
       skus) words="--skus --help $(muster skus 2>/dev/null | cut -d' ' -f1)" ;;
       fleet) words="--expect --expect-slurm --partition --plan --topology --out --reject-outliers --help" ;;
       slurm) words="submit status resume wait drain undrain clean hooks --nodes --partition --account --reservation --container-image --out --set --simulate --print --wait --dry-run --apply --older-than --help" ;;
+      history) words="add list show trend compare fleets delta --db --json --node --newest --since --survey --out --waivers --reject-outliers --help" ;;
+      baseline) words="learn diff --base --name --force --allow-simulated --help" ;;
       completion) words="bash" ;;
     esac
   fi

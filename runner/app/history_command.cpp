@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <limits>
 
 #include "reports/fleet/record_stream.h"
 #include "runner/app/exit_code.h"
@@ -19,28 +18,7 @@ namespace muster {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kExamples = R"(
-The history is one SQLite file: --db FILE, else $MUSTER_HISTORY, else ~/.local/state/muster/history.sqlite.
-
-Examples:
-  muster history add runs/n17 runs/n18          keep these runs (again does no harm)
-  muster history add /shared/fleet-2026-11      keep every node's run of a fleet
-  muster history list --node n17                what is kept, with numbers
-  muster history trend --node n17               steps and slopes that noise does not explain
-  muster history compare 12                     run 12 beside its node's last acceptance
-  muster history compare 12 15                  run 12 beside run 15: parts, driver, figures
-
-trend and compare end with 1 if something got worse, add with 3 if a record could not be read.)";
-
 constexpr size_t kMostShown = 40;
-
-Result<history::Store> openStore(const HistoryOptions& options, history::Access access) {
-  fs::path path = options.database;
-  if (path.empty()) {
-    MUSTER_TRY(path, history::defaultHistory());
-  }
-  return history::Store::open(path, access);
-}
 
 std::string runLine(const history::Run& run) {
   return fmt::format("#{:<5} {}  {:<20} {:<12} {}{}{}", run.number, formatUtc(run.started),
@@ -61,11 +39,26 @@ Result<std::vector<fs::path>> recordsAt(const fs::path& path) {
   return std::vector<fs::path>{path};
 }
 
+/// Keeps the fleet of a folder, if there is one in it. False: it is there, and cannot be read.
+Result<bool> addFleet(history::Store& store, const fs::path& folder, size_t& kept) {
+  if (history::fleetFileIn(folder).empty()) return true;
+  const auto fleet = history::readFleetIn(folder);
+  if (!fleet.ok()) {
+    fmt::print(stderr, "{}: not kept\n", fleet.error().text());
+    return false;
+  }
+  MUSTER_TRY(const bool isNew, store.addFleet(*fleet, systemClock().wallUnix()));
+  kept += isNew ? 1 : 0;
+  return true;
+}
+
 Result<int> add(const HistoryOptions& options) {
-  MUSTER_TRY(history::Store store, openStore(options, history::Access::kWrite));
-  size_t kept = 0, known = 0, bad = 0;
+  MUSTER_TRY(history::Store store, openHistory(options, history::Access::kWrite));
+  size_t kept = 0, known = 0, bad = 0, fleets = 0;
   for (const fs::path& given : options.records) {
     MUSTER_TRY(const auto records, recordsAt(given));
+    MUSTER_TRY(const bool readable, addFleet(store, given, fleets));
+    bad += readable ? 0 : 1;
     for (const fs::path& path : records) {
       // Names of its own: a record is read, kept and forgotten, so memory does not grow with their number.
       fleet::FleetNames names;
@@ -81,14 +74,15 @@ Result<int> add(const HistoryOptions& options) {
     }
   }
   if (options.json)
-    fmt::print("{}\n", dumpJson({{"kept", kept}, {"known", known}, {"unreadable", bad}}));
+    fmt::print("{}\n", dumpJson({{"kept", kept}, {"known", known}, {"unreadable", bad}, {"fleets", fleets}}));
   else
-    fmt::print("{} kept, {} known already, {} could not be read\n", kept, known, bad);
+    fmt::print("{} kept, {} known already, {} could not be read{}\n", kept, known, bad,
+               fleets == 0 ? "" : fmt::format("; {} fleet{} kept", fleets, fleets == 1 ? "" : "s"));
   return bad > 0 ? kExitIncomplete : kExitAccepted;
 }
 
 Result<int> list(const HistoryOptions& options) {
-  MUSTER_TRY(history::Store store, openStore(options, history::Access::kRead));
+  MUSTER_TRY(history::Store store, openHistory(options, history::Access::kRead));
   MUSTER_TRY(const auto runs, store.runs({options.node, options.newest}));
   if (options.json) {
     Json all = Json::array();
@@ -102,8 +96,25 @@ Result<int> list(const HistoryOptions& options) {
   return kExitAccepted;
 }
 
+Result<int> listFleets(const HistoryOptions& options) {
+  MUSTER_TRY(history::Store store, openHistory(options, history::Access::kRead));
+  MUSTER_TRY(const auto fleets, store.fleets());
+  if (options.json) {
+    Json all = Json::array();
+    for (const history::KeptFleet& fleet : fleets) all.push_back(toJson(fleet));
+    fmt::print("{}\n", dumpJson(all));
+    return kExitAccepted;
+  }
+  for (const history::KeptFleet& fleet : fleets)
+    fmt::print("#{:<5} {}  {:<12} {} nodes, {}  {}{}\n", fleet.number, formatUtc(fleet.finished),
+               fleet.acceptance, fleet.nodes.size(), printable(fleet.plan, 64),
+               printable(fleet.folder.string(), 200), fleet.simulated ? "  SIMULATED" : "");
+  if (fleets.empty()) fmt::print("no fleet is kept; `muster history add FOLDER` keeps one\n");
+  return kExitAccepted;
+}
+
 Result<int> show(const HistoryOptions& options) {
-  MUSTER_TRY(history::Store store, openStore(options, history::Access::kRead));
+  MUSTER_TRY(history::Store store, openHistory(options, history::Access::kRead));
   MUSTER_TRY(const history::Run run, store.find(options.runs.front()));
   MUSTER_TRY(const auto deviations, store.deviations(run));
   MUSTER_TRY(const auto points, store.pointsOf(run));
@@ -138,9 +149,16 @@ Result<int> show(const HistoryOptions& options) {
 }
 
 Result<int> trend(const HistoryOptions& options) {
-  MUSTER_TRY(history::Store store, openStore(options, history::Access::kRead));
+  MUSTER_TRY(history::Store store, openHistory(options, history::Access::kRead));
   MUSTER_TRY(const auto points, store.points({options.node, options.newest}));
-  const history::Trends trends = history::findTrends(history::seriesOf(points));
+  auto series = history::seriesOf(points);
+  // Of other nodes only the parts that were once in this one.
+  if (!options.node.empty())
+    std::erase_if(series, [&](const history::Series& s) {
+      return std::none_of(s.runs.begin(), s.runs.end(),
+                          [&](const history::Run& run) { return run.node == options.node; });
+    });
+  const history::Trends trends = history::findTrends(series);
   const bool worse =
       std::any_of(trends.changes.begin(), trends.changes.end(), [](const auto& c) { return c.worse; });
   if (options.json) {
@@ -197,7 +215,7 @@ void printComparison(const history::Comparison& c) {
 }
 
 Result<int> compare(const HistoryOptions& options) {
-  MUSTER_TRY(history::Store store, openStore(options, history::Access::kRead));
+  MUSTER_TRY(history::Store store, openHistory(options, history::Access::kRead));
   MUSTER_TRY(const auto runs, comparedRuns(store, options.runs));
   if (runs.first.node != runs.second.node || runs.first.simulated != runs.second.simulated)
     fmt::print(stderr, "muster: these are runs of {}{} and {}{}: places are compared, not parts\n",
@@ -215,33 +233,12 @@ Result<int> compare(const HistoryOptions& options) {
 
 }  // namespace
 
-std::unique_ptr<HistoryCommands> addHistory(CLI::App& app) {
-  auto commands = std::make_unique<HistoryCommands>();
-  HistoryOptions& o = commands->options;
-  commands->top = app.add_subcommand("history", "keep every run, and see how nodes change over their runs");
-  commands->top->require_subcommand(1);
-  commands->top->footer(kExamples);
-  const auto sub = [&](const char* name, const char* help) {
-    CLI::App* command = commands->top->add_subcommand(name, help);
-    command->add_option("--db", o.database, "the history's file")->type_name("FILE");
-    command->add_flag("--json", o.json, "as JSON");
-    return command;
-  };
-  commands->add = sub("add", "keep the records of these runs");
-  commands->add->add_option("runs", o.records, "run folders, folders of many, or record files")->required();
-  commands->list = sub("list", "the runs that are kept");
-  commands->show = sub("show", "one run: what it came to");
-  commands->show->add_option("run", o.runs, "its number, or the beginning of its id")
-      ->required()
-      ->expected(1);
-  commands->trend = sub("trend", "figures that changed over the runs of a node: steps and slopes");
-  commands->compare = sub("compare", "two runs; with one, it and its node's last acceptance before it");
-  commands->compare->add_option("runs", o.runs, "RUN, or BEFORE AFTER")->required()->expected(1, 2);
-  for (CLI::App* command : {commands->list, commands->trend}) {
-    command->add_option("--node", o.node, "only runs of this node")->type_name("NAME");
-    command->add_option("--newest", o.newest, "only so many runs, the newest")->type_name("N");
+Result<history::Store> openHistory(const HistoryOptions& options, history::Access access) {
+  fs::path path = options.database;
+  if (path.empty()) {
+    MUSTER_TRY(path, history::defaultHistory());
   }
-  return commands;
+  return history::Store::open(path, access);
 }
 
 Result<int> historyCommand(const HistoryCommands& commands) {
@@ -249,6 +246,8 @@ Result<int> historyCommand(const HistoryCommands& commands) {
   if (commands.list->parsed()) return list(commands.options);
   if (commands.show->parsed()) return show(commands.options);
   if (commands.trend->parsed()) return trend(commands.options);
+  if (commands.fleets->parsed()) return listFleets(commands.options);
+  if (commands.delta->parsed()) return historyDelta(commands.options);
   return compare(commands.options);
 }
 

@@ -7,8 +7,9 @@ namespace {
 
 Json toJson(const history::Change& change) {
   const history::Series& s = change.series;
-  Json runs = Json::array(), values = Json::array();
+  Json runs = Json::array(), values = Json::array(), places = Json::array();
   for (const history::Run& run : s.runs) runs.push_back(run.number);
+  for (size_t i = 0; i < s.runs.size(); ++i) places.push_back(s.place(i));
   for (const double value : s.values) values.push_back(numberToJson(value));
   return {{"kind", change.kind == history::ChangeKind::kStep ? "step" : "slope"},
           {"worse", change.worse},
@@ -32,6 +33,7 @@ Json toJson(const history::Change& change) {
           {"limit", numberToJson(change.limit)},
           {"runs", runs},
           {"values", values},
+          {"places", places},
           {"seen", change.seen()},
           {"sure", change.sure()},
           {"next", change.next()}};
@@ -78,6 +80,36 @@ Json toJson(const history::Comparison& comparison) {
           {"alike", comparison.alike},
           {"only_before", comparison.onlyBefore},
           {"only_after", comparison.onlyAfter}};
+}
+
+Json toJson(const history::KeptFleet& fleet) {
+  Json nodes = Json::array();
+  for (const auto& node : fleet.nodes) nodes.push_back({{"node", node.name}, {"state", node.state}});
+  return {{"number", fleet.number},          {"folder", fleet.folder.string()},
+          {"sha256", fleet.sha256},          {"acceptance", fleet.acceptance},
+          {"simulated", fleet.simulated},    {"plan", fleet.plan},
+          {"plan_sha256", fleet.planSha256}, {"started", fleet.started},
+          {"finished", fleet.finished},      {"nodes", nodes}};
+}
+
+Json toJson(const history::Delta& delta) {
+  constexpr const char* kStates[] = {"kept", "rerun", "needs a run"};
+  Json nodes = Json::array();
+  for (const history::DeltaNode& node : delta.nodes) {
+    Json parts = Json::array();
+    for (const auto& part : node.parts)
+      parts.push_back(
+          {{"device", part.device}, {"before", part.before}, {"after", part.after}, {"from", part.from}});
+    nodes.push_back({{"node", node.name},
+                     {"state", kStates[static_cast<size_t>(node.state)]},
+                     {"why", node.why},
+                     {"parts", parts},
+                     {"software", node.facts}});
+  }
+  return {{"run_again", delta.needing()},
+          {"nodes", nodes},
+          {"not_taken", delta.notTaken},
+          {"notes", delta.notes}};
 }
 
 }  // namespace muster

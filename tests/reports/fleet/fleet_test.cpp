@@ -199,7 +199,15 @@ Fleet mixedFleet(FleetFolder& folder) {
   options.expected.push_back({"late", "", false});
   options.expected.push_back({"gone", "", false});
   options.expectedFrom = "<b>nodes.txt</b>";
-  return folder.assess(options);
+  Fleet fleet = folder.assess(options);
+  fleet.delta.emplace();
+  fleet.delta->since = "runs/<i>first</i>";
+  fleet.delta->sinceSha256 = std::string(64, 'd');
+  fleet.delta->sinceFinished = 86400;
+  fleet.delta->kept = 12;
+  fleet.delta->nodes.push_back(
+      {"n3", {{"again/n3/record.json", "n3-again", 90000}}, {"gpu3: S3 replaced by <S9>"}});
+  return fleet;
 }
 
 TEST(FleetJson, IsValidAndTheSameEachTime) {
@@ -219,6 +227,14 @@ TEST(FleetJson, IsValidAndTheSameEachTime) {
   };
   Plain document = Plain::parse(text);
   EXPECT_TRUE(valid(document));
+  for (const char* key : {"since", "since_sha256", "since_finished", "kept", "nodes"}) {
+    Plain less = document;
+    less["delta"].erase(key);
+    EXPECT_FALSE(valid(less)) << key;
+  }
+  Plain whole = document;
+  whole.erase("delta");
+  EXPECT_TRUE(valid(whole)) << "most fleets are measured as a whole";
   document["nodes"][0]["state"] = "fine";
   EXPECT_FALSE(valid(document)) << "the schema is closed";
 }
@@ -229,10 +245,12 @@ TEST(FleetHtml, IsSelfContainedAndEscaped) {
   const testing::TemplatesFolder templates;
   const auto html = renderFleetHtml(fleet, folder.records(), std::string(64, 'c'), templates.path());
   ASSERT_TRUE(html.ok()) << html.error().text();
-  for (const char* part : {"REJECTED", "SIMULATED", "default-src 'none'", "&lt;script&gt;alert(1)", "n7",
-                           "gone", "stranger", "a duplicate", "torn: it ends", "class=\"node-map\""})
+  for (const char* part :
+       {"REJECTED", "SIMULATED", "default-src 'none'", "&lt;script&gt;alert(1)", "n7", "gone", "stranger",
+        "a duplicate", "torn: it ends", "class=\"node-map\"", "Delta acceptance: 1 of 13 nodes ran again",
+        "again/n3/record.json", "replaced by &lt;S9&gt;", "1970-01-02"})
     EXPECT_THAT(*html, HasSubstr(part));
-  for (const char* part : {"<script>alert", "<b>nodes.txt", "src=\"http", "style=\""})
+  for (const char* part : {"<script>alert", "<b>nodes.txt", "<i>first", "<S9>", "src=\"http", "style=\""})
     EXPECT_THAT(*html, Not(HasSubstr(part)));
   const size_t begin = html->find("<script>") + 8;
   EXPECT_THAT(*html, HasSubstr(cspDigest(html->substr(begin, html->find("</script>") - begin))));

@@ -8,58 +8,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "reports/fleet/name_table.h"
 #include "runner/core/files.h"
-#include "tests/support/process.h"
+#include "tests/reports/history/history_test.h"
 
 namespace muster::history {
 namespace {
 
-using muster::testing::TempDir;
 using ::testing::HasSubstr;
 
-class HistoryStore : public ::testing::Test {
- protected:
-  fleet::NodeSummary node(int day, const std::string& acceptance = "accepted",
-                          const std::string& name = "n17") {
-    fleet::NodeSummary summary;
-    summary.node = name;
-    summary.started = day * 86400.0;
-    summary.runId = name + "-run-of-day-" + std::to_string(day);
-    summary.sha256 = sha256Hex(summary.runId);
-    summary.planName = "node-quick";
-    summary.acceptance = acceptance;
-    summary.devices = {{"gpu0", "gpu", "H100", "", "S0", ""}};
-    fleet::FigureKey key;
-    key.stage = "gemm";
-    key.metric = "compute.gemm_throughput";
-    key.unit = "FLOP/s";
-    key.labels = {{"dtype", "bf16"}};
-    key.direction = Direction::kHigher;
-    summary.figures = {{names_.figures.number("gemm", [&] { return key; }), 0, 5, 7e14F, 0.001F}};
-    summary.facts = {{-1, names_.text("software.driver"), names_.text("550.1")}};
-    summary.deviations = {
-        {Outcome::kWarn, names_.text("gemm"), names_.text(""), "gpu0", "", "near", "", 0.0}};
-    return summary;
-  }
-  Store open(Access access = Access::kWrite) {
-    auto store = Store::open(file(), access);
-    EXPECT_TRUE(store.ok()) << (store.ok() ? "" : store.error().text());
-    return std::move(store).value();
-  }
-  bool add(Store& store, const fleet::NodeSummary& summary) {
-    const auto added = store.add(summary, names_, 1.0);
-    EXPECT_TRUE(added.ok()) << (added.ok() ? "" : added.error().text());
-    return added.ok() && *added;
-  }
-  std::filesystem::path file() { return dir_.path() / "state" / "history.sqlite"; }
-  std::string errorOf(Access access) {
-    const auto store = Store::open(file(), access);
-    return store.ok() ? "" : store.error().text();
-  }
-  TempDir dir_;
-  fleet::FleetNames names_;
-};
+class HistoryStore : public HistoryTest {};
 
 TEST_F(HistoryStore, GivesBackWhatWasKept) {
   {

@@ -111,6 +111,81 @@ TEST(Trend, BeginsAnewWithAReplacedPart) {
   EXPECT_TRUE(trendsOf(points).changes.empty());
 }
 
+/// The runs of two nodes of eight GPUs; from run 6 on, serial S3 of n17 is in n18 as gpu9. `factor(serial,
+/// run)`.
+std::vector<Point> movedPart(unsigned seed, const std::function<double(const std::string&, int)>& factor) {
+  std::vector<Point> points;
+  for (const int which : {0, 1}) {
+    auto some = node(12, seed + static_cast<unsigned>(which), [](int, int) { return 1.0; });
+    for (Point& p : some) {
+      p.run.number = p.run.number * 2 + which;
+      if (which == 1) {
+        p.run.node = "n18";
+        p.serial = "T" + p.serial.substr(1);
+      } else if (p.serial == "S3" && p.run.started >= 5 * 7 * 86400.0) {
+        p.run.node = "n18";
+        p.run.number += 1;
+        p.device = "gpu9";
+      }
+      p.median *= factor(p.serial, static_cast<int>(p.run.started / (7 * 86400.0)));
+      points.push_back(p);
+    }
+  }
+  return points;
+}
+
+TEST(Trend, FollowsAPartThatWasMoved) {
+  const auto healthy = movedPart(20, [](const std::string&, int) { return 1.0; });
+  EXPECT_EQ(seriesOf(healthy).size(), 16u) << "one for each part, not one more for the new place";
+  EXPECT_TRUE(trendsOf(healthy).changes.empty());
+  // It becomes slow three runs after it was moved: both places together show that.
+  const auto found = trendsOf(
+      movedPart(20, [](const std::string& s, int run) { return s == "S3" && run >= 8 ? 0.95 : 1.0; }));
+  ASSERT_EQ(found.changes.size(), 1u);
+  const Change& change = found.changes.front();
+  EXPECT_EQ(change.series.serial, "S3");
+  EXPECT_EQ(change.series.runs.size(), 12u);
+  EXPECT_EQ(change.at, 8u);
+  EXPECT_EQ(change.series.place(4), "n17 gpu3");
+  EXPECT_EQ(change.series.place(5), "n18 gpu9");
+  EXPECT_THAT(change.series.text(), HasSubstr("n18 gpu9 (serial S3, before in n17 gpu3)"));
+  EXPECT_THAT(change.next(), HasSubstr("history compare"));
+}
+
+TEST(Trend, SaysThatAPartBecameSlowWhereItWasMovedTo) {
+  const auto found = trendsOf(
+      movedPart(30, [](const std::string& s, int run) { return s == "S3" && run >= 5 ? 0.95 : 1.0; }));
+  ASSERT_EQ(found.changes.size(), 1u);
+  EXPECT_EQ(found.changes.front().at, 5u);
+  EXPECT_THAT(found.changes.front().seen(), HasSubstr("it was moved from n17 gpu3 to n18 gpu9"));
+  EXPECT_THAT(found.changes.front().next(), HasSubstr("its new place, n18 gpu9"));
+}
+
+TEST(Trend, FollowsASlopeAcrossAMove) {
+  const auto found = trendsOf(
+      movedPart(40, [](const std::string& s, int run) { return s == "S3" ? 1 - 0.006 * run : 1.0; }));
+  ASSERT_EQ(found.changes.size(), 1u);
+  EXPECT_EQ(found.changes.front().kind, ChangeKind::kSlope);
+  EXPECT_EQ(found.changes.front().series.runs.size(), 12u);
+}
+
+TEST(Trend, TakesASerialThatTwoDevicesHaveForNone) {
+  auto points = node(8, 50, [](int gpu, int run) { return gpu == 3 && run >= 4 ? 0.95 : 1.0; });
+  for (Point& p : points) p.serial = "N/A";
+  const auto found = trendsOf(points);
+  EXPECT_EQ(found.series, 8u);
+  ASSERT_EQ(found.changes.size(), 1u);
+  EXPECT_EQ(found.changes.front().series.device, "gpu3");
+  EXPECT_EQ(found.changes.front().series.serial, "");
+}
+
+TEST(Trend, KeepsPlacesOfTwoNodesApartWhereNoSerialIsKnown) {
+  auto points = movedPart(60, [](const std::string&, int) { return 1.0; });
+  std::erase_if(points, [](const Point& p) { return p.serial == "S3"; });
+  for (Point& p : points) p.serial.clear();
+  EXPECT_EQ(seriesOf(points).size(), 15u);
+}
+
 TEST(Trend, DoesNotMixSimulatedRunsWithRealOnes) {
   auto points = node(8, 8, [](int, int run) { return run >= 4 ? 0.9 : 1.0; });
   for (Point& p : points) p.run.simulated = p.run.number >= 5;

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// See delta.h.
+#include "reports/history/delta.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "reports/history/delta_match.h"
+#include "reports/history/part_list.h"
+#include "runner/core/clock.h"
+#include "runner/core/text.h"
+
+namespace muster::history {
+namespace {
+
+using fleet::NodeSummary;
+using fleet::StageSummary;
+
+/// The runner's own stage: every job of a node takes the inventory.
+constexpr const char* kInventoryStage = "muster:inventory";
+
+bool ran(const StageSummary& stage) {
+  return stage.state != "elsewhere";
+}
+
+class Planner {
+ public:
+  explicit Planner(const DeltaInput& input) : input_(input) {}
+
+  Delta plan() {
+    placeNodes();
+    sortRecords();
+    for (const auto& bad : input_.records.quarantined)
+      delta_.mismatches.push_back(fmt::format("{} cannot be used: {}", printable(bad.path), bad.reason));
+    owners_ = partOwners(acceptedParts());
+    for (size_t i = 0; i < delta_.nodes.size(); ++i) findChanges(i);
+    for (size_t i = 0; i < delta_.nodes.size(); ++i) missParts(i);
+    for (size_t i = 0; i < delta_.nodes.size(); ++i) choose(i);
+    checkPartsOnce();
+    return std::move(delta_);
+  }
+
+ private:
+  /// The records of one node, by what they are read for; new ones from the oldest to the newest.
+  struct Found {
+    std::vector<size_t> accepted;
+    std::vector<size_t> rerun;
+    std::vector<size_t> survey;
+    std::string lost;       ///< why an accepted record cannot be used
+    std::string lostParts;  ///< parts of it that are in another node now
+  };
+
+  [[nodiscard]] const NodeSummary& record(size_t i) const { return input_.records.nodes[i]; }
+  [[nodiscard]] const std::string& text(uint32_t number) const { return input_.records.names->texts[number]; }
+
+  void placeNodes() {
+    for (const FleetMember& member : input_.accepted.nodes) {
+      place_.emplace(member.name, delta_.nodes.size());
+      delta_.nodes.push_back({});
+      delta_.nodes.back().name = member.name;
+    }
+    found_.resize(delta_.nodes.size());
+  }
+
+  void sortRecords() {
+    std::map<std::string, size_t> byDigest;
+    for (size_t i = 0; i < input_.uses.size(); ++i)
+      if (input_.uses[i] == RecordUse::kAccepted) byDigest.emplace(record(i).sha256, i);
+    for (size_t n = 0; n < input_.accepted.nodes.size(); ++n)
+      for (const FleetEntry& entry : input_.accepted.nodes[n].records) findAccepted(n, entry, byDigest);
+    for (size_t i = 0; i < input_.uses.size(); ++i)
+      if (input_.uses[i] != RecordUse::kAccepted) placeNew(i);
+    for (Found& found : found_)
+      for (auto* list : {&found.rerun, &found.survey})
+        std::stable_sort(list->begin(), list->end(),
+                         [&](size_t a, size_t b) { return record(a).started < record(b).started; });
+  }
+
+  void findAccepted(size_t n, const FleetEntry& entry, const std::map<std::string, size_t>& byDigest) {
+    Found& found = found_[n];
+    const auto at = byDigest.find(entry.sha256);
+    if (at == byDigest.end())
+      found.lost = fmt::format("the record by which it was accepted, {} (sha256 {}), is gone or was changed",
+                               printable(entry.path), entry.sha256.substr(0, 12));
+    else if (record(at->second).node != delta_.nodes[n].name)
+      found.lost = fmt::format("the record {} is of node {}", printable(entry.path), record(at->second).node);
+    else
+      found.accepted.push_back(at->second);
+  }
+
+  void placeNew(size_t i) {
+    const NodeSummary& node = record(i);
+    const bool survey = input_.uses[i] == RecordUse::kSurvey;
+    const auto at = place_.find(node.node);
+    if (at == place_.end()) {
+      const std::string line = fmt::format("{}: node {} is not in the accepted fleet", printable(node.path),
+                                           printable(node.node, 80));
+      if (survey)
+        delta_.notes.push_back(line);
+      else
+        delta_.mismatches.push_back(line + "; a node that joins is accepted by a fleet of its own");
+      return;
+    }
+    Found& found = found_[at->second];
+    if (survey) {
+      if (node.started > input_.accepted.finished) found.survey.push_back(i);
+      return;
+    }
+    const std::string wrong = mismatchOf(input_, node, found.accepted);
+    if (wrong.empty())
+      found.rerun.push_back(i);
+    else
+      delta_.mismatches.push_back(fmt::format("{}: {}", printable(node.path), wrong));
+  }
+
+  [[nodiscard]] NodeParts acceptedPartsOf(size_t n) const {
+    const Found& found = found_[n];
+    return found.accepted.empty() ? NodeParts{} : partsOf(record(found.accepted.front()));
+  }
+
+  [[nodiscard]] std::vector<std::pair<std::string, NodeParts>> acceptedParts() const {
+    std::vector<std::pair<std::string, NodeParts>> all;
+    for (size_t n = 0; n < found_.size(); ++n) all.emplace_back(delta_.nodes[n].name, acceptedPartsOf(n));
+    return all;
+  }
+
+  /// What is known last of a node: its newest new record, if it has one.
+  [[nodiscard]] const NodeSummary* latest(size_t n) const {
+    const NodeSummary* newest = nullptr;
+    for (const auto* list : {&found_[n].rerun, &found_[n].survey})
+      if (!list->empty() && (newest == nullptr || record(list->back()).started > newest->started))
+        newest = &record(list->back());
+    return newest;
+  }
+
+  void findChanges(size_t n) {
+    const NodeSummary* now = latest(n);
+    if (now == nullptr || found_[n].accepted.empty()) return;
+    DeltaNode& node = delta_.nodes[n];
+    const NodeSummary& before = record(found_[n].accepted.front());
+    const NodeParts old = partsOf(before);
+    node.parts = partChanges(old, partsOf(*now));
+    node.facts = softwareChanges(before, *now, *input_.records.names);
+    if (old.empty() && !now->devices.empty())
+      delta_.notes.push_back(fmt::format(
+          "{}: its devices have neither serial nor UUID, so a replacement cannot be told", node.name));
+    for (PartChange& change : node.parts) {
+      const auto owner = owners_.find(change.after);
+      if (owner != owners_.end()) change.from = owner->second.node + " " + owner->second.device;
+    }
+  }
+
+  /// Parts of other nodes that this one has now: those lack them.
+  void missParts(size_t n) {
+    for (const PartChange& change : delta_.nodes[n].parts) {
+      const auto owner = owners_.find(change.after);
+      if (owner == owners_.end() || owner->second.node == delta_.nodes[n].name) continue;
+      const size_t other = place_.at(owner->second.node);
+      const NodeSummary* now = latest(other);
+      const bool known = now != nullptr && partsOf(*now).placeOf(change.after).empty();
+      if (!known)
+        found_[other].lostParts = fmt::format("its {} (serial {}) is in {} now", owner->second.device,
+                                              printable(change.after, 64), delta_.nodes[n].name);
+    }
+  }
+
+  /// Whether `news` ran every stage that the accepted records ran.
+  [[nodiscard]] bool coversAll(const std::vector<size_t>& accepted, const std::vector<size_t>& news) const {
+    std::set<uint32_t> has;
+    for (const size_t i : news)
+      for (const StageSummary& stage : record(i).stages)
+        if (ran(stage)) has.insert(stage.name);
+    for (const size_t i : accepted)
+      for (const StageSummary& stage : record(i).stages)
+        if (ran(stage) && text(stage.name) != kInventoryStage && has.count(stage.name) == 0) return false;
+    return true;
+  }
+
+  void choose(size_t n) {
+    const Found& found = found_[n];
+    DeltaNode& node = delta_.nodes[n];
+    const bool changed = !node.parts.empty() || !node.facts.empty();
+    if (!found.rerun.empty()) return chooseRerun(n, changed);
+    if (!found.lostParts.empty()) return need(node, found.lostParts);
+    if (changed) return need(node, whatChanged(node));
+    if (!found.lost.empty()) return need(node, found.lost);
+    node.records = found.accepted;
+  }
+
+  void chooseRerun(size_t n, bool changed) {
+    const Found& found = found_[n];
+    DeltaNode& node = delta_.nodes[n];
+    const NodeSummary& newest = record(found.rerun.back());
+    const NodeSummary* now = latest(n);
+    const auto since = partChanges(partsOf(newest), partsOf(*now));
+    if (now != &newest && (!since.empty() || !softwareChanges(newest, *now, *input_.records.names).empty()))
+      return need(node, fmt::format("it changed again after its run of {}{}", formatUtc(newest.started),
+                                    since.empty() ? "" : ": " + since.front().text()));
+    if (!found.lostParts.empty()) return need(node, found.lostParts);
+    node.state = DeltaState::kRerun;
+    node.records = found.rerun;
+    if (changed || !found.lost.empty() || coversAll(found.accepted, found.rerun)) return;
+    // Nothing was replaced and only some stages ran: what was accepted stands, what failed now counts as
+    // well.
+    node.records = found.accepted;
+    std::vector<size_t> bad;
+    for (const size_t i : found.rerun)
+      if (record(i).acceptance != "accepted") bad.push_back(i);
+    node.records.insert(node.records.end(), bad.begin(), bad.end());
+    if (bad.empty()) {
+      node.state = DeltaState::kKept;
+      for (const size_t i : found.rerun)
+        delta_.notTaken.push_back(fmt::format("{}: only some stages of a node in which nothing was replaced",
+                                              printable(record(i).path)));
+    }
+  }
+
+  static std::string whatChanged(const DeltaNode& node) {
+    std::vector<std::string> lines = node.facts;
+    for (const PartChange& part : node.parts) lines.push_back(part.text());
+    constexpr size_t kMost = 4;
+    const size_t all = lines.size();
+    if (all > kMost) lines.resize(kMost);
+    return fmt::format("{}{}, and it was not run since", join(lines, ", "),
+                       all > kMost ? fmt::format(" and {} more", all - kMost) : "");
+  }
+
+  static void need(DeltaNode& node, std::string why) {
+    node.state = DeltaState::kNeeds;
+    node.why = std::move(why);
+    node.records.clear();
+  }
+
+  /// One part cannot be in two nodes: a record is of a moment that is over.
+  void checkPartsOnce() {
+    std::vector<std::pair<std::string, NodeParts>> all;
+    for (const DeltaNode& node : delta_.nodes)
+      if (node.state == DeltaState::kRerun) all.emplace_back(node.name, partsOf(record(node.records.back())));
+    for (const auto& [serial, places] : partPlaces(all))
+      if (places.size() > 1)
+        delta_.mismatches.push_back(fmt::format(
+            "part {} is in {} {} and in {} {} by the new records; run both again", printable(serial, 64),
+            places[0].node, places[0].device, places[1].node, places[1].device));
+  }
+
+  const DeltaInput& input_;
+  Delta delta_;
+  std::map<std::string, size_t> place_;
+  std::vector<Found> found_;
+  std::map<std::string, PartPlace> owners_;  ///< parts of the accepted fleet
+};
+
+}  // namespace
+
+std::string PartChange::text() const {
+  if (after.empty()) return fmt::format("{}: {} was removed", device, printable(before, 64));
+  const std::string moved = from.empty() ? "" : fmt::format(" (it was {})", from);
+  if (before.empty()) return fmt::format("{}: {} was added{}", device, printable(after, 64), moved);
+  return fmt::format("{}: {} replaced by {}{}", device, printable(before, 64), printable(after, 64), moved);
+}
+
+std::vector<std::string> Delta::needing() const {
+  std::vector<std::string> names;
+  for (const DeltaNode& node : nodes)
+    if (node.state == DeltaState::kNeeds) names.push_back(node.name);
+  return names;
+}
+
+Delta planDelta(const DeltaInput& input) {
+  return Planner(input).plan();
+}
+
+}  // namespace muster::history

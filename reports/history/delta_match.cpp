@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// See delta_match.h.
+#include "reports/history/delta_match.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runner/core/clock.h"
+#include "runner/core/text.h"
+
+namespace muster::history {
+namespace {
+
+using fleet::NodeSummary;
+using fleet::StageSummary;
+
+std::string nameAndDigest(const std::string& name, const std::string& sha256) {
+  return fmt::format("{} (sha256 {})", name.empty() ? "(none)" : printable(name, 80),
+                     sha256.empty() ? "(none)" : sha256.substr(0, 12));
+}
+
+std::string otherPlan(const KeptFleet& fleet, const NodeSummary& node) {
+  if (node.planSha256 != fleet.planSha256)
+    return fmt::format("of plan {}; the fleet was accepted under {}",
+                       nameAndDigest(node.planName, node.planSha256),
+                       nameAndDigest(fleet.plan, fleet.planSha256));
+  if (node.overrides != fleet.overrides)
+    return fmt::format("run with --set \"{}\"; the fleet was accepted with \"{}\"",
+                       printable(join(node.overrides, " "), 200), printable(join(fleet.overrides, " "), 200));
+  if (node.simulated != fleet.simulated)
+    return node.simulated ? "it is simulated, and the accepted fleet is not"
+                          : "it is not simulated, and the accepted fleet is";
+  return "";
+}
+
+/// What a node whose accepted record is lost is held against: any accepted one that was judged by this
+/// profile.
+const NodeSummary* likeOf(const DeltaInput& input, const NodeSummary& node) {
+  for (size_t i = 0; i < input.uses.size(); ++i)
+    if (input.uses[i] == RecordUse::kAccepted && input.records.nodes[i].profileSha256 == node.profileSha256)
+      return &input.records.nodes[i];
+  return nullptr;
+}
+
+/// A stage over several nodes that now met nobody proves nothing of them.
+std::string aloneInGroup(const DeltaInput& input, const NodeSummary& node,
+                         const std::vector<size_t>& accepted) {
+  for (const StageSummary& stage : node.stages) {
+    if (stage.scope != "cluster" || stage.state != "ran" || stage.groupNodes > 1) continue;
+    for (const size_t i : accepted)
+      for (const StageSummary& before : input.records.nodes[i].stages)
+        if (before.name == stage.name && before.groupNodes > 1)
+          return fmt::format(
+              "stage {} met no other node, and {} nodes when the fleet was accepted; run it together with at "
+              "least one more (`muster run PLAN --scope cluster`)",
+              input.records.names->texts[stage.name], before.groupNodes);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string mismatchOf(const DeltaInput& input, const NodeSummary& node,
+                       const std::vector<size_t>& accepted) {
+  const KeptFleet& fleet = input.accepted;
+  if (std::string other = otherPlan(fleet, node); !other.empty()) return other;
+  if (node.started <= fleet.finished)
+    return fmt::format(
+        "of {}, before the fleet was measured to the end ({}): it says nothing of a replacement since",
+        formatUtc(node.started), formatUtc(fleet.finished));
+  const NodeSummary* before = accepted.empty() ? likeOf(input, node) : &input.records.nodes[accepted.front()];
+  if (before == nullptr || node.profileSha256 != before->profileSha256)
+    return fmt::format("judged by profile {}; {}; run the node with the profile of the acceptance",
+                       nameAndDigest(node.profileName, node.profileSha256),
+                       before == nullptr ? "no node was accepted by it"
+                                         : "the node was accepted by " +
+                                               nameAndDigest(before->profileName, before->profileSha256));
+  if (node.backend != before->backend)
+    return fmt::format("measured on backend {}, accepted on {}", node.backend, before->backend);
+  if (before->strict && !node.strict) return "run without --strict, and the node was accepted under it";
+  return aloneInGroup(input, node, accepted);
+}
+
+}  // namespace muster::history

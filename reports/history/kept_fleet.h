@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// A fleet record read back: what a later acceptance builds on.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "runner/core/result.h"
+
+namespace muster::history {
+
+/// One record that counted, by its digest; the path is relative to the folder that was judged.
+struct FleetEntry {
+  std::string path;
+  std::string sha256;
+};
+
+struct FleetMember {
+  std::string name;
+  std::string state;  ///< "accepted", "missing" ...
+  std::vector<FleetEntry> records;
+};
+
+/// What a fleet.json says.
+struct KeptFleet {
+  int64_t number = 0;            ///< in the history, from 1; 0: not from there
+  std::filesystem::path folder;  ///< that holds the fleet and its records
+  std::string sha256;            ///< of fleet.json
+  std::string acceptance;        ///< accepted, rejected, incomplete
+  bool simulated = false;
+  std::string plan;
+  std::string planSha256;
+  std::vector<std::string> overrides;  ///< the --set arguments
+  std::string expectedFrom;
+  double started = 0;  ///< seconds since 1970
+  double finished = 0;
+  std::vector<FleetMember> nodes;  ///< in the order expected
+};
+
+/// The fleet.json of a folder: in it, or in its fleet/, where runs through Slurm have it. Empty: there is
+/// none.
+std::filesystem::path fleetFileIn(const std::filesystem::path& folder);
+
+/// Where the records of such a folder are: its records/ if there is one, else the folder.
+std::filesystem::path recordsFolderOf(const std::filesystem::path& folder);
+
+/// Reads it. kNotFound: there is none; kProtocol: it is torn, of another schema or contradicts itself.
+Result<KeptFleet> readFleetIn(const std::filesystem::path& folder);
+
+}  // namespace muster::history

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// Acceptance after a replacement, as a user does it: who must run again, what is merged, what is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "runner/core/files.h"
+#include "tests/e2e/muster.h"
+
+namespace muster::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// What the fleet is accepted by here: a second for a node.
+constexpr const char* kPlan = R"(schema = 1
+name = "short"
+sku = "auto"
+backend = "cuda"
+[[stage]]
+name = "gemm"
+plugin = "compute"
+test = "gemm"
+scope = "device"
+timeout = "4m"
+[stage.params]
+size = 8192
+dtype = "bf16"
+)";
+const std::string kNewSerial = "9999999999999";
+
+/// Three simulated nodes and their accepted fleet, made when the first test asks for it.
+const fs::path& acceptedFleet() {
+  static const TempDir folder;
+  static const fs::path fleet = folder.path() / "fleet";
+  static const bool made = [] {
+    const auto planFile = folder.write("plan.toml", kPlan);
+    const auto run = runMuster({"run", planFile.string(), "--simulate", scenario("h100x8-healthy"), "--nodes",
+                                "3", "--out", fleet.string(), "--plain"});
+    EXPECT_EQ(run.exitCode, 0) << run.out << run.err;
+    const auto judged = runMuster(
+        {"fleet", fleet.string(), "--expect", folder.write("nodes.txt", "sim-node-[0000-0002]\n").string()});
+    EXPECT_EQ(judged.exitCode, 0) << judged.out << judged.err;
+    return true;
+  }();
+  EXPECT_TRUE(made);
+  return fleet;
+}
+
+std::string nodeName(int rank) {
+  return "sim-node-000" + std::to_string(rank);
+}
+
+class Delta : public ::testing::Test {
+ protected:
+  Delta() { fs::copy(acceptedFleet(), accepted(), fs::copy_options::recursive); }
+  [[nodiscard]] fs::path accepted() const { return dir_.path() / "accepted"; }
+  [[nodiscard]] fs::path out() const { return dir_.path() / "out"; }
+
+  /// Runs one node anew; in the record its gpu3 has `serial`, where one is given.
+  std::string again(int rank, const std::string& serial = "", const std::string& scene = "h100x8-healthy",
+                    const std::string& planText = kPlan, const std::string& folder = "again",
+                    const std::vector<std::string>& more = {}) {
+    const fs::path to = dir_.path() / folder / nodeName(rank);
+    const auto run =
+        runMuster(std::vector<std::string>{"run", dir_.write(folder + ".toml", planText).string(),
+                                           "--simulate", scenario(scene), "--node-rank", std::to_string(rank),
+                                           "--nnodes", "3", "--node-name", nodeName(rank), "--seed", "7",
+                                           "--plain", "--out", to.string()} +
+                  more);
+    EXPECT_TRUE(run.exitCode == 0 || run.exitCode == 1) << run.out << run.err;
+    for (int gpu = 0; gpu < 8; ++gpu)
+      replaceIn(to / "record.json", serialIn(to, gpu),
+                gpu == 3 && !serial.empty() ? serial : serialIn(accepted() / nodeName(rank), gpu));
+    return (dir_.path() / folder).string();
+  }
+  static std::string serialIn(const fs::path& run, int gpu) {
+    return Json::parse(
+               readWhole(run / "record.json"))["inventory"]["devices"][static_cast<size_t>(gpu)]["serial"]
+        .get<std::string>();
+  }
+  static void replaceIn(const fs::path& file, const std::string& from, const std::string& to) {
+    std::string text = readWhole(file);
+    ASSERT_FALSE(from.empty());
+    for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+      text.replace(at, from.size(), to);
+    ASSERT_TRUE(writeFileAtomically(file, text).ok());
+  }
+  ProcessResult delta(const std::vector<std::string>& arguments) {
+    return history(std::vector<std::string>{"delta"} + arguments);
+  }
+  /// The usual call: the runs in `again`, onto the accepted fleet, into `out`.
+  ProcessResult merge(const std::string& runs, const std::vector<std::string>& more = {}) {
+    return delta(std::vector<std::string>{runs, "--since", accepted().string(), "--out", out().string()} +
+                 more);
+  }
+  ProcessResult history(const std::vector<std::string>& arguments) {
+    ProcessOptions options;
+    options.environment["MUSTER_HISTORY"] = (dir_.path() / "history.sqlite").string();
+    return runMuster(std::vector<std::string>{"history"} + arguments, options);
+  }
+  void expectRefused(const ProcessResult& result, int code, const std::string& part) {
+    EXPECT_EQ(result.exitCode, code) << result.out << result.err;
+    EXPECT_THAT(result.out + result.err, HasSubstr(part));
+    EXPECT_FALSE(fs::exists(out() / "fleet.json"));
+  }
+  Json fleetJson() { return Json::parse(readWhole(out() / "fleet.json")); }
+  TempDir dir_;
+};
+
+TEST_F(Delta, SurveySaysWhichNodesMustRunAgain) {
+  // Of another plan: only its inventory counts.
+  std::string look = kPlan;
+  look.replace(look.find("short"), 5, "look");
+  again(0, "", "h100x8-healthy", look, "survey");
+  const std::string survey = again(1, kNewSerial, "h100x8-healthy", look, "survey");
+  const auto result = delta({"--survey", survey, "--since", accepted().string()});
+  EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("run again: sim-node-0001\n"));
+  EXPECT_THAT(result.out, HasSubstr("muster slurm submit PLAN --nodes sim-node-0001"));
+  EXPECT_THAT(result.out,
+              HasSubstr("gpu3: " + serialIn(accepted() / nodeName(1), 3) + " replaced by " + kNewSerial));
+  const auto json = delta({"--survey", survey, "--since", accepted().string(), "--json"});
+  EXPECT_EQ(json.exitCode, 3);
+  const Json said = Json::parse(json.out);
+  EXPECT_EQ(said["run_again"], Json::array({nodeName(1)}));
+  EXPECT_EQ(said["nodes"][1]["parts"][0]["after"], kNewSerial);
+  // Run since then, but not under the plan of the acceptance: that is a survey and no run.
+  expectRefused(merge(survey), 2, "of plan look");
+  // With the run it is complete, and the survey agrees with it.
+  EXPECT_EQ(merge(again(1, kNewSerial), {"--survey", survey}).exitCode, 0);
+}
+
+TEST_F(Delta, MergesTheReplacedNodeIntoTheAcceptedFleetAndSaysWhatIsFromWhere) {
+  const std::string before = readWhole(accepted() / "fleet.json");
+  const auto result = merge(again(1, kNewSerial));
+  EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("2 stay as accepted, 1 taken from new runs"));
+  EXPECT_THAT(result.out, HasSubstr("SIMULATED ACCEPTED"));
+  const Json fleet = fleetJson();
+  EXPECT_EQ(fleet["coverage"]["states"]["accepted"], 3);
+  const Json& made = fleet["delta"];
+  EXPECT_EQ(made["since_sha256"], sha256Hex(before));
+  EXPECT_EQ(made["kept"], 2);
+  ASSERT_EQ(made["nodes"].size(), 1u);
+  EXPECT_EQ(made["nodes"][0]["node"], nodeName(1));
+  EXPECT_THAT(made["nodes"][0]["changes"][0].get<std::string>(), HasSubstr(kNewSerial));
+  EXPECT_EQ(fleet["nodes"][0]["records"][0]["path"], nodeName(0) + "/accepted/record.json");
+  EXPECT_EQ(fleet["nodes"][1]["records"][0]["path"], nodeName(1) + "/rerun/record.json");
+  EXPECT_EQ(fleet["nodes"][1]["serials"]["gpu3"], kNewSerial);
+  const std::string html = readWhole(out() / "fleet.html");
+  EXPECT_THAT(html, HasSubstr("Delta acceptance: 1 of 3 nodes ran again"));
+  EXPECT_THAT(html, HasSubstr("replaced by " + kNewSerial));
+  // The records are there, byte for byte, and judged as a fleet of their own they give the same.
+  EXPECT_EQ(readWhole(out() / "records" / nodeName(0) / "accepted/record.json"),
+            readWhole(accepted() / nodeName(0) / "record.json"));
+  const auto judged = runMuster({"fleet", (out() / "records").string(), "--expect",
+                                 dir_.write("nodes.txt", "sim-node-[0000-0002]\n").string(), "--out",
+                                 (dir_.path() / "judged").string()});
+  EXPECT_EQ(judged.exitCode, 0) << judged.out;
+  EXPECT_EQ(Json::parse(readWhole(dir_.path() / "judged/fleet.json"))["records_sha256"],
+            fleet["records_sha256"]);
+  EXPECT_EQ(readWhole(accepted() / "fleet.json"), before) << "the accepted fleet is left as it is";
+}
+
+TEST_F(Delta, TakesTheLastAcceptanceFromTheHistoryAndBuildsOnItsOwnResult) {
+  const std::string first = again(1, kNewSerial, "h100x8-healthy", kPlan, "first");
+  EXPECT_THAT(delta({first, "--out", out().string()}).err, HasSubstr("history add"));
+  ASSERT_EQ(history({"add", accepted().string()}).exitCode, 0);
+  EXPECT_THAT(history({"add", accepted().string()}).out, Not(HasSubstr("fleet")));
+  ASSERT_EQ(delta({first, "--out", out().string()}).exitCode, 0);
+  const auto added = history({"add", out().string()});
+  EXPECT_THAT(added.out, HasSubstr("1 kept, 2 known already"));
+  EXPECT_THAT(added.out, HasSubstr("1 fleet kept"));
+  const auto fleets = history({"fleets"});
+  EXPECT_THAT(fleets.out, HasSubstr("accepted     3 nodes, short"));
+  EXPECT_EQ(Json::parse(history({"fleets", "--json"}).out).size(), 2u);
+
+  // The next replacement, in another node: the first one's new part is what was accepted now.
+  const std::string second = again(2, "8888888888888", "h100x8-healthy", kPlan, "second");
+  const auto next = delta({second, "--out", (dir_.path() / "out2").string()});
+  EXPECT_EQ(next.exitCode, 0) << next.out << next.err;
+  const Json fleet = Json::parse(readWhole(dir_.path() / "out2/fleet.json"));
+  EXPECT_EQ(fleet["nodes"][1]["serials"]["gpu3"], kNewSerial);
+  EXPECT_EQ(fleet["nodes"][2]["serials"]["gpu3"], "8888888888888");
+  EXPECT_EQ(fleet["delta"]["since"], out().string());
+}
+
+TEST_F(Delta, RejectsTheFleetWhoseReplacementIsSick) {
+  const auto result = merge(again(0, kNewSerial, "h100x8-one-slow-gpu"));
+  EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
+  EXPECT_EQ(fleetJson()["acceptance"], "rejected");
+  EXPECT_THAT(result.out, HasSubstr("rejected sim-node-0000"));
+  EXPECT_THAT(result.out, Not(HasSubstr("history add")));
+  // A rejected fleet is nothing to build upon.
+  const fs::path next = dir_.path() / "next";
+  const auto upon = delta({again(1, "7777777777777", "h100x8-healthy", kPlan, "third"), "--since",
+                           out().string(), "--out", next.string()});
+  EXPECT_EQ(upon.exitCode, 2) << upon.out;
+  EXPECT_THAT(upon.err, HasSubstr("this fleet is rejected, and only an accepted one can be built upon"));
+  EXPECT_FALSE(fs::exists(next));
+}
+
+TEST_F(Delta, RefusesWhileANodeThatChangedWasNotRun) {
+  // gpu3 of node 1 now holds a part that node 2 was accepted with.
+  const std::string part = serialIn(accepted() / nodeName(2), 0);
+  const std::string runs = again(1, part);
+  const auto result = merge(runs);
+  expectRefused(result, 3, "run again: sim-node-0002");
+  EXPECT_THAT(result.out, HasSubstr("is in sim-node-0001 now"));
+  EXPECT_FALSE(fs::exists(out()));
+  again(2);
+  // Its own new record still claims the part: that cannot be.
+  expectRefused(merge(runs), 3, "is in sim-node-0001 now");
+}
+
+TEST_F(Delta, RefusesWhereAnUntouchedNodesRecordIsMissingOrWasEdited) {
+  const std::string runs = again(1, kNewSerial);
+  replaceIn(accepted() / nodeName(0) / "record.json", "\"seed\"", "\"seed\" ");
+  expectRefused(merge(runs), 3, "run again: sim-node-0000");
+  fs::remove_all(accepted() / nodeName(2));
+  const auto result = merge(runs);
+  expectRefused(result, 3, "run again: sim-node-0000,sim-node-0002");
+  EXPECT_THAT(result.out, HasSubstr("sim-node-0002/record.json"));
+  EXPECT_THAT(result.out, HasSubstr("is gone or was changed"));
+}
+
+TEST_F(Delta, RefusesWhatDoesNotBelongToTheAcceptance) {
+  std::string otherPlan = kPlan;
+  otherPlan.replace(otherPlan.find("8192"), 4, "4096");
+  expectRefused(merge(again(1, kNewSerial, "h100x8-healthy", otherPlan, "plan")), 2, "of plan short");
+  expectRefused(merge(again(1, kNewSerial, "h100x8-healthy", kPlan, "set", {"--set", "gemm.timeout=3m"})), 2,
+                "--set \"gemm.timeout=3m\"");
+  dir_.write("skus/h100.toml", readWhole(plan("skus/h100-sxm5-80gb.toml")) + "\n# another text\n");
+  expectRefused(merge(again(1, kNewSerial, "h100x8-healthy", kPlan, "profile",
+                            {"--skus", (dir_.path() / "skus").string()})),
+                2, "judged by profile h100-sxm5-80gb");
+  const std::string foreign = again(1, kNewSerial, "h100x8-healthy", kPlan, "foreign");
+  replaceIn(fs::path(foreign) / nodeName(1) / "record.json", "\"node\":\"sim-node-0001\"",
+            "\"node\":\"other\"");
+  replaceIn(fs::path(foreign) / nodeName(1) / "record.json", "\"node\": \"sim-node-0001\"",
+            "\"node\": \"other\"");
+  expectRefused(merge(foreign), 2, "node other is not in the accepted fleet");
+  expectRefused(merge(accepted().string()), 2, "before the fleet was measured to the end");
+  dir_.write("torn/sim-node-0001/record.json", "{\"schema\": 1, \"acc");
+  expectRefused(merge((dir_.path() / "torn").string()), 2, "cannot be used");
+}
+
+TEST_F(Delta, RefusesAFleetThatIsNoneAndAFolderThatIsInUse) {
+  const std::string runs = again(1, kNewSerial);
+  expectRefused(delta({}), 2, "--survey FOLDER");
+  expectRefused(delta({runs, "--since", accepted().string()}), 2, "--out");
+  expectRefused(delta({runs, "--since", accepted().string(), "--out", accepted().string()}), 2,
+                "is not empty");
+  expectRefused(delta({runs, "--since", runs, "--out", out().string()}), 2, "holds no fleet.json");
+  expectRefused(delta({(dir_.path() / "nothing").string(), "--out", out().string()}), 2, "nothing");
+  const std::string whole = readWhole(accepted() / "fleet.json");
+  dir_.write("accepted/fleet.json", whole.substr(0, whole.size() / 2));
+  expectRefused(merge(runs), 2, "is no fleet record");
+  // The word of an acceptance that its nodes do not bear out.
+  std::string edited = whole;
+  const std::string state = "\"state\":\"accepted\"";
+  ASSERT_NE(edited.rfind(state), std::string::npos);
+  edited.replace(edited.rfind(state), state.size(), "\"state\":\"rejected\"");
+  dir_.write("accepted/fleet.json", edited);
+  expectRefused(merge(runs), 2, "says accepted, and node");
+}
+
+}  // namespace
+}  // namespace muster::testing

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// The history's file in trouble: of an old or a newer version, torn, foreign, where nobody may write, on a
+// full disk, with several writers at once.
+#include "reports/history/database.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+
+#include "tests/reports/history/history_test.h"
+
+namespace muster::history {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+/// The tables of version 1, as the first release made them. Never change this: files like it exist.
+constexpr const char* kVersion1 = R"(
+CREATE TABLE run (
+  number INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, run_id TEXT NOT NULL, node TEXT NOT NULL,
+  started REAL NOT NULL, finished REAL NOT NULL, plan TEXT NOT NULL, plan_sha256 TEXT NOT NULL,
+  profile TEXT NOT NULL, profile_sha256 TEXT NOT NULL, backend TEXT NOT NULL, simulated INTEGER NOT NULL,
+  scenario TEXT NOT NULL, acceptance TEXT NOT NULL, exit_code INTEGER NOT NULL, tool TEXT NOT NULL,
+  path TEXT NOT NULL, added REAL NOT NULL);
+CREATE INDEX run_of_node ON run (node, started);
+CREATE TABLE figure_key (
+  number INTEGER PRIMARY KEY, stage TEXT NOT NULL, case_id TEXT NOT NULL, metric TEXT NOT NULL,
+  unit TEXT NOT NULL, labels TEXT NOT NULL, direction TEXT NOT NULL,
+  UNIQUE (stage, case_id, metric, unit, labels, direction));
+CREATE TABLE figure (
+  run INTEGER NOT NULL REFERENCES run, key INTEGER NOT NULL REFERENCES figure_key, device TEXT NOT NULL,
+  serial TEXT NOT NULL, n INTEGER NOT NULL, median REAL NOT NULL, cv REAL NOT NULL);
+CREATE INDEX figure_of_run ON figure (run);
+CREATE TABLE fact (run INTEGER NOT NULL REFERENCES run, device TEXT NOT NULL, name TEXT NOT NULL,
+  value TEXT NOT NULL);
+CREATE INDEX fact_of_run ON fact (run);
+CREATE TABLE deviation (run INTEGER NOT NULL REFERENCES run, outcome TEXT NOT NULL, stage TEXT NOT NULL,
+  metric TEXT NOT NULL, device TEXT NOT NULL, detail TEXT NOT NULL);
+CREATE INDEX deviation_of_run ON deviation (run);
+INSERT INTO run VALUES (7, 'ab12cd34', 'n17-of-old', 'n17', 86400, 90000, 'node-quick', 'p', 'h100', 'q', 'cuda',
+  0, '', 'accepted', 0, '0.1', '/old/record.json', 90001);
+INSERT INTO figure_key VALUES (1, 'gemm', 'gemm[]', 'compute.gemm_throughput', 'FLOP/s', 'dtype=bf16', 'higher');
+INSERT INTO figure VALUES (7, 1, 'gpu0', 'S0', 5, 7e14, 0.001);
+INSERT INTO fact VALUES (7, '', 'software.driver', '550.1');
+INSERT INTO deviation VALUES (7, 'warn', 'gemm', '', 'gpu0', 'near');
+PRAGMA user_version = 1;
+PRAGMA application_id = 1297437524;
+)";
+
+class HistoryFile : public HistoryTest {
+ protected:
+  void makeVersion1() {
+    auto database = Database::open(file(), Access::kWrite);
+    ASSERT_TRUE(database.ok()) << database.error().text();
+    const Status made = database->execute(kVersion1);
+    ASSERT_TRUE(made.ok()) << made.error().text();
+  }
+  int64_t version() {
+    auto database = Database::open(file(), Access::kRead);
+    auto statement = database->prepare("PRAGMA user_version");
+    return *statement->row() ? statement->integer(0) : -1;
+  }
+  std::string bytes() { return readFile(file()).value(); }
+};
+
+/// What `work` says in a child of this process; `before` is done in it first.
+std::string inChild(const std::function<void()>& before, const std::function<std::string()>& work) {
+  int ends[2];
+  if (pipe(ends) != 0) return "no pipe";
+  const pid_t child = fork();
+  if (child == 0) {
+    before();
+    const std::string said = work();
+    const bool written = write(ends[1], said.data(), said.size()) == static_cast<ssize_t>(said.size());
+    _exit(written ? 0 : 1);
+  }
+  close(ends[1]);
+  std::string said;
+  char part[512];
+  for (ssize_t n = 0; (n = read(ends[0], part, sizeof part)) > 0;) said.append(part, static_cast<size_t>(n));
+  close(ends[0]);
+  int status = -1;
+  waitpid(child, &status, 0);
+  return status == 0 ? said : said + " (the child failed)";
+}
+
+/// Somebody for whom permissions count.
+void becomeNobody() {
+  if (geteuid() == 0 && setuid(65534) != 0) _exit(2);
+}
+
+TEST_F(HistoryFile, OfTheOldestVersionIsBroughtUpToDateAndKeepsEverything) {
+  makeVersion1();
+  {
+    Store store = open();
+    const auto runs = store.runs({});
+    ASSERT_TRUE(runs.ok() && runs->size() == 1);
+    EXPECT_EQ(runs->front().number, 7);
+    EXPECT_EQ(runs->front().acceptance, "accepted");
+    EXPECT_EQ(runs->front().path, "/old/record.json");
+    const auto points = store.pointsOf(runs->front());
+    ASSERT_TRUE(points.ok() && points->size() == 1);
+    EXPECT_EQ(points->front().serial, "S0");
+    EXPECT_EQ(points->front().median, 7e14);
+    EXPECT_EQ(store.facts(runs->front())->front().value, "550.1");
+    EXPECT_EQ(store.deviations(runs->front())->front().detail, "near");
+    // What only the new version has works beside it, with the old figure's key.
+    EXPECT_TRUE(add(store, node(9)));
+    EXPECT_TRUE(store.fleets().ok());
+    EXPECT_EQ(store.points({"n17", 0})->size(), 2u);
+  }
+  EXPECT_EQ(version(), 2);
+  Store again = open(Access::kRead);
+  EXPECT_EQ(again.runs({})->size(), 2u);
+}
+
+TEST_F(HistoryFile, IsBroughtUpToDateOnceByWritersThatComeTogether) {
+  makeVersion1();
+  std::vector<pid_t> children;
+  for (int writer = 0; writer < 4; ++writer) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      auto store = Store::open(file(), Access::kWrite);
+      _exit(store.ok() && store->add(node(100 + writer), names_, 1).ok() ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(version(), 2);
+  EXPECT_EQ(open(Access::kRead).runs({})->size(), 5u);
+}
+
+TEST_F(HistoryFile, ThatCannotBeBroughtUpToDateStaysOfItsVersion) {
+  makeVersion1();
+  {
+    auto database = Database::open(file(), Access::kWrite);
+    ASSERT_TRUE(database->execute("CREATE TABLE fleet_node (somebody TEXT)").ok());
+  }
+  EXPECT_THAT(errorOf(Access::kWrite), HasSubstr("bringing this history from version 1 to 2"));
+  EXPECT_EQ(version(), 1) << "all of it or nothing";
+  auto database = Database::open(file(), Access::kRead);
+  EXPECT_FALSE(database->prepare("SELECT * FROM fleet").ok());
+}
+
+TEST_F(HistoryFile, OfANewerVersionIsRefusedInOneLineAndLeftAsItIs) {
+  open();
+  {
+    auto database = Database::open(file(), Access::kWrite);
+    ASSERT_TRUE(database->execute("PRAGMA user_version = 3").ok());
+  }
+  const std::string before = bytes();
+  for (const Access access : {Access::kRead, Access::kWrite}) {
+    const std::string error = errorOf(access);
+    EXPECT_THAT(error, HasSubstr("has version 3 and this Muster knows 2"));
+    EXPECT_THAT(error, HasSubstr("written by a newer one; use that one"));
+    EXPECT_EQ(error.find('\n'), std::string::npos);
+  }
+  EXPECT_EQ(bytes(), before);
+}
+
+TEST_F(HistoryFile, ThatIsTornIsNamedAndLeftAsItIs) {
+  {
+    Store store = open();
+    for (int day = 0; day < 60; ++day) add(store, node(day));
+  }
+  const std::string whole = bytes();
+  // In the header, in the middle of the schema, and in the middle of the data.
+  for (const size_t size : {size_t{50}, size_t{5000}, whole.size() / 2}) {
+    const std::string torn = whole.substr(0, size);
+    dir_.write("state/history.sqlite", torn);
+    auto store = Store::open(file(), Access::kRead);
+    std::string error;
+    if (!store.ok()) {
+      error = store.error().text();
+    } else if (const auto points = store->points({}); !points.ok()) {
+      error = points.error().text();
+    }
+    EXPECT_THAT(error, HasSubstr("history.sqlite")) << size;
+    EXPECT_THAT(error, HasSubstr("is left as it is")) << size;
+    EXPECT_EQ(bytes(), torn) << size;
+  }
+}
+
+TEST_F(HistoryFile, OfAnotherKindIsNamedAndLeftAsItIs) {
+  for (const std::string& text : {std::string("{\"schema\": 1}"), std::string(100, '\0')}) {
+    dir_.write("state/history.sqlite", text);
+    EXPECT_NE(errorOf(Access::kWrite), "");
+    EXPECT_THAT(errorOf(Access::kRead), HasSubstr("--db"));
+    EXPECT_EQ(bytes(), text);
+  }
+  fs::remove(file());
+  fs::create_directories(file());
+  EXPECT_THAT(errorOf(Access::kWrite), HasSubstr("check the path"));
+}
+
+TEST_F(HistoryFile, InAFolderWhereNobodyMayWriteCanBeReadAndSaysWhyItCannotBeKept) {
+  {
+    Store store = open();
+    add(store, node(1));
+  }
+  fs::permissions(dir_.path(), fs::perms(0755));
+  fs::permissions(file(), fs::perms(0444));
+  fs::permissions(file().parent_path(), fs::perms(0555));
+  EXPECT_EQ(inChild(becomeNobody,
+                    [&] {
+                      auto store = Store::open(file(), Access::kRead);
+                      return store.ok() ? std::to_string(store->runs({})->size()) : store.error().text();
+                    }),
+            "1");
+  const std::string refused = inChild(becomeNobody, [&] {
+    auto store = Store::open(file(), Access::kWrite);
+    if (!store.ok()) return store.error().text();
+    const auto added = store->add(node(2), names_, 1);
+    return added.ok() ? std::string("kept") : added.error().text();
+  });
+  EXPECT_THAT(refused, HasSubstr("check the path and its permissions"));
+  EXPECT_THAT(refused, HasSubstr("history.sqlite"));
+  const std::string none = inChild(becomeNobody, [&] {
+    const auto store = Store::open(file().parent_path() / "new/history.sqlite", Access::kWrite);
+    return store.ok() ? std::string("made") : store.error().text();
+  });
+  EXPECT_THAT(none, HasSubstr("check the path and its permissions"));
+  fs::permissions(file().parent_path(), fs::perms(0755));
+}
+
+TEST_F(HistoryFile, OfAnOldVersionWhereNobodyMayWriteSaysSo) {
+  makeVersion1();
+  fs::permissions(dir_.path(), fs::perms(0755));
+  fs::permissions(file(), fs::perms(0444));
+  fs::permissions(file().parent_path(), fs::perms(0555));
+  const std::string said = inChild(becomeNobody, [&] {
+    const auto store = Store::open(file(), Access::kRead);
+    return store.ok() ? std::string("open") : store.error().text();
+  });
+  EXPECT_THAT(said, HasSubstr("bringing this history from version 1 to 2"));
+  EXPECT_THAT(said, HasSubstr("permissions"));
+  fs::permissions(file().parent_path(), fs::perms(0755));
+}
+
+TEST_F(HistoryFile, OnAFullDiskKeepsWhatItHadAndSaysWhatIsWrong) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root: a small file system is mounted for it";
+  fs::create_directories(file().parent_path());
+  const auto smallDisk = [&] {
+    // Seen by this child alone, and gone with it.
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount("tmpfs", file().parent_path().c_str(), "tmpfs", 0, "size=256k") != 0)
+      _exit(3);
+  };
+  const std::string said = inChild(smallDisk, [&] {
+    auto store = Store::open(file(), Access::kWrite);
+    if (!store.ok()) return store.error().text();
+    size_t kept = 0;
+    std::string error;
+    for (int day = 0; day < 5000 && error.empty(); ++day) {
+      const auto added = store->add(node(day), names_, 1);
+      if (added.ok())
+        ++kept;
+      else
+        error = added.error().text();
+    }
+    auto again = Store::open(file(), Access::kRead);
+    const bool all =
+        again.ok() && kept > 10 && again->runs({})->size() == kept && again->points({})->size() == kept;
+    return (all ? "all that was kept is there; " : "something is lost; ") + error;
+  });
+  EXPECT_THAT(said, HasSubstr("all that was kept is there"));
+  EXPECT_THAT(said, HasSubstr("the disk is full"));
+}
+
+}  // namespace
+}  // namespace muster::history
