@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What learned limits are worth, over made fleets of 1,000 nodes: learned on half of them, judged on the
-// other half. A table; exit code 1 where a goal is missed.
+// other half, alone and together with the peers as `muster fleet --reject-outliers` does. Tables; exit code 1
+// where a goal is missed.
 //   learn-bench [FLEETS [FIRST_SEED]]
 #include <fmt/format.h>
 
 #include <cmath>
 #include <cstdlib>
 
+#include "reports/fleet/peers.h"
 #include "tests/runner/sku/made_fleet.h"
 
 namespace muster::testing {
@@ -127,6 +129,120 @@ bool sickFleets(int fleets, uint64_t firstSeed) {
   return good;
 }
 
+/// Which nodes of the other half a fleet rejects.
+struct Judged {
+  std::vector<bool> byLimits;
+  std::vector<bool> byPeers;
+};
+
+/// The other half as `muster fleet` sees it after every node was judged by the learned profile.
+/// `factors[n]`: the speed of GPU 0 of node kNodes / 2 + n.
+Judged judgeFleet(const Learned& learned, const FleetModel& model, const std::vector<double>& factors) {
+  fleet::PeerGroup group;
+  for (int metric = 0; metric < model.metrics; ++metric) {
+    fleet::PeerMetric one;
+    one.name = fmt::format("rate{}", metric);
+    one.unit = "FLOP/s";
+    one.metricClass = metric < model.compute ? "compute-bound" : "memory-bound";
+    group.metrics.push_back(std::move(one));
+  }
+  Judged judged;
+  for (size_t n = 0; n < factors.size(); ++n) {
+    const int node = kNodes / 2 + static_cast<int>(n);
+    fleet::PeerNode entry{"n" + std::to_string(node), {}};
+    for (int device = 0; device < model.devices; ++device) {
+      entry.devices.push_back("gpu" + std::to_string(device));
+      for (int metric = 0; metric < model.metrics; ++metric)
+        group.values.push_back(figureOf(model, metric, node, device) *
+                               (device == 0 && metric < model.compute ? factors[n] : 1));
+    }
+    group.nodes.push_back(std::move(entry));
+    judged.byLimits.push_back(rejects(learned, model, node, factors[n]));
+  }
+  judged.byPeers.resize(factors.size());
+  const auto found = fleet::findOutliers(group);
+  if (!found.ok()) {
+    fmt::print(stderr, "{}\n", found.error().text());
+    std::exit(4);
+  }
+  for (const fleet::Outlier& outlier : found->outliers) {
+    if (outlier.level == fleet::PeerLevel::kGroup) judged.byPeers.assign(factors.size(), true);
+    if (outlier.level != fleet::PeerLevel::kGroup) judged.byPeers[outlier.node] = true;
+  }
+  return judged;
+}
+
+struct Together {
+  int healthy = 0, wrong = 0;
+  int sick = 0, limits = 0, peers = 0, either = 0;
+};
+
+/// One node in fifty has a GPU at 95%.
+void addTogether(FleetModel model, uint64_t seed, Together& sum) {
+  constexpr size_t kEvery = 50;
+  model.seed = seed;
+  model.nodes = kNodes / 2;
+  const auto learned = learnLimits(fleetOf(model), {});
+  if (!learned.ok()) {
+    fmt::print(stderr, "{}\n", learned.error().text());
+    std::exit(4);
+  }
+  std::vector<double> factors(kNodes - kNodes / 2, 1.0);
+  for (size_t n = 0; n < factors.size(); n += kEvery) factors[n] = kFivePercent;
+  const Judged judged = judgeFleet(*learned, model, factors);
+  for (size_t n = 0; n < factors.size(); ++n) {
+    const bool either = judged.byLimits[n] || judged.byPeers[n];
+    if (factors[n] == 1.0) {
+      ++sum.healthy;
+      sum.wrong += either ? 1 : 0;
+      continue;
+    }
+    ++sum.sick;
+    sum.limits += judged.byLimits[n] ? 1 : 0;
+    sum.peers += judged.byPeers[n] ? 1 : 0;
+    sum.either += either ? 1 : 0;
+  }
+}
+
+/// One line of the table: `sigma` is that of a figure, half of its variance that of its node; `compute` of
+/// ten metrics are compute-bound.
+bool togetherAt(bool skewed, double sigma, int compute, bool goal, int fleets, uint64_t firstSeed) {
+  FleetModel model;
+  model.sigma = sigma / std::sqrt(2);
+  model.common = 1;
+  model.compute = compute;
+  model.skewed = skewed;
+  Together sum;
+  for (int i = 0; i < fleets; ++i) addTogether(model, firstSeed + 2000 + static_cast<uint64_t>(i), sum);
+  const auto share = [&](int count) { return 100.0 * count / sum.sick; };
+  const bool miss = sum.wrong > kMostFalse * sum.healthy || (goal && sum.either < kSurely * sum.sick);
+  fmt::print("{:<8} {:>5.1f}% {:>7} {:>12} of {:>8} {:>15.2f}% {:>9.2f}% {:>9.2f}%{}\n",
+             skewed ? "skewed" : "normal", 100 * sigma, compute, sum.wrong, sum.healthy, share(sum.limits),
+             share(sum.peers), share(sum.either),
+             miss   ? "  MISSED"
+             : goal ? ""
+                    : "  (no goal)");
+  return !miss;
+}
+
+/// Goals hold in the world that `./dev bench detect` measures: half of the variance is the node's, seven
+/// metrics of ten are compute-bound. Five are shown at 2% without one.
+bool together(int fleets, uint64_t firstSeed) {
+  bool good = true;
+  fmt::print(
+      "\nThe same limits and the peers together (`muster fleet --reject-outliers`), 500 nodes of which 10 "
+      "have a GPU at 95%, {} fleets\n",
+      fleets);
+  fmt::print("{:<8} {:>6} {:>7} {:>24} {:>16} {:>10} {:>10}\n", "spread", "sigma", "compute",
+             "healthy nodes rejected", "5% slow: limits", "peers", "together");
+  for (const bool skewed : {false, true})
+    for (const double sigma : {0.006, 0.01, 0.02})
+      for (const int compute : {7, 5})
+        good =
+            togetherAt(skewed, sigma, compute, compute == 7 || sigma <= kTellable, fleets, firstSeed) && good;
+  return good;
+}
+
 }  // namespace
 }  // namespace muster::testing
 
@@ -135,10 +251,13 @@ int main(int argc, char** argv) {
   const uint64_t firstSeed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 7'000'000;
   const bool halvesGood = muster::testing::halves(fleets, firstSeed);
   const bool sickGood = muster::testing::sickFleets(std::max(1, fleets / 4), firstSeed);
+  const bool togetherGood = muster::testing::together(fleets, firstSeed);
+  const bool good = halvesGood && sickGood && togetherGood;
   fmt::print(
-      "\ngoals (at most 1 in 1,000 healthy nodes rejected; a 5% slow GPU caught in 99% at sigma 0.6%; limits "
-      "within "
-      "1% up to sigma 1%): {}\n",
-      halvesGood && sickGood ? "met" : "MISSED");
-  return halvesGood && sickGood ? 0 : 1;
+      "\ngoals (at most 1 in 1,000 healthy nodes rejected; a 5% slow GPU rejected in 99%, at sigma 0.6% by "
+      "limits "
+      "alone, at 1% and 2% with the peers where seven metrics show it; limits within 1% up to "
+      "sigma 1%): {}\n",
+      good ? "met" : "MISSED");
+  return good ? 0 : 1;
 }
