@@ -156,7 +156,8 @@ class RecordReader::Impl {
       return damaged("no record: it has no schema version");
     else if (schema != kRecordSchema)
       return damaged(
-          fmt::format("a record of schema {}; this Muster reads schema {}", schema, kRecordSchema));
+          fmt::format("a record of schema {}, written by {} Muster; this one reads schema {}", schema,
+                      schema < kRecordSchema ? "an older" : "another", kRecordSchema));
     NodeSummary node;
     node.sha256 = sha256Hex(text);
     readRecord(record, node);

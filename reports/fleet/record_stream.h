@@ -14,11 +14,12 @@
 
 namespace muster::fleet {
 
-/// What one record may cost. A real one of eight GPUs has 3 MB and 3,000 measurements.
+/// What one record may cost. A real one of eight GPUs has 0.8 MB, 3,000 measurements and 100,000 samples.
 struct ReadLimits {
   uint64_t bytes = 16ull << 20;
   size_t measurements = 50'000;
   size_t verdicts = 100'000;
+  size_t samples = 4'000'000;  ///< packed ones counted one by one
   size_t stages = 1'000;
   size_t devices = 1'024;
 };

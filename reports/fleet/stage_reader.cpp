@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// See stage_reader.h: the stage itself and its measurements. Verdicts are in verdict_reader.cpp.
+// See stage_reader.h: the stage itself. Its measurements are in measurement_reader.cpp, its verdicts in
+// verdict_reader.cpp.
 #include "reports/fleet/stage_reader.h"
 
-#include <algorithm>
-
-#include "reports/fleet/label_list.h"
 #include "reports/model/record_check.h"
-#include "runner/core/measurement.h"
-#include "runner/core/units.h"
 
 namespace muster::fleet {
 namespace {
@@ -15,36 +11,7 @@ namespace {
 constexpr size_t kReasonBytes = 300;
 constexpr size_t kNameBytes = 200;
 
-/// Whether figures of this kind are compared between nodes. Counts and flags have limits of their own, and
-/// shares that a plugin reports beside its figures say how they were measured. Power has no better side, but
-/// its spread tells.
-bool isCompared(std::string_view unit, Direction direction, bool informational) {
-  if (unit == "count" || unit == "bool" || unit == "text") return false;
-  if (unit == "ratio" && informational) return false;
-  return direction != Direction::kNone || unit == "W";
-}
-
-Direction directionOf(std::string_view name, Failures& failures) {
-  const auto direction = directionFromName(name);
-  if (!direction.ok()) failures.fail("direction", direction.error().message);
-  return direction.ok() ? *direction : Direction::kNone;
-}
-
 }  // namespace
-
-struct StageReader::Parts {
-  std::string_view metric;
-  std::string_view unit;
-  std::string_view caseId;
-  std::string_view device;
-  std::string_view peak;
-  LabelList labels;
-  Direction direction = Direction::kNone;
-  bool informational = false;
-  int attempt = 1;
-  dom::array samples;
-  bool hasSamples = false;
-};
 
 uint32_t StageReader::text(std::string_view text) {
   const auto at = knownTexts_.find(std::string(text));
@@ -60,6 +27,7 @@ void StageReader::begin(NodeSummary& node) {
   waivers_.begin(node);
   flakyAllowed_ = true;
   measurements_ = verdicts_ = 0;
+  samples_ = 0;
   // Serial numbers and other texts of one record alone must not gather here for the whole fleet.
   constexpr size_t kMostKnown = 50'000;
   if (knownTexts_.size() > kMostKnown) knownTexts_.clear();
@@ -132,133 +100,6 @@ void StageReader::checkArtifacts(const dom::array& artifacts) {
       failures_.fail("artifacts",
                      fmt::format("the path \"{}\" leaves the record's folder", printable(path, 80)));
     if (!failures_.ok()) return;
-  }
-}
-
-void StageReader::readMeasurements(const dom::array& measurements, bool accepted) {
-  usedSlots_ = 0;
-  slotByKey_.clear();
-  for (const dom::element item : measurements) {
-    if (++measurements_ > limits_.measurements)
-      failures_.fail("measurements",
-                     fmt::format("the record holds more than {} measurements", limits_.measurements));
-    dom::object object;
-    if (item.get(object) != simdjson::SUCCESS)
-      failures_.fail("measurements", "holds something that is no object");
-    Parts parts;
-    if (!failures_.ok() || !readMeasurement(object, parts)) return;
-    if (isCompared(parts.unit, parts.direction, parts.informational)) addSamples(parts, accepted);
-    if (!failures_.ok()) return;
-  }
-  finishFigures();
-}
-
-bool StageReader::readMeasurement(const dom::object& object, Parts& parts) {
-  std::string_view direction;
-  for (const auto& [key, value] : object) {
-    auto error = simdjson::SUCCESS;
-    int64_t attempt = 1;
-    if (key == "metric")
-      error = value.get(parts.metric);
-    else if (key == "unit")
-      error = value.get(parts.unit);
-    else if (key == "case")
-      error = value.get(parts.caseId);
-    else if (key == "device")
-      error = value.get(parts.device);
-    else if (key == "direction")
-      error = value.get(direction);
-    else if (key == "peak")
-      error = value.get(parts.peak);
-    else if (key == "informational")
-      error = value.get(parts.informational);
-    else if (key == "labels")
-      error = parts.labels.read(value);
-    else if (key == "samples") {
-      error = value.get(parts.samples);
-      parts.hasSamples = true;
-    } else if (key == "attempt") {
-      error = value.get(attempt);
-      parts.attempt = static_cast<int>(std::clamp<int64_t>(attempt, 1, 1'000'000));
-    }
-    if (error != simdjson::SUCCESS)
-      failures_.fail(key, "a measurement's field is of another type than wanted");
-  }
-  if (parts.metric.empty() || !isBaseUnit(parts.unit))
-    failures_.fail("measurements", fmt::format("the metric \"{}\" has the unit \"{}\", which is no base unit",
-                                               printable(parts.metric, 80), printable(parts.unit, 40)));
-  if (!direction.empty()) parts.direction = directionOf(direction, failures_);
-  if (failures_.ok()) metrics_[std::string(parts.metric)] = {parts.direction, std::string(parts.unit)};
-  return failures_.ok();
-}
-
-uint32_t StageReader::figureKey(const Parts& parts) {
-  std::string key;
-  for (const std::string_view part : {std::string_view(stage_), parts.caseId, parts.metric, parts.unit})
-    appendPart(key, part);
-  parts.labels.append(key, {"device", "rank"});
-  const auto at = knownKeys_.find(key);
-  if (at != knownKeys_.end()) return at->second;
-  const uint32_t number = names_.figures.number(key, [&] {
-    return FigureKey{stage_,
-                     std::string(parts.caseId),
-                     std::string(parts.metric),
-                     std::string(parts.unit),
-                     parts.labels.without({"device", "rank"}),
-                     parts.direction,
-                     parts.informational,
-                     std::string(parts.peak)};
-  });
-  knownKeys_.emplace(std::move(key), number);
-  return number;
-}
-
-StageReader::Slot& StageReader::slotOf(uint32_t key, int16_t device) {
-  const uint64_t id = (static_cast<uint64_t>(key) << 16) | static_cast<uint16_t>(device);
-  const auto [at, fresh] = slotByKey_.try_emplace(id, usedSlots_);
-  if (!fresh) return slots_[at->second];
-  if (usedSlots_ == slots_.size()) slots_.emplace_back();
-  Slot& slot = slots_[usedSlots_++];
-  slot.key = key;
-  slot.device = device;
-  slot.attempt = 1;
-  slot.samples.clear();
-  return slot;
-}
-
-void StageReader::addSamples(const Parts& parts, bool accepted) {
-  if (!parts.hasSamples) return;
-  const int16_t device = deviceIndex(parts.device);
-  if (!failures_.ok()) return;
-  Slot& slot = slotOf(figureKey(parts), device);
-  if (parts.attempt < slot.attempt) return;
-  if (parts.attempt > slot.attempt) slot.samples.clear();
-  slot.attempt = parts.attempt;
-  for (const dom::element item : parts.samples) {
-    const std::optional<double> value = numberOf(item);
-    if (!value)
-      return failures_.fail("samples", fmt::format("{} holds something that is no number", parts.metric));
-    if (!std::isfinite(*value) && accepted && !parts.informational)
-      return failures_.fail("samples", fmt::format("{} of {} holds {}, yet the record says accepted",
-                                                   printable(parts.metric, 80), printable(parts.device, 40),
-                                                   std::isnan(*value) ? "NaN" : "an infinity"));
-    slot.samples.push_back(*value);
-  }
-}
-
-void StageReader::finishFigures() {
-  for (size_t i = 0; i < usedSlots_; ++i) {
-    const Slot& slot = slots_[i];
-    const Summary summary = summarize(slot.samples);
-    // Without a finite median there is nothing to compare; the node's own verdict is an error already.
-    if (!std::isfinite(summary.median)) continue;
-    Figure figure;
-    figure.key = slot.key;
-    figure.device = slot.device;
-    figure.n = static_cast<uint16_t>(std::min<size_t>(slot.samples.size(), 65535));
-    figure.median = static_cast<float>(summary.median);
-    figure.cv = std::isfinite(summary.cv) ? static_cast<float>(summary.cv) : 0;
-    node_->figures.push_back(figure);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reports/fleet/dom_fields.h"
+#include "reports/fleet/folded_rows.h"
 #include "reports/fleet/record_stream.h"
 #include "reports/fleet/waiver_tally.h"
 
@@ -51,17 +52,19 @@ class StageReader {
   void settleStage(const dom::object& evidence, StageSummary& summary);
   void readGroup(const dom::object& stage, StageSummary& summary);
   void readMeasurements(const dom::array& measurements, bool accepted);
-  bool readMeasurement(const dom::object& object, Parts& parts);
+  void readMeasurementGroup(const dom::object& group, bool accepted);
+  void addMeasurement(Parts& parts, bool accepted);
   void addSamples(const Parts& parts, bool accepted);
-  uint32_t figureKey(const Parts& parts);
+  static bool readSamples(const dom::element& samples, std::vector<double>& out);
+  uint32_t figureKey(const Parts& parts, Direction direction);
   Slot& slotOf(uint32_t key, int16_t device);
   void finishFigures();
   void readVerdicts(const dom::array& verdicts, const dom::array& expectations, StageSummary& summary);
-  void readVerdict(const dom::object& verdict, const dom::array& expectations, StageSummary& summary);
-  void addDeviation(const dom::object& verdict, const dom::element& expectation, bool hasExpectation,
+  void readVerdict(const FoldedRows& verdict, const dom::array& expectations, StageSummary& summary);
+  void addDeviation(const FoldedRows& verdict, const dom::element& expectation, bool hasExpectation,
                     Outcome outcome, const std::string& waived);
-  const Waiver* coveringWaiver(const dom::object& verdict, Outcome recorded);
-  void addDeferred(const dom::object& verdict, const dom::element& expectation);
+  const Waiver* coveringWaiver(const FoldedRows& verdict, Outcome recorded);
+  void addDeferred(const FoldedRows& verdict, const dom::element& expectation);
   void checkArtifacts(const dom::array& artifacts);
   int16_t deviceIndex(std::string_view id);
   [[nodiscard]] bool blocksOrTells(Outcome outcome, bool required) const;
@@ -77,6 +80,7 @@ class StageReader {
   bool flakyAllowed_ = true;
   size_t measurements_ = 0;
   size_t verdicts_ = 0;
+  size_t samples_ = 0;
   std::vector<Slot> slots_;  ///< the first usedSlots_ are those of this stage; the others keep their memory
   size_t usedSlots_ = 0;
   std::unordered_map<uint64_t, size_t> slotByKey_;

@@ -12,12 +12,13 @@ namespace {
 constexpr size_t kLineBytes = 300;
 constexpr size_t kMostDeferred = 20'000;
 
-std::string_view textOr(const dom::object& object, std::string_view key) {
+template <typename Object>
+std::string_view textOr(const Object& object, std::string_view key) {
   std::string_view text;
   return object.at_key(key).get(text) == simdjson::SUCCESS ? text : std::string_view();
 }
 
-double numberOr(const dom::object& object, std::string_view key) {
+double numberOr(const FoldedRows& object, std::string_view key) {
   dom::element element;
   if (object.at_key(key).get(element) != simdjson::SUCCESS) return std::numeric_limits<double>::quiet_NaN();
   return numberOf(element).value_or(std::numeric_limits<double>::quiet_NaN());
@@ -36,17 +37,21 @@ bool worse(const DeviationSummary& a, const DeviationSummary& b) {
 void StageReader::readVerdicts(const dom::array& verdicts, const dom::array& expectations,
                                StageSummary& summary) {
   for (const dom::element item : verdicts) {
-    if (++verdicts_ > limits_.verdicts)
-      failures_.fail("verdicts", fmt::format("the record holds more than {} verdicts", limits_.verdicts));
     dom::object object;
     if (item.get(object) != simdjson::SUCCESS)
-      failures_.fail("verdicts", "holds something that is no object");
-    if (failures_.ok()) readVerdict(object, expectations, summary);
+      return failures_.fail("verdicts", "holds something that is no object");
+    FoldedRows rows(object, failures_);
+    do {
+      if (++verdicts_ > limits_.verdicts)
+        failures_.fail("verdicts", fmt::format("the record holds more than {} verdicts", limits_.verdicts));
+      if (failures_.ok()) readVerdict(rows, expectations, summary);
+      if (!failures_.ok()) return;
+    } while (rows.next(failures_));
     if (!failures_.ok()) return;
   }
 }
 
-void StageReader::readVerdict(const dom::object& verdict, const dom::array& expectations,
+void StageReader::readVerdict(const FoldedRows& verdict, const dom::array& expectations,
                               StageSummary& summary) {
   const auto outcome = outcomeFromName(textOr(verdict, "outcome"));
   if (!outcome.ok()) return failures_.fail("verdicts", outcome.error().message);
@@ -81,7 +86,7 @@ void StageReader::readVerdict(const dom::object& verdict, const dom::array& expe
                  waiver == nullptr ? "" : waivedText(*outcome, *waiver));
 }
 
-const Waiver* StageReader::coveringWaiver(const dom::object& verdict, Outcome recorded) {
+const Waiver* StageReader::coveringWaiver(const FoldedRows& verdict, Outcome recorded) {
   WaiverTarget target;
   target.node = node_->node;
   target.stage = stage_;
@@ -93,6 +98,10 @@ const Waiver* StageReader::coveringWaiver(const dom::object& verdict, Outcome re
   if (dom::element element; verdict.at_key("labels").get(element) == simdjson::SUCCESS)
     if (labels.read(element) != simdjson::SUCCESS) failures_.fail("labels", "must be texts by name");
   target.labels = labels.without({});
+  // The record leaves out a label that only repeats the device.
+  bool labelled = true;
+  if (verdict.at_key("device_label").get(labelled) != simdjson::SUCCESS) labelled = true;
+  if (labelled && !target.device.empty()) target.labels.emplace("device", target.device);
   return waivers_.settle(recorded, target);
 }
 
@@ -113,7 +122,7 @@ bool StageReader::blocksOrTells(Outcome outcome, bool required) const {
   }
 }
 
-void StageReader::addDeviation(const dom::object& verdict, const dom::element& expectation,
+void StageReader::addDeviation(const FoldedRows& verdict, const dom::element& expectation,
                                bool hasExpectation, Outcome outcome, const std::string& waived) {
   LabelList labels;
   if (dom::element element; verdict.at_key("labels").get(element) == simdjson::SUCCESS)
@@ -151,7 +160,7 @@ void StageReader::finish() {
   node_->figures.shrink_to_fit();
 }
 
-void StageReader::addDeferred(const dom::object& verdict, const dom::element& expectation) {
+void StageReader::addDeferred(const FoldedRows& verdict, const dom::element& expectation) {
   LabelList labels;
   if (dom::element element; verdict.at_key("labels").get(element) == simdjson::SUCCESS)
     if (labels.read(element) != simdjson::SUCCESS) return failures_.fail("labels", "must be texts by name");

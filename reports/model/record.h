@@ -13,7 +13,9 @@
 
 namespace muster {
 
-inline constexpr int kRecordSchema = 1;
+/// 2: measurements, verdicts and telemetry in groups with rows; samples of seven digits. 1 had an object for
+/// each and is no longer read.
+inline constexpr int kRecordSchema = 2;
 
 /// A file kept beside the record.
 struct ArtifactRecord {

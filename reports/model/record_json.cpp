@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Record -> JSON. The order of keys is the order in which a person reads a run: outcome first, bulk last.
+#include "reports/model/measurement_fold.h"
 #include "reports/model/record.h"
+#include "reports/model/telemetry_fold.h"
 #include "reports/model/verdict_fold.h"
 #include "reports/model/waiver_json.h"
 
@@ -43,32 +45,6 @@ Json toJson(const RankRecord& rank) {
           {"last_progress", rank.lastProgress},
           {"output_tail", rank.outputTail},
           {"rerun", rank.rerun}};
-}
-
-/// JSON knows no NaN: a sensor that could not be read in between is the text "nan".
-Json numbersToJson(const std::vector<double>& values) {
-  Json list = Json::array();
-  for (const double value : values) list.push_back(numberToJson(value));
-  return list;
-}
-
-Json toJson(const Summary& summary) {
-  return {{"n", summary.n},
-          {"mean", numberToJson(summary.mean)},
-          {"median", numberToJson(summary.median)},
-          {"min", numberToJson(summary.min)},
-          {"max", numberToJson(summary.max)},
-          {"stddev", numberToJson(summary.stddev)},
-          {"cv", numberToJson(summary.cv)}};
-}
-
-Json toJson(const TelemetrySeries& series) {
-  return {{"metric", series.metric},
-          {"unit", series.unit},
-          {"device", series.device},
-          {"time", numbersToJson(series.time)},
-          {"value", numbersToJson(series.value)},
-          {"summary", toJson(series.summary)}};
 }
 
 Json toJson(const CaseRecord& item) {
@@ -133,8 +109,8 @@ Json toJson(const StageRecord& stage) {
                {"ranks", listOf(stage.ranks)},
                {"log", stage.log},
                {"artifacts", listOf(stage.artifacts)},
-               {"measurements", listOf(stage.measurements)},
-               {"telemetry", listOf(stage.telemetry)},
+               {"measurements", foldedMeasurements(stage.measurements)},
+               {"telemetry", foldedTelemetry(stage)},
                {"evidence", objectOrEmpty(stage.evidence)}};
   if (stage.group.is_object()) json["group"] = stage.group;
   return json;
@@ -144,22 +120,22 @@ Json toJson(const Record& record) {
   Json profile = toJson(record.profile);
   profile["how"] = record.skuHow;
   Json json = {{"schema", kRecordSchema},
-          {"acceptance", record.acceptance},
-          {"exit_code", record.exitCode},
-          {"reasons", record.reasons},
-          {"simulated", record.simulated},
-          {"scenario", record.scenario},
-          {"accounting", toJson(record.accounting)},
-          {"tool", {{"name", "muster"}, {"version", record.toolVersion}, {"build_id", record.buildId}}},
-          {"run", runToJson(record)},
-          {"plan", toJson(record.plan)},
-          {"profile", profile},
-          {"peaks", numbersOf(record.peaks)},
-          {"peaks_from", record.peaksFrom},
-          {"inventory", objectOrEmpty(record.inventory)},
-          {"launcher", objectOrEmpty(record.launcher)},
-          {"environment", textsOf(record.environment)},
-          {"stages", listOf(record.stages)}};
+               {"acceptance", record.acceptance},
+               {"exit_code", record.exitCode},
+               {"reasons", record.reasons},
+               {"simulated", record.simulated},
+               {"scenario", record.scenario},
+               {"accounting", toJson(record.accounting)},
+               {"tool", {{"name", "muster"}, {"version", record.toolVersion}, {"build_id", record.buildId}}},
+               {"run", runToJson(record)},
+               {"plan", toJson(record.plan)},
+               {"profile", profile},
+               {"peaks", numbersOf(record.peaks)},
+               {"peaks_from", record.peaksFrom},
+               {"inventory", objectOrEmpty(record.inventory)},
+               {"launcher", objectOrEmpty(record.launcher)},
+               {"environment", textsOf(record.environment)},
+               {"stages", listOf(record.stages)}};
   if (!record.waiverFile.sha256.empty()) json["waivers"] = waiversToJson(record);
   return json;
 }

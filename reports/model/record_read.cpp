@@ -5,8 +5,11 @@
 
 #include <cmath>
 
+#include "reports/model/measurement_fold.h"
 #include "reports/model/record.h"
 #include "reports/model/record_check.h"
+#include "reports/model/row_fold.h"
+#include "reports/model/telemetry_fold.h"
 #include "reports/model/verdict_fold.h"
 #include "reports/model/waiver_json.h"
 #include "runner/core/text.h"
@@ -14,7 +17,10 @@
 namespace muster {
 namespace {
 
-constexpr size_t kMaxSeriesPoints = 300;
+/// What shared fields and packed samples may unfold to: a real record of eight GPUs has a megabyte and a
+/// hundred thousand samples.
+constexpr uint64_t kMostUnfolded = 256ull << 20;
+constexpr uint64_t kMostSamples = 20'000'000;
 
 /// Reads a text that must be one of `allowed`.
 void readOneOf(JsonReader& r, const char* key, const std::vector<std::string>& allowed, std::string& out) {
@@ -84,41 +90,6 @@ Result<RankRecord> rankFromJson(const Json& json, const std::string& path) {
   r.read("rerun", rank.rerun);
   MUSTER_CHECK_OK(r.status());
   return rank;
-}
-
-Result<Summary> summaryFromJson(const Json& json, const std::string& path) {
-  Summary summary;
-  JsonReader r(json, path);
-  uint64_t n = 0;
-  r.read("n", n);
-  r.read("mean", summary.mean);
-  r.read("median", summary.median);
-  r.read("min", summary.min);
-  r.read("max", summary.max);
-  r.read("stddev", summary.stddev);
-  r.read("cv", summary.cv);
-  MUSTER_CHECK_OK(r.status());
-  summary.n = n;
-  return summary;
-}
-
-Result<TelemetrySeries> seriesFromJson(const Json& json, const std::string& path) {
-  TelemetrySeries series;
-  JsonReader r(json, path);
-  r.read("metric", series.metric);
-  r.read("unit", series.unit);
-  r.read("device", series.device);
-  r.read("time", series.time);
-  r.read("value", series.value);
-  if (r.ok() && series.time.size() != series.value.size())
-    r.fail("value", fmt::format("has {} points and time has {}", series.value.size(), series.time.size()));
-  if (r.ok() && series.time.size() > kMaxSeriesPoints)
-    r.fail("time",
-           fmt::format("has {} points; at most {} are allowed", series.time.size(), kMaxSeriesPoints));
-  const Json* summary = r.object("summary");
-  MUSTER_CHECK_OK(r.status());
-  MUSTER_TRY(series.summary, summaryFromJson(*summary, path + ".summary"));
-  return series;
 }
 
 Result<CaseRecord> caseFromJson(const Json& json, const std::string& path) {
@@ -221,6 +192,49 @@ void readPart(JsonReader& r, const char* key, Record& record, Status (*read)(con
   if (!status.ok()) r.fail(status.error());
 }
 
+/// Measurements first: verdicts and series point at them.
+Status readFolded(const Json& json, const std::string& path, StageRecord& stage) {
+  JsonReader r(json, path);
+  const Json* measurements = r.array("measurements");
+  const Json* telemetry = r.object("telemetry");
+  const Json* verdicts = r.array("verdicts");
+  MUSTER_CHECK_OK(r.status());
+  MUSTER_TRY(stage.measurements, unfoldedMeasurements(*measurements, path + ".measurements"));
+  MUSTER_TRY(stage.telemetry, unfoldedTelemetry(*telemetry, stage, path + ".telemetry"));
+  MUSTER_TRY(stage.verdicts, unfoldedVerdicts(*verdicts, stage, path + ".verdicts"));
+  return {};
+}
+
+/// A file of a few bytes must not ask for all memory.
+Status checkUnfolded(const Json& record) {
+  uint64_t bytes = 0;
+  uint64_t samples = 0;
+  const auto stages = record.find("stages");
+  if (stages == record.end() || !stages->is_array()) return {};
+  for (const Json& stage : *stages) {
+    if (!stage.is_object()) continue;
+    for (const char* list : {"measurements", "verdicts"})
+      if (stage.contains(list)) bytes += unfoldedBytes(stage[list]);
+    if (stage.contains("measurements")) samples += packedSampleCount(stage["measurements"]);
+  }
+  if (bytes <= kMostUnfolded && samples <= kMostSamples) return {};
+  return Error{ErrorCode::kProtocol,
+               fmt::format("its rows unfold to {} bytes and {} packed samples; at most {} and {} are read",
+                           bytes, samples, kMostUnfolded, kMostSamples),
+               "record.stages"};
+}
+
+Status checkSchema(int schema) {
+  if (schema == kRecordSchema) return {};
+  const char* next =
+      schema < kRecordSchema
+          ? "an older Muster wrote it: read it with that one (tool.version), or run the plan again"
+          : "a newer Muster wrote it: read it with that one (tool.version)";
+  return Error{ErrorCode::kProtocol,
+               fmt::format("is {}; this Muster reads records of schema {}; {}", schema, kRecordSchema, next),
+               "record.schema"};
+}
+
 }  // namespace
 
 Result<StageRecord> stageRecordFromJson(const Json& json, const std::string& path) {
@@ -246,16 +260,10 @@ Result<StageRecord> stageRecordFromJson(const Json& json, const std::string& pat
   readList(r, "ranks", stage.ranks, rankFromJson);
   r.read("log", stage.log);
   readList(r, "artifacts", stage.artifacts, artifactFromJson);
-  readList(r, "measurements", stage.measurements, measurementFromJson);
-  readList(r, "telemetry", stage.telemetry, seriesFromJson);
   readFreeObject(r, "evidence", stage.evidence);
   if (r.has("group")) readFreeObject(r, "group", stage.group);
   MUSTER_CHECK_OK(r.status());
-  const Json expectations = stage.evidence.value("expectations", Json::array());
-  readList(r, "verdicts", stage.verdicts, [&](const Json& item, const std::string& at) {
-    return unfoldedVerdict(item, stage.name, expectations, at);
-  });
-  MUSTER_CHECK_OK(r.status());
+  MUSTER_CHECK_OK(readFolded(json, path, stage));
   auto known = outcomeFromName(outcome);
   if (!known.ok()) return std::move(known).error().context(path + ".outcome");
   stage.outcome = *known;
@@ -267,8 +275,9 @@ Result<Record> recordFromJson(const Json& json) {
   int schema = 0;
   JsonReader r(json, "record");
   r.read("schema", schema);
-  if (r.ok() && schema != kRecordSchema)
-    r.fail("schema", fmt::format("is {}; this Muster reads records of schema {}", schema, kRecordSchema));
+  MUSTER_CHECK_OK(r.status());
+  MUSTER_CHECK_OK(checkSchema(schema));
+  MUSTER_CHECK_OK(checkUnfolded(json));
   readOneOf(r, "acceptance", {"accepted", "rejected", "incomplete", "interrupted", "no-gpu"},
             record.acceptance);
   readCount(r, "exit_code", record.exitCode);

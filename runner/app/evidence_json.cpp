@@ -117,9 +117,11 @@ Result<StageEvidence> evidenceFromRecord(const StageRecord& stage) {
     for (const Json& name : names)
       if (name.is_string()) evidence.caseMetrics[id].insert(name.get<std::string>());
   }
-  for (const auto& [id, values] : labels->items())
+  for (const auto& [id, values] : labels->items()) {
+    Labels& known = evidence.caseLabels[id];
     for (const auto& [key, value] : values.items())
-      if (value.is_string()) evidence.caseLabels[id][key] = value.get<std::string>();
+      if (value.is_string()) known[key] = value.get<std::string>();
+  }
   return evidence;
 }
 

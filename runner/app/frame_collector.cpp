@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "runner/core/digits.h"
 #include "runner/core/text.h"
 
 namespace muster {
@@ -171,6 +172,8 @@ void FrameCollector::takeMeasurement(const RankSlot& slot, const Json& frame) {
     JsonReader reader(frame, "measurement");
     reader.read("samples", m.samples);
     if (!reader.ok()) return lie(slot, reader.status().error().text());
+    // Here, before anything is judged: what is written is exactly what was judged.
+    roundSamples(m.samples, m.unit, kSampleDigits);
   }
   measurements.push_back(std::move(m));
 }

@@ -33,6 +33,20 @@ Result<JournalStage> journalStageFromJson(const Json& line, const std::string& p
   return entry;
 }
 
+/// Stages in a journal are in the form of a record's.
+Status checkVersion(const Json& run, const std::string& where) {
+  int schema = 1;
+  JsonReader reader(run, where);
+  reader.optional("record_schema", schema);
+  if (reader.ok() && schema != kRecordSchema)
+    return Error{ErrorCode::kUsage,
+                 "another version of Muster began this run (records of schema " + std::to_string(schema) +
+                     ", here " + std::to_string(kRecordSchema) +
+                     "): resume it with that one, or start a new run with --out",
+                 where};
+  return reader.status();
+}
+
 /// Cuts off a last line that a crash left without its end, so that the journal can go on: that stage is run
 /// again.
 Status cutTornLine(const fs::path& journal) {
@@ -101,7 +115,10 @@ Result<Journal> RunFolder::readJournal() const {
     JsonReader reader(line, where);
     reader.read("type", type);
     MUSTER_CHECK_OK(reader.status());
-    if (type == "run") journal.run = line;
+    if (type == "run") {
+      MUSTER_CHECK_OK(checkVersion(line, where));
+      journal.run = line;
+    }
     if (type == "start") ++journal.starts;
     if (type != "stage") continue;
     MUSTER_TRY(JournalStage stage, journalStageFromJson(line, where));
@@ -120,6 +137,7 @@ Status RunFolder::append(const Json& line) {
 Status RunFolder::appendRun(const Json& frozen) {
   Json line = frozen;
   line["type"] = "run";
+  line["record_schema"] = kRecordSchema;
   return append(line);
 }
 

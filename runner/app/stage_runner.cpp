@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "reports/model/measurement_fold.h"
+#include "reports/model/verdict_fold.h"
 #include "runner/app/evidence_json.h"
 #include "runner/app/expectations.h"
 #include "runner/app/rank_group.h"
@@ -186,6 +188,7 @@ Outcome worstOutcome(const std::vector<Verdict>& verdicts) {
 Accounting judgeInto(StageRecord& record, const StageEvidence& evidence, const JudgeContext& context) {
   StageJudgement judgement = judgeStage(evidence, context);
   record.verdicts = std::move(judgement.verdicts);
+  groupVerdicts(record.verdicts);
   record.outcome = worstOutcome(record.verdicts);
   record.evidence = evidenceToJson(evidence);
   return judgement.accounting;
@@ -270,6 +273,7 @@ Result<StageOutcome> runStage(NodeContext& node, const Stage& written) {
 
   record.duration = node.simulated() ? node.virtualNow - virtualStart : systemClock().now() - begin;
   sealArtifacts(record, node.folder);
+  groupMeasurements(evidence.measurements);  // predicates answer by their order, so before they are asked
   MUSTER_CHECK_OK(answerPredicates(evidence, context));
   outcome.accounting = judgeInto(record, evidence, context);
   record.measurements = std::move(evidence.measurements);

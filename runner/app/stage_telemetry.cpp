@@ -10,6 +10,7 @@
 
 #include "runner/app/expectations.h"
 #include "runner/core/clock.h"
+#include "runner/core/digits.h"
 #include "runner/core/files.h"
 
 namespace muster {
@@ -31,6 +32,19 @@ std::vector<double> thinned(const std::vector<double>& values, size_t most) {
     const auto [low, high] = std::minmax_element(first, last);
     kept.push_back(low < high ? *low : *high);
     kept.push_back(low < high ? *high : *low);
+  }
+  return kept;
+}
+
+std::vector<double> thinnedTimes(const std::vector<double>& times, size_t most) {
+  if (times.size() <= most) return times;
+  const size_t buckets = most / 2;
+  std::vector<double> kept;
+  for (size_t i = 0; i < buckets; ++i) {
+    const size_t first = i * times.size() / buckets;
+    const size_t last = (i + 1) * times.size() / buckets;
+    kept.push_back(times[first]);
+    kept.push_back(times[(first + last) / 2]);
   }
   return kept;
 }
@@ -153,6 +167,7 @@ void StageTelemetry::take(const Json& frame) {
   fresh.metric = metric;
   fresh.device = fresh.labels.count("device") > 0 ? fresh.labels["device"] : "";
   if (!text.empty()) fresh.labels["text"] = text;
+  roundSamples(samples, test_->metric(metric)->unit, kSensorDigits);
   Series& series = series_.try_emplace(metric + " " + labelsText(fresh.labels), fresh).first->second;
   for (double sample : samples) {
     series.time.push_back(time);
@@ -239,12 +254,11 @@ void StageTelemetry::addSeries(StageRecord& record, double begin) const {
     plotted.metric = "env." + series.metric;
     plotted.unit = test_->metric(series.metric)->unit;
     plotted.device = series.device;
-    plotted.summary = summarize(series.value);
-    const size_t step = (series.value.size() + kMostPoints - 1) / kMostPoints;
-    for (size_t i = 0; i < series.value.size(); i += step) {
-      plotted.time.push_back(std::round((series.time[i] - begin) * 1000) / 1000);
-      plotted.value.push_back(series.value[i]);
-    }
+    plotted.summary = roundedSummary(summarize(series.value), kSampleDigits);
+    for (const double time : thinnedTimes(series.time, kMostPoints))
+      plotted.time.push_back(std::round((time - begin) * 1000) / 1000);
+    plotted.value =
+        thinned(series.value, kMostPoints);  // the measurement's samples: the record holds them once
     record.telemetry.push_back(std::move(plotted));
   }
 }

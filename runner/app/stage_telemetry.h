@@ -67,4 +67,8 @@ class StageTelemetry {
 /// At most `most` values that keep every bucket's extremes, so that minima and maxima stay exact.
 std::vector<double> thinned(const std::vector<double>& values, size_t most);
 
+/// Where on the axis those values stand: at the begin and in the middle of their buckets, so that all series
+/// of the same readings share one axis.
+std::vector<double> thinnedTimes(const std::vector<double>& times, size_t most);
+
 }  // namespace muster

@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 
+#include "runner/core/digits.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 
@@ -70,6 +71,13 @@ Summary summarize(const std::vector<double>& samples) {
   summary.median = medianOf(samples);
   summary.stddev = deviationOf(samples, summary.mean);
   summary.cv = summary.stddev / std::fabs(summary.mean);
+  return summary;
+}
+
+Summary roundedSummary(Summary summary, int digits) {
+  for (double* figure :
+       {&summary.mean, &summary.median, &summary.min, &summary.max, &summary.stddev, &summary.cv})
+    *figure = roundedTo(*figure, digits);
   return summary;
 }
 

@@ -37,6 +37,9 @@ struct Summary {
 /// Summary of `samples`. A NaN or infinity anywhere makes mean, median, stddev and cv NaN.
 Summary summarize(const std::vector<double>& samples);
 
+/// `summary` with at most `digits` significant digits in each figure.
+Summary roundedSummary(Summary summary, int digits);
+
 /// One measurement: samples in a base unit, or a text (unit "text").
 struct Measurement {
   std::string metric;  ///< "plugin.name", for example "compute.gemm_throughput"

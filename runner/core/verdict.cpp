@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "runner/core/text.h"
+#include "runner/core/units.h"
 
 namespace muster {
 namespace {
@@ -63,6 +64,26 @@ Result<Outcome> outcomeFromName(std::string_view name) {
   return Error{ErrorCode::kProtocol,
                fmt::format("\"{}\" is no outcome; wanted one of {}", printable(name, 40), join(names, ", ")),
                ""};
+}
+
+std::string subjectText(const Verdict& verdict) {
+  std::string who = verdict.device;
+  if (who.empty()) who = verdict.rank > 0 ? fmt::format("rank {}", verdict.rank) : "node";
+  Labels labels = verdict.labels;
+  labels.erase("device");
+  return labels.empty() ? who + ": " : fmt::format("{} ({}): ", who, printable(labelsText(labels)));
+}
+
+std::string distanceText(double observed, double limit) {
+  const double distance = (observed - limit) / std::fabs(limit);
+  if (!std::isfinite(distance) || distance == 0) return "";
+  return fmt::format(" ({} {})", formatQuantity(std::fabs(distance), "ratio", 2),
+                     distance < 0 ? "below" : "above");
+}
+
+std::string comparisonText(const Verdict& verdict) {
+  return fmt::format("{}{}, wanted {}{}", subjectText(verdict), verdict.observedText, verdict.limitText,
+                     distanceText(verdict.observed, verdict.limit));
 }
 
 Json toJson(const Verdict& v) {

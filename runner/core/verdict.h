@@ -59,6 +59,17 @@ struct Verdict {
   std::vector<AttemptOutcome> attempts;
 };
 
+/// Who a verdict is about, to begin its line: the device, else the rank or the node, with the labels that
+/// tell it from its like: "gpu3 (dtype=bf16): ", "node (process=stress-ng): ".
+std::string subjectText(const Verdict& verdict);
+
+/// " (25% below)", or nothing where the distance is none or has no meaning.
+std::string distanceText(double observed, double limit);
+
+/// The line of a figure that was compared with a bound: "gpu3: 482 TFLOP/s, wanted at least 650 TFLOP/s (26%
+/// below)". Of the verdict's texts it needs observedText and limitText.
+std::string comparisonText(const Verdict& verdict);
+
 Json toJson(const Verdict& verdict);
 Result<Verdict> verdictFromJson(const Json& json, const std::string& path);
 

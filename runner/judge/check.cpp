@@ -25,14 +25,6 @@ Outcome missed(const Expectation& e) {
   return e.severity == Severity::kWarn ? Outcome::kWarn : Outcome::kFail;
 }
 
-/// "(25% below)", or nothing where the distance is none or has no meaning.
-std::string distanceText(double observed, double limit) {
-  const double distance = (observed - limit) / std::fabs(limit);
-  if (!std::isfinite(distance) || distance == 0) return "";
-  return fmt::format(" ({} {})", formatQuantity(std::fabs(distance), "ratio", 2),
-                     distance < 0 ? "below" : "above");
-}
-
 /// A figure against a bound.
 CheckResult compare(const Expectation& e, double observed, const Bound& bound, const std::string& unit) {
   CheckResult result = errorResult("");

@@ -41,16 +41,6 @@ StageJudgement judgeNotRun(const StageEvidence& evidence) {
   return judgement;
 }
 
-/// Who a verdict is about, to begin its line: the device, else the rank or the node, with the labels that
-/// tell it from its like ("gpu3 (dtype=bf16)", "node (process=stress-ng)").
-std::string whoOf(const Verdict& verdict) {
-  std::string who = verdict.device;
-  if (who.empty()) who = verdict.rank > 0 ? fmt::format("rank {}", verdict.rank) : "node";
-  Labels labels = verdict.labels;
-  labels.erase("device");
-  return labels.empty() ? who + ": " : fmt::format("{} ({}): ", who, printable(labelsText(labels)));
-}
-
 class StageJudge {
  public:
   StageJudge(const EvidenceIndex& index, const JudgeContext& context)
@@ -60,7 +50,7 @@ class StageJudge {
     Verdict verdict = describe(slot);
     if (slot.fixed) {
       verdict.outcome = *slot.fixed;
-      verdict.detail = whoOf(verdict) + fixedDetail(slot, verdict);
+      verdict.detail = subjectText(verdict) + fixedDetail(slot, verdict);
       return verdict;
     }
     judgeAttempts(slot, verdict);
@@ -152,7 +142,7 @@ class StageJudge {
     verdict.limit = result.limit;
     verdict.limitText = result.limitText;
     verdict.margin = result.margin;
-    verdict.detail = whoOf(verdict) + result.detail;
+    verdict.detail = subjectText(verdict) + result.detail;
     // Nothing to compare with on a machine of one device: that is no lack that anybody could mend.
     if (result.outcome == Outcome::kSkipped) verdict.required = false;
   }

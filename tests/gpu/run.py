@@ -12,11 +12,13 @@ import json
 import os
 import pathlib
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 
 import contest
+import records
 import results
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -146,12 +148,9 @@ class Session:
     def take_record(self, plan, path):
         if not path.exists():
             return
-        for stage in json.loads(path.read_text()).get("stages", []):
-            for measurement in stage.get("measurements", []):
-                summary = measurement.get("summary", {})
-                if isinstance(summary.get("median"), (int, float)):
-                    self.results.figure(measurement["name"], summary["median"], measurement.get("unit", ""),
-                                        plan=plan, stage=stage.get("name", ""), **measurement.get("labels", {}))
+        for stage, metric, unit, labels, samples in records.measurements(path):
+            if samples:
+                self.results.figure(metric, statistics.median(samples), unit, **{**labels, "plan": plan, "stage": stage})
 
     # --- beside PyTorch ----------------------------------------------------------------------------------------
 

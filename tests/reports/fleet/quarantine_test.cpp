@@ -61,7 +61,9 @@ TEST(Quarantine, NamesOneThatIsFourGigabytesLong) {
 }
 
 TEST(Quarantine, NamesAnotherSchema) {
-  EXPECT_THAT(reasonFor(replaced(goodText(), "\"schema\": 1", "\"schema\": 99")), HasSubstr("schema 99"));
+  EXPECT_THAT(reasonFor(replaced(goodText(), "\"schema\": 2", "\"schema\": 99")), HasSubstr("schema 99"));
+  EXPECT_THAT(reasonFor(replaced(goodText(), "\"schema\": 2", "\"schema\": 1")),
+              HasSubstr("a record of schema 1, written by an older Muster; this one reads schema 2"));
   EXPECT_THAT(reasonFor("{\"a\": 1}"), HasSubstr("no schema version"));
   EXPECT_THAT(reasonFor("[1, 2]"), HasSubstr("no record"));
 }
@@ -74,6 +76,24 @@ TEST(Quarantine, NamesAMillionMeasurements) {
   many += many + many + many;
   EXPECT_THAT(reasonFor(replaced(goodText(), "\"measurements\": [", "\"measurements\": [" + many)),
               HasSubstr("long"));
+}
+
+TEST(Quarantine, NamesRowsThatAreTooMany) {
+  const std::string group = R"({"metric":"a.b","unit":"s","direction":"lower","case":"","rows":{"rank":[)";
+  std::string ranks, samples;
+  for (int i = 0; i < 49'000; ++i) {
+    ranks += (i == 0 ? "" : ",") + std::to_string(i);
+    samples += i == 0 ? R"({"n":1000,"value":1})" : R"(,{"n":1000,"value":1})";
+  }
+  const auto with = [&](const std::string& columns) {
+    return replaced(goodText(), "\"measurements\": [", "\"measurements\": [" + group + columns + "}},");
+  };
+  EXPECT_THAT(reasonFor(with(ranks + "],\"samples\":[" + samples + "]")),
+              HasSubstr("more than 4000000 samples"));
+  EXPECT_THAT(reasonFor(with(ranks + "," + ranks + "]")), HasSubstr("more than 50000 measurements"));
+  EXPECT_THAT(reasonFor(with("0,1],\"device\":[\"gpu0\"]")), HasSubstr("columns of unequal length"));
+  EXPECT_THAT(reasonFor(with("]")), HasSubstr("at least one row"));
+  EXPECT_THAT(reasonFor(with("0],\"samples\":[{\"n\":1001,\"value\":1}]")), HasSubstr("no list of numbers"));
 }
 
 TEST(Quarantine, NamesNamesThatLeadOutOfTheFolder) {

@@ -39,7 +39,7 @@ TEST(RecordFile, IsAlwaysTheSameText) {
 
 TEST(RecordFile, PutsTheOutcomeFirst) {
   const std::string text = recordText(sickRecord());
-  EXPECT_EQ(text.find("{\n \"schema\": 1,\n \"acceptance\": \"rejected\",\n \"exit_code\": 1,"), 0u)
+  EXPECT_EQ(text.find("{\n \"schema\": 2,\n \"acceptance\": \"rejected\",\n \"exit_code\": 1,"), 0u)
       << text.substr(0, 80);
   EXPECT_LT(text.find("\"simulated\": true"), text.find("\"stages\""));
 }
@@ -52,7 +52,7 @@ TEST(RecordFile, KeepsEachMeasurementOnOneLine) {
       ++samples;
       EXPECT_NE(line.find(']'), std::string::npos) << line;
     }
-  EXPECT_GT(samples, 100u);
+  EXPECT_GT(samples, 20u);
 }
 
 TEST(RecordFile, StaysUnderAMegabyteForANode) {

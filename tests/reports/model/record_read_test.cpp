@@ -100,8 +100,10 @@ TEST(RecordRead, RefusesEveryKeyOfAWrongType) {
 
 TEST(RecordRead, RefusesAnotherSchema) {
   Json json = sickJson();
-  json["schema"] = 2;
-  expectRefused(json, "record", "schema 1");
+  json["schema"] = 1;
+  expectRefused(json, "record.schema", "this Muster reads records of schema 2; an older Muster wrote it");
+  json["schema"] = 3;
+  expectRefused(json, "record.schema", "a newer Muster wrote it");
 }
 
 TEST(RecordRead, RefusesUnknownWords) {
@@ -147,18 +149,58 @@ TEST(RecordRead, RefusesDigestsThatAreNone) {
 
 TEST(RecordRead, RefusesSeriesOfUnequalLength) {
   Json json = sickJson();
-  json["stages"][1]["telemetry"][0]["value"].push_back(1);
-  expectRefused(json, "record.stages[1].telemetry[0]", "value");
+  json["stages"][1]["telemetry"]["series"][0]["rows"]["value"][0].push_back(1);
+  expectRefused(json, "record.stages[1].telemetry.series[0].rows[0].value", "points");
 }
 
 TEST(RecordRead, RefusesSeriesThatAreTooLong) {
   Json json = sickJson();
-  Json& series = json["stages"][1]["telemetry"][0];
-  for (int i = 0; i < 301; ++i) {
-    series["time"].push_back(i);
-    series["value"].push_back(i);
+  json["stages"][1]["telemetry"]["times"][0] = {{"start", 0}, {"step", 1}, {"n", 301}};
+  expectRefused(json, "record.stages[1].telemetry.times[0]", "300");
+}
+
+TEST(RecordRead, RefusesSeriesThatPointNowhere) {
+  Json json = sickJson();
+  json["stages"][1]["telemetry"]["series"][0] = {{"time", 0}, {"of", 100000}};
+  expectRefused(json, "record.stages[1].telemetry.series[0].of", "none of the stage's");
+  json["stages"][1]["telemetry"]["series"][0] = {{"time", 7}, {"of", 0}};
+  expectRefused(json, "record.stages[1].telemetry.series[0].time", "time axes");
+}
+
+TEST(RecordRead, RefusesRowsThatAreNone) {
+  const Json good = sickJson();
+  for (const Json& rows : {Json(1), Json::object(), Json{{"rank", 1}}, Json{{"rank", Json::array()}}}) {
+    Json json = good;
+    json["stages"][1]["measurements"][0]["rows"] = rows;
+    expectRefused(json, "record.stages[1].measurements[0].rows", "must be");
   }
-  expectRefused(json, "record.stages[1].telemetry[0]", "300");
+  Json json = good;
+  json["stages"][1]["measurements"][0]["rows"]["rank"].push_back(9);
+  expectRefused(json, "record.stages[1].measurements[0].rows", "rows, the column before");
+  json = good;
+  json["stages"][1]["measurements"][0]["rows"]["unit"] = json["stages"][1]["measurements"][0]["rows"]["rank"];
+  expectRefused(json, "record.stages[1].measurements[0].rows.unit", "beside the rows too");
+}
+
+TEST(RecordRead, RefusesToUnfoldWithoutBound) {
+  Json json = sickJson();
+  Json& group = json["stages"][1]["measurements"][0];
+  group["rows"]["samples"] = Json::array();
+  group["rows"]["rank"] = Json::array();
+  for (int i = 0; i < 21000; ++i) {
+    group["rows"]["samples"].push_back({{"n", 1000}, {"value", 0}});
+    group["rows"]["rank"].push_back(i);
+  }
+  expectRefused(json, "record.stages", "packed samples");
+  json = sickJson();
+  Json& wide = json["stages"][1]["measurements"][0];
+  wide["case"] = std::string(100000, 'x');
+  wide["rows"] = {{"rank", Json::array()}};
+  for (int i = 0; i < 3000; ++i) wide["rows"]["rank"].push_back(i);
+  expectRefused(json, "record.stages", "unfold to");
+  json = sickJson();
+  json["stages"][1]["measurements"][0]["rows"]["samples"][0] = {{"n", 1001}, {"value", 0}};
+  expectRefused(json, "samples.n", "1001");
 }
 
 TEST(RecordRead, RefusesAStageThatIsNoObject) {

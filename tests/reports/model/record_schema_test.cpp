@@ -54,9 +54,13 @@ Plain plain(const Record& record) {
 Plain smallSick() {
   Plain json = plain(sickRecord());
   json["stages"].erase(2);
-  for (auto& stage : json["stages"])
-    for (const char* list : {"measurements", "telemetry", "verdicts", "cases"})
+  for (auto& stage : json["stages"]) {
+    for (const char* list : {"measurements", "verdicts", "cases"})
       while (stage[list].size() > 1) stage[list].erase(stage[list].size() - 1);
+    for (const char* list : {"times", "series"})
+      while (stage["telemetry"][list].size() > 1)
+        stage["telemetry"][list].erase(stage["telemetry"][list].size() - 1);
+  }
   return json;
 }
 
@@ -92,11 +96,26 @@ TEST(RecordSchema, AdmitsNumbersThatAreNotFinite) {
 TEST(RecordSchema, RefusesUnknownKeysEverywhere) {
   const Plain good = smallSick();
   ASSERT_EQ(problems(good), "");
-  for (const char* at :
-       {"", "/accounting", "/accounting/counts", "/tool", "/run", "/plan", "/profile", "/stages/3",
-        "/stages/3/ranks/0", "/stages/3/artifacts/0", "/stages/3/cases/0", "/stages/1/measurements/0",
-        "/stages/1/verdicts/0", "/stages/1/verdicts/0/expectation", "/stages/1/telemetry/0",
-        "/stages/1/telemetry/0/summary"}) {
+  for (const char* at : {"",
+                         "/accounting",
+                         "/accounting/counts",
+                         "/tool",
+                         "/run",
+                         "/plan",
+                         "/profile",
+                         "/stages/3",
+                         "/stages/3/ranks/0",
+                         "/stages/3/artifacts/0",
+                         "/stages/3/cases/0",
+                         "/stages/1/measurements/0",
+                         "/stages/1/measurements/0/rows",
+                         "/stages/1/verdicts/0",
+                         "/stages/1/verdicts/0/rows",
+                         "/stages/1/verdicts/0/expectation",
+                         "/stages/1/telemetry",
+                         "/stages/1/telemetry/series/0",
+                         "/stages/1/telemetry/series/0/rows",
+                         "/stages/1/telemetry/series/0/rows/summary/0"}) {
     Plain bad = good;
     bad[Plain::json_pointer(at)]["surprise"] = 1;
     EXPECT_NE(problems(bad), "") << at;
@@ -107,7 +126,7 @@ TEST(RecordSchema, RefusesEveryMissingKey) {
   const Plain good = smallSick();
   ASSERT_EQ(problems(good), "");
   for (const char* at : {"", "/accounting", "/tool", "/run", "/plan", "/profile", "/stages/3",
-                         "/stages/3/ranks/0", "/stages/3/artifacts/0", "/stages/1/telemetry/0"}) {
+                         "/stages/3/ranks/0", "/stages/3/artifacts/0", "/stages/1/telemetry"}) {
     for (const auto& [key, value] : good[Plain::json_pointer(at)].items()) {
       Plain bad = good;
       bad[Plain::json_pointer(at)].erase(key);
@@ -165,7 +184,7 @@ TEST(RecordSchema, RefusesWhatTheReaderRefuses) {
     ASSERT_TRUE(json.ok());
     EXPECT_FALSE(recordFromJson(*json).ok()) << at << " = " << value;
   };
-  refuse("/schema", 2);
+  refuse("/schema", 1);
   refuse("/acceptance", "fine");
   refuse("/plan/sha256", "ABC");
   refuse("/stages/4/artifacts/0/path", "/etc/passwd");
@@ -175,6 +194,12 @@ TEST(RecordSchema, RefusesWhatTheReaderRefuses) {
   refuse("/stages/1/state", "maybe");
   refuse("/stages/1/verdicts/0/outcome", "ok");
   refuse("/stages/1/measurements/0/samples", "many");
+  refuse("/stages/1/measurements/0/rows/samples/0", "many");
+  refuse("/stages/1/measurements/0/rows/samples/0", {{"n", 1001}, {"value", 0}});
+  refuse("/stages/1/measurements/0/rows", Plain::object());
+  refuse("/stages/1/measurements/0/exponent", 23);
+  refuse("/stages/1/verdicts/0/rows", 7);
+  refuse("/stages/1/telemetry/times/0", {{"start", 0}, {"step", 1}, {"n", 301}});
   refuse("/environment", Plain{{"PATH", 7}});
   refuse("/waivers/sha256", "ABC");
   refuse("/waivers/list/0/where", Plain{{"dtype", 7}});

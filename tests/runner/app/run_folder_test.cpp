@@ -90,6 +90,20 @@ TEST(RunFolder, ADamagedJournalIsAnErrorWithItsLine) {
   EXPECT_NE(journal.error().text().find("journal.jsonl:2"), std::string::npos) << journal.error().text();
 }
 
+TEST(RunFolder, ARunOfAnotherVersionIsNotResumed) {
+  TempDir dir;
+  { ASSERT_TRUE(RunFolder::create(dir.path() / "run").ok()); }
+  std::ofstream(dir.path() / "run" / "journal.jsonl", std::ios::app) << R"({"type":"run","run_id":"r1"})"
+                                                                     << "\n";
+  auto folder = RunFolder::open(dir.path() / "run");
+  ASSERT_TRUE(folder.ok());
+  const auto journal = folder->readJournal();
+  ASSERT_FALSE(journal.ok());
+  EXPECT_EQ(journal.error().code, ErrorCode::kUsage);
+  EXPECT_NE(journal.error().text().find("resume it with that one"), std::string::npos)
+      << journal.error().text();
+}
+
 TEST(RunFolder, AnEmptyFolderHasNothingToResume) {
   TempDir dir;
   const auto folder = RunFolder::open(dir.path());
