@@ -21,6 +21,14 @@ Examples:
   muster slurm resume /shared/runs/may --wait
   muster slurm drain /shared/runs/may --dry-run)";
 
+void addMostJobs(CLI::App* command, SlurmOptions& o) {
+  command
+      ->add_option("--most-jobs", o.jobs.mostJobs,
+                   "at most so many jobs in the queue, where an account or QOS has a limit (default: what "
+                   "MaxJobCount leaves)")
+      ->check(CLI::Range(slurm::kLeastJobs, 1000000));
+}
+
 void addJobOptions(CLI::App* submit, SlurmOptions& o) {
   slurm::JobSettings& jobs = o.jobs;
   submit->add_option("--partition", jobs.partition, "partition to submit to");
@@ -40,11 +48,7 @@ void addJobOptions(CLI::App* submit, SlurmOptions& o) {
       ->capture_default_str();
   submit->add_option("--at-once", jobs.atOnce, "at most so many nodes at the same time (default: all)")
       ->check(CLI::Range(1, 65536));
-  submit
-      ->add_option("--most-jobs", jobs.mostJobs,
-                   "at most so many jobs in the queue, where an account or QOS has a limit (default: what "
-                   "MaxJobCount leaves)")
-      ->check(CLI::Range(slurm::kLeastJobs, 1000000));
+  addMostJobs(submit, o);
   submit->add_option("--container-image", jobs.image, "run inside this image");
   submit
       ->add_option("--container-runtime", o.runtime, "auto: apptainer for .sif files and folders, else pyxis")
@@ -115,6 +119,7 @@ CLI::App* addSlurm(CLI::App& app, SlurmOptions& o) {
       addOnRun(slurm, o, "resume", "run the plan on the nodes that are missing or could not be measured");
   resume->add_flag("--rejected", o.rejectedToo,
                    "also on rejected ones, after a repair; what they had is kept in attempts/");
+  addMostJobs(resume, o);
   resume->add_flag("--wait", o.wait, "wait for the fleet report and end with its exit code");
   addOnRun(slurm, o, "wait", "wait for the fleet report and end with its exit code");
   addDryRun(addOnRun(slurm, o, "drain", "drain rejected nodes, with a reason that begins with muster:"), o);

@@ -5,15 +5,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
 
-#include "reports/model/deviations.h"
 #include "runner/app/exit_code.h"
 #include "runner/app/interrupt.h"
+#include "runner/app/slurm_fleet.h"
 #include "runner/app/slurm_options.h"
 #include "runner/core/clock.h"
 #include "runner/core/files.h"
-#include "runner/core/json.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/slurm/clean.h"
@@ -27,7 +25,6 @@ namespace muster {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr uint64_t kMostFleetBytes = 1ull << 30;
 constexpr unsigned kLook = 500000;  // microseconds between looks at the run folder
 constexpr double kAskSlurm = 5;     // seconds between questions to the controller, which has others to serve
 constexpr double kFillPatience = 1200;    // seconds; the fleet job has an hour for this and its report
@@ -48,55 +45,6 @@ bool runsAgain(const slurm::NodeProgress& node, bool rejectedToo) {
     default:
       return false;
   }
-}
-
-/// The worst deviation of a node's record in a few words.
-std::string worstOf(const fs::path& record) {
-  const auto read = readRecord(record);
-  if (!read.ok()) return "rejected";
-  const auto all = deviations(*read);
-  if (all.empty()) return "rejected";
-  const Deviation& worst = all.front();
-  const std::string devices = devicesText(worst.devices());
-  return fmt::format("{} {}{}{}", worst.stage == nullptr ? "" : worst.stage->name,
-                     worst.first().metric.empty() ? outcomeName(worst.outcome) : worst.first().metric,
-                     devices.empty() ? "" : " of ", devices);
-}
-
-/// Nodes that the fleet's report rejects (its peers may have named one that met its own limits), and why.
-Result<std::map<std::string, std::string>> rejectedByFleet(const slurm::RunStore& run) {
-  std::map<std::string, std::string> rejected;
-  const fs::path path = run.folder() / "fleet" / "fleet.json";
-  std::error_code error;
-  if (!fs::exists(path, error)) return rejected;
-  MUSTER_TRY(const std::string text, readFile(path, kMostFleetBytes));
-  MUSTER_TRY(const Json fleet, parseJson(text).context(path.string()));
-  JsonReader reader(fleet, path.string());
-  reader.each("nodes", [&](const Json& item, const std::string& where) -> Status {
-    std::string name, state, reason;
-    JsonReader node(item, where);
-    node.read("node", name);
-    node.read("state", state);
-    node.optional("reason", reason);
-    if (state == "rejected") rejected.emplace(name, reason);
-    return node.status();
-  });
-  MUSTER_CHECK_OK(reader.status());
-  return rejected;
-}
-
-/// The rejected nodes of a run, by their own verdict or by the fleet's.
-Result<std::vector<slurm::RejectedNode>> rejectedNodes(const slurm::RunStore& run) {
-  MUSTER_TRY(const auto byFleet, rejectedByFleet(run));
-  std::vector<slurm::RejectedNode> rejected;
-  for (const std::string& node : run.submission().nodes) {
-    const auto found = byFleet.find(node);
-    if (slurm::readExit(run.exit(node)) == kExitRejected)
-      rejected.push_back({node, worstOf(run.nodeFolder(node) / "record.json")});
-    else if (found != byFleet.end())
-      rejected.push_back({node, found->second.empty() ? "rejected by the fleet" : found->second});
-  }
-  return rejected;
 }
 
 void showActions(const std::vector<slurm::NodeAction>& actions, const char* done, bool applied) {
@@ -149,10 +97,7 @@ Result<int> slurmWait(const slurm::RunStore& run) {
   int unsure = 0;
   double asked = -kAskSlurm;
   for (;;) {
-    if (const auto code = slurm::fleetExit(run)) {
-      fmt::print("fleet report: exit {}, {}\n", *code, (run.folder() / "fleet").string());
-      return *code;
-    }
+    if (const auto code = slurm::fleetExit(run)) return showFleet(run, *code);
     if (interrupted().load()) {
       fmt::print("the jobs go on; wait again with: muster slurm wait {}\n",
                  slurm::shellQuote(run.folder().string()));
@@ -175,6 +120,7 @@ Result<int> slurmWait(const slurm::RunStore& run) {
     if (!jobs.ok() || !known.ok()) {  // a controller that restarts is no reason to give up
       fmt::print("Slurm does not answer, asking again: {}\n",
                  (jobs.ok() ? known.error() : jobs.error()).message);
+      std::fflush(stdout);
       continue;
     }
     unsure = anyLive(*jobs) ? 0 : unsure + 1;
@@ -203,7 +149,7 @@ Result<int> slurmFill(const SlurmOptions& o) {
 }
 
 Result<int> slurmResume(const SlurmOptions& o) {
-  MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(o.run));
+  MUSTER_TRY(slurm::RunStore run, slurm::RunStore::open(o.run));
   {
     MUSTER_TRY(const Fd lock, run.lock());
     MUSTER_TRY(const auto submitted, run.jobs());
@@ -227,6 +173,7 @@ Result<int> slurmResume(const SlurmOptions& o) {
       }
       again.push_back(node.node);
     }
+    if (o.jobs.mostJobs > 0) MUSTER_CHECK_OK(run.limitJobs(o.jobs.mostJobs));
     for (const std::string& node : again) MUSTER_CHECK_OK(run.setAside(node, round - 1));
     MUSTER_CHECK_OK(prepareRound(run, round));
     MUSTER_CHECK_OK(slurm::beginRound(run, again, round));
@@ -264,13 +211,14 @@ Result<int> slurmUndrain(const SlurmOptions& o) {
 Result<int> slurmClean(const SlurmOptions& o) {
   MUSTER_TRY(const double age, parseDuration(o.olderThan).context("--older-than"));
   MUSTER_TRY(const auto runs, slurm::oldRuns(o.run, age, systemClock().wallUnix()));
-  for (const slurm::OldRun& run : runs)
+  for (const slurm::OldRun& run : runs) {
+    if (o.apply) MUSTER_CHECK_OK(slurm::removeRuns({run}));
     fmt::print("{}: {}\n", run.folder.string(),
                !run.kept.empty() ? "kept: " + run.kept
                : o.apply         ? "removed"
                                  : "would be removed");
+  }
   if (runs.empty()) fmt::print("{}: no run is in this folder\n", o.run.string());
-  if (o.apply) MUSTER_CHECK_OK(slurm::removeRuns(runs));
   return kExitAccepted;
 }
 

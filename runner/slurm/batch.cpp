@@ -7,6 +7,7 @@
 #include "runner/core/text.h"
 #include "runner/slurm/node_names.h"
 #include "runner/slurm/scheduler.h"
+#include "runner/slurm/scripts.h"
 
 namespace muster::slurm {
 namespace {
@@ -97,8 +98,13 @@ Error Batch::takeBack(Error error) const {
     fate = fmt::format("the jobs that had been submitted before are cancelled ({})", listed(jobs));
   for (const std::string& job : numbers_)
     if (const Status noted = run_.appendCancelled(job); !noted.ok()) fate += "; " + noted.error().text();
-  error.message += fmt::format("\n{}; when that is mended, go on with: muster slurm resume '{}'", fate,
-                               run_.folder().string());
+  // Slurm tells such a limit only by refusing the job that is beyond it.
+  const char* hint = error.message.find("QOS policy") == std::string::npos
+                         ? ""
+                         : " (an account or QOS may limit your jobs, see `sacctmgr show qos,assoc`: "
+                           "--most-jobs N keeps below it)";
+  error.message += fmt::format("\n{}; when that is mended, go on with: muster slurm resume {}{}", fate,
+                               shellQuote(run_.folder().string()), hint);
   return error;
 }
 

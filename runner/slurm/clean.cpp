@@ -36,6 +36,7 @@ double lastChange(const fs::path& folder) {
 
 /// Why a run that is old enough stays all the same.
 Result<std::string> whyKept(const RunStore& run) {
+  if (const auto lock = run.lock(); !lock.ok()) return lock.error().message;
   MUSTER_TRY(const auto submitted, run.jobs());
   MUSTER_TRY(const auto jobs, readJobs(jobNumbers(submitted)));
   if (anyLive(jobs)) return std::string("its jobs still wait or run");

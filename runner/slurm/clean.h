@@ -18,7 +18,7 @@ struct OldRun {
 };
 
 /// Every run right below `folder` (links are not followed), and whether it goes: older than `age` seconds,
-/// none of its jobs waits or runs, and it has drained no node that it has not given back.
+/// nobody works on it, none of its jobs waits or runs, and it has drained no node that it has not given back.
 Result<std::vector<OldRun>> oldRuns(const std::filesystem::path& folder, double age, double now);
 
 /// Removes those that go. Stops at the first that cannot be removed.

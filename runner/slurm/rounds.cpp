@@ -116,7 +116,8 @@ std::string expectText(const RunStore& run, const Nodes& known) {
     text += name;
     const auto node = known.find(name);
     if (readExit(run.exit(name)) < 0 && node != known.end() && !node->second.available()) {
-      std::string why = node->second.text();
+      const NodeInfo& info = node->second;  // the word before it says what it is
+      std::string why = info.reason.empty() ? info.state : fmt::format("{} [{}]", info.reason, info.user);
       std::replace(why.begin(), why.end(), '#', ' ');  // begins a comment there
       text += fmt::format(" {} {}", node->second.drained() ? "drained" : "down", why);
     }

@@ -18,9 +18,6 @@ namespace {
 
 constexpr int kSchema = 1;
 constexpr const char* kManifest = "slurm.json";
-constexpr const char* kJobs = "jobs.jsonl";
-constexpr const char* kCancelled = "cancelled";
-constexpr JobKind kKinds[] = {JobKind::kArray, JobKind::kPinned, JobKind::kCluster, JobKind::kFleet};
 
 Json toJson(const JobSettings& jobs) {
   return {{"name", jobs.name},
@@ -116,38 +113,6 @@ Result<Submission> submissionFromJson(const Json& json, const std::string& path)
   return submission;
 }
 
-/// One line of jobs.jsonl: a job more, or one less.
-Status readJobLine(const std::string& line, const std::string& where, std::vector<SubmittedJob>& all) {
-  MUSTER_TRY(const Json json, parseJson(line).context(where));
-  SubmittedJob job;
-  std::string kind;
-  JsonReader reader(json, where);
-  reader.read("kind", kind);
-  reader.read("job", job.job);
-  if (kind != kCancelled) {
-    reader.read("round", job.round);
-    reader.read("nodes", job.nodes);
-    reader.read("tasks", job.tasks);
-  }
-  MUSTER_CHECK_OK(reader.status());
-  if (kind == kCancelled) {
-    all.erase(std::remove_if(all.begin(), all.end(),
-                             [&](const SubmittedJob& other) { return other.job == job.job; }),
-              all.end());
-    return {};
-  }
-  const auto* found =
-      std::find_if(std::begin(kKinds), std::end(kKinds), [&](JobKind k) { return kind == jobKindName(k); });
-  if (found == std::end(kKinds))
-    return Error{
-        ErrorCode::kUsage,
-        fmt::format("kind \"{}\" is none of array, pinned, cluster, fleet, cancelled", printable(kind, 40)),
-        where};
-  job.kind = *found;
-  all.push_back(std::move(job));
-  return {};
-}
-
 /// Slurm replaces % in the names of output files, and knows no way to write a line break.
 Status checkPath(const fs::path& folder) {
   const std::string text = folder.string();
@@ -180,20 +145,6 @@ Status moveInto(const fs::path& to, const std::vector<std::pair<fs::path, const 
 }
 
 }  // namespace
-
-const char* jobKindName(JobKind kind) {
-  switch (kind) {
-    case JobKind::kArray:
-      return "array";
-    case JobKind::kPinned:
-      return "pinned";
-    case JobKind::kCluster:
-      return "cluster";
-    case JobKind::kFleet:
-      return "fleet";
-  }
-  return "";
-}
 
 bool RunStore::holdsRun(const fs::path& folder) {
   std::error_code error;
@@ -246,37 +197,9 @@ fs::path RunStore::script(JobKind kind) const {
   return folder_ / "scripts" / (std::string(name) + ".sbatch");
 }
 
-Status RunStore::appendLine(const Json& line) const {
-  const fs::path path = folder_ / kJobs;
-  const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!file.valid()) return Error{ErrorCode::kIo, "cannot write it: " + errnoText(errno), path.string()};
-  return appendAndSync(file.get(), dumpJson(line) + "\n", path);
-}
-
-Status RunStore::append(const SubmittedJob& job) const {
-  return appendLine({{"kind", jobKindName(job.kind)},
-                     {"job", job.job},
-                     {"round", job.round},
-                     {"nodes", job.nodes},
-                     {"tasks", job.tasks}});
-}
-
-Status RunStore::appendCancelled(const std::string& job) const {
-  return appendLine({{"kind", kCancelled}, {"job", job}});
-}
-
-Result<std::vector<SubmittedJob>> RunStore::jobs() const {
-  std::error_code error;
-  std::vector<SubmittedJob> all;
-  if (!fs::exists(folder_ / kJobs, error)) return all;
-  MUSTER_TRY(const std::string text, readFile(folder_ / kJobs));
-  size_t number = 0;
-  for (const std::string& line : split(text, '\n')) {
-    ++number;
-    if (line.empty()) continue;
-    MUSTER_CHECK_OK(readJobLine(line, fmt::format("{}:{}", (folder_ / kJobs).string(), number), all));
-  }
-  return all;
+Status RunStore::limitJobs(int mostJobs) {
+  submission_.jobs.mostJobs = mostJobs;
+  return writeFileAtomically(folder_ / kManifest, dumpJson(toJson(submission_), 1) + "\n");
 }
 
 Status RunStore::setAside(const std::string& node, int round) const {
@@ -288,12 +211,6 @@ Status RunStore::setAside(const std::string& node, int round) const {
 Status RunStore::setClusterAside(int round) const {
   return moveInto(folder_ / "attempts" / fmt::format("cluster.{}", round),
                   {{folder_ / "records" / "cluster", "run"}, {folder_ / "cluster.exit", "exit"}});
-}
-
-std::set<std::string> jobNumbers(const std::vector<SubmittedJob>& jobs) {
-  std::set<std::string> numbers;
-  for (const SubmittedJob& job : jobs) numbers.insert(job.job);
-  return numbers;
 }
 
 int readExit(const fs::path& file) {

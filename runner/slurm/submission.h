@@ -34,7 +34,7 @@ struct JobSettings {
   int gpus = 0;         ///< GPUs to ask for on each node; 0: none
 };
 
-/// What a run is: written once, before the first job.
+/// What a run is: written before the first job. Only limitJobs() changes it.
 struct Submission {
   std::string id;
   double created = 0;  ///< seconds since 1970
@@ -94,6 +94,8 @@ class RunStore {
   }
   [[nodiscard]] std::filesystem::path script(JobKind kind) const;
 
+  /// From now on at most so many jobs of this run may be in the queue.
+  Status limitJobs(int mostJobs);
   Status append(const SubmittedJob& job) const;
   /// Notes that a job was taken back before it could begin: from then on it counts as never submitted.
   Status appendCancelled(const std::string& job) const;

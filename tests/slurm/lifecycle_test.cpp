@@ -39,6 +39,7 @@ TEST_F(SlurmResume, CompletesARunWhoseNodeWentDownInTheMiddle) {
   slurm().set("node2", "DOWN", "somebody pulled the plug");
   const ProcessResult first = slurm().muster({"wait", run.string()});
   EXPECT_EQ(first.exitCode, 3) << first.out << first.err;
+  EXPECT_THAT(first.out, ContainsRegex("node2 +(down|missing|incomplete) "));
   // Slurm ends its processes: whether they still get to say so is a matter of luck.
   EXPECT_THAT(slurm().muster({"status", run.string()}).out, ContainsRegex("node2 +(lost|failed) "));
   EXPECT_THAT(fleetOf(run).dump(), HasSubstr("node2"));

@@ -79,13 +79,17 @@ TEST_F(SlurmLimits, TakesBackWhatItSubmittedWhenALaterJobIsRefused) {
   EXPECT_TRUE(within(60, [] { return slurm().command({"squeue", "--noheader"}).out.empty(); })) << queue();
   EXPECT_THAT(slurm().muster({"status", run.string()}).out, Not(HasSubstr("waiting")));
 
+  EXPECT_THAT(refused.err, HasSubstr("--most-jobs N keeps below it"));
+
   // What is left is a run that can go on, with the jobs of before forgotten.
   slurm().answerJobs("");
   std::ofstream(run / "inputs" / "waiting-30.toml") << readWhole(waitingPlan(1));
   ASSERT_TRUE(
       within(60, [] { return slurm().state("node1") == "idle" && slurm().state("node4") == "idle"; }));
-  const ProcessResult resumed = slurm().muster({"resume", run.string(), "--wait"});
-  EXPECT_THAT(resumed.out, HasSubstr("4 nodes run the plan again: node[1-4]\n")) << resumed.err;
+  const ProcessResult resumed = slurm().muster({"resume", run.string(), "--most-jobs", "4", "--wait"});
+  EXPECT_EQ(resumed.exitCode, 0) << resumed.out << resumed.err;
+  EXPECT_THAT(resumed.out, HasSubstr("--most-jobs is 4: 3 of 4 nodes now, the others after them\n"));
+  EXPECT_THAT(resumed.out, HasSubstr("4 nodes run the plan again: node[1-4]\n"));
   EXPECT_THAT(recorded(run), ElementsAre("node1", "node2", "node3", "node4"));
 }
 

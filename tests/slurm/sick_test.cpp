@@ -8,6 +8,7 @@ namespace muster::testing {
 namespace fs = std::filesystem;
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -34,6 +35,8 @@ TEST_F(SlurmSick, ANodeUnderACpuQuotaIsRejectedDrainedRepairedAndTakenBack) {
 
   const ProcessResult found = submit(plan, run, {"--wait"});
   EXPECT_EQ(found.exitCode, 1) << found.out << found.err;
+  EXPECT_THAT(found.out, ContainsRegex("node3 +rejected +.*env.cpu_quota_ratio"));
+  EXPECT_THAT(found.out, ContainsRegex("node4 +drained +drained fan is broken"));
   EXPECT_THAT(of(run, "node1"), StartsWith("accepted"));
   EXPECT_THAT(of(run, "node2"), StartsWith("accepted"));
   EXPECT_THAT(of(run, "node3"), StartsWith("rejected"));

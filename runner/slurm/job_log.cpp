@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The jobs of a run, one a line of jobs.jsonl; see submission.h.
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "runner/core/text.h"
+#include "runner/slurm/submission.h"
+
+namespace muster::slurm {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kJobs = "jobs.jsonl";
+constexpr const char* kCancelled = "cancelled";
+constexpr JobKind kKinds[] = {JobKind::kArray, JobKind::kPinned, JobKind::kCluster, JobKind::kFleet};
+
+/// One line of jobs.jsonl: a job more, or one less.
+Status readJobLine(const std::string& line, const std::string& where, std::vector<SubmittedJob>& all) {
+  MUSTER_TRY(const Json json, parseJson(line).context(where));
+  SubmittedJob job;
+  std::string kind;
+  JsonReader reader(json, where);
+  reader.read("kind", kind);
+  reader.read("job", job.job);
+  if (kind != kCancelled) {
+    reader.read("round", job.round);
+    reader.read("nodes", job.nodes);
+    reader.read("tasks", job.tasks);
+  }
+  MUSTER_CHECK_OK(reader.status());
+  if (kind == kCancelled) {
+    all.erase(std::remove_if(all.begin(), all.end(),
+                             [&](const SubmittedJob& other) { return other.job == job.job; }),
+              all.end());
+    return {};
+  }
+  const auto* found =
+      std::find_if(std::begin(kKinds), std::end(kKinds), [&](JobKind k) { return kind == jobKindName(k); });
+  if (found == std::end(kKinds))
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("kind \"{}\" is none of array, pinned, cluster, fleet, cancelled", printable(kind, 40)),
+        where};
+  job.kind = *found;
+  all.push_back(std::move(job));
+  return {};
+}
+
+}  // namespace
+
+const char* jobKindName(JobKind kind) {
+  switch (kind) {
+    case JobKind::kArray:
+      return "array";
+    case JobKind::kPinned:
+      return "pinned";
+    case JobKind::kCluster:
+      return "cluster";
+    case JobKind::kFleet:
+      return "fleet";
+  }
+  return "";
+}
+
+Status RunStore::appendLine(const Json& line) const {
+  const fs::path path = folder_ / kJobs;
+  const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!file.valid()) return Error{ErrorCode::kIo, "cannot write it: " + errnoText(errno), path.string()};
+  return appendAndSync(file.get(), dumpJson(line) + "\n", path);
+}
+
+Status RunStore::append(const SubmittedJob& job) const {
+  return appendLine({{"kind", jobKindName(job.kind)},
+                     {"job", job.job},
+                     {"round", job.round},
+                     {"nodes", job.nodes},
+                     {"tasks", job.tasks}});
+}
+
+Status RunStore::appendCancelled(const std::string& job) const {
+  return appendLine({{"kind", kCancelled}, {"job", job}});
+}
+
+Result<std::vector<SubmittedJob>> RunStore::jobs() const {
+  std::error_code error;
+  std::vector<SubmittedJob> all;
+  if (!fs::exists(folder_ / kJobs, error)) return all;
+  MUSTER_TRY(const std::string text, readFile(folder_ / kJobs));
+  size_t number = 0;
+  for (const std::string& line : split(text, '\n')) {
+    ++number;
+    if (line.empty()) continue;
+    MUSTER_CHECK_OK(readJobLine(line, fmt::format("{}:{}", (folder_ / kJobs).string(), number), all));
+  }
+  return all;
+}
+
+std::set<std::string> jobNumbers(const std::vector<SubmittedJob>& jobs) {
+  std::set<std::string> numbers;
+  for (const SubmittedJob& job : jobs) numbers.insert(job.job);
+  return numbers;
+}
+
+}  // namespace muster::slurm
