@@ -8,6 +8,7 @@
 
 #include "kernels/cuda/blas/error.h"
 #include "kernels/cuda/blas/plan.h"
+#include "kernels/cuda/blas/scales.h"
 #include "kernels/cuda/blas/search.h"
 #include "kernels/cuda/buffer.h"
 #include "kernels/cuda/error.h"
@@ -19,7 +20,6 @@ namespace muster::cuda {
 namespace {
 
 constexpr int kManyHeuristics = 48;  ///< asked for in each mode of "best"
-constexpr int kUnsignedOne = 0x38;   ///< 1.0 in e4m3: every block scale, so that their order does not matter
 
 class CudaGemm : public Gemm {
  public:
@@ -45,7 +45,11 @@ class CudaGemm : public Gemm {
   Status runCandidate(const Candidate& one) {
     return plans_[one.plan]->run(one.algorithm, bytesOf(*c_), device_.stream());
   }
+  [[nodiscard]] uint64_t scaleSeed(int operand) const {
+    return scatter(seed_ + 2 + static_cast<uint64_t>(operand));
+  }
   Status fillScales();
+  static Status upload(Buffer& to, const void* from, cudaStream_t stream);
   Status choose();
   Status clearResult();
   Result<double> secondsOf(const Candidate& one, int runs);
@@ -63,6 +67,7 @@ class CudaGemm : public Gemm {
   std::vector<std::unique_ptr<GemmPlan>> plans_;
   std::vector<Candidate> candidates_;
   Candidate use_ = {0, 0};
+  uint64_t seed_ = 0;
   std::vector<std::byte> rowOnHost_, columnOnHost_;
 };
 
@@ -84,17 +89,22 @@ Status CudaGemm::allocate() {
   return {};
 }
 
+Status CudaGemm::upload(Buffer& to, const void* from, cudaStream_t stream) {
+  MUSTER_CUDA(cudaMemcpyAsync(bytesOf(to), from, to.bytes(), cudaMemcpyHostToDevice, stream));
+  return {};
+}
+
 Status CudaGemm::fillScales() {
   if (type_.scaleBlock < 0) return {};
-  static constexpr float kOne = 1;
-  for (Buffer* scale : {aScale_.get(), bScale_.get()}) {
-    if (type_.scaleBlock > 0)
-      MUSTER_CUDA(cudaMemsetAsync(bytesOf(*scale), kUnsignedOne, scale->bytes(), device_.stream()));
-    else
-      MUSTER_CUDA(
-          cudaMemcpyAsync(bytesOf(*scale), &kOne, sizeof kOne, cudaMemcpyHostToDevice, device_.stream()));
+  if (type_.scaleBlock == 0) {
+    MUSTER_CHECK_OK(upload(*aScale_, &kScaleOfA, device_.stream()));
+    return upload(*bScale_, &kScaleOfB, device_.stream());
   }
-  return {};
+  const std::vector<uint8_t> a = blockScales(type_, spec_.m, spec_.k, scaleSeed(0));
+  const std::vector<uint8_t> b = blockScales(type_, spec_.n, spec_.k, scaleSeed(1));
+  MUSTER_CHECK_OK(upload(*aScale_, a.data(), device_.stream()));
+  MUSTER_CHECK_OK(upload(*bScale_, b.data(), device_.stream()));
+  return device_.synchronize();
 }
 
 /// The modes in which the type can be put to the library; only the first one is the default.
@@ -120,6 +130,7 @@ Status CudaGemm::plan() {
 }
 
 Status CudaGemm::prepare(uint64_t seed) {
+  seed_ = seed;
   MUSTER_CHECK_OK(device_.fillNormal(*a_, type_.dtype, scatter(seed)));
   MUSTER_CHECK_OK(device_.fillNormal(*b_, type_.b, scatter(seed + 1)));
   MUSTER_CHECK_OK(fillScales());
@@ -179,7 +190,10 @@ Result<long double> CudaGemm::reference(int64_t row, int64_t column) {
   else
     MUSTER_CHECK_OK(readColumn(column));
   MUSTER_CHECK_OK(device_.synchronize());
-  return dotProduct({rowOnHost_.data(), type_.dtype, 0, 1}, {columnOnHost_.data(), type_.b, 0, 1}, spec_.k);
+  const Lane a = {rowOnHost_.data(), type_.dtype, 0, 1}, b = {columnOnHost_.data(), type_.b, 0, 1};
+  if (type_.scaleBlock > 0)
+    return scaledDotProduct(type_, {a, row, scaleSeed(0)}, {b, column, scaleSeed(1)}, spec_.k);
+  return dotProduct(a, b, spec_.k);
 }
 
 Result<long double> CudaGemm::resultAt(int64_t index) {
@@ -188,7 +202,9 @@ Result<long double> CudaGemm::resultAt(int64_t index) {
   MUSTER_CUDA(cudaMemcpyAsync(element.data(), bytesOf(*c_) + static_cast<uint64_t>(index) * bytes, bytes,
                               cudaMemcpyDeviceToHost, device_.stream()));
   MUSTER_CHECK_OK(device_.synchronize());
-  return gemmOutputAt(element.data(), spec_.dtype, 0);
+  const long double result = gemmOutputAt(element.data(), spec_.dtype, 0);
+  // The error model is one of unscaled inputs, and powers of two round nothing.
+  return type_.scaleBlock == 0 ? result / (kScaleOfA * kScaleOfB) : result;
 }
 
 Result<ReferenceError> CudaGemm::checkAgainstReference(int samples, uint64_t seed) {
