@@ -53,6 +53,7 @@ Status readHead(const Json& json, KeptFleet& fleet) {
   r.read("simulated", fleet.simulated);
   r.read("started", fleet.started);
   r.read("finished", fleet.finished);
+  r.optional("waivers_from", fleet.waiversFrom);
   if (const Json* plan = r.object("plan")) {
     JsonReader p(*plan, "fleet.plan");
     p.read("name", fleet.plan);

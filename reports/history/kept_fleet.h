@@ -33,7 +33,8 @@ struct KeptFleet {
   std::string planSha256;
   std::vector<std::string> overrides;  ///< the --set arguments
   std::string expectedFrom;
-  double started = 0;  ///< seconds since 1970
+  std::string waiversFrom;  ///< the fleet's own waiver file; empty: none was given
+  double started = 0;       ///< seconds since 1970
   double finished = 0;
   std::vector<FleetMember> nodes;  ///< in the order expected
 };

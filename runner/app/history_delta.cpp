@@ -98,7 +98,14 @@ Result<KeptFleet> acceptedFleet(const HistoryOptions& options, const std::vector
       kept.folder.string()};
 }
 
-Status checkAccepted(const KeptFleet& fleet) {
+Status checkAccepted(const KeptFleet& fleet, const HistoryOptions& options) {
+  if (!fleet.waiversFrom.empty() && options.waivers.empty())
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("this fleet was judged under the waivers of {}; give that file, or what is in force "
+                    "now, by --waivers",
+                    printable(fleet.waiversFrom, 80)),
+        fleet.folder.string()};
   if (fleet.acceptance == "accepted") return {};
   return Error{
       ErrorCode::kUsage,
@@ -270,7 +277,7 @@ Result<int> historyDelta(const HistoryOptions& options) {
   for (const fs::path& survey : options.surveys)
     MUSTER_CHECK_OK(addRecords(survey, RecordUse::kSurvey, found));
   MUSTER_TRY(KeptFleet accepted, acceptedFleet(options, found));
-  MUSTER_CHECK_OK(checkAccepted(accepted));
+  MUSTER_CHECK_OK(checkAccepted(accepted, options));
   MUSTER_CHECK_OK(addRecords(accepted.folder, RecordUse::kAccepted, found));
   dropRepeated(found);
   Waivers waivers;

@@ -204,6 +204,27 @@ TEST_F(Delta, RejectsTheFleetWhoseReplacementIsSick) {
   EXPECT_FALSE(fs::exists(next));
 }
 
+TEST_F(Delta, WantsTheWaiversUnderWhichTheFleetWasAccepted) {
+  // Node 0 has a known slow GPU, and the fleet was accepted with it.
+  again(0, "", "h100x8-one-slow-gpu", kPlan, "slow");
+  fs::remove_all(accepted() / nodeName(0));
+  fs::copy(dir_.path() / "slow" / nodeName(0), accepted() / nodeName(0), fs::copy_options::recursive);
+  const std::string waivers =
+      dir_.write("waivers.toml",
+                 "schema = 1\n[[waiver]]\nstage = \"gemm\"\nmetric = \"compute.gemm_throughput\"\nnode = "
+                 "\"sim-node-0000\"\ndevice = \"gpu5\"\nreason = \"card on order\"\napprover = \"J. "
+                 "Doe\"\nexpires = \"2099-12-31\"\n")
+          .string();
+  const auto judged = runMuster({"fleet", accepted().string(), "--waivers", waivers, "--expect",
+                                 dir_.write("nodes.txt", "sim-node-[0000-0002]\n").string()});
+  ASSERT_EQ(judged.exitCode, 0) << judged.out << judged.err;
+  const std::string runs = again(1, kNewSerial);
+  expectRefused(merge(runs), 2, "judged under the waivers of waivers.toml");
+  const auto result = merge(runs, {"--waivers", waivers});
+  EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+  EXPECT_EQ(fleetJson()["waivers"][0]["state"], "applied");
+}
+
 TEST_F(Delta, RefusesWhileANodeThatChangedWasNotRun) {
   // gpu3 of node 1 now holds a part that node 2 was accepted with.
   const std::string part = serialIn(accepted() / nodeName(2), 0);

@@ -58,6 +58,51 @@ TEST_F(HistoryStore, OrdersByTimeAndSelects) {
   EXPECT_EQ(store.runs({"n19", 0})->size(), 0u);
 }
 
+TEST_F(HistoryStore, FollowsTheNodesPartsIntoOtherNodes) {
+  Store store = open();
+  add(store, node(1));
+  add(store, node(2));
+  add(store, node(3, "accepted", "n18"));  // the same part, S0
+  auto other = node(4, "accepted", "n18");
+  other.devices[0].serial = "T0";
+  add(store, other);
+  const auto points = store.points({"n17", 0});
+  ASSERT_EQ(points->size(), 3u);
+  EXPECT_EQ(points->back().run.node, "n18");
+  EXPECT_EQ(points->back().serial, "S0");
+  EXPECT_EQ(store.points({"n17", 1})->size(), 2u) << "its newest run, and where its part went then";
+  EXPECT_EQ(store.points({"n18", 0})->size(), 2u) << "not what its part did before it came";
+}
+
+TEST_F(HistoryStore, KeepsFleetsOnceAndFindsTheLastAcceptedOne) {
+  Store store = open();
+  KeptFleet fleet;
+  fleet.folder = "/runs/first";
+  fleet.sha256 = "a";
+  fleet.acceptance = "accepted";
+  fleet.plan = "node-full";
+  fleet.finished = 100;
+  fleet.nodes = {{"n17", "accepted", {}}, {"n18", "accepted", {}}};
+  EXPECT_TRUE(*store.addFleet(fleet, 1));
+  EXPECT_FALSE(*store.addFleet(fleet, 2));
+  fleet.sha256 = "b";
+  fleet.folder = "/runs/rejected";
+  fleet.acceptance = "rejected";
+  fleet.finished = 300;
+  EXPECT_TRUE(*store.addFleet(fleet, 3));
+  fleet.sha256 = "c";
+  fleet.folder = "/runs/second";
+  fleet.acceptance = "accepted";
+  fleet.finished = 200;
+  fleet.nodes.pop_back();
+  EXPECT_TRUE(*store.addFleet(fleet, 4));
+  ASSERT_EQ(store.fleets()->size(), 3u);
+  EXPECT_EQ(store.fleets()->front().nodes.size(), 2u);
+  EXPECT_EQ(store.lastAcceptedFleet("n17")->folder, "/runs/second");
+  EXPECT_EQ(store.lastAcceptedFleet("n18")->folder, "/runs/first");
+  EXPECT_THAT(store.lastAcceptedFleet("n99").error().text(), HasSubstr("no accepted fleet with node n99"));
+}
+
 TEST_F(HistoryStore, FindsTheLastAcceptance) {
   Store store = open();
   add(store, node(1));
