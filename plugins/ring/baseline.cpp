@@ -16,11 +16,12 @@ constexpr double kDoubtChance = 0.1;    ///< healthy tests in which a pair is lo
 constexpr double kNeededChance = 2e-4;  ///< healthy tests in which a single figure makes a pair slow, at most
 constexpr double kSaferChance = 1e-8;   ///< the same, where noise is small
 constexpr double kSaferUpTo = 0.12;     ///< well short of the least fault that must be found (15%: 0.16)
-constexpr double kAgainChance = 3e-3;   ///< that one further look at a healthy pair says slow
-constexpr double kLeastLoss = 0.03;     ///< what no operator would call a fault
-constexpr double kReach = 3;            ///< sigmas that the cluster reaches to either side
-constexpr double kTailReach = 5;        ///< sigmas; what lies beyond is no healthy figure
-constexpr double kNormalCubes = 1.5958;  ///< mean |z|^3 of normal figures: 4 / sqrt(2 pi)
+constexpr double kConfirmChance = 2.3e-4;  ///< that a figure of a healthy pair confirms: 3.5 sigma
+constexpr double kAgainChance = 3e-3;      ///< that one further look at a healthy pair says slow
+constexpr double kLeastLoss = 0.03;        ///< what no operator would call a fault
+constexpr double kReach = 3;               ///< sigmas that the cluster reaches to either side
+constexpr double kTailReach = 5;           ///< sigmas; what lies beyond is no healthy figure
+constexpr double kNormalCubes = 1.5958;    ///< mean |z|^3 of normal figures: 4 / sqrt(2 pi)
 // By which power of the third moment's excess rare figures lie farther out than normal ones, whatever the
 // shape: computed for gamma noise of shape 1 to 16, Laplace noise, and medians of five of each.
 constexpr double kFarTailPower = 1.2;   ///< one in 10^6 to 10^8 (1.05 to 1.35)
@@ -136,6 +137,7 @@ Limits limitsOf(const Baseline& base, const Tail& tail, size_t family) {
   // Where noise is small, more distance costs no fault that matters and spares rounds.
   const double safer = std::min(limit(kSaferChance / figures, kFarTailPower), kSaferUpTo);
   limits.slow = std::max({limits.doubtful, limit(kNeededChance / figures, kFarTailPower), safer});
+  limits.confirms = std::max(upperQuantile(kConfirmChance) * base.sigma, limit(kConfirmChance, kTailPower));
   limits.slowAgain = std::max(kLeastLoss, limit(kAgainChance, kNearTailPower));
   return limits;
 }

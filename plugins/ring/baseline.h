@@ -23,6 +23,7 @@ struct Tail {
 struct Limits {
   double doubtful = 0;   ///< a single figure beyond it is worth another look at the pair, in the same round
   double slow = 0;       ///< a single figure beyond it is no chance
+  double confirms = 0;   ///< a single figure beyond it confirms, in a later round, what another one said
   double slowAgain = 0;  ///< once a figure was doubtful, several are no chance if each lies beyond this
 };
 

@@ -93,7 +93,7 @@ Testimony LaneAnalysis::hear(int node) const {
     const Baseline& base = baseline(pair);
     const int other = pair.a == node ? pair.b : pair.a;
     const double lost = std::max(0.0, figures_.loss[m]);
-    const bool slow = figures_.slow(log_, m) || lost > std::max(testimony.loss / 2, kSlowAgain * base.sigma);
+    const bool slow = figures_.slow(log_, m) || lost > std::max(testimony.loss / 2, base.limits.confirms);
     if (!slow && lost > testimony.loss / 2) continue;  // says neither
     auto& list = slow ? testimony.slowWith : testimony.fineWith;
     if (std::find(list.begin(), list.end(), other) == list.end()) list.push_back(other);
@@ -150,13 +150,13 @@ void LaneAnalysis::judgePair(const SlowPair& slow) {
   const Testimony a = hear(slow.pair.a);
   const Testimony b = hear(slow.pair.b);
   const bool nodesCleared = a.cleared() && b.cleared();
-  if (nodesCleared && uplinks_.cleared(slow) && slow.times > 1) {
+  if (nodesCleared && uplinks_.cleared(slow) && slow.settled()) {
     const double evidence = slow.times * slowEvidence(slow.loss, baseline(slow.pair).sigma);
     found_.links.push_back({slow.pair, slow.loss, std::min({evidence, a.fine, b.fine}), slow.times});
     return;
   }
   found_.open.push_back({slow.pair, slow.loss});
-  if (slow.times < 2 && (nodesCleared || (a.onlyOnce() && b.onlyOnce()))) {
+  if (!slow.settled() && (nodesCleared || (a.onlyOnce() && b.onlyOnce()))) {
     found_.wishes.push_back({Wish::Kind::kAgain, slow.pair, 1});
     return;
   }

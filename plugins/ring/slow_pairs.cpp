@@ -13,6 +13,7 @@ struct PairHistory {
   double sum = 0, least = 0, most = 0;
   int times = 0;
   bool slowOnce = false;  ///< one round says so by itself
+  bool sure = false;      ///< even a single figure of it
   bool doubtful = false;  ///< a round that had no second look left it open
   bool repeats = true;    ///< each round says slow, or confirms what another one said
 
@@ -22,8 +23,9 @@ struct PairHistory {
     most = times == 0 ? loss : std::max(most, loss);
     ++times;
     slowOnce |= slow;
+    sure |= loss > base.limits.slow;
     doubtful |= looks == 1 && loss > base.limits.doubtful;
-    repeats &= slow || loss > kSlowAgain * base.sigma;
+    repeats &= slow || loss > base.limits.confirms;
   }
   [[nodiscard]] bool slow() const {
     if (times == 1) return slowOnce;
@@ -47,7 +49,7 @@ SlowPairs findSlowPairs(const RoundLog& log, const Encounters& encounters, const
       if (meeting.pair == pair) all.add(figures.loss[other], meeting.looks, figures.slow(log, other), base);
     }
     if (all.slow())
-      found.slow.push_back({pair, all.sum / all.times, all.times, false});
+      found.slow.push_back({pair, all.sum / all.times, all.times, all.sure, false});
     else if (all.slowOnce)
       found.unrepeated.push_back(pair);
     else if (all.doubtful && all.times == 1)

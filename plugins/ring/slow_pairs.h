@@ -9,14 +9,17 @@
 
 namespace muster::ring {
 
-constexpr double kSlowAgain = 3.5;  ///< sigmas that a figure must lose to confirm what another one said
-
 /// A pair that was slow whenever it was measured.
 struct SlowPair {
   Pair pair;
-  double loss = 0;  ///< mean
-  int times = 0;
+  double loss = 0;         ///< mean
+  int times = 0;           ///< rounds that measured it
+  bool sure = false;       ///< one round's figure is beyond doubt, and not only all of its looks together
   bool explained = false;  ///< by a node or an uplink
+
+  /// Noise that lasts for a round is in all its looks: without a figure beyond doubt, three rounds must
+  /// agree.
+  [[nodiscard]] bool settled() const { return times > (sure ? 1 : 2); }
 };
 
 struct SlowPairs {

@@ -242,6 +242,19 @@ TEST(Ring, NamesALinkThatIsADoubtfulLittleSlowInEveryLook) {
   EXPECT_EQ(namesOf(log), Names{"link 3 4"});
   for (const Meeting& m : log.meetings())
     EXPECT_EQ(m.looks, m.pair == kDoubtful && m.round < 2 ? 3 : 1) << "round " << m.round;
+  EXPECT_EQ(log.rounds(), 4) << "three of them must agree";
+}
+
+TEST(Ring, DoesNotTrustLooksOfOneRoundLikeFiguresOfSeveral) {
+  // Noise that lasts as long as a round is in all its looks.
+  const SpeedOf twoRounds = [](const Pair& pair, const Lane&, int round) {
+    return pair == kDoubtful && round < 3 ? kDoubtfulSpeed : 1.0;
+  };
+  EXPECT_TRUE(solve(measureAll(64, twoRounds)).empty());
+  const SpeedOf farSlower = [](const Pair& pair, const Lane&, int round) {
+    return pair == kDoubtful && round < 3 ? 0.85 : 1.0;
+  };
+  EXPECT_EQ(namesOf(measureAll(64, farSlower)), Names{"link 3 4"});
 }
 
 TEST(Ring, DoesNotLookAgainWhereAFigureIsBeyondDoubt) {
