@@ -155,9 +155,8 @@ class RecordReader::Impl {
     if (int64_t schema = 0; record["schema"].get(schema) != simdjson::SUCCESS)
       return damaged("no record: it has no schema version");
     else if (schema != kRecordSchema)
-      return damaged(
-          fmt::format("a record of schema {}, written by {} Muster; this one reads schema {}", schema,
-                      schema < kRecordSchema ? "an older" : "another", kRecordSchema));
+      return damaged(fmt::format("a record of schema {}, written by {} Muster; this one reads schema {}",
+                                 schema, schema < kRecordSchema ? "an older" : "another", kRecordSchema));
     NodeSummary node;
     node.sha256 = sha256Hex(text);
     readRecord(record, node);
