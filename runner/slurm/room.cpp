@@ -3,11 +3,13 @@
 #include "runner/slurm/room.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 
 #include "runner/core/text.h"
+#include "runner/slurm/account_limits.h"
 
 namespace muster::slurm {
 namespace {
@@ -33,6 +35,12 @@ Result<QueueRoom> askQueueRoom(const JobSettings& jobs, int own) {
   MUSTER_TRY(const auto configuration, readConfiguration());
   MUSTER_TRY(const auto known, readJobs());
   MUSTER_TRY(QueueRoom room, queueRoom(configuration, known.size()));
+  if (const auto enforced = configuration.find("AccountingStorageEnforce");
+      enforced != configuration.end() && enforced->second.find("limits") != std::string::npos) {
+    MUSTER_TRY(const std::string limits, readAssociations());
+    const auto account = accountRoom(limits, {geteuid(), jobs.account, jobs.partition, jobs.qos});
+    if (account && account->jobs < room.jobs) room = *account;
+  }
   const int left = std::max(jobs.mostJobs - own, 0);
   if (jobs.mostJobs > 0 && left < room.jobs)
     return QueueRoom{left, fmt::format("--most-jobs is {}", jobs.mostJobs)};
@@ -45,7 +53,7 @@ Status checkRoom(const QueueRoom& room) {
       ErrorCode::kUsage,
       fmt::format(
           "Slurm takes {} more jobs ({}), and a run needs {} at the same time at least; wait until "
-          "others have ended (jobs are forgotten MinJobAge seconds later), or have MaxJobCount raised",
+          "others have ended (for MaxJobCount: and MinJobAge seconds after that), or have that limit raised",
           room.jobs, room.why, kLeastJobs),
       ""};
 }

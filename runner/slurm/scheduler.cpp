@@ -190,6 +190,10 @@ Result<std::map<std::string, std::string>> readConfiguration() {
   return values;
 }
 
+Result<std::string> readAssociations() {
+  return answer({"scontrol", "show", "assoc_mgr", "flags=assoc,qos"});
+}
+
 Result<std::string> submit(const std::string& script, const std::vector<std::string>& options) {
   std::vector<std::string> argv = {"sbatch", "--parsable"};
   argv.insert(argv.end(), options.begin(), options.end());

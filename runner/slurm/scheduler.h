@@ -57,6 +57,9 @@ Result<std::vector<JobInfo>> readJobs(const std::set<std::string>& jobs);
 /// `scontrol show config` as names and values.
 Result<std::map<std::string, std::string>> readConfiguration();
 
+/// `scontrol show assoc_mgr`: the limits of accounts and QOS, and what is used of them.
+Result<std::string> readAssociations();
+
 /// Submits a script file; returns the job's number. SBATCH_* variables of the environment have no say: they
 /// would overrule the script.
 Result<std::string> submit(const std::string& script, const std::vector<std::string>& options);

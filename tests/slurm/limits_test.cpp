@@ -48,7 +48,7 @@ TEST_F(SlurmLimits, SubmitsNothingWhereTheQueueIsFull) {
   EXPECT_THAT(result.err,
               HasSubstr(fmt::format("Slurm takes 2 more jobs (MaxJobCount is {}, and Slurm knows {} jobs)",
                                     count + 2, count)));
-  EXPECT_THAT(result.err, HasSubstr("have MaxJobCount raised"));
+  EXPECT_THAT(result.err, HasSubstr("have that limit raised"));
   EXPECT_FALSE(fs::exists(run));
   EXPECT_THAT(queued, Not(HasSubstr("muster")));
 }
