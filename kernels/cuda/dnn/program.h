@@ -63,9 +63,6 @@ class CudaProgram : public Program {
   void makeSegments();
   Status update();
 
-  Status checkParameter(int parameter) const;
-  Status checkStatistics(int statistics) const;
-  Status checkInput(Tensor input, size_t count, bool indices) const;
   Status writeTokenOrder(const TokenOrder& order, std::span<const int32_t> tokens);
   Result<std::vector<float>> readFlat(const float* flat, int parameter);
   Result<std::vector<double>> readSums();

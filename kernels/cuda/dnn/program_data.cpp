@@ -8,21 +8,10 @@
 #include "kernels/cuda/buffer.h"
 #include "kernels/cuda/dnn/program.h"
 #include "kernels/cuda/dnn/token_order.h"
+#include "kernels/program_checks.h"
 
 namespace muster::cuda {
 namespace {
-
-Error wrongCount(const std::string& what, size_t found, int64_t wanted, const Shape& shape) {
-  return {ErrorCode::kUsage,
-          fmt::format("{} takes {} values ({}), not {}", what, wanted, shapeText(shape), found), ""};
-}
-
-/// FNV-1a, 64 bit.
-uint64_t hashOf(const std::string& text) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return hash;
-}
 
 template <typename T>
 std::vector<float> plain(const std::vector<T>& kept, const Value& value, const Shape& shape) {
@@ -49,26 +38,8 @@ Status CudaProgram::copyFromDevice(void* to, const void* from, uint64_t bytes) {
   return {};
 }
 
-Status CudaProgram::checkParameter(int parameter) const {
-  if (parameter >= 0 && parameter < static_cast<int>(plan_.places.size())) return {};
-  return Error{ErrorCode::kUsage,
-               fmt::format("there is no parameter {}; the network has {}", parameter, plan_.places.size()),
-               ""};
-}
-
-Status CudaProgram::checkStatistics(int statistics) const {
-  if (statistics >= 0 && statistics < static_cast<int>(plan_.statistics.size())) return {};
-  return Error{ErrorCode::kUsage,
-               fmt::format("there is no batch normalisation {}; the network has {}", statistics,
-                           plan_.statistics.size()),
-               ""};
-}
-
 Status CudaProgram::writeParameter(int parameter, std::span<const float> values) {
-  MUSTER_CHECK_OK(checkParameter(parameter));
-  const Parameter& spec = network_.parameters()[static_cast<size_t>(parameter)];
-  if (static_cast<int64_t>(values.size()) != spec.elements())
-    return wrongCount(spec.name, values.size(), spec.elements(), spec.shape);
+  MUSTER_CHECK_OK(checkParameterValues(network_, parameter, values.size()));
   const ParameterPlace& place = plan_.places[static_cast<size_t>(parameter)];
   std::vector<float> kept(place.count);
   for (size_t i = 0; i < values.size(); ++i)
@@ -82,7 +53,7 @@ Status CudaProgram::writeParameter(int parameter, std::span<const float> values)
 }
 
 Result<std::vector<float>> CudaProgram::readFlat(const float* flat, int parameter) {
-  MUSTER_CHECK_OK(checkParameter(parameter));
+  MUSTER_CHECK_OK(checkParameter(network_, parameter));
   const ParameterPlace& place = plan_.places[static_cast<size_t>(parameter)];
   std::vector<float> kept(place.count);
   MUSTER_CHECK_OK(copyFromDevice(kept.data(), flat + place.first, kept.size() * sizeof(float)));
@@ -102,7 +73,7 @@ Result<std::vector<float>> CudaProgram::readGradient(int parameter) {
 }
 
 Result<std::vector<float>> CudaProgram::readStatistics(int statistics) {
-  MUSTER_CHECK_OK(checkStatistics(statistics));
+  MUSTER_CHECK_OK(checkStatistics(network_, statistics));
   const auto index = static_cast<size_t>(statistics);
   const auto channels = static_cast<size_t>(network_.statistics()[index].channels);
   std::vector<float> values(2 * channels);
@@ -113,21 +84,17 @@ Result<std::vector<float>> CudaProgram::readStatistics(int statistics) {
 }
 
 Status CudaProgram::writeStatistics(int statistics, std::span<const float> meanAndVariance) {
-  MUSTER_CHECK_OK(checkStatistics(statistics));
+  MUSTER_CHECK_OK(checkStatisticsValues(network_, statistics, meanAndVariance.size()));
   const auto index = static_cast<size_t>(statistics);
   const int64_t channels = network_.statistics()[index].channels;
-  if (static_cast<int64_t>(meanAndVariance.size()) != 2 * channels)
-    return wrongCount(network_.statistics()[index].name, meanAndVariance.size(), 2 * channels, {2, channels});
   const uint64_t bytes = static_cast<uint64_t>(channels) * sizeof(float);
   MUSTER_CHECK_OK(copyToDevice(plan_.statistics[index].mean, meanAndVariance.data(), bytes));
   return copyToDevice(plan_.statistics[index].variance, meanAndVariance.data() + channels, bytes);
 }
 
 Result<std::vector<float>> CudaProgram::readTensor(Tensor tensor) {
-  if (tensor.id < 0 || tensor.id >= network_.tensorCount() || network_.limit(tensor) > 0 ||
-      plan_.of(tensor).data == nullptr)
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("tensor {} holds no values that can be read", tensor.id), ""};
+  const bool known = tensor.id >= 0 && tensor.id < network_.tensorCount();
+  MUSTER_CHECK_OK(checkReadable(network_, tensor, known && plan_.of(tensor).data != nullptr));
   const Value& value = plan_.of(tensor);
   const Shape& shape = network_.shape(tensor);
   const auto read = [&](auto type) -> Result<std::vector<float>> {
@@ -138,22 +105,8 @@ Result<std::vector<float>> CudaProgram::readTensor(Tensor tensor) {
   return engine_->element == Element::kBf16 ? read(Bf16{}) : read(float{});
 }
 
-Status CudaProgram::checkInput(Tensor input, size_t count, bool indices) const {
-  if (input.id < 0 || input.id >= network_.tensorCount() || !network_.isInput(input))
-    return Error{ErrorCode::kUsage, fmt::format("tensor {} is no input of this network", input.id), ""};
-  if ((network_.limit(input) > 0) != indices)
-    return Error{
-        ErrorCode::kUsage,
-        fmt::format("input {} takes {}", input.id, indices ? "numbers, not indices" : "indices, not numbers"),
-        ""};
-  const Shape& shape = network_.shape(input);
-  if (static_cast<int64_t>(count) != elementsOf(shape))
-    return wrongCount(fmt::format("input {}", input.id), count, elementsOf(shape), shape);
-  return {};
-}
-
 Status CudaProgram::writeInput(Tensor input, std::span<const float> images) {
-  MUSTER_CHECK_OK(checkInput(input, images.size(), false));
+  MUSTER_CHECK_OK(checkNumbers(network_, input, images.size()));
   float* staging = staging_[static_cast<size_t>(input.id)];
   MUSTER_CHECK_OK(copyToDevice(staging, images.data(), images.size_bytes()));
   const Value& value = plan_.of(input);
@@ -162,14 +115,7 @@ Status CudaProgram::writeInput(Tensor input, std::span<const float> images) {
 }
 
 Status CudaProgram::writeInput(Tensor input, std::span<const int32_t> indices) {
-  MUSTER_CHECK_OK(checkInput(input, indices.size(), true));
-  const int64_t limit = network_.limit(input);
-  for (size_t i = 0; i < indices.size(); ++i)
-    if (indices[i] < 0 || indices[i] >= limit)
-      return Error{ErrorCode::kUsage,
-                   fmt::format("index {} at position {} of input {} is out of bounds, wanted 0 to {}",
-                               indices[i], i, input.id, limit - 1),
-                   ""};
+  MUSTER_CHECK_OK(checkIndices(network_, input, indices));
   for (const TokenOrder& order : plan_.tokens)
     if (order.tensor == input.id) MUSTER_CHECK_OK(writeTokenOrder(order, indices));
   return copyToDevice(plan_.of(input).data, indices.data(), indices.size_bytes());
@@ -210,7 +156,7 @@ std::string CudaProgram::layout() const {
     text += fmt::format("{} {} {} {}x{};", network_.parameters()[i].name, place.first, place.count,
                         place.filter.paddedK, place.filter.paddedC);
   }
-  return fmt::format("cuda-{:016x}", hashOf(text));
+  return layoutName("cuda", text);
 }
 
 uint64_t CudaProgram::memoryBytes() const {

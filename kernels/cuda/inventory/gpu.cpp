@@ -34,6 +34,7 @@ Result<std::vector<Gpu>> listGpus(const Nvml& nvml) {
                        "; see dmesg | grep NVRM, and who may use /dev/nvidia" + std::to_string(index),
                    gpu.id};
     if (handle.ok()) {
+      Nvml::name(gpu.handle, gpu.id);
       const auto pci = ask<nvmlPciInfo_t>(nvml->nvmlDeviceGetPciInfo_v3, gpu.handle);
       if (pci.ok()) gpu.pciAddress = pciAddressOf(pci.value);
       if (pci.lost()) gpu.lost = nvml.words(pci.code);

@@ -4,6 +4,9 @@
 
 #include <dlfcn.h>
 
+#include <type_traits>
+
+#include "kernels/cuda/inventory/call_watch.h"
 #include "kernels/cuda/inventory/pci.h"
 #include "runner/core/text.h"
 
@@ -31,6 +34,40 @@ void find(void* library, const char* name, bool required, Function& function,
           std::vector<std::string>& missing) {
   function = reinterpret_cast<Function>(dlsym(library, name));
   if (function == nullptr && required) missing.emplace_back(name);
+}
+
+// Each function of NVML is called through one of these, so that a call which hangs can be named.
+#define MUSTER_NVML_SLOT(name, parameters) k_##name,
+enum Slot { MUSTER_NVML_FUNCTIONS(MUSTER_NVML_SLOT, MUSTER_NVML_SLOT) };
+#undef MUSTER_NVML_SLOT
+#define MUSTER_NVML_NAME(name, parameters) #name,
+constexpr const char* kNames[] = {MUSTER_NVML_FUNCTIONS(MUSTER_NVML_NAME, MUSTER_NVML_NAME)};
+#undef MUSTER_NVML_NAME
+
+const void* deviceOf() {
+  return nullptr;
+}
+template <typename First, typename... Rest>
+const void* deviceOf(First first, Rest...) {
+  if constexpr (std::is_same_v<First, nvmlDevice_t>) return first;
+  return nullptr;
+}
+
+template <Slot kSlot, typename... Arguments>
+struct Watched {
+  using Function = nvmlReturn_t (*)(Arguments...);
+  static inline Function real = nullptr;  ///< of the library that was opened last: there is one
+  static nvmlReturn_t call(Arguments... arguments) {
+    const WatchedCall watched(kNames[kSlot], deviceOf(arguments...));
+    return real(arguments...);
+  }
+};
+/// Waiting for events is meant to take its time.
+template <Slot kSlot, typename... Arguments>
+void watch(nvmlReturn_t (*&function)(Arguments...)) {
+  if (function == nullptr || kSlot == k_nvmlEventSetWait_v2) return;
+  Watched<kSlot, Arguments...>::real = function;
+  function = Watched<kSlot, Arguments...>::call;
 }
 
 Answer<double> valueOf(const nvmlFieldValue_t& field) {
@@ -85,12 +122,17 @@ Status Nvml::bind(const std::string& library) {
 #undef MUSTER_NVML_REQUIRED
 #undef MUSTER_NVML_OPTIONAL
   find(library_, "nvmlErrorString", true, api_.nvmlErrorString, missing);
-  if (missing.empty()) return {};
-  return Error{ErrorCode::kNotFound,
-               "this library lacks " + join(missing, ", ") +
-                   ": it is no NVML, or its driver is older than any that this build knows; install a newer "
-                   "driver",
-               library};
+  if (!missing.empty())
+    return Error{
+        ErrorCode::kNotFound,
+        "this library lacks " + join(missing, ", ") +
+            ": it is no NVML, or its driver is older than any that this build knows; install a newer "
+            "driver",
+        library};
+#define MUSTER_NVML_WATCH(name, parameters) watch<k_##name>(api_.name);
+  MUSTER_NVML_FUNCTIONS(MUSTER_NVML_WATCH, MUSTER_NVML_WATCH)
+#undef MUSTER_NVML_WATCH
+  return {};
 }
 
 Status Nvml::start(const Root& root) const {
@@ -104,6 +146,10 @@ Status Nvml::start(const Root& root) const {
   if (code == NVML_ERROR_NO_PERMISSION) next = "give this user access to /dev/nvidia*";
   return Error{ErrorCode::kIo, "the NVIDIA driver cannot be reached: " + words(code) + "; " + next,
                kNvmlLibrary};
+}
+
+void Nvml::name(nvmlDevice_t device, const std::string& id) {
+  WatchedCall::name(device, id);
 }
 
 std::string Nvml::words(nvmlReturn_t code) const {

@@ -63,6 +63,8 @@ class Nvml {
   Nvml& operator=(const Nvml&) = delete;
 
   const NvmlApi* operator->() const { return &api_; }
+  /// How messages call the GPU behind a handle from now on: "gpu3".
+  static void name(nvmlDevice_t device, const std::string& id);
   /// "Unknown Error (NVML 999)".
   [[nodiscard]] std::string words(nvmlReturn_t code) const;
   /// A call that fills a text of at most NVML_TEXT_SIZE bytes, made printable.

@@ -17,11 +17,6 @@ const char* oldestDriver(int major) {
   return major >= 13 ? "580" : major == 12 ? "525" : "450";
 }
 
-struct Library {
-  std::string soname;
-  const char* function;  ///< gives its version
-};
-
 /// "9.19.0" of 91900, "2.28.3" of 22803: both libraries write major, minor and patch into one number.
 std::string dotted(unsigned long long version) {
   const unsigned long long major = version >= 10000 ? version / 10000 : version / 1000;
@@ -35,24 +30,41 @@ void* opened(const std::string& soname, std::string& problem) {
   return problem.empty() ? dlopen(soname.c_str(), RTLD_NOW | RTLD_NOLOAD) : nullptr;
 }
 
-std::string cudnnVersion() {
-  std::string problem;
+LibraryVersion cudnnVersion(std::string& problem) {
   void* library = opened(kCudnn, problem);
-  if (library == nullptr) return problem;
+  if (library == nullptr) return {};
   using Function = size_t (*)();
-  const auto function = reinterpret_cast<Function>(dlsym(library, "cudnnGetVersion"));
-  return function == nullptr ? "unknown" : dotted(function());
+  const auto version = reinterpret_cast<Function>(dlsym(library, "cudnnGetVersion"));
+  const auto cuda = reinterpret_cast<Function>(dlsym(library, "cudnnGetCudartVersion"));
+  return {version == nullptr ? 0 : version(), cuda == nullptr ? 0 : static_cast<int>(cuda())};
 }
 
-std::string ncclVersion() {
-  std::string problem;
+/// NCCL does not tell which CUDA it was made for.
+LibraryVersion ncclVersion(std::string& problem) {
   void* library = opened(kNccl, problem);
-  if (library == nullptr) return problem;
+  if (library == nullptr) return {};
   using Function = int (*)(int*);
   const auto function = reinterpret_cast<Function>(dlsym(library, "ncclGetVersion"));
   int version = 0;
-  if (function == nullptr || function(&version) != 0) return "unknown";
-  return dotted(static_cast<unsigned long long>(version));
+  if (function == nullptr || function(&version) != 0) return {};
+  return {static_cast<unsigned long long>(version), 0};
+}
+
+std::string versionText(const LibraryVersion& found, const std::string& problem) {
+  if (found.version != 0) return dotted(found.version);
+  return problem.empty() ? "unknown" : problem;
+}
+
+void compareLibrary(const std::string& name, const LibraryVersion& built, int builtCuda,
+                    const LibraryVersion& found, std::vector<std::string>& misfits) {
+  if (found.version == 0) return;
+  if (found.cuda != 0 && builtCuda != 0 && found.cuda / kMajor != builtCuda / kMajor)
+    misfits.push_back(name + " " + dotted(found.version) + " is made for CUDA " +
+                      cudaVersionText(found.cuda) + ", this build for CUDA " + cudaVersionText(builtCuda) +
+                      "; install the " + name + " for CUDA " + std::to_string(builtCuda / kMajor));
+  if (found.version < built.version)
+    misfits.push_back(name + " " + dotted(found.version) + " is older than " + dotted(built.version) +
+                      ", which this build was made with; install " + dotted(built.version) + " or newer");
 }
 
 Answer<int> driverCuda(const Nvml& nvml) {
@@ -71,6 +83,17 @@ int builtForCuda() {
 
 std::string cudaVersionText(int version) {
   return std::to_string(version / kMajor) + "." + std::to_string(version % kMajor / 10);
+}
+
+LibraryVersions builtWith() {
+  return {MUSTER_CUDA_VERSION, {MUSTER_CUDNN_VERSION, MUSTER_CUDA_VERSION}, {MUSTER_NCCL_VERSION, 0}};
+}
+
+std::vector<std::string> misfits(const LibraryVersions& built, const LibraryVersions& found) {
+  std::vector<std::string> all;
+  compareLibrary("cuDNN", built.cudnn, built.cuda, found.cudnn, all);
+  compareLibrary("NCCL", built.nccl, built.cuda, found.nccl, all);
+  return all;
 }
 
 Status checkDriver(const Nvml& nvml, int built) {
@@ -97,14 +120,18 @@ Status checkDriver(const Nvml& nvml, int built) {
 
 Json softwareVersions(const Nvml& nvml, int built) {
   const auto cuda = driverCuda(nvml);
-  const Status fits = checkDriver(nvml, built);
+  const Status driver = checkDriver(nvml, built);
+  std::string noCudnn, noNccl;
+  const LibraryVersions found = {0, cudnnVersion(noCudnn), ncclVersion(noNccl)};
+  std::vector<std::string> problems = misfits(builtWith(), found);
+  if (!driver.ok()) problems.insert(problems.begin(), driver.error().message);
   return {{"nvidia_driver", textOr(nvml, nvml.text(nvml->nvmlSystemGetDriverVersion))},
           {"nvml", textOr(nvml, nvml.text(nvml->nvmlSystemGetNVMLVersion))},
           {"cuda_driver", cuda.ok() ? cudaVersionText(cuda.value) : "unreadable: " + nvml.words(cuda.code)},
           {"cuda_build", built == 0 ? "none" : cudaVersionText(built)},
-          {"cudnn", cudnnVersion()},
-          {"nccl", ncclVersion()},
-          {"fit", fits.ok() ? "yes" : fits.error().message}};
+          {"cudnn", versionText(found.cudnn, noCudnn)},
+          {"nccl", versionText(found.nccl, noNccl)},
+          {"fit", problems.empty() ? "yes" : join(problems, "; ")}};
 }
 
 }  // namespace muster::cuda

@@ -48,9 +48,6 @@ class HostProgram : public Program {
   Status makeOps();
   Status makeParameters();
   Status planBackward();
-  Status checkParameter(int parameter) const;
-  Status checkStatistics(int statistics) const;
-  Status checkInput(Tensor input, size_t count, bool indices) const;
   Result<std::vector<float>> readPlain(const memory::desc& desc, const void* data, const Shape& shape);
   /// The parameters that decay, as ranges that lie side by side; or those that do not.
   [[nodiscard]] std::vector<std::pair<ElementRange, bool>> decayRanges() const;

@@ -6,44 +6,12 @@
 #include <new>
 
 #include "kernels/host/nn/program.h"
+#include "kernels/program_checks.h"
 
 namespace muster::host {
-namespace {
-
-Error wrongCount(const std::string& what, size_t found, int64_t wanted, const Shape& shape) {
-  return {ErrorCode::kUsage,
-          fmt::format("{} takes {} values ({}), not {}", what, wanted, shapeText(shape), found), ""};
-}
-
-/// FNV-1a, 64 bit.
-uint64_t hashOf(const std::string& text) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return hash;
-}
-
-}  // namespace
-
-Status HostProgram::checkParameter(int parameter) const {
-  if (parameter >= 0 && parameter < static_cast<int>(plan_.places.size())) return {};
-  return Error{ErrorCode::kUsage,
-               fmt::format("there is no parameter {}; the network has {}", parameter, plan_.places.size()),
-               ""};
-}
-
-Status HostProgram::checkStatistics(int statistics) const {
-  if (statistics >= 0 && statistics < static_cast<int>(plan_.statistics.size())) return {};
-  return Error{ErrorCode::kUsage,
-               fmt::format("there is no batch normalisation {}; the network has {}", statistics,
-                           plan_.statistics.size()),
-               ""};
-}
-
 Status HostProgram::writeParameter(int parameter, std::span<const float> values) {
-  MUSTER_CHECK_OK(checkParameter(parameter));
+  MUSTER_CHECK_OK(checkParameterValues(network_, parameter, values.size()));
   const Parameter& spec = network_.parameters()[static_cast<size_t>(parameter)];
-  if (static_cast<int64_t>(values.size()) != spec.elements())
-    return wrongCount(spec.name, values.size(), spec.elements(), spec.shape);
   return guarded("reorder a parameter", [&]() -> Status {
     reorder(engine_, plain(spec.shape), values.data(), plan_.places[static_cast<size_t>(parameter)].desc,
             plan_.parameter(parameter));
@@ -62,19 +30,19 @@ Result<std::vector<float>> HostProgram::readPlain(const memory::desc& desc, cons
 }
 
 Result<std::vector<float>> HostProgram::readParameter(int parameter) {
-  MUSTER_CHECK_OK(checkParameter(parameter));
+  MUSTER_CHECK_OK(checkParameter(network_, parameter));
   const auto index = static_cast<size_t>(parameter);
   return readPlain(plan_.places[index].desc, plan_.parameter(parameter), network_.parameters()[index].shape);
 }
 
 Result<std::vector<float>> HostProgram::readGradient(int parameter) {
-  MUSTER_CHECK_OK(checkParameter(parameter));
+  MUSTER_CHECK_OK(checkParameter(network_, parameter));
   const auto index = static_cast<size_t>(parameter);
   return readPlain(plan_.places[index].desc, plan_.gradient(parameter), network_.parameters()[index].shape);
 }
 
 Result<std::vector<float>> HostProgram::readStatistics(int statistics) {
-  MUSTER_CHECK_OK(checkStatistics(statistics));
+  MUSTER_CHECK_OK(checkStatistics(network_, statistics));
   const auto index = static_cast<size_t>(statistics);
   const int64_t channels = network_.statistics()[index].channels;
   const StatisticsPlace& place = plan_.statistics[index];
@@ -84,54 +52,29 @@ Result<std::vector<float>> HostProgram::readStatistics(int statistics) {
 }
 
 Status HostProgram::writeStatistics(int statistics, std::span<const float> meanAndVariance) {
-  MUSTER_CHECK_OK(checkStatistics(statistics));
+  MUSTER_CHECK_OK(checkStatisticsValues(network_, statistics, meanAndVariance.size()));
   const auto index = static_cast<size_t>(statistics);
   const int64_t channels = network_.statistics()[index].channels;
-  if (static_cast<int64_t>(meanAndVariance.size()) != 2 * channels)
-    return wrongCount(network_.statistics()[index].name, meanAndVariance.size(), 2 * channels, {2, channels});
   std::copy_n(meanAndVariance.begin(), channels, plan_.statistics[index].mean);
   std::copy_n(meanAndVariance.begin() + channels, channels, plan_.statistics[index].variance);
   return {};
 }
 
 Result<std::vector<float>> HostProgram::readTensor(Tensor tensor) {
-  if (tensor.id < 0 || tensor.id >= network_.tensorCount() || network_.limit(tensor) > 0 ||
-      plan_.of(tensor).data == nullptr)
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("tensor {} holds no values that can be read", tensor.id), ""};
+  const bool known = tensor.id >= 0 && tensor.id < network_.tensorCount();
+  MUSTER_CHECK_OK(checkReadable(network_, tensor, known && plan_.of(tensor).data != nullptr));
   return readPlain(plan_.of(tensor).desc, plan_.of(tensor).data, network_.shape(tensor));
 }
 
-Status HostProgram::checkInput(Tensor input, size_t count, bool indices) const {
-  if (input.id < 0 || input.id >= network_.tensorCount() || !network_.isInput(input))
-    return Error{ErrorCode::kUsage, fmt::format("tensor {} is no input of this network", input.id), ""};
-  if ((network_.limit(input) > 0) != indices)
-    return Error{
-        ErrorCode::kUsage,
-        fmt::format("input {} takes {}", input.id, indices ? "numbers, not indices" : "indices, not numbers"),
-        ""};
-  const Shape& shape = network_.shape(input);
-  if (static_cast<int64_t>(count) != elementsOf(shape))
-    return wrongCount(fmt::format("input {}", input.id), count, elementsOf(shape), shape);
-  return {};
-}
-
 Status HostProgram::writeInput(Tensor input, std::span<const float> images) {
-  MUSTER_CHECK_OK(checkInput(input, images.size(), false));
+  MUSTER_CHECK_OK(checkNumbers(network_, input, images.size()));
   const auto count = static_cast<int64_t>(images.size());
   plan_.loops.rowsFromF32(images.data(), plan_.of(input).data, count, {1, count});
   return {};
 }
 
 Status HostProgram::writeInput(Tensor input, std::span<const int32_t> indices) {
-  MUSTER_CHECK_OK(checkInput(input, indices.size(), true));
-  const int64_t limit = network_.limit(input);
-  for (size_t i = 0; i < indices.size(); ++i)
-    if (indices[i] < 0 || indices[i] >= limit)
-      return Error{ErrorCode::kUsage,
-                   fmt::format("index {} at position {} of input {} is out of bounds, wanted 0 to {}",
-                               indices[i], i, input.id, limit - 1),
-                   ""};
+  MUSTER_CHECK_OK(checkIndices(network_, input, indices));
   std::copy(indices.begin(), indices.end(), static_cast<int32_t*>(plan_.of(input).data));
   return {};
 }
@@ -146,7 +89,7 @@ std::string HostProgram::layout() const {
   for (size_t i = 0; i < plan_.places.size(); ++i)
     text += fmt::format("{} {} {};", network_.parameters()[i].name, plan_.places[i].first,
                         layoutText(plan_.places[i].desc));
-  return fmt::format("host-{:016x}", hashOf(text));
+  return layoutName("host", text);
 }
 
 uint64_t HostProgram::memoryBytes() const {

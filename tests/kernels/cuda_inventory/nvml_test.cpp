@@ -4,7 +4,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
 
+#include <algorithm>
+
+#include "kernels/cuda/inventory/call_watch.h"
 #include "tests/kernels/cuda_inventory/fake_nvml.h"
 
 namespace muster::testing {
@@ -78,6 +83,36 @@ TEST(Nvml, KeepsApartWhatIsAbsentAndWhatFailed) {
     EXPECT_FALSE(answer.absent());
   }
   EXPECT_TRUE(answer.lost());
+}
+
+/// What this process writes to stderr while `work` runs, up to the first line.
+template <typename Work>
+std::string firstLineWhile(Work work) {
+  int ends[2] = {-1, -1};
+  EXPECT_EQ(pipe(ends), 0);
+  const int before = dup(STDERR_FILENO);
+  EXPECT_GE(dup2(ends[1], STDERR_FILENO), 0);
+  std::string line;
+  work([&] {
+    pollfd readable = {ends[0], POLLIN, 0};
+    char piece[512];
+    while (line.find('\n') == std::string::npos && poll(&readable, 1, 30'000) == 1)
+      line.append(piece, static_cast<size_t>(std::max<ssize_t>(read(ends[0], piece, sizeof piece), 0)));
+  });
+  EXPECT_GE(dup2(before, STDERR_FILENO), 0);
+  for (const int file : {before, ends[0], ends[1]}) close(file);
+  return line;
+}
+
+TEST(WatchedCall, NamesACallThatDoesNotReturnAndItsGpu) {
+  const int gpu = 0;
+  cuda::WatchedCall::name(&gpu, "gpu7");
+  const std::string line = firstLineWhile([&](const auto& wait) {
+    { const cuda::WatchedCall quick("nvmlDeviceGetName", &gpu); }
+    const cuda::WatchedCall hanging("nvmlDeviceGetPowerUsage", &gpu);
+    wait();
+  });
+  EXPECT_EQ(line, "NVML: nvmlDeviceGetPowerUsage of gpu7 has not returned for 0.5 s\n");
 }
 
 }  // namespace
