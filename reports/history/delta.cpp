@@ -83,12 +83,20 @@ class Planner {
     Found& found = found_[n];
     const auto at = byDigest.find(entry.sha256);
     if (at == byDigest.end())
-      found.lost = fmt::format("the record by which it was accepted, {} (sha256 {}), is gone or was changed",
-                               printable(entry.path), entry.sha256.substr(0, 12));
+      found.lost = whyLost(entry);
     else if (record(at->second).node != delta_.nodes[n].name)
       found.lost = fmt::format("the record {} is of node {}", printable(entry.path), record(at->second).node);
     else
       found.accepted.push_back(at->second);
+  }
+
+  [[nodiscard]] std::string whyLost(const FleetEntry& entry) const {
+    for (const auto& bad : input_.unreadable)
+      if (bad.path.ends_with("/" + entry.path))
+        return fmt::format("the record by which it was accepted, {}, cannot be read: {}",
+                           printable(entry.path), printable(bad.reason, 200));
+    return fmt::format("the record by which it was accepted, {} (sha256 {}), is gone or was changed",
+                       printable(entry.path), entry.sha256.substr(0, 12));
   }
 
   void placeNew(size_t i) {

@@ -18,9 +18,11 @@ enum class RecordUse {
   kSurvey,    ///< of any plan: it only says which parts a node has now
 };
 
-/// All records that were read. `uses` has one entry for each of records.nodes.
+/// All records that were read. `uses` has one entry for each of records.nodes; records.quarantined are new
+/// ones.
 struct DeltaInput {
   KeptFleet accepted;
+  std::vector<fleet::Quarantined> unreadable;  ///< of the accepted fleet
   fleet::FleetRecords records;
   std::vector<RecordUse> uses;
 };

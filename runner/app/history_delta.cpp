@@ -128,8 +128,11 @@ DeltaInput readAll(KeptFleet accepted, const std::vector<FoundRecord>& found, co
   std::map<std::string, RecordUse> uses;
   for (size_t i = 0; i < found.size(); ++i) uses.emplace(nameOf(i), found[i].use);
   for (const auto& node : input.records.nodes) input.uses.push_back(uses.at(node.path));
-  std::erase_if(input.records.quarantined,
-                [&](const auto& bad) { return uses.at(bad.path) == RecordUse::kAccepted; });
+  auto& bad = input.records.quarantined;
+  const auto news = std::stable_partition(
+      bad.begin(), bad.end(), [&](const auto& one) { return uses.at(one.path) != RecordUse::kAccepted; });
+  input.unreadable.assign(news, bad.end());
+  bad.erase(news, bad.end());
   return input;
 }
 

@@ -192,6 +192,8 @@ TEST_F(HistoryDelta, WantsANodeRunAgainWhoseRecordIsGoneOrWasEdited) {
   EXPECT_THAT(delta.needing(), ElementsAre("n1"));
   EXPECT_THAT(delta.nodes[0].why, HasSubstr("n1/record.json"));
   EXPECT_THAT(delta.nodes[0].why, HasSubstr("is gone or was changed"));
+  input_.unreadable = {{"/runs/first/n1/record.json", "", "a record of schema 1"}};
+  EXPECT_THAT(plan().nodes[0].why, HasSubstr("cannot be read: a record of schema 1"));
   add(record("n1", kLater), RecordUse::kRerun);
   EXPECT_THAT(plan().needing(), IsEmpty());
 }

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// A fleet.json read back: where it and its records lie, and what is not believed.
+#include "reports/history/kept_fleet.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runner/core/files.h"
+#include "tests/support/process.h"
+
+namespace muster::history {
+namespace {
+
+using muster::testing::TempDir;
+using ::testing::HasSubstr;
+
+const std::string kDigest(64, 'a');
+
+std::string fleetText(const std::string& state = "accepted", const std::string& digest = kDigest) {
+  return R"({"fleet_schema":1,"acceptance":"accepted","simulated":false,"started":1,"finished":9,)"
+         R"("coverage":{"from":"nodes.txt"},"plan":{"name":"p","sha256":"b","overrides":["x.y=1"]},)"
+         R"("waivers_from":"w.toml","nodes":[{"node":"n1","state":")" +
+         state + R"(","records":[{"path":"n1/record.json","sha256":")" + digest + R"("}]}]})";
+}
+
+class HistoryKeptFleet : public ::testing::Test {
+ protected:
+  std::string errorOf(const std::string& text) {
+    dir_.write("fleet.json", text);
+    const auto fleet = readFleetIn(dir_.path());
+    return fleet.ok() ? "" : fleet.error().text();
+  }
+  TempDir dir_;
+};
+
+TEST_F(HistoryKeptFleet, SaysWhatItHolds) {
+  dir_.write("fleet.json", fleetText());
+  const auto fleet = readFleetIn(dir_.path());
+  ASSERT_TRUE(fleet.ok()) << fleet.error().text();
+  EXPECT_EQ(fleet->sha256, sha256Hex(fleetText()));
+  EXPECT_EQ(fleet->plan, "p");
+  EXPECT_EQ(fleet->overrides, std::vector<std::string>{"x.y=1"});
+  EXPECT_EQ(fleet->waiversFrom, "w.toml");
+  EXPECT_EQ(fleet->finished, 9);
+  ASSERT_EQ(fleet->nodes.size(), 1u);
+  EXPECT_EQ(fleet->nodes[0].records[0].sha256, kDigest);
+  EXPECT_EQ(recordsFolderOf(dir_.path()), dir_.path());
+}
+
+TEST_F(HistoryKeptFleet, IsFoundInARunThroughSlurm) {
+  dir_.write("fleet/fleet.json", fleetText());
+  dir_.write("records/nodes/n1/record.json", "{}");
+  const auto fleet = readFleetIn(dir_.path());
+  ASSERT_TRUE(fleet.ok()) << fleet.error().text();
+  EXPECT_EQ(fleet->folder, dir_.path());
+  EXPECT_EQ(recordsFolderOf(dir_.path()), dir_.path() / "records");
+}
+
+TEST_F(HistoryKeptFleet, IsNotBelievedWhenItIsTornOrContradictsItself) {
+  EXPECT_THAT(readFleetIn(dir_.path()).error().text(), HasSubstr("muster fleet RUN --expect FILE"));
+  EXPECT_EQ(errorOf(fleetText()), "");
+  EXPECT_THAT(errorOf(fleetText().substr(0, 100)), HasSubstr("is no fleet record"));
+  EXPECT_THAT(errorOf(fleetText("rejected")), HasSubstr("says accepted, and node n1 is rejected"));
+  EXPECT_THAT(errorOf(fleetText("accepted", "../../etc")), HasSubstr("64 lower-case hexadecimal digits"));
+  const auto with = [](const std::string& from, const std::string& to) {
+    std::string text = fleetText();
+    return text.replace(text.find(from), from.size(), to);
+  };
+  EXPECT_THAT(errorOf(with("\"fleet_schema\":1", "\"fleet_schema\":2")),
+              HasSubstr("is 2, and this Muster reads 1"));
+  EXPECT_THAT(errorOf(with("\"node\":\"n1\"", "\"node\":\"../n1\"")), HasSubstr("is no name of a node"));
+  EXPECT_THAT(errorOf(with("\"finished\":9,", "")), HasSubstr("finished"));
+  EXPECT_THAT(errorOf(with("\"nodes\":[{", "\"left\":[{")), HasSubstr("nodes"));
+  std::string none = fleetText();
+  none.replace(none.find("\"nodes\":["), std::string::npos, "\"nodes\":[]}");
+  EXPECT_THAT(errorOf(none), HasSubstr("names no node"));
+}
+
+}  // namespace
+}  // namespace muster::history
