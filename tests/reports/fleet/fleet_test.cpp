@@ -147,6 +147,7 @@ void defer(Record& record, double observed) {
       verdict.expectation->peers = PeerGroup::kFleet;
       verdict.expectation->tolerance = 0.1;
       verdict.expectation->unit = "FLOP/s";
+      verdict.expectation->at = "/home/" + record.node + "/plan.toml:7";  // each has a copy of the plan
       settle(record);
       return;
     }
