@@ -107,6 +107,7 @@ void ClusterRun::launch(int host, const std::vector<std::string>& more, ProcessO
                                       std::to_string(ranks_[static_cast<size_t>(host)]),
                                       "--rendezvous",
                                       Hosts::address(0) + ":29400"};
+  command.insert(command.begin(), wrapper.begin(), wrapper.end());
   command.insert(command.end(), more.begin(), more.end());
   options.environment["MUSTER_TOKEN"] = kToken;
   options.timeout = 90;

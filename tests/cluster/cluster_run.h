@@ -61,6 +61,7 @@ class ClusterRun {
   [[nodiscard]] std::string details(int host, const std::string& name = "walk") const;
 
   std::string planText;
+  std::vector<std::string> wrapper;  ///< in front of each `muster run`: a command that runs its arguments
   Hosts hosts;
 
   [[nodiscard]] std::filesystem::path folder(int host) const;

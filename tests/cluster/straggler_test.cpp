@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// A straggler among real hosts: all of them look slow in a collective, the fleet names the one that is.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <thread>
+
+#include "runner/core/json.h"
+#include "tests/cluster/cluster_run.h"
+#include "tests/support/quota_group.h"
+
+namespace muster::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kHosts = 3;
+constexpr int kStraggler = 2;
+constexpr double kQuota = 0.03;  ///< of one processor: far less than its share of a full machine
+
+// Nearly twice the median. That of three is the slower one of the two that are well: however much tests that
+// run beside this one hold them up, neither can be far above it.
+constexpr const char* kPlan = R"(schema = 1
+name = "straggler"
+sku = "auto"
+backend = "host"
+
+[[stage]]
+name = "sweep"
+plugin = "collective"
+test = "sweep"
+scope = "cluster"
+ranks = 1
+timeout = "85s"
+[stage.params]
+from = "1 KiB"
+to = "1 KiB"
+placements = ["out_of_place"]
+warmup = 1
+iterations = 3
+sample_time = "0s"
+own_time_probes = 10
+[[stage.expect]]
+metric = "collective.own_time"
+within = "95%"
+of = "fleet"
+source = "this test"
+remedy = "look at its processors"
+)";
+
+class ClusterStraggler : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = Hosts::whyNot(); !why.empty()) GTEST_SKIP() << why;
+  }
+
+  /// Puts the straggler's rank under the quota as soon as it is there: long before it measures itself, since
+  /// it has to find the others first.
+  static bool slowDown(const ClusterRun& run, const QuotaGroup& quota) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(40);
+    while (std::chrono::steady_clock::now() < end) {
+      for (const int pid : run.hosts.processes(kStraggler, fmt::format("sweep.rank{}.", kStraggler)))
+        if (readWhole(fmt::format("/proc/{}/comm", pid)) == "muster-rank\n") return quota.add(pid);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return false;
+  }
+
+  /// Runs a command that sees its own host's interfaces in /sys, whose counters prove the transport, and all
+  /// else there as before: control groups too.
+  [[nodiscard]] std::vector<std::string> withOwnInterfaces() const {
+    const fs::path own = dir_.path() / "sys";
+    fs::create_directories(own);
+    return {
+        "unshare",
+        "--mount",
+        "sh",
+        "-c",
+        fmt::format("mount -t sysfs own {0} && for part in class/net devices/virtual/net; do mount --bind "
+                    "{0}/$part /sys/$part || exit 1; done && exec \"$@\"",
+                    own.string()),
+        "sh"};
+  }
+
+  static double ownTime(const ClusterRun& run, int host) {
+    for (const Measurement& m : run.stage(host, "sweep").measurements)
+      if (m.metric == "collective.own_time") return m.samples.at(0);
+    ADD_FAILURE() << "host " << host << " tells no own time\n" << run.details(host, "sweep");
+    return 0;
+  }
+
+  /// The records of all hosts as one fleet.
+  ProcessResult fleet(const ClusterRun& run) {
+    for (int host = 0; host < kHosts; ++host)
+      fs::copy(run.folder(host), dir_.path() / "run" / Hosts::name(host), fs::copy_options::recursive);
+    const fs::path nodes = dir_.write("nodes.txt", fmt::format("n[0-{}]\n", kHosts - 1));
+    return runProcess({distDir() / "bin/muster", "fleet", dir_.path() / "run", "--expect", nodes});
+  }
+
+  /// Node -> the metric of its own that is too far from the fleet's.
+  [[nodiscard]] std::map<std::string, std::string> missed() const {
+    const Json fleet = Json::parse(readWhole(dir_.path() / "run/fleet.json"));
+    std::map<std::string, std::string> nodes;
+    for (const Json& miss : fleet.at("deferred_missed")) nodes[miss.at("node")] = miss.at("metric");
+    return nodes;
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(ClusterStraggler, IsNamedByTheFleetAndThoseWhoWaitForItAreNot) {
+  ClusterRun run(kHosts, kPlan, {});
+  const QuotaGroup quota(kQuota / static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)));
+  if (!quota.ready()) GTEST_SKIP() << "a cpu cgroup cannot be made here";
+  run.wrapper = withOwnInterfaces();
+  run.startAll();
+  const bool slowed = slowDown(run, quota);
+  run.finish();
+  ASSERT_TRUE(slowed) << run.ended(kStraggler).out << run.ended(kStraggler).err;
+  std::string times;
+  for (int host = 0; host < kHosts; ++host) {
+    EXPECT_EQ(run.ended(host).exitCode, 0) << run.ended(host).out << run.ended(host).err;
+    times += fmt::format("{}: {} s\n", Hosts::name(host), ownTime(run, host));
+  }
+  fs::create_directories(dir_.path() / "run");
+  const ProcessResult result = fleet(run);
+  EXPECT_EQ(result.exitCode, 1) << result.out << result.err << times;
+  EXPECT_EQ(missed(), (std::map<std::string, std::string>{{Hosts::name(kStraggler), "collective.own_time"}}))
+      << result.out << times;
+}
+
+}  // namespace
+}  // namespace muster::testing
