@@ -116,5 +116,17 @@ TEST(Thinned, KeepsTheExtremes) {
   EXPECT_EQ(thinned({1, 2, 3}, 300), (std::vector<double>{1, 2, 3}));
 }
 
+TEST(Thinned, SeriesOfTheSameReadingsShareOneAxis) {
+  std::vector<double> times(1000);
+  for (size_t i = 0; i < times.size(); ++i) times[i] = 0.5 * static_cast<double>(i);
+  const auto kept = thinnedTimes(times, 300);
+  EXPECT_EQ(kept.size(), thinned(times, 300).size());
+  EXPECT_EQ(kept.front(), 0);
+  EXPECT_TRUE(std::is_sorted(kept.begin(), kept.end()));
+  EXPECT_EQ(std::adjacent_find(kept.begin(), kept.end()), kept.end());
+  EXPECT_GT(kept.back(), 495);
+  EXPECT_EQ(thinnedTimes({1, 2, 3}, 300), (std::vector<double>{1, 2, 3}));
+}
+
 }  // namespace
 }  // namespace muster

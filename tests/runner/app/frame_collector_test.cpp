@@ -60,6 +60,15 @@ TEST_F(FrameCollectorTest, MakesMeasurementsWithLabelsOfCaseDeviceAndPlugin) {
   EXPECT_EQ(c.deviceTime, 2.5);
 }
 
+TEST_F(FrameCollectorTest, KeepsTheDigitsThatASampleCarries) {
+  auto c = collector();
+  c.take(slot_, begin(0));
+  c.take(slot_, measured("rate", "FLOP/s", {7.123456789e14, "nan"}));
+  ASSERT_EQ(c.measurements.size(), 1u);
+  EXPECT_EQ(c.measurements[0].samples[0], 7.123457e14);
+  EXPECT_NE(c.measurements[0].samples[1], c.measurements[0].samples[1]);
+}
+
 TEST_F(FrameCollectorTest, AnUndeclaredMetricMakesTheCaseAnError) {
   auto c = collector();
   c.take(slot_, begin(0));
