@@ -170,6 +170,13 @@ TEST_F(HistoryDelta, TellsByUuidWhereThereIsNoSerialAndSaysWhereNothingTells) {
   node.devices[1].uuid = "GPU-other";
   add(node, RecordUse::kSurvey);
   EXPECT_THAT(plan().nodes[1].parts, SizeIs(1));
+  auto zeros = record("n3", kLater);
+  for (auto& device : zeros.devices) device.serial = "0";
+  zeros.devices[0].uuid = of(2).devices[0].uuid;
+  zeros.devices[1].uuid = "GPU-third";
+  add(zeros, RecordUse::kSurvey);
+  ASSERT_THAT(plan().nodes[2].parts, SizeIs(1)) << "\"0\" is the serial of two and names none";
+  EXPECT_EQ(plan().nodes[2].parts[0].after, "GPU-third");
   for (auto& device : of(1).devices) device.uuid.clear();
   const Delta delta = plan();
   EXPECT_THAT(delta.notes, ElementsAre(HasSubstr("n2: its devices have neither serial nor UUID")));
