@@ -18,7 +18,7 @@ namespace muster::cuda {
 /// for time().
 class CudaDevice : public Device {
  public:
-  /// kUnsupported: a driver too old for this runtime, with what to do; kNotFound: no such GPU is visible.
+  /// An error that says what to do: a driver too old for this runtime, a GPU that CUDA does not see.
   static Result<std::unique_ptr<CudaDevice>> open(const DeviceInfo& info);
   ~CudaDevice() override;
 

@@ -42,16 +42,21 @@ std::string notVisible(const std::string& pciAddress) {
 
 Error openProblem(cudaError_t code, const std::string& device, const std::string& pciAddress,
                   int driverVersion, int runtimeVersion) {
+  // The driver lists this GPU: that it cannot be used is a fault, and never kUnsupported, which would be a
+  // skip.
   switch (code) {
     case cudaErrorInsufficientDriver:
       if (driverVersion == 0)
-        return {ErrorCode::kUnsupported,
-                "no NVIDIA driver was found (libcuda.so.1 is not there); install driver " +
-                    driverFor(runtimeVersion) + " or newer",
+        return {ErrorCode::kNotFound,
+                "CUDA found no NVIDIA driver (libcuda.so.1 is not there), though NVML lists this GPU; "
+                "install all "
+                "of driver " +
+                    driverFor(runtimeVersion) +
+                    " or newer, or give the container NVIDIA_DRIVER_CAPABILITIES=compute,utility",
                 device};
-      return {ErrorCode::kUnsupported, driverTooOld(driverVersion, runtimeVersion), device};
+      return {ErrorCode::kIo, driverTooOld(driverVersion, runtimeVersion), device};
     case cudaErrorCompatNotSupportedOnDevice:
-      return {ErrorCode::kUnsupported,
+      return {ErrorCode::kIo,
               named(code) + ": a cuda-compat package serves data center GPUs only; install driver " +
                   driverFor(runtimeVersion) + " or newer",
               device};
@@ -78,7 +83,7 @@ Error openProblem(cudaError_t code, const std::string& device, const std::string
                   "systemctl status nvidia-fabricmanager",
               device};
     case cudaErrorNoKernelImageForDevice:
-      return {ErrorCode::kUnsupported,
+      return {ErrorCode::kNotFound,
               named(code) + ": this build has no code for this GPU; build it with -Dgpu_archs=all", device};
     default:
       return {ErrorCode::kIo,
