@@ -4,6 +4,7 @@
 
 #include "reports/fleet/coverage.h"
 #include "reports/fleet/deferred.h"
+#include "reports/fleet/expected_figures.h"
 #include "reports/fleet/fact_drift.h"
 #include "reports/fleet/fleet_record.h"
 #include "reports/fleet/fleet_waivers.h"
@@ -35,12 +36,14 @@ Result<Fleet> assess(FleetRecords& records, const FleetOptions& options) {
   Fleet fleet;
   fleet.expectedFrom = options.expectedFrom;
   fleet.topologyFrom = options.topologyFrom;
+  fleet.notes = options.notes;
   MUSTER_CHECK_OK(cover(records, options, fleet));
   fleet.waiversFrom = options.waiversFrom;
   fleet.waiversSha256 = options.waiversSha256;
   countWaivers(records, fleet);
   judgeDeferred(records, fleet);
-  for (const PeerTable& table : peerTables(records, fleet)) {
+  for (PeerTable& table : peerTables(records, fleet)) {
+    addExpected(table, records, options, fleet);
     MUSTER_CHECK_OK(addOutliers(table, records, options, fleet));
     std::vector<Distribution> distributions = distributionsOf(table, records);
     addWorstShares(table, distributions, fleet);

@@ -13,10 +13,15 @@
 namespace muster::fleet {
 namespace {
 
-/// What makes two records ones of the same run: the plan's text, what was changed of it, and where it ran.
-std::string planIdentity(const NodeSummary& node) {
-  return node.planSha256 + "\n" + join(node.overrides, "\n") + "\n" + node.backend +
-         (node.simulated ? "\nsim" : "");
+/// What makes two records ones of the same run: the id by which all of its nodes were started, the plan's
+/// text, what was changed of it, and where it ran.
+std::string runIdentity(const NodeSummary& node, bool manyRuns) {
+  return (manyRuns ? "" : node.fleetId) + "\n" + node.planSha256 + "\n" + join(node.overrides, "\n") + "\n" +
+         node.backend + (node.simulated ? "\nsim" : "");
+}
+
+std::string fleetName(const std::string& id) {
+  return id.empty() ? "no fleet run" : "fleet run " + printable(id, 80);
 }
 
 class Coverage {
@@ -28,6 +33,7 @@ class Coverage {
     MUSTER_CHECK_OK(placeExpected());
     choosePlan();
     sortRecords();
+    sortCutRuns();
     fleet_.quarantined = records_.quarantined;
     for (size_t i = 0; i < fleet_.nodes.size(); ++i) settle(i);
     return {};
@@ -51,6 +57,7 @@ class Coverage {
     }
     candidates_.resize(fleet_.nodes.size());
     staleOf_.resize(fleet_.nodes.size());
+    cutOf_.resize(fleet_.nodes.size());
     return {};
   }
 
@@ -64,8 +71,9 @@ class Coverage {
     std::map<std::string, Votes> votes;
     for (const NodeSummary& node : records_.nodes) {
       if (!options_.planSha256.empty() && node.planSha256 != options_.planSha256) continue;
+      if (!options_.fleetId.empty() && node.fleetId != options_.fleetId) continue;
       if (!place_.contains(node.node)) continue;
-      Votes& v = votes[planIdentity(node)];
+      Votes& v = votes[runIdentity(node, options_.manyRuns)];
       v.nodes.insert(node.node);
       v.last = std::max(v.last, node.started);
       v.example = &node;
@@ -75,27 +83,32 @@ class Coverage {
              std::pair(b.second.nodes.size(), b.second.last);
     });
     fleet_.planSha256 = options_.planSha256;
+    fleet_.fleetId = options_.fleetId;
     if (best == votes.end()) return;
     identity_ = best->first;
     const NodeSummary& example = *best->second.example;
     fleet_.planName = example.planName;
     fleet_.planSha256 = example.planSha256;
     fleet_.overrides = example.overrides;
+    fleet_.fleetId = example.fleetId;
     fleet_.simulated = example.simulated;
     if (votes.size() > 1)
-      fleet_.notes.push_back(
-          fmt::format("{} plans were run; the one that counts is {} (sha256 {}), which {} of the "
-                      "expected nodes ran; say --plan FILE to choose another",
-                      votes.size(), printable(fleet_.planName, 80), fleet_.planSha256.substr(0, 12),
-                      best->second.nodes.size()));
+      fleet_.notes.push_back(fmt::format(
+          "there are records of {} runs; the one that counts is {}, plan {} (sha256 {}), which {} "
+          "of the expected nodes ran; say --plan FILE or --fleet-id ID to choose another",
+          votes.size(), fleetName(fleet_.fleetId), printable(fleet_.planName, 80),
+          fleet_.planSha256.substr(0, 12), best->second.nodes.size()));
   }
 
   /// Why a record is not one of this run; empty when it is.
   [[nodiscard]] std::string staleReason(const NodeSummary& node) const {
-    if (planIdentity(node) == identity_) return "";
+    if (runIdentity(node, options_.manyRuns) == identity_) return "";
     if (node.planSha256 != fleet_.planSha256)
       return fmt::format("of another plan: {} (sha256 {}), wanted {}", printable(node.planName, 80),
                          node.planSha256.substr(0, 12), fleet_.planSha256.substr(0, 12));
+    if (!options_.manyRuns && node.fleetId != fleet_.fleetId)
+      return fmt::format("of another run: it belongs to {}, wanted {}", fleetName(node.fleetId),
+                         fleetName(fleet_.fleetId));
     if (node.simulated != fleet_.simulated)
       return node.simulated ? "of another run: it is simulated" : "of another run: it is not simulated";
     if (node.overrides != fleet_.overrides)
@@ -120,14 +133,69 @@ class Coverage {
     }
   }
 
+  /// Why a run without a record is none of those that count; empty when it is one.
+  [[nodiscard]] std::string staleReason(const CutRun& run) const {
+    if (!fleet_.planSha256.empty() && run.planSha256 != fleet_.planSha256)
+      return "of another plan: " + printable(run.planName, 80);
+    if (identity_.empty()) return "";  // no record says more
+    if (!options_.manyRuns && run.fleetId != fleet_.fleetId)
+      return fmt::format("of another run: it belongs to {}, wanted {}", fleetName(run.fleetId),
+                         fleetName(fleet_.fleetId));
+    if (run.simulated != fleet_.simulated || run.overrides != fleet_.overrides)
+      return "of another run: started with other options";
+    return "";
+  }
+
+  /// What is to be done about a run without a record.
+  [[nodiscard]] std::string cutReason(const CutRun& run) const {
+    const std::string stages = fmt::format("{} stage{} finished", run.stages, run.stages == 1 ? "" : "s");
+    if (run.running) return fmt::format("its run is still at work ({}); wait for its record", stages);
+    return fmt::format("its run was cut ({}); go on with `{}`{}", stages,
+                       options_.resumeWith.empty() ? run.goOnWith : options_.resumeWith,
+                       options_.resumeWith.empty() && !run.simulated ? " on " + run.node : "");
+  }
+
+  void sortCutRuns() {
+    for (const CutRun& run : records_.cutRuns) {
+      const std::string state = run.running ? "running" : "cut";
+      const auto at = place_.find(run.node);
+      const std::string stale = staleReason(run);
+      if (at == place_.end()) {
+        fleet_.foreign.push_back({run.path, run.node, state, "this node is not expected"});
+      } else if (!stale.empty()) {
+        fleet_.stale.push_back({run.path, run.node, state, stale});
+        if (staleOf_[at->second].empty()) staleOf_[at->second] = stale;
+      } else {
+        fleet_.cut.push_back({run.path, run.node, state, cutReason(run)});
+        cutOf_[at->second] = fleet_.cut.back().reason;
+      }
+    }
+  }
+
+  /// A torn record does not say whose it is; the folder that launchers name after the node may.
+  static bool isOf(const Quarantined& record, const std::string& node) {
+    const std::filesystem::path path(record.path);
+    return record.node.empty() ? path.filename() == node || path.parent_path().filename() == node
+                               : record.node == node;
+  }
+
   void settle(size_t i) {
+    FleetNode& node = fleet_.nodes[i];
+    settleRecords(i);
+    // A node whose run broke off is not accepted for what another run of it says.
+    if (cutOf_[i].empty() || node.state == NodeState::kRejected) return;
+    node.state = NodeState::kIncomplete;
+    node.reason = cutOf_[i];
+  }
+
+  void settleRecords(size_t i) {
     FleetNode& node = fleet_.nodes[i];
     if (!candidates_[i].empty()) {
       mergeRecords(records_, candidates_[i], node, fleet_.duplicates);
       return;
     }
     const auto quarantined = std::find_if(records_.quarantined.begin(), records_.quarantined.end(),
-                                          [&](const Quarantined& q) { return q.node == node.name; });
+                                          [&](const Quarantined& q) { return isOf(q, node.name); });
     const ExpectedNode& expected = options_.expected[i];
     if (!expected.down.empty()) {
       node.state = expected.drained ? NodeState::kDrained : NodeState::kDown;
@@ -151,6 +219,7 @@ class Coverage {
   std::map<std::string, size_t> place_;
   std::vector<std::vector<size_t>> candidates_;
   std::vector<std::string> staleOf_;
+  std::vector<std::string> cutOf_;
 };
 
 constexpr const char* kStateNames[] = {"rejected", "incomplete", "missing", "quarantined",

@@ -35,10 +35,13 @@ struct Template {
 Result<Template> loadTemplate(const fs::path& folder) {
   Template parts;
   MUSTER_TRY(parts.page, readFile(folder / "fleet" / "fleet.mustache", kMaxTemplateBytes));
-  MUSTER_TRY(const std::string common, readFile(folder / "report" / "report.css", kMaxTemplateBytes));
-  MUSTER_TRY(const std::string own, readFile(folder / "fleet" / "fleet.css", kMaxTemplateBytes));
-  MUSTER_TRY(parts.script, readFile(folder / "fleet" / "fleet.js", kMaxTemplateBytes));
-  parts.style = common + own;
+  const auto both = [&](const fs::path& common, const fs::path& own) -> Result<std::string> {
+    MUSTER_TRY(const std::string first, readFile(folder / common, kMaxTemplateBytes));
+    MUSTER_TRY(const std::string second, readFile(folder / own, kMaxTemplateBytes));
+    return first + second;
+  };
+  MUSTER_TRY(parts.style, both("report/report.css", "fleet/fleet.css"));
+  MUSTER_TRY(parts.script, both("common/page.js", "fleet/fleet.js"));
   for (const auto* inlined : {&parts.style, &parts.script})
     if (inlined->find("</") != std::string::npos || inlined->find('\r') != std::string::npos)
       return Error{ErrorCode::kUnsupported,
@@ -82,6 +85,7 @@ void addHead(View& page, const Fleet& fleet, const std::string& recordSha256) {
   page.text("verdict_meaning", meaningOf(fleet.acceptance)).text("exit_code", std::to_string(fleet.exitCode));
   page.text("verdict_symbol", fleet.exitCode == 0 ? "✓" : fleet.exitCode == 1 ? "✕" : "!");
   page.flag("simulated", fleet.simulated).text("version", toolVersion()).text("build_id", buildId());
+  page.text("fleet_id", fleet.fleetId);
   page.text("plan_name", fleet.planName).text("plan_sha256", fleet.planSha256);
   page.text("overrides", join(fleet.overrides, " ")).text("expected_from", fleet.expectedFrom);
   page.text("topology_from", fleet.topologyFrom).text("record_sha256", recordSha256);
@@ -270,6 +274,7 @@ Result<std::string> renderFleetHtml(const Fleet& fleet, const FleetRecords& reco
   addBounded(view, "drift", fleet.drift, driftView);
   addBounded(view, "duplicates", fleet.duplicates, leftOutView);
   addBounded(view, "stale", fleet.stale, leftOutView);
+  addBounded(view, "cut", fleet.cut, leftOutView);
   addBounded(view, "foreign", fleet.foreign, leftOutView);
   addBounded(view, "quarantined", fleet.quarantined, [](const Quarantined& q) {
     View one;

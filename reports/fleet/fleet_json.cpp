@@ -202,6 +202,7 @@ std::string fleetText(const Fleet& fleet, const FleetRecords& records) {
   out.member("tool", {{"name", "muster"}, {"version", toolVersion()}, {"build_id", buildId()}});
   out.member("plan",
              {{"name", fleet.planName}, {"sha256", fleet.planSha256}, {"overrides", fleet.overrides}});
+  out.member("fleet_id", fleet.fleetId);
   out.member("started", fleet.started);
   out.member("finished", fleet.finished);
   out.member("records_sha256", fleet.recordsSha256);
@@ -217,6 +218,7 @@ std::string fleetText(const Fleet& fleet, const FleetRecords& records) {
   out.list("duplicates", fleet.duplicates, plain);
   out.list("stale", fleet.stale, plain);
   out.list("foreign", fleet.foreign, plain);
+  out.list("cut", fleet.cut, plain);
   out.list("quarantined", fleet.quarantined, plain);
   out.list("groups", fleet.groups, plain);
   out.member("deferred_judged", fleet.deferredCount);

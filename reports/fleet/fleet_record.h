@@ -26,11 +26,22 @@ struct ExpectedNode {
 /// Nodes that share a switch, a rack or a pod: a topology file's groups.
 using Topology = std::map<std::string, std::vector<std::string>>;
 
+/// What a SKU profile says of figures.
+struct ProfileFigures {
+  std::vector<Expectation> expectations;
+  std::map<std::string, double> peaks;  ///< theoretical ones by name, base units
+};
+
 /// What the fleet is to be judged by.
 struct FleetOptions {
   std::vector<ExpectedNode> expected;  ///< at least one
   std::string expectedFrom;            ///< "nodes.txt", "Slurm"
   std::string planSha256;              ///< of the plan that counts; empty: the one that most records hold
+  std::string fleetId;                 ///< of the run that counts; empty: the one that most records name
+  std::string resumeWith;  ///< the command that goes on with all runs that were cut; empty: each has its own
+  bool manyRuns = false;   ///< the records were put together from several runs on purpose
+  std::map<std::string, ProfileFigures> profiles;  ///< by the digest of their text, as records name them
+  std::vector<std::string> notes;                  ///< what could not be read of all that
   Topology topology;
   std::string topologyFrom;
   std::string waiversFrom;  ///< the file whose waivers the records were read under
@@ -166,6 +177,7 @@ struct Fleet {
   std::string planName;
   std::string planSha256;
   std::vector<std::string> overrides;
+  std::string fleetId;  ///< of the run over all nodes; empty: the records name none
   std::string expectedFrom;
   std::string topologyFrom;
   double started = 0;  ///< of the first record that counts; seconds since 1970
@@ -176,6 +188,7 @@ struct Fleet {
   std::vector<LeftOut> duplicates;
   std::vector<LeftOut> stale;
   std::vector<LeftOut> foreign;
+  std::vector<LeftOut> cut;  ///< runs of this plan without a record: cut, or still at work
   std::vector<Quarantined> quarantined;
   std::vector<GroupStage> groups;
   size_t deferredCount = 0;

@@ -52,9 +52,11 @@ std::string suspectText(const Suspect& s) {
                                : s.what.empty() ? std::vector{s.node}
                                                 : std::vector{s.node, s.what},
                                " ");
+  const std::string evidence = s.evidence.empty() ? "" : s.evidence.front();
+  const char* next = evidence.ends_with('.') ? " Next: " : ". Next: ";
   return fmt::format("{} {}{}: {}{}", suspectKindName(s.kind), who,
-                     s.serial.empty() ? "" : " (serial " + s.serial + ")",
-                     s.evidence.empty() ? "" : s.evidence.front(), s.next.empty() ? "" : ". Next: " + s.next);
+                     s.serial.empty() ? "" : " (serial " + s.serial + ")", evidence,
+                     s.next.empty() ? "" : next + s.next);
 }
 
 std::string waiverText(const FleetWaiver& entry) {
@@ -94,6 +96,7 @@ std::string renderFleetSummary(const Fleet& fleet, int width) {
   const auto out = [](const LeftOut& o) {
     return fmt::format("{} ({}): {}", printable(o.node), printable(o.path), o.reason);
   };
+  screen.list("Without a record", fleet.cut, out);
   screen.list("Duplicates", fleet.duplicates, out);
   screen.list("Of another plan or run", fleet.stale, out);
   screen.list("Not expected", fleet.foreign, out);

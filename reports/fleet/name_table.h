@@ -57,14 +57,17 @@ class Table {
     numbers_.emplace(texts_.back(), number);
     return number;
   }
+  [[nodiscard]] size_t size() const {
+    const std::lock_guard lock(mutex_);
+    return values_.size();
+  }
   /// Call these when nothing is added any more.
   [[nodiscard]] const T& operator[](uint32_t number) const { return values_[number]; }
-  [[nodiscard]] size_t size() const { return values_.size(); }
   /// The text by which the value is known.
   [[nodiscard]] const std::string& textOf(uint32_t number) const { return texts_[number]; }
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::deque<std::string> texts_;
   std::deque<T> values_;
   std::unordered_map<std::string_view, uint32_t> numbers_;
@@ -75,6 +78,7 @@ struct FleetNames {
   Table<std::string> texts;
   Table<FigureKey> figures;
   Table<DeferredKey> deferred;
+  Table<std::string> profiles;       ///< texts of SKU profiles, by their digests
   Table<Waiver> waivers;             ///< those that the fleet was given first, then those of records
   std::vector<Waiver> givenWaivers;  ///< not changed while records are read
 

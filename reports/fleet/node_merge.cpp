@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "reports/fleet/culprit.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
 
@@ -79,7 +80,12 @@ class Merge {
     }
     const int bad = badness(worst->acceptance);
     node_.state = bad == 0 ? NodeState::kAccepted : bad == 3 ? NodeState::kRejected : NodeState::kIncomplete;
-    if (bad > 0) node_.reason = worst->reasons.empty() ? worst->acceptance : join(worst->reasons, "; ");
+    if (bad > 0) {
+      node_.reason = worst->reasons.empty() ? worst->acceptance : join(worst->reasons, "; ");
+      // Counts alone do not tell what to look at; deviations stand with the worst first.
+      if (!worst->deviations.empty())
+        node_.reason += "; " + deviationLine(worst->deviations.front(), *records_.names);
+    }
     node_.devices =
         static_cast<size_t>(std::count_if(worst->devices.begin(), worst->devices.end(),
                                           [](const DeviceIdentity& d) { return d.kind != "other"; }));

@@ -92,6 +92,7 @@ struct NodeSummary {
   std::string sha256;  ///< of the record's bytes
   std::string node;    ///< host name; a plain name
   std::string runId;
+  std::string fleetId;  ///< of the run over many nodes that it belongs to; empty: it names none
   int nodeRank = 0;
   int nodeCount = 1;
   double started = 0;  ///< seconds since 1970

@@ -12,6 +12,7 @@ namespace muster::fleet {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+const std::string kNoDevice;  ///< stands for the node itself
 constexpr size_t kBins = 24;
 constexpr size_t kFewest = 8;  ///< devices that a metric is compared over
 
@@ -99,20 +100,28 @@ class TableBuilder {
       if (!fleet_.nodes[i].records.empty() && fleet_.nodes[i].devices > 0)
         groups[{fleet_.nodes[i].sku, fleet_.nodes[i].devices}].push_back(i);
     std::vector<PeerTable> tables;
-    for (const auto& [key, nodes] : groups) tables.push_back(tableOf(key.first, nodes));
+    for (const auto& [key, nodes] : groups)
+      for (const bool nodeWide : {false, true}) {
+        PeerTable table = tableOf(key.first, nodes, nodeWide);
+        if (!nodeWide || !table.keys.empty()) tables.push_back(std::move(table));
+      }
     return tables;
   }
 
  private:
-  PeerTable tableOf(const std::string& sku, const std::vector<size_t>& nodes) const {
+  PeerTable tableOf(const std::string& sku, const std::vector<size_t>& nodes, bool nodeWide) const {
     PeerTable table;
+    table.nodeWide = nodeWide;
     table.group.name = sku;
     table.nodes = nodes;
     const size_t width = columns_.example.size();
     for (const size_t i : nodes) {
       PeerNode node{fleet_.nodes[i].name, {}};
-      for (const DeviceIdentity& device : records_.nodes[fleet_.nodes[i].records.front()].devices)
-        if (device.kind != "other") node.devices.push_back(device.id);
+      if (nodeWide)
+        node.devices = {kNoDevice};
+      else
+        for (const DeviceIdentity& device : records_.nodes[fleet_.nodes[i].records.front()].devices)
+          if (device.kind != "other") node.devices.push_back(device.id);
       const size_t row = table.group.values.size();
       table.group.values.resize(row + node.devices.size() * width, kNaN);
       fill(fleet_.nodes[i], node.devices, table.group.values.data() + row);
@@ -130,8 +139,9 @@ class TableBuilder {
       const NodeSummary& record = records_.nodes[r];
       for (const Figure& figure : record.figures) {
         const int column = columns_.ofKey[figure.key];
-        if (column < 0 || figure.device < 0) continue;
-        const std::string& id = record.devices[static_cast<size_t>(figure.device)].id;
+        if (column < 0) continue;
+        const std::string& id =
+            figure.device < 0 ? kNoDevice : record.devices[static_cast<size_t>(figure.device)].id;
         const auto at = std::find(devices.begin(), devices.end(), id);
         if (at == devices.end()) continue;
         const size_t cell = static_cast<size_t>(at - devices.begin()) * width + static_cast<size_t>(column);
@@ -237,7 +247,7 @@ void addWorstShares(const PeerTable& table, const std::vector<Distribution>& dis
         const double share = metric.direction == Direction::kLower ? median / values[c] : values[c] / median;
         if (node.worstShare <= share) continue;
         node.worstShare = share;
-        node.worstFigure = device + ", " + metric.name;
+        node.worstFigure = (device.empty() ? "" : device + ", ") + metric.name;
       }
     }
   }

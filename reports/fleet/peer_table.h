@@ -12,12 +12,13 @@ struct PeerTable {
   PeerGroup group;
   std::vector<size_t> nodes;   ///< of each PeerNode, its index in Fleet::nodes
   std::vector<uint32_t> keys;  ///< of each metric, one of the figures that it holds
+  bool nodeWide = false;       ///< figures of no device: each node stands as one device without a name
 };
 
 /// Groups of nodes that count, one per SKU and number of devices, with the figures that say how fast, hot and
-/// hungry they are. Figures that differ only in `peer` (GPU pairs) are one metric, the median over the peers.
-/// Metrics whose median is not above zero (throttled seconds of healthy nodes) have limits of their own and
-/// are left out.
+/// hungry their devices are; and the same of the nodes themselves, where they have figures of no device.
+/// Figures that differ only in `peer` (GPU pairs) are one metric, the median over the peers. Metrics whose
+/// median is not above zero (throttled seconds of healthy nodes) have limits of their own and are left out.
 std::vector<PeerTable> peerTables(const FleetRecords& records, const Fleet& fleet);
 
 /// How each metric of a table is spread.

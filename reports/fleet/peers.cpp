@@ -200,8 +200,13 @@ class Search {
       const bool alone = judged.metricFalseNames[k] <= options_.falseNames;
       outlier.evidence.push_back(evidence(where, usable_[k], node, device, z, alone));
     }
-    std::stable_sort(outlier.evidence.begin(), outlier.evidence.end(),
-                     [](const auto& a, const auto& b) { return a.z > b.z; });
+    // Rates and times before clocks and power, which only say why.
+    const auto says = [&](const PeerEvidence& one) {
+      return group_.metrics[one.metric].direction != Direction::kNone;
+    };
+    std::stable_sort(outlier.evidence.begin(), outlier.evidence.end(), [&](const auto& a, const auto& b) {
+      return std::pair(says(a), a.z) > std::pair(says(b), b.z);
+    });
     findings_.outliers.push_back(std::move(outlier));
   }
 

@@ -75,13 +75,14 @@ struct PeerEvidence {
 /// What stands out.
 struct Outlier {
   PeerLevel level = PeerLevel::kDevice;
-  size_t node = 0;                     ///< index into PeerGroup::nodes; kDevice and kNode
-  size_t device = 0;                   ///< index into PeerNode::devices; kDevice
-  std::string metricClass;             ///< the class that names it as a whole, or empty
-  double classOff = 0;                 ///< how far it is off over that class, a share in the bad direction
-  double z = 0;                        ///< of the strongest test, as of a normal distribution
-  double falseNames = 0;               ///< how many units so odd a healthy group of this size has on average
-  std::vector<PeerEvidence> evidence;  ///< the strongest first; z of 3 and more, and the strongest always
+  size_t node = 0;          ///< index into PeerGroup::nodes; kDevice and kNode
+  size_t device = 0;        ///< index into PeerNode::devices; kDevice
+  std::string metricClass;  ///< the class that names it as a whole, or empty
+  double classOff = 0;      ///< how far it is off over that class, a share in the bad direction
+  double z = 0;             ///< of the strongest test, as of a normal distribution
+  double falseNames = 0;    ///< how many units so odd a healthy group of this size has on average
+  /// Metrics with a direction first, each the strongest first; z of 3 and more, and the strongest always.
+  std::vector<PeerEvidence> evidence;
 };
 
 /// How much the healthy devices differ in one metric.

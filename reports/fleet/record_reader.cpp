@@ -23,6 +23,8 @@ namespace {
 constexpr size_t kTextBytes = 200;
 constexpr size_t kMostReasons = 8;
 constexpr size_t kDeepest = 64;
+constexpr size_t kProfileBytes = 1u << 20;
+constexpr size_t kMostProfiles = 64;
 /// Only one record above this is parsed at a time: a hostile one may need fifteen times its size.
 constexpr size_t kLarge = 6u << 20;
 std::mutex oneLargeRecord;
@@ -34,6 +36,7 @@ Error damaged(const std::string& message) {
 /// Finds out where JSON ends to be JSON; asked only once it is known to be none.
 struct FaultFinder : nlohmann::json_sax<nlohmann::json> {
   std::string fault;
+  size_t at = 0;
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
   bool number_integer(number_integer_t) override { return true; }
@@ -48,6 +51,7 @@ struct FaultFinder : nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return true; }
   bool parse_error(std::size_t position, const std::string& token,
                    const nlohmann::detail::exception&) override {
+    at = position;
     fault = fmt::format("at byte {}, \"{}\"", position,
                         printable(token.substr(token.size() > 40 ? token.size() - 40 : 0), 60));
     return false;
@@ -63,8 +67,9 @@ Error notJson(std::string_view text, simdjson::error_code error) {
   nlohmann::json::sax_parse(text.begin(), text.end(), &finder);
   if (text[last] != '}')
     return damaged(fmt::format("torn: it ends after {} bytes before its JSON is complete", text.size()));
-  return damaged(fmt::format("damaged: no valid JSON {}{}", finder.fault,
-                             finder.fault.find("Na") != std::string::npos ? " (JSON knows no NaN)" : ""));
+  const bool isNaN = text.substr(finder.at < 4 ? 0 : finder.at - 4, 8).find("NaN") != std::string_view::npos;
+  return damaged(
+      fmt::format("damaged: no valid JSON {}{}", finder.fault, isNaN ? " (JSON knows no NaN)" : ""));
 }
 
 std::string textIn(Fields& fields, std::string_view key) {
@@ -187,12 +192,22 @@ class RecordReader::Impl {
       Fields part(profile, failures_);
       node.profileName = textIn(part, "name");
       node.profileSha256 = textIn(part, "sha256");
+      keepProfile(part.text("text"), node.profileSha256);
     }
     if (const dom::object tool = fields.object("tool"); failures_.ok())
       node.toolVersion = bounded(Fields(tool, failures_).text("version"), kTextBytes);
+    if (const dom::object launcher = fields.object("launcher"); failures_.ok())
+      if (std::string_view id; launcher.at_key("fleet_id").get(id) == simdjson::SUCCESS)
+        node.fleetId = bounded(id, kTextBytes);
     if (const dom::object inventory = fields.object("inventory"); failures_.ok())
       readInventory(inventory, node, stages_, limits_, failures_);
     readStages(fields, node);
+  }
+
+  /// Each profile's text once: thousands of records hold the same.
+  void keepProfile(std::string_view text, const std::string& sha256) {
+    if (!sha256.empty() && text.size() <= kProfileBytes && names_.profiles.size() < kMostProfiles)
+      names_.profiles.number(sha256, [&] { return std::string(text); });
   }
 
   void readRun(const dom::object& run, NodeSummary& node) {

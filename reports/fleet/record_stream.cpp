@@ -31,11 +31,21 @@ bool isOneOf(const std::string& name, const Names& names) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-Status findIn(const fs::path& folder, int depth, std::vector<fs::path>& found) {
+/// What lies below a folder.
+struct Found {
+  std::vector<fs::path> records;
+  std::vector<fs::path> cutRuns;  ///< folders of runs without a record
+};
+
+Status findIn(const fs::path& folder, int depth, Found& found) {
   std::error_code error;
   // A link here would be followed out of the run; a pipe of this name is named by the reader.
   if (fs::symlink_status(folder / kRecordName, error).type() != fs::file_type::not_found) {
-    found.push_back(folder / kRecordName);
+    found.records.push_back(folder / kRecordName);
+    return {};
+  }
+  if (fs::symlink_status(folder / kJournalName, error).type() != fs::file_type::not_found) {
+    found.cutRuns.push_back(folder);
     return {};
   }
   fs::directory_iterator entries(folder, error);
@@ -49,7 +59,7 @@ Status findIn(const fs::path& folder, int depth, std::vector<fs::path>& found) {
       if (depth < kDeepest && !isOneOf(name, kSetAside))
         MUSTER_CHECK_OK(findIn(entries->path(), depth + 1, found));
     } else if (entries->path().extension() == ".json" && !isOneOf(name, kOthers)) {
-      found.push_back(entries->path());
+      found.records.push_back(entries->path());
     }
   }
   return error ? Status(unreadable(folder, error)) : Status();
@@ -64,17 +74,28 @@ Outcome outcomeOf(RecordReader& reader, Result<NodeSummary> summary, std::string
   return std::move(*summary);
 }
 
-}  // namespace
-
-Result<std::vector<fs::path>> findRecords(const fs::path& folder) {
+Result<Found> findAll(const fs::path& folder) {
   std::error_code error;
   if (!fs::is_directory(folder, error))
     return Error{ErrorCode::kUsage, "is no folder; wanted the folder that holds the nodes' run folders",
                  folder.string()};
-  std::vector<fs::path> found;
+  Found found;
   MUSTER_CHECK_OK(findIn(folder, 0, found));
-  std::sort(found.begin(), found.end());
+  std::sort(found.records.begin(), found.records.end());
+  std::sort(found.cutRuns.begin(), found.cutRuns.end());
   return found;
+}
+
+/// The path of something below `folder`, for people.
+std::string shownPath(const fs::path& path, const fs::path& folder) {
+  return validUtf8(path.lexically_relative(folder).string());
+}
+
+}  // namespace
+
+Result<std::vector<fs::path>> findRecords(const fs::path& folder) {
+  MUSTER_TRY(Found found, findAll(folder));
+  return std::move(found.records);
 }
 
 FleetRecords readEach(size_t count, int threads, const ReadLimits& limits,
@@ -104,10 +125,20 @@ FleetRecords readEach(size_t count, int threads, const ReadLimits& limits,
 
 Result<FleetRecords> readFleet(const fs::path& folder, int threads, const ReadLimits& limits,
                                const std::vector<Waiver>& waivers) {
-  MUSTER_TRY(const std::vector<fs::path> paths, findRecords(folder));
-  return readEach(
+  MUSTER_TRY(const Found found, findAll(folder));
+  const std::vector<fs::path>& paths = found.records;
+  FleetRecords records = readEach(
       paths.size(), threads, limits, [&](RecordReader& reader, size_t i) { return reader.read(paths[i]); },
-      [&](size_t i) { return validUtf8(paths[i].lexically_relative(folder).string()); }, waivers);
+      [&](size_t i) { return shownPath(paths[i], folder); }, waivers);
+  for (const fs::path& path : found.cutRuns) {
+    const std::string shown = shownPath(path, folder);
+    auto run = readCutRun(path, shown);
+    if (run.ok())
+      records.cutRuns.push_back(std::move(*run));
+    else
+      records.quarantined.push_back({shown, "", run.error().message});
+  }
+  return records;
 }
 
 }  // namespace muster::fleet

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reports/fleet/cut_run.h"
 #include "reports/fleet/node_summary.h"
 #include "runner/core/result.h"
 
@@ -50,11 +51,12 @@ struct FleetRecords {
   std::unique_ptr<FleetNames> names = std::make_unique<FleetNames>();
   std::vector<NodeSummary> nodes;        ///< in the order of their paths
   std::vector<Quarantined> quarantined;  ///< in the order of their paths
+  std::vector<CutRun> cutRuns;           ///< runs without a record, in the order of their paths
 };
 
 /// The records under `folder`: every file named record.json, and other *.json in folders without one; not
-/// followed: links, run folders below a record, folders that begin with a dot. Sorted. An error if `folder`
-/// cannot be read.
+/// followed: links, folders below a record or a journal, folders that begin with a dot. Sorted. An error if
+/// `folder` cannot be read.
 Result<std::vector<std::filesystem::path>> findRecords(const std::filesystem::path& folder);
 
 /// Reads `count` records in `threads` threads, each with a reader of its own: `read(reader, i)` gives the

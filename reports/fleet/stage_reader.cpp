@@ -51,6 +51,7 @@ void StageReader::read(const dom::object& stage, bool accepted) {
     summary.outcome = *outcome;
   else
     failures_.fail("outcome", outcome.error().message);
+  if (node_->stages.empty()) waivers_.begin(*node_);  // now its devices are known
   waivers_.beginStage(stage_, summary.state == "ran");
   readGroup(stage, summary);
   checkArtifacts(fields.array("artifacts"));

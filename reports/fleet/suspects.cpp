@@ -8,6 +8,7 @@
 #include <cmath>
 #include <set>
 
+#include "reports/fleet/culprit.h"
 #include "runner/core/text.h"
 
 namespace muster::fleet {
@@ -19,53 +20,10 @@ const NodeSummary* recordOf(const FleetRecords& records, const FleetNode& node) 
   return node.records.empty() ? nullptr : &records.nodes[node.records.front()];
 }
 
-std::string serialOf(const NodeSummary* record, const std::string& device) {
-  if (record == nullptr) return "";
-  for (const DeviceIdentity& known : record->devices)
-    if (known.id == device) return known.serial.empty() ? known.uuid : known.serial;
-  return "";
-}
-
 void addEvidence(Suspect& suspect, const std::string& line) {
   if (suspect.evidence.size() < kMostEvidence &&
       std::find(suspect.evidence.begin(), suspect.evidence.end(), line) == suspect.evidence.end())
     suspect.evidence.push_back(line);
-}
-
-/// The label's value in "a=n1 b=n2 rail=3", or an empty text.
-std::string labelIn(const std::string& labels, const std::string& name) {
-  for (const std::string& part : split(labels, ' '))
-    if (part.rfind(name + "=", 0) == 0) return part.substr(name.size() + 1);
-  return "";
-}
-
-/// A device, the link between two, or the node as a whole.
-Suspect culpritOf(const DeviationSummary& d, const NodeSummary& record) {
-  Suspect suspect;
-  suspect.node = record.node;
-  const std::string peer = labelIn(d.labels, "peer");
-  const std::string a = labelIn(d.labels, "a");
-  const std::string b = labelIn(d.labels, "b");
-  if (!a.empty() && !b.empty()) {
-    suspect.kind = SuspectKind::kLink;
-    suspect.what = a + "-" + b;
-  } else if (!peer.empty() && !d.device.empty()) {
-    suspect.kind = SuspectKind::kLink;
-    suspect.what = std::min(d.device, peer) + "-" + std::max(d.device, peer);
-  } else if (!d.device.empty()) {
-    suspect.kind = SuspectKind::kDevice;
-    suspect.what = d.device;
-    suspect.serial = serialOf(&record, d.device);
-  } else {
-    suspect.kind = SuspectKind::kNode;
-  }
-  return suspect;
-}
-
-std::string deviationLine(const DeviationSummary& d, const FleetNames& names) {
-  const std::string& metric = names.texts[d.metric];
-  return fmt::format("{}: {}{}{}", outcomeName(d.outcome), printable(names.texts[d.stage]),
-                     metric.empty() ? "" : ", " + printable(metric), d.detail.empty() ? "" : ": " + d.detail);
 }
 
 /// Log of the binomial chance of `hits` or more among `n` at rate `p`, by Chernoff's bound.
@@ -92,7 +50,25 @@ bool isFailure(const DeviationSummary& d) {
   return d.outcome == Outcome::kFail || d.outcome == Outcome::kFlaky || d.outcome == Outcome::kError;
 }
 
-/// What most nodes fail: then the fleet as a whole is off, and naming each device would hide that.
+/// Who answers for an outlier, where waivers cover every metric that it is odd in; else an empty text.
+std::string waivedBy(const PeerTable& table, const Outlier& outlier, const Suspect& suspect,
+                     const FleetRecords& records) {
+  const FleetNames& names = *records.names;
+  if (names.givenWaivers.empty()) return "";
+  const Waiver* waiver = nullptr;
+  for (const PeerEvidence& one : outlier.evidence) {
+    const FigureKey& key = names.figures[table.keys[one.metric]];
+    waiver = coveringWaiver(names.givenWaivers,
+                            {suspect.node, key.stage, key.metric, suspect.what, suspect.serial, key.labels});
+    if (waiver == nullptr) return "";
+  }
+  if (waiver == nullptr) return "";
+  return fmt::format("waived: {} (approved by {}, until {})", waiver->reason, waiver->approver,
+                     waiver->expires);
+}
+
+/// What most nodes fail: then the fleet as a whole is off, and naming each device would hide that. Not so
+/// where it is the same place on all of them: that is a rail.
 class Widespread {
  public:
   Widespread(const FleetRecords& records, const Fleet& fleet) : records_(records) {
@@ -100,19 +76,23 @@ class Widespread {
       std::map<Key, const DeviationSummary*> failed;
       for (const size_t i : node.records)
         for (const DeviationSummary& d : records.nodes[i].deviations)
-          if (isFailure(d)) failed.emplace(keyOf(d), &d);
+          if (isFailure(d)) {
+            failed.emplace(keyOf(d), &d);
+            places_[keyOf(d)].insert(d.device);
+          }
       measured_ += node.records.empty() ? 0 : 1;
+      devices_ = std::max(devices_, node.devices);
       for (const auto& [key, d] : failed) {
         Hits& hits = hits_[key];
         if (hits.nodes++ == 0) hits.example = {node.name, d};
       }
     }
   }
-  [[nodiscard]] bool covers(const DeviationSummary& d) const { return isWide(hits_.at(keyOf(d))); }
+  [[nodiscard]] bool covers(const DeviationSummary& d) const { return isWide(keyOf(d), hits_.at(keyOf(d))); }
 
   void addTo(Fleet& fleet) const {
     for (const auto& [key, hits] : hits_) {
-      if (!isWide(hits)) continue;
+      if (!isWide(key, hits)) continue;
       const DeviationSummary& d = *hits.example.second;
       Suspect suspect;
       suspect.kind = SuspectKind::kGroup;
@@ -138,13 +118,17 @@ class Widespread {
   [[nodiscard]] Key keyOf(const DeviationSummary& d) const {
     return {records_.names->texts[d.stage], records_.names->texts[d.metric], d.outcome};
   }
-  [[nodiscard]] bool isWide(const Hits& hits) const {
-    return hits.nodes >= kFewestHits && 2 * hits.nodes > measured_;
+  [[nodiscard]] bool isWide(const Key& key, const Hits& hits) const {
+    const std::set<std::string>& places = places_.at(key);
+    const bool onePlace = devices_ > 1 && places.size() == 1 && !places.begin()->empty();
+    return hits.nodes >= kFewestHits && 2 * hits.nodes > measured_ && !onePlace;
   }
 
   const FleetRecords& records_;
   size_t measured_ = 0;
+  size_t devices_ = 0;  ///< of the node that has most
   std::map<Key, Hits> hits_;
+  std::map<Key, std::set<std::string>> places_;  ///< devices that fail it
 };
 
 }  // namespace
@@ -157,8 +141,10 @@ Status addOutliers(const PeerTable& table, const FleetRecords& records, const Fl
                    Fleet& fleet) {
   MUSTER_TRY(const PeerFindings findings, findOutliers(table.group));
   for (const std::string& note : findings.notes)
-    fleet.notes.push_back(fmt::format("{}: {}", table.group.name, note));
-  for (const Outlier& outlier : findings.outliers) {
+    fleet.notes.push_back(
+        fmt::format("{}{}: {}", table.group.name, table.nodeWide ? ", figures of whole nodes" : "", note));
+  for (Outlier outlier : findings.outliers) {
+    if (table.nodeWide && outlier.level == PeerLevel::kDevice) outlier.level = PeerLevel::kNode;
     Suspect suspect;
     suspect.byPeers = true;
     suspect.evidence.push_back(outlierText(table.group, outlier));
@@ -167,6 +153,8 @@ Status addOutliers(const PeerTable& table, const FleetRecords& records, const Fl
                                                        : SuspectKind::kDevice;
     if (outlier.level == PeerLevel::kGroup) {
       suspect.what = table.group.name;
+      suspect.next =
+          "Every device of the fleet is behind its profile: look for what all nodes share before single ones";
       fleet.suspects.push_back(std::move(suspect));
       continue;
     }
@@ -180,7 +168,9 @@ Status addOutliers(const PeerTable& table, const FleetRecords& records, const Fl
         fmt::format("Run the plan on {} again; if it stays so, {}", node.name,
                     suspect.what.empty() ? "compare its configuration, cooling and power with its peers'"
                                          : "swap the device's position, then replace it");
-    if (options.rejectOutliers && node.state != NodeState::kRejected) {
+    const std::string waived = waivedBy(table, outlier, suspect, records);
+    if (!waived.empty()) suspect.evidence.push_back(waived);
+    if (options.rejectOutliers && waived.empty() && node.state != NodeState::kRejected) {
       node.state = NodeState::kRejected;
       node.reason = "named by its peers: " + suspect.evidence.front();
     }
@@ -195,11 +185,15 @@ void addFailures(const FleetRecords& records, Fleet& fleet) {
   for (const FleetNode& node : fleet.nodes)
     for (const size_t i : node.records) {
       const NodeSummary& record = records.nodes[i];
-      for (const DeviationSummary& d : record.deviations) {
-        if (!isFailure(d) || widespread.covers(d)) continue;
-        Suspect suspect = culpritOf(d, record);
-        suspect.evidence.push_back(deviationLine(d, *records.names));
-        suspect.next = d.remedy;
+      std::vector<const DeviationSummary*> failures;
+      for (const DeviationSummary& d : record.deviations)
+        if (isFailure(d) && !widespread.covers(d)) failures.push_back(&d);
+      for (Suspect& suspect : takeWholeNode(failures, node, *records.names))
+        fleet.suspects.push_back(std::move(suspect));
+      for (const DeviationSummary* d : failures) {
+        Suspect suspect = culpritOf(*d, record);
+        suspect.evidence.push_back(deviationLine(*d, *records.names));
+        suspect.next = d->remedy;
         fleet.suspects.push_back(std::move(suspect));
       }
     }
@@ -221,12 +215,14 @@ void addCommonCauses(const FleetOptions& options, Fleet& fleet) {
   std::set<std::string> measured;
   std::set<std::string> nodes;
   std::map<std::string, std::set<std::string>> rails;
-  for (const FleetNode& node : fleet.nodes)
+  size_t devices = 0;
+  for (const FleetNode& node : fleet.nodes) {
     if (!node.records.empty()) measured.insert(node.name);
+    devices = std::max(devices, node.devices);
+  }
   for (const Suspect& suspect : fleet.suspects) {
-    if (suspect.node.empty()) continue;
-    nodes.insert(suspect.node);
-    if (suspect.kind == SuspectKind::kDevice) rails[suspect.what].insert(suspect.node);
+    for (const std::string& node : nodesOf(suspect)) nodes.insert(node);
+    if (suspect.kind == SuspectKind::kDevice && devices > 1) rails[suspect.what].insert(suspect.node);
   }
   std::vector<Suspect> found;
   for (const auto& [name, members] : options.topology) {
@@ -288,7 +284,8 @@ void orderSuspects(Fleet& fleet) {
   }
   fleet.suspects = std::move(merged);
   std::set<std::string> named;
-  for (const Suspect& suspect : fleet.suspects) named.insert(suspect.node);
+  for (const Suspect& suspect : fleet.suspects)
+    for (const std::string& node : nodesOf(suspect)) named.insert(node);
   for (FleetNode& node : fleet.nodes) node.suspect = node.suspect || named.contains(node.name);
   if (fleet.suspects.size() > kMostSuspects) {
     fleet.suspectsLeft += fleet.suspects.size() - kMostSuspects;

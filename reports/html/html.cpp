@@ -24,13 +24,15 @@ Result<Template> loadTemplate(const std::filesystem::path& folder) {
   Template parts;
   MUSTER_TRY(parts.page, readFile(folder / "report" / "report.mustache", kMaxTemplateBytes));
   MUSTER_TRY(parts.style, readFile(folder / "report" / "report.css", kMaxTemplateBytes));
-  MUSTER_TRY(parts.script, readFile(folder / "report" / "report.js", kMaxTemplateBytes));
+  MUSTER_TRY(const std::string common, readFile(folder / "common" / "page.js", kMaxTemplateBytes));
+  MUSTER_TRY(const std::string own, readFile(folder / "report" / "report.js", kMaxTemplateBytes));
+  parts.script = common + own;
   MUSTER_TRY(parts.schema, readFile(folder / "record.schema.json", kMaxTemplateBytes));
   // Either would end its element early and make the digest name other bytes than the browser sees.
   for (const auto* inlined : {&parts.style, &parts.script})
     if (inlined->find("</") != std::string::npos || inlined->find('\r') != std::string::npos)
       return Error{ErrorCode::kUnsupported,
-                   "report.css and report.js must hold neither \"</\" nor carriage returns",
+                   "report.css, report.js and common/page.js must hold neither \"</\" nor carriage returns",
                    (folder / "report").string()};
   return parts;
 }

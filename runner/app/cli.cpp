@@ -97,6 +97,17 @@ CLI::Option* addWaivers(CLI::App* app, std::filesystem::path& waivers) {
 }
 
 /// Options of a run over several nodes.
+/// Launchers may hand it over by the environment.
+void addFleetId(CLI::App* app, std::string& id, const char* help) {
+  app->add_option("--fleet-id", id, help)
+      ->type_name("ID")
+      ->envname("MUSTER_FLEET_ID")
+      ->check([](const std::string& text) {
+        return isPlainName(text) ? std::string()
+                                 : "wanted letters, digits, '-', '_' and '.', found " + printable(text, 80);
+      });
+}
+
 void addPlace(CLI::App* run, Arguments& a) {
   run->add_option("--nnodes", a.run.nodeCount, "number of nodes that run this plan together")
       ->check(CLI::Range(1, 65536));
@@ -105,6 +116,7 @@ void addPlace(CLI::App* run, Arguments& a) {
   run->add_option("--node-name", a.run.nodeName,
                   "this node's name in the record, where the scheduler calls it otherwise than its host name")
       ->type_name("NAME");
+  addFleetId(run, a.run.fleetId, "name of the run over many nodes that this one belongs to");
   run->add_option("--rendezvous", a.run.rendezvous, "where node 0 serves the store for all nodes")
       ->type_name("HOST:PORT");
   run->add_option("--arrival", a.arrival,
@@ -190,10 +202,8 @@ CLI::App* addFleet(CLI::App& app, FleetCommandOptions& o) {
       ->add_option("--topology", o.topology,
                    "who shares a switch or rack: Slurm's topology.conf, or lines \"NAME: NODES\"")
       ->type_name("FILE");
-  fleet
-      ->add_option("--waivers", o.waivers,
-                   "file of waivers: known failures that are accepted until a date (plans/README.md)")
-      ->type_name("FILE");
+  addFleetId(fleet, o.fleetId, "the run that counts (default: the one that most records name)");
+  addWaivers(fleet, o.waivers);
   fleet->add_option("--out", o.out, "folder for fleet.json and fleet.html (default: RUN)")
       ->type_name("FOLDER");
   fleet->add_flag("--reject-outliers", o.rejectOutliers,

@@ -45,6 +45,7 @@ struct FleetCommandOptions {
   bool expectSlurm = false;
   std::string partition;           ///< with expectSlurm: only its nodes
   std::filesystem::path plan;      ///< the plan that counts; empty: the one that most records hold
+  std::string fleetId;             ///< the run that counts; empty: the one that most records name
   std::filesystem::path topology;  ///< who shares a switch or a rack; empty: not known
   std::filesystem::path waivers;   ///< known failures that somebody answers for; empty: none
   std::filesystem::path out;       ///< empty: the run folder

@@ -15,7 +15,9 @@
 #include "runner/core/text.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/rendezvous/host_list.h"
+#include "runner/sku/profile.h"
 #include "runner/slurm/scheduler.h"
+#include "runner/slurm/scripts.h"
 
 namespace muster {
 namespace fs = std::filesystem;
@@ -106,6 +108,15 @@ Result<fleet::Topology> readTopology(const fs::path& file) {
   return topology;
 }
 
+/// Runs on Slurm are resumed together: the scheduler knows what to start where. Empty for other ones.
+std::string slurmResumeOf(const fs::path& run) {
+  std::error_code error;
+  for (const fs::path& folder : {run, run.lexically_normal().parent_path()})
+    if (fs::exists(folder / "slurm.json", error))
+      return "muster slurm resume " + slurm::shellQuote(folder.string());
+  return "";
+}
+
 Result<fleet::FleetOptions> readOptions(const FleetCommandOptions& options) {
   if (options.expect.empty() == !options.expectSlurm)
     return Error{
@@ -115,6 +126,8 @@ Result<fleet::FleetOptions> readOptions(const FleetCommandOptions& options) {
         ""};
   fleet::FleetOptions wanted;
   wanted.rejectOutliers = options.rejectOutliers;
+  wanted.fleetId = options.fleetId;
+  wanted.resumeWith = slurmResumeOf(options.run);
   if (options.expectSlurm) {
     MUSTER_TRY(wanted.expected, expectedOfSlurm(options.partition));
     wanted.expectedFrom = options.partition.empty() ? "Slurm" : "Slurm, partition " + options.partition;
@@ -133,6 +146,24 @@ Result<fleet::FleetOptions> readOptions(const FleetCommandOptions& options) {
   return wanted;
 }
 
+/// The profiles that records hold, read once each.
+void readProfiles(const fleet::FleetRecords& records, fleet::FleetOptions& wanted) {
+  const auto& profiles = records.names->profiles;
+  for (uint32_t i = 0; i < profiles.size(); ++i) {
+    const std::string& sha256 = profiles.textOf(i);
+    const bool whole = sha256Hex(profiles[i]) == sha256;
+    auto profile = parseProfile(profiles[i], "profile-" + sha256.substr(0, 12) + ".toml", nullptr);
+    if (whole && profile.ok())
+      wanted.profiles[sha256] = {std::move(profile->expectations), std::move(profile->peaks)};
+    else
+      wanted.notes.push_back(fmt::format(
+          "the profile of digest {} that records hold cannot be read, so the fleet's medians are not held "
+          "against it: {}",
+          sha256.substr(0, 12),
+          whole ? printable(profile.error().text(), 300) : "its text has another digest"));
+  }
+}
+
 }  // namespace
 
 Result<int> fleetCommand(const FleetCommandOptions& options) {
@@ -145,6 +176,7 @@ Result<int> fleetCommand(const FleetCommandOptions& options) {
     wanted.waiversSha256 = waivers.sha256;
   }
   MUSTER_TRY(fleet::FleetRecords records, fleet::readFleet(options.run, kThreads, {}, waivers.list));
+  readProfiles(records, wanted);
   MUSTER_TRY(const fleet::Fleet fleet, fleet::assess(records, wanted));
   const fs::path out = options.out.empty() ? options.run : options.out;
   std::error_code error;

@@ -211,6 +211,7 @@ fleet::FleetOptions fleetOptions(const KeptFleet& accepted, const HistoryOptions
   for (const auto& member : accepted.nodes) wanted.expected.push_back({member.name, "", false});
   wanted.expectedFrom = accepted.expectedFrom;
   wanted.planSha256 = accepted.planSha256;
+  wanted.manyRuns = true;
   wanted.rejectOutliers = options.rejectOutliers;
   wanted.waiversFrom = options.waivers.filename().string();
   wanted.waiversSha256 = waivers.sha256;

@@ -64,6 +64,7 @@ NodeRun::NodeRun(const RunSetup& setup, RunFolder folder, std::string node, int 
   record_.strict = options.strict;
   record_.command = options.command;
   record_.launcher = std::move(launcher);
+  if (!options.fleetId.empty()) record_.launcher["fleet_id"] = options.fleetId;
   record_.environment = recordedEnvironment();
 }
 

@@ -61,6 +61,7 @@ Status NodeRun::freeze(const Journal* earlier) {
                               {"waivers_path", setup_.waivers.path},
                               {"waivers_text", setup_.waivers.text},
                               {"scopes", options.scopes},
+                              {"fleet_id", options.fleetId},
                               {"node_rank", node_.nodeRank},
                               {"node_count", node_.nodeCount},
                               {"seed", node_.seed},

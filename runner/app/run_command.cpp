@@ -61,7 +61,16 @@ Result<RunOptions> frozenOptions(const Json& run, const RunOptions& asked) {
   reader.read("seed", options.seed);
   reader.read("strict", options.strict);
   reader.read("no_gpu_skip", options.noGpuSkip);
+  options.fleetId.clear();
+  reader.optional("fleet_id", options.fleetId);
   MUSTER_CHECK_OK(reader.status());
+  if (!asked.fleetId.empty() && asked.fleetId != options.fleetId)
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format(
+            "--fleet-id is {}, and this run was started {}; resume it without that, or start a new run",
+            asked.fleetId, options.fleetId.empty() ? "with none" : "with " + printable(options.fleetId)),
+        asked.resume.string()};
   options.plan = plan;
   options.scenario = scenario;
   options.pluginFolders.assign(plugins.begin(), plugins.end());

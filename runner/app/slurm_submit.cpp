@@ -124,9 +124,16 @@ Status describe(SlurmOptions& o, const Plan& plan, const slurm::Nodes& known, co
   if (!o.scenario.empty()) submission.scenarioFile = inputName(o.scenario, "scenario.toml");
   MUSTER_TRY(submission.nodes, askedNodes(o.nodes, known));
   submission.options = runOptions(o);
-  if (!o.waivers.empty())
-    submission.options.insert(submission.options.end(), {"--waivers", (out / "inputs" / kWaivers).string()});
-  if (!o.topology.empty()) submission.fleetOptions = {"--topology", (out / "inputs" / kTopology).string()};
+  submission.fleetOptions = {"--fleet-id", submission.id};
+  submission.options.insert(submission.options.end(), {"--fleet-id", submission.id});
+  const auto addFile = [&](std::vector<std::string>& to, const char* option, const char* name) {
+    to.insert(to.end(), {option, (out / "inputs" / name).string()});
+  };
+  if (!o.waivers.empty()) {
+    addFile(submission.options, "--waivers", kWaivers);
+    addFile(submission.fleetOptions, "--waivers", kWaivers);
+  }
+  if (!o.topology.empty()) addFile(submission.fleetOptions, "--topology", kTopology);
   if (o.rejectOutliers) submission.fleetOptions.push_back("--reject-outliers");
   const auto inCluster = std::count_if(plan.stages.begin(), plan.stages.end(),
                                        [](const Stage& stage) { return stage.scope == Scope::kCluster; });

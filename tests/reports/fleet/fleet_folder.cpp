@@ -21,13 +21,13 @@ Record nodeRecord(const std::string& name) {
   return record;
 }
 
-Record failedRecord(const std::string& name) {
+Record failedRecord(const std::string& name, const std::string& device) {
   Record record = nodeRecord(name);
   for (StageRecord& stage : record.stages)
     for (Verdict& verdict : stage.verdicts)
-      if (verdict.device == "gpu3" && verdict.expectation && record.acceptance == "accepted") {
+      if (verdict.device == device && verdict.expectation && record.acceptance == "accepted") {
         verdict.outcome = Outcome::kFail;
-        verdict.detail = "gpu3: too slow";
+        verdict.detail = device + ": too slow";
         record.acceptance = "rejected";
       }
   settle(record);

@@ -14,7 +14,7 @@ namespace muster::testing {
 /// A healthy record of the node `name`, of one plan.
 Record nodeRecord(const std::string& name);
 /// The same node with a figure that missed its limit on gpu3.
-Record failedRecord(const std::string& name);
+Record failedRecord(const std::string& name, const std::string& device = "gpu3");
 /// Makes what `stage` came to "left to another job", as `--scope` does.
 void leaveElsewhere(Record& record, const std::string& stage);
 

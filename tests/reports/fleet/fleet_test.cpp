@@ -82,7 +82,7 @@ TEST(Fleet, DoesNotTakeAUniformlySlowFleetForHealthy) {
   std::vector<std::string> names;
   for (int i = 0; i < 6; ++i) {
     names.push_back("n" + std::to_string(i));
-    folder.add(failedRecord(names.back()));
+    folder.add(failedRecord(names.back(), "gpu" + std::to_string(i)));
   }
   const Fleet fleet = folder.assess(names);
   EXPECT_EQ(fleet.exitCode, 1);
@@ -93,6 +93,21 @@ TEST(Fleet, DoesNotTakeAUniformlySlowFleetForHealthy) {
                           [](const auto& s) { return s.kind == SuspectKind::kDevice; }),
             0)
       << "no device is to blame for what all do";
+}
+
+TEST(Fleet, NamesARailWhereTheSamePlaceFailsOnEveryNode) {
+  FleetFolder folder;
+  std::vector<std::string> names;
+  for (int i = 0; i < 6; ++i) {
+    names.push_back("n" + std::to_string(i));
+    folder.add(failedRecord(names.back()));
+  }
+  const Fleet fleet = folder.assess(names);
+  EXPECT_EQ(fleet.exitCode, 1);
+  ASSERT_EQ(fleet.suspects.size(), 7u);
+  EXPECT_EQ(fleet.suspects[0].kind, SuspectKind::kRail);
+  EXPECT_EQ(fleet.suspects[0].what, "gpu3");
+  EXPECT_THAT(fleet.suspects[0].evidence[0], HasSubstr("6 of 6 nodes"));
 }
 
 TEST(Fleet, NamesASwitchWhoseNodesAreSuspect) {

@@ -287,8 +287,8 @@ TEST(Html, StaysReadableWithHundredsOfCases) {
 }
 
 TEST(Html, NamesTheTemplateThatIsMissing) {
-  for (const char* name :
-       {"report/report.mustache", "report/report.css", "report/report.js", "record.schema.json"}) {
+  for (const char* name : {"report/report.mustache", "report/report.css", "report/report.js",
+                           "common/page.js", "record.schema.json"}) {
     const TemplatesFolder templates;
     std::filesystem::remove(templates.path() / name);
     const auto html = renderHtml(healthyRecord(), templates.path());

@@ -434,6 +434,7 @@ Record sickRecord() {
 }
 
 TemplatesFolder::TemplatesFolder() {
+  folder_.write("common/page.js", readWhole(sourceDir() / "templates" / "common" / "page.js"));
   for (const char* name : {"report.mustache", "report.css", "report.js"})
     folder_.write(std::string("report/") + name, readWhole(sourceDir() / "templates" / "report" / name));
   for (const char* name : {"fleet.mustache", "fleet.css", "fleet.js"})

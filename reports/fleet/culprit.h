@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one deviation speaks against: a device, a link, a rail of a node, a switch, or the node as a whole.
+#pragma once
+
+#include "reports/fleet/fleet_record.h"
+
+namespace muster::fleet {
+
+/// The suspect that a deviation of `record` names, without evidence. Tests that find the culprit themselves
+/// (labels `culprit` and `kind`) are taken at their word, whichever node reports it; else the labels `a` and
+/// `b` or `peer` say which link it is, else it is the device.
+Suspect culpritOf(const DeviationSummary& deviation, const NodeSummary& record);
+
+/// Failures that more than half of a node's devices (three or more) have in common, one suspect each: then it
+/// is the node, and naming each device would hide that. Takes them out of `failures`.
+std::vector<Suspect> takeWholeNode(std::vector<const DeviationSummary*>& failures, const FleetNode& node,
+                                   const FleetNames& names);
+
+/// "fail: gemm, compute.gemm_throughput: gpu5 ...".
+std::string deviationLine(const DeviationSummary& deviation, const FleetNames& names);
+
+/// The nodes that a suspect is about: one, both ends of a link, or none that it names.
+std::vector<std::string> nodesOf(const Suspect& suspect);
+
+/// Serial number of a device, else its UUID; empty where neither is known.
+std::string serialOf(const NodeSummary* record, const std::string& device);
+
+}  // namespace muster::fleet

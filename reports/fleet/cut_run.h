@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs that have a journal and no record: they were cut, or are still at work.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/core/result.h"
+
+namespace muster::fleet {
+
+/// The file by which a run folder is known before it holds a record.
+inline constexpr const char* kJournalName = "journal.jsonl";
+
+/// What the journal of a run without a record says.
+struct CutRun {
+  std::string path;  ///< of the run's folder, relative to the folder that was read
+  std::string node;  ///< a plain name
+  std::string planName;
+  std::string planSha256;
+  std::vector<std::string> overrides;  ///< the --set arguments
+  std::string fleetId;
+  bool simulated = false;
+  double started = 0;    ///< seconds since 1970
+  size_t stages = 0;     ///< that it has finished
+  bool running = false;  ///< a process holds its lock
+  std::string goOnWith;  ///< the command that resumes it on its node
+};
+
+/// Reads the first line of the journal in `folder` and counts its stages; `shown` is the folder's path for
+/// people. Errors are reasons for a quarantine: a torn first line, no name of a node.
+Result<CutRun> readCutRun(const std::filesystem::path& folder, const std::string& shown);
+
+}  // namespace muster::fleet

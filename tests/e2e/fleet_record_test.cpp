@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which records count for a fleet: those of its run, whole and honest. The others are named, and so are runs
+// that were cut.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/e2e/fleet_run.h"
+
+namespace muster::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class FleetRecord : public ::testing::Test {
+ protected:
+  fs::path record(int node) {
+    return run_.path() / "run" / ("sim-node-000" + std::to_string(node)) / "record.json";
+  }
+  std::string reasonOf(const std::string& node) {
+    const Json fleet = run_.json();
+    for (const Json& each : fleet["nodes"])
+      if (each["node"] == node) return each["state"].get<std::string>() + ": " + each.value("reason", "");
+    return "no such node";
+  }
+  FleetRun run_;
+};
+
+TEST_F(FleetRecord, CountsOnlyWithinItsRun) {
+  ASSERT_EQ(run_.simulate(3, "", {"--fleet-id", "monday"}).exitCode, 0);
+  ASSERT_EQ(
+      run_.simulate(1, "", {"--fleet-id", "tuesday", "--node-rank", "3", "--nnodes", "4"}, "run/b").exitCode,
+      0);
+  ASSERT_EQ(run_.simulate(1, "", {"--node-rank", "4", "--nnodes", "5"}, "run/c").exitCode, 0);
+  auto result = run_.judge(5);
+  EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
+  EXPECT_EQ(run_.json()["fleet_id"], "monday");
+  EXPECT_THAT(reasonOf("sim-node-0003"),
+              HasSubstr("stale: of another run: it belongs to fleet run tuesday, wanted fleet run monday"));
+  EXPECT_THAT(reasonOf("sim-node-0004"), HasSubstr("stale: of another run: it belongs to no fleet run"));
+  result = run_.judge("sim-node-0003\n", {"--fleet-id", "tuesday"});
+  EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+  EXPECT_EQ(run_.judge(5, {"--fleet-id", "../x"}).exitCode, 2);
+}
+
+TEST_F(FleetRecord, OfOneScopeNeedsTheOtherAndWhatGroupsShareCountsOnce) {
+  const auto job = [&](const std::string& scope) {
+    return runMuster({"run", plan("cluster.toml"), "--simulate", scenario("h100x8-cluster-healthy"), "--set",
+                      "burn.duration=30s", "--nodes", "4", "--plain", "--scope", scope, "--out",
+                      (run_.path() / "run" / scope.substr(0, 6)).string()});
+  };
+  ASSERT_EQ(job("device,node").exitCode, 0);
+  EXPECT_EQ(run_.judge(4).exitCode, 3);
+  EXPECT_THAT(reasonOf("sim-node-0002"), HasSubstr("incomplete: no record of the job that was to run"));
+  ASSERT_EQ(job("cluster").exitCode, 0);
+  const auto result = run_.judge(4);
+  EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+  const Json fleet = run_.json();
+  EXPECT_TRUE(fleet["duplicates"].empty());
+  EXPECT_GT(fleet["deferred_judged"], 0);
+  size_t counted = 0;
+  for (const auto& [outcome, count] : fleet["accounting"]["counts"].items()) counted += count.get<size_t>();
+  EXPECT_EQ(fleet["accounting"]["expected"], counted);
+  EXPECT_EQ(fleet["accounting"]["counts"]["deferred"], 0);
+  EXPECT_EQ(fleet["accounting"]["counts"]["elsewhere"], 0);
+  ASSERT_FALSE(fleet["groups"].empty());
+  for (const Json& group : fleet["groups"]) EXPECT_EQ(group["records"], 4) << group;
+}
+
+TEST_F(FleetRecord, OfARunThatWasCutIsNamedWithTheCommandThatGoesOn) {
+  ASSERT_EQ(run_.simulate(3, "", {"--fleet-id", "monday"}).exitCode, 0);
+  // What a crash leaves: the journal up to a stage, and a torn line.
+  const fs::path folder = record(1).parent_path();
+  const std::string journal = readWhole(folder / "journal.jsonl");
+  for (const char* file : {"record.json", "report.html", "junit.xml"}) fs::remove(folder / file);
+  size_t end = 0;
+  for (int line = 0; line < 3; ++line) end = journal.find('\n', end) + 1;
+  std::ofstream(folder / "journal.jsonl") << journal.substr(0, end + 40);
+  auto result = run_.judge(3);
+  EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
+  const Json fleet = run_.json();
+  ASSERT_EQ(fleet["cut"].size(), 1u);
+  EXPECT_TRUE(fleet["quarantined"].empty())
+      << "other files of a run are no records: " << fleet["quarantined"];
+  const auto reason = fleet["cut"][0]["reason"].get<std::string>();
+  EXPECT_THAT(reason, HasSubstr("its run was cut (2 stages finished)"));
+  EXPECT_THAT(reasonOf("sim-node-0001"), HasSubstr("incomplete: " + reason));
+  EXPECT_THAT(readWhole(run_.path() / "out/fleet.html"), HasSubstr("muster run --resume"));
+  // The very command goes on, and the fleet is whole.
+  const size_t begin = reason.find('`') + 1;
+  const std::string command = reason.substr(begin, reason.find('`', begin) - begin);
+  const auto resumed =
+      runProcess({"sh", "-c", "exec \"$0\" ${1#muster }", (distDir() / "bin/muster").string(), command});
+  EXPECT_EQ(resumed.exitCode, 0) << command << resumed.out << resumed.err;
+  EXPECT_EQ(recordIn(folder).launcher.value("fleet_id", ""), "monday");
+  EXPECT_EQ(run_.judge(3).exitCode, 0);
+}
+
+TEST_F(FleetRecord, OfARunWithoutAWholeJournalIsQuarantined) {
+  ASSERT_EQ(run_.simulate(2, "").exitCode, 0);
+  fs::remove(record(1));
+  std::ofstream(record(1).parent_path() / "journal.jsonl") << "{\"run_id\":";
+  EXPECT_EQ(run_.judge(2).exitCode, 3);
+  EXPECT_THAT(run_.json()["quarantined"][0]["reason"].get<std::string>(),
+              HasSubstr("its journal has no whole first line"));
+  EXPECT_THAT(reasonOf("sim-node-0001"), HasSubstr("quarantined: a run without a record"));
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+/// Six hostile records in one folder beside two good ones.
+TEST_F(FleetRecord, ThatIsTornHugeForeignOrHostileIsQuarantinedWithItsReason) {
+  ASSERT_EQ(run_.simulate(8, "").exitCode, 0);
+  const auto change = [&](int node, const std::string& from, const std::string& to) {
+    const std::string text = replaced(readWhole(record(node)), from, to);
+    std::ofstream(record(node)) << text;
+  };
+  fs::resize_file(record(1), fs::file_size(record(1)) / 2);
+  fs::resize_file(record(2), 4ull << 30);  // sparse
+  change(3, "\"schema\": ", "\"schema\": 9");
+  std::string many;
+  for (int i = 0; i < 1'000'000; ++i) many += "{\"metric\":\"a.b\",\"unit\":\"s\"},";
+  change(4, "\"measurements\": [", "\"measurements\": [" + many);
+  change(5, "\"node\": \"sim-node-0005\"", "\"node\": \"../../etc\"");
+  change(6, "\"started\": ", "\"started\": NaN, \"x\": ");
+  const auto result = run_.judge(8);
+  EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
+  const Json fleet = run_.json();
+  EXPECT_EQ(fleet["coverage"]["states"]["accepted"], 2) << "nothing stops the rest";
+  const char* reasons[] = {"torn: it ends after",  "4 GiB long",       "a record of schema 9", "B long",
+                           "is no name of a node", "JSON knows no NaN"};
+  ASSERT_EQ(fleet["quarantined"].size(), 6u) << fleet["quarantined"].dump(1);
+  for (size_t i = 0; i < 6; ++i)
+    EXPECT_THAT(fleet["quarantined"][i]["reason"].get<std::string>(), HasSubstr(reasons[i]));
+  EXPECT_EQ(fleet["coverage"]["states"]["quarantined"], 6) << "also where no name could be read";
+  EXPECT_THAT(result.out, HasSubstr("Quarantined (6)"));
+}
+
+}  // namespace
+}  // namespace muster::testing
