@@ -23,6 +23,11 @@ struct Problem {
       refused;  ///< what the host refused of the plugin; makes the case an error whatever run() returns
 };
 
+/// A call that breaks the ABI's rules.
+inline Error badCall(const std::string& what) {
+  return Error{ErrorCode::kProtocol, what, ""};
+}
+
 /// Implements muster_host for one session. Checks what would harm the host (NULL, sizes, text encoding, frame
 /// length); figures that cannot be true are passed on for the judge.
 class HostCallbacks {
@@ -51,13 +56,14 @@ class HostCallbacks {
 
   Result<Json> measurementFrame(const muster_measurement& measurement);
   Result<std::string> keepArtifact(const char* name, const void* data, uint64_t size);
+  /// The client of the group's store, or none in a group of one and in a rank that is run by hand.
+  [[nodiscard]] std::unique_ptr<StoreClient> sharedStore() const;
   Status storeUsable(const char* key) const;
   Status setInStore(const char* key, const void* data, uint64_t size);
   Result<std::string> getFromStore(const char* key, double timeout);
   [[nodiscard]] std::string inCase(const char* key);
   muster_status storeResult(const Status& status);
   muster_status refuse(const std::string& what, const Error& why);
-  muster_status storeProblem(const Error& why);
   double timeOf(double given);
   bool progressAllowed();
 
