@@ -172,8 +172,10 @@ void SlurmCluster::answerJobs(const std::string& rule) const {
                             "\nreturn slurm.SUCCESS\nend\n"
                             "function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)\n"
                             "return slurm.SUCCESS\nend\n");
-  // The controller reads it again when it is newer than its last reading, which it knows to the second.
-  fs::last_write_time(script, fs::file_time_type::clock::now() + std::chrono::hours(1));
+  // The controller reads it again when it is newer than the one that it has read, which it knows to the
+  // second.
+  static int written = 0;
+  fs::last_write_time(script, fs::file_time_type::clock::now() + std::chrono::seconds(2 * ++written));
 }
 
 pid_t SlurmCluster::slurmd(int node) const {
