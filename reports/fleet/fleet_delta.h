@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a fleet record came about by delta acceptance: what it builds upon, and which nodes were taken from which run.
+// How a fleet record came about by delta acceptance: what it builds upon, and which nodes were taken from
+// which run.
 #pragma once
 
 #include <string>

@@ -19,8 +19,8 @@ namespace muster {
 /// One muster-host to start.
 struct RankSpec {
   int rank = 0;
-  std::string device;  ///< id, for messages
-  Json request;        ///< what muster-host gets; see runner/host/README.md
+  std::string device;                 ///< id, for messages
+  Json request;                       ///< what muster-host gets; see runner/host/README.md
   std::filesystem::path requestFile;  ///< where the request is kept, so that the rank can be run again alone
   std::filesystem::path outputFile;   ///< captured stdout and stderr: first and last 8 MiB
   /// Where the store of the rank's group is, as JSON with "address", "token" and "prefix"; empty: it has
