@@ -37,6 +37,7 @@ struct FleetLine {
   std::string node;
   std::string state;
   std::string reason;
+  bool suspect = false;  ///< a suspect of the fleet names it
 };
 
 /// The nodes of the fleet's report that are not accepted; none while there is no report.
@@ -54,6 +55,7 @@ Result<std::vector<FleetLine>> notAccepted(const slurm::RunStore& run) {
     node.read("node", line.node);
     node.read("state", line.state);
     node.optional("reason", line.reason);
+    node.optional("suspect", line.suspect);
     if (line.state != "accepted") lines.push_back(std::move(line));
     return node.status();
   });
@@ -81,15 +83,16 @@ Result<int> showFleet(const slurm::RunStore& run, int code) {
 
 Result<std::vector<slurm::RejectedNode>> rejectedNodes(const slurm::RunStore& run) {
   MUSTER_TRY(const auto lines, notAccepted(run));
-  std::map<std::string, std::string> byFleet;
+  std::map<std::string, FleetLine> byFleet;
   for (const FleetLine& line : lines)
-    if (line.state == "rejected") byFleet.emplace(line.node, line.reason);
+    if (line.state == "rejected") byFleet.emplace(line.node, line);
   std::vector<slurm::RejectedNode> rejected;
   for (const std::string& node : run.submission().nodes) {
     const auto found = byFleet.find(node);
-    if (found != byFleet.end() || slurm::readExit(run.exit(node)) == kExitRejected)
-      rejected.push_back(
-          {node, whyNot(run, {node, "rejected", found == byFleet.end() ? "" : found->second})});
+    if (found != byFleet.end())
+      rejected.push_back({node, whyNot(run, found->second), !found->second.suspect});
+    else if (slurm::readExit(run.exit(node)) == kExitRejected)
+      rejected.push_back({node, whyNot(run, {node, "rejected", ""})});
   }
   return rejected;
 }

@@ -127,6 +127,26 @@ TEST_F(SlurmDrain, DoesNotGiveBackWhatSomebodyGaveAnotherReason) {
   EXPECT_EQ(slurm().state("node1"), "drained");
 }
 
+TEST_F(SlurmScope, DrainsTheEndsOfASlowLinkAndNotTheNodeThatReportsIt) {
+  const fs::path plan = slurm().shared() / "ring.toml";
+  std::ofstream(plan) << "schema = 1\nname = \"ring\"\nsku = \"auto\"\nbackend = \"cuda\"\n"
+                         "[[stage]]\nname = \"ring\"\nplugin = \"ring\"\ntest = \"ring\"\n"
+                         "scope = \"cluster\"\nranks = 1\ntimeout = \"2m\"\n";
+  const fs::path scenario =
+      distDir() / "share" / "muster" / "plans" / "scenarios" / "h100x8-cluster-slow-link.toml";
+  const fs::path run = newRun();
+  const ProcessResult result = submit(plan, run, {"--simulate", scenario.string(), "--wait"});
+  EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
+  EXPECT_THAT(fleetOf(run)["suspects"].dump(), HasSubstr("node3 - node4"));
+
+  const std::string applied = slurm().muster({"drain", run.string(), "--apply"}).out;
+  EXPECT_THAT(applied, HasSubstr("node1: left as it is: what it failed speaks against others"));
+  EXPECT_EQ(slurm().state("node1"), "idle");
+  EXPECT_EQ(slurm().state("node2"), "idle");
+  EXPECT_EQ(slurm().state("node3"), "drained");
+  EXPECT_EQ(slurm().state("node4"), "drained");
+}
+
 TEST_F(SlurmScope, RunsStagesOfAllNodesAsOneGroupUnderSrun) {
   const fs::path plan = slurm().shared() / "together.toml";
   std::ofstream(plan)

@@ -30,6 +30,15 @@ TEST(Drain, TouchesNeitherDrainedNorDownNodes) {
   EXPECT_THAT(actions[4].why, HasSubstr("no such node"));
 }
 
+TEST(Drain, LeavesANodeWhoseFailuresSpeakAgainstOthers) {
+  const auto actions = planDrain(
+      "run-1", {{"ok", "ring.culprits of link busy - far", true}, {"busy", "ring.culprits"}}, known());
+  ASSERT_EQ(actions.size(), 2u);
+  EXPECT_EQ(actions[0].reason, "");
+  EXPECT_THAT(actions[0].why, HasSubstr("speaks against others: ring.culprits of link busy - far"));
+  EXPECT_EQ(actions[1].reason, "muster: run-1: ring.culprits");
+}
+
 TEST(Drain, GivesAReasonOfOneLineThatBeginsWithMuster) {
   const std::string reason = drainReason("run-1", "two\nlines and \"quotes\" " + std::string(1000, 'x'));
   EXPECT_THAT(reason, StartsWith("muster: run-1: two"));
