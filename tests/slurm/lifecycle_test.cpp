@@ -131,7 +131,7 @@ TEST_F(SlurmScope, DrainsTheEndsOfASlowLinkAndNotTheNodeThatReportsIt) {
   const fs::path plan = slurm().shared() / "ring.toml";
   std::ofstream(plan) << "schema = 1\nname = \"ring\"\nsku = \"auto\"\nbackend = \"cuda\"\n"
                          "[[stage]]\nname = \"ring\"\nplugin = \"ring\"\ntest = \"ring\"\n"
-                         "scope = \"cluster\"\nranks = 1\ntimeout = \"2m\"\n";
+                         "scope = \"cluster\"\ntimeout = \"2m\"\n";
   const fs::path scenario =
       distDir() / "share" / "muster" / "plans" / "scenarios" / "h100x8-cluster-slow-link.toml";
   const fs::path run = newRun();
