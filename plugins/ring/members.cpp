@@ -36,14 +36,15 @@ std::string decode(const double* in) {
   return name;
 }
 
-/// Simulated ranks do not talk: node 3 of "sim-node-0005"'s group is "sim-node-0003".
+/// Simulated ranks do not talk: node 3 of "sim-node-0005"'s group is "sim-node-0003". Where names do not end
+/// with the node's rank, only the own one is known; the others must not look like names of nodes that exist.
 std::string simulatedName(const Place& place, int node) {
   const std::string digits = fmt::format("{}", place.node);
   size_t start = place.nodeName.find_last_not_of("0123456789");
   start = start == std::string::npos ? 0 : start + 1;
   const std::string tail = place.nodeName.substr(start);
   if (tail.size() < digits.size() || tail != fmt::format("{:0{}}", place.node, tail.size()))
-    return fmt::format("node{}", node);
+    return node == place.node ? place.nodeName : fmt::format("node-rank-{}", node);
   return fmt::format("{}{:0{}}", place.nodeName.substr(0, start), node, tail.size());
 }
 
