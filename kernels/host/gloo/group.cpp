@@ -108,7 +108,8 @@ Result<std::unique_ptr<GlooGroup>> GlooGroup::form(const CommunicatorSpec& spec,
   } catch (const StoreFailure& failure) {
     return Error(failure.error).context("forming group " + spec.name);
   } catch (const std::exception& failure) {
-    return group->breakWith("forming the group", failure.what()).error();
+    // Its pairs end with it: a context that is not whole has no transport to close them through.
+    return group->lost("forming the group", failure.what()).error();
   }
   return group;
 }
@@ -129,6 +130,10 @@ Status GlooGroup::run(const char* what, const std::function<void()>& operation) 
 /// Closing at once spreads the failure: others need not wait for their own timeouts.
 Status GlooGroup::breakWith(const char* what, const std::string& reason) {
   closePairs();
+  return lost(what, reason);
+}
+
+Status GlooGroup::lost(const char* what, const std::string& reason) {
   const bool late =
       reason.find("imed out") != std::string::npos || reason.find("timeout") != std::string::npos;
   const std::lock_guard lock(mutex_);

@@ -37,6 +37,8 @@ class GlooGroup {
  private:
   GlooGroup(const CommunicatorSpec& spec, Endpoint endpoint);
   Status breakWith(const char* what, const std::string& reason);
+  /// Remembers the first failure, which is what later calls get.
+  Status lost(const char* what, const std::string& reason);
   void closePairs();
 
   std::string name_;

@@ -85,13 +85,28 @@ TEST(LostPeer, LeavesNothingBehindForLaterCalls) {
   const auto words = runRanks(2, [](Rank& rank) -> std::string {
     auto group = rank.join();
     if (!group.ok()) return group.error().text();
-    if (rank.spec.rank == kVictim) raise(SIGKILL);
+    if (rank.spec.rank == kVictim) {
+      if (auto joined = rank.store.get("joined", 30); !joined.ok()) return joined.error().text();
+      raise(SIGKILL);
+    }
+    if (Status told = rank.store.set("joined", "yes"); !told.ok()) return told.error().text();
     const std::string first = problemOf((*group)->barrier());
     const std::string second = problemOf((*group)->maxOverRanks({1}));
     return first == second ? first : first + " / " + second;
   });
   EXPECT_NE(words[0].find("rank 0 of 2 lost its group in a barrier"), std::string::npos) << words[0];
   EXPECT_EQ(words[0].find(" / "), std::string::npos) << words[0];
+}
+
+TEST(LostPeer, IsAnErrorWhileTheGroupForms) {
+  for (int turn = 0; turn < 40; ++turn) {  // it dies as soon as it has joined: the other often still connects
+    const auto words = runRanks(2, [](Rank& rank) -> std::string {
+      auto group = rank.join();
+      if (rank.spec.rank == kVictim) raise(SIGKILL);
+      return group.ok() ? problemOf((*group)->barrier()) : group.error().text();
+    });
+    ASSERT_NE(words[0].find("rank 0 of 2 lost its group in "), std::string::npos) << words[0];
+  }
 }
 
 TEST(Abort, LetsGoOfAWaitAtOnce) {
