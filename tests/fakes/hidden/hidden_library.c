@@ -15,8 +15,10 @@ unsigned int la_version(unsigned int version) {
   return version < LAV_CURRENT ? version : LAV_CURRENT;
 }
 
-/* Called for a library's name and for each path that is tried; NULL lets the loader look no further. */
+/* Called for a library's name and for each path that is tried: each path is made one that does not exist.
+ * (NULL would do too, but glibc then reports "wrong ELF class" now and then.) */
 char* la_objsearch(const char* name, uintptr_t* cookie, unsigned int flag) {
+  static char nowhere[] = "/nonexistent/hidden";
   const char* hidden = getenv("MUSTER_FAKE_HIDDEN");
   const char* slash = strrchr(name, '/');
   const char* base = slash == NULL ? name : slash + 1;
@@ -25,7 +27,7 @@ char* la_objsearch(const char* name, uintptr_t* cookie, unsigned int flag) {
   (void)flag;
   while (hidden != NULL && *hidden != '\0') {
     const size_t one = strcspn(hidden, ":");
-    if (one == length && strncmp(hidden, base, one) == 0) return NULL;
+    if (slash != NULL && one == length && strncmp(hidden, base, one) == 0) return nowhere;
     hidden += one + (hidden[one] == ':');
   }
   return (char*)(uintptr_t)name;
