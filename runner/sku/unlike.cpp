@@ -25,6 +25,8 @@ constexpr double kDeviceRoom = 1.5;
 constexpr double kMiddleDoubt = 2;
 /// A score of fewer members is no reason to leave one out.
 constexpr size_t kLeastScores = 8;
+/// A device is put beside so many others of its node at the least: with one, nobody knows which of the two is odd.
+constexpr size_t kLeastOthers = 2;
 
 /// Deviations from the centre in sigmas, larger is better.
 struct Score {
@@ -88,6 +90,9 @@ class Search {
     if (left_.size() > before) return;
     lookAtScores(devices, "all that was measured of it, taken together,", kDeviceRoom, 1);
     if (left_.size() > before) return;
+    lookAtScores(besideNode(devices), "all that was measured of it, beside the other devices of its node,",
+                 kDeviceRoom, 1);
+    if (left_.size() > before) return;
     for (const auto& [what, scores] : means) lookAtScores(scores, what, kNodeRoom, input_.groups.size());
     lookAtScores(nodes, "all that was measured of the node, taken together,", kNodeRoom, 1);
   }
@@ -124,6 +129,26 @@ class Search {
     score.device = device;
     score.sum += u;
     ++score.n;
+  }
+
+  /// Each device's mean less that of the others of its node: what a node's devices have in common (a warm place, a
+  /// slow fan) hides no single one of them then.
+  static Scores besideNode(const Scores& devices) {
+    std::map<int, Score> nodes;
+    std::map<int, size_t> counts;
+    for (const auto& [at, score] : devices) {
+      nodes[score.node].sum += score.sum;
+      nodes[score.node].n += score.n;
+      ++counts[score.node];
+    }
+    Scores beside;
+    for (const auto& [at, score] : devices) {
+      if (counts[score.node] <= kLeastOthers) continue;
+      const Score& node = nodes[score.node];
+      const double others = (node.sum - score.sum) / (node.n - score.n);
+      beside[at] = {score.node, score.device, score.sum / score.n - others, 1};
+    }
+    return beside;
   }
 
   /// Means over metrics; how much healthy ones have in common (a warmer rack, better silicon) shows in their

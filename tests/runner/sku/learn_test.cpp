@@ -129,6 +129,34 @@ TEST(LearnLimits, FindANodeThatIsALittleSlowInEverything) {
                           [](const LeftOut& o) { return o.node == 9 && o.device == -1; }));
 }
 
+TEST(LearnLimits, FindADeviceThatTheSpreadOfNodesHides) {
+  // Nodes differ by 2 sigma, so 3 sigma in the mean of one device is nothing; beside the others of its node it is.
+  FleetModel spread = model(100, 0.01);
+  spread.common = 2;
+  LearnInput input = fleetOf(spread);
+  for (LearnGroup& group : input.groups)
+    for (LearnFigure& figure : group.figures)
+      if (figure.node == 9 && figure.device == 3) figure.value *= 0.97;
+  const Learned l = learned(input);
+  ASSERT_EQ(l.leftOut.size(), 1u);
+  EXPECT_EQ(l.leftOut[0].node, 9);
+  EXPECT_EQ(l.leftOut[0].device, 3);
+  EXPECT_TRUE(says(l.leftOut[0].why, "beside the other devices of its node, is ")) << l.leftOut[0].why;
+  EXPECT_TRUE(says(l.leftOut[0].why, "sigma worse than the others")) << l.leftOut[0].why;
+}
+
+TEST(LearnLimits, PutADeviceBesideTwoOthersAtTheLeast) {
+  // Of two devices nobody knows which one is odd, and neither is left out.
+  FleetModel pairs = model(100, 0.01);
+  pairs.devices = 2;
+  pairs.common = 2;
+  LearnInput input = fleetOf(pairs);
+  for (LearnGroup& group : input.groups)
+    for (LearnFigure& figure : group.figures)
+      if (figure.node == 9 && figure.device == 1) figure.value *= 0.97;
+  EXPECT_TRUE(learned(input).leftOut.empty());
+}
+
 TEST(LearnLimits, LeaveOutNodesThatTheirVerdictsCallSick) {
   LearnInput input = fleetOf(model(20, 0.01));
   input.nodes[3].sick = "env.ecc_uncorrected of gpu1 fail";
