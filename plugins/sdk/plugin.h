@@ -80,8 +80,8 @@ class Session {
 /// Makes a session; context is the context_json of the ABI.
 using OpenSession = Result<std::unique_ptr<Session>> (*)(const Host& host, const Json& context);
 
-/// Code and remedy of a failure as the ABI passes them. The remedy of an Error is what follows the last "; "
-/// of it.
+/// Code and text of a failure as the ABI passes them. An Error says the next step in its text, so there is no
+/// remedy beside it.
 inline muster_status report(const muster_host* host, const Error& error) {
   host->error(host->context, error.text().c_str(), nullptr);
   return error.code == ErrorCode::kUnsupported ? MUSTER_UNSUPPORTED

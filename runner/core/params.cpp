@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameter values of a plan against what the plugin declares: type, range, unit. See catalog.h.
+// Parameter values of a plan against what the plugin declares: type, range, unit. See params.h and catalog.h.
+#include "runner/core/params.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,14 +19,6 @@ constexpr double kLargestExact = 9007199254740992.0;
 
 std::string figure(const ParamSpec& spec, double value) {
   return formatQuantity(value, spec.unit.empty() ? "count" : spec.unit, 6);
-}
-
-std::string rangeText(const ParamSpec& spec) {
-  if (spec.min && spec.max)
-    return fmt::format("from {} to {}", figure(spec, *spec.min), figure(spec, *spec.max));
-  if (spec.min) return fmt::format("at least {}", figure(spec, *spec.min));
-  if (spec.max) return fmt::format("at most {}", figure(spec, *spec.max));
-  return "";
 }
 
 std::string wantedText(const ParamSpec& spec, ParamType type) {
@@ -123,6 +117,14 @@ Result<Json> convertOne(const ParamSpec& spec, ParamType type, const Json& value
 }
 
 }  // namespace
+
+std::string rangeText(const ParamSpec& spec) {
+  if (spec.min && spec.max)
+    return fmt::format("from {} to {}", figure(spec, *spec.min), figure(spec, *spec.max));
+  if (spec.min) return fmt::format("at least {}", figure(spec, *spec.min));
+  if (spec.max) return fmt::format("at most {}", figure(spec, *spec.max));
+  return "";
+}
 
 Result<Json> convertParam(const ParamSpec& spec, const Json& value) {
   return convertOne(spec, spec.type, value);

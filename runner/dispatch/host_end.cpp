@@ -57,7 +57,9 @@ std::string HostProcess::endText() const {
   if (code_ != 0) return fmt::format("ended with exit code {}", code_);
   if (torn_) return "ended in the middle of a frame";
   if (job_.cases < 0) return protocol_.described() ? "" : "ended without describing itself";
-  if (!protocol_.done()) return "ended with exit code 0, but without `done`";
+  if (!protocol_.done())
+    return "ended with exit code 0, but without `done`: the plugin ended its process (exit(), "
+           "pthread_exit())";
   if (stop_ == StopReason::kAsked) return "";
   if (protocol_.casesCancelled() > 0) return "was told to stop by a signal that Muster did not send";
   if (protocol_.casesEnded() != job_.cases)
@@ -79,6 +81,16 @@ std::string HostProcess::reason() const {
   return signal_ == SIGKILL ? stopped + " and had to be killed" : stopped;
 }
 
+/// Where the rank was when it ended, as far as its frames tell.
+std::string HostProcess::whereText() const {
+  if (protocol_.openCase() >= 0)
+    return fmt::format(" in case {}", printable(caseName(protocol_.openCase()), 120));
+  if (job_.cases <= 0 || protocol_.done() || !protocol_.fatal().empty()) return "";
+  if (protocol_.casesEnded() == job_.cases) return " after its last case, in close()";
+  return protocol_.casesEnded() == 0 ? " before its first case, while the plugin was loaded or in open()"
+                                     : "";
+}
+
 RankEnd HostProcess::end() const {
   RankEnd end;
   end.state = state();
@@ -94,9 +106,7 @@ RankEnd HostProcess::end() const {
   end.seconds = seconds_;
   end.forPeer = stop_ == StopReason::kPeer;
   if (end.state == RankEnd::State::kOk) return end;
-  end.error = job_.who + " " + reason();
-  if (protocol_.openCase() >= 0)
-    end.error += fmt::format(" in case {}", printable(caseName(protocol_.openCase()), 120));
+  end.error = job_.who + " " + reason() + whereText();
   if (!end.lastProgress.empty())
     end.error += fmt::format("; last progress: {}", printable(end.lastProgress, 120));
   end.error += "; rerun it alone: " + end.rerun;

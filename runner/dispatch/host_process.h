@@ -57,6 +57,7 @@ class HostProcess {
   [[nodiscard]] bool failing() const;
   /// Why, in a few words without its name; empty when it ended well.
   [[nodiscard]] std::string reason() const;
+  [[nodiscard]] std::string whereText() const;
   [[nodiscard]] const HostJob& job() const { return job_; }
   /// How it ended; only once ended() is true.
   [[nodiscard]] RankEnd end() const;

@@ -21,7 +21,12 @@ using Libraries =
 Status findLibraries(const fs::path& folder, const std::vector<std::string>& only, Libraries& found) {
   std::error_code failure;
   fs::directory_iterator items(folder, failure);
-  if (failure) return Error{ErrorCode::kUsage, "cannot read the plugin folder: " + failure.message(), folder};
+  if (failure)
+    return Error{
+        ErrorCode::kUsage,
+        "cannot read the plugin folder: " + failure.message() +
+            (failure == std::errc::not_a_directory ? "; give the folder that holds the library" : ""),
+        folder};
   for (const fs::directory_entry& item : items) {
     const fs::path& path = item.path();
     if (path.extension() != ".so") continue;
@@ -47,8 +52,13 @@ Result<PluginSpec> specOf(const fs::path& path, const Answer& answer, const Host
   const std::string name = answer.describe.value("name", "");
   if (name != path.stem())
     return Error{ErrorCode::kUsage, fmt::format("holds plugin \"{0}\"; name the file {0}.so", name), path};
-  MUSTER_TRY(PluginSpec spec,
-             pluginSpecFromDescribe(name, answer.describe["description"]).context(path.string()));
+  Result<PluginSpec> read = pluginSpecFromDescribe(name, answer.describe["description"]);
+  if (!read.ok()) {
+    Error error = std::move(read).error();
+    error.where = fmt::format("{}: describe(): {}", path.string(), error.where);
+    return error;
+  }
+  PluginSpec spec = std::move(read).value();
   spec.name = name;
   spec.version = answer.describe.value("version", "");
   spec.path = path;

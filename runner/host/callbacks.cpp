@@ -19,6 +19,7 @@ namespace {
 constexpr size_t kMaxLine = 4096;          // a progress or error text
 constexpr size_t kMaxLog = 16384;          // one log text
 constexpr int kMaxLogFrames = 10000;       // of one rank
+constexpr int kMaxArtifacts = 1000;        // of one rank: each is a line of the record
 constexpr uint32_t kMaxLabels = 64;        // of one measurement
 constexpr double kProgressPerSecond = 50;  // a plugin may call progress() in its innermost loop
 constexpr double kProgressBurst = 200;
@@ -97,6 +98,7 @@ Status HostCallbacks::beginCase(const HostCase& entry) {
 Problem HostCallbacks::takeProblem() {
   const std::lock_guard lock(mutex_);
   Problem problem = std::exchange(problem_, {});
+  problem.said = problem.message;
   const std::string store = std::exchange(storeProblem_, {});
   if (problem.message.empty()) {
     problem.message = store;
@@ -205,20 +207,32 @@ muster_status HostCallbacks::pluginLog(muster_log_level level, const char* text)
 
 Result<std::string> HostCallbacks::keepArtifact(const char* name, const void* data, uint64_t size) {
   const std::string plain = textOf(name, kMaxLine);
-  if (!isPlainName(plain)) return badCall("its name is not a plain file name");
+  if (!isPlainName(plain))
+    return badCall(
+        "its name is not a plain file name; wanted 1 to 64 letters, digits, '_', '-' and '.', without "
+        "folders");
   if (data == nullptr && size > 0) return badCall("its data is NULL");
   if (request_.artifactDir.empty()) return badCall("the request names no artifact_dir");
   std::error_code failure;
   std::filesystem::create_directories(request_.artifactDir, failure);
   if (failure) return Error{ErrorCode::kIo, failure.message(), request_.artifactDir};
+  // The plugin may have changed the umask: its runner must be able to read what it kept.
+  constexpr auto kAdd = std::filesystem::perm_options::add;
+  std::filesystem::permissions(request_.artifactDir, std::filesystem::perms::owner_all, kAdd, failure);
   std::filesystem::path path;
   {
     const std::lock_guard lock(mutex_);
+    if (artifacts_ == kMaxArtifacts)
+      return badCall(
+          fmt::format("the rank has kept {} artifacts already; put more into fewer files", kMaxArtifacts));
+    ++artifacts_;
     path = request_.artifactDir / fmt::format("rank{}.case{}.attempt{}.repeat{}.{}", request_.rank,
                                               case_.index, case_.attempt, case_.repeat, plain);
   }
   MUSTER_CHECK_OK(
       writeFileAtomically(path, std::string_view(static_cast<const char*>(data), size), Durable::kNo));
+  std::filesystem::permissions(path, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write,
+                               kAdd, failure);
   return path.string();
 }
 

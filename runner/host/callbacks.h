@@ -19,6 +19,7 @@ namespace muster {
 struct Problem {
   std::string message;  ///< from host->error(), and what the store said last when its last call failed
   std::string remedy;
+  std::string said;  ///< from host->error() alone: a call that said why it fails must not return MUSTER_OK
   std::string
       refused;  ///< what the host refused of the plugin; makes the case an error whatever run() returns
 };
@@ -83,6 +84,7 @@ class HostCallbacks {
   double progressTokens_ = 0;
   double progressAt_ = 0;
   int logged_ = 0;
+  int artifacts_ = 0;
 };
 
 }  // namespace muster

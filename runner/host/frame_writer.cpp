@@ -58,7 +58,12 @@ Status FrameWriter::writeLocked(const Json& frame) {
   while (written < line.size()) {
     const ssize_t n = ::write(fd_, line.data() + written, line.size() - written);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return Error{ErrorCode::kIo, "cannot write a frame: " + errnoText(errno), ""};
+    if (n < 0)
+      return Error{
+          ErrorCode::kIo,
+          fmt::format("cannot write a frame: {}{}", errnoText(errno),
+                      errno == EBADF ? "; a plugin must not close descriptors that it did not open" : ""),
+          ""};
     written += static_cast<size_t>(n);
   }
   return {};

@@ -23,6 +23,9 @@ std::string lastLoadError() {
 }  // namespace
 
 std::string loadErrorText(const std::string& dlerrorText, const std::string& path) {
+  if (dlerrorText.find("undefined symbol: ") != std::string::npos)
+    return "cannot be loaded: " + dlerrorText +
+           "; link what defines it (-Wl,-z,defs shows such gaps when the plugin is built)";
   const std::string missing = ": cannot open shared object file: No such file or directory";
   const size_t at = dlerrorText.find(missing);
   if (at == std::string::npos || dlerrorText.compare(0, at, path) == 0)

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 
@@ -32,8 +33,9 @@ void watchForTermination() {
 
 int fatal(FrameWriter& frames, const Error& error) {
   const Status status = frames.write({{"type", "fatal"}, {"message", error.text()}});
-  fmt::print(stderr, "muster-host: {}\n", error.text());
-  if (!status.ok()) fmt::print(stderr, "muster-host: {}\n", status.error().text());
+  // fputs and not fmt::print, which throws where the plugin has closed stderr.
+  std::fputs(fmt::format("muster-host: {}\n", error.text()).c_str(), stderr);
+  if (!status.ok()) std::fputs(fmt::format("muster-host: {}\n", status.error().text()).c_str(), stderr);
   return 1;
 }
 
@@ -93,8 +95,8 @@ class Session {
     const Problem problem = callbacks_.takeProblem();
     for (const HostCase& entry : request_.cases) {
       if (cancelled.load()) break;
-      MUSTER_CHECK_OK(opened.status == MUSTER_OK ? runCase(entry, session)
-                                                 : failCase(entry, opened, problem));
+      MUSTER_CHECK_OK(std::string_view(stateOf(opened, problem)) == "ok" ? runCase(entry, session)
+                                                                         : failCase(entry, opened, problem));
     }
     if (opened.status == MUSTER_OK) close(session);
     Json done{{"type", "done"}, {"cases", ended_}};
@@ -121,18 +123,22 @@ class Session {
     if (!call.thrown.empty()) message = call.thrown;
     if (!problem.refused.empty()) message = problem.refused;
     const char* state = stateOf(call, problem);
+    if (message.empty() && std::string_view(state) == "cancelled")
+      message = "it was told to stop before it was done";
     if (message.empty() && call.status != MUSTER_OK)
       message = fmt::format("{} of plugin {} returned {} and gave no reason", function,
                             library_.identity.name, statusName(call.status));
     if (call.status == MUSTER_CANCELLED && !cancelled.load())
       message = fmt::format("{} said that it was cancelled, but nobody asked it to stop", function);
+    if (call.status == MUSTER_OK && problem.refused.empty() && !problem.said.empty())
+      message = fmt::format("{} returned MUSTER_OK, but had called error(): {}", function, problem.said);
     if (std::string_view(state) == "ok") message.clear();
     return frames_.endCase({{"state", state}, {"message", message}, {"remedy", problem.remedy}});
   }
 
   static const char* stateOf(const Call& call, const Problem& problem) {
     if (!problem.refused.empty() || !call.thrown.empty()) return "error";
-    if (call.status == MUSTER_OK) return "ok";
+    if (call.status == MUSTER_OK) return problem.said.empty() ? "ok" : "error";
     if (call.status == MUSTER_UNSUPPORTED) return "unsupported";
     if (call.status == MUSTER_CANCELLED && cancelled.load()) return "cancelled";
     return "error";

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "runner/core/catalog.h"
+#include "runner/core/params.h"
 
 namespace muster {
 namespace {
@@ -20,6 +20,18 @@ ParamSpec paramOf(ParamType type) {
 std::string outcome(const ParamSpec& spec, const Json& value) {
   const auto converted = convertParam(spec, value);
   return converted.ok() ? dumpJson(*converted) : converted.error().message;
+}
+
+TEST(RangeText, SaysBoundsInTheParametersUnit) {
+  ParamSpec spec = paramOf(ParamType::kQuantity);
+  spec.unit = "B";
+  EXPECT_EQ(rangeText(spec), "");
+  spec.min = 1;
+  EXPECT_EQ(rangeText(spec), "at least 1 B");
+  spec.max = 65536;
+  EXPECT_EQ(rangeText(spec), "from 1 B to 64 KiB");
+  spec.min.reset();
+  EXPECT_EQ(rangeText(spec), "at most 64 KiB");
 }
 
 TEST(ConvertParam, WholeNumbersStayWhole) {

@@ -107,6 +107,12 @@ TEST(Plugins, NamesAFolderThatIsNotThere) {
   EXPECT_THAT(catalog.error().text(), HasSubstr("/nowhere: cannot read the plugin folder: No such file"));
 }
 
+TEST(Plugins, AsksForTheFolderWhereAFileIsGiven) {
+  const Result<Catalog> catalog = describePlugins(fakeTree(), {fakeLibrary("ok")}, {});
+  ASSERT_FALSE(catalog.ok());
+  EXPECT_THAT(catalog.error().text(), HasSubstr("Not a directory; give the folder that holds the library"));
+}
+
 TEST(Tree, IsNamedByTheEnvironmentAndNamesWhatIsMissing) {
   const TempDir folder;
   setenv("MUSTER_TREE", folder.path().c_str(), 1);

@@ -128,8 +128,10 @@ TEST(PluginLibrary, NamesAMissingLibrary) {
   EXPECT_EQ(loadErrorText("libcudnn.so.9" + reason, "/p/x.so").substr(0, 48),
             "needs the library libcudnn.so.9, which was not f");
   EXPECT_EQ(loadErrorText("/p/x.so" + reason, "/p/x.so").substr(0, 18), "cannot be loaded: ");
-  EXPECT_EQ(loadErrorText("/p/x.so: undefined symbol: foo", "/p/x.so"),
-            "cannot be loaded: /p/x.so: undefined symbol: foo");
+  EXPECT_EQ(
+      loadErrorText("/p/x.so: undefined symbol: foo", "/p/x.so"),
+      "cannot be loaded: /p/x.so: undefined symbol: foo; link what defines it (-Wl,-z,defs shows such gaps "
+      "when the plugin is built)");
 }
 
 }  // namespace
