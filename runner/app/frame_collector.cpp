@@ -20,6 +20,25 @@ std::string textField(const Json& frame, const char* key) {
   return it != frame.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
+/// A metric that the test does not declare, and which one its author may have meant.
+std::string undeclared(const PluginSpec& plugin, const TestSpec& test, const std::string& name) {
+  std::vector<std::string> known;
+  for (const MetricSpec& metric : test.metrics) known.push_back(metric.name);
+  const bool qualified =
+      name.starts_with(plugin.name + ".") && test.metric(name.substr(plugin.name.size() + 1)) != nullptr;
+  return fmt::format("it reported \"{}\", which it does not declare{}", printable(name, 80),
+                     qualified ? "; wanted the name without the plugin's" : didYouMean(name, known));
+}
+
+/// What does not fit between the kind of a metric, a text or a number, and what was sent for it; empty if all
+/// does.
+std::string wrongKind(const MetricSpec& metric, const Json& frame) {
+  const bool text = metric.unit == "text";
+  if (frame.contains(text ? "text" : "samples")) return "";
+  return fmt::format("{} came with {}, its unit is \"{}\"; wanted {}", metric.name,
+                     text ? "samples" : "a text", metric.unit, text ? "a text" : "samples");
+}
+
 /// The worse of two ends of one case: an error hides a skip, a skip hides nothing but success.
 void worsen(CaseEnd& end, CaseEnd::State state, const std::string& message, const std::string& remedy) {
   const auto rank = [](CaseEnd::State s) {
@@ -89,7 +108,8 @@ void FrameCollector::lie(const RankSlot& slot, const std::string& message) {
   const int open = openRun(slot.rank);
   if (open >= 0)
     worsen(endOf(slot, static_cast<size_t>(open)), CaseEnd::State::kError,
-           "the plugin broke its own description: " + message, "Report this to the plugin's author");
+           "the plugin broke its own description: " + message,
+           "Change what the plugin reports or what its describe() declares, or tell its author");
 }
 
 void FrameCollector::takeCase(const RankSlot& slot, const Json& frame) {
@@ -142,8 +162,7 @@ void FrameCollector::takeMeasurement(const RankSlot& slot, const Json& frame) {
     deviceTime = std::max(deviceTime, frame["time"].get<double>());
   const std::string name = textField(frame, "metric");
   const MetricSpec* metric = test_.metric(name);
-  if (metric == nullptr)
-    return lie(slot, fmt::format("it reported \"{}\", which it does not declare", printable(name, 80)));
+  if (metric == nullptr) return lie(slot, undeclared(plugin_, test_, name));
   if (measurements.size() >= kMostMeasurements) return lie(slot, "it reported more than 200000 measurements");
 
   Measurement m;
@@ -166,6 +185,7 @@ void FrameCollector::takeMeasurement(const RankSlot& slot, const Json& frame) {
   if (m.unit != metric->unit)
     return lie(slot, fmt::format("{} came in \"{}\", declared is \"{}\"", name, printable(m.unit, 40),
                                  metric->unit));
+  if (const std::string problem = wrongKind(*metric, frame); !problem.empty()) return lie(slot, problem);
   if (m.isText()) {
     m.text = textField(frame, "text");
   } else {
@@ -198,6 +218,9 @@ void FrameCollector::takeArtifact(const RankSlot&, const Json& frame) {
   artifact.name = textField(frame, "name");
   artifact.path = textField(frame, "path");
   artifact.mediaType = textField(frame, "media_type");
+  // The same name again in the same case has replaced the file.
+  const auto same = [&](const ArtifactRecord& other) { return other.path == artifact.path; };
+  if (std::any_of(artifacts.begin(), artifacts.end(), same)) return;
   artifacts.push_back(std::move(artifact));
 }
 

@@ -4,6 +4,7 @@
 
 #include "runner/app/commands.h"
 #include "runner/app/exit_code.h"
+#include "runner/core/params.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/dispatch/plugins.h"
@@ -36,14 +37,20 @@ std::string defaultText(const ParamSpec& param) {
   return dumpJson(param.defaultValue);
 }
 
+/// " (1 to 100)", " (copy, scale)" or nothing: what the parameter may be.
+std::string allowedText(const ParamSpec& param) {
+  if (!param.oneOf.empty()) return " (" + join(param.oneOf, ", ") + ")";
+  const std::string range = rangeText(param);
+  return range.empty() ? "" : " (" + range + ")";
+}
+
 void printTest(const PluginSpec& plugin, const TestSpec& test) {
   fmt::print("\n{}.{}  {}\n", plugin.name, test.name, test.summary);
   fmt::print("  backends {}; scopes {}\n", join(test.backends, ", "), join(test.scopes, ", "));
   fmt::print("  parameters\n");
   for (const ParamSpec& param : test.params) {
-    const std::string choice = param.oneOf.empty() ? "" : " (" + join(param.oneOf, ", ") + ")";
     fmt::print("    {:<18} {:<9} default {:<12} {}{}\n", param.name, typeName(param.type), defaultText(param),
-               param.summary, choice);
+               param.summary, allowedText(param));
   }
   fmt::print("  metrics\n");
   for (const MetricSpec& metric : test.metrics) {

@@ -10,6 +10,7 @@
 
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
+#include "runner/core/units.h"
 
 namespace muster {
 namespace {
@@ -301,9 +302,10 @@ Status RankGroup::run(StageRecord& record, StageEvidence& evidence) {
       for (const RankSlot& slot : slots_)
         for (size_t i = 0; i < collector_.runs().size(); ++i)
           collector_.failRun(slot, i,
-                             fmt::format("it took {:.0f} s of virtual time, the deadline is {:.0f} s", span,
-                                         stage_.timeout));
-    node_.virtualNow = std::max(node_.virtualNow, collector_.deviceTime);
+                             fmt::format("it took {} of virtual time, the deadline is {}",
+                                         formatQuantity(span, "s"), formatQuantity(stage_.timeout, "s")));
+    // A stage ends at its deadline, whatever time it reported: the next ones must not pay for a wrong figure.
+    node_.virtualNow += std::clamp(span, 0.0, stage_.timeout);
   }
   const auto ends = collector_.caseEnds(slots_);
   evidence.ends.insert(evidence.ends.end(), ends.begin(), ends.end());

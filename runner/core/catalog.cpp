@@ -23,10 +23,11 @@ class StrictReader : public JsonReader {
     if (!ok()) return;
     for (const auto& item : json.items()) {
       if (std::find(known.begin(), known.end(), item.key()) != known.end()) continue;
-      fail(
-          Error{ErrorCode::kProtocol,
-                fmt::format("unknown key \"{}\"{}", printable(item.key(), 80), didYouMean(item.key(), known)),
-                path});
+      const std::string near = didYouMean(item.key(), known);
+      fail(Error{ErrorCode::kProtocol,
+                 fmt::format("unknown key \"{}\"{}", printable(item.key(), 80),
+                             near.empty() ? "; known are " + join(known, ", ") : near),
+                 path});
       return;
     }
   }
@@ -64,9 +65,14 @@ void readType(StrictReader& r, const char* key, ParamType& out) {
                           printable(name, 40)));
 }
 
+/// For the error below; units.h says which they are.
+constexpr const char* kUnits =
+    "s, B, B/s, FLOP/s, OP/s, Hz, W, degC, ratio, count, count/s, samples/s, bool and text";
+
 void readBaseUnit(StrictReader& r, std::string& out) {
   r.read("unit", out);
-  if (r.ok() && !isBaseUnit(out)) r.fail("unit", fmt::format("\"{}\" is no base unit", printable(out, 40)));
+  if (r.ok() && !isBaseUnit(out))
+    r.fail("unit", fmt::format("\"{}\" is no base unit; wanted one of {}", printable(out, 40), kUnits));
 }
 
 /// A bound of a parameter or an expectation: a number, or a text with a unit.
@@ -235,6 +241,18 @@ void readNamed(StrictReader& r, const char* key, const std::string& kind, const 
   });
 }
 
+/// A metric of a backend that the test does not run on would never be measured.
+Status checkMetricBackends(const TestSpec& test, const std::string& path) {
+  for (const auto& metric : test.metrics)
+    for (const auto& backend : metric.backends)
+      if (std::find(test.backends.begin(), test.backends.end(), backend) == test.backends.end())
+        return Error{ErrorCode::kProtocol,
+                     fmt::format("names {}, which is no backend of the test; those are {}", backend,
+                                 join(test.backends, ", ")),
+                     fmt::format("{}, metric \"{}\".backends", path, metric.name)};
+  return {};
+}
+
 Result<TestSpec> readTest(const Json& json, const std::string& path, const std::string& plugin) {
   TestSpec test;
   StrictReader r(json, path, {"name", "summary", "backends", "scopes", "params", "metrics"});
@@ -246,6 +264,7 @@ Result<TestSpec> readTest(const Json& json, const std::string& path, const std::
   readNamed(r, "metrics", "metric", path, test.metrics,
             [&](const Json& item, const std::string& at) { return readMetric(item, at, plugin); });
   if (!r.ok()) return r.status().error();
+  MUSTER_CHECK_OK(checkMetricBackends(test, path));
   return test;
 }
 

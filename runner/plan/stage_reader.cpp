@@ -87,8 +87,9 @@ class StageReader {
         return fmt::format("plugin \"{}\" is there and was refused: {}", stage_.plugin, why.text());
     std::vector<std::string> names;
     for (const auto& [name, spec] : context_.catalog.plugins) names.push_back(name);
-    return fmt::format("no plugin \"{}\" is installed{}; installed are {}", stage_.plugin,
-                       didYouMean(stage_.plugin, names), names.empty() ? "none" : join(names, ", "));
+    return fmt::format(
+        "no plugin \"{}\" is installed{}; installed are {}; --plugins DIR adds those of a folder",
+        stage_.plugin, didYouMean(stage_.plugin, names), names.empty() ? "none" : join(names, ", "));
   }
 
   void checkBackend() {

@@ -47,8 +47,8 @@ std::vector<std::string> withFakes() {
   // Some fakes hang in describe(), which is a test of its own and would cost each run here its deadline.
   static const TempDir folder;
   static const bool filled = [] {
-    for (const char* name : {"children", "crash", "end-badly", "exit-early", "fails", "flaky", "hang",
-                             "hang-term", "lies", "ok", "pair", "raw", "throws"})
+    for (const char* name : {"children", "crash", "disobey", "end-badly", "exit-early", "fails", "flaky",
+                             "hang", "hang-term", "lies", "ok", "pair", "raw", "throws"})
       std::filesystem::copy_file(buildDir() / "tests/fakes" / (std::string("fake-") + name + ".so"),
                                  folder.path() / (std::string("fake-") + name + ".so"));
     return true;

@@ -83,6 +83,42 @@ TEST_F(FrameCollectorTest, AnUndeclaredMetricMakesTheCaseAnError) {
   EXPECT_EQ(ends[1].state, CaseEnd::State::kOk);
 }
 
+TEST_F(FrameCollectorTest, SaysWhichMetricMayHaveBeenMeant) {
+  for (const auto& [name, hint] :
+       {std::pair{"toy.rate", "wanted the name without the plugin's"}, {"rates", "did you mean \"rate\"?"}}) {
+    auto c = collector();
+    c.take(slot_, begin(0));
+    c.take(slot_, measured(name, "FLOP/s", {1.0}));
+    c.take(slot_, end(0));
+    EXPECT_NE(c.caseEnds({slot_})[0].message.find(hint), std::string::npos) << c.caseEnds({slot_})[0].message;
+  }
+}
+
+TEST_F(FrameCollectorTest, ATextForANumberAndANumberForATextAreErrors) {
+  Json text = measured("rate", "FLOP/s", {});
+  text.erase("samples");
+  text["text"] = "fast";
+  for (const auto& [frame, problem] :
+       {std::pair{text, "rate came with a text, its unit is \"FLOP/s\"; wanted samples"},
+        {measured("note", "text", {1.0}), "note came with samples, its unit is \"text\"; wanted a text"}}) {
+    auto c = collector();
+    c.take(slot_, begin(0));
+    c.take(slot_, frame);
+    c.take(slot_, end(0));
+    const CaseEnd end = c.caseEnds({slot_})[0];
+    EXPECT_EQ(end.state, CaseEnd::State::kError);
+    EXPECT_NE(end.message.find(problem), std::string::npos) << end.message;
+    EXPECT_TRUE(c.measurements.empty());
+  }
+}
+
+TEST_F(FrameCollectorTest, AnArtifactThatWasReplacedIsListedOnce) {
+  auto c = collector();
+  for (const char* path : {"a/x", "a/x", "a/y"})
+    c.take(slot_, {{"type", "artifact"}, {"name", "x"}, {"media_type", "text/plain"}, {"path", path}});
+  EXPECT_EQ(c.artifacts.size(), 2u);
+}
+
 TEST_F(FrameCollectorTest, AWrongUnitMakesTheCaseAnError) {
   auto c = collector();
   c.take(slot_, begin(0));

@@ -4,6 +4,9 @@
 
 #include <gmock/gmock.h>
 
+#include "runner/core/text.h"
+#include "runner/core/units.h"
+
 namespace muster {
 namespace {
 using ::testing::HasSubstr;
@@ -84,7 +87,8 @@ TEST(PluginSpec, UnknownKeysNameTestAndKey) {
   EXPECT_EQ(metricError(0, "units", "s"),
             "plugin \"compute\", test \"gemm\", metric \"throughput\": unknown key \"units\"; did you mean "
             "\"unit\"?");
-  EXPECT_THAT(metricError(1, "standing", {{"maximum", 0}}), HasSubstr("unknown key \"maximum\""));
+  EXPECT_THAT(metricError(1, "standing", {{"maximum", 0}}),
+              HasSubstr("unknown key \"maximum\"; known are min, max, equals,"));
 }
 
 TEST(PluginSpec, RefusesBadTests) {
@@ -130,6 +134,28 @@ TEST(PluginSpec, RefusesBadMetrics) {
               HasSubstr("wanted fail or warn"));
   EXPECT_THAT(metricError(2, "standing", {{"max", 0}}), HasSubstr("equals with a text"));
   EXPECT_THAT(metricError(2, "backends", {"gpu"}), HasSubstr("wanted one of cuda, host, sim"));
+}
+
+TEST(PluginSpec, ListsTheBaseUnitsToAnAuthorWhoUsedAnother) {
+  const std::string message = metricError(0, "unit", "ms");
+  const std::string begin = "\"ms\" is no base unit; wanted one of ";
+  ASSERT_THAT(message, HasSubstr(begin));
+  std::string list = message.substr(message.find(begin) + begin.size());
+  list.replace(list.find(" and "), 5, ", ");
+  size_t count = 0;
+  for (const std::string& unit : split(list, ',')) {
+    EXPECT_TRUE(isBaseUnit(trim(unit))) << unit;
+    ++count;
+  }
+  EXPECT_EQ(count, 14U);
+}
+
+TEST(PluginSpec, RefusesAMetricOfABackendThatTheTestLacks) {
+  EXPECT_THAT(errorAfter([](Json& t) {
+                t["backends"] = {"host"};
+                t["metrics"] = {{{"name", "m"}, {"unit", "s"}, {"backends", {"sim"}}}};
+              }),
+              HasSubstr("metric \"m\".backends: names sim, which is no backend of the test; those are host"));
 }
 
 TEST(PluginSpec, RefusesADescriptionOfNothing) {

@@ -75,7 +75,7 @@ plan.toml:35:1: stage "b r": name: found "b r"; wanted a name of letters, digits
 plan.toml:36:1: stage "b r": plugin: plugin "broken" is there and was refused: /opt/broken.so: it was built for ABI 9, wanted 1
 plan.toml:38:1: stage 4: name is missing; wanted a name
 plan.toml:38:1: stage 4: test is missing; wanted a name
-plan.toml:39:1: stage 4: plugin: no plugin "comptue" is installed; did you mean "compute"?; installed are compute, env, memory
+plan.toml:39:1: stage 4: plugin: no plugin "comptue" is installed; did you mean "compute"?; installed are compute, env, memory; --plugins DIR adds those of a folder
 )");
 }
 
