@@ -26,14 +26,14 @@ Status checkOwnership(const std::filesystem::path& path, const char* kind) {
         fmt::format("refused: the {} belongs to user {}, wanted root or user {} who runs it; chown it", kind,
                     info.st_uid, geteuid()),
         path};
-  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-    return Error{
-        ErrorCode::kUsage,
-        fmt::format(
-            "refused: the {} is writable by others than its owner (mode {:04o}); run chmod go-w on it", kind,
-            info.st_mode & 07777),
-        path};
-  return {};
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) == 0) return {};
+  // A sticky folder is meant for everybody, like /tmp.
+  const char* next =
+      (info.st_mode & S_ISVTX) != 0 ? "put the plugin into a folder of its own" : "run chmod go-w on it";
+  return Error{ErrorCode::kUsage,
+               fmt::format("refused: the {} is writable by others than its owner (mode {:04o}); {}", kind,
+                           info.st_mode & 07777, next),
+               path};
 }
 
 /// The text of a fixed-size field, which must hold a zero byte.

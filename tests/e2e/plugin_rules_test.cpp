@@ -21,6 +21,13 @@ const StageRecord& stageOf(const Record& record, const std::string& name) {
   return record.stages.front();
 }
 
+TEST(PluginRules, ParametersAreListedWithTheirRange) {
+  const auto result = runMuster(std::vector<std::string>{"plugins", "fake-disobey"} + withFakes());
+  EXPECT_EQ(result.exitCode, 0) << result.err;
+  EXPECT_NE(result.out.find("which variant, or how much of it (from 0 to 100000000)"), std::string::npos)
+      << result.out;
+}
+
 TEST(PluginRules, AnErrorThatWasToldIsNeverAPass) {
   const TempDir dir;
   const auto file =

@@ -18,6 +18,7 @@ namespace muster {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 fs::path fake(const std::string& name) {
@@ -87,10 +88,12 @@ TEST(PluginIdentity, RefusesWhatOthersCanWrite) {
   }
   ASSERT_EQ(chmod(copy.c_str(), 0644), 0);
   EXPECT_TRUE(identifyPlugin(copy).ok());
-  for (const mode_t mode : {0777, 0770, 01777}) {
+  for (const auto& [mode, next] : {std::pair<mode_t, const char*>{0777, "run chmod go-w on it"},
+                                   {0770, "run chmod go-w on it"},
+                                   {01777, "put the plugin into a folder of its own"}}) {
     ASSERT_EQ(chmod(folder.path().c_str(), mode), 0);
     EXPECT_THAT(identifyPlugin(copy).error().text(),
-                HasSubstr("refused: the folder of the plugin is writable"))
+                AllOf(HasSubstr("refused: the folder of the plugin is writable"), HasSubstr(next)))
         << mode;
   }
 }
