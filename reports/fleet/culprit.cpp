@@ -9,12 +9,12 @@
 #include <set>
 #include <tuple>
 
+#include "reports/model/deviations.h"
 #include "runner/core/text.h"
 
 namespace muster::fleet {
 namespace {
 
-constexpr size_t kWholeNode = 3;  ///< devices that fail alike before the node is to blame
 /// Between the two nodes of a link.
 constexpr std::string_view kEnds = " - ";
 
@@ -126,6 +126,10 @@ std::string deviationLine(const DeviationSummary& d, const FleetNames& names) {
   const std::string& metric = names.texts[d.metric];
   return fmt::format("{}: {}{}{}", outcomeName(d.outcome), printable(names.texts[d.stage]),
                      metric.empty() ? "" : ", " + printable(metric), d.detail.empty() ? "" : ": " + d.detail);
+}
+
+std::string remedyOf(const DeviationSummary& d) {
+  return remedyFor(d.remedy, labelIn(d.labels, "kind"));
 }
 
 std::vector<std::string> nodesOf(const Suspect& suspect) {

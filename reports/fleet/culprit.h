@@ -6,6 +6,8 @@
 
 namespace muster::fleet {
 
+constexpr size_t kWholeNode = 3;  ///< devices that fail alike before the node is to blame
+
 /// The suspect that a deviation of `record` names, without evidence. Tests that find the culprit themselves
 /// (labels `culprit` and `kind`) are taken at their word, whichever node reports it; else the labels `a` and
 /// `b` or `peer` say which link it is, else it is the device.
@@ -18,6 +20,9 @@ std::vector<Suspect> takeWholeNode(std::vector<const DeviationSummary*>& failure
 
 /// "fail: gemm, compute.gemm_throughput: gpu5 ...".
 std::string deviationLine(const DeviationSummary& deviation, const FleetNames& names);
+
+/// What to do about the culprit that the deviation names.
+std::string remedyOf(const DeviationSummary& deviation);
 
 /// The nodes that a suspect is about: one, both ends of a link, or none that it names.
 std::vector<std::string> nodesOf(const Suspect& suspect);

@@ -42,14 +42,16 @@ Judged judgeOne(const Expectation& e, const std::string& unit, const Result<Boun
   return judged;
 }
 
-void settle(FleetNode& node, Outcome outcome, const std::string& detail) {
+/// Whether the node's state and reason come from this verdict.
+bool settle(FleetNode& node, Outcome outcome, const std::string& detail) {
   --node.accounting.counts[static_cast<size_t>(Outcome::kDeferred)];
   ++node.accounting.counts[static_cast<size_t>(outcome)];
   const bool fails = outcome == Outcome::kFail && node.state != NodeState::kRejected;
   const bool open = outcome == Outcome::kError && node.state == NodeState::kAccepted;
-  if (!fails && !open) return;
+  if (!fails && !open) return false;
   node.state = fails ? NodeState::kRejected : NodeState::kIncomplete;
   node.reason = detail;
+  return true;
 }
 
 }  // namespace
@@ -62,6 +64,7 @@ void judgeDeferred(const FleetRecords& records, Fleet& fleet) {
     for (const size_t i : node.records)
       for (const DeferredSummary& verdict : records.nodes[i].deferred)
         groups[{node.sku, names.textOf(verdict.key)}].push_back({&node, &verdict});
+  std::map<FleetNode*, size_t> more;  // fails that the reason does not name
   for (auto& [group, entries] : groups) {
     const uint32_t number = entries.front().verdict->key;
     const DeferredKey& key = names[number];
@@ -83,12 +86,15 @@ void judgeDeferred(const FleetRecords& records, Fleet& fleet) {
       const std::string detail = fmt::format("{}{}: {}: {}", printable(key.stage),
                                              entry.verdict->device.empty() ? "" : " " + entry.verdict->device,
                                              printable(key.metric), judged.detail);
-      settle(*entry.node, judged.outcome, detail);
+      if (!settle(*entry.node, judged.outcome, detail) && judged.outcome == Outcome::kFail)
+        ++more[entry.node];
       if (judged.outcome != Outcome::kPass)
         fleet.deferred.push_back(
             {entry.node->name, entry.verdict->device, number, judged.outcome, judged.detail});
     }
   }
+  for (const auto& [node, fails] : more)
+    node->reason += fmt::format("; {} more failed beside the other nodes", fails);
   std::stable_sort(fleet.deferred.begin(), fleet.deferred.end(),
                    [&](const DeferredMiss& a, const DeferredMiss& b) {
                      return std::tie(a.outcome, a.node, a.device, names.textOf(a.key)) <

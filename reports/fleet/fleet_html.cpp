@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "reports/fleet/node_map.h"
 #include "reports/html/csp.h"
@@ -78,6 +79,55 @@ std::string upper(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   return text;
+}
+
+/// "2 × b200 + 70 × h100-sxm5-80gb": the nodes of each SKU.
+std::string skusText(const Fleet& fleet) {
+  std::map<std::string, size_t> counts;
+  for (const FleetNode& node : fleet.nodes)
+    if (!node.records.empty()) ++counts[node.sku.empty() ? "unknown SKU" : node.sku];
+  std::vector<std::string> parts;
+  for (const auto& [sku, count] : counts) parts.push_back(fmt::format("{} × {}", count, sku));
+  return join(parts, " + ");
+}
+
+/// What was measured and when, on the first page.
+void addFacts(View& page, const Fleet& fleet) {
+  size_t devices = 0;
+  for (const FleetNode& node : fleet.nodes) devices += node.devices;
+  const bool measured = fleet.started > 0;
+  const std::vector<std::pair<const char*, std::string>> facts = {
+      {"Devices measured", std::to_string(devices)},
+      {"Nodes of each SKU", skusText(fleet)},
+      {"Plan", fleet.planName},
+      {"Overrides", join(fleet.overrides, ", ")},
+      {"First run began", measured ? formatUtc(fleet.started) : ""},
+      {"Last run ended", measured ? formatUtc(fleet.finished) : ""},
+      {"Fleet run", fleet.fleetId},
+      {"Tool", "Muster " + std::string(toolVersion())}};
+  std::vector<View> views;
+  for (const auto& [name, value] : facts) {
+    if (value.empty()) continue;
+    View view;
+    view.text("name", name).text("value", value);
+    views.push_back(std::move(view));
+  }
+  page.list("facts", std::move(views));
+}
+
+/// The first suspects in a line each, beside the verdict; all of them are told below.
+void addHeadlines(View& page, const Fleet& fleet) {
+  constexpr size_t kMost = 5;
+  std::vector<std::string> lines;
+  for (const Suspect& s : fleet.suspects) {
+    if (lines.size() == kMost) break;
+    std::string who = suspectKindName(s.kind);
+    for (const std::string& part : {s.node, s.what})
+      if (!part.empty()) who += " " + part;
+    lines.push_back(s.evidence.empty() ? who : who + ": " + printable(s.evidence.front(), 200));
+  }
+  const size_t left = fleet.suspects.size() + fleet.suspectsLeft - lines.size();
+  page.list("headlines", linesOf(lines)).text("headlines_left", left > 0 ? std::to_string(left) : "");
 }
 
 void addHead(View& page, const Fleet& fleet, const std::string& recordSha256) {
@@ -267,6 +317,8 @@ Result<std::string> renderFleetHtml(const Fleet& fleet, const FleetRecords& reco
   view.markup("style", parts->style).markup("script", parts->script);
   view.markup("csp", contentSecurityPolicy(parts->style, parts->script));
   addHead(view, fleet, recordSha256);
+  addFacts(view, fleet);
+  addHeadlines(view, fleet);
   addNodes(view, fleet, records);
   addBounded(view, "suspects", fleet.suspects, suspectView);
   addBounded(view, "waivers", fleet.waivers, waiverView);

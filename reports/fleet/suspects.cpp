@@ -67,6 +67,15 @@ std::string waivedBy(const PeerTable& table, const Outlier& outlier, const Suspe
                      waiver->expires);
 }
 
+/// Whether all nodes run the stage as one group.
+bool isGroupStage(const FleetRecords& records, const std::string& stage) {
+  return std::any_of(records.nodes.begin(), records.nodes.end(), [&](const NodeSummary& node) {
+    return std::any_of(node.stages.begin(), node.stages.end(), [&](const StageSummary& one) {
+      return one.scope == "cluster" && records.names->texts[one.name] == stage;
+    });
+  });
+}
+
 /// What most nodes fail: then the fleet as a whole is off, and naming each device would hide that. Not so
 /// where it is the same place on all of them: that is a rail.
 class Widespread {
@@ -98,13 +107,17 @@ class Widespread {
       suspect.kind = SuspectKind::kGroup;
       suspect.what =
           printable(std::get<0>(key)) + (std::get<1>(key).empty() ? "" : ", " + printable(std::get<1>(key)));
-      suspect.evidence.push_back(
-          fmt::format("{} of {} nodes do not pass it, so it is no matter of single devices; on {}: {}",
-                      hits.nodes, measured_, hits.example.first, deviationLine(d, *records_.names)));
-      suspect.next =
-          "Look for what all nodes share: driver, BIOS and power settings, cooling, the image, the plan's "
-          "limits. " +
-          d.remedy;
+      const bool together = isGroupStage(records_, std::get<0>(key));
+      suspect.evidence.push_back(fmt::format(
+          "{} of {} nodes do not pass it, {}; on {}: {}", hits.nodes, measured_,
+          together ? "which run it together, so a single rank or link may have spoilt it for all of them"
+                   : "so it is no matter of single devices",
+          hits.example.first, deviationLine(d, *records_.names)));
+      suspect.next = together
+                         ? d.remedy
+                         : "Look for what all nodes share: driver, BIOS and power settings, cooling, the "
+                           "image, the plan's limits. " +
+                               d.remedy;
       fleet.suspects.push_back(std::move(suspect));
     }
   }
@@ -179,6 +192,25 @@ Status addOutliers(const PeerTable& table, const FleetRecords& records, const Fl
   return {};
 }
 
+namespace {
+
+/// Nodes most of whose devices miss the same limit relative to the fleet: then the node is off, not each
+/// device.
+std::set<std::pair<std::string, uint32_t>> deferredOfWholeNodes(const Fleet& fleet) {
+  std::map<std::pair<std::string, uint32_t>, std::set<std::string>> devices;
+  for (const DeferredMiss& miss : fleet.deferred)
+    if (miss.outcome == Outcome::kFail && !miss.device.empty())
+      devices[{miss.node, miss.key}].insert(miss.device);
+  std::set<std::pair<std::string, uint32_t>> whole;
+  for (const FleetNode& node : fleet.nodes)
+    for (auto it = devices.lower_bound({node.name, 0}); it != devices.end() && it->first.first == node.name;
+         ++it)
+      if (it->second.size() >= kWholeNode && 2 * it->second.size() > node.devices) whole.insert(it->first);
+  return whole;
+}
+
+}  // namespace
+
 void addFailures(const FleetRecords& records, Fleet& fleet) {
   const Widespread widespread(records, fleet);
   widespread.addTo(fleet);
@@ -193,17 +225,19 @@ void addFailures(const FleetRecords& records, Fleet& fleet) {
       for (const DeviationSummary* d : failures) {
         Suspect suspect = culpritOf(*d, record);
         suspect.evidence.push_back(deviationLine(*d, *records.names));
-        suspect.next = d->remedy;
+        suspect.next = remedyOf(*d);
         fleet.suspects.push_back(std::move(suspect));
       }
     }
+  const auto wholeNodes = deferredOfWholeNodes(fleet);
   for (const DeferredMiss& miss : fleet.deferred) {
     if (miss.outcome != Outcome::kFail) continue;
     const DeferredKey& key = (*records.names).deferred[miss.key];
+    const bool whole = miss.device.empty() || wholeNodes.contains({miss.node, miss.key});
     Suspect suspect;
-    suspect.kind = miss.device.empty() ? SuspectKind::kNode : SuspectKind::kDevice;
+    suspect.kind = whole ? SuspectKind::kNode : SuspectKind::kDevice;
     suspect.node = miss.node;
-    suspect.what = miss.device;
+    suspect.what = whole ? "" : miss.device;
     suspect.evidence.push_back(
         fmt::format("fail: {}, {}: {}", printable(key.stage), printable(key.metric), miss.detail));
     suspect.next = printable(key.expectation.remedy, 300);

@@ -33,14 +33,15 @@ std::string citeOf(const Expectation& expectation, Sources& sources) {
   return cited > 0 ? std::to_string(cited) : "";
 }
 
-View itemView(const Deviation& deviation, const DeviationItem& item, Sources& sources) {
+View itemView(const DeviationItem& item, Sources& sources) {
   const Verdict& verdict = *item.verdict;
   View view;
   view.text("device", verdict.device.empty() ? "node" : verdict.device);
   view.text("rank", verdict.rank >= 0 ? std::to_string(verdict.rank) : "");
   view.text("case", caseText(verdict)).text("wanted", wantedText(verdict));
   view.text("observed", verdict.observedText).text("margin", signedPercent(verdict.margin));
-  view.text("samples", samplesText(samplesOf(*deviation.stage, verdict)));
+  view.text("samples", samplesText(samplesOf(*item.stage, verdict), unitOf(verdict)));
+  view.text("stage", item.stage->name);
   view.text("cite", verdict.expectation ? citeOf(*verdict.expectation, sources) : "");
   view.text("attempts", attemptsText(verdict)).text("detail", verdict.detail);
   return view;
@@ -94,9 +95,10 @@ std::vector<DeviationItem> shownItems(const Deviation& deviation) {
 
 void addItems(View& view, const Deviation& deviation, Sources& sources) {
   const auto items = shownItems(deviation);
-  view.list("items", viewsOf(items, [&](const auto& item) { return itemView(deviation, item, sources); }));
+  view.list("items", viewsOf(items, [&](const auto& item) { return itemView(item, sources); }));
   const size_t left = deviation.items.size() - items.size();
   view.text("items_left", left > 0 ? std::to_string(left) : "");
+  view.flag("stages_differ", deviation.stages().size() > 1);
   view.flag("cases_differ", deviation.commonCase().empty() && !deviation.first().metric.empty());
   view.flag("wanted_differs", deviation.commonWanted().empty() && !wantedText(deviation.first()).empty());
   const bool told = !deviation.commonDetail().empty();
@@ -126,6 +128,12 @@ void addNext(View& view, const Deviation& deviation, Sources& sources) {
   view.list("reruns", std::move(reruns));
 }
 
+/// "stage gemm"; "stages peer, gemm"; of many how many.
+std::string stageList(const std::vector<std::string>& stages) {
+  if (stages.size() > 4) return fmt::format("{} stages", stages.size());
+  return (stages.size() == 1 ? "stage " : "stages ") + join(stages, ", ");
+}
+
 std::string whereText(const Deviation& deviation) {
   if (!deviation.commonCase().empty()) return deviation.commonCase();
   std::set<std::string> cases;
@@ -137,20 +145,51 @@ View deviationView(const Deviation& deviation, Sources& sources) {
   const Verdict& first = deviation.first();
   View view;
   view.text("outcome", outcomeName(deviation.outcome)).text("symbol", outcomeSymbol(deviation.outcome));
-  view.flag("blocks", deviation.blocks).text("stage", deviation.stage->name);
-  const std::string devices = devicesText(deviation.devices());
-  view.text("devices", devices.empty() ? "the whole node" : devices);
+  const auto stages = deviation.stages();
+  view.flag("blocks", deviation.blocks).text("stages", stageList(stages)).text("stage", stages.front());
+  const std::string who = deviation.who();
+  view.text("who", who.empty() ? "the whole node" : who).text("first_fault", deviation.firstFault());
   view.text("metric", first.metric).text("case", whereText(deviation));
   view.text("wanted", deviation.commonWanted());
   view.text("observed", first.observedText).text("margin", marginText(first.margin));
   view.flag("single", deviation.items.size() == 1).flag("several", deviation.items.size() > 1);
-  view.text("samples", samplesText(samplesOf(*deviation.stage, first))).text("attempts", attemptsText(first));
+  view.text("samples", samplesText(samplesOf(*deviation.items.front().stage, first), unitOf(first)));
+  view.text("attempts", attemptsText(first));
   view.text("detail", deviation.commonDetail());
   addItems(view, deviation, sources);
   addNext(view, deviation, sources);
   view.list("ranks", ranksOf(deviation));
-  view.markup("plot", plotAround(stageTable(*deviation.stage), deviation.worst()));
+  const DeviationItem& worst = deviation.worst();
+  view.markup("plot", plotAround(stageTable(*worst.stage), *worst.verdict));
   return view;
+}
+
+/// "gpu5 compute.gemm_throughput: 599.1 TFLOP/s, wanted at least 657 TFLOP/s".
+std::string headline(const Deviation& deviation) {
+  const Verdict& worst = *deviation.worst().verdict;
+  const std::string who = deviation.who();
+  std::string text = who.empty() ? "the whole node" : who;
+  if (!worst.metric.empty()) text += " " + worst.metric;
+  if (worst.metric.empty() || worst.observedText.empty())
+    return fmt::format("{}, stage {}: {}", text, deviation.stages().front(), printable(worst.detail, 160));
+  const std::string fault = deviation.firstFault();
+  return fmt::format("{}: {}, wanted {}{}", text, worst.observedText, wantedText(worst),
+                     fault.empty() ? "" : "; first fault: " + printable(fault, 160));
+}
+
+/// What blocks acceptance in a line each, beside the verdict; all of it is told below.
+void addHeadlines(View& page, const std::vector<Deviation>& found) {
+  constexpr size_t kMost = 5;
+  std::vector<View> lines;
+  size_t blocking = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (!found[i].blocks || ++blocking > kMost) continue;
+    View line;
+    line.text("number", std::to_string(i + 1)).text("text", headline(found[i]));
+    lines.push_back(std::move(line));
+  }
+  page.list("headlines", std::move(lines));
+  page.text("headlines_left", blocking > kMost ? std::to_string(blocking - kMost) : "");
 }
 
 /// One line of a plain list.
@@ -158,7 +197,8 @@ View lineView(const Deviation& deviation, Sources& sources) {
   const Verdict& first = deviation.first();
   View view;
   view.text("outcome", outcomeName(deviation.outcome)).text("symbol", outcomeSymbol(deviation.outcome));
-  view.text("stage", deviation.stage->name).text("metric", first.metric).text("case", whereText(deviation));
+  view.text("stage", join(deviation.stages(), ", ")).text("metric", first.metric);
+  view.text("case", whereText(deviation));
   view.text("devices", devicesText(deviation.devices()))
       .text("count", std::to_string(deviation.items.size()));
   view.text("observed", deviation.items.size() == 1 ? first.observedText : "");
@@ -178,8 +218,13 @@ void addDeviations(View& page, const Record& record, Sources& sources) {
             fmt::format("{} from {}", plural(found.size(), "finding"), plural(verdicts, "verdict")));
   page.text("blocking_text",
             fmt::format("{} of them {} acceptance", blocking, blocking == 1 ? "blocks" : "block"));
-  page.list("deviations",
-            viewsOf(found, [&](const auto& deviation) { return deviationView(deviation, sources); }));
+  std::vector<View> views;
+  for (const auto& deviation : found) {
+    views.push_back(deviationView(deviation, sources));
+    views.back().text("number", std::to_string(views.size()));
+  }
+  page.list("deviations", std::move(views));
+  addHeadlines(page, found);
 }
 
 void addNotJudged(View& page, const Record& record, Sources& sources) {

@@ -193,10 +193,16 @@ std::vector<double> samplesOf(const StageRecord& stage, const Verdict& verdict) 
   return samples;
 }
 
-std::string samplesText(const std::vector<double>& samples) {
+std::string unitOf(const Verdict& verdict) {
+  return verdict.expectation ? verdict.expectation->unit : "";
+}
+
+std::string samplesText(const std::vector<double>& samples, const std::string& unit) {
   if (samples.empty()) return "";
   const Summary summary = summarize(samples);
-  if (samples.size() == 1 || !std::isfinite(summary.cv)) return fmt::format("n {}", samples.size());
+  const bool quantity = unit != "count" && unit != "bool";
+  if (samples.size() == 1 || !quantity || !std::isfinite(summary.cv))
+    return fmt::format("n {}", samples.size());
   return fmt::format("n {}, cv {}", samples.size(), formatQuantity(summary.cv, "ratio", 2));
 }
 

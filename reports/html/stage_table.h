@@ -54,7 +54,10 @@ std::string cellText(const TableRow& row, const Verdict& verdict);
 /// All samples behind a verdict (of its last attempt, over all repeats).
 std::vector<double> samplesOf(const StageRecord& stage, const Verdict& verdict);
 
-/// "n 30, cv 0.4%", or empty without samples.
-std::string samplesText(const std::vector<double>& samples);
+/// The unit of what a verdict speaks of; empty where nothing was expected of it.
+std::string unitOf(const Verdict& verdict);
+
+/// "n 30, cv 0.4%", or empty without samples. A spread has no meaning where `unit` is none of a quantity.
+std::string samplesText(const std::vector<double>& samples, const std::string& unit);
 
 }  // namespace muster

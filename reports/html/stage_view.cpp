@@ -34,7 +34,7 @@ const char* nearness(const std::vector<const Verdict*>& cell) {
 /// One line for the device, one for each verdict.
 std::string tipText(const StageRecord& stage, const std::string& column,
                     const std::vector<const Verdict*>& cell) {
-  const std::string samples = samplesText(samplesOf(stage, *cell.front()));
+  const std::string samples = samplesText(samplesOf(stage, *cell.front()), unitOf(*cell.front()));
   std::vector<std::string> lines = {column + (samples.empty() ? "" : " (" + samples + ")")};
   for (const Verdict* verdict : cell) {
     std::vector<std::string> parts;
@@ -92,10 +92,19 @@ struct Reported {
   std::vector<const Measurement*> measurements;
 };
 
+/// Metric, device and labels of what a verdict or measurement speaks of.
+std::string subjectOf(const std::string& metric, const std::string& device, Labels labels) {
+  labels.erase("device");
+  return join({metric, device, labelsText(labels)}, "\n");
+}
+
 std::vector<Reported> reportedOf(const StageRecord& stage) {
+  std::set<std::string> judged;
+  for (const auto& v : stage.verdicts)
+    if (v.expectation) judged.insert(subjectOf(v.metric, v.device, v.labels));
   std::vector<Reported> rows;
   for (const auto& m : stage.measurements) {
-    if (!m.informational) continue;
+    if (!m.informational || judged.count(subjectOf(m.metric, m.device, m.labels)) > 0) continue;
     Labels labels = m.labels;
     labels.erase("device");
     const std::string text = labelsText(labels);

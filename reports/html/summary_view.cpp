@@ -6,6 +6,7 @@
 
 #include "reports/html/sections.h"
 #include "reports/html/symbols.h"
+#include "reports/model/deviations.h"
 #include "reports/model/markup.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
@@ -45,11 +46,12 @@ View fact(const std::string& name, const std::string& value, const std::string& 
 std::vector<View> factsOf(const Record& record) {
   std::vector<View> facts = {
       fact("Devices", devicesSummary(record)),
-      fact("SKU profile", record.profile.name.empty() ? "unknown SKU" : record.profile.name, record.skuHow),
+      fact("SKU profile", record.profile.name.empty() ? "unknown SKU" : record.profile.name, skuNote(record)),
       fact("Plan", record.plan.name),
       fact("Backend", record.backend),
       fact("Started", formatUtc(record.started)),
-      fact("Duration", formatQuantity(record.finished - record.started, "s", 3)),
+      fact("Duration", formatQuantity(record.finished - record.started, "s", 3),
+           record.simulated ? "to compute; times of stages are virtual" : ""),
       fact("Run", record.runId),
       fact("Tool", "Muster " + record.toolVersion),
   };

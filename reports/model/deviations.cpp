@@ -28,10 +28,14 @@ const RankRecord* rankOf(const StageRecord& stage, const Verdict& verdict) {
 }
 
 /// What verdicts of one deviation have in common. Without a metric the text says what happened, and where.
-std::string groupKey(const Verdict& verdict) {
-  const std::string kind = fmt::format("{}{}", outcomeName(verdict.outcome), verdict.required ? "!" : "");
-  if (verdict.metric.empty()) return join({kind, verdict.stage, verdict.device, verdict.detail}, "\n");
-  return join({kind, verdict.stage, verdict.metric}, "\n");
+std::string groupKey(const StageRecord& stage, const Verdict& verdict, bool blocks) {
+  const std::string kind = fmt::format("{}{}", outcomeName(verdict.outcome), blocks ? " blocks" : "");
+  if (verdict.metric.empty())
+    return join({kind, stage.name, verdict.stage, verdict.device, verdict.detail}, "\n");
+  // A device that throttles or loses memory does so in every stage from then on: that is one finding.
+  if (verdict.expectation && verdict.expectation->origin == "standing")
+    return join({kind, "standing", verdict.metric}, "\n");
+  return join({kind, stage.name, verdict.stage, verdict.metric}, "\n");
 }
 
 /// The plan's permission for flaky stages is part of the evidence; without evidence there is none.
@@ -65,9 +69,9 @@ std::vector<Deviation> group(const Record& record, const std::function<bool(cons
     for (const auto& verdict : stage.verdicts) {
       const bool blocks = blocksAcceptance(record, stage, verdict);
       if (!wanted(verdict, blocks)) continue;
-      const auto [at, isNew] = known.try_emplace(stage.name + "\n" + groupKey(verdict), groups.size());
-      if (isNew) groups.push_back({verdict.outcome, blocks, &stage, {}});
-      groups[at->second].items.push_back({&verdict, rankOf(stage, verdict)});
+      const auto [at, isNew] = known.try_emplace(groupKey(stage, verdict, blocks), groups.size());
+      if (isNew) groups.push_back({verdict.outcome, blocks, {}});
+      groups[at->second].items.push_back({&verdict, &stage, rankOf(stage, verdict)});
     }
   }
   std::stable_sort(groups.begin(), groups.end(), [](const Deviation& a, const Deviation& b) {
@@ -101,13 +105,52 @@ std::string common(const Deviation& deviation, const std::function<std::string(c
 
 }  // namespace
 
-const Verdict& Deviation::worst() const {
-  const Verdict* found = &first();
+const DeviationItem& Deviation::worst() const {
+  const DeviationItem* found = &items.front();
   for (const auto& item : items)
     if (std::isfinite(item.verdict->margin) &&
-        (!std::isfinite(found->margin) || item.verdict->margin < found->margin))
-      found = item.verdict;
+        (!std::isfinite(found->verdict->margin) || item.verdict->margin < found->verdict->margin))
+      found = &item;
   return *found;
+}
+
+std::string Deviation::who() const {
+  std::vector<std::string> culprits;
+  for (const auto& item : items) {
+    const auto found = item.verdict->labels.find("culprit");
+    if (found == item.verdict->labels.end()) return devicesText(devices());
+    if (std::find(culprits.begin(), culprits.end(), found->second) == culprits.end())
+      culprits.push_back(found->second);
+  }
+  return devicesText(culprits);
+}
+
+namespace {
+
+/// Whether `fact` is what a test says of the wrong results that `verdict` counts: "gemm_first_fault" belongs
+/// to "gemm_wrong_elements" and "gemm_repeat_mismatches".
+bool tellsFirstFault(const Measurement& fact, const Verdict& verdict) {
+  const std::string_view ending = "_first_fault";
+  if (fact.text.empty() || !fact.metric.ends_with(ending) || fact.device != verdict.device) return false;
+  const std::string stem = fact.metric.substr(0, fact.metric.size() - ending.size() + 1);
+  return verdict.metric.starts_with(stem) && verdict.expectation && verdict.expectation->unit == "count";
+}
+
+}  // namespace
+
+std::string Deviation::firstFault() const {
+  for (const auto& item : items)
+    for (const auto& m : item.stage->measurements)
+      if (tellsFirstFault(m, *item.verdict) && m.caseId == item.verdict->caseId) return m.text;
+  return "";
+}
+
+std::vector<std::string> Deviation::stages() const {
+  std::vector<std::string> names;
+  for (const auto& item : items)
+    if (std::find(names.begin(), names.end(), item.stage->name) == names.end())
+      names.push_back(item.stage->name);
+  return names;
 }
 
 std::string Deviation::commonCase() const {
@@ -143,6 +186,8 @@ std::vector<std::string> Deviation::remedies() const {
     const Verdict& verdict = *item.verdict;
     std::string remedy = verdict.remedy;
     if (remedy.empty() && verdict.expectation) remedy = verdict.expectation->remedy;
+    const auto culprit = verdict.labels.find("kind");
+    if (culprit != verdict.labels.end()) remedy = remedyFor(remedy, culprit->second);
     if (!remedy.empty() && std::find(found.begin(), found.end(), remedy) == found.end())
       found.push_back(remedy);
   }
@@ -189,6 +234,20 @@ std::string caseText(const Verdict& verdict) {
 std::string wantedText(const Verdict& verdict) {
   if (!verdict.limitText.empty()) return verdict.limitText;
   return verdict.expectation ? verdict.expectation->text() : "";
+}
+
+std::string remedyFor(const std::string& remedy, const std::string& kind) {
+  const std::string text = "; " + remedy;
+  const size_t begin = text.find("; " + kind + ": ");
+  if (kind.empty() || begin == std::string::npos) return remedy;
+  const size_t end = text.find("; ", begin + 2);
+  return text.substr(begin + 2, end == std::string::npos ? end : end - begin - 2);
+}
+
+std::string skuNote(const Record& record) {
+  const std::string repeated = "unknown: ";
+  const bool repeats = record.profile.name.empty() && record.skuHow.starts_with(repeated);
+  return repeats ? record.skuHow.substr(repeated.size()) : record.skuHow;
 }
 
 std::string plural(size_t count, const std::string& noun) {

@@ -9,23 +9,32 @@
 
 namespace muster {
 
-/// One verdict of a deviation and the rank it happened on.
+/// One verdict of a deviation, its stage and the rank it happened on.
 struct DeviationItem {
   const Verdict* verdict = nullptr;
+  const StageRecord* stage = nullptr;
   const RankRecord* rank = nullptr;  ///< nullptr: the verdict belongs to no rank
 };
 
-/// Verdicts with one outcome, stage, metric and limit: they differ only in device (or, without a metric, in
-/// the case). Points into the record it was made from.
+/// Verdicts with one outcome, stage and metric: they differ in device, case and limit (without a metric, in
+/// the case). What is expected in every stage (no ECC error, no throttling) is one deviation over all stages.
+/// Points into the record it was made from.
 struct Deviation {
   Outcome outcome = Outcome::kError;
-  bool blocks = false;  ///< blocks acceptance
-  const StageRecord* stage = nullptr;
-  std::vector<DeviationItem> items;  ///< at least one
+  bool blocks = false;               ///< blocks acceptance
+  std::vector<DeviationItem> items;  ///< at least one, in the order of the stages
 
   [[nodiscard]] const Verdict& first() const { return *items.front().verdict; }
   /// The verdict that missed its limit by most; the first one where margins mean nothing.
-  [[nodiscard]] const Verdict& worst() const;
+  [[nodiscard]] const DeviationItem& worst() const;
+  /// Whom it speaks of: the culprits that the test itself names, else the devices; empty when the whole node
+  /// or stage is meant.
+  [[nodiscard]] std::string who() const;
+  /// What the test says of the first wrong result, of the first item that has one: "…, the first at 2048,
+  /// from rank 6".
+  [[nodiscard]] std::string firstFault() const;
+  /// Distinct names of stages, in order.
+  [[nodiscard]] std::vector<std::string> stages() const;
   /// The case, what was wanted and the detail line, where all items agree on it; else empty. A detail that
   /// only repeats the figures is left out.
   [[nodiscard]] std::string commonCase() const;
@@ -57,6 +66,13 @@ std::string caseText(const Verdict& verdict);
 
 /// What was wanted: the limit in force, else the expectation; empty when nothing was.
 std::string wantedText(const Verdict& verdict);
+
+/// What a remedy for several kinds of culprits ("link: reseat …; node: its NIC …") says of this kind; all of
+/// it where it says nothing of the kind.
+std::string remedyFor(const std::string& remedy, const std::string& kind);
+
+/// How the profile was found, or why none was; without what "unknown SKU" beside it says already.
+std::string skuNote(const Record& record);
 
 /// "1 rank", "8 ranks".
 std::string plural(size_t count, const std::string& noun);

@@ -109,8 +109,9 @@ void addRun(Page& page, const Record& record) {
   page.field("node", record.node);
   page.field("plan", record.plan.name);
   page.field("profile", fmt::format("{}{}", record.profile.name.empty() ? "unknown SKU" : record.profile.name,
-                                    record.skuHow.empty() ? "" : ", " + record.skuHow));
-  page.field("took", formatQuantity(record.finished - record.started, "s", 3));
+                                    record.skuHow.empty() ? "" : ", " + skuNote(record)));
+  page.field("took", formatQuantity(record.finished - record.started, "s", 3) +
+                         (record.simulated ? " to compute; times of stages are virtual" : ""));
   page.out += page.paint("2", "    verdicts  ") + countsText(record.accounting, page.paint) + "\n";
 }
 
@@ -129,8 +130,10 @@ void addStages(Page& page, const Record& record) {
   }
 }
 
-std::string itemText(const Verdict& verdict, bool withCase, bool withWanted) {
+std::string itemText(const DeviationItem& item, bool withStage, bool withCase, bool withWanted) {
+  const Verdict& verdict = *item.verdict;
   std::vector<std::string> parts;
+  if (withStage) parts.push_back(item.stage->name);
   if (!verdict.device.empty()) parts.push_back(verdict.device);
   if (withCase && !caseText(verdict).empty()) parts.push_back(caseText(verdict));
   std::string text = join(parts, " ");
@@ -144,10 +147,11 @@ std::string itemText(const Verdict& verdict, bool withCase, bool withWanted) {
 void addFigures(Page& page, const Deviation& deviation) {
   const bool casesDiffer = deviation.commonCase().empty();
   const bool wantedDiffers = deviation.commonWanted().empty();
+  const bool stagesDiffer = deviation.stages().size() > 1;
   size_t listed = 0;
   for (const auto& item : deviation.items) {
     if (++listed > kMaxItems) break;
-    page.field(listed == 1 ? "observed" : "", itemText(*item.verdict, casesDiffer, wantedDiffers));
+    page.field(listed == 1 ? "observed" : "", itemText(item, stagesDiffer, casesDiffer, wantedDiffers));
   }
   if (deviation.items.size() > kMaxItems)
     page.field("",
@@ -157,10 +161,10 @@ void addFigures(Page& page, const Deviation& deviation) {
 
 void addDeviation(Page& page, const Deviation& deviation) {
   const Verdict& first = deviation.first();
-  const std::string devices = devicesText(deviation.devices());
+  const std::string who = deviation.who();
   const std::string title =
-      fmt::format("{}  {}", devices.empty() ? "node" : devices,
-                  first.metric.empty() ? "stage " + deviation.stage->name : first.metric);
+      fmt::format("{}  {}", who.empty() ? "node" : who,
+                  first.metric.empty() ? "stage " + deviation.stages().front() : first.metric);
   const std::string outcome = upper(outcomeName(deviation.outcome));
   const int indent = static_cast<int>(outcome.size()) + 4;
   std::string lead = "\n  " + page.paint(outcomeColour(deviation.outcome), outcome) + "  ";
@@ -170,11 +174,13 @@ void addDeviation(Page& page, const Deviation& deviation) {
   }
   if (first.metric.empty()) page.field("case", deviation.commonCase());
   if (!first.metric.empty()) {
-    page.field("stage", deviation.stage->name);
+    const auto stages = deviation.stages();
+    page.field(stages.size() == 1 ? "stage" : "stages", join(stages, ", "));
     page.field("case", deviation.commonCase());
     addFigures(page, deviation);
   }
   page.field("detail", deviation.commonDetail());
+  page.field("fault", deviation.firstFault());
   for (const auto* origin : deviation.origins()) page.field("source", origin->source);
   for (const auto& remedy : deviation.remedies()) page.field("remedy", remedy);
   std::string last;
@@ -191,7 +197,7 @@ void addNotJudged(Page& page, const Record& record) {
   page.out += "\n  Not judged here (does not block):\n";
   for (const auto& group : groups) {
     const std::string what =
-        group.first().metric.empty() ? "stage " + group.stage->name : group.first().metric;
+        group.first().metric.empty() ? "stage " + group.stages().front() : group.first().metric;
     std::string text = fmt::format("{}: {}", outcomeName(group.outcome), what);
     if (group.items.size() > 1) text += fmt::format(" ({} verdicts)", group.items.size());
     if (!group.commonDetail().empty()) text += ": " + group.commonDetail();

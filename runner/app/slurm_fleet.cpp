@@ -26,10 +26,10 @@ std::string worstOf(const fs::path& record) {
   const auto all = deviations(*read);
   if (all.empty()) return "rejected";
   const Deviation& worst = all.front();
-  const std::string devices = devicesText(worst.devices());
-  return fmt::format("{} {}{}{}", worst.stage == nullptr ? "" : worst.stage->name,
+  const std::string who = worst.who();
+  return fmt::format("{} {}{}{}", worst.stages().front(),
                      worst.first().metric.empty() ? outcomeName(worst.outcome) : worst.first().metric,
-                     devices.empty() ? "" : " of ", devices);
+                     who.empty() ? "" : " of ", who);
 }
 
 /// A node in the fleet's report.

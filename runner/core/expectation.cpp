@@ -27,11 +27,12 @@ std::string quoted(const std::vector<std::string>& texts) {
 std::string checkText(const Expectation& e) {
   const auto quantity = [&](double value) { return formatQuantity(value, e.unit); };
   const auto share = [](double value) { return formatQuantity(value, "ratio"); };
+  const bool isBool = e.unit == "bool";  // nothing is below no, nor above yes
   switch (e.kind) {
     case CheckKind::kMin:
-      return "min " + quantity(e.limit);
+      return (isBool && e.limit == 1 ? "" : "min ") + quantity(e.limit);
     case CheckKind::kMax:
-      return "max " + quantity(e.limit);
+      return (isBool && e.limit == 0 ? "" : "max ") + quantity(e.limit);
     case CheckKind::kEquals:
       return "equals " + (e.allowed.empty() ? quantity(e.limit) : quoted(e.allowed));
     case CheckKind::kOneOf:

@@ -24,6 +24,14 @@ double loosenedUp(double value) {
   return value + std::fabs(value) * kRounding;
 }
 
+/// "at most 85 °C"; nothing is below no, nor above yes.
+std::string limitText(const Expectation& e, const std::string& unit) {
+  const bool least = e.kind == CheckKind::kMin;
+  const std::string limit = formatQuantity(e.limit, unit);
+  if (unit == "bool" && e.limit == (least ? 1 : 0)) return limit;
+  return (least ? "at least " : "at most ") + limit;
+}
+
 /// Not worse than `reference` by more than `tolerance`, in the direction that is bad for the metric.
 Bound around(double reference, double tolerance, const Group& group, const std::string& name) {
   const double low = reference - std::fabs(reference) * tolerance;
@@ -114,11 +122,11 @@ Result<Bound> boundOf(const Expectation& e, const Group& group, const JudgeConte
   switch (e.kind) {
     case CheckKind::kMin:
       bound.low = e.limit;
-      bound.text = "at least " + limit;
+      bound.text = limitText(e, group.unit);
       return bound;
     case CheckKind::kMax:
       bound.high = e.limit;
-      bound.text = "at most " + limit;
+      bound.text = limitText(e, group.unit);
       return bound;
     case CheckKind::kBaseline:
       return around(e.limit, e.tolerance, group, "the baseline " + limit);

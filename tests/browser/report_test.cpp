@@ -170,6 +170,31 @@ TEST_F(SickReport, FitsAPhone) {
       browser_.evaluate("document.querySelector('.verdict-word').getBoundingClientRect().right <= 390"));
 }
 
+TEST_F(SickReport, ShowsEveryFindingOfATableOnAPhone) {
+  browser_.command("Emulation.setDeviceMetricsOverride",
+                   {{"width", 390}, {"height", 844}, {"deviceScaleFactor", 2}, {"mobile", true}});
+  browser_.open(report_.path());
+  ASSERT_GT(number("document.querySelectorAll('.items td').length"), 0);
+  EXPECT_EQ(number("Array.from(document.querySelectorAll('.items th, .items td')).filter("
+                   "c => c.getBoundingClientRect().right > 390).length"),
+            0);
+}
+
+TEST_F(SickReport, SetsCasesBelowMeasurementsAndColumnsWideEnoughToRead) {
+  ASSERT_GT(number("document.querySelectorAll('.heat tbody th small').length"), 0);
+  for (const char* medium : {"screen", "print"}) {
+    browser_.command("Emulation.setEmulatedMedia", {{"media", medium}});
+    EXPECT_EQ(number("Array.from(document.querySelectorAll('.heat tbody th small')).filter("
+                     "s => getComputedStyle(s).display !== 'block').length"),
+              0)
+        << medium;
+    EXPECT_EQ(number("Array.from(document.querySelectorAll('.heat .wanted')).filter("
+                     "c => c.getBoundingClientRect().width < 100).length"),
+              0)
+        << medium;
+  }
+}
+
 TEST_F(SickReport, LinksOnlyIntoItself) {
   EXPECT_EQ(number("Array.from(document.links).filter(a => !a.getAttribute('href').startsWith('#') ||"
                    " !document.getElementById(a.getAttribute('href').slice(1))).length"),

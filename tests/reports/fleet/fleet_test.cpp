@@ -188,6 +188,71 @@ TEST(Fleet, JudgesWhatNodesDeferred) {
   EXPECT_THAT(fleet.deferred[0].detail, HasSubstr("within 10% of the fleet median 700 TFLOP/s"));
 }
 
+/// The verdicts of one figure, fleet-relative: on the first `slow` devices far below the others.
+void deferAll(Record& record, size_t slow) {
+  const auto isFigure = [](const Verdict& v) {
+    return v.metric == "compute.gemm_throughput" && v.expectation;
+  };
+  for (StageRecord& stage : record.stages) {
+    std::string caseId;
+    size_t at = 0;
+    for (Verdict& verdict : stage.verdicts) {
+      if (!isFigure(verdict) || (!caseId.empty() && verdict.caseId != caseId)) continue;
+      caseId = verdict.caseId;
+      verdict.outcome = Outcome::kDeferred;
+      verdict.observed = at++ < slow ? 5e14 : 7e14;
+      verdict.expectation->kind = CheckKind::kWithin;
+      verdict.expectation->peers = PeerGroup::kFleet;
+      verdict.expectation->tolerance = 0.1;
+      verdict.expectation->unit = "FLOP/s";
+    }
+    if (at > 0) break;
+  }
+  settle(record);
+}
+
+TEST(Fleet, BlamesTheNodeWhereMostOfItsDevicesAreBehindTheFleet) {
+  for (const size_t slow : {size_t{2}, size_t{8}}) {
+    FleetFolder folder;
+    std::vector<std::string> names;
+    for (int i = 0; i < 5; ++i) {
+      names.push_back("n" + std::to_string(i));
+      Record record = nodeRecord(names.back());
+      deferAll(record, i == 3 ? slow : 0);
+      folder.add(record);
+    }
+    const Fleet fleet = folder.assess(names);
+    ASSERT_EQ(fleet.deferred.size(), slow);
+    const bool whole = slow == 8;
+    ASSERT_EQ(fleet.suspects.size(), whole ? 1u : slow);
+    EXPECT_EQ(fleet.suspects[0].kind, whole ? fleet::SuspectKind::kNode : fleet::SuspectKind::kDevice);
+    EXPECT_EQ(fleet.suspects[0].node, "n3");
+    EXPECT_THAT(nodeOf(fleet, "n3").reason,
+                HasSubstr(std::to_string(slow - 1) + " more failed beside the other nodes"));
+  }
+}
+
+TEST(Fleet, DoesNotExcludeSingleDevicesWhereAllNodesRunOneStageTogether) {
+  for (const bool together : {false, true}) {
+    FleetFolder folder;
+    std::vector<std::string> names;
+    for (int i = 0; i < 4; ++i) {
+      names.push_back("n" + std::to_string(i));
+      Record record = failedRecord(names.back(), "gpu" + std::to_string(i));
+      record.nodeRank = i;
+      record.nodeCount = 4;
+      if (together)
+        for (StageRecord& stage : record.stages) stage.scope = "cluster";
+      folder.add(record);
+    }
+    const Fleet fleet = folder.assess(names);
+    ASSERT_FALSE(fleet.suspects.empty());
+    EXPECT_EQ(fleet.suspects[0].kind, fleet::SuspectKind::kGroup);
+    EXPECT_THAT(fleet.suspects[0].evidence[0], HasSubstr(together ? "a single rank or link may have spoilt it"
+                                                                  : "no matter of single devices"));
+  }
+}
+
 TEST(Fleet, CannotJudgeWhatOneNodeAloneDeferred) {
   FleetFolder folder;
   Record record = nodeRecord("n1");
@@ -264,7 +329,8 @@ TEST(FleetHtml, IsSelfContainedAndEscaped) {
   for (const char* part :
        {"REJECTED", "SIMULATED", "default-src 'none'", "&lt;script&gt;alert(1)", "n7", "gone", "stranger",
         "a duplicate", "torn: it ends", "class=\"node-map\"", "Delta acceptance: 1 of 13 nodes ran again",
-        "again/n3/record.json", "replaced by &lt;S9&gt;", "1970-01-02"})
+        "again/n3/record.json", "replaced by &lt;S9&gt;", "1970-01-02", "To be looked at first",
+        "<dt>Devices measured</dt>"})
     EXPECT_THAT(*html, HasSubstr(part));
   for (const char* part : {"<script>alert", "<b>nodes.txt", "<i>first", "<S9>", "src=\"http", "style=\""})
     EXPECT_THAT(*html, Not(HasSubstr(part)));

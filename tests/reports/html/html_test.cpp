@@ -48,6 +48,29 @@ TEST(Html, SaysTheVerdictFirst) {
   expectHas(render(healthyRecord()), "<p class=\"verdict-word\">ACCEPTED</p>");
 }
 
+TEST(Html, NamesWhatBlocksBesideTheVerdict) {
+  const std::string html = render(sickRecord());
+  const std::string head = between(html, "id=\"verdict\"", "id=\"deviations\"");
+  expectHas(head, "<a href=\"#finding-1\">gpu3 compute.gemm_throughput: ");
+  expectHas(head, " TFLOP/s, wanted at least ");
+  EXPECT_EQ(head.find("#finding-4"), std::string::npos) << "a warning does not block";
+  for (const char* id : {"finding-1", "finding-2", "finding-3", "finding-4"})
+    expectHas(html, std::string("id=\"") + id + "\"");
+  EXPECT_EQ(render(healthyRecord()).find("class=\"headlines\""), std::string::npos);
+}
+
+TEST(Html, DoesNotCallJudgedFiguresUnjudged) {
+  Record record = healthyRecord();
+  for (Measurement& m : record.stages[1].measurements) m.informational = true;
+  const auto reported = [](const Record& r) {
+    const std::string stage = between(render(r), "id=\"stage-2\"", "id=\"stage-3\"");
+    return stage.find("Reported, not judged");
+  };
+  EXPECT_EQ(reported(record), std::string::npos);
+  record.stages[1].measurements.front().metric = "compute.only_reported";
+  EXPECT_NE(reported(record), std::string::npos);
+}
+
 TEST(Html, NamesEachAcceptance) {
   for (const auto& [acceptance, word] : {std::pair{"incomplete", "INCOMPLETE"},
                                          {"interrupted", "INTERRUPTED"},
@@ -60,14 +83,14 @@ TEST(Html, NamesEachAcceptance) {
 }
 
 TEST(Html, TellsDeviceMeasurementExpectationSourceRemedyAndRerun) {
-  const std::string card = between(render(sickRecord()), "<article class=\"deviation fail\">", "</article>");
+  const std::string card = between(render(sickRecord()), "class=\"deviation fail\">", "</article>");
   for (const char* part : {"gpu3", "compute.gemm_throughput", "at least 672 TFLOP/s", "huggingface/gpu-fryer",
                            "Check clocks, power cap and cooling", "muster-host --request", "dtype=bf16"})
     expectHas(card, part);
 }
 
 TEST(Html, TellsHowARankDied) {
-  const std::string card = between(render(sickRecord()), "<article class=\"deviation error\">", "</article>");
+  const std::string card = between(render(sickRecord()), "class=\"deviation error\">", "</article>");
   for (const char* part : {"rank 5", "gpu5", "SIGSEGV", "pass 3 of 8", "\\x1b[31m"}) expectHas(card, part);
 }
 

@@ -75,9 +75,11 @@ TEST(StageTable, FindsTheSamplesBehindAVerdict) {
   const StageRecord& stage = record.stages[1];
   const auto samples = samplesOf(stage, stage.verdicts[3]);
   EXPECT_EQ(samples, stage.measurements[3].samples);
-  EXPECT_EQ(samplesText({}), "");
-  EXPECT_EQ(samplesText({1}), "n 1");
-  EXPECT_EQ(samplesText({1, 1, 1}), "n 3, cv 0%");
+  EXPECT_EQ(samplesText({}, "B/s"), "");
+  EXPECT_EQ(samplesText({1}, "B/s"), "n 1");
+  EXPECT_EQ(samplesText({1, 1, 1}, "B/s"), "n 3, cv 0%");
+  EXPECT_EQ(samplesText({0, 0, 3}, "count"), "n 3");
+  EXPECT_EQ(samplesText({0, 1}, "bool"), "n 2");
 }
 
 TEST(StageTable, TellsAllThatWasWantedOfAFigureInOneRow) {

@@ -121,7 +121,89 @@ TEST(Deviations, DoNotBlockOnFlakyWhereThePlanAllowsIt) {
 TEST(Deviations, PickTheWorstByItsMargin) {
   const Record record = sickRecord();
   const auto found = deviations(record);
-  for (const auto& item : found[0].items) EXPECT_LE(found[0].worst().margin, item.verdict->margin);
+  for (const auto& item : found[0].items) EXPECT_LE(found[0].worst().verdict->margin, item.verdict->margin);
+}
+
+/// `count` failed verdicts of `metric`, one on each of the first stages, and the stages they are of.
+std::vector<std::string> failInStages(Record& record, const std::string& metric, const std::string& origin,
+                                      size_t count) {
+  std::vector<std::string> stages;
+  for (size_t i = 0; i < count; ++i) {
+    Verdict verdict;
+    verdict.outcome = Outcome::kFail;
+    verdict.metric = metric;
+    verdict.stage = stages.emplace_back(record.stages[i].name);
+    verdict.device = "gpu6";
+    verdict.observed = 1 + static_cast<double>(i);
+    verdict.margin = -verdict.observed;
+    verdict.required = i > 0;  // an optional stage is one of them
+    verdict.expectation.emplace();
+    verdict.expectation->metric = metric;
+    verdict.expectation->origin = origin;
+    verdict.expectation->unit = "count";
+    record.stages[i].verdicts.push_back(verdict);
+  }
+  settle(record);
+  return stages;
+}
+
+TEST(Deviations, TellOverAllStagesWhatIsExpectedInEveryStage) {
+  Record record = healthyRecord();
+  const auto stages = failInStages(record, "env.throttle_thermal", "standing", 3);
+  const auto found = deviations(record);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].stages(), stages);
+  EXPECT_EQ(found[0].items.size(), 3u);
+  EXPECT_EQ(found[0].worst().stage, &record.stages[2]);
+}
+
+TEST(Deviations, KeepStagesApartInWhatThePlanExpects) {
+  Record record = healthyRecord();
+  failInStages(record, "env.throttle_thermal", "plan", 3);
+  EXPECT_EQ(deviations(record).size(), 3u);
+}
+
+TEST(Deviations, NameTheCulpritThatTheTestFound) {
+  Record record = healthyRecord();
+  failInStages(record, "ring.culprits", "plan", 1);
+  EXPECT_EQ(deviations(record)[0].who(), "gpu6");
+  record.stages[0].verdicts.back().labels = {{"culprit", "link n2 - n3"}, {"kind", "link"}};
+  EXPECT_EQ(deviations(record)[0].who(), "link n2 - n3");
+}
+
+TEST(Deviations, TellTheFirstFaultOfWrongResultsAlone) {
+  Record record = healthyRecord();
+  failInStages(record, "collective.collective_wrong_elements", "plan", 1);
+  Measurement fault;
+  fault.metric = "collective.collective_first_fault";
+  fault.unit = "text";
+  fault.text = "1 wrong elements, the first at 2048, from rank 6";
+  fault.device = "gpu6";
+  fault.informational = true;
+  record.stages[0].measurements.push_back(fault);
+  EXPECT_EQ(deviations(record)[0].firstFault(), fault.text);
+  record.stages[0].measurements.back().device = "gpu1";
+  EXPECT_EQ(deviations(record)[0].firstFault(), "") << "what another device says";
+  record.stages[0].measurements.back().device = "gpu6";
+  record.stages[0].verdicts.back().expectation->unit = "B/s";
+  EXPECT_EQ(deviations(record)[0].firstFault(), "") << "a rate is no count of wrong results";
+}
+
+TEST(DeviationTexts, SayWhatToDoAboutTheCulpritThatWasFound) {
+  const std::string remedy = "link: replace the cable; node: its NIC; node-rail: that NIC and its cable";
+  EXPECT_EQ(remedyFor(remedy, "link"), "link: replace the cable");
+  EXPECT_EQ(remedyFor(remedy, "node"), "node: its NIC");
+  EXPECT_EQ(remedyFor(remedy, "node-rail"), "node-rail: that NIC and its cable");
+  EXPECT_EQ(remedyFor(remedy, "moon"), remedy);
+  EXPECT_EQ(remedyFor("Replace it; link: no list", ""), "Replace it; link: no list");
+}
+
+TEST(DeviationTexts, DoNotRepeatThatTheSkuIsUnknown) {
+  Record record = healthyRecord();
+  EXPECT_EQ(skuNote(record), record.skuHow);
+  record.profile.name.clear();
+  record.skuHow = "unknown: no profile matches gpu0";
+  EXPECT_EQ(skuNote(record), "no profile matches gpu0");
 }
 
 TEST(DeviationTexts, NameDevicesShortly) {

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "runner/judge/bound.h"
 #include "tests/runner/judge/evidence.h"
 
 namespace muster {
@@ -43,6 +44,18 @@ TEST(CheckMax, ZeroIsALimitForErrorCounts) {
   EXPECT_EQ(v.outcome, Outcome::kFail);
   EXPECT_EQ(v.detail, "gpu0: 5, wanted at most 0");
   EXPECT_TRUE(std::isnan(v.margin));
+}
+
+TEST(CheckMax, OfYesAndNoSaysJustWhichIsWanted) {
+  Group group;
+  group.unit = "bool";
+  const auto text = [&](CheckKind kind, double limit) {
+    return boundOf(expectingOf("env.row_remap_pending", "bool", kind, limit), group, {}, {})->text;
+  };
+  EXPECT_EQ(text(CheckKind::kMax, 0), "false");
+  EXPECT_EQ(text(CheckKind::kMin, 1), "true");
+  group.unit = "count";
+  EXPECT_EQ(text(CheckKind::kMax, 0), "at most 0");
 }
 
 TEST(CheckMax, OneBadRepeatOfACountIsNotHiddenByTheMedian) {
