@@ -181,6 +181,9 @@ void readStandings(StrictReader& r, const Json& json, const std::string& path, c
   for (const auto& item : list) {
     auto e = readStanding(item, path + ".standing", plugin + "." + metric.name, metric.unit);
     if (!e.ok()) return r.fail(e.error());
+    if (e->source.empty())
+      e->source = fmt::format("plugin {}, in every plan{}", plugin,
+                              metric.summary.empty() ? "" : ": " + metric.summary);
     metric.standing.push_back(std::move(*e));
   }
 }

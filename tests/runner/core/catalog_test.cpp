@@ -62,6 +62,19 @@ TEST(PluginSpec, TurnsStandingIntoExpectations) {
   EXPECT_EQ(text[0].severity, Severity::kWarn);
 }
 
+TEST(PluginSpec, SaysWhereAStandingLimitComesFrom) {
+  Json json = goodDescribe();
+  Json& wrong = json["tests"][0]["metrics"][1];
+  const auto source = [&] {
+    return pluginSpecFromDescribe("compute", json)->test("gemm")->metric("wrong")->standing[0].source;
+  };
+  EXPECT_EQ(source(), "plugin compute, in every plan");
+  wrong["summary"] = "Elements that differ";
+  EXPECT_EQ(source(), "plugin compute, in every plan: Elements that differ");
+  wrong["standing"]["source"] = "IEEE 754";
+  EXPECT_EQ(source(), "IEEE 754");
+}
+
 /// What reading says after `change` damaged the good description.
 std::string errorAfter(const std::function<void(Json&)>& change) {
   Json json = goodDescribe();
