@@ -3,6 +3,7 @@
 #include "runner/host/frame_writer.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,7 +12,23 @@
 
 namespace muster {
 
-FrameWriter::FrameWriter(int fd) : fd_(fd), owner_(getpid()) {}
+FrameWriter::FrameWriter(int fd) : fd_(fd), owner_(getpid()) {
+  struct stat info {};
+  if (fstat(fd_, &info) != 0) return;  // the first frame says so
+  device_ = info.st_dev;
+  inode_ = info.st_ino;
+}
+
+Status FrameWriter::checkDescriptor() const {
+  struct stat info {};
+  const bool open = fstat(fd_, &info) == 0;
+  if (open && info.st_dev == device_ && info.st_ino == inode_) return {};
+  return Error{ErrorCode::kIo,
+               fmt::format("cannot write a frame: its descriptor was closed{}; a plugin must not close "
+                           "descriptors that it did not open",
+                           open ? " and is another file now" : ""),
+               ""};
+}
 
 Status FrameWriter::write(const Json& frame) {
   const std::lock_guard lock(mutex_);
@@ -54,16 +71,12 @@ Status FrameWriter::writeLocked(const Json& frame) {
         fmt::format("its frame has {} bytes, at most {} are taken; send fewer samples or shorter texts",
                     line.size(), kMaxFrameBytes),
         ""};
+  MUSTER_CHECK_OK(checkDescriptor());
   size_t written = 0;
   while (written < line.size()) {
     const ssize_t n = ::write(fd_, line.data() + written, line.size() - written);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0)
-      return Error{
-          ErrorCode::kIo,
-          fmt::format("cannot write a frame: {}{}", errnoText(errno),
-                      errno == EBADF ? "; a plugin must not close descriptors that it did not open" : ""),
-          ""};
+    if (n < 0) return Error{ErrorCode::kIo, "cannot write a frame: " + errnoText(errno), ""};
     written += static_cast<size_t>(n);
   }
   return {};

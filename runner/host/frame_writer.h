@@ -34,9 +34,13 @@ class FrameWriter {
 
  private:
   Status writeLocked(const Json& frame);
+  /// An error where the descriptor is closed, or has become another file: frames must not go into a plugin's.
+  [[nodiscard]] Status checkDescriptor() const;
   std::mutex mutex_;
   int fd_;
   pid_t owner_;
+  dev_t device_ = 0;  // with inode_: which file the descriptor was at first
+  ino_t inode_ = 0;
   int case_ = -1;
 };
 

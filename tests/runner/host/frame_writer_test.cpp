@@ -2,6 +2,7 @@
 // Frames from many threads stay whole lines, inside the case that is open, and come from one process only.
 #include "runner/host/frame_writer.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -54,6 +55,22 @@ TEST_F(FrameWriterTest, KeepsFramesWholeAcrossThreads) {
   const std::vector<Json> frames = written();
   EXPECT_EQ(frames.size(), 402U);
   EXPECT_EQ(frames[1]["case"], 3);
+}
+
+TEST_F(FrameWriterTest, WritesNothingIntoAFileThatTookItsDescriptor) {
+  int others[2];
+  ASSERT_EQ(pipe(others), 0);
+  const Fd in(others[0]), out(others[1]);
+  ASSERT_TRUE(frames_->write({{"type", "log"}}).ok());
+  const Fd kept(dup(write_.get()));
+  ASSERT_EQ(dup2(out.get(), write_.get()), write_.get());
+  EXPECT_THAT(frames_->write({{"type", "log"}}).error().text(),
+              HasSubstr("its descriptor was closed and is another file now"));
+  EXPECT_EQ(fcntl(in.get(), F_SETFL, O_NONBLOCK), 0);
+  char byte = 0;
+  EXPECT_EQ(read(in.get(), &byte, 1), -1);
+  ASSERT_EQ(dup2(kept.get(), write_.get()), write_.get());
+  EXPECT_TRUE(frames_->write({{"type", "log"}}).ok());
 }
 
 TEST_F(FrameWriterTest, RefusesAMeasurementOutsideOfACase) {
