@@ -13,10 +13,12 @@ namespace muster {
 
 Result<int> checkCommand(const std::vector<std::filesystem::path>& plans,
                          const std::vector<std::string>& sets,
-                         const std::vector<std::filesystem::path>& pluginFolders) {
+                         const std::vector<std::filesystem::path>& pluginFolders,
+                         const std::vector<std::filesystem::path>& skuFolders) {
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const Catalog catalog, describePlugins(tree, pluginFolders, {}));
-  MUSTER_TRY(const PlanOptions options, planOptionsFrom(sets));
+  MUSTER_TRY(const auto profiles, allProfiles(tree, skuFolders, &catalog));
+  MUSTER_TRY(const PlanOptions options, planOptionsFrom(sets, profiles));
   size_t bad = 0;
   for (const std::filesystem::path& path : plans) {
     const PlanOutcome outcome = loadPlan(path, catalog, options);

@@ -9,58 +9,16 @@
 #include "runner/app/commands.h"
 #include "runner/app/completion.h"
 #include "runner/app/exit_code.h"
+#include "runner/app/help_text.h"
 #include "runner/app/history_command.h"
 #include "runner/app/slurm_options.h"
+#include "runner/app/usage_error.h"
 #include "runner/core/build_info.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 
 namespace muster {
 namespace {
-
-constexpr const char* kExamples = R"(
-Examples:
-  muster run plans/quickstart.toml                     this machine's CPU, about a minute
-  muster run plans/node-quick.toml --out /data/n17     this node's GPUs, five minutes
-  muster run plans/node-quick.toml --simulate plans/scenarios/h100x8-one-slow-gpu.toml
-  muster run --resume /data/n17                        go on after a crash or Ctrl-C
-  muster check my-plan.lua                             every mistake with its place
-  muster judge record.json --sku my-sku.toml           judge stored samples again
-  muster baseline learn runs/first -o ours.toml        what this fleet can do becomes a SKU profile
-  muster fleet runs/monday --expect nodes.txt          is every node of the fleet accepted?
-  muster plugins compute                               what a plugin can test
-
-Exit codes: 0 accepted, 1 rejected, 2 bad usage, plan or profile, 3 incomplete, 4 internal fault,
-5 no GPU and --no-gpu=skip, 130 interrupted.)";
-
-constexpr const char* kRunExamples = R"(
-Writes record.json, report.html and junit.xml into the run folder. Ctrl-C ends the run in order: what was
-done is in the record (exit 130), and `muster run --resume FOLDER` goes on from there.
-
-Examples:
-  muster run plans/node-full.toml --out runs/n17 --strict
-  muster run plans/quickstart.toml --set gemm.size=1024 --set gemm.timeout=2m
-  muster run plans/node-quick.toml --simulate plans/scenarios/h100x8-healthy.toml --nodes 4
-  muster run plans/cluster.toml --scope device,node    leave cluster stages to another job
-
-On several nodes: one `muster run` on each, with the same MUSTER_TOKEN in its environment. Slurm, Kubernetes,
-Open MPI and torchrun are detected; elsewhere say it:
-  muster run plans/cluster.toml --nnodes 4 --node-rank 2 --rendezvous node-0:29400)";
-
-constexpr const char* kFleetExamples = R"(
-Reads every record.json (and other *.json) below RUN, however deep, and accounts for every expected node: accepted,
-rejected, incomplete, missing, down, drained, stale (another plan) or quarantined. Torn and hostile records are set
-aside and named. Writes fleet.json and fleet.html. The file of nodes has a list a line, with what a scheduler says:
-  node[001-128]
-  node129 down Not responding
-
-Exit code: 0 all expected nodes accepted, 1 one or more rejected, 3 none rejected but not all accepted.
-
-Examples:
-  muster fleet runs/monday --expect nodes.txt
-  muster fleet runs/monday --expect-slurm --partition gpu --topology /etc/slurm/topology.conf --out /data/report
-  muster fleet runs/monday --expect nodes.txt --plan plans/node-full.toml --reject-outliers
-  muster fleet runs/monday --expect nodes.txt --waivers known.toml)";
 
 struct Arguments {
   RunOptions run;
@@ -146,7 +104,12 @@ CLI::App* addRun(CLI::App& app, Arguments& a) {
   run->add_option("--scope", a.run.scopes, "run only stages of these scopes: device, node, cluster")
       ->delimiter(',')
       ->check(CLI::IsMember({"device", "node", "cluster"}));
-  run->add_option("--seed", a.run.seed, "seed of all generated data")->capture_default_str();
+  run->add_option("--seed", a.run.seed, "seed of all generated data")
+      ->capture_default_str()
+      ->check([](const std::string& text) {  // -1 would be taken as the largest number there is
+        const bool whole = text.find_first_not_of("0123456789") == std::string::npos;
+        return whole ? std::string() : "wanted a whole number from 0 up, found " + printable(text, 40);
+      });
   run->add_flag("--strict", a.run.strict, "a measurement that no expectation covers blocks acceptance");
   run->add_option("--no-gpu", a.noGpu, "on a node without GPU: fail (exit 3) or skip (exit 5)")
       ->check(CLI::IsMember({"fail", "skip"}))
@@ -170,6 +133,10 @@ CLI::App* addCheck(CLI::App& app, Arguments& a) {
   check->add_option("--plugins", a.pluginFolders, "folder with more plugins")
       ->type_name("FOLDER")
       ->allow_extra_args(false);
+  check->add_option("--skus", a.skuFolders, "folder with more SKU profiles")
+      ->type_name("FOLDER")
+      ->allow_extra_args(false);
+  check->footer(kCheckExamples);
   return check;
 }
 
@@ -183,6 +150,7 @@ CLI::App* addJudge(CLI::App& app, Arguments& a) {
   addWaivers(judge, a.judge.waivers);
   judge->add_option("--out", a.judge.out, "folder for the new record and reports")->type_name("FOLDER");
   judge->add_flag("--strict", a.judge.strict, "a measurement that no expectation covers blocks acceptance");
+  judge->footer(kJudgeExamples);
   return judge;
 }
 
@@ -225,16 +193,24 @@ int fail(const Error& error) {
   }
 }
 
+int refuse(const std::string& text) {
+  fmt::print(stderr, "{}\n", text);
+  return kExitUsage;
+}
+
 int exitCode(const Result<int>& result) {
   return result.ok() ? *result : fail(result.error());
 }
 
-int complete(const std::string& shell) {
+int complete(const CLI::App& app, const std::string& shell) {
   if (shell != "bash") {
-    fmt::print(stderr, "muster: no completion for \"{}\"; there is one for bash\n", printable(shell));
+    fmt::print(stderr,
+               "muster: no completion for \"{}\"; there is one for bash, which zsh takes too after "
+               "`autoload -U +X bashcompinit && bashcompinit`\n",
+               printable(shell));
     return kExitUsage;
   }
-  fmt::print("{}", bashCompletion());
+  fmt::print("{}", bashCompletion(app));
   return kExitAccepted;
 }
 
@@ -270,7 +246,6 @@ int muster(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", fmt::format("muster {} ({})", toolVersion(), buildId()));
   app.get_formatter()->column_width(30);
-  app.footer(kExamples);
 
   CLI::App* runApp = addRun(app, a);
   CLI::App* check = addCheck(app, a);
@@ -278,6 +253,7 @@ int muster(int argc, char** argv) {
   CLI::App* report = app.add_subcommand("report", "render a record's reports again, or show its summary");
   report->add_option("record", a.record, "record.json")->required();
   report->add_option("--out", a.out, "folder for report.html and junit.xml")->type_name("FOLDER");
+  report->footer(kReportExamples);
   CLI::App* plugins =
       app.add_subcommand("plugins", "list plugins; with a name, its tests, parameters and metrics");
   plugins->add_option("name", a.name, "plugin");
@@ -298,15 +274,20 @@ int muster(int argc, char** argv) {
   CLI::App* completion =
       app.add_subcommand("completion", "print a shell completion script: source <(muster completion bash)");
   completion->add_option("shell", a.shell, "bash")->required();
+  app.footer(kExamples);  // not before: commands that have no footer of their own would inherit it
 
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? kExitAccepted : kExitUsage;
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    return refuse(usageText(app, error, argc, argv));
   }
-  if (runApp->parsed()) return exitCode(run(a));
-  if (check->parsed()) return exitCode(checkCommand(a.plans, a.sets, a.pluginFolders));
+  if (const std::string problem = emptyValueText(app); !problem.empty()) return refuse(problem);
+  if (runApp->parsed()) {
+    a.run.seedGiven = runApp->count("--seed") > 0;
+    return exitCode(run(a));
+  }
+  if (check->parsed()) return exitCode(checkCommand(a.plans, a.sets, a.pluginFolders, a.skuFolders));
   if (judge->parsed()) return exitCode(judgeCommand(a.judge));
   if (fleet->parsed()) return exitCode(fleetCommand(a.fleet));
   if (report->parsed()) return exitCode(reportCommand(a.record, a.out));
@@ -315,7 +296,7 @@ int muster(int argc, char** argv) {
   if (history->top->parsed()) return exitCode(historyCommand(*history));
   if (skus->parsed()) return exitCode(skusCommand(a.name, a.skuFolders));
   if (slurm->parsed()) return exitCode(slurmCommand(*slurm, a.slurm));
-  return complete(a.shell);
+  return complete(app, a.shell);
 }
 
 }  // namespace muster

@@ -16,7 +16,8 @@ Result<int> runCommand(const RunOptions& options);
 /// Prints every mistake of each plan; 2 if there is any.
 Result<int> checkCommand(const std::vector<std::filesystem::path>& plans,
                          const std::vector<std::string>& sets,
-                         const std::vector<std::filesystem::path>& pluginFolders);
+                         const std::vector<std::filesystem::path>& pluginFolders,
+                         const std::vector<std::filesystem::path>& skuFolders);
 
 struct JudgeOptions {
   std::filesystem::path record;

@@ -150,6 +150,14 @@ Result<int> show(const HistoryOptions& options) {
 
 Result<int> trend(const HistoryOptions& options) {
   MUSTER_TRY(history::Store store, openHistory(options, history::Access::kRead));
+  if (!options.node.empty()) {  // of a mistyped name nothing got worse, which must not look like good news
+    MUSTER_TRY(const auto runs, store.runs({options.node, 1}));
+    if (runs.empty())
+      return Error{
+          ErrorCode::kUsage,
+          fmt::format("no run of {} is kept; `muster history list` shows whose are", printable(options.node)),
+          ""};
+  }
   MUSTER_TRY(const auto points, store.points({options.node, options.newest}));
   auto series = history::seriesOf(points);
   // Of other nodes only the parts that were once in this one.

@@ -92,15 +92,41 @@ Result<Waivers> waiversInForce(Record& record, const fs::path& file) {
 
 }  // namespace
 
+namespace {
+
+/// A record that a person named; of a run's folder the file in it is named to them.
+Result<Record> recordAt(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error) && fs::exists(path / "record.json", error))
+    return Error{ErrorCode::kUsage,
+                 fmt::format("is a folder; wanted its record, {}", (path / "record.json").string()),
+                 path.string()};
+  return readRecord(path);
+}
+
+/// The profile file that --sku names; by a profile's name alone it is told where that one lies.
+Result<Profile> profileAt(const fs::path& path, const Tree& tree) {
+  std::error_code error;
+  const fs::path shipped = tree.plans / "skus" / (path.string() + ".toml");
+  if (!fs::exists(path, error) && isPlainName(path.string()) && fs::exists(shipped, error))
+    return Error{ErrorCode::kUsage,
+                 fmt::format("there is no such file; wanted a profile's file: for this name that is {}",
+                             shipped.string()),
+                 "--sku " + path.string()};
+  return loadProfile(path, nullptr);
+}
+
+}  // namespace
+
 Result<int> judgeCommand(const JudgeOptions& options) {
-  MUSTER_TRY(Record record, readRecord(options.record));
+  MUSTER_TRY(Record record, recordAt(options.record));
   MUSTER_TRY(const Tree tree, findTree());
   std::optional<Profile> profile;
   JudgeContext context;
   context.peaks = record.peaks;
   context.peaksFrom = record.peaksFrom;
   if (!options.profile.empty()) {
-    MUSTER_TRY(profile, loadProfile(options.profile, nullptr));
+    MUSTER_TRY(profile, profileAt(options.profile, tree));
     MUSTER_CHECK_OK(checkOrigin(*profile, record.simulated));
     record.profile = {profile->name, profile->path.string(), profile->sha256, profile->text};
     record.skuHow = "named by `muster judge --sku`";
@@ -136,7 +162,7 @@ Result<int> judgeCommand(const JudgeOptions& options) {
 }
 
 Result<int> reportCommand(const fs::path& path, const fs::path& out) {
-  MUSTER_TRY(const Record record, readRecord(path));
+  MUSTER_TRY(const Record record, recordAt(path));
   if (out.empty()) {
     fmt::print("{}", renderSummary(record, false, kColumns));
     return record.exitCode;

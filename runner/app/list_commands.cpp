@@ -4,6 +4,7 @@
 
 #include "runner/app/commands.h"
 #include "runner/app/exit_code.h"
+#include "runner/app/plan_input.h"
 #include "runner/core/params.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
@@ -61,6 +62,13 @@ void printTest(const PluginSpec& plugin, const TestSpec& test) {
   }
 }
 
+Error unknownName(const char* what, const std::string& name, const std::vector<std::string>& known) {
+  return Error{ErrorCode::kUsage,
+               fmt::format("no {} is named \"{}\"{}; there are {}", what, printable(name),
+                           didYouMean(name, known), join(known, ", ")),
+               ""};
+}
+
 }  // namespace
 
 Result<int> pluginsCommand(const std::string& name, const std::vector<std::filesystem::path>& folders,
@@ -70,8 +78,10 @@ Result<int> pluginsCommand(const std::string& name, const std::vector<std::files
   if (!name.empty() && catalog.plugin(name) == nullptr) {
     std::vector<std::string> names;
     for (const auto& [known, spec] : catalog.plugins) names.push_back(known);
-    return Error{ErrorCode::kUsage,
-                 "no plugin is named \"" + printable(name) + "\"" + didYouMean(name, names), ""};
+    // What was refused has no name of its own, but a file.
+    for (const auto& [file, why] : catalog.refused)
+      if (file == name + ".so") return Error{ErrorCode::kUsage, "refused: " + why.text(), file};
+    return unknownName("plugin", name, names);
   }
   Json list = Json::array();
   for (const auto& [known, spec] : catalog.plugins) {
@@ -80,7 +90,7 @@ Result<int> pluginsCommand(const std::string& name, const std::vector<std::files
     for (const TestSpec& test : spec.tests) tests.push_back(test.name);
     list.push_back({{"name", known}, {"version", spec.version}, {"path", spec.path}, {"tests", tests}});
     if (json) continue;
-    fmt::print("{:<10} {:<8} {:<40} {}\n", known, spec.version, join(tests, ", "), spec.path);
+    fmt::print("{:<10} {:<8} {:<48} {}\n", known, spec.version, join(tests, ", "), spec.path);
     if (name.empty()) continue;
     for (const TestSpec& test : spec.tests) printTest(spec, test);
   }
@@ -94,16 +104,11 @@ Result<int> pluginsCommand(const std::string& name, const std::vector<std::files
 
 Result<int> skusCommand(const std::string& name, const std::vector<std::filesystem::path>& folders) {
   MUSTER_TRY(const Tree tree, findTree());
-  MUSTER_TRY(auto profiles, loadProfiles(tree.plans / "skus", nullptr));
-  for (const auto& folder : folders) {
-    MUSTER_TRY(auto more, loadProfiles(folder, nullptr));
-    for (auto& [known, profile] : more) profiles.insert_or_assign(known, std::move(profile));
-  }
+  MUSTER_TRY(const auto profiles, allProfiles(tree, folders, nullptr));
   if (!name.empty() && profiles.count(name) == 0) {
     std::vector<std::string> names;
     for (const auto& [known, profile] : profiles) names.push_back(known);
-    return Error{ErrorCode::kUsage,
-                 "no profile is named \"" + printable(name) + "\"" + didYouMean(name, names), ""};
+    return unknownName("profile", name, names);
   }
   for (const auto& [known, profile] : profiles) {
     if (!name.empty() && known != name) continue;

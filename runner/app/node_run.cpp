@@ -11,6 +11,7 @@
 #include "runner/app/evidence_json.h"
 #include "runner/app/interrupt.h"
 #include "runner/app/outputs.h"
+#include "runner/app/resume_command.h"
 #include "runner/app/waiver_input.h"
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
@@ -30,9 +31,13 @@ bool satisfies(Outcome outcome) {
          outcome == Outcome::kDeferred || outcome == Outcome::kWaived || outcome == Outcome::kElsewhere;
 }
 
+double finishedAt(double started, double elapsed, double wall, bool resumed) {
+  return resumed ? std::max(wall, started + elapsed) : started + elapsed;
+}
+
 NodeRun::NodeRun(const RunSetup& setup, RunFolder folder, std::string node, int nodeRank, int nodeCount,
                  Json launcher, ClusterLink* cluster)
-    : setup_(setup), folder_(std::move(folder)) {
+    : setup_(setup), begun_(systemClock().now()), folder_(std::move(folder)) {
   const RunOptions& options = *setup.options;
   node_.tree = setup.tree;
   node_.catalog = &setup.catalog;
@@ -69,17 +74,29 @@ NodeRun::NodeRun(const RunSetup& setup, RunFolder folder, std::string node, int 
 }
 
 Result<Record> NodeRun::run() {
+  auto record = runToEnd();
+  // A full disk, say: the stages that are done are in the journal.
+  if (!record.ok() && record.error().code != ErrorCode::kUsage && RunFolder::holdsRun(folder_.path())) {
+    Error error = std::move(record).error();
+    error.message += "; what was done is kept, so when that is mended go on with `" +
+                     resumeCommand(record_, folder_.path()) + "`";
+    return error;
+  }
+  return record;
+}
+
+Result<Record> NodeRun::runToEnd() {
   MUSTER_CHECK_OK(makeFolders());
   std::optional<Journal> earlier;
   if (RunFolder::holdsRun(folder_.path())) {
     MUSTER_TRY(earlier, folder_.readJournal());
   }
   const Journal* journal = earlier ? &*earlier : nullptr;
-  MUSTER_CHECK_OK(freeze(journal));
-  if (journal != nullptr && !journal->stages.empty())
-    MUSTER_CHECK_OK(resumeInventory(journal->stages.front()));
-  else
-    MUSTER_CHECK_OK(takeInventory());
+  if (Status begun = begin(journal); !begun.ok()) {
+    // What cannot begin leaves no folder that would look like a run and be in the next one's way.
+    if (journal == nullptr && begun.error().code == ErrorCode::kUsage) folder_.discard();
+    return std::move(begun).error();
+  }
   MUSTER_CHECK_OK(runStages(journal));
   if (journal != nullptr) judgeReboot(*journal);
   endWaivers();
@@ -87,6 +104,12 @@ Result<Record> NodeRun::run() {
   MUSTER_CHECK_OK(writeOutputs(record_, folder_.path(), node_.tree.templates));
   setup_.view->runEnded(record_, folder_.path());
   return std::move(record_);
+}
+
+Status NodeRun::begin(const Journal* journal) {
+  MUSTER_CHECK_OK(freeze(journal));
+  if (journal != nullptr && !journal->stages.empty()) return resumeInventory(journal->stages.front());
+  return takeInventory();
 }
 
 void NodeRun::add(const StageRecord& stage, const Accounting& accounting) {
@@ -249,7 +272,8 @@ void NodeRun::decideAll() {
   record_.exitCode = decision.exitCode;
   record_.reasons = decision.reasons;
   if (!inventory_.problem.empty()) record_.reasons.insert(record_.reasons.begin(), inventory_.problem);
-  record_.finished = systemClock().wallUnix();
+  record_.finished = finishedAt(record_.started, systemClock().now() - begun_, systemClock().wallUnix(),
+                                record_.resumed > 0);
 }
 
 }  // namespace muster

@@ -31,6 +31,10 @@ struct RunSetup {
 /// Whether a stage that needs one of this outcome may run.
 bool satisfies(Outcome outcome);
 
+/// When a run ended, as its record says it: its begin plus the seconds it took, though somebody set the clock
+/// meanwhile. How long a resumed run lay still only the wall clock knows.
+double finishedAt(double started, double elapsed, double wall, bool resumed);
+
 class NodeRun {
  public:
   /// `node` is the host name, or "sim-node-0003" for simulated ones.
@@ -43,7 +47,9 @@ class NodeRun {
   Result<Record> run();
 
  private:
+  Result<Record> runToEnd();
   Status makeFolders();
+  Status begin(const Journal* earlier);
   Status freeze(const Journal* earlier);
   Status takeInventory();
   Status resumeInventory(const JournalStage& kept);
@@ -63,6 +69,7 @@ class NodeRun {
   void decideAll();
 
   const RunSetup& setup_;
+  const double begun_;  ///< by the steady clock, which nobody sets
   RunFolder folder_;
   NodeContext node_;
   Record record_;

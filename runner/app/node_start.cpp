@@ -111,6 +111,9 @@ Status NodeRun::takeInventory() {
   MUSTER_TRY(StageOutcome outcome, runStage(node_, stage));
   MUSTER_TRY(StageEvidence evidence, evidenceFromRecord(outcome.record));
   NodeInventory inventory = readInventory(outcome.record, evidence, folder_.path());
+  // A mistake in the scenario file is the user's, as one in the plan: nothing runs.
+  if (node_.simulated() && inventory.problem.starts_with(node_.scenario.string() + ":"))
+    return Error{ErrorCode::kUsage, inventory.problem, ""};
   MUSTER_CHECK_OK(chooseProfile(inventory));
   announce(inventory);
   expectDevices(inventory, node_.profile, evidence);

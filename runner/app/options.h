@@ -32,6 +32,7 @@ struct RunOptions {
   double arrival = 0;            ///< seconds that a cluster stage waits for all nodes; 0: the stage's timeout
   double lostAfter = 10;         ///< seconds without a sign of life after which a node counts as lost
   uint64_t seed = 42;
+  bool seedGiven = false;  ///< by --seed; else the one above is what a new run takes
   bool strict = false;
   bool noGpuSkip = false;
   ViewKind view = ViewKind::kAuto;

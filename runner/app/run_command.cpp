@@ -28,14 +28,24 @@ fs::path defaultFolder(const Plan& plan) {
   return fmt::format("muster-{}-{}-{}", plan.name, hostName(), time);
 }
 
-Result<std::map<std::string, Profile>> allProfiles(const Tree& tree, const std::vector<fs::path>& extra,
-                                                   const Catalog& catalog) {
-  MUSTER_TRY(auto profiles, loadProfiles(tree.plans / "skus", &catalog));
-  for (const fs::path& folder : extra) {
-    MUSTER_TRY(auto more, loadProfiles(folder, &catalog));
-    for (auto& [name, profile] : more) profiles.insert_or_assign(name, std::move(profile));
-  }
-  return profiles;
+/// What was given beside --resume and differs from what the run was started with. Silence about it would be a
+/// promise that is not kept: `--strict`, say, of a run that is not strict.
+std::vector<std::string> givenOtherwise(const RunOptions& asked, const RunOptions& frozen) {
+  const auto absolute = [](const std::vector<fs::path>& paths) {
+    std::vector<fs::path> all;
+    for (const fs::path& path : paths) all.push_back(fs::absolute(path));
+    return all;
+  };
+  std::vector<std::string> options;
+  if (asked.seedGiven && asked.seed != frozen.seed) options.emplace_back("--seed");
+  if (asked.strict && !frozen.strict) options.emplace_back("--strict");
+  if (asked.noGpuSkip && !frozen.noGpuSkip) options.emplace_back("--no-gpu=skip");
+  if (!asked.scopes.empty() && asked.scopes != frozen.scopes) options.emplace_back("--scope");
+  if (!asked.pluginFolders.empty() && absolute(asked.pluginFolders) != frozen.pluginFolders)
+    options.emplace_back("--plugins");
+  if (!asked.skuFolders.empty() && absolute(asked.skuFolders) != frozen.skuFolders)
+    options.emplace_back("--skus");
+  return options;
 }
 
 /// The options under which an interrupted run was started; what the user may still choose (the view) is kept.
@@ -75,6 +85,13 @@ Result<RunOptions> frozenOptions(const Json& run, const RunOptions& asked) {
   options.scenario = scenario;
   options.pluginFolders.assign(plugins.begin(), plugins.end());
   options.skuFolders.assign(skus.begin(), skus.end());
+  if (const auto other = givenOtherwise(asked, options); !other.empty())
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("a resumed run goes on as it was started, and that was without this {}; leave it "
+                    "out, or start a new run with --out",
+                    join(other, ", ")),
+        asked.resume.string()};
   return options;
 }
 
@@ -97,7 +114,7 @@ Result<RunSetup> prepare(const RunOptions& options, RunView& view) {
   setup.view = &view;
   MUSTER_TRY(setup.tree, findTree());
   MUSTER_TRY(setup.catalog, describePlugins(setup.tree, options.pluginFolders, {}));
-  MUSTER_TRY(setup.profiles, allProfiles(setup.tree, options.skuFolders, setup.catalog));
+  MUSTER_TRY(setup.profiles, allProfiles(setup.tree, options.skuFolders, &setup.catalog));
   return setup;
 }
 
@@ -164,7 +181,7 @@ Result<int> runResumed(const RunOptions& asked, RunView& view, const Launcher& p
   MUSTER_CHECK_OK(checkSamePlan(asked.plan, journal.run));
   MUSTER_TRY(const RunOptions options, frozenOptions(journal.run, asked));
   MUSTER_TRY(RunSetup setup, prepare(options, view));
-  MUSTER_TRY(const PlanOptions planOptions, planOptionsFrom(options.sets));
+  MUSTER_TRY(const PlanOptions planOptions, planOptionsFrom(options.sets, {}));  // the profile is frozen
   MUSTER_TRY(setup.plan, requirePlan(parsePlan(journal.run.value("plan_text", ""), options.plan,
                                                setup.catalog, planOptions)));
   MUSTER_CHECK_OK(checkScopes(setup.plan, options));
@@ -227,7 +244,11 @@ Result<int> runNew(const RunOptions& options, RunView& view, const Launcher& pla
     if (scenario.empty()) return Error{ErrorCode::kUsage, "the scenario is empty", options.scenario.string()};
   }
   MUSTER_TRY(RunSetup setup, prepare(options, view));
-  MUSTER_TRY(const PlanOptions planOptions, planOptionsFrom(options.sets));
+  MUSTER_TRY(PlanOptions planOptions, planOptionsFrom(options.sets, setup.profiles));
+  if (!options.sku.empty()) {
+    MUSTER_CHECK_OK(checkSkuName(options.sku, setup.profiles));
+    planOptions.skus.clear();  // the plan's own is not used
+  }
   MUSTER_TRY(setup.plan, requirePlan(loadPlan(options.plan, setup.catalog, planOptions)));
   MUSTER_CHECK_OK(checkScopes(setup.plan, options));
   MUSTER_CHECK_OK(checkNamedProfile(setup, options));

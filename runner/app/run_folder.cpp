@@ -130,6 +130,13 @@ Result<Journal> RunFolder::readJournal() const {
   return journal;
 }
 
+void RunFolder::discard() {
+  std::error_code ignored;  // what cannot be removed is seen
+  for (const char* name : {kJournalName, ".lock"}) fs::remove(path_ / name, ignored);
+  for (const char* name : {"artifacts", "requests", "output"}) fs::remove_all(path_ / name, ignored);
+  fs::remove(path_, ignored);
+}
+
 Status RunFolder::append(const Json& line) {
   return appendAndSync(journal_.get(), dumpJson(line) + "\n", path_ / kJournalName);
 }

@@ -46,6 +46,8 @@ class RunFolder {
   Status appendRun(const Json& frozen);
   Status appendStart();
   Status appendStage(const JournalStage& stage);
+  /// Takes away what a run has made that could not begin; the folder too, where nothing else is in it.
+  void discard();
 
  private:
   RunFolder(std::filesystem::path path, Fd lock, Fd journal)

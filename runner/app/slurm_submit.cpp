@@ -190,7 +190,12 @@ Status writeFiles(const slurm::RunStore& run, const SlurmOptions& o, const Plan&
 
 Result<Plan> checkedPlan(const SlurmOptions& o, const Tree& tree) {
   MUSTER_TRY(const Catalog catalog, describePlugins(tree, o.pluginFolders, {}));
-  MUSTER_TRY(const PlanOptions planOptions, planOptionsFrom(o.sets));
+  MUSTER_TRY(const auto profiles, allProfiles(tree, o.skuFolders, &catalog));
+  MUSTER_TRY(PlanOptions planOptions, planOptionsFrom(o.sets, profiles));
+  if (!o.sku.empty()) {
+    MUSTER_CHECK_OK(checkSkuName(o.sku, profiles));
+    planOptions.skus.clear();  // the plan's own is not used
+  }
   return requirePlan(loadPlan(o.plan, catalog, planOptions));
 }
 

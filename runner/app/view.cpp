@@ -12,6 +12,7 @@
 #include <set>
 
 #include "reports/terminal/terminal.h"
+#include "runner/app/resume_command.h"
 #include "runner/app/view_json.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
@@ -19,16 +20,34 @@
 namespace muster {
 namespace {
 
-constexpr int kBarWidth = 24;
+constexpr int kWidestBar = 24;
 constexpr int kDefaultColumns = 100;
+constexpr int kNarrowestSummary = 40;
+
+std::string_view variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+bool dumbTerminal() {
+  return variable("TERM").empty() || variable("TERM") == "dumb";
+}
 
 bool useColour() {
-  return isatty(1) != 0 && std::getenv("NO_COLOR") == nullptr;
+  return isatty(1) != 0 && variable("NO_COLOR").empty() && !dumbTerminal();
+}
+
+/// Whether the locale lets a terminal be sent more than ASCII.
+bool speaksUtf8() {
+  std::string_view locale;
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
+    if (locale.empty()) locale = variable(name);
+  return locale.ends_with("UTF-8") || locale.ends_with("utf8");
 }
 
 int columns() {
   winsize size{};
-  if (ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 20) return size.ws_col;
+  if (ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
   return kDefaultColumns;
 }
 
@@ -102,8 +121,10 @@ class PlainView : public RunView {
   }
   void note(const std::string& text) override { line(printable(text)); }
   void runEnded(const Record& record, const std::filesystem::path& folder) override {
-    std::fputs(renderSummary(record, useColour(), columns()).c_str(), stdout);
+    std::fputs(renderSummary(record, useColour(), std::max(columns(), kNarrowestSummary)).c_str(), stdout);
     line(fmt::format("report {}", (folder / "report.html").string()));
+    if (record.acceptance == "interrupted")
+      line("go on with " + resumeCommand(record, folder));
   }
 
  protected:
@@ -135,13 +156,9 @@ class LiveView : public PlainView {
     timeout_ = stage.timeout;
   }
   void stageProgress(const StageProgress& progress) override {
-    const int filled = std::clamp(static_cast<int>(progress.fraction * kBarWidth), 0, kBarWidth);
-    std::string bar;
-    for (int i = 0; i < kBarWidth; ++i) bar += i < filled ? "█" : "░";
     std::string text = progressText(progress);
     if (progress.fraction <= 0) text += fmt::format(" (at most {})", formatQuantity(timeout_, "s"));
-    const auto room = static_cast<size_t>(std::max(10, columns() - kBarWidth - 9));
-    std::fputs(fmt::format("\r\x1b[2K      {}  {}", bar, printable(text, room)).c_str(), stdout);
+    std::fputs(("\r\x1b[2K" + liveLine(progress.fraction, text, columns(), speaksUtf8())).c_str(), stdout);
     std::fflush(stdout);
     drawn_ = true;
   }
@@ -163,6 +180,17 @@ class LiveView : public PlainView {
 
 }  // namespace
 
+std::string liveLine(double fraction, const std::string& text, int columns, bool utf8) {
+  // A line that fills the last column wraps, and what wrapped is not erased: one stays free.
+  const std::string indent(columns < kNarrowestSummary ? 0 : 6, ' ');
+  const int width = std::min(kWidestBar, columns / 4);
+  const int filled = std::clamp(static_cast<int>(fraction * width), 0, width);
+  std::string bar;
+  for (int i = 0; i < width; ++i) bar += i < filled ? (utf8 ? "█" : "#") : (utf8 ? "░" : ".");
+  const auto room = static_cast<size_t>(std::max(0, columns - static_cast<int>(indent.size()) - width - 3));
+  return indent + bar + "  " + printable(text, room);
+}
+
 std::string stageLine(const StageRecord& stage) {
   if (stage.state != "ran")
     return fmt::format("{}: {}", coloured(stage.outcome, stage.state), printable(stage.reason));
@@ -178,9 +206,7 @@ std::string stageLine(const StageRecord& stage) {
 
 std::unique_ptr<RunView> makeView(ViewKind kind) {
   if (kind == ViewKind::kJson) return makeJsonView();
-  const char* term = std::getenv("TERM");
-  const bool dumb = term == nullptr || std::string_view(term) == "dumb";
-  if (kind == ViewKind::kAuto && isatty(1) != 0 && !dumb) return std::make_unique<LiveView>();
+  if (kind == ViewKind::kAuto && isatty(1) != 0 && !dumbTerminal()) return std::make_unique<LiveView>();
   return std::make_unique<PlainView>();
 }
 

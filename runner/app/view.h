@@ -44,6 +44,9 @@ enum class ViewKind { kAuto, kPlain, kJson };
 /// kJson.
 std::unique_ptr<RunView> makeView(ViewKind kind);
 
+/// The line that LiveView redraws in place: a bar and how far the stage is, never wider than the terminal.
+std::string liveLine(double fraction, const std::string& text, int columns, bool utf8);
+
 /// One line about an ended stage: "fail  gemm  8 devices  12.3s  1 fail, 7 pass".
 std::string stageLine(const StageRecord& stage);
 

@@ -161,8 +161,22 @@ class Reader {
       fail("",
            "an expectation needs a limit: min, max, equals, one_of, baseline with tolerance, within, of_peak "
            "or cv_max");
+    refuseNothingBetween();
     belongsTo("tolerance", "baseline");
     belongsTo("of", "within");
+  }
+
+  /// A minimum above the maximum: no machine meets both.
+  void refuseNothingBetween() {
+    const auto limitOf = [&](CheckKind kind) {
+      const auto at = std::find_if(found_.begin(), found_.end(),
+                                   [&](const Expectation& expectation) { return expectation.kind == kind; });
+      return at == found_.end() ? std::optional<double>() : at->limit;
+    };
+    const auto least = limitOf(CheckKind::kMin), most = limitOf(CheckKind::kMax);
+    if (least && most && *least > *most)
+      fail("min", fmt::format("`min = {}` is above `max = {}`, so no figure meets both; swap or mend them",
+                              shown(*find("min")), shown(*find("max"))));
   }
 
   void belongsTo(const char* key, const char* owner) {
@@ -231,7 +245,11 @@ class Reader {
       return {};
     }
     if (std::isfinite(*read)) return read;
-    fail(key, fmt::format("`{}` must be a finite number, found {}", key, shown(value)));
+    // JSON, and so shown(), has no word for these.
+    fail(key, fmt::format("`{}` must be a finite number, found {}", key,
+                          std::isnan(*read) ? "nan"
+                          : *read > 0       ? "inf"
+                                            : "-inf"));
     return {};
   }
 

@@ -101,8 +101,12 @@ int syncFolder(const fs::path& folder) {
 
 Error readError(const fs::path& path, int error) {
   const bool missing = error == ENOENT || error == ENOTDIR;
-  return {missing ? ErrorCode::kNotFound : ErrorCode::kIo, "cannot read it: " + errnoText(error),
-          path.string()};
+  // The path or its permissions are what is wrong, and no disk.
+  const bool forbidden = error == EACCES || error == EPERM || error == ELOOP || error == ENAMETOOLONG;
+  return {missing     ? ErrorCode::kNotFound
+          : forbidden ? ErrorCode::kUsage
+                      : ErrorCode::kIo,
+          "cannot read it: " + errnoText(error), path.string()};
 }
 
 Error tooLarge(const fs::path& path, uint64_t limit) {

@@ -175,6 +175,20 @@ Error unknownUnit(std::string_view text, std::string_view unit) {
                                        hint, allUnits()));
 }
 
+/// What is wrong with `text` where only `unit` would do: its own units, and not all that there are.
+Error badText(std::string_view text, std::string_view unit, const Error& otherwise) {
+  std::string_view rest = trim(text);
+  if (unit == "text" || unit == "bool" || rest.empty()) return otherwise;
+  if (!takeNumber(rest))
+    return badQuantity(
+        text, fmt::format("does not start with a finite number; wanted {} ({})", unit, writtenUnits(unit)));
+  rest = trim(rest);
+  const std::string_view written = takeUnit(rest);
+  if (written.empty() || scaleOf(written) || written == "KB" || written == "KB/s") return otherwise;
+  return badQuantity(text, fmt::format("has an unknown unit \"{}\"; wanted {} ({})", printable(written, 40),
+                                       unit, writtenUnits(unit)));
+}
+
 /// A plain decimal number of `digits` significant digits without trailing zeros; exponents only for extremes.
 std::string plainNumber(double value, int digits) {
   const double magnitude = std::fabs(value);
@@ -255,7 +269,9 @@ Result<Quantity> parseQuantity(std::string_view text) {
 }
 
 Result<double> parseAs(std::string_view text, std::string_view unit) {
-  MUSTER_TRY(const Quantity quantity, parseQuantity(text));
+  auto parsed = parseQuantity(text);
+  if (!parsed.ok()) return badText(text, unit, parsed.error());
+  const Quantity& quantity = *parsed;
   if (quantity.unit.empty() && unit != "text") return quantity.value;
   if (quantity.unit == unit) return quantity.value;
   return badQuantity(

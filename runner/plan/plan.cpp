@@ -38,6 +38,13 @@ std::vector<std::string> neighbours(const fs::path& path) {
   return names;
 }
 
+/// Where a link leads whose end cannot be read.
+std::string linkAdvice(const fs::path& path) {
+  std::error_code error;
+  const fs::path target = fs::read_symlink(path, error);
+  return error ? "" : fmt::format("; it is a link to {}", printable(target.string(), 200));
+}
+
 SourcePosition placeOf(const std::string& file, std::string_view text, size_t offset) {
   const std::string_view before = text.substr(0, offset);
   const auto line = std::count(before.begin(), before.end(), '\n') + 1;
@@ -85,7 +92,7 @@ PlanOutcome parsePlan(const std::string& text, const fs::path& path, const Catal
   PlanOutcome outcome;
   if (auto document = loadDocument(text, path, diagnostics)) {
     std::vector<std::string> applied = applyOverrides(options.overrides, catalog, *document, diagnostics);
-    Plan plan = validatePlan(*document, catalog, diagnostics);
+    Plan plan = validatePlan(*document, catalog, options.skus, diagnostics);
     plan.overrides = std::move(applied);
     plan.path = path;
     plan.text = text;
@@ -97,10 +104,14 @@ PlanOutcome parsePlan(const std::string& text, const fs::path& path, const Catal
 }
 
 PlanOutcome loadPlan(const fs::path& path, const Catalog& catalog, const PlanOptions& options) {
+  if (path.empty()) return refused({"plan", 0, 0}, "found an empty name; wanted a plan, .toml or .lua");
   auto text = readFile(path, kLargestPlan);
   if (text.ok()) return parsePlan(*text, path, catalog, options);
   std::string message = text.error().message;
-  if (text.error().code == ErrorCode::kNotFound)
+  std::error_code error;
+  if (fs::is_symlink(path, error))
+    message += linkAdvice(path);
+  else if (text.error().code == ErrorCode::kNotFound)
     message += didYouMean(path.filename().string(), neighbours(path));
   return refused({path.string(), 0, 0}, message);
 }

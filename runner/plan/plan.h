@@ -85,6 +85,7 @@ Result<Override> parseOverride(const std::string& argument);
 
 struct PlanOptions {
   std::vector<Override> overrides;
+  std::vector<std::string> skus;  ///< profiles that `sku` may name beside "auto"; empty: any name passes
 };
 
 /// What loading came to: a plan when there is no error among the diagnostics.

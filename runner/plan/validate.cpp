@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runner/core/text.h"
 #include "runner/plan/needs.h"
 #include "runner/plan/stage_reader.h"
@@ -37,8 +39,12 @@ bool readBackend(TableReader& table, std::string& backend) {
   return table.choice("backend", backend, {"cuda", "host"});
 }
 
-void readSku(TableReader& table, std::string& sku) {
-  if (table.find("sku") != nullptr) table.name("sku", sku);
+void readSku(TableReader& table, const std::vector<std::string>& known, std::string& sku) {
+  if (table.find("sku") == nullptr || !table.name("sku", sku) || sku == "auto" || known.empty()) return;
+  if (std::find(known.begin(), known.end(), sku) == known.end())
+    table.fail("sku",
+               fmt::format("there is no SKU profile \"{}\"{}; known are auto, {}; --skus FOLDER adds more",
+                           sku, didYouMean(sku, known), join(known, ", ")));
 }
 
 void readStages(const PlanDocument& document, TableReader& table, StageContext& context, Plan& plan,
@@ -67,7 +73,8 @@ void readStages(const PlanDocument& document, TableReader& table, StageContext& 
 
 }  // namespace
 
-Plan validatePlan(const PlanDocument& document, const Catalog& catalog, Diagnostics& diagnostics) {
+Plan validatePlan(const PlanDocument& document, const Catalog& catalog, const std::vector<std::string>& skus,
+                  Diagnostics& diagnostics) {
   Plan plan;
   TableReader table(document, "", "", diagnostics);
   if (!table.isTable()) return plan;
@@ -75,7 +82,7 @@ Plan validatePlan(const PlanDocument& document, const Catalog& catalog, Diagnost
   readSchema(table);
   table.name("name", plan.name);
   table.text("description", plan.description);
-  readSku(table, plan.sku);
+  readSku(table, skus, plan.sku);
   const bool backendKnown = readBackend(table, plan.backend);
   table.flag("allow_unknown_sku", plan.allowUnknownSku);
   StageContext context{catalog, backendKnown ? plan.backend : "", {}};

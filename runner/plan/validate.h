@@ -7,6 +7,8 @@
 namespace muster {
 
 /// Reads the whole document, telling every mistake. The plan is meaningful only without errors.
-Plan validatePlan(const PlanDocument& document, const Catalog& catalog, Diagnostics& diagnostics);
+/// `skus`: the profiles that `sku` may name beside "auto"; empty: any name passes.
+Plan validatePlan(const PlanDocument& document, const Catalog& catalog, const std::vector<std::string>& skus,
+                  Diagnostics& diagnostics);
 
 }  // namespace muster

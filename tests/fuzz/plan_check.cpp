@@ -76,7 +76,7 @@ std::string checkOutcome(const PlanOutcome& outcome) {
 std::string checkDocument(const std::optional<PlanDocument>& document, Diagnostics& diagnostics) {
   PlanOutcome outcome;
   if (document) {
-    Plan plan = validatePlan(*document, catalog(), diagnostics);
+    Plan plan = validatePlan(*document, catalog(), {}, diagnostics);
     if (!diagnostics.hasErrors()) outcome.plan = std::move(plan);
   }
   outcome.diagnostics = diagnostics.sorted();

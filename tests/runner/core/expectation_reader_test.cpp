@@ -2,8 +2,11 @@
 // One syntax of expectations: every check, every mistake, no limit that cannot fail.
 #include "runner/core/expectation_reader.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <limits>
 
 namespace muster {
 namespace {
@@ -126,6 +129,28 @@ TEST(ExpectationReader, RefusesLimitsThatNeverFail) {
   expectComplaint(R"({"metric":"p.gemm_throughput","within":1,"of":"node"})", "within");
   expectComplaint(R"({"metric":"p.gemm_throughput","of_peak":0})", "of_peak");
   expectComplaint(R"({"metric":"p.gemm_throughput"})", "needs a limit");
+}
+
+TEST(ExpectationReader, RefusesAMinimumAboveTheMaximum) {
+  const char* all = R"({"metric": "p.gemm_throughput", "min": "10 GFLOP/s", "max": "5 GFLOP/s"})";
+  EXPECT_THAT(readJson(all).complaints,
+              Contains("min: `min = \"10 GFLOP/s\"` is above `max = \"5 GFLOP/s\"`, so no figure meets both; "
+                       "swap or mend them"));
+  EXPECT_THAT(readJson(R"({"metric": "p.gemm_throughput", "min": 5, "max": 5})").complaints, IsEmpty());
+}
+
+TEST(ExpectationReader, SaysWhatIsNotFinite) {
+  for (const auto& [value, name] : {std::pair{std::numeric_limits<double>::infinity(), "inf"},
+                                    {-std::numeric_limits<double>::infinity(), "-inf"},
+                                    {std::numeric_limits<double>::quiet_NaN(), "nan"}}) {
+    const Catalog catalog = smallCatalog();
+    ExpectationFrame frame;
+    frame.catalog = &catalog;
+    std::vector<std::string> complaints;
+    (void)readExpectation(Json{{"metric", "p.gemm_throughput"}, {"max", value}}, frame,
+                          [&](const std::string&, const std::string& text) { complaints.push_back(text); });
+    EXPECT_THAT(complaints, Contains(fmt::format("`max` must be a finite number, found {}", name)));
+  }
 }
 
 TEST(ExpectationReader, AllowsAMaximumOfZero) {

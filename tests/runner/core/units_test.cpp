@@ -101,6 +101,15 @@ TEST(ParseAs, RefusesAnotherUnitAndSaysWhichFits) {
   EXPECT_FALSE(parseAs("true", "count").ok());
 }
 
+TEST(ParseAs, NamesOnlyTheUnitsThatWouldDo) {
+  EXPECT_EQ(parseAs("5 minuts", "s").error().message,
+            "\"5 minuts\" has an unknown unit \"minuts\"; wanted s (ns, us, ms, s, m, h, d)");
+  EXPECT_EQ(parseAs("soon", "s").error().message,
+            "\"soon\" does not start with a finite number; wanted s (ns, us, ms, s, m, h, d)");
+  EXPECT_EQ(parseAs("8 KB", "B").error().message, parseQuantity("8 KB").error().message) << "its hint stays";
+  EXPECT_EQ(parseAs("1h30", "s").error().message, parseQuantity("1h30").error().message);
+}
+
 TEST(ParseDuration, MustBeFiniteAndNotNegative) {
   EXPECT_DOUBLE_EQ(*parseDuration("500ms"), 0.5);
   EXPECT_DOUBLE_EQ(*parseDuration("0s"), 0);

@@ -41,6 +41,30 @@ TEST(Plan, NamesTheNearestFileWhenOneIsMissing) {
             ": cannot read it: No such file or directory (ENOENT); did you mean \"quickstart.toml\"?\n");
 }
 
+TEST(Plan, SaysWhereALinkToNowhereLeads) {
+  const TempDir folder;
+  fs::create_symlink("gone/plan.toml", folder.path() / "link.toml");
+  EXPECT_EQ(refusalOf(folder.path() / "link.toml"),
+            ": cannot read it: No such file or directory (ENOENT); it is a link to gone/plan.toml\n");
+}
+
+TEST(Plan, WantsAName) {
+  EXPECT_EQ(refusalOf(""), "plan: found an empty name; wanted a plan, .toml or .lua\n");
+}
+
+TEST(Plan, NamesTheNearestSkuProfileOnATypo) {
+  PlanOptions options;
+  options.skus = {"h100-sxm5-80gb", "h200-sxm"};
+  std::string text = gemmPlan("");
+  EXPECT_TRUE(parsePlan(text + "", "plan.toml", sampleCatalog(), {}).plan.has_value());
+  text.replace(text.find("\n"), 1, "\nsku = \"h200-sxn\"\n");
+  EXPECT_EQ(problemsOf(parsePlan(text, "plan.toml", sampleCatalog(), options)),
+            "plan.toml:2:1: sku: there is no SKU profile \"h200-sxn\"; did you mean \"h200-sxm\"?; known are "
+            "auto, h100-sxm5-80gb, h200-sxm; --skus FOLDER adds more\n");
+  options.overrides = {{"sku", "auto"}};
+  EXPECT_EQ(problemsOf(parsePlan(text, "plan.toml", sampleCatalog(), options)), "");
+}
+
 TEST(Plan, RefusesWhatIsNoRegularFile) {
   const TempDir folder;
   fs::create_directory(folder.path() / "folder.toml");
