@@ -8,6 +8,7 @@
 #include <set>
 
 #include "reports/fleet/node_merge.h"
+#include "reports/fleet/run_mixture.h"
 #include "runner/core/text.h"
 
 namespace muster::fleet {
@@ -36,6 +37,9 @@ class Coverage {
     sortCutRuns();
     fleet_.quarantined = records_.quarantined;
     for (size_t i = 0; i < fleet_.nodes.size(); ++i) settle(i);
+    if (options_.manyRuns) return {};
+    if (std::string note = mixtureNote(records_, candidates_, fleet_); !note.empty())
+      fleet_.notes.push_back(std::move(note));
     return {};
   }
 

@@ -2,11 +2,13 @@
 // Every expected node is in exactly one state, whatever lies in the folder; nothing is counted twice.
 #include "reports/fleet/coverage.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
 
+#include "runner/core/text.h"
 #include "tests/reports/fleet/fleet_folder.h"
 #include "tests/reports/sample/sample_record.h"
 
@@ -21,6 +23,7 @@ using ::testing::HasSubstr;
 using testing::leaveElsewhere;
 using testing::nodeOf;
 using testing::nodeRecord;
+using ::testing::Not;
 using testing::settle;
 
 TEST(Coverage, AcceptsAFleetWhoseNodesAreAllAccepted) {
@@ -93,6 +96,62 @@ TEST(Coverage, ResolvesAndNamesDuplicates) {
   ASSERT_EQ(fleet.duplicates.size(), 1u);
   EXPECT_EQ(fleet.duplicates[0].path, "a/record.json");
   EXPECT_EQ(fleet.accounting.expected, old.accounting.expected) << "a node is never counted twice";
+}
+
+// Nothing in these records tells one run of the fleet from the next.
+class Mixture : public ::testing::Test {
+ protected:
+  void add(const std::string& name, double hours, const std::string& fleetId = "") {
+    Record record = nodeRecord(name);
+    const double took = record.finished - record.started;
+    record.started = kBegin + hours * 3600;
+    record.finished = record.started + took;
+    if (!fleetId.empty()) record.launcher["fleet_id"] = fleetId;
+    folder_.add(record, fmt::format("{}-{}", name, hours));
+  }
+  std::string notes() { return join(folder_.assess({"n1", "n2", "n3"}).notes, "\n"); }
+
+  static constexpr double kBegin = 1790000000;
+  FleetFolder folder_;
+};
+
+TEST_F(Mixture, OfOneRunIsNotSuspected) {
+  add("n1", 0);
+  add("n2", 5);
+  add("n3", 20);
+  EXPECT_THAT(notes(), Not(HasSubstr("--fleet-id")));
+}
+
+TEST_F(Mixture, NamesANodeThatWasNotRunAgain) {
+  for (const char* name : {"n1", "n2", "n3"}) add(name, 0);
+  add("n1", 2);
+  add("n2", 2);
+  EXPECT_THAT(notes(), HasSubstr("was run again on"));
+  EXPECT_THAT(notes(), HasSubstr("the last record of one node is older: n3; no record names a fleet run"));
+}
+
+TEST_F(Mixture, OfWholeRunsIsTheLastOne) {
+  const char* names[] = {"n1", "n2", "n3"};
+  for (int i = 0; i < 3; ++i) {  // one node after the other, twice
+    add(names[i], i);
+    add(names[i], 3 + i);
+  }
+  EXPECT_THAT(notes(), Not(HasSubstr("--fleet-id")));
+}
+
+TEST_F(Mixture, SeesALongPause) {
+  add("n1", 0);
+  add("n2", 1);
+  add("n3", 24 * 30);
+  EXPECT_THAT(notes(), HasSubstr("lie between the record of n2 ("));
+  EXPECT_THAT(notes(), HasSubstr("and that of n3 ("));
+}
+
+TEST_F(Mixture, WithIdsIsToldApartByThem) {
+  add("n1", 0, "may");
+  add("n2", 0, "may");
+  add("n3", 24 * 30, "may");
+  EXPECT_THAT(notes(), Not(HasSubstr("lie between")));
 }
 
 TEST(Coverage, IsNotPassedByTryingAgain) {
