@@ -123,8 +123,7 @@ class PlainView : public RunView {
   void runEnded(const Record& record, const std::filesystem::path& folder) override {
     std::fputs(renderSummary(record, useColour(), std::max(columns(), kNarrowestSummary)).c_str(), stdout);
     line(fmt::format("report {}", (folder / "report.html").string()));
-    if (record.acceptance == "interrupted")
-      line("go on with " + resumeCommand(record, folder));
+    if (record.acceptance == "interrupted") line("go on with " + resumeCommand(record, folder));
   }
 
  protected:
