@@ -207,7 +207,9 @@ View suspectView(const Suspect& s) {
       .text("node", s.node)
       .text("what", s.what)
       .text("serial", s.serial);
-  view.text("by", s.byPeers ? "peers" : "verdicts")
+  view.text("by", s.byBoth    ? "verdicts and peers"
+                  : s.byPeers ? "peers"
+                              : "verdicts")
       .text("next", s.next)
       .list("evidence", linesOf(s.evidence));
   return view;

@@ -135,8 +135,9 @@ struct Suspect {
   std::string what;                   ///< "gpu3", "gpu0-gpu3", "leaf1", "rail 3"; empty: the node itself
   std::string serial;                 ///< of a device, where known
   bool byPeers = false;               ///< the peers name it; else its own verdicts do
-  std::vector<std::string> evidence;  ///< one line each, at most kMostEvidence
+  std::vector<std::string> evidence;  ///< one line each, at most kMostEvidence; its own verdicts first
   std::string next;                   ///< what to do
+  bool byBoth = false;                ///< the peers name it, and so do its own verdicts
 };
 inline constexpr size_t kMostEvidence = 6;
 inline constexpr size_t kMostSuspects = 5000;

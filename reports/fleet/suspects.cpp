@@ -301,7 +301,8 @@ void addCommonCauses(const FleetOptions& options, Fleet& fleet) {
 
 void orderSuspects(Fleet& fleet) {
   std::stable_sort(fleet.suspects.begin(), fleet.suspects.end(), [](const Suspect& a, const Suspect& b) {
-    return std::tie(a.kind, a.node, a.what) < std::tie(b.kind, b.node, b.what);
+    // A missed limit says more than a distance to the peers: it is told first.
+    return std::tie(a.kind, a.node, a.what, a.byPeers) < std::tie(b.kind, b.node, b.what, b.byPeers);
   });
   std::vector<Suspect> merged;
   for (Suspect& suspect : fleet.suspects) {
@@ -311,7 +312,10 @@ void orderSuspects(Fleet& fleet) {
       merged.push_back(std::move(suspect));
       continue;
     }
+    if (suspect.byPeers && !suspect.evidence.empty() && last->evidence.size() == kMostEvidence)
+      last->evidence.pop_back();
     for (const std::string& line : suspect.evidence) addEvidence(*last, line);
+    last->byBoth = last->byBoth || suspect.byBoth || last->byPeers != suspect.byPeers;
     last->byPeers = last->byPeers || suspect.byPeers;
     if (last->serial.empty()) last->serial = suspect.serial;
     if (last->next.empty()) last->next = suspect.next;

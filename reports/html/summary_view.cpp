@@ -55,7 +55,8 @@ std::vector<View> factsOf(const Record& record) {
       fact("Run", record.runId),
       fact("Tool", "Muster " + record.toolVersion),
   };
-  if (record.resumed > 0) facts.push_back(fact("Resumed", fmt::format("{} times", record.resumed)));
+  if (record.resumed > 0)
+    facts.push_back(fact("Resumed", plural(static_cast<size_t>(record.resumed), "time")));
   if (!record.overrides.empty()) facts.push_back(fact("Overrides", join(record.overrides, ", ")));
   return facts;
 }

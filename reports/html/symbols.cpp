@@ -52,7 +52,9 @@ std::string acceptanceMeaning(const std::string& acceptance, size_t waived) {
   if (acceptance == "rejected") return "At least one expectation was measured and not met.";
   if (acceptance == "incomplete") return "Not everything that was required could be measured or judged.";
   if (acceptance == "interrupted")
-    return "The run was stopped before its end; this is what was done until then.";
+    return "The run was stopped before its end; this is what was done until then. \"muster run --resume\" "
+           "with its "
+           "folder goes on.";
   if (acceptance == "no-gpu") return "No GPU was found, and the run was told to skip in that case.";
   return "The run ended in a state that this report does not know.";
 }

@@ -206,7 +206,9 @@ void addNotJudged(Page& page, const Record& record) {
 }
 
 void addWaived(Page& page, const Record& record) {
-  for (const auto& group : waived(record))
+  const auto groups = waived(record);
+  if (!groups.empty()) page.out += "\n  Waived (does not block):\n";
+  for (const auto& group : groups)
     page.line(fmt::format("waived: {} {}: {}", devicesText(group.devices()), group.first().metric,
                           group.first().detail),
               4);

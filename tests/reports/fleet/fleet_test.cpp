@@ -67,6 +67,20 @@ TEST(Fleet, NamesASlowDeviceBesideItsPeers) {
   EXPECT_NEAR(nodeOf(fleet, "n7").worstShare, 0.9, 0.03);
 }
 
+TEST(Fleet, TellsAMissedLimitBeforeTheDistanceToPeers) {
+  FleetFolder folder;
+  std::vector<std::string> names = addNodes(folder, 20);
+  Record failed = failedRecord("n7", "gpu3");
+  vary(failed, 7, "gpu3", 0.9);
+  folder.add(failed);
+  const Fleet fleet = folder.assess(names);
+  ASSERT_EQ(fleet.suspects.size(), 1u);
+  const auto& suspect = fleet.suspects[0];
+  EXPECT_TRUE(suspect.byPeers && suspect.byBoth);
+  EXPECT_THAT(suspect.evidence.front(), ::testing::StartsWith("fail: "));
+  EXPECT_THAT(suspect.evidence.back(), HasSubstr("below the median"));
+}
+
 TEST(Fleet, RejectsOutliersWhenAsked) {
   FleetFolder folder;
   fleet::FleetOptions options;

@@ -71,6 +71,15 @@ TEST(Html, DoesNotCallJudgedFiguresUnjudged) {
   EXPECT_NE(reported(record), std::string::npos);
 }
 
+TEST(Html, SaysHowAnInterruptedRunGoesOnAndHowOftenItDid) {
+  Record record = healthyRecord();
+  record.acceptance = "interrupted";
+  record.resumed = 1;
+  const std::string html = render(record);
+  expectHas(html, "muster run --resume");
+  expectHas(html, "<dd>1 time</dd>");
+}
+
 TEST(Html, NamesEachAcceptance) {
   for (const auto& [acceptance, word] : {std::pair{"incomplete", "INCOMPLETE"},
                                          {"interrupted", "INTERRUPTED"},

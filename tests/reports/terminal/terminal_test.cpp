@@ -56,6 +56,7 @@ TEST(Terminal, FitsAHealthyRunOnOneScreen) {
 
 TEST(Terminal, SaysSimulated) {
   expectHas(renderSummary(healthyRecord(), false, 80), "SIMULATED");
+  expectHas(renderSummary(healthyRecord(), false, 80), "times of stages are virtual");
   Record real = healthyRecord();
   real.simulated = false;
   EXPECT_EQ(renderSummary(real, false, 80).find("SIMULATED"), std::string::npos);
@@ -65,7 +66,7 @@ TEST(Terminal, NamesWhatWasNotJudgedAndWhatWasWaived) {
   const std::string text = renderSummary(sickRecord(), false, 100);
   expectHas(text, "unjudged: env.pcie_width");
   expectHas(text, "skipped: stage storage");
-  expectHas(text, "waived: gpu0");
+  expectHas(text, "\n\n  Waived (does not block):\n    waived: gpu0");
 }
 
 TEST(Terminal, KeepsToTheWidthButForCommands) {
