@@ -35,6 +35,14 @@ fleet::Fleet largeFleet() {
       fleet.suspects.push_back(
           {fleet::SuspectKind::kDevice, node.name, "gpu1", "123", true, {"slow"}, "swap it"});
   }
+  fleet::Distribution figure;
+  figure.name = "host-copy: memory.host_to_device_bandwidth (engine=copy_engine numa=near)";
+  figure.sku = "h100-sxm5-80gb";
+  figure.unit = "FLOP/s";
+  figure.n = 80'000;
+  figure.low = figure.q05 = figure.median = figure.q95 = figure.high = 7.266e14;
+  figure.bins.assign(40, 7);
+  fleet.distributions.push_back(figure);
   return fleet;
 }
 
@@ -84,6 +92,27 @@ TEST_F(FleetReport, DoesNotScrollSideways) {
   EXPECT_LE(browser_.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
                 .get<int>(),
             0);
+}
+
+TEST_F(FleetReport, PrintsWordsThatAreNotBrokenIntoLetters) {
+  browser_.command("Emulation.setEmulatedMedia", {{"media", "print"}});
+  browser_.command("Emulation.setDeviceMetricsOverride",
+                   {{"width", 690}, {"height", 1000}, {"deviceScaleFactor", 1}, {"mobile", false}});
+  const auto lines = [&](const std::string& selector) {
+    return browser_
+        .evaluate(
+            "(c => c.getBoundingClientRect().height / parseFloat(getComputedStyle(c).lineHeight))("
+            "document.querySelector('" +
+            selector + "'))")
+        .get<double>();
+  };
+  EXPECT_LT(lines("#suspects thead th:first-child"), 2);
+  EXPECT_GT(
+      browser_.evaluate("document.querySelector('#figures td:last-child').getBoundingClientRect().width")
+          .get<double>(),
+      50)
+      << "the SKU's name";
+  EXPECT_LT(lines("#figures tbody th"), 6) << "the figure's name";
 }
 
 TEST_F(FleetReport, SortsATableByClick) {
