@@ -17,6 +17,8 @@ namespace {
 
 constexpr const char* kJournalName = "journal.jsonl";
 constexpr uint64_t kJournalLimit = 1ull << 30;
+/// What a run makes in its folder before its first stage.
+constexpr const char* kFirstMade[] = {kJournalName, ".lock", "artifacts", "requests", "output"};
 
 Error ioError(const fs::path& path, const std::string& what, const std::string& next) {
   return Error{ErrorCode::kUsage, what + ": " + errnoText(errno) + "; " + next, path.string()};
@@ -91,7 +93,12 @@ Result<RunFolder> RunFolder::create(const fs::path& path) {
         "this folder already holds a run, and it is kept as it is; choose another --out, or go on with "
         "--resume if that run was interrupted",
         path.string()};
-  return hold(fs::absolute(path));
+  std::vector<std::string> missing;
+  for (const char* name : kFirstMade)
+    if (!fs::exists(fs::symlink_status(path / name, error))) missing.emplace_back(name);
+  MUSTER_TRY(RunFolder folder, hold(fs::absolute(path)));
+  folder.made_ = std::move(missing);
+  return folder;
 }
 
 Result<RunFolder> RunFolder::open(const fs::path& path) {
@@ -132,8 +139,7 @@ Result<Journal> RunFolder::readJournal() const {
 
 void RunFolder::discard() {
   std::error_code ignored;  // what cannot be removed is seen
-  for (const char* name : {kJournalName, ".lock"}) fs::remove(path_ / name, ignored);
-  for (const char* name : {"artifacts", "requests", "output"}) fs::remove_all(path_ / name, ignored);
+  for (const std::string& name : made_) fs::remove_all(path_ / name, ignored);
   fs::remove(path_, ignored);
 }
 

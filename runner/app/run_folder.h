@@ -46,7 +46,7 @@ class RunFolder {
   Status appendRun(const Json& frozen);
   Status appendStart();
   Status appendStage(const JournalStage& stage);
-  /// Takes away what a run has made that could not begin; the folder too, where nothing else is in it.
+  /// Takes away what a new run has made that could not begin; the folder too, where nothing else is in it.
   void discard();
 
  private:
@@ -58,6 +58,7 @@ class RunFolder {
   std::filesystem::path path_;
   Fd lock_;
   Fd journal_;
+  std::vector<std::string> made_;  ///< names that were not there before; of a folder that was opened none
 };
 
 }  // namespace muster

@@ -104,6 +104,25 @@ TEST(RunFolder, ARunOfAnotherVersionIsNotResumed) {
       << journal.error().text();
 }
 
+TEST(RunFolder, DiscardsWhatTheRunMadeAndNothingElse) {
+  TempDir dir;
+  auto made = RunFolder::create(dir.path() / "run");
+  ASSERT_TRUE(made.ok()) << made.error().text();
+  ASSERT_TRUE(made->appendRun({{"run_id", "r1"}}).ok());
+  dir.write("run/requests/inventory.json", "{}");
+  made->discard();
+  EXPECT_FALSE(std::filesystem::exists(dir.path() / "run"));
+
+  const auto mine = dir.write("mine/output/thesis.txt", "years of work");
+  auto shared = RunFolder::create(dir.path() / "mine");
+  ASSERT_TRUE(shared.ok()) << shared.error().text();
+  dir.write("mine/requests/inventory.json", "{}");
+  shared->discard();
+  EXPECT_TRUE(std::filesystem::exists(mine)) << "it was there before";
+  EXPECT_FALSE(std::filesystem::exists(dir.path() / "mine/requests"));
+  EXPECT_FALSE(std::filesystem::exists(dir.path() / "mine/journal.jsonl"));
+}
+
 TEST(RunFolder, AnEmptyFolderHasNothingToResume) {
   TempDir dir;
   const auto folder = RunFolder::open(dir.path());
