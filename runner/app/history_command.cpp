@@ -210,9 +210,9 @@ void printComparison(const history::Comparison& c) {
   size_t shown = 0;
   for (const auto& f : c.figures) {
     if (++shown > kMostShown) break;
-    fmt::print("  {} {} {} {} {}: {} -> {} ({:+.1f}%)\n", f.worse ? "WORSE  " : "changed",
+    fmt::print("  {} {} {} {}{}{}: {} -> {} ({:+.1f}%)\n", f.worse ? "WORSE  " : "changed",
                f.after.device.empty() ? "node" : printable(f.after.device), printable(f.after.stage),
-               printable(f.after.metric), printable(f.after.labels),
+               printable(f.after.metric), f.after.labels.empty() ? "" : " ", printable(f.after.labels),
                formatQuantity(f.before.median, f.after.unit), formatQuantity(f.after.median, f.after.unit),
                f.change * 100);
   }

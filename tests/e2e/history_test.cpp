@@ -11,6 +11,7 @@ namespace muster::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class History : public ::testing::Test {
  protected:
@@ -55,6 +56,7 @@ TEST_F(History, KeepsARunOnceAndComparesItWithTheLastAcceptance) {
   const auto compared = history({"compare", "2"});
   EXPECT_EQ(compared.exitCode, 1) << compared.out << compared.err;
   EXPECT_THAT(compared.out, HasSubstr("WORSE   gpu5 gemm compute.gemm_throughput"));
+  EXPECT_THAT(compared.out, Not(HasSubstr(" : ")));  // a figure without labels
   EXPECT_EQ(history({"compare", "2", "2"}).exitCode, 0);
 
   const auto json = parseJson(history({"compare", "1", "2", "--json"}).out);
