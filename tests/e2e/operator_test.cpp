@@ -110,7 +110,8 @@ TEST(Operator, IsToldAboutAWriteThatFailedAndCanGoOn) {
   EXPECT_EQ(recordIn(out).acceptance, "accepted");
 }
 
-/// Sends signals to a run once its stage has begun; `before` comes before the command.
+/// Sends a signal to a run once its stage has begun; `before` comes before the command. What this test itself
+/// ignores (under `nohup`, say) the run would ignore too, so each case says what it starts from.
 ProcessResult signalled(const TempDir& dir, const std::string& plan, const std::string& before,
                         const std::string& signal) {
   const auto file = dir.write("plan.toml", plan);
@@ -124,22 +125,22 @@ ProcessResult signalled(const TempDir& dir, const std::string& plan, const std::
 
 TEST(Operator, WhoseTerminalIsClosedFindsARecord) {
   TempDir dir;
-  const auto result = signalled(dir, fakePlan("fake-hang", "60s"), "", "HUP");
+  const auto result = signalled(dir, fakePlan("fake-hang", "60s"), "env --default-signal=HUP", "HUP");
   EXPECT_EQ(result.exitCode, 130) << result.out << result.err;
   EXPECT_EQ(recordIn(dir.path() / "run").acceptance, "interrupted");
 }
 
 TEST(Operator, WhoSaidNohupIsNotInterruptedByTheTerminal) {
   TempDir dir;
-  const auto result =
-      signalled(dir, fakePlan("fake-ok", "60s", "[stage.params]\nkind = 1500\n"), "trap '' HUP;", "HUP");
+  const auto result = signalled(dir, fakePlan("fake-ok", "60s", "[stage.params]\nkind = 1500\n"),
+                                "env --ignore-signal=HUP", "HUP");
   EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
   EXPECT_EQ(recordIn(dir.path() / "run").acceptance, "accepted");
 }
 
 TEST(Operator, WhoInterruptsIsHeardAndToldHowToGoOn) {
   TempDir dir;
-  const auto result = signalled(dir, fakePlan("fake-hang", "60s"), "", "INT");
+  const auto result = signalled(dir, fakePlan("fake-hang", "60s"), "env --default-signal=INT", "INT");
   EXPECT_EQ(result.exitCode, 130);
   EXPECT_THAT(result.err, HasSubstr("muster: interrupted: the ranks are ended"));
   EXPECT_THAT(result.out, HasSubstr("go on with muster run --resume " + (dir.path() / "run").string()));
