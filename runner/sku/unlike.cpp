@@ -25,7 +25,8 @@ constexpr double kDeviceRoom = 1.5;
 constexpr double kMiddleDoubt = 2;
 /// A score of fewer members is no reason to leave one out.
 constexpr size_t kLeastScores = 8;
-/// A device is put beside so many others of its node at the least: with one, nobody knows which of the two is odd.
+/// A device is put beside so many others of its node at the least: with one, nobody knows which of the two is
+/// odd.
 constexpr size_t kLeastOthers = 2;
 
 /// Deviations from the centre in sigmas, larger is better.
@@ -131,8 +132,8 @@ class Search {
     ++score.n;
   }
 
-  /// Each device's mean less that of the others of its node: what a node's devices have in common (a warm place, a
-  /// slow fan) hides no single one of them then.
+  /// Each device's mean less that of the others of its node: what a node's devices have in common (a warm
+  /// place, a slow fan) hides no single one of them then.
   static Scores besideNode(const Scores& devices) {
     std::map<int, Score> nodes;
     std::map<int, size_t> counts;

@@ -65,8 +65,9 @@ TEST_F(SlurmSubmit, FillsTheGapsThatOneNodeAtATimeLeaves) {
 
 class SlurmQuickstart : public SlurmTest {};
 
-/// A folder with the shipped host profile as "shared-host", whose shares of the CPU's peak are a hundredth: how much
-/// of this machine its other users leave us is not what is tested. All other limits stand as they are.
+/// A folder with the shipped host profile as "shared-host", whose shares of the CPU's peak are a hundredth:
+/// how much of this machine its other users leave us is not what is tested. All other limits stand as they
+/// are.
 fs::path sharedHostProfile(const fs::path& folder) {
   std::string text = readWhole(distDir() / "share" / "muster" / "plans" / "skus" / "host.toml");
   const auto replaceAll = [&](const std::string& from, const std::string& to) {

@@ -130,7 +130,8 @@ TEST(LearnLimits, FindANodeThatIsALittleSlowInEverything) {
 }
 
 TEST(LearnLimits, FindADeviceThatTheSpreadOfNodesHides) {
-  // Nodes differ by 2 sigma, so 3 sigma in the mean of one device is nothing; beside the others of its node it is.
+  // Nodes differ by 2 sigma, so 3 sigma in the mean of one device is nothing; beside the others of its node
+  // it is.
   FleetModel spread = model(100, 0.01);
   spread.common = 2;
   LearnInput input = fleetOf(spread);
