@@ -87,6 +87,7 @@ std::string skusText(const Fleet& fleet) {
   for (const FleetNode& node : fleet.nodes)
     if (!node.records.empty()) ++counts[node.sku.empty() ? "unknown SKU" : node.sku];
   std::vector<std::string> parts;
+  parts.reserve(counts.size());
   for (const auto& [sku, count] : counts) parts.push_back(fmt::format("{} × {}", count, sku));
   return join(parts, " + ");
 }

@@ -16,19 +16,6 @@ static muster_status keepTooMuch(const muster_host* h) {
   return MUSTER_OK;
 }
 
-static muster_status measureInTheFuture(const muster_host* h) {
-  const double value = 1;
-  muster_measurement m;
-  memset(&m, 0, sizeof m);
-  m.struct_size = sizeof m;
-  m.metric = "value";
-  m.unit = "count";
-  m.samples = &value;
-  m.sample_count = 1;
-  m.time = 1e300;
-  return h->measurement(h->context, &m);
-}
-
 /* kind 0: tells an error and returns MUSTER_OK; 1: closes every descriptor; 2: closes all but the standard
  * ones; 3: dies in close(); 4: keeps one artifact too many; 5: keeps one artifact three times; 6: keeps one
  * that its umask would let nobody read; 7: says that it measured in a far future. */
@@ -40,7 +27,7 @@ static muster_status run(Fake* fake, const char* json) {
   if (kind == 1 || kind == 2)
     for (int fd = kind == 1 ? 0 : 3; fd < 1024; ++fd) close(fd);
   if (kind == 4) return keepTooMuch(h);
-  if (kind == 7) return measureInTheFuture(h);
+  if (kind == 7) return fakeReportAt(fake, 1, 1e300);
   if (kind == 6) {
     umask(0777);
     return h->artifact(h->context, "hidden.txt", "text/plain", "abc", 3) == MUSTER_OK ? fakeReport(fake, 1)

@@ -41,7 +41,8 @@ static inline double fakeNumber(const char* json, const char* key, double otherw
   return at == NULL ? otherwise : strtod(at + strlen(quoted), NULL);
 }
 
-static inline muster_status fakeReport(const Fake* fake, double value) {
+/* `time`: in seconds of the session's clock; -1: now. */
+static inline muster_status fakeReportAt(const Fake* fake, double value, double time) {
   muster_measurement m;
   memset(&m, 0, sizeof m);
   m.struct_size = sizeof m;
@@ -49,8 +50,12 @@ static inline muster_status fakeReport(const Fake* fake, double value) {
   m.unit = "count";
   m.samples = &value;
   m.sample_count = 1;
-  m.time = -1;
+  m.time = time;
   return fake->host->measurement(fake->host->context, &m);
+}
+
+static inline muster_status fakeReport(const Fake* fake, double value) {
+  return fakeReportAt(fake, value, -1);
 }
 
 static inline void fakeProgress(const Fake* fake, double fraction, const char* text) {

@@ -27,15 +27,15 @@ fs::path writeShared(const fs::path& path, const std::string& text) {
 
 }  // namespace
 
-std::unique_ptr<SlurmCluster> SlurmTest::cluster_;
+std::unique_ptr<SlurmCluster> SlurmTest::theCluster;
 
 void SlurmTest::startCluster(const std::string& extra) {
   if (geteuid() != 0) GTEST_SKIP() << "slurmd and munge of other users' jobs need root";
-  cluster_ = std::make_unique<SlurmCluster>(4, extra);
+  theCluster = std::make_unique<SlurmCluster>(4, extra);
 }
 
 void SlurmTest::TearDownTestSuite() {
-  cluster_.reset();
+  theCluster.reset();
 }
 
 void SlurmTest::SetUp() {

@@ -24,7 +24,7 @@ class SlurmTest : public ::testing::Test {
   static void startCluster(const std::string& extra);
   void SetUp() override;
 
-  static SlurmCluster& slurm() { return *cluster_; }
+  static SlurmCluster& slurm() { return *theCluster; }
   /// A run folder of this case that does not exist yet.
   static std::filesystem::path newRun();
   /// `muster slurm submit PLAN --nodes node[1-4] --out RUN MORE`.
@@ -44,7 +44,7 @@ class SlurmTest : public ::testing::Test {
   static std::set<std::string> recorded(const std::filesystem::path& run);
 
  private:
-  static std::unique_ptr<SlurmCluster> cluster_;
+  static std::unique_ptr<SlurmCluster> theCluster;
 };
 
 }  // namespace muster::testing
