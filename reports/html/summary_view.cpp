@@ -28,6 +28,7 @@ std::string devicesSummary(const Record& record) {
     }
   }
   std::vector<std::string> parts;
+  parts.reserve(order.size());
   for (const auto& name : order) parts.push_back(fmt::format("{} × {}", counts[name], name));
   return parts.empty() ? "none" : join(parts, ", ");
 }

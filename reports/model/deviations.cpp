@@ -97,7 +97,7 @@ namespace {
 
 /// What `text` says of every item, if it says the same.
 std::string common(const Deviation& deviation, const std::function<std::string(const Verdict&)>& text) {
-  const std::string first = text(deviation.first());
+  std::string first = text(deviation.first());
   for (const auto& item : deviation.items)
     if (text(*item.verdict) != first) return "";
   return first;

@@ -107,6 +107,7 @@ Result<int> skusCommand(const std::string& name, const std::vector<std::filesyst
   MUSTER_TRY(const auto profiles, allProfiles(tree, folders, nullptr));
   if (!name.empty() && profiles.count(name) == 0) {
     std::vector<std::string> names;
+    names.reserve(profiles.size());
     for (const auto& [known, profile] : profiles) names.push_back(known);
     return unknownName("profile", name, names);
   }

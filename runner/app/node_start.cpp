@@ -21,6 +21,7 @@ std::string newRunId(const std::string& node, double now) {
 
 std::vector<std::string> absolutePaths(const std::vector<fs::path>& paths) {
   std::vector<std::string> absolute;
+  absolute.reserve(paths.size());
   for (const fs::path& path : paths) absolute.push_back(fs::absolute(path).string());
   return absolute;
 }

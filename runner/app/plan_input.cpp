@@ -23,6 +23,7 @@ namespace {
 
 std::vector<std::string> namesOf(const std::map<std::string, Profile>& profiles) {
   std::vector<std::string> names;
+  names.reserve(profiles.size());
   for (const auto& [name, profile] : profiles) names.push_back(name);
   return names;
 }

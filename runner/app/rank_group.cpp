@@ -246,6 +246,7 @@ void RankGroup::settle(const RankSlot& slot, const RankEnd& end, StageRecord& re
 
 Status RankGroup::runOnce(const std::vector<RankSlot>& slots, int start, double begin, StageRecord& record) {
   std::vector<RankSpec> specs;
+  specs.reserve(slots.size());
   for (const RankSlot& slot : slots) specs.push_back(specFor(slot, start));
   if (place_.cluster != nullptr) place_.cluster->beginRound(attempt_, start);
   std::unique_ptr<StoreServer> store;

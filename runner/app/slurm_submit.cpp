@@ -75,6 +75,7 @@ Result<int> gpusOf(const std::vector<std::string>& nodes, const slurm::Nodes& kn
     if (const auto node = known.find(name); node != known.end()) counts.insert(node->second.gpus);
   if (counts.size() == 1) return *counts.begin();
   std::vector<std::string> texts;
+  texts.reserve(counts.size());
   for (const int count : counts) texts.push_back(std::to_string(count));
   return Error{
       ErrorCode::kUsage,

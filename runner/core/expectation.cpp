@@ -20,6 +20,7 @@ const char* peerGroupName(PeerGroup peers) {
 
 std::string quoted(const std::vector<std::string>& texts) {
   std::vector<std::string> parts;
+  parts.reserve(texts.size());
   for (const auto& text : texts) parts.push_back("\"" + printable(text) + "\"");
   return join(parts, ", ");
 }

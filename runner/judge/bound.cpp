@@ -27,7 +27,7 @@ double loosenedUp(double value) {
 /// "at most 85 °C"; nothing is below no, nor above yes.
 std::string limitText(const Expectation& e, const std::string& unit) {
   const bool least = e.kind == CheckKind::kMin;
-  const std::string limit = formatQuantity(e.limit, unit);
+  std::string limit = formatQuantity(e.limit, unit);
   if (unit == "bool" && e.limit == (least ? 1 : 0)) return limit;
   return (least ? "at least " : "at most ") + limit;
 }
@@ -50,7 +50,7 @@ Bound around(double reference, double tolerance, const Group& group, const std::
   return bound;
 }
 
-double medianOf(std::vector<double> values) {
+double medianOf(const std::vector<double>& values) {
   return summarize(values).median;
 }
 

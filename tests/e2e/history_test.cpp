@@ -18,7 +18,7 @@ class History : public ::testing::Test {
   /// A simulated run, its noise by `seed`; where it lies. A scenario's name makes the serials of its parts,
   /// so it is the same in all: these are runs of one machine.
   std::string run(const std::string& scene, int seed) {
-    const std::string out = (dir_.path() / (scene + std::to_string(seed))).string();
+    std::string out = (dir_.path() / (scene + std::to_string(seed))).string();
     std::string text = readFile(scenario(scene)).value();
     text.replace(text.find("name = \"" + scene), ("name = \"" + scene).size(), "name = \"machine");
     const auto result =

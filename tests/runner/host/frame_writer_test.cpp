@@ -46,6 +46,7 @@ class FrameWriterTest : public ::testing::Test {
 TEST_F(FrameWriterTest, KeepsFramesWholeAcrossThreads) {
   std::vector<std::thread> writers;
   ASSERT_TRUE(frames_->beginCase(3).ok());
+  writers.reserve(4);
   for (int t = 0; t < 4; ++t)
     writers.emplace_back([&, t] {
       for (int i = 0; i < 100; ++i) EXPECT_TRUE(frames_->writeInCase({{"type", "log"}, {"thread", t}}).ok());

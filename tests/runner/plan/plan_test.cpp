@@ -57,7 +57,7 @@ TEST(Plan, NamesTheNearestSkuProfileOnATypo) {
   options.skus = {"h100-sxm5-80gb", "h200-sxm"};
   std::string text = gemmPlan("");
   EXPECT_TRUE(parsePlan(text + "", "plan.toml", sampleCatalog(), {}).plan.has_value());
-  text.replace(text.find("\n"), 1, "\nsku = \"h200-sxn\"\n");
+  text.replace(text.find('\n'), 1, "\nsku = \"h200-sxn\"\n");
   EXPECT_EQ(problemsOf(parsePlan(text, "plan.toml", sampleCatalog(), options)),
             "plan.toml:2:1: sku: there is no SKU profile \"h200-sxn\"; did you mean \"h200-sxm\"?; known are "
             "auto, h100-sxm5-80gb, h200-sxm; --skus FOLDER adds more\n");
