@@ -108,8 +108,9 @@ std::vector<Suspect> takeWholeNode(std::vector<const DeviationSummary*>& failure
   std::vector<Suspect> found;
   for (const auto& [key, which] : devices) {
     // They stand with the worst first.
-    const DeviationSummary& worst = **std::find_if(
-        failures.begin(), failures.end(), [&](const auto* d) { return keyOf(*d) == key && isOfDevice(*d); });
+    const DeviationSummary& worst =
+        **std::find_if(failures.begin(), failures.end(),
+                       [&, &wanted = key](const auto* d) { return keyOf(*d) == wanted && isOfDevice(*d); });
     Suspect suspect;
     suspect.kind = SuspectKind::kNode;
     suspect.node = node.name;

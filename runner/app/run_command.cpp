@@ -33,6 +33,7 @@ fs::path defaultFolder(const Plan& plan) {
 std::vector<std::string> givenOtherwise(const RunOptions& asked, const RunOptions& frozen) {
   const auto absolute = [](const std::vector<fs::path>& paths) {
     std::vector<fs::path> all;
+    all.reserve(paths.size());
     for (const fs::path& path : paths) all.push_back(fs::absolute(path));
     return all;
   };
