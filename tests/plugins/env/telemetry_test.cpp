@@ -81,9 +81,11 @@ TEST(EnvTelemetry, ThrottlingByAQuotaIsSeenWhileItHappens) {
   EnvOptions options;
   options.params = {{"interval", "200ms"}, {"duration", "1s"}};
   options.wrapper = group.wrapper();
-  // A spinning companion in the same group uses the quota up, so that the helper itself has to wait.
+  // A spinning companion in the same group uses the quota up for as long as the helper lives, which has to
+  // wait.
   options.wrapper[2] = "echo $$ > " + (group.folder() / "cgroup.procs").string() +
-                       " && { timeout 3 sh -c 'while :; do :; done' & } && exec \"$@\"";
+                       " && { timeout 60 sh -c \"while kill -0 $$; do :; done\" > /dev/null 2>&1 & } && "
+                       "exec \"$@\"";
   const EnvResult result = runEnv("telemetry", options);
   double throttled = 0;
   for (const EnvMeasurement& m : result.of("cgroup_throttled")) {
