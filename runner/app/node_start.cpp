@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // See node_run.h: how a run begins, with its folders, its frozen inputs, the inventory and the SKU profile.
 #include <fmt/format.h>
-#include <unistd.h>
 
+#include "reports/model/record_check.h"
 #include "runner/app/evidence_json.h"
 #include "runner/app/node_run.h"
 #include "runner/core/clock.h"
@@ -14,10 +14,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kProfileFile = "profile.toml";
-
-std::string newRunId(const std::string& node, double now) {
-  return formatUtc(now) + "-" + sha256Hex(fmt::format("{} {} {}", node, now, getpid())).substr(0, 8);
-}
 
 std::vector<std::string> absolutePaths(const std::vector<fs::path>& paths) {
   std::vector<std::string> absolute;
@@ -43,7 +39,7 @@ Status NodeRun::makeFolders() {
 Status NodeRun::freeze(const Journal* earlier) {
   if (earlier == nullptr) {
     record_.started = systemClock().wallUnix();
-    record_.runId = newRunId(node_.node, record_.started);
+    record_.runId = runIdOf(node_.node, record_.started);
     node_.runId = record_.runId;
     const RunOptions& options = *setup_.options;
     return folder_.appendRun({{"run_id", record_.runId},
