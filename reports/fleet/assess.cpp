@@ -8,7 +8,10 @@
 #include "reports/fleet/fact_drift.h"
 #include "reports/fleet/fleet_record.h"
 #include "reports/fleet/fleet_waivers.h"
+#include "reports/fleet/identity.h"
 #include "reports/fleet/node_merge.h"
+#include "reports/fleet/rejudged.h"
+#include "reports/fleet/sku_check.h"
 #include "reports/fleet/suspects.h"
 #include "runner/core/files.h"
 
@@ -38,6 +41,12 @@ Result<Fleet> assess(FleetRecords& records, const FleetOptions& options) {
   fleet.topologyFrom = options.topologyFrom;
   fleet.notes = options.notes;
   MUSTER_CHECK_OK(cover(records, options, fleet));
+  fleet.sameMachine = options.sameMachine;
+  fleet.allowRejudged = options.allowRejudged;
+  checkRejudged(records, options, fleet);
+  checkIdentities(records, options, fleet);
+  checkSkus(records, options, fleet);
+  checkLimits(records, options, fleet);
   fleet.waiversFrom = options.waiversFrom;
   fleet.waiversSha256 = options.waiversSha256;
   countWaivers(records, fleet);

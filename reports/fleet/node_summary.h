@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,12 @@ struct Figure {
   float cv = 0;         ///< sample standard deviation / |mean|; 0 for n = 1
 };
 
+/// A requirement by which a stage was judged: what it is about, and its limit. Ids in FleetNames::texts.
+struct LimitSummary {
+  uint32_t about = 0;  ///< metric, labels, kind and unit
+  uint32_t limit = 0;  ///< limit, tolerance, severity and what else decides
+};
+
 /// How one stage of the plan ended on this node.
 struct StageSummary {
   uint32_t name = 0;   ///< in FleetNames::texts
@@ -51,6 +58,10 @@ struct StageSummary {
   int worldSize = 0;      ///< cluster scope: ranks of the group; 0 elsewhere
   int groupNodes = 0;     ///< cluster scope: nodes of the group
   std::string culprit;    ///< cluster scope: who ended it; empty: nobody
+  uint32_t plugin = 0;    ///< "compute", in FleetNames::texts
+  uint32_t library =
+      0;  ///< version and digest of its library, in FleetNames::texts; of an empty text: none ran
+  std::vector<LimitSummary> limits;  ///< in the order of the record
 };
 
 /// One verdict that a reader must see: fail, error, flaky, a required skip, unjudged under --strict, warn,
@@ -86,6 +97,23 @@ struct WaiverCount {
   uint32_t errors = 0;     ///< what could not be measured where it applies
 };
 
+/// What tells a machine from all others, as its inventory has it; empty: not known there.
+struct MachineIds {
+  std::string machineId;  ///< digest of /etc/machine-id; machines installed from one image may share it
+  std::string boardSerial;
+  std::string productSerial;
+  std::string productUuid;
+  std::string bmcGuid;
+};
+
+/// How a record was judged again after its run.
+struct RejudgedSummary {
+  std::vector<std::string> from;  ///< digests of the records it was judged from, the oldest first
+  double at = 0;                  ///< the last time; seconds since 1970
+  std::string buildId;            ///< of the Muster that did it last
+  std::string profileSha256;      ///< of the profile that was given last; empty: none
+};
+
 /// One node's record, read and checked. Everything that is a list of many is bounded, or small per entry.
 struct NodeSummary {
   std::string path;    ///< of the record, relative to the folder that was read
@@ -98,7 +126,9 @@ struct NodeSummary {
   double started = 0;  ///< seconds since 1970
   double finished = 0;
   std::string bootId;
+  MachineIds machine;
   std::string toolVersion;
+  std::string buildId;
   std::string planName;
   std::string planSha256;
   std::vector<std::string> overrides;  ///< the --set arguments
@@ -109,7 +139,10 @@ struct NodeSummary {
   std::string scenario;
   bool strict = false;
   bool allowUnknownSku = false;
-  std::string acceptance;  ///< accepted, rejected, incomplete, interrupted, no-gpu
+  int resumed = 0;
+  std::optional<RejudgedSummary> rejudged;  ///< nothing: the verdicts are those of the run itself
+  uint64_t samplesHash = 0;                 ///< of all measurements; equal for a record and its re-judgement
+  std::string acceptance;                   ///< accepted, rejected, incomplete, interrupted, no-gpu
   int exitCode = 3;
   std::vector<std::string> reasons;  ///< at most 8
   Accounting accounting;             ///< agrees with the verdicts, those that the fleet waives moved
