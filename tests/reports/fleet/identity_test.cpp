@@ -293,7 +293,7 @@ TEST(Sku, ComparesModelNumberAndMemoryUnderOneProfile) {
     return findingsOf(fleet);
   };
   EXPECT_THAT(odd([](Record& r) { r.inventory["devices"][2]["name"] = "NVIDIA H200"; }),
-              HasSubstr("n4 has 1 × NVIDIA H200"));
+              HasSubstr("+ 1 × NVIDIA H200, and 3 of 4 nodes"));
   EXPECT_THAT(odd([](Record& r) { r.inventory["devices"].erase(7); }), HasSubstr("n4 has 7 × "));
   EXPECT_THAT(odd([](Record& r) { r.inventory["devices"][2]["memory_bytes"] = 42'000'000'000ull; }),
               HasSubstr("n4: a GPU has "));
