@@ -50,7 +50,7 @@ class StageJudge {
     Verdict verdict = describe(slot);
     if (slot.fixed) {
       verdict.outcome = *slot.fixed;
-      verdict.detail = subjectText(verdict) + fixedDetail(slot, verdict);
+      verdict.detail = (slot.anonymous ? "" : subjectText(verdict)) + fixedDetail(slot, verdict);
       return verdict;
     }
     judgeAttempts(slot, verdict);

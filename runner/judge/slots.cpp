@@ -31,6 +31,7 @@ class Lister {
     listStrays();
     if (slots_.empty() && evidence_.ends.empty())
       add({.fixed = Outcome::kError, .detail = "the stage ran no case at all"});
+    listFaulty();
     return std::move(slots_);
   }
 
@@ -47,6 +48,7 @@ class Lister {
       ran.insert(caseRank->caseId);
       listCase(*caseRank);
     }
+    listFollowers();
     for (const auto& [caseId, metrics] : evidence_.caseMetrics)
       if (ran.count(caseId) == 0)
         add({.fixed = Outcome::kError,
@@ -60,6 +62,10 @@ class Lister {
       return end.first != caseRank.lastAttempt() && end.second.state == CaseEnd::State::kError;
     });
     const bool failedBefore = earlier != caseRank.ends.end();
+    if (last.state == CaseEnd::State::kError && last.cause != CaseEnd::Cause::kOwn) {
+      followers_[last.caseId].push_back(&caseRank);
+      return;
+    }
     if (last.state == CaseEnd::State::kError)
       return add(
           {.caseRank = &caseRank, .fixed = Outcome::kError, .detail = last.message, .remedy = last.remedy});
@@ -70,6 +76,24 @@ class Lister {
            .detail = fmt::format("ended in error in attempt {} ({}) and well in attempt {}", earlier->first,
                                  printable(earlier->second.message), caseRank.lastAttempt()),
            .remedy = earlier->second.remedy});
+  }
+
+  /// Errors that come from elsewhere: one for each case, about none of the devices that report them. A case
+  /// that a rank of this node failed by itself has its error already.
+  void listFollowers() {
+    for (const auto& [caseId, ranks] : followers_) {
+      const bool ownError = std::any_of(slots_.begin(), slots_.end(), [&, &id = caseId](const Slot& slot) {
+        return slot.caseRank != nullptr && slot.caseRank->caseId == id && slot.fixed == Outcome::kError;
+      });
+      spoken_.insert(ranks.begin(), ranks.end());
+      const CaseEnd& end = ranks.front()->lastEnd();
+      if (!ownError || end.cause == CaseEnd::Cause::kCancelled)
+        slots_.push_back({.fixed = Outcome::kError,
+                          .detail = end.message,
+                          .remedy = end.remedy,
+                          .caseId = caseId,
+                          .anonymous = true});
+    }
   }
 
   void listUnsupported(const CaseRank& caseRank) {
@@ -112,6 +136,14 @@ class Lister {
            .fixed = Outcome::kError,
            .detail = fmt::format("no measurement for {}: no case of this stage can carry these labels",
                                  printable(e.metric))});
+  }
+
+  /// Whatever the cases say: a stage in which a component was found faulty does not pass.
+  void listFaulty() {
+    const bool failed = std::any_of(slots_.begin(), slots_.end(),
+                                    [](const Slot& slot) { return slot.fixed == Outcome::kError; });
+    if (!evidence_.faulty.empty() && !failed)
+      add({.fixed = Outcome::kError, .detail = evidence_.faulty, .anonymous = true});
   }
 
   void cover(const Expectation& e) {
@@ -208,6 +240,7 @@ class Lister {
   const StageEvidence& evidence_;
   std::map<std::string, std::vector<const Group*>> byMetric_;
   std::vector<Slot> slots_;
+  std::map<std::string, std::vector<const CaseRank*>> followers_;  ///< by case
   std::set<const CaseRank*> spoken_;
   std::set<const Group*> covered_;
 };
