@@ -18,6 +18,8 @@ inline constexpr const char* kDescribe = R"json({"tests": [
     {"name": "warmup", "type": "int", "default": 1, "min": 0, "max": 99, "summary": "messages each way before those"},
     {"name": "rails", "type": "string", "default": "both", "one_of": ["both", "alone", "together"],
      "summary": "whether the rails of a node (its ranks) take turns, work at once, or first the one and then the other"},
+    {"name": "coverage", "type": "string", "default": "quick", "one_of": ["quick", "all"],
+     "summary": "which pairs are measured: quick: each node with two others, in 2 rounds (3 if the nodes are odd); all: every pair of N nodes, in N - 1 rounds (N if odd), so a slow link between any two is found; it takes (N - 1) / 2 times as long as quick, and the log says how long after its first round"},
     {"name": "topology", "type": "string", "default": "",
      "summary": "a Slurm topology.conf that names the leaf switch of each node: pairs inside a leaf, then across"},
     {"name": "interface", "type": "string", "default": "", "summary": "network interface or address; empty: the backend's choice"},
@@ -49,6 +51,8 @@ inline constexpr const char* kDescribe = R"json({"tests": [
     {"name": "unrepeated", "unit": "text", "labels": ["a", "b", "rail"], "informational": true, "optional": true,
      "summary": "a pair that was slow once and not when it was measured again"},
     {"name": "rounds", "unit": "count", "direction": "lower", "informational": true, "summary": "rounds that were held"},
+    {"name": "pair_coverage", "unit": "ratio", "direction": "higher", "informational": true,
+     "summary": "share of all pairs of the group that were measured; what is slow between two others only is not seen: coverage = all measures every pair"},
     {"name": "looks_again", "unit": "count", "direction": "lower", "informational": true,
      "summary": "measurements of pairs once more within their round, because their figures left doubt"},
     {"name": "implementation", "unit": "text", "informational": true, "summary": "what carried the messages"}

@@ -16,6 +16,7 @@ namespace {
 constexpr uint64_t kSmallMessage = 8;  ///< bytes
 constexpr int kLatencyRepeats = 16;
 constexpr double kMadToSigma = 1.4826;
+constexpr int kDrawsPerRounds = 1 << 16;  ///< of simulated exchanges in as many rounds as kMostRounds
 constexpr const char* kAllRails = "all";
 
 double median(std::vector<double> values) {
@@ -131,7 +132,8 @@ Status Meter::computeAll(const Turn& turn, const Round& pairs, const Phase& phas
       double sum = 0;
       for (size_t i = 0; i < samples; ++i) {
         // Looks, rounds, phases, samples and directions each draw anew.
-        const auto turnNumber = static_cast<uint64_t>(turn.look * kMostRounds + turn.round);
+        const auto turnNumber = static_cast<uint64_t>(turn.round / kMostRounds * kDrawsPerRounds +
+                                                      turn.look * kMostRounds + turn.round % kMostRounds);
         const uint64_t phaseNumber = turnNumber * 2 + (phase.rails.size() > 1 ? 1 : 0);
         const uint64_t draw = (phaseNumber * 1000 + i) * 3;
         MUSTER_TRY(out[i], communicator_.exchangeBetween(a, b, options_.bytes, 0, draw));

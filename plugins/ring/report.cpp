@@ -29,6 +29,7 @@ class Reporter {
     MUSTER_CHECK_OK(culprits());
     MUSTER_CHECK_OK(
         host_.measurement("rounds", "count", {static_cast<double>(found_.log->rounds())}, {}, now_));
+    MUSTER_CHECK_OK(host_.measurement("pair_coverage", "ratio", {pairCoverage(*found_.log)}, {}, now_));
     MUSTER_CHECK_OK(host_.measurement("looks_again", "count", {furtherLooks()}, {}, now_));
     MUSTER_CHECK_OK(host_.fact("implementation", implementation));
     if (rank_ != 0) return {};
@@ -120,7 +121,10 @@ class Reporter {
   }
 
   Status artifact() {
-    Json json = {{"schema", 1}, {"nodes", members_.names}, {"rounds", found_.log->rounds()}};
+    Json json = {{"schema", 1},
+                 {"nodes", members_.names},
+                 {"rounds", found_.log->rounds()},
+                 {"pair_coverage", pairCoverage(*found_.log)}};
     if (topology().known()) {
       json["leaves"] = topology().names;
       json["leaf_of_node"] = topology().leafOf;

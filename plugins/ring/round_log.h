@@ -30,11 +30,11 @@ struct Meeting {
 /// unknown.
 class RoundLog {
  public:
-  RoundLog(int nodes, Topology topology, std::vector<Lane> lanes)
+  RoundLog(int nodes, Topology topology, std::vector<Lane> lanes, Coverage coverage = Coverage::kQuick)
       : nodes_(nodes),
         topology_(std::move(topology)),
         lanes_(std::move(lanes)),
-        opening_(openingRounds(nodes, topology_)) {}
+        opening_(coverage == Coverage::kAll ? tournamentRounds(nodes) : openingRounds(nodes, topology_)) {}
 
   /// `speed` and `spread` have one value a lane.
   void add(int round, const Pair& pair, const double* speed, const double* spread) {
@@ -83,5 +83,12 @@ class RoundLog {
   std::vector<double> spread_;
   int rounds_ = 0;
 };
+
+/// Pairs that the opening rounds measure.
+size_t openingPairs(const RoundLog& log);
+/// Share of all pairs of the group that were measured.
+double pairCoverage(const RoundLog& log);
+/// "8 of 28 pairs (28.6%)".
+std::string coverageText(size_t pairs, int nodes);
 
 }  // namespace muster::ring

@@ -9,7 +9,8 @@
 
 namespace muster::ring {
 
-constexpr int kMostRounds = 64;  ///< a schedule ends here even where questions are open
+constexpr int kMostRounds =
+    64;  ///< beside those of a tournament; a schedule ends here even where questions are open
 
 /// The next round, given all that was measured: opening rounds first, then suspects against distinct healthy
 /// partners that are idle, as many at once as there are; those left over wait for the next round. Empty:

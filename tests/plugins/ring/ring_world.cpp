@@ -82,7 +82,7 @@ class World {
  public:
   World(const WorldSpec& spec, uint64_t seed) : spec_(spec), random_(seed) {
     plantFaults();
-    RoundLog log(spec.nodes, topology_, lanes());
+    RoundLog log(spec.nodes, topology_, lanes(), spec.coverage);
     for (Round round = nextRound(log); !round.empty(); round = nextRound(log)) {
       const int number = log.rounds();
       for (const Pair& pair : round) {
@@ -138,9 +138,10 @@ class World {
     }
   }
 
-  /// A link that the opening rounds use: a fabric has no other links that a ring could see.
+  /// A link that the opening rounds use: a ring cannot see any other.
   void plantLink() {
-    const auto rounds = openingRounds(spec_.nodes, topology_);
+    const auto rounds = spec_.coverage == Coverage::kAll ? tournamentRounds(spec_.nodes)
+                                                         : openingRounds(spec_.nodes, topology_);
     std::vector<Pair> all;
     for (const Round& round : rounds) all.insert(all.end(), round.begin(), round.end());
     const Pair pair = all[static_cast<size_t>(random_.below(static_cast<int>(all.size())))];

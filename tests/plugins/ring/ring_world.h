@@ -29,6 +29,7 @@ struct WorldSpec {
   double sigma = 0.02;
   int samples = 5;     ///< of each pair in each round; the median counts, as the plugin does it
   bool rails = false;  ///< eight rails that are measured one by one; always so for kNodeRail
+  Coverage coverage = Coverage::kQuick;  ///< kAll: a slow link may be between any two nodes
 };
 
 struct Fault {
