@@ -21,6 +21,7 @@ struct Params {
   std::string topology;
   std::string interface;
   double timeout = 60;
+  double confirm = 30;  ///< seconds
 };
 
 Result<Params> readParams(const Json& json) {
@@ -36,6 +37,7 @@ Result<Params> readParams(const Json& json) {
   reader.read("topology", params.topology);
   reader.read("interface", params.interface);
   reader.read("timeout", params.timeout);
+  reader.read("confirm", params.confirm);
   reader.read("noise_floor", params.meter.noiseFloor);
   reader.read("latency_noise_floor", params.meter.latencyNoiseFloor);
   MUSTER_CHECK_OK(reader.status());
@@ -73,6 +75,7 @@ class RingSession : public sdk::Session {
     Findings findings;
     findings.log = &log;
     MUSTER_CHECK_OK(holdRounds(*meter, log, findings.figures));
+    MUSTER_CHECK_OK(visitAgain(*meter, log, findings.figures, params.confirm));
     findings.culprits = solve(log);
     return reportFindings(host_, members, *communicator, findings, device_.device->now());
   }
@@ -123,6 +126,21 @@ class RingSession : public sdk::Session {
       if (host_.cancelled()) return Error{ErrorCode::kTimeout, "the ring was cancelled", ""};
       host_.progress(-1, fmt::format("round {}: {} pairs once more", turn.round + 1, pairs.size()));
       MUSTER_CHECK_OK(meter.hold(turn, pairs, log, figures));
+    }
+    return {};
+  }
+
+  /// What is about to be named is measured at later times too, beside healthy pairs: a load that passes is no
+  /// fault.
+  Status visitAgain(Meter& meter, RoundLog& log, std::vector<PairFigures>& figures, double seconds) {
+    for (auto rounds = nextVisit(log); !rounds.empty(); rounds = nextVisit(log)) {
+      if (host_.cancelled()) return Error{ErrorCode::kTimeout, "the ring was cancelled", ""};
+      const int visit = log.visitsHeld();
+      host_.progress(-1, fmt::format("confirmation {}: slow pairs are measured again", visit + 1));
+      const double after = visitTime(visit, seconds);
+      device_.device->sleep(after - (visit > 0 ? visitTime(visit - 1, seconds) : 0));
+      for (size_t i = 0; i < rounds.size(); ++i)
+        MUSTER_CHECK_OK(meter.hold({static_cast<int>(i), 0, visit, after}, rounds[i], log, figures));
     }
     return {};
   }
