@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "runner/core/clock.h"
 #include "runner/core/digits.h"
 #include "runner/core/text.h"
 
@@ -123,6 +124,7 @@ void FrameCollector::takeCase(const RankSlot& slot, const Json& frame) {
   if (event == "begin") {
     state.open = index;
     state.openFraction = 0;
+    state.begun.try_emplace(runs_[static_cast<size_t>(index)].planned->id, systemClock().now());
     return;
   }
   const std::string ended = textField(frame, "state");
@@ -132,6 +134,10 @@ void FrameCollector::takeCase(const RankSlot& slot, const Json& frame) {
     std::string message = textField(frame, "message");
     if (message.empty()) message = ended == "cancelled" ? "it was cancelled" : "the plugin gave no reason";
     worsen(end, kind, message, textField(frame, "remedy"));
+  }
+  if (const auto begun = state.begun.find(end.caseId); begun != state.begun.end()) {
+    end.begun = begun->second;
+    end.ended = systemClock().now();
   }
   state.ended.insert(static_cast<size_t>(index));
   state.open = -1;
