@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // See fleet_record.h: the steps from records to a fleet.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
 
 #include "reports/fleet/coverage.h"
 #include "reports/fleet/deferred.h"
@@ -11,6 +14,7 @@
 #include "reports/fleet/node_merge.h"
 #include "reports/fleet/suspects.h"
 #include "runner/core/files.h"
+#include "runner/core/text.h"
 
 namespace muster::fleet {
 namespace {
@@ -28,6 +32,23 @@ void describe(const FleetRecords& records, Fleet& fleet) {
       digests += record.sha256 + "\n";
     }
   fleet.recordsSha256 = sha256Hex(digests);
+}
+
+/// What all nodes of a group measured together is in the record of its first node alone. Without that record
+/// nobody has judged it, whatever the others say.
+void findUnreported(const FleetRecords& records, Fleet& fleet) {
+  std::map<std::string, bool> reported;  // group -> whether its first node's record counts
+  for (const FleetNode& node : fleet.nodes)
+    for (const size_t i : node.records)
+      for (const StageSummary& stage : records.nodes[i].stages) {
+        if (stage.state != "ran" || stage.groupNodes < 2) continue;
+        reported[fmt::format("stage {} of {} nodes", records.names->texts[stage.name], stage.groupNodes)] |=
+            records.nodes[i].nodeRank == 0;
+      }
+  for (const auto& [group, found] : reported)
+    if (!found)
+      fleet.reasons.push_back(printable(group, 200) +
+                              ": no record of its first node, which reports what all of them measured together");
 }
 
 }  // namespace
@@ -57,6 +78,7 @@ Result<Fleet> assess(FleetRecords& records, const FleetOptions& options) {
   countFleet(records, fleet);
   settleWaivers(records, fleet);
   describe(records, fleet);
+  if (!options.manyRuns) findUnreported(records, fleet);
   MUSTER_CHECK_OK(decideFleet(fleet));
   return fleet;
 }

@@ -259,6 +259,7 @@ Status decideFleet(Fleet& fleet) {
             placed, fleet.nodes.size(), sum.total(), sum.expected, sum.of(Outcome::kDeferred),
             sum.of(Outcome::kElsewhere)),
         ""};
+  const bool unreported = !fleet.reasons.empty();
   const size_t all = fleet.nodes.size();
   const auto in = [&](NodeState state) { return fleet.states[static_cast<size_t>(state)]; };
   tell(fleet.reasons, in(NodeState::kRejected), all, "rejected");
@@ -272,7 +273,7 @@ Status decideFleet(Fleet& fleet) {
     fleet.reasons.push_back(fmt::format("{} waiver{} nothing in the whole fleet", fleet.waiversUnmatched,
                                         fleet.waiversUnmatched == 1 ? " matches" : "s match"));
   const bool rejected = in(NodeState::kRejected) > 0;
-  const bool accepted = in(NodeState::kAccepted) == all && fleet.waiversUnmatched == 0;
+  const bool accepted = in(NodeState::kAccepted) == all && fleet.waiversUnmatched == 0 && !unreported;
   fleet.acceptance = rejected ? "rejected" : accepted ? "accepted" : "incomplete";
   fleet.exitCode = rejected ? 1 : accepted ? 0 : 3;
   return {};

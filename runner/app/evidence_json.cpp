@@ -67,6 +67,19 @@ Result<CaseEnd> caseEndFromJson(const Json& json, const std::string& path) {
   return Error{ErrorCode::kProtocol, "no such case state: \"" + state + "\"", path};
 }
 
+Result<ExternalLoad> externalLoadFromJson(const Json& json, const std::string& path) {
+  ExternalLoad load;
+  JsonReader reader(json, path);
+  reader.read("case", load.caseId);
+  reader.read("attempt", load.attempt);
+  reader.read("median", load.median);
+  reader.read("mean", load.mean);
+  reader.read("peak", load.peak);
+  reader.read("by", load.by);
+  MUSTER_CHECK_OK(reader.status());
+  return load;
+}
+
 }  // namespace
 
 Json evidenceToJson(const StageEvidence& evidence) {
@@ -91,6 +104,13 @@ Json evidenceToJson(const StageEvidence& evidence) {
   json["case_metrics"] = evidence.caseMetrics;
   if (!evidence.leaderMetrics.empty()) json["leader_metrics"] = evidence.leaderMetrics;
   json["case_labels"] = evidence.caseLabels;
+  for (const ExternalLoad& load : evidence.externalLoad)
+    json["external_load"].push_back({{"case", load.caseId},
+                                     {"attempt", load.attempt},
+                                     {"median", load.median},
+                                     {"mean", load.mean},
+                                     {"peak", load.peak},
+                                     {"by", load.by}});
   return json;
 }
 
@@ -119,6 +139,12 @@ Result<StageEvidence> evidenceFromRecord(const StageRecord& stage) {
   std::vector<std::string> leaderMetrics;
   reader.optional("leader_metrics", leaderMetrics);
   evidence.leaderMetrics.insert(leaderMetrics.begin(), leaderMetrics.end());
+  if (reader.has("external_load"))
+    reader.each("external_load", [&](const Json& item, const std::string& at) -> Status {
+      MUSTER_TRY(ExternalLoad load, externalLoadFromJson(item, at));
+      evidence.externalLoad.push_back(std::move(load));
+      return {};
+    });
   const Json* metrics = reader.object("case_metrics");
   const Json* labels = reader.object("case_labels");
   MUSTER_CHECK_OK(reader.status());

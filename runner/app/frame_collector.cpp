@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "runner/core/clock.h"
 #include "runner/core/digits.h"
 #include "runner/core/text.h"
 
@@ -131,6 +132,7 @@ void FrameCollector::takeCase(const RankSlot& slot, const Json& frame) {
   if (event == "begin") {
     state.open = index;
     state.openFraction = 0;
+    state.begun.try_emplace(runs_[static_cast<size_t>(index)].planned->id, systemClock().now());
     return;
   }
   const std::string ended = textField(frame, "state");
@@ -142,6 +144,10 @@ void FrameCollector::takeCase(const RankSlot& slot, const Json& frame) {
     std::string message = textField(frame, "message");
     if (message.empty()) message = "the plugin gave no reason";
     worsen(end, kind, message, textField(frame, "remedy"));
+  }
+  if (const auto begun = state.begun.find(end.caseId); begun != state.begun.end()) {
+    end.begun = begun->second;
+    end.ended = systemClock().now();
   }
   state.ended.insert(static_cast<size_t>(index));
   state.open = -1;

@@ -72,6 +72,7 @@ class FrameCollector {
     int open = -1;
     double openFraction = 0;
     std::map<std::string, CaseEnd> ends;  ///< by case id
+    std::map<std::string, double> begun;  ///< by case id: when its first run began
   };
   [[nodiscard]] bool ranToEnd(const RankState& state, const Case* planned) const;
   void takeCase(const RankSlot& slot, const Json& frame);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "runner/app/evidence_json.h"
 #include "runner/app/node_run.h"
 #include "runner/core/clock.h"
@@ -27,6 +29,20 @@ std::vector<std::string> absolutePaths(const std::vector<fs::path>& paths) {
 }
 
 }  // namespace
+
+Error wrongKind(const Profile& profile, const std::string& where, const std::string& kind) {
+  return Error{ErrorCode::kUsage,
+               fmt::format("SKU profile {} is for devices of kind {}, and {} has devices of kind {}; name a "
+                           "profile of that kind, or use --sku auto",
+                           profile.name, profile.match.kind, where, kind),
+               ""};
+}
+
+const std::string& requiredSku(const Plan& plan, const RunOptions& options) {
+  static const std::string automatic = "auto";
+  if (!options.sku.empty()) return options.sku;
+  return !options.scenario.empty() && plan.backend == "host" ? automatic : plan.sku;
+}
 
 Status NodeRun::makeFolders() {
   for (const char* name : {"artifacts", "requests", "output"}) {
@@ -80,9 +96,15 @@ Status NodeRun::freeze(const Journal* earlier) {
 
 Status NodeRun::chooseProfile(NodeInventory& inventory) {
   if (!inventory.facts.is_object()) return {};
-  const RunOptions& options = *setup_.options;
-  const std::string& sku = options.sku.empty() ? setup_.plan.sku : options.sku;
+  const std::string& sku = requiredSku(setup_.plan, *setup_.options);
   MUSTER_TRY(const SkuChoice choice, chooseSku(setup_.profiles, sku, inventory.devices()));
+  // A plan's profile that no simulated device can be is a mistake of the command, as one in the scenario.
+  const std::vector<DeviceFacts> devices = inventory.devices();
+  const std::string required = choice.profile == nullptr ? "" : choice.profile->match.kind;
+  const auto fits = [&](const DeviceFacts& device) { return device.kind == required; };
+  if (node_.simulated() && !required.empty() && !devices.empty() &&
+      std::none_of(devices.begin(), devices.end(), fits))
+    return wrongKind(*choice.profile, "scenario " + node_.scenario.string(), devices.front().kind);
   inventory.skuHow = choice.how;
   inventory.skuProblems = choice.problems;
   if (choice.profile == nullptr) return {};

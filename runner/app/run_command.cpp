@@ -133,12 +133,17 @@ Status checkScopes(const Plan& plan, const RunOptions& options) {
                plan.path.string()};
 }
 
-/// Fails before anything runs where a named profile is of the other kind, simulated or real; one that is
-/// matched by the devices is looked at when they are known.
+/// Fails before anything runs where a named profile is of the other kind, simulated or real, or for devices
+/// that the backend does not have; one that is matched by the devices is looked at when they are known.
 Status checkNamedProfile(const RunSetup& setup, const RunOptions& options) {
-  const auto named = setup.profiles.find(options.sku.empty() ? setup.plan.sku : options.sku);
+  const auto named = setup.profiles.find(requiredSku(setup.plan, options));
   if (named == setup.profiles.end()) return {};
-  return checkOrigin(named->second, !options.scenario.empty());
+  const Profile& profile = named->second;
+  const bool simulated = !options.scenario.empty();
+  const std::string kind = setup.plan.backend == "host" ? "cpu" : "gpu";
+  if (!simulated && !profile.match.kind.empty() && profile.match.kind != kind)
+    return wrongKind(profile, "backend " + setup.plan.backend, kind);
+  return checkOrigin(profile, simulated);
 }
 
 /// The worst of several nodes' exit codes, in the order of DESIGN: interrupted, internal, usage, rejected,

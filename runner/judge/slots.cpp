@@ -15,7 +15,7 @@ namespace muster {
 namespace {
 
 bool isPlans(const Expectation& e) {
-  return e.origin != "standing" && !e.origin.starts_with("profile");
+  return e.origin != "standing" && e.origin != "condition" && !e.origin.starts_with("profile");
 }
 
 class Lister {
@@ -171,6 +171,7 @@ class Lister {
     const auto metrics = evidence_.caseMetrics.find(caseRank.caseId);
     const bool declares = metrics != evidence_.caseMetrics.end() && metrics->second.count(e.metric) > 0;
     if (!declares || !canCarry(knownLabels(caseRank), e.where)) return false;
+    if (!isPlans(e) && measuredOtherwise(e, caseRank)) return false;
     if (caseRank.rank != 0 && evidence_.leaderMetrics.count(e.metric) > 0) return true;
     // A case that ended in error or was skipped has its own verdict; its missing measurements get none.
     if (caseRank.endedWell()) addMissing(e, caseRank, "");
@@ -195,6 +196,32 @@ class Lister {
     if (caseRank.rank != 0 && evidence_.leaderMetrics.count(e.metric) > 0) return true;
     if (caseRank.endedWell()) addMissing(e, caseRank, "");
     return true;
+  }
+
+  /// Whether `caseRank` measured the metric of `e` with all labels that `e` names, and other values of those
+  /// that only the case itself decides: what `e` is about did not occur. If it occurred on another rank of the
+  /// case, it is missing here.
+  bool measuredOtherwise(const Expectation& e, const CaseRank& caseRank) const {
+    const Labels known = knownLabels(caseRank);
+    bool otherwise = false;
+    const auto measured = byMetric_.find(e.metric);
+    if (measured == byMetric_.end()) return false;
+    for (const Group* group : measured->second) {
+      if (group->caseId != caseRank.caseId) continue;
+      if (labelsMatch(group->labels, e.where)) return false;
+      otherwise |= group->rank == caseRank.rank &&
+                   std::all_of(e.where.begin(), e.where.end(), [&](const auto& label) {
+                     const auto own = group->labels.find(label.first);
+                     return own != group->labels.end() &&
+                            (own->second == label.second || !determined(known, label.first));
+                   });
+    }
+    return otherwise;
+  }
+
+  /// Whether the parameters of a case, or its rank, fix the values of a label.
+  static bool determined(const Labels& known, const std::string& label) {
+    return label == "device" || known.count(label) > 0 || known.count(label + "s") > 0;
   }
 
   void addMissing(const Expectation& e, const CaseRank& caseRank, const std::string& device) {
@@ -271,10 +298,10 @@ class Lister {
 
 bool canCarry(const Labels& known, const Labels& where) {
   return std::all_of(where.begin(), where.end(), [&](const auto& wanted) {
-    if (const auto own = known.find(wanted.first); own != known.end()) return own->second == wanted.second;
-    const auto list = known.find(wanted.first + "s");
-    if (list == known.end()) return true;
-    const auto items = split(list->second, ',');
+    auto own = known.find(wanted.first);
+    if (own == known.end()) own = known.find(wanted.first + "s");
+    if (own == known.end() || own->second == wanted.second) return true;
+    const auto items = split(own->second, ',');
     return std::find(items.begin(), items.end(), wanted.second) != items.end();
   });
 }

@@ -9,6 +9,7 @@
 #include <csignal>
 
 #include "tests/kernels/sim/small_scenario.h"
+#include "tests/support/process.h"
 
 namespace muster::sim {
 namespace {
@@ -52,8 +53,16 @@ TEST(FaultList, CorruptsEveryNthRun) {
   EXPECT_EQ(faults.corruption(Work::kPattern, 3), nullptr);
 }
 
-/// Runs strike() in a child and returns how that ended; a child that still runs after a while is killed with
-/// SIGKILL.
+/// Whether a process does nothing but wait: twice asleep, and no CPU time in between.
+bool sleeps(pid_t pid) {
+  const std::string file = "/proc/" + std::to_string(pid) + "/stat";
+  const std::string before = testing::readWhole(file);
+  usleep(10000);
+  return before.find(") S ") != std::string::npos && testing::readWhole(file) == before;
+}
+
+/// Runs strike() in a child and returns how that ended; a child that has begun and then only waits is killed
+/// with SIGKILL.
 int waitStatusOfStrike(const FaultList& faults, Work work, double at) {
   pid_t child = fork();
   if (child == 0) {
@@ -61,10 +70,9 @@ int waitStatusOfStrike(const FaultList& faults, Work work, double at) {
     _exit(7);
   }
   int status = 0;
-  for (int i = 0; i < 30; ++i) {
+  do {
     if (waitpid(child, &status, WNOHANG) == child) return status;
-    usleep(10000);
-  }
+  } while (!sleeps(child));
   kill(child, SIGKILL);
   waitpid(child, &status, 0);
   return status;

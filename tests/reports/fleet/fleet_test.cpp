@@ -267,6 +267,30 @@ TEST(Fleet, DoesNotExcludeSingleDevicesWhereAllNodesRunOneStageTogether) {
   }
 }
 
+TEST(Fleet, IsNotAcceptedWithoutTheRecordThatHoldsWhatAGroupMeasuredTogether) {
+  for (const int first : {0, 1}) {
+    FleetFolder folder;
+    std::vector<std::string> names;
+    for (int i = first; i < 4; ++i) {
+      names.push_back("n" + std::to_string(i));
+      Record record = nodeRecord(names.back());
+      record.nodeRank = i;
+      record.nodeCount = 4;
+      StageRecord& stage = record.stages.back();
+      stage.scope = "cluster";
+      stage.group = {{"world_size", 32}, {"first_rank", 8 * i}, {"nodes", 4}, {"culprit", ""}};
+      folder.add(record);
+    }
+    const Fleet fleet = folder.assess(names);
+    EXPECT_EQ(fleet.states[static_cast<size_t>(fleet::NodeState::kAccepted)], names.size());
+    EXPECT_EQ(fleet.exitCode, first == 0 ? 0 : 3) << "each node is accepted, and nobody judged the group";
+    if (first == 1) {
+      ASSERT_EQ(fleet.reasons.size(), 1u);
+      EXPECT_THAT(fleet.reasons[0], HasSubstr("of 4 nodes: no record of its first node"));
+    }
+  }
+}
+
 TEST(Fleet, CannotJudgeWhatOneNodeAloneDeferred) {
   FleetFolder folder;
   Record record = nodeRecord("n1");

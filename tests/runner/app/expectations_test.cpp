@@ -40,6 +40,8 @@ TEST(ProfileExpectations, LookAPluralUpInAListParameter) {
             1u);
   EXPECT_EQ(profileExpectations(profileWith({{"op", "read"}}), evidenceWith({{"ops", "copy,triad"}})).size(),
             0u);
+  EXPECT_EQ(profileExpectations(profileWith({{"numa", "near"}}), evidenceWith({{"numa", "near,far"}})).size(),
+            1u);
 }
 
 TEST(ProfileExpectations, LeaveOutMetricsThatNoCaseReports) {
@@ -69,6 +71,44 @@ TEST(LeaveOutUnmeasured, TakesOptionalMetricsOutUnlessTheCaseIsSkippedAsAWhole) 
   EXPECT_TRUE(leftAfter(CaseEnd::State::kError).empty());
   EXPECT_EQ(leftAfter(CaseEnd::State::kUnsupported).count("rdma.share"), 1u)
       << "a plan's limit on it is a skip";
+}
+
+/// What is left of the metric `share` on a node that has `rank` of a group whose rank 0 reports it for all.
+size_t leftOnRank(int rank, bool optional) {
+  TestSpec test;
+  MetricSpec metric;
+  metric.name = "share";
+  metric.optional = optional;
+  metric.leader = true;
+  test.metrics.push_back(metric);
+  PluginSpec plugin;
+  plugin.name = "train";
+  StageEvidence evidence;
+  evidence.caseMetrics["training"] = {"train.share"};
+  evidence.leaderMetrics = leaderMetricsOn(plugin, test, Scope::kCluster);
+  evidence.ends.push_back({"training", rank, "", 1, CaseEnd::State::kOk, "", ""});
+  leaveOutUnmeasured(plugin, test, {"training"}, evidence);
+  return evidence.caseMetrics["training"].count("train.share");
+}
+
+TEST(LeaveOutUnmeasured, KeepsWhatAnotherNodeReportsForTheGroup) {
+  EXPECT_EQ(leftOnRank(0, true), 0u) << "the reporting rank measured nothing";
+  for (const int rank : {1, 8, 63}) EXPECT_EQ(leftOnRank(rank, true), 1u) << rank;
+  for (const int rank : {0, 8}) EXPECT_EQ(leftOnRank(rank, false), 1u) << rank;
+}
+
+TEST(LoadDuring, WeighsTheSamplesOfASpanByTheirTime) {
+  // Samples at 1, 2, 4 and 5 s stand for the time since the one before, the first for that since 0.5 s.
+  const std::vector<double> times{1, 2, 4, 5}, shares{0.9, 0.1, 0.5, 0.7};
+  const ExternalLoad all = loadDuring(times, shares, 0.5, 0, 9);
+  EXPECT_NEAR(all.mean, (0.9 * 0.5 + 0.1 + 0.5 * 2 + 0.7) / 4.5, 1e-9);
+  EXPECT_EQ(all.median, 0.5);
+  EXPECT_EQ(all.peak, 0.9);
+  const ExternalLoad part = loadDuring(times, shares, 0.5, 1.5, 2);
+  EXPECT_EQ(part.mean, 0.1);
+  EXPECT_EQ(part.peak, 0.1);
+  EXPECT_EQ(loadDuring(times, shares, 0.5, 6, 7).peak, 0) << "nothing is known of that time";
+  EXPECT_EQ(loadDuring({}, {}, 0, 0, 1).peak, 0);
 }
 
 TEST(KnownLabels, TakeMatrixValuesAsThePlanWroteThem) {

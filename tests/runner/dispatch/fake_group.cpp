@@ -84,6 +84,14 @@ GroupOutcome FakeGroup::run() {
   return outcome;
 }
 
+GroupOutcome FakeGroup::runToDeadline() {
+  constexpr double kLongest = 120;
+  for (options.timeout = 0.5;; options.timeout *= 4) {
+    GroupOutcome outcome = run();
+    if (outcome.of("progress").size() >= ranks.size() || options.timeout > kLongest) return outcome;
+  }
+}
+
 GroupOutcome FakeGroup::run(const std::string& fake, int kind, int cases) {
   add(fake, kind, cases);
   return run();

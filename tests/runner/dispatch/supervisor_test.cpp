@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "runner/core/units.h"
 #include "tests/runner/dispatch/fake_group.h"
 
 namespace muster::testing {
@@ -85,18 +86,19 @@ TEST(Supervisor, ReportsTheExitCode) {
 
 TEST(Supervisor, EndsAHangAtTheDeadline) {
   FakeGroup group;
-  group.options.timeout = 0.5;
-  const RankEnd end = group.run("hang").ends.at(0);
+  group.add("hang");
+  const RankEnd end = group.runToDeadline().ends.at(0);
   EXPECT_EQ(end.state, State::kTimeout);
-  EXPECT_THAT(end.error, HasSubstr("rank 0 (gpu0) did not end within 500ms"));
+  EXPECT_THAT(end.error, HasSubstr("rank 0 (gpu0) did not end within " +
+                                   formatQuantity(group.options.timeout, "s")));
   EXPECT_THAT(end.error, HasSubstr("last progress: waiting for a peer, 50%"));
   EXPECT_THAT(group.left(), IsEmpty());
 }
 
 TEST(Supervisor, KillsARankThatIgnoresTerm) {
   FakeGroup group;
-  group.options.timeout = 0.5;
-  const RankEnd end = group.run("hang-term").ends.at(0);
+  group.add("hang-term");
+  const RankEnd end = group.runToDeadline().ends.at(0);
   EXPECT_EQ(end.state, State::kTimeout);
   EXPECT_EQ(end.signal, SIGKILL);
   EXPECT_THAT(end.error, HasSubstr("and had to be killed"));
@@ -105,8 +107,8 @@ TEST(Supervisor, KillsARankThatIgnoresTerm) {
 
 TEST(Supervisor, EndsChildrenThatHideInSessionsOfTheirOwn) {
   FakeGroup group;
-  group.options.timeout = 1;
-  const RankEnd end = group.run("children", 1).ends.at(0);
+  group.add("children", 1);
+  const RankEnd end = group.runToDeadline().ends.at(0);
   EXPECT_EQ(end.state, State::kTimeout);
   EXPECT_THAT(group.left(), IsEmpty());
 }
@@ -139,11 +141,11 @@ TEST(Supervisor, CleansUpAfterAGuardThatWasKilled) {
 
 TEST(Supervisor, CleansUpAfterAGuardThatHangs) {
   FakeGroup group;
-  group.options.timeout = 0.5;
   group.add("kill-guard", 1)["abandon_after"] = 0.1;
-  const RankEnd end = group.run().ends.at(0);
+  const RankEnd end = group.runToDeadline().ends.at(0);
   EXPECT_EQ(end.state, State::kTimeout);
-  EXPECT_THAT(end.error, HasSubstr("did not end within 500ms, and its guard hung and was killed"));
+  EXPECT_THAT(end.error, HasSubstr("did not end within " + formatQuantity(group.options.timeout, "s") +
+                                   ", and its guard hung and was killed"));
   EXPECT_THAT(group.left(), IsEmpty());
 }
 
