@@ -178,6 +178,8 @@ void FrameCollector::takeMeasurement(const RankSlot& slot, const Json& frame) {
   m.repeat = runs_[static_cast<size_t>(open)].repeat;
   m.informational = metric->informational;
   m.peak = metric->peak;
+  m.series = metric->series;
+  if (!metric->window.empty()) m.window = planned.params.value(metric->window, 0.0);
   for (const auto& [key, value] : m.labels) {
     const std::string mark = "{" + key + "}";
     if (const size_t at = m.peak.find(mark); at != std::string::npos) m.peak.replace(at, mark.size(), value);

@@ -105,6 +105,9 @@ class StageJudge {
     if (!ofFleet || !merged.problem.empty() || slot.group->isText()) return result;
     result.outcome = Outcome::kDeferred;
     result.observed = comparedStatistic(e, *slot.group, merged);
+    const double worst = worstLevel(e, *slot.group, merged);
+    const bool drops = std::isfinite(worst) && slot.group->dropLimits.front()->severity == Severity::kFail;
+    if (drops) result.observed = worst;
     result.observedText = formatQuantity(result.observed, slot.group->unit);
     result.limit = result.margin = kNaN;
     result.limitText = e.text();

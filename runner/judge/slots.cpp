@@ -9,6 +9,7 @@
 
 #include "runner/core/text.h"
 #include "runner/judge/check.h"
+#include "runner/judge/series.h"
 
 namespace muster {
 namespace {
@@ -121,6 +122,7 @@ class Lister {
 
   /// Lists what `e` asks of one case on one rank. True when it asks anything.
   bool listOnCase(const Expectation& e, const CaseRank& caseRank) {
+    if (e.kind == CheckKind::kDropMax) return listDrops(e, caseRank);
     bool found = false;
     std::set<std::string> devices;
     for (const Group* group : caseRank.groups) {
@@ -139,6 +141,26 @@ class Lister {
     if (!declares || !canCarry(knownLabels(caseRank), e.where)) return false;
     if (caseRank.rank != 0 && evidence_.leaderMetrics.count(e.metric) > 0) return true;
     // A case that ended in error or was skipped has its own verdict; its missing measurements get none.
+    if (caseRank.endedWell()) addMissing(e, caseRank, "");
+    return true;
+  }
+
+  /// A drop is judged where there are samples enough to see one; the plan's own expectation must find some.
+  bool listDrops(const Expectation& e, const CaseRank& caseRank) {
+    bool found = false;
+    for (const Group* group : caseRank.groups) {
+      const auto& limits = group->dropLimits;
+      if (std::find(limits.begin(), limits.end(), &e) == limits.end()) continue;
+      const bool enough = enoughForDrop(group->last().samples.size(), group->series);
+      if (!isPlans(e) && (!enough || !group->last().problem.empty())) continue;
+      found = true;
+      add({.caseRank = &caseRank, .group = group, .expectation = &e});
+    }
+    if (found || !isPlans(e)) return true;
+    const auto metrics = evidence_.caseMetrics.find(caseRank.caseId);
+    const bool declares = metrics != evidence_.caseMetrics.end() && metrics->second.count(e.metric) > 0;
+    if (!declares || !canCarry(knownLabels(caseRank), e.where)) return false;
+    if (caseRank.rank != 0 && evidence_.leaderMetrics.count(e.metric) > 0) return true;
     if (caseRank.endedWell()) addMissing(e, caseRank, "");
     return true;
   }
