@@ -22,6 +22,7 @@ struct CopyParams {
 Result<CopyParams> readCopyParams(const Json& json);
 
 /// Rates in B/s of copying `transfers` side by side, one for each sample: all bytes over the time of all.
+/// `options.check` is left to the caller.
 Result<std::vector<double>> sampleCopy(const Bench& bench, Copies& copies,
                                        const std::vector<Transfer>& transfers, CopyEngine engine,
                                        const SamplingOptions& options,

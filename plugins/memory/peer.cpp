@@ -74,15 +74,18 @@ class PeerTest {
     MUSTER_CHECK_OK(refill(ends, seed));
     std::vector<Transfer> transfers = {{ends.peerTarget.get(), ends.source.get()}};
     if (both) transfers.push_back({ends.target.get(), ends.peerSource.get()});
-    MUSTER_TRY(std::vector<double> rates, sampleCopy(bench_, copies_, transfers, engine, params_.sampling,
-                                                     steps.next(fmt::format("{} {}", id, direction))));
     const std::string& own = bench_.device.info().id;
-    MUSTER_TRY(Mismatch there, ends.peer->checkPattern(*ends.peerTarget, randomPattern(seed, 0)));
-    countWrong(bench_, there, fmt::format("{} to {} by {}", own, id, copyEngineName(engine)), wrong_);
-    if (both) {
+    SamplingOptions sampling = params_.sampling;
+    sampling.check = [&]() -> Status {
+      MUSTER_TRY(Mismatch there, ends.peer->checkPattern(*ends.peerTarget, randomPattern(seed, 0)));
+      countWrong(bench_, there, fmt::format("{} to {} by {}", own, id, copyEngineName(engine)), wrong_);
+      if (!both) return {};
       MUSTER_TRY(Mismatch here, bench_.device.checkPattern(*ends.target, randomPattern(seed, 1)));
       countWrong(bench_, here, fmt::format("{} to {} by {}", id, own, copyEngineName(engine)), wrong_);
-    }
+      return {};
+    };
+    MUSTER_TRY(std::vector<double> rates, sampleCopy(bench_, copies_, transfers, engine, sampling,
+                                                     steps.next(fmt::format("{} {}", id, direction))));
     return bench_.host.measurement(
         "peer_bandwidth", "B/s", rates,
         {{"peer", id}, {"direction", direction}, {"engine", copyEngineName(engine)}}, bench_.device.now());

@@ -15,6 +15,9 @@
 
 namespace muster {
 
+/// When a simulated rank of the stage has hung. Its deadline is judged by the virtual time that it took.
+HangLimits simulatedHang(const Stage& stage);
+
 class RankGroup {
  public:
   RankGroup(NodeContext& node, const Stage& stage, const PluginSpec& plugin, const TestSpec& test,

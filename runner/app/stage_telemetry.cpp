@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <thread>
 
 #include "runner/app/expectations.h"
+#include "runner/app/rank_group.h"
 #include "runner/core/clock.h"
 #include "runner/core/digits.h"
 #include "runner/core/files.h"
@@ -19,8 +21,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kMostPoints = 300;
-constexpr double kFirstReadingWait = 5;   // seconds; a driver that needs longer is a finding of its own
-constexpr double kSimulatedTimeout = 30;  // seconds of wall time
+constexpr double kFirstReadingWait = 5;  // seconds; a driver that needs longer is a finding of its own
 
 }  // namespace
 
@@ -121,7 +122,11 @@ RankSpec StageTelemetry::rankSpec() const {
 GroupOptions StageTelemetry::options() {
   GroupOptions options;
   options.hostExecutable = node_.tree.hostExecutable;
-  options.timeout = node_.simulated() ? kSimulatedTimeout : stage_.timeout * stage_.attempts + 60;
+  options.timeout = stage_.timeout * stage_.attempts + 60;
+  if (node_.simulated()) {
+    options.timeout = std::numeric_limits<double>::infinity();
+    options.hang = simulatedHang(stage_);
+  }
   options.onFrame = [this](const RankSpec&, const Json& frame) { take(frame); };
   return options;
 }

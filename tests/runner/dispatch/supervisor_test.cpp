@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <limits>
 
 #include "runner/core/units.h"
 #include "tests/runner/dispatch/fake_group.h"
@@ -93,6 +94,50 @@ TEST(Supervisor, EndsAHangAtTheDeadline) {
                                    formatQuantity(group.options.timeout, "s")));
   EXPECT_THAT(end.error, HasSubstr("last progress: waiting for a peer, 50%"));
   EXPECT_THAT(group.left(), IsEmpty());
+}
+
+/// Limits for ranks whose wall time says nothing: those that simulate.
+GroupOptions watchedForHangs(GroupOptions options, double idle, double busy) {
+  options.timeout = std::numeric_limits<double>::infinity();
+  options.hang = {idle, busy};
+  return options;
+}
+
+TEST(Supervisor, EndsARankThatSleepsWithoutAnySignOfWork) {
+  FakeGroup group;
+  group.options = watchedForHangs(group.options, 0.5, 60);
+  const RankEnd end = group.run("hang").ends.at(0);
+  EXPECT_EQ(end.state, State::kTimeout);
+  EXPECT_THAT(end.error, HasSubstr("rank 0 (gpu0) made no progress for 500ms"));
+  EXPECT_THAT(end.error, HasSubstr("last progress: waiting for a peer, 50%"));
+  EXPECT_THAT(group.left(), IsEmpty());
+}
+
+TEST(Supervisor, LeavesARankAloneThatComputesForLongerThanItMaySleep) {
+  FakeGroup group;
+  group.options = watchedForHangs(group.options, 0.5, 60);
+  const RankEnd end = group.run("busy", 1000).ends.at(0);
+  EXPECT_EQ(end.state, State::kOk) << end.error;
+}
+
+TEST(Supervisor, EndsARankThatComputesWithoutEnd) {
+  FakeGroup group;
+  group.options = watchedForHangs(group.options, 60, 1);
+  const RankEnd end = group.run("busy", 100000000).ends.at(0);
+  EXPECT_EQ(end.state, State::kTimeout);
+  EXPECT_THAT(end.error, HasSubstr("made no progress for 1s of CPU time"));
+}
+
+TEST(Supervisor, EndsOnlyTheRankThatHangs) {
+  FakeGroup group;
+  group.options = watchedForHangs(group.options, 0.5, 60);
+  group.add("hang");
+  group.add("busy", 1000);
+  group.add("ok");
+  const GroupOutcome outcome = group.run();
+  EXPECT_EQ(outcome.ends.at(0).state, State::kTimeout);
+  EXPECT_EQ(outcome.ends.at(1).state, State::kOk) << outcome.ends.at(1).error;
+  EXPECT_EQ(outcome.ends.at(2).state, State::kOk) << outcome.ends.at(2).error;
 }
 
 TEST(Supervisor, KillsARankThatIgnoresTerm) {
