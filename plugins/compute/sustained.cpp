@@ -94,11 +94,11 @@ class Burn {
       if (elapsed() - checkedAt_ >= params_.checkInterval) MUSTER_CHECK_OK(check());
     } while (elapsed() < params_.duration);
     if (!checked_) MUSTER_CHECK_OK(check());
-    closeWindow();
+    closeLast();
     return {};
   }
 
-  /// Rate of each window; a last one shorter than half a window is left out where there are others.
+  /// Rate of each window. What is left at the end, if shorter than half a window, belongs to the last one.
   [[nodiscard]] const std::vector<double>& rates() const { return rates_; }
 
  private:
@@ -136,12 +136,23 @@ class Burn {
   }
 
   void closeWindow() {
-    const bool tooShort = elapsed() - windowStart_ < params_.window / 2;
-    if (windowRuns_ > 0 && (rates_.empty() || !tooShort))
-      rates_.push_back(params_.spec.flops() * static_cast<double>(windowRuns_) / windowBusy_);
+    rates_.push_back(params_.spec.flops() * static_cast<double>(windowRuns_) / windowBusy_);
+    lastBusy_ = windowBusy_;
+    lastRuns_ = windowRuns_;
     windowStart_ = elapsed();
     windowBusy_ = 0;
     windowRuns_ = 0;
+  }
+
+  void closeLast() {
+    if (windowRuns_ == 0) return;
+    const bool tooShort = elapsed() - windowStart_ < params_.window / 2;
+    if (tooShort && !rates_.empty()) {
+      rates_.pop_back();
+      windowBusy_ += lastBusy_;
+      windowRuns_ += lastRuns_;
+    }
+    closeWindow();
   }
 
   const Bench& bench_;
@@ -153,6 +164,8 @@ class Burn {
   double windowStart_ = 0;
   double windowBusy_ = 0;
   uint64_t windowRuns_ = 0;
+  double lastBusy_ = 0;  ///< of the window that was closed last
+  uint64_t lastRuns_ = 0;
   double checkedAt_ = 0;
   bool checked_ = true;  ///< the last result was compared
   std::vector<double> rates_;

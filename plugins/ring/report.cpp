@@ -29,6 +29,9 @@ class Reporter {
     MUSTER_CHECK_OK(culprits());
     MUSTER_CHECK_OK(
         host_.measurement("rounds", "count", {static_cast<double>(found_.log->rounds())}, {}, now_));
+    MUSTER_CHECK_OK(host_.measurement("confirmations", "count",
+                                      {static_cast<double>(found_.log->visitsHeld())}, {}, now_));
+    MUSTER_CHECK_OK(host_.measurement("pair_coverage", "ratio", {pairCoverage(*found_.log)}, {}, now_));
     MUSTER_CHECK_OK(host_.measurement("looks_again", "count", {furtherLooks()}, {}, now_));
     MUSTER_CHECK_OK(host_.fact("implementation", implementation));
     if (rank_ != 0) return {};
@@ -120,7 +123,10 @@ class Reporter {
   }
 
   Status artifact() {
-    Json json = {{"schema", 1}, {"nodes", members_.names}, {"rounds", found_.log->rounds()}};
+    Json json = {{"schema", 1},
+                 {"nodes", members_.names},
+                 {"rounds", found_.log->rounds()},
+                 {"pair_coverage", pairCoverage(*found_.log)}};
     if (topology().known()) {
       json["leaves"] = topology().names;
       json["leaf_of_node"] = topology().leafOf;
@@ -129,6 +135,7 @@ class Reporter {
     for (const PairFigures& f : found_.figures)
       pairs.push_back({{"round", f.round},
                        {"look", f.look},
+                       {"confirmation", f.visit},
                        {"a", f.pair.a},
                        {"b", f.pair.b},
                        {"rail", f.rail},

@@ -73,6 +73,10 @@ void StageReader::read(const dom::object& stage, bool accepted) {
     else
       failures_.fail("evidence.expectations", "must be a list");
   }
+  // As record_check.h has it. Waivers cover no errors.
+  if (failures_.ok() && !summary.culprit.empty() && summary.accounting.of(Outcome::kError) == 0)
+    failures_.fail("group.culprit",
+                   "edited or torn: a faulty component is named, but the stage has no error");
   settleStage(evidence, summary);
   node_->stages.push_back(std::move(summary));
 }

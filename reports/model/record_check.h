@@ -12,8 +12,12 @@ namespace muster {
 /// backslash.
 bool isSafeRelativePath(std::string_view path);
 
+/// The faulty component that the stage's group names; empty when it has no group or names none.
+std::string faultyComponent(const StageRecord& stage);
+
 /// Refuses contradictions: counts that differ from the verdicts, an acceptance with exit code or blocking
-/// outcomes that do not go with it, a scenario without the mark SIMULATED.
+/// outcomes that do not go with it, a stage that passed although its group names a faulty component, a
+/// scenario without the mark SIMULATED.
 Status checkRecord(const Record& record);
 
 }  // namespace muster

@@ -2,6 +2,8 @@
 // See evidence_json.h.
 #include "runner/app/evidence_json.h"
 
+#include "reports/model/record_check.h"
+
 namespace muster {
 namespace {
 
@@ -38,9 +40,13 @@ const char* endName(CaseEnd::State state) {
   return "error";
 }
 
+const char* causeName(CaseEnd::Cause cause) {
+  return cause == CaseEnd::Cause::kGroup ? "group" : cause == CaseEnd::Cause::kCancelled ? "cancelled" : "";
+}
+
 Result<CaseEnd> caseEndFromJson(const Json& json, const std::string& path) {
   CaseEnd end;
-  std::string state;
+  std::string state, cause;
   JsonReader reader(json, path);
   reader.read("case", end.caseId);
   reader.read("rank", end.rank);
@@ -49,7 +55,10 @@ Result<CaseEnd> caseEndFromJson(const Json& json, const std::string& path) {
   reader.read("state", state);
   reader.optional("message", end.message);
   reader.optional("remedy", end.remedy);
+  reader.optional("cause", cause);
   MUSTER_CHECK_OK(reader.status());
+  for (auto candidate : {CaseEnd::Cause::kGroup, CaseEnd::Cause::kCancelled})
+    if (cause == causeName(candidate)) end.cause = candidate;
   for (auto candidate : {CaseEnd::State::kOk, CaseEnd::State::kError, CaseEnd::State::kUnsupported}) {
     if (state != endName(candidate)) continue;
     end.state = candidate;
@@ -72,6 +81,7 @@ Json evidenceToJson(const StageEvidence& evidence) {
     if (!end.device.empty()) entry["device"] = end.device;
     if (!end.message.empty()) entry["message"] = end.message;
     if (!end.remedy.empty()) entry["remedy"] = end.remedy;
+    if (end.cause != CaseEnd::Cause::kOwn) entry["cause"] = causeName(end.cause);
     ends.push_back(std::move(entry));
   }
   json["ends"] = std::move(ends);
@@ -88,6 +98,7 @@ Result<StageEvidence> evidenceFromRecord(const StageRecord& stage) {
   StageEvidence evidence;
   evidence.stage = stage.name;
   evidence.measurements = stage.measurements;
+  evidence.faulty = faultyComponent(stage);
   const std::string path = "stage " + stage.name + ".evidence";
   std::string state;
   JsonReader reader(stage.evidence, path);

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "reports/model/measurement_fold.h"
+#include "reports/model/record_check.h"
 #include "reports/model/verdict_fold.h"
 #include "runner/app/evidence_json.h"
 #include "runner/app/expectations.h"
@@ -128,13 +129,14 @@ ClusterEntry enterGroup(NodeContext& node, const Stage& stage, std::vector<RankS
 
 /// The cases to try again; in a group of several nodes all of them try what any of them has to.
 Result<std::vector<const Case*>> agreedRetries(const Stage& stage, std::vector<const Case*> mine,
-                                               const GroupPlace& place, int attempt) {
+                                               const GroupPlace& place, int attempt,
+                                               const std::string& faulty) {
   if (place.cluster == nullptr) return mine;
   std::set<std::string> ids;
   for (const Case* c : mine) ids.insert(c->id);
-  const auto agreed = place.cluster->retries(attempt, ids);
+  const auto agreed = place.cluster->retries(attempt, ids, faulty);
   std::vector<const Case*> cases;
-  // Nodes that cannot agree any more try nothing again: what they have stands.
+  // Nodes that cannot agree any more try nothing again: whom they lost is named when they leave the stage.
   if (!agreed.ok()) return cases;
   for (const Case& c : stage.cases)
     if (agreed->count(c.id) > 0) cases.push_back(&c);
@@ -142,6 +144,10 @@ Result<std::vector<const Case*>> agreedRetries(const Stage& stage, std::vector<c
 }
 
 }  // namespace
+
+void nameFaulty(StageRecord& record, const std::string& component) {
+  if (!component.empty() && faultyComponent(record).empty()) record.group["culprit"] = component;
+}
 
 Json rankContext(const NodeContext& node, const Stage& stage, const RankSlot& slot, const GroupPlace& place) {
   return {{"test", stage.test},
@@ -258,7 +264,8 @@ Result<StageOutcome> runStage(NodeContext& node, const Stage& written) {
     MUSTER_CHECK_OK(group.run(record, evidence));
     if (node.cancelled->load() || attempt == stage.attempts) break;
     MUSTER_CHECK_OK(answerPredicates(evidence, context));
-    MUSTER_TRY(cases, agreedRetries(stage, casesToRetry(stage, evidence, context), place, attempt));
+    MUSTER_TRY(cases, agreedRetries(stage, casesToRetry(stage, evidence, context), place, attempt,
+                                    faultyComponent(record)));
   }
   std::vector<std::string> caseIds;
   for (const Case& c : stage.cases) caseIds.push_back(c.id);
@@ -275,6 +282,9 @@ Result<StageOutcome> runStage(NodeContext& node, const Stage& written) {
   sealArtifacts(record, node.folder);
   groupMeasurements(evidence.measurements);  // predicates answer by their order, so before they are asked
   MUSTER_CHECK_OK(answerPredicates(evidence, context));
+  // Last: who dies before all others have done their part, too, was no member of a stage that passed.
+  if (cluster != nullptr) nameFaulty(record, cluster->leave(faultyComponent(record)));
+  evidence.faulty = faultyComponent(record);
   outcome.accounting = judgeInto(record, evidence, context);
   record.measurements = std::move(evidence.measurements);
   return outcome;

@@ -70,6 +70,9 @@ struct GroupPlace {
 /// The context_json of one rank of a stage.
 Json rankContext(const NodeContext& node, const Stage& stage, const RankSlot& slot, const GroupPlace& place);
 
+/// Keeps whom the stage's group found faulty; the first one stays.
+void nameFaulty(StageRecord& record, const std::string& component);
+
 /// Runs `stage`; failures of the stage are verdicts in its record. An Error is a fault of Muster itself.
 Result<StageOutcome> runStage(NodeContext& node, const Stage& stage);
 

@@ -8,9 +8,11 @@
 #include <cmath>
 #include <limits>
 
+#include "runner/core/digits.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/judge/bound.h"
+#include "runner/judge/series.h"
 
 namespace muster {
 namespace {
@@ -52,6 +54,27 @@ CheckResult compare(const Expectation& e, double observed, const Bound& bound, c
   return result;
 }
 
+/// A stretch of time below a limit counts as the drop_max in force says: on a shared CPU it only warns.
+Outcome atMostAsDrops(Outcome outcome, const Group& group) {
+  const bool warns = group.dropLimits.front()->severity == Severity::kWarn;
+  return warns && outcome == Outcome::kFail ? Outcome::kWarn : outcome;
+}
+
+/// The worst stretch of time against the same bound. Worse than `whole`: then it is what the verdict shows.
+CheckResult worstOverTime(const Expectation& e, const Group& group, const Merged& merged, const Bound& bound,
+                          CheckResult whole) {
+  const double level = worstLevel(e, group, merged);
+  if (!std::isfinite(level) || whole.outcome == Outcome::kError) return whole;
+  CheckResult worst = compare(e, level, bound, group.unit);
+  worst.outcome = atMostAsDrops(worst.outcome, group);
+  if (worst.outcome >= whole.outcome) return whole;
+  const auto stretch = worstStretch(merged.samples, group.series, group.direction, group.window);
+  worst.detail = fmt::format("{} {} (the median of all samples is {}), required {}{}", worst.observedText,
+                             spanText(*stretch), formatQuantity(summarize(merged.samples).median, group.unit),
+                             bound.text, distanceText(level, worst.limit));
+  return worst;
+}
+
 CheckResult checkBound(const Expectation& e, const Group& group, const Merged& merged,
                        const JudgeContext& context, const Peers& peers) {
   const auto bound = boundOf(e, group, context, peers);
@@ -60,7 +83,29 @@ CheckResult checkBound(const Expectation& e, const Group& group, const Merged& m
     if (bound.error().code == ErrorCode::kUnsupported) result.outcome = Outcome::kSkipped;
     return result;
   }
-  return compare(e, comparedStatistic(e, group, merged), *bound, group.unit);
+  return worstOverTime(e, group, merged, *bound,
+                       compare(e, comparedStatistic(e, group, merged), *bound, group.unit));
+}
+
+CheckResult checkDrop(const Expectation& e, const Group& group, const Merged& merged) {
+  if (!enoughForDrop(merged.samples.size(), group.series))
+    return errorResult(
+        fmt::format("{} samples are too few to judge a drop over time; let the test sample longer",
+                    merged.samples.size()));
+  const auto stretch = worstStretch(merged.samples, group.series, group.direction, group.window);
+  if (!stretch) return errorResult("a drop over time cannot be judged: a sample is not above 0");
+  Bound bound;
+  bound.high = e.limit + stretch->noise;
+  bound.text = fmt::format("a drop of at most {} ({} and its noise)", formatQuantity(bound.high, "ratio", 3),
+                           formatQuantity(e.limit, "ratio"));
+  CheckResult result = compare(e, roundedTo(std::max(0.0, stretch->loss), 4), bound, "ratio");
+  if (result.outcome == Outcome::kPass) return result;
+  result.detail =
+      fmt::format("{} below its own level of {} {} ({}), required {}{}", result.observedText,
+                  formatQuantity(stretch->reference, group.unit), spanText(*stretch),
+                  formatQuantity(stretch->level, group.unit), bound.text,
+                  result.outcome == Outcome::kWarn && result.margin >= 0 ? "; inside the warning band" : "");
+  return result;
 }
 
 CheckResult checkSpread(const Expectation& e, const Merged& merged) {
@@ -157,6 +202,17 @@ std::string unitFault(const Expectation& e, const Group& group) {
 
 }  // namespace
 
+double worstLevel(const Expectation& e, const Group& group, const Merged& merged) {
+  const bool ofAll = e.statistic == "median" || e.statistic == "mean";
+  if (!ofAll || group.dropLimits.empty()) return kNaN;
+  const auto stretch = worstStretch(merged.samples, group.series, group.direction, group.window);
+  if (!stretch) return kNaN;
+  const double level = sustainedLevel(*stretch, group.direction);
+  const double whole = comparedStatistic(e, group, merged);
+  const bool worse = group.direction == Direction::kLower ? level > whole : level < whole;
+  return worse ? level : kNaN;
+}
+
 double comparedStatistic(const Expectation& e, const Group& group, const Merged& merged) {
   const Summary summary = summarize(merged.samples);
   const bool countable = group.unit == "count" || group.unit == "bool";
@@ -181,6 +237,8 @@ CheckResult check(const Expectation& e, const Group& group, const Merged& merged
       return checkBound(e, group, merged, context, peers);
     case CheckKind::kCvMax:
       return checkSpread(e, merged);
+    case CheckKind::kDropMax:
+      return checkDrop(e, group, merged);
     case CheckKind::kEquals:
     case CheckKind::kOneOf:
       return checkMembership(e, group, merged);

@@ -50,7 +50,7 @@ class StageJudge {
     Verdict verdict = describe(slot);
     if (slot.fixed) {
       verdict.outcome = *slot.fixed;
-      verdict.detail = subjectText(verdict) + fixedDetail(slot, verdict);
+      verdict.detail = (slot.anonymous ? "" : subjectText(verdict)) + fixedDetail(slot, verdict);
       return verdict;
     }
     judgeAttempts(slot, verdict);
@@ -105,6 +105,9 @@ class StageJudge {
     if (!ofFleet || !merged.problem.empty() || slot.group->isText()) return result;
     result.outcome = Outcome::kDeferred;
     result.observed = comparedStatistic(e, *slot.group, merged);
+    const double worst = worstLevel(e, *slot.group, merged);
+    const bool drops = std::isfinite(worst) && slot.group->dropLimits.front()->severity == Severity::kFail;
+    if (drops) result.observed = worst;
     result.observedText = formatQuantity(result.observed, slot.group->unit);
     result.limit = result.margin = kNaN;
     result.limitText = e.text();

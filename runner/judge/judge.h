@@ -23,6 +23,9 @@ struct CaseEnd {
   enum class State { kOk, kError, kUnsupported } state = State::kOk;
   std::string message;  ///< why it ended in error, or what the machine lacks
   std::string remedy;
+  /// What an error comes from: the rank itself, another member of its group, or the end of the whole run by
+  /// its user. Only the first says anything about the device.
+  enum class Cause { kOwn, kGroup, kCancelled } cause = Cause::kOwn;
 };
 
 /// Whether a stage ran here at all.
@@ -37,6 +40,8 @@ struct StageEvidence {
   bool allowFlaky = false;
   std::vector<CaseEnd>
       ends;  ///< one for each case x rank x attempt that was to run; expected, also when it never ran
+  /// The component that the stage's group names as faulty; empty: none. Such a stage never passes.
+  std::string faulty;
   std::vector<Measurement> measurements;
   std::vector<Expectation>
       expectations;  ///< plan, profile and standing ones; each applies to the cases that declare its metric
@@ -73,7 +78,9 @@ struct StageJudgement {
 /// - NaN, infinity, negative durations and rates, zero samples, a wrong unit: error;
 /// - a plan's expectation whose metric no case of the stage declares is an error; a profile's one does not
 /// apply;
-/// - a case that ended in error gives one error verdict, its missing measurements none;
+/// - a case that ended in error gives one error verdict, its missing measurements none; where another member
+/// of the group or the end of the run ended it, one for the case, which is about no device;
+/// - a stage whose group names a faulty component has an error at least;
 /// - attempts: the last one counts; an earlier fail and a last pass is flaky, every attempt is kept.
 /// `within` needs at least two peers in the node, else the verdict is an error that says so, unless the group
 /// has a single device by inventory, which gives `skipped` (not required).

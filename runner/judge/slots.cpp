@@ -9,6 +9,7 @@
 
 #include "runner/core/text.h"
 #include "runner/judge/check.h"
+#include "runner/judge/series.h"
 
 namespace muster {
 namespace {
@@ -31,6 +32,7 @@ class Lister {
     listStrays();
     if (slots_.empty() && evidence_.ends.empty())
       add({.fixed = Outcome::kError, .detail = "the stage ran no case at all"});
+    listFaulty();
     return std::move(slots_);
   }
 
@@ -47,6 +49,7 @@ class Lister {
       ran.insert(caseRank->caseId);
       listCase(*caseRank);
     }
+    listFollowers();
     for (const auto& [caseId, metrics] : evidence_.caseMetrics)
       if (ran.count(caseId) == 0)
         add({.fixed = Outcome::kError,
@@ -60,6 +63,10 @@ class Lister {
       return end.first != caseRank.lastAttempt() && end.second.state == CaseEnd::State::kError;
     });
     const bool failedBefore = earlier != caseRank.ends.end();
+    if (last.state == CaseEnd::State::kError && last.cause != CaseEnd::Cause::kOwn) {
+      followers_[last.caseId].push_back(&caseRank);
+      return;
+    }
     if (last.state == CaseEnd::State::kError)
       return add(
           {.caseRank = &caseRank, .fixed = Outcome::kError, .detail = last.message, .remedy = last.remedy});
@@ -70,6 +77,24 @@ class Lister {
            .detail = fmt::format("ended in error in attempt {} ({}) and well in attempt {}", earlier->first,
                                  printable(earlier->second.message), caseRank.lastAttempt()),
            .remedy = earlier->second.remedy});
+  }
+
+  /// Errors that come from elsewhere: one for each case, about none of the devices that report them. A case
+  /// that a rank of this node failed by itself has its error already.
+  void listFollowers() {
+    for (const auto& [caseId, ranks] : followers_) {
+      const bool ownError = std::any_of(slots_.begin(), slots_.end(), [&, &id = caseId](const Slot& slot) {
+        return slot.caseRank != nullptr && slot.caseRank->caseId == id && slot.fixed == Outcome::kError;
+      });
+      spoken_.insert(ranks.begin(), ranks.end());
+      const CaseEnd& end = ranks.front()->lastEnd();
+      if (!ownError || end.cause == CaseEnd::Cause::kCancelled)
+        slots_.push_back({.fixed = Outcome::kError,
+                          .detail = end.message,
+                          .remedy = end.remedy,
+                          .caseId = caseId,
+                          .anonymous = true});
+    }
   }
 
   void listUnsupported(const CaseRank& caseRank) {
@@ -114,6 +139,14 @@ class Lister {
                                  printable(e.metric))});
   }
 
+  /// Whatever the cases say: a stage in which a component was found faulty does not pass.
+  void listFaulty() {
+    const bool failed = std::any_of(slots_.begin(), slots_.end(),
+                                    [](const Slot& slot) { return slot.fixed == Outcome::kError; });
+    if (!evidence_.faulty.empty() && !failed)
+      add({.fixed = Outcome::kError, .detail = evidence_.faulty, .anonymous = true});
+  }
+
   void cover(const Expectation& e) {
     for (const Group* group : byMetric_[e.metric])
       if (labelsMatch(group->labels, e.where)) covered_.insert(group);
@@ -121,6 +154,7 @@ class Lister {
 
   /// Lists what `e` asks of one case on one rank. True when it asks anything.
   bool listOnCase(const Expectation& e, const CaseRank& caseRank) {
+    if (e.kind == CheckKind::kDropMax) return listDrops(e, caseRank);
     bool found = false;
     std::set<std::string> devices;
     for (const Group* group : caseRank.groups) {
@@ -139,6 +173,26 @@ class Lister {
     if (!declares || !canCarry(knownLabels(caseRank), e.where)) return false;
     if (caseRank.rank != 0 && evidence_.leaderMetrics.count(e.metric) > 0) return true;
     // A case that ended in error or was skipped has its own verdict; its missing measurements get none.
+    if (caseRank.endedWell()) addMissing(e, caseRank, "");
+    return true;
+  }
+
+  /// A drop is judged where there are samples enough to see one; the plan's own expectation must find some.
+  bool listDrops(const Expectation& e, const CaseRank& caseRank) {
+    bool found = false;
+    for (const Group* group : caseRank.groups) {
+      const auto& limits = group->dropLimits;
+      if (std::find(limits.begin(), limits.end(), &e) == limits.end()) continue;
+      const bool enough = enoughForDrop(group->last().samples.size(), group->series);
+      if (!isPlans(e) && (!enough || !group->last().problem.empty())) continue;
+      found = true;
+      add({.caseRank = &caseRank, .group = group, .expectation = &e});
+    }
+    if (found || !isPlans(e)) return true;
+    const auto metrics = evidence_.caseMetrics.find(caseRank.caseId);
+    const bool declares = metrics != evidence_.caseMetrics.end() && metrics->second.count(e.metric) > 0;
+    if (!declares || !canCarry(knownLabels(caseRank), e.where)) return false;
+    if (caseRank.rank != 0 && evidence_.leaderMetrics.count(e.metric) > 0) return true;
     if (caseRank.endedWell()) addMissing(e, caseRank, "");
     return true;
   }
@@ -208,6 +262,7 @@ class Lister {
   const StageEvidence& evidence_;
   std::map<std::string, std::vector<const Group*>> byMetric_;
   std::vector<Slot> slots_;
+  std::map<std::string, std::vector<const CaseRank*>> followers_;  ///< by case
   std::set<const CaseRank*> spoken_;
   std::set<const Group*> covered_;
 };

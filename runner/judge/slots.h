@@ -17,10 +17,11 @@ struct Slot {
   const Group* group = nullptr;
   const Expectation* expectation = nullptr;
   std::optional<Outcome> fixed{};
-  std::string detail{};  ///< of a fixed outcome
-  std::string remedy{};  ///< of a fixed outcome, where it is not the expectation's
-  std::string caseId{};  ///< where there is no case rank: what the slot is about; empty: the stage
-  std::string device{};  ///< of a device that should have been measured and was not
+  std::string detail{};    ///< of a fixed outcome
+  std::string remedy{};    ///< of a fixed outcome, where it is not the expectation's
+  std::string caseId{};    ///< where there is no case rank: what the slot is about; empty: the stage
+  std::string device{};    ///< of a device that should have been measured and was not
+  bool anonymous = false;  ///< `detail` says itself what it is about: nothing of this node is at fault
 };
 
 /// Lists the slots of a stage that ran. The rules are those of judge.h.

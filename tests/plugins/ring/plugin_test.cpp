@@ -105,6 +105,23 @@ TEST_F(RingPlugin, NamesALinkToBothItsNodes) {
   EXPECT_EQ(culprits(8), Names{"none"});
 }
 
+TEST_F(RingPlugin, FindsALinkOfNodesThatTheRingNeverPairs) {
+  plant("[[fault]]\nkind = \"slow_link\"\nnode = 1\npeer_node = 5\nfactor = 0.5\n");
+  EXPECT_EQ(culprits(0, {{"coverage", "all"}}), Names{"link sim-node-0001 - sim-node-0005"});
+  EXPECT_EQ(culprits(10, {{"coverage", "all"}}), Names{"link sim-node-0001 - sim-node-0005"});
+  EXPECT_EQ(culprits(8, {{"coverage", "all"}}), Names{"none"});
+}
+
+TEST_F(RingPlugin, TellsWhichShareOfThePairsItMeasured) {
+  plant("");
+  testing::RecordingHost quick, all;
+  ASSERT_EQ(run(0, quick).ran, MUSTER_OK) << quick.error;
+  EXPECT_NEAR(quick.value("pair_coverage"), 8.0 / 28, 1e-9);
+  ASSERT_EQ(run(0, all, {{"coverage", "all"}}).ran, MUSTER_OK) << all.error;
+  EXPECT_EQ(all.value("pair_coverage"), 1);
+  EXPECT_EQ(all.value("rounds"), 7);
+}
+
 TEST_F(RingPlugin, NamesAnUplinkByItsTopologyFile) {
   plant("[[fault]]\nkind = \"slow_uplink\"\nleaf = 1\nfactor = 0.6\n");
   const auto file = folder_.path() / "topology.conf";
