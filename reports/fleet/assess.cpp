@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <map>
 
+#include "reports/fleet/blame.h"
 #include "reports/fleet/coverage.h"
 #include "reports/fleet/deferred.h"
 #include "reports/fleet/expected_figures.h"
 #include "reports/fleet/fact_drift.h"
+#include "reports/fleet/findings.h"
 #include "reports/fleet/fleet_record.h"
 #include "reports/fleet/fleet_waivers.h"
 #include "reports/fleet/node_merge.h"
@@ -59,6 +61,8 @@ Result<Fleet> assess(FleetRecords& records, const FleetOptions& options) {
   fleet.topologyFrom = options.topologyFrom;
   fleet.notes = options.notes;
   MUSTER_CHECK_OK(cover(records, options, fleet));
+  const BlameTable blame(records, fleet);
+  clearTheAffected(records, blame, fleet);
   fleet.waiversFrom = options.waiversFrom;
   fleet.waiversSha256 = options.waiversSha256;
   countWaivers(records, fleet);
@@ -70,10 +74,12 @@ Result<Fleet> assess(FleetRecords& records, const FleetOptions& options) {
     addWorstShares(table, distributions, fleet);
     std::move(distributions.begin(), distributions.end(), std::back_inserter(fleet.distributions));
   }
-  addFailures(records, fleet);
+  addFailures(records, blame, fleet);
   orderSuspects(fleet);
+  foldSlowNodes(fleet);
   addCommonCauses(options, fleet);
   orderSuspects(fleet);
+  markTheNamed(fleet);
   fleet.drift = findFactDrift(records, fleet);
   countFleet(records, fleet);
   settleWaivers(records, fleet);

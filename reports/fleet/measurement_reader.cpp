@@ -2,6 +2,7 @@
 // See stage_reader.h: the measurements of a stage, as figures that nodes are compared by.
 #include <algorithm>
 
+#include "reports/fleet/cause.h"
 #include "reports/fleet/folded_rows.h"
 #include "reports/fleet/label_list.h"
 #include "reports/fleet/stage_reader.h"
@@ -30,6 +31,7 @@ struct StageReader::Parts {
   std::string_view device;
   std::string_view peak;
   std::string_view direction;
+  std::string_view text;
   LabelList labels;
   bool informational = false;
   int64_t attempt = 1;
@@ -50,6 +52,7 @@ struct StageReader::Parts {
     if (name == "device") return value.get(device);
     if (name == "attempt") return value.get(attempt);
     if (name == "exponent") return value.get(exponent);
+    if (name == "text") return value.get(text);
     if (name != "metric" && name != "unit" && name != "case" && name != "labels" && name != "peak" &&
         name != "direction" && name != "informational")
       return simdjson::SUCCESS;
@@ -109,9 +112,18 @@ void StageReader::addMeasurement(Parts& parts, bool accepted) {
   if (!failures_.ok()) return;
   if (!parts.noted) metrics_[std::string(parts.metric)] = {*direction, std::string(parts.unit)};
   parts.noted = true;
+  noteFirstFault(parts);
   if (!isCompared(parts.unit, *direction, parts.informational)) return;
   if (parts.key == Parts::kNoKey) parts.key = figureKey(parts, *direction);
   addSamples(parts, accepted);
+}
+
+void StageReader::noteFirstFault(const Parts& parts) {
+  if (!ofGroup_ || !parts.metric.ends_with(kFirstFault)) return;
+  const std::optional<std::string> rank = sourceRank(parts.text);
+  if (!rank) return;
+  const std::string_view stem = parts.metric.substr(0, parts.metric.size() - kFirstFault.size());
+  firstFaults_.push_back({std::string(parts.device), std::string(parts.caseId), std::string(stem), *rank});
 }
 
 uint32_t StageReader::figureKey(const Parts& parts, Direction direction) {

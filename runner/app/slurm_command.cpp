@@ -186,6 +186,7 @@ Result<int> slurmResume(const SlurmOptions& o) {
 
 Result<int> slurmDrain(const SlurmOptions& o) {
   MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(o.run));
+  MUSTER_CHECK_OK(requireMeasured(run, "drain nodes"));
   MUSTER_TRY(const Fd lock, run.lock());
   MUSTER_TRY(const auto rejected, rejectedNodes(run));
   MUSTER_TRY(const slurm::Nodes known, slurm::readNodes());
@@ -198,6 +199,7 @@ Result<int> slurmDrain(const SlurmOptions& o) {
 
 Result<int> slurmUndrain(const SlurmOptions& o) {
   MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(o.run));
+  MUSTER_CHECK_OK(requireMeasured(run, "undrain nodes"));
   MUSTER_TRY(const Fd lock, run.lock());
   MUSTER_TRY(const auto drained, slurm::drainedByRun(run));
   MUSTER_TRY(const slurm::Nodes known, slurm::readNodes());

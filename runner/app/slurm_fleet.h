@@ -14,8 +14,11 @@ namespace muster {
 /// returns that code.
 Result<int> showFleet(const slurm::RunStore& run, int code);
 
-/// The rejected nodes of a run, by their own verdict or by the fleet's (their peers may have named one that
-/// met its own limits), and why.
+/// kUsage where any result of the run is simulated: it must not act on nodes.
+Status requireMeasured(const slurm::RunStore& run, const std::string& action);
+
+/// The rejected nodes of a run and those at the ends of a link that fails, by their own verdict or by the
+/// fleet's (their peers may have named one that met its own limits), and why.
 Result<std::vector<slurm::RejectedNode>> rejectedNodes(const slurm::RunStore& run);
 
 }  // namespace muster
