@@ -76,7 +76,7 @@ void StageReader::read(const dom::object& stage, bool accepted) {
   // As record_check.h has it. Waivers cover no errors.
   if (failures_.ok() && !summary.culprit.empty() && summary.accounting.of(Outcome::kError) == 0)
     failures_.fail("group.culprit",
-                   "edited or torn: a faulty component is named, but the stage has no error");
+                   "edited or truncated: a faulty component is named, but the stage has no error");
   settleStage(evidence, summary);
   node_->stages.push_back(std::move(summary));
 }

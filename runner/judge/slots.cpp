@@ -59,39 +59,46 @@ class Lister {
 
   void listCase(const CaseRank& caseRank) {
     const CaseEnd& last = caseRank.lastEnd();
-    const auto earlier = std::find_if(caseRank.ends.begin(), caseRank.ends.end(), [&](const auto& end) {
-      return end.first != caseRank.lastAttempt() && end.second.state == CaseEnd::State::kError;
-    });
-    const bool failedBefore = earlier != caseRank.ends.end();
-    if (last.state == CaseEnd::State::kError && last.cause != CaseEnd::Cause::kOwn) {
-      followers_[last.caseId].push_back(&caseRank);
-      return;
-    }
-    if (last.state == CaseEnd::State::kError)
-      return add(
-          {.caseRank = &caseRank, .fixed = Outcome::kError, .detail = last.message, .remedy = last.remedy});
+    if (last.state == CaseEnd::State::kError) return addEnd(caseRank, last, Outcome::kError, last.message);
     if (last.state == CaseEnd::State::kUnsupported) return listUnsupported(caseRank);
-    if (failedBefore)
-      add({.caseRank = &caseRank,
-           .fixed = Outcome::kFlaky,
-           .detail = fmt::format("ended in error in attempt {} ({}) and well in attempt {}", earlier->first,
-                                 printable(earlier->second.message), caseRank.lastAttempt()),
-           .remedy = earlier->second.remedy});
+    if (const CaseEnd* earlier = earlierError(caseRank))
+      addEnd(caseRank, *earlier, Outcome::kFlaky,
+             fmt::format("ended in error in attempt {} ({}) and well in attempt {}", earlier->attempt,
+                         printable(earlier->message), caseRank.lastAttempt()));
+  }
+
+  /// Of an attempt before the last one; the first that the rank caused itself, else the first; or nullptr.
+  static const CaseEnd* earlierError(const CaseRank& caseRank) {
+    const CaseEnd* found = nullptr;
+    for (const auto& [attempt, end] : caseRank.ends) {
+      if (attempt == caseRank.lastAttempt() || end.state != CaseEnd::State::kError) continue;
+      if (end.cause == CaseEnd::Cause::kOwn) return &end;
+      if (found == nullptr) found = &end;
+    }
+    return found;
+  }
+
+  /// The slot of an error, now or in an earlier attempt; one that comes from elsewhere waits for its like.
+  void addEnd(const CaseRank& caseRank, const CaseEnd& end, Outcome outcome, const std::string& detail) {
+    if (end.cause == CaseEnd::Cause::kOwn)
+      return add({.caseRank = &caseRank, .fixed = outcome, .detail = detail, .remedy = end.remedy});
+    spoken_.insert(&caseRank);
+    followers_.try_emplace({end.caseId, outcome}, Follower{end, detail});
   }
 
   /// Errors that come from elsewhere: one for each case, about none of the devices that report them. A case
   /// that a rank of this node failed by itself has its error already.
   void listFollowers() {
-    for (const auto& [caseId, ranks] : followers_) {
-      const bool ownError = std::any_of(slots_.begin(), slots_.end(), [&, &id = caseId](const Slot& slot) {
-        return slot.caseRank != nullptr && slot.caseRank->caseId == id && slot.fixed == Outcome::kError;
-      });
-      spoken_.insert(ranks.begin(), ranks.end());
-      const CaseEnd& end = ranks.front()->lastEnd();
-      if (!ownError || end.cause == CaseEnd::Cause::kCancelled)
-        slots_.push_back({.fixed = Outcome::kError,
-                          .detail = end.message,
-                          .remedy = end.remedy,
+    for (const auto& [key, follower] : followers_) {
+      const auto& [caseId, outcome] = key;
+      const bool own =
+          std::any_of(slots_.begin(), slots_.end(), [&, &id = caseId, &same = outcome](const Slot& slot) {
+            return slot.caseRank != nullptr && slot.caseRank->caseId == id && slot.fixed == same;
+          });
+      if (!own || follower.end.cause == CaseEnd::Cause::kCancelled)
+        slots_.push_back({.fixed = outcome,
+                          .detail = follower.detail,
+                          .remedy = follower.end.remedy,
                           .caseId = caseId,
                           .anonymous = true});
     }
@@ -289,7 +296,11 @@ class Lister {
   const StageEvidence& evidence_;
   std::map<std::string, std::vector<const Group*>> byMetric_;
   std::vector<Slot> slots_;
-  std::map<std::string, std::vector<const CaseRank*>> followers_;  ///< by case
+  struct Follower {
+    CaseEnd end;
+    std::string detail;
+  };
+  std::map<std::pair<std::string, Outcome>, Follower> followers_;  ///< by case
   std::set<const CaseRank*> spoken_;
   std::set<const Group*> covered_;
 };

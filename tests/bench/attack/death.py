@@ -36,14 +36,14 @@ ENTER = ('hostname "$0" && mount --rbind /sys/fs/cgroup /mnt && umount -l /sys &
 SMALL_MODEL = 'width = 8\nbatch_size = 4\nnum_classes = 10\nimage_size = 32\nbucket_bytes = "64 KiB"\n'
 # name: (plugin, test, parameters, matrix, rough seconds). Each lasts one to four seconds on an idle core.
 KINDS = {
-    "ring": ("ring", "ring", 'bytes = "64 KiB"\nsamples = 5\nnoise_floor = "25%"\nlatency_noise_floor = "1000%"\n', "", 2),
+    "stress": ("compute", "sustained", 'size = 128\nduration = "2s"\nwindow = "500ms"\n', "", 3),
+    "ring": ("ring", "ring", 'bytes = "512 KiB"\nsamples = 3\nnoise_floor = "25%"\nlatency_noise_floor = "1000%"\n', "", 2),
     "sweep": ("collective", "sweep", 'to = "4 KiB"\nfactor = 64\nwarmup = 1\niterations = 3\nown_time_probes = 3\n',
               'op = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "alltoall", "sendrecv"]\n', 3),
     "all-reduce": ("collective", "sweep", 'op = "all_reduce"\nfrom = "1 KiB"\nto = "256 KiB"\nfactor = 16\niterations = 50\n', "", 2),
     "training": ("train", "training", SMALL_MODEL + "warmup_iterations = 1\nactive_iterations = 5\nsolo_iterations = 1\n"
                  "loader_workers = 1\n", "", 3),
     "determinism": ("train", "determinism", SMALL_MODEL + "iterations = 3\n", "", 2),
-    "stress": ("compute", "sustained", 'size = 128\nduration = "2s"\nwindow = "500ms"\n', "", 3),
 }
 WHAT = [("rank", "kill"), ("rank", "stop"), ("runner", "kill"), ("runner", "stop"), ("runner", "restart"),
         ("host", "kill"), ("host", "stop"), ("host", "cut")]
@@ -59,8 +59,12 @@ def plan_text(kind: str, draw: random.Random, slow_end: bool) -> str:
     return text + ("[stage.matrix]\n" + matrix if matrix else "")
 
 
+def run_quietly(*command, check=True):
+    subprocess.run(command, check=check, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL if not check else None)
+
+
 def ip(*words, check=True):
-    subprocess.run(["ip", *words], check=check, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL if not check else None)
+    run_quietly("ip", *words, check=check)
 
 
 def file_text(path: str) -> str:
@@ -88,13 +92,19 @@ class Hosts:
             ip("-n", space, "addr", "add", f"10.77.0.{host + 1}/24", "dev", "eth0")
             ip("-n", space, "link", "set", "lo", "up")
             ip("-n", space, "link", "set", "eth0", "up")
+            # So slow that the processor's load does not make one link look slower than the others.
+            for where, device in ((space, "eth0"), (self.hub, f"p{host}")):
+                run_quietly("tc", "-n", where, "qdisc", "add", "dev", device, "root", "handle", "1:",
+                            "htb", "default", "1")
+                run_quietly("tc", "-n", where, "class", "add", "dev", device, "parent", "1:", "classid", "1:1", "htb",
+                            "rate", "100mbit", "burst", "128kb", "cburst", "128kb", "quantum", "60000")
 
     def space(self, host: int) -> str:
         return f"{self.prefix}-n{host}"
 
     def processes(self, host: int):
-        listed = subprocess.run(["ip", "netns", "pids", self.space(host)], stdout=subprocess.PIPE, text=True, check=False).stdout
-        return [int(pid) for pid in listed.split()]
+        _, listed = _attack.run("ip", "netns", "pids", self.space(host))
+        return [int(pid) for pid in listed.split() if pid.isdigit()]
 
     def link(self, host: int, up: bool) -> None:
         ip("-n", self.hub, "link", "set", f"p{host}", "up" if up else "down")
@@ -144,16 +154,19 @@ class Trial:
         self.phase = self.draw.choice(["join", "any", "any", "any", "late", "late", "shutdown", "shutdown"])
         self.died = 0.0
         self.runs = {}
-        self.name = f"seed {seed}: {self.kind}, " + (f"{self.what} of node {self.victim}: {self.how}, {self.phase}" if self.what else "healthy")
+        fate = f"{self.what} of node {self.victim}: {self.how}, {self.phase}" if self.what else "healthy"
+        self.name = f"seed {seed}: {self.kind}, {fate}"
 
     def start(self, node: int, more) -> None:
-        command = ["nsenter", "--net=/run/netns/" + self.hosts.space(node), "unshare", "--uts", "--mount", "sh", "-c", ENTER, f"n{node}",
-                   _attack.muster(self.chosen.build), "run", *more, "--lost-after", f"{LOST_AFTER}s", "--arrival", "20s", "--nnodes", str(HOSTS), "--node-rank",
-                   str(node), "--rendezvous", "10.77.0.1:29400"]
+        command = ["nsenter", "--net=/run/netns/" + self.hosts.space(node), "unshare", "--uts", "--mount",
+                   "sh", "-c", ENTER, f"n{node}",
+                   _attack.muster(self.chosen.build), "run", *more, "--lost-after", f"{LOST_AFTER}s", "--arrival", "20s",
+                   "--nnodes", str(HOSTS), "--node-rank", str(node), "--rendezvous", "10.77.0.1:29400"]
+        environment = {**os.environ, "MUSTER_TOKEN": "a-secret-of-this-bench", "OMP_NUM_THREADS": "1"}
         with open(os.path.join(self.folder, f"output{node}.txt"), "a", encoding="utf-8") as output:
             # The process is the runner itself: each of these commands becomes the next.
             self.runs[node] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                                               env={**os.environ, "MUSTER_TOKEN": "a-secret-of-this-bench", "OMP_NUM_THREADS": "1"})
+                                               env=environment)
 
     def node_folder(self, node: int) -> str:
         return os.path.join(self.folder, "out", f"node-{node:04}")
@@ -161,7 +174,8 @@ class Trial:
     def rank_process(self, node: int) -> int:
         """The process of the stage's rank on this node, or 0."""
         for pid in descendants(self.runs[node].pid):
-            if file_text(f"/proc/{pid}/comm") == "muster-rank\n" and "requests/victims.rank" in file_text(f"/proc/{pid}/cmdline"):
+            if (file_text(f"/proc/{pid}/comm") == "muster-rank\n"
+                    and "requests/victims.rank" in file_text(f"/proc/{pid}/cmdline")):
                 return pid if alive(pid) else 0
         return 0
 
@@ -246,8 +260,8 @@ class Trial:
         with open(expected, "w", encoding="utf-8") as file:
             file.write("".join(f"n{node}\n" for node in range(HOSTS)))
         out = os.path.join(self.folder, "fleet")
-        command = [_attack.muster(self.chosen.build), "fleet", os.path.join(self.folder, "out"), "--expect", expected, "--out", out]
-        code, said = _attack.run(*command, *self.chosen.fleet_options)
+        code, said = _attack.run(_attack.muster(self.chosen.build), "fleet", os.path.join(self.folder, "out"),
+                                 "--expect", expected, "--out", out, *self.chosen.fleet_options)
         text = file_text(os.path.join(out, "fleet.json"))
         return code, said, json.loads(text) if text else {}
 
@@ -294,7 +308,7 @@ def judge(trial: Trial, tally: dict) -> str:
     """Counts what the trial came to; returns what was wrong with it, or ""."""
     code, said, fleet = trial.fleet()
     records = {node: trial.record(node) for node in range(HOSTS)}
-    passed = [node for node, record in records.items() if record and stage_of(record) and stage_of(record)["outcome"] in PASSING]
+    passed = [node for node, record in records.items() if stage_of(record) and stage_of(record)["outcome"] in PASSING]
     accepted = [node for node, record in records.items() if record and record["acceptance"] == "accepted"]
     if not trial.what:
         tally["controls"] += 1
@@ -305,6 +319,10 @@ def judge(trial: Trial, tally: dict) -> str:
     if not trial.struck or (code == 0 and len(accepted) == HOSTS and not died_in_stage(trial, records)):
         tally["nobody died: it came too late"] += 1
         return ""
+    stages = [stage_of(record) for record in records.values()]
+    if trial.how == "restart" and all(stage and stage["started"] > trial.died for stage in stages):
+        tally["it came back before the stage began"] += 1
+        return "" if len(passed) in (0, HOSTS) else f"only nodes {passed} passed"
     tally["trials"] += 1
     tally[f"{trial.what} {trial.how}"] += 1
     if code == 0:
@@ -361,7 +379,7 @@ def fleet_names_innocent(trial: Trial, fleet: dict, tally: dict) -> str:
 
 
 def main() -> None:
-    chosen = _attack.options(__doc__.split("\n", maxsplit=1)[0], 300, jobs=3, controls=1, strict_fleet=0)
+    chosen = _attack.options(__doc__.split("\n", maxsplit=1)[0], 300, jobs=3, controls=len(KINDS), strict_fleet=0)
     if os.geteuid() != 0 or shutil.which("ip") is None:
         print("SKIP: network namespaces need root and iproute2")
         sys.exit(77)
@@ -370,10 +388,12 @@ def main() -> None:
     chosen.rough = {kind: parts[4] for kind, parts in KINDS.items()}
     chosen.fleet_options = [same.group(0)] if same else []
     folder = _attack.folder(chosen)
-    tally = dict.fromkeys(["controls", "trials", "after the end", "named", "not named", "an innocent node was named", "the fleet flags an innocent node",
-                           "nobody died: it came too late", *(" ".join(one) for one in WHAT)], 0)
+    tally = dict.fromkeys(["controls", "trials", "after the end", "named", "not named", "an innocent node was named",
+                           "the fleet flags an innocent node", "nobody died: it came too late",
+                           "it came back before the stage began",
+                           *(" ".join(one) for one in WHAT)], 0)
     wrong, unnamed, lock, number = [], [], threading.Lock(), [0]
-    queue = [f"control-{kind}" for kind in KINDS] if chosen.controls else []
+    queue = [f"control-{kind}" for kind in list(KINDS)[:chosen.controls]]
 
     def work(slot: int) -> None:
         hosts = Hosts(slot)
@@ -388,7 +408,8 @@ def main() -> None:
                     if number[0] > 20 * chosen.count + 20:
                         return  # nothing can be struck: said by the number of trials
                     busy[0] += 0 if control else 1
-                trial = Trial(chosen, hosts, os.path.join(folder, seed), seed, seed.removeprefix("control-") if control else "")
+                healthy = seed.removeprefix("control-") if control else ""
+                trial = Trial(chosen, hosts, os.path.join(folder, seed), seed, healthy)
                 trial.unnamed = ""
                 problem = trial.hold()
                 with lock:
@@ -397,6 +418,8 @@ def main() -> None:
                     if problem:
                         wrong.append(f"{trial.name}: {problem}")
                         print("WRONG:", wrong[-1], flush=True)
+                    if tally["trials"] % 25 == 0 and not control:
+                        print(f"... {tally['trials']} trials, {len(wrong)} wrong verdicts", flush=True)
                     if trial.unnamed:
                         unnamed.append(f"{trial.name}: {trial.unnamed}")
                         print("UNNAMED:", unnamed[-1], flush=True)

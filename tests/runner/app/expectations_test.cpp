@@ -137,6 +137,20 @@ TEST(EvidenceJson, RoundTrips) {
   EXPECT_EQ(again->ends[0].message, "no fp4");
 }
 
+TEST(EvidenceJson, KeepsWhatCausedAnErrorAndTheFaultyComponent) {
+  StageEvidence evidence = evidenceWith({{"dtype", "bf16"}});
+  for (const auto cause : {CaseEnd::Cause::kOwn, CaseEnd::Cause::kGroup, CaseEnd::Cause::kCancelled})
+    evidence.ends.push_back({"gemm", 0, "gpu0", 1, CaseEnd::State::kError, "it broke", "", cause});
+  StageRecord record;
+  record.name = "gemm";
+  record.evidence = evidenceToJson(evidence);
+  record.group = {{"culprit", "node 1 (n1) was lost"}};
+  const auto again = evidenceFromRecord(record);
+  ASSERT_TRUE(again.ok()) << again.error().text();
+  for (size_t i = 0; i < evidence.ends.size(); ++i) EXPECT_EQ(again->ends[i].cause, evidence.ends[i].cause);
+  EXPECT_EQ(again->faulty, "node 1 (n1) was lost");
+}
+
 TEST(EvidenceJson, AnUnknownStateIsAnError) {
   StageRecord record;
   record.name = "gemm";

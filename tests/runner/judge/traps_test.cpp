@@ -329,6 +329,16 @@ TEST(Traps, ErrorsThatAnotherRankCausedAreOneAndBlameNoDevice) {
   // The rank that it was says so itself; the others have nothing to add.
   story.ends(2, CaseEnd::State::kError, "was killed by SIGKILL");
   EXPECT_EQ(story.verdict().device, "gpu2");
+  // The same once all ended well in another attempt: what is flaky is the rank that failed.
+  for (const int rank : {0, 1, 2})
+    story.ends(rank, CaseEnd::State::kOk, "", 2).measures(rank, {7e14}, kThroughput, 2);
+  int flaky = 0;
+  for (const Verdict& v : story.judge().verdicts)
+    if (v.outcome == Outcome::kFlaky) {
+      ++flaky;
+      EXPECT_EQ(v.device, "gpu2") << v.detail;
+    }
+  EXPECT_EQ(flaky, 1);
 }
 
 }  // namespace
