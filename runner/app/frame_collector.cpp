@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "runner/app/interrupt.h"
 #include "runner/core/digits.h"
 #include "runner/core/text.h"
 
@@ -130,6 +131,8 @@ void FrameCollector::takeCase(const RankSlot& slot, const Json& frame) {
   if (ended != "ok") {
     const auto kind = ended == "unsupported" ? CaseEnd::State::kUnsupported : CaseEnd::State::kError;
     std::string message = textField(frame, "message");
+    // The rank knows that it was told to stop; why, only the runner does.
+    if (const std::string why = interruptionText(); ended == "cancelled" && !why.empty()) message = why;
     if (message.empty()) message = ended == "cancelled" ? "it was cancelled" : "the plugin gave no reason";
     worsen(end, kind, message, textField(frame, "remedy"));
   }
