@@ -14,6 +14,7 @@
 #include "runner/app/slurm_options.h"
 #include "runner/app/usage_error.h"
 #include "runner/core/build_info.h"
+#include "runner/core/duration.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 
@@ -127,8 +128,9 @@ CLI::App* addRun(CLI::App& app, Arguments& a) {
 }
 
 CLI::App* addCheck(CLI::App& app, Arguments& a) {
-  CLI::App* check = app.add_subcommand("check", "report every mistake of a plan, without running it");
-  check->add_option("plans", a.plans, "plan files")->required();
+  CLI::App* check = app.add_subcommand("check", "validate a plan and list all errors; runs nothing");
+  check->add_option("plans", a.plans, "plan files; - reads standard input (Lua if a line begins with return)")
+      ->required();
   addSets(check, a.sets);
   check->add_option("--plugins", a.pluginFolders, "folder with more plugins")
       ->type_name("FOLDER")
@@ -227,9 +229,8 @@ Result<int> run(Arguments& a) {
   if (!a.arrival.empty()) {
     MUSTER_TRY(a.run.arrival, parseDuration(a.arrival).context("--arrival"));
   }
-  MUSTER_TRY(a.run.lostAfter, parseDuration(a.lostAfter).context("--lost-after"));
-  if (a.run.lostAfter < 1)
-    return Error{ErrorCode::kUsage, fmt::format("--lost-after is {}, wanted 1s or more", a.lostAfter), ""};
+  constexpr DurationRange kLost = {1, 1e9, "a duration of 1s or more, for example 10s"};
+  MUSTER_TRY(a.run.lostAfter, parseDuration(a.lostAfter, kLost).context("--lost-after"));
   if (!a.run.out.empty() && !a.run.resume.empty())
     return Error{ErrorCode::kUsage, "give either --out (a new run) or --resume (an interrupted one)", ""};
   return runCommand(a.run);

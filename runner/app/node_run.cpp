@@ -141,7 +141,10 @@ Status NodeRun::keep(const StageOutcome& outcome, const Json& extra) {
 }
 
 std::string NodeRun::whyNot(const Stage& stage) const {
-  if (node_.cancelled->load()) return "the run was interrupted before it";
+  if (node_.cancelled->load()) {
+    const std::string why = interruptionText();
+    return (why.empty() ? "the run was interrupted" : why) + " before it";
+  }
   if (!inventory_.problem.empty()) return inventory_.problem;
   for (const std::string& need : stage.needs) {
     const auto it = outcomes_.find(need);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 
+#include "runner/app/interrupt.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
@@ -237,7 +238,9 @@ void RankGroup::settleStopped(const RankSlot& slot, const RankEnd& end) {
 void RankGroup::settle(const RankSlot& slot, const RankEnd& end, StageRecord& record) {
   keepEnd(slot, end, record);
   const int open = collector_.openRun(slot.rank);
-  const std::string message = end.error.empty() ? "the rank ended before the case did" : end.error;
+  std::string message = end.error.empty() ? "the rank ended before the case did" : end.error;
+  const std::string why = interruptionText();
+  if (end.state == RankEnd::State::kCancelled && !why.empty()) message += ": " + why;
   if (grouped() && end.forPeer) return settleStopped(slot, end);
   const auto cause =
       end.state == RankEnd::State::kCancelled ? CaseEnd::Cause::kCancelled : CaseEnd::Cause::kOwn;
@@ -300,8 +303,12 @@ Status RankGroup::run(StageRecord& record, StageEvidence& evidence) {
     const bool together = place_.cluster != nullptr;  // then only what all agreed on ends it
     if (!together && (node_.cancelled->load() || (start > 0 && secondsLeft(begin) <= 0))) {
       const bool cancelled = node_.cancelled->load();
+      const std::string why = interruptionText();
       for (const RankSlot& slot : waiting)
-        failPending(slot, cancelled ? "the run was interrupted" : "the stage's deadline had passed",
+        failPending(slot,
+                    !cancelled    ? "the stage's deadline had passed"
+                    : why.empty() ? "the run was interrupted"
+                                  : why,
                     cancelled ? CaseEnd::Cause::kCancelled : CaseEnd::Cause::kOwn);
       break;
     }

@@ -19,6 +19,9 @@ namespace {
 
 constexpr uint64_t kMostFleetBytes = 1ull << 30;
 constexpr size_t kMostLines = 40;
+constexpr int kNotStartedByShell = 126;
+constexpr int kNotFoundByShell = 127;
+constexpr int kSignalled = 128;
 
 /// The worst deviation of a node's record in a few words.
 std::string worstOf(const Record& record) {
@@ -91,7 +94,24 @@ Result<bool> isSimulated(const slurm::RunStore& run, const FleetReport& report) 
   return false;
 }
 
+/// Why there is no report though the fleet job ended.
+std::string whyNoReport(int code) {
+  if (code == kNotFoundByShell || code == kNotStartedByShell)
+    return "muster could not be started there; it must be on a file system that all nodes see";
+  if (code > kSignalled && code != kExitInterrupted)
+    return fmt::format("signal {} ended it", code - kSignalled);
+  return "`muster fleet` refused or failed";
+}
+
 }  // namespace
+
+std::string fleetReportText(const slurm::RunStore& run, int code) {
+  std::error_code error;
+  if (fs::exists(run.folder() / "fleet" / "fleet.json", error))
+    return fmt::format("exit {}, {}", code, (run.folder() / "fleet").string());
+  return fmt::format("none: the fleet job ended with {}: {}; see {}, then `muster slurm resume`", code,
+                     whyNoReport(code), (run.folder() / "logs").string() + "/fleet-*.out");
+}
 
 Result<int> showFleet(const slurm::RunStore& run, int code) {
   MUSTER_TRY(const FleetReport report, readReport(run));
@@ -99,8 +119,11 @@ Result<int> showFleet(const slurm::RunStore& run, int code) {
   for (size_t i = 0; i < lines.size() && i < kMostLines; ++i)
     fmt::print("{:<20} {:<10} {}\n", lines[i].node, lines[i].state, printable(whyNot(run, lines[i]), 200));
   if (lines.size() > kMostLines) fmt::print("and {} nodes more\n", lines.size() - kMostLines);
-  fmt::print("fleet report: exit {}, {}\n", code, (run.folder() / "fleet").string());
-  return code;
+  fmt::print("fleet report: {}\n", fleetReportText(run, code));
+  std::error_code error;
+  const bool missing = !fs::exists(run.folder() / "fleet" / "fleet.json", error);
+  // Without a report nothing is accepted or rejected.
+  return missing && code != kExitUsage && code != kExitInternal ? kExitIncomplete : code;
 }
 
 Status requireMeasured(const slurm::RunStore& run, const std::string& action) {

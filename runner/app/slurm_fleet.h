@@ -2,6 +2,7 @@
 // What the fleet's report says of a run on Slurm: which nodes are not accepted, and why.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "runner/core/result.h"
@@ -10,8 +11,11 @@
 
 namespace muster {
 
+/// "exit 1, RUN/fleet", or why the fleet job, which ended with `code`, left no report.
+std::string fleetReportText(const slurm::RunStore& run, int code);
+
 /// Shows each node that keeps the run from being accepted, at most 40 of them, and the fleet's exit code;
-/// returns that code.
+/// returns that code, or kExitIncomplete where there is no report.
 Result<int> showFleet(const slurm::RunStore& run, int code);
 
 /// kUsage where any result of the run is simulated: it must not act on nodes.

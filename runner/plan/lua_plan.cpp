@@ -13,7 +13,7 @@ namespace {
 /// Notes which function made the table, and on which line it was called; hands the table back.
 int noteTable(lua_State* lua, MadeBy made, const char* example) {
   if (lua_type(lua, 1) != LUA_TTABLE)
-    return luaL_error(lua, "%s: found a %s; wanted a table, for example %s", madeByName(made),
+    return luaL_error(lua, "%s: found a %s; expected a table, for example %s", madeByName(made),
                       luaL_typename(lua, 1), example);
   lua_Debug caller{};
   int line = 0;
@@ -55,7 +55,7 @@ Json evaluate(std::string_view text, const LuaLimits& limits, volatile int* line
   if (lua_type(sandbox.state(), -1) != LUA_TTABLE)
     return problemsOnly(
         *line,
-        fmt::format("the plan returns {}; wanted a table: end it with return plan{{ schema = 1, ... }}",
+        fmt::format("the plan returns {}; expected a table: end it with return plan{{ schema = 1, ... }}",
                     lua_isnil(sandbox.state(), -1) ? "nothing" : luaL_typename(sandbox.state(), -1)));
   return LuaTableReader(sandbox, text, limits).read();
 }

@@ -103,7 +103,7 @@ class Overrider {
   void failUnknown(const std::string& key) {
     const size_t dot = key.rfind('.');
     if (dot == std::string::npos)
-      return fail(fmt::format("unknown key \"{}\"{}; wanted name, sku, backend, or STAGE.PARAMETER",
+      return fail(fmt::format("unknown key \"{}\"{}; expected name, sku, backend, or STAGE.PARAMETER",
                               printable(key, 80), didYouMean(key, kPlanKeys)));
     std::vector<std::string> names = stageNames();
     names.erase(std::remove(names.begin(), names.end(), ""), names.end());
@@ -143,7 +143,7 @@ class Overrider {
     std::vector<std::string> known = kStageKeys;
     for (const ParamSpec& param : test.params) known.push_back(param.name);
     std::string help = didYouMean(key, known);
-    if (help.empty()) help = "; wanted one of " + join(known, ", ");
+    if (help.empty()) help = "; expected one of " + join(known, ", ");
     fail(fmt::format("stage \"{}\" (test \"{}\") has no parameter \"{}\"{}", stage, test.name,
                      printable(key, 80), help));
   }
@@ -163,7 +163,7 @@ Result<Override> parseOverride(const std::string& argument) {
   if (equals == std::string::npos || key.empty())
     return Error{
         ErrorCode::kUsage,
-        fmt::format("found \"{}\"; wanted STAGE.PARAMETER=VALUE, for example gemm.size=4096, or sku=NAME",
+        fmt::format("found \"{}\"; expected STAGE.PARAMETER=VALUE, for example gemm.size=4096, or sku=NAME",
                     printable(argument, 80)),
         "--set"};
   return Override{key, argument.substr(equals + 1)};

@@ -22,7 +22,7 @@ void readSchema(TableReader& table) {
   if (schema == nullptr) return table.missing("schema", "schema = 1, the version of the plan format");
   if (!schema->is_number() || schema->get<double>() != 1)
     table.fail("schema",
-               fmt::format("found {}; wanted 1, the only version of the plan format", shown(*schema)));
+               fmt::format("found {}; expected 1, the only version of the plan format", shown(*schema)));
 }
 
 /// True when the plan names a backend that plans may name.
@@ -32,7 +32,7 @@ bool readBackend(TableReader& table, std::string& backend) {
   if (*value == "sim") {
     table.fail(
         "backend",
-        "found \"sim\"; wanted cuda or host: simulated devices are asked for on the command line, with "
+        "found \"sim\"; expected cuda or host: simulated devices are asked for on the command line, with "
         "--simulate SCENARIO");
     return false;
   }
@@ -52,10 +52,11 @@ void readStages(const PlanDocument& document, TableReader& table, StageContext& 
   const Json* stages = table.list("stage", "a list of tables: [[stage]]");
   if (stages == nullptr && table.find("stage") != nullptr) return;
   if (stages == nullptr || stages->empty())
-    return table.fail("the plan has no stage, so it would accept any machine; wanted at least one [[stage]]");
+    return table.fail(
+        "the plan has no stage, so it would accept any machine; expected at least one [[stage]]");
   if (stages->size() > kMostStages)
     return table.fail("stage",
-                      fmt::format("found {} stages; wanted at most {}", stages->size(), kMostStages));
+                      fmt::format("found {} stages; expected at most {}", stages->size(), kMostStages));
   std::vector<std::string> pointers;
   std::map<std::string, SourcePosition> names;
   for (size_t i = 0; i < stages->size() && !diagnostics.full(); ++i) {
@@ -64,8 +65,9 @@ void readStages(const PlanDocument& document, TableReader& table, StageContext& 
     const SourcePosition at = document.at(pointerTo(pointers.back(), "name"));
     const auto [first, fresh] = names.emplace(stage.name, at);
     if (!fresh && !stage.name.empty())
-      diagnostics.error(at, fmt::format("stage \"{}\": the name stands already at {}; wanted one of its own",
-                                        printable(stage.name, 64), first->second.text()));
+      diagnostics.error(at,
+                        fmt::format("stage \"{}\": the name stands already at {}; expected one of its own",
+                                    printable(stage.name, 64), first->second.text()));
     plan.stages.push_back(std::move(stage));
   }
   if (!diagnostics.full()) checkNeeds(document, plan.stages, pointers, diagnostics);

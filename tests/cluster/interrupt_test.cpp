@@ -74,7 +74,7 @@ TEST_F(ClusterInterrupt, NamesTheHostThatWasInterruptedAndGoesOn) {
     expectWentOn(host, "node 2 (n2) was interrupted by its user");
     EXPECT_EQ(run_->stage(host, "last").state, "skipped");
     EXPECT_THAT(run_->details(host, "last"),
-                HasSubstr("node 2 (n2) does not take part: the run was interrupted before it"));
+                HasSubstr("node 2 (n2) does not take part: the run was interrupted ("));
   }
 }
 

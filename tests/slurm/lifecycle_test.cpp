@@ -177,6 +177,81 @@ TEST_F(SlurmScope, RunsStagesOfAllNodesAsOneGroupUnderSrun) {
   EXPECT_THAT(slurm().muster({"status", run.string()}).out, HasSubstr("(cluster scope)      exit 0"));
 }
 
+/// A plan with nothing but a stage of all nodes, which takes a moment on simulated GPUs.
+fs::path clusterPlan(const fs::path& folder) {
+  const fs::path plan = folder / "only-cluster.toml";
+  std::ofstream(plan) << "schema = 1\nname = \"only-cluster\"\nsku = \"auto\"\nbackend = \"cuda\"\n"
+                         "[[stage]]\nname = \"ring\"\nplugin = \"ring\"\ntest = \"ring\"\n"
+                         "scope = \"cluster\"\ntimeout = \"2m\"\n";
+  return plan;
+}
+
+std::string healthyCluster() {
+  return (distDir() / "share" / "muster" / "plans" / "scenarios" / "h100x8-healthy.toml").string();
+}
+
+TEST_F(SlurmScope, StatusOfAPlanWithOnlyClusterStagesIsThatOfItsNodes) {
+  const fs::path run = newRun();
+  const ProcessResult result =
+      submit(clusterPlan(slurm().shared()), run, {"--simulate", healthyCluster(), "--wait"});
+  EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+  const std::string status = slurm().muster({"status", run.string()}).out;
+  EXPECT_THAT(status, HasSubstr("4 nodes: 4 accepted\n"));
+  EXPECT_THAT(status, ContainsRegex("node2 +accepted +exit 0"));
+  // All have their result: nothing runs again.
+  const ProcessResult again = slurm().muster({"resume", run.string(), "--wait"});
+  EXPECT_EQ(again.exitCode, 0) << again.out << again.err;
+  EXPECT_THAT(again.out, HasSubstr("0 nodes run the cluster stages again\n"));
+  EXPECT_FALSE(fs::exists(run / "attempts" / "cluster.0"));
+}
+
+TEST_F(SlurmScope, ResumeRunsClusterStagesAgainWhereANodeWasMissing) {
+  slurm().set("node4", "DOWN", "no power");
+  const fs::path run = newRun();
+  const ProcessResult first =
+      submit(clusterPlan(slurm().shared()), run, {"--simulate", healthyCluster(), "--wait"});
+  EXPECT_EQ(first.exitCode, 3) << first.out << first.err;
+  EXPECT_THAT(slurm().muster({"status", run.string()}).out, HasSubstr("4 nodes: 3 accepted, 1 missing\n"));
+  slurm().set("node4", "RESUME");
+  ASSERT_TRUE(within(60, [] { return slurm().state("node4") == "idle"; }));
+  const ProcessResult second = slurm().muster({"resume", run.string(), "--wait"});
+  EXPECT_EQ(second.exitCode, 0) << second.out << second.err;
+  EXPECT_THAT(second.out, HasSubstr("4 nodes run the cluster stages again: node[1-4]\n"));
+  EXPECT_THAT(slurm().muster({"status", run.string()}).out, HasSubstr("4 nodes: 4 accepted\n"));
+  EXPECT_TRUE(fs::exists(run / "attempts" / "cluster.0" / "run"));
+}
+
+TEST_F(SlurmResume, SaysThatTheTimeLimitEndedTheRun) {
+  const fs::path run = newRun();
+  // Slurm tells the node half a minute before the end of this minute; the plan would take longer.
+  ASSERT_EQ(submit(waitingPlan(58), run, {"--time", "1m"}, "node1").exitCode, 0);
+  const ProcessResult result = slurm().muster({"wait", run.string()});
+  EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
+  const auto record = readRecord(run / "records" / "nodes" / "node1" / "record.json");
+  ASSERT_TRUE(record.ok()) << record.error().text();
+  EXPECT_EQ(record->acceptance, "interrupted");
+  const std::string text = recordText(*record);
+  EXPECT_THAT(text, ContainsRegex("the time limit of Slurm job [0-9]+ .1m. ended the run"));
+  EXPECT_THAT(text, Not(HasSubstr("told to stop")));
+}
+
+TEST_F(SlurmResume, SaysThatThereIsNoFleetReportWhereTheFleetJobCouldNotStart) {
+  const fs::path run = newRun();
+  ASSERT_EQ(submit(waitingPlan(1), run, {}, "node1").exitCode, 0);
+  // As on a node that does not see the folder that muster is in.
+  std::string script = readWhole(run / "scripts" / "fleet.sbatch");
+  ASSERT_NE(script.find("\nmuster="), std::string::npos);
+  script.replace(script.find("\nmuster="), 8, "\nmuster=/nowhere");
+  std::ofstream(run / "scripts" / "fleet.sbatch") << script;
+  slurm().command({"scancel", "--user=root"});
+  const ProcessResult result = slurm().muster({"resume", run.string(), "--wait"});
+  EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
+  EXPECT_THAT(
+      result.out,
+      HasSubstr("fleet report: none: the fleet job ended with 127: muster could not be started there"));
+  EXPECT_THAT(slurm().muster({"status", run.string()}).out, HasSubstr("fleet report: none: "));
+}
+
 TEST_F(SlurmClean, RemovesOldRunsOnlyWhenAskedTo) {
   const fs::path root = slurm().shared() / "runs";
   fs::create_directories(root / "not-a-run");

@@ -164,6 +164,19 @@ TEST(Fleet, NamesConfigurationThatDrifts) {
   EXPECT_EQ(fleet.drift.size(), 2u);
 }
 
+TEST(Fleet, TakesNothingThatTheInventoryMeasuresForConfiguration) {
+  FleetFolder folder;
+  std::vector<std::string> names;
+  for (int i = 0; i < 5; ++i) {
+    names.push_back("n" + std::to_string(i));
+    Record record = nodeRecord(names.back());
+    record.inventory["devices"][0]["facts"]["clock_measured"] = i == 2 ? "2.61 GHz" : "2.6 GHz";
+    record.inventory["host"]["fan_measured"] = i == 3 ? 4000 : 4100;
+    folder.add(record);
+  }
+  for (const auto& drift : folder.assess(names).drift) ADD_FAILURE() << drift.text;
+}
+
 /// One fleet-relative verdict on gpu0.
 void defer(Record& record, double observed) {
   for (StageRecord& stage : record.stages)

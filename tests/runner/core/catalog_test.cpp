@@ -120,15 +120,15 @@ TEST(PluginSpec, RefusesBadTests) {
 TEST(PluginSpec, RefusesBadParameters) {
   EXPECT_THAT(paramError(0, "type", "integer"), HasSubstr("\"integer\" is no type"));
   EXPECT_THAT(paramError(0, "default", 8),
-              HasSubstr("parameter \"size\".default: found 8; wanted a whole number from 16"));
-  EXPECT_THAT(paramError(0, "default", "8"), HasSubstr("wanted a whole number"));
+              HasSubstr("parameter \"size\".default: found 8; expected a whole number from 16"));
+  EXPECT_THAT(paramError(0, "default", "8"), HasSubstr("expected a whole number"));
   EXPECT_THAT(paramError(0, "min", 1e9), HasSubstr("is above max"));
   EXPECT_THAT(paramError(0, "unit", "s"), HasSubstr("only a quantity has one"));
   EXPECT_THAT(paramError(0, "one_of", {"a"}), HasSubstr("on a parameter of type string"));
   EXPECT_THAT(paramError(1, "one_of", Json::array()), HasSubstr("at least one text"));
-  EXPECT_THAT(paramError(1, "default", "f64"), HasSubstr("wanted one of f32, bf16"));
+  EXPECT_THAT(paramError(1, "default", "f64"), HasSubstr("expected one of f32, bf16"));
   EXPECT_THAT(paramError(2, "unit", "parsec"), HasSubstr("is no base unit"));
-  EXPECT_THAT(paramError(2, "min", "5 GiB"), HasSubstr("wanted s"));
+  EXPECT_THAT(paramError(2, "min", "5 GiB"), HasSubstr("expected s"));
   EXPECT_THAT(paramError(3, "max", 1), HasSubstr("bounds make no sense"));
   EXPECT_THAT(paramError(4, "items", "list"), HasSubstr("list of lists"));
   EXPECT_THAT(errorAfter([](Json& t) { t["params"][0].erase("default"); }),
@@ -142,7 +142,7 @@ TEST(PluginSpec, RefusesBadMetrics) {
   EXPECT_THAT(metricError(0, "peak", "flops.{dtype"), HasSubstr("without its '}'"));
   EXPECT_THAT(metricError(1, "standing", Json::object()), HasSubstr("found 0 limits"));
   EXPECT_THAT(metricError(1, "standing", {{"max", 1}, {"min", 0}}), HasSubstr("found 2 limits"));
-  EXPECT_THAT(metricError(1, "standing", {{"max", "1 GiB"}}), HasSubstr("wanted count"));
+  EXPECT_THAT(metricError(1, "standing", {{"max", "1 GiB"}}), HasSubstr("expected count"));
   EXPECT_THAT(metricError(1, "standing", {{"max", 0}, {"severity", "mild"}}),
               HasSubstr("wanted fail or warn"));
   EXPECT_THAT(metricError(2, "standing", {{"max", 0}}), HasSubstr("equals with a text"));

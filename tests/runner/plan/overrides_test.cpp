@@ -72,18 +72,18 @@ TEST(Overrides, TellTheirMistakesAllAtOnce) {
   EXPECT_FALSE(outcome.plan.has_value());
   EXPECT_EQ(
       problemsOf(outcome),
-      "--set gemm.foo=1: stage \"gemm\" (test \"gemm\") has no parameter \"foo\"; wanted one of timeout, "
+      "--set gemm.foo=1: stage \"gemm\" (test \"gemm\") has no parameter \"foo\"; expected one of timeout, "
       "repeat, "
       "attempts, size, dtype, min_time, correctness, scale\n"
       "--set gem.size=2: the plan has no stage \"gem\"; did you mean \"gemm\"?\n"
-      "--set bakend=host: unknown key \"bakend\"; did you mean \"backend\"?; wanted name, sku, backend, or "
+      "--set bakend=host: unknown key \"bakend\"; did you mean \"backend\"?; expected name, sku, backend, or "
       "STAGE.PARAMETER\n"
       "--set gemm.sise=1: stage \"gemm\" (test \"gemm\") has no parameter \"sise\"; did you mean \"size\"?\n"
-      "--set backend=sim: backend: found \"sim\"; wanted cuda or host: simulated devices are asked for on "
+      "--set backend=sim: backend: found \"sim\"; expected cuda or host: simulated devices are asked for on "
       "the "
       "command line, with --simulate SCENARIO\n"
-      "--set gemm.repeat=x: stage \"gemm\": repeat: found \"x\"; wanted a whole number from 1 to 1000\n"
-      "--set gemm.size=12: stage \"gemm\": parameter \"size\": found 12; wanted a whole number from 16 to "
+      "--set gemm.repeat=x: stage \"gemm\": repeat: found \"x\"; expected a whole number from 1 to 1000\n"
+      "--set gemm.size=12: stage \"gemm\": parameter \"size\": found 12; expected a whole number from 16 to "
       "65536\n");
 }
 
@@ -93,7 +93,7 @@ TEST(Overrides, NeedAKeyAndAValue) {
     ASSERT_FALSE(parsed.ok()) << argument;
     EXPECT_EQ(parsed.error().text(),
               "--set: found \"" + argument +
-                  "\"; wanted STAGE.PARAMETER=VALUE, for example gemm.size=4096, or sku=NAME");
+                  "\"; expected STAGE.PARAMETER=VALUE, for example gemm.size=4096, or sku=NAME");
   }
 }
 
