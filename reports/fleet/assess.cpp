@@ -13,7 +13,10 @@
 #include "reports/fleet/findings.h"
 #include "reports/fleet/fleet_record.h"
 #include "reports/fleet/fleet_waivers.h"
+#include "reports/fleet/identity.h"
 #include "reports/fleet/node_merge.h"
+#include "reports/fleet/rejudged.h"
+#include "reports/fleet/sku_check.h"
 #include "reports/fleet/suspects.h"
 #include "runner/core/files.h"
 #include "runner/core/text.h"
@@ -49,8 +52,9 @@ void findUnreported(const FleetRecords& records, Fleet& fleet) {
       }
   for (const auto& [group, found] : reported)
     if (!found)
-      fleet.reasons.push_back(printable(group, 200) +
-                              ": no record of its first node, which reports what all of them measured together");
+      fleet.reasons.push_back(
+          printable(group, 200) +
+          ": no record of its first node, which reports what all of them measured together");
 }
 
 }  // namespace
@@ -63,6 +67,12 @@ Result<Fleet> assess(FleetRecords& records, const FleetOptions& options) {
   MUSTER_CHECK_OK(cover(records, options, fleet));
   const BlameTable blame(records, fleet);
   clearTheAffected(records, blame, fleet);
+  fleet.sameMachine = options.sameMachine;
+  fleet.allowRejudged = options.allowRejudged;
+  checkRejudged(records, options, fleet);
+  checkIdentities(records, options, fleet);
+  checkSkus(records, options, fleet);
+  checkLimits(records, options, fleet);
   fleet.waiversFrom = options.waiversFrom;
   fleet.waiversSha256 = options.waiversSha256;
   countWaivers(records, fleet);

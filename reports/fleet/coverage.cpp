@@ -8,6 +8,8 @@
 #include <set>
 
 #include "reports/fleet/node_merge.h"
+#include "reports/fleet/record_finding.h"
+#include "reports/fleet/rejudged.h"
 #include "reports/fleet/run_mixture.h"
 #include "runner/core/text.h"
 
@@ -32,14 +34,18 @@ class Coverage {
 
   Status run() {
     MUSTER_CHECK_OK(placeExpected());
+    superseded_ = supersededRecords(records_, options_);
     choosePlan();
     sortRecords();
     sortCutRuns();
     fleet_.quarantined = records_.quarantined;
+    if (!options_.manyRuns) {
+      if (std::string note = mixtureNote(records_, candidates_, fleet_); !note.empty())
+        fleet_.notes.push_back(std::move(note));
+      dropOutdated();
+    }
     for (size_t i = 0; i < fleet_.nodes.size(); ++i) settle(i);
-    if (options_.manyRuns) return {};
-    if (std::string note = mixtureNote(records_, candidates_, fleet_); !note.empty())
-      fleet_.notes.push_back(std::move(note));
+    if (!rivals_.empty()) blockRivals();
     return {};
   }
 
@@ -96,6 +102,15 @@ class Coverage {
     fleet_.overrides = example.overrides;
     fleet_.fleetId = example.fleetId;
     fleet_.simulated = example.simulated;
+    if (options_.planSha256.empty() && options_.fleetId.empty())
+      for (const auto& [identity, other] : votes)
+        if (identity != best->first && other.nodes.size() == best->second.nodes.size() &&
+            other.nodes != best->second.nodes)
+          rivals_ = fmt::format(
+              "as many nodes ({}) are of another run or plan, {}, as are of this one; say --plan FILE or "
+              "--fleet-id "
+              "ID",
+              other.nodes.size(), printable(other.example->planName, 80));
     if (votes.size() > 1)
       fleet_.notes.push_back(fmt::format(
           "there are records of {} runs; the one that counts is {}, plan {} (sha256 {}), which {} "
@@ -126,7 +141,10 @@ class Coverage {
       const NodeSummary& node = records_.nodes[i];
       const auto at = place_.find(node.node);
       const std::string stale = staleReason(node);
-      if (at == place_.end()) {
+      const auto superseded = superseded_.find(i);
+      if (superseded != superseded_.end()) {
+        fleet_.duplicates.push_back({node.path, node.node, node.acceptance, superseded->second});
+      } else if (at == place_.end()) {
         fleet_.foreign.push_back({node.path, node.node, node.acceptance, "this node is not expected"});
       } else if (!stale.empty()) {
         fleet_.stale.push_back({node.path, node.node, node.acceptance, stale});
@@ -135,6 +153,22 @@ class Coverage {
         candidates_[at->second].push_back(i);
       }
     }
+  }
+
+  void dropOutdated() {
+    for (const auto& [i, reason] : outdatedNodes(records_, candidates_, fleet_)) {
+      for (const size_t k : candidates_[i]) {
+        const NodeSummary& node = records_.nodes[k];
+        fleet_.stale.push_back({node.path, node.node, node.acceptance, reason});
+      }
+      candidates_[i].clear();
+      staleOf_[i] = reason;
+    }
+  }
+
+  /// As many nodes are of another run, and nobody said which one counts.
+  void blockRivals() {
+    for (FleetNode& node : fleet_.nodes) blockNode(node, NodeState::kIncomplete, rivals_);
   }
 
   /// Why a run without a record is none of those that count; empty when it is one.
@@ -222,6 +256,8 @@ class Coverage {
   const FleetOptions& options_;
   Fleet& fleet_;
   std::string identity_;
+  std::string rivals_;  ///< why this run may be the wrong one; empty: it is that of the most nodes
+  std::map<size_t, std::string> superseded_;  ///< records by their indices, with the reason
   std::map<std::string, size_t> place_;
   std::vector<std::vector<size_t>> candidates_;
   std::vector<std::string> staleOf_;

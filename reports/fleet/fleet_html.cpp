@@ -105,6 +105,9 @@ void addFacts(View& page, const Fleet& fleet) {
       {"First run began", measured ? formatUtc(fleet.started) : ""},
       {"Last run ended", measured ? formatUtc(fleet.finished) : ""},
       {"Fleet run", fleet.fleetId},
+      {"Nodes that share a machine", fleet.sameMachine ? "allowed by --same-machine" : ""},
+      {"Re-judged records",
+       fleet.allowRejudged ? fmt::format("{}, allowed by --allow-rejudged", fleet.rejudged) : ""},
       {"Tool", "Muster " + std::string(toolVersion())}};
   std::vector<View> views;
   for (const auto& [name, value] : facts) {
@@ -323,6 +326,11 @@ Result<std::string> renderFleetHtml(const Fleet& fleet, const FleetRecords& reco
   addFacts(view, fleet);
   addHeadlines(view, fleet);
   addNodes(view, fleet, records);
+  addBounded(view, "findings", fleet.findings, [](const RecordFinding& finding) {
+    View one;
+    one.text("kind", findingKindName(finding.kind)).text("nodes", join(finding.nodes, ", "));
+    return std::move(one.text("text", finding.text).text("next", finding.next));
+  });
   addBounded(view, "suspects", fleet.suspects, suspectView);
   addBounded(view, "waivers", fleet.waivers, waiverView);
   view.text("waivers_from", fleet.waiversFrom).text("waivers_sha256", fleet.waiversSha256);

@@ -72,6 +72,7 @@ Json nodeJson(const FleetNode& node, const FleetRecords& records) {
   if (node.suspect) json["suspect"] = true;
   if (node.records.empty()) return json;
   json["sku"] = node.sku;
+  if (!node.expectedSku.empty() && node.expectedSku != node.sku) json["expected_sku"] = node.expectedSku;
   json["devices"] = node.devices;
   json["expected"] = node.accounting.expected;
   json["counts"] = countsOf(node.accounting);
@@ -80,12 +81,11 @@ Json nodeJson(const FleetNode& node, const FleetRecords& records) {
   size_t left = 0;
   for (const size_t i : node.records) {
     const NodeSummary& record = records.nodes[i];
-    list.push_back({{"path", record.path},
-                    {"sha256", record.sha256},
-                    {"run", record.runId},
-                    {"acceptance", record.acceptance},
-                    {"started", record.started},
-                    {"finished", record.finished}});
+    Json entry = {{"path", record.path},       {"sha256", record.sha256},
+                  {"run", record.runId},       {"acceptance", record.acceptance},
+                  {"started", record.started}, {"finished", record.finished}};
+    if (record.rejudged) entry["rejudged_from"] = record.rejudged->from.front();
+    list.push_back(std::move(entry));
     for (const DeviationSummary& d : record.deviations)
       deviations.push_back(deviationJson(d, *records.names));
     left += record.deviationsLeft;
@@ -119,6 +119,14 @@ Json toJson(const FactDrift& drift) {
           {"sku", drift.sku},     {"majority", drift.majority},
           {"agree", drift.agree}, {"total", drift.total},
           {"odd", odd},           {"text", drift.text}};
+}
+
+Json toJson(const RecordFinding& finding) {
+  return {{"kind", findingKindName(finding.kind)},
+          {"nodes", finding.nodes},
+          {"records", finding.records},
+          {"text", finding.text},
+          {"next", finding.next}};
 }
 
 Json toJson(const Suspect& s) {
@@ -232,6 +240,9 @@ std::string fleetText(const Fleet& fleet, const FleetRecords& records) {
   out.member("records_sha256", fleet.recordsSha256);
   out.member("topology_from", fleet.topologyFrom);
   out.member("notes", fleet.notes);
+  out.member("same_machine", fleet.sameMachine);
+  out.member("allow_rejudged", fleet.allowRejudged);
+  out.list("findings", fleet.findings, plain);
   if (fleet.delta) out.member("delta", toJson(*fleet.delta));
   out.list("suspects", fleet.suspects, plain);
   out.member("suspects_left_out", fleet.suspectsLeft);

@@ -22,6 +22,7 @@ struct ExpectedNode {
   std::string name;
   std::string down;  ///< why it could not be tested: "down: Not responding [slurm]"; empty: it could
   bool drained = false;
+  std::string sku = {};  ///< that it must be; empty: the fleet's
 };
 
 /// Nodes that share a switch, a rack or a pod: a topology file's groups.
@@ -38,7 +39,8 @@ struct FleetOptions {
   std::vector<ExpectedNode> expected;  ///< at least one
   std::string expectedFrom;            ///< "nodes.txt", "Slurm"
   std::string planSha256;              ///< of the plan that counts; empty: the one that most records hold
-  std::string fleetId;                 ///< of the run that counts; empty: the one that most records name
+  std::map<std::string, std::string> planSkus;  ///< that plans name, by their digests; "auto" names none
+  std::string fleetId;     ///< of the run that counts; empty: the one that most records name
   std::string resumeWith;  ///< the command that goes on with all runs that were cut; empty: each has its own
   bool manyRuns = false;   ///< the records were put together from several runs on purpose
   std::map<std::string, ProfileFigures> profiles;  ///< by the digest of their text, as records name them
@@ -47,6 +49,9 @@ struct FleetOptions {
   std::string topologyFrom;
   std::string waiversFrom;  ///< the file whose waivers the records were read under
   std::string waiversSha256;
+  bool sameMachine = false;    ///< nodes may share a machine and its parts, as in tests and demos
+  bool allowRejudged = false;  ///< records that `muster judge` judged again count
+  std::map<std::string, std::string> pinnedProfiles;  ///< digests of the profiles that count, by their names
   bool rejectOutliers = false;  ///< a device or node named by its peers is rejected, not only suspected
 };
 
@@ -72,6 +77,7 @@ struct FleetNode {
   std::string reason;           ///< one line; empty when accepted
   std::vector<size_t> records;  ///< those that count, indices into FleetRecords::nodes
   std::string sku;              ///< the profile, or the devices' model where none is known
+  std::string expectedSku;      ///< that it must be; empty: nobody said, and the nodes are of no majority
   size_t devices = 0;
   Accounting accounting;  ///< of its own verdicts and its share of the groups' ones; nothing is deferred or
                           ///< elsewhere
@@ -84,12 +90,32 @@ struct FleetNode {
   std::string worstFigure;  ///< "gpu3, gemm: compute.gemm_throughput (dtype=bf16)"
 };
 
+/// Nodes, devices or records that one finding names.
+inline constexpr size_t kMostNamed = 20;
+
 /// A record that does not count, and why.
 struct LeftOut {
   std::string path;
   std::string node;
   std::string acceptance;
   std::string reason;  ///< one line
+};
+
+enum class FindingKind {
+  kIdentity,  ///< one machine, part or run under several names
+  kSku,       ///< a node of another SKU than expected
+  kLimits,    ///< a node that was judged by other limits than those it is compared with
+  kRejudged,  ///< a record that `muster judge` made
+};
+const char* findingKindName(FindingKind kind);
+
+/// Why records are not what they must be, whatever was measured: their nodes are not accepted.
+struct RecordFinding {
+  FindingKind kind = FindingKind::kIdentity;
+  std::vector<std::string> nodes;    ///< at most kMostNamed
+  std::vector<std::string> records;  ///< their paths; at most kMostNamed
+  std::string text;                  ///< one sentence that names them
+  std::string next;                  ///< what to do
 };
 
 /// A cluster-scope stage in one group of nodes: its shared verdicts are counted once.
@@ -127,8 +153,6 @@ struct FactDrift {
   std::vector<Odd> odd;  ///< the rarest first
   std::string text;      ///< one sentence: what differs, on whom, what to do next
 };
-inline constexpr size_t kMostNamed = 20;
-
 enum class SuspectKind { kGroup, kSwitch, kRail, kNode, kLink, kDevice };
 const char* suspectKindName(SuspectKind kind);
 
@@ -222,6 +246,10 @@ struct Fleet {
   std::string waiversSha256;
   std::vector<FleetWaiver> waivers;  ///< those of the file in its order, then those of records
   size_t waiversUnmatched = 0;       ///< each is an error of the fleet
+  std::vector<RecordFinding> findings;
+  bool sameMachine = false;    ///< as the options say
+  bool allowRejudged = false;  ///< as the options say
+  size_t rejudged = 0;         ///< records that count and were judged again
   std::vector<FactDrift> drift;
   std::vector<Suspect> suspects;
   size_t suspectsLeft = 0;  ///< those beyond kMostSuspects

@@ -100,6 +100,9 @@ std::string renderFleetSummary(const Fleet& fleet, int width) {
   screen.list("Not accepted", open, [](const FleetNode* node) {
     return fmt::format("{} {}: {}", nodeStateName(node->state), node->name, printable(node->reason, 300));
   });
+  screen.list("Records that are not what they must be", fleet.findings, [](const RecordFinding& finding) {
+    return fmt::format("{}. Next: {}", printable(finding.text, 600), finding.next);
+  });
   screen.list("Suspects", fleet.suspects, suspectText);
   screen.list("Waivers", fleet.waivers, waiverText);
   screen.list("Configuration that drifts", fleet.drift, [](const FactDrift& d) { return d.text; });

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,6 +40,12 @@ struct Figure {
   float cv = 0;         ///< sample standard deviation / |mean|; 0 for n = 1
 };
 
+/// A requirement by which a stage was judged: what it is about, and its limit. Ids in FleetNames::texts.
+struct LimitSummary {
+  uint32_t about = 0;  ///< metric, labels, kind and unit
+  uint32_t limit = 0;  ///< limit, tolerance, severity and what else decides
+};
+
 /// How one stage of the plan ended on this node.
 struct StageSummary {
   uint32_t name = 0;   ///< in FleetNames::texts
@@ -55,6 +62,9 @@ struct StageSummary {
   /// Node and cluster scope: this node's ranks by their number in the group, each with its index into
   /// NodeSummary::devices (-1: it has no device).
   std::vector<std::pair<int32_t, int16_t>> ranks;
+  uint32_t plugin = 0;   ///< "compute", in FleetNames::texts
+  uint32_t library = 0;  ///< version and digest of its library, in FleetNames::texts; empty text: none ran
+  std::vector<LimitSummary> limits;  ///< in the order of the record
 };
 
 /// What a failure follows from, as far as its own record tells.
@@ -105,6 +115,23 @@ struct WaiverCount {
   uint32_t errors = 0;     ///< what could not be measured where it applies
 };
 
+/// What tells a machine from all others, as its inventory has it; empty: not known there.
+struct MachineIds {
+  std::string machineId;  ///< digest of /etc/machine-id; machines installed from one image may share it
+  std::string boardSerial;
+  std::string productSerial;
+  std::string productUuid;
+  std::string bmcGuid;
+};
+
+/// How a record was judged again after its run.
+struct RejudgedSummary {
+  std::vector<std::string> from;  ///< digests of the records it was judged from, the oldest first
+  double at = 0;                  ///< the last time; seconds since 1970
+  std::string buildId;            ///< of the Muster that did it last
+  std::string profileSha256;      ///< of the profile that was given last; empty: none
+};
+
 /// One node's record, read and checked. Everything that is a list of many is bounded, or small per entry.
 struct NodeSummary {
   std::string path;    ///< of the record, relative to the folder that was read
@@ -117,7 +144,9 @@ struct NodeSummary {
   double started = 0;  ///< seconds since 1970
   double finished = 0;
   std::string bootId;
+  MachineIds machine;
   std::string toolVersion;
+  std::string buildId;
   std::string planName;
   std::string planSha256;
   std::vector<std::string> overrides;  ///< the --set arguments
@@ -129,7 +158,10 @@ struct NodeSummary {
   bool strict = false;
   bool allowUnknownSku = false;
   bool flakyAllowed = true;  ///< every flaky verdict's stage allows it
-  std::string acceptance;    ///< accepted, rejected, incomplete, interrupted, no-gpu
+  int resumed = 0;
+  std::optional<RejudgedSummary> rejudged;  ///< nothing: the verdicts are those of the run itself
+  uint64_t samplesHash = 0;                 ///< of all measurements; equal for a record and its re-judgement
+  std::string acceptance;                   ///< accepted, rejected, incomplete, interrupted, no-gpu
   int exitCode = 3;
   std::vector<std::string> reasons;  ///< at most 8
   Accounting accounting;             ///< agrees with the verdicts, those that the fleet waives moved

@@ -4,6 +4,7 @@
 #include "reports/fleet/stage_reader.h"
 
 #include <algorithm>
+#include <array>
 
 #include "reports/model/record_check.h"
 
@@ -12,6 +13,11 @@ namespace {
 
 constexpr size_t kReasonBytes = 300;
 constexpr size_t kNameBytes = 200;
+constexpr size_t kLimitBytes = 4000;
+/// Keys of an expectation that say what it is about, and those that decide nothing: its source, remedy and
+/// line.
+constexpr std::array<std::string_view, 6> kAbout = {"metric", "where", "kind", "unit", "peers", "statistic"};
+constexpr std::array<std::string_view, 4> kTold = {"source", "remedy", "origin", "at"};
 
 }  // namespace
 
@@ -68,9 +74,10 @@ void StageReader::read(const dom::object& stage, bool accepted) {
   if (failures_.ok()) {
     // Without expectations no verdict may point at one: readVerdict says so.
     const auto missing = evidence.at_key("expectations").get(expectations);
-    if (missing == simdjson::SUCCESS || missing == simdjson::NO_SUCH_FIELD)
+    if (missing == simdjson::SUCCESS || missing == simdjson::NO_SUCH_FIELD) {
+      readLimits(stage, missing == simdjson::SUCCESS ? &expectations : nullptr, summary);
       readVerdicts(fields.array("verdicts"), expectations, summary);
-    else
+    } else
       failures_.fail("evidence.expectations", "must be a list");
   }
   // As record_check.h has it. Waivers cover no errors.
@@ -91,6 +98,32 @@ void StageReader::settleStage(const dom::object& evidence, StageSummary& summary
   summary.outcome = Outcome::kPass;
   for (int i = kOutcomeCount - 1; i >= 0; --i)
     if (summary.accounting.counts[i] > 0) summary.outcome = static_cast<Outcome>(i);
+}
+
+void StageReader::readLimits(const dom::object& stage, const dom::array* expectations,
+                             StageSummary& summary) {
+  Fields fields(stage, failures_);
+  std::string_view sha256;
+  summary.plugin = text(fields.text("plugin"));
+  const std::string version = bounded(fields.text("plugin_version"), kNameBytes);
+  if (stage.at_key("plugin_sha256").get(sha256) != simdjson::SUCCESS) sha256 = "";
+  summary.library = text(version.empty() || sha256.empty() ? version : version + " " + std::string(sha256));
+  if (expectations == nullptr || !failures_.ok()) return;
+  for (const dom::element item : *expectations) {
+    dom::object object;
+    if (item.get(object) != simdjson::SUCCESS)
+      return failures_.fail("evidence.expectations", "holds something that is no object");
+    std::string about, limit;
+    for (const auto& [key, value] : object) {
+      const auto isOneOf = [name = key](const auto& list) {
+        return std::find(list.begin(), list.end(), name) != list.end();
+      };
+      if (isOneOf(kTold)) continue;
+      std::string& part = isOneOf(kAbout) ? about : limit;
+      part += std::string(part.empty() ? "" : " ") + std::string(key) + "=" + simdjson::minify(value);
+    }
+    summary.limits.push_back({text(bounded(about, kLimitBytes)), text(bounded(limit, kLimitBytes))});
+  }
 }
 
 void StageReader::readGroup(const dom::object& stage, StageSummary& summary) {

@@ -59,6 +59,7 @@ class StageReader {
 
   /// What the stage came to, where a waiver may have changed it.
   void settleStage(const dom::object& evidence, StageSummary& summary);
+  void readLimits(const dom::object& stage, const dom::array* expectations, StageSummary& summary);
   void readGroup(const dom::object& stage, StageSummary& summary);
   void readRanks(const dom::array& ranks, StageSummary& summary);
   void readLeaderMetrics(const dom::object& evidence);
@@ -68,6 +69,7 @@ class StageReader {
   void readMeasurementGroup(const dom::object& group, bool accepted);
   void addMeasurement(Parts& parts, bool accepted);
   void addSamples(const Parts& parts, bool accepted);
+  void hashMeasurement(const Parts& parts);
   static bool readSamples(const dom::element& samples, std::vector<double>& out);
   uint32_t figureKey(const Parts& parts, Direction direction);
   Slot& slotOf(uint32_t key, int16_t device);

@@ -25,6 +25,17 @@ double numberOr(const FoldedRows& object, std::string_view key) {
   return numberOf(element).value_or(std::numeric_limits<double>::quiet_NaN());
 }
 
+/// Whether the figures of a verdict say that its limit was missed.
+bool contradictsPass(const FoldedRows& verdict, const dom::element& expectation) {
+  constexpr double kRounding = 1e-9;
+  if (numberOr(verdict, "margin") < -kRounding) return true;
+  std::string_view kind;
+  if (expectation["kind"].get(kind) != simdjson::SUCCESS) return false;
+  const double observed = numberOr(verdict, "observed"), limit = numberOr(verdict, "limit");
+  const double room = kRounding * std::abs(limit);
+  return (kind == "min" && observed < limit - room) || (kind == "max" && observed > limit + room);
+}
+
 /// Worst outcome first, then the largest miss.
 bool worse(const DeviationSummary& a, const DeviationSummary& b) {
   if (a.outcome != b.outcome) return a.outcome < b.outcome;
@@ -78,6 +89,11 @@ void StageReader::readVerdict(const FoldedRows& verdict, const dom::array& expec
     if (expectations.at(index).get(expectation) != simdjson::SUCCESS)
       return failures_.fail(
           "verdicts", fmt::format("expectation {} is none of the stage's evidence.expectations", index));
+  if (*outcome == Outcome::kPass && hasExpectation && contradictsPass(verdict, expectation))
+    return failures_.fail("verdicts", fmt::format("edited: {} of {} passes with {} against a limit of {}",
+                                                  printable(textOr(verdict, "metric"), 80),
+                                                  printable(textOr(verdict, "device"), 40),
+                                                  numberOr(verdict, "observed"), numberOr(verdict, "limit")));
   if (*outcome == Outcome::kDeferred) {
     if (!hasExpectation) return failures_.fail("verdicts", "a deferred verdict has no expectation");
     addDeferred(verdict, expectation);

@@ -6,10 +6,16 @@
 
 #include <algorithm>
 
+#include "runner/core/clock.h"
+#include "runner/core/files.h"
 #include "runner/core/text.h"
 
 namespace muster {
 namespace {
+
+/// What marks the last part of a run id as a digest of node and start, and its length.
+constexpr std::string_view kBoundMark = "-n";
+constexpr size_t kBoundDigits = 12;
 
 Error contradiction(const std::string& message) {
   return {ErrorCode::kProtocol,
@@ -82,7 +88,22 @@ bool isSafeRelativePath(std::string_view path) {
   return true;
 }
 
+std::string runIdOf(const std::string& node, double started) {
+  return formatUtc(started) + std::string(kBoundMark) +
+         sha256Hex(fmt::format("{} {}", node, started)).substr(0, kBoundDigits);
+}
+
+bool runIdFits(const std::string& id, const std::string& node, double started) {
+  const size_t mark = id.rfind(kBoundMark);
+  const bool bound = mark != std::string::npos && id.size() == mark + kBoundMark.size() + kBoundDigits;
+  return !bound || id == runIdOf(node, started);
+}
+
 Status checkRecord(const Record& record) {
+  if (!runIdFits(record.runId, record.node, record.started))
+    return contradiction(fmt::format("run id {} is not of a run of {} that started at {}",
+                                     printable(record.runId, 80), printable(record.node, 80),
+                                     formatUtc(record.started)));
   if (!record.scenario.empty() && !record.simulated)
     return contradiction("a scenario is named, but simulated is false");
   if (record.nodeRank >= record.nodeCount)

@@ -156,6 +156,22 @@ CLI::App* addJudge(CLI::App& app, Arguments& a) {
   return judge;
 }
 
+}  // namespace
+
+void addNodeSkus(CLI::App* app, std::vector<std::string>& skus) {
+  app->add_option("--node-sku", skus, "SKU that nodes must be of (default: the SKU of most nodes)")
+      ->type_name("NODES=SKU")
+      ->allow_extra_args(false);
+}
+
+void addSameMachine(CLI::App* app, bool& sameMachine) {
+  app->add_flag(
+      "--same-machine", sameMachine,
+      "nodes may share one machine and its devices, as in tests and demos (default: that is a failure)");
+}
+
+namespace {
+
 CLI::App* addFleet(CLI::App& app, FleetCommandOptions& o) {
   CLI::App* fleet =
       app.add_subcommand("fleet", "put many nodes' records together: is the whole fleet accepted?");
@@ -176,6 +192,17 @@ CLI::App* addFleet(CLI::App& app, FleetCommandOptions& o) {
   addWaivers(fleet, o.waivers);
   fleet->add_option("--out", o.out, "folder for fleet.json and fleet.html (default: RUN)")
       ->type_name("FOLDER");
+  fleet
+      ->add_option("--sku", o.profiles,
+                   "profile file that nodes of its SKU must be judged by (default: what most of them were)")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  addNodeSkus(fleet, o.nodeSkus);
+  addSameMachine(fleet, o.sameMachine);
+  fleet->add_flag("--allow-rejudged", o.allowRejudged,
+                  "also accept records that `muster judge` re-evaluated");
+  fleet->add_flag("--many-runs", o.manyRuns,
+                  "the records may be of several runs and of any age (default: old ones are stale)");
   fleet->add_flag("--reject-outliers", o.rejectOutliers,
                   "reject a node that its peers name, though it meets its limits; else it is only a suspect");
   fleet->footer(kFleetExamples);

@@ -50,6 +50,11 @@ struct FleetCommandOptions {
   std::filesystem::path topology;  ///< who shares a switch or a rack; empty: not known
   std::filesystem::path waivers;   ///< known failures that somebody answers for; empty: none
   std::filesystem::path out;       ///< empty: the run folder
+  std::vector<std::filesystem::path> profiles;  ///< those that count; empty: what most nodes were judged by
+  std::vector<std::string> nodeSkus;            ///< "NODES=SKU"
+  bool sameMachine = false;
+  bool allowRejudged = false;
+  bool manyRuns = false;
   bool rejectOutliers = false;
 };
 /// Puts many nodes' records together into fleet.json and fleet.html. Returns the fleet's exit code.

@@ -68,6 +68,15 @@ Result<int> add(const HistoryOptions& options) {
         fmt::print(stderr, "{}: not kept: {}\n", printable(path.string()), node.error().message);
         continue;
       }
+      if (node->rejudged) {
+        ++bad;
+        fmt::print(
+            stderr,
+            "{}: not kept: it was re-judged by `muster judge`; the history keeps what runs found: add the "
+            "record of the run itself (sha256 {})\n",
+            printable(path.string()), node->rejudged->from.front().substr(0, 12));
+        continue;
+      }
       node->path = fs::absolute(path).string();
       MUSTER_TRY(const bool isNew, store.add(*node, names, systemClock().wallUnix()));
       ++(isNew ? kept : known);

@@ -229,10 +229,12 @@ Result<fleet::FleetRecords> gather(DeltaInput& input, const Delta& delta, const 
 fleet::FleetOptions fleetOptions(const KeptFleet& accepted, const HistoryOptions& options,
                                  const Waivers& waivers) {
   fleet::FleetOptions wanted;
-  for (const auto& member : accepted.nodes) wanted.expected.push_back({member.name, "", false});
+  for (const auto& member : accepted.nodes) wanted.expected.push_back({member.name, "", false, member.sku});
   wanted.expectedFrom = accepted.expectedFrom;
   wanted.planSha256 = accepted.planSha256;
   wanted.manyRuns = true;
+  wanted.sameMachine = accepted.sameMachine;
+  wanted.allowRejudged = accepted.allowRejudged;
   wanted.rejectOutliers = options.rejectOutliers;
   wanted.waiversFrom = options.waivers.filename().string();
   wanted.waiversSha256 = waivers.sha256;

@@ -14,7 +14,9 @@
 #include "runner/app/outputs.h"
 #include "runner/app/stage_runner.h"
 #include "runner/app/waiver_input.h"
+#include "runner/core/build_info.h"
 #include "runner/core/clock.h"
+#include "runner/core/files.h"
 #include "runner/core/text.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/plan/predicate.h"
@@ -120,6 +122,9 @@ Result<Profile> profileAt(const fs::path& path, const Tree& tree) {
 
 Result<int> judgeCommand(const JudgeOptions& options) {
   MUSTER_TRY(Record record, recordAt(options.record));
+  MUSTER_TRY(const std::string original, readFile(options.record));
+  Rejudgement again{sha256Hex(original), systemClock().wallUnix(), toolVersion(), buildId(), "", "", "",
+                    options.strict};
   MUSTER_TRY(const Tree tree, findTree());
   std::optional<Profile> profile;
   JudgeContext context;
@@ -130,6 +135,8 @@ Result<int> judgeCommand(const JudgeOptions& options) {
     MUSTER_CHECK_OK(checkOrigin(*profile, record.simulated));
     record.profile = {profile->name, profile->path.string(), profile->sha256, profile->text};
     record.skuHow = "named by `muster judge --sku`";
+    again.profile = profile->name;
+    again.profileSha256 = profile->sha256;
     if (!profile->peaks.empty()) {
       context.peaks = profile->peaks;
       context.peaksFrom = "profile " + profile->name;
@@ -148,6 +155,8 @@ Result<int> judgeCommand(const JudgeOptions& options) {
     record.stages.push_back(std::move(unmatched->record));
   }
   decideAgain(record, accounting);
+  if (!options.waivers.empty()) again.waiversSha256 = waivers.sha256;
+  record.rejudged.push_back(std::move(again));
   if (!options.out.empty()) {
     std::error_code error;
     fs::create_directories(options.out, error);

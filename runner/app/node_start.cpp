@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // See node_run.h: how a run begins, with its folders, its frozen inputs, the inventory and the SKU profile.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 
+#include "reports/model/record_check.h"
 #include "runner/app/evidence_json.h"
 #include "runner/app/node_run.h"
 #include "runner/core/clock.h"
@@ -16,10 +16,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kProfileFile = "profile.toml";
-
-std::string newRunId(const std::string& node, double now) {
-  return formatUtc(now) + "-" + sha256Hex(fmt::format("{} {} {}", node, now, getpid())).substr(0, 8);
-}
 
 std::vector<std::string> absolutePaths(const std::vector<fs::path>& paths) {
   std::vector<std::string> absolute;
@@ -59,7 +55,7 @@ Status NodeRun::makeFolders() {
 Status NodeRun::freeze(const Journal* earlier) {
   if (earlier == nullptr) {
     record_.started = systemClock().wallUnix();
-    record_.runId = newRunId(node_.node, record_.started);
+    record_.runId = runIdOf(node_.node, record_.started);
     node_.runId = record_.runId;
     const RunOptions& options = *setup_.options;
     return folder_.appendRun({{"run_id", record_.runId},
@@ -128,9 +124,10 @@ void NodeRun::announce(const NodeInventory& inventory) {
   setup_.view->runStarted(record_, folder_.path());
   for (const char* name : {"LD_PRELOAD", "LD_AUDIT"})
     if (const auto found = record_.environment.find(name); found != record_.environment.end())
-      setup_.view->note(fmt::format("warning: {}={}: this code runs inside every process of the run and can "
-                                    "change what is measured; unset it unless it is meant",
-                                    name, printable(found->second, 200)));
+      setup_.view->note(
+          fmt::format("warning: {}={}: this code runs inside every process of the run and can "
+                      "change what is measured; unset it unless it is meant",
+                      name, printable(found->second, 200)));
   node_.announced = true;
 }
 

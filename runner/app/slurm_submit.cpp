@@ -138,6 +138,9 @@ Status describe(SlurmOptions& o, const Plan& plan, const slurm::Nodes& known, co
     addFile(submission.fleetOptions, "--waivers", kWaivers);
   }
   if (!o.topology.empty()) addFile(submission.fleetOptions, "--topology", kTopology);
+  for (const std::string& sku : o.nodeSkus)
+    submission.fleetOptions.insert(submission.fleetOptions.end(), {"--node-sku", sku});
+  if (o.sameMachine) submission.fleetOptions.push_back("--same-machine");
   if (o.rejectOutliers) submission.fleetOptions.push_back("--reject-outliers");
   const auto inCluster = std::count_if(plan.stages.begin(), plan.stages.end(),
                                        [](const Stage& stage) { return stage.scope == Scope::kCluster; });

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "reports/model/measurement_fold.h"
 #include "reports/model/record_check.h"
@@ -22,6 +23,15 @@
 namespace muster {
 namespace fs = std::filesystem;
 namespace {
+
+/// The digest of a plugin's library, read once per process; empty where it cannot be read.
+std::string librarySha256(const std::string& path) {
+  static std::map<std::string, std::string> known;
+  const auto [at, fresh] = known.try_emplace(path);
+  if (fresh)
+    if (const auto bytes = readFile(path); bytes.ok()) at->second = sha256Hex(*bytes);
+  return at->second;
+}
 
 constexpr uint64_t kArtifactLimit = 256ull << 20;
 
@@ -242,6 +252,7 @@ Result<StageOutcome> runStage(NodeContext& node, const Stage& written) {
   }
   if (slots.empty()) return stageNotRun(stage, StageState::kError, "no device was found to run on");
   record.pluginVersion = plugin->version;
+  record.pluginSha256 = librarySha256(plugin->path);
   StageEvidence evidence = beginEvidence(node, stage, *plugin, *test, place);
   if (node.profile != nullptr) {
     const auto fromProfile = profileExpectations(*node.profile, evidence);

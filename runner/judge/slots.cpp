@@ -206,8 +206,8 @@ class Lister {
   }
 
   /// Whether `caseRank` measured the metric of `e` with all labels that `e` names, and other values of those
-  /// that only the case itself decides: what `e` is about did not occur. If it occurred on another rank of the
-  /// case, it is missing here.
+  /// that only the case itself decides: what `e` is about did not occur. If it occurred on another rank of
+  /// the case, it is missing here.
   bool measuredOtherwise(const Expectation& e, const CaseRank& caseRank) const {
     const Labels known = knownLabels(caseRank);
     bool otherwise = false;
@@ -216,12 +216,12 @@ class Lister {
     for (const Group* group : measured->second) {
       if (group->caseId != caseRank.caseId) continue;
       if (labelsMatch(group->labels, e.where)) return false;
-      otherwise |= group->rank == caseRank.rank &&
-                   std::all_of(e.where.begin(), e.where.end(), [&](const auto& label) {
-                     const auto own = group->labels.find(label.first);
-                     return own != group->labels.end() &&
-                            (own->second == label.second || !determined(known, label.first));
-                   });
+      otherwise |=
+          group->rank == caseRank.rank && std::all_of(e.where.begin(), e.where.end(), [&](const auto& label) {
+            const auto own = group->labels.find(label.first);
+            return own != group->labels.end() &&
+                   (own->second == label.second || !determined(known, label.first));
+          });
     }
     return otherwise;
   }

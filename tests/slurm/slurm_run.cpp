@@ -50,7 +50,9 @@ fs::path SlurmTest::newRun() {
 
 ProcessResult SlurmTest::submit(const fs::path& plan, const fs::path& run,
                                 const std::vector<std::string>& more, const std::string& nodes) {
-  std::vector<std::string> arguments = {"submit", plan.string(), "--nodes", nodes, "--out", run.string()};
+  std::vector<std::string> arguments = {
+      "submit", plan.string(), "--nodes",       nodes,
+      "--out",  run.string(),  "--same-machine"};  // one host plays all nodes
   arguments.insert(arguments.end(), more.begin(), more.end());
   return slurm().muster(arguments);
 }
