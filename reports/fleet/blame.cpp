@@ -211,6 +211,8 @@ class OwnVerdict {
   /// The worst of its records: 0 accepted, 1 incomplete, 2 rejected.
   [[nodiscard]] int badness() const { return badness_; }
   [[nodiscard]] const std::string& ownReason() const { return ownReason_; }
+  /// Whether the fleet knows more of its cause than its record.
+  [[nodiscard]] bool toldAnew() const { return toldAnew_; }
 
   [[nodiscard]] std::string othersReason() const {
     std::string who =
@@ -246,7 +248,16 @@ class OwnVerdict {
     if (bad <= badness_) return;
     badness_ = bad;
     ownReason_ = join(decision.reasons, "; ");
-    if (worst != nullptr) ownReason_ += "; " + deviationLine(*worst, *records_.names);
+    if (worst != nullptr) ownReason_ += "; " + lineOf(*worst, blame.of(*worst, record));
+    toldAnew_ = worst != nullptr && worst->cause != Cause::kOwn;
+  }
+
+  /// What the node answers for, and by which of its parts where others could tell.
+  [[nodiscard]] std::string lineOf(const DeviationSummary& d, const Blame& found) const {
+    if (d.cause == Cause::kOwn || found.parts.empty() || found.why.empty())
+      return deviationLine(d, *records_.names);
+    return fmt::format("{}: {}: {} ({})", outcomeName(d.outcome), printable(records_.names->texts[d.stage]),
+                       found.parts.front().name(), printable(found.why, 200));
   }
 
   void name(const Blame& found, const DeviationSummary& d) {
@@ -263,6 +274,7 @@ class OwnVerdict {
   size_t others_ = 0;
   int badness_ = 0;
   std::string ownReason_;
+  bool toldAnew_ = false;
   std::string line_;
   std::vector<std::string> names_;
 };
@@ -274,7 +286,10 @@ void clearTheAffected(const FleetRecords& records, const BlameTable& blame, Flee
     node.failed = node.state == NodeState::kRejected;
     if (node.records.empty() || (!node.failed && node.state != NodeState::kIncomplete)) continue;
     const OwnVerdict own(records, blame, node);
-    if (!own.hasOthers() || own.badness() == 2) continue;
+    if (!own.hasOthers() || own.badness() == 2) {
+      if (own.toldAnew() && node.gap.empty()) node.reason = own.ownReason();
+      continue;
+    }
     if (own.badness() == 0 && node.gap.empty()) {
       node.state = NodeState::kAffected;
       node.reason = own.othersReason();

@@ -71,6 +71,7 @@ void StageReader::read(const dom::object& stage, bool accepted) {
   dom::array expectations;
   const dom::object evidence = fields.object("evidence");
   readLeaderMetrics(evidence);
+  readCancelledCases(evidence);
   if (failures_.ok()) {
     // Without expectations no verdict may point at one: readVerdict says so.
     const auto missing = evidence.at_key("expectations").get(expectations);
@@ -168,6 +169,18 @@ void StageReader::readLeaderMetrics(const dom::object& evidence) {
     if (item.get(metric) != simdjson::SUCCESS)
       return failures_.fail("evidence.leader_metrics", "must be texts");
     leaderMetrics_.emplace(metric);
+  }
+}
+
+void StageReader::readCancelledCases(const dom::object& evidence) {
+  cancelledCases_.clear();
+  dom::array ends;
+  if (!failures_.ok() || evidence.at_key("ends").get(ends) != simdjson::SUCCESS) return;
+  for (const dom::element item : ends) {
+    std::string_view cause, id;
+    if (item["cause"].get(cause) == simdjson::SUCCESS && cause == "cancelled" &&
+        item["case"].get(id) == simdjson::SUCCESS)
+      cancelledCases_.emplace(id);
   }
 }
 

@@ -63,6 +63,7 @@ class StageReader {
   void readGroup(const dom::object& stage, StageSummary& summary);
   void readRanks(const dom::array& ranks, StageSummary& summary);
   void readLeaderMetrics(const dom::object& evidence);
+  void readCancelledCases(const dom::object& evidence);
   /// Keeps what a test says of the first wrong result: which rank it came from, if any.
   void noteFirstFault(const Parts& parts);
   void readMeasurements(const dom::array& measurements, bool accepted);
@@ -102,10 +103,11 @@ class StageReader {
   size_t usedSlots_ = 0;
   std::unordered_map<uint64_t, size_t> slotByKey_;
   std::unordered_map<std::string, MetricFacts> metrics_;
-  std::string culprit_;                  ///< of this stage's group, as the record has it
-  bool ofGroup_ = false;                 ///< its ranks work together: scope node or cluster
-  std::set<int64_t> stopped_;            ///< ranks that were told to stop
-  std::set<std::string> leaderMetrics_;  ///< reported by rank 0 for the whole group
+  std::string culprit_;                   ///< of this stage's group, as the record has it
+  bool ofGroup_ = false;                  ///< its ranks work together: scope node or cluster
+  std::set<int64_t> stopped_;             ///< ranks that were told to stop
+  std::set<std::string> cancelledCases_;  ///< ended with the whole run, on any rank
+  std::set<std::string> leaderMetrics_;   ///< reported by rank 0 for the whole group
   std::vector<FirstFault> firstFaults_;
   std::unordered_map<std::string, uint32_t> knownKeys_;
   std::unordered_map<std::string, uint32_t> knownTexts_;

@@ -245,7 +245,7 @@ class Caused {
       Suspect& suspect = finding.suspect;
       suspect.evidence.push_back(evidenceOf(finding));
       suspect.next = nextOf(finding);
-      suspect.beneath.push_back("reported by " + seenText(finding));
+      suspect.beneath.push_back(seenText(finding));
       fleet.suspects.push_back(std::move(suspect));
     }
   }
@@ -260,12 +260,15 @@ class Caused {
 
   [[nodiscard]] static std::string seenText(const Finding& finding) {
     std::vector<std::string> parts;
+    size_t all = 0;
     for (const auto& [node, times] : finding.seen) {
-      if (parts.size() == kMostReporters) break;
-      parts.push_back(fmt::format("{} ({})", node, times));
+      all += times;
+      if (parts.size() < kMostReporters) parts.push_back(fmt::format("{} ({})", node, times));
     }
     const size_t left = finding.seen.size() - parts.size();
-    return join(parts, ", ") + (left > 0 ? fmt::format(" and {} more", left) : "");
+    return fmt::format("seen in {} check result{} of {} node{}: {}{}", all, all == 1 ? "" : "s",
+                       finding.seen.size(), finding.seen.size() == 1 ? "" : "s", join(parts, ", "),
+                       left > 0 ? fmt::format(" and {} more", left) : "");
   }
 
   [[nodiscard]] std::string evidenceOf(const Finding& finding) const {

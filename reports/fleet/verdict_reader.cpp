@@ -181,7 +181,9 @@ void StageReader::findCause(const FoldedRows& verdict, DeviationSummary& deviati
   if (metric.empty()) {
     int64_t rank = -1;
     const bool ofRank = verdict.at_key("rank").get(rank) == simdjson::SUCCESS && rank >= 0;
-    const CaseCause cause = caseCause(detail, culprit_, ofRank && stopped_.contains(rank));
+    const bool stopped =
+        ofRank ? stopped_.contains(rank) : cancelledCases_.contains(std::string(textOr(verdict, "case")));
+    const CaseCause cause = caseCause(detail, culprit_, stopped);
     deviation.cause = cause.cause;
     deviation.source = bounded(cause.source, kLineBytes);
     return;

@@ -87,7 +87,7 @@ Result<KeptFleet> acceptedFleet(const HistoryOptions& options, const std::vector
   MUSTER_TRY(const auto node,
              fleet::RecordReader(names).read(news.front().path).context(news.front().path.string()));
   MUSTER_TRY(history::Store store, openHistory(options, history::Access::kRead));
-  MUSTER_TRY(const KeptFleet kept, store.lastAcceptedFleet(node.node));
+  MUSTER_TRY(const KeptFleet kept, store.lastAcceptedFleet(node.node, node.simulated));
   MUSTER_TRY(KeptFleet fleet, history::readFleetIn(kept.folder));
   if (fleet.sha256 == kept.sha256) return fleet;
   return Error{

@@ -12,7 +12,6 @@ namespace muster::testing {
 namespace fs = std::filesystem;
 namespace {
 
-using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -80,9 +79,8 @@ TEST_F(SlurmResume, LeavesARejectedNodeItsVerdict) {
 TEST_F(SlurmDrain, DrainsExactlyTheRejectedNodeAndGivesOnlyThatOneBack) {
   slurm().set("node4", "DRAIN", "muster: of somebody else's hand");
   const fs::path run = newRun();
-  const ProcessResult result = submit(quickPlan(), run, {"--simulate", slowFirstNode(), "--wait"});
-  EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
-  EXPECT_THAT(fleetOf(run).dump(), HasSubstr("node1"));
+  (void)submit(waitingPlan(1), run, {"--wait"});
+  reject(run, "node1", "env.hardware_errors");
 
   const ProcessResult dry = slurm().muster({"drain", run.string(), "--dry-run"});
   EXPECT_THAT(dry.out, HasSubstr("node1: would be drained: muster: "));
@@ -91,8 +89,8 @@ TEST_F(SlurmDrain, DrainsExactlyTheRejectedNodeAndGivesOnlyThatOneBack) {
   const ProcessResult applied = slurm().muster({"drain", run.string(), "--apply"});
   EXPECT_EQ(applied.exitCode, 0) << applied.err;
   EXPECT_EQ(slurm().state("node1"), "drained");
-  EXPECT_THAT(slurm().reason("node1"), StartsWith("muster: quick-"));
-  EXPECT_THAT(slurm().reason("node1"), HasSubstr("gemm compute.gemm_throughput of gpu5"));
+  EXPECT_THAT(slurm().reason("node1"), StartsWith("muster: waiting-"));
+  EXPECT_THAT(slurm().reason("node1"), HasSubstr("health env.hardware_errors"));
   EXPECT_EQ(slurm().state("node2"), "idle");
   EXPECT_EQ(slurm().state("node3"), "idle");
   EXPECT_EQ(slurm().reason("node4"), "muster: of somebody else's hand");
@@ -105,9 +103,65 @@ TEST_F(SlurmDrain, DrainsExactlyTheRejectedNodeAndGivesOnlyThatOneBack) {
   EXPECT_EQ(slurm().state("node4"), "drained");
 }
 
-TEST_F(SlurmDrain, LeavesANodeThatSomebodyElseDrainedSo) {
+TEST_F(SlurmDrain, RefusesASimulatedVerdict) {
   const fs::path run = newRun();
   ASSERT_EQ(submit(quickPlan(), run, {"--simulate", slowFirstNode(), "--wait"}, "node[1-2]").exitCode, 1);
+  const std::vector<std::vector<std::string>> commands = {
+      {"drain", "--dry-run"}, {"drain", "--apply"}, {"undrain", "--apply"}};
+  const auto refuseAll = [&](const char* where) {
+    for (const auto& command : commands) {
+      const ProcessResult result = slurm().muster({command[0], run.string(), command[1]});
+      EXPECT_EQ(result.exitCode, 2) << where << ": " << result.out;
+      EXPECT_THAT(result.err, HasSubstr("SIMULATED: no hardware was measured")) << where;
+    }
+    EXPECT_EQ(slurm().state("node1"), "idle") << where;
+  };
+  refuseAll("as it was submitted");
+  // Whatever part of it says so is enough: the submission, the fleet's report, a node's record.
+  Json submission = Json::parse(readWhole(run / "slurm.json"));
+  ASSERT_NE(submission["scenario_file"], "");
+  submission["scenario_file"] = "";
+  std::ofstream(run / "slurm.json") << submission.dump();
+  refuseAll("by its report");
+  fs::remove(run / "fleet" / "fleet.json");
+  refuseAll("by a record");
+}
+
+TEST_F(SlurmDrain, DrainsTheEndsOfABadLinkAndNotTheNodeThatReportsIt) {
+  const fs::path run = newRun();
+  (void)submit(waitingPlan(1), run, {"--wait"});
+  reject(run, "node1", "ring.culprits");
+  setState(run, "node1", "affected", false, "not at fault itself: affected by link node2 - node3");
+  for (const char* end : {"node2", "node3"})
+    setState(run, end, "affected", true, "not at fault itself: one end of link node2 - node3");
+  const std::string applied = slurm().muster({"drain", run.string(), "--apply"}).out;
+  EXPECT_THAT(applied,
+              HasSubstr("node1: left as it is: not at fault itself: affected by link node2 - node3"));
+  EXPECT_EQ(slurm().state("node1"), "idle");
+  EXPECT_EQ(slurm().state("node2"), "drained");
+  EXPECT_EQ(slurm().state("node3"), "drained");
+  EXPECT_THAT(slurm().reason("node2"), HasSubstr("one end of link node2 - node3"));
+  EXPECT_EQ(slurm().state("node4"), "idle");
+}
+
+TEST_F(SlurmDrain, DrainsANodeThatFailedByItselfThoughNoFindingNamesIt) {
+  const fs::path run = newRun();
+  (void)submit(waitingPlan(1), run, {"--wait"});
+  for (const char* node : {"node1", "node2", "node3"}) {
+    reject(run, node, "env.hardware_errors");
+    setState(run, node, "rejected", false,
+             "1 expectation failed");  // what most nodes fail is a finding of the fleet
+  }
+  const std::string applied = slurm().muster({"drain", run.string(), "--apply"}).out;
+  EXPECT_THAT(applied, Not(HasSubstr("left as it is")));
+  for (const char* node : {"node1", "node2", "node3"}) EXPECT_EQ(slurm().state(node), "drained") << node;
+  EXPECT_EQ(slurm().state("node4"), "idle");
+}
+
+TEST_F(SlurmDrain, LeavesANodeThatSomebodyElseDrainedSo) {
+  const fs::path run = newRun();
+  (void)submit(waitingPlan(1), run, {"--wait"}, "node[1-2]");
+  reject(run, "node1", "env.hardware_errors");
   slurm().set("node1", "DRAIN", "waiting for a spare part");
   const ProcessResult result = slurm().muster({"drain", run.string(), "--apply"});
   EXPECT_THAT(
@@ -120,34 +174,13 @@ TEST_F(SlurmDrain, LeavesANodeThatSomebodyElseDrainedSo) {
 
 TEST_F(SlurmDrain, DoesNotGiveBackWhatSomebodyGaveAnotherReason) {
   const fs::path run = newRun();
-  ASSERT_EQ(submit(quickPlan(), run, {"--simulate", slowFirstNode(), "--wait"}, "node[1-2]").exitCode, 1);
+  (void)submit(waitingPlan(1), run, {"--wait"}, "node[1-2]");
+  reject(run, "node1", "env.hardware_errors");
   ASSERT_EQ(slurm().muster({"drain", run.string(), "--apply"}).exitCode, 0);
   slurm().set("node1", "DRAIN", "being repaired");
   const ProcessResult back = slurm().muster({"undrain", run.string(), "--apply"});
   EXPECT_THAT(back.out, HasSubstr("node1: left as it is: somebody gave another reason since"));
   EXPECT_EQ(slurm().state("node1"), "drained");
-}
-
-TEST_F(SlurmScope, DrainsTheEndsOfASlowLinkAndNotTheNodeThatReportsIt) {
-  const fs::path plan = slurm().shared() / "ring.toml";
-  std::ofstream(plan) << "schema = 1\nname = \"ring\"\nsku = \"auto\"\nbackend = \"cuda\"\n"
-                         "[[stage]]\nname = \"ring\"\nplugin = \"ring\"\ntest = \"ring\"\n"
-                         "scope = \"cluster\"\ntimeout = \"2m\"\n";
-  const fs::path scenario =
-      distDir() / "share" / "muster" / "plans" / "scenarios" / "h100x8-cluster-slow-link.toml";
-  const fs::path run = newRun();
-  const ProcessResult result = submit(plan, run, {"--simulate", scenario.string(), "--wait"});
-  EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
-  // Simulated ranks know no name but their own.
-  EXPECT_THAT(fleetOf(run)["suspects"].dump(),
-              AllOf(HasSubstr("node3 - node-rank-3"), HasSubstr("node-rank-2 - node4")));
-
-  const std::string applied = slurm().muster({"drain", run.string(), "--apply"}).out;
-  EXPECT_THAT(applied, HasSubstr("node1: left as it is: what it failed speaks against others"));
-  EXPECT_EQ(slurm().state("node1"), "idle");
-  EXPECT_EQ(slurm().state("node2"), "idle");
-  EXPECT_EQ(slurm().state("node3"), "drained");
-  EXPECT_EQ(slurm().state("node4"), "drained");
 }
 
 TEST_F(SlurmScope, RunsStagesOfAllNodesAsOneGroupUnderSrun) {
@@ -278,8 +311,8 @@ TEST_F(SlurmClean, KeepsWhatIsNotItsOwnAndWhatItStillNeeds) {
   std::ofstream(root / "foreign" / "slurm.json") << "{\"tool\": \"another\"}\n";
   ASSERT_EQ(submit(quickPlan(), elsewhere, {"--simulate", slowFirstNode(), "--wait"}, "node2").exitCode, 1);
   fs::create_directory_symlink(elsewhere, root / "link");
-  ASSERT_EQ(
-      submit(quickPlan(), root / "drainer", {"--simulate", slowFirstNode(), "--wait"}, "node1").exitCode, 1);
+  (void)submit(waitingPlan(1), root / "drainer", {"--wait"}, "node1");
+  reject(root / "drainer", "node1", "env.hardware_errors");
   ASSERT_EQ(slurm().muster({"drain", (root / "drainer").string(), "--apply"}).exitCode, 0);
   const auto clean = [&] {
     return slurm().muster({"clean", root.string(), "--older-than", "0s", "--apply"});
