@@ -12,9 +12,10 @@
 namespace muster {
 namespace {
 
-/// The load that the compared statistic shows: the median of samples follows the load at half of the time.
-double loadOf(const Expectation& e, const ExternalLoad& load) {
-  if (e.kind == CheckKind::kCvMax) return load.peak;
+/// The load that the compared value shows: the median of samples follows the load at half of the time, the
+/// worst stretch of time the worst load.
+double loadOf(const Expectation& e, const Group& group, const CheckResult& result, const ExternalLoad& load) {
+  if (e.comparesStability() || result.observed != comparedStatistic(e, group, group.last())) return load.peak;
   if (e.statistic == "median") return load.median;
   return e.statistic == "mean" ? load.mean : load.peak;
 }
@@ -36,7 +37,7 @@ std::string explainedByLoad(const Expectation& e, const Group& group, const Chec
                             const ExternalLoad& load) {
   const bool rate = group.unit.ends_with("/s");
   if (!rate && group.unit != "s") return "";
-  const double share = loadOf(e, load);
+  const double share = loadOf(e, group, result, load);
   const double attainable = attainableUnderLoad(share);
   if (!(share > 0)) return "";
   bool explained = false;
@@ -51,6 +52,9 @@ std::string explainedByLoad(const Expectation& e, const Group& group, const Chec
       break;
     case CheckKind::kCvMax:
       explained = result.observed <= result.limit + cvBetween(attainable);
+      break;
+    case CheckKind::kDropMax:
+      explained = result.observed <= result.limit + (1 - attainable);
       break;
     case CheckKind::kEquals:
     case CheckKind::kOneOf:

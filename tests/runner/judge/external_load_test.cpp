@@ -126,6 +126,25 @@ TEST(ExternalLoad, AShortBurstExplainsTheWorstSampleAndNotTheMedian) {
   EXPECT_EQ(Story(story).expects(atLeast(6.5e14)).outcomes(), "fail");
 }
 
+TEST(ExternalLoad, ABurstExplainsADropOverTimeButNoDeeperOne) {
+  const auto dropping = [](double level, double peak) {
+    Measurement m;
+    m.metric = "compute.windows";
+    m.unit = "FLOP/s";
+    m.direction = Direction::kHigher;
+    m.series = Series::kWindows;
+    m.window = 5;
+    m.samples.assign(20, 7e14);
+    for (size_t i = 14; i < m.samples.size(); ++i) m.samples[i] *= level;
+    Story story = Story().ends(0).measures(0, m, 1, "gemm");
+    story.evidence.externalLoad = {{"gemm", 1, 0, 0.1, peak, "cron(7)"}};
+    return story.expects(expectingOf("compute.windows", "FLOP/s", CheckKind::kDropMax, 0.1)).outcomes();
+  };
+  EXPECT_EQ(dropping(0.75, 0.3), "error");
+  EXPECT_EQ(dropping(0.3, 0.3), "fail");
+  EXPECT_EQ(dropping(0.75, 0), "fail");
+}
+
 TEST(ExternalLoad, AMissedConditionOfAMeasurementIsAnError) {
   Expectation quota = expectingOf("compute.wrong", "count", CheckKind::kMax, 0);
   quota.origin = "condition";
