@@ -75,9 +75,17 @@ class CpuWatch {
   /// What we knew of processes that ended since the last look, by the nearest ancestor that is left: an ended
   /// child takes its whole life into its parent's `reaped`, so this much of it is not new.
   std::map<int, uint64_t> knownOfEnded(const Table& now) const;
-  CpuUse compare(const Table& now, const CpuTimes& times, double seconds);
-  /// Seconds that each thread of the processes `own` has waited for a processor so far.
-  [[nodiscard]] std::map<int, double> readWaits(const std::set<int>& own) const;
+  /// Processes of ours: ourselves, our ancestors, and the descendants of the outermost muster among them.
+  struct OwnProcesses {
+    std::set<int> all;
+    std::set<int> run;  ///< the outermost muster and its descendants
+  };
+  [[nodiscard]] OwnProcesses ownOf(const Table& now) const;
+  CpuUse compare(const Table& now, const CpuTimes& times, const std::set<int>& own, double seconds) const;
+  /// Seconds that each thread of these processes has waited for a processor so far.
+  [[nodiscard]] std::map<int, double> readWaits(const std::set<int>& processes) const;
+  /// The longest wait of a thread since the last look, in seconds.
+  [[nodiscard]] double longestWait(const std::map<int, double>& waits) const;
   static bool parseStat(std::string_view text, uint64_t& started, Process& process);
 
   Root root_;

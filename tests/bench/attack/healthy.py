@@ -11,6 +11,7 @@ Trials are ordered so that each combination has its first seed before any has it
 import glob
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,6 @@ import time
 import _attack
 
 HOST_PLANS = ("environment", "quickstart", "collective-host", "train-host")
-HEALTHY = ("accepted", "incomplete")
 
 
 def plans(share):
@@ -30,10 +30,23 @@ def name_of(path):
     return os.path.splitext(os.path.basename(path))[0]
 
 
-def scenarios(share, plan):
-    """The healthy scenarios of all GPU models; for a plan that needs RDMA devices, those that have some."""
-    wanted = "*-hca-healthy.toml" if name_of(plan) == "rdma" else "*x8-healthy.toml"
-    return sorted(glob.glob(os.path.join(share, "plans", "scenarios", wanted)))
+def scenarios(share, folder):
+    """Healthy nodes of each GPU model that has a profile, with a network and RDMA devices as the shipped ones have them."""
+    sections = {}
+    for name, section in (("h100x8-cluster-healthy", "[network]"), ("h100x8-hca-healthy", "[rdma]")):
+        with open(os.path.join(share, "plans", "scenarios", name + ".toml"), encoding="utf-8") as file:
+            sections[section] = section + file.read().split("\n" + section)[1]
+    made = []
+    for path in sorted(glob.glob(os.path.join(share, "plans", "scenarios", "*x8-healthy.toml"))):
+        model = name_of(path).split("x8")[0]
+        (profile,) = glob.glob(os.path.join(share, "plans", "skus", model + "-*.toml")) or [os.path.join(share, "plans", "skus", model + ".toml")]
+        with open(profile, encoding="utf-8") as file:
+            limit = float(re.search(r'large_message_bus_bandwidth"\nwhere.*\nmin = "([0-9.]+) GB/s"', file.read()).group(1))
+        network = re.sub('intra_bandwidth = ".*"', f'intra_bandwidth = "{limit * 1.06:.0f} GB/s"', sections["[network]"])
+        made.append(os.path.join(folder, name_of(path) + ".toml"))
+        with open(path, encoding="utf-8") as base, open(made[-1], "w", encoding="utf-8") as file:
+            file.write(f"{base.read()}\n{network}\n{sections['[rdma]']}")
+    return made
 
 
 def findings(path):
@@ -44,7 +57,7 @@ def findings(path):
     bad = {name: counts[name] for name in ("fail", "error", "flaky") if counts.get(name)}
     if record["acceptance"] == "accepted" and not bad:
         return []
-    return [f"{record['node']} is {record['acceptance']}: {bad} {'; '.join(record['reasons'])}"]
+    return [f"{record['run']['node']} is {record['acceptance']}: {bad} {'; '.join(record['reasons'])}"]
 
 
 def simulate(chosen, plan, scenario, nodes, seed, out):
@@ -89,14 +102,16 @@ def on_host(chosen, plan, out):
     return [] if code in (0, 3) else [f"{' '.join(command)} beside {len(others)} busy processes: exit {code}: {text.strip()[-600:]}"]
 
 
-def trials(chosen, share):
+def trials(chosen, share, folder):
     """(what, nodes, seed, function of the output folder): each combination once, then once more, ..."""
     sizes = [int(size) for size in chosen.nodes.split(",") if size]
-    named = [p for p in plans(share) if not chosen.plan or name_of(p) == chosen.plan]
+    models = scenarios(share, folder)
+    named = [p for p in plans(share) if (not chosen.plan or name_of(p) == chosen.plan) and name_of(p) not in chosen.skip.split(",")]
+    named.sort(key=lambda path: (name_of(path) == "burn-in", path))  # 24 hours, which cost minutes though simulated
     for seed in range(chosen.seed, chosen.seed + chosen.count):
         for nodes in sizes:
             for plan in named:
-                for scenario in scenarios(share, plan):
+                for scenario in models:
                     what = f"{name_of(plan)} on {name_of(scenario)}"
                     yield what, nodes, lambda out, a=(plan, scenario, nodes, seed): simulate(chosen, *a, out)
         if chosen.host == "yes":
@@ -106,10 +121,10 @@ def trials(chosen, share):
 
 
 def main():
-    chosen = _attack.options(__doc__.splitlines()[0], 50, nodes="1,2,8,64", budget=0.0, host="yes", plan="", sample=0)
+    chosen = _attack.options(__doc__.splitlines()[0], 50, nodes="1,2,8,64", budget=0.0, host="yes", plan="", skip="", verbose="no", sample=0)
     share = os.path.join(chosen.build, "dist", "share", "muster")
     folder = _attack.folder(chosen)
-    everything = list(trials(chosen, share))
+    everything = list(trials(chosen, share, folder))
     picked = sorted(chosen.random.sample(range(len(everything)), chosen.sample)) if chosen.sample else range(len(everything))
     begin, wrong, covered = time.monotonic(), [], {}
     for i in picked:
@@ -118,6 +133,8 @@ def main():
         what, nodes, trial = everything[i]
         out = os.path.join(folder, str(i))
         found = trial(out)
+        if chosen.verbose == "yes":
+            print(f"{what}, {nodes}: {'wrong' if found else 'right'}", flush=True)
         wrong += found
         covered.setdefault(nodes, {}).setdefault(what, 0)
         covered[nodes][what] += 1
