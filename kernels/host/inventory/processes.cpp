@@ -141,8 +141,8 @@ std::map<CpuWatch::Key, CpuWatch::Use> CpuWatch::ticksUsed(const Table& now) con
   return used;
 }
 
-/// schedstat: time on a processor and time of waiting for one, in nanoseconds, and a count. Kernels without it
-/// show no waits.
+/// schedstat: time on a processor and time of waiting for one, in nanoseconds, and a count. Kernels without
+/// it show no waits.
 std::map<int, double> CpuWatch::readWaits(const std::set<int>& processes) const {
   std::map<int, double> waits;
   for (const int pid : processes) {

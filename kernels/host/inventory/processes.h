@@ -6,8 +6,8 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <string>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -30,8 +30,9 @@ struct CpuUse {
   std::string text;     ///< "stress-ng (pid 123) on cpu 1"
   double foreign = 0;   ///< CPUs' worth that all foreign processes used on the processors we may use
   double waited = 0;    ///< largest share of the time that a thread of ours waited for a processor
-  double unseen = 0;    ///< CPUs' worth of busy time, without interrupts, that no process seen at both looks accounts for
-  double steal = 0;     ///< share of the machine's CPU time that the hypervisor gave to others
+  double unseen =
+      0;  ///< CPUs' worth of busy time, without interrupts, that no process seen at both looks accounts for
+  double steal = 0;        ///< share of the machine's CPU time that the hypervisor gave to others
   double utilization = 0;  ///< busy share of the machine's CPU time
 };
 

@@ -9,8 +9,8 @@ import json
 import os
 
 import _attack
+import _scenarios
 
-SCENARIO = "h100x8-hca-healthy.toml"
 PLAN = """schema = 1
 name = "limits"
 sku = "auto"
@@ -23,7 +23,7 @@ timeout = "5m"
 """
 LIMIT = """[[stage.expect]]
 metric = "{metric}"
-max = {limit}
+{limit}
 source = "this bench"
 remedy = "none"
 """
@@ -31,9 +31,11 @@ remedy = "none"
 
 def tests_of(chosen):
     """(plugin, test, scope) of all that a simulation can run on several nodes, with the metrics by name."""
-    _, text = _attack.run(_attack.muster(chosen.build), "plugins", "--json")
-    for plugin in json.loads(text)["plugins"]:
-        for test in plugin["tests"]:
+    tree = os.path.join(chosen.build, "dist", "lib", "muster")
+    for library in sorted(glob.glob(os.path.join(tree, "plugins", "*.so"))):
+        _, text = _attack.run(os.path.join(tree, "host", "muster-host"), "--describe", library)
+        plugin = next(frame for frame in map(json.loads, text.splitlines()) if frame["type"] == "describe")
+        for test in plugin["description"]["tests"]:
             metrics = {f"{plugin['name']}.{m['name']}": m for m in test["metrics"]
                        if m["unit"] != "text" and "sim" in m.get("backends", ["sim"])}
             for scope in test["scopes"]:
@@ -41,7 +43,7 @@ def tests_of(chosen):
                     yield plugin["name"], test["name"], scope, metrics
 
 
-def trial(chosen, case, nodes, seed, out):
+def trial(chosen, scenario, case, nodes, seed, out):
     """The wrong verdicts of one run, as texts."""
     plugin, test, scope, metrics = case
     os.makedirs(out, exist_ok=True)
@@ -49,8 +51,8 @@ def trial(chosen, case, nodes, seed, out):
     with open(plan, "w", encoding="utf-8") as file:
         file.write(PLAN.format(plugin=plugin, test=test, scope=scope))
         for name, metric in metrics.items():
-            file.write(LIMIT.format(metric=name, limit="true" if metric["unit"] == "bool" else 1e30))
-    scenario = os.path.join(chosen.build, "dist", "share", "muster", "plans", "scenarios", SCENARIO)
+            flag = "equals = false" if metric.get("direction") == "lower" else "equals = true"
+            file.write(LIMIT.format(metric=name, limit=flag if metric["unit"] == "bool" else "max = 1e30"))
     command = [_attack.muster(chosen.build), "run", plan, "--simulate", scenario, "--nodes", str(nodes), "--seed", str(seed),
                "--out", os.path.join(out, "run"), "--plain"]
     code, text = _attack.run(*command)
@@ -66,6 +68,8 @@ def trial(chosen, case, nodes, seed, out):
         stage = next(s for s in record["stages"] if s["name"] == "all")
         if stage["state"] != "ran":
             return []  # this machine lacks what the test needs, and the run says so
+        if any(group["outcome"] == "skipped" and "metric" not in group for group in stage["verdicts"]):
+            return []
         measured |= {group["metric"] for group in stage["measurements"]}
         for group in stage["verdicts"]:
             if group["outcome"] == "error" and group.get("metric") in metrics:
@@ -79,12 +83,13 @@ def main():
     chosen = _attack.options(__doc__.splitlines()[0], 100, nodes="1,2,3")
     folder = _attack.folder(chosen)
     cases = [(case, int(nodes)) for case in tests_of(chosen) for nodes in chosen.nodes.split(",")]
+    scenario = chosen.random.choice(_scenarios.connected(os.path.join(chosen.build, "dist", "share", "muster"), folder))
     wrong = []
     for i in range(chosen.count):
         if i % len(cases) == 0:
             chosen.random.shuffle(cases)
         case, nodes = cases[i % len(cases)]
-        wrong += trial(chosen, case, nodes, chosen.seed + i, os.path.join(folder, str(i)))
+        wrong += trial(chosen, scenario, case, nodes, chosen.seed + i, os.path.join(folder, str(i)))
     _attack.finish(chosen.count, wrong)
 
 

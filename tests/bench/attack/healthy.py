@@ -11,42 +11,19 @@ Trials are ordered so that each combination has its first seed before any has it
 import glob
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 import time
 
 import _attack
+import _scenarios
 
 HOST_PLANS = ("environment", "quickstart", "collective-host", "train-host")
 
 
 def plans(share):
     return sorted(glob.glob(os.path.join(share, "plans", "*.toml")) + glob.glob(os.path.join(share, "plans", "*.lua")))
-
-
-def name_of(path):
-    return os.path.splitext(os.path.basename(path))[0]
-
-
-def scenarios(share, folder):
-    """Healthy nodes of each GPU model that has a profile, with a network and RDMA devices as the shipped ones have them."""
-    sections = {}
-    for name, section in (("h100x8-cluster-healthy", "[network]"), ("h100x8-hca-healthy", "[rdma]")):
-        with open(os.path.join(share, "plans", "scenarios", name + ".toml"), encoding="utf-8") as file:
-            sections[section] = section + file.read().split("\n" + section)[1]
-    made = []
-    for path in sorted(glob.glob(os.path.join(share, "plans", "scenarios", "*x8-healthy.toml"))):
-        model = name_of(path).split("x8")[0]
-        (profile,) = glob.glob(os.path.join(share, "plans", "skus", model + "-*.toml")) or [os.path.join(share, "plans", "skus", model + ".toml")]
-        with open(profile, encoding="utf-8") as file:
-            limit = float(re.search(r'large_message_bus_bandwidth"\nwhere.*\nmin = "([0-9.]+) GB/s"', file.read()).group(1))
-        network = re.sub('intra_bandwidth = ".*"', f'intra_bandwidth = "{limit * 1.06:.0f} GB/s"', sections["[network]"])
-        made.append(os.path.join(folder, name_of(path) + ".toml"))
-        with open(path, encoding="utf-8") as base, open(made[-1], "w", encoding="utf-8") as file:
-            file.write(f"{base.read()}\n{network}\n{sections['[rdma]']}")
-    return made
 
 
 def findings(path):
@@ -105,19 +82,20 @@ def on_host(chosen, plan, out):
 def trials(chosen, share, folder):
     """(what, nodes, seed, function of the output folder): each combination once, then once more, ..."""
     sizes = [int(size) for size in chosen.nodes.split(",") if size]
-    models = scenarios(share, folder)
-    named = [p for p in plans(share) if (not chosen.plan or name_of(p) == chosen.plan) and name_of(p) not in chosen.skip.split(",")]
-    named.sort(key=lambda path: (name_of(path) == "burn-in", path))  # 24 hours, which cost minutes though simulated
+    models = _scenarios.connected(share, folder)
+    named = [p for p in plans(share) if (not chosen.plan or _scenarios.name_of(p) == chosen.plan) and _scenarios.name_of(p) not in chosen.skip.split(",")]
+    named.sort(key=lambda path: (_scenarios.name_of(path) == "burn-in", path))  # 24 hours, which cost minutes though simulated
     for seed in range(chosen.seed, chosen.seed + chosen.count):
         for nodes in sizes:
             for plan in named:
                 for scenario in models:
-                    what = f"{name_of(plan)} on {name_of(scenario)}"
+                    scenario += _scenarios.SOCKET if _scenarios.name_of(plan) in HOST_PLANS else ""
+                    what = f"{_scenarios.name_of(plan)} on {_scenarios.name_of(scenario)}"
                     yield what, nodes, lambda out, a=(plan, scenario, nodes, seed): simulate(chosen, *a, out)
         if chosen.host == "yes":
             for plan in named:
-                if name_of(plan) in HOST_PLANS:
-                    yield f"{name_of(plan)} under load", "host", lambda out, p=plan: on_host(chosen, p, out)
+                if _scenarios.name_of(plan) in HOST_PLANS:
+                    yield f"{_scenarios.name_of(plan)} under load", "host", lambda out, p=plan: on_host(chosen, p, out)
 
 
 def main():

@@ -88,7 +88,8 @@ TEST(ExternalLoad, ASlowDeviceIsNotExcusedByLittleOfIt) {
       EXPECT_EQ(under(share, measuring(rate)).expects(atLeast(6.5e14)).outcomes(), "fail");
     }
     // ... and never by more than half of what the load leaves.
-    EXPECT_EQ(under(share, measuring(6.5e14 * (1 - share) * 0.49)).expects(atLeast(6.5e14)).outcomes(), "fail");
+    EXPECT_EQ(under(share, measuring(6.5e14 * (1 - share) * 0.49)).expects(atLeast(6.5e14)).outcomes(),
+              "fail");
   }
 }
 
@@ -99,8 +100,9 @@ TEST(ExternalLoad, ExcusesNoWrongResult) {
                   .expects(expectingOf("compute.wrong", "count", CheckKind::kMax, 0))
                   .outcomes(),
               "fail");
-    EXPECT_EQ(under(share, Story(base).says(0, "550")).expects(onText(CheckKind::kEquals, {"570"})).outcomes(),
-              "fail");
+    EXPECT_EQ(
+        under(share, Story(base).says(0, "550")).expects(onText(CheckKind::kEquals, {"570"})).outcomes(),
+        "fail");
     EXPECT_EQ(under(share, Story(base).measures(0, {90}, "env.temperature"))
                   .expects(expectingOf("env.temperature", "degC", CheckKind::kMax, 85))
                   .outcomes(),
