@@ -288,8 +288,10 @@ std::string StageTelemetry::loadedBy(double begin, double end) const {
     const auto process = series.labels.find("process");
     const auto group = series.labels.find("cgroup");
     if (sum <= 0) continue;
+    // Those without a name of their own come last.
     if (series.metric == "busy_share" && process != series.labels.end())
-      shares.emplace_back(sum, process->second);
+      shares.emplace_back(process->second == "others" || process->second == "unseen" ? 0 : sum,
+                          process->second == "unseen" ? "processes that cannot be seen" : process->second);
     else if (series.metric == "steal_share")
       shares.emplace_back(sum * std::thread::hardware_concurrency(), "other virtual machines");
     else if (series.metric == "cgroup_throttled")

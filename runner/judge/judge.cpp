@@ -98,7 +98,8 @@ class StageJudge {
   }
 
   /// A miss that external load explains says nothing about the device: it could not be measured.
-  void excuse(const Slot& slot, int attempt, CheckResult& result) const {
+  void excuse(const Slot& slot, int attempt, CheckResult& result, Verdict& verdict) const {
+    verdict.remedy = slot.expectation->remedy;
     if (result.outcome != Outcome::kFail) return;
     for (const ExternalLoad& load : index_.evidence().externalLoad) {
       if (load.caseId != slot.group->caseId || load.attempt != attempt) continue;
@@ -106,16 +107,17 @@ class StageJudge {
       if (why.empty()) continue;
       result.outcome = Outcome::kError;
       result.detail += "; not measurable: " + why;
+      verdict.remedy = "Stop what else runs on this node, or move it away, then run again";
       return;
     }
   }
 
-  CheckResult checkAttempt(const Slot& slot, int attempt, const Merged& merged) {
+  CheckResult checkAttempt(const Slot& slot, int attempt, const Merged& merged, Verdict& verdict) {
     const Expectation& e = *slot.expectation;
     const bool relative = e.kind == CheckKind::kWithin;
     CheckResult result =
         check(e, *slot.group, merged, context_, relative ? peers_.of(e, *slot.group) : Peers{});
-    excuse(slot, attempt, result);
+    excuse(slot, attempt, result, verdict);
     const bool ofFleet = relative && e.peers == PeerGroup::kFleet && context_.peersAreDeferred;
     if (!ofFleet || !merged.problem.empty() || slot.group->isText()) return result;
     result.outcome = Outcome::kDeferred;
@@ -134,7 +136,7 @@ class StageJudge {
   void judgeAttempts(const Slot& slot, Verdict& verdict) {
     CheckResult last;
     for (const auto& [attempt, merged] : slot.group->attempts) {
-      last = checkAttempt(slot, attempt, merged);
+      last = checkAttempt(slot, attempt, merged, verdict);
       verdict.attempts.push_back({attempt, last.outcome, last.observed});
     }
     const int lastAttempt = slot.caseRank->lastAttempt();

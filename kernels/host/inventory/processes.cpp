@@ -33,31 +33,6 @@ bool isMuster(const std::string& name) {
   return name == "muster" || name.starts_with("muster-");
 }
 
-/// Processes of ours: ourselves, our ancestors, and the descendants of the outermost muster among them.
-struct OwnProcesses {
-  std::set<int> all;
-  std::set<int> run;  ///< the outermost muster and its descendants
-};
-
-OwnProcesses ownProcesses(int self, const std::map<int, std::pair<int, std::string>>& parents) {
-  std::set<int> own{self};
-  int outermost = self;
-  for (auto at = parents.find(self); at != parents.end() && own.size() < 1000;
-       at = parents.find(at->second.first)) {
-    own.insert(at->first);
-    if (isMuster(at->second.second)) outermost = at->first;
-  }
-  // Parents of later processes may have smaller or larger pids, so go on until nothing is added.
-  std::set<int> descendants{outermost};
-  for (size_t before = 0; before != descendants.size();) {
-    before = descendants.size();
-    for (const auto& [pid, parent] : parents)
-      if (descendants.count(parent.first) != 0) descendants.insert(pid);
-  }
-  own.insert(descendants.begin(), descendants.end());
-  return {std::move(own), std::move(descendants)};
-}
-
 double secondsOf(uint64_t ticks) {
   return ticks > 1 ? static_cast<double>(ticks - 1) * kTick : 0;
 }
@@ -166,11 +141,11 @@ std::map<CpuWatch::Key, CpuWatch::Use> CpuWatch::ticksUsed(const Table& now) con
   return used;
 }
 
-/// schedstat: time on a processor and time of waiting for one, in nanoseconds, and a count. Kernels without it
-/// show no waits.
-std::map<int, double> CpuWatch::readWaits(const std::set<int>& own) const {
+/// schedstat: time on a processor and time of waiting for one, in nanoseconds, and a count. Kernels without
+/// it show no waits.
+std::map<int, double> CpuWatch::readWaits(const std::set<int>& processes) const {
   std::map<int, double> waits;
-  for (const int pid : own) {
+  for (const int pid : processes) {
     const std::string folder = root_.prefix() + "/proc/" + std::to_string(pid) + "/task";
     const std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(folder.c_str()), closedir);
     while (const dirent* entry = dir ? readdir(dir.get()) : nullptr) {
@@ -188,11 +163,39 @@ std::map<int, double> CpuWatch::readWaits(const std::set<int>& own) const {
   return waits;
 }
 
-CpuUse CpuWatch::compare(const Table& now, const CpuTimes& times, double seconds) {
-  std::map<int, std::pair<int, std::string>> parents;
-  for (const auto& [key, process] : now) parents[key.first] = {process.parent, process.name};
-  const OwnProcesses own = ownProcesses(self_, parents);
+double CpuWatch::longestWait(const std::map<int, double>& waits) const {
+  double longest = 0;
+  for (const auto& [thread, waited] : waits) {
+    const auto before = waits_.find(thread);
+    const bool known = before != waits_.end() && before->second <= waited;  // numbers are used again
+    longest = std::max(longest, waited - (known ? before->second : 0));
+  }
+  return longest;
+}
 
+CpuWatch::OwnProcesses CpuWatch::ownOf(const Table& now) const {
+  std::map<int, const Process*> processes;
+  for (const auto& [key, process] : now) processes[key.first] = &process;
+  std::set<int> own{self_};
+  int outermost = self_;
+  for (auto at = processes.find(self_); at != processes.end() && own.size() < 1000;
+       at = processes.find(at->second->parent)) {
+    own.insert(at->first);
+    if (isMuster(at->second->name)) outermost = at->first;
+  }
+  // Parents of later processes may have smaller or larger pids, so go on until nothing is added.
+  std::set<int> descendants{outermost};
+  for (size_t before = 0; before != descendants.size();) {
+    before = descendants.size();
+    for (const auto& [pid, process] : processes)
+      if (descendants.count(process->parent) != 0) descendants.insert(pid);
+  }
+  own.insert(descendants.begin(), descendants.end());
+  return {std::move(own), std::move(descendants)};
+}
+
+CpuUse CpuWatch::compare(const Table& now, const CpuTimes& times, const std::set<int>& own,
+                         double seconds) const {
   const std::map<Key, Use> used = ticksUsed(now);
 
   CpuUse use;
@@ -202,7 +205,7 @@ CpuUse CpuWatch::compare(const Table& now, const CpuTimes& times, double seconds
     const Use& part = used.at(key);
     seen += static_cast<double>(part.own + part.children) * kTick / seconds;
     const double share = part.busySeconds() / seconds;
-    if (own.all.count(key.first) != 0) continue;
+    if (own.count(key.first) != 0) continue;
     // A kernel thread may work for us.
     const bool here = allowed_.empty() || std::binary_search(allowed_.begin(), allowed_.end(), process.cpu);
     if (here && !process.kernel) use.foreign += share;
@@ -220,13 +223,6 @@ CpuUse CpuWatch::compare(const Table& now, const CpuTimes& times, double seconds
   use.unseen = std::max(0.0, (busy - interrupts - kTick) / seconds - seen);
   if (all > 0) use.utilization = std::clamp(busy / all, 0.0, 1.0);
   if (all > 0 && steal > 1.5 * kTick) use.steal = std::min((steal - kTick) / all, 1.0);
-  std::map<int, double> waits = readWaits(own.run);
-  for (const auto& [thread, waited] : waits) {
-    const auto before = waits_.find(thread);
-    const double since = before == waits_.end() || before->second > waited ? 0 : before->second;
-    use.waited = std::max(use.waited, std::min(1.0, (waited - since) / seconds));
-  }
-  waits_ = std::move(waits);
   return use;
 }
 
@@ -237,7 +233,13 @@ Result<std::optional<CpuUse>> CpuWatch::look() {
   MUSTER_TRY(const CpuTimes times, readCpuTimes(root_));
   const double time = systemClock().now();
   std::optional<CpuUse> use;
-  if (lastLook_ >= 0 && time > lastLook_) use = compare(now, times, time - lastLook_);
+  const OwnProcesses own = ownOf(now);
+  std::map<int, double> waits = readWaits(own.run);
+  if (lastLook_ >= 0 && time > lastLook_) {
+    use = compare(now, times, own.all, time - lastLook_);
+    use->waited = std::min(1.0, longestWait(waits) / use->seconds);
+  }
+  waits_ = std::move(waits);
   last_ = std::move(now);
   lastTimes_ = times;
   lastLook_ = time;

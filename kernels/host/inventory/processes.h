@@ -6,8 +6,8 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <string>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -30,8 +30,9 @@ struct CpuUse {
   std::string text;     ///< "stress-ng (pid 123) on cpu 1"
   double foreign = 0;   ///< CPUs' worth that all foreign processes used on the processors we may use
   double waited = 0;    ///< largest share of the time that a thread of ours waited for a processor
-  double unseen = 0;    ///< CPUs' worth of busy time, without interrupts, that no process seen at both looks accounts for
-  double steal = 0;     ///< share of the machine's CPU time that the hypervisor gave to others
+  double unseen =
+      0;  ///< CPUs' worth of busy time, without interrupts, that no process seen at both looks accounts for
+  double steal = 0;        ///< share of the machine's CPU time that the hypervisor gave to others
   double utilization = 0;  ///< busy share of the machine's CPU time
 };
 
@@ -75,9 +76,17 @@ class CpuWatch {
   /// What we knew of processes that ended since the last look, by the nearest ancestor that is left: an ended
   /// child takes its whole life into its parent's `reaped`, so this much of it is not new.
   std::map<int, uint64_t> knownOfEnded(const Table& now) const;
-  CpuUse compare(const Table& now, const CpuTimes& times, double seconds);
-  /// Seconds that each thread of the processes `own` has waited for a processor so far.
-  [[nodiscard]] std::map<int, double> readWaits(const std::set<int>& own) const;
+  /// Processes of ours: ourselves, our ancestors, and the descendants of the outermost muster among them.
+  struct OwnProcesses {
+    std::set<int> all;
+    std::set<int> run;  ///< the outermost muster and its descendants
+  };
+  [[nodiscard]] OwnProcesses ownOf(const Table& now) const;
+  CpuUse compare(const Table& now, const CpuTimes& times, const std::set<int>& own, double seconds) const;
+  /// Seconds that each thread of these processes has waited for a processor so far.
+  [[nodiscard]] std::map<int, double> readWaits(const std::set<int>& processes) const;
+  /// The longest wait of a thread since the last look, in seconds.
+  [[nodiscard]] double longestWait(const std::map<int, double>& waits) const;
   static bool parseStat(std::string_view text, uint64_t& started, Process& process);
 
   Root root_;

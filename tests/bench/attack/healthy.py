@@ -17,23 +17,13 @@ import sys
 import time
 
 import _attack
+import _scenarios
 
 HOST_PLANS = ("environment", "quickstart", "collective-host", "train-host")
-HEALTHY = ("accepted", "incomplete")
 
 
 def plans(share):
     return sorted(glob.glob(os.path.join(share, "plans", "*.toml")) + glob.glob(os.path.join(share, "plans", "*.lua")))
-
-
-def name_of(path):
-    return os.path.splitext(os.path.basename(path))[0]
-
-
-def scenarios(share, plan):
-    """The healthy scenarios of all GPU models; for a plan that needs RDMA devices, those that have some."""
-    wanted = "*-hca-healthy.toml" if name_of(plan) == "rdma" else "*x8-healthy.toml"
-    return sorted(glob.glob(os.path.join(share, "plans", "scenarios", wanted)))
 
 
 def findings(path):
@@ -44,7 +34,7 @@ def findings(path):
     bad = {name: counts[name] for name in ("fail", "error", "flaky") if counts.get(name)}
     if record["acceptance"] == "accepted" and not bad:
         return []
-    return [f"{record['node']} is {record['acceptance']}: {bad} {'; '.join(record['reasons'])}"]
+    return [f"{record['run']['node']} is {record['acceptance']}: {bad} {'; '.join(record['reasons'])}"]
 
 
 def simulate(chosen, plan, scenario, nodes, seed, out):
@@ -89,27 +79,30 @@ def on_host(chosen, plan, out):
     return [] if code in (0, 3) else [f"{' '.join(command)} beside {len(others)} busy processes: exit {code}: {text.strip()[-600:]}"]
 
 
-def trials(chosen, share):
+def trials(chosen, share, folder):
     """(what, nodes, seed, function of the output folder): each combination once, then once more, ..."""
     sizes = [int(size) for size in chosen.nodes.split(",") if size]
-    named = [p for p in plans(share) if not chosen.plan or name_of(p) == chosen.plan]
+    models = _scenarios.connected(share, folder)
+    named = [p for p in plans(share) if (not chosen.plan or _scenarios.name_of(p) == chosen.plan) and _scenarios.name_of(p) not in chosen.skip.split(",")]
+    named.sort(key=lambda path: (_scenarios.name_of(path) == "burn-in", path))  # 24 hours, which cost minutes though simulated
     for seed in range(chosen.seed, chosen.seed + chosen.count):
         for nodes in sizes:
             for plan in named:
-                for scenario in scenarios(share, plan):
-                    what = f"{name_of(plan)} on {name_of(scenario)}"
+                for scenario in models:
+                    scenario += _scenarios.SOCKET if _scenarios.name_of(plan) in HOST_PLANS else ""
+                    what = f"{_scenarios.name_of(plan)} on {_scenarios.name_of(scenario)}"
                     yield what, nodes, lambda out, a=(plan, scenario, nodes, seed): simulate(chosen, *a, out)
         if chosen.host == "yes":
             for plan in named:
-                if name_of(plan) in HOST_PLANS:
-                    yield f"{name_of(plan)} under load", "host", lambda out, p=plan: on_host(chosen, p, out)
+                if _scenarios.name_of(plan) in HOST_PLANS:
+                    yield f"{_scenarios.name_of(plan)} under load", "host", lambda out, p=plan: on_host(chosen, p, out)
 
 
 def main():
-    chosen = _attack.options(__doc__.splitlines()[0], 50, nodes="1,2,8,64", budget=0.0, host="yes", plan="", sample=0)
+    chosen = _attack.options(__doc__.splitlines()[0], 50, nodes="1,2,8,64", budget=0.0, host="yes", plan="", skip="", verbose="no", sample=0)
     share = os.path.join(chosen.build, "dist", "share", "muster")
     folder = _attack.folder(chosen)
-    everything = list(trials(chosen, share))
+    everything = list(trials(chosen, share, folder))
     picked = sorted(chosen.random.sample(range(len(everything)), chosen.sample)) if chosen.sample else range(len(everything))
     begin, wrong, covered = time.monotonic(), [], {}
     for i in picked:
@@ -118,6 +111,8 @@ def main():
         what, nodes, trial = everything[i]
         out = os.path.join(folder, str(i))
         found = trial(out)
+        if chosen.verbose == "yes":
+            print(f"{what}, {nodes}: {'wrong' if found else 'right'}", flush=True)
         wrong += found
         covered.setdefault(nodes, {}).setdefault(what, 0)
         covered[nodes][what] += 1

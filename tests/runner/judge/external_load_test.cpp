@@ -52,6 +52,8 @@ TEST(ExternalLoad, AMissThatItExplainsIsAnErrorThatNamesIt) {
   EXPECT_EQ(verdict.detail,
             "gpu0: 400 TFLOP/s, wanted at least 650 TFLOP/s (38% below); not measurable: external load "
             "(stress-ng(123)) took 50% of the CPU time, which explains the miss");
+  EXPECT_EQ(verdict.remedy, "Stop what else runs on this node, or move it away, then run again");
+  EXPECT_EQ(measuring(4e14).expects(atLeast(6.5e14)).verdict().remedy, "Check the clocks");
   EXPECT_EQ(under(0.5, taking(2)).expects(ofTime(1)).outcomes(), "error");
   EXPECT_EQ(taking(2).expects(ofTime(1)).outcomes(), "fail");
 }
@@ -86,7 +88,8 @@ TEST(ExternalLoad, ASlowDeviceIsNotExcusedByLittleOfIt) {
       EXPECT_EQ(under(share, measuring(rate)).expects(atLeast(6.5e14)).outcomes(), "fail");
     }
     // ... and never by more than half of what the load leaves.
-    EXPECT_EQ(under(share, measuring(6.5e14 * (1 - share) * 0.49)).expects(atLeast(6.5e14)).outcomes(), "fail");
+    EXPECT_EQ(under(share, measuring(6.5e14 * (1 - share) * 0.49)).expects(atLeast(6.5e14)).outcomes(),
+              "fail");
   }
 }
 
@@ -97,8 +100,9 @@ TEST(ExternalLoad, ExcusesNoWrongResult) {
                   .expects(expectingOf("compute.wrong", "count", CheckKind::kMax, 0))
                   .outcomes(),
               "fail");
-    EXPECT_EQ(under(share, Story(base).says(0, "550")).expects(onText(CheckKind::kEquals, {"570"})).outcomes(),
-              "fail");
+    EXPECT_EQ(
+        under(share, Story(base).says(0, "550")).expects(onText(CheckKind::kEquals, {"570"})).outcomes(),
+        "fail");
     EXPECT_EQ(under(share, Story(base).measures(0, {90}, "env.temperature"))
                   .expects(expectingOf("env.temperature", "degC", CheckKind::kMax, 85))
                   .outcomes(),
