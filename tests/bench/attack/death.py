@@ -332,6 +332,7 @@ def judge(trial: Trial, tally: dict) -> str:
         if died_in_stage(trial, records):
             return f"nodes {passed} passed the stage, nodes {accepted} accepted"
         tally["after the end"] += 1
+        print(f"after the end: {trial.name}: nodes {passed} passed, {lag(trial, records):.1f} s after it", flush=True)
         return fleet_names_innocent(trial, fleet, tally)
     return who_is_named(trial, records, survivors, tally) or fleet_names_innocent(trial, fleet, tally)
 
@@ -340,9 +341,13 @@ def died_in_stage(trial: Trial, records) -> bool:
     """Whether somebody waited in vain for who died: the run of a node that passed ended long after it."""
     rank_died = trial.what == "rank" and any(
         rank["state"] != "ok" for record in records.values() if stage_of(record) for rank in stage_of(record)["ranks"])
-    finished = [record["run"]["finished"] for node, record in records.items()
-                if record and node != trial.victim and stage_of(record) and stage_of(record)["outcome"] in PASSING]
-    return rank_died or any(end > trial.died + PROMPT for end in finished)
+    return rank_died or lag(trial, records) > PROMPT
+
+
+def lag(trial: Trial, records) -> float:
+    """How long after the death the last run of another node that passed ended."""
+    return max([record["run"]["finished"] - trial.died for node, record in records.items()
+                if node != trial.victim and stage_of(record) and stage_of(record)["outcome"] in PASSING], default=0)
 
 
 def who_is_named(trial: Trial, records, survivors, tally) -> str:
