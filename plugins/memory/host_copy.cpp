@@ -60,14 +60,14 @@ class HostPath {
     return bench_.device.synchronize();
   }
 
-  Status checkDevice(CopyEngine engine, uint64_t& wrong) {
+  Status checkDevice(CopyEngine engine, WrongBytes& wrong) {
     MUSTER_TRY(Mismatch mismatch, bench_.device.checkPattern(*deviceTarget_, randomPattern(seed_, 0)));
-    countWrong(bench_, mismatch, name("to", engine), wrong);
+    wrong.add(bench_, mismatch, name("to", engine));
     return {};
   }
-  Status checkHost(CopyEngine engine, uint64_t& wrong) {
+  Status checkHost(CopyEngine engine, WrongBytes& wrong) {
     MUSTER_TRY(Mismatch mismatch, copies_.checkPinned(*hostTarget_, randomPattern(seed_, 2)));
-    countWrong(bench_, mismatch, name("from", engine), wrong);
+    wrong.add(bench_, mismatch, name("from", engine));
     return {};
   }
 
@@ -110,7 +110,7 @@ class HostCopyTest {
       MUSTER_CHECK_OK(
           bench_.host.fact("host_copy_numa_node", std::to_string(place.node), {{"numa", place.name}}));
     }
-    return bench_.host.measurement("host_copy_wrong_bytes", "count", {static_cast<double>(wrong_)}, {},
+    return bench_.host.measurement("host_copy_wrong_bytes", "count", {wrong_.take()}, {},
                                    bench_.device.now());
   }
 
@@ -136,7 +136,7 @@ class HostCopyTest {
   Copies& copies_;
   const CopyParams& params_;
   uint64_t seed_;
-  uint64_t wrong_ = 0;
+  WrongBytes wrong_;
 };
 
 }  // namespace

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole runs on simulated GPUs: a healthy node is accepted, each planted fault is named.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "tests/e2e/muster.h"
 
@@ -102,6 +104,81 @@ INSTANTIATE_TEST_SUITE_P(All, SimulatedFault,
                                            Fault{"h100x8-silent-corruption", "compute.gemm_repeat_mismatches",
                                                  1},
                                            Fault{"h100x8-missing-gpu", "env.device_count", 1}));
+
+/// A shipped scenario with one line replaced, and more after it.
+std::string changed(const std::string& name, const std::string& line, const std::string& by,
+                    const std::string& more = "") {
+  std::string text = readWhole(scenario(name));
+  const size_t at = text.find(line);
+  EXPECT_NE(at, std::string::npos) << line;
+  if (at != std::string::npos) text.replace(at, line.size(), by);
+  return text + more;
+}
+
+/// Metrics that fail, of whatever device, where `text` is the scenario.
+std::set<std::string> failing(const std::string& planFile, const std::string& text,
+                              const std::vector<std::string>& more = {}) {
+  TempDir dir;
+  const auto file = dir.write("scene.toml", text);
+  const auto out = dir.path() / "run";
+  const auto result = runMuster(std::vector<std::string>{"run", plan(planFile), "--simulate", file.string(),
+                                                         "--plain", "--out", out.string()} +
+                                more);
+  EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
+  std::set<std::string> metrics;
+  for (const Verdict& verdict : verdictsOf(recordIn(out), Outcome::kFail)) metrics.insert(verdict.metric);
+  return metrics;
+}
+
+TEST(Simulate, RejectsGpusWhoseClockIsLow) {
+  const std::string low = changed("h100x8-healthy", "load_clock = \"1755 MHz\"", "load_clock = \"1200 MHz\"");
+  EXPECT_THAT(failing("node-quick.toml", low), ::testing::Contains("compute.gemm_throughput"));
+}
+
+TEST(Simulate, RejectsGpusThatGetTooHot) {
+  const std::string hot =
+      changed("h100x8-healthy", "load_temperature = \"64 degC\"", "load_temperature = \"92 degC\"");
+  EXPECT_THAT(failing("node-quick.toml", hot), ::testing::Contains("env.throttle_thermal"));
+}
+
+TEST(Simulate, RejectsOnePairOfGpusInTheNcclPlan) {
+  const std::string text = readWhole(scenario("h100x8-cluster-healthy"));
+  const std::string link = "\n[[fault]]\nkind = \"slow_link\"\ndevice = 1\npeer_device = 4\nfactor = 0.5\n";
+  EXPECT_EQ(failing("nccl.toml", text + link), std::set<std::string>{"memory.peer_bandwidth"});
+  const std::string copies =
+      "\n[[fault]]\nkind = \"slow\"\ndevice = 3\nfactor = 0.5\nops = [\"peer_copy\"]\n";
+  EXPECT_EQ(failing("nccl.toml", text + copies), std::set<std::string>{"memory.peer_bandwidth"});
+}
+
+TEST(Simulate, RejectsANodeWhoseNicIsDownForFiveMillisecondsOfEachSecond) {
+  const std::string flap =
+      "\n[[fault]]\nkind = \"flapping_nic\"\nnode = 1\nrail = 2\nperiod = \"1s\"\ndown = \"5ms\"\n";
+  const std::string text = readWhole(scenario("h100x8-cluster-healthy")) + flap;
+  EXPECT_THAT(failing("cluster.toml", text, {"--nnodes", "2", "--node-rank", "1"}),
+              ::testing::Contains("env.rdma_link_downed"));
+}
+
+TEST(Simulate, RefusesAFaultOnANodeThatTheRunDoesNotHave) {
+  TempDir dir;
+  const std::string fault = "\n[[fault]]\nkind = \"crash\"\ndevice = 0\nnode = 2\n";
+  const auto file = dir.write("scene.toml", readWhole(scenario("h100x8-healthy")) + fault);
+  const auto run = [&](const std::vector<std::string>& nodes) {
+    return runMuster(std::vector<std::string>{"run", plan("node-quick.toml"), "--simulate", file.string(),
+                                              "--plain", "--out", (dir.path() / "run").string()} +
+                     nodes);
+  };
+  for (const auto& [nodes, has] :
+       {std::pair{std::vector<std::string>{}, "1 node"},
+        std::pair{std::vector<std::string>{"--nodes", "2"}, "2 nodes"},
+        std::pair{std::vector<std::string>{"--nnodes", "2", "--node-rank", "1"}, "2 nodes"}}) {
+    const auto result = run(nodes);
+    EXPECT_EQ(result.exitCode, 2) << result.out << result.err;
+    EXPECT_TRUE(contains(result.err, file.string() + ":")) << result.err;
+    EXPECT_TRUE(contains(result.err, std::string("this fault is on node 2, and the run has ") + has))
+        << result.err;
+    std::filesystem::remove_all(dir.path() / "run");
+  }
+}
 
 TEST(Simulate, NamesTheGpuWhoseLinkToTheHostIsNarrow) {
   TempDir dir;

@@ -3,9 +3,11 @@
 
 A fault is caught where the run is not accepted and the faulty component is named, and no other one. What is not caught
 must be in late.golden, and nothing that is caught may be: `--list` prints that list, `--write` makes it anew from all
-trials, and a run of --count of them compares each with it.
+trials of --plans, and a run of --count of them compares each with it. --results FILE keeps what each trial came to: a
+bench that was ended goes on from there.
 
-A fault either stays, or is gone when the stage ends that it began in. Times are virtual and come from a healthy run.
+A fault either stays, or is gone when the stage ends that it began in. What ran before that stage was healthy and is left
+out; so is what runs after it, where the fault is gone. Times are virtual and come from a healthy run of the same stages.
 """
 import concurrent.futures
 import json
@@ -13,6 +15,7 @@ import os
 import re
 import shutil
 import sys
+import threading
 import xml.etree.ElementTree as ElementTree
 
 import _attack
@@ -22,6 +25,7 @@ GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "late.golden")
 SHARES = (5, 50, 90, 97)
 NODE, PEER_NODE, DEVICE, PEER, RAIL = 2, 3, 3, 5, 3
 NODES = {"node-quick": 1, "node-full": 1, "cluster": 4, "burn-in": 1}
+NO_TIME = "the stage takes no virtual time"
 RDMA = """
 [rdma]
 count = 8
@@ -105,40 +109,63 @@ class Bench:
         self.folder = _attack.folder(chosen)
         with open(os.path.join(SOURCE, "plans/scenarios/h100x8-cluster-healthy.toml"), encoding="utf-8") as file:
             self.healthy = file.read().replace("nodes_per_leaf = 4", "nodes_per_leaf = 2") + RDMA
-        self.spans = {}      # plan -> [(stage, begin, end)]
-        self.untouched = {}  # plan -> what a healthy run measures
+        self.plans = {plan: self.read_plan(plan) for plan in chosen.plans.split(",")}
+        self.healthy_runs = {}  # (plan, stage, stays) -> how long the stage takes, and what is measured
+        self.locks = {}         # for each of them: the first trial makes it
+        self.known = {}      # results of an earlier run
+        if chosen.results and os.path.exists(chosen.results):
+            with open(chosen.results, encoding="utf-8") as file:
+                self.known = dict(json.loads(line) for line in file)
 
-    def simulate(self, plan, scenario, name):
+    @staticmethod
+    def read_plan(plan):
+        """What stands before the first stage, and the text of each stage by its name."""
+        with open(os.path.join(SOURCE, "plans", plan + ".toml"), encoding="utf-8") as file:
+            head, *stages = re.split(r"^(?=\[\[stage\]\]$)", file.read(), flags=re.M)
+        return head, {re.search(r'^name += "(.*)"', stage, re.M).group(1): stage for stage in stages}
+
+    def plan_text(self, plan, stage, stays):
+        """The plan from this stage on, or the stage alone; needs of stages that are left out are met."""
+        head, stages = self.plans[plan]
+        names = list(stages)
+        kept = names[names.index(stage):] if stays else [stage]
+        text = head
+        for name in kept:
+            needs = re.search(r"^needs = (\[.*\])$", stages[name], re.M)
+            met = [need for need in json.loads(needs.group(1)) if need in kept] if needs else []
+            text += re.sub(r"^needs = .*\n", f"needs = {json.dumps(met)}\n" if met else "", stages[name], flags=re.M)
+        return text
+
+    def simulate(self, plan, text, scenario, name):
         """Exit code, output, and the folder of the run."""
         out = os.path.join(self.folder, name)
         shutil.rmtree(out, ignore_errors=True)
         os.makedirs(out)
-        path = os.path.join(out, "scenario.toml")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(scenario)
-        nodes = NODES[plan]
+        for file_name, content in (("plan.toml", text), ("scenario.toml", scenario)):
+            with open(os.path.join(out, file_name), "w", encoding="utf-8") as file:
+                file.write(content)
         where = os.path.join(out, "run")
-        code, text = _attack.run(_attack.muster(self.chosen.build), "run", os.path.join(SOURCE, "plans", plan + ".toml"),
-                                 "--simulate", path, "--nodes", str(nodes), "--plain", "--out", where)
-        return code, text, where
+        code, said = _attack.run(_attack.muster(self.chosen.build), "run", os.path.join(out, "plan.toml"), "--simulate",
+                                 os.path.join(out, "scenario.toml"), "--nodes", str(NODES[plan]), "--plain", "--out", where)
+        return code, said, where
 
     def node_folders(self, plan, where):
         return [where] if NODES[plan] == 1 else [os.path.join(where, f"sim-node-{n:04}") for n in range(NODES[plan])]
 
-    def prepare(self, plan):
-        code, text, where = self.simulate(plan, self.healthy, plan + "-healthy")
-        if code != 0:
-            sys.exit(f"{plan}: the healthy run ended with {code}:\n{text}")
-        folder = self.node_folders(plan, where)[0]
-        clock = 0.0
-        self.spans[plan] = []
-        for suite in ElementTree.parse(os.path.join(folder, "junit.xml")).getroot().iter("testsuite"):
-            begin, clock = clock, clock + float(suite.get("time"))
-            stage = suite.get("name").replace("SIMULATED ", "")
-            if clock > begin and stage not in ("inventory", "acceptance"):
-                self.spans[plan].append((stage, begin, clock))
-        self.untouched[plan] = self.measured(plan, where)
-        self.remove(where)
+    def untouched(self, plan, stage, stays):
+        """Virtual seconds that the stage takes without a fault, and what is measured then."""
+        key = (plan, stage, stays)
+        with self.locks.setdefault(key, threading.Lock()):
+            if key not in self.healthy_runs:
+                code, said, where = self.simulate(plan, self.plan_text(*key), self.healthy, "-".join(map(str, key)))
+                if code != 0:
+                    sys.exit(f"{plan} from {stage}: the healthy run ended with {code}:\n{said}")
+                suites = ElementTree.parse(os.path.join(self.node_folders(plan, where)[0], "junit.xml")).getroot()
+                seconds = [float(suite.get("time")) for suite in suites.iter("testsuite")
+                           if suite.get("name") == "SIMULATED " + stage]
+                self.healthy_runs[key] = seconds[0], self.measured(plan, where)
+                self.remove(where)
+        return self.healthy_runs[key]
 
     def measured(self, plan, where):
         values = []
@@ -148,8 +175,8 @@ class Bench:
         return values
 
     def trials(self):
-        for plan in self.spans:
-            for stage, _, _ in self.spans[plan]:
+        for plan, (_, stages) in self.plans.items():
+            for stage in stages:
                 for fault in FAULTS:
                     if fault.fabric and NODES[plan] == 1:
                         continue
@@ -161,21 +188,31 @@ class Bench:
         if not self.chosen.keep:
             shutil.rmtree(os.path.dirname(where), ignore_errors=True)
 
+    def result(self, trial):
+        """What the trial came to: "caught", or why it was not. Kept in --results, so that a long bench can go on."""
+        if str(trial) not in self.known:
+            self.known[str(trial)] = self.judge(trial)
+            if self.chosen.results:
+                with open(self.chosen.results, "a", encoding="utf-8") as file:
+                    file.write(json.dumps([str(trial), self.known[str(trial)]]) + "\n")
+        return self.known[str(trial)]
+
     def judge(self, trial):
-        """What the trial came to: "caught", or why it was not."""
-        _, begin, end = next(span for span in self.spans[trial.plan] if span[0] == trial.stage)
-        start = begin + (end - begin) * trial.share / 100
+        end, healthy = self.untouched(trial.plan, trial.stage, trial.stays)
+        if end == 0:
+            return NO_TIME
         node = NODE if NODES[trial.plan] > 1 else None
-        fault = trial.fault.toml(node, start, None if trial.stays else end)
+        fault = trial.fault.toml(node, end * trial.share / 100, None if trial.stays else end)
         name = re.sub(r"[^a-z0-9]+", "-", str(trial).lower())
-        code, text, where = self.simulate(trial.plan, self.healthy + fault, name)
+        plan = self.plan_text(trial.plan, trial.stage, trial.stays)
+        code, text, where = self.simulate(trial.plan, plan, self.healthy + fault, name)
         if code not in (0, 1, 3):
             return f"ended with {code}: {text[-400:]}"
         said, others, warned = self.findings(trial, where)
         if code == 0 and warned:
             result = "only a warning"
         elif code == 0:
-            same = self.measured(trial.plan, where) == self.untouched[trial.plan]
+            same = self.measured(trial.plan, where) == healthy
             result = "nothing measures it then" if same else "within the limits"
         elif not said:
             result = "not named"
@@ -223,38 +260,39 @@ def read_list():
     return missed
 
 
-def write_list(results):
-    """`results`: trial -> why it is not caught."""
+def write_list(plans, results):
+    """Replaces what is listed of these plans. `results`: trial and why it is not caught."""
     rows = {}
+    for (plan, fault, lasts, stage, share), why in read_list().items():
+        if plan not in plans:
+            rows.setdefault((plan, fault, lasts, why), {}).setdefault(stage, []).append(share)
     for trial, why in results:
         rows.setdefault((trial.plan, trial.fault.name, trial.key[2], why), {}).setdefault(trial.stage, []).append(trial.share)
     with open(GOLDEN, "w", encoding="utf-8") as file:
         file.write("# What the shipped plans do not catch of the simulator's faults, by the stage that a fault begins in and\n"
                    "# the share of it (%) at which it begins. Written by tests/bench/attack/late.py --write.\n"
                    "# plan | fault | how long | why it is not caught | stage and shares; ...\n")
-        for (plan, fault, lasts, why), stages in rows.items():
+        for (plan, fault, lasts, why), stages in sorted(rows.items()):
             places = "; ".join(f"{stage} {' '.join(map(str, sorted(shares)))}" for stage, shares in stages.items())
             file.write(f"{plan} | {fault} | {lasts} | {why} | {places}\n")
 
 
 def main():
     chosen = _attack.options("Late faults: caught, or listed as not detectable", count=10**9, plans=",".join(NODES), jobs=2,
-                             list=False, write=False)
+                             results="", list=False, write=False)
     if chosen.list:
         with open(GOLDEN, encoding="utf-8") as file:
             sys.stdout.write(file.read())
         return
     bench = Bench(chosen)
-    for plan in chosen.plans.split(","):
-        bench.prepare(plan)
     trials = list(bench.trials())
     if chosen.count < len(trials):
         trials = chosen.random.sample(trials, chosen.count)
     with concurrent.futures.ThreadPoolExecutor(chosen.jobs) as pool:
-        results = list(zip(trials, pool.map(bench.judge, trials)))
+        results = [(trial, why) for trial, why in zip(trials, pool.map(bench.result, trials)) if why != NO_TIME]
     missed = [(trial, why) for trial, why in results if why != "caught"]
     if chosen.write:
-        write_list(missed)
+        write_list(chosen.plans.split(","), missed)
     listed = read_list()
     wrong = []
     for trial, why in results:
