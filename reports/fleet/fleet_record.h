@@ -180,9 +180,9 @@ struct Suspect {
   bool unmeasured = false;            ///< something could not be measured or judged
   FindingClass grade = FindingClass::kOutlier;
   std::vector<std::string>
-      beneath;                   ///< what follows from it or belongs to it, a line each: at most kMostNamed
-  size_t beneathLeft = 0;        ///< lines beyond those
-  std::set<std::string> stages;  ///< whose results speak against it
+      beneath{};                   ///< what follows from it or belongs to it, a line each: at most kMostNamed
+  size_t beneathLeft = 0;          ///< lines beyond those
+  std::set<std::string> stages{};  ///< whose results speak against it
 
   /// "device n1 gpu3", "link n1 - n2, rail 0".
   [[nodiscard]] std::string name() const;
