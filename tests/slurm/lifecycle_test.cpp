@@ -187,7 +187,7 @@ fs::path clusterPlan(const fs::path& folder) {
 }
 
 std::string healthyCluster() {
-  return (distDir() / "share" / "muster" / "plans" / "scenarios" / "h100x8-healthy.toml").string();
+  return (distDir() / "share" / "muster" / "plans" / "scenarios" / "h100x8-cluster-healthy.toml").string();
 }
 
 TEST_F(SlurmScope, StatusOfAPlanWithOnlyClusterStagesIsThatOfItsNodes) {
