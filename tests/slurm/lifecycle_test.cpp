@@ -220,7 +220,7 @@ fs::path clusterPlan(const fs::path& folder) {
 }
 
 std::string healthyCluster() {
-  return (distDir() / "share" / "muster" / "plans" / "scenarios" / "h100x8-healthy.toml").string();
+  return (distDir() / "share" / "muster" / "plans" / "scenarios" / "h100x8-cluster-healthy.toml").string();
 }
 
 TEST_F(SlurmScope, StatusOfAPlanWithOnlyClusterStagesIsThatOfItsNodes) {
@@ -270,13 +270,12 @@ TEST_F(SlurmResume, SaysThatTheTimeLimitEndedTheRun) {
 
 TEST_F(SlurmResume, SaysThatThereIsNoFleetReportWhereTheFleetJobCouldNotStart) {
   const fs::path run = newRun();
-  ASSERT_EQ(submit(waitingPlan(1), run, {}, "node1").exitCode, 0);
+  ASSERT_EQ(submit(quickPlan(), run, {"--simulate", healthyCluster(), "--wait"}, "node1").exitCode, 0);
   // As on a node that does not see the folder that muster is in.
   std::string script = readWhole(run / "scripts" / "fleet.sbatch");
   ASSERT_NE(script.find("\nmuster="), std::string::npos);
   script.replace(script.find("\nmuster="), 8, "\nmuster=/nowhere");
   std::ofstream(run / "scripts" / "fleet.sbatch") << script;
-  slurm().command({"scancel", "--user=root"});
   const ProcessResult result = slurm().muster({"resume", run.string(), "--wait"});
   EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
   EXPECT_THAT(
