@@ -63,7 +63,7 @@ Result<std::vector<KeptFleet>> Store::fleets() {
     for (;;) {
       MUSTER_TRY(const bool another, member.row());
       if (!another) break;
-      found.back().nodes.push_back({member.text(0), member.text(1), {}});
+      found.back().nodes.push_back({member.text(0), member.text(1), {}, {}});
     }
     member.reset();
   }
