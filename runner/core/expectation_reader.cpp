@@ -160,9 +160,10 @@ class Reader {
     shareCheck("drop_max", CheckKind::kDropMax);
     predicateCheck();
     if (checks_ == 0)
-      fail("",
-           "an expectation needs a limit: min, max, equals, one_of, baseline with tolerance, within, of_peak "
-           "or cv_max");
+      fail(
+          "",
+          "an expectation needs a limit: min, max, equals, one_of, baseline with tolerance, within, of_peak, "
+          "cv_max or drop_max");
     refuseNothingBetween();
     belongsTo("tolerance", "baseline");
     belongsTo("of", "within");

@@ -70,9 +70,10 @@ CheckResult worstOverTime(const Expectation& e, const Group& group, const Merged
   worst.outcome = atMostAsDrops(worst.outcome, group);
   if (worst.outcome >= whole.outcome) return whole;
   const auto stretch = worstStretch(merged.samples, group.series, group.direction, group.window);
-  worst.detail = fmt::format("{} {} (the median of all samples is {}), required {}{}", worst.observedText,
-                             spanText(*stretch), formatQuantity(summarize(merged.samples).median, group.unit),
-                             bound.text, distanceText(level, worst.limit));
+  worst.observedText += fmt::format(" {} (median of all samples: {})", spanText(*stretch),
+                                    formatQuantity(summarize(merged.samples).median, group.unit));
+  worst.detail =
+      fmt::format("{}, required {}{}", worst.observedText, bound.text, distanceText(level, worst.limit));
   return worst;
 }
 
@@ -97,15 +98,16 @@ CheckResult checkDrop(const Expectation& e, const Group& group, const Merged& me
   if (!stretch) return errorResult("a drop over time cannot be judged: a sample is not above 0");
   Bound bound;
   bound.high = e.limit + stretch->noise;
-  bound.text = fmt::format("a drop of at most {} ({} and its noise)", formatQuantity(bound.high, "ratio", 3),
-                           formatQuantity(e.limit, "ratio"));
+  const std::string most = formatQuantity(bound.high, "ratio", 3), limit = formatQuantity(e.limit, "ratio");
+  bound.text = "a drop of at most " + most + (most == limit ? "" : fmt::format(" ({} and its noise)", limit));
   CheckResult result = compare(e, roundedTo(std::max(0.0, stretch->loss), 4), bound, "ratio");
   if (result.outcome == Outcome::kPass) return result;
-  result.detail =
-      fmt::format("{} below its own level of {} {} ({}), required {}{}", result.observedText,
-                  formatQuantity(stretch->reference, group.unit), spanText(*stretch),
-                  formatQuantity(stretch->level, group.unit), bound.text,
-                  result.outcome == Outcome::kWarn && result.margin >= 0 ? "; inside the warning band" : "");
+  result.observedText +=
+      fmt::format(" below its own level of {} {} ({})", formatQuantity(stretch->reference, group.unit),
+                  spanText(*stretch), formatQuantity(stretch->level, group.unit));
+  const bool near = result.outcome == Outcome::kWarn && result.margin >= 0;
+  result.detail = fmt::format("{}, required {}{}", result.observedText, bound.text,
+                              near ? "; inside the warning band" : "");
   return result;
 }
 

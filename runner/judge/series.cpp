@@ -48,9 +48,13 @@ double timeMedian(std::vector<std::pair<double, double>> runs) {
   return runs.back().first;
 }
 
+size_t sliceCount(size_t runs) {
+  return std::clamp<size_t>(runs / kRunsPerSlice, 1, kMostSlices);
+}
+
 /// Runs of equal work as levels over slices of equal time.
 std::vector<double> slicesOf(const std::vector<double>& speeds) {
-  const size_t count = std::clamp<size_t>(speeds.size() / kRunsPerSlice, 1, kMostSlices);
+  const size_t count = sliceCount(speeds.size());
   double total = 0;
   for (const double speed : speeds) total += 1 / speed;
   std::vector<double> levels;
@@ -209,8 +213,12 @@ double detectableDrop(const SampledTime& sampled, double seconds) {
   const double unknown = 2;  // no drop is certain to be found
   if (sampled.series == Series::kNone || !(sampled.total > 0) || !(seconds > 0)) return unknown;
   if (sampled.series == Series::kRuns) {
-    const double slice = sampled.total / kMostSlices;
-    if (seconds <= slice || seconds > sampled.total - kFullSpeedWindows * slice) return unknown;
+    // At a standstill only the rest of the time holds runs.
+    const double left = static_cast<double>(sampled.runs) * std::max(0.0, 1 - seconds / sampled.total);
+    const auto slices = static_cast<double>(sliceCount(static_cast<size_t>(left)));
+    const double slice = sampled.total / slices;
+    if (slices < kFewestSlices || seconds <= slice || seconds > sampled.total - kFullSpeedWindows * slice)
+      return unknown;
     return sampled.tolerance + noiseOf(sampled.sigma, 1) + kCertainSigmas * sampled.sigma;
   }
   const double windows = std::floor(sampled.total / sampled.window);

@@ -29,9 +29,9 @@ struct WorstStretch {
 inline constexpr double kMostNoise = 0.1;
 /// With fewer windows, a drop over time cannot be told from a difference between two samples.
 inline constexpr size_t kFewestWindows = 2;
-/// Runs are cut into this many slices of equal time: a drop that lasts longer than one slice fills more than
-/// half of at least one of them, and a slice's level is its median, so that single slow runs do not count.
-inline constexpr size_t kMostSlices = 10;
+/// Runs are cut into up to this many slices of equal time: a drop that lasts longer than one slice fills more
+/// than half of at least one of them, and a slice's level is its median, so that single slow runs do not count.
+inline constexpr size_t kMostSlices = 20;
 inline constexpr size_t kRunsPerSlice = 8;  ///< on average; fewer runs make fewer slices
 inline constexpr size_t kFewestSlices = 4;  ///< below, only a limit is compared with the worst slice
 
@@ -55,6 +55,7 @@ struct SampledTime {
   Series series = Series::kWindows;
   double total = 0;        ///< seconds sampled
   double window = 0;       ///< kWindows: seconds of one sample
+  size_t runs = 1000;      ///< kRuns: how many a healthy device does in this time
   double sigma = 0.005;    ///< standard deviation of one window's level, as a share of it
   double tolerance = 0.1;  ///< drop_max in force
 };
