@@ -102,15 +102,13 @@ class Coverage {
     fleet_.overrides = example.overrides;
     fleet_.fleetId = example.fleetId;
     fleet_.simulated = example.simulated;
-    if (options_.planSha256.empty() && options_.fleetId.empty())
-      for (const auto& [identity, other] : votes)
-        if (identity != best->first && other.nodes.size() == best->second.nodes.size() &&
-            other.nodes != best->second.nodes)
-          rivals_ = fmt::format(
-              "as many nodes ({}) are of another run or plan, {}, as are of this one; say --plan FILE or "
-              "--fleet-id "
-              "ID",
-              other.nodes.size(), printable(other.example->planName, 80));
+    for (const auto& [identity, other] : votes)
+      if (identity != best->first && other.nodes.size() == best->second.nodes.size() &&
+          other.nodes != best->second.nodes)
+        rivals_ = fmt::format(
+            "as many nodes ({}) are of another run or plan, {}, as are of this one; say --plan FILE or "
+            "--fleet-id ID",
+            other.nodes.size(), printable(other.example->planName, 80));
     if (votes.size() > 1)
       fleet_.notes.push_back(fmt::format(
           "there are records of {} runs; the one that counts is {}, plan {} (sha256 {}), which {} "
