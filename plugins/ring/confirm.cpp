@@ -275,6 +275,16 @@ Support supportOf(const RoundLog& log, const LaneFigures& figures, size_t lane, 
   return support;
 }
 
+bool hasCommonCause(const RoundLog& log, const Culprit& culprit, const std::vector<Culprit>& culprits) {
+  const auto isNode = [](const Culprit& c) {
+    return c.kind == Culprit::Kind::kNode || c.kind == Culprit::Kind::kNodeRail;
+  };
+  return isNode(culprit) && std::any_of(culprits.begin(), culprits.end(), [&](const Culprit& other) {
+           return isNode(other) && other.nodes[0] != culprit.nodes[0] &&
+                  log.shareMachine(other.nodes[0], culprit.nodes[0]);
+         });
+}
+
 std::vector<Round> nextVisit(const RoundLog& log) {
   if (log.visitsHeld() >= kVisits) return {};
   const std::vector<Culprit> culprits = solve(log);

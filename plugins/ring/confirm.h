@@ -19,6 +19,10 @@ struct Support {
       1;  ///< probability that a healthy component looks like this, by what healthy pairs did in this run
 };
 
+/// Whether another node of the same machine is named too: then it may be the machine, or what else runs on
+/// it.
+bool hasCommonCause(const RoundLog& log, const Culprit& culprit, const std::vector<Culprit>& culprits);
+
 /// `culprits`: all that the rounds named, this one among them; `lane` its telling lane.
 Support supportOf(const RoundLog& log, const LaneFigures& figures, size_t lane, const Culprit& culprit,
                   const std::vector<Culprit>& culprits);

@@ -39,6 +39,8 @@ inline constexpr const char* kDescribe = R"json({"tests": [
                   "remedy": "link: reseat or replace the cable, look at both ports' error counters; node: its NIC, PCIe width and BIOS; node-rail: that NIC and its cable; leaf-uplink: the switch's uplinks; unattributable: run again with more nodes"}},
     {"name": "bandwidth", "unit": "B/s", "direction": "higher", "labels": ["rail"],
      "summary": "what this rank reaches with its best partner, one-way, in the slower direction: another's fault is not its own"},
+    {"name": "device_bandwidth", "unit": "B/s", "direction": "higher", "peak": "network_bandwidth.device",
+     "summary": "share of each device in `bandwidth` while all devices of the node work (rails = alone: of this one alone): the one to hold against the network's own rate, for the peers of a slow network are slow too"},
     {"name": "latency", "unit": "s", "direction": "lower", "labels": ["rail"], "informational": true,
      "summary": "with its best partner: 8 bytes each way at the same time"},
     {"name": "pair_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["a", "b", "rail"],

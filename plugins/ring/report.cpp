@@ -55,6 +55,12 @@ class Reporter {
       it->second.first = std::max(it->second.first, std::min(f.forward, f.backward));
       it->second.second = std::min(it->second.second, f.latency);
     }
+    if (!best.empty()) {
+      const auto all = best.find("all");
+      const double devices = all == best.end() ? 1 : members_.rails();
+      const double bandwidth = all == best.end() ? best.begin()->second.first : all->second.first;
+      MUSTER_CHECK_OK(host_.measurement("device_bandwidth", "B/s", {bandwidth / devices}, {}, now_));
+    }
     for (const auto& [rail, figures] : best) {
       MUSTER_CHECK_OK(host_.measurement("bandwidth", "B/s", {figures.first}, {{"rail", rail}}, now_));
       MUSTER_CHECK_OK(host_.measurement("latency", "s", {figures.second}, {{"rail", rail}}, now_));

@@ -72,6 +72,7 @@ class RingSession : public sdk::Session {
     MUSTER_TRY(Topology topology, readTopology(params.topology, members));
     MUSTER_TRY(const auto meter, Meter::prepare(*device_.device, *communicator, members, params.meter));
     RoundLog log(members.count(), std::move(topology), meter->lanes(), params.coverage);
+    log.setMachines(members.machines);
     Findings findings;
     findings.log = &log;
     MUSTER_CHECK_OK(holdRounds(*meter, log, findings.figures));

@@ -75,6 +75,11 @@ class RoundLog {
     append(visitExcuse_, excuse);
   }
 
+  /// Which machine each node is on, where several may share one; unless it is called, each has its own.
+  void setMachines(std::vector<int> machineOf) { machineOf_ = std::move(machineOf); }
+  [[nodiscard]] bool shareMachine(int x, int y) const {
+    return !machineOf_.empty() && machineOf_[static_cast<size_t>(x)] == machineOf_[static_cast<size_t>(y)];
+  }
   [[nodiscard]] int nodes() const { return nodes_; }
   [[nodiscard]] const Topology& topology() const { return topology_; }
   [[nodiscard]] const std::vector<Lane>& lanes() const { return lanes_; }
@@ -119,6 +124,7 @@ class RoundLog {
   std::vector<double> spread_;
   std::vector<double> excuse_;
   int rounds_ = 0;
+  std::vector<int> machineOf_;
   std::vector<Visit> visits_;
   std::vector<double> visitSpeed_;
   std::vector<double> visitExcuse_;

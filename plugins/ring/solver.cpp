@@ -18,6 +18,7 @@ namespace {
 
 constexpr const char* kAllRails = "all";
 constexpr double kLeastToName = 0.5;
+constexpr double kMostOfSharedMachine = 0.8;
 constexpr double kMostCertain = 0.999;  ///< more than any model of noise deserves
 
 double share(double logLoss) {
@@ -212,6 +213,10 @@ class Solver {
       if (all[i].disturbed > 0)
         culprit.evidence +=
             fmt::format("; {} later measurements were disturbed by other processes", all[i].disturbed);
+      if (hasCommonCause(log_, culprit, culprits_)) {
+        culprit.confidence = std::min(culprit.confidence, kMostOfSharedMachine);
+        culprit.evidence += "; another node of the same machine is slow too";
+      }
       if (culprit.confidence < kLeastToName) unname(culprit);
     }
   }

@@ -88,6 +88,11 @@ class World {
     plantFaults();
     beginLoad();
     RoundLog log(spec.nodes, topology_, lanes(), spec.coverage);
+    if (spec.load.nodesPerHost > 1) {
+      std::vector<int> machines;
+      for (int node = 0; node < spec.nodes; ++node) machines.push_back(node / spec.load.nodesPerHost);
+      log.setMachines(std::move(machines));
+    }
     for (Round round = nextRound(log); !round.empty(); round = nextRound(log)) {
       const int number = log.rounds();
       for (const Pair& pair : round) {
