@@ -106,9 +106,10 @@ void NodeRun::announce(const NodeInventory& inventory) {
   setup_.view->runStarted(record_, folder_.path());
   for (const char* name : {"LD_PRELOAD", "LD_AUDIT"})
     if (const auto found = record_.environment.find(name); found != record_.environment.end())
-      setup_.view->note(fmt::format("warning: {}={}: this code runs inside every process of the run and can "
-                                    "change what is measured; unset it unless it is meant",
-                                    name, printable(found->second, 200)));
+      setup_.view->note(
+          fmt::format("warning: {}={}: this code runs inside every process of the run and can "
+                      "change what is measured; unset it unless it is meant",
+                      name, printable(found->second, 200)));
   node_.announced = true;
 }
 
