@@ -91,12 +91,14 @@ TEST(Cases, TellsMistakesOfTheMatrix) {
        "plan.toml:9:1: " + place +
            "matrix \"dtype\": found a list of 0; expected a list of at least one value\n"},
       {"[stage.matrix]\ndtype = \"bf16\"",
-       "plan.toml:9:1: " + place + "matrix \"dtype\": found \"bf16\"; expected a list of at least one value\n"},
+       "plan.toml:9:1: " + place +
+           "matrix \"dtype\": found \"bf16\"; expected a list of at least one value\n"},
       {"[stage.matrix]\ndtpye = [\"bf16\"]",
        "plan.toml:9:1: " + place + "test \"gemm\" has no parameter \"dtpye\"; did you mean \"dtype\"?\n"},
       {"[stage.matrix]\ndtype = [\"bf16\", \"bf17\", 4]",
        "plan.toml:9:18: " + place +
-           "parameter \"dtype\": found \"bf17\"; expected one of f32, bf16, fp8_e4m3; did you mean \"bf16\"?\n"
+           "parameter \"dtype\": found \"bf17\"; expected one of f32, bf16, fp8_e4m3; did you mean "
+           "\"bf16\"?\n"
            "plan.toml:9:26: " +
            place + "parameter \"dtype\": found 4; expected one of f32, bf16, fp8_e4m3\n"},
       {"params = { size = 64 }\nmatrix = { size = [64] }",

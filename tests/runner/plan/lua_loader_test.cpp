@@ -86,6 +86,22 @@ TEST(LuaLoader, TellsWhatLuaSays) {
             "[\"repeat\"] = 3\n");
 }
 
+TEST(LuaLoader, RefusesAKeyThatStandsTwiceInOneTable) {
+  EXPECT_EQ(luaProblems("return plan{\n  schema = 1, name = 'p',\n  stage{ name = 'a',\n    timeout = '1m',\n"
+                        "    params = { timeout = 1 },\n    timeout = '5m' } }"),
+            "plan.lua:6: the key timeout is defined twice in one table, first in line 4; expected one "
+            "definition\n");
+  // The same names in other tables, in functions and in comparisons are no keys of this one.
+  for (const char* fine :
+       {"local t = { a = 1, b = { a = 2 }, c = { a = 3 } }",
+        "local t = { a = function() local a; a = 1; a = 2 end, b = 1 }",
+        "local a = 1; local t = { a = 1, a == 1, a == 2 }", "local t = { a = 1 } t = { a = 2 }",
+        "local t = { f = function(n) for i = 1, n do if n then n = 2 end end repeat n = 1 until n end, n = 1 "
+        "}",
+        "local t = { a = 'a = 1, a = 2' --[[ , a = 3 ]] }"})
+    EXPECT_EQ(luaProblems(std::string(fine) + "\nreturn 3").find("twice"), std::string::npos) << fine;
+}
+
 TEST(LuaLoader, WantsATableBack) {
   EXPECT_EQ(
       luaProblems("local x = 1\n"),

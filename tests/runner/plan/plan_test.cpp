@@ -101,10 +101,11 @@ TEST(Plan, RefusesABinaryAtItsFirstOddByte) {
   EXPECT_EQ(refusalOf(folder.write("nul.toml", std::string("schema = 1\nna\0me", 16))),
             ":2:3: found a NUL byte; expected a text file in UTF-8\n");
   EXPECT_THAT(refusalOf(folder.write("latin.lua", "x = '\xE9'")),
-              ::testing::HasSubstr(":1:6: the byte 0xe9 is not valid UTF-8, the file seems to be encoded as Latin-1"));
-  EXPECT_THAT(
-      refusalOf(folder.write("wide.toml", std::string("\xFF\xFEs\0c\0", 6))),
-      ::testing::HasSubstr(":1:1: the file is encoded as UTF-16; expected UTF-8: convert it with iconv -f UTF-16"));
+              ::testing::HasSubstr(
+                  ":1:6: the byte 0xe9 is not valid UTF-8, the file seems to be encoded as Latin-1"));
+  EXPECT_THAT(refusalOf(folder.write("wide.toml", std::string("\xFF\xFEs\0c\0", 6))),
+              ::testing::HasSubstr(
+                  ":1:1: the file is encoded as UTF-16; expected UTF-8: convert it with iconv -f UTF-16"));
   EXPECT_EQ(refusalOf(folder.write("elf.toml", readWhole("/proc/self/exe").substr(0, 4096))).find(":1:"), 0u);
 }
 
