@@ -238,7 +238,7 @@ class Trial:
             self.struck = self.strike()
         stuck = ""
         gone = self.what in ("runner", "host") and self.how in ("kill", "stop")
-        end = time.monotonic() + 150
+        end = time.monotonic() + 240  # the longest stage takes 120 s, and a busy machine its time
         for node, run in sorted(self.runs.items()):
             if node == self.victim and gone and self.struck:
                 continue
