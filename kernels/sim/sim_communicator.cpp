@@ -58,8 +58,7 @@ class SimGroup {
  private:
   Result<double> start() {
     const double at = std::max(device_.now(), busyUntil_);
-    if (Status status = device_.unit().faults.strike(Work::kCollective, at); !status.ok())
-      return std::move(status).context(device_.info().id).error();
+    MUSTER_CHECK_OK(device_.unit().faults.strike(Work::kCollective, at));
     return at;
   }
 

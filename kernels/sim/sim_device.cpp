@@ -71,8 +71,7 @@ double SimDevice::clockShare(Work work) const {
 }
 
 Status SimDevice::perform(Work work, double seconds) {
-  if (Status status = unit_.faults.strike(work, clock_); !status.ok())
-    return std::move(status).context(unit_.info.id);
+  MUSTER_CHECK_OK(unit_.faults.strike(work, clock_));
   const Figures& figures = unit_.scenario->figures;
   double ramp = figures.ramp > 0 ? 1 - (1 - kColdSpeed) * std::exp(-busy_ / figures.ramp) : 1;
   double noise = 1 + figures.noise * normal(mix(unit_.key, clock_));
