@@ -151,7 +151,8 @@ class Trial:
         self.kind = healthy or self.draw.choice(sorted(KINDS))
         self.victim = self.draw.randrange(HOSTS)
         self.what, self.how = ("", "") if healthy else self.draw.choice(WHAT)
-        self.phase = self.draw.choice(["join", "any", "any", "any", "late", "late", "shutdown", "shutdown"])
+        self.phase = self.draw.choice(["any" if self.what == "rank" else "join", "any", "any", "any", "late", "late",
+                                       "any" if self.what == "rank" else "shutdown", "shutdown"])
         self.died = 0.0
         self.runs = {}
         fate = f"{self.what} of node {self.victim}: {self.how}, {self.phase}" if self.what else "healthy"
