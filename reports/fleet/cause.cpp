@@ -17,9 +17,12 @@ bool has(std::string_view text, std::string_view part) {
 }
 
 /// What the runner and its ranks say when somebody outside of the run ended them.
-constexpr std::array<std::string_view, 5> kStopped = {"was stopped because the run was cancelled",
-                                                      "was told to stop", "it was cancelled",
-                                                      "the run was interrupted", "was interrupted before it"};
+constexpr std::array<std::string_view, 6> kStopped = {"was stopped because the run was cancelled",
+                                                      "was told to stop",
+                                                      "it was cancelled",
+                                                      "the run was interrupted",
+                                                      "the time limit of Slurm job",
+                                                      "was interrupted before it"};
 
 /// What node 0, or who misses it, says when nodes do not meet.
 constexpr std::array<std::string_view, 5> kNotMet = {
