@@ -138,9 +138,10 @@ TEST_F(SlurmScope, DrainsTheEndsOfASlowLinkAndNotTheNodeThatReportsIt) {
   const fs::path run = newRun();
   const ProcessResult result = submit(plan, run, {"--simulate", scenario.string(), "--wait"});
   EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
-  // Simulated ranks know no name but their own.
+  // All ranks call the link the same, so it is one finding.
   EXPECT_THAT(fleetOf(run)["suspects"].dump(),
-              AllOf(HasSubstr("node3 - node-rank-3"), HasSubstr("node-rank-2 - node4")));
+              AllOf(HasSubstr("node3 - node4"), Not(HasSubstr("node-rank"))));
+  EXPECT_EQ(fleetOf(run)["suspects"].size(), 1u) << fleetOf(run)["suspects"].dump();
 
   const std::string applied = slurm().muster({"drain", run.string(), "--apply"}).out;
   EXPECT_THAT(applied, HasSubstr("node1: left as it is: what it failed speaks against others"));
