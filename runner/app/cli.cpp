@@ -17,6 +17,7 @@
 #include "runner/core/duration.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/rendezvous/host_list.h"
 
 namespace muster {
 namespace {
@@ -37,6 +38,7 @@ struct Arguments {
   std::string noGpu = "fail";
   std::string shell;
   std::string arrival;
+  std::string nodeNames;
   std::string lostAfter = "10s";
   bool json = false;
   bool plain = false;
@@ -75,6 +77,10 @@ void addPlace(CLI::App* run, Arguments& a) {
   run->add_option("--node-name", a.run.nodeName,
                   "this node's name in the record, where the scheduler calls it otherwise than its host name")
       ->type_name("NAME");
+  run->add_option("--node-names", a.nodeNames,
+                  "names of all simulated nodes of --nnodes in the order of their ranks, so that each can name "
+                  "the others")
+      ->type_name("HOSTLIST");
   addFleetId(run, a.run.fleetId, "name of the run over many nodes that this one belongs to");
   run->add_option("--rendezvous", a.run.rendezvous, "where node 0 serves the store for all nodes")
       ->type_name("HOST:PORT");
@@ -253,6 +259,9 @@ Result<int> run(Arguments& a) {
                  fmt::format("--node-name \"{}\": wanted letters, digits, '-', '_' and '.'",
                              printable(a.run.nodeName, 80)),
                  ""};
+  if (!a.nodeNames.empty()) {
+    MUSTER_TRY(a.run.nodeNames, expandHostList(a.nodeNames).context("--node-names"));
+  }
   if (!a.arrival.empty()) {
     MUSTER_TRY(a.run.arrival, parseDuration(a.arrival).context("--arrival"));
   }

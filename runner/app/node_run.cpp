@@ -45,6 +45,7 @@ NodeRun::NodeRun(const RunSetup& setup, RunFolder folder, std::string node, int 
   node_.scenario = options.scenario.empty() ? fs::path() : fs::absolute(options.scenario);
   node_.folder = folder_.path();
   node_.node = std::move(node);
+  node_.nodeNames = options.nodeNames;
   node_.nodeRank = nodeRank;
   node_.nodeCount = nodeCount;
   node_.seed = options.seed;

@@ -10,6 +10,7 @@
 #include "runner/core/clock.h"
 #include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/sku/network_peaks.h"
 
 namespace muster {
 namespace fs = std::filesystem;
@@ -75,6 +76,7 @@ Status NodeRun::freeze(const Journal* earlier) {
                               {"waivers_text", setup_.waivers.text},
                               {"scopes", options.scopes},
                               {"fleet_id", options.fleetId},
+                              {"node_names", options.nodeNames},
                               {"node_rank", node_.nodeRank},
                               {"node_count", node_.nodeCount},
                               {"seed", node_.seed},
@@ -117,6 +119,9 @@ void NodeRun::announce(const NodeInventory& inventory) {
     record_.profile = {profile_->name, profile_->path.string(), profile_->sha256, profile_->text};
   }
   useInventory(inventory, node_);
+  const PlanNetwork& network = setup_.plan.network;
+  addNetworkPeaks(network.rails, network.railBandwidth, node_.devices.size(), node_.judge.peaks);
+  if (network.rails > 0 || network.railBandwidth > 0) node_.judge.peaksFrom += kNetworkOfPlan;
   record_.inventory = inventory.facts.is_object() ? inventory.facts : Json::object();
   record_.skuHow = inventory.problem.empty() ? inventory.skuHow : "unknown: " + inventory.problem;
   record_.peaks = node_.judge.peaks;

@@ -160,6 +160,8 @@ void nameFaulty(StageRecord& record, const std::string& component) {
 }
 
 Json rankContext(const NodeContext& node, const Stage& stage, const RankSlot& slot, const GroupPlace& place) {
+  Json placeOfNode = {{"rank", node.nodeRank}, {"count", node.nodeCount}, {"name", node.node}};
+  if (!node.nodeNames.empty() && stage.scope == Scope::kCluster) placeOfNode["names"] = node.nodeNames;
   return {{"test", stage.test},
           {"backend", node.backend},
           {"scope", scopeName(stage.scope)},
@@ -168,7 +170,7 @@ Json rankContext(const NodeContext& node, const Stage& stage, const RankSlot& sl
           {"world_size", place.worldSize},
           {"local_rank", slot.rank - place.firstRank},
           {"local_size", place.localSize},
-          {"node", {{"rank", node.nodeRank}, {"count", node.nodeCount}, {"name", node.node}}},
+          {"node", std::move(placeOfNode)},
           {"seed", node.seed},
           {"backend_dir", node.tree.backends.string()},
           {"scenario", node.scenario.string()},

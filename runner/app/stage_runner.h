@@ -31,6 +31,7 @@ struct NodeContext {
   std::filesystem::path folder;    ///< the run folder
   std::string runId;
   std::string node;
+  std::vector<std::string> nodeNames;  ///< simulated: of all nodes by rank, where they were told
   int nodeRank = 0;
   int nodeCount = 1;
   uint64_t seed = 42;

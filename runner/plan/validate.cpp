@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "runner/core/text.h"
+#include "runner/core/units.h"
 #include "runner/plan/needs.h"
 #include "runner/plan/stage_reader.h"
 
@@ -14,7 +15,9 @@ namespace muster {
 namespace {
 
 const std::vector<std::string> kPlanKeys = {
-    "schema", "name", "description", "sku", "backend", "allow_unknown_sku", "stage"};
+    "schema", "name", "description", "sku", "backend", "allow_unknown_sku", "network", "stage"};
+const std::vector<std::string> kNetworkKeys = {"rails", "rail_bandwidth"};
+constexpr int kMostRails = 64;
 constexpr size_t kMostStages = 1000;
 
 void readSchema(TableReader& table) {
@@ -45,6 +48,26 @@ void readSku(TableReader& table, const std::vector<std::string>& known, std::str
     table.fail("sku",
                fmt::format("there is no SKU profile \"{}\"{}; known are auto, {}; --skus FOLDER adds more",
                            sku, didYouMean(sku, known), join(known, ", ")));
+}
+
+void readNetwork(const PlanDocument& document, TableReader& root, PlanNetwork& network,
+                 Diagnostics& diagnostics) {
+  if (root.find("network") == nullptr) return;
+  TableReader table(document, "/network", "network", diagnostics);
+  if (!table.isTable()) return;
+  table.refuseUnknown(kNetworkKeys);
+  table.whole("rails", network.rails, 1, kMostRails);
+  std::string rate;
+  if (table.find("rail_bandwidth") == nullptr) return;
+  table.text("rail_bandwidth", rate);
+  if (rate.empty()) return;
+  const auto value = parseAs(rate, "B/s");
+  if (!value.ok() || !(*value >= 1e6))
+    return table.fail(
+        "rail_bandwidth",
+        fmt::format("found \"{}\"; expected the rate of one NIC, one way, such as \"50 GB/s\" (400 Gb/s)",
+                    printable(rate, 80)));
+  network.railBandwidth = *value;
 }
 
 void readStages(const PlanDocument& document, TableReader& table, StageContext& context, Plan& plan,
@@ -87,6 +110,7 @@ Plan validatePlan(const PlanDocument& document, const Catalog& catalog, const st
   readSku(table, skus, plan.sku);
   const bool backendKnown = readBackend(table, plan.backend);
   table.flag("allow_unknown_sku", plan.allowUnknownSku);
+  readNetwork(document, table, plan.network, diagnostics);
   StageContext context{catalog, backendKnown ? plan.backend : "", {}};
   readStages(document, table, context, plan, diagnostics);
   return plan;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <set>
 
 #include "tests/e2e/muster.h"
@@ -237,6 +238,73 @@ TEST(Simulate, NamesTheStragglerOfACollectiveAndNotThoseWhoWait) {
     if (verdict.metric == "collective.own_time") named.push_back(verdict.device);
   EXPECT_EQ(named, std::vector<std::string>{"gpu3"});
   EXPECT_EQ(run("h100x8-cluster-healthy", dir.path() / "healthy").exitCode, 0);
+}
+
+/// The scenario of healthy nodes with another network, and faults.
+std::string otherNetwork(const TempDir& dir, const std::string& railBandwidth,
+                         const std::string& faults = "") {
+  std::string text = readWhole(scenario("h100x8-cluster-healthy"));
+  const std::string usual = "rail_bandwidth = \"48.5 GB/s\"";
+  const size_t at = text.find(usual);
+  EXPECT_NE(at, std::string::npos) << text;
+  text.replace(at, usual.size(), "rail_bandwidth = \"" + railBandwidth + "\"");
+  const auto path = dir.path() / "scenario.toml";
+  std::ofstream(path) << text << faults;
+  return path.string();
+}
+
+ProcessResult runCluster(const TempDir& dir, const std::string& scenarioFile, int nodes,
+                         const std::vector<std::string>& more = {}) {
+  return runMuster(std::vector<std::string>{"run", plan("cluster.toml"), "--simulate", scenarioFile,
+                                            "--nodes", std::to_string(nodes), "--out",
+                                            (dir.path() / "run").string()} +
+                   more);
+}
+
+std::set<std::string> failedMetrics(const std::filesystem::path& run) {
+  std::set<std::string> metrics;
+  for (const Verdict& verdict : verdictsOf(recordIn(run), Outcome::kFail)) metrics.insert(verdict.metric);
+  return metrics;
+}
+
+TEST(Simulate, RejectsNodesWhoseWholeNetworkIsSlow) {
+  for (const char* rate : {"12 GB/s", "24 GB/s"})
+    for (const int nodes : {2, 4}) {
+      TempDir dir;
+      const auto result = runCluster(dir, otherNetwork(dir, rate), nodes);
+      EXPECT_EQ(result.exitCode, 1) << rate << ", " << nodes << " nodes\n" << result.out << result.err;
+      for (int node = 0; node < nodes; ++node)
+        EXPECT_EQ(failedMetrics(dir.path() / "run" / ("sim-node-000" + std::to_string(node)))
+                      .count("ring.device_bandwidth"),
+                  1u)
+            << rate << ", node " << node;
+      EXPECT_EQ(
+          failedMetrics(dir.path() / "run" / "sim-node-0000").count("collective.large_message_bus_bandwidth"),
+          1u);
+    }
+}
+
+TEST(Simulate, AcceptsANetworkOfTheRateThatThePlanStates) {
+  for (const int nodes : {1, 2, 4}) {
+    TempDir dir;
+    const auto stated =
+        runCluster(dir, otherNetwork(dir, "24 GB/s"), nodes, {"--set", "network.rail_bandwidth=25 GB/s"});
+    EXPECT_EQ(stated.exitCode, 0) << nodes << "\n" << stated.out << stated.err;
+    TempDir usual;
+    const auto reference = runCluster(usual, otherNetwork(usual, "48.5 GB/s"), nodes);
+    EXPECT_EQ(reference.exitCode, 0) << nodes << "\n" << reference.out << reference.err;
+  }
+}
+
+TEST(Simulate, RejectsASlowLinkBetweenTheOnlyTwoNodes) {
+  TempDir dir;
+  const auto result =
+      runCluster(dir,
+                 otherNetwork(dir, "48.5 GB/s",
+                              "\n[[fault]]\nkind = \"slow_link\"\nnode = 0\npeer_node = 1\nfactor = 0.5\n"),
+                 2);
+  EXPECT_EQ(result.exitCode, 1) << "a single pair has no peers, but the network has a rate\n"
+                                << result.out << result.err;
 }
 
 TEST(Simulate, WritesOneRecordForEachNode) {

@@ -183,6 +183,21 @@ TEST_F(SlurmDrain, DoesNotGiveBackWhatSomebodyGaveAnotherReason) {
   EXPECT_EQ(slurm().state("node1"), "drained");
 }
 
+TEST_F(SlurmScope, NamesASlowLinkOnceByTheSchedulersNamesOfItsEnds) {
+  const fs::path plan = slurm().shared() / "ring.toml";
+  std::ofstream(plan) << "schema = 1\nname = \"ring\"\nsku = \"auto\"\nbackend = \"cuda\"\n"
+                         "[[stage]]\nname = \"ring\"\nplugin = \"ring\"\ntest = \"ring\"\n"
+                         "scope = \"cluster\"\ntimeout = \"2m\"\n";
+  const fs::path scenario =
+      distDir() / "share" / "muster" / "plans" / "scenarios" / "h100x8-cluster-slow-link.toml";
+  const fs::path run = newRun();
+  const ProcessResult result = submit(plan, run, {"--simulate", scenario.string(), "--wait"});
+  EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
+  const Json suspects = fleetOf(run)["suspects"];
+  EXPECT_EQ(suspects.size(), 1u) << suspects.dump();
+  EXPECT_THAT(suspects.dump(), AllOf(HasSubstr("node3 - node4"), Not(HasSubstr("node-rank"))));
+}
+
 TEST_F(SlurmScope, RunsStagesOfAllNodesAsOneGroupUnderSrun) {
   const fs::path plan = slurm().shared() / "together.toml";
   std::ofstream(plan)

@@ -30,6 +30,28 @@ TEST(Overrides, TakeThePlaceOfTheFilesValues) {
                                       "gemm.repeat=5", "gemm.attempts=2"}));
 }
 
+TEST(Overrides, StateTheNetworkWhetherThePlanDoesOrNot) {
+  const std::vector<std::string> more = {"network.rails=4", "network.rail_bandwidth=25 GB/s"};
+  for (const std::string& own :
+       {std::string(), std::string("[network]\nrails = 8\nrail_bandwidth = \"50 GB/s\"\n")}) {
+    const Plan plan = planOf(parseToml(kPlan + own, more));
+    EXPECT_EQ(plan.network.rails, 4);
+    EXPECT_EQ(plan.network.railBandwidth, 25e9);
+    EXPECT_EQ(plan.overrides, more);
+  }
+  const Plan stated = planOf(parseToml("network = { rail_bandwidth = \"12.5 GB/s\" }\n" + kPlan));
+  EXPECT_EQ(stated.network.rails, 0);
+  EXPECT_EQ(stated.network.railBandwidth, 12.5e9);
+  EXPECT_EQ(
+      problemsOf(parseToml(kPlan, {"network.rails=0", "network.rail_bandwidth=fast"})),
+      "--set network.rail_bandwidth=fast: network: rail_bandwidth: found \"fast\"; expected the rate of "
+      "one NIC, one "
+      "way, such as \"50 GB/s\" (400 Gb/s)\n"
+      "--set network.rails=0: network: rails: found 0; expected a whole number from 1 to 64\n");
+  EXPECT_NE(problemsOf(parseToml("network = { rials = 8 }\n" + kPlan)).find("did you mean \"rails\"?"),
+            std::string::npos);
+}
+
 TEST(Overrides, FixAParameterOfTheMatrix) {
   const Plan plan = planOf(parseToml(kPlan, {"gemm.dtype=fp8_e4m3"}));
   ASSERT_EQ(plan.stages.size(), 1u);
