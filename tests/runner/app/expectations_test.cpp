@@ -50,6 +50,21 @@ TEST(ProfileExpectations, LeaveOutMetricsThatNoCaseReports) {
   EXPECT_TRUE(profileExpectations(profileWith({}), evidence).empty());
 }
 
+TEST(StandingExpectations, OfDropsOnlyWarnOnTheHost) {
+  TestSpec test;
+  MetricSpec metric;
+  metric.name = "rate";
+  Expectation drop;
+  drop.kind = CheckKind::kDropMax;
+  drop.limit = 0.1;
+  metric.standing = {drop};
+  test.metrics.push_back(metric);
+  EXPECT_EQ(standingExpectations(test, "cuda").at(0).severity, Severity::kFail);
+  EXPECT_EQ(standingExpectations(test, "sim").at(0).limit, 0.1);
+  EXPECT_EQ(standingExpectations(test, "host").at(0).severity, Severity::kWarn);
+  EXPECT_EQ(standingExpectations(test, "host").at(0).limit, 0.5);
+}
+
 /// A plugin with one optional metric, and a case of it that measured nothing and ended so.
 std::set<std::string> leftAfter(CaseEnd::State state) {
   TestSpec test;

@@ -47,6 +47,53 @@ TEST(PluginSpec, ReadsEverythingDescribed) {
   EXPECT_EQ(spec->test("none"), nullptr);
 }
 
+Json withThroughput(const std::string& more) {
+  Json describe = goodDescribe();
+  Json& metric = describe["tests"][0]["metrics"][0];
+  metric.update(*parseJson(more));
+  return describe;
+}
+
+TEST(PluginSpec, GivesWhatIsSampledOverTimeABuiltInLimitOfItsDrops) {
+  const auto spec =
+      pluginSpecFromDescribe("compute", withThroughput(R"({"series": "windows", "window": "min_time"})"));
+  ASSERT_TRUE(spec.ok()) << spec.error().text();
+  const MetricSpec& metric = *spec->test("gemm")->metric("throughput");
+  EXPECT_EQ(metric.series, Series::kWindows);
+  EXPECT_EQ(metric.window, "min_time");
+  ASSERT_EQ(metric.standing.size(), 1u);
+  EXPECT_EQ(metric.standing[0].kind, CheckKind::kDropMax);
+  EXPECT_EQ(metric.standing[0].metric, "compute.throughput");
+  EXPECT_EQ(metric.standing[0].limit, 0.1);
+  EXPECT_FALSE(metric.standing[0].source.empty());
+  EXPECT_FALSE(metric.standing[0].remedy.empty());
+  EXPECT_EQ(spec->test("gemm")->metric("wrong")->standing[0].kind, CheckKind::kMax);
+}
+
+TEST(PluginSpec, TakesAnotherLimitOfDrops) {
+  const auto spec = pluginSpecFromDescribe(
+      "compute",
+      withThroughput(R"({"series": "runs", "standing": {"drop_max": "25%", "severity": "warn"}})"));
+  ASSERT_TRUE(spec.ok()) << spec.error().text();
+  const auto& standing = spec->test("gemm")->metric("throughput")->standing;
+  ASSERT_EQ(standing.size(), 1u);
+  EXPECT_EQ(standing[0].limit, 0.25);
+  EXPECT_EQ(standing[0].severity, Severity::kWarn);
+}
+
+TEST(PluginSpec, RefusesSeriesThatCannotBeJudged) {
+  const auto error = [](const std::string& more) {
+    const auto spec = pluginSpecFromDescribe("compute", withThroughput(more));
+    return spec.ok() ? std::string("accepted") : spec.error().text();
+  };
+  EXPECT_THAT(error(R"({"series": "often"})"), HasSubstr("\"often\" is no series"));
+  EXPECT_THAT(error(R"({"series": "windows"})"), HasSubstr("window"));
+  EXPECT_THAT(error(R"({"series": "windows", "window": "size"})"), HasSubstr("quantity in s"));
+  EXPECT_THAT(error(R"({"series": "runs", "window": "min_time"})"), HasSubstr("window"));
+  EXPECT_THAT(error(R"({"series": "runs", "direction": "none"})"), HasSubstr("needs a direction"));
+  EXPECT_THAT(error(R"({"standing": {"drop_max": "10%"}})"), HasSubstr("declare the metric's series"));
+}
+
 TEST(PluginSpec, TurnsStandingIntoExpectations) {
   const auto spec = pluginSpecFromDescribe("compute", goodDescribe());
   const auto& standing = spec->test("gemm")->metric("wrong")->standing;

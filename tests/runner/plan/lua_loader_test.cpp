@@ -125,7 +125,7 @@ TEST(LuaLoader, NamesWhatStandsInAListByMistake) {
             "plan.lua:2: stage \"gemm\", expect 2: `metric` must be a text that is not empty, found 3\n"
             "plan.lua:2: stage \"gemm\", expect 2: an expectation needs a limit: min, max, equals, one_of, "
             "baseline with "
-            "tolerance, within, of_peak or cv_max\n"
+            "tolerance, within, of_peak, cv_max or drop_max\n"
             "plan.lua:2: stage \"gemm\", expect 3: an expectation is a table with a metric and a limit, "
             "found \"x\"\n");
   EXPECT_NE(luaProblems(luaGemm("needs = { 'a', nil, 'b' }")).find("is nil; is a name misspelt?"),

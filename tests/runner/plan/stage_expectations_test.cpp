@@ -119,7 +119,7 @@ TEST(StageExpectations, NeedALimitAndAList) {
   expectProblems({
       {throughput(""),
        "plan.toml:8:1: stage \"gemm\", expect 1: an expectation needs a limit: min, max, equals, one_of, "
-       "baseline with tolerance, within, of_peak or cv_max\n"},
+       "baseline with tolerance, within, of_peak, cv_max or drop_max\n"},
       {"expect = { min = 1 }",
        "plan.toml:8:1: stage \"gemm\": expect: found a table; expected a list of tables: "
        "[[stage.expect]]\n"},
