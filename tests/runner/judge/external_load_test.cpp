@@ -138,6 +138,7 @@ TEST(ExternalLoad, ABurstExplainsADropOverTimeButNoDeeperOne) {
     m.direction = Direction::kHigher;
     m.series = Series::kWindows;
     m.window = 5;
+    m.informational = true;
     m.samples.assign(20, 7e14);
     for (size_t i = 14; i < m.samples.size(); ++i) m.samples[i] *= level;
     Story story = Story().ends(0).measures(0, m, 1, "gemm");
