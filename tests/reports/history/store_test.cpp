@@ -82,7 +82,7 @@ TEST_F(HistoryStore, KeepsFleetsOnceAndFindsTheLastAcceptedOne) {
   fleet.acceptance = "accepted";
   fleet.plan = "node-full";
   fleet.finished = 100;
-  fleet.nodes = {{"n17", "accepted", {}}, {"n18", "accepted", {}}};
+  fleet.nodes = {{"n17", "accepted", "", {}}, {"n18", "accepted", "", {}}};
   EXPECT_TRUE(*store.addFleet(fleet, 1));
   EXPECT_FALSE(*store.addFleet(fleet, 2));
   fleet.sha256 = "b";
