@@ -45,11 +45,11 @@ inline constexpr const char* kDescribe = R"json({"tests": [
      "summary": "a peer that takes longer is lost"}
   ],
   "metrics": [
-    {"name": "large_message_bus_bandwidth", "unit": "B/s", "direction": "higher", "leader": true,
-     "labels": ["op", "dtype", "bytes", "placement", "ranks", "nodes"],
+    {"name": "large_message_bus_bandwidth", "unit": "B/s", "direction": "higher", "leader": true, "series": "runs",
+     "labels": ["op", "dtype", "bytes", "placement", "ranks", "nodes"], "peak": "network_bandwidth.{op}",
      "summary": "bus_bandwidth of the largest size: the one to put a limit on"},
     {"name": "bus_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["op", "dtype", "bytes", "placement"], "leader": true,
-     "informational": true,
+     "informational": true, "series": "runs",
      "summary": "busbw of each sample, by its slowest rank: algorithm bandwidth times the factor of nccl-tests"},
     {"name": "algorithm_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["op", "dtype", "bytes", "placement"], "leader": true,
      "informational": true, "summary": "algbw of each sample, by its slowest rank: size over time"},

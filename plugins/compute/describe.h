@@ -32,7 +32,7 @@ inline constexpr const char* kDescribe = R"json({"tests": [
   ],
   "metrics": [
     {"name": "gemm_throughput", "unit": "FLOP/s", "direction": "higher", "labels": ["dtype", "size"],
-     "peak": "flops.{dtype}", "summary": "rate of each sample; 2 m n k operations a run (integer ones for i8)"
+     "peak": "flops.{dtype}", "series": "runs", "summary": "rate of each sample; 2 m n k operations a run (integer ones for i8)"
 },
     {"name": "gemm_wrong_elements", "unit": "count", "direction": "lower", "labels": ["dtype", "size"],
      "summary": "checked elements beyond the error bound of their type, NaN included",
@@ -121,7 +121,7 @@ inline constexpr const char* kDescribe = R"json({"tests": [
     {"name": "sustained_start_spread", "unit": "s", "direction": "lower", "informational": true, "optional": true,
      "summary": "scope cluster: at most so long after this rank the last one began"},
     {"name": "sustained_throughput", "unit": "FLOP/s", "direction": "higher", "labels": ["dtype", "size"],
-     "peak": "flops.{dtype}", "summary": "rate of each window while it multiplied"},
+     "peak": "flops.{dtype}", "series": "windows", "window": "window", "summary": "rate of each window while it multiplied"},
     {"name": "sustained_drift", "unit": "ratio", "direction": "lower", "labels": ["dtype", "size"], "informational": true,
      "summary": "share of the first window's rate that the last one lost"},
     {"name": "sustained_wrong_elements", "unit": "count", "direction": "lower", "labels": ["dtype", "size"],

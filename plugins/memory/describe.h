@@ -23,7 +23,7 @@ inline constexpr const char* kDescribe = R"json({"tests": [
      "summary": "and at most, where the rate stays uncertain"}
   ],
   "metrics": [
-    {"name": "bandwidth", "unit": "B/s", "direction": "higher", "labels": ["op"], "peak": "memory_bandwidth",
+    {"name": "bandwidth", "unit": "B/s", "direction": "higher", "labels": ["op"], "peak": "memory_bandwidth", "series": "runs",
      "summary": "rate of each sample, one-way: read and written bytes"},
     {"name": "bandwidth_wrong_elements", "unit": "count", "direction": "lower",
      "summary": "64-bit words that differ after a copy, NaN included",
@@ -61,6 +61,8 @@ inline constexpr const char* kDescribe = R"json({"tests": [
                   "remedy": "The memory is faulty at the logged offset: check ECC counters, reseat or replace the module or GPU"}},
     {"name": "pattern_bytes", "unit": "B", "informational": true, "summary": "memory that was tested"},
     {"name": "pattern_sweeps", "unit": "count", "informational": true, "summary": "patterns times passes that were checked"},
+    {"name": "pattern_read_rate", "unit": "B/s", "direction": "higher", "labels": ["pattern"], "informational": true, "optional": true,
+     "series": "runs", "summary": "rate at which each pattern was read back and compared, over the whole test"},
     {"name": "pattern_first_error", "unit": "text", "informational": true, "optional": true,
      "summary": "device, pattern, offset, bits of the first error"}
   ]
@@ -84,7 +86,7 @@ inline constexpr const char* kDescribe = R"json({"tests": [
      "summary": "and at most, where it stays uncertain"}
   ],
   "metrics": [
-    {"name": "latency", "unit": "s", "direction": "lower",
+    {"name": "latency", "unit": "s", "direction": "lower", "series": "runs",
      "summary": "time of one load, translations of addresses included"},
     {"name": "latency_ring", "unit": "B", "informational": true, "summary": "memory that the ring goes through"},
     {"name": "latency_wrong_ends", "unit": "count", "direction": "lower",
@@ -115,11 +117,11 @@ inline constexpr const char* kDescribe = R"json({"tests": [
      "summary": "and at most, where it stays uncertain"}
   ],
   "metrics": [
-    {"name": "host_to_device_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["engine", "numa"],
+    {"name": "host_to_device_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["engine", "numa"], "series": "runs",
      "summary": "one-way rate of each sample"},
-    {"name": "device_to_host_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["engine", "numa"],
+    {"name": "device_to_host_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["engine", "numa"], "series": "runs",
      "summary": "one-way rate of each sample"},
-    {"name": "host_bidirectional_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["engine", "numa"],
+    {"name": "host_bidirectional_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["engine", "numa"], "series": "runs",
      "summary": "both directions at once: their sum"},
     {"name": "host_copy_wrong_bytes", "unit": "count", "direction": "lower",
      "summary": "bytes that differ after a copy, over all directions",
@@ -149,14 +151,14 @@ inline constexpr const char* kDescribe = R"json({"tests": [
      "summary": "and at most, where it stays uncertain"}
   ],
   "metrics": [
-    {"name": "peer_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["peer", "direction", "engine"],
+    {"name": "peer_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["peer", "direction", "engine"], "series": "runs",
      "summary": "rate from this device to the peer (unidirectional), or the sum of both directions at once (bidirectional)"},
     {"name": "peer_access", "unit": "bool", "direction": "higher", "labels": ["peer"], "informational": true,
      "summary": "whether the two reach each other's memory without the host between them"},
-    {"name": "peer_wrong_bytes", "unit": "count", "direction": "lower",
-     "summary": "bytes that differ after a copy, over all peers and directions",
+    {"name": "peer_wrong_bytes", "unit": "count", "direction": "lower", "labels": ["device", "peer"],
+     "summary": "bytes that differ after a copy to or from this peer",
      "standing": {"max": 0, "source": "a copy is equal to its source",
-                  "remedy": "Data is changed between two devices: see nvidia-smi nvlink -e and the log for which pair, then ACS and IOMMU settings"}}
+                  "remedy": "Data is changed between two devices: see nvidia-smi nvlink -e, then ACS and IOMMU settings"}}
   ]
 }
 ]})json";

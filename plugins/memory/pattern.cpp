@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "plugins/memory/tests.h"
 #include "runner/core/text.h"
@@ -16,6 +17,8 @@ namespace {
 constexpr uint64_t kChunk =
     1ull << 30;  ///< one buffer of the sweep: progress and cancellation come in between
 constexpr int kLoggedErrors = 16;
+constexpr double kWarmup = 0.2;    ///< seconds that a cold clock needs; rates count after them
+constexpr size_t kMostRates = 64;  ///< samples of the rate for each pattern; longer tests take longer samples
 
 struct Params {
   double bytes = 0;
@@ -75,7 +78,9 @@ class PatternTest {
   }
 
   Status run(const std::vector<NamedPattern>& patterns, int passes) {
+    start_ = device_.now();
     sweepsPlanned_ = patterns.size() * static_cast<size_t>(passes);
+    chunksPerRate_ = (chunks_.size() * static_cast<size_t>(passes) + kMostRates - 1) / kMostRates;
     for (int pass = 0; pass < passes; ++pass)
       for (const NamedPattern& pattern : patterns) MUSTER_CHECK_OK(sweep(pattern, pass));
     return {};
@@ -86,6 +91,10 @@ class PatternTest {
     MUSTER_CHECK_OK(host_.measurement("pattern_errors", "count", {static_cast<double>(errors_)}, {}, now));
     MUSTER_CHECK_OK(host_.measurement("pattern_bytes", "B", {static_cast<double>(bytes_)}, {}, now));
     MUSTER_CHECK_OK(host_.measurement("pattern_sweeps", "count", {static_cast<double>(sweeps_)}, {}, now));
+    for (const auto& [pattern, read] : rates_)
+      if (!read.rates.empty())
+        MUSTER_CHECK_OK(
+            host_.measurement("pattern_read_rate", "B/s", read.rates, {{"pattern", pattern}}, now));
     return first_.empty() ? Status() : host_.fact("pattern_first_error", first_);
   }
 
@@ -99,11 +108,31 @@ class PatternTest {
     MUSTER_CHECK_OK(device_.synchronize());
     for (size_t i = 0; i < chunks_.size(); ++i) {
       MUSTER_CHECK_OK(progress(pattern, pass, static_cast<double>(i + chunks_.size()) / 2));
+      const double begun = device_.now();
       MUSTER_TRY(Mismatch mismatch, device_.checkPattern(*chunks_[i], words(pattern, pass, i)));
+      if (begun - start_ >= kWarmup)
+        addRate(rates_[pattern.name], chunks_[i]->bytes(), device_.now() - begun);
       if (mismatch.wrong > 0) note(mismatch, pattern, pass, i);
     }
     ++sweeps_;
     return {};
+  }
+
+  /// What was read back of one pattern, in samples of equally many chunks.
+  struct ReadBack {
+    std::vector<double> rates;
+    double bytes = 0;
+    double seconds = 0;
+    size_t chunks = 0;
+  };
+
+  void addRate(ReadBack& read, uint64_t bytes, double seconds) const {
+    read.bytes += static_cast<double>(bytes);
+    read.seconds += seconds;
+    if (++read.chunks < chunksPerRate_) return;
+    if (read.seconds > 0) read.rates.push_back(read.bytes / read.seconds);
+    read.bytes = read.seconds = 0;
+    read.chunks = 0;
   }
 
   /// Random words differ in each pass and chunk; the others are what their name says.
@@ -141,7 +170,10 @@ class PatternTest {
   uint64_t seed_;
   std::vector<std::unique_ptr<Buffer>> chunks_;
   uint64_t bytes_ = 0;
+  double start_ = 0;
   size_t sweepsPlanned_ = 0;
+  size_t chunksPerRate_ = 1;
+  std::map<std::string, ReadBack> rates_;  ///< by pattern
   size_t sweeps_ = 0;
   uint64_t errors_ = 0;
   int logged_ = 0;

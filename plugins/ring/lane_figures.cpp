@@ -20,7 +20,7 @@ struct Family {
 /// The noise that the lane declares, or the median of what its meetings saw, whichever is more.
 double noiseFloor(const RoundLog& log, size_t lane, size_t opening) {
   std::vector<double> spreads;
-  for (size_t m = 0; m < opening; ++m) spreads.push_back(log.spread(m, lane));
+  for (size_t m = 0; m < opening; ++m) spreads.push_back(std::max(log.spread(m, lane), log.excuse(m, lane)));
   const double declared = log.lanes()[lane].noiseFloor;
   if (spreads.empty()) return declared;
   const auto half = spreads.begin() + static_cast<std::ptrdiff_t>(spreads.size() / 2);
@@ -51,7 +51,9 @@ LaneFigures readLane(const RoundLog& log, size_t lane, size_t opening, Family& f
   }
   for (size_t m = 0; m < count; ++m) {
     const bool crosses = log.topology().crosses(log.meetings()[m].pair);
-    figures.loss.push_back(figures.baseline(crosses).center - logs[m]);
+    const double loss = figures.baseline(crosses).center - logs[m];
+    figures.loss.push_back(loss);
+    figures.sure.push_back(loss - log.excuse(m, lane));
   }
   return figures;
 }

@@ -63,7 +63,7 @@ std::string text() {
     {"name": "deterministic", "type": "bool", "default": false, "summary": "bitwise the same from run to run"}
   ],
   "metrics": [
-    {"name": "throughput", "unit": "samples/s", "direction": "higher", "leader": true,
+    {"name": "throughput", "unit": "samples/s", "direction": "higher", "leader": true, "series": "runs",
      "summary": "of the whole group, each sample counted once: all batches over the slowest rank's time, per step"},
     {"name": "rank_throughput", "unit": "samples/s", "direction": "higher", "informational": true, "summary": "of one rank, per step"},
     {"name": "step_time", "unit": "s", "direction": "lower", "informational": true, "summary": "from asking for data to the updated parameters"},

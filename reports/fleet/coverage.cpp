@@ -219,7 +219,9 @@ class Coverage {
     FleetNode& node = fleet_.nodes[i];
     settleRecords(i);
     // A node whose run broke off is not accepted for what another run of it says.
-    if (cutOf_[i].empty() || node.state == NodeState::kRejected) return;
+    if (cutOf_[i].empty()) return;
+    node.gap = cutOf_[i];
+    if (node.state == NodeState::kRejected) return;
     node.state = NodeState::kIncomplete;
     node.reason = cutOf_[i];
   }
@@ -260,8 +262,8 @@ class Coverage {
   std::vector<std::string> cutOf_;
 };
 
-constexpr const char* kStateNames[] = {"rejected", "incomplete", "missing", "quarantined",
-                                       "stale",    "down",       "drained", "accepted"};
+constexpr const char* kStateNames[] = {"rejected", "incomplete", "affected", "missing", "quarantined",
+                                       "stale",    "down",       "drained",  "accepted"};
 
 void tell(std::vector<std::string>& reasons, size_t n, size_t of, const char* what) {
   if (n > 0) reasons.push_back(fmt::format("{} of {} nodes {} {}", n, of, n == 1 ? "is" : "are", what));
@@ -293,10 +295,12 @@ Status decideFleet(Fleet& fleet) {
             placed, fleet.nodes.size(), sum.total(), sum.expected, sum.of(Outcome::kDeferred),
             sum.of(Outcome::kElsewhere)),
         ""};
+  const bool unreported = !fleet.reasons.empty();
   const size_t all = fleet.nodes.size();
   const auto in = [&](NodeState state) { return fleet.states[static_cast<size_t>(state)]; };
   tell(fleet.reasons, in(NodeState::kRejected), all, "rejected");
   tell(fleet.reasons, in(NodeState::kIncomplete), all, "incomplete");
+  tell(fleet.reasons, in(NodeState::kAffected), all, "affected by a finding about another part");
   tell(fleet.reasons, in(NodeState::kMissing), all, "missing: no record");
   tell(fleet.reasons, in(NodeState::kQuarantined), all, "without a usable record: it is quarantined");
   tell(fleet.reasons, in(NodeState::kStale), all, "stale: the record is of another plan or run");
@@ -305,8 +309,11 @@ Status decideFleet(Fleet& fleet) {
   if (fleet.waiversUnmatched > 0)
     fleet.reasons.push_back(fmt::format("{} waiver{} nothing in the whole fleet", fleet.waiversUnmatched,
                                         fleet.waiversUnmatched == 1 ? " matches" : "s match"));
-  const bool rejected = in(NodeState::kRejected) > 0;
-  const bool accepted = in(NodeState::kAccepted) == all && fleet.waiversUnmatched == 0;
+  // What a record fails is true of the fleet, whichever part it speaks against.
+  const bool rejected =
+      in(NodeState::kRejected) > 0 ||
+      std::any_of(fleet.nodes.begin(), fleet.nodes.end(), [](const FleetNode& node) { return node.failed; });
+  const bool accepted = in(NodeState::kAccepted) == all && fleet.waiversUnmatched == 0 && !unreported;
   fleet.acceptance = rejected ? "rejected" : accepted ? "accepted" : "incomplete";
   fleet.exitCode = rejected ? 1 : accepted ? 0 : 3;
   return {};

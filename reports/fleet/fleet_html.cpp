@@ -71,7 +71,7 @@ std::vector<View> linesOf(const std::vector<std::string>& lines) {
 
 const char* meaningOf(const std::string& acceptance) {
   if (acceptance == "accepted") return "Every expected node has a record of this plan and is accepted.";
-  if (acceptance == "rejected") return "At least one node missed what was expected of it.";
+  if (acceptance == "rejected") return "At least one requirement was not met.";
   return "No node is rejected, but not every expected node could be accepted.";
 }
 
@@ -125,10 +125,7 @@ void addHeadlines(View& page, const Fleet& fleet) {
   std::vector<std::string> lines;
   for (const Suspect& s : fleet.suspects) {
     if (lines.size() == kMost) break;
-    std::string who = suspectKindName(s.kind);
-    for (const std::string& part : {s.node, s.what})
-      if (!part.empty()) who += " " + part;
-    lines.push_back(s.evidence.empty() ? who : who + ": " + printable(s.evidence.front(), 200));
+    lines.push_back(s.evidence.empty() ? s.name() : s.name() + ": " + printable(s.evidence.front(), 200));
   }
   const size_t left = fleet.suspects.size() + fleet.suspectsLeft - lines.size();
   page.list("headlines", linesOf(lines)).text("headlines_left", left > 0 ? std::to_string(left) : "");
@@ -215,7 +212,10 @@ View suspectView(const Suspect& s) {
                   : s.byPeers ? "peers"
                               : "verdicts")
       .text("next", s.next)
-      .list("evidence", linesOf(s.evidence));
+      .list("evidence", linesOf(s.evidence))
+      .list("beneath", linesOf(s.beneath))
+      .text("beneath_left", s.beneathLeft > 0 ? std::to_string(s.beneathLeft) : "");
+  view.text("class", findingClassName(s.grade));
   return view;
 }
 

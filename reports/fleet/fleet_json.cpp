@@ -23,6 +23,25 @@ Json countsOf(const Accounting& accounting) {
   return counts;
 }
 
+/// What a failure of a record follows from, where that is not the part which reports it.
+std::string causeText(const DeviationSummary& d) {
+  switch (d.cause) {
+    case Cause::kOwn:
+      return "";
+    case Cause::kStopped:
+      return "it was told to stop";
+    case Cause::kPeer:
+      return d.source;
+    case Cause::kRank:
+      return d.source.empty() ? "a rank that cannot be told" : "rank " + d.source;
+    case Cause::kGroup:
+      return "the group as a whole";
+    case Cause::kNeed:
+      return "a stage that it needs";
+  }
+  return "";
+}
+
 Json deviationJson(const DeviationSummary& d, const FleetNames& names) {
   Json json = {{"outcome", outcomeName(d.outcome)}, {"stage", names.texts[d.stage]}};
   const auto put = [&](const char* key, const std::string& text) {
@@ -33,6 +52,8 @@ Json deviationJson(const DeviationSummary& d, const FleetNames& names) {
   put("labels", d.labels);
   put("detail", d.detail);
   put("remedy", d.remedy);
+  if (d.cause != Cause::kOwn) json["follows_from"] = causeText(d);
+  if (d.times > 1) json["times"] = d.times;
   return json;
 }
 
@@ -111,8 +132,11 @@ Json toJson(const RecordFinding& finding) {
 Json toJson(const Suspect& s) {
   Json json = {{"kind", suspectKindName(s.kind)}, {"node", s.node}, {"what", s.what}};
   if (!s.serial.empty()) json["serial"] = s.serial;
+  json["class"] = findingClassName(s.grade);
   json["by"] = s.byPeers ? "peers" : "verdicts";
   json["evidence"] = s.evidence;
+  if (!s.beneath.empty()) json["beneath"] = s.beneath;
+  if (s.beneathLeft > 0) json["beneath_left_out"] = s.beneathLeft;
   json["next"] = s.next;
   return json;
 }

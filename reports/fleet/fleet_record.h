@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,7 @@ struct FleetOptions {
 enum class NodeState {
   kRejected,
   kIncomplete,
+  kAffected,  ///< it fails only by findings that name another part, or is one end of a link that fails
   kMissing,
   kQuarantined,  ///< its only record could not be used
   kStale,        ///< its only record is of another plan
@@ -65,7 +67,7 @@ enum class NodeState {
   kDrained,
   kAccepted,
 };
-inline constexpr int kNodeStateCount = 8;
+inline constexpr int kNodeStateCount = 9;
 const char* nodeStateName(NodeState state);
 
 /// One expected node.
@@ -80,6 +82,8 @@ struct FleetNode {
   Accounting accounting;  ///< of its own verdicts and its share of the groups' ones; nothing is deferred or
                           ///< elsewhere
   bool suspect = false;   ///< a suspect of the fleet names it
+  bool failed = false;    ///< its own record is rejected, for whatever cause: the fleet is not accepted
+  std::string gap;        ///< why part of its run is not there; empty: all is
   /// Its worst rate or time as a share of the median of its like (1: as good, 0.5: half as good); NaN: it has
   /// none.
   double worstShare = std::numeric_limits<double>::quiet_NaN();
@@ -152,6 +156,16 @@ struct FactDrift {
 enum class SuspectKind { kGroup, kSwitch, kRail, kNode, kLink, kDevice };
 const char* suspectKindName(SuspectKind kind);
 
+/// How grave a finding is, the gravest first.
+enum class FindingClass {
+  kCorrectness,  ///< wrong results, ECC, XID, memory rows
+  kMissing,      ///< a part or a node is lost or dead
+  kLimit,        ///< a limit was missed
+  kUnmeasured,   ///< something could not be measured or judged
+  kOutlier,      ///< within its limits, but unlike its peers
+};
+const char* findingClassName(FindingClass grade);
+
 /// Something that should be looked at, with what speaks against it.
 struct Suspect {
   SuspectKind kind = SuspectKind::kDevice;
@@ -162,6 +176,16 @@ struct Suspect {
   std::vector<std::string> evidence;  ///< one line each, at most kMostEvidence; its own verdicts first
   std::string next;                   ///< what to do
   bool byBoth = false;                ///< the peers name it, and so do its own verdicts
+  bool failed = false;                ///< a requirement was not met
+  bool unmeasured = false;            ///< something could not be measured or judged
+  FindingClass grade = FindingClass::kOutlier;
+  std::vector<std::string>
+      beneath{};                   ///< what follows from it or belongs to it, a line each: at most kMostNamed
+  size_t beneathLeft = 0;          ///< lines beyond those
+  std::set<std::string> stages{};  ///< whose results speak against it
+
+  /// "device n1 gpu3", "link n1 - n2, rail 0".
+  [[nodiscard]] std::string name() const;
 };
 inline constexpr size_t kMostEvidence = 6;
 inline constexpr size_t kMostSuspects = 5000;

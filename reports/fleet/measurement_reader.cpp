@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "reports/fleet/cause.h"
 #include "reports/fleet/folded_rows.h"
 #include "reports/fleet/label_list.h"
 #include "reports/fleet/stage_reader.h"
@@ -112,10 +113,19 @@ void StageReader::addMeasurement(Parts& parts, bool accepted) {
   if (!failures_.ok()) return;
   if (!parts.noted) metrics_[std::string(parts.metric)] = {*direction, std::string(parts.unit)};
   parts.noted = true;
+  noteFirstFault(parts);
   hashMeasurement(parts);
   if (!isCompared(parts.unit, *direction, parts.informational)) return;
   if (parts.key == Parts::kNoKey) parts.key = figureKey(parts, *direction);
   addSamples(parts, accepted);
+}
+
+void StageReader::noteFirstFault(const Parts& parts) {
+  if (!ofGroup_ || !parts.metric.ends_with(kFirstFault)) return;
+  const std::optional<std::string> rank = sourceRank(parts.text);
+  if (!rank) return;
+  const std::string_view stem = parts.metric.substr(0, parts.metric.size() - kFirstFault.size());
+  firstFaults_.push_back({std::string(parts.device), std::string(parts.caseId), std::string(stem), *rank});
 }
 
 /// The sum over all measurements, so that their order does not matter.

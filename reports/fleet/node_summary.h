@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reports/fleet/name_table.h"
@@ -58,14 +59,27 @@ struct StageSummary {
   int worldSize = 0;      ///< cluster scope: ranks of the group; 0 elsewhere
   int groupNodes = 0;     ///< cluster scope: nodes of the group
   std::string culprit;    ///< cluster scope: who ended it; empty: nobody
-  uint32_t plugin = 0;    ///< "compute", in FleetNames::texts
-  uint32_t library =
-      0;  ///< version and digest of its library, in FleetNames::texts; of an empty text: none ran
+  /// Node and cluster scope: this node's ranks by their number in the group, each with its index into
+  /// NodeSummary::devices (-1: it has no device).
+  std::vector<std::pair<int32_t, int16_t>> ranks;
+  uint32_t plugin = 0;   ///< "compute", in FleetNames::texts
+  uint32_t library = 0;  ///< version and digest of its library, in FleetNames::texts; empty text: none ran
   std::vector<LimitSummary> limits;  ///< in the order of the record
 };
 
+/// What a failure follows from, as far as its own record tells.
+enum class Cause : uint8_t {
+  kOwn,      ///< the part that reports it
+  kStopped,  ///< it was told to stop, by a user or a scheduler: nobody's fault
+  kPeer,     ///< another part of its group ended it: `source` says which, in the runner's words
+  kRank,     ///< data of one rank of its group is wrong: `source` is its number; empty: it cannot be told
+  kGroup,    ///< a result of the whole group, which one rank reports for all
+  kNeed,     ///< a stage that it needs did not pass
+};
+
 /// One verdict that a reader must see: fail, error, flaky, a required skip, unjudged under --strict, warn,
-/// waived. At most kMostDeviations of a record are kept, the worst first.
+/// waived. At most kMostDeviations of a record are kept, the worst first. Those that follow from the same
+/// cause outside of the part that reports them are one.
 struct DeviationSummary {
   Outcome outcome = Outcome::kError;
   uint32_t stage = 0;   ///< in FleetNames::texts
@@ -75,6 +89,10 @@ struct DeviationSummary {
   std::string detail;  ///< one line for people, at most 300 bytes
   std::string remedy;  ///< at most 300 bytes
   double margin = 0;   ///< share of the limit; negative: missed; NaN when it has no meaning
+  Cause cause = Cause::kOwn;
+  std::string source{};  ///< see Cause; at most 300 bytes
+  uint32_t times = 1;    ///< verdicts that are this one
+  bool blocks = false;   ///< without it the record could be accepted sooner: not a warning, nor waived
 };
 
 /// A fleet-relative expectation on one measurement, to be judged beside the other nodes' ones of equal `key`.
@@ -139,6 +157,7 @@ struct NodeSummary {
   std::string scenario;
   bool strict = false;
   bool allowUnknownSku = false;
+  bool flakyAllowed = true;  ///< every flaky verdict's stage allows it
   int resumed = 0;
   std::optional<RejudgedSummary> rejudged;  ///< nothing: the verdicts are those of the run itself
   uint64_t samplesHash = 0;                 ///< of all measurements; equal for a record and its re-judgement

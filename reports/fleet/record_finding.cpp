@@ -19,8 +19,8 @@ const char* findingKindName(FindingKind kind) {
 }
 
 void blockNode(FleetNode& node, NodeState state, const std::string& reason) {
-  const bool worse = node.state == NodeState::kAccepted ||
-                     (node.state == NodeState::kIncomplete && state == NodeState::kRejected);
+  const bool content = node.state == NodeState::kAccepted || node.state == NodeState::kAffected;
+  const bool worse = content || (node.state == NodeState::kIncomplete && state == NodeState::kRejected);
   if (!worse) return;
   node.reason = node.state == NodeState::kAccepted ? reason : reason + "; " + node.reason;
   node.state = state;

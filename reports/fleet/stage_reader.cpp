@@ -73,12 +73,17 @@ void StageReader::read(const dom::object& stage, bool accepted) {
     failures_.fail("outcome", outcome.error().message);
   if (node_->stages.empty()) waivers_.begin(*node_);  // now its devices are known
   waivers_.beginStage(stage_, summary.state == "ran");
+  ofGroup_ = summary.scope != "device";
   readGroup(stage, summary);
+  readRanks(fields.array("ranks"), summary);
   checkArtifacts(fields.array("artifacts"));
   metrics_.clear();
+  firstFaults_.clear();
   readMeasurements(fields.array("measurements"), accepted);
   dom::array expectations;
   const dom::object evidence = fields.object("evidence");
+  readLeaderMetrics(evidence);
+  readCancelledCases(evidence);
   if (failures_.ok()) {
     // Without expectations no verdict may point at one: readVerdict says so.
     const auto missing = evidence.at_key("expectations").get(expectations);
@@ -88,6 +93,10 @@ void StageReader::read(const dom::object& stage, bool accepted) {
     } else
       failures_.fail("evidence.expectations", "must be a list");
   }
+  // As record_check.h has it. Waivers cover no errors.
+  if (failures_.ok() && !summary.culprit.empty() && summary.accounting.of(Outcome::kError) == 0)
+    failures_.fail("group.culprit",
+                   "edited or truncated: a faulty component is named, but the stage has no error");
   settleStage(evidence, summary);
   node_->stages.push_back(std::move(summary));
 }
@@ -132,12 +141,60 @@ void StageReader::readLimits(const dom::object& stage, const dom::array* expecta
 }
 
 void StageReader::readGroup(const dom::object& stage, StageSummary& summary) {
+  culprit_.clear();
   dom::object group;
   if (stage.at_key("group").get(group) != simdjson::SUCCESS) return;
   Fields fields(group, failures_);
   summary.worldSize = fields.count("world_size");
   summary.groupNodes = fields.count("nodes");
-  summary.culprit = bounded(fields.text("culprit"), kReasonBytes);
+  culprit_ = fields.text("culprit");
+  summary.culprit = bounded(culprit_, kReasonBytes);
+}
+
+/// Their last attempt counts, as it does for verdicts.
+void StageReader::readRanks(const dom::array& ranks, StageSummary& summary) {
+  stopped_.clear();
+  for (const dom::element item : ranks) {
+    dom::object object;
+    if (item.get(object) != simdjson::SUCCESS) failures_.fail("ranks", "holds something that is no object");
+    if (!failures_.ok()) return;
+    Fields fields(object, failures_);
+    const int rank = fields.count("rank");
+    const bool cancelled = fields.text("state") == "cancelled";
+    const int16_t device = deviceIndex(fields.text("device"));
+    if (!failures_.ok()) return;
+    if (cancelled)
+      stopped_.insert(rank);
+    else
+      stopped_.erase(rank);
+    const auto same = [&](const auto& known) { return known.first == rank; };
+    if (ofGroup_ && std::none_of(summary.ranks.begin(), summary.ranks.end(), same))
+      summary.ranks.emplace_back(rank, device);
+  }
+}
+
+void StageReader::readLeaderMetrics(const dom::object& evidence) {
+  leaderMetrics_.clear();
+  dom::array metrics;
+  if (!failures_.ok() || evidence.at_key("leader_metrics").get(metrics) != simdjson::SUCCESS) return;
+  for (const dom::element item : metrics) {
+    std::string_view metric;
+    if (item.get(metric) != simdjson::SUCCESS)
+      return failures_.fail("evidence.leader_metrics", "must be texts");
+    leaderMetrics_.emplace(metric);
+  }
+}
+
+void StageReader::readCancelledCases(const dom::object& evidence) {
+  cancelledCases_.clear();
+  dom::array ends;
+  if (!failures_.ok() || evidence.at_key("ends").get(ends) != simdjson::SUCCESS) return;
+  for (const dom::element item : ends) {
+    std::string_view cause, id;
+    if (item["cause"].get(cause) == simdjson::SUCCESS && cause == "cancelled" &&
+        item["case"].get(id) == simdjson::SUCCESS)
+      cancelledCases_.emplace(id);
+  }
 }
 
 void StageReader::checkArtifacts(const dom::array& artifacts) {

@@ -3,6 +3,7 @@
 // kept.
 #include <algorithm>
 
+#include "reports/fleet/cause.h"
 #include "reports/fleet/label_list.h"
 #include "reports/fleet/stage_reader.h"
 
@@ -156,12 +157,49 @@ void StageReader::addDeviation(const FoldedRows& verdict, const dom::element& ex
   if (dom::object object; remedy.empty() && hasExpectation && expectation.get(object) == simdjson::SUCCESS)
     remedy = textOr(object, "remedy");
   deviation.remedy = bounded(remedy, kLineBytes);
+  deviation.blocks = outcome != Outcome::kWarn && outcome != Outcome::kWaived;
+  if (deviation.blocks) findCause(verdict, deviation);
   auto& all = node_->deviations;
+  const auto same = std::find_if(all.begin(), all.end(), [&](const DeviationSummary& d) {
+    return d.cause != Cause::kOwn && d.cause == deviation.cause && d.source == deviation.source &&
+           d.outcome == deviation.outcome && d.stage == deviation.stage && d.metric == deviation.metric;
+  });
+  if (same != all.end()) {
+    ++same->times;
+    return;
+  }
   all.push_back(std::move(deviation));
   if (all.size() < 8 * kMostDeviations) return;
   std::stable_sort(all.begin(), all.end(), worse);
   node_->deviationsLeft += all.size() - kMostDeviations;
   all.resize(kMostDeviations);
+}
+
+void StageReader::findCause(const FoldedRows& verdict, DeviationSummary& deviation) const {
+  const std::string_view metric = textOr(verdict, "metric");
+  const std::string_view detail = textOr(verdict, "detail");
+  if (metric.empty()) {
+    int64_t rank = -1;
+    const bool ofRank = verdict.at_key("rank").get(rank) == simdjson::SUCCESS && rank >= 0;
+    const bool stopped =
+        ofRank ? stopped_.contains(rank) : cancelledCases_.contains(std::string(textOr(verdict, "case")));
+    const CaseCause cause = caseCause(detail, culprit_, stopped);
+    deviation.cause = cause.cause;
+    deviation.source = bounded(cause.source, kLineBytes);
+    return;
+  }
+  if (!ofGroup_ || deviation.outcome == Outcome::kError) return;
+  const auto fault = std::find_if(firstFaults_.begin(), firstFaults_.end(), [&](const FirstFault& known) {
+    return known.device == textOr(verdict, "device") && known.caseId == textOr(verdict, "case") &&
+           metric.starts_with(known.stem);
+  });
+  if (fault != firstFaults_.end()) {
+    deviation.cause = Cause::kRank;
+    deviation.source = fault->rank;
+    return;
+  }
+  // One rank tells it for all: it is no result of that rank's device.
+  if (leaderMetrics_.contains(std::string(metric))) deviation.cause = Cause::kGroup;
 }
 
 void StageReader::finish() {

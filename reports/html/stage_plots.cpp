@@ -18,7 +18,7 @@ constexpr size_t kSweepPoints = 4;  ///< a sweep of at least so many sizes is a 
 
 /// Texts, states and stability are no figures to draw.
 bool isDrawable(const TableRow& row) {
-  if (row.metric.empty() || row.stability) return false;
+  if (row.metric.empty() || !row.stability.empty()) return false;
   const bool isState = std::any_of(row.wanted.begin(), row.wanted.end(), [](const Wanted& wanted) {
     return wanted.expectation->unit == "bool" || wanted.expectation->unit == "text";
   });
@@ -149,7 +149,7 @@ std::vector<std::string> stagePlots(const StageTable& table, size_t& dropped) {
 
 std::string plotAround(const StageTable& table, const Verdict& verdict) {
   // The limit of a spread has no place among the figures themselves.
-  if (verdict.expectation && verdict.expectation->kind == CheckKind::kCvMax) return "";
+  if (verdict.expectation && verdict.expectation->comparesStability()) return "";
   for (const auto& row : table.rows)
     if (row.metric == verdict.metric && row.caseText == caseText(verdict) && isDrawable(row))
       return barPlotSvg(barsOf(row, table.columns, &verdict));

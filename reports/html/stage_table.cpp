@@ -17,13 +17,14 @@
 namespace muster {
 namespace {
 
-bool isStability(const Verdict& verdict) {
-  return verdict.expectation && verdict.expectation->kind == CheckKind::kCvMax;
+std::string stabilityOf(const Verdict& verdict) {
+  if (!verdict.expectation || !verdict.expectation->comparesStability()) return "";
+  return verdict.expectation->kind == CheckKind::kCvMax ? "spread (cv)" : "largest drop over time";
 }
 
 /// What cells of one row have in common: the figure, not what was wanted of it.
 std::string rowKey(const Verdict& verdict) {
-  return join({verdict.metric, verdict.caseId, caseText(verdict), isStability(verdict) ? "cv" : ""}, "\n");
+  return join({verdict.metric, verdict.caseId, caseText(verdict), stabilityOf(verdict)}, "\n");
 }
 
 /// Several ranks may share a device: then a column is a rank.
@@ -44,7 +45,7 @@ TableRow makeRow(const Verdict& verdict) {
   TableRow row;
   row.metric = verdict.metric;
   row.caseText = caseText(verdict);
-  row.stability = isStability(verdict);
+  row.stability = stabilityOf(verdict);
   row.labels = verdict.labels;
   row.labels.erase("device");
   return row;
@@ -73,7 +74,7 @@ void addCell(TableRow& row, const std::string& column, const Verdict& verdict) {
 
 /// The base unit of what the row compares; empty where cells are texts.
 std::string baseUnitOf(const TableRow& row) {
-  if (row.stability) return "ratio";
+  if (!row.stability.empty()) return "ratio";
   if (row.wanted.empty()) return "";
   const Expectation& wanted = *row.wanted.front().expectation;
   if (wanted.kind == CheckKind::kPredicate || wanted.unit == "text" || wanted.unit == "bool" ||

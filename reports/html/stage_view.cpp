@@ -75,7 +75,9 @@ View rowView(const StageRecord& stage, const StageTable& table, const TableRow& 
   View view;
   view.text("outcome", outcomeName(row.worst));
   const std::string name = row.metric.substr(row.metric.find('.') + 1);
-  view.text("metric", row.metric.empty() ? "(whole case)" : row.stability ? "spread (cv) of " + name : name);
+  view.text("metric", row.metric.empty()      ? "(whole case)"
+                      : row.stability.empty() ? name
+                                              : row.stability + " of " + name);
   view.text("case", row.caseText).text("unit", row.unit);
   view.flag("unjudged", row.wanted.empty() && !row.metric.empty());
   view.list("wants", viewsOf(row.wanted, [&](const auto& wanted) { return wantedView(wanted, sources); }));

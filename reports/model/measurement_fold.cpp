@@ -17,6 +17,7 @@ std::string groupKey(const Measurement& m) {
   for (const std::string* part : {&m.metric, &m.unit, &m.caseId, &m.peak}) key += *part + '\x1d';
   key += directionName(m.direction);
   key += m.informational ? "i" : "";
+  if (m.series != Series::kNone) key += std::string(seriesName(m.series)) + std::to_string(m.window);
   return key + sharedLabelsText(m.labels, m.device);
 }
 

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runner/core/clock.h"
 #include "runner/core/files.h"
 #include "runner/core/text.h"
@@ -57,7 +59,26 @@ Status checkAcceptance(const Record& record) {
   return {};
 }
 
+/// A stage with a faulty component never passes, whatever its cases say; so no such run is accepted either.
+Status checkGroups(const Record& record) {
+  for (const auto& stage : record.stages) {
+    const std::string faulty = faultyComponent(stage);
+    const bool failed = std::any_of(stage.verdicts.begin(), stage.verdicts.end(),
+                                    [](const Verdict& v) { return v.outcome == Outcome::kError; });
+    if (faulty.empty() || failed) continue;
+    return contradiction(
+        fmt::format("the group of stage {} names a faulty component ({}), but the stage has no error",
+                    printable(stage.name, 80), printable(faulty, 200)));
+  }
+  return {};
+}
+
 }  // namespace
+
+std::string faultyComponent(const StageRecord& stage) {
+  const auto named = stage.group.is_object() ? stage.group.find("culprit") : stage.group.end();
+  return named != stage.group.end() && named->is_string() ? named->get<std::string>() : "";
+}
 
 bool isSafeRelativePath(std::string_view path) {
   if (path.empty() || path.front() == '/') return false;
@@ -88,6 +109,7 @@ Status checkRecord(const Record& record) {
   if (record.nodeRank >= record.nodeCount)
     return contradiction(fmt::format("node_rank {} of node_count {}", record.nodeRank, record.nodeCount));
   MUSTER_CHECK_OK(checkCounts(record, recount(record)));
+  MUSTER_CHECK_OK(checkGroups(record));
   return checkAcceptance(record);
 }
 

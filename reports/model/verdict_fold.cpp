@@ -35,7 +35,7 @@ struct Texts {
 Texts plainTexts(Verdict verdict, const Units& units) {
   const auto unit = units.find(verdict.metric);
   if (unit == units.end() || !verdict.expectation || std::isnan(verdict.observed)) return {};
-  const bool spread = verdict.expectation->kind == CheckKind::kCvMax;
+  const bool spread = verdict.expectation->comparesStability();
   verdict.observedText = formatQuantity(verdict.observed, spread ? "ratio" : unit->second);
   return {verdict.observedText, comparisonText(verdict)};
 }

@@ -59,6 +59,8 @@ struct FleetCommandOptions {
 };
 /// Puts many nodes' records together into fleet.json and fleet.html. Returns the fleet's exit code.
 Result<int> fleetCommand(const FleetCommandOptions& options);
+/// Fails for a topology file that fleetCommand() would refuse.
+Status checkTopology(const std::filesystem::path& file);
 
 /// Reads and runs the command line.
 int muster(int argc, char** argv);

@@ -31,7 +31,8 @@ Labels knownLabels(const Case& c);
 /// known labels do not contradict `where`. A label `op` is also looked up in a list parameter `ops`.
 std::vector<Expectation> profileExpectations(const Profile& profile, const StageEvidence& evidence);
 
-/// The standing expectations of a test's metrics on `backend`.
+/// The standing expectations of a test's metrics on `backend`. On the host a drop over time only warns, from 50%
+/// on, unless the plan or the profile says otherwise.
 std::vector<Expectation> standingExpectations(const TestSpec& test, const std::string& backend);
 
 /// Puts the parameters that the profile fixes for "compute.gemm" into the case, where the plan wrote none

@@ -222,6 +222,11 @@ void readPlanSkus(const fleet::FleetRecords& records, fleet::FleetOptions& wante
 
 }  // namespace
 
+Status checkTopology(const fs::path& file) {
+  const auto topology = readTopology(file);
+  return topology.ok() ? Status() : Status(topology.error());
+}
+
 Result<int> fleetCommand(const FleetCommandOptions& options) {
   MUSTER_TRY(fleet::FleetOptions wanted, readOptions(options));
   MUSTER_TRY(const Tree tree, findTree());

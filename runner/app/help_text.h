@@ -64,6 +64,7 @@ Exit code: 0 all plans are good, 2 a plan has a mistake; nothing is run.
 
 Examples:
   muster check plans/*.toml plans/*.lua
+  generate-plan | muster check -
   muster check my-plan.toml --set gemm.size=1024 --plugins mine/ --skus ours/)";
 
 inline constexpr const char* kJudgeExamples = R"(

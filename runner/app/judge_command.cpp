@@ -20,6 +20,7 @@
 #include "runner/core/text.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/plan/predicate.h"
+#include "runner/sku/network_peaks.h"
 
 namespace muster {
 namespace fs = std::filesystem;
@@ -118,6 +119,17 @@ Result<Profile> profileAt(const fs::path& path, const Tree& tree) {
   return loadProfile(path, nullptr);
 }
 
+/// The profile's peaks; but a network that the plan stated stays what it is.
+void usePeaksOf(const Profile& profile, const Record& record, JudgeContext& context) {
+  context.peaks = profile.peaks;
+  context.peaksFrom = "profile " + profile.name;
+  const bool stated = record.peaksFrom.ends_with(kNetworkOfPlan);
+  for (const auto& [name, peak] : record.peaks)
+    if (stated && (name == kRailPeak || name.starts_with(kNodePeak))) context.peaks[name] = peak;
+  if (stated) context.peaksFrom += kNetworkOfPlan;
+  addNetworkPeaks(0, 0, record.inventory.value("devices", Json::array()).size(), context.peaks);
+}
+
 }  // namespace
 
 Result<int> judgeCommand(const JudgeOptions& options) {
@@ -137,10 +149,7 @@ Result<int> judgeCommand(const JudgeOptions& options) {
     record.skuHow = "named by `muster judge --sku`";
     again.profile = profile->name;
     again.profileSha256 = profile->sha256;
-    if (!profile->peaks.empty()) {
-      context.peaks = profile->peaks;
-      context.peaksFrom = "profile " + profile->name;
-    }
+    if (!profile->peaks.empty()) usePeaksOf(*profile, record, context);
   }
   record.strict = record.strict || options.strict;
   record.peaks = context.peaks;

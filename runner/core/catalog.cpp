@@ -130,6 +130,12 @@ Result<ParamSpec> readParam(const Json& json, const std::string& path) {
 
 void readStandingLimit(StrictReader& r, const Json& json, const char* key, CheckKind kind, Expectation& e) {
   e.kind = kind;
+  if (kind == CheckKind::kDropMax) {
+    const auto share = readFigure(json[key], "ratio");
+    if (!share.ok()) return r.fail(key, share.error().message);
+    e.limit = *share;
+    return;
+  }
   if (e.unit == "text") {
     if (kind != CheckKind::kEquals || !json[key].is_string())
       return r.fail(key, "a text metric takes equals with a text");
@@ -147,26 +153,35 @@ Result<Expectation> readStanding(const Json& json, const std::string& path, cons
   e.metric = metric;
   e.unit = unit;
   e.origin = "standing";
-  StrictReader r(json, path, {"min", "max", "equals", "statistic", "severity", "source", "remedy"});
+  StrictReader r(
+      json, path,
+      {"min", "max", "equals", "drop_max", "warn_band", "statistic", "severity", "source", "remedy"});
   int limits = 0;
-  for (const auto& [key, kind] :
-       {std::pair{"min", CheckKind::kMin}, {"max", CheckKind::kMax}, {"equals", CheckKind::kEquals}}) {
+  for (const auto& [key, kind] : {std::pair{"min", CheckKind::kMin},
+                                  {"max", CheckKind::kMax},
+                                  {"equals", CheckKind::kEquals},
+                                  {"drop_max", CheckKind::kDropMax}}) {
     if (!r.ok() || !r.has(key)) continue;
     ++limits;
     readStandingLimit(r, json, key, kind, e);
   }
   if (r.ok() && limits != 1)
     r.fail(Error{ErrorCode::kProtocol,
-                 fmt::format("found {} limits; wanted exactly one of min, max, equals", limits), path});
+                 fmt::format("found {} limits; wanted exactly one of min, max, equals, drop_max", limits),
+                 path});
   // Standing expectations are about health: one bad reading must not vanish in a median.
-  if (e.kind != CheckKind::kEquals) e.statistic = e.kind == CheckKind::kMax ? "max" : "min";
+  if (e.kind == CheckKind::kMin || e.kind == CheckKind::kMax)
+    e.statistic = e.kind == CheckKind::kMax ? "max" : "min";
   r.optional("statistic", e.statistic);
   if (e.statistic != "median" && e.statistic != "mean" && e.statistic != "min" && e.statistic != "max")
     r.fail("statistic", "wanted median, mean, min or max");
+  r.optional("warn_band", e.warnBand);
   std::string severity = "fail";
   r.optional("severity", severity);
-  if (severity != "fail" && severity != "warn") r.fail("severity", "wanted fail or warn");
+  if (severity != "fail" && severity != "warn" && severity != "error")
+    r.fail("severity", "required: fail, warn or error");
   e.severity = severity == "warn" ? Severity::kWarn : Severity::kFail;
+  if (severity == "error") e.origin = "condition";
   r.optional("source", e.source);
   r.optional("remedy", e.remedy);
   if (!r.ok()) return r.status().error();
@@ -188,6 +203,50 @@ void readStandings(StrictReader& r, const Json& json, const std::string& path, c
   }
 }
 
+/// A built-in limit of every metric that is sampled over time, unless its description sets another one.
+constexpr double kLargestDrop = 0.1;
+constexpr double kDropWarnBand = 0.5;  ///< a warning from half the limit on
+
+Expectation noDrop(const std::string& metric, const std::string& unit) {
+  Expectation e;
+  e.metric = metric;
+  e.unit = unit;
+  e.kind = CheckKind::kDropMax;
+  e.limit = kLargestDrop;
+  e.warnBand = kDropWarnBand;
+  e.origin = "standing";
+  e.source =
+      "built-in: rates of a healthy GPU differ by about 1% from window to window; more than 10% below the "
+      "peers "
+      "is a fault (SuperBench, Azure), and no less below the device's own level";
+  e.remedy =
+      "Unstable under load: compare clocks, power, temperature and throttle reasons at that time in the "
+      "telemetry, "
+      "then check cooling, power supply and other users of the device";
+  return e;
+}
+
+void readSeries(StrictReader& r, const std::string& plugin, MetricSpec& metric) {
+  std::string series = "none";
+  r.optional("series", series);
+  r.optional("window", metric.window);
+  const auto read = seriesFromName(series);
+  if (!read.ok()) return r.fail("series", read.error().message);
+  metric.series = *read;
+  if ((metric.series == Series::kWindows) == metric.window.empty())
+    return r.fail("window",
+                  "names the parameter that holds the time of one sample; required with series "
+                  "\"windows\", and only there");
+  const auto isDrop = [](const Expectation& e) { return e.kind == CheckKind::kDropMax; };
+  const bool hasDrop = std::any_of(metric.standing.begin(), metric.standing.end(), isDrop);
+  if (metric.series == Series::kNone && hasDrop)
+    return r.fail("standing", "drop_max needs samples over time: declare the metric's series");
+  if (metric.series == Series::kNone) return;
+  if (metric.direction == Direction::kNone)
+    return r.fail("series", "needs a direction: which way is a drop?");
+  if (!hasDrop) metric.standing.push_back(noDrop(plugin + "." + metric.name, metric.unit));
+}
+
 /// Every {label} of the template must be a label of the metric.
 void checkPeak(StrictReader& r, const MetricSpec& metric) {
   for (size_t at = metric.peak.find('{'); at != std::string::npos; at = metric.peak.find('{', at + 1)) {
@@ -204,7 +263,7 @@ Result<MetricSpec> readMetric(const Json& json, const std::string& path, const s
   MetricSpec metric;
   StrictReader r(json, path,
                  {"name", "unit", "direction", "labels", "backends", "summary", "peak", "informational",
-                  "optional", "leader", "standing"});
+                  "optional", "leader", "standing", "series", "window"});
   r.readName("name", metric.name);
   readBaseUnit(r, metric.unit);
   std::string direction = "none";
@@ -222,6 +281,7 @@ Result<MetricSpec> readMetric(const Json& json, const std::string& path, const s
   if (r.has("backends")) r.readChoices("backends", metric.backends, {"cuda", "host", "sim"});
   if (r.ok()) checkPeak(r, metric);
   readStandings(r, json, path, plugin, metric);
+  if (r.ok()) readSeries(r, plugin, metric);
   if (!r.ok()) return r.status().error();
   return metric;
 }
@@ -256,6 +316,20 @@ Status checkMetricBackends(const TestSpec& test, const std::string& path) {
   return {};
 }
 
+/// The window of a series must be a duration among the test's parameters.
+Status checkWindows(const TestSpec& test, const std::string& path) {
+  for (const auto& metric : test.metrics) {
+    if (metric.window.empty()) continue;
+    const ParamSpec* param = test.param(metric.window);
+    if (param == nullptr || param->type != ParamType::kQuantity || param->unit != "s")
+      return Error{ErrorCode::kProtocol,
+                   fmt::format("names \"{}\"; expected a parameter of type quantity in s",
+                               printable(metric.window, 64)),
+                   fmt::format("{}, metric \"{}\".window", path, metric.name)};
+  }
+  return {};
+}
+
 Result<TestSpec> readTest(const Json& json, const std::string& path, const std::string& plugin) {
   TestSpec test;
   StrictReader r(json, path, {"name", "summary", "backends", "scopes", "params", "metrics"});
@@ -268,6 +342,7 @@ Result<TestSpec> readTest(const Json& json, const std::string& path, const std::
             [&](const Json& item, const std::string& at) { return readMetric(item, at, plugin); });
   if (!r.ok()) return r.status().error();
   MUSTER_CHECK_OK(checkMetricBackends(test, path));
+  MUSTER_CHECK_OK(checkWindows(test, path));
   return test;
 }
 
@@ -277,9 +352,11 @@ Status checkSharedMetrics(const PluginSpec& plugin) {
   for (const auto& test : plugin.tests)
     for (const auto& metric : test.metrics) {
       const auto [at, fresh] = seen.emplace(metric.name, &metric);
-      if (fresh || (at->second->unit == metric.unit && at->second->direction == metric.direction)) continue;
+      if (fresh || (at->second->unit == metric.unit && at->second->direction == metric.direction &&
+                    at->second->series == metric.series))
+        continue;
       return Error{
-          ErrorCode::kProtocol, "another test declares this metric with another unit or direction",
+          ErrorCode::kProtocol, "another test declares this metric with another unit, direction or series",
           fmt::format("plugin \"{}\", test \"{}\", metric \"{}\"", plugin.name, test.name, metric.name)};
     }
   return {};

@@ -10,9 +10,9 @@
 namespace muster {
 namespace {
 
-constexpr CheckKind kCheckKinds[] = {CheckKind::kMin,    CheckKind::kMax,      CheckKind::kEquals,
-                                     CheckKind::kOneOf,  CheckKind::kBaseline, CheckKind::kWithin,
-                                     CheckKind::kOfPeak, CheckKind::kCvMax,    CheckKind::kPredicate};
+constexpr CheckKind kCheckKinds[] = {
+    CheckKind::kMin,    CheckKind::kMax,    CheckKind::kEquals, CheckKind::kOneOf,   CheckKind::kBaseline,
+    CheckKind::kWithin, CheckKind::kOfPeak, CheckKind::kCvMax,  CheckKind::kDropMax, CheckKind::kPredicate};
 
 const char* peerGroupName(PeerGroup peers) {
   return peers == PeerGroup::kNode ? "node" : "fleet";
@@ -46,6 +46,8 @@ std::string checkText(const Expectation& e) {
       return fmt::format("at least {} of the peak", share(e.limit));
     case CheckKind::kCvMax:
       return "cv at most " + share(e.limit);
+    case CheckKind::kDropMax:
+      return fmt::format("no drop of more than {} at any time", share(e.limit));
     case CheckKind::kPredicate:
       return "predicate of the plan";
   }
@@ -113,6 +115,8 @@ const char* checkKindName(CheckKind kind) {
       return "of_peak";
     case CheckKind::kCvMax:
       return "cv_max";
+    case CheckKind::kDropMax:
+      return "drop_max";
     case CheckKind::kPredicate:
       return "predicate";
   }
@@ -120,7 +124,7 @@ const char* checkKindName(CheckKind kind) {
 }
 
 std::string Expectation::text() const {
-  const bool ignored = kind == CheckKind::kCvMax || kind == CheckKind::kPredicate || unit == "text";
+  const bool ignored = comparesStability() || kind == CheckKind::kPredicate || unit == "text";
   if (statistic == "median" || ignored) return checkText(*this);
   if (statistic == checkKindName(kind))
     return checkText(*this) + " in every sample";  // min of min, max of max

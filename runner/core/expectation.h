@@ -19,6 +19,7 @@ enum class CheckKind {
   kWithin,     ///< not worse than the peers' median by more than the share `tolerance`
   kOfPeak,     ///< observed >= limit (a share) x the theoretical peak
   kCvMax,      ///< the coefficient of variation over all samples <= limit
+  kDropMax,    ///< the worst stretch of time lies at most this share below the measurement's own level
   kPredicate,  ///< a Lua predicate of the plan said so
 };
 
@@ -30,7 +31,7 @@ struct Expectation {
   std::string metric;  ///< "compute.gemm_throughput"
   Labels where;        ///< only measurements that carry these labels
   CheckKind kind = CheckKind::kMin;
-  double limit = 0;      ///< in `unit`; kOfPeak and kCvMax: a share of 1
+  double limit = 0;      ///< in `unit`; kOfPeak, kCvMax and kDropMax: a share of 1
   std::string unit;      ///< base unit of the metric
   double tolerance = 0;  ///< kBaseline, kWithin: a share of 1
   PeerGroup peers = PeerGroup::kNode;
@@ -46,12 +47,16 @@ struct Expectation {
 
   /// "min 650 TFLOP/s", "within 3% of the node median", "cv at most 2%".
   [[nodiscard]] std::string text() const;
+  /// True if what is compared is a share that the samples have among themselves, not their value.
+  [[nodiscard]] bool comparesStability() const {
+    return kind == CheckKind::kCvMax || kind == CheckKind::kDropMax;
+  }
 };
 
 Json toJson(const Expectation& expectation);
 Result<Expectation> expectationFromJson(const Json& json, const std::string& path);
 
 const char* checkKindName(
-    CheckKind kind);  ///< min, max, equals, one_of, baseline, within, of_peak, cv_max, predicate
+    CheckKind kind);  ///< min, max, equals, one_of, baseline, within, of_peak, cv_max, drop_max, predicate
 
 }  // namespace muster

@@ -15,9 +15,10 @@
 namespace muster {
 namespace {
 
-const std::vector<std::string> kKeys = {
-    "metric", "where",     "min",       "max", "equals",    "one_of",    "baseline", "within", "of_peak",
-    "cv_max", "predicate", "tolerance", "of",  "statistic", "warn_band", "severity", "source", "remedy"};
+const std::vector<std::string> kKeys = {"metric",    "where",     "min",       "max",     "equals",
+                                        "one_of",    "baseline",  "within",    "of_peak", "cv_max",
+                                        "drop_max",  "predicate", "tolerance", "of",      "statistic",
+                                        "warn_band", "severity",  "source",    "remedy"};
 const std::vector<std::string> kStatistics = {"median", "mean", "min", "max"};
 
 /// A value as it would stand in the file, for messages.
@@ -156,11 +157,13 @@ class Reader {
     withinCheck();
     shareCheck("of_peak", CheckKind::kOfPeak);
     shareCheck("cv_max", CheckKind::kCvMax);
+    shareCheck("drop_max", CheckKind::kDropMax);
     predicateCheck();
     if (checks_ == 0)
-      fail("",
-           "an expectation needs a limit: min, max, equals, one_of, baseline with tolerance, within, of_peak "
-           "or cv_max");
+      fail(
+          "",
+          "an expectation needs a limit: min, max, equals, one_of, baseline with tolerance, within, of_peak, "
+          "cv_max or drop_max");
     refuseNothingBetween();
     belongsTo("tolerance", "baseline");
     belongsTo("of", "within");
@@ -345,6 +348,9 @@ class Reader {
     auto limit = share(key);
     if (kind == CheckKind::kOfPeak && spec_ != nullptr && spec_->peak.empty())
       fail(key, fmt::format("metric \"{}\" has no theoretical peak: use min or baseline", base_.metric));
+    if (kind == CheckKind::kDropMax && spec_ != nullptr && spec_->series == Series::kNone)
+      fail(key, fmt::format("metric \"{}\" is not sampled over time, so it has no drop: use cv_max or min",
+                            base_.metric));
     add(kind, limit.value_or(0), base_.unit);
   }
 

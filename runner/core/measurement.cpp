@@ -94,6 +94,8 @@ Json toJson(const Measurement& m) {
   if (m.repeat != 0) json["repeat"] = m.repeat;
   if (m.informational) json["informational"] = true;
   if (!m.peak.empty()) json["peak"] = m.peak;
+  if (m.series != Series::kNone) json["series"] = seriesName(m.series);
+  if (m.window != 0) json["window"] = numberToJson(m.window);
   if (!m.text.empty()) json["text"] = m.text;
   if (!m.samples.empty()) {
     Json samples = Json::array();
@@ -120,11 +122,18 @@ Result<Measurement> measurementFromJson(const Json& json, const std::string& pat
   r.optional("samples", m.samples);
   std::string direction = "none";
   r.optional("direction", direction);
+  std::string series = "none";
+  r.optional("series", series);
+  r.optional("window", m.window);
   if (r.ok() && !isBaseUnit(m.unit))
     r.fail("unit", fmt::format("\"{}\" is no base unit", printable(m.unit, 40)));
   const auto parsed = directionFromName(direction);
   if (!parsed.ok()) r.fail("direction", parsed.error().message);
+  const auto readSeries = seriesFromName(series);
+  if (!readSeries.ok()) r.fail("series", readSeries.error().message);
+  if (r.ok() && !(m.window >= 0 && std::isfinite(m.window))) r.fail("window", "is no duration");
   if (!r.ok()) return r.status().error();
+  m.series = *readSeries;
   m.direction = *parsed;
   return m;
 }
@@ -146,6 +155,25 @@ Result<Direction> directionFromName(std::string_view name) {
     if (name == directionName(direction)) return direction;
   return Error{ErrorCode::kProtocol,
                fmt::format("\"{}\" is no direction; wanted higher, lower or none", printable(name, 40)), ""};
+}
+
+const char* seriesName(Series series) {
+  switch (series) {
+    case Series::kNone:
+      return "none";
+    case Series::kWindows:
+      return "windows";
+    case Series::kRuns:
+      return "runs";
+  }
+  return "none";
+}
+
+Result<Series> seriesFromName(std::string_view name) {
+  for (const Series series : {Series::kNone, Series::kWindows, Series::kRuns})
+    if (name == seriesName(series)) return series;
+  return Error{ErrorCode::kProtocol,
+               fmt::format("\"{}\" is no series; expected windows, runs or none", printable(name, 40)), ""};
 }
 
 }  // namespace muster

@@ -23,6 +23,13 @@ bool labelsMatch(const Labels& labels, const Labels& wanted);
 /// Which way a metric is better.
 enum class Direction { kNone, kHigher, kLower };
 
+/// How the samples of one measurement follow each other in time.
+enum class Series {
+  kNone,     ///< in no stated order
+  kWindows,  ///< one after another, each over an equal time
+  kRuns,     ///< one after another, each over an equal amount of work
+};
+
 /// Order statistics and moments over all samples; every field is NaN when there is no sample.
 struct Summary {
   size_t n = 0;
@@ -58,6 +65,9 @@ struct Measurement {
   bool informational = false;  ///< reported, not counted as unjudged
   std::string peak;            ///< name of its theoretical peak ("flops.bf16"), or empty
 
+  Series series = Series::kNone;
+  double window = 0;  ///< kWindows: seconds of one sample; 0 if unknown
+
   [[nodiscard]] bool isText() const { return unit == "text"; }
   /// "710 TFLOP/s" (the median), or the text.
   [[nodiscard]] std::string valueText() const;
@@ -68,5 +78,8 @@ Result<Measurement> measurementFromJson(const Json& json, const std::string& pat
 
 const char* directionName(Direction direction);
 Result<Direction> directionFromName(std::string_view name);
+
+const char* seriesName(Series series);  ///< none, windows, runs
+Result<Series> seriesFromName(std::string_view name);
 
 }  // namespace muster

@@ -8,9 +8,11 @@
 #include <cmath>
 #include <limits>
 
+#include "runner/core/digits.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/judge/bound.h"
+#include "runner/judge/series.h"
 
 namespace muster {
 namespace {
@@ -22,6 +24,7 @@ CheckResult errorResult(const std::string& detail) {
 }
 
 Outcome missed(const Expectation& e) {
+  if (e.origin == "condition") return Outcome::kError;
   return e.severity == Severity::kWarn ? Outcome::kWarn : Outcome::kFail;
 }
 
@@ -52,6 +55,28 @@ CheckResult compare(const Expectation& e, double observed, const Bound& bound, c
   return result;
 }
 
+/// A stretch of time below a limit counts as the drop_max in force says: on a shared CPU it only warns.
+Outcome atMostAsDrops(Outcome outcome, const Group& group) {
+  const bool warns = group.dropLimits.front()->severity == Severity::kWarn;
+  return warns && outcome == Outcome::kFail ? Outcome::kWarn : outcome;
+}
+
+/// The worst stretch of time against the same bound. Worse than `whole`: then it is what the verdict shows.
+CheckResult worstOverTime(const Expectation& e, const Group& group, const Merged& merged, const Bound& bound,
+                          CheckResult whole) {
+  const double level = worstLevel(e, group, merged);
+  if (!std::isfinite(level) || whole.outcome == Outcome::kError) return whole;
+  CheckResult worst = compare(e, level, bound, group.unit);
+  worst.outcome = atMostAsDrops(worst.outcome, group);
+  if (worst.outcome >= whole.outcome) return whole;
+  const auto stretch = worstStretch(merged.samples, group.series, group.direction, group.window);
+  worst.observedText += fmt::format(" {} (median of all samples: {})", spanText(*stretch),
+                                    formatQuantity(summarize(merged.samples).median, group.unit));
+  worst.detail =
+      fmt::format("{}, required {}{}", worst.observedText, bound.text, distanceText(level, worst.limit));
+  return worst;
+}
+
 CheckResult checkBound(const Expectation& e, const Group& group, const Merged& merged,
                        const JudgeContext& context, const Peers& peers) {
   const auto bound = boundOf(e, group, context, peers);
@@ -60,7 +85,30 @@ CheckResult checkBound(const Expectation& e, const Group& group, const Merged& m
     if (bound.error().code == ErrorCode::kUnsupported) result.outcome = Outcome::kSkipped;
     return result;
   }
-  return compare(e, comparedStatistic(e, group, merged), *bound, group.unit);
+  return worstOverTime(e, group, merged, *bound,
+                       compare(e, comparedStatistic(e, group, merged), *bound, group.unit));
+}
+
+CheckResult checkDrop(const Expectation& e, const Group& group, const Merged& merged) {
+  if (!enoughForDrop(merged.samples.size(), group.series))
+    return errorResult(
+        fmt::format("{} samples are too few to judge a drop over time; let the test sample longer",
+                    merged.samples.size()));
+  const auto stretch = worstStretch(merged.samples, group.series, group.direction, group.window);
+  if (!stretch) return errorResult("a drop over time cannot be judged: a sample is not above 0");
+  Bound bound;
+  bound.high = e.limit + stretch->noise;
+  const std::string most = formatQuantity(bound.high, "ratio", 3), limit = formatQuantity(e.limit, "ratio");
+  bound.text = "a drop of at most " + most + (most == limit ? "" : fmt::format(" ({} and its noise)", limit));
+  CheckResult result = compare(e, roundedTo(std::max(0.0, stretch->loss), 4), bound, "ratio");
+  if (result.outcome == Outcome::kPass) return result;
+  result.observedText +=
+      fmt::format(" below its own level of {} {} ({})", formatQuantity(stretch->reference, group.unit),
+                  spanText(*stretch), formatQuantity(stretch->level, group.unit));
+  const bool near = result.outcome == Outcome::kWarn && result.margin >= 0;
+  result.detail = fmt::format("{}, required {}{}", result.observedText, bound.text,
+                              near ? "; inside the warning band" : "");
+  return result;
 }
 
 CheckResult checkSpread(const Expectation& e, const Merged& merged) {
@@ -157,6 +205,17 @@ std::string unitFault(const Expectation& e, const Group& group) {
 
 }  // namespace
 
+double worstLevel(const Expectation& e, const Group& group, const Merged& merged) {
+  const bool ofAll = e.statistic == "median" || e.statistic == "mean";
+  if (!ofAll || group.dropLimits.empty()) return kNaN;
+  const auto stretch = worstStretch(merged.samples, group.series, group.direction, group.window);
+  if (!stretch) return kNaN;
+  const double level = sustainedLevel(*stretch, group.direction);
+  const double whole = comparedStatistic(e, group, merged);
+  const bool worse = group.direction == Direction::kLower ? level > whole : level < whole;
+  return worse ? level : kNaN;
+}
+
 double comparedStatistic(const Expectation& e, const Group& group, const Merged& merged) {
   const Summary summary = summarize(merged.samples);
   const bool countable = group.unit == "count" || group.unit == "bool";
@@ -181,6 +240,8 @@ CheckResult check(const Expectation& e, const Group& group, const Merged& merged
       return checkBound(e, group, merged, context, peers);
     case CheckKind::kCvMax:
       return checkSpread(e, merged);
+    case CheckKind::kDropMax:
+      return checkDrop(e, group, merged);
     case CheckKind::kEquals:
     case CheckKind::kOneOf:
       return checkMembership(e, group, merged);

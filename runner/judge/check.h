@@ -34,6 +34,11 @@ struct Peers {
 CheckResult check(const Expectation& expectation, const Group& group, const Merged& merged,
                   const JudgeContext& context, const Peers& peers);
 
+/// What `expectation` compares of a measurement that is sampled over time, besides its statistic: the worst
+/// level that lasted, where its median or mean is compared and it lies below (above, for times) that; else
+/// NaN.
+double worstLevel(const Expectation& expectation, const Group& group, const Merged& merged);
+
 /// The statistic that `expectation` compares. Counts and booleans are compared by their worst sample: a
 /// median would hide the one repeat in which something was wrong.
 double comparedStatistic(const Expectation& expectation, const Group& group, const Merged& merged);

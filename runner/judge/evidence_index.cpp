@@ -72,6 +72,7 @@ EvidenceIndex::EvidenceIndex(const StageEvidence& evidence) : evidence_(evidence
       at->second->groups.push_back(group.get());
   }
   addMissingEnds();
+  addDropLimits();
 }
 
 const CaseRank* EvidenceIndex::caseRank(const std::string& caseId, int rank) const {
@@ -96,7 +97,8 @@ void EvidenceIndex::addMeasurement(size_t index) {
   if (group == nullptr) {
     groups_.push_back(std::make_unique<Group>());
     group = groups_.back().get();
-    *group = {m.metric, m.caseId, m.rank, m.device, m.labels, m.unit, m.direction, m.peak, true, {}};
+    *group = {m.metric, m.caseId, m.rank,   m.device, m.labels, m.unit, m.direction,
+              m.peak,   true,     m.series, m.window, {},       {}};
   }
   group->informational = group->informational && m.informational;
   Merged& merged = group->attempts[m.attempt];
@@ -104,6 +106,35 @@ void EvidenceIndex::addMeasurement(size_t index) {
   merged.sources.push_back(index);
   merged.samples.insert(merged.samples.end(), m.samples.begin(), m.samples.end());
   if (m.isText()) merged.texts.push_back(m.text);
+}
+
+namespace {
+
+/// Whose word counts: the plan's over the profile's over what is built in.
+int precedence(const Expectation& e) {
+  return e.origin == "standing" ? 0 : e.origin.starts_with("profile") ? 1 : 2;
+}
+
+}  // namespace
+
+void EvidenceIndex::addDropLimits() {
+  std::vector<const Expectation*> limits;
+  for (const auto& e : evidence_.expectations)
+    if (e.kind == CheckKind::kDropMax) limits.push_back(&e);
+  for (const auto& group : groups_) {
+    if (group->series == Series::kNone) continue;
+    auto& found = group->dropLimits;
+    int highest = 0;
+    for (const auto* e : limits) {
+      if (e->metric != group->metric || !labelsMatch(group->labels, e->where)) continue;
+      if (precedence(*e) > highest) found.clear();
+      highest = std::max(highest, precedence(*e));
+      if (precedence(*e) == highest) found.push_back(e);
+    }
+    std::stable_sort(found.begin(), found.end(), [](const Expectation* a, const Expectation* b) {
+      return a->where.size() > b->where.size();
+    });
+  }
 }
 
 /// An attempt that measured something and never said how it ended did not end well.

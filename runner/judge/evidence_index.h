@@ -31,7 +31,12 @@ struct Group {
   Direction direction = Direction::kNone;
   std::string peak;
   bool informational = true;
+  Series series = Series::kNone;
+  double window = 0;
   std::map<int, Merged> attempts;
+  /// The drop_max expectations in force: the plan's, else the profile's, else the built-in ones. The first
+  /// one (of the plan's the most specific) also says how a stretch of time below another limit counts.
+  std::vector<const Expectation*> dropLimits;
 
   [[nodiscard]] bool isText() const { return unit == "text"; }
   [[nodiscard]] const Merged& last() const { return attempts.rbegin()->second; }
@@ -68,6 +73,7 @@ class EvidenceIndex {
   void addEnd(const CaseEnd& end);
   void addMeasurement(size_t index);
   void addMissingEnds();
+  void addDropLimits();
 
   const StageEvidence& evidence_;
   std::vector<std::unique_ptr<CaseRank>> caseRanks_;

@@ -27,6 +27,9 @@ std::string limitFault(const Expectation& e) {
   if (e.kind == CheckKind::kOfPeak && (e.limit <= 0 || e.limit > 1))
     return fmt::format("a share of {} of the peak makes no sense; wanted above 0% and at most 100%",
                        formatQuantity(e.limit, "ratio"));
+  if (e.kind == CheckKind::kDropMax && (e.limit <= 0 || e.limit >= 1))
+    return fmt::format("a drop of at most {} makes no sense; required: above 0% and below 100%",
+                       formatQuantity(e.limit, "ratio"));
   if (e.kind == CheckKind::kCvMax && e.limit <= 0) return "a cv of at most 0% or less cannot be met";
   return "";
 }

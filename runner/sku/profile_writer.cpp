@@ -105,6 +105,7 @@ std::string check(const Expectation& e) {
                          e.peers == PeerGroup::kFleet ? "fleet" : "node");
     case CheckKind::kOfPeak:
     case CheckKind::kCvMax:
+    case CheckKind::kDropMax:
       return fmt::format("{} = {}\n", kind, share(e.limit));
     case CheckKind::kPredicate:
       return "";  // a profile cannot hold one

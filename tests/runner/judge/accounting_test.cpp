@@ -60,7 +60,9 @@ class RandomStory {
     m.unit = unit();
     m.direction = static_cast<Direction>(number(3));
     m.text = m.isText() ? pick({"a", "b", ""}) : "";
-    for (int i = number(4); i > 0 && !m.isText(); --i) m.samples.push_back(figure());
+    m.series = static_cast<Series>(number(3));
+    m.window = number(2);
+    for (int i = flip(4) ? 40 : number(4); i > 0 && !m.isText(); --i) m.samples.push_back(figure());
     if (flip(3)) m.labels["dtype"] = pick({"bf16", "f32"});
     m.informational = flip(4);
     m.peak = pick({"", "flops.bf16", "none"});
@@ -68,7 +70,7 @@ class RandomStory {
   }
 
   Expectation expectation() {
-    Expectation e = expectingOf(metric(), unit(), static_cast<CheckKind>(number(9)), figure());
+    Expectation e = expectingOf(metric(), unit(), static_cast<CheckKind>(number(10)), figure());
     if (flip(3)) e.where["dtype"] = pick({"bf16", "fp8"});
     if (flip(6)) e.where["device"] = "gpu1";
     e.tolerance = flip(4) ? figure() : 0.05;
