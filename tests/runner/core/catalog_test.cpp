@@ -191,7 +191,7 @@ TEST(PluginSpec, RefusesBadMetrics) {
   EXPECT_THAT(metricError(1, "standing", {{"max", 1}, {"min", 0}}), HasSubstr("found 2 limits"));
   EXPECT_THAT(metricError(1, "standing", {{"max", "1 GiB"}}), HasSubstr("expected count"));
   EXPECT_THAT(metricError(1, "standing", {{"max", 0}, {"severity", "mild"}}),
-              HasSubstr("wanted fail or warn"));
+              HasSubstr("required: fail, warn or error"));
   EXPECT_THAT(metricError(2, "standing", {{"max", 0}}), HasSubstr("equals with a text"));
   EXPECT_THAT(metricError(2, "backends", {"gpu"}), HasSubstr("wanted one of cuda, host, sim"));
 }
