@@ -45,20 +45,29 @@ follow() {
   done
 }
 
-# Copies one library under its SONAME. RUNPATH is not transitive, so each one gets its own. A copy keeps its
-# source's time: that is how the next install sees that nothing changed.
+has_rpath() { readelf --dynamic "$1" | grep -q '(RPATH)'; }
+
+# Copies one library under its SONAME, with an RPATH of its own (see search_here_first). A copy keeps its source's time:
+# that is how the next install sees that nothing changed.
 place() {
   local target=$bundle/$1 source=$2
-  if [ -e "$target" ] && [ ! "$target" -nt "$source" ] && [ ! "$target" -ot "$source" ]; then return 0; fi
+  if [ -e "$target" ] && [ ! "$target" -nt "$source" ] && [ ! "$target" -ot "$source" ] && has_rpath "$target"; then return 0; fi
   cp --dereference "$source" "$target.new"
   chmod 644 "$target.new"
-  patchelf --set-rpath "\$ORIGIN" "$target.new"
+  patchelf --force-rpath --set-rpath "\$ORIGIN" "$target.new"
   touch --reference="$source" "$target.new"
   mv "$target.new" "$target"
 }
 
+# The loader looks into LD_LIBRARY_PATH before RUNPATH, and after RPATH. What Conda or a module site puts there must not
+# take the place of the libraries that were tested; what is not bundled (NVIDIA's) is still found there.
+search_here_first() { patchelf --force-rpath --set-rpath "$(patchelf --print-rpath "$1")" "$1"; }
+
 read_loader_cache
-while read -r file; do follow "$file"; done < <(own_files)
+while read -r file; do
+  follow "$file"
+  search_here_first "$file"
+done < <(own_files)
 mkdir -p "$bundle"
 for name in "${!wanted[@]}"; do place "$name" "${wanted[$name]}"; done
 for file in "$bundle"/*; do

@@ -138,6 +138,7 @@ Status Sampler::sample() {
     MUSTER_CHECK_OK(report(sampling_.seconds.empty() ? kWarmupShare : samplingFraction(elapsed)));
     MUSTER_TRY(double seconds, timeBatch());
     add(seconds);
+    if (options_.check) MUSTER_CHECK_OK(options_.check());
     elapsed = device_.now() - start;
   }
   return {};

@@ -18,6 +18,8 @@ struct SamplingOptions {
   double sampleTime = 0.02;    ///< seconds that one sample should last; short work is batched
   size_t minSamples = 5;
   size_t maxSamples = 4000;
+  /// Called after each sample, outside of its time, to check what its last piece left; empty: nothing.
+  std::function<Status()> check = {};
 };
 
 struct Sampling {

@@ -35,6 +35,8 @@ class SimBackend : public Backend {
   Result<std::unique_ptr<Device>> open(const std::string& deviceId) override {
     auto unit =
         std::find_if(units_.begin(), units_.end(), [&](const SimUnit& u) { return u.info.id == deviceId; });
+    if (unit != units_.end() && unit->faults.lost(start_))
+      return Error{ErrorCode::kIo, "the simulated device fell off the bus", deviceId};
     if (unit != units_.end()) return std::unique_ptr<Device>(std::make_unique<SimDevice>(*unit, start_));
     return Error{
         ErrorCode::kNotFound,
@@ -96,7 +98,7 @@ Result<std::unique_ptr<Backend>> openBackend(const BackendOptions& options) {
   if (options.scenario.empty())
     return Error{ErrorCode::kUsage,
                  "the sim backend needs a scenario: muster run PLAN --simulate SCENARIO.toml", ""};
-  MUSTER_TRY(Scenario scenario, loadScenario(options.scenario));
+  MUSTER_TRY(Scenario scenario, loadScenario(options.scenario, options.nodeCount));
   auto shared = std::make_shared<const Scenario>(std::move(scenario));
   return std::unique_ptr<Backend>(std::make_unique<SimBackend>(std::move(shared), options));
 }

@@ -27,30 +27,38 @@ FaultList::FaultList(const std::vector<Fault>& all, int device, int nodeRank) {
 
 bool FaultList::missing() const {
   return std::any_of(faults_.begin(), faults_.end(),
-                     [](const Fault& f) { return f.kind == FaultKind::kMissing; });
+                     [](const Fault& f) { return f.kind == FaultKind::kMissing && f.from <= 0; });
+}
+
+bool FaultList::lost(double at) const {
+  return std::any_of(faults_.begin(), faults_.end(),
+                     [&](const Fault& f) { return f.kind == FaultKind::kMissing && at >= f.from; });
 }
 
 double FaultList::speed(Work work, double at) const {
   double speed = 1;
   for (const Fault& f : faults_) {
     bool slows = f.kind == FaultKind::kSlow || f.kind == FaultKind::kThrottle;
-    if (slows && f.concerns(work) && at >= f.from && at < f.until) speed *= f.factor;
+    if (slows && f.concerns(work) && f.isOn(at)) speed *= f.factor;
   }
   return speed;
 }
 
-void FaultList::strike(Work work, double at) const {
+Status FaultList::strike(Work work, double at) const {
   for (const Fault& f : faults_) {
     if (!f.concerns(work) || at < f.from) continue;
     if (f.kind == FaultKind::kCrash) raise(SIGABRT);
     // A truly stuck device: no cancel flag is looked at, only a signal that kills ends it.
     while (f.kind == FaultKind::kHang) pause();
   }
+  if (lost(at)) return Error{ErrorCode::kIo, "the simulated device fell off the bus", ""};
+  return {};
 }
 
-const Fault* FaultList::corruption(Work work, uint64_t run) const {
+const Fault* FaultList::corruption(Work work, uint64_t run, double at) const {
   for (const Fault& f : faults_) {
-    if (f.kind == FaultKind::kCorruption && f.concerns(work) && run % static_cast<uint64_t>(f.every) == 0)
+    if (f.kind == FaultKind::kCorruption && f.concerns(work) && f.isOn(at) &&
+        run % static_cast<uint64_t>(f.every) == 0)
       return &f;
   }
   return nullptr;
@@ -67,7 +75,7 @@ double FaultList::throttled(const std::string& reason, double at) const {
 
 bool FaultList::throttlesNow(const std::string& reason, double at) const {
   return std::any_of(faults_.begin(), faults_.end(), [&](const Fault& f) {
-    return f.kind == FaultKind::kThrottle && f.reason == reason && at >= f.from && at < f.until;
+    return f.kind == FaultKind::kThrottle && f.reason == reason && f.isOn(at);
   });
 }
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "runner/core/result.h"
+
 namespace muster::sim {
 
 enum class FaultKind {
@@ -16,7 +18,7 @@ enum class FaultKind {
   kCorruption,  ///< every `every`-th result of `ops` is wrong at one place, without any message
   kHang,        ///< the next of `ops` after `from` never returns
   kCrash,       ///< the next of `ops` after `from` ends the process with a signal
-  kMissing,     ///< the device is not there
+  kMissing,     ///< the device is not there, or falls off the bus at `from`
   kXid,         ///< the driver logged XID `xid` at `from`
   // Of the network, and of no device:
   kSlowLink,     ///< what goes between two devices, or two nodes, at `factor` of its speed
@@ -54,7 +56,7 @@ struct Fault {
   int uncorrected = 0;        ///< kEcc
   bool remapPending = false;  ///< kEcc: a row remap waits for a reset
   bool remapFailed = false;   ///< kEcc: no spare row is left
-  int every = 1;              ///< kCorruption
+  int every = 1;              ///< kCorruption, between `from` and `until`
   uint64_t offset = 0;        ///< kCorruption: byte offset of the wrong element
   int bit = 0;                ///< kCorruption: the bit that flips in its 8 bytes
   int xid = 0;                ///< kXid
@@ -76,13 +78,17 @@ class FaultList {
   FaultList() = default;
   FaultList(const std::vector<Fault>& all, int device, int nodeRank);
 
+  /// Whether the device is missing from the start.
   [[nodiscard]] bool missing() const;
   /// Share of full speed at virtual time `at`.
   [[nodiscard]] double speed(Work work, double at) const;
-  /// Blocks for ever, or ends the process, where a fault says so.
-  void strike(Work work, double at) const;
-  /// The corruption that hits run number `run` (from 1), or nullptr.
-  [[nodiscard]] const Fault* corruption(Work work, uint64_t run) const;
+  /// Blocks for ever, ends the process, or fails as a device that fell off the bus does, where a fault says
+  /// so.
+  [[nodiscard]] Status strike(Work work, double at) const;
+  /// Whether the device has fallen off the bus by `at`, after the start of the run.
+  [[nodiscard]] bool lost(double at) const;
+  /// The corruption that hits run number `run` (from 1) at `at`, or nullptr.
+  [[nodiscard]] const Fault* corruption(Work work, uint64_t run, double at) const;
   /// Seconds that the driver has counted under `reason` by `at`.
   [[nodiscard]] double throttled(const std::string& reason, double at) const;
   [[nodiscard]] bool throttlesNow(const std::string& reason, double at) const;

@@ -16,15 +16,21 @@ constexpr double kMaxBytes = 1e15;
 constexpr double kMaxTime = 1e9;
 constexpr Range kNodes = {0, 1e6};
 
+/// "1 node", "2 nodes".
+std::string counted(int count, const std::string& what) {
+  const std::string many = what == "leaf" ? "leaves" : what + "s";
+  return fmt::format("{} {}", count, count == 1 ? what : many);
+}
+
 /// Reads one [[fault]]; each kind takes only its own keys.
 class FaultReader {
  public:
-  FaultReader(TomlTable table, const Scenario& scenario)
-      : table_(std::move(table)), model_(scenario.model), network_(scenario.network) {}
+  FaultReader(TomlTable table, const Scenario& scenario, int nodes)
+      : table_(std::move(table)), model_(scenario.model), network_(scenario.network), nodes_(nodes) {}
 
   Fault read() {
     table_.require("kind");
-    table_.integer("node", kNodes, fault_.node);
+    readNode("node", fault_.node);
     std::string kind;
     if (!table_.text("kind", kind)) return fault_;
     if (readNetworkKind(kind)) {
@@ -46,8 +52,7 @@ class FaultReader {
     if (kind == "hang") return stop(FaultKind::kHang);
     if (kind == "crash") return stop(FaultKind::kCrash);
     if (kind == "xid") return xid();
-    fault_.kind = FaultKind::kMissing;
-    if (kind == "missing") return true;
+    if (kind == "missing") return missing();
     const std::vector<std::string> kinds = {"slow",      "throttle", "ecc",          "corruption",
                                             "hang",      "crash",    "missing",      "xid",
                                             "slow_link", "slow_nic", "flapping_nic", "slow_uplink"};
@@ -72,7 +77,7 @@ class FaultReader {
     } else {
       table_.require("node");
     }
-    table_.integer("peer_node", kNodes, fault_.peerNode);
+    readNode("peer_node", fault_.peerNode);
     table_.integer("device", places(), fault_.device);
     table_.integer("peer_device", places(), fault_.peerDevice);
     readFactor();
@@ -114,10 +119,24 @@ class FaultReader {
     if (network_.nodesPerLeaf == 0)
       table_.complain("leaf", "a slow_uplink needs `nodes_per_leaf` in [network]");
     table_.require("leaf");
-    table_.integer("leaf", kNodes, fault_.leaf);
+    if (table_.integer("leaf", kNodes, fault_.leaf)) checkLeaf();
     readFactor();
     readSpan();
     return true;
+  }
+
+  void readNode(const char* key, int& out) {
+    if (table_.integer(key, kNodes, out)) checkFaultNode(table_, key, out, nodes_);
+  }
+
+  void checkLeaf() {
+    if (nodes_ == 0 || network_.nodesPerLeaf == 0) return;
+    const int leaves = (nodes_ + network_.nodesPerLeaf - 1) / network_.nodesPerLeaf;
+    if (fault_.leaf >= leaves)
+      table_.complain("leaf", fmt::format("this fault is on leaf {}, and the {} of this run are on {} ({} on "
+                                          "each leaf); change `leaf`, or simulate more nodes with --nodes",
+                                          fault_.leaf, counted(nodes_, "node"), counted(leaves, "leaf"),
+                                          network_.nodesPerLeaf));
   }
 
   void readFactor() {
@@ -168,7 +187,14 @@ class FaultReader {
     table_.quantity("offset", "B", {0, kMaxBytes}, offset);
     table_.integer("bit", {0, 63}, fault_.bit);
     fault_.offset = static_cast<uint64_t>(offset);
+    readSpan();
     readOps();
+    return true;
+  }
+
+  bool missing() {
+    fault_.kind = FaultKind::kMissing;
+    readAt();
     return true;
   }
 
@@ -207,13 +233,21 @@ class FaultReader {
   TomlTable table_;
   const Model& model_;
   const Fabric& network_;
+  int nodes_;
   Fault fault_;
 };
 
 }  // namespace
 
-Fault readFault(TomlTable table, const Scenario& scenario) {
-  return FaultReader(std::move(table), scenario).read();
+void checkFaultNode(TomlTable& table, const char* key, int node, int nodes) {
+  if (nodes == 0 || node < nodes) return;
+  table.complain(key, fmt::format("this fault is on node {}, and the run has {} (numbered from 0); change "
+                                  "`{}`, or simulate more nodes with --nodes",
+                                  node, counted(nodes, "node"), key));
+}
+
+Fault readFault(TomlTable table, const Scenario& scenario, int nodes) {
+  return FaultReader(std::move(table), scenario, nodes).read();
 }
 
 }  // namespace muster::sim

@@ -8,6 +8,10 @@
 namespace muster::sim {
 
 /// Reads one fault; each kind takes only its own keys. Devices and network of the scenario are known already.
-Fault readFault(TomlTable table, const Scenario& scenario);
+/// `nodes`: how many the run has, 0 if that is not known; a fault beyond them is an error.
+Fault readFault(TomlTable table, const Scenario& scenario, int nodes);
+
+/// Complains of a fault whose `key` names node number `node` of a run that has fewer.
+void checkFaultNode(TomlTable& table, const char* key, int node, int nodes);
 
 }  // namespace muster::sim

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "kernels/rdma.h"
+#include "kernels/sim/fault_reader.h"
 #include "runner/core/text.h"
 
 namespace muster::sim {
@@ -16,12 +17,12 @@ constexpr Range kShare = {0, 0.2};
 constexpr Range kDelay = {1e-9, 1};
 
 /// Reads one [[rdma.fault]]; each kind takes only its own keys.
-RdmaFault readFault(TomlTable& table, int hcas) {
+RdmaFault readFault(TomlTable& table, int hcas, int nodes) {
   RdmaFault fault;
   std::string kind;
   for (const char* key : {"kind", "hca"}) table.require(key);
   table.integer("hca", {0, static_cast<double>(hcas - 1)}, fault.hca);
-  table.integer("node", {0, 1e6}, fault.node);
+  if (table.integer("node", {0, 1e6}, fault.node)) checkFaultNode(table, "node", fault.node, nodes);
   if (!table.text("kind", kind)) return fault;
   if (kind == "slow") {
     table.require("factor");
@@ -54,7 +55,7 @@ RdmaFault readFault(TomlTable& table, int hcas) {
 
 }  // namespace
 
-void readRdma(TomlTable& root, RdmaModel& out) {
+void readRdma(TomlTable& root, RdmaModel& out, int nodes) {
   if (!root.has("rdma")) return;
   TomlTable table = root.table("rdma");
   for (const char* key : {"count", "line_rate", "bandwidth"}) table.require(key);
@@ -75,7 +76,7 @@ void readRdma(TomlTable& root, RdmaModel& out) {
                                      printable(out.layer) + "\"");
   if (!isPlainName(out.prefix + "0"))
     table.complain("prefix", "`prefix` must begin a plain name, such as mlx5_");
-  for (TomlTable& fault : table.tables("fault")) out.faults.push_back(readFault(fault, out.count));
+  for (TomlTable& fault : table.tables("fault")) out.faults.push_back(readFault(fault, out.count, nodes));
   table.finish();
 }
 

@@ -45,7 +45,7 @@ struct RdmaModel {
   std::vector<RdmaFault> faults;
 };
 
-/// Reads the table `rdma` of a scenario, if there is one.
-void readRdma(TomlTable& root, RdmaModel& out);
+/// Reads the table `rdma` of a scenario, if there is one; `nodes` as in readFault().
+void readRdma(TomlTable& root, RdmaModel& out, int nodes);
 
 }  // namespace muster::sim

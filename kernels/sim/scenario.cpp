@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "kernels/sim/fault_reader.h"
 #include "kernels/sim/network_reader.h"
 #include "runner/core/files.h"
@@ -18,6 +21,8 @@ constexpr double kMaxRate = 1e21;
 constexpr double kMaxBytes = 1e15;
 constexpr double kMaxTime = 1e9;
 constexpr Range kShare = {0, 0.2};
+constexpr double kLeastClockShare = 0.1;
+constexpr Range kClock = {1e6, 1e11};
 
 void readHead(TomlTable& root, Scenario& scenario) {
   int schema = 0;
@@ -117,6 +122,7 @@ void readFigures(TomlTable& root, Figures& out, CopyFigures& copies) {
   figures.quantity("spread", "ratio", kShare, out.spread);
   figures.quantity("overhead", "s", {0, 1}, out.overhead);
   figures.quantity("ramp", "s", {0, 60}, out.ramp);
+  figures.quantity("clock", "Hz", kClock, out.clock);
   for (const char* key : {"gemm", "memory"}) figures.require(key);
   readGemm(figures, out);
   readMemory(figures, out);
@@ -136,7 +142,7 @@ void readClimate(TomlTable& root, Climate& out) {
   climate.quantity("idle_power", "W", {0, 1e5}, out.idlePower);
   climate.quantity("load_power", "W", {0, 1e5}, out.loadPower);
   climate.quantity("idle_clock", "Hz", {0, 1e11}, out.idleClock);
-  climate.quantity("load_clock", "Hz", {0, 1e11}, out.loadClock);
+  climate.quantity("load_clock", "Hz", kClock, out.loadClock);
   climate.finish();
 }
 
@@ -154,7 +160,29 @@ void readNode(TomlTable& root, Json& out) {
 
 }  // namespace
 
-Result<Scenario> parseScenario(const std::string& text, const std::string& path) {
+double Climate::heatedTo(double at) const {
+  return idleTemperature + (loadTemperature - idleTemperature) * (1 - std::exp(-at / timeConstant));
+}
+
+/// The temperature rises, or falls, steadily: it crosses the limit at most once.
+double Climate::throttledBy(double at) const {
+  const bool coolAtFirst = idleTemperature <= throttleTemperature;
+  const bool coolAtLast = loadTemperature <= throttleTemperature;
+  if (coolAtFirst && coolAtLast) return 0;
+  if (!coolAtFirst && !coolAtLast) return at;
+  const double crossing =
+      timeConstant * std::log((loadTemperature - idleTemperature) / (loadTemperature - throttleTemperature));
+  return coolAtFirst ? std::max(0.0, at - crossing) : std::min(at, crossing);
+}
+
+/// Heat is proportional to the clock: what is left of it keeps the device at its limit.
+double Climate::clockShare(double at) const {
+  if (!throttlesAt(at)) return 1;
+  const double allowed = throttleTemperature - idleTemperature;
+  return std::clamp(allowed / std::max(loadTemperature - idleTemperature, 1e-9), kLeastClockShare, 1.0);
+}
+
+Result<Scenario> parseScenario(const std::string& text, const std::string& path, int nodes) {
   MUSTER_TRY(TomlDocument document, TomlDocument::parse(text, path));
   Complaints complaints(document);
   TomlTable root(document, "", complaints);
@@ -166,18 +194,18 @@ Result<Scenario> parseScenario(const std::string& text, const std::string& path)
   readClimate(root, scenario.climate);
   readNode(root, scenario.node);
   readNetwork(root, scenario.network);
-  readRdma(root, scenario.rdma);
+  readRdma(root, scenario.rdma, nodes);
   for (TomlTable& table : root.tables("fault"))
-    scenario.faults.push_back(readFault(std::move(table), scenario));
+    scenario.faults.push_back(readFault(std::move(table), scenario, nodes));
   root.finish();
   MUSTER_CHECK_OK(complaints.status());
   return scenario;
 }
 
-Result<Scenario> loadScenario(const std::string& path) {
+Result<Scenario> loadScenario(const std::string& path, int nodes) {
   auto text = readFile(path, kMaxScenarioBytes);
   if (!text.ok()) return std::move(text).error().context("reading scenario");
-  return parseScenario(*text, path);
+  return parseScenario(*text, path, nodes);
 }
 
 }  // namespace muster::sim

@@ -33,20 +33,29 @@ struct Figures {
   double spread = 0.006;              ///< sigma of the speed of devices, as a share
   double overhead = 4e-6;             ///< seconds that each operation costs beside its work
   double ramp = 0.02;                 ///< seconds of work after which a cold clock has risen to 63%
+  double clock = 1755e6;              ///< Hz under load at which these rates hold: see Climate::loadClock
   std::map<Dtype, double> gemm;       ///< FLOP/s
   std::map<MemoryOp, double> memory;  ///< B/s, counted as STREAM does
 };
 
-/// First-order behaviour of temperature, power and clock.
+/// First-order behaviour of temperature, power and clock. Load is taken to last since the run began.
 struct Climate {
   double idleTemperature = 33;  ///< degC
   double loadTemperature = 64;
-  double timeConstant = 20;  ///< seconds
+  double timeConstant = 10;  ///< seconds
   double idlePower = 75;     ///< W
   double loadPower = 680;
   double idleClock = 345e6;  ///< Hz
   double loadClock = 1755e6;
-  double throttleTemperature = 89;  ///< degC, shown while a thermal throttle is planted
+  double throttleTemperature = 89;  ///< degC: a hotter device slows down, so that it gets no hotter
+
+  /// Without any throttling, after `at` seconds of load.
+  [[nodiscard]] double heatedTo(double at) const;
+  [[nodiscard]] bool throttlesAt(double at) const { return heatedTo(at) > throttleTemperature; }
+  /// Seconds of throttling by `at`.
+  [[nodiscard]] double throttledBy(double at) const;
+  /// Share of loadClock that heat leaves at `at`.
+  [[nodiscard]] double clockShare(double at) const;
 };
 
 /// What connects the devices. Bandwidths are what large collectives reach, one way; each device of a node
@@ -92,9 +101,10 @@ struct Scenario {
   std::vector<Fault> faults;
 };
 
-/// Reads a scenario file; every mistake is one line of the error, with file:line:column.
-Result<Scenario> loadScenario(const std::string& path);
+/// Reads a scenario file for a run of `nodes` nodes (0: not known); every mistake is one line of the error,
+/// with file:line:column. A fault that is on no node of the run is one.
+Result<Scenario> loadScenario(const std::string& path, int nodes = 0);
 /// The same from text; `path` only names it.
-Result<Scenario> parseScenario(const std::string& text, const std::string& path);
+Result<Scenario> parseScenario(const std::string& text, const std::string& path, int nodes = 0);
 
 }  // namespace muster::sim

@@ -30,31 +30,35 @@ class SimGroup {
   [[nodiscard]] uint64_t key() const { return key_; }
 
   /// Queues a collective; its number, from 1.
-  uint64_t collective(const CollectiveSpec& spec) {
-    const double at = start();
+  Result<uint64_t> collective(const CollectiveSpec& spec) {
+    MUSTER_TRY(const double at, start());
+    began_ = at;
     busyUntil_ = at + network_.collectiveSeconds(spec, at, ++sequence_);
     const auto bytes = network_.carriedBy(spec);
     carried_.intra += bytes.intra;
     carried_.inter += bytes.inter;
     return sequence_;
   }
-  void exchange(int peer, uint64_t sendBytes, uint64_t receiveBytes) {
-    const double at = start();
+  Status exchange(int peer, uint64_t sendBytes, uint64_t receiveBytes) {
+    MUSTER_TRY(const double at, start());
     // Both ends count their exchanges with each other, and so agree on the noise.
     const auto low = static_cast<uint64_t>(std::min(rank_, peer));
     const auto high = static_cast<uint64_t>(std::max(rank_, peer));
     const uint64_t number = mix(mix(low, high), ++exchanges_[peer]);
     busyUntil_ = at + network_.exchangeSeconds(rank_, peer, sendBytes, receiveBytes, at, number);
     (network_.sameNode(rank_, peer) ? carried_.intra : carried_.inter) += static_cast<double>(sendBytes);
+    return {};
   }
   /// The device waits for what is queued here.
   void join() { device_.sleep(busyUntil_ - device_.now()); }
   [[nodiscard]] const SimNetwork::Carried& carried() const { return carried_; }
+  /// When the last collective began.
+  [[nodiscard]] double began() const { return began_; }
 
  private:
-  double start() {
+  Result<double> start() {
     const double at = std::max(device_.now(), busyUntil_);
-    device_.unit().faults.strike(Work::kCollective, at);
+    MUSTER_CHECK_OK(device_.unit().faults.strike(Work::kCollective, at));
     return at;
   }
 
@@ -63,6 +67,7 @@ class SimGroup {
   SimNetwork network_;
   uint64_t key_;
   double busyUntil_ = 0;
+  double began_ = 0;
   uint64_t sequence_ = 0;
   std::map<int, uint64_t> exchanges_;
   SimNetwork::Carried carried_;
@@ -79,14 +84,15 @@ class SimCollective : public Collective {
     const auto write = memory.find(MemoryOp::kWrite);
     const double bytes =
         static_cast<double>(spec_.sendCount(group_.network().size()) * dtypeBits(spec_.dtype)) / 8;
-    group_.device().perform(Work::kCollective, write == memory.end() ? 0 : bytes / write->second);
+    MUSTER_CHECK_OK(
+        group_.device().perform(Work::kCollective, write == memory.end() ? 0 : bytes / write->second));
     prepared_ = true;
     ran_ = false;
     return {};
   }
   Status run() override {
     if (!prepared_) return Error{ErrorCode::kInternal, "run() before prepare()", collectiveOpName(spec_.op)};
-    run_ = group_.collective(spec_);
+    MUSTER_TRY(run_, group_.collective(spec_));
     ran_ = true;
     return {};
   }
@@ -107,7 +113,7 @@ class SimCollective : public Collective {
     group_.join();
     CollectiveMismatch mismatch;
     const Fault* fault = nullptr;
-    const int source = group_.network().corruptor(run_, &fault);
+    const int source = group_.network().corruptor(run_, group_.began(), &fault);
     if (source < 0 || !hasResult(spec_, group_.rank())) return mismatch;
     const int ranks = group_.network().size();
     const uint64_t count = spec_.receiveCount(ranks);
@@ -153,7 +159,7 @@ class SimCommunicator : public Communicator {
     MUSTER_CHECK_OK(alive());
     CollectiveSpec spec;
     spec.count = 1;
-    group_.collective(spec);
+    MUSTER_TRY([[maybe_unused]] const uint64_t number, group_.collective(spec));
     return join();
   }
   Status synchronize() override { return join(); }
@@ -225,7 +231,7 @@ Status SimCommunicator::allReduce(Buffer& buffer, uint64_t first, uint64_t count
                  fmt::format("elements {} to {} are not in a buffer of {} bytes", first, first + count,
                              buffer.bytes()),
                  "all_reduce"};
-  const uint64_t sequence = group_.collective(spec);
+  MUSTER_TRY(const uint64_t sequence, group_.collective(spec));
   Content& content = static_cast<SimBuffer&>(buffer).content;
   const Content before = content;
   if (before.alike) {
@@ -246,7 +252,8 @@ Status SimCommunicator::broadcast(Buffer& buffer, uint64_t bytes, int root) {
   spec.count = bytes;
   spec.root = root;
   MUSTER_CHECK_OK(checkSpec(spec, size()));
-  share(buffer, group_.collective(spec));
+  MUSTER_TRY(const uint64_t sequence, group_.collective(spec));
+  share(buffer, sequence);
   return {};
 }
 
@@ -261,7 +268,7 @@ Status SimCommunicator::exchange(int peer, const Buffer& send, uint64_t sendByte
                  fmt::format("{} and {} bytes are not in buffers of {} and {}", sendBytes, receiveBytes,
                              send.bytes(), receive.bytes()),
                  "exchange"};
-  group_.exchange(peer, sendBytes, receiveBytes);
+  MUSTER_CHECK_OK(group_.exchange(peer, sendBytes, receiveBytes));
   if (receiveBytes > 0)
     static_cast<SimBuffer&>(receive).content = {mix(kExchangeTag, static_cast<uint64_t>(peer)), {}};
   return {};

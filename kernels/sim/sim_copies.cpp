@@ -62,7 +62,8 @@ class SimCopies : public Copies {
     const bool byHost = placeOf(*transfers.front().to) < 0 || placeOf(*transfers.front().from) < 0;
     const Work work = byHost ? Work::kHostCopy : Work::kPeerCopy;
     const double share = engine == CopyEngine::kKernel ? figures().kernel : 1;
-    device_.perform(work, bytes / (share * (byHost ? hostRate(transfers) : peerRate(transfers))));
+    const double rate = share * (byHost ? hostRate(transfers) : peerRate(transfers));
+    MUSTER_CHECK_OK(device_.perform(work, bytes / rate));
     for (const Transfer& transfer : transfers) move(transfer, work);
     return {};
   }
@@ -87,23 +88,20 @@ class SimCopies : public Copies {
   /// The slowest of the links in use; a flawed link is slow both ways.
   [[nodiscard]] double peerRate(const std::vector<Transfer>& transfers) const {
     double share = 1;
-    for (const Transfer& transfer : transfers) {
-      const SimNetwork link(device_.unit().scenario, device_.unit().key,
-                            {{nodeRank_, placeOf(*transfer.from)}, {nodeRank_, placeOf(*transfer.to)}});
-      share = std::min(share, link.linkFactor(0, 1, device_.now()));
-    }
+    for (const Transfer& transfer : transfers)
+      share = std::min(share, linkShare(device_.unit().scenario->faults, {nodeRank_, placeOf(*transfer.from)},
+                                        {nodeRank_, placeOf(*transfer.to)}, device_.now()));
     return share * (transfers.size() > 1 ? figures().peerBidirectional : figures().peer);
   }
 
   void move(const Transfer& transfer, Work work) {
     Content& to = static_cast<SimBuffer&>(*transfer.to).content;
     to = static_cast<const SimBuffer&>(*transfer.from).content;
-    if (const Flaw flaw = device_.flawOf(work, ++runs_, transfer.to->bytes()); flaw.there) to.flaw = flaw;
+    if (const Flaw flaw = device_.flawOfNext(work, transfer.to->bytes()); flaw.there) to.flaw = flaw;
   }
 
   SimDevice& device_;
   int nodeRank_;
-  uint64_t runs_ = 0;
   std::shared_ptr<uint64_t> hostUsed_ = std::make_shared<uint64_t>(0);
 };
 

@@ -63,15 +63,23 @@ void SimDevice::sleep(double seconds) {
   clock_ += std::max(0.0, seconds);
 }
 
-void SimDevice::perform(Work work, double seconds) {
-  unit_.faults.strike(work, clock_);
+/// What arithmetic limits follows the clock of the cores; memory and links have clocks of their own.
+double SimDevice::clockShare(Work work) const {
+  if (work != Work::kGemm && work != Work::kTraining) return 1;
+  const Climate& climate = unit_.scenario->climate;
+  return climate.loadClock / unit_.scenario->figures.clock * climate.clockShare(clock_);
+}
+
+Status SimDevice::perform(Work work, double seconds) {
+  MUSTER_CHECK_OK(unit_.faults.strike(work, clock_));
   const Figures& figures = unit_.scenario->figures;
   double ramp = figures.ramp > 0 ? 1 - (1 - kColdSpeed) * std::exp(-busy_ / figures.ramp) : 1;
   double noise = 1 + figures.noise * normal(mix(unit_.key, clock_));
-  double took =
-      (figures.overhead + seconds * noise) / (ramp * unit_.speed * unit_.faults.speed(work, clock_));
+  double speed = ramp * unit_.speed * unit_.faults.speed(work, clock_) * clockShare(work);
+  double took = (figures.overhead + seconds * noise) / speed;
   busy_ += took;
   clock_ += took;
+  return {};
 }
 
 double SimDevice::transfer(MemoryOp op, uint64_t bytes) const {
@@ -79,7 +87,7 @@ double SimDevice::transfer(MemoryOp op, uint64_t bytes) const {
 }
 
 Flaw SimDevice::flawOf(Work work, uint64_t run, uint64_t bytes) const {
-  const Fault* fault = unit_.faults.corruption(work, run);
+  const Fault* fault = unit_.faults.corruption(work, run, clock_);
   if (fault == nullptr || bytes < 8) return {};
   return {true, fault->offset % bytes / 8 * 8, fault->bit, run};
 }
@@ -101,7 +109,7 @@ Result<uint64_t> SimDevice::freeBytes() {
 }
 
 Status SimDevice::fillNormal(Buffer& buffer, Dtype dtype, uint64_t seed) {
-  perform(Work::kMemory, transfer(MemoryOp::kWrite, buffer.bytes()));
+  MUSTER_CHECK_OK(perform(Work::kMemory, transfer(MemoryOp::kWrite, buffer.bytes())));
   sim(buffer).content = {mix(mix(kNormalTag, static_cast<uint64_t>(dtype)), seed), {}};
   return {};
 }
@@ -126,25 +134,25 @@ Mismatch checkContent(const Content& content, uint64_t pattern, uint64_t bytes) 
 }
 
 Status SimDevice::fillPattern(Buffer& buffer, uint64_t pattern) {
-  perform(Work::kPattern, transfer(MemoryOp::kWrite, buffer.bytes()));
+  MUSTER_CHECK_OK(perform(Work::kPattern, transfer(MemoryOp::kWrite, buffer.bytes())));
   sim(buffer).content = patternContent(pattern);
-  sim(buffer).content.flaw = flawOf(Work::kPattern, ++patternRuns_, buffer.bytes());
+  sim(buffer).content.flaw = flawOfNext(Work::kPattern, buffer.bytes());
   return {};
 }
 
 Result<Mismatch> SimDevice::checkPattern(const Buffer& buffer, uint64_t pattern) {
-  perform(Work::kPattern, transfer(MemoryOp::kRead, buffer.bytes()));
+  MUSTER_CHECK_OK(perform(Work::kPattern, transfer(MemoryOp::kRead, buffer.bytes())));
   return checkContent(sim(buffer).content, pattern, buffer.bytes());
 }
 
 Result<Mismatch> SimDevice::compareBits(const Buffer& a, const Buffer& b, Dtype dtype) {
   if (a.bytes() != b.bytes()) return sizesDiffer(unit_.info.id, a.bytes(), b.bytes());
-  perform(Work::kMemory, transfer(MemoryOp::kRead, 2 * a.bytes()));
+  MUSTER_CHECK_OK(perform(Work::kMemory, transfer(MemoryOp::kRead, 2 * a.bytes())));
   return difference(sim(b).content, sim(a).content, a.bytes() * 8 / dtypeBits(dtype), dtypeBits(dtype));
 }
 
 Result<uint64_t> SimDevice::hash(const Buffer& buffer) {
-  perform(Work::kMemory, transfer(MemoryOp::kRead, buffer.bytes()));
+  MUSTER_CHECK_OK(perform(Work::kMemory, transfer(MemoryOp::kRead, buffer.bytes())));
   const Content& content = sim(buffer).content;
   const uint64_t clean = mix(mix(content.tag, buffer.bytes()), uint64_t{content.flaw.there});
   return content.flaw.there ? mix(mix(clean, content.flaw.offset), content.flaw.run) : clean;
@@ -158,20 +166,20 @@ Status SimDevice::memoryOp(MemoryOp op, Buffer& a, const Buffer* b, const Buffer
   bool needsB = op == MemoryOp::kCopy || op == MemoryOp::kTriad;
   if ((needsB && b == nullptr) || (op == MemoryOp::kTriad && c == nullptr))
     return Error{ErrorCode::kInternal, "a copy needs a source, a triad two", unit_.info.id};
-  perform(Work::kMemory, transfer(op, a.bytes()));
+  MUSTER_CHECK_OK(perform(Work::kMemory, transfer(op, a.bytes())));
   if (op == MemoryOp::kRead) return {};
   Content& out = sim(a).content;
   if (op == MemoryOp::kWrite) out = {kWriteTag, {}};
   if (op == MemoryOp::kCopy) out = sim(*b).content;
   if (op == MemoryOp::kTriad) out = {mix(mix(kTriadTag, sim(*b).content.tag), sim(*c).content.tag), {}};
-  if (Flaw flaw = flawOf(Work::kMemory, ++memoryRuns_, a.bytes()); flaw.there) out.flaw = flaw;
+  if (Flaw flaw = flawOfNext(Work::kMemory, a.bytes()); flaw.there) out.flaw = flaw;
   return {};
 }
 
 /// The ring needs no bytes: where a chase ends is a function of the ring.
 Status SimDevice::fillRing(Buffer& buffer, uint64_t stride, uint64_t seed) {
   MUSTER_CHECK_OK(checkRing(buffer, stride, unit_.info.id));
-  perform(Work::kMemory, transfer(MemoryOp::kWrite, buffer.bytes()));
+  MUSTER_CHECK_OK(perform(Work::kMemory, transfer(MemoryOp::kWrite, buffer.bytes())));
   ring_ = {chaseLines(buffer.bytes(), stride), seed};
   stride_ = stride;
   turn_ = 0;
@@ -184,7 +192,7 @@ Result<uint64_t> SimDevice::chase(const Buffer& buffer, uint64_t from, uint64_t 
     return Error{ErrorCode::kUnsupported, "the scenario has no `latency` in [figures]", unit_.info.id};
   if (sim(buffer).content.tag != mix(mix(kRingTag, stride_), ring_.seed))
     return Error{ErrorCode::kUsage, "the buffer holds no ring to chase", unit_.info.id};
-  perform(Work::kMemory, static_cast<double>(steps) * unit_.scenario->copies.latency);
+  MUSTER_CHECK_OK(perform(Work::kMemory, static_cast<double>(steps) * unit_.scenario->copies.latency));
   if (ring_.line(turn_) * stride_ != from) {  // else it goes on where the last one ended
     turn_ = 0;
     while (turn_ < ring_.lines && ring_.line(turn_) * stride_ != from) ++turn_;

@@ -2,6 +2,7 @@
 // A simulated device: buffers are tags in place of bytes, work advances a virtual clock.
 #pragma once
 
+#include <array>
 #include <memory>
 
 #include "kernels/device.h"
@@ -90,20 +91,25 @@ class SimDevice : public Device {
   Result<double> time(const std::function<Status()>& work) override;
 
   /// Does work that a healthy, warm device of this model ends in `seconds`; faults strike here.
-  void perform(Work work, double seconds);
-  /// The flaw that a fault leaves in run number `run` of `work`, whose result has `bytes`.
+  Status perform(Work work, double seconds);
+  /// The flaw that a fault now leaves in run number `run` of `work`, whose result has `bytes`.
   [[nodiscard]] Flaw flawOf(Work work, uint64_t run, uint64_t bytes) const;
+  /// The same for the device's next run of `work`, whatever object it is a run of.
+  [[nodiscard]] Flaw flawOfNext(Work work, uint64_t bytes) {
+    return flawOf(work, ++runs_[static_cast<size_t>(work)], bytes);
+  }
   [[nodiscard]] const SimUnit& unit() const { return unit_; }
 
  private:
   [[nodiscard]] double transfer(MemoryOp op, uint64_t bytes) const;
+  /// Share of the figures' rates that clock and temperature leave.
+  [[nodiscard]] double clockShare(Work work) const;
 
   SimUnit unit_;
   double clock_;
   double busy_ = 0;  ///< seconds of work since the device was opened: its clock rises with it
-  uint64_t patternRuns_ = 0;
-  uint64_t memoryRuns_ = 0;
-  ChaseRing ring_{1, 0};  ///< the last one that was filled
+  std::array<uint64_t, static_cast<size_t>(Work::kPeerCopy) + 1> runs_{};  ///< by Work
+  ChaseRing ring_{1, 0};                                                   ///< the last one that was filled
   uint64_t stride_ = 0;
   uint64_t turn_ = 0;  ///< where the last chase ended
   std::shared_ptr<uint64_t> used_ = std::make_shared<uint64_t>(0);

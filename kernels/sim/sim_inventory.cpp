@@ -8,11 +8,14 @@
 #include <cmath>
 
 #include "kernels/sim/chance.h"
+#include "kernels/sim/sim_network.h"
 #include "kernels/sim/sim_rdma.h"
 #include "kernels/xid.h"
 
 namespace muster::sim {
 namespace {
+
+constexpr int kFellOffTheBus = 79;  // its XID
 
 uint64_t unitKey(const Scenario& scenario, int nodeRank, int place) {
   return mix(mix(mix(scatter(scenario.seed), scenario.name), static_cast<uint64_t>(nodeRank)),
@@ -116,7 +119,8 @@ std::vector<SimUnit> buildUnits(const std::shared_ptr<const Scenario>& scenario,
 Result<std::vector<DeviceInfo>> SimInventory::devices() {
   std::vector<DeviceInfo> devices;
   for (const SimUnit& unit : units_) {
-    unit.faults.strike(Work::kInventory, start_);
+    // A driver that is loaded goes on listing what it has lost.
+    if (!unit.faults.lost(start_)) MUSTER_CHECK_OK(unit.faults.strike(Work::kInventory, start_));
     devices.push_back(unit.info);
   }
   return devices;
@@ -138,35 +142,51 @@ Result<Json> SimInventory::node() {
 Result<Readings> SimInventory::health(double at, const std::string& load) {
   Readings out;
   for (const SimUnit& unit : units_) {
-    unit.faults.strike(Work::kHealth, at);
+    if (unit.faults.lost(at)) {
+      out.unreadable.push_back({"driver", unit.info.id, "the GPU is lost"});
+      add(out, reading::kXidFatal, "count", unit.info.id, 1, xidText(kFellOffTheBus));
+      continue;
+    }
+    MUSTER_CHECK_OK(unit.faults.strike(Work::kHealth, at));
     readDevice(unit, at, load.empty() || load == "idle", out);
   }
-  for (int hca = 0; hca < scenario_->rdma.count; ++hca) {
-    const Labels labels{{"port", scenario_->rdma.prefix + std::to_string(hca) + "/1"}};
-    for (const auto& [name, value] : simRdmaCounters(scenario_->rdma, nodeRank_, hca, at).values)
+  readNics(at, out);
+  return out;
+}
+
+/// A scenario without [rdma] says nothing of its NICs' counters but how often flapping took them down.
+void SimInventory::readNics(double at, Readings& out) const {
+  const RdmaModel& rdma = scenario_->rdma;
+  const int rails = scenario_->network.there ? scenario_->network.rails : 0;
+  const int nics = rdma.count > 0 ? rdma.count : rails;
+  for (int nic = 0; nic < nics; ++nic) {
+    const Labels labels{{"port", rdma.prefix + std::to_string(nic) + "/1"}};
+    std::map<std::string, uint64_t> counters;
+    if (rdma.count > 0) counters = simRdmaCounters(rdma, nodeRank_, nic, at).values;
+    counters["link_downed"] += static_cast<uint64_t>(timesDown(scenario_->faults, nodeRank_, nic, at));
+    for (const auto& [name, value] : counters)
       out.values.push_back({kRdmaReadings + name, "count", "", static_cast<double>(value), "", labels});
   }
-  return out;
 }
 
 void SimInventory::readDevice(const SimUnit& unit, double at, bool idle, Readings& out) const {
   const Climate& c = scenario_->climate;
   const std::string& id = unit.info.id;
-  // Load has lasted since this session began; the memory lags a little behind the chip.
-  double warm = idle ? 0 : 1 - std::exp(-std::max(0.0, at - start_) / c.timeConstant);
+  // The memory lags a little behind the chip.
+  double warm = idle ? 0 : 1 - std::exp(-std::max(0.0, at) / c.timeConstant);
   double jitter = normal(mix(mix(unit.key, std::string_view("climate")), std::floor(at)));
-  bool isHot = unit.faults.throttlesNow("thermal", at) && !idle;
-  double temperature =
-      isHot ? c.throttleTemperature
-            : c.idleTemperature + (c.loadTemperature - c.idleTemperature) * warm + 0.5 * jitter;
-  double speed = unit.faults.speed(Work::kGemm, at);
+  bool isHot = !idle && (unit.faults.throttlesNow("thermal", at) || c.throttlesAt(at));
+  double temperature = isHot  ? c.throttleTemperature
+                       : idle ? c.idleTemperature + 0.5 * jitter
+                              : c.heatedTo(at) + 0.5 * jitter;
+  double speed = unit.faults.speed(Work::kGemm, at) * c.clockShare(at);
   double power = idle ? c.idlePower : c.idlePower + (c.loadPower - c.idlePower) * speed;
   add(out, reading::kTemperature, "degC", id, temperature);
   add(out, reading::kMemoryTemperature, "degC", id, temperature + 4 + 8 * warm);
   add(out, reading::kPower, "W", id, power * (1 + 0.005 * jitter));
   add(out, reading::kClock, "Hz", id, idle ? c.idleClock : c.loadClock * speed);
   add(out, reading::kUtilization, "ratio", id, idle ? 0 : 1);
-  add(out, reading::kThrottleThermal, "s", id, unit.faults.throttled("thermal", at));
+  add(out, reading::kThrottleThermal, "s", id, unit.faults.throttled("thermal", at) + c.throttledBy(at));
   add(out, reading::kThrottlePowerBrake, "s", id, unit.faults.throttled("power_brake", at));
   add(out, reading::kThrottlePowerCap, "s", id, unit.faults.throttled("power_cap", at));
   addErrors(errorsOf(unit.faults, at), id, out);

@@ -13,6 +13,7 @@ namespace muster::sim {
 namespace {
 
 constexpr double kUnbound = std::numeric_limits<double>::infinity();
+constexpr double kInstant = 1e-9;  ///< seconds: what rounding may make of none
 
 bool isEither(int wanted, int a, int b) {
   return wanted == a || wanted == b;
@@ -33,7 +34,42 @@ bool joins(const Fault& link, const GroupMember& a, const GroupMember& b) {
          (isEnd(link.node, link.device, b) && isEnd(otherNode, link.peerDevice, a));
 }
 
+bool flaps(const Fault& fault, int node, int rail) {
+  return fault.kind == FaultKind::kFlappingNic && fault.node == node && matches(fault.rail, rail);
+}
+
+/// Seconds from `at` until this flapping NIC is up again; 0: it is.
+double downFor(const Fault& fault, double at) {
+  if (!fault.isOn(at)) return 0;
+  const double phase = std::fmod(at - fault.from, fault.period);
+  return std::max(0.0, std::min(fault.down - phase, fault.until - at));
+}
+
+/// When it goes down next, if it is up at `at`.
+double nextDown(const Fault& fault, double at) {
+  if (at < fault.from) return fault.from;
+  const double next = at + fault.period - std::fmod(at - fault.from, fault.period);
+  return next < fault.until ? next : kUnbound;
+}
+
 }  // namespace
+
+double linkShare(const std::vector<Fault>& faults, const GroupMember& a, const GroupMember& b, double at) {
+  double share = 1;
+  for (const Fault& fault : faults)
+    if (fault.kind == FaultKind::kSlowLink && fault.isOn(at) && joins(fault, a, b)) share *= fault.factor;
+  return share;
+}
+
+double timesDown(const std::vector<Fault>& faults, int node, int rail, double at) {
+  double times = 0;
+  for (const Fault& fault : faults)
+    if (flaps(fault, node, rail) && fault.down > 0 && at >= fault.from)
+      times += std::floor((at < fault.until ? at - fault.from : fault.until - fault.from - kInstant) /
+                          fault.period) +
+               1;
+  return times;
+}
 
 SimNetwork::SimNetwork(std::shared_ptr<const Scenario> scenario, uint64_t key,
                        std::vector<GroupMember> members)
@@ -46,18 +82,12 @@ SimNetwork::SimNetwork(std::shared_ptr<const Scenario> scenario, uint64_t key,
   nodes_ = static_cast<int>(share.size());
   std::copy_if(scenario_->faults.begin(), scenario_->faults.end(), std::back_inserter(networkFaults_),
                [](const Fault& fault) { return fault.isOfNetwork(); });
+  for (const Fault& fault : scenario_->faults) changes_.insert(changes_.end(), {fault.from, fault.until});
+  std::sort(changes_.begin(), changes_.end());
 }
 
 double SimNetwork::deviceSpeed(int rank, double at) const {
   return faults_[static_cast<size_t>(rank)].speed(Work::kCollective, at);
-}
-
-double SimNetwork::linkFactor(int a, int b, double at) const {
-  double factor = 1;
-  for (const Fault& fault : networkFaults_)
-    if (fault.kind == FaultKind::kSlowLink && fault.isOn(at) && joins(fault, member(a), member(b)))
-      factor *= fault.factor;
-  return factor;
 }
 
 double SimNetwork::nicFactor(int node, int rail, double at) const {
@@ -73,7 +103,8 @@ double SimNetwork::linkRate(int from, int to, double at) const {
   const Fabric& network = scenario_->network;
   const GroupMember& a = member(from);
   const GroupMember& b = member(to);
-  const double ends = std::min(deviceSpeed(from, at), deviceSpeed(to, at)) * linkFactor(from, to, at);
+  const double ends =
+      std::min(deviceSpeed(from, at), deviceSpeed(to, at)) * linkShare(networkFaults_, a, b, at);
   if (a.node == b.node) return network.intraBandwidth * ends;
   double rate = network.railBandwidth * ends *
                 std::min(nicFactor(a.node, a.device % network.rails, at),
@@ -102,16 +133,24 @@ double SimNetwork::betweenNodes(double at) const {
 
 /// Bus bandwidth of a large collective.
 double SimNetwork::busRate(const CollectiveSpec& spec, double at) const {
+  const bool allToAll = spec.op == CollectiveOp::kAllToAll;
+  const auto span = std::upper_bound(changes_.begin(), changes_.end(), at) - changes_.begin();
+  const auto [rate, isNew] = rates_.try_emplace({allToAll, static_cast<size_t>(span)});
+  if (isNew) rate->second = slowestLink(allToAll, at);
+  return rate->second;
+}
+
+double SimNetwork::slowestLink(bool allToAll, double at) const {
   double rate = kUnbound;
   for (int rank = 0; rank < size(); ++rank) {
     const int next = (rank + 1) % size();
     if (sameNode(rank, next)) rate = std::min(rate, linkRate(rank, next, at));
-    if (spec.op != CollectiveOp::kAllToAll) continue;
+    if (!allToAll) continue;
     for (int peer = 0; peer < size(); ++peer)
       if (peer != rank && sameNode(rank, peer)) rate = std::min(rate, linkRate(rank, peer, at));
   }
   if (nodes() == 1) return rate;
-  if (spec.op != CollectiveOp::kAllToAll) return std::min(rate, betweenNodes(at));
+  if (!allToAll) return std::min(rate, betweenNodes(at));
   // Each rank sends most of its data out through its own NIC.
   double rail = kUnbound;
   for (int rank = 0; rank < size(); ++rank)
@@ -128,24 +167,29 @@ double SimNetwork::latency(const CollectiveSpec& spec) const {
   return spec.op == CollectiveOp::kAllReduce ? 2 * once : once;
 }
 
-double SimNetwork::stallOf(int node, int rail, double at) const {
-  double wait = 0;
-  for (const Fault& fault : networkFaults_) {
-    if (fault.kind != FaultKind::kFlappingNic || !fault.isOn(at) || fault.node != node ||
-        !matches(fault.rail, rail))
+double SimNetwork::withOutages(double seconds, double at, const std::vector<GroupMember>& users) const {
+  std::vector<const Fault*> flapping;
+  for (const Fault& fault : networkFaults_)
+    if (std::any_of(users.begin(), users.end(), [&](const GroupMember& m) {
+          return flaps(fault, m.node, m.device % scenario_->network.rails);
+        }))
+      flapping.push_back(&fault);
+  if (flapping.empty()) return seconds;
+  double now = at;
+  for (double left = seconds; left > 0;) {
+    double wait = 0;
+    double next = kUnbound;
+    for (const Fault* fault : flapping) wait = std::max(wait, downFor(*fault, now));
+    if (wait > kInstant) {
+      now += wait;
       continue;
-    const double phase = std::fmod(at - fault.from, fault.period);
-    if (phase < fault.down) wait = std::max(wait, fault.down - phase);
+    }
+    for (const Fault* fault : flapping) next = std::min(next, nextDown(*fault, now));
+    const double moved = std::min(left, next - now);
+    now += std::max(moved, kInstant);
+    left -= moved;
   }
-  return wait;
-}
-
-double SimNetwork::stall(double at) const {
-  double wait = 0;
-  if (nodes() == 1) return wait;
-  for (const GroupMember& m : members_)
-    wait = std::max(wait, stallOf(m.node, m.device % scenario_->network.rails, at));
-  return wait;
+  return now - at;
 }
 
 double SimNetwork::noise(uint64_t sequence) const {
@@ -158,7 +202,8 @@ double SimNetwork::collectiveSeconds(const CollectiveSpec& spec, double at, uint
   if (size() == 1)
     return scenario_->figures.overhead + 2 * bytes / scenario_->figures.memory.at(MemoryOp::kCopy);
   const double moving = bytes * spec.busFactor(size()) / busRate(spec, at);
-  return stall(at) + (latency(spec) + moving) * noise(sequence);
+  const double seconds = (latency(spec) + moving) * noise(sequence);
+  return nodes() == 1 ? seconds : withOutages(seconds, at, members_);
 }
 
 double SimNetwork::exchangeSeconds(int a, int b, uint64_t aToB, uint64_t bToA, double at,
@@ -166,14 +211,10 @@ double SimNetwork::exchangeSeconds(int a, int b, uint64_t aToB, uint64_t bToA, d
   const Fabric& network = scenario_->network;
   const double forth = static_cast<double>(aToB) / linkRate(a, b, at);
   const double back = static_cast<double>(bToA) / linkRate(b, a, at);
-  double wait = 0;
-  double delay = network.intraLatency / 2;
-  if (!sameNode(a, b)) {
-    delay = network.interLatency;
-    for (int end : {a, b})
-      wait = std::max(wait, stallOf(member(end).node, member(end).device % network.rails, at));
-  }
-  return wait + (delay + std::max(forth, back)) * noise(mix(sequence, uint64_t{1}));
+  const bool within = sameNode(a, b);
+  const double delay = within ? network.intraLatency / 2 : network.interLatency;
+  const double seconds = (delay + std::max(forth, back)) * noise(mix(sequence, uint64_t{1}));
+  return within ? seconds : withOutages(seconds, at, {member(a), member(b)});
 }
 
 SimNetwork::Carried SimNetwork::carriedBy(const CollectiveSpec& spec) const {
@@ -185,9 +226,9 @@ SimNetwork::Carried SimNetwork::carriedBy(const CollectiveSpec& spec) const {
   return {wire - inter, inter};
 }
 
-int SimNetwork::corruptor(uint64_t run, const Fault** fault) const {
+int SimNetwork::corruptor(uint64_t run, double at, const Fault** fault) const {
   for (int rank = 0; rank < size(); ++rank) {
-    const Fault* found = faults_[static_cast<size_t>(rank)].corruption(Work::kCollective, run);
+    const Fault* found = faults_[static_cast<size_t>(rank)].corruption(Work::kCollective, run, at);
     // Without `ops` a fault concerns the device's own work, not what others get from it.
     if (found == nullptr || found->ops.empty()) continue;
     *fault = found;

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "kernels/communicator.h"
@@ -11,6 +13,12 @@
 #include "kernels/sim/scenario.h"
 
 namespace muster::sim {
+
+/// Share of its speed that slow links leave between two devices.
+double linkShare(const std::vector<Fault>& faults, const GroupMember& a, const GroupMember& b, double at);
+
+/// Times that flapping took the link of a NIC down by `at`.
+double timesDown(const std::vector<Fault>& faults, int node, int rail, double at);
 
 /// One group's share of the network. `at` is virtual time, `sequence` the number of the transfer: all ranks
 /// that count alike get the same times.
@@ -30,9 +38,6 @@ class SimNetwork {
   /// B/s from one rank to another, without noise.
   [[nodiscard]] double linkRate(int from, int to, double at) const;
 
-  /// Share of its speed that slow links leave between two ranks.
-  [[nodiscard]] double linkFactor(int a, int b, double at) const;
-
   /// Bytes that leave a rank in a collective, by what carries them.
   struct Carried {
     double intra = 0;
@@ -40,8 +45,8 @@ class SimNetwork {
   };
   [[nodiscard]] Carried carriedBy(const CollectiveSpec& spec) const;
   [[nodiscard]] bool sameNode(int a, int b) const { return member(a).node == member(b).node; }
-  /// The rank whose fault corrupts run number `run`, with that fault; -1: none.
-  [[nodiscard]] int corruptor(uint64_t run, const Fault** fault) const;
+  /// The rank whose fault corrupts run number `run`, which begins at `at`, with that fault; -1: none.
+  [[nodiscard]] int corruptor(uint64_t run, double at, const Fault** fault) const;
 
  private:
   [[nodiscard]] const GroupMember& member(int rank) const { return members_[static_cast<size_t>(rank)]; }
@@ -49,11 +54,12 @@ class SimNetwork {
   [[nodiscard]] double deviceSpeed(int rank, double at) const;
   [[nodiscard]] double nicFactor(int node, int rail, double at) const;
   [[nodiscard]] double busRate(const CollectiveSpec& spec, double at) const;
+  [[nodiscard]] double slowestLink(bool allToAll, double at) const;
   [[nodiscard]] double betweenNodes(double at) const;
   [[nodiscard]] double latency(const CollectiveSpec& spec) const;
-  /// Seconds until every NIC of these nodes is up.
-  [[nodiscard]] double stall(double at) const;
-  [[nodiscard]] double stallOf(int node, int rail, double at) const;
+  /// Seconds from `at` until a transfer that needs `seconds` is done, if it waits while a NIC that it uses is
+  /// down. `users`: the members that use theirs.
+  [[nodiscard]] double withOutages(double seconds, double at, const std::vector<GroupMember>& users) const;
   [[nodiscard]] double noise(uint64_t sequence) const;
 
   std::shared_ptr<const Scenario> scenario_;
@@ -61,6 +67,8 @@ class SimNetwork {
   std::vector<GroupMember> members_;
   std::vector<FaultList> faults_;  ///< of each member's device
   std::vector<Fault> networkFaults_;
+  std::vector<double> changes_;  ///< when a fault begins or ends: between two of them all rates stay the same
+  mutable std::map<std::pair<bool, size_t>, double> rates_;  ///< slowestLink() of those spans
   int nodes_ = 1;
   int largestShare_ = 1;  ///< most members on one node
 };

@@ -76,7 +76,7 @@ class SimProgram : public Program {
   Status writeParameter(int, std::span<const float>) override { return {}; }
   Status fillParameter(int parameter, const InitialValues&) override {
     const double bytes = 4.0 * static_cast<double>(range(parameter).count);
-    device_.perform(Work::kTraining, bytes / roofline_.memory);
+    MUSTER_CHECK_OK(device_.perform(Work::kTraining, bytes / roofline_.memory));
     return {};
   }
   Result<std::vector<float>> readParameter(int) override { return noValues(); }
@@ -89,7 +89,7 @@ class SimProgram : public Program {
 
   Status forward(Pass pass) override {
     for (const Layer& layer : network_.layers())
-      device_.perform(Work::kTraining, forwardSeconds(network_, layer, roofline_));
+      MUSTER_CHECK_OK(device_.perform(Work::kTraining, forwardSeconds(network_, layer, roofline_)));
     ++forwards_;
     trained_ = pass == Pass::kTraining;
     return {};
@@ -104,7 +104,7 @@ class SimProgram : public Program {
                          device_.flawOf(Work::kTraining, ++*backwards_, gradients.bytes()), true};
     uint64_t left = gradientElements();
     for (auto layer = network_.layers().rbegin(); layer != network_.layers().rend(); ++layer) {
-      device_.perform(Work::kTraining, backwardSeconds(network_, *layer, roofline_));
+      MUSTER_CHECK_OK(device_.perform(Work::kTraining, backwardSeconds(network_, *layer, roofline_)));
       const uint64_t first = firstOf(*layer, left);
       if (ready && first < left) MUSTER_CHECK_OK(ready({first, left - first}));
       left = first;
@@ -124,7 +124,7 @@ class SimProgram : public Program {
     // Parameters, gradients and state are read, the first and the last also written.
     const double bytes =
         static_cast<double>(2 * parameters_->bytes() + gradients_->bytes() + 2 * state_->bytes());
-    device_.perform(Work::kTraining, bytes / roofline_.memory);
+    MUSTER_CHECK_OK(device_.perform(Work::kTraining, bytes / roofline_.memory));
     ++steps_;
     return {};
   }

@@ -50,14 +50,15 @@ class SimGemm : public Gemm {
 
   Status run() override {
     if (!prepared_) return misuse("run() before prepare()");
-    device_.perform(Work::kGemm, spec_.flops() / rate_);
-    result_ = {inputs_, device_.flawOf(Work::kGemm, ++runs_, operands_[2]->bytes())};
+    MUSTER_CHECK_OK(device_.perform(Work::kGemm, spec_.flops() / rate_));
+    ran_ = true;
+    result_ = {inputs_, device_.flawOfNext(Work::kGemm, operands_[2]->bytes())};
     return {};
   }
 
   /// One wrong element is found whatever the sample: a plan is judged here, not the odds of a sample.
   Result<ReferenceError> checkAgainstReference(int samples, uint64_t seed) override {
-    if (runs_ == 0) return misuse("checkAgainstReference() before run()");
+    if (!ran_) return misuse("checkAgainstReference() before run()");
     ErrorModel model(accumulator(), resultType(spec_.dtype), spec_.k);
     ReferenceError error;
     error.bound = model.bound();
@@ -75,7 +76,7 @@ class SimGemm : public Gemm {
   }
 
   Status keepResult() override {
-    if (runs_ == 0) return misuse("keepResult() before run()");
+    if (!ran_) return misuse("keepResult() before run()");
     kept_ = result_;
     hasKept_ = true;
     return {};
@@ -102,7 +103,7 @@ class SimGemm : public Gemm {
   double rate_;
   std::vector<std::unique_ptr<Buffer>> operands_;  ///< A, B, C: they only take up memory
   uint64_t inputs_ = 0;
-  uint64_t runs_ = 0;
+  bool ran_ = false;
   bool prepared_ = false;
   bool hasKept_ = false;
   Content result_;

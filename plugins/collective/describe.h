@@ -46,7 +46,7 @@ inline constexpr const char* kDescribe = R"json({"tests": [
   ],
   "metrics": [
     {"name": "large_message_bus_bandwidth", "unit": "B/s", "direction": "higher", "leader": true, "series": "runs",
-     "labels": ["op", "dtype", "bytes", "placement", "ranks", "nodes"],
+     "labels": ["op", "dtype", "bytes", "placement", "ranks", "nodes"], "peak": "network_bandwidth.{op}",
      "summary": "bus_bandwidth of the largest size: the one to put a limit on"},
     {"name": "bus_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["op", "dtype", "bytes", "placement"], "leader": true,
      "informational": true, "series": "runs",

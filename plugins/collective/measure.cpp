@@ -41,14 +41,20 @@ Status runBatch(Collective& work, const Params& params, int batch) {
   return {};
 }
 
-Result<std::vector<double>> sample(Communicator& group, Collective& work, const Params& params, int batch,
-                                   const std::function<bool()>& keepGoing) {
+/// Checks the last run of each sample. In place that run's inputs are what the one before it left, and sums
+/// grow with every run: what can be checked there is a sample of one run, made ready anew.
+Result<std::vector<double>> sample(Communicator& group, Collective& work, const Params& params,
+                                   const CollectiveSpec& spec, int batch, uint64_t seed,
+                                   const std::function<bool()>& keepGoing, Timing& timing) {
+  const bool anew = spec.inPlace && batch == 1 && !params.graph;
   std::vector<double> seconds;
   for (int i = 0; i < params.iterations; ++i) {
     if (!keepGoing()) return Error{ErrorCode::kTimeout, "the sweep was cancelled", ""};
+    if (anew) MUSTER_CHECK_OK(work.prepare(seed + static_cast<uint64_t>(i)));
     MUSTER_CHECK_OK(group.barrier());
     MUSTER_TRY(double took, group.time([&] { return runBatch(work, params, batch); }));
     seconds.push_back(took / batch);
+    if (anew || !spec.inPlace) MUSTER_CHECK_OK(checkOnce(group, work, timing));
   }
   return group.maxOverRanks(seconds);
 }
@@ -88,10 +94,8 @@ Status measure(Communicator& group, const Params& params, const CollectiveSpec& 
     MUSTER_CHECK_OK(work->record(batch));
     MUSTER_CHECK_OK(work->replay());  // the first launch of a graph also uploads it
   }
-  MUSTER_TRY(timing.seconds, sample(group, *work, params, batch, keepGoing));
+  MUSTER_TRY(timing.seconds, sample(group, *work, params, spec, batch, seed, keepGoing, timing));
   MUSTER_CHECK_OK(checkTimes(timing.seconds));
-  // In place the inputs were used up: sums grow with every run.
-  if (!spec.inPlace) MUSTER_CHECK_OK(checkOnce(group, *work, timing));
   MUSTER_TRY(std::vector<double> worst, group.maxOverRanks({static_cast<double>(timing.mismatch.wrong)}));
   timing.mostWrong = worst[0];
   return {};

@@ -32,7 +32,10 @@ Result<Params> readParams(const Json& json) {
   return params;
 }
 
-Result<Sampling> sample(const Bench& bench, Multiplication& work, const SamplingOptions& options) {
+/// Every sample's last result is compared with the first one: what goes wrong in between and heals again
+/// shows.
+Result<Sampling> sample(const Bench& bench, Multiplication& work, SamplingOptions options) {
+  options.check = [&work] { return work.compare(); };
   const std::string text = std::string("multiplying ") + dtypeName(work.spec().dtype);
   return sampleWork(
       bench.device, [&] { return work.run(); }, options,
@@ -42,9 +45,8 @@ Result<Sampling> sample(const Bench& bench, Multiplication& work, const Sampling
       });
 }
 
-/// The sampled results first, then fresh ones.
+/// Fresh results, after the sampled ones.
 Status compareRepeats(Multiplication& work, int comparisons) {
-  MUSTER_CHECK_OK(work.compare());
   for (int i = 1; i < comparisons; ++i) {
     MUSTER_CHECK_OK(work.run());
     MUSTER_CHECK_OK(work.compare());

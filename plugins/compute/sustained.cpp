@@ -40,6 +40,8 @@ Result<Params> readParams(const Json& json) {
 using Works = std::vector<Multiplication>;
 
 constexpr double kMostWorks = 4096;
+constexpr double kProgressPause =
+    0.1;  ///< seconds of the device: formatting takes longer than a simulated run
 
 /// As many as fill the memory that the plan gives away, one at least. What one takes is seen, workspaces of
 /// libraries included, by what is free before and after it.
@@ -85,7 +87,7 @@ Faults faultsOf(const Works& works) {
 class Burn {
  public:
   Burn(const Bench& bench, const Params& params, Works& works)
-      : bench_(bench), params_(params), works_(works), start_(bench.device.now()) {}
+      : bench_(bench), params_(params), works_(works), start_(bench.device.now()), found_(faultsOf(works)) {}
 
   Status run() {
     do {
@@ -108,10 +110,11 @@ class Burn {
   Status report() {
     if (bench_.host.cancelled())
       return Error{ErrorCode::kTimeout, "the burn was cancelled", bench_.device.info().id};
+    if (elapsed() < reportAt_) return {};
+    reportAt_ = elapsed() + kProgressPause;
     const double share = params_.duration > 0 ? elapsed() / params_.duration : 0;
-    const Faults faults = faultsOf(works_);
     bench_.host.progress(share, fmt::format("burning, {} results compared, {} elements wrong",
-                                            faults.comparisons, faults.mismatches));
+                                            found_.comparisons, found_.mismatches));
     return {};
   }
 
@@ -132,7 +135,13 @@ class Burn {
   Status check() {
     checkedAt_ = elapsed();
     checked_ = true;
-    return works_[current_].compare();
+    Multiplication& work = works_[current_];
+    const uint64_t comparisons = work.faults().comparisons;
+    const uint64_t mismatches = work.faults().mismatches;
+    MUSTER_CHECK_OK(work.compare());
+    found_.comparisons += work.faults().comparisons - comparisons;
+    found_.mismatches += work.faults().mismatches - mismatches;
+    return {};
   }
 
   void closeWindow() {
@@ -160,6 +169,8 @@ class Burn {
   Works& works_;
   size_t current_ = 0;
   double start_;
+  Faults found_;  ///< comparisons and mismatches of all works, kept up to date
+  double reportAt_ = 0;
   double busy_ = 0;  ///< seconds of multiplication
   double windowStart_ = 0;
   double windowBusy_ = 0;

@@ -30,7 +30,7 @@ const char* const kGpuSetup = R"json([
    "standing": {"max": 0, "remedy": "Turn MIG off: nvidia-smi -i GPU -mig 0, then reset the GPU"}},
   {"name": "gpu_processes", "unit": "count", "direction": "lower", "labels": ["device", "processes"],
    "summary": "Processes that compute on a GPU before it is measured",
-   "standing": {"max": 0, "remedy": "Stop the processes that the label names (nvidia-smi), then run again"}},
+   "standing": {"max": 0, "severity": "error", "remedy": "Stop the processes that the label names (nvidia-smi), then run again"}},
   {"name": "persistence_mode", "unit": "bool", "direction": "higher", "labels": ["device"],
    "summary": "The driver stays loaded while nobody uses a GPU",
    "standing": {"min": 1, "severity": "warn", "remedy": "Start nvidia-persistenced, or nvidia-smi -pm 1: else each start takes seconds and counters are lost"}},

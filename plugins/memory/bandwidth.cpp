@@ -52,37 +52,77 @@ Result<Params> readParams(const Json& json) {
   return params;
 }
 
-/// Three equal buffers: `target` is written, the sources keep their random data and take turns.
+/// Three equal buffers, each larger than the caches: every pass begins in another one than the last.
 class Buffers {
  public:
   static Result<Buffers> allocate(Device& device, uint64_t bytes, uint64_t seed) {
     Buffers buffers;
-    for (auto* buffer : {&buffers.target_, &buffers.sources_[0], &buffers.sources_[1]}) {
-      MUSTER_TRY(*buffer, device.allocate(bytes));
-      MUSTER_CHECK_OK(device.fillNormal(**buffer, Dtype::kF64, seed++));
+    for (auto& buffer : buffers.all_) {
+      MUSTER_TRY(buffer, device.allocate(bytes));
+      MUSTER_CHECK_OK(device.fillNormal(*buffer, Dtype::kF64, seed++));
     }
+    buffers.seed_ = seed;
     return buffers;
   }
 
-  /// Queues one pass. Each buffer exceeds the caches, and the next pass begins in another one.
-  Status pass(Device& device, MemoryOp op) {
-    const size_t turn = turn_++ % 2;
-    Buffer& source = *sources_[turn];
-    if (op == MemoryOp::kRead) return device.memoryOp(op, source, nullptr, nullptr);
-    return device.memoryOp(op, *target_, &source, sources_[1 - turn].get());
+  /// Goes before the passes of `op`. Copies hand one buffer's random data on.
+  Status begin(Device& device, MemoryOp op) {
+    turn_ = 0;
+    if (op != MemoryOp::kCopy) return {};
+    MUSTER_CHECK_OK(device.fillNormal(*all_[0], Dtype::kF64, seed_));
+    MUSTER_TRY(copied_, device.hash(*all_[0]));
+    return {};
   }
 
-  /// Words that differ after a copy.
-  Result<Mismatch> checkCopy(Device& device) {
-    MUSTER_CHECK_OK(device.memoryOp(MemoryOp::kCopy, *target_, sources_[0].get(), nullptr));
+  /// Queues one pass. A copy's source is the last one's target, so what goes wrong in any of them stays
+  /// wrong.
+  Status pass(Device& device, MemoryOp op) {
+    const size_t turn = turn_++;
+    if (op == MemoryOp::kTriad) return triad(device, turn);
+    Buffer& buffer = *all_[turn % kBuffers];
+    if (op == MemoryOp::kCopy) return device.memoryOp(op, *all_[turn_ % kBuffers], &buffer, nullptr);
+    return device.memoryOp(op, buffer, nullptr, nullptr);
+  }
+
+  /// Words that the passes of `op` left wrong: all copies, the last writes, the last triad.
+  Result<Mismatch> check(Device& device, MemoryOp op) {
     MUSTER_CHECK_OK(device.synchronize());
-    return device.compareBits(*sources_[0], *target_, Dtype::kF64);
+    if (op == MemoryOp::kCopy) return checkCopies(device);
+    if (op == MemoryOp::kTriad) return checkTriad(device);
+    if (op == MemoryOp::kRead) return Mismatch{};
+    MUSTER_TRY(Mismatch mismatch, device.compareBits(*all_[0], *all_[1], Dtype::kF64));
+    if (mismatch.wrong > 0) return mismatch;
+    return device.compareBits(*all_[1], *all_[2], Dtype::kF64);
   }
 
  private:
-  std::unique_ptr<Buffer> target_;
-  std::array<std::unique_ptr<Buffer>, 2> sources_;
+  Status triad(Device& device, size_t turn) {
+    return device.memoryOp(MemoryOp::kTriad, *all_[2], all_[turn % 2].get(), all_[1 - turn % 2].get());
+  }
+
+  Result<Mismatch> checkCopies(Device& device) {
+    Buffer& last = *all_[turn_ % kBuffers];
+    MUSTER_TRY(const uint64_t hash, device.hash(last));
+    if (hash == copied_) return Mismatch{};
+    Buffer& expected = *all_[(turn_ + 1) % kBuffers];
+    MUSTER_CHECK_OK(device.fillNormal(expected, Dtype::kF64, seed_));
+    return device.compareBits(expected, last, Dtype::kF64);
+  }
+
+  /// The last one once more: both must be equal to the last bit.
+  Result<Mismatch> checkTriad(Device& device) {
+    MUSTER_TRY(const uint64_t timed, device.hash(*all_[2]));
+    MUSTER_CHECK_OK(triad(device, turn_ - 1));
+    MUSTER_TRY(const uint64_t again, device.hash(*all_[2]));
+    Mismatch mismatch;
+    mismatch.wrong = timed == again ? 0 : 1;  // how many cannot be told from their hashes
+    return mismatch;
+  }
+
+  std::array<std::unique_ptr<Buffer>, kBuffers> all_;
+  uint64_t seed_ = 0;
   size_t turn_ = 0;
+  uint64_t copied_ = 0;  ///< hash of what the copies hand on
 };
 
 /// The size that was asked for, or one past the caches; never so large that the machine is left without
@@ -101,9 +141,10 @@ Result<uint64_t> chooseBytes(const sdk::Host& host, Device& device, double wante
   return std::min(std::max(cache, kLeastBytes), affordable);
 }
 
-/// Times one kernel and reports it; `part` of `parts` for the progress.
+/// Times one kernel, reports it and adds the words that it left wrong; `part` of `parts` for the progress.
 Status timeOp(const sdk::Host& host, Device& device, Buffers& buffers, uint64_t bytes, const Op& op,
-              const SamplingOptions& options, const std::function<bool(double)>& keepGoing) {
+              const SamplingOptions& options, const std::function<bool(double)>& keepGoing, uint64_t& wrong) {
+  MUSTER_CHECK_OK(buffers.begin(device, op.op));
   MUSTER_TRY(Sampling sampling, sampleWork(
                                     device, [&] { return buffers.pass(device, op.op); }, options, keepGoing));
   std::vector<double> rates;
@@ -113,16 +154,15 @@ Status timeOp(const sdk::Host& host, Device& device, Buffers& buffers, uint64_t 
   MUSTER_CHECK_OK(host.measurement("bandwidth", "B/s", rates, labels, now));
   MUSTER_CHECK_OK(host.measurement("bandwidth_warmup", "s", {sampling.warmup}, labels, now));
   MUSTER_CHECK_OK(host.measurement("bandwidth_steady", "bool", {sampling.plateau ? 1.0 : 0.0}, labels, now));
-  return host.measurement("bandwidth_relative_error", "ratio", {sampling.relativeError}, labels, now);
-}
-
-Status reportCopyCheck(const sdk::Host& host, Device& device, Buffers& buffers) {
-  MUSTER_TRY(Mismatch mismatch, buffers.checkCopy(device));
+  MUSTER_CHECK_OK(
+      host.measurement("bandwidth_relative_error", "ratio", {sampling.relativeError}, labels, now));
+  MUSTER_TRY(const Mismatch mismatch, buffers.check(device, op.op));
+  wrong += mismatch.wrong;
   if (mismatch.wrong > 0)
-    host.log(MUSTER_LOG_ERROR, fmt::format("{}: {} words differ after a copy, the first at byte offset {}",
-                                           device.info().id, mismatch.wrong, mismatch.firstOffset));
-  return host.measurement("bandwidth_wrong_elements", "count", {static_cast<double>(mismatch.wrong)}, {},
-                          device.now());
+    host.log(MUSTER_LOG_ERROR,
+             fmt::format("{}: {} words or more are wrong after {}, the first at byte offset {}",
+                         device.info().id, mismatch.wrong, op.name, mismatch.firstOffset));
+  return {};
 }
 
 }  // namespace
@@ -134,15 +174,17 @@ Status runBandwidth(const Bench& bench, const Json& json, uint64_t seed) {
   MUSTER_TRY(uint64_t bytes, chooseBytes(host, device, params.bytes));
   MUSTER_TRY(Buffers buffers, Buffers::allocate(device, bytes, seed));
   MUSTER_CHECK_OK(host.measurement("bandwidth_buffer", "B", {static_cast<double>(bytes)}, {}, device.now()));
+  uint64_t wrong = 0;
   for (size_t i = 0; i < params.ops.size(); ++i) {
     const Op& op = params.ops[i];
     const auto keepGoing = [&](double fraction) {
       host.progress((static_cast<double>(i) + fraction) / static_cast<double>(params.ops.size()), op.name);
       return !host.cancelled();
     };
-    MUSTER_CHECK_OK(timeOp(host, device, buffers, bytes, op, params.sampling, keepGoing));
+    MUSTER_CHECK_OK(timeOp(host, device, buffers, bytes, op, params.sampling, keepGoing, wrong));
   }
-  return reportCopyCheck(host, device, buffers);
+  return host.measurement("bandwidth_wrong_elements", "count", {static_cast<double>(wrong)}, {},
+                          device.now());
 }
 
 }  // namespace muster::memory

@@ -58,9 +58,9 @@ uint64_t randomPattern(uint64_t seed, uint64_t use) {
   return std::max(scatter(scatter(seed) + use), static_cast<uint64_t>(Pattern::kFirstRandom));
 }
 
-void countWrong(const Bench& bench, const Mismatch& mismatch, const std::string& path, uint64_t& wrong) {
-  wrong += mismatch.wrong;
-  if (mismatch.wrong == 0) return;
+void WrongBytes::add(const Bench& bench, const Mismatch& mismatch, const std::string& path) {
+  count_ += mismatch.wrong;
+  if (mismatch.wrong == 0 || !logged_.insert(path).second) return;
   bench.host.log(
       MUSTER_LOG_ERROR,
       fmt::format("{}: {} bytes differ after a copy, the first at byte offset {:#x}: expected {:#018x}, "

@@ -2,7 +2,9 @@
 // What the tests of copies share: their parameters, and the timing and checking of one kind of transfer.
 #pragma once
 
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/copies.h"
@@ -22,6 +24,7 @@ struct CopyParams {
 Result<CopyParams> readCopyParams(const Json& json);
 
 /// Rates in B/s of copying `transfers` side by side, one for each sample: all bytes over the time of all.
+/// `options.check` is left to the caller.
 Result<std::vector<double>> sampleCopy(const Bench& bench, Copies& copies,
                                        const std::vector<Transfer>& transfers, CopyEngine engine,
                                        const SamplingOptions& options,
@@ -43,7 +46,17 @@ class Steps {
 /// A number that makes pattern words no other use of this case has.
 uint64_t randomPattern(uint64_t seed, uint64_t use);
 
-/// Adds what differs to `wrong`, and logs it: "gpu0 to gpu3 by copy_engine: 8 bytes differ, the first ...".
-void countWrong(const Bench& bench, const Mismatch& mismatch, const std::string& path, uint64_t& wrong);
+/// Counts bytes that copies left wrong, and logs the first of each path: "gpu0 to gpu3 by copy_engine: 8
+/// bytes differ, the first ...".
+class WrongBytes {
+ public:
+  void add(const Bench& bench, const Mismatch& mismatch, const std::string& path);
+  /// What was counted since the last time.
+  [[nodiscard]] double take() { return static_cast<double>(std::exchange(count_, 0)); }
+
+ private:
+  uint64_t count_ = 0;
+  std::set<std::string> logged_;  ///< paths
+};
 
 }  // namespace muster::memory

@@ -155,10 +155,10 @@ inline constexpr const char* kDescribe = R"json({"tests": [
      "summary": "rate from this device to the peer (unidirectional), or the sum of both directions at once (bidirectional)"},
     {"name": "peer_access", "unit": "bool", "direction": "higher", "labels": ["peer"], "informational": true,
      "summary": "whether the two reach each other's memory without the host between them"},
-    {"name": "peer_wrong_bytes", "unit": "count", "direction": "lower",
-     "summary": "bytes that differ after a copy, over all peers and directions",
+    {"name": "peer_wrong_bytes", "unit": "count", "direction": "lower", "labels": ["device", "peer"],
+     "summary": "bytes that differ after a copy to or from this peer",
      "standing": {"max": 0, "source": "a copy is equal to its source",
-                  "remedy": "Data is changed between two devices: see nvidia-smi nvlink -e and the log for which pair, then ACS and IOMMU settings"}}
+                  "remedy": "Data is changed between two devices: see nvidia-smi nvlink -e, then ACS and IOMMU settings"}}
   ]
 }
 ]})json";

@@ -45,8 +45,7 @@ class PeerTest {
   Status run(const std::vector<std::string>& peers) {
     Steps steps(bench_.host, peers.size() * params_.engines.size() * 2);
     for (const std::string& peer : peers) MUSTER_CHECK_OK(measurePeer(peer, steps));
-    return bench_.host.measurement("peer_wrong_bytes", "count", {static_cast<double>(wrong_)}, {},
-                                   bench_.device.now());
+    return {};
   }
 
  private:
@@ -65,7 +64,8 @@ class PeerTest {
             ""};
       for (bool both : {false, true}) MUSTER_CHECK_OK(measure(ends, id, engine, both, steps));
     }
-    return {};
+    return bench_.host.measurement("peer_wrong_bytes", "count", {wrong_.take()}, {{"peer", id}},
+                                   bench_.device.now());
   }
 
   Status measure(Ends& ends, const std::string& id, CopyEngine engine, bool both, Steps& steps) {
@@ -74,15 +74,18 @@ class PeerTest {
     MUSTER_CHECK_OK(refill(ends, seed));
     std::vector<Transfer> transfers = {{ends.peerTarget.get(), ends.source.get()}};
     if (both) transfers.push_back({ends.target.get(), ends.peerSource.get()});
-    MUSTER_TRY(std::vector<double> rates, sampleCopy(bench_, copies_, transfers, engine, params_.sampling,
-                                                     steps.next(fmt::format("{} {}", id, direction))));
     const std::string& own = bench_.device.info().id;
-    MUSTER_TRY(Mismatch there, ends.peer->checkPattern(*ends.peerTarget, randomPattern(seed, 0)));
-    countWrong(bench_, there, fmt::format("{} to {} by {}", own, id, copyEngineName(engine)), wrong_);
-    if (both) {
+    SamplingOptions sampling = params_.sampling;
+    sampling.check = [&]() -> Status {
+      MUSTER_TRY(Mismatch there, ends.peer->checkPattern(*ends.peerTarget, randomPattern(seed, 0)));
+      wrong_.add(bench_, there, fmt::format("{} to {} by {}", own, id, copyEngineName(engine)));
+      if (!both) return {};
       MUSTER_TRY(Mismatch here, bench_.device.checkPattern(*ends.target, randomPattern(seed, 1)));
-      countWrong(bench_, here, fmt::format("{} to {} by {}", id, own, copyEngineName(engine)), wrong_);
-    }
+      wrong_.add(bench_, here, fmt::format("{} to {} by {}", id, own, copyEngineName(engine)));
+      return {};
+    };
+    MUSTER_TRY(std::vector<double> rates, sampleCopy(bench_, copies_, transfers, engine, sampling,
+                                                     steps.next(fmt::format("{} {}", id, direction))));
     return bench_.host.measurement(
         "peer_bandwidth", "B/s", rates,
         {{"peer", id}, {"direction", direction}, {"engine", copyEngineName(engine)}}, bench_.device.now());
@@ -102,7 +105,7 @@ class PeerTest {
   Copies& copies_;
   const CopyParams& params_;
   uint64_t seed_;
-  uint64_t wrong_ = 0;
+  WrongBytes wrong_;  ///< with this peer
 };
 
 }  // namespace

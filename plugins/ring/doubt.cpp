@@ -16,8 +16,8 @@ bool doubtful(const RoundLog& log, const std::vector<LaneFigures>& lanes, size_t
   const bool crosses = log.topology().crosses(seen.pair);
   return std::any_of(lanes.begin(), lanes.end(), [&](const LaneFigures& lane) {
     const Limits& limits = lane.baseline(crosses).limits;
-    const double loss = lane.loss[meeting];
-    return loss > (seen.looks == 1 ? limits.doubtful : limits.slowAgain) && loss <= limits.slow;
+    return lane.loss[meeting] > (seen.looks == 1 ? limits.doubtful : limits.slowAgain) &&
+           lane.sure[meeting] <= limits.slow;
   });
 }
 

@@ -41,6 +41,7 @@ class LaneAnalysis {
     slow_ = std::move(pairs.slow);
     found_.unrepeated = std::move(pairs.unrepeated);
     found_.doubtful = std::move(pairs.doubtful);
+    found_.disturbed = std::move(pairs.disturbed);
     for (size_t i = 0; i < slow_.size(); ++i)
       for (int node : {slow_[i].pair.a, slow_[i].pair.b}) slowOf_[node].push_back(i);
     for (const auto& [node, of] : slowOf_) found_.suspects.push_back(node);
@@ -93,7 +94,8 @@ Testimony LaneAnalysis::hear(int node) const {
     const Baseline& base = baseline(pair);
     const int other = pair.a == node ? pair.b : pair.a;
     const double lost = std::max(0.0, figures_.loss[m]);
-    const bool slow = figures_.slow(log_, m) || lost > std::max(testimony.loss / 2, base.limits.confirms);
+    const bool slow =
+        figures_.slow(log_, m) || figures_.sure[m] > std::max(testimony.loss / 2, base.limits.confirms);
     if (!slow && lost > testimony.loss / 2) continue;  // says neither
     auto& list = slow ? testimony.slowWith : testimony.fineWith;
     if (std::find(list.begin(), list.end(), other) == list.end()) list.push_back(other);

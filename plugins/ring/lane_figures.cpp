@@ -51,7 +51,9 @@ LaneFigures readLane(const RoundLog& log, size_t lane, size_t opening, Family& f
   }
   for (size_t m = 0; m < count; ++m) {
     const bool crosses = log.topology().crosses(log.meetings()[m].pair);
-    figures.loss.push_back(figures.baseline(crosses).center - logs[m]);
+    const double loss = figures.baseline(crosses).center - logs[m];
+    figures.loss.push_back(loss);
+    figures.sure.push_back(loss - log.excuse(m, lane));
   }
   return figures;
 }

@@ -13,12 +13,13 @@ struct LaneFigures {
   Baseline sameLeaf;
   Baseline crossLeaf;        ///< equals sameLeaf where no topology is known
   std::vector<double> loss;  ///< by meeting; logarithms, see Baseline
+  std::vector<double> sure;  ///< the same without what other processes on the hosts may account for
 
   /// Whether the meeting by itself says that its pair is slow: by its only figure, or by the best of several.
   [[nodiscard]] bool slow(const RoundLog& log, size_t meeting) const {
     const auto& [round, pair, looks] = log.meetings()[meeting];
     const Limits& limits = baseline(log.topology().crosses(pair)).limits;
-    return loss[meeting] > (looks > 1 ? limits.slowAgain : limits.slow);
+    return sure[meeting] > (looks > 1 ? limits.slowAgain : limits.slow);
   }
   [[nodiscard]] const Baseline& baseline(bool crossesLeaves) const {
     return crossesLeaves ? crossLeaf : sameLeaf;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 
+#include "runner/core/files.h"
 #include "runner/core/text.h"
 
 namespace muster::ring {
@@ -36,23 +37,31 @@ std::string decode(const double* in) {
   return name;
 }
 
-/// Simulated ranks do not talk: node 3 of "sim-node-0005"'s group is "sim-node-0003". Where names do not end
-/// with the node's rank, only the own one is known; the others must not look like names of nodes that exist.
+/// Simulated ranks do not talk. Their names are those that the runner tells, or its own for simulated nodes:
+/// node 3 of "sim-node-0005"'s group is "sim-node-0003". Else no node has a name, not even the own one: all
+/// ranks must call a node the same, or one finding looks like several.
 std::string simulatedName(const Place& place, int node) {
-  const std::string digits = fmt::format("{}", place.node);
-  size_t start = place.nodeName.find_last_not_of("0123456789");
-  start = start == std::string::npos ? 0 : start + 1;
-  const std::string tail = place.nodeName.substr(start);
-  if (tail.size() < digits.size() || tail != fmt::format("{:0{}}", place.node, tail.size()))
-    return node == place.node ? place.nodeName : fmt::format("node-rank-{}", node);
-  return fmt::format("{}{:0{}}", place.nodeName.substr(0, start), node, tail.size());
+  constexpr std::string_view kPrefix = "sim-node-";
+  if (static_cast<size_t>(node) < place.nodeNames.size()) return place.nodeNames[static_cast<size_t>(node)];
+  if (place.nodeName != fmt::format("{}{:04}", kPrefix, place.node)) return fmt::format("node-rank-{}", node);
+  return fmt::format("{}{:04}", kPrefix, node);
 }
 
 struct Seat {
   int node = 0;
   int local = 0;
   std::string name;
+  double machine = 0;  ///< equal for ranks on the same one
 };
+
+/// Of this boot of this machine, small enough for a double; 0: unknown.
+double machineNumber() {
+  const auto id = readFile("/proc/sys/kernel/random/boot_id");
+  if (!id.ok()) return 0;
+  uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+  for (const char c : *id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return static_cast<double>(hash >> 16);
+}
 
 Result<std::vector<Seat>> gatherSeats(const Place& place, Communicator& communicator) {
   const auto size = static_cast<size_t>(communicator.size());
@@ -60,20 +69,21 @@ Result<std::vector<Seat>> gatherSeats(const Place& place, Communicator& communic
   if (!communicator.ranksTalk()) {
     for (size_t i = 0; i < size; ++i) {
       const int node = place.nodes > 1 ? static_cast<int>(i) / place.localSize : place.node;
-      seats[i] = {node, static_cast<int>(i) % place.localSize, simulatedName(place, node)};
+      seats[i] = {node, static_cast<int>(i) % place.localSize, simulatedName(place, node), node + 1.0};
     }
     return seats;
   }
-  constexpr size_t kWidth = 2 + kNumbersPerName;
+  constexpr size_t kWidth = 3 + kNumbersPerName;
   std::vector<double> told(size * kWidth);
   double* own = &told[static_cast<size_t>(communicator.rank()) * kWidth];
   own[0] = place.node;
   own[1] = place.localRank;
-  encode(place.nodeName, own + 2);
+  own[2] = machineNumber();
+  encode(place.nodeName, own + 3);
   MUSTER_TRY(const std::vector<double> all, communicator.maxOverRanks(told));
   for (size_t i = 0; i < size; ++i)
     seats[i] = {static_cast<int>(all[i * kWidth]), static_cast<int>(all[i * kWidth + 1]),
-                decode(&all[i * kWidth + 2])};
+                decode(&all[i * kWidth + 3]), all[i * kWidth + 2]};
   return seats;
 }
 
@@ -106,6 +116,7 @@ Result<Place> placeOf(const Json& context) {
     inner.read("rank", place.node);
     inner.read("count", place.nodes);
     inner.read("name", place.nodeName);
+    inner.optional("names", place.nodeNames);
     MUSTER_CHECK_OK(inner.status());
   }
   if (const Json* device = reader.object("device"); device != nullptr) {
@@ -123,10 +134,14 @@ Result<Members> gatherMembers(const Place& place, Communicator& communicator) {
   std::map<int, std::map<int, int>> byNode;  // node -> local rank -> rank
   for (size_t i = 0; i < seats.size(); ++i) byNode[seats[i].node][seats[i].local] = static_cast<int>(i);
   Members members;
+  std::map<double, int> machines;
   for (const auto& [node, locals] : byNode) {
     for (const auto& [local, rank] : locals) {
       if (byNode.size() == 1 || members.ranks.empty() || local == locals.begin()->first) {
         members.ranks.emplace_back();
+        const double machine = seats[static_cast<size_t>(rank)].machine;
+        members.machines.push_back(
+            machines.try_emplace(machine, static_cast<int>(machines.size())).first->second);
         members.names.push_back(byNode.size() == 1 ? fmt::format("rank{}", rank)
                                                    : seats[static_cast<size_t>(rank)].name);
       }

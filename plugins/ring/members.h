@@ -20,6 +20,7 @@ struct Place {
   int node = 0;
   int nodes = 1;
   std::string nodeName;
+  std::vector<std::string> nodeNames;  ///< by rank, where the runner tells them
   std::string device;
 };
 Result<Place> placeOf(const Json& context);
@@ -29,6 +30,7 @@ Result<Place> placeOf(const Json& context);
 struct Members {
   std::vector<std::string> names;
   std::vector<std::vector<int>> ranks;  ///< [member][rail]
+  std::vector<int> machines;            ///< of each member, by number; members that share one share its load
   int own = 0;                          ///< this rank's member
   int ownRail = 0;
 

@@ -6,8 +6,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
 
+#include "plugins/ring/cpu_wait.h"
 #include "plugins/ring/solver.h"
 
 namespace muster::ring {
@@ -16,6 +19,12 @@ namespace {
 constexpr uint64_t kSmallMessage = 8;  ///< bytes
 constexpr int kLatencyRepeats = 16;
 constexpr double kMadToSigma = 1.4826;
+constexpr int kDrawsPerRounds = 1 << 16;    ///< of simulated exchanges in as many rounds as kMostRounds
+constexpr uint64_t kVisitTurns = 1u << 30;  ///< where those of visits begin
+/// A process that waits for a CPU loses more than the wait: its peer has to wait with it, and then both begin
+/// anew.
+constexpr double kWaitWeight = 2;
+constexpr double kMostWait = 0.98;  ///< share of an exchange
 constexpr const char* kAllRails = "all";
 
 double median(std::vector<double> values) {
@@ -38,6 +47,15 @@ std::vector<double> slowestRail(const double* pair, size_t rails, size_t stride,
   for (size_t rail = 0; rail < rails; ++rail)
     for (size_t s = 0; s < samples; ++s) worst[s] = std::max(worst[s], pair[rail * stride + offset + s]);
   return worst;
+}
+
+/// What both ends' waiting for a CPU may account for, as a logarithm; the rail of the phase where it is most.
+/// `waits`: of the first rail and `what`.
+double excuseOf(const double* waits, size_t rails, size_t stride, double seconds) {
+  double waited = 0;
+  for (size_t rail = 0; rail < rails; ++rail)
+    waited = std::max(waited, waits[rail * stride] + waits[rail * stride + 3]);
+  return -kWaitWeight * std::log(1 - std::min(kMostWait, waited / seconds));
 }
 
 }  // namespace
@@ -67,38 +85,49 @@ std::vector<Lane> Meter::lanes() const {
   return lanes;
 }
 
-Result<double> Meter::timeMessage(int peer, bool sends) {
+Result<Meter::Timed> Meter::timed(const std::function<Status()>& exchange) {
+  const double waitedBefore = cpuWaitSeconds();
+  MUSTER_TRY(const double seconds, communicator_.time(exchange));
+  return Timed{seconds, std::max(0.0, cpuWaitSeconds() - waitedBefore)};
+}
+
+Result<Meter::Timed> Meter::timeMessage(int peer, bool sends) {
   // Both ends start together: a late one must not look like a slow link.
   MUSTER_CHECK_OK(communicator_.exchange(peer, *send_, kSmallMessage, *receive_, kSmallMessage));
-  return communicator_.time([&] {
+  return timed([&] {
     return communicator_.exchange(peer, *send_, sends ? options_.bytes : 0, *receive_,
                                   sends ? 0 : options_.bytes);
   });
 }
 
-Result<double> Meter::timeLatency(int peer) {
+Result<Meter::Timed> Meter::timeLatency(int peer) {
   MUSTER_CHECK_OK(communicator_.exchange(peer, *send_, kSmallMessage, *receive_, kSmallMessage));
-  MUSTER_TRY(const double seconds, communicator_.time([&]() -> Status {
-    for (int i = 0; i < kLatencyRepeats; ++i)
-      MUSTER_CHECK_OK(communicator_.exchange(peer, *send_, kSmallMessage, *receive_, kSmallMessage));
-    return {};
-  }));
-  return seconds / kLatencyRepeats;
+  MUSTER_TRY(
+      const Timed all, timed([&]() -> Status {
+        for (int i = 0; i < kLatencyRepeats; ++i)
+          MUSTER_CHECK_OK(communicator_.exchange(peer, *send_, kSmallMessage, *receive_, kSmallMessage));
+        return {};
+      }));
+  return Timed{all.seconds / kLatencyRepeats, all.waited / kLatencyRepeats};
 }
 
 /// `first`: this rank is the `a` of its pair, so it sends where the other receives.
 Status Meter::samplePair(int peer, bool first, double* seconds) {
   const auto samples = static_cast<size_t>(options_.samples);
   for (int i = 0; i < options_.warmup; ++i) {
-    MUSTER_TRY(const double there, timeMessage(peer, first));
-    MUSTER_TRY(const double back, timeMessage(peer, !first));
+    MUSTER_TRY(const Timed there, timeMessage(peer, first));
+    MUSTER_TRY(const Timed back, timeMessage(peer, !first));
     (void)there, (void)back;
   }
-  for (size_t i = 0; i < samples; ++i) {
-    MUSTER_TRY(seconds[i], timeMessage(peer, first));
-    MUSTER_TRY(seconds[samples + i], timeMessage(peer, !first));
-    MUSTER_TRY(seconds[2 * samples + i], timeLatency(peer));
-  }
+  std::array<std::vector<double>, 3> waited;
+  for (size_t i = 0; i < samples; ++i)
+    for (size_t what = 0; what < 3; ++what) {
+      MUSTER_TRY(const Timed t, what == 2 ? timeLatency(peer) : timeMessage(peer, first == (what == 0)));
+      seconds[what * samples + i] = t.seconds;
+      waited[what].push_back(t.waited);
+    }
+  for (size_t what = 0; what < 3; ++what)
+    seconds[sampleCount() + (first ? 0 : 3) + what] = median(std::move(waited[what]));
   return {};
 }
 
@@ -131,7 +160,10 @@ Status Meter::computeAll(const Turn& turn, const Round& pairs, const Phase& phas
       double sum = 0;
       for (size_t i = 0; i < samples; ++i) {
         // Looks, rounds, phases, samples and directions each draw anew.
-        const auto turnNumber = static_cast<uint64_t>(turn.look * kMostRounds + turn.round);
+        const auto turnNumber =
+            turn.visit >= 0 ? kVisitTurns + static_cast<uint64_t>(turn.visit * kMostRounds + turn.round)
+                            : static_cast<uint64_t>(turn.round / kMostRounds * kDrawsPerRounds +
+                                                    turn.look * kMostRounds + turn.round % kMostRounds);
         const uint64_t phaseNumber = turnNumber * 2 + (phase.rails.size() > 1 ? 1 : 0);
         const uint64_t draw = (phaseNumber * 1000 + i) * 3;
         MUSTER_TRY(out[i], communicator_.exchangeBetween(a, b, options_.bytes, 0, draw));
@@ -155,9 +187,9 @@ Result<std::vector<double>> Meter::measurePhase(const Turn& turn, const Round& p
     MUSTER_CHECK_OK(measureOwn(pairs, phase, seconds));
     MUSTER_TRY(seconds, communicator_.maxOverRanks(seconds));
   }
-  for (double value : seconds)
-    if (!(value > 0) || !std::isfinite(value))
-      return Error{ErrorCode::kCorrupt, fmt::format("an exchange took {} s by the clock", value),
+  for (size_t at = 0; at < seconds.size(); ++at)
+    if (at % stride() < sampleCount() && (!(seconds[at] > 0) || !std::isfinite(seconds[at])))
+      return Error{ErrorCode::kCorrupt, fmt::format("an exchange took {} s by the clock", seconds[at]),
                    device_.info().id};
   return seconds;
 }
@@ -167,6 +199,7 @@ Status Meter::hold(const Turn& turn, const Round& pairs, RoundLog& log, std::vec
   const size_t lanes = phases_.size();
   std::vector<double> speeds(pairs.size() * 2 * lanes);
   std::vector<double> spreads(speeds.size());
+  std::vector<double> excuses(speeds.size());
   for (size_t lane = 0; lane < lanes; ++lane) {
     const Phase& phase = phases_[lane];
     MUSTER_TRY(const std::vector<double> seconds, measurePhase(turn, pairs, phase));
@@ -177,12 +210,21 @@ Status Meter::hold(const Turn& turn, const Round& pairs, RoundLog& log, std::vec
       const auto there = slowestRail(pair, rails, stride(), 0, samples);
       const auto back = slowestRail(pair, rails, stride(), samples, samples);
       const auto latency = slowestRail(pair, rails, stride(), 2 * samples, samples);
-      const PairFigures f{
-          turn.round,     turn.look, pairs[p], phase.rail, volume / median(there), volume / median(back),
-          median(latency)};
+      const PairFigures f{turn.round,
+                          turn.look,
+                          turn.visit,
+                          pairs[p],
+                          phase.rail,
+                          volume / median(there),
+                          volume / median(back),
+                          median(latency)};
+      const double* waits = pair + sampleCount();
+      const bool forward = f.forward < f.backward;
       const size_t at = p * 2 * lanes + lane;
       speeds[at] = std::min(f.forward, f.backward);
-      spreads[at] = relativeSpread(f.forward < f.backward ? there : back);
+      spreads[at] = relativeSpread(forward ? there : back);
+      excuses[at] = excuseOf(waits + (forward ? 0 : 1), rails, stride(), median(forward ? there : back));
+      excuses[at + lanes] = excuseOf(waits + 2, rails, stride(), f.latency);
       speeds[at + lanes] = 1 / f.latency;
       spreads[at + lanes] = relativeSpread(latency);
       figures.push_back(f);
@@ -190,10 +232,12 @@ Status Meter::hold(const Turn& turn, const Round& pairs, RoundLog& log, std::vec
   }
   for (size_t p = 0; p < pairs.size(); ++p) {
     const size_t at = p * 2 * lanes;
-    if (turn.look == 0)
-      log.add(turn.round, pairs[p], &speeds[at], &spreads[at]);
+    if (turn.visit >= 0)
+      log.addVisit({turn.visit, pairs[p], turn.after}, &speeds[at], &excuses[at]);
+    else if (turn.look == 0)
+      log.add(turn.round, pairs[p], &speeds[at], &spreads[at], &excuses[at]);
     else
-      log.addLook(pairs[p], &speeds[at], &spreads[at]);
+      log.addLook(pairs[p], &speeds[at], &spreads[at], &excuses[at]);
   }
   return {};
 }

@@ -2,6 +2,7 @@
 // Measures one round: bandwidth both ways and latency of each pair, known to every rank afterwards.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -24,13 +25,16 @@ struct MeterOptions {
 /// Where in a run figures are taken.
 struct Turn {
   int round = 0;
-  int look = 0;  ///< within the round
+  int look = 0;      ///< within the round
+  int visit = -1;    ///< after all rounds: the number of the visit; -1: in a round
+  double after = 0;  ///< see Visit
 };
 
 /// What a pair reached in one look on one rail, or over all. Medians of the samples.
 struct PairFigures {
   int round = 0;
-  int look = 0;  ///< from 0; further ones are at pairs in doubt
+  int look = 0;    ///< from 0; further ones are at pairs in doubt
+  int visit = -1;  ///< see Turn
   Pair pair;
   std::string rail;
   double forward = 0;   ///< B/s from a to b
@@ -58,14 +62,21 @@ class Meter {
   Meter(Device& device, Communicator& communicator, const Members& members, const MeterOptions& options)
       : device_(device), communicator_(communicator), members_(members), options_(options) {}
 
-  /// Seconds of every sample of a phase: [pair][rail of the phase][forward, backward, latency][sample].
+  /// Seconds of every sample of a phase: [pair][rail of the phase][forward, backward, latency][sample], and
+  /// behind them how long each end waited for a CPU in the median sample: [end][forward, backward, latency].
   Result<std::vector<double>> measurePhase(const Turn& turn, const Round& pairs, const Phase& phase);
   Status measureOwn(const Round& pairs, const Phase& phase, std::vector<double>& seconds);
   Status samplePair(int peer, bool first, double* seconds);
-  Result<double> timeMessage(int peer, bool sends);
-  Result<double> timeLatency(int peer);
+  /// Seconds that an exchange took, and how much longer this process waited for a CPU meanwhile.
+  struct Timed {
+    double seconds = 0, waited = 0;
+  };
+  Result<Timed> timed(const std::function<Status()>& exchange);
+  Result<Timed> timeMessage(int peer, bool sends);
+  Result<Timed> timeLatency(int peer);
   Status computeAll(const Turn& turn, const Round& pairs, const Phase& phase, std::vector<double>& seconds);
-  [[nodiscard]] size_t stride() const { return 3 * static_cast<size_t>(options_.samples); }
+  [[nodiscard]] size_t sampleCount() const { return 3 * static_cast<size_t>(options_.samples); }
+  [[nodiscard]] size_t stride() const { return sampleCount() + 6; }
 
   Device& device_;
   Communicator& communicator_;

@@ -106,9 +106,9 @@ void merge(std::vector<Wish>& all, const std::vector<Wish>& more) {
 Round nextRound(const RoundLog& log) {
   const std::vector<Round>& opening = log.opening();
   const auto held = static_cast<size_t>(log.rounds());
-  if (held >= static_cast<size_t>(kMostRounds)) return {};
+  if (held >= opening.size() + kMostRounds) return {};
   Round round = held < opening.size() ? opening[held] : Round();
-  if (held < 2) return round;
+  if (held < 2 || 2 * round.size() + 1 >= static_cast<size_t>(log.nodes())) return round;  // nobody is idle
   const Encounters encounters(log);
   Matchmaker matchmaker(log, encounters, std::move(round));
   std::vector<Wish> wishes;

@@ -146,4 +146,19 @@ std::vector<Round> openingRounds(int nodes, const Topology& topology) {
   return rounds;
 }
 
+std::vector<Round> tournamentRounds(int nodes) {
+  std::vector<Round> rounds;
+  const int places = nodes + nodes % 2;  // an odd number of nodes: who meets the empty place sits out
+  for (int turn = 0; turn + 1 < places; ++turn) {
+    Round round;
+    for (int i = 0; i < places / 2; ++i) {
+      const int left = i == 0 ? places - 1 : (turn + i) % (places - 1);
+      const int right = (turn + places - 1 - i) % (places - 1);
+      if (left < nodes && right < nodes) round.push_back(makePair(left, right));
+    }
+    rounds.push_back(std::move(round));
+  }
+  return rounds;
+}
+
 }  // namespace muster::ring

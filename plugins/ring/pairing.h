@@ -35,4 +35,14 @@ struct Topology {
 /// more.
 std::vector<Round> openingRounds(int nodes, const Topology& topology);
 
+/// Which pairs the opening rounds measure.
+enum class Coverage {
+  kQuick,  ///< the edges of a ring: each node meets two others
+  kAll,    ///< every pair: each node meets all others
+};
+
+/// A tournament: every pair once, in nodes - 1 rounds (nodes, if odd) of pairs that are measured at the same
+/// time. By the circle method: one node stays, the others move on by one place after each round.
+std::vector<Round> tournamentRounds(int nodes);
+
 }  // namespace muster::ring

@@ -29,6 +29,9 @@ class Reporter {
     MUSTER_CHECK_OK(culprits());
     MUSTER_CHECK_OK(
         host_.measurement("rounds", "count", {static_cast<double>(found_.log->rounds())}, {}, now_));
+    MUSTER_CHECK_OK(host_.measurement("confirmations", "count",
+                                      {static_cast<double>(found_.log->visitsHeld())}, {}, now_));
+    MUSTER_CHECK_OK(host_.measurement("pair_coverage", "ratio", {pairCoverage(*found_.log)}, {}, now_));
     MUSTER_CHECK_OK(host_.measurement("looks_again", "count", {furtherLooks()}, {}, now_));
     MUSTER_CHECK_OK(host_.fact("implementation", implementation));
     if (rank_ != 0) return {};
@@ -51,6 +54,12 @@ class Reporter {
       if (fresh) continue;
       it->second.first = std::max(it->second.first, std::min(f.forward, f.backward));
       it->second.second = std::min(it->second.second, f.latency);
+    }
+    if (!best.empty()) {
+      const auto all = best.find("all");
+      const double devices = all == best.end() ? 1 : members_.rails();
+      const double bandwidth = all == best.end() ? best.begin()->second.first : all->second.first;
+      MUSTER_CHECK_OK(host_.measurement("device_bandwidth", "B/s", {bandwidth / devices}, {}, now_));
     }
     for (const auto& [rail, figures] : best) {
       MUSTER_CHECK_OK(host_.measurement("bandwidth", "B/s", {figures.first}, {{"rail", rail}}, now_));
@@ -120,7 +129,10 @@ class Reporter {
   }
 
   Status artifact() {
-    Json json = {{"schema", 1}, {"nodes", members_.names}, {"rounds", found_.log->rounds()}};
+    Json json = {{"schema", 1},
+                 {"nodes", members_.names},
+                 {"rounds", found_.log->rounds()},
+                 {"pair_coverage", pairCoverage(*found_.log)}};
     if (topology().known()) {
       json["leaves"] = topology().names;
       json["leaf_of_node"] = topology().leafOf;
@@ -129,6 +141,7 @@ class Reporter {
     for (const PairFigures& f : found_.figures)
       pairs.push_back({{"round", f.round},
                        {"look", f.look},
+                       {"confirmation", f.visit},
                        {"a", f.pair.a},
                        {"b", f.pair.b},
                        {"rail", f.rail},

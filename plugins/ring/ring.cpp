@@ -8,35 +8,43 @@
 #include "plugins/ring/topology_file.h"
 #include "plugins/sdk/group_store.h"
 #include "runner/core/files.h"
+#include "runner/core/units.h"
 
 namespace muster::ring {
 namespace {
 
+constexpr size_t kRoundsOfARing = 3;  ///< that open one, at most; more are a tournament
+
 struct Params {
   MeterOptions meter;
+  Coverage coverage = Coverage::kQuick;
   std::string topology;
   std::string interface;
   double timeout = 60;
+  double confirm = 30;  ///< seconds
 };
 
 Result<Params> readParams(const Json& json) {
   Params params;
-  std::string rails;
+  std::string rails, coverage;
   double bytes = 0;
   JsonReader reader(json, "params");
   reader.read("bytes", bytes);
   reader.read("samples", params.meter.samples);
   reader.read("warmup", params.meter.warmup);
   reader.read("rails", rails);
+  reader.read("coverage", coverage);
   reader.read("topology", params.topology);
   reader.read("interface", params.interface);
   reader.read("timeout", params.timeout);
+  reader.read("confirm", params.confirm);
   reader.read("noise_floor", params.meter.noiseFloor);
   reader.read("latency_noise_floor", params.meter.latencyNoiseFloor);
   MUSTER_CHECK_OK(reader.status());
   params.meter.bytes = static_cast<uint64_t>(bytes) / 8 * 8;  // whole elements of every type
   params.meter.alone = rails != "together";
   params.meter.together = rails != "alone";
+  params.coverage = coverage == "all" ? Coverage::kAll : Coverage::kQuick;
   return params;
 }
 
@@ -63,10 +71,12 @@ class RingSession : public sdk::Session {
                    ""};
     MUSTER_TRY(Topology topology, readTopology(params.topology, members));
     MUSTER_TRY(const auto meter, Meter::prepare(*device_.device, *communicator, members, params.meter));
-    RoundLog log(members.count(), std::move(topology), meter->lanes());
+    RoundLog log(members.count(), std::move(topology), meter->lanes(), params.coverage);
+    log.setMachines(members.machines);
     Findings findings;
     findings.log = &log;
     MUSTER_CHECK_OK(holdRounds(*meter, log, findings.figures));
+    MUSTER_CHECK_OK(visitAgain(*meter, log, findings.figures, params.confirm));
     findings.culprits = solve(log);
     return reportFindings(host_, members, *communicator, findings, device_.device->now());
   }
@@ -83,14 +93,31 @@ class RingSession : public sdk::Session {
   }
 
   Status holdRounds(Meter& meter, RoundLog& log, std::vector<PairFigures>& figures) {
+    const size_t opening = log.opening().size();
+    note(
+        fmt::format("{} rounds measure {}, the pairs of a round at the same time; what is slow is measured "
+                    "again in further rounds",
+                    opening, coverageText(openingPairs(log), log.nodes())));
+    const double begun = device_.device->now();
     for (Round round = nextRound(log); !round.empty(); round = nextRound(log)) {
       if (host_.cancelled()) return Error{ErrorCode::kTimeout, "the ring was cancelled", ""};
       const int number = log.rounds();
-      host_.progress(-1, fmt::format("round {}: {} pairs", number + 1, round.size()));
+      const auto done = static_cast<double>(number) / static_cast<double>(opening);
+      host_.progress(done < 1 ? done : -1, fmt::format("round {}: {} pairs", number + 1, round.size()));
       MUSTER_CHECK_OK(meter.hold({number, 0}, round, log, figures));
       MUSTER_CHECK_OK(lookAgain(meter, log, figures));
+      if (number == 0 && opening > kRoundsOfARing)
+        note(
+            fmt::format("the first of {} rounds took {}: expect {} for all of them", opening,
+                        formatQuantity(device_.device->now() - begun, "s"),
+                        formatQuantity(static_cast<double>(opening) * (device_.device->now() - begun), "s")));
     }
     return {};
+  }
+
+  /// For the group: rank 0 says it.
+  void note(const std::string& text) {
+    if (place_.rank == 0) host_.log(MUSTER_LOG_INFO, text);
   }
 
   /// Those that are in doubt meet again before the round ends: both are there, and it spares a round.
@@ -100,6 +127,21 @@ class RingSession : public sdk::Session {
       if (host_.cancelled()) return Error{ErrorCode::kTimeout, "the ring was cancelled", ""};
       host_.progress(-1, fmt::format("round {}: {} pairs once more", turn.round + 1, pairs.size()));
       MUSTER_CHECK_OK(meter.hold(turn, pairs, log, figures));
+    }
+    return {};
+  }
+
+  /// What is about to be named is measured at later times too, beside healthy pairs: a load that passes is no
+  /// fault.
+  Status visitAgain(Meter& meter, RoundLog& log, std::vector<PairFigures>& figures, double seconds) {
+    for (auto rounds = nextVisit(log); !rounds.empty(); rounds = nextVisit(log)) {
+      if (host_.cancelled()) return Error{ErrorCode::kTimeout, "the ring was cancelled", ""};
+      const int visit = log.visitsHeld();
+      host_.progress(-1, fmt::format("confirmation {}: slow pairs are measured again", visit + 1));
+      const double after = visitTime(visit, seconds);
+      device_.device->sleep(after - (visit > 0 ? visitTime(visit - 1, seconds) : 0));
+      for (size_t i = 0; i < rounds.size(); ++i)
+        MUSTER_CHECK_OK(meter.hold({static_cast<int>(i), 0, visit, after}, rounds[i], log, figures));
     }
     return {};
   }

@@ -16,8 +16,11 @@ struct PairHistory {
   bool sure = false;      ///< even a single figure of it
   bool doubtful = false;  ///< a round that had no second look left it open
   bool repeats = true;    ///< each round says slow, or confirms what another one said
+  bool disturbed = true;  ///< no round measured it without other processes in the way
 
-  void add(double loss, int looks, bool slow, const Baseline& base) {
+  /// `raw`: with what other processes may account for.
+  void add(double loss, double raw, int looks, bool slow, const Baseline& base) {
+    disturbed &= raw > base.limits.slow && !slow;
     sum += loss;
     least = times == 0 ? loss : std::min(least, loss);
     most = times == 0 ? loss : std::max(most, loss);
@@ -46,10 +49,13 @@ SlowPairs findSlowPairs(const RoundLog& log, const Encounters& encounters, const
     PairHistory all;
     for (size_t other : encounters.of(pair.a)) {
       const Meeting& meeting = log.meetings()[other];
-      if (meeting.pair == pair) all.add(figures.loss[other], meeting.looks, figures.slow(log, other), base);
+      if (meeting.pair == pair)
+        all.add(figures.sure[other], figures.loss[other], meeting.looks, figures.slow(log, other), base);
     }
     if (all.slow())
       found.slow.push_back({pair, all.sum / all.times, all.times, all.sure, false});
+    else if (all.disturbed)
+      found.disturbed.push_back(pair);
     else if (all.slowOnce)
       found.unrepeated.push_back(pair);
     else if (all.doubtful && all.times == 1)

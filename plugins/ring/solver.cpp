@@ -10,13 +10,16 @@
 #include <map>
 #include <set>
 
+#include "plugins/ring/confirm.h"
 #include "plugins/ring/lane_analysis.h"
 
 namespace muster::ring {
 namespace {
 
 constexpr const char* kAllRails = "all";
-constexpr double kMostCertain = 0.9999;
+constexpr double kLeastToName = 0.5;
+constexpr double kMostOfSharedMachine = 0.6;
+constexpr double kMostCertain = 0.999;  ///< more than any model of noise deserves
 
 double share(double logLoss) {
   return 1 - std::exp(-logLoss);
@@ -68,7 +71,10 @@ class Solver {
     for (const auto& [node, said] : nodes_) nameNode(node, said);
     for (const auto& [pair, said] : links_) nameLink({pair.first, pair.second}, said);
     nameOpen();
-    return tooMany() ? std::vector<Culprit>{wholeGroup()} : std::move(culprits_);
+    nameDisturbed(found);
+    if (tooMany()) return {wholeGroup()};
+    confirm();
+    return std::move(culprits_);
   }
 
  private:
@@ -119,6 +125,7 @@ class Solver {
     culprit.nodes = std::move(nodes);
     culprit.quantity = by.lane->quantity;
     culprit.loss = share(by.loss);
+    lanes_.push_back(static_cast<size_t>(by.lane - log_.lanes().data()));
     culprit.confidence = confidence(by.strength);
     culprit.evidence = fmt::format("{} is {}: {}", who, howSlow(*by.lane, by.loss), by.text);
     culprits_.push_back(std::move(culprit));
@@ -166,6 +173,63 @@ class Solver {
     }
   }
 
+  /// What other processes may account for is neither good nor slow.
+  void nameDisturbed(const std::vector<LaneFindings>& found) {
+    for (size_t i = 0; i < found.size(); ++i)
+      for (const Pair& pair : found[i].disturbed) {
+        if (touchesNamed(pair) || !namedOpen_.insert({pair.a, pair.b}).second) continue;
+        Culprit culprit;
+        culprit.nodes = {pair.a, pair.b};
+        culprit.quantity = log_.lanes()[i].quantity;
+        culprit.disturbed = true;
+        culprit.evidence = fmt::format(
+            "the pair #{} - #{} is slow, but its ranks waited for a CPU that other processes used", pair.a,
+            pair.b);
+        culprits_.push_back(std::move(culprit));
+        lanes_.push_back(i);
+      }
+  }
+
+  /// What the visits say: takes the name from what did not stay, and sets each confidence.
+  void confirm() {
+    const std::vector<LaneFigures> figures = readLanes(log_);
+    const auto support = [&](size_t i) {
+      return supportOf(log_, figures[lanes_[i]], lanes_[i], culprits_[i], culprits_);
+    };
+    // Those that did not stay first: they show how often that happens.
+    std::vector<Support> all(culprits_.size());
+    for (size_t i = 0; i < all.size(); ++i)
+      if (isNamed(culprits_[i])) all[i] = support(i);
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (!isNamed(culprits_[i]) || all[i].visits == 0) continue;
+      culprits_[i].evidence +=
+          fmt::format("; slow in {} of {} later measurements", all[i].slow, all[i].visits);
+      if (all[i].slow < all[i].visits) unname(culprits_[i]);
+    }
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (!isNamed(culprits_[i])) continue;
+      Culprit& culprit = culprits_[i];
+      culprit.confidence = std::clamp(culprit.confidence - support(i).transient, 0.0, kMostCertain);
+      if (all[i].disturbed > 0)
+        culprit.evidence +=
+            fmt::format("; {} later measurements were disturbed by other processes", all[i].disturbed);
+      if (hasCommonCause(log_, culprit, culprits_)) {
+        culprit.confidence = std::min(culprit.confidence, kMostOfSharedMachine);
+        culprit.evidence += "; another node of the same machine is slow too";
+      }
+      if (culprit.confidence < kLeastToName) unname(culprit);
+    }
+  }
+
+  void unname(Culprit& culprit) {
+    if (culprit.kind == Culprit::Kind::kLeafUplink)
+      for (int node = 0; node < log_.nodes(); ++node)
+        if (log_.topology().leaf(node) == culprit.leaf) culprit.nodes.push_back(node);
+    culprit.kind = Culprit::Kind::kUnattributable;
+    culprit.leaf = -1;
+    culprit.confidence = 0;
+  }
+
   [[nodiscard]] bool touchesNamed(const Pair& pair) const {
     return namedNodes_.count(pair.a) == 1 || namedNodes_.count(pair.b) == 1;
   }
@@ -198,6 +262,7 @@ class Solver {
   std::set<std::pair<int, int>> namedLinks_;
   std::set<std::pair<int, int>> namedOpen_;
   std::vector<Culprit> culprits_;
+  std::vector<size_t> lanes_;  ///< of each culprit: the lane that says most
 };
 
 }  // namespace

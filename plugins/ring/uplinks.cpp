@@ -45,7 +45,8 @@ LeafTestimony Uplinks::hear(int leaf, double loss, const Pair* without) const {
     const bool b = topology.leaf(pair.b) == leaf;
     if ((!a && !b) || (without != nullptr && pair == *without)) continue;
     const double lost = figures_.loss[m];
-    const bool slow = lost > loss / 2;  // many pairs judge together: half is enough for each
+    const bool slow = figures_.sure[m] > loss / 2;  // many pairs judge together: half is enough for each
+    if (!slow && lost > loss / 2) continue;         // other processes may account for it: says neither
     if (a && b) {
       ++t.inside;
       t.slowInside += slow ? 1 : 0;

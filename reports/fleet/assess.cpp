@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // See fleet_record.h: the steps from records to a fleet.
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+
+#include "reports/fleet/blame.h"
 #include "reports/fleet/coverage.h"
 #include "reports/fleet/deferred.h"
 #include "reports/fleet/expected_figures.h"
 #include "reports/fleet/fact_drift.h"
+#include "reports/fleet/findings.h"
 #include "reports/fleet/fleet_record.h"
 #include "reports/fleet/fleet_waivers.h"
+#include "reports/fleet/identity.h"
 #include "reports/fleet/node_merge.h"
+#include "reports/fleet/rejudged.h"
+#include "reports/fleet/sku_check.h"
 #include "reports/fleet/suspects.h"
 #include "runner/core/files.h"
+#include "runner/core/text.h"
 
 namespace muster::fleet {
 namespace {
@@ -30,6 +39,24 @@ void describe(const FleetRecords& records, Fleet& fleet) {
   fleet.recordsSha256 = sha256Hex(digests);
 }
 
+/// What all nodes of a group measured together is in the record of its first node alone. Without that record
+/// nobody has judged it, whatever the others say.
+void findUnreported(const FleetRecords& records, Fleet& fleet) {
+  std::map<std::string, bool> reported;  // group -> whether its first node's record counts
+  for (const FleetNode& node : fleet.nodes)
+    for (const size_t i : node.records)
+      for (const StageSummary& stage : records.nodes[i].stages) {
+        if (stage.state != "ran" || stage.groupNodes < 2) continue;
+        reported[fmt::format("stage {} of {} nodes", records.names->texts[stage.name], stage.groupNodes)] |=
+            records.nodes[i].nodeRank == 0;
+      }
+  for (const auto& [group, found] : reported)
+    if (!found)
+      fleet.reasons.push_back(
+          printable(group, 200) +
+          ": no record of its first node, which reports what all of them measured together");
+}
+
 }  // namespace
 
 Result<Fleet> assess(FleetRecords& records, const FleetOptions& options) {
@@ -38,6 +65,14 @@ Result<Fleet> assess(FleetRecords& records, const FleetOptions& options) {
   fleet.topologyFrom = options.topologyFrom;
   fleet.notes = options.notes;
   MUSTER_CHECK_OK(cover(records, options, fleet));
+  const BlameTable blame(records, fleet);
+  clearTheAffected(records, blame, fleet);
+  fleet.sameMachine = options.sameMachine;
+  fleet.allowRejudged = options.allowRejudged;
+  checkRejudged(records, options, fleet);
+  checkIdentities(records, options, fleet);
+  checkSkus(records, options, fleet);
+  checkLimits(records, options, fleet);
   fleet.waiversFrom = options.waiversFrom;
   fleet.waiversSha256 = options.waiversSha256;
   countWaivers(records, fleet);
@@ -49,14 +84,17 @@ Result<Fleet> assess(FleetRecords& records, const FleetOptions& options) {
     addWorstShares(table, distributions, fleet);
     std::move(distributions.begin(), distributions.end(), std::back_inserter(fleet.distributions));
   }
-  addFailures(records, fleet);
+  addFailures(records, blame, fleet);
   orderSuspects(fleet);
+  foldSlowNodes(fleet);
   addCommonCauses(options, fleet);
   orderSuspects(fleet);
+  markTheNamed(fleet);
   fleet.drift = findFactDrift(records, fleet);
   countFleet(records, fleet);
   settleWaivers(records, fleet);
   describe(records, fleet);
+  if (!options.manyRuns) findUnreported(records, fleet);
   MUSTER_CHECK_OK(decideFleet(fleet));
   return fleet;
 }

@@ -8,6 +8,8 @@
 #include <set>
 
 #include "reports/fleet/node_merge.h"
+#include "reports/fleet/record_finding.h"
+#include "reports/fleet/rejudged.h"
 #include "reports/fleet/run_mixture.h"
 #include "runner/core/text.h"
 
@@ -32,14 +34,18 @@ class Coverage {
 
   Status run() {
     MUSTER_CHECK_OK(placeExpected());
+    superseded_ = supersededRecords(records_, options_);
     choosePlan();
     sortRecords();
     sortCutRuns();
     fleet_.quarantined = records_.quarantined;
+    if (!options_.manyRuns) {
+      if (std::string note = mixtureNote(records_, candidates_, fleet_); !note.empty())
+        fleet_.notes.push_back(std::move(note));
+      dropOutdated();
+    }
     for (size_t i = 0; i < fleet_.nodes.size(); ++i) settle(i);
-    if (options_.manyRuns) return {};
-    if (std::string note = mixtureNote(records_, candidates_, fleet_); !note.empty())
-      fleet_.notes.push_back(std::move(note));
+    if (!rivals_.empty()) blockRivals();
     return {};
   }
 
@@ -96,6 +102,13 @@ class Coverage {
     fleet_.overrides = example.overrides;
     fleet_.fleetId = example.fleetId;
     fleet_.simulated = example.simulated;
+    for (const auto& [identity, other] : votes)
+      if (identity != best->first && other.nodes.size() == best->second.nodes.size() &&
+          other.nodes != best->second.nodes)
+        rivals_ = fmt::format(
+            "as many nodes ({}) are of another run or plan, {}, as are of this one; say --plan FILE or "
+            "--fleet-id ID",
+            other.nodes.size(), printable(other.example->planName, 80));
     if (votes.size() > 1)
       fleet_.notes.push_back(fmt::format(
           "there are records of {} runs; the one that counts is {}, plan {} (sha256 {}), which {} "
@@ -126,7 +139,10 @@ class Coverage {
       const NodeSummary& node = records_.nodes[i];
       const auto at = place_.find(node.node);
       const std::string stale = staleReason(node);
-      if (at == place_.end()) {
+      const auto superseded = superseded_.find(i);
+      if (superseded != superseded_.end()) {
+        fleet_.duplicates.push_back({node.path, node.node, node.acceptance, superseded->second});
+      } else if (at == place_.end()) {
         fleet_.foreign.push_back({node.path, node.node, node.acceptance, "this node is not expected"});
       } else if (!stale.empty()) {
         fleet_.stale.push_back({node.path, node.node, node.acceptance, stale});
@@ -135,6 +151,22 @@ class Coverage {
         candidates_[at->second].push_back(i);
       }
     }
+  }
+
+  void dropOutdated() {
+    for (const auto& [i, reason] : outdatedNodes(records_, candidates_, fleet_)) {
+      for (const size_t k : candidates_[i]) {
+        const NodeSummary& node = records_.nodes[k];
+        fleet_.stale.push_back({node.path, node.node, node.acceptance, reason});
+      }
+      candidates_[i].clear();
+      staleOf_[i] = reason;
+    }
+  }
+
+  /// As many nodes are of another run, and nobody said which one counts.
+  void blockRivals() {
+    for (FleetNode& node : fleet_.nodes) blockNode(node, NodeState::kIncomplete, rivals_);
   }
 
   /// Why a run without a record is none of those that count; empty when it is one.
@@ -187,7 +219,9 @@ class Coverage {
     FleetNode& node = fleet_.nodes[i];
     settleRecords(i);
     // A node whose run broke off is not accepted for what another run of it says.
-    if (cutOf_[i].empty() || node.state == NodeState::kRejected) return;
+    if (cutOf_[i].empty()) return;
+    node.gap = cutOf_[i];
+    if (node.state == NodeState::kRejected) return;
     node.state = NodeState::kIncomplete;
     node.reason = cutOf_[i];
   }
@@ -220,14 +254,16 @@ class Coverage {
   const FleetOptions& options_;
   Fleet& fleet_;
   std::string identity_;
+  std::string rivals_;  ///< why this run may be the wrong one; empty: it is that of the most nodes
+  std::map<size_t, std::string> superseded_;  ///< records by their indices, with the reason
   std::map<std::string, size_t> place_;
   std::vector<std::vector<size_t>> candidates_;
   std::vector<std::string> staleOf_;
   std::vector<std::string> cutOf_;
 };
 
-constexpr const char* kStateNames[] = {"rejected", "incomplete", "missing", "quarantined",
-                                       "stale",    "down",       "drained", "accepted"};
+constexpr const char* kStateNames[] = {"rejected", "incomplete", "affected", "missing", "quarantined",
+                                       "stale",    "down",       "drained",  "accepted"};
 
 void tell(std::vector<std::string>& reasons, size_t n, size_t of, const char* what) {
   if (n > 0) reasons.push_back(fmt::format("{} of {} nodes {} {}", n, of, n == 1 ? "is" : "are", what));
@@ -259,10 +295,12 @@ Status decideFleet(Fleet& fleet) {
             placed, fleet.nodes.size(), sum.total(), sum.expected, sum.of(Outcome::kDeferred),
             sum.of(Outcome::kElsewhere)),
         ""};
+  const bool unreported = !fleet.reasons.empty();
   const size_t all = fleet.nodes.size();
   const auto in = [&](NodeState state) { return fleet.states[static_cast<size_t>(state)]; };
   tell(fleet.reasons, in(NodeState::kRejected), all, "rejected");
   tell(fleet.reasons, in(NodeState::kIncomplete), all, "incomplete");
+  tell(fleet.reasons, in(NodeState::kAffected), all, "affected by a finding about another part");
   tell(fleet.reasons, in(NodeState::kMissing), all, "missing: no record");
   tell(fleet.reasons, in(NodeState::kQuarantined), all, "without a usable record: it is quarantined");
   tell(fleet.reasons, in(NodeState::kStale), all, "stale: the record is of another plan or run");
@@ -271,8 +309,11 @@ Status decideFleet(Fleet& fleet) {
   if (fleet.waiversUnmatched > 0)
     fleet.reasons.push_back(fmt::format("{} waiver{} nothing in the whole fleet", fleet.waiversUnmatched,
                                         fleet.waiversUnmatched == 1 ? " matches" : "s match"));
-  const bool rejected = in(NodeState::kRejected) > 0;
-  const bool accepted = in(NodeState::kAccepted) == all && fleet.waiversUnmatched == 0;
+  // What a record fails is true of the fleet, whichever part it speaks against.
+  const bool rejected =
+      in(NodeState::kRejected) > 0 ||
+      std::any_of(fleet.nodes.begin(), fleet.nodes.end(), [](const FleetNode& node) { return node.failed; });
+  const bool accepted = in(NodeState::kAccepted) == all && fleet.waiversUnmatched == 0 && !unreported;
   fleet.acceptance = rejected ? "rejected" : accepted ? "accepted" : "incomplete";
   fleet.exitCode = rejected ? 1 : accepted ? 0 : 3;
   return {};

@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 
+#include "reports/fleet/findings.h"
 #include "reports/model/deviations.h"
 #include "runner/core/text.h"
 
@@ -52,6 +53,9 @@ bool readCulprit(const std::string& labels, Suspect& suspect) {
   } else if (kind == "leaf-uplink") {
     suspect.kind = SuspectKind::kSwitch;
     suspect.what = behind(culprit, "uplink of ");
+  } else if (kind == "unattributable") {
+    suspect.kind = SuspectKind::kGroup;
+    suspect.what = culprit;
   } else {
     return false;
   }
@@ -117,6 +121,10 @@ std::vector<Suspect> takeWholeNode(std::vector<const DeviationSummary*>& failure
     suspect.evidence.push_back(fmt::format("{} of {} devices do not pass; the worst: {}", which.size(),
                                            node.devices, deviationLine(worst, names)));
     suspect.next = worst.remedy;
+    suspect.failed = worst.outcome != Outcome::kError;
+    suspect.unmeasured = !suspect.failed;
+    suspect.grade = gradeOf(worst, names);
+    suspect.stages.insert(names.texts[worst.stage]);
     found.push_back(std::move(suspect));
   }
   std::erase_if(failures, [&](const auto* d) { return isOfDevice(*d) && devices.contains(keyOf(*d)); });

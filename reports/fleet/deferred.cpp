@@ -47,7 +47,8 @@ bool settle(FleetNode& node, Outcome outcome, const std::string& detail) {
   --node.accounting.counts[static_cast<size_t>(Outcome::kDeferred)];
   ++node.accounting.counts[static_cast<size_t>(outcome)];
   const bool fails = outcome == Outcome::kFail && node.state != NodeState::kRejected;
-  const bool open = outcome == Outcome::kError && node.state == NodeState::kAccepted;
+  const bool open = outcome == Outcome::kError &&
+                    (node.state == NodeState::kAccepted || node.state == NodeState::kAffected);
   if (!fails && !open) return false;
   node.state = fails ? NodeState::kRejected : NodeState::kIncomplete;
   node.reason = detail;

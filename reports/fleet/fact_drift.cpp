@@ -47,7 +47,8 @@ class DriftFinder {
   void addNode(size_t i) {
     const FleetNode& node = fleet_.nodes[i];
     const NodeSummary& record = records_.nodes[node.records.front()];
-    SkuFacts& group = skus_[node.sku];
+    // By what a node must be: one of another SKU differs from the others in what makes it another.
+    SkuFacts& group = skus_[node.expectedSku.empty() ? node.sku : node.expectedSku];
     group.nodes.emplace_back(i, int16_t{-1});
     for (size_t d = 0; d < record.devices.size(); ++d)
       if (record.devices[d].kind != "other") group.devices.emplace_back(i, static_cast<int16_t>(d));

@@ -71,7 +71,7 @@ std::vector<View> linesOf(const std::vector<std::string>& lines) {
 
 const char* meaningOf(const std::string& acceptance) {
   if (acceptance == "accepted") return "Every expected node has a record of this plan and is accepted.";
-  if (acceptance == "rejected") return "At least one node missed what was expected of it.";
+  if (acceptance == "rejected") return "At least one requirement was not met.";
   return "No node is rejected, but not every expected node could be accepted.";
 }
 
@@ -105,6 +105,9 @@ void addFacts(View& page, const Fleet& fleet) {
       {"First run began", measured ? formatUtc(fleet.started) : ""},
       {"Last run ended", measured ? formatUtc(fleet.finished) : ""},
       {"Fleet run", fleet.fleetId},
+      {"Nodes that share a machine", fleet.sameMachine ? "allowed by --same-machine" : ""},
+      {"Re-judged records",
+       fleet.allowRejudged ? fmt::format("{}, allowed by --allow-rejudged", fleet.rejudged) : ""},
       {"Tool", "Muster " + std::string(toolVersion())}};
   std::vector<View> views;
   for (const auto& [name, value] : facts) {
@@ -122,10 +125,7 @@ void addHeadlines(View& page, const Fleet& fleet) {
   std::vector<std::string> lines;
   for (const Suspect& s : fleet.suspects) {
     if (lines.size() == kMost) break;
-    std::string who = suspectKindName(s.kind);
-    for (const std::string& part : {s.node, s.what})
-      if (!part.empty()) who += " " + part;
-    lines.push_back(s.evidence.empty() ? who : who + ": " + printable(s.evidence.front(), 200));
+    lines.push_back(s.evidence.empty() ? s.name() : s.name() + ": " + printable(s.evidence.front(), 200));
   }
   const size_t left = fleet.suspects.size() + fleet.suspectsLeft - lines.size();
   page.list("headlines", linesOf(lines)).text("headlines_left", left > 0 ? std::to_string(left) : "");
@@ -212,7 +212,10 @@ View suspectView(const Suspect& s) {
                   : s.byPeers ? "peers"
                               : "verdicts")
       .text("next", s.next)
-      .list("evidence", linesOf(s.evidence));
+      .list("evidence", linesOf(s.evidence))
+      .list("beneath", linesOf(s.beneath))
+      .text("beneath_left", s.beneathLeft > 0 ? std::to_string(s.beneathLeft) : "");
+  view.text("class", findingClassName(s.grade));
   return view;
 }
 
@@ -323,6 +326,11 @@ Result<std::string> renderFleetHtml(const Fleet& fleet, const FleetRecords& reco
   addFacts(view, fleet);
   addHeadlines(view, fleet);
   addNodes(view, fleet, records);
+  addBounded(view, "findings", fleet.findings, [](const RecordFinding& finding) {
+    View one;
+    one.text("kind", findingKindName(finding.kind)).text("nodes", join(finding.nodes, ", "));
+    return std::move(one.text("text", finding.text).text("next", finding.next));
+  });
   addBounded(view, "suspects", fleet.suspects, suspectView);
   addBounded(view, "waivers", fleet.waivers, waiverView);
   view.text("waivers_from", fleet.waiversFrom).text("waivers_sha256", fleet.waiversSha256);

@@ -23,6 +23,25 @@ Json countsOf(const Accounting& accounting) {
   return counts;
 }
 
+/// What a failure of a record follows from, where that is not the part which reports it.
+std::string causeText(const DeviationSummary& d) {
+  switch (d.cause) {
+    case Cause::kOwn:
+      return "";
+    case Cause::kStopped:
+      return "it was told to stop";
+    case Cause::kPeer:
+      return d.source;
+    case Cause::kRank:
+      return d.source.empty() ? "a rank that cannot be told" : "rank " + d.source;
+    case Cause::kGroup:
+      return "the group as a whole";
+    case Cause::kNeed:
+      return "a stage that it needs";
+  }
+  return "";
+}
+
 Json deviationJson(const DeviationSummary& d, const FleetNames& names) {
   Json json = {{"outcome", outcomeName(d.outcome)}, {"stage", names.texts[d.stage]}};
   const auto put = [&](const char* key, const std::string& text) {
@@ -33,6 +52,8 @@ Json deviationJson(const DeviationSummary& d, const FleetNames& names) {
   put("labels", d.labels);
   put("detail", d.detail);
   put("remedy", d.remedy);
+  if (d.cause != Cause::kOwn) json["follows_from"] = causeText(d);
+  if (d.times > 1) json["times"] = d.times;
   return json;
 }
 
@@ -51,6 +72,7 @@ Json nodeJson(const FleetNode& node, const FleetRecords& records) {
   if (node.suspect) json["suspect"] = true;
   if (node.records.empty()) return json;
   json["sku"] = node.sku;
+  if (!node.expectedSku.empty() && node.expectedSku != node.sku) json["expected_sku"] = node.expectedSku;
   json["devices"] = node.devices;
   json["expected"] = node.accounting.expected;
   json["counts"] = countsOf(node.accounting);
@@ -59,12 +81,11 @@ Json nodeJson(const FleetNode& node, const FleetRecords& records) {
   size_t left = 0;
   for (const size_t i : node.records) {
     const NodeSummary& record = records.nodes[i];
-    list.push_back({{"path", record.path},
-                    {"sha256", record.sha256},
-                    {"run", record.runId},
-                    {"acceptance", record.acceptance},
-                    {"started", record.started},
-                    {"finished", record.finished}});
+    Json entry = {{"path", record.path},       {"sha256", record.sha256},
+                  {"run", record.runId},       {"acceptance", record.acceptance},
+                  {"started", record.started}, {"finished", record.finished}};
+    if (record.rejudged) entry["rejudged_from"] = record.rejudged->from.front();
+    list.push_back(std::move(entry));
     for (const DeviationSummary& d : record.deviations)
       deviations.push_back(deviationJson(d, *records.names));
     left += record.deviationsLeft;
@@ -100,11 +121,22 @@ Json toJson(const FactDrift& drift) {
           {"odd", odd},           {"text", drift.text}};
 }
 
+Json toJson(const RecordFinding& finding) {
+  return {{"kind", findingKindName(finding.kind)},
+          {"nodes", finding.nodes},
+          {"records", finding.records},
+          {"text", finding.text},
+          {"next", finding.next}};
+}
+
 Json toJson(const Suspect& s) {
   Json json = {{"kind", suspectKindName(s.kind)}, {"node", s.node}, {"what", s.what}};
   if (!s.serial.empty()) json["serial"] = s.serial;
+  json["class"] = findingClassName(s.grade);
   json["by"] = s.byPeers ? "peers" : "verdicts";
   json["evidence"] = s.evidence;
+  if (!s.beneath.empty()) json["beneath"] = s.beneath;
+  if (s.beneathLeft > 0) json["beneath_left_out"] = s.beneathLeft;
   json["next"] = s.next;
   return json;
 }
@@ -208,6 +240,9 @@ std::string fleetText(const Fleet& fleet, const FleetRecords& records) {
   out.member("records_sha256", fleet.recordsSha256);
   out.member("topology_from", fleet.topologyFrom);
   out.member("notes", fleet.notes);
+  out.member("same_machine", fleet.sameMachine);
+  out.member("allow_rejudged", fleet.allowRejudged);
+  out.list("findings", fleet.findings, plain);
   if (fleet.delta) out.member("delta", toJson(*fleet.delta));
   out.list("suspects", fleet.suspects, plain);
   out.member("suspects_left_out", fleet.suspectsLeft);

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct ExpectedNode {
   std::string name;
   std::string down;  ///< why it could not be tested: "down: Not responding [slurm]"; empty: it could
   bool drained = false;
+  std::string sku = {};  ///< that it must be; empty: the fleet's
 };
 
 /// Nodes that share a switch, a rack or a pod: a topology file's groups.
@@ -37,7 +39,8 @@ struct FleetOptions {
   std::vector<ExpectedNode> expected;  ///< at least one
   std::string expectedFrom;            ///< "nodes.txt", "Slurm"
   std::string planSha256;              ///< of the plan that counts; empty: the one that most records hold
-  std::string fleetId;                 ///< of the run that counts; empty: the one that most records name
+  std::map<std::string, std::string> planSkus;  ///< that plans name, by their digests; "auto" names none
+  std::string fleetId;     ///< of the run that counts; empty: the one that most records name
   std::string resumeWith;  ///< the command that goes on with all runs that were cut; empty: each has its own
   bool manyRuns = false;   ///< the records were put together from several runs on purpose
   std::map<std::string, ProfileFigures> profiles;  ///< by the digest of their text, as records name them
@@ -46,6 +49,9 @@ struct FleetOptions {
   std::string topologyFrom;
   std::string waiversFrom;  ///< the file whose waivers the records were read under
   std::string waiversSha256;
+  bool sameMachine = false;    ///< nodes may share a machine and its parts, as in tests and demos
+  bool allowRejudged = false;  ///< records that `muster judge` judged again count
+  std::map<std::string, std::string> pinnedProfiles;  ///< digests of the profiles that count, by their names
   bool rejectOutliers = false;  ///< a device or node named by its peers is rejected, not only suspected
 };
 
@@ -53,6 +59,7 @@ struct FleetOptions {
 enum class NodeState {
   kRejected,
   kIncomplete,
+  kAffected,  ///< it fails only by findings that name another part, or is one end of a link that fails
   kMissing,
   kQuarantined,  ///< its only record could not be used
   kStale,        ///< its only record is of another plan
@@ -60,7 +67,7 @@ enum class NodeState {
   kDrained,
   kAccepted,
 };
-inline constexpr int kNodeStateCount = 8;
+inline constexpr int kNodeStateCount = 9;
 const char* nodeStateName(NodeState state);
 
 /// One expected node.
@@ -70,15 +77,21 @@ struct FleetNode {
   std::string reason;           ///< one line; empty when accepted
   std::vector<size_t> records;  ///< those that count, indices into FleetRecords::nodes
   std::string sku;              ///< the profile, or the devices' model where none is known
+  std::string expectedSku;      ///< that it must be; empty: nobody said, and the nodes are of no majority
   size_t devices = 0;
   Accounting accounting;  ///< of its own verdicts and its share of the groups' ones; nothing is deferred or
                           ///< elsewhere
   bool suspect = false;   ///< a suspect of the fleet names it
+  bool failed = false;    ///< its own record is rejected, for whatever cause: the fleet is not accepted
+  std::string gap;        ///< why part of its run is not there; empty: all is
   /// Its worst rate or time as a share of the median of its like (1: as good, 0.5: half as good); NaN: it has
   /// none.
   double worstShare = std::numeric_limits<double>::quiet_NaN();
   std::string worstFigure;  ///< "gpu3, gemm: compute.gemm_throughput (dtype=bf16)"
 };
+
+/// Nodes, devices or records that one finding names.
+inline constexpr size_t kMostNamed = 20;
 
 /// A record that does not count, and why.
 struct LeftOut {
@@ -86,6 +99,23 @@ struct LeftOut {
   std::string node;
   std::string acceptance;
   std::string reason;  ///< one line
+};
+
+enum class FindingKind {
+  kIdentity,  ///< one machine, part or run under several names
+  kSku,       ///< a node of another SKU than expected
+  kLimits,    ///< a node that was judged by other limits than those it is compared with
+  kRejudged,  ///< a record that `muster judge` made
+};
+const char* findingKindName(FindingKind kind);
+
+/// Why records are not what they must be, whatever was measured: their nodes are not accepted.
+struct RecordFinding {
+  FindingKind kind = FindingKind::kIdentity;
+  std::vector<std::string> nodes;    ///< at most kMostNamed
+  std::vector<std::string> records;  ///< their paths; at most kMostNamed
+  std::string text;                  ///< one sentence that names them
+  std::string next;                  ///< what to do
 };
 
 /// A cluster-scope stage in one group of nodes: its shared verdicts are counted once.
@@ -123,10 +153,18 @@ struct FactDrift {
   std::vector<Odd> odd;  ///< the rarest first
   std::string text;      ///< one sentence: what differs, on whom, what to do next
 };
-inline constexpr size_t kMostNamed = 20;
-
 enum class SuspectKind { kGroup, kSwitch, kRail, kNode, kLink, kDevice };
 const char* suspectKindName(SuspectKind kind);
+
+/// How grave a finding is, the gravest first.
+enum class FindingClass {
+  kCorrectness,  ///< wrong results, ECC, XID, memory rows
+  kMissing,      ///< a part or a node is lost or dead
+  kLimit,        ///< a limit was missed
+  kUnmeasured,   ///< something could not be measured or judged
+  kOutlier,      ///< within its limits, but unlike its peers
+};
+const char* findingClassName(FindingClass grade);
 
 /// Something that should be looked at, with what speaks against it.
 struct Suspect {
@@ -138,6 +176,16 @@ struct Suspect {
   std::vector<std::string> evidence;  ///< one line each, at most kMostEvidence; its own verdicts first
   std::string next;                   ///< what to do
   bool byBoth = false;                ///< the peers name it, and so do its own verdicts
+  bool failed = false;                ///< a requirement was not met
+  bool unmeasured = false;            ///< something could not be measured or judged
+  FindingClass grade = FindingClass::kOutlier;
+  std::vector<std::string>
+      beneath{};                   ///< what follows from it or belongs to it, a line each: at most kMostNamed
+  size_t beneathLeft = 0;          ///< lines beyond those
+  std::set<std::string> stages{};  ///< whose results speak against it
+
+  /// "device n1 gpu3", "link n1 - n2, rail 0".
+  [[nodiscard]] std::string name() const;
 };
 inline constexpr size_t kMostEvidence = 6;
 inline constexpr size_t kMostSuspects = 5000;
@@ -198,6 +246,10 @@ struct Fleet {
   std::string waiversSha256;
   std::vector<FleetWaiver> waivers;  ///< those of the file in its order, then those of records
   size_t waiversUnmatched = 0;       ///< each is an error of the fleet
+  std::vector<RecordFinding> findings;
+  bool sameMachine = false;    ///< as the options say
+  bool allowRejudged = false;  ///< as the options say
+  size_t rejudged = 0;         ///< records that count and were judged again
   std::vector<FactDrift> drift;
   std::vector<Suspect> suspects;
   size_t suspectsLeft = 0;  ///< those beyond kMostSuspects

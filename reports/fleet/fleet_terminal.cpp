@@ -13,6 +13,7 @@ namespace muster::fleet {
 namespace {
 
 constexpr size_t kMostLines = 12;
+constexpr size_t kMostBeneath = 4;
 
 std::string upper(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
@@ -30,13 +31,17 @@ class Screen {
   }
   void gap() { out_ += "\n"; }
 
-  /// A heading and at most kMostLines items.
+  /// A heading and at most kMostLines items; lines of an item after its first stand further in.
   template <typename Items, typename F>
   void list(const std::string& heading, const Items& items, F text) {
     if (items.empty()) return;
     gap();
     line(fmt::format("{} ({})", heading, items.size()));
-    for (size_t i = 0; i < std::min(items.size(), kMostLines); ++i) line(text(items[i]), 2);
+    for (size_t i = 0; i < std::min(items.size(), kMostLines); ++i) {
+      const std::string all = text(items[i]);
+      const std::vector<std::string> lines = split(all, '\n');
+      for (size_t k = 0; k < lines.size(); ++k) line(lines[k], k == 0 ? 2 : 4);
+    }
     if (items.size() > kMostLines)
       line(fmt::format("... and {} more in fleet.html", items.size() - kMostLines), 2);
   }
@@ -54,9 +59,14 @@ std::string suspectText(const Suspect& s) {
                                " ");
   const std::string evidence = s.evidence.empty() ? "" : s.evidence.front();
   const char* next = evidence.ends_with('.') ? " Next: " : ". Next: ";
-  return fmt::format("{} {}{}: {}{}", suspectKindName(s.kind), who,
-                     s.serial.empty() ? "" : " (serial " + s.serial + ")", evidence,
-                     s.next.empty() ? "" : next + s.next);
+  std::string text = fmt::format("{} {}{}: {}{}", suspectKindName(s.kind), who,
+                                 s.serial.empty() ? "" : " (serial " + s.serial + ")", evidence,
+                                 s.next.empty() ? "" : next + s.next);
+  for (size_t i = 0; i < std::min(s.beneath.size(), kMostBeneath); ++i)
+    text += "\n" + printable(s.beneath[i], 200);
+  const size_t left = s.beneathLeft + s.beneath.size() - std::min(s.beneath.size(), kMostBeneath);
+  if (left > 0) text += fmt::format("\nand {} more in fleet.json", left);
+  return text;
 }
 
 std::string waiverText(const FleetWaiver& entry) {
@@ -89,6 +99,9 @@ std::string renderFleetSummary(const Fleet& fleet, int width) {
                    [](const auto* a, const auto* b) { return a->state < b->state; });
   screen.list("Not accepted", open, [](const FleetNode* node) {
     return fmt::format("{} {}: {}", nodeStateName(node->state), node->name, printable(node->reason, 300));
+  });
+  screen.list("Records that are not what they must be", fleet.findings, [](const RecordFinding& finding) {
+    return fmt::format("{}. Next: {}", printable(finding.text, 600), finding.next);
   });
   screen.list("Suspects", fleet.suspects, suspectText);
   screen.list("Waivers", fleet.waivers, waiverText);

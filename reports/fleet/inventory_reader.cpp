@@ -14,13 +14,16 @@ constexpr int kDeepest = 6;
 
 /// Last parts of names that differ from machine to machine, or from minute to minute.
 constexpr std::array kOwn = {
-    "hostname", "boot_id", "machine_id",   "serial",    "uuid",      "pci_address", "address",
-    "mac",      "ip",      "guid",         "node_guid", "port_guid", "gid",         "lid",
-    "index",    "id",      "simulated",    "uptime",    "time",      "free",        "available",
-    "used",     "cpus",    "board_serial", "minor",     "handle",    "gpu_uuid",    "product_serial"};
+    "hostname",     "boot_id", "machine_id",   "serial",    "uuid",      "pci_address", "address",
+    "mac",          "ip",      "guid",         "node_guid", "port_guid", "gid",         "lid",
+    "index",        "id",      "simulated",    "uptime",    "time",      "free",        "available",
+    "used",         "cpus",    "board_serial", "minor",     "handle",    "gpu_uuid",    "product_serial",
+    "product_uuid", "bmc_guid"};
 
+/// Also what the inventory measures, such as clock_measured: a value of its own at every look.
 bool isOwn(std::string_view name) {
-  return std::any_of(kOwn.begin(), kOwn.end(), [&](std::string_view own) { return own == name; });
+  return name.ends_with("_measured") ||
+         std::any_of(kOwn.begin(), kOwn.end(), [&](std::string_view own) { return own == name; });
 }
 
 class Flattener {
@@ -79,12 +82,23 @@ void readDevice(const dom::object& object, NodeSummary& node, Flattener& facts, 
   }
 }
 
+void readMachine(const dom::element& host, MachineIds& machine) {
+  dom::object object;
+  if (host.get(object) != simdjson::SUCCESS) return;
+  machine.machineId = textOf(object, "machine_id");
+  machine.boardSerial = textOf(object, "board_serial");
+  machine.productSerial = textOf(object, "product_serial");
+  machine.productUuid = textOf(object, "product_uuid");
+  machine.bmcGuid = textOf(object, "bmc_guid");
+}
+
 }  // namespace
 
 void readInventory(const dom::object& inventory, NodeSummary& node, StageReader& names,
                    const ReadLimits& limits, Failures& failures) {
   Flattener facts(node, names);
   for (const auto& [key, value] : inventory) {
+    if (key == "host") readMachine(value, node.machine);
     if (key != "devices") {
       facts.add(std::string(key), value, -1);
       continue;
@@ -99,6 +113,7 @@ void readInventory(const dom::object& inventory, NodeSummary& node, StageReader&
       readDevice(device, node, facts, failures);
     }
   }
+  node.facts.push_back({-1, names.text("device count"), names.text(std::to_string(node.devices.size()))});
   node.facts.shrink_to_fit();
 }
 

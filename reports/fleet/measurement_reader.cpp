@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // See stage_reader.h: the measurements of a stage, as figures that nodes are compared by.
 #include <algorithm>
+#include <bit>
 
+#include "reports/fleet/cause.h"
 #include "reports/fleet/folded_rows.h"
 #include "reports/fleet/label_list.h"
 #include "reports/fleet/stage_reader.h"
@@ -30,6 +32,7 @@ struct StageReader::Parts {
   std::string_view device;
   std::string_view peak;
   std::string_view direction;
+  std::string_view text;  ///< of a fact
   LabelList labels;
   bool informational = false;
   int64_t attempt = 1;
@@ -48,6 +51,7 @@ struct StageReader::Parts {
       return simdjson::SUCCESS;
     }
     if (name == "device") return value.get(device);
+    if (name == "text") return value.get(text);
     if (name == "attempt") return value.get(attempt);
     if (name == "exponent") return value.get(exponent);
     if (name != "metric" && name != "unit" && name != "case" && name != "labels" && name != "peak" &&
@@ -109,9 +113,39 @@ void StageReader::addMeasurement(Parts& parts, bool accepted) {
   if (!failures_.ok()) return;
   if (!parts.noted) metrics_[std::string(parts.metric)] = {*direction, std::string(parts.unit)};
   parts.noted = true;
+  noteFirstFault(parts);
+  hashMeasurement(parts);
   if (!isCompared(parts.unit, *direction, parts.informational)) return;
   if (parts.key == Parts::kNoKey) parts.key = figureKey(parts, *direction);
   addSamples(parts, accepted);
+}
+
+void StageReader::noteFirstFault(const Parts& parts) {
+  if (!ofGroup_ || !parts.metric.ends_with(kFirstFault)) return;
+  const std::optional<std::string> rank = sourceRank(parts.text);
+  if (!rank) return;
+  const std::string_view stem = parts.metric.substr(0, parts.metric.size() - kFirstFault.size());
+  firstFaults_.push_back({std::string(parts.device), std::string(parts.caseId), std::string(stem), *rank});
+}
+
+/// The sum over all measurements, so that their order does not matter.
+void StageReader::hashMeasurement(const Parts& parts) {
+  uint64_t hash = 0;
+  const auto mix = [&](uint64_t value) { hash = ((hash ^ value) * 0x9e3779b97f4a7c15u) ^ (hash >> 29); };
+  const auto mixNumber = [&](const dom::element& element) {
+    mix(std::bit_cast<uint64_t>(numberOf(element).value_or(0)));
+  };
+  for (const std::string_view part :
+       {std::string_view(stage_), parts.metric, parts.caseId, parts.device, parts.unit, parts.text})
+    mix(std::hash<std::string_view>()(part));
+  mix(static_cast<uint64_t>(parts.attempt));
+  mix(static_cast<uint64_t>(parts.exponent));
+  if (dom::array list; parts.hasSamples && parts.samples.get(list) == simdjson::SUCCESS) {
+    for (const dom::element item : list) mixNumber(item);
+  } else if (dom::object packed; parts.hasSamples && parts.samples.get(packed) == simdjson::SUCCESS) {
+    for (const auto& [key, value] : packed) mixNumber(value);
+  }
+  node_->samplesHash += hash;
 }
 
 uint32_t StageReader::figureKey(const Parts& parts, Direction direction) {

@@ -79,6 +79,7 @@ struct FleetNames {
   Table<FigureKey> figures;
   Table<DeferredKey> deferred;
   Table<std::string> profiles;       ///< texts of SKU profiles, by their digests
+  Table<std::string> plans;          ///< texts of plans, by their digests
   Table<Waiver> waivers;             ///< those that the fleet was given first, then those of records
   std::vector<Waiver> givenWaivers;  ///< not changed while records are read
 

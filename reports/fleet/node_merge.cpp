@@ -67,9 +67,11 @@ class Merge {
     size_t& elsewhere = node_.accounting.counts[static_cast<size_t>(Outcome::kElsewhere)];
     node_.accounting.counts[static_cast<size_t>(Outcome::kError)] += elsewhere;
     elsewhere = 0;
-    if (left.empty() || node_.state == NodeState::kRejected) return;
+    if (left.empty()) return;
+    node_.gap = fmt::format("no record of the job that was to run {}", printable(join(left, ", "), 200));
+    if (node_.state == NodeState::kRejected) return;
     node_.state = NodeState::kIncomplete;
-    node_.reason = fmt::format("no record of the job that was to run {}", printable(join(left, ", "), 200));
+    node_.reason = node_.gap;
   }
 
   void judge() {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reports/fleet/name_table.h"
@@ -38,6 +40,12 @@ struct Figure {
   float cv = 0;         ///< sample standard deviation / |mean|; 0 for n = 1
 };
 
+/// A requirement by which a stage was judged: what it is about, and its limit. Ids in FleetNames::texts.
+struct LimitSummary {
+  uint32_t about = 0;  ///< metric, labels, kind and unit
+  uint32_t limit = 0;  ///< limit, tolerance, severity and what else decides
+};
+
 /// How one stage of the plan ended on this node.
 struct StageSummary {
   uint32_t name = 0;   ///< in FleetNames::texts
@@ -51,10 +59,27 @@ struct StageSummary {
   int worldSize = 0;      ///< cluster scope: ranks of the group; 0 elsewhere
   int groupNodes = 0;     ///< cluster scope: nodes of the group
   std::string culprit;    ///< cluster scope: who ended it; empty: nobody
+  /// Node and cluster scope: this node's ranks by their number in the group, each with its index into
+  /// NodeSummary::devices (-1: it has no device).
+  std::vector<std::pair<int32_t, int16_t>> ranks;
+  uint32_t plugin = 0;   ///< "compute", in FleetNames::texts
+  uint32_t library = 0;  ///< version and digest of its library, in FleetNames::texts; empty text: none ran
+  std::vector<LimitSummary> limits;  ///< in the order of the record
+};
+
+/// What a failure follows from, as far as its own record tells.
+enum class Cause : uint8_t {
+  kOwn,      ///< the part that reports it
+  kStopped,  ///< it was told to stop, by a user or a scheduler: nobody's fault
+  kPeer,     ///< another part of its group ended it: `source` says which, in the runner's words
+  kRank,     ///< data of one rank of its group is wrong: `source` is its number; empty: it cannot be told
+  kGroup,    ///< a result of the whole group, which one rank reports for all
+  kNeed,     ///< a stage that it needs did not pass
 };
 
 /// One verdict that a reader must see: fail, error, flaky, a required skip, unjudged under --strict, warn,
-/// waived. At most kMostDeviations of a record are kept, the worst first.
+/// waived. At most kMostDeviations of a record are kept, the worst first. Those that follow from the same
+/// cause outside of the part that reports them are one.
 struct DeviationSummary {
   Outcome outcome = Outcome::kError;
   uint32_t stage = 0;   ///< in FleetNames::texts
@@ -64,6 +89,10 @@ struct DeviationSummary {
   std::string detail;  ///< one line for people, at most 300 bytes
   std::string remedy;  ///< at most 300 bytes
   double margin = 0;   ///< share of the limit; negative: missed; NaN when it has no meaning
+  Cause cause = Cause::kOwn;
+  std::string source{};  ///< see Cause; at most 300 bytes
+  uint32_t times = 1;    ///< verdicts that are this one
+  bool blocks = false;   ///< without it the record could be accepted sooner: not a warning, nor waived
 };
 
 /// A fleet-relative expectation on one measurement, to be judged beside the other nodes' ones of equal `key`.
@@ -86,6 +115,23 @@ struct WaiverCount {
   uint32_t errors = 0;     ///< what could not be measured where it applies
 };
 
+/// What tells a machine from all others, as its inventory has it; empty: not known there.
+struct MachineIds {
+  std::string machineId;  ///< digest of /etc/machine-id; machines installed from one image may share it
+  std::string boardSerial;
+  std::string productSerial;
+  std::string productUuid;
+  std::string bmcGuid;
+};
+
+/// How a record was judged again after its run.
+struct RejudgedSummary {
+  std::vector<std::string> from;  ///< digests of the records it was judged from, the oldest first
+  double at = 0;                  ///< the last time; seconds since 1970
+  std::string buildId;            ///< of the Muster that did it last
+  std::string profileSha256;      ///< of the profile that was given last; empty: none
+};
+
 /// One node's record, read and checked. Everything that is a list of many is bounded, or small per entry.
 struct NodeSummary {
   std::string path;    ///< of the record, relative to the folder that was read
@@ -98,7 +144,9 @@ struct NodeSummary {
   double started = 0;  ///< seconds since 1970
   double finished = 0;
   std::string bootId;
+  MachineIds machine;
   std::string toolVersion;
+  std::string buildId;
   std::string planName;
   std::string planSha256;
   std::vector<std::string> overrides;  ///< the --set arguments
@@ -109,7 +157,11 @@ struct NodeSummary {
   std::string scenario;
   bool strict = false;
   bool allowUnknownSku = false;
-  std::string acceptance;  ///< accepted, rejected, incomplete, interrupted, no-gpu
+  bool flakyAllowed = true;  ///< every flaky verdict's stage allows it
+  int resumed = 0;
+  std::optional<RejudgedSummary> rejudged;  ///< nothing: the verdicts are those of the run itself
+  uint64_t samplesHash = 0;                 ///< of all measurements; equal for a record and its re-judgement
+  std::string acceptance;                   ///< accepted, rejected, incomplete, interrupted, no-gpu
   int exitCode = 3;
   std::vector<std::string> reasons;  ///< at most 8
   Accounting accounting;             ///< agrees with the verdicts, those that the fleet waives moved

@@ -13,6 +13,8 @@
 #include "reports/fleet/stage_reader.h"
 #include "reports/fleet/waived_record.h"
 #include "reports/model/record.h"
+#include "reports/model/record_check.h"
+#include "runner/core/clock.h"
 #include "runner/core/files.h"
 #include "runner/core/units.h"
 
@@ -23,8 +25,8 @@ namespace {
 constexpr size_t kTextBytes = 200;
 constexpr size_t kMostReasons = 8;
 constexpr size_t kDeepest = 64;
-constexpr size_t kProfileBytes = 1u << 20;
-constexpr size_t kMostProfiles = 64;
+constexpr size_t kTextFileBytes = 1u << 20;
+constexpr size_t kMostTexts = 64;
 /// Only one record above this is parsed at a time: a hostile one may need fifteen times its size.
 constexpr size_t kLarge = 6u << 20;
 std::mutex oneLargeRecord;
@@ -187,15 +189,20 @@ class RecordReader::Impl {
       Fields part(plan, failures_);
       node.planName = textIn(part, "name");
       node.planSha256 = textIn(part, "sha256");
+      keepText(names_.plans, part.text("text"), node.planSha256);
     }
     if (const dom::object profile = fields.object("profile"); failures_.ok()) {
       Fields part(profile, failures_);
       node.profileName = textIn(part, "name");
       node.profileSha256 = textIn(part, "sha256");
-      keepProfile(part.text("text"), node.profileSha256);
+      keepText(names_.profiles, part.text("text"), node.profileSha256);
     }
-    if (const dom::object tool = fields.object("tool"); failures_.ok())
-      node.toolVersion = bounded(Fields(tool, failures_).text("version"), kTextBytes);
+    if (const dom::object tool = fields.object("tool"); failures_.ok()) {
+      Fields part(tool, failures_);
+      node.toolVersion = bounded(part.text("version"), kTextBytes);
+      node.buildId = textIn(part, "build_id");
+    }
+    if (fields.has("rejudged")) readRejudged(fields, node);
     if (const dom::object launcher = fields.object("launcher"); failures_.ok())
       if (std::string_view id; launcher.at_key("fleet_id").get(id) == simdjson::SUCCESS)
         node.fleetId = bounded(id, kTextBytes);
@@ -204,10 +211,29 @@ class RecordReader::Impl {
     readStages(fields, node);
   }
 
-  /// Each profile's text once: thousands of records hold the same.
-  void keepProfile(std::string_view text, const std::string& sha256) {
-    if (!sha256.empty() && text.size() <= kProfileBytes && names_.profiles.size() < kMostProfiles)
-      names_.profiles.number(sha256, [&] { return std::string(text); });
+  void readRejudged(Fields& fields, NodeSummary& node) {
+    failures_.at("rejudged");
+    node.rejudged.emplace();
+    for (const dom::element item : fields.array("rejudged")) {
+      dom::object object;
+      if (item.get(object) != simdjson::SUCCESS)
+        return failures_.fail("", "holds something that is no object");
+      Fields part(object, failures_);
+      node.rejudged->from.push_back(textIn(part, "from_sha256"));
+      node.rejudged->at = part.seconds("at");
+      node.rejudged->buildId = textIn(part, "build_id");
+      if (std::string profile = textIn(part, "profile_sha256"); !profile.empty())
+        node.rejudged->profileSha256 = std::move(profile);
+      if (!failures_.ok()) return;
+    }
+    if (node.rejudged->from.empty()) failures_.fail("", "is empty");
+    failures_.at("");
+  }
+
+  /// Each plan's and profile's text once: thousands of records hold the same.
+  static void keepText(Table<std::string>& table, std::string_view text, const std::string& sha256) {
+    if (!sha256.empty() && text.size() <= kTextFileBytes && table.size() < kMostTexts)
+      table.number(sha256, [&] { return std::string(text); });
   }
 
   void readRun(const dom::object& run, NodeSummary& node) {
@@ -228,6 +254,7 @@ class RecordReader::Impl {
     node.backend = textIn(fields, "backend");
     node.bootId = textIn(fields, "boot_id");
     node.strict = fields.flag("strict");
+    node.resumed = fields.count("resumed");
     node.allowUnknownSku = fields.flag("allow_unknown_sku");
     for (const dom::element item : fields.array("overrides")) {
       std::string_view text;
@@ -295,6 +322,9 @@ class RecordReader::Impl {
           fmt::format("edited: acceptance is {} and the exit code {}", node.acceptance, node.exitCode));
     if (!node.scenario.empty() && !node.simulated)
       return damaged("edited: a scenario is named, but simulated is false");
+    if (!runIdFits(node.runId, node.node, node.started))
+      return damaged(fmt::format("edited: run id {} is not of a run of {} that started at {}", node.runId,
+                                 node.node, formatUtc(node.started)));
     if (node.nodeRank >= node.nodeCount)
       return damaged(fmt::format("edited: node_rank {} of node_count {}", node.nodeRank, node.nodeCount));
     if (!accepted) return {};

@@ -20,8 +20,14 @@ constexpr const char* kAdvice =
     "all "
     "its nodes one --fleet-id";
 
+/// What is older than most records by more is of another run. Nodes of a run with an id may have waited for a
+/// repair.
+constexpr double kOutdated = 7 * 24 * 3600;
+constexpr double kOutdatedInRun = 30 * 24 * 3600;
+
 /// One node: when its last record began and ended, and whether it has earlier ones of the same stages.
 struct LastRun {
+  size_t index = 0;  ///< in the fleet
   std::string node;
   double started = 0;
   double finished = 0;
@@ -46,18 +52,28 @@ std::string namesOf(const std::vector<LastRun>& runs) {
   return join(names, ", ");
 }
 
+const LastRun& firstOf(const std::vector<LastRun>& runs) {
+  return *std::min_element(runs.begin(), runs.end(),
+                           [](const LastRun& a, const LastRun& b) { return a.started < b.started; });
+}
+
 /// Nodes that ran once, before any other node was run again. `again`: nodes that ran more than once.
-std::string leftBehind(const std::vector<LastRun>& last, const std::vector<LastRun>& again) {
-  if (again.empty()) return "";
-  const LastRun& first = *std::min_element(
-      again.begin(), again.end(), [](const LastRun& a, const LastRun& b) { return a.started < b.started; });
+std::vector<LastRun> nodesBehind(const std::vector<LastRun>& last, const std::vector<LastRun>& again) {
   std::vector<LastRun> behind;
+  if (again.empty()) return behind;
+  const LastRun& first = firstOf(again);
   std::copy_if(last.begin(), last.end(), std::back_inserter(behind), [&](const LastRun& run) {
     return run.finished < first.started &&
            std::none_of(again.begin(), again.end(),
                         [&](const LastRun& other) { return other.node == run.node; });
   });
+  return behind;
+}
+
+std::string leftBehind(const std::vector<LastRun>& last, const std::vector<LastRun>& again) {
+  const std::vector<LastRun> behind = nodesBehind(last, again);
   if (behind.empty()) return "";
+  const LastRun& first = firstOf(again);
   return fmt::format("{} was run again on {}, but the last record of {} is older: {}", first.node,
                      formatUtc(first.started), behind.size() == 1 ? "one node" : "some nodes",
                      namesOf(behind));
@@ -85,25 +101,72 @@ std::string longPause(std::vector<LastRun> last) {
 
 }  // namespace
 
-std::string mixtureNote(const FleetRecords& records, const std::vector<std::vector<size_t>>& candidates,
-                        const Fleet& fleet) {
-  std::vector<LastRun> last, again;
+namespace {
+
+struct Runs {
+  std::vector<LastRun> last;   ///< of each node that has a record
+  std::vector<LastRun> again;  ///< of those that have several of the same stages
+};
+
+Runs runsOf(const FleetRecords& records, const std::vector<std::vector<size_t>>& candidates,
+            const Fleet& fleet) {
+  Runs runs;
   for (size_t i = 0; i < candidates.size(); ++i) {
     if (candidates[i].empty()) continue;
-    const auto newer = [&](size_t a, size_t b) {
-      return records.nodes[a].started < records.nodes[b].started;
-    };
-    const size_t newest = *std::max_element(candidates[i].begin(), candidates[i].end(), newer);
+    const size_t newest = *std::max_element(
+        candidates[i].begin(), candidates[i].end(),
+        [&](size_t a, size_t b) { return records.nodes[a].started < records.nodes[b].started; });
     const NodeSummary& record = records.nodes[newest];
-    if (!record.fleetId.empty()) return "";
-    last.push_back({fleet.nodes[i].name, record.started, record.finished});
+    runs.last.push_back({i, fleet.nodes[i].name, record.started, record.finished});
     if (std::any_of(candidates[i].begin(), candidates[i].end(), [&](size_t other) {
           return other != newest && sameStages(records.nodes[other], record);
         }))
-      again.push_back(last.back());
+      runs.again.push_back(runs.last.back());
   }
-  std::string text = leftBehind(last, again);
-  if (text.empty()) text = longPause(std::move(last));
+  return runs;
+}
+
+void addOld(const std::vector<LastRun>& runs, double begin, std::map<size_t, std::string>& outdated) {
+  for (const LastRun& run : runs)
+    outdated.emplace(
+        run.index, fmt::format("of an earlier run: it ended on {}, and those of most nodes began from {} on",
+                               formatUtc(run.finished), formatUtc(begin)));
+}
+
+}  // namespace
+
+std::map<size_t, std::string> outdatedNodes(const FleetRecords& records,
+                                            const std::vector<std::vector<size_t>>& candidates,
+                                            const Fleet& fleet) {
+  std::map<size_t, std::string> outdated;
+  Runs runs = runsOf(records, candidates, fleet);
+  if (const std::vector<LastRun> behind = nodesBehind(runs.last, runs.again);
+      runs.again.size() > behind.size())
+    addOld(behind, firstOf(runs.again).started, outdated);
+  std::sort(runs.last.begin(), runs.last.end(),
+            [](const LastRun& a, const LastRun& b) { return a.started < b.started; });
+  const double pause = fleet.fleetId.empty() ? kOutdated : kOutdatedInRun;
+  std::vector<std::vector<LastRun>> parts;
+  double busyUntil = 0;
+  for (const LastRun& run : runs.last) {
+    if (parts.empty() || run.started - busyUntil > pause) parts.emplace_back();
+    parts.back().push_back(run);
+    busyUntil = std::max(busyUntil, run.finished);
+  }
+  if (parts.size() < 2) return outdated;
+  size_t most = 0;
+  for (size_t k = 0; k < parts.size(); ++k)
+    if (parts[k].size() >= parts[most].size()) most = k;
+  for (size_t k = 0; k < most; ++k) addOld(parts[k], parts[most].front().started, outdated);
+  return outdated;
+}
+
+std::string mixtureNote(const FleetRecords& records, const std::vector<std::vector<size_t>>& candidates,
+                        const Fleet& fleet) {
+  if (!fleet.fleetId.empty()) return "";
+  Runs runs = runsOf(records, candidates, fleet);
+  std::string text = leftBehind(runs.last, runs.again);
+  if (text.empty()) text = longPause(std::move(runs.last));
   return text.empty() ? "" : text + "; " + kAdvice;
 }
 

@@ -2,12 +2,20 @@
 // Whether records that name no fleet run look like ones of several runs.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "reports/fleet/fleet_record.h"
 
 namespace muster::fleet {
+
+/// Nodes whose records are of an earlier run than those of the others, by their indices in `fleet`, with the
+/// reason: more nodes were run again since then than were not, or their records end long before those of most
+/// nodes begin. Nodes of a later run than most are not among them.
+std::map<size_t, std::string> outdatedNodes(const FleetRecords& records,
+                                            const std::vector<std::vector<size_t>>& candidates,
+                                            const Fleet& fleet);
 
 /// What a reader must know where nothing in the records tells one run of the fleet from the next: that some
 /// nodes were run again after others' last record, or that a day lies between two nodes' records. Then a node

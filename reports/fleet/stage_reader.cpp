@@ -3,6 +3,9 @@
 // verdict_reader.cpp.
 #include "reports/fleet/stage_reader.h"
 
+#include <algorithm>
+#include <array>
+
 #include "reports/model/record_check.h"
 
 namespace muster::fleet {
@@ -10,6 +13,23 @@ namespace {
 
 constexpr size_t kReasonBytes = 300;
 constexpr size_t kNameBytes = 200;
+constexpr size_t kLimitBytes = 4000;
+/// Keys of an expectation that say what it is about, and those that decide nothing: its source, remedy and
+/// line.
+constexpr std::array<std::string_view, 6> kAbout = {"metric", "where", "kind", "unit", "peers", "statistic"};
+constexpr std::array<std::string_view, 4> kTold = {"source", "remedy", "origin", "at"};
+
+/// Texts and numbers are by far the most; minify() is slow.
+void appendValue(std::string& out, const dom::element& value) {
+  std::string_view text;
+  double number = 0;
+  if (value.get_string().get(text) == simdjson::SUCCESS)
+    out.append(text);
+  else if (value.get_double().get(number) == simdjson::SUCCESS)
+    fmt::format_to(std::back_inserter(out), "{}", number);
+  else
+    out += simdjson::minify(value);
+}
 
 }  // namespace
 
@@ -53,20 +73,30 @@ void StageReader::read(const dom::object& stage, bool accepted) {
     failures_.fail("outcome", outcome.error().message);
   if (node_->stages.empty()) waivers_.begin(*node_);  // now its devices are known
   waivers_.beginStage(stage_, summary.state == "ran");
+  ofGroup_ = summary.scope != "device";
   readGroup(stage, summary);
+  readRanks(fields.array("ranks"), summary);
   checkArtifacts(fields.array("artifacts"));
   metrics_.clear();
+  firstFaults_.clear();
   readMeasurements(fields.array("measurements"), accepted);
   dom::array expectations;
   const dom::object evidence = fields.object("evidence");
+  readLeaderMetrics(evidence);
+  readCancelledCases(evidence);
   if (failures_.ok()) {
     // Without expectations no verdict may point at one: readVerdict says so.
     const auto missing = evidence.at_key("expectations").get(expectations);
-    if (missing == simdjson::SUCCESS || missing == simdjson::NO_SUCH_FIELD)
+    if (missing == simdjson::SUCCESS || missing == simdjson::NO_SUCH_FIELD) {
+      readLimits(stage, missing == simdjson::SUCCESS ? &expectations : nullptr, summary);
       readVerdicts(fields.array("verdicts"), expectations, summary);
-    else
+    } else
       failures_.fail("evidence.expectations", "must be a list");
   }
+  // As record_check.h has it. Waivers cover no errors.
+  if (failures_.ok() && !summary.culprit.empty() && summary.accounting.of(Outcome::kError) == 0)
+    failures_.fail("group.culprit",
+                   "edited or truncated: a faulty component is named, but the stage has no error");
   settleStage(evidence, summary);
   node_->stages.push_back(std::move(summary));
 }
@@ -83,13 +113,88 @@ void StageReader::settleStage(const dom::object& evidence, StageSummary& summary
     if (summary.accounting.counts[i] > 0) summary.outcome = static_cast<Outcome>(i);
 }
 
+void StageReader::readLimits(const dom::object& stage, const dom::array* expectations,
+                             StageSummary& summary) {
+  Fields fields(stage, failures_);
+  std::string_view sha256;
+  summary.plugin = text(fields.text("plugin"));
+  const std::string version = bounded(fields.text("plugin_version"), kNameBytes);
+  if (stage.at_key("plugin_sha256").get(sha256) != simdjson::SUCCESS) sha256 = "";
+  summary.library = text(version.empty() || sha256.empty() ? version : version + " " + std::string(sha256));
+  if (expectations == nullptr || !failures_.ok()) return;
+  for (const dom::element item : *expectations) {
+    dom::object object;
+    if (item.get(object) != simdjson::SUCCESS)
+      return failures_.fail("evidence.expectations", "holds something that is no object");
+    std::string about, limit;
+    for (const auto& [key, value] : object) {
+      const auto isOneOf = [name = key](const auto& list) {
+        return std::find(list.begin(), list.end(), name) != list.end();
+      };
+      if (isOneOf(kTold)) continue;
+      std::string& part = isOneOf(kAbout) ? about : limit;
+      part.append(part.empty() ? "" : " ").append(key).append("=");
+      appendValue(part, value);
+    }
+    summary.limits.push_back({text(bounded(about, kLimitBytes)), text(bounded(limit, kLimitBytes))});
+  }
+}
+
 void StageReader::readGroup(const dom::object& stage, StageSummary& summary) {
+  culprit_.clear();
   dom::object group;
   if (stage.at_key("group").get(group) != simdjson::SUCCESS) return;
   Fields fields(group, failures_);
   summary.worldSize = fields.count("world_size");
   summary.groupNodes = fields.count("nodes");
-  summary.culprit = bounded(fields.text("culprit"), kReasonBytes);
+  culprit_ = fields.text("culprit");
+  summary.culprit = bounded(culprit_, kReasonBytes);
+}
+
+/// Their last attempt counts, as it does for verdicts.
+void StageReader::readRanks(const dom::array& ranks, StageSummary& summary) {
+  stopped_.clear();
+  for (const dom::element item : ranks) {
+    dom::object object;
+    if (item.get(object) != simdjson::SUCCESS) failures_.fail("ranks", "holds something that is no object");
+    if (!failures_.ok()) return;
+    Fields fields(object, failures_);
+    const int rank = fields.count("rank");
+    const bool cancelled = fields.text("state") == "cancelled";
+    const int16_t device = deviceIndex(fields.text("device"));
+    if (!failures_.ok()) return;
+    if (cancelled)
+      stopped_.insert(rank);
+    else
+      stopped_.erase(rank);
+    const auto same = [&](const auto& known) { return known.first == rank; };
+    if (ofGroup_ && std::none_of(summary.ranks.begin(), summary.ranks.end(), same))
+      summary.ranks.emplace_back(rank, device);
+  }
+}
+
+void StageReader::readLeaderMetrics(const dom::object& evidence) {
+  leaderMetrics_.clear();
+  dom::array metrics;
+  if (!failures_.ok() || evidence.at_key("leader_metrics").get(metrics) != simdjson::SUCCESS) return;
+  for (const dom::element item : metrics) {
+    std::string_view metric;
+    if (item.get(metric) != simdjson::SUCCESS)
+      return failures_.fail("evidence.leader_metrics", "must be texts");
+    leaderMetrics_.emplace(metric);
+  }
+}
+
+void StageReader::readCancelledCases(const dom::object& evidence) {
+  cancelledCases_.clear();
+  dom::array ends;
+  if (!failures_.ok() || evidence.at_key("ends").get(ends) != simdjson::SUCCESS) return;
+  for (const dom::element item : ends) {
+    std::string_view cause, id;
+    if (item["cause"].get(cause) == simdjson::SUCCESS && cause == "cancelled" &&
+        item["case"].get(id) == simdjson::SUCCESS)
+      cancelledCases_.emplace(id);
+  }
 }
 
 void StageReader::checkArtifacts(const dom::array& artifacts) {

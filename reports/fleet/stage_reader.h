@@ -2,6 +2,7 @@
 // One stage of a record -> what the fleet keeps of it: figures, deviations, deferred expectations, counts.
 #pragma once
 
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -42,6 +43,14 @@ class StageReader {
     int attempt = 1;
     std::vector<double> samples;
   };
+  /// What a test says of the first wrong result of a group: the rank that it came from, empty where it cannot
+  /// be told.
+  struct FirstFault {
+    std::string device;
+    std::string caseId;
+    std::string stem;  ///< of the metrics that it belongs to: "collective.collective_"
+    std::string rank;
+  };
   struct MetricFacts {
     Direction direction = Direction::kNone;
     std::string unit;
@@ -50,11 +59,18 @@ class StageReader {
 
   /// What the stage came to, where a waiver may have changed it.
   void settleStage(const dom::object& evidence, StageSummary& summary);
+  void readLimits(const dom::object& stage, const dom::array* expectations, StageSummary& summary);
   void readGroup(const dom::object& stage, StageSummary& summary);
+  void readRanks(const dom::array& ranks, StageSummary& summary);
+  void readLeaderMetrics(const dom::object& evidence);
+  void readCancelledCases(const dom::object& evidence);
+  /// Keeps what a test says of the first wrong result: which rank it came from, if any.
+  void noteFirstFault(const Parts& parts);
   void readMeasurements(const dom::array& measurements, bool accepted);
   void readMeasurementGroup(const dom::object& group, bool accepted);
   void addMeasurement(Parts& parts, bool accepted);
   void addSamples(const Parts& parts, bool accepted);
+  void hashMeasurement(const Parts& parts);
   static bool readSamples(const dom::element& samples, std::vector<double>& out);
   uint32_t figureKey(const Parts& parts, Direction direction);
   Slot& slotOf(uint32_t key, int16_t device);
@@ -63,6 +79,8 @@ class StageReader {
   void readVerdict(const FoldedRows& verdict, const dom::array& expectations, StageSummary& summary);
   void addDeviation(const FoldedRows& verdict, const dom::element& expectation, bool hasExpectation,
                     Outcome outcome, const std::string& waived);
+  /// What a failure follows from where that is not the part which reports it.
+  void findCause(const FoldedRows& verdict, DeviationSummary& deviation) const;
   const Waiver* coveringWaiver(const FoldedRows& verdict, Outcome recorded);
   void addDeferred(const FoldedRows& verdict, const dom::element& expectation);
   void checkArtifacts(const dom::array& artifacts);
@@ -85,6 +103,12 @@ class StageReader {
   size_t usedSlots_ = 0;
   std::unordered_map<uint64_t, size_t> slotByKey_;
   std::unordered_map<std::string, MetricFacts> metrics_;
+  std::string culprit_;                   ///< of this stage's group, as the record has it
+  bool ofGroup_ = false;                  ///< its ranks work together: scope node or cluster
+  std::set<int64_t> stopped_;             ///< ranks that were told to stop
+  std::set<std::string> cancelledCases_;  ///< ended with the whole run, on any rank
+  std::set<std::string> leaderMetrics_;   ///< reported by rank 0 for the whole group
+  std::vector<FirstFault> firstFaults_;
   std::unordered_map<std::string, uint32_t> knownKeys_;
   std::unordered_map<std::string, uint32_t> knownTexts_;
 };

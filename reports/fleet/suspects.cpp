@@ -9,21 +9,14 @@
 #include <set>
 
 #include "reports/fleet/culprit.h"
+#include "reports/fleet/findings.h"
 #include "runner/core/text.h"
 
 namespace muster::fleet {
 namespace {
 
-constexpr const char* kKindNames[] = {"group", "switch", "rail", "node", "link", "device"};
-
 const NodeSummary* recordOf(const FleetRecords& records, const FleetNode& node) {
   return node.records.empty() ? nullptr : &records.nodes[node.records.front()];
-}
-
-void addEvidence(Suspect& suspect, const std::string& line) {
-  if (suspect.evidence.size() < kMostEvidence &&
-      std::find(suspect.evidence.begin(), suspect.evidence.end(), line) == suspect.evidence.end())
-    suspect.evidence.push_back(line);
 }
 
 /// Log of the binomial chance of `hits` or more among `n` at rate `p`, by Chernoff's bound.
@@ -48,6 +41,19 @@ bool isCommon(size_t hits, size_t n, size_t outside, size_t outsideSize) {
 
 bool isFailure(const DeviationSummary& d) {
   return d.outcome == Outcome::kFail || d.outcome == Outcome::kFlaky || d.outcome == Outcome::kError;
+}
+
+/// A failure that its record holds against a part of its own node: nothing else caused it.
+bool isOwnFailure(const DeviationSummary& d) {
+  return isFailure(d) && d.cause == Cause::kOwn;
+}
+
+/// Takes a failure into what speaks against a part.
+void addFailure(Suspect& suspect, const DeviationSummary& d, const FleetNames& names) {
+  suspect.failed = suspect.failed || d.outcome != Outcome::kError;
+  suspect.unmeasured = suspect.unmeasured || d.outcome == Outcome::kError;
+  suspect.grade = std::min(suspect.grade, gradeOf(d, names));
+  suspect.stages.insert(names.texts[d.stage]);
 }
 
 /// Who answers for an outlier, where waivers cover every metric that it is odd in; else an empty text.
@@ -85,7 +91,7 @@ class Widespread {
       std::map<Key, const DeviationSummary*> failed;
       for (const size_t i : node.records)
         for (const DeviationSummary& d : records.nodes[i].deviations)
-          if (isFailure(d)) {
+          if (isOwnFailure(d)) {
             failed.emplace(keyOf(d), &d);
             places_[keyOf(d)].insert(d.device);
           }
@@ -118,6 +124,7 @@ class Widespread {
                          : "Look for what all nodes share: driver, BIOS and power settings, cooling, the "
                            "image, the plan's limits. " +
                                d.remedy;
+      addFailure(suspect, d, *records_.names);
       fleet.suspects.push_back(std::move(suspect));
     }
   }
@@ -146,10 +153,6 @@ class Widespread {
 
 }  // namespace
 
-const char* suspectKindName(SuspectKind kind) {
-  return kKindNames[static_cast<size_t>(kind)];
-}
-
 Status addOutliers(const PeerTable& table, const FleetRecords& records, const FleetOptions& options,
                    Fleet& fleet) {
   MUSTER_TRY(const PeerFindings findings, findOutliers(table.group));
@@ -161,6 +164,8 @@ Status addOutliers(const PeerTable& table, const FleetRecords& records, const Fl
     Suspect suspect;
     suspect.byPeers = true;
     suspect.evidence.push_back(outlierText(table.group, outlier));
+    for (const PeerEvidence& one : outlier.evidence)
+      suspect.stages.insert(records.names->figures[table.keys[one.metric]].stage);
     suspect.kind = outlier.level == PeerLevel::kGroup  ? SuspectKind::kGroup
                    : outlier.level == PeerLevel::kNode ? SuspectKind::kNode
                                                        : SuspectKind::kDevice;
@@ -211,24 +216,120 @@ std::set<std::pair<std::string, uint32_t>> deferredOfWholeNodes(const Fleet& fle
 
 }  // namespace
 
-void addFailures(const FleetRecords& records, Fleet& fleet) {
+namespace {
+
+/// Failures of many records that one part caused, or that only the group as a whole answers for: one finding.
+class Caused {
+ public:
+  explicit Caused(const FleetRecords& records) : records_(records) {}
+
+  void add(const DeviationSummary& d, const NodeSummary& record, const Blame& blame) {
+    for (const Suspect& part : blame.parts) {
+      Finding& finding =
+          findings_[{part.name(), records_.names->texts[d.stage], records_.names->texts[d.metric]}];
+      if (finding.first == nullptr) {
+        finding.suspect = part;
+        finding.first = &d;
+        finding.why = blame.why;
+      }
+      addFailure(finding.suspect, d, *records_.names);
+      // What somebody else ended is lost to all: that weighs more than a limit.
+      if (d.cause == Cause::kPeer)
+        finding.suspect.grade = std::min(finding.suspect.grade, FindingClass::kMissing);
+      finding.seen[record.node] += d.times;
+    }
+  }
+
+  void addTo(Fleet& fleet) {
+    for (auto& [key, finding] : findings_) {
+      Suspect& suspect = finding.suspect;
+      suspect.evidence.push_back(evidenceOf(finding));
+      suspect.next = nextOf(finding);
+      suspect.beneath.push_back(seenText(finding));
+      fleet.suspects.push_back(std::move(suspect));
+    }
+  }
+
+ private:
+  struct Finding {
+    Suspect suspect;
+    const DeviationSummary* first = nullptr;
+    std::string why;
+    std::map<std::string, size_t> seen;  ///< verdicts by the node that holds them
+  };
+
+  [[nodiscard]] static std::string seenText(const Finding& finding) {
+    std::vector<std::string> parts;
+    size_t all = 0;
+    for (const auto& [node, times] : finding.seen) {
+      all += times;
+      if (parts.size() < kMostReporters) parts.push_back(fmt::format("{} ({})", node, times));
+    }
+    const size_t left = finding.seen.size() - parts.size();
+    return fmt::format("seen in {} check result{} of {} node{}: {}{}", all, all == 1 ? "" : "s",
+                       finding.seen.size(), finding.seen.size() == 1 ? "" : "s", join(parts, ", "),
+                       left > 0 ? fmt::format(" and {} more", left) : "");
+  }
+
+  [[nodiscard]] std::string evidenceOf(const Finding& finding) const {
+    const DeviationSummary& d = *finding.first;
+    const std::string stage = printable(records_.names->texts[d.stage]);
+    const bool known = finding.suspect.kind != SuspectKind::kGroup;
+    if (d.cause == Cause::kRank && known)
+      return fmt::format("{}: {}, {}: wrong results come from its data ({})", outcomeName(d.outcome), stage,
+                         printable(records_.names->texts[d.metric]), finding.why);
+    if (d.cause == Cause::kRank)
+      return deviationLine(d, *records_.names) + "; no rank could tell whose data is wrong";
+    if (d.cause == Cause::kPeer)
+      return fmt::format("{}: {}: {}", outcomeName(d.outcome), stage, printable(finding.why, 300));
+    return deviationLine(d, *records_.names) + "; this is a result of the whole group";
+  }
+
+  [[nodiscard]] static std::string nextOf(const Finding& finding) {
+    const DeviationSummary& d = *finding.first;
+    if (d.cause == Cause::kRank && finding.suspect.kind == SuspectKind::kDevice)
+      return fmt::format(
+          "Test {} of {} alone, its memory and its links (plans/node-full.toml); replace it if that fails",
+          finding.suspect.what, finding.suspect.node);
+    if (d.cause == Cause::kPeer && finding.suspect.kind == SuspectKind::kNode)
+      return "Check its console, power, network and log of this time; then run the plan on all these nodes "
+             "again";
+    return remedyOf(d);
+  }
+
+  static constexpr size_t kMostReporters = 8;
+  const FleetRecords& records_;
+  std::map<std::tuple<std::string, std::string, std::string>, Finding> findings_;
+};
+
+}  // namespace
+
+void addFailures(const FleetRecords& records, const BlameTable& blame, Fleet& fleet) {
   const Widespread widespread(records, fleet);
   widespread.addTo(fleet);
+  Caused caused(records);
   for (const FleetNode& node : fleet.nodes)
     for (const size_t i : node.records) {
       const NodeSummary& record = records.nodes[i];
       std::vector<const DeviationSummary*> failures;
-      for (const DeviationSummary& d : record.deviations)
-        if (isFailure(d) && !widespread.covers(d)) failures.push_back(&d);
+      for (const DeviationSummary& d : record.deviations) {
+        if (!isFailure(d)) continue;
+        if (!isOwnFailure(d))
+          caused.add(d, record, blame.of(d, record));
+        else if (!widespread.covers(d))
+          failures.push_back(&d);
+      }
       for (Suspect& suspect : takeWholeNode(failures, node, *records.names))
         fleet.suspects.push_back(std::move(suspect));
-      for (const DeviationSummary* d : failures) {
-        Suspect suspect = culpritOf(*d, record);
-        suspect.evidence.push_back(deviationLine(*d, *records.names));
-        suspect.next = remedyOf(*d);
-        fleet.suspects.push_back(std::move(suspect));
-      }
+      for (const DeviationSummary* d : failures)
+        for (Suspect& suspect : blame.of(*d, record).parts) {
+          suspect.evidence.push_back(deviationLine(*d, *records.names));
+          suspect.next = remedyOf(*d);
+          addFailure(suspect, *d, *records.names);
+          fleet.suspects.push_back(std::move(suspect));
+        }
     }
+  caused.addTo(fleet);
   const auto wholeNodes = deferredOfWholeNodes(fleet);
   for (const DeferredMiss& miss : fleet.deferred) {
     if (miss.outcome != Outcome::kFail) continue;
@@ -241,6 +342,9 @@ void addFailures(const FleetRecords& records, Fleet& fleet) {
     suspect.evidence.push_back(
         fmt::format("fail: {}, {}: {}", printable(key.stage), printable(key.metric), miss.detail));
     suspect.next = printable(key.expectation.remedy, 300);
+    suspect.failed = true;
+    suspect.grade = FindingClass::kLimit;
+    suspect.stages.insert(key.stage);
     fleet.suspects.push_back(std::move(suspect));
   }
 }
@@ -249,14 +353,24 @@ void addCommonCauses(const FleetOptions& options, Fleet& fleet) {
   std::set<std::string> measured;
   std::set<std::string> nodes;
   std::map<std::string, std::set<std::string>> rails;
+  std::map<std::string, FindingClass> grades;  ///< of nodes and rails: the gravest of their findings
+  const auto grade = [&](const std::string& place, FindingClass of) {
+    const auto [at, fresh] = grades.try_emplace(place, of);
+    if (!fresh) at->second = std::min(at->second, of);
+  };
   size_t devices = 0;
   for (const FleetNode& node : fleet.nodes) {
     if (!node.records.empty()) measured.insert(node.name);
     devices = std::max(devices, node.devices);
   }
   for (const Suspect& suspect : fleet.suspects) {
-    for (const std::string& node : nodesOf(suspect)) nodes.insert(node);
-    if (suspect.kind == SuspectKind::kDevice && devices > 1) rails[suspect.what].insert(suspect.node);
+    for (const std::string& node : nodesOf(suspect)) {
+      nodes.insert(node);
+      grade("node " + node, suspect.grade);
+    }
+    if (suspect.kind != SuspectKind::kDevice || devices < 2) continue;
+    rails[suspect.what].insert(suspect.node);
+    grade("rail " + suspect.what, suspect.grade);
   }
   std::vector<Suspect> found;
   for (const auto& [name, members] : options.topology) {
@@ -278,6 +392,8 @@ void addCommonCauses(const FleetOptions& options, Fleet& fleet) {
     suspect.next =
         "Look for what these nodes share before replacing parts of each: the switch, power feed and cooling "
         "of it";
+    for (const std::string& member : hit)
+      suspect.grade = std::min(suspect.grade, grades.at("node " + member));
     found.push_back(std::move(suspect));
   }
   size_t hits = 0;
@@ -294,41 +410,10 @@ void addCommonCauses(const FleetOptions& options, Fleet& fleet) {
     suspect.next =
         "The same place on many nodes: look at what that place shares, such as its rail's switch, riser or "
         "airflow";
+    suspect.grade = grades.at("rail " + device);
     found.push_back(std::move(suspect));
   }
   fleet.suspects.insert(fleet.suspects.end(), found.begin(), found.end());
-}
-
-void orderSuspects(Fleet& fleet) {
-  std::stable_sort(fleet.suspects.begin(), fleet.suspects.end(), [](const Suspect& a, const Suspect& b) {
-    // A missed limit says more than a distance to the peers: it is told first.
-    return std::tie(a.kind, a.node, a.what, a.byPeers) < std::tie(b.kind, b.node, b.what, b.byPeers);
-  });
-  std::vector<Suspect> merged;
-  for (Suspect& suspect : fleet.suspects) {
-    Suspect* last = merged.empty() ? nullptr : &merged.back();
-    if (last == nullptr || last->kind != suspect.kind || last->node != suspect.node ||
-        last->what != suspect.what) {
-      merged.push_back(std::move(suspect));
-      continue;
-    }
-    if (suspect.byPeers && !suspect.evidence.empty() && last->evidence.size() == kMostEvidence)
-      last->evidence.pop_back();
-    for (const std::string& line : suspect.evidence) addEvidence(*last, line);
-    last->byBoth = last->byBoth || suspect.byBoth || last->byPeers != suspect.byPeers;
-    last->byPeers = last->byPeers || suspect.byPeers;
-    if (last->serial.empty()) last->serial = suspect.serial;
-    if (last->next.empty()) last->next = suspect.next;
-  }
-  fleet.suspects = std::move(merged);
-  std::set<std::string> named;
-  for (const Suspect& suspect : fleet.suspects)
-    for (const std::string& node : nodesOf(suspect)) named.insert(node);
-  for (FleetNode& node : fleet.nodes) node.suspect = node.suspect || named.contains(node.name);
-  if (fleet.suspects.size() > kMostSuspects) {
-    fleet.suspectsLeft += fleet.suspects.size() - kMostSuspects;
-    fleet.suspects.resize(kMostSuspects);
-  }
 }
 
 }  // namespace muster::fleet

@@ -2,6 +2,7 @@
 // Suspects: devices, nodes, links, switches and rails that should be looked at, each with its evidence.
 #pragma once
 
+#include "reports/fleet/blame.h"
 #include "reports/fleet/fleet_record.h"
 #include "reports/fleet/peer_table.h"
 
@@ -11,14 +12,11 @@ namespace muster::fleet {
 Status addOutliers(const PeerTable& table, const FleetRecords& records, const FleetOptions& options,
                    Fleet& fleet);
 
-/// Devices, links and nodes that failed their own limits or fleet-relative ones.
-void addFailures(const FleetRecords& records, Fleet& fleet);
+/// Devices, links and nodes that failed their own limits or fleet-relative ones, or that others name.
+void addFailures(const FleetRecords& records, const BlameTable& blame, Fleet& fleet);
 
 /// Switches under which far more nodes are suspect than elsewhere, and rails: the same device number on many
 /// nodes.
 void addCommonCauses(const FleetOptions& options, Fleet& fleet);
-
-/// Puts the suspects in order, merges those that name the same part, and marks their nodes.
-void orderSuspects(Fleet& fleet);
 
 }  // namespace muster::fleet

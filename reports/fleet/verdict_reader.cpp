@@ -3,6 +3,7 @@
 // kept.
 #include <algorithm>
 
+#include "reports/fleet/cause.h"
 #include "reports/fleet/label_list.h"
 #include "reports/fleet/stage_reader.h"
 
@@ -22,6 +23,17 @@ double numberOr(const FoldedRows& object, std::string_view key) {
   dom::element element;
   if (object.at_key(key).get(element) != simdjson::SUCCESS) return std::numeric_limits<double>::quiet_NaN();
   return numberOf(element).value_or(std::numeric_limits<double>::quiet_NaN());
+}
+
+/// Whether the figures of a verdict say that its limit was missed.
+bool contradictsPass(const FoldedRows& verdict, const dom::element& expectation) {
+  constexpr double kRounding = 1e-9;
+  if (numberOr(verdict, "margin") < -kRounding) return true;
+  std::string_view kind;
+  if (expectation["kind"].get(kind) != simdjson::SUCCESS) return false;
+  const double observed = numberOr(verdict, "observed"), limit = numberOr(verdict, "limit");
+  const double room = kRounding * std::abs(limit);
+  return (kind == "min" && observed < limit - room) || (kind == "max" && observed > limit + room);
 }
 
 /// Worst outcome first, then the largest miss.
@@ -77,6 +89,11 @@ void StageReader::readVerdict(const FoldedRows& verdict, const dom::array& expec
     if (expectations.at(index).get(expectation) != simdjson::SUCCESS)
       return failures_.fail(
           "verdicts", fmt::format("expectation {} is none of the stage's evidence.expectations", index));
+  if (*outcome == Outcome::kPass && hasExpectation && contradictsPass(verdict, expectation))
+    return failures_.fail("verdicts", fmt::format("edited: {} of {} passes with {} against a limit of {}",
+                                                  printable(textOr(verdict, "metric"), 80),
+                                                  printable(textOr(verdict, "device"), 40),
+                                                  numberOr(verdict, "observed"), numberOr(verdict, "limit")));
   if (*outcome == Outcome::kDeferred) {
     if (!hasExpectation) return failures_.fail("verdicts", "a deferred verdict has no expectation");
     addDeferred(verdict, expectation);
@@ -140,12 +157,49 @@ void StageReader::addDeviation(const FoldedRows& verdict, const dom::element& ex
   if (dom::object object; remedy.empty() && hasExpectation && expectation.get(object) == simdjson::SUCCESS)
     remedy = textOr(object, "remedy");
   deviation.remedy = bounded(remedy, kLineBytes);
+  deviation.blocks = outcome != Outcome::kWarn && outcome != Outcome::kWaived;
+  if (deviation.blocks) findCause(verdict, deviation);
   auto& all = node_->deviations;
+  const auto same = std::find_if(all.begin(), all.end(), [&](const DeviationSummary& d) {
+    return d.cause != Cause::kOwn && d.cause == deviation.cause && d.source == deviation.source &&
+           d.outcome == deviation.outcome && d.stage == deviation.stage && d.metric == deviation.metric;
+  });
+  if (same != all.end()) {
+    ++same->times;
+    return;
+  }
   all.push_back(std::move(deviation));
   if (all.size() < 8 * kMostDeviations) return;
   std::stable_sort(all.begin(), all.end(), worse);
   node_->deviationsLeft += all.size() - kMostDeviations;
   all.resize(kMostDeviations);
+}
+
+void StageReader::findCause(const FoldedRows& verdict, DeviationSummary& deviation) const {
+  const std::string_view metric = textOr(verdict, "metric");
+  const std::string_view detail = textOr(verdict, "detail");
+  if (metric.empty()) {
+    int64_t rank = -1;
+    const bool ofRank = verdict.at_key("rank").get(rank) == simdjson::SUCCESS && rank >= 0;
+    const bool stopped =
+        ofRank ? stopped_.contains(rank) : cancelledCases_.contains(std::string(textOr(verdict, "case")));
+    const CaseCause cause = caseCause(detail, culprit_, stopped);
+    deviation.cause = cause.cause;
+    deviation.source = bounded(cause.source, kLineBytes);
+    return;
+  }
+  if (!ofGroup_ || deviation.outcome == Outcome::kError) return;
+  const auto fault = std::find_if(firstFaults_.begin(), firstFaults_.end(), [&](const FirstFault& known) {
+    return known.device == textOr(verdict, "device") && known.caseId == textOr(verdict, "case") &&
+           metric.starts_with(known.stem);
+  });
+  if (fault != firstFaults_.end()) {
+    deviation.cause = Cause::kRank;
+    deviation.source = fault->rank;
+    return;
+  }
+  // One rank tells it for all: it is no result of that rank's device.
+  if (leaderMetrics_.contains(std::string(metric))) deviation.cause = Cause::kGroup;
 }
 
 void StageReader::finish() {

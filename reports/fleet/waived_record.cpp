@@ -70,8 +70,16 @@ void decideWaived(NodeSummary& node, bool flakyAllowed) {
   sum.counts.fill(0);
   for (const StageSummary& stage : node.stages)
     for (size_t i = 0; i < sum.counts.size(); ++i) sum.counts[i] += stage.accounting.counts[i];
+  node.flakyAllowed = flakyAllowed;
   if (sum.counts == node.accounting.counts) return;
   node.accounting = sum;
+  const Decision decision = decideAnew(node, sum);
+  node.acceptance = acceptanceName(decision.acceptance);
+  node.exitCode = decision.exitCode;
+  node.reasons = decision.reasons;
+}
+
+Decision decideAnew(const NodeSummary& node, const Accounting& sum) {
   DecisionInput input;
   input.accounting = sum;
   input.strict = node.strict;
@@ -79,11 +87,8 @@ void decideWaived(NodeSummary& node, bool flakyAllowed) {
   input.noGpuSkip = node.acceptance == acceptanceName(Acceptance::kNoGpu);
   input.unknownSku = node.profileName.empty();
   input.allowUnknownSku = node.allowUnknownSku;
-  input.flakyAllowed = flakyAllowed;
-  const Decision decision = decide(input);
-  node.acceptance = acceptanceName(decision.acceptance);
-  node.exitCode = decision.exitCode;
-  node.reasons = decision.reasons;
+  input.flakyAllowed = node.flakyAllowed;
+  return decide(input);
 }
 
 }  // namespace muster::fleet

@@ -5,6 +5,7 @@
 #include "reports/fleet/dom_fields.h"
 #include "reports/fleet/name_table.h"
 #include "reports/fleet/node_summary.h"
+#include "runner/judge/judge.h"
 
 namespace muster::fleet {
 
@@ -16,5 +17,8 @@ void readOwnWaivers(const dom::object& record, FleetNames& names, NodeSummary& n
 /// whether the node is accepted. Nothing changes where they cover nothing. `flakyAllowed`: by the stages of
 /// the flaky verdicts.
 void decideWaived(NodeSummary& node, bool flakyAllowed);
+
+/// What the record would come to with these counts instead of its own.
+Decision decideAnew(const NodeSummary& node, const Accounting& sum);
 
 }  // namespace muster::fleet

@@ -113,6 +113,12 @@ class Planner {
       return;
     }
     Found& found = found_[at->second];
+    if (survey && node.simulated != input_.accepted.simulated) {
+      delta_.mismatches.push_back(
+          fmt::format("{}: {} says nothing of what is there", printable(node.path),
+                      node.simulated ? "a simulated inventory scan" : "an inventory scan of hardware"));
+      return;
+    }
     if (survey) {
       if (node.started > input_.accepted.finished) found.survey.push_back(i);
       return;

@@ -65,6 +65,8 @@ std::string mismatchOf(const DeltaInput& input, const NodeSummary& node,
                        const std::vector<size_t>& accepted) {
   const KeptFleet& fleet = input.accepted;
   if (std::string other = otherPlan(fleet, node); !other.empty()) return other;
+  if (node.rejudged && !fleet.allowRejudged)
+    return "it was re-judged by `muster judge`, and the fleet was accepted by records of runs alone";
   if (node.started <= fleet.finished)
     return fmt::format(
         "of {}, before the fleet was measured to the end ({}): it says nothing of a replacement since",

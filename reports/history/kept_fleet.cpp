@@ -27,6 +27,7 @@ Status readMember(const Json& json, const std::string& path, KeptFleet& fleet) {
   JsonReader r(json, path);
   r.read("node", member.name);
   r.read("state", member.state);
+  r.optional("sku", member.sku);
   if (r.ok() && !isPlainName(member.name))
     r.fail("node", fmt::format("\"{}\" is no name of a node", printable(member.name, 80)));
   if (r.has("records"))
@@ -54,6 +55,8 @@ Status readHead(const Json& json, KeptFleet& fleet) {
   r.read("started", fleet.started);
   r.read("finished", fleet.finished);
   r.optional("waivers_from", fleet.waiversFrom);
+  r.optional("same_machine", fleet.sameMachine);
+  r.optional("allow_rejudged", fleet.allowRejudged);
   if (const Json* plan = r.object("plan")) {
     JsonReader p(*plan, "fleet.plan");
     p.read("name", fleet.plan);

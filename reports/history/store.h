@@ -74,8 +74,9 @@ class Store {
   Result<bool> addFleet(const KeptFleet& fleet, double now);
   /// Fleets from the oldest to the newest, their nodes without records.
   Result<std::vector<KeptFleet>> fleets();
-  /// The newest accepted fleet that has `node`, without its nodes. kNotFound: there is none.
-  Result<KeptFleet> lastAcceptedFleet(const std::string& node);
+  /// The newest accepted fleet that has `node`, without its nodes; simulated and measured ones are kept
+  /// apart. kNotFound: there is none.
+  Result<KeptFleet> lastAcceptedFleet(const std::string& node, bool simulated);
   /// Runs from the oldest to the newest.
   Result<std::vector<Run>> runs(const Selection& selection);
   /// A run by its number, or by the beginning of its id or digest. An error if there is none, or several.

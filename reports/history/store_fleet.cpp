@@ -63,23 +63,24 @@ Result<std::vector<KeptFleet>> Store::fleets() {
     for (;;) {
       MUSTER_TRY(const bool another, member.row());
       if (!another) break;
-      found.back().nodes.push_back({member.text(0), member.text(1), {}});
+      found.back().nodes.push_back({member.text(0), member.text(1), {}, {}});
     }
     member.reset();
   }
 }
 
-Result<KeptFleet> Store::lastAcceptedFleet(const std::string& node) {
+Result<KeptFleet> Store::lastAcceptedFleet(const std::string& node, bool simulated) {
   MUSTER_TRY(Statement select,
-             database_.prepare("SELECT " + kFleetColumns +
-                               " FROM fleet WHERE acceptance = 'accepted' AND number IN (SELECT fleet FROM "
-                               "fleet_node WHERE node = ?) ORDER BY finished DESC, number DESC LIMIT 1"));
-  MUSTER_TRY(const bool found, select.bind(node).row());
+             database_.prepare(
+                 "SELECT " + kFleetColumns +
+                 " FROM fleet WHERE acceptance = 'accepted' AND simulated = ? AND number IN (SELECT fleet "
+                 "FROM fleet_node WHERE node = ?) ORDER BY finished DESC, number DESC LIMIT 1"));
+  MUSTER_TRY(const bool found, select.bind(int64_t{simulated}).bind(node).row());
   if (found) return fleetAt(select);
   return Error{ErrorCode::kNotFound,
-               fmt::format("history has no accepted fleet with node {}; keep one with `muster history add "
+               fmt::format("history has no accepted{} fleet with node {}; keep one with `muster history add "
                            "FOLDER`, or name its folder with --since",
-                           printable(node, 80)),
+                           simulated ? " simulated" : "", printable(node, 80)),
                database_.path().string()};
 }
 

@@ -127,8 +127,10 @@ Result<Run> Store::lastAccepted(const std::string& node, double before, bool sim
 Result<std::vector<Point>> Store::points(const Selection& selection) {
   MUSTER_TRY(
       Statement select,
-      database_.prepare("WITH chosen AS (SELECT number, started FROM run WHERE ?1 = '' OR node = ?1 ORDER "
-                        "BY started DESC, number DESC LIMIT ?2), part AS (SELECT DISTINCT serial FROM "
+      database_.prepare("WITH ranked AS (SELECT number, started, row_number() OVER (PARTITION BY simulated "
+                        "ORDER BY started DESC, number DESC) AS place FROM run WHERE ?1 = '' OR node = ?1), "
+                        "chosen AS (SELECT number, started FROM ranked WHERE ?2 < 0 OR place <= ?2), part AS "
+                        "(SELECT DISTINCT serial FROM "
                         "figure WHERE ?1 <> '' AND serial <> '' AND run IN (SELECT number FROM chosen)) " +
                         kPoints +
                         "WHERE run.number IN (SELECT number FROM chosen) OR (figure.serial IN (SELECT "

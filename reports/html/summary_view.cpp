@@ -127,6 +127,7 @@ void addSummary(View& page, const Record& record) {
   page.text("version", record.toolVersion).text("started", formatUtc(record.started));
   page.flag("unknown_sku", record.profile.name.empty());
   page.flag("unknown_sku_allowed", record.profile.name.empty() && record.allowUnknownSku);
+  page.text("rejudged", rejudgedText(record));
   page.list("reasons", viewsOf(record.reasons, [](const std::string& reason) {
               View view;
               view.text("reason", reason);

@@ -183,6 +183,7 @@ std::string runProperties(const Record& record) {
   text += property("expected", std::to_string(record.accounting.expected));
   text += property("plan", record.plan.name) + property("plan_sha256", record.plan.sha256);
   text += property("profile", record.profile.name) + property("run", record.runId);
+  if (!record.rejudged.empty()) text += property("rejudged", rejudgedText(record));
   text += property("muster", record.toolVersion);
   return text + "    </properties>\n";
 }

@@ -33,7 +33,8 @@ std::string groupKey(const StageRecord& stage, const Verdict& verdict, bool bloc
   if (verdict.metric.empty())
     return join({kind, stage.name, verdict.stage, verdict.device, verdict.detail}, "\n");
   // A device that throttles or loses memory does so in every stage from then on: that is one finding.
-  if (verdict.expectation && verdict.expectation->origin == "standing")
+  const std::string origin = verdict.expectation ? verdict.expectation->origin : "";
+  if (origin == "standing" || origin == "condition")
     return join({kind, "standing", verdict.metric}, "\n");
   return join({kind, stage.name, verdict.stage, verdict.metric}, "\n");
 }

@@ -60,6 +60,7 @@ struct StageRecord {
   std::string name;
   std::string plugin;
   std::string pluginVersion;
+  std::string pluginSha256;  ///< of its library; empty in records of older versions
   std::string test;
   std::string scope;
   std::vector<std::string> needs;
@@ -92,6 +93,18 @@ struct SourceRecord {
   std::string path;
   std::string sha256;
   std::string text;
+};
+
+/// One time that `muster judge` judged the stored samples again.
+struct Rejudgement {
+  std::string fromSha256;  ///< of the record that was judged again
+  double at = 0;           ///< seconds since 1970
+  std::string toolVersion;
+  std::string buildId;
+  std::string profile;  ///< name of the profile that --sku gave; empty: the record's own requirements
+  std::string profileSha256;
+  std::string waiversSha256;  ///< of the waivers that --waivers gave; empty: the record's own
+  bool strict = false;        ///< --strict was given
 };
 
 /// One waiver that was in force and what became of it here.
@@ -141,11 +154,16 @@ struct Record {
   std::map<std::string, double> peaks;             ///< theoretical peaks in force
   std::string peaksFrom;
   std::vector<StageRecord> stages;
+  std::vector<Rejudgement> rejudged;  ///< the oldest first; empty: the verdicts are those of the run itself
   Accounting accounting;
   std::string acceptance;  ///< accepted, rejected, incomplete, interrupted, no-gpu
   int exitCode = 3;
   std::vector<std::string> reasons;
 };
+
+/// "judged again on 2026-11-21T03:10:00Z by Muster 0.1.0 with profile h100 (sha256 ...), from the record of
+/// sha256 ...": the last time; empty where the verdicts are those of the run itself.
+std::string rejudgedText(const Record& record);
 
 Json toJson(const StageRecord& stage);
 Result<StageRecord> stageRecordFromJson(const Json& json, const std::string& path);

@@ -4,10 +4,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "runner/core/clock.h"
+#include "runner/core/files.h"
 #include "runner/core/text.h"
 
 namespace muster {
 namespace {
+
+/// What marks the last part of a run id as a digest of node and start, and its length.
+constexpr std::string_view kBoundMark = "-n";
+constexpr size_t kBoundDigits = 12;
 
 Error contradiction(const std::string& message) {
   return {ErrorCode::kProtocol,
@@ -51,7 +59,26 @@ Status checkAcceptance(const Record& record) {
   return {};
 }
 
+/// A stage with a faulty component never passes, whatever its cases say; so no such run is accepted either.
+Status checkGroups(const Record& record) {
+  for (const auto& stage : record.stages) {
+    const std::string faulty = faultyComponent(stage);
+    const bool failed = std::any_of(stage.verdicts.begin(), stage.verdicts.end(),
+                                    [](const Verdict& v) { return v.outcome == Outcome::kError; });
+    if (faulty.empty() || failed) continue;
+    return contradiction(
+        fmt::format("the group of stage {} names a faulty component ({}), but the stage has no error",
+                    printable(stage.name, 80), printable(faulty, 200)));
+  }
+  return {};
+}
+
 }  // namespace
+
+std::string faultyComponent(const StageRecord& stage) {
+  const auto named = stage.group.is_object() ? stage.group.find("culprit") : stage.group.end();
+  return named != stage.group.end() && named->is_string() ? named->get<std::string>() : "";
+}
 
 bool isSafeRelativePath(std::string_view path) {
   if (path.empty() || path.front() == '/') return false;
@@ -61,12 +88,28 @@ bool isSafeRelativePath(std::string_view path) {
   return true;
 }
 
+std::string runIdOf(const std::string& node, double started) {
+  return formatUtc(started) + std::string(kBoundMark) +
+         sha256Hex(fmt::format("{} {}", node, started)).substr(0, kBoundDigits);
+}
+
+bool runIdFits(const std::string& id, const std::string& node, double started) {
+  const size_t mark = id.rfind(kBoundMark);
+  const bool bound = mark != std::string::npos && id.size() == mark + kBoundMark.size() + kBoundDigits;
+  return !bound || id == runIdOf(node, started);
+}
+
 Status checkRecord(const Record& record) {
+  if (!runIdFits(record.runId, record.node, record.started))
+    return contradiction(fmt::format("run id {} is not of a run of {} that started at {}",
+                                     printable(record.runId, 80), printable(record.node, 80),
+                                     formatUtc(record.started)));
   if (!record.scenario.empty() && !record.simulated)
     return contradiction("a scenario is named, but simulated is false");
   if (record.nodeRank >= record.nodeCount)
     return contradiction(fmt::format("node_rank {} of node_count {}", record.nodeRank, record.nodeCount));
   MUSTER_CHECK_OK(checkCounts(record, recount(record)));
+  MUSTER_CHECK_OK(checkGroups(record));
   return checkAcceptance(record);
 }
 

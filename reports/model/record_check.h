@@ -12,8 +12,19 @@ namespace muster {
 /// backslash.
 bool isSafeRelativePath(std::string_view path);
 
+/// The faulty component that the stage's group names; empty when it has no group or names none.
+std::string faultyComponent(const StageRecord& stage);
+
+/// The id of a run of `node` that began at `started` (seconds since 1970). It is derived from both, so a
+/// record whose node was renamed or whose start was changed no longer fits its id.
+std::string runIdOf(const std::string& node, double started);
+
+/// Whether `id` can be the one of this run. Ids that runIdOf() did not make (of older records) always can.
+bool runIdFits(const std::string& id, const std::string& node, double started);
+
 /// Refuses contradictions: counts that differ from the verdicts, an acceptance with exit code or blocking
-/// outcomes that do not go with it, a scenario without the mark SIMULATED.
+/// outcomes that do not go with it, a stage that passed although its group names a faulty component, a
+/// scenario without the mark SIMULATED, a run id of another node or start.
 Status checkRecord(const Record& record);
 
 }  // namespace muster

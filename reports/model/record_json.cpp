@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Record -> JSON. The order of keys is the order in which a person reads a run: outcome first, bulk last.
+#include <fmt/format.h>
+
 #include "reports/model/measurement_fold.h"
 #include "reports/model/record.h"
 #include "reports/model/telemetry_fold.h"
 #include "reports/model/verdict_fold.h"
 #include "reports/model/waiver_json.h"
+#include "runner/core/clock.h"
 
 namespace muster {
 namespace {
@@ -62,6 +65,17 @@ Json toJson(const Accounting& accounting) {
       {"expected", accounting.expected}, {"counts", counts}, {"required_skips", accounting.requiredSkips}};
 }
 
+Json toJson(const Rejudgement& again) {
+  return {{"from_sha256", again.fromSha256},
+          {"at", again.at},
+          {"version", again.toolVersion},
+          {"build_id", again.buildId},
+          {"profile", again.profile},
+          {"profile_sha256", again.profileSha256},
+          {"waivers_sha256", again.waiversSha256},
+          {"strict", again.strict}};
+}
+
 template <typename T>
 Json listOf(const std::vector<T>& items) {
   Json list = Json::array();
@@ -88,6 +102,22 @@ Json runToJson(const Record& record) {
 
 }  // namespace
 
+std::string rejudgedText(const Record& record) {
+  if (record.rejudged.empty()) return "";
+  const Rejudgement& last = record.rejudged.back();
+  const auto digest = [](const std::string& sha256) { return sha256.substr(0, 12); };
+  std::string text = fmt::format("re-judged on {} by Muster {}", formatUtc(last.at), last.buildId);
+  if (!last.profileSha256.empty())
+    text += fmt::format(" with profile {} (sha256 {})", last.profile, digest(last.profileSha256));
+  if (!last.waiversSha256.empty())
+    text += fmt::format(" with waivers of sha256 {}", digest(last.waiversSha256));
+  text += fmt::format(" from the record of sha256 {}", digest(last.fromSha256));
+  if (record.rejudged.size() > 1)
+    text += fmt::format("; first re-judged from the record of sha256 {}",
+                        digest(record.rejudged.front().fromSha256));
+  return text;
+}
+
 Json toJson(const StageRecord& stage) {
   Json json = {{"name", stage.name},
                {"plugin", stage.plugin},
@@ -112,6 +142,7 @@ Json toJson(const StageRecord& stage) {
                {"measurements", foldedMeasurements(stage.measurements)},
                {"telemetry", foldedTelemetry(stage)},
                {"evidence", objectOrEmpty(stage.evidence)}};
+  if (!stage.pluginSha256.empty()) json["plugin_sha256"] = stage.pluginSha256;
   if (stage.group.is_object()) json["group"] = stage.group;
   return json;
 }
@@ -136,6 +167,7 @@ Json toJson(const Record& record) {
                {"launcher", objectOrEmpty(record.launcher)},
                {"environment", textsOf(record.environment)},
                {"stages", listOf(record.stages)}};
+  if (!record.rejudged.empty()) json["rejudged"] = listOf(record.rejudged);
   if (!record.waiverFile.sha256.empty()) json["waivers"] = waiversToJson(record);
   return json;
 }

@@ -101,6 +101,21 @@ Result<CaseRecord> caseFromJson(const Json& json, const std::string& path) {
   return item;
 }
 
+Result<Rejudgement> rejudgementFromJson(const Json& json, const std::string& path) {
+  Rejudgement again;
+  JsonReader r(json, path);
+  readDigest(r, "from_sha256", again.fromSha256);
+  readCount(r, "at", again.at);
+  r.read("version", again.toolVersion);
+  r.read("build_id", again.buildId);
+  r.read("profile", again.profile);
+  readDigest(r, "profile_sha256", again.profileSha256);
+  readDigest(r, "waivers_sha256", again.waiversSha256);
+  r.read("strict", again.strict);
+  MUSTER_CHECK_OK(r.status());
+  return again;
+}
+
 Result<SourceRecord> sourceFromJson(const Json& json, const std::string& path) {
   SourceRecord source;
   JsonReader r(json, path);
@@ -244,6 +259,7 @@ Result<StageRecord> stageRecordFromJson(const Json& json, const std::string& pat
   r.read("name", stage.name);
   r.read("plugin", stage.plugin);
   r.read("plugin_version", stage.pluginVersion);
+  if (r.has("plugin_sha256")) readDigest(r, "plugin_sha256", stage.pluginSha256);
   r.read("test", stage.test);
   readOneOf(r, "scope", {"device", "node", "cluster"}, stage.scope);
   r.read("needs", stage.needs);
@@ -296,6 +312,7 @@ Result<Record> recordFromJson(const Json& json) {
     return profile.status();
   });
   readMaps(r, record);
+  if (r.has("rejudged")) readList(r, "rejudged", record.rejudged, rejudgementFromJson);
   if (r.has("waivers")) readPart(r, "waivers", record, readWaiversJson);
   r.read("peaks_from", record.peaksFrom);
   readFreeObject(r, "inventory", record.inventory);

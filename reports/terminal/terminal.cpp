@@ -101,6 +101,7 @@ void addVerdict(Page& page, const Record& record) {
   page.out += fmt::format("  exit code {}\n", record.exitCode);
   if (record.simulated)
     page.line(fmt::format("SIMULATED by scenario {}: no hardware was measured.", record.scenario), 1);
+  if (!record.rejudged.empty()) page.line("RE-JUDGED: " + rejudgedText(record), 1);
   for (const auto& reason : record.reasons) page.line("- " + reason, 1);
   page.out += "\n";
 }

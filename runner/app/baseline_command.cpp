@@ -78,6 +78,8 @@ Result<Profile> profileFromInventory(const Record& record, const FleetToLearn& f
     profile.deviceCount = fleet.deviceCount;
   }
   profile.peaks = record.peaks;
+  // What follows from the network's own two is derived anew for each run.
+  std::erase_if(profile.peaks, [](const auto& peak) { return peak.first.starts_with("network_bandwidth."); });
   profile.facts["peaks_source"] = record.peaksFrom.empty() ? "device properties" : record.peaksFrom;
   fixParams(record, profile);
   return profile;

@@ -79,6 +79,12 @@ class Gatherer {
   }
 
   Status checkTogether() {
+    for (const NodeSummary& node : records_.nodes)
+      if (node.rejudged)
+        return refusal(fmt::format(
+            "{} was re-judged by `muster judge`; limits are learned from records of runs: take the record "
+            "of the run itself (sha256 {})",
+            printable(node.path, 200), node.rejudged->from.front().substr(0, 12)));
     const auto plans =
         votes([](const NodeSummary& n) { return n.planName + " " + n.planSha256.substr(0, 12); });
     if (plans.size() > 1)

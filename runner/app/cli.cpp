@@ -14,8 +14,10 @@
 #include "runner/app/slurm_options.h"
 #include "runner/app/usage_error.h"
 #include "runner/core/build_info.h"
+#include "runner/core/duration.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/rendezvous/host_list.h"
 
 namespace muster {
 namespace {
@@ -36,6 +38,7 @@ struct Arguments {
   std::string noGpu = "fail";
   std::string shell;
   std::string arrival;
+  std::string nodeNames;
   std::string lostAfter = "10s";
   bool json = false;
   bool plain = false;
@@ -74,6 +77,10 @@ void addPlace(CLI::App* run, Arguments& a) {
   run->add_option("--node-name", a.run.nodeName,
                   "this node's name in the record, where the scheduler calls it otherwise than its host name")
       ->type_name("NAME");
+  run->add_option("--node-names", a.nodeNames,
+                  "names of all simulated nodes of --nnodes in the order of their ranks, so that each can name "
+                  "the others")
+      ->type_name("HOSTLIST");
   addFleetId(run, a.run.fleetId, "name of the run over many nodes that this one belongs to");
   run->add_option("--rendezvous", a.run.rendezvous, "where node 0 serves the store for all nodes")
       ->type_name("HOST:PORT");
@@ -127,8 +134,9 @@ CLI::App* addRun(CLI::App& app, Arguments& a) {
 }
 
 CLI::App* addCheck(CLI::App& app, Arguments& a) {
-  CLI::App* check = app.add_subcommand("check", "report every mistake of a plan, without running it");
-  check->add_option("plans", a.plans, "plan files")->required();
+  CLI::App* check = app.add_subcommand("check", "validate a plan and list all errors; runs nothing");
+  check->add_option("plans", a.plans, "plan files; - reads standard input (Lua if a line begins with return)")
+      ->required();
   addSets(check, a.sets);
   check->add_option("--plugins", a.pluginFolders, "folder with more plugins")
       ->type_name("FOLDER")
@@ -154,6 +162,22 @@ CLI::App* addJudge(CLI::App& app, Arguments& a) {
   return judge;
 }
 
+}  // namespace
+
+void addNodeSkus(CLI::App* app, std::vector<std::string>& skus) {
+  app->add_option("--node-sku", skus, "SKU that nodes must be of (default: the SKU of most nodes)")
+      ->type_name("NODES=SKU")
+      ->allow_extra_args(false);
+}
+
+void addSameMachine(CLI::App* app, bool& sameMachine) {
+  app->add_flag(
+      "--same-machine", sameMachine,
+      "nodes may share one machine and its devices, as in tests and demos (default: that is a failure)");
+}
+
+namespace {
+
 CLI::App* addFleet(CLI::App& app, FleetCommandOptions& o) {
   CLI::App* fleet =
       app.add_subcommand("fleet", "put many nodes' records together: is the whole fleet accepted?");
@@ -174,6 +198,17 @@ CLI::App* addFleet(CLI::App& app, FleetCommandOptions& o) {
   addWaivers(fleet, o.waivers);
   fleet->add_option("--out", o.out, "folder for fleet.json and fleet.html (default: RUN)")
       ->type_name("FOLDER");
+  fleet
+      ->add_option("--sku", o.profiles,
+                   "profile file that nodes of its SKU must be judged by (default: what most of them were)")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  addNodeSkus(fleet, o.nodeSkus);
+  addSameMachine(fleet, o.sameMachine);
+  fleet->add_flag("--allow-rejudged", o.allowRejudged,
+                  "also accept records that `muster judge` re-evaluated");
+  fleet->add_flag("--many-runs", o.manyRuns,
+                  "the records may be of several runs and of any age (default: old ones are stale)");
   fleet->add_flag("--reject-outliers", o.rejectOutliers,
                   "reject a node that its peers name, though it meets its limits; else it is only a suspect");
   fleet->footer(kFleetExamples);
@@ -224,12 +259,14 @@ Result<int> run(Arguments& a) {
                  fmt::format("--node-name \"{}\": wanted letters, digits, '-', '_' and '.'",
                              printable(a.run.nodeName, 80)),
                  ""};
+  if (!a.nodeNames.empty()) {
+    MUSTER_TRY(a.run.nodeNames, expandHostList(a.nodeNames).context("--node-names"));
+  }
   if (!a.arrival.empty()) {
     MUSTER_TRY(a.run.arrival, parseDuration(a.arrival).context("--arrival"));
   }
-  MUSTER_TRY(a.run.lostAfter, parseDuration(a.lostAfter).context("--lost-after"));
-  if (a.run.lostAfter < 1)
-    return Error{ErrorCode::kUsage, fmt::format("--lost-after is {}, wanted 1s or more", a.lostAfter), ""};
+  constexpr DurationRange kLost = {1, 1e9, "a duration of 1s or more, for example 10s"};
+  MUSTER_TRY(a.run.lostAfter, parseDuration(a.lostAfter, kLost).context("--lost-after"));
   if (!a.run.out.empty() && !a.run.resume.empty())
     return Error{ErrorCode::kUsage, "give either --out (a new run) or --resume (an interrupted one)", ""};
   return runCommand(a.run);

@@ -140,6 +140,10 @@ std::string knownCulprit(const std::vector<NodeReport>& nodes) {
   return "";
 }
 
+bool namesRank(const std::string& culprit, int rank) {
+  return culprit.find(fmt::format("rank {} (", rank)) != std::string::npos;
+}
+
 std::string culpritAtDeadline(const std::vector<NodeReport>& nodes) {
   for (const auto& look : {knownCulprit, stoppedOrStuck, straggler})
     if (std::string found = look(nodes); !found.empty()) return found;

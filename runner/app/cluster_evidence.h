@@ -65,6 +65,9 @@ class RankWatch {
 /// within the same moment), then nodes without a sign of life.
 std::string knownCulprit(const std::vector<NodeReport>& nodes);
 
+/// Whether the line names this rank as (one of) the faulty.
+bool namesRank(const std::string& culprit, int rank);
+
 /// The same once the group's deadline has passed: also looks at process states and at who works while the
 /// others wait. Never empty: says so when nobody can be blamed.
 std::string culpritAtDeadline(const std::vector<NodeReport>& nodes);

@@ -29,8 +29,7 @@ Result<std::unique_ptr<ClusterLink>> ClusterLink::start(ClusterOptions options) 
   if (link->leads()) MUSTER_CHECK_OK(link->serve());
   StoreClientOptions client;
   client.candidates = link->options_.store;
-  // Node 0 asks its own store directly: what its link does must not cost it its own answers.
-  if (link->leads()) client.candidates = {{"127.0.0.1", link->server_->port()}};
+  if (link->leads()) client.candidates = {{link->server_->host(), link->server_->port()}};
   client.token = link->options_.token;
   client.prefix = "muster/";
   client.who = fmt::format("node {} ({})", link->options_.nodeRank, link->options_.host);
@@ -48,11 +47,15 @@ Result<std::unique_ptr<ClusterLink>> ClusterLink::start(ClusterOptions options) 
 
 Status ClusterLink::serve() {
   StoreServerOptions server;
-  server.bind = "";
+  server.bind = options_.store.front().host;
   server.ports.clear();
   for (const StoreAddress& address : options_.store) server.ports.push_back(address.port);
   server.token = options_.token;
   auto started = StoreServer::start(server);
+  if (!started.ok() && started.error().code == ErrorCode::kUsage && !server.token.empty()) {
+    server.bind = "";  // a name that only the other nodes know
+    started = StoreServer::start(server);
+  }
   if (!started.ok()) return std::move(started).error().context("serving the store of node 0");
   server_ = std::move(*started);
   return {};
@@ -279,7 +282,7 @@ std::string ClusterLink::nodeName(int rank) {
 }
 
 StoreAddress ClusterLink::storeAddress() {
-  if (leads()) return {"127.0.0.1", server_->port()};
+  if (leads()) return {server_->host(), server_->port()};
   const std::lock_guard lock(mutex_);
   StoreAddress address = options_.store.front();
   // Of several candidate ports, node 0 tells which one it got.

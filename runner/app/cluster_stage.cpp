@@ -14,7 +14,8 @@
 namespace muster {
 namespace {
 
-constexpr double kEndSlack = 20;  // seconds that a node may take to end its ranks: grace, KILL, a stuck one
+constexpr double kEndSlack = 20;    // seconds that a node may take to end its ranks: grace, KILL, a stuck one
+constexpr double kLeaveSlack = 60;  // seconds that a node may take from its ranks' end to the stage's own
 constexpr size_t kMostNames = 20;
 
 Json listOf(const std::set<size_t>& runs) {
@@ -212,41 +213,54 @@ std::string ClusterStage::culpritOf(const ClusterLink::Answers& answers) {
   return late ? culpritAtDeadline(nodes) : knownCulprit(nodes);
 }
 
-Json ClusterStage::decideRound(const ClusterLink::Answers& answers, size_t runs) {
+RoundResult roundResult(const ClusterLink::Answers& answers, size_t runs) {
   std::set<size_t> begun, ended;
   for (size_t run = 0; run < runs; ++run) ended.insert(run);
-  bool complete = true, late = false;
+  bool complete = true, late = false, clean = true;
   for (const auto& answer : answers) {
     complete = complete && answer.has_value();
     if (!answer) continue;
     late = late || flag(*answer, "late") || flag(*answer, "interrupted") || !textOf(*answer, "lost").empty();
+    clean = clean && flag(*answer, "clean");
     begun.merge(setOf(*answer, "begun"));
     const std::set<size_t> here = setOf(*answer, "ended");
     std::erase_if(ended, [&](size_t run) { return here.count(run) == 0; });
   }
-  if (complete && !late && ended.size() == runs)
-    return {{"culprit", ""}, {"failed", Json::array()}, {"again", false}};
-  std::set<size_t> failed;
-  const bool again = complete && !late;
-  for (size_t run = 0; run < runs; ++run)
-    if (ended.count(run) == 0 && (!again || begun.count(run) > 0)) failed.insert(run);
-  // A round in which nothing was begun would be the same again.
-  if (failed.empty())
+  // What a lost node had ended nobody knows.
+  if (!complete) ended.clear();
+  RoundResult result;
+  result.passed = complete && clean && !late && ended.size() == runs;
+  if (result.passed) return result;
+  result.again = complete && !late;
+  const auto add = [&](const auto& which) {
+    if (!result.failed.empty()) return;
     for (size_t run = 0; run < runs; ++run)
-      if (ended.count(run) == 0) failed.insert(run);
-  std::string culprit = culpritOf(answers);
-  if (culprit.empty())
-    culprit = "the group's ranks did not all end their cases, and no rank or node is known to be at fault";
-  return {{"culprit", culprit}, {"failed", listOf(failed)}, {"again", again}};
+      if (which(run)) result.failed.insert(run);
+  };
+  add([&](size_t run) { return ended.count(run) == 0 && (!result.again || begun.count(run) > 0); });
+  // A round in which nothing was begun would be the same again.
+  add([&](size_t run) { return ended.count(run) == 0; });
+  // All runs were ended, and then a rank did not end well: that puts all that it said in doubt.
+  add([](size_t) { return true; });
+  return result;
 }
 
-RoundVerdict ClusterStage::endRound(const RoundSight& sight, size_t runs) {
+Json ClusterStage::decideRound(const ClusterLink::Answers& answers, size_t runs) {
+  const RoundResult result = roundResult(answers, runs);
+  std::string culprit = result.passed ? "" : culpritOf(answers);
+  if (culprit.empty() && !result.passed)
+    culprit = "the group's ranks did not all end their cases, and no rank or node is known to be at fault";
+  return {{"culprit", culprit}, {"failed", listOf(result.failed)}, {"again", result.again}};
+}
+
+RoundVerdict ClusterStage::endRound(const RoundSight& sight, size_t runs, double timeLeft) {
   Json ranks = Json::array();
   for (const RankReport& report : link_.ownReports()) ranks.push_back(toJson(report));
   const Json mine = {{"late", sight.late},           {"interrupted", sight.interrupted},
                      {"lost", sight.lost},           {"begun", listOf(sight.begun)},
-                     {"ended", listOf(sight.ended)}, {"ranks", std::move(ranks)}};
-  const double patience = link_.options().lostAfter + kEndSlack;
+                     {"ended", listOf(sight.ended)}, {"clean", sight.clean},
+                     {"ranks", std::move(ranks)}};
+  const double patience = timeLeft + link_.options().lostAfter + kEndSlack;
   const auto decision =
       link_.agree(round_ + "/end", mine, patience,
                   [&](const ClusterLink::Answers& answers) { return decideRound(answers, runs); });
@@ -264,24 +278,43 @@ RoundVerdict ClusterStage::endRound(const RoundSight& sight, size_t runs) {
   return verdict;
 }
 
-Result<std::set<std::string>> ClusterStage::retries(int attempt, const std::set<std::string>& mine) {
-  Json list = Json::array();
-  for (const std::string& id : mine) list.push_back(id);
+Result<std::set<std::string>> ClusterStage::retries(int attempt, const std::set<std::string>& mine,
+                                                    const std::string& faulty) {
   const auto merge = [](const ClusterLink::Answers& answers) {
     std::set<std::string> all;
-    for (const auto& answer : answers)
-      if (answer && answer->is_array())
-        for (const Json& id : *answer)
-          if (id.is_string()) all.insert(id.get<std::string>());
+    for (const auto& answer : answers) {
+      if (!answer || !textOf(*answer, "faulty").empty() || !answer->contains("cases")) return Json::array();
+      for (const Json& id : (*answer)["cases"])
+        if (id.is_string()) all.insert(id.get<std::string>());
+    }
     return Json(all);
   };
   const double patience = link_.options().lostAfter + kEndSlack;
-  MUSTER_TRY(const Json decision,
-             link_.agree(fmt::format("{}/retry/{}", stage_, attempt), list, patience, merge));
+  MUSTER_TRY(const Json decision, link_.agree(fmt::format("{}/retry/{}", stage_, attempt),
+                                              {{"cases", mine}, {"faulty", faulty}}, patience, merge));
   std::set<std::string> cases;
   for (const Json& id : decision)
     if (id.is_string()) cases.insert(id.get<std::string>());
   return cases;
+}
+
+std::string ClusterStage::leave(const std::string& faulty) {
+  const auto decide = [&](const ClusterLink::Answers& answers) {
+    for (const auto& answer : answers)
+      if (answer && !textOf(*answer, "faulty").empty()) return Json(textOf(*answer, "faulty"));
+    std::vector<NodeReport> nodes = link_.nodes();
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      nodes[i].ranks.clear();  // they have ended, and are judged already
+      nodes[i].gone = answers[i] ? "" : nodes[i].gone;
+      nodes[i].silent = !answers[i];
+    }
+    return Json(knownCulprit(nodes));
+  };
+  const double patience = link_.options().lostAfter + kLeaveSlack;
+  const auto decision = link_.agree(stage_ + "/leave", {{"faulty", faulty}}, patience, decide);
+  if (!faulty.empty()) return faulty;
+  if (!decision.ok()) return decision.error().text();
+  return decision->is_string() ? decision->get<std::string>() : "node 0 did not say how the stage ended";
 }
 
 }  // namespace muster

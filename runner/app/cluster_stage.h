@@ -24,7 +24,8 @@ struct RoundSight {
   bool interrupted = false;  ///< the user did
   std::string lost;          ///< this node lost node 0
   std::set<size_t> begun;    ///< runs that any of its ranks began
-  std::set<size_t> ended;  ///< runs that all of its ranks ended, not counting those that the runner cut short
+  std::set<size_t> ended;    ///< runs that all of its ranks ended
+  bool clean = true;         ///< all of its ranks' processes ended well
 };
 
 /// What node 0 made of it.
@@ -33,6 +34,16 @@ struct RoundVerdict {
   std::set<size_t> failed;  ///< runs that count as errors on every rank of the group
   bool again = false;       ///< what is neither ended nor failed is started again, on all nodes
 };
+
+/// What all answers of one round come to, before anybody is named.
+struct RoundResult {
+  bool passed = false;      ///< every member reported every run, and all of its ranks ended well
+  std::set<size_t> failed;  ///< never empty unless it passed
+  bool again = false;
+};
+
+/// `answers`: a sight as JSON for each node, nothing for one that was lost. Pure.
+RoundResult roundResult(const ClusterLink::Answers& answers, size_t runs);
 
 /// Meets the other nodes at fixed points. Every answer comes within a deadline.
 class ClusterStage {
@@ -47,10 +58,16 @@ class ClusterStage {
   void decline(const std::string& why);
 
   void beginRound(int attempt, int start);
-  /// `runs`: how many runs the stage's attempt has. Never fails: what went wrong is in the verdict.
-  RoundVerdict endRound(const RoundSight& sight, size_t runs);
-  /// The cases that any node wants to try again, or an error when that could not be agreed.
-  Result<std::set<std::string>> retries(int attempt, const std::set<std::string>& mine);
+  /// `runs`: how many runs the stage's attempt has; `timeLeft`: seconds until the stage's deadline, which the
+  /// ranks of other nodes may use up. Never fails: what went wrong is in the verdict.
+  RoundVerdict endRound(const RoundSight& sight, size_t runs, double timeLeft);
+  /// The cases that any node asks to try again, or an error when that could not be agreed. None once a node
+  /// was lost or a component was found faulty (`faulty`, empty: none): such a stage cannot pass any more.
+  Result<std::set<std::string>> retries(int attempt, const std::set<std::string>& mine,
+                                        const std::string& faulty);
+  /// Waits until all members have done their part of the stage. Returns `faulty`, or what another node found,
+  /// or whom this question lost; empty: all have left in good order.
+  std::string leave(const std::string& faulty);
 
   /// How the ranks of the open round reach the store: {"address", "token", "prefix"}.
   [[nodiscard]] Json storeAccess() const;

@@ -50,10 +50,17 @@ struct FleetCommandOptions {
   std::filesystem::path topology;  ///< who shares a switch or a rack; empty: not known
   std::filesystem::path waivers;   ///< known failures that somebody answers for; empty: none
   std::filesystem::path out;       ///< empty: the run folder
+  std::vector<std::filesystem::path> profiles;  ///< those that count; empty: what most nodes were judged by
+  std::vector<std::string> nodeSkus;            ///< "NODES=SKU"
+  bool sameMachine = false;
+  bool allowRejudged = false;
+  bool manyRuns = false;
   bool rejectOutliers = false;
 };
 /// Puts many nodes' records together into fleet.json and fleet.html. Returns the fleet's exit code.
 Result<int> fleetCommand(const FleetCommandOptions& options);
+/// Fails for a topology file that fleetCommand() would refuse.
+Status checkTopology(const std::filesystem::path& file);
 
 /// Reads and runs the command line.
 int muster(int argc, char** argv);

@@ -14,10 +14,11 @@
 namespace muster {
 namespace {
 
-constexpr std::array kPrefixes = {"NCCL_",        "UCX_",          "OMP_",         "MKL_NUM_",
-                                  "OPENBLAS_",    "DNNL_",         "CUDA_VISIBLE", "CUDA_DEVICE_",
-                                  "GLOO_SOCKET",  "FI_",           "SLURM_JOB_ID", "SLURM_ARRAY_",
-                                  "SLURM_NODEID", "SLURM_STEP_ID", "SLURM_PROCID", "JOB_COMPLETION_INDEX"};
+constexpr std::array kPrefixes = {"NCCL_",        "UCX_",          "OMP_",           "MKL_NUM_",
+                                  "OPENBLAS_",    "DNNL_",         "CUDA_VISIBLE",   "CUDA_DEVICE_",
+                                  "GLOO_SOCKET",  "FI_",           "SLURM_JOB_ID",   "SLURM_ARRAY_",
+                                  "SLURM_NODEID", "SLURM_STEP_ID", "SLURM_PROCID",   "JOB_COMPLETION_INDEX",
+                                  "LD_PRELOAD",   "LD_AUDIT",      "LD_LIBRARY_PATH"};
 // Names that carry a secret in spite of their prefix.
 constexpr std::array kSecretWords = {"TOKEN", "SECRET", "PASSWORD", "KEY", "CREDENTIAL"};
 

@@ -2,6 +2,8 @@
 // See evidence_json.h.
 #include "runner/app/evidence_json.h"
 
+#include "reports/model/record_check.h"
+
 namespace muster {
 namespace {
 
@@ -38,9 +40,13 @@ const char* endName(CaseEnd::State state) {
   return "error";
 }
 
+const char* causeName(CaseEnd::Cause cause) {
+  return cause == CaseEnd::Cause::kGroup ? "group" : cause == CaseEnd::Cause::kCancelled ? "cancelled" : "";
+}
+
 Result<CaseEnd> caseEndFromJson(const Json& json, const std::string& path) {
   CaseEnd end;
-  std::string state;
+  std::string state, cause;
   JsonReader reader(json, path);
   reader.read("case", end.caseId);
   reader.read("rank", end.rank);
@@ -49,13 +55,29 @@ Result<CaseEnd> caseEndFromJson(const Json& json, const std::string& path) {
   reader.read("state", state);
   reader.optional("message", end.message);
   reader.optional("remedy", end.remedy);
+  reader.optional("cause", cause);
   MUSTER_CHECK_OK(reader.status());
+  for (auto candidate : {CaseEnd::Cause::kGroup, CaseEnd::Cause::kCancelled})
+    if (cause == causeName(candidate)) end.cause = candidate;
   for (auto candidate : {CaseEnd::State::kOk, CaseEnd::State::kError, CaseEnd::State::kUnsupported}) {
     if (state != endName(candidate)) continue;
     end.state = candidate;
     return end;
   }
   return Error{ErrorCode::kProtocol, "no such case state: \"" + state + "\"", path};
+}
+
+Result<ExternalLoad> externalLoadFromJson(const Json& json, const std::string& path) {
+  ExternalLoad load;
+  JsonReader reader(json, path);
+  reader.read("case", load.caseId);
+  reader.read("attempt", load.attempt);
+  reader.read("median", load.median);
+  reader.read("mean", load.mean);
+  reader.read("peak", load.peak);
+  reader.read("by", load.by);
+  MUSTER_CHECK_OK(reader.status());
+  return load;
 }
 
 }  // namespace
@@ -72,6 +94,7 @@ Json evidenceToJson(const StageEvidence& evidence) {
     if (!end.device.empty()) entry["device"] = end.device;
     if (!end.message.empty()) entry["message"] = end.message;
     if (!end.remedy.empty()) entry["remedy"] = end.remedy;
+    if (end.cause != CaseEnd::Cause::kOwn) entry["cause"] = causeName(end.cause);
     ends.push_back(std::move(entry));
   }
   json["ends"] = std::move(ends);
@@ -81,6 +104,13 @@ Json evidenceToJson(const StageEvidence& evidence) {
   json["case_metrics"] = evidence.caseMetrics;
   if (!evidence.leaderMetrics.empty()) json["leader_metrics"] = evidence.leaderMetrics;
   json["case_labels"] = evidence.caseLabels;
+  for (const ExternalLoad& load : evidence.externalLoad)
+    json["external_load"].push_back({{"case", load.caseId},
+                                     {"attempt", load.attempt},
+                                     {"median", load.median},
+                                     {"mean", load.mean},
+                                     {"peak", load.peak},
+                                     {"by", load.by}});
   return json;
 }
 
@@ -88,6 +118,7 @@ Result<StageEvidence> evidenceFromRecord(const StageRecord& stage) {
   StageEvidence evidence;
   evidence.stage = stage.name;
   evidence.measurements = stage.measurements;
+  evidence.faulty = faultyComponent(stage);
   const std::string path = "stage " + stage.name + ".evidence";
   std::string state;
   JsonReader reader(stage.evidence, path);
@@ -108,6 +139,12 @@ Result<StageEvidence> evidenceFromRecord(const StageRecord& stage) {
   std::vector<std::string> leaderMetrics;
   reader.optional("leader_metrics", leaderMetrics);
   evidence.leaderMetrics.insert(leaderMetrics.begin(), leaderMetrics.end());
+  if (reader.has("external_load"))
+    reader.each("external_load", [&](const Json& item, const std::string& at) -> Status {
+      MUSTER_TRY(ExternalLoad load, externalLoadFromJson(item, at));
+      evidence.externalLoad.push_back(std::move(load));
+      return {};
+    });
   const Json* metrics = reader.object("case_metrics");
   const Json* labels = reader.object("case_labels");
   MUSTER_CHECK_OK(reader.status());

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runner/core/text.h"
+#include "runner/judge/slots.h"
 
 namespace muster {
 namespace {
@@ -17,21 +18,6 @@ std::string scalarText(const Json& value) {
 
 bool reportedOn(const MetricSpec& metric, const std::string& backend) {
   return metric.backends.empty() || std::count(metric.backends.begin(), metric.backends.end(), backend) > 0;
-}
-
-/// Whether a case with these known labels can report a measurement that carries `key` = `value`.
-bool canCarry(const Labels& known, const std::string& key, const std::string& value) {
-  if (const auto it = known.find(key); it != known.end()) return it->second == value;
-  const auto list = known.find(key + "s");
-  if (list == known.end()) return true;
-  const std::vector<std::string> items = split(list->second, ',');
-  return std::count(items.begin(), items.end(), value) > 0;
-}
-
-bool appliesTo(const Expectation& expectation, const std::set<std::string>& metrics, const Labels& known) {
-  if (metrics.count(expectation.metric) == 0) return false;
-  return std::all_of(expectation.where.begin(), expectation.where.end(),
-                     [&](const auto& label) { return canCarry(known, label.first, label.second); });
 }
 
 }  // namespace
@@ -57,11 +43,15 @@ void leaveOutUnmeasured(const PluginSpec& plugin, const TestSpec& test,
   // A case that the machine cannot run is skipped as a whole: its skip stands for what it would have
   // reported.
   std::set<std::string> unsupported;
-  for (const CaseEnd& end : evidence.ends)
+  bool hasLeader = false;
+  for (const CaseEnd& end : evidence.ends) {
     if (end.state == CaseEnd::State::kUnsupported) unsupported.insert(end.caseId);
+    hasLeader = hasLeader || end.rank == 0;
+  }
   for (const MetricSpec& metric : test.metrics) {
     const std::string name = plugin.name + "." + metric.name;
-    if (!metric.optional) continue;
+    // Only the node of the rank that reports a metric for the whole group can tell that nothing was measured.
+    if (!metric.optional || (evidence.leaderMetrics.count(name) > 0 && !hasLeader)) continue;
     for (const std::string& id : caseIds)
       if (unsupported.count(id) == 0 && measured.count({id, name}) == 0) evidence.caseMetrics[id].erase(name);
   }
@@ -89,8 +79,8 @@ std::vector<Expectation> profileExpectations(const Profile& profile, const Stage
     const bool applies =
         std::any_of(evidence.caseMetrics.begin(), evidence.caseMetrics.end(), [&](const auto& entry) {
           const auto labels = evidence.caseLabels.find(entry.first);
-          return appliesTo(expectation, entry.second,
-                           labels == evidence.caseLabels.end() ? Labels{} : labels->second);
+          return entry.second.count(expectation.metric) > 0 &&
+                 canCarry(labels == evidence.caseLabels.end() ? Labels{} : labels->second, expectation.where);
         });
     if (applies) chosen.push_back(expectation);
   }

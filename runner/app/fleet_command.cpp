@@ -13,6 +13,7 @@
 #include "runner/core/clock.h"
 #include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/core/toml_document.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/rendezvous/host_list.h"
 #include "runner/sku/profile.h"
@@ -25,6 +26,7 @@ namespace {
 
 constexpr int kThreads = 2;
 constexpr int kColumns = 100;
+constexpr std::string_view kSkuKey = "sku=";
 
 Error wrongLine(const fs::path& file, size_t line, const std::string& problem) {
   return {ErrorCode::kUsage, problem, fmt::format("{}:{}", file.string(), line)};
@@ -43,22 +45,40 @@ Status eachLine(const fs::path& file, F take) {
   return {};
 }
 
-/// "node[1-4]", or with what the scheduler says: "node7 down Not responding", "node8 drained bad DIMM".
+/// A name of a SKU at the begin of `text`, in quotes where it has spaces; `text` is what follows.
+std::string takeName(std::string& text) {
+  const bool quoted = text.starts_with('"');
+  const size_t end = quoted ? text.find('"', 1) : text.find_first_of(" \t");
+  std::string name = text.substr(quoted ? 1 : 0, end == std::string::npos ? end : end - (quoted ? 1 : 0));
+  text = end == std::string::npos ? ""
+                                  : std::string(trim(std::string_view(text).substr(end + (quoted ? 1 : 0))));
+  return name;
+}
+
+/// "node[1-4]", with the SKU that they must be of: "node[1-4] sku=h200-sxm", and with what the scheduler
+/// says: "node7 down Not responding", "node8 drained bad DIMM".
 Result<std::vector<fleet::ExpectedNode>> readExpected(const fs::path& file) {
   std::vector<fleet::ExpectedNode> nodes;
   MUSTER_CHECK_OK(eachLine(file, [&](size_t number, const std::string& line) -> Status {
     const size_t space = line.find_first_of(" \t");
     const std::string list = line.substr(0, space);
-    const std::string said(space == std::string::npos ? "" : trim(std::string_view(line).substr(space)));
+    std::string said(space == std::string::npos ? "" : trim(std::string_view(line).substr(space)));
+    std::string sku;
+    if (said.starts_with(kSkuKey)) {
+      said.erase(0, kSkuKey.size());
+      sku = takeName(said);
+      if (sku.empty()) return wrongLine(file, number, "sku= has no name after it; expected sku=PROFILE");
+    }
     const std::string state = said.substr(0, said.find_first_of(" \t"));
     if (!said.empty() && state != "down" && state != "drained")
       return wrongLine(
           file, number,
-          fmt::format("found \"{}\" after the name; wanted nothing, or down or drained and a reason",
-                      printable(said, 80)));
+          fmt::format(
+              "found \"{}\" after the name; expected nothing, sku=PROFILE, or down or drained and a reason",
+              printable(said, 80)));
     auto names = expandHostList(list);
     if (!names.ok()) return wrongLine(file, number, names.error().message);
-    for (const std::string& name : *names) nodes.push_back({name, said, state == "drained"});
+    for (const std::string& name : *names) nodes.push_back({name, said, state == "drained", sku});
     return {};
   }));
   return nodes;
@@ -117,6 +137,23 @@ std::string slurmResumeOf(const fs::path& run) {
   return "";
 }
 
+/// "--node-sku gpu[1-8]=h200-sxm" for nodes that are expected.
+Status giveSku(const std::string& text, std::vector<fleet::ExpectedNode>& nodes) {
+  const std::string where = "--node-sku " + printable(text, 80);
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals + 1 == text.size())
+    return Error{ErrorCode::kUsage, "expected NODES=SKU, such as gpu[1-8]=h200-sxm", where};
+  MUSTER_TRY(const auto names, expandHostList(text.substr(0, equals)).context(where));
+  for (const std::string& name : names) {
+    const auto at =
+        std::find_if(nodes.begin(), nodes.end(), [&](const auto& node) { return node.name == name; });
+    if (at == nodes.end())
+      return Error{ErrorCode::kUsage, fmt::format("node {} is not expected", printable(name, 80)), where};
+    at->sku = text.substr(equals + 1);
+  }
+  return {};
+}
+
 Result<fleet::FleetOptions> readOptions(const FleetCommandOptions& options) {
   if (options.expect.empty() == !options.expectSlurm)
     return Error{
@@ -126,6 +163,13 @@ Result<fleet::FleetOptions> readOptions(const FleetCommandOptions& options) {
         ""};
   fleet::FleetOptions wanted;
   wanted.rejectOutliers = options.rejectOutliers;
+  wanted.sameMachine = options.sameMachine;
+  wanted.allowRejudged = options.allowRejudged;
+  wanted.manyRuns = options.manyRuns;
+  for (const fs::path& path : options.profiles) {
+    MUSTER_TRY(const Profile profile, loadProfile(path, nullptr));
+    wanted.pinnedProfiles[profile.name] = profile.sha256;
+  }
   wanted.fleetId = options.fleetId;
   wanted.resumeWith = slurmResumeOf(options.run);
   if (options.expectSlurm) {
@@ -135,6 +179,7 @@ Result<fleet::FleetOptions> readOptions(const FleetCommandOptions& options) {
     MUSTER_TRY(wanted.expected, readExpected(options.expect));
     wanted.expectedFrom = options.expect.filename().string();
   }
+  for (const std::string& text : options.nodeSkus) MUSTER_CHECK_OK(giveSku(text, wanted.expected));
   if (!options.plan.empty()) {
     MUSTER_TRY(const std::string plan, readFile(options.plan));
     wanted.planSha256 = sha256Hex(plan);
@@ -164,7 +209,23 @@ void readProfiles(const fleet::FleetRecords& records, fleet::FleetOptions& wante
   }
 }
 
+/// The SKUs that plans in records name. Of a Lua plan, which is a program, none is known.
+void readPlanSkus(const fleet::FleetRecords& records, fleet::FleetOptions& wanted) {
+  const auto& plans = records.names->plans;
+  for (uint32_t i = 0; i < plans.size(); ++i) {
+    const auto plan = TomlDocument::parse(plans[i], "plan");
+    if (plan.ok() && plan->root().contains("sku") && plan->root()["sku"].is_string() &&
+        plan->root()["sku"] != "auto")
+      wanted.planSkus[plans.textOf(i)] = plan->root()["sku"].get<std::string>();
+  }
+}
+
 }  // namespace
+
+Status checkTopology(const fs::path& file) {
+  const auto topology = readTopology(file);
+  return topology.ok() ? Status() : Status(topology.error());
+}
 
 Result<int> fleetCommand(const FleetCommandOptions& options) {
   MUSTER_TRY(fleet::FleetOptions wanted, readOptions(options));
@@ -177,6 +238,7 @@ Result<int> fleetCommand(const FleetCommandOptions& options) {
   }
   MUSTER_TRY(fleet::FleetRecords records, fleet::readFleet(options.run, kThreads, {}, waivers.list));
   readProfiles(records, wanted);
+  readPlanSkus(records, wanted);
   MUSTER_TRY(const fleet::Fleet fleet, fleet::assess(records, wanted));
   const fs::path out = options.out.empty() ? options.run : options.out;
   std::error_code error;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "runner/core/clock.h"
 #include "runner/core/digits.h"
 #include "runner/core/text.h"
 
@@ -40,14 +41,18 @@ std::string wrongKind(const MetricSpec& metric, const Json& frame) {
 }
 
 /// The worse of two ends of one case: an error hides a skip, a skip hides nothing but success.
-void worsen(CaseEnd& end, CaseEnd::State state, const std::string& message, const std::string& remedy) {
-  const auto rank = [](CaseEnd::State s) {
-    return s == CaseEnd::State::kError ? 2 : s == CaseEnd::State::kUnsupported ? 1 : 0;
+/// The rank's own error hides one that it did not cause.
+void worsen(CaseEnd& end, CaseEnd::State state, const std::string& message, const std::string& remedy,
+            CaseEnd::Cause cause = CaseEnd::Cause::kOwn) {
+  const auto rank = [](CaseEnd::State s, CaseEnd::Cause c) {
+    if (s != CaseEnd::State::kError) return s == CaseEnd::State::kUnsupported ? 1 : 0;
+    return c == CaseEnd::Cause::kOwn ? 3 : 2;
   };
-  if (rank(state) <= rank(end.state)) return;
+  if (rank(state, cause) <= rank(end.state, end.cause)) return;
   end.state = state;
   end.message = message;
   end.remedy = remedy;
+  end.cause = cause;
 }
 
 }  // namespace
@@ -80,8 +85,8 @@ CaseEnd& FrameCollector::endOf(const RankSlot& slot, size_t index) {
 }
 
 void FrameCollector::failRun(const RankSlot& slot, size_t index, const std::string& message,
-                             const std::string& remedy) {
-  worsen(endOf(slot, index), CaseEnd::State::kError, message, remedy);
+                             const std::string& remedy, CaseEnd::Cause cause) {
+  worsen(endOf(slot, index), CaseEnd::State::kError, message, remedy, cause);
   RankState& state = ranks_[slot.rank];
   state.ended.insert(index);
   if (state.open == static_cast<int>(index)) state.open = -1;
@@ -95,13 +100,17 @@ bool FrameCollector::wentWrong(int rank, size_t index) const {
 }
 
 void FrameCollector::overrule(const RankSlot& slot, size_t index, const std::string& message,
-                              const std::string& remedy) {
+                              const std::string& remedy, CaseEnd::Cause cause) {
   CaseEnd& end = endOf(slot, index);
   const std::string said = end.state == CaseEnd::State::kOk ? "" : end.message;
   end = CaseEnd{end.caseId, slot.rank, slot.device, attempt_, CaseEnd::State::kOk, "", ""};
   // Said again for each of the case's repeats.
   const bool repeated = said.rfind(message, 0) == 0;
-  failRun(slot, index, repeated ? said : said.empty() ? message : message + "; it said: " + said, remedy);
+  failRun(slot, index,
+          repeated       ? said
+          : said.empty() ? message
+                         : message + "; it said: " + said,
+          remedy, cause);
 }
 
 void FrameCollector::lie(const RankSlot& slot, const std::string& message) {
@@ -123,15 +132,22 @@ void FrameCollector::takeCase(const RankSlot& slot, const Json& frame) {
   if (event == "begin") {
     state.open = index;
     state.openFraction = 0;
+    state.begun.try_emplace(runs_[static_cast<size_t>(index)].planned->id, systemClock().now());
     return;
   }
   const std::string ended = textField(frame, "state");
+  // It was told to stop, so it did not run to its end: why is known to who told it, not to the rank.
+  if (ended == "cancelled") return;
   CaseEnd& end = endOf(slot, static_cast<size_t>(index));
   if (ended != "ok") {
     const auto kind = ended == "unsupported" ? CaseEnd::State::kUnsupported : CaseEnd::State::kError;
     std::string message = textField(frame, "message");
-    if (message.empty()) message = ended == "cancelled" ? "it was cancelled" : "the plugin gave no reason";
+    if (message.empty()) message = "the plugin gave no reason";
     worsen(end, kind, message, textField(frame, "remedy"));
+  }
+  if (const auto begun = state.begun.find(end.caseId); begun != state.begun.end()) {
+    end.begun = begun->second;
+    end.ended = systemClock().now();
   }
   state.ended.insert(static_cast<size_t>(index));
   state.open = -1;

@@ -43,12 +43,14 @@ class FrameCollector {
   [[nodiscard]] int openRun(int rank) const;
   /// Whether the case of run `index` has not been well so far on this rank.
   [[nodiscard]] bool wentWrong(int rank, size_t index) const;
-  /// Records that run `index` (and with it its case) could not be measured on this rank.
-  void failRun(const RankSlot& slot, size_t index, const std::string& message,
-               const std::string& remedy = "");
+  /// Records that run `index` (and with it its case) could not be measured on this rank. An error that the
+  /// rank caused itself is never replaced by one that it did not.
+  void failRun(const RankSlot& slot, size_t index, const std::string& message, const std::string& remedy = "",
+               CaseEnd::Cause cause = CaseEnd::Cause::kOwn);
 
-  /// The same where something outside of the rank is to blame: `message` goes before what the rank said.
-  void overrule(const RankSlot& slot, size_t index, const std::string& message, const std::string& remedy);
+  /// The same where the whole group's end of it is known: `message` goes before what the rank said.
+  void overrule(const RankSlot& slot, size_t index, const std::string& message, const std::string& remedy,
+                CaseEnd::Cause cause);
 
   /// One end for each case of `runs` and each slot: the worst over its repeats; a case without an end is an
   /// error.
@@ -70,6 +72,7 @@ class FrameCollector {
     int open = -1;
     double openFraction = 0;
     std::map<std::string, CaseEnd> ends;  ///< by case id
+    std::map<std::string, double> begun;  ///< by case id: when its first run began
   };
   [[nodiscard]] bool ranToEnd(const RankState& state, const Case* planned) const;
   void takeCase(const RankSlot& slot, const Json& frame);

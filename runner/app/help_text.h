@@ -41,9 +41,13 @@ Open MPI and torchrun are detected; elsewhere say it:
 inline constexpr const char* kFleetExamples = R"(
 Reads every record.json (and other *.json) below RUN, however deep, and accounts for every expected node: accepted,
 rejected, incomplete, missing, down, drained, stale (another plan) or quarantined. Torn and hostile records are set
-aside and named. Writes fleet.json and fleet.html. The file of nodes has a list a line, with what a scheduler says:
+aside and named. Writes fleet.json and fleet.html. The file of nodes has one list per line, with the SKU that they must
+be of (default: that of most nodes) and with what a scheduler says:
   node[001-128]
-  node129 down Not responding
+  node[129-136] sku=h200-sxm
+  node137 down Not responding
+A node is not accepted if its hardware or its run counts under another name too, if its record was re-judged, or if it
+was judged by another profile, Muster build or plugin than most nodes of its SKU.
 
 Exit code: 0 all expected nodes accepted, 1 one or more rejected, 3 none rejected but not all accepted.
 
@@ -51,6 +55,8 @@ Examples:
   muster fleet runs/monday --expect nodes.txt
   muster fleet runs/monday --expect-slurm --partition gpu --topology /etc/slurm/topology.conf --out /data/report
   muster fleet runs/monday --expect nodes.txt --plan plans/node-full.toml --reject-outliers
+  muster fleet runs/monday --expect nodes.txt --sku h100-sxm5-80gb.toml --node-sku 'node[129-136]=h200-sxm'
+  muster fleet runs/demo --expect nodes.txt --same-machine
   muster fleet runs/monday --expect nodes.txt --waivers known.toml)";
 
 inline constexpr const char* kCheckExamples = R"(
@@ -58,10 +64,12 @@ Exit code: 0 all plans are good, 2 a plan has a mistake; nothing is run.
 
 Examples:
   muster check plans/*.toml plans/*.lua
+  generate-plan | muster check -
   muster check my-plan.toml --set gemm.size=1024 --plugins mine/ --skus ours/)";
 
 inline constexpr const char* kJudgeExamples = R"(
-The record itself is never changed. Exit code: that of the new judgement, see `muster --help`.
+The record itself is never changed. The new one says from which record, when and by what it was re-judged; `muster fleet`
+takes it only with --allow-rejudged. Exit code: that of the new judgement, see `muster --help`.
 
 Examples:
   muster judge runs/n17/record.json                                   the same expectations again

@@ -10,6 +10,7 @@
 #include "reports/fleet/record_stream.h"
 #include "runner/app/exit_code.h"
 #include "runner/app/history_json.h"
+#include "runner/app/measured_only.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
@@ -66,6 +67,15 @@ Result<int> add(const HistoryOptions& options) {
       if (!node.ok()) {
         ++bad;
         fmt::print(stderr, "{}: not kept: {}\n", printable(path.string()), node.error().message);
+        continue;
+      }
+      if (node->rejudged) {
+        ++bad;
+        fmt::print(
+            stderr,
+            "{}: not kept: it was re-judged by `muster judge`; the history keeps what runs found: add the "
+            "record of the run itself (sha256 {})\n",
+            printable(path.string()), node->rejudged->from.front().substr(0, 12));
         continue;
       }
       node->path = fs::absolute(path).string();
@@ -167,8 +177,10 @@ Result<int> trend(const HistoryOptions& options) {
                           [&](const history::Run& run) { return run.node == options.node; });
     });
   const history::Trends trends = history::findTrends(series);
-  const bool worse =
-      std::any_of(trends.changes.begin(), trends.changes.end(), [](const auto& c) { return c.worse; });
+  // A simulation says nothing of real parts: it decides only where there is nothing else.
+  const bool measured = std::any_of(series.begin(), series.end(), [](const auto& s) { return !s.simulated; });
+  const bool worse = std::any_of(trends.changes.begin(), trends.changes.end(),
+                                 [&](const auto& c) { return c.worse && !(measured && c.series.simulated); });
   if (options.json) {
     fmt::print("{}\n", dumpJson(toJson(trends)));
     return worse ? kExitRejected : kExitAccepted;
@@ -225,10 +237,13 @@ void printComparison(const history::Comparison& c) {
 Result<int> compare(const HistoryOptions& options) {
   MUSTER_TRY(history::Store store, openHistory(options, history::Access::kRead));
   MUSTER_TRY(const auto runs, comparedRuns(store, options.runs));
-  if (runs.first.node != runs.second.node || runs.first.simulated != runs.second.simulated)
-    fmt::print(stderr, "muster: these are runs of {}{} and {}{}: places are compared, not parts\n",
-               printable(runs.first.node), runs.first.simulated ? " (simulated)" : "",
-               printable(runs.second.node), runs.second.simulated ? " (simulated)" : "");
+  if (runs.first.simulated != runs.second.simulated)
+    return requireMeasured(true, "be compared with a measured run",
+                           (runs.first.simulated ? runs.first : runs.second).path)
+        .error();
+  if (runs.first.node != runs.second.node)
+    fmt::print(stderr, "muster: these are runs of {} and {}: places are compared, not parts\n",
+               printable(runs.first.node), printable(runs.second.node));
   MUSTER_TRY(const history::Comparison comparison, history::compareRuns(store, runs.first, runs.second));
   if (options.json)
     fmt::print("{}\n", dumpJson(toJson(comparison)));

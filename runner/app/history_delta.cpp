@@ -87,7 +87,7 @@ Result<KeptFleet> acceptedFleet(const HistoryOptions& options, const std::vector
   MUSTER_TRY(const auto node,
              fleet::RecordReader(names).read(news.front().path).context(news.front().path.string()));
   MUSTER_TRY(history::Store store, openHistory(options, history::Access::kRead));
-  MUSTER_TRY(const KeptFleet kept, store.lastAcceptedFleet(node.node));
+  MUSTER_TRY(const KeptFleet kept, store.lastAcceptedFleet(node.node, node.simulated));
   MUSTER_TRY(KeptFleet fleet, history::readFleetIn(kept.folder));
   if (fleet.sha256 == kept.sha256) return fleet;
   return Error{
@@ -134,6 +134,27 @@ DeltaInput readAll(KeptFleet accepted, const std::vector<FoundRecord>& found, co
   input.unreadable.assign(news, bad.end());
   bad.erase(news, bad.end());
   return input;
+}
+
+/// Fails where the new runs or surveys hold nothing but records that the fleet was accepted by: nothing could
+/// have been replaced since.
+Status checkNews(const DeltaInput& input) {
+  std::set<std::string> accepted;
+  for (const auto& member : input.accepted.nodes)
+    for (const auto& record : member.records) accepted.insert(record.sha256);
+  std::string old;
+  for (size_t i = 0; i < input.records.nodes.size(); ++i) {
+    if (input.uses[i] == RecordUse::kAccepted) continue;
+    if (accepted.count(input.records.nodes[i].sha256) == 0) return {};
+    if (old.empty()) old = input.records.nodes[i].path;
+  }
+  if (old.empty()) return {};
+  return Error{ErrorCode::kUsage,
+               fmt::format("all of these records are those that the fleet in {} was accepted by; expected "
+                           "records of runs after the repair: run an inventory plan on the nodes again and "
+                           "give its folder",
+                           input.accepted.folder.string()),
+               old};
 }
 
 void printList(const char* title, const std::vector<std::string>& lines) {
@@ -208,10 +229,12 @@ Result<fleet::FleetRecords> gather(DeltaInput& input, const Delta& delta, const 
 fleet::FleetOptions fleetOptions(const KeptFleet& accepted, const HistoryOptions& options,
                                  const Waivers& waivers) {
   fleet::FleetOptions wanted;
-  for (const auto& member : accepted.nodes) wanted.expected.push_back({member.name, "", false});
+  for (const auto& member : accepted.nodes) wanted.expected.push_back({member.name, "", false, member.sku});
   wanted.expectedFrom = accepted.expectedFrom;
   wanted.planSha256 = accepted.planSha256;
   wanted.manyRuns = true;
+  wanted.sameMachine = accepted.sameMachine;
+  wanted.allowRejudged = accepted.allowRejudged;
   wanted.rejectOutliers = options.rejectOutliers;
   wanted.waiversFrom = options.waivers.filename().string();
   wanted.waiversSha256 = waivers.sha256;
@@ -289,6 +312,7 @@ Result<int> historyDelta(const HistoryOptions& options) {
     MUSTER_TRY(waivers, readWaivers(options.waivers, systemClock().wallUnix()));
   }
   DeltaInput input = readAll(std::move(accepted), found, waivers);
+  MUSTER_CHECK_OK(checkNews(input));
   const Delta delta = history::planDelta(input);
   if (!delta.mismatches.empty())
     return Error{ErrorCode::kUsage, fmt::format("nothing was merged:\n  {}", join(delta.mismatches, "\n  ")),

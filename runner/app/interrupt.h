@@ -3,11 +3,16 @@
 #pragma once
 
 #include <atomic>
+#include <string>
 
 namespace muster {
 
 /// Set once SIGINT, SIGTERM or (unless it was ignored, as under `nohup`) SIGHUP arrived.
 const std::atomic<bool>& interrupted();
+
+/// What ended the run: the time limit of its Slurm job (which the job's script tells in the environment:
+/// MUSTER_JOB_END, seconds since 1970, and MUSTER_JOB_MINUTES), or the signal. Empty while nothing has.
+std::string interruptionText();
 
 /// Installs the handlers. A second signal has its default effect; ranks then end through their lifeline.
 void installInterruptHandlers();

@@ -14,10 +14,13 @@
 #include "runner/app/outputs.h"
 #include "runner/app/stage_runner.h"
 #include "runner/app/waiver_input.h"
+#include "runner/core/build_info.h"
 #include "runner/core/clock.h"
+#include "runner/core/files.h"
 #include "runner/core/text.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/plan/predicate.h"
+#include "runner/sku/network_peaks.h"
 
 namespace muster {
 namespace fs = std::filesystem;
@@ -116,10 +119,24 @@ Result<Profile> profileAt(const fs::path& path, const Tree& tree) {
   return loadProfile(path, nullptr);
 }
 
+/// The profile's peaks; but a network that the plan stated stays what it is.
+void usePeaksOf(const Profile& profile, const Record& record, JudgeContext& context) {
+  context.peaks = profile.peaks;
+  context.peaksFrom = "profile " + profile.name;
+  const bool stated = record.peaksFrom.ends_with(kNetworkOfPlan);
+  for (const auto& [name, peak] : record.peaks)
+    if (stated && (name == kRailPeak || name.starts_with(kNodePeak))) context.peaks[name] = peak;
+  if (stated) context.peaksFrom += kNetworkOfPlan;
+  addNetworkPeaks(0, 0, record.inventory.value("devices", Json::array()).size(), context.peaks);
+}
+
 }  // namespace
 
 Result<int> judgeCommand(const JudgeOptions& options) {
   MUSTER_TRY(Record record, recordAt(options.record));
+  MUSTER_TRY(const std::string original, readFile(options.record));
+  Rejudgement again{sha256Hex(original), systemClock().wallUnix(), toolVersion(), buildId(), "", "", "",
+                    options.strict};
   MUSTER_TRY(const Tree tree, findTree());
   std::optional<Profile> profile;
   JudgeContext context;
@@ -130,10 +147,9 @@ Result<int> judgeCommand(const JudgeOptions& options) {
     MUSTER_CHECK_OK(checkOrigin(*profile, record.simulated));
     record.profile = {profile->name, profile->path.string(), profile->sha256, profile->text};
     record.skuHow = "named by `muster judge --sku`";
-    if (!profile->peaks.empty()) {
-      context.peaks = profile->peaks;
-      context.peaksFrom = "profile " + profile->name;
-    }
+    again.profile = profile->name;
+    again.profileSha256 = profile->sha256;
+    if (!profile->peaks.empty()) usePeaksOf(*profile, record, context);
   }
   record.strict = record.strict || options.strict;
   record.peaks = context.peaks;
@@ -148,6 +164,8 @@ Result<int> judgeCommand(const JudgeOptions& options) {
     record.stages.push_back(std::move(unmatched->record));
   }
   decideAgain(record, accounting);
+  if (!options.waivers.empty()) again.waiversSha256 = waivers.sha256;
+  record.rejudged.push_back(std::move(again));
   if (!options.out.empty()) {
     std::error_code error;
     fs::create_directories(options.out, error);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The `muster` command. An exception that reaches here is a fault of Muster itself.
 #include <fcntl.h>
+#include <poll.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 
 #include "runner/app/commands.h"
@@ -19,6 +22,23 @@ bool holdStandardDescriptors() {
   return true;
 }
 
+/// Whether who read standard output has gone, as `head` does: then nobody misses the rest.
+bool readerIsGone() {
+  pollfd output{1, POLLOUT, 0};
+  return poll(&output, 1, 0) == 1 && (output.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+/// The exit code after all that was printed is written: what cannot be read by anyone is no success.
+int afterOutput(int code) {
+  const int reason = std::fflush(stdout) == 0 ? 0 : errno;
+  if ((reason == 0 && std::ferror(stdout) == 0) || readerIsGone()) return code;
+  std::fprintf(stderr,
+               "muster: cannot write to standard output%s%s; what was printed is incomplete, files that were "
+               "written are not affected\n",
+               reason == 0 ? "" : ": ", reason == 0 ? "" : std::strerror(reason));
+  return code == muster::kExitAccepted ? muster::kExitInternal : code;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -26,8 +46,9 @@ int main(int argc, char** argv) {
   // A file that grows beyond `ulimit -f` is a failed write that is told, and not the end of the runner.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
-    return muster::muster(argc, argv);
+    return afterOutput(muster::muster(argc, argv));
   } catch (const std::exception& error) {
+    if (std::ferror(stdout) != 0) return afterOutput(muster::kExitAccepted);  // printing throws
     std::fprintf(stderr, "muster: internal fault: %s; please report it with the plan and this line\n",
                  error.what());
   } catch (...) {

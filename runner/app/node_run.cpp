@@ -45,6 +45,7 @@ NodeRun::NodeRun(const RunSetup& setup, RunFolder folder, std::string node, int 
   node_.scenario = options.scenario.empty() ? fs::path() : fs::absolute(options.scenario);
   node_.folder = folder_.path();
   node_.node = std::move(node);
+  node_.nodeNames = options.nodeNames;
   node_.nodeRank = nodeRank;
   node_.nodeCount = nodeCount;
   node_.seed = options.seed;
@@ -141,7 +142,10 @@ Status NodeRun::keep(const StageOutcome& outcome, const Json& extra) {
 }
 
 std::string NodeRun::whyNot(const Stage& stage) const {
-  if (node_.cancelled->load()) return "the run was interrupted before it";
+  if (node_.cancelled->load()) {
+    const std::string why = interruptionText();
+    return (why.empty() ? "the run was interrupted" : why) + " before it";
+  }
   if (!inventory_.problem.empty()) return inventory_.problem;
   for (const std::string& need : stage.needs) {
     const auto it = outcomes_.find(need);

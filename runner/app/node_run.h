@@ -28,6 +28,13 @@ struct RunSetup {
   RunView* view = nullptr;
 };
 
+/// The SKU that the command or the plan names. A plan for the host backend that is simulated gets the one that
+/// fits the scenario's devices: its own profile is that of this machine's CPU.
+const std::string& requiredSku(const Plan& plan, const RunOptions& options);
+
+/// The kUsage error of a profile for devices of another kind than those at `where`.
+Error wrongKind(const Profile& profile, const std::string& where, const std::string& kind);
+
 /// Whether a stage that needs one of this outcome may run.
 bool satisfies(Outcome outcome);
 

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // See node_run.h: how a run begins, with its folders, its frozen inputs, the inventory and the SKU profile.
 #include <fmt/format.h>
-#include <unistd.h>
 
+#include <algorithm>
+
+#include "reports/model/record_check.h"
 #include "runner/app/evidence_json.h"
 #include "runner/app/node_run.h"
 #include "runner/core/clock.h"
 #include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/sku/network_peaks.h"
 
 namespace muster {
 namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kProfileFile = "profile.toml";
-
-std::string newRunId(const std::string& node, double now) {
-  return formatUtc(now) + "-" + sha256Hex(fmt::format("{} {} {}", node, now, getpid())).substr(0, 8);
-}
 
 std::vector<std::string> absolutePaths(const std::vector<fs::path>& paths) {
   std::vector<std::string> absolute;
@@ -27,6 +26,20 @@ std::vector<std::string> absolutePaths(const std::vector<fs::path>& paths) {
 }
 
 }  // namespace
+
+Error wrongKind(const Profile& profile, const std::string& where, const std::string& kind) {
+  return Error{ErrorCode::kUsage,
+               fmt::format("SKU profile {} is for devices of kind {}, and {} has devices of kind {}; name a "
+                           "profile of that kind, or use --sku auto",
+                           profile.name, profile.match.kind, where, kind),
+               ""};
+}
+
+const std::string& requiredSku(const Plan& plan, const RunOptions& options) {
+  static const std::string automatic = "auto";
+  if (!options.sku.empty()) return options.sku;
+  return !options.scenario.empty() && plan.backend == "host" ? automatic : plan.sku;
+}
 
 Status NodeRun::makeFolders() {
   for (const char* name : {"artifacts", "requests", "output"}) {
@@ -43,7 +56,7 @@ Status NodeRun::makeFolders() {
 Status NodeRun::freeze(const Journal* earlier) {
   if (earlier == nullptr) {
     record_.started = systemClock().wallUnix();
-    record_.runId = newRunId(node_.node, record_.started);
+    record_.runId = runIdOf(node_.node, record_.started);
     node_.runId = record_.runId;
     const RunOptions& options = *setup_.options;
     return folder_.appendRun({{"run_id", record_.runId},
@@ -63,6 +76,7 @@ Status NodeRun::freeze(const Journal* earlier) {
                               {"waivers_text", setup_.waivers.text},
                               {"scopes", options.scopes},
                               {"fleet_id", options.fleetId},
+                              {"node_names", options.nodeNames},
                               {"node_rank", node_.nodeRank},
                               {"node_count", node_.nodeCount},
                               {"seed", node_.seed},
@@ -80,9 +94,15 @@ Status NodeRun::freeze(const Journal* earlier) {
 
 Status NodeRun::chooseProfile(NodeInventory& inventory) {
   if (!inventory.facts.is_object()) return {};
-  const RunOptions& options = *setup_.options;
-  const std::string& sku = options.sku.empty() ? setup_.plan.sku : options.sku;
+  const std::string& sku = requiredSku(setup_.plan, *setup_.options);
   MUSTER_TRY(const SkuChoice choice, chooseSku(setup_.profiles, sku, inventory.devices()));
+  // A plan's profile that no simulated device can be is a mistake of the command, as one in the scenario.
+  const std::vector<DeviceFacts> devices = inventory.devices();
+  const std::string required = choice.profile == nullptr ? "" : choice.profile->match.kind;
+  const auto fits = [&](const DeviceFacts& device) { return device.kind == required; };
+  if (node_.simulated() && !required.empty() && !devices.empty() &&
+      std::none_of(devices.begin(), devices.end(), fits))
+    return wrongKind(*choice.profile, "scenario " + node_.scenario.string(), devices.front().kind);
   inventory.skuHow = choice.how;
   inventory.skuProblems = choice.problems;
   if (choice.profile == nullptr) return {};
@@ -99,11 +119,20 @@ void NodeRun::announce(const NodeInventory& inventory) {
     record_.profile = {profile_->name, profile_->path.string(), profile_->sha256, profile_->text};
   }
   useInventory(inventory, node_);
+  const PlanNetwork& network = setup_.plan.network;
+  addNetworkPeaks(network.rails, network.railBandwidth, node_.devices.size(), node_.judge.peaks);
+  if (network.rails > 0 || network.railBandwidth > 0) node_.judge.peaksFrom += kNetworkOfPlan;
   record_.inventory = inventory.facts.is_object() ? inventory.facts : Json::object();
   record_.skuHow = inventory.problem.empty() ? inventory.skuHow : "unknown: " + inventory.problem;
   record_.peaks = node_.judge.peaks;
   record_.peaksFrom = node_.judge.peaksFrom;
   setup_.view->runStarted(record_, folder_.path());
+  for (const char* name : {"LD_PRELOAD", "LD_AUDIT"})
+    if (const auto found = record_.environment.find(name); found != record_.environment.end())
+      setup_.view->note(
+          fmt::format("warning: {}={}: this code runs inside every process of the run and can "
+                      "change what is measured; unset it unless it is meant",
+                      name, printable(found->second, 200)));
   node_.announced = true;
 }
 

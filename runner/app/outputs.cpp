@@ -4,6 +4,7 @@
 
 #include "reports/html/html.h"
 #include "reports/junit/junit.h"
+#include "reports/model/record_check.h"
 #include "runner/core/files.h"
 
 namespace muster {
@@ -17,6 +18,8 @@ Status writeReports(const Record& record, const std::filesystem::path& folder,
 
 Status writeOutputs(const Record& record, const std::filesystem::path& folder,
                     const std::filesystem::path& templates) {
+  // What nobody may read must not be written, nor its exit code returned.
+  MUSTER_CHECK_OK(checkRecord(record).context("before it was written"));
   MUSTER_CHECK_OK(writeRecord(record, folder / "record.json"));
   return writeReports(record, folder, templates);
 }

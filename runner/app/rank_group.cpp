@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
+#include "runner/app/interrupt.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
@@ -15,10 +17,8 @@
 namespace muster {
 namespace {
 
-// Virtual time costs nothing, so a simulated stage that is still at work after this share of its deadline
-// hangs; but a busy machine may keep its ranks waiting for seconds.
-constexpr double kSimulatedSpeed = 60;
-constexpr double kSimulatedTimeoutMin = 20;
+// How long a simulated rank computes says nothing about what it simulates, so no wall time bounds it.
+constexpr double kSimulatedIdle = 20;
 
 constexpr const char* kDeathRemedy =
     "Run the rank alone; if it ends the same way, look at its output in the run folder, the device and its "
@@ -55,6 +55,10 @@ std::string signalName(int signal) {
 
 }  // namespace
 
+HangLimits simulatedHang(const Stage& stage) {
+  return {kSimulatedIdle, std::max(stage.timeout, kSimulatedIdle)};
+}
+
 RankGroup::RankGroup(NodeContext& node, const Stage& stage, const PluginSpec& plugin, const TestSpec& test,
                      const std::vector<const Case*>& cases, const std::vector<RankSlot>& slots,
                      const GroupPlace& place, int attempt, std::function<void()> onTick)
@@ -68,9 +72,8 @@ RankGroup::RankGroup(NodeContext& node, const Stage& stage, const PluginSpec& pl
       collector_(plugin, test, runsOf(stage, cases), attempt) {}
 
 double RankGroup::secondsLeft(double begin) const {
-  const double timeout =
-      node_.simulated() ? std::max(kSimulatedTimeoutMin, stage_.timeout / kSimulatedSpeed) : stage_.timeout;
-  return begin + timeout - systemClock().now();
+  if (node_.simulated()) return std::numeric_limits<double>::infinity();
+  return begin + stage_.timeout - systemClock().now();
 }
 
 std::vector<size_t> RankGroup::pendingRuns(const RankSlot& slot) const {
@@ -117,8 +120,8 @@ void RankGroup::showProgress(double begin) {
       {systemClock().now() - begin, collector_.fraction(slots_.size()), collector_.lastProgress()});
 }
 
-void RankGroup::failPending(const RankSlot& slot, const std::string& message) {
-  for (size_t index : pendingRuns(slot)) collector_.failRun(slot, index, message);
+void RankGroup::failPending(const RankSlot& slot, const std::string& message, CaseEnd::Cause cause) {
+  for (size_t index : pendingRuns(slot)) collector_.failRun(slot, index, message, "", cause);
 }
 
 bool RankGroup::grouped() const {
@@ -139,7 +142,8 @@ void RankGroup::keepInStep() {
       collector_.failRun(slot, index,
                          stopped != stopped_.end()
                              ? stopped->second
-                             : fmt::format("rank {} of its group is done with this case", ended->rank));
+                             : fmt::format("rank {} of its group is done with this case", ended->rank),
+                         "", CaseEnd::Cause::kGroup);
     }
   }
 }
@@ -181,8 +185,15 @@ void RankGroup::watchPeers(GroupOptions& options, std::string& lost) {
   };
 }
 
+/// What an error of this rank comes from, once the group has named `faulty`: whatever the others do then,
+/// they do because of it.
+CaseEnd::Cause RankGroup::causeOf(const RankEnd& end, const std::string& faulty) const {
+  if (namesRank(faulty, end.rank) || end.state == RankEnd::State::kAbandoned) return CaseEnd::Cause::kOwn;
+  return node_.cancelled->load() ? CaseEnd::Cause::kCancelled : CaseEnd::Cause::kGroup;
+}
+
 void RankGroup::settleTogether(const std::vector<RankSlot>& slots, const std::vector<RankEnd>& ends,
-                               const std::string& lost, StageRecord& record) {
+                               const std::string& lost, double timeLeft, StageRecord& record) {
   RoundSight sight;
   sight.interrupted = node_.cancelled->load();
   sight.lost = lost;
@@ -190,26 +201,23 @@ void RankGroup::settleTogether(const std::vector<RankSlot>& slots, const std::ve
   for (size_t i = 0; i < slots.size(); ++i) {
     keepEnd(slots[i], ends[i], record);
     sight.late = sight.late || ends[i].state == RankEnd::State::kTimeout;
+    sight.clean = sight.clean && ends[i].state == RankEnd::State::kOk;
     const std::set<size_t>& ended = collector_.endedRuns(slots[i].rank);
     sight.begun.insert(ended.begin(), ended.end());
     if (const int open = collector_.openRun(slots[i].rank); open >= 0)
       sight.begun.insert(static_cast<size_t>(open));
     std::erase_if(sight.ended, [&](size_t run) { return ended.count(run) == 0; });
   }
-  for (const size_t run : cutShort_) sight.ended.erase(run);
-  const RoundVerdict verdict = place_.cluster->endRound(sight, collector_.runs().size());
+  const RoundVerdict verdict = place_.cluster->endRound(sight, collector_.runs().size(), timeLeft);
   finished_ = !verdict.again;
-  if (!verdict.culprit.empty()) record.group["culprit"] = verdict.culprit;
+  if (verdict.culprit.empty()) return;
+  nameFaulty(record, verdict.culprit);
   for (size_t i = 0; i < slots.size(); ++i) {
-    const RankEnd& end = ends[i];
+    const CaseEnd::Cause cause = causeOf(ends[i], verdict.culprit);
     std::string message = verdict.culprit;
-    if (!end.error.empty()) message += (message.empty() ? "" : "; here: ") + end.error;
-    for (const size_t run : verdict.failed) collector_.overrule(slots[i], run, message, kDeathRemedy);
-    if (finished_) failPending(slots[i], message);
-    // A bad end outside of a case puts all that the rank said in doubt.
-    if (verdict.culprit.empty() && end.state != RankEnd::State::kOk)
-      for (size_t run = 0; run < collector_.runs().size(); ++run)
-        collector_.failRun(slots[i], run, end.error, kDeathRemedy);
+    if (!ends[i].error.empty() && !ends[i].forPeer) message += "; here: " + ends[i].error;
+    for (const size_t run : verdict.failed) collector_.overrule(slots[i], run, message, kDeathRemedy, cause);
+    if (finished_) failPending(slots[i], message, cause);
   }
 }
 
@@ -219,26 +227,32 @@ void RankGroup::settleStopped(const RankSlot& slot, const RankEnd& end) {
   const std::set<size_t>& ended = collector_.endedRuns(slot.rank);
   const int open = collector_.openRun(slot.rank);
   stopped_[slot.rank] = end.error;
+  const auto cause = CaseEnd::Cause::kGroup;
   if (open >= 0) {
-    collector_.failRun(slot, static_cast<size_t>(open), end.error, kDeathRemedy);
+    collector_.failRun(slot, static_cast<size_t>(open), end.error, kDeathRemedy, cause);
   } else if (!ended.empty() && collector_.wentWrong(slot.rank, *ended.rbegin())) {
-    collector_.overrule(slot, *ended.rbegin(), end.error, kDeathRemedy);
+    collector_.overrule(slot, *ended.rbegin(), end.error, kDeathRemedy, cause);
   }
 }
 
 void RankGroup::settle(const RankSlot& slot, const RankEnd& end, StageRecord& record) {
   keepEnd(slot, end, record);
   const int open = collector_.openRun(slot.rank);
-  const std::string message = end.error.empty() ? "the rank ended before the case did" : end.error;
+  std::string message = end.error.empty() ? "the rank ended before the case did" : end.error;
+  const std::string why = interruptionText();
+  if (end.state == RankEnd::State::kCancelled && !why.empty()) message += ": " + why;
   if (grouped() && end.forPeer) return settleStopped(slot, end);
+  const auto cause =
+      end.state == RankEnd::State::kCancelled ? CaseEnd::Cause::kCancelled : CaseEnd::Cause::kOwn;
   if (open >= 0) {
     // The death belongs to the case that was open: none of its other repeats is tried in this attempt.
     const Case* dead = collector_.runs()[static_cast<size_t>(open)].planned;
     for (size_t index : pendingRuns(slot))
-      if (collector_.runs()[index].planned == dead) collector_.failRun(slot, index, message, kDeathRemedy);
+      if (collector_.runs()[index].planned == dead)
+        collector_.failRun(slot, index, message, kDeathRemedy, cause);
   }
   if (end.state == RankEnd::State::kError && open >= 0) return;  // the rest gets another start
-  failPending(slot, message);
+  failPending(slot, message, cause);
   // A bad end outside of a case belongs to no case: it puts all that the rank said in doubt.
   if (open < 0 && end.state != RankEnd::State::kOk && end.state != RankEnd::State::kCancelled)
     for (size_t i = 0; i < collector_.runs().size(); ++i) collector_.failRun(slot, i, message, kDeathRemedy);
@@ -256,19 +270,18 @@ Status RankGroup::runOnce(const std::vector<RankSlot>& slots, int start, double 
   GroupOptions options;
   options.hostExecutable = node_.tree.hostExecutable;
   options.timeout = std::max(0.0, secondsLeft(begin));
+  if (node_.simulated()) options.hang = simulatedHang(stage_);
   options.failTogether = stage_.scope != Scope::kDevice;
   options.cancelled = node_.cancelled;
   options.onFrame = [&](const RankSpec& spec, const Json& frame) {
     collector_.take(slots_[static_cast<size_t>(spec.rank - place_.firstRank)], frame);
-    if (frame.value("type", "") == "case" && frame.value("state", "") == "cancelled")
-      cutShort_.insert(frame.value("case", size_t{0}));
   };
   options.onTick = [&](double) { showProgress(begin); };
   std::string lost;
   if (place_.cluster != nullptr) watchPeers(options, lost);
   MUSTER_TRY(const std::vector<RankEnd> ends, runGroup(specs, options));
   if (place_.cluster != nullptr) {
-    settleTogether(slots, ends, lost, record);
+    settleTogether(slots, ends, lost, std::max(0.0, secondsLeft(begin)), record);
     return {};
   }
   for (size_t i = 0; i < slots.size(); ++i) settle(slots[i], ends[i], record);
@@ -289,9 +302,14 @@ Status RankGroup::run(StageRecord& record, StageEvidence& evidence) {
     if (waiting.empty() || finished_) break;
     const bool together = place_.cluster != nullptr;  // then only what all agreed on ends it
     if (!together && (node_.cancelled->load() || (start > 0 && secondsLeft(begin) <= 0))) {
-      const std::string why =
-          node_.cancelled->load() ? "the run was interrupted" : "the stage's deadline had passed";
-      for (const RankSlot& slot : waiting) failPending(slot, why);
+      const bool cancelled = node_.cancelled->load();
+      const std::string why = interruptionText();
+      for (const RankSlot& slot : waiting)
+        failPending(slot,
+                    !cancelled    ? "the stage's deadline had passed"
+                    : why.empty() ? "the run was interrupted"
+                                  : why,
+                    cancelled ? CaseEnd::Cause::kCancelled : CaseEnd::Cause::kOwn);
       break;
     }
     MUSTER_CHECK_OK(runOnce(waiting, start, begin, record));

@@ -15,6 +15,9 @@
 
 namespace muster {
 
+/// When a simulated rank of the stage has hung. Its deadline is judged by the virtual time that it took.
+HangLimits simulatedHang(const Stage& stage);
+
 class RankGroup {
  public:
   RankGroup(NodeContext& node, const Stage& stage, const PluginSpec& plugin, const TestSpec& test,
@@ -31,11 +34,13 @@ class RankGroup {
   [[nodiscard]] double secondsLeft(double begin) const;
   void settle(const RankSlot& slot, const RankEnd& end, StageRecord& record);
   void settleStopped(const RankSlot& slot, const RankEnd& end);
-  void failPending(const RankSlot& slot, const std::string& message);
+  void failPending(const RankSlot& slot, const std::string& message,
+                   CaseEnd::Cause cause = CaseEnd::Cause::kOwn);
+  [[nodiscard]] CaseEnd::Cause causeOf(const RankEnd& end, const std::string& faulty) const;
   void keepEnd(const RankSlot& slot, const RankEnd& end, StageRecord& record);
   /// A start of ranks whose group spans nodes: how it ended is agreed, so that all nodes blame the same.
   void settleTogether(const std::vector<RankSlot>& slots, const std::vector<RankEnd>& ends,
-                      const std::string& lost, StageRecord& record);
+                      const std::string& lost, double timeLeft, StageRecord& record);
   void watchPeers(GroupOptions& options, std::string& lost);
   /// Whether the ranks talk to each other and so run the same cases.
   [[nodiscard]] bool grouped() const;
@@ -49,7 +54,6 @@ class RankGroup {
   const PluginSpec& plugin_;
   std::vector<RankSlot> slots_;
   GroupPlace place_;
-  std::set<size_t> cutShort_;           ///< runs that ended because the runner stopped their rank
   std::map<int, std::string> stopped_;  ///< ranks that were stopped because of another one, and why
   bool finished_ = false;               ///< the group's nodes agreed not to start again
   int attempt_;

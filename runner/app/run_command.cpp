@@ -74,6 +74,7 @@ Result<RunOptions> frozenOptions(const Json& run, const RunOptions& asked) {
   reader.read("no_gpu_skip", options.noGpuSkip);
   options.fleetId.clear();
   reader.optional("fleet_id", options.fleetId);
+  reader.optional("node_names", options.nodeNames);
   MUSTER_CHECK_OK(reader.status());
   if (!asked.fleetId.empty() && asked.fleetId != options.fleetId)
     return Error{
@@ -133,12 +134,17 @@ Status checkScopes(const Plan& plan, const RunOptions& options) {
                plan.path.string()};
 }
 
-/// Fails before anything runs where a named profile is of the other kind, simulated or real; one that is
-/// matched by the devices is looked at when they are known.
+/// Fails before anything runs where a named profile is of the other kind, simulated or real, or for devices
+/// that the backend does not have; one that is matched by the devices is looked at when they are known.
 Status checkNamedProfile(const RunSetup& setup, const RunOptions& options) {
-  const auto named = setup.profiles.find(options.sku.empty() ? setup.plan.sku : options.sku);
+  const auto named = setup.profiles.find(requiredSku(setup.plan, options));
   if (named == setup.profiles.end()) return {};
-  return checkOrigin(named->second, !options.scenario.empty());
+  const Profile& profile = named->second;
+  const bool simulated = !options.scenario.empty();
+  const std::string kind = setup.plan.backend == "host" ? "cpu" : "gpu";
+  if (!simulated && !profile.match.kind.empty() && profile.match.kind != kind)
+    return wrongKind(profile, "backend " + setup.plan.backend, kind);
+  return checkOrigin(profile, simulated);
 }
 
 /// The worst of several nodes' exit codes, in the order of DESIGN: interrupted, internal, usage, rejected,
@@ -215,8 +221,21 @@ Result<int> runSimulatedNode(const RunSetup& setup, const RunOptions& options, c
   if (rank >= count)
     return Error{ErrorCode::kUsage, fmt::format("--node-rank {} is no place among --nnodes {}", rank, count),
                  ""};
+  const auto& names = options.nodeNames;
+  if (!names.empty() && names.size() != static_cast<size_t>(count))
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--node-names has {} names; required are those of {} nodes (--nnodes)",
+                             names.size(), count),
+                 ""};
+  const std::string ranked =
+      names.empty() ? fmt::format("sim-node-{:04}", rank) : names[static_cast<size_t>(rank)];
+  const std::string name = options.nodeName.empty() ? ranked : options.nodeName;
+  if (!names.empty() && name != ranked)
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("--node-name is {}, but place {} of --node-names has {}", name, rank, printable(ranked)),
+        ""};
   MUSTER_TRY(RunFolder folder, RunFolder::create(out));
-  const std::string name = options.nodeName.empty() ? fmt::format("sim-node-{:04}", rank) : options.nodeName;
   NodeRun run(setup, std::move(folder), name, rank, count);
   MUSTER_TRY(const Record record, run.run());
   return record.exitCode;
@@ -228,6 +247,9 @@ Result<int> runSimulated(const RunSetup& setup, const RunOptions& options, const
     return Error{ErrorCode::kUsage,
                  "--nodes simulates all nodes, --nnodes, --node-rank and --node-name one of them; give one "
                  "or the other",
+                 ""};
+  if (!options.nodeNames.empty())
+    return Error{ErrorCode::kUsage, "--node-names is for one node among --nnodes; --nodes names all itself",
                  ""};
   int code = kExitAccepted;
   for (int rank = 0; rank < options.nodes && !interrupted().load(); ++rank) {

@@ -88,6 +88,8 @@ void addSubmit(CLI::App* slurm, SlurmOptions& o) {
       ->type_name("FILE");
   submit->add_option("--topology", o.topology, "who shares a switch or rack, for the fleet report")
       ->type_name("FILE");
+  addNodeSkus(submit, o.nodeSkus);
+  addSameMachine(submit, o.sameMachine);
   submit->add_flag("--reject-outliers", o.rejectOutliers, "the fleet rejects nodes that their peers name");
   submit->add_flag("--print", o.print,
                    "show the scripts and how they would be submitted, and submit nothing");

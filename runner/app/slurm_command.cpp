@@ -55,9 +55,9 @@ void showActions(const std::vector<slurm::NodeAction>& actions, const char* done
       fmt::print("{}: {}{}: {}\n", action.node, applied ? "" : "would be ", done, action.reason);
 }
 
-/// Puts aside what another round makes again: the old fleet report, a cluster-scope job that did not end
-/// well.
-Status prepareRound(const slurm::RunStore& run, int round) {
+/// Puts aside what another round makes again: the old fleet report, and what the cluster-scope job left where
+/// it left no verdict or is to run again.
+Status prepareRound(const slurm::RunStore& run, int round, bool clusterAgain) {
   const fs::path attempts = run.folder() / "attempts" / fmt::format("fleet.{}", round - 1);
   std::error_code error;
   fs::create_directories(attempts, error);
@@ -68,8 +68,8 @@ Status prepareRound(const slurm::RunStore& run, int round) {
       return Error{ErrorCode::kIo, "cannot set it aside: " + error.message(), (run.folder() / name).string()};
   }
   const int cluster = slurm::readExit(run.folder() / "cluster.exit");
-  if (run.submission().clusterStages && cluster != kExitAccepted && cluster != kExitRejected)
-    return run.setClusterAside(round - 1);
+  const bool judged = cluster == kExitAccepted || cluster == kExitRejected;
+  if (run.submission().clusterStages && (clusterAgain || !judged)) return run.setClusterAside(round - 1);
   return {};
 }
 
@@ -86,8 +86,7 @@ Result<int> slurmStatus(const SlurmOptions& o) {
   }
   fmt::print("{} nodes: {}\n", nodes.size(), countText(nodes));
   const auto code = slurm::fleetExit(run);
-  fmt::print("fleet report: {}\n",
-             code ? fmt::format("exit {}, {}", *code, (run.folder() / "fleet").string()) : "not yet");
+  fmt::print("fleet report: {}\n", code ? fleetReportText(run, *code) : "not yet");
   return kExitAccepted;
 }
 
@@ -162,23 +161,30 @@ Result<int> slurmResume(const SlurmOptions& o) {
     MUSTER_TRY(const slurm::Nodes known, slurm::readNodes(run.submission().jobs.partition));
     MUSTER_TRY(const auto nodes, slurm::readProgress(run, submitted, jobs, known));
     const int round = slurm::lastRound(submitted) + 1;
-    std::vector<std::string> again;
+    const bool onlyCluster = !run.submission().nodeStages;
+    std::vector<std::string> again, usable;
     for (const slurm::NodeProgress& node : nodes) {
-      if (!run.submission().nodeStages || !runsAgain(node, o.rejectedToo)) continue;
       const auto found = known.find(node.node);
-      if (found == known.end() || !found->second.available()) {
+      const bool available = found != known.end() && found->second.available();
+      if (available) usable.push_back(node.node);
+      if (!runsAgain(node, o.rejectedToo)) continue;
+      if (available)
+        again.push_back(node.node);
+      else
         fmt::print("missing: {} ({})\n", node.node,
                    found == known.end() ? "Slurm has no such node" : found->second.text());
-        continue;
-      }
-      again.push_back(node.node);
     }
+    // Stages of scope cluster are of all nodes: where one of them has no result, all run them again.
+    if (onlyCluster && !again.empty()) again = usable;
     if (o.jobs.mostJobs > 0) MUSTER_CHECK_OK(run.limitJobs(o.jobs.mostJobs));
-    for (const std::string& node : again) MUSTER_CHECK_OK(run.setAside(node, round - 1));
-    MUSTER_CHECK_OK(prepareRound(run, round));
+    if (!onlyCluster)
+      for (const std::string& node : again) MUSTER_CHECK_OK(run.setAside(node, round - 1));
+    const int cluster = slurm::readExit(run.folder() / "cluster.exit");
+    const bool clusterAgain = onlyCluster ? !again.empty() : o.rejectedToo && cluster == kExitRejected;
+    MUSTER_CHECK_OK(prepareRound(run, round, clusterAgain));
     MUSTER_CHECK_OK(slurm::beginRound(run, again, round));
-    fmt::print("run {}: {} nodes run the plan again{}{}\n", run.folder().string(), again.size(),
-               again.empty() ? "" : ": ", slurm::shortList(again));
+    fmt::print("run {}: {} nodes run the {} again{}{}\n", run.folder().string(), again.size(),
+               onlyCluster ? "cluster stages" : "plan", again.empty() ? "" : ": ", slurm::shortList(again));
     std::fflush(stdout);
   }
   return o.wait ? slurmWait(run) : Result<int>(kExitAccepted);
@@ -186,6 +192,7 @@ Result<int> slurmResume(const SlurmOptions& o) {
 
 Result<int> slurmDrain(const SlurmOptions& o) {
   MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(o.run));
+  MUSTER_CHECK_OK(requireMeasured(run, "drain nodes"));
   MUSTER_TRY(const Fd lock, run.lock());
   MUSTER_TRY(const auto rejected, rejectedNodes(run));
   MUSTER_TRY(const slurm::Nodes known, slurm::readNodes());
@@ -198,6 +205,7 @@ Result<int> slurmDrain(const SlurmOptions& o) {
 
 Result<int> slurmUndrain(const SlurmOptions& o) {
   MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(o.run));
+  MUSTER_CHECK_OK(requireMeasured(run, "undrain nodes"));
   MUSTER_TRY(const Fd lock, run.lock());
   MUSTER_TRY(const auto drained, slurm::drainedByRun(run));
   MUSTER_TRY(const slurm::Nodes known, slurm::readNodes());

@@ -29,6 +29,8 @@ struct SlurmOptions {
   uint64_t seed = 42;
   std::filesystem::path waivers;
   std::filesystem::path topology;
+  std::vector<std::string> nodeSkus;  ///< "NODES=SKU"
+  bool sameMachine = false;
   bool rejectOutliers = false;
   bool strict = false;
   slurm::JobSettings jobs;
@@ -46,6 +48,10 @@ struct SlurmOptions {
   std::string hookTime = "45s";  ///< a duration
   std::string hookFolder = "/var/lib/muster";
 };
+
+/// Options of `muster fleet` that `muster slurm submit` hands on.
+void addNodeSkus(CLI::App* app, std::vector<std::string>& skus);
+void addSameMachine(CLI::App* app, bool& sameMachine);
 
 /// Adds `slurm` with its subcommands to the command line.
 CLI::App* addSlurm(CLI::App& app, SlurmOptions& options);

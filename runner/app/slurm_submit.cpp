@@ -5,15 +5,19 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <random>
 #include <set>
 
+#include "runner/app/commands.h"
+#include "runner/app/node_run.h"
 #include "runner/app/plan_input.h"
 #include "runner/app/slurm_options.h"
+#include "runner/app/waiver_input.h"
 #include "runner/core/clock.h"
+#include "runner/core/duration.h"
 #include "runner/core/files.h"
 #include "runner/core/text.h"
-#include "runner/core/units.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/slurm/node_names.h"
 #include "runner/slurm/room.h"
@@ -48,11 +52,9 @@ int minutesOf(const Plan& plan) {
 }
 
 Result<int> minutesFrom(const std::string& text, const char* option) {
-  MUSTER_TRY(const double seconds, parseDuration(text).context(option));
-  const double minutes = std::ceil(seconds / 60);
-  if (minutes >= 1 && minutes <= kMostMinutes) return static_cast<int>(minutes);
-  return Error{ErrorCode::kUsage,
-               fmt::format("{} is {}, wanted a minute to a year", option, printable(text, 40)), ""};
+  constexpr DurationRange kTimes = {1, kMostMinutes * 60.0, "a duration from 1s to 366d, for example 90m"};
+  MUSTER_TRY(const double seconds, parseDuration(text, kTimes).context(option));
+  return static_cast<int>(std::ceil(seconds / 60));
 }
 
 /// The name that an input has in the run folder: its own, as records name it, where that is a plain one.
@@ -61,6 +63,7 @@ std::string inputName(const fs::path& path, const std::string& otherwise) {
   return isPlainName(name) ? name : otherwise;
 }
 
+/// `known` is empty where there is no Slurm to ask (--print).
 Result<std::vector<std::string>> askedNodes(const std::string& list, const slurm::Nodes& known) {
   if (list != "all") return slurm::nodeNames(list).context("--nodes");
   std::vector<std::string> names;
@@ -135,6 +138,9 @@ Status describe(SlurmOptions& o, const Plan& plan, const slurm::Nodes& known, co
     addFile(submission.fleetOptions, "--waivers", kWaivers);
   }
   if (!o.topology.empty()) addFile(submission.fleetOptions, "--topology", kTopology);
+  for (const std::string& sku : o.nodeSkus)
+    submission.fleetOptions.insert(submission.fleetOptions.end(), {"--node-sku", sku});
+  if (o.sameMachine) submission.fleetOptions.push_back("--same-machine");
   if (o.rejectOutliers) submission.fleetOptions.push_back("--reject-outliers");
   const auto inCluster = std::count_if(plan.stages.begin(), plan.stages.end(),
                                        [](const Stage& stage) { return stage.scope == Scope::kCluster; });
@@ -148,7 +154,7 @@ Status describe(SlurmOptions& o, const Plan& plan, const slurm::Nodes& known, co
   }
   MUSTER_TRY(jobs.gapMinutes, minutesFrom(o.gapWait, "--gap-wait"));
   jobs.nvidia = plan.backend == "cuda" && o.scenario.empty();
-  if (jobs.gpus == 0 && jobs.nvidia) {
+  if (jobs.gpus == 0 && jobs.nvidia && !known.empty()) {
     MUSTER_TRY(jobs.gpus, gpusOf(submission.nodes, known));
   }
   MUSTER_CHECK_OK(chooseRuntime(o));
@@ -162,15 +168,38 @@ void sayMissing(const std::vector<std::pair<std::string, std::string>>& missing)
   for (const auto& [node, why] : missing) fmt::print("missing: {} ({})\n", node, why);
 }
 
-int showScripts(const slurm::Submission& submission, const std::vector<slurm::Script>& scripts,
-                size_t available) {
+/// The nodes that Slurm knows. With --print there may be no Slurm to ask: then none, and why goes into
+/// `problem`. That it has no such partition is an answer.
+Result<slurm::Nodes> knownNodes(const SlurmOptions& o, std::string& problem) {
+  auto known = slurm::readNodes(o.jobs.partition);
+  if (known.ok() || !o.print || known.error().message.starts_with("partition ")) return known;
+  problem = known.error().text();
+  return slurm::Nodes();
+}
+
+/// What the scripts lack because there was no Slurm to ask.
+void sayUnknown(const SlurmOptions& o, const slurm::Submission& submission, const std::string& problem) {
+  fmt::print("#### not known, as Slurm could not be asked ({}):\n", problem);
+  if (o.nodes == "all")
+    fmt::print("####   the nodes that --nodes all stands for; NODE_COUNT is their number\n");
+  if (submission.jobs.nvidia && submission.jobs.gpus == 0)
+    fmt::print("####   the GPUs of each node: `submit` adds --gpus-per-node as Slurm has them\n");
+  fmt::print("####   which nodes are down or drained, how large an array may be, and how many jobs fit\n");
+}
+
+int showScripts(const SlurmOptions& o, const slurm::Submission& submission,
+                const std::vector<slurm::Script>& scripts, size_t available, const std::string& problem) {
   for (const slurm::Script& script : scripts) {
     const bool cluster = script.name == "cluster.sbatch" || script.name == "step.sh";
     if ((cluster && !submission.clusterStages) || (script.name == "node.sbatch" && !submission.nodeStages))
       continue;
     fmt::print("#### {}\n{}\n", script.name, script.text);
   }
-  fmt::print("#### nothing was submitted; {} of {} nodes are there\n", available, submission.nodes.size());
+  if (!problem.empty())
+    sayUnknown(o, submission, problem);
+  else
+    fmt::print("#### {} of {} nodes are available\n", available, submission.nodes.size());
+  fmt::print("#### nothing was submitted\n");
   return 0;
 }
 
@@ -189,33 +218,102 @@ Status writeFiles(const slurm::RunStore& run, const SlurmOptions& o, const Plan&
   return {};
 }
 
-Result<Plan> checkedPlan(const SlurmOptions& o, const Tree& tree) {
-  MUSTER_TRY(const Catalog catalog, describePlugins(tree, o.pluginFolders, {}));
-  MUSTER_TRY(const auto profiles, allProfiles(tree, o.skuFolders, &catalog));
-  MUSTER_TRY(PlanOptions planOptions, planOptionsFrom(o.sets, profiles));
+/// Shows nothing: what a run would refuse is told as its error.
+class NoView : public RunView {
+ public:
+  void runStarted(const Record&, const fs::path&) override {}
+  void stageStarted(const StageStart&) override {}
+  void stageProgress(const StageProgress&) override {}
+  void stageEnded(const StageRecord&) override {}
+  void note(const std::string&) override {}
+  void runEnded(const Record&, const fs::path&) override {}
+};
+
+/// A folder of its own that is removed again.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::error_code error;
+    std::string name = (fs::temp_directory_path(error) / "muster-submit-XXXXXX").string();
+    if (mkdtemp(name.data()) != nullptr) path_ = name;
+  }
+  ~ScratchFolder() {
+    std::error_code error;
+    if (!path_.empty()) fs::remove_all(path_, error);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+/// Begins the simulated run of a node here, without any stage: what it refuses (the scenario, a profile that
+/// is not for it), each node would have to refuse later.
+Status checkScenario(const SlurmOptions& o, const RunSetup& asked, size_t nodes) {
+  MUSTER_TRY(const std::string text, readFile(o.scenario));
+  if (text.empty()) return Error{ErrorCode::kUsage, "the scenario is empty", o.scenario.string()};
+  const ScratchFolder scratch;
+  if (scratch.path().empty())
+    return Error{ErrorCode::kIo, "cannot make a folder in which the scenario is checked", "TMPDIR"};
+  RunOptions options;
+  options.scenario = o.scenario;
+  options.sku = o.sku;
+  NoView view;
+  RunSetup setup = asked;
+  setup.options = &options;
+  setup.view = &view;
+  setup.plan.stages.clear();
+  MUSTER_TRY(RunFolder folder, RunFolder::create(scratch.path() / "run"));
+  NodeRun run(setup, std::move(folder), "submit", 0, static_cast<int>(std::max<size_t>(nodes, 1)));
+  const auto record = run.run();
+  return record.ok() ? Status() : Status(record.error());
+}
+
+/// All that `muster run` would look at before its first stage.
+Result<RunSetup> checkedSetup(const SlurmOptions& o) {
+  RunSetup setup;
+  MUSTER_TRY(setup.tree, findTree());
+  MUSTER_TRY(setup.catalog, describePlugins(setup.tree, o.pluginFolders, {}));
+  MUSTER_TRY(setup.profiles, allProfiles(setup.tree, o.skuFolders, &setup.catalog));
+  MUSTER_TRY(PlanOptions planOptions, planOptionsFrom(o.sets, setup.profiles));
   if (!o.sku.empty()) {
-    MUSTER_CHECK_OK(checkSkuName(o.sku, profiles));
+    MUSTER_CHECK_OK(checkSkuName(o.sku, setup.profiles));
     planOptions.skus.clear();  // the plan's own is not used
   }
-  return requirePlan(loadPlan(o.plan, catalog, planOptions));
+  MUSTER_TRY(setup.plan, requirePlan(loadPlan(o.plan, setup.catalog, planOptions)));
+  const auto named = setup.profiles.find(o.sku.empty() ? setup.plan.sku : o.sku);
+  if (named != setup.profiles.end()) MUSTER_CHECK_OK(checkOrigin(named->second, !o.scenario.empty()));
+  if (!o.waivers.empty()) {
+    MUSTER_TRY(const Waivers waivers, readWaivers(o.waivers, systemClock().wallUnix()));
+    MUSTER_CHECK_OK(checkAgainstPlan(waivers, setup.plan, setup.catalog));
+  }
+  if (!o.topology.empty()) MUSTER_CHECK_OK(checkTopology(o.topology));
+  return setup;
 }
 
 }  // namespace
 
 Result<int> slurmSubmit(SlurmOptions& o) {
-  MUSTER_TRY(const Tree tree, findTree());
-  MUSTER_TRY(const Plan plan, checkedPlan(o, tree));
-  MUSTER_TRY(const slurm::Nodes known, slurm::readNodes(o.jobs.partition));
+  MUSTER_TRY(const RunSetup setup, checkedSetup(o));
+  const Plan& plan = setup.plan;
+  std::string problem;
+  MUSTER_TRY(const slurm::Nodes known, knownNodes(o, problem));
   slurm::Submission submission;
   submission.id = newId(plan.name);
   const fs::path out =
       fs::absolute(o.out.empty() ? fs::path("muster-slurm-" + submission.id) : o.out).lexically_normal();
   MUSTER_CHECK_OK(describe(o, plan, known, out, submission));
-  MUSTER_TRY(const auto missing, slurm::unavailable(submission.nodes, known));
-  MUSTER_TRY(const auto scripts, slurm::renderScripts(submission, out, tree.templates));
+  if (!o.scenario.empty()) MUSTER_CHECK_OK(checkScenario(o, setup, submission.nodes.size()));
+  std::vector<std::pair<std::string, std::string>> missing;
+  if (problem.empty()) {
+    MUSTER_TRY(missing, slurm::unavailable(submission.nodes, known));
+  }
+  MUSTER_TRY(const auto scripts, slurm::renderScripts(submission, out, setup.tree.templates));
   sayMissing(missing);
   const size_t available = submission.nodes.size() - missing.size();
-  if (o.print) return showScripts(submission, scripts, available);
+  if (o.print) return showScripts(o, submission, scripts, available, problem);
   MUSTER_TRY(const slurm::QueueRoom room, slurm::askQueueRoom(submission.jobs, 0));
   MUSTER_CHECK_OK(slurm::checkRoom(room));
   MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::create(out, submission));

@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "reports/model/measurement_fold.h"
+#include "reports/model/record_check.h"
 #include "reports/model/verdict_fold.h"
 #include "runner/app/evidence_json.h"
 #include "runner/app/expectations.h"
@@ -21,6 +23,15 @@
 namespace muster {
 namespace fs = std::filesystem;
 namespace {
+
+/// The digest of a plugin's library, read once per process; empty where it cannot be read.
+std::string librarySha256(const std::string& path) {
+  static std::map<std::string, std::string> known;
+  const auto [at, fresh] = known.try_emplace(path);
+  if (fresh)
+    if (const auto bytes = readFile(path); bytes.ok()) at->second = sha256Hex(*bytes);
+  return at->second;
+}
 
 constexpr uint64_t kArtifactLimit = 256ull << 20;
 
@@ -128,13 +139,14 @@ ClusterEntry enterGroup(NodeContext& node, const Stage& stage, std::vector<RankS
 
 /// The cases to try again; in a group of several nodes all of them try what any of them has to.
 Result<std::vector<const Case*>> agreedRetries(const Stage& stage, std::vector<const Case*> mine,
-                                               const GroupPlace& place, int attempt) {
+                                               const GroupPlace& place, int attempt,
+                                               const std::string& faulty) {
   if (place.cluster == nullptr) return mine;
   std::set<std::string> ids;
   for (const Case* c : mine) ids.insert(c->id);
-  const auto agreed = place.cluster->retries(attempt, ids);
+  const auto agreed = place.cluster->retries(attempt, ids, faulty);
   std::vector<const Case*> cases;
-  // Nodes that cannot agree any more try nothing again: what they have stands.
+  // Nodes that cannot agree any more try nothing again: whom they lost is named when they leave the stage.
   if (!agreed.ok()) return cases;
   for (const Case& c : stage.cases)
     if (agreed->count(c.id) > 0) cases.push_back(&c);
@@ -143,7 +155,13 @@ Result<std::vector<const Case*>> agreedRetries(const Stage& stage, std::vector<c
 
 }  // namespace
 
+void nameFaulty(StageRecord& record, const std::string& component) {
+  if (!component.empty() && faultyComponent(record).empty()) record.group["culprit"] = component;
+}
+
 Json rankContext(const NodeContext& node, const Stage& stage, const RankSlot& slot, const GroupPlace& place) {
+  Json placeOfNode = {{"rank", node.nodeRank}, {"count", node.nodeCount}, {"name", node.node}};
+  if (!node.nodeNames.empty() && stage.scope == Scope::kCluster) placeOfNode["names"] = node.nodeNames;
   return {{"test", stage.test},
           {"backend", node.backend},
           {"scope", scopeName(stage.scope)},
@@ -152,7 +170,7 @@ Json rankContext(const NodeContext& node, const Stage& stage, const RankSlot& sl
           {"world_size", place.worldSize},
           {"local_rank", slot.rank - place.firstRank},
           {"local_size", place.localSize},
-          {"node", {{"rank", node.nodeRank}, {"count", node.nodeCount}, {"name", node.node}}},
+          {"node", std::move(placeOfNode)},
           {"seed", node.seed},
           {"backend_dir", node.tree.backends.string()},
           {"scenario", node.scenario.string()},
@@ -236,6 +254,7 @@ Result<StageOutcome> runStage(NodeContext& node, const Stage& written) {
   }
   if (slots.empty()) return stageNotRun(stage, StageState::kError, "no device was found to run on");
   record.pluginVersion = plugin->version;
+  record.pluginSha256 = librarySha256(plugin->path);
   StageEvidence evidence = beginEvidence(node, stage, *plugin, *test, place);
   if (node.profile != nullptr) {
     const auto fromProfile = profileExpectations(*node.profile, evidence);
@@ -258,7 +277,8 @@ Result<StageOutcome> runStage(NodeContext& node, const Stage& written) {
     MUSTER_CHECK_OK(group.run(record, evidence));
     if (node.cancelled->load() || attempt == stage.attempts) break;
     MUSTER_CHECK_OK(answerPredicates(evidence, context));
-    MUSTER_TRY(cases, agreedRetries(stage, casesToRetry(stage, evidence, context), place, attempt));
+    MUSTER_TRY(cases, agreedRetries(stage, casesToRetry(stage, evidence, context), place, attempt,
+                                    faultyComponent(record)));
   }
   std::vector<std::string> caseIds;
   for (const Case& c : stage.cases) caseIds.push_back(c.id);
@@ -275,6 +295,9 @@ Result<StageOutcome> runStage(NodeContext& node, const Stage& written) {
   sealArtifacts(record, node.folder);
   groupMeasurements(evidence.measurements);  // predicates answer by their order, so before they are asked
   MUSTER_CHECK_OK(answerPredicates(evidence, context));
+  // Last: who dies before all others have done their part, too, was no member of a stage that passed.
+  if (cluster != nullptr) nameFaulty(record, cluster->leave(faultyComponent(record)));
+  evidence.faulty = faultyComponent(record);
   outcome.accounting = judgeInto(record, evidence, context);
   record.measurements = std::move(evidence.measurements);
   return outcome;

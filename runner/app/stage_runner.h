@@ -31,6 +31,7 @@ struct NodeContext {
   std::filesystem::path folder;    ///< the run folder
   std::string runId;
   std::string node;
+  std::vector<std::string> nodeNames;  ///< simulated: of all nodes by rank, where they were told
   int nodeRank = 0;
   int nodeCount = 1;
   uint64_t seed = 42;
@@ -69,6 +70,9 @@ struct GroupPlace {
 
 /// The context_json of one rank of a stage.
 Json rankContext(const NodeContext& node, const Stage& stage, const RankSlot& slot, const GroupPlace& place);
+
+/// Keeps whom the stage's group found faulty; the first one stays.
+void nameFaulty(StageRecord& record, const std::string& component);
 
 /// Runs `stage`; failures of the stage are verdicts in its record. An Error is a fault of Muster itself.
 Result<StageOutcome> runStage(NodeContext& node, const Stage& stage);

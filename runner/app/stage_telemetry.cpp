@@ -7,18 +7,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <thread>
 
 #include "runner/app/expectations.h"
+#include "runner/app/rank_group.h"
 #include "runner/core/clock.h"
 #include "runner/core/digits.h"
 #include "runner/core/files.h"
+#include "runner/core/text.h"
 
 namespace muster {
 namespace {
 
 constexpr size_t kMostPoints = 300;
-constexpr double kFirstReadingWait = 5;   // seconds; a driver that needs longer is a finding of its own
-constexpr double kSimulatedTimeout = 30;  // seconds of wall time
+constexpr double kFirstReadingWait = 5;  // seconds; a driver that needs longer is a finding of its own
 
 }  // namespace
 
@@ -47,6 +50,30 @@ std::vector<double> thinnedTimes(const std::vector<double>& times, size_t most) 
     kept.push_back(times[(first + last) / 2]);
   }
   return kept;
+}
+
+ExternalLoad loadDuring(const std::vector<double>& times, const std::vector<double>& shares, double begin,
+                        double from, double to) {
+  std::vector<std::pair<double, double>> parts;  // share, seconds of it
+  ExternalLoad load;
+  double seconds = 0;
+  for (size_t i = 0; i < std::min(times.size(), shares.size()); ++i) {
+    const double overlap = std::min(to, times[i]) - std::max(from, i == 0 ? begin : times[i - 1]);
+    if (overlap <= 0) continue;
+    parts.emplace_back(shares[i], overlap);
+    load.mean += shares[i] * overlap;
+    load.peak = std::max(load.peak, shares[i]);
+    seconds += overlap;
+  }
+  if (seconds <= 0) return load;
+  load.mean /= seconds;
+  std::sort(parts.rbegin(), parts.rend());
+  double passed = 0;
+  for (const auto& [share, part] : parts) {
+    load.median = share;
+    if ((passed += part) >= seconds / 2) break;
+  }
+  return load;
 }
 
 StageTelemetry::StageTelemetry(NodeContext& node, const Stage& stage) : node_(node), stage_(stage) {
@@ -95,7 +122,11 @@ RankSpec StageTelemetry::rankSpec() const {
 GroupOptions StageTelemetry::options() {
   GroupOptions options;
   options.hostExecutable = node_.tree.hostExecutable;
-  options.timeout = node_.simulated() ? kSimulatedTimeout : stage_.timeout * stage_.attempts + 60;
+  options.timeout = stage_.timeout * stage_.attempts + 60;
+  if (node_.simulated()) {
+    options.timeout = std::numeric_limits<double>::infinity();
+    options.hang = simulatedHang(stage_);
+  }
   options.onFrame = [this](const RankSpec&, const Json& frame) { take(frame); };
   return options;
 }
@@ -213,6 +244,7 @@ void StageTelemetry::finish(double virtualStart, double virtualEnd, StageRecord&
   const auto standing = standingExpectations(*test_, node_.backend);
   evidence.expectations.insert(evidence.expectations.end(), standing.begin(), standing.end());
   addMeasurements(evidence);
+  if (node_.backend == "host") addExternalLoad(evidence);
   leaveOutUnmeasured(*plugin_, *test_, {kCaseId}, evidence);
   addSeries(record, node_.simulated() ? virtualStart : begin_);
   std::error_code error;
@@ -244,6 +276,51 @@ void StageTelemetry::addMeasurements(StageEvidence& evidence) const {
       m.samples = thinned(series.value, kMostPoints);
     }
     evidence.measurements.push_back(std::move(m));
+  }
+}
+
+std::string StageTelemetry::loadedBy(double begin, double end) const {
+  std::vector<std::pair<double, std::string>> shares;
+  for (const auto& [key, series] : series_) {
+    double sum = 0;
+    for (size_t i = 0; i < series.time.size(); ++i)
+      if (series.time[i] > begin && (i == 0 || series.time[i - 1] < end)) sum += series.value[i];
+    const auto process = series.labels.find("process");
+    const auto group = series.labels.find("cgroup");
+    if (sum <= 0) continue;
+    // Those without a name of their own come last.
+    if (series.metric == "busy_share" && process != series.labels.end())
+      shares.emplace_back(process->second == "others" || process->second == "unseen" ? 0 : sum,
+                          process->second == "unseen" ? "processes that cannot be seen" : process->second);
+    else if (series.metric == "steal_share")
+      shares.emplace_back(sum * std::thread::hardware_concurrency(), "other virtual machines");
+    else if (series.metric == "cgroup_throttled")
+      shares.emplace_back(sum, "CPU quota" + (group == series.labels.end() ? "" : " of " + group->second));
+  }
+  std::sort(shares.rbegin(), shares.rend());
+  constexpr size_t kMostNames = 3;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < std::min(kMostNames, shares.size()); ++i) names.push_back(shares[i].second);
+  return names.empty() ? "processes that ended or cannot be seen" : join(names, ", ");
+}
+
+void StageTelemetry::addExternalLoad(StageEvidence& evidence) const {
+  const auto external = series_.find("external_load ");
+  if (external == series_.end()) return;
+  std::map<std::pair<std::string, int>, std::pair<double, double>> spans;
+  for (const CaseEnd& end : evidence.ends) {
+    if (end.ended <= end.begun) continue;
+    auto& [from, to] = spans.try_emplace({end.caseId, end.attempt}, end.begun, end.ended).first->second;
+    from = std::min(from, end.begun);
+    to = std::max(to, end.ended);
+  }
+  for (const auto& [key, span] : spans) {
+    ExternalLoad load =
+        loadDuring(external->second.time, external->second.value, begin_, span.first, span.second);
+    load.caseId = key.first;
+    load.attempt = key.second;
+    load.by = loadedBy(span.first, span.second);
+    if (load.peak > 0) evidence.externalLoad.push_back(std::move(load));
   }
 }
 

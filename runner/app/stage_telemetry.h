@@ -48,6 +48,9 @@ class StageTelemetry {
   void evaluateSimulated(double virtualStart, double virtualEnd);
   void addMeasurements(StageEvidence& evidence) const;
   void addSeries(StageRecord& record, double begin) const;
+  void addExternalLoad(StageEvidence& evidence) const;
+  /// Who had the processors between two moments, the busiest first.
+  [[nodiscard]] std::string loadedBy(double begin, double end) const;
 
   NodeContext& node_;
   const Stage& stage_;
@@ -63,6 +66,11 @@ class StageTelemetry {
   std::unique_ptr<gzFile_s, int (*)(gzFile)> raw_{nullptr, gzclose};
   std::filesystem::path rawPath_;
 };
+
+/// The load over one span of time from samples that each stand for the time since the one before (the first:
+/// since `begin`); a span between two samples has the load of the later one.
+ExternalLoad loadDuring(const std::vector<double>& times, const std::vector<double>& shares, double begin,
+                        double from, double to);
 
 /// At most `most` values that keep every bucket's extremes, so that minima and maxima stay exact.
 std::vector<double> thinned(const std::vector<double>& values, size_t most);

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "reports/terminal/terminal.h"
+#include "runner/app/interrupt.h"
 #include "runner/app/resume_command.h"
 #include "runner/app/view_json.h"
 #include "runner/core/text.h"
@@ -51,8 +52,8 @@ int columns() {
   return kDefaultColumns;
 }
 
-std::string coloured(Outcome outcome, const std::string& text) {
-  if (!useColour()) return text;
+std::string coloured(Outcome outcome, const std::string& text, bool colour) {
+  if (!colour) return text;
   const char* code = "32";
   if (outcome == Outcome::kFail || outcome == Outcome::kError || outcome == Outcome::kFlaky) code = "1;31";
   if (outcome == Outcome::kWarn || outcome == Outcome::kUnjudged) code = "33";
@@ -95,9 +96,23 @@ std::vector<std::string> troubleLines(const StageRecord& stage) {
   return lines;
 }
 
-/// Plain lines: for files, pipes and continuous integration.
+std::string stageText(const StageRecord& stage, bool colour) {
+  if (stage.state != "ran")
+    return fmt::format("{}: {}", coloured(stage.outcome, stage.state, colour), printable(stage.reason));
+  std::set<std::string> devices;
+  for (const RankRecord& rank : stage.ranks)
+    if (!rank.device.empty()) devices.insert(rank.device);
+  const std::string where = devices.empty()
+                                ? "this node"
+                                : fmt::format("{} device{}", devices.size(), devices.size() == 1 ? "" : "s");
+  return fmt::format("{}: {}, {}, {}", coloured(stage.outcome, outcomeName(stage.outcome), colour),
+                     countsText(stage), where, formatQuantity(stage.duration, "s", 3));
+}
+
+/// Lines without control sequences but colours, where these are asked for: files, pipes, --plain.
 class PlainView : public RunView {
  public:
+  explicit PlainView(bool colour) : colour_(colour) {}
   void runStarted(const Record& record, const std::filesystem::path& folder) override {
     const std::string sku = record.profile.name.empty() ? record.skuHow : record.profile.name;
     line(fmt::format("{}muster {}: plan {} on {} ({}), {}", record.simulated ? "SIMULATED " : "",
@@ -116,14 +131,16 @@ class PlainView : public RunView {
     line("      " + progressText(progress));
   }
   void stageEnded(const StageRecord& stage) override {
-    line("      " + stageLine(stage));
+    line("      " + stageText(stage, colour_));
     for (const std::string& trouble : troubleLines(stage)) line(trouble);
   }
   void note(const std::string& text) override { line(printable(text)); }
   void runEnded(const Record& record, const std::filesystem::path& folder) override {
-    std::fputs(renderSummary(record, useColour(), std::max(columns(), kNarrowestSummary)).c_str(), stdout);
+    std::fputs(renderSummary(record, colour_, std::max(columns(), kNarrowestSummary)).c_str(), stdout);
     line(fmt::format("report {}", (folder / "report.html").string()));
-    if (record.acceptance == "interrupted") line("go on with " + resumeCommand(record, folder));
+    if (record.acceptance != "interrupted") return;
+    if (const std::string why = interruptionText(); !why.empty()) line("interrupted: " + why);
+    line("resume with " + resumeCommand(record, folder));
   }
 
  protected:
@@ -143,12 +160,14 @@ class PlainView : public RunView {
   }
 
  private:
+  bool colour_;
   double nextReport_ = kReportEvery;
 };
 
 /// The live view: a progress bar that is redrawn in place under the lines of PlainView.
 class LiveView : public PlainView {
  public:
+  LiveView() : PlainView(useColour()) {}
   ~LiveView() override { erase(); }
   void stageStarted(const StageStart& stage) override {
     PlainView::stageStarted(stage);
@@ -191,22 +210,13 @@ std::string liveLine(double fraction, const std::string& text, int columns, bool
 }
 
 std::string stageLine(const StageRecord& stage) {
-  if (stage.state != "ran")
-    return fmt::format("{}: {}", coloured(stage.outcome, stage.state), printable(stage.reason));
-  std::set<std::string> devices;
-  for (const RankRecord& rank : stage.ranks)
-    if (!rank.device.empty()) devices.insert(rank.device);
-  const std::string where = devices.empty()
-                                ? "this node"
-                                : fmt::format("{} device{}", devices.size(), devices.size() == 1 ? "" : "s");
-  return fmt::format("{}: {}, {}, {}", coloured(stage.outcome, outcomeName(stage.outcome)), countsText(stage),
-                     where, formatQuantity(stage.duration, "s", 3));
+  return stageText(stage, useColour());
 }
 
 std::unique_ptr<RunView> makeView(ViewKind kind) {
   if (kind == ViewKind::kJson) return makeJsonView();
   if (kind == ViewKind::kAuto && isatty(1) != 0 && !dumbTerminal()) return std::make_unique<LiveView>();
-  return std::make_unique<PlainView>();
+  return std::make_unique<PlainView>(false);
 }
 
 }  // namespace muster

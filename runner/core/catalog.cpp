@@ -178,8 +178,10 @@ Result<Expectation> readStanding(const Json& json, const std::string& path, cons
   r.optional("warn_band", e.warnBand);
   std::string severity = "fail";
   r.optional("severity", severity);
-  if (severity != "fail" && severity != "warn") r.fail("severity", "wanted fail or warn");
+  if (severity != "fail" && severity != "warn" && severity != "error")
+    r.fail("severity", "required: fail, warn or error");
   e.severity = severity == "warn" ? Severity::kWarn : Severity::kFail;
+  if (severity == "error") e.origin = "condition";
   r.optional("source", e.source);
   r.optional("remedy", e.remedy);
   if (!r.ok()) return r.status().error();

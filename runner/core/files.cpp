@@ -122,7 +122,7 @@ Status expectRegular(const struct stat& info, const fs::path& path) {
                      : S_ISFIFO(info.st_mode) ? "a pipe"
                      : S_ISSOCK(info.st_mode) ? "a socket"
                                               : "a device";
-  return Error{ErrorCode::kUsage, fmt::format("is {}; wanted a regular file", kind), path.string()};
+  return Error{ErrorCode::kUsage, fmt::format("is {}; expected a regular file", kind), path.string()};
 }
 
 }  // namespace

@@ -41,9 +41,10 @@ std::string wantedText(const ParamSpec& spec, ParamType type) {
 }
 
 Error bad(const ParamSpec& spec, ParamType type, const Json& value, const std::string& hint = "") {
-  return {ErrorCode::kUsage,
-          fmt::format("found {}; wanted {}{}", printable(dumpJson(value), 80), wantedText(spec, type), hint),
-          ""};
+  return {
+      ErrorCode::kUsage,
+      fmt::format("found {}; expected {}{}", printable(dumpJson(value), 80), wantedText(spec, type), hint),
+      ""};
 }
 
 bool inRange(const ParamSpec& spec, double value) {

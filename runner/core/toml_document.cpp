@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "runner/core/encoding.h"
 #include "runner/core/text.h"
+#include "runner/core/toml_mistake.h"
 
 namespace muster {
 namespace {
@@ -178,18 +180,48 @@ class Converter {
 
 }  // namespace
 
+namespace {
+
+bool faults(std::string_view text) {
+  try {
+    static_cast<void>(toml::parse(text));
+    return false;
+  } catch (const ParserFault&) {
+    return true;
+  }
+}
+
+/// The byte at which the parser stops without a word: the end of the shortest text that makes it do so.
+size_t faultAt(std::string_view text) {
+  size_t fine = 0, bad = text.size();
+  while (bad - fine > 1) {
+    const size_t middle = fine + (bad - fine) / 2;
+    (faults(text.substr(0, middle)) ? bad : fine) = middle;
+  }
+  return bad == 0 ? 0 : bad - 1;
+}
+
+Error syntaxError(std::string_view text, const std::string& file, TextPosition at, std::string_view said) {
+  const std::string why = explainTomlMistake(text, file, at, said);
+  return usageError(file, at, "not valid TOML: " + why);
+}
+
+}  // namespace
+
 Result<TomlDocument> TomlDocument::parse(std::string_view text, const std::string& file) {
+  if (const auto fault = findEncodingFault(text, file))
+    return usageError(file, positionAt(text, fault->offset), fault->message);
   if (int line = KeyScanner(text).longKeyLine(); line > 0)
     return usageError(file, {line, 1}, fmt::format("a key has more than {} parts", kMaxKeyParts));
   std::optional<toml::parse_result> parsed;
   try {
     parsed.emplace(toml::parse(text));
   } catch (const ParserFault&) {
-    return usageError(file, {1, 1}, "not valid TOML, and the parser cannot say where");
+    return syntaxError(text, file, positionAt(text, faultAt(text)), "");
   }
   if (parsed->failed()) {
     const toml::parse_error& error = parsed->error();
-    return usageError(file, positionOf(error.source()), "not valid TOML: " + printable(error.description()));
+    return syntaxError(text, file, positionOf(error.source()), error.description());
   }
   TomlDocument document;
   document.file_ = file;
@@ -208,6 +240,17 @@ TextPosition TomlDocument::position(const std::string& pointer) const {
 std::string TomlDocument::place(const std::string& pointer) const {
   TextPosition at = position(pointer);
   return fmt::format("{}:{}:{}", file_, at.line, at.column);
+}
+
+TextPosition positionAt(std::string_view text, size_t offset) {
+  TextPosition at{1, 1};
+  for (const char c : text.substr(0, offset)) {
+    if (c == '\n')
+      at = {at.line + 1, 1};
+    else if ((static_cast<unsigned char>(c) & 0xC0) != 0x80)
+      ++at.column;
+  }
+  return at;
 }
 
 std::string pointerTo(const std::string& pointer, std::string_view key) {

@@ -18,6 +18,9 @@ struct TextPosition {
   int column = 0;
 };
 
+/// Where the byte `offset` of `text` stands; columns count characters.
+TextPosition positionAt(std::string_view text, size_t offset);
+
 /// A parsed TOML file. Values are named by JSON pointers: "/stage/2/params/size".
 class TomlDocument {
  public:

@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <optional>
+#include <variant>
 #include <vector>
 
+#include "runner/core/duration.h"
 #include "runner/core/text.h"
 
 namespace muster {
@@ -103,8 +106,25 @@ std::string allUnits() {
   return all;
 }
 
-Error badQuantity(std::string_view text, const std::string& problem) {
-  return {ErrorCode::kUsage, fmt::format("\"{}\" {}", printable(text, 80), problem), ""};
+/// What is wrong with a quantity, and what would be right: apart, so that a caller who knows better replaces
+/// the latter and a message never holds two.
+struct Problem {
+  std::string what;
+  std::string expected;
+};
+
+template <class T>
+using Parsed = std::variant<T, Problem>;
+
+Error badQuantity(std::string_view text, const Problem& problem) {
+  return {ErrorCode::kUsage,
+          fmt::format("\"{}\" {}{}{}", printable(text, 80), problem.what,
+                      problem.expected.empty() ? "" : "; expected ", problem.expected),
+          ""};
+}
+
+std::string inUnit(std::string_view unit) {
+  return fmt::format("{} ({})", unit, writtenUnits(unit));
 }
 
 struct Scale {
@@ -153,40 +173,61 @@ std::string_view takeUnit(std::string_view& rest) {
 }
 
 /// "1h30m": further numbers, each with a smaller unit of time than the one before.
-Result<Quantity> combineDuration(std::string_view text, std::string_view rest, double total,
-                                 double lastFactor) {
+Parsed<Quantity> combineDuration(std::string_view rest, double total, double lastFactor) {
   while (!rest.empty()) {
     const auto number = takeNumber(rest);
     rest = trim(rest);
     const auto scale = number ? scaleOf(takeUnit(rest)) : std::nullopt;
     if (!number || *number < 0 || !scale || scale->base != "s" || scale->factor >= lastFactor)
-      return badQuantity(text, "is no duration; wanted for example 1h30m, with units from large to small");
+      return Problem{"is not a duration (units go from large to small, each once)", "for example 1h30m"};
     total += *number * scale->factor;
     lastFactor = scale->factor;
   }
-  if (!std::isfinite(total)) return badQuantity(text, "is too large");
+  if (!std::isfinite(total)) return Problem{"is too large", ""};
   return Quantity{total, "s"};
 }
 
-Error unknownUnit(std::string_view text, std::string_view unit) {
-  std::string hint;
-  if (unit == "KB" || unit == "KB/s") hint = "; write kB for 1000 or KiB for 1024 bytes";
-  return badQuantity(text, fmt::format("has an unknown unit \"{}\"{}; wanted one of: {}", printable(unit, 40),
-                                       hint, allUnits()));
+Problem unknownUnit(std::string_view unit) {
+  const bool decimal = unit == "KB" || unit == "KB/s";
+  return {fmt::format("has an unknown unit \"{}\"{}", printable(unit, 40),
+                      decimal ? " (write kB for 1000 or KiB for 1024 bytes)" : ""),
+          "one of: " + allUnits()};
 }
 
-/// What is wrong with `text` where only `unit` would do: its own units, and not all that there are.
-Error badText(std::string_view text, std::string_view unit, const Error& otherwise) {
+Parsed<Quantity> parse(std::string_view text) {
   std::string_view rest = trim(text);
-  if (unit == "text" || unit == "bool" || rest.empty()) return otherwise;
-  if (!takeNumber(rest))
-    return badQuantity(
-        text, fmt::format("does not start with a finite number; wanted {} ({})", unit, writtenUnits(unit)));
+  if (rest == "true" || rest == "false") return Quantity{rest == "true" ? 1.0 : 0.0, "bool"};
+  if (rest.empty()) return Problem{"is empty", "a number and a unit, for example 650 TFLOP/s"};
+  const auto number = takeNumber(rest);
+  if (!number) return Problem{"does not start with a finite number", "for example 650 TFLOP/s, 8 GiB or 5m"};
   rest = trim(rest);
-  const std::string_view written = takeUnit(rest);
-  if (written.empty() || scaleOf(written) || written == "KB" || written == "KB/s") return otherwise;
-  return badQuantity(text, fmt::format("has an unknown unit \"{}\"; wanted {} ({})", printable(written, 40),
-                                       unit, writtenUnits(unit)));
+  if (rest.empty()) return Quantity{*number, ""};
+  const std::string_view unit = takeUnit(rest);
+  const auto scale = scaleOf(unit);
+  if (!scale) return unknownUnit(unit.empty() ? rest : unit);
+  if (!rest.empty() && scale->base != "s")
+    return Problem{fmt::format("has \"{}\" after its unit", printable(rest, 40)), "one number and one unit"};
+  if (!rest.empty() && *number < 0)
+    return Problem{"is a negative duration in several units", "one unit, for example -90s"};
+  const double value = *number * scale->factor;
+  if (!std::isfinite(value)) return Problem{"is too large", ""};
+  if (!rest.empty()) return combineDuration(rest, value, scale->factor);
+  return Quantity{value, std::string(scale->base)};
+}
+
+/// The same where only `unit` would do.
+Parsed<double> parseIn(std::string_view text, std::string_view unit) {
+  Parsed<Quantity> parsed = parse(text);
+  if (auto* problem = std::get_if<Problem>(&parsed)) {
+    // Its own units, and not all that there are.
+    const bool anyUnit =
+        problem->what.starts_with("does not start") || problem->what.starts_with("has an unknown");
+    if (anyUnit && unit != "text" && unit != "bool") problem->expected = inUnit(unit);
+    return *problem;
+  }
+  const Quantity& quantity = std::get<Quantity>(parsed);
+  if ((quantity.unit.empty() && unit != "text") || quantity.unit == unit) return quantity.value;
+  return Problem{"is in " + (quantity.unit.empty() ? "no unit" : quantity.unit), inUnit(unit)};
 }
 
 /// A plain decimal number of `digits` significant digits without trailing zeros; exponents only for extremes.
@@ -246,43 +287,32 @@ std::string nonFinite(double value) {
 }  // namespace
 
 Result<Quantity> parseQuantity(std::string_view text) {
-  std::string_view rest = trim(text);
-  if (rest == "true" || rest == "false") return Quantity{rest == "true" ? 1.0 : 0.0, "bool"};
-  if (rest.empty()) return badQuantity(text, "is empty; wanted a number and a unit, for example 650 TFLOP/s");
-  const auto number = takeNumber(rest);
-  if (!number)
-    return badQuantity(text,
-                       "does not start with a finite number; wanted for example 650 TFLOP/s, 8 GiB or 5m");
-  rest = trim(rest);
-  if (rest.empty()) return Quantity{*number, ""};
-  const std::string_view unit = takeUnit(rest);
-  const auto scale = scaleOf(unit);
-  if (!scale) return unknownUnit(text, unit.empty() ? rest : unit);
-  if (!rest.empty() && scale->base != "s")
-    return badQuantity(text, fmt::format("goes on after its unit: \"{}\"", printable(rest, 40)));
-  if (!rest.empty() && *number < 0)
-    return badQuantity(text, "combines a negative duration; write it in one unit");
-  const double value = *number * scale->factor;
-  if (!std::isfinite(value)) return badQuantity(text, "is too large");
-  if (!rest.empty()) return combineDuration(text, rest, value, scale->factor);
-  return Quantity{value, std::string(scale->base)};
+  const Parsed<Quantity> parsed = parse(text);
+  if (const auto* problem = std::get_if<Problem>(&parsed)) return badQuantity(text, *problem);
+  return std::get<Quantity>(parsed);
 }
 
 Result<double> parseAs(std::string_view text, std::string_view unit) {
-  auto parsed = parseQuantity(text);
-  if (!parsed.ok()) return badText(text, unit, parsed.error());
-  const Quantity& quantity = *parsed;
-  if (quantity.unit.empty() && unit != "text") return quantity.value;
-  if (quantity.unit == unit) return quantity.value;
-  return badQuantity(
-      text, fmt::format("is in {}; wanted {} ({})", quantity.unit.empty() ? "no unit" : quantity.unit, unit,
-                        writtenUnits(unit)));
+  const Parsed<double> parsed = parseIn(text, unit);
+  if (const auto* problem = std::get_if<Problem>(&parsed)) return badQuantity(text, *problem);
+  return std::get<double>(parsed);
+}
+
+Result<double> parseDuration(std::string_view text, const DurationRange& range) {
+  const Parsed<double> parsed = parseIn(text, "s");
+  Problem problem{"", std::string(range.text)};
+  if (const auto* found = std::get_if<Problem>(&parsed)) {
+    problem.what = found->what;
+  } else {
+    const double seconds = std::get<double>(parsed);
+    if (seconds >= range.least && seconds <= range.most) return seconds;
+    problem.what = seconds < 0 ? "is negative" : seconds < range.least ? "is too short" : "is too long";
+  }
+  return badQuantity(text, problem);
 }
 
 Result<double> parseDuration(std::string_view text) {
-  MUSTER_TRY(const double seconds, parseAs(text, "s"));
-  if (seconds < 0) return badQuantity(text, "is negative; wanted a duration from 0s up, for example 5m");
-  return seconds;
+  return parseDuration(text, {0, std::numeric_limits<double>::max(), "0s or more, for example 5m"});
 }
 
 bool isBaseUnit(std::string_view unit) {

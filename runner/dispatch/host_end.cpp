@@ -28,7 +28,7 @@ std::string HostProcess::caseName(int index) const {
 RankEnd::State HostProcess::state() const {
   using State = RankEnd::State;
   if (!abandoned_.empty()) return State::kAbandoned;
-  if (stop_ == StopReason::kTimeout) return State::kTimeout;
+  if (stop_ == StopReason::kTimeout || stop_ == StopReason::kHung) return State::kTimeout;
   if (stop_ == StopReason::kCancelled) return State::kCancelled;
   return reason().empty() ? State::kOk : State::kError;
 }
@@ -37,6 +37,8 @@ std::string HostProcess::stopText() const {
   switch (stop_) {
     case StopReason::kTimeout:
       return "did not end within " + stopDetail_;
+    case StopReason::kHung:
+      return "made no progress for " + stopDetail_;
     case StopReason::kCancelled:
       return "was stopped because the run was cancelled";
     case StopReason::kPeer:

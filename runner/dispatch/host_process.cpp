@@ -13,6 +13,7 @@
 
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
+#include "runner/core/units.h"
 #include "runner/dispatch/process_state.h"
 
 namespace muster {
@@ -46,6 +47,7 @@ HostProcess::HostProcess(HostJob job, double grace, OnFrame onFrame)
 Result<std::unique_ptr<HostProcess>> HostProcess::start(HostJob job, double grace, OnFrame onFrame) {
   std::unique_ptr<HostProcess> process(new HostProcess(std::move(job), grace, std::move(onFrame)));
   process->started_ = systemClock().now();
+  process->lastSign_ = process->started_;
   std::vector<std::string> command = process->job_.command;
   command.emplace_back("--supervised");
   const std::string& store = process->job_.spec.store;
@@ -108,6 +110,7 @@ void HostProcess::takeFrame(std::string_view line) {
         fmt::format("a frame is not JSON: {} in \"{}\"", frame.error().text(), printable(line, 80)));
   const Status status = protocol_.accept(*frame);
   if (!status.ok()) return breakProtocol(status.error().text());
+  frameSince_ = true;
   if (onFrame_) onFrame_(job_.spec, *frame);
 }
 
@@ -191,6 +194,24 @@ RankStatus HostProcess::status() const {
     status.cpuSeconds = process->cpuSeconds;
   }
   return status;
+}
+
+/// A rank that waits for a CPU or a disk is kept from its work: a busy machine is no reason to call it hung.
+std::string HostProcess::hang(const HangLimits& limits) {
+  if (limits.idle <= 0 || ended_ || rankExited_ || stop_ != StopReason::kNone) return "";
+  const double now = systemClock().now();
+  // Before the rank and after it, its guard is the one at work.
+  auto process = readProcessState(rank_ > 0 ? rank_ : host_.pid);
+  if (!process.ok() || process->state == 'Z') process = readProcessState(host_.pid);
+  const double used = process.ok() ? process->cpuSeconds : cpuSeconds_;
+  const bool kept = process.ok() && (process->state == 'R' || process->state == 'D');
+  if (frameSince_) cpuAtFrame_ = used;
+  if (frameSince_ || kept || used != cpuSeconds_) lastSign_ = now;
+  frameSince_ = false;
+  cpuSeconds_ = used;
+  if (now - lastSign_ > limits.idle) return formatQuantity(limits.idle, "s");
+  if (used - cpuAtFrame_ > limits.busy) return formatQuantity(limits.busy, "s") + " of CPU time";
+  return "";
 }
 
 void HostProcess::checkGuard() {

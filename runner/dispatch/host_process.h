@@ -26,7 +26,7 @@ struct HostJob {
 };
 
 /// Why the runner ended a host before it was done.
-enum class StopReason { kNone, kAsked, kTimeout, kCancelled, kPeer, kProtocol };
+enum class StopReason { kNone, kAsked, kTimeout, kHung, kCancelled, kPeer, kProtocol };
 
 /// A running or ended muster-host. Nothing here blocks, except the destructor of one that is still running.
 class HostProcess {
@@ -49,6 +49,8 @@ class HostProcess {
   void stopAtOnce(StopReason reason, std::string detail);
   /// How it stands now.
   [[nodiscard]] RankStatus status() const;
+  /// What it has gone without for longer than `limits` allow; empty: nothing, or it has ended.
+  [[nodiscard]] std::string hang(const HangLimits& limits);
 
   [[nodiscard]] bool ended() const { return ended_; }
   /// Whether its guard has closed its report, so that its exit is a moment away.
@@ -96,6 +98,10 @@ class HostProcess {
   std::string abandoned_;  ///< what is known of a process that did not die
   double started_ = 0;
   double endingSince_ = -1;  ///< when the guard should have begun to clean up
+  double lastSign_ = 0;      ///< when it last sent a frame, used CPU time or waited for a CPU or a disk
+  double cpuSeconds_ = 0;    ///< that it had used then
+  double cpuAtFrame_ = 0;    ///< that it had used at its last frame
+  bool frameSince_ = true;   ///< it sent a frame since hang() last looked
   double seconds_ = 0;
   uint64_t frameBytes_ = 0;
   int code_ = 0;

@@ -87,6 +87,7 @@ class Group {
       showStatus(true);
     }
     if (late_) stopAll(StopReason::kTimeout, formatQuantity(options_.timeout, "s"));
+    stopHung();
     if (options_.groupLost)
       if (const std::string why = options_.groupLost(); !why.empty())
         for (const auto& host : hosts_) host->stopAtOnce(StopReason::kPeer, why);
@@ -95,6 +96,15 @@ class Group {
         std::find_if(hosts_.begin(), hosts_.end(), [](const auto& host) { return host->failing(); });
     if (culprit != hosts_.end())
       stopAll(StopReason::kPeer, (*culprit)->job().who + " " + (*culprit)->reason());
+  }
+
+  void stopHung() {
+    const double now = systemClock().now();
+    if (now < lastLook_ + kStatusPause) return;
+    lastLook_ = now;
+    for (const auto& host : hosts_)
+      if (const std::string hang = host->hang(options_.hang); !hang.empty())
+        host->stop(StopReason::kHung, hang);
   }
 
   void stopAll(StopReason reason, const std::string& detail) {
@@ -126,6 +136,7 @@ class Group {
   double started_;
   double lastTick_ = 0;
   double lastStatus_ = 0;
+  double lastLook_ = 0;
   std::ptrdiff_t failing_ = 0;
   bool late_ = false;
   double wakeAgain_ = 0;

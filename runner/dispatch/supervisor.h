@@ -59,11 +59,18 @@ struct RankStatus {
   std::string lastProgress;
 };
 
+/// When a rank that is not bound by wall time has hung: how long it may go without any frame. 0: not watched.
+struct HangLimits {
+  double idle = 0;  ///< seconds of wall time in which it sleeps and uses no CPU time either
+  double busy = 0;  ///< seconds of CPU time
+};
+
 /// What a group of ranks is run with.
 struct GroupOptions {
   std::filesystem::path hostExecutable;
-  double timeout = 300;  ///< seconds of wall time for the whole group
-  double grace = 2;      ///< seconds between TERM and KILL
+  double timeout = 300;  ///< seconds of wall time for the whole group; infinity: none
+  HangLimits hang;
+  double grace = 2;  ///< seconds between TERM and KILL
   /// Node and cluster scope: once a rank dies, the others are stopped and end as kError that names it.
   bool failTogether = false;
   const std::atomic<bool>* cancelled = nullptr;  ///< set by SIGINT and SIGTERM

@@ -83,8 +83,11 @@ Result<Bound> peakBound(const Expectation& e, const Group& group, const JudgeCon
   const auto at = context.peaks.find(group.peak);
   if (at == context.peaks.end())
     return Error{ErrorCode::kProtocol,
-                 fmt::format("no peak \"{}\" is known from {}; add it to the profile or use min",
-                             printable(group.peak, 80), from),
+                 fmt::format("no peak \"{}\" is known from {}; {}", printable(group.peak, 80), from,
+                             group.peak.starts_with("network_bandwidth") || group.peak == "rail_bandwidth"
+                                 ? "state the network between nodes: --set network.rails=8 --set "
+                                   "\"network.rail_bandwidth=50 GB/s\", or both peaks in the profile"
+                                 : "add it to the profile or use min"),
                  ""};
   if (!(at->second > 0) || !std::isfinite(at->second))
     return Error{ErrorCode::kProtocol,

@@ -24,6 +24,7 @@ CheckResult errorResult(const std::string& detail) {
 }
 
 Outcome missed(const Expectation& e) {
+  if (e.origin == "condition") return Outcome::kError;
   return e.severity == Severity::kWarn ? Outcome::kWarn : Outcome::kFail;
 }
 

@@ -10,6 +10,7 @@
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/judge/check.h"
+#include "runner/judge/external_load.h"
 #include "runner/judge/peers.h"
 #include "runner/judge/slots.h"
 
@@ -50,7 +51,7 @@ class StageJudge {
     Verdict verdict = describe(slot);
     if (slot.fixed) {
       verdict.outcome = *slot.fixed;
-      verdict.detail = subjectText(verdict) + fixedDetail(slot, verdict);
+      verdict.detail = (slot.anonymous ? "" : subjectText(verdict)) + fixedDetail(slot, verdict);
       return verdict;
     }
     judgeAttempts(slot, verdict);
@@ -96,11 +97,27 @@ class StageJudge {
     return slot.detail.empty() ? "no reason was given" : slot.detail;
   }
 
-  CheckResult checkAttempt(const Slot& slot, const Merged& merged) {
+  /// A miss that external load explains says nothing about the device: it could not be measured.
+  void excuse(const Slot& slot, int attempt, CheckResult& result, Verdict& verdict) const {
+    verdict.remedy = slot.expectation->remedy;
+    if (result.outcome != Outcome::kFail) return;
+    for (const ExternalLoad& load : index_.evidence().externalLoad) {
+      if (load.caseId != slot.group->caseId || load.attempt != attempt) continue;
+      const std::string why = explainedByLoad(*slot.expectation, *slot.group, result, load);
+      if (why.empty()) continue;
+      result.outcome = Outcome::kError;
+      result.detail += "; not measurable: " + why;
+      verdict.remedy = "Stop what else runs on this node, or move it away, then run again";
+      return;
+    }
+  }
+
+  CheckResult checkAttempt(const Slot& slot, int attempt, const Merged& merged, Verdict& verdict) {
     const Expectation& e = *slot.expectation;
     const bool relative = e.kind == CheckKind::kWithin;
     CheckResult result =
         check(e, *slot.group, merged, context_, relative ? peers_.of(e, *slot.group) : Peers{});
+    excuse(slot, attempt, result, verdict);
     const bool ofFleet = relative && e.peers == PeerGroup::kFleet && context_.peersAreDeferred;
     if (!ofFleet || !merged.problem.empty() || slot.group->isText()) return result;
     result.outcome = Outcome::kDeferred;
@@ -119,7 +136,7 @@ class StageJudge {
   void judgeAttempts(const Slot& slot, Verdict& verdict) {
     CheckResult last;
     for (const auto& [attempt, merged] : slot.group->attempts) {
-      last = checkAttempt(slot, merged);
+      last = checkAttempt(slot, attempt, merged, verdict);
       verdict.attempts.push_back({attempt, last.outcome, last.observed});
     }
     const int lastAttempt = slot.caseRank->lastAttempt();

@@ -23,6 +23,22 @@ struct CaseEnd {
   enum class State { kOk, kError, kUnsupported } state = State::kOk;
   std::string message;  ///< why it ended in error, or what the machine lacks
   std::string remedy;
+  /// What an error comes from: the rank itself, another member of its group, or the end of the whole run by
+  /// its user. Only the first says anything about the device.
+  enum class Cause { kOwn, kGroup, kCancelled } cause = Cause::kOwn;
+  double begun = 0;  ///< on the runner's clock; 0: never, or not known (not part of a record)
+  double ended = 0;
+};
+
+/// CPU time that one case lacked because others had it: processes outside of this run, other virtual machines,
+/// or nobody (a CPU quota). Shares of the time that its processors could have given.
+struct ExternalLoad {
+  std::string caseId;
+  int attempt = 1;
+  double median = 0;  ///< over the time of the case
+  double mean = 0;
+  double peak = 0;
+  std::string by;  ///< "stress-ng(123), other virtual machines"
 };
 
 /// Whether a stage ran here at all.
@@ -37,12 +53,15 @@ struct StageEvidence {
   bool allowFlaky = false;
   std::vector<CaseEnd>
       ends;  ///< one for each case x rank x attempt that was to run; expected, also when it never ran
+  /// The component that the stage's group names as faulty; empty: none. Such a stage never passes.
+  std::string faulty;
   std::vector<Measurement> measurements;
   std::vector<Expectation>
       expectations;  ///< plan, profile and standing ones; each applies to the cases that declare its metric
   std::map<std::string, std::set<std::string>> caseMetrics;  ///< case id -> qualified metrics it may report
   /// Those that rank 0 alone reports, for its whole group: no other rank lacks them.
   std::set<std::string> leaderMetrics;
+  std::vector<ExternalLoad> externalLoad;  ///< of cases on the host backend; see external_load.h
   /// case id -> labels known beforehand (its scalar parameters as text). An expectation whose `where`
   /// contradicts them does not apply to that case; one that no case can meet is an error if it is the plan's
   /// and left out otherwise.
@@ -73,8 +92,14 @@ struct StageJudgement {
 /// - NaN, infinity, negative durations and rates, zero samples, a wrong unit: error;
 /// - a plan's expectation whose metric no case of the stage declares is an error; a profile's one does not
 /// apply;
-/// - a case that ended in error gives one error verdict, its missing measurements none;
+/// - a case that ended in error gives one error verdict, its missing measurements none; where another member
+/// of the group or the end of the run ended it, one for the case, which is about no device;
+/// - a stage whose group names a faulty component has an error at least;
 /// - attempts: the last one counts; an earlier fail and a last pass is flaky, every attempt is kept.
+/// A miss that external load explains (external_load.h) is an error, and so is the miss of a built-in limit on
+/// the conditions of a measurement (origin "condition"): neither says anything about the machine.
+/// A profile's limit whose labels name a value that a case chose itself (the size of a message) applies where
+/// that value was measured; the metric as such must not be missing.
 /// `within` needs at least two peers in the node, else the verdict is an error that says so, unless the group
 /// has a single device by inventory, which gives `skipped` (not required).
 StageJudgement judgeStage(const StageEvidence& evidence, const JudgeContext& context);

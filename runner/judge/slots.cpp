@@ -15,7 +15,7 @@ namespace muster {
 namespace {
 
 bool isPlans(const Expectation& e) {
-  return e.origin != "standing" && !e.origin.starts_with("profile");
+  return e.origin != "standing" && e.origin != "condition" && !e.origin.starts_with("profile");
 }
 
 class Lister {
@@ -32,6 +32,7 @@ class Lister {
     listStrays();
     if (slots_.empty() && evidence_.ends.empty())
       add({.fixed = Outcome::kError, .detail = "the stage ran no case at all"});
+    listFaulty();
     return std::move(slots_);
   }
 
@@ -48,6 +49,7 @@ class Lister {
       ran.insert(caseRank->caseId);
       listCase(*caseRank);
     }
+    listFollowers();
     for (const auto& [caseId, metrics] : evidence_.caseMetrics)
       if (ran.count(caseId) == 0)
         add({.fixed = Outcome::kError,
@@ -57,20 +59,49 @@ class Lister {
 
   void listCase(const CaseRank& caseRank) {
     const CaseEnd& last = caseRank.lastEnd();
-    const auto earlier = std::find_if(caseRank.ends.begin(), caseRank.ends.end(), [&](const auto& end) {
-      return end.first != caseRank.lastAttempt() && end.second.state == CaseEnd::State::kError;
-    });
-    const bool failedBefore = earlier != caseRank.ends.end();
-    if (last.state == CaseEnd::State::kError)
-      return add(
-          {.caseRank = &caseRank, .fixed = Outcome::kError, .detail = last.message, .remedy = last.remedy});
+    if (last.state == CaseEnd::State::kError) return addEnd(caseRank, last, Outcome::kError, last.message);
     if (last.state == CaseEnd::State::kUnsupported) return listUnsupported(caseRank);
-    if (failedBefore)
-      add({.caseRank = &caseRank,
-           .fixed = Outcome::kFlaky,
-           .detail = fmt::format("ended in error in attempt {} ({}) and well in attempt {}", earlier->first,
-                                 printable(earlier->second.message), caseRank.lastAttempt()),
-           .remedy = earlier->second.remedy});
+    if (const CaseEnd* earlier = earlierError(caseRank))
+      addEnd(caseRank, *earlier, Outcome::kFlaky,
+             fmt::format("ended in error in attempt {} ({}) and well in attempt {}", earlier->attempt,
+                         printable(earlier->message), caseRank.lastAttempt()));
+  }
+
+  /// Of an attempt before the last one; the first that the rank caused itself, else the first; or nullptr.
+  static const CaseEnd* earlierError(const CaseRank& caseRank) {
+    const CaseEnd* found = nullptr;
+    for (const auto& [attempt, end] : caseRank.ends) {
+      if (attempt == caseRank.lastAttempt() || end.state != CaseEnd::State::kError) continue;
+      if (end.cause == CaseEnd::Cause::kOwn) return &end;
+      if (found == nullptr) found = &end;
+    }
+    return found;
+  }
+
+  /// The slot of an error, now or in an earlier attempt; one that comes from elsewhere waits for its like.
+  void addEnd(const CaseRank& caseRank, const CaseEnd& end, Outcome outcome, const std::string& detail) {
+    if (end.cause == CaseEnd::Cause::kOwn)
+      return add({.caseRank = &caseRank, .fixed = outcome, .detail = detail, .remedy = end.remedy});
+    spoken_.insert(&caseRank);
+    followers_.try_emplace({end.caseId, outcome}, Follower{end, detail});
+  }
+
+  /// Errors that come from elsewhere: one for each case, about none of the devices that report them. A case
+  /// that a rank of this node failed by itself has its error already.
+  void listFollowers() {
+    for (const auto& [key, follower] : followers_) {
+      const auto& [caseId, outcome] = key;
+      const bool own =
+          std::any_of(slots_.begin(), slots_.end(), [&, &id = caseId, &same = outcome](const Slot& slot) {
+            return slot.caseRank != nullptr && slot.caseRank->caseId == id && slot.fixed == same;
+          });
+      if (!own || follower.end.cause == CaseEnd::Cause::kCancelled)
+        slots_.push_back({.fixed = outcome,
+                          .detail = follower.detail,
+                          .remedy = follower.end.remedy,
+                          .caseId = caseId,
+                          .anonymous = true});
+    }
   }
 
   void listUnsupported(const CaseRank& caseRank) {
@@ -115,6 +146,14 @@ class Lister {
                                  printable(e.metric))});
   }
 
+  /// Whatever the cases say: a stage in which a component was found faulty does not pass.
+  void listFaulty() {
+    const bool failed = std::any_of(slots_.begin(), slots_.end(),
+                                    [](const Slot& slot) { return slot.fixed == Outcome::kError; });
+    if (!evidence_.faulty.empty() && !failed)
+      add({.fixed = Outcome::kError, .detail = evidence_.faulty, .anonymous = true});
+  }
+
   void cover(const Expectation& e) {
     for (const Group* group : byMetric_[e.metric])
       if (labelsMatch(group->labels, e.where)) covered_.insert(group);
@@ -139,6 +178,7 @@ class Lister {
     const auto metrics = evidence_.caseMetrics.find(caseRank.caseId);
     const bool declares = metrics != evidence_.caseMetrics.end() && metrics->second.count(e.metric) > 0;
     if (!declares || !canCarry(knownLabels(caseRank), e.where)) return false;
+    if (!isPlans(e) && measuredOtherwise(e, caseRank)) return false;
     if (caseRank.rank != 0 && evidence_.leaderMetrics.count(e.metric) > 0) return true;
     // A case that ended in error or was skipped has its own verdict; its missing measurements get none.
     if (caseRank.endedWell()) addMissing(e, caseRank, "");
@@ -163,6 +203,32 @@ class Lister {
     if (caseRank.rank != 0 && evidence_.leaderMetrics.count(e.metric) > 0) return true;
     if (caseRank.endedWell()) addMissing(e, caseRank, "");
     return true;
+  }
+
+  /// Whether `caseRank` measured the metric of `e` with all labels that `e` names, and other values of those
+  /// that only the case itself decides: what `e` is about did not occur. If it occurred on another rank of
+  /// the case, it is missing here.
+  bool measuredOtherwise(const Expectation& e, const CaseRank& caseRank) const {
+    const Labels known = knownLabels(caseRank);
+    bool otherwise = false;
+    const auto measured = byMetric_.find(e.metric);
+    if (measured == byMetric_.end()) return false;
+    for (const Group* group : measured->second) {
+      if (group->caseId != caseRank.caseId) continue;
+      if (labelsMatch(group->labels, e.where)) return false;
+      otherwise |=
+          group->rank == caseRank.rank && std::all_of(e.where.begin(), e.where.end(), [&](const auto& label) {
+            const auto own = group->labels.find(label.first);
+            return own != group->labels.end() &&
+                   (own->second == label.second || !determined(known, label.first));
+          });
+    }
+    return otherwise;
+  }
+
+  /// Whether the parameters of a case, or its rank, fix the values of a label.
+  static bool determined(const Labels& known, const std::string& label) {
+    return label == "device" || known.count(label) > 0 || known.count(label + "s") > 0;
   }
 
   void addMissing(const Expectation& e, const CaseRank& caseRank, const std::string& device) {
@@ -230,6 +296,11 @@ class Lister {
   const StageEvidence& evidence_;
   std::map<std::string, std::vector<const Group*>> byMetric_;
   std::vector<Slot> slots_;
+  struct Follower {
+    CaseEnd end;
+    std::string detail;
+  };
+  std::map<std::pair<std::string, Outcome>, Follower> followers_;  ///< by case
   std::set<const CaseRank*> spoken_;
   std::set<const Group*> covered_;
 };
@@ -238,10 +309,10 @@ class Lister {
 
 bool canCarry(const Labels& known, const Labels& where) {
   return std::all_of(where.begin(), where.end(), [&](const auto& wanted) {
-    if (const auto own = known.find(wanted.first); own != known.end()) return own->second == wanted.second;
-    const auto list = known.find(wanted.first + "s");
-    if (list == known.end()) return true;
-    const auto items = split(list->second, ',');
+    auto own = known.find(wanted.first);
+    if (own == known.end()) own = known.find(wanted.first + "s");
+    if (own == known.end() || own->second == wanted.second) return true;
+    const auto items = split(own->second, ',');
     return std::find(items.begin(), items.end(), wanted.second) != items.end();
   });
 }

@@ -17,18 +17,18 @@ struct Slot {
   const Group* group = nullptr;
   const Expectation* expectation = nullptr;
   std::optional<Outcome> fixed{};
-  std::string detail{};  ///< of a fixed outcome
-  std::string remedy{};  ///< of a fixed outcome, where it is not the expectation's
-  std::string caseId{};  ///< where there is no case rank: what the slot is about; empty: the stage
-  std::string device{};  ///< of a device that should have been measured and was not
+  std::string detail{};    ///< of a fixed outcome
+  std::string remedy{};    ///< of a fixed outcome, where it is not the expectation's
+  std::string caseId{};    ///< where there is no case rank: what the slot is about; empty: the stage
+  std::string device{};    ///< of a device that should have been measured and was not
+  bool anonymous = false;  ///< `detail` says itself what it is about: nothing of this node is at fault
 };
 
 /// Lists the slots of a stage that ran. The rules are those of judge.h.
 std::vector<Slot> listSlots(const EvidenceIndex& index);
 
 /// Whether a case with these known labels may report a measurement that carries all of `where`. A list
-/// parameter `ops`
-/// ("copy,triad") allows each of its items as label `op`.
+/// parameter allows each of its items: `numa` ("near,far") as label `numa`, `ops` ("copy,triad") as label `op`.
 bool canCarry(const Labels& known, const Labels& where);
 
 }  // namespace muster

@@ -70,7 +70,7 @@ class CaseReader {
     if (spec != nullptr) return spec;
     std::string help = didYouMean(name, paramNames());
     if (help.empty())
-      help = test_.params.empty() ? "; it has none" : "; wanted one of " + join(paramNames(), ", ");
+      help = test_.params.empty() ? "; it has none" : "; expected one of " + join(paramNames(), ", ");
     fail(pointer,
          fmt::format("test \"{}\" has no parameter \"{}\"{}", test_.name, printable(name, 80), help));
     return nullptr;
@@ -88,7 +88,7 @@ class CaseReader {
     const Json* value = valueAt(document_.root, pointerTo(stagePointer_, key));
     if (value == nullptr || value->is_object()) return value;
     fail(pointerTo(stagePointer_, key),
-         fmt::format("{}: found {}; wanted a table, for example {}", key, shown(*value), example));
+         fmt::format("{}: found {}; expected a table, for example {}", key, shown(*value), example));
     return nullptr;
   }
 
@@ -126,7 +126,7 @@ class CaseReader {
     if (count <= budget_.cases) return true;
     fail(pointerTo(stagePointer_, "matrix"),
          fmt::format(
-             "the matrix has {} combinations; wanted at most the {} cases that are left of a plan's {}",
+             "the matrix has {} combinations; expected at most the {} cases that are left of a plan's {}",
              count > kMostCases ? fmt::format("more than {}", kMostCases) : fmt::format("{}", count),
              budget_.cases, kMostCases));
     return false;
@@ -137,7 +137,7 @@ class CaseReader {
     const ParamSpec* spec = declared(name, pointer);
     if (spec == nullptr) return;
     if (!values.is_array() || values.empty())
-      return fail(pointer, fmt::format("matrix \"{}\": found {}; wanted a list of at least one value", name,
+      return fail(pointer, fmt::format("matrix \"{}\": found {}; expected a list of at least one value", name,
                                        shown(values)));
     if (base_.written.count(name) > 0)
       return fail(pointer, fmt::format("\"{}\" stands in params and in matrix; keep one of the two", name));
@@ -154,7 +154,7 @@ class CaseReader {
     std::string text = matrixText(spec, written, *value);
     if (text.empty() || printable(text, kLongestLabel) != text)
       return fail(pointer,
-                  fmt::format("matrix \"{}\": found {}; wanted a value of 1 to {} printable characters, "
+                  fmt::format("matrix \"{}\": found {}; expected a value of 1 to {} printable characters, "
                               "because it names the case",
                               spec.name, shown(written), kLongestLabel));
     if (!seen_.insert({spec.name, dumpJson(*value)}).second)
@@ -176,11 +176,12 @@ class CaseReader {
     if (count > budget_.cases)
       fail(stagePointer_, fmt::format("is one case more than the {} that a plan may have", kMostCases));
     else if (bytes > budget_.bytes / count)
-      fail(pointerTo(stagePointer_, axes_.empty() ? "params" : "matrix"),
-           fmt::format("{} cases with {} bytes of parameters each are too much for one plan; wanted at most "
-                       "{} bytes in "
-                       "all",
-                       count, bytes, CaseBudget{}.bytes));
+      fail(
+          pointerTo(stagePointer_, axes_.empty() ? "params" : "matrix"),
+          fmt::format("{} cases with {} bytes of parameters each are too much for one plan; expected at most "
+                      "{} bytes in "
+                      "all",
+                      count, bytes, CaseBudget{}.bytes));
     if (!ok_) return false;
     budget_.cases -= count;
     budget_.bytes -= bytes * count;

@@ -40,7 +40,7 @@ TableReader::TableReader(const PlanDocument& document, std::string pointer, std:
   if (value != nullptr && value->is_object())
     table_ = value;
   else
-    fail(fmt::format("found {}; wanted a table", value == nullptr ? "nothing" : shown(*value)));
+    fail(fmt::format("found {}; expected a table", value == nullptr ? "nothing" : shown(*value)));
 }
 
 const Json* TableReader::find(const char* key) const {
@@ -58,7 +58,7 @@ void TableReader::refuseUnknown(const std::vector<std::string>& known,
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     std::string help = hint ? hint(key) : "";
     if (help.empty()) help = didYouMean(key, known);
-    if (help.empty()) help = "; wanted one of " + join(known, ", ");
+    if (help.empty()) help = "; expected one of " + join(known, ", ");
     ok_ = false;
     diagnostics_.error(document_.at(this->pointer(key)),
                        fmt::format("{}unknown key \"{}\"{}", prefix(), printable(key, 80), help));
@@ -68,14 +68,14 @@ void TableReader::refuseUnknown(const std::vector<std::string>& known,
 void TableReader::text(const char* key, std::string& out) {
   const Json* value = find(key);
   if (value == nullptr) return;
-  if (!value->is_string()) return fail(key, fmt::format("found {}; wanted a text", shown(*value)));
+  if (!value->is_string()) return fail(key, fmt::format("found {}; expected a text", shown(*value)));
   out = value->get<std::string>();
 }
 
 void TableReader::flag(const char* key, bool& out) {
   const Json* value = find(key);
   if (value == nullptr) return;
-  if (!value->is_boolean()) return fail(key, fmt::format("found {}; wanted true or false", shown(*value)));
+  if (!value->is_boolean()) return fail(key, fmt::format("found {}; expected true or false", shown(*value)));
   out = value->get<bool>();
 }
 
@@ -86,7 +86,7 @@ void TableReader::whole(const char* key, int& out, int least, int most) {
   const bool fits = number >= least && number <= most && number == static_cast<int>(number);
   if (!fits)
     return fail(key,
-                fmt::format("found {}; wanted a whole number from {} to {}", shown(*value), least, most));
+                fmt::format("found {}; expected a whole number from {} to {}", shown(*value), least, most));
   out = static_cast<int>(number);
 }
 
@@ -98,7 +98,7 @@ bool TableReader::choice(const char* key, std::string& out, const std::vector<st
     out = found;
     return true;
   }
-  fail(key, fmt::format("found {}; wanted one of {}{}", shown(*value), join(known, ", "),
+  fail(key, fmt::format("found {}; expected one of {}{}", shown(*value), join(known, ", "),
                         didYouMean(found, known)));
   return false;
 }
@@ -112,7 +112,7 @@ bool TableReader::name(const char* key, std::string& out) {
   const std::string found = value->is_string() ? value->get<std::string>() : "";
   out = found;
   if (isPlainName(found)) return true;
-  fail(key, fmt::format("found {}; wanted a name of letters, digits, '_', '-' and '.', at most 64 long",
+  fail(key, fmt::format("found {}; expected a name of letters, digits, '_', '-' and '.', at most 64 long",
                         shown(*value)));
   return false;
 }
@@ -122,7 +122,7 @@ const Json* TableReader::list(const char* key, const std::string& wanted) {
   const Json* value = find(key);
   if (value == nullptr || value->is_array()) return value;
   if (document_.lua && value->is_object() && value->empty()) return &kEmpty;
-  fail(key, fmt::format("found {}; wanted {}", shown(*value), wanted));
+  fail(key, fmt::format("found {}; expected {}", shown(*value), wanted));
   return nullptr;
 }
 
@@ -138,7 +138,7 @@ void TableReader::fail(const std::string& message) {
 }
 
 void TableReader::missing(const char* key, const std::string& wanted) {
-  fail(fmt::format("{} is missing; wanted {}", key, wanted));
+  fail(fmt::format("{} is missing; expected {}", key, wanted));
 }
 
 }  // namespace muster

@@ -46,7 +46,7 @@ SortKey sortKey(lua_State* lua, int index, lua_Integer slot) {
     case LUA_TBOOLEAN:
       return {2, static_cast<double>(lua_toboolean(lua, index)), "", slot};
     default:
-      luaL_error(lua, "pairs: a key is a %s; wanted keys that are numbers or texts",
+      luaL_error(lua, "pairs: a key is a %s; expected keys that are numbers or texts",
                  luaL_typename(lua, index));
       return {};
   }
@@ -120,7 +120,7 @@ int format(lua_State* lua) {
   const int count = lua_gettop(lua);
   for (int i = 2; i <= count; ++i)
     if (lua_type(lua, i) == LUA_TTABLE || lua_type(lua, i) == LUA_TFUNCTION)
-      return luaL_error(lua, "string.format: argument %d is a %s; wanted a text or a number", i,
+      return luaL_error(lua, "string.format: argument %d is a %s; expected a text or a number", i,
                         luaL_typename(lua, i));
   lua_pushvalue(lua, lua_upvalueindex(1));
   lua_insert(lua, 1);

@@ -4,6 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
+#include "runner/core/text.h"
+#include "runner/plan/lua_lexer.h"
 #include "runner/plan/lua_sandbox.h"
 #include "runner/plan/lua_table.h"
 
@@ -13,7 +17,7 @@ namespace {
 /// Notes which function made the table, and on which line it was called; hands the table back.
 int noteTable(lua_State* lua, MadeBy made, const char* example) {
   if (lua_type(lua, 1) != LUA_TTABLE)
-    return luaL_error(lua, "%s: found a %s; wanted a table, for example %s", madeByName(made),
+    return luaL_error(lua, "%s: found a %s; expected a table, for example %s", madeByName(made),
                       luaL_typename(lua, 1), example);
   lua_Debug caller{};
   int line = 0;
@@ -44,18 +48,50 @@ Json problemsOnly(int line, const std::string& problem) {
   return {{"problems", Json::array({Json::array({line, problem})})}};
 }
 
+/// A key that stands twice in one table constructor, of which Lua would silently take the last. Only of keys
+/// that are names: the words of the text hold no others.
+std::optional<LuaFailure> keyDefinedTwice(std::string_view text) {
+  struct Scope {
+    bool table = false;
+    std::map<std::string_view, int> keys;  ///< with the line of each
+  };
+  const std::vector<LuaToken> tokens = luaTokens(text);
+  std::vector<Scope> scopes;
+  const auto word = [&](size_t i) { return i < tokens.size() ? tokens[i].text : std::string_view(); };
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const std::string_view here = word(i);
+    if (here == "{" || here == "function" || here == "if" || here == "do" || here == "repeat")
+      scopes.push_back({here == "{", {}});
+    else if ((here == "}" || here == "end" || here == "until") && !scopes.empty())
+      scopes.pop_back();
+    const bool begins = i > 0 && (word(i - 1) == "{" || word(i - 1) == "," || word(i - 1) == ";");
+    if (scopes.empty() || !scopes.back().table || !begins || !tokens[i].isName() || isLuaKeyword(here) ||
+        word(i + 1) != "=" || word(i + 2) == "=")
+      continue;
+    const auto [first, fresh] = scopes.back().keys.emplace(here, tokens[i].line);
+    if (!fresh)
+      return LuaFailure{
+          tokens[i].line,
+          fmt::format("the key {} is defined twice in one table, first in line {}; expected one "
+                      "definition",
+                      printable(here, 60), first->second)};
+  }
+  return std::nullopt;
+}
+
 Json evaluate(std::string_view text, const LuaLimits& limits, volatile int* line) {
   LuaSandbox sandbox(limits, line);
   sandbox.define("plan", makePlan, nullptr);
   sandbox.define("stage", makeStage, nullptr);
   sandbox.define("expect", makeExpect, nullptr);
   auto failure = sandbox.compile(text);
+  if (!failure) failure = keyDefinedTwice(text);
   if (!failure) failure = sandbox.call(0, 1);
   if (failure) return problemsOnly(failure->line, failure->message + hintFor(failure->message));
   if (lua_type(sandbox.state(), -1) != LUA_TTABLE)
     return problemsOnly(
         *line,
-        fmt::format("the plan returns {}; wanted a table: end it with return plan{{ schema = 1, ... }}",
+        fmt::format("the plan returns {}; expected a table: end it with return plan{{ schema = 1, ... }}",
                     lua_isnil(sandbox.state(), -1) ? "nothing" : luaL_typename(sandbox.state(), -1)));
   return LuaTableReader(sandbox, text, limits).read();
 }

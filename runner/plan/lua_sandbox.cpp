@@ -15,6 +15,9 @@ namespace muster {
 namespace {
 
 constexpr int kHookStep = 1000;
+constexpr int kDeepCalls = 10000;  ///< nested calls that no plan needs
+const std::string kEndlessRecursion =
+    fmt::format("calls nest deeper than {} levels; does a function call itself without an end?", kDeepCalls);
 /// Lua puts the chunk's name before each message; this one is taken off again.
 constexpr const char* kChunkName = "=plan";
 constexpr std::string_view kChunkPrefix = "plan:";
@@ -57,7 +60,12 @@ void* LuaSandbox::allocate(void* self, void* block, size_t before, size_t after)
     sandbox->memory_ -= before;
     return nullptr;
   }
-  if (after > before && after - before > sandbox->limits_.memory - sandbox->memory_) return nullptr;
+  if (after > before && after - before > sandbox->limits_.memory - sandbox->memory_) {
+    // The calls are gone when the failure is told: whether it was they that used the memory is seen here.
+    lua_Debug deepest;
+    sandbox->deep_ = sandbox->lua_ != nullptr && lua_getstack(sandbox->lua_, kDeepCalls, &deepest) != 0;
+    return nullptr;
+  }
   void* fresh = std::realloc(block, after);
   if (fresh != nullptr) sandbox->memory_ += after - before;
   return fresh;
@@ -108,7 +116,9 @@ std::optional<LuaFailure> LuaSandbox::call(int arguments, int results) {
 
 LuaFailure LuaSandbox::takeFailure(int status) {
   LuaFailure failure;
-  if (status == LUA_ERRMEM)
+  if (status == LUA_ERRMEM && deep_)
+    failure.message = kEndlessRecursion;
+  else if (status == LUA_ERRMEM)
     failure.message = fmt::format("needs more than {} of memory; a plan may use no more",
                                   formatQuantity(static_cast<double>(limits_.memory), "B"));
   else if (status < 0)  // a C++ exception of ours, which leaves no message
@@ -116,7 +126,8 @@ LuaFailure LuaSandbox::takeFailure(int status) {
   else if (lua_type(lua_, -1) == LUA_TSTRING)
     failure = splitMessage(lua_tostring(lua_, -1));
   else
-    failure.message = fmt::format("error() was called with a {}; wanted a text", luaL_typename(lua_, -1));
+    failure.message = fmt::format("error() was called with a {}; expected a text", luaL_typename(lua_, -1));
+  if (failure.message == "stack overflow") failure.message = kEndlessRecursion;
   if (failure.message.find("C stack overflow") != std::string::npos) failure.message = "nests too deeply";
   if (failure.line == 0) failure.line = *line_;
   lua_settop(lua_, 0);

@@ -52,6 +52,7 @@ class LuaSandbox {
   volatile int* line_;
   size_t memory_ = 0;
   uint64_t instructions_ = 0;
+  bool deep_ = false;  ///< calls were nested deeply when memory ran out
   lua_State* lua_ = nullptr;
 };
 

@@ -64,7 +64,7 @@ Result<std::string> cutFunction(std::string_view file, int firstLine, int lastLi
                     firstLine, found.size()));
   const auto [start, end] = found.front();
   const size_t parameters = parametersOf(tokens, start);
-  if (parameters == tokens.size()) return problem("the predicate is a method; wanted function(m) ... end");
+  if (parameters == tokens.size()) return problem("the predicate is a method; expected function(m) ... end");
   const size_t from = tokens[parameters].offset;
   return "function" + std::string(file.substr(from, tokens[end].offset + 3 - from));
 }

@@ -114,7 +114,7 @@ Json LuaTableReader::value(int index, const Place& place) {
     case LUA_TFUNCTION:
       return predicate(index, place);
     default:
-      problem(place, fmt::format("found a {}; wanted a text, a number, true, false or a table",
+      problem(place, fmt::format("found a {}; expected a text, a number, true, false or a table",
                                  luaL_typename(lua_, index)));
       return nullptr;
   }
@@ -126,7 +126,7 @@ Json LuaTableReader::text(int index, const Place& place) {
   if (!spend(size, place)) return nullptr;
   std::string result(bytes, size);
   if (validUtf8(result) != result || result.find('\0') != std::string::npos)
-    problem(place, fmt::format("found the text \"{}\"; wanted valid UTF-8 without NUL bytes",
+    problem(place, fmt::format("found the text \"{}\"; expected valid UTF-8 without NUL bytes",
                                printable(result, 80)));
   return result;
 }
@@ -168,10 +168,10 @@ const LuaTableReader::Predicate& LuaTableReader::cutPredicate(int index) {
   Predicate& found = at->second;
   if (!fresh) return found;
   if (info.what[0] == 'C')
-    found.problem = "found a library function; wanted function(m) ... end";
+    found.problem = "found a library function; expected function(m) ... end";
   else if (info.nparams == 0 && info.isvararg == 0)
     found.problem =
-        "the function takes no measurement, so it would say the same of all; wanted function(m) ... end";
+        "the function takes no measurement, so it would say the same of all; expected function(m) ... end";
   else
     found = checkedSource(info.linedefined, info.lastlinedefined);
   found.line = info.linedefined;
@@ -237,7 +237,7 @@ LuaTableReader::Keys LuaTableReader::keysOf(int index, const Place& place) {
       ++keys.items;
       keys.last = std::max(keys.last, lua_tointeger(lua_, -2));
     } else {
-      problem(place, fmt::format("a table has a key that is a {}; wanted names, or a list from 1 up",
+      problem(place, fmt::format("a table has a key that is a {}; expected names, or a list from 1 up",
                                  lua_isinteger(lua_, -2) != 0 ? "number below 1" : luaL_typename(lua_, -2)));
     }
   }
@@ -250,7 +250,7 @@ void LuaTableReader::namedItems(int index, const Place& place, const Keys& keys,
   for (const std::string& name : keys.names) {
     if (stopped_) return;
     if (validUtf8(name) != name) {
-      problem(place, fmt::format("found the key \"{}\"; wanted valid UTF-8", printable(name, 80)));
+      problem(place, fmt::format("found the key \"{}\"; expected valid UTF-8", printable(name, 80)));
       continue;
     }
     Role role = Role::kOther;
@@ -267,7 +267,7 @@ void LuaTableReader::namedItems(int index, const Place& place, const Keys& keys,
 /// `expect`.
 void LuaTableReader::unnamedItems(int index, const Place& place, const Keys& keys, Json& out) {
   if (place.role != Role::kPlan && place.role != Role::kStage)
-    return problem(place, "a table mixes a list with named keys; wanted one of the two");
+    return problem(place, "a table mixes a list with named keys; expected one of the two");
   const bool isPlan = place.role == Role::kPlan;
   const std::string name = isPlan ? "stage" : "expect";
   if (out.contains(name))
@@ -285,8 +285,8 @@ Json LuaTableReader::items(int index, const Place& place, lua_Integer count, Mad
     const int item = lua_gettop(lua_);
     const bool isTable = lua_type(lua_, item) == LUA_TTABLE;
     if (wanted != MadeBy::kNothing && (!isTable || recallMade(lua_, item).by != wanted))
-      problem(place, fmt::format("entry {} without a key is a {}; wanted {}{{ ... }}, or a key before it", i,
-                                 luaL_typename(lua_, item), madeByName(wanted)));
+      problem(place, fmt::format("entry {} without a key is a {}; expected {}{{ ... }}, or a key before it",
+                                 i, luaL_typename(lua_, item), madeByName(wanted)));
     out.push_back(value(item, child(place, std::to_string(i - 1),
                                     place.role == Role::kStages ? Role::kStage : Role::kOther)));
     lua_pop(lua_, 1);

@@ -13,6 +13,7 @@ namespace muster {
 namespace {
 
 const std::vector<std::string> kPlanKeys = {"name", "sku", "backend"};
+const std::vector<std::string> kNetworkKeys = {"network.rails", "network.rail_bandwidth"};
 const std::vector<std::string> kStageKeys = {"timeout", "repeat", "attempts"};
 
 bool contains(const std::vector<std::string>& list, const std::string& item) {
@@ -62,6 +63,7 @@ class Overrider {
   void apply(const Override& override) {
     argument_ = override.key + "=" + override.value;
     if (contains(kPlanKeys, override.key)) return put(document_.root, "", override.key, override.value);
+    if (contains(kNetworkKeys, override.key) && !stageOf(override.key)) return putNetwork(override);
     if (const auto stage = stageOf(override.key)) return applyToStage(*stage, override);
     failUnknown(override.key);
   }
@@ -77,6 +79,14 @@ class Overrider {
     table[key] = std::move(value);
     document_.places[pointerTo(pointer, key)] = {fmt::format("--set {}", argument_), 0, 0};
     applied_.push_back(argument_);
+  }
+
+  void putNetwork(const Override& override) {
+    Json& network = document_.root["network"];
+    if (network.is_null()) network = Json::object();
+    if (!network.is_object()) return;  // validation says so
+    const std::string key = override.key.substr(override.key.find('.') + 1);
+    put(network, "/network", key, key == "rails" ? numberOrText(override.value) : Json(override.value));
   }
 
   [[nodiscard]] std::vector<std::string> stageNames() const {
@@ -103,8 +113,10 @@ class Overrider {
   void failUnknown(const std::string& key) {
     const size_t dot = key.rfind('.');
     if (dot == std::string::npos)
-      return fail(fmt::format("unknown key \"{}\"{}; wanted name, sku, backend, or STAGE.PARAMETER",
-                              printable(key, 80), didYouMean(key, kPlanKeys)));
+      return fail(
+          fmt::format("unknown key \"{}\"{}; expected name, sku, backend, network.rails, "
+                      "network.rail_bandwidth, or STAGE.PARAMETER",
+                      printable(key, 80), didYouMean(key, kPlanKeys)));
     std::vector<std::string> names = stageNames();
     names.erase(std::remove(names.begin(), names.end(), ""), names.end());
     const std::string stage = key.substr(0, dot);
@@ -143,7 +155,7 @@ class Overrider {
     std::vector<std::string> known = kStageKeys;
     for (const ParamSpec& param : test.params) known.push_back(param.name);
     std::string help = didYouMean(key, known);
-    if (help.empty()) help = "; wanted one of " + join(known, ", ");
+    if (help.empty()) help = "; expected one of " + join(known, ", ");
     fail(fmt::format("stage \"{}\" (test \"{}\") has no parameter \"{}\"{}", stage, test.name,
                      printable(key, 80), help));
   }
@@ -163,7 +175,7 @@ Result<Override> parseOverride(const std::string& argument) {
   if (equals == std::string::npos || key.empty())
     return Error{
         ErrorCode::kUsage,
-        fmt::format("found \"{}\"; wanted STAGE.PARAMETER=VALUE, for example gemm.size=4096, or sku=NAME",
+        fmt::format("found \"{}\"; expected STAGE.PARAMETER=VALUE, for example gemm.size=4096, or sku=NAME",
                     printable(argument, 80)),
         "--set"};
   return Override{key, argument.substr(equals + 1)};

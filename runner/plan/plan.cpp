@@ -6,8 +6,10 @@
 
 #include <algorithm>
 
+#include "runner/core/encoding.h"
 #include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/core/toml_document.h"
 #include "runner/core/units.h"
 #include "runner/plan/loader.h"
 #include "runner/plan/overrides.h"
@@ -45,26 +47,12 @@ std::string linkAdvice(const fs::path& path) {
   return error ? "" : fmt::format("; it is a link to {}", printable(target.string(), 200));
 }
 
-SourcePosition placeOf(const std::string& file, std::string_view text, size_t offset) {
-  const std::string_view before = text.substr(0, offset);
-  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
-  const size_t start = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
-  return {file, static_cast<int>(line), static_cast<int>(offset - start + 1)};
-}
-
 /// Why `text` is no text at all, if it is not.
 std::optional<Diagnostic> notText(const std::string& file, const std::string& text) {
-  if (const size_t nul = text.find('\0'); nul != std::string::npos)
-    return Diagnostic{placeOf(file, text, nul), "found a NUL byte; wanted a plan, which is a text file",
-                      false};
-  const std::string valid = validUtf8(text);
-  if (valid == text) return std::nullopt;
-  const auto bad = std::mismatch(text.begin(), text.end(), valid.begin(), valid.end()).first;
-  return Diagnostic{
-      placeOf(file, text, static_cast<size_t>(bad - text.begin())),
-      fmt::format("found the byte 0x{:02x}, which is not valid UTF-8; wanted a plan, which is a text file",
-                  static_cast<unsigned char>(bad == text.end() ? 0 : *bad)),
-      false};
+  const auto fault = findEncodingFault(text, file);
+  if (!fault) return std::nullopt;
+  const TextPosition at = positionAt(text, fault->offset);
+  return Diagnostic{{file, at.line, at.column}, fault->message, false};
 }
 
 std::optional<PlanDocument> loadDocument(const std::string& text, const fs::path& path,
@@ -81,10 +69,10 @@ PlanOutcome parsePlan(const std::string& text, const fs::path& path, const Catal
                       const PlanOptions& options) {
   const std::string file = path.string();
   if (path.extension() != ".toml" && path.extension() != ".lua")
-    return refused({file, 0, 0}, fmt::format("found the extension \"{}\"; wanted a plan, .toml or .lua",
+    return refused({file, 0, 0}, fmt::format("found the extension \"{}\"; expected a plan, .toml or .lua",
                                              printable(path.extension().string(), 40)));
   if (text.size() > kLargestPlan)
-    return refused({file, 0, 0}, fmt::format("found {} bytes; wanted a plan of at most {}", text.size(),
+    return refused({file, 0, 0}, fmt::format("found {} bytes; expected a plan of at most {}", text.size(),
                                              formatQuantity(static_cast<double>(kLargestPlan), "B")));
   if (auto problem = notText(file, text)) return {std::nullopt, {std::move(*problem)}};
 
@@ -104,7 +92,11 @@ PlanOutcome parsePlan(const std::string& text, const fs::path& path, const Catal
 }
 
 PlanOutcome loadPlan(const fs::path& path, const Catalog& catalog, const PlanOptions& options) {
-  if (path.empty()) return refused({"plan", 0, 0}, "found an empty name; wanted a plan, .toml or .lua");
+  if (path.empty()) return refused({"plan", 0, 0}, "found an empty name; expected a plan, .toml or .lua");
+  if (path == "-")
+    return refused(
+        {"-", 0, 0},
+        "expected a plan file, .toml or .lua; only `muster check` reads a plan from standard input");
   auto text = readFile(path, kLargestPlan);
   if (text.ok()) return parsePlan(*text, path, catalog, options);
   std::string message = text.error().message;

@@ -61,6 +61,12 @@ struct Stage {
   SourcePosition at;
 };
 
+/// The network between nodes as a plan states it, where it is not the profile's reference design. 0: not stated.
+struct PlanNetwork {
+  int rails = 0;             ///< NICs of a node
+  double railBandwidth = 0;  ///< B/s of each, one way
+};
+
 /// A whole plan. `text` is the file as read (frozen into the run folder); `resolved` the same model as JSON.
 struct Plan {
   std::string name;
@@ -68,6 +74,7 @@ struct Plan {
   std::string sku = "auto";
   std::string backend = "cuda";
   bool allowUnknownSku = false;
+  PlanNetwork network;
   std::vector<Stage> stages;           ///< in file order; needs point backwards or forwards, without cycles
   std::vector<std::string> overrides;  ///< the --set arguments that were applied
 

@@ -83,7 +83,7 @@ PredicateAnswer ask(LuaSandbox& sandbox, const Measurement& measurement) {
         failure->line > 1 ? fmt::format("line {}: {}", failure->line, failure->message) : failure->message};
   if (lua_type(lua, 2) != LUA_TBOOLEAN)
     return {false, "",
-            fmt::format("the predicate returned a {}; wanted true or false", luaL_typename(lua, 2))};
+            fmt::format("the predicate returned a {}; expected true or false", luaL_typename(lua, 2))};
   PredicateAnswer answer;
   answer.met = lua_toboolean(lua, 2) != 0;
   if (lua_type(lua, 3) == LUA_TSTRING) answer.message = printable(lua_tostring(lua, 3), kLongestMessage);

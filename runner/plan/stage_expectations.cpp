@@ -68,7 +68,7 @@ class ExpectReader {
     if (!document_.lua || !table.is_object() || !table.contains("predicate")) return;
     if (document_.functions.count(pointerTo(pointer_, "predicate")) > 0) return;
     complain("predicate",
-             fmt::format("predicate: found {}; wanted a function, for example function(m) return m.cv < "
+             fmt::format("predicate: found {}; expected a function, for example function(m) return m.cv < "
                          "0.02 end",
                          shown(table["predicate"])));
   }
@@ -148,7 +148,7 @@ void readStageExpectations(const PlanDocument& document, const std::string& poin
   if (list == nullptr) return;
   if (list->size() > kMostExpectations)
     return table.fail(
-        "expect", fmt::format("found {} expectations; wanted at most {}", list->size(), kMostExpectations));
+        "expect", fmt::format("found {} expectations; expected at most {}", list->size(), kMostExpectations));
   ExpectReader reader(document, catalog, backend, test, stage, diagnostics);
   for (size_t i = 0; i < list->size() && !diagnostics.full(); ++i)
     reader.read(pointerTo(pointerTo(pointer, "expect"), std::to_string(i)), i + 1);

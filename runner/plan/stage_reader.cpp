@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runner/core/duration.h"
 #include "runner/core/text.h"
-#include "runner/core/units.h"
 #include "runner/plan/stage_expectations.h"
 
 namespace muster {
@@ -20,7 +20,7 @@ const std::vector<std::string> kStageKeys = {"name",        "plugin", "test",   
 constexpr int kMostRepeats = 1000;
 constexpr int kMostAttempts = 10;
 constexpr int kMostRanks = 4096;
-constexpr double kLongestTimeout = 30 * 86400.0;
+constexpr DurationRange kTimeouts = {1e-9, 30 * 86400.0, "a duration above 0s and up to 30d, for example 5m"};
 
 bool contains(const std::vector<std::string>& list, const std::string& item) {
   return std::find(list.begin(), list.end(), item) != list.end();
@@ -114,7 +114,7 @@ class StageReader {
       stage_.needs.push_back(need.is_string() ? need.get<std::string>() : "");
       if (stage_.needs.back().empty())
         diagnostics_.error(document_.at(pointerTo(table_.pointer("needs"), std::to_string(i))),
-                           fmt::format("stage \"{}\": needs: found {}; wanted the name of a stage",
+                           fmt::format("stage \"{}\": needs: found {}; expected the name of a stage",
                                        stage_.name, shown(need)));
     }
   }
@@ -129,7 +129,7 @@ class StageReader {
     // A test with one scope needs no word about it.
     if (!written && test_->scopes.size() == 1) return takeOnlyScope();
     table_.fail("scope",
-                fmt::format("{}.{} does not run in scope \"{}\"{}; wanted {}", stage_.plugin, test_->name,
+                fmt::format("{}.{} does not run in scope \"{}\"{}; expected {}", stage_.plugin, test_->name,
                             scope, written ? "" : " (the default)", join(test_->scopes, " or ")));
   }
 
@@ -141,20 +141,17 @@ class StageReader {
   void readTimeout() {
     const Json* value = table_.find("timeout");
     if (value == nullptr) return;
-    std::string problem = "found " + shown(*value);
-    double seconds = 0;
-    if (value->is_number()) seconds = value->get<double>();
     if (value->is_string()) {
-      const auto parsed = parseDuration(value->get<std::string>());
-      if (parsed.ok())
-        seconds = *parsed;
-      else
-        problem = parsed.error().message;
+      const auto parsed = parseDuration(value->get<std::string>(), kTimeouts);
+      if (!parsed.ok()) return table_.fail("timeout", parsed.error().message);
+      stage_.timeout = *parsed;
+      return;
     }
-    if (seconds > 0 && seconds <= kLongestTimeout)
+    const double seconds = value->is_number() ? value->get<double>() : 0;
+    if (seconds >= kTimeouts.least && seconds <= kTimeouts.most)
       stage_.timeout = seconds;
     else
-      table_.fail("timeout", problem + "; wanted a time above 0 and up to 30 days, for example \"5m\"");
+      table_.fail("timeout", fmt::format("found {}; expected {}", shown(*value), kTimeouts.text));
   }
 
   void readCounts() {

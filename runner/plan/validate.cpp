@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "runner/core/text.h"
+#include "runner/core/units.h"
 #include "runner/plan/needs.h"
 #include "runner/plan/stage_reader.h"
 
@@ -14,7 +15,9 @@ namespace muster {
 namespace {
 
 const std::vector<std::string> kPlanKeys = {
-    "schema", "name", "description", "sku", "backend", "allow_unknown_sku", "stage"};
+    "schema", "name", "description", "sku", "backend", "allow_unknown_sku", "network", "stage"};
+const std::vector<std::string> kNetworkKeys = {"rails", "rail_bandwidth"};
+constexpr int kMostRails = 64;
 constexpr size_t kMostStages = 1000;
 
 void readSchema(TableReader& table) {
@@ -22,7 +25,7 @@ void readSchema(TableReader& table) {
   if (schema == nullptr) return table.missing("schema", "schema = 1, the version of the plan format");
   if (!schema->is_number() || schema->get<double>() != 1)
     table.fail("schema",
-               fmt::format("found {}; wanted 1, the only version of the plan format", shown(*schema)));
+               fmt::format("found {}; expected 1, the only version of the plan format", shown(*schema)));
 }
 
 /// True when the plan names a backend that plans may name.
@@ -32,7 +35,7 @@ bool readBackend(TableReader& table, std::string& backend) {
   if (*value == "sim") {
     table.fail(
         "backend",
-        "found \"sim\"; wanted cuda or host: simulated devices are asked for on the command line, with "
+        "found \"sim\"; expected cuda or host: simulated devices are asked for on the command line, with "
         "--simulate SCENARIO");
     return false;
   }
@@ -47,15 +50,36 @@ void readSku(TableReader& table, const std::vector<std::string>& known, std::str
                            sku, didYouMean(sku, known), join(known, ", ")));
 }
 
+void readNetwork(const PlanDocument& document, TableReader& root, PlanNetwork& network,
+                 Diagnostics& diagnostics) {
+  if (root.find("network") == nullptr) return;
+  TableReader table(document, "/network", "network", diagnostics);
+  if (!table.isTable()) return;
+  table.refuseUnknown(kNetworkKeys);
+  table.whole("rails", network.rails, 1, kMostRails);
+  std::string rate;
+  if (table.find("rail_bandwidth") == nullptr) return;
+  table.text("rail_bandwidth", rate);
+  if (rate.empty()) return;
+  const auto value = parseAs(rate, "B/s");
+  if (!value.ok() || !(*value >= 1e6))
+    return table.fail(
+        "rail_bandwidth",
+        fmt::format("found \"{}\"; expected the rate of one NIC, one way, such as \"50 GB/s\" (400 Gb/s)",
+                    printable(rate, 80)));
+  network.railBandwidth = *value;
+}
+
 void readStages(const PlanDocument& document, TableReader& table, StageContext& context, Plan& plan,
                 Diagnostics& diagnostics) {
   const Json* stages = table.list("stage", "a list of tables: [[stage]]");
   if (stages == nullptr && table.find("stage") != nullptr) return;
   if (stages == nullptr || stages->empty())
-    return table.fail("the plan has no stage, so it would accept any machine; wanted at least one [[stage]]");
+    return table.fail(
+        "the plan has no stage, so it would accept any machine; expected at least one [[stage]]");
   if (stages->size() > kMostStages)
     return table.fail("stage",
-                      fmt::format("found {} stages; wanted at most {}", stages->size(), kMostStages));
+                      fmt::format("found {} stages; expected at most {}", stages->size(), kMostStages));
   std::vector<std::string> pointers;
   std::map<std::string, SourcePosition> names;
   for (size_t i = 0; i < stages->size() && !diagnostics.full(); ++i) {
@@ -64,8 +88,9 @@ void readStages(const PlanDocument& document, TableReader& table, StageContext& 
     const SourcePosition at = document.at(pointerTo(pointers.back(), "name"));
     const auto [first, fresh] = names.emplace(stage.name, at);
     if (!fresh && !stage.name.empty())
-      diagnostics.error(at, fmt::format("stage \"{}\": the name stands already at {}; wanted one of its own",
-                                        printable(stage.name, 64), first->second.text()));
+      diagnostics.error(at,
+                        fmt::format("stage \"{}\": the name stands already at {}; expected one of its own",
+                                    printable(stage.name, 64), first->second.text()));
     plan.stages.push_back(std::move(stage));
   }
   if (!diagnostics.full()) checkNeeds(document, plan.stages, pointers, diagnostics);
@@ -85,6 +110,7 @@ Plan validatePlan(const PlanDocument& document, const Catalog& catalog, const st
   readSku(table, skus, plan.sku);
   const bool backendKnown = readBackend(table, plan.backend);
   table.flag("allow_unknown_sku", plan.allowUnknownSku);
+  readNetwork(document, table, plan.network, diagnostics);
   StageContext context{catalog, backendKnown ? plan.backend : "", {}};
   readStages(document, table, context, plan, diagnostics);
   return plan;

@@ -22,21 +22,50 @@ void setOption(int socket, int level, int option, int value) {
   setsockopt(socket, level, option, &value, sizeof value);
 }
 
-/// The addresses to bind to, in the order to try.
-Result<Addresses> resolveNumeric(const std::string& address, uint16_t port) {
+/// The addresses that `address` means here.
+Result<Addresses> resolve(const std::string& address, uint16_t port) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
   addrinfo* found = nullptr;
   const std::string host = address.empty() ? "::" : address;
   const int failed = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (failed != 0)
     return Error{ErrorCode::kUsage,
-                 fmt::format("cannot listen on \"{}\": {}; wanted a numeric IPv4 or IPv6 address",
+                 fmt::format("cannot listen on \"{}\": {}; required: an address or a name of this machine",
                              printable(address, 100), gai_strerror(failed)),
                  ""};
   return Addresses(found, freeaddrinfo);
+}
+
+bool isLoopback(const sockaddr* address) {
+  if (address->sa_family == AF_INET)
+    return ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+  return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
+}
+
+/// Whether `address` itself says loopback, and not just this machine's list of names.
+bool meansLoopback(const std::string& address) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(address.c_str(), nullptr, &hints, &found) != 0) return address == "localhost";
+  const Addresses numeric(found, freeaddrinfo);
+  return isLoopback(numeric->ai_addr);
+}
+
+/// Where this machine reaches what is bound to `socket`.
+std::string hostOf(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  char text[NI_MAXHOST] = "";
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  if (getsockname(socket, any, &size) != 0 ||
+      getnameinfo(any, size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0)
+    return "127.0.0.1";
+  const std::string host = text;
+  return host == "::" || host == "0.0.0.0" ? "127.0.0.1" : host;
 }
 
 uint16_t portOf(int socket) {
@@ -61,12 +90,29 @@ Fd tryListen(int family, const sockaddr* address, socklen_t size) {
   return socket;
 }
 
-/// Where the kernel has no IPv6, "all addresses" are those of IPv4.
-Fd tryListenAllV4(uint16_t port) {
+/// All addresses of the machine; where the kernel has no IPv6, those of IPv4.
+Result<Fd> listenEverywhere(uint16_t port) {
+  MUSTER_TRY(const Addresses all, resolve("", port));
+  Fd socket = tryListen(all->ai_family, all->ai_addr, all->ai_addrlen);
+  if (socket.valid() || errno == EADDRINUSE) return socket;
   sockaddr_in any{};
   any.sin_family = AF_INET;
   any.sin_port = htons(port);
   return tryListen(AF_INET, reinterpret_cast<const sockaddr*>(&any), sizeof any);
+}
+
+/// The first of the addresses that is this machine's, or all of the machine's: see listener.h. A socket that
+/// is not valid has left why in errno.
+Result<Fd> listenAt(const std::string& address, uint16_t port) {
+  if (address.empty()) return listenEverywhere(port);
+  MUSTER_TRY(const Addresses found, resolve(address, port));
+  const bool loopback = meansLoopback(address);
+  for (const addrinfo* next = found.get(); next != nullptr; next = next->ai_next) {
+    if (!loopback && isLoopback(next->ai_addr)) continue;
+    Fd socket = tryListen(next->ai_family, next->ai_addr, next->ai_addrlen);
+    if (socket.valid() || (errno != EADDRNOTAVAIL && errno != EAFNOSUPPORT)) return socket;
+  }
+  return listenEverywhere(port);
 }
 
 }  // namespace
@@ -74,12 +120,11 @@ Fd tryListenAllV4(uint16_t port) {
 Result<Listener> listenOn(const std::string& address, const std::vector<uint16_t>& ports) {
   std::vector<std::string> reasons;
   for (const uint16_t port : ports) {
-    MUSTER_TRY(const Addresses found, resolveNumeric(address, port));
-    Fd socket = tryListen(found->ai_family, found->ai_addr, found->ai_addrlen);
-    if (!socket.valid() && address.empty() && errno != EADDRINUSE) socket = tryListenAllV4(port);
+    MUSTER_TRY(Fd socket, listenAt(address, port));
     if (socket.valid()) {
       const uint16_t bound = portOf(socket.get());
-      return Listener{std::move(socket), bound};
+      std::string host = hostOf(socket.get());
+      return Listener{std::move(socket), std::move(host), bound};
     }
     reasons.push_back(fmt::format("port {}: {}", port, errnoText(errno)));
   }

@@ -12,12 +12,15 @@
 namespace muster {
 
 struct Listener {
-  Fd socket;  ///< non-blocking
+  Fd socket;         ///< non-blocking
+  std::string host;  ///< where processes of this machine reach it
   uint16_t port = 0;
 };
 
-/// Listens on the first of `ports` that is free. `address` is numeric; empty: all of the machine's. kUsage
-/// for an address that is none, kIo names each port and why it could not be had.
+/// Listens on the first of `ports` that is free, on `address` (numeric or a name) alone; empty: on all of
+/// this machine's. Also on all where the address does not tell by which one others come: it is none of this
+/// machine's (NAT, a service's address), or a name that is only known as loopback here (/etc/hosts). kUsage
+/// for an address that cannot be looked up, kIo names each port and why it could not be had.
 Result<Listener> listenOn(const std::string& address, const std::vector<uint16_t>& ports);
 
 /// No delay for small messages, and a peer that vanished is noticed in about eight seconds.

@@ -29,8 +29,10 @@ void allowDescriptors(const StoreLimits& limits) {
 
 class RunningServer : public StoreServer {
  public:
-  RunningServer(std::unique_ptr<StoreLoop> loop, Fd wake, uint16_t port)
-      : loop_(std::move(loop)), wake_(std::move(wake)), port_(port), thread_([this] { loop_->run(); }) {}
+  RunningServer(std::unique_ptr<StoreLoop> loop, Fd wake, std::string host, uint16_t port)
+      : loop_(std::move(loop)), wake_(std::move(wake)), host_(std::move(host)), port_(port), thread_([this] {
+          loop_->run();
+        }) {}
 
   ~RunningServer() override {
     const uint64_t one = 1;
@@ -42,11 +44,13 @@ class RunningServer : public StoreServer {
   RunningServer& operator=(const RunningServer&) = delete;
 
   [[nodiscard]] uint16_t port() const override { return port_; }
+  [[nodiscard]] const std::string& host() const override { return host_; }
   [[nodiscard]] StoreCounts counts() const override { return loop_->counts(); }
 
  private:
   std::unique_ptr<StoreLoop> loop_;
   Fd wake_;
+  std::string host_;
   uint16_t port_;
   std::thread thread_;  // last: it uses all of the above
 };
@@ -64,7 +68,8 @@ Result<std::unique_ptr<StoreServer>> StoreServer::start(const StoreServerOptions
   const uint16_t port = listener.port;
   MUSTER_TRY(auto loop,
              StoreLoop::make(std::move(listener.socket), wake.get(), options.token, options.limits));
-  return std::unique_ptr<StoreServer>(new RunningServer(std::move(loop), std::move(wake), port));
+  return std::unique_ptr<StoreServer>(
+      new RunningServer(std::move(loop), std::move(wake), std::move(listener.host), port));
 }
 
 Result<std::string> randomToken() {

@@ -22,7 +22,7 @@ struct StoreLimits {
 };
 
 struct StoreServerOptions {
-  std::string bind = "127.0.0.1";     ///< address; empty: all addresses of the machine, IPv6 and IPv4
+  std::string bind = "127.0.0.1";     ///< the one address to listen on; empty: all. See listener.h
   std::vector<uint16_t> ports = {0};  ///< tried in this order; 0: any free one
   std::string token;                  ///< the shared secret, never empty
   StoreLimits limits;
@@ -45,6 +45,8 @@ class StoreServer {
   /// Closes every connection; clients that wait get a "lost the store" error.
   virtual ~StoreServer() = default;
   [[nodiscard]] virtual uint16_t port() const = 0;
+  /// Where processes of this machine reach it.
+  [[nodiscard]] virtual const std::string& host() const = 0;
   [[nodiscard]] virtual StoreCounts counts() const = 0;
 };
 

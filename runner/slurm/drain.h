@@ -21,14 +21,14 @@ struct NodeAction {
 struct RejectedNode {
   std::string node;
   std::string what;
-  bool accusesOthers = false;  ///< all that it failed speaks against other nodes or a switch
+  bool affected = false;  ///< all that it failed speaks against other parts
 };
 
 /// "muster: RUN: what", as Slurm keeps it: one line, at most 200 bytes.
 std::string drainReason(const std::string& runId, const std::string& what);
 
-/// Which of the rejected nodes to drain: those that the failures speak against, that nobody has
-/// drained and that are not down. Pure.
+/// Which of these nodes to drain: those that are not merely affected, that nobody has drained and that are
+/// not down. Pure.
 std::vector<NodeAction> planDrain(const std::string& runId, const std::vector<RejectedNode>& rejected,
                                   const Nodes& known);
 

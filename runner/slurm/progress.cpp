@@ -32,6 +32,9 @@ NodeState stateOfExit(int code) {
   }
 }
 
+/// Below the run folder: what each node's part of the cluster job ended with.
+constexpr const char* kClusterExits = "cluster_exits";
+
 /// The number of the job that has claimed a node; empty where nobody has.
 std::string claimant(const std::filesystem::path& claim) {
   const auto text = readFile(claim, 256);
@@ -78,6 +81,39 @@ NodeProgress unclaimed(const std::string& node, const std::vector<SubmittedJob>&
   return {node, NodeState::kMissing, "no job reached it"};
 }
 
+/// The last cluster job over `node`; nullptr where none was submitted.
+const SubmittedJob* clusterJobOf(const std::vector<SubmittedJob>& submitted, const std::string& node) {
+  const auto found = std::find_if(submitted.rbegin(), submitted.rend(), [&](const SubmittedJob& job) {
+    return job.kind == JobKind::kCluster &&
+           std::find(job.nodes.begin(), job.nodes.end(), node) != job.nodes.end();
+  });
+  return found == submitted.rend() ? nullptr : &*found;
+}
+
+/// A node of a run that has stages of scope cluster only: no task claims it, its part of the cluster job
+/// leaves its exit code.
+NodeProgress inCluster(const RunStore& run, const std::string& node,
+                       const std::vector<SubmittedJob>& submitted, const std::vector<JobInfo>& jobs,
+                       const std::set<std::string>& live, const Nodes& known) {
+  const SubmittedJob* cluster = clusterJobOf(submitted, node);
+  const int own = readExit(run.folder() / kClusterExits / node);
+  const int whole = readExit(run.folder() / "cluster.exit");
+  if (own >= 0) return {node, stateOfExit(own), fmt::format("exit {}", own)};
+  if (cluster == nullptr) return unclaimed(node, submitted, live, known);
+  for (const JobInfo& job : jobs) {
+    if (job.job != cluster->job) continue;
+    const bool running = job.live() && job.state != "PENDING";
+    const NodeState state = running      ? NodeState::kRunning
+                            : job.live() ? NodeState::kWaiting
+                                         : NodeState::kLost;
+    return {node, state,
+            fmt::format("job {} {}{}", job.id, job.live() ? "" : "ended as ", printable(job.state, 40))};
+  }
+  return {node, NodeState::kLost,
+          fmt::format("job {} is gone{}", cluster->job,
+                      whole < 0 ? "" : fmt::format(" (exit {}) and left no exit code of this node", whole))};
+}
+
 }  // namespace
 
 const char* nodeStateName(NodeState state) {
@@ -112,7 +148,9 @@ Result<std::vector<NodeProgress>> readProgress(const RunStore& run,
   for (const std::string& node : run.submission().nodes) {
     const int code = readExit(run.exit(node));
     const std::string number = claimant(run.claim(node));
-    if (code >= 0)
+    if (!run.submission().nodeStages)
+      all.push_back(inCluster(run, node, submitted, jobs, live, known));
+    else if (code >= 0)
       all.push_back({node, stateOfExit(code), fmt::format("exit {}", code)});
     else if (!number.empty())
       all.push_back(claimed(node, number, jobs));

@@ -185,9 +185,13 @@ Status beginRun(const RunStore& run, const Nodes& known) {
 
 Status beginRound(const RunStore& run, const std::vector<std::string>& nodes, int round) {
   MUSTER_TRY(const auto jobs, run.jobs());
-  MUSTER_TRY(const auto now, fitting(run, nodes, 0));
+  MUSTER_TRY(const auto now, run.submission().nodeStages ? fitting(run, nodes, 0) : nodes);
   Batch batch(run, round, jobs);
-  Status sent = batch.sendPinned(now);
+  Status sent;
+  if (run.submission().nodeStages)
+    sent = batch.sendPinned(now);
+  else if (!now.empty())
+    sent = batch.sendCluster(now);
   if (sent.ok()) sent = batch.sendFleet();
   return sent.ok() ? sent : batch.takeBack(sent.error());
 }

@@ -26,12 +26,20 @@ bool saysUnreachable(const std::string& said) {
   return false;
 }
 
+/// What a tool complained of as one line: its lines, one after the other.
+std::string oneLine(std::string_view text) {
+  std::vector<std::string> lines;
+  for (const std::string& line : split(text, '\n'))
+    if (!trim(line).empty()) lines.emplace_back(trim(line));
+  return printable(join(lines, "; "), 600);
+}
+
 /// What a tool printed, or an Error that quotes its complaint. kTimeout when no controller answered.
 Result<std::string> answer(const std::vector<std::string>& argv,
                            const std::vector<std::string>& without = {}) {
   MUSTER_TRY(const CommandResult result, runCommand(argv, kPatience, without));
   if (result.exitCode == 0) return result.out;
-  const std::string said = printable(trim(result.err.empty() ? result.out : result.err), 600);
+  const std::string said = oneLine(trim(result.err).empty() ? result.out : result.err);
   if (saysUnreachable(said))
     return Error{
         ErrorCode::kTimeout,

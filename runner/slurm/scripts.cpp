@@ -148,7 +148,8 @@ data scriptData(const Submission& submission, const std::string& run, const std:
   all.set("scenario", submission.scenarioFile);
   const bool both = submission.nodeStages && submission.clusterStages;
   all.set("both_scopes", data(both ? data::type::bool_true : data::type::bool_false));
-  all.set("node_count", std::to_string(submission.nodes.size()));
+  // Without Slurm nobody knows which nodes "all" are (submit --print).
+  all.set("node_count", submission.nodes.empty() ? "NODE_COUNT" : std::to_string(submission.nodes.size()));
   return all;
 }
 

@@ -210,7 +210,9 @@ Status RunStore::setAside(const std::string& node, int round) const {
 
 Status RunStore::setClusterAside(int round) const {
   return moveInto(folder_ / "attempts" / fmt::format("cluster.{}", round),
-                  {{folder_ / "records" / "cluster", "run"}, {folder_ / "cluster.exit", "exit"}});
+                  {{folder_ / "records" / "cluster", "run"},
+                   {folder_ / "cluster_exits", "exits"},
+                   {folder_ / "cluster.exit", "exit"}});
 }
 
 int readExit(const fs::path& file) {

@@ -133,6 +133,42 @@ TEST_F(Cluster, NamesANodeWhoseRunnerWasKilled) {
   expectCulprit(run, {0, 1, 3}, "node 2 (n2) was lost: no sign of life");
 }
 
+/// Ranks of a stress test work without each other: those of the other hosts end well, and before anybody
+/// misses the host whose runner died.
+TEST_F(Cluster, FailsAStressTestInWhichANodeDied) {
+  ClusterRun run(3, R"(schema = 1
+name = "stress"
+sku = "auto"
+backend = "host"
+
+[[stage]]
+name = "walk"
+plugin = "compute"
+test = "sustained"
+scope = "cluster"
+ranks = 1
+timeout = "60s"
+[stage.params]
+size = 128
+duration = "2s"
+window = "500ms"
+
+)" + kAfterStage,
+                 {"ok"});
+  run.startAll();
+  run.awaitRank(1);
+  run.signal(1, SIGKILL);
+  run.finish();
+  expectCulprit(run, {0, 2}, "node 1 (n1) was lost: no sign of life");
+  for (const int host : {0, 2}) {
+    EXPECT_NE(run.record(host).acceptance, "accepted");
+    for (const Verdict& verdict : run.stage(host, "walk").verdicts)
+      if (verdict.outcome == Outcome::kError) {
+        EXPECT_EQ(verdict.device, "") << verdict.detail;
+      }
+  }
+}
+
 TEST_F(Cluster, NamesANodeThatNeverArrives) {
   ClusterRun run(4, {});
   for (const int host : {0, 1, 3}) run.start(host, host, {"--arrival", "4s"});

@@ -40,9 +40,18 @@ class ClusterInterrupt : public ::testing::Test {
     const Record record = run_->record(host);
     EXPECT_EQ(record.exitCode, 130);
     EXPECT_EQ(run_->stage(host, "walk").outcome, Outcome::kError) << run_->details(host);
+    expectNoDeviceBlamed(host);
     for (const char* stage : {"after", "last"}) EXPECT_EQ(run_->stage(host, stage).state, "skipped");
     EXPECT_TRUE(std::filesystem::exists(run_->folder(host) / "report.html"));
     EXPECT_TRUE(std::filesystem::exists(run_->folder(host) / "junit.xml"));
+  }
+
+  /// What the interrupted host or its loss ended is no error of any device.
+  void expectNoDeviceBlamed(int host) const {
+    for (const Verdict& verdict : run_->stage(host, "walk").verdicts)
+      if (verdict.outcome == Outcome::kError) {
+        EXPECT_EQ(verdict.device, "") << verdict.detail;
+      }
   }
 
   /// Named who left, ran what needs no other host, and ended.
@@ -51,6 +60,7 @@ class ClusterInterrupt : public ::testing::Test {
     EXPECT_THAT(run_->culprit(host), HasSubstr(who)) << "host " << host;
     EXPECT_THAT(run_->details(host), HasSubstr(who)) << "host " << host;
     EXPECT_EQ(run_->stage(host, "after").state, "ran");
+    expectNoDeviceBlamed(host);
   }
 
   std::unique_ptr<ClusterRun> run_;
@@ -64,7 +74,7 @@ TEST_F(ClusterInterrupt, NamesTheHostThatWasInterruptedAndGoesOn) {
     expectWentOn(host, "node 2 (n2) was interrupted by its user");
     EXPECT_EQ(run_->stage(host, "last").state, "skipped");
     EXPECT_THAT(run_->details(host, "last"),
-                HasSubstr("node 2 (n2) does not take part: the run was interrupted before it"));
+                HasSubstr("node 2 (n2) does not take part: the run was interrupted ("));
   }
 }
 

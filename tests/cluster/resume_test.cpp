@@ -119,7 +119,10 @@ TEST_F(ClusterResume, TakesAHostBackThatWasStartedAgainAtOnce) {
   run_->resume(2);
   run_->finish();
   for (const int host : {0, 1}) {
-    EXPECT_THAT(run_->culprit(host), HasSubstr("node 2 (n2) was started again in the middle of this stage"));
+    // The latter where the start itself takes longer than --lost-after: this machine may be busy.
+    EXPECT_THAT(run_->culprit(host),
+                AnyOf(HasSubstr("node 2 (n2) was started again in the middle of this stage"),
+                      HasSubstr("node 2 (n2) was lost")));
     expectError(host, "walk", run_->culprit(host));
   }
   EXPECT_EQ(run_->stage(2, "walk").outcome, Outcome::kError);
@@ -136,7 +139,8 @@ TEST_F(ClusterResume, GoesOnWithNodeZeroThatWasStartedAgainAtOnce) {
   run_->finish(0);
   run_->resume(0);
   run_->finish();
-  for (const int host : {1, 2}) expectError(host, "walk", "lost node 0 (n0), which was started again");
+  // Which was started again, or where its start takes longer than --lost-after, which serves the store.
+  for (const int host : {1, 2}) expectError(host, "walk", "lost node 0 (n0), which ");
   expectError(0, "walk", "nodes disagree on whether this stage is finished");
   for (int host = 0; host < kHosts; ++host) {
     EXPECT_EQ(run_->ended(host).exitCode, 3) << said(host);

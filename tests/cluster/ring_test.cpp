@@ -40,6 +40,7 @@ timeout = "80s"
 bytes = "512 KiB"
 samples = 3
 warmup = 1
+confirm = "4s"
 noise_floor = "20%"
 latency_noise_floor = "500%"
 )";

@@ -100,7 +100,8 @@ class ClusterStraggler : public ::testing::Test {
     for (int host = 0; host < kHosts; ++host)
       fs::copy(run.folder(host), dir_.path() / "run" / Hosts::name(host), fs::copy_options::recursive);
     const fs::path nodes = dir_.write("nodes.txt", fmt::format("n[0-{}]\n", kHosts - 1));
-    return runProcess({distDir() / "bin/muster", "fleet", dir_.path() / "run", "--expect", nodes});
+    return runProcess(
+        {distDir() / "bin/muster", "fleet", dir_.path() / "run", "--expect", nodes, "--same-machine"});
   }
 
   /// Node -> the metric of its own that is too far from the fleet's.

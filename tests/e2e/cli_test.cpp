@@ -3,6 +3,7 @@
 // completion.
 #include <gtest/gtest.h>
 
+#include "runner/core/files.h"
 #include "runner/core/json.h"
 #include "runner/core/text.h"
 #include "tests/e2e/muster.h"
@@ -77,6 +78,15 @@ TEST_F(JudgeAgain, GivesTheSameOutcomeUnderTheSameProfile) {
       runMuster({"judge", record(), "--sku", plan("skus/h100-sxm5-80gb.toml"), "--out", out() + "-again"});
   EXPECT_EQ(named.exitCode, 0) << named.out << named.err;
   EXPECT_EQ(recordIn(out() + "-again").accounting.counts, recordIn(out()).accounting.counts);
+  EXPECT_TRUE(recordIn(out()).rejudged.empty());
+  const Record again = recordIn(out() + "-again");
+  ASSERT_EQ(again.rejudged.size(), 1u) << "a re-judged record says so";
+  EXPECT_EQ(again.rejudged[0].fromSha256, sha256Hex(readWhole(record())));
+  EXPECT_EQ(again.rejudged[0].profile, "h100-sxm5-80gb");
+  EXPECT_NE(named.out.find("RE-JUDGED"), std::string::npos) << named.out;
+  const auto third = runMuster({"judge", out() + "-again/record.json", "--out", out() + "-third"});
+  EXPECT_EQ(third.exitCode, 0) << third.err;
+  EXPECT_EQ(recordIn(out() + "-third").rejudged.size(), 2u);
 }
 
 TEST_F(JudgeAgain, RejectsUnderAHarderProfile) {

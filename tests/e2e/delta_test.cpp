@@ -111,6 +111,16 @@ class Delta : public ::testing::Test {
   TempDir dir_;
 };
 
+TEST_F(Delta, RefusesTheAcceptedFleetItselfAsASurvey) {
+  const std::string why = "all of these records are those that the fleet in";
+  const fs::path copy = dir_.path() / "copy";
+  fs::copy(accepted(), copy, fs::copy_options::recursive);
+  for (const fs::path& survey :
+       {accepted(), accepted() / nodeName(1), copy, copy / nodeName(0) / "record.json"})
+    expectRefused(delta({"--survey", survey.string(), "--since", accepted().string()}), 2, why);
+  expectRefused(merge(copy.string()), 2, why);
+}
+
 TEST_F(Delta, SurveySaysWhichNodesMustRunAgain) {
   // Of another plan: only its inventory counts.
   std::string look = kPlan;

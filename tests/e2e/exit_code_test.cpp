@@ -112,6 +112,13 @@ TEST(ExitCode, Is130AfterCtrlCAndTheRunCanGoOn) {
   const Record record = recordIn(out);
   EXPECT_EQ(record.acceptance, "interrupted");
   EXPECT_TRUE(record.accounting.balanced());
+  for (const StageRecord& stage : record.stages)
+    for (const Verdict& verdict : stage.verdicts)
+      if (verdict.outcome == Outcome::kError) {
+        EXPECT_EQ(verdict.device, "") << "the device is not at fault: " << verdict.detail;
+        EXPECT_NE(verdict.detail.find("was stopped because the run was cancelled"), std::string::npos)
+            << verdict.detail;
+      }
   const auto resumed =
       runMuster({"run", "--resume", out.string(), "--plugins", withFakes()[1], "--set", "x.y=1"});
   EXPECT_EQ(resumed.exitCode, 2) << "overrides belong to a new run" << resumed.out << resumed.err;

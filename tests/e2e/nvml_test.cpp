@@ -160,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(
               "350 W", "-pl 700"},
         Fault{"ClockLimit", "gpu 3 clock_max 1200\n", 1, kFail, "health", "env.clock_max", "gpu3", "1.2 GHz",
               "Clocks are capped"},
-        Fault{"Busy", "gpu 3 process 4711\n", 1, kFail, "health", "env.gpu_processes", "gpu3",
+        Fault{"Busy", "gpu 3 process 4711\n", 3, kError, "health", "env.gpu_processes", "gpu3",
               "pid 4711 (python3)", "Stop the processes"},
         Fault{"FabricNotReady", "gpu 3 fabric 2\n", 1, kFail, "health", "env.fabric_ready", "gpu3",
               "registration is under way", "nvidia-fabricmanager"},
@@ -220,7 +220,7 @@ TEST(Gpus, SevenOfEightIsAFail) {
 TEST(Gpus, ACallThatFailsIsAnUnreadableSourceInNvmlsWords) {
   GpuNode node;
   const auto result = node.run("gpu 2 call nvmlDeviceGetPowerUsage 999\n");
-  EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
+  EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
   const auto findings = findingsIn(recordIn(node.out()));
   ASSERT_EQ(findings.size(), 2u);
   EXPECT_EQ(findings[0].verdict.outcome, Outcome::kError);

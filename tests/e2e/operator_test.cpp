@@ -143,7 +143,7 @@ TEST(Operator, WhoInterruptsIsHeardAndToldHowToGoOn) {
   const auto result = signalled(dir, fakePlan("fake-hang", "60s"), "env --default-signal=INT", "INT");
   EXPECT_EQ(result.exitCode, 130);
   EXPECT_THAT(result.err, HasSubstr("muster: interrupted: the ranks are ended"));
-  EXPECT_THAT(result.out, HasSubstr("go on with muster run --resume " + (dir.path() / "run").string()));
+  EXPECT_THAT(result.out, HasSubstr("resume with muster run --resume " + (dir.path() / "run").string()));
 }
 
 TEST(Operator, CannotChangeARunByResumingIt) {

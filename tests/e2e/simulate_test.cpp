@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole runs on simulated GPUs: a healthy node is accepted, each planted fault is named.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <set>
 
 #include "tests/e2e/muster.h"
 
@@ -103,6 +106,81 @@ INSTANTIATE_TEST_SUITE_P(All, SimulatedFault,
                                                  1},
                                            Fault{"h100x8-missing-gpu", "env.device_count", 1}));
 
+/// A shipped scenario with one line replaced, and more after it.
+std::string changed(const std::string& name, const std::string& line, const std::string& by,
+                    const std::string& more = "") {
+  std::string text = readWhole(scenario(name));
+  const size_t at = text.find(line);
+  EXPECT_NE(at, std::string::npos) << line;
+  if (at != std::string::npos) text.replace(at, line.size(), by);
+  return text + more;
+}
+
+/// Metrics that fail, of whatever device, where `text` is the scenario.
+std::set<std::string> failing(const std::string& planFile, const std::string& text,
+                              const std::vector<std::string>& more = {}) {
+  TempDir dir;
+  const auto file = dir.write("scene.toml", text);
+  const auto out = dir.path() / "run";
+  const auto result = runMuster(std::vector<std::string>{"run", plan(planFile), "--simulate", file.string(),
+                                                         "--plain", "--out", out.string()} +
+                                more);
+  EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
+  std::set<std::string> metrics;
+  for (const Verdict& verdict : verdictsOf(recordIn(out), Outcome::kFail)) metrics.insert(verdict.metric);
+  return metrics;
+}
+
+TEST(Simulate, RejectsGpusWhoseClockIsLow) {
+  const std::string low = changed("h100x8-healthy", "load_clock = \"1755 MHz\"", "load_clock = \"1200 MHz\"");
+  EXPECT_THAT(failing("node-quick.toml", low), ::testing::Contains("compute.gemm_throughput"));
+}
+
+TEST(Simulate, RejectsGpusThatGetTooHot) {
+  const std::string hot =
+      changed("h100x8-healthy", "load_temperature = \"64 degC\"", "load_temperature = \"92 degC\"");
+  EXPECT_THAT(failing("node-quick.toml", hot), ::testing::Contains("env.throttle_thermal"));
+}
+
+TEST(Simulate, RejectsOnePairOfGpusInTheNcclPlan) {
+  const std::string text = readWhole(scenario("h100x8-cluster-healthy"));
+  const std::string link = "\n[[fault]]\nkind = \"slow_link\"\ndevice = 1\npeer_device = 4\nfactor = 0.5\n";
+  EXPECT_EQ(failing("nccl.toml", text + link), std::set<std::string>{"memory.peer_bandwidth"});
+  const std::string copies =
+      "\n[[fault]]\nkind = \"slow\"\ndevice = 3\nfactor = 0.5\nops = [\"peer_copy\"]\n";
+  EXPECT_EQ(failing("nccl.toml", text + copies), std::set<std::string>{"memory.peer_bandwidth"});
+}
+
+TEST(Simulate, RejectsANodeWhoseNicIsDownForFiveMillisecondsOfEachSecond) {
+  const std::string flap =
+      "\n[[fault]]\nkind = \"flapping_nic\"\nnode = 1\nrail = 2\nperiod = \"1s\"\ndown = \"5ms\"\n";
+  const std::string text = readWhole(scenario("h100x8-cluster-healthy")) + flap;
+  EXPECT_THAT(failing("cluster.toml", text, {"--nnodes", "2", "--node-rank", "1"}),
+              ::testing::Contains("env.rdma_link_downed"));
+}
+
+TEST(Simulate, RefusesAFaultOnANodeThatTheRunDoesNotHave) {
+  TempDir dir;
+  const std::string fault = "\n[[fault]]\nkind = \"crash\"\ndevice = 0\nnode = 2\n";
+  const auto file = dir.write("scene.toml", readWhole(scenario("h100x8-healthy")) + fault);
+  const auto run = [&](const std::vector<std::string>& nodes) {
+    return runMuster(std::vector<std::string>{"run", plan("node-quick.toml"), "--simulate", file.string(),
+                                              "--plain", "--out", (dir.path() / "run").string()} +
+                     nodes);
+  };
+  for (const auto& [nodes, has] :
+       {std::pair{std::vector<std::string>{}, "1 node"},
+        std::pair{std::vector<std::string>{"--nodes", "2"}, "2 nodes"},
+        std::pair{std::vector<std::string>{"--nnodes", "2", "--node-rank", "1"}, "2 nodes"}}) {
+    const auto result = run(nodes);
+    EXPECT_EQ(result.exitCode, 2) << result.out << result.err;
+    EXPECT_TRUE(contains(result.err, file.string() + ":")) << result.err;
+    EXPECT_TRUE(contains(result.err, std::string("this fault is on node 2, and the run has ") + has))
+        << result.err;
+    std::filesystem::remove_all(dir.path() / "run");
+  }
+}
+
 TEST(Simulate, NamesTheGpuWhoseLinkToTheHostIsNarrow) {
   TempDir dir;
   EXPECT_EQ(simulate("h100x8-pcie-x8", dir.path() / "run").exitCode, 1);
@@ -160,6 +238,73 @@ TEST(Simulate, NamesTheStragglerOfACollectiveAndNotThoseWhoWait) {
     if (verdict.metric == "collective.own_time") named.push_back(verdict.device);
   EXPECT_EQ(named, std::vector<std::string>{"gpu3"});
   EXPECT_EQ(run("h100x8-cluster-healthy", dir.path() / "healthy").exitCode, 0);
+}
+
+/// The scenario of healthy nodes with another network, and faults.
+std::string otherNetwork(const TempDir& dir, const std::string& railBandwidth,
+                         const std::string& faults = "") {
+  std::string text = readWhole(scenario("h100x8-cluster-healthy"));
+  const std::string usual = "rail_bandwidth = \"48.5 GB/s\"";
+  const size_t at = text.find(usual);
+  EXPECT_NE(at, std::string::npos) << text;
+  text.replace(at, usual.size(), "rail_bandwidth = \"" + railBandwidth + "\"");
+  const auto path = dir.path() / "scenario.toml";
+  std::ofstream(path) << text << faults;
+  return path.string();
+}
+
+ProcessResult runCluster(const TempDir& dir, const std::string& scenarioFile, int nodes,
+                         const std::vector<std::string>& more = {}) {
+  return runMuster(std::vector<std::string>{"run", plan("cluster.toml"), "--simulate", scenarioFile,
+                                            "--nodes", std::to_string(nodes), "--out",
+                                            (dir.path() / "run").string()} +
+                   more);
+}
+
+std::set<std::string> failedMetrics(const std::filesystem::path& run) {
+  std::set<std::string> metrics;
+  for (const Verdict& verdict : verdictsOf(recordIn(run), Outcome::kFail)) metrics.insert(verdict.metric);
+  return metrics;
+}
+
+TEST(Simulate, RejectsNodesWhoseWholeNetworkIsSlow) {
+  for (const char* rate : {"12 GB/s", "24 GB/s"})
+    for (const int nodes : {2, 4}) {
+      TempDir dir;
+      const auto result = runCluster(dir, otherNetwork(dir, rate), nodes);
+      EXPECT_EQ(result.exitCode, 1) << rate << ", " << nodes << " nodes\n" << result.out << result.err;
+      for (int node = 0; node < nodes; ++node)
+        EXPECT_EQ(failedMetrics(dir.path() / "run" / ("sim-node-000" + std::to_string(node)))
+                      .count("ring.device_bandwidth"),
+                  1u)
+            << rate << ", node " << node;
+      EXPECT_EQ(
+          failedMetrics(dir.path() / "run" / "sim-node-0000").count("collective.large_message_bus_bandwidth"),
+          1u);
+    }
+}
+
+TEST(Simulate, AcceptsANetworkOfTheRateThatThePlanStates) {
+  for (const int nodes : {1, 2, 4}) {
+    TempDir dir;
+    const auto stated =
+        runCluster(dir, otherNetwork(dir, "24 GB/s"), nodes, {"--set", "network.rail_bandwidth=25 GB/s"});
+    EXPECT_EQ(stated.exitCode, 0) << nodes << "\n" << stated.out << stated.err;
+    TempDir usual;
+    const auto reference = runCluster(usual, otherNetwork(usual, "48.5 GB/s"), nodes);
+    EXPECT_EQ(reference.exitCode, 0) << nodes << "\n" << reference.out << reference.err;
+  }
+}
+
+TEST(Simulate, RejectsASlowLinkBetweenTheOnlyTwoNodes) {
+  TempDir dir;
+  const auto result =
+      runCluster(dir,
+                 otherNetwork(dir, "48.5 GB/s",
+                              "\n[[fault]]\nkind = \"slow_link\"\nnode = 0\npeer_node = 1\nfactor = 0.5\n"),
+                 2);
+  EXPECT_EQ(result.exitCode, 1) << "a single pair has no peers, but the network has a rate\n"
+                                << result.out << result.err;
 }
 
 TEST(Simulate, WritesOneRecordForEachNode) {

@@ -77,6 +77,26 @@ TEST_F(SlurmHooks, DrainARejectedNodeWithOurReason) {
   }
 }
 
+TEST_F(SlurmHooks, NeverDrainOnASimulatedVerdict) {
+  const fs::path hooks = write(quickPlan());
+  const std::string muster = (distDir() / "bin" / "muster").string();
+  const std::string slow = (distDir() / "share/muster/plans/scenarios/h100x8-one-slow-gpu.toml").string();
+  const fs::path simulating = hooks / "simulating";
+  std::ofstream(simulating) << "#!/bin/sh\nexec " << muster << " \"$@\" --simulate " << slow << "\n";
+  fs::permissions(simulating, fs::perms(0755));
+  for (const char* kind : {"health_check", "prolog", "epilog"}) {
+    const fs::path hook = hooks / (std::string(kind) + ".sh");
+    std::string text = readWhole(hook);
+    const size_t at = text.find("muster=");
+    text.replace(at, text.find('\n', at) - at, "muster=" + simulating.string());
+    std::ofstream(hook) << text;
+    EXPECT_EQ(call(hook, "node1").exitCode, 0);
+    EXPECT_EQ(slurm().state("node1"), "idle");
+    EXPECT_THAT(calls(hooks, kind, "node1"), HasSubstr("rejected, and NOT drained: "))
+        << readWhole(hooks / "keep" / kind / "node1" / "log");
+  }
+}
+
 TEST_F(SlurmHooks, LeaveAnAcceptedNodeAndOneThatSomebodyDrained) {
   const fs::path good = write(waitingPlan(1)), bad = write(impossiblePlan());
   EXPECT_EQ(call(good / "health_check.sh", "node1").exitCode, 0);

@@ -5,7 +5,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <fstream>
+
+#include "reports/model/record.h"
 
 namespace muster::testing {
 namespace fs = std::filesystem;
@@ -50,7 +53,9 @@ fs::path SlurmTest::newRun() {
 
 ProcessResult SlurmTest::submit(const fs::path& plan, const fs::path& run,
                                 const std::vector<std::string>& more, const std::string& nodes) {
-  std::vector<std::string> arguments = {"submit", plan.string(), "--nodes", nodes, "--out", run.string()};
+  std::vector<std::string> arguments = {
+      "submit", plan.string(), "--nodes",       nodes,
+      "--out",  run.string(),  "--same-machine"};  // one host plays all nodes
   arguments.insert(arguments.end(), more.begin(), more.end());
   return slurm().muster(arguments);
 }
@@ -75,6 +80,48 @@ fs::path SlurmTest::quickPlan() {
 
 std::string SlurmTest::healthy() {
   return (distDir() / "share" / "muster" / "plans" / "scenarios" / "h100x8-healthy.toml").string();
+}
+
+void SlurmTest::reject(const fs::path& run, const std::string& node, const std::string& metric) {
+  const fs::path file = run / "records" / "nodes" / node / "record.json";
+  auto record = readRecord(file);
+  ASSERT_TRUE(record.ok()) << record.error().text();
+  ASSERT_FALSE(record->simulated);
+  Verdict verdict;
+  verdict.outcome = Outcome::kFail;
+  verdict.stage = record->stages.back().name;
+  verdict.caseId = record->stages.back().cases.front().id;
+  verdict.metric = metric;
+  verdict.observed = 1;
+  verdict.limit = 0;
+  verdict.margin = std::nan("");
+  verdict.detail = "1, required at most 0";
+  record->stages.back().verdicts.push_back(verdict);
+  record->stages.back().outcome = Outcome::kFail;
+  record->accounting.add(verdict);
+  ++record->accounting.expected;
+  record->acceptance = "rejected";
+  record->exitCode = 1;
+  record->reasons = {"1 expectation failed"};
+  ASSERT_TRUE(writeRecord(*record, file).ok());
+  writeShared(run / "exits" / node, "1\n");
+  setState(run, node, "rejected", true, "1 expectation failed");
+}
+
+void SlurmTest::setState(const fs::path& run, const std::string& node, const std::string& state, bool suspect,
+                         const std::string& reason) {
+  const fs::path file = run / "fleet" / "fleet.json";
+  Json fleet = Json::parse(readWhole(file));
+  fleet["acceptance"] = "rejected";
+  fleet["exit_code"] = 1;
+  for (Json& one : fleet["nodes"]) {
+    if (one["node"] != node) continue;
+    one["state"] = state;
+    one["reason"] = reason;
+    one["suspect"] = suspect;
+  }
+  writeShared(file, fleet.dump());
+  writeShared(run / "fleet.exit", "1\n");
 }
 
 std::set<std::string> SlurmTest::claimed(const fs::path& run) {

@@ -37,6 +37,12 @@ class SlurmTest : public ::testing::Test {
   /// A plan and a scenario of eight simulated GPUs; takes a moment.
   static std::filesystem::path quickPlan();
   static std::string healthy();
+  /// Makes the record of a node that really was measured, and the fleet's report, those of one that failed
+  /// `metric`.
+  static void reject(const std::filesystem::path& run, const std::string& node, const std::string& metric);
+  /// What the fleet's report says of a node; `suspect`: a finding names it.
+  static void setState(const std::filesystem::path& run, const std::string& node, const std::string& state,
+                       bool suspect, const std::string& reason);
 
   /// Nodes with a claim; with an exit code; with a record.
   static std::set<std::string> claimed(const std::filesystem::path& run);

@@ -113,9 +113,9 @@ TEST_F(SlurmSubmit, KeepsArraysBelowTheLargestSize) {
 
 TEST_F(SlurmSubmit, NeverLetsSlurmRequeueATask) {
   const fs::path run = newRun();
-  const ProcessResult result =
-      slurm().muster({"submit", waitingPlan(20).string(), "--nodes", "node[1-2]", "--out", run.string()}, 60,
-                     {{"SBATCH_REQUEUE", "1"}, {"SBATCH_PARTITION", "elsewhere"}});
+  const ProcessResult result = slurm().muster(
+      {"submit", waitingPlan(20).string(), "--nodes", "node[1-2]", "--out", run.string(), "--same-machine"},
+      60, {{"SBATCH_REQUEUE", "1"}, {"SBATCH_PARTITION", "elsewhere"}});
   ASSERT_EQ(result.exitCode, 0) << result.out << result.err;
   const std::string jobs = slurm().command({"scontrol", "show", "job", "--oneliner"}).out;
   EXPECT_THAT(jobs, HasSubstr("Requeue=0"));

@@ -59,7 +59,7 @@ Result<CpuTimes> readCpuTimes(const Root& root) {
     if (!(line >> field))
       return Error{ErrorCode::kProtocol, "its first line is not \"cpu\" and eight numbers", "/proc/stat"};
   return CpuTimes{(ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6]) * kTick,
-                  (ticks[3] + ticks[4]) * kTick, ticks[7] * kTick};
+                  (ticks[3] + ticks[4]) * kTick, ticks[7] * kTick, (ticks[5] + ticks[6]) * kTick};
 }
 
 std::optional<double> reportedClockHz(const Root& root, const std::vector<int>& cpus) {

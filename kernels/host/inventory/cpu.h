@@ -36,6 +36,7 @@ struct CpuTimes {
   double busy = 0;   ///< user, nice, system, interrupts
   double idle = 0;   ///< idle and waiting for I/O
   double steal = 0;  ///< taken by the hypervisor for others
+  double interrupts = 0;  ///< of the busy time: hard and soft interrupts, which no process has
 };
 Result<CpuTimes> readCpuTimes(const Root& root);
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "kernels/host/inventory/cgroup.h"
 #include "kernels/host/inventory/cpu.h"
@@ -60,7 +61,7 @@ std::unique_ptr<Inventory> makeHostInventory() {
 
 HostInventory::HostInventory(HostSources sources)
     : sources_(std::move(sources)),
-      watch_(sources_.root, sources_.self, sources_.processClock),
+      watch_(sources_.root, sources_.self, sources_.processClock, affinity()),
       allowed_(affinity()) {}
 
 Result<std::vector<DeviceInfo>> HostInventory::devices() {
@@ -92,8 +93,7 @@ Result<Json> HostInventory::node() {
 Result<Readings> HostInventory::health(double /*at*/, const std::string& /*load*/) {
   Readings readings;
   addSensors(readings);
-  addCpuUse(readings);
-  addThrottling(readings);
+  addCpuUse(readings, addThrottling(readings));
   addRdma(readings);
   return readings;
 }
@@ -115,11 +115,15 @@ void HostInventory::addSensors(Readings& readings) const {
             : readings.unreadable.push_back({"load", "", load.error().text()});
 }
 
-void HostInventory::addCpuUse(Readings& readings) {
+void HostInventory::addCpuUse(Readings& readings, double throttledSeconds) {
   const auto look = watch_.look();
   if (!look.ok()) return readings.unreadable.push_back({"processes", "", look.error().text()});
+  const double throttled =
+      std::max(0.0, throttledSeconds - std::exchange(throttledSeconds_, throttledSeconds));
   if (!look->has_value()) return;
   CpuUse use = **look;
+  readings.values.push_back(
+      {"external_load", "ratio", "", externalLoad(use, throttled / use.seconds), "", {}});
   if (use.seconds >= kUnseenWindow && use.unseen >= kUnseenShare && use.unseen > use.busiest) {
     use.busiest = use.unseen;
     use.process = "unseen";
@@ -131,7 +135,17 @@ void HostInventory::addCpuUse(Readings& readings) {
   readings.values.push_back({reading::kUtilization, "ratio", "", use.utilization, "", {}});
 }
 
-void HostInventory::addThrottling(Readings& readings) const {
+/// The share of our processors' time that others had: what they used of it on the whole, or, where a thread of
+/// ours waited longer than that, its wait, as far as others can have caused it. `throttled` is in CPUs.
+double HostInventory::externalLoad(const CpuUse& use, double throttled) const {
+  const double cpus = static_cast<double>(std::max<size_t>(1, allowed_.size()));
+  const double online = static_cast<double>(std::max(allowed_.size(), onlineCpus(sources_.root).size()));
+  double taken = use.foreign + use.steal * cpus + throttled;
+  if (use.seconds >= kUnseenWindow && use.unseen >= kUnseenShare) taken += use.unseen * cpus / online;
+  return std::clamp(std::max(taken / cpus, std::min(use.waited, taken)), 0.0, 1.0);
+}
+
+double HostInventory::addThrottling(Readings& readings) const {
   const CgroupState state = readCgroups(sources_.root);
   readings.unreadable.insert(readings.unreadable.end(), state.unreadable.begin(), state.unreadable.end());
   const Labels labels =
@@ -139,6 +153,7 @@ void HostInventory::addThrottling(Readings& readings) const {
   readings.values.push_back({reading::kCgroupThrottled, "s", "", state.throttledSeconds, "", labels});
   if (const auto seconds = thermalThrottleSeconds(sources_.root, allowed_))
     readings.values.push_back({reading::kCpuThrottleThermal, "s", "", *seconds, "", {}});
+  return state.throttledSeconds;
 }
 
 void HostInventory::addRdma(Readings& readings) const {

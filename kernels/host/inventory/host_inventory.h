@@ -38,14 +38,17 @@ class HostInventory : public Inventory {
 
  private:
   void addSensors(Readings& readings) const;
-  void addCpuUse(Readings& readings);
-  void addThrottling(Readings& readings) const;
+  [[nodiscard]] double externalLoad(const CpuUse& use, double throttled) const;
+  void addCpuUse(Readings& readings, double throttledSeconds);
+  /// The seconds that our control group was throttled so far.
+  double addThrottling(Readings& readings) const;
   void addRdma(Readings& readings) const;
   void addHardwareErrors(Readings& readings) const;
 
   HostSources sources_;
   CpuWatch watch_;
   std::vector<int> allowed_;
+  double throttledSeconds_ = 0;  ///< at the last look
 };
 
 }  // namespace muster

@@ -45,6 +45,19 @@ std::string hostName() {
   return gethostname(name, sizeof name - 1) == 0 ? printable(name, 255) : "unknown";
 }
 
+/// systemd asks that the id itself stays on its machine (machine-id(5)), so records hold a digest of it.
+std::string machineId(const Root& root) {
+  const std::string id = root.factOr("/etc/machine-id");
+  return id.empty() ? "" : sha256Hex("muster " + id).substr(0, 32);
+}
+
+/// What the management controller calls itself, where its driver is loaded; empty elsewhere.
+std::string bmcGuid(const Root& root) {
+  for (const std::string& name : root.list("/sys/devices/platform"))
+    if (name.starts_with("ipmi_bmc.")) return root.factOr("/sys/devices/platform/" + name + "/guid");
+  return "";
+}
+
 /// The name that a hypervisor gives itself in CPUID leaf 0x40000000; empty on other processors.
 std::string hypervisorVendor() {
 #if defined(__x86_64__)
@@ -108,9 +121,14 @@ Json hostFacts(const Root& root) {
           {"kernel", kernelRelease()},
           {"os", osName(root)},
           {"boot_id", root.factOr("/proc/sys/kernel/random/boot_id")},
+          {"machine_id", machineId(root)},
           {"vendor", root.factOr("/sys/class/dmi/id/sys_vendor")},
           {"product", root.factOr("/sys/class/dmi/id/product_name")},
           {"board", root.factOr("/sys/class/dmi/id/board_name")},
+          {"board_serial", root.factOr("/sys/class/dmi/id/board_serial")},
+          {"product_serial", root.factOr("/sys/class/dmi/id/product_serial")},
+          {"product_uuid", root.factOr("/sys/class/dmi/id/product_uuid")},
+          {"bmc_guid", bmcGuid(root)},
           {"bios", root.factOr("/sys/class/dmi/id/bios_version")},
           {"virtualization", virtualization(root)},
           {"container", containerKind(root)},

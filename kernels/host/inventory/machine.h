@@ -32,7 +32,10 @@ struct Space {
 };
 Result<Space> readSpace(const std::string& folder);
 
-/// {"name", "kernel", "os", "boot_id", "vendor", "product", "bios", "virtualization", "container", ...}
+/// "machine_id" is a digest of /etc/machine-id. Serials of board, product and management controller can be
+/// read by root alone; empty where they are not.
+/// {"name", "kernel", "os", "boot_id", "machine_id", "board_serial", "product_serial", "product_uuid",
+/// "bmc_guid", "vendor", "product", "bios", "virtualization", "container", ...}
 Json hostFacts(const Root& root);
 /// {"kernel", "os", "libc", "nvidia_driver" ...}: versions of what runs on it.
 Json softwareFacts(const Root& root);

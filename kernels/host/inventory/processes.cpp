@@ -33,26 +33,6 @@ bool isMuster(const std::string& name) {
   return name == "muster" || name.starts_with("muster-");
 }
 
-/// Processes of ours: ourselves, our ancestors, and the descendants of the outermost muster among them.
-std::set<int> ownProcesses(int self, const std::map<int, std::pair<int, std::string>>& parents) {
-  std::set<int> own{self};
-  int outermost = self;
-  for (auto at = parents.find(self); at != parents.end() && own.size() < 1000;
-       at = parents.find(at->second.first)) {
-    own.insert(at->first);
-    if (isMuster(at->second.second)) outermost = at->first;
-  }
-  // Parents of later processes may have smaller or larger pids, so go on until nothing is added.
-  std::set<int> descendants{outermost};
-  for (size_t before = 0; before != descendants.size();) {
-    before = descendants.size();
-    for (const auto& [pid, parent] : parents)
-      if (descendants.count(parent.first) != 0) descendants.insert(pid);
-  }
-  own.merge(descendants);
-  return own;
-}
-
 double secondsOf(uint64_t ticks) {
   return ticks > 1 ? static_cast<double>(ticks - 1) * kTick : 0;
 }
@@ -66,8 +46,8 @@ std::optional<double> processCpuSeconds(int pid) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-CpuWatch::CpuWatch(Root root, int self, ProcessClock clock)
-    : root_(std::move(root)), self_(self), clock_(std::move(clock)) {}
+CpuWatch::CpuWatch(Root root, int self, ProcessClock clock, std::vector<int> allowed)
+    : root_(std::move(root)), self_(self), clock_(std::move(clock)), allowed_(std::move(allowed)) {}
 
 double CpuWatch::Use::busySeconds() const {
   if (!seconds) return secondsOf(own + children);
@@ -161,11 +141,61 @@ std::map<CpuWatch::Key, CpuWatch::Use> CpuWatch::ticksUsed(const Table& now) con
   return used;
 }
 
-CpuUse CpuWatch::compare(const Table& now, const CpuTimes& times, double seconds) const {
-  std::map<int, std::pair<int, std::string>> parents;
-  for (const auto& [key, process] : now) parents[key.first] = {process.parent, process.name};
-  const std::set<int> own = ownProcesses(self_, parents);
+/// schedstat: time on a processor and time of waiting for one, in nanoseconds, and a count. Kernels without
+/// it show no waits.
+std::map<int, double> CpuWatch::readWaits(const std::set<int>& processes) const {
+  std::map<int, double> waits;
+  for (const int pid : processes) {
+    const std::string folder = root_.prefix() + "/proc/" + std::to_string(pid) + "/task";
+    const std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(folder.c_str()), closedir);
+    while (const dirent* entry = dir ? readdir(dir.get()) : nullptr) {
+      const int thread = static_cast<int>(leadingInteger(entry->d_name, 0));
+      const std::string name = std::string(entry->d_name) + "/schedstat";
+      const Fd file(thread > 0 ? openat(dirfd(dir.get()), name.c_str(), O_RDONLY | O_CLOEXEC) : -1);
+      char text[128];
+      const ssize_t got = file.valid() ? read(file.get(), text, sizeof text) : 0;
+      if (got <= 0) continue;
+      const std::string_view fields(text, static_cast<size_t>(got));
+      if (const size_t space = fields.find(' '); space != std::string_view::npos)
+        waits[thread] = static_cast<double>(leadingInteger(fields.substr(space + 1), 0)) * 1e-9;
+    }
+  }
+  return waits;
+}
 
+double CpuWatch::longestWait(const std::map<int, double>& waits) const {
+  double longest = 0;
+  for (const auto& [thread, waited] : waits) {
+    const auto before = waits_.find(thread);
+    const bool known = before != waits_.end() && before->second <= waited;  // numbers are used again
+    longest = std::max(longest, waited - (known ? before->second : 0));
+  }
+  return longest;
+}
+
+CpuWatch::OwnProcesses CpuWatch::ownOf(const Table& now) const {
+  std::map<int, const Process*> processes;
+  for (const auto& [key, process] : now) processes[key.first] = &process;
+  std::set<int> own{self_};
+  int outermost = self_;
+  for (auto at = processes.find(self_); at != processes.end() && own.size() < 1000;
+       at = processes.find(at->second->parent)) {
+    own.insert(at->first);
+    if (isMuster(at->second->name)) outermost = at->first;
+  }
+  // Parents of later processes may have smaller or larger pids, so go on until nothing is added.
+  std::set<int> descendants{outermost};
+  for (size_t before = 0; before != descendants.size();) {
+    before = descendants.size();
+    for (const auto& [pid, process] : processes)
+      if (descendants.count(process->parent) != 0) descendants.insert(pid);
+  }
+  own.insert(descendants.begin(), descendants.end());
+  return {std::move(own), std::move(descendants)};
+}
+
+CpuUse CpuWatch::compare(const Table& now, const CpuTimes& times, const std::set<int>& own,
+                         double seconds) const {
   const std::map<Key, Use> used = ticksUsed(now);
 
   CpuUse use;
@@ -175,7 +205,11 @@ CpuUse CpuWatch::compare(const Table& now, const CpuTimes& times, double seconds
     const Use& part = used.at(key);
     seen += static_cast<double>(part.own + part.children) * kTick / seconds;
     const double share = part.busySeconds() / seconds;
-    if (share <= use.busiest || own.count(key.first) != 0) continue;
+    if (own.count(key.first) != 0) continue;
+    // A kernel thread may work for us.
+    const bool here = allowed_.empty() || std::binary_search(allowed_.begin(), allowed_.end(), process.cpu);
+    if (here && !process.kernel) use.foreign += share;
+    if (share <= use.busiest) continue;
     use.busiest = share;
     use.process = process.name + "(" + std::to_string(key.first) + ")";
     use.text = process.name + (process.kernel ? " (kernel thread " : " (pid ") + std::to_string(key.first) +
@@ -185,7 +219,8 @@ CpuUse CpuWatch::compare(const Table& now, const CpuTimes& times, double seconds
   const double busy = times.busy - lastTimes_.busy;
   const double steal = times.steal - lastTimes_.steal;
   const double all = busy + steal + times.idle - lastTimes_.idle;
-  use.unseen = std::max(0.0, (busy - kTick) / seconds - seen);
+  const double interrupts = times.interrupts - lastTimes_.interrupts;
+  use.unseen = std::max(0.0, (busy - interrupts - kTick) / seconds - seen);
   if (all > 0) use.utilization = std::clamp(busy / all, 0.0, 1.0);
   if (all > 0 && steal > 1.5 * kTick) use.steal = std::min((steal - kTick) / all, 1.0);
   return use;
@@ -198,7 +233,13 @@ Result<std::optional<CpuUse>> CpuWatch::look() {
   MUSTER_TRY(const CpuTimes times, readCpuTimes(root_));
   const double time = systemClock().now();
   std::optional<CpuUse> use;
-  if (lastLook_ >= 0 && time > lastLook_) use = compare(now, times, time - lastLook_);
+  const OwnProcesses own = ownOf(now);
+  std::map<int, double> waits = readWaits(own.run);
+  if (lastLook_ >= 0 && time > lastLook_) {
+    use = compare(now, times, own.all, time - lastLook_);
+    use->waited = std::min(1.0, longestWait(waits) / use->seconds);
+  }
+  waits_ = std::move(waits);
   last_ = std::move(now);
   lastTimes_ = times;
   lastLook_ = time;

@@ -20,7 +20,8 @@ def options(description: str, count: int, **defaults):
     parser.add_argument("--seed", type=int, default=1, help="of all random choices (default: %(default)s)")
     parser.add_argument("--keep", metavar="DIR", help="keep the files of all trials in DIR")
     for name, value in defaults.items():
-        parser.add_argument("--" + name.replace("_", "-"), type=type(value), default=value)
+        kind = {"action": "store_true"} if isinstance(value, bool) else {"type": type(value), "default": value}
+        parser.add_argument("--" + name.replace("_", "-"), **kind)
     chosen = parser.parse_args()
     chosen.build = os.path.abspath(chosen.build)
     chosen.random = random.Random(chosen.seed)

@@ -35,16 +35,18 @@ check_versions() {
   done < <(needed_versions "$1")
 }
 
-# check_libraries FILE NAME TREE: each needed library is the system's, or lies where the file's RUNPATH points to.
+# check_libraries FILE NAME TREE: each needed library is the system's, or lies where the file's RPATH points to. Not RUNPATH:
+# LD_LIBRARY_PATH would come before it.
 check_libraries() {
   local name runpath folder
+  if readelf --dynamic "$1" | grep -q '(RUNPATH)'; then fail "$2 has a RUNPATH; required: RPATH"; fi
   runpath=$(patchelf --print-rpath "$1")
   folder=${runpath/'$ORIGIN'/$(dirname "$1")}
   for name in $(patchelf --print-needed "$1"); do
     [[ $system != *[[:space:]]"$name"[[:space:]]* ]] || continue
     [[ ! $name =~ $nvidia || ! $2 =~ $nvidia_users ]] || continue
-    [[ $runpath == '$ORIGIN'* && $runpath != *:* ]] || { fail "$2 needs $name, and its RUNPATH is '$runpath', not one \$ORIGIN path" && continue; }
-    [ "$(realpath -m "$folder")" = "$(realpath "$3/lib/muster/lib")" ] || fail "$2: RUNPATH $runpath leads to $folder"
+    [[ $runpath == '$ORIGIN'* && $runpath != *:* ]] || { fail "$2 needs $name, and its RPATH is '$runpath', not one \$ORIGIN path" && continue; }
+    [ "$(realpath -m "$folder")" = "$(realpath "$3/lib/muster/lib")" ] || fail "$2: RPATH $runpath leads to $folder"
     [ -f "$folder/$name" ] || fail "$2 needs $name, which is not in $folder"
   done
 }

@@ -61,5 +61,24 @@ TEST(HostFacts, NameTheMachineAndItsSystem) {
   EXPECT_GT(hostFacts(Root()).at("memory_bytes").get<uint64_t>(), 0u);
 }
 
+TEST(HostFacts, IdentifyTheMachine) {
+  const TempDir dir;
+  EXPECT_EQ(hostFacts(Root(dir.path()))["machine_id"], "") << "what cannot be read is not made up";
+  EXPECT_EQ(hostFacts(Root(dir.path()))["board_serial"], "");
+  EXPECT_EQ(hostFacts(Root(dir.path()))["bmc_guid"], "");
+  dir.write("etc/machine-id", "3d1219c7c4c5404aaa1f6d2a48adfda4\n");
+  dir.write("sys/class/dmi/id/board_serial", "B17\n");
+  dir.write("sys/class/dmi/id/product_serial", "P17\n");
+  dir.write("sys/class/dmi/id/product_uuid", "4c4c4544-0036-4710-8052-b4c04f565032\n");
+  dir.write("sys/devices/platform/ipmi_bmc.0/guid", "31303043-534d-2500-90d8-7a1600000000\n");
+  const Json facts = hostFacts(Root(dir.path()));
+  EXPECT_EQ(facts["machine_id"].get<std::string>().size(), 32u);
+  EXPECT_NE(facts["machine_id"], "3d1219c7c4c5404aaa1f6d2a48adfda4") << "the id itself stays on its machine";
+  EXPECT_EQ(facts["board_serial"], "B17");
+  EXPECT_EQ(facts["product_serial"], "P17");
+  EXPECT_EQ(facts["product_uuid"], "4c4c4544-0036-4710-8052-b4c04f565032");
+  EXPECT_EQ(facts["bmc_guid"], "31303043-534d-2500-90d8-7a1600000000");
+}
+
 }  // namespace
 }  // namespace muster

@@ -2,6 +2,8 @@
 // Simulated groups: what healthy links give, and what each planted fault of the network does to whom.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "kernels/backend.h"
 #include "kernels/sim/sim_communicator.h"
 #include "kernels/sim/sim_network.h"
@@ -88,6 +90,53 @@ TEST(SimNetwork, WaitsWhileANicIsDown) {
   EXPECT_LT(network.collectiveSeconds(spec, 15.5, 1), 1e-6);
   EXPECT_NEAR(network.exchangeSeconds(0, 2, 1, 1, 14.25, 1), 0.75, 1e-6);
   EXPECT_LT(network.exchangeSeconds(1, 3, 1, 1, 14.25, 1), 1e-6);  // the other rail
+}
+
+/// Many transfers in a row, each begun when the last one has ended: together they take as much longer as the
+/// NIC is down in that time, however long each of them is.
+TEST(SimNetwork, LosesTheTimeThatANicIsDownHoweverLongItsTransfersAre) {
+  const SimNetwork flapping =
+      networkOf("[[fault]]\nkind=\"flapping_nic\"\nnode=1\nrail=0\nperiod=\"1s\"\ndown=\"5ms\"\n", 2);
+  const SimNetwork steady = networkOf("", 2);
+  for (const uint64_t count : {1u << 16, 1u << 22, 1u << 27, 1u << 31}) {
+    CollectiveSpec spec;
+    spec.count = count;
+    double now = 0;
+    double without = 0;
+    while (now < 20) {
+      now += flapping.collectiveSeconds(spec, now, 1);
+      without += steady.collectiveSeconds(spec, without, 1);
+    }
+    const double once = steady.collectiveSeconds(spec, 0, 1);
+    EXPECT_NEAR(now - without, 0.005 * std::floor(now), 0.0051)
+        << count << " elements, " << once << " s each";
+  }
+}
+
+TEST(SimNetwork, CountsHowOftenANicWentDown) {
+  const auto scenario = smallScenario(
+      kFabric +
+      "[[fault]]\nkind=\"flapping_nic\"\nnode=1\nrail=0\nperiod=\"1s\"\ndown=\"5ms\"\nfrom=10\nuntil=13\n");
+  const auto times = [&](double at, int node = 1, int rail = 0) {
+    return timesDown(scenario->faults, node, rail, at);
+  };
+  EXPECT_EQ(times(9.9), 0);
+  EXPECT_EQ(times(10), 1);
+  EXPECT_EQ(times(11.5), 2);
+  EXPECT_EQ(times(99), 3) << "the fault has ended before it went down once more";
+  EXPECT_EQ(times(99, 0), 0);
+  EXPECT_EQ(times(99, 1, 1), 0);
+}
+
+TEST(SimNetwork, FollowsFaultsThatBeginAndEnd) {
+  const SimNetwork network =
+      networkOf("[[fault]]\nkind=\"slow_nic\"\nnode=1\nrail=1\nfactor=0.5\nfrom=10\nuntil=20\n", 4);
+  for (const CollectiveOp op : {CollectiveOp::kAllReduce, CollectiveOp::kAllToAll}) {
+    const double healthy = busBandwidth(network, op, 0);
+    EXPECT_NEAR(busBandwidth(network, op, 10), healthy / 2, 1e3);
+    EXPECT_NEAR(busBandwidth(network, op, 19.99), healthy / 2, 1e3);
+    EXPECT_NEAR(busBandwidth(network, op, 20), healthy, 1e3);
+  }
 }
 
 TEST(SimNetwork, WaitsForAStraggler) {

@@ -9,6 +9,7 @@
 #include <csignal>
 
 #include "tests/kernels/sim/small_scenario.h"
+#include "tests/support/process.h"
 
 namespace muster::sim {
 namespace {
@@ -46,25 +47,47 @@ TEST(FaultList, CountsThrottledTimeUpToNow) {
 
 TEST(FaultList, CorruptsEveryNthRun) {
   FaultList faults = faultsOf("[[fault]]\nkind = \"corruption\"\ndevice = 0\nevery = 3\nops = [\"gemm\"]\n");
-  EXPECT_EQ(faults.corruption(Work::kGemm, 1), nullptr);
-  EXPECT_NE(faults.corruption(Work::kGemm, 3), nullptr);
-  EXPECT_NE(faults.corruption(Work::kGemm, 6), nullptr);
-  EXPECT_EQ(faults.corruption(Work::kPattern, 3), nullptr);
+  EXPECT_EQ(faults.corruption(Work::kGemm, 1, 0), nullptr);
+  EXPECT_NE(faults.corruption(Work::kGemm, 3, 0), nullptr);
+  EXPECT_NE(faults.corruption(Work::kGemm, 6, 0), nullptr);
+  EXPECT_EQ(faults.corruption(Work::kPattern, 3, 0), nullptr);
 }
 
-/// Runs strike() in a child and returns how that ended; a child that still runs after a while is killed with
-/// SIGKILL.
+TEST(FaultList, CorruptsInItsWindowOnly) {
+  FaultList faults =
+      faultsOf("[[fault]]\nkind = \"corruption\"\ndevice = 0\nfrom = 10\nuntil = 20\nops = [\"gemm\"]\n");
+  EXPECT_EQ(faults.corruption(Work::kGemm, 1, 9.9), nullptr);
+  EXPECT_NE(faults.corruption(Work::kGemm, 1, 10), nullptr);
+  EXPECT_EQ(faults.corruption(Work::kGemm, 1, 20), nullptr);
+}
+
+TEST(FaultList, LosesADeviceThatGoesMissingLater) {
+  FaultList faults = faultsOf("[[fault]]\nkind = \"missing\"\ndevice = 0\nat = 10\n");
+  EXPECT_FALSE(faults.missing()) << "it is there at the start";
+  EXPECT_TRUE(faults.strike(Work::kGemm, 9.9).ok());
+  EXPECT_FALSE(faults.strike(Work::kGemm, 10).ok());
+  EXPECT_TRUE(faults.lost(10));
+}
+
+/// Whether a process does nothing but wait: twice asleep, and no CPU time in between.
+bool sleeps(pid_t pid) {
+  const std::string file = "/proc/" + std::to_string(pid) + "/stat";
+  const std::string before = testing::readWhole(file);
+  usleep(10000);
+  return before.find(") S ") != std::string::npos && testing::readWhole(file) == before;
+}
+
+/// Runs strike() in a child and returns how that ended; a child that has begun and then only waits is killed
+/// with SIGKILL.
 int waitStatusOfStrike(const FaultList& faults, Work work, double at) {
   pid_t child = fork();
   if (child == 0) {
-    faults.strike(work, at);
-    _exit(7);
+    _exit(faults.strike(work, at).ok() ? 7 : 8);
   }
   int status = 0;
-  for (int i = 0; i < 30; ++i) {
+  do {
     if (waitpid(child, &status, WNOHANG) == child) return status;
-    usleep(10000);
-  }
+  } while (!sleeps(child));
   kill(child, SIGKILL);
   waitpid(child, &status, 0);
   return status;

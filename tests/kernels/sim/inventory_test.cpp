@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "kernels/sim/sim_inventory.h"
@@ -58,6 +59,31 @@ TEST(SimInventory, WarmsUpUnderLoadOnly) {
   double early = valueOf(*inventory.health(1, "compute"), reading::kTemperature, "gpu0");
   EXPECT_GT(loaded, idle + 20);
   EXPECT_GT(loaded, early + 15);
+}
+
+TEST(SimInventory, ThrottlesByHeatBeyondItsLimitAndStaysAtIt) {
+  SimInventory inventory = inventoryOf(
+      "[climate]\nidle_temperature = \"32 degC\"\nload_temperature = \"92 degC\"\n"
+      "throttle_temperature = \"80 degC\"\ntime_constant = \"10s\"\n");
+  const double begin = 10 * std::log(60.0 / 12.0);
+  const auto at = [&](double time, const char* name) {
+    return valueOf(*inventory.health(time, "compute"), name, "gpu1");
+  };
+  EXPECT_DOUBLE_EQ(at(begin - 0.1, reading::kThrottleThermal), 0);
+  EXPECT_NEAR(at(begin + 5, reading::kThrottleThermal), 5, 1e-9);
+  EXPECT_DOUBLE_EQ(at(begin + 5, reading::kTemperature), 80);
+  EXPECT_NEAR(at(begin + 5, reading::kClock) / at(1, reading::kClock), 48.0 / 60, 1e-9);
+}
+
+TEST(SimInventory, TellsThatADeviceFellOffTheBus) {
+  SimInventory inventory = inventoryOf("[[fault]]\nkind = \"missing\"\ndevice = 1\nat = 10\n");
+  EXPECT_EQ(inventory.devices()->size(), 2u) << "at the start it is there";
+  EXPECT_TRUE(inventory.health(9, "compute")->unreadable.empty());
+  const auto readings = inventory.health(10, "compute");
+  ASSERT_EQ(readings->unreadable.size(), 1u);
+  EXPECT_EQ(readings->unreadable.front().device, "gpu1");
+  EXPECT_EQ(valueOf(*readings, reading::kXidFatal, "gpu1"), 1);
+  EXPECT_EQ(valueOf(*readings, reading::kXidFatal, "gpu0"), 0);
 }
 
 TEST(SimInventory, CountsThrottleTimeOfTheFaultyDeviceOnly) {

@@ -2,6 +2,7 @@
 // Scenario files: what is read, and that every mistake is named at its place.
 #include "kernels/sim/scenario.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -105,6 +106,82 @@ TEST(Scenario, RefusesFaultsOutOfRange) {
                 "`reason` must be one of");
   expectMistake("[[fault]]\nkind = \"ecc\"\ndevice = 0\n", "an ecc fault needs");
   expectMistake("[[fault]]\nkind = \"xid\"\ndevice = 0\n", "`xid` is missing");
+}
+
+/// What a run of `nodes` nodes says of a scenario whose fault has these lines.
+std::string saidOf(const std::string& fault, int nodes) {
+  constexpr const char* kNics = R"(
+[network]
+intra_bandwidth = "100 GB/s"
+rail_bandwidth = "10 GB/s"
+rails = 2
+nodes_per_leaf = 2
+[rdma]
+count = 2
+line_rate = "10 GB/s"
+bandwidth = "9 GB/s"
+)";
+  auto scenario = parseScenario(smallScenarioText(kNics + fault), "s.toml", nodes);
+  if (scenario.ok()) return "";
+  EXPECT_EQ(scenario.error().code, ErrorCode::kUsage) << fault;
+  return scenario.error().text();
+}
+
+struct FaultyPart {
+  const char* lines;  ///< of a fault whose last key may name part number `%`
+  int most;           ///< parts of that kind that a run of 5 nodes has
+};
+
+class FaultBeyondTheRun : public ::testing::TestWithParam<FaultyPart> {};
+
+TEST_P(FaultBeyondTheRun, IsRefusedAtItsPlaceAndTheLastPartIsNot) {
+  const auto [lines, most] = GetParam();
+  EXPECT_EQ(saidOf(fmt::format(fmt::runtime(lines), most - 1), 5), "") << lines;
+  for (const int part : {most, most + 1, most + 100}) {
+    const std::string text = fmt::format(fmt::runtime(lines), part);
+    const std::string said = saidOf(text, 5);
+    const std::string last = text.substr(text.rfind('\n', text.size() - 2) + 1);
+    const std::string key = last.substr(0, last.find(' '));
+    EXPECT_THAT(said, ::testing::StartsWith("s.toml:")) << text;
+    EXPECT_THAT(said, HasSubstr("`" + key + "`")) << text;
+    EXPECT_THAT(said, HasSubstr(std::to_string(part))) << text;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, FaultBeyondTheRun,
+    ::testing::Values(
+        FaultyPart{"[[fault]]\nkind = \"slow\"\ndevice = 0\nfactor = 0.5\nnode = {}\n", 5},
+        FaultyPart{"[[fault]]\nkind = \"throttle\"\ndevice = 0\nfactor = 0.5\nnode = {}\n", 5},
+        FaultyPart{"[[fault]]\nkind = \"ecc\"\ndevice = 0\nuncorrected = 1\nnode = {}\n", 5},
+        FaultyPart{"[[fault]]\nkind = \"corruption\"\ndevice = 0\nnode = {}\n", 5},
+        FaultyPart{"[[fault]]\nkind = \"hang\"\ndevice = 0\nnode = {}\n", 5},
+        FaultyPart{"[[fault]]\nkind = \"crash\"\ndevice = 0\nnode = {}\n", 5},
+        FaultyPart{"[[fault]]\nkind = \"missing\"\ndevice = 0\nnode = {}\n", 5},
+        FaultyPart{"[[fault]]\nkind = \"xid\"\ndevice = 0\nxid = 79\nnode = {}\n", 5},
+        FaultyPart{"[[fault]]\nkind = \"crash\"\ndevice = {}\n", 2},
+        FaultyPart{"[[fault]]\nkind = \"slow_link\"\nfactor = 0.5\npeer_node = 0\nnode = {}\n", 5},
+        FaultyPart{"[[fault]]\nkind = \"slow_link\"\nfactor = 0.5\nnode = 0\npeer_node = {}\n", 5},
+        FaultyPart{"[[fault]]\nkind = \"slow_link\"\nfactor = 0.5\ndevice = 0\npeer_device = {}\n", 2},
+        FaultyPart{"[[fault]]\nkind = \"slow_nic\"\nfactor = 0.5\nnode = {}\n", 5},
+        FaultyPart{"[[fault]]\nkind = \"slow_nic\"\nfactor = 0.5\nnode = 0\nrail = {}\n", 2},
+        FaultyPart{"[[fault]]\nkind = \"flapping_nic\"\nperiod = 1\ndown = 0.1\nnode = {}\n", 5},
+        FaultyPart{"[[fault]]\nkind = \"flapping_nic\"\nperiod = 1\ndown = 0.1\nnode = 0\nrail = {}\n", 2},
+        FaultyPart{"[[fault]]\nkind = \"slow_uplink\"\nfactor = 0.5\nleaf = {}\n", 3},
+        FaultyPart{"[[rdma.fault]]\nkind = \"link_down\"\nhca = 0\nnode = {}\n", 5},
+        FaultyPart{"[[rdma.fault]]\nkind = \"slow\"\nfactor = 0.5\nhca = {}\n", 2}));
+
+TEST(Scenario, SaysHowManyNodesTheRunOfAFaultBeyondThemHas) {
+  EXPECT_EQ(
+      saidOf("[[fault]]\nkind = \"crash\"\ndevice = 0\nnode = 3\n", 1),
+      "s.toml:39:1: this fault is on node 3, and the run has 1 node (numbered from 0); change `node`, or "
+      "simulate more nodes with --nodes");
+  EXPECT_EQ(
+      saidOf("[[fault]]\nkind = \"slow_uplink\"\nfactor = 0.5\nleaf = 3\n", 5),
+      "s.toml:39:1: this fault is on leaf 3, and the 5 nodes of this run are on 3 leaves (2 on each leaf); "
+      "change `leaf`, or simulate more nodes with --nodes");
+  EXPECT_EQ(saidOf("[[fault]]\nkind = \"crash\"\ndevice = 0\nnode = 3\n", 0), "")
+      << "the number is not known";
 }
 
 TEST(Scenario, SaysThePlaceOfAMistake) {

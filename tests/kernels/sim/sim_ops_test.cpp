@@ -55,6 +55,33 @@ TEST(SimGemm, RunsAtTheScenariosRate) {
   EXPECT_NEAR(*device->time([&] { return gemm->run(); }), 2e9 / 1e12, 1e-9);
 }
 
+double secondsOf(SimDevice& device) {
+  auto gemm = make(device, cube(1000));
+  EXPECT_TRUE(gemm->prepare(1).ok());
+  return *device.time([&] { return gemm->run(); });
+}
+
+TEST(SimGemm, FollowsTheClock) {
+  auto slow = smallDevice("[climate]\nload_clock = \"1000 MHz\"\n");
+  EXPECT_NEAR(secondsOf(*slow), 2e-3 * 1755 / 1000, 1e-9);
+  auto fast = smallDevice("[climate]\nload_clock = \"2000 MHz\"\n");
+  EXPECT_NEAR(secondsOf(*fast), 2e-3 * 1755 / 2000, 1e-9);
+  auto memory = slow->allocate(1000000);
+  ASSERT_TRUE(memory.ok());
+  Buffer& buffer = **memory;
+  EXPECT_NEAR(*slow->time([&] { return slow->memoryOp(MemoryOp::kRead, buffer, nullptr, nullptr); }), 1e-3,
+              1e-9)
+      << "memory has a clock of its own";
+}
+
+TEST(SimGemm, SlowsDownWhereTheDeviceGetsTooHot) {
+  const std::string hot =
+      "[climate]\nidle_temperature = \"30 degC\"\nload_temperature = \"105 degC\"\n"
+      "throttle_temperature = \"90 degC\"\n";
+  EXPECT_NEAR(secondsOf(*smallDevice(hot, 0, 0)), 2e-3, 1e-9) << "it is still cool";
+  EXPECT_NEAR(secondsOf(*smallDevice(hot, 0, 1000)), 2e-3 * 75 / 60, 1e-9);
+}
+
 TEST(SimGemm, IsCorrectAndRepeatable) {
   auto device = smallDevice();
   auto gemm = make(*device, cube(64));

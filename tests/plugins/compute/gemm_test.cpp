@@ -110,6 +110,12 @@ TEST_F(ComputeGemm, FindsSilentCorruption) {
   EXPECT_EQ(host_.logs.size(), 1u);
 }
 
+TEST_F(ComputeGemm, FindsResultsThatWereWrongForAWhile) {
+  const std::string passing = corruption("gemm", 1, 4096, 13) + "from = 100.5\nuntil = 100.6\n";
+  ASSERT_EQ(onSim(passing, {{"size", 8192}, {"dtype", "bf16"}}).ran, MUSTER_OK) << host_.error;
+  EXPECT_GT(host_.value("gemm_repeat_mismatches"), 0);
+}
+
 TEST_F(ComputeGemm, FindsResultsThatAreAlwaysWrong) {
   Json params = {{"size", 8192}, {"dtype", "bf16"}};
   ASSERT_EQ(onSim(corruption("gemm", 1, 4096, 13), params).ran, MUSTER_OK) << host_.error;

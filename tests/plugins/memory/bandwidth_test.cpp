@@ -72,7 +72,14 @@ TEST_F(MemoryBandwidth, ChoosesBuffersPastTheCache) {
 TEST_F(MemoryBandwidth, FindsACopyThatDiffers) {
   ASSERT_EQ(onSim(corruption("memory", 1, 800, 5), quick()).ran, MUSTER_OK) << host_.error;
   EXPECT_GT(host_.value("bandwidth_wrong_elements"), 0);
-  EXPECT_EQ(host_.logs.size(), 1u);
+  EXPECT_EQ(host_.logs.size(), 3u) << "write, copy and triad";
+}
+
+TEST_F(MemoryBandwidth, FindsOneWrongCopyOfMany) {
+  Json params = quick();
+  params["ops"] = {"copy"};
+  ASSERT_EQ(onSim(corruption("memory", 17, 800, 5), params).ran, MUSTER_OK) << host_.error;
+  EXPECT_GT(host_.value("bandwidth_wrong_elements"), 0);
 }
 
 TEST_F(MemoryBandwidth, StopsSoonWhenItIsCancelled) {

@@ -55,6 +55,23 @@ TEST(OpeningRounds, OfOneOrTwoNodesAreNoneOrOnePair) {
   EXPECT_EQ(openingRounds(2, {})[0], (Round{{0, 1}}));
 }
 
+TEST(Tournament, MeasuresEachPairOnceAndDropsNobody) {
+  for (int nodes = 0; nodes <= 130; ++nodes) {
+    const auto rounds = tournamentRounds(nodes);
+    if (nodes >= 2) {
+      EXPECT_EQ(rounds.size(), static_cast<size_t>(nodes - 1 + nodes % 2)) << nodes;
+    }
+    size_t pairs = 0;
+    for (const Round& round : rounds) {
+      pairs += round.size();
+      EXPECT_EQ(round.size(), static_cast<size_t>(nodes / 2)) << "of " << nodes << " nodes some are idle";
+    }
+    for (const auto& partners : partnersOf(nodes, rounds))
+      EXPECT_EQ(partners.size(), static_cast<size_t>(nodes - 1)) << nodes;
+    EXPECT_EQ(pairs, static_cast<size_t>(nodes) * static_cast<size_t>(std::max(0, nodes - 1)) / 2) << nodes;
+  }
+}
+
 TEST(OpeningRounds, PairInsideLeavesAndThenAcross) {
   std::vector<int> leafOf;
   for (int node = 0; node < 64; ++node) leafOf.push_back(node / 16);

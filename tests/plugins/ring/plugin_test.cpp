@@ -42,8 +42,9 @@ class RingPlugin : public ::testing::Test {
     context["world_size"] = 2 * nodes;
     context["local_rank"] = rank % 2;
     context["local_size"] = 2;
-    context["node"] = {
-        {"rank", rank / 2}, {"count", nodes}, {"name", "sim-node-000" + std::to_string(rank / 2)}};
+    context["node"] = {{"rank", rank / 2}, {"count", nodes}, {"name", name(rank / 2)}};
+    if (tellNames_)
+      for (int node = 0; node < nodes; ++node) context["node"]["names"].push_back(name(node));
     return plugin().run(host, "ring", params, context);
   }
 
@@ -59,8 +60,14 @@ class RingPlugin : public ::testing::Test {
     return names;
   }
 
+  [[nodiscard]] std::string name(int node) const {
+    return names_.empty() ? "sim-node-000" + std::to_string(node) : names_[static_cast<size_t>(node)];
+  }
+
   testing::TempDir folder_;
   std::filesystem::path scenario_;
+  std::vector<std::string> names_;  ///< of the nodes; empty: as the runner names simulated ones
+  bool tellNames_ = false;
 };
 
 using Names = std::set<std::string>;
@@ -103,6 +110,43 @@ TEST_F(RingPlugin, NamesALinkToBothItsNodes) {
   const Names link = {"link sim-node-0002 - sim-node-0003"};
   for (int rank : {0, 4, 6}) EXPECT_EQ(culprits(rank), link);
   EXPECT_EQ(culprits(8), Names{"none"});
+}
+
+TEST_F(RingPlugin, FindsALinkOfNodesThatTheRingNeverPairs) {
+  plant("[[fault]]\nkind = \"slow_link\"\nnode = 1\npeer_node = 5\nfactor = 0.5\n");
+  EXPECT_EQ(culprits(0, {{"coverage", "all"}}), Names{"link sim-node-0001 - sim-node-0005"});
+  EXPECT_EQ(culprits(10, {{"coverage", "all"}}), Names{"link sim-node-0001 - sim-node-0005"});
+  EXPECT_EQ(culprits(8, {{"coverage", "all"}}), Names{"none"});
+}
+
+TEST_F(RingPlugin, TellsWhichShareOfThePairsItMeasured) {
+  plant("");
+  testing::RecordingHost quick, all;
+  ASSERT_EQ(run(0, quick).ran, MUSTER_OK) << quick.error;
+  EXPECT_NEAR(quick.value("pair_coverage"), 8.0 / 28, 1e-9);
+  ASSERT_EQ(run(0, all, {{"coverage", "all"}}).ran, MUSTER_OK) << all.error;
+  EXPECT_EQ(all.value("pair_coverage"), 1);
+  EXPECT_EQ(all.value("rounds"), 7);
+}
+
+TEST_F(RingPlugin, CallsALinkTheSameOnAllRanksWhateverTheNodesAreCalled) {
+  plant("[[fault]]\nkind = \"slow_link\"\nnode = 2\npeer_node = 3\nfactor = 0.6\n");
+  const std::vector<std::vector<std::string>> fleets = {
+      {"node1", "node2", "node3", "node4", "node5", "node6", "node7",
+       "node8"},  // from 1, as Slurm's often do
+      {"rack3", "rack1", "rack2", "rack0", "a-7", "gpu", "b12",
+       "sim-node-0001"},                                                       // some end with another's rank
+      {"alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"},  // none ends with a number
+      {"c0n10", "c0n11", "c0n12", "c0n13", "c1n10", "c1n11", "c1n12", "c1n13"}};
+  for (const auto& names : fleets)
+    for (const bool told : {true, false}) {
+      names_ = names;
+      tellNames_ = told;
+      const std::string link =
+          told ? "link " + names[2] + " - " + names[3] : "link node-rank-2 - node-rank-3";
+      for (const int rank : {0, 4, 6}) EXPECT_EQ(culprits(rank), Names{link}) << "rank " << rank;
+      for (const int rank : {2, 8, 12}) EXPECT_EQ(culprits(rank), Names{"none"}) << "rank " << rank;
+    }
 }
 
 TEST_F(RingPlugin, NamesAnUplinkByItsTopologyFile) {

@@ -15,6 +15,10 @@ namespace {
 constexpr double kFullSpeed = 48e9;
 constexpr int kLeafSize = 16;
 constexpr size_t kRails = 8;
+constexpr double kRoundSeconds = 0.1;
+constexpr double kConfirmSeconds = 30;  ///< the parameter's default
+/// The excuse of a load that the kernel tells of, by the logarithm of what it costs: see meter.cpp.
+constexpr double kToldOfWaits = 1.5;
 
 /// xoshiro256** (Blackman and Vigna 2018), seeded by SplitMix64.
 class Generator {
@@ -82,15 +86,23 @@ class World {
  public:
   World(const WorldSpec& spec, uint64_t seed) : spec_(spec), random_(seed) {
     plantFaults();
-    RoundLog log(spec.nodes, topology_, lanes());
+    beginLoad();
+    RoundLog log(spec.nodes, topology_, lanes(), spec.coverage);
+    if (spec.load.nodesPerHost > 1) {
+      std::vector<int> machines;
+      for (int node = 0; node < spec.nodes; ++node) machines.push_back(node / spec.load.nodesPerHost);
+      log.setMachines(std::move(machines));
+    }
     for (Round round = nextRound(log); !round.empty(); round = nextRound(log)) {
       const int number = log.rounds();
       for (const Pair& pair : round) {
         const std::vector<double> speeds = measure(log, pair);
-        log.add(number, pair, speeds.data(), std::vector<double>(speeds.size()).data());
+        log.add(number, pair, speeds.data(), spreads(log).data(), excuses(log, pair).data());
       }
+      pass(kRoundSeconds);
       lookAgain(log);
     }
+    visitAgain(log);
     result_.rounds = log.rounds();
     compare(solve(log));
   }
@@ -138,9 +150,10 @@ class World {
     }
   }
 
-  /// A link that the opening rounds use: a fabric has no other links that a ring could see.
+  /// A link that the opening rounds use: a ring cannot see any other.
   void plantLink() {
-    const auto rounds = openingRounds(spec_.nodes, topology_);
+    const auto rounds = spec_.coverage == Coverage::kAll ? tournamentRounds(spec_.nodes)
+                                                         : openingRounds(spec_.nodes, topology_);
     std::vector<Pair> all;
     for (const Round& round : rounds) all.insert(all.end(), round.begin(), round.end());
     const Pair pair = all[static_cast<size_t>(random_.below(static_cast<int>(all.size())))];
@@ -182,9 +195,74 @@ class World {
       ++result_.looks;
       for (const Pair& pair : pairs) {
         const std::vector<double> speeds = persistent(spec_.noise) ? speedsOf(log, pair) : measure(log, pair);
-        log.addLook(pair, speeds.data(), std::vector<double>(speeds.size()).data());
+        log.addLook(pair, speeds.data(), spreads(log).data(), excuses(log, pair).data());
+      }
+      pass(kRoundSeconds);
+    }
+  }
+
+  void visitAgain(RoundLog& log) {
+    for (auto rounds = nextVisit(log); !rounds.empty(); rounds = nextVisit(log)) {
+      const int visit = log.visitsHeld();
+      const double after = visitTime(visit, kConfirmSeconds);
+      pass(after - (visit > 0 ? visitTime(visit - 1, kConfirmSeconds) : 0));
+      for (const Round& round : rounds) {
+        for (const Pair& pair : round)
+          log.addVisit({visit, pair, after}, measure(log, pair).data(), excuses(log, pair).data());
+        pass(kRoundSeconds);
       }
     }
+  }
+
+  static std::vector<double> spreads(const RoundLog& log) { return std::vector<double>(log.lanes().size()); }
+
+  /// What the kernel tells of the hosts of a pair.
+  [[nodiscard]] std::vector<double> excuses(const RoundLog& log, const Pair& pair) const {
+    const Episode& worst = worseOf(pair);
+    const double excuse = worst.visible ? -kToldOfWaits * std::log(worst.factor) : 0;
+    return std::vector<double>(log.lanes().size(), excuse);
+  }
+
+  /// A time in which a host is loaded, or the next one.
+  struct Episode {
+    double from = 0, until = 0;
+    double factor = 1;
+    bool visible = false;
+  };
+
+  void drawEpisode(Episode& episode) {
+    const Load& load = spec_.load;
+    episode.from = episode.until - std::log(random_.uniform()) / load.episodes;
+    episode.until = episode.from + load.shortest * std::pow(load.longest / load.shortest, random_.uniform());
+    episode.factor = 1 - load.least - (load.most - load.least) * random_.uniform();
+    episode.visible = random_.uniform() < load.visible;
+  }
+
+  void beginLoad() {
+    if (spec_.load.episodes <= 0) return;
+    const int hosts = (spec_.nodes + spec_.load.nodesPerHost - 1) / spec_.load.nodesPerHost;
+    episodes_.resize(static_cast<size_t>(hosts));
+    now_ = 4 * spec_.load.longest;  // long enough after the beginning of time
+    for (Episode& episode : episodes_)
+      for (drawEpisode(episode); episode.until < now_;) drawEpisode(episode);
+  }
+
+  void pass(double seconds) {
+    now_ += seconds;
+    for (Episode& episode : episodes_)
+      while (episode.until < now_) drawEpisode(episode);
+  }
+
+  [[nodiscard]] const Episode& episodeOf(int node) const {
+    static const Episode kNone;
+    if (episodes_.empty()) return kNone;
+    const Episode& episode = episodes_[static_cast<size_t>(node / spec_.load.nodesPerHost)];
+    return episode.from <= now_ ? episode : kNone;
+  }
+  [[nodiscard]] const Episode& worseOf(const Pair& pair) const {
+    const Episode& a = episodeOf(pair.a);
+    const Episode& b = episodeOf(pair.b);
+    return a.factor < b.factor ? a : b;
   }
 
   static std::vector<double> speedsOf(const RoundLog& log, const Pair& pair) {
@@ -202,7 +280,7 @@ class World {
     for (const Lane& lane : log.lanes()) {
       const bool slow = std::any_of(faults_.begin(), faults_.end(),
                                     [&](const Fault& fault) { return slows(fault, pair, lane); });
-      const double speed = kFullSpeed * (slow ? 1 - spec_.severity : 1);
+      const double speed = kFullSpeed * (slow ? 1 - spec_.severity : 1) * worseOf(pair).factor;
       std::array<double, 15> samples{};
       const auto count = static_cast<size_t>(persistent(spec_.noise) ? 1 : spec_.samples);
       for (size_t i = 0; i < count; ++i) samples[i] = std::max(0.01, 1 + spec_.sigma * draw());
@@ -226,6 +304,8 @@ class World {
         ++result_.unattributable;
       else
         ++(right ? result_.named : result_.wrong);
+      if (culprit.kind != Culprit::Kind::kUnattributable)
+        result_.findings.push_back({culprit.confidence, right});
     }
   }
 
@@ -233,6 +313,8 @@ class World {
   Generator random_;
   Topology topology_;
   std::vector<Fault> faults_;
+  double now_ = 0;                 ///< seconds
+  std::vector<Episode> episodes_;  ///< by host: the present one or the next
   TrialResult result_;
 };
 

@@ -21,6 +21,18 @@ const char* noiseName(Noise noise);
 enum class Plant { kNothing, kOneNode, kThreeNodes, kPercentOfNodes, kLink, kNodeRail, kUplink };
 const char* plantName(Plant plant);
 
+/// What other processes and other traffic do to healthy nodes: episodes in which all pairs of a host are
+/// slow.
+struct Load {
+  double episodes = 0;     ///< that begin per host and second
+  double shortest = 0.05;  ///< seconds; lengths are log-uniform up to `longest`
+  double longest = 5;
+  double least = 0.1;  ///< share of the speed that they cost; uniform up to `most`
+  double most = 0.8;
+  double visible = 0.5;  ///< share of them that the kernel tells the ranks of, as waiting for a CPU
+  int nodesPerHost = 1;  ///< what hits a host hits all its nodes
+};
+
 struct WorldSpec {
   int nodes = 8;
   Plant plant = Plant::kNothing;
@@ -29,6 +41,8 @@ struct WorldSpec {
   double sigma = 0.02;
   int samples = 5;     ///< of each pair in each round; the median counts, as the plugin does it
   bool rails = false;  ///< eight rails that are measured one by one; always so for kNodeRail
+  Load load{};
+  Coverage coverage = Coverage::kQuick;  ///< kAll: a slow link may be between any two nodes
 };
 
 struct Fault {
@@ -38,6 +52,12 @@ struct Fault {
   int leaf = -1;
 };
 
+/// Something that was named, and whether it was planted.
+struct Named {
+  double confidence = 0;
+  bool right = false;
+};
+
 struct TrialResult {
   int faults = 0;
   int named = 0;           ///< planted faults that were named as what they are
@@ -45,6 +65,7 @@ struct TrialResult {
   int unattributable = 0;  ///< culprits left open
   int rounds = 0;
   int looks = 0;  ///< times that a round went on with another look at pairs in doubt
+  std::vector<Named> findings;
 };
 
 /// One trial; a pure function of both arguments.

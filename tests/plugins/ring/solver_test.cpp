@@ -40,6 +40,13 @@ RoundLog measureAll(int nodes, const SpeedOf& speedOf, Topology topology = {},
       for (const Pair& pair : again)
         log.addLook(pair, measure(log, pair, speedOf, number).data(), noSpreads(log).data());
   }
+  for (auto rounds = nextVisit(log); !rounds.empty(); rounds = nextVisit(log)) {
+    const int visit = log.visitsHeld();
+    for (const Round& round : rounds)
+      for (const Pair& pair : round)
+        log.addVisit({visit, pair, visitTime(visit, 30)},
+                     measure(log, pair, speedOf, log.rounds() + visit).data());
+  }
   return log;
 }
 
@@ -251,10 +258,23 @@ TEST(Ring, DoesNotTrustLooksOfOneRoundLikeFiguresOfSeveral) {
     return pair == kDoubtful && round < 3 ? kDoubtfulSpeed : 1.0;
   };
   EXPECT_TRUE(solve(measureAll(64, twoRounds)).empty());
-  const SpeedOf farSlower = [](const Pair& pair, const Lane&, int round) {
-    return pair == kDoubtful && round < 3 ? 0.85 : 1.0;
-  };
-  EXPECT_EQ(namesOf(measureAll(64, farSlower)), Names{"link 3 4"});
+}
+
+TEST(Ring, NamesNothingThatWasSlowForAWhileAndDoesNotPassItEither) {
+  // However slow it was in the rounds: a fault is there when the pair is measured later, a passing load is
+  // not.
+  for (int until = 3; until <= 7; ++until) {
+    const auto passing = [until](double factor, auto slow) {
+      return [=](const Pair& pair, const Lane&, int round) {
+        return round < until && slow(pair) ? factor : 1.0;
+      };
+    };
+    const auto link = [](const Pair& pair) { return pair == kDoubtful; };
+    const auto node = [](const Pair& pair) { return has(pair, 5); };
+    EXPECT_EQ(namesOf(measureAll(64, passing(0.85, link))), Names{"unattributable 3 4"}) << until;
+    EXPECT_EQ(namesOf(measureAll(64, passing(0.3, node))), Names{"unattributable 5"}) << until;
+  }
+  EXPECT_EQ(namesOf(measureAll(64, slowLinks({kDoubtful}, 0.85))), Names{"link 3 4"});
 }
 
 TEST(Ring, DoesNotLookAgainWhereAFigureIsBeyondDoubt) {

@@ -56,6 +56,38 @@ TEST_P(Trials, NameSeveralNodes) {
   EXPECT_EQ(sum.wrong, 0);
 }
 
+/// The pair of nodes that a ring of eight never pairs, and every other: with all pairs covered, no single
+/// slow link is missed.
+TEST(Coverage, OfAllPairsFindsEverySingleSlowLink) {
+  for (int nodes = 3; nodes <= 64; ++nodes)
+    for (const Noise noise : {Noise::kNormal, Noise::kSkewed})
+      for (const double severity : {0.15, 0.5}) {
+        WorldSpec world{nodes, Plant::kLink, severity, noise};
+        world.coverage = Coverage::kAll;
+        const auto seed = static_cast<uint64_t>(nodes) * 1000 + static_cast<uint64_t>(100 * severity);
+        const TrialResult result = runTrial(world, seed);
+        EXPECT_EQ(result.named, 1) << nodes << " nodes, " << severity << ", " << noiseName(noise);
+        EXPECT_EQ(result.wrong, 0) << nodes << " nodes, " << severity << ", " << noiseName(noise);
+        EXPECT_LE(result.rounds, nodes - 1 + nodes % 2 + 2) << nodes;
+      }
+}
+
+/// The same without noise over every link of small groups, and what is measured is what is reported.
+TEST(Coverage, OfAllPairsIsOneAndOfAQuickRingItsShare) {
+  for (int nodes = 2; nodes <= 64; ++nodes)
+    for (const Coverage coverage : {Coverage::kQuick, Coverage::kAll}) {
+      RoundLog log(nodes, {}, {Lane{Quantity::kBandwidth, "all"}}, coverage);
+      for (Round round = nextRound(log); !round.empty(); round = nextRound(log)) {
+        const double speed = 48e9, spread = 0;
+        const int number = log.rounds();
+        for (const Pair& pair : round) log.add(number, pair, &speed, &spread);
+      }
+      const double all = nodes * (nodes - 1) / 2.0;
+      const bool every = coverage == Coverage::kAll || nodes < 4;
+      EXPECT_DOUBLE_EQ(pairCoverage(log), every ? 1 : nodes / all) << nodes;
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ring, Trials,
                          ::testing::Combine(::testing::Values(8, 9, 64, 231),
                                             ::testing::Values(Noise::kNormal, Noise::kSkewed)));

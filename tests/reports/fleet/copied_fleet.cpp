@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "reports/fleet/record_stream.h"
+#include "reports/model/record_check.h"
 #include "runner/core/files.h"
 
 namespace muster::testing {
@@ -24,8 +25,13 @@ Result<CopiedFleet> CopiedFleet::from(const std::vector<std::string>& records) {
     const std::string& name = summary->node;
     if (name.size() != nodeName(0).size())
       return Error{ErrorCode::kUsage, "is not of a simulated node", path};
-    for (size_t at = base.text.find(name); at != std::string::npos; at = base.text.find(name, at + 1))
-      base.places.push_back(at);
+    base.started = summary->started;
+    base.find(Own::kName, 0, name);
+    base.find(Own::kRun, 0, summary->runId);
+    for (size_t d = 0; d < summary->devices.size(); ++d) {
+      base.find(Own::kPart, d, summary->devices[d].serial);
+      base.find(Own::kPart, d, summary->devices[d].uuid);
+    }
     fleet.bases_.push_back(std::move(base));
   }
   if (fleet.bases_.empty()) return Error{ErrorCode::kUsage, "wanted at least one record to copy", ""};
@@ -35,8 +41,21 @@ Result<CopiedFleet> CopiedFleet::from(const std::vector<std::string>& records) {
 void CopiedFleet::make(size_t i, std::string& out) const {
   const Base& base = bases_[i % bases_.size()];
   out = base.text;
-  const std::string name = nodeName(i);
-  for (const size_t at : base.places) out.replace(at, name.size(), name);
+  const std::string name = nodeName(i), run = runIdOf(name, base.started);
+  for (const Place& place : base.places) {
+    const std::string value = place.own == Own::kName  ? name
+                              : place.own == Own::kRun ? run
+                                                       : fmt::format("{:08}", 100 * i + place.device);
+    // Of a serial or UUID only the end is another.
+    const size_t size = std::min(value.size(), place.size);
+    out.replace(place.at + place.size - size, size, value, value.size() - size, size);
+  }
+}
+
+void CopiedFleet::Base::find(Own own, size_t device, const std::string& value) {
+  if (value.empty()) return;
+  for (size_t at = text.find(value); at != std::string::npos; at = text.find(value, at + 1))
+    places.push_back({own, device, at, value.size()});
 }
 
 Status CopiedFleet::write(const std::filesystem::path& folder, size_t count) const {

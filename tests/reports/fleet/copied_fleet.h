@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fleets of any size out of the records of a few simulated nodes: each copy under a node name of its own and
-// of the same length, so that it is as long as what `muster run --simulate` writes.
+// Fleets of any size out of the records of a few simulated nodes: each copy under a node name of its own,
+// with parts and a run of its own, all of the same length, so that it is as long as what `muster run
+// --simulate` writes.
 #pragma once
 
 #include <filesystem>
@@ -24,10 +25,21 @@ class CopiedFleet {
   Status write(const std::filesystem::path& folder, size_t count) const;
 
  private:
-  /// A simulated record, and where the name of its node stands.
+  /// What each copy has of its own.
+  enum class Own { kName, kRun, kPart };
+  struct Place {
+    Own own;
+    size_t device;
+    size_t at;
+    size_t size;
+  };
+  /// A simulated record, and where in its text stands what each copy has of its own.
   struct Base {
     std::string text;
-    std::vector<size_t> places;
+    double started = 0;
+    std::vector<Place> places;
+
+    void find(Own own, size_t device, const std::string& value);
   };
   std::vector<Base> bases_;
 };

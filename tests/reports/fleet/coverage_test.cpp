@@ -221,6 +221,7 @@ TEST(Coverage, CountsWhatAGroupSharesOnce) {
   settle(record);
   folder.add(record);
   record.node = "n2";
+  testing::giveParts(record, "n2");
   folder.add(record);
   const Fleet fleet = folder.assess({"n1", "n2"});
   EXPECT_EQ(fleet.accounting.expected, 2 * before + 1);

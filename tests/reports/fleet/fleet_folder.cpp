@@ -2,23 +2,42 @@
 // See fleet_folder.h.
 #include "tests/reports/fleet/fleet_folder.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "runner/core/files.h"
 #include "tests/reports/sample/sample_record.h"
 
 namespace muster::testing {
+
+namespace {
+
+/// How ids begin that a FleetFolder makes those of runs of their own.
+constexpr const char* kRunOf = "run-of-";
+
+}  // namespace
 
 Record nodeRecord(const std::string& name) {
   static const Record healthy = healthyRecord();
   Record record = healthy;
   record.node = name;
-  record.runId = "run-of-" + name;
+  record.runId = kRunOf + name;
   record.plan.sha256 = std::string(64, 'a');
   record.nodeRank = 0;
   record.nodeCount = 1;
+  giveParts(record, name);
   return record;
+}
+
+void giveParts(Record& record, const std::string& seed) {
+  for (Json& device : record.inventory["devices"]) {
+    const std::string digest = sha256Hex(seed + device.value("id", ""));
+    device["uuid"] = fmt::format("GPU-{}-{}-{}-{}-{}", digest.substr(0, 8), digest.substr(8, 4),
+                                 digest.substr(12, 4), digest.substr(16, 4), digest.substr(20, 12));
+    device["serial"] = "1652" + std::to_string(std::stoull(digest.substr(32, 8), nullptr, 16) % 1000000000);
+  }
 }
 
 Record failedRecord(const std::string& name, const std::string& device) {
@@ -51,7 +70,8 @@ void leaveElsewhere(Record& record, const std::string& name) {
   settle(record);
 }
 
-void FleetFolder::add(const Record& record, const std::string& path) {
+void FleetFolder::add(Record record, const std::string& path) {
+  if (record.runId.starts_with(kRunOf)) record.runId += fmt::format("-{}", ++runs_);
   folder_.write((path.empty() ? record.node : path) + "/record.json", recordText(record));
 }
 

@@ -11,8 +11,10 @@
 
 namespace muster::testing {
 
-/// A healthy record of the node `name`, of one plan.
+/// A healthy record of the node `name`, of one plan, with parts of its own.
 Record nodeRecord(const std::string& name);
+/// Gives the record's devices serials and UUIDs that depend on `seed`.
+void giveParts(Record& record, const std::string& seed);
 /// The same node with a figure that missed its limit on gpu3.
 Record failedRecord(const std::string& name, const std::string& device = "gpu3");
 /// Makes what `stage` came to "left to another job", as `--scope` does.
@@ -21,8 +23,9 @@ void leaveElsewhere(Record& record, const std::string& stage);
 /// A run folder of many nodes.
 class FleetFolder {
  public:
-  /// Writes `record` to PATH/record.json; by default PATH is the node's name.
-  void add(const Record& record, const std::string& path = "");
+  /// Writes `record` to PATH/record.json; by default PATH is the node's name. Each one is a run of its own,
+  /// unless it has another id than nodeRecord() gives.
+  void add(Record record, const std::string& path = "");
   void write(const std::string& path, const std::string& text) { folder_.write(path, text); }
   /// Reads and judges everything; the nodes are expected. Fails the test on an error.
   fleet::Fleet assess(const std::vector<std::string>& expected);
@@ -32,6 +35,7 @@ class FleetFolder {
 
  private:
   TempDir folder_;
+  int runs_ = 0;
   fleet::FleetRecords records_;
 };
 

@@ -164,6 +164,19 @@ TEST(Fleet, NamesConfigurationThatDrifts) {
   EXPECT_EQ(fleet.drift.size(), 2u);
 }
 
+TEST(Fleet, TakesNothingThatTheInventoryMeasuresForConfiguration) {
+  FleetFolder folder;
+  std::vector<std::string> names;
+  for (int i = 0; i < 5; ++i) {
+    names.push_back("n" + std::to_string(i));
+    Record record = nodeRecord(names.back());
+    record.inventory["devices"][0]["facts"]["clock_measured"] = i == 2 ? "2.61 GHz" : "2.6 GHz";
+    record.inventory["host"]["fan_measured"] = i == 3 ? 4000 : 4100;
+    folder.add(record);
+  }
+  for (const auto& drift : folder.assess(names).drift) ADD_FAILURE() << drift.text;
+}
+
 /// One fleet-relative verdict on gpu0.
 void defer(Record& record, double observed) {
   for (StageRecord& stage : record.stages)
@@ -264,6 +277,30 @@ TEST(Fleet, DoesNotExcludeSingleDevicesWhereAllNodesRunOneStageTogether) {
     EXPECT_EQ(fleet.suspects[0].kind, fleet::SuspectKind::kGroup);
     EXPECT_THAT(fleet.suspects[0].evidence[0], HasSubstr(together ? "a single rank or link may have spoilt it"
                                                                   : "no matter of single devices"));
+  }
+}
+
+TEST(Fleet, IsNotAcceptedWithoutTheRecordThatHoldsWhatAGroupMeasuredTogether) {
+  for (const int first : {0, 1}) {
+    FleetFolder folder;
+    std::vector<std::string> names;
+    for (int i = first; i < 4; ++i) {
+      names.push_back("n" + std::to_string(i));
+      Record record = nodeRecord(names.back());
+      record.nodeRank = i;
+      record.nodeCount = 4;
+      StageRecord& stage = record.stages.back();
+      stage.scope = "cluster";
+      stage.group = {{"world_size", 32}, {"first_rank", 8 * i}, {"nodes", 4}, {"culprit", ""}};
+      folder.add(record);
+    }
+    const Fleet fleet = folder.assess(names);
+    EXPECT_EQ(fleet.states[static_cast<size_t>(fleet::NodeState::kAccepted)], names.size());
+    EXPECT_EQ(fleet.exitCode, first == 0 ? 0 : 3) << "each node is accepted, and nobody judged the group";
+    if (first == 1) {
+      ASSERT_EQ(fleet.reasons.size(), 1u);
+      EXPECT_THAT(fleet.reasons[0], HasSubstr("of 4 nodes: no record of its first node"));
+    }
   }
 }
 

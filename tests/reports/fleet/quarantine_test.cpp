@@ -132,6 +132,20 @@ TEST(Quarantine, NamesEditedRecords) {
   EXPECT_THAT(reasonFor(recordText(record)), HasSubstr("accounting says"));
 }
 
+/// As a run before this rule wrote it: two of three nodes accepted a stage in which the third died.
+TEST(Quarantine, NamesAStageThatPassedDespiteAFaultyComponent) {
+  Record record = nodeRecord("bad");
+  StageRecord& stage = record.stages.back();
+  stage.scope = "cluster";
+  stage.group = {{"world_size", 3}, {"first_rank", 0}, {"nodes", 3}, {"culprit", ""}};
+  FleetFolder folder;
+  folder.add(record);
+  EXPECT_EQ(testing::nodeOf(folder.assess({"bad"}), "bad").state, fleet::NodeState::kAccepted);
+  stage.group["culprit"] = "node 1 (n1) was lost: no sign of life for 10 s";
+  EXPECT_THAT(reasonFor(recordText(record)),
+              HasSubstr("a faulty component is named, but the stage has no error"));
+}
+
 TEST(Quarantine, NamesWhatIsNoFile) {
   FleetFolder folder;
   folder.add(nodeRecord("good"));

@@ -29,7 +29,7 @@ class HistoryDelta : public ::testing::Test {
     for (const char* name : {"n1", "n2", "n3"}) {
       const size_t i = add(record(name, kAccepted), RecordUse::kAccepted);
       input_.accepted.nodes.push_back(
-          {name, "accepted", {{std::string(name) + "/record.json", of(i).sha256}}});
+          {name, "accepted", "", {{std::string(name) + "/record.json", of(i).sha256}}});
     }
   }
 

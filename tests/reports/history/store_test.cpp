@@ -82,7 +82,7 @@ TEST_F(HistoryStore, KeepsFleetsOnceAndFindsTheLastAcceptedOne) {
   fleet.acceptance = "accepted";
   fleet.plan = "node-full";
   fleet.finished = 100;
-  fleet.nodes = {{"n17", "accepted", {}}, {"n18", "accepted", {}}};
+  fleet.nodes = {{"n17", "accepted", "", {}}, {"n18", "accepted", "", {}}};
   EXPECT_TRUE(*store.addFleet(fleet, 1));
   EXPECT_FALSE(*store.addFleet(fleet, 2));
   fleet.sha256 = "b";
@@ -98,9 +98,17 @@ TEST_F(HistoryStore, KeepsFleetsOnceAndFindsTheLastAcceptedOne) {
   EXPECT_TRUE(*store.addFleet(fleet, 4));
   ASSERT_EQ(store.fleets()->size(), 3u);
   EXPECT_EQ(store.fleets()->front().nodes.size(), 2u);
-  EXPECT_EQ(store.lastAcceptedFleet("n17")->folder, "/runs/second");
-  EXPECT_EQ(store.lastAcceptedFleet("n18")->folder, "/runs/first");
-  EXPECT_THAT(store.lastAcceptedFleet("n99").error().text(), HasSubstr("no accepted fleet with node n99"));
+  fleet.sha256 = "d";
+  fleet.folder = "/runs/simulated";
+  fleet.simulated = true;
+  fleet.finished = 400;
+  EXPECT_TRUE(*store.addFleet(fleet, 5));
+  EXPECT_EQ(store.lastAcceptedFleet("n17", false)->folder, "/runs/second")
+      << "a simulation accepts no hardware";
+  EXPECT_EQ(store.lastAcceptedFleet("n17", true)->folder, "/runs/simulated");
+  EXPECT_EQ(store.lastAcceptedFleet("n18", false)->folder, "/runs/first");
+  EXPECT_THAT(store.lastAcceptedFleet("n99", false).error().text(),
+              HasSubstr("no accepted fleet with node n99"));
 }
 
 TEST_F(HistoryStore, FindsTheLastAcceptance) {

@@ -48,6 +48,13 @@ TEST(Html, SaysTheVerdictFirst) {
   expectHas(render(healthyRecord()), "<p class=\"verdict-word\">ACCEPTED</p>");
 }
 
+TEST(Html, SaysThatARecordWasRejudged) {
+  const std::string html = render(testing::rejudgedRecord());
+  expectHas(html, "<title>SIMULATED · RE-JUDGED · ");
+  expectHas(html, "by Muster 0.2.0-abcdef012345 with profile ours (sha256 ");
+  EXPECT_EQ(render(healthyRecord()).find("RE-JUDGED"), std::string::npos);
+}
+
 TEST(Html, NamesWhatBlocksBesideTheVerdict) {
   const std::string html = render(sickRecord());
   const std::string head = between(html, "id=\"verdict\"", "id=\"deviations\"");

@@ -46,6 +46,12 @@ TEST(Junit, IsValidForEverySample) {
   expectValid(renderJunit(empty));
 }
 
+TEST(Junit, SaysThatARecordWasRejudged) {
+  const std::string xml = renderJunit(testing::rejudgedRecord());
+  expectValid(xml);
+  EXPECT_NE(query(xml, "//property[@name='rejudged']/@value").find("with profile ours"), std::string::npos);
+}
+
 TEST(Junit, HasATestcaseForEveryVerdictAndOneForTheAcceptance) {
   const Record record = sickRecord();
   const std::string xml = renderJunit(record);

@@ -104,6 +104,24 @@ TEST(RecordCheck, ReadsAnUnbalancedRecordThatWasNotAccepted) {
   EXPECT_TRUE(checkRecord(record).ok());
 }
 
+TEST(RecordCheck, RefusesAStageThatPassedDespiteAFaultyComponent) {
+  const auto name = [](Record& r, const std::string& who) {
+    r.stages[1].group = {{"world_size", 3}, {"first_rank", 0}, {"nodes", 3}, {"culprit", who}};
+  };
+  Record record = healthyRecord();
+  name(record, "");
+  EXPECT_TRUE(checkRecord(record).ok());
+  expectContradiction(
+      record, [&](Record& r) { name(r, "node 1 (n1) was lost"); },
+      "names a faulty component (node 1 (n1) was lost)");
+  name(record, "node 1 (n1) was lost");
+  record.stages[1].verdicts[0].outcome = Outcome::kError;
+  settle(record);
+  record.acceptance = "incomplete";
+  record.exitCode = 3;
+  EXPECT_TRUE(checkRecord(record).ok()) << checkRecord(record).error().text();
+}
+
 TEST(SafePath, StaysInsideTheFolder) {
   for (const char* good : {"a", "a/b.log", "a..b/c", "...", "artifacts/x=1/rank 5.log"})
     EXPECT_TRUE(isSafeRelativePath(good)) << good;

@@ -27,7 +27,7 @@ void expectRefused(const Json& json, const std::string& path, const std::string&
 }
 
 TEST(RecordRead, GivesBackWhatWasWritten) {
-  for (const Record& record : {healthyRecord(), sickRecord()}) {
+  for (const Record& record : {healthyRecord(), sickRecord(), testing::rejudgedRecord()}) {
     const Json json = toJson(record);
     const auto back = recordFromJson(json);
     ASSERT_TRUE(back.ok()) << back.error().text();

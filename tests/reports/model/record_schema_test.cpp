@@ -77,6 +77,7 @@ void checkClosed(const Plain& node, const std::string& path, std::vector<std::st
 TEST(RecordSchema, AdmitsWhatIsWritten) {
   EXPECT_EQ(problems(plain(healthyRecord())), "");
   EXPECT_EQ(problems(plain(sickRecord())), "");
+  EXPECT_EQ(problems(plain(testing::rejudgedRecord())), "");
 }
 
 TEST(RecordSchema, AdmitsAnEmptyRun) {

@@ -406,6 +406,13 @@ Record healthyRecord() {
   return record;
 }
 
+Record rejudgedRecord() {
+  Record record = healthyRecord();
+  record.rejudged.push_back({sha256Hex("original"), record.finished + 60, "0.2.0", "0.2.0-abcdef012345",
+                             "ours", sha256Hex("ours"), "", true});
+  return record;
+}
+
 Record sickRecord() {
   Record record = baseRecord(kHostileName);
   record.scenario = "h100x8-one-slow-gpu";

@@ -19,6 +19,9 @@ Record healthyRecord();
 /// is flaky, one is waived, one has no expectation. The host is named kHostileName.
 Record sickRecord();
 
+/// The healthy one as `muster judge --sku` makes it.
+Record rejudgedRecord();
+
 /// Recounts the accounting and settles stage outcomes after verdicts were changed.
 void settle(Record& record);
 

@@ -31,6 +31,12 @@ TEST(Terminal, SaysTheVerdictFirst) {
   expectHas(renderSummary(sickRecord(), false, 100), "exit code 1");
 }
 
+TEST(Terminal, SaysThatARecordWasRejudged) {
+  expectHas(renderSummary(testing::rejudgedRecord(), false, 200), "RE-JUDGED: re-judged on ");
+  expectHas(renderSummary(testing::rejudgedRecord(), false, 200), "with profile ours (sha256 ");
+  EXPECT_EQ(renderSummary(healthyRecord(), false, 200).find("RE-JUDGED"), std::string::npos);
+}
+
 TEST(Terminal, TellsEachDeviationInFull) {
   const std::string text = renderSummary(sickRecord(), false, 160);
   for (const char* part : {"FAIL  gpu3  compute.gemm_throughput", "500.5 TFLOP/s", "at least 672 TFLOP/s",

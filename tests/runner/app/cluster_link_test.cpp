@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include <future>
+#include <random>
 #include <thread>
 
 #include "runner/app/cluster_stage.h"
@@ -85,6 +86,24 @@ TEST(ClusterLink, GivesAllNodesNodeZerosDecision) {
     for (const auto& decision : all) {
       ASSERT_TRUE(decision.ok()) << decision.error().text();
       EXPECT_EQ(*decision, 10 + 5 * question);
+    }
+  }
+}
+
+/// Real connections: 127.0.0.0/8 is all of this machine's.
+TEST(ClusterLink, IsServedAtTheGivenAddressAlone) {
+  for (const int last : {1, 2}) {
+    Nodes nodes(2);
+    ClusterOptions options = nodes.options(0);
+    options.store = {{fmt::format("127.0.0.{}", last), 0}};
+    const StoreAddress served = nodes.start(options).storeAddress();
+    EXPECT_EQ(served.host, options.store.front().host);
+    for (const int other : {1, 2, 3}) {
+      StoreClientOptions client;
+      client.candidates = {{fmt::format("127.0.0.{}", other), served.port}};
+      client.token = options.token;
+      client.who = "a test";
+      EXPECT_EQ(StoreClient(client).connect(other == last ? 20 : 0.3).ok(), other == last) << last << other;
     }
   }
 }
@@ -252,7 +271,7 @@ TEST(ClusterStage, TellsAllNodesOfADeadRankWhileTheRoundRunsAndGoesOnWithWhatNob
           {rank == 1 && turn > 5 ? statusOf(1, "was killed by SIGKILL (Killed)", SIGKILL) : statusOf(rank)});
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
-    return stage.endRound(cutShortIn(1), 3);
+    return stage.endRound(cutShortIn(1), 3, 10);
   });
   for (const RoundVerdict& verdict : verdicts) {
     EXPECT_EQ(verdict.culprit, "rank 1 (node 1 (n1)) was killed by SIGKILL (Killed)");
@@ -273,7 +292,7 @@ TEST(ClusterStage, NamesASilentNodeAndDoesNotStartAgain) {
       link.report({statusOf(link.options().nodeRank)});
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
-    return stage.endRound(cutShortIn(0), 3);
+    return stage.endRound(cutShortIn(0), 3, 10);
   });
   for (const RoundVerdict& verdict : verdicts) {
     EXPECT_THAT(verdict.culprit, HasSubstr("node 2 (n2) was lost: no sign of life for"));
@@ -297,25 +316,139 @@ TEST(ClusterStage, SaysThatNodeZeroWasLost) {
     }
     RoundSight sight = cutShortIn(0);
     sight.lost = lost;
-    return stage.endRound(sight, 1);
+    return stage.endRound(sight, 1, 10);
   });
   EXPECT_THAT(verdicts.at(0).culprit, HasSubstr("node 1 (n1) lost node 0 (n0), which serves the store"));
   EXPECT_THAT(verdicts.at(1).culprit, HasSubstr("node 2 (n2) lost node 0 (n0), which serves the store"));
   for (const RoundVerdict& verdict : verdicts) EXPECT_EQ(verdict.failed, std::set<size_t>{0});
 }
 
-TEST(ClusterStage, TriesAgainWhatAnyNodeWants) {
+TEST(ClusterStage, TriesAgainWhatAnyNodeAsksFor) {
   Nodes nodes(3);
   nodes.startAll();
   const auto all = nodes.onEach<Result<std::set<std::string>>>([](ClusterLink& link) {
     std::set<std::string> mine;
     if (link.options().nodeRank > 0) mine.insert(fmt::format("case{}", link.options().nodeRank));
-    return ClusterStage(link, "walk", 10).retries(1, mine);
+    return ClusterStage(link, "walk", 10).retries(1, mine, "");
   });
   for (const auto& cases : all) {
     ASSERT_TRUE(cases.ok()) << cases.error().text();
     EXPECT_EQ(*cases, (std::set<std::string>{"case1", "case2"}));
   }
+}
+
+TEST(ClusterStage, TriesNothingAgainOnceAComponentIsFaultyOrANodeLost) {
+  for (const bool lost : {false, true}) {
+    Nodes nodes(3);
+    nodes.startAll();
+    if (lost) nodes.lose(2);
+    const auto all = nodes.onEach<Result<std::set<std::string>>>([&](ClusterLink& link) {
+      const bool names = !lost && link.options().nodeRank == 1;
+      return ClusterStage(link, "walk", 10).retries(1, {"case1"}, names ? "rank 1 (node 1 (n1)) died" : "");
+    });
+    for (const auto& cases : all) {
+      ASSERT_TRUE(cases.ok()) << cases.error().text();
+      EXPECT_TRUE(cases->empty());
+    }
+  }
+}
+
+/// A node that has seen all `runs` of a round end well.
+RoundSight completeSight(size_t runs) {
+  RoundSight sight;
+  for (size_t run = 0; run < runs; ++run) {
+    sight.begun.insert(run);
+    sight.ended.insert(run);
+  }
+  return sight;
+}
+
+TEST(ClusterStage, FailsForAllOthersWhenANodeIsLostWhoseShareTheyDoNotWaitFor) {
+  Nodes nodes(3);
+  nodes.startAll();
+  nodes.onEach<ClusterEntry>([](ClusterLink& link) { return ClusterStage(link, "burn", 10).enter(1); });
+  nodes.lose(1);
+  const auto verdicts = nodes.onEach<RoundVerdict>([](ClusterLink& link) {
+    ClusterStage stage(link, "burn", 10);
+    stage.beginRound(1, 0);
+    // All of the others' ranks end well before anybody misses the lost node.
+    return stage.endRound(completeSight(2), 2, 10);
+  });
+  for (const RoundVerdict& verdict : verdicts) {
+    EXPECT_THAT(verdict.culprit, HasSubstr("node 1 (n1) was lost"));
+    EXPECT_EQ(verdict.failed, (std::set<size_t>{0, 1}));
+    EXPECT_FALSE(verdict.again);
+  }
+}
+
+TEST(ClusterStage, IsLeftByAllOrFailsForAll) {
+  Nodes nodes(3);
+  nodes.startAll();
+  const auto leave = [](const std::string& stage, int who, const std::string& faulty) {
+    return [=](ClusterLink& link) {
+      return ClusterStage(link, stage, 10).leave(link.options().nodeRank == who ? faulty : "");
+    };
+  };
+  for (const std::string& found : nodes.onEach<std::string>(leave("first", 0, ""))) EXPECT_EQ(found, "");
+  // What one node found is passed on to all.
+  for (const std::string& found : nodes.onEach<std::string>(leave("second", 2, "rank 7 (node 2 (n2)) died")))
+    EXPECT_EQ(found, "rank 7 (node 2 (n2)) died");
+  nodes.lose(2);
+  for (const std::string& found : nodes.onEach<std::string>(leave("third", 0, "")))
+    EXPECT_THAT(found, HasSubstr("node 2 (n2) was lost"));
+  nodes.lose(0);
+  for (const std::string& found : nodes.onEach<std::string>(leave("fourth", 0, "")))
+    EXPECT_THAT(found, HasSubstr("node 1 (n1) lost node 0 (n0)"));
+}
+
+/// Rounds as they may happen: each node is lost, or says what it saw of each run and of its ranks' ends. A
+/// round passes exactly when nobody is lost and everybody saw everything end well; else runs fail, and what
+/// is not started again and did not fail was ended by every member.
+TEST(RoundResult, PassesOnlyWhenEveryMemberReportedEveryRunAndLeftWell) {
+  std::mt19937 random(20261122);
+  const auto chance = [&](int percent) { return static_cast<int>(random() % 100) < percent; };
+  int passed = 0;
+  for (int trial = 0; trial < 5000; ++trial) {
+    const size_t runs = 1 + random() % 4;
+    const size_t count = 2 + random() % 4;
+    const int trouble = chance(50) ? 0 : 25;  // percent, of each single thing
+    ClusterLink::Answers answers(count);
+    bool good = true, complete = true;
+    std::set<size_t> endedByAll = completeSight(runs).ended;
+    for (size_t node = 0; node < count; ++node) {
+      if (node > 0 && chance(trouble)) {
+        good = complete = false;
+        continue;
+      }
+      const RoundSight all = completeSight(runs);
+      Json begun = all.begun, ended = all.ended;
+      if (chance(trouble)) {
+        const size_t open = random() % runs;
+        begun = Json::array();
+        ended = Json::array();
+        for (size_t run = 0; run < open; ++run) ended.push_back(run);
+        for (size_t run = 0; run <= open; ++run) begun.push_back(run);
+        for (size_t run = open; run < runs; ++run) endedByAll.erase(run);
+        good = false;
+      }
+      const bool late = chance(trouble / 5), clean = !chance(trouble / 5), interrupted = chance(trouble / 5);
+      const std::string lost = chance(trouble / 5) ? "node 1 was lost" : "";
+      good = good && !late && clean && !interrupted && lost.empty();
+      answers[node] = Json{{"late", late},   {"interrupted", interrupted},
+                           {"lost", lost},   {"clean", clean},
+                           {"begun", begun}, {"ended", ended}};
+    }
+    const RoundResult result = roundResult(answers, runs);
+    ASSERT_EQ(result.passed, good) << Json(trial);
+    ASSERT_EQ(result.failed.empty(), good) << trial;
+    ASSERT_FALSE(result.again && (good || !complete)) << trial;
+    for (size_t run = 0; run < runs; ++run) {
+      const bool counts = result.failed.count(run) == 0 && !result.again;
+      ASSERT_TRUE(!counts || (complete && endedByAll.count(run) > 0)) << trial;
+    }
+    passed += good ? 1 : 0;
+  }
+  EXPECT_GT(passed, 500);
 }
 
 }  // namespace

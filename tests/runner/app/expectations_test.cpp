@@ -40,12 +40,29 @@ TEST(ProfileExpectations, LookAPluralUpInAListParameter) {
             1u);
   EXPECT_EQ(profileExpectations(profileWith({{"op", "read"}}), evidenceWith({{"ops", "copy,triad"}})).size(),
             0u);
+  EXPECT_EQ(profileExpectations(profileWith({{"numa", "near"}}), evidenceWith({{"numa", "near,far"}})).size(),
+            1u);
 }
 
 TEST(ProfileExpectations, LeaveOutMetricsThatNoCaseReports) {
   StageEvidence evidence = evidenceWith({});
   evidence.caseMetrics["gemm"] = {"memory.bandwidth"};
   EXPECT_TRUE(profileExpectations(profileWith({}), evidence).empty());
+}
+
+TEST(StandingExpectations, OfDropsOnlyWarnOnTheHost) {
+  TestSpec test;
+  MetricSpec metric;
+  metric.name = "rate";
+  Expectation drop;
+  drop.kind = CheckKind::kDropMax;
+  drop.limit = 0.1;
+  metric.standing = {drop};
+  test.metrics.push_back(metric);
+  EXPECT_EQ(standingExpectations(test, "cuda").at(0).severity, Severity::kFail);
+  EXPECT_EQ(standingExpectations(test, "sim").at(0).limit, 0.1);
+  EXPECT_EQ(standingExpectations(test, "host").at(0).severity, Severity::kWarn);
+  EXPECT_EQ(standingExpectations(test, "host").at(0).limit, 0.5);
 }
 
 /// A plugin with one optional metric, and a case of it that measured nothing and ended so.
@@ -69,6 +86,44 @@ TEST(LeaveOutUnmeasured, TakesOptionalMetricsOutUnlessTheCaseIsSkippedAsAWhole) 
   EXPECT_TRUE(leftAfter(CaseEnd::State::kError).empty());
   EXPECT_EQ(leftAfter(CaseEnd::State::kUnsupported).count("rdma.share"), 1u)
       << "a plan's limit on it is a skip";
+}
+
+/// What is left of the metric `share` on a node that has `rank` of a group whose rank 0 reports it for all.
+size_t leftOnRank(int rank, bool optional) {
+  TestSpec test;
+  MetricSpec metric;
+  metric.name = "share";
+  metric.optional = optional;
+  metric.leader = true;
+  test.metrics.push_back(metric);
+  PluginSpec plugin;
+  plugin.name = "train";
+  StageEvidence evidence;
+  evidence.caseMetrics["training"] = {"train.share"};
+  evidence.leaderMetrics = leaderMetricsOn(plugin, test, Scope::kCluster);
+  evidence.ends.push_back({"training", rank, "", 1, CaseEnd::State::kOk, "", ""});
+  leaveOutUnmeasured(plugin, test, {"training"}, evidence);
+  return evidence.caseMetrics["training"].count("train.share");
+}
+
+TEST(LeaveOutUnmeasured, KeepsWhatAnotherNodeReportsForTheGroup) {
+  EXPECT_EQ(leftOnRank(0, true), 0u) << "the reporting rank measured nothing";
+  for (const int rank : {1, 8, 63}) EXPECT_EQ(leftOnRank(rank, true), 1u) << rank;
+  for (const int rank : {0, 8}) EXPECT_EQ(leftOnRank(rank, false), 1u) << rank;
+}
+
+TEST(LoadDuring, WeighsTheSamplesOfASpanByTheirTime) {
+  // Samples at 1, 2, 4 and 5 s stand for the time since the one before, the first for that since 0.5 s.
+  const std::vector<double> times{1, 2, 4, 5}, shares{0.9, 0.1, 0.5, 0.7};
+  const ExternalLoad all = loadDuring(times, shares, 0.5, 0, 9);
+  EXPECT_NEAR(all.mean, (0.9 * 0.5 + 0.1 + 0.5 * 2 + 0.7) / 4.5, 1e-9);
+  EXPECT_EQ(all.median, 0.5);
+  EXPECT_EQ(all.peak, 0.9);
+  const ExternalLoad part = loadDuring(times, shares, 0.5, 1.5, 2);
+  EXPECT_EQ(part.mean, 0.1);
+  EXPECT_EQ(part.peak, 0.1);
+  EXPECT_EQ(loadDuring(times, shares, 0.5, 6, 7).peak, 0) << "nothing is known of that time";
+  EXPECT_EQ(loadDuring({}, {}, 0, 0, 1).peak, 0);
 }
 
 TEST(KnownLabels, TakeMatrixValuesAsThePlanWroteThem) {
@@ -95,6 +150,20 @@ TEST(EvidenceJson, RoundTrips) {
   ASSERT_TRUE(again.ok()) << again.error().text();
   EXPECT_EQ(evidenceToJson(*again), record.evidence);
   EXPECT_EQ(again->ends[0].message, "no fp4");
+}
+
+TEST(EvidenceJson, KeepsWhatCausedAnErrorAndTheFaultyComponent) {
+  StageEvidence evidence = evidenceWith({{"dtype", "bf16"}});
+  for (const auto cause : {CaseEnd::Cause::kOwn, CaseEnd::Cause::kGroup, CaseEnd::Cause::kCancelled})
+    evidence.ends.push_back({"gemm", 0, "gpu0", 1, CaseEnd::State::kError, "it broke", "", cause});
+  StageRecord record;
+  record.name = "gemm";
+  record.evidence = evidenceToJson(evidence);
+  record.group = {{"culprit", "node 1 (n1) was lost"}};
+  const auto again = evidenceFromRecord(record);
+  ASSERT_TRUE(again.ok()) << again.error().text();
+  for (size_t i = 0; i < evidence.ends.size(); ++i) EXPECT_EQ(again->ends[i].cause, evidence.ends[i].cause);
+  EXPECT_EQ(again->faulty, "node 1 (n1) was lost");
 }
 
 TEST(EvidenceJson, AnUnknownStateIsAnError) {

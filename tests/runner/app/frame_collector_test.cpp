@@ -60,6 +60,18 @@ TEST_F(FrameCollectorTest, MakesMeasurementsWithLabelsOfCaseDeviceAndPlugin) {
   EXPECT_EQ(c.deviceTime, 2.5);
 }
 
+TEST_F(FrameCollectorTest, KeepsHowSamplesFollowEachOtherInTime) {
+  plugin_.tests.front().metrics.front().series = Series::kWindows;
+  plugin_.tests.front().metrics.front().window = "window";
+  cases_.front().params["window"] = 5.0;
+  auto c = collector();
+  c.take(slot_, begin(0));
+  c.take(slot_, measured("rate", "FLOP/s", {1.0, 2.0}));
+  ASSERT_EQ(c.measurements.size(), 1u);
+  EXPECT_EQ(c.measurements.front().series, Series::kWindows);
+  EXPECT_EQ(c.measurements.front().window, 5);
+}
+
 TEST_F(FrameCollectorTest, KeepsTheDigitsThatASampleCarries) {
   auto c = collector();
   c.take(slot_, begin(0));

@@ -47,6 +47,53 @@ TEST(PluginSpec, ReadsEverythingDescribed) {
   EXPECT_EQ(spec->test("none"), nullptr);
 }
 
+Json withThroughput(const std::string& more) {
+  Json describe = goodDescribe();
+  Json& metric = describe["tests"][0]["metrics"][0];
+  metric.update(*parseJson(more));
+  return describe;
+}
+
+TEST(PluginSpec, GivesWhatIsSampledOverTimeABuiltInLimitOfItsDrops) {
+  const auto spec =
+      pluginSpecFromDescribe("compute", withThroughput(R"({"series": "windows", "window": "min_time"})"));
+  ASSERT_TRUE(spec.ok()) << spec.error().text();
+  const MetricSpec& metric = *spec->test("gemm")->metric("throughput");
+  EXPECT_EQ(metric.series, Series::kWindows);
+  EXPECT_EQ(metric.window, "min_time");
+  ASSERT_EQ(metric.standing.size(), 1u);
+  EXPECT_EQ(metric.standing[0].kind, CheckKind::kDropMax);
+  EXPECT_EQ(metric.standing[0].metric, "compute.throughput");
+  EXPECT_EQ(metric.standing[0].limit, 0.1);
+  EXPECT_FALSE(metric.standing[0].source.empty());
+  EXPECT_FALSE(metric.standing[0].remedy.empty());
+  EXPECT_EQ(spec->test("gemm")->metric("wrong")->standing[0].kind, CheckKind::kMax);
+}
+
+TEST(PluginSpec, TakesAnotherLimitOfDrops) {
+  const auto spec = pluginSpecFromDescribe(
+      "compute",
+      withThroughput(R"({"series": "runs", "standing": {"drop_max": "25%", "severity": "warn"}})"));
+  ASSERT_TRUE(spec.ok()) << spec.error().text();
+  const auto& standing = spec->test("gemm")->metric("throughput")->standing;
+  ASSERT_EQ(standing.size(), 1u);
+  EXPECT_EQ(standing[0].limit, 0.25);
+  EXPECT_EQ(standing[0].severity, Severity::kWarn);
+}
+
+TEST(PluginSpec, RefusesSeriesThatCannotBeJudged) {
+  const auto error = [](const std::string& more) {
+    const auto spec = pluginSpecFromDescribe("compute", withThroughput(more));
+    return spec.ok() ? std::string("accepted") : spec.error().text();
+  };
+  EXPECT_THAT(error(R"({"series": "often"})"), HasSubstr("\"often\" is no series"));
+  EXPECT_THAT(error(R"({"series": "windows"})"), HasSubstr("window"));
+  EXPECT_THAT(error(R"({"series": "windows", "window": "size"})"), HasSubstr("quantity in s"));
+  EXPECT_THAT(error(R"({"series": "runs", "window": "min_time"})"), HasSubstr("window"));
+  EXPECT_THAT(error(R"({"series": "runs", "direction": "none"})"), HasSubstr("needs a direction"));
+  EXPECT_THAT(error(R"({"standing": {"drop_max": "10%"}})"), HasSubstr("declare the metric's series"));
+}
+
 TEST(PluginSpec, TurnsStandingIntoExpectations) {
   const auto spec = pluginSpecFromDescribe("compute", goodDescribe());
   const auto& standing = spec->test("gemm")->metric("wrong")->standing;
@@ -120,15 +167,15 @@ TEST(PluginSpec, RefusesBadTests) {
 TEST(PluginSpec, RefusesBadParameters) {
   EXPECT_THAT(paramError(0, "type", "integer"), HasSubstr("\"integer\" is no type"));
   EXPECT_THAT(paramError(0, "default", 8),
-              HasSubstr("parameter \"size\".default: found 8; wanted a whole number from 16"));
-  EXPECT_THAT(paramError(0, "default", "8"), HasSubstr("wanted a whole number"));
+              HasSubstr("parameter \"size\".default: found 8; expected a whole number from 16"));
+  EXPECT_THAT(paramError(0, "default", "8"), HasSubstr("expected a whole number"));
   EXPECT_THAT(paramError(0, "min", 1e9), HasSubstr("is above max"));
   EXPECT_THAT(paramError(0, "unit", "s"), HasSubstr("only a quantity has one"));
   EXPECT_THAT(paramError(0, "one_of", {"a"}), HasSubstr("on a parameter of type string"));
   EXPECT_THAT(paramError(1, "one_of", Json::array()), HasSubstr("at least one text"));
-  EXPECT_THAT(paramError(1, "default", "f64"), HasSubstr("wanted one of f32, bf16"));
+  EXPECT_THAT(paramError(1, "default", "f64"), HasSubstr("expected one of f32, bf16"));
   EXPECT_THAT(paramError(2, "unit", "parsec"), HasSubstr("is no base unit"));
-  EXPECT_THAT(paramError(2, "min", "5 GiB"), HasSubstr("wanted s"));
+  EXPECT_THAT(paramError(2, "min", "5 GiB"), HasSubstr("expected s"));
   EXPECT_THAT(paramError(3, "max", 1), HasSubstr("bounds make no sense"));
   EXPECT_THAT(paramError(4, "items", "list"), HasSubstr("list of lists"));
   EXPECT_THAT(errorAfter([](Json& t) { t["params"][0].erase("default"); }),
@@ -142,7 +189,7 @@ TEST(PluginSpec, RefusesBadMetrics) {
   EXPECT_THAT(metricError(0, "peak", "flops.{dtype"), HasSubstr("without its '}'"));
   EXPECT_THAT(metricError(1, "standing", Json::object()), HasSubstr("found 0 limits"));
   EXPECT_THAT(metricError(1, "standing", {{"max", 1}, {"min", 0}}), HasSubstr("found 2 limits"));
-  EXPECT_THAT(metricError(1, "standing", {{"max", "1 GiB"}}), HasSubstr("wanted count"));
+  EXPECT_THAT(metricError(1, "standing", {{"max", "1 GiB"}}), HasSubstr("expected count"));
   EXPECT_THAT(metricError(1, "standing", {{"max", 0}, {"severity", "mild"}}),
               HasSubstr("wanted fail or warn"));
   EXPECT_THAT(metricError(2, "standing", {{"max", 0}}), HasSubstr("equals with a text"));

@@ -27,6 +27,7 @@ Catalog smallCatalog() {
   MetricSpec rate = metric("gemm_throughput", "FLOP/s", Direction::kHigher);
   rate.labels = {"dtype"};
   rate.peak = "flops.{dtype}";
+  rate.series = Series::kRuns;
   TestSpec test;
   test.name = "t";
   test.metrics = {rate, metric("clock_source", "text", Direction::kNone),
@@ -98,6 +99,15 @@ TEST(ExpectationReader, ReadsBaselinePeersPeakAndStability) {
   EXPECT_DOUBLE_EQ(within.tolerance, 0.05);
   EXPECT_EQ(theOne(R"({"metric":"p.gemm_throughput","of_peak":"60%"})").kind, CheckKind::kOfPeak);
   EXPECT_EQ(theOne(R"({"metric":"p.gemm_throughput","cv_max":0.02})").kind, CheckKind::kCvMax);
+}
+
+TEST(ExpectationReader, ReadsTheLargestDropOfWhatIsSampledOverTime) {
+  const Expectation e = theOne(R"({"metric":"p.gemm_throughput","drop_max":"8%","warn_band":"50%"})");
+  EXPECT_EQ(e.kind, CheckKind::kDropMax);
+  EXPECT_DOUBLE_EQ(e.limit, 0.08);
+  EXPECT_EQ(e.text(), "no drop of more than 8% at any time");
+  expectComplaint(R"({"metric":"p.gemm_throughput","drop_max":"100%"})", "below 100%");
+  expectComplaint(R"({"metric":"p.devices","drop_max":"8%"})", "is not sampled over time");
 }
 
 TEST(ExpectationReader, ReadsTextsCountsAndFlags) {

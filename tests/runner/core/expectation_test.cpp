@@ -77,8 +77,8 @@ TEST(ExpectationJson, RoundTripsExactly) {
 }
 
 TEST(ExpectationJson, EveryKindKeepsItsName) {
-  for (const char* name :
-       {"min", "max", "equals", "one_of", "baseline", "within", "of_peak", "cv_max", "predicate"}) {
+  for (const char* name : {"min", "max", "equals", "one_of", "baseline", "within", "of_peak", "cv_max",
+                           "drop_max", "predicate"}) {
     const auto e = expectationFromJson({{"metric", "a.b"}, {"kind", name}}, "e");
     ASSERT_TRUE(e.ok()) << e.error().text();
     EXPECT_STREQ(checkKindName(e->kind), name);

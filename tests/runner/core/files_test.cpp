@@ -56,7 +56,7 @@ TEST(ReadFile, SaysWhatIsInTheWay) {
   EXPECT_THAT(
       readFile(dir.path() / "none").error().text(),
       HasSubstr((dir.path() / "none").string() + ": cannot read it: No such file or directory (ENOENT)"));
-  EXPECT_THAT(readFile(dir.path()).error().text(), HasSubstr("is a folder; wanted a regular file"));
+  EXPECT_THAT(readFile(dir.path()).error().text(), HasSubstr("is a folder; expected a regular file"));
   EXPECT_THAT(readFile("/dev/zero").error().text(), HasSubstr("is a device"));
   EXPECT_EQ(readFile(dir.write("f", "") / "below").error().code, ErrorCode::kNotFound);
 }

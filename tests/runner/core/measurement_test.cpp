@@ -93,6 +93,8 @@ Measurement fullMeasurement() {
   m.repeat = 1;
   m.informational = true;
   m.peak = "flops.bf16";
+  m.series = Series::kWindows;
+  m.window = 5;
   return m;
 }
 
@@ -110,6 +112,8 @@ TEST(MeasurementJson, RoundTripsExactly) {
   EXPECT_EQ(back.samples, m.samples);
   EXPECT_EQ(back.labels, m.labels);
   EXPECT_EQ(back.direction, Direction::kHigher);
+  EXPECT_EQ(back.series, Series::kWindows);
+  EXPECT_EQ(back.window, 5);
   EXPECT_TRUE(std::isnan(throughJson([] {
                            Measurement n = fullMeasurement();
                            n.samples = {kNaN};
@@ -140,6 +144,8 @@ TEST(MeasurementJson, RefusesDamage) {
   EXPECT_EQ(errorWith("unit", "furlong"), "m.unit: \"furlong\" is no base unit");
   EXPECT_EQ(errorWith("direction", "up"),
             "m.direction: \"up\" is no direction; wanted higher, lower or none");
+  EXPECT_EQ(errorWith("series", "often"), "m.series: \"often\" is no series; expected windows, runs or none");
+  EXPECT_EQ(errorWith("window", -1), "m.window: is no duration");
   EXPECT_EQ(errorWith("samples", {1, "x"}), "m.samples: item 1: found \"x\"; wanted a number");
   EXPECT_EQ(errorWith("labels", {{"a", 1}}), "m.labels: \"a\": found 1; wanted a text");
   EXPECT_FALSE(measurementFromJson(Json::array(), "m").ok());

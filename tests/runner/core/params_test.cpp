@@ -40,26 +40,26 @@ TEST(ConvertParam, WholeNumbersStayWhole) {
   spec.max = 65536;
   EXPECT_EQ(outcome(spec, 8192), "8192");
   EXPECT_EQ(outcome(spec, 8192.0), "8192");
-  EXPECT_EQ(outcome(spec, 8192.5), "found 8192.5; wanted a whole number from 16 to 65536");
-  EXPECT_EQ(outcome(spec, 8), "found 8; wanted a whole number from 16 to 65536");
-  EXPECT_EQ(outcome(spec, "8192"), "found \"8192\"; wanted a whole number from 16 to 65536");
-  EXPECT_EQ(outcome(spec, true), "found true; wanted a whole number from 16 to 65536");
-  EXPECT_EQ(outcome(spec, nullptr), "found null; wanted a whole number from 16 to 65536");
+  EXPECT_EQ(outcome(spec, 8192.5), "found 8192.5; expected a whole number from 16 to 65536");
+  EXPECT_EQ(outcome(spec, 8), "found 8; expected a whole number from 16 to 65536");
+  EXPECT_EQ(outcome(spec, "8192"), "found \"8192\"; expected a whole number from 16 to 65536");
+  EXPECT_EQ(outcome(spec, true), "found true; expected a whole number from 16 to 65536");
+  EXPECT_EQ(outcome(spec, nullptr), "found null; expected a whole number from 16 to 65536");
 }
 
 TEST(ConvertParam, WholeNumbersBeyondDoublesAreRefused) {
   const ParamSpec spec = paramOf(ParamType::kInt);
   EXPECT_EQ(outcome(spec, 9007199254740992ll), "9007199254740992");
-  EXPECT_NE(outcome(spec, 1e300).find("wanted a whole number"), std::string::npos);
-  EXPECT_NE(outcome(spec, std::numeric_limits<uint64_t>::max()).find("wanted"), std::string::npos);
+  EXPECT_NE(outcome(spec, 1e300).find("expected a whole number"), std::string::npos);
+  EXPECT_NE(outcome(spec, std::numeric_limits<uint64_t>::max()).find("expected"), std::string::npos);
 }
 
 TEST(ConvertParam, NumbersMustBeFiniteAndInRange) {
   ParamSpec spec = paramOf(ParamType::kFloat);
   spec.min = 0;
   EXPECT_EQ(outcome(spec, 1), "1.0");
-  EXPECT_EQ(outcome(spec, -0.5), "found -0.5; wanted a number at least 0");
-  EXPECT_NE(outcome(spec, std::numeric_limits<double>::infinity()).find("wanted a number"),
+  EXPECT_EQ(outcome(spec, -0.5), "found -0.5; expected a number at least 0");
+  EXPECT_NE(outcome(spec, std::numeric_limits<double>::infinity()).find("expected a number"),
             std::string::npos);
 }
 
@@ -69,10 +69,10 @@ TEST(ConvertParam, QuantitiesBecomeNumbersInTheBaseUnit) {
   spec.max = 8589934592.0;
   EXPECT_EQ(outcome(spec, "8 GiB"), "8589934592.0");
   EXPECT_EQ(outcome(spec, 4096), "4096.0");
-  EXPECT_EQ(outcome(spec, "9 GiB"), "found \"9 GiB\"; wanted a quantity in B at most 8 GiB");
-  EXPECT_EQ(outcome(spec, "5m").find("\"5m\" is in s; wanted B"), 0u);
+  EXPECT_EQ(outcome(spec, "9 GiB"), "found \"9 GiB\"; expected a quantity in B at most 8 GiB");
+  EXPECT_EQ(outcome(spec, "5m").find("\"5m\" is in s; expected B"), 0u);
   EXPECT_EQ(outcome(spec, "nan").find("\"nan\" does not start with a finite number"), 0u);
-  EXPECT_EQ(outcome(spec, false), "found false; wanted a quantity in B at most 8 GiB");
+  EXPECT_EQ(outcome(spec, false), "found false; expected a quantity in B at most 8 GiB");
 }
 
 TEST(ConvertParam, TextsMustBeAmongTheChoices) {
@@ -81,15 +81,15 @@ TEST(ConvertParam, TextsMustBeAmongTheChoices) {
   spec.oneOf = {"float32", "bfloat16"};
   EXPECT_EQ(outcome(spec, "bfloat16"), "\"bfloat16\"");
   EXPECT_EQ(outcome(spec, "bfloat61"),
-            "found \"bfloat61\"; wanted one of float32, bfloat16; did you mean \"bfloat16\"?");
-  EXPECT_EQ(outcome(spec, 16), "found 16; wanted one of float32, bfloat16");
+            "found \"bfloat61\"; expected one of float32, bfloat16; did you mean \"bfloat16\"?");
+  EXPECT_EQ(outcome(spec, 16), "found 16; expected one of float32, bfloat16");
 }
 
 TEST(ConvertParam, BooleansAreNotGuessed) {
   const ParamSpec spec = paramOf(ParamType::kBool);
   EXPECT_EQ(outcome(spec, false), "false");
-  EXPECT_EQ(outcome(spec, "true"), "found \"true\"; wanted true or false");
-  EXPECT_EQ(outcome(spec, 1), "found 1; wanted true or false");
+  EXPECT_EQ(outcome(spec, "true"), "found \"true\"; expected true or false");
+  EXPECT_EQ(outcome(spec, 1), "found 1; expected true or false");
 }
 
 TEST(ConvertParam, ListsAreCheckedItemByItemAndNeverEmpty) {
@@ -97,10 +97,10 @@ TEST(ConvertParam, ListsAreCheckedItemByItemAndNeverEmpty) {
   spec.itemType = ParamType::kQuantity;
   spec.unit = "B";
   EXPECT_EQ(outcome(spec, {"1 KiB", 2}), "[1024.0,2.0]");
-  EXPECT_EQ(outcome(spec, {"1 KiB", true}), "found true; wanted a quantity in B");
-  EXPECT_EQ(outcome(spec, "1 KiB"), "found \"1 KiB\"; wanted a list, each item a quantity in B");
+  EXPECT_EQ(outcome(spec, {"1 KiB", true}), "found true; expected a quantity in B");
+  EXPECT_EQ(outcome(spec, "1 KiB"), "found \"1 KiB\"; expected a list, each item a quantity in B");
   EXPECT_EQ(outcome(spec, Json::array()),
-            "found []; wanted a list, each item a quantity in B; it needs at least one item");
+            "found []; expected a list, each item a quantity in B; it needs at least one item");
 }
 
 }  // namespace

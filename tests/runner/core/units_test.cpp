@@ -74,8 +74,8 @@ INSTANTIATE_TEST_SUITE_P(All, RefusesQuantity,
 
 TEST(ParseQuantity, NamesTheUnitsThatWouldFit) {
   EXPECT_EQ(parseQuantity("8 KB").error().message.find(
-                "\"8 KB\" has an unknown unit \"KB\"; write kB for 1000 or KiB "
-                "for 1024 bytes; wanted one of: GFLOP/s"),
+                "\"8 KB\" has an unknown unit \"KB\" (write kB for 1000 or KiB "
+                "for 1024 bytes); expected one of: GFLOP/s"),
             0u);
 }
 
@@ -95,7 +95,7 @@ TEST(ParseAs, TakesABareNumberInTheBaseUnit) {
 
 TEST(ParseAs, RefusesAnotherUnitAndSaysWhichFits) {
   EXPECT_EQ(parseAs("5 GiB", "B/s").error().message,
-            "\"5 GiB\" is in B; wanted B/s (MB/s, GB/s, TB/s, GiB/s, Gb/s)");
+            "\"5 GiB\" is in B; expected B/s (MB/s, GB/s, TB/s, GiB/s, Gb/s)");
   EXPECT_FALSE(parseAs("5m", "B").ok());
   EXPECT_FALSE(parseAs("5", "text").ok());
   EXPECT_FALSE(parseAs("true", "count").ok());
@@ -103,10 +103,13 @@ TEST(ParseAs, RefusesAnotherUnitAndSaysWhichFits) {
 
 TEST(ParseAs, NamesOnlyTheUnitsThatWouldDo) {
   EXPECT_EQ(parseAs("5 minuts", "s").error().message,
-            "\"5 minuts\" has an unknown unit \"minuts\"; wanted s (ns, us, ms, s, m, h, d)");
+            "\"5 minuts\" has an unknown unit \"minuts\"; expected s (ns, us, ms, s, m, h, d)");
   EXPECT_EQ(parseAs("soon", "s").error().message,
-            "\"soon\" does not start with a finite number; wanted s (ns, us, ms, s, m, h, d)");
-  EXPECT_EQ(parseAs("8 KB", "B").error().message, parseQuantity("8 KB").error().message) << "its hint stays";
+            "\"soon\" does not start with a finite number; expected s (ns, us, ms, s, m, h, d)");
+  EXPECT_EQ(
+      parseAs("8 KB", "B").error().message,
+      "\"8 KB\" has an unknown unit \"KB\" (write kB for 1000 or KiB for 1024 bytes); expected B (B, kB, MB, "
+      "GB, KiB, MiB, GiB, TiB)");
   EXPECT_EQ(parseAs("1h30", "s").error().message, parseQuantity("1h30").error().message);
 }
 

@@ -6,6 +6,7 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
+#include "runner/core/units.h"
 #include "tests/runner/dispatch/fake_group.h"
 
 namespace muster::testing {
@@ -23,7 +24,6 @@ int rankOf(const FakeGroup& group) {
 
 TEST(Abandoned, ARankThatSurvivesKillIsAbandonedAndNamed) {
   FakeGroup group;
-  group.options.timeout = 1;
   group.add("hang-term")["abandon_after"] = 0.3;
   int traced = -1;
   group.options.onFrame = [&](const RankSpec&, const Json& frame) {
@@ -31,11 +31,11 @@ TEST(Abandoned, ARankThatSurvivesKillIsAbandonedAndNamed) {
     traced = rankOf(group);
     if (ptrace(PTRACE_SEIZE, traced, nullptr, nullptr) != 0) traced = -1;
   };
-  const GroupOutcome outcome = group.run();
+  const GroupOutcome outcome = group.runToDeadline();
   ASSERT_GT(traced, 0) << "this test needs ptrace on its own descendants";
   EXPECT_EQ(outcome.ends.at(0).state, RankEnd::State::kAbandoned);
-  EXPECT_THAT(outcome.ends.at(0).error, HasSubstr("did not end within 1s, and process " +
-                                                  std::to_string(traced) + " (muster-rank, state "));
+  EXPECT_THAT(outcome.ends.at(0).error, HasSubstr("did not end within " + formatQuantity(group.options.timeout, "s") +
+                        ", and process " + std::to_string(traced) + " (muster-rank, state "));
   EXPECT_THAT(outcome.ends.at(0).error, HasSubstr("did not die within 0.3 s of KILL"));
   EXPECT_EQ(waitpid(traced, nullptr, __WALL), traced);
   EXPECT_THAT(group.left(), IsEmpty());

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <stdexcept>
 
@@ -82,6 +83,17 @@ GroupOutcome FakeGroup::run() {
   if (!ends.ok()) throw std::runtime_error(ends.error().text());
   outcome.ends = std::move(*ends);
   return outcome;
+}
+
+GroupOutcome FakeGroup::runToDeadline() {
+  constexpr double kLongest = 120;
+  for (options.timeout = 0.5;; options.timeout *= 4) {
+    GroupOutcome outcome = run();
+    const bool late = std::any_of(outcome.ends.begin(), outcome.ends.end(), [](const RankEnd& end) {
+      return end.state == RankEnd::State::kTimeout && end.lastProgress.empty();
+    });
+    if (!late || options.timeout > kLongest) return outcome;
+  }
 }
 
 GroupOutcome FakeGroup::run(const std::string& fake, int kind, int cases) {

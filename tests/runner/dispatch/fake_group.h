@@ -30,6 +30,9 @@ class FakeGroup {
   /// Adds a rank that runs `fake` ("crash") with the parameter `kind`, in `cases` cases.
   Json& add(const std::string& fake, int kind = 0, int cases = 1);
   GroupOutcome run();
+  /// Runs what does not end before its deadline. A loaded machine may not even start a rank by then, so the
+  /// deadline is four times longer each time until one was long enough for every rank to report progress.
+  GroupOutcome runToDeadline();
   /// One rank of `fake`, run at once.
   GroupOutcome run(const std::string& fake, int kind = 0, int cases = 1);
   /// Processes of this group that are still there.

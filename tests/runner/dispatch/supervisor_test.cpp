@@ -11,7 +11,9 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <limits>
 
+#include "runner/core/units.h"
 #include "tests/runner/dispatch/fake_group.h"
 
 namespace muster::testing {
@@ -85,18 +87,63 @@ TEST(Supervisor, ReportsTheExitCode) {
 
 TEST(Supervisor, EndsAHangAtTheDeadline) {
   FakeGroup group;
-  group.options.timeout = 0.5;
-  const RankEnd end = group.run("hang").ends.at(0);
+  group.add("hang");
+  const RankEnd end = group.runToDeadline().ends.at(0);
   EXPECT_EQ(end.state, State::kTimeout);
-  EXPECT_THAT(end.error, HasSubstr("rank 0 (gpu0) did not end within 500ms"));
+  EXPECT_THAT(end.error, HasSubstr("rank 0 (gpu0) did not end within " +
+                                   formatQuantity(group.options.timeout, "s")));
   EXPECT_THAT(end.error, HasSubstr("last progress: waiting for a peer, 50%"));
   EXPECT_THAT(group.left(), IsEmpty());
 }
 
+/// Limits for ranks whose wall time says nothing: those that simulate.
+GroupOptions watchedForHangs(GroupOptions options, double idle, double busy) {
+  options.timeout = std::numeric_limits<double>::infinity();
+  options.hang = {idle, busy};
+  return options;
+}
+
+TEST(Supervisor, EndsARankThatSleepsWithoutAnySignOfWork) {
+  FakeGroup group;
+  group.options = watchedForHangs(group.options, 0.5, 60);
+  const RankEnd end = group.run("hang").ends.at(0);
+  EXPECT_EQ(end.state, State::kTimeout);
+  EXPECT_THAT(end.error, HasSubstr("rank 0 (gpu0) made no progress for 500ms"));
+  EXPECT_THAT(end.error, HasSubstr("last progress: waiting for a peer, 50%"));
+  EXPECT_THAT(group.left(), IsEmpty());
+}
+
+TEST(Supervisor, LeavesARankAloneThatComputesForLongerThanItMaySleep) {
+  FakeGroup group;
+  group.options = watchedForHangs(group.options, 0.5, 60);
+  const RankEnd end = group.run("busy", 1000).ends.at(0);
+  EXPECT_EQ(end.state, State::kOk) << end.error;
+}
+
+TEST(Supervisor, EndsARankThatComputesWithoutEnd) {
+  FakeGroup group;
+  group.options = watchedForHangs(group.options, 60, 1);
+  const RankEnd end = group.run("busy", 100000000).ends.at(0);
+  EXPECT_EQ(end.state, State::kTimeout);
+  EXPECT_THAT(end.error, HasSubstr("made no progress for 1s of CPU time"));
+}
+
+TEST(Supervisor, EndsOnlyTheRankThatHangs) {
+  FakeGroup group;
+  group.options = watchedForHangs(group.options, 0.5, 60);
+  group.add("hang");
+  group.add("busy", 1000);
+  group.add("ok");
+  const GroupOutcome outcome = group.run();
+  EXPECT_EQ(outcome.ends.at(0).state, State::kTimeout);
+  EXPECT_EQ(outcome.ends.at(1).state, State::kOk) << outcome.ends.at(1).error;
+  EXPECT_EQ(outcome.ends.at(2).state, State::kOk) << outcome.ends.at(2).error;
+}
+
 TEST(Supervisor, KillsARankThatIgnoresTerm) {
   FakeGroup group;
-  group.options.timeout = 0.5;
-  const RankEnd end = group.run("hang-term").ends.at(0);
+  group.add("hang-term");
+  const RankEnd end = group.runToDeadline().ends.at(0);
   EXPECT_EQ(end.state, State::kTimeout);
   EXPECT_EQ(end.signal, SIGKILL);
   EXPECT_THAT(end.error, HasSubstr("and had to be killed"));
@@ -105,8 +152,8 @@ TEST(Supervisor, KillsARankThatIgnoresTerm) {
 
 TEST(Supervisor, EndsChildrenThatHideInSessionsOfTheirOwn) {
   FakeGroup group;
-  group.options.timeout = 1;
-  const RankEnd end = group.run("children", 1).ends.at(0);
+  group.add("children", 1);
+  const RankEnd end = group.runToDeadline().ends.at(0);
   EXPECT_EQ(end.state, State::kTimeout);
   EXPECT_THAT(group.left(), IsEmpty());
 }
@@ -139,11 +186,11 @@ TEST(Supervisor, CleansUpAfterAGuardThatWasKilled) {
 
 TEST(Supervisor, CleansUpAfterAGuardThatHangs) {
   FakeGroup group;
-  group.options.timeout = 0.5;
   group.add("kill-guard", 1)["abandon_after"] = 0.1;
-  const RankEnd end = group.run().ends.at(0);
+  const RankEnd end = group.runToDeadline().ends.at(0);
   EXPECT_EQ(end.state, State::kTimeout);
-  EXPECT_THAT(end.error, HasSubstr("did not end within 500ms, and its guard hung and was killed"));
+  EXPECT_THAT(end.error, HasSubstr("did not end within " + formatQuantity(group.options.timeout, "s") +
+                                   ", and its guard hung and was killed"));
   EXPECT_THAT(group.left(), IsEmpty());
 }
 

@@ -46,6 +46,46 @@ TEST(Slots, AMetricOfTheLeaderIsAskedOfRankZeroAlone) {
   EXPECT_EQ(silent.outcomes(), "error unjudged") << "rank 0 still owes it";
 }
 
+/// A sweep over sizes that ended at `largest`, as measured on `rank`.
+Story sweepTo(const std::string& largest, int rank = 0) {
+  Story story;
+  story.declare("gemm", {{"op", "all_reduce"}, {"numa", "near,far"}}).ends(rank).measures(rank, {4e11});
+  story.evidence.measurements.back().labels["op"] = "all_reduce";
+  story.evidence.measurements.back().labels["bytes"] = largest;
+  return story;
+}
+
+Expectation at(const Labels& where, const std::string& origin) {
+  Expectation e = atLeast(4.6e11);
+  e.where = where;
+  e.origin = origin;
+  return e;
+}
+
+TEST(Slots, AProfilesLimitAppliesWhereItsLabelsOccur) {
+  const Labels where = {{"op", "all_reduce"}, {"bytes", "8 GiB"}};
+  EXPECT_EQ(sweepTo("8 GiB").expects(at(where, "profile h100")).outcomes(), "fail");
+  EXPECT_EQ(sweepTo("4 GiB").expects(at(where, "profile h100")).outcomes(), "unjudged");
+  EXPECT_EQ(sweepTo("4 GiB").expects(at(where, "plan")).outcomes(), "error unjudged")
+      << "what the plan asks for must be there";
+}
+
+TEST(Slots, AProfilesLimitIsStillOwedWhereItsLabelsAreBoundToOccur) {
+  const Labels where = {{"op", "all_reduce"}, {"bytes", "8 GiB"}};
+  Story none = Story().ends(0).measures(0, {1}, "compute.copy").expects(at(where, "profile h100"));
+  EXPECT_EQ(none.outcomes(), "error unjudged") << "the metric is wholly missing";
+  EXPECT_EQ(sweepTo("4 GiB").expects(at({{"numa", "near"}}, "profile h100")).outcomes(), "error unjudged")
+      << "the parameter `numa` says that it was to be measured";
+  EXPECT_EQ(sweepTo("4 GiB").expects(at({{"numb", "near"}}, "profile h100")).outcomes(), "error unjudged")
+      << "no other value of that label was measured either";
+  Story uneven = sweepTo("8 GiB");
+  const Story other = sweepTo("4 GiB", 1);
+  uneven.evidence.ends.push_back(other.evidence.ends.front());
+  uneven.evidence.measurements.push_back(other.evidence.measurements.front());
+  EXPECT_EQ(uneven.expects(at(where, "profile h100")).outcomes(), "fail error unjudged")
+      << "it occurred on another rank of the same case";
+}
+
 TEST(Slots, LabelsThatNoCaseCanCarryAreAnErrorOfThePlanOnly) {
   EXPECT_EQ(twoDtypes().expects(onDtype("fp8")).outcomes(), "error error error");
   EXPECT_EQ(twoDtypes().expects(onDtype("fp8", "profile h100")).outcomes(), "error error");
@@ -126,6 +166,7 @@ TEST(CanCarry, ComparesKnownLabelsAndLooksIntoLists) {
   EXPECT_TRUE(canCarry(known, {{"dtype", "bf16"}, {"op", "triad"}}));
   EXPECT_FALSE(canCarry(known, {{"dtype", "f32"}}));
   EXPECT_FALSE(canCarry(known, {{"op", "read"}}));
+  EXPECT_TRUE(canCarry(known, {{"ops", "triad"}})) << "a list parameter that is called as its label";
   EXPECT_TRUE(canCarry(known, {{"unknown", "x"}})) << "it may turn up: its absence is then an error";
 }
 

@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
+#include <set>
 
 #include "tests/runner/judge/evidence.h"
 
@@ -258,6 +260,85 @@ TEST(Traps, AnExpectationOnALabelThatNothingCarriesIsAnError) {
   EXPECT_EQ(story.outcomes(), "error unjudged");
   EXPECT_THAT(story.judge().verdicts[0].detail,
               HasSubstr("(dtype=fp8): no measurement for compute.gemm_throughput"));
+}
+
+/// Whatever the cases of a stage came to, on whatever ranks, in whatever attempts: once its group names a
+/// faulty component, an error blocks acceptance; and errors that come from elsewhere speak of no device.
+TEST(Traps, AStageWithAFaultyComponentNeverPasses) {
+  std::mt19937 random(9);
+  const auto oneOf = [&](const auto& list) { return list[random() % std::size(list)]; };
+  constexpr CaseEnd::State kStates[] = {CaseEnd::State::kOk, CaseEnd::State::kOk, CaseEnd::State::kError,
+                                        CaseEnd::State::kUnsupported};
+  constexpr CaseEnd::Cause kCauses[] = {CaseEnd::Cause::kOwn, CaseEnd::Cause::kGroup,
+                                        CaseEnd::Cause::kCancelled};
+  int blamed = 0;
+  for (int trial = 0; trial < 5000; ++trial) {
+    Story story;
+    story.evidence.allowFlaky = true;
+    story.expects(atLeast(6e14));
+    const int ranks = 1 + static_cast<int>(random() % 3), attempts = 1 + static_cast<int>(random() % 2);
+    std::set<std::string> own;
+    bool follows = false;
+    for (int rank = 0; rank < ranks; ++rank)
+      for (int attempt = 1; attempt <= attempts; ++attempt) {
+        const CaseEnd::State state = oneOf(kStates);
+        const bool broke = state == CaseEnd::State::kError;
+        story.ends(rank, state,
+                   broke                          ? "it broke"
+                   : state == CaseEnd::State::kOk ? ""
+                                                  : "it lacks that",
+                   attempt);
+        CaseEnd& end = story.evidence.ends.back();
+        end.cause = state == CaseEnd::State::kError ? oneOf(kCauses) : CaseEnd::Cause::kOwn;
+        if (state == CaseEnd::State::kOk)
+          story.measures(rank, {random() % 5 == 0 ? 1e14 : 7e14}, kThroughput, attempt);
+        if (attempt < attempts || state != CaseEnd::State::kError) continue;
+        follows = follows || end.cause != CaseEnd::Cause::kOwn;
+        if (end.cause == CaseEnd::Cause::kOwn) own.insert(end.device);
+      }
+    const auto before = story.judge();
+    for (const Verdict& v : before.verdicts)
+      if (v.outcome == Outcome::kError && v.metric.empty() && !v.device.empty() &&
+          v.detail.ends_with("it broke")) {
+        EXPECT_EQ(own.count(v.device), 1U) << trial << ": " << v.detail;
+      }
+    if (follows) {
+      EXPECT_GT(before.accounting.of(Outcome::kError), 0U) << trial;
+    }
+    story.evidence.faulty = "node 1 (n1) was lost";
+    const auto after = story.judge();
+    EXPECT_GT(after.accounting.of(Outcome::kError), 0U) << trial;
+    EXPECT_GE(after.accounting.of(Outcome::kError), before.accounting.of(Outcome::kError)) << trial;
+    EXPECT_NE(exitCode(story), 0) << trial;
+    blamed += before.accounting.of(Outcome::kError) == 0 ? 1 : 0;
+  }
+  EXPECT_GT(blamed, 100);
+}
+
+TEST(Traps, ErrorsThatAnotherRankCausedAreOneAndBlameNoDevice) {
+  Story story;
+  story.ends(0, CaseEnd::State::kError, "node 1 (n1) was lost")
+      .ends(1, CaseEnd::State::kError, "node 1 (n1) was lost");
+  for (CaseEnd& end : story.evidence.ends) end.cause = CaseEnd::Cause::kGroup;
+  const Verdict verdict = story.verdict();
+  EXPECT_EQ(verdict.outcome, Outcome::kError);
+  EXPECT_EQ(verdict.device, "");
+  EXPECT_EQ(verdict.rank, -1);
+  EXPECT_EQ(verdict.caseId, "gemm");
+  EXPECT_EQ(verdict.detail, "node 1 (n1) was lost");
+  // The rank that it was says so itself; the others have nothing to add.
+  story.ends(2, CaseEnd::State::kError, "was killed by SIGKILL");
+  EXPECT_EQ(story.verdict().device, "gpu2");
+  // The same once all ended well in another attempt: what is flaky is the rank that failed.
+  for (const int rank : {0, 1, 2})
+    story.ends(rank, CaseEnd::State::kOk, "", 2).measures(rank, {7e14}, kThroughput, 2);
+  int flaky = 0;
+  for (const Verdict& v : story.judge().verdicts)
+    if (v.outcome == Outcome::kFlaky) {
+      ++flaky;
+      EXPECT_EQ(v.device, "gpu2") << v.detail;
+    }
+  EXPECT_EQ(flaky, 1);
 }
 
 }  // namespace

@@ -58,25 +58,25 @@ TEST(Cases, TellsMistakesOfParameters) {
   const std::string place = "stage \"gemm\": ";
   expectProblems({
       {"params = 3",
-       "plan.toml:8:1: " + place + "params: found 3; wanted a table, for example { size = 8192 }\n"},
+       "plan.toml:8:1: " + place + "params: found 3; expected a table, for example { size = 8192 }\n"},
       {"[stage.params]\nmin_time = \"2 GiB\"",
        "plan.toml:9:1: " + place +
-           "parameter \"min_time\": \"2 GiB\" is in B; wanted s (ns, us, ms, s, m, h, d)\n"},
+           "parameter \"min_time\": \"2 GiB\" is in B; expected s (ns, us, ms, s, m, h, d)\n"},
       {"[stage.params]\nmin_time = \"2h\"",
        "plan.toml:9:1: " + place +
-           "parameter \"min_time\": found \"2h\"; wanted a quantity in s from 0s to 1h\n"},
+           "parameter \"min_time\": found \"2h\"; expected a quantity in s from 0s to 1h\n"},
       {"[stage.params]\ndtype = \"bf17\"",
        "plan.toml:9:1: " + place +
-           "parameter \"dtype\": found \"bf17\"; wanted one of f32, bf16, fp8_e4m3; did "
+           "parameter \"dtype\": found \"bf17\"; expected one of f32, bf16, fp8_e4m3; did "
            "you mean \"bf16\"?\n"},
       {"[stage.params]\nsize = 20.5",
        "plan.toml:9:1: " + place +
-           "parameter \"size\": found 20.5; wanted a whole number from 16 to 65536\n"},
+           "parameter \"size\": found 20.5; expected a whole number from 16 to 65536\n"},
       {"[stage.params]\ncorrectness = \"true\"",
-       "plan.toml:9:1: " + place + "parameter \"correctness\": found \"true\"; wanted true or false\n"},
+       "plan.toml:9:1: " + place + "parameter \"correctness\": found \"true\"; expected true or false\n"},
       {"[stage.params]\nshape = 1",
        "plan.toml:9:1: " + place +
-           "test \"gemm\" has no parameter \"shape\"; wanted one of size, dtype, min_time, "
+           "test \"gemm\" has no parameter \"shape\"; expected one of size, dtype, min_time, "
            "correctness, scale\n"},
   });
 }
@@ -86,19 +86,21 @@ TEST(Cases, TellsMistakesOfTheMatrix) {
   expectProblems({
       {"matrix = []",
        "plan.toml:8:1: " + place +
-           "matrix: found a list of 0; wanted a table, for example { dtype = [\"bf16\", \"f32\"] }\n"},
+           "matrix: found a list of 0; expected a table, for example { dtype = [\"bf16\", \"f32\"] }\n"},
       {"[stage.matrix]\ndtype = []",
        "plan.toml:9:1: " + place +
-           "matrix \"dtype\": found a list of 0; wanted a list of at least one value\n"},
+           "matrix \"dtype\": found a list of 0; expected a list of at least one value\n"},
       {"[stage.matrix]\ndtype = \"bf16\"",
-       "plan.toml:9:1: " + place + "matrix \"dtype\": found \"bf16\"; wanted a list of at least one value\n"},
+       "plan.toml:9:1: " + place +
+           "matrix \"dtype\": found \"bf16\"; expected a list of at least one value\n"},
       {"[stage.matrix]\ndtpye = [\"bf16\"]",
        "plan.toml:9:1: " + place + "test \"gemm\" has no parameter \"dtpye\"; did you mean \"dtype\"?\n"},
       {"[stage.matrix]\ndtype = [\"bf16\", \"bf17\", 4]",
        "plan.toml:9:18: " + place +
-           "parameter \"dtype\": found \"bf17\"; wanted one of f32, bf16, fp8_e4m3; did you mean \"bf16\"?\n"
+           "parameter \"dtype\": found \"bf17\"; expected one of f32, bf16, fp8_e4m3; did you mean "
+           "\"bf16\"?\n"
            "plan.toml:9:26: " +
-           place + "parameter \"dtype\": found 4; wanted one of f32, bf16, fp8_e4m3\n"},
+           place + "parameter \"dtype\": found 4; expected one of f32, bf16, fp8_e4m3\n"},
       {"params = { size = 64 }\nmatrix = { size = [64] }",
        "plan.toml:9:12: " + place + "\"size\" stands in params and in matrix; keep one of the two\n"},
       {"[stage.matrix]\nmin_time = [\"1s\", \"1000ms\"]",
@@ -107,7 +109,7 @@ TEST(Cases, TellsMistakesOfTheMatrix) {
 }
 
 TEST(Cases, AreCountedBeforeTheyAreMade) {
-  const std::string left = "; wanted at most the 10000 cases that are left of a plan's 10000\n";
+  const std::string left = "; expected at most the 10000 cases that are left of a plan's 10000\n";
   expectProblems({{"[stage.matrix]\nsize = " + numbers(5000) + "\ndtype = [\"bf16\", \"f32\"]", ""},
                   {"[stage.matrix]\nsize = " + numbers(10001),
                    "plan.toml:8:8: stage \"gemm\": the matrix has more than 10000 combinations" + left},
@@ -121,7 +123,7 @@ TEST(Cases, OfAllStagesTogetherAreBounded) {
       "[[stage]]\nname = \"again\"\nplugin = \"compute\"\ntest = \"gemm\"\n[stage.matrix]\nsize = ";
   EXPECT_EQ(problemsOf(parseToml(
                 gemmPlan("[stage.matrix]\nsize = " + numbers(6000) + "\n" + second + numbers(4001)))),
-            "plan.toml:14:8: stage \"again\": the matrix has 4001 combinations; wanted at most the 4000 "
+            "plan.toml:14:8: stage \"again\": the matrix has 4001 combinations; expected at most the 4000 "
             "cases that are "
             "left of a plan's 10000\n");
   const std::string third = "\n[[stage]]\nname = \"one\"\nplugin = \"compute\"\ntest = \"gemm\"\n";

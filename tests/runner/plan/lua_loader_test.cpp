@@ -60,16 +60,16 @@ end
 return plan{ schema = 1, nmae = "x", backend = "host", stage = stages }
 )"),
             R"(plan.lua:4: stage "g1": unknown key "timeut"; did you mean "timeout"?
-plan.lua:4: stage "g1": parameter "size": found 3; wanted a whole number from 16 to 65536
+plan.lua:4: stage "g1": parameter "size": found 3; expected a whole number from 16 to 65536
 plan.lua:4: stage "g2": unknown key "timeut"; did you mean "timeout"?
-plan.lua:4: stage "g2": parameter "size": found 3; wanted a whole number from 16 to 65536
+plan.lua:4: stage "g2": parameter "size": found 3; expected a whole number from 16 to 65536
 plan.lua:6: predicate: it uses "limit" from outside of it; a predicate is kept as text and evaluated on its own, so write the value into it
-plan.lua:7: stage "g1", expect 2: predicate: found "m.cv"; wanted a function, for example function(m) return m.cv < 0.02 end
-plan.lua:7: stage "g2", expect 2: predicate: found "m.cv"; wanted a function, for example function(m) return m.cv < 0.02 end
-plan.lua:8: stage "g1", expect 3: `min`: "650 GiB/s" is in B/s; wanted FLOP/s (GFLOP/s, TFLOP/s, PFLOP/s)
-plan.lua:8: stage "g2", expect 3: `min`: "650 GiB/s" is in B/s; wanted FLOP/s (GFLOP/s, TFLOP/s, PFLOP/s)
+plan.lua:7: stage "g1", expect 2: predicate: found "m.cv"; expected a function, for example function(m) return m.cv < 0.02 end
+plan.lua:7: stage "g2", expect 2: predicate: found "m.cv"; expected a function, for example function(m) return m.cv < 0.02 end
+plan.lua:8: stage "g1", expect 3: `min`: "650 GiB/s" is in B/s; expected FLOP/s (GFLOP/s, TFLOP/s, PFLOP/s)
+plan.lua:8: stage "g2", expect 3: `min`: "650 GiB/s" is in B/s; expected FLOP/s (GFLOP/s, TFLOP/s, PFLOP/s)
 plan.lua:12: unknown key "nmae"; did you mean "name"?
-plan.lua:12: name is missing; wanted a name
+plan.lua:12: name is missing; expected a name
 )");
 }
 
@@ -78,7 +78,7 @@ TEST(LuaLoader, TellsWhatLuaSays) {
   EXPECT_EQ(luaProblems("\n\nlocal x = nil + 1"),
             "plan.lua:3: attempt to perform arithmetic on a nil value\n");
   EXPECT_EQ(luaProblems("\nerror('no such rack')"), "plan.lua:2: no such rack\n");
-  EXPECT_EQ(luaProblems("\nerror({})"), "plan.lua:2: error() was called with a table; wanted a text\n");
+  EXPECT_EQ(luaProblems("\nerror({})"), "plan.lua:2: error() was called with a table; expected a text\n");
   EXPECT_EQ(luaProblems("\n\nassert(1 == 2)"), "plan.lua:3: assertion failed!\n");
   EXPECT_EQ(luaProblems("return plan{ repeat = 3 }"),
             "plan.lua:1: unexpected symbol near 'repeat'; repeat is a word of Lua itself, so as a key it is "
@@ -86,30 +86,46 @@ TEST(LuaLoader, TellsWhatLuaSays) {
             "[\"repeat\"] = 3\n");
 }
 
+TEST(LuaLoader, RefusesAKeyThatStandsTwiceInOneTable) {
+  EXPECT_EQ(luaProblems("return plan{\n  schema = 1, name = 'p',\n  stage{ name = 'a',\n    timeout = '1m',\n"
+                        "    params = { timeout = 1 },\n    timeout = '5m' } }"),
+            "plan.lua:6: the key timeout is defined twice in one table, first in line 4; expected one "
+            "definition\n");
+  // The same names in other tables, in functions and in comparisons are no keys of this one.
+  for (const char* fine :
+       {"local t = { a = 1, b = { a = 2 }, c = { a = 3 } }",
+        "local t = { a = function() local a; a = 1; a = 2 end, b = 1 }",
+        "local a = 1; local t = { a = 1, a == 1, a == 2 }", "local t = { a = 1 } t = { a = 2 }",
+        "local t = { f = function(n) for i = 1, n do if n then n = 2 end end repeat n = 1 until n end, n = 1 "
+        "}",
+        "local t = { a = 'a = 1, a = 2' --[[ , a = 3 ]] }"})
+    EXPECT_EQ(luaProblems(std::string(fine) + "\nreturn 3").find("twice"), std::string::npos) << fine;
+}
+
 TEST(LuaLoader, WantsATableBack) {
   EXPECT_EQ(
       luaProblems("local x = 1\n"),
-      "plan.lua:1: the plan returns nothing; wanted a table: end it with return plan{ schema = 1, ... }\n");
+      "plan.lua:1: the plan returns nothing; expected a table: end it with return plan{ schema = 1, ... }\n");
   EXPECT_EQ(
       luaProblems("return 3"),
-      "plan.lua:1: the plan returns number; wanted a table: end it with return plan{ schema = 1, ... }\n");
+      "plan.lua:1: the plan returns number; expected a table: end it with return plan{ schema = 1, ... }\n");
   EXPECT_EQ(
       luaProblems(""),
-      "plan.lua:1: the plan returns nothing; wanted a table: end it with return plan{ schema = 1, ... }\n");
+      "plan.lua:1: the plan returns nothing; expected a table: end it with return plan{ schema = 1, ... }\n");
   EXPECT_EQ(luaProblems("\nreturn plan('x')"),
-            "plan.lua:2: plan: found a string; wanted a table, for example plan{ schema = 1, name = "
+            "plan.lua:2: plan: found a string; expected a table, for example plan{ schema = 1, name = "
             "\"node\", stage{ ... } "
             "}\n");
 }
 
 TEST(LuaLoader, NamesWhatStandsInAListByMistake) {
   EXPECT_EQ(luaProblems(luaGemm("expect{ metric = 'compute.gemm_time', max = '1s' }, { metric = 3 }, 'x'")),
-            "plan.lua:2: entry 2 without a key is a table; wanted expect{ ... }, or a key before it\n"
-            "plan.lua:2: entry 3 without a key is a string; wanted expect{ ... }, or a key before it\n"
+            "plan.lua:2: entry 2 without a key is a table; expected expect{ ... }, or a key before it\n"
+            "plan.lua:2: entry 3 without a key is a string; expected expect{ ... }, or a key before it\n"
             "plan.lua:2: stage \"gemm\", expect 2: `metric` must be a text that is not empty, found 3\n"
             "plan.lua:2: stage \"gemm\", expect 2: an expectation needs a limit: min, max, equals, one_of, "
             "baseline with "
-            "tolerance, within, of_peak or cv_max\n"
+            "tolerance, within, of_peak, cv_max or drop_max\n"
             "plan.lua:2: stage \"gemm\", expect 3: an expectation is a table with a metric and a limit, "
             "found \"x\"\n");
   EXPECT_NE(luaProblems(luaGemm("needs = { 'a', nil, 'b' }")).find("is nil; is a name misspelt?"),
@@ -190,10 +206,10 @@ TEST(LuaLoader, RefusesPredicatesThatCannotStandAlone) {
             "plan.lua:3: predicate: it uses \"stage\" from outside of it" + alone);
   EXPECT_EQ(
       problems("", "function() return true end"),
-      "plan.lua:3: predicate: the function takes no measurement, so it would say the same of all; wanted "
+      "plan.lua:3: predicate: the function takes no measurement, so it would say the same of all; expected "
       "function(m) ... end\n");
   EXPECT_EQ(problems("", "tostring"),
-            "plan.lua:3: predicate: found a library function; wanted function(m) ... end\n");
+            "plan.lua:3: predicate: found a library function; expected function(m) ... end\n");
   EXPECT_EQ(problems("", "(function(x) return function(m) return true end end)(1)"),
             "plan.lua:3: predicate: line 3 holds 2 functions that could be the predicate; write it on a line "
             "of its own\n");

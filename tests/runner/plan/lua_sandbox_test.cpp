@@ -84,7 +84,12 @@ TEST(LuaSandbox, EndsALoopWithoutAnEndAtItsLine) {
 }
 
 TEST(LuaSandbox, EndsARecursionWithoutAnEnd) {
-  expectRefused("local function f() return 1 + f() end\nf()", "plan.lua:1: needs more than 64 MiB of memory");
+  const std::string deep = "calls nest deeper than 10000 levels; does a function call itself without an end?";
+  expectRefused("local function f() return 1 + f() end\nf()", "plan.lua:1: " + deep);
+  expectRefused(
+      "local a, b\nfunction a(t) return 1 + b({t}) end\nfunction b(t)\n  return 1 + a({t})\nend\na()", deep);
+  expectRefused("local function f(x) return f(x .. x) .. 'y' end\nf('x')",
+                "needs more than 64 MiB of memory");
   expectRefused("local t = " + std::string(1000, '{') + std::string(1000, '}'), "nests too deeply");
   expectRefused("local x = " + std::string(100000, '(') + "1" + std::string(100000, ')'), "nests too deeply");
   expectRefused("local x = " + std::string(100000, '-') + "\n1 +", "plan.lua:");

@@ -37,7 +37,7 @@ TEST(LuaSource, TakesTheNameOffANamedFunction) {
   EXPECT_EQ(cut("local function steady(m) return true end", 1, 1), "function(m) return true end");
   EXPECT_EQ(cut("function a.b.c(m) return true end", 1, 1), "function(m) return true end");
   EXPECT_EQ(cut("function a:b(m) return true end", 1, 1),
-            "error: the predicate is a method; wanted function(m) ... end");
+            "error: the predicate is a method; expected function(m) ... end");
 }
 
 TEST(LuaSource, AsksForALineOfItsOwnWhenInDoubt) {

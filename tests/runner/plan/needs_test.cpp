@@ -50,9 +50,9 @@ TEST(Needs, NameStagesOfThePlanOnce) {
       "plan.toml:11:30: stage \"b\" needs \"warmup\" twice; once is enough\n"
       "plan.toml:11:40: stage \"b\" needs \"zzz\", which is no stage of this plan\n");
   EXPECT_EQ(problemsOf(parseToml(gemmPlan("needs = [\"\"]"))),
-            "plan.toml:8:10: stage \"gemm\": needs: found \"\"; wanted the name of a stage\n");
+            "plan.toml:8:10: stage \"gemm\": needs: found \"\"; expected the name of a stage\n");
   EXPECT_EQ(problemsOf(parseToml(gemmPlan("needs = \"env\""))),
-            "plan.toml:8:1: stage \"gemm\": needs: found \"env\"; wanted a list of stage names\n");
+            "plan.toml:8:1: stage \"gemm\": needs: found \"env\"; expected a list of stage names\n");
 }
 
 TEST(Needs, OfAThousandStagesInOneChainAreOrdered) {

@@ -30,6 +30,28 @@ TEST(Overrides, TakeThePlaceOfTheFilesValues) {
                                       "gemm.repeat=5", "gemm.attempts=2"}));
 }
 
+TEST(Overrides, StateTheNetworkWhetherThePlanDoesOrNot) {
+  const std::vector<std::string> more = {"network.rails=4", "network.rail_bandwidth=25 GB/s"};
+  for (const std::string& own :
+       {std::string(), std::string("[network]\nrails = 8\nrail_bandwidth = \"50 GB/s\"\n")}) {
+    const Plan plan = planOf(parseToml(kPlan + own, more));
+    EXPECT_EQ(plan.network.rails, 4);
+    EXPECT_EQ(plan.network.railBandwidth, 25e9);
+    EXPECT_EQ(plan.overrides, more);
+  }
+  const Plan stated = planOf(parseToml("network = { rail_bandwidth = \"12.5 GB/s\" }\n" + kPlan));
+  EXPECT_EQ(stated.network.rails, 0);
+  EXPECT_EQ(stated.network.railBandwidth, 12.5e9);
+  EXPECT_EQ(
+      problemsOf(parseToml(kPlan, {"network.rails=0", "network.rail_bandwidth=fast"})),
+      "--set network.rail_bandwidth=fast: network: rail_bandwidth: found \"fast\"; expected the rate of "
+      "one NIC, one "
+      "way, such as \"50 GB/s\" (400 Gb/s)\n"
+      "--set network.rails=0: network: rails: found 0; expected a whole number from 1 to 64\n");
+  EXPECT_NE(problemsOf(parseToml("network = { rials = 8 }\n" + kPlan)).find("did you mean \"rails\"?"),
+            std::string::npos);
+}
+
 TEST(Overrides, FixAParameterOfTheMatrix) {
   const Plan plan = planOf(parseToml(kPlan, {"gemm.dtype=fp8_e4m3"}));
   ASSERT_EQ(plan.stages.size(), 1u);
@@ -72,18 +94,18 @@ TEST(Overrides, TellTheirMistakesAllAtOnce) {
   EXPECT_FALSE(outcome.plan.has_value());
   EXPECT_EQ(
       problemsOf(outcome),
-      "--set gemm.foo=1: stage \"gemm\" (test \"gemm\") has no parameter \"foo\"; wanted one of timeout, "
+      "--set gemm.foo=1: stage \"gemm\" (test \"gemm\") has no parameter \"foo\"; expected one of timeout, "
       "repeat, "
       "attempts, size, dtype, min_time, correctness, scale\n"
       "--set gem.size=2: the plan has no stage \"gem\"; did you mean \"gemm\"?\n"
-      "--set bakend=host: unknown key \"bakend\"; did you mean \"backend\"?; wanted name, sku, backend, or "
+      "--set bakend=host: unknown key \"bakend\"; did you mean \"backend\"?; expected name, sku, backend, or "
       "STAGE.PARAMETER\n"
       "--set gemm.sise=1: stage \"gemm\" (test \"gemm\") has no parameter \"sise\"; did you mean \"size\"?\n"
-      "--set backend=sim: backend: found \"sim\"; wanted cuda or host: simulated devices are asked for on "
+      "--set backend=sim: backend: found \"sim\"; expected cuda or host: simulated devices are asked for on "
       "the "
       "command line, with --simulate SCENARIO\n"
-      "--set gemm.repeat=x: stage \"gemm\": repeat: found \"x\"; wanted a whole number from 1 to 1000\n"
-      "--set gemm.size=12: stage \"gemm\": parameter \"size\": found 12; wanted a whole number from 16 to "
+      "--set gemm.repeat=x: stage \"gemm\": repeat: found \"x\"; expected a whole number from 1 to 1000\n"
+      "--set gemm.size=12: stage \"gemm\": parameter \"size\": found 12; expected a whole number from 16 to "
       "65536\n");
 }
 
@@ -93,7 +115,7 @@ TEST(Overrides, NeedAKeyAndAValue) {
     ASSERT_FALSE(parsed.ok()) << argument;
     EXPECT_EQ(parsed.error().text(),
               "--set: found \"" + argument +
-                  "\"; wanted STAGE.PARAMETER=VALUE, for example gemm.size=4096, or sku=NAME");
+                  "\"; expected STAGE.PARAMETER=VALUE, for example gemm.size=4096, or sku=NAME");
   }
 }
 

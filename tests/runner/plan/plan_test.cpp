@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <gmock/gmock.h>
+
 #include "runner/core/files.h"
 #include "tests/runner/plan/plan_support.h"
 #include "tests/runner/plan/sample_catalog.h"
@@ -49,7 +51,7 @@ TEST(Plan, SaysWhereALinkToNowhereLeads) {
 }
 
 TEST(Plan, WantsAName) {
-  EXPECT_EQ(refusalOf(""), "plan: found an empty name; wanted a plan, .toml or .lua\n");
+  EXPECT_EQ(refusalOf(""), "plan: found an empty name; expected a plan, .toml or .lua\n");
 }
 
 TEST(Plan, NamesTheNearestSkuProfileOnATypo) {
@@ -68,9 +70,9 @@ TEST(Plan, NamesTheNearestSkuProfileOnATypo) {
 TEST(Plan, RefusesWhatIsNoRegularFile) {
   const TempDir folder;
   fs::create_directory(folder.path() / "folder.toml");
-  EXPECT_EQ(refusalOf(folder.path() / "folder.toml"), ": is a folder; wanted a regular file\n");
+  EXPECT_EQ(refusalOf(folder.path() / "folder.toml"), ": is a folder; expected a regular file\n");
   ASSERT_EQ(mkfifo((folder.path() / "pipe.toml").c_str(), 0600), 0);
-  EXPECT_EQ(refusalOf(folder.path() / "pipe.toml"), ": is a pipe; wanted a regular file\n");
+  EXPECT_EQ(refusalOf(folder.path() / "pipe.toml"), ": is a pipe; expected a regular file\n");
 }
 
 TEST(Plan, RefusesAnUnreadableFile) {
@@ -97,18 +99,22 @@ TEST(Plan, RefusesAGigabyteWithoutReadingIt) {
 TEST(Plan, RefusesABinaryAtItsFirstOddByte) {
   const TempDir folder;
   EXPECT_EQ(refusalOf(folder.write("nul.toml", std::string("schema = 1\nna\0me", 16))),
-            ":2:3: found a NUL byte; wanted a plan, which is a text file\n");
-  EXPECT_EQ(refusalOf(folder.write("latin.lua", "x = '\xE9'")),
-            ":1:6: found the byte 0xe9, which is not valid UTF-8; wanted a plan, which is a text file\n");
+            ":2:3: found a NUL byte; expected a text file in UTF-8\n");
+  EXPECT_THAT(refusalOf(folder.write("latin.lua", "x = '\xE9'")),
+              ::testing::HasSubstr(
+                  ":1:6: the byte 0xe9 is not valid UTF-8, the file seems to be encoded as Latin-1"));
+  EXPECT_THAT(refusalOf(folder.write("wide.toml", std::string("\xFF\xFEs\0c\0", 6))),
+              ::testing::HasSubstr(
+                  ":1:1: the file is encoded as UTF-16; expected UTF-8: convert it with iconv -f UTF-16"));
   EXPECT_EQ(refusalOf(folder.write("elf.toml", readWhole("/proc/self/exe").substr(0, 4096))).find(":1:"), 0u);
 }
 
 TEST(Plan, RefusesAnUnknownExtension) {
   const TempDir folder;
   EXPECT_EQ(refusalOf(folder.write("plan.yaml", gemmPlan(""))),
-            ": found the extension \".yaml\"; wanted a plan, .toml or .lua\n");
+            ": found the extension \".yaml\"; expected a plan, .toml or .lua\n");
   EXPECT_EQ(refusalOf(folder.write("plan", gemmPlan(""))),
-            ": found the extension \"\"; wanted a plan, .toml or .lua\n");
+            ": found the extension \"\"; expected a plan, .toml or .lua\n");
 }
 
 TEST(Plan, OfTheSameContentIsTheSameInBothLanguages) {

@@ -58,11 +58,11 @@ TEST(Predicate, AnswersEachMeasurementInOrder) {
 }
 
 TEST(Predicate, IsAnErrorUnlessItSaysTrueOrFalse) {
-  EXPECT_EQ(askOne("function(m) end").error, "the predicate returned a nil; wanted true or false");
+  EXPECT_EQ(askOne("function(m) end").error, "the predicate returned a nil; expected true or false");
   EXPECT_EQ(askOne("function(m) return 1 end").error,
-            "the predicate returned a number; wanted true or false");
+            "the predicate returned a number; expected true or false");
   EXPECT_EQ(askOne("function(m) return 'true' end").error,
-            "the predicate returned a string; wanted true or false");
+            "the predicate returned a string; expected true or false");
   EXPECT_EQ(askOne("function(m) return m.cvv < 1 end").error,
             "a measurement has no \"cvv\"; did you mean \"cv\"?");
   EXPECT_EQ(askOne("function(m)\n return m.labels.x < 1 end").error,

@@ -63,7 +63,7 @@ TEST(StageExpectations, RefuseLimitsThatNeverFail) {
 TEST(StageExpectations, CompareUnitsWithTheMetric) {
   expectProblems({
       {throughput("min = \"650 GiB/s\""),
-       "plan.toml:10:1: stage \"gemm\", expect 1: `min`: \"650 GiB/s\" is in B/s; wanted FLOP/s (GFLOP/s, "
+       "plan.toml:10:1: stage \"gemm\", expect 1: `min`: \"650 GiB/s\" is in B/s; expected FLOP/s (GFLOP/s, "
        "TFLOP/s, "
        "PFLOP/s)\n"},
       {"[[stage.expect]]\nmetric = \"compute.gemm_algorithm\"\nmin = 3",
@@ -119,9 +119,9 @@ TEST(StageExpectations, NeedALimitAndAList) {
   expectProblems({
       {throughput(""),
        "plan.toml:8:1: stage \"gemm\", expect 1: an expectation needs a limit: min, max, equals, one_of, "
-       "baseline with tolerance, within, of_peak or cv_max\n"},
+       "baseline with tolerance, within, of_peak, cv_max or drop_max\n"},
       {"expect = { min = 1 }",
-       "plan.toml:8:1: stage \"gemm\": expect: found a table; wanted a list of tables: "
+       "plan.toml:8:1: stage \"gemm\": expect: found a table; expected a list of tables: "
        "[[stage.expect]]\n"},
       {"expect = [3]",
        "plan.toml:8:11: stage \"gemm\", expect 1: an expectation is a table with a metric and a limit, "

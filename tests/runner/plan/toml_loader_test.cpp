@@ -15,8 +15,8 @@ std::string expectOneProblemAt(const std::string& text) {
 
 TEST(TomlLoader, PointsAtASyntaxError) {
   EXPECT_EQ(expectOneProblemAt("schema = 1\nname = \n"), "plan.toml:2:8");
-  EXPECT_EQ(expectOneProblemAt("schema = 1\nname = \"p\n"), "plan.toml:2:10");
-  EXPECT_EQ(expectOneProblemAt("schema = 1\nschema = 1\n"), "plan.toml:2:10");
+  EXPECT_EQ(expectOneProblemAt("schema = 1\nname = \"p\n"), "plan.toml:2:8");
+  EXPECT_EQ(expectOneProblemAt("schema = 1\nschema = 1\n"), "plan.toml:2:1");
 }
 
 TEST(TomlLoader, SaysWhatIsWrongWithTheSyntax) {
@@ -50,10 +50,10 @@ TEST(TomlLoader, KeepsTheOrderOfTheFileInItsMessages) {
   EXPECT_EQ(
       problemsOf(parseToml("zebra = 1\nschema = 1\napple = 1\nname = \"p\"\n[[stage]]\nname = \"gemm\"\n"
                            "plugin = \"compute\"\ntest = \"gemm\"\n")),
-      "plan.toml:1:1: unknown key \"zebra\"; wanted one of schema, name, description, sku, backend, "
-      "allow_unknown_sku, stage\n"
-      "plan.toml:3:1: unknown key \"apple\"; wanted one of schema, name, description, sku, backend, "
-      "allow_unknown_sku, stage\n");
+      "plan.toml:1:1: unknown key \"zebra\"; expected one of schema, name, description, sku, backend, "
+      "allow_unknown_sku, network, stage\n"
+      "plan.toml:3:1: unknown key \"apple\"; expected one of schema, name, description, sku, backend, "
+      "allow_unknown_sku, network, stage\n");
 }
 
 }  // namespace

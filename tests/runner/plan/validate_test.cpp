@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The top level of plans, and the keys of stages.
+#include <random>
+
 #include "tests/runner/plan/plan_support.h"
 
 namespace muster::testing {
@@ -48,33 +50,33 @@ plugin = "comptue"
 )");
   EXPECT_FALSE(outcome.plan.has_value());
   EXPECT_EQ(problemsOf(outcome),
-            R"(plan.toml:1:1: schema: found 2; wanted 1, the only version of the plan format
-plan.toml:1:1: name is missing; wanted a name
+            R"(plan.toml:1:1: schema: found 2; expected 1, the only version of the plan format
+plan.toml:1:1: name is missing; expected a name
 plan.toml:2:1: unknown key "nmae"; did you mean "name"?
-plan.toml:3:1: sku: found ""; wanted a name of letters, digits, '_', '-' and '.', at most 64 long
-plan.toml:4:1: backend: found "sim"; wanted cuda or host: simulated devices are asked for on the command line, with --simulate SCENARIO
-plan.toml:5:1: allow_unknown_sku: found "yes"; wanted true or false
+plan.toml:3:1: sku: found ""; expected a name of letters, digits, '_', '-' and '.', at most 64 long
+plan.toml:4:1: backend: found "sim"; expected cuda or host: simulated devices are asked for on the command line, with --simulate SCENARIO
+plan.toml:5:1: allow_unknown_sku: found "yes"; expected true or false
 plan.toml:10:1: stage "gemm": test: plugin "compute" has no test "gem"; did you mean "gemm"?; it has gemm, cluster_gemm
 plan.toml:11:1: stage "gemm": unknown key "tiemout"; did you mean "timeout"?
-plan.toml:14:1: stage "gemm": the name stands already at plan.toml:8:1; wanted one of its own
+plan.toml:14:1: stage "gemm": the name stands already at plan.toml:8:1; expected one of its own
 plan.toml:17:1: stage "gemm": unknown key "size"; it is a parameter of compute.gemm: write it under params
-plan.toml:18:1: stage "gemm": scope: compute.gemm does not run in scope "node"; wanted device
-plan.toml:19:1: stage "gemm": timeout: found "0s"; wanted a time above 0 and up to 30 days, for example "5m"
-plan.toml:20:1: stage "gemm": repeat: found 0; wanted a whole number from 1 to 1000
-plan.toml:21:1: stage "gemm": attempts: found 99; wanted a whole number from 1 to 10
-plan.toml:22:1: stage "gemm": ranks: found 0; wanted a whole number from 1 to 4096
+plan.toml:18:1: stage "gemm": scope: compute.gemm does not run in scope "node"; expected device
+plan.toml:19:1: stage "gemm": timeout: "0s" is too short; expected a duration above 0s and up to 30d, for example 5m
+plan.toml:20:1: stage "gemm": repeat: found 0; expected a whole number from 1 to 1000
+plan.toml:21:1: stage "gemm": attempts: found 99; expected a whole number from 1 to 10
+plan.toml:22:1: stage "gemm": ranks: found 0; expected a whole number from 1 to 4096
 plan.toml:23:10: stage "gemm" needs "gem", which is no stage of this plan
-plan.toml:23:17: stage "gemm": needs: found 3; wanted the name of a stage
-plan.toml:24:1: stage "gemm": required: found 1; wanted true or false
+plan.toml:23:17: stage "gemm": needs: found 3; expected the name of a stage
+plan.toml:24:1: stage "gemm": required: found 1; expected true or false
 plan.toml:26:1: stage "gemm": test "gemm" has no parameter "sise"; did you mean "size"?
-plan.toml:27:1: stage "gemm": parameter "size": found 12; wanted a whole number from 16 to 65536
+plan.toml:27:1: stage "gemm": parameter "size": found 12; expected a whole number from 16 to 65536
 plan.toml:29:15: stage "gemm": matrix "scale": 1 stands there twice
-plan.toml:29:18: stage "gemm": parameter "scale": found 7; wanted a number from 0.5 to 2
+plan.toml:29:18: stage "gemm": parameter "scale": found 7; expected a number from 0.5 to 2
 plan.toml:31:1: stage "gemm", expect 1: no plugin declares metric "compute.gemm_throughputs"; did you mean "compute.gemm_throughput"?
-plan.toml:35:1: stage "b r": name: found "b r"; wanted a name of letters, digits, '_', '-' and '.', at most 64 long
+plan.toml:35:1: stage "b r": name: found "b r"; expected a name of letters, digits, '_', '-' and '.', at most 64 long
 plan.toml:36:1: stage "b r": plugin: plugin "broken" is there and was refused: /opt/broken.so: it was built for ABI 9, wanted 1
-plan.toml:38:1: stage 4: name is missing; wanted a name
-plan.toml:38:1: stage 4: test is missing; wanted a name
+plan.toml:38:1: stage 4: name is missing; expected a name
+plan.toml:38:1: stage 4: test is missing; expected a name
 plan.toml:39:1: stage 4: plugin: no plugin "comptue" is installed; did you mean "compute"?; installed are compute, env, memory; --plugins DIR adds those of a folder
 )");
 }
@@ -115,29 +117,53 @@ TEST(Validate, ReadsEveryKeyOfAStage) {
 
 TEST(Validate, RefusesAPlanThatWouldAcceptAnyMachine) {
   const std::string problem =
-      "plan.toml:1:1: the plan has no stage, so it would accept any machine; wanted at least one [[stage]]\n";
+      "plan.toml:1:1: the plan has no stage, so it would accept any machine; expected at least one "
+      "[[stage]]\n";
   EXPECT_EQ(problemsOf(parseToml("schema = 1\nname = \"p\"\n")), problem);
   EXPECT_EQ(problemsOf(parseToml("")),
-            "plan.toml:1:1: schema is missing; wanted schema = 1, the version of the plan "
-            "format\nplan.toml:1:1: name is missing; wanted a name\n" +
+            "plan.toml:1:1: schema is missing; expected schema = 1, the version of the plan "
+            "format\nplan.toml:1:1: name is missing; expected a name\n" +
                 problem);
 }
 
 TEST(Validate, RefusesTimesThatNeverOrAlwaysPass) {
-  const std::string wanted = "; wanted a time above 0 and up to 30 days, for example \"5m\"\n";
+  const std::string expected = "; expected a duration above 0s and up to 30d, for example 5m\n";
   const std::string place = "plan.toml:8:1: stage \"gemm\": timeout: ";
   expectProblems(
-      {{"timeout = 0", place + "found 0" + wanted},
-       {"timeout = -5", place + "found -5" + wanted},
-       {"timeout = nan", place + "found nan" + wanted},
-       {"timeout = inf", place + "found inf" + wanted},
-       {"timeout = \"31d\"", place + "found \"31d\"" + wanted},
-       {"timeout = true", place + "found true" + wanted},
-       {"timeout = \"-5m\"",
-        place + "\"-5m\" is negative; wanted a duration from 0s up, for example 5m" + wanted},
-       {"timeout = \"5 GiB\"", place + "\"5 GiB\" is in B; wanted s (ns, us, ms, s, m, h, d)" + wanted},
+      {{"timeout = 0", place + "found 0" + expected},
+       {"timeout = -5", place + "found -5" + expected},
+       {"timeout = nan", place + "found nan" + expected},
+       {"timeout = inf", place + "found inf" + expected},
+       {"timeout = \"0s\"", place + "\"0s\" is too short" + expected},
+       {"timeout = \"31d\"", place + "\"31d\" is too long" + expected},
+       {"timeout = true", place + "found true" + expected},
+       {"timeout = \"-5m\"", place + "\"-5m\" is negative" + expected},
+       {"timeout = \"-1h30m\"", place + "\"-1h30m\" is a negative duration in several units" + expected},
+       {"timeout = \"soon\"", place + "\"soon\" does not start with a finite number" + expected},
+       {"timeout = \"5 minuts\"", place + "\"5 minuts\" has an unknown unit \"minuts\"" + expected},
+       {"timeout = \"5 GiB\"", place + "\"5 GiB\" is in B" + expected},
        {"timeout = 90", ""},
        {"timeout = \"250ms\"", ""}});
+}
+
+TEST(Validate, SaysOfAnyBadDurationOnceWhatIsExpected) {
+  static const char* const kParts[] = {"-", "+",  "5",   "0", "1.5", "h",   "m",  "s",   "ms",
+                                       " ", "30", "1e9", "d", "x",   "GiB", "KB", "inf", "."};
+  std::mt19937 random(9);
+  int refused = 0;
+  for (int i = 0; i < 1500; ++i) {
+    std::string duration;
+    for (size_t parts = random() % 5; parts > 0; --parts) duration += kParts[random() % std::size(kParts)];
+    const std::string said = problemsOf(parseToml(gemmPlan("timeout = \"" + duration + "\"\n")));
+    if (said.empty()) continue;
+    ++refused;
+    size_t expected = 0;
+    for (const char* word : {"expected ", "wanted ", "required "})
+      for (size_t at = said.find(word); at != std::string::npos; at = said.find(word, at + 1)) ++expected;
+    EXPECT_EQ(expected, 1u) << said;
+    EXPECT_EQ(said.find("from 0s up"), std::string::npos) << said;
+  }
+  EXPECT_GT(refused, 500);
 }
 
 TEST(Validate, TakesTheOnlyScopeOfATestAndAsksWhenThereAreTwo) {
@@ -146,11 +172,12 @@ TEST(Validate, TakesTheOnlyScopeOfATestAndAsksWhenThereAreTwo) {
                        "plugin = \"env\"\ntest = \"health\"\n"));
   ASSERT_EQ(plan.stages.size(), 1u);
   EXPECT_EQ(plan.stages[0].scope, Scope::kNode);
-  EXPECT_EQ(problemsOf(parseToml("schema = 1\nname = \"p\"\nbackend = \"host\"\n[[stage]]\nname = \"e\"\n"
-                                 "plugin = \"memory\"\ntest = \"bandwidth\"\nscope = \"clutser\"\n")),
-            "plan.toml:8:1: stage \"e\": scope: found \"clutser\"; wanted one of device, node, cluster; did "
-            "you mean "
-            "\"cluster\"?\n");
+  EXPECT_EQ(
+      problemsOf(parseToml("schema = 1\nname = \"p\"\nbackend = \"host\"\n[[stage]]\nname = \"e\"\n"
+                           "plugin = \"memory\"\ntest = \"bandwidth\"\nscope = \"clutser\"\n")),
+      "plan.toml:8:1: stage \"e\": scope: found \"clutser\"; expected one of device, node, cluster; did "
+      "you mean "
+      "\"cluster\"?\n");
 }
 
 TEST(Validate, ComparesTheTestsBackendsWithThePlans) {
@@ -185,7 +212,7 @@ TEST(Validate, StopsAfterTwoHundredMistakes) {
 TEST(Validate, BoundsTheNumberOfStages) {
   std::string text = "schema = 1\nname = \"p\"\n";
   for (int i = 0; i < 1001; ++i) text += "[[stage]]\n";
-  EXPECT_EQ(problemsOf(parseToml(text)), "plan.toml:3:3: stage: found 1001 stages; wanted at most 1000\n");
+  EXPECT_EQ(problemsOf(parseToml(text)), "plan.toml:3:3: stage: found 1001 stages; expected at most 1000\n");
 }
 
 }  // namespace

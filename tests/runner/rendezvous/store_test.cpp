@@ -2,12 +2,16 @@
 // Clients and a server over real sockets: what the store promises to those that keep to the protocol.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <limits>
+#include <memory>
 #include <thread>
 
 #include "runner/core/clock.h"
+#include "runner/core/files.h"
 #include "runner/rendezvous/store_client.h"
 #include "runner/rendezvous/store_server.h"
 #include "tests/runner/rendezvous/raw_peer.h"
@@ -285,7 +289,44 @@ TEST(Store, NamesThePortsItCannotHave) {
   options.ports.push_back(0);
   EXPECT_TRUE(StoreServer::start(options).ok());
   options.bind = "no address";
-  EXPECT_THAT(StoreServer::start(options).error().text(), HasSubstr("wanted a numeric IPv4 or IPv6 address"));
+  EXPECT_THAT(StoreServer::start(options).error().text(),
+              HasSubstr("required: an address or a name of this machine"));
+}
+
+/// Whether something listens at this address.
+bool reaches(const std::string& host, uint16_t port) {
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), nullptr, &found) != 0) return false;
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> address(found, freeaddrinfo);
+  const Fd socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return ::connect(socket.get(), address->ai_addr, address->ai_addrlen) == 0;
+}
+
+/// 127.0.0.0/8 is all of this machine's, so its addresses are as different as those of two networks.
+TEST(Store, ListensOnTheGivenAddressAlone) {
+  for (const std::string given : {"127.0.0.1", "127.0.0.2", "localhost", "::1"}) {
+    StoreServerOptions options;
+    options.token = kToken;
+    options.bind = given;
+    const auto server = StoreServer::start(options);
+    if (given == "::1" && !server.ok()) continue;  // this machine has no IPv6
+    ASSERT_TRUE(server.ok()) << server.error().text();
+    const uint16_t port = (*server)->port();
+    EXPECT_TRUE(reaches((*server)->host(), port)) << given;
+    for (const std::string address : {"127.0.0.1", "127.0.0.2", "127.0.0.3", "::1"})
+      EXPECT_EQ(reaches(address, port), address == (*server)->host()) << given << ": " << address;
+  }
+}
+
+/// Where the address says nothing of how others come in, all may be meant: it is none of this machine's.
+TEST(Store, ListensOnAllAddressesWhereTheGivenOneIsAnotherMachines) {
+  StoreServerOptions options;
+  options.token = kToken;
+  options.bind = "192.0.2.1";  // for documentation: nobody has it
+  const auto server = StoreServer::start(options);
+  ASSERT_TRUE(server.ok()) << server.error().text();
+  EXPECT_EQ((*server)->host(), "127.0.0.1");
+  EXPECT_TRUE(reaches("127.0.0.2", (*server)->port()));
 }
 
 TEST(Store, ListensOnAllAddressesWhenAsked) {

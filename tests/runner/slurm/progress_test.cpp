@@ -82,6 +82,43 @@ TEST_F(Progress, TakesNoExitCodeFromAFileThatHoldsNone) {
   }
 }
 
+TEST(ProgressOfClusterStages, GivesEveryNodeTheStateOfItsPart) {
+  const TempDir folder;
+  Submission submission;
+  submission.id = "plan-1";
+  submission.planFile = "plan.toml";
+  submission.nodes = {"n1", "n2", "n3", "n4"};
+  submission.nodeStages = false;
+  submission.clusterStages = true;
+  const auto run = RunStore::create(folder.path() / "run", submission);
+  ASSERT_TRUE(run.ok()) << run.error().text();
+  Nodes known;
+  for (const std::string& node : submission.nodes) known[node] = {node, "idle", "", "", 0};
+  known["n4"].state = "down";
+  const SubmittedJob cluster = {JobKind::kCluster, "30", 0, {"n1", "n2", "n3"}, 1};
+  const SubmittedJob fleet = {JobKind::kFleet, "31", 0, {}, 1};
+  const JobInfo fleetWaits = {"31", "31", "31", "PENDING", "", "Dependency", ""};
+  const auto counted = [&](const std::string& state) {
+    const auto nodes =
+        readProgress(*run, {cluster, fleet}, {{"30", "30", "30", state, "", "", ""}, fleetWaits}, known);
+    EXPECT_TRUE(nodes.ok());
+    return countText(*nodes);
+  };
+  EXPECT_EQ(counted("PENDING"), "3 waiting, 1 missing");
+  EXPECT_EQ(counted("RUNNING"), "3 running, 1 missing");
+  folder.write("run/cluster_exits/n1", "0\n");
+  folder.write("run/cluster_exits/n2", "1\n");
+  EXPECT_EQ(counted("RUNNING"), "1 accepted, 1 rejected, 1 running, 1 missing");
+  folder.write("run/cluster.exit", "1\n");
+  EXPECT_EQ(counted("NODE_FAIL"), "1 accepted, 1 rejected, 1 lost, 1 missing");
+  const auto later = readProgress(*run, {cluster, fleet}, {}, known);
+  ASSERT_TRUE(later.ok());
+  EXPECT_EQ(countText(*later), "1 accepted, 1 rejected, 1 lost, 1 missing") << "Slurm has forgotten the job";
+  EXPECT_THAT(later->at(2).detail, HasSubstr("left no exit code of this node"));
+  ASSERT_TRUE(run->setClusterAside(0).ok());
+  EXPECT_EQ(counted("PENDING"), "3 waiting, 1 missing") << "another round begins anew";
+}
+
 TEST_F(Progress, KnowsAllJobsOfARunAgain) {
   auto run = RunStore::open(folder_.path() / "run");
   ASSERT_TRUE(run.ok());

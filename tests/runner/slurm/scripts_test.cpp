@@ -57,6 +57,16 @@ std::string complaints(const std::string& text) {
   return parsed.err + checked.out;
 }
 
+TEST(Scripts, TellTheRunItsTimeLimit) {
+  Submission submission = sample();
+  submission.jobs.minutes = 90;
+  for (const char* name : {"node.sbatch", "cluster.sbatch"}) {
+    const std::string text = script(submission, name);
+    EXPECT_THAT(text, HasSubstr("#SBATCH --time=90\n")) << name;
+    EXPECT_THAT(text, HasSubstr("export MUSTER_JOB_MINUTES=90\n")) << name;
+  }
+}
+
 TEST(Scripts, AreSoundShellWhateverTheValuesAre) {
   Submission submission = sample();
   submission.clusterStages = true;

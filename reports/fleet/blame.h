@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whom each failure speaks against, once all records are known: the part that reports it, or another one.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reports/fleet/cause.h"
+#include "reports/fleet/fleet_record.h"
+
+namespace muster::fleet {
+
+/// Whom one failure speaks against.
+struct Blame {
+  std::vector<Suspect> parts;  ///< without evidence; empty: nobody
+  bool own = true;             ///< the record's node answers for it: a part of it, or nobody else who could
+  std::string why;             ///< of what another part caused: the runner's words, "rank 11"; else empty
+};
+
+/// Ranks, nodes and published causes of all groups of a fleet. Points into the records.
+class BlameTable {
+ public:
+  BlameTable(const FleetRecords& records, const Fleet& fleet);
+
+  [[nodiscard]] Blame of(const DeviationSummary& deviation, const NodeSummary& record) const;
+
+ private:
+  using Votes = std::map<std::string, size_t>;  ///< by rank
+  /// A rank of a group: whose it is.
+  struct Place {
+    const NodeSummary* record = nullptr;
+    int16_t device = -1;
+    bool unique = true;  ///< no other record claims it
+  };
+  struct Group {
+    std::map<int32_t, Place> ranks;
+    std::map<uint32_t, Votes> sources;  ///< of wrong results: by metric, how many verdicts name each rank
+  };
+  [[nodiscard]] std::string groupKey(const StageSummary& stage, const NodeSummary& record) const;
+  [[nodiscard]] const Group* groupOf(const DeviationSummary& deviation, const NodeSummary& record) const;
+  void addRecord(const NodeSummary& record);
+  [[nodiscard]] Suspect deviceOf(const Place& place) const;
+  [[nodiscard]] Suspect partOf(const Mention& mention, const DeviationSummary& deviation,
+                               const NodeSummary& record) const;
+  [[nodiscard]] std::string expectedName(const std::string& host) const;
+  [[nodiscard]] Blame ofPeer(const DeviationSummary& deviation, const NodeSummary& record) const;
+  [[nodiscard]] Blame ofRank(const DeviationSummary& deviation, const NodeSummary& record) const;
+  /// One of its group is at fault, and which cannot be told.
+  [[nodiscard]] Blame ofGroup(const DeviationSummary& deviation, const NodeSummary& record) const;
+
+  const FleetRecords& records_;
+  std::set<std::string> expected_;
+  std::map<std::string, Group> groups_;
+  std::map<std::string, std::map<int, std::string>>
+      runs_;  ///< names of nodes by run and number; empty: two claim it
+  std::map<std::pair<std::string, uint32_t>, std::string> leaderSays_;  ///< node 0 of each run, by stage
+};
+
+/// Nodes that fail only by what speaks against other parts become kAffected, with a reason that names these.
+void clearTheAffected(const FleetRecords& records, const BlameTable& blame, Fleet& fleet);
+
+/// Nodes whose own records are content, and that findings of others name: a part that failed rejects its
+/// node, an end of a link is affected.
+void markTheNamed(Fleet& fleet);
+
+}  // namespace muster::fleet

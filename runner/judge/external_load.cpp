@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// See external_load.h.
+#include "runner/judge/external_load.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "runner/core/units.h"
+
+namespace muster {
+namespace {
+
+/// The load that the compared value shows: the median of samples follows the load at half of the time, the
+/// worst stretch of time the worst load.
+double loadOf(const Expectation& e, const Group& group, const CheckResult& result, const ExternalLoad& load) {
+  if (e.comparesStability() || result.observed != comparedStatistic(e, group, group.last())) return load.peak;
+  if (e.statistic == "median") return load.median;
+  return e.statistic == "mean" ? load.mean : load.peak;
+}
+
+/// The largest cv of values between `attainable` and 1.
+double cvBetween(double attainable) {
+  return (1 - attainable) / (2 * std::sqrt(attainable));
+}
+
+}  // namespace
+
+double attainableUnderLoad(double share) {
+  constexpr double kMost = 0.98;  // a case that ended had some CPU time
+  share = std::clamp(share, 0.0, kMost);
+  return (1 - share) * (1 - share / 2);
+}
+
+std::string explainedByLoad(const Expectation& e, const Group& group, const CheckResult& result,
+                            const ExternalLoad& load) {
+  const bool rate = group.unit.ends_with("/s");
+  if (!rate && group.unit != "s") return "";
+  const double share = loadOf(e, group, result, load);
+  const double attainable = attainableUnderLoad(share);
+  if (!(share > 0)) return "";
+  bool explained = false;
+  switch (e.kind) {
+    case CheckKind::kMin:
+    case CheckKind::kMax:
+    case CheckKind::kBaseline:
+    case CheckKind::kWithin:
+    case CheckKind::kOfPeak:
+      explained = rate ? result.observed < result.limit && result.observed / attainable >= result.limit
+                       : result.observed > result.limit && result.observed * attainable <= result.limit;
+      break;
+    case CheckKind::kCvMax:
+      explained = result.observed <= result.limit + cvBetween(attainable);
+      break;
+    case CheckKind::kDropMax:
+      explained = result.observed <= result.limit + (1 - attainable);
+      break;
+    case CheckKind::kEquals:
+    case CheckKind::kOneOf:
+    case CheckKind::kPredicate:
+      break;
+  }
+  if (!explained) return "";
+  return fmt::format("external load ({}) took {} of the CPU time, which explains the miss", load.by,
+                     formatQuantity(share, "ratio", 2));
+}
+
+}  // namespace muster

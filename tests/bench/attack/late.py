@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Late faults: each fault that the simulator knows, begun at 5, 50, 90 and 97% of each stage of four shipped plans.
+
+A fault is caught where the run is not accepted and the faulty component is named, and no other one. What is not caught
+must be in late.golden, and nothing that is caught may be: `--list` prints that list, `--write` makes it anew from all
+trials of --plans, and a run of --count of them compares each with it. --results FILE keeps what each trial came to: a
+bench that was ended goes on from there.
+
+A fault either stays, or is gone when the stage ends that it began in. What ran before that stage was healthy and is left
+out; so is what runs after it, where the fault is gone. Times are virtual and come from a healthy run of the same stages.
+"""
+import concurrent.futures
+import json
+import os
+import re
+import shutil
+import sys
+import threading
+import xml.etree.ElementTree as ElementTree
+
+import _attack
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "late.golden")
+SHARES = (5, 50, 90, 97)
+NODE, PEER_NODE, DEVICE, PEER, RAIL = 2, 3, 3, 5, 3
+NODES = {"node-quick": 1, "node-full": 1, "cluster": 4, "burn-in": 1}
+NO_TIME = "the stage takes no virtual time"
+RDMA = """
+[rdma]
+count = 8
+line_rate = "50 GB/s"
+bandwidth = "48.9 GB/s"
+"""
+
+
+class Fault:
+    """One kind of fault at one size. `ends`: it can be gone again. `names`: any of these texts names the component."""
+
+    def __init__(self, name, lines, names, ends=True, table="fault", fabric=False):
+        self.name, self.lines, self.names, self.ends, self.table, self.fabric = name, lines, names, ends, table, fabric
+
+    def toml(self, node, begin, end):
+        lines = dict(self.lines)
+        if node is not None and "leaf" not in lines:
+            lines["node"] = node
+        lines["from" if self.ends else "at"] = f"{begin!r}s"
+        if end is not None:
+            lines["until"] = f"{end!r}s"
+        return f"\n[[{self.table}]]\n" + "".join(
+            f"{key} = {json.dumps(value)}\n" for key, value in lines.items())
+
+
+def of_device(kind, **lines):
+    return {"kind": kind, "device": DEVICE, **lines}
+
+
+GPU = (f"gpu{DEVICE}",)
+PORT = (f"mlx5_{RAIL}/1", f"sim-node-{NODE:04}")
+FAULTS = [
+    Fault("slow to 50%", of_device("slow", factor=0.5), GPU),
+    Fault("slow to 80%", of_device("slow", factor=0.8), GPU),
+    Fault("slow to 5%", of_device("slow", factor=0.05), GPU),
+    Fault("thermal throttle to 80%", of_device("throttle", factor=0.8, reason="thermal"), GPU),
+    Fault("power brake to 80%", of_device("throttle", factor=0.8, reason="power_brake"), GPU),
+    Fault("power cap to 80%", of_device("throttle", factor=0.8, reason="power_cap"), GPU),
+    Fault("uncorrected ECC error", of_device("ecc", uncorrected=1), GPU, ends=False),
+    Fault("20000 corrected ECC errors", of_device("ecc", corrected=20000), GPU, ends=False),
+    Fault("row remap pending", of_device("ecc", remap_pending=True), GPU, ends=False),
+    Fault("row remap failed", of_device("ecc", remap_failed=True), GPU, ends=False),
+    Fault("corruption of each result", of_device("corruption"), GPU),
+    Fault("corruption of each 100th result", of_device("corruption", every=100), GPU),
+    Fault("corruption of sums", of_device("corruption", ops=["collective"]), GPU, fabric=True),
+    Fault("hang", of_device("hang"), GPU, ends=False),
+    Fault("crash", of_device("crash"), GPU, ends=False),
+    Fault("device lost", of_device("missing"), GPU, ends=False),
+    Fault("XID 79", of_device("xid", xid=79), GPU, ends=False),
+    Fault("XID 31", of_device("xid", xid=31), GPU, ends=False),
+    Fault("link of two GPUs at 50%", {"kind": "slow_link", "device": DEVICE, "peer_device": PEER, "factor": 0.5},
+          (f"gpu{DEVICE}", f"gpu{PEER}")),
+    Fault("link of two nodes at 50%", {"kind": "slow_link", "peer_node": PEER_NODE, "factor": 0.5},
+          (f"sim-node-{PEER_NODE:04}", f"sim-node-{NODE:04}"), fabric=True),
+    Fault("NIC at 50%", {"kind": "slow_nic", "rail": RAIL, "factor": 0.5}, PORT, fabric=True),
+    Fault("NIC down for 5 ms of each second", {"kind": "flapping_nic", "rail": RAIL, "period": "1s", "down": "5ms"}, PORT,
+          fabric=True),
+    Fault("uplink at 50%", {"kind": "slow_uplink", "leaf": 1, "factor": 0.5}, ("leaf 1", "uplink"), fabric=True),
+    Fault("HCA at 50%", {"kind": "slow", "hca": RAIL, "factor": 0.5}, PORT, table="rdma.fault", fabric=True),
+    Fault("link of an HCA down", {"kind": "link_down", "hca": RAIL}, PORT, table="rdma.fault"),
+    Fault("symbol errors of an HCA", {"kind": "errors", "hca": RAIL, "symbol_errors": 100}, PORT, ends=False,
+          table="rdma.fault"),
+]
+
+
+class Trial:
+    def __init__(self, plan, stage, share, fault, stays):
+        self.plan, self.stage, self.share, self.fault, self.stays = plan, stage, share, fault, stays
+
+    @property
+    def key(self):
+        return (self.plan, self.fault.name, "stays" if self.stays else "ends with the stage", self.stage)
+
+    def __str__(self):
+        return f"{self.plan}: {self.fault.name}, from {self.share}% of {self.stage}, {self.key[2]}"
+
+
+class Bench:
+    def __init__(self, chosen):
+        self.chosen = chosen
+        self.folder = _attack.folder(chosen)
+        with open(os.path.join(SOURCE, "plans/scenarios/h100x8-cluster-healthy.toml"), encoding="utf-8") as file:
+            self.healthy = file.read().replace("nodes_per_leaf = 4", "nodes_per_leaf = 2") + RDMA
+        self.plans = {plan: self.read_plan(plan) for plan in chosen.plans.split(",")}
+        self.healthy_runs = {}  # (plan, stage, stays) -> how long the stage takes, and what is measured
+        self.locks = {}         # for each of them: the first trial makes it
+        self.known = {}      # results of an earlier run
+        if chosen.results and os.path.exists(chosen.results):
+            with open(chosen.results, encoding="utf-8") as file:
+                self.known = dict(json.loads(line) for line in file)
+
+    @staticmethod
+    def read_plan(plan):
+        """What stands before the first stage, and the text of each stage by its name."""
+        with open(os.path.join(SOURCE, "plans", plan + ".toml"), encoding="utf-8") as file:
+            head, *stages = re.split(r"^(?=\[\[stage\]\]$)", file.read(), flags=re.M)
+        return head, {re.search(r'^name += "(.*)"', stage, re.M).group(1): stage for stage in stages}
+
+    def plan_text(self, plan, stage, stays):
+        """The plan from this stage on, or the stage alone; needs of stages that are left out are met."""
+        head, stages = self.plans[plan]
+        names = list(stages)
+        kept = names[names.index(stage):] if stays else [stage]
+        text = head
+        for name in kept:
+            needs = re.search(r"^needs = (\[.*\])$", stages[name], re.M)
+            met = [need for need in json.loads(needs.group(1)) if need in kept] if needs else []
+            text += re.sub(r"^needs = .*\n", f"needs = {json.dumps(met)}\n" if met else "", stages[name], flags=re.M)
+        return text
+
+    def simulate(self, plan, text, scenario, name):
+        """Exit code, output, and the folder of the run."""
+        out = os.path.join(self.folder, name)
+        shutil.rmtree(out, ignore_errors=True)
+        os.makedirs(out)
+        for file_name, content in (("plan.toml", text), ("scenario.toml", scenario)):
+            with open(os.path.join(out, file_name), "w", encoding="utf-8") as file:
+                file.write(content)
+        where = os.path.join(out, "run")
+        code, said = _attack.run(_attack.muster(self.chosen.build), "run", os.path.join(out, "plan.toml"), "--simulate",
+                                 os.path.join(out, "scenario.toml"), "--nodes", str(NODES[plan]), "--plain", "--out", where)
+        return code, said, where
+
+    def node_folders(self, plan, where):
+        return [where] if NODES[plan] == 1 else [os.path.join(where, f"sim-node-{n:04}") for n in range(NODES[plan])]
+
+    def untouched(self, plan, stage, stays):
+        """Virtual seconds that the stage takes without a fault, and what is measured then."""
+        key = (plan, stage, stays)
+        with self.locks.setdefault(key, threading.Lock()):
+            if key not in self.healthy_runs:
+                code, said, where = self.simulate(plan, self.plan_text(*key), self.healthy, "-".join(map(str, key)))
+                if code != 0:
+                    sys.exit(f"{plan} from {stage}: the healthy run ended with {code}:\n{said}")
+                suites = ElementTree.parse(os.path.join(self.node_folders(plan, where)[0], "junit.xml")).getroot()
+                seconds = [float(suite.get("time")) for suite in suites.iter("testsuite")
+                           if suite.get("name") == "SIMULATED " + stage]
+                self.healthy_runs[key] = seconds[0], self.measured(plan, where)
+                self.remove(where)
+        return self.healthy_runs[key]
+
+    def measured(self, plan, where):
+        values = []
+        for folder in self.node_folders(plan, where):
+            with open(os.path.join(folder, "record.json"), encoding="utf-8") as file:
+                values += [(stage["name"], stage.get("measurements")) for stage in json.load(file)["stages"]]
+        return values
+
+    def trials(self):
+        for plan, (_, stages) in self.plans.items():
+            for stage in stages:
+                for fault in FAULTS:
+                    if fault.fabric and NODES[plan] == 1:
+                        continue
+                    for share in SHARES:
+                        for stays in ((True, False) if fault.ends else (True,)):
+                            yield Trial(plan, stage, share, fault, stays)
+
+    def remove(self, where):
+        if not self.chosen.keep:
+            shutil.rmtree(os.path.dirname(where), ignore_errors=True)
+
+    def result(self, trial):
+        """What the trial came to: "caught", or why it was not. Kept in --results, so that a long bench can go on."""
+        if str(trial) not in self.known:
+            self.known[str(trial)] = self.judge(trial)
+            if self.chosen.results:
+                with open(self.chosen.results, "a", encoding="utf-8") as file:
+                    file.write(json.dumps([str(trial), self.known[str(trial)]]) + "\n")
+        return self.known[str(trial)]
+
+    def judge(self, trial):
+        end, healthy = self.untouched(trial.plan, trial.stage, trial.stays)
+        if end == 0:
+            return NO_TIME
+        node = NODE if NODES[trial.plan] > 1 else None
+        fault = trial.fault.toml(node, end * trial.share / 100, None if trial.stays else end)
+        name = re.sub(r"[^a-z0-9]+", "-", str(trial).lower())
+        plan = self.plan_text(trial.plan, trial.stage, trial.stays)
+        code, text, where = self.simulate(trial.plan, plan, self.healthy + fault, name)
+        if code not in (0, 1, 3):
+            return f"ended with {code}: {text[-400:]}"
+        said, others, warned = self.findings(trial, where)
+        if code == 0 and warned:
+            result = "only a warning"
+        elif code == 0:
+            same = self.measured(trial.plan, where) == healthy
+            result = "nothing measures it then" if same else "within the limits"
+        elif not said:
+            result = "not named"
+        elif others:
+            result = "others are named: " + ", ".join(sorted(others))
+        else:
+            result = "caught"
+        if result == "caught":
+            self.remove(where)
+        return result
+
+    def findings(self, trial, where):
+        """Whether findings name the component, which other devices they name, and whether a warning names it."""
+        said, warned, others = False, False, set()
+        for number, folder in enumerate(self.node_folders(trial.plan, where)):
+            own = number == (NODE if NODES[trial.plan] > 1 else 0)
+            for case in ElementTree.parse(os.path.join(folder, "junit.xml")).getroot().iter("testcase"):
+                for result in case:
+                    words = f"{case.get('name')} {result.get('message') or ''} {result.text or ''}"
+                    named = any(name in words for name in trial.fault.names) and (own or trial.fault.fabric)
+                    if result.tag in ("failure", "error"):
+                        said = said or named
+                        device = re.search(r"^device: (gpu\d+)$", result.text or "", re.M)
+                        if device and not named and not trial.fault.fabric:
+                            others.add(device.group(1))
+                    elif result.tag == "system-out" and "outcome: warn" in (result.text or ""):
+                        warned = warned or named
+        return said, others, warned
+
+
+def read_list():
+    """The golden list: (plan, fault, how long, stage, share) -> why it is not caught."""
+    missed, why = {}, None
+    if not os.path.exists(GOLDEN):
+        return missed
+    with open(GOLDEN, encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("#") or not line.strip():
+                continue
+            plan, fault, lasts, why, places = [part.strip() for part in line.split("|")]
+            for place in places.split(";"):
+                stage, shares = place.strip().split(" ", 1)
+                for share in shares.split():
+                    missed[(plan, fault, lasts, stage, int(share))] = why
+    return missed
+
+
+def write_list(plans, results):
+    """Replaces what is listed of these plans. `results`: trial and why it is not caught."""
+    rows = {}
+    for (plan, fault, lasts, stage, share), why in read_list().items():
+        if plan not in plans:
+            rows.setdefault((plan, fault, lasts, why), {}).setdefault(stage, []).append(share)
+    for trial, why in results:
+        rows.setdefault((trial.plan, trial.fault.name, trial.key[2], why), {}).setdefault(trial.stage, []).append(trial.share)
+    with open(GOLDEN, "w", encoding="utf-8") as file:
+        file.write("# What the shipped plans do not catch of the simulator's faults, by the stage that a fault begins in and\n"
+                   "# the share of it (%) at which it begins. Written by tests/bench/attack/late.py --write.\n"
+                   "# plan | fault | how long | why it is not caught | stage and shares; ...\n")
+        for (plan, fault, lasts, why), stages in sorted(rows.items()):
+            places = "; ".join(f"{stage} {' '.join(map(str, sorted(shares)))}" for stage, shares in stages.items())
+            file.write(f"{plan} | {fault} | {lasts} | {why} | {places}\n")
+
+
+def main():
+    chosen = _attack.options("Late faults: caught, or listed as not detectable", count=10**9, plans=",".join(NODES), jobs=2,
+                             results="", list=False, write=False)
+    if chosen.list:
+        with open(GOLDEN, encoding="utf-8") as file:
+            sys.stdout.write(file.read())
+        return
+    bench = Bench(chosen)
+    trials = list(bench.trials())
+    if chosen.count < len(trials):
+        trials = chosen.random.sample(trials, chosen.count)
+    with concurrent.futures.ThreadPoolExecutor(chosen.jobs) as pool:
+        results = [(trial, why) for trial, why in zip(trials, pool.map(bench.result, trials)) if why != NO_TIME]
+    missed = [(trial, why) for trial, why in results if why != "caught"]
+    if chosen.write:
+        write_list(chosen.plans.split(","), missed)
+    listed = read_list()
+    wrong = []
+    for trial, why in results:
+        expected = listed.get((*trial.key, trial.share), "caught")
+        if why != expected:
+            wrong.append(f"{trial}: {why}; expected: {expected}")
+    print(f"{len(results)} late faults: {len(results) - len(missed)} caught and named, {len(missed)} not caught")
+    _attack.finish(len(results), wrong)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Faults that begin late in a stage: the median of its samples looks healthy, its worst stretch of time does
+// not.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "tests/e2e/muster.h"
+
+namespace muster::testing {
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// Runs of one plan on eight simulated GPUs.
+class LateFault : public ::testing::Test {
+ protected:
+  ProcessResult simulate(const std::string& planName, const std::string& faults, const std::string& out) {
+    const auto path = dir_.path() / (out + ".toml");
+    std::ofstream(path) << readWhole(scenario("h100x8-cluster-healthy")) << faults;
+    return runMuster({"run", plan(planName), "--simulate", path.string(), "--out", folder(out)});
+  }
+
+  [[nodiscard]] std::string folder(const std::string& out) const { return (dir_.path() / out).string(); }
+
+  /// When a stage begins, and for how long it runs, in the virtual seconds of a healthy run.
+  std::pair<double, double> timesOf(const std::string& planName, const std::string& stage) {
+    if (!std::filesystem::exists(folder("healthy"))) {
+      const auto result = simulate(planName, "", "healthy");
+      EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+    }
+    double begin = 0;
+    for (const StageRecord& one : recordIn(folder("healthy")).stages) {
+      if (one.name == stage) return {begin, one.duration};
+      begin += one.duration;
+    }
+    ADD_FAILURE() << "no stage " << stage;
+    return {};
+  }
+
+  /// gpu5 at `factor` of its speed from this share of a stage on, until the stage ends.
+  std::string slowFrom(const std::string& planName, const std::string& stage, double share, double factor) {
+    const auto [begin, duration] = timesOf(planName, stage);
+    return fmt::format(
+        "\n[[fault]]\nkind = \"slow\"\ndevice = 5\nfrom = \"{}s\"\nuntil = \"{}s\"\nfactor = {}\n",
+        begin + share * duration, begin + duration, factor);
+  }
+
+  void expectNamed(const std::string& out, const std::string& stage, const std::string& metric) {
+    const auto fails = verdictsOf(recordIn(folder(out)), Outcome::kFail);
+    EXPECT_FALSE(fails.empty()) << stage;
+    for (const Verdict& v : fails) EXPECT_EQ(v.device, "gpu5") << v.stage << ": " << v.detail;
+    EXPECT_TRUE(std::any_of(fails.begin(), fails.end(),
+                            [&](const Verdict& v) {
+                              return v.stage == stage && v.metric == metric &&
+                                     v.expectation->kind == CheckKind::kDropMax;
+                            }))
+        << stage << " " << metric;
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(LateFault, InTheLastThirdOfTheStressTestIsRejectedAndShownEverywhere) {
+  const auto result =
+      simulate("node-quick.toml", slowFrom("node-quick.toml", "sustained", 0.67, 0.05), "late");
+  EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
+  expectNamed("late", "sustained", "compute.sustained_throughput");
+  const std::string said = "below its own level of";
+  EXPECT_TRUE(contains(result.out, said)) << result.out;
+  EXPECT_TRUE(contains(readWhole(dir_.path() / "late" / "report.html"), said));
+  EXPECT_TRUE(contains(readWhole(dir_.path() / "late" / "junit.xml"), said));
+
+  // The stored samples give the same verdicts, and others under another limit.
+  const auto again = runMuster({"judge", folder("late") + "/record.json", "--out", folder("again")});
+  EXPECT_EQ(again.exitCode, 1) << again.out << again.err;
+  const auto texts = [&](const std::string& out) {
+    std::vector<std::string> all;
+    for (const Verdict& v : verdictsOf(recordIn(folder(out)), Outcome::kFail)) all.push_back(v.detail);
+    return all;
+  };
+  EXPECT_EQ(texts("again"), texts("late"));
+}
+
+TEST_F(LateFault, OfOneWindowIsRejected) {
+  const auto [begin, duration] = timesOf("node-quick.toml", "sustained");
+  const std::string fault = fmt::format(
+      "\n[[fault]]\nkind = \"slow\"\ndevice = 5\nfrom = \"{}s\"\nuntil = \"{}s\"\nfactor = 0.05\nops = "
+      "[\"gemm\"]\n",
+      begin + duration / 2, begin + duration / 2 + 1);
+  EXPECT_EQ(simulate("node-quick.toml", fault, "short").exitCode, 1);
+  expectNamed("short", "sustained", "compute.sustained_throughput");
+}
+
+TEST_F(LateFault, OfFortyPercentInTheLongStressTestIsRejected) {
+  EXPECT_EQ(simulate("node-full.toml", slowFrom("node-full.toml", "sustained", 0.8, 0.6), "late").exitCode,
+            1);
+  expectNamed("late", "sustained", "compute.sustained_throughput");
+}
+
+TEST_F(LateFault, InTheClustersStressTestIsRejected) {
+  EXPECT_EQ(simulate("cluster.toml", slowFrom("cluster.toml", "burn", 0.75, 0.3), "late").exitCode, 1);
+  expectNamed("late", "burn", "compute.sustained_throughput");
+}
+
+TEST_F(LateFault, OfTwentyPercentWithinTheMedianOfPeersIsRejectedByTheDropAlone) {
+  EXPECT_EQ(simulate("node-quick.toml", slowFrom("node-quick.toml", "sustained", 0.67, 0.8), "late").exitCode,
+            1);
+  expectNamed("late", "sustained", "compute.sustained_throughput");
+}
+
+TEST_F(LateFault, InAShortMeasurementIsRejectedToo) {
+  for (const char* stage : {"gemm", "memory"}) {
+    const auto fault = slowFrom("node-quick.toml", stage, 0.9, 0.1);
+    EXPECT_EQ(simulate("node-quick.toml", fault, stage).exitCode, 1) << stage;
+  }
+}
+
+TEST_F(LateFault, IsNotSeenInHealthyRuns) {
+  for (const char* name :
+       {"node-quick.toml", "node-full.toml", "cluster.toml", "nccl.toml", "burn-in.toml"}) {
+    for (const char* seed : {"1", "2", "3"}) {
+      const auto out = dir_.path() / (std::string(name) + seed);
+      const auto result = runMuster({"run", plan(name), "--simulate", scenario("h100x8-cluster-healthy"),
+                                     "--seed", seed, "--out", out.string()});
+      EXPECT_EQ(result.exitCode, 0) << name << " seed " << seed << "\n" << result.out << result.err;
+      for (const Verdict& v : verdictsOf(recordIn(out), Outcome::kWarn))
+        EXPECT_NE(v.expectation->kind, CheckKind::kDropMax) << name << ": " << v.detail;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace muster::testing

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is printed and where it goes: a full disk behind standard output, terminals, standard input, and what
+// a record says of libraries that the environment brings in.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "tests/e2e/muster.h"
+
+namespace muster::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kPlan = R"(schema = 1
+name = "short"
+[[stage]]
+name = "gemm"
+plugin = "compute"
+test = "gemm"
+timeout = "2m"
+[stage.params]
+size = 8192
+dtype = "bf16"
+)";
+
+/// `muster ARGS` as a shell starts it, with `redirection` behind it.
+ProcessResult shell(const std::vector<std::string>& arguments, const std::string& redirection,
+                    const ProcessOptions& options = {}) {
+  return runProcess(std::vector<std::string>{"bash", "-c", "exec \"$0\" \"$@\" " + redirection,
+                                             (distDir() / "bin" / "muster").string()} +
+                        arguments,
+                    options);
+}
+
+/// The same on a terminal of its own.
+ProcessResult onTerminal(const std::vector<std::string>& arguments,
+                         std::map<std::string, std::string> environment = {}) {
+  std::string command = (distDir() / "bin" / "muster").string();
+  for (const std::string& argument : arguments) command += " '" + argument + "'";
+  environment.emplace("TERM", "xterm-256color");
+  ProcessOptions options;
+  options.environment = std::move(environment);
+  return runProcess({"script", "--quiet", "--return", "--command", command, "/dev/null"}, options);
+}
+
+class Output : public ::testing::Test {
+ protected:
+  Output() : plan_(dir_.write("plan.toml", kPlan).string()) {}
+  [[nodiscard]] std::vector<std::string> simulated(const std::string& out) const {
+    return {"run", plan_, "--simulate", scenario("h100x8-healthy"), "--out", (dir_.path() / out).string()};
+  }
+  TempDir dir_;
+  std::string plan_;
+};
+
+TEST_F(Output, EachCommandThatCannotPrintSaysSoAndFails) {
+  const std::string record = (dir_.path() / "made" / "record.json").string();
+  ASSERT_EQ(runMuster(simulated("made")).exitCode, 0);
+  const fs::path fleet = dir_.path() / "fleet";
+  fs::create_directories(fleet);
+  fs::copy(dir_.path() / "made", fleet / "made");
+  const std::string nodes = dir_.write("nodes.txt", "sim-node-0000\n").string();
+  ProcessOptions options;
+  options.environment["MUSTER_HISTORY"] = (dir_.path() / "history.sqlite").string();
+  ASSERT_EQ(runMuster({"history", "add", record}, options).exitCode, 0);
+  const std::vector<std::vector<std::string>> commands = {
+      {"--help"},
+      {"--version"},
+      {"run", "--help"},
+      simulated("plain") + std::vector<std::string>{"--plain"},
+      simulated("json") + std::vector<std::string>{"--json"},
+      {"check", plan_},
+      {"judge", record},
+      {"judge", record, "--out", (dir_.path() / "again").string()},
+      {"report", record},
+      {"report", record, "--out", (dir_.path() / "report").string()},
+      {"plugins"},
+      {"plugins", "env"},
+      {"plugins", "--json"},
+      {"skus"},
+      {"skus", "h100-sxm5-80gb"},
+      {"completion", "bash"},
+      {"fleet", fleet.string(), "--expect", nodes},
+      {"history", "list"},
+      {"slurm", "submit", plan_, "--simulate", scenario("h100x8-healthy"), "--nodes", "n[1-2]", "--print"}};
+  for (const auto& command : commands) {
+    const ProcessResult plain = shell(command, ">/dev/null", options);
+    ASSERT_EQ(plain.exitCode, 0) << command[0] << ": " << plain.err;
+    for (const char* made : {"plain", "json", "again"})
+      if ((command.front() == "run" && command.back() == "--" + std::string(made)) ||
+          command.back() == (dir_.path() / made).string())
+        fs::remove_all(dir_.path() / made);
+    const ProcessResult full = shell(command, ">/dev/full", options);
+    EXPECT_EQ(full.exitCode, 4) << command[0] << " " << command.back();
+    EXPECT_THAT(full.err, HasSubstr("muster: cannot write to standard output")) << command[0];
+    EXPECT_THAT(full.err, Not(HasSubstr("internal fault"))) << command[0];
+  }
+  // The record is whole all the same: what it holds is what was accepted.
+  EXPECT_EQ(recordIn(dir_.path() / "plain").acceptance, "accepted");
+  EXPECT_EQ(recordIn(dir_.path() / "json").acceptance, "accepted");
+  EXPECT_EQ(recordIn(dir_.path() / "again").acceptance, "accepted");
+}
+
+TEST_F(Output, AVerdictOtherThanAcceptedKeepsItsExitCodeWhenItCannotBePrinted) {
+  const ProcessResult full = shell({"run", plan_, "--simulate", scenario("h100x8-one-slow-gpu"), "--plain",
+                                    "--out", (dir_.path() / "slow").string()},
+                                   ">/dev/full");
+  EXPECT_EQ(full.exitCode, 1) << full.err;
+  EXPECT_THAT(full.err, HasSubstr("muster: cannot write to standard output"));
+}
+
+TEST_F(Output, AReaderThatHasSeenEnoughIsNoFailure) {
+  const ProcessResult result =
+      runProcess({"bash", "-c", "set -o pipefail; \"$0\" \"$@\" | head -n 1; exit ${PIPESTATUS[0]}",
+                  (distDir() / "bin" / "muster").string(), "run", plan_, "--simulate",
+                  scenario("h100x8-healthy"), "--plain", "--out", (dir_.path() / "head").string()});
+  EXPECT_EQ(result.exitCode, 0) << result.err;
+  EXPECT_THAT(result.err, Not(HasSubstr("standard output")));
+}
+
+TEST_F(Output, PlainHasNoControlSequencesOnATerminal) {
+  const auto plain = onTerminal(simulated("plain") + std::vector<std::string>{"--plain"});
+  EXPECT_EQ(plain.exitCode, 0) << plain.out;
+  EXPECT_THAT(plain.out, HasSubstr("gemm"));
+  EXPECT_THAT(plain.out, Not(HasSubstr("\x1b")));
+  // Where they are not asked away, they are there: the test would see them.
+  EXPECT_THAT(onTerminal(simulated("live")).out, HasSubstr("\x1b[32m"));
+  EXPECT_THAT(onTerminal(simulated("json") + std::vector<std::string>{"--json"}).out, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(onTerminal(simulated("dumb"), {{"TERM", "dumb"}}).out, Not(HasSubstr("\x1b")));
+  const std::string noColour = onTerminal(simulated("no-colour"), {{"NO_COLOR", "1"}}).out;
+  EXPECT_THAT(noColour, Not(HasSubstr("m\x1b"))) << "the bar is redrawn, without colours";
+  EXPECT_THAT(noColour, Not(HasSubstr("\x1b[32m")));
+  const std::string record = (dir_.path() / "plain" / "record.json").string();
+  const std::vector<std::vector<std::string>> others = {
+      {"check", plan_}, {"judge", record}, {"report", record}, {"plugins"}, {"skus"}};
+  for (const auto& command : others)
+    EXPECT_THAT(onTerminal(command).out, Not(HasSubstr("\x1b"))) << command[0];
+}
+
+TEST_F(Output, ChecksAPlanFromStandardInput) {
+  const auto check = [](const std::string& text) {
+    ProcessOptions options;
+    options.input = text;
+    return runMuster({"check", "-"}, options);
+  };
+  const ProcessResult toml = check(kPlan);
+  EXPECT_EQ(toml.exitCode, 0) << toml.err;
+  EXPECT_EQ(toml.out, "standard input: good: plan short, 1 stage, 1 case\n");
+  const ProcessResult lua = check(
+      "local size = 8192\nreturn plan{ schema = 1, name = 'short', stage{ name = 'gemm', plugin = 'compute', "
+      "test = 'gemm', params = { size = size } } }\n");
+  EXPECT_EQ(lua.exitCode, 0) << lua.err;
+  const ProcessResult bad = check("schema = 1\nname = short\n");
+  EXPECT_EQ(bad.exitCode, 2);
+  EXPECT_THAT(bad.err,
+              HasSubstr("stdin.toml:2:8: not valid TOML: name: found short; expected a text in quotes"));
+  EXPECT_THAT(bad.err, HasSubstr("standard input: 1 mistake\n"));
+  EXPECT_EQ(check("").exitCode, 2);
+  EXPECT_THAT(check("return 3\n").err, HasSubstr("stdin.lua:1: the plan returns number"));
+  const ProcessResult run = runMuster({"run", "-", "--out", (dir_.path() / "no").string()});
+  EXPECT_EQ(run.exitCode, 2);
+  EXPECT_THAT(run.err, HasSubstr("only `muster check` reads a plan from standard input"));
+}
+
+TEST_F(Output, APreloadedLibraryIsTold) {
+  const std::string library = "/lib/x86_64-linux-gnu/libm.so.6";
+  if (!fs::exists(library)) GTEST_SKIP() << library << " is not there";
+  ProcessOptions options;
+  options.environment = {{"LD_PRELOAD", library}, {"LD_LIBRARY_PATH", "/nowhere"}};
+  const ProcessResult result =
+      runMuster(simulated("preloaded") + std::vector<std::string>{"--plain"}, options);
+  EXPECT_EQ(result.exitCode, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("warning: LD_PRELOAD=" + library));
+  const auto environment = recordIn(dir_.path() / "preloaded").environment;
+  EXPECT_EQ(environment.at("LD_PRELOAD"), library);
+  EXPECT_EQ(environment.at("LD_LIBRARY_PATH"), "/nowhere");
+  EXPECT_THAT(readWhole(dir_.path() / "preloaded" / "report.html"), HasSubstr("LD_PRELOAD"));
+  EXPECT_THAT(runMuster(simulated("plain") + std::vector<std::string>{"--plain"}).out,
+              Not(HasSubstr("LD_PRELOAD")));
+}
+
+TEST_F(Output, ScriptsForSlurmArePrintedWithoutSlurm) {
+  // What a machine without a controller gets to hear, on two lines.
+  const fs::path sinfo =
+      dir_.write("bin/sinfo",
+                 "#!/bin/sh\necho 'sinfo: error: no controller' >&2\necho "
+                 "'slurm_load_partitions: Unable to contact slurm controller' >&2\nexit 1\n");
+  fs::permissions(sinfo, fs::perms(0755));
+  ProcessOptions options;
+  options.environment = {{"PATH", sinfo.parent_path().string() + ":" + std::getenv("PATH")}};
+  const auto print = [&](std::vector<std::string> more) {
+    return runMuster(std::vector<std::string>{"slurm", "submit", plan_, "--print"} + more, options);
+  };
+  const ProcessResult listed = print({"--nodes", "gpu[1-3]", "--partition", "batch"});
+  EXPECT_EQ(listed.exitCode, 0) << listed.err;
+  for (const char* part : {"#### node.sbatch\n", "#SBATCH --partition=batch\n", "#### fleet.sbatch\n",
+                           "#### not known, as Slurm could not be asked (",
+                           "the GPUs of each node: `submit` adds", "#### nothing was submitted\n"})
+    EXPECT_THAT(listed.out, HasSubstr(part));
+  EXPECT_THAT(listed.out, HasSubstr("sinfo: error: no controller; slurm_load_partitions: Unable"));
+  const ProcessResult all = print({"--nodes", "all", "--simulate", scenario("h100x8-healthy")});
+  EXPECT_EQ(all.exitCode, 0) << all.err;
+  EXPECT_THAT(all.out, HasSubstr("--nnodes NODE_COUNT "));
+  EXPECT_THAT(all.out, HasSubstr("the nodes that --nodes all stands for; NODE_COUNT is their number\n"));
+  EXPECT_THAT(print({"--nodes", "gpu[1-3]", "--gpus-per-node", "8"}).out,
+              Not(HasSubstr("GPUs of each node")));
+  // Also where Slurm is not even installed.
+  options.environment["PATH"] = "/nonexistent";
+  EXPECT_EQ(print({"--nodes", "gpu[1-3]"}).exitCode, 0);
+  const ProcessResult submitted = runMuster(
+      {"slurm", "submit", plan_, "--nodes", "gpu1", "--out", (dir_.path() / "run").string()}, options);
+  EXPECT_EQ(submitted.exitCode, 2) << "only --print does without Slurm";
+  EXPECT_FALSE(fs::exists(dir_.path() / "run"));
+}
+
+TEST_F(Output, SubmitRefusesWhateverEachNodeWouldRefuse) {
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& why) {
+    const ProcessResult result = runMuster(
+        std::vector<std::string>{"slurm", "submit", plan_, "--nodes", "gpu[1-3]", "--print"} + more);
+    EXPECT_EQ(result.exitCode, 2) << result.out.substr(0, 300);
+    EXPECT_THAT(result.err, HasSubstr(why));
+  };
+  const std::string broken = dir_.write("broken.toml", "schema = 1\nname = \"x\"\ndevise = 3\n").string();
+  refused({"--simulate", broken}, broken + ":");
+  refused({"--simulate", dir_.write("empty.toml", "").string()}, "the scenario is empty");
+  refused({"--simulate", (dir_.path() / "none.toml").string()}, "none.toml");
+  refused({"--waivers", dir_.write("waivers.toml", "schema = 1\nwaver = 3\n").string()}, "waver");
+  refused({"--topology", dir_.write("topology.conf", "nonsense\n").string()}, "topology.conf:1");
+}
+
+}  // namespace
+}  // namespace muster::testing

@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generated fleets with one faulty part and its consequences in the records of others: that part is named
+// first, no innocent one is flagged or rejected, and nothing is accepted.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "reports/fleet/cause.h"
+#include "reports/fleet/culprit.h"
+#include "reports/fleet/fleet_terminal.h"
+#include "tests/reports/fleet/fleet_folder.h"
+#include "tests/reports/sample/sample_record.h"
+
+namespace muster {
+namespace {
+
+using fleet::Cause;
+using fleet::FindingClass;
+using fleet::Fleet;
+using fleet::NodeState;
+using fleet::SuspectKind;
+using testing::FleetFolder;
+using ::testing::HasSubstr;
+using testing::nodeOf;
+using testing::nodeRecord;
+using ::testing::Not;
+using testing::settle;
+
+constexpr const char* kStage = "all-reduce";
+
+/// Nodes n0, n1, … of eight GPUs with one stage that all run as a group, as `muster run` writes it.
+class GroupFleet {
+ public:
+  explicit GroupFleet(unsigned seed) : random_(seed), nodes_(below(9) + 3), ranks_(below(8) + 1) {
+    for (int node = 0; node < nodes_; ++node) {
+      Record record = nodeRecord(nameOf(node));
+      record.nodeRank = node;
+      record.nodeCount = nodes_;
+      record.launcher["fleet_id"] = "together";
+      record.stages.resize(2);  // its own tests of single devices: enough to fail by itself
+      record.stages.push_back(groupStage(node));
+      settle(record);
+      records_.push_back(std::move(record));
+    }
+  }
+
+  int below(int limit) { return std::uniform_int_distribution<int>(0, limit - 1)(random_); }
+  [[nodiscard]] int nodes() const { return nodes_; }
+  [[nodiscard]] int ranks() const { return ranks_; }
+  [[nodiscard]] int world() const { return nodes_ * ranks_; }
+  [[nodiscard]] static std::string nameOf(int node) { return fmt::format("n{}", node); }
+  [[nodiscard]] std::string rankText(int rank) const {
+    return fmt::format("rank {} (gpu{} of node {} ({}))", rank, rank % ranks_, rank / ranks_,
+                       nameOf(rank / ranks_));
+  }
+  [[nodiscard]] static std::string nodeText(int node) {
+    return fmt::format("node {} ({})", node, nameOf(node));
+  }
+  Record& record(int node) { return records_[static_cast<size_t>(node)]; }
+  StageRecord& stage(int node) { return record(node).stages.back(); }
+
+  /// Data of `source` is wrong: all ranks see it, and some can say whose it was.
+  void corrupt(int source) {
+    for (int rank = 0; rank < world(); ++rank) {
+      const bool tells = rank == 0 || below(3) > 0;
+      StageRecord& at = stage(rank / ranks_);
+      Measurement fault;
+      fault.metric = "collective.collective_first_fault";
+      fault.unit = "text";
+      fault.text = fmt::format(
+          "rank {}: all_reduce bf16 of 1048576 B, in place: 1 wrong elements, the first at 4096, {}", rank,
+          tells ? fmt::format("from rank {}", source) : "from a rank that cannot be told");
+      fault.informational = true;
+      fault.caseId = kStage;
+      fault.rank = rank;
+      fault.device = fmt::format("gpu{}", rank % ranks_);
+      at.measurements.push_back(fault);
+      Verdict& verdict = at.verdicts[static_cast<size_t>(rank % ranks_)];
+      verdict.outcome = Outcome::kFail;
+      verdict.metric = "collective.collective_wrong_elements";
+      verdict.detail = fault.device + ": 1, wanted at most 0";
+    }
+    for (int node = 0; node < nodes_; ++node) end(node, "rejected", 1);
+  }
+
+  /// What node 0 published ends the stage on all nodes but those that wrote no record.
+  void endBy(const std::string& culprit, const std::string& acceptance = "incomplete", int exit = 3) {
+    for (int node = 0; node < nodes_; ++node) {
+      stage(node).group["culprit"] = culprit;
+      for (int i = 0; i < ranks_; ++i) {
+        Verdict& verdict = stage(node).verdicts[static_cast<size_t>(i)];
+        verdict.outcome = Outcome::kError;
+        verdict.detail = fmt::format(
+            "{}; here: rank {} (gpu{}) was stopped because {} in case all-reduce; rerun it alone: "
+            "muster-host",
+            culprit, verdict.rank, i, culprit);
+      }
+      end(node, acceptance, exit);
+    }
+  }
+
+  /// A verdict of the ring on another part, in the record of `node`.
+  void reports(int node, const std::string& culprit, const std::string& kind) {
+    Verdict verdict;
+    verdict.outcome = Outcome::kFail;
+    verdict.stage = kStage;
+    verdict.caseId = kStage;
+    verdict.metric = "ring.culprits";
+    verdict.device = "gpu0";
+    verdict.rank = node * ranks_;
+    verdict.labels = {{"culprit", culprit}, {"kind", kind}};
+    verdict.observed = 1;
+    verdict.limit = 0;
+    verdict.margin = std::nan("");
+    verdict.detail = fmt::format("gpu0 (culprit={} kind={}): 1, wanted at most 0", culprit, kind);
+    stage(node).verdicts.push_back(verdict);
+    end(node, "rejected", 1);
+  }
+
+  void end(int node, const std::string& acceptance, int exit) {
+    settle(record(node));
+    record(node).acceptance = acceptance;
+    record(node).exitCode = exit;
+    record(node).reasons = {"as its counts say"};
+  }
+
+  void leaveOut(int node) { leftOut_ = node; }
+
+  Fleet assess() {
+    fleet::FleetOptions options;
+    options.expectedFrom = "nodes.txt";
+    for (int node = 0; node < nodes_; ++node) {
+      options.expected.push_back({nameOf(node), "", false});
+      if (node != leftOut_) folder_.add(record(node));
+    }
+    return folder_.assess(options);
+  }
+
+  /// No node but these is rejected, incomplete or named by a finding.
+  void expectInnocent(const Fleet& fleet, const std::vector<std::string>& guilty) {
+    const auto isGuilty = [&](const std::string& name) {
+      return std::find(guilty.begin(), guilty.end(), name) != guilty.end();
+    };
+    for (const auto& node : fleet.nodes) {
+      if (isGuilty(node.name)) continue;
+      EXPECT_TRUE(node.state == NodeState::kAffected || node.state == NodeState::kAccepted)
+          << node.name << " is " << nodeStateName(node.state) << ": " << node.reason;
+      EXPECT_FALSE(node.suspect) << node.name;
+      if (node.state == NodeState::kAffected) {
+        EXPECT_THAT(node.reason, HasSubstr("not at fault itself")) << node.name;
+      }
+    }
+    for (const auto& suspect : fleet.suspects)
+      for (const std::string& name : nodesOf(suspect)) EXPECT_TRUE(isGuilty(name)) << suspect.name();
+    EXPECT_NE(fleet.exitCode, 0);
+    EXPECT_NE(fleet.acceptance, "accepted");
+    for (const auto& suspect : fleet.suspects) EXPECT_FALSE(suspect.next.empty()) << suspect.name();
+  }
+
+  /// What a reader sees first, in both texts.
+  void expectFirst(const Fleet& fleet, const std::string& name) {
+    ASSERT_FALSE(fleet.suspects.empty());
+    EXPECT_EQ(fleet.suspects.front().name(), name);
+    const Json json = Json::parse(fleetText(fleet, folder_.records()));
+    EXPECT_EQ(json["suspects"][0]["kind"], suspectKindName(fleet.suspects.front().kind));
+    const std::string text = renderFleetSummary(fleet, 400);
+    const size_t at = text.find("\nSuspects");
+    ASSERT_NE(at, std::string::npos) << text;
+    EXPECT_EQ(text.find(name, at), text.find("  ", at) + 2) << text;
+  }
+
+ private:
+  [[nodiscard]] StageRecord groupStage(int node) const {
+    StageRecord stage;
+    stage.name = kStage;
+    stage.plugin = "collective";
+    stage.test = "sweep";
+    stage.scope = "cluster";
+    stage.state = "ran";
+    stage.cases.push_back({kStage, Json::object()});
+    stage.group = {
+        {"world_size", nodes_ * ranks_}, {"first_rank", node * ranks_}, {"nodes", nodes_}, {"culprit", ""}};
+    stage.evidence = {{"expectations", Json::array()}};
+    for (int i = 0; i < ranks_; ++i) {
+      RankRecord rank;
+      rank.rank = node * ranks_ + i;
+      rank.device = fmt::format("gpu{}", i);
+      rank.state = "ok";
+      stage.ranks.push_back(rank);
+      Verdict verdict;
+      verdict.outcome = Outcome::kPass;
+      verdict.stage = kStage;
+      verdict.caseId = kStage;
+      verdict.rank = rank.rank;
+      verdict.device = rank.device;
+      verdict.observed = verdict.limit = verdict.margin = std::nan("");
+      stage.verdicts.push_back(verdict);
+    }
+    return stage;
+  }
+
+  std::mt19937 random_;
+  int nodes_;
+  int ranks_;
+  int leftOut_ = -1;
+  std::vector<Record> records_;
+  FleetFolder folder_;
+};
+
+constexpr unsigned kFleets = 12;  ///< of each kind
+
+TEST(Blame, AWrongSumIsTheRanksWhoseDataItWas) {
+  for (unsigned seed = 0; seed < kFleets; ++seed) {
+    SCOPED_TRACE(seed);
+    GroupFleet made(seed);
+    const int source = made.below(made.world());
+    made.corrupt(source);
+    const Fleet fleet = made.assess();
+    const std::string node = GroupFleet::nameOf(source / made.ranks());
+    made.expectInnocent(fleet, {node});
+    made.expectFirst(fleet, fmt::format("device {} gpu{}", node, source % made.ranks()));
+    EXPECT_EQ(fleet.suspects.size(), 1u);
+    EXPECT_EQ(fleet.suspects[0].grade, FindingClass::kCorrectness);
+    EXPECT_THAT(fleet.suspects[0].evidence[0], HasSubstr(fmt::format("rank {}", source)));
+    EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kRejected);
+    EXPECT_EQ(fleet.exitCode, 1);
+  }
+}
+
+TEST(Blame, AWrongSumOfUnknownSourceIsNoDevices) {
+  GroupFleet made(5);
+  made.corrupt(0);
+  for (int node = 0; node < made.nodes(); ++node)
+    for (Measurement& m : made.stage(node).measurements)
+      if (m.metric == "collective.collective_first_fault")
+        m.text = "rank 1: 1 wrong, from a rank that cannot be told";
+  const Fleet fleet = made.assess();
+  made.expectInnocent(fleet, {});
+  ASSERT_EQ(fleet.suspects.size(), 1u);
+  EXPECT_EQ(fleet.suspects[0].kind, SuspectKind::kGroup);
+  EXPECT_EQ(fleet.exitCode, 1);
+}
+
+TEST(Blame, ARankThatDiedIsNamedAndNotThoseThatWaitedForIt) {
+  for (unsigned seed = 0; seed < kFleets; ++seed) {
+    SCOPED_TRACE(seed);
+    GroupFleet made(seed);
+    const int dead = made.below(made.world());
+    made.endBy(made.rankText(dead) + " was killed by SIGSEGV (Segmentation fault)");
+    const Fleet fleet = made.assess();
+    const std::string node = GroupFleet::nameOf(dead / made.ranks());
+    made.expectInnocent(fleet, {node});
+    made.expectFirst(fleet, fmt::format("device {} gpu{}", node, dead % made.ranks()));
+    EXPECT_EQ(fleet.suspects.size(), 1u);
+    EXPECT_EQ(nodeOf(fleet, node).state, NodeState::kIncomplete);
+    EXPECT_EQ(fleet.exitCode, 3);
+  }
+}
+
+TEST(Blame, ALostNodeIsNamedAndNoDeviceOfTheSurvivors) {
+  for (unsigned seed = 0; seed < kFleets; ++seed) {
+    SCOPED_TRACE(seed);
+    GroupFleet made(seed);
+    const int lost = 1 + made.below(made.nodes() - 1);
+    made.endBy(GroupFleet::nodeText(lost) + " was lost: no sign of life for 12 s");
+    made.leaveOut(lost);
+    const Fleet fleet = made.assess();
+    made.expectInnocent(fleet, {GroupFleet::nameOf(lost)});
+    made.expectFirst(fleet, "node " + GroupFleet::nameOf(lost));
+    EXPECT_EQ(fleet.suspects.size(), 1u);
+    EXPECT_EQ(nodeOf(fleet, GroupFleet::nameOf(lost)).state, NodeState::kMissing);
+    EXPECT_EQ(fleet.exitCode, 3);
+  }
+}
+
+TEST(Blame, WhoLostNodeZeroIsNotNamedForIt) {
+  GroupFleet made(2);
+  made.endBy("");
+  for (int node = 1; node < made.nodes(); ++node) {
+    const std::string lost =
+        fmt::format("{} lost {}, which serves the store: no answer for 12 s (no error was told)",
+                    GroupFleet::nodeText(node), GroupFleet::nodeText(0));
+    made.stage(node).group["culprit"] = lost;
+    for (Verdict& verdict : made.stage(node).verdicts) verdict.detail = lost;
+  }
+  made.leaveOut(0);
+  const Fleet fleet = made.assess();
+  made.expectInnocent(fleet, {"n0"});
+  made.expectFirst(fleet, "node n0");
+}
+
+TEST(Blame, NodeZeroIsBelievedBeforeTheNodeThatLostIt) {
+  GroupFleet made(3);
+  made.endBy(GroupFleet::nodeText(1) + " was lost: no sign of life for 12 s");
+  made.stage(1).group["culprit"] = GroupFleet::nodeText(1) + " lost " + GroupFleet::nodeText(0) +
+                                   ", which serves the store: no answer for 12 s (no error was told)";
+  for (Verdict& verdict : made.stage(1).verdicts) verdict.detail = made.stage(1).group["culprit"];
+  const Fleet fleet = made.assess();
+  made.expectInnocent(fleet, {"n1"});
+  made.expectFirst(fleet, "node n1");
+  EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kIncomplete);
+}
+
+TEST(Blame, ASlowLinkIsNeitherItsReportersNorOneEndsFault) {
+  for (unsigned seed = 0; seed < kFleets; ++seed) {
+    SCOPED_TRACE(seed);
+    GroupFleet made(seed);
+    const int a = made.below(made.nodes() - 1);
+    const int b = a + 1 + made.below(made.nodes() - 1 - a);
+    const std::string link = fmt::format("link n{} - n{}", a, b);
+    // Rank 0 always reports; of the two ends not always both are asked.
+    made.reports(0, link, "link");
+    if (a > 0) made.reports(a, link, "link");
+    const Fleet fleet = made.assess();
+    made.expectInnocent(fleet, {GroupFleet::nameOf(a), GroupFleet::nameOf(b)});
+    made.expectFirst(fleet, link);
+    EXPECT_EQ(fleet.suspects.size(), 1u);
+    for (const int end : {a, b}) {
+      EXPECT_EQ(nodeOf(fleet, GroupFleet::nameOf(end)).state, NodeState::kAffected);
+      EXPECT_TRUE(nodeOf(fleet, GroupFleet::nameOf(end)).suspect);
+    }
+    EXPECT_EQ(fleet.states[static_cast<size_t>(NodeState::kRejected)], 0u);
+    EXPECT_EQ(fleet.exitCode, 1);
+  }
+}
+
+TEST(Blame, ANodeThatOthersNameIsRejectedAndTheyAreNot) {
+  for (unsigned seed = 0; seed < kFleets; ++seed) {
+    SCOPED_TRACE(seed);
+    GroupFleet made(seed);
+    const int slow = made.below(made.nodes());
+    made.reports(0, fmt::format("node n{}", slow), "node");
+    const Fleet fleet = made.assess();
+    made.expectInnocent(fleet, {GroupFleet::nameOf(slow)});
+    made.expectFirst(fleet, "node " + GroupFleet::nameOf(slow));
+    EXPECT_EQ(nodeOf(fleet, GroupFleet::nameOf(slow)).state, NodeState::kRejected);
+  }
+}
+
+TEST(Blame, WhatAUserOrASchedulerEndedIsNobodysFault) {
+  for (const char* detail :
+       {"it was told to stop before it was done", "rank 3 (gpu3) was stopped because the run was cancelled",
+        "rank 3 (gpu3) was told to stop by a signal that Muster did not send",
+        "the time limit of Slurm job 7 (1 h) ended the run; a longer one is set with --time",
+        "the run was interrupted"}) {
+    GroupFleet made(4);
+    for (int node = 0; node < made.nodes(); ++node) {
+      for (Verdict& verdict : made.stage(node).verdicts) {
+        verdict.outcome = Outcome::kError;
+        verdict.detail = detail;
+      }
+      made.end(node, "interrupted", 130);
+    }
+    const Fleet fleet = made.assess();
+    EXPECT_TRUE(fleet.suspects.empty()) << detail << ": " << fleet.suspects.front().name();
+    for (const auto& node : fleet.nodes) EXPECT_EQ(node.state, NodeState::kIncomplete);
+    EXPECT_EQ(fleet.exitCode, 3);
+  }
+}
+
+TEST(Blame, OneNodesInterruptionIsNoFindingOfTheOthers) {
+  GroupFleet made(6);
+  made.endBy(GroupFleet::nodeText(1) + " was interrupted by its user");
+  made.end(1, "interrupted", 130);
+  const Fleet fleet = made.assess();
+  EXPECT_TRUE(fleet.suspects.empty());
+  EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kIncomplete);
+  EXPECT_EQ(nodeOf(fleet, "n0").state, NodeState::kAffected);
+  EXPECT_THAT(nodeOf(fleet, "n0").reason, HasSubstr("was interrupted by its user"));
+  EXPECT_EQ(fleet.exitCode, 3);
+}
+
+TEST(Blame, AnOwnFailureIsNotExcusedByAnothersFinding) {
+  for (unsigned seed = 0; seed < kFleets; ++seed) {
+    SCOPED_TRACE(seed);
+    GroupFleet made(seed);
+    made.reports(0, "link n1 - n2", "link");
+    const int sick = made.below(made.nodes());
+    Record& record = made.record(sick);
+    for (Verdict& verdict : record.stages[1].verdicts)
+      if (verdict.device == "gpu3" && verdict.expectation) {
+        verdict.outcome = Outcome::kFail;
+        verdict.detail = "gpu3: too slow";
+        break;
+      }
+    made.end(sick, "rejected", 1);
+    const Fleet fleet = made.assess();
+    EXPECT_EQ(nodeOf(fleet, GroupFleet::nameOf(sick)).state, NodeState::kRejected);
+    EXPECT_EQ(fleet.states[static_cast<size_t>(NodeState::kRejected)], 1u);
+  }
+}
+
+TEST(Blame, AnOwnErrorBesideAnothersFindingIsIncomplete) {
+  GroupFleet made(8);
+  made.reports(0, "link n1 - n2", "link");
+  Verdict& verdict = made.record(0).stages[1].verdicts.front();
+  verdict.outcome = Outcome::kError;
+  verdict.detail = "no valid measurement: it is no number";
+  made.end(0, "rejected", 1);
+  const Fleet fleet = made.assess();
+  EXPECT_EQ(nodeOf(fleet, "n0").state, NodeState::kIncomplete) << nodeOf(fleet, "n0").reason;
+  EXPECT_EQ(fleet.exitCode, 1) << "the link's failure stays one";
+}
+
+TEST(Blame, FindingsStandInTheOrderOfTheirGravity) {
+  GroupFleet made(9);
+  const auto fail = [&](int node, const char* metric) {
+    Verdict& verdict = made.stage(node).verdicts.front();
+    verdict.outcome = Outcome::kFail;
+    verdict.metric = metric;
+    verdict.detail = "gpu0: bad";
+    made.end(node, "rejected", 1);
+  };
+  fail(0, "compute.gemm_throughput");
+  fail(1, "env.device_lost");
+  fail(2, "env.telemetry.ecc_uncorrected");
+  const Fleet fleet = made.assess();
+  std::vector<std::string> order;
+  for (const auto& suspect : fleet.suspects)
+    if (suspect.kind == SuspectKind::kDevice) order.push_back(suspect.node);
+  EXPECT_THAT(order, ::testing::ElementsAre("n2", "n1", "n0"));
+}
+
+TEST(Cause, ReadsWhatTheRunnerSays) {
+  const auto one = [](const std::string& text) {
+    const auto accused = fleet::accusedBy(text);
+    std::string all;
+    for (const auto& m : accused)
+      all += fmt::format("[{} {} {} {}{}]", m.rank, m.device, m.node, m.host,
+                         m.interrupted ? " interrupted" : "");
+    return all;
+  };
+  EXPECT_EQ(one("rank 3 (gpu0 of node 3 (n3)) ended with exit code 7"), "[3 gpu0 3 n3]");
+  EXPECT_EQ(one("rank 3 (node 3) is stuck in the kernel (state D for 30 s)"), "[3  3 ]");
+  EXPECT_EQ(one("rank 3 (gpu3) was killed by SIGKILL (Killed)"), "[3 gpu3 -1 ]");
+  EXPECT_EQ(one("node 1 (n1), node 2 (n2) were lost: no sign of life for 12 s"), "[-1  1 n1][-1  2 n2]");
+  EXPECT_EQ(one("node 0 (n0) lost every other node: its own link is at fault, or the network as a whole"),
+            "[-1  0 n0]");
+  EXPECT_EQ(one("node 1 (n1) was interrupted by its user, node 2 (n2) was started again in the middle of "
+                "this stage"),
+            "[-1  1 n1 interrupted][-1  2 n2]");
+  EXPECT_EQ(one("2 of 4 nodes did not arrive: node 1 (n1), node 3; look at their runs, or start them"),
+            "[-1  1 n1][-1  3 ]");
+  EXPECT_EQ(one("nobody can be blamed: no rank failed"), "");
+  EXPECT_EQ(fleet::sourceRank("the first at 4096, from rank 11"), "11");
+  EXPECT_EQ(fleet::sourceRank("from a rank that cannot be told"), "");
+  EXPECT_EQ(fleet::sourceRank("the first at 4096"), std::nullopt);
+  EXPECT_EQ(fleet::caseCause("cudaMalloc failed", "node 1 (n1) was lost", false).cause, Cause::kOwn)
+      << "what failed before the group ended is its own";
+  EXPECT_EQ(fleet::caseCause("stage gemm, which it needs, came to fail", "", false).cause, Cause::kNeed);
+  EXPECT_EQ(fleet::caseCause("rank 0 (gpu0) was killed by SIGSEGV", "", true).cause, Cause::kStopped);
+}
+
+}  // namespace
+}  // namespace muster
