@@ -20,7 +20,7 @@ struct Family {
 /// The noise that the lane declares, or the median of what its meetings saw, whichever is more.
 double noiseFloor(const RoundLog& log, size_t lane, size_t opening) {
   std::vector<double> spreads;
-  for (size_t m = 0; m < opening; ++m) spreads.push_back(std::max(log.spread(m, lane), log.excuse(m, lane)));
+  for (size_t m = 0; m < opening; ++m) spreads.push_back(log.spread(m, lane));
   const double declared = log.lanes()[lane].noiseFloor;
   if (spreads.empty()) return declared;
   const auto half = spreads.begin() + static_cast<std::ptrdiff_t>(spreads.size() / 2);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kAllRails = "all";
 constexpr double kLeastToName = 0.5;
-constexpr double kMostOfSharedMachine = 0.8;
+constexpr double kMostOfSharedMachine = 0.6;
 constexpr double kMostCertain = 0.999;  ///< more than any model of noise deserves
 
 double share(double logLoss) {
