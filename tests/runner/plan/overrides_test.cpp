@@ -43,10 +43,10 @@ TEST(Overrides, StateTheNetworkWhetherThePlanDoesOrNot) {
   EXPECT_EQ(stated.network.rails, 0);
   EXPECT_EQ(stated.network.railBandwidth, 12.5e9);
   EXPECT_EQ(problemsOf(parseToml(kPlan, {"network.rails=0", "network.rail_bandwidth=fast"})),
+            "--set network.rails=0: network: rails: found 0; wanted a whole number from 1 to 64\n"
             "--set network.rail_bandwidth=fast: network: rail_bandwidth: found \"fast\"; wanted the rate of "
             "one NIC, one "
-            "way, such as \"50 GB/s\" (400 Gb/s)\n"
-            "--set network.rails=0: network: rails: found 0; wanted a whole number from 1 to 64\n");
+            "way, such as \"50 GB/s\" (400 Gb/s)\n");
   EXPECT_NE(problemsOf(parseToml("network = { rials = 8 }\n" + kPlan)).find("did you mean \"rails\"?"),
             std::string::npos);
 }
@@ -97,7 +97,8 @@ TEST(Overrides, TellTheirMistakesAllAtOnce) {
       "repeat, "
       "attempts, size, dtype, min_time, correctness, scale\n"
       "--set gem.size=2: the plan has no stage \"gem\"; did you mean \"gemm\"?\n"
-      "--set bakend=host: unknown key \"bakend\"; did you mean \"backend\"?; wanted name, sku, backend, or "
+      "--set bakend=host: unknown key \"bakend\"; did you mean \"backend\"?; wanted name, sku, backend, "
+      "network.rails, network.rail_bandwidth, or "
       "STAGE.PARAMETER\n"
       "--set gemm.sise=1: stage \"gemm\" (test \"gemm\") has no parameter \"sise\"; did you mean \"size\"?\n"
       "--set backend=sim: backend: found \"sim\"; wanted cuda or host: simulated devices are asked for on "
