@@ -283,6 +283,31 @@ TEST(Ring, DoesNotLookAgainWhereAFigureIsBeyondDoubt) {
   for (const Meeting& m : log.meetings()) EXPECT_EQ(m.looks, 1);
 }
 
+/// All ranks wait for a CPU: `excuse` on every figure.
+RoundLog measureLoaded(const SpeedOf& speedOf, double excuse) {
+  RoundLog log(8, {}, {Lane{Quantity::kBandwidth, "all"}});
+  for (Round round = nextRound(log); !round.empty(); round = nextRound(log)) {
+    const int number = log.rounds();
+    for (const Pair& pair : round)
+      log.add(number, pair, measure(log, pair, speedOf, number).data(), noSpreads(log).data(), &excuse);
+  }
+  for (auto rounds = nextVisit(log); !rounds.empty(); rounds = nextVisit(log)) {
+    const int visit = log.visitsHeld();
+    for (const Round& round : rounds)
+      for (const Pair& pair : round)
+        log.addVisit({visit, pair, visitTime(visit, 30)}, measure(log, pair, speedOf, 9).data(), &excuse);
+  }
+  return log;
+}
+
+TEST(Ring, OnALoadedMachineNamesOnlyWhatTheLoadCannotExplainAndPassesNothing) {
+  const SpeedOf tenth = slowLinks({{2, 3}}, 0.1), half = slowLinks({{2, 3}}, 0.5);
+  EXPECT_EQ(namesOf(measureLoaded(tenth, 1)), Names{"link 2 3"});
+  EXPECT_EQ(namesOf(measureLoaded(half, 1)), Names{"unattributable 2 3"});
+  EXPECT_EQ(namesOf(measureLoaded(half, 0.1)), Names{"link 2 3"});
+  EXPECT_TRUE(namesOf(measureLoaded(slowLinks({}), 1)).empty());
+}
+
 TEST(Ring, HasTheBestOfSeveralLooksCountInEachLane) {
   RoundLog log(4, {}, {{Quantity::kBandwidth, "0"}, {Quantity::kBandwidth, "1"}});
   const std::vector<double> first = {2, 5}, second = {3, 4}, spreads = {0.1, 0.2}, others = {0.3, 0.4};
