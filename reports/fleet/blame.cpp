@@ -252,17 +252,21 @@ class OwnVerdict {
     toldAnew_ = worst != nullptr && worst->cause != Cause::kOwn;
   }
 
+  static std::string whyText(const DeviationSummary& d, const Blame& found) {
+    return (d.cause == Cause::kRank ? "wrong results come from " : "") + printable(found.why, 200);
+  }
+
   /// What the node answers for, and by which of its parts where others could tell.
   [[nodiscard]] std::string lineOf(const DeviationSummary& d, const Blame& found) const {
     if (d.cause == Cause::kOwn || found.parts.empty() || found.why.empty())
       return deviationLine(d, *records_.names);
     return fmt::format("{}: {}: {} ({})", outcomeName(d.outcome), printable(records_.names->texts[d.stage]),
-                       found.parts.front().name(), printable(found.why, 200));
+                       found.parts.front().name(), whyText(d, found));
   }
 
   void name(const Blame& found, const DeviationSummary& d) {
     if (line_.empty() && d.cause != Cause::kNeed)
-      line_ = found.why.empty() ? deviationLine(d, *records_.names) : printable(found.why, 200);
+      line_ = found.why.empty() ? deviationLine(d, *records_.names) : whyText(d, found);
     for (const Suspect& part : found.parts)
       if (const std::string name = part.name(); std::find(names_.begin(), names_.end(), name) == names_.end())
         names_.push_back(name);

@@ -76,7 +76,8 @@ std::string defaultNext(SuspectKind kind) {
     case SuspectKind::kRail:
       return "Check the switch, its ports and cables, then run the stage again";
     default:
-      return "Run the stage again on this node alone; if it fails again, check its output, dmesg and the device";
+      return "Run the stage again on this node alone; if it fails again, check its output, dmesg and the "
+             "device";
   }
 }
 
@@ -132,6 +133,16 @@ Suspect wholeNode(const FleetNode& node, const SlowNode& slow, const Fleet& flee
                                          worst->evidence.empty() ? "" : worst->evidence.front()));
   suspect.next = worst->next;
   return suspect;
+}
+
+/// Says first that it is no matter of one test.
+void tellStages(Suspect& whole) {
+  const std::vector<std::string> stages(whole.stages.begin(), whole.stages.end());
+  whole.evidence.insert(whole.evidence.begin(),
+                        fmt::format("behind in {} stages: {}", stages.size(), join(stages, ", ")));
+  if (whole.evidence.size() > kMostEvidence) whole.evidence.pop_back();
+  whole.next = "Look first for what the whole node shares: power cap, clocks, cooling, other work on it. " +
+               whole.next;
 }
 
 }  // namespace
@@ -200,6 +211,7 @@ void foldSlowNodes(Fleet& fleet) {
         whole.grade = std::min(whole.grade, fleet.suspects[i].grade);
         folded[i] = true;
       }
+    if (whole.stages.size() > 1) tellStages(whole);
     found.push_back(std::move(whole));
   }
   size_t kept = 0;
