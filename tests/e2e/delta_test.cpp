@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Acceptance after a replacement, as a user does it: who must run again, what is merged, what is refused.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -269,13 +270,21 @@ TEST_F(Delta, RefusesWhatDoesNotBelongToTheAcceptance) {
   expectRefused(merge(again(1, kNewSerial, "h100x8-healthy", kPlan, "profile",
                             {"--skus", (dir_.path() / "skus").string()})),
                 2, "judged by profile h100-sxm5-80gb");
-  const std::string foreign = again(1, kNewSerial, "h100x8-healthy", kPlan, "foreign");
-  replaceIn(fs::path(foreign) / nodeName(1) / "record.json", "\"node\":\"sim-node-0001\"",
-            "\"node\":\"other\"");
-  replaceIn(fs::path(foreign) / nodeName(1) / "record.json", "\"node\": \"sim-node-0001\"",
-            "\"node\": \"other\"");
-  expectRefused(merge(foreign), 2, "node other is not in the accepted fleet");
-  expectRefused(merge(accepted().string()), 2, "before the fleet was measured to the end");
+  const std::string renamed = again(1, kNewSerial, "h100x8-healthy", kPlan, "renamed");
+  for (const char* space : {"", " "})
+    replaceIn(fs::path(renamed) / nodeName(1) / "record.json",
+              fmt::format("\"node\":{}\"sim-node-0001\"", space), "\"node\":\"other\"");
+  expectRefused(merge(renamed), 2, "edited: run id");
+  const fs::path foreign = dir_.path() / "foreign";
+  const auto other =
+      runMuster({"run", dir_.write("foreign.toml", kPlan).string(), "--simulate", scenario("h100x8-healthy"),
+                 "--node-rank", "1", "--nnodes", "3", "--node-name", "other", "--seed", "7", "--plain",
+                 "--out", (foreign / "other").string()});
+  EXPECT_EQ(other.exitCode, 0) << other.out << other.err;
+  expectRefused(merge(foreign.string()), 2, "node other is not in the accepted fleet");
+  expectRefused(merge(accepted().string()), 2, "all of these records are those that the fleet in");
+  dir_.write("before/record.json", readWhole(accepted() / nodeName(1) / "record.json") + "\n");
+  expectRefused(merge((dir_.path() / "before").string()), 2, "before the fleet was measured to the end");
   dir_.write("torn/sim-node-0001/record.json", "{\"schema\": 1, \"acc");
   expectRefused(merge((dir_.path() / "torn").string()), 2, "cannot be used");
 }
