@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "reports/model/record_check.h"
 #include "runner/core/files.h"
 #include "tests/e2e/muster.h"
 
@@ -176,13 +177,13 @@ TEST_F(Waiver, CannotBeAddedToARunThatWasStartedWithout) {
 
 TEST_F(Waiver, ThatExpiredMeanwhileHoldsByTheDayTheRunWasStarted) {
   ASSERT_EQ(run(kAll).exitCode, 0);
-  const std::string started =
-      Json::parse(readWhole(out() + "/journal.jsonl")
-                      .substr(0, readWhole(out() + "/journal.jsonl").find('\n')))["started"]
-          .dump();
+  const std::string journal = readWhole(out() + "/journal.jsonl");
+  const Json head = Json::parse(journal.substr(0, journal.find('\n')));
+  const std::string node = recordIn(out()).node;
   // As if it had been started on 2026-01-15 with waivers until the end of that month.
   changeJournal(out(), "2099-12-31", "2026-01-31");
-  changeJournal(out(), "\"started\":" + started, "\"started\":1768435200.0");
+  changeJournal(out(), "\"started\":" + head["started"].dump(), "\"started\":1768435200.0");
+  changeJournal(out(), head["run_id"].get<std::string>(), runIdOf(node, 1768435200));
   cutJournal(out(), 2);
   const auto resumed = runMuster({"run", "--resume", out()});
   EXPECT_EQ(resumed.exitCode, 0) << resumed.out << resumed.err;
