@@ -57,6 +57,8 @@ inline constexpr const char* kDescribe = R"json({"tests": [
     {"name": "rounds", "unit": "count", "direction": "lower", "informational": true, "summary": "rounds that were held"},
     {"name": "pair_coverage", "unit": "ratio", "direction": "higher", "informational": true,
      "summary": "share of all pairs of the group that were measured; what is slow between two others only is not seen: coverage = all measures every pair"},
+    {"name": "smallest_detectable_loss", "unit": "ratio", "direction": "lower", "informational": true,
+     "summary": "share of the bandwidth that a pair must lose in a single figure to be told from the noise of this run; where noise hides half of it, the test ends with an error"},
     {"name": "confirmations", "unit": "count", "direction": "lower", "informational": true,
      "summary": "times at which what is named was measured again, beside healthy pairs"},
     {"name": "looks_again", "unit": "count", "direction": "lower", "informational": true,

@@ -73,6 +73,25 @@ size_t openingMeetings(const RoundLog& log) {
   return count;
 }
 
+Resolution resolutionOf(const RoundLog& log) {
+  constexpr double kHalf = 0.693;      // of the speed: whoever accepts a ring expects that it finds this
+  constexpr double kMuchWorse = 1.25;  // than by the floor alone
+  Resolution found;
+  const std::vector<LaneFigures> lanes = readLanes(log);
+  for (size_t lane = 0; lane < lanes.size(); ++lane) {
+    if (log.lanes()[lane].quantity != Quantity::kBandwidth) continue;
+    Baseline quiet;
+    quiet.floor = quiet.sigma = quiet.seen = log.lanes()[lane].noiseFloor;
+    quiet.figures = lanes[lane].sameLeaf.figures;
+    const double usual = limitsOf(quiet, {}, static_cast<size_t>(quiet.figures)).slow;
+    for (const Baseline* base : {&lanes[lane].sameLeaf, &lanes[lane].crossLeaf}) {
+      found.loss = std::max(found.loss, 1 - std::exp(-base->limits.slow));
+      found.blind |= base->limits.slow > std::max(kHalf, kMuchWorse * usual);
+    }
+  }
+  return found;
+}
+
 std::vector<LaneFigures> readLanes(const RoundLog& log) {
   const size_t opening = openingMeetings(log);
   std::vector<LaneFigures> lanes;

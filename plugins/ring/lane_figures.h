@@ -33,4 +33,12 @@ size_t openingMeetings(const RoundLog& log);
 /// its lanes as one family. The opening rounds' own pairs set the baselines; suspects' pairs would bias them.
 std::vector<LaneFigures> readLanes(const RoundLog& log);
 
+/// How small a loss of bandwidth the opening rounds can tell from noise, as a share, and whether noise makes
+/// that much worse than the lanes' own noise floors do: then a pair that passes says nothing.
+struct Resolution {
+  double loss = 0;
+  bool blind = false;
+};
+Resolution resolutionOf(const RoundLog& log);
+
 }  // namespace muster::ring

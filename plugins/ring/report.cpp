@@ -9,6 +9,7 @@
 #include <set>
 
 #include "plugins/ring/lane_analysis.h"
+#include "plugins/ring/lane_figures.h"
 
 namespace muster::ring {
 namespace {
@@ -29,15 +30,27 @@ class Reporter {
     MUSTER_CHECK_OK(culprits());
     MUSTER_CHECK_OK(
         host_.measurement("rounds", "count", {static_cast<double>(found_.log->rounds())}, {}, now_));
+    const Resolution resolution = resolutionOf(*found_.log);
+    MUSTER_CHECK_OK(host_.measurement("smallest_detectable_loss", "ratio", {resolution.loss}, {}, now_));
     MUSTER_CHECK_OK(host_.measurement("confirmations", "count",
                                       {static_cast<double>(found_.log->visitsHeld())}, {}, now_));
     MUSTER_CHECK_OK(host_.measurement("pair_coverage", "ratio", {pairCoverage(*found_.log)}, {}, now_));
     MUSTER_CHECK_OK(host_.measurement("looks_again", "count", {furtherLooks()}, {}, now_));
     MUSTER_CHECK_OK(host_.fact("implementation", implementation));
-    if (rank_ != 0) return {};
-    MUSTER_CHECK_OK(pairs());
-    MUSTER_CHECK_OK(unrepeated());
-    return artifact();
+    if (rank_ == 0) {
+      MUSTER_CHECK_OK(pairs());
+      MUSTER_CHECK_OK(unrepeated());
+      MUSTER_CHECK_OK(artifact());
+    }
+    if (!resolution.blind) return {};
+    return Error{
+        ErrorCode::kTimeout,
+        fmt::format(
+            "the bandwidths of healthy pairs vary so much that a loss of {:.0f}% may hide in it, so nothing "
+            "can be said of those that pass: see that no other work is on these hosts and their "
+            "network (env.health), or raise samples and bytes",
+            100 * resolution.loss),
+        ""};
   }
 
  private:

@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <tuple>
+
+#include "plugins/ring/lane_figures.h"
 
 namespace muster::ring {
 namespace {
@@ -121,6 +124,20 @@ TEST(Tail, ReachesFartherForRarerFigures) {
 TEST(Baseline, OfNothingOrOneFigureIsItself) {
   EXPECT_EQ(findBaseline({}, 0.02).center, 0);
   EXPECT_NEAR(findBaseline({5.0}, 0.02).center, 5, 1e-9);
+}
+
+TEST(Resolution, IsLostWhereNoiseHidesHalfOfTheSpeed) {
+  const double speed = 48e9;
+  for (const auto& [floor, spread, blind] : {std::tuple{0.02, 0.0, false},
+                                             {0.02, 0.05, false},
+                                             {0.02, 0.5, true},
+                                             {0.2, 0.1, false},
+                                             {0.2, 0.5, true}}) {
+    RoundLog log(8, {}, {Lane{Quantity::kBandwidth, "all", floor}});
+    for (size_t round = 0; round < log.opening().size(); ++round)
+      for (const Pair& pair : log.opening()[round]) log.add(static_cast<int>(round), pair, &speed, &spread);
+    EXPECT_EQ(resolutionOf(log).blind, blind) << "floor " << floor << ", spread " << spread;
+  }
 }
 
 TEST(UpperQuantile, IsThatOfTheNormalDistribution) {
