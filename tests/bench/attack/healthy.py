@@ -34,7 +34,9 @@ def findings(path):
     bad = {name: counts[name] for name in ("fail", "error", "flaky") if counts.get(name)}
     if record["acceptance"] == "accepted" and not bad:
         return []
-    return [f"{record['run']['node']} is {record['acceptance']}: {bad} {'; '.join(record['reasons'])}"]
+    details = [text for stage in record["stages"] for group in stage["verdicts"] if group["outcome"] in bad
+               for text in [group.get("detail", "")] + group.get("rows", {}).get("detail", [])][:4]
+    return [f"{record['run']['node']} is {record['acceptance']}: {bad} {'; '.join(record['reasons'] + details)}"]
 
 
 def simulate(chosen, plan, scenario, nodes, seed, out):

@@ -2,6 +2,7 @@
 // Reading what a plugin's describe() says: strictly.
 #include "runner/core/catalog.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "runner/core/text.h"
@@ -52,6 +53,19 @@ Json withThroughput(const std::string& more) {
   Json& metric = describe["tests"][0]["metrics"][0];
   metric.update(*parseJson(more));
   return describe;
+}
+
+TEST(PluginSpec, TellsALimitOnTheConditionsOfAMeasurementFromOneOnTheMachine) {
+  for (const auto& [severity, origin] :
+       {std::pair{"fail", "standing"}, {"warn", "standing"}, {"error", "condition"}}) {
+    const auto spec = pluginSpecFromDescribe(
+        "compute",
+        withThroughput(fmt::format(R"({{"standing": {{"min": 1, "severity": "{}"}}}})", severity)));
+    ASSERT_TRUE(spec.ok()) << spec.error().text();
+    const auto& standing = spec->test("gemm")->metric("throughput")->standing;
+    ASSERT_EQ(standing.size(), 1u);
+    EXPECT_EQ(standing[0].origin, origin);
+  }
 }
 
 TEST(PluginSpec, GivesWhatIsSampledOverTimeABuiltInLimitOfItsDrops) {
@@ -191,7 +205,7 @@ TEST(PluginSpec, RefusesBadMetrics) {
   EXPECT_THAT(metricError(1, "standing", {{"max", 1}, {"min", 0}}), HasSubstr("found 2 limits"));
   EXPECT_THAT(metricError(1, "standing", {{"max", "1 GiB"}}), HasSubstr("expected count"));
   EXPECT_THAT(metricError(1, "standing", {{"max", 0}, {"severity", "mild"}}),
-              HasSubstr("wanted fail or warn"));
+              HasSubstr("required: fail, warn or error"));
   EXPECT_THAT(metricError(2, "standing", {{"max", 0}}), HasSubstr("equals with a text"));
   EXPECT_THAT(metricError(2, "backends", {"gpu"}), HasSubstr("wanted one of cuda, host, sim"));
 }
