@@ -189,6 +189,16 @@ class Lister {
   bool listDrops(const Expectation& e, const CaseRank& caseRank) {
     bool found = false;
     for (const Group* group : caseRank.groups) {
+      // Whoever declared the limit declared the series too.
+      if (group->metric == e.metric && group->series == Series::kNone && e.origin == "standing") {
+        add({.caseRank = &caseRank,
+             .group = group,
+             .expectation = &e,
+             .fixed = Outcome::kError,
+             .detail = "the record no longer says how its samples follow each other in time"});
+        found = true;
+        continue;
+      }
       const auto& limits = group->dropLimits;
       if (std::find(limits.begin(), limits.end(), &e) == limits.end()) continue;
       const bool enough = enoughForDrop(group->last().samples.size(), group->series);

@@ -199,6 +199,12 @@ TEST(Drop, NeedsSamplesOverTime) {
   EXPECT_THAT(v.detail, HasSubstr("too few"));
 }
 
+TEST(Drop, CannotBeHiddenByTakingTheSeriesOutOfTheRecord) {
+  const Verdict v = told(lastThirdAt(0.2), noDropOver(0.1), Series::kNone).verdict();
+  EXPECT_EQ(v.outcome, Outcome::kError);
+  EXPECT_THAT(v.detail, HasSubstr("follow each other in time"));
+}
+
 TEST(WorstLevel, MissesALimitThatTheMedianMeets) {
   Story story = told(lastThirdAt(0.4), noDropOver(0.7));
   story.expects(expectingOf(kThroughput, "FLOP/s", CheckKind::kMin, 400e12));
