@@ -281,6 +281,8 @@ def main():
     chosen = _attack.options("Late faults: caught, or listed as not detectable", count=10**9, plans=",".join(NODES), jobs=2,
                              results="", list=False, write=False)
     if chosen.list:
+        if not os.path.exists(GOLDEN):
+            sys.exit("there is no list: run all trials once with --write (hours), then read each line that it writes")
         with open(GOLDEN, encoding="utf-8") as file:
             sys.stdout.write(file.read())
         return
