@@ -8,6 +8,7 @@
 #include "kernels/backend.h"
 #include "runner/core/build_info.h"
 #include "runner/core/text.h"
+#include "runner/core/trust.h"
 
 namespace muster {
 namespace {
@@ -62,6 +63,7 @@ std::string loadProblem(const std::string& path) {
 }
 
 Result<const BackendEntry*> openModule(const fs::path& path) {
+  MUSTER_CHECK_OK(checkTrusted(path, "backend"));
   void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr)
     return Error{ErrorCode::kNotFound, "the backend cannot be loaded: " + loadProblem(path.string()),

@@ -8,11 +8,13 @@
 #include <string_view>
 
 #include "runner/core/build_info.h"
+#include "runner/core/trust.h"
 
 namespace muster {
 
 Result<const void*> openModuleEntry(const std::string& folder, const std::string& file, const char* symbol) {
   const std::string path = (std::filesystem::path(folder) / file).string();
+  MUSTER_CHECK_OK(checkTrusted(path, "module"));
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return Error{ErrorCode::kNotFound, dlerror(), path};
   const void* entry = dlsym(library, symbol);

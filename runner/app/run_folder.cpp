@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "runner/core/text.h"
+#include "runner/core/trust.h"
 
 namespace muster {
 namespace fs = std::filesystem;
@@ -51,11 +52,11 @@ Status checkVersion(const Json& run, const std::string& where) {
 
 /// Cuts off a last line that a crash left without its end, so that the journal can go on: that stage is run
 /// again.
-Status cutTornLine(const fs::path& journal) {
+Status cutTornLine(int fd, const fs::path& journal) {
   MUSTER_TRY(const std::string text, readFile(journal, kJournalLimit));
   const size_t newline = text.rfind('\n');
   const size_t keep = newline == std::string::npos ? 0 : newline + 1;
-  if (keep != text.size() && truncate(journal.c_str(), static_cast<off_t>(keep)) != 0)
+  if (keep != text.size() && ftruncate(fd, static_cast<off_t>(keep)) != 0)
     return ioError(journal, "cannot mend the journal", "check the file system");
   return {};
 }
@@ -68,15 +69,13 @@ bool RunFolder::holdsRun(const fs::path& path) {
 }
 
 Result<RunFolder> RunFolder::hold(const fs::path& path) {
-  Fd lock(::open((path / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!lock.valid()) return ioError(path, "cannot write into the run folder", "choose another with --out");
+  MUSTER_CHECK_OK(checkOwnFolder(path));
+  MUSTER_TRY(Fd lock, openOwnFile(path / ".lock", O_RDWR));
   if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
     return Error{ErrorCode::kUsage,
                  "another muster process is at work in this run folder; wait for it to end", path.string()};
-  Fd journal(::open((path / kJournalName).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!journal.valid())
-    return ioError(path / kJournalName, "cannot open the journal", "choose another --out");
-  MUSTER_CHECK_OK(cutTornLine(path / kJournalName));
+  MUSTER_TRY(Fd journal, openOwnFile(path / kJournalName, O_WRONLY | O_APPEND));
+  MUSTER_CHECK_OK(cutTornLine(journal.get(), path / kJournalName));
   return RunFolder(path, std::move(lock), std::move(journal));
 }
 

@@ -13,6 +13,7 @@
 #include "runner/core/clock.h"
 #include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/core/trust.h"
 #include "runner/core/units.h"
 #include "runner/slurm/clean.h"
 #include "runner/slurm/drain.h"
@@ -192,8 +193,9 @@ Result<int> slurmResume(const SlurmOptions& o) {
 
 Result<int> slurmDrain(const SlurmOptions& o) {
   MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(o.run));
+  MUSTER_CHECK_OK(checkTrusted(run.folder(), "run folder", Above::kAll));
   MUSTER_CHECK_OK(requireMeasured(run, "drain nodes"));
-  MUSTER_TRY(const Fd lock, run.lock());
+  MUSTER_TRY(const Fd lock, o.apply ? run.lock() : Result<Fd>(Fd()));  // a dry run creates nothing
   MUSTER_TRY(const auto rejected, rejectedNodes(run));
   MUSTER_TRY(const slurm::Nodes known, slurm::readNodes());
   auto actions = slurm::planDrain(run.submission().id, rejected, known);
@@ -205,8 +207,9 @@ Result<int> slurmDrain(const SlurmOptions& o) {
 
 Result<int> slurmUndrain(const SlurmOptions& o) {
   MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(o.run));
+  MUSTER_CHECK_OK(checkTrusted(run.folder(), "run folder", Above::kAll));
   MUSTER_CHECK_OK(requireMeasured(run, "undrain nodes"));
-  MUSTER_TRY(const Fd lock, run.lock());
+  MUSTER_TRY(const Fd lock, o.apply ? run.lock() : Result<Fd>(Fd()));
   MUSTER_TRY(const auto drained, slurm::drainedByRun(run));
   MUSTER_TRY(const slurm::Nodes known, slurm::readNodes());
   auto actions = slurm::planUndrain(drained, known);
@@ -218,6 +221,7 @@ Result<int> slurmUndrain(const SlurmOptions& o) {
 
 Result<int> slurmClean(const SlurmOptions& o) {
   MUSTER_TRY(const double age, parseDuration(o.olderThan).context("--older-than"));
+  MUSTER_CHECK_OK(checkTrusted(o.run, "folder of runs", Above::kAll));
   MUSTER_TRY(const auto runs, slurm::oldRuns(o.run, age, systemClock().wallUnix()));
   for (const slurm::OldRun& run : runs) {
     if (o.apply) MUSTER_CHECK_OK(slurm::removeRuns({run}));

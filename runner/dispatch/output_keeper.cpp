@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "runner/core/text.h"
+#include "runner/core/trust.h"
 
 namespace muster {
 
@@ -50,8 +51,14 @@ std::string OutputKeeper::tail() const {
 
 void OutputKeeper::write(std::string_view bytes) {
   if (path_.empty() || !problem_.empty()) return;
-  if (!file_.valid() && !bytes.empty())
-    file_ = Fd(open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
+  if (!file_.valid() && !bytes.empty()) {
+    auto opened = openOwnFile(path_, O_WRONLY | O_TRUNC);
+    if (!opened.ok()) {
+      problem_ = "cannot keep the output: " + opened.error().text();
+      return;
+    }
+    file_ = std::move(opened).value();
+  }
   while (!bytes.empty()) {
     const ssize_t n = ::write(file_.get(), bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;

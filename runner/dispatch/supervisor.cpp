@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "runner/core/clock.h"
+#include "runner/core/trust.h"
 #include "runner/core/units.h"
 #include "runner/dispatch/host_process.h"
 
@@ -23,9 +24,7 @@ constexpr mode_t kPrivate = 0600;
 
 /// Requests are not fsynced: they matter to a person who reruns a rank, not to a resumed run.
 Status writeRequest(const std::filesystem::path& path, const std::string& text) {
-  const Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kPrivate));
-  if (!file.valid())
-    return Error{ErrorCode::kInternal, "cannot write the request: " + errnoText(errno), path};
+  MUSTER_TRY(const Fd file, openOwnFile(path, O_WRONLY | O_TRUNC, kPrivate));
   const ssize_t written = write(file.get(), text.data(), text.size());
   if (written != static_cast<ssize_t>(text.size()))
     return Error{ErrorCode::kInternal, "cannot write the request: " + errnoText(written < 0 ? errno : ENOSPC),

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "runner/core/files.h"
+#include "runner/core/trust.h"
 #include "runner/dispatch/plugins.h"
 
 namespace muster {
@@ -39,6 +40,7 @@ Result<Tree> findTree() {
   for (const fs::path* path :
        {&tree.hostExecutable, &tree.plugins, &tree.backends, &tree.plans, &tree.templates})
     MUSTER_CHECK_OK(needed(*path, root));
+  MUSTER_CHECK_OK(checkTrusted(tree.hostExecutable, "program"));
   return tree;
 }
 

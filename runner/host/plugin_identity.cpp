@@ -11,30 +11,12 @@
 
 #include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/core/trust.h"
 #include "runner/host/abi_version.h"
 #include "runner/host/elf_file.h"
 
 namespace muster {
 namespace {
-
-Status checkOwnership(const std::filesystem::path& path, const char* kind) {
-  struct stat info {};
-  if (stat(path.c_str(), &info) != 0) return Error{ErrorCode::kIo, errnoText(errno), path};
-  if (info.st_uid != 0 && info.st_uid != geteuid())
-    return Error{
-        ErrorCode::kUsage,
-        fmt::format("refused: the {} belongs to user {}, wanted root or user {} who runs it; chown it", kind,
-                    info.st_uid, geteuid()),
-        path};
-  if ((info.st_mode & (S_IWGRP | S_IWOTH)) == 0) return {};
-  // A sticky folder is meant for everybody, like /tmp.
-  const char* next =
-      (info.st_mode & S_ISVTX) != 0 ? "put the plugin into a folder of its own" : "run chmod go-w on it";
-  return Error{ErrorCode::kUsage,
-               fmt::format("refused: the {} is writable by others than its owner (mode {:04o}); {}", kind,
-                           info.st_mode & 07777, next),
-               path};
-}
 
 /// The text of a fixed-size field, which must hold a zero byte.
 Result<std::string> fieldText(const char* field, size_t size, const char* what, const std::string& path) {
@@ -46,11 +28,6 @@ Result<std::string> fieldText(const char* field, size_t size, const char* what, 
 }
 
 }  // namespace
-
-Status checkWritableByOwnerOnly(const std::filesystem::path& realPath) {
-  MUSTER_CHECK_OK(checkOwnership(realPath.parent_path(), "folder of the plugin"));
-  return checkOwnership(realPath, "plugin");
-}
 
 Result<PluginIdentity> checkPluginInfo(const muster_plugin_info& info, const std::string& path) {
   if (info.magic != MUSTER_PLUGIN_MAGIC)
@@ -100,7 +77,7 @@ Result<PluginIdentity> identifyPlugin(const std::filesystem::path& path) {
   struct stat status {};
   if (fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode))
     return Error{ErrorCode::kUsage, "is not a regular file", real};
-  MUSTER_CHECK_OK(checkWritableByOwnerOnly(real));
+  MUSTER_CHECK_OK(checkTrusted(real, "plugin"));
   muster_plugin_info info;
   MUSTER_TRY(const std::string bytes, readElfSymbol(file.get(), real, "muster_plugin", sizeof info));
   std::memcpy(&info, bytes.data(), sizeof info);

@@ -18,10 +18,6 @@ struct PluginIdentity {
   uint32_t abiMinor = 0;
 };
 
-/// Refuses a file that others than its owner or root can write (or its folder), or that belongs to somebody
-/// else.
-Status checkWritableByOwnerOnly(const std::filesystem::path& realPath);
-
 /// Checks magic, ABI version against this host's, size, name and version.
 Result<PluginIdentity> checkPluginInfo(const muster_plugin_info& info, const std::string& path);
 

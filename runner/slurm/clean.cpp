@@ -36,7 +36,9 @@ double lastChange(const fs::path& folder) {
 
 /// Why a run that is old enough stays all the same.
 Result<std::string> whyKept(const RunStore& run) {
-  if (const auto lock = run.lock(); !lock.ok()) return lock.error().message;
+  std::error_code none;  // whoever is at work on the run has made its lock; looking for one makes nothing
+  if (fs::exists(run.folder() / ".lock", none))
+    if (const auto lock = run.lock(); !lock.ok()) return lock.error().message;
   MUSTER_TRY(const auto submitted, run.jobs());
   MUSTER_TRY(const auto jobs, readJobs(jobNumbers(submitted)));
   if (anyLive(jobs)) return std::string("its jobs still wait or run");

@@ -10,6 +10,7 @@
 
 #include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/core/trust.h"
 
 namespace muster::slurm {
 namespace fs = std::filesystem;
@@ -20,8 +21,7 @@ constexpr size_t kReasonBytes = 200;
 
 Status note(const RunStore& run, const char* action, const NodeAction& node) {
   const fs::path path = run.folder() / kDrained;
-  const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!file.valid()) return Error{ErrorCode::kIo, "cannot write it: " + errnoText(errno), path.string()};
+  MUSTER_TRY(const Fd file, openOwnFile(path, O_WRONLY | O_APPEND));
   return appendAndSync(
       file.get(), dumpJson({{"action", action}, {"node", node.node}, {"reason", node.reason}}) + "\n", path);
 }

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "runner/core/text.h"
+#include "runner/core/trust.h"
 #include "runner/slurm/submission.h"
 
 namespace muster::slurm {
@@ -67,8 +68,7 @@ const char* jobKindName(JobKind kind) {
 
 Status RunStore::appendLine(const Json& line) const {
   const fs::path path = folder_ / kJobs;
-  const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!file.valid()) return Error{ErrorCode::kIo, "cannot write it: " + errnoText(errno), path.string()};
+  MUSTER_TRY(const Fd file, openOwnFile(path, O_WRONLY | O_APPEND));
   return appendAndSync(file.get(), dumpJson(line) + "\n", path);
 }
 

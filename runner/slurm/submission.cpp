@@ -11,6 +11,7 @@
 #include <charconv>
 
 #include "runner/core/text.h"
+#include "runner/core/trust.h"
 
 namespace muster::slurm {
 namespace fs = std::filesystem;
@@ -182,10 +183,7 @@ Result<RunStore> RunStore::open(const fs::path& folder) {
 }
 
 Result<Fd> RunStore::lock() const {
-  Fd lock(::open((folder_ / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!lock.valid())
-    return Error{ErrorCode::kUsage, "cannot write into the run folder: " + errnoText(errno),
-                 folder_.string()};
+  MUSTER_TRY(Fd lock, openOwnFile(folder_ / ".lock", O_RDWR));
   if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
     return Error{ErrorCode::kUsage, "another muster process is at work on this run; wait for it to end",
                  folder_.string()};

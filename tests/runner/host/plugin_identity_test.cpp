@@ -90,7 +90,7 @@ TEST(PluginIdentity, RefusesWhatOthersCanWrite) {
   EXPECT_TRUE(identifyPlugin(copy).ok());
   for (const auto& [mode, next] : {std::pair<mode_t, const char*>{0777, "run chmod go-w on it"},
                                    {0770, "run chmod go-w on it"},
-                                   {01777, "put the plugin into a folder of its own"}}) {
+                                   {01777, "put it into a folder of its own"}}) {
     ASSERT_EQ(chmod(folder.path().c_str(), mode), 0);
     EXPECT_THAT(identifyPlugin(copy).error().text(),
                 AllOf(HasSubstr("refused: the folder of the plugin is writable"), HasSubstr(next)))
@@ -104,7 +104,7 @@ TEST(PluginIdentity, RefusesAStrangersFile) {
   const fs::path copy = folder.path() / "fake-ok.so";
   fs::copy_file(fake("ok"), copy);
   ASSERT_EQ(chown(copy.c_str(), 12345, 12345), 0);
-  EXPECT_THAT(identifyPlugin(copy).error().text(), HasSubstr("belongs to user 12345, wanted root or user 0"));
+  EXPECT_THAT(identifyPlugin(copy).error().text(), HasSubstr("belongs to user 12345; it must belong to root"));
 }
 
 TEST(PluginIdentity, RefusesWhatIsNoFile) {

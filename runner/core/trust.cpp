@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// See trust.h.
+#include "runner/core/trust.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+bool belongsToOthers(const struct stat& info) {
+  return info.st_uid != 0 && info.st_uid != geteuid();
+}
+
+Error refused(const std::string& what, const fs::path& path) {
+  return {ErrorCode::kUsage, "refused: " + what, path.string()};
+}
+
+Error foreignOwner(const std::string& kind, const struct stat& info, const fs::path& path) {
+  return refused(fmt::format("the {} belongs to user {}; it must belong to root or to user {}, who runs this",
+                             kind, info.st_uid, geteuid()),
+                 path);
+}
+
+Error writableByOthers(const std::string& kind, const struct stat& info, const char* next,
+                       const fs::path& path) {
+  return refused(fmt::format("the {} is writable by others than its owner (mode {:04o}); {}", kind,
+                             info.st_mode & 07777, next),
+                 path);
+}
+
+Status checkOwnerOnly(const fs::path& path, const std::string& kind) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return Error{ErrorCode::kIo, errnoText(errno), path.string()};
+  if (belongsToOthers(info)) return foreignOwner(kind, info, path);
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) == 0) return {};
+  const bool shared =
+      S_ISDIR(info.st_mode) && (info.st_mode & S_ISVTX) != 0;  // meant for everybody, as /tmp is
+  return writableByOthers(kind, info, shared ? "put it into a folder of its own" : "run chmod go-w on it",
+                          path);
+}
+
+Status checkAbove(const fs::path& folder, const std::string& kind) {
+  struct stat info {};
+  if (stat(folder.c_str(), &info) != 0) return Error{ErrorCode::kIo, errnoText(errno), folder.string()};
+  const std::string what = "folder above the " + kind;
+  if (belongsToOthers(info)) return foreignOwner(what, info, folder);
+  const bool sticky = (info.st_mode & S_ISVTX) != 0;
+  // Where each user has a group of his own, it has his number.
+  const bool ownGroup = info.st_gid == info.st_uid;
+  const bool open = (info.st_mode & S_IWOTH) != 0 || ((info.st_mode & S_IWGRP) != 0 && !ownGroup);
+  return open && !sticky ? Status(writableByOthers(what, info, "run chmod go-w on it", folder)) : Status();
+}
+
+/// Whether `folder` is the running program's folder or above it.
+bool holdsProgram(const fs::path& folder, const fs::path& programFolder) {
+  const auto [end, ignored] =
+      std::mismatch(folder.begin(), folder.end(), programFolder.begin(), programFolder.end());
+  return end == folder.end();
+}
+
+Error cannotWrite(const fs::path& path, int error) {
+  return {ErrorCode::kUsage, "cannot write it: " + errnoText(error), path.string()};
+}
+
+Status checkOwnFile(int fd, const fs::path& path) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) return cannotWrite(path, errno);
+  const char* next = "another user may have put it there: remove it, or choose another folder";
+  if (!S_ISREG(info.st_mode)) return refused(fmt::format("it is not a regular file; {}", next), path);
+  if (info.st_uid != geteuid())
+    return refused(fmt::format("it belongs to user {}; {}", info.st_uid, next), path);
+  if (info.st_nlink > 1)
+    return refused(fmt::format("it has {} names (hard links); {}", info.st_nlink, next), path);
+  return {};
+}
+
+}  // namespace
+
+Status checkTrusted(const fs::path& path, const std::string& kind, Above above) {
+  std::error_code failure;
+  const fs::path real = fs::canonical(path, failure);
+  if (failure)
+    return Error{failure == std::errc::no_such_file_or_directory ? ErrorCode::kNotFound : ErrorCode::kIo,
+                 fmt::format("cannot find the {}: {}", kind, failure.message()), path.string()};
+  fs::path program;
+  if (above == Above::kOthersThanProgram) {
+    MUSTER_TRY(program, executableFolder());
+  }
+  const fs::path own = real.parent_path();
+  // From the root down: below a folder that was refused nothing can be relied on.
+  fs::path folder;
+  for (const fs::path& part : own) {
+    folder /= part;
+    if (folder != own && !holdsProgram(folder, program)) MUSTER_CHECK_OK(checkAbove(folder, kind));
+  }
+  if (!holdsProgram(own, program)) MUSTER_CHECK_OK(checkOwnerOnly(own, "folder of the " + kind));
+  return checkOwnerOnly(real, kind);
+}
+
+Result<Fd> openOwnFile(const fs::path& path, int flags, mode_t mode) {
+  const int safe = (flags & ~O_TRUNC) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+  Fd file(open(path.c_str(), safe | O_CREAT | O_EXCL, mode));
+  if (file.valid()) return file;
+  if (errno != EEXIST) return cannotWrite(path, errno);
+  file.reset(open(path.c_str(), safe));
+  // ELOOP: a symbolic link. ENXIO: a pipe that nobody reads, or a socket.
+  if (!file.valid() && (errno == ELOOP || errno == ENXIO))
+    return refused(
+        "it is not a regular file; another user may have put it there: remove it, or choose another folder",
+        path);
+  if (!file.valid()) return cannotWrite(path, errno);
+  MUSTER_CHECK_OK(checkOwnFile(file.get(), path));
+  if ((flags & O_TRUNC) != 0 && ftruncate(file.get(), 0) != 0) return cannotWrite(path, errno);
+  return file;
+}
+
+Status checkOwnFolder(const fs::path& folder) {
+  struct stat info {};
+  if (stat(folder.c_str(), &info) != 0) return Error{ErrorCode::kIo, errnoText(errno), folder.string()};
+  if (belongsToOthers(info)) return foreignOwner("folder", info, folder);
+  if ((info.st_mode & S_IWOTH) != 0)
+    return writableByOthers("folder", info, "use a folder of your own", folder);
+  return {};
+}
+
+}  // namespace muster
