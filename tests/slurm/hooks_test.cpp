@@ -97,6 +97,20 @@ TEST_F(SlurmHooks, NeverDrainOnASimulatedVerdict) {
   }
 }
 
+TEST_F(SlurmHooks, CheckNothingWhereAnotherUserCouldRedirectWhatRootWrites) {
+  const fs::path hooks = write(impossiblePlan());
+  const fs::path precious = slurm().shared() / "precious";
+  std::ofstream(precious) << "kept\n";
+  fs::create_directories(hooks / "keep" / "prolog" / "node1");
+  fs::create_symlink(precious, hooks / "keep" / "prolog" / "node1" / "lock");
+  fs::permissions(hooks / "keep" / "prolog", fs::perms(0777));
+  const ProcessResult result = call(hooks / "prolog.sh", "node1");
+  EXPECT_EQ(result.exitCode, 0);
+  EXPECT_THAT(result.err, HasSubstr("others than root can write to " + (hooks / "keep" / "prolog").string()));
+  EXPECT_EQ(readWhole(precious), "kept\n");
+  EXPECT_EQ(slurm().state("node1"), "idle");
+}
+
 TEST_F(SlurmHooks, LeaveAnAcceptedNodeAndOneThatSomebodyDrained) {
   const fs::path good = write(waitingPlan(1)), bad = write(impossiblePlan());
   EXPECT_EQ(call(good / "health_check.sh", "node1").exitCode, 0);

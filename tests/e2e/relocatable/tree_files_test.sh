@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Reads every ELF file of the installed tree: it may need nothing newer than the oldest systems that Muster runs on
-# have, and no library but the system's few and those in the tree itself.
+# have, and no library but the system's few and those in the tree itself; and it must be hardened as meson.build says.
 # shellcheck disable=SC2016  # $ORIGIN is a word of the loader's, not a variable
 set -euo pipefail
 dist=${MUSTER_DIST:?set by tests/meson.build}
@@ -51,6 +51,20 @@ check_libraries() {
   done
 }
 
+# check_hardening FILE NAME: of the libraries of others only what a distribution gives all of its libraries.
+check_hardening() {
+  local dynamic segments symbols
+  dynamic=$(readelf --dynamic --wide "$1") segments=$(readelf --segments --wide "$1") symbols=$(readelf --dyn-syms --wide "$1")
+  grep -q GNU_RELRO <<<"$segments" || fail "$2: its tables of addresses stay writable (no RELRO)"
+  if ! grep -q GNU_STACK <<<"$segments" || grep GNU_STACK <<<"$segments" | grep -q RWE; then fail "$2: its stack is executable"; fi
+  if grep -q TEXTREL <<<"$dynamic"; then fail "$2: its code is changed at the start (TEXTREL)"; fi
+  [[ $2 != lib/muster/lib/* ]] || return 0
+  grep -Eq 'BIND_NOW|FLAGS_1.*NOW' <<<"$dynamic" || fail "$2: addresses are resolved late (no BIND_NOW)"
+  readelf --file-header "$1" | grep -q 'Type: *DYN' || fail "$2: is loaded to a fixed address (no PIE)"
+  grep -q ' UND __stack_chk_fail' <<<"$symbols" || fail "$2: has no stack protector"
+  [[ $2 != *muster && $2 != *muster-host ]] || grep -Eq ' UND __[a-z]+_chk@' <<<"$symbols" || fail "$2: calls no function that _FORTIFY_SOURCE checks"
+}
+
 check_tree() {
   local file name count=0
   bad=0
@@ -60,6 +74,7 @@ check_tree() {
     name=${file#"$1"/}
     check_versions "$file" "$name"
     check_libraries "$file" "$name" "$1"
+    check_hardening "$file" "$name"
   done < <(find "$1" -type f)
   for name in bin/muster lib/muster/host/muster-host lib/muster/plugins/{env,compute,memory}.so; do
     [ -f "$1/$name" ] || fail "$name is missing"
@@ -71,13 +86,18 @@ check_tree() {
 
 # A check that cannot fail proves nothing: the same tree without one of its libraries must be found wanting.
 check_that_a_gap_is_found() {
-  local copy said
+  local copy said gap
   copy=$(mktemp -d "$dist.gap.XXXXXX")
   cp -al "$dist/." "$copy"
   rm "$copy/lib/muster/lib/libdnnl.so.2"
+  echo 'int f(char* s) { char b[64]; return __builtin_sprintf(b, "%s", s); }' |
+    gcc -x c -shared -fPIC -fno-stack-protector -Wl,-z,lazy,-z,norelro,-z,execstack -o "$copy/lib/muster/plugins/soft.so" -
   said=$(check_tree "$copy")
   rm -rf "$copy"
-  [[ $said == *"needs libdnnl.so.2, which is not in"* ]] || fail "a missing libdnnl.so.2 went unnoticed: $said"
+  for gap in "needs libdnnl.so.2, which is not in" "soft.so: its tables of addresses stay writable" "soft.so: its stack is executable" \
+    "soft.so: addresses are resolved late" "soft.so: has no stack protector"; do
+    [[ $said == *"$gap"* ]] || fail "went unnoticed: $gap"
+  done
 }
 
 check_tree "$dist"
