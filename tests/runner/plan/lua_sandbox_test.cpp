@@ -3,8 +3,11 @@
 #include "runner/plan/lua_sandbox.h"
 
 #include <fcntl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 
@@ -146,6 +149,29 @@ TEST(LuaSandbox, BoundsWhatTheChildHandsBack) {
   EXPECT_EQ(runInChild(limits, [](volatile int*) { return std::string(1000, 'x'); }).output.size(), 1000u);
   EXPECT_EQ(runInChild(limits, [](volatile int*) { return std::string(1001, 'x'); }).problem,
             "hands back more than 1000 B");
+}
+
+TEST(LuaSandbox, LeavesTheChildNoFileProcessOrSocket) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer itself needs these system calls";
+#endif
+  const ChildEnd end = runInChild({}, [](volatile int*) {
+    std::string could;
+    const auto attempt = [&](const char* what, long result) {
+      if (result >= 0 || errno != EPERM) could += std::string(what) + " ";
+    };
+    char* const argv[] = {const_cast<char*>("/bin/true"), nullptr};
+    attempt("open", open("/etc/passwd", O_RDONLY));
+    attempt("socket", socket(AF_INET, SOCK_STREAM, 0));
+    attempt("fork", fork());
+    attempt("kill", kill(getppid(), 0));
+    attempt("unlink", unlink("/nowhere/at/all"));
+    attempt("ptrace", ptrace(PTRACE_TRACEME, 0, nullptr, nullptr));
+    attempt("write", write(STDOUT_FILENO, "x", 1));
+    attempt("execve", execve(argv[0], argv, nullptr));
+    return "could: " + could;
+  });
+  EXPECT_EQ(end.output, "could: ");
 }
 
 TEST(LuaSandbox, LeavesTheChildNoDescriptor) {
