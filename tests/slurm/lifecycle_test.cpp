@@ -2,6 +2,7 @@
 // What becomes of a run on a real Slurm: nodes that go down, that are resumed, rejected, drained, given back;
 // the stages of all nodes; cleaning up.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -156,6 +157,43 @@ TEST_F(SlurmDrain, DrainsANodeThatFailedByItselfThoughNoFindingNamesIt) {
   EXPECT_THAT(applied, Not(HasSubstr("left as it is")));
   for (const char* node : {"node1", "node2", "node3"}) EXPECT_EQ(slurm().state(node), "drained") << node;
   EXPECT_THAT(slurm().state("node4"), Not(HasSubstr("drain")));
+}
+
+TEST_F(SlurmDrain, WritesAndActsOnlyInAFolderThatNobodyElseCouldPrepare) {
+  const fs::path run = newRun(), precious = slurm().shared() / "precious-notes";
+  (void)submit(waitingPlan(1), run, {"--wait"}, "node[1-2]");
+  reject(run, "node1", "env.hardware_errors");
+  std::ofstream(precious) << "kept\n";
+  fs::remove(run / ".lock");
+  EXPECT_EQ(slurm().muster({"drain", run.string(), "--dry-run"}).exitCode, 0);
+  EXPECT_FALSE(fs::exists(run / ".lock")) << "a dry run creates nothing";
+
+  const auto refused = [&](const char* why) {
+    const ProcessResult result = slurm().muster({"drain", run.string(), "--apply"});
+    EXPECT_EQ(result.exitCode, 2) << result.out;
+    EXPECT_THAT(result.err, HasSubstr(why));
+    EXPECT_EQ(readWhole(precious), "kept\n");
+    EXPECT_THAT(slurm().state("node1"), Not(HasSubstr("drain")));
+  };
+  for (const char* name : {".lock", "drained.jsonl"}) {
+    fs::remove(run / name);
+    fs::create_symlink(precious, run / name);
+    refused("refused: it is not a regular file");
+    fs::remove(run / name);
+    fs::create_hard_link(precious, run / name);
+    refused("refused: it has 2 names (hard links)");
+    fs::remove(run / name);
+  }
+  fs::permissions(run, fs::perms(0777));
+  refused("refused: the run folder is writable by others");
+  fs::permissions(run, fs::perms(0755));
+  ASSERT_EQ(chown(run.c_str(), 12345, 12345), 0);
+  refused("refused: the run folder belongs to user 12345");
+  for (const char* command : {"undrain", "clean"}) {
+    std::vector<std::string> words = {command, run.string(), "--apply"};
+    if (std::string_view(command) == "clean") words.insert(words.end(), {"--older-than", "1h"});
+    EXPECT_THAT(slurm().muster(words).err, HasSubstr("belongs to user 12345")) << command;
+  }
 }
 
 TEST_F(SlurmDrain, LeavesANodeThatSomebodyElseDrainedSo) {
