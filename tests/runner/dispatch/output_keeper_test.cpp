@@ -4,13 +4,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
 
 #include "tests/support/process.h"
 
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(OutputKeeper, MakesNoFileForNoOutput) {
   const testing::TempDir folder;
@@ -56,10 +61,19 @@ TEST(OutputKeeper, GivesTheTailAsValidUtf8) {
 }
 
 TEST(OutputKeeper, SaysThatTheDiskIsFull) {
-  OutputKeeper keeper("/dev/full");
+  const testing::TempDir folder;
+  OutputKeeper keeper(folder.path() / "output");
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit none{0, before.rlim_max};  // as a full disk, for this process
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &none);
   keeper.add("text");
   keeper.finish();
-  EXPECT_THAT(keeper.problem(), HasSubstr("cannot keep the output in /dev/full: No space left"));
+  setrlimit(RLIMIT_FSIZE, &before);
+  signal(SIGXFSZ, handler);
+  EXPECT_THAT(keeper.problem(), AllOf(StartsWith("cannot keep the output in " + folder.path().string()),
+                                      HasSubstr("File too large")));
 }
 
 }  // namespace

@@ -316,7 +316,7 @@ TEST(Supervisor, FailsWhenTheRequestCannotBeWritten) {
   const auto ends = runGroup(group.ranks, group.options);
   ASSERT_FALSE(ends.ok());
   EXPECT_THAT(ends.error().text(),
-              HasSubstr("/nowhere/request.json: cannot write the request: No such file"));
+              HasSubstr("/nowhere/request.json: cannot write it: No such file"));
 }
 
 TEST(Supervisor, SaysWhenTheOutputCannotBeKept) {
@@ -327,7 +327,7 @@ TEST(Supervisor, SaysWhenTheOutputCannotBeKept) {
   EXPECT_EQ(outcome.ends.at(0).state, State::kOk);
   ASSERT_EQ(outcome.of("log").size(), 1U);
   EXPECT_THAT(outcome.of("log")[0]["text"].get<std::string>(),
-              HasSubstr("cannot keep the output in /nowhere/output.txt"));
+              HasSubstr("cannot keep the output: /nowhere/output.txt: cannot write it: No such file"));
 }
 
 TEST(Supervisor, RefusesAPluginThatOthersMayWrite) {
