@@ -8,6 +8,7 @@
 
 #include "runner/app/exit_code.h"
 #include "runner/app/interrupt.h"
+#include "runner/app/print_error.h"
 #include "runner/app/slurm_fleet.h"
 #include "runner/app/slurm_options.h"
 #include "runner/core/clock.h"
@@ -104,11 +105,10 @@ Result<int> slurmWait(const slurm::RunStore& run) {
       return kExitInterrupted;
     }
     if (unsure >= kUnsurePatience) {
-      fmt::print(
-          stderr,
+      printError(fmt::format(
           "muster: {}: no job of this run waits or runs any more, and there is no fleet report; see logs/ "
-          "there, then go on with `muster slurm resume`\n",
-          run.folder().string());
+          "there, then go on with `muster slurm resume`",
+          run.folder().string()));
       return kExitIncomplete;
     }
     usleep(kLook);
@@ -119,7 +119,7 @@ Result<int> slurmWait(const slurm::RunStore& run) {
     const auto known = slurm::readNodes();
     if (!jobs.ok() || !known.ok()) {  // a controller that restarts is no reason to give up
       fmt::print("Slurm does not answer, asking again: {}\n",
-                 (jobs.ok() ? known.error() : jobs.error()).message);
+                 printable((jobs.ok() ? known.error() : jobs.error()).message));
       std::fflush(stdout);
       continue;
     }
@@ -141,7 +141,7 @@ Result<int> slurmFill(const SlurmOptions& o) {
     if (more.ok()) return *more ? slurm::kExitAgain : kExitAccepted;
     const bool passing = !lock.ok() || more.error().code == ErrorCode::kTimeout;
     if (!passing || systemClock().now() > end) return more.error();
-    fmt::print("trying again: {}\n", more.error().text());
+    fmt::print("trying again: {}\n", printable(more.error().text()));
     std::fflush(stdout);
     lock = Fd();
     usleep(kFillPause);
