@@ -52,9 +52,9 @@ bool runsAgain(const slurm::NodeProgress& node, bool rejectedToo) {
 void showActions(const std::vector<slurm::NodeAction>& actions, const char* done, bool applied) {
   for (const slurm::NodeAction& action : actions)
     if (action.reason.empty())
-      fmt::print("{}: left as it is: {}\n", action.node, action.why);
+      fmt::print("{}: left as it is: {}\n", printable(action.node), printable(action.why));
     else
-      fmt::print("{}: {}{}: {}\n", action.node, applied ? "" : "would be ", done, action.reason);
+      fmt::print("{}: {}{}: {}\n", action.node, applied ? "" : "would be ", done, printable(action.reason));
 }
 
 /// Puts aside what another round makes again: the old fleet report, and what the cluster-scope job left where
@@ -212,7 +212,7 @@ Result<int> slurmUndrain(const SlurmOptions& o) {
   MUSTER_TRY(const Fd lock, o.apply ? run.lock() : Result<Fd>(Fd()));
   MUSTER_TRY(const auto drained, slurm::drainedByRun(run));
   MUSTER_TRY(const slurm::Nodes known, slurm::readNodes());
-  auto actions = slurm::planUndrain(drained, known);
+  auto actions = slurm::planUndrain(run.submission(), drained, known);
   if (actions.empty()) fmt::print("this run has drained no node that it has not given back\n");
   if (o.apply) MUSTER_CHECK_OK(slurm::applyUndrain(run, actions));
   showActions(actions, "given back", o.apply);
