@@ -69,11 +69,7 @@ constexpr const char* kCommonParams = R"json([
   {"name": "service_level", "type": "int", "default": 0, "min": 0, "max": 15, "summary": "service level"},
   {"name": "traffic_class", "type": "int", "default": -1, "min": -1, "max": 255, "summary": "traffic class (RoCE); -1: not set"},
   {"name": "engine_timeout", "type": "quantity", "unit": "s", "default": "30s", "min": "1s", "max": "24h",
-   "summary": "how long one run of the engine may take, beside its own length"},
-  {"name": "perftest_dir", "type": "string", "default": "",
-   "summary": "folder with ib_write_bw and ib_send_lat; empty: PATH"},
-  {"name": "sysfs", "type": "string", "default": "/sys",
-   "summary": "where sysfs is mounted (containers often have the host's elsewhere)"}
+   "summary": "how long one run of the engine may take, beside its own length"}
 ])json";
 
 /// Metrics of both.

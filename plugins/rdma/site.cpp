@@ -3,6 +3,7 @@
 #include "plugins/rdma/site.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "kernels/open_device.h"
 #include "runner/core/text.h"
@@ -44,9 +45,10 @@ Result<CommonParams> readCommon(const Json& params, const sdk::Host& host) {
   reader.read("service_level", transfer.serviceLevel);
   reader.read("traffic_class", transfer.trafficClass);
   reader.read("engine_timeout", timeout);
-  reader.read("perftest_dir", common.options.engineFolder);
-  reader.read("sysfs", common.options.sysfs);
   MUSTER_CHECK_OK(reader.status());
+  // Not of the plan: who hands over a plan must not choose which programs run.
+  if (const char* folder = std::getenv("MUSTER_PERFTEST_DIR")) common.options.engineFolder = folder;
+  if (const char* sysfs = std::getenv("MUSTER_SYSFS")) common.options.sysfs = sysfs;
   transfer.bytes = static_cast<uint64_t>(bytes);
   transfer.timeout = timeout + transfer.seconds;
   common.options.cancelled = [host] { return host.cancelled(); };
@@ -59,7 +61,7 @@ Result<std::vector<RdmaPort>> choosePorts(const std::vector<RdmaPort>& ports,
     return Error{ErrorCode::kUnsupported,
                  "this node has no RDMA device (class/infiniband of sysfs is empty or missing); load the "
                  "HCA's driver, "
-                 "or in a container mount the host's sysfs and name it in `sysfs`",
+                 "or in a container mount the host's sysfs and name it in MUSTER_SYSFS",
                  ""};
   if (std::count(hcas.begin(), hcas.end(), "all") > 0) return ports;
   std::vector<std::string> names;

@@ -5,11 +5,14 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "runner/core/result.h"
 #include "runner/core/text.h"
@@ -17,6 +20,19 @@
 namespace muster::fleet {
 
 namespace dom = simdjson::dom;
+
+/// What stands in place of a list or object that cannot be read. One that simdjson default-constructs points
+/// at no document: going through it is a crash.
+template <typename T>
+T nothing() {
+  if constexpr (std::is_same_v<T, dom::array> || std::is_same_v<T, dom::object>) {
+    static dom::parser parser;
+    static const T kEmpty = parser.parse(std::is_same_v<T, dom::array> ? "[]" : "{}", 2).value();
+    return kEmpty;
+  } else {
+    return T{};
+  }
+}
 
 /// Collects the first failure of a record, so that a reader is a list of statements.
 class Failures {
@@ -53,10 +69,26 @@ inline std::optional<double> numberOf(const dom::element& element) {
   return std::nullopt;
 }
 
-/// The fields of one object. Wanted ones fail when they are missing, the others give their default.
+/// An object that says something twice says one thing to this reader and another to the next: a failure.
+inline void requireUniqueKeys(const dom::object& object, Failures& failures) {
+  constexpr size_t kMostKeys = 64;  // an object of the schema has at most thirty
+  std::array<std::string_view, kMostKeys> keys;
+  size_t count = 0;
+  for (const auto& [key, value] : object) {
+    if (count == kMostKeys) return failures.fail("", fmt::format("holds more than {} fields", kMostKeys));
+    if (std::find(keys.begin(), keys.begin() + count, key) != keys.begin() + count)
+      return failures.fail(key, "stands twice in one object");
+    keys[count++] = key;
+  }
+}
+
+/// The fields of one object. A required one that is missing or of another type is a failure and gives an
+/// empty value, which may be used like any other.
 class Fields {
  public:
-  Fields(const dom::object& object, Failures& failures) : object_(object), failures_(&failures) {}
+  Fields(const dom::object& object, Failures& failures) : object_(object), failures_(&failures) {
+    requireUniqueKeys(object, failures);
+  }
 
   [[nodiscard]] bool has(std::string_view key) const {
     return object_.at_key(key).error() == simdjson::SUCCESS;
@@ -88,7 +120,7 @@ class Fields {
  private:
   template <typename T>
   T get(std::string_view key, const char* wanted) {
-    T value{};
+    T value = nothing<T>();
     dom::element element;
     if (object_.at_key(key).get(element) != simdjson::SUCCESS)
       failures_->fail(key, "is missing");

@@ -14,8 +14,9 @@ namespace muster::fleet {
 /// Goes through the rows of one group: a plain object is a single row.
 class FoldedRows {
  public:
-  /// A group whose columns are none, empty or of unequal length is a failure.
+  /// A group whose columns are none, empty or of unequal length, or that says a thing twice, is a failure.
   FoldedRows(const dom::object& group, Failures& failures) : group_(group) {
+    requireUniqueKeys(group, failures);
     dom::element rows;
     if (group.at_key("rows").get(rows) == simdjson::SUCCESS) readColumns(rows, failures);
   }
@@ -58,6 +59,7 @@ class FoldedRows {
     dom::object columns;
     if (rows.get(columns) != simdjson::SUCCESS || columns.size() == 0)
       failures.fail("rows", "must be an object of columns");
+    if (failures.ok()) requireUniqueKeys(columns, failures);
     if (!failures.ok()) return;
     for (const auto& [key, value] : columns) {
       dom::array column;

@@ -80,7 +80,7 @@ void StageReader::read(const dom::object& stage, bool accepted) {
   metrics_.clear();
   firstFaults_.clear();
   readMeasurements(fields.array("measurements"), accepted);
-  dom::array expectations;
+  dom::array expectations = nothing<dom::array>();
   const dom::object evidence = fields.object("evidence");
   readLeaderMetrics(evidence);
   readCancelledCases(evidence);

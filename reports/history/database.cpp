@@ -10,6 +10,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kWaitMilliseconds = 30'000;
+constexpr int kStepsPerCount = 10'000;
 
 /// What a person can do about it.
 const char* nextStep(int code) {
@@ -21,6 +22,9 @@ const char* nextStep(int code) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return "another process holds it; try again when that has ended";
+    case SQLITE_INTERRUPT:
+      return "reading it takes longer than any history of Muster could; restore a copy, or name another with "
+             "--db and add the runs again";
     case SQLITE_FULL:
       return "the disk is full";
     case SQLITE_READONLY:
@@ -33,6 +37,12 @@ const char* nextStep(int code) {
 }
 
 }  // namespace
+
+int Database::Budget::count(void* budget) {
+  auto* own = static_cast<Budget*>(budget);
+  own->steps += kStepsPerCount;
+  return own->steps > own->most ? 1 : 0;
+}
 
 void Statement::Finalize::operator()(sqlite3_stmt* statement) const {
   sqlite3_finalize(statement);
@@ -72,6 +82,7 @@ Result<bool> Statement::row() {
 }
 
 void Statement::reset() {
+  database_->budget_->steps = 0;
   sqlite3_reset(statement_.get());
   sqlite3_clear_bindings(statement_.get());
   next_ = 1;
@@ -109,7 +120,7 @@ Error Database::error(int code) const {
           fmt::format("history: {}; {}", what, nextStep(code)), path_.string()};
 }
 
-Result<Database> Database::open(const fs::path& path, Access access) {
+Result<Database> Database::open(const fs::path& path, Access access, uint64_t mostSteps) {
   std::error_code failed;
   if (access == Access::kWrite && path.has_parent_path()) fs::create_directories(path.parent_path(), failed);
   if (access == Access::kRead && !fs::exists(path, failed))
@@ -123,6 +134,8 @@ Result<Database> Database::open(const fs::path& path, Access access) {
   if (code != SQLITE_OK) return database.error(code);
   sqlite3_extended_result_codes(handle, 1);
   sqlite3_busy_timeout(handle, kWaitMilliseconds);
+  database.budget_ = std::make_unique<Budget>(Budget{0, mostSteps});
+  sqlite3_progress_handler(handle, kStepsPerCount, Budget::count, database.budget_.get());
   // A hostile file must not run code of its own, and a power cut must not lose a run.
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   MUSTER_CHECK_OK(
@@ -134,6 +147,7 @@ Result<Database> Database::open(const fs::path& path, Access access) {
 }
 
 Result<Statement> Database::prepare(std::string_view sql) {
+  budget_->steps = 0;
   sqlite3_stmt* statement = nullptr;
   const int code =
       sqlite3_prepare_v2(handle_.get(), sql.data(), static_cast<int>(sql.size()), &statement, nullptr);
@@ -142,6 +156,7 @@ Result<Statement> Database::prepare(std::string_view sql) {
 }
 
 Status Database::execute(const std::string& sql) {
+  budget_->steps = 0;
   const int code = sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) return error(code);
   return {};

@@ -48,12 +48,16 @@ class Statement {
 
 enum class Access { kRead, kWrite };
 
+/// Steps of SQLite's machine that one statement may take: a gigabyte of runs needs a tenth.
+inline constexpr uint64_t kMostSteps = 5'000'000'000;
+
 /// An open database file. Waits up to 30 s where another process writes.
 class Database {
  public:
   /// kRead: the file must be there. kWrite: it and its folder are made. A file that is no database, is
   /// damaged or is another program's is an error, and is left as it is.
-  static Result<Database> open(const std::filesystem::path& path, Access access);
+  static Result<Database> open(const std::filesystem::path& path, Access access,
+                               uint64_t mostSteps = kMostSteps);
 
   Result<Statement> prepare(std::string_view sql);
   /// Runs statements that give no rows.
@@ -69,7 +73,17 @@ class Database {
   };
   explicit Database(std::filesystem::path path) : path_(std::move(path)) {}
 
+  friend class Statement;
+
+  /// Ends a statement that takes too many steps: a file may hold a view without end.
+  struct Budget {
+    uint64_t steps = 0;  ///< of the present statement
+    uint64_t most = 0;
+    static int count(void* budget);
+  };
+
   std::filesystem::path path_;
+  std::unique_ptr<Budget> budget_;  ///< outlives the handle
   std::unique_ptr<sqlite3, Close> handle_;
 };
 

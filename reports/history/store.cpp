@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <map>
+#include <set>
 
 #include "reports/fleet/name_table.h"
 
@@ -56,6 +57,17 @@ Result<int64_t> pragma(Database& database, const std::string& name) {
   return found ? statement.integer(0) : 0;
 }
 
+/// Every object of the database, as the statement that made it.
+Result<std::set<std::string>> schemaOf(Database& database) {
+  std::set<std::string> objects;
+  MUSTER_TRY(Statement statement, database.prepare("SELECT type, name, sql FROM sqlite_master"));
+  for (;;) {
+    MUSTER_TRY(const bool more, statement.row());
+    if (!more) return objects;
+    objects.insert(fmt::format("{} {} {}", statement.text(0), statement.text(1), statement.text(2)));
+  }
+}
+
 const fleet::DeviceIdentity* deviceAt(const fleet::NodeSummary& node, int index) {
   return index < 0 || static_cast<size_t>(index) >= node.devices.size()
              ? nullptr
@@ -86,6 +98,19 @@ Result<Store> Store::open(const std::filesystem::path& path, Access access) {
 }
 
 Status Store::migrate(Access access) {
+  // One look at the file, beside a process that may be making it.
+  MUSTER_CHECK_OK(database_.execute("BEGIN"));
+  MUSTER_TRY(const int64_t known, checkedVersion(access));
+  MUSTER_CHECK_OK(database_.execute("COMMIT"));
+  if (known == kNewest) return {};
+  return bringUpToDate().context(
+      known == 0 ? "making the history"
+                 : fmt::format("bringing this history from version {} to {}", known, kNewest));
+}
+
+/// How many versions the tables have had. A file from elsewhere may have a view without end in a table's
+/// place, or triggers: what is not exactly as Muster makes it is not read.
+Result<int64_t> Store::checkedVersion(Access access) {
   MUSTER_TRY(const int64_t known, pragma(database_, "user_version"));
   MUSTER_TRY(const int64_t application, pragma(database_, "application_id"));
   MUSTER_TRY(const int64_t tables, pragma(database_, "schema_version"));
@@ -100,10 +125,15 @@ Status Store::migrate(Access access) {
                     "one; use that one",
                     known, kNewest),
         where};
-  if (known == kNewest) return {};
-  return bringUpToDate().context(
-      known == 0 ? "making the history"
-                 : fmt::format("bringing this history from version {} to {}", known, kNewest));
+  MUSTER_TRY(Database own, Database::open(":memory:", Access::kWrite));
+  for (int64_t version = 0; version < known; ++version) MUSTER_CHECK_OK(own.execute(kVersions[version]));
+  MUSTER_TRY(const auto wanted, schemaOf(own));
+  MUSTER_TRY(const auto found, schemaOf(database_));
+  if (known >= 0 && found == wanted) return known;
+  return Error{ErrorCode::kUsage,
+               "its tables are not those that Muster makes, and it is left as it is; restore a copy, or name "
+               "another file with --db and add the runs again",
+               where};
 }
 
 Status Store::bringUpToDate() {

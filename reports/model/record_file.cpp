@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The record as a file: one deterministic text, read with bounds and written as one step.
+// The record as a file: one deterministic text, written as one step. Reading is in record_read.cpp.
 #include "reports/model/record.h"
 #include "runner/core/files.h"
 
 namespace muster {
 namespace {
 
-constexpr uint64_t kMaxRecordBytes = 64ull << 20;
 constexpr size_t kOneLineBytes = 140;
 
 /// Below this depth a value is one line: a measurement, a verdict or a series each, easy to search and to
@@ -50,13 +49,6 @@ std::string recordText(const Record& record) {
   std::string text;
   writeValue(toJson(record), 0, text);
   return text + "\n";
-}
-
-Result<Record> readRecord(const std::filesystem::path& path) {
-  MUSTER_TRY(const std::string text, readFile(path, kMaxRecordBytes));
-  auto json = parseJson(text);
-  if (!json.ok()) return std::move(json).error().context("reading record " + path.string());
-  return recordFromJson(*json).context("reading record " + path.string());
 }
 
 Status writeRecord(const Record& record, const std::filesystem::path& path) {

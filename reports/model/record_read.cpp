@@ -12,11 +12,13 @@
 #include "reports/model/telemetry_fold.h"
 #include "reports/model/verdict_fold.h"
 #include "reports/model/waiver_json.h"
+#include "runner/core/files.h"
 #include "runner/core/text.h"
 
 namespace muster {
 namespace {
 
+constexpr uint64_t kMaxRecordBytes = 64ull << 20;
 /// What shared fields and packed samples may unfold to: a real record of eight GPUs has a megabyte and a
 /// hundred thousand samples.
 constexpr uint64_t kMostUnfolded = 256ull << 20;
@@ -286,7 +288,22 @@ Result<StageRecord> stageRecordFromJson(const Json& json, const std::string& pat
   return stage;
 }
 
-Result<Record> recordFromJson(const Json& json) {
+namespace {
+
+/// A stage's JSON is freed once it is read: all of it beside the whole record is several times its file.
+void consumeStages(JsonReader& r, Json& json, std::vector<StageRecord>& out) {
+  if (r.array("stages") == nullptr) return;
+  Json& stages = json["stages"];
+  out.reserve(stages.size());
+  for (size_t i = 0; i < stages.size(); ++i) {
+    auto stage = stageRecordFromJson(stages[i], fmt::format("record.stages[{}]", i));
+    if (!stage.ok()) return r.fail(stage.error());
+    out.push_back(std::move(*stage));
+    stages[i] = nullptr;
+  }
+}
+
+Result<Record> consume(Json& json) {
   Record record;
   int schema = 0;
   JsonReader r(json, "record");
@@ -317,10 +334,25 @@ Result<Record> recordFromJson(const Json& json) {
   r.read("peaks_from", record.peaksFrom);
   readFreeObject(r, "inventory", record.inventory);
   readFreeObject(r, "launcher", record.launcher);
-  readList(r, "stages", record.stages, stageRecordFromJson);
+  consumeStages(r, json, record.stages);
   MUSTER_CHECK_OK(r.status());
   MUSTER_CHECK_OK(checkRecord(record));
   return record;
+}
+
+}  // namespace
+
+Result<Record> recordFromJson(const Json& json) {
+  Json own = json;
+  return consume(own);
+}
+
+Result<Record> readRecord(const std::filesystem::path& path) {
+  MUSTER_TRY(std::string text, readFile(path, kMaxRecordBytes));
+  auto json = parseJson(text);
+  std::string().swap(text);
+  if (!json.ok()) return std::move(json).error().context("reading record " + path.string());
+  return consume(*json).context("reading record " + path.string());
 }
 
 }  // namespace muster

@@ -61,18 +61,23 @@ void fixParams(const Record& record, Profile& profile) {
 /// A profile for a SKU that none knows: the devices as the inventory shows them, without any limit.
 Result<Profile> profileFromInventory(const Record& record, const FleetToLearn& fleet) {
   const Json devices = record.inventory.value("devices", Json::array());
-  if (devices.empty() || !devices[0].is_object())
+  if (!devices.is_array() || devices.empty() || !devices[0].is_object())
     return Error{ErrorCode::kUsage,
                  "the records name no device, so nothing can be matched to a profile; give --base FILE", ""};
-  const Json& device = devices[0];
   constexpr double kMemoryRoom = 0.04;  // drivers keep a varying part for themselves
   Profile profile;
-  profile.match.kind = device.value("kind", "gpu");
+  profile.match.kind = "gpu";
   profile.description = fleet.device;
+  std::string pciId;
+  double memory = 0;
+  JsonReader device(devices[0], "inventory.devices[0]");
+  device.optional("kind", profile.match.kind);
+  device.optional("memory_bytes", memory);
+  device.optional("pci_id", pciId);
+  MUSTER_CHECK_OK(device.status());
   if (profile.match.kind == "gpu") {
-    const double memory = device.value("memory_bytes", 0.0);
     profile.match.names = {fleet.device};
-    profile.match.pciIds = {device.value("pci_id", "")};
+    profile.match.pciIds = {pciId};
     profile.match.memoryMin = std::floor(memory * (1 - kMemoryRoom) / 1e9) * 1e9;
     profile.match.memoryMax = std::ceil(memory * (1 + kMemoryRoom) / 1e9) * 1e9;
     profile.deviceCount = fleet.deviceCount;

@@ -8,6 +8,7 @@
 #include "runner/app/commands.h"
 #include "runner/app/exit_code.h"
 #include "runner/app/plan_input.h"
+#include "runner/app/print_error.h"
 #include "runner/core/files.h"
 #include "runner/dispatch/plugins.h"
 
@@ -52,12 +53,12 @@ Result<int> checkCommand(const std::vector<std::filesystem::path>& plans,
     const std::string name = path == "-" ? "standard input" : path.string();
     size_t mistakes = 0;
     for (const Diagnostic& diagnostic : outcome.diagnostics) {
-      fmt::print(stderr, "{}{}\n", diagnostic.warning ? "warning: " : "", diagnostic.text());
+      printError(fmt::format("{}{}", diagnostic.warning ? "warning: " : "", diagnostic.text()));
       mistakes += diagnostic.warning ? 0 : 1;
     }
     if (mistakes > 0 || !outcome.plan) {
       ++bad;
-      fmt::print(stderr, "{}: {} mistake{}\n", name, mistakes, mistakes == 1 ? "" : "s");
+      printError(fmt::format("{}: {} mistake{}", name, mistakes, mistakes == 1 ? "" : "s"));
       continue;
     }
     size_t cases = 0;

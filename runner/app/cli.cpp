@@ -11,6 +11,7 @@
 #include "runner/app/exit_code.h"
 #include "runner/app/help_text.h"
 #include "runner/app/history_command.h"
+#include "runner/app/print_error.h"
 #include "runner/app/slurm_options.h"
 #include "runner/app/usage_error.h"
 #include "runner/core/build_info.h"
@@ -77,9 +78,10 @@ void addPlace(CLI::App* run, Arguments& a) {
   run->add_option("--node-name", a.run.nodeName,
                   "this node's name in the record, where the scheduler calls it otherwise than its host name")
       ->type_name("NAME");
-  run->add_option("--node-names", a.nodeNames,
-                  "names of all simulated nodes of --nnodes in the order of their ranks, so that each can name "
-                  "the others")
+  run->add_option(
+         "--node-names", a.nodeNames,
+         "names of all simulated nodes of --nnodes in the order of their ranks, so that each can name "
+         "the others")
       ->type_name("HOSTLIST");
   addFleetId(run, a.run.fleetId, "name of the run over many nodes that this one belongs to");
   run->add_option("--rendezvous", a.run.rendezvous, "where node 0 serves the store for all nodes")
@@ -217,7 +219,7 @@ CLI::App* addFleet(CLI::App& app, FleetCommandOptions& o) {
 
 int fail(const Error& error) {
   // A list of mistakes has a place in each line; one error is one line.
-  fmt::print(stderr, "muster: {}\n", error.where.empty() ? error.message : error.text());
+  printError(fmt::format("muster: {}", error.where.empty() ? error.message : error.text()));
   switch (error.code) {
     case ErrorCode::kUsage:
     case ErrorCode::kNotFound:
@@ -229,7 +231,7 @@ int fail(const Error& error) {
 }
 
 int refuse(const std::string& text) {
-  fmt::print(stderr, "{}\n", text);
+  printError(text);
   return kExitUsage;
 }
 
@@ -239,10 +241,10 @@ int exitCode(const Result<int>& result) {
 
 int complete(const CLI::App& app, const std::string& shell) {
   if (shell != "bash") {
-    fmt::print(stderr,
-               "muster: no completion for \"{}\"; there is one for bash, which zsh takes too after "
-               "`autoload -U +X bashcompinit && bashcompinit`\n",
-               printable(shell));
+    printError(
+        fmt::format("muster: no completion for \"{}\"; there is one for bash, which zsh takes too after "
+                    "`autoload -U +X bashcompinit && bashcompinit`",
+                    printable(shell)));
     return kExitUsage;
   }
   fmt::print("{}", bashCompletion(app));

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "reports/model/record.h"
 #include "runner/app/options.h"
 #include "runner/core/result.h"
+#include "runner/dispatch/plugins.h"
 
 namespace muster {
 
@@ -26,6 +28,10 @@ struct JudgeOptions {
   std::filesystem::path out;      ///< where the new record and reports go; empty: only the summary is shown
   bool strict = false;
 };
+/// What the stored samples of `record`, whose file has the digest `sha256`, come to when they are judged
+/// again.
+Result<Record> judgedAgain(Record record, const std::string& sha256, const JudgeOptions& options,
+                           const Tree& tree);
 /// Judges a record's stored samples again, without touching hardware. The record itself is never changed.
 Result<int> judgeCommand(const JudgeOptions& options);
 

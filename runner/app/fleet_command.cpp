@@ -78,6 +78,8 @@ Result<std::vector<fleet::ExpectedNode>> readExpected(const fs::path& file) {
               printable(said, 80)));
     auto names = expandHostList(list);
     if (!names.ok()) return wrongLine(file, number, names.error().message);
+    if (nodes.size() + names->size() > kMaxHosts)
+      return wrongLine(file, number, fmt::format("the file names more than {} nodes", kMaxHosts));
     for (const std::string& name : *names) nodes.push_back({name, said, state == "drained", sku});
     return {};
   }));
@@ -97,7 +99,9 @@ Result<std::vector<fleet::ExpectedNode>> expectedOfSlurm(const std::string& part
 /// Lines of Slurm's topology.conf ("SwitchName=leaf1 Nodes=node[1-16]"; switches of switches are left out),
 /// or "rack1: node[1-16]".
 Result<fleet::Topology> readTopology(const fs::path& file) {
+  constexpr size_t kMostMembers = 8 * kMaxHosts;  // a node may be in a rack, a pod and on several switches
   fleet::Topology topology;
+  size_t count = 0;
   MUSTER_CHECK_OK(eachLine(file, [&](size_t number, const std::string& line) -> Status {
     std::string name;
     std::string list;
@@ -117,6 +121,9 @@ Result<fleet::Topology> readTopology(const fs::path& file) {
       return wrongLine(file, number, "found neither \"SwitchName=NAME Nodes=LIST\" nor \"NAME: LIST\"");
     auto nodes = expandHostList(list);
     if (!nodes.ok()) return wrongLine(file, number, nodes.error().message);
+    count += nodes->size();
+    if (count > kMostMembers)
+      return wrongLine(file, number, fmt::format("the groups have more than {} members", kMostMembers));
     auto& members = topology[name];
     members.insert(members.end(), nodes->begin(), nodes->end());
     return {};

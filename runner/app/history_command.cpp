@@ -11,6 +11,7 @@
 #include "runner/app/exit_code.h"
 #include "runner/app/history_json.h"
 #include "runner/app/measured_only.h"
+#include "runner/app/print_error.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
@@ -45,7 +46,7 @@ Result<bool> addFleet(history::Store& store, const fs::path& folder, size_t& kep
   if (history::fleetFileIn(folder).empty()) return true;
   const auto fleet = history::readFleetIn(folder);
   if (!fleet.ok()) {
-    fmt::print(stderr, "{}: not kept\n", fleet.error().text());
+    printError(fmt::format("{}: not kept", fleet.error().text()));
     return false;
   }
   MUSTER_TRY(const bool isNew, store.addFleet(*fleet, systemClock().wallUnix()));
@@ -66,16 +67,15 @@ Result<int> add(const HistoryOptions& options) {
       auto node = fleet::RecordReader(names).read(path);
       if (!node.ok()) {
         ++bad;
-        fmt::print(stderr, "{}: not kept: {}\n", printable(path.string()), node.error().message);
+        printError(fmt::format("{}: not kept: {}", printable(path.string()), node.error().message));
         continue;
       }
       if (node->rejudged) {
         ++bad;
-        fmt::print(
-            stderr,
+        printError(fmt::format(
             "{}: not kept: it was re-judged by `muster judge`; the history keeps what runs found: add the "
-            "record of the run itself (sha256 {})\n",
-            printable(path.string()), node->rejudged->from.front().substr(0, 12));
+            "record of the run itself (sha256 {})",
+            printable(path.string()), node->rejudged->from.front().substr(0, 12)));
         continue;
       }
       node->path = fs::absolute(path).string();
@@ -242,8 +242,8 @@ Result<int> compare(const HistoryOptions& options) {
                            (runs.first.simulated ? runs.first : runs.second).path)
         .error();
   if (runs.first.node != runs.second.node)
-    fmt::print(stderr, "muster: these are runs of {} and {}: places are compared, not parts\n",
-               printable(runs.first.node), printable(runs.second.node));
+    printError(fmt::format("muster: these are runs of {} and {}: places are compared, not parts",
+                           printable(runs.first.node), printable(runs.second.node)));
   MUSTER_TRY(const history::Comparison comparison, history::compareRuns(store, runs.first, runs.second));
   if (options.json)
     fmt::print("{}\n", dumpJson(toJson(comparison)));

@@ -66,7 +66,9 @@ void decideAgain(Record& record, const Accounting& accounting) {
   input.unknownSku = record.profile.name.empty();
   input.allowUnknownSku = record.allowUnknownSku;
   input.flakyAllowed = std::all_of(record.stages.begin(), record.stages.end(), [](const StageRecord& stage) {
-    return stage.outcome != Outcome::kFlaky || stage.evidence.value("allow_flaky", false);
+    bool allowed = false;
+    JsonReader(stage.evidence, "evidence").optional("allow_flaky", allowed);
+    return stage.outcome != Outcome::kFlaky || allowed;
   });
   const Decision decision = decide(input);
   record.accounting = accounting;
@@ -132,12 +134,9 @@ void usePeaksOf(const Profile& profile, const Record& record, JudgeContext& cont
 
 }  // namespace
 
-Result<int> judgeCommand(const JudgeOptions& options) {
-  MUSTER_TRY(Record record, recordAt(options.record));
-  MUSTER_TRY(const std::string original, readFile(options.record));
-  Rejudgement again{sha256Hex(original), systemClock().wallUnix(), toolVersion(), buildId(), "", "", "",
-                    options.strict};
-  MUSTER_TRY(const Tree tree, findTree());
+Result<Record> judgedAgain(Record record, const std::string& sha256, const JudgeOptions& options,
+                           const Tree& tree) {
+  Rejudgement again{sha256, systemClock().wallUnix(), toolVersion(), buildId(), "", "", "", options.strict};
   std::optional<Profile> profile;
   JudgeContext context;
   context.peaks = record.peaks;
@@ -166,6 +165,14 @@ Result<int> judgeCommand(const JudgeOptions& options) {
   decideAgain(record, accounting);
   if (!options.waivers.empty()) again.waiversSha256 = waivers.sha256;
   record.rejudged.push_back(std::move(again));
+  return record;
+}
+
+Result<int> judgeCommand(const JudgeOptions& options) {
+  MUSTER_TRY(Record given, recordAt(options.record));
+  MUSTER_TRY(const std::string original, readFile(options.record));
+  MUSTER_TRY(const Tree tree, findTree());
+  MUSTER_TRY(const Record record, judgedAgain(std::move(given), sha256Hex(original), options, tree));
   if (!options.out.empty()) {
     std::error_code error;
     fs::create_directories(options.out, error);

@@ -5,6 +5,7 @@
 #include "runner/app/commands.h"
 #include "runner/app/exit_code.h"
 #include "runner/app/plan_input.h"
+#include "runner/app/print_error.h"
 #include "runner/core/params.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
@@ -94,7 +95,8 @@ Result<int> pluginsCommand(const std::string& name, const std::vector<std::files
     if (name.empty()) continue;
     for (const TestSpec& test : spec.tests) printTest(spec, test);
   }
-  for (const auto& [file, why] : catalog.refused) fmt::print(stderr, "refused: {}: {}\n", file, why.text());
+  for (const auto& [file, why] : catalog.refused)
+    printError(fmt::format("refused: {}: {}", file, why.text()));
   if (json)
     fmt::print("{}\n", dumpJson(list, 2));
   else if (name.empty())

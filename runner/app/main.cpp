@@ -11,6 +11,7 @@
 
 #include "runner/app/commands.h"
 #include "runner/app/exit_code.h"
+#include "runner/app/print_error.h"
 
 namespace {
 
@@ -49,8 +50,8 @@ int main(int argc, char** argv) {
     return afterOutput(muster::muster(argc, argv));
   } catch (const std::exception& error) {
     if (std::ferror(stdout) != 0) return afterOutput(muster::kExitAccepted);  // printing throws
-    std::fprintf(stderr, "muster: internal fault: %s; please report it with the plan and this line\n",
-                 error.what());
+    muster::printError(fmt::format("muster: internal fault: {}; please report it with the plan and this line",
+                                   error.what()));
   } catch (...) {
     std::fprintf(stderr, "muster: internal fault of unknown kind; please report it with the plan\n");
   }

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runner/core/files.h"
 #include "runner/core/text.h"
 
@@ -45,6 +47,13 @@ void expectMatches(const NodeInventory& inventory, const Profile* profile, Stage
   evidence.caseMetrics[kInventoryStage].insert(kMismatchMetric);
 }
 
+/// Facts are used only where this holds.
+bool listsDevices(const Json& facts) {
+  const auto devices = facts.find("devices");
+  return devices != facts.end() && devices->is_array() &&
+         std::all_of(devices->begin(), devices->end(), [](const Json& device) { return device.is_object(); });
+}
+
 }  // namespace
 
 std::vector<DeviceFacts> NodeInventory::devices() const {
@@ -80,6 +89,8 @@ Result<NodeInventory> inventoryFromJson(const Json& json) {
   reader.read("sku_problems", inventory.skuProblems);
   MUSTER_CHECK_OK(reader.status());
   if (reader.has("facts")) inventory.facts = json["facts"];
+  if (!inventory.facts.is_null() && !listsDevices(inventory.facts))
+    return Error{ErrorCode::kProtocol, "lists no devices", "inventory.facts"};
   return inventory;
 }
 
@@ -120,7 +131,7 @@ NodeInventory readInventory(const StageRecord& stage, const StageEvidence& evide
     auto json = text.ok() ? parseJson(*text) : Result<Json>(text.error());
     if (!json.ok())
       inventory.problem = source + ": " + json.error().text();
-    else if (!json->contains("devices") || !(*json)["devices"].is_array())
+    else if (!listsDevices(*json))
       inventory.problem = source + " lists no devices";
     else
       inventory.facts = std::move(json).value();
@@ -132,8 +143,11 @@ NodeInventory readInventory(const StageRecord& stage, const StageEvidence& evide
 
 void useInventory(const NodeInventory& inventory, NodeContext& node) {
   if (!inventory.facts.is_object()) return;
-  for (const Json& device : inventory.facts["devices"])
-    node.devices.push_back({static_cast<int>(node.devices.size()), device.value("id", ""), device});
+  for (const Json& device : inventory.facts["devices"]) {
+    std::string id;
+    JsonReader(device, "device").optional("id", id);
+    node.devices.push_back({static_cast<int>(node.devices.size()), id, device});
+  }
   if (node.profile != nullptr) {
     node.judge.peaks = node.profile->peaks;
     node.judge.peaksFrom = "profile " + node.profile->name;
@@ -142,7 +156,7 @@ void useInventory(const NodeInventory& inventory, NodeContext& node) {
   // make.
   const bool fixed = !node.judge.peaks.empty();
   if (fixed || node.devices.empty()) return;
-  const Json& peaks = node.devices.front().deviceJson.value("peaks", Json::object());
+  const Json peaks = node.devices.front().deviceJson.value("peaks", Json::object());
   for (const auto& [name, value] : peaks.items())
     if (value.is_number()) node.judge.peaks[name] = value.get<double>();
   node.judge.peaksFrom = node.profile == nullptr ? "device properties (unknown SKU)" : "device properties";

@@ -16,7 +16,7 @@ void shareProcessors(std::vector<RankSlot>& slots) {
   for (RankSlot& slot : slots) sharers[slot.device].push_back(&slot);
   for (const auto& [device, ranks] : sharers) {
     const Json cpus = ranks[0]->deviceJson.value("cpus", Json::array());
-    if (ranks.size() < 2 || cpus.size() < ranks.size()) continue;
+    if (ranks.size() < 2 || !cpus.is_array() || cpus.size() < ranks.size()) continue;
     for (size_t i = 0; i < ranks.size(); ++i) {
       Json share = Json::array();
       for (size_t at = i; at < cpus.size(); at += ranks.size()) share.push_back(cpus[at]);

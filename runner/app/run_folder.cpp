@@ -50,6 +50,18 @@ Status checkVersion(const Json& run, const std::string& where) {
   return reader.status();
 }
 
+/// A resumed run asks for these by their type, wherever it needs them.
+Status checkFrozen(const Json& run, const std::string& where) {
+  JsonReader reader(run, where);
+  std::string text;
+  int count = 0;
+  for (const char* key : {"run_id", "boot_id", "node", "build", "plan_path", "plan_sha256", "plan_text",
+                          "sku", "scenario", "waivers_path", "waivers_text", "fleet_id"})
+    reader.optional(key, text);
+  for (const char* key : {"node_rank", "node_count"}) reader.optional(key, count);
+  return reader.status();
+}
+
 /// Cuts off a last line that a crash left without its end, so that the journal can go on: that stage is run
 /// again.
 Status cutTornLine(int fd, const fs::path& journal) {
@@ -123,6 +135,7 @@ Result<Journal> RunFolder::readJournal() const {
     MUSTER_CHECK_OK(reader.status());
     if (type == "run") {
       MUSTER_CHECK_OK(checkVersion(line, where));
+      MUSTER_CHECK_OK(checkFrozen(line, where));
       journal.run = line;
     }
     if (type == "start") ++journal.starts;

@@ -8,6 +8,7 @@
 
 #include "runner/app/exit_code.h"
 #include "runner/app/interrupt.h"
+#include "runner/app/print_error.h"
 #include "runner/app/slurm_fleet.h"
 #include "runner/app/slurm_options.h"
 #include "runner/core/clock.h"
@@ -51,9 +52,9 @@ bool runsAgain(const slurm::NodeProgress& node, bool rejectedToo) {
 void showActions(const std::vector<slurm::NodeAction>& actions, const char* done, bool applied) {
   for (const slurm::NodeAction& action : actions)
     if (action.reason.empty())
-      fmt::print("{}: left as it is: {}\n", action.node, action.why);
+      fmt::print("{}: left as it is: {}\n", printable(action.node), printable(action.why));
     else
-      fmt::print("{}: {}{}: {}\n", action.node, applied ? "" : "would be ", done, action.reason);
+      fmt::print("{}: {}{}: {}\n", action.node, applied ? "" : "would be ", done, printable(action.reason));
 }
 
 /// Puts aside what another round makes again: the old fleet report, and what the cluster-scope job left where
@@ -104,11 +105,10 @@ Result<int> slurmWait(const slurm::RunStore& run) {
       return kExitInterrupted;
     }
     if (unsure >= kUnsurePatience) {
-      fmt::print(
-          stderr,
+      printError(fmt::format(
           "muster: {}: no job of this run waits or runs any more, and there is no fleet report; see logs/ "
-          "there, then go on with `muster slurm resume`\n",
-          run.folder().string());
+          "there, then go on with `muster slurm resume`",
+          run.folder().string()));
       return kExitIncomplete;
     }
     usleep(kLook);
@@ -119,7 +119,7 @@ Result<int> slurmWait(const slurm::RunStore& run) {
     const auto known = slurm::readNodes();
     if (!jobs.ok() || !known.ok()) {  // a controller that restarts is no reason to give up
       fmt::print("Slurm does not answer, asking again: {}\n",
-                 (jobs.ok() ? known.error() : jobs.error()).message);
+                 printable((jobs.ok() ? known.error() : jobs.error()).message));
       std::fflush(stdout);
       continue;
     }
@@ -141,7 +141,7 @@ Result<int> slurmFill(const SlurmOptions& o) {
     if (more.ok()) return *more ? slurm::kExitAgain : kExitAccepted;
     const bool passing = !lock.ok() || more.error().code == ErrorCode::kTimeout;
     if (!passing || systemClock().now() > end) return more.error();
-    fmt::print("trying again: {}\n", more.error().text());
+    fmt::print("trying again: {}\n", printable(more.error().text()));
     std::fflush(stdout);
     lock = Fd();
     usleep(kFillPause);
@@ -212,7 +212,7 @@ Result<int> slurmUndrain(const SlurmOptions& o) {
   MUSTER_TRY(const Fd lock, o.apply ? run.lock() : Result<Fd>(Fd()));
   MUSTER_TRY(const auto drained, slurm::drainedByRun(run));
   MUSTER_TRY(const slurm::Nodes known, slurm::readNodes());
-  auto actions = slurm::planUndrain(drained, known);
+  auto actions = slurm::planUndrain(run.submission(), drained, known);
   if (actions.empty()) fmt::print("this run has drained no node that it has not given back\n");
   if (o.apply) MUSTER_CHECK_OK(slurm::applyUndrain(run, actions));
   showActions(actions, "given back", o.apply);

@@ -11,6 +11,7 @@
 #include "runner/app/slurm_options.h"
 #include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/core/trust.h"
 #include "runner/core/units.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/slurm/scheduler.h"
@@ -50,10 +51,33 @@ Status writeHook(const fs::path& templates, const fs::path& out, const slurm::Ho
   MUSTER_TRY(const std::string text, slurm::renderHook(templates, hook));
   const fs::path file = out / (hook.kind + ".sh");
   MUSTER_CHECK_OK(writeFileAtomically(file, text));
+  // Whoever may read it may execute it: who that is, the umask says.
   std::error_code error;
-  fs::permissions(file, fs::perms(0755), error);
+  const auto readable = static_cast<unsigned>(fs::status(file, error).permissions()) & 0444U;
+  if (!error) fs::permissions(file, fs::perms(readable >> 2U), fs::perm_options::add, error);
   if (error) return Error{ErrorCode::kIo, "cannot make it executable: " + error.message(), file.string()};
   fmt::print("wrote {}\n", file.string());
+  return {};
+}
+
+/// What a hook runs, reads and writes, it does as root.
+Status checkHook(const SlurmOptions& o, const Tree& tree, const slurm::Hook& hook) {
+  const std::pair<fs::path, const char*> all[] = {
+      {hook.muster, "program"},
+      {tree.hostExecutable, "program"},
+      {tree.plugins, "folder of the plugins"},
+      {tree.backends, "folder of the backends"},
+      {tree.plans / "skus", "folder of the profiles"},
+      {hook.plan, "plan"},
+      {fs::absolute(o.out).lexically_normal(), "folder of the hooks"}};
+  for (const auto& [path, kind] : all) MUSTER_CHECK_OK(checkTrusted(path, kind, Above::kAll));
+  std::error_code error;
+  fs::path results = fs::absolute(o.hookFolder).lexically_normal();
+  while (!fs::exists(fs::symlink_status(results, error)) && results.has_relative_path())
+    results = results.parent_path();
+  MUSTER_CHECK_OK(checkTrusted(results, "folder of the hooks' results", Above::kAll));
+  for (const auto& entry : fs::directory_iterator(tree.plans / "skus", error))
+    MUSTER_CHECK_OK(checkTrusted(entry.path(), "profile", Above::kAll));
   return {};
 }
 
@@ -77,6 +101,7 @@ Result<int> slurmHooks(const SlurmOptions& o) {
   hook.slurmBin = "/opt/slurm/bin:/usr/local/slurm/bin";
   if (const char* configuration = std::getenv("SLURM_CONF")) hook.slurmConf = configuration;
   hook.seconds = seconds;
+  MUSTER_CHECK_OK(checkHook(o, tree, hook));
   for (const char* kind : {"health_check", "prolog", "epilog"}) {
     hook.kind = kind;
     hook.folder = (fs::path(o.hookFolder) / kind).string();

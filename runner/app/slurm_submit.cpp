@@ -33,11 +33,16 @@ constexpr const char* kTopology = "topology.conf";
 constexpr int kMargin = 10;  // minutes beside the stages' own timeouts: inventory, start, reports
 constexpr int kMostMinutes = 366 * 24 * 60;
 
-/// "node-full-20261121T031026Z-1f2e": begins with the plan's name as far as it can be part of a file name.
-std::string newId(const std::string& planName) {
-  std::string name, time = formatUtc(systemClock().wallUnix());
+/// The plan's name as far as it can be part of a file's or a job's.
+std::string plainNameOf(const std::string& planName) {
+  std::string name;
   for (const char c : planName.substr(0, 32)) name += isPlainName(std::string("a") + c) ? c : '-';
-  if (!isPlainName(name)) name = "plan";
+  return isPlainName(name) ? name : "plan";
+}
+
+/// "node-full-20261121T031026Z-1f2e".
+std::string newId(const std::string& planName) {
+  std::string name = plainNameOf(planName), time = formatUtc(systemClock().wallUnix());
   time.erase(std::remove_if(time.begin(), time.end(), [](char c) { return c == ':' || c == '-'; }),
              time.end());
   std::random_device device;
@@ -147,7 +152,7 @@ Status describe(SlurmOptions& o, const Plan& plan, const slurm::Nodes& known, co
   submission.clusterStages = inCluster > 0;
   submission.nodeStages = static_cast<size_t>(inCluster) < plan.stages.size();
   slurm::JobSettings& jobs = o.jobs;
-  if (jobs.name.empty()) jobs.name = "muster-" + plan.name;
+  if (jobs.name.empty()) jobs.name = "muster-" + plainNameOf(plan.name);
   jobs.minutes = minutesOf(plan);
   if (!o.time.empty()) {
     MUSTER_TRY(jobs.minutes, minutesFrom(o.time, "--time"));

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <nettle/sha2.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -59,9 +60,15 @@ int writeAll(int fd, std::string_view content) {
 class TemporaryFile {
  public:
   explicit TemporaryFile(const fs::path& folder) {
-    name_ = (folder / ".muster-tmp-XXXXXX").string();
-    fd_.reset(mkostemp(name_.data(), O_CLOEXEC));
-    error_ = fd_.valid() ? 0 : errno;
+    // Not mkostemp: its files are private whatever the umask says.
+    for (int tries = 0; tries < kNameTries && !fd_.valid() && (tries == 0 || error_ == EEXIST); ++tries) {
+      uint64_t number = 0;
+      error_ = getrandom(&number, sizeof number, 0) == sizeof number ? 0 : errno;
+      if (error_ != 0) return;
+      name_ = (folder / fmt::format(".muster-tmp-{:016x}", number)).string();
+      fd_.reset(open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+      error_ = fd_.valid() ? 0 : errno;
+    }
   }
   ~TemporaryFile() {
     if (error_ == 0 && !renamed_) unlink(name_.c_str());
@@ -73,7 +80,6 @@ class TemporaryFile {
   /// 0 or errno, for each step.
   int fill(std::string_view content, Durable durable) {
     if (const int error = writeAll(fd_.get(), content)) return error;
-    if (fchmod(fd_.get(), 0644) != 0) return errno;
     if (durable == Durable::kYes && fsync(fd_.get()) != 0) return errno;
     // A network file system may tell only now that the disk is full.
     return close(fd_.release()) == 0 ? 0 : errno;
@@ -85,6 +91,7 @@ class TemporaryFile {
   }
 
  private:
+  static constexpr int kNameTries = 100;
   std::string name_;
   Fd fd_;
   int error_ = 0;

@@ -4,8 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <unordered_set>
 
 #include "runner/core/text.h"
 
@@ -16,26 +19,6 @@ Error badJson(const std::string& problem) {
   return {ErrorCode::kProtocol, "not valid JSON: " + problem, ""};
 }
 
-/// Deepest nesting of brackets outside strings. Checked before parsing, so hostile depth costs no memory.
-int nesting(std::string_view text) {
-  int depth = 0, deepest = 0;
-  bool inString = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (inString) {
-      if (c == '\\') ++i;
-      if (c == '"') inString = false;
-    } else if (c == '"') {
-      inString = true;
-    } else if (c == '[' || c == '{') {
-      deepest = std::max(deepest, ++depth);
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return deepest;
-}
-
 /// The library's message without its "[json.exception...]" head, printable.
 std::string reason(const char* what) {
   std::string_view text(what);
@@ -43,6 +26,99 @@ std::string reason(const char* what) {
   if (text.starts_with("[json.exception") && head != std::string_view::npos) text.remove_prefix(head + 2);
   return printable(text);
 }
+
+constexpr size_t kMostKeys = 20'000;  ///< of one object; looking one up goes through all
+
+/// Builds the document value by value, and gives up where it is too deep, too wide or says something twice:
+/// the library's own parser takes the last of two equal keys, other readers the first.
+class Builder : public nlohmann::json_sax<Json> {
+ public:
+  explicit Builder(size_t maxDepth) : maxDepth_(maxDepth) {}
+
+  Result<Json> take() {
+    if (error_) return std::move(*error_);
+    return std::move(root_);
+  }
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t&) override { return refuse("it holds binary data"); }
+  bool start_object(std::size_t) override { return open(Json::object()); }
+  bool start_array(std::size_t) override { return open(Json::array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override {
+    open_.back().value.get_ref<Json::array_t&>().shrink_to_fit();
+    return close();
+  }
+  bool key(string_t& name) override {
+    Open& object = open_.back();
+    const auto& members = object.value.get_ref<const Json::object_t&>();
+    if (members.size() >= kMostKeys) return refuse(fmt::format("an object has more than {} keys", kMostKeys));
+    if (isKnown(object, members, name))
+      return refuse(fmt::format("the key \"{}\" stands twice in one object", printable(name, 80)));
+    object.key = std::move(name);
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) override {
+    return refuse(reason(error.what()));
+  }
+
+ private:
+  /// An object or list that has not ended.
+  struct Open {
+    Json value;
+    std::string key = {};                       ///< of the member that comes next
+    std::unordered_set<std::string> keys = {};  ///< of an object with many
+  };
+
+  bool refuse(const std::string& problem) {
+    if (!error_) error_ = badJson(problem);
+    return false;
+  }
+
+  bool open(Json value) {
+    if (open_.size() >= maxDepth_) return refuse(fmt::format("nested more than {} levels deep", maxDepth_));
+    open_.push_back({std::move(value)});
+    return true;
+  }
+
+  bool close() {
+    Json value = std::move(open_.back().value);
+    open_.pop_back();
+    return add(std::move(value));
+  }
+
+  bool add(Json value) {
+    if (open_.empty()) {
+      root_ = std::move(value);
+      return true;
+    }
+    Open& parent = open_.back();
+    if (parent.value.is_array())
+      parent.value.get_ref<Json::array_t&>().push_back(std::move(value));
+    else
+      parent.value.get_ref<Json::object_t&>().emplace_back(std::move(parent.key), std::move(value));
+    return true;
+  }
+
+  static bool isKnown(Open& object, const Json::object_t& members, const std::string& name) {
+    constexpr size_t kFew = 32;
+    if (members.size() < kFew)
+      return std::any_of(members.begin(), members.end(), [&](const auto& m) { return m.first == name; });
+    if (object.keys.empty())
+      for (const auto& member : members) object.keys.insert(member.first);
+    return !object.keys.insert(name).second;
+  }
+
+  size_t maxDepth_;
+  Json root_;
+  std::vector<Open> open_;
+  std::optional<Error> error_;
+};
 
 std::string found(const Json& value) {
   const std::string text = dumpJson(value);
@@ -54,12 +130,13 @@ std::string found(const Json& value) {
 Result<Json> parseJson(std::string_view text, int maxDepth) {
   // The parser takes a NUL for the end of its input and would not see what follows.
   if (text.find('\0') != std::string_view::npos) return badJson("it contains a NUL byte");
-  if (nesting(text) > maxDepth) return badJson(fmt::format("nested more than {} levels deep", maxDepth));
+  Builder builder(static_cast<size_t>(std::max(maxDepth, 0)));
   try {
-    return Json::parse(text.begin(), text.end());
+    Json::sax_parse(text.begin(), text.end(), &builder);
   } catch (const std::exception& e) {
     return badJson(reason(e.what()));
   }
+  return builder.take();
 }
 
 std::string dumpJson(const Json& value, int indent) {

@@ -64,8 +64,10 @@ Status readAffinity(JsonReader& reader, HostRequest& request) {
   std::vector<double> cpus;
   reader.read("affinity", cpus);
   for (const double cpu : cpus) {
-    if (!(cpu >= 0 && cpu < 1e6)) reader.fail("affinity", fmt::format("holds {}, wanted CPU numbers", cpu));
-    request.affinity.push_back(static_cast<int>(cpu));
+    if (cpu >= 0 && cpu < 1e6)
+      request.affinity.push_back(static_cast<int>(cpu));
+    else
+      reader.fail("affinity", fmt::format("holds {}, wanted CPU numbers", cpu));
   }
   return reader.status();
 }

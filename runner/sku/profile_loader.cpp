@@ -153,6 +153,10 @@ class Loader {
 
   static void checkParam(TomlTable& values, const TestSpec* spec, const std::string& test,
                          const std::string& name) {
+    const Json& value = *values.raw(name.c_str());
+    const auto isStructured = [](const Json& item) { return item.is_structured(); };
+    if (value.is_object() || (value.is_array() && std::any_of(value.begin(), value.end(), isStructured)))
+      return values.complain(name, fmt::format("parameter `{}` must be a value or a list of values", name));
     if (spec == nullptr) return;
     const ParamSpec* param = spec->param(name);
     if (param == nullptr) {
@@ -162,7 +166,7 @@ class Loader {
                                         didYouMean(name, known)));
       return;
     }
-    auto converted = convertParam(*param, *values.raw(name.c_str()));
+    auto converted = convertParam(*param, value);
     if (!converted.ok())
       values.complain(name, fmt::format("parameter `{}`: {}", name, converted.error().message));
   }

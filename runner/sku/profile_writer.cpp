@@ -48,8 +48,9 @@ std::string value(const Json& json) {
 }
 
 void writeHead(const Profile& p, std::string& out) {
-  out += fmt::format("schema = 1\nname = {}\ndescription = {}\ndevice_count = {}\n\n[match]\nkind = {}\n",
-                     tomlText(p.name), tomlText(p.description), p.deviceCount, tomlText(p.match.kind));
+  out += fmt::format("schema = 1\nname = {}\n{}device_count = {}\n\n[match]\nkind = {}\n", tomlText(p.name),
+                     p.description.empty() ? "" : fmt::format("description = {}\n", tomlText(p.description)),
+                     p.deviceCount, tomlText(p.match.kind));
   if (!p.match.pciIds.empty()) out += "pci_ids = " + list(p.match.pciIds) + "\n";
   if (!p.match.names.empty()) out += "names = " + list(p.match.names) + "\n";
   if (p.match.memoryMin > 0) out += fmt::format("memory_min = {}\n", quantity(p.match.memoryMin, "B"));

@@ -35,10 +35,18 @@ std::string whyNotDrain(const std::string& node, const Nodes& known) {
   return "";
 }
 
-std::string whyNotUndrain(const NodeAction& drained, const Nodes& known) {
+/// How every reason of a run begins.
+std::string reasonHead(const std::string& runId) {
+  return "muster: " + runId + ": ";
+}
+
+std::string whyNotUndrain(const Submission& run, const NodeAction& drained, const Nodes& known) {
+  if (std::count(run.nodes.begin(), run.nodes.end(), drained.node) == 0) return "is no node of this run";
   const auto found = known.find(drained.node);
   if (found == known.end()) return "Slurm has no such node";
   if (!found->second.drained()) return fmt::format("is not drained any more ({})", found->second.text());
+  if (!found->second.reason.starts_with(reasonHead(run.id)))
+    return "was not drained by this run (" + found->second.text() + ")";
   if (found->second.reason != drained.reason)
     return "somebody gave another reason since (" + found->second.text() + ")";
   return "";
@@ -47,7 +55,7 @@ std::string whyNotUndrain(const NodeAction& drained, const Nodes& known) {
 }  // namespace
 
 std::string drainReason(const std::string& runId, const std::string& what) {
-  std::string reason = printable("muster: " + runId + ": " + what, kReasonBytes);
+  std::string reason = printable(reasonHead(runId) + what, kReasonBytes);
   // scontrol takes a reason as it is, but its line in `sinfo` must stay one.
   std::replace(reason.begin(), reason.end(), '"', '\'');
   return std::string(trim(reason));
@@ -66,10 +74,11 @@ std::vector<NodeAction> planDrain(const std::string& runId, const std::vector<Re
   return actions;
 }
 
-std::vector<NodeAction> planUndrain(const std::vector<NodeAction>& drained, const Nodes& known) {
+std::vector<NodeAction> planUndrain(const Submission& run, const std::vector<NodeAction>& drained,
+                                    const Nodes& known) {
   std::vector<NodeAction> actions;
   for (const NodeAction& node : drained) {
-    const std::string why = whyNotUndrain(node, known);
+    const std::string why = whyNotUndrain(run, node, known);
     actions.push_back(
         {node.node, why.empty() ? node.reason : "", why.empty() ? "was drained by this run" : why});
   }
@@ -97,7 +106,7 @@ Status applyUndrain(const RunStore& run, std::vector<NodeAction>& actions) {
   for (NodeAction& action : actions) {
     if (action.reason.empty()) continue;
     MUSTER_TRY(const Nodes known, readNodes());
-    if (const std::string why = whyNotUndrain(action, known); !why.empty()) {
+    if (const std::string why = whyNotUndrain(run.submission(), action, known); !why.empty()) {
       action.reason.clear();
       action.why = why;
       continue;

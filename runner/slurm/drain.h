@@ -32,8 +32,10 @@ std::string drainReason(const std::string& runId, const std::string& what);
 std::vector<NodeAction> planDrain(const std::string& runId, const std::vector<RejectedNode>& rejected,
                                   const Nodes& known);
 
-/// Which nodes to give back: drained by this run, and still with exactly the reason that it gave. Pure.
-std::vector<NodeAction> planUndrain(const std::vector<NodeAction>& drained, const Nodes& known);
+/// Which nodes to give back: those of this run that Slurm has drained with a reason of this run, exactly the
+/// one that `drained` holds. The file behind `drained` is not believed beyond that. Pure.
+std::vector<NodeAction> planUndrain(const Submission& run, const std::vector<NodeAction>& drained,
+                                    const Nodes& known);
 
 /// Does what planDrain() says, each after a last look at that node, and remembers it in drained.jsonl.
 Status applyDrain(const RunStore& run, std::vector<NodeAction>& actions);

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <kainjow/mustache.hpp>
+#include <tuple>
 
 #include "runner/core/files.h"
 #include "runner/core/text.h"
@@ -29,24 +31,48 @@ Status checkValue(const std::string& what, const std::string& value) {
       fmt::format("\"{}\" holds control characters, which no script can carry", printable(value, 120)), what};
 }
 
+/// Refuses what is not of `allowed` beside letters and digits. Slurm reads the words of a #SBATCH line by
+/// rules of its own: a backslash escapes also within single quotes, so no quoting of a shell keeps a value
+/// together.
+Status checkCharacters(const std::string& what, const std::string& value, std::string_view allowed) {
+  const auto bad = std::find_if(value.begin(), value.end(), [&](unsigned char c) {
+    return std::isalnum(c) == 0 && allowed.find(static_cast<char>(c)) == std::string_view::npos;
+  });
+  if (bad == value.end()) return {};
+  return Error{ErrorCode::kUsage,
+               fmt::format("\"{}\" holds {}; wanted letters, digits and {}", printable(value, 120),
+                           *bad == ' ' ? "a blank" : printable(std::string(1, *bad)), allowed),
+               what};
+}
+
 Status checkValues(const Submission& submission, const fs::path& folder) {
+  constexpr std::string_view kName = "_-.:,@+=/", kFeatures = "_-.:,@+=/&|*[]()!", kPath = "_-.:,@+=/#~%() ";
   const JobSettings& jobs = submission.jobs;
-  const std::pair<const char*, const std::string*> all[] = {{"--job-name", &jobs.name},
-                                                            {"--partition", &jobs.partition},
-                                                            {"--account", &jobs.account},
-                                                            {"--reservation", &jobs.reservation},
-                                                            {"--qos", &jobs.qos},
-                                                            {"--constraint", &jobs.constraint},
-                                                            {"--container-image", &jobs.image},
-                                                            {"--container-muster", &jobs.containerMuster},
-                                                            {"path of muster", &jobs.muster}};
-  for (const auto& [what, value] : all) MUSTER_CHECK_OK(checkValue(what, *value));
-  for (const std::string& mount : jobs.mounts) MUSTER_CHECK_OK(checkValue("--container-mounts", mount));
+  const std::tuple<const char*, const std::string*, std::string_view> all[] = {
+      {"--job-name", &jobs.name, kName},
+      {"--partition", &jobs.partition, kName},
+      {"--account", &jobs.account, kName},
+      {"--reservation", &jobs.reservation, kName},
+      {"--qos", &jobs.qos, kName},
+      {"--constraint", &jobs.constraint, kFeatures},
+      {"--container-image", &jobs.image, kPath},
+      {"--container-muster", &jobs.containerMuster, kPath}};
+  for (const auto& [what, value, allowed] : all) MUSTER_CHECK_OK(checkCharacters(what, *value, allowed));
+  for (const std::string& mount : jobs.mounts)
+    MUSTER_CHECK_OK(checkCharacters("--container-mounts", mount, kPath));
+  // These stand in shell words alone.
+  MUSTER_CHECK_OK(checkValue("path of muster", jobs.muster));
   for (const std::string& option : submission.options)
     MUSTER_CHECK_OK(checkValue("option of muster run", option));
   for (const std::string& option : submission.fleetOptions)
     MUSTER_CHECK_OK(checkValue("option of muster fleet", option));
-  return checkValue("--out", folder.string());
+  MUSTER_CHECK_OK(checkValue("--out", folder.string()));
+  if (folder.string().find_first_of("'\"\\%") == std::string::npos) return {};
+  return Error{
+      ErrorCode::kUsage,
+      fmt::format("Slurm cannot be told the path \"{}\": it holds a quote, '\\' or '%'; choose another",
+                  printable(folder.string(), 200)),
+      "--out"};
 }
 
 /// Mounts are FROM:TO[:FLAGS], several with commas between them; neither Pyxis nor Apptainer can quote these,

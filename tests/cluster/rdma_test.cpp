@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Same-rail pairs of RDMA ports between hosts. Each host has a made-up tree of its own below the folder that
-// its run is started in, and a program that behaves like perftest and really talks to its peer over TCP.
+// Same-rail pairs of RDMA ports between hosts. Each host has a made-up tree of its own, and a program that
+// behaves like perftest and really talks to its peer over TCP.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,8 +29,6 @@ scope = "cluster"
 ranks = 1
 timeout = "60s"
 [stage.params]
-sysfs = "sys"
-perftest_dir = "bin"
 interface = "eth0"
 samples = 1
 [[stage.expect]]
@@ -55,7 +53,8 @@ class ClusterRdma : public ::testing::Test {
   void hold() {
     for (int host = 0; host < kHosts; ++host) {
       ProcessOptions options;
-      options.folder = hcas_.at(static_cast<size_t>(host)).folder().path();
+      const FakeHcas& hcas = hcas_.at(static_cast<size_t>(host));
+      options.environment = {{"MUSTER_SYSFS", hcas.sysfs()}, {"MUSTER_PERFTEST_DIR", hcas.programs()}};
       run_.start(host, host, {}, options);
     }
     run_.finish();

@@ -48,6 +48,18 @@ class Fleet : public ::testing::Test {
   TempDir folder_;
 };
 
+TEST_F(Fleet, ListsOfHostsAreBoundedTogether) {
+  const auto many = fleet("a[0-65535]\nb0\n");
+  EXPECT_EQ(many.exitCode, 2);
+  EXPECT_NE(many.err.find("names more than 65536 nodes"), std::string::npos) << many.err;
+  std::string racks;
+  for (int i = 0; i < 9; ++i) racks += "rack" + std::to_string(i) + ": a[0-65535]\n";
+  const auto members =
+      fleet("sim-node-[0000-0003]\n", {"--topology", folder_.write("racks.conf", racks).string()});
+  EXPECT_EQ(members.exitCode, 2);
+  EXPECT_NE(members.err.find("racks.conf:9"), std::string::npos) << members.err;
+}
+
 TEST_F(Fleet, AcceptsHealthyNodesAndWritesTheSameBytesTwice) {
   const auto result = fleet("sim-node-[0000-0003]\n");
   EXPECT_EQ(result.exitCode, 0) << result.out << result.err;

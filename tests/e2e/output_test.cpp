@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "runner/core/text.h"
 #include "tests/e2e/muster.h"
 
 namespace muster::testing {
@@ -57,6 +58,48 @@ class Output : public ::testing::Test {
   TempDir dir_;
   std::string plan_;
 };
+
+/// A record, a plan and a profile that hold terminal escapes wherever they hold text, and are refused for it
+/// or for what else is wrong with them.
+TEST_F(Output, NoErrorBringsItsEscapesToTheTerminal) {
+  ASSERT_EQ(runMuster(simulated("made")).exitCode, 0);
+  const fs::path file = dir_.path() / "made" / "record.json";
+  Json record = Json::parse(readWhole(file));
+  const std::string escape = "\x1b]0;x\x07\x1b[2J";
+  record["stages"].back()["name"] = escape;
+  record["stages"].back()["evidence"]["state"] = 1;
+  const std::string odd = dir_.write("odd/record.json", record.dump()).string();
+  record["acceptance"] = escape;
+  const std::string refused = dir_.write("refused/record.json", record.dump()).string();
+  const std::string nodes = dir_.write("nodes.txt", "sim-node-0000\n").string();
+  const std::string plan =
+      dir_.write("odd.toml", "schema = 1\nname = \"x\"\n[[stage]]\nname = \"\\u001b[2J\"\n").string();
+  const std::string profile = dir_.write("sku.toml", "schema = 1\n\"\\u001b[2J\" = 1\n").string();
+  ProcessOptions options;
+  options.environment["MUSTER_HISTORY"] = (dir_.path() / "history.sqlite").string();
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"judge", odd},
+                                             {"judge", refused},
+                                             {"judge", escape},
+                                             {"judge", file.string(), "--sku", profile},
+                                             {"report", refused},
+                                             {"history", "add", refused},
+                                             {"baseline", "learn", (dir_.path() / "refused").string(), "-o",
+                                              (dir_.path() / "new.toml").string()},
+                                             {"fleet", (dir_.path() / "refused").string(), "--expect", nodes},
+                                             {"fleet", escape, "--expect", nodes},
+                                             {"check", plan},
+                                             {"run", plan},
+                                             {"run", plan_, escape},
+                                             {"skus", escape},
+                                             {"plugins", escape}}) {
+    const ProcessResult result = runMuster(arguments, options);
+    EXPECT_NE(result.exitCode, 0) << arguments[0] << " " << arguments[1];
+    for (const char c : result.out + result.err)
+      ASSERT_TRUE(static_cast<unsigned char>(c) >= ' ' || c == '\n')
+          << arguments[0] << ": " << printable(result.out + result.err, 4000);
+  }
+}
 
 TEST_F(Output, EachCommandThatCannotPrintSaysSoAndFails) {
   const std::string record = (dir_.path() / "made" / "record.json").string();

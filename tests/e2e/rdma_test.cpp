@@ -15,11 +15,10 @@ namespace muster::testing {
 namespace {
 
 /// A stage of the rdma plugin on the made-up machine.
-std::string stage(const FakeHcas& hcas, const std::string& test, const std::string& more = "",
-                  const std::string& scope = "node", const std::string& expect = "") {
+std::string stage(const std::string& test, const std::string& more = "", const std::string& scope = "node",
+                  const std::string& expect = "") {
   return "[[stage]]\nname = \"" + test + "\"\nplugin = \"rdma\"\ntest = \"" + test + "\"\nscope = \"" +
-         scope + "\"\nranks = 1\ntimeout = \"1m\"\n[stage.params]\nsysfs = \"" + hcas.sysfs() +
-         "\"\nperftest_dir = \"" + hcas.programs() + "\"\n" + more + expect;
+         scope + "\"\nranks = 1\ntimeout = \"1m\"\n[stage.params]\n" + more + expect;
 }
 
 const std::string kExpect =
@@ -36,7 +35,9 @@ class Rdma : public ::testing::Test {
  protected:
   ProcessResult run(const std::string& stages, const std::vector<std::string>& more = {}) {
     const auto file = dir_.write("plan.toml", planOf(stages));
-    return runMuster(std::vector<std::string>{"run", file.string(), "--out", out().string()} + more);
+    ProcessOptions options;
+    options.environment = {{"MUSTER_SYSFS", hcas_.sysfs()}, {"MUSTER_PERFTEST_DIR", hcas_.programs()}};
+    return runMuster(std::vector<std::string>{"run", file.string(), "--out", out().string()} + more, options);
   }
   [[nodiscard]] std::filesystem::path out() const { return dir_.path() / "run"; }
   /// The verdicts about a metric (empty: about a stage itself) of one outcome.
@@ -53,11 +54,30 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+/// Who hands over a plan must not choose which programs run.
+TEST_F(Rdma, NoPlanNamesPrograms) {
+  hcas_.add("mlx5_0");
+  for (const char* parameter : {"perftest_dir", "sysfs"}) {
+    const auto result = run(stage("perftest", std::string(parameter) + " = \"" + hcas_.programs() + "\"\n"));
+    EXPECT_EQ(result.exitCode, 2);
+    EXPECT_TRUE(contains(result.err, parameter)) << result.err;
+    EXPECT_FALSE(std::filesystem::exists(out()));
+  }
+}
+
+TEST_F(Rdma, ProgramsThatOthersCouldReplaceAreRefused) {
+  hcas_.add("mlx5_0");
+  std::filesystem::permissions(hcas_.programs(), std::filesystem::perms(0777));
+  const auto result = run(stage("perftest", "samples = 1\n", "node", kExpect));
+  EXPECT_NE(result.exitCode, 0);
+  EXPECT_TRUE(contains(result.out, "refused: the folder")) << result.out;
+}
+
 TEST_F(Rdma, HealthyPortsAreAccepted) {
   hcas_.add("mlx5_0");
   hcas_.add("mlx5_1");
-  const auto result = run(stage(hcas_, "perftest", "samples = 1\n", "node", kExpect) +
-                          stage(hcas_, "counters", "duration = \"0s\"\n"));
+  const auto result =
+      run(stage("perftest", "samples = 1\n", "node", kExpect) + stage("counters", "duration = \"0s\"\n"));
   EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
   EXPECT_EQ(about("rdma.line_rate_share", Outcome::kPass).size(), 2u);
   EXPECT_EQ(about("rdma.link_downed", Outcome::kPass).size(), 2u);
@@ -67,7 +87,7 @@ TEST_F(Rdma, HealthyPortsAreAccepted) {
 TEST_F(Rdma, ASlowPortIsRejectedByName) {
   hcas_.add("mlx5_0");
   hcas_.add("mlx5_1", "ok", 200);
-  const auto result = run(stage(hcas_, "perftest", "samples = 1\n", "node", kExpect));
+  const auto result = run(stage("perftest", "samples = 1\n", "node", kExpect));
   EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
   const auto fails = verdictsOf(recordIn(out()), Outcome::kFail);
   ASSERT_EQ(fails.size(), 1u);
@@ -77,7 +97,7 @@ TEST_F(Rdma, ASlowPortIsRejectedByName) {
 TEST_F(Rdma, ALinkThatWentDownIsRejected) {
   hcas_.add("mlx5_0");
   hcas_.configure("count " + hcas_.portFile("mlx5_0", "counters/link_downed") + " 1");
-  const auto result = run(stage(hcas_, "counters", "duration = \"0s\"\n"));
+  const auto result = run(stage("counters", "duration = \"0s\"\n"));
   EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
   EXPECT_EQ(about("rdma.link_downed", Outcome::kFail).size(), 1u);
   EXPECT_TRUE(contains(result.out, "Reseat or replace cable")) << result.out;
@@ -87,13 +107,13 @@ TEST_F(Rdma, APortThatIsDownIsRejected) {
   hcas_.add("mlx5_0");
   hcas_.add("mlx5_1");
   hcas_.set("mlx5_1", "state", "1: DOWN\n");
-  const auto result = run(stage(hcas_, "perftest", "samples = 1\n", "node", kExpect));
+  const auto result = run(stage("perftest", "samples = 1\n", "node", kExpect));
   EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
   EXPECT_EQ(about("rdma.port_active", Outcome::kFail).size(), 1u);
 }
 
 TEST_F(Rdma, NoHcaIsASkipThatBlocks) {
-  const auto result = run(stage(hcas_, "perftest", "", "node", kExpect));
+  const auto result = run(stage("perftest", "", "node", kExpect));
   EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
   EXPECT_TRUE(contains(result.out, "no RDMA device")) << result.out;
   EXPECT_FALSE(verdictsOf(recordIn(out()), Outcome::kSkipped).empty());
@@ -103,15 +123,14 @@ TEST_F(Rdma, NoHcaIsASkipThatBlocks) {
 TEST_F(Rdma, AMissingEngineIsAnErrorThatNamesThePackage) {
   hcas_.add("mlx5_0");
   std::filesystem::remove(hcas_.programs() + "/ib_write_bw");
-  const auto result = run(stage(hcas_, "perftest", "", "node", kExpect));
+  const auto result = run(stage("perftest", "", "node", kExpect));
   EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
   EXPECT_TRUE(contains(result.out, "apt-get install perftest")) << result.out;
 }
 
 TEST_F(Rdma, AHangingEngineIsAnErrorAndLeavesNothingBehind) {
   hcas_.add("mlx5_0", "hang");
-  const auto result =
-      run(stage(hcas_, "perftest", "seconds = 1\nengine_timeout = \"1s\"\n", "node", kExpect));
+  const auto result = run(stage("perftest", "seconds = 1\nengine_timeout = \"1s\"\n", "node", kExpect));
   EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
   const auto errors = verdictsOf(recordIn(out()), Outcome::kError);
   EXPECT_TRUE(std::any_of(errors.begin(), errors.end(), [](const Verdict& verdict) {
@@ -122,7 +141,7 @@ TEST_F(Rdma, AHangingEngineIsAnErrorAndLeavesNothingBehind) {
 
 TEST_F(Rdma, WhatTheEngineLeavesBehindIsEndedToo) {
   hcas_.add("mlx5_0", "orphan");
-  EXPECT_EQ(run(stage(hcas_, "perftest", "samples = 1\n", "node", kExpect)).exitCode, 0);
+  EXPECT_EQ(run(stage("perftest", "samples = 1\n", "node", kExpect)).exitCode, 0);
   EXPECT_TRUE(processesWith(hcas_.programs()).empty());
 }
 
@@ -168,7 +187,7 @@ TEST_F(Rdma, SameRailsOfTwoNodesMeetThroughTheStore) {
   hcas_.add("mlx5_0");
   hcas_.add("mlx5_1", "ok", 200);
   const auto ended =
-      runPair(stage(hcas_, "perftest", "samples = 1\ninterface = \"lo\"\n", "cluster", kExpect), dir_);
+      runPair(stage("perftest", "samples = 1\ninterface = \"lo\"\n", "cluster", kExpect), dir_);
   for (int rank = 0; rank < 2; ++rank) {
     const ProcessResult& result = ended[static_cast<size_t>(rank)];
     EXPECT_EQ(result.exitCode, 1) << result.out << result.err;

@@ -14,7 +14,7 @@ case $4 in
     packages='fmt nettle zlib libjpeg gtest'
     set -- "$root"/runner/rendezvous/*.cpp "$root"/runner/dispatch/frame_*.cpp "$root"/runner/app/frame_collector.cpp \
       "$root"/kernels/host/rdma/perftest_output.cpp "$root"/plugins/train/data/*.cpp "$root"/tests/support/process.cpp \
-      "$root"/tests/fuzz/*target*.cpp "$root"/tests/fuzz/bytes_fuzzer.cpp
+      "$root"/tests/fuzz/*target*.cpp "$root"/tests/fuzz/document_mutator.cpp "$root"/tests/fuzz/mutate_run.cpp "$root"/tests/fuzz/bytes_fuzzer.cpp
     ;;
 esac
 # shellcheck disable=SC2046,SC2086 # flags are words

@@ -6,6 +6,11 @@
 #include <iterator>
 
 namespace muster::testing {
+namespace {
+
+constexpr size_t kLargest = size_t{64} * 1024;
+
+}  // namespace
 
 /// xorshift64*: the standard's distributions differ between libraries, a run must not.
 uint64_t Mutator::random() {
@@ -18,6 +23,7 @@ uint64_t Mutator::random() {
 std::string Mutator::next() {
   std::string text = seeds_[below(seeds_.size())];
   for (size_t changes = 1 + below(8); changes > 0; --changes) change(text);
+  if (text.size() > kLargest) text.resize(kLargest);
   return text;
 }
 

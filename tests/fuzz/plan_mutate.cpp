@@ -8,6 +8,7 @@
 
 #include "runner/core/files.h"
 #include "tests/fuzz/mutate_run.h"
+#include "tests/fuzz/mutator.h"
 #include "tests/fuzz/plan_check.h"
 
 namespace muster::testing {
@@ -100,9 +101,14 @@ int main(int argc, char** argv) {
     return 2;
   }
   const uint64_t seed = argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 1;
-  const bool toml = runMutations("toml plans", seedsOf(argv[1], ".toml"), kTomlWords, std::atol(argv[2]),
-                                 seed, checkTomlPlan);
-  const bool lua =
-      runMutations("lua plans", seedsOf(argv[1], ".lua"), kLuaWords, std::atol(argv[3]), seed, checkLuaPlan);
+  const auto hunt = [&](const char* what, const char* extension, const std::vector<std::string>& words,
+                        const char* count, InputCheck check) {
+    const std::vector<std::string> seeds = seedsOf(argv[1], extension);
+    Mutator mutator(seeds, words, seed);
+    return runMutations(
+        what, seeds, [&] { return mutator.next(); }, std::atol(count), check);
+  };
+  const bool toml = hunt("toml plans", ".toml", kTomlWords, argv[2], checkTomlPlan);
+  const bool lua = hunt("lua plans", ".lua", kLuaWords, argv[3], checkLuaPlan);
   return toml && lua ? 0 : 1;
 }

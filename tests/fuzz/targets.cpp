@@ -2,8 +2,6 @@
 // See targets.h.
 #include "tests/fuzz/targets.h"
 
-#include "runner/core/text.h"
-
 namespace muster::testing {
 
 const std::vector<Target>& targets() {
@@ -19,13 +17,6 @@ const std::vector<Target>& targets() {
       {"tar", checkTar, tarSamples},
   };
   return kTargets;
-}
-
-std::string problemOfError(const Error& error) {
-  const std::string text = error.text();
-  if (error.message.empty()) return "an error says nothing";
-  if (text.size() > 4000) return "an error is endless: " + printable(text);
-  return printable(text, text.size()) == text ? "" : "an error is not printable: " + printable(text);
 }
 
 }  // namespace muster::testing

@@ -7,14 +7,18 @@
 #include <vector>
 
 #include "runner/core/result.h"
+#include "tests/fuzz/document_mutator.h"
 #include "tests/fuzz/mutate_run.h"
 
 namespace muster::testing {
 
-/// Well-formed inputs of a check, and pieces that are worth putting into them.
+/// Well-formed inputs of a check: bytes, and pieces that are worth putting into them; or documents, which are
+/// changed field by field.
 struct Samples {
   std::vector<std::string> seeds;
   std::vector<std::string> words;
+  std::vector<Json> documents = {};
+  DocumentFormat format = DocumentFormat::kJson;
 };
 
 /// One request of the rendezvous store, without its length.
@@ -46,15 +50,12 @@ Samples jpegSamples();
 std::string checkTar(const std::string& bytes);
 Samples tarSamples();
 
-/// One of the above by its name.
+/// One of the above, or a schema's documents and all that reads them (documents.cpp), by its name.
 struct Target {
   const char* name;
   InputCheck check;
   Samples (*samples)();
 };
-const std::vector<Target>& targets();
-
-/// "" for an error that people can read (printable, not endless), else what is wrong with it.
-std::string problemOfError(const Error& error);
+const std::vector<Target>& targets();  ///< of this program: targets.cpp or documents.cpp
 
 }  // namespace muster::testing

@@ -217,8 +217,19 @@ TEST_F(SlurmDrain, DoesNotGiveBackWhatSomebodyGaveAnotherReason) {
   ASSERT_EQ(slurm().muster({"drain", run.string(), "--apply"}).exitCode, 0);
   slurm().set("node1", "DRAIN", "being repaired");
   const ProcessResult back = slurm().muster({"undrain", run.string(), "--apply"});
-  EXPECT_THAT(back.out, HasSubstr("node1: left as it is: somebody gave another reason since"));
+  EXPECT_THAT(back.out, HasSubstr("node1: left as it is: was not drained by this run"));
   EXPECT_EQ(slurm().state("node1"), "drained");
+  // Whoever may write into the run folder says that this was the run's own reason, and that node3 was its
+  // too.
+  slurm().set("node3", "DRAIN", "muster: another run: gemm");
+  for (const std::string line : {R"({"action":"drain","node":"node1","reason":"being repaired"})",
+                                 R"({"action":"drain","node":"node3","reason":"muster: another run: gemm"})"})
+    std::ofstream(run / "drained.jsonl", std::ios::app) << line << "\n";
+  const ProcessResult forged = slurm().muster({"undrain", run.string(), "--apply"});
+  EXPECT_THAT(forged.out, HasSubstr("node1: left as it is: was not drained by this run"));
+  EXPECT_THAT(forged.out, HasSubstr("node3: left as it is: is no node of this run"));
+  EXPECT_EQ(slurm().state("node1"), "drained");
+  EXPECT_EQ(slurm().state("node3"), "drained");
 }
 
 TEST_F(SlurmScope, NamesASlowLinkOnceByTheSchedulersNamesOfItsEnds) {

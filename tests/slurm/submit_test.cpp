@@ -158,8 +158,10 @@ TEST_F(SlurmSubmit, RefusesWhatCannotBeSubmitted) {
   refused(submit(quickPlan(), newRun(), {"--simulate", healthy()}, "node[1-"), "--nodes");
   refused(submit(quickPlan(), newRun(), {"--simulate", healthy()}, "../../etc"), "no node's name");
   refused(submit(quickPlan(), newRun(), {"--simulate", healthy(), "--partition", "mian"}), "mian");
-  refused(submit(quickPlan(), newRun(), {"--simulate", healthy(), "--job-name", "two\nlines"}),
-          "control characters");
+  refused(submit(quickPlan(), newRun(), {"--simulate", healthy(), "--job-name", "two\nlines"}), "--job-name");
+  for (const char* option : {"--account", "--reservation", "--qos", "--constraint", "--container-image"})
+    refused(submit(quickPlan(), newRun(), {"--simulate", healthy(), option, "x\\' --uid=0 '", "--print"}),
+            option);
   refused(submit(quickPlan(), slurm().shared() / "100%", {"--simulate", healthy()}), "'%'");
   refused(submit(quickPlan(), newRun(), {"--simulate", healthy(), "--set", "gemm.size=banana"}), "banana");
   EXPECT_THAT(slurm().command({"squeue", "--noheader"}).out, IsEmpty());

@@ -16,6 +16,7 @@
 #include "kernels/host/rdma/perftest_output.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
+#include "runner/core/trust.h"
 
 namespace muster {
 
@@ -155,11 +156,16 @@ Result<std::string> Perftest::program(RdmaMethod method) const {
   std::vector<std::string> folders = {folder_};
   if (const char* path = getenv("PATH"); folder_.empty() && path != nullptr) folders = split(path, ':');
   for (const std::string& folder : folders)
-    if (!folder.empty() && access((folder + "/" + name).c_str(), X_OK) == 0) return folder + "/" + name;
+    if (!folder.empty() && access((folder + "/" + name).c_str(), X_OK) == 0) {
+      // The folder too: the name in it may be a link, and who can write there can lead it elsewhere.
+      MUSTER_CHECK_OK(checkTrusted(folder, "folder of the program", Above::kAll));
+      MUSTER_CHECK_OK(checkTrusted(folder + "/" + name, "program", Above::kAll));
+      return folder + "/" + name;
+    }
   return Error{
       ErrorCode::kNotFound,
       fmt::format("there is no program {} in {}; install the package perftest (apt-get install perftest), or "
-                  "name the folder that has it in perftest_dir",
+                  "name the folder that has it in MUSTER_PERFTEST_DIR",
                   name, folder_.empty() ? "PATH" : printable(folder_)),
       ""};
 }
@@ -195,7 +201,7 @@ Status Perftest::checkGpu(const RdmaTransfer& transfer) const {
       ErrorCode::kUnsupported,
       path +
           " is built without CUDA, so it cannot use a GPU's memory; build perftest with CUDA and name its "
-          "folder in perftest_dir",
+          "folder in MUSTER_PERFTEST_DIR",
       ""};
 }
 

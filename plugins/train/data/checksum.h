@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MD5 of files: what the publishers of these data sets give. It finds damage; against malice https stands.
+// SHA-256 of files that are too large to be read at once.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 
 namespace muster::train {
 
-/// MD5 (RFC 1321) of a file's content as 32 lower-case hexadecimal digits.
-Result<std::string> md5OfFile(const std::filesystem::path& path);
+/// SHA-256 of a file's content as 64 lower-case hexadecimal digits.
+Result<std::string> sha256OfFile(const std::filesystem::path& path);
 
 }  // namespace muster::train

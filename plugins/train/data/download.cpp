@@ -9,9 +9,11 @@
 #include <filesystem>
 #include <vector>
 
+#include "plugins/train/data/checksum.h"
 #include "plugins/train/data/fetch.h"
 #include "plugins/train/data/tar.h"
 #include "runner/core/files.h"
+#include "runner/core/trust.h"
 #include "runner/core/units.h"
 
 namespace muster::train {
@@ -19,11 +21,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// A file and the only content that it may have.
+struct Known {
+  std::string name;
+  std::string sha256;
+};
+
 /// A file as its publisher offers it.
 struct Published {
-  std::string name;
-  std::string md5;
-  std::vector<std::string> members;  ///< that are taken out of it; empty: it is used as it is
+  Known file;
+  std::vector<Known> members;  ///< that are taken out of it; empty: it is used as it is
 };
 
 struct Source {
@@ -31,25 +38,36 @@ struct Source {
   std::vector<Published> files;
 };
 
-/// Addresses and checksums as the publishers give them: github.com/zalandoresearch/fashion-mnist and
-/// cs.toronto.edu/~kriz/cifar.html.
+/// Addresses as the publishers give them: github.com/zalandoresearch/fashion-mnist and
+/// cs.toronto.edu/~kriz/cifar.html. They publish MD5; these are the SHA-256 of the files that have it.
 Result<Source> sourceOf(const std::string& mode) {
   if (mode == "fashion-mnist")
-    return Source{"http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
-                  {{"train-images-idx3-ubyte.gz", "8d4fb7e6c68d591d4c3dfef9ec88bf0d", {}},
-                   {"train-labels-idx1-ubyte.gz", "25c81989df183df01b3e8a0aad5dffbe", {}},
-                   {"t10k-images-idx3-ubyte.gz", "bef4ecab320f06d8554ea6380940ec79", {}},
-                   {"t10k-labels-idx1-ubyte.gz", "bb300cfdad3c16e7a12a480ee83cd310", {}}}};
+    return Source{
+        "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion",
+        {{{"train-images-idx3-ubyte.gz", "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"},
+          {}},
+         {{"train-labels-idx1-ubyte.gz", "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"},
+          {}},
+         {{"t10k-images-idx3-ubyte.gz", "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"},
+          {}},
+         {{"t10k-labels-idx1-ubyte.gz", "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"},
+          {}}}};
   if (mode == "cifar10")
-    return Source{"https://www.cs.toronto.edu/~kriz",
-                  {{"cifar-10-binary.tar.gz",
-                    "c32a1d4ab5d03f1284b67883e8d87530",
-                    {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
-                     "data_batch_5.bin", "test_batch.bin"}}}};
+    return Source{
+        "https://www.cs.toronto.edu/~kriz",
+        {{{"cifar-10-binary.tar.gz", "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"},
+          {{"data_batch_1.bin", "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5"},
+           {"data_batch_2.bin", "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed"},
+           {"data_batch_3.bin", "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67"},
+           {"data_batch_4.bin", "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48"},
+           {"data_batch_5.bin", "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add"},
+           {"test_batch.bin", "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"}}}}};
   if (mode == "cifar100")
     return Source{
         "https://www.cs.toronto.edu/~kriz",
-        {{"cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8", {"train.bin", "test.bin"}}}};
+        {{{"cifar-100-binary.tar.gz", "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec"},
+          {{"train.bin", "f31298fc616915fa142368359df1c4ca2ae984d6915ca468b998a5ec6aeebf29"},
+           {"test.bin", "d8b1e6b7b3bee4020055f0699b111f60b1af1e262aeb93a0b659061746f8224a"}}}}};
   return Error{ErrorCode::kUsage,
                "download = true, and nobody may hand out data_mode \"" + mode +
                    "\" without asking; fetch it by hand and give data_dir",
@@ -59,35 +77,56 @@ Result<Source> sourceOf(const std::string& mode) {
 /// One process at a time works on a folder; the lock goes with the descriptor.
 Result<Fd> lockFolder(const fs::path& folder) {
   const fs::path path = folder / ".muster-download.lock";
-  Fd lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!lock.valid()) return Error{ErrorCode::kIo, "cannot be made: " + errnoText(errno), path.string()};
+  MUSTER_TRY(Fd lock, openOwnFile(path, O_RDWR));
   while (flock(lock.get(), LOCK_EX) != 0)
     if (errno != EINTR) return Error{ErrorCode::kIo, "cannot be locked: " + errnoText(errno), path.string()};
   return lock;
 }
 
-bool complete(const Published& file, const fs::path& folder) {
-  std::error_code ignored;
-  if (file.members.empty()) return fs::exists(folder / file.name, ignored);
-  for (const std::string& member : file.members)
-    if (!fs::exists(folder / member, ignored)) return false;
-  return true;
-}
-
-Status fetchOne(const sdk::Host& host, const Published& file, const std::string& url,
-                const fs::path& folder) {
-  const RemoteFile remote = {url + "/" + file.name, file.md5};
+/// Whether the file is there; an error if it is another one. Nobody's file is removed.
+Result<bool> isThere(const fs::path& folder, const Known& file) {
   const fs::path path = folder / file.name;
   std::error_code ignored;
-  if (!fs::exists(path, ignored)) {
+  if (!fs::exists(path, ignored)) return false;
+  MUSTER_TRY(const std::string sha256, sha256OfFile(path));
+  if (sha256 == file.sha256) return true;
+  return Error{
+      ErrorCode::kCorrupt,
+      fmt::format("its SHA-256 is {}, wanted {}; remove it to have it fetched, or use it as it is without "
+                  "`download`",
+                  sha256, file.sha256),
+      path.string()};
+}
+
+Result<bool> complete(const Published& published, const fs::path& folder) {
+  if (published.members.empty()) return isThere(folder, published.file);
+  bool all = true;
+  for (const Known& member : published.members) {
+    MUSTER_TRY(const bool there, isThere(folder, member));
+    all = all && there;
+  }
+  return all;
+}
+
+Status fetchOne(const sdk::Host& host, const Published& published, const std::string& url,
+                const fs::path& folder) {
+  const Known& file = published.file;
+  const RemoteFile remote = {url + "/" + file.name, file.sha256};
+  MUSTER_TRY(const bool there, isThere(folder, file));
+  if (!there) {
     host.log(MUSTER_LOG_INFO, fmt::format("fetching {} into {}", remote.url, folder.string()));
-    MUSTER_CHECK_OK(fetchFile(remote, path, [&](uint64_t got, uint64_t wanted) {
+    MUSTER_CHECK_OK(fetchFile(remote, folder / file.name, [&](uint64_t got, uint64_t wanted) {
       host.progress(wanted > 0 ? static_cast<double>(got) / static_cast<double>(wanted) : -1,
                     fmt::format("fetching {}, {}", file.name, formatQuantity(static_cast<double>(got), "B")));
       return !host.cancelled();
     }));
   }
-  return file.members.empty() ? Status() : extractFiles(path, file.members, folder);
+  if (published.members.empty()) return {};
+  std::vector<std::string> names;
+  for (const Known& member : published.members) names.push_back(member.name);
+  MUSTER_CHECK_OK(extractFiles(folder / file.name, names, folder));
+  for (const Known& member : published.members) MUSTER_CHECK_OK(isThere(folder, member));
+  return {};
 }
 
 }  // namespace
@@ -102,9 +141,10 @@ Status fetchDataset(const sdk::Host& host, const DatasetSpec& spec, const std::s
   fs::create_directories(spec.folder, error);
   if (error) return Error{ErrorCode::kIo, "cannot be made: " + error.message(), spec.folder};
   MUSTER_TRY(Fd lock, lockFolder(spec.folder));
-  for (const Published& file : source.files)
-    if (!complete(file, spec.folder))
-      MUSTER_CHECK_OK(fetchOne(host, file, url.empty() ? source.url : url, spec.folder));
+  for (const Published& file : source.files) {
+    MUSTER_TRY(const bool there, complete(file, spec.folder));
+    if (!there) MUSTER_CHECK_OK(fetchOne(host, file, url.empty() ? source.url : url, spec.folder));
+  }
   return {};
 }
 

@@ -8,9 +8,9 @@
 namespace muster::train {
 
 /// Makes sure that the files of `spec` are in its folder: what is missing is fetched, going on where an
-/// earlier try was cut off, and is put in place only once its checksum is right. Several processes may call
-/// it at once. `url` replaces the publisher's address of the folder that holds the files; empty: the
-/// publisher's.
+/// earlier try was cut off, over HTTPS, and is put in place only once its SHA-256 is right; what is there
+/// already must have it too. Several processes may call it at once. `url` replaces the publisher's address of
+/// the folder that holds the files; empty: the publisher's.
 Status fetchDataset(const sdk::Host& host, const DatasetSpec& spec, const std::string& url);
 
 }  // namespace muster::train

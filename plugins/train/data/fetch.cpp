@@ -5,6 +5,7 @@
 
 #include <curl/curl.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +14,8 @@
 
 #include "plugins/train/data/checksum.h"
 #include "runner/core/files.h"
+#include "runner/core/text.h"
+#include "runner/core/trust.h"
 
 namespace muster::train {
 namespace {
@@ -93,12 +96,20 @@ struct Ended {
   long status = 0;  ///< of HTTP
 };
 
-Ended transferOnce(const Curl& curl, const std::string& url, Transfer& transfer) {
+/// Versions before 7.85 know protocols as bits only.
+bool allowOnly(const Curl& curl, CURL* handle, const std::string& protocol) {
+  constexpr auto kProtocols = static_cast<CURLoption>(181), kRedirections = static_cast<CURLoption>(182);
+  const bool byName = curl.set(handle, CURLOPT_PROTOCOLS_STR, protocol.c_str()) == CURLE_OK &&
+                      curl.set(handle, CURLOPT_REDIR_PROTOCOLS_STR, protocol.c_str()) == CURLE_OK;
+  const long bit = protocol == "https" ? CURLPROTO_HTTPS : CURLPROTO_HTTP;
+  return byName ||
+         (curl.set(handle, kProtocols, bit) == CURLE_OK && curl.set(handle, kRedirections, bit) == CURLE_OK);
+}
+
+Ended transferOnce(const Curl& curl, const RemoteFile& file, Transfer& transfer) {
   std::unique_ptr<CURL, decltype(curl.cleanup)> handle(curl.init(), curl.cleanup);
-  if (handle == nullptr) return {CURLE_FAILED_INIT, 0};
-  curl.set(handle.get(), CURLOPT_URL, url.c_str());
-  curl.set(handle.get(), CURLOPT_PROTOCOLS_STR, "http,https,ftp,file");
-  curl.set(handle.get(), CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+  if (handle == nullptr || !allowOnly(curl, handle.get(), file.protocol)) return {CURLE_FAILED_INIT, 0};
+  curl.set(handle.get(), CURLOPT_URL, file.url.c_str());
   curl.set(handle.get(), CURLOPT_FOLLOWLOCATION, 1L);
   curl.set(handle.get(), CURLOPT_MAXREDIRS, 10L);
   curl.set(handle.get(), CURLOPT_FAILONERROR, 1L);
@@ -145,7 +156,9 @@ Status checkEnd(const Curl& curl, const RemoteFile& file, const Ended& ended, co
 
 Status gather(const Curl& curl, const RemoteFile& file, const std::filesystem::path& part,
               const FetchProgress& progress) {
-  std::unique_ptr<FILE, int (*)(FILE*)> out(fopen(part.c_str(), "ab"), fclose);
+  MUSTER_TRY(Fd own, openOwnFile(part, O_WRONLY | O_APPEND));
+  const std::unique_ptr<FILE, int (*)(FILE*)> out(fdopen(own.get(), "ab"), fclose);
+  if (out != nullptr) (void)own.release();
   if (out == nullptr) return Error{ErrorCode::kIo, "cannot be written: " + errnoText(errno), part.string()};
   Transfer transfer;
   transfer.file = out.get();
@@ -155,7 +168,7 @@ Status gather(const Curl& curl, const RemoteFile& file, const std::filesystem::p
   Ended ended;
   for (int i = 0; i < kTries; ++i) {
     const uint64_t before = transfer.got;
-    ended = transferOnce(curl, file.url, transfer);
+    ended = transferOnce(curl, file, transfer);
     if (!mayGoOn(ended, transfer, before)) break;
   }
   MUSTER_CHECK_OK(checkEnd(curl, file, ended, transfer));
@@ -167,20 +180,24 @@ Status gather(const Curl& curl, const RemoteFile& file, const std::filesystem::p
 }  // namespace
 
 Status fetchFile(const RemoteFile& file, const std::filesystem::path& path, const FetchProgress& progress) {
+  if (!file.url.starts_with(std::string(file.protocol) + "://"))
+    return Error{ErrorCode::kUsage, fmt::format("only {}:// is fetched", file.protocol),
+                 printable(file.url, 200)};
   static const Result<Curl> curl = openCurl();
   if (!curl.ok()) return curl.error();
   std::filesystem::path part = path;
   part += ".part";
   MUSTER_CHECK_OK(gather(*curl, file, part, progress));
-  MUSTER_TRY(std::string md5, md5OfFile(part));
+  MUSTER_TRY(const std::string sha256, sha256OfFile(part));
   std::error_code error;
-  if (md5 != file.md5) {
+  if (sha256 != file.sha256) {
     const auto bytes = std::filesystem::file_size(part, error);
     std::filesystem::remove(part, error);
     return Error{
         ErrorCode::kCorrupt,
-        fmt::format("MD5 of the {} bytes is {}, wanted {}; they were removed, run again to fetch them anew",
-                    bytes, md5, file.md5),
+        fmt::format(
+            "SHA-256 of the {} bytes is {}, wanted {}; they were removed, run again to fetch them anew",
+            bytes, sha256, file.sha256),
         file.url};
   }
   std::filesystem::rename(part, path, error);

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "tests/plugins/recording_host.h"
 #include "tests/plugins/scenario.h"
 #include "tests/support/fake_hcas.h"
@@ -13,10 +15,10 @@ namespace muster::testing {
 class RdmaRun : public ::testing::Test {
  protected:
   /// On the made-up machine.
-  CaseResult onHost(const std::string& test, Json params = Json::object(),
+  CaseResult onHost(const std::string& test, const Json& params = Json::object(),
                     const std::string& scope = "node") {
-    params["sysfs"] = hcas_.sysfs();
-    params["perftest_dir"] = hcas_.programs();
+    setenv("MUSTER_SYSFS", hcas_.sysfs().c_str(), 1);
+    setenv("MUSTER_PERFTEST_DIR", hcas_.programs().c_str(), 1);
     return plugin_.run(host_, test, params, context("host", scope, ""));
   }
   /// On a simulated node with four HCAs of 400 Gb/s and `faults` planted.

@@ -68,6 +68,45 @@ TEST(Quarantine, NamesAnotherSchema) {
   EXPECT_THAT(reasonFor("[1, 2]"), HasSubstr("no record"));
 }
 
+/// Each list and object of a record, in place of which is nothing, or something else.
+TEST(Quarantine, NamesAFieldThatIsMissingOrOfAnotherType) {
+  const auto reason = [](const Json& record) {
+    fleet::FleetNames names;
+    const auto read = fleet::RecordReader(names).parse(dumpJson(record));
+    return read.ok() ? "none" : read.error().message;
+  };
+  const Json good = parseJson(goodText()).value();
+  for (const char* field :
+       {"/stages", "/reasons", "/accounting", "/accounting/counts", "/run", "/run/overrides", "/plan",
+        "/profile", "/tool", "/launcher", "/inventory", "/stages/1/verdicts", "/stages/1/measurements",
+        "/stages/1/artifacts", "/stages/1/ranks", "/stages/1/evidence"}) {
+    const Json::json_pointer at(field);
+    Json without = good;
+    without[at.parent_pointer()].erase(at.back());
+    EXPECT_THAT(reason(without), HasSubstr(at.back() + ": is missing"));
+    for (const Json& other : {Json(), Json(1), Json("x"), Json(true)}) {
+      Json odd = good;
+      odd[at] = other;
+      EXPECT_THAT(reason(odd), HasSubstr(at.back() + ": must be ")) << field;
+    }
+  }
+  Json odd = good;
+  odd["stages"][1]["evidence"]["expectations"] = 1;
+  EXPECT_THAT(reason(odd), HasSubstr("evidence.expectations"));
+  odd["stages"][1]["evidence"].erase("expectations");
+  for (Json& verdict : odd["stages"][1]["verdicts"]) verdict["expectation"] = 0;
+  EXPECT_THAT(reason(odd), HasSubstr("is none of the stage's evidence.expectations"));
+}
+
+/// One reader takes the first of two, the next the last.
+TEST(Quarantine, NamesAFieldThatStandsTwice) {
+  EXPECT_THAT(
+      reasonFor(replaced(goodText(), "\"acceptance\":", "\"acceptance\": \"rejected\", \"acceptance\":")),
+      HasSubstr("acceptance: stands twice in one object"));
+  EXPECT_THAT(reasonFor(replaced(goodText(), "\"outcome\":", "\"outcome\": \"pass\", \"outcome\":")),
+              HasSubstr("outcome: stands twice in one object"));
+}
+
 TEST(Quarantine, NamesAMillionMeasurements) {
   std::string many;
   for (int i = 0; i < 250'000; ++i) many += "{\"metric\":\"a.b\",\"unit\":\"s\",\"case\":\"\",\"rank\":0},";

@@ -80,6 +80,21 @@ TEST(WriteFileAtomically, ReplacesTheFileAndLeavesNothingElse) {
   }
 }
 
+TEST(WriteFileAtomically, LeavesTheModeToTheUmask) {
+  TempDir dir;
+  const auto modeUnder = [&](mode_t mask) {
+    const mode_t before = umask(mask);
+    const Status written = writeFileAtomically(dir.path() / "f", "x");
+    umask(before);
+    struct stat info {};
+    EXPECT_TRUE(written.ok() && stat((dir.path() / "f").c_str(), &info) == 0);
+    return info.st_mode & 07777;
+  };
+  EXPECT_EQ(modeUnder(022), 0644U);
+  EXPECT_EQ(modeUnder(077), 0600U);
+  EXPECT_EQ(modeUnder(027), 0640U);
+}
+
 TEST(WriteFileAtomically, WritesARelativeName) {
   const TempDir dir;
   const auto before = fs::current_path();

@@ -39,6 +39,21 @@ TEST(ParseJson, BoundsTheDepthWithoutMemoryOrStack) {
   EXPECT_NE(parseJson(objects).error().message.find("64 levels"), std::string::npos);
 }
 
+TEST(ParseJson, RefusesAKeyThatStandsTwice) {
+  EXPECT_NE(parseJson(R"({"b":{"a":1,"c":2,"a":3}})").error().message.find("the key \"a\" stands twice"),
+            std::string::npos);
+  std::string many;
+  for (int i = 0; i < 100; ++i) many += "\"k" + std::to_string(i) + "\":1,";
+  EXPECT_TRUE(parseJson("{" + many + "\"a\":1}").ok());
+  EXPECT_FALSE(parseJson("{" + many + "\"k7\":1}").ok());
+}
+
+TEST(ParseJson, BoundsTheKeysOfAnObject) {
+  std::string many = "{";
+  for (int i = 0; i < 500'000; ++i) many += "\"k" + std::to_string(i) + "\":1,";
+  EXPECT_NE(parseJson(many + "\"a\":1}").error().message.find("more than 20000 keys"), std::string::npos);
+}
+
 TEST(ParseJson, BracketsInTextsAreNoDepth) {
   EXPECT_TRUE(parseJson("[\"" + std::string(1000, '[') + "\\\"" + std::string(1000, '{') + "\"]", 2).ok());
 }

@@ -51,12 +51,38 @@ TEST(Undrain, GivesBackOnlyWhatStillHasOurReason) {
   const std::vector<NodeAction> drained = {{"ours", "muster: run-1: gemm", ""},
                                            {"drained", "muster: run-1: gemm", ""},
                                            {"ok", "muster: run-1: gemm", ""}};
-  const auto actions = planUndrain(drained, known());
+  Submission run;
+  run.id = "run-1";
+  run.nodes = {"ours", "drained", "ok"};
+  const auto actions = planUndrain(run, drained, known());
   EXPECT_EQ(actions[0].reason, "muster: run-1: gemm");
   EXPECT_EQ(actions[1].reason, "");
-  EXPECT_THAT(actions[1].why, HasSubstr("another reason"));
+  EXPECT_THAT(actions[1].why, HasSubstr("was not drained by this run (drained: fan [alice])"));
   EXPECT_EQ(actions[2].reason, "");
   EXPECT_THAT(actions[2].why, HasSubstr("not drained any more"));
+}
+
+/// Lines that somebody else has written into drained.jsonl, beside what Slurm says.
+TEST(Undrain, DoesNotBelieveItsOwnList) {
+  Submission run;
+  run.id = "run-1";
+  run.nodes = {"mine", "other-run", "changed"};
+  const Nodes known = {{"mine", {"mine", "drained", "alice", "fan", 8}},
+                       {"other-run", {"other-run", "drained", "root", "muster: run-10: gemm", 8}},
+                       {"changed", {"changed", "drained", "root", "muster: run-1: gemm", 8}},
+                       {"foreign", {"foreign", "drained", "root", "muster: run-1: gemm", 8}}};
+  const auto actions = planUndrain(run,
+                                   {{"mine", "fan", ""},
+                                    {"other-run", "muster: run-10: gemm", ""},
+                                    {"changed", "muster: run-1: memory", ""},
+                                    {"foreign", "muster: run-1: gemm", ""}},
+                                   known);
+  ASSERT_EQ(actions.size(), 4U);
+  for (const NodeAction& action : actions) EXPECT_EQ(action.reason, "") << action.node;
+  EXPECT_THAT(actions[0].why, HasSubstr("was not drained by this run (drained: fan [alice])"));
+  EXPECT_THAT(actions[1].why, HasSubstr("was not drained by this run"));
+  EXPECT_THAT(actions[2].why, HasSubstr("somebody gave another reason"));
+  EXPECT_THAT(actions[3].why, HasSubstr("is no node of this run"));
 }
 
 }  // namespace

@@ -71,8 +71,9 @@ TEST(Scripts, AreSoundShellWhateverTheValuesAre) {
   Submission submission = sample();
   submission.clusterStages = true;
   JobSettings& jobs = submission.jobs;
-  jobs.name = jobs.partition = jobs.account = jobs.reservation = jobs.qos = jobs.constraint = jobs.image =
-      kHostile;
+  jobs.muster = kHostile;
+  jobs.image = "docker://x@nvcr.io#a/b:1 (2)~";
+  jobs.constraint = "[a|b]&c*2!(d)";
   jobs.gpus = 8;
   jobs.nvidia = true;
   submission.options = {"--set", kHostile};
@@ -81,8 +82,7 @@ TEST(Scripts, AreSoundShellWhateverTheValuesAre) {
       jobs.runtime = runtime;
       submission.scenarioFile = scenario;
       const auto all = renderScripts(
-          submission,
-          runtime == std::string("none") ? std::string("/shared/") + kHostile : "/shared/$(id)'x'",
+          submission, runtime == std::string("none") ? "/shared/a $(id) `id` *?~ #" : "/shared/$(id)x",
           sourceDir() / "templates");
       ASSERT_TRUE(all.ok()) << all.error().text();
       for (const Script& one : *all) {
@@ -169,13 +169,31 @@ TEST(Scripts, RefuseMountsThatARuntimeCannotBeTold) {
   EXPECT_EQ(refused("none", "/shared/a:b, c", ""), "");
 }
 
-TEST(Scripts, RefuseLineBreaksInAnyValue) {
-  Submission submission = sample();
-  submission.jobs.account = "a\n#SBATCH --wrap=x";
-  const auto all = renderScripts(submission, "/shared/run", sourceDir() / "templates");
-  ASSERT_FALSE(all.ok());
-  EXPECT_EQ(all.error().code, ErrorCode::kUsage);
-  EXPECT_EQ(all.error().where, "--account");
+/// In front of a value that Slurm reads: each of these has ended a value and begun an option of its own.
+TEST(Scripts, RefuseWhatCouldAddAnOption) {
+  const std::pair<const char*, std::string JobSettings::*> fields[] = {
+      {"--job-name", &JobSettings::name},
+      {"--partition", &JobSettings::partition},
+      {"--account", &JobSettings::account},
+      {"--reservation", &JobSettings::reservation},
+      {"--qos", &JobSettings::qos},
+      {"--constraint", &JobSettings::constraint},
+      {"--container-image", &JobSettings::image},
+      {"--container-muster", &JobSettings::containerMuster}};
+  for (const auto& [option, field] : fields)
+    for (const char* value : {"a\n#SBATCH --wrap=x", "a\\", "a\\' --uid=0 '", "a' --uid=0", "a\" --uid=0",
+                              "a\r", "a\t--uid=0", "a;id", "$(id)", "`id`", "a\x7f", "\xc2\xa0"}) {
+      Submission submission = sample();
+      submission.jobs.*field = value;
+      const auto all = renderScripts(submission, "/shared/run", sourceDir() / "templates");
+      ASSERT_FALSE(all.ok()) << option << " " << value;
+      EXPECT_EQ(all.error().code, ErrorCode::kUsage);
+      EXPECT_EQ(all.error().where, option);
+    }
+  for (const char* folder : {"/shared/a\\", "/shared/a'b", "/shared/\"a", "/shared/%j", "/shared/a\nb"}) {
+    const auto all = renderScripts(sample(), folder, sourceDir() / "templates");
+    EXPECT_TRUE(!all.ok() && all.error().where == "--out") << folder;
+  }
 }
 
 }  // namespace

@@ -11,8 +11,10 @@
 #include <thread>
 
 #include "plugins/train/data/checksum.h"
+#include "plugins/train/data/download.h"
 #include "plugins/train/data/tar.h"
 #include "runner/core/files.h"
+#include "tests/plugins/recording_host.h"
 #include "tests/support/process.h"
 
 namespace muster::train {
@@ -92,9 +94,10 @@ class Fetch : public ::testing::Test {
     for (int i = 0; i < 50000; ++i) bytes.push_back(static_cast<char>(i * 7 % 253));
     return bytes;
   }
-  std::string md5() { return *md5OfFile(folder_.write("whole", content())); }
-  Status fetch(const std::string& md5, uint64_t limit = 1 << 20) {
-    return fetchFile({server_.url(), md5, limit}, target_, [](uint64_t, uint64_t) { return true; });
+  std::string sha256() { return *sha256OfFile(folder_.write("whole", content())); }
+  Status fetch(const std::string& sha256, uint64_t limit = 1 << 20) {
+    return fetchFile({server_.url(), sha256, limit, "http"}, target_,
+                     [](uint64_t, uint64_t) { return true; });
   }
   testing::TempDir folder_;
   std::filesystem::path target_ = folder_.path() / "file";
@@ -103,12 +106,14 @@ class Fetch : public ::testing::Test {
 
 TEST(Checksum, IsThatOfTheStandard) {
   const testing::TempDir folder;
-  EXPECT_EQ(*md5OfFile(folder.write("empty", "")), "d41d8cd98f00b204e9800998ecf8427e");
-  EXPECT_EQ(*md5OfFile(folder.write("abc", "abc")), "900150983cd24fb0d6963f7d28e17f72");
+  EXPECT_EQ(*sha256OfFile(folder.write("empty", "")),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(*sha256OfFile(folder.write("abc", "abc")),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
 TEST_F(Fetch, PutsAFileInPlace) {
-  const Status status = fetch(md5());
+  const Status status = fetch(sha256());
   ASSERT_TRUE(status.ok()) << status.error().text();
   EXPECT_EQ(testing::readWhole(target_), content());
   EXPECT_FALSE(std::filesystem::exists(target_.string() + ".part"));
@@ -117,7 +122,7 @@ TEST_F(Fetch, PutsAFileInPlace) {
 TEST_F(Fetch, GoesOnWhereATransferWasCut) {
   server_.cuts = 3;
   server_.cutAfter = 10000;
-  const Status status = fetch(md5());
+  const Status status = fetch(sha256());
   ASSERT_TRUE(status.ok()) << status.error().text();
   EXPECT_EQ(testing::readWhole(target_), content());
   EXPECT_EQ(server_.requests, 4);
@@ -126,33 +131,76 @@ TEST_F(Fetch, GoesOnWhereATransferWasCut) {
 
 TEST_F(Fetch, GoesOnInALaterRun) {
   folder_.write("file.part", content().substr(0, 20000));
-  ASSERT_TRUE(fetch(md5()).ok());
+  ASSERT_TRUE(fetch(sha256()).ok());
   EXPECT_EQ(server_.lastFirst, 20000u);
   EXPECT_EQ(testing::readWhole(target_), content());
   std::filesystem::rename(target_, target_.string() + ".part");
-  EXPECT_TRUE(fetch(md5()).ok()) << "all of it was there already";
+  EXPECT_TRUE(fetch(sha256()).ok()) << "all of it was there already";
 }
 
 TEST_F(Fetch, RefusesAWrongChecksumAndStartsAnew) {
   folder_.write("file.part", std::string(20000, 'x'));
-  const Status status = fetch(md5());
+  const Status status = fetch(sha256());
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, ErrorCode::kCorrupt);
-  EXPECT_THAT(status.error().message, HasSubstr("MD5 of the 50000 bytes is"));
+  EXPECT_THAT(status.error().message, HasSubstr("SHA-256 of the 50000 bytes is"));
   EXPECT_FALSE(std::filesystem::exists(target_));
-  EXPECT_TRUE(fetch(md5()).ok()) << "the bad bytes are gone";
+  EXPECT_TRUE(fetch(sha256()).ok()) << "the bad bytes are gone";
 }
 
 TEST_F(Fetch, TellsWhatTheServerSaid) {
   server_.missing = true;
-  EXPECT_THAT(fetch(md5()).error().text(), HasSubstr("(HTTP 404)"));
+  EXPECT_THAT(fetch(sha256()).error().text(), HasSubstr("(HTTP 404)"));
   server_.missing = false;
-  EXPECT_THAT(fetch(md5(), 1000).error().text(), HasSubstr("longer than the 1000 bytes"));
+  EXPECT_THAT(fetch(sha256(), 1000).error().text(), HasSubstr("longer than the 1000 bytes"));
+}
+
+TEST_F(Fetch, SpeaksHttpsOnly) {
+  const auto from = [&](const std::string& url) {
+    const Status status = fetchFile({url, sha256()}, target_, [](uint64_t, uint64_t) { return true; });
+    return status.ok() ? "fetched" : status.error().text();
+  };
+  folder_.write("secret", content());
+  for (const std::string& url : {server_.url(), "file://" + (folder_.path() / "secret").string(),
+                                 std::string("ftp://127.0.0.1/file"), std::string("HTTP://127.0.0.1/file")})
+    EXPECT_THAT(from(url), HasSubstr("only https:// is fetched")) << url;
+  EXPECT_EQ(server_.requests, 0);
+  EXPECT_FALSE(std::filesystem::exists(target_.string() + ".part"));
+}
+
+/// Who may write into the folder must not choose where the bytes go.
+TEST_F(Fetch, WritesThroughNoLink) {
+  const auto victim = folder_.write("victim", "kept");
+  for (const bool symbolic : {true, false}) {
+    const std::filesystem::path part = target_.string() + ".part";
+    std::filesystem::remove(part);
+    if (symbolic)
+      std::filesystem::create_symlink(victim, part);
+    else
+      std::filesystem::create_hard_link(victim, part);
+    EXPECT_FALSE(fetch(sha256()).ok());
+    EXPECT_EQ(testing::readWhole(victim), "kept");
+    EXPECT_FALSE(std::filesystem::exists(target_));
+  }
+}
+
+/// No file is used that is not the publisher's, wherever it came from.
+TEST_F(Fetch, VerifiesWhatIsThereAlready) {
+  folder_.write("train.bin", "another");
+  const testing::RecordingHost host;
+  DatasetSpec spec;
+  spec.mode = "cifar100";
+  spec.folder = folder_.path().string();
+  const Status status = fetchDataset(sdk::Host(host.table()), spec, "https://127.0.0.1:1");
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::kCorrupt);
+  EXPECT_THAT(status.error().text(), HasSubstr("train.bin: its SHA-256 is"));
+  EXPECT_EQ(testing::readWhole(folder_.path() / "train.bin"), "another");
 }
 
 TEST_F(Fetch, StopsWhenItIsCancelled) {
-  const Status status =
-      fetchFile({server_.url(), md5(), 1 << 20}, target_, [](uint64_t, uint64_t) { return false; });
+  const Status status = fetchFile({server_.url(), sha256(), 1 << 20, "http"}, target_,
+                                  [](uint64_t, uint64_t) { return false; });
   EXPECT_EQ(status.error().code, ErrorCode::kTimeout);
 }
 
