@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // memory.bandwidth over the C border: on the real memory with small buffers, and on simulated devices.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -80,6 +81,24 @@ TEST_F(MemoryBandwidth, FindsOneWrongCopyOfMany) {
   params["ops"] = {"copy"};
   ASSERT_EQ(onSim(corruption("memory", 17, 800, 5), params).ran, MUSTER_OK) << host_.error;
   EXPECT_GT(host_.value("bandwidth_wrong_elements"), 0);
+}
+
+/// Results that are wrong for a while, longer than a warm-up, and right again at the end.
+TEST_F(MemoryBandwidth, FindsAnySpanOfWrongResults) {
+  for (int tenth = 0; tenth < 20; ++tenth) {
+    const double begin = 100 + 0.1 * tenth;
+    const std::string span = fmt::format("from = {}\nuntil = {}\n", begin, begin + 0.35);
+    RecordingHost host;
+    const auto path = folder_.write("scenario.toml", scenarioText(corruption("memory", 1, 800, 5) + span));
+    ASSERT_EQ(
+        plugin_
+            .run(host, "bandwidth", {{"ops", {"write", "triad"}}}, contextFor("sim", "gpu0", path.string()))
+            .ran,
+        MUSTER_OK)
+        << host.error;
+    EXPECT_GT(host.value("bandwidth_wrong_elements"), 0) << span;
+    EXPECT_FALSE(host.logs.empty()) << span;
+  }
 }
 
 TEST_F(MemoryBandwidth, StopsSoonWhenItIsCancelled) {
