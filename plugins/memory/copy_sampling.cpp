@@ -46,6 +46,10 @@ Result<std::vector<double>> sampleCopy(const Bench& bench, Copies& copies,
   return rates;
 }
 
+void Steps::announce(const std::string& text) const {
+  host_.progress(static_cast<double>(done_) / static_cast<double>(count_), text);
+}
+
 std::function<bool(double)> Steps::next(const std::string& text) {
   const size_t done = done_++;
   return [this, done, text](double fraction) {

@@ -34,6 +34,8 @@ Result<std::vector<double>> sampleCopy(const Bench& bench, Copies& copies,
 class Steps {
  public:
   Steps(const sdk::Host& host, size_t count) : host_(host), count_(count) {}
+  /// Says what the next parts begin with, before it can go wrong.
+  void announce(const std::string& text) const;
   /// The keepGoing of the next part, called `text` in the progress.
   std::function<bool(double)> next(const std::string& text);
 

@@ -21,12 +21,14 @@ Result<RunCase> findTest(const Json& context) {
 
 class MemorySession : public sdk::Session {
  public:
-  MemorySession(const sdk::Host& host, RunCase runCase, OpenDevice open, sdk::Group group)
-      : host_(host), runCase_(runCase), open_(std::move(open)), group_(group) {}
+  MemorySession(const sdk::Host& host, RunCase runCase, OpenDevice open, sdk::Group group,
+                std::vector<std::string> devices)
+      : host_(host), runCase_(runCase), open_(std::move(open)), group_(group), devices_(std::move(devices)) {}
 
   Status run(const Json& caseJson) override {
     MUSTER_TRY(const sdk::CaseInput input, sdk::readCase(caseJson));
-    const Bench bench = {host_, *open_.backend, *open_.device, group_, open_.backend->name() == "sim"};
+    const Bench bench = {host_,  *open_.backend, *open_.device,
+                         group_, devices_,       open_.backend->name() == "sim"};
     return runCase_(bench, *input.params, input.seed);
   }
 
@@ -35,13 +37,18 @@ class MemorySession : public sdk::Session {
   RunCase runCase_;
   OpenDevice open_;
   sdk::Group group_;
+  std::vector<std::string> devices_;
 };
 
 Result<std::unique_ptr<sdk::Session>> openSession(const sdk::Host& host, const Json& context) {
   MUSTER_TRY(RunCase runCase, findTest(context));
   MUSTER_TRY(OpenDevice device, openDevice(context));
-  return std::unique_ptr<sdk::Session>(
-      std::make_unique<MemorySession>(host, runCase, std::move(device), sdk::groupOf(context)));
+  std::vector<std::string> devices;
+  JsonReader reader(context, "context");
+  if (context.contains("devices")) reader.read("devices", devices);
+  MUSTER_CHECK_OK(reader.status());
+  return std::unique_ptr<sdk::Session>(std::make_unique<MemorySession>(
+      host, runCase, std::move(device), sdk::groupOf(context), std::move(devices)));
 }
 
 }  // namespace

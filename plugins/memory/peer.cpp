@@ -8,13 +8,10 @@
 namespace muster::memory {
 namespace {
 
-/// The other devices of the node, of this device's kind.
+/// The other devices of the node.
 Result<std::vector<std::string>> peersOf(const Bench& bench) {
-  MUSTER_TRY(Inventory * inventory, bench.backend.inventory());
-  MUSTER_TRY(std::vector<DeviceInfo> devices, inventory->devices());
-  std::vector<std::string> peers;
-  for (const DeviceInfo& info : devices)
-    if (info.id != bench.device.info().id && info.kind == bench.device.info().kind) peers.push_back(info.id);
+  std::vector<std::string> peers = bench.devices;
+  std::erase(peers, bench.device.info().id);
   if (!peers.empty()) return peers;
   return Error{ErrorCode::kUnsupported, "this node has one device, and a peer test needs two",
                bench.device.info().id};
@@ -50,6 +47,7 @@ class PeerTest {
 
  private:
   Status measurePeer(const std::string& id, Steps& steps) {
+    steps.announce(id);  // should this process hang or die while it works with that peer
     MUSTER_TRY(Ends ends, Ends::prepare(bench_, id, params_.bytes));
     MUSTER_TRY(bool direct, copies_.connect(*ends.peer));
     MUSTER_CHECK_OK(bench_.host.measurement("peer_access", "bool", {direct ? 1.0 : 0.0}, {{"peer", id}},

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "kernels/backend.h"
 #include "kernels/device.h"
@@ -17,7 +19,8 @@ struct Bench {
   Backend& backend;
   Device& device;
   sdk::Group group;
-  bool simulated = false;  ///< ranks are functions of the scenario and do not wait for each other
+  std::vector<std::string> devices;  ///< ids of all of the node
+  bool simulated = false;            ///< ranks are functions of the scenario and do not wait for each other
 };
 
 Status runBandwidth(const Bench& bench, const Json& params, uint64_t seed);

@@ -241,7 +241,7 @@ void RankGroup::settle(const RankSlot& slot, const RankEnd& end, StageRecord& re
   std::string message = end.error.empty() ? "the rank ended before the case did" : end.error;
   const std::string why = interruptionText();
   if (end.state == RankEnd::State::kCancelled && !why.empty()) message += ": " + why;
-  if (grouped() && end.forPeer) return settleStopped(slot, end);
+  if (end.forPeer) return settleStopped(slot, end);
   const auto cause =
       end.state == RankEnd::State::kCancelled ? CaseEnd::Cause::kCancelled : CaseEnd::Cause::kOwn;
   if (open >= 0) {

@@ -162,7 +162,10 @@ void nameFaulty(StageRecord& record, const std::string& component) {
 Json rankContext(const NodeContext& node, const Stage& stage, const RankSlot& slot, const GroupPlace& place) {
   Json placeOfNode = {{"rank", node.nodeRank}, {"count", node.nodeCount}, {"name", node.node}};
   if (!node.nodeNames.empty() && stage.scope == Scope::kCluster) placeOfNode["names"] = node.nodeNames;
+  Json devices = Json::array();
+  for (const RankSlot& one : node.devices) devices.push_back(one.device);
   return {{"test", stage.test},
+          {"devices", std::move(devices)},
           {"backend", node.backend},
           {"scope", scopeName(stage.scope)},
           {"device", slot.deviceJson},

@@ -120,6 +120,23 @@ TEST_F(LateFault, InAShortMeasurementIsRejectedToo) {
   }
 }
 
+/// A device that kills every process that touches it, from one stage on: its peers' ranks die or are stopped
+/// with it, and none of their devices is to blame.
+TEST_F(LateFault, ThatKillsProcessesIsBlamedOnNoOtherDevice) {
+  const auto [begin, duration] = timesOf("node-quick.toml", "memory");
+  const std::string fault =
+      fmt::format("\n[[fault]]\nkind = \"crash\"\ndevice = 5\nat = \"{}s\"\n", begin + duration / 2);
+  EXPECT_EQ(simulate("node-quick.toml", fault, "crash").exitCode, 3);
+  const auto errors = verdictsOf(recordIn(folder("crash")), Outcome::kError);
+  for (const char* stage : {"memory", "host-copy", "peer"})
+    EXPECT_TRUE(std::any_of(errors.begin(), errors.end(), [&](const Verdict& v) {
+      return v.stage == stage && contains(v.detail, "gpu5");
+    })) << stage;
+  for (const Verdict& v : errors)
+    EXPECT_TRUE(v.device.empty() || contains(v.detail, "gpu5"))
+        << v.stage << " " << v.device << ": " << v.detail;
+}
+
 TEST_F(LateFault, IsNotSeenInHealthyRuns) {
   for (const std::string name :
        {"node-quick.toml", "node-full.toml", "cluster.toml", "nccl.toml", "burn-in.toml"}) {

@@ -127,6 +127,7 @@ Json contextFor(const std::string& backend, const std::string& device, const std
   return Json{{"backend", backend},
               {"scope", "device"},
               {"device", {{"id", device}}},
+              {"devices", {"gpu0", "gpu1"}},
               {"rank", 0},
               {"world_size", 1},
               {"node", {{"rank", 0}, {"count", 1}, {"name", "n"}}},
