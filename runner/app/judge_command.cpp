@@ -129,7 +129,8 @@ void usePeaksOf(const Profile& profile, const Record& record, JudgeContext& cont
   for (const auto& [name, peak] : record.peaks)
     if (stated && (name == kRailPeak || name.starts_with(kNodePeak))) context.peaks[name] = peak;
   if (stated) context.peaksFrom += kNetworkOfPlan;
-  addNetworkPeaks(0, 0, record.inventory.value("devices", Json::array()).size(), context.peaks);
+  addNetworkPeaks(0, 0, record.inventory.value("devices", Json::array()).size(), record.nodeCount,
+                  context.peaks);
 }
 
 }  // namespace

@@ -120,7 +120,8 @@ void NodeRun::announce(const NodeInventory& inventory) {
   }
   useInventory(inventory, node_);
   const PlanNetwork& network = setup_.plan.network;
-  addNetworkPeaks(network.rails, network.railBandwidth, node_.devices.size(), node_.judge.peaks);
+  addNetworkPeaks(network.rails, network.railBandwidth, node_.devices.size(), node_.nodeCount,
+                  node_.judge.peaks);
   if (network.rails > 0 || network.railBandwidth > 0) node_.judge.peaksFrom += kNetworkOfPlan;
   record_.inventory = inventory.facts.is_object() ? inventory.facts : Json::object();
   record_.skuHow = inventory.problem.empty() ? inventory.skuHow : "unknown: " + inventory.problem;

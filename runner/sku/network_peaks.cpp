@@ -12,7 +12,7 @@ constexpr const char* kOfEachDevice[] = {"alltoall", "sendrecv", "device"};
 
 }  // namespace
 
-void addNetworkPeaks(int statedRails, double statedRailBandwidth, size_t devices,
+void addNetworkPeaks(int statedRails, double statedRailBandwidth, size_t devices, int nodes,
                      std::map<std::string, double>& peaks) {
   const auto peak = [&](const char* name) {
     const auto known = peaks.find(name);
@@ -28,6 +28,10 @@ void addNetworkPeaks(int statedRails, double statedRailBandwidth, size_t devices
   for (const char* op : kSharedByNode) peaks[std::string(kNodePeak) + "." + op] = node;
   for (const char* op : kOfEachDevice)
     peaks[std::string(kNodePeak) + "." + op] = node / static_cast<double>(devices);
+  if (nodes < 2) return;
+  // Each device sends to all others, but only what goes to other nodes passes a NIC.
+  const double ranks = static_cast<double>(devices) * nodes;
+  peaks[std::string(kNodePeak) + ".alltoall"] *= (ranks - 1) / (ranks - static_cast<double>(devices));
 }
 
 }  // namespace muster
