@@ -3,6 +3,7 @@
 // them.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -51,7 +52,11 @@ struct Climate {
 
   /// Without any throttling, after `at` seconds of load.
   [[nodiscard]] double heatedTo(double at) const;
-  [[nodiscard]] bool throttlesAt(double at) const { return heatedTo(at) > throttleTemperature; }
+  /// Asked at each operation: where the device never gets so hot, without an exponential.
+  [[nodiscard]] bool throttlesAt(double at) const {
+    return std::max(idleTemperature, loadTemperature) > throttleTemperature &&
+           heatedTo(at) > throttleTemperature;
+  }
   /// Seconds of throttling by `at`.
   [[nodiscard]] double throttledBy(double at) const;
   /// Share of loadClock that heat leaves at `at`.

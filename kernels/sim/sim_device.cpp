@@ -73,7 +73,9 @@ double SimDevice::clockShare(Work work) const {
 Status SimDevice::perform(Work work, double seconds) {
   MUSTER_CHECK_OK(unit_.faults.strike(work, clock_));
   const Figures& figures = unit_.scenario->figures;
-  double ramp = figures.ramp > 0 ? 1 - (1 - kColdSpeed) * std::exp(-busy_ / figures.ramp) : 1;
+  // Past 40 times the ramp, the difference to 1 is below what a double holds.
+  const bool warm = busy_ >= 40 * figures.ramp;
+  const double ramp = warm ? 1 : 1 - (1 - kColdSpeed) * std::exp(-busy_ / figures.ramp);
   double noise = 1 + figures.noise * normal(mix(unit_.key, clock_));
   double speed = ramp * unit_.speed * unit_.faults.speed(work, clock_) * clockShare(work);
   double took = (figures.overhead + seconds * noise) / speed;
