@@ -127,7 +127,7 @@ REASONS = [
     ("corruption of each 100th", "bandwidth", UNSEEN, 0.5, "one write or triad of 7 is compared, and few are left"),
     ("corruption of each 100th", "host_copy", UNSEEN, 0.8, "one copy of 4 is compared, and few are left"),
     ("corruption of each 100th", "peer", UNSEEN, 0.3, "one copy of 28 is compared, and few are left"),
-    ("corruption of each 100th", "gemm", UNSEEN, 0.5, "one result of 14 or more is compared, and few are left"),
+    ("corruption of each 100th", "gemm", UNSEEN, 0.6, "one result of 14 or more is compared, and few are left"),
     ("corruption of each 100th", "best", UNSEEN, None, "few results of each shape are compared; the stages gemm and sustained do more"),
     ("corruption of each result", "pattern", UNSEEN, "5%", "what is left is only read"),
     ("corruption", "pattern", UNSEEN, None, "fewer than 100 parts of the memory are left to write"),
