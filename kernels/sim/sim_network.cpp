@@ -61,6 +61,25 @@ double linkShare(const std::vector<Fault>& faults, const GroupMember& a, const G
   return share;
 }
 
+double uplinkShare(const std::vector<Fault>& faults, int nodesPerLeaf, int a, int b, double at) {
+  if (nodesPerLeaf == 0 || a / nodesPerLeaf == b / nodesPerLeaf) return 1;
+  double share = 1;
+  for (const Fault& fault : faults)
+    if (fault.kind == FaultKind::kSlowUplink && fault.isOn(at) &&
+        isEither(fault.leaf, a / nodesPerLeaf, b / nodesPerLeaf))
+      share *= fault.factor;
+  return share;
+}
+
+double nicShare(const std::vector<Fault>& faults, int node, int rail, double at) {
+  double share = 1;
+  for (const Fault& fault : faults)
+    if (fault.kind == FaultKind::kSlowNic && fault.isOn(at) && fault.node == node &&
+        matches(fault.rail, rail))
+      share *= fault.factor;
+  return share;
+}
+
 double timesDown(const std::vector<Fault>& faults, int node, int rail, double at) {
   double times = 0;
   for (const Fault& fault : faults)
@@ -90,15 +109,6 @@ double SimNetwork::deviceSpeed(int rank, double at) const {
   return faults_[static_cast<size_t>(rank)].speed(Work::kCollective, at);
 }
 
-double SimNetwork::nicFactor(int node, int rail, double at) const {
-  double factor = 1;
-  for (const Fault& fault : networkFaults_)
-    if (fault.kind == FaultKind::kSlowNic && fault.isOn(at) && fault.node == node &&
-        matches(fault.rail, rail))
-      factor *= fault.factor;
-  return factor;
-}
-
 double SimNetwork::linkRate(int from, int to, double at) const {
   const Fabric& network = scenario_->network;
   const GroupMember& a = member(from);
@@ -106,17 +116,10 @@ double SimNetwork::linkRate(int from, int to, double at) const {
   const double ends =
       std::min(deviceSpeed(from, at), deviceSpeed(to, at)) * linkShare(networkFaults_, a, b, at);
   if (a.node == b.node) return network.intraBandwidth * ends;
-  double rate = network.railBandwidth * ends *
-                std::min(nicFactor(a.node, a.device % network.rails, at),
-                         nicFactor(b.node, b.device % network.rails, at));
-  if (network.nodesPerLeaf == 0) return rate;
-  const int leafA = a.node / network.nodesPerLeaf;
-  const int leafB = b.node / network.nodesPerLeaf;
-  for (const Fault& fault : networkFaults_)
-    if (fault.kind == FaultKind::kSlowUplink && fault.isOn(at) && leafA != leafB &&
-        isEither(fault.leaf, leafA, leafB))
-      rate *= fault.factor;
-  return rate;
+  const double rate = network.railBandwidth * ends *
+                      std::min(nicShare(networkFaults_, a.node, a.device % network.rails, at),
+                               nicShare(networkFaults_, b.node, b.device % network.rails, at));
+  return rate * uplinkShare(networkFaults_, network.nodesPerLeaf, a.node, b.node, at);
 }
 
 /// All rails between neighbouring nodes together, each as fast as the slowest: their rings wait for each

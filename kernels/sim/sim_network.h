@@ -17,6 +17,10 @@ namespace muster::sim {
 /// Share of its speed that slow links leave between two devices.
 double linkShare(const std::vector<Fault>& faults, const GroupMember& a, const GroupMember& b, double at);
 
+/// The same of a slow uplink between two nodes' leaf switches, and of a slow NIC.
+double uplinkShare(const std::vector<Fault>& faults, int nodesPerLeaf, int a, int b, double at);
+double nicShare(const std::vector<Fault>& faults, int node, int rail, double at);
+
 /// Times that flapping took the link of a NIC down by `at`.
 double timesDown(const std::vector<Fault>& faults, int node, int rail, double at);
 
@@ -52,7 +56,6 @@ class SimNetwork {
   [[nodiscard]] const GroupMember& member(int rank) const { return members_[static_cast<size_t>(rank)]; }
   [[nodiscard]] int nodes() const { return nodes_; }
   [[nodiscard]] double deviceSpeed(int rank, double at) const;
-  [[nodiscard]] double nicFactor(int node, int rail, double at) const;
   [[nodiscard]] double busRate(const CollectiveSpec& spec, double at) const;
   [[nodiscard]] double slowestLink(bool allToAll, double at) const;
   [[nodiscard]] double betweenNodes(double at) const;

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "kernels/sim/chance.h"
+#include "kernels/sim/sim_network.h"
 #include "runner/core/text.h"
 
 namespace muster::sim {
@@ -92,14 +93,23 @@ double SimRdma::speed(int node, int hca) const {
     if (fault.kind == RdmaFaultKind::kSlow && concerns(fault, node, hca) && *clock_ >= fault.from &&
         *clock_ < fault.until)
       speed *= fault.factor;
-  return speed;
+  return speed * nicShare(scenario_->faults, node, hca, *clock_);
+}
+
+/// Links and leaf switches are slow for whatever passes them.
+double SimRdma::pathShare(const Ends& ends) const {
+  const std::vector<Fault>& faults = scenario_->faults;
+  if (ends.client == ends.server) return 1;
+  return linkShare(faults, {ends.client, ends.hca}, {ends.server, ends.hca}, *clock_) *
+         uplinkShare(faults, scenario_->network.nodesPerLeaf, ends.client, ends.server, *clock_);
 }
 
 Result<RdmaFigure> SimRdma::run(const RdmaTransfer& transfer, const Ends& ends) {
   const RdmaModel& model = scenario_->rdma;
   const bool isLoopback = ends.client == ends.server;
   const bool isBandwidth = transfer.method == RdmaMethod::kWriteBandwidth;
-  const double speedOfBoth = std::min(speed(ends.client, ends.hca), speed(ends.server, ends.hca));
+  const double speedOfBoth =
+      std::min(speed(ends.client, ends.hca), speed(ends.server, ends.hca)) * pathShare(ends);
   // Both sides of a pair draw the same chance.
   const uint64_t key = mix(mix(mix(mix(scatter(scenario_->seed ^ seed_), static_cast<uint64_t>(ends.client)),
                                    static_cast<uint64_t>(ends.server)),

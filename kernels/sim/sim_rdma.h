@@ -38,6 +38,7 @@ class SimRdma : public Rdma {
   };
   [[nodiscard]] Result<int> hcaOf(const std::string& device, int port) const;
   [[nodiscard]] double speed(int node, int hca) const;
+  [[nodiscard]] double pathShare(const Ends& ends) const;
   Result<RdmaFigure> run(const RdmaTransfer& transfer, const Ends& ends);
 
   std::shared_ptr<const Scenario> scenario_;

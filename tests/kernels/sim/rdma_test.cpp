@@ -81,6 +81,19 @@ TEST(SimRdma, ASlowHcaSlowsBothEndsOfAPairOnItsRailOnly) {
   EXPECT_DOUBLE_EQ(openRdma(slow, 0, 1).loopback(on("mlx5_2"))->bandwidth, 24e9);
 }
 
+/// A NIC and a link are the same parts, whatever uses them.
+TEST(SimRdma, SlowNicsAndLinksOfTheNetworkSlowItToo) {
+  NoMeeting meeting;
+  const std::string nic = "[[fault]]\nkind = \"slow_nic\"\nrail = 2\nnode = 1\nfactor = 0.5\n";
+  EXPECT_DOUBLE_EQ(openRdma(nic, 0, 0).pair(on("mlx5_2"), {1, true}, meeting)->bandwidth, 24e9);
+  EXPECT_DOUBLE_EQ(openRdma(nic, 0, 0).pair(on("mlx5_1"), {1, true}, meeting)->bandwidth, 48e9);
+  EXPECT_DOUBLE_EQ(openRdma(nic, 0, 1).loopback(on("mlx5_2"))->bandwidth, 24e9);
+  const std::string link = "[[fault]]\nkind = \"slow_link\"\nnode = 0\npeer_node = 1\nfactor = 0.5\n";
+  EXPECT_DOUBLE_EQ(openRdma(link, 0, 0).pair(on("mlx5_2"), {1, true}, meeting)->bandwidth, 24e9);
+  EXPECT_DOUBLE_EQ(openRdma(link, 0, 0).pair(on("mlx5_2"), {2, true}, meeting)->bandwidth, 48e9);
+  EXPECT_DOUBLE_EQ(openRdma(link, 0, 0).loopback(on("mlx5_2"))->bandwidth, 48e9);
+}
+
 TEST(SimRdma, ALinkThatGoesDownIsCountedAndEndsTransfers) {
   const std::string down = "[[rdma.fault]]\nkind = \"link_down\"\nhca = 0\nfrom = \"5s\"\nuntil = \"7s\"\n";
   SimRdma node = openRdma(down);
