@@ -112,13 +112,12 @@ REASONS = [
     ("XID 31", "", WARNED, None, "it is an XID of applications, which no fault of the GPU need have caused"),
     ("link of two GPUs", "memory.peer", None, None, "each pair is measured once, and this one was before"),
     ("link of two GPUs", "", None, None, "pairs of GPUs are measured by the stage peer of node-quick and node-full alone"),
-    ("HCA at", "rdma", UNSEEN, "5%", "after its last transfer"),
+    (f"HCA at|{BETWEEN}", "rdma", None, "51%", "each rail of each pair of nodes is measured in turn, and this one was before"),
     ("HCA at", "", UNSEEN, None, "only the stage rails moves data between HCAs without GPUs"),
-    (f"{BETWEEN}|sums", "memory|compute|train", None, None, "nothing of it uses the network between nodes"),
+    (f"{BETWEEN}|sums", "memory|compute|train", None, None, "it does not use the network between nodes"),
     (BETWEEN, "", UNNAMED, None, "the ring tells which link is slow, and is over; collectives only tell that one is"),
     ("NIC down", "", None, None, "shorter than until it is down again"),
     (BETWEEN, "ring", None, 0.2, "shorter than half of a pair's transfers, of which the median counts"),
-    (BETWEEN, "rdma", UNSEEN, None, "it slows transfers between GPUs; rails moves data between HCAs"),
     (BETWEEN, "collective", None, 0.11, "shorter than half of the runs of the largest size, which alone is judged"),
     ("sums", "ring|rdma", UNSEEN, None, "it times transfers; all-reduce and alltoall check every byte"),
     ("sums", "collective", UNSEEN, 0.1, "after the last result that is checked"),
@@ -144,7 +143,7 @@ REASONS = [
     (SPEED, "gemm", None, 0.8, "shorter than a twentieth of a measurement, repeats included"),
     (SPEED, "pattern", None, 0.2, "shorter than the warm-up of the rates"),
     (SPEED, "pattern", None, "5%", "shorter than a twentieth of a measurement"),
-    (SPEED, "latency", None, 0.1, "shorter than a measurement"),
+    (SPEED, "latency", None, 0.2, "shorter than half of a measurement, of which the median counts"),
     (SPEED, "ring", None, 0.2, "shorter than half of a pair's transfers, of which the median counts"),
 ]
 
@@ -390,9 +389,10 @@ def main():
         if result == "caught":
             continue
         reason = bench.reason(trial, result)
-        missed[(*trial.key, trial.share)] = f"{bench.left(trial):.2g}", f"{result}: {reason}"
+        left = bench.left(trial)
+        missed[(*trial.key, trial.share)] = f"{left:.0f}" if left >= 10 else f"{left:.2g}", f"{result}: {reason}"
         if not reason:
-            wrong.append(f"{trial}: {result}, and nothing explains it; {bench.left(trial):.2g} s of the stage are left")
+            wrong.append(f"{trial}: {result}, and nothing explains it; {left:.2g} s of the stage are left")
     if chosen.write and not wrong:
         write_list(chosen.plans.split(","), missed)
     listed = read_list()
