@@ -33,6 +33,11 @@ std::string runKey(const NodeSummary& record) {
   return fmt::format("{}\n{}", record.fleetId, record.nodeCount);
 }
 
+/// Whom the record holds to have ended the stage, or why it did not begin.
+const std::string& saidOf(const StageSummary& stage) {
+  return stage.state == "error" ? stage.reason : stage.culprit;
+}
+
 Suspect nodeSuspect(const std::string& node) {
   Suspect suspect;
   suspect.kind = SuspectKind::kNode;
@@ -53,6 +58,8 @@ BlameTable::BlameTable(const FleetRecords& records, const Fleet& fleet) : record
     expected_.insert(node.name);
     for (const size_t i : node.records) addRecord(records.nodes[i]);
   }
+  for (const FleetNode& node : fleet.nodes)
+    for (const size_t i : node.records) believeWhoLostTheLeader(records.nodes[i]);
 }
 
 std::string BlameTable::groupKey(const StageSummary& stage, const NodeSummary& record) const {
@@ -72,12 +79,27 @@ void BlameTable::addRecord(const NodeSummary& record) {
     auto& nodes = runs_[runKey(record)];
     const auto [at, fresh] = nodes.try_emplace(record.nodeRank, record.node);
     if (!fresh && at->second != record.node) at->second.clear();
-    if (record.nodeRank == 0)
-      leaderSays_[{runKey(record), stage.name}] = stage.state == "error" ? stage.reason : stage.culprit;
+    if (record.nodeRank == 0) leaderSays_[{runKey(record), stage.name}] = {saidOf(stage), record.resumed};
   }
   for (const DeviationSummary& d : record.deviations)
     if (const StageSummary* stage = stageOf(d, record); d.cause == Cause::kRank && !d.source.empty() && stage)
       groups_[groupKey(*stage, record)].sources[d.metric][d.source] += d.times;
+}
+
+/// A node 0 that died in a stage and was started again waits in vain for the others, whose runs have ended:
+/// they did arrive, at its earlier start.
+void BlameTable::believeWhoLostTheLeader(const NodeSummary& record) {
+  for (const StageSummary& stage : record.stages) {
+    const auto leader = leaderSays_.find({runKey(record), stage.name});
+    if (leader == leaderSays_.end() || record.resumed >= leader->second.resumed) continue;
+    const std::string said = saidOf(stage);
+    const std::vector<Mention> lost = accusedBy(said), absent = accusedBy(leader->second.text);
+    const auto isNode = [](const std::vector<Mention>& mentions, int node) {
+      return std::any_of(mentions.begin(), mentions.end(),
+                         [&](const Mention& mention) { return mention.node == node; });
+    };
+    if (isNode(lost, 0) && isNode(absent, record.nodeRank)) leader->second.text = said;
+  }
 }
 
 Blame BlameTable::of(const DeviationSummary& d, const NodeSummary& record) const {
@@ -181,7 +203,7 @@ Blame BlameTable::ofPeer(const DeviationSummary& d, const NodeSummary& record) c
   // Node 0 hears all of them: what it found counts, not what one node could see of it.
   if (stage != nullptr && !isOfOneNode(*stage, record))
     if (const auto said = leaderSays_.find({runKey(record), d.stage}); said != leaderSays_.end())
-      if (!accusedBy(said->second).empty()) source = said->second;
+      if (!accusedBy(said->second.text).empty()) source = said->second.text;
   const std::vector<Mention> accused = accusedBy(source);
   if (accused.empty()) {
     Blame blame = ofGroup(d, record);
