@@ -10,6 +10,8 @@ namespace muster::ring {
 namespace {
 
 constexpr size_t kFewestForBaseline = 4;
+constexpr double kSurely = 2.33;   ///< sigmas beyond a limit: a figure exceeds it 99 times of 100
+constexpr double kUsualReach = 3;  ///< sigmas above the centre at which the fastest healthy pair may lie
 
 /// What the figures of all lanes of one quantity have in common.
 struct Family {
@@ -58,6 +60,21 @@ LaneFigures readLane(const RoundLog& log, size_t lane, size_t opening, Family& f
   return figures;
 }
 
+/// As a logarithm: each round that measures a pair must find it slow.
+double surelyFound(const Baseline& base) {
+  return std::max({base.limits.slow, base.limits.slowAgain, base.limits.confirms}) + kSurely * base.sigma;
+}
+
+/// By how much the fastest opening pair is out of the reach of those that are held to be healthy: when most
+/// are slowed down, they are no yardstick for all.
+double fastestBeyond(const RoundLog& log, const LaneFigures& figures, const Baseline& base) {
+  double beyond = 0;
+  for (size_t m = 0; m < openingMeetings(log); ++m)
+    if (&figures.baseline(log.topology().crosses(log.meetings()[m].pair)) == &base)
+      beyond = std::max(beyond, -figures.loss[m] - kUsualReach * base.sigma);
+  return beyond;
+}
+
 }  // namespace
 
 size_t openingMeetings(const RoundLog& log) {
@@ -83,10 +100,12 @@ Resolution resolutionOf(const RoundLog& log) {
     Baseline quiet;
     quiet.floor = quiet.sigma = quiet.seen = log.lanes()[lane].noiseFloor;
     quiet.figures = lanes[lane].sameLeaf.figures;
-    const double usual = limitsOf(quiet, {}, static_cast<size_t>(quiet.figures)).slow;
+    quiet.limits = limitsOf(quiet, {}, static_cast<size_t>(quiet.figures));
+    const double usual = surelyFound(quiet);
     for (const Baseline* base : {&lanes[lane].sameLeaf, &lanes[lane].crossLeaf}) {
-      found.loss = std::max(found.loss, 1 - std::exp(-base->limits.slow));
-      found.blind |= base->limits.slow > std::max(kHalf, kMuchWorse * usual);
+      const double loss = surelyFound(*base);
+      found.loss = std::max(found.loss, 1 - std::exp(-loss - fastestBeyond(log, lanes[lane], *base)));
+      found.blind |= loss > std::max(kHalf, kMuchWorse * usual);
     }
   }
   return found;
