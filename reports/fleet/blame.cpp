@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <regex>
 
 #include "reports/fleet/cause.h"
 #include "reports/fleet/culprit.h"
@@ -38,6 +40,20 @@ const std::string& saidOf(const StageSummary& stage) {
   return stage.state == "error" ? stage.reason : stage.culprit;
 }
 
+bool accuses(const std::string& said, int node) {
+  const std::vector<Mention> mentions = accusedBy(said);
+  return std::any_of(mentions.begin(), mentions.end(),
+                     [&](const Mention& mention) { return mention.node == node; });
+}
+
+/// How many nodes node 0 waited for in vain, and of how many: "2 of 3 nodes did not arrive: …".
+std::optional<std::pair<size_t, size_t>> absentNodes(const std::string& said) {
+  static const std::regex kAbsent("([0-9]{1,7}) of ([0-9]{1,7}) nodes did not arrive: ");
+  std::smatch counts;
+  if (!std::regex_search(said, counts, kAbsent, std::regex_constants::match_continuous)) return std::nullopt;
+  return std::pair(std::stoul(counts[1]), std::stoul(counts[2]));
+}
+
 Suspect nodeSuspect(const std::string& node) {
   Suspect suspect;
   suspect.kind = SuspectKind::kNode;
@@ -59,7 +75,8 @@ BlameTable::BlameTable(const FleetRecords& records, const Fleet& fleet) : record
     for (const size_t i : node.records) addRecord(records.nodes[i]);
   }
   for (const FleetNode& node : fleet.nodes)
-    for (const size_t i : node.records) believeWhoLostTheLeader(records.nodes[i]);
+    for (const size_t i : node.records) hearTheAbsent(records.nodes[i]);
+  believeTheAbsent();
 }
 
 std::string BlameTable::groupKey(const StageSummary& stage, const NodeSummary& record) const {
@@ -79,26 +96,38 @@ void BlameTable::addRecord(const NodeSummary& record) {
     auto& nodes = runs_[runKey(record)];
     const auto [at, fresh] = nodes.try_emplace(record.nodeRank, record.node);
     if (!fresh && at->second != record.node) at->second.clear();
-    if (record.nodeRank == 0) leaderSays_[{runKey(record), stage.name}] = {saidOf(stage), record.resumed};
+    if (record.nodeRank == 0) {
+      LeaderSaid& leader = leaderSays_[{runKey(record), stage.name}];
+      leader.text = saidOf(stage);
+      leader.resumed = record.resumed;
+    }
   }
   for (const DeviationSummary& d : record.deviations)
     if (const StageSummary* stage = stageOf(d, record); d.cause == Cause::kRank && !d.source.empty() && stage)
       groups_[groupKey(*stage, record)].sources[d.metric][d.source] += d.times;
 }
 
-/// A node 0 that died in a stage and was started again waits in vain for the others, whose runs have ended:
-/// they did arrive, at its earlier start.
-void BlameTable::believeWhoLostTheLeader(const NodeSummary& record) {
+/// Counts those that were there, though node 0 says that they did not arrive.
+void BlameTable::hearTheAbsent(const NodeSummary& record) {
   for (const StageSummary& stage : record.stages) {
-    const auto leader = leaderSays_.find({runKey(record), stage.name});
-    if (leader == leaderSays_.end() || record.resumed >= leader->second.resumed) continue;
-    const std::string said = saidOf(stage);
-    const std::vector<Mention> lost = accusedBy(said), absent = accusedBy(leader->second.text);
-    const auto isNode = [](const std::vector<Mention>& mentions, int node) {
-      return std::any_of(mentions.begin(), mentions.end(),
-                         [&](const Mention& mention) { return mention.node == node; });
-    };
-    if (isNode(lost, 0) && isNode(absent, record.nodeRank)) leader->second.text = said;
+    const auto at = leaderSays_.find({runKey(record), stage.name});
+    if (at == leaderSays_.end() || !absentNodes(at->second.text)) continue;
+    LeaderSaid& leader = at->second;
+    const std::string& said = saidOf(stage);
+    if (!accuses(said, 0) || !accuses(leader.text, record.nodeRank)) continue;
+    leader.absentSay = said;
+    ++leader.absent;
+    leader.startedLater = leader.startedLater || record.resumed < leader.resumed;
+  }
+}
+
+/// Node 0 is not believed where it died in the stage and was started again, when the runs of the others had
+/// ended, nor where it met nobody: then its own link is at fault, and not those of all others.
+void BlameTable::believeTheAbsent() {
+  for (auto& [stage, leader] : leaderSays_) {
+    const auto absent = absentNodes(leader.text);
+    const bool metNobody = absent && absent->first + 1 == absent->second;
+    if (leader.startedLater || (leader.absent > 1 && metNobody)) leader.text = leader.absentSay;
   }
 }
 

@@ -42,7 +42,8 @@ class BlameTable {
   [[nodiscard]] std::string groupKey(const StageSummary& stage, const NodeSummary& record) const;
   [[nodiscard]] const Group* groupOf(const DeviationSummary& deviation, const NodeSummary& record) const;
   void addRecord(const NodeSummary& record);
-  void believeWhoLostTheLeader(const NodeSummary& record);
+  void hearTheAbsent(const NodeSummary& record);
+  void believeTheAbsent();
   [[nodiscard]] Suspect deviceOf(const Place& place) const;
   [[nodiscard]] Suspect partOf(const Mention& mention, const DeviationSummary& deviation,
                                const NodeSummary& record) const;
@@ -60,7 +61,10 @@ class BlameTable {
   /// What node 0 of a run says of a stage.
   struct LeaderSaid {
     std::string text;
-    int resumed = 0;  ///< its starts before the one that says it
+    int resumed = 0;            ///< its starts before the one that says it
+    size_t absent = 0;          ///< of those that it waited for in vain, how many missed node 0
+    std::string absentSay;      ///< what one of them says
+    bool startedLater = false;  ///< node 0 was started again after one of them began
   };
   std::map<std::pair<std::string, uint32_t>, LeaderSaid> leaderSays_;  ///< by run and stage
 };

@@ -341,6 +341,41 @@ TEST(Blame, ANodeZeroThatWasStartedAgainIsNotBelievedThatTheOthersDidNotArrive) 
   }
 }
 
+TEST(Blame, ANodeZeroThatNobodyReachedIsNotBelievedThatAllOthersDidNotArrive) {
+  for (unsigned seed = 0; seed < kFleets; ++seed) {
+    SCOPED_TRACE(seed);
+    GroupFleet made(seed);
+    std::vector<std::string> absent;
+    for (int node = 1; node < made.nodes(); ++node) {
+      absent.push_back(fmt::format("node {}", node));
+      made.didNotBegin(node,
+                       fmt::format("node 0 did not answer at 10.0.0.1:29400 within 20 s: {} could not reach "
+                                   "the store (10.0.0.1:29400: no answer in time) within 1 s",
+                                   GroupFleet::nodeText(node)));
+    }
+    made.didNotBegin(0, fmt::format("{} of {} nodes did not arrive: {}; look at their runs, or start them",
+                                    absent.size(), made.nodes(), fmt::join(absent, ", ")));
+    const Fleet fleet = made.assess();
+    made.expectInnocent(fleet, {"n0"});
+    made.expectFirst(fleet, "node n0");
+    EXPECT_EQ(nodeOf(fleet, "n0").state, NodeState::kIncomplete);
+  }
+}
+
+/// One of them cannot reach node 0, and all others can.
+TEST(Blame, ANodeThatDidNotArriveAloneIsNotBelievedThatNodeZeroDidNotAnswer) {
+  GroupFleet made(4);
+  const int cut = made.nodes() - 1;
+  for (int node = 0; node < cut; ++node)
+    made.didNotBegin(node,
+                     fmt::format("1 of {} nodes did not arrive: node {}; look at their runs, or start them",
+                                 made.nodes(), cut));
+  made.didNotBegin(cut, "node 0 did not answer at 10.0.0.1:29400 within 20 s: no answer in time");
+  const Fleet fleet = made.assess();
+  made.expectInnocent(fleet, {GroupFleet::nameOf(cut)});
+  made.expectFirst(fleet, "node " + GroupFleet::nameOf(cut));
+}
+
 TEST(Blame, ANodeThatDidNotArriveWhenAllWereStartedAgainIsNamed) {
   GroupFleet made(3);
   const std::string absent =
