@@ -38,8 +38,8 @@ size_t openingMeetings(const RoundLog& log);
 std::vector<LaneFigures> readLanes(const RoundLog& log);
 
 /// The least loss of bandwidth, as a share of the fastest pairs', that the rounds find 99 times of 100; and
-/// whether noise makes that much worse than the lanes' own noise floors do: then a pair that passes says
-/// nothing.
+/// whether noise, or other processes that slow down the fastest pairs too, make that much worse than the
+/// lanes' own noise floors do: then a pair that passes says nothing.
 struct Resolution {
   double loss = 0;
   bool blind = false;

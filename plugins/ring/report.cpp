@@ -46,11 +46,11 @@ class Reporter {
     if (!resolution.blind) return {};
     return Error{
         ErrorCode::kTimeout,
-        fmt::format(
-            "the bandwidths of healthy pairs vary so much that a loss of {:.0f}% may hide in it, so nothing "
-            "can be said of those that pass: see that no other work is on these hosts and their "
-            "network (env.health), or raise samples and bytes",
-            100 * resolution.loss),
+        fmt::format("the bandwidths of healthy pairs vary so much, or other processes slow them down so "
+                    "much, that a loss of {:.0f}% may hide in it, so nothing "
+                    "can be said of those that pass: see that no other work is on these hosts and their "
+                    "network (env.health), or raise samples and bytes",
+                    100 * resolution.loss),
         ""};
   }
 

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "plugins/ring/lane_analysis.h"
+#include "plugins/ring/lane_figures.h"
 
 namespace muster::ring {
 namespace {
@@ -404,6 +405,24 @@ TEST(Ring, PassesNoPairAtHalfSpeedHoweverItsRanksWaited) {
           << "a link, " << nodes << " nodes, seed " << seed;
       EXPECT_FALSE(solve(WaitingPairs(nodes, slowNodes({bad}, 0.5), seed).log()).empty())
           << "node " << bad << " of " << nodes << ", seed " << seed;
+    }
+}
+
+TEST(Ring, SaysNothingOfAnyPairWhereAllThatItComparesWithWaited) {
+  // Healthy pairs lose as much to other processes as the slow link to its fault.
+  for (const double excuse : {0.0, 1.0})
+    for (const double floor : {0.02, 0.2}) {
+      RoundLog log(4, {}, {Lane{Quantity::kBandwidth, "all", floor}});
+      const double speed = 24e9, spread = 0, none = 0;
+      for (Round round = nextRound(log); !round.empty(); round = nextRound(log)) {
+        const int number = log.rounds();
+        for (const Pair& pair : round)
+          log.add(number, pair, &speed, &spread, pair.a == 0 && pair.b == 1 ? &none : &excuse);
+      }
+      const Resolution found = resolutionOf(log);
+      EXPECT_TRUE(solve(log).empty());
+      EXPECT_EQ(found.blind, excuse > 0 && floor < 0.1) << "a wide floor says that half need not be found";
+      EXPECT_EQ(found.loss > 0.5, excuse > 0 || floor > 0.1);
     }
 }
 
