@@ -26,6 +26,11 @@ bool has(const Pair& pair, int node) {
   return pair.a == node || pair.b == node;
 }
 
+/// Whether more visits can make it a fault: the confidence of what is named grows with them.
+bool mayBeFault(const Culprit& culprit) {
+  return isNamed(culprit) || !culprit.undecided;
+}
+
 /// Whether the culprit accounts for what the pair shows.
 bool concerns(const Culprit& culprit, const Pair& pair, const Topology& topology) {
   switch (culprit.kind) {
@@ -73,7 +78,7 @@ class VisitPlan {
   std::vector<Round> build() {
     std::vector<const Culprit*> left;
     for (const Culprit& culprit : culprits_)
-      if (isNamed(culprit)) left.push_back(&culprit);
+      if (mayBeFault(culprit)) left.push_back(&culprit);
     while (!left.empty()) {
       begin();
       std::erase_if(left, [&](const Culprit* culprit) { return holdOneOf(*culprit); });
@@ -288,7 +293,7 @@ bool hasCommonCause(const RoundLog& log, const Culprit& culprit, const std::vect
 std::vector<Round> nextVisit(const RoundLog& log) {
   if (log.visitsHeld() >= kVisits) return {};
   const std::vector<Culprit> culprits = solve(log);
-  if (std::none_of(culprits.begin(), culprits.end(), isNamed)) return {};
+  if (std::none_of(culprits.begin(), culprits.end(), mayBeFault)) return {};
   return VisitPlan(log, culprits).build();
 }
 

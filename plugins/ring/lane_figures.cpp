@@ -10,6 +10,8 @@ namespace muster::ring {
 namespace {
 
 constexpr size_t kFewestForBaseline = 4;
+constexpr double kSurely = 2.33;   ///< sigmas beyond a limit: a figure exceeds it 99 times of 100
+constexpr double kUsualReach = 3;  ///< sigmas above the centre at which the fastest healthy pair may lie
 
 /// What the figures of all lanes of one quantity have in common.
 struct Family {
@@ -58,6 +60,34 @@ LaneFigures readLane(const RoundLog& log, size_t lane, size_t opening, Family& f
   return figures;
 }
 
+/// As a logarithm: each round that measures a pair must find it slow.
+double surelyFound(const Baseline& base) {
+  return std::max({base.limits.slow, base.limits.slowAgain, base.limits.confirms}) + kSurely * base.sigma;
+}
+
+/// By how much the fastest opening pair is out of the reach of those that are held to be healthy: when most
+/// are slowed down, they are no yardstick for all.
+double fastestBeyond(const RoundLog& log, const LaneFigures& figures, const Baseline& base) {
+  double beyond = 0;
+  for (size_t m = 0; m < openingMeetings(log); ++m)
+    if (&figures.baseline(log.topology().crosses(log.meetings()[m].pair)) == &base)
+      beyond = std::max(beyond, -figures.loss[m] - kUsualReach * base.sigma);
+  return beyond;
+}
+
+/// What other processes may have taken from the pairs at the centre or above: the yardstick may be too short
+/// by it.
+double excuseOfYardstick(const RoundLog& log, const LaneFigures& figures, const Baseline& base) {
+  std::vector<double> excuses;
+  for (size_t m = 0; m < openingMeetings(log); ++m)
+    if (figures.loss[m] <= 0 && &figures.baseline(log.topology().crosses(log.meetings()[m].pair)) == &base)
+      excuses.push_back(figures.loss[m] - figures.sure[m]);
+  if (excuses.empty()) return 0;
+  const auto half = excuses.begin() + static_cast<std::ptrdiff_t>(excuses.size() / 2);
+  std::nth_element(excuses.begin(), half, excuses.end());
+  return *half;
+}
+
 }  // namespace
 
 size_t openingMeetings(const RoundLog& log) {
@@ -83,10 +113,14 @@ Resolution resolutionOf(const RoundLog& log) {
     Baseline quiet;
     quiet.floor = quiet.sigma = quiet.seen = log.lanes()[lane].noiseFloor;
     quiet.figures = lanes[lane].sameLeaf.figures;
-    const double usual = limitsOf(quiet, {}, static_cast<size_t>(quiet.figures)).slow;
+    quiet.limits = limitsOf(quiet, {}, static_cast<size_t>(quiet.figures));
+    const double usual = surelyFound(quiet);
     for (const Baseline* base : {&lanes[lane].sameLeaf, &lanes[lane].crossLeaf}) {
-      found.loss = std::max(found.loss, 1 - std::exp(-base->limits.slow));
-      found.blind |= base->limits.slow > std::max(kHalf, kMuchWorse * usual);
+      const double loss = surelyFound(*base);
+      const double hidden = loss + excuseOfYardstick(log, lanes[lane], *base);
+      found.loss = std::max(found.loss, 1 - std::exp(-hidden - fastestBeyond(log, lanes[lane], *base)));
+      // Who declares so much noise does not expect that half is found.
+      found.blind |= loss > std::max(kHalf, kMuchWorse * usual) || (usual <= kHalf && hidden > kHalf);
     }
   }
   return found;

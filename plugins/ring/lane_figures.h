@@ -9,17 +9,21 @@
 
 namespace muster::ring {
 
+/// Whether a meeting by itself says that its pair is slow: by its only figure, or by the best of several.
+inline bool isSlow(double loss, int looks, const Limits& limits) {
+  return loss > (looks > 1 ? limits.slowAgain : limits.slow);
+}
+
 struct LaneFigures {
   Baseline sameLeaf;
   Baseline crossLeaf;        ///< equals sameLeaf where no topology is known
   std::vector<double> loss;  ///< by meeting; logarithms, see Baseline
   std::vector<double> sure;  ///< the same without what other processes on the hosts may account for
 
-  /// Whether the meeting by itself says that its pair is slow: by its only figure, or by the best of several.
+  /// Without what other processes may account for.
   [[nodiscard]] bool slow(const RoundLog& log, size_t meeting) const {
     const auto& [round, pair, looks] = log.meetings()[meeting];
-    const Limits& limits = baseline(log.topology().crosses(pair)).limits;
-    return sure[meeting] > (looks > 1 ? limits.slowAgain : limits.slow);
+    return isSlow(sure[meeting], looks, baseline(log.topology().crosses(pair)).limits);
   }
   [[nodiscard]] const Baseline& baseline(bool crossesLeaves) const {
     return crossesLeaves ? crossLeaf : sameLeaf;
@@ -33,8 +37,9 @@ size_t openingMeetings(const RoundLog& log);
 /// its lanes as one family. The opening rounds' own pairs set the baselines; suspects' pairs would bias them.
 std::vector<LaneFigures> readLanes(const RoundLog& log);
 
-/// How small a loss of bandwidth the opening rounds can tell from noise, as a share, and whether noise makes
-/// that much worse than the lanes' own noise floors do: then a pair that passes says nothing.
+/// The least loss of bandwidth, as a share of the fastest pairs', that the rounds find 99 times of 100; and
+/// whether noise, or other processes that slow down the fastest pairs too, make that much worse than the
+/// lanes' own noise floors do: then a pair that passes says nothing.
 struct Resolution {
   double loss = 0;
   bool blind = false;

@@ -27,7 +27,8 @@ class Reporter {
 
   Status run(const std::string& implementation) {
     MUSTER_CHECK_OK(ownFigures());
-    MUSTER_CHECK_OK(culprits());
+    MUSTER_CHECK_OK(culprits("culprits", false));
+    MUSTER_CHECK_OK(culprits("undecided", true));
     MUSTER_CHECK_OK(
         host_.measurement("rounds", "count", {static_cast<double>(found_.log->rounds())}, {}, now_));
     const Resolution resolution = resolutionOf(*found_.log);
@@ -45,11 +46,11 @@ class Reporter {
     if (!resolution.blind) return {};
     return Error{
         ErrorCode::kTimeout,
-        fmt::format(
-            "the bandwidths of healthy pairs vary so much that a loss of {:.0f}% may hide in it, so nothing "
-            "can be said of those that pass: see that no other work is on these hosts and their "
-            "network (env.health), or raise samples and bytes",
-            100 * resolution.loss),
+        fmt::format("the bandwidths of healthy pairs vary so much, or other processes slow them down so "
+                    "much, that a loss of {:.0f}% may hide in it, so nothing "
+                    "can be said of those that pass: see that no other work is on these hosts and their "
+                    "network (env.health), or raise samples and bytes",
+                    100 * resolution.loss),
         ""};
   }
 
@@ -81,20 +82,21 @@ class Reporter {
     return {};
   }
 
-  Status culprits() {
+  /// Those that are beyond doubt, or those that are not.
+  Status culprits(const char* metric, bool undecided) {
     bool any = false;
     for (const Culprit& culprit : found_.culprits) {
-      if (!concerns(culprit, members_, topology(), rank_)) continue;
+      if (culprit.undecided != undecided || !concerns(culprit, members_, topology(), rank_)) continue;
       any = true;
       const sdk::Host::LabelList labels = {{"culprit", culpritText(culprit, members_, topology())},
                                            {"kind", culpritKindName(culprit.kind)}};
-      MUSTER_CHECK_OK(host_.measurement("culprits", "count", {1}, labels, now_));
+      MUSTER_CHECK_OK(host_.measurement(metric, "count", {1}, labels, now_));
       MUSTER_CHECK_OK(host_.fact("culprit_evidence", withNames(culprit.evidence, members_), labels));
       MUSTER_CHECK_OK(host_.measurement("culprit_loss", "ratio", {culprit.loss}, labels, now_));
       MUSTER_CHECK_OK(host_.measurement("culprit_confidence", "ratio", {culprit.confidence}, labels, now_));
     }
     if (any) return {};
-    return host_.measurement("culprits", "count", {0}, {{"culprit", "none"}, {"kind", "none"}}, now_);
+    return host_.measurement(metric, "count", {0}, {{"culprit", "none"}, {"kind", "none"}}, now_);
   }
 
   [[nodiscard]] double furtherLooks() const {
@@ -170,6 +172,7 @@ class Reporter {
                           {"rail", culprit.rail},
                           {"loss", culprit.loss},
                           {"confidence", culprit.confidence},
+                          {"undecided", culprit.undecided},
                           {"evidence", withNames(culprit.evidence, members_)}});
     json["culprits"] = std::move(culprits);
     return host_.artifact("ring.json", "application/json", dumpJson(json));

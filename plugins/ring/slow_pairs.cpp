@@ -16,11 +16,9 @@ struct PairHistory {
   bool sure = false;      ///< even a single figure of it
   bool doubtful = false;  ///< a round that had no second look left it open
   bool repeats = true;    ///< each round says slow, or confirms what another one said
-  bool disturbed = true;  ///< no round measured it without other processes in the way
 
-  /// `raw`: with what other processes may account for.
-  void add(double loss, double raw, int looks, bool slow, const Baseline& base) {
-    disturbed &= raw > base.limits.slow && !slow;
+  void add(double loss, int looks, const Baseline& base) {
+    const bool slow = isSlow(loss, looks, base.limits);
     sum += loss;
     least = times == 0 ? loss : std::min(least, loss);
     most = times == 0 ? loss : std::max(most, loss);
@@ -30,10 +28,8 @@ struct PairHistory {
     doubtful |= looks == 1 && loss > base.limits.doubtful;
     repeats &= slow || loss > base.limits.confirms;
   }
-  [[nodiscard]] bool slow() const {
-    if (times == 1) return slowOnce;
-    return (slowOnce || doubtful) && repeats && least > most / 2;
-  }
+  [[nodiscard]] bool neverFine() const { return times == 1 ? slowOnce : (slowOnce || doubtful) && repeats; }
+  [[nodiscard]] bool slow() const { return neverFine() && (times == 1 || least > most / 2); }
 };
 
 }  // namespace
@@ -46,15 +42,16 @@ SlowPairs findSlowPairs(const RoundLog& log, const Encounters& encounters, const
     const Baseline& base = figures.baseline(log.topology().crosses(pair));
     if (figures.loss[m] <= std::min(base.limits.doubtful, base.limits.slowAgain)) continue;
     if (!seen.insert({pair.a, pair.b}).second) continue;
-    PairHistory all;
+    PairHistory all, raw;
     for (size_t other : encounters.of(pair.a)) {
       const Meeting& meeting = log.meetings()[other];
-      if (meeting.pair == pair)
-        all.add(figures.sure[other], figures.loss[other], meeting.looks, figures.slow(log, other), base);
+      if (!(meeting.pair == pair)) continue;
+      all.add(figures.sure[other], meeting.looks, base);
+      raw.add(figures.loss[other], meeting.looks, base);
     }
     if (all.slow())
       found.slow.push_back({pair, all.sum / all.times, all.times, all.sure, false});
-    else if (all.disturbed)
+    else if (raw.neverFine())
       found.disturbed.push_back(pair);
     else if (all.slowOnce)
       found.unrepeated.push_back(pair);

@@ -26,7 +26,7 @@ struct SlowPairs {
   std::vector<SlowPair> slow;
   std::vector<Pair> unrepeated;  ///< slow once, and not when measured again: accuses nobody
   std::vector<Pair> doubtful;    ///< looked at once, and neither good nor slow
-  std::vector<Pair> disturbed;   ///< slow, but other processes on the hosts may account for it
+  std::vector<Pair> disturbed;   ///< slow each time, but other processes on the hosts may account for it
 };
 
 SlowPairs findSlowPairs(const RoundLog& log, const Encounters& encounters, const LaneFigures& figures);

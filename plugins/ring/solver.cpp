@@ -18,6 +18,7 @@ namespace {
 
 constexpr const char* kAllRails = "all";
 constexpr double kLeastToName = 0.5;
+constexpr double kLeastToReject = 0.9;
 constexpr double kMostOfSharedMachine = 0.6;
 constexpr double kMostCertain = 0.999;  ///< more than any model of noise deserves
 
@@ -72,7 +73,7 @@ class Solver {
     for (const auto& [pair, said] : links_) nameLink({pair.first, pair.second}, said);
     nameOpen();
     nameDisturbed(found);
-    if (tooMany()) return {wholeGroup()};
+    if (tooMany()) nameWholeGroup();
     confirm();
     return std::move(culprits_);
   }
@@ -181,16 +182,17 @@ class Solver {
         Culprit culprit;
         culprit.nodes = {pair.a, pair.b};
         culprit.quantity = log_.lanes()[i].quantity;
-        culprit.disturbed = true;
+        culprit.undecided = true;
         culprit.evidence = fmt::format(
-            "the pair #{} - #{} is slow, but its ranks waited for a CPU that other processes used", pair.a,
-            pair.b);
+            "the pair #{} - #{} was slow whenever it was measured, but its ranks waited for a CPU that other "
+            "processes used, or it was not slow alike",
+            pair.a, pair.b);
         culprits_.push_back(std::move(culprit));
         lanes_.push_back(i);
       }
   }
 
-  /// What the visits say: takes the name from what did not stay, and sets each confidence.
+  /// What the visits say: leaves open what did not stay, and sets each confidence.
   void confirm() {
     const std::vector<LaneFigures> figures = readLanes(log_);
     const auto support = [&](size_t i) {
@@ -199,12 +201,12 @@ class Solver {
     // Those that did not stay first: they show how often that happens.
     std::vector<Support> all(culprits_.size());
     for (size_t i = 0; i < all.size(); ++i)
-      if (isNamed(culprits_[i])) all[i] = support(i);
+      if (!culprits_[i].undecided) all[i] = support(i);
     for (size_t i = 0; i < all.size(); ++i) {
-      if (!isNamed(culprits_[i]) || all[i].visits == 0) continue;
+      if (culprits_[i].undecided || all[i].visits == 0) continue;
       culprits_[i].evidence +=
           fmt::format("; slow in {} of {} later measurements", all[i].slow, all[i].visits);
-      if (all[i].slow < all[i].visits) unname(culprits_[i]);
+      if (all[i].slow < all[i].visits) leaveOpen(culprits_[i]);
     }
     for (size_t i = 0; i < all.size(); ++i) {
       if (!isNamed(culprits_[i])) continue;
@@ -217,17 +219,19 @@ class Solver {
         culprit.confidence = std::min(culprit.confidence, kMostOfSharedMachine);
         culprit.evidence += "; another node of the same machine is slow too";
       }
-      if (culprit.confidence < kLeastToName) unname(culprit);
+      culprit.undecided = culprit.confidence < kLeastToReject;
+      if (culprit.confidence < kLeastToName) leaveOpen(culprit);
     }
   }
 
-  void unname(Culprit& culprit) {
+  void leaveOpen(Culprit& culprit) {
     if (culprit.kind == Culprit::Kind::kLeafUplink)
       for (int node = 0; node < log_.nodes(); ++node)
         if (log_.topology().leaf(node) == culprit.leaf) culprit.nodes.push_back(node);
     culprit.kind = Culprit::Kind::kUnattributable;
     culprit.leaf = -1;
     culprit.confidence = 0;
+    culprit.undecided = true;
   }
 
   [[nodiscard]] bool touchesNamed(const Pair& pair) const {
@@ -241,7 +245,7 @@ class Solver {
   /// When most nodes would be named, it is not they that are odd.
   [[nodiscard]] bool tooMany() const { return 2 * namedNodes_.size() > static_cast<size_t>(log_.nodes()); }
 
-  [[nodiscard]] Culprit wholeGroup() const {
+  void nameWholeGroup() {
     Culprit culprit;
     culprit.nodes.assign(namedNodes_.begin(), namedNodes_.end());
     culprit.loss = culprits_.front().loss;
@@ -249,7 +253,8 @@ class Solver {
         "{} of {} nodes are slower than the fastest pairs: their peers are no yardstick, look at the figures "
         "themselves",
         namedNodes_.size(), log_.nodes());
-    return culprit;
+    culprits_ = {std::move(culprit)};
+    lanes_.resize(1);
   }
 
   const RoundLog& log_;

@@ -21,9 +21,9 @@ Round nextRound(const RoundLog& log);
 /// whose figures are neither good nor beyond doubt. Empty: the round is over.
 Round pairsInDoubt(const RoundLog& log);
 
-/// Once the rounds are over: what is measured again at a later time, because it is about to be named, and
-/// healthy pairs beside it; rounds right after each other. Empty: nothing is named, or it was measured often
-/// enough.
+/// Once the rounds are over: what is measured again at a later time, because it is about to be reported as a
+/// fault, and healthy pairs beside it; rounds right after each other. Empty: there is none, or it was
+/// measured often enough.
 std::vector<Round> nextVisit(const RoundLog& log);
 
 /// Seconds between the rounds and visit `visit`, from 0; the pauses double, and the last visit is after
@@ -38,10 +38,12 @@ struct Culprit {
   int leaf = -1;
   std::string rail;  ///< (node, rail), and a link that is slow on some rails only: "3" or "1,3"; else empty
   Quantity quantity = Quantity::kBandwidth;
-  double loss = 0;         ///< share of the speed that is gone (latency: of 1/latency)
-  double confidence = 0;   ///< probability that it is right: neither noise nor a transient; unattributable: 0
-  bool disturbed = false;  ///< unattributable because other processes used the CPUs: it could not be measured
-  std::string evidence;    ///< one sentence with node numbers in the form "#12"; see namedEvidence()
+  double loss = 0;        ///< share of the speed that is gone (latency: of 1/latency)
+  double confidence = 0;  ///< probability that it is right: neither noise nor a transient; unattributable: 0
+  /// Whether this may have another cause than a fault: it did not last, other processes may account for it,
+  /// or the confidence is too low to reject anything for it. Then its pairs are neither good nor slow.
+  bool undecided = false;
+  std::string evidence;  ///< one sentence with node numbers in the form "#12"; see namedEvidence()
 };
 inline bool isNamed(const Culprit& culprit) {
   return culprit.kind != Culprit::Kind::kUnattributable;
@@ -49,7 +51,7 @@ inline bool isNamed(const Culprit& culprit) {
 const char* culpritKindName(Culprit::Kind kind);
 
 /// Everything that is to blame. A cause is named once, though it shows in several lanes. What was slow in the
-/// rounds and not in the visits is unattributable: it is not located, and it is no pass.
+/// rounds and not in the visits is unattributable and undecided: it is not located, and it is no pass.
 std::vector<Culprit> solve(const RoundLog& log);
 
 }  // namespace muster::ring

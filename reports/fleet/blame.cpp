@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <regex>
 
 #include "reports/fleet/cause.h"
 #include "reports/fleet/culprit.h"
@@ -33,6 +35,25 @@ std::string runKey(const NodeSummary& record) {
   return fmt::format("{}\n{}", record.fleetId, record.nodeCount);
 }
 
+/// Whom the record holds to have ended the stage, or why it did not begin.
+const std::string& saidOf(const StageSummary& stage) {
+  return stage.state == "error" ? stage.reason : stage.culprit;
+}
+
+bool accuses(const std::string& said, int node) {
+  const std::vector<Mention> mentions = accusedBy(said);
+  return std::any_of(mentions.begin(), mentions.end(),
+                     [&](const Mention& mention) { return mention.node == node; });
+}
+
+/// How many nodes node 0 waited for in vain, and of how many: "2 of 3 nodes did not arrive: …".
+std::optional<std::pair<size_t, size_t>> absentNodes(const std::string& said) {
+  static const std::regex kAbsent("([0-9]{1,7}) of ([0-9]{1,7}) nodes did not arrive: ");
+  std::smatch counts;
+  if (!std::regex_search(said, counts, kAbsent, std::regex_constants::match_continuous)) return std::nullopt;
+  return std::pair(std::stoul(counts[1]), std::stoul(counts[2]));
+}
+
 Suspect nodeSuspect(const std::string& node) {
   Suspect suspect;
   suspect.kind = SuspectKind::kNode;
@@ -53,6 +74,9 @@ BlameTable::BlameTable(const FleetRecords& records, const Fleet& fleet) : record
     expected_.insert(node.name);
     for (const size_t i : node.records) addRecord(records.nodes[i]);
   }
+  for (const FleetNode& node : fleet.nodes)
+    for (const size_t i : node.records) hearTheAbsent(records.nodes[i]);
+  believeTheAbsent();
 }
 
 std::string BlameTable::groupKey(const StageSummary& stage, const NodeSummary& record) const {
@@ -72,12 +96,39 @@ void BlameTable::addRecord(const NodeSummary& record) {
     auto& nodes = runs_[runKey(record)];
     const auto [at, fresh] = nodes.try_emplace(record.nodeRank, record.node);
     if (!fresh && at->second != record.node) at->second.clear();
-    if (record.nodeRank == 0)
-      leaderSays_[{runKey(record), stage.name}] = stage.state == "error" ? stage.reason : stage.culprit;
+    if (record.nodeRank == 0) {
+      LeaderSaid& leader = leaderSays_[{runKey(record), stage.name}];
+      leader.text = saidOf(stage);
+      leader.resumed = record.resumed;
+    }
   }
   for (const DeviationSummary& d : record.deviations)
     if (const StageSummary* stage = stageOf(d, record); d.cause == Cause::kRank && !d.source.empty() && stage)
       groups_[groupKey(*stage, record)].sources[d.metric][d.source] += d.times;
+}
+
+/// Counts those that were there, though node 0 says that they did not arrive.
+void BlameTable::hearTheAbsent(const NodeSummary& record) {
+  for (const StageSummary& stage : record.stages) {
+    const auto at = leaderSays_.find({runKey(record), stage.name});
+    if (at == leaderSays_.end() || !absentNodes(at->second.text)) continue;
+    LeaderSaid& leader = at->second;
+    const std::string& said = saidOf(stage);
+    if (!accuses(said, 0) || !accuses(leader.text, record.nodeRank)) continue;
+    leader.absentSay = said;
+    ++leader.absent;
+    leader.startedLater = leader.startedLater || record.resumed < leader.resumed;
+  }
+}
+
+/// Node 0 is not believed where it died in the stage and was started again, when the runs of the others had
+/// ended, nor where it met nobody: then its own link is at fault, and not those of all others.
+void BlameTable::believeTheAbsent() {
+  for (auto& [stage, leader] : leaderSays_) {
+    const auto absent = absentNodes(leader.text);
+    const bool metNobody = absent && absent->first + 1 == absent->second;
+    if (leader.startedLater || (leader.absent > 1 && metNobody)) leader.text = leader.absentSay;
+  }
 }
 
 Blame BlameTable::of(const DeviationSummary& d, const NodeSummary& record) const {
@@ -181,7 +232,7 @@ Blame BlameTable::ofPeer(const DeviationSummary& d, const NodeSummary& record) c
   // Node 0 hears all of them: what it found counts, not what one node could see of it.
   if (stage != nullptr && !isOfOneNode(*stage, record))
     if (const auto said = leaderSays_.find({runKey(record), d.stage}); said != leaderSays_.end())
-      if (!accusedBy(said->second).empty()) source = said->second;
+      if (!accusedBy(said->second.text).empty()) source = said->second.text;
   const std::vector<Mention> accused = accusedBy(source);
   if (accused.empty()) {
     Blame blame = ofGroup(d, record);

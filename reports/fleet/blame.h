@@ -42,6 +42,8 @@ class BlameTable {
   [[nodiscard]] std::string groupKey(const StageSummary& stage, const NodeSummary& record) const;
   [[nodiscard]] const Group* groupOf(const DeviationSummary& deviation, const NodeSummary& record) const;
   void addRecord(const NodeSummary& record);
+  void hearTheAbsent(const NodeSummary& record);
+  void believeTheAbsent();
   [[nodiscard]] Suspect deviceOf(const Place& place) const;
   [[nodiscard]] Suspect partOf(const Mention& mention, const DeviationSummary& deviation,
                                const NodeSummary& record) const;
@@ -56,7 +58,15 @@ class BlameTable {
   std::map<std::string, Group> groups_;
   std::map<std::string, std::map<int, std::string>>
       runs_;  ///< names of nodes by run and number; empty: two claim it
-  std::map<std::pair<std::string, uint32_t>, std::string> leaderSays_;  ///< node 0 of each run, by stage
+  /// What node 0 of a run says of a stage.
+  struct LeaderSaid {
+    std::string text;
+    int resumed = 0;            ///< its starts before the one that says it
+    size_t absent = 0;          ///< of those that it waited for in vain, how many missed node 0
+    std::string absentSay;      ///< what one of them says
+    bool startedLater = false;  ///< node 0 was started again after one of them began
+  };
+  std::map<std::pair<std::string, uint32_t>, LeaderSaid> leaderSays_;  ///< by run and stage
 };
 
 /// Nodes that fail only by what speaks against other parts become kAffected, with a reason that names these.

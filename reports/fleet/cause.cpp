@@ -106,15 +106,18 @@ CaseCause caseCause(std::string_view detail, std::string_view culprit, bool stop
 }
 
 std::vector<Mention> accusedBy(const std::string& source) {
-  // What follows is what the reporter itself saw of it.
-  const std::string said = source.substr(0, source.find("; here: "));
+  constexpr std::string_view kAbsent = " did not arrive: ";
+  const size_t absent = source.find(kAbsent);
+  std::string said = absent == std::string::npos ? source : source.substr(absent + kAbsent.size());
+  // What follows explains it, in the words of whoever met it: nobody is accused there.
+  for (const char* explanation : {"; ", ": "}) said = said.substr(0, said.find(explanation));
   std::vector<Found> found = findMentions(said);
   if (found.empty()) return {};
   const std::string first = clauseOf(said, found, 0);
   // "node 2 (n2) lost node 0 (n0), which serves the store": the one that lost speaks of the other.
   if (found.size() > 1 && has(first, " lost ")) found.erase(found.begin());
   // "node 0 (n0) did not answer at node 0's address": the rest of the sentence names nobody.
-  if (has(first, " did not ") && !has(said, " did not arrive: ")) found.resize(1);
+  if (has(first, " did not ")) found.resize(1);
   std::vector<Mention> accused;
   for (size_t i = 0; i < found.size(); ++i) {
     const std::string clause = clauseOf(said, found, i);

@@ -52,11 +52,18 @@ WorldSpec drawWorld(Random& random) {
   return world;
 }
 
+/// As the runner judges what the plugin reports.
+const char* verdictOf(const TrialResult& result) {
+  if (result.rejecting > 0) return "rejected";
+  const int undecided = result.named + result.wrong + result.unattributable;
+  return result.blind || undecided > 0 ? "incomplete" : "accepted";
+}
+
 }  // namespace
 }  // namespace muster::ring::testing
 
-/// For each run a line "run SEED faults named wrong open", and for each finding a line "finding CONFIDENCE
-/// RIGHT SEED".
+/// For each run a line "run SEED faults named wrong open verdict smallest severity" and how it was drawn, and
+/// for each finding a line "finding CONFIDENCE RIGHT SEED".
 int main(int argc, char** argv) {
   using namespace muster::ring::testing;
   if (argc != 3) {
@@ -69,9 +76,10 @@ int main(int argc, char** argv) {
     Random random(own);
     const WorldSpec world = drawWorld(random);
     const TrialResult result = runTrial(world, own);
-    fmt::print("run {} {} {} {} {} {} {} {} {:.3f} {:.3f} {:.3f} {} {} {}\n", own, result.faults,
-               result.named, result.wrong, result.unattributable, world.nodes, plantName(world.plant),
-               noiseName(world.noise), world.severity, world.sigma, world.load.episodes, world.load.longest,
+    fmt::print("run {} {} {} {} {} {} {:.4f} {:.4f} nodes={} {}, {} noise of {:.3f}, load {:.3f} {} {} {}\n",
+               own, result.faults, result.named, result.wrong, result.unattributable, verdictOf(result),
+               result.smallestLoss, world.severity, world.nodes, plantName(world.plant),
+               noiseName(world.noise), world.sigma, world.load.episodes, world.load.longest,
                world.load.visible, world.load.nodesPerHost);
     for (const Named& named : result.findings)
       fmt::print("finding {:.6f} {} {}\n", named.confidence, named.right ? 1 : 0, own);

@@ -5,9 +5,10 @@ Hosts are network namespaces joined by a bridge, as in tests/cluster/hosts.cpp, 
 stage runs on real processes (host backend, tiny sizes). What dies is killed, stopped or cut off, or killed and started
 again at once; a part of the trials aims at the last second of the stage and at its shutdown. Counted are:
   - survivors and fleets that accept a stage in which somebody died (never allowed);
-  - trials in which the survivors name who died (at least 99%), name nobody, or name somebody else (never allowed).
+  - trials in which the survivors name who died (at least 99%), name nobody, or name somebody else (never allowed);
+  - fleets that flag another node (never allowed).
 A death after all nodes have left the stage is counted apart: then the record that the dead node does not have must keep
-the fleet from accepting.
+the fleet from accepting. With --results FILE, trials that it already holds are counted and not run again.
 """
 import concurrent.futures
 import json
@@ -379,13 +380,12 @@ def fleet_names_innocent(trial: Trial, fleet: dict, tally: dict) -> str:
         blamed |= {int(node) for node in re.findall(r"\bn(\d)\b", suspect["node"] + " " + suspect["what"])}
     if blamed - {trial.victim}:
         tally["the fleet flags an innocent node"] += 1
-        if trial.chosen.strict_fleet:
-            return f"the fleet flags {sorted(blamed - {trial.victim})}: {fleet['suspects'][0]}"
+        return f"the fleet flags {sorted(blamed - {trial.victim})}: {fleet['suspects'][0]}"
     return ""
 
 
 def main() -> None:
-    chosen = _attack.options(__doc__.split("\n", maxsplit=1)[0], 300, jobs=3, controls=len(KINDS), strict_fleet=0)
+    chosen = _attack.options(__doc__.split("\n", maxsplit=1)[0], 300, jobs=3, controls=len(KINDS), results="")
     if os.geteuid() != 0 or shutil.which("ip") is None:
         print("SKIP: network namespaces need root and iproute2")
         sys.exit(77)
@@ -398,8 +398,23 @@ def main() -> None:
                            "the fleet flags an innocent node", "nobody died: it came too late",
                            "it came back before the stage began",
                            *(" ".join(one) for one in WHAT)], 0)
-    wrong, unnamed, lock, number = [], [], threading.Lock(), [0]
+    wrong, lock, number = [], threading.Lock(), [0]
     queue = [f"control-{kind}" for kind in list(KINDS)[:chosen.controls]]
+    done_before = {}
+    if chosen.results and os.path.exists(chosen.results):
+        with open(chosen.results, encoding="utf-8") as file:
+            done_before = {one["seed"]: one for one in map(json.loads, file)}
+
+    def count(result: dict) -> None:
+        for what, times in result["tally"].items():
+            tally[what] += times
+        for title, text in (("WRONG", result["problem"]), ("UNNAMED", result["unnamed"])):
+            if text:
+                print(f"{title}: {result['name']}: {text}", flush=True)
+        if result["problem"]:
+            wrong.append(f"{result['name']}: {result['problem']}")
+        if result["tally"].get("trials") and tally["trials"] % 25 == 0:
+            print(f"... {tally['trials']} trials, {len(wrong)} wrong verdicts, {tally['not named']} not named", flush=True)
 
     def work(slot: int) -> None:
         hosts = Hosts(slot)
@@ -413,22 +428,23 @@ def main() -> None:
                     number[0] += 0 if control else 1
                     if number[0] > 20 * chosen.count + 20:
                         return  # nothing can be struck: said by the number of trials
+                    if seed in done_before:
+                        count(done_before[seed])
+                        continue
                     busy[0] += 0 if control else 1
                 healthy = seed.removeprefix("control-") if control else ""
                 trial = Trial(chosen, hosts, os.path.join(folder, seed), seed, healthy)
                 trial.unnamed = ""
-                problem = trial.hold()
+                problem, own = trial.hold(), dict.fromkeys(tally, 0)
+                problem = problem or judge(trial, own)
                 with lock:
-                    problem = problem or judge(trial, tally)
                     busy[0] -= 0 if control else 1
-                    if problem:
-                        wrong.append(f"{trial.name}: {problem}")
-                        print("WRONG:", wrong[-1], flush=True)
-                    if tally["trials"] % 25 == 0 and not control:
-                        print(f"... {tally['trials']} trials, {len(wrong)} wrong verdicts", flush=True)
-                    if trial.unnamed:
-                        unnamed.append(f"{trial.name}: {trial.unnamed}")
-                        print("UNNAMED:", unnamed[-1], flush=True)
+                    result = {"seed": seed, "name": trial.name, "problem": problem, "unnamed": trial.unnamed,
+                              "tally": {what: times for what, times in own.items() if times > 0}}
+                    count(result)
+                    if chosen.results and not control:
+                        with open(chosen.results, "a", encoding="utf-8") as file:
+                            file.write(json.dumps(result) + "\n")
                 if not problem and not chosen.keep:
                     shutil.rmtree(trial.folder)
         finally:

@@ -98,6 +98,21 @@ TEST_F(RingPlugin, NamesASlowNodeToRankZeroAndToItself) {
   EXPECT_EQ(culprits(8), Names{"none"}) << "a neighbour is well";
 }
 
+TEST_F(RingPlugin, TellsWhatDidNotLastAsUndecided) {
+  plant("[[fault]]\nkind = \"slow_nic\"\nnode = 5\nfactor = 0.7\nuntil = \"105s\"\n");
+  const auto undecided = [&](int rank) {
+    testing::RecordingHost host;
+    EXPECT_EQ(run(rank, host).ran, MUSTER_OK) << host.error;
+    Names names;
+    for (const auto& told : host.told("undecided")) names.insert(told.labels.at("culprit"));
+    return names;
+  };
+  EXPECT_EQ(culprits(0), Names{"none"});
+  EXPECT_EQ(undecided(0), Names{"sim-node-0005"});
+  EXPECT_EQ(undecided(10), Names{"sim-node-0005"});
+  EXPECT_EQ(undecided(8), Names{"none"});
+}
+
 TEST_F(RingPlugin, NamesARailToTheRankThatHasIt) {
   plant("[[fault]]\nkind = \"slow_nic\"\nnode = 3\nrail = 1\nfactor = 0.5\n");
   EXPECT_EQ(culprits(0), Names{"node sim-node-0003, rail 1"});

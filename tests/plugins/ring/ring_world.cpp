@@ -9,6 +9,8 @@
 #include <numbers>
 #include <set>
 
+#include "plugins/ring/lane_figures.h"
+
 namespace muster::ring::testing {
 namespace {
 
@@ -104,6 +106,9 @@ class World {
     }
     visitAgain(log);
     result_.rounds = log.rounds();
+    const Resolution resolution = resolutionOf(log);
+    result_.smallestLoss = resolution.loss;
+    result_.blind = resolution.blind;
     compare(solve(log));
   }
   [[nodiscard]] const TrialResult& result() const { return result_; }
@@ -298,6 +303,7 @@ class World {
   void compare(const std::vector<Culprit>& culprits) {
     result_.faults = static_cast<int>(faults_.size());
     for (const Culprit& culprit : culprits) {
+      result_.rejecting += culprit.undecided ? 0 : 1;
       const bool right = std::any_of(faults_.begin(), faults_.end(),
                                      [&](const Fault& fault) { return same(fault, culprit); });
       if (culprit.kind == Culprit::Kind::kUnattributable)

@@ -88,6 +88,25 @@ TEST(Coverage, OfAllPairsIsOneAndOfAQuickRingItsShare) {
     }
 }
 
+/// A loss of the size that a run says it detects is found, as long as noise is hardly more than declared.
+TEST(Resolution, IsALossThatIsHardlyEverMissed) {
+  constexpr int kRuns = 100;
+  for (const Noise noise : {Noise::kNormal, Noise::kSkewed, Noise::kPersistentNormal})
+    for (const double sigma : {0.005, 0.02, 0.03})
+      for (const Plant plant : {Plant::kLink, Plant::kOneNode}) {
+        int missed = 0;
+        for (uint64_t seed = 0; seed < kRuns; ++seed) {
+          WorldSpec world{8, Plant::kNothing, 0, noise, sigma};
+          world.severity = runTrial(world, seed).smallestLoss;
+          world.plant = plant;
+          const TrialResult result = runTrial(world, seed);
+          const bool found = result.named + result.wrong + result.unattributable > 0;
+          missed += found || result.smallestLoss > world.severity ? 0 : 1;
+        }
+        EXPECT_LE(missed, 2) << noiseName(noise) << " of " << sigma << ", " << plantName(plant);
+      }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ring, Trials,
                          ::testing::Combine(::testing::Values(8, 9, 64, 231),
                                             ::testing::Values(Noise::kNormal, Noise::kSkewed)));

@@ -102,6 +102,28 @@ class GroupFleet {
     }
   }
 
+  /// What `node` itself says ended the stage.
+  void loses(int node, const std::string& culprit) {
+    stage(node).group["culprit"] = culprit;
+    for (Verdict& verdict : stage(node).verdicts) verdict.detail = culprit;
+  }
+
+  /// The stage of `node` ended in an error before it began, as stageNotRun() says it.
+  void didNotBegin(int node, const std::string& why) {
+    StageRecord& at = stage(node);
+    at.state = "error";
+    at.reason = why;
+    at.group = Json();
+    at.ranks.clear();
+    at.cases.clear();
+    at.verdicts.resize(1);
+    at.verdicts.front() = Verdict();
+    at.verdicts.front().stage = kStage;
+    at.verdicts.front().outcome = Outcome::kError;
+    at.verdicts.front().detail = why;
+    end(node, "incomplete", 3);
+  }
+
   /// A verdict of the ring on another part, in the record of `node`.
   void reports(int node, const std::string& culprit, const std::string& kind) {
     Verdict verdict;
@@ -280,11 +302,13 @@ TEST(Blame, WhoLostNodeZeroIsNotNamedForIt) {
   GroupFleet made(2);
   made.endBy("");
   for (int node = 1; node < made.nodes(); ++node) {
-    const std::string lost =
-        fmt::format("{} lost {}, which serves the store: no answer for 12 s (no error was told)",
-                    GroupFleet::nodeText(node), GroupFleet::nodeText(0));
-    made.stage(node).group["culprit"] = lost;
-    for (Verdict& verdict : made.stage(node).verdicts) verdict.detail = lost;
+    const std::string me = GroupFleet::nodeText(node);
+    made.loses(node,
+               fmt::format("{} lost {}, which serves the store: no answer for 12 s ({})", me,
+                           GroupFleet::nodeText(0),
+                           node % 2 == 0 ? "no error was told"
+                                         : me + " could not reach the store (10.0.0.1:29400: no answer in "
+                                                "time) within 1 s"));
   }
   made.leaveOut(0);
   const Fleet fleet = made.assess();
@@ -292,12 +316,88 @@ TEST(Blame, WhoLostNodeZeroIsNotNamedForIt) {
   made.expectFirst(fleet, "node n0");
 }
 
+/// The others have ended their runs by then: they arrived at its first start, and not at the second.
+TEST(Blame, ANodeZeroThatWasStartedAgainIsNotBelievedThatTheOthersDidNotArrive) {
+  for (unsigned seed = 0; seed < kFleets; ++seed) {
+    SCOPED_TRACE(seed);
+    GroupFleet made(seed);
+    const bool noticed = made.below(2) == 0;
+    std::vector<std::string> absent;
+    made.endBy("");
+    for (int node = 1; node < made.nodes(); ++node) {
+      absent.push_back(GroupFleet::nodeText(node));
+      made.loses(node,
+                 fmt::format("{} lost {}, which {}", GroupFleet::nodeText(node), GroupFleet::nodeText(0),
+                             noticed ? "was started again in the middle of this stage"
+                                     : "serves the store: no answer for 12 s (no error was told)"));
+    }
+    made.record(0).resumed = 1;
+    made.didNotBegin(0, fmt::format("{} of {} nodes did not arrive: {}; look at their runs, or start them",
+                                    absent.size(), made.nodes(), fmt::join(absent, ", ")));
+    const Fleet fleet = made.assess();
+    made.expectInnocent(fleet, {"n0"});
+    made.expectFirst(fleet, "node n0");
+    EXPECT_EQ(nodeOf(fleet, "n0").state, NodeState::kIncomplete);
+  }
+}
+
+TEST(Blame, ANodeZeroThatNobodyReachedIsNotBelievedThatAllOthersDidNotArrive) {
+  for (unsigned seed = 0; seed < kFleets; ++seed) {
+    SCOPED_TRACE(seed);
+    GroupFleet made(seed);
+    std::vector<std::string> absent;
+    for (int node = 1; node < made.nodes(); ++node) {
+      absent.push_back(fmt::format("node {}", node));
+      made.didNotBegin(node,
+                       fmt::format("node 0 did not answer at 10.0.0.1:29400 within 20 s: {} could not reach "
+                                   "the store (10.0.0.1:29400: no answer in time) within 1 s",
+                                   GroupFleet::nodeText(node)));
+    }
+    made.didNotBegin(0, fmt::format("{} of {} nodes did not arrive: {}; look at their runs, or start them",
+                                    absent.size(), made.nodes(), fmt::join(absent, ", ")));
+    const Fleet fleet = made.assess();
+    made.expectInnocent(fleet, {"n0"});
+    made.expectFirst(fleet, "node n0");
+    EXPECT_EQ(nodeOf(fleet, "n0").state, NodeState::kIncomplete);
+  }
+}
+
+/// One of them cannot reach node 0, and all others can.
+TEST(Blame, ANodeThatDidNotArriveAloneIsNotBelievedThatNodeZeroDidNotAnswer) {
+  GroupFleet made(4);
+  const int cut = made.nodes() - 1;
+  for (int node = 0; node < cut; ++node)
+    made.didNotBegin(node,
+                     fmt::format("1 of {} nodes did not arrive: node {}; look at their runs, or start them",
+                                 made.nodes(), cut));
+  made.didNotBegin(cut, "node 0 did not answer at 10.0.0.1:29400 within 20 s: no answer in time");
+  const Fleet fleet = made.assess();
+  made.expectInnocent(fleet, {GroupFleet::nameOf(cut)});
+  made.expectFirst(fleet, "node " + GroupFleet::nameOf(cut));
+}
+
+TEST(Blame, ANodeThatDidNotArriveWhenAllWereStartedAgainIsNamed) {
+  GroupFleet made(3);
+  const std::string absent =
+      fmt::format("1 of {} nodes did not arrive: {}; look at their runs, or start them", made.nodes(),
+                  GroupFleet::nodeText(1));
+  for (int node = 0; node < made.nodes(); ++node) {
+    made.record(node).resumed = 1;
+    made.didNotBegin(node, absent);
+  }
+  made.didNotBegin(1,
+                   fmt::format("{} lost {}, which serves the store: no answer for 12 s (no error was told)",
+                               GroupFleet::nodeText(1), GroupFleet::nodeText(0)));
+  const Fleet fleet = made.assess();
+  made.expectInnocent(fleet, {"n1"});
+  made.expectFirst(fleet, "node n1");
+}
+
 TEST(Blame, NodeZeroIsBelievedBeforeTheNodeThatLostIt) {
   GroupFleet made(3);
   made.endBy(GroupFleet::nodeText(1) + " was lost: no sign of life for 12 s");
-  made.stage(1).group["culprit"] = GroupFleet::nodeText(1) + " lost " + GroupFleet::nodeText(0) +
-                                   ", which serves the store: no answer for 12 s (no error was told)";
-  for (Verdict& verdict : made.stage(1).verdicts) verdict.detail = made.stage(1).group["culprit"];
+  made.loses(1, GroupFleet::nodeText(1) + " lost " + GroupFleet::nodeText(0) +
+                    ", which serves the store: no answer for 12 s (no error was told)");
   const Fleet fleet = made.assess();
   made.expectInnocent(fleet, {"n1"});
   made.expectFirst(fleet, "node n1");
@@ -445,6 +545,16 @@ TEST(Cause, ReadsWhatTheRunnerSays) {
   EXPECT_EQ(one("2 of 4 nodes did not arrive: node 1 (n1), node 3; look at their runs, or start them"),
             "[-1  1 n1][-1  3 ]");
   EXPECT_EQ(one("nobody can be blamed: no rank failed"), "");
+  // Whoever explains a finding, and in whose words, is not accused by it.
+  for (const char* subject : {"node 0 (n0) was lost", "node 2 (n2) lost node 0 (n0), which serves the store",
+                              "node 0 (n0) did not come to this stage within 64 s",
+                              "rank 3 (gpu0 of node 3 (n3)) ended with exit code 7",
+                              "2 of 4 nodes did not arrive: node 1 (n1), node 3"})
+    for (const char* explanation :
+         {": no answer for 12 s (node 2 (n2) could not reach the store (10.0.0.1:29400: no answer in time))",
+          ": node 2 (n2) met nobody", "; last progress: rank 1 (gpu0 of node 1 (n1)), rank 2",
+          "; here: rank 7 (gpu3) was stopped because node 0 (n0) was lost"})
+      EXPECT_EQ(one(std::string(subject) + explanation), one(subject)) << subject << explanation;
   EXPECT_EQ(fleet::sourceRank("the first at 4096, from rank 11"), "11");
   EXPECT_EQ(fleet::sourceRank("from a rank that cannot be told"), "");
   EXPECT_EQ(fleet::sourceRank("the first at 4096"), std::nullopt);
