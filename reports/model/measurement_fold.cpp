@@ -98,6 +98,7 @@ Result<std::vector<Measurement>> unfoldedMeasurements(const Json& list, const st
     measurements.push_back(std::move(m));
     return {};
   }));
+  measurements.shrink_to_fit();
   return measurements;
 }
 

@@ -113,6 +113,7 @@ Result<std::vector<Verdict>> unfoldedVerdicts(const Json& list, const StageRecor
     verdicts.push_back(std::move(verdict));
     return {};
   }));
+  verdicts.shrink_to_fit();
   return verdicts;
 }
 

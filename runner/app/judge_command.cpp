@@ -171,9 +171,11 @@ Result<Record> judgedAgain(Record record, const std::string& sha256, const Judge
 
 Result<int> judgeCommand(const JudgeOptions& options) {
   MUSTER_TRY(Record given, recordAt(options.record));
-  MUSTER_TRY(const std::string original, readFile(options.record));
+  MUSTER_TRY(std::string original, readFile(options.record));
+  const std::string sha256 = sha256Hex(original);
+  std::string().swap(original);
   MUSTER_TRY(const Tree tree, findTree());
-  MUSTER_TRY(const Record record, judgedAgain(std::move(given), sha256Hex(original), options, tree));
+  MUSTER_TRY(const Record record, judgedAgain(std::move(given), sha256, options, tree));
   if (!options.out.empty()) {
     std::error_code error;
     fs::create_directories(options.out, error);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "runner/core/expectation_reader.h"
 #include "runner/core/files.h"
@@ -154,8 +155,10 @@ class Loader {
   static void checkParam(TomlTable& values, const TestSpec* spec, const std::string& test,
                          const std::string& name) {
     const Json& value = *values.raw(name.c_str());
-    const auto isStructured = [](const Json& item) { return item.is_structured(); };
-    if (value.is_object() || (value.is_array() && std::any_of(value.begin(), value.end(), isStructured)))
+    const auto isPlain = [](const Json& item) {
+      return !item.is_structured() && (!item.is_number_float() || std::isfinite(item.get<double>()));
+    };
+    if (value.is_array() ? !std::all_of(value.begin(), value.end(), isPlain) : !isPlain(value))
       return values.complain(name, fmt::format("parameter `{}` must be a value or a list of values", name));
     if (spec == nullptr) return;
     const ParamSpec* param = spec->param(name);

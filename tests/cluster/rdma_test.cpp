@@ -53,8 +53,7 @@ class ClusterRdma : public ::testing::Test {
   void hold() {
     for (int host = 0; host < kHosts; ++host) {
       ProcessOptions options;
-      const FakeHcas& hcas = hcas_.at(static_cast<size_t>(host));
-      options.environment = {{"MUSTER_SYSFS", hcas.sysfs()}, {"MUSTER_PERFTEST_DIR", hcas.programs()}};
+      options.environment = hcas_.at(static_cast<size_t>(host)).environment();
       run_.start(host, host, {}, options);
     }
     run_.finish();

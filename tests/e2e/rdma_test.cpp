@@ -36,7 +36,7 @@ class Rdma : public ::testing::Test {
   ProcessResult run(const std::string& stages, const std::vector<std::string>& more = {}) {
     const auto file = dir_.write("plan.toml", planOf(stages));
     ProcessOptions options;
-    options.environment = {{"MUSTER_SYSFS", hcas_.sysfs()}, {"MUSTER_PERFTEST_DIR", hcas_.programs()}};
+    options.environment = hcas_.environment();
     return runMuster(std::vector<std::string>{"run", file.string(), "--out", out().string()} + more, options);
   }
   [[nodiscard]] std::filesystem::path out() const { return dir_.path() / "run"; }
@@ -158,13 +158,14 @@ int freePort() {
 }
 
 /// Two nodes of one run, both on this machine.
-std::vector<ProcessResult> runPair(const std::string& stages, const TempDir& dir) {
+std::vector<ProcessResult> runPair(const std::string& stages, const FakeHcas& hcas, const TempDir& dir) {
   const auto file = dir.write("plan.toml", planOf(stages));
   const std::string place = "127.0.0.1:" + std::to_string(freePort());
   std::vector<std::future<ProcessResult>> running;
   for (int rank = 0; rank < 2; ++rank)
-    running.push_back(std::async(std::launch::async, [=, &dir] {
+    running.push_back(std::async(std::launch::async, [=, &dir, &hcas] {
       ProcessOptions options;
+      options.environment = hcas.environment();
       options.environment["MUSTER_TOKEN"] = "a-secret-of-both-nodes";
       return runMuster({"run", file.string(), "--out", (dir.path() / ("out" + std::to_string(rank))).string(),
                         "--nnodes", "2", "--node-rank", std::to_string(rank), "--rendezvous", place},
@@ -187,7 +188,7 @@ TEST_F(Rdma, SameRailsOfTwoNodesMeetThroughTheStore) {
   hcas_.add("mlx5_0");
   hcas_.add("mlx5_1", "ok", 200);
   const auto ended =
-      runPair(stage("perftest", "samples = 1\ninterface = \"lo\"\n", "cluster", kExpect), dir_);
+      runPair(stage("perftest", "samples = 1\ninterface = \"lo\"\n", "cluster", kExpect), hcas_, dir_);
   for (int rank = 0; rank < 2; ++rank) {
     const ProcessResult& result = ended[static_cast<size_t>(rank)];
     EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
@@ -206,7 +207,7 @@ TEST_F(Rdma, ABurnOfTwoNodesBeginsTogether) {
       "\"1m\"\n[stage.params]\nsize = 64\nduration = \"100ms\"\nwindow = \"20ms\"\n[[stage.expect]]\nmetric "
       "= "
       "\"compute.sustained_start_spread\"\nmax = \"10s\"\nsource = \"test\"\nremedy = \"test\"\n",
-      dir_);
+      hcas_, dir_);
   for (int rank = 0; rank < 2; ++rank) {
     const ProcessResult& result = ended[static_cast<size_t>(rank)];
     const Record record = recordBelow(dir_.path() / ("out" + std::to_string(rank)));

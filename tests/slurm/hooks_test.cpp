@@ -184,10 +184,13 @@ TEST_F(SlurmHooks, ACheckThatHearsNoSignalIsEndedAllTheSame) {
 }
 
 TEST_F(SlurmHooks, ItsOwnFaultsAreSaidAndNeverTheNodes) {
-  const fs::path nowhere = write(impossiblePlan(), "45s", "/dev/null");
+  const fs::path file = slurm().shared() / "no-folder";
+  std::ofstream(file) << "x";
+  const fs::path nowhere = write(impossiblePlan(), "45s", file);
   const ProcessResult unwritable = call(nowhere / "prolog.sh", "node1");
   EXPECT_EQ(unwritable.exitCode, 0);
-  EXPECT_THAT(unwritable.err, HasSubstr("cannot make /dev/null/prolog/node1: nothing was checked"));
+  EXPECT_THAT(unwritable.err,
+              HasSubstr("cannot make " + file.string() + "/prolog/node1: nothing was checked"));
   around("Prolog", nowhere / "prolog.sh");
   EXPECT_EQ(job("node1"), 0) << slurm().logs();
   EXPECT_THAT(slurm().state("node1"), Not(HasSubstr("drain")));
@@ -207,6 +210,29 @@ TEST_F(SlurmHooks, AVerdictThatCannotReachTheControllerIsSaid) {
   EXPECT_EQ(result.exitCode, 0);
   EXPECT_THAT(calls(hooks, "health_check", "node1"), HasSubstr("rejected, and NOT drained"));
   EXPECT_EQ(slurm().state("node1"), "idle");
+}
+
+/// Whoever can change one of these would have root do something else from then on.
+TEST_F(SlurmHooks, AreWrittenOnlyForWhatNobodyElseCanChange) {
+  const fs::path base = slurm().shared() / "trusted";
+  fs::create_directories(base / "plans");
+  fs::create_directories(base / "hooks");
+  fs::create_directories(base / "keep");
+  fs::copy_file(quickPlan(), base / "plans" / "plan.toml");
+  const auto hooks = [&] {
+    return slurm().muster({"hooks", (base / "plans" / "plan.toml").string(), "--out",
+                           (base / "hooks").string(), "--keep", (base / "keep" / "new").string()});
+  };
+  EXPECT_EQ(hooks().exitCode, 0) << hooks().err;
+  for (const char* part : {"plans/plan.toml", "plans", "hooks", "keep", ""}) {
+    const fs::perms before = fs::status(base / part).permissions();
+    fs::permissions(base / part, fs::perms(0777));
+    const ProcessResult result = hooks();
+    EXPECT_EQ(result.exitCode, 2) << part;
+    EXPECT_THAT(result.err, HasSubstr("refused: the ")) << part;
+    fs::permissions(base / part, before);
+  }
+  EXPECT_EQ(hooks().exitCode, 0);
 }
 
 TEST_F(SlurmHooks, RefuseATimeThatSlurmDoesNotGive) {

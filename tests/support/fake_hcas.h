@@ -2,6 +2,7 @@
 // A machine with made-up RDMA devices: a tree like sysfs, and perftest's programs beside it.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "tests/support/process.h"
@@ -24,6 +25,10 @@ class FakeHcas {
 
   [[nodiscard]] std::string sysfs() const { return (folder_.path() / "sys").string(); }
   [[nodiscard]] std::string programs() const { return (folder_.path() / "bin").string(); }
+  /// What leads a run to them.
+  [[nodiscard]] std::map<std::string, std::string> environment() const {
+    return {{"MUSTER_SYSFS", sysfs()}, {"MUSTER_PERFTEST_DIR", programs()}};
+  }
   [[nodiscard]] const TempDir& folder() const { return folder_; }
 
  private:

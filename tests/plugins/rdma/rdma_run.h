@@ -17,8 +17,7 @@ class RdmaRun : public ::testing::Test {
   /// On the made-up machine.
   CaseResult onHost(const std::string& test, const Json& params = Json::object(),
                     const std::string& scope = "node") {
-    setenv("MUSTER_SYSFS", hcas_.sysfs().c_str(), 1);
-    setenv("MUSTER_PERFTEST_DIR", hcas_.programs().c_str(), 1);
+    for (const auto& [name, value] : hcas_.environment()) setenv(name.c_str(), value.c_str(), 1);
     return plugin_.run(host_, test, params, context("host", scope, ""));
   }
   /// On a simulated node with four HCAs of 400 Gb/s and `faults` planted.
