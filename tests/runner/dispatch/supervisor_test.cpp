@@ -283,8 +283,12 @@ TEST(Supervisor, GivesTheHostNoOtherDescriptor) {
   ASSERT_EQ(dup2(STDERR_FILENO, kLeaked), kLeaked);
   FakeGroup group;
   int looked = 0;
+  std::atomic<bool> cancelled = false;  // once the rank, which does not end by itself, was looked at
+  group.options.cancelled = &cancelled;
+  group.options.grace = 0.1;
   group.options.onFrame = [&](const RankSpec&, const Json& frame) {
     if (frame["type"] != "progress") return;
+    cancelled = true;
     for (const int pid : group.left()) {
       const std::filesystem::path fds = "/proc/" + std::to_string(pid) + "/fd";
       std::error_code ignored;
@@ -294,7 +298,7 @@ TEST(Supervisor, GivesTheHostNoOtherDescriptor) {
       ++looked;
     }
   };
-  EXPECT_EQ(group.run("ok", 50).ends.at(0).state, State::kOk);
+  (void)group.run("hang");
   EXPECT_GE(looked, 2);  // guard and rank
   close(kLeaked);
 }
