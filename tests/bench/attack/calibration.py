@@ -148,7 +148,7 @@ while True:
                            f"n{host}", _attack.muster(build), "run", plan, "--plain", "--nnodes", str(HOSTS), "--node-rank",
                            str(host), "--rendezvous", "10.77.0.1:29400", "--out", os.path.join(folder, "out"),
                            "--lost-after", "60s"]
-                runs.append(subprocess.Popen(command, env={**os.environ, "MUSTER_TOKEN": "calibration"}, text=True,
+                runs.append(subprocess.Popen(command, env={**os.environ, "MUSTER_TOKEN": "a-secret-of-this-bench"}, text=True,
                                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True))
             outputs = [run.communicate(timeout=600)[0] for run in runs]
             try:
