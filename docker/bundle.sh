@@ -27,7 +27,7 @@ own_files() {
   local file
   while IFS= read -r -d '' file; do
     if is_elf "$file"; then printf '%s\n' "$file"; fi
-  done < <(find "$tree/bin" "$tree/lib/muster/host" "$tree/lib/muster/plugins" "$tree/lib/muster/backends" -type f -print0 2>/dev/null)
+  done < <(find "$tree/bin" "$tree/lib/muster/host" "$tree/lib/muster/plugins" "$tree/lib/muster/backends" "$bundle/muster-tls.so" -type f -print0 2>/dev/null)
 }
 
 # Adds to `wanted` what a file needs, and what that needs in turn.
@@ -71,5 +71,5 @@ done < <(own_files)
 mkdir -p "$bundle"
 for name in "${!wanted[@]}"; do place "$name" "${wanted[$name]}"; done
 for file in "$bundle"/*; do
-  if [ -z "${wanted[${file##*/}]:-}" ]; then rm -f "$file"; fi # left by an earlier version
+  if [ -z "${wanted[${file##*/}]:-}" ] && [ "${file##*/}" != muster-tls.so ]; then rm -f "$file"; fi # left by an earlier version
 done

@@ -84,7 +84,7 @@ void addPlace(CLI::App* run, Arguments& a) {
          "the others")
       ->type_name("HOSTLIST");
   addFleetId(run, a.run.fleetId, "name of the run over many nodes that this one belongs to");
-  run->add_option("--rendezvous", a.run.rendezvous, "where node 0 serves the store for all nodes")
+  run->add_option("--rendezvous", a.run.rendezvous, "host[:port] where node 0 serves the store for all nodes; without a port it follows from MUSTER_TOKEN")
       ->type_name("HOST:PORT");
   run->add_option("--arrival", a.arrival,
                   "how long a stage of all nodes waits for them (default: the stage's timeout)")

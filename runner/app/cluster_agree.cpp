@@ -133,7 +133,7 @@ std::optional<Error> ClusterLink::whyStopWaiting(const Question& question, doubl
   return Error{
       ErrorCode::kTimeout,
       fmt::format("{} did not {} within {}{}", nameLocked(0),
-                  !joined_        ? "answer at " + options_.store.front().text()
+                  !joined_        ? "answer at " + options_.store.text()
                   : openSince < 0 ? "come to this stage"
                                   : "decide about this stage",
                   formatQuantity(now - since, "s"), joined_ || trouble_.empty() ? "" : ": " + trouble_),

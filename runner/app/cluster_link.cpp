@@ -6,9 +6,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
+#include "runner/rendezvous/store_key.h"
 
 namespace muster {
 namespace {
@@ -28,10 +30,9 @@ Result<std::unique_ptr<ClusterLink>> ClusterLink::start(ClusterOptions options) 
   MUSTER_TRY(link->nonce_, randomToken());
   if (link->leads()) MUSTER_CHECK_OK(link->serve());
   StoreClientOptions client;
-  client.candidates = link->options_.store;
-  if (link->leads()) client.candidates = {{link->server_->host(), link->server_->port()}};
-  client.token = link->options_.token;
+  client.address = link->storeAddress();
   client.prefix = "muster/";
+  client.key = storeKey(link->options_.token, client.prefix);
   client.who = fmt::format("node {} ({})", link->options_.nodeRank, link->options_.host);
   client.connectTimeout = kConnectTimeout;
   client.answerTimeout = std::max(1.0, link->options_.lostAfter / 2);
@@ -47,9 +48,8 @@ Result<std::unique_ptr<ClusterLink>> ClusterLink::start(ClusterOptions options) 
 
 Status ClusterLink::serve() {
   StoreServerOptions server;
-  server.bind = options_.store.front().host;
-  server.ports.clear();
-  for (const StoreAddress& address : options_.store) server.ports.push_back(address.port);
+  server.bind = options_.store.host;
+  server.port = options_.store.port;
   server.token = options_.token;
   auto started = StoreServer::start(server);
   if (!started.ok() && started.error().code == ErrorCode::kUsage && !server.token.empty()) {
@@ -281,15 +281,14 @@ std::string ClusterLink::nodeName(int rank) {
   return nameLocked(rank);
 }
 
-StoreAddress ClusterLink::storeAddress() {
-  if (leads()) return {server_->host(), server_->port()};
-  const std::lock_guard lock(mutex_);
-  StoreAddress address = options_.store.front();
-  // Of several candidate ports, node 0 tells which one it got.
-  const Json& sign = peers_[0].sign;
-  if (sign.is_object() && sign.contains("port") && sign["port"].is_number_unsigned())
-    address.port = sign["port"].get<uint16_t>();
-  return address;
+StoreAddress ClusterLink::storeAddress() const {
+  return leads() ? StoreAddress{server_->host(), server_->port()} : options_.store;
+}
+
+std::string ClusterLink::turnedAway() {
+  if (!leads()) return "";
+  const StoreCounts now = server_->counts();
+  return muster::turnedAway(now, std::exchange(told_, now));
 }
 
 std::string ClusterLink::mismatch(int rank) {

@@ -28,10 +28,10 @@ using NodeIdentity = std::vector<std::pair<std::string, std::string>>;
 struct ClusterOptions {
   int nodeRank = 0;
   int nodeCount = 1;
-  std::string host;                 ///< name of this host
-  std::vector<std::string> nodes;   ///< names by node rank, where the launcher tells them
-  std::vector<StoreAddress> store;  ///< where node 0 serves, best first
-  std::string token;                ///< the secret that all nodes share
+  std::string host;                ///< name of this host
+  std::vector<std::string> nodes;  ///< names by node rank, where the launcher tells them
+  StoreAddress store;              ///< where node 0 serves
+  std::string token;               ///< the secret that all nodes share
   NodeIdentity identity;
   /// Stages of all nodes that an earlier start of this run finished, and their outcome here.
   std::map<std::string, std::string> finished;
@@ -109,8 +109,10 @@ class ClusterLink {
   [[nodiscard]] std::string nodeName(int rank);
   /// Node 0: what sets node `rank` apart from node 0, with both values; else empty.
   [[nodiscard]] std::string mismatch(int rank);
-  /// Where the store is, once this node has joined.
-  [[nodiscard]] StoreAddress storeAddress();
+  /// Where the store is.
+  [[nodiscard]] StoreAddress storeAddress() const;
+  /// Node 0: what the store has turned away since this was asked last; empty where that is nothing.
+  [[nodiscard]] std::string turnedAway();
   [[nodiscard]] const ClusterOptions& options() const { return options_; }
 
  private:
@@ -166,6 +168,7 @@ class ClusterLink {
   ClusterOptions options_;
   std::string nonce_;
   std::unique_ptr<StoreServer> server_;
+  StoreCounts told_;  ///< what turnedAway() has told
   std::unique_ptr<StoreClient> client_;
 
   std::mutex mutex_;  // guards all below

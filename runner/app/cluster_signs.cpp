@@ -120,7 +120,6 @@ Status ClusterLink::giveSign() {
                  {"host", options_.host},
                  {"identity", identityJson(options_.identity)},
                  {"round", round_},
-                 {"port", server_ == nullptr ? 0U : static_cast<unsigned>(server_->port())},
                  {"ranks", std::move(ranks)}};
     if (!options_.finished.empty()) sign["finished"] = options_.finished;
     if (options_.cancelled->load()) sign["interrupted"] = true;

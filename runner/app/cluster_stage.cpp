@@ -10,6 +10,7 @@
 
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/rendezvous/store_key.h"
 
 namespace muster {
 namespace {
@@ -178,9 +179,10 @@ void ClusterStage::beginRound(int attempt, int start) {
 }
 
 Json ClusterStage::storeAccess() const {
+  const std::string prefix = "ranks/" + round_ + "/";
   return {{"address", link_.storeAddress().text()},
-          {"token", link_.options().token},
-          {"prefix", "ranks/" + round_ + "/"}};
+          {"prefix", prefix},
+          {"key", storeKey(link_.options().token, prefix)}};
 }
 
 std::vector<NodeReport> ClusterStage::sightsOfNodes(const ClusterLink::Answers& answers) {

@@ -69,7 +69,7 @@ class ClusterStage {
   /// or whom this question lost; empty: all have left in good order.
   std::string leave(const std::string& faulty);
 
-  /// How the ranks of the open round reach the store: {"address", "token", "prefix"}.
+  /// How the ranks of the open round reach the store: {"address", "prefix", "key"}.
   [[nodiscard]] Json storeAccess() const;
   [[nodiscard]] ClusterLink& link() { return link_; }
 

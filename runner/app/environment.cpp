@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
@@ -30,6 +31,11 @@ bool isRecorded(std::string_view name) {
   return false;
 }
 
+std::string& tokenTaken() {
+  static std::string token;
+  return token;
+}
+
 }  // namespace
 
 std::string hostName() {
@@ -52,6 +58,21 @@ std::map<std::string, std::string> recordedEnvironment() {
     kept.emplace(line.substr(0, equals), validUtf8(line.substr(equals + 1)));
   }
   return kept;
+}
+
+void takeToken() {
+  constexpr std::string_view kName = "MUSTER_TOKEN=";
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view line(*entry);
+    if (!line.starts_with(kName)) continue;
+    tokenTaken() = line.substr(kName.size());
+    explicit_bzero(*entry + kName.size(), line.size() - kName.size());
+  }
+  unsetenv("MUSTER_TOKEN");
+}
+
+const std::string& runToken() {
+  return tokenTaken();
 }
 
 }  // namespace muster

@@ -10,6 +10,7 @@
 #include <exception>
 
 #include "runner/app/commands.h"
+#include "runner/app/environment.h"
 #include "runner/app/exit_code.h"
 #include "runner/app/print_error.h"
 
@@ -43,6 +44,7 @@ int afterOutput(int code) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  muster::takeToken();
   if (!holdStandardDescriptors()) return muster::kExitInternal;
   // A file that grows beyond `ulimit -f` is a failed write that is told, and not the end of the runner.
   std::signal(SIGXFSZ, SIG_IGN);

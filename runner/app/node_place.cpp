@@ -6,18 +6,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <string_view>
 
 #include "runner/app/environment.h"
 #include "runner/app/interrupt.h"
 #include "runner/core/build_info.h"
 #include "runner/core/text.h"
+#include "runner/rendezvous/store_key.h"
 
 namespace muster {
 namespace {
 
-constexpr const char* kTokenName = "MUSTER_TOKEN";
 constexpr double kRollCall = 10;     // seconds; those who are started again come at about the same time
 constexpr double kJoinPatience = 3;  // a mistake that shows at once should end the run at once
 
@@ -31,25 +30,15 @@ std::map<std::string, std::string> wholeEnvironment() {
   return all;
 }
 
-/// The secret that all nodes share. It is taken out of the environment: plugins have no need of it.
-Result<std::string> takeToken() {
-  const char* value = std::getenv(kTokenName);
-  std::string token = value == nullptr ? "" : value;
-  unsetenv(kTokenName);
-  if (!token.empty()) return token;
-  return Error{
-      ErrorCode::kUsage,
-      "stages of scope cluster need a secret that all nodes share, and MUSTER_TOKEN is not set; set it to "
-      "the same value on every node, for example: export MUSTER_TOKEN=$(openssl rand -hex 32)",
-      ""};
-}
-
 }  // namespace
 
 Result<Launcher> findPlace(const RunOptions& options) {
   if (!options.scenario.empty()) return Launcher{};
-  return detectLauncher({options.nodeCount, options.nodeRank, options.rendezvous}, wholeEnvironment(),
-                        hostName());
+  MUSTER_TRY(Launcher place, detectLauncher({options.nodeCount, options.nodeRank, options.rendezvous},
+                                            wholeEnvironment(), hostName()));
+  const bool open = !place.store.host.empty() && place.store.port == 0;
+  if (open && !runToken().empty()) place.store.port = storePort(runToken(), place.job);
+  return place;
 }
 
 Json launcherJson(const Launcher& place) {
@@ -57,9 +46,7 @@ Json launcherJson(const Launcher& place) {
             {"node_rank", place.nodeRank},
             {"node_count", place.nodeCount},
             {"why", place.why}};
-  Json store = Json::array();
-  for (const StoreAddress& address : place.store) store.push_back(address.text());
-  if (!store.empty()) json["rendezvous"] = std::move(store);
+  if (!place.store.host.empty()) json["rendezvous"] = place.store.text();
   return json;
 }
 
@@ -73,11 +60,13 @@ bool wantsCluster(const Plan& plan, const RunOptions& options) {
 
 Result<std::unique_ptr<ClusterLink>> joinCluster(const Plan& plan, const RunOptions& options,
                                                  const Launcher& place, const Journal* earlier) {
-  const bool leavesTogether = endsAllWithTheFirst(place) && std::getenv(kTokenName) != nullptr;
+  const bool leavesTogether = endsAllWithTheFirst(place) && !runToken().empty();
   if (place.nodeCount == 1 || !(wantsCluster(plan, options) || leavesTogether))
     return std::unique_ptr<ClusterLink>();
+  MUSTER_CHECK_OK(
+      checkToken(runToken()).context("stages of scope cluster need a secret that all nodes share"));
   ClusterOptions cluster;
-  MUSTER_TRY(cluster.token, takeToken());
+  cluster.token = runToken();
   cluster.nodeRank = place.nodeRank;
   cluster.nodeCount = place.nodeCount;
   cluster.host = options.nodeName.empty() ? hostName() : options.nodeName;

@@ -174,6 +174,9 @@ Result<StageOutcome> NodeRun::runOne(const Stage& stage) {
     return stageNotRun(stage, StageState::kSkipped, reason);
   }
   MUSTER_TRY(StageOutcome outcome, runStage(node_, stage));
+  if (node_.cluster != nullptr)
+    if (const std::string strangers = node_.cluster->turnedAway(); !strangers.empty())
+      outcome.record.log.push_back(strangers);
   noteNeedsElsewhere(outcome.record);
   return outcome;
 }

@@ -26,7 +26,7 @@ struct RunOptions {
   int nodes = 1;                 ///< simulated nodes
   std::optional<int> nodeCount;  ///< --nnodes
   std::optional<int> nodeRank;   ///< --node-rank
-  std::string rendezvous;        ///< --rendezvous host:port
+  std::string rendezvous;        ///< --rendezvous host[:port]
   std::string nodeName;          ///< --node-name: how the scheduler calls this node; empty: the host name
   std::vector<std::string> nodeNames;  ///< --node-names: of all simulated nodes by rank; empty: not told
   std::string fleetId;           ///< --fleet-id: of the run over many nodes that this one belongs to

@@ -13,6 +13,7 @@
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/rendezvous/store_key.h"
 
 namespace muster {
 namespace {
@@ -148,8 +149,8 @@ void RankGroup::keepInStep() {
   }
 }
 
-/// The store of a group on this node: only its ranks learn where it is and its token, which lasts as long as
-/// it.
+/// The store of a group on this node: only its ranks learn where it is and a key to it, which lasts as long
+/// as it.
 Result<std::unique_ptr<StoreServer>> RankGroup::serveStore(std::vector<RankSpec>& specs, int start) const {
   if (place_.cluster != nullptr) {
     const std::string access = dumpJson(place_.cluster->storeAccess());
@@ -160,10 +161,10 @@ Result<std::unique_ptr<StoreServer>> RankGroup::serveStore(std::vector<RankSpec>
   MUSTER_TRY(options.token, randomToken());
   options.limits.connections += 8 * specs.size();
   MUSTER_TRY(auto server, StoreServer::start(options).context("serving the store of stage " + stage_.name));
-  const Json access{
-      {"address", fmt::format("{}:{}", options.bind, server->port())},
-      {"token", options.token},
-      {"prefix", fmt::format("{}/{}/attempt{}.start{}/", node_.runId, stage_.name, attempt_, start)}};
+  const std::string prefix = fmt::format("{}/attempt{}.start{}/", stage_.name, attempt_, start);
+  const Json access{{"address", fmt::format("{}:{}", options.bind, server->port())},
+                    {"prefix", prefix},
+                    {"key", storeKey(options.token, prefix)}};
   for (RankSpec& spec : specs) spec.store = dumpJson(access);
   return server;
 }
@@ -280,6 +281,9 @@ Status RankGroup::runOnce(const std::vector<RankSlot>& slots, int start, double 
   std::string lost;
   if (place_.cluster != nullptr) watchPeers(options, lost);
   MUSTER_TRY(const std::vector<RankEnd> ends, runGroup(specs, options));
+  if (store)
+    if (const std::string strangers = turnedAway(store->counts()); !strangers.empty())
+      record.log.push_back(strangers);
   if (place_.cluster != nullptr) {
     settleTogether(slots, ends, lost, std::max(0.0, secondsLeft(begin)), record);
     return {};

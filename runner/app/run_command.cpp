@@ -162,7 +162,7 @@ void showPlace(const Launcher& place, RunView& view) {
   if (place.kind == LauncherKind::kNone) return;
   std::string text = fmt::format("node {} of {} ({}: {})", place.nodeRank, place.nodeCount,
                                  launcherName(place.kind), place.why);
-  if (!place.store.empty()) text += ", rendezvous at " + place.store.front().text();
+  if (!place.store.host.empty()) text += ", rendezvous at " + place.store.text();
   view.note(text);
 }
 

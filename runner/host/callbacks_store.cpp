@@ -13,11 +13,11 @@ namespace muster {
 std::unique_ptr<StoreClient> HostCallbacks::sharedStore() const {
   if (request_.groupSize == 1 || !request_.store) return nullptr;
   StoreClientOptions options;
-  // An address that is wrong is said by the first call: it names the candidates, and then there are none.
+  // An address that is wrong is said by the first call: it names the address, and then there is none.
   if (const Result<StoreAddress> address = parseStoreAddress(request_.store->address); address.ok())
-    options.candidates = {*address};
-  options.token = request_.store->token;
+    options.address = *address;
   options.prefix = request_.store->prefix;
+  options.key = request_.store->key;
   options.who = fmt::format("rank {}", request_.groupRank);
   if (!request_.device.empty()) options.who += fmt::format(" ({})", request_.device);
   options.cancelled = [this] { return cancelled_.load(); };

@@ -108,8 +108,8 @@ Result<StoreAccess> storeAccessFromJson(const Json& json) {
   StoreAccess access;
   JsonReader reader(json, "store");
   reader.read("address", access.address);
-  reader.read("token", access.token);
   reader.read("prefix", access.prefix);
+  reader.read("key", access.key);
   MUSTER_CHECK_OK(reader.status());
   return access;
 }

@@ -24,8 +24,8 @@ struct HostCase {
 /// secret.
 struct StoreAccess {
   std::string address;  ///< host:port
-  std::string token;
-  std::string prefix;  ///< of all keys of the group
+  std::string prefix;   ///< of all keys of the group
+  std::string key;      ///< opens the store for keys of that prefix
 };
 
 /// A request: one plugin, one test, one rank, its cases in order.
@@ -51,7 +51,7 @@ struct HostRequest {
 Result<HostRequest> readRequest(const std::filesystem::path& path);
 Result<HostRequest> requestFromJson(const Json& json);
 
-/// Reads what the runner writes to the descriptor: {"address", "token", "prefix"}.
+/// Reads what the runner writes to the descriptor: {"address", "prefix", "key"}.
 Result<StoreAccess> storeAccessFromJson(const Json& json);
 Result<StoreAccess> readStoreAccess(int fd);
 

@@ -85,7 +85,7 @@ Result<Launcher> complete(Launcher launcher, const LauncherFlags& flags) {
   if (launcher.nodeCount == 1) {
     // A pod or task that tests its node alone is node 0 of one, whatever its index.
     launcher.nodeRank = 0;
-    launcher.store.clear();
+    launcher.store = {};
     return launcher;
   }
   if (launcher.nodeRank >= launcher.nodeCount)
@@ -93,12 +93,12 @@ Result<Launcher> complete(Launcher launcher, const LauncherFlags& flags) {
                              launcher.nodeCount));
   if (!flags.rendezvous.empty()) {
     MUSTER_TRY(const StoreAddress address, parseStoreAddress(flags.rendezvous).context("--rendezvous"));
-    launcher.store = {address};
+    launcher.store = address;
     launcher.why += " --rendezvous " + address.text();
   }
-  if (launcher.store.empty())
+  if (launcher.store.host.empty())
     return wrong(launcher.why +
-                 " does not tell where node 0 is; give --rendezvous host:port or MUSTER_RENDEZVOUS");
+                 " does not tell where node 0 is; give --rendezvous host or MUSTER_RENDEZVOUS");
   return launcher;
 }
 

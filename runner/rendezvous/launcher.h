@@ -21,7 +21,7 @@ const char* launcherName(LauncherKind kind);
 struct LauncherFlags {
   std::optional<int> nodeCount;
   std::optional<int> nodeRank;
-  std::string rendezvous;  ///< host:port
+  std::string rendezvous;  ///< host[:port]
 };
 
 /// A process's place among the nodes of a run.
@@ -31,10 +31,9 @@ struct Launcher {
   int nodeCount = 1;
   int localRank = 0;               ///< among the processes that the launcher started on this node
   std::vector<std::string> nodes;  ///< names by node rank, where the launcher tells them; else empty
-  /// Where node 0's store may be, best first: node 0 binds the first port that is free, the others try all.
-  /// Empty with one node.
-  std::vector<StoreAddress> store;
-  std::string why;  ///< "Slurm step 12.0: SLURM_NODEID=2 of SLURM_STEP_NUM_NODES=4"
+  StoreAddress store;  ///< where node 0's store is; without a host with one node, without a port as of `job`
+  std::string job;     ///< what tells jobs of this launcher apart that share a token: see storePort()
+  std::string why;     ///< "Slurm step 12.0: SLURM_NODEID=2 of SLURM_STEP_NUM_NODES=4"
 
   /// One process a node runs Muster; the others end at once.
   [[nodiscard]] bool leadsNode() const { return localRank == 0; }

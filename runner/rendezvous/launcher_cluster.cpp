@@ -13,12 +13,6 @@ namespace {
 
 constexpr uint64_t kFirstSpecialStep = 0xfffffff0;  // batch script, extern, interactive and pending steps
 
-/// Jobs that share a node seldom share a port: it follows from job and step. Below the ephemeral ports.
-int slurmPort(uint64_t job, uint64_t step) {
-  constexpr uint64_t kBase = 20000, kSlots = 2300;
-  return static_cast<int>(kBase + kStorePorts * ((job * 7 + step) % kSlots));
-}
-
 Result<uint64_t> slurmId(const LauncherVariables& variables, const std::string& name) {
   const std::string text = variables.text(name);
   uint64_t value = 0;
@@ -56,7 +50,7 @@ Launcher pod(int rank, int count, const std::string& firstPod, const std::string
   launcher.kind = LauncherKind::kKubernetes;
   launcher.nodeCount = count;
   launcher.nodeRank = rank;
-  if (count > 1 && !firstPod.empty()) launcher.store = storePorts(firstPod, kStorePort, kStorePorts);
+  if (count > 1) launcher.store.host = firstPod;
   launcher.why = why;
   return launcher;
 }
@@ -129,8 +123,8 @@ Detected detectSlurm(const Environment& environment) {
     return variables.wrong(fmt::format("SLURM_STEP_NODELIST={} names {} nodes, SLURM_STEP_NUM_NODES says {}",
                                        printable(variables.text("SLURM_STEP_NODELIST"), 120),
                                        launcher.nodes.size(), launcher.nodeCount));
-  if (launcher.nodeCount > 1)
-    launcher.store = storePorts(launcher.nodes.front(), slurmPort(job, step), kStorePorts);
+  launcher.job = fmt::format("{}.{}", job, step);
+  if (launcher.nodeCount > 1) launcher.store.host = launcher.nodes.front();
   return std::optional<Launcher>(std::move(launcher));
 }
 

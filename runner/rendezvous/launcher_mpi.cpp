@@ -8,19 +8,10 @@
 namespace muster {
 namespace {
 
-/// Where rank 0 is, for launchers that do not say it themselves.
-Result<std::vector<StoreAddress>> masterAddresses(const LauncherVariables& variables,
-                                                  const Environment& environment) {
-  if (variables.has("MASTER_ADDR")) {
-    MUSTER_TRY(const int port, variables.numberOr("MASTER_PORT", 1, 65535, kStorePort));
-    return storePorts(variables.text("MASTER_ADDR"), port, kStorePorts);
-  }
-  // mpirun inside of a Slurm allocation starts rank 0 on its first node.
-  const LauncherVariables slurm(environment, "Slurm");
-  if (!slurm.has("SLURM_JOB_NODELIST")) return std::vector<StoreAddress>{};
-  MUSTER_TRY(const auto hosts,
-             expandHostList(slurm.text("SLURM_JOB_NODELIST")).context("SLURM_JOB_NODELIST"));
-  return storePorts(hosts.front(), kStorePort, kStorePorts);
+/// MASTER_ADDR and MASTER_PORT, as far as they are given.
+Result<StoreAddress> masterAddress(const LauncherVariables& variables) {
+  MUSTER_TRY(const int port, variables.numberOr("MASTER_PORT", 1, 65535, 0));
+  return StoreAddress{variables.text("MASTER_ADDR"), static_cast<uint16_t>(port)};
 }
 
 /// What ranks of `perNode` processes a node say, numbered node by node.
@@ -65,7 +56,14 @@ Detected detectOpenMpi(const Environment& environment) {
   launcher.nodeCount = place.world / place.perNode;
   launcher.nodeRank = place.rank / place.perNode;
   launcher.localRank = place.local;
-  MUSTER_TRY(launcher.store, masterAddresses(variables, environment));
+  MUSTER_TRY(launcher.store, masterAddress(variables));
+  // mpirun inside of a Slurm allocation starts rank 0 on its first node.
+  if (const LauncherVariables slurm(environment, "Slurm");
+      launcher.store.host.empty() && slurm.has("SLURM_JOB_NODELIST")) {
+    MUSTER_TRY(const auto hosts,
+               expandHostList(slurm.text("SLURM_JOB_NODELIST")).context("SLURM_JOB_NODELIST"));
+    launcher.store = {hosts.front(), 0};
+  }
   launcher.why = fmt::format("Open MPI: OMPI_COMM_WORLD_RANK={} of OMPI_COMM_WORLD_SIZE={}, {} a node",
                              place.rank, place.world, place.perNode);
   return std::optional<Launcher>(std::move(launcher));
@@ -95,10 +93,11 @@ Detected detectTorchrun(const Environment& environment) {
   launcher.localRank = place.local;
   if (groups > 1) {
     if (!variables.has("MASTER_ADDR"))
-      return variables.wrong("MASTER_ADDR is not set; give --rendezvous host:port");
+      return variables.wrong("MASTER_ADDR is not set; give --rendezvous host");
     // torchrun's agent listens on MASTER_PORT itself.
-    MUSTER_TRY(const int port, variables.number("MASTER_PORT", 1, 65535));
-    launcher.store = storePorts(variables.text("MASTER_ADDR"), port + 1, kStorePorts);
+    MUSTER_TRY(const StoreAddress agent, masterAddress(variables));
+    launcher.store.host = agent.host;
+    launcher.job = agent.text();
   }
   launcher.why = fmt::format("torchrun: GROUP_RANK={} of {}, LOCAL_RANK={}", group, groups, place.local);
   return std::optional<Launcher>(std::move(launcher));
@@ -123,9 +122,8 @@ Detected detectPlain(const Environment& environment) {
   launcher.nodeCount = place.world / place.perNode;
   launcher.nodeRank = place.rank / place.perNode;
   launcher.localRank = place.local;
-  if (launcher.nodeCount > 1 && variables.has("MASTER_ADDR")) {
-    MUSTER_TRY(const int port, variables.numberOr("MASTER_PORT", 1, 65535, kStorePort));
-    launcher.store = storePorts(variables.text("MASTER_ADDR"), port, kStorePorts);
+  if (launcher.nodeCount > 1) {
+    MUSTER_TRY(launcher.store, masterAddress(variables));
   }
   launcher.why = fmt::format("RANK={} of WORLD_SIZE={}, {} a node", place.rank, place.world, place.perNode);
   return std::optional<Launcher>(std::move(launcher));

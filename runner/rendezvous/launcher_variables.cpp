@@ -38,13 +38,4 @@ Result<int> LauncherVariables::numberOr(const std::string& name, int least, int 
   return has(name) ? number(name, least, most) : Result<int>(otherwise);
 }
 
-std::vector<StoreAddress> storePorts(const std::string& host, int port, int count) {
-  constexpr int kLastPort = 65535;
-  if (port + count - 1 > kLastPort) port -= 2 * count;
-  std::vector<StoreAddress> addresses;
-  addresses.reserve(static_cast<size_t>(count));
-  for (int i = 0; i < count; ++i) addresses.push_back({host, static_cast<uint16_t>(port + i)});
-  return addresses;
-}
-
 }  // namespace muster

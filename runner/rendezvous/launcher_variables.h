@@ -3,12 +3,9 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "runner/core/result.h"
-#include "runner/rendezvous/store_address.h"
 
 namespace muster {
 
@@ -36,11 +33,5 @@ class LauncherVariables {
   const Environment& environment_;
   std::string launcher_;
 };
-
-/// `count` addresses of `host` from `port` on; below it where the port numbers end.
-std::vector<StoreAddress> storePorts(const std::string& host, int port, int count);
-
-constexpr int kStorePort = 29400;  ///< where nothing else decides
-constexpr int kStorePorts = 4;     ///< tried from there on: another run may hold the first
 
 }  // namespace muster

@@ -117,21 +117,16 @@ Result<Fd> listenAt(const std::string& address, uint16_t port) {
 
 }  // namespace
 
-Result<Listener> listenOn(const std::string& address, const std::vector<uint16_t>& ports) {
-  std::vector<std::string> reasons;
-  for (const uint16_t port : ports) {
-    MUSTER_TRY(Fd socket, listenAt(address, port));
-    if (socket.valid()) {
-      const uint16_t bound = portOf(socket.get());
-      std::string host = hostOf(socket.get());
-      return Listener{std::move(socket), std::move(host), bound};
-    }
-    reasons.push_back(fmt::format("port {}: {}", port, errnoText(errno)));
-  }
-  return Error{ErrorCode::kIo,
-               fmt::format("cannot listen on {}: {}; name another port with --rendezvous",
-                           address.empty() ? "this machine" : address, join(reasons, ", ")),
-               ""};
+Result<Listener> listenOn(const std::string& address, uint16_t port) {
+  MUSTER_TRY(Fd socket, listenAt(address, port));
+  if (!socket.valid())
+    return Error{ErrorCode::kIo,
+                 fmt::format("cannot listen on {}, port {}: {}; name another port with --rendezvous",
+                             address.empty() ? "this machine" : address, port, errnoText(errno)),
+                 ""};
+  const uint16_t bound = portOf(socket.get());
+  std::string host = hostOf(socket.get());
+  return Listener{std::move(socket), std::move(host), bound};
 }
 
 void tuneStoreSocket(int socket) {

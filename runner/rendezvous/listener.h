@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "runner/core/files.h"
 #include "runner/core/result.h"
@@ -17,11 +16,11 @@ struct Listener {
   uint16_t port = 0;
 };
 
-/// Listens on the first of `ports` that is free, on `address` (numeric or a name) alone; empty: on all of
-/// this machine's. Also on all where the address does not tell by which one others come: it is none of this
+/// Listens on `port` (0: any free one), on `address` (numeric or a name) alone; empty: on all of this
+/// machine's. Also on all where the address does not tell by which one others come: it is none of this
 /// machine's (NAT, a service's address), or a name that is only known as loopback here (/etc/hosts). kUsage
-/// for an address that cannot be looked up, kIo names each port and why it could not be had.
-Result<Listener> listenOn(const std::string& address, const std::vector<uint16_t>& ports);
+/// for an address that cannot be looked up, kIo names the port and why it could not be had.
+Result<Listener> listenOn(const std::string& address, uint16_t port);
 
 /// No delay for small messages, and a peer that vanished is noticed in about eight seconds.
 void tuneStoreSocket(int socket);

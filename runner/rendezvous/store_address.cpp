@@ -15,7 +15,7 @@ constexpr size_t kMaxHost = 253;  // of a DNS name
 
 Error badAddress(std::string_view text, const std::string& why) {
   return {ErrorCode::kUsage,
-          fmt::format("\"{}\" is no store address: {}; wanted host:port, such as node-0:29400 or "
+          fmt::format("\"{}\" is no store address: {}; required: host:port or host, such as node-0:29400 or "
                       "[fd00::1]:29400",
                       printable(text, 100), why),
           ""};
@@ -25,14 +25,13 @@ Error badAddress(std::string_view text, const std::string& why) {
 
 std::string StoreAddress::text() const {
   const bool v6 = host.find(':') != std::string::npos;
-  return v6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+  return (v6 ? "[" + host + "]" : host) + (port == 0 ? "" : fmt::format(":{}", port));
 }
 
 Result<StoreAddress> parseStoreAddress(std::string_view text) {
-  const size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return badAddress(text, "it names no port");
+  // Behind a bracket: within stands an address without a port.
+  const size_t colon = text.ends_with(']') ? std::string_view::npos : text.rfind(':');
   std::string_view host = text.substr(0, colon);
-  const std::string_view digits = text.substr(colon + 1);
   if (host.starts_with('[') && host.ends_with(']')) {
     host = host.substr(1, host.size() - 2);
   } else if (host.find(':') != std::string_view::npos) {
@@ -43,6 +42,8 @@ Result<StoreAddress> parseStoreAddress(std::string_view text) {
   for (const char c : host)
     if (static_cast<unsigned char>(c) <= ' ' || c == '/' || c == '[' || c == ']' || c == '\x7f')
       return badAddress(text, "the host name holds a character that no host name has");
+  if (colon == std::string_view::npos) return StoreAddress{std::string(host), 0};
+  const std::string_view digits = text.substr(colon + 1);
   int port = 0;
   const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
   if (failure != std::errc() || end != digits.data() + digits.size() || port < 1 || port > 65535)

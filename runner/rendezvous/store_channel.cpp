@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cmath>
 #include <memory>
+#include <vector>
 
 #include "runner/core/clock.h"
 #include "runner/rendezvous/listener.h"
@@ -52,8 +53,10 @@ Result<Fd> connectTo(const addrinfo& address, double deadline, const StoreChanne
   return socket;
 }
 
-/// Connects to the first of the name's addresses that answers.
-Result<Fd> connectTo(const StoreAddress& address, double deadline, const StoreChannel::Cancelled& cancelled) {
+}  // namespace
+
+Result<StoreChannel> StoreChannel::open(const StoreAddress& address, const std::string& prefix,
+                                        const std::string& key, double deadline, const Cancelled& cancelled) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;
@@ -61,68 +64,57 @@ Result<Fd> connectTo(const StoreAddress& address, double deadline, const StoreCh
   const int failed = getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
   if (failed != 0) return lost(fmt::format("cannot look up {}: {}", address.host, gai_strerror(failed)));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found, freeaddrinfo);
-  Result<Fd> socket = lost("it has no address");
-  for (const addrinfo* next = found; next != nullptr && !socket.ok(); next = next->ai_next)
-    socket = connectTo(*next, deadline, cancelled);
-  return socket;
+  int left = 0;
+  for (const addrinfo* next = found; next != nullptr; next = next->ai_next) ++left;
+  std::vector<Error> errors;
+  for (const addrinfo* next = found; next != nullptr; next = next->ai_next, --left) {
+    // Somebody who just listens on one of them must not use up the time for the others.
+    const double now = systemClock().now();
+    Result<StoreChannel> channel = open(*next, prefix, key, now + (deadline - now) / left, cancelled);
+    if (channel.ok()) return channel;
+    errors.push_back(std::move(channel).error());
+  }
+  Error all = errors.front();
+  for (size_t i = 1; i < errors.size(); ++i) {
+    if (errors[i].message != errors[0].message) all.message += "; " + errors[i].message;
+    if (errors[i].code != ErrorCode::kProtocol) all.code = errors[i].code;
+  }
+  return all;
 }
 
-}  // namespace
-
-Result<StoreChannel> StoreChannel::open(const StoreAddress& address, std::string_view token, double deadline,
-                                        const Cancelled& cancelled) {
+Result<StoreChannel> StoreChannel::open(const addrinfo& address, const std::string& prefix,
+                                        const std::string& key, double deadline, const Cancelled& cancelled) {
   MUSTER_TRY(Fd socket, connectTo(address, deadline, cancelled));
-  StoreChannel channel(std::move(socket));
-  MUSTER_CHECK_OK(channel.shakeHands(token, deadline, cancelled));
+  MUSTER_TRY(TlsStream stream, TlsStream::client(std::move(socket), prefix, key));
+  StoreChannel channel(std::move(stream));
+  for (auto step = TlsStream::Step::kWantsRead; step != TlsStream::Step::kDone;) {
+    step = channel.stream_.handshake();
+    MUSTER_CHECK_OK(channel.proceed(step, deadline, cancelled));
+  }
   return channel;
 }
 
-Status StoreChannel::shakeHands(std::string_view token, double deadline, const Cancelled& cancelled) {
-  MUSTER_TRY(const std::string greeting, receive(kStoreGreeting, deadline, cancelled));
-  if (!greeting.starts_with(kStoreMagic))
-    return Error{ErrorCode::kProtocol, "something listens there that is no Muster store of this version", ""};
-  const std::string_view serverNonce = std::string_view(greeting).substr(kStoreMagic.size());
-  MUSTER_TRY(const StoreNonce own, storeNonce());
-  const std::string nonce(own.begin(), own.end());
-  MUSTER_CHECK_OK(send(nonce + storeProof(token, "client", serverNonce, nonce), deadline, cancelled));
-  MUSTER_TRY(const std::string verdict, receive(1, deadline, cancelled));
-  if (verdict[0] != kStoreWelcome)
-    return Error{ErrorCode::kProtocol,
-                 "it refused the token; MUSTER_TOKEN must be the same on every node of a run", ""};
-  MUSTER_TRY(const std::string proof, receive(kStoreProof, deadline, cancelled));
-  if (!sameProof(proof, storeProof(token, "server", serverNonce, nonce)))
-    return Error{ErrorCode::kProtocol, "what listens there does not know the token itself", ""};
-  return {};
+/// Waits for what a step of the stream wants.
+Status StoreChannel::proceed(TlsStream::Step step, double deadline, const Cancelled& cancelled) {
+  if (step == TlsStream::Step::kDone) return {};
+  if (step != TlsStream::Step::kFailed)
+    return await(stream_.fd(), step == TlsStream::Step::kWantsRead ? POLLIN : POLLOUT, deadline, cancelled);
+  const bool stranger = stream_.fault() == TlsFault::kNotTls || stream_.fault() == TlsFault::kNoToken;
+  return Error{stranger ? ErrorCode::kProtocol : ErrorCode::kIo, stream_.faultText(), ""};
 }
 
 Status StoreChannel::send(std::string_view bytes, double deadline, const Cancelled& cancelled) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n > 0) {
-      bytes.remove_prefix(static_cast<size_t>(n));
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) {
-      MUSTER_CHECK_OK(await(socket_.get(), POLLOUT, deadline, cancelled));
-    } else {
-      return lost("lost the connection: " + errnoText(errno));
-    }
-  }
+  for (size_t sent = 0; sent < bytes.size();)
+    MUSTER_CHECK_OK(proceed(stream_.write(bytes, sent), deadline, cancelled));
   return {};
 }
 
 Result<std::string> StoreChannel::receive(size_t size, double deadline, const Cancelled& cancelled) {
   std::string bytes(size, '\0');
-  size_t have = 0;
-  while (have < size) {
-    const ssize_t n = recv(socket_.get(), bytes.data() + have, size - have, MSG_DONTWAIT);
-    if (n > 0) {
-      have += static_cast<size_t>(n);
-    } else if (n == 0) {
-      return lost("it closed the connection");
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) {
-      MUSTER_CHECK_OK(await(socket_.get(), POLLIN, deadline, cancelled));
-    } else {
-      return lost("lost the connection: " + errnoText(errno));
-    }
+  for (size_t have = 0; have < size;) {
+    size_t got = 0;
+    MUSTER_CHECK_OK(proceed(stream_.read(bytes.data() + have, size - have, got), deadline, cancelled));
+    have += got;
   }
   return bytes;
 }
@@ -142,7 +134,7 @@ Result<StoreResponse> StoreChannel::ask(const StoreRequest& request, double dead
 }
 
 bool StoreChannel::stale() const {
-  pollfd fd{socket_.get(), POLLIN, 0};
+  pollfd fd{stream_.fd(), POLLIN, 0};
   // Between requests a server has nothing to say: whatever is there to read is the end.
   return poll(&fd, 1, 0) != 0;
 }

@@ -6,9 +6,11 @@
 #include <string>
 #include <string_view>
 
-#include "runner/core/files.h"
 #include "runner/rendezvous/store_address.h"
 #include "runner/rendezvous/store_protocol.h"
+#include "runner/rendezvous/tls_stream.h"
+
+struct addrinfo;
 
 namespace muster {
 
@@ -18,26 +20,30 @@ struct StoreResponse {
   std::string text;
 };
 
-/// A connection whose server has proven that it knows the token. Every call ends by its deadline (seconds of
+/// A connection whose server has proven that it has the token. Every call ends by its deadline (seconds of
 /// systemClock()), or soon after `cancelled` says so. After an error the channel is of no further use.
 class StoreChannel {
  public:
   using Cancelled = std::function<bool()>;
 
-  /// kIo when nothing answers there, kProtocol for what is no store or refuses the token, kTimeout.
-  static Result<StoreChannel> open(const StoreAddress& address, std::string_view token, double deadline,
-                                   const Cancelled& cancelled);
+  /// The first of the address's machines that has the token; each gets a share of the time. `key`: storeKey()
+  /// of `prefix`. kIo or kTimeout: nothing answers there, or bytes were altered on their way; kProtocol: what
+  /// answers is not this run's store.
+  static Result<StoreChannel> open(const StoreAddress& address, const std::string& prefix,
+                                   const std::string& key, double deadline, const Cancelled& cancelled);
   Result<StoreResponse> ask(const StoreRequest& request, double deadline, const Cancelled& cancelled);
   /// Whether the server has closed it meanwhile.
   [[nodiscard]] bool stale() const;
 
  private:
-  explicit StoreChannel(Fd socket) : socket_(std::move(socket)) {}
-  Status shakeHands(std::string_view token, double deadline, const Cancelled& cancelled);
+  static Result<StoreChannel> open(const addrinfo& address, const std::string& prefix, const std::string& key,
+                                   double deadline, const Cancelled& cancelled);
+  explicit StoreChannel(TlsStream stream) : stream_(std::move(stream)) {}
+  Status proceed(TlsStream::Step step, double deadline, const Cancelled& cancelled);
   Status send(std::string_view bytes, double deadline, const Cancelled& cancelled);
   Result<std::string> receive(size_t size, double deadline, const Cancelled& cancelled);
 
-  Fd socket_;
+  TlsStream stream_;
 };
 
 }  // namespace muster

@@ -9,7 +9,6 @@
 #include <charconv>
 #include <cmath>
 #include <mutex>
-#include <optional>
 
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
@@ -19,8 +18,9 @@
 namespace muster {
 namespace {
 
-constexpr double kRetryPause = 0.05;  // between two rounds through the candidates
-constexpr double kTryOne = 5;         // seconds for one candidate, so that a dead one does not use up all
+constexpr double kRetryPause = 0.05;  // seconds between two tries
+constexpr double kTryOne = 5;         // seconds for one try, as one that hangs may be the last of a server
+constexpr int kSure = 3;  // so many strangers in a row are no accident on the way: waiting will not help
 constexpr size_t kIdleChannels = 4;
 
 static_assert(StoreClient::kMaxKey == kStoreMaxKey && StoreClient::kMaxValue == kStoreMaxValue);
@@ -41,11 +41,11 @@ struct StoreClient::Parts {
   Result<StoreChannel> connect(double timeout);
   Result<StoreChannel> channel();
   Result<StoreResponse> ask(const StoreRequest& request, double wait);
-  [[nodiscard]] std::string place() const;
+  [[nodiscard]] std::string place() const { return "the store at " + options.address.text(); }
   [[nodiscard]] std::string who() const { return options.who.empty() ? "this process" : options.who; }
   [[nodiscard]] bool connectedBefore() {
     const std::lock_guard lock(mutex);
-    return found.has_value();
+    return found;
   }
   Status checkKey(const std::string& key) const;
   static Status checkTimeout(double timeout);
@@ -53,48 +53,38 @@ struct StoreClient::Parts {
   StoreClientOptions options;
   std::mutex mutex;  // guards what follows
   std::vector<StoreChannel> idle;
-  std::optional<StoreAddress> found;  // the candidate that proved to be the store
+  bool found = false;  // it was reached before
 };
 
-std::string StoreClient::Parts::place() const {
-  std::vector<std::string> names;
-  for (const StoreAddress& address : options.candidates) names.push_back(address.text());
-  return "the store at " + join(names, " or ");
-}
-
 Result<StoreChannel> StoreClient::Parts::connect(double timeout) {
+  if (options.address.host.empty() || options.address.port == 0)
+    return usage("no address of a store was given");
   const double deadline = systemClock().now() + timeout;
-  std::vector<StoreAddress> candidates = options.candidates;
-  {
-    const std::lock_guard lock(mutex);
-    if (found) candidates = {*found};
-  }
-  if (candidates.empty()) return usage("no address of a store was given");
-  Error last;
-  while (true) {
-    std::vector<std::string> reasons;
-    bool allStrange = true;  // each answered, but none is our store: waiting will not help
-    for (const StoreAddress& address : candidates) {
-      const double until = std::min(deadline, systemClock().now() + kTryOne);
-      Result<StoreChannel> channel = StoreChannel::open(address, options.token, until, options.cancelled);
-      if (channel.ok()) {
-        const std::lock_guard lock(mutex);
-        found = address;
-        return channel;
-      }
-      allStrange = allStrange && channel.error().code == ErrorCode::kProtocol;
-      last.code = allStrange ? ErrorCode::kProtocol : ErrorCode::kIo;
-      reasons.push_back(address.text() + ": " + channel.error().text());
+  Error told;  // the last error; one of a try that lacked time says less than the one before it
+  for (int strange = 0;;) {
+    const double until = std::min(deadline, systemClock().now() + kTryOne);
+    Result<StoreChannel> channel =
+        StoreChannel::open(options.address, options.prefix, options.key, until, options.cancelled);
+    if (channel.ok()) {
+      const std::lock_guard lock(mutex);
+      found = true;
+      return channel;
     }
-    last.message = fmt::format("{} could not reach the store ({})", who(), join(reasons, "; "));
-    const double now = systemClock().now();
     if (options.cancelled())
       return Error{ErrorCode::kTimeout, who() + " was cancelled while it looked for " + place(), ""};
-    if (allStrange || now >= deadline) break;
+    Error error = std::move(channel).error();
+    strange = error.code == ErrorCode::kProtocol ? strange + 1 : 0;
+    if (error.code != ErrorCode::kTimeout || told.message.empty()) told = std::move(error);
+    const double now = systemClock().now();
+    if (strange == kSure || now >= deadline) {
+      const bool sure = strange == kSure;
+      return Error{sure ? ErrorCode::kProtocol : ErrorCode::kIo,
+                   fmt::format("{} could not reach {}: {}{}", who(), place(), told.text(),
+                               sure ? "" : "; tried for " + secondsText(timeout)),
+                   ""};
+    }
     poll(nullptr, 0, static_cast<int>(std::ceil(std::min(kRetryPause, deadline - now) * 1000)));
   }
-  if (last.code == ErrorCode::kIo) last.message += " within " + secondsText(timeout);
-  return last;
 }
 
 Result<StoreChannel> StoreClient::Parts::channel() {

@@ -7,7 +7,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "runner/core/result.h"
 #include "runner/rendezvous/store_address.h"
@@ -15,9 +14,9 @@
 namespace muster {
 
 struct StoreClientOptions {
-  std::vector<StoreAddress> candidates;  ///< tried in turn until one proves that it knows the token
-  std::string token;
-  std::string prefix;          ///< put before every key and barrier name
+  StoreAddress address;
+  std::string prefix;          ///< put before every key and barrier name; of at most 240 bytes
+  std::string key;             ///< storeKey() of the prefix
   std::string who;             ///< "rank 2", "node 3 (n3)": said in errors
   double connectTimeout = 30;  ///< seconds to reach a server whose start may still be ahead; one that was
                                ///< lost is looked for no longer than answerTimeout
@@ -30,7 +29,7 @@ struct StoreClientOptions {
 ///
 /// Errors: kTimeout when the wait was in vain (names key or barrier, who waited, and for how long; a barrier
 /// also names the ranks that did not come) or was cancelled; kIo when the store cannot be reached or was
-/// lost; kProtocol for a wrong token or what is no store; kUsage for a key or value over the limits.
+/// lost; kProtocol for another token or what is no store; kUsage for a key or value over the limits.
 class StoreClient {
  public:
   static constexpr size_t kMaxKey = 1024;        ///< bytes, prefix included
@@ -41,7 +40,7 @@ class StoreClient {
   StoreClient(const StoreClient&) = delete;
   StoreClient& operator=(const StoreClient&) = delete;
 
-  /// Connects now, trying all candidates again and again until `timeout` seconds have passed.
+  /// Connects now, trying again and again until `timeout` seconds have passed.
   Status connect(double timeout);
 
   Status set(const std::string& key, std::string_view value);

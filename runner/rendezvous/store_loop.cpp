@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <utility>
 
 #include "runner/core/clock.h"
 #include "runner/rendezvous/listener.h"
@@ -43,7 +44,7 @@ Result<std::unique_ptr<StoreLoop>> StoreLoop::make(Fd listener, int wake, std::s
 }
 
 StoreCounts StoreLoop::counts() const {
-  return {accepted_, wrongToken_, late_, malformed_, crowdedOut_};
+  return {accepted_, noTls_, noToken_, altered_, late_, malformed_, crowdedOut_};
 }
 
 bool StoreLoop::watch(int fd, StorePeerId id, uint32_t events, bool fresh) {
@@ -54,6 +55,7 @@ bool StoreLoop::watch(int fd, StorePeerId id, uint32_t events, bool fresh) {
 }
 
 int StoreLoop::pause(double now) const {
+  if (!again_.empty()) return 0;
   double next = std::min(state_.nextDeadline(), acceptAgain_);
   if (!deadlines_.empty()) next = std::min(next, deadlines_.begin()->first);
   if (next == kNever) return -1;
@@ -75,6 +77,7 @@ void StoreLoop::run() {
         serve(event.data.u64, event.events, now);
       }
     }
+    for (const StorePeerId id : std::exchange(again_, {})) serve(id, 0, now);
     if (now >= acceptAgain_) {
       acceptAgain_ = kNever;
       watch(listener_.get(), kListenerId, EPOLLIN, false);
@@ -113,8 +116,7 @@ bool StoreLoop::makeRoom(double now) {
 }
 
 void StoreLoop::add(Fd socket, double now) {
-  const Result<StoreNonce> nonce = storeNonce();
-  if (!nonce.ok() || connections_.size() - strangers_.size() >= limits_.connections) {
+  if (connections_.size() - strangers_.size() >= limits_.connections) {
     ++crowdedOut_;
     return;
   }
@@ -124,12 +126,13 @@ void StoreLoop::add(Fd socket, double now) {
   }
   tuneStoreSocket(socket.get());
   const StorePeerId id = nextId_++;
-  const auto it = connections_.emplace(id, Connection{StorePeer(std::move(socket), *nonce)}).first;
+  Result<TlsStream> stream = TlsStream::server(std::move(socket), token_);
+  if (!stream.ok()) return;
+  const auto it = connections_.emplace(id, Connection{StorePeer(std::move(*stream))}).first;
   strangers_.insert(id);
   it->second.watched = EPOLLIN;
   setDeadline(it, now + limits_.handshakeTimeout);
-  if (!watch(it->second.peer.fd(), id, EPOLLIN, true) || it->second.peer.greet() != StorePeer::End::kNone)
-    close(id, StorePeer::End::kGone);
+  if (!watch(it->second.peer.fd(), id, EPOLLIN, true)) close(id, StorePeer::End::kGone);
 }
 
 void StoreLoop::serve(StorePeerId id, uint32_t events, double now) {
@@ -140,7 +143,7 @@ void StoreLoop::serve(StorePeerId id, uint32_t events, double now) {
   if (peer.wantsToWrite()) {
     end = peer.write();
   } else if (peer.wantsToRead()) {
-    end = peer.read(token_);
+    end = peer.read();
   } else if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
     end = StorePeer::End::kGone;
   }
@@ -214,6 +217,7 @@ void StoreLoop::settle(Connections::iterator it, double now) {
       (peer.wantsToWrite() ? uint32_t{EPOLLOUT} : 0) | (peer.wantsToRead() ? uint32_t{EPOLLIN} : 0);
   if (events != connection.watched) watch(peer.fd(), it->first, events, false);
   connection.watched = events;
+  if (peer.wantsToRead() && peer.buffered()) again_.push_back(it->first);
   if (peer.phase() == connection.phase && peer.inLength() == connection.inLength) return;
   connection.phase = peer.phase();
   connection.inLength = peer.inLength();
@@ -230,7 +234,9 @@ void StoreLoop::setDeadline(Connections::iterator it, double deadline) {
 
 void StoreLoop::close(StorePeerId id, StorePeer::End why) {
   const auto it = connections_.find(id);
-  if (why == StorePeer::End::kWrongToken) ++wrongToken_;
+  if (why == StorePeer::End::kNotTls) ++noTls_;
+  if (why == StorePeer::End::kNoToken) ++noToken_;
+  if (why == StorePeer::End::kAltered) ++altered_;
   if (why == StorePeer::End::kMalformed) ++malformed_;
   release(it->second);
   setDeadline(it, kNever);

@@ -65,12 +65,14 @@ class StoreLoop {
   Connections connections_;
   std::set<StorePeerId> strangers_;  // ids grow, so the first is the oldest
   std::deque<StorePeerId> queue_;    // wait for room; some may be gone
+  std::vector<StorePeerId> again_;   // have bytes that their sockets do not show
   std::set<std::pair<double, StorePeerId>> deadlines_;
   size_t reserved_ = 0;
   StorePeerId nextId_ = 2;
   double acceptAgain_ = kNever;  // when the listener is looked at again after descriptors ran out
 
-  std::atomic<uint64_t> accepted_{0}, wrongToken_{0}, late_{0}, malformed_{0}, crowdedOut_{0};
+  std::atomic<uint64_t> accepted_{0}, noTls_{0}, noToken_{0}, altered_{0}, late_{0}, malformed_{0},
+      crowdedOut_{0};
 };
 
 }  // namespace muster

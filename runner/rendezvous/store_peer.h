@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "runner/core/files.h"
 #include "runner/rendezvous/store_protocol.h"
 #include "runner/rendezvous/store_state.h"
+#include "runner/rendezvous/tls_stream.h"
 
 namespace muster {
 
@@ -24,11 +24,13 @@ class StorePeer {
     kAnswering,  ///< takes its answer
   };
   /// Why it has to go.
-  enum class End { kNone, kGone, kWrongToken, kMalformed };
+  enum class End { kNone, kGone, kNotTls, kNoToken, kAltered, kMalformed };
 
-  StorePeer(Fd socket, const StoreNonce& nonce);
+  explicit StorePeer(TlsStream stream) : stream_(std::move(stream)) {}
 
-  [[nodiscard]] int fd() const { return socket_.get(); }
+  [[nodiscard]] int fd() const { return stream_.fd(); }
+  /// Whether it has sent what the socket does not show any more.
+  [[nodiscard]] bool buffered() const { return stream_.buffered(); }
   [[nodiscard]] Phase phase() const { return phase_; }
   /// Bytes that its announced request takes.
   [[nodiscard]] size_t requestSize() const { return wanted_; }
@@ -38,10 +40,8 @@ class StorePeer {
   [[nodiscard]] bool wantsToRead() const { return phase_ != Phase::kQueueing && phase_ != Phase::kAnswering; }
   [[nodiscard]] bool wantsToWrite() const { return phase_ == Phase::kAnswering; }
 
-  /// Sends the greeting to a new connection.
-  End greet();
   /// Takes what has arrived, as far as the phase allows.
-  End read(const std::string& token);
+  End read();
   /// Lets a queueing peer send its request.
   void admit();
   /// The request, once it is complete: phase() is then kAwaiting, and its bytes are no longer buffered.
@@ -52,11 +52,10 @@ class StorePeer {
 
  private:
   End fill(size_t size);
-  End prove(const std::string& token);
-  End send(std::string_view bytes, size_t& sent);
+  End prove();
+  [[nodiscard]] End endOf(TlsStream::Step step) const;
 
-  Fd socket_;
-  StoreNonce nonce_;
+  TlsStream stream_;
   Phase phase_ = Phase::kProving;
   std::string in_;
   size_t wanted_ = 0;

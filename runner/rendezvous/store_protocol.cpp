@@ -3,20 +3,9 @@
 #include "runner/rendezvous/store_protocol.h"
 
 #include <fmt/format.h>
-#include <nettle/hmac.h>
-#include <nettle/memops.h>
-#include <sys/random.h>
-
-#include <cerrno>
-
-#include "runner/core/files.h"
 
 namespace muster {
 namespace {
-
-const uint8_t* bytesOf(std::string_view text) {
-  return reinterpret_cast<const uint8_t*>(text.data());
-}
 
 void appendNumber(std::string& out, uint64_t value, int bytes) {
   for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xff);
@@ -34,29 +23,6 @@ Error malformed(const std::string& what) {
 }
 
 }  // namespace
-
-Result<StoreNonce> storeNonce() {
-  StoreNonce nonce{};
-  // Up to 256 bytes come at once, or not at all.
-  if (getrandom(nonce.data(), nonce.size(), 0) != static_cast<ssize_t>(nonce.size()))
-    return Error{ErrorCode::kIo, "cannot get random bytes: " + errnoText(errno), "getrandom"};
-  return nonce;
-}
-
-std::string storeProof(std::string_view token, std::string_view side, std::string_view serverNonce,
-                       std::string_view clientNonce) {
-  hmac_sha256_ctx context;
-  hmac_sha256_set_key(&context, token.size(), bytesOf(token));
-  for (const std::string_view part : {side, serverNonce, clientNonce})
-    hmac_sha256_update(&context, part.size(), bytesOf(part));
-  std::string proof(kStoreProof, '\0');
-  hmac_sha256_digest(&context, proof.size(), reinterpret_cast<uint8_t*>(proof.data()));
-  return proof;
-}
-
-bool sameProof(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && memeql_sec(a.data(), b.data(), a.size()) != 0;
-}
 
 std::string encodeStoreRequest(const StoreRequest& request) {
   std::string out;

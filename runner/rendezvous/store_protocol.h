@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What travels between the store's server and its clients. Internal to this folder.
 //
-// Greeting, server first: "MSTORE01" and 32 random bytes; the client answers with 32 random bytes of its own
-// and its proof, HMAC-SHA256(token, "client" + both); the server with 'Y' and its proof (HMAC of "server" +
-// both), or with 'N'. So each side knows that the other holds the token before it says anything else, and
-// neither proof is of use twice. What follows is not encrypted: the token keeps strangers out, not listeners.
-// Then the client sends one request at a time and waits for its answer. Numbers are little-endian.
+// All of it goes through a TlsStream. The client sends one request at a time and waits for its answer.
+// Numbers are little-endian.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -16,14 +12,6 @@
 #include "runner/core/result.h"
 
 namespace muster {
-
-constexpr std::string_view kStoreMagic = "MSTORE01";
-constexpr size_t kStoreNonce = 32;
-constexpr size_t kStoreProof = 32;
-constexpr size_t kStoreGreeting = 8 + kStoreNonce;
-constexpr size_t kStoreHello = kStoreNonce + kStoreProof;  ///< the client's
-constexpr char kStoreWelcome = 'Y';
-constexpr char kStoreRefusal = 'N';
 
 constexpr size_t kStoreMaxKey = 1024;
 constexpr size_t kStoreMaxValue = 4u << 20;
@@ -46,18 +34,6 @@ struct StoreRequest {
 };
 
 enum class StoreAnswer : uint8_t { kOk = 0, kTimeout = 1, kRefused = 2 };
-
-using StoreNonce = std::array<uint8_t, kStoreNonce>;
-
-/// Random bytes of the system.
-Result<StoreNonce> storeNonce();
-
-/// The proof of `side` ("client" or "server") that it knows the token: kStoreProof bytes.
-std::string storeProof(std::string_view token, std::string_view side, std::string_view serverNonce,
-                       std::string_view clientNonce);
-
-/// Compares in a time that tells nothing about where they differ.
-bool sameProof(std::string_view a, std::string_view b);
 
 /// A request with its length in front.
 std::string encodeStoreRequest(const StoreRequest& request);

@@ -9,10 +9,12 @@
 
 #include <algorithm>
 #include <thread>
+#include <vector>
 
+#include "runner/core/text.h"
 #include "runner/rendezvous/listener.h"
+#include "runner/rendezvous/store_key.h"
 #include "runner/rendezvous/store_loop.h"
-#include "runner/rendezvous/store_protocol.h"
 
 namespace muster {
 namespace {
@@ -58,11 +60,9 @@ class RunningServer : public StoreServer {
 }  // namespace
 
 Result<std::unique_ptr<StoreServer>> StoreServer::start(const StoreServerOptions& options) {
-  if (options.token.empty())
-    return Error{ErrorCode::kUsage,
-                 "the store needs a token: set MUSTER_TOKEN to the same secret on every node", ""};
+  MUSTER_CHECK_OK(checkToken(options.token));
   allowDescriptors(options.limits);
-  MUSTER_TRY(Listener listener, listenOn(options.bind, options.ports));
+  MUSTER_TRY(Listener listener, listenOn(options.bind, options.port));
   Fd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.valid()) return Error{ErrorCode::kIo, "cannot make an event: " + errnoText(errno), "store"};
   const uint16_t port = listener.port;
@@ -72,11 +72,23 @@ Result<std::unique_ptr<StoreServer>> StoreServer::start(const StoreServerOptions
       new RunningServer(std::move(loop), std::move(wake), std::move(listener.host), port));
 }
 
-Result<std::string> randomToken() {
-  MUSTER_TRY(const StoreNonce nonce, storeNonce());
-  std::string token;
-  for (const uint8_t byte : nonce) token += fmt::format("{:02x}", byte);
-  return token;
+std::string turnedAway(const StoreCounts& now, const StoreCounts& earlier) {
+  std::vector<std::string> kinds;
+  uint64_t all = 0;
+  const auto count = [&](uint64_t StoreCounts::*of, const char* what) {
+    const uint64_t more = now.*of - earlier.*of;
+    if (more > 0) kinds.push_back(fmt::format("{} {}", more, what));
+    all += more;
+  };
+  count(&StoreCounts::noTls, "without TLS");
+  count(&StoreCounts::noToken, "with no token or another one");
+  count(&StoreCounts::altered, "with altered or replayed bytes");
+  count(&StoreCounts::late, "too slow");
+  count(&StoreCounts::malformed, "that broke the protocol");
+  count(&StoreCounts::crowdedOut, "too many at a time");
+  if (all == 0) return "";
+  return fmt::format("the rendezvous turned away {} connection{}: {}", all, all == 1 ? "" : "s",
+                     join(kinds, ", "));
 }
 
 }  // namespace muster

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "runner/core/result.h"
 
@@ -22,25 +21,30 @@ struct StoreLimits {
 };
 
 struct StoreServerOptions {
-  std::string bind = "127.0.0.1";     ///< the one address to listen on; empty: all. See listener.h
-  std::vector<uint16_t> ports = {0};  ///< tried in this order; 0: any free one
-  std::string token;                  ///< the shared secret, never empty
+  std::string bind = "127.0.0.1";  ///< the one address to listen on; empty: all. See listener.h
+  uint16_t port = 0;               ///< 0: any free one
+  std::string token;               ///< the shared secret: see checkToken()
   StoreLimits limits;
 };
 
-/// What a server has seen; for the log.
+/// The connections that a server has seen.
 struct StoreCounts {
-  uint64_t accepted = 0;    ///< connections that proved the token
-  uint64_t wrongToken = 0;  ///< connections that tried another one
-  uint64_t late = 0;        ///< too slow with the handshake, a request or taking an answer
-  uint64_t malformed = 0;   ///< spoke something else, or broke a limit
+  uint64_t accepted = 0;    ///< had the token
+  uint64_t noTls = 0;       ///< spoke something else than TLS
+  uint64_t noToken = 0;     ///< had no token, or another one
+  uint64_t altered = 0;     ///< their bytes were altered or replayed
+  uint64_t late = 0;        ///< were too slow with the handshake, a request or taking an answer
+  uint64_t malformed = 0;   ///< had the token and broke a limit
   uint64_t crowdedOut = 0;  ///< closed because there were too many
 };
+
+/// What was turned away between `earlier` and `now`, for a log; empty where that is nothing.
+std::string turnedAway(const StoreCounts& now, const StoreCounts& earlier = {});
 
 /// A running server: one thread of its own. A connection that breaks a limit is closed; the others go on.
 class StoreServer {
  public:
-  /// kUsage for an empty token, kIo when no port can be bound (names each and why).
+  /// kUsage for a token that checkToken() refuses, kIo when the port cannot be bound (names it and why).
   static Result<std::unique_ptr<StoreServer>> start(const StoreServerOptions& options);
   /// Closes every connection; clients that wait get a "lost the store" error.
   virtual ~StoreServer() = default;
@@ -49,8 +53,5 @@ class StoreServer {
   [[nodiscard]] virtual const std::string& host() const = 0;
   [[nodiscard]] virtual StoreCounts counts() const = 0;
 };
-
-/// 32 random bytes in hex, for stores that only this machine's ranks may use.
-Result<std::string> randomToken();
 
 }  // namespace muster

@@ -210,7 +210,7 @@ Result<std::string> submit(const std::string& script, const std::vector<std::str
   MUSTER_TRY(const std::string text,
              answer(argv, {"SBATCH_", "SLURM_JOB", "SLURM_ARRAY", "SLURM_STEP", "SLURM_NTASKS",
                            "SLURM_NNODES", "SLURM_NODELIST", "SLURM_MEM", "SLURM_CPUS", "SLURM_TASKS",
-                           "SLURM_GPUS", "SLURM_TRES", "SLURMD_NODENAME", "MUSTER_TOKEN"}));
+                           "SLURM_GPUS", "SLURM_TRES", "SLURMD_NODENAME"}));
   const std::string job(trim(text.substr(0, text.find(';'))));
   if (job.empty() || job.find_first_not_of("0123456789") != std::string::npos)
     return Error{ErrorCode::kProtocol,

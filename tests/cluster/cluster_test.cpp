@@ -15,6 +15,7 @@ namespace muster::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -217,6 +218,68 @@ TEST_F(Cluster, RefusesASecondHostUnderOneRank) {
   EXPECT_EQ(run.ended(2).exitCode, 2) << run.ended(2).out;
   EXPECT_THAT(run.ended(2).err, HasSubstr("node rank 1 is already taken by host n1, and this is n2"));
   EXPECT_THAT(run.details(0), HasSubstr("did not arrive: node 2"));
+}
+
+/// Connects to the rendezvous again and again, with text, with half of a TLS record, and with nothing.
+constexpr const char* kStrangers = R"(
+import socket, sys
+held = []
+while True:
+    for text in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01", b""):
+        try:
+            held.append(socket.create_connection((sys.argv[1], 29400), 1))
+            held[-1].sendall(text)
+        except OSError:
+            pass
+    held = held[-300:]
+)";
+
+TEST_F(Cluster, IsNotDisturbedByStrangersAtItsRendezvous) {
+  WalkPlan plan;
+  plan.timeout = "60s";
+  plan.steps = 150;
+  ClusterRun run(3, plan);
+  const auto strangers =
+      run.hosts.start(2, {"/usr/bin/python3", "-c", kStrangers, Hosts::address(0), "strangers"});
+  run.startAll();
+  const int rank = run.awaitRank(0);
+  for (int host = 0; host < 3; ++host)
+    for (const int pid : run.hosts.processes(host, ""))
+      if (const std::string name = readWhole(fmt::format("/proc/{}/comm", pid)); name.starts_with("muster")) {
+        EXPECT_THAT(readWhole(fmt::format("/proc/{}/environ", pid)), Not(HasSubstr(ClusterRun::kToken)))
+            << name;
+      }
+  EXPECT_GT(rank, 0);
+  run.finish();
+  for (const int pid : run.hosts.processes(2, "strangers")) kill(pid, SIGKILL);
+  strangers.wait();
+  for (int host = 0; host < 3; ++host)
+    EXPECT_EQ(run.ended(host).exitCode, 0) << run.ended(host).out << run.ended(host).err;
+  EXPECT_THAT(run.stage(0, "walk").log,
+              Contains(AllOf(HasSubstr("the rendezvous turned away "), HasSubstr(" without TLS"))));
+}
+
+TEST_F(Cluster, SaysThatSomebodyElseHoldsTheRendezvous) {
+  ClusterRun run(2, {});
+  const TempDir dir;
+  const std::string listening = dir.path() / "listening";
+  const auto squatter = run.hosts.start(
+      0, {"/usr/bin/python3", "-c",
+          "import pathlib, socket, sys\ns = socket.create_server((sys.argv[1], 29400))\n"
+          "pathlib.Path(sys.argv[2]).touch()\nwhile True: s.accept()[0].sendall(b'who are you?')",
+          Hosts::address(0), listening});
+  while (!std::filesystem::exists(listening)) {
+    ASSERT_NE(squatter.wait_for(std::chrono::milliseconds(20)), std::future_status::ready);
+  }
+  for (const int host : {0, 1}) run.start(host, host, {"--arrival", "30s"});
+  run.finish();
+  for (const int pid : run.hosts.processes(0, listening)) kill(pid, SIGKILL);
+  squatter.wait();
+  EXPECT_THAT(run.ended(0).err,
+              AllOf(HasSubstr("cannot listen on 10.77.0.1, port 29400"), HasSubstr("EADDRINUSE")));
+  EXPECT_NE(run.ended(0).exitCode, 0);
+  EXPECT_EQ(run.ended(1).exitCode, 2);
+  EXPECT_THAT(run.ended(1).err, HasSubstr("what listens there does not speak TLS"));
 }
 
 TEST_F(Cluster, TriesAgainOnAllHostsWhatFailedOnOne) {

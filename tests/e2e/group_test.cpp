@@ -97,7 +97,7 @@ TEST_F(Group, KeepsItsSecretOutOfEveryFile) {
   ASSERT_EQ(run(kExchange).exitCode, 0);
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder())) {
     if (!entry.is_regular_file()) continue;
-    EXPECT_EQ(readWhole(entry.path()).find("\"token\""), std::string::npos) << entry.path();
+    EXPECT_EQ(readWhole(entry.path()).find("\"prefix\":\"trial/"), std::string::npos) << entry.path();
   }
 }
 

@@ -11,7 +11,7 @@ case $4 in
       "$root"/tests/fuzz/plan_fuzzer.cpp
     ;;
   bytes)
-    packages='fmt nettle zlib libjpeg gtest'
+    packages='fmt nettle openssl zlib libjpeg gtest'
     set -- "$root"/runner/rendezvous/*.cpp "$root"/runner/dispatch/frame_*.cpp "$root"/runner/app/frame_collector.cpp \
       "$root"/kernels/host/rdma/perftest_output.cpp "$root"/plugins/train/data/*.cpp "$root"/tests/support/process.cpp \
       "$root"/tests/fuzz/*target*.cpp "$root"/tests/fuzz/document_mutator.cpp "$root"/tests/fuzz/mutate_run.cpp "$root"/tests/fuzz/bytes_fuzzer.cpp
@@ -19,4 +19,5 @@ case $4 in
 esac
 # shellcheck disable=SC2046,SC2086 # flags are words
 exec "$clang" -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -I"$root" \
-  $(pkg-config --cflags $packages) "$root"/runner/core/*.cpp "$@" -o "$output" $(pkg-config --libs $packages) -ldl -pthread
+  $(pkg-config --cflags $packages) "$root"/runner/core/*.cpp "$@" -o "$output" $(pkg-config --libs $packages) -ldl -pthread \
+  -Wl,-rpath,"\$ORIGIN/../../runner/rendezvous"

@@ -5,9 +5,11 @@
 #include <sys/socket.h>
 
 #include <limits>
+#include <memory>
+#include <optional>
 
-#include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/rendezvous/store_key.h"
 #include "runner/rendezvous/store_peer.h"
 #include "runner/rendezvous/store_protocol.h"
 #include "runner/rendezvous/store_state.h"
@@ -16,7 +18,7 @@
 namespace muster::testing {
 namespace {
 
-constexpr const char* kToken = "fuzz-token";
+const std::string kToken = "the token of these fuzzers";
 constexpr StorePeerId kPeer = 7;
 
 StoreLimits smallLimits() {
@@ -29,26 +31,35 @@ StoreLimits smallLimits() {
 /// A connection of the server, joined to this test by a socket pair, and the state behind it.
 class Conversation {
  public:
-  Conversation() : state_(smallLimits()) {
+  /// `proven`: with a client that has the token; else what it sends are raw bytes.
+  explicit Conversation(bool proven) : state_(smallLimits()) {
     int ends[2] = {-1, -1};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
-    client_ = Fd(ends[0]);
-    peer_ = std::make_unique<StorePeer>(Fd(ends[1]), nonce_);
-  }
-
-  /// What a client that knows the token says first.
-  [[nodiscard]] std::string hello() const {
-    const std::string own(kStoreNonce, 'c');
-    const std::string server(reinterpret_cast<const char*>(nonce_.data()), nonce_.size());
-    return own + storeProof(kToken, "client", server, own);
+    Fd client(ends[0]), server(ends[1]);
+    client_ = client.get();
+    peer_ = std::make_unique<StorePeer>(TlsStream::server(std::move(server), kToken).value());
+    if (!proven) {
+      raw_ = std::move(client);
+      return;
+    }
+    tls_ = TlsStream::client(std::move(client), "", storeKey(kToken, "")).value();
+    while (end_ == StorePeer::End::kNone && peer_->phase() == StorePeer::Phase::kProving) {
+      tls_->handshake();
+      end_ = peer_->read();
+    }
   }
 
   /// Sends `bytes`, and serves them as the store's loop would, until nothing more can come of them.
   std::string serve(const std::string& bytes) {
     if (!peer_) return "there is no socket pair";
-    if (send(client_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size()))
-      return "the socket does not take the input";
-    shutdown(client_.get(), SHUT_WR);
+    size_t sent = 0;
+    if (tls_) {
+      tls_->write(bytes, sent);
+    } else {
+      sent = static_cast<size_t>(send(client_, bytes.data(), bytes.size(), MSG_NOSIGNAL));
+    }
+    if (sent != bytes.size()) return "the socket does not take the input";
+    shutdown(client_, SHUT_WR);
     // Each turn takes a length, a request or an answer at least: more turns than bytes mean a busy loop.
     for (size_t turn = 0; turn < 3 * bytes.size() + 8; ++turn) {
       if (end_ != StorePeer::End::kNone) return "";
@@ -60,13 +71,10 @@ class Conversation {
   [[nodiscard]] StorePeer::Phase phase() const { return peer_->phase(); }
   [[nodiscard]] StorePeer::End end() const { return end_; }
   [[nodiscard]] StoreState& state() { return state_; }
-  /// Answers that the client got in full, after its welcome; none: they are not what the protocol says.
+  /// Answers that the client got in full; none: they are not what the protocol says.
   std::optional<size_t> answersReceived() {
     receive();
     std::string_view rest = received_;
-    if (rest.empty()) return 0;
-    if (rest.size() < 1 + kStoreProof || rest[0] != kStoreWelcome) return std::nullopt;
-    rest.remove_prefix(1 + kStoreProof);
     size_t count = 0;
     for (; !rest.empty(); ++count) {
       if (rest.size() < kStoreLength + 1) return std::nullopt;
@@ -81,7 +89,7 @@ class Conversation {
 
  private:
   std::string turnOnce() {
-    if (peer_->wantsToRead()) end_ = peer_->read(kToken);
+    if (peer_->wantsToRead()) end_ = peer_->read();
     if (peer_->wantsToWrite()) end_ = peer_->write();
     if (peer_->phase() == StorePeer::Phase::kQueueing) {
       if (peer_->requestSize() > kStoreMaxRequest) return "a request of any size is let in";
@@ -113,14 +121,15 @@ class Conversation {
 
   void receive() {
     char buffer[4096];
-    ssize_t n = 0;
-    while ((n = recv(client_.get(), buffer, sizeof buffer, MSG_DONTWAIT)) > 0)
-      received_.append(buffer, static_cast<size_t>(n));
+    size_t got = 0;
+    while (tls_ && tls_->read(buffer, sizeof buffer, got) == TlsStream::Step::kDone)
+      received_.append(buffer, got);
   }
 
-  StoreNonce nonce_{};
   StoreState state_;  // before the peer, which may hold one of its values
-  Fd client_;
+  int client_ = -1;
+  Fd raw_;
+  std::optional<TlsStream> tls_;
   std::unique_ptr<StorePeer> peer_;
   StorePeer::End end_ = StorePeer::End::kNone;
   std::string received_;
@@ -128,11 +137,12 @@ class Conversation {
 };
 
 std::string checkStranger(const std::string& bytes) {
-  Conversation conversation;
+  Conversation conversation(false);
   if (std::string problem = conversation.serve(bytes); !problem.empty()) return "a stranger: " + problem;
   if (conversation.phase() != StorePeer::Phase::kProving) return "a stranger is let in";
-  const bool whole = bytes.size() >= kStoreHello;
-  return whole == (conversation.end() == StorePeer::End::kWrongToken) ? "" : "a stranger is not told apart";
+  const bool tls =
+      bytes.empty() || (bytes[0] >= 20 && bytes[0] <= 23 && (bytes.size() == 1 || bytes[1] == 3));
+  return tls == (conversation.end() != StorePeer::End::kNotTls) ? "" : "a stranger is not told apart";
 }
 
 StoreRequest request(StoreOp op, std::string key, std::string value = "") {
@@ -192,10 +202,9 @@ Samples storeRequestSamples() {
 
 std::string checkStoreStream(const std::string& bytes) {
   if (std::string problem = checkStranger(bytes); !problem.empty()) return problem;
-  Conversation conversation;
-  if (std::string problem = conversation.serve(conversation.hello() + bytes); !problem.empty())
-    return problem;
-  if (conversation.end() == StorePeer::End::kWrongToken) return "the right token is refused";
+  Conversation conversation(true);
+  if (conversation.end() != StorePeer::End::kNone) return "the right token is refused";
+  if (std::string problem = conversation.serve(bytes); !problem.empty()) return problem;
   const auto received = conversation.answersReceived();
   if (!received) return "an answer breaks the protocol";
   if (*received != conversation.answered()) return "an answer got lost";

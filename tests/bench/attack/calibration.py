@@ -216,7 +216,7 @@ while True:
                        str(host), "--rendezvous", "10.77.0.1:29400", "--out", os.path.join(folder, "out"),
                        "--lost-after", "60s"]
             with open(os.path.join(folder, f"output{host}.txt"), "w", encoding="utf-8") as output:
-                runs.append(subprocess.Popen(command, env={**os.environ, "MUSTER_TOKEN": "calibration"},
+                runs.append(subprocess.Popen(command, env={**os.environ, "MUSTER_TOKEN": "a-secret-of-this-bench"},
                                              stdout=output, stderr=output, start_new_session=True))
         codes = [run.wait(timeout=600) for run in runs]
         return result_of(drawn, folder, codes)

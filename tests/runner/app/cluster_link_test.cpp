@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "runner/app/cluster_stage.h"
+#include "runner/rendezvous/store_key.h"
 
 namespace muster::testing {
 namespace {
@@ -30,7 +31,7 @@ class Nodes {
     o.nodeRank = rank;
     o.nodeCount = count_;
     o.host = fmt::format("n{}", rank);
-    o.store = {{"127.0.0.1", port_}};
+    o.store = {"127.0.0.1", port_};
     o.token = "a secret of these tests";
     o.identity = {{"plan", "aaaa"}, {"seed", "42"}};
     o.beat = 0.05;
@@ -95,13 +96,13 @@ TEST(ClusterLink, IsServedAtTheGivenAddressAlone) {
   for (const int last : {1, 2}) {
     Nodes nodes(2);
     ClusterOptions options = nodes.options(0);
-    options.store = {{fmt::format("127.0.0.{}", last), 0}};
+    options.store = {fmt::format("127.0.0.{}", last), 0};
     const StoreAddress served = nodes.start(options).storeAddress();
-    EXPECT_EQ(served.host, options.store.front().host);
+    EXPECT_EQ(served.host, options.store.host);
     for (const int other : {1, 2, 3}) {
       StoreClientOptions client;
-      client.candidates = {{fmt::format("127.0.0.{}", other), served.port}};
-      client.token = options.token;
+      client.address = {fmt::format("127.0.0.{}", other), served.port};
+      client.key = storeKey(options.token, "");
       client.who = "a test";
       EXPECT_EQ(StoreClient(client).connect(other == last ? 20 : 0.3).ok(), other == last) << last << other;
     }

@@ -177,7 +177,7 @@ TEST(Borders, ARankOfSeveralWithoutAStoreIsToldWhy) {
 TEST(Borders, ARankThatCannotReachItsStoreSaysWhere) {
   FakeGroup group;
   group.add("borders", 2)["context"]["world_size"] = 2;
-  group.ranks[0].store = R"({"address": "nowhere", "token": "secret", "prefix": ""})";
+  group.ranks[0].store = R"({"address": "nowhere", "prefix": "", "key": "secret"})";
   const GroupOutcome wrong = group.run();
   EXPECT_EQ(wrong.caseStates().at(0), "error");
   EXPECT_THAT(wrong.of("case").at(1)["message"].get<std::string>(), HasSubstr("no address of a store"));

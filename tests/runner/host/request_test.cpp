@@ -85,13 +85,13 @@ TEST(Request, KnowsWhoTalksToWhom) {
 }
 
 TEST(Request, ReadsWhereTheStoreIs) {
-  const Json access{{"address", "127.0.0.1:4000"}, {"token", "secret"}, {"prefix", "run/stage/"}};
+  const Json access{{"address", "127.0.0.1:4000"}, {"prefix", "run/stage/"}, {"key", "secret"}};
   const Result<StoreAccess> store = storeAccessFromJson(access);
   ASSERT_TRUE(store.ok()) << store.error().text();
   EXPECT_EQ(store->address, "127.0.0.1:4000");
-  EXPECT_EQ(store->token, "secret");
+  EXPECT_EQ(store->key, "secret");
   EXPECT_EQ(store->prefix, "run/stage/");
-  for (const char* key : {"address", "token", "prefix"}) {
+  for (const char* key : {"address", "prefix", "key"}) {
     Json without = access;
     without.erase(key);
     EXPECT_THAT(storeAccessFromJson(without).error().text(), HasSubstr(key));

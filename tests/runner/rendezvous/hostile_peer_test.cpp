@@ -8,6 +8,7 @@
 
 #include "runner/core/clock.h"
 #include "runner/rendezvous/store_client.h"
+#include "runner/rendezvous/store_key.h"
 #include "runner/rendezvous/store_protocol.h"
 #include "runner/rendezvous/store_server.h"
 #include "tests/runner/rendezvous/raw_peer.h"
@@ -18,7 +19,7 @@ namespace {
 using ::testing::HasSubstr;
 using testing::RawPeer;
 
-constexpr const char* kToken = "a secret of the test";
+const std::string kToken = "a secret of these tests";
 constexpr double kGenerous = 20;  // seconds in which something must have happened
 
 class HostilePeer : public ::testing::Test {
@@ -31,8 +32,8 @@ class HostilePeer : public ::testing::Test {
     ASSERT_TRUE(started.ok()) << started.error().text();
     server = std::move(*started);
     StoreClientOptions well;
-    well.candidates = {{"127.0.0.1", server->port()}};
-    well.token = kToken;
+    well.address = {"127.0.0.1", server->port()};
+    well.key = storeKey(kToken, "");
     well.who = "a well-behaved rank";
     client = std::make_unique<StoreClient>(std::move(well));
     ASSERT_TRUE(client->set("before", "1").ok());
@@ -42,8 +43,8 @@ class HostilePeer : public ::testing::Test {
   void TearDown() override {
     EXPECT_EQ(*client->get("before", 0), "1");
     StoreClientOptions fresh;
-    fresh.candidates = {{"127.0.0.1", server->port()}};
-    fresh.token = kToken;
+    fresh.address = {"127.0.0.1", server->port()};
+    fresh.key = storeKey(kToken, "");
     const Status status = StoreClient(std::move(fresh)).set("after", "2");
     EXPECT_TRUE(status.ok()) << status.error().text();
     EXPECT_EQ(*client->get("after", 0), "2");
@@ -65,39 +66,23 @@ class HostilePeer : public ::testing::Test {
   std::unique_ptr<StoreClient> client;
 };
 
-TEST_F(HostilePeer, WithAWrongTokenIsToldSoAndNothingElse) {
-  RawPeer peer(server->port());
-  const std::string greeting = peer.receive(kStoreGreeting);
-  ASSERT_EQ(greeting.size(), kStoreGreeting);
-  const std::string nonce(kStoreNonce, 'n');
-  peer.send(nonce + storeProof("guessed", "client", greeting.substr(8), nonce));
-  EXPECT_EQ(peer.receive(100), std::string(1, kStoreRefusal));
-  awaitCount(&StoreCounts::wrongToken, 1);
-}
-
-TEST_F(HostilePeer, CannotUseAProofAgainOrMirrorTheServers) {
-  RawPeer first(server->port());
-  const std::string greeting = first.receive(kStoreGreeting);
-  const std::string nonce(kStoreNonce, 'n');
-  const std::string hello = nonce + storeProof(kToken, "client", greeting.substr(8), nonce);
-  first.send(hello);
-  const std::string welcome = first.receive(1 + kStoreProof);
-  ASSERT_EQ(welcome[0], kStoreWelcome);
-  RawPeer replay(server->port());
-  ASSERT_EQ(replay.receive(kStoreGreeting).size(), kStoreGreeting);
-  replay.send(hello);
-  EXPECT_EQ(replay.receive(1), std::string(1, kStoreRefusal));
-  RawPeer mirror(server->port());
-  ASSERT_EQ(mirror.receive(kStoreGreeting).size(), kStoreGreeting);
-  mirror.send(nonce + welcome.substr(1));
-  EXPECT_EQ(mirror.receive(1), std::string(1, kStoreRefusal));
-}
-
-TEST_F(HostilePeer, ThatSpeaksHttpIsRefused) {
-  RawPeer peer(server->port());
-  peer.send("GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: a scanner of ports\r\nAccept: */*\r\n\r\n");
-  EXPECT_TRUE(peer.closedWithin(kGenerous));
-  awaitCount(&StoreCounts::wrongToken, 1);
+TEST_F(HostilePeer, HasOnlyThePartOfTheStoreThatItsKeyIsFor) {
+  const auto ask = [&](const std::string& prefix, StoreOp op, const std::string& key) {
+    RawPeer peer(server->port());
+    peer.prove(kToken, prefix);
+    peer.send(encodeStoreRequest({op, 0, 0, 0, key, ""}));
+    return peer.receive(kStoreLength + 1).size() == kStoreLength + 1;
+  };
+  ASSERT_TRUE(client->set("ranks/walk/1/key", "1").ok());
+  EXPECT_TRUE(ask("ranks/walk/1/", StoreOp::kGet, "ranks/walk/1/key"));
+  uint64_t closed = 0;
+  for (const std::string other :
+       {"before", "muster/sign/0", "ranks/walk/2/key", "ranks/walk/", "ranks/walk/1"})
+    for (const StoreOp op : {StoreOp::kSet, StoreOp::kGet, StoreOp::kAdd, StoreOp::kClear}) {
+      EXPECT_FALSE(ask("ranks/walk/1/", op, other)) << other;
+      awaitCount(&StoreCounts::malformed, ++closed);
+    }
+  EXPECT_EQ(*client->get("ranks/walk/1/key", 0), "1");
 }
 
 TEST_F(HostilePeer, WithAGiantLengthIsClosedBeforeAnyOfItComes) {
@@ -162,6 +147,8 @@ TEST_F(HostilePeer, ThatTricklesItsHandshakeIsTimedOut) {
   start(limits);
   RawPeer silent(server->port());
   RawPeer trickling(server->port());
+  trickling.send(
+      std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11));  // a hello of 512 bytes begins
   EXPECT_TRUE(closedWhileTrickling(trickling));
   EXPECT_TRUE(silent.closedWithin(kGenerous));
   awaitCount(&StoreCounts::late, 2);
@@ -235,8 +222,10 @@ TEST_F(HostilePeer, BeyondTheConnectionLimitIsTurnedAway) {
   EXPECT_EQ(*client->get("before", 0), "1");
   proven.clear();
   const double deadline = systemClock().now() + kGenerous;
-  while (systemClock().now() < deadline && RawPeer(server->port()).receive(1).empty())
-    std::this_thread::yield();
+  bool again = false;
+  while (!again && systemClock().now() < deadline)
+    again = RawPeer(server->port()).tryKey(storeKey(kToken, "")) == TlsFault::kNone;
+  EXPECT_TRUE(again);
 }
 
 TEST_F(HostilePeer, ManyWithGarbageDoNotDisturbOneThatWorks) {
@@ -268,8 +257,8 @@ TEST_F(HostilePeer, WaitsForRoomWhereManySendLargeValuesAtOnce) {
   for (int rank = 0; rank < 5; ++rank)
     threads.emplace_back([&, rank] {
       StoreClientOptions options;
-      options.candidates = {{"127.0.0.1", server->port()}};
-      options.token = kToken;
+      options.address = {"127.0.0.1", server->port()};
+      options.key = storeKey(kToken, "");
       StoreClient large(std::move(options));
       const Status status = large.set("large" + std::to_string(rank), std::string(4u << 20, 'x'));
       EXPECT_TRUE(status.ok()) << status.error().text();

@@ -11,7 +11,6 @@ namespace {
 using Environment = std::map<std::string, std::string>;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 const Environment kOpenMpi{{"OMPI_COMM_WORLD_SIZE", "4"},
                            {"OMPI_COMM_WORLD_RANK", "2"},
@@ -45,7 +44,7 @@ struct Place {
   const char* hostName;
   LauncherKind kind;
   int nodeRank, nodeCount, localRank;
-  const char* store;  ///< the first candidate; empty: none
+  const char* store;  ///< without a port: one that follows from the token; empty: none
 };
 
 class DetectedLauncher : public ::testing::TestWithParam<Place> {};
@@ -58,7 +57,7 @@ TEST_P(DetectedLauncher, HasItsPlace) {
   EXPECT_EQ(launcher->nodeRank, place.nodeRank);
   EXPECT_EQ(launcher->nodeCount, place.nodeCount);
   EXPECT_EQ(launcher->localRank, place.localRank);
-  EXPECT_EQ(launcher->store.empty() ? "" : launcher->store.front().text(), place.store);
+  EXPECT_EQ(launcher->store.text(), place.store);
   EXPECT_FALSE(launcher->why.empty());
 }
 
@@ -74,12 +73,12 @@ INSTANTIATE_TEST_SUITE_P(
               1,
               0,
               ""},
-        Place{"OpenMpi", kOpenMpi, "n2", LauncherKind::kOpenMpi, 2, 4, 0, "n0:29400"},
+        Place{"OpenMpi", kOpenMpi, "n2", LauncherKind::kOpenMpi, 2, 4, 0, "n0"},
         Place{"OpenMpiSlots",
               with(kOpenMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
                               {"OMPI_COMM_WORLD_RANK", "3"},
                               {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}}),
-              "n1", LauncherKind::kOpenMpi, 1, 2, 1, "n0:29400"},
+              "n1", LauncherKind::kOpenMpi, 1, 2, 1, "n0"},
         Place{"OpenMpiOnOneNode",
               {{"OMPI_COMM_WORLD_SIZE", "4"},
                {"OMPI_COMM_WORLD_RANK", "2"},
@@ -97,17 +96,17 @@ INSTANTIATE_TEST_SUITE_P(
                                                                         {"OMPI_COMM_WORLD_RANK", "1"},
                                                                         {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
                                                                         {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}}),
-            "gpu02", LauncherKind::kOpenMpi, 1, 4, 0, "gpu01:29400"},
-        Place{"Torchrun", kTorchrun, "n1", LauncherKind::kTorchrun, 1, 2, 0, "10.0.0.1:29501"},
+            "gpu02", LauncherKind::kOpenMpi, 1, 4, 0, "gpu01"},
+        Place{"Torchrun", kTorchrun, "n1", LauncherKind::kTorchrun, 1, 2, 0, "10.0.0.1"},
         Place{"TorchrunFollower", with(kTorchrun, {{"RANK", "13"}, {"LOCAL_RANK", "5"}}), "n1",
-              LauncherKind::kTorchrun, 1, 2, 5, "10.0.0.1:29501"},
+              LauncherKind::kTorchrun, 1, 2, 5, "10.0.0.1"},
         Place{"TorchrunUnderSlurm", with(kSlurm, kTorchrun), "gpu02", LauncherKind::kTorchrun, 1, 2, 0,
-              "10.0.0.1:29501"},
+              "10.0.0.1"},
         Place{"TorchrunInAPod", with(with(kIndexedJob, kTorchrun), {{"MUSTER_NNODES", "2"}}), "job-3",
-              LauncherKind::kTorchrun, 1, 2, 0, "10.0.0.1:29501"},
-        Place{"SlurmStep", kSlurm, "gpu03", LauncherKind::kSlurm, 2, 4, 0, "gpu01:26952"},
+              LauncherKind::kTorchrun, 1, 2, 0, "10.0.0.1"},
+        Place{"SlurmStep", kSlurm, "gpu03", LauncherKind::kSlurm, 2, 4, 0, "gpu01"},
         Place{"SlurmFollower", with(kSlurm, {{"SLURM_LOCALID", "3"}}), "gpu03", LauncherKind::kSlurm, 2, 4, 3,
-              "gpu01:26952"},
+              "gpu01"},
         Place{"SlurmStepOfOneNode",
               with(kSlurm,
                    {{"SLURM_STEP_NUM_NODES", "1"}, {"SLURM_NODEID", "0"}, {"SLURM_STEP_NODELIST", "gpu07"}}),
@@ -123,21 +122,21 @@ INSTANTIATE_TEST_SUITE_P(
               0,
               ""},
         Place{"IndexedJob", kIndexedJob, "accept-3.pods.space.svc.cluster.local", LauncherKind::kKubernetes,
-              3, 4, 0, "accept-0.pods.space.svc.cluster.local:29400"},
+              3, 4, 0, "accept-0.pods.space.svc.cluster.local"},
         Place{"IndexedJobOnTheHostsNetwork", with(kIndexedJob, {{"MUSTER_RENDEZVOUS", "10.0.0.1:5000"}}),
               "node-17", LauncherKind::kKubernetes, 3, 4, 0, "10.0.0.1:5000"},
         Place{"IndexedJobEachPodAlone", with(kIndexedJob, {{"MUSTER_NNODES", "1"}}), "accept-3",
               LauncherKind::kKubernetes, 0, 1, 0, ""},
         Place{"JobSet", with(kIndexedJob, {{"JOBSET_NAME", "accept"}, {"REPLICATED_JOB_NAME", "nodes"}}),
-              "accept-nodes-0-3", LauncherKind::kKubernetes, 3, 4, 0, "accept-nodes-0-0.accept:29400"},
+              "accept-nodes-0-3", LauncherKind::kKubernetes, 3, 4, 0, "accept-nodes-0-0.accept"},
         Place{"JobSetOfSeveralJobs",
               with(kIndexedJob, {{"JOBSET_NAME", "accept"},
                                  {"REPLICATED_JOB_NAME", "nodes"},
                                  {"JOB_COMPLETION_INDEX", "1"},
                                  {"MUSTER_NODE_RANK", "3"}}),
-              "accept-nodes-1-1", LauncherKind::kKubernetes, 3, 4, 0, "accept-nodes-0-0.accept:29400"},
+              "accept-nodes-1-1", LauncherKind::kKubernetes, 3, 4, 0, "accept-nodes-0-0.accept"},
         Place{"StatefulSet", kStatefulSet, "muster-2.muster.space.svc.cluster.local",
-              LauncherKind::kKubernetes, 2, 4, 0, "muster-0.muster.space.svc.cluster.local:29400"},
+              LauncherKind::kKubernetes, 2, 4, 0, "muster-0.muster.space.svc.cluster.local"},
         Place{"APodThatIsNoStatefulSet",
               {{"KUBERNETES_SERVICE_HOST", "10.96.0.1"}},
               "web-7c9f-2",
@@ -148,15 +147,15 @@ INSTANTIATE_TEST_SUITE_P(
               ""},
         Place{"PyTorchJobWithACount",
               with(kStatefulSet, {{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "job-master-0"}}),
-              "job-worker-0", LauncherKind::kPlain, 1, 4, 0, "job-master-0:29400"},
+              "job-worker-0", LauncherKind::kPlain, 1, 4, 0, "job-master-0"},
         Place{"Plain", kPlain, "n1", LauncherKind::kPlain, 1, 3, 0, "n0:29500"},
         Place{"PlainWithLocalRanks",
               with(kPlain,
                    {{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"}}),
               "n1", LauncherKind::kPlain, 1, 2, 1, "n0:29500"},
         Place{"PlainAlone", {{"RANK", "0"}, {"WORLD_SIZE", "1"}}, "box", LauncherKind::kPlain, 0, 1, 0, ""},
-        Place{"HighPortsRunDownwards", with(kPlain, {{"MASTER_PORT", "65535"}}), "n1", LauncherKind::kPlain,
-              1, 3, 0, "n0:65527"}),
+        Place{"PlainWithoutAPort", with(kPlain, {{"MASTER_PORT", ""}}), "n1", LauncherKind::kPlain, 1, 3, 0,
+              "n0"}),
     [](const auto& info) { return info.param.name; });
 
 struct Mistake {
@@ -187,7 +186,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "--map-by ppr:1:node"},
         Mistake{"OpenMpiUneven", with(kOpenMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "3"}}), "n",
                 "do not fill nodes of 3"},
-        Mistake{"OpenMpiNowhere", with(kOpenMpi, {{"MASTER_ADDR", ""}}), "n", "give --rendezvous host:port"},
+        Mistake{"OpenMpiNowhere", with(kOpenMpi, {{"MASTER_ADDR", ""}}), "n", "give --rendezvous host"},
         Mistake{"OpenMpiNoNumber", with(kOpenMpi, {{"OMPI_COMM_WORLD_SIZE", "four"}}), "n",
                 "OMPI_COMM_WORLD_SIZE=four, wanted a whole number"},
         Mistake{"TorchrunContradiction", with(kTorchrun, {{"GROUP_RANK", "0"}}), "n",
@@ -209,7 +208,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "node rank 3 is not below 3 nodes"},
         Mistake{"IndexIsText", with(kIndexedJob, {{"JOB_COMPLETION_INDEX", "-1"}}), "accept-3",
                 "JOB_COMPLETION_INDEX=-1"},
-        Mistake{"HostNetworkWithoutRendezvous", kIndexedJob, "node-17", "give --rendezvous host:port"},
+        Mistake{"HostNetworkWithoutRendezvous", kIndexedJob, "node-17", "give --rendezvous host"},
         Mistake{"JobSetOfSeveralJobs",
                 with(kIndexedJob, {{"JOBSET_NAME", "a"}, {"REPLICATED_JOB_NAME", "b"}}), "a-b-1-3",
                 "set MUSTER_NODE_RANK"},
@@ -247,7 +246,7 @@ TEST(LauncherFlags, AllTogetherOverruleEveryLauncher) {
   EXPECT_EQ(launcher->nodeRank, 1);
   EXPECT_EQ(launcher->nodeCount, 4);
   EXPECT_TRUE(launcher->leadsNode());
-  EXPECT_THAT(launcher->store, ElementsAre(StoreAddress{"n0", 5000}));
+  EXPECT_EQ(launcher->store, (StoreAddress{"n0", 5000}));
 }
 
 TEST(LauncherFlags, StandBeforeTheirVariables) {
@@ -263,15 +262,15 @@ TEST(LauncherFlags, ReplaceOnlyTheRendezvousOfALauncher) {
   ASSERT_TRUE(launcher.ok()) << launcher.error().text();
   EXPECT_EQ(launcher->kind, LauncherKind::kSlurm);
   EXPECT_EQ(launcher->nodeRank, 2);
-  EXPECT_THAT(launcher->store, ElementsAre(StoreAddress{"other", 7}));
+  EXPECT_EQ(launcher->store, (StoreAddress{"other", 7}));
 }
 
 TEST(LauncherFlags, AreCheckedThemselves) {
   EXPECT_FALSE(detectLauncher({4, 4, "n0:5000"}, {}, "n").ok());
   EXPECT_FALSE(detectLauncher({0, 0, "n0:5000"}, {}, "n").ok());
   EXPECT_FALSE(detectLauncher({4, -1, "n0:5000"}, {}, "n").ok());
-  EXPECT_THAT(detectLauncher({4, 1, "n0"}, {}, "n").error().text(),
-              HasSubstr("--rendezvous: \"n0\" is no store address"));
+  EXPECT_THAT(detectLauncher({4, 1, "n0:"}, {}, "n").error().text(),
+              HasSubstr("--rendezvous: \"n0:\" is no store address"));
   EXPECT_THAT(detectLauncher({{}, 1, ""}, kSlurm, "n").error().text(),
               HasSubstr("--node-rank 1 contradicts"));
 }
@@ -280,25 +279,27 @@ TEST(LauncherFlags, OfOneNodeNeedNoRendezvous) {
   const auto launcher = detectLauncher({1, 0, ""}, kSlurm, "n");
   ASSERT_TRUE(launcher.ok()) << launcher.error().text();
   EXPECT_EQ(launcher->kind, LauncherKind::kFlags);
-  EXPECT_THAT(launcher->store, IsEmpty());
+  EXPECT_EQ(launcher->store, StoreAddress{});
 }
 
 TEST(DetectLauncher, KnowsTheNodesOfASlurmStepByName) {
   const auto launcher = detectLauncher({}, kSlurm, "gpu03");
   EXPECT_THAT(launcher->nodes, ElementsAre("gpu01", "gpu02", "gpu03", "gpu04"));
-  EXPECT_EQ(launcher->store.size(), 4u);
 }
 
 TEST(DetectLauncher, GivesEveryNodeOfAStepTheSameStore) {
-  std::vector<StoreAddress> first;
+  StoreAddress first;
+  std::string job;
   for (int node = 0; node < 4; ++node) {
     const auto launcher = detectLauncher({}, with(kSlurm, {{"SLURM_NODEID", std::to_string(node)}}), "any");
     ASSERT_TRUE(launcher.ok());
     if (node == 0) first = launcher->store;
+    if (node == 0) job = launcher->job;
     EXPECT_EQ(launcher->store, first);
+    EXPECT_EQ(launcher->job, job);
   }
-  EXPECT_NE(detectLauncher({}, with(kSlurm, {{"SLURM_STEP_ID", "1"}}), "any")->store, first);
-  EXPECT_NE(detectLauncher({}, with(kSlurm, {{"SLURM_JOB_ID", "1235"}}), "any")->store, first);
+  EXPECT_NE(detectLauncher({}, with(kSlurm, {{"SLURM_STEP_ID", "1"}}), "any")->job, job);
+  EXPECT_NE(detectLauncher({}, with(kSlurm, {{"SLURM_JOB_ID", "1235"}}), "any")->job, job);
 }
 
 }  // namespace

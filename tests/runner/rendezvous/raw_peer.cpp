@@ -11,9 +11,14 @@
 #include <algorithm>
 
 #include "runner/core/clock.h"
-#include "runner/rendezvous/store_protocol.h"
+#include "runner/rendezvous/store_key.h"
 
 namespace muster::testing {
+namespace {
+
+constexpr double kPatience = 20;  // seconds for what must happen
+
+}  // namespace
 
 RawPeer::RawPeer(uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   sockaddr_in address{};
@@ -24,53 +29,84 @@ RawPeer::RawPeer(uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_C
       << errnoText(errno);
 }
 
+bool RawPeer::await(short events, double deadline) const {
+  const double left = deadline - systemClock().now();
+  pollfd fd{descriptor(), events, 0};
+  return left > 0 && poll(&fd, 1, static_cast<int>(left * 1000) + 1) > 0;
+}
+
 bool RawPeer::send(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  const double deadline = systemClock().now() + kPatience;
+  for (size_t sent = 0; sent < bytes.size();) {
+    if (!await(POLLOUT, deadline)) return false;
+    if (tls_) {
+      if (tls_->write(bytes, sent) == TlsStream::Step::kFailed) return false;
+      continue;
+    }
+    const ssize_t n = ::send(descriptor(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
     if (n <= 0) return false;
-    bytes.remove_prefix(static_cast<size_t>(n));
+    sent += static_cast<size_t>(n);
   }
   return true;
+}
+
+std::string RawPeer::some(size_t size, double seconds) {
+  const double deadline = systemClock().now() + seconds;
+  std::string bytes(std::min(size, size_t{65536}), '\0');
+  while (!ended_) {
+    if (!(tls_ && tls_->buffered()) && !await(POLLIN, deadline)) return "";
+    size_t got = 0;
+    auto step = TlsStream::Step::kDone;
+    if (tls_) {
+      step = tls_->read(bytes.data(), bytes.size(), got);
+    } else {
+      got = static_cast<size_t>(std::max(recv(descriptor(), bytes.data(), bytes.size(), 0), ssize_t{0}));
+      ended_ = got == 0;
+    }
+    ended_ = ended_ || step == TlsStream::Step::kFailed;
+    if (got > 0) return bytes.substr(0, got);
+  }
+  return "";
 }
 
 std::string RawPeer::receive(size_t size, double seconds) {
   const double deadline = systemClock().now() + seconds;
   std::string got;
   while (got.size() < size) {
-    const double left = deadline - systemClock().now();
-    pollfd fd{socket_.get(), POLLIN, 0};
-    if (left <= 0 || poll(&fd, 1, static_cast<int>(left * 1000) + 1) <= 0) break;
-    char buffer[65536];
-    const ssize_t n = recv(socket_.get(), buffer, std::min(sizeof buffer, size - got.size()), 0);
-    if (n <= 0) break;
-    got.append(buffer, static_cast<size_t>(n));
+    const std::string more = some(size - got.size(), deadline - systemClock().now());
+    if (more.empty()) break;
+    got += more;
   }
   return got;
 }
 
 bool RawPeer::closedWithin(double seconds) {
   const double deadline = systemClock().now() + seconds;
-  while (true) {
-    const double left = deadline - systemClock().now();
-    pollfd fd{socket_.get(), POLLIN, 0};
-    if (left <= 0 || poll(&fd, 1, static_cast<int>(left * 1000) + 1) <= 0) return false;
-    char buffer[65536];
-    if (recv(socket_.get(), buffer, sizeof buffer, 0) <= 0) return true;
+  while (!some(65536, deadline - systemClock().now()).empty()) {
   }
+  return ended_;
 }
 
 void RawPeer::halfClose() {
-  shutdown(socket_.get(), SHUT_WR);
+  shutdown(descriptor(), SHUT_WR);
 }
 
-void RawPeer::prove(const std::string& token) {
-  const std::string greeting = receive(kStoreGreeting);
-  ASSERT_EQ(greeting.size(), kStoreGreeting);
-  const std::string nonce(kStoreNonce, 'n');
-  ASSERT_TRUE(send(nonce + storeProof(token, "client", greeting.substr(kStoreMagic.size()), nonce)));
-  const std::string welcome = receive(1 + kStoreProof);
-  ASSERT_EQ(welcome.size(), 1 + kStoreProof);
-  ASSERT_EQ(welcome[0], kStoreWelcome);
+void RawPeer::prove(const std::string& token, const std::string& prefix) {
+  auto stream = TlsStream::client(std::move(socket_), prefix, storeKey(token, prefix));
+  ASSERT_TRUE(stream.ok()) << stream.error().text();
+  tls_ = std::move(*stream);
+  const double deadline = systemClock().now() + kPatience;
+  auto step = tls_->handshake();
+  while (step == TlsStream::Step::kWantsRead && await(POLLIN, deadline)) step = tls_->handshake();
+  ASSERT_EQ(step, TlsStream::Step::kDone) << tls_->faultText();
+}
+
+TlsFault RawPeer::tryKey(const std::string& key) {
+  tls_ = TlsStream::client(std::move(socket_), "", key).value();
+  const double deadline = systemClock().now() + kPatience;
+  while (tls_->handshake() == TlsStream::Step::kWantsRead && await(POLLIN, deadline)) {
+  }
+  return tls_->fault();
 }
 
 }  // namespace muster::testing

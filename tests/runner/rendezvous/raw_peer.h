@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A peer of the store that keeps to no protocol: raw bytes over a real socket.
+// A peer of the store that keeps to no protocol: raw bytes over a real socket, or, once it has proven a key,
+// bytes of its choice under TLS.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "runner/core/files.h"
+#include "runner/rendezvous/tls_stream.h"
 
 namespace muster::testing {
 
@@ -14,6 +17,8 @@ class RawPeer {
  public:
   /// Connects to 127.0.0.1:port; the test fails when it cannot.
   explicit RawPeer(uint16_t port);
+  /// A connection that somebody else has made.
+  explicit RawPeer(Fd socket) : socket_(std::move(socket)) {}
 
   /// Whether all of it could be sent.
   bool send(std::string_view bytes);
@@ -21,13 +26,22 @@ class RawPeer {
   std::string receive(size_t size, double seconds = 10);
   /// Whether the other side closes the connection within `seconds`; takes and drops what comes before.
   bool closedWithin(double seconds);
+  [[nodiscard]] int descriptor() const { return tls_ ? tls_->fd() : socket_.get(); }
   /// Says that nothing more will be sent.
   void halfClose();
-  /// Proves `token` as a well-behaved client does; the test fails when it is refused.
-  void prove(const std::string& token);
+  /// Does the handshake of a client with `token`; the test fails when it is refused.
+  void prove(const std::string& token, const std::string& prefix = "");
+  /// The same with any key; what came of it.
+  TlsFault tryKey(const std::string& key);
 
  private:
+  /// What is there within `seconds`, at most `size` bytes; nothing at the end or when the time is over.
+  std::string some(size_t size, double seconds);
+  [[nodiscard]] bool await(short events, double deadline) const;
+
   Fd socket_;
+  std::optional<TlsStream> tls_;
+  bool ended_ = false;
 };
 
 }  // namespace muster::testing
