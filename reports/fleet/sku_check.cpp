@@ -129,9 +129,13 @@ class SkuCheck {
 
   void compareSkus() {
     std::map<std::pair<std::string, std::string>, std::vector<size_t>> wrong;
+    std::vector<size_t> unseen;
     for (size_t n = 0; n < fleet_.nodes.size(); ++n) {
       const FleetNode& node = fleet_.nodes[n];
-      if (!node.records.empty() && !node.expectedSku.empty() && node.sku != node.expectedSku)
+      if (node.records.empty() || node.expectedSku.empty() || node.sku == node.expectedSku) continue;
+      if (sawNoDevice(node))
+        unseen.push_back(n);
+      else
         wrong[{node.sku, node.expectedSku}].push_back(n);
     }
     for (const auto& [skus, nodes] : wrong) {
@@ -142,6 +146,21 @@ class SkuCheck {
                       printable(skus.second, 80), byMajority ? ", " + majority_ : ""),
           kSayWhich, nodes, NodeState::kRejected);
     }
+    if (!unseen.empty())
+      add(FindingKind::kSku,
+          fmt::format("SKU not known: no device was found on {}", shortNames(namesOf(unseen))),
+          "See why its inventory was not measured, and run the plan there again", unseen,
+          NodeState::kIncomplete);
+  }
+
+  /// An interrupted run may end before its inventory: that is no other SKU.
+  [[nodiscard]] bool sawNoDevice(const FleetNode& node) const {
+    return std::all_of(node.records.begin(), node.records.end(), [&](size_t r) {
+      const NodeSummary& record = records_.nodes[r];
+      return record.acceptance != "accepted" && record.profileName.empty() &&
+             std::all_of(record.devices.begin(), record.devices.end(),
+                         [](const DeviceIdentity& device) { return device.name.empty(); });
+    });
   }
 
   [[nodiscard]] const NodeSummary& recordOf(size_t n) const {

