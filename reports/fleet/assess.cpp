@@ -65,8 +65,9 @@ Result<Fleet> assess(FleetRecords& records, const FleetOptions& options) {
   fleet.topologyFrom = options.topologyFrom;
   fleet.notes = options.notes;
   MUSTER_CHECK_OK(cover(records, options, fleet));
-  const BlameTable blame(records, fleet);
+  const BlameTable blame(records, fleet, options.clusterNodes);
   clearTheAffected(records, blame, fleet);
+  checkBlame(records, blame, fleet);
   fleet.sameMachine = options.sameMachine;
   fleet.allowRejudged = options.allowRejudged;
   checkRejudged(records, options, fleet);

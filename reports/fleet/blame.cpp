@@ -10,6 +10,7 @@
 
 #include "reports/fleet/cause.h"
 #include "reports/fleet/culprit.h"
+#include "reports/fleet/record_finding.h"
 #include "reports/fleet/waived_record.h"
 #include "runner/core/text.h"
 #include "runner/judge/judge.h"
@@ -69,7 +70,8 @@ bool isAbout(const Suspect& suspect, const std::string& node) {
 
 }  // namespace
 
-BlameTable::BlameTable(const FleetRecords& records, const Fleet& fleet) : records_(records) {
+BlameTable::BlameTable(const FleetRecords& records, const Fleet& fleet, std::set<std::string> clusterNodes)
+    : records_(records), clusterNodes_(std::move(clusterNodes)) {
   for (const FleetNode& node : fleet.nodes) {
     expected_.insert(node.name);
     for (const size_t i : node.records) addRecord(records.nodes[i]);
@@ -93,6 +95,8 @@ void BlameTable::addRecord(const NodeSummary& record) {
       if (!fresh && at->second.record != &record) at->second.unique = false;
     }
     if (isOfOneNode(stage, record)) continue;
+    members_[{runKey(record), stage.name}].insert(record.node);
+    placed_.emplace(record.node, stage.name);
     auto& nodes = runs_[runKey(record)];
     const auto [at, fresh] = nodes.try_emplace(record.nodeRank, record.node);
     if (!fresh && at->second != record.node) at->second.clear();
@@ -146,10 +150,56 @@ Blame BlameTable::of(const DeviationSummary& d, const NodeSummary& record) const
     case Cause::kOwn:
       break;
   }
+  return ofOwn(d, record);
+}
+
+Blame BlameTable::ofOwn(const DeviationSummary& d, const NodeSummary& record) const {
+  if (!outsider(d, record).empty()) return {{ownPart(d, record)}, true, ""};
   Suspect suspect = culpritOf(d, record);
   if (suspect.kind == SuspectKind::kGroup) return ofGroup(d, record);
+  if (const StageSummary* stage = stageOf(d, record); stage == nullptr || isOfOneNode(*stage, record)) {
+    // Whatever it names is a part of this node: "node rank3" of a ring within it.
+    if (suspect.kind == SuspectKind::kNode && suspect.node != record.node) {
+      suspect.kind = SuspectKind::kDevice;
+      suspect.what = suspect.node;
+    }
+    suspect.node = record.node;
+    return {{std::move(suspect)}, true, ""};
+  }
   const bool own = isAbout(suspect, record.node);
   return {{std::move(suspect)}, own, ""};
+}
+
+bool BlameTable::mayName(const std::string& node, const DeviationSummary& d,
+                         const NodeSummary& record) const {
+  if (node == record.node) return true;
+  const StageSummary* stage = stageOf(d, record);
+  if (stage == nullptr || isOfOneNode(*stage, record)) return false;
+  if (!clusterNodes_.empty() && !clusterNodes_.contains(node)) return false;
+  const auto members = members_.find({runKey(record), stage->name});
+  if (members == members_.end()) return false;
+  if (members->second.contains(node)) return true;
+  // Who left no record of this stage may be one of those that the group lacks.
+  const auto size = static_cast<size_t>(std::max(record.nodeCount, stage->groupNodes));
+  return members->second.size() < size && !placed_.contains({node, stage->name});
+}
+
+bool BlameTable::mayName(const Suspect& part, const DeviationSummary& d, const NodeSummary& record) const {
+  const StageSummary* stage = stageOf(d, record);
+  if (stage == nullptr || isOfOneNode(*stage, record)) return part.node == record.node;
+  return part.node.empty() || mayName(part.node, d, record);
+}
+
+std::string BlameTable::outsider(const DeviationSummary& d, const NodeSummary& record) const {
+  if (d.cause == Cause::kPeer) {
+    for (const Mention& mention : accusedBy(sourceOf(d, record)))
+      if (const Suspect part = partOf(mention, d, record); !mayName(part, d, record))
+        return part.node.empty() ? part.what : part.node;
+  } else if (d.cause == Cause::kOwn) {
+    for (const std::string& name : labelledNodes(d))
+      if (std::string node = expectedName(name); !node.empty() && !mayName(node, d, record)) return node;
+  }
+  return "";
 }
 
 Blame BlameTable::ofGroup(const DeviationSummary& d, const NodeSummary& record) const {
@@ -226,13 +276,19 @@ std::string BlameTable::expectedName(const std::string& host) const {
   return expected_.contains(shortName) ? shortName : "";
 }
 
-Blame BlameTable::ofPeer(const DeviationSummary& d, const NodeSummary& record) const {
+std::string BlameTable::sourceOf(const DeviationSummary& d, const NodeSummary& record) const {
   const StageSummary* stage = stageOf(d, record);
-  std::string source = d.source;
-  // Node 0 hears all of them: what it found counts, not what one node could see of it.
-  if (stage != nullptr && !isOfOneNode(*stage, record))
-    if (const auto said = leaderSays_.find({runKey(record), d.stage}); said != leaderSays_.end())
-      if (!accusedBy(said->second.text).empty()) source = said->second.text;
+  if (stage == nullptr || isOfOneNode(*stage, record)) return d.source;
+  // Node 0 hears all of them: what it found counts, not what one node could see of it. Two that claim to be
+  // it are none.
+  const auto nodes = runs_.find(runKey(record));
+  const bool single = nodes != runs_.end() && nodes->second.contains(0) && !nodes->second.at(0).empty();
+  const auto said = leaderSays_.find({runKey(record), d.stage});
+  return single && said != leaderSays_.end() && !accusedBy(said->second.text).empty() ? said->second.text : d.source;
+}
+
+Blame BlameTable::ofPeer(const DeviationSummary& d, const NodeSummary& record) const {
+  const std::string source = sourceOf(d, record);
   const std::vector<Mention> accused = accusedBy(source);
   if (accused.empty()) {
     Blame blame = ofGroup(d, record);
@@ -242,6 +298,7 @@ Blame BlameTable::ofPeer(const DeviationSummary& d, const NodeSummary& record) c
   Blame blame{{}, false, source};
   for (const Mention& mention : accused) {
     Suspect part = partOf(mention, d, record);
+    if (!mayName(part, d, record)) part = ownPart(d, record);
     blame.own = blame.own || isAbout(part, record.node);
     if (!mention.interrupted) blame.parts.push_back(std::move(part));
   }
@@ -279,10 +336,14 @@ class OwnVerdict {
   void look(const NodeSummary& record, const BlameTable& blame) {
     Accounting sum = record.accounting;
     const DeviationSummary* worst = nullptr;
+    // What was left out for want of another stage is excused by what that stage came to.
+    const bool excused =
+        std::any_of(record.deviations.begin(), record.deviations.end(),
+                    [](const DeviationSummary& d) { return d.blocks && d.cause != Cause::kNeed; });
     for (const DeviationSummary& d : record.deviations) {
       if (!d.blocks) continue;
       const Blame found = blame.of(d, record);
-      if (found.own) {
+      if (found.own || (d.cause == Cause::kNeed && !excused)) {
         if (worst == nullptr) worst = &d;
         continue;
       }
@@ -335,6 +396,37 @@ class OwnVerdict {
 };
 
 }  // namespace
+
+void checkBlame(const FleetRecords& records, const BlameTable& blame, Fleet& fleet) {
+  for (size_t n = 0; n < fleet.nodes.size(); ++n)
+    for (const size_t i : fleet.nodes[n].records) {
+      const NodeSummary& record = records.nodes[i];
+      std::set<std::string> named;
+      std::string stage;
+      for (const DeviationSummary& d : record.deviations) {
+        if (!d.blocks) continue;
+        std::string node = blame.outsider(d, record);
+        if (node.empty()) continue;
+        if (named.empty()) stage = records.names->texts[d.stage];
+        named.insert(std::move(node));
+      }
+      if (named.empty()) continue;
+      RecordFinding finding;
+      finding.kind = FindingKind::kBinding;
+      finding.records = {record.path};
+      finding.text = fmt::format(
+          "the record of {} ({}) speaks against {} in stage {}, of which it has no say: only a stage of "
+          "scope "
+          "cluster tells of other nodes, and only of those in its group",
+          record.node, printable(record.path), printable(shortNames({named.begin(), named.end()}), 200),
+          printable(stage));
+      finding.next =
+          "What it reports counts against its own node. Test that node again, and look at who could write "
+          "the "
+          "record.";
+      addFinding(fleet, records, std::move(finding), {n}, NodeState::kIncomplete);
+    }
+}
 
 void clearTheAffected(const FleetRecords& records, const BlameTable& blame, Fleet& fleet) {
   for (FleetNode& node : fleet.nodes) {

@@ -23,9 +23,13 @@ struct Blame {
 /// Ranks, nodes and published causes of all groups of a fleet. Points into the records.
 class BlameTable {
  public:
-  BlameTable(const FleetRecords& records, const Fleet& fleet);
+  /// `clusterNodes`: whom a scheduler let take part in stages of scope cluster; empty: nobody said.
+  BlameTable(const FleetRecords& records, const Fleet& fleet, std::set<std::string> clusterNodes = {});
 
   [[nodiscard]] Blame of(const DeviationSummary& deviation, const NodeSummary& record) const;
+  /// The node that a failure speaks against though its record has no say about it: only a stage of scope
+  /// cluster speaks about other nodes, and only about those of its group. Empty: there is none.
+  [[nodiscard]] std::string outsider(const DeviationSummary& deviation, const NodeSummary& record) const;
 
  private:
   using Votes = std::map<std::string, size_t>;  ///< by rank
@@ -45,6 +49,14 @@ class BlameTable {
   void hearTheAbsent(const NodeSummary& record);
   void believeTheAbsent();
   [[nodiscard]] Suspect deviceOf(const Place& place) const;
+  /// Whether `record` has a say about `node` in what that stage reports.
+  [[nodiscard]] bool mayName(const std::string& node, const DeviationSummary& deviation,
+                             const NodeSummary& record) const;
+  [[nodiscard]] bool mayName(const Suspect& part, const DeviationSummary& deviation,
+                             const NodeSummary& record) const;
+  /// What the leader of its group says of the failure, else what its own record says.
+  [[nodiscard]] std::string sourceOf(const DeviationSummary& deviation, const NodeSummary& record) const;
+  [[nodiscard]] Blame ofOwn(const DeviationSummary& deviation, const NodeSummary& record) const;
   [[nodiscard]] Suspect partOf(const Mention& mention, const DeviationSummary& deviation,
                                const NodeSummary& record) const;
   [[nodiscard]] std::string expectedName(const std::string& host) const;
@@ -55,7 +67,11 @@ class BlameTable {
 
   const FleetRecords& records_;
   std::set<std::string> expected_;
+  std::set<std::string> clusterNodes_;
   std::map<std::string, Group> groups_;
+  std::map<std::pair<std::string, uint32_t>, std::set<std::string>>
+      members_;  ///< nodes whose records hold a stage of all nodes, by run and stage
+  std::set<std::pair<std::string, uint32_t>> placed_;  ///< the same nodes, of whatever run, and the stage
   std::map<std::string, std::map<int, std::string>>
       runs_;  ///< names of nodes by run and number; empty: two claim it
   /// What node 0 of a run says of a stage.
@@ -68,6 +84,9 @@ class BlameTable {
   };
   std::map<std::pair<std::string, uint32_t>, LeaderSaid> leaderSays_;  ///< by run and stage
 };
+
+/// Names each record that speaks against a node of which it has no say; its own node is not accepted then.
+void checkBlame(const FleetRecords& records, const BlameTable& blame, Fleet& fleet);
 
 /// Nodes that fail only by what speaks against other parts become kAffected, with a reason that names these.
 void clearTheAffected(const FleetRecords& records, const BlameTable& blame, Fleet& fleet);

@@ -84,14 +84,27 @@ Suspect culpritOf(const DeviationSummary& d, const NodeSummary& record) {
   } else if (!peer.empty() && !d.device.empty()) {
     suspect.kind = SuspectKind::kLink;
     suspect.what = std::min(d.device, peer) + "-" + std::max(d.device, peer);
-  } else if (!d.device.empty()) {
-    suspect.kind = SuspectKind::kDevice;
-    suspect.what = d.device;
-    suspect.serial = serialOf(&record, d.device);
   } else {
-    suspect.kind = SuspectKind::kNode;
+    return ownPart(d, record);
   }
   return suspect;
+}
+
+Suspect ownPart(const DeviationSummary& d, const NodeSummary& record) {
+  Suspect suspect;
+  suspect.kind = d.device.empty() ? SuspectKind::kNode : SuspectKind::kDevice;
+  suspect.node = record.node;
+  suspect.what = d.device;
+  suspect.serial = d.device.empty() ? "" : serialOf(&record, d.device);
+  return suspect;
+}
+
+std::vector<std::string> labelledNodes(const DeviationSummary& d) {
+  Suspect suspect;
+  std::vector<std::string> names;
+  if (readCulprit(d.labels, suspect)) names = nodesOf(suspect);
+  for (const char* end : {"a", "b"}) names.push_back(labelIn(d.labels, end));
+  return names;
 }
 
 std::vector<Suspect> takeWholeNode(std::vector<const DeviationSummary*>& failures, const FleetNode& node,

@@ -8,10 +8,16 @@ namespace muster::fleet {
 
 constexpr size_t kWholeNode = 3;  ///< devices that fail alike before the node is to blame
 
-/// The suspect that a deviation of `record` names, without evidence. Tests that find the culprit themselves
-/// (labels `culprit` and `kind`) are taken at their word, whichever node reports it; else the labels `a` and
-/// `b` or `peer` say which link it is, else it is the device.
+/// The suspect that a deviation of `record` names, without evidence: by its labels `culprit` and `kind` where
+/// a test finds the culprit itself, else by `a` and `b` or `peer` the link, else the device. Whether the
+/// record has a say about the nodes that it names is for BlameTable.
 Suspect culpritOf(const DeviationSummary& deviation, const NodeSummary& record);
+
+/// The part of the record's own node that reports the deviation, whatever its labels say.
+Suspect ownPart(const DeviationSummary& deviation, const NodeSummary& record);
+
+/// What the labels `culprit`, `a` and `b` name in the place of nodes.
+std::vector<std::string> labelledNodes(const DeviationSummary& deviation);
 
 /// Failures that more than half of a node's devices (three or more) have in common, one suspect each: then it
 /// is the node, and naming each device would hide that. Takes them out of `failures`.

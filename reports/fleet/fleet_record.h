@@ -40,7 +40,8 @@ struct FleetOptions {
   std::string expectedFrom;            ///< "nodes.txt", "Slurm"
   std::string planSha256;              ///< of the plan that counts; empty: the one that most records hold
   std::map<std::string, std::string> planSkus;  ///< that plans name, by their digests; "auto" names none
-  std::string fleetId;     ///< of the run that counts; empty: the one that most records name
+  std::string fleetId;                 ///< of the run that counts; empty: the one that most records name
+  std::set<std::string> clusterNodes;  ///< that took part in stages of scope cluster; empty: nobody said
   std::string resumeWith;  ///< the command that goes on with all runs that were cut; empty: each has its own
   bool manyRuns = false;   ///< the records were put together from several runs on purpose
   std::map<std::string, ProfileFigures> profiles;  ///< by the digest of their text, as records name them
@@ -106,6 +107,7 @@ enum class FindingKind {
   kSku,       ///< a node of another SKU than expected
   kLimits,    ///< a node that was judged by other limits than those it is compared with
   kRejudged,  ///< a record that `muster judge` made
+  kBinding,   ///< a record that speaks about nodes of which it has no say, or that others contradict
 };
 const char* findingKindName(FindingKind kind);
 

@@ -136,7 +136,10 @@ struct RejudgedSummary {
 struct NodeSummary {
   std::string path;    ///< of the record, relative to the folder that was read
   std::string sha256;  ///< of the record's bytes
-  std::string node;    ///< host name; a plain name
+  uint32_t owner = 0;  ///< user id of the file's owner, and its names (hard links), where it was a file
+  uint64_t links = 1;
+  std::string node;   ///< host name; a plain name
+  std::string jobId;  ///< of the Slurm job that it says it ran in; empty: in none
   std::string runId;
   std::string fleetId;  ///< of the run over many nodes that it belongs to; empty: it names none
   int nodeRank = 0;
@@ -180,7 +183,7 @@ inline constexpr size_t kMostDeviations = 24;
 /// A file that was left out, and why: torn, too large, another schema, hostile names, another run.
 struct Quarantined {
   std::string path;    ///< relative to the folder that was read
-  std::string node;    ///< the name it gives itself, where it could be read; else empty
+  std::string node;    ///< the node that it lies with or the name it gives itself; empty: neither is known
   std::string reason;  ///< one line
 };
 

@@ -10,7 +10,7 @@ namespace muster::fleet {
 namespace {
 
 constexpr size_t kMostInText = 4;
-constexpr const char* kKindNames[] = {"identity", "sku", "limits", "rejudged"};
+constexpr const char* kKindNames[] = {"identity", "sku", "limits", "rejudged", "binding"};
 
 }  // namespace
 

@@ -14,6 +14,7 @@
 #include "reports/fleet/waived_record.h"
 #include "reports/model/record.h"
 #include "reports/model/record_check.h"
+#include "reports/model/record_mac.h"
 #include "runner/core/clock.h"
 #include "runner/core/files.h"
 #include "runner/core/units.h"
@@ -82,13 +83,18 @@ std::string textIn(Fields& fields, std::string_view key) {
 
 class RecordReader::Impl {
  public:
-  Impl(FleetNames& names, const ReadLimits& limits)
-      : names_(names), limits_(limits), stages_(names, limits, failures_) {}
+  Impl(FleetNames& names, const ReadLimits& limits, std::string runKey)
+      : names_(names), limits_(limits), runKey_(std::move(runKey)), stages_(names, limits, failures_) {}
 
   Result<NodeSummary> read(const fs::path& path) {
     lastNode_.clear();
     MUSTER_CHECK_OK(load(path));
-    return guarded();
+    auto record = guarded();
+    if (record.ok()) {
+      record->owner = owner_;
+      record->links = links_;
+    }
+    return record;
   }
 
   Result<NodeSummary> parse(std::string_view text) {
@@ -120,6 +126,8 @@ class RecordReader::Impl {
     struct stat info {};
     if (fstat(fd.get(), &info) != 0) return damaged("cannot read it: " + errnoText(errno));
     if (!S_ISREG(info.st_mode)) return damaged("no regular file");
+    owner_ = info.st_uid;
+    links_ = info.st_nlink;
     const auto bytes = static_cast<uint64_t>(info.st_size);
     if (bytes > limits_.bytes) return tooLarge(bytes);
     reserve(bytes + 1);  // one more, to see that it does not grow meanwhile
@@ -172,6 +180,7 @@ class RecordReader::Impl {
     readOwnWaivers(record, names_, node, failures_);
     if (!failures_.ok()) return failures_.error();
     decideWaived(node, stages_.flakyAllowed());
+    if (!runKey_.empty()) MUSTER_CHECK_OK(checkMac(text, nodeKeyOf(runKey_, node.node)));
     return node;
   }
 
@@ -206,6 +215,9 @@ class RecordReader::Impl {
     if (const dom::object launcher = fields.object("launcher"); failures_.ok())
       if (std::string_view id; launcher.at_key("fleet_id").get(id) == simdjson::SUCCESS)
         node.fleetId = bounded(id, kTextBytes);
+    if (const dom::object environment = fields.object("environment"); failures_.ok())
+      if (std::string_view job; environment.at_key("SLURM_JOB_ID").get(job) == simdjson::SUCCESS)
+        node.jobId = bounded(job, kTextBytes);
     if (const dom::object inventory = fields.object("inventory"); failures_.ok())
       readInventory(inventory, node, stages_, limits_, failures_);
     readStages(fields, node);
@@ -338,6 +350,9 @@ class RecordReader::Impl {
 
   FleetNames& names_;
   ReadLimits limits_;
+  std::string runKey_;
+  uint32_t owner_ = 0;
+  uint64_t links_ = 1;
   Failures failures_;
   StageReader stages_;
   dom::parser parser_;
@@ -346,8 +361,8 @@ class RecordReader::Impl {
   size_t size_ = 0;
 };
 
-RecordReader::RecordReader(FleetNames& names, const ReadLimits& limits)
-    : impl_(std::make_unique<Impl>(names, limits)) {}
+RecordReader::RecordReader(FleetNames& names, const ReadLimits& limits, std::string runKey)
+    : impl_(std::make_unique<Impl>(names, limits, std::move(runKey))) {}
 RecordReader::~RecordReader() = default;
 RecordReader::RecordReader(RecordReader&&) noexcept = default;
 

@@ -2,6 +2,8 @@
 // See record_stream.h: which files are records, and many of them in a few threads.
 #include "reports/fleet/record_stream.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -68,8 +70,34 @@ Status findIn(const fs::path& folder, int depth, Found& found) {
 /// What became of one file.
 using Outcome = std::variant<std::monostate, NodeSummary, Quarantined>;
 
-Outcome outcomeOf(RecordReader& reader, Result<NodeSummary> summary, std::string name) {
-  if (!summary.ok()) return Quarantined{std::move(name), reader.lastNode(), summary.error().message};
+/// Why what lies at `path` and says that it is of `said` does not count.
+Status checkPlace(const RecordRules& rules, const std::string& path, const std::string& said,
+                  const NodeSummary* record) {
+  if (!rules.nodeAt) return {};
+  const std::string node = rules.nodeAt(path);
+  if (node.empty())
+    return Error{ErrorCode::kUsage, "no job of this run writes a record here; look at who put it there", ""};
+  if (said != node)
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("it says that it is of {}, but lies where {} writes its own: neither counts", said, node),
+        ""};
+  return rules.check ? rules.check(node, path, record) : Status();
+}
+
+/// Whose a record is that cannot be used.
+std::string nodeOf(const RecordRules& rules, const std::string& path, const std::string& said) {
+  return rules.nodeAt ? rules.nodeAt(path) : said;
+}
+
+Outcome outcomeOf(RecordReader& reader, Result<NodeSummary> summary, std::string name,
+                  const RecordRules& rules) {
+  const Status placed =
+      summary.ok() ? checkPlace(rules, name, summary->node, &*summary) : Status(summary.error());
+  if (!placed.ok()) {
+    std::string node = nodeOf(rules, name, reader.lastNode());
+    return Quarantined{std::move(name), std::move(node), placed.error().message};
+  }
   summary->path = std::move(name);
   return std::move(*summary);
 }
@@ -100,15 +128,16 @@ Result<std::vector<fs::path>> findRecords(const fs::path& folder) {
 
 FleetRecords readEach(size_t count, int threads, const ReadLimits& limits,
                       const std::function<Result<NodeSummary>(RecordReader&, size_t)>& read,
-                      const std::function<std::string(size_t)>& nameOf, const std::vector<Waiver>& waivers) {
+                      const std::function<std::string(size_t)>& nameOf, const std::vector<Waiver>& waivers,
+                      const RecordRules& rules) {
   FleetRecords records;
   records.names->give(waivers);
   std::vector<Outcome> outcomes(count);
   std::atomic<size_t> next = 0;
   const auto work = [&] {
-    RecordReader reader(*records.names, limits);
+    RecordReader reader(*records.names, limits, rules.runKey);
     for (size_t i = next++; i < count; i = next++)
-      outcomes[i] = outcomeOf(reader, read(reader, i), nameOf(i));
+      outcomes[i] = outcomeOf(reader, read(reader, i), nameOf(i), rules);
   };
   {
     std::vector<std::jthread> helpers;
@@ -124,19 +153,20 @@ FleetRecords readEach(size_t count, int threads, const ReadLimits& limits,
 }
 
 Result<FleetRecords> readFleet(const fs::path& folder, int threads, const ReadLimits& limits,
-                               const std::vector<Waiver>& waivers) {
+                               const std::vector<Waiver>& waivers, const RecordRules& rules) {
   MUSTER_TRY(const Found found, findAll(folder));
   const std::vector<fs::path>& paths = found.records;
   FleetRecords records = readEach(
       paths.size(), threads, limits, [&](RecordReader& reader, size_t i) { return reader.read(paths[i]); },
-      [&](size_t i) { return shownPath(paths[i], folder); }, waivers);
+      [&](size_t i) { return shownPath(paths[i], folder); }, waivers, rules);
   for (const fs::path& path : found.cutRuns) {
     const std::string shown = shownPath(path, folder);
     auto run = readCutRun(path, shown);
-    if (run.ok())
+    const Status placed = run.ok() ? checkPlace(rules, shown, run->node, nullptr) : Status(run.error());
+    if (placed.ok())
       records.cutRuns.push_back(std::move(*run));
     else
-      records.quarantined.push_back({shown, "", run.error().message});
+      records.quarantined.push_back({shown, nodeOf(rules, shown, ""), placed.error().message});
   }
   return records;
 }

@@ -28,7 +28,8 @@ struct ReadLimits {
 /// Reads one record after another; keeps its buffers. One for each thread; the tables may be shared.
 class RecordReader {
  public:
-  explicit RecordReader(FleetNames& names, const ReadLimits& limits = {});
+  /// `runKey`: a record without the MAC of its node's key (record_mac.h) is none; empty: it needs none.
+  explicit RecordReader(FleetNames& names, const ReadLimits& limits = {}, std::string runKey = "");
   ~RecordReader();
   RecordReader(RecordReader&&) noexcept;
 
@@ -54,6 +55,16 @@ struct FleetRecords {
   std::vector<CutRun> cutRuns;           ///< runs without a record, in the order of their paths
 };
 
+/// Who may write which record, where the launcher knows it: other records are set aside.
+struct RecordRules {
+  std::string runKey;  ///< for RecordReader
+  /// The node that a path below the folder belongs to; empty: no record of the run lies there. Unset: every
+  /// path is as good as another.
+  std::function<std::string(const std::filesystem::path&)> nodeAt;
+  /// Why a record that lies with the node `node` does not count; a run that was cut has none (nullptr).
+  std::function<Status(const std::string& node, const std::filesystem::path&, const NodeSummary*)> check;
+};
+
 /// The records under `folder`: every file named record.json, and other *.json in folders without one; not
 /// followed: links, folders below a record or a journal, folders that begin with a dot. Sorted. An error if
 /// `folder` cannot be read.
@@ -64,11 +75,12 @@ Result<std::vector<std::filesystem::path>> findRecords(const std::filesystem::pa
 FleetRecords readEach(size_t count, int threads, const ReadLimits& limits,
                       const std::function<Result<NodeSummary>(RecordReader&, size_t)>& read,
                       const std::function<std::string(size_t)>& nameOf,
-                      const std::vector<Waiver>& waivers = {});
+                      const std::vector<Waiver>& waivers = {}, const RecordRules& rules = {});
 
 /// Reads all records under `folder` in `threads` threads. A record that cannot be read never stops the
 /// others; only a folder that cannot be read is an error.
 Result<FleetRecords> readFleet(const std::filesystem::path& folder, int threads = 2,
-                               const ReadLimits& limits = {}, const std::vector<Waiver>& waivers = {});
+                               const ReadLimits& limits = {}, const std::vector<Waiver>& waivers = {},
+                               const RecordRules& rules = {});
 
 }  // namespace muster::fleet

@@ -185,6 +185,8 @@ void StageReader::findCause(const FoldedRows& verdict, DeviationSummary& deviati
         ofRank ? stopped_.contains(rank) : cancelledCases_.contains(std::string(textOr(verdict, "case")));
     const CaseCause cause = caseCause(detail, culprit_, stopped);
     deviation.cause = cause.cause;
+    // Only what was left out can be so for want of another stage: an error is somebody's.
+    if (cause.cause == Cause::kNeed && deviation.outcome != Outcome::kSkipped) deviation.cause = Cause::kOwn;
     deviation.source = bounded(cause.source, kLineBytes);
     return;
   }

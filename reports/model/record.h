@@ -159,6 +159,7 @@ struct Record {
   std::string acceptance;  ///< accepted, rejected, incomplete, interrupted, no-gpu
   int exitCode = 3;
   std::vector<std::string> reasons;
+  std::string mac;  ///< by its node's key (record_mac.h); empty: it was written without one
 };
 
 /// "judged again on 2026-11-21T03:10:00Z by Muster 0.1.0 with profile h100 (sha256 ...), from the record of

@@ -169,6 +169,7 @@ Json toJson(const Record& record) {
                {"stages", listOf(record.stages)}};
   if (!record.rejudged.empty()) json["rejudged"] = listOf(record.rejudged);
   if (!record.waiverFile.sha256.empty()) json["waivers"] = waiversToJson(record);
+  if (!record.mac.empty()) json["mac"] = record.mac;  // the last line: over all that stands before it
   return json;
 }
 

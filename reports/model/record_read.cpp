@@ -335,6 +335,7 @@ Result<Record> consume(Json& json) {
   readFreeObject(r, "inventory", record.inventory);
   readFreeObject(r, "launcher", record.launcher);
   consumeStages(r, json, record.stages);
+  if (r.has("mac")) readDigest(r, "mac", record.mac);
   MUSTER_CHECK_OK(r.status());
   MUSTER_CHECK_OK(checkRecord(record));
   return record;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line of `muster`: subcommands, options, help that teaches by example, exit codes.
 #include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include <cstdio>
 
+#include "reports/model/record_mac.h"
 #include "runner/app/baseline_options.h"
 #include "runner/app/commands.h"
 #include "runner/app/completion.h"
@@ -40,6 +43,7 @@ struct Arguments {
   std::string shell;
   std::string arrival;
   std::string nodeNames;
+  std::filesystem::path recordKey;
   std::string lostAfter = "10s";
   bool json = false;
   bool plain = false;
@@ -84,7 +88,11 @@ void addPlace(CLI::App* run, Arguments& a) {
          "the others")
       ->type_name("HOSTLIST");
   addFleetId(run, a.run.fleetId, "name of the run over many nodes that this one belongs to");
-  run->add_option("--rendezvous", a.run.rendezvous, "host[:port] where node 0 serves the store for all nodes; without a port it follows from MUSTER_TOKEN")
+  run->add_option("--record-key", a.recordKey,
+                  "file of this node's key: the record carries a MAC by which `muster fleet` knows it")
+      ->type_name("FILE");
+  run->add_option("--rendezvous", a.run.rendezvous,
+                  "host[:port] where node 0 serves the store for all nodes; without a port it follows from MUSTER_TOKEN")
       ->type_name("HOST:PORT");
   run->add_option("--arrival", a.arrival,
                   "how long a stage of all nodes waits for them (default: the stage's timeout)")
@@ -205,6 +213,16 @@ CLI::App* addFleet(CLI::App& app, FleetCommandOptions& o) {
                    "profile file that nodes of its SKU must be judged by (default: what most of them were)")
       ->type_name("FILE")
       ->allow_extra_args(false);
+  fleet
+      ->add_option("--record-key", o.recordKey,
+                   "file of the run's key: records without the MAC of their node's key do not count")
+      ->type_name("FILE");
+  fleet
+      ->add_option("--slurm-run", o.slurmRun,
+                   "run on Slurm that the records are of: they count only as its jobs ended, by Slurm's word")
+      ->type_name("FOLDER");
+  fleet->add_flag("--unconfirmed", o.unconfirmed,
+                  "with --slurm-run: believe the folder about jobs that Slurm has forgotten");
   addNodeSkus(fleet, o.nodeSkus);
   addSameMachine(fleet, o.sameMachine);
   fleet->add_flag("--allow-rejudged", o.allowRejudged,
@@ -264,6 +282,11 @@ Result<int> run(Arguments& a) {
   if (!a.nodeNames.empty()) {
     MUSTER_TRY(a.run.nodeNames, expandHostList(a.nodeNames).context("--node-names"));
   }
+  if (!a.recordKey.empty()) {
+    if (a.run.nodes > 1)
+      return Error{ErrorCode::kUsage, "--record-key is the key of one node, --nodes simulates several", ""};
+    MUSTER_TRY(a.run.recordKey, readKey(a.recordKey).context("--record-key"));
+  }
   if (!a.arrival.empty()) {
     MUSTER_TRY(a.run.arrival, parseDuration(a.arrival).context("--arrival"));
   }
@@ -275,6 +298,21 @@ Result<int> run(Arguments& a) {
 }
 
 }  // namespace
+
+Result<FleetCommandOptions> parseFleetOptions(std::vector<std::string> arguments) {
+  CLI::App app;
+  FleetCommandOptions options;
+  addFleet(app, options);
+  arguments.insert(arguments.begin(), "fleet");
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
+  try {
+    app.parse(std::move(arguments));
+  } catch (const CLI::Error& error) {
+    return Error{ErrorCode::kUsage, std::string("cannot read the options of `muster fleet`: ") + error.what(),
+                 ""};
+  }
+  return options;
+}
 
 int muster(int argc, char** argv) {
   Arguments a;

@@ -58,6 +58,9 @@ struct FleetCommandOptions {
   std::filesystem::path out;       ///< empty: the run folder
   std::vector<std::filesystem::path> profiles;  ///< those that count; empty: what most nodes were judged by
   std::vector<std::string> nodeSkus;            ///< "NODES=SKU"
+  std::filesystem::path recordKey;  ///< file of the run's key, which each record must show; empty: none
+  std::filesystem::path slurmRun;   ///< run on Slurm that the records must belong to; empty: any
+  bool unconfirmed = false;         ///< with slurmRun: what Slurm has forgotten counts as the folder has it
   bool sameMachine = false;
   bool allowRejudged = false;
   bool manyRuns = false;
@@ -65,6 +68,8 @@ struct FleetCommandOptions {
 };
 /// Puts many nodes' records together into fleet.json and fleet.html. Returns the fleet's exit code.
 Result<int> fleetCommand(const FleetCommandOptions& options);
+/// The options that these arguments of `muster fleet` come to, as a run on Slurm keeps them.
+Result<FleetCommandOptions> parseFleetOptions(std::vector<std::string> arguments);
 /// Fails for a topology file that fleetCommand() would refuse.
 Status checkTopology(const std::filesystem::path& file);
 

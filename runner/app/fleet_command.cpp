@@ -2,13 +2,20 @@
 // `muster fleet`: many nodes' records into one fleet record and report.
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <optional>
+#include <set>
 
 #include "reports/fleet/fleet_html.h"
 #include "reports/fleet/fleet_record.h"
 #include "reports/fleet/fleet_terminal.h"
+#include "reports/model/record_mac.h"
 #include "runner/app/commands.h"
+#include "runner/app/fleet_command.h"
+#include "runner/app/slurm_records.h"
 #include "runner/app/waiver_input.h"
 #include "runner/core/clock.h"
 #include "runner/core/files.h"
@@ -26,6 +33,8 @@ namespace {
 
 constexpr int kThreads = 2;
 constexpr int kColumns = 100;
+constexpr double kSlurmPatience = 1200;    // seconds; the fleet job has an hour
+constexpr unsigned kSlurmPause = 5000000;  // microseconds
 constexpr std::string_view kSkuKey = "sku=";
 
 Error wrongLine(const fs::path& file, size_t line, const std::string& problem) {
@@ -234,19 +243,66 @@ Status checkTopology(const fs::path& file) {
   return topology.ok() ? Status() : Status(topology.error());
 }
 
-Result<int> fleetCommand(const FleetCommandOptions& options) {
+Result<JudgedFleet> judgeFleet(const FleetCommandOptions& options, const slurm::Witness* witness) {
   MUSTER_TRY(fleet::FleetOptions wanted, readOptions(options));
-  MUSTER_TRY(const Tree tree, findTree());
+  fleet::RecordRules rules;
+  std::optional<slurm::RunStore> run;
+  if (!options.slurmRun.empty()) {
+    MUSTER_TRY(run, slurm::RunStore::open(options.slurmRun));
+    MUSTER_TRY(rules, slurmRules(*run, *witness, options.unconfirmed));
+    std::set<std::string> expected;
+    for (const auto& node : wanted.expected) expected.insert(node.name);
+    for (const std::string& node : run->submission().nodes)
+      if (!expected.contains(node))
+        return Error{ErrorCode::kUsage, fmt::format("node {} of this run is not expected", node),
+                     options.expect.string()};
+    if (std::string note = forgottenNote(*run, *witness); !note.empty())
+      wanted.notes.push_back(std::move(note));
+    const auto nodes = witness->clusterNodes();
+    wanted.clusterNodes = {nodes.begin(), nodes.end()};
+  }
+  if (!options.recordKey.empty()) {
+    MUSTER_TRY(rules.runKey, readKey(options.recordKey).context("--record-key"));
+  }
   Waivers waivers;
   if (!options.waivers.empty()) {
     MUSTER_TRY(waivers, readWaivers(options.waivers, systemClock().wallUnix()));
     wanted.waiversFrom = options.waivers.filename().string();
     wanted.waiversSha256 = waivers.sha256;
   }
-  MUSTER_TRY(fleet::FleetRecords records, fleet::readFleet(options.run, kThreads, {}, waivers.list));
-  readProfiles(records, wanted);
-  readPlanSkus(records, wanted);
-  MUSTER_TRY(const fleet::Fleet fleet, fleet::assess(records, wanted));
+  JudgedFleet judged;
+  MUSTER_TRY(judged.records, fleet::readFleet(options.run, kThreads, {}, waivers.list, rules));
+  readProfiles(judged.records, wanted);
+  readPlanSkus(judged.records, wanted);
+  MUSTER_TRY(judged.fleet, fleet::assess(judged.records, wanted));
+  return judged;
+}
+
+namespace {
+
+/// What Slurm says of a run's jobs; a controller that restarts is asked again.
+Result<slurm::Witness> askPatiently(const fs::path& folder) {
+  MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(folder));
+  for (const double end = systemClock().now() + kSlurmPatience;;) {
+    auto witness = slurm::Witness::ask(run);
+    const bool passing = !witness.ok() && witness.error().code == ErrorCode::kTimeout;
+    if (!passing || systemClock().now() > end) return witness;
+    fmt::print("trying again: {}\n", witness.error().text());
+    std::fflush(stdout);
+    usleep(kSlurmPause);
+  }
+}
+
+}  // namespace
+
+Result<int> fleetCommand(const FleetCommandOptions& options) {
+  MUSTER_TRY(const Tree tree, findTree());
+  std::optional<slurm::Witness> witness;
+  if (!options.slurmRun.empty()) {
+    MUSTER_TRY(witness, askPatiently(options.slurmRun));
+  }
+  MUSTER_TRY(const JudgedFleet judged, judgeFleet(options, witness ? &*witness : nullptr));
+  const auto& [records, fleet] = judged;
   const fs::path out = options.out.empty() ? options.run : options.out;
   std::error_code error;
   fs::create_directories(out, error);

@@ -166,6 +166,7 @@ Result<Record> judgedAgain(Record record, const std::string& sha256, const Judge
   decideAgain(record, accounting);
   if (!options.waivers.empty()) again.waiversSha256 = waivers.sha256;
   record.rejudged.push_back(std::move(again));
+  record.mac.clear();  // it was of the run's own record
   return record;
 }
 

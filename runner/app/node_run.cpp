@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "reports/model/record_mac.h"
 #include "runner/app/environment.h"
 #include "runner/app/evidence_json.h"
 #include "runner/app/interrupt.h"
@@ -102,6 +103,7 @@ Result<Record> NodeRun::runToEnd() {
   if (journal != nullptr) judgeReboot(*journal);
   endWaivers();
   decideAll();
+  if (!setup_.options->recordKey.empty()) record_.mac = macOf(record_, setup_.options->recordKey);
   MUSTER_CHECK_OK(writeOutputs(record_, folder_.path(), node_.tree.templates));
   setup_.view->runEnded(record_, folder_.path());
   return std::move(record_);

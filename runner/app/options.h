@@ -29,9 +29,10 @@ struct RunOptions {
   std::string rendezvous;        ///< --rendezvous host[:port]
   std::string nodeName;          ///< --node-name: how the scheduler calls this node; empty: the host name
   std::vector<std::string> nodeNames;  ///< --node-names: of all simulated nodes by rank; empty: not told
-  std::string fleetId;           ///< --fleet-id: of the run over many nodes that this one belongs to
-  double arrival = 0;            ///< seconds that a cluster stage waits for all nodes; 0: the stage's timeout
-  double lostAfter = 10;         ///< seconds without a sign of life after which a node counts as lost
+  std::string recordKey;  ///< this node's key, from the file of --record-key; empty: a record without MAC
+  std::string fleetId;    ///< --fleet-id: of the run over many nodes that this one belongs to
+  double arrival = 0;     ///< seconds that a cluster stage waits for all nodes; 0: the stage's timeout
+  double lostAfter = 10;  ///< seconds without a sign of life after which a node counts as lost
   uint64_t seed = 42;
   bool seedGiven = false;  ///< by --seed; else the one above is what a new run takes
   bool strict = false;

@@ -21,6 +21,12 @@ Examples:
   muster slurm resume /shared/runs/may --wait
   muster slurm drain /shared/runs/may --dry-run)";
 
+void addUnconfirmed(CLI::App* command, SlurmOptions& o) {
+  command->add_flag("--unconfirmed", o.unconfirmed,
+                    "believe the run folder about jobs that Slurm has forgotten (default: what Slurm cannot "
+                    "confirm does not count)");
+}
+
 void addMostJobs(CLI::App* command, SlurmOptions& o) {
   command
       ->add_option("--most-jobs", o.jobs.mostJobs,
@@ -90,6 +96,7 @@ void addSubmit(CLI::App* slurm, SlurmOptions& o) {
       ->type_name("FILE");
   addNodeSkus(submit, o.nodeSkus);
   addSameMachine(submit, o.sameMachine);
+  addUnconfirmed(submit, o);
   submit->add_flag("--reject-outliers", o.rejectOutliers, "the fleet rejects nodes that their peers name");
   submit->add_flag("--print", o.print,
                    "show the scripts and how they would be submitted, and submit nothing");
@@ -124,7 +131,10 @@ CLI::App* addSlurm(CLI::App& app, SlurmOptions& o) {
   addMostJobs(resume, o);
   resume->add_flag("--wait", o.wait, "wait for the fleet report and end with its exit code");
   addOnRun(slurm, o, "wait", "wait for the fleet report and end with its exit code");
-  addDryRun(addOnRun(slurm, o, "drain", "drain rejected nodes, with a reason that begins with muster:"), o);
+  CLI::App* drain =
+      addOnRun(slurm, o, "drain", "drain rejected nodes, with a reason that begins with muster:");
+  addUnconfirmed(drain, o);
+  addDryRun(drain, o);
   addDryRun(addOnRun(slurm, o, "undrain", "give back what this run has drained, and nothing else"), o);
   CLI::App* clean = slurm->add_subcommand("clean", "remove old runs");
   clean->add_option("folder", o.run, "folder that holds run folders")->required();

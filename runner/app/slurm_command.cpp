@@ -196,13 +196,23 @@ Result<int> slurmDrain(const SlurmOptions& o) {
   MUSTER_CHECK_OK(checkTrusted(run.folder(), "run folder", Above::kAll));
   MUSTER_CHECK_OK(requireMeasured(run, "drain nodes"));
   MUSTER_TRY(const Fd lock, o.apply ? run.lock() : Result<Fd>(Fd()));  // a dry run creates nothing
-  MUSTER_TRY(const auto rejected, rejectedNodes(run));
+  MUSTER_TRY(const slurm::Witness witness, slurm::Witness::ask(run));
+  MUSTER_TRY(const auto rejected, rejectedNodes(run, witness, o.unconfirmed));
   MUSTER_TRY(const slurm::Nodes known, slurm::readNodes());
   auto actions = slurm::planDrain(run.submission().id, rejected, known);
   if (actions.empty()) fmt::print("no node of this run is rejected\n");
   if (o.apply) MUSTER_CHECK_OK(slurm::applyDrain(run, actions));
   showActions(actions, "drained", o.apply);
-  return kExitAccepted;
+  const auto doubts = std::count_if(rejected.begin(), rejected.end(),
+                                    [](const slurm::RejectedNode& node) { return !node.doubt.empty(); });
+  if (doubts == 0) return kExitAccepted;
+  fmt::print(
+      "{} of these are not drained because record, exit file and Slurm do not agree: look at them; `muster "
+      "slurm resume --rejected` tests them again, --unconfirmed believes the run folder about jobs that "
+      "Slurm "
+      "has forgotten\n",
+      doubts);
+  return kExitIncomplete;
 }
 
 Result<int> slurmUndrain(const SlurmOptions& o) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <optional>
 
 #include "reports/model/deviations.h"
 #include "runner/app/exit_code.h"
@@ -12,6 +13,7 @@
 #include "runner/core/files.h"
 #include "runner/core/json.h"
 #include "runner/core/text.h"
+#include "runner/core/trust.h"
 
 namespace muster {
 namespace fs = std::filesystem;
@@ -44,6 +46,7 @@ struct FleetLine {
 
 /// The fleet's report: its nodes that are not accepted; nothing while there is none.
 struct FleetReport {
+  bool there = false;
   bool simulated = false;
   std::vector<FleetLine> lines;
 };
@@ -54,8 +57,9 @@ Result<FleetReport> readReport(const slurm::RunStore& run) {
   const fs::path path = run.folder() / "fleet" / "fleet.json";
   std::error_code error;
   if (!fs::exists(path, error)) return report;
-  MUSTER_TRY(const std::string text, readFile(path, kMostFleetBytes));
+  MUSTER_TRY(const std::string text, readOwnFile(path, kMostFleetBytes));
   MUSTER_TRY(const Json fleet, parseJson(text).context(path.string()));
+  report.there = true;
   JsonReader reader(fleet, path.string());
   reader.read("simulated", report.simulated);
   reader.each("nodes", [&](const Json& item, const std::string& where) -> Status {
@@ -132,27 +136,110 @@ Status requireMeasured(const slurm::RunStore& run, const std::string& action) {
   return requireMeasured(simulated, action, run.folder());
 }
 
-Result<std::vector<slurm::RejectedNode>> rejectedNodes(const slurm::RunStore& run) {
-  MUSTER_TRY(const FleetReport report, readReport(run));
-  std::map<std::string, FleetLine> byFleet;
-  for (const FleetLine& line : report.lines) byFleet.emplace(line.node, line);
-  std::vector<slurm::RejectedNode> rejected;
-  for (const std::string& node : run.submission().nodes) {
-    const auto found = byFleet.find(node);
-    if (found == byFleet.end()) {
-      if (slurm::readExit(run.exit(node)) == kExitRejected)
-        rejected.push_back({node, whyNot(run, {node, "rejected", ""})});
-      continue;
-    }
-    const FleetLine& line = found->second;
-    // Of a link that fails both ends must get no work until it is repaired; who only reports it must.
-    if (line.state == "rejected")
-      rejected.push_back({node, whyNot(run, line)});
-    else if (line.state == "affected")
-      rejected.push_back({node, whyNot(run, line), !line.suspect});
-    else if (slurm::readExit(run.exit(node)) == kExitRejected)
-      rejected.push_back({node, whyNot(run, {node, "rejected", ""})});
+Result<JudgedFleet> judgeRun(const slurm::RunStore& run, const slurm::Witness& witness, bool unconfirmed) {
+  const auto path = [&](const char* name) { return (run.folder() / name).string(); };
+  std::vector<std::string> arguments = {path("records"),
+                                        "--expect",
+                                        path("expect.txt"),
+                                        "--plan",
+                                        run.input(run.submission().planFile).string(),
+                                        "--slurm-run",
+                                        run.folder().string()};
+  const auto& more = run.submission().fleetOptions;
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  MUSTER_TRY(FleetCommandOptions options, parseFleetOptions(std::move(arguments)));
+  options.unconfirmed = unconfirmed;  // whatever the run was submitted with
+  return judgeFleet(options, &witness);
+}
+
+namespace {
+
+using Standing = slurm::NodeEnd::Standing;
+
+/// Decides about one node after the other, by everything that is known of it.
+class Rejections {
+ public:
+  Rejections(const slurm::RunStore& run, const slurm::Witness& witness, const fleet::Fleet& fleet,
+             const FleetReport& report, bool unconfirmed)
+      : run_(run), witness_(witness), unconfirmed_(unconfirmed) {
+    for (const fleet::FleetNode& node : fleet.nodes) judged_.emplace(node.name, &node);
+    for (const FleetLine& line : report.lines) told_.emplace(line.node, line);
+    reported_ = report.there;
+    const slurm::NodeEnd end = witness.ofFleet();
+    if (!believed(end))
+      fleetDoubt_ = "the fleet job does not confirm it: " + end.why;
+    else if (end.exitCode != kExitRejected || fleet.exitCode != kExitRejected)
+      fleetDoubt_ =
+          fmt::format("the fleet job ended with {}, its records come to {}", end.exitCode, fleet.exitCode);
   }
+
+  /// Nothing where nobody rejects the node.
+  [[nodiscard]] std::optional<slurm::RejectedNode> of(const std::string& node) const {
+    const auto judged = judged_.find(node);
+    const auto told = told_.find(node);
+    const std::string toldState = told == told_.end() ? "" : told->second.state;
+    const bool toldSuspect = toldState == "affected" && told->second.suspect;
+    const slurm::NodeEnd end =
+        run_.submission().nodeStages ? witness_.ofNode(node) : witness_.ofCluster(node);
+    const bool anybody = toldState == "rejected" || toldSuspect ||
+                         slurm::readExit(run_.exit(node)) == kExitRejected || end.exitCode == kExitRejected;
+    if (judged == judged_.end())
+      return anybody ? std::optional(doubtful(node, "no record of it was judged")) : std::nullopt;
+    const fleet::FleetNode& found = *judged->second;
+    const bool rejected = found.state == fleet::NodeState::kRejected;
+    const bool oneEnd = found.state == fleet::NodeState::kAffected && found.suspect;
+    if (rejected && found.failed && believed(end) && end.exitCode == kExitRejected)
+      return slurm::RejectedNode{
+          node, whyNot(run_, {node, "rejected", found.reason}) +
+                    (reported_ && toldState != "rejected"
+                         ? fmt::format(" (fleet.json says {}, its records do not)",
+                                       toldState.empty() ? "accepted" : printable(toldState, 40))
+                         : "")};
+    if (rejected || oneEnd) {
+      slurm::RejectedNode named{node, found.reason};
+      if (!believed(end))
+        named.doubt = "rejected, but not confirmed: " + end.why;
+      else if (!fleetDoubt_.empty())
+        named.doubt = "rejected by the fleet, but " + fleetDoubt_;
+      else if (toldState != nodeStateName(found.state))
+        named.doubt = fmt::format("its records are rejected by the fleet, but fleet.json says {}",
+                                  toldState.empty() ? "accepted" : printable(toldState, 40));
+      return named;
+    }
+    if (found.state == fleet::NodeState::kAffected) return slurm::RejectedNode{node, found.reason, true};
+    if (!anybody && found.state != fleet::NodeState::kQuarantined) return std::nullopt;
+    // Somebody says so, and the records do not.
+    return doubtful(node, fmt::format("{}{}{}", nodeStateName(found.state), found.reason.empty() ? "" : ": ",
+                                      found.reason));
+  }
+
+ private:
+  [[nodiscard]] bool believed(const slurm::NodeEnd& end) const {
+    return end.standing == Standing::kConfirmed || (unconfirmed_ && end.standing == Standing::kForgotten);
+  }
+  static slurm::RejectedNode doubtful(const std::string& node, const std::string& what) {
+    return {node, "", false, "what its files and Slurm say of it does not agree: " + what};
+  }
+
+  const slurm::RunStore& run_;
+  const slurm::Witness& witness_;
+  bool unconfirmed_;
+  std::map<std::string, const fleet::FleetNode*> judged_;
+  std::map<std::string, FleetLine> told_;
+  bool reported_ = false;
+  std::string fleetDoubt_;
+};
+
+}  // namespace
+
+Result<std::vector<slurm::RejectedNode>> rejectedNodes(const slurm::RunStore& run,
+                                                       const slurm::Witness& witness, bool unconfirmed) {
+  MUSTER_TRY(const FleetReport report, readReport(run));
+  MUSTER_TRY(const JudgedFleet judged, judgeRun(run, witness, unconfirmed));
+  const Rejections rejections(run, witness, judged.fleet, report, unconfirmed);
+  std::vector<slurm::RejectedNode> rejected;
+  for (const std::string& node : run.submission().nodes)
+    if (auto named = rejections.of(node)) rejected.push_back(std::move(*named));
   return rejected;
 }
 

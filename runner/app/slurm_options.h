@@ -44,6 +44,7 @@ struct SlurmOptions {
   bool rejectedToo = false;
   bool apply = false;
   bool dryRun = false;
+  bool unconfirmed = false;
   std::string olderThan;
   std::string hookTime = "45s";  ///< a duration
   std::string hookFolder = "/var/lib/muster";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `muster slurm submit`: from a plan and nodes to jobs.
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <random>
 #include <set>
 
+#include "reports/model/record_mac.h"
 #include "runner/app/commands.h"
 #include "runner/app/node_run.h"
 #include "runner/app/plan_input.h"
@@ -18,6 +20,7 @@
 #include "runner/core/duration.h"
 #include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/core/trust.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/slurm/node_names.h"
 #include "runner/slurm/room.h"
@@ -133,6 +136,7 @@ Status describe(SlurmOptions& o, const Plan& plan, const slurm::Nodes& known, co
   if (!o.scenario.empty()) submission.scenarioFile = inputName(o.scenario, "scenario.toml");
   MUSTER_TRY(submission.nodes, askedNodes(o.nodes, known));
   submission.options = runOptions(o);
+  submission.recordKeys = true;
   submission.fleetOptions = {"--fleet-id", submission.id};
   submission.options.insert(submission.options.end(), {"--fleet-id", submission.id});
   const auto addFile = [&](std::vector<std::string>& to, const char* option, const char* name) {
@@ -146,6 +150,7 @@ Status describe(SlurmOptions& o, const Plan& plan, const slurm::Nodes& known, co
   for (const std::string& sku : o.nodeSkus)
     submission.fleetOptions.insert(submission.fleetOptions.end(), {"--node-sku", sku});
   if (o.sameMachine) submission.fleetOptions.push_back("--same-machine");
+  if (o.unconfirmed) submission.fleetOptions.push_back("--unconfirmed");
   if (o.rejectOutliers) submission.fleetOptions.push_back("--reject-outliers");
   const auto inCluster = std::count_if(plan.stages.begin(), plan.stages.end(),
                                        [](const Stage& stage) { return stage.scope == Scope::kCluster; });
@@ -171,6 +176,26 @@ Status describe(SlurmOptions& o, const Plan& plan, const slurm::Nodes& known, co
 
 void sayMissing(const std::vector<std::pair<std::string, std::string>>& missing) {
   for (const auto& [node, why] : missing) fmt::print("missing: {} ({})\n", node, why);
+}
+
+/// Says where Slurm may forget how a task ended before the fleet job asks: then its node does not count.
+Status warnOfForgetting() {
+  constexpr int kLongAge = 86400;  // seconds
+  MUSTER_TRY(const auto configuration, slurm::readConfiguration());
+  const auto valueOf = [&](const char* name) {
+    const auto found = configuration.find(name);
+    return found == configuration.end() ? std::string() : found->second;
+  };
+  const std::string storage = valueOf("AccountingStorageType"), age = valueOf("MinJobAge");
+  const int seconds = std::atoi(age.c_str());
+  if ((!storage.empty() && storage.find("none") == std::string::npos) || seconds == 0 || seconds >= kLongAge)
+    return {};
+  fmt::print(
+      "note: Slurm keeps no accounting and forgets a job {} s after its end (MinJobAge): a node whose task "
+      "ends earlier than that before the fleet job cannot be confirmed and does not count, unless "
+      "--unconfirmed is given\n",
+      seconds);
+  return {};
 }
 
 /// The nodes that Slurm knows. With --print there may be no Slurm to ask: then none, and why goes into
@@ -220,6 +245,27 @@ Status writeFiles(const slurm::RunStore& run, const SlurmOptions& o, const Plan&
   }
   for (const slurm::Script& script : scripts)
     MUSTER_CHECK_OK(writeFileAtomically(run.folder() / "scripts" / script.name, script.text));
+  return {};
+}
+
+/// A file of one line that nobody but its owner can read.
+Status writeKey(const fs::path& path, const std::string& key) {
+  MUSTER_TRY(const Fd file, openOwnFile(path, O_WRONLY | O_TRUNC, 0600));
+  return appendAndSync(file.get(), key + "\n", path);
+}
+
+/// A key for the run and one for each node, by which records show whose they are.
+Status writeKeys(const slurm::RunStore& run) {
+  std::error_code error;
+  fs::create_directory(run.nodeKey("").parent_path(), error);
+  if (!error) fs::permissions(run.nodeKey("").parent_path(), fs::perms::owner_all, error);
+  if (error)
+    return Error{ErrorCode::kUsage, "cannot make it: " + error.message(),
+                 run.nodeKey("").parent_path().string()};
+  MUSTER_TRY(const std::string key, newRunKey());
+  MUSTER_CHECK_OK(writeKey(run.runKey(), key));
+  for (const std::string& node : run.submission().nodes)
+    MUSTER_CHECK_OK(writeKey(run.nodeKey(node), nodeKeyOf(key, node)));
   return {};
 }
 
@@ -319,10 +365,12 @@ Result<int> slurmSubmit(SlurmOptions& o) {
   sayMissing(missing);
   const size_t available = submission.nodes.size() - missing.size();
   if (o.print) return showScripts(o, submission, scripts, available, problem);
+  if (!o.unconfirmed) MUSTER_CHECK_OK(warnOfForgetting());
   MUSTER_TRY(const slurm::QueueRoom room, slurm::askQueueRoom(submission.jobs, 0));
   MUSTER_CHECK_OK(slurm::checkRoom(room));
   MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::create(out, submission));
   MUSTER_CHECK_OK(writeFiles(run, o, plan, scripts));
+  MUSTER_CHECK_OK(writeKeys(run));
   {
     MUSTER_TRY(const Fd lock, run.lock());
     MUSTER_CHECK_OK(slurm::beginRun(run, known));

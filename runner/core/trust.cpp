@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace muster {
@@ -118,6 +119,35 @@ Result<Fd> openOwnFile(const fs::path& path, int flags, mode_t mode) {
   MUSTER_CHECK_OK(checkOwnFile(file.get(), path));
   if ((flags & O_TRUNC) != 0 && ftruncate(file.get(), 0) != 0) return cannotWrite(path, errno);
   return file;
+}
+
+Result<std::string> readOwnFile(const fs::path& path, uint64_t limit) {
+  const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  struct stat folder {
+  }, info{};
+  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+  if (!file.valid())
+    return Error{errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kUsage,
+                 "cannot read it: " + errnoText(errno), path.string()};
+  if (stat(parent.c_str(), &folder) != 0 || fstat(file.get(), &info) != 0)
+    return Error{ErrorCode::kIo, "cannot read it: " + errnoText(errno), path.string()};
+  if (!S_ISREG(info.st_mode)) return refused("it is not a regular file", path);
+  if (info.st_uid != folder.st_uid)
+    return refused(fmt::format("it belongs to user {}, its folder to {}", info.st_uid, folder.st_uid), path);
+  if (static_cast<uint64_t>(info.st_size) > limit)
+    return refused(fmt::format("it has {} bytes, more than {}", info.st_size, limit), path);
+  // What fstat said, and one byte more to see that it does not grow meanwhile.
+  std::string text(static_cast<size_t>(info.st_size) + 1, '\0');
+  size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t n = read(file.get(), text.data() + size, text.size() - size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Error{ErrorCode::kIo, "cannot read it: " + errnoText(errno), path.string()};
+    if (n == 0) break;
+    size += static_cast<size_t>(n);
+  }
+  text.resize(std::min(size, static_cast<size_t>(info.st_size)));
+  return text;
 }
 
 Status checkOwnFolder(const fs::path& folder) {

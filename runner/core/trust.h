@@ -33,6 +33,10 @@ Status checkTrusted(const std::filesystem::path& path, const std::string& kind,
 /// second name. `flags`: O_WRONLY or O_RDWR, with O_APPEND, or with O_TRUNC (done after the checks).
 Result<Fd> openOwnFile(const std::filesystem::path& path, int flags, mode_t mode = 0644);
 
+/// Reads a file of a folder that a job of its owner writes to. Refuses what others could have put there: a
+/// symbolic link, anything but a regular file, a file of another user than the folder's.
+Result<std::string> readOwnFile(const std::filesystem::path& path, uint64_t limit);
+
 /// Refuses a folder to write into that belongs to another user than root and this one, or that everybody can
 /// write to.
 Status checkOwnFolder(const std::filesystem::path& folder);

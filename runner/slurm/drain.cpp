@@ -65,7 +65,9 @@ std::vector<NodeAction> planDrain(const std::string& runId, const std::vector<Re
                                   const Nodes& known) {
   std::vector<NodeAction> actions;
   for (const RejectedNode& node : rejected) {
-    const std::string why = node.affected ? node.what : whyNotDrain(node.node, known);
+    const std::string why = !node.doubt.empty() ? node.doubt
+                            : node.affected     ? node.what
+                                                : whyNotDrain(node.node, known);
     if (why.empty())
       actions.push_back({node.node, drainReason(runId, node.what), node.what});
     else

@@ -21,14 +21,15 @@ struct NodeAction {
 struct RejectedNode {
   std::string node;
   std::string what;
-  bool affected = false;  ///< all that it failed speaks against other parts
+  bool affected = false;   ///< all that it failed speaks against other parts
+  std::string doubt = {};  ///< why its rejection is not certain: then it is left as it is
 };
 
 /// "muster: RUN: what", as Slurm keeps it: one line, at most 200 bytes.
 std::string drainReason(const std::string& runId, const std::string& what);
 
-/// Which of these nodes to drain: those that are not merely affected, that nobody has drained and that are
-/// not down. Pure.
+/// Which of these nodes to drain: those that are certain, not merely affected, that nobody has drained and
+/// that are not down. Pure.
 std::vector<NodeAction> planDrain(const std::string& runId, const std::vector<RejectedNode>& rejected,
                                   const Nodes& known);
 

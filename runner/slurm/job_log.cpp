@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kJobs = "jobs.jsonl";
+constexpr uint64_t kMostBytes = 64ull << 20;
 constexpr const char* kCancelled = "cancelled";
 constexpr JobKind kKinds[] = {JobKind::kArray, JobKind::kPinned, JobKind::kCluster, JobKind::kFleet};
 
@@ -46,6 +47,9 @@ Status readJobLine(const std::string& line, const std::string& where, std::vecto
         fmt::format("kind \"{}\" is none of array, pinned, cluster, fleet, cancelled", printable(kind, 40)),
         where};
   job.kind = *found;
+  if (job.kind == JobKind::kPinned && job.nodes.size() != 1)
+    return Error{ErrorCode::kUsage, fmt::format("a pinned job of {} nodes, wanted one", job.nodes.size()),
+                 where};
   all.push_back(std::move(job));
   return {};
 }
@@ -88,7 +92,7 @@ Result<std::vector<SubmittedJob>> RunStore::jobs() const {
   std::error_code error;
   std::vector<SubmittedJob> all;
   if (!fs::exists(folder_ / kJobs, error)) return all;
-  MUSTER_TRY(const std::string text, readFile(folder_ / kJobs));
+  MUSTER_TRY(const std::string text, readOwnFile(folder_ / kJobs, kMostBytes));
   size_t number = 0;
   for (const std::string& line : split(text, '\n')) {
     ++number;

@@ -35,14 +35,6 @@ NodeState stateOfExit(int code) {
 /// Below the run folder: what each node's part of the cluster job ended with.
 constexpr const char* kClusterExits = "cluster_exits";
 
-/// The number of the job that has claimed a node; empty where nobody has.
-std::string claimant(const std::filesystem::path& claim) {
-  const auto text = readFile(claim, 256);
-  if (!text.ok()) return "";
-  const std::string number(trim(text->substr(0, text->find(' '))));
-  return number.find_first_not_of("0123456789") == std::string::npos ? number : "";
-}
-
 /// What a claim means while there is no exit code yet. A claim holds SLURM_JOB_ID, which is
 /// JobInfo::number.
 NodeProgress claimed(const std::string& node, const std::string& number, const std::vector<JobInfo>& jobs) {
@@ -53,6 +45,20 @@ NodeProgress claimed(const std::string& node, const std::string& number, const s
             fmt::format("job {} {}{}", job.id, live ? "" : "ended as ", printable(job.state, 40))};
   }
   return {node, NodeState::kLost, fmt::format("job {} is gone and left no exit code", number)};
+}
+
+/// What Slurm says of the job that claimed a node, where it is something else than the node's exit file;
+/// empty where it agrees or says nothing.
+std::string whatSlurmSays(const std::string& node, const std::string& number, int code,
+                          const std::vector<JobInfo>& jobs) {
+  const auto job =
+      std::find_if(jobs.begin(), jobs.end(), [&](const JobInfo& one) { return one.number == number; });
+  if (job == jobs.end() || job->live()) return "";
+  if (job->nodes != node)
+    return fmt::format("exit {}, but job {}, which claimed it, ran on {}", code, job->id,
+                       printable(job->nodes, 80));
+  if (job->exitCode < 0 || job->exitCode == code) return "";
+  return fmt::format("exit {}, but Slurm says that job {} ended with {}", code, job->id, job->exitCode);
 }
 
 /// Whether a queued job could take a node that nobody has claimed.
@@ -147,9 +153,12 @@ Result<std::vector<NodeProgress>> readProgress(const RunStore& run,
   std::vector<NodeProgress> all;
   for (const std::string& node : run.submission().nodes) {
     const int code = readExit(run.exit(node));
-    const std::string number = claimant(run.claim(node));
+    const std::string number = readClaim(run.claim(node));
+    const std::string other = code < 0 ? "" : whatSlurmSays(node, number, code, jobs);
     if (!run.submission().nodeStages)
       all.push_back(inCluster(run, node, submitted, jobs, live, known));
+    else if (!other.empty())
+      all.push_back({node, NodeState::kFailed, other});
     else if (code >= 0)
       all.push_back({node, stateOfExit(code), fmt::format("exit {}", code)});
     else if (!number.empty())
@@ -165,7 +174,8 @@ Result<std::vector<NodeProgress>> readProgress(const RunStore& run,
 
 Result<std::vector<NodeProgress>> readProgress(const RunStore& run) {
   MUSTER_TRY(const auto submitted, run.jobs());
-  MUSTER_TRY(const auto jobs, readJobs(jobNumbers(submitted)));
+  MUSTER_TRY(auto jobs, readJobs(jobNumbers(submitted)));
+  MUSTER_CHECK_OK(addEnds(jobs));
   MUSTER_TRY(const Nodes known, readNodes());
   return readProgress(run, submitted, jobs, known);
 }

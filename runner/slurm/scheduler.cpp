@@ -3,11 +3,13 @@
 #include "runner/slurm/scheduler.h"
 
 #include <fmt/format.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <tuple>
 
 #include "runner/core/text.h"
 #include "runner/slurm/command.h"
@@ -67,6 +69,54 @@ std::vector<std::string> fields(const std::string& line, size_t count) {
   }
   all.push_back(line.substr(begin));
   return all;
+}
+
+bool isNumber(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+template <typename T>
+bool readNumber(const std::string& text, T& number) {
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return !text.empty() && failure == std::errc() && end == text.data() + text.size();
+}
+
+/// The exit code that a shell would show for a job's end: "1:0" (code and signal), or wait(2)'s status, as
+/// the squeue of some versions has it.
+bool readExitCode(const std::string& text, int& code) {
+  const size_t colon = text.find(':');
+  int signal = 0, status = 0;
+  if (colon == std::string::npos) {
+    if (!readNumber(text, status) || status < 0) return false;
+    code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return true;
+  }
+  if (!readNumber(text.substr(0, colon), code) || !readNumber(text.substr(colon + 1), signal)) return false;
+  if (signal != 0) code = 128 + signal;
+  return code >= 0;
+}
+
+/// Exit code and user of every job, by its own number. The short formats of squeue have no exit code.
+Result<std::map<std::string, std::pair<int, int64_t>>> readEnds() {
+  constexpr size_t kWidth = 20;  // of each column: what is longer is cut, what is shorter filled
+  MUSTER_TRY(const std::string text,
+             answer({"squeue", "--noheader", "--all", "--array", "--states=all",
+                     fmt::format("--Format=JobID:.{0},exit_code:.{0},UserID:.{0}", kWidth)}));
+  std::map<std::string, std::pair<int, int64_t>> ends;
+  for (const std::string& line : split(text, '\n')) {
+    if (trim(line).empty()) continue;
+    const std::string number(trim(line.substr(0, kWidth)));
+    int64_t user = -1;
+    int code = -1;
+    if (line.size() < 3 * kWidth || !isNumber(number) ||
+        !readExitCode(std::string(trim(line.substr(kWidth, kWidth))), code) ||
+        !readNumber(std::string(trim(line.substr(2 * kWidth))), user))
+      return Error{
+          ErrorCode::kProtocol,
+          fmt::format("squeue printed \"{}\", wanted JobID, exit_code and UserID", printable(line, 120)), ""};
+    ends[number] = {code, user};
+  }
+  return ends;
 }
 
 /// "drained*" without its marks, in lower case.
@@ -174,6 +224,49 @@ Result<std::vector<JobInfo>> readJobs() {
       return Error{ErrorCode::kProtocol,
                    fmt::format("squeue printed \"{}\", wanted seven fields", printable(line, 120)), ""};
     all.push_back({parts[0], parts[1], parts[2], parts[3], parts[4], parts[5], parts[6]});
+  }
+  return all;
+}
+
+Status addEnds(std::vector<JobInfo>& jobs) {
+  MUSTER_TRY(const auto ends, readEnds());
+  for (JobInfo& job : jobs)
+    if (const auto end = ends.find(job.number); end != ends.end())
+      std::tie(job.exitCode, job.user) = end->second;
+  return {};
+}
+
+Result<JobInfo> parseAccountedLine(const std::string& line) {
+  const auto parts = fields(line, 7);
+  JobInfo job;
+  if (parts.empty() || !isNumber(parts[0]) || !readNumber(parts[2], job.user) ||
+      parts[4].find(':') == std::string::npos || !readExitCode(parts[4], job.exitCode))
+    return Error{
+        ErrorCode::kProtocol,
+        fmt::format("sacct printed \"{}\", wanted JobIDRaw|JobID|UID|State|ExitCode|NodeList|Comment",
+                    printable(line, 120)),
+        ""};
+  job.number = parts[0];
+  job.id = parts[1];
+  job.job = parts[1].substr(0, parts[1].find_first_of("_+."));
+  job.state = parts[3].substr(0, parts[3].find(' '));  // "CANCELLED by 0"
+  job.nodes = parts[5];
+  job.comment = parts[6];
+  return job;
+}
+
+Result<std::vector<JobInfo>> readAccountedJobs(const std::set<std::string>& jobs) {
+  std::vector<JobInfo> all;
+  if (jobs.empty()) return all;
+  const auto text = answer({"sacct", "--noheader", "--parsable2", "--allocations", "--array",
+                            "--format=JobIDRaw,JobID,UID,State,ExitCode,NodeList,Comment",
+                            "--jobs=" + join(std::vector<std::string>(jobs.begin(), jobs.end()), ",")});
+  // Most often there is no accounting, which sacct calls a failure.
+  if (!text.ok()) return all;
+  for (const std::string& line : split(*text, '\n')) {
+    if (trim(line).empty()) continue;
+    MUSTER_TRY(JobInfo job, parseAccountedLine(line));
+    all.push_back(std::move(job));
   }
   return all;
 }

@@ -3,6 +3,7 @@
 // linked, so any version serves. Where no controller answers, all of these end with kTimeout.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -39,6 +40,8 @@ struct JobInfo {
   std::string nodes;
   std::string reason;
   std::string comment;  ///< ours hold the run's id
+  int exitCode = -1;    ///< of its script; -1: not known
+  int64_t user = -1;    ///< id of the user it ran as; -1: not known
   /// Whether it still waits or runs.
   [[nodiscard]] bool live() const;
 };
@@ -53,6 +56,14 @@ Result<std::vector<JobInfo>> readJobs();
 
 /// Those of these numbers. `jobs` may name some it has forgotten.
 Result<std::vector<JobInfo>> readJobs(const std::set<std::string>& jobs);
+
+/// Fills in exit codes and users, which readJobs() leaves out: another question to the controller.
+Status addEnds(std::vector<JobInfo>& jobs);
+
+/// How these jobs ended, by the accounting (`sacct`), with all tasks of arrays; none where there is none.
+Result<std::vector<JobInfo>> readAccountedJobs(const std::set<std::string>& jobs);
+/// A line of `sacct` in the format that readAccountedJobs() asks for. kProtocol when it is another.
+Result<JobInfo> parseAccountedLine(const std::string& line);
 
 /// `scontrol show config` as names and values.
 Result<std::map<std::string, std::string>> readConfiguration();

@@ -53,6 +53,7 @@ Json toJson(const Submission& submission) {
           {"fleet_options", submission.fleetOptions},
           {"node_stages", submission.nodeStages},
           {"cluster_stages", submission.clusterStages},
+          {"record_keys", submission.recordKeys},
           {"jobs", toJson(submission.jobs)}};
 }
 
@@ -96,6 +97,7 @@ Result<Submission> submissionFromJson(const Json& json, const std::string& path)
   reader.read("fleet_options", submission.fleetOptions);
   reader.read("node_stages", submission.nodeStages);
   reader.read("cluster_stages", submission.clusterStages);
+  reader.optional("record_keys", submission.recordKeys);
   const Json* jobs = reader.object("jobs");
   MUSTER_CHECK_OK(reader.status());
   if (schema != kSchema)
@@ -213,8 +215,15 @@ Status RunStore::setClusterAside(int round) const {
                    {folder_ / "cluster.exit", "exit"}});
 }
 
+std::string readClaim(const fs::path& file) {
+  const auto text = readOwnFile(file, 256);
+  if (!text.ok()) return "";
+  const std::string number(trim(text->substr(0, text->find(' '))));
+  return number.find_first_not_of("0123456789") == std::string::npos ? number : "";
+}
+
 int readExit(const fs::path& file) {
-  const auto text = readFile(file, 64);
+  const auto text = readOwnFile(file, 64);
   if (!text.ok()) return -1;
   const std::string_view line = trim(*text);
   int code = -1;

@@ -47,6 +47,7 @@ struct Submission {
   std::vector<std::string> fleetOptions;  ///< of `muster fleet`
   bool nodeStages = true;                 ///< the plan has stages of scope device or node
   bool clusterStages = false;             ///< it has stages of scope cluster
+  bool recordKeys = false;                ///< each record carries the MAC of its node's key
   JobSettings jobs;
 };
 
@@ -66,7 +67,8 @@ struct SubmittedJob {
 ///   slurm.json jobs.jsonl   this file's two structs        nodes.txt inputs/            what was asked for
 ///   scripts/ logs/          the jobs' scripts and outputs  claims/NODE    who runs the plan on that node
 ///   records/nodes/NODE/     what `muster run` wrote        exits/NODE     its exit code
-///   records/cluster/        of the cluster-scope job       attempts/      what a resume set aside
+///   records/cluster/NODE/   of the cluster-scope job       attempts/      what a resume set aside
+///   run.key keys/NODE       by which records show whose they are; readable by the owner alone
 ///   expect.txt              the nodes, and what Slurm says of those that it cannot use, for `muster fleet`
 ///   fleet/ fleet.exit       the fleet's report and exit code of the last round
 class RunStore {
@@ -93,6 +95,10 @@ class RunStore {
     return folder_ / "inputs" / name;
   }
   [[nodiscard]] std::filesystem::path script(JobKind kind) const;
+  [[nodiscard]] std::filesystem::path runKey() const { return folder_ / "run.key"; }
+  [[nodiscard]] std::filesystem::path nodeKey(const std::string& node) const {
+    return folder_ / "keys" / node;
+  }
 
   /// From now on at most so many jobs of this run may be in the queue.
   Status limitJobs(int mostJobs);
@@ -117,7 +123,10 @@ class RunStore {
 /// The numbers of these jobs.
 std::set<std::string> jobNumbers(const std::vector<SubmittedJob>& jobs);
 
-/// The exit code that a job left in a small file; -1 when there is none yet, or none that can be read.
+/// The exit code that a job left in a small file of its own; -1 when there is none yet, or none that counts.
 int readExit(const std::filesystem::path& file);
+
+/// The number of the job that has claimed a node; empty where nobody has.
+std::string readClaim(const std::filesystem::path& file);
 
 }  // namespace muster::slurm

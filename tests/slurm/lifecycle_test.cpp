@@ -40,7 +40,7 @@ TEST_F(SlurmResume, CompletesARunWhoseNodeWentDownInTheMiddle) {
   slurm().set("node2", "DOWN", "somebody pulled the plug");
   const ProcessResult first = slurm().muster({"wait", run.string()});
   EXPECT_EQ(first.exitCode, 3) << first.out << first.err;
-  EXPECT_THAT(first.out, ContainsRegex("node2 +(down|missing|incomplete) "));
+  EXPECT_THAT(first.out, ContainsRegex("node2 +(down|missing|incomplete|quarantined) "));
   // Slurm ends its processes: whether they still get to say so is a matter of luck.
   EXPECT_THAT(slurm().muster({"status", run.string()}).out, ContainsRegex("node2 +(lost|failed) "));
   EXPECT_THAT(fleetOf(run).dump(), HasSubstr("node2"));
@@ -80,8 +80,7 @@ TEST_F(SlurmResume, LeavesARejectedNodeItsVerdict) {
 TEST_F(SlurmDrain, DrainsExactlyTheRejectedNodeAndGivesOnlyThatOneBack) {
   slurm().set("node4", "DRAIN", "muster: of somebody else's hand");
   const fs::path run = newRun();
-  (void)submit(waitingPlan(1), run, {"--wait"});
-  reject(run, "node1", "env.hardware_errors");
+  EXPECT_EQ(submitSick(run, {1}).exitCode, 1);
 
   const ProcessResult dry = slurm().muster({"drain", run.string(), "--dry-run"});
   EXPECT_THAT(dry.out, HasSubstr("node1: would be drained: muster: "));
@@ -90,8 +89,8 @@ TEST_F(SlurmDrain, DrainsExactlyTheRejectedNodeAndGivesOnlyThatOneBack) {
   const ProcessResult applied = slurm().muster({"drain", run.string(), "--apply"});
   EXPECT_EQ(applied.exitCode, 0) << applied.err;
   EXPECT_EQ(slurm().state("node1"), "drained");
-  EXPECT_THAT(slurm().reason("node1"), StartsWith("muster: waiting-"));
-  EXPECT_THAT(slurm().reason("node1"), HasSubstr("health env.hardware_errors"));
+  EXPECT_THAT(slurm().reason("node1"), StartsWith("muster: sick-"));
+  EXPECT_THAT(slurm().reason("node1"), HasSubstr("look fake-sick.value"));
   EXPECT_THAT(slurm().state("node2"), Not(HasSubstr("drain")));
   EXPECT_THAT(slurm().state("node3"), Not(HasSubstr("drain")));
   EXPECT_EQ(slurm().reason("node4"), "muster: of somebody else's hand");
@@ -130,16 +129,13 @@ TEST_F(SlurmDrain, RefusesASimulatedVerdict) {
 
 TEST_F(SlurmDrain, DrainsTheEndsOfABadLinkAndNotTheNodeThatReportsIt) {
   const fs::path run = newRun();
-  (void)submit(waitingPlan(1), run, {"--wait"});
-  reject(run, "node1", "ring.culprits");
-  setState(run, "node1", "affected", false, "not at fault itself: affected by link node2 - node3");
-  for (const char* end : {"node2", "node3"})
-    setState(run, end, "affected", true, "not at fault itself: one end of link node2 - node3");
+  const ProcessResult found = submitBadLink(run, 2, 3);
+  EXPECT_EQ(found.exitCode, 1) << found.out << found.err;
   const std::string applied = slurm().muster({"drain", run.string(), "--apply"}).out;
   EXPECT_THAT(applied,
               HasSubstr("node1: left as it is: not at fault itself: affected by link node2 - node3"));
   EXPECT_THAT(slurm().state("node1"), Not(HasSubstr("drain")));
-  EXPECT_EQ(slurm().state("node2"), "drained");
+  EXPECT_EQ(slurm().state("node2"), "drained") << applied;
   EXPECT_EQ(slurm().state("node3"), "drained");
   EXPECT_THAT(slurm().reason("node2"), HasSubstr("one end of link node2 - node3"));
   EXPECT_THAT(slurm().state("node4"), Not(HasSubstr("drain")));
@@ -147,12 +143,7 @@ TEST_F(SlurmDrain, DrainsTheEndsOfABadLinkAndNotTheNodeThatReportsIt) {
 
 TEST_F(SlurmDrain, DrainsANodeThatFailedByItselfThoughNoFindingNamesIt) {
   const fs::path run = newRun();
-  (void)submit(waitingPlan(1), run, {"--wait"});
-  for (const char* node : {"node1", "node2", "node3"}) {
-    reject(run, node, "env.hardware_errors");
-    setState(run, node, "rejected", false,
-             "1 expectation failed");  // what most nodes fail is a finding of the fleet
-  }
+  EXPECT_EQ(submitSick(run, {1, 2, 3}).exitCode, 1);  // what most nodes fail is a finding of the fleet
   const std::string applied = slurm().muster({"drain", run.string(), "--apply"}).out;
   EXPECT_THAT(applied, Not(HasSubstr("left as it is")));
   for (const char* node : {"node1", "node2", "node3"}) EXPECT_EQ(slurm().state(node), "drained") << node;
@@ -198,8 +189,7 @@ TEST_F(SlurmDrain, WritesAndActsOnlyInAFolderThatNobodyElseCouldPrepare) {
 
 TEST_F(SlurmDrain, LeavesANodeThatSomebodyElseDrainedSo) {
   const fs::path run = newRun();
-  (void)submit(waitingPlan(1), run, {"--wait"}, "node[1-2]");
-  reject(run, "node1", "env.hardware_errors");
+  EXPECT_EQ(submitSick(run, {1}, "node[1-2]").exitCode, 1);
   slurm().set("node1", "DRAIN", "waiting for a spare part");
   const ProcessResult result = slurm().muster({"drain", run.string(), "--apply"});
   EXPECT_THAT(
@@ -212,8 +202,7 @@ TEST_F(SlurmDrain, LeavesANodeThatSomebodyElseDrainedSo) {
 
 TEST_F(SlurmDrain, DoesNotGiveBackWhatSomebodyGaveAnotherReason) {
   const fs::path run = newRun();
-  (void)submit(waitingPlan(1), run, {"--wait"}, "node[1-2]");
-  reject(run, "node1", "env.hardware_errors");
+  EXPECT_EQ(submitSick(run, {1}, "node[1-2]").exitCode, 1);
   ASSERT_EQ(slurm().muster({"drain", run.string(), "--apply"}).exitCode, 0);
   slurm().set("node1", "DRAIN", "being repaired");
   const ProcessResult back = slurm().muster({"undrain", run.string(), "--apply"});
@@ -261,8 +250,8 @@ TEST_F(SlurmScope, RunsStagesOfAllNodesAsOneGroupUnderSrun) {
   const ProcessResult result = submit(plan, run, {"--wait"});
   EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
   for (int rank = 0; rank < 4; ++rank) {
-    const auto record =
-        readRecord(run / "records" / "cluster" / fmt::format("node-{:04}", rank) / "record.json");
+    const auto record = readRecord(run / "records" / "cluster" / fmt::format("node{}", rank + 1) /
+                                   fmt::format("node-{:04}", rank) / "record.json");
     ASSERT_TRUE(record.ok()) << record.error().text();
     EXPECT_EQ(record->nodeRank, rank);
     EXPECT_EQ(record->nodeCount, 4);
@@ -374,8 +363,7 @@ TEST_F(SlurmClean, KeepsWhatIsNotItsOwnAndWhatItStillNeeds) {
   std::ofstream(root / "foreign" / "slurm.json") << "{\"tool\": \"another\"}\n";
   ASSERT_EQ(submit(quickPlan(), elsewhere, {"--simulate", slowFirstNode(), "--wait"}, "node2").exitCode, 1);
   fs::create_directory_symlink(elsewhere, root / "link");
-  (void)submit(waitingPlan(1), root / "drainer", {"--wait"}, "node1");
-  reject(root / "drainer", "node1", "env.hardware_errors");
+  EXPECT_EQ(submitSick(root / "drainer", {1}, "node1").exitCode, 1);
   ASSERT_EQ(slurm().muster({"drain", (root / "drainer").string(), "--apply"}).exitCode, 0);
   const auto clean = [&] {
     return slurm().muster({"clean", root.string(), "--older-than", "0s", "--apply"});

@@ -5,10 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <fstream>
-
-#include "reports/model/record.h"
 
 namespace muster::testing {
 namespace fs = std::filesystem;
@@ -82,46 +79,34 @@ std::string SlurmTest::healthy() {
   return (distDir() / "share" / "muster" / "plans" / "scenarios" / "h100x8-healthy.toml").string();
 }
 
-void SlurmTest::reject(const fs::path& run, const std::string& node, const std::string& metric) {
-  const fs::path file = run / "records" / "nodes" / node / "record.json";
-  auto record = readRecord(file);
-  ASSERT_TRUE(record.ok()) << record.error().text();
-  ASSERT_FALSE(record->simulated);
-  Verdict verdict;
-  verdict.outcome = Outcome::kFail;
-  verdict.stage = record->stages.back().name;
-  verdict.caseId = record->stages.back().cases.front().id;
-  verdict.metric = metric;
-  verdict.observed = 1;
-  verdict.limit = 0;
-  verdict.margin = std::nan("");
-  verdict.detail = "1, required at most 0";
-  record->stages.back().verdicts.push_back(verdict);
-  record->stages.back().outcome = Outcome::kFail;
-  record->accounting.add(verdict);
-  ++record->accounting.expected;
-  record->acceptance = "rejected";
-  record->exitCode = 1;
-  record->reasons = {"1 expectation failed"};
-  ASSERT_TRUE(writeRecord(*record, file).ok());
-  writeShared(run / "exits" / node, "1\n");
-  setState(run, node, "rejected", true, "1 expectation failed");
+fs::path SlurmTest::sickPlan(const std::string& scope, int kind) {
+  return writeShared(
+      slurm().shared() / fmt::format("sick-{}.toml", kind),
+      fmt::format(
+          "schema = 1\nname = \"sick\"\nsku = \"host\"\nbackend = \"host\"\n[[stage]]\nname = \"look\"\n"
+          "plugin = \"fake-sick\"\ntest = \"run\"\nscope = \"{}\"\nranks = 1\ntimeout = \"1m\"\n"
+          "[stage.params]\nkind = {}\n[[stage.expect]]\nmetric = \"fake-sick.value\"\nmin = \"1\"\n{}",
+          scope, kind,
+          scope == "cluster" ? "[[stage.expect]]\nmetric = \"fake-sick.culprits\"\nmax = \"0\"\n" : ""));
 }
 
-void SlurmTest::setState(const fs::path& run, const std::string& node, const std::string& state, bool suspect,
-                         const std::string& reason) {
-  const fs::path file = run / "fleet" / "fleet.json";
-  Json fleet = Json::parse(readWhole(file));
-  fleet["acceptance"] = "rejected";
-  fleet["exit_code"] = 1;
-  for (Json& one : fleet["nodes"]) {
-    if (one["node"] != node) continue;
-    one["state"] = state;
-    one["reason"] = reason;
-    one["suspect"] = suspect;
-  }
-  writeShared(file, fleet.dump());
-  writeShared(run / "fleet.exit", "1\n");
+ProcessResult SlurmTest::submitPlugin(const fs::path& plan, const fs::path& run, const std::string& nodes) {
+  const fs::path folder = slurm().shared() / "plugins";
+  fs::create_directories(folder);
+  fs::copy_file(buildDir() / "tests" / "fakes" / "fake-sick.so", folder / "fake-sick.so",
+                fs::copy_options::skip_existing);
+  return submit(plan, run, {"--plugins", folder.string(), "--wait"}, nodes);
+}
+
+ProcessResult SlurmTest::submitSick(const fs::path& run, const std::vector<int>& sick,
+                                    const std::string& nodes) {
+  int kind = 0;
+  for (const int node : sick) kind |= 1 << (node - 1);
+  return submitPlugin(sickPlan("node", kind), run, nodes);
+}
+
+ProcessResult SlurmTest::submitBadLink(const fs::path& run, int a, int b) {
+  return submitPlugin(sickPlan("cluster", 16 | 1 << (a - 1) | 1 << (b - 1)), run, "node[1-4]");
 }
 
 std::set<std::string> SlurmTest::claimed(const fs::path& run) {

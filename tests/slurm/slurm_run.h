@@ -37,12 +37,11 @@ class SlurmTest : public ::testing::Test {
   /// A plan and a scenario of eight simulated GPUs; takes a moment.
   static std::filesystem::path quickPlan();
   static std::string healthy();
-  /// Makes the record of a node that really was measured, and the fleet's report, those of one that failed
-  /// `metric`.
-  static void reject(const std::filesystem::path& run, const std::string& node, const std::string& metric);
-  /// What the fleet's report says of a node; `suspect`: a finding names it.
-  static void setState(const std::filesystem::path& run, const std::string& node, const std::string& state,
-                       bool suspect, const std::string& reason);
+  /// Submits a plan that really rejects these nodes ("node1"), on nodes that really were measured, and waits.
+  static ProcessResult submitSick(const std::filesystem::path& run, const std::vector<int>& sick,
+                                  const std::string& nodes = "node[1-4]");
+  /// The same with a stage of all nodes, in which node1 names the link between two of them as bad.
+  static ProcessResult submitBadLink(const std::filesystem::path& run, int a, int b);
 
   /// Nodes with a claim; with an exit code; with a record.
   static std::set<std::string> claimed(const std::filesystem::path& run);
@@ -50,6 +49,9 @@ class SlurmTest : public ::testing::Test {
   static std::set<std::string> recorded(const std::filesystem::path& run);
 
  private:
+  static std::filesystem::path sickPlan(const std::string& scope, int kind);
+  static ProcessResult submitPlugin(const std::filesystem::path& plan, const std::filesystem::path& run,
+                                    const std::string& nodes);
   static std::unique_ptr<SlurmCluster> theCluster;
 };
 

@@ -4,7 +4,9 @@
 
 --count fleets with one forged, copied, renamed, re-judged, looser-judged, stale, foreign or wrong-SKU record each, and a
 tenth as many honest ones, are judged in process; --cli of the former and a tenth as many of the latter by `muster fleet`.
-A forger who makes up new serials and valid digests for everything is out of reach: records are not signed.
+A forger who makes up new serials and valid digests for everything is out of reach there: these records have no MAC.
+--runs run folders of Slurm are forged by a job of the run's own user, who can read every key: nobody is drained, accepted or
+spared by it, and each forgery is named.
 """
 import json
 import os
@@ -44,7 +46,7 @@ def judge(chosen, folder):
 
 
 def main():
-    chosen = _attack.options(__doc__.splitlines()[0], 10000, cli=200)
+    chosen = _attack.options(__doc__.splitlines()[0], 10000, cli=200, runs=1000)
     program = os.path.join(chosen.build, "tests", "bench", "forgery-fleets")
     wrong = []
     forged, honest = chosen.count, max(1, chosen.count // 10)
@@ -54,6 +56,12 @@ def main():
         wrong += [line for line in output.splitlines() if line.startswith("WRONG")]
         if code != 0 and not wrong:
             wrong.append(f"forgery-fleets ended with {code}")
+    if chosen.runs > 0:
+        code, output = _attack.run(program, "runs", str(chosen.runs), str(chosen.seed))
+        print(output, end="")
+        wrong += [line for line in output.splitlines() if line.startswith("WRONG")]
+        if code != 0 and not wrong:
+            wrong.append(f"forgery-fleets runs ended with {code}")
     folder = _attack.folder(chosen)
     cli_honest = max(1, chosen.cli // 10)
     code, output = _attack.run(program, "write", folder, str(chosen.cli), str(cli_honest), str(chosen.seed))
@@ -64,7 +72,7 @@ def main():
     print(f"by `muster fleet`: {chosen.cli} forged, {cli_honest} honest: {len(by_command)} wrong")
     if len(fleets) != chosen.cli + cli_honest:
         wrong.append(f"{len(fleets)} fleets were written, {chosen.cli + cli_honest} expected")
-    _attack.finish(forged + honest + len(fleets), wrong + by_command)
+    _attack.finish(forged + honest + chosen.runs + len(fleets), wrong + by_command)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fleets with one forged record, and honest ones, for forgery.py.
-//   forgery-fleets judge FORGED HONEST SEED            judges so many in this process; a line for each wrong
-//   verdict forgery-fleets write FOLDER FORGED HONEST SEED     writes them for `muster fleet`, each into a
-//   folder with
+//   forgery-fleets judge FORGED HONEST SEED     judges so many in this process; a line for each wrong verdict
+//   forgery-fleets write FOLDER FORGED HONEST SEED     writes them for `muster fleet`, each into a folder
+//   with
 //                                                      run/, expect.txt and made.json
+//   forgery-fleets runs COUNT SEED              forges so many run folders of Slurm; a line for each wrong
+//   one
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -14,6 +16,7 @@
 #include "runner/core/files.h"
 #include "runner/core/json.h"
 #include "tests/reports/fleet/forgery.h"
+#include "tests/slurm/forged_run.h"
 
 namespace {
 
@@ -60,6 +63,24 @@ int write(const std::filesystem::path& folder, uint64_t forged, uint64_t honest,
   return written ? 0 : 1;
 }
 
+int forgeRuns(uint64_t count, uint64_t seed) {
+  const muster::testing::ForgedRuns runs;
+  size_t wrong = 0;
+  if (const std::string problem = runs.honest(); !problem.empty()) {
+    ++wrong;
+    fmt::print("WRONG honest run: {}\n", problem);
+  }
+  for (uint64_t i = 0; i < count; ++i) {
+    const auto trial = runs.forge(seed + i);
+    if (trial.problem.empty()) continue;
+    ++wrong;
+    fmt::print("WRONG run seed {} ({}): {}\n", seed + i, trial.kind, trial.problem);
+  }
+  fmt::print("runs on Slurm: {} forged in {} ways: {} wrong\n", count, muster::testing::ForgedRuns::kinds(),
+             wrong);
+  return wrong > 0 ? 1 : 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -67,6 +88,9 @@ int main(int argc, char** argv) {
   const auto number = [&](int i) { return std::strtoull(argv[i], nullptr, 10); };
   if (mode == "judge" && argc == 5) return judge(number(2), number(3), number(4));
   if (mode == "write" && argc == 6) return write(argv[2], number(3), number(4), number(5));
-  fmt::print(stderr, "usage: forgery-fleets judge FORGED HONEST SEED | write FOLDER FORGED HONEST SEED\n");
+  if (mode == "runs" && argc == 4) return forgeRuns(number(2), number(3));
+  fmt::print(
+      stderr,
+      "usage: forgery-fleets judge FORGED HONEST SEED | write FOLDER FORGED HONEST SEED | runs COUNT SEED\n");
   return 2;
 }

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <random>
 
 #include "reports/fleet/cause.h"
@@ -503,6 +504,132 @@ TEST(Blame, AnOwnErrorBesideAnothersFindingIsIncomplete) {
   const Fleet fleet = made.assess();
   EXPECT_EQ(nodeOf(fleet, "n0").state, NodeState::kIncomplete) << nodeOf(fleet, "n0").reason;
   EXPECT_EQ(fleet.exitCode, 1) << "the link's failure stays one";
+}
+
+/// One way in which the record of a node that failed blames `other`, of which it has no say.
+struct FalseBlame {
+  const char* kind;
+  bool names;  ///< it names the other node; else it only excuses itself
+  std::function<void(StageRecord& stage, Verdict& verdict, int other)> apply;
+};
+
+/// What a node's own stage says in words is an error, as the runner writes it.
+void sayOf(Verdict& verdict, const std::string& detail) {
+  verdict.outcome = Outcome::kError;
+  verdict.metric.clear();
+  verdict.expectation.reset();
+  verdict.detail = detail;
+}
+
+const std::vector<FalseBlame>& falseBlames() {
+  const auto label = [](const char* kind, const char* before, const char* after) {
+    return [=](StageRecord&, Verdict& verdict, int other) {
+      verdict.outcome = Outcome::kFail;
+      verdict.metric = "ring.culprits";
+      verdict.labels = {{"culprit", before + GroupFleet::nameOf(other) + after}, {"kind", kind}};
+    };
+  };
+  static const std::vector<FalseBlame> all = {
+      {"a node by its label", true, label("node", "node ", "")},
+      {"a rail by its label", true, label("node-rail", "node ", ", rail 1")},
+      {"a link by its label", true, label("link", "link n0 - ", ", rail 1")},
+      {"a link with itself first", true, label("link", "link ", " - n0")},
+      {"a switch by its label", false, label("leaf-uplink", "uplink of leaf-", "")},
+      {"both ends of a link", true,
+       [](StageRecord&, Verdict& verdict, int other) {
+         verdict.outcome = Outcome::kFail;
+         verdict.metric = "ring.pair_bandwidth";
+         verdict.labels = {{"a", GroupFleet::nameOf(other)}, {"b", GroupFleet::nameOf(other)}, {"rail", "0"}};
+       }},
+      {"a lost node by the group's culprit", true,
+       [](StageRecord& stage, Verdict& verdict, int other) {
+         stage.group = {{"world_size", 8},
+                        {"first_rank", 0},
+                        {"nodes", 4},
+                        {"culprit", GroupFleet::nodeText(other) + " was lost: no sign of life for 12 s"}};
+         sayOf(verdict, stage.group["culprit"]);
+       }},
+      {"a rank of another node in words", true,
+       [](StageRecord&, Verdict& verdict, int other) {
+         sayOf(verdict, fmt::format("rank 3 (gpu3) was stopped because rank 99 (gpu1 of {}) was killed",
+                                    GroupFleet::nodeText(other)));
+       }},
+      {"a node that did not arrive", true,
+       [](StageRecord&, Verdict& verdict, int other) {
+         sayOf(verdict,
+               "1 of 4 nodes did not arrive: " + GroupFleet::nodeText(other) + "; look at their runs");
+       }},
+      {"an error excused by another stage", false,
+       [](StageRecord&, Verdict& verdict, int) {
+         sayOf(verdict, "stage env, which it needs, came to fail");
+       }},
+      {"left out for want of a stage that did not fail", false,
+       [](StageRecord&, Verdict& verdict, int) {
+         sayOf(verdict, "stage env, which it needs, came to fail");
+         verdict.outcome = Outcome::kSkipped;
+       }},
+  };
+  return all;
+}
+
+TEST(Blame, ANodesOwnStageBlamesNobodyElse) {
+  for (unsigned seed = 0; seed < 3 * falseBlames().size(); ++seed) {
+    const FalseBlame& blame = falseBlames()[seed % falseBlames().size()];
+    SCOPED_TRACE(fmt::format("seed {}: {}", seed, blame.kind));
+    GroupFleet made(seed);
+    const int forger = made.below(made.nodes());
+    const int other = (forger + 1 + made.below(made.nodes() - 1)) % made.nodes();
+    StageRecord& stage = made.record(forger).stages[static_cast<size_t>(made.below(2))];
+    stage.scope = made.below(2) == 0 ? "node" : "device";
+    const auto verdict = std::find_if(stage.verdicts.begin(), stage.verdicts.end(),
+                                      [](const Verdict& v) { return v.outcome == Outcome::kPass; });
+    ASSERT_NE(verdict, stage.verdicts.end());
+    blame.apply(stage, *verdict, other);
+    const bool failed = verdict->outcome == Outcome::kFail;
+    made.end(forger, failed ? "rejected" : "incomplete", failed ? 1 : 3);
+
+    const Fleet fleet = made.assess();
+    const auto& guilty = nodeOf(fleet, GroupFleet::nameOf(forger));
+    EXPECT_EQ(guilty.state, failed ? NodeState::kRejected : NodeState::kIncomplete) << guilty.reason;
+    for (int node = 0; node < made.nodes(); ++node)
+      if (node != forger) {
+        EXPECT_EQ(nodeOf(fleet, GroupFleet::nameOf(node)).state, NodeState::kAccepted) << node;
+        EXPECT_FALSE(nodeOf(fleet, GroupFleet::nameOf(node)).suspect) << node;
+      }
+    ASSERT_EQ(fleet.findings.size(), blame.names ? 1u : 0u);
+    if (!blame.names) continue;
+    EXPECT_STREQ(findingKindName(fleet.findings[0].kind), "binding");
+    EXPECT_THAT(fleet.findings[0].nodes, ::testing::ElementsAre(GroupFleet::nameOf(forger)));
+    // Of a link it may be the end that is named first.
+    EXPECT_THAT(fleet.findings[0].text, ::testing::AnyOf(HasSubstr("against " + GroupFleet::nameOf(other)),
+                                                         HasSubstr("against n0 ")));
+  }
+}
+
+TEST(Blame, AStageOfAllNodesBlamesOnlyItsMembers) {
+  for (unsigned seed = 0; seed < kFleets; ++seed) {
+    SCOPED_TRACE(seed);
+    GroupFleet made(seed);
+    // One node's record is of no group: its own stages alone.
+    const int alone = 1 + made.below(made.nodes() - 1);
+    for (int node = 0; node < made.nodes(); ++node) {
+      Record& record = made.record(node);
+      record.nodeCount = made.nodes() - 1;
+      made.stage(node).group["nodes"] = made.nodes() - 1;
+      if (node > alone) --record.nodeRank;
+    }
+    testing::leaveElsewhere(made.record(alone), kStage);
+    made.record(alone).nodeRank = 0;
+    made.record(alone).nodeCount = 1;
+    const std::string name = GroupFleet::nameOf(alone);
+    made.reports(0, seed % 2 == 0 ? "node " + name : "link n0 - " + name, seed % 2 == 0 ? "node" : "link");
+    const Fleet fleet = made.assess();
+    EXPECT_EQ(nodeOf(fleet, "n0").state, NodeState::kRejected) << nodeOf(fleet, "n0").reason;
+    EXPECT_NE(nodeOf(fleet, name).state, NodeState::kRejected);
+    EXPECT_FALSE(nodeOf(fleet, name).suspect);
+    ASSERT_EQ(fleet.findings.size(), 1u);
+    EXPECT_THAT(fleet.findings[0].text, HasSubstr("against " + name));
+  }
 }
 
 TEST(Blame, FindingsStandInTheOrderOfTheirGravity) {

@@ -37,6 +37,25 @@ class Progress : public ::testing::Test {
   Nodes known_;
 };
 
+TEST_F(Progress, DoesNotBelieveAnExitFileThatSlurmContradicts) {
+  for (const char* node : {"n1", "n2", "n3"}) put(std::string("exits/") + node, "0\n");
+  put("exits/n4", "1\n");
+  put("claims/n1", "11 2026\n");
+  put("claims/n2", "12 2026\n");
+  put("claims/n3", "11 2026\n");
+  put("claims/n4", "14 2026\n");
+  const std::vector<SubmittedJob> submitted = {{JobKind::kArray, "10", 0, {}, 4}};
+  const auto nodes = read(submitted, {{"10", "11", "10_0", "COMPLETED", "n1", "", "", 0, 0},
+                                      {"10", "12", "10_1", "FAILED", "n2", "", "", 1, 0},
+                                      {"10", "14", "10_3", "FAILED", "n4", "", "", 1, 0}});
+  EXPECT_EQ(nodes[0].state, NodeState::kAccepted);
+  EXPECT_EQ(nodes[1].state, NodeState::kFailed);
+  EXPECT_THAT(nodes[1].detail, HasSubstr("Slurm says that job 10_1 ended with 1"));
+  EXPECT_EQ(nodes[2].state, NodeState::kFailed);
+  EXPECT_THAT(nodes[2].detail, HasSubstr("ran on n1"));
+  EXPECT_EQ(nodes[3].state, NodeState::kRejected);
+}
+
 TEST_F(Progress, GivesEveryNodeOneState) {
   put("exits/n1", "0\n");
   put("claims/n1", "11 2026\n");

@@ -61,6 +61,24 @@ TEST(JobInfo, IsLiveUntilItsEnd) {
     EXPECT_FALSE((JobInfo{"1", "1", "1", state, "", "", ""}.live())) << state;
 }
 
+TEST(JobInfo, IsReadFromTheAccounting) {
+  const auto job = parseAccountedLine("104|101_3|1000|FAILED|1:0|n3|plan-1|with a bar");
+  ASSERT_TRUE(job.ok()) << job.error().text();
+  EXPECT_EQ(job->number, "104");
+  EXPECT_EQ(job->job, "101");
+  EXPECT_EQ(job->id, "101_3");
+  EXPECT_EQ(job->user, 1000);
+  EXPECT_EQ(job->state, "FAILED");
+  EXPECT_EQ(job->exitCode, 1);
+  EXPECT_EQ(job->nodes, "n3");
+  EXPECT_EQ(job->comment, "plan-1|with a bar");
+  EXPECT_EQ(parseAccountedLine("90|90|0|CANCELLED by 0|0:15|n1|")->state, "CANCELLED");
+  EXPECT_EQ(parseAccountedLine("90|90|0|FAILED|0:9|n1|")->exitCode, 137);
+  for (const char* line : {"", "104|101_3|1000|FAILED|1:0|n3", "x|101_3|1000|FAILED|1:0|n3|",
+                           "104|1|root|FAILED|1:0|n3|", "104|1|0|FAILED||n3|", "104|1|0|FAILED|1.5:0|n3|"})
+    EXPECT_FALSE(parseAccountedLine(line).ok()) << line;
+}
+
 TEST(Command, TellsExitSignalAndOutputsApart) {
   const auto result = runCommand({"sh", "-c", "echo out; echo err >&2; exit 7"}, 30);
   ASSERT_TRUE(result.ok()) << result.error().text();
