@@ -152,8 +152,7 @@ TEST_F(SlurmDrain, DrainsANodeThatFailedByItselfThoughNoFindingNamesIt) {
 
 TEST_F(SlurmDrain, WritesAndActsOnlyInAFolderThatNobodyElseCouldPrepare) {
   const fs::path run = newRun(), precious = slurm().shared() / "precious-notes";
-  (void)submit(waitingPlan(1), run, {"--wait"}, "node[1-2]");
-  reject(run, "node1", "env.hardware_errors");
+  EXPECT_EQ(submitSick(run, {1}).exitCode, 1);
   std::ofstream(precious) << "kept\n";
   fs::remove(run / ".lock");
   EXPECT_EQ(slurm().muster({"drain", run.string(), "--dry-run"}).exitCode, 0);
