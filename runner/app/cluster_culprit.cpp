@@ -88,19 +88,18 @@ std::string howLost(const std::vector<NodeReport>& nodes) {
 }
 
 std::string silentNodes(const std::vector<NodeReport>& nodes) {
-  std::vector<std::string> names, lostInStop;
+  std::vector<std::string> names;
   std::vector<NodeReport> lost;
   double stop = 0;
   for (const NodeReport& node : nodes) {
     if (!isLost(node)) continue;
     names.push_back(node.name);
     lost.push_back(node);
-    if (node.lostInStop > 0) lostInStop.push_back(node.name);
     stop = std::max(stop, node.lostInStop);
   }
   if (names.empty()) return "";
-  if (!lostInStop.empty()) return stoppedNode(nodes.front().name, stop, joinNames(lostInStop));
-  if (nodes.size() == 2) return lostEachOther(nodes.front().name, names.front(), howLost(lost));
+  if (stop > 0) return stoppedNode(nodes.front().name, stop);
+  if (nodes.size() == 2) return lostEachOther(howLost(lost));
   if (names.size() > 1 && names.size() + 1 == nodes.size())
     return fmt::format("{} lost every other node: its own link is at fault, or the network as a whole",
                        nodes.front().name);
@@ -162,14 +161,14 @@ std::string knownCulprit(const std::vector<NodeReport>& nodes) {
   return "";
 }
 
-std::string stoppedNode(const std::string& name, double seconds, const std::string& lost) {
-  return fmt::format("{} did not run for {:.0f} s: it was stopped or got no CPU time, and lost {}", name,
-                     seconds, lost);
+std::string stoppedNode(const std::string& name, double seconds) {
+  return fmt::format(
+      "{} did not run for {:.0f} s: it was stopped or got no CPU time, so the others gave it up", name,
+      seconds);
 }
 
-std::string lostEachOther(const std::string& first, const std::string& second, const std::string& how) {
-  return fmt::format("it is not known which of two nodes failed: {} and {} lost each other, {}", first,
-                     second, how);
+std::string lostEachOther(const std::string& how) {
+  return "it is not known which of the two nodes failed, or whether the network between them did: " + how;
 }
 
 bool namesRank(const std::string& culprit, int rank) {

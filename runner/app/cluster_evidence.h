@@ -69,12 +69,12 @@ class RankWatch {
 /// within the same moment), then nodes without a sign of life.
 std::string knownCulprit(const std::vector<NodeReport>& nodes);
 
-/// What is said when a node loses another one after it was stopped itself for `seconds`.
-std::string stoppedNode(const std::string& name, double seconds, const std::string& lost);
+/// What is said when a node loses others after it was stopped itself for `seconds`.
+std::string stoppedNode(const std::string& name, double seconds);
 
 /// What is said when one of two nodes loses the other: each has only its own word for it, so neither is
 /// named.
-std::string lostEachOther(const std::string& first, const std::string& second, const std::string& how);
+std::string lostEachOther(const std::string& how);
 
 /// Whether the line names this rank as (one of) the faulty.
 bool namesRank(const std::string& culprit, int rank);

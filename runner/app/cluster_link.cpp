@@ -263,8 +263,8 @@ std::string ClusterLink::lostLeader() {
   const std::string why =
       fmt::format("no answer for {:.0f} s ({})", silence, trouble_.empty() ? "no error was told" : trouble_);
   if (const auto stop = time_.longestStop(); stop.seconds > 0 && givenUpFor(stop, answeredAt_))
-    return stoppedNode(me, stop.seconds, nameLocked(0));
-  if (options_.nodeCount == 2) return lostEachOther(nameLocked(0), me, why);
+    return stoppedNode(me, stop.seconds);
+  if (options_.nodeCount == 2) return lostEachOther(why);
   return fmt::format("{} lost {}, which serves the store: {}", me, nameLocked(0), why);
 }
 
