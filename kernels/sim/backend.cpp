@@ -24,7 +24,7 @@ class SimBackend : public Backend {
   SimBackend(std::shared_ptr<const Scenario> scenario, const BackendOptions& options)
       : scenario_(scenario),
         units_(buildUnits(scenario, options.nodeRank, options.seed)),
-        inventory_(std::move(scenario), units_, options.nodeRank, options.virtualStart),
+        inventory_(std::move(scenario), units_, options.nodeRank, options.nodeCount, options.virtualStart),
         start_(options.virtualStart),
         seed_(options.seed),
         nodeRank_(options.nodeRank) {}

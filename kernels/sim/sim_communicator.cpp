@@ -8,6 +8,7 @@
 
 #include "kernels/collective_values.h"
 #include "kernels/sim/chance.h"
+#include "kernels/sim/sim_inventory.h"
 #include "kernels/sim/sim_network.h"
 #include "runner/core/units.h"
 
@@ -291,12 +292,17 @@ Result<std::vector<TransportUse>> SimCommunicator::transports() {
 }
 
 /// See CommunicatorSpec::members.
-std::vector<GroupMember> membersOf(const CommunicatorSpec& spec, int perNode, int node) {
+std::vector<GroupMember> membersOf(const CommunicatorSpec& spec, const Scenario& scenario, int own) {
   if (!spec.members.empty()) return spec.members;
+  const auto size = static_cast<size_t>(spec.size);
+  const bool alone = size <= devicePlaces(scenario, own).size();
   std::vector<GroupMember> members;
-  for (int rank = 0; rank < spec.size; ++rank)
-    members.push_back(spec.size <= perNode ? GroupMember{node, rank}
-                                           : GroupMember{rank / perNode, rank % perNode});
+  for (int node = alone ? own : 0; members.size() < size; ++node) {
+    std::vector<int> places = devicePlaces(scenario, node);
+    if (places.empty()) places.push_back(0);  // a node without devices has no ranks; this ends the loop
+    for (const int place : places)
+      if (members.size() < size) members.push_back({node, place});
+  }
   return members;
 }
 
@@ -316,7 +322,7 @@ Result<std::unique_ptr<Communicator>> makeCommunicator(SimDevice& device, const 
                              spec.members.size()),
                  spec.name};
   const uint64_t own = mix(mix(mix(scatter(scenario->seed), scenario->name), key), spec.name);
-  SimNetwork network(scenario, own, membersOf(spec, scenario->model.count, node));
+  SimNetwork network(scenario, own, membersOf(spec, *scenario, node));
   return std::unique_ptr<Communicator>(
       std::make_unique<SimCommunicator>(device, spec, std::move(network), own));
 }

@@ -96,12 +96,18 @@ void addErrors(const Errors& e, const std::string& id, Readings& out) {
 
 }  // namespace
 
+std::vector<int> devicePlaces(const Scenario& scenario, int nodeRank) {
+  std::vector<int> places;
+  for (int place = 0; place < scenario.model.count; ++place)
+    if (!FaultList(scenario.faults, place, nodeRank).missing()) places.push_back(place);
+  return places;
+}
+
 std::vector<SimUnit> buildUnits(const std::shared_ptr<const Scenario>& scenario, int nodeRank,
                                 uint64_t runSeed) {
   std::vector<SimUnit> units;
-  for (int place = 0; place < scenario->model.count; ++place) {
+  for (const int place : devicePlaces(*scenario, nodeRank)) {
     FaultList faults(scenario->faults, place, nodeRank);
-    if (faults.missing()) continue;
     // What a device is depends on its place alone; what happens in a run also on the run's seed.
     uint64_t key = unitKey(*scenario, nodeRank, place);
     SimUnit unit;
@@ -132,6 +138,11 @@ Result<Json> SimInventory::node() {
   node["host"]["hostname"] = fmt::format("{}-node{:04d}", scenario_->name, nodeRank_);
   node["host"]["simulated"] = true;
   if (scenario_->node.contains("host")) node["host"].update(scenario_->node["host"]);
+  // What real nodes tell each other when they meet, where it is not the same for all.
+  std::vector<size_t> counts;
+  for (int rank = 0; rank < nodeCount_; ++rank) counts.push_back(devicePlaces(*scenario_, rank).size());
+  if (std::any_of(counts.begin(), counts.end(), [&](size_t count) { return count != counts.front(); }))
+    node["host"]["devices_of_nodes"] = counts;
   node["software"] = scenario_->node.value("software", Json::object());
   node["nics"] = scenario_->node.value("nics", Json::array());
   for (const RdmaPort& port : simRdmaPorts(scenario_->rdma, nodeRank_, start_))

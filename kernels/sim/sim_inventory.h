@@ -15,11 +15,18 @@ namespace muster::sim {
 std::vector<SimUnit> buildUnits(const std::shared_ptr<const Scenario>& scenario, int nodeRank,
                                 uint64_t runSeed);
 
+/// The places of a node's devices that are there, in device order.
+std::vector<int> devicePlaces(const Scenario& scenario, int nodeRank);
+
 class SimInventory : public Inventory {
  public:
   SimInventory(std::shared_ptr<const Scenario> scenario, std::vector<SimUnit> units, int nodeRank,
-               double start)
-      : scenario_(std::move(scenario)), units_(std::move(units)), nodeRank_(nodeRank), start_(start) {}
+               int nodeCount, double start)
+      : scenario_(std::move(scenario)),
+        units_(std::move(units)),
+        nodeRank_(nodeRank),
+        nodeCount_(nodeCount),
+        start_(start) {}
 
   Result<std::vector<DeviceInfo>> devices() override;
   Result<Json> node() override;
@@ -32,6 +39,7 @@ class SimInventory : public Inventory {
   std::shared_ptr<const Scenario> scenario_;
   std::vector<SimUnit> units_;
   int nodeRank_;
+  int nodeCount_;
   double start_;
 };
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "runner/core/files.h"
 #include "runner/core/text.h"
@@ -67,9 +68,14 @@ Result<std::vector<Seat>> gatherSeats(const Place& place, Communicator& communic
   const auto size = static_cast<size_t>(communicator.size());
   std::vector<Seat> seats(size);
   if (!communicator.ranksTalk()) {
-    for (size_t i = 0; i < size; ++i) {
-      const int node = place.nodes > 1 ? static_cast<int>(i) / place.localSize : place.node;
-      seats[i] = {node, static_cast<int>(i) % place.localSize, simulatedName(place, node), node + 1.0};
+    int node = place.nodes > 1 ? 0 : place.node, local = 0;
+    for (Seat& seat : seats) {
+      const auto at = static_cast<size_t>(node);
+      if (local >= (at < place.nodeRanks.size() ? place.nodeRanks[at] : place.localSize)) {
+        ++node;
+        local = 0;
+      }
+      seat = {node, local++, simulatedName(place, node), node + 1.0};
     }
     return seats;
   }
@@ -88,15 +94,19 @@ Result<std::vector<Seat>> gatherSeats(const Place& place, Communicator& communic
 }
 
 Status checkRails(const Members& members) {
-  const size_t rails = members.ranks.front().size();
+  std::map<size_t, int> nodesWith;  // so many ranks
+  for (const auto& ranks : members.ranks) ++nodesWith[ranks.size()];
+  const size_t rails = std::max_element(nodesWith.begin(), nodesWith.end(), [](const auto& a, const auto& b) {
+                         return std::pair(a.second, a.first) < std::pair(b.second, b.first);
+                       })->first;
   for (size_t i = 0; i < members.ranks.size(); ++i)
     if (members.ranks[i].size() != rails)
-      return Error{ErrorCode::kUsage,
-                   fmt::format("{} has {} ranks and {} has {}; the ring pairs rail with rail, so every node "
-                               "must have as many: give the stage `ranks`, or repair the node",
-                               printable(members.names[i]), members.ranks[i].size(),
-                               printable(members.names.front()), rails),
-                   "ring"};
+      return Error{
+          ErrorCode::kUsage,
+          fmt::format("{} has {} ranks where others have {}; the ring pairs rail with rail, so every "
+                      "node must have as many: give the stage `ranks`, or repair the node",
+                      printable(members.names[i]), members.ranks[i].size(), rails),
+          "ring"};
   return {};
 }
 
@@ -117,6 +127,7 @@ Result<Place> placeOf(const Json& context) {
     inner.read("count", place.nodes);
     inner.read("name", place.nodeName);
     inner.optional("names", place.nodeNames);
+    inner.optional("ranks", place.nodeRanks);
     MUSTER_CHECK_OK(inner.status());
   }
   if (const Json* device = reader.object("device"); device != nullptr) {

@@ -21,6 +21,7 @@ struct Place {
   int nodes = 1;
   std::string nodeName;
   std::vector<std::string> nodeNames;  ///< by rank, where the runner tells them
+  std::vector<double> nodeRanks;       ///< how many of the group each node has, where the runner tells it
   std::string device;
 };
 Result<Place> placeOf(const Json& context);

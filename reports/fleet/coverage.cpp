@@ -117,6 +117,10 @@ class Coverage {
           fleet_.planSha256.substr(0, 12), best->second.nodes.size()));
   }
 
+  static std::string overridesText(const std::vector<std::string>& overrides) {
+    return overrides.empty() ? "no --set" : "--set " + join(overrides, " ");
+  }
+
   /// Why a record is not one of this run; empty when it is.
   [[nodiscard]] std::string staleReason(const NodeSummary& node) const {
     if (runIdentity(node, options_.manyRuns) == identity_) return "";
@@ -129,8 +133,8 @@ class Coverage {
     if (node.simulated != fleet_.simulated)
       return node.simulated ? "of another run: it is simulated" : "of another run: it is not simulated";
     if (node.overrides != fleet_.overrides)
-      return fmt::format("of another run: --set {} where the others have --set {}", join(node.overrides, " "),
-                         join(fleet_.overrides, " "));
+      return fmt::format("of another run: {} where the others have {}", overridesText(node.overrides),
+                         overridesText(fleet_.overrides));
     return fmt::format("of another run: backend {}", node.backend);
   }
 

@@ -7,11 +7,14 @@
 #include <map>
 #include <tuple>
 
+#include "reports/history/trend.h"
+
 namespace muster::history {
 namespace {
 
 constexpr double kLeastChange = 0.02;
-constexpr double kSigmas = 4;
+constexpr double kLeastDegrees = 5;    ///< rooms differ by as much from day to day
+constexpr double kFalseAlarms = 0.01;  ///< expected in one comparison of two healthy runs
 
 using FigureId = std::tuple<std::string, std::string, std::string, std::string, std::string, std::string>;
 
@@ -27,8 +30,36 @@ double errorOf(const Point& point) {
   return point.n > 0 ? point.cv / std::sqrt(static_cast<double>(point.n)) : 0;
 }
 
+/// Whether its zero is arbitrary: a share of it means nothing.
+bool onIntervalScale(const Point& point) {
+  return point.unit == "degC";
+}
+
+/// How far two healthy runs may be apart, as a share.
+struct Scatter {
+  double limit = 0;
+  bool known = false;  ///< from other runs, or from samples of which there are several
+};
+
+Scatter scatterOf(const Point& old, const Point& now, const Noises& kept, double p) {
+  Scatter scatter;
+  if (const Noise noise = noiseOf(seriesOf({old}).front(), kept, TrendOptions().leastDifferences);
+      noise.differences > 0) {
+    scatter.known = true;
+    scatter.limit =
+        studentQuantile(p, static_cast<double>(noise.differences) / 2) * std::sqrt(2.0) * noise.sigma;
+  }
+  // What follows its surroundings, such as a temperature, differs by more than its samples within one run.
+  if (old.n < 2 || now.n < 2) return scatter;
+  scatter.known = scatter.known || !onIntervalScale(old);
+  scatter.limit = std::max(scatter.limit, studentQuantile(p, static_cast<double>(old.n + now.n - 2)) *
+                                              std::hypot(errorOf(old), errorOf(now)));
+  return scatter;
+}
+
 void compareFigures(const std::map<FigureId, Point>& before, const std::map<FigureId, Point>& after,
-                    Comparison& out) {
+                    const Noises& kept, Comparison& out) {
+  const double p = kFalseAlarms / static_cast<double>(2 * std::max<size_t>(1, before.size()));
   for (const auto& [id, old] : before) {
     const auto found = after.find(id);
     if (found == after.end()) {
@@ -37,14 +68,14 @@ void compareFigures(const std::map<FigureId, Point>& before, const std::map<Figu
     }
     const Point& now = found->second;
     const double change = (now.median - old.median) / std::fabs(old.median);
-    const double noise = std::hypot(errorOf(old), errorOf(now));
-    if (!(std::fabs(change) > std::max(kLeastChange, kSigmas * noise))) {
+    const Scatter scatter = scatterOf(old, now, kept, p);
+    const double least = onIntervalScale(old) ? kLeastDegrees / std::fabs(old.median) : kLeastChange;
+    if (!(std::fabs(change) > std::max(least, scatter.limit))) {
       ++out.alike;
       continue;
     }
-    const bool worse = (now.direction == Direction::kHigher && change < 0) ||
-                       (now.direction == Direction::kLower && change > 0);
-    out.figures.push_back({old, now, change, worse});
+    out.figures.push_back(
+        {old, now, change, !onIntervalScale(old), scatter.known && isWorse(now.direction, change)});
   }
   for (const auto& [id, now] : after) out.onlyAfter += before.count(id) == 0 ? 1 : 0;
   std::stable_sort(out.figures.begin(), out.figures.end(), [](const FigureChange& a, const FigureChange& b) {
@@ -69,7 +100,10 @@ Result<Comparison> compareRuns(Store& store, const Run& before, const Run& after
   out.after = after;
   MUSTER_TRY(const auto oldPoints, store.pointsOf(before));
   MUSTER_TRY(const auto newPoints, store.pointsOf(after));
-  compareFigures(byFigure(oldPoints), byFigure(newPoints), out);
+  MUSTER_TRY(auto kept, store.points({before.node}));
+  std::erase_if(kept, [&](const Point& point) { return point.run.number == after.number; });
+  compareFigures(byFigure(oldPoints), byFigure(newPoints),
+                 noisesOf(seriesOf(kept), TrendOptions().noiseFloor), out);
   MUSTER_TRY(const auto oldFacts, store.facts(before));
   MUSTER_TRY(const auto newFacts, store.facts(after));
   const auto was = byName(oldFacts), is = byName(newFacts);

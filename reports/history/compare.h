@@ -15,6 +15,8 @@ struct FactChange {
 struct FigureChange {
   Point before, after;
   double change = 0;  ///< (after - before) / |before|
+  bool share =
+      true;  ///< `change` says something: the unit's zero is none of convention, as that of degrees is
   bool worse = false;
 };
 
@@ -27,8 +29,9 @@ struct Comparison {
   size_t onlyAfter = 0;
 };
 
-/// Compares by place (device id). A figure counts as changed beyond 2% and four standard errors of its own
-/// samples.
+/// Compares by place (device id). A figure counts as changed beyond 2% (a temperature: 5 degrees) and beyond
+/// what healthy runs differ by: from run to run of the node, as far as other runs than `after` are kept, and
+/// by the samples of these two. It is worse only where one of both is known.
 Result<Comparison> compareRuns(Store& store, const Run& before, const Run& after);
 
 }  // namespace muster::history

@@ -24,51 +24,10 @@ double normalQuantile(double p) {
          (2.515517 + t * (0.802853 + t * 0.010328)) / (1 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
 }
 
-/// The same of Student's distribution, by its normal approximation (Wallace 1959): exact enough far out.
-double studentQuantile(double p, double freedom) {
-  const double z = normalQuantile(p);
-  return std::sqrt(freedom * std::expm1(z * z / freedom * (1 - 1 / (4 * std::max(freedom, 1.0)))));
-}
-
 /// What figures must have in common to share one noise: they are of one node, run by run.
 std::string noiseKey(const Series& s, const std::string& node) {
   return node + "\n" + s.stage + "\n" + s.caseId + "\n" + s.metric + "\n" + s.labels +
          (s.simulated ? "\nsim" : "");
-}
-
-struct Noise {
-  double sigma = 0;  ///< share of the level
-  size_t differences = 0;
-};
-
-/// From differences of successive runs in one place, as shares of the series' level. Robust: up to half of
-/// them may be changes. About zero, since healthy runs do not drift.
-std::map<std::string, Noise> noises(const std::vector<Series>& all, double floor) {
-  std::map<std::string, std::vector<double>> found;
-  for (const Series& series : all) {
-    const double level = std::fabs(medianOf(series.values));
-    for (size_t i = 1; i < series.values.size() && level > 0; ++i)
-      if (series.stayed(i))
-        found[noiseKey(series, series.runs[i].node)].push_back(
-            std::fabs(series.values[i] - series.values[i - 1]) / level);
-  }
-  std::map<std::string, Noise> out;
-  for (auto& [key, values] : found) {
-    const size_t n = values.size();
-    out[key] = {std::max(kMadToSigma * medianOf(std::move(values)) / std::sqrt(2.0), floor), n};
-  }
-  return out;
-}
-
-/// The noise of a series: that of the noisiest node that it was in, of those whose noise is known.
-Noise noiseOf(const Series& series, const std::map<std::string, Noise>& known, size_t least) {
-  Noise noisiest;
-  for (const Run& run : series.runs) {
-    const auto at = known.find(noiseKey(series, run.node));
-    if (at != known.end() && at->second.differences >= least && at->second.sigma > noisiest.sigma)
-      noisiest = at->second;
-  }
-  return noisiest;
 }
 
 /// Serials that two devices of one run have ("0", "N/A"): they name no part.
@@ -147,12 +106,44 @@ Model bestSlope(const Series& series, const Noise& noise, double level) {
   return model;
 }
 
+}  // namespace
+
 bool isWorse(Direction direction, double change) {
   if (direction == Direction::kHigher) return change < 0;
   return direction == Direction::kLower && change > 0;
 }
 
-}  // namespace
+double studentQuantile(double p, double freedom) {
+  const double z = normalQuantile(p);
+  return std::sqrt(freedom * std::expm1(z * z / freedom * (1 - 1 / (4 * std::max(freedom, 1.0)))));
+}
+
+Noises noisesOf(const std::vector<Series>& all, double floor) {
+  std::map<std::string, std::vector<double>> found;
+  for (const Series& series : all) {
+    const double level = std::fabs(medianOf(series.values));
+    for (size_t i = 1; i < series.values.size() && level > 0; ++i)
+      if (series.stayed(i))
+        found[noiseKey(series, series.runs[i].node)].push_back(
+            std::fabs(series.values[i] - series.values[i - 1]) / level);
+  }
+  Noises out;
+  for (auto& [key, values] : found) {
+    const size_t n = values.size();
+    out[key] = {std::max(kMadToSigma * medianOf(std::move(values)) / std::sqrt(2.0), floor), n};
+  }
+  return out;
+}
+
+Noise noiseOf(const Series& series, const Noises& known, size_t least) {
+  Noise noisiest;
+  for (const Run& run : series.runs) {
+    const auto at = known.find(noiseKey(series, run.node));
+    if (at != known.end() && at->second.differences >= least && at->second.sigma > noisiest.sigma)
+      noisiest = at->second;
+  }
+  return noisiest;
+}
 
 double medianOf(std::vector<double> values) {
   if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
@@ -192,7 +183,7 @@ std::vector<Series> seriesOf(const std::vector<Point>& points) {
 
 Trends findTrends(const std::vector<Series>& all, const TrendOptions& options) {
   Trends trends;
-  const auto noise = noises(all, options.noiseFloor);
+  const auto noise = noisesOf(all, options.noiseFloor);
   std::vector<const Series*> able;
   size_t comparisons = 0;
   for (const Series& series : all) {

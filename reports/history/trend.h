@@ -2,6 +2,7 @@
 // How figures of one part change over its runs: steps and slopes, told apart from noise. Pure statistics.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,28 @@ std::vector<Series> seriesOf(const std::vector<Point>& points);
 /// named, if it exceeds `least` and as many standard errors as keep `falseAlarms` over all comparisons
 /// (Bonferroni, on a Student distribution).
 Trends findTrends(const std::vector<Series>& series, const TrendOptions& options = {});
+
+/// How much a figure varies from run to run of one node.
+struct Noise {
+  double sigma = 0;  ///< share of the level
+  size_t differences = 0;
+};
+using Noises = std::map<std::string, Noise>;
+
+/// From differences of successive runs in one place, as shares of the series' level. Robust: up to half of
+/// them may be changes. About zero, since healthy runs do not drift.
+Noises noisesOf(const std::vector<Series>& all, double floor);
+
+/// The noise of a series: that of the noisiest node that it was in, of those whose noise is known from
+/// `least` differences or more. No differences: it is not known.
+Noise noiseOf(const Series& series, const Noises& known, size_t least);
+
+/// The upper quantile of Student's distribution at tail probability `p`, by its normal approximation (Wallace
+/// 1959): exact enough far out.
+double studentQuantile(double p, double freedom);
+
+/// Whether a change goes in the metric's bad direction.
+bool isWorse(Direction direction, double change);
 
 /// The median; NaN of nothing.
 double medianOf(std::vector<double> values);

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "runner/app/cluster_link.h"
-#include "runner/core/clock.h"
 #include "runner/core/units.h"
 
 namespace muster {
@@ -43,7 +42,7 @@ void ClusterLink::decline(const std::string& name, const Json& mine) {
     return answered(client_->set(answerKey(name, options_.nodeRank), dumpJson({{kLeaves, mine}})));
   const auto live = [&] {
     const std::lock_guard lock(mutex_);
-    const double now = systemClock().now();
+    const double now = time_.now();
     return std::count_if(peers_.begin() + 1, peers_.end(),
                          [&](const Peer& peer) { return !silent(peer, now); });
   };
@@ -52,7 +51,7 @@ void ClusterLink::decline(const std::string& name, const Json& mine) {
 
 /// Whether node `rank`, which has not answered, may still do so.
 bool ClusterLink::worthWaiting(int rank, double since, double patience) {
-  const double now = systemClock().now();
+  const double now = time_.now();
   const std::lock_guard lock(mutex_);
   Peer& peer = peers_[static_cast<size_t>(rank)];
   if (now > since + patience) {
@@ -69,13 +68,13 @@ bool ClusterLink::worthWaiting(int rank, double since, double patience) {
 ClusterLink::Answers ClusterLink::gather(const Question& question, int64_t& left) {
   Answers answers(static_cast<size_t>(options_.nodeCount));
   answers[0] = question.mine;
-  const double since = systemClock().now();
+  const double since = time_.now();
   std::vector<int> open;
   for (int rank = 1; rank < options_.nodeCount; ++rank) open.push_back(rank);
   double partingSince = -1;
   while (!open.empty()) {
     if (options_.cancelled->load()) {
-      const double now = systemClock().now();
+      const double now = time_.now();
       if (partingSince < 0) partingSince = now;
       if (now > partingSince + kParting) break;
     }
@@ -123,7 +122,7 @@ Status ClusterLink::publish(const std::string& name, const Json& decision, int64
 
 /// Why this node need not wait for the decision any longer; nothing while it should.
 std::optional<Error> ClusterLink::whyStopWaiting(const Question& question, double since, double openSince) {
-  const double now = systemClock().now();
+  const double now = time_.now();
   const std::lock_guard lock(mutex_);
   if (!refused_.empty()) return Error{ErrorCode::kUsage, refused_, ""};
   if (joined_)
@@ -154,7 +153,7 @@ bool ClusterLink::hasFinished(int rank, const std::string& stage) {
 Result<Json> ClusterLink::askLeader(const Question& question) {
   const std::string key = answerKey(question.name, options_.nodeRank);
   const std::string topic = "q/" + question.name;
-  const double since = systemClock().now();
+  const double since = time_.now();
   double openSince = -1;
   std::optional<std::string> told;  // the start of node 0 that was given this node's answer
   while (true) {
@@ -173,7 +172,7 @@ Result<Json> ClusterLink::askLeader(const Question& question) {
         (void)client_->add(topic + "/read", 1).ok();
         return parseJson(*decision);
       }
-      if (openSince < 0 && client_->get(topic + "/open", 0).ok()) openSince = systemClock().now();
+      if (openSince < 0 && client_->get(topic + "/open", 0).ok()) openSince = time_.now();
     } else {
       pause(kSlice);
     }

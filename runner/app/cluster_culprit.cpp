@@ -68,21 +68,42 @@ std::string goneNodes(const std::vector<NodeReport>& nodes) {
   return names.empty() ? "" : joinNames(std::move(names));
 }
 
+bool isLost(const NodeReport& node) {
+  return node.silent || node.mute || node.cutOff;
+}
+
+/// What speaks for it that these nodes are lost.
+std::string howLost(const std::vector<NodeReport>& nodes) {
+  double silence = -1;
+  bool mute = false, cutOff = false;
+  for (const NodeReport& node : nodes) {
+    mute = mute || (node.mute && !node.silent);
+    cutOff = cutOff || node.cutOff;
+    if (node.silent && node.silence >= 0)
+      silence = silence < 0 ? node.silence : std::min(silence, node.silence);
+  }
+  if (silence >= 0) return fmt::format("no sign of life for {:.0f} s", silence);
+  if (mute) return "it gave signs of life, but no answer";
+  return cutOff ? "it got no answers itself" : "it never gave a sign of life";
+}
+
 std::string silentNodes(const std::vector<NodeReport>& nodes) {
   std::vector<std::string> names;
-  double silence = -1;
+  std::vector<NodeReport> lost;
+  double stop = 0;
   for (const NodeReport& node : nodes) {
-    if (!node.silent && !node.cutOff) continue;
+    if (!isLost(node)) continue;
     names.push_back(node.name);
-    silence = silence < 0 ? node.silence : std::min(silence, node.silence);
+    lost.push_back(node);
+    stop = std::max(stop, node.lostInStop);
   }
   if (names.empty()) return "";
+  if (stop > 0) return stoppedNode(nodes.front().name, stop);
+  if (nodes.size() == 2) return lostEachOther(howLost(lost));
   if (names.size() > 1 && names.size() + 1 == nodes.size())
     return fmt::format("{} lost every other node: its own link is at fault, or the network as a whole",
                        nodes.front().name);
-  const std::string how =
-      silence < 0 ? "it never gave a sign of life" : fmt::format("no sign of life for {:.0f} s", silence);
-  return fmt::format("{} {} lost: {}", joinNames(names), names.size() == 1 ? "was" : "were", how);
+  return fmt::format("{} {} lost: {}", joinNames(names), names.size() == 1 ? "was" : "were", howLost(lost));
 }
 
 /// Ranks that `what` holds for, with `said` behind their names; empty when there is none.
@@ -138,6 +159,16 @@ std::string knownCulprit(const std::vector<NodeReport>& nodes) {
   for (const auto& look : {goneNodes, firstFailure, silentNodes})
     if (std::string found = look(nodes); !found.empty()) return found;
   return "";
+}
+
+std::string stoppedNode(const std::string& name, double seconds) {
+  return fmt::format(
+      "{} did not run for {:.0f} s: it was stopped or got no CPU time, so the others gave it up", name,
+      seconds);
+}
+
+std::string lostEachOther(const std::string& how) {
+  return "it is not known which of the two nodes failed, or whether the network between them did: " + how;
 }
 
 bool namesRank(const std::string& culprit, int rank) {

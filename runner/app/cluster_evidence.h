@@ -32,9 +32,13 @@ struct NodeReport {
   int node = 0;
   std::string name;     ///< "node 2 (n2)"
   bool silent = false;  ///< no sign of life for too long
+  bool mute = false;    ///< it gave signs of life, but no answer: its runner hangs
   double silence = 0;   ///< seconds since the last one; negative: there never was one
   bool cutOff = false;  ///< it said that it lost node 0
-  std::string gone;     ///< how it left: "was interrupted by its user"; empty: it did not
+  /// Seconds for which node 0 itself did not run when it last heard of this node, where that is long enough
+  /// for the node to give node 0 up.
+  double lostInStop = 0;
+  std::string gone;  ///< how it left: "was interrupted by its user"; empty: it did not
   std::vector<RankReport> ranks;
 };
 
@@ -64,6 +68,13 @@ class RankWatch {
 /// nodes that left come first (that takes their ranks along), then failures (signals before exits that follow
 /// within the same moment), then nodes without a sign of life.
 std::string knownCulprit(const std::vector<NodeReport>& nodes);
+
+/// What is said when a node loses others after it was stopped itself for `seconds`.
+std::string stoppedNode(const std::string& name, double seconds);
+
+/// What is said when one of two nodes loses the other: each has only its own word for it, so neither is
+/// named.
+std::string lostEachOther(const std::string& how);
 
 /// Whether the line names this rank as (one of) the faulty.
 bool namesRank(const std::string& culprit, int rank);

@@ -16,12 +16,14 @@ namespace muster {
 namespace {
 
 constexpr double kConnectTimeout = 1;  // of one try; threads try again and again
-constexpr double kLastReaders = 5;     // seconds that the store outlives the run for the last decision
+constexpr double kLeastStop = 1;  // seconds without a look at the clock that count as a stop of this process
+constexpr double kLastReaders = 5;  // seconds that the store outlives the run for the last decision
 
 }  // namespace
 
-ClusterLink::ClusterLink(ClusterOptions options) : options_(std::move(options)) {
-  answeredAt_ = systemClock().now();
+ClusterLink::ClusterLink(ClusterOptions options)
+    : options_(std::move(options)), time_(*options_.clock, std::max(kLeastStop, 2 * options_.beat)) {
+  answeredAt_ = time_.now();
   peers_.resize(static_cast<size_t>(options_.nodeCount));
 }
 
@@ -43,6 +45,7 @@ Result<std::unique_ptr<ClusterLink>> ClusterLink::start(ClusterOptions options) 
   link->client_ = std::make_unique<StoreClient>(client);
   link->pulseThread_ = std::thread([raw = link.get()] { raw->pulse(); });
   link->watchThread_ = std::thread([raw = link.get()] { raw->watch(); });
+  link->tickThread_ = std::thread([raw = link.get()] { raw->tick(); });
   return link;
 }
 
@@ -70,12 +73,13 @@ ClusterLink::~ClusterLink() {
   changed_.notify_all();
   if (pulseThread_.joinable()) pulseThread_.join();
   if (watchThread_.joinable()) watchThread_.join();
+  if (tickThread_.joinable()) tickThread_.join();
 }
 
 void ClusterLink::awaitReaders() {
   if (question_.empty() || readers_ == 0) return;
-  const double end = systemClock().now() + kLastReaders;
-  while (systemClock().now() < end) {
+  const double end = time_.now() + kLastReaders;
+  while (time_.now() < end) {
     const auto read = client_->add("q/" + question_ + "/read", 0);
     if (!read.ok() || *read >= readers_) return;
     pause(0.05);
@@ -83,9 +87,9 @@ void ClusterLink::awaitReaders() {
 }
 
 Status ClusterLink::join(double patience) {
-  const double end = systemClock().now() + patience;
+  const double end = time_.now() + patience;
   std::unique_lock lock(mutex_);
-  while (!joined_ && refused_.empty() && systemClock().now() < end)
+  while (!joined_ && refused_.empty() && time_.now() < end)
     changed_.wait_for(lock, std::chrono::milliseconds(20));
   if (refused_.empty()) return {};
   return Error{ErrorCode::kUsage, refused_, ""};
@@ -93,7 +97,7 @@ Status ClusterLink::join(double patience) {
 
 void ClusterLink::rollCall(double patience) {
   constexpr const char* kName = "roll-call";
-  const double end = systemClock().now() + patience;
+  const double end = time_.now() + patience;
   const auto absent = [&] {
     const std::lock_guard lock(mutex_);
     std::vector<int> ranks;
@@ -102,7 +106,7 @@ void ClusterLink::rollCall(double patience) {
     return ranks;
   };
   std::vector<int> missing = absent();
-  while (!missing.empty() && systemClock().now() < end && !options_.cancelled->load()) {
+  while (!missing.empty() && time_.now() < end && !options_.cancelled->load()) {
     for (const int rank : missing)
       if (!readSign(rank)) break;
     missing = absent();
@@ -125,7 +129,7 @@ void ClusterLink::leaveTogether() {
     while (stillAtWork() > 0 && !options_.cancelled->load()) pause(options_.beat);
     if (!client_->set(key, "1").ok()) return;
     const std::lock_guard lock(mutex_);
-    const double now = systemClock().now();
+    const double now = time_.now();
     question_ = kName;
     readers_ =
         std::count_if(peers_.begin() + 1, peers_.end(), [&](const Peer& peer) { return !silent(peer, now); });
@@ -145,7 +149,7 @@ void ClusterLink::answered(const Status& status) {
   const std::lock_guard lock(mutex_);
   // A wait that was in vain was answered, too.
   if (status.ok() || status.error().code == ErrorCode::kTimeout) {
-    answeredAt_ = systemClock().now();
+    answeredAt_ = time_.now();
     return;
   }
   trouble_ = status.error().text();
@@ -158,10 +162,20 @@ void ClusterLink::pause(double seconds) {
   changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return stopping_ || hurry_; });
 }
 
+/// Calls of the other threads may wait for an answer for seconds.
+void ClusterLink::tick() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    (void)time_.now();
+    changed_.wait_for(lock, std::chrono::duration<double>(options_.beat), [&] { return stopping_; });
+  }
+}
+
 void ClusterLink::hold(Members members) {
   const std::lock_guard lock(mutex_);
   members_ = std::move(members);
-  heldSince_ = systemClock().now();
+  heldSince_ = time_.now();
+  time_.forget();
 }
 
 void ClusterLink::leave() {
@@ -231,7 +245,7 @@ void ClusterLink::endRound() {
 void ClusterLink::report(const std::vector<RankStatus>& statuses) {
   const std::lock_guard lock(mutex_);
   const bool parts = options_.cancelled->load() && !parting_;
-  if (watch_.look(statuses, systemClock().now()) || parts) {
+  if (watch_.look(statuses, time_.now()) || parts) {
     parting_ = parting_ || parts;
     hurry_ = true;
     changed_.notify_all();
@@ -243,11 +257,15 @@ std::string ClusterLink::lostLeader() {
   if (startedAgain(0))
     return fmt::format("{} lost {}, which was started again in the middle of this stage",
                        nameLocked(options_.nodeRank), nameLocked(0));
-  const double silence = systemClock().now() - answeredAt_;
+  const double silence = time_.now() - answeredAt_;
   if (silence <= options_.lostAfter) return "";
-  return fmt::format("{} lost {}, which serves the store: no answer for {:.0f} s ({})",
-                     nameLocked(options_.nodeRank), nameLocked(0), silence,
-                     trouble_.empty() ? "no error was told" : trouble_);
+  const std::string me = nameLocked(options_.nodeRank);
+  const std::string why =
+      fmt::format("no answer for {:.0f} s ({})", silence, trouble_.empty() ? "no error was told" : trouble_);
+  if (const auto stop = time_.longestStop(); stop.seconds > 0 && givenUpFor(stop, answeredAt_))
+    return stoppedNode(me, stop.seconds);
+  if (options_.nodeCount == 2) return lostEachOther(why);
+  return fmt::format("{} lost {}, which serves the store: {}", me, nameLocked(0), why);
 }
 
 std::string ClusterLink::lost() {

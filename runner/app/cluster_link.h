@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runner/app/cluster_evidence.h"
+#include "runner/app/running_time.h"
 #include "runner/core/json.h"
 #include "runner/core/result.h"
 #include "runner/rendezvous/store_client.h"
@@ -38,6 +39,7 @@ struct ClusterOptions {
   double beat = 0.5;      ///< seconds between signs of life
   double lostAfter = 10;  ///< seconds without one after which a node counts as lost
   const std::atomic<bool>* cancelled = nullptr;
+  const Clock* clock = &systemClock();
 };
 
 /// Who takes part in a stage of all nodes: by node rank, what each start of a node drew for itself alone. A
@@ -45,8 +47,8 @@ struct ClusterOptions {
 using Members = std::vector<std::string>;
 
 /// One node's end of the tie. Node 0 serves the store and decides. Methods are for the thread that runs
-/// stages; beside it one thread gives signs of life (and reads them, on node 0) and one waits for what node 0
-/// publishes.
+/// stages; beside it one thread gives signs of life (and reads them, on node 0), one waits for what node 0
+/// publishes, and one looks at the clock.
 class ClusterLink {
  public:
   /// On node 0 an Error is a store that cannot be served. Elsewhere node 0 may still be ahead.
@@ -136,6 +138,7 @@ class ClusterLink {
   Status serve();
   void pulse();
   void watch();
+  void tick();
   Status claimRank();
   void noteJoined();
   Status giveSign();
@@ -152,9 +155,10 @@ class ClusterLink {
   void pause(double seconds);
   [[nodiscard]] std::string identityProblem(const Json& theirs, const std::string& name, bool theyLead) const;
   [[nodiscard]] bool silent(const Peer& peer, double now) const;
+  [[nodiscard]] bool givenUpFor(const RunningTime::Stop& stop, double heardAt) const;
   [[nodiscard]] std::string lostLeader();
   [[nodiscard]] std::string nameLocked(int rank) const;
-  [[nodiscard]] std::vector<NodeReport> nodesLocked() const;
+  [[nodiscard]] std::vector<NodeReport> nodesLocked();
   Answers gather(const Question& question, int64_t& left);
   Status publish(const std::string& name, const Json& decision, int64_t readers);
   bool worthWaiting(int rank, double since, double patience);
@@ -166,6 +170,7 @@ class ClusterLink {
   void awaitReaders();
 
   ClusterOptions options_;
+  RunningTime time_;  ///< all durations: those in which this node did not run count against nobody
   std::string nonce_;
   std::unique_ptr<StoreServer> server_;
   StoreCounts told_;  ///< what turnedAway() has told
@@ -194,6 +199,7 @@ class ClusterLink {
 
   std::thread pulseThread_;
   std::thread watchThread_;
+  std::thread tickThread_;
 };
 
 }  // namespace muster

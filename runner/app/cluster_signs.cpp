@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "runner/app/cluster_link.h"
-#include "runner/core/clock.h"
 #include "runner/core/text.h"
 
 namespace muster {
@@ -160,14 +159,14 @@ bool ClusterLink::readSign(int rank) {
   peer.text = *text;
   auto sign = parseJson(*text);
   peer.sign = sign.ok() ? std::move(*sign) : Json();
-  peer.seenAt = systemClock().now();
+  peer.seenAt = time_.now();
   return true;
 }
 
 /// Node 0: how many of the others are alive and have not ended their runs.
 int64_t ClusterLink::stillAtWork() {
   const std::lock_guard lock(mutex_);
-  const double now = systemClock().now();
+  const double now = time_.now();
   return std::count_if(peers_.begin() + 1, peers_.end(), [&](const Peer& peer) {
     return !silent(peer, now) && !(peer.sign.is_object() && peer.sign.contains("ended"));
   });
@@ -177,8 +176,14 @@ bool ClusterLink::silent(const Peer& peer, double now) const {
   return peer.seenAt < 0 || now - peer.seenAt > options_.lostAfter;
 }
 
-std::vector<NodeReport> ClusterLink::nodesLocked() const {
-  const double now = systemClock().now();
+/// Whether this node stopped for so long that another one had to hold it for lost, and that one was not
+/// heard of for long since: `heardAt` is when it was last.
+bool ClusterLink::givenUpFor(const RunningTime::Stop& stop, double heardAt) const {
+  return stop.seconds >= options_.lostAfter - 2 * options_.beat && heardAt < stop.until + options_.lostAfter;
+}
+
+std::vector<NodeReport> ClusterLink::nodesLocked() {
+  const double now = time_.now();
   std::vector<NodeReport> all;
   for (int rank = 0; rank < options_.nodeCount; ++rank) {
     const Peer& peer = peers_[static_cast<size_t>(rank)];
@@ -187,6 +192,8 @@ std::vector<NodeReport> ClusterLink::nodesLocked() const {
     node.name = nameLocked(rank);
     node.silent = rank != 0 && silent(peer, now);
     node.silence = peer.seenAt < 0 ? -1 : now - peer.seenAt;
+    if (const auto stop = time_.longestStop(); rank != 0 && stop.seconds > 0 && peer.seenAt >= 0)
+      node.lostInStop = givenUpFor(stop, peer.seenAt) ? stop.seconds : 0;
     node.gone = goneLocked(rank);
     if (peer.sign.is_object() && peer.sign.value("round", "") == round_ && peer.sign.contains("ranks") &&
         peer.sign["ranks"].is_array())
@@ -206,7 +213,7 @@ void ClusterLink::publishCulprit() {
     if (round_.empty() || !stop_.empty()) return;
     culprit = knownCulprit(nodesLocked());
     if (culprit.empty()) return;
-    const double now = systemClock().now();
+    const double now = time_.now();
     if (failureSeenAt_ < 0) failureSeenAt_ = now;
     if (now < failureSeenAt_ + kFailureSettle) {
       return;

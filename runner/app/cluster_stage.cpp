@@ -210,8 +210,7 @@ std::string ClusterStage::culpritOf(const ClusterLink::Answers& answers) {
     late = late || (answers[rank] && flag(*answers[rank], "late"));
   }
   std::vector<NodeReport> nodes = sightsOfNodes(answers);
-  // A node that gave signs of life but no answer is as lost as a silent one: its runner hangs.
-  for (size_t i = 0; i < nodes.size(); ++i) nodes[i].silent = nodes[i].silent || !answers[i];
+  for (size_t i = 0; i < nodes.size(); ++i) nodes[i].mute = !answers[i];
   return late ? culpritAtDeadline(nodes) : knownCulprit(nodes);
 }
 
@@ -308,7 +307,8 @@ std::string ClusterStage::leave(const std::string& faulty) {
     for (size_t i = 0; i < nodes.size(); ++i) {
       nodes[i].ranks.clear();  // they have ended, and are judged already
       nodes[i].gone = answers[i] ? "" : nodes[i].gone;
-      nodes[i].silent = !answers[i];
+      nodes[i].silent = nodes[i].silent && !answers[i];
+      nodes[i].mute = !answers[i];
     }
     return Json(knownCulprit(nodes));
   };

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "runner/core/clock.h"
 #include "runner/core/digits.h"
@@ -59,6 +60,8 @@ void worsen(CaseEnd& end, CaseEnd::State state, const std::string& message, cons
 
 void FrameCollector::take(const RankSlot& slot, const Json& frame) {
   const std::string type = textField(frame, "type");
+  if (const int open = openRun(slot.rank); open >= 0)
+    ranks_[slot.rank].spans.at(runs_[static_cast<size_t>(open)].planned->id).second = systemClock().now();
   if (type == "case") return takeCase(slot, frame);
   if (type == "measurement") return takeMeasurement(slot, frame);
   if (type == "progress") return takeProgress(slot, frame);
@@ -132,7 +135,8 @@ void FrameCollector::takeCase(const RankSlot& slot, const Json& frame) {
   if (event == "begin") {
     state.open = index;
     state.openFraction = 0;
-    state.begun.try_emplace(runs_[static_cast<size_t>(index)].planned->id, systemClock().now());
+    const double now = systemClock().now();
+    state.spans.try_emplace(runs_[static_cast<size_t>(index)].planned->id, now, now);
     return;
   }
   const std::string ended = textField(frame, "state");
@@ -144,10 +148,6 @@ void FrameCollector::takeCase(const RankSlot& slot, const Json& frame) {
     std::string message = textField(frame, "message");
     if (message.empty()) message = "the plugin gave no reason";
     worsen(end, kind, message, textField(frame, "remedy"));
-  }
-  if (const auto begun = state.begun.find(end.caseId); begun != state.begun.end()) {
-    end.begun = begun->second;
-    end.ended = systemClock().now();
   }
   state.ended.insert(static_cast<size_t>(index));
   state.open = -1;
@@ -273,6 +273,9 @@ std::vector<CaseEnd> FrameCollector::caseEnds(const std::vector<RankSlot>& slots
                   ""};
       const auto rank = ranks_.find(slot.rank);
       if (rank != ranks_.end() && ranToEnd(rank->second, planned)) end = rank->second.ends.at(planned->id);
+      if (rank != ranks_.end())
+        if (const auto span = rank->second.spans.find(planned->id); span != rank->second.spans.end())
+          std::tie(end.begun, end.ended) = span->second;
       ends.push_back(std::move(end));
     }
   }

@@ -72,7 +72,8 @@ class FrameCollector {
     int open = -1;
     double openFraction = 0;
     std::map<std::string, CaseEnd> ends;  ///< by case id
-    std::map<std::string, double> begun;  ///< by case id: when its first run began
+    /// By case id: when its first run began, and when the rank last said something in one of them.
+    std::map<std::string, std::pair<double, double>> spans;
   };
   [[nodiscard]] bool ranToEnd(const RankState& state, const Case* planned) const;
   void takeCase(const RankSlot& slot, const Json& frame);

@@ -222,11 +222,13 @@ void printComparison(const history::Comparison& c) {
   size_t shown = 0;
   for (const auto& f : c.figures) {
     if (++shown > kMostShown) break;
-    fmt::print("  {} {} {} {}{}{}: {} -> {} ({:+.1f}%)\n", f.worse ? "WORSE  " : "changed",
+    const double by = f.after.median - f.before.median;
+    fmt::print("  {} {} {} {}{}{}: {} -> {} ({})\n", f.worse ? "WORSE  " : "changed",
                f.after.device.empty() ? "node" : printable(f.after.device), printable(f.after.stage),
                printable(f.after.metric), f.after.labels.empty() ? "" : " ", printable(f.after.labels),
                formatQuantity(f.before.median, f.after.unit), formatQuantity(f.after.median, f.after.unit),
-               f.change * 100);
+               f.share ? fmt::format("{:+.1f}%", f.change * 100)
+                       : (by > 0 ? "+" : "") + formatQuantity(by, f.after.unit));
   }
   if (c.figures.size() > kMostShown)
     fmt::print("  and {} more; --json lists them all\n", c.figures.size() - kMostShown);

@@ -49,7 +49,7 @@ Json toJson(const history::FigureChange& figure) {
           {"unit", figure.after.unit},
           {"before", numberToJson(figure.before.median)},
           {"after", numberToJson(figure.after.median)},
-          {"change", numberToJson(figure.change)}};
+          {"change", figure.share ? numberToJson(figure.change) : Json()}};
 }
 
 }  // namespace

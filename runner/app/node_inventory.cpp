@@ -148,6 +148,11 @@ void useInventory(const NodeInventory& inventory, NodeContext& node) {
     JsonReader(device, "device").optional("id", id);
     node.devices.push_back({static_cast<int>(node.devices.size()), id, device});
   }
+  if (const auto host = inventory.facts.find("host"); node.simulated() && host != inventory.facts.end()) {
+    std::vector<double> counts;
+    JsonReader(*host, "host").optional("devices_of_nodes", counts);
+    node.devicesOfNodes.assign(counts.begin(), counts.end());
+  }
   if (node.profile != nullptr) {
     node.judge.peaks = node.profile->peaks;
     node.judge.peaksFrom = "profile " + node.profile->name;

@@ -103,7 +103,7 @@ Status NodeRun::chooseProfile(NodeInventory& inventory) {
   if (node_.simulated() && !required.empty() && !devices.empty() &&
       std::none_of(devices.begin(), devices.end(), fits))
     return wrongKind(*choice.profile, "scenario " + node_.scenario.string(), devices.front().kind);
-  inventory.skuHow = choice.how;
+  inventory.skuHow = setup_.options->sku.empty() || sku == "auto" ? choice.how : "named by --sku";
   inventory.skuProblems = choice.problems;
   if (choice.profile == nullptr) return {};
   MUSTER_CHECK_OK(checkOrigin(*choice.profile, !node_.scenario.empty()));

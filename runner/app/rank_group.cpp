@@ -24,6 +24,10 @@ constexpr double kSimulatedIdle = 20;
 constexpr const char* kDeathRemedy =
     "Run the rank alone; if it ends the same way, look at its output in the run folder, the device and its "
     "driver's log";
+constexpr const char* kPeerRemedy =
+    "Look at what is named here first: of a node its power, its network and the output of its run; of a rank "
+    "its "
+    "output and its device; then run the stage again";
 
 std::vector<CaseRun> runsOf(const Stage& stage, const std::vector<const Case*>& cases) {
   std::vector<CaseRun> runs;
@@ -217,7 +221,8 @@ void RankGroup::settleTogether(const std::vector<RankSlot>& slots, const std::ve
     const CaseEnd::Cause cause = causeOf(ends[i], verdict.culprit);
     std::string message = verdict.culprit;
     if (!ends[i].error.empty() && !ends[i].forPeer) message += "; here: " + ends[i].error;
-    for (const size_t run : verdict.failed) collector_.overrule(slots[i], run, message, kDeathRemedy, cause);
+    const char* remedy = cause == CaseEnd::Cause::kOwn ? kDeathRemedy : kPeerRemedy;
+    for (const size_t run : verdict.failed) collector_.overrule(slots[i], run, message, remedy, cause);
     if (finished_) failPending(slots[i], message, cause);
   }
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "reports/model/measurement_fold.h"
 #include "reports/model/record_check.h"
@@ -105,6 +106,13 @@ std::string unfit(const NodeContext& node, const std::vector<RankSlot>& slots) {
   return "";
 }
 
+/// Of a stage of all simulated nodes, by node: what real ones tell each other when they meet.
+std::vector<int> ranksOfNodes(const NodeContext& node, const Stage& stage, int local) {
+  const auto count = static_cast<size_t>(node.nodeCount);
+  const bool differ = stage.ranks == 0 && node.devicesOfNodes.size() == count;
+  return differ ? node.devicesOfNodes : std::vector<int>(count, local);
+}
+
 /// Meets the other nodes of a cluster-scope stage and gives this node's ranks their numbers among all. Nodes
 /// that are alone or simulated meet nobody. An entry that is not kGo says why the stage does not run.
 ClusterEntry enterGroup(NodeContext& node, const Stage& stage, std::vector<RankSlot>& slots,
@@ -122,8 +130,10 @@ ClusterEntry enterGroup(NodeContext& node, const Stage& stage, std::vector<RankS
     node.view->stageProgress({0, -1, fmt::format("waiting for all {} nodes", node.nodeCount)});
     entry = cluster->enter(local);
   } else if (node.simulated()) {
-    entry.firstRank = node.nodeRank * local;
-    entry.worldSize = node.nodeCount * local;
+    const std::vector<int> counts = ranksOfNodes(node, stage, local);
+    const auto own = counts.begin() + node.nodeRank;
+    entry.firstRank = std::accumulate(counts.begin(), own, 0);
+    entry.worldSize = std::accumulate(own, counts.end(), entry.firstRank);
   } else {
     record.log.push_back("its group is this node alone: no launcher named others");
   }
@@ -164,6 +174,8 @@ Json rankContext(const NodeContext& node, const Stage& stage, const RankSlot& sl
   if (!node.nodeNames.empty() && stage.scope == Scope::kCluster) placeOfNode["names"] = node.nodeNames;
   Json devices = Json::array();
   for (const RankSlot& one : node.devices) devices.push_back(one.device);
+  if (!node.devicesOfNodes.empty() && stage.scope == Scope::kCluster)
+    placeOfNode["ranks"] = ranksOfNodes(node, stage, place.localSize);
   return {{"test", stage.test},
           {"devices", std::move(devices)},
           {"backend", node.backend},

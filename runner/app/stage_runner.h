@@ -43,6 +43,7 @@ struct NodeContext {
 
   // Known once the inventory has been taken.
   std::vector<RankSlot> devices;
+  std::vector<int> devicesOfNodes;   ///< simulated: of all nodes by rank, where they differ
   const Profile* profile = nullptr;  ///< nullptr: unknown SKU
   JudgeContext judge;
 

@@ -12,6 +12,8 @@
 namespace muster {
 namespace {
 
+constexpr double kHoldsUpAll = 0.5;  ///< share of the CPU time from which on it explains any wait for others
+
 /// The load that the compared value shows: the median of samples follows the load at half of the time, the
 /// worst stretch of time the worst load.
 double loadOf(const Expectation& e, const Group& group, const CheckResult& result, const ExternalLoad& load) {
@@ -34,12 +36,13 @@ double attainableUnderLoad(double share) {
 }
 
 std::string explainedByLoad(const Expectation& e, const Group& group, const CheckResult& result,
-                            const ExternalLoad& load) {
+                            const ExternalLoad& load, bool together) {
   const bool rate = group.unit.ends_with("/s");
   if (!rate && group.unit != "s") return "";
   const double share = loadOf(e, group, result, load);
   const double attainable = attainableUnderLoad(share);
   if (!(share > 0)) return "";
+  const bool heldUp = together && share >= kHoldsUpAll;
   bool explained = false;
   switch (e.kind) {
     case CheckKind::kMin:
@@ -47,14 +50,15 @@ std::string explainedByLoad(const Expectation& e, const Group& group, const Chec
     case CheckKind::kBaseline:
     case CheckKind::kWithin:
     case CheckKind::kOfPeak:
-      explained = rate ? result.observed < result.limit && result.observed / attainable >= result.limit
-                       : result.observed > result.limit && result.observed * attainable <= result.limit;
+      explained =
+          rate ? result.observed < result.limit && (heldUp || result.observed / attainable >= result.limit)
+               : result.observed > result.limit && (heldUp || result.observed * attainable <= result.limit);
       break;
     case CheckKind::kCvMax:
-      explained = result.observed <= result.limit + cvBetween(attainable);
+      explained = heldUp || result.observed <= result.limit + cvBetween(attainable);
       break;
     case CheckKind::kDropMax:
-      explained = result.observed <= result.limit + (1 - attainable);
+      explained = heldUp || result.observed <= result.limit + (1 - attainable);
       break;
     case CheckKind::kEquals:
     case CheckKind::kOneOf:

@@ -97,13 +97,23 @@ class StageJudge {
     return slot.detail.empty() ? "no reason was given" : slot.detail;
   }
 
+  /// Whether it is a figure of all ranks of a group: one of them reports it for all.
+  [[nodiscard]] bool isOfGroup(const Group& group) const {
+    const StageEvidence& evidence = index_.evidence();
+    const auto labels = evidence.caseLabels.find(group.caseId);
+    if (evidence.leaderMetrics.count(group.metric) == 0 || labels == evidence.caseLabels.end()) return false;
+    const auto ranks = labels->second.find("ranks");
+    return ranks != labels->second.end() && ranks->second != "1";
+  }
+
   /// A miss that external load explains says nothing about the device: it could not be measured.
   void excuse(const Slot& slot, int attempt, CheckResult& result, Verdict& verdict) const {
     verdict.remedy = slot.expectation->remedy;
     if (result.outcome != Outcome::kFail) return;
     for (const ExternalLoad& load : index_.evidence().externalLoad) {
       if (load.caseId != slot.group->caseId || load.attempt != attempt) continue;
-      const std::string why = explainedByLoad(*slot.expectation, *slot.group, result, load);
+      const std::string why =
+          explainedByLoad(*slot.expectation, *slot.group, result, load, isOfGroup(*slot.group));
       if (why.empty()) continue;
       result.outcome = Outcome::kError;
       result.detail += "; not measurable: " + why;

@@ -328,7 +328,7 @@ std::string checkScenario(const std::string& text) {
   auto scenario = sim::parseScenario(text, "scenario.toml", 2);
   if (!scenario.ok()) return faultOf(scenario.error());
   const auto shared = std::make_shared<const sim::Scenario>(std::move(*scenario));
-  sim::SimInventory inventory(shared, sim::buildUnits(shared, 1, 42), 1, 0);
+  sim::SimInventory inventory(shared, sim::buildUnits(shared, 1, 42), 1, 2, 0);
   (void)inventory.devices();
   (void)inventory.node();
   (void)inventory.health(100, "");

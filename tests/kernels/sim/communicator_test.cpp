@@ -196,6 +196,33 @@ TEST_F(SimGroupTest, TakesTheSameTimeOnEveryRank) {
   EXPECT_NE(times[0], times[1]);  // there is noise
 }
 
+/// Nodes without a device that others have: each rank is where its device is, whoever asks.
+TEST_F(SimGroupTest, PlacesRanksOnTheDevicesThatAreThere) {
+  constexpr int kNodes = 4;
+  for (int node = 0; node < kNodes; ++node)
+    for (int device = 0; device < 2; ++device) {
+      const std::string more = kFabric + "[[fault]]\nkind = \"missing\"\nnode = " + std::to_string(node) +
+                               "\ndevice = " + std::to_string(device) + "\n";
+      std::vector<int> nodeOf;
+      for (int rank = 0, on = 0; on < kNodes; ++on)
+        for (int place = 0; place < 2; ++place, ++rank)
+          if (on != node || place != device) nodeOf.push_back(on);
+      for (int own = 0; own < kNodes; ++own) {
+        CommunicatorSpec spec;
+        spec.name = "g";
+        spec.size = static_cast<int>(nodeOf.size());
+        const auto there = smallDevice(more, 0);
+        auto group = makeCommunicator(*there, spec, 3, own);
+        ASSERT_TRUE(group.ok()) << group.error().text();
+        for (int a = 0; a < spec.size; ++a)
+          for (int b = a + 1; b < spec.size; ++b) {
+            const bool same = nodeOf[static_cast<size_t>(a)] == nodeOf[static_cast<size_t>(b)];
+            EXPECT_EQ(*(*group)->exchangeBetween(a, b, 1 << 20, 1 << 20, 1) < 5e-5, same) << a << " " << b;
+          }
+      }
+    }
+}
+
 TEST_F(SimGroupTest, NamesTheRankThatCorruptsASum) {
   const std::string fault =
       kFabric + "[[fault]]\nkind=\"corruption\"\nnode=0\ndevice=1\nops=[\"collective\"]\noffset=40\n";

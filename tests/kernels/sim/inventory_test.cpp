@@ -14,7 +14,7 @@ namespace {
 
 SimInventory inventoryOf(const std::string& more, int nodeRank = 0) {
   auto scenario = smallScenario(more);
-  return {scenario, buildUnits(scenario, nodeRank, 0), nodeRank, 0};
+  return {scenario, buildUnits(scenario, nodeRank, 0), nodeRank, 3, 0};
 }
 
 double valueOf(const Readings& readings, const std::string& name, const std::string& device) {
@@ -42,6 +42,15 @@ TEST(SimInventory, NumbersTheRestAnewWhenADeviceIsMissing) {
   ASSERT_EQ(devices->size(), 1u);
   EXPECT_EQ((*devices)[0].id, "gpu0");
   EXPECT_EQ((*devices)[0].uuid, (*healthy)[1].uuid);
+}
+
+TEST(SimInventory, TellsHowManyDevicesEachNodeHasWhereTheyDiffer) {
+  const auto told = [](const std::string& more) {
+    const Json host = (*inventoryOf(more, 2).node())["host"];
+    return host.contains("devices_of_nodes") ? dumpJson(host["devices_of_nodes"]) : "";
+  };
+  EXPECT_EQ(told(""), "");
+  EXPECT_EQ(told("[[fault]]\nkind = \"missing\"\nnode = 1\ndevice = 0\n"), "[2,1,2]");
 }
 
 TEST(SimInventory, GivesEachNodeItsOwnDevicesAndName) {

@@ -123,7 +123,7 @@ TEST(SimRdma, CountsPlantedErrorsFromTheirMomentOn) {
 
 TEST(SimRdma, ItsInventoryShowsPortsAndCounters) {
   const auto scenario = smallScenario(rdma("[[rdma.fault]]\nkind = \"link_down\"\nhca = 1\nfrom = \"5s\"\n"));
-  SimInventory inventory(scenario, buildUnits(scenario, 0, 0), 0, 0);
+  SimInventory inventory(scenario, buildUnits(scenario, 0, 0), 0, 1, 0);
   const auto node = inventory.node();
   ASSERT_TRUE(node.ok());
   EXPECT_EQ((*node)["nics"].size(), 4u);

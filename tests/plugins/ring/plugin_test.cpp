@@ -90,6 +90,30 @@ TEST_F(RingPlugin, NamesNobodyOnHealthyNodes) {
   for (int rank : {0, 1, 7}) EXPECT_EQ(culprits(rank), Names{"none"});
 }
 
+/// One device of one node is missing: the ring cannot pair its rails, and nobody else is named.
+TEST_F(RingPlugin, NamesTheNodeThatHasFewerRanksThanOthers) {
+  constexpr int kNodes = 4;
+  for (int poor = 0; poor < kNodes; ++poor) {
+    plant("[[fault]]\nkind = \"missing\"\nnode = " + std::to_string(poor) + "\ndevice = 1\n");
+    Json ranks = Json::array();
+    for (int node = 0; node < kNodes; ++node) ranks.push_back(node == poor ? 1 : 2);
+    for (int rank = 0, node = 0; node < kNodes; rank += ranks[static_cast<size_t>(node++)].get<int>()) {
+      testing::RecordingHost host;
+      Json context = testing::contextFor("sim", "gpu0", scenario_.string());
+      context["scope"] = "cluster";
+      context["rank"] = rank;
+      context["world_size"] = 2 * kNodes - 1;
+      context["local_rank"] = 0;
+      context["local_size"] = ranks[static_cast<size_t>(node)];
+      context["node"] = {{"rank", node}, {"count", kNodes}, {"name", name(node)}, {"ranks", ranks}};
+      EXPECT_NE(plugin().run(host, "ring", Json::object(), context).ran, MUSTER_OK);
+      const std::string start = name(poor) + " has 1 ranks where others have 2;";
+      EXPECT_NE(host.error.find(start), std::string::npos) << host.error;
+      EXPECT_TRUE(host.told("culprits").empty());
+    }
+  }
+}
+
 TEST_F(RingPlugin, NamesASlowNodeToRankZeroAndToItself) {
   plant("[[fault]]\nkind = \"slow_nic\"\nnode = 5\nfactor = 0.7\n");
   EXPECT_EQ(culprits(0), Names{"node sim-node-0005"});

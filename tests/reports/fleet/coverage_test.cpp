@@ -178,6 +178,7 @@ TEST(Coverage, SetsAsideRecordsOfAnotherRun) {
   folder.add(real);
   const Fleet fleet = folder.assess({"n1", "n2", "n3", "n4"});
   EXPECT_EQ(nodeOf(fleet, "n3").state, NodeState::kStale);
+  EXPECT_THAT(nodeOf(fleet, "n3").reason, HasSubstr("--set gemm.size=64 where the others have no --set"));
   EXPECT_EQ(nodeOf(fleet, "n4").state, NodeState::kStale);
   EXPECT_THAT(nodeOf(fleet, "n4").reason, HasSubstr("it is not simulated"));
 }

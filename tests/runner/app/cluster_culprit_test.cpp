@@ -66,6 +66,38 @@ TEST(KnownCulprit, IsNodeZerosLinkWhenAllOthersAreSilent) {
             "node 0 (n0) lost every other node: its own link is at fault, or the network as a whole");
 }
 
+/// Each has only its own word that it was the other one.
+TEST(KnownCulprit, IsNotKnownWhenOneOfTwoNodesLosesTheOther) {
+  for (bool NodeReport::*sign : {&NodeReport::silent, &NodeReport::mute, &NodeReport::cutOff}) {
+    auto nodes = healthy(2);
+    nodes[1].*sign = true;
+    nodes[1].silence = 5;
+    const std::string text = knownCulprit(nodes);
+    const std::string start =
+        "it is not known which of the two nodes failed, or whether the network between them did: ";
+    EXPECT_EQ(text.substr(0, start.size()), start);
+    EXPECT_EQ(text.find("no sign of life for 5 s") != std::string::npos, nodes[1].silent) << text;
+    // Unless a rank's end tells more.
+    fail(nodes[1], "was killed by SIGKILL (Killed)", SIGKILL, 1);
+    EXPECT_EQ(knownCulprit(nodes), "rank 1 (gpu0 of node 1 (n1)) was killed by SIGKILL (Killed)");
+  }
+}
+
+TEST(KnownCulprit, IsNodeZeroWhenItDidNotRunForSoLongThatTheOthersGaveItUp) {
+  for (int count = 2; count < 6; ++count)
+    for (int lost = 1; lost < count; ++lost) {
+      auto nodes = healthy(count);
+      auto& node = nodes[static_cast<size_t>(lost)];
+      node.cutOff = true;
+      node.lostInStop = 9;
+      EXPECT_EQ(
+          knownCulprit(nodes),
+          "node 0 (n0) did not run for 9 s: it was stopped or got no CPU time, so the others gave it up");
+      node.cutOff = false;
+      EXPECT_EQ(knownCulprit(nodes), "");
+    }
+}
+
 TEST(KnownCulprit, IsANodeThatLeftBeforeTheRanksThatItTookAlong) {
   auto nodes = healthy(4);
   fail(nodes[3], "was killed by SIGABRT (Aborted)", SIGABRT, 1);

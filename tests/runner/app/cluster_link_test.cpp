@@ -72,6 +72,109 @@ class Nodes {
   std::vector<std::unique_ptr<ClusterLink>> links_;
 };
 
+/// What a node sees of a round that something cut short in run `open` of 3.
+RoundSight cutShortIn(size_t open) {
+  RoundSight sight;
+  for (size_t run = 0; run <= open; ++run) sight.begun.insert(run);
+  for (size_t run = 0; run < open; ++run) sight.ended.insert(run);
+  return sight;
+}
+
+/// A clock that others set forward: what a process that is stopped for so long sees of it.
+class SetClock : public Clock {
+ public:
+  [[nodiscard]] double now() const override { return systemClock().now() + ahead.load(); }
+  [[nodiscard]] double wallUnix() const override { return systemClock().wallUnix(); }
+  std::atomic<double> ahead{0};
+};
+
+TEST(RunningTime, CountsNoStops) {
+  std::mt19937 random(7);
+  for (int trial = 0; trial < 200; ++trial) {
+    struct : Clock {
+      [[nodiscard]] double now() const override { return at; }
+      [[nodiscard]] double wallUnix() const override { return at; }
+      double at = 100;
+    } clock;
+    RunningTime time(clock, 1);
+    double ran = time.now(), longest = 0;
+    for (int step = 0; step < 50; ++step) {
+      const bool stops = random() % 5 == 0;
+      const double gap =
+          stops ? 1.5 + static_cast<double>(random() % 100) : static_cast<double>(random() % 100) / 100;
+      clock.at += gap;
+      ran += stops ? 1 : gap;
+      if (stops) longest = std::max(longest, gap);
+      EXPECT_NEAR(time.now(), ran, 1e-6);
+    }
+    EXPECT_NEAR(time.longestStop().seconds, longest, 1e-6);
+    time.forget();
+    EXPECT_EQ(time.longestStop().seconds, 0);
+  }
+}
+
+/// Nobody is lost for the time in which who judges them was stopped.
+TEST(ClusterLink, LosesNobodyWhileItIsStoppedItself) {
+  for (const int stopped : {0, 1}) {
+    Nodes nodes(2);
+    SetClock clock;
+    for (int rank = 0; rank < 2; ++rank) {
+      ClusterOptions options = nodes.options(rank);
+      options.lostAfter = 1000;  // however slow this machine is
+      if (rank == stopped) options.clock = &clock;
+      nodes.start(options);
+    }
+    const auto said = nodes.onEach<std::string>([&](ClusterLink& link) {
+      EXPECT_TRUE(link.join(20).ok());
+      const int rank = link.options().nodeRank;
+      ClusterStage stage(link, "walk", 100);
+      EXPECT_EQ(stage.enter(1).kind, ClusterEntry::Kind::kGo);
+      stage.beginRound(1, 0);
+      std::string lost;
+      if (rank == stopped) {
+        clock.ahead = 5000;
+        // Before and after the next looks at the others.
+        for (int turn = 0; turn < 20; ++turn) {
+          lost += link.lost();
+          if (rank == 0) lost += link.nodes()[1].silent ? "silent" : "";
+          std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        }
+      }
+      RoundSight sight;
+      sight.begun = sight.ended = {0};
+      sight.clean = true;
+      return lost + stage.endRound(sight, 1, 100).culprit;
+    });
+    for (const std::string& text : said) EXPECT_EQ(text, "");
+  }
+}
+
+/// The same stop, and the other node has given this one up and says so.
+TEST(ClusterLink, NamesItselfWhereItWasStoppedUntilTheOtherNodeGaveItUp) {
+  Nodes nodes(2);
+  SetClock clock;
+  for (int rank = 0; rank < 2; ++rank) {
+    ClusterOptions options = nodes.options(rank);
+    options.lostAfter = 1000;
+    if (rank == 0) options.clock = &clock;
+    nodes.start(options);
+  }
+  const auto said = nodes.onEach<std::string>([&](ClusterLink& link) {
+    EXPECT_TRUE(link.join(20).ok());
+    ClusterStage stage(link, "walk", 100);
+    EXPECT_EQ(stage.enter(1).kind, ClusterEntry::Kind::kGo);
+    stage.beginRound(1, 0);
+    RoundSight sight = cutShortIn(0);
+    if (link.options().nodeRank == 0)
+      clock.ahead = 5000;
+    else
+      sight.lost = "node 1 (n1) lost node 0 (n0)";
+    return stage.endRound(sight, 1, 100).culprit;
+  });
+  for (const std::string& text : said)
+    EXPECT_THAT(text, HasSubstr("node 0 (n0) did not run for 5000 s: it was stopped"));
+}
+
 TEST(ClusterLink, GivesAllNodesNodeZerosDecision) {
   Nodes nodes(5);
   nodes.startAll();
@@ -249,14 +352,6 @@ RankStatus statusOf(int rank, const std::string& failure = "", int signal = 0) {
   status.signal = signal;
   status.ended = signal != 0;
   return status;
-}
-
-/// What a node sees of a round that something cut short in run `open` of 3.
-RoundSight cutShortIn(size_t open) {
-  RoundSight sight;
-  for (size_t run = 0; run <= open; ++run) sight.begun.insert(run);
-  for (size_t run = 0; run < open; ++run) sight.ended.insert(run);
-  return sight;
 }
 
 TEST(ClusterStage, TellsAllNodesOfADeadRankWhileTheRoundRunsAndGoesOnWithWhatNobodyBegan) {

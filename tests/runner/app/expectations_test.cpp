@@ -63,6 +63,7 @@ TEST(StandingExpectations, OfDropsOnlyWarnOnTheHost) {
   EXPECT_EQ(standingExpectations(test, "sim").at(0).limit, 0.1);
   EXPECT_EQ(standingExpectations(test, "host").at(0).severity, Severity::kWarn);
   EXPECT_EQ(standingExpectations(test, "host").at(0).limit, 0.5);
+  EXPECT_EQ(standingExpectations(test, "host").at(0).warnBand, 0) << "what has room does not warn";
 }
 
 /// A plugin with one optional metric, and a case of it that measured nothing and ended so.

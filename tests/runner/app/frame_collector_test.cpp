@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <functional>
+#include <thread>
+
 namespace muster {
 namespace {
 
@@ -145,6 +149,33 @@ TEST_F(FrameCollectorTest, ACaseThatNeverRanIsAnError) {
   const auto ends = c.caseEnds({slot_});
   ASSERT_EQ(ends.size(), 2u);
   for (const CaseEnd& e : ends) EXPECT_EQ(e.state, CaseEnd::State::kError);
+}
+
+/// What was measured is judged by the load of the time in which it was, however the case came to its end.
+TEST_F(FrameCollectorTest, KeepsWhenACaseRanHoweverItEnded) {
+  using Ending = std::function<void(FrameCollector&)>;
+  const std::vector<Ending> endings = {
+      [&](FrameCollector& c) { c.take(slot_, end(0)); },
+      [&](FrameCollector& c) { c.take(slot_, end(0, "error", "broken")); },
+      [&](FrameCollector& c) { c.take(slot_, end(0, "cancelled")); },
+      [&](FrameCollector& c) { c.failRun(slot_, 0, "the rank died"); },
+      [&](FrameCollector& c) {
+        c.take(slot_, end(0));
+        c.overrule(slot_, 0, "node 1 was lost", "", CaseEnd::Cause::kGroup);
+      },
+      [&](FrameCollector& c) { c.overrule(slot_, 0, "node 1 was lost", "", CaseEnd::Cause::kGroup); },
+      [](FrameCollector&) {}};
+  for (size_t i = 0; i < endings.size(); ++i) {
+    auto c = collector();
+    c.take(slot_, begin(0));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    c.take(slot_, measured("rate", "FLOP/s", {1.0}));
+    endings[i](c);
+    const auto ends = c.caseEnds({slot_});
+    EXPECT_GT(ends[0].begun, 0) << i;
+    EXPECT_GT(ends[0].ended, ends[0].begun) << i;
+    EXPECT_EQ(ends[1].begun, 0) << i;  // it never ran
+  }
 }
 
 TEST_F(FrameCollectorTest, OneBadRepeatSpoilsTheCase) {

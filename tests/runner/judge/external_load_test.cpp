@@ -93,6 +93,32 @@ TEST(ExternalLoad, ASlowDeviceIsNotExcusedByLittleOfIt) {
   }
 }
 
+/// Ranks that wait for one another at each step lose more than each of them alone.
+TEST(ExternalLoad, HalfOfTheCpuTimeExplainsAnyMissOfAGroupAndLessDoesNot) {
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> part(0, 1);
+  const auto group = [](double share, Story story, const char* ranks) {
+    story.evidence.leaderMetrics = {kThroughput, "compute.copy"};
+    story.evidence.caseLabels["gemm"]["ranks"] = ranks;
+    return under(share, std::move(story));
+  };
+  for (int trial = 0; trial < 500; ++trial) {
+    const double share = part(random), left = 0.49 * (1 - share) * (0.01 + 0.99 * part(random));
+    const std::string rejected = share >= 0.5 ? "error" : "fail";
+    EXPECT_EQ(group(share, measuring(6.5e14 * left), "8").expects(atLeast(6.5e14)).outcomes(), rejected);
+    EXPECT_EQ(group(share, taking(1 / left), "8").expects(ofTime(1)).outcomes(), rejected);
+    // One rank waits for nobody, and neither does what each rank measures for itself.
+    EXPECT_EQ(group(share, measuring(6.5e14 * left), "1").expects(atLeast(6.5e14)).outcomes(), "fail");
+    EXPECT_EQ(under(share, measuring(6.5e14 * left)).expects(atLeast(6.5e14)).outcomes(), "fail");
+    // Nor is what is too fast, or wrong, or what is met.
+    EXPECT_EQ(group(share, measuring(9e14), "8")
+                  .expects(expectingOf(kThroughput, "FLOP/s", CheckKind::kMax, 6.5e14))
+                  .outcomes(),
+              "fail");
+    EXPECT_EQ(group(share, measuring(9e14), "8").expects(atLeast(6.5e14)).outcomes(), "pass");
+  }
+}
+
 TEST(ExternalLoad, ExcusesNoWrongResult) {
   const Story base = Story().ends(0);
   for (const double share : {0.1, 0.5, 0.99, 1.0}) {
