@@ -99,7 +99,26 @@ bool runIdFits(const std::string& id, const std::string& node, double started) {
   return !bound || id == runIdOf(node, started);
 }
 
+bool isOwnStage(std::string_view name) {
+  return name.starts_with("muster:");
+}
+
+std::string stageDifference(std::vector<std::string> found, std::vector<std::string> wanted) {
+  std::sort(wanted.begin(), wanted.end());
+  std::erase_if(found, [&](const std::string& name) {
+    return isOwnStage(name) && !std::binary_search(wanted.begin(), wanted.end(), name);
+  });
+  std::sort(found.begin(), found.end());
+  const auto [have, want] = std::mismatch(found.begin(), found.end(), wanted.begin(), wanted.end());
+  if (have == found.end() && want == wanted.end()) return "";
+  if (want != wanted.end() && (have == found.end() || *want < *have))
+    return fmt::format("stage {} of its plan is missing", printable(*want, 80));
+  return fmt::format("stage {} is not of its plan, or is there twice", printable(*have, 80));
+}
+
 Status checkRecord(const Record& record) {
+  if (sha256Hex(record.plan.text) != record.plan.sha256)
+    return contradiction("the text of its plan has another digest than plan.sha256");
   if (!runIdFits(record.runId, record.node, record.started))
     return contradiction(fmt::format("run id {} is not of a run of {} that started at {}",
                                      printable(record.runId, 80), printable(record.node, 80),

@@ -9,6 +9,7 @@
 #include "reports/fleet/fleet_record.h"
 #include "reports/fleet/fleet_terminal.h"
 #include "runner/app/commands.h"
+#include "runner/app/record_input.h"
 #include "runner/app/waiver_input.h"
 #include "runner/core/clock.h"
 #include "runner/core/files.h"
@@ -244,6 +245,7 @@ Result<int> fleetCommand(const FleetCommandOptions& options) {
     wanted.waiversSha256 = waivers.sha256;
   }
   MUSTER_TRY(fleet::FleetRecords records, fleet::readFleet(options.run, kThreads, {}, waivers.list));
+  setAsideIncomplete(records);
   readProfiles(records, wanted);
   readPlanSkus(records, wanted);
   MUSTER_TRY(const fleet::Fleet fleet, fleet::assess(records, wanted));

@@ -8,7 +8,7 @@
 #include <functional>
 #include <random>
 
-#include "reports/fleet/record_stream.h"
+#include "reports/fleet/stage_check.h"
 #include "reports/model/record_check.h"
 #include "runner/core/files.h"
 #include "runner/core/text.h"
@@ -63,6 +63,12 @@ Record smallRecord() {
     std::erase_if(stage.verdicts, surplus);
     keepExpectations(stage);
   }
+  StageRecord inventory;
+  inventory.name = "muster:inventory";
+  inventory.scope = "node";
+  inventory.state = "ran";
+  inventory.outcome = Outcome::kPass;
+  record.stages.push_back(inventory);
   settle(record);
   return record;
 }
@@ -214,6 +220,24 @@ const std::vector<Attack>& attacks() {
          keepExpectations(stage);
          settle(record);
        }},
+      {"forged: a stage was removed",
+       [](Draft& d, Random& r) {
+         Record& record = spoil(d, r).record;
+         record.stages.erase(record.stages.begin() + static_cast<long>(upTo(r, 2)));
+         settle(record);
+       }},
+      {"forged: all stages but its own were removed",
+       [](Draft& d, Random& r) {
+         Record& record = spoil(d, r).record;
+         StageRecord& own = record.stages[2];
+         own.verdicts = record.stages[0].verdicts;
+         for (Verdict& verdict : own.verdicts) verdict.stage = own.name;
+         own.evidence = record.stages[0].evidence;
+         record.stages.erase(record.stages.begin(), record.stages.begin() + 2);
+         settle(record);
+       }},
+      {"forged: another text of the plan under its digest",
+       [](Draft& d, Random& r) { spoil(d, r).record.plan.text += "\n"; }},
       {"forged: the counts are others than the verdicts'",
        [](Draft& d, Random& r) {
          Accounting& accounting = spoil(d, r).record.accounting;
@@ -359,8 +383,7 @@ const std::vector<Attack>& attacks() {
          for (Entry& entry : d.entries) entry.record.strict = true;
          spoil(d, r).record.strict = false;
        }},
-      {"stale: another plan",
-       [](Draft& d, Random& r) { spoil(d, r).record.plan.sha256 = sha256Hex("plan" + digits(r)); }},
+      {"stale: another plan", [](Draft& d, Random& r) { givePlan(spoil(d, r).record, "plan" + digits(r)); }},
       {"stale: another fleet run",
        [](Draft& d, Random& r) { spoil(d, r).record.launcher["fleet_id"] = "run-" + digits(r); }},
       {"stale: other overrides",
@@ -525,7 +548,7 @@ const std::vector<Attack>& habits() {
            before.record.launcher["fleet_id"] = "run-before";
            before.record.started -= 20 * kDay;
            before.record.finished -= 20 * kDay;
-           before.record.plan.sha256 = sha256Hex("plan before");
+           givePlan(before.record, "plan before");
            if (otherNames) before.record.node = "old-" + before.record.node;
            bindRun(before.record);
            d.entries.push_back(before);
@@ -652,6 +675,7 @@ std::string wrongVerdict(const MadeFleet& made) {
       made.files.size(), 1, {},
       [&](fleet::RecordReader& reader, size_t i) { return reader.parse(made.files[i].second); },
       [&](size_t i) { return made.files[i].first; });
+  fleet::setAsideIncomplete(records, {});
   const auto fleet = fleet::assess(records, made.options);
   if (!fleet.ok()) return "refused: " + fleet.error().text();
   if (made.forged) {
