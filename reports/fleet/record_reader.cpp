@@ -180,6 +180,7 @@ class RecordReader::Impl {
     if (const dom::object run = fields.object("run"); failures_.ok()) readRun(run, node);
     if (!failures_.ok()) return;
     stages_.begin(node);
+    stages_.noteWaivers(record);
     failures_.at("");
     readOutcome(fields, node);
     if (const dom::object accounting = fields.object("accounting"); failures_.ok())

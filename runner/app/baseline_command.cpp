@@ -196,6 +196,10 @@ Result<int> baselineLearn(BaselineOptions& options) {
   MUSTER_TRY(const Catalog catalog, describePlugins(tree, options.pluginFolders, {}));
   MUSTER_TRY(fleet::FleetRecords records, fleet::readFleet(options.run));
   setAsideIncomplete(records);
+  for (const fleet::NodeSummary& node : records.nodes) {
+    const auto sound = soundRecordAt(options.run / node.path);
+    if (!sound.ok()) return sound.error();
+  }
   MUSTER_TRY(FleetToLearn fleet, fleetToLearn(records).context("learning from " + options.run.string()));
   if (fleet.simulated && !options.allowSimulated)
     return Error{

@@ -57,7 +57,7 @@ Result<bool> addFleet(history::Store& store, const fs::path& folder, size_t& kep
 
 /// What the fleet's reader cannot see of a record.
 Status checkKept(const fs::path& path) {
-  const auto record = recordAt(path);
+  const auto record = soundRecordAt(path);
   return record.ok() ? Status() : Status(record.error());
 }
 

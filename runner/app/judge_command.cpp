@@ -178,7 +178,7 @@ Result<int> judgeCommand(const JudgeOptions& options) {
 }
 
 Result<int> reportCommand(const fs::path& path, const fs::path& out) {
-  MUSTER_TRY(const Record record, recordAt(path));
+  MUSTER_TRY(const Record record, soundRecordAt(path));
   if (out.empty()) {
     fmt::print("{}", renderSummary(record, false, kColumns));
     return record.exitCode;

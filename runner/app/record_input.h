@@ -13,6 +13,10 @@ namespace muster {
 /// its plan is missing.
 Result<Record> recordAt(const std::filesystem::path& path);
 
+/// The same, and its verdicts are what its samples come to when they are judged again: kUsage where the
+/// outcomes of a stage or the acceptance differ.
+Result<Record> soundRecordAt(const std::filesystem::path& path);
+
 /// Moves the records that lack a stage of their plan to the quarantined. The calling process must have one
 /// thread.
 void setAsideIncomplete(fleet::FleetRecords& records);

@@ -92,5 +92,71 @@ TEST_F(ForgedRecord, HoldsAnotherTextOfItsPlan) {
   });
 }
 
+/// Every failure, as `outcome`.
+void makeAll(Record& record, Outcome outcome) {
+  for (StageRecord& stage : record.stages)
+    for (Verdict& verdict : stage.verdicts)
+      if (verdict.outcome == Outcome::kFail) verdict.outcome = outcome;
+}
+
+TEST_F(ForgedRecord, SaysAnotherOutcomeThanItsFigures) {
+  for (const Outcome outcome : {Outcome::kPass, Outcome::kWaived, Outcome::kWarn, Outcome::kElsewhere,
+                                Outcome::kDeferred, Outcome::kUnjudged}) {
+    SCOPED_TRACE(outcomeName(outcome));
+    expectRefused([&](Record& r) { makeAll(r, outcome); });
+  }
+}
+
+TEST_F(ForgedRecord, SaysOtherFiguresThanItsSamplesAndItsExpectation) {
+  expectRefused([](Record& r) {
+    for (StageRecord& stage : r.stages)
+      for (Verdict& verdict : stage.verdicts)
+        if (verdict.outcome == Outcome::kFail) {
+          verdict.outcome = Outcome::kPass;
+          verdict.limit = verdict.observed * 0.97;
+          verdict.margin = 0.03;
+        }
+  });
+}
+
+TEST_F(ForgedRecord, LacksAVerdictOrADevice) {
+  expectRefused([](Record& r) {
+    for (StageRecord& stage : r.stages)
+      std::erase_if(stage.verdicts, [](const Verdict& v) { return v.outcome == Outcome::kFail; });
+  });
+}
+
+/// The fleet judges nothing again: who changes samples to fit is told by the commands that look at one
+/// record.
+TEST_F(ForgedRecord, IsJudgedAgainBeforeItIsShownOrKept) {
+  std::ofstream(file()) << *original_;
+  auto record = readRecord(file());
+  ASSERT_TRUE(record.ok());
+  for (StageRecord& stage : record->stages)
+    for (Verdict& verdict : stage.verdicts) {
+      if (verdict.outcome != Outcome::kFail) continue;
+      verdict.outcome = Outcome::kPass;
+      verdict.observed = verdict.limit * 1.02;
+      verdict.margin = 0.02;
+      for (Measurement& m : stage.measurements)
+        if (m.metric == verdict.metric && m.device == verdict.device && m.caseId == verdict.caseId)
+          m.samples.front() = verdict.observed * 1.01;
+    }
+  settleCounts(*record);
+  std::ofstream(file()) << recordText(*record);
+  const std::string why = "its verdicts are not what its samples come to: ";
+  const auto report = runMuster({"report", file().string()});
+  EXPECT_EQ(report.exitCode, 2) << report.out;
+  EXPECT_THAT(report.err, HasSubstr(why));
+  const auto history =
+      runMuster({"history", "add", file().string(), "--db", (fleet_->path() / "history.sqlite").string()});
+  EXPECT_EQ(history.exitCode, 3) << history.out;
+  EXPECT_THAT(history.err, HasSubstr(why));
+  const auto learn = runMuster({"baseline", "learn", (fleet_->path() / "run").string(), "-o",
+                                (fleet_->path() / "learned.toml").string(), "--allow-simulated"});
+  EXPECT_EQ(learn.exitCode, 2) << learn.out;
+  EXPECT_THAT(learn.err, HasSubstr(why));
+}
+
 }  // namespace
 }  // namespace muster::testing

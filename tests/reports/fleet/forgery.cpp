@@ -153,6 +153,14 @@ void failSomewhere(Record& record, Random& random) {
   verdict.margin = -0.3;
 }
 
+/// Another outcome for a verdict that missed its limit.
+void giveOutcome(Record& record, Outcome outcome, Random& random) {
+  failSomewhere(record, random);
+  for (Verdict& verdict : record.stages[1].verdicts)
+    if (verdict.margin < 0) verdict.outcome = outcome;
+  settle(record);
+}
+
 void judgeAgain(Record& record) {
   record.rejudged.push_back({sha256Hex(recordText(record)), record.finished + 3600, "0.1.0",
                              "0.1.0-1ee5e15b0a42", "", "", "", false});
@@ -238,6 +246,12 @@ const std::vector<Attack>& attacks() {
        }},
       {"forged: another text of the plan under its digest",
        [](Draft& d, Random& r) { spoil(d, r).record.plan.text += "\n"; }},
+      {"forged: a failure is waived without a waiver",
+       [](Draft& d, Random& r) { giveOutcome(spoil(d, r).record, Outcome::kWaived, r); }},
+      {"forged: a miss only warns",
+       [](Draft& d, Random& r) { giveOutcome(spoil(d, r).record, Outcome::kWarn, r); }},
+      {"forged: a failure is left elsewhere",
+       [](Draft& d, Random& r) { giveOutcome(spoil(d, r).record, Outcome::kElsewhere, r); }},
       {"forged: the counts are others than the verdicts'",
        [](Draft& d, Random& r) {
          Accounting& accounting = spoil(d, r).record.accounting;
