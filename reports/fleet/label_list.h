@@ -45,6 +45,21 @@ class LabelList {
       appendPart(key, value);
     }
   }
+  /// The value of the label `name`, or nothing.
+  [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const {
+    const auto at =
+        std::find_if(labels_.begin(), labels_.end(), [&](const auto& l) { return l.first == name; });
+    return at == labels_.end() ? std::nullopt : std::optional(at->second);
+  }
+  /// All of another list are here, with its values. `device` stands for a label that is left out where it
+  /// only repeats the device; empty: it does not.
+  [[nodiscard]] bool match(const LabelList& where, std::string_view device) const {
+    return std::all_of(where.labels_.begin(), where.labels_.end(), [&](const auto& wanted) {
+      const auto own = find(wanted.first);
+      return own ? *own == wanted.second
+                 : wanted.first == "device" && !device.empty() && device == wanted.second;
+    });
+  }
   /// All but those named `left`.
   [[nodiscard]] Labels without(Names left) const {
     Labels labels;

@@ -23,6 +23,17 @@ bool isCompared(std::string_view unit, Direction direction, bool informational) 
   return direction != Direction::kNone || unit == "W";
 }
 
+/// What tells one measurement of a stage from all others. A verdict names the device of its rank where the
+/// measurement names none, so the device counts only as far as it is a label.
+uint64_t measurementId(std::string_view metric, std::string_view caseId, int64_t rank,
+                       const LabelList& labels, std::string_view deviceLabel) {
+  std::string key;
+  for (const std::string_view part : {metric, caseId, labels.find("device").value_or(deviceLabel)})
+    appendPart(key, part);
+  labels.append(key, {"device"});
+  return std::hash<std::string>()(key) * 31 + static_cast<uint64_t>(rank);
+}
+
 }  // namespace
 
 struct StageReader::Parts {
@@ -33,6 +44,8 @@ struct StageReader::Parts {
   std::string_view peak;
   std::string_view direction;
   std::string_view text;  ///< of a fact
+  int64_t rank = 0;
+  bool deviceLabel = true;  ///< the device is a label too, which is left out
   LabelList labels;
   bool informational = false;
   int64_t attempt = 1;
@@ -52,6 +65,8 @@ struct StageReader::Parts {
     }
     if (name == "device") return value.get(device);
     if (name == "text") return value.get(text);
+    if (name == "rank") return value.get(rank);
+    if (name == "device_label") return value.get(deviceLabel);
     if (name == "attempt") return value.get(attempt);
     if (name == "exponent") return value.get(exponent);
     if (name != "metric" && name != "unit" && name != "case" && name != "labels" && name != "peak" &&
@@ -115,6 +130,8 @@ void StageReader::addMeasurement(Parts& parts, bool accepted) {
   parts.noted = true;
   noteFirstFault(parts);
   hashMeasurement(parts);
+  noteAsked(parts);
+  if (!failures_.ok()) return;
   if (!isCompared(parts.unit, *direction, parts.informational)) return;
   if (parts.key == Parts::kNoKey) parts.key = figureKey(parts, *direction);
   addSamples(parts, accepted);
@@ -126,6 +143,98 @@ void StageReader::noteFirstFault(const Parts& parts) {
   if (!rank) return;
   const std::string_view stem = parts.metric.substr(0, parts.metric.size() - kFirstFault.size());
   firstFaults_.push_back({std::string(parts.device), std::string(parts.caseId), std::string(stem), *rank});
+}
+
+void StageReader::readAsked(const dom::object& evidence) {
+  asked_.clear();
+  spans_.clear();
+  judged_.clear();
+  dom::array expectations;
+  if (!accepted_ || !failures_.ok() || evidence.at_key("expectations").get(expectations) != simdjson::SUCCESS)
+    return;
+  for (const dom::element item : expectations) {
+    Asked asked;
+    std::string_view kind;
+    const bool known =
+        item["metric"].get(asked.metric) == simdjson::SUCCESS && item["kind"].get(kind) == simdjson::SUCCESS;
+    if (dom::element where; known && item["where"].get(where) == simdjson::SUCCESS)
+      if (asked.where.read(where) != simdjson::SUCCESS)
+        return failures_.fail("evidence.expectations", "where must be texts by name");
+    asked.counts = known && kind != checkKindName(CheckKind::kDropMax);
+    asked.all = item;
+    for (const Asked& other : asked_)
+      if (other.metric == asked.metric && simdjson::minify(other.all) == simdjson::minify(item))
+        asked.counts = false;
+    asked_.push_back(std::move(asked));
+  }
+}
+
+void StageReader::noteAsked(const Parts& parts) {
+  if (asked_.empty()) return;
+  const std::string_view device = parts.deviceLabel ? parts.device : std::string_view();
+  const auto concerns = [&](const Asked& asked) {
+    return asked.counts && asked.metric == parts.metric && parts.labels.match(asked.where, device);
+  };
+  if (std::none_of(asked_.begin(), asked_.end(), concerns)) return;
+  const auto [at, fresh] =
+      spans_.try_emplace(measurementId(parts.metric, parts.caseId, parts.rank, parts.labels, device));
+  if (fresh)
+    for (Asked& asked : asked_) asked.due += concerns(asked) ? 1 : 0;
+  if (!parts.hasSamples) return;
+  scratch_.clear();
+  if (!readSamples(parts.samples, scratch_))
+    return failures_.fail("samples",
+                          fmt::format("{} holds something that is no list of numbers", parts.metric));
+  if (std::abs(parts.exponent) > kMostExponent) return;
+  for (const double sample : scratch_) {
+    const double value = scaledByTen(sample, static_cast<int>(parts.exponent));
+    at->second.low = std::min(at->second.low, value);
+    at->second.high = std::max(at->second.high, value);
+  }
+}
+
+void StageReader::noteJudged(const FoldedRows& verdict, Outcome outcome, const dom::array& expectations) {
+  uint64_t index = 0;
+  if (asked_.empty() || verdict.at_key("expectation").get(index) != simdjson::SUCCESS ||
+      index >= asked_.size())
+    return;
+  LabelList labels;
+  if (dom::element element; verdict.at_key("labels").get(element) == simdjson::SUCCESS)
+    if (labels.read(element) != simdjson::SUCCESS) return failures_.fail("labels", "must be texts by name");
+  std::string_view metric, caseId, device, kind;
+  int64_t rank = -1;
+  bool deviceLabel = true;
+  const auto read = [&](const char* key, auto& value) {
+    if (verdict.at_key(key).get(value) != simdjson::SUCCESS) value = {};
+  };
+  read("metric", metric);
+  read("case", caseId);
+  read("device", device);
+  if (verdict.at_key("rank").get(rank) != simdjson::SUCCESS) rank = -1;
+  if (verdict.at_key("device_label").get(deviceLabel) != simdjson::SUCCESS) deviceLabel = true;
+  const auto span =
+      spans_.find(measurementId(metric, caseId, rank, labels, deviceLabel ? device : std::string_view()));
+  if (span == spans_.end() || !judged_.insert({span->first, index}).second) return;
+  ++asked_[index].judged;
+  dom::element observed;
+  if (outcome != Outcome::kPass || expectations.at(index)["kind"].get(kind) != simdjson::SUCCESS ||
+      kind == checkKindName(CheckKind::kCvMax) || kind == checkKindName(CheckKind::kDropMax) ||
+      verdict.at_key("observed").get(observed) != simdjson::SUCCESS)
+    return;
+  constexpr double kRounding = 1e-6;
+  const double figure = numberOf(observed).value_or(std::numeric_limits<double>::quiet_NaN());
+  const auto [low, high] = span->second;
+  if (figure < low - kRounding * std::abs(low) || figure > high + kRounding * std::abs(high))
+    failures_.fail("verdicts", fmt::format("edited: {} of {} passes with {}, and its samples are {} to {}",
+                                           printable(metric, 80), printable(device, 40), figure, low, high));
+}
+
+/// Fails where an expectation applies to more measurements than it has verdicts on.
+void StageReader::checkAsked() {
+  for (const Asked& asked : asked_)
+    if (asked.counts && asked.judged < asked.due)
+      return failures_.fail("verdicts", fmt::format("edited: {} was measured {} times and judged {} times",
+                                                    printable(asked.metric, 80), asked.due, asked.judged));
 }
 
 /// The sum over all measurements, so that their order does not matter.

@@ -189,6 +189,7 @@ class RecordReader::Impl {
     if (const dom::object run = fields.object("run"); failures_.ok()) readRun(run, node);
     if (!failures_.ok()) return;
     stages_.begin(node);
+    stages_.noteWaivers(record);
     failures_.at("");
     readOutcome(fields, node);
     if (const dom::object accounting = fields.object("accounting"); failures_.ok())
@@ -198,6 +199,8 @@ class RecordReader::Impl {
       Fields part(plan, failures_);
       node.planName = textIn(part, "name");
       node.planSha256 = textIn(part, "sha256");
+      if (sha256Hex(part.text("text")) != node.planSha256)
+        failures_.fail("plan.text", "edited or torn: it has another digest than plan.sha256");
       keepText(names_.plans, part.text("text"), node.planSha256);
     }
     if (const dom::object profile = fields.object("profile"); failures_.ok()) {

@@ -54,6 +54,19 @@ void StageReader::begin(NodeSummary& node) {
   if (knownKeys_.size() > kMostKnown) knownKeys_.clear();
 }
 
+void StageReader::noteWaivers(const dom::object& record) {
+  ownWaivers_.clear();
+  dom::array list;
+  if (record.at_pointer("/waivers/list").get(list) != simdjson::SUCCESS) return;
+  for (const dom::element item : list) {
+    std::string_view stage, metric;
+    uint64_t covered = 0;
+    if (item["stage"].get(stage) == simdjson::SUCCESS && item["metric"].get(metric) == simdjson::SUCCESS &&
+        item["covered"].get(covered) == simdjson::SUCCESS && covered > 0)
+      ownWaivers_.emplace_back(stage, metric);
+  }
+}
+
 void StageReader::read(const dom::object& stage, bool accepted) {
   failures_.at(fmt::format("stages[{}]", node_->stages.size()));
   Fields fields(stage, failures_);
@@ -79,9 +92,11 @@ void StageReader::read(const dom::object& stage, bool accepted) {
   checkArtifacts(fields.array("artifacts"));
   metrics_.clear();
   firstFaults_.clear();
-  readMeasurements(fields.array("measurements"), accepted);
   dom::array expectations = nothing<dom::array>();
   const dom::object evidence = fields.object("evidence");
+  accepted_ = accepted;
+  readAsked(evidence);
+  readMeasurements(fields.array("measurements"), accepted);
   readLeaderMetrics(evidence);
   readCancelledCases(evidence);
   if (failures_.ok()) {
@@ -90,6 +105,7 @@ void StageReader::read(const dom::object& stage, bool accepted) {
     if (missing == simdjson::SUCCESS || missing == simdjson::NO_SUCH_FIELD) {
       readLimits(stage, missing == simdjson::SUCCESS ? &expectations : nullptr, summary);
       readVerdicts(fields.array("verdicts"), expectations, summary);
+      checkAsked();
     } else
       failures_.fail("evidence.expectations", "must be a list");
   }

@@ -9,6 +9,7 @@
 
 #include "reports/fleet/dom_fields.h"
 #include "reports/fleet/folded_rows.h"
+#include "reports/fleet/label_list.h"
 #include "reports/fleet/record_stream.h"
 #include "reports/fleet/waiver_tally.h"
 
@@ -23,6 +24,8 @@ class StageReader {
 
   /// Begins a record; `node` must outlive its stages.
   void begin(NodeSummary& node);
+  /// The waivers that the record itself names as having covered something. Call it before its stages.
+  void noteWaivers(const dom::object& record);
   /// Reads one stage. `accepted`: the record says so, which figures that are no numbers contradict.
   void read(const dom::object& stage, bool accepted);
   /// What all verdicts so far came to, as the record has them.
@@ -56,6 +59,21 @@ class StageReader {
     std::string unit;
   };
   struct Parts;  ///< one measurement's fields
+  /// One of the stage's expectations, and on how many measurements it must have a verdict and has one.
+  struct Asked {
+    std::string_view metric;
+    LabelList where;
+    dom::element all;
+    bool counts =
+        false;  ///< of two equal ones the first has the verdicts of both; drops are not always judged
+    size_t due = 0;
+    size_t judged = 0;
+  };
+  /// The least and the greatest sample of one measurement.
+  struct Span {
+    double low = std::numeric_limits<double>::infinity();
+    double high = -std::numeric_limits<double>::infinity();
+  };
 
   /// What the stage came to, where a waiver may have changed it.
   void settleStage(const dom::object& evidence, StageSummary& summary);
@@ -81,8 +99,17 @@ class StageReader {
                     Outcome outcome, const std::string& waived);
   /// What a failure follows from where that is not the part which reports it.
   void findCause(const FoldedRows& verdict, DeviationSummary& deviation) const;
+  /// Why the verdict cannot have this outcome; empty: it can.
+  std::string contradictionOf(const FoldedRows& verdict, Outcome outcome, const dom::array& expectations,
+                              const dom::element& expectation, bool hasExpectation, const std::string& state);
   const Waiver* coveringWaiver(const FoldedRows& verdict, Outcome recorded);
   void addDeferred(const FoldedRows& verdict, const dom::element& expectation);
+  void readAsked(const dom::object& evidence);
+  /// Notes what the measurement must be judged by.
+  void noteAsked(const Parts& parts);
+  /// Notes that it was; a pass outside of its samples is a failure.
+  void noteJudged(const FoldedRows& verdict, Outcome outcome, const dom::array& expectations);
+  void checkAsked();
   void checkArtifacts(const dom::array& artifacts);
   int16_t deviceIndex(std::string_view id);
   [[nodiscard]] bool blocksOrTells(Outcome outcome, bool required) const;
@@ -95,6 +122,12 @@ class StageReader {
   uint32_t stageNumber_ = 0;
   Accounting counted_;
   WaiverTally waivers_;
+  bool accepted_ = false;  ///< the record says so: then every measurement must be judged
+  std::vector<Asked> asked_;
+  std::unordered_map<uint64_t, Span> spans_;  ///< of this stage's measurements that are asked for
+  std::set<std::pair<uint64_t, uint64_t>> judged_;
+  std::vector<double> scratch_;
+  std::vector<std::pair<std::string, std::string>> ownWaivers_;  ///< stage and metric
   bool flakyAllowed_ = true;
   size_t measurements_ = 0;
   size_t verdicts_ = 0;

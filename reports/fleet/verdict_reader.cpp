@@ -6,6 +6,7 @@
 #include "reports/fleet/cause.h"
 #include "reports/fleet/label_list.h"
 #include "reports/fleet/stage_reader.h"
+#include "reports/model/verdict_check.h"
 
 namespace muster::fleet {
 namespace {
@@ -25,15 +26,34 @@ double numberOr(const FoldedRows& object, std::string_view key) {
   return numberOf(element).value_or(std::numeric_limits<double>::quiet_NaN());
 }
 
-/// Whether the figures of a verdict say that its limit was missed.
-bool contradictsPass(const FoldedRows& verdict, const dom::element& expectation) {
-  constexpr double kRounding = 1e-9;
-  if (numberOr(verdict, "margin") < -kRounding) return true;
-  std::string_view kind;
+/// The kind, limit and severity of an expectation in a record; false where they are none.
+bool readExpectation(const dom::element& expectation, VerdictClaim& claim) {
+  std::string_view kind, severity;
   if (expectation["kind"].get(kind) != simdjson::SUCCESS) return false;
-  const double observed = numberOr(verdict, "observed"), limit = numberOr(verdict, "limit");
-  const double room = kRounding * std::abs(limit);
-  return (kind == "min" && observed < limit - room) || (kind == "max" && observed > limit + room);
+  for (int i = 0; i <= static_cast<int>(CheckKind::kPredicate); ++i)
+    if (kind == checkKindName(static_cast<CheckKind>(i))) {
+      claim.kind = static_cast<CheckKind>(i);
+      dom::element limit;
+      if (expectation["limit"].get(limit) == simdjson::SUCCESS) claim.wanted = numberOf(limit).value_or(0);
+      if (expectation["tolerance"].get(limit) == simdjson::SUCCESS)
+        claim.tolerance = numberOf(limit).value_or(0);
+      if (expectation["severity"].get(severity) == simdjson::SUCCESS && severity == "warn")
+        claim.severity = Severity::kWarn;
+      return true;
+    }
+  return false;
+}
+
+/// Whether one of the expectations is a drop_max of this metric that only warns.
+bool dropsWarn(const dom::array& expectations, std::string_view metric) {
+  for (const dom::element item : expectations) {
+    VerdictClaim claim;
+    std::string_view about;
+    if (item["metric"].get(about) == simdjson::SUCCESS && about == metric && readExpectation(item, claim) &&
+        claim.kind == CheckKind::kDropMax && claim.severity == Severity::kWarn)
+      return true;
+  }
+  return false;
 }
 
 /// Worst outcome first, then the largest miss.
@@ -89,11 +109,14 @@ void StageReader::readVerdict(const FoldedRows& verdict, const dom::array& expec
     if (expectations.at(index).get(expectation) != simdjson::SUCCESS)
       return failures_.fail(
           "verdicts", fmt::format("expectation {} is none of the stage's evidence.expectations", index));
-  if (*outcome == Outcome::kPass && hasExpectation && contradictsPass(verdict, expectation))
-    return failures_.fail("verdicts", fmt::format("edited: {} of {} passes with {} against a limit of {}",
-                                                  printable(textOr(verdict, "metric"), 80),
-                                                  printable(textOr(verdict, "device"), 40),
-                                                  numberOr(verdict, "observed"), numberOr(verdict, "limit")));
+  if (const std::string why =
+          contradictionOf(verdict, *outcome, expectations, expectation, hasExpectation, summary.state);
+      !why.empty())
+    return failures_.fail("verdicts",
+                          fmt::format("edited: {} of {}: {}", printable(textOr(verdict, "metric"), 80),
+                                      printable(textOr(verdict, "device"), 40), why));
+  noteJudged(verdict, *outcome, expectations);
+  if (!failures_.ok()) return;
   if (*outcome == Outcome::kDeferred) {
     if (!hasExpectation) return failures_.fail("verdicts", "a deferred verdict has no expectation");
     addDeferred(verdict, expectation);
@@ -101,6 +124,27 @@ void StageReader::readVerdict(const FoldedRows& verdict, const dom::array& expec
   if (blocksOrTells(counted.outcome, counted.required))
     addDeviation(verdict, expectation, hasExpectation, counted.outcome,
                  waiver == nullptr ? "" : waivedText(*outcome, *waiver));
+}
+
+std::string StageReader::contradictionOf(const FoldedRows& verdict, Outcome outcome,
+                                         const dom::array& expectations, const dom::element& expectation,
+                                         bool hasExpectation, const std::string& state) {
+  VerdictClaim claim;
+  claim.outcome = outcome;
+  claim.stageState = state;
+  claim.hasExpectation = hasExpectation;
+  if (hasExpectation && !readExpectation(expectation, claim)) return "its expectation has no known kind";
+  const std::string_view metric = textOr(verdict, "metric");
+  claim.observed = numberOr(verdict, "observed");
+  claim.limit = numberOr(verdict, "limit");
+  claim.margin = numberOr(verdict, "margin");
+  claim.dropsWarn =
+      (outcome == Outcome::kWarn || outcome == Outcome::kFlaky) && dropsWarn(expectations, metric);
+  claim.underWaivers = outcome == Outcome::kWaived &&
+                       std::any_of(ownWaivers_.begin(), ownWaivers_.end(), [&](const auto& waiver) {
+                         return waiver.first == stage_ && waiver.second == metric;
+                       });
+  return contradictionIn(claim);
 }
 
 const Waiver* StageReader::coveringWaiver(const FoldedRows& verdict, Outcome recorded) {

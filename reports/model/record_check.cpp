@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "reports/model/verdict_check.h"
 #include "runner/core/clock.h"
 #include "runner/core/files.h"
 #include "runner/core/text.h"
@@ -73,6 +74,51 @@ Status checkGroups(const Record& record) {
   return {};
 }
 
+/// Whether the record names a waiver of this verdict's stage and metric.
+bool isUnderWaivers(const Verdict& verdict, const std::string& stage, const std::vector<WaiverRecord>& list) {
+  return std::any_of(list.begin(), list.end(), [&](const WaiverRecord& waiver) {
+    return waiver.stage == stage && waiver.metric == verdict.metric && waiver.covered > 0;
+  });
+}
+
+bool dropsWarn(const StageRecord& stage, const std::string& metric) {
+  const auto list = stage.evidence.is_object() ? stage.evidence.find("expectations") : stage.evidence.end();
+  if (list == stage.evidence.end() || !list->is_array()) return false;
+  return std::any_of(list->begin(), list->end(), [&](const Json& item) {
+    const auto read = expectationFromJson(item, "expectation");
+    return read.ok() && read->metric == metric && read->kind == CheckKind::kDropMax &&
+           read->severity == Severity::kWarn;
+  });
+}
+
+/// Every outcome must be one that its figures, its expectation and its stage's state allow.
+Status checkVerdicts(const Record& record) {
+  for (const StageRecord& stage : record.stages)
+    for (const Verdict& verdict : stage.verdicts) {
+      VerdictClaim claim;
+      claim.outcome = verdict.outcome;
+      claim.stageState = stage.state;
+      claim.observed = verdict.observed;
+      claim.limit = verdict.limit;
+      claim.margin = verdict.margin;
+      claim.hasExpectation = verdict.expectation.has_value();
+      if (claim.hasExpectation) {
+        claim.kind = verdict.expectation->kind;
+        claim.severity = verdict.expectation->severity;
+        claim.wanted = verdict.expectation->limit;
+        claim.tolerance = verdict.expectation->tolerance;
+      }
+      const bool warns = verdict.outcome == Outcome::kWarn || verdict.outcome == Outcome::kFlaky;
+      claim.dropsWarn = warns && dropsWarn(stage, verdict.metric);
+      claim.underWaivers =
+          verdict.outcome == Outcome::kWaived && isUnderWaivers(verdict, stage.name, record.waivers);
+      if (const std::string why = contradictionIn(claim); !why.empty())
+        return contradiction(fmt::format("{} {} of stage {}: {}", printable(verdict.metric, 80),
+                                         printable(verdict.device, 40), printable(stage.name, 80), why));
+    }
+  return {};
+}
+
 }  // namespace
 
 std::string faultyComponent(const StageRecord& stage) {
@@ -99,7 +145,26 @@ bool runIdFits(const std::string& id, const std::string& node, double started) {
   return !bound || id == runIdOf(node, started);
 }
 
+bool isOwnStage(std::string_view name) {
+  return name.starts_with("muster:");
+}
+
+std::string stageDifference(std::vector<std::string> found, std::vector<std::string> wanted) {
+  std::sort(wanted.begin(), wanted.end());
+  std::erase_if(found, [&](const std::string& name) {
+    return isOwnStage(name) && !std::binary_search(wanted.begin(), wanted.end(), name);
+  });
+  std::sort(found.begin(), found.end());
+  const auto [have, want] = std::mismatch(found.begin(), found.end(), wanted.begin(), wanted.end());
+  if (have == found.end() && want == wanted.end()) return "";
+  if (want != wanted.end() && (have == found.end() || *want < *have))
+    return fmt::format("stage {} of its plan is missing", printable(*want, 80));
+  return fmt::format("stage {} is not of its plan, or is there twice", printable(*have, 80));
+}
+
 Status checkRecord(const Record& record) {
+  if (sha256Hex(record.plan.text) != record.plan.sha256)
+    return contradiction("the text of its plan has another digest than plan.sha256");
   if (!runIdFits(record.runId, record.node, record.started))
     return contradiction(fmt::format("run id {} is not of a run of {} that started at {}",
                                      printable(record.runId, 80), printable(record.node, 80),
@@ -110,7 +175,8 @@ Status checkRecord(const Record& record) {
     return contradiction(fmt::format("node_rank {} of node_count {}", record.nodeRank, record.nodeCount));
   MUSTER_CHECK_OK(checkCounts(record, recount(record)));
   MUSTER_CHECK_OK(checkGroups(record));
-  return checkAcceptance(record);
+  MUSTER_CHECK_OK(checkAcceptance(record));
+  return record.acceptance == "accepted" ? checkVerdicts(record) : Status();
 }
 
 }  // namespace muster

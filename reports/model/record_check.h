@@ -22,9 +22,16 @@ std::string runIdOf(const std::string& node, double started);
 /// Whether `id` can be the one of this run. Ids that runIdOf() did not make (of older records) always can.
 bool runIdFits(const std::string& id, const std::string& node, double started);
 
-/// Refuses contradictions: counts that differ from the verdicts, an acceptance with exit code or blocking
-/// outcomes that do not go with it, a stage that passed although its group names a faulty component, a
-/// scenario without the mark SIMULATED, a run id of another node or start.
+/// Whether a stage of this name is Muster's own: no plan has it.
+bool isOwnStage(std::string_view name);
+
+/// How the stages of a record differ from those that it must hold, for a sentence: "stage gemm of its plan is
+/// missing"; empty: they do not. Muster's own stages ("muster:run") may be there beside them.
+std::string stageDifference(std::vector<std::string> found, std::vector<std::string> wanted);
+
+/// Refuses contradictions: a text of the plan that has another digest, counts that differ from the verdicts,
+/// an acceptance with exit code or blocking outcomes that do not go with it, a stage that passed although its
+/// group names a faulty component, a scenario without the mark SIMULATED, a run id of another node or start.
 Status checkRecord(const Record& record);
 
 }  // namespace muster

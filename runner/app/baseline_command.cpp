@@ -10,6 +10,7 @@
 #include "runner/app/baseline_fleet.h"
 #include "runner/app/baseline_options.h"
 #include "runner/app/exit_code.h"
+#include "runner/app/record_input.h"
 #include "runner/core/files.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
@@ -193,7 +194,12 @@ Result<int> baselineLearn(BaselineOptions& options) {
   MUSTER_TRY(options.learn.confidence, shareOption(options.confidence, "--confidence", 0.5, 0.999));
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const Catalog catalog, describePlugins(tree, options.pluginFolders, {}));
-  MUSTER_TRY(const fleet::FleetRecords records, fleet::readFleet(options.run));
+  MUSTER_TRY(fleet::FleetRecords records, fleet::readFleet(options.run));
+  setAsideIncomplete(records);
+  for (const fleet::NodeSummary& node : records.nodes) {
+    const auto sound = soundRecordAt(options.run / node.path);
+    if (!sound.ok()) return sound.error();
+  }
   MUSTER_TRY(FleetToLearn fleet, fleetToLearn(records).context("learning from " + options.run.string()));
   if (fleet.simulated && !options.allowSimulated)
     return Error{

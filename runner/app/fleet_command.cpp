@@ -15,6 +15,7 @@
 #include "reports/model/record_mac.h"
 #include "runner/app/commands.h"
 #include "runner/app/fleet_command.h"
+#include "runner/app/record_input.h"
 #include "runner/app/slurm_records.h"
 #include "runner/app/waiver_input.h"
 #include "runner/core/clock.h"
@@ -272,6 +273,7 @@ Result<JudgedFleet> judgeFleet(const FleetCommandOptions& options, const slurm::
   }
   JudgedFleet judged;
   MUSTER_TRY(judged.records, fleet::readFleet(options.run, kThreads, {}, waivers.list, rules));
+  setAsideIncomplete(judged.records);
   readProfiles(judged.records, wanted);
   readPlanSkus(judged.records, wanted);
   MUSTER_TRY(judged.fleet, fleet::assess(judged.records, wanted));

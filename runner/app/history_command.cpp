@@ -12,6 +12,7 @@
 #include "runner/app/history_json.h"
 #include "runner/app/measured_only.h"
 #include "runner/app/print_error.h"
+#include "runner/app/record_input.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
@@ -54,6 +55,12 @@ Result<bool> addFleet(history::Store& store, const fs::path& folder, size_t& kep
   return true;
 }
 
+/// What the fleet's reader cannot see of a record.
+Status checkKept(const fs::path& path) {
+  const auto record = soundRecordAt(path);
+  return record.ok() ? Status() : Status(record.error());
+}
+
 Result<int> add(const HistoryOptions& options) {
   MUSTER_TRY(history::Store store, openHistory(options, history::Access::kWrite));
   size_t kept = 0, known = 0, bad = 0, fleets = 0;
@@ -65,9 +72,10 @@ Result<int> add(const HistoryOptions& options) {
       // Names of its own: a record is read, kept and forgotten, so memory does not grow with their number.
       fleet::FleetNames names;
       auto node = fleet::RecordReader(names).read(path);
-      if (!node.ok()) {
+      const Status whole = node.ok() ? checkKept(path) : Status(node.error());
+      if (!whole.ok()) {
         ++bad;
-        printError(fmt::format("{}: not kept: {}", printable(path.string()), node.error().message));
+        printError(fmt::format("{}: not kept: {}", printable(path.string()), whole.error().message));
         continue;
       }
       if (node->rejudged) {

@@ -14,6 +14,7 @@
 #include "runner/app/exit_code.h"
 #include "runner/app/history_command.h"
 #include "runner/app/history_json.h"
+#include "runner/app/record_input.h"
 #include "runner/app/waiver_input.h"
 #include "runner/core/clock.h"
 #include "runner/core/files.h"
@@ -125,6 +126,7 @@ DeltaInput readAll(KeptFleet accepted, const std::vector<FoundRecord>& found, co
       found.size(), kThreads, {},
       [&](fleet::RecordReader& reader, size_t i) { return reader.read(found[i].path); }, nameOf,
       waivers.list);
+  setAsideIncomplete(input.records);
   std::map<std::string, RecordUse> uses;
   for (size_t i = 0; i < found.size(); ++i) uses.emplace(nameOf(i), found[i].use);
   for (const auto& node : input.records.nodes) input.uses.push_back(uses.at(node.path));

@@ -12,6 +12,7 @@
 #include "runner/app/expectations.h"
 #include "runner/app/node_inventory.h"
 #include "runner/app/outputs.h"
+#include "runner/app/record_input.h"
 #include "runner/app/stage_runner.h"
 #include "runner/app/waiver_input.h"
 #include "runner/core/build_info.h"
@@ -99,16 +100,6 @@ Result<Waivers> waiversInForce(Record& record, const fs::path& file) {
 
 namespace {
 
-/// A record that a person named; of a run's folder the file in it is named to them.
-Result<Record> recordAt(const fs::path& path) {
-  std::error_code error;
-  if (fs::is_directory(path, error) && fs::exists(path / "record.json", error))
-    return Error{ErrorCode::kUsage,
-                 fmt::format("is a folder; wanted its record, {}", (path / "record.json").string()),
-                 path.string()};
-  return readRecord(path);
-}
-
 /// The profile file that --sku names; by a profile's name alone it is told where that one lies.
 Result<Profile> profileAt(const fs::path& path, const Tree& tree) {
   std::error_code error;
@@ -191,7 +182,7 @@ Result<int> judgeCommand(const JudgeOptions& options) {
 }
 
 Result<int> reportCommand(const fs::path& path, const fs::path& out) {
-  MUSTER_TRY(const Record record, recordAt(path));
+  MUSTER_TRY(const Record record, soundRecordAt(path));
   if (out.empty()) {
     fmt::print("{}", renderSummary(record, false, kColumns));
     return record.exitCode;

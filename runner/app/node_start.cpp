@@ -17,6 +17,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kProfileFile = "profile.toml";
+/// Beside the inventory in the journal: the digest of the profile in force, empty for none.
+constexpr const char* kProfileKey = "profile_sha256";
 
 std::vector<std::string> absolutePaths(const std::vector<fs::path>& paths) {
   std::vector<std::string> absolute;
@@ -59,6 +61,10 @@ Status NodeRun::freeze(const Journal* earlier) {
     record_.runId = runIdOf(node_.node, record_.started);
     node_.runId = record_.runId;
     const RunOptions& options = *setup_.options;
+    std::string scenario;
+    if (node_.simulated()) {
+      MUSTER_TRY(scenario, readFile(node_.scenario));
+    }
     return folder_.appendRun({{"run_id", record_.runId},
                               {"started", record_.started},
                               {"boot_id", record_.bootId},
@@ -72,6 +78,8 @@ Status NodeRun::freeze(const Journal* earlier) {
                               {"sku_folders", absolutePaths(options.skuFolders)},
                               {"sku", options.sku},
                               {"scenario", node_.scenario.string()},
+                              {"scenario_sha256", node_.simulated() ? sha256Hex(scenario) : ""},
+                              {"waivers_sha256", setup_.waivers.sha256},
                               {"waivers_path", setup_.waivers.path},
                               {"waivers_text", setup_.waivers.text},
                               {"scopes", options.scopes},
@@ -108,7 +116,7 @@ Status NodeRun::chooseProfile(NodeInventory& inventory) {
   if (choice.profile == nullptr) return {};
   MUSTER_CHECK_OK(checkOrigin(*choice.profile, !node_.scenario.empty()));
   profile_ = *choice.profile;
-  return writeFileAtomically(folder_.path() / kProfileFile, profile_->text, Durable::kNo);
+  return writeFileAtomically(folder_.path() / kProfileFile, profile_->text);
 }
 
 /// Puts what is known of the node into the record and shows it.
@@ -151,7 +159,9 @@ Status NodeRun::takeInventory() {
   outcome.accounting = judgeInto(outcome.record, evidence, node_.judge);
   outcome.record.measurements = std::move(evidence.measurements);
   waive(outcome);
-  MUSTER_CHECK_OK(keep(outcome, toJson(inventory)));
+  Json extra = toJson(inventory);
+  extra[kProfileKey] = profile_ ? profile_->sha256 : "";
+  MUSTER_CHECK_OK(keep(outcome, extra));
   if (!inventory.problem.empty())
     setup_.view->note(inventory.problem);
   else if (!satisfies(outcome.record.outcome))
@@ -162,8 +172,21 @@ Status NodeRun::takeInventory() {
 Status NodeRun::resumeInventory(const JournalStage& kept) {
   MUSTER_TRY(const NodeInventory inventory, inventoryFromJson(kept.extra));
   const fs::path frozen = folder_.path() / kProfileFile;
+  std::string sha256, text;
+  JsonReader reader(kept.extra, "journal.jsonl: inventory");
+  reader.read(kProfileKey, sha256);
+  MUSTER_CHECK_OK(reader.status());
   if (fs::exists(frozen)) {
-    MUSTER_TRY(profile_, loadProfile(frozen, &setup_.catalog));
+    MUSTER_TRY(text, readFile(frozen));
+  }
+  if (sha256 != (fs::exists(frozen) ? sha256Hex(text) : ""))
+    return Error{
+        ErrorCode::kUsage,
+        "this is not the profile that the run to resume was started with: it was changed or removed; "
+        "put it back, or start a new run with --out",
+        frozen.string()};
+  if (!sha256.empty()) {
+    MUSTER_TRY(profile_, parseProfile(text, frozen, &setup_.catalog));
     MUSTER_CHECK_OK(checkOrigin(*profile_, !node_.scenario.empty()));
   }
   announce(inventory);

@@ -109,6 +109,31 @@ Status checkSamePlan(const fs::path& asked, const Json& run) {
                asked.string()};
 }
 
+/// Fails where plan, waivers or scenario are no longer those that the run was started with.
+Status checkFrozenInputs(const Json& run) {
+  std::string scenario, file, digest;
+  JsonReader reader(run, "journal.jsonl:1");
+  const auto differs = [&](const char* what, const char* text, const char* sha256) {
+    std::string content, wanted;
+    reader.read(text, content);
+    reader.read(sha256, wanted);
+    if (reader.ok() && (content.empty() && wanted.empty() ? wanted : sha256Hex(content)) != wanted)
+      reader.fail(Error{ErrorCode::kUsage, fmt::format("its {} have another digest than {}", what, sha256),
+                        "journal.jsonl:1"});
+  };
+  differs("plan's text", "plan_text", "plan_sha256");
+  differs("waivers", "waivers_text", "waivers_sha256");
+  reader.read("scenario", scenario);
+  reader.read("scenario_sha256", digest);
+  MUSTER_CHECK_OK(reader.status());
+  if (scenario.empty()) return {};
+  MUSTER_TRY(file, readFile(scenario));
+  if (sha256Hex(file) == digest) return {};
+  return Error{ErrorCode::kUsage,
+               "this is not the scenario that the run to resume was started with; start a new run with --out",
+               scenario};
+}
+
 /// Describes plugins and loads profiles: what every way of running needs.
 Result<RunSetup> prepare(const RunOptions& options, RunView& view) {
   RunSetup setup;
@@ -186,6 +211,7 @@ Result<int> runResumed(const RunOptions& asked, RunView& view, const Launcher& p
   MUSTER_TRY(RunFolder folder, RunFolder::open(asked.resume));
   MUSTER_TRY(const Journal journal, folder.readJournal());
   MUSTER_CHECK_OK(checkSamePlan(asked.plan, journal.run));
+  MUSTER_CHECK_OK(checkFrozenInputs(journal.run).context(asked.resume.string()));
   MUSTER_TRY(const RunOptions options, frozenOptions(journal.run, asked));
   MUSTER_TRY(RunSetup setup, prepare(options, view));
   MUSTER_TRY(const PlanOptions planOptions, planOptionsFrom(options.sets, {}));  // the profile is frozen

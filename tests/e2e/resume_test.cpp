@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <functional>
 #include <random>
 #include <set>
 #include <thread>
@@ -132,6 +133,39 @@ TEST(Resume, RefusesAnotherPlan) {
   const auto result = runMuster({"run", other.string(), "--resume", out});
   EXPECT_EQ(result.exitCode, 2);
   EXPECT_NE(result.err.find("not the plan"), std::string::npos) << result.err;
+}
+
+/// A run that was cut behind its inventory, and what somebody did to its folder meanwhile.
+TEST(Resume, RefusesInputsThatWereChangedInBetween) {
+  TempDir dir;
+  const auto file = dir.write("plan.toml", kPlan);
+  const fs::path whole = dir.path() / "whole";
+  runMuster(std::vector<std::string>{"run", file.string(), "--out", whole.string()} + withFakes());
+  const std::string lines = readWhole(whole / "journal.jsonl");
+  const std::string journal = lines.substr(0, lines.find('\n', lines.find('\n') + 1) + 1);
+  const auto resumed = [&](const std::string& name, const std::function<void(const fs::path&)>& change) {
+    const fs::path out = dir.path() / name;
+    fs::copy(whole, out, fs::copy_options::recursive);
+    fs::remove(out / "record.json");
+    std::ofstream(out / "journal.jsonl") << journal;
+    change(out);
+    return runMuster(std::vector<std::string>{"run", "--resume", out.string()} + withFakes());
+  };
+  ASSERT_TRUE(fs::exists(whole / "profile.toml"));
+  EXPECT_NE(resumed("as-it-was", [](const fs::path&) {}).exitCode, 2);
+  auto result = resumed("looser", [](const fs::path& out) {
+    std::ofstream(out / "profile.toml", std::ios::app) << "# looser\n";
+  });
+  EXPECT_EQ(result.exitCode, 2) << result.out << result.err;
+  EXPECT_NE(result.err.find("not the profile"), std::string::npos) << result.err;
+  result = resumed("without", [](const fs::path& out) { fs::remove(out / "profile.toml"); });
+  EXPECT_EQ(result.exitCode, 2) << result.out << result.err;
+  result = resumed("plan", [&](const fs::path& out) {
+    std::string edited = journal;
+    edited.replace(edited.find("ranks = 2"), 9, "ranks = 1");
+    std::ofstream(out / "journal.jsonl") << edited;
+  });
+  EXPECT_EQ(result.exitCode, 2) << result.out << result.err;
 }
 
 TEST(Resume, FailsANodeThatRebootedInBetween) {

@@ -40,7 +40,7 @@ TEST(Coverage, PutsEachExpectedNodeIntoOneState) {
   folder.add(nodeRecord("good"));
   folder.add(failedRecord("sick"));
   Record stale = nodeRecord("stale");
-  stale.plan.sha256 = std::string(64, 'b');
+  testing::givePlan(stale, "another");
   folder.add(stale);
   folder.add(nodeRecord("stranger"));
   folder.write("torn/record.json", "{");

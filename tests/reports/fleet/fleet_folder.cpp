@@ -24,11 +24,15 @@ Record nodeRecord(const std::string& name) {
   Record record = healthy;
   record.node = name;
   record.runId = kRunOf + name;
-  record.plan.sha256 = std::string(64, 'a');
   record.nodeRank = 0;
   record.nodeCount = 1;
   giveParts(record, name);
   return record;
+}
+
+void givePlan(Record& record, const std::string& text) {
+  record.plan.text = text;
+  record.plan.sha256 = sha256Hex(text);
 }
 
 void giveParts(Record& record, const std::string& seed) {

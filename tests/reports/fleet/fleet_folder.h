@@ -13,6 +13,8 @@ namespace muster::testing {
 
 /// A healthy record of the node `name`, of one plan, with parts of its own.
 Record nodeRecord(const std::string& name);
+/// The text of its plan, with its digest.
+void givePlan(Record& record, const std::string& text);
 /// Gives the record's devices serials and UUIDs that depend on `seed`.
 void giveParts(Record& record, const std::string& seed);
 /// The same node with a figure that missed its limit on gpu3.

@@ -8,7 +8,7 @@
 #include <functional>
 #include <random>
 
-#include "reports/fleet/record_stream.h"
+#include "reports/fleet/stage_check.h"
 #include "reports/model/record_check.h"
 #include "runner/core/files.h"
 #include "runner/core/text.h"
@@ -63,6 +63,12 @@ Record smallRecord() {
     std::erase_if(stage.verdicts, surplus);
     keepExpectations(stage);
   }
+  StageRecord inventory;
+  inventory.name = "muster:inventory";
+  inventory.scope = "node";
+  inventory.state = "ran";
+  inventory.outcome = Outcome::kPass;
+  record.stages.push_back(inventory);
   settle(record);
   return record;
 }
@@ -147,6 +153,14 @@ void failSomewhere(Record& record, Random& random) {
   verdict.margin = -0.3;
 }
 
+/// Another outcome for a verdict that missed its limit.
+void giveOutcome(Record& record, Outcome outcome, Random& random) {
+  failSomewhere(record, random);
+  for (Verdict& verdict : record.stages[1].verdicts)
+    if (verdict.margin < 0) verdict.outcome = outcome;
+  settle(record);
+}
+
 void judgeAgain(Record& record) {
   record.rejudged.push_back({sha256Hex(recordText(record)), record.finished + 3600, "0.1.0",
                              "0.1.0-1ee5e15b0a42", "", "", "", false});
@@ -214,6 +228,30 @@ const std::vector<Attack>& attacks() {
          keepExpectations(stage);
          settle(record);
        }},
+      {"forged: a stage was removed",
+       [](Draft& d, Random& r) {
+         Record& record = spoil(d, r).record;
+         record.stages.erase(record.stages.begin() + static_cast<long>(upTo(r, 2)));
+         settle(record);
+       }},
+      {"forged: all stages but its own were removed",
+       [](Draft& d, Random& r) {
+         Record& record = spoil(d, r).record;
+         StageRecord& own = record.stages[2];
+         own.verdicts = record.stages[0].verdicts;
+         for (Verdict& verdict : own.verdicts) verdict.stage = own.name;
+         own.evidence = record.stages[0].evidence;
+         record.stages.erase(record.stages.begin(), record.stages.begin() + 2);
+         settle(record);
+       }},
+      {"forged: another text of the plan under its digest",
+       [](Draft& d, Random& r) { spoil(d, r).record.plan.text += "\n"; }},
+      {"forged: a failure is waived without a waiver",
+       [](Draft& d, Random& r) { giveOutcome(spoil(d, r).record, Outcome::kWaived, r); }},
+      {"forged: a miss only warns",
+       [](Draft& d, Random& r) { giveOutcome(spoil(d, r).record, Outcome::kWarn, r); }},
+      {"forged: a failure is left elsewhere",
+       [](Draft& d, Random& r) { giveOutcome(spoil(d, r).record, Outcome::kElsewhere, r); }},
       {"forged: the counts are others than the verdicts'",
        [](Draft& d, Random& r) {
          Accounting& accounting = spoil(d, r).record.accounting;
@@ -359,8 +397,7 @@ const std::vector<Attack>& attacks() {
          for (Entry& entry : d.entries) entry.record.strict = true;
          spoil(d, r).record.strict = false;
        }},
-      {"stale: another plan",
-       [](Draft& d, Random& r) { spoil(d, r).record.plan.sha256 = sha256Hex("plan" + digits(r)); }},
+      {"stale: another plan", [](Draft& d, Random& r) { givePlan(spoil(d, r).record, "plan" + digits(r)); }},
       {"stale: another fleet run",
        [](Draft& d, Random& r) { spoil(d, r).record.launcher["fleet_id"] = "run-" + digits(r); }},
       {"stale: other overrides",
@@ -525,7 +562,7 @@ const std::vector<Attack>& habits() {
            before.record.launcher["fleet_id"] = "run-before";
            before.record.started -= 20 * kDay;
            before.record.finished -= 20 * kDay;
-           before.record.plan.sha256 = sha256Hex("plan before");
+           givePlan(before.record, "plan before");
            if (otherNames) before.record.node = "old-" + before.record.node;
            bindRun(before.record);
            d.entries.push_back(before);
@@ -652,6 +689,7 @@ std::string wrongVerdict(const MadeFleet& made) {
       made.files.size(), 1, {},
       [&](fleet::RecordReader& reader, size_t i) { return reader.parse(made.files[i].second); },
       [&](size_t i) { return made.files[i].first; });
+  fleet::setAsideIncomplete(records, {});
   const auto fleet = fleet::assess(records, made.options);
   if (!fleet.ok()) return "refused: " + fleet.error().text();
   if (made.forged) {

@@ -440,7 +440,7 @@ TEST(Run, OfHalfOfTheNodesIsNotTakenForThatOfAll) {
   FleetFolder folder;
   folder.add(machineRecord("n1"));
   Record other = machineRecord("n2");
-  other.plan.sha256 = std::string(64, 'b');
+  testing::givePlan(other, "another");
   folder.add(other);
   FleetOptions options = expecting({"n1", "n2"});
   Fleet fleet = folder.assess(options);

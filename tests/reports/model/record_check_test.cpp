@@ -82,6 +82,7 @@ TEST(RecordCheck, RefusesAnAcceptanceOverARequiredSkip) {
 TEST(RecordCheck, RefusesAStrictAcceptanceOverUnjudged) {
   Record record = healthyRecord();
   record.stages[0].verdicts[0].outcome = Outcome::kUnjudged;
+  record.stages[0].verdicts[0].expectation.reset();
   settle(record);
   EXPECT_TRUE(checkRecord(record).ok());
   expectContradiction(

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a plan's text says it runs, without the plugins by which a whole plan is checked.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster {
+
+/// The names of the stages in a plan's text, TOML or Lua, in file order. None: it is no plan. The calling
+/// process must have one thread, for Lua is evaluated in a child process.
+std::vector<std::string> stageNamesIn(std::string_view text);
+
+}  // namespace muster

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records that somebody edited so that their counts still agree: no command takes one for an acceptance.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+
+#include "tests/e2e/fleet_run.h"
+
+namespace muster::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+/// Counts, outcomes and acceptance as the verdicts have them now.
+void settleCounts(Record& record) {
+  record.accounting = {};
+  for (StageRecord& stage : record.stages) {
+    stage.outcome = Outcome::kPass;
+    for (const Verdict& verdict : stage.verdicts) {
+      record.accounting.add(verdict);
+      stage.outcome = std::min(stage.outcome, verdict.outcome);
+    }
+  }
+  record.accounting.expected = record.accounting.total();
+  record.acceptance = "accepted";
+  record.exitCode = 0;
+  record.reasons.clear();
+}
+
+/// A fleet of three nodes; `edit` changes the record of the second one, on which gpu5 is slow.
+class ForgedRecord : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    fleet_ = new FleetRun;
+    ASSERT_EQ(fleet_->simulate(3, slowFault("node = 1\ndevice = 5", 0.8)).exitCode, 1);
+    original_ = new std::string(readWhole(file()));
+  }
+  static void TearDownTestSuite() {
+    delete fleet_;
+    delete original_;
+  }
+  static fs::path file() { return fleet_->path() / "run/sim-node-0001/record.json"; }
+
+  /// Nothing accepts the edited record, and each says why.
+  static void expectRefused(const std::function<void(Record&)>& edit) {
+    std::ofstream(file()) << *original_;
+    auto record = readRecord(file());
+    ASSERT_TRUE(record.ok());
+    edit(*record);
+    settleCounts(*record);
+    std::ofstream(file()) << recordText(*record);
+    const auto report = runMuster({"report", file().string()});
+    EXPECT_EQ(report.exitCode, 2) << report.out;
+    const auto judge = runMuster({"judge", file().string()});
+    EXPECT_NE(judge.exitCode, 0) << judge.out;
+    const auto history =
+        runMuster({"history", "add", file().string(), "--db", (fleet_->path() / "history.sqlite").string()});
+    EXPECT_EQ(history.exitCode, 3) << history.out << history.err;
+    const auto fleet = fleet_->judge(3);
+    EXPECT_NE(fleet.exitCode, 0) << fleet.out;
+    EXPECT_THAT(fleet_->json().dump(), HasSubstr("edited")) << fleet.out;
+  }
+
+  static FleetRun* fleet_;
+  static std::string* original_;
+};
+FleetRun* ForgedRecord::fleet_ = nullptr;
+std::string* ForgedRecord::original_ = nullptr;
+
+StageRecord& gemmOf(Record& record) {
+  return *std::find_if(record.stages.begin(), record.stages.end(),
+                       [](const StageRecord& stage) { return stage.name == "gemm"; });
+}
+
+TEST_F(ForgedRecord, LacksAStageOfItsPlan) {
+  expectRefused([](Record& r) { std::erase_if(r.stages, [](const auto& s) { return s.name == "gemm"; }); });
+  expectRefused([](Record& r) { r.stages.resize(1); });
+  expectRefused([](Record& r) {
+    gemmOf(r).verdicts.clear();
+    std::erase_if(r.stages, [](const auto& s) { return s.name == "muster:inventory"; });
+  });
+}
+
+TEST_F(ForgedRecord, HoldsAnotherTextOfItsPlan) {
+  expectRefused([](Record& r) {
+    std::erase_if(r.stages, [](const auto& s) { return s.name == "gemm"; });
+    r.plan.text = r.plan.text.substr(0, r.plan.text.rfind("[[stage]]"));
+  });
+}
+
+/// Every failure, as `outcome`.
+void makeAll(Record& record, Outcome outcome) {
+  for (StageRecord& stage : record.stages)
+    for (Verdict& verdict : stage.verdicts)
+      if (verdict.outcome == Outcome::kFail) verdict.outcome = outcome;
+}
+
+TEST_F(ForgedRecord, SaysAnotherOutcomeThanItsFigures) {
+  for (const Outcome outcome : {Outcome::kPass, Outcome::kWaived, Outcome::kWarn, Outcome::kElsewhere,
+                                Outcome::kDeferred, Outcome::kUnjudged}) {
+    SCOPED_TRACE(outcomeName(outcome));
+    expectRefused([&](Record& r) { makeAll(r, outcome); });
+  }
+}
+
+TEST_F(ForgedRecord, SaysOtherFiguresThanItsSamplesAndItsExpectation) {
+  expectRefused([](Record& r) {
+    for (StageRecord& stage : r.stages)
+      for (Verdict& verdict : stage.verdicts)
+        if (verdict.outcome == Outcome::kFail) {
+          verdict.outcome = Outcome::kPass;
+          verdict.limit = verdict.observed * 0.97;
+          verdict.margin = 0.03;
+        }
+  });
+}
+
+TEST_F(ForgedRecord, LacksAVerdictOrADevice) {
+  expectRefused([](Record& r) {
+    for (StageRecord& stage : r.stages)
+      std::erase_if(stage.verdicts, [](const Verdict& v) { return v.outcome == Outcome::kFail; });
+  });
+}
+
+/// The fleet judges nothing again: who changes samples to fit is told by the commands that look at one
+/// record.
+TEST_F(ForgedRecord, IsJudgedAgainBeforeItIsShownOrKept) {
+  std::ofstream(file()) << *original_;
+  auto record = readRecord(file());
+  ASSERT_TRUE(record.ok());
+  for (StageRecord& stage : record->stages)
+    for (Verdict& verdict : stage.verdicts) {
+      if (verdict.outcome != Outcome::kFail) continue;
+      verdict.outcome = Outcome::kPass;
+      verdict.observed = verdict.limit * 1.02;
+      verdict.margin = 0.02;
+      for (Measurement& m : stage.measurements)
+        if (m.metric == verdict.metric && m.device == verdict.device && m.caseId == verdict.caseId)
+          m.samples.front() = verdict.observed * 1.01;
+    }
+  settleCounts(*record);
+  std::ofstream(file()) << recordText(*record);
+  const std::string why = "its verdicts are not what its samples come to: ";
+  const auto report = runMuster({"report", file().string()});
+  EXPECT_EQ(report.exitCode, 2) << report.out;
+  EXPECT_THAT(report.err, HasSubstr(why));
+  const auto history =
+      runMuster({"history", "add", file().string(), "--db", (fleet_->path() / "history.sqlite").string()});
+  EXPECT_EQ(history.exitCode, 3) << history.out;
+  EXPECT_THAT(history.err, HasSubstr(why));
+  const auto learn = runMuster({"baseline", "learn", (fleet_->path() / "run").string(), "-o",
+                                (fleet_->path() / "learned.toml").string(), "--allow-simulated"});
+  EXPECT_EQ(learn.exitCode, 2) << learn.out;
+  EXPECT_THAT(learn.err, HasSubstr(why));
+}
+
+}  // namespace
+}  // namespace muster::testing
