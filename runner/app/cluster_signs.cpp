@@ -114,12 +114,9 @@ Status ClusterLink::giveSign() {
     const std::lock_guard lock(mutex_);
     Json ranks = Json::array();
     for (const RankReport& report : watch_.reports()) ranks.push_back(toJson(report));
-    Json sign = {{"nonce", nonce_},
-                 {"n", ++beats_},
-                 {"host", options_.host},
-                 {"identity", identityJson(options_.identity)},
-                 {"round", round_},
-                 {"ranks", std::move(ranks)}};
+    Json sign = {{"nonce", nonce_},       {"n", ++beats_},
+                 {"host", options_.host}, {"identity", identityJson(options_.identity)},
+                 {"round", round_},       {"ranks", std::move(ranks)}};
     if (!options_.finished.empty()) sign["finished"] = options_.finished;
     if (options_.cancelled->load()) sign["interrupted"] = true;
     if (ended_) sign["ended"] = true;
@@ -192,8 +189,9 @@ std::vector<NodeReport> ClusterLink::nodesLocked() {
     node.name = nameLocked(rank);
     node.silent = rank != 0 && silent(peer, now);
     node.silence = peer.seenAt < 0 ? -1 : now - peer.seenAt;
+    // One that gave this node up may go on giving signs of life; one that fell silent later did not.
     if (const auto stop = time_.longestStop(); rank != 0 && stop.seconds > 0 && peer.seenAt >= 0)
-      node.lostInStop = givenUpFor(stop, peer.seenAt) ? stop.seconds : 0;
+      node.lostInStop = givenUpFor(stop, node.silent ? peer.seenAt : stop.until) ? stop.seconds : 0;
     node.gone = goneLocked(rank);
     if (peer.sign.is_object() && peer.sign.value("round", "") == round_ && peer.sign.contains("ranks") &&
         peer.sign["ranks"].is_array())
