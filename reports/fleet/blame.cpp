@@ -284,7 +284,8 @@ std::string BlameTable::sourceOf(const DeviationSummary& d, const NodeSummary& r
   const auto nodes = runs_.find(runKey(record));
   const bool single = nodes != runs_.end() && nodes->second.contains(0) && !nodes->second.at(0).empty();
   const auto said = leaderSays_.find({runKey(record), d.stage});
-  return single && said != leaderSays_.end() && !accusedBy(said->second.text).empty() ? said->second.text : d.source;
+  return single && said != leaderSays_.end() && !accusedBy(said->second.text).empty() ? said->second.text
+                                                                                      : d.source;
 }
 
 Blame BlameTable::ofPeer(const DeviationSummary& d, const NodeSummary& record) const {

@@ -25,9 +25,10 @@ constexpr std::array<std::string_view, 6> kStopped = {"was stopped because the r
                                                       "was interrupted before it"};
 
 /// What node 0, or who misses it, says when nodes do not meet.
-constexpr std::array<std::string_view, 5> kNotMet = {
-    " did not arrive: ", " did not answer at ", " did not come to this stage",
-    " did not decide about this stage", " does not take part: "};
+constexpr std::array<std::string_view, 6> kNotMet = {
+    " did not arrive: ",           " did not answer at ",
+    " did not come to this stage", " did not decide about this stage",
+    " does not take part: ",       ", which serves the store: "};
 
 constexpr std::string_view kStoppedFor = " was stopped because ";
 

@@ -92,7 +92,8 @@ void addPlace(CLI::App* run, Arguments& a) {
                   "file of this node's key: the record carries a MAC by which `muster fleet` knows it")
       ->type_name("FILE");
   run->add_option("--rendezvous", a.run.rendezvous,
-                  "host[:port] where node 0 serves the store for all nodes; without a port it follows from MUSTER_TOKEN")
+                  "host[:port] where node 0 serves the store for all nodes; without a port it follows from "
+                  "MUSTER_TOKEN")
       ->type_name("HOST:PORT");
   run->add_option("--arrival", a.arrival,
                   "how long a stage of all nodes waits for them (default: the stage's timeout)")

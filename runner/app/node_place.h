@@ -26,8 +26,8 @@ bool wantsCluster(const Plan& plan, const RunOptions& options);
 
 /// Ties this node to the others, where the plan wants that and there are others, or where nodes have to leave
 /// together and MUSTER_TOKEN lets them; else a null pointer. kUsage
-/// for a MUSTER_TOKEN that is missing or too short, for a node that runs something else than node 0, and for a rank that is taken.
-/// `earlier`: the journal of a run that is resumed.
+/// for a MUSTER_TOKEN that is missing or too short, for a node that runs something else than node 0, and for
+/// a rank that is taken. `earlier`: the journal of a run that is resumed.
 Result<std::unique_ptr<ClusterLink>> joinCluster(const Plan& plan, const RunOptions& options,
                                                  const Launcher& place, const Journal* earlier = nullptr);
 

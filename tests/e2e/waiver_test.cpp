@@ -175,6 +175,14 @@ TEST_F(Waiver, CannotBeAddedToARunThatWasStartedWithout) {
   EXPECT_TRUE(recordIn(out()).waivers.empty());
 }
 
+/// Gives the waivers in a journal the digest that they have.
+void bindWaivers(const std::string& folder) {
+  const std::string journal = readWhole(folder + "/journal.jsonl");
+  const Json head = Json::parse(journal.substr(0, journal.find('\n')));
+  changeJournal(folder, head["waivers_sha256"].get<std::string>(),
+                sha256Hex(head["waivers_text"].get<std::string>()));
+}
+
 TEST_F(Waiver, ThatExpiredMeanwhileHoldsByTheDayTheRunWasStarted) {
   ASSERT_EQ(run(kAll).exitCode, 0);
   const std::string journal = readWhole(out() + "/journal.jsonl");
@@ -184,6 +192,7 @@ TEST_F(Waiver, ThatExpiredMeanwhileHoldsByTheDayTheRunWasStarted) {
   changeJournal(out(), "2099-12-31", "2026-01-31");
   changeJournal(out(), "\"started\":" + head["started"].dump(), "\"started\":1768435200.0");
   changeJournal(out(), head["run_id"].get<std::string>(), runIdOf(node, 1768435200));
+  bindWaivers(out());
   cutJournal(out(), 2);
   const auto resumed = runMuster({"run", "--resume", out()});
   EXPECT_EQ(resumed.exitCode, 0) << resumed.out << resumed.err;
@@ -191,6 +200,10 @@ TEST_F(Waiver, ThatExpiredMeanwhileHoldsByTheDayTheRunWasStarted) {
   EXPECT_EQ(stateOf(0), "applied");
   // A journal that says it was expired on the day of the start was tampered with.
   changeJournal(out(), "2026-01-31", "2026-01-14");
+  const auto unbound = runMuster({"run", "--resume", out()});
+  EXPECT_EQ(unbound.exitCode, 2) << unbound.out;
+  EXPECT_THAT(unbound.err, HasSubstr("its waivers have another digest than waivers_sha256"));
+  bindWaivers(out());
   const auto refused = runMuster({"run", "--resume", out()});
   EXPECT_EQ(refused.exitCode, 2) << refused.out;
   EXPECT_THAT(refused.err, HasSubstr("this waiver expired"));

@@ -688,6 +688,12 @@ TEST(Cause, ReadsWhatTheRunnerSays) {
   EXPECT_EQ(fleet::caseCause("cudaMalloc failed", "node 1 (n1) was lost", false).cause, Cause::kOwn)
       << "what failed before the group ended is its own";
   EXPECT_EQ(fleet::caseCause("stage gemm, which it needs, came to fail", "", false).cause, Cause::kNeed);
+  const fleet::CaseCause lost = fleet::caseCause(
+      "node 1 (n1) lost node 0 (n0), which serves the store: no answer for 5 s (no answer in time)", "",
+      false);
+  EXPECT_EQ(lost.cause, Cause::kPeer) << "before the group was formed, it has no culprit";
+  ASSERT_EQ(fleet::accusedBy(std::string(lost.source)).size(), 1U);
+  EXPECT_EQ(fleet::accusedBy(std::string(lost.source))[0].node, 0);
   EXPECT_EQ(fleet::caseCause("rank 0 (gpu0) was killed by SIGSEGV", "", true).cause, Cause::kStopped);
 }
 

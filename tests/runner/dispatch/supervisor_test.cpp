@@ -90,8 +90,8 @@ TEST(Supervisor, EndsAHangAtTheDeadline) {
   group.add("hang");
   const RankEnd end = group.runToDeadline().ends.at(0);
   EXPECT_EQ(end.state, State::kTimeout);
-  EXPECT_THAT(end.error, HasSubstr("rank 0 (gpu0) did not end within " +
-                                   formatQuantity(group.options.timeout, "s")));
+  EXPECT_THAT(end.error,
+              HasSubstr("rank 0 (gpu0) did not end within " + formatQuantity(group.options.timeout, "s")));
   EXPECT_THAT(end.error, HasSubstr("last progress: waiting for a peer, 50%"));
   EXPECT_THAT(group.left(), IsEmpty());
 }
@@ -319,8 +319,7 @@ TEST(Supervisor, FailsWhenTheRequestCannotBeWritten) {
   group.ranks[0].requestFile = "/nowhere/request.json";
   const auto ends = runGroup(group.ranks, group.options);
   ASSERT_FALSE(ends.ok());
-  EXPECT_THAT(ends.error().text(),
-              HasSubstr("/nowhere/request.json: cannot write it: No such file"));
+  EXPECT_THAT(ends.error().text(), HasSubstr("/nowhere/request.json: cannot write it: No such file"));
 }
 
 TEST(Supervisor, SaysWhenTheOutputCannotBeKept) {

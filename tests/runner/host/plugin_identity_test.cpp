@@ -104,7 +104,8 @@ TEST(PluginIdentity, RefusesAStrangersFile) {
   const fs::path copy = folder.path() / "fake-ok.so";
   fs::copy_file(fake("ok"), copy);
   ASSERT_EQ(chown(copy.c_str(), 12345, 12345), 0);
-  EXPECT_THAT(identifyPlugin(copy).error().text(), HasSubstr("belongs to user 12345; it must belong to root"));
+  EXPECT_THAT(identifyPlugin(copy).error().text(),
+              HasSubstr("belongs to user 12345; it must belong to root"));
 }
 
 TEST(PluginIdentity, RefusesWhatIsNoFile) {
