@@ -94,7 +94,9 @@ TEST_F(CudaModules, WithoutCublasProductsAndTrainingStop) {
 TEST_F(CudaModules, OneThatIsNotInstalledIsNamed) {
   fs::remove(folder_.path() / "cuda_blas.so");
   auto words = said("");
-  EXPECT_THAT(words["blas"], HasSubstr("cuda_blas.so: cannot open shared object file"));
+  EXPECT_THAT(
+      words["blas"],
+      HasSubstr("cuda_blas.so: GPUs cannot do matrix operations: cannot find the module: No such file"));
   EXPECT_EQ(words["nccl"], "opened");
 }
 
