@@ -118,8 +118,9 @@ void BlameTable::hearTheAbsent(const NodeSummary& record) {
     if (at == leaderSays_.end() || !absentNodes(at->second.text)) continue;
     LeaderSaid& leader = at->second;
     const std::string& said = saidOf(stage);
-    if (!accuses(said, 0) || !accuses(leader.text, record.nodeRank)) continue;
-    leader.absentSay = said;
+    const bool finished = stage.state == "ran" && said.empty() && record.resumed < leader.resumed;
+    if (!(finished || accuses(said, 0)) || !accuses(leader.text, record.nodeRank)) continue;
+    leader.absentSay = finished ? "node 0 was started again; others had finished this stage by then" : said;
     ++leader.absent;
     leader.startedLater = leader.startedLater || record.resumed < leader.resumed;
   }

@@ -342,6 +342,19 @@ TEST(Blame, ANodeZeroThatWasStartedAgainIsNotBelievedThatTheOthersDidNotArrive) 
   }
 }
 
+TEST(Blame, ANodeZeroThatWasStartedAgainAfterTheOthersHadFinishedNamesNoneOfThem) {
+  GroupFleet made(1);
+  std::vector<std::string> absent;
+  for (int node = 1; node < made.nodes(); ++node) absent.push_back(GroupFleet::nodeText(node));
+  made.record(0).resumed = 1;
+  made.didNotBegin(0, fmt::format("{} of {} nodes did not arrive: {}; look at their runs, or start them",
+                                  absent.size(), made.nodes(), fmt::join(absent, ", ")));
+  const Fleet fleet = made.assess();
+  made.expectInnocent(fleet, {"n0"});
+  EXPECT_EQ(nodeOf(fleet, "n0").state, NodeState::kIncomplete);
+  EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kAccepted);
+}
+
 TEST(Blame, ANodeZeroThatNobodyReachedIsNotBelievedThatAllOthersDidNotArrive) {
   for (unsigned seed = 0; seed < kFleets; ++seed) {
     SCOPED_TRACE(seed);
