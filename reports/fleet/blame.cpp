@@ -338,7 +338,7 @@ class OwnVerdict {
   void look(const NodeSummary& record, const BlameTable& blame) {
     Accounting sum = record.accounting;
     const DeviationSummary* worst = nullptr;
-    // What was left out for want of another stage is excused by what that stage came to.
+    // A stage that was skipped for a failed prerequisite is excused by the prerequisite's own failure.
     const bool excused =
         std::any_of(record.deviations.begin(), record.deviations.end(),
                     [](const DeviationSummary& d) { return d.blocks && d.cause != Cause::kNeed; });
@@ -418,14 +418,12 @@ void checkBlame(const FleetRecords& records, const BlameTable& blame, Fleet& fle
       finding.records = {record.path};
       finding.text = fmt::format(
           "the record of {} ({}) speaks against {} in stage {}, of which it has no say: only a stage of "
-          "scope "
-          "cluster tells of other nodes, and only of those in its group",
+          "scope cluster tells of other nodes, and only of those in its group",
           record.node, printable(record.path), printable(shortNames({named.begin(), named.end()}), 200),
           printable(stage));
       finding.next =
           "What it reports counts against its own node. Test that node again, and look at who could write "
-          "the "
-          "record.";
+          "the record.";
       addFinding(fleet, records, std::move(finding), {n}, NodeState::kIncomplete);
     }
 }

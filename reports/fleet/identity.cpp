@@ -19,32 +19,32 @@ namespace {
 
 constexpr size_t kShortest = 4;  ///< characters of the shortest text that is taken for a serial
 /// What vendors write where there is no serial, in lower case.
-constexpr std::array<std::string_view, 26> kPlaceholders = {"to be filled by o.e.m.",
-                                                            "to be filled by oem",
-                                                            "default string",
-                                                            "not specified",
-                                                            "not applicable",
-                                                            "not available",
-                                                            "not present",
-                                                            "not provided",
-                                                            "unspecified",
-                                                            "undefined",
-                                                            "unknown",
-                                                            "invalid",
-                                                            "none",
-                                                            "null",
-                                                            "empty",
-                                                            "[n/a]",
-                                                            "o.e.m.",
-                                                            "no asset information",
-                                                            "serial number",
-                                                            "system serial number",
-                                                            "base board serial number",
-                                                            "chassis serial number",
-                                                            "board serial",
-                                                            "03000200-0400-0500-0006-000700080009",
-                                                            "00020003-0004-0005-0006-000700080009",
-                                                            "12345678-1234-5678-90ab-cddeefaabbcc"};
+constexpr std::array<std::string_view, 26> kNoSerials = {"to be filled by o.e.m.",
+                                                         "to be filled by oem",
+                                                         "default string",
+                                                         "not specified",
+                                                         "not applicable",
+                                                         "not available",
+                                                         "not present",
+                                                         "not provided",
+                                                         "unspecified",
+                                                         "undefined",
+                                                         "unknown",
+                                                         "invalid",
+                                                         "none",
+                                                         "null",
+                                                         "empty",
+                                                         "[n/a]",
+                                                         "o.e.m.",
+                                                         "no asset information",
+                                                         "serial number",
+                                                         "system serial number",
+                                                         "base board serial number",
+                                                         "chassis serial number",
+                                                         "board serial",
+                                                         "03000200-0400-0500-0006-000700080009",
+                                                         "00020003-0004-0005-0006-000700080009",
+                                                         "12345678-1234-5678-90ab-cddeefaabbcc"};
 
 std::string lower(std::string_view text) {
   std::string result(trim(text));
@@ -461,7 +461,7 @@ class IdentityCheck {
 
 bool identifies(std::string_view value) {
   const std::string text = lower(value);
-  if (std::find(kPlaceholders.begin(), kPlaceholders.end(), text) != kPlaceholders.end()) return false;
+  if (std::find(kNoSerials.begin(), kNoSerials.end(), text) != kNoSerials.end()) return false;
   std::string bare;
   for (const char c : text.starts_with("gpu-") ? text.substr(4) : text)
     if (std::isalnum(static_cast<unsigned char>(c)) != 0) bare += c;

@@ -8,12 +8,12 @@
 
 #include "reports/fleet/record_finding.h"
 #include "reports/fleet/sku_check.h"
+#include "reports/model/record_check.h"
 #include "runner/core/text.h"
 
 namespace muster::fleet {
 namespace {
 
-constexpr const char* kOwnStages = "muster:";
 constexpr const char* kNext =
     "Run the node again with the plan, profile and Muster of the others, or give the profile that counts by "
     "--sku "
@@ -161,7 +161,7 @@ class LimitsCheck {
     eachRecord(nodes, [&](size_t n, const NodeSummary& record) {
       if (known.contains(n)) return;
       for (const StageSummary& stage : record.stages) {
-        if (stage.state != "ran" || text(stage.name).starts_with(kOwnStages)) continue;
+        if (stage.state != "ran" || isOwnStage(text(stage.name))) continue;
         std::vector<std::pair<uint32_t, uint32_t>> key;
         for (const LimitSummary& one : stage.limits) key.emplace_back(one.about, one.limit);
         std::sort(key.begin(), key.end());

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "reports/fleet/culprit.h"
+#include "reports/model/record_check.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
 
@@ -15,7 +16,6 @@ namespace muster::fleet {
 namespace {
 
 /// Stages of the runner itself, such as "muster:inventory": every job of a node has them.
-constexpr const char* kOwnStages = "muster:";
 
 /// How bad an acceptance is; the greatest of a node's records counts.
 int badness(const std::string& acceptance) {
@@ -97,7 +97,7 @@ class Merge {
 
  private:
   [[nodiscard]] bool isOwn(const StageSummary& stage) const {
-    return records_.names->texts[stage.name].rfind(kOwnStages, 0) == 0;
+    return isOwnStage(records_.names->texts[stage.name]);
   }
 
   const FleetRecords& records_;

@@ -4,59 +4,30 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <nettle/hmac.h>
 #include <nettle/memops.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 
 #include "runner/core/files.h"
+#include "runner/core/secret.h"
 #include "runner/core/text.h"
 
 namespace muster {
 namespace {
 
 constexpr size_t kKeyBytes = 32;
-constexpr size_t kMacDigits = 2 * SHA256_DIGEST_SIZE;
+constexpr size_t kMacDigits = 64;
 /// How a record's text ends without a MAC, and what stands before and after the digits of one.
 constexpr std::string_view kEnd = "\n}\n";
 constexpr std::string_view kBefore = ",\n \"mac\": \"";
 constexpr std::string_view kAfter = "\"\n}\n";
 
-const uint8_t* bytesOf(std::string_view text) {
-  return reinterpret_cast<const uint8_t*>(text.data());
-}
-
-std::string hexOf(const uint8_t* bytes, size_t count) {
-  std::string hex;
-  for (size_t i = 0; i < count; ++i) hex += fmt::format("{:02x}", bytes[i]);
-  return hex;
-}
-
-/// HMAC-SHA256 of the parts one after the other.
-std::string hmac(std::string_view key, std::string_view first, std::string_view second) {
-  hmac_sha256_ctx context;
-  hmac_sha256_set_key(&context, key.size(), bytesOf(key));
-  hmac_sha256_update(&context, first.size(), bytesOf(first));
-  hmac_sha256_update(&context, second.size(), bytesOf(second));
-  uint8_t digest[SHA256_DIGEST_SIZE];
-  hmac_sha256_digest(&context, sizeof digest, digest);
-  return hexOf(digest, sizeof digest);
-}
-
 }  // namespace
 
-Result<std::string> newRunKey() {
-  uint8_t bytes[kKeyBytes];
-  if (getrandom(bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes))
-    return Error{ErrorCode::kIo, "cannot make a key: " + errnoText(errno), "getrandom"};
-  return hexOf(bytes, sizeof bytes);
-}
-
 std::string nodeKeyOf(const std::string& runKey, const std::string& node) {
-  return hmac(runKey, "muster record key\n", node);
+  return hexText(hmacSha256(runKey, "muster record key\n" + node));
 }
 
 Result<std::string> readKey(const std::filesystem::path& path) {
@@ -82,8 +53,7 @@ Result<std::string> readKey(const std::filesystem::path& path) {
 }
 
 std::string macOf(const Record& record, const std::string& nodeKey) {
-  const std::string text = recordText(record);
-  return hmac(nodeKey, std::string_view(text).substr(0, text.size() - kEnd.size()), kEnd);
+  return hexText(hmacSha256(nodeKey, recordText(record)));
 }
 
 Status checkMac(std::string_view text, const std::string& nodeKey) {
@@ -93,7 +63,8 @@ Status checkMac(std::string_view text, const std::string& nodeKey) {
     return Error{ErrorCode::kProtocol,
                  "it has no MAC, which each node of this run writes: another program wrote it", ""};
   const std::string_view found = text.substr(text.size() - tail + kBefore.size(), kMacDigits);
-  const std::string expected = hmac(nodeKey, text.substr(0, text.size() - tail), kEnd);
+  const std::string expected =
+      hexText(hmacSha256(nodeKey, std::string(text.substr(0, text.size() - tail)) += kEnd));
   if (memeql_sec(found.data(), expected.data(), kMacDigits) != 0) return {};
   return Error{ErrorCode::kProtocol,
                "its MAC is not by its node's key: it was changed after the run, or is of another run or node",

@@ -12,9 +12,6 @@
 
 namespace muster {
 
-/// A new key of a run, 256 bits as hexadecimal digits.
-Result<std::string> newRunKey();
-
 /// The key of one node, which tells nothing of the run's key or of other nodes' keys.
 std::string nodeKeyOf(const std::string& runKey, const std::string& node);
 

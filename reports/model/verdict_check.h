@@ -11,7 +11,7 @@
 
 namespace muster {
 
-/// A verdict and what it rests on, as a record has them. NaN: a figure that is not there.
+/// A verdict and the values that it is based on, as stored in a record. NaN: the value is absent.
 struct VerdictClaim {
   Outcome outcome = Outcome::kError;
   std::string_view stageState;  ///< ran, skipped, elsewhere, error

@@ -146,8 +146,7 @@ void printLimits(const LearnInput& input, const Learned& learned) {
   }
   fmt::print(
       "catches: the smallest loss that this limit alone rejects 99 times of 100; smaller ones are for peers "
-      "to "
-      "tell (`muster fleet`)\n");
+      "to tell (`muster fleet`)\n");
 }
 
 void printFindings(const FleetToLearn& fleet, const Learned& learned, const LearnedProfile& result) {

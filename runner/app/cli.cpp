@@ -98,7 +98,7 @@ void addPlace(CLI::App* run, Arguments& a) {
   run->add_option("--arrival", a.arrival,
                   "how long a stage of all nodes waits for them (default: the stage's timeout)")
       ->type_name("DURATION");
-  run->add_option("--lost-after", a.lostAfter, "a node without a sign of life for so long counts as lost")
+  run->add_option("--lost-after", a.lostAfter, "declare a node lost after this long without a heartbeat")
       ->type_name("DURATION")
       ->capture_default_str();
 }

@@ -82,9 +82,9 @@ std::string howLost(const std::vector<NodeReport>& nodes) {
     if (node.silent && node.silence >= 0)
       silence = silence < 0 ? node.silence : std::min(silence, node.silence);
   }
-  if (silence >= 0) return fmt::format("no sign of life for {:.0f} s", silence);
-  if (mute) return "it gave signs of life, but no answer";
-  return cutOff ? "it got no answers itself" : "it never gave a sign of life";
+  if (silence >= 0) return fmt::format("no heartbeat for {:.0f} s", silence);
+  if (mute) return "it sent heartbeats, but no answer";
+  return cutOff ? "it got no answers itself" : "it never sent a heartbeat";
 }
 
 std::string silentNodes(const std::vector<NodeReport>& nodes) {

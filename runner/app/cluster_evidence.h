@@ -31,8 +31,8 @@ struct RankReport {
 struct NodeReport {
   int node = 0;
   std::string name;     ///< "node 2 (n2)"
-  bool silent = false;  ///< no sign of life for too long
-  bool mute = false;    ///< it gave signs of life, but no answer: its runner hangs
+  bool silent = false;  ///< no heartbeat for too long
+  bool mute = false;    ///< it sent heartbeats, but no answer: its runner hangs
   double silence = 0;   ///< seconds since the last one; negative: there never was one
   bool cutOff = false;  ///< it said that it lost node 0
   /// Seconds for which node 0 itself did not run when it last heard of this node, where that is long enough
@@ -66,7 +66,7 @@ class RankWatch {
 
 /// Who is at fault, in one line that is the same on all nodes; empty when nothing is known yet. Failures
 /// nodes that left come first (that takes their ranks along), then failures (signals before exits that follow
-/// within the same moment), then nodes without a sign of life.
+/// within the same moment), then nodes without a heartbeat.
 std::string knownCulprit(const std::vector<NodeReport>& nodes);
 
 /// What is said when a node loses others after it was stopped itself for `seconds`.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runner/core/clock.h"
+#include "runner/core/secret.h"
 #include "runner/core/text.h"
 #include "runner/rendezvous/store_key.h"
 
@@ -29,7 +30,7 @@ ClusterLink::ClusterLink(ClusterOptions options)
 
 Result<std::unique_ptr<ClusterLink>> ClusterLink::start(ClusterOptions options) {
   std::unique_ptr<ClusterLink> link(new ClusterLink(std::move(options)));
-  MUSTER_TRY(link->nonce_, randomToken());
+  MUSTER_TRY(link->nonce_, randomSecret());
   if (link->leads()) MUSTER_CHECK_OK(link->serve());
   StoreClientOptions client;
   client.address = link->storeAddress();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tie between the nodes of one run: node 0's store, signs of life, agreements, and who was lost.
+// The tie between the nodes of one run: node 0's store, heartbeats, agreements, and who was lost.
 #pragma once
 
 #include <atomic>
@@ -36,7 +36,7 @@ struct ClusterOptions {
   NodeIdentity identity;
   /// Stages of all nodes that an earlier start of this run finished, and their outcome here.
   std::map<std::string, std::string> finished;
-  double beat = 0.5;      ///< seconds between signs of life
+  double beat = 0.5;      ///< seconds between heartbeats
   double lostAfter = 10;  ///< seconds without one after which a node counts as lost
   const std::atomic<bool>* cancelled = nullptr;
   const Clock* clock = &systemClock();
@@ -47,7 +47,7 @@ struct ClusterOptions {
 using Members = std::vector<std::string>;
 
 /// One node's end of the tie. Node 0 serves the store and decides. Methods are for the thread that runs
-/// stages; beside it one thread gives signs of life (and reads them, on node 0), one waits for what node 0
+/// stages; beside it one thread sends heartbeats (and reads them, on node 0), one waits for what node 0
 /// publishes, and one looks at the clock.
 class ClusterLink {
  public:
@@ -118,7 +118,7 @@ class ClusterLink {
   [[nodiscard]] const ClusterOptions& options() const { return options_; }
 
  private:
-  /// What node 0 knows of a node from its signs of life.
+  /// What node 0 knows of a node from its heartbeats.
   struct Peer {
     std::string text;      ///< the last sign
     Json sign;             ///< the same, read

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See cluster_link.h: signs of life, which tell node 0 how every node fares, and all nodes who is gone.
+// See cluster_link.h: heartbeats, which tell node 0 how every node fares, and all nodes who is gone.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -94,7 +94,7 @@ Status ClusterLink::claimRank() {
 
 std::string ClusterLink::identityProblem(const Json& theirs, const std::string& name, bool theyLead) const {
   if (!theirs.is_object() || !theirs.contains("identity") || !theirs["identity"].is_object())
-    return name + " gives signs of life without an identity; is it another version of Muster?";
+    return name + " sends heartbeats without an identity; is it another version of Muster?";
   for (const auto& [what, value] : options_.identity) {
     const std::string other = theirs["identity"].contains(what) && theirs["identity"][what].is_string()
                                   ? theirs["identity"][what].get<std::string>()
@@ -189,7 +189,7 @@ std::vector<NodeReport> ClusterLink::nodesLocked() {
     node.name = nameLocked(rank);
     node.silent = rank != 0 && silent(peer, now);
     node.silence = peer.seenAt < 0 ? -1 : now - peer.seenAt;
-    // One that gave this node up may go on giving signs of life; one that fell silent later did not.
+    // One that gave this node up may go on sending heartbeats; one that fell silent later did not.
     if (const auto stop = time_.longestStop(); rank != 0 && stop.seconds > 0 && peer.seenAt >= 0)
       node.lostInStop = givenUpFor(stop, node.silent ? peer.seenAt : stop.until) ? stop.seconds : 0;
     node.gone = goneLocked(rank);

@@ -32,7 +32,7 @@ struct RunOptions {
   std::string recordKey;  ///< this node's key, from the file of --record-key; empty: a record without MAC
   std::string fleetId;    ///< --fleet-id: of the run over many nodes that this one belongs to
   double arrival = 0;     ///< seconds that a cluster stage waits for all nodes; 0: the stage's timeout
-  double lostAfter = 10;  ///< seconds without a sign of life after which a node counts as lost
+  double lostAfter = 10;  ///< seconds without a heartbeat after which a node counts as lost
   uint64_t seed = 42;
   bool seedGiven = false;  ///< by --seed; else the one above is what a new run takes
   bool strict = false;

@@ -11,6 +11,7 @@
 
 #include "runner/app/interrupt.h"
 #include "runner/core/clock.h"
+#include "runner/core/secret.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/rendezvous/store_key.h"
@@ -26,8 +27,7 @@ constexpr const char* kDeathRemedy =
     "driver's log";
 constexpr const char* kPeerRemedy =
     "Look at what is named here first: of a node its power, its network and the output of its run; of a rank "
-    "its "
-    "output and its device; then run the stage again";
+    "its output and its device; then run the stage again";
 
 std::vector<CaseRun> runsOf(const Stage& stage, const std::vector<const Case*>& cases) {
   std::vector<CaseRun> runs;
@@ -162,7 +162,7 @@ Result<std::unique_ptr<StoreServer>> RankGroup::serveStore(std::vector<RankSpec>
     return std::unique_ptr<StoreServer>();
   }
   StoreServerOptions options;
-  MUSTER_TRY(options.token, randomToken());
+  MUSTER_TRY(options.token, randomSecret());
   options.limits.connections += 8 * specs.size();
   MUSTER_TRY(auto server, StoreServer::start(options).context("serving the store of stage " + stage_.name));
   const std::string prefix = fmt::format("{}/attempt{}.start{}/", stage_.name, attempt_, start);

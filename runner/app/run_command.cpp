@@ -117,7 +117,8 @@ Status checkFrozenInputs(const Json& run) {
     std::string content, wanted;
     reader.read(text, content);
     reader.read(sha256, wanted);
-    if (reader.ok() && (content.empty() && wanted.empty() ? wanted : sha256Hex(content)) != wanted)
+    const bool absent = content.empty() && wanted.empty();
+    if (reader.ok() && !absent && sha256Hex(content) != wanted)
       reader.fail(Error{ErrorCode::kUsage, fmt::format("its {} have another digest than {}", what, sha256),
                         "journal.jsonl:1"});
   };

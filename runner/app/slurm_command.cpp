@@ -209,8 +209,7 @@ Result<int> slurmDrain(const SlurmOptions& o) {
   fmt::print(
       "{} of these are not drained because record, exit file and Slurm do not agree: look at them; `muster "
       "slurm resume --rejected` tests them again, --unconfirmed believes the run folder about jobs that "
-      "Slurm "
-      "has forgotten\n",
+      "Slurm has forgotten\n",
       doubts);
   return kExitIncomplete;
 }

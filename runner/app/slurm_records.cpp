@@ -105,8 +105,7 @@ std::string forgottenNote(const slurm::RunStore& run, const slurm::Witness& witn
   if (nodes.empty()) return "";
   return fmt::format(
       "Slurm has forgotten how the jobs of {} of {} nodes ended ({}) and keeps no accounting; a longer "
-      "MinJobAge "
-      "or AccountingStorageType=accounting_storage/slurmdbd helps the next run",
+      "MinJobAge or AccountingStorageType=accounting_storage/slurmdbd helps the next run",
       nodes.size(), run.submission().nodes.size(), printable(slurm::shortList(nodes), 200));
 }
 

@@ -19,6 +19,7 @@
 #include "runner/core/clock.h"
 #include "runner/core/duration.h"
 #include "runner/core/files.h"
+#include "runner/core/secret.h"
 #include "runner/core/text.h"
 #include "runner/core/trust.h"
 #include "runner/dispatch/plugins.h"
@@ -262,7 +263,7 @@ Status writeKeys(const slurm::RunStore& run) {
   if (error)
     return Error{ErrorCode::kUsage, "cannot make it: " + error.message(),
                  run.nodeKey("").parent_path().string()};
-  MUSTER_TRY(const std::string key, newRunKey());
+  MUSTER_TRY(const std::string key, randomSecret());
   MUSTER_CHECK_OK(writeKey(run.runKey(), key));
   for (const std::string& node : run.submission().nodes)
     MUSTER_CHECK_OK(writeKey(run.nodeKey(node), nodeKeyOf(key, node)));

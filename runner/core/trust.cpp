@@ -134,19 +134,9 @@ Result<std::string> readOwnFile(const fs::path& path, uint64_t limit) {
   if (!S_ISREG(info.st_mode)) return refused("it is not a regular file", path);
   if (info.st_uid != folder.st_uid)
     return refused(fmt::format("it belongs to user {}, its folder to {}", info.st_uid, folder.st_uid), path);
-  if (static_cast<uint64_t>(info.st_size) > limit)
-    return refused(fmt::format("it has {} bytes, more than {}", info.st_size, limit), path);
-  // What fstat said, and one byte more to see that it does not grow meanwhile.
-  std::string text(static_cast<size_t>(info.st_size) + 1, '\0');
-  size_t size = 0;
-  while (size < text.size()) {
-    const ssize_t n = read(file.get(), text.data() + size, text.size() - size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return Error{ErrorCode::kIo, "cannot read it: " + errnoText(errno), path.string()};
-    if (n == 0) break;
-    size += static_cast<size_t>(n);
-  }
-  text.resize(std::min(size, static_cast<size_t>(info.st_size)));
+  // Through the descriptor: what was checked is what is read.
+  auto text = readFile(fmt::format("/proc/self/fd/{}", file.get()), limit);
+  if (!text.ok()) return Error{text.error().code, text.error().message, path.string()};
   return text;
 }
 

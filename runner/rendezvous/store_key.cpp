@@ -3,15 +3,11 @@
 #include "runner/rendezvous/store_key.h"
 
 #include <fmt/format.h>
-#include <nettle/hmac.h>
-#include <sys/random.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <set>
 
-#include "runner/core/files.h"
+#include "runner/core/secret.h"
 
 namespace muster {
 namespace {
@@ -23,21 +19,8 @@ bool isHex(char c) {
 }
 
 /// `use` separates what is derived for different purposes.
-std::array<uint8_t, 32> derive(std::string_view token, char use, std::string_view text) {
-  const std::string data = fmt::format("muster rendezvous {}{}", use, text);
-  const auto bytesOf = [](std::string_view part) { return reinterpret_cast<const uint8_t*>(part.data()); };
-  hmac_sha256_ctx context;
-  hmac_sha256_set_key(&context, token.size(), bytesOf(token));
-  hmac_sha256_update(&context, data.size(), bytesOf(data));
-  std::array<uint8_t, 32> bytes{};
-  hmac_sha256_digest(&context, bytes.size(), bytes.data());
-  return bytes;
-}
-
-std::string hex(const std::array<uint8_t, 32>& bytes) {
-  std::string text;
-  for (const uint8_t byte : bytes) text += fmt::format("{:02x}", byte);
-  return text;
+Digest derive(std::string_view token, char use, std::string_view text) {
+  return hmacSha256(token, fmt::format("muster rendezvous {}{}", use, text));
 }
 
 }  // namespace
@@ -58,16 +41,8 @@ Status checkToken(std::string_view token) {
       ""};
 }
 
-Result<std::string> randomToken() {
-  std::array<uint8_t, 32> bytes{};
-  // Up to 256 bytes come at once, or not at all.
-  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    return Error{ErrorCode::kIo, "cannot get random bytes: " + errnoText(errno), "getrandom"};
-  return hex(bytes);
-}
-
 std::string storeKey(std::string_view token, std::string_view prefix) {
-  return hex(derive(token, 'k', prefix));
+  return hexText(derive(token, 'k', prefix));
 }
 
 uint16_t storePort(std::string_view token, std::string_view job) {

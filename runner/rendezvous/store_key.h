@@ -14,9 +14,6 @@ namespace muster {
 /// larger alphabet, at least eight of them different. The message has the command that makes one.
 Status checkToken(std::string_view token);
 
-/// 32 random bytes in hex.
-Result<std::string> randomToken();
-
 /// The key of the clients whose store keys begin with `prefix`: 64 characters. It opens nothing else, and the
 /// token does not follow from it.
 std::string storeKey(std::string_view token, std::string_view prefix);

@@ -110,7 +110,7 @@ TEST_F(Cluster, TellsTheHostWhoseLinkWentDownFromTheOthers) {
   run.awaitRank(3);
   run.hosts.setLink(3, false);
   run.finish();
-  expectCulprit(run, {0, 1, 2}, "node 3 (n3) was lost: no sign of life");
+  expectCulprit(run, {0, 1, 2}, "node 3 (n3) was lost: no heartbeat");
   expectCulprit(run, {3}, "node 3 (n3) lost node 0 (n0), which serves the store");
 }
 
@@ -131,7 +131,7 @@ TEST_F(Cluster, NamesANodeWhoseRunnerWasKilled) {
   run.awaitRank(2);
   for (const int pid : run.hosts.processes(2, "--node-rank")) kill(pid, SIGKILL);
   run.finish();
-  expectCulprit(run, {0, 1, 3}, "node 2 (n2) was lost: no sign of life");
+  expectCulprit(run, {0, 1, 3}, "node 2 (n2) was lost: no heartbeat");
 }
 
 /// Ranks of a stress test work without each other: those of the other hosts end well, and before anybody
@@ -160,7 +160,7 @@ window = "500ms"
   run.awaitRank(1);
   run.signal(1, SIGKILL);
   run.finish();
-  expectCulprit(run, {0, 2}, "node 1 (n1) was lost: no sign of life");
+  expectCulprit(run, {0, 2}, "node 1 (n1) was lost: no heartbeat");
   for (const int host : {0, 2}) {
     EXPECT_NE(run.record(host).acceptance, "accepted");
     for (const Verdict& verdict : run.stage(host, "walk").verdicts)

@@ -18,6 +18,7 @@
 #include "reports/model/record_mac.h"
 #include "runner/app/slurm_fleet.h"
 #include "runner/core/files.h"
+#include "runner/core/secret.h"
 #include "runner/core/text.h"
 #include "tests/reports/fleet/fleet_folder.h"
 #include "tests/reports/sample/sample_record.h"
@@ -416,7 +417,7 @@ ForgedRuns::ForgedRuns() : run_(folder_.path() / "run") {
   if (!run.ok()) throw std::runtime_error(run.error().text());
   put(run_ / "inputs" / "plan.toml", kPlan);
   put(run_ / "expect.txt", "n1\nn2\nn3\nn4 drained bad DIMM\nn5\n");
-  const std::string key = *newRunKey();
+  const std::string key = *randomSecret();
   fs::create_directories(run_ / "keys");
   const auto putKey = [&](const fs::path& path, const std::string& text) {
     put(path, text + "\n");

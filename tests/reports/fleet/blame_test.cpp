@@ -109,6 +109,15 @@ class GroupFleet {
     for (Verdict& verdict : stage(node).verdicts) verdict.detail = culprit;
   }
 
+  /// Node 0 waited for all others in vain, of whom it knows the names, or only the numbers.
+  void meetsNobody(bool named) {
+    std::vector<std::string> absent;
+    for (int node = 1; node < nodes(); ++node)
+      absent.push_back(named ? nodeText(node) : fmt::format("node {}", node));
+    didNotBegin(0, fmt::format("{} of {} nodes did not arrive: {}; look at their runs, or start them",
+                               absent.size(), nodes(), fmt::join(absent, ", ")));
+  }
+
   /// The stage of `node` ended in an error before it began, as stageNotRun() says it.
   void didNotBegin(int node, const std::string& why) {
     StageRecord& at = stage(node);
@@ -288,7 +297,7 @@ TEST(Blame, ALostNodeIsNamedAndNoDeviceOfTheSurvivors) {
     SCOPED_TRACE(seed);
     GroupFleet made(seed);
     const int lost = 1 + made.below(made.nodes() - 1);
-    made.endBy(GroupFleet::nodeText(lost) + " was lost: no sign of life for 12 s");
+    made.endBy(GroupFleet::nodeText(lost) + " was lost: no heartbeat for 12 s");
     made.leaveOut(lost);
     const Fleet fleet = made.assess();
     made.expectInnocent(fleet, {GroupFleet::nameOf(lost)});
@@ -323,18 +332,15 @@ TEST(Blame, ANodeZeroThatWasStartedAgainIsNotBelievedThatTheOthersDidNotArrive) 
     SCOPED_TRACE(seed);
     GroupFleet made(seed);
     const bool noticed = made.below(2) == 0;
-    std::vector<std::string> absent;
     made.endBy("");
     for (int node = 1; node < made.nodes(); ++node) {
-      absent.push_back(GroupFleet::nodeText(node));
       made.loses(node,
                  fmt::format("{} lost {}, which {}", GroupFleet::nodeText(node), GroupFleet::nodeText(0),
                              noticed ? "was started again in the middle of this stage"
                                      : "serves the store: no answer for 12 s (no error was told)"));
     }
     made.record(0).resumed = 1;
-    made.didNotBegin(0, fmt::format("{} of {} nodes did not arrive: {}; look at their runs, or start them",
-                                    absent.size(), made.nodes(), fmt::join(absent, ", ")));
+    made.meetsNobody(true);
     const Fleet fleet = made.assess();
     made.expectInnocent(fleet, {"n0"});
     made.expectFirst(fleet, "node n0");
@@ -344,11 +350,8 @@ TEST(Blame, ANodeZeroThatWasStartedAgainIsNotBelievedThatTheOthersDidNotArrive) 
 
 TEST(Blame, ANodeZeroThatWasStartedAgainAfterTheOthersHadFinishedNamesNoneOfThem) {
   GroupFleet made(1);
-  std::vector<std::string> absent;
-  for (int node = 1; node < made.nodes(); ++node) absent.push_back(GroupFleet::nodeText(node));
   made.record(0).resumed = 1;
-  made.didNotBegin(0, fmt::format("{} of {} nodes did not arrive: {}; look at their runs, or start them",
-                                  absent.size(), made.nodes(), fmt::join(absent, ", ")));
+  made.meetsNobody(true);
   const Fleet fleet = made.assess();
   made.expectInnocent(fleet, {"n0"});
   EXPECT_EQ(nodeOf(fleet, "n0").state, NodeState::kIncomplete);
@@ -359,16 +362,13 @@ TEST(Blame, ANodeZeroThatNobodyReachedIsNotBelievedThatAllOthersDidNotArrive) {
   for (unsigned seed = 0; seed < kFleets; ++seed) {
     SCOPED_TRACE(seed);
     GroupFleet made(seed);
-    std::vector<std::string> absent;
     for (int node = 1; node < made.nodes(); ++node) {
-      absent.push_back(fmt::format("node {}", node));
       made.didNotBegin(node,
                        fmt::format("node 0 did not answer at 10.0.0.1:29400 within 20 s: {} could not reach "
                                    "the store (10.0.0.1:29400: no answer in time) within 1 s",
                                    GroupFleet::nodeText(node)));
     }
-    made.didNotBegin(0, fmt::format("{} of {} nodes did not arrive: {}; look at their runs, or start them",
-                                    absent.size(), made.nodes(), fmt::join(absent, ", ")));
+    made.meetsNobody(false);
     const Fleet fleet = made.assess();
     made.expectInnocent(fleet, {"n0"});
     made.expectFirst(fleet, "node n0");
@@ -409,7 +409,7 @@ TEST(Blame, ANodeThatDidNotArriveWhenAllWereStartedAgainIsNamed) {
 
 TEST(Blame, NodeZeroIsBelievedBeforeTheNodeThatLostIt) {
   GroupFleet made(3);
-  made.endBy(GroupFleet::nodeText(1) + " was lost: no sign of life for 12 s");
+  made.endBy(GroupFleet::nodeText(1) + " was lost: no heartbeat for 12 s");
   made.loses(1, GroupFleet::nodeText(1) + " lost " + GroupFleet::nodeText(0) +
                     ", which serves the store: no answer for 12 s (no error was told)");
   const Fleet fleet = made.assess();
@@ -559,7 +559,7 @@ const std::vector<FalseBlame>& falseBlames() {
          stage.group = {{"world_size", 8},
                         {"first_rank", 0},
                         {"nodes", 4},
-                        {"culprit", GroupFleet::nodeText(other) + " was lost: no sign of life for 12 s"}};
+                        {"culprit", GroupFleet::nodeText(other) + " was lost: no heartbeat for 12 s"}};
          sayOf(verdict, stage.group["culprit"]);
        }},
       {"a rank of another node in words", true,
@@ -676,7 +676,7 @@ TEST(Cause, ReadsWhatTheRunnerSays) {
   EXPECT_EQ(one("rank 3 (gpu0 of node 3 (n3)) ended with exit code 7"), "[3 gpu0 3 n3]");
   EXPECT_EQ(one("rank 3 (node 3) is stuck in the kernel (state D for 30 s)"), "[3  3 ]");
   EXPECT_EQ(one("rank 3 (gpu3) was killed by SIGKILL (Killed)"), "[3 gpu3 -1 ]");
-  EXPECT_EQ(one("node 1 (n1), node 2 (n2) were lost: no sign of life for 12 s"), "[-1  1 n1][-1  2 n2]");
+  EXPECT_EQ(one("node 1 (n1), node 2 (n2) were lost: no heartbeat for 12 s"), "[-1  1 n1][-1  2 n2]");
   EXPECT_EQ(one("node 0 (n0) lost every other node: its own link is at fault, or the network as a whole"),
             "[-1  0 n0]");
   EXPECT_EQ(one("node 1 (n1) was interrupted by its user, node 2 (n2) was started again in the middle of "

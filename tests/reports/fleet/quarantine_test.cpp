@@ -180,7 +180,7 @@ TEST(Quarantine, NamesAStageThatPassedDespiteAFaultyComponent) {
   FleetFolder folder;
   folder.add(record);
   EXPECT_EQ(testing::nodeOf(folder.assess({"bad"}), "bad").state, fleet::NodeState::kAccepted);
-  stage.group["culprit"] = "node 1 (n1) was lost: no sign of life for 10 s";
+  stage.group["culprit"] = "node 1 (n1) was lost: no heartbeat for 10 s";
   EXPECT_THAT(reasonFor(recordText(record)),
               HasSubstr("a faulty component is named, but the stage has no error"));
 }

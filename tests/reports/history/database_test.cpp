@@ -103,8 +103,7 @@ TEST_F(HistoryFile, WhoseTableIsAViewWithoutEndIsRefused) {
         "plan, '' plan_sha256, '' profile, '' profile_sha256, '' backend, 0 simulated, '' scenario, '' "
         "acceptance, 0 exit_code, '' tool, '' path, 0 added FROM c",
         "DROP VIEW run; ALTER TABLE kept RENAME TO run; CREATE TRIGGER t AFTER INSERT ON run BEGIN DELETE "
-        "FROM "
-        "run; END",
+        "FROM run; END",
         "DROP TRIGGER t; PRAGMA user_version = -1", "PRAGMA user_version = 1"}) {
     {
       auto database = Database::open(file(), Access::kWrite);

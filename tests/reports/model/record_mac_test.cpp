@@ -7,6 +7,7 @@
 
 #include <random>
 
+#include "runner/core/secret.h"
 #include "tests/reports/sample/sample_record.h"
 #include "tests/support/process.h"
 
@@ -22,7 +23,7 @@ Record signedRecord(const std::string& nodeKey) {
 }
 
 TEST(RecordMac, OutlivesReadingAndWriting) {
-  const std::string key = nodeKeyOf(*newRunKey(), "n1");
+  const std::string key = nodeKeyOf(*randomSecret(), "n1");
   const std::string text = recordText(signedRecord(key));
   EXPECT_TRUE(checkMac(text, key).ok());
   const auto again = recordFromJson(*parseJson(text));
@@ -31,7 +32,7 @@ TEST(RecordMac, OutlivesReadingAndWriting) {
 }
 
 TEST(RecordMac, IsGoneWithAnyChange) {
-  const std::string key = nodeKeyOf(*newRunKey(), "n1");
+  const std::string key = nodeKeyOf(*randomSecret(), "n1");
   const std::string text = recordText(signedRecord(key));
   std::mt19937 random(1);
   const auto below = [&](size_t limit) {
@@ -58,7 +59,7 @@ TEST(RecordMac, IsGoneWithAnyChange) {
 }
 
 TEST(RecordMac, IsOfOneNodeAndOneRun) {
-  const std::string run = *newRunKey(), other = *newRunKey();
+  const std::string run = *randomSecret(), other = *randomSecret();
   EXPECT_NE(run, other);
   const std::string text = recordText(signedRecord(nodeKeyOf(run, "n1")));
   EXPECT_FALSE(checkMac(text, nodeKeyOf(run, "n2")).ok());
@@ -68,7 +69,7 @@ TEST(RecordMac, IsOfOneNodeAndOneRun) {
 
 TEST(RecordMac, ItsKeyIsAFileThatNobodyElseCanRead) {
   const testing::TempDir folder;
-  const std::string key = *newRunKey();
+  const std::string key = *randomSecret();
   const fs::path file = folder.write("key", key + "\n");
   for (const int mode : {0644, 0640, 0604, 0620, 0666}) {
     ASSERT_EQ(chmod(file.c_str(), static_cast<mode_t>(mode)), 0);

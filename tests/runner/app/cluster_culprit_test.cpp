@@ -54,7 +54,7 @@ TEST(KnownCulprit, IsAFailureBeforeASilentNode) {
   auto nodes = healthy(4);
   nodes[1].silent = true;
   nodes[1].silence = 12;
-  EXPECT_EQ(knownCulprit(nodes), "node 1 (n1) was lost: no sign of life for 12 s");
+  EXPECT_EQ(knownCulprit(nodes), "node 1 (n1) was lost: no heartbeat for 12 s");
   fail(nodes[3], "ended with exit code 7", 0, 1);
   EXPECT_EQ(knownCulprit(nodes), "rank 3 (gpu0 of node 3 (n3)) ended with exit code 7");
 }
@@ -76,7 +76,7 @@ TEST(KnownCulprit, IsNotKnownWhenOneOfTwoNodesLosesTheOther) {
     const std::string start =
         "it is not known which of the two nodes failed, or whether the network between them did: ";
     EXPECT_EQ(text.substr(0, start.size()), start);
-    EXPECT_EQ(text.find("no sign of life for 5 s") != std::string::npos, nodes[1].silent) << text;
+    EXPECT_EQ(text.find("no heartbeat for 5 s") != std::string::npos, nodes[1].silent) << text;
     // Unless a rank's end tells more.
     fail(nodes[1], "was killed by SIGKILL (Killed)", SIGKILL, 1);
     EXPECT_EQ(knownCulprit(nodes), "rank 1 (gpu0 of node 1 (n1)) was killed by SIGKILL (Killed)");

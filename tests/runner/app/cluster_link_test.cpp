@@ -401,7 +401,7 @@ TEST(ClusterStage, NamesASilentNodeAndDoesNotStartAgain) {
     return stage.endRound(cutShortIn(0), 3, 10);
   });
   for (const RoundVerdict& verdict : verdicts) {
-    EXPECT_THAT(verdict.culprit, HasSubstr("node 2 (n2) was lost: no sign of life for"));
+    EXPECT_THAT(verdict.culprit, HasSubstr("node 2 (n2) was lost: no heartbeat for"));
     EXPECT_EQ(verdict.failed.size(), 3U);
     EXPECT_FALSE(verdict.again);
   }

@@ -19,6 +19,7 @@
 #include <thread>
 
 #include "runner/core/clock.h"
+#include "runner/core/secret.h"
 #include "runner/core/text.h"
 #include "runner/rendezvous/store_client.h"
 #include "runner/rendezvous/store_key.h"
@@ -381,7 +382,7 @@ TEST_F(Attack, ASquatterIsNotTakenForTheStore) {
     }
   }
   StoreServerOptions other;
-  other.token = *randomToken();
+  other.token = *randomSecret();
   const auto another = StoreServer::start(other).value();
   EXPECT_THAT(connectTo(another->port(), kGenerous)->connect(kGenerous).error().text(), HasSubstr(kNoToken));
 }
@@ -401,7 +402,7 @@ TEST_F(Attack, APeerWithoutTheTokenIsToldByWhatItLacks) {
       peer.send(garbage);
       EXPECT_TRUE(peer.closedWithin(kGenerous));
     } else if (kind == 1) {
-      EXPECT_EQ(peer.tryKey(storeKey(*randomToken(), "")), TlsFault::kNoToken);
+      EXPECT_EQ(peer.tryKey(storeKey(*randomSecret(), "")), TlsFault::kNoToken);
     } else if (kind == 2) {
       // A client of certificates, as a web browser is.
       const std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> context(SSL_CTX_new(TLS_client_method()),

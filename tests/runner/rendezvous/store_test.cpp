@@ -13,6 +13,7 @@
 
 #include "runner/core/clock.h"
 #include "runner/core/files.h"
+#include "runner/core/secret.h"
 #include "runner/rendezvous/store_client.h"
 #include "runner/rendezvous/store_key.h"
 #include "runner/rendezvous/store_server.h"
@@ -274,7 +275,7 @@ TEST(Store, NeedsATokenOf128Bits) {
     EXPECT_TRUE(checkToken(good).ok()) << good;
     EXPECT_FALSE(checkToken(good.substr(1)).ok()) << good;
   }
-  EXPECT_TRUE(checkToken(*randomToken()).ok());
+  EXPECT_TRUE(checkToken(*randomSecret()).ok());
   for (const std::string bad :
        {"", "secret", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "12345671234567123456712345671234567"}) {
     StoreServerOptions options;
@@ -293,7 +294,7 @@ TEST(Store, NeedsATokenOf128Bits) {
 TEST(Store, HasAPortThatFollowsFromTheToken) {
   std::set<uint16_t> ports;
   for (int i = 0; i < 200; ++i) {
-    const std::string token = *randomToken();
+    const std::string token = *randomSecret();
     const uint16_t port = storePort(token, "12.0");
     EXPECT_TRUE(port >= kFirstStorePort && port <= kLastStorePort) << port;
     EXPECT_EQ(port, storePort(token, "12.0"));
