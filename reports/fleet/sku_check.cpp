@@ -102,6 +102,7 @@ class SkuCheck {
 
   [[nodiscard]] std::vector<std::string> namesOf(const std::vector<size_t>& nodes) const {
     std::vector<std::string> names;
+    names.reserve(nodes.size());
     for (const size_t n : nodes) names.push_back(fleet_.nodes[n].name);
     return names;
   }
@@ -173,6 +174,7 @@ class SkuCheck {
     for (const DeviceIdentity& device : recordOf(n).devices)
       if (device.kind == "gpu") ++counts[device.name];
     std::vector<std::string> parts;
+    parts.reserve(counts.size());
     for (const auto& [name, count] : counts)
       parts.push_back(fmt::format("{} × {}", count, printable(name, 80)));
     return join(parts, " + ");
