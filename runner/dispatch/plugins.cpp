@@ -8,6 +8,7 @@
 #include <map>
 
 #include "runner/core/text.h"
+#include "runner/dispatch/description_cache.h"
 #include "runner/dispatch/host_process.h"
 
 namespace muster {
@@ -45,14 +46,19 @@ struct Answer {
   Json describe;
 };
 
-Result<PluginSpec> specOf(const fs::path& path, const Answer& answer, const HostProcess& host) {
+/// Why the host of a library did not answer as it should; ok where it did.
+Status endOf(const Answer& answer, const HostProcess& host) {
   if (!answer.fatal.empty()) return Error{ErrorCode::kUnsupported, answer.fatal, ""};
   const RankEnd end = host.end();
   if (end.state != RankEnd::State::kOk) return Error{ErrorCode::kUnsupported, end.error, ""};
-  const std::string name = answer.describe.value("name", "");
+  return {};
+}
+
+Result<PluginSpec> specOf(const fs::path& path, const Json& described) {
+  const std::string name = described.value("name", "");
   if (name != path.stem())
     return Error{ErrorCode::kUsage, fmt::format("holds plugin \"{0}\"; name the file {0}.so", name), path};
-  Result<PluginSpec> read = pluginSpecFromDescribe(name, answer.describe["description"]);
+  Result<PluginSpec> read = pluginSpecFromDescribe(name, described.value("description", Json()));
   if (!read.ok()) {
     Error error = std::move(read).error();
     error.where = fmt::format("{}: describe(): {}", path.string(), error.where);
@@ -60,7 +66,7 @@ Result<PluginSpec> specOf(const fs::path& path, const Answer& answer, const Host
   }
   PluginSpec spec = std::move(read).value();
   spec.name = name;
-  spec.version = answer.describe.value("version", "");
+  spec.version = described.value("version", "");
   spec.path = path;
   return spec;
 }
@@ -74,28 +80,13 @@ HostJob describeJob(const Tree& tree, const fs::path& path, int index) {
   return job;
 }
 
-}  // namespace
-
-Result<Catalog> describePlugins(const Tree& tree, const std::vector<fs::path>& extraFolders,
-                                const std::vector<std::string>& only, double timeout) {
-  Libraries libraries;
-  MUSTER_CHECK_OK(findLibraries(tree.plugins, only, libraries));
-  for (const fs::path& folder : extraFolders) MUSTER_CHECK_OK(findLibraries(folder, only, libraries));
-
-  Catalog catalog;
+/// Asks the hosts of the libraries, side by side; adds each answer to the catalogue and the good ones to the
+/// cache.
+Status describeAnew(const Tree& tree, const std::vector<fs::path>& paths, double timeout,
+                    DescriptionCache& cache, Catalog& catalog) {
+  if (paths.empty()) return {};
   std::vector<HostJob> jobs;
-  std::vector<fs::path> paths;
-  for (const auto& [file, found] : libraries) {
-    if (found.size() > 1) {
-      catalog.refused[file] = {ErrorCode::kUsage,
-                               fmt::format("found twice, in {} and in {}; remove one",
-                                           found[0].parent_path().string(), found[1].parent_path().string()),
-                               file};
-      continue;
-    }
-    jobs.push_back(describeJob(tree, found[0], static_cast<int>(jobs.size())));
-    paths.push_back(found[0]);
-  }
+  for (const fs::path& path : paths) jobs.push_back(describeJob(tree, path, static_cast<int>(jobs.size())));
   std::vector<Answer> answers(jobs.size());
   GroupOptions options;
   options.timeout = timeout;
@@ -107,13 +98,47 @@ Result<Catalog> describePlugins(const Tree& tree, const std::vector<fs::path>& e
   };
   MUSTER_TRY(const auto hosts, superviseHosts(std::move(jobs), options));
   for (size_t i = 0; i < hosts.size(); ++i) {
-    Result<PluginSpec> spec = specOf(paths[i], answers[i], *hosts[i]);
-    if (spec.ok()) {
-      catalog.plugins[spec->name] = std::move(*spec);
-    } else {
+    const Status end = endOf(answers[i], *hosts[i]);
+    Result<PluginSpec> spec = end.ok() ? specOf(paths[i], answers[i].describe) : end.error();
+    if (!spec.ok()) {
       catalog.refused[paths[i].filename()] = spec.error();
+      continue;
     }
+    cache.keep(paths[i], answers[i].describe);
+    catalog.plugins[spec->name] = std::move(*spec);
   }
+  cache.save();
+  return {};
+}
+
+}  // namespace
+
+Result<Catalog> describePlugins(const Tree& tree, const std::vector<fs::path>& extraFolders,
+                                const std::vector<std::string>& only, double timeout) {
+  Libraries libraries;
+  MUSTER_CHECK_OK(findLibraries(tree.plugins, only, libraries));
+  for (const fs::path& folder : extraFolders) MUSTER_CHECK_OK(findLibraries(folder, only, libraries));
+
+  Catalog catalog;
+  DescriptionCache cache(tree.hostExecutable);
+  std::vector<fs::path> unknown;
+  for (const auto& [file, found] : libraries) {
+    if (found.size() > 1) {
+      catalog.refused[file] = {ErrorCode::kUsage,
+                               fmt::format("found twice, in {} and in {}; remove one",
+                                           found[0].parent_path().string(), found[1].parent_path().string()),
+                               file};
+      continue;
+    }
+    const Json* described = cache.find(found[0]);
+    Result<PluginSpec> spec =
+        described == nullptr ? Error{ErrorCode::kNotFound, "", ""} : specOf(found[0], *described);
+    if (spec.ok())
+      catalog.plugins[spec->name] = std::move(*spec);
+    else
+      unknown.push_back(found[0]);
+  }
+  MUSTER_CHECK_OK(describeAnew(tree, unknown, timeout, cache, catalog));
   return catalog;
 }
 

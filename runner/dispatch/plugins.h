@@ -24,7 +24,8 @@ struct Tree {
 /// The tree that the running executable belongs to; an error names what is missing.
 Result<Tree> findTree();
 
-/// Describes every library named `*.so` in the folders, by `muster-host --describe` for each (side by side).
+/// Describes every library named `*.so` in the folders, by `muster-host --describe` for each (side by side);
+/// a library that has not changed since it was last described is not asked again (DescriptionCache).
 /// With `only` not empty, just these plugin names are described. A library that is refused or crashes is in
 /// Catalog::refused with the reason; it stops only the plans that ask for it. A library's file is named after
 /// its plugin; one that stands in two folders is refused. `timeout`: seconds for all of them.

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-GOAL = 1 / 20
+GOAL = 1 / 30
 TORCH = ["/usr/bin/python3", "-c", "import torch"]
 
 

@@ -5,6 +5,7 @@
 #include <hwloc.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 
 namespace muster {
@@ -23,6 +24,8 @@ using Bitmap = std::unique_ptr<hwloc_bitmap_s, FreeBitmap>;
 
 /// Only what is asked for: discovering I/O devices too takes tens of milliseconds.
 Result<TopologyHandle> load(const std::string& synthetic) {
+  // hwloc's plugins find I/O devices, with libraries of X11 and OpenCL; loading them costs milliseconds.
+  setenv("HWLOC_PLUGINS_PATH", "", 1);
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return Error{ErrorCode::kIo, "hwloc could not start", ""};
   TopologyHandle topology(raw);
