@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <initializer_list>
+#include <utility>
 
 #include "kernels/sim/sim_inventory.h"
 #include "reports/fleet/cut_run.h"
@@ -31,6 +33,8 @@
 #include "runner/host/request.h"
 #include "runner/judge/waivers.h"
 #include "runner/sku/profile_writer.h"
+#include "runner/slurm/drain.h"
+#include "runner/slurm/submission.h"
 #include "tests/fuzz/targets.h"
 #include "tests/reports/fleet/fleet_folder.h"
 #include "tests/reports/sample/sample_record.h"
@@ -364,6 +368,72 @@ Samples requestSamples() {
             {"cases", cases}}}};
 }
 
+/// A run on Slurm with one job of each kind.
+const slurm::RunStore& slurmRun() {
+  static const slurm::RunStore kRun = [] {
+    slurm::Submission run;
+    run.id = "r1";
+    run.planName = "node-quick";
+    run.planFile = "node-quick.toml";
+    run.scenarioFile = "s.toml";
+    run.nodes = {"n1", "n2"};
+    run.options = {"--seed", "3"};
+    run.fleetOptions = {"--strict"};
+    run.jobs.mounts = {"/data:/data"};
+    slurm::RunStore made = slurm::RunStore::create(workFolder() / "slurm", run).value();
+    using slurm::JobKind;
+    for (const auto& [kind, nodes] : std::initializer_list<std::pair<JobKind, std::vector<std::string>>>{
+             {JobKind::kArray, {}}, {JobKind::kPinned, {"n2"}}, {JobKind::kCluster, {"n1", "n2"}}})
+      if (!made.append({kind, std::to_string(100 + static_cast<int>(kind)), 1, nodes, 2}).ok()) std::abort();
+    if (!made.appendCancelled("101").ok()) std::abort();
+    return made;
+  }();
+  return kRun;
+}
+
+std::string textIn(const char* name) {
+  return readFile(slurmRun().folder() / name).value();
+}
+
+/// What every command of `muster slurm` reads first. Its names become paths.
+std::string checkSubmission(const std::string& text) {
+  put(slurmRun().folder() / "slurm.json", text);
+  const auto run = slurm::RunStore::open(slurmRun().folder());
+  if (!run.ok()) return faultOf(run.error());
+  for (const std::string& node : run->submission().nodes)
+    for (const fs::path& path :
+         {run->nodeFolder(node), run->exit(node), run->claim(node), run->nodeKey(node)})
+      if (path.lexically_normal() != path || path.filename() != node)
+        return "a path leads elsewhere: " + path.string();
+  const fs::path plan = run->input(run->submission().planFile);
+  return plan.lexically_normal().parent_path() == run->folder() / "inputs" ? "" : "the plan lies elsewhere";
+}
+
+Samples submissionSamples() {
+  return {{}, {}, {parseJson(textIn("slurm.json")).value()}};
+}
+
+/// jobs.jsonl and drained.jsonl: each reads the other's lines too.
+std::string checkSlurmLog(const std::string& text) {
+  for (const char* name : {"jobs.jsonl", "drained.jsonl"}) put(slurmRun().folder() / name, text);
+  const auto jobs = slurmRun().jobs();
+  if (!jobs.ok())
+    if (std::string problem = faultOf(jobs.error()); !problem.empty()) return problem;
+  const auto drained = slurm::drainedByRun(slurmRun());
+  if (!drained.ok()) return faultOf(drained.error());
+  (void)slurm::planUndrain(slurmRun().submission(), *drained, {});
+  return "";
+}
+
+Samples slurmLogSamples() {
+  Json jobs = Json::array(), drained = Json::array();
+  for (const std::string& line : split(textIn("jobs.jsonl"), '\n'))
+    if (!line.empty()) jobs.push_back(parseJson(line).value());
+  for (const char* action : {"drain", "drain", "undrain"})
+    drained.push_back({{"action", action}, {"node", "n1"}, {"reason", "muster: r1: gpu3"}});
+  return {{}, {}, {jobs, drained}, DocumentFormat::kJsonLines};
+}
+
 }  // namespace
 
 const std::vector<Target>& targets() {
@@ -382,6 +452,8 @@ const std::vector<Target>& targets() {
          return Samples{{}, {}, tomlDocuments("plans/scenarios"), DocumentFormat::kToml};
        }},
       {"request", checkRequest, requestSamples},
+      {"slurm-run", checkSubmission, submissionSamples},
+      {"slurm-log", checkSlurmLog, slurmLogSamples},
   };
   return kTargets;
 }
