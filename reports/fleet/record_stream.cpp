@@ -35,21 +35,25 @@ bool isOneOf(const std::string& name, const Names& names) {
 
 /// What lies below a folder.
 struct Found {
+  bool insideRuns = false;  ///< a run's own folder is searched for further records, too
   std::vector<fs::path> records;
   std::vector<fs::path> cutRuns;  ///< folders of runs without a record
 };
 
-Status findIn(const fs::path& folder, int depth, Found& found) {
+Status findIn(const fs::path& folder, int depth, bool insideRun, Found& found) {
   std::error_code error;
+  const auto holds = [&](const char* name) {
+    return fs::symlink_status(folder / name, error).type() != fs::file_type::not_found;
+  };
   // A link here would be followed out of the run; a pipe of this name is named by the reader.
-  if (fs::symlink_status(folder / kRecordName, error).type() != fs::file_type::not_found) {
+  if (holds(kRecordName)) {
     found.records.push_back(folder / kRecordName);
-    return {};
-  }
-  if (fs::symlink_status(folder / kJournalName, error).type() != fs::file_type::not_found) {
+    insideRun = true;
+  } else if (holds(kJournalName)) {
     found.cutRuns.push_back(folder);
-    return {};
+    insideRun = true;
   }
+  if (insideRun && !found.insideRuns) return {};
   fs::directory_iterator entries(folder, error);
   if (error) return unreadable(folder, error);
   for (; entries != fs::directory_iterator(); entries.increment(error)) {
@@ -59,8 +63,8 @@ Status findIn(const fs::path& folder, int depth, Found& found) {
     if (name.starts_with(".") || fs::is_symlink(status)) continue;
     if (fs::is_directory(status)) {
       if (depth < kDeepest && !isOneOf(name, kSetAside))
-        MUSTER_CHECK_OK(findIn(entries->path(), depth + 1, found));
-    } else if (entries->path().extension() == ".json" && !isOneOf(name, kOthers)) {
+        MUSTER_CHECK_OK(findIn(entries->path(), depth + 1, insideRun, found));
+    } else if (!insideRun && entries->path().extension() == ".json" && !isOneOf(name, kOthers)) {
       found.records.push_back(entries->path());
     }
   }
@@ -102,13 +106,13 @@ Outcome outcomeOf(RecordReader& reader, Result<NodeSummary> summary, std::string
   return std::move(*summary);
 }
 
-Result<Found> findAll(const fs::path& folder) {
+Result<Found> findAll(const fs::path& folder, bool insideRuns) {
   std::error_code error;
   if (!fs::is_directory(folder, error))
     return Error{ErrorCode::kUsage, "is no folder; wanted the folder that holds the nodes' run folders",
                  folder.string()};
-  Found found;
-  MUSTER_CHECK_OK(findIn(folder, 0, found));
+  Found found{insideRuns, {}, {}};
+  MUSTER_CHECK_OK(findIn(folder, 0, false, found));
   std::sort(found.records.begin(), found.records.end());
   std::sort(found.cutRuns.begin(), found.cutRuns.end());
   return found;
@@ -122,7 +126,7 @@ std::string shownPath(const fs::path& path, const fs::path& folder) {
 }  // namespace
 
 Result<std::vector<fs::path>> findRecords(const fs::path& folder) {
-  MUSTER_TRY(Found found, findAll(folder));
+  MUSTER_TRY(Found found, findAll(folder, false));
   return std::move(found.records);
 }
 
@@ -154,7 +158,7 @@ FleetRecords readEach(size_t count, int threads, const ReadLimits& limits,
 
 Result<FleetRecords> readFleet(const fs::path& folder, int threads, const ReadLimits& limits,
                                const std::vector<Waiver>& waivers, const RecordRules& rules) {
-  MUSTER_TRY(const Found found, findAll(folder));
+  MUSTER_TRY(const Found found, findAll(folder, /*insideRuns=*/rules.nodeAt != nullptr));
   const std::vector<fs::path>& paths = found.records;
   FleetRecords records = readEach(
       paths.size(), threads, limits, [&](RecordReader& reader, size_t i) { return reader.read(paths[i]); },

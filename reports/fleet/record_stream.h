@@ -78,7 +78,8 @@ FleetRecords readEach(size_t count, int threads, const ReadLimits& limits,
                       const std::vector<Waiver>& waivers = {}, const RecordRules& rules = {});
 
 /// Reads all records under `folder` in `threads` threads. A record that cannot be read never stops the
-/// others; only a folder that cannot be read is an error.
+/// others; only a folder that cannot be read is an error. With `rules.nodeAt`, records are also looked for
+/// below a record, so that each that no job writes is named.
 Result<FleetRecords> readFleet(const std::filesystem::path& folder, int threads = 2,
                                const ReadLimits& limits = {}, const std::vector<Waiver>& waivers = {},
                                const RecordRules& rules = {});
