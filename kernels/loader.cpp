@@ -62,8 +62,8 @@ std::string loadProblem(const std::string& path) {
   return problem;
 }
 
-Result<const BackendEntry*> openModule(const fs::path& path) {
-  MUSTER_CHECK_OK(checkTrusted(path, "backend"));
+Result<const BackendEntry*> openModule(const fs::path& named) {
+  MUSTER_TRY(const fs::path path, trustedPath(named, "backend"));
   void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr)
     return Error{ErrorCode::kNotFound, "the backend cannot be loaded: " + loadProblem(path.string()),

@@ -13,8 +13,8 @@
 namespace muster {
 
 Result<const void*> openModuleEntry(const std::string& folder, const std::string& file, const char* symbol) {
-  const std::string path = (std::filesystem::path(folder) / file).string();
-  MUSTER_CHECK_OK(checkTrusted(path, "module"));
+  MUSTER_TRY(const std::filesystem::path real, trustedPath(std::filesystem::path(folder) / file, "module"));
+  const std::string path = real.string();
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return Error{ErrorCode::kNotFound, dlerror(), path};
   const void* entry = dlsym(library, symbol);

@@ -80,8 +80,8 @@ bool RunFolder::holdsRun(const fs::path& path) {
   return fs::file_size(path / kJournalName, error) > 0 && !error;
 }
 
-Result<RunFolder> RunFolder::hold(const fs::path& path) {
-  MUSTER_CHECK_OK(checkOwnFolder(path));
+Result<RunFolder> RunFolder::hold(const fs::path& named) {
+  MUSTER_TRY(const fs::path path, ownFolder(named));
   MUSTER_TRY(Fd lock, openOwnFile(path / ".lock", O_RDWR));
   if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
     return Error{ErrorCode::kUsage,
@@ -93,7 +93,7 @@ Result<RunFolder> RunFolder::hold(const fs::path& path) {
 
 Result<RunFolder> RunFolder::create(const fs::path& path) {
   std::error_code error;
-  fs::create_directories(path, error);
+  const bool isNew = fs::create_directories(path, error);
   if (error)
     return Error{ErrorCode::kUsage,
                  "cannot make the run folder: " + error.message() + "; choose another with --out",
@@ -107,8 +107,10 @@ Result<RunFolder> RunFolder::create(const fs::path& path) {
   std::vector<std::string> missing;
   for (const char* name : kFirstMade)
     if (!fs::exists(fs::symlink_status(path / name, error))) missing.emplace_back(name);
-  MUSTER_TRY(RunFolder folder, hold(fs::absolute(path)));
-  folder.made_ = std::move(missing);
+  auto folder = hold(path);
+  if (!folder.ok() && isNew) fs::remove(path, error);  // nothing is in it
+  if (!folder.ok()) return folder;
+  folder->made_ = std::move(missing);
   return folder;
 }
 
@@ -117,7 +119,7 @@ Result<RunFolder> RunFolder::open(const fs::path& path) {
     return Error{ErrorCode::kUsage,
                  "there is no run to resume in this folder (no journal); start one with --out",
                  path.string()};
-  return hold(fs::absolute(path));
+  return hold(path);
 }
 
 Result<Journal> RunFolder::readJournal() const {

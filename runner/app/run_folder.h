@@ -52,7 +52,7 @@ class RunFolder {
  private:
   RunFolder(std::filesystem::path path, Fd lock, Fd journal)
       : path_(std::move(path)), lock_(std::move(lock)), journal_(std::move(journal)) {}
-  static Result<RunFolder> hold(const std::filesystem::path& path);
+  static Result<RunFolder> hold(const std::filesystem::path& named);
   Status append(const Json& line);
 
   std::filesystem::path path_;

@@ -131,8 +131,21 @@ Result<int> slurmWait(const slurm::RunStore& run) {
   }
 }
 
+/// A run whose scripts Slurm is told to run as this user.
+Result<slurm::RunStore> openOwnRun(const fs::path& folder) {
+  MUSTER_TRY(const fs::path own, ownFolder(folder));
+  MUSTER_CHECK_OK(ownFolder(own / "scripts"));
+  return slurm::RunStore::open(own);
+}
+
+/// A run whose records decide over nodes.
+Result<slurm::RunStore> openTrustedRun(const fs::path& folder) {
+  MUSTER_TRY(const fs::path trusted, trustedPath(folder, "run folder", Above::kAll));
+  return slurm::RunStore::open(trusted);
+}
+
 Result<int> slurmFill(const SlurmOptions& o) {
-  MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(o.run));
+  MUSTER_TRY(const slurm::RunStore run, openOwnRun(o.run));
   // Who submitted this job may still hold the run, the controller may be restarting, and a full queue
   // empties.
   for (const double end = systemClock().now() + kFillPatience;;) {
@@ -149,7 +162,7 @@ Result<int> slurmFill(const SlurmOptions& o) {
 }
 
 Result<int> slurmResume(const SlurmOptions& o) {
-  MUSTER_TRY(slurm::RunStore run, slurm::RunStore::open(o.run));
+  MUSTER_TRY(slurm::RunStore run, openOwnRun(o.run));
   {
     MUSTER_TRY(const Fd lock, run.lock());
     MUSTER_TRY(const auto submitted, run.jobs());
@@ -192,8 +205,7 @@ Result<int> slurmResume(const SlurmOptions& o) {
 }
 
 Result<int> slurmDrain(const SlurmOptions& o) {
-  MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(o.run));
-  MUSTER_CHECK_OK(checkTrusted(run.folder(), "run folder", Above::kAll));
+  MUSTER_TRY(const slurm::RunStore run, openTrustedRun(o.run));
   MUSTER_CHECK_OK(requireMeasured(run, "drain nodes"));
   MUSTER_TRY(const Fd lock, o.apply ? run.lock() : Result<Fd>(Fd()));  // a dry run creates nothing
   MUSTER_TRY(const slurm::Witness witness, slurm::Witness::ask(run));
@@ -215,8 +227,7 @@ Result<int> slurmDrain(const SlurmOptions& o) {
 }
 
 Result<int> slurmUndrain(const SlurmOptions& o) {
-  MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(o.run));
-  MUSTER_CHECK_OK(checkTrusted(run.folder(), "run folder", Above::kAll));
+  MUSTER_TRY(const slurm::RunStore run, openTrustedRun(o.run));
   MUSTER_CHECK_OK(requireMeasured(run, "undrain nodes"));
   MUSTER_TRY(const Fd lock, o.apply ? run.lock() : Result<Fd>(Fd()));
   MUSTER_TRY(const auto drained, slurm::drainedByRun(run));
@@ -230,8 +241,8 @@ Result<int> slurmUndrain(const SlurmOptions& o) {
 
 Result<int> slurmClean(const SlurmOptions& o) {
   MUSTER_TRY(const double age, parseDuration(o.olderThan).context("--older-than"));
-  MUSTER_CHECK_OK(checkTrusted(o.run, "folder of runs", Above::kAll));
-  MUSTER_TRY(const auto runs, slurm::oldRuns(o.run, age, systemClock().wallUnix()));
+  MUSTER_TRY(const fs::path folder, trustedPath(o.run, "folder of runs", Above::kAll));
+  MUSTER_TRY(const auto runs, slurm::oldRuns(folder, age, systemClock().wallUnix()));
   for (const slurm::OldRun& run : runs) {
     if (o.apply) MUSTER_CHECK_OK(slurm::removeRuns({run}));
     fmt::print("{}: {}\n", run.folder.string(),

@@ -60,24 +60,32 @@ Status writeHook(const fs::path& templates, const fs::path& out, const slurm::Ho
   return {};
 }
 
-/// What a hook runs, reads and writes, it does as root.
-Status checkHook(const SlurmOptions& o, const Tree& tree, const slurm::Hook& hook) {
-  const std::pair<fs::path, const char*> all[] = {
-      {hook.muster, "program"},
-      {tree.hostExecutable, "program"},
-      {tree.plugins, "folder of the plugins"},
-      {tree.backends, "folder of the backends"},
-      {tree.plans / "skus", "folder of the profiles"},
-      {hook.plan, "plan"},
-      {fs::absolute(o.out).lexically_normal(), "folder of the hooks"}};
-  for (const auto& [path, kind] : all) MUSTER_CHECK_OK(checkTrusted(path, kind, Above::kAll));
+/// The real path of a folder that a hook makes when it runs, if nobody else can change what is there of it.
+Result<fs::path> trustedResults(const fs::path& folder) {
+  const fs::path wanted = fs::absolute(folder).lexically_normal();
+  fs::path there = wanted;
   std::error_code error;
-  fs::path results = fs::absolute(o.hookFolder).lexically_normal();
-  while (!fs::exists(fs::symlink_status(results, error)) && results.has_relative_path())
-    results = results.parent_path();
-  MUSTER_CHECK_OK(checkTrusted(results, "folder of the hooks' results", Above::kAll));
+  while (!fs::exists(fs::symlink_status(there, error)) && there.has_relative_path())
+    there = there.parent_path();
+  MUSTER_TRY(const fs::path trusted, trustedPath(there, "folder of the hooks' results", Above::kAll));
+  return (trusted / wanted.lexically_relative(there)).lexically_normal();
+}
+
+/// What a hook runs, reads and writes, it does as root: its script names real paths that nobody else can
+/// change.
+Status trustHook(const Tree& tree, slurm::Hook& hook) {
+  MUSTER_TRY(const fs::path muster, trustedPath(hook.muster, "program", Above::kAll));
+  MUSTER_TRY(const fs::path plan, trustedPath(hook.plan, "plan", Above::kAll));
+  hook.muster = muster.string();
+  hook.plan = plan.string();
+  const std::pair<fs::path, const char*> all[] = {{tree.hostExecutable, "program"},
+                                                  {tree.plugins, "folder of the plugins"},
+                                                  {tree.backends, "folder of the backends"},
+                                                  {tree.plans / "skus", "folder of the profiles"}};
+  for (const auto& [path, kind] : all) MUSTER_CHECK_OK(trustedPath(path, kind, Above::kAll));
+  std::error_code error;
   for (const auto& entry : fs::directory_iterator(tree.plans / "skus", error))
-    MUSTER_CHECK_OK(checkTrusted(entry.path(), "profile", Above::kAll));
+    MUSTER_CHECK_OK(trustedPath(entry.path(), "profile", Above::kAll));
   return {};
 }
 
@@ -101,11 +109,13 @@ Result<int> slurmHooks(const SlurmOptions& o) {
   hook.slurmBin = "/opt/slurm/bin:/usr/local/slurm/bin";
   if (const char* configuration = std::getenv("SLURM_CONF")) hook.slurmConf = configuration;
   hook.seconds = seconds;
-  MUSTER_CHECK_OK(checkHook(o, tree, hook));
+  MUSTER_CHECK_OK(trustHook(tree, hook));
+  MUSTER_TRY(const fs::path out, trustedPath(o.out, "folder of the hooks", Above::kAll));
+  MUSTER_TRY(const fs::path results, trustedResults(o.hookFolder));
   for (const char* kind : {"health_check", "prolog", "epilog"}) {
     hook.kind = kind;
-    hook.folder = (fs::path(o.hookFolder) / kind).string();
-    MUSTER_CHECK_OK(writeHook(tree.templates, o.out, hook));
+    hook.folder = (results / kind).string();
+    MUSTER_CHECK_OK(writeHook(tree.templates, out, hook));
   }
   fmt::print("enter them in slurm.conf as each says in its first lines, then: scontrol reconfigure\n");
   return 0;

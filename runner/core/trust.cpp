@@ -9,13 +9,20 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 
 namespace muster {
 namespace fs = std::filesystem;
 namespace {
 
-bool belongsToOthers(const struct stat& info) {
-  return info.st_uid != 0 && info.st_uid != geteuid();
+/// Whose files are believed beside root's.
+struct Believed {
+  uid_t user = geteuid();
+  uid_t caller = geteuid();  ///< who called sudo, where that counts
+};
+
+bool belongsToOthers(const struct stat& info, const Believed& believed = {}) {
+  return info.st_uid != 0 && info.st_uid != believed.user && info.st_uid != believed.caller;
 }
 
 Error refused(const std::string& what, const fs::path& path) {
@@ -35,9 +42,17 @@ Error writableByOthers(const std::string& kind, const struct stat& info, const c
                  path);
 }
 
-Status checkOwnerOnly(const fs::path& path, const std::string& kind) {
+/// Of a path without links: one that is there now was put there meanwhile.
+Result<struct stat> statReal(const fs::path& path, const std::string& kind) {
   struct stat info {};
-  if (stat(path.c_str(), &info) != 0) return Error{ErrorCode::kIo, errnoText(errno), path.string()};
+  if (lstat(path.c_str(), &info) != 0) return Error{ErrorCode::kIo, errnoText(errno), path.string()};
+  if (S_ISLNK(info.st_mode))
+    return refused(fmt::format("the {} became a symbolic link while it was checked", kind), path);
+  return info;
+}
+
+Status checkOwnerOnly(const fs::path& path, const std::string& kind) {
+  MUSTER_TRY(const struct stat info, statReal(path, kind));
   if (belongsToOthers(info)) return foreignOwner(kind, info, path);
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) == 0) return {};
   const bool shared =
@@ -46,16 +61,19 @@ Status checkOwnerOnly(const fs::path& path, const std::string& kind) {
                           path);
 }
 
-Status checkAbove(const fs::path& folder, const std::string& kind) {
-  struct stat info {};
-  if (stat(folder.c_str(), &info) != 0) return Error{ErrorCode::kIo, errnoText(errno), folder.string()};
-  const std::string what = "folder above the " + kind;
-  if (belongsToOthers(info)) return foreignOwner(what, info, folder);
-  const bool sticky = (info.st_mode & S_ISVTX) != 0;
-  // Where each user has a group of his own, it has his number.
+/// Whether more users than the owner may write. Where each user has a group of his own, it has his number.
+bool isOpen(const struct stat& info) {
   const bool ownGroup = info.st_gid == info.st_uid;
-  const bool open = (info.st_mode & S_IWOTH) != 0 || ((info.st_mode & S_IWGRP) != 0 && !ownGroup);
-  return open && !sticky ? Status(writableByOthers(what, info, "run chmod go-w on it", folder)) : Status();
+  return (info.st_mode & S_IWOTH) != 0 || ((info.st_mode & S_IWGRP) != 0 && !ownGroup);
+}
+
+Status checkAbove(const fs::path& folder, const std::string& kind, const Believed& believed) {
+  const std::string what = "folder above the " + kind;
+  MUSTER_TRY(const struct stat info, statReal(folder, what));
+  if (belongsToOthers(info, believed)) return foreignOwner(what, info, folder);
+  const bool sticky = (info.st_mode & S_ISVTX) != 0;
+  return isOpen(info) && !sticky ? Status(writableByOthers(what, info, "run chmod go-w on it", folder))
+                                 : Status();
 }
 
 /// Whether `folder` is the running program's folder or above it.
@@ -67,6 +85,37 @@ bool holdsProgram(const fs::path& folder, const fs::path& programFolder) {
 
 Error cannotWrite(const fs::path& path, int error) {
   return {ErrorCode::kUsage, "cannot write it: " + errnoText(error), path.string()};
+}
+
+Result<fs::path> realPath(const fs::path& path, const std::string& kind) {
+  std::error_code failure;
+  fs::path real = fs::canonical(path, failure);
+  if (!failure) return real;
+  return Error{failure == std::errc::no_such_file_or_directory ? ErrorCode::kNotFound : ErrorCode::kIo,
+               fmt::format("cannot find the {}: {}", kind, failure.message()), path.string()};
+}
+
+/// Where folders are left out that can be relied on as much as this program; empty: nowhere.
+Result<fs::path> programFolder(Above above) {
+  return above == Above::kAll ? Result<fs::path>(fs::path()) : executableFolder();
+}
+
+/// From the root down: below a folder that was refused nothing can be relied on.
+Status checkAllAbove(const fs::path& own, const std::string& kind, const fs::path& program,
+                     const Believed& believed) {
+  fs::path folder;
+  for (const fs::path& part : own) {
+    folder /= part;
+    if (folder != own && !holdsProgram(folder, program)) MUSTER_CHECK_OK(checkAbove(folder, kind, believed));
+  }
+  return {};
+}
+
+/// The user who called sudo, from its variable; this user where nobody did.
+uid_t sudoCaller() {
+  const char* text = std::getenv("SUDO_UID");
+  const long long number = text == nullptr ? -1 : std::strtoll(text, nullptr, 10);
+  return geteuid() == 0 && number > 0 && number <= 0xfffffffe ? static_cast<uid_t>(number) : geteuid();
 }
 
 Status checkOwnFile(int fd, const fs::path& path) {
@@ -83,25 +132,14 @@ Status checkOwnFile(int fd, const fs::path& path) {
 
 }  // namespace
 
-Status checkTrusted(const fs::path& path, const std::string& kind, Above above) {
-  std::error_code failure;
-  const fs::path real = fs::canonical(path, failure);
-  if (failure)
-    return Error{failure == std::errc::no_such_file_or_directory ? ErrorCode::kNotFound : ErrorCode::kIo,
-                 fmt::format("cannot find the {}: {}", kind, failure.message()), path.string()};
-  fs::path program;
-  if (above == Above::kOthersThanProgram) {
-    MUSTER_TRY(program, executableFolder());
-  }
+Result<fs::path> trustedPath(const fs::path& path, const std::string& kind, Above above) {
+  MUSTER_TRY(const fs::path real, realPath(path, kind));
   const fs::path own = real.parent_path();
-  // From the root down: below a folder that was refused nothing can be relied on.
-  fs::path folder;
-  for (const fs::path& part : own) {
-    folder /= part;
-    if (folder != own && !holdsProgram(folder, program)) MUSTER_CHECK_OK(checkAbove(folder, kind));
-  }
+  MUSTER_TRY(const fs::path program, programFolder(above));
+  MUSTER_CHECK_OK(checkAllAbove(own, kind, program, {}));
   if (!holdsProgram(own, program)) MUSTER_CHECK_OK(checkOwnerOnly(own, "folder of the " + kind));
-  return checkOwnerOnly(real, kind);
+  MUSTER_CHECK_OK(checkOwnerOnly(real, kind));
+  return real;
 }
 
 Result<Fd> openOwnFile(const fs::path& path, int flags, mode_t mode) {
@@ -140,13 +178,19 @@ Result<std::string> readOwnFile(const fs::path& path, uint64_t limit) {
   return text;
 }
 
-Status checkOwnFolder(const fs::path& folder) {
-  struct stat info {};
-  if (stat(folder.c_str(), &info) != 0) return Error{ErrorCode::kIo, errnoText(errno), folder.string()};
-  if (belongsToOthers(info)) return foreignOwner("folder", info, folder);
-  if ((info.st_mode & S_IWOTH) != 0)
-    return writableByOthers("folder", info, "use a folder of your own", folder);
-  return {};
+Result<fs::path> ownFolder(const fs::path& folder) {
+  const std::string kind = "run folder";
+  MUSTER_TRY(const fs::path real, realPath(folder, kind));
+  const Believed believed{geteuid(), sudoCaller()};
+  MUSTER_TRY(const fs::path program, programFolder(Above::kOthersThanProgram));
+  if (geteuid() == 0) {
+    MUSTER_CHECK_OK(checkAllAbove(real, kind, program, believed));
+  }
+  MUSTER_TRY(const struct stat info, statReal(real, kind));
+  if (belongsToOthers(info, believed)) return foreignOwner(kind, info, real);
+  if ((info.st_mode & S_IWOTH) != 0 || (geteuid() == 0 && isOpen(info)))
+    return writableByOthers(kind, info, "use a folder of your own", real);
+  return real;
 }
 
 }  // namespace muster

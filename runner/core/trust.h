@@ -20,13 +20,14 @@ enum class Above {
   kAll,
 };
 
-/// Refuses a path that anybody but root and this user could change or replace. The path, its folder and the
-/// folders above it must belong to root or this user; only the owner may write to the path and to its folder.
-/// Further up, a group of the owner's number may write too, and everybody where the sticky bit protects the
-/// entries (/tmp). `path` may be a symbolic link: what it leads to is checked. `kind` is for the message:
-/// "plugin". Without a race: whoever could replace a part of the path after the check is refused by it.
-Status checkTrusted(const std::filesystem::path& path, const std::string& kind,
-                    Above above = Above::kOthersThanProgram);
+/// The real path of `path`, without symbolic links; refused if anybody but root and this user could change or
+/// replace what is there. It, its folder and the folders above must belong to root or this user; only the
+/// owner may write to it and to its folder. Further up, a group of the owner's number may write too, and
+/// everybody where the sticky bit protects the entries (/tmp). `kind` is for the message: "plugin". Use the
+/// result, never `path` again: whoever could replace a part of the result is refused here, but a link in
+/// `path` may lie where others can turn it.
+Result<std::filesystem::path> trustedPath(const std::filesystem::path& path, const std::string& kind,
+                                          Above above = Above::kOthersThanProgram);
 
 /// Opens a file for writing; creates it (`mode`, less the umask) if it is missing. Refuses what others could
 /// have put in its place: a symbolic link, anything but a regular file, a file of another user, a file with a
@@ -37,8 +38,9 @@ Result<Fd> openOwnFile(const std::filesystem::path& path, int flags, mode_t mode
 /// symbolic link, anything but a regular file, a file of another user than the folder's.
 Result<std::string> readOwnFile(const std::filesystem::path& path, uint64_t limit);
 
-/// Refuses a folder to write into that belongs to another user than root and this one, or that everybody can
-/// write to.
-Status checkOwnFolder(const std::filesystem::path& folder);
+/// The real path of a folder to write into, or whose scripts are executed. Refused if it belongs to another
+/// user than root and this one, or if everybody can write to it. For root, also if a group can, or if others
+/// could replace a folder above it, as trustedPath() says; there the user who called sudo counts as root.
+Result<std::filesystem::path> ownFolder(const std::filesystem::path& folder);
 
 }  // namespace muster

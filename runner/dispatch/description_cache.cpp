@@ -61,14 +61,15 @@ DescriptionCache::DescriptionCache(const fs::path& hostExecutable) : file_(cache
   const std::string identity = identityOf(hostExecutable);
   host_ = fmt::format("{} {}", buildId(), identity);
   if (identity.empty()) file_.clear();
-  if (!file_.empty() && checkTrusted(file_, "cache").ok()) entries_ = readEntries(file_, host_);
+  if (file_.empty()) return;
+  if (const auto file = trustedPath(file_, "cache"); file.ok()) entries_ = readEntries(*file, host_);
 }
 
 const Json* DescriptionCache::find(const fs::path& library) const {
   const std::string& identity = seen_[library.string()] = identityOf(library);
   const auto entry = entries_.find(library.string());
   if (entry == entries_.end() || identity.empty() || entry->second["identity"] != identity) return nullptr;
-  return checkTrusted(library, "plugin").ok() ? &entry->second["answer"] : nullptr;
+  return trustedPath(library, "plugin").ok() ? &entry->second["answer"] : nullptr;
 }
 
 void DescriptionCache::keep(const fs::path& library, const Json& answer) {
@@ -83,12 +84,14 @@ void DescriptionCache::save() {
   std::error_code failure;
   fs::create_directories(file_.parent_path().parent_path(), failure);
   if (mkdir(file_.parent_path().c_str(), 0700) != 0 && errno != EEXIST) return;
-  if (!checkTrusted(file_.parent_path(), "cache").ok()) return;
+  const auto folder = trustedPath(file_.parent_path(), "cache");
+  if (!folder.ok()) return;
   Json plugins = Json::object();
   for (const auto& [library, entry] : entries_)
     if (entry["identity"] == identityOf(library)) plugins[library] = entry;
   // Without it the next run describes again, which is all that it is for.
-  static_cast<void>(writeFileAtomically(file_, Json{{"host", host_}, {"plugins", std::move(plugins)}}.dump(),
+  static_cast<void>(writeFileAtomically(*folder / file_.filename(),
+                                        Json{{"host", host_}, {"plugins", std::move(plugins)}}.dump(),
                                         Durable::kNo));
 }
 

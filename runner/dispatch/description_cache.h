@@ -13,7 +13,7 @@ namespace muster {
 /// The file `muster/plugins.json` below $XDG_CACHE_HOME (else ~/.cache): by library, what its host said and
 /// the identity of the file that said it. A library that was replaced or changed is described again; so are
 /// all after a change of muster-host. The file is used and written only where nobody but root and this user
-/// could change it (checkTrusted); without it, or with a damaged one, libraries are described as if it were
+/// could change it (trustedPath); without it, or with a damaged one, libraries are described as if it were
 /// empty.
 class DescriptionCache {
  public:

@@ -40,7 +40,7 @@ Result<Tree> findTree() {
   for (const fs::path* path :
        {&tree.hostExecutable, &tree.plugins, &tree.backends, &tree.plans, &tree.templates})
     MUSTER_CHECK_OK(needed(*path, root));
-  MUSTER_CHECK_OK(checkTrusted(tree.hostExecutable, "program"));
+  MUSTER_TRY(tree.hostExecutable, trustedPath(tree.hostExecutable, "program"));
   return tree;
 }
 

@@ -77,7 +77,7 @@ Result<PluginIdentity> identifyPlugin(const std::filesystem::path& path) {
   struct stat status {};
   if (fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode))
     return Error{ErrorCode::kUsage, "is not a regular file", real};
-  MUSTER_CHECK_OK(checkTrusted(real, "plugin"));
+  if (auto trusted = trustedPath(real, "plugin"); !trusted.ok()) return std::move(trusted).error();
   muster_plugin_info info;
   MUSTER_TRY(const std::string bytes, readElfSymbol(file.get(), real, "muster_plugin", sizeof info));
   std::memcpy(&info, bytes.data(), sizeof info);

@@ -235,6 +235,17 @@ TEST_F(SlurmHooks, AreWrittenOnlyForWhatNobodyElseCanChange) {
   EXPECT_EQ(hooks().exitCode, 0);
 }
 
+TEST_F(SlurmHooks, NameTheRealPlanOfALinkThatOthersCouldTurn) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give a folder to another user";
+  const fs::path his = slurm().shared() / "his";
+  fs::create_directories(his);
+  fs::create_symlink(quickPlan(), his / "plan.toml");
+  ASSERT_EQ(chown(his.c_str(), 12345, 12345), 0);
+  const std::string script = readWhole(write(his / "plan.toml") / "prolog.sh");
+  EXPECT_THAT(script, HasSubstr(fs::canonical(quickPlan()).string()));
+  EXPECT_THAT(script, Not(HasSubstr(his.string())));
+}
+
 TEST_F(SlurmHooks, RefuseATimeThatSlurmDoesNotGive) {
   const ProcessResult result =
       slurm().muster({"hooks", quickPlan().string(), "--out", newRun().string(), "--time", "55s"});

@@ -184,6 +184,11 @@ TEST_F(SlurmDrain, WritesAndActsOnlyInAFolderThatNobodyElseCouldPrepare) {
     if (std::string_view(command) == "clean") words.insert(words.end(), {"--older-than", "1h"});
     EXPECT_THAT(slurm().muster(words).err, HasSubstr("belongs to user 12345")) << command;
   }
+  // Its scripts would run as root.
+  const std::string jobs = readWhole(run / "jobs.jsonl");
+  for (const char* command : {"resume", "fill"})
+    EXPECT_THAT(slurm().muster({command, run.string()}).err, HasSubstr("belongs to user 12345")) << command;
+  EXPECT_EQ(readWhole(run / "jobs.jsonl"), jobs);
 }
 
 TEST_F(SlurmDrain, LeavesANodeThatSomebodyElseDrainedSo) {

@@ -157,10 +157,8 @@ Result<std::string> Perftest::program(RdmaMethod method) const {
   if (const char* path = getenv("PATH"); folder_.empty() && path != nullptr) folders = split(path, ':');
   for (const std::string& folder : folders)
     if (!folder.empty() && access((folder + "/" + name).c_str(), X_OK) == 0) {
-      // The folder too: the name in it may be a link, and who can write there can lead it elsewhere.
-      MUSTER_CHECK_OK(checkTrusted(folder, "folder of the program", Above::kAll));
-      MUSTER_CHECK_OK(checkTrusted(folder + "/" + name, "program", Above::kAll));
-      return folder + "/" + name;
+      MUSTER_TRY(const std::filesystem::path path, trustedPath(folder + "/" + name, "program", Above::kAll));
+      return path.string();
     }
   return Error{
       ErrorCode::kNotFound,

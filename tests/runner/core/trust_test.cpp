@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <random>
 
@@ -81,7 +83,7 @@ TEST(Trust, RefusesWhateverAnotherUserCanReplace) {
       const mode_t modes[] = {0755, 0775, 0777, 01777, 0757};
       ASSERT_EQ(chmod(path.c_str(), odd ? modes[random() % 5] : 0755), 0);
     }
-    const Status status = checkTrusted(path, "plugin");
+    const auto status = trustedPath(path, "plugin");
     accepted += status.ok();
     const bool could = asStranger([&] { return canReplace(path, folder.path()); });
     replaced += could;
@@ -97,9 +99,9 @@ TEST(Trust, NamesTheFolderAboveThatIsOpenAndWhatToDo) {
   const fs::path own = folder.path() / "above" / "own";
   fs::create_directories(own);
   write(own / "plugin.so", "library");
-  EXPECT_TRUE(checkTrusted(own / "plugin.so", "plugin").ok());
+  EXPECT_TRUE(trustedPath(own / "plugin.so", "plugin").ok());
   ASSERT_EQ(chmod((folder.path() / "above").c_str(), 0777), 0);
-  EXPECT_THAT(checkTrusted(own / "plugin.so", "plugin").error().text(),
+  EXPECT_THAT(trustedPath(own / "plugin.so", "plugin").error().text(),
               AllOf(HasSubstr("above: refused: the folder above the plugin is writable by others"),
                     HasSubstr("run chmod go-w on it")));
 }
@@ -156,13 +158,76 @@ TEST(OwnFile, RefusesWhatAnotherUserPutThere) {
 
 TEST(OwnFolder, IsNoStrangersAndNotEverybodys) {
   const TempDir folder;
-  EXPECT_TRUE(checkOwnFolder(folder.path()).ok());
+  EXPECT_TRUE(ownFolder(folder.path()).ok());
   ASSERT_EQ(chmod(folder.path().c_str(), 01777), 0);
-  EXPECT_THAT(checkOwnFolder(folder.path()).error().text(), HasSubstr("the folder is writable by others"));
+  EXPECT_THAT(ownFolder(folder.path()).error().text(), HasSubstr("the run folder is writable by others"));
   if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
   ASSERT_EQ(chmod(folder.path().c_str(), 0700), 0);
   ASSERT_EQ(chown(folder.path().c_str(), kStranger, kStranger), 0);
-  EXPECT_THAT(checkOwnFolder(folder.path()).error().text(), HasSubstr("the folder belongs to user 12345"));
+  EXPECT_THAT(ownFolder(folder.path()).error().text(), HasSubstr("the run folder belongs to user 12345"));
+}
+
+TEST(OwnFolder, OfRootIsNotWhereAnotherUserOrAGroupCouldReplaceIt) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
+  const TempDir folder;
+  ASSERT_EQ(chmod(folder.path().c_str(), 0755), 0);
+  const fs::path his = folder.path() / "his", run = his / "run";
+  fs::create_directories(run);
+  ASSERT_TRUE(ownFolder(run).ok());
+  ASSERT_EQ(chmod(run.c_str(), 0775), 0);
+  ASSERT_EQ(chown(run.c_str(), 0, kStranger), 0);
+  EXPECT_THAT(ownFolder(run).error().text(), HasSubstr("the run folder is writable by others"));
+  ASSERT_EQ(chmod(run.c_str(), 0755), 0);
+  ASSERT_EQ(chown(his.c_str(), kStranger, kStranger), 0);
+  EXPECT_THAT(ownFolder(run).error().text(),
+              HasSubstr("the folder above the run folder belongs to user 12345"));
+  setenv("SUDO_UID", "12345", 1);
+  const bool called = ownFolder(run).ok();
+  setenv("SUDO_UID", "12346", 1);
+  const bool other = ownFolder(run).ok();
+  unsetenv("SUDO_UID");
+  EXPECT_TRUE(called) << "who may call sudo could do the same without us";
+  EXPECT_FALSE(other);
+}
+
+TEST(Trust, GivesTheRealPathOfALinkThatOthersCanTurn) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
+  const TempDir folder, his;
+  write(folder.path() / "plan", "root's");
+  fs::create_symlink(folder.path() / "plan", his.path() / "plan");
+  ASSERT_EQ(chown(his.path().c_str(), kStranger, kStranger), 0);
+  const auto path = trustedPath(his.path() / "plan", "plan");
+  ASSERT_TRUE(path.ok()) << path.error().text();
+  EXPECT_EQ(*path, folder.path() / "plan");
+}
+
+TEST(Trust, ALinkThatIsTurnedAllTheTimeNeverLeadsToAnothersFile) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
+  const TempDir folder, his;
+  ASSERT_EQ(chmod(folder.path().c_str(), 0755), 0);
+  write(folder.path() / "plan", "root's");
+  ASSERT_EQ(chown(his.path().c_str(), kStranger, kStranger), 0);
+  const pid_t turner = fork();
+  if (turner == 0) {
+    if (setgid(kStranger) != 0 || setuid(kStranger) != 0 || chdir(his.path().c_str()) != 0) _exit(1);
+    fs::create_directory("own");
+    write("own/plan", "his");
+    for (;;)
+      for (const fs::path& target : {folder.path(), his.path() / "own"}) {
+        fs::create_symlink(target, "next");
+        fs::rename("next", "link");
+      }
+  }
+  int read = 0;
+  for (int trial = 0; trial < 3000; ++trial) {
+    const auto path = trustedPath(his.path() / "link" / "plan", "plan");
+    if (!path.ok()) continue;
+    ++read;
+    EXPECT_EQ(content(*path), "root's");
+  }
+  kill(turner, SIGKILL);
+  waitpid(turner, nullptr, 0);
+  EXPECT_GT(read, 0);
 }
 
 }  // namespace
