@@ -157,8 +157,10 @@ Result<std::string> Perftest::program(RdmaMethod method) const {
   if (const char* path = getenv("PATH"); folder_.empty() && path != nullptr) folders = split(path, ':');
   for (const std::string& folder : folders)
     if (!folder.empty() && access((folder + "/" + name).c_str(), X_OK) == 0) {
-      MUSTER_TRY(const std::filesystem::path path, trustedPath(folder + "/" + name, "program", Above::kAll));
-      return path.string();
+      // By its own name, which may be a link: nobody else can turn one in a trusted folder.
+      MUSTER_TRY(const std::filesystem::path own, trustedPath(folder, "folder of the program", Above::kAll));
+      MUSTER_CHECK_OK(trustedPath(own / name, "program", Above::kAll));
+      return (own / name).string();
     }
   return Error{
       ErrorCode::kNotFound,
