@@ -72,7 +72,9 @@ Result<int> add(const HistoryOptions& options) {
     for (const fs::path& path : records) {
       // Names of its own: a record is read, kept and forgotten, so memory does not grow with their number.
       fleet::FleetNames names;
-      auto node = fleet::RecordReader(names).read(path);
+      fleet::RecordReader reader(names);
+      reader.keepSpreads();
+      auto node = reader.read(path);
       const Status whole = node.ok() ? checkKept(path) : Status(node.error());
       if (!whole.ok()) {
         ++bad;

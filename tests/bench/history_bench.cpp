@@ -60,7 +60,9 @@ Status run(const std::vector<std::string>& arguments) {
   if (arguments.size() != 4)
     return Error{ErrorCode::kUsage, "expected DB FIRST LAST RECORD", "history-bench"};
   fleet::FleetNames names;
-  MUSTER_TRY(const fleet::NodeSummary base, fleet::RecordReader(names).read(arguments[3]));
+  fleet::RecordReader reader(names);
+  reader.keepSpreads();
+  MUSTER_TRY(const fleet::NodeSummary base, reader.read(arguments[3]));
   MUSTER_TRY(Store store, Store::open(arguments[0], Access::kWrite));
   MUSTER_CHECK_OK(store.database().execute("PRAGMA synchronous = OFF"));  // what is measured is no disk
   const size_t last = std::strtoul(arguments[2].c_str(), nullptr, 10);

@@ -2,7 +2,7 @@
 """Time, memory and disk of `muster history` over growing histories, with the exponent of each step.
 
 history_scale.py MUSTER HISTORY_BENCH RECORD [RUNS...]: by default up to 50,000 runs of 8 GPUs. Ends with 1 where a goal
-is missed: 50,000 runs are trended in at most 60 s and 500 MB, and take at most 5 GB.
+is missed: 50,000 runs are trended in at most 60 CPU s and 500 MB, and take at most 5 GB.
 """
 import math
 import os
@@ -51,8 +51,8 @@ def main():
             row = [1000 * add[0] / (runs - runs_before), disk, *trend, compare[0], compare[2], prune[0], prune[2]]
             grown = [exponent(b, n, runs_before, runs) for b, n in zip(row_before or [None] * len(row), row)]
             print(f"{runs:>8} " + " ".join(f"{n:>10.2f} {e}" for n, e in zip(row, grown)), flush=True)
-            if runs <= GOAL_RUNS and (trend[0] > GOAL_SECONDS or trend[2] > GOAL_MB or disk > GOAL_DISK_MB):
-                print(f"MISSED: at most {GOAL_SECONDS} s, {GOAL_MB} MB and {GOAL_DISK_MB} MB on disk")
+            if runs <= GOAL_RUNS and (trend[1] > GOAL_SECONDS or trend[2] > GOAL_MB or disk > GOAL_DISK_MB):
+                print(f"MISSED: at most {GOAL_SECONDS} CPU s, {GOAL_MB} MB and {GOAL_DISK_MB} MB on disk")
                 bad = True
             runs_before, row_before = runs, row
         begin = measured([muster, "history", "prune", "--keep-days", "30", "--keep-newest", "5", "--apply", "--db",
