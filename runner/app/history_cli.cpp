@@ -62,14 +62,14 @@ Examples:
 void addPrune(CLI::App* prune, HistoryOptions& o) {
   prune->add_option("--keep-days", o.rule.days, "keep every run younger than this")
       ->type_name("DAYS")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0.0, 36500.0))
       ->capture_default_str();
   prune->add_option("--keep-newest", o.rule.newest, "keep this many runs per node, however old")
       ->type_name("N")
       ->capture_default_str();
   prune->add_option("--every", o.rule.every, "of older runs keep one per this many days and acceptance")
       ->type_name("DAYS")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1.0, 36500.0))
       ->capture_default_str();
   prune->add_flag("--apply", o.apply, "remove them (default: only say what would be removed)");
   prune->footer(kPruneExamples);

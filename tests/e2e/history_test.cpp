@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "runner/core/files.h"
 #include "runner/core/json.h"
 #include "tests/e2e/muster.h"
@@ -52,6 +54,10 @@ TEST_F(History, KeepsARunOnceAndComparesItWithTheLastAcceptance) {
   EXPECT_THAT(list.out, HasSubstr("rejected"));
   EXPECT_THAT(list.out, HasSubstr("SIMULATED"));
   EXPECT_THAT(history({"show", "2"}).out, HasSubstr("gpu5"));
+  const auto shown = parseJson(history({"show", "2", "--json"}).out);
+  ASSERT_TRUE(shown.ok());
+  const Json figures = (*shown)["figures"];
+  EXPECT_TRUE(std::any_of(figures.begin(), figures.end(), [](const Json& f) { return f["cv"] > 0; }));
 
   const auto compared = history({"compare", "2"});
   EXPECT_EQ(compared.exitCode, 1) << compared.out << compared.err;
