@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <string>
@@ -32,6 +33,12 @@ T nothing() {
   } else {
     return T{};
   }
+}
+
+/// `key` == `name`, compiled to a comparison of words.
+template <size_t N>
+bool isKey(std::string_view key, const char (&name)[N]) {
+  return key.size() == N - 1 && std::memcmp(key.data(), name, N - 1) == 0;
 }
 
 /// Collects the first failure of a record, so that a reader is a list of statements.

@@ -37,7 +37,7 @@ struct Figure {
   int16_t device = -1;  ///< index into NodeSummary::devices; -1: of the node
   uint16_t n = 0;       ///< samples, at most 65535 are counted
   float median = 0;     ///< base unit; finite
-  float cv = 0;         ///< sample standard deviation / |mean|; 0 for n = 1
+  float cv = 0;         ///< sample standard deviation / |mean|; 0 for n = 1, and without keepSpreads()
 };
 
 /// A requirement by which a stage was judged: what it is about, and its limit. Ids in FleetNames::texts.

@@ -106,6 +106,8 @@ class RecordReader::Impl {
     return guarded();
   }
 
+  void keepSpreads() { stages_.keepSpreads(); }
+
   std::string lastNode_;
 
  private:
@@ -375,6 +377,10 @@ Result<NodeSummary> RecordReader::read(const fs::path& path) {
 
 Result<NodeSummary> RecordReader::parse(std::string_view text) {
   return impl_->parse(text);
+}
+
+void RecordReader::keepSpreads() {
+  impl_->keepSpreads();
 }
 
 const std::string& RecordReader::lastNode() const {

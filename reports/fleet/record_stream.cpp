@@ -130,6 +130,11 @@ Result<std::vector<fs::path>> findRecords(const fs::path& folder) {
   return std::move(found.records);
 }
 
+int readerThreads() {
+  constexpr unsigned kMost = 16;
+  return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, kMost));
+}
+
 FleetRecords readEach(size_t count, int threads, const ReadLimits& limits,
                       const std::function<Result<NodeSummary>(RecordReader&, size_t)>& read,
                       const std::function<std::string(size_t)>& nameOf, const std::vector<Waiver>& waivers,

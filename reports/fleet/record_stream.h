@@ -39,6 +39,8 @@ class RecordReader {
   Result<NodeSummary> read(const std::filesystem::path& path);
   /// The same from memory.
   Result<NodeSummary> parse(std::string_view text);
+  /// From now on figures have their spread too (Figure::cv), which the history keeps and a fleet needs not.
+  void keepSpreads();
   /// The node's name as far as the last record could be read; empty where it could not.
   [[nodiscard]] const std::string& lastNode() const;
 
@@ -70,6 +72,9 @@ struct RecordRules {
 /// `folder` cannot be read.
 Result<std::vector<std::filesystem::path>> findRecords(const std::filesystem::path& folder);
 
+/// One for each core that this process may use, at most 16: each thread holds a record and its parsed form.
+int readerThreads();
+
 /// Reads `count` records in `threads` threads, each with a reader of its own: `read(reader, i)` gives the
 /// i-th one, whose name is `nameOf(i)`. What `waivers` cover is waived in all of them.
 FleetRecords readEach(size_t count, int threads, const ReadLimits& limits,
@@ -80,7 +85,7 @@ FleetRecords readEach(size_t count, int threads, const ReadLimits& limits,
 /// Reads all records under `folder` in `threads` threads. A record that cannot be read never stops the
 /// others; only a folder that cannot be read is an error. With `rules.nodeAt`, records are also looked for
 /// below a record, so that each that no job writes is named.
-Result<FleetRecords> readFleet(const std::filesystem::path& folder, int threads = 2,
+Result<FleetRecords> readFleet(const std::filesystem::path& folder, int threads = readerThreads(),
                                const ReadLimits& limits = {}, const std::vector<Waiver>& waivers = {},
                                const RecordRules& rules = {});
 

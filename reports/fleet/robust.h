@@ -10,8 +10,8 @@ namespace muster::fleet {
 /// Makes the median absolute deviation of normal values their standard deviation.
 inline constexpr double kMadToSigma = 1.4826;
 
-/// NaN of no values. Values must be finite; the order of `values` is lost.
-double medianOf(std::vector<double>& values);
+/// NaN of no values. Values must be finite.
+double medianOf(std::span<const double> values);
 
 /// Median absolute deviation from `center`.
 double madOf(std::span<const double> values, double center);

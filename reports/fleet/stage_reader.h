@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "reports/fleet/dom_fields.h"
+#include "reports/fleet/flat_map.h"
 #include "reports/fleet/folded_rows.h"
 #include "reports/fleet/label_list.h"
 #include "reports/fleet/record_stream.h"
 #include "reports/fleet/waiver_tally.h"
+#include "reports/model/verdict_check.h"
 
 namespace muster::fleet {
 
@@ -21,6 +23,9 @@ class StageReader {
  public:
   StageReader(FleetNames& names, const ReadLimits& limits, Failures& failures)
       : names_(names), limits_(limits), failures_(failures), waivers_(names.givenWaivers) {}
+
+  /// Figures have their spread too, which takes time.
+  void keepSpreads() { spreads_ = true; }
 
   /// Begins a record; `node` must outlive its stages.
   void begin(NodeSummary& node);
@@ -44,6 +49,7 @@ class StageReader {
     uint32_t key = 0;
     int16_t device = -1;
     int attempt = 1;
+    bool finite = true;
     std::vector<double> samples;
   };
   /// What a test says of the first wrong result of a group: the rank that it came from, empty where it cannot
@@ -59,6 +65,31 @@ class StageReader {
     std::string unit;
   };
   struct Parts;  ///< one measurement's fields
+  /// Of one verdict what every verdict is asked for; views into the record.
+  struct VerdictFields {
+    std::string_view outcomeName, metric, caseId, device;
+    bool required = true;
+    bool deviceLabel = true;  ///< the device is a label too, which is left out
+    int64_t rank = -1;        ///< below 0: of no rank
+    bool hasExpectation = false;
+    dom::element expectation;  ///< its index, or itself
+    bool hasObserved = false;
+    double observed = std::numeric_limits<double>::quiet_NaN();
+    double limit = std::numeric_limits<double>::quiet_NaN();
+    double margin = std::numeric_limits<double>::quiet_NaN();
+    LabelList labels;
+    bool labelled = true;  ///< the labels could be read
+    Outcome outcome = Outcome::kError;
+
+    void read(std::string_view key, const dom::element& value);
+  };
+  /// What an expectation asks for, read once for all verdicts that point at it.
+  struct Claim {
+    dom::element expectation;
+    std::string_view metric;  ///< empty: it names none
+    bool known = false;       ///< its kind is one
+    VerdictClaim claim;
+  };
   /// One of the stage's expectations, and on how many measurements it must have a verdict and has one.
   struct Asked {
     std::string_view metric;
@@ -87,28 +118,31 @@ class StageReader {
   void readMeasurements(const dom::array& measurements, bool accepted);
   void readMeasurementGroup(const dom::object& group, bool accepted);
   void addMeasurement(Parts& parts, bool accepted);
-  void addSamples(const Parts& parts, bool accepted);
-  void hashMeasurement(const Parts& parts);
+  void noteMetric(Parts& parts);
+  void addSamples(Parts& parts, bool accepted);
+  void hashMeasurement(Parts& parts);
+  bool unpack(Parts& parts);
+  void scale(const Parts& parts);
   static bool readSamples(const dom::element& samples, std::vector<double>& out);
-  uint32_t figureKey(const Parts& parts, Direction direction);
+  uint32_t figureKey(const Parts& parts);
   Slot& slotOf(uint32_t key, int16_t device);
   void finishFigures();
   void readVerdicts(const dom::array& verdicts, const dom::array& expectations, StageSummary& summary);
-  void readVerdict(const FoldedRows& verdict, const dom::array& expectations, StageSummary& summary);
+  void readClaims(const dom::array& expectations);
+  void readVerdict(const FoldedRows& verdict, VerdictFields& fields, StageSummary& summary);
   void addDeviation(const FoldedRows& verdict, const dom::element& expectation, bool hasExpectation,
                     Outcome outcome, const std::string& waived);
   /// What a failure follows from where that is not the part which reports it.
   void findCause(const FoldedRows& verdict, DeviationSummary& deviation) const;
-  /// Why the verdict cannot have this outcome; empty: it can.
-  std::string contradictionOf(const FoldedRows& verdict, Outcome outcome, const dom::array& expectations,
-                              const dom::element& expectation, bool hasExpectation, const std::string& state);
+  /// Why the verdict cannot have its outcome; empty: it can.
+  std::string contradictionOf(const VerdictFields& verdict, const Claim& asked, const std::string& state);
   const Waiver* coveringWaiver(const FoldedRows& verdict, Outcome recorded);
   void addDeferred(const FoldedRows& verdict, const dom::element& expectation);
   void readAsked(const dom::object& evidence);
   /// Notes what the measurement must be judged by.
-  void noteAsked(const Parts& parts);
+  void noteAsked(Parts& parts);
   /// Notes that it was; a pass outside of its samples is a failure.
-  void noteJudged(const FoldedRows& verdict, Outcome outcome, const dom::array& expectations);
+  void noteJudged(const VerdictFields& verdict);
   void checkAsked();
   void checkArtifacts(const dom::array& artifacts);
   int16_t deviceIndex(std::string_view id);
@@ -124,9 +158,15 @@ class StageReader {
   WaiverTally waivers_;
   bool accepted_ = false;  ///< the record says so: then every measurement must be judged
   std::vector<Asked> asked_;
-  std::unordered_map<uint64_t, Span> spans_;  ///< of this stage's measurements that are asked for
-  std::set<std::pair<uint64_t, uint64_t>> judged_;
+  std::vector<Asked*> askedOfMetric_;  ///< those that count and are about the measurement's metric
+  std::vector<Asked*> concerned_;      ///< and about the measurement itself
+  std::vector<Claim> claims_;          ///< of the stage's expectations
+  std::vector<Span> spans_;            ///< of this stage's measurements that are asked for
+  FlatMap<size_t> spanOf_;             ///< by measurementId()
+  FlatMap<bool> judged_;               ///< index of the span, and below it that of the expectation
   std::vector<double> scratch_;
+  std::string scratchKey_;
+  bool spreads_ = false;
   std::vector<std::pair<std::string, std::string>> ownWaivers_;  ///< stage and metric
   bool flakyAllowed_ = true;
   size_t measurements_ = 0;
@@ -134,7 +174,7 @@ class StageReader {
   size_t samples_ = 0;
   std::vector<Slot> slots_;  ///< the first usedSlots_ are those of this stage; the others keep their memory
   size_t usedSlots_ = 0;
-  std::unordered_map<uint64_t, size_t> slotByKey_;
+  FlatMap<size_t> slotByKey_;
   std::unordered_map<std::string, MetricFacts> metrics_;
   std::string culprit_;                   ///< of this stage's group, as the record has it
   bool ofGroup_ = false;                  ///< its ranks work together: scope node or cluster

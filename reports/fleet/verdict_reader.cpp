@@ -44,18 +44,6 @@ bool readExpectation(const dom::element& expectation, VerdictClaim& claim) {
   return false;
 }
 
-/// Whether one of the expectations is a drop_max of this metric that only warns.
-bool dropsWarn(const dom::array& expectations, std::string_view metric) {
-  for (const dom::element item : expectations) {
-    VerdictClaim claim;
-    std::string_view about;
-    if (item["metric"].get(about) == simdjson::SUCCESS && about == metric && readExpectation(item, claim) &&
-        claim.kind == CheckKind::kDropMax && claim.severity == Severity::kWarn)
-      return true;
-  }
-  return false;
-}
-
 /// Worst outcome first, then the largest miss.
 bool worse(const DeviationSummary& a, const DeviationSummary& b) {
   if (a.outcome != b.outcome) return a.outcome < b.outcome;
@@ -66,83 +54,131 @@ bool worse(const DeviationSummary& a, const DeviationSummary& b) {
 
 }  // namespace
 
+void StageReader::VerdictFields::read(std::string_view key, const dom::element& value) {
+  const auto textOf = [&](std::string_view& text) {
+    if (value.get(text) != simdjson::SUCCESS) text = {};
+  };
+  const auto number = [&] { return numberOf(value).value_or(std::numeric_limits<double>::quiet_NaN()); };
+  if (isKey(key, "outcome")) return textOf(outcomeName);
+  if (isKey(key, "metric")) return textOf(metric);
+  if (isKey(key, "case")) return textOf(caseId);
+  if (isKey(key, "device")) return textOf(device);
+  if (isKey(key, "observed")) {
+    hasObserved = true;
+    observed = number();
+  } else if (isKey(key, "limit")) {
+    limit = number();
+  } else if (isKey(key, "margin")) {
+    margin = number();
+  } else if (isKey(key, "rank")) {
+    if (value.get(rank) != simdjson::SUCCESS) rank = -1;
+  } else if (isKey(key, "required")) {
+    if (value.get(required) != simdjson::SUCCESS) required = true;
+  } else if (isKey(key, "device_label")) {
+    if (value.get(deviceLabel) != simdjson::SUCCESS) deviceLabel = true;
+  } else if (isKey(key, "expectation")) {
+    hasExpectation = true;
+    expectation = value;
+  } else if (isKey(key, "labels")) {
+    labels = LabelList();
+    labelled = labels.read(value) == simdjson::SUCCESS;
+  }
+}
+
+void StageReader::readClaims(const dom::array& expectations) {
+  claims_.clear();
+  for (const dom::element item : expectations) {
+    Claim& one = claims_.emplace_back();
+    one.expectation = item;
+    one.known = readExpectation(item, one.claim);
+    if (item["metric"].get(one.metric) != simdjson::SUCCESS) one.metric = {};
+  }
+}
+
 void StageReader::readVerdicts(const dom::array& verdicts, const dom::array& expectations,
                                StageSummary& summary) {
+  readClaims(expectations);
+  VerdictFields fields;
   for (const dom::element item : verdicts) {
     dom::object object;
     if (item.get(object) != simdjson::SUCCESS)
       return failures_.fail("verdicts", "holds something that is no object");
     FoldedRows rows(object, failures_);
+    VerdictFields shared;
+    for (const auto& [key, value] : object)  // where a column has null, the verdict has nothing
+      if (!rows.hasColumn(key)) shared.read(key, value);
     do {
       if (++verdicts_ > limits_.verdicts)
         failures_.fail("verdicts", fmt::format("the record holds more than {} verdicts", limits_.verdicts));
-      if (failures_.ok()) readVerdict(rows, expectations, summary);
+      fields = shared;
+      rows.eachOwn([&](std::string_view key, const dom::element& value) { fields.read(key, value); });
+      if (failures_.ok()) readVerdict(rows, fields, summary);
       if (!failures_.ok()) return;
     } while (rows.next(failures_));
     if (!failures_.ok()) return;
   }
 }
 
-void StageReader::readVerdict(const FoldedRows& verdict, const dom::array& expectations,
-                              StageSummary& summary) {
-  const auto outcome = outcomeFromName(textOr(verdict, "outcome"));
+void StageReader::readVerdict(const FoldedRows& verdict, VerdictFields& fields, StageSummary& summary) {
+  const auto outcome = outcomeFromName(fields.outcomeName);
   if (!outcome.ok()) return failures_.fail("verdicts", outcome.error().message);
+  fields.outcome = *outcome;
   Verdict counted;
   counted.outcome = *outcome;
-  bool required = true;
-  if (verdict.at_key("required").get(required) == simdjson::SUCCESS) counted.required = required;
+  counted.required = fields.required;
   counted_.add(counted);
   const Waiver* waiver = waivers_.concernsStage() ? coveringWaiver(verdict, *outcome) : nullptr;
   if (waiver != nullptr) counted.outcome = Outcome::kWaived;
   summary.accounting.add(counted);
   ++summary.accounting.expected;
-  int64_t rank = -1;
-  const bool ofRank = verdict.at_key("rank").get(rank) == simdjson::SUCCESS && rank >= 0;
-  if (!ofRank && textOr(verdict, "device").empty()) {
+  if (fields.rank < 0 && fields.device.empty()) {
     summary.shared.add(counted);
     ++summary.shared.expected;
   }
 
-  dom::element expectation;
-  bool hasExpectation = verdict.at_key("expectation").get(expectation) == simdjson::SUCCESS;
-  if (uint64_t index = 0; hasExpectation && expectation.get(index) == simdjson::SUCCESS)
-    if (expectations.at(index).get(expectation) != simdjson::SUCCESS)
+  Claim own;  // of an expectation that stands in the verdict itself
+  const Claim* asked = &own;
+  if (uint64_t index = 0; fields.hasExpectation && fields.expectation.get(index) == simdjson::SUCCESS) {
+    if (index >= claims_.size())
       return failures_.fail(
           "verdicts", fmt::format("expectation {} is none of the stage's evidence.expectations", index));
-  if (const std::string why =
-          contradictionOf(verdict, *outcome, expectations, expectation, hasExpectation, summary.state);
-      !why.empty())
-    return failures_.fail("verdicts",
-                          fmt::format("edited: {} of {}: {}", printable(textOr(verdict, "metric"), 80),
-                                      printable(textOr(verdict, "device"), 40), why));
-  noteJudged(verdict, *outcome, expectations);
+    asked = &claims_[index];
+  } else if (fields.hasExpectation) {
+    own.expectation = fields.expectation;
+    own.known = readExpectation(own.expectation, own.claim);
+  }
+  if (const std::string why = contradictionOf(fields, *asked, summary.state); !why.empty())
+    return failures_.fail("verdicts", fmt::format("edited: {} of {}: {}", printable(fields.metric, 80),
+                                                  printable(fields.device, 40), why));
+  noteJudged(fields);
   if (!failures_.ok()) return;
   if (*outcome == Outcome::kDeferred) {
-    if (!hasExpectation) return failures_.fail("verdicts", "a deferred verdict has no expectation");
-    addDeferred(verdict, expectation);
+    if (!fields.hasExpectation) return failures_.fail("verdicts", "a deferred verdict has no expectation");
+    addDeferred(verdict, asked->expectation);
   }
   if (blocksOrTells(counted.outcome, counted.required))
-    addDeviation(verdict, expectation, hasExpectation, counted.outcome,
+    addDeviation(verdict, asked->expectation, fields.hasExpectation, counted.outcome,
                  waiver == nullptr ? "" : waivedText(*outcome, *waiver));
 }
 
-std::string StageReader::contradictionOf(const FoldedRows& verdict, Outcome outcome,
-                                         const dom::array& expectations, const dom::element& expectation,
-                                         bool hasExpectation, const std::string& state) {
-  VerdictClaim claim;
-  claim.outcome = outcome;
+std::string StageReader::contradictionOf(const VerdictFields& verdict, const Claim& asked,
+                                         const std::string& state) {
+  VerdictClaim claim = asked.claim;
+  claim.outcome = verdict.outcome;
   claim.stageState = state;
-  claim.hasExpectation = hasExpectation;
-  if (hasExpectation && !readExpectation(expectation, claim)) return "its expectation has no known kind";
-  const std::string_view metric = textOr(verdict, "metric");
-  claim.observed = numberOr(verdict, "observed");
-  claim.limit = numberOr(verdict, "limit");
-  claim.margin = numberOr(verdict, "margin");
-  claim.dropsWarn =
-      (outcome == Outcome::kWarn || outcome == Outcome::kFlaky) && dropsWarn(expectations, metric);
-  claim.underWaivers = outcome == Outcome::kWaived &&
+  claim.hasExpectation = verdict.hasExpectation;
+  if (verdict.hasExpectation && !asked.known) return "its expectation has no known kind";
+  claim.observed = verdict.observed;
+  claim.limit = verdict.limit;
+  claim.margin = verdict.margin;
+  claim.dropsWarn = (verdict.outcome == Outcome::kWarn || verdict.outcome == Outcome::kFlaky) &&
+                    std::any_of(claims_.begin(), claims_.end(), [&](const Claim& one) {
+                      return one.known && one.metric == verdict.metric &&
+                             one.claim.kind == CheckKind::kDropMax && one.claim.severity == Severity::kWarn;
+                    });
+  claim.underWaivers = verdict.outcome == Outcome::kWaived &&
                        std::any_of(ownWaivers_.begin(), ownWaivers_.end(), [&](const auto& waiver) {
-                         return waiver.first == stage_ && waiver.second == metric;
+                         return waiver.first == stage_ && waiver.second == verdict.metric;
                        });
   return contradictionIn(claim);
 }

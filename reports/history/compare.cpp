@@ -7,7 +7,7 @@
 #include <map>
 #include <tuple>
 
-#include "reports/history/trend.h"
+#include "reports/history/series_reader.h"
 
 namespace muster::history {
 namespace {
@@ -18,10 +18,27 @@ constexpr double kFalseAlarms = 0.01;  ///< expected in one comparison of two he
 
 using FigureId = std::tuple<std::string, std::string, std::string, std::string, std::string, std::string>;
 
+/// How much the figures of one node vary from run to run, by their numbers.
+using NodeNoise = std::map<int64_t, Noise>;
+
+/// From all runs of the node of `run` but one.
+Result<NodeNoise> noiseOfNode(Store& store, const Run& run, int64_t without) {
+  NodeNoise noise;
+  MUSTER_TRY(SeriesReader reader, SeriesReader::open(store, {run.node}, without));
+  MUSTER_CHECK_OK(reader.each([&](const std::vector<Series>& figure) {
+    const Noises found = noisesOf(figure, TrendOptions().noiseFloor);
+    const auto own = found.find({run.node, run.simulated});
+    if (own != found.end()) noise[figure.front().figure->number] = own->second;
+  }));
+  return noise;
+}
+
 std::map<FigureId, Point> byFigure(const std::vector<Point>& points) {
   std::map<FigureId, Point> out;
   for (const Point& p : points)
-    out.insert_or_assign(FigureId{p.stage, p.caseId, p.metric, p.labels, p.unit, p.device}, p);
+    out.insert_or_assign(FigureId{p.figure.stage, p.figure.caseId, p.figure.metric, p.figure.labels,
+                                  p.figure.unit, p.device.name},
+                         p);
   return out;
 }
 
@@ -32,7 +49,7 @@ double errorOf(const Point& point) {
 
 /// Whether its zero is arbitrary: a share of it means nothing.
 bool onIntervalScale(const Point& point) {
-  return point.unit == "degC";
+  return point.figure.unit == "degC";
 }
 
 /// How far two healthy runs may be apart, as a share.
@@ -41,10 +58,11 @@ struct Scatter {
   bool known = false;  ///< from other runs, or from samples of which there are several
 };
 
-Scatter scatterOf(const Point& old, const Point& now, const Noises& kept, double p) {
+Scatter scatterOf(const Point& old, const Point& now, const NodeNoise& kept, double p) {
   Scatter scatter;
-  if (const Noise noise = noiseOf(seriesOf({old}).front(), kept, TrendOptions().leastDifferences);
-      noise.differences > 0) {
+  const auto found = kept.find(old.figure.number);
+  if (found != kept.end() && found->second.differences >= TrendOptions().leastDifferences) {
+    const Noise& noise = found->second;
     scatter.known = true;
     scatter.limit =
         studentQuantile(p, static_cast<double>(noise.differences) / 2) * std::sqrt(2.0) * noise.sigma;
@@ -58,7 +76,7 @@ Scatter scatterOf(const Point& old, const Point& now, const Noises& kept, double
 }
 
 void compareFigures(const std::map<FigureId, Point>& before, const std::map<FigureId, Point>& after,
-                    const Noises& kept, Comparison& out) {
+                    const NodeNoise& kept, Comparison& out) {
   const double p = kFalseAlarms / static_cast<double>(2 * std::max<size_t>(1, before.size()));
   for (const auto& [id, old] : before) {
     const auto found = after.find(id);
@@ -75,7 +93,7 @@ void compareFigures(const std::map<FigureId, Point>& before, const std::map<Figu
       continue;
     }
     out.figures.push_back(
-        {old, now, change, !onIntervalScale(old), scatter.known && isWorse(now.direction, change)});
+        {old, now, change, !onIntervalScale(old), scatter.known && isWorse(now.figure.direction, change)});
   }
   for (const auto& [id, now] : after) out.onlyAfter += before.count(id) == 0 ? 1 : 0;
   std::stable_sort(out.figures.begin(), out.figures.end(), [](const FigureChange& a, const FigureChange& b) {
@@ -100,10 +118,8 @@ Result<Comparison> compareRuns(Store& store, const Run& before, const Run& after
   out.after = after;
   MUSTER_TRY(const auto oldPoints, store.pointsOf(before));
   MUSTER_TRY(const auto newPoints, store.pointsOf(after));
-  MUSTER_TRY(auto kept, store.points({before.node}));
-  std::erase_if(kept, [&](const Point& point) { return point.run.number == after.number; });
-  compareFigures(byFigure(oldPoints), byFigure(newPoints),
-                 noisesOf(seriesOf(kept), TrendOptions().noiseFloor), out);
+  MUSTER_TRY(const NodeNoise kept, noiseOfNode(store, before, after.number));
+  compareFigures(byFigure(oldPoints), byFigure(newPoints), kept, out);
   MUSTER_TRY(const auto oldFacts, store.facts(before));
   MUSTER_TRY(const auto newFacts, store.facts(after));
   const auto was = byName(oldFacts), is = byName(newFacts);

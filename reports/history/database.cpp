@@ -73,6 +73,14 @@ Statement& Statement::bind(std::string_view value) {
   return *this;
 }
 
+Statement& Statement::bindBlob(std::string_view bytes) {
+  const char* data = bytes.empty() ? "" : bytes.data();
+  const int code =
+      sqlite3_bind_blob(statement_.get(), next_++, data, static_cast<int>(bytes.size()), SQLITE_STATIC);
+  if (failed_ == 0) failed_ = code;
+  return *this;
+}
+
 Result<bool> Statement::row() {
   if (failed_ != 0) return database_->error(failed_);
   const int code = sqlite3_step(statement_.get());
@@ -111,6 +119,12 @@ std::string Statement::text(int column) const {
   const auto* data = sqlite3_column_text(statement_.get(), column);
   const auto bytes = static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column));
   return data == nullptr ? "" : std::string(reinterpret_cast<const char*>(data), bytes);
+}
+
+std::string_view Statement::blob(int column) const {
+  const void* data = sqlite3_column_blob(statement_.get(), column);
+  const auto bytes = static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column));
+  return data == nullptr ? std::string_view() : std::string_view(static_cast<const char*>(data), bytes);
 }
 
 Error Database::error(int code) const {

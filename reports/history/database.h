@@ -24,6 +24,8 @@ class Statement {
   Statement& bind(int64_t value);
   Statement& bind(double value);
   Statement& bind(std::string_view value);
+  /// Bytes of any kind, which stay as they are until run() or reset().
+  Statement& bindBlob(std::string_view bytes);
   /// Goes to the next row; false when there is none. Statements without rows end here too.
   Result<bool> row();
   /// Runs to the end and makes it ready for the next use.
@@ -33,6 +35,8 @@ class Statement {
   [[nodiscard]] int64_t integer(int column) const;
   [[nodiscard]] double number(int column) const;
   [[nodiscard]] std::string text(int column) const;
+  /// Bytes as they were bound; valid until the next row() or reset().
+  [[nodiscard]] std::string_view blob(int column) const;
 
  private:
   friend class Database;

@@ -9,14 +9,21 @@
 #include <set>
 
 #include "reports/fleet/name_table.h"
+#include "reports/history/store_pack.h"
 
 namespace muster::history {
 namespace {
 
 constexpr int64_t kApplication = 0x4d555354;  // "MUST"
 
-/// One entry for each version of the tables; the file's user_version says how many it has had.
-constexpr const char* kVersions[] = {R"(
+/// A version of the tables; the file's user_version says how many it has had.
+struct Version {
+  const char* make;                                 ///< statements
+  Status (*convert)(Database& database) = nullptr;  ///< moves what is kept
+  const char* drop = "";                            ///< statements after that
+};
+
+const Version kVersions[] = {{R"(
 CREATE TABLE run (
   number INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, run_id TEXT NOT NULL, node TEXT NOT NULL,
   started REAL NOT NULL, finished REAL NOT NULL, plan TEXT NOT NULL, plan_sha256 TEXT NOT NULL,
@@ -38,8 +45,8 @@ CREATE INDEX fact_of_run ON fact (run);
 CREATE TABLE deviation (run INTEGER NOT NULL REFERENCES run, outcome TEXT NOT NULL, stage TEXT NOT NULL,
   metric TEXT NOT NULL, device TEXT NOT NULL, detail TEXT NOT NULL);
 CREATE INDEX deviation_of_run ON deviation (run);
-)",
-                                     R"(
+)"},
+                             {R"(
 CREATE TABLE fleet (
   number INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, path TEXT NOT NULL, acceptance TEXT NOT NULL,
   simulated INTEGER NOT NULL, plan TEXT NOT NULL, plan_sha256 TEXT NOT NULL, started REAL NOT NULL,
@@ -48,8 +55,29 @@ CREATE TABLE fleet_node (fleet INTEGER NOT NULL REFERENCES fleet, node TEXT NOT 
 CREATE INDEX fleet_of_node ON fleet_node (node);
 CREATE INDEX node_of_fleet ON fleet_node (fleet);
 CREATE INDEX figure_of_part ON figure (serial);
-)"};
+)"},
+                             // One row of figures for each run: packed_figures.h. Medians stand first, as
+                             // trends read nothing else.
+                             {R"(
+CREATE TABLE device (
+  run INTEGER NOT NULL REFERENCES run, place INTEGER NOT NULL, name TEXT NOT NULL, serial TEXT NOT NULL,
+  PRIMARY KEY (run, place)) WITHOUT ROWID;
+CREATE INDEX device_of_part ON device (serial);
+CREATE TABLE layout (number INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, places BLOB NOT NULL);
+CREATE TABLE figures (
+  run INTEGER PRIMARY KEY REFERENCES run, layout INTEGER NOT NULL, medians BLOB NOT NULL,
+  counts BLOB NOT NULL, cvs BLOB NOT NULL);
+CREATE TABLE pruned (sha256 TEXT PRIMARY KEY) WITHOUT ROWID;
+)",
+                              packOldFigures, "DROP TABLE figure"}};
 constexpr int64_t kNewest = std::size(kVersions);
+
+/// Makes `version` of the tables out of the one before.
+Status upgrade(Database& database, const Version& version) {
+  MUSTER_CHECK_OK(database.execute(version.make));
+  if (version.convert != nullptr) MUSTER_CHECK_OK(version.convert(database));
+  return database.execute(version.drop);
+}
 
 Result<int64_t> pragma(Database& database, const std::string& name) {
   MUSTER_TRY(Statement statement, database.prepare("PRAGMA " + name));
@@ -126,7 +154,7 @@ Result<int64_t> Store::checkedVersion(Access access) {
                     known, kNewest),
         where};
   MUSTER_TRY(Database own, Database::open(":memory:", Access::kWrite));
-  for (int64_t version = 0; version < known; ++version) MUSTER_CHECK_OK(own.execute(kVersions[version]));
+  for (int64_t version = 0; version < known; ++version) MUSTER_CHECK_OK(upgrade(own, kVersions[version]));
   MUSTER_TRY(const auto wanted, schemaOf(own));
   MUSTER_TRY(const auto found, schemaOf(database_));
   if (known >= 0 && found == wanted) return known;
@@ -142,7 +170,7 @@ Status Store::bringUpToDate() {
   MUSTER_TRY(const int64_t now, pragma(database_, "user_version"));
   if (now >= kNewest) return {};
   for (int64_t version = now; version < kNewest; ++version)
-    MUSTER_CHECK_OK(database_.execute(kVersions[version]));
+    MUSTER_CHECK_OK(upgrade(database_, kVersions[version]));
   MUSTER_CHECK_OK(database_.execute(
       fmt::format("PRAGMA user_version = {}; PRAGMA application_id = {}", kNewest, kApplication)));
   return transaction.commit();
@@ -150,12 +178,16 @@ Status Store::bringUpToDate() {
 
 Result<bool> Store::add(const fleet::NodeSummary& node, const fleet::FleetNames& names, double now) {
   MUSTER_TRY(Transaction transaction, Transaction::begin(database_));
-  MUSTER_TRY(Statement known, database_.prepare("SELECT 1 FROM run WHERE sha256 = ?"));
+  MUSTER_TRY(Statement known,
+             database_.prepare("SELECT 1 FROM run WHERE sha256 = ?1 UNION ALL SELECT 1 FROM pruned WHERE "
+                               "sha256 = ?1"));
   MUSTER_TRY(const bool there, known.bind(node.sha256).row());
   known.reset();
   if (there) return false;
   MUSTER_CHECK_OK(insertRun(node, now));
-  MUSTER_CHECK_OK(insertParts(node, names, database_.lastInsert()));
+  const int64_t run = database_.lastInsert();
+  MUSTER_CHECK_OK(insertFigures(node, names, run));
+  MUSTER_CHECK_OK(insertRest(node, names, run));
   MUSTER_CHECK_OK(transaction.commit());
   return true;
 }
@@ -194,18 +226,25 @@ Result<int64_t> Store::keyNumber(const fleet::FigureKey& key) {
   return select.integer(0);
 }
 
-Status Store::insertParts(const fleet::NodeSummary& node, const fleet::FleetNames& names, int64_t run) {
-  MUSTER_TRY(Statement figure, database_.prepare("INSERT INTO figure VALUES (?,?,?,?,?,?,?)"));
+Status Store::insertFigures(const fleet::NodeSummary& node, const fleet::FleetNames& names, int64_t run) {
+  MUSTER_TRY(FigureWriter writer, FigureWriter::prepare(database_));
+  for (size_t i = 0; i < node.devices.size(); ++i)
+    MUSTER_CHECK_OK(
+        writer.addDevice(run, static_cast<int64_t>(i), node.devices[i].id, node.devices[i].serial));
+  std::vector<FigurePlace> places;
+  std::vector<FigureValues> values;
   std::map<uint32_t, int64_t> keys;
   for (const fleet::Figure& item : node.figures) {
     if (keys.count(item.key) == 0) {
       MUSTER_TRY(keys[item.key], keyNumber(names.figures[item.key]));
     }
-    const fleet::DeviceIdentity* device = deviceAt(node, item.device);
-    figure.bind(run).bind(keys[item.key]).bind(device == nullptr ? "" : device->id);
-    figure.bind(device == nullptr ? "" : device->serial).bind(int64_t{item.n});
-    MUSTER_CHECK_OK(figure.bind(double{item.median}).bind(double{item.cv}).run());
+    places.push_back({keys[item.key], deviceAt(node, item.device) == nullptr ? -1 : item.device});
+    values.push_back({double{item.median}, double{item.cv}, item.n});
   }
+  return writer.addFigures(run, places, values);
+}
+
+Status Store::insertRest(const fleet::NodeSummary& node, const fleet::FleetNames& names, int64_t run) {
   MUSTER_TRY(Statement fact, database_.prepare("INSERT INTO fact VALUES (?,?,?,?)"));
   for (const fleet::Fact& item : node.facts) {
     const fleet::DeviceIdentity* device = deviceAt(node, item.device);

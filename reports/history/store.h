@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,17 +29,28 @@ struct Run {
   std::string path;  ///< where the record lay when it was added
 };
 
-/// One figure of one run. `device` is the place, `serial` the part.
-struct Point {
-  Run run;
-  std::string device;
-  std::string serial;
+/// What a figure is of.
+struct FigureName {
+  int64_t number = 0;  ///< in this history
   std::string stage;
   std::string caseId;
   std::string metric;
   std::string unit;
   std::string labels;  ///< "dtype=bf16"
   Direction direction = Direction::kNone;
+};
+
+/// A device of a run: its place in the node, and the part that was there.
+struct Device {
+  std::string name;  ///< "gpu3"; empty: the node itself
+  std::string serial;
+  auto operator<=>(const Device&) const = default;
+};
+
+/// One figure of one run.
+struct Point {
+  FigureName figure;
+  Device device;
   int n = 0;          ///< samples
   double median = 0;  ///< base unit
   double cv = 0;
@@ -59,6 +71,15 @@ struct KeptDeviation {
 struct Selection {
   std::string node;
   size_t newest = 0;  ///< only so many, the newest; 0: all
+};
+
+/// A run as far as choosing what to keep needs it.
+struct RunSummary {
+  int64_t number = 0;
+  std::string node;
+  double started = 0;
+  bool simulated = false;
+  std::string acceptance;
 };
 
 class Store {
@@ -83,12 +104,25 @@ class Store {
   Result<Run> find(const std::string& name);
   /// The newest accepted run of `node` that was started before `before`. kNotFound: there is none.
   Result<Run> lastAccepted(const std::string& node, double before, bool simulated);
-  /// The figures of the chosen runs; with a node, also those that its parts had in other nodes since the
-  /// first of these runs.
-  Result<std::vector<Point>> points(const Selection& selection);
+  /// All that any run measured, by stage, case, metric and labels.
+  Result<std::vector<FigureName>> figureNames();
+  /// The devices of a run, by their places.
+  Result<std::vector<Device>> devices(const Run& run);
+  /// The figures of a run by stage, case, metric, labels and device. All runs of many: series_reader.h.
   Result<std::vector<Point>> pointsOf(const Run& run);
   Result<std::vector<KeptFact>> facts(const Run& run);
   Result<std::vector<KeptDeviation>> deviations(const Run& run);
+  /// Every run, in the order of their numbers.
+  Result<std::vector<RunSummary>> summaries();
+  /// Removes runs for good, each of them wholly or not at all, some in each transaction; what was removed
+  /// stays known, so that add() does not bring it back. Calls `progress` with how many are gone.
+  Status remove(const std::vector<int64_t>& runs, const std::function<void(size_t)>& progress);
+  /// Gives free space of the file back to the disk. Needs as much free disk as the file then takes.
+  Status compact();
+  /// Size of the file in bytes.
+  Result<uint64_t> size();
+
+  Database& database() { return database_; }
 
  private:
   explicit Store(Database database) : database_(std::move(database)) {}
@@ -96,7 +130,8 @@ class Store {
   Result<int64_t> checkedVersion(Access access);
   Status bringUpToDate();
   Status insertRun(const fleet::NodeSummary& node, double now);
-  Status insertParts(const fleet::NodeSummary& node, const fleet::FleetNames& names, int64_t run);
+  Status insertFigures(const fleet::NodeSummary& node, const fleet::FleetNames& names, int64_t run);
+  Status insertRest(const fleet::NodeSummary& node, const fleet::FleetNames& names, int64_t run);
   Result<int64_t> keyNumber(const fleet::FigureKey& key);
 
   Database database_;

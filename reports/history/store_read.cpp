@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
+#include "reports/history/packed_figures.h"
 #include "reports/history/store.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
@@ -14,17 +17,6 @@ namespace {
 const std::string kRunColumns =
     "run.number, run.sha256, run.run_id, run.node, run.started, run.plan, run.plan_sha256, run.profile, "
     "run.simulated, run.acceptance, run.path";
-constexpr int kRunColumnCount = 11;
-const std::string kPoints =
-    "SELECT " + kRunColumns +
-    ", figure.device, figure.serial, k.stage, k.case_id, k.metric, k.unit, k.labels, k.direction, figure.n, "
-    "figure.median, figure.cv FROM figure JOIN run ON run.number = figure.run JOIN figure_key k ON k.number "
-    "= "
-    "figure.key ";
-const std::string kPointOrder =
-    " ORDER BY run.started, run.number, k.stage, k.case_id, k.metric, k.labels, "
-    "figure.device";
-
 Run runAt(const Statement& row) {
   Run run;
   run.number = row.integer(0);
@@ -41,23 +33,11 @@ Run runAt(const Statement& row) {
   return run;
 }
 
-Point pointAt(const Statement& row) {
-  constexpr int kAt = kRunColumnCount;
-  Point point;
-  point.run = runAt(row);
-  point.device = row.text(kAt);
-  point.serial = row.text(kAt + 1);
-  point.stage = row.text(kAt + 2);
-  point.caseId = row.text(kAt + 3);
-  point.metric = row.text(kAt + 4);
-  point.unit = row.text(kAt + 5);
-  point.labels = row.text(kAt + 6);
-  const auto direction = directionFromName(row.text(kAt + 7));
-  if (direction.ok()) point.direction = *direction;
-  point.n = static_cast<int>(row.integer(kAt + 8));
-  point.median = row.number(kAt + 9);
-  point.cv = row.number(kAt + 10);
-  return point;
+FigureName figureAt(const Statement& row) {
+  FigureName figure{row.integer(0), row.text(1), row.text(2), row.text(3), row.text(4), row.text(5), {}};
+  const auto direction = directionFromName(row.text(6));
+  if (direction.ok()) figure.direction = *direction;
+  return figure;
 }
 
 /// Every row of `statement` as `make(row)` gives it.
@@ -124,26 +104,52 @@ Result<Run> Store::lastAccepted(const std::string& node, double before, bool sim
       database_.path().string()};
 }
 
-Result<std::vector<Point>> Store::points(const Selection& selection) {
+Result<std::vector<FigureName>> Store::figureNames() {
   MUSTER_TRY(
       Statement select,
-      database_.prepare("WITH ranked AS (SELECT number, started, row_number() OVER (PARTITION BY simulated "
-                        "ORDER BY started DESC, number DESC) AS place FROM run WHERE ?1 = '' OR node = ?1), "
-                        "chosen AS (SELECT number, started FROM ranked WHERE ?2 < 0 OR place <= ?2), part AS "
-                        "(SELECT DISTINCT serial FROM "
-                        "figure WHERE ?1 <> '' AND serial <> '' AND run IN (SELECT number FROM chosen)) " +
-                        kPoints +
-                        "WHERE run.number IN (SELECT number FROM chosen) OR (figure.serial IN (SELECT "
-                        "serial FROM part) AND run.started >= (SELECT min(started) FROM chosen))" +
-                        kPointOrder));
-  select.bind(selection.node).bind(limitOf(selection));
-  return all<Point>(select, pointAt);
+      database_.prepare("SELECT number, stage, case_id, metric, unit, labels, direction FROM figure_key "
+                        "ORDER BY stage, case_id, metric, labels, number"));
+  return all<FigureName>(select, figureAt);
+}
+
+Result<std::vector<Device>> Store::devices(const Run& run) {
+  MUSTER_TRY(Statement select,
+             database_.prepare("SELECT name, serial FROM device WHERE run = ? ORDER BY place"));
+  select.bind(run.number);
+  return all<Device>(select, [](const Statement& row) { return Device{row.text(0), row.text(1)}; });
 }
 
 Result<std::vector<Point>> Store::pointsOf(const Run& run) {
-  MUSTER_TRY(Statement select, database_.prepare(kPoints + "WHERE run.number = ?" + kPointOrder));
-  select.bind(run.number);
-  return all<Point>(select, pointAt);
+  MUSTER_TRY(const auto devices, this->devices(run));
+  MUSTER_TRY(const auto names, figureNames());
+  std::map<int64_t, const FigureName*> byNumber;
+  for (const FigureName& name : names) byNumber[name.number] = &name;
+  MUSTER_TRY(
+      Statement select,
+      database_.prepare("SELECT layout.places, figures.medians, figures.cvs, figures.counts FROM figures "
+                        "JOIN layout ON layout.number = figures.layout WHERE run = ?"));
+  MUSTER_TRY(const bool found, select.bind(run.number).row());
+  std::vector<Point> points;
+  if (!found) return points;
+  MUSTER_TRY(const auto places, unpackLayout(select.blob(0), devices.size()));
+  std::vector<double> medians, cvs;
+  MUSTER_CHECK_OK(unpackValues(select.blob(1), places.size(), medians));
+  MUSTER_CHECK_OK(unpackValues(select.blob(2), places.size(), cvs));
+  MUSTER_TRY(const auto counts, unpackCounts(select.blob(3), places.size()));
+  for (size_t i = 0; i < places.size(); ++i) {
+    const auto name = byNumber.find(places[i].key);
+    if (name == byNumber.end()) continue;
+    const auto place = static_cast<size_t>(places[i].device);
+    points.push_back(
+        {*name->second, places[i].device < 0 ? Device{} : devices[place], counts[i], medians[i], cvs[i]});
+  }
+  std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
+    const auto key = [](const Point& p) {
+      return std::tie(p.figure.stage, p.figure.caseId, p.figure.metric, p.figure.labels, p.device.name);
+    };
+    return key(a) < key(b);
+  });
+  return points;
 }
 
 Result<std::vector<KeptFact>> Store::facts(const Run& run) {

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "reports/history/change_models.h"
 #include "reports/history/store.h"
 
 namespace muster::history {
@@ -17,18 +20,28 @@ struct TrendOptions {
   double noiseFloor = 0.002;    ///< share; runs are never taken for more alike than this
   size_t leastRuns = 4;         ///< of a series
   size_t leastDifferences = 6;  ///< from which the noise of a figure is estimated
+  size_t mostChanges = 10'000;  ///< that are listed; the others are counted
+};
+
+/// One value of a figure. Run and device belong to the SeriesReader.
+struct Reading {
+  const Run* run = nullptr;
+  const Device* device = nullptr;
+  double value = 0;  ///< median, base unit
 };
 
 /// The same figure of the same part, run after run, wherever it was plugged in.
 struct Series {
-  std::string node, device;  ///< where it was last
-  std::string serial, stage, caseId, metric, unit, labels;
-  Direction direction = Direction::kNone;
+  const FigureName* figure = nullptr;
+  std::string serial;  ///< empty: it is known by its place
   bool simulated = false;
-  std::vector<Run> runs;             ///< from the oldest to the newest
-  std::vector<std::string> devices;  ///< its place in the node of each run
-  std::vector<double> values;        ///< medians, base unit
+  std::vector<const Run*> runs;        ///< from the oldest to the newest
+  std::vector<const Device*> devices;  ///< its place in the node of each run
+  std::vector<double> values;          ///< medians, base unit
 
+  /// Where it was last.
+  [[nodiscard]] const std::string& node() const { return runs.back()->node; }
+  [[nodiscard]] const std::string& device() const { return devices.back()->name; }
   /// "n17 gpu3": where it was in run `i`.
   [[nodiscard]] std::string place(size_t i) const;
   /// Whether it is in the same place in run `i` as in the run before.
@@ -37,22 +50,14 @@ struct Series {
   [[nodiscard]] std::string text() const;
 };
 
-enum class ChangeKind { kStep, kSlope };
-
 /// A change that noise does not explain.
-struct Change {
+struct Change : ChangeModel {
   Series series;
-  ChangeKind kind = ChangeKind::kStep;
   bool worse = false;      ///< in the metric's bad direction; a metric without one only changes
-  size_t at = 0;           ///< step: the first run at the new level
-  double before = 0;       ///< level; slope: at the first run
-  double after = 0;        ///< level; slope: at the last run
   double change = 0;       ///< (after - before) / |before|
-  double perDay = 0;       ///< slope: change of the share a day
   double noise = 0;        ///< standard deviation from run to run, share of the level
   size_t differences = 0;  ///< from which the noise was estimated
-  double sigmas = 0;       ///< size of the change in standard errors
-  double limit = 0;        ///< what it had to exceed
+  double limit = 0;        ///< what `sigmas` had to exceed
 
   /// What was seen, how sure, and what to do next: one line each.
   [[nodiscard]] std::string seen() const;
@@ -62,33 +67,64 @@ struct Change {
 
 struct Trends {
   std::vector<Change> changes;  ///< worsened first, the surest first
+  size_t left = 0;              ///< changes beyond TrendOptions::mostChanges
   size_t series = 0;            ///< that were looked at
   size_t tooFew = 0;            ///< that have too few runs, or too few to know their noise
+  size_t measured = 0;          ///< series that are not simulated
+  size_t worseMeasured = 0;     ///< changes for the worse, listed or not
+  size_t worseSimulated = 0;
 };
 
-/// Points to series: apart by part, figure and simulation. A part is known by its serial, so one that was
-/// moved is followed, and one that was replaced begins anew; one without serial, or with a serial that two
-/// devices of one run have, is known by node and place.
-std::vector<Series> seriesOf(const std::vector<Point>& points);
+/// Readings of one figure to series: apart by part and simulation. A part is known by its serial, so one that
+/// was moved is followed, and one that was replaced begins anew; one without serial, or with one of `shared`
+/// ("0", "N/A": two devices of a run have it), is known by node and place.
+std::vector<Series> seriesOf(const FigureName& figure, const std::vector<Reading>& readings,
+                             const std::set<std::string>& shared);
 
-/// Looks for a step (the split whose two medians leave the smallest absolute residuals) and a slope
-/// (Theil-Sen). The noise of a figure is the median absolute difference of successive runs over all parts of
+/// Finds steps and slopes in series that come figure by figure; keeps no series that did not change.
+/// The noise of a figure is the median absolute difference of successive runs over all parts of
 /// its node, each in its place, so a part that changes or moves does not hide itself; a part that was in
-/// several nodes has the noise of the noisiest. Of both models the one that leaves smaller residuals is
-/// named, if it exceeds `least` and as many standard errors as keep `falseAlarms` over all comparisons
-/// (Bonferroni, on a Student distribution).
-Trends findTrends(const std::vector<Series>& series, const TrendOptions& options = {});
+/// several nodes has the noise of the noisiest. Of a step and a slope the one that leaves smaller residuals
+/// is named, if it exceeds `least` and as many standard errors as keep `falseAlarms` over all comparisons
+/// (Bonferroni over all splits, on a Student distribution).
+class TrendFinder {
+ public:
+  explicit TrendFinder(const TrendOptions& options = {}) : options_(options) {}
+
+  /// All series of one figure, of nodes that share parts with no others.
+  void add(const std::vector<Series>& figure);
+  /// How many series were added, and what changed in them.
+  Trends finish();
+
+ private:
+  /// What is left of a change that is not listed.
+  struct Unlisted {
+    double sigmas = 0;
+    size_t differences = 0;
+    bool worse = false, simulated = false;
+  };
+
+  [[nodiscard]] double limitFor(size_t differences) const;
+  void examine(const Series& series, double level, double sigma, size_t differences);
+  void shorten(size_t most);
+
+  TrendOptions options_;
+  Trends trends_;
+  size_t comparisons_ = 0;  ///< each split, and the slope, of all series so far
+  std::vector<Unlisted> unlisted_;
+};
 
 /// How much a figure varies from run to run of one node.
 struct Noise {
   double sigma = 0;  ///< share of the level
   size_t differences = 0;
 };
-using Noises = std::map<std::string, Noise>;
+/// By node, and whether simulated.
+using Noises = std::map<std::pair<std::string, bool>, Noise>;
 
-/// From differences of successive runs in one place, as shares of the series' level. Robust: up to half of
-/// them may be changes. About zero, since healthy runs do not drift.
-Noises noisesOf(const std::vector<Series>& all, double floor);
+/// Of one figure, from differences of successive runs in one place, as shares of the series' level. Robust:
+/// up to half of them may be changes. About zero, since healthy runs do not drift.
+Noises noisesOf(const std::vector<Series>& figure, double floor);
 
 /// The noise of a series: that of the noisiest node that it was in, of those whose noise is known from
 /// `least` differences or more. No differences: it is not known.
@@ -100,8 +136,5 @@ double studentQuantile(double p, double freedom);
 
 /// Whether a change goes in the metric's bad direction.
 bool isWorse(Direction direction, double change);
-
-/// The median; NaN of nothing.
-double medianOf(std::vector<double> values);
 
 }  // namespace muster::history

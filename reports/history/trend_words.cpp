@@ -11,34 +11,36 @@
 namespace muster::history {
 namespace {
 
-std::string runText(const Run& run) {
-  return fmt::format("run #{} of {}", run.number, formatUtc(run.started).substr(0, 10));
+std::string runText(const Run* run) {
+  return fmt::format("run #{} of {}", run->number, formatUtc(run->started).substr(0, 10));
 }
 
 }  // namespace
 
 std::string Series::place(size_t i) const {
-  return devices[i].empty() ? runs[i].node : runs[i].node + " " + devices[i];
+  const std::string& where = devices[i]->name;
+  return where.empty() ? runs[i]->node : runs[i]->node + " " + where;
 }
 
 bool Series::stayed(size_t i) const {
-  return i == 0 || (runs[i].node == runs[i - 1].node && devices[i] == devices[i - 1]);
+  return i == 0 || (devices[i]->name == devices[i - 1]->name && runs[i]->node == runs[i - 1]->node);
 }
 
 std::string Series::text() const {
-  std::string who = device.empty() ? node : node + " " + device;
+  std::string who = place(runs.size() - 1);
   if (!serial.empty()) {
     std::string before;
     for (size_t i = 1; i < runs.size(); ++i)
       if (!stayed(i)) before = ", before in " + place(i - 1);
     who += " (serial " + serial + before + ")";
   }
-  return fmt::format("{}: {} {}{}{}", who, stage, metric, labels.empty() ? "" : " ", labels);
+  return fmt::format("{}: {} {}{}{}", who, figure->stage, figure->metric, figure->labels.empty() ? "" : " ",
+                     figure->labels);
 }
 
 std::string Change::seen() const {
-  const std::string levels = fmt::format("{} to {} ({:+.1f}%)", formatQuantity(before, series.unit),
-                                         formatQuantity(after, series.unit), change * 100);
+  const std::string levels = fmt::format("{} to {} ({:+.1f}%)", formatQuantity(before, series.figure->unit),
+                                         formatQuantity(after, series.figure->unit), change * 100);
   if (kind == ChangeKind::kStep)
     return fmt::format(
         "a step from {} between {} and {}{}", levels, runText(series.runs[at - 1]), runText(series.runs[at]),
@@ -58,8 +60,8 @@ std::string Change::sure() const {
 
 std::string Change::next() const {
   if (!worse)
-    return series.direction == Direction::kNone ? "look what changed on this node then"
-                                                : "nothing: it became better";
+    return series.figure->direction == Direction::kNone ? "look what changed on this node then"
+                                                        : "nothing: it became better";
   if (kind == ChangeKind::kStep && !series.stayed(at))
     return fmt::format(
         "look at its new place, {}: slot, links, power and cooling; the part was as it should be in the old "
@@ -68,7 +70,7 @@ std::string Change::next() const {
   if (kind == ChangeKind::kStep)
     return fmt::format(
         "`muster history compare {} {}` shows what else changed then (driver, firmware, parts)",
-        series.runs[at - 1].number, series.runs[at].number);
+        series.runs[at - 1]->number, series.runs[at]->number);
   return "a part that wears or a cooler that clogs: compare its temperature and clocks in the oldest and the "
          "newest record, and plan its replacement";
 }

@@ -32,7 +32,6 @@ namespace muster {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int kThreads = 2;
 constexpr int kColumns = 100;
 constexpr double kSlurmPatience = 1200;    // seconds; the fleet job has an hour
 constexpr unsigned kSlurmPause = 5000000;  // microseconds
@@ -272,7 +271,7 @@ Result<JudgedFleet> judgeFleet(const FleetCommandOptions& options, const slurm::
     wanted.waiversSha256 = waivers.sha256;
   }
   JudgedFleet judged;
-  MUSTER_TRY(judged.records, fleet::readFleet(options.run, kThreads, {}, waivers.list, rules));
+  MUSTER_TRY(judged.records, fleet::readFleet(options.run, fleet::readerThreads(), {}, waivers.list, rules));
   setAsideIncomplete(judged.records);
   readProfiles(judged.records, wanted);
   readPlanSkus(judged.records, wanted);

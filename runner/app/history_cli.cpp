@@ -15,6 +15,7 @@ Examples:
   muster history trend --node n17               steps and slopes that noise does not explain
   muster history compare 12                     run 12 beside its node's last acceptance
   muster history compare 12 15                  run 12 beside run 15: parts, driver, figures
+  muster history prune                          what thinning old runs would remove; --apply does it
   muster history delta --survey runs/look       which nodes must run again since the last acceptance
   muster history delta runs/n17-again --out runs/accepted-2     accept the fleet anew with those
 
@@ -38,6 +39,41 @@ Examples:
   muster slurm submit plans/node-full.toml --nodes n17,n23 --out runs/again
   muster history delta runs/again --survey runs/look --out runs/accepted-2
   muster history delta runs/again --since runs/accepted --out runs/accepted-2)";
+
+constexpr const char* kPruneExamples = R"(
+Thins the history, which otherwise grows by about 15 KB per run of eight GPUs. Only the history's own copy is removed: run
+folders and their records stay. Without --apply nothing changes: the numbers of runs kept and removed are printed.
+
+Kept of each node, its measured and its simulated runs apart:
+  every run of the last 90 days (--keep-days), and the newest 20 whatever their age (--keep-newest)
+  the last accepted run, which `compare` sets later runs beside
+  of older runs the last of every 7 days (--every): one accepted, one rejected, and so on, so that `trend` still sees
+  steps and slopes over years
+Fleets that were kept stay. A run that was pruned is not added again by a later `history add`.
+
+Runs are removed in small transactions: interrupt it at any time, start it again to finish. Then the file is made smaller,
+which needs as much free disk space as the runs that remain take.
+
+Examples:
+  muster history prune                                    what the default rule would remove
+  muster history prune --apply                            remove it
+  muster history prune --keep-days 365 --every 30         keep a year, and a run per month before it)";
+
+void addPrune(CLI::App* prune, HistoryOptions& o) {
+  prune->add_option("--keep-days", o.rule.days, "keep every run younger than this")
+      ->type_name("DAYS")
+      ->check(CLI::Range(0.0, 36500.0))
+      ->capture_default_str();
+  prune->add_option("--keep-newest", o.rule.newest, "keep this many runs per node, however old")
+      ->type_name("N")
+      ->capture_default_str();
+  prune->add_option("--every", o.rule.every, "of older runs keep one per this many days and acceptance")
+      ->type_name("DAYS")
+      ->check(CLI::Range(1.0, 36500.0))
+      ->capture_default_str();
+  prune->add_flag("--apply", o.apply, "remove them (default: only say what would be removed)");
+  prune->footer(kPruneExamples);
+}
 
 void addDelta(CLI::App* delta, HistoryOptions& o) {
   delta->add_option("runs", o.reruns, "folders of runs after the replacement")->type_name("RUN");
@@ -85,6 +121,9 @@ std::unique_ptr<HistoryCommands> addHistory(CLI::App& app) {
   commands->delta =
       sub("delta", "after a replacement: which nodes must run again; with their runs, accept the fleet anew");
   addDelta(commands->delta, o);
+  commands->prune =
+      sub("prune", "thin old runs by a rule; shows what it would remove unless --apply is given");
+  addPrune(commands->prune, o);
   for (CLI::App* command : {commands->list, commands->trend}) {
     command->add_option("--node", o.node, "only runs of this node")->type_name("NAME");
     command->add_option("--newest", o.newest, "only so many runs, the newest")->type_name("N");

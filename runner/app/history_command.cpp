@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "reports/fleet/record_stream.h"
+#include "reports/history/series_reader.h"
 #include "runner/app/exit_code.h"
 #include "runner/app/history_json.h"
 #include "runner/app/measured_only.h"
@@ -71,7 +72,9 @@ Result<int> add(const HistoryOptions& options) {
     for (const fs::path& path : records) {
       // Names of its own: a record is read, kept and forgotten, so memory does not grow with their number.
       fleet::FleetNames names;
-      auto node = fleet::RecordReader(names).read(path);
+      fleet::RecordReader reader(names);
+      reader.keepSpreads();
+      auto node = reader.read(path);
       const Status whole = node.ok() ? checkKept(path) : Status(node.error());
       if (!whole.ok()) {
         ++bad;
@@ -147,11 +150,11 @@ Result<int> show(const HistoryOptions& options) {
                                     {"detail", d.detail}});
     json["figures"] = Json::array();
     for (const auto& p : points)
-      json["figures"].push_back({{"stage", p.stage},
-                                 {"metric", p.metric},
-                                 {"labels", p.labels},
-                                 {"device", p.device},
-                                 {"unit", p.unit},
+      json["figures"].push_back({{"stage", p.figure.stage},
+                                 {"metric", p.figure.metric},
+                                 {"labels", p.figure.labels},
+                                 {"device", p.device.name},
+                                 {"unit", p.figure.unit},
                                  {"n", p.n},
                                  {"median", numberToJson(p.median)},
                                  {"cv", numberToJson(p.cv)}});
@@ -176,19 +179,12 @@ Result<int> trend(const HistoryOptions& options) {
           fmt::format("no run of {} is kept; `muster history list` shows whose are", printable(options.node)),
           ""};
   }
-  MUSTER_TRY(const auto points, store.points({options.node, options.newest}));
-  auto series = history::seriesOf(points);
-  // Of other nodes only the parts that were once in this one.
-  if (!options.node.empty())
-    std::erase_if(series, [&](const history::Series& s) {
-      return std::none_of(s.runs.begin(), s.runs.end(),
-                          [&](const history::Run& run) { return run.node == options.node; });
-    });
-  const history::Trends trends = history::findTrends(series);
+  MUSTER_TRY(auto reader, history::SeriesReader::open(store, {options.node, options.newest}));
+  history::TrendFinder finder;
+  MUSTER_CHECK_OK(reader.each([&](const std::vector<history::Series>& figure) { finder.add(figure); }));
+  const history::Trends trends = finder.finish();
   // A simulation says nothing of real parts: it decides only where there is nothing else.
-  const bool measured = std::any_of(series.begin(), series.end(), [](const auto& s) { return !s.simulated; });
-  const bool worse = std::any_of(trends.changes.begin(), trends.changes.end(),
-                                 [&](const auto& c) { return c.worse && !(measured && c.series.simulated); });
+  const bool worse = (trends.measured > 0 ? trends.worseMeasured : trends.worseSimulated) > 0;
   if (options.json) {
     fmt::print("{}\n", dumpJson(toJson(trends)));
     return worse ? kExitRejected : kExitAccepted;
@@ -200,12 +196,14 @@ Result<int> trend(const HistoryOptions& options) {
                printable(change.series.text()), change.series.simulated ? "  SIMULATED" : "", change.seen(),
                change.sure(), change.next());
   }
-  if (trends.changes.size() > kMostShown)
-    fmt::print("and {} more; --json lists them all\n", trends.changes.size() - kMostShown);
+  const size_t changed = trends.changes.size() + trends.left;
+  if (changed > kMostShown)
+    fmt::print("and {} more; --json lists {}\n", changed - kMostShown,
+               trends.left == 0 ? "them all" : fmt::format("the first {}", trends.changes.size()));
   fmt::print(
       "{} series, {} changed; {} have too few runs to tell (wanted: 4 of a part, and 6 successive pairs "
       "of its figure on the node)\n",
-      trends.series, trends.changes.size(), trends.tooFew);
+      trends.series, changed, trends.tooFew);
   return worse ? kExitRejected : kExitAccepted;
 }
 
@@ -231,12 +229,13 @@ void printComparison(const history::Comparison& c) {
   for (const auto& f : c.figures) {
     if (++shown > kMostShown) break;
     const double by = f.after.median - f.before.median;
+    const history::FigureName& name = f.after.figure;
     fmt::print("  {} {} {} {}{}{}: {} -> {} ({})\n", f.worse ? "WORSE  " : "changed",
-               f.after.device.empty() ? "node" : printable(f.after.device), printable(f.after.stage),
-               printable(f.after.metric), f.after.labels.empty() ? "" : " ", printable(f.after.labels),
-               formatQuantity(f.before.median, f.after.unit), formatQuantity(f.after.median, f.after.unit),
+               f.after.device.name.empty() ? "node" : printable(f.after.device.name), printable(name.stage),
+               printable(name.metric), name.labels.empty() ? "" : " ", printable(name.labels),
+               formatQuantity(f.before.median, name.unit), formatQuantity(f.after.median, name.unit),
                f.share ? fmt::format("{:+.1f}%", f.change * 100)
-                       : (by > 0 ? "+" : "") + formatQuantity(by, f.after.unit));
+                       : (by > 0 ? "+" : "") + formatQuantity(by, name.unit));
   }
   if (c.figures.size() > kMostShown)
     fmt::print("  and {} more; --json lists them all\n", c.figures.size() - kMostShown);
@@ -281,6 +280,7 @@ Result<int> historyCommand(const HistoryCommands& commands) {
   if (commands.trend->parsed()) return trend(commands.options);
   if (commands.fleets->parsed()) return listFleets(commands.options);
   if (commands.delta->parsed()) return historyDelta(commands.options);
+  if (commands.prune->parsed()) return historyPrune(commands.options);
   return compare(commands.options);
 }
 

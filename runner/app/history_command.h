@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/history/prune.h"
 #include "reports/history/store.h"
 #include "runner/core/result.h"
 
@@ -27,6 +28,8 @@ struct HistoryOptions {
   std::filesystem::path out;
   std::filesystem::path waivers;  ///< of the fleet; empty: none
   bool rejectOutliers = false;
+  history::PruneRule rule;
+  bool apply = false;  ///< prune: remove; else only say what would be removed
 };
 
 /// The subcommands with their options and help.
@@ -40,6 +43,7 @@ struct HistoryCommands {
   CLI::App* compare = nullptr;
   CLI::App* fleets = nullptr;
   CLI::App* delta = nullptr;
+  CLI::App* prune = nullptr;
 };
 
 std::unique_ptr<HistoryCommands> addHistory(CLI::App& app);
@@ -54,5 +58,8 @@ Result<history::Store> openHistory(const HistoryOptions& options, history::Acces
 /// After a replacement: which nodes must run again (3), or the fleet with the new records in place of theirs,
 /// with that fleet's exit code. Errors name what does not belong together.
 Result<int> historyDelta(const HistoryOptions& options);
+
+/// Thins old runs by the rule: says what it keeps and removes, and with --apply does it.
+Result<int> historyPrune(const HistoryOptions& options);
 
 }  // namespace muster

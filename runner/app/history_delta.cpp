@@ -32,7 +32,6 @@ using history::DeltaState;
 using history::KeptFleet;
 using history::RecordUse;
 
-constexpr int kThreads = 2;
 constexpr int kColumns = 100;
 constexpr size_t kMostShown = 40;
 
@@ -123,7 +122,7 @@ DeltaInput readAll(KeptFleet accepted, const std::vector<FoundRecord>& found, co
   input.accepted = std::move(accepted);
   const auto nameOf = [&](size_t i) { return validUtf8(found[i].path.string()); };
   input.records = fleet::readEach(
-      found.size(), kThreads, {},
+      found.size(), fleet::readerThreads(), {},
       [&](fleet::RecordReader& reader, size_t i) { return reader.read(found[i].path); }, nameOf,
       waivers.list);
   setAsideIncomplete(input.records);

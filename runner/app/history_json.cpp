@@ -8,25 +8,25 @@ namespace {
 Json toJson(const history::Change& change) {
   const history::Series& s = change.series;
   Json runs = Json::array(), values = Json::array(), places = Json::array();
-  for (const history::Run& run : s.runs) runs.push_back(run.number);
+  for (const history::Run* run : s.runs) runs.push_back(run->number);
   for (size_t i = 0; i < s.runs.size(); ++i) places.push_back(s.place(i));
   for (const double value : s.values) values.push_back(numberToJson(value));
   return {{"kind", change.kind == history::ChangeKind::kStep ? "step" : "slope"},
           {"worse", change.worse},
-          {"node", s.node},
-          {"device", s.device},
+          {"node", s.node()},
+          {"device", s.device()},
           {"serial", s.serial},
-          {"stage", s.stage},
-          {"case", s.caseId},
-          {"metric", s.metric},
-          {"labels", s.labels},
-          {"unit", s.unit},
+          {"stage", s.figure->stage},
+          {"case", s.figure->caseId},
+          {"metric", s.figure->metric},
+          {"labels", s.figure->labels},
+          {"unit", s.figure->unit},
           {"simulated", s.simulated},
           {"before", numberToJson(change.before)},
           {"after", numberToJson(change.after)},
           {"change", numberToJson(change.change)},
           {"first_run_after",
-           change.kind == history::ChangeKind::kStep ? Json(s.runs[change.at].number) : Json()},
+           change.kind == history::ChangeKind::kStep ? Json(s.runs[change.at]->number) : Json()},
           {"per_day", numberToJson(change.perDay)},
           {"noise", numberToJson(change.noise)},
           {"sigmas", numberToJson(change.sigmas)},
@@ -41,12 +41,12 @@ Json toJson(const history::Change& change) {
 
 Json toJson(const history::FigureChange& figure) {
   return {{"worse", figure.worse},
-          {"device", figure.after.device},
-          {"stage", figure.after.stage},
-          {"case", figure.after.caseId},
-          {"metric", figure.after.metric},
-          {"labels", figure.after.labels},
-          {"unit", figure.after.unit},
+          {"device", figure.after.device.name},
+          {"stage", figure.after.figure.stage},
+          {"case", figure.after.figure.caseId},
+          {"metric", figure.after.figure.metric},
+          {"labels", figure.after.figure.labels},
+          {"unit", figure.after.figure.unit},
           {"before", numberToJson(figure.before.median)},
           {"after", numberToJson(figure.after.median)},
           {"change", figure.share ? numberToJson(figure.change) : Json()}};
@@ -64,7 +64,10 @@ Json toJson(const history::Run& run) {
 Json toJson(const history::Trends& trends) {
   Json changes = Json::array();
   for (const history::Change& change : trends.changes) changes.push_back(toJson(change));
-  return {{"series", trends.series}, {"too_few", trends.tooFew}, {"changes", changes}};
+  return {{"series", trends.series},
+          {"too_few", trends.tooFew},
+          {"not_listed", trends.left},
+          {"changes", changes}};
 }
 
 Json toJson(const history::Comparison& comparison) {

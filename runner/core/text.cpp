@@ -106,6 +106,8 @@ std::string didYouMean(std::string_view name, const std::vector<std::string>& ca
 }
 
 std::string printable(std::string_view text, size_t limit) {
+  const auto plain = [](char c) { return c >= ' ' && c <= '~'; };
+  if (text.size() <= limit && std::all_of(text.begin(), text.end(), plain)) return std::string(text);
   constexpr std::string_view kCut = "...";
   std::string result;
   size_t lastFit = 0;  // where to cut so that the mark still fits

@@ -56,11 +56,9 @@ const char* outcomeName(Outcome outcome) {
 }
 
 Result<Outcome> outcomeFromName(std::string_view name) {
-  std::vector<std::string> names;
-  for (int i = 0; i < kOutcomeCount; ++i) {
+  for (int i = 0; i < kOutcomeCount; ++i)
     if (name == kOutcomeNames[i]) return static_cast<Outcome>(i);
-    names.emplace_back(kOutcomeNames[i]);
-  }
+  const std::vector<std::string> names(std::begin(kOutcomeNames), std::end(kOutcomeNames));
   return Error{ErrorCode::kProtocol,
                fmt::format("\"{}\" is no outcome; wanted one of {}", printable(name, 40), join(names, ", ")),
                ""};

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "runner/core/files.h"
 #include "runner/core/json.h"
 #include "tests/e2e/muster.h"
@@ -52,6 +54,10 @@ TEST_F(History, KeepsARunOnceAndComparesItWithTheLastAcceptance) {
   EXPECT_THAT(list.out, HasSubstr("rejected"));
   EXPECT_THAT(list.out, HasSubstr("SIMULATED"));
   EXPECT_THAT(history({"show", "2"}).out, HasSubstr("gpu5"));
+  const auto shown = parseJson(history({"show", "2", "--json"}).out);
+  ASSERT_TRUE(shown.ok());
+  const Json figures = (*shown)["figures"];
+  EXPECT_TRUE(std::any_of(figures.begin(), figures.end(), [](const Json& f) { return f["cv"] > 0; }));
 
   const auto compared = history({"compare", "2"});
   EXPECT_EQ(compared.exitCode, 1) << compared.out << compared.err;
@@ -75,6 +81,32 @@ TEST_F(History, SeesAGpuThatBecameSlow) {
   EXPECT_EQ(trend.exitCode, 1) << trend.out;
   EXPECT_THAT(trend.out, HasSubstr("between run #4"));
   EXPECT_THAT(trend.out, HasSubstr("gpu5"));
+}
+
+TEST_F(History, IsThinnedByARuleOnlyWhenToldTo) {
+  const std::string first = run("h100x8-healthy", 1);
+  ASSERT_EQ(history({"add", first, run("h100x8-healthy", 2), run("h100x8-one-slow-gpu", 3)}).exitCode, 0);
+  EXPECT_THAT(history({"prune"}).out, HasSubstr("removes 0 runs"));
+  const std::vector<std::string> rule = {"prune", "--keep-days", "0",   "--keep-newest",
+                                         "1",     "--every",     "1000"};
+  const auto dry = history(rule);
+  EXPECT_EQ(dry.exitCode, 0) << dry.err;
+  for (const char* line : {"3 runs of 1 nodes", "keeps 2 runs", "1  older, among the newest 1 of their node",
+                           "1  older, the last acceptance", "removes 1 runs", "--apply does it"})
+    EXPECT_THAT(dry.out, HasSubstr(line));
+  EXPECT_THAT(history({"list"}).out, HasSubstr("#1"));
+
+  const auto applied = history(rule + std::vector<std::string>{"--apply", "--json"});
+  const auto json = parseJson(applied.out);
+  ASSERT_TRUE(json.ok()) << applied.out << applied.err;
+  EXPECT_EQ((*json)["removed"], Json::array({1}));
+  EXPECT_TRUE((*json)["applied"]);
+  EXPECT_THAT(history({"list"}).out, Not(HasSubstr("#1 ")));
+  EXPECT_THAT(history({"add", first}).out, HasSubstr("0 kept, 1 known"));
+  EXPECT_EQ(history({"compare", "3"}).exitCode, 1) << "its node's last acceptance was kept";
+  EXPECT_TRUE(std::filesystem::exists(first + "/record.json"));
+  EXPECT_THAT(history({"prune", "--help"}).out, HasSubstr("muster history prune --apply"));
+  EXPECT_EQ(history({"prune", "--every", "0"}).exitCode, 2);
 }
 
 TEST_F(History, NamesARecordThatCannotBeReadAndKeepsTheRest) {

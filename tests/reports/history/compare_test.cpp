@@ -63,7 +63,7 @@ class Compare : public HistoryTest {
   static std::vector<std::string> worse(const Comparison& comparison) {
     std::vector<std::string> found;
     for (const FigureChange& figure : comparison.figures)
-      if (figure.worse) found.push_back(figure.after.device + " " + figure.after.metric);
+      if (figure.worse) found.push_back(figure.after.device.name + " " + figure.after.figure.metric);
     return found;
   }
 
@@ -80,7 +80,8 @@ TEST_F(Compare, FindsNothingWorseInHealthyRuns) {
     for (int other = 1; other < run; ++other) {
       const Comparison found = compared(store, std::to_string(other), std::to_string(run));
       EXPECT_EQ(worse(found), std::vector<std::string>()) << other << " " << run;
-      for (const FigureChange& figure : found.figures) EXPECT_EQ(figure.share, figure.after.unit != "degC");
+      for (const FigureChange& figure : found.figures)
+        EXPECT_EQ(figure.share, figure.after.figure.unit != "degC");
     }
   }
 }

@@ -7,9 +7,10 @@
 #include <filesystem>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "reports/fleet/name_table.h"
-#include "reports/history/store.h"
+#include "reports/history/series_reader.h"
 #include "runner/core/files.h"
 #include "tests/support/process.h"
 
@@ -49,6 +50,18 @@ class HistoryTest : public ::testing::Test {
     const auto added = store.add(summary, names_, 1.0);
     EXPECT_TRUE(added.ok()) << (added.ok() ? "" : added.error().text());
     return added.ok() && *added;
+  }
+  /// All values of the selected runs, in any order.
+  static std::vector<double> valuesOf(Store& store, const Selection& selection = {}) {
+    std::vector<double> values;
+    auto reader = SeriesReader::open(store, selection);
+    const Status read = reader.ok() ? reader->each([&](const std::vector<Series>& figure) {
+      for (const Series& series : figure)
+        values.insert(values.end(), series.values.begin(), series.values.end());
+    })
+                                    : Status(reader.error());
+    EXPECT_TRUE(read.ok()) << read.error().text();
+    return values;
   }
   std::filesystem::path file() { return dir_.path() / "state" / "history.sqlite"; }
   std::string errorOf(Access access) {

@@ -30,9 +30,11 @@ TEST_F(HistoryStore, GivesBackWhatWasKept) {
   EXPECT_EQ(run->acceptance, "accepted");
   const auto points = store.pointsOf(*run);
   ASSERT_TRUE(points.ok() && points->size() == 1);
-  EXPECT_EQ(points->front().serial, "S0");
-  EXPECT_EQ(points->front().labels, "dtype=bf16");
-  EXPECT_EQ(points->front().direction, Direction::kHigher);
+  EXPECT_EQ(points->front().device.serial, "S0");
+  EXPECT_EQ(points->front().figure.labels, "dtype=bf16");
+  EXPECT_EQ(points->front().figure.direction, Direction::kHigher);
+  EXPECT_EQ(points->front().n, 5);
+  EXPECT_FLOAT_EQ(static_cast<float>(points->front().cv), 0.001F);
   EXPECT_FLOAT_EQ(static_cast<float>(points->front().median), 7e14F);
   ASSERT_EQ(store.facts(*run)->size(), 2u) << "the driver, and the device's serial";
   EXPECT_EQ(store.deviations(*run)->front().outcome, "warn");
@@ -44,7 +46,7 @@ TEST_F(HistoryStore, KeepsTheSameRecordOnce) {
   EXPECT_FALSE(add(store, node(3)));
   EXPECT_TRUE(add(store, node(4)));
   EXPECT_EQ(store.runs({})->size(), 2u);
-  EXPECT_EQ(store.points({})->size(), 2u);
+  EXPECT_EQ(valuesOf(store).size(), 2u);
 }
 
 TEST_F(HistoryStore, OrdersByTimeAndSelects) {
@@ -54,24 +56,8 @@ TEST_F(HistoryStore, OrdersByTimeAndSelects) {
   const auto newest = store.runs({"n17", 2});
   ASSERT_EQ(newest->size(), 2u);
   EXPECT_EQ(newest->front().started, 4 * 86400.0);
-  EXPECT_EQ(store.points({"n18", 0})->size(), 1u);
+  EXPECT_EQ(valuesOf(store, {"n18", 0}).size(), 1u);
   EXPECT_EQ(store.runs({"n19", 0})->size(), 0u);
-}
-
-TEST_F(HistoryStore, FollowsTheNodesPartsIntoOtherNodes) {
-  Store store = open();
-  add(store, node(1));
-  add(store, node(2));
-  add(store, node(3, "accepted", "n18"));  // the same part, S0
-  auto other = node(4, "accepted", "n18");
-  other.devices[0].serial = "T0";
-  add(store, other);
-  const auto points = store.points({"n17", 0});
-  ASSERT_EQ(points->size(), 3u);
-  EXPECT_EQ(points->back().run.node, "n18");
-  EXPECT_EQ(points->back().serial, "S0");
-  EXPECT_EQ(store.points({"n17", 1})->size(), 2u) << "its newest run, and where its part went then";
-  EXPECT_EQ(store.points({"n18", 0})->size(), 2u) << "not what its part did before it came";
 }
 
 TEST_F(HistoryStore, KeepsFleetsOnceAndFindsTheLastAcceptedOne) {

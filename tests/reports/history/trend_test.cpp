@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <random>
 
 namespace muster::history {
@@ -14,9 +15,20 @@ namespace {
 
 using ::testing::HasSubstr;
 
+/// One value of one part in one run.
+struct Point {
+  Run run;
+  Device device;
+  double median = 0;
+};
+
+FigureName gemm(Direction direction) {
+  return {1, "gemm", "", "compute.gemm_throughput", "FLOP/s", "", direction};
+}
+
 /// One figure of eight GPUs over some runs, a week apart; `factor(gpu, run)` is what is wrong with it.
 std::vector<Point> node(int runs, unsigned seed, const std::function<double(int, int)>& factor,
-                        Direction direction = Direction::kHigher, int gpus = 8) {
+                        int gpus = 8) {
   std::mt19937 random(seed);
   std::normal_distribution<double> noise(0, 0.004);
   std::vector<Point> points;
@@ -26,21 +38,42 @@ std::vector<Point> node(int runs, unsigned seed, const std::function<double(int,
       p.run.number = run + 1;
       p.run.node = "n17";
       p.run.started = run * 7 * 86400.0;
-      p.device = "gpu" + std::to_string(gpu);
-      p.serial = "S" + std::to_string(gpu);
-      p.stage = "gemm";
-      p.metric = "compute.gemm_throughput";
-      p.unit = "FLOP/s";
-      p.direction = direction;
-      p.n = 10;
+      p.device = {"gpu" + std::to_string(gpu), "S" + std::to_string(gpu)};
       p.median = 7e14 * (1 + noise(random)) * factor(gpu, run);
       points.push_back(p);
     }
   return points;
 }
 
-Trends trendsOf(const std::vector<Point>& points) {
-  return findTrends(seriesOf(points));
+/// Series of one figure, and what they refer to.
+struct Made {
+  std::vector<Point> points;
+  FigureName figure;
+  std::vector<Series> series;
+};
+
+std::unique_ptr<Made> seriesFrom(std::vector<Point> points, Direction direction = Direction::kHigher,
+                                 const std::set<std::string>& shared = {}) {
+  auto made = std::make_unique<Made>(Made{std::move(points), gemm(direction), {}});
+  std::vector<Reading> readings;
+  for (const Point& p : made->points) readings.push_back({&p.run, &p.device, p.median});
+  made->series = seriesOf(made->figure, readings, shared);
+  return made;
+}
+
+/// What changed, with the series that it refers to.
+struct Found : Trends {
+  std::unique_ptr<Made> made;
+};
+
+Found trendsOf(std::vector<Point> points, Direction direction = Direction::kHigher,
+               const std::set<std::string>& shared = {}, const TrendOptions& options = {}) {
+  Found found;
+  found.made = seriesFrom(std::move(points), direction, shared);
+  TrendFinder finder(options);
+  finder.add(found.made->series);
+  static_cast<Trends&>(found) = finder.finish();
+  return found;
 }
 
 TEST(Trend, NamesAStepWithTheRunsThatShowIt) {
@@ -49,8 +82,8 @@ TEST(Trend, NamesAStepWithTheRunsThatShowIt) {
   const Change& change = found.changes.front();
   EXPECT_EQ(change.kind, ChangeKind::kStep);
   EXPECT_TRUE(change.worse);
-  EXPECT_EQ(change.series.device, "gpu3");
-  EXPECT_EQ(change.series.runs[change.at].number, 6);
+  EXPECT_EQ(change.series.device(), "gpu3");
+  EXPECT_EQ(change.series.runs[change.at]->number, 6);
   EXPECT_NEAR(change.change, -0.05, 0.01);
   EXPECT_NEAR(change.noise, 0.004, 0.002);
   EXPECT_THAT(change.seen(), HasSubstr("between run #5"));
@@ -93,21 +126,17 @@ TEST(Trend, OfOneOddRunInBetweenIsNoDegradation) {
 }
 
 TEST(Trend, KnowsWhichWayIsWorse) {
-  const auto lower = node(
-      8, 6, [](int gpu, int run) { return gpu == 1 && run >= 4 ? 1.06 : 1.0; }, Direction::kLower);
-  ASSERT_EQ(trendsOf(lower).changes.size(), 1u);
-  EXPECT_TRUE(trendsOf(lower).changes.front().worse);
-  const auto better = node(8, 6, [](int gpu, int run) { return gpu == 1 && run >= 4 ? 1.06 : 1.0; });
-  EXPECT_FALSE(trendsOf(better).changes.front().worse);
-  const auto neither = node(
-      8, 6, [](int gpu, int run) { return gpu == 1 && run >= 4 ? 1.06 : 1.0; }, Direction::kNone);
-  EXPECT_FALSE(trendsOf(neither).changes.front().worse);
+  const auto points = node(8, 6, [](int gpu, int run) { return gpu == 1 && run >= 4 ? 1.06 : 1.0; });
+  ASSERT_EQ(trendsOf(points, Direction::kLower).changes.size(), 1u);
+  EXPECT_TRUE(trendsOf(points, Direction::kLower).changes.front().worse);
+  EXPECT_FALSE(trendsOf(points, Direction::kHigher).changes.front().worse);
+  EXPECT_FALSE(trendsOf(points, Direction::kNone).changes.front().worse);
 }
 
 TEST(Trend, BeginsAnewWithAReplacedPart) {
   auto points = node(8, 7, [](int gpu, int run) { return gpu == 3 && run >= 4 ? 0.95 : 1.0; });
   for (Point& p : points)
-    if (p.device == "gpu3" && p.run.number >= 5) p.serial = "another";
+    if (p.device.name == "gpu3" && p.run.number >= 5) p.device.serial = "another";
   EXPECT_TRUE(trendsOf(points).changes.empty());
 }
 
@@ -121,13 +150,13 @@ std::vector<Point> movedPart(unsigned seed, const std::function<double(const std
       p.run.number = p.run.number * 2 + which;
       if (which == 1) {
         p.run.node = "n18";
-        p.serial = "T" + p.serial.substr(1);
-      } else if (p.serial == "S3" && p.run.started >= 5 * 7 * 86400.0) {
+        p.device.serial = "T" + p.device.serial.substr(1);
+      } else if (p.device.serial == "S3" && p.run.started >= 5 * 7 * 86400.0) {
         p.run.node = "n18";
         p.run.number += 1;
-        p.device = "gpu9";
+        p.device.name = "gpu9";
       }
-      p.median *= factor(p.serial, static_cast<int>(p.run.started / (7 * 86400.0)));
+      p.median *= factor(p.device.serial, static_cast<int>(p.run.started / (7 * 86400.0)));
       points.push_back(p);
     }
   }
@@ -136,7 +165,7 @@ std::vector<Point> movedPart(unsigned seed, const std::function<double(const std
 
 TEST(Trend, FollowsAPartThatWasMoved) {
   const auto healthy = movedPart(20, [](const std::string&, int) { return 1.0; });
-  EXPECT_EQ(seriesOf(healthy).size(), 16u) << "one for each part, not one more for the new place";
+  EXPECT_EQ(seriesFrom(healthy)->series.size(), 16u) << "one for each part, not one more for the new place";
   EXPECT_TRUE(trendsOf(healthy).changes.empty());
   // It becomes slow three runs after it was moved: both places together show that.
   const auto found = trendsOf(
@@ -171,19 +200,19 @@ TEST(Trend, FollowsASlopeAcrossAMove) {
 
 TEST(Trend, TakesASerialThatTwoDevicesHaveForNone) {
   auto points = node(8, 50, [](int gpu, int run) { return gpu == 3 && run >= 4 ? 0.95 : 1.0; });
-  for (Point& p : points) p.serial = "N/A";
-  const auto found = trendsOf(points);
+  for (Point& p : points) p.device.serial = "N/A";
+  const auto found = trendsOf(points, Direction::kHigher, {"N/A"});
   EXPECT_EQ(found.series, 8u);
   ASSERT_EQ(found.changes.size(), 1u);
-  EXPECT_EQ(found.changes.front().series.device, "gpu3");
+  EXPECT_EQ(found.changes.front().series.device(), "gpu3");
   EXPECT_EQ(found.changes.front().series.serial, "");
 }
 
 TEST(Trend, KeepsPlacesOfTwoNodesApartWhereNoSerialIsKnown) {
   auto points = movedPart(60, [](const std::string&, int) { return 1.0; });
-  std::erase_if(points, [](const Point& p) { return p.serial == "S3"; });
-  for (Point& p : points) p.serial.clear();
-  EXPECT_EQ(seriesOf(points).size(), 15u);
+  std::erase_if(points, [](const Point& p) { return p.device.serial == "S3"; });
+  for (Point& p : points) p.device.serial.clear();
+  EXPECT_EQ(seriesFrom(points)->series.size(), 15u);
 }
 
 TEST(Trend, DoesNotMixSimulatedRunsWithRealOnes) {
@@ -197,10 +226,42 @@ TEST(Trend, SaysWhereRunsAreTooFew) {
   EXPECT_EQ(few.tooFew, 8u);
   EXPECT_TRUE(few.changes.empty());
   const auto one = trendsOf(node(
-      4, 9, [](int, int) { return 1.0; }, Direction::kHigher, 1));
+      4, 9, [](int, int) { return 1.0; }, 1));
   EXPECT_EQ(one.tooFew, 1u) << "three differences do not tell the noise of one device";
   const auto zero = trendsOf(node(9, 9, [](int, int) { return 0.0; }));
   EXPECT_EQ(zero.tooFew, 8u) << "a level of zero has no shares";
+}
+
+TEST(Trend, CountsTheChangesThatItDoesNotList) {
+  TrendOptions options;
+  options.mostChanges = 3;
+  const auto found =
+      trendsOf(node(8, 4, [](int gpu, int run) { return run >= 4 ? (gpu == 5 ? 0.8 : 0.93) : 1.0; }),
+               Direction::kHigher, {}, options);
+  ASSERT_EQ(found.changes.size(), 3u);
+  EXPECT_EQ(found.changes.front().series.device(), "gpu5") << "the surest are listed";
+  EXPECT_EQ(found.left, 5u);
+  EXPECT_EQ(found.worseMeasured, 8u);
+  EXPECT_EQ(found.worseSimulated, 0u);
+}
+
+/// The limit counts all comparisons of the table, also those that come after a change was seen.
+TEST(Trend, JudgesAChangeByTheComparisonsOfTheWholeTable) {
+  TrendOptions options;
+  options.falseAlarms = 1e-4;
+  const auto weak =
+      seriesFrom(node(8, 11, [](int gpu, int run) { return gpu == 0 && run >= 4 ? 0.973 : 1.0; }));
+  TrendFinder alone(options), among(options);
+  alone.add(weak->series);
+  const Trends found = alone.finish();
+  ASSERT_EQ(found.changes.size(), 1u);
+  among.add(weak->series);
+  std::vector<std::unique_ptr<Made>> others;
+  for (unsigned seed = 0; seed < 3000; ++seed) {
+    others.push_back(seriesFrom(node(8, 1000 + seed, [](int, int) { return 1.0; })));
+    among.add(others.back()->series);
+  }
+  for (const Change& change : among.finish().changes) EXPECT_NE(change.series.figure, &weak->figure);
 }
 
 }  // namespace
