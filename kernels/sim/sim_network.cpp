@@ -7,7 +7,6 @@
 #include <limits>
 #include <map>
 #include <set>
-#include <tuple>
 
 #include "kernels/sim/chance.h"
 
@@ -116,23 +115,21 @@ void SimNetwork::sortIntoClasses() {
     if (fault.kind == FaultKind::kSlowUplink) leaves.insert(fault.leaf);
   }
   const int perLeaf = scenario_->network.nodesPerLeaf;
-  std::map<std::tuple<int, int, int>, int> classes;
-  int node = -1, named = -1, leaf = -1;
-  for (size_t rank = 0; rank < members_.size(); ++rank) {
-    const GroupMember& m = members_[rank];
-    if (m.node != node) {
-      node = m.node;
-      named = nodes.count(node) > 0 ? node : -1;
-      leaf = perLeaf > 0 && leaves.count(node / perLeaf) > 0 ? node / perLeaf : -1;
+  std::map<std::pair<int, int>, std::map<int, int>> classes;  // node and leaf -> device -> class
+  std::map<int, int>* ofNode = nullptr;
+  for (int rank = 0; rank < size(); ++rank) {
+    const auto& [node, device] = member(rank);
+    if (rank == 0 || !sameNode(rank, rank - 1)) {
+      const bool isLeafNamed = perLeaf > 0 && leaves.count(node / perLeaf) > 0;
+      ofNode = &classes[{nodes.count(node) > 0 ? node : -1, isLeafNamed ? node / perLeaf : -1}];
     }
-    const auto [at, isNew] =
-        classes.try_emplace({named, leaf, m.device}, static_cast<int>(classFaults_.size()));
-    if (isNew) classFaults_.emplace_back(scenario_->faults, m.device, m.node);
+    const auto [at, isNew] = ofNode->try_emplace(device, static_cast<int>(classFaults_.size()));
+    if (isNew) classFaults_.emplace_back(scenario_->faults, device, node);
     classes_.push_back(at->second);
-    const auto& faults = faultsOf(static_cast<int>(rank)).all();
+    const auto& faults = faultsOf(rank).all();
     if (std::any_of(faults.begin(), faults.end(),
                     [](const Fault& f) { return f.kind == FaultKind::kCorruption; }))
-      corrupting_.push_back(static_cast<int>(rank));
+      corrupting_.push_back(rank);
   }
 }
 
@@ -272,6 +269,11 @@ double SimNetwork::exchangeSeconds(int a, int b, uint64_t aToB, uint64_t bToA, d
   for (const Fault& nic : flapping_)
     if (isUsed(nic, {member(a), member(b)})) used.push_back(nic);
   return withOutages(seconds, at, used);
+}
+
+bool SimNetwork::isSteadyFrom(double at) const {
+  const auto next = std::upper_bound(changes_.begin(), changes_.end(), at);
+  return flapping_.empty() && (next == changes_.end() || *next == kUnbound);
 }
 
 SimNetwork::Carried SimNetwork::carriedBy(const CollectiveSpec& spec) const {

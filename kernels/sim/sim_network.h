@@ -39,6 +39,8 @@ class SimNetwork {
   /// Seconds of an exchange between two ranks, both directions at once.
   [[nodiscard]] double exchangeSeconds(int a, int b, uint64_t aToB, uint64_t bToA, double at,
                                        uint64_t sequence) const;
+  /// Whether no fault begins, ends or comes and goes from `at` on.
+  [[nodiscard]] bool isSteadyFrom(double at) const;
   /// B/s from one rank to another, without noise.
   [[nodiscard]] double linkRate(int from, int to, double at) const;
 
