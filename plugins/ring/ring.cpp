@@ -79,10 +79,11 @@ Known& known() {
   return last;
 }
 
-/// What is the same for all ranks of a group.
+/// What is the same for all ranks of a node, the scenario's text with it.
 std::string groupText(Json context) {
   for (const char* own : {"rank", "local_rank", "device"}) context.erase(own);
-  return dumpJson(context);
+  const auto scenario = readFile(context.value("scenario", ""));
+  return dumpJson(context) + (scenario.ok() ? *scenario : "");
 }
 
 class RingSession : public sdk::Session {

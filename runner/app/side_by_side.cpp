@@ -80,7 +80,12 @@ class Part {
     std::fflush(nullptr);  // or both print what is buffered
     const pid_t parent = getpid();
     Part part;
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);  // none comes before the part has handlers of its own
     part.pid_ = fork();
+    if (part.pid_ == 0) installInterruptHandlers(false);
+    sigprocmask(SIG_SETMASK, &before, nullptr);
     if (part.pid_ < 0) return systemError("fork");
     if (part.pid_ == 0) become(parent, output.to.get(), result.to.get(), [&] { return work(number); });
     part.output_ = std::move(output.from);
@@ -120,7 +125,6 @@ class Part {
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (getppid() != parent) _exit(kExitLost);
     setpgid(0, 0);  // Ctrl-C reaches the parent alone, which hands it on
-    installInterruptHandlers(false);
     dup2(output, STDOUT_FILENO);
     const std::string text = dumpJson(toJson(work()));
     std::fflush(stdout);

@@ -23,12 +23,13 @@ constexpr const char* kHelp =
     R"(muster-host loads one plugin and runs one test for one rank. `muster run` starts it; to look at a failure, you can too.
 
   muster-host --describe PLUGIN.so   print what the plugin offers
-  muster-host --request FILE ...     run the request in FILE again; its frames go to stdout, one JSON object a line,
-                                     what the plugin prints goes to stderr. Several: one after the other
+  muster-host --request FILE         run the request in FILE again; its frames go to stdout, one JSON object a line,
+                                     what the plugin prints goes to stderr
   muster-host --version | --help
 
 Option:
-  --supervised   as the runner starts it: frames to descriptor 3, lifeline on 4, the guard's report to 5
+  --supervised   as the runner starts it: frames to descriptor 3, lifeline on 4, the guard's report to 5; several
+                 --request run one after the other
   --with-store   descriptor 6 says where the store of the rank's group is. Without it a rank of several cannot talk to
                  the others, whose store ended with their stage: run the stage again to see them together
 
@@ -77,9 +78,11 @@ int parseArguments(int argc, char** argv, Arguments& arguments) {
       return kUsageExit;
     }
   }
-  if (arguments.describe.empty() == arguments.requests.empty()) {
-    fmt::print(stderr,
-               "muster-host: wanted either --describe PLUGIN.so or --request FILE; see muster-host --help\n");
+  if (arguments.describe.empty() == arguments.requests.empty() ||
+      (arguments.requests.size() > 1 && !arguments.supervised)) {
+    fmt::print(
+        stderr,
+        "muster-host: wanted either --describe PLUGIN.so or one --request FILE; see muster-host --help\n");
     return kUsageExit;
   }
   return -1;
