@@ -133,6 +133,8 @@ class Communicator {
   }
   /// Whether ranks reach each other. In sim they do not: each computes what others measure.
   [[nodiscard]] virtual bool ranksTalk() const { return true; }
+  /// Where ranks do not talk: whether exchangeBetween() says the same from now on, however late it is asked.
+  [[nodiscard]] virtual bool isSteady() const { return false; }
   /// Where ranks do not talk: the seconds of an exchange between any two ranks, a pure function of the
   /// arguments (and of scenario and seed). `draw` tells repetitions apart; the device's clock stays.
   virtual Result<double> exchangeBetween(int a, int b, uint64_t bytesToB, uint64_t bytesToA, uint64_t draw) {

@@ -176,6 +176,7 @@ class SimCommunicator : public Communicator {
     return values;  // a collective takes as long on all ranks
   }
   [[nodiscard]] bool ranksTalk() const override { return false; }
+  [[nodiscard]] bool isSteady() const override { return group_.network().isSteadyFrom(device_.now()); }
   Result<double> exchangeBetween(int a, int b, uint64_t bytesToB, uint64_t bytesToA, uint64_t draw) override;
   Result<std::vector<TransportUse>> transports() override;
   void abort() override { aborted_ = true; }

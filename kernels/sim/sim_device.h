@@ -107,7 +107,8 @@ class SimDevice : public Device {
 
   SimUnit unit_;
   double clock_;
-  double busy_ = 0;  ///< seconds of work since the device was opened: its clock rises with it
+  double loadClock_;  ///< of warm cores, as a share of the clock at which the figures hold
+  double busy_ = 0;   ///< seconds of work since the device was opened: its clock rises with it
   std::array<uint64_t, static_cast<size_t>(Work::kPeerCopy) + 1> runs_{};  ///< by Work
   ChaseRing ring_{1, 0};                                                   ///< the last one that was filled
   uint64_t stride_ = 0;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "kernels/sim/chance.h"
 
@@ -62,11 +63,10 @@ double linkShare(const std::vector<Fault>& faults, const GroupMember& a, const G
 }
 
 double uplinkShare(const std::vector<Fault>& faults, int nodesPerLeaf, int a, int b, double at) {
-  if (nodesPerLeaf == 0 || a / nodesPerLeaf == b / nodesPerLeaf) return 1;
   double share = 1;
   for (const Fault& fault : faults)
-    if (fault.kind == FaultKind::kSlowUplink && fault.isOn(at) &&
-        isEither(fault.leaf, a / nodesPerLeaf, b / nodesPerLeaf))
+    if (fault.kind == FaultKind::kSlowUplink && nodesPerLeaf > 0 && fault.isOn(at) &&
+        a / nodesPerLeaf != b / nodesPerLeaf && isEither(fault.leaf, a / nodesPerLeaf, b / nodesPerLeaf))
       share *= fault.factor;
   return share;
 }
@@ -94,19 +94,47 @@ SimNetwork::SimNetwork(std::shared_ptr<const Scenario> scenario, uint64_t key,
                        std::vector<GroupMember> members)
     : scenario_(std::move(scenario)), key_(key), members_(std::move(members)) {
   std::map<int, int> share;
-  for (const GroupMember& m : members_) {
-    faults_.emplace_back(scenario_->faults, m.device, m.node);
-    largestShare_ = std::max(largestShare_, ++share[m.node]);
-  }
+  for (const GroupMember& m : members_) largestShare_ = std::max(largestShare_, ++share[m.node]);
   nodes_ = static_cast<int>(share.size());
   std::copy_if(scenario_->faults.begin(), scenario_->faults.end(), std::back_inserter(networkFaults_),
                [](const Fault& fault) { return fault.isOfNetwork(); });
   for (const Fault& fault : scenario_->faults) changes_.insert(changes_.end(), {fault.from, fault.until});
   std::sort(changes_.begin(), changes_.end());
+  sortIntoClasses();
+  for (const Fault& fault : networkFaults_)
+    if (isUsed(fault, members_)) flapping_.push_back(fault);
+}
+
+/// What faults can tell members apart by: place, node and leaf, as far as a fault names them. Members of one
+/// class have the same faults, and the rate between two members is one of their classes and of whether they
+/// are on the same node.
+void SimNetwork::sortIntoClasses() {
+  std::set<int> nodes, leaves;
+  for (const Fault& fault : scenario_->faults) {
+    nodes.insert({fault.node, fault.peerNode});
+    if (fault.kind == FaultKind::kSlowUplink) leaves.insert(fault.leaf);
+  }
+  const int perLeaf = scenario_->network.nodesPerLeaf;
+  std::map<std::pair<int, int>, std::map<int, int>> classes;  // node and leaf -> device -> class
+  std::map<int, int>* ofNode = nullptr;
+  for (int rank = 0; rank < size(); ++rank) {
+    const auto& [node, device] = member(rank);
+    if (rank == 0 || !sameNode(rank, rank - 1)) {
+      const bool isLeafNamed = perLeaf > 0 && leaves.count(node / perLeaf) > 0;
+      ofNode = &classes[{nodes.count(node) > 0 ? node : -1, isLeafNamed ? node / perLeaf : -1}];
+    }
+    const auto [at, isNew] = ofNode->try_emplace(device, static_cast<int>(classFaults_.size()));
+    if (isNew) classFaults_.emplace_back(scenario_->faults, device, node);
+    classes_.push_back(at->second);
+    const auto& faults = faultsOf(rank).all();
+    if (std::any_of(faults.begin(), faults.end(),
+                    [](const Fault& f) { return f.kind == FaultKind::kCorruption; }))
+      corrupting_.push_back(rank);
+  }
 }
 
 double SimNetwork::deviceSpeed(int rank, double at) const {
-  return faults_[static_cast<size_t>(rank)].speed(Work::kCollective, at);
+  return faultsOf(rank).speed(Work::kCollective, at);
 }
 
 double SimNetwork::linkRate(int from, int to, double at) const {
@@ -144,23 +172,40 @@ double SimNetwork::busRate(const CollectiveSpec& spec, double at) const {
 }
 
 double SimNetwork::slowestLink(bool allToAll, double at) const {
+  const double n = size();
+  if (allToAll) {
+    const auto [within, between] = slowestPairs(at);
+    // Each rank sends most of its data out through its own NIC.
+    return nodes() == 1 ? within : std::min(within, between * (n - 1) / (n - largestShare_));
+  }
   double rate = kUnbound;
   for (int rank = 0; rank < size(); ++rank) {
     const int next = (rank + 1) % size();
     if (sameNode(rank, next)) rate = std::min(rate, linkRate(rank, next, at));
-    if (!allToAll) continue;
-    for (int peer = 0; peer < size(); ++peer)
-      if (peer != rank && sameNode(rank, peer)) rate = std::min(rate, linkRate(rank, peer, at));
   }
-  if (nodes() == 1) return rate;
-  if (!allToAll) return std::min(rate, betweenNodes(at));
-  // Each rank sends most of its data out through its own NIC.
-  double rail = kUnbound;
-  for (int rank = 0; rank < size(); ++rank)
-    for (int peer = 0; peer < size(); ++peer)
-      if (!sameNode(rank, peer)) rail = std::min(rail, linkRate(rank, peer, at));
-  const double n = size();
-  return std::min(rate, rail * (n - 1) / (n - largestShare_));
+  return nodes() == 1 ? rate : std::min(rate, betweenNodes(at));
+}
+
+/// The slowest of all pairs on one node, and of all between two. Nodes whose members are of the same classes
+/// are alike, so that two of each kind have all the rates that there are.
+std::pair<double, double> SimNetwork::slowestPairs(double at) const {
+  std::map<int, std::vector<int>> ranksOf;  // by node
+  for (int rank = 0; rank < size(); ++rank) ranksOf[member(rank).node].push_back(rank);
+  std::map<std::vector<int>, int> alike;
+  std::vector<int> some;
+  for (const auto& [node, ranks] : ranksOf) {
+    std::vector<int> kind;
+    for (const int rank : ranks) kind.push_back(classes_[static_cast<size_t>(rank)]);
+    if (++alike[kind] <= 2) some.insert(some.end(), ranks.begin(), ranks.end());
+  }
+  double within = kUnbound, between = kUnbound;
+  for (const int rank : some)
+    for (const int peer : some) {
+      if (peer == rank) continue;
+      double& slowest = sameNode(rank, peer) ? within : between;
+      slowest = std::min(slowest, linkRate(rank, peer, at));
+    }
+  return {within, between};
 }
 
 double SimNetwork::latency(const CollectiveSpec& spec) const {
@@ -170,24 +215,25 @@ double SimNetwork::latency(const CollectiveSpec& spec) const {
   return spec.op == CollectiveOp::kAllReduce ? 2 * once : once;
 }
 
-double SimNetwork::withOutages(double seconds, double at, const std::vector<GroupMember>& users) const {
-  std::vector<const Fault*> flapping;
-  for (const Fault& fault : networkFaults_)
-    if (std::any_of(users.begin(), users.end(), [&](const GroupMember& m) {
-          return flaps(fault, m.node, m.device % scenario_->network.rails);
-        }))
-      flapping.push_back(&fault);
+bool SimNetwork::isUsed(const Fault& nic, const std::vector<GroupMember>& users) const {
+  return nic.kind == FaultKind::kFlappingNic &&
+         std::any_of(users.begin(), users.end(), [&](const GroupMember& m) {
+           return flaps(nic, m.node, m.device % scenario_->network.rails);
+         });
+}
+
+double SimNetwork::withOutages(double seconds, double at, const std::vector<Fault>& flapping) {
   if (flapping.empty()) return seconds;
   double now = at;
   for (double left = seconds; left > 0;) {
     double wait = 0;
     double next = kUnbound;
-    for (const Fault* fault : flapping) wait = std::max(wait, downFor(*fault, now));
+    for (const Fault& fault : flapping) wait = std::max(wait, downFor(fault, now));
     if (wait > kInstant) {
       now += wait;
       continue;
     }
-    for (const Fault* fault : flapping) next = std::min(next, nextDown(*fault, now));
+    for (const Fault& fault : flapping) next = std::min(next, nextDown(fault, now));
     const double moved = std::min(left, next - now);
     now += std::max(moved, kInstant);
     left -= moved;
@@ -206,18 +252,28 @@ double SimNetwork::collectiveSeconds(const CollectiveSpec& spec, double at, uint
     return scenario_->figures.overhead + 2 * bytes / scenario_->figures.memory.at(MemoryOp::kCopy);
   const double moving = bytes * spec.busFactor(size()) / busRate(spec, at);
   const double seconds = (latency(spec) + moving) * noise(sequence);
-  return nodes() == 1 ? seconds : withOutages(seconds, at, members_);
+  return nodes() == 1 ? seconds : withOutages(seconds, at, flapping_);
 }
 
 double SimNetwork::exchangeSeconds(int a, int b, uint64_t aToB, uint64_t bToA, double at,
                                    uint64_t sequence) const {
   const Fabric& network = scenario_->network;
-  const double forth = static_cast<double>(aToB) / linkRate(a, b, at);
-  const double back = static_cast<double>(bToA) / linkRate(b, a, at);
+  // A pair exchanges many times in a row, and is as fast one way as the other.
+  if (a != lastPair_.a || b != lastPair_.b || at != lastPair_.at) lastPair_ = {a, b, at, linkRate(a, b, at)};
+  const double longest = static_cast<double>(std::max(aToB, bToA)) / lastPair_.rate;
   const bool within = sameNode(a, b);
   const double delay = within ? network.intraLatency / 2 : network.interLatency;
-  const double seconds = (delay + std::max(forth, back)) * noise(mix(sequence, uint64_t{1}));
-  return within ? seconds : withOutages(seconds, at, {member(a), member(b)});
+  const double seconds = (delay + longest) * noise(mix(sequence, uint64_t{1}));
+  if (within || flapping_.empty()) return seconds;
+  std::vector<Fault> used;
+  for (const Fault& nic : flapping_)
+    if (isUsed(nic, {member(a), member(b)})) used.push_back(nic);
+  return withOutages(seconds, at, used);
+}
+
+bool SimNetwork::isSteadyFrom(double at) const {
+  const auto next = std::upper_bound(changes_.begin(), changes_.end(), at);
+  return flapping_.empty() && (next == changes_.end() || *next == kUnbound);
 }
 
 SimNetwork::Carried SimNetwork::carriedBy(const CollectiveSpec& spec) const {
@@ -230,8 +286,8 @@ SimNetwork::Carried SimNetwork::carriedBy(const CollectiveSpec& spec) const {
 }
 
 int SimNetwork::corruptor(uint64_t run, double at, const Fault** fault) const {
-  for (int rank = 0; rank < size(); ++rank) {
-    const Fault* found = faults_[static_cast<size_t>(rank)].corruption(Work::kCollective, run, at);
+  for (const int rank : corrupting_) {
+    const Fault* found = faultsOf(rank).corruption(Work::kCollective, run, at);
     // Without `ops` a fault concerns the device's own work, not what others get from it.
     if (found == nullptr || found->ops.empty()) continue;
     *fault = found;

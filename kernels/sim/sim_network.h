@@ -39,6 +39,8 @@ class SimNetwork {
   /// Seconds of an exchange between two ranks, both directions at once.
   [[nodiscard]] double exchangeSeconds(int a, int b, uint64_t aToB, uint64_t bToA, double at,
                                        uint64_t sequence) const;
+  /// Whether no fault begins, ends or comes and goes from `at` on.
+  [[nodiscard]] bool isSteadyFrom(double at) const;
   /// B/s from one rank to another, without noise.
   [[nodiscard]] double linkRate(int from, int to, double at) const;
 
@@ -55,23 +57,38 @@ class SimNetwork {
  private:
   [[nodiscard]] const GroupMember& member(int rank) const { return members_[static_cast<size_t>(rank)]; }
   [[nodiscard]] int nodes() const { return nodes_; }
+  [[nodiscard]] const FaultList& faultsOf(int rank) const {
+    return classFaults_[static_cast<size_t>(classes_[static_cast<size_t>(rank)])];
+  }
+  void sortIntoClasses();
   [[nodiscard]] double deviceSpeed(int rank, double at) const;
   [[nodiscard]] double busRate(const CollectiveSpec& spec, double at) const;
   [[nodiscard]] double slowestLink(bool allToAll, double at) const;
+  [[nodiscard]] std::pair<double, double> slowestPairs(double at) const;
   [[nodiscard]] double betweenNodes(double at) const;
   [[nodiscard]] double latency(const CollectiveSpec& spec) const;
-  /// Seconds from `at` until a transfer that needs `seconds` is done, if it waits while a NIC that it uses is
-  /// down. `users`: the members that use theirs.
-  [[nodiscard]] double withOutages(double seconds, double at, const std::vector<GroupMember>& users) const;
+  /// Whether the fault takes down a NIC that one of them uses.
+  [[nodiscard]] bool isUsed(const Fault& nic, const std::vector<GroupMember>& users) const;
+  /// Seconds from `at` until a transfer that needs `seconds` is done, if it waits while any of these NICs is
+  /// down.
+  [[nodiscard]] static double withOutages(double seconds, double at, const std::vector<Fault>& flapping);
   [[nodiscard]] double noise(uint64_t sequence) const;
 
   std::shared_ptr<const Scenario> scenario_;
   uint64_t key_;
   std::vector<GroupMember> members_;
-  std::vector<FaultList> faults_;  ///< of each member's device
+  std::vector<int> classes_;            ///< of each member: see sortIntoClasses()
+  std::vector<FaultList> classFaults_;  ///< of the devices of each class
+  std::vector<int> corrupting_;         ///< members that a fault makes wrong at some time
   std::vector<Fault> networkFaults_;
+  std::vector<Fault> flapping_;  ///< those of NICs that the group uses
   std::vector<double> changes_;  ///< when a fault begins or ends: between two of them all rates stay the same
   mutable std::map<std::pair<bool, size_t>, double> rates_;  ///< slowestLink() of those spans
+  struct PairRate {
+    int a = -1, b = -1;
+    double at = 0, rate = 0;
+  };
+  mutable PairRate lastPair_;
   int nodes_ = 1;
   int largestShare_ = 1;  ///< most members on one node
 };

@@ -38,7 +38,10 @@ Dtype resultType(Dtype dtype) {
 class SimGemm : public Gemm {
  public:
   SimGemm(SimDevice& device, GemmSpec spec, double rate, std::vector<std::unique_ptr<Buffer>> operands)
-      : device_(device), spec_(std::move(spec)), rate_(rate), operands_(std::move(operands)) {}
+      : device_(device),
+        spec_(std::move(spec)),
+        seconds_(spec_.flops() / rate),
+        operands_(std::move(operands)) {}
 
   Status prepare(uint64_t seed) override {
     MUSTER_CHECK_OK(device_.fillNormal(*operands_[0], spec_.dtype, seed));
@@ -50,7 +53,7 @@ class SimGemm : public Gemm {
 
   Status run() override {
     if (!prepared_) return misuse("run() before prepare()");
-    MUSTER_CHECK_OK(device_.perform(Work::kGemm, spec_.flops() / rate_));
+    MUSTER_CHECK_OK(device_.perform(Work::kGemm, seconds_));
     ran_ = true;
     result_ = {inputs_, device_.flawOfNext(Work::kGemm, operands_[2]->bytes())};
     return {};
@@ -100,7 +103,7 @@ class SimGemm : public Gemm {
 
   SimDevice& device_;
   GemmSpec spec_;
-  double rate_;
+  double seconds_;                                 ///< of a healthy, warm device
   std::vector<std::unique_ptr<Buffer>> operands_;  ///< A, B, C: they only take up memory
   uint64_t inputs_ = 0;
   bool ran_ = false;

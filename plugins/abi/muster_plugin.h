@@ -20,6 +20,10 @@ extern "C" {
 #define MUSTER_EXPORT
 #endif
 
+/* One process may open session after session, each once the one before is closed: none leaves anything behind
+ * that another could notice. Simulated ranks of a node then share a process. */
+#define MUSTER_PLUGIN_IN_TURN 1u
+
 /* Who the library is. It holds inline data only, so the host reads it from the ELF file before any of the
  * library's code runs, and refuses a foreign or stale one. `name` and `version` end with a zero byte. */
 typedef struct muster_plugin_info {
@@ -27,7 +31,7 @@ typedef struct muster_plugin_info {
   uint32_t struct_size; /* sizeof(muster_plugin_info) */
   uint32_t abi_major;   /* MUSTER_ABI_MAJOR */
   uint32_t abi_minor;   /* MUSTER_ABI_MINOR */
-  uint32_t reserved;    /* 0 */
+  uint32_t flags;       /* MUSTER_PLUGIN_..., or 0 */
   char name[64];
   char version[32];
 } muster_plugin_info;

@@ -68,4 +68,5 @@ Result<std::unique_ptr<sdk::Session>> openSession(const sdk::Host& host, const J
 }  // namespace
 }  // namespace muster::collective
 
-MUSTER_DEFINE_PLUGIN("collective", "1.0.0", muster::collective::kDescribe, muster::collective::openSession)
+MUSTER_DEFINE_PLUGIN("collective", "1.0.0", muster::collective::kDescribe, muster::collective::openSession,
+                     MUSTER_PLUGIN_IN_TURN)

@@ -18,4 +18,5 @@ Result<std::unique_ptr<sdk::Session>> openSession(const sdk::Host& host, const J
 
 }  // namespace muster::env
 
-MUSTER_DEFINE_PLUGIN("env", "1.0.0", muster::env::describeText(), muster::env::openSession)
+MUSTER_DEFINE_PLUGIN("env", "1.0.0", muster::env::describeText(), muster::env::openSession,
+                     MUSTER_PLUGIN_IN_TURN)

@@ -69,7 +69,8 @@ double surelyFound(const Baseline& base) {
 /// are slowed down, they are no yardstick for all.
 double fastestBeyond(const RoundLog& log, const LaneFigures& figures, const Baseline& base) {
   double beyond = 0;
-  for (size_t m = 0; m < openingMeetings(log); ++m)
+  const size_t opening = openingMeetings(log);
+  for (size_t m = 0; m < opening; ++m)
     if (&figures.baseline(log.topology().crosses(log.meetings()[m].pair)) == &base)
       beyond = std::max(beyond, -figures.loss[m] - kUsualReach * base.sigma);
   return beyond;
@@ -79,7 +80,8 @@ double fastestBeyond(const RoundLog& log, const LaneFigures& figures, const Base
 /// by it.
 double excuseOfYardstick(const RoundLog& log, const LaneFigures& figures, const Baseline& base) {
   std::vector<double> excuses;
-  for (size_t m = 0; m < openingMeetings(log); ++m)
+  const size_t opening = openingMeetings(log);
+  for (size_t m = 0; m < opening; ++m)
     if (figures.loss[m] <= 0 && &figures.baseline(log.topology().crosses(log.meetings()[m].pair)) == &base)
       excuses.push_back(figures.loss[m] - figures.sure[m]);
   if (excuses.empty()) return 0;

@@ -69,13 +69,14 @@ Result<std::vector<Seat>> gatherSeats(const Place& place, Communicator& communic
   std::vector<Seat> seats(size);
   if (!communicator.ranksTalk()) {
     int node = place.nodes > 1 ? 0 : place.node, local = 0;
+    std::string name = simulatedName(place, node);
     for (Seat& seat : seats) {
       const auto at = static_cast<size_t>(node);
       if (local >= (at < place.nodeRanks.size() ? place.nodeRanks[at] : place.localSize)) {
-        ++node;
+        name = simulatedName(place, ++node);
         local = 0;
       }
-      seat = {node, local++, simulatedName(place, node), node + 1.0};
+      seat = {node, local++, name, node + 1.0};
     }
     return seats;
   }

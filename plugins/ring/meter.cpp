@@ -174,8 +174,13 @@ Status Meter::computeAll(const Turn& turn, const Round& pairs, const Phase& phas
       }
       longest = std::max(longest, sum);
     }
-  device_.sleep(longest);
+  pause(longest);
   return {};
+}
+
+void Meter::pause(double seconds) {
+  device_.sleep(seconds);
+  pauses_.push_back(seconds);
 }
 
 Result<std::vector<double>> Meter::measurePhase(const Turn& turn, const Round& pairs, const Phase& phase) {

@@ -57,6 +57,10 @@ class Meter {
   [[nodiscard]] std::vector<Lane> lanes() const;
   /// Measures the pairs behind a barrier; all ranks call it with the same ones. Adds to `log` and `figures`.
   Status hold(const Turn& turn, const Round& pairs, RoundLog& log, std::vector<PairFigures>& figures);
+  /// Lets the device's clock go on.
+  void pause(double seconds);
+  /// All pauses so far: those between rounds, and of simulated rounds themselves.
+  [[nodiscard]] const std::vector<double>& pauses() const { return pauses_; }
 
  private:
   Meter(Device& device, Communicator& communicator, const Members& members, const MeterOptions& options)
@@ -83,6 +87,7 @@ class Meter {
   const Members& members_;
   MeterOptions options_;
   std::vector<Phase> phases_;
+  std::vector<double> pauses_;
   std::unique_ptr<Buffer> send_;
   std::unique_ptr<Buffer> receive_;
 };

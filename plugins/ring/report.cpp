@@ -31,7 +31,7 @@ class Reporter {
     MUSTER_CHECK_OK(culprits("undecided", true));
     MUSTER_CHECK_OK(
         host_.measurement("rounds", "count", {static_cast<double>(found_.log->rounds())}, {}, now_));
-    const Resolution resolution = resolutionOf(*found_.log);
+    const Resolution& resolution = found_.resolution;
     MUSTER_CHECK_OK(host_.measurement("smallest_detectable_loss", "ratio", {resolution.loss}, {}, now_));
     MUSTER_CHECK_OK(host_.measurement("confirmations", "count",
                                       {static_cast<double>(found_.log->visitsHeld())}, {}, now_));

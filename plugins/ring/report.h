@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "plugins/ring/lane_figures.h"
 #include "plugins/ring/members.h"
 #include "plugins/ring/meter.h"
 #include "plugins/ring/solver.h"
@@ -17,6 +18,7 @@ struct Findings {
   const RoundLog* log = nullptr;
   std::vector<PairFigures> figures;
   std::vector<Culprit> culprits;
+  Resolution resolution;
 };
 
 /// "node n3", "link n3 - n4, rail 5", "n3 rail 5", "uplink of leaf1", "n3 or n4".

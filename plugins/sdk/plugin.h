@@ -138,17 +138,19 @@ struct Border {
 
 }  // namespace muster::sdk
 
-/// Exports a plugin: its name and version, the text of describe(), and the function that opens a session.
-#define MUSTER_DEFINE_PLUGIN(pluginName, pluginVersion, describeText, openSession)                        \
-  extern "C" MUSTER_EXPORT const muster_plugin_info muster_plugin = {                                     \
-      MUSTER_PLUGIN_MAGIC, sizeof(muster_plugin_info), MUSTER_ABI_MAJOR, MUSTER_ABI_MINOR, 0, pluginName, \
-      pluginVersion};                                                                                     \
-  extern "C" MUSTER_EXPORT const muster_plugin_ops* muster_plugin_entry(uint32_t) {                       \
-    static const muster_plugin_ops ops = {sizeof(muster_plugin_ops),                                      \
-                                          MUSTER_ABI_MINOR,                                               \
-                                          [] { return static_cast<const char*>(describeText); },          \
-                                          &muster::sdk::Border<openSession>::open,                        \
-                                          &muster::sdk::Border<openSession>::run,                         \
-                                          &muster::sdk::Border<openSession>::close};                      \
-    return &ops;                                                                                          \
+/// Exports a plugin: its name and version, the text of describe(), the function that opens a session, and, if
+/// there are any, its flags.
+#define MUSTER_DEFINE_PLUGIN(pluginName, pluginVersion, describeText, openSession, ...)          \
+  extern "C" MUSTER_EXPORT const muster_plugin_info muster_plugin = {                            \
+      MUSTER_PLUGIN_MAGIC, sizeof(muster_plugin_info),   MUSTER_ABI_MAJOR,                       \
+      MUSTER_ABI_MINOR,    0u __VA_OPT__(|) __VA_ARGS__, pluginName,                             \
+      pluginVersion};                                                                            \
+  extern "C" MUSTER_EXPORT const muster_plugin_ops* muster_plugin_entry(uint32_t) {              \
+    static const muster_plugin_ops ops = {sizeof(muster_plugin_ops),                             \
+                                          MUSTER_ABI_MINOR,                                      \
+                                          [] { return static_cast<const char*>(describeText); }, \
+                                          &muster::sdk::Border<openSession>::open,               \
+                                          &muster::sdk::Border<openSession>::run,                \
+                                          &muster::sdk::Border<openSession>::close};             \
+    return &ops;                                                                                 \
   }

@@ -57,4 +57,5 @@ Result<std::unique_ptr<sdk::Session>> openSession(const sdk::Host& host, const J
 }  // namespace
 }  // namespace muster::train
 
-MUSTER_DEFINE_PLUGIN("train", "1.0.0", muster::train::describe(), muster::train::openSession)
+MUSTER_DEFINE_PLUGIN("train", "1.0.0", muster::train::describe(), muster::train::openSession,
+                     MUSTER_PLUGIN_IN_TURN)

@@ -20,6 +20,7 @@ namespace {
 
 std::atomic<bool> interruptedFlag{false};
 std::atomic<int> firstSignal{0};
+std::atomic<bool> tellsOfSignals{true};
 std::atomic<time_t> firstAt{0};  ///< when it came, seconds since 1970
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<time_t>::is_always_lock_free);
 
@@ -37,7 +38,8 @@ void onSignal(int signal) {
     firstSignal = signal;
   }
   // Nobody can be told that telling failed: the terminal may be what went away.
-  if (first && write(STDERR_FILENO, kHeard.data(), kHeard.size()) < 0) errno = before;
+  if (first && tellsOfSignals.load() && write(STDERR_FILENO, kHeard.data(), kHeard.size()) < 0)
+    errno = before;
   std::signal(signal, SIG_DFL);
   errno = before;
 }
@@ -68,7 +70,12 @@ const std::atomic<bool>& interrupted() {
   return interruptedFlag;
 }
 
-void installInterruptHandlers() {
+int interruptingSignal() {
+  return firstSignal.load();
+}
+
+void installInterruptHandlers(bool tells) {
+  tellsOfSignals = tells;
   struct sigaction action {};
   action.sa_handler = onSignal;
   sigemptyset(&action.sa_mask);

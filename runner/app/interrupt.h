@@ -14,7 +14,11 @@ const std::atomic<bool>& interrupted();
 /// MUSTER_JOB_END, seconds since 1970, and MUSTER_JOB_MINUTES), or the signal. Empty while nothing has.
 std::string interruptionText();
 
+/// The signal that set it; 0 while nothing has.
+int interruptingSignal();
+
 /// Installs the handlers. A second signal has its default effect; ranks then end through their lifeline.
-void installInterruptHandlers();
+/// `tells`: whether a line on stderr says that the signal was heard.
+void installInterruptHandlers(bool tells = true);
 
 }  // namespace muster

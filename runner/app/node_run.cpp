@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "reports/model/record_mac.h"
 #include "runner/app/environment.h"
@@ -50,6 +51,9 @@ NodeRun::NodeRun(const RunSetup& setup, RunFolder folder, std::string node, int 
   node_.nodeRank = nodeRank;
   node_.nodeCount = nodeCount;
   node_.seed = options.seed;
+  // Nodes that run side by side share the CPUs.
+  if (node_.simulated())
+    node_.processes = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / options.nodes);
   node_.cancelled = &interrupted();
   node_.view = setup.view;
   node_.cluster = cluster;

@@ -276,6 +276,7 @@ Status RankGroup::runOnce(const std::vector<RankSlot>& slots, int start, double 
   GroupOptions options;
   options.hostExecutable = node_.tree.hostExecutable;
   options.timeout = std::max(0.0, secondsLeft(begin));
+  options.processes = node_.processes;
   if (node_.simulated()) options.hang = simulatedHang(stage_);
   options.failTogether = stage_.scope != Scope::kDevice;
   options.cancelled = node_.cancelled;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <numeric>
 #include <set>
 
 #include "runner/app/commands.h"
@@ -13,6 +14,7 @@
 #include "runner/app/node_place.h"
 #include "runner/app/node_run.h"
 #include "runner/app/plan_input.h"
+#include "runner/app/side_by_side.h"
 #include "runner/app/waiver_input.h"
 #include "runner/core/clock.h"
 #include "runner/core/files.h"
@@ -278,14 +280,15 @@ Result<int> runSimulated(const RunSetup& setup, const RunOptions& options, const
   if (!options.nodeNames.empty())
     return Error{ErrorCode::kUsage, "--node-names is for one node among --nnodes; --nodes names all itself",
                  ""};
-  int code = kExitAccepted;
-  for (int rank = 0; rank < options.nodes && !interrupted().load(); ++rank) {
-    MUSTER_TRY(RunFolder folder, RunFolder::create(out / fmt::format("sim-node-{:04}", rank)));
-    NodeRun run(setup, std::move(folder), fmt::format("sim-node-{:04}", rank), rank, options.nodes);
+  const auto runOne = [&](int rank) -> Result<int> {
+    const std::string node = fmt::format("sim-node-{:04}", rank);
+    MUSTER_TRY(RunFolder folder, RunFolder::create(out / node));
+    NodeRun run(setup, std::move(folder), node, rank, options.nodes);
     MUSTER_TRY(const Record record, run.run());
-    code = worstExit(code, record.exitCode);
-  }
-  return code;
+    return record.exitCode;
+  };
+  MUSTER_TRY(const std::vector<int> codes, runSideBySide(options.nodes, runOne));
+  return std::accumulate(codes.begin(), codes.end(), static_cast<int>(kExitAccepted), worstExit);
 }
 
 Result<int> runNew(const RunOptions& options, RunView& view, const Launcher& place) {

@@ -35,6 +35,7 @@ struct NodeContext {
   int nodeRank = 0;
   int nodeCount = 1;
   uint64_t seed = 42;
+  int processes = 0;  ///< simulated: at a time, of ranks
   const std::atomic<bool>* cancelled = nullptr;
   RunView* view = nullptr;
   ClusterLink* cluster =

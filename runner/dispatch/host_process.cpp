@@ -49,6 +49,8 @@ Result<std::unique_ptr<HostProcess>> HostProcess::start(HostJob job, double grac
   process->started_ = systemClock().now();
   process->lastSign_ = process->started_;
   std::vector<std::string> command = process->job_.command;
+  for (const HostJob& later : process->job_.after)
+    command.insert(command.end(), {"--request", later.spec.requestFile});
   command.emplace_back("--supervised");
   const std::string& store = process->job_.spec.store;
   if (!store.empty()) command.emplace_back("--with-store");
@@ -110,8 +112,27 @@ void HostProcess::takeFrame(std::string_view line) {
         fmt::format("a frame is not JSON: {} in \"{}\"", frame.error().text(), printable(line, 80)));
   const Status status = protocol_.accept(*frame);
   if (!status.ok()) return breakProtocol(status.error().text());
-  frameSince_ = true;
+  frameSince_ = begun_ = true;
   if (onFrame_) onFrame_(job_.spec, *frame);
+  if (protocol_.done() && !job_.after.empty()) goOn();
+}
+
+/// With the next rank of the same process: for the one that is done, it has ended.
+void HostProcess::goOn() {
+  readOutput(kPerTurn);
+  output_.finish();
+  if (!output_.problem().empty()) warn(output_.problem());
+  seconds_ = systemClock().now() - started_;
+  rankExited_ = true;
+  endsBefore_.push_back(end());
+  rankExited_ = begun_ = false;
+  std::vector<HostJob> after = std::move(job_.after);
+  job_ = std::move(after.front());
+  job_.after.assign(std::make_move_iterator(after.begin() + 1), std::make_move_iterator(after.end()));
+  protocol_ = FrameProtocol();
+  output_ = OutputKeeper(job_.spec.outputFile);
+  started_ = systemClock().now();
+  frameBytes_ = 0;
 }
 
 void HostProcess::takeReport(std::string_view line) {

@@ -23,6 +23,7 @@ struct HostJob {
   std::string who;                   ///< "rank 3 (gpu3)"
   std::vector<std::string> command;  ///< without --supervised: as a person would type it
   int cases = 0;                     ///< how many must end; -1: it has none (describe)
+  std::vector<HostJob> after;        ///< what the same process does then, in this order
 };
 
 /// Why the runner ended a host before it was done.
@@ -61,8 +62,15 @@ class HostProcess {
   [[nodiscard]] std::string reason() const;
   [[nodiscard]] std::string whereText() const;
   [[nodiscard]] const HostJob& job() const { return job_; }
-  /// How it ended; only once ended() is true.
+  /// How it ended; only once ended() is true. Of several ranks, the last that its process had to do with.
   [[nodiscard]] RankEnd end() const;
+  /// How the ranks before that one ended.
+  [[nodiscard]] const std::vector<RankEnd>& endsBefore() const { return endsBefore_; }
+  /// Whether the process came to that one. It did not where nothing was heard of it and the process ended
+  /// well.
+  [[nodiscard]] bool begun() const {
+    return begun_ || !rankExited_ || code_ != 0 || signal_ != 0 || stop_ != StopReason::kNone;
+  }
 
  private:
   HostProcess(HostJob job, double grace, OnFrame onFrame);
@@ -70,6 +78,7 @@ class HostProcess {
   void readOutput(size_t limit);
   void readReport();
   void takeFrame(std::string_view line);
+  void goOn();
   void takeReport(std::string_view line);
   void breakProtocol(const std::string& what);
   void warn(const std::string& text);
@@ -91,6 +100,9 @@ class HostProcess {
   FrameLines reportLines_;
   FrameProtocol protocol_;
   OutputKeeper output_;
+
+  std::vector<RankEnd> endsBefore_;
+  bool begun_ = false;  ///< the rank has sent a frame
 
   StopReason stop_ = StopReason::kNone;
   std::string stopDetail_;

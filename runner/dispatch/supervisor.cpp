@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "runner/core/clock.h"
 #include "runner/core/trust.h"
@@ -143,6 +144,35 @@ class Group {
   std::vector<std::unique_ptr<HostProcess>> hosts_;
 };
 
+/// See GroupOptions::processes. Each process ends at least one more of the ranks.
+Result<std::vector<RankEnd>> runInTurn(const std::vector<HostJob>& jobs, const GroupOptions& options) {
+  std::vector<std::optional<RankEnd>> ends(jobs.size());
+  const auto most = static_cast<size_t>(options.processes);
+  while (true) {
+    std::vector<size_t> left;
+    for (size_t i = 0; i < jobs.size(); ++i)
+      if (!ends[i]) left.push_back(i);
+    if (left.empty()) break;
+    std::vector<HostJob> firsts;
+    std::vector<size_t> begins;
+    for (size_t part = 0; part < std::min(most, left.size()); ++part) {
+      begins.push_back(part * left.size() / std::min(most, left.size()));
+      firsts.push_back(jobs[left[begins.back()]]);
+      const size_t end = (part + 1) * left.size() / std::min(most, left.size());
+      for (size_t i = begins.back() + 1; i < end; ++i) firsts.back().after.push_back(jobs[left[i]]);
+    }
+    MUSTER_TRY(const auto hosts, superviseHosts(std::move(firsts), options));
+    for (size_t part = 0; part < hosts.size(); ++part) {
+      size_t at = begins[part];
+      for (const RankEnd& end : hosts[part]->endsBefore()) ends[left[at++]] = end;
+      if (hosts[part]->begun() || at == begins[part]) ends[left[at]] = hosts[part]->end();
+    }
+  }
+  std::vector<RankEnd> all;
+  for (std::optional<RankEnd>& end : ends) all.push_back(std::move(*end));
+  return all;
+}
+
 }  // namespace
 
 Result<std::vector<std::unique_ptr<HostProcess>>> superviseHosts(std::vector<HostJob> jobs,
@@ -171,6 +201,7 @@ Result<std::vector<RankEnd>> runGroup(const std::vector<RankSpec>& ranks, const 
     MUSTER_TRY(HostJob job, rankJob(spec, options));
     jobs.push_back(std::move(job));
   }
+  if (options.processes > 0) return runInTurn(jobs, options);
   MUSTER_TRY(const auto hosts, superviseHosts(std::move(jobs), options));
   std::vector<RankEnd> ends;
   ends.reserve(hosts.size());

@@ -71,6 +71,10 @@ struct GroupOptions {
   double timeout = 300;  ///< seconds of wall time for the whole group; infinity: none
   HangLimits hang;
   double grace = 2;  ///< seconds between TERM and KILL
+  /// More than 0: the ranks do not talk to each other (they are simulated), so no more than so many processes
+  /// at a time run them in turn. Those behind one that does not end well, or whose plugin wants a process for
+  /// each, go on in another.
+  int processes = 0;
   /// Node and cluster scope: once a rank dies, the others are stopped and end as kError that names it.
   bool failTogether = false;
   const std::atomic<bool>* cancelled = nullptr;  ///< set by SIGINT and SIGTERM

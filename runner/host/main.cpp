@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runner/core/build_info.h"
 #include "runner/core/files.h"
@@ -27,7 +28,8 @@ constexpr const char* kHelp =
   muster-host --version | --help
 
 Option:
-  --supervised   as the runner starts it: frames to descriptor 3, lifeline on 4, the guard's report to 5
+  --supervised   as the runner starts it: frames to descriptor 3, lifeline on 4, the guard's report to 5; several
+                 --request run one after the other
   --with-store   descriptor 6 says where the store of the rank's group is. Without it a rank of several cannot talk to
                  the others, whose store ended with their stage: run the stage again to see them together
 
@@ -45,15 +47,16 @@ struct Arguments {
   bool supervised = false;
   bool withStore = false;
   std::string describe;
-  std::string request;
+  std::vector<std::string> requests;
 };
 
 /// The exit code of what needs no plugin (--help, --version, wrong usage), or -1 and the arguments.
 int parseArguments(int argc, char** argv, Arguments& arguments) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
+    if (word == "--request") arguments.requests.emplace_back();
     std::string* value = word == "--describe"  ? &arguments.describe
-                         : word == "--request" ? &arguments.request
+                         : word == "--request" ? &arguments.requests.back()
                                                : nullptr;
     if (word == "--help" || word == "-h") {
       fmt::print("{}", kHelp);
@@ -75,9 +78,11 @@ int parseArguments(int argc, char** argv, Arguments& arguments) {
       return kUsageExit;
     }
   }
-  if (arguments.describe.empty() == arguments.request.empty()) {
-    fmt::print(stderr,
-               "muster-host: wanted either --describe PLUGIN.so or --request FILE; see muster-host --help\n");
+  if (arguments.describe.empty() == arguments.requests.empty() ||
+      (arguments.requests.size() > 1 && !arguments.supervised)) {
+    fmt::print(
+        stderr,
+        "muster-host: wanted either --describe PLUGIN.so or one --request FILE; see muster-host --help\n");
     return kUsageExit;
   }
   return -1;
@@ -95,25 +100,25 @@ int frameDescriptor(bool supervised) {
   return moved;
 }
 
-int work(const Arguments& arguments, const Result<HostRequest>& request) {
+int work(const Arguments& arguments, const std::vector<Result<HostRequest>>& requests) {
   FrameWriter frames(frameDescriptor(arguments.supervised));
   if (!arguments.describe.empty()) return describePlugin(arguments.describe, frames);
-  if (request.ok()) return runRank(*request, frames);
-  const Status told = frames.write({{"type", "fatal"}, {"message", request.error().text()}});
-  fmt::print(stderr, "muster-host: {}\n", told.ok() ? request.error().text() : told.error().text());
-  return 1;
+  return runRanks(requests, frames);
 }
 
-/// The request, and where the store is; that descriptor is closed before anything else can see it.
-Result<HostRequest> requestOf(const Arguments& arguments) {
-  Result<HostRequest> request = HostRequest{};
-  if (!arguments.request.empty()) request = readRequest(arguments.request);
-  if (!arguments.withStore) return request;
-  Result<StoreAccess> store = readStoreAccess(kStoreFd);
+/// The requests, and where the store is; that descriptor is closed before anything else can see it.
+std::vector<Result<HostRequest>> requestsOf(const Arguments& arguments) {
+  std::vector<Result<HostRequest>> requests;
+  for (const std::string& path : arguments.requests) requests.push_back(readRequest(path));
+  if (!arguments.withStore) return requests;
+  const Result<StoreAccess> store = readStoreAccess(kStoreFd);
   close(kStoreFd);
-  if (!store.ok()) return std::move(store).error();
-  if (request.ok()) request->store = std::move(*store);
-  return request;
+  for (Result<HostRequest>& request : requests)
+    if (!store.ok())
+      request = store.error();
+    else if (request.ok())
+      request->store = *store;
+  return requests;
 }
 
 int run(int argc, char** argv) {
@@ -131,12 +136,12 @@ int run(int argc, char** argv) {
     options.lifeline = kLifelineFd;
     options.report = kReportFd;
   }
-  const Result<HostRequest> request = requestOf(arguments);
-  if (request.ok()) {
-    options.grace = request->grace;
-    options.abandonAfter = request->abandonAfter;
+  const std::vector<Result<HostRequest>> requests = requestsOf(arguments);
+  if (!requests.empty() && requests.front().ok()) {
+    options.grace = requests.front()->grace;
+    options.abandonAfter = requests.front()->abandonAfter;
   }
-  return runGuarded(options, [&] { return work(arguments, request); });
+  return runGuarded(options, [&] { return work(arguments, requests); });
 }
 
 }  // namespace

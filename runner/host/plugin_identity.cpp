@@ -53,7 +53,7 @@ Result<PluginIdentity> checkPluginInfo(const muster_plugin_info& info, const std
         ErrorCode::kProtocol,
         fmt::format("its plugin information has struct_size {}, wanted {}", info.struct_size, sizeof info),
         path};
-  PluginIdentity identity{path, "", "", info.abi_minor};
+  PluginIdentity identity{path, "", "", info.abi_minor, info.flags};
   MUSTER_TRY(identity.name, fieldText(info.name, sizeof info.name, "name", path));
   MUSTER_TRY(identity.version, fieldText(info.version, sizeof info.version, "version", path));
   if (!isPlainName(identity.name))

@@ -16,6 +16,7 @@ struct PluginIdentity {
   std::string name;
   std::string version;
   uint32_t abiMinor = 0;
+  uint32_t flags = 0;  ///< MUSTER_PLUGIN_...
 };
 
 /// Checks magic, ABI version against this host's, size, name and version.

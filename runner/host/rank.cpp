@@ -192,16 +192,22 @@ Result<Json> description(const PluginLibrary& library) {
 
 }  // namespace
 
-int runRank(const HostRequest& request, FrameWriter& frames) {
+int runRanks(const std::vector<Result<HostRequest>>& requests, FrameWriter& frames) {
   watchForTermination();
-  const Status bound = bindToCpus(request.affinity);
-  if (!bound.ok()) return fatal(frames, bound.error());
-  Result<PluginLibrary> library = PluginLibrary::load(request.plugin);
-  if (!library.ok()) return fatal(frames, library.error());
-  // Never freed: a thread that the plugin leaves running may still call back while we exit.
-  static Session* const session = new Session(request, frames, std::move(*library));
-  const Status status = session->run();
-  return status.ok() ? 0 : fatal(frames, status.error());
+  for (const Result<HostRequest>& request : requests) {
+    if (!request.ok()) return fatal(frames, request.error());
+    const Status bound = bindToCpus(request->affinity);
+    if (!bound.ok()) return fatal(frames, bound.error());
+    Result<PluginLibrary> library = PluginLibrary::load(request->plugin);
+    if (!library.ok()) return fatal(frames, library.error());
+    const bool inTurn = (library->identity.flags & MUSTER_PLUGIN_IN_TURN) != 0;
+    // Never freed: a thread that the plugin leaves running may still call back while we exit.
+    static std::vector<Session*>& sessions = *new std::vector<Session*>;
+    sessions.push_back(new Session(*request, frames, std::move(*library)));
+    if (const Status status = sessions.back()->run(); !status.ok()) return fatal(frames, status.error());
+    if (!inTurn) break;
+  }
+  return 0;
 }
 
 int describePlugin(const std::string& path, FrameWriter& frames) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "runner/host/frame_writer.h"
 #include "runner/host/request.h"
@@ -10,8 +11,9 @@
 namespace muster {
 
 /// Loads the plugin, opens one session, runs every case and closes it; all that happens is told in frames.
-/// Returns the exit code: 0 once `done` was written, whatever the cases came to; 1 after a `fatal` frame.
-int runRank(const HostRequest& request, FrameWriter& frames);
+/// The same for each further request, as long as the plugin takes several in one process. Returns the exit
+/// code: 0 once `done` was written, whatever the cases came to; 1 after a `fatal` frame.
+int runRanks(const std::vector<Result<HostRequest>>& requests, FrameWriter& frames);
 
 /// Writes the `describe` frame of the library `path`; 1 after a `fatal` frame.
 int describePlugin(const std::string& path, FrameWriter& frames);

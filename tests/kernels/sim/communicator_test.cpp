@@ -51,6 +51,46 @@ TEST(SimNetwork, GivesTheBusBandwidthOfItsSlowestPart) {
   EXPECT_NEAR(busBandwidth(networkOf("", 4), CollectiveOp::kAllToAll), 10e9 * 7 / 6, 1e3);
 }
 
+/// Looked up pair by pair, which takes too long for large groups.
+double slowestPairOf(const SimNetwork& network, double at) {
+  const double n = network.size();
+  double within = 1e99, between = 1e99;
+  for (int a = 0; a < network.size(); ++a)
+    for (int b = 0; b < network.size(); ++b)
+      if (a != b) {
+        double& slowest = network.sameNode(a, b) ? within : between;
+        slowest = std::min(slowest, network.linkRate(a, b, at));
+      }
+  return std::min(within, between * (n - 1) / (n - 2));
+}
+
+TEST(SimNetwork, FindsTheSlowestOfAllPairsWhereverAFaultIs) {
+  const std::string fault = "[[fault]]\nfactor=0.01\nkind=";
+  for (const std::string one :
+       {"\"slow\"\ndevice=1\n", "\"slow\"\ndevice=1\nnode=6\n", "\"slow_nic\"\nnode=7\nrail=0\n",
+        "\"slow_nic\"\nnode=0\n", "\"slow_uplink\"\nleaf=3\n", "\"slow_link\"\nnode=2\npeer_node=7\n",
+        "\"slow_link\"\nnode=2\ndevice=1\npeer_node=3\npeer_device=0\n",
+        "\"slow_link\"\ndevice=0\npeer_device=1\n", "\"slow_link\"\nnode=5\ndevice=0\npeer_device=1\n"})
+    for (const std::string& other : {std::string(), fault + "\"slow_uplink\"\nleaf=0\nfrom=5\n",
+                                     fault + "\"slow\"\ndevice=0\nnode=3\nuntil=5\n"}) {
+      const SimNetwork network = networkOf(fault + one + other, 9);
+      for (const double at : {0.0, 10.0})
+        EXPECT_NEAR(busBandwidth(network, CollectiveOp::kAllToAll, at), slowestPairOf(network, at), 1)
+            << one << other << at;
+    }
+}
+
+TEST(SimNetwork, IsSteadyWhileNoFaultIsToBeginOrEnd) {
+  const std::string fault = "[[fault]]\nkind=\"slow_nic\"\nnode=1\nfactor=0.5\n";
+  EXPECT_TRUE(networkOf("", 4).isSteadyFrom(0));
+  EXPECT_TRUE(networkOf(fault, 4).isSteadyFrom(0));
+  EXPECT_FALSE(networkOf(fault + "from=5\n", 4).isSteadyFrom(0));
+  EXPECT_TRUE(networkOf(fault + "from=5\n", 4).isSteadyFrom(5));
+  EXPECT_FALSE(networkOf(fault + "until=5\n", 4).isSteadyFrom(4));
+  const std::string flapping = "[[fault]]\nkind=\"flapping_nic\"\nnode=1\nrail=0\nperiod=2\ndown=1\n";
+  EXPECT_FALSE(networkOf(flapping, 4).isSteadyFrom(0));
+}
+
 TEST(SimNetwork, IsAsSlowAsASlowLinkThatItUses) {
   const std::string inside = "[[fault]]\nkind=\"slow_link\"\nnode=0\ndevice=0\npeer_device=1\nfactor=0.1\n";
   EXPECT_NEAR(busBandwidth(networkOf(inside, 1), CollectiveOp::kAllReduce), 10e9, 1e3);

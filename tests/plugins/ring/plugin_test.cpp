@@ -221,6 +221,29 @@ TEST_F(RingPlugin, RefusesATopologyWithoutANode) {
   EXPECT_NE(host.error.find("no leaf switch has node sim-node-0007"), std::string::npos) << host.error;
 }
 
+/// Ranks of a node may follow each other in one process, and what one computed the next one need not.
+TEST_F(RingPlugin, TellsTheSameWhetherOrNotAnotherRankCameBefore) {
+  for (const std::string faults : {"", "[[fault]]\nkind = \"slow_nic\"\nnode = 1\nfactor = 0.7\n",
+                                   "[[fault]]\nkind = \"slow_nic\"\nnode = 1\nfactor = 0.7\nfrom = 0.5\n"}) {
+    plant(faults);
+    std::vector<testing::RecordingHost> hosts(2);
+    ASSERT_EQ(run(3, hosts[0]).ran, MUSTER_OK) << hosts[0].error;
+    testing::RecordingHost before;
+    ASSERT_EQ(run(2, before).ran, MUSTER_OK) << before.error;
+    ASSERT_EQ(run(3, hosts[1]).ran, MUSTER_OK) << hosts[1].error;
+    for (const char* metric : {"bandwidth", "latency", "device_bandwidth", "culprits", "undecided", "rounds",
+                               "confirmations", "looks_again", "smallest_detectable_loss"}) {
+      const auto alone = hosts[0].told(metric), after = hosts[1].told(metric);
+      ASSERT_EQ(alone.size(), after.size()) << metric;
+      for (size_t i = 0; i < alone.size(); ++i) {
+        EXPECT_EQ(alone[i].samples, after[i].samples) << metric;
+        EXPECT_EQ(alone[i].labels, after[i].labels) << metric;
+        EXPECT_EQ(alone[i].time, after[i].time) << metric;
+      }
+    }
+  }
+}
+
 TEST_F(RingPlugin, StopsWhenItIsCancelled) {
   plant("");
   testing::RecordingHost host;

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <limits>
+#include <set>
 
 #include "runner/core/units.h"
 #include "tests/runner/dispatch/fake_group.h"
@@ -68,6 +69,72 @@ TEST(Supervisor, ShowsWhichCasesEndedBeforeADeath) {
   EXPECT_EQ(outcome.ends.at(0).casesEnded, 1);
   EXPECT_EQ(outcome.caseStates(), (std::map<int, std::string>{{0, "ok"}}));
   EXPECT_THAT(outcome.ends.at(0).error, HasSubstr("in case run[n=1]"));
+}
+
+TEST(Supervisor, RunsRanksInTurnInOneProcess) {
+  FakeGroup group;
+  for (int rank = 0; rank < 4; ++rank) group.add("in-turn", 0, 2);
+  group.options.processes = 1;
+  std::vector<int> order;
+  group.options.onFrame = [&](const RankSpec& spec, const Json& frame) {
+    if (frame["type"] == "done") order.push_back(spec.rank);
+  };
+  const GroupOutcome outcome = group.run();
+  EXPECT_THAT(order, ::testing::ElementsAre(0, 1, 2, 3));
+  ASSERT_EQ(outcome.ends.size(), 4u);
+  for (size_t rank = 0; rank < 4; ++rank) {
+    const RankEnd& end = outcome.ends[rank];
+    EXPECT_EQ(end.state, State::kOk) << end.error;
+    EXPECT_EQ(end.rank, static_cast<int>(rank));
+    EXPECT_EQ(end.casesEnded, 2);
+    EXPECT_THAT(end.rerun, HasSubstr(group.ranks[rank].requestFile.string()));
+    EXPECT_THAT(end.rerun, ::testing::Not(HasSubstr(group.ranks[(rank + 1) % 4].requestFile.string())));
+  }
+  EXPECT_EQ(outcome.of("measurement").size(), 8u);
+  for (const Json& frame : outcome.of("measurement"))
+    EXPECT_EQ(frame["samples"], outcome.of("measurement")[0]["samples"]);
+  EXPECT_THAT(group.left(), IsEmpty());
+}
+
+TEST(Supervisor, RunsRanksInTurnInSeveralProcesses) {
+  FakeGroup group;
+  for (int rank = 0; rank < 5; ++rank) group.add("in-turn");
+  group.options.processes = 2;
+  const GroupOutcome outcome = group.run();
+  std::set<double> pids;
+  for (const Json& frame : outcome.of("measurement")) pids.insert(frame["samples"][0].get<double>());
+  EXPECT_EQ(outcome.of("measurement").size(), 5u);
+  EXPECT_EQ(pids.size(), 2u);
+  for (size_t rank = 0; rank < 5; ++rank) EXPECT_EQ(outcome.ends.at(rank).rank, static_cast<int>(rank));
+}
+
+TEST(Supervisor, GoesOnInAnotherProcessAfterARankThatDied) {
+  FakeGroup group;
+  for (int rank = 0; rank < 4; ++rank) group.add("in-turn", rank == 1 ? 1 : 0);
+  group.options.processes = 1;
+  group.options.failTogether = true;
+  const GroupOutcome outcome = group.run();
+  for (const size_t rank : {0, 2, 3}) EXPECT_EQ(outcome.ends.at(rank).state, State::kOk);
+  const RankEnd& dead = outcome.ends.at(1);
+  EXPECT_EQ(dead.state, State::kError);
+  EXPECT_EQ(dead.signal, SIGABRT);
+  EXPECT_THAT(dead.error, HasSubstr("rank 1 (gpu1) was killed by SIGABRT (Aborted) in case run[n=0]"));
+  EXPECT_EQ(outcome.of("measurement").size(), 3u);
+  EXPECT_NE(outcome.of("measurement")[0]["samples"], outcome.of("measurement")[1]["samples"]);
+  EXPECT_EQ(outcome.of("measurement")[1]["samples"], outcome.of("measurement")[2]["samples"]);
+  EXPECT_THAT(group.left(), IsEmpty());
+}
+
+TEST(Supervisor, GivesEachRankAProcessWhereThePluginWantsOne) {
+  FakeGroup group;
+  for (int rank = 0; rank < 3; ++rank) group.add("ok");
+  group.options.processes = 1;
+  const GroupOutcome outcome = group.run();
+  ASSERT_EQ(outcome.ends.size(), 3u);
+  for (const RankEnd& end : outcome.ends) {
+    EXPECT_EQ(end.state, State::kOk) << end.error;
+    EXPECT_EQ(end.outputTail, "fake-ok prints this\n");
+  }
 }
 
 TEST(Supervisor, DoesNotTakeExitZeroForDone) {
