@@ -55,6 +55,7 @@ Status ClusterLink::serve() {
   server.bind = options_.store.host;
   server.port = options_.store.port;
   server.token = options_.token;
+  server.limits = StoreLimits::forNodes(static_cast<size_t>(options_.nodeCount));
   auto started = StoreServer::start(server);
   if (!started.ok() && started.error().code == ErrorCode::kUsage && !server.token.empty()) {
     server.bind = "";  // a name that only the other nodes know

@@ -127,7 +127,7 @@ Result<StoreResponse> StoreChannel::ask(const StoreRequest& request, double dead
   if (size < 1 || size > kStoreMaxReply)
     return Error{ErrorCode::kProtocol, fmt::format("it answered with {} bytes", size), ""};
   MUSTER_TRY(const std::string body, receive(size, deadline, cancelled));
-  if (body[0] < 0 || body[0] > static_cast<char>(StoreAnswer::kRefused))
+  if (body[0] < 0 || body[0] > static_cast<char>(StoreAnswer::kUnavailable))
     return Error{ErrorCode::kProtocol, fmt::format("it answered with the unknown status {}", int{body[0]}),
                  ""};
   return StoreResponse{static_cast<StoreAnswer>(body[0]), body.substr(1)};

@@ -104,12 +104,17 @@ Result<StoreResponse> StoreClient::Parts::ask(const StoreRequest& request, doubl
   MUSTER_TRY(StoreChannel channel, this->channel());
   const double deadline = systemClock().now() + wait + options.answerTimeout;
   Result<StoreResponse> response = channel.ask(request, deadline, options.cancelled);
+  const std::string about = printable(request.key.substr(options.prefix.size()), 200);
+  if (response.ok() && response->answer == StoreAnswer::kUnavailable)
+    return Error{ErrorCode::kIo,
+                 fmt::format("{} was turned away by {} when it asked for {}: {}", who(), place(), about,
+                             printable(response->text, 400)),
+                 ""};
   if (response.ok()) {
     const std::lock_guard lock(mutex);
     if (idle.size() < kIdleChannels) idle.push_back(std::move(channel));
     return response;
   }
-  const std::string about = printable(request.key.substr(options.prefix.size()), 200);
   if (options.cancelled())
     return Error{ErrorCode::kTimeout, fmt::format("{} was cancelled while it waited for {}", who(), about),
                  ""};

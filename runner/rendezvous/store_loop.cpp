@@ -44,7 +44,7 @@ Result<std::unique_ptr<StoreLoop>> StoreLoop::make(Fd listener, int wake, std::s
 }
 
 StoreCounts StoreLoop::counts() const {
-  return {accepted_, noTls_, noToken_, altered_, late_, malformed_, crowdedOut_};
+  return {accepted_, noTls_, noToken_, altered_, late_, malformed_, crowdedOut_, full_, noFiles_, noRoom_};
 }
 
 bool StoreLoop::watch(int fd, StorePeerId id, uint32_t events, bool fresh) {
@@ -110,16 +110,13 @@ bool StoreLoop::makeRoom(double now) {
     close(*strangers_.begin(), StorePeer::End::kGone);
     return true;
   }
+  ++noFiles_;
   acceptAgain_ = now + kAcceptPause;
   watch(listener_.get(), kListenerId, 0, false);
   return false;
 }
 
 void StoreLoop::add(Fd socket, double now) {
-  if (connections_.size() - strangers_.size() >= limits_.connections) {
-    ++crowdedOut_;
-    return;
-  }
   if (strangers_.size() >= limits_.strangers) {
     ++crowdedOut_;
     close(*strangers_.begin(), StorePeer::End::kGone);
@@ -151,21 +148,43 @@ void StoreLoop::serve(StorePeerId id, uint32_t events, double now) {
   advance(id, now);
 }
 
+/// One beyond the limit stays among the strangers, which are limited, too, and has their deadline.
+void StoreLoop::admitProven(Connections::iterator it) {
+  const auto stranger = strangers_.find(it->first);
+  if (stranger == strangers_.end()) return;
+  if (connections_.size() - strangers_.size() >= limits_.connections) {
+    ++full_;
+    it->second.surplus = true;
+    return;
+  }
+  strangers_.erase(stranger);
+  ++accepted_;
+}
+
+void StoreLoop::turnAway(StorePeerId id) {
+  (void)connections_.at(id).peer.answer(
+      {id, StoreAnswer::kUnavailable, nullptr,
+       fmt::format("it serves {} connections already, which is its limit", limits_.connections)});
+  close(id, StorePeer::End::kGone);
+}
+
 /// Does what the peer's new bytes ask for.
 void StoreLoop::advance(StorePeerId id, double now) {
   const auto it = connections_.find(id);
   Connection& connection = it->second;
   StorePeer& peer = connection.peer;
-  if (peer.phase() != StorePeer::Phase::kProving && strangers_.erase(id) > 0) ++accepted_;
+  if (peer.phase() != StorePeer::Phase::kProving && !connection.surplus) admitProven(it);
   if (peer.phase() == StorePeer::Phase::kQueueing && !reserve(connection)) queue_.push_back(id);
   StoreRequest request;
   std::string problem;
   if (!peer.takeRequest(request, problem)) return settle(it, now);
   release(connection);
   if (!problem.empty()) return close(id, StorePeer::End::kMalformed);
+  if (connection.surplus) return turnAway(id);
   settle(it, now);
   std::vector<StoreReply> replies;
   state_.handle(id, std::move(request), now, replies);
+  noRoom_ = state_.noRoom();
   reply(replies, now);
 }
 
@@ -218,7 +237,8 @@ void StoreLoop::settle(Connections::iterator it, double now) {
   if (events != connection.watched) watch(peer.fd(), it->first, events, false);
   connection.watched = events;
   if (peer.wantsToRead() && peer.buffered()) again_.push_back(it->first);
-  if (peer.phase() == connection.phase && peer.inLength() == connection.inLength) return;
+  if (connection.surplus || (peer.phase() == connection.phase && peer.inLength() == connection.inLength))
+    return;
   connection.phase = peer.phase();
   connection.inLength = peer.inLength();
   const bool transfers = peer.inLength() || peer.phase() == StorePeer::Phase::kReceiving ||

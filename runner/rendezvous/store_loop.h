@@ -36,7 +36,8 @@ class StoreLoop {
     double deadline = kNever;
     StorePeer::Phase phase = StorePeer::Phase::kProving;  ///< that the deadline is of
     bool inLength = false;
-    size_t reserved = 0;  ///< bytes of buffers
+    size_t reserved = 0;   ///< bytes of buffers
+    bool surplus = false;  ///< beyond the limit of connections: told so, then closed
   };
   using Connections = std::map<StorePeerId, Connection>;
 
@@ -45,6 +46,8 @@ class StoreLoop {
   void acceptAll(double now);
   bool makeRoom(double now);
   void add(Fd socket, double now);
+  void admitProven(Connections::iterator it);
+  void turnAway(StorePeerId id);
   void serve(StorePeerId id, uint32_t events, double now);
   void advance(StorePeerId id, double now);
   void reply(const std::vector<StoreReply>& replies, double now);
@@ -72,7 +75,7 @@ class StoreLoop {
   double acceptAgain_ = kNever;  // when the listener is looked at again after descriptors ran out
 
   std::atomic<uint64_t> accepted_{0}, noTls_{0}, noToken_{0}, altered_{0}, late_{0}, malformed_{0},
-      crowdedOut_{0};
+      crowdedOut_{0}, full_{0}, noFiles_{0}, noRoom_{0};
 };
 
 }  // namespace muster

@@ -33,7 +33,8 @@ struct StoreRequest {
   std::string value;      ///< set
 };
 
-enum class StoreAnswer : uint8_t { kOk = 0, kTimeout = 1, kRefused = 2 };
+/// kUnavailable: the store cannot serve this connection at all.
+enum class StoreAnswer : uint8_t { kOk = 0, kTimeout = 1, kRefused = 2, kUnavailable = 3 };
 
 /// A request with its length in front.
 std::string encodeStoreRequest(const StoreRequest& request);

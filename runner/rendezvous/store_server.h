@@ -10,14 +10,17 @@
 
 namespace muster {
 
-/// What a server puts up with. Sizes in bytes, times in seconds.
+/// What a server accepts. Sizes in bytes, times in seconds.
 struct StoreLimits {
   size_t keys = 1u << 18;       ///< keys and open barriers
   size_t memory = 256u << 20;   ///< keys, values and the buffers of all connections together
-  size_t connections = 512;     ///< that have proven the token
+  size_t connections = 512;     ///< that have proven the token; one more is told so and closed
   size_t strangers = 256;       ///< that have not yet; one more closes the oldest
   double handshakeTimeout = 5;  ///< to prove the token
   double transferTimeout = 30;  ///< for one request to arrive in full, or one answer to be taken
+
+  /// What the store of a run over so many nodes needs.
+  static StoreLimits forNodes(size_t nodes);
 };
 
 struct StoreServerOptions {
@@ -35,16 +38,20 @@ struct StoreCounts {
   uint64_t altered = 0;     ///< their bytes were altered or replayed
   uint64_t late = 0;        ///< were too slow with the handshake, a request or taking an answer
   uint64_t malformed = 0;   ///< had the token and broke a limit
-  uint64_t crowdedOut = 0;  ///< closed because there were too many
+  uint64_t crowdedOut = 0;  ///< strangers closed because there were too many
+  uint64_t full = 0;        ///< had the token and were told that there are too many connections
+  uint64_t noFiles = 0;     ///< times that no file descriptor was left for a newcomer
+  uint64_t noRoom = 0;      ///< requests refused because keys or memory were used up
 };
 
-/// What was turned away between `earlier` and `now`, for a log; empty where that is nothing.
+/// What was rejected between `earlier` and `now`, for a log; empty where that is nothing.
 std::string turnedAway(const StoreCounts& now, const StoreCounts& earlier = {});
 
 /// A running server: one thread of its own. A connection that breaks a limit is closed; the others go on.
 class StoreServer {
  public:
-  /// kUsage for a token that checkToken() refuses, kIo when the port cannot be bound (names it and why).
+  /// kUsage for a token that checkToken() refuses, kIo when the port cannot be bound (names it and why) or
+  /// when this process may not open as many files as the limits need (names the number).
   static Result<std::unique_ptr<StoreServer>> start(const StoreServerOptions& options);
   /// Closes every connection; clients that wait get a "lost the store" error.
   virtual ~StoreServer() = default;

@@ -40,16 +40,20 @@ void StoreState::handle(StorePeerId peer, StoreRequest request, double now, std:
   }
 }
 
+Error StoreState::full(const std::string& what) {
+  ++noRoom_;
+  return refused(what);
+}
+
 Status StoreState::keep(const std::string& key, std::string value, std::vector<StoreReply>& out) {
   const auto old = values_.find(key);
   const bool fresh = old == values_.end();
   if (fresh && values_.size() + barriers_.size() >= limits_.keys)
-    return refused(
-        fmt::format("the store holds {} keys already, it may hold {}", values_.size(), limits_.keys));
+    return full(fmt::format("the store holds {} keys already, it may hold {}", values_.size(), limits_.keys));
   const size_t more = value.size() + (fresh ? key.size() + kEntryCost : 0);
   const size_t less = fresh ? 0 : old->second->text().size();
   if (memory_ - less + more > limits_.memory)
-    return refused(fmt::format("the store would hold more than {} bytes", limits_.memory));
+    return full(fmt::format("the store would hold more than {} bytes", limits_.memory));
   if (fresh) memory_ += key.size() + kEntryCost;
   const auto kept = std::make_shared<const StoredValue>(std::move(value), memory_);
   values_[key] = kept;
@@ -108,7 +112,7 @@ void StoreState::barrier(StorePeerId peer, const StoreRequest& request, double n
   auto found = barriers_.find(request.key);
   if (found == barriers_.end()) {
     if (values_.size() + barriers_.size() >= limits_.keys) {
-      out.push_back(refusal(peer, refused(fmt::format("the store holds {} keys already", limits_.keys))));
+      out.push_back(refusal(peer, full(fmt::format("the store holds {} keys already", limits_.keys))));
       return;
     }
     found = barriers_.emplace(request.key, Barrier{request.count, {}, ""}).first;

@@ -54,6 +54,8 @@ class StoreState {
   /// When expire() has something to do; infinity: never.
   [[nodiscard]] double nextDeadline() const;
   [[nodiscard]] size_t memory() const { return memory_; }
+  /// Requests that were refused because keys or memory were used up.
+  [[nodiscard]] uint64_t noRoom() const { return noRoom_; }
 
  private:
   struct Wait {
@@ -78,10 +80,12 @@ class StoreState {
   Status keep(const std::string& key, std::string value, std::vector<StoreReply>& out);
   void wait(StorePeerId peer, Wait wait);
   void endWait(StorePeerId peer);
+  Error full(const std::string& what);
   void giveUp(const std::string& name, std::vector<StoreReply>& out);
   [[nodiscard]] std::string missingAt(const std::string& name) const;
 
   StoreLimits limits_;
+  uint64_t noRoom_ = 0;
   size_t memory_ = 0;  // first: values count themselves out of it when they go
   std::map<std::string, std::shared_ptr<const StoredValue>> values_;
   std::map<std::string, Barrier> barriers_;

@@ -16,6 +16,7 @@
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::RawPeer;
 
@@ -207,7 +208,7 @@ TEST_F(HostilePeer, InCrowdsLosesTheOldestAndNeverTheProven) {
   EXPECT_EQ(*client->get("before", 0), "1");
 }
 
-TEST_F(HostilePeer, BeyondTheConnectionLimitIsTurnedAway) {
+TEST_F(HostilePeer, BeyondTheConnectionLimitIsToldSo) {
   StoreLimits limits;
   limits.connections = 4;  // one of them is the fixture's own
   start(limits);
@@ -218,13 +219,21 @@ TEST_F(HostilePeer, BeyondTheConnectionLimitIsTurnedAway) {
   }
   // The last one's welcome may be on its way before the server has counted it.
   awaitCount(&StoreCounts::accepted, 4);
-  EXPECT_TRUE(RawPeer(server->port()).closedWithin(kGenerous));
+  StoreClientOptions options;
+  options.address = {"127.0.0.1", server->port()};
+  options.key = storeKey(kToken, "");
+  options.who = "rank 5";
+  const Status told = StoreClient(options).set("key", "x");
+  ASSERT_FALSE(told.ok());
+  EXPECT_THAT(told.error().text(), AllOf(HasSubstr("rank 5 was turned away by the store at 127.0.0.1:"),
+                                         HasSubstr("serves 4 connections already, which is its limit")));
+  EXPECT_EQ(turnedAway(server->counts()),
+            "the rendezvous turned away 1 connection: 1 beyond its limit of connections");
   EXPECT_EQ(*client->get("before", 0), "1");
   proven.clear();
   const double deadline = systemClock().now() + kGenerous;
   bool again = false;
-  while (!again && systemClock().now() < deadline)
-    again = RawPeer(server->port()).tryKey(storeKey(kToken, "")) == TlsFault::kNone;
+  while (!again && systemClock().now() < deadline) again = StoreClient(options).set("key", "x").ok();
   EXPECT_TRUE(again);
 }
 
