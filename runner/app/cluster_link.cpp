@@ -16,7 +16,8 @@
 namespace muster {
 namespace {
 
-constexpr double kConnectTimeout = 1;  // of one try; threads try again and again
+constexpr const char* kRankKeys = "ranks/";  // what all keys of ranks begin with
+constexpr double kConnectTimeout = 1;        // of one try; threads try again and again
 constexpr double kLeastStop = 1;  // seconds without a look at the clock that count as a stop of this process
 constexpr double kLastReaders = 5;  // seconds that the store outlives the run for the last decision
 
@@ -31,7 +32,7 @@ ClusterLink::ClusterLink(ClusterOptions options)
 Result<std::unique_ptr<ClusterLink>> ClusterLink::start(ClusterOptions options) {
   std::unique_ptr<ClusterLink> link(new ClusterLink(std::move(options)));
   MUSTER_TRY(link->nonce_, randomSecret());
-  if (link->leads()) MUSTER_CHECK_OK(link->serve());
+  MUSTER_CHECK_OK(link->leads() ? link->serve() : link->relay());
   StoreClientOptions client;
   client.address = link->storeAddress();
   client.prefix = "muster/";
@@ -64,6 +65,20 @@ Status ClusterLink::serve() {
   if (!started.ok()) return std::move(started).error().context("serving the store of node 0");
   server_ = std::move(*started);
   return {};
+}
+
+Status ClusterLink::relay() {
+  StoreRelayOptions relay;
+  relay.address = options_.store;
+  relay.prefix = kRankKeys;
+  relay.key = storeKey(options_.token, relay.prefix);
+  relay.who = fmt::format("node {} ({})", options_.nodeRank, options_.host);
+  MUSTER_TRY(server_, StoreServer::startRelay(std::move(relay)));
+  return {};
+}
+
+Result<Fd> ClusterLink::connectRank(const std::string& round) {
+  return server_->connect((leads() ? kRankKeys : "") + round + "/");
 }
 
 ClusterLink::~ClusterLink() {

@@ -111,6 +111,8 @@ class ClusterLink {
   [[nodiscard]] std::string nodeName(int rank);
   /// Node 0: what sets node `rank` apart from node 0, with both values; else empty.
   [[nodiscard]] std::string mismatch(int rank);
+  /// A connection to the store for a rank of this node, which may use the keys of round `round` alone.
+  Result<Fd> connectRank(const std::string& round);
   /// Where the store is.
   [[nodiscard]] StoreAddress storeAddress() const;
   /// Node 0: what the store has turned away since this was asked last; empty where that is nothing.
@@ -136,6 +138,7 @@ class ClusterLink {
   explicit ClusterLink(ClusterOptions options);
   [[nodiscard]] bool leads() const { return options_.nodeRank == 0; }
   Status serve();
+  Status relay();
   void pulse();
   void watch();
   void tick();
@@ -172,8 +175,8 @@ class ClusterLink {
   ClusterOptions options_;
   RunningTime time_;  ///< all durations: those in which this node did not run count against nobody
   std::string nonce_;
-  std::unique_ptr<StoreServer> server_;
-  StoreCounts told_;  ///< what turnedAway() has told
+  std::unique_ptr<StoreServer> server_;  ///< of node 0 the store, of others the relay of their ranks
+  StoreCounts told_;                     ///< what turnedAway() has told
   std::unique_ptr<StoreClient> client_;
 
   std::mutex mutex_;  // guards all below

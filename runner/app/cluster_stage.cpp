@@ -10,7 +10,6 @@
 
 #include "runner/core/text.h"
 #include "runner/core/units.h"
-#include "runner/rendezvous/store_key.h"
 
 namespace muster {
 namespace {
@@ -176,13 +175,6 @@ void ClusterStage::decline(const std::string& why) {
 void ClusterStage::beginRound(int attempt, int start) {
   round_ = fmt::format("{}/{}/{}", stage_, attempt, start);
   link_.beginRound(round_);
-}
-
-Json ClusterStage::storeAccess() const {
-  const std::string prefix = "ranks/" + round_ + "/";
-  return {{"address", link_.storeAddress().text()},
-          {"prefix", prefix},
-          {"key", storeKey(link_.options().token, prefix)}};
 }
 
 std::vector<NodeReport> ClusterStage::sightsOfNodes(const ClusterLink::Answers& answers) {

@@ -69,8 +69,8 @@ class ClusterStage {
   /// or whom this question lost; empty: all have left in good order.
   std::string leave(const std::string& faulty);
 
-  /// How the ranks of the open round reach the store: {"address", "prefix", "key"}.
-  [[nodiscard]] Json storeAccess() const;
+  /// A connection to the store for a rank of the open round.
+  Result<Fd> connectStore() { return link_.connectRank(round_); }
   [[nodiscard]] ClusterLink& link() { return link_; }
 
  private:

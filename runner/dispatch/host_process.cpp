@@ -50,8 +50,11 @@ Result<std::unique_ptr<HostProcess>> HostProcess::start(HostJob job, double grac
   process->lastSign_ = process->started_;
   std::vector<std::string> command = process->job_.command;
   command.emplace_back("--supervised");
-  const std::string& store = process->job_.spec.store;
-  if (!store.empty()) command.emplace_back("--with-store");
+  Fd store;
+  if (process->job_.spec.connectStore) {
+    MUSTER_TRY(store, process->job_.spec.connectStore());
+    command.emplace_back("--with-store");
+  }
   MUSTER_TRY(process->host_, spawnHost(command, store).context("starting " + process->job_.who));
   return process;
 }

@@ -28,8 +28,8 @@ constexpr const char* kHelp =
 
 Option:
   --supervised   as the runner starts it: frames to descriptor 3, lifeline on 4, the guard's report to 5
-  --with-store   descriptor 6 says where the store of the rank's group is. Without it a rank of several cannot talk to
-                 the others, whose store ended with their stage: run the stage again to see them together
+  --with-store   descriptor 6 is a connection to the store of the rank's group. Without it a rank of several cannot talk
+                 to the others, whose store ended with their stage: run the stage again to see them together
 
 Exit code: 0 once all cases have ended (each frame says how), 1 when the plugin could not be loaded, 2 on wrong usage,
 125 when a process below did not die, 128 + N when signal N ended the rank.
@@ -104,15 +104,17 @@ int work(const Arguments& arguments, const Result<HostRequest>& request) {
   return 1;
 }
 
-/// The request, and where the store is; that descriptor is closed before anything else can see it.
+/// The request, and the connection to the store, which whatever the rank executes does not get.
 Result<HostRequest> requestOf(const Arguments& arguments) {
   Result<HostRequest> request = HostRequest{};
   if (!arguments.request.empty()) request = readRequest(arguments.request);
-  if (!arguments.withStore) return request;
-  Result<StoreAccess> store = readStoreAccess(kStoreFd);
+  if (!arguments.withStore || !request.ok()) return request;
+  request->store = fcntl(kStoreFd, F_DUPFD_CLOEXEC, 10);
+  if (request->store < 0)
+    return Error{ErrorCode::kIo,
+                 fmt::format("--with-store needs descriptor {} to be open: the runner does that", kStoreFd),
+                 ""};
   close(kStoreFd);
-  if (!store.ok()) return std::move(store).error();
-  if (request.ok()) request->store = std::move(*store);
   return request;
 }
 
@@ -133,6 +135,7 @@ int run(int argc, char** argv) {
   }
   const Result<HostRequest> request = requestOf(arguments);
   if (request.ok()) {
+    options.forRank = request->store;
     options.grace = request->grace;
     options.abandonAfter = request->abandonAfter;
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What travels between the store's server and its clients. Internal to this folder.
 //
-// All of it goes through a TlsStream. The client sends one request at a time and waits for its answer.
-// Numbers are little-endian.
+// All of it goes through a StoreStream. A client may have many requests open: each has a number of its own,
+// which is in the answer. Answers come in any order. Numbers are little-endian.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,12 @@ constexpr size_t kStoreMaxValue = 4u << 20;
 constexpr int64_t kStoreMaxRanks = 1 << 20;                ///< of one barrier
 constexpr int64_t kStoreMaxWait = 7LL * 24 * 3600 * 1000;  ///< milliseconds
 constexpr size_t kStoreLength = 4;                         ///< the length in front of each frame
-constexpr size_t kStoreRequestHead = 1 + 4 + 3 * 8;
+constexpr size_t kStoreRequestHead = 1 + 4 + 3 * 8 + 4;
 constexpr size_t kStoreMaxRequest = kStoreRequestHead + kStoreMaxKey + kStoreMaxValue;
-constexpr size_t kStoreMaxReply = 1 + kStoreMaxValue;
+constexpr size_t kStoreReplyHead = 1 + 4;
+constexpr size_t kStoreMaxReply = kStoreReplyHead + kStoreMaxValue;
 
-enum class StoreOp : uint8_t { kSet = 1, kGet, kAdd, kBarrier, kClear };
+enum class StoreOp : uint8_t { kSet = 1, kGet, kAdd, kBarrier, kClear, kWithdraw };
 
 struct StoreRequest {
   StoreOp op = StoreOp::kGet;
@@ -31,6 +32,7 @@ struct StoreRequest {
   int64_t count = 0;      ///< barrier: ranks that must come
   std::string key;        ///< or the barrier's name, or what the keys to clear begin with
   std::string value;      ///< set
+  uint32_t id = 0;  ///< withdraw: of the request whose answer nobody waits for any more; it has none itself
 };
 
 /// kUnavailable: the store cannot serve this connection at all.
@@ -41,8 +43,17 @@ std::string encodeStoreRequest(const StoreRequest& request);
 /// Reads a request without its length; kProtocol says what is wrong with it.
 Result<StoreRequest> decodeStoreRequest(std::string_view body);
 
-/// Length and status of a reply whose text of `size` bytes follows.
-std::string encodeStoreReplyHead(StoreAnswer answer, size_t size);
+/// Length, status and number of a reply whose text of `size` bytes follows.
+std::string encodeStoreReplyHead(StoreAnswer answer, uint32_t id, size_t size);
+
+/// What a server answered.
+struct StoreResponse {
+  StoreAnswer answer = StoreAnswer::kOk;
+  uint32_t id = 0;
+  std::string text;
+};
+/// Reads a reply without its length.
+Result<StoreResponse> decodeStoreReply(std::string_view body);
 
 uint32_t readStoreLength(std::string_view bytes);  ///< of at least kStoreLength bytes
 

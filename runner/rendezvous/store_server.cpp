@@ -3,11 +3,11 @@
 #include "runner/rendezvous/store_server.h"
 
 #include <fmt/format.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <unistd.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <thread>
 #include <vector>
 
@@ -15,6 +15,8 @@
 #include "runner/rendezvous/listener.h"
 #include "runner/rendezvous/store_key.h"
 #include "runner/rendezvous/store_loop.h"
+#include "runner/rendezvous/store_relay.h"
+#include "runner/rendezvous/store_state.h"
 
 namespace muster {
 namespace {
@@ -37,31 +39,40 @@ Status allowDescriptors(const StoreLimits& limits) {
 
 class RunningServer : public StoreServer {
  public:
-  RunningServer(std::unique_ptr<StoreLoop> loop, Fd wake, std::string host, uint16_t port)
-      : loop_(std::move(loop)), wake_(std::move(wake)), host_(std::move(host)), port_(port), thread_([this] {
-          loop_->run();
-        }) {}
+  RunningServer(std::unique_ptr<StoreLoop> loop, std::string host, uint16_t port)
+      : loop_(std::move(loop)), host_(std::move(host)), port_(port), thread_([this] { loop_->run(); }) {}
 
   ~RunningServer() override {
-    const uint64_t one = 1;
-    while (write(wake_.get(), &one, sizeof one) < 0 && errno == EINTR) {
-    }
+    loop_->stop();
     thread_.join();
   }
   RunningServer(const RunningServer&) = delete;
   RunningServer& operator=(const RunningServer&) = delete;
 
+  Result<Fd> connect(const std::string& prefix) override {
+    int ends[2] = {-1, -1};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+      return Error{ErrorCode::kIo, "cannot make a socket pair: " + errnoText(errno), "store"};
+    loop_->attach(Fd(ends[0]), prefix);
+    return Fd(ends[1]);
+  }
   [[nodiscard]] uint16_t port() const override { return port_; }
   [[nodiscard]] const std::string& host() const override { return host_; }
   [[nodiscard]] StoreCounts counts() const override { return loop_->counts(); }
 
  private:
   std::unique_ptr<StoreLoop> loop_;
-  Fd wake_;
   std::string host_;
   uint16_t port_;
   std::thread thread_;  // last: it uses all of the above
 };
+
+Result<std::unique_ptr<StoreServer>> run(Listener listener, const std::string& token,
+                                         const StoreLimits& limits, std::unique_ptr<StoreDesk> desk) {
+  MUSTER_TRY(auto loop, StoreLoop::make(std::move(listener.socket), token, limits, std::move(desk)));
+  return std::unique_ptr<StoreServer>(
+      new RunningServer(std::move(loop), std::move(listener.host), listener.port));
+}
 
 }  // namespace
 
@@ -69,13 +80,17 @@ Result<std::unique_ptr<StoreServer>> StoreServer::start(const StoreServerOptions
   MUSTER_CHECK_OK(checkToken(options.token));
   MUSTER_CHECK_OK(allowDescriptors(options.limits));
   MUSTER_TRY(Listener listener, listenOn(options.bind, options.port));
-  Fd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake.valid()) return Error{ErrorCode::kIo, "cannot make an event: " + errnoText(errno), "store"};
-  const uint16_t port = listener.port;
-  MUSTER_TRY(auto loop,
-             StoreLoop::make(std::move(listener.socket), wake.get(), options.token, options.limits));
-  return std::unique_ptr<StoreServer>(
-      new RunningServer(std::move(loop), std::move(wake), std::move(listener.host), port));
+  return run(std::move(listener), options.token, options.limits,
+             std::make_unique<StoreState>(options.limits));
+}
+
+Result<std::unique_ptr<StoreServer>> StoreServer::startLocal() {
+  return run({}, "", {}, std::make_unique<StoreState>(StoreLimits()));
+}
+
+Result<std::unique_ptr<StoreServer>> StoreServer::startRelay(StoreRelayOptions options) {
+  MUSTER_TRY(auto relay, StoreRelay::make(std::move(options)));
+  return run({}, "", {}, std::move(relay));
 }
 
 StoreLimits StoreLimits::forNodes(size_t nodes) {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rendezvous store's server: a bounded key-value store over TCP for the ranks and nodes of one run.
+// The rendezvous store's server: a bounded key-value store for the ranks and nodes of one run, or a relay to
+// one.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
 
+#include "runner/core/files.h"
 #include "runner/core/result.h"
+#include "runner/rendezvous/store_address.h"
 
 namespace muster {
 
@@ -28,6 +31,14 @@ struct StoreServerOptions {
   uint16_t port = 0;               ///< 0: any free one
   std::string token;               ///< the shared secret: see checkToken()
   StoreLimits limits;
+};
+
+/// The store that a relay passes requests on to.
+struct StoreRelayOptions {
+  StoreAddress address;
+  std::string prefix;  ///< of all keys that go through this relay
+  std::string key;     ///< storeKey() of the prefix
+  std::string who;     ///< "node 3 (n3)": said in errors
 };
 
 /// The connections that a server has seen.
@@ -53,8 +64,16 @@ class StoreServer {
   /// kUsage for a token that checkToken() refuses, kIo when the port cannot be bound (names it and why) or
   /// when this process may not open as many files as the limits need (names the number).
   static Result<std::unique_ptr<StoreServer>> start(const StoreServerOptions& options);
+  /// A store that only connect() leads to.
+  static Result<std::unique_ptr<StoreServer>> startLocal();
+  /// Keeps nothing itself: what connect() brings goes to another store, all over one connection. It is made
+  /// with the first request and, once lost, with the next one; open requests then fail with the reason.
+  static Result<std::unique_ptr<StoreServer>> startRelay(StoreRelayOptions options);
   /// Closes every connection; clients that wait get a "lost the store" error.
   virtual ~StoreServer() = default;
+  /// A connection for one process of this machine, to be given to it and closed here: whoever has it may use
+  /// the keys that begin with `prefix`, which is put before each, and nothing else. For StoreClient.
+  virtual Result<Fd> connect(const std::string& prefix) = 0;
   [[nodiscard]] virtual uint16_t port() const = 0;
   /// Where processes of this machine reach it.
   [[nodiscard]] virtual const std::string& host() const = 0;

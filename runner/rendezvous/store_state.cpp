@@ -37,6 +37,8 @@ void StoreState::handle(StorePeerId peer, StoreRequest request, double now, std:
       return barrier(peer, request, now, out);
     case StoreOp::kClear:
       return clear(peer, request.key, out);
+    case StoreOp::kWithdraw:
+      return;  // the server's loop calls leave()
   }
 }
 
@@ -82,8 +84,7 @@ void StoreState::get(StorePeerId peer, const StoreRequest& request, double now,
   } else if (request.timeoutMs == 0) {
     out.push_back({peer, StoreAnswer::kTimeout, nullptr, ""});
   } else {
-    keyWaiters_[request.key].insert(peer);
-    wait(peer, {now + static_cast<double>(request.timeoutMs) / 1000, false, request.key, 0});
+    wait(peer, {now + static_cast<double>(request.timeoutMs) / 1000, false, request.key, 0}, out);
   }
 }
 
@@ -127,11 +128,12 @@ void StoreState::barrier(StorePeerId peer, const StoreRequest& request, double n
                                                     request.number, request.count, barrier.count))));
     return;
   }
-  if (!barrier.here.emplace(request.number, peer).second) {
+  if (barrier.here.count(request.number) > 0) {
     out.push_back(refusal(peer, refused(fmt::format("rank {} is there already", request.number))));
     return;
   }
-  wait(peer, {now + static_cast<double>(request.timeoutMs) / 1000, true, request.key, request.number});
+  wait(peer, {now + static_cast<double>(request.timeoutMs) / 1000, true, request.key, request.number}, out);
+  if (barrier.here.empty()) return (void)barriers_.erase(found);  // there was no room
   if (static_cast<int64_t>(barrier.here.size()) < barrier.count) return;
   const std::map<int64_t, StorePeerId> all = barrier.here;
   for (const auto& [rank, waiting] : all) {
@@ -152,7 +154,19 @@ void StoreState::clear(StorePeerId peer, const std::string& start, std::vector<S
   out.push_back({peer, StoreAnswer::kOk, nullptr, std::to_string(removed)});
 }
 
-void StoreState::wait(StorePeerId peer, Wait wait) {
+/// Those who wait count in the memory, too: a connection may have many requests open.
+void StoreState::wait(StorePeerId peer, Wait wait, std::vector<StoreReply>& out) {
+  if (memory_ + wait.name.size() + kEntryCost > limits_.memory) {
+    out.push_back(
+        refusal(peer, full(fmt::format("the store would hold more than {} bytes", limits_.memory))));
+    return;
+  }
+  memory_ += wait.name.size() + kEntryCost;
+  if (wait.barrier) {
+    barriers_.at(wait.name).here.emplace(wait.rank, peer);
+  } else {
+    keyWaiters_[wait.name].insert(peer);
+  }
   deadlines_.emplace(wait.deadline, peer);
   waits_.emplace(peer, std::move(wait));
 }
@@ -163,6 +177,7 @@ void StoreState::endWait(StorePeerId peer) {
   const Wait wait = std::move(found->second);
   waits_.erase(found);
   deadlines_.erase({wait.deadline, peer});
+  memory_ -= wait.name.size() + kEntryCost;
   if (wait.barrier) {
     const auto barrier = barriers_.find(wait.name);
     barrier->second.here.erase(wait.rank);
@@ -195,7 +210,7 @@ void StoreState::giveUp(const std::string& name, std::vector<StoreReply>& out) {
   }
 }
 
-void StoreState::expire(double now, std::vector<StoreReply>& out) {
+void StoreState::proceed(double now, std::vector<StoreReply>& out) {
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
     const StorePeerId peer = deadlines_.begin()->second;
     if (const Wait& wait = waits_.at(peer); wait.barrier) {

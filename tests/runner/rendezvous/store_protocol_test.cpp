@@ -10,8 +10,8 @@ namespace muster {
 namespace {
 
 TEST(StoreProtocol, ReadsWhatItWrites) {
-  const StoreRequest request{StoreOp::kBarrier,        1234, 7, 9, std::string("k\0y", 3),
-                             std::string("\xff\0v", 3)};
+  const StoreRequest request{StoreOp::kBarrier,         1234,      7, 9, std::string("k\0y", 3),
+                             std::string("\xff\0v", 3), 0xfedcba98};
   const std::string bytes = encodeStoreRequest(request);
   ASSERT_EQ(readStoreLength(bytes), bytes.size() - kStoreLength);
   const auto back = decodeStoreRequest(std::string_view(bytes).substr(kStoreLength));
@@ -22,6 +22,19 @@ TEST(StoreProtocol, ReadsWhatItWrites) {
   EXPECT_EQ(back->count, 9);
   EXPECT_EQ(back->key, request.key);
   EXPECT_EQ(back->value, request.value);
+  EXPECT_EQ(back->id, 0xfedcba98);
+}
+
+TEST(StoreProtocol, ReadsTheRepliesThatItWrites) {
+  const std::string bytes = encodeStoreReplyHead(StoreAnswer::kUnavailable, 0xfedcba98, 3) + "why";
+  ASSERT_EQ(readStoreLength(bytes), bytes.size() - kStoreLength);
+  const auto back = decodeStoreReply(std::string_view(bytes).substr(kStoreLength));
+  ASSERT_TRUE(back.ok()) << back.error().text();
+  EXPECT_EQ(back->answer, StoreAnswer::kUnavailable);
+  EXPECT_EQ(back->id, 0xfedcba98);
+  EXPECT_EQ(back->text, "why");
+  EXPECT_FALSE(decodeStoreReply("\4aaaa").ok()) << "an unknown status";
+  EXPECT_FALSE(decodeStoreReply(std::string_view("\0aaa", 4)).ok());
 }
 
 TEST(StoreProtocol, RefusesEveryTruncationBelowTheKey) {

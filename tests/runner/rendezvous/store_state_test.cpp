@@ -26,7 +26,7 @@ class StoreStateTest : public ::testing::Test {
   }
   std::vector<StoreReply> expire(double now) {
     std::vector<StoreReply> out;
-    state.expire(now, out);
+    state.proceed(now, out);
     return out;
   }
 
