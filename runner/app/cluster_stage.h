@@ -75,8 +75,7 @@ class ClusterStage {
 
  private:
   [[nodiscard]] std::string disagreement();
-  [[nodiscard]] bool takesPart(const Json& decision) const;
-  [[nodiscard]] Json decideEntry(const ClusterLink::Answers& answers);
+  [[nodiscard]] Json decideEntry(const ClusterLink::Answers& answers, Members& members);
   [[nodiscard]] Json decideRound(const ClusterLink::Answers& answers, size_t runs);
   [[nodiscard]] std::vector<NodeReport> sightsOfNodes(const ClusterLink::Answers& answers);
   [[nodiscard]] std::string culpritOf(const ClusterLink::Answers& answers);

@@ -340,6 +340,17 @@ Status StoreClient::barrier(const std::string& name, int rank, int count, double
   return {};
 }
 
+Result<StoreChanges> StoreClient::changes(const std::string& start, uint64_t since) {
+  MUSTER_CHECK_OK(parts_->checkKey(start));
+  StoreRequest request;
+  request.op = StoreOp::kChanges;
+  request.key = parts_->options.prefix + start;
+  request.number = static_cast<int64_t>(since);
+  MUSTER_TRY(const StoreResponse response, parts_->ask(request, 0));
+  if (response.answer != StoreAnswer::kOk) return refusedBy(response, "changes of " + printable(start, 60));
+  return decodeStoreChanges(response.text);
+}
+
 Result<int64_t> StoreClient::clear(const std::string& start) {
   MUSTER_CHECK_OK(parts_->checkKey(start));
   StoreRequest request;

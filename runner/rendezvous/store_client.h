@@ -11,6 +11,7 @@
 #include "runner/core/files.h"
 #include "runner/core/result.h"
 #include "runner/rendezvous/store_address.h"
+#include "runner/rendezvous/store_protocol.h"
 
 namespace muster {
 
@@ -54,6 +55,9 @@ class StoreClient {
   /// Waits until ranks 0 .. count-1 are all here. A name may be used again after that; but once one rank's
   /// wait has timed out, every rank that waits or comes later gets the same kTimeout, naming who was missing.
   Status barrier(const std::string& name, int rank, int count, double timeout);
+  /// The keys that begin with `start` and were set since `since` (0: all), with their values; one request for
+  /// about a megabyte of them. Values over a megabyte are empty.
+  Result<StoreChanges> changes(const std::string& start, uint64_t since);
   /// Forgets every key that begins with `start` (after the prefix); returns how many.
   Result<int64_t> clear(const std::string& start);
 

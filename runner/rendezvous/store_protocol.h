@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "runner/core/result.h"
 
@@ -23,14 +25,14 @@ constexpr size_t kStoreMaxRequest = kStoreRequestHead + kStoreMaxKey + kStoreMax
 constexpr size_t kStoreReplyHead = 1 + 4;
 constexpr size_t kStoreMaxReply = kStoreReplyHead + kStoreMaxValue;
 
-enum class StoreOp : uint8_t { kSet = 1, kGet, kAdd, kBarrier, kClear, kWithdraw };
+enum class StoreOp : uint8_t { kSet = 1, kGet, kAdd, kBarrier, kClear, kWithdraw, kChanges };
 
 struct StoreRequest {
   StoreOp op = StoreOp::kGet;
   int64_t timeoutMs = 0;  ///< get, barrier
-  int64_t number = 0;     ///< add: the summand; barrier: the rank
+  int64_t number = 0;     ///< add: the summand; barrier: the rank; changes: the version that is known
   int64_t count = 0;      ///< barrier: ranks that must come
-  std::string key;        ///< or the barrier's name, or what the keys to clear begin with
+  std::string key;        ///< or the barrier's name, or what the keys to clear or look at begin with
   std::string value;      ///< set
   uint32_t id = 0;  ///< withdraw: of the request whose answer nobody waits for any more; it has none itself
 };
@@ -54,6 +56,15 @@ struct StoreResponse {
 };
 /// Reads a reply without its length.
 Result<StoreResponse> decodeStoreReply(std::string_view body);
+
+/// What changed among the keys with a common start; see StoreClient::changes().
+struct StoreChanges {
+  uint64_t version = 0;                                      ///< ask for what is newer next time
+  bool more = false;                                         ///< not all went into one answer: ask again
+  std::vector<std::pair<std::string, std::string>> entries;  ///< rest of the key, value; oldest first
+};
+std::string encodeStoreChanges(const StoreChanges& changes);
+Result<StoreChanges> decodeStoreChanges(std::string_view text);
 
 uint32_t readStoreLength(std::string_view bytes);  ///< of at least kStoreLength bytes
 

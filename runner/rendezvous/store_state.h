@@ -27,6 +27,10 @@ class StoreState : public StoreDesk {
   [[nodiscard]] uint64_t noRoom() const override { return noRoom_; }
 
  private:
+  struct Entry {
+    std::shared_ptr<const StoredValue> value;
+    uint64_t version = 0;  ///< grows with each change of any key
+  };
   struct Wait {
     double deadline = 0;
     bool barrier = false;
@@ -45,6 +49,7 @@ class StoreState : public StoreDesk {
   void get(StorePeerId peer, const StoreRequest& request, double now, std::vector<StoreReply>& out);
   void add(StorePeerId peer, const StoreRequest& request, std::vector<StoreReply>& out);
   void barrier(StorePeerId peer, const StoreRequest& request, double now, std::vector<StoreReply>& out);
+  void changes(StorePeerId peer, const StoreRequest& request, std::vector<StoreReply>& out) const;
   void clear(StorePeerId peer, const std::string& start, std::vector<StoreReply>& out);
   Status keep(const std::string& key, std::string value, std::vector<StoreReply>& out);
   void wait(StorePeerId peer, Wait wait, std::vector<StoreReply>& out);
@@ -56,7 +61,8 @@ class StoreState : public StoreDesk {
   StoreLimits limits_;
   uint64_t noRoom_ = 0;
   size_t memory_ = 0;  // first: values count themselves out of it when they go
-  std::map<std::string, std::shared_ptr<const StoredValue>> values_;
+  std::map<std::string, Entry> values_;
+  uint64_t version_ = 0;
   std::map<std::string, Barrier> barriers_;
   std::map<StorePeerId, Wait> waits_;
   std::map<std::string, std::set<StorePeerId>> keyWaiters_;

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "runner/rendezvous/store_address.h"
 
 namespace muster {
@@ -42,6 +44,22 @@ TEST(StoreProtocol, RefusesEveryTruncationBelowTheKey) {
   const std::string_view body = std::string_view(bytes).substr(kStoreLength);
   for (size_t size = 0; size < body.size(); ++size)
     EXPECT_FALSE(decodeStoreRequest(body.substr(0, size)).ok()) << size;
+}
+
+TEST(StoreProtocol, RefusesChangesThatAreCutShort) {
+  StoreChanges changes;
+  changes.version = 12345678901;
+  changes.more = true;
+  changes.entries = {{"a", "1"}, {"", ""}, {"key", std::string(300, 'v')}};
+  const std::string text = encodeStoreChanges(changes);
+  const auto back = decodeStoreChanges(text);
+  ASSERT_TRUE(back.ok()) << back.error().text();
+  EXPECT_EQ(back->version, changes.version);
+  EXPECT_TRUE(back->more);
+  EXPECT_EQ(back->entries, changes.entries);
+  const std::set<size_t> whole = {9, 19, 27, text.size()};  // after the head, and after each entry
+  for (size_t size = 0; size <= text.size(); ++size)
+    EXPECT_EQ(decodeStoreChanges(std::string_view(text).substr(0, size)).ok(), whole.count(size) > 0) << size;
 }
 
 TEST(StoreAddress, ReadsNamesAndBothKindsOfNumbers) {
