@@ -111,7 +111,6 @@ void StoreLoop::run() {
     reply(replies);
     flush(now);
     admitQueued(now);
-    noRoom_ = desk_->noRoom();
   }
 }
 
@@ -260,6 +259,7 @@ bool StoreLoop::take(StorePeerId id, StoreRequest request, double now) {
          fmt::format("it has {} bytes with its prefix, more than {}", request.key.size(), kStoreMaxKey)});
   else
     desk_->handle(asker, std::move(request), now, replies);
+  noRoom_ = desk_->noRoom();
   reply(replies);
   return true;
 }
