@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "runner/app/cluster_link.h"
 #include "runner/core/units.h"
@@ -18,6 +19,18 @@ constexpr const char* kLeaves = "leaves";  // around the answer of a node that d
 
 std::string answerKey(const std::string& name, int rank) {
   return fmt::format("q/{}/answer/{}", name, rank);
+}
+
+constexpr const char* kHasParts = "has_parts";  // in a decision: each node's part has a key of its own
+
+/// The parts of a decision, which are told apart from it; none: an empty array.
+Json takeParts(Json& decision) {
+  if (!decision.is_object() || !decision.contains("parts") || !decision["parts"].is_array())
+    return Json::array();
+  Json parts = std::move(decision["parts"]);
+  decision.erase("parts");
+  decision[kHasParts] = true;
+  return parts;
 }
 
 Error interruptedError() {
@@ -42,9 +55,7 @@ void ClusterLink::decline(const std::string& name, const Json& mine) {
     return answered(client_->set(answerKey(name, options_.nodeRank), dumpJson({{kLeaves, mine}})));
   const auto live = [&] {
     const std::lock_guard lock(mutex_);
-    const double now = time_.now();
-    return std::count_if(peers_.begin() + 1, peers_.end(),
-                         [&](const Peer& peer) { return !silent(peer, now); });
+    return peers_.liveOthers(time_.now());
   };
   (void)publish(name, mine, live()).ok();
 }
@@ -53,15 +64,30 @@ void ClusterLink::decline(const std::string& name, const Json& mine) {
 bool ClusterLink::worthWaiting(int rank, double since, double patience) {
   const double now = time_.now();
   const std::lock_guard lock(mutex_);
-  Peer& peer = peers_[static_cast<size_t>(rank)];
-  if (now > since + patience) {
-    peer.givenUp = true;
-    return false;
+  if (now <= since + patience) return peers_.mayStillAnswer(rank, now);
+  peers_.giveUp(rank);
+  return false;
+}
+
+/// Node 0: the answers that came since the last call, with one request.
+void ClusterLink::takeAnswers(const Question& question, uint64_t& since, std::set<int>& open,
+                              Answers& answers, int64_t& left) {
+  for (bool more = true; more;) {
+    const auto changes = client_->changes(fmt::format("q/{}/answer/", question.name), since);
+    if (!changes.ok()) return;
+    since = changes->version;
+    more = changes->more;
+    for (const auto& [key, value] : changes->entries) {
+      int rank = -1;
+      const auto [end, failure] = std::from_chars(key.data(), key.data() + key.size(), rank);
+      if (failure != std::errc() || end != key.data() + key.size() || open.erase(rank) == 0) continue;
+      auto answer = parseJson(value);
+      if (!answer.ok() || *answer == kGone) continue;
+      const bool leaves = answer->is_object() && answer->contains(kLeaves);
+      if (leaves) ++left;
+      answers[static_cast<size_t>(rank)] = leaves ? (*answer)[kLeaves] : *answer;
+    }
   }
-  if (startedAgain(rank)) return false;  // it knows nothing of the question
-  if (!silent(peer, now)) return true;
-  // One that never gave a sign may only be late; one that fell silent, or was waited for before, is lost.
-  return peer.seenAt < 0 && !peer.givenUp;
 }
 
 /// `left` counts the nodes that answered and will not read the decision.
@@ -69,30 +95,23 @@ ClusterLink::Answers ClusterLink::gather(const Question& question, int64_t& left
   Answers answers(static_cast<size_t>(options_.nodeCount));
   answers[0] = question.mine;
   const double since = time_.now();
-  std::vector<int> open;
-  for (int rank = 1; rank < options_.nodeCount; ++rank) open.push_back(rank);
+  std::set<int> open;
+  for (int rank = 1; rank < options_.nodeCount; ++rank) open.insert(rank);
   double partingSince = -1;
-  while (!open.empty()) {
+  uint64_t seen = 0;
+  while (true) {
+    takeAnswers(question, seen, open, answers, left);
+    std::erase_if(open, [&](int rank) {
+      return hasFinished(rank, question.stage) || !worthWaiting(rank, since, question.patience);
+    });
+    if (open.empty()) break;
     if (options_.cancelled->load()) {
       const double now = time_.now();
       if (partingSince < 0) partingSince = now;
       if (now > partingSince + kParting) break;
     }
-    bool waited = false;
-    std::erase_if(open, [&](int rank) {
-      // The first one that is missing is waited for; the others are only looked at.
-      const auto text = client_->get(answerKey(question.name, rank), waited ? 0 : kSlice);
-      if (!text.ok()) {
-        waited = true;
-        return hasFinished(rank, question.stage) || !worthWaiting(rank, since, question.patience);
-      }
-      auto answer = parseJson(*text);
-      if (!answer.ok() || *answer == kGone) return true;
-      const bool leaves = answer->is_object() && answer->contains(kLeaves);
-      if (leaves) ++left;
-      answers[static_cast<size_t>(rank)] = leaves ? (*answer)[kLeaves] : *answer;
-      return true;
-    });
+    // Whoever comes first of those that are missing, the others are not far.
+    (void)client_->get(answerKey(question.name, *open.begin()), kSlice).ok();
   }
   return answers;
 }
@@ -103,15 +122,21 @@ Result<Json> ClusterLink::leadQuestion(const Question& question, const Decide& d
   int64_t left = 0;
   const Answers answers = gather(question, left);
   readSigns();  // so that the decision names hosts as they are known now
-  const Json decision = decide(answers);
+  Json decision = decide(answers);
   const auto stay =
       std::count_if(answers.begin() + 1, answers.end(), [](const auto& a) { return a.has_value(); });
   MUSTER_CHECK_OK(publish(name, decision, stay - left));
+  if (Json parts = takeParts(decision); !parts.empty()) decision["part"] = std::move(parts[0]);
   return decision;
 }
 
-Status ClusterLink::publish(const std::string& name, const Json& decision, int64_t readers) {
+Status ClusterLink::publish(const std::string& name, Json decision, int64_t readers) {
   MUSTER_CHECK_OK(client_->set("q/" + name + "/open", "1").context("opening " + name));
+  // Who answered this question has read the parts of the last one.
+  if (!question_.empty()) (void)client_->clear("q/" + question_ + "/part/").ok();
+  if (const Json parts = takeParts(decision); !parts.empty())
+    for (size_t rank = 1; rank < parts.size(); ++rank)
+      MUSTER_CHECK_OK(client_->set(fmt::format("q/{}/part/{}", name, rank), dumpJson(parts[rank])));
   MUSTER_CHECK_OK(client_->set("q/" + name + "/decision", dumpJson(decision)).context("deciding " + name));
   // Answers have done their work; the decision stays for those who come late.
   MUSTER_TRY([[maybe_unused]] const int64_t cleared, client_->clear("q/" + name + "/answer/"));
@@ -131,7 +156,7 @@ std::optional<Error> ClusterLink::whyStopWaiting(const Question& question, doubl
     return std::nullopt;
   return Error{
       ErrorCode::kTimeout,
-      fmt::format("{} did not {} within {}{}", nameLocked(0),
+      fmt::format("{} did not {} within {}{}", peers_.name(0),
                   !joined_        ? "answer at " + options_.store.text()
                   : openSince < 0 ? "come to this stage"
                                   : "decide about this stage",
@@ -139,21 +164,31 @@ std::optional<Error> ClusterLink::whyStopWaiting(const Question& question, doubl
       ""};
 }
 
+/// The decision with this node's own part of it, where it has parts.
+Result<Json> ClusterLink::readDecision(const std::string& topic, const std::string& text) {
+  MUSTER_TRY(Json decision, parseJson(text));
+  if (!decision.is_object() || !decision.contains(kHasParts)) return decision;
+  const auto part = client_->get(fmt::format("{}/part/{}", topic, options_.nodeRank), 0);
+  if (!part.ok()) return decision;  // it came too late to have one
+  MUSTER_TRY(decision["part"], parseJson(*part));
+  return decision;
+}
+
 /// Which start of node 0 is there, as far as this node knows.
 std::string ClusterLink::leader() {
   const std::lock_guard lock(mutex_);
-  return peers_[0].sign.is_object() ? peers_[0].sign.value("nonce", "") : "";
+  return peers_.sign(0) == nullptr ? "" : peers_.sign(0)->nonce;
 }
 
 bool ClusterLink::hasFinished(int rank, const std::string& stage) {
   const std::lock_guard lock(mutex_);
-  return !stage.empty() && !finishedLocked(rank, stage).value_or("").empty();
+  return !stage.empty() && !peers_.finished(rank, stage).value_or("").empty();
 }
 
 Result<Json> ClusterLink::askLeader(const Question& question) {
   const std::string key = answerKey(question.name, options_.nodeRank);
   const std::string topic = "q/" + question.name;
-  const double since = time_.now();
+  const double since = time_.now(), slice = std::max(kSlice, options_.beat / 2);
   double openSince = -1;
   std::optional<std::string> told;  // the start of node 0 that was given this node's answer
   while (true) {
@@ -165,12 +200,12 @@ Result<Json> ClusterLink::askLeader(const Question& question) {
       told = status.ok() ? std::optional(now) : std::nullopt;
     }
     if (told) {
-      const auto decision = client_->get(topic + "/decision", kSlice);
+      const auto decision = client_->get(topic + "/decision", slice);
       answered(decision.ok() ? Status() : Status(decision.error()));
       if (decision.ok()) {
         // Only node 0's patience at the end of the run hangs on this count.
         (void)client_->add(topic + "/read", 1).ok();
-        return parseJson(*decision);
+        return readDecision(topic, *decision);
       }
       if (openSince < 0 && client_->get(topic + "/open", 0).ok()) openSince = time_.now();
     } else {

@@ -16,26 +16,27 @@
 namespace muster {
 namespace {
 
-constexpr double kConnectTimeout = 1;  // of one try; threads try again and again
+constexpr const char* kRankKeys = "ranks/";     // what all keys of ranks begin with
+constexpr const char* kRunnerKeys = "muster/";  // and those of runners
+constexpr double kConnectTimeout = 1;           // of one try; threads try again and again
 constexpr double kLeastStop = 1;  // seconds without a look at the clock that count as a stop of this process
+constexpr int kFinishedTurns = 6;
 constexpr double kLastReaders = 5;  // seconds that the store outlives the run for the last decision
 
 }  // namespace
 
 ClusterLink::ClusterLink(ClusterOptions options)
-    : options_(std::move(options)), time_(*options_.clock, std::max(kLeastStop, 2 * options_.beat)) {
+    : options_(std::move(options)),
+      time_(*options_.clock, std::max(kLeastStop, 2 * options_.beat)),
+      peers_(options_) {
   answeredAt_ = time_.now();
-  peers_.resize(static_cast<size_t>(options_.nodeCount));
 }
 
 Result<std::unique_ptr<ClusterLink>> ClusterLink::start(ClusterOptions options) {
   std::unique_ptr<ClusterLink> link(new ClusterLink(std::move(options)));
   MUSTER_TRY(link->nonce_, randomSecret());
-  if (link->leads()) MUSTER_CHECK_OK(link->serve());
+  MUSTER_CHECK_OK(link->leads() ? link->serve() : link->relay());
   StoreClientOptions client;
-  client.address = link->storeAddress();
-  client.prefix = "muster/";
-  client.key = storeKey(link->options_.token, client.prefix);
   client.who = fmt::format("node {} ({})", link->options_.nodeRank, link->options_.host);
   client.connectTimeout = kConnectTimeout;
   client.answerTimeout = std::max(1.0, link->options_.lostAfter / 2);
@@ -43,7 +44,15 @@ Result<std::unique_ptr<ClusterLink>> ClusterLink::start(ClusterOptions options) 
     const std::lock_guard lock(raw->mutex_);
     return raw->stopping_;
   };
-  link->client_ = std::make_unique<StoreClient>(client);
+  if (link->leads()) {
+    MUSTER_TRY(Fd socket, link->server_->connect(kRunnerKeys));
+    link->client_ = std::make_unique<StoreClient>(std::move(socket), client);
+  } else {
+    client.address = link->options_.store;
+    client.prefix = kRunnerKeys;
+    client.key = storeKey(link->options_.token, client.prefix);
+    link->client_ = std::make_unique<StoreClient>(client);
+  }
   link->pulseThread_ = std::thread([raw = link.get()] { raw->pulse(); });
   link->watchThread_ = std::thread([raw = link.get()] { raw->watch(); });
   link->tickThread_ = std::thread([raw = link.get()] { raw->tick(); });
@@ -55,6 +64,7 @@ Status ClusterLink::serve() {
   server.bind = options_.store.host;
   server.port = options_.store.port;
   server.token = options_.token;
+  server.limits = StoreLimits::forNodes(static_cast<size_t>(options_.nodeCount));
   auto started = StoreServer::start(server);
   if (!started.ok() && started.error().code == ErrorCode::kUsage && !server.token.empty()) {
     server.bind = "";  // a name that only the other nodes know
@@ -63,6 +73,20 @@ Status ClusterLink::serve() {
   if (!started.ok()) return std::move(started).error().context("serving the store of node 0");
   server_ = std::move(*started);
   return {};
+}
+
+Status ClusterLink::relay() {
+  StoreRelayOptions relay;
+  relay.address = options_.store;
+  relay.prefix = kRankKeys;
+  relay.key = storeKey(options_.token, relay.prefix);
+  relay.who = fmt::format("node {} ({})", options_.nodeRank, options_.host);
+  MUSTER_TRY(server_, StoreServer::startRelay(std::move(relay)));
+  return {};
+}
+
+Result<Fd> ClusterLink::connectRank(const std::string& round) {
+  return server_->connect((leads() ? kRankKeys : "") + round + "/");
 }
 
 ClusterLink::~ClusterLink() {
@@ -99,23 +123,21 @@ Status ClusterLink::join(double patience) {
 void ClusterLink::rollCall(double patience) {
   constexpr const char* kName = "roll-call";
   const double end = time_.now() + patience;
-  const auto absent = [&] {
-    const std::lock_guard lock(mutex_);
-    std::vector<int> ranks;
-    for (int rank = 0; rank < options_.nodeCount; ++rank)
-      if (peers_[static_cast<size_t>(rank)].seenAt < 0) ranks.push_back(rank);
-    return ranks;
-  };
-  std::vector<int> missing = absent();
-  while (!missing.empty() && time_.now() < end && !options_.cancelled->load()) {
-    for (const int rank : missing)
-      if (!readSign(rank)) break;
-    missing = absent();
-    if (!missing.empty()) pause(options_.beat / 2);
+  int seen = 0;
+  while (seen < options_.nodeCount && time_.now() < end && !options_.cancelled->load()) {
+    if (leads())
+      publishFinished();
+    else
+      readFinished();
+    {
+      const std::lock_guard lock(mutex_);
+      seen = finished_.seen;
+    }
+    if (seen < options_.nodeCount) pause(options_.beat / 2);
   }
   if (!leads()) return (void)client_->add(fmt::format("q/{}/read", kName), 1).ok();
   question_ = kName;
-  readers_ = options_.nodeCount - 1 - static_cast<int64_t>(missing.size());
+  readers_ = std::max(0, seen - 1);
 }
 
 void ClusterLink::leaveTogether() {
@@ -127,13 +149,15 @@ void ClusterLink::leaveTogether() {
   }
   const std::string key = fmt::format("q/{}/decision", kName);
   if (leads()) {
-    while (stillAtWork() > 0 && !options_.cancelled->load()) pause(options_.beat);
+    const auto atWork = [&] {
+      const std::lock_guard lock(mutex_);
+      return peers_.othersAtWork(time_.now());
+    };
+    while (atWork() > 0 && !options_.cancelled->load()) pause(options_.beat);
     if (!client_->set(key, "1").ok()) return;
     const std::lock_guard lock(mutex_);
-    const double now = time_.now();
     question_ = kName;
-    readers_ =
-        std::count_if(peers_.begin() + 1, peers_.end(), [&](const Peer& peer) { return !silent(peer, now); });
+    readers_ = peers_.liveOthers(time_.now());
     return;
   }
   while (!options_.cancelled->load()) {
@@ -174,59 +198,38 @@ void ClusterLink::tick() {
 
 void ClusterLink::hold(Members members) {
   const std::lock_guard lock(mutex_);
-  members_ = std::move(members);
-  heldSince_ = time_.now();
+  peers_.hold(std::move(members), time_.now());
   time_.forget();
 }
 
 void ClusterLink::leave() {
   const std::lock_guard lock(mutex_);
-  members_.clear();
+  peers_.release();
 }
 
 void ClusterLink::noteFinished(const std::string& stage, const std::string& outcome) {
   const std::lock_guard lock(mutex_);
-  members_.clear();
+  peers_.release();
   options_.finished[stage] = outcome;
+  signsNew_ = true;
 }
 
-std::optional<std::string> ClusterLink::finishedLocked(int rank, const std::string& stage) const {
-  if (rank == options_.nodeRank) {
-    const auto own = options_.finished.find(stage);
-    return own == options_.finished.end() ? "" : own->second;
+std::string ClusterLink::finishedWhere(const std::string& stage) {
+  if (leads()) {
+    const std::lock_guard lock(mutex_);
+    return peers_.disagreement(stage);
   }
-  const Json& sign = peers_[static_cast<size_t>(rank)].sign;
-  if (!sign.is_object()) return std::nullopt;
-  const auto finished = sign.find("finished");
-  if (finished == sign.end() || !finished->is_object() || !finished->contains(stage)) return "";
-  const Json& outcome = (*finished)[stage];
-  return outcome.is_string() ? printable(outcome.get<std::string>(), 20) : std::string("?");
-}
-
-std::vector<std::optional<std::string>> ClusterLink::finishedOn(const std::string& stage) {
-  // Node 0 knows all signs; the others look at them just for this.
-  if (!leads())
-    for (int rank = 0; rank < options_.nodeCount; ++rank)
-      if (!readSign(rank)) break;
-  const std::lock_guard lock(mutex_);
-  std::vector<std::optional<std::string>> states;
-  for (int rank = 0; rank < options_.nodeCount; ++rank) states.push_back(finishedLocked(rank, stage));
-  return states;
-}
-
-/// Whether a node of the stage is another start of itself by now. A sign that is older than the stage says
-/// nothing: the new start may give its own first sign a moment after its first answer.
-bool ClusterLink::startedAgain(int rank) const {
-  const auto index = static_cast<size_t>(rank);
-  const Peer& peer = peers_[index];
-  return index < members_.size() && peer.seenAt > heldSince_ && peer.sign.is_object() &&
-         peer.sign.value("nonce", "") != members_[index];
-}
-
-std::string ClusterLink::goneLocked(int rank) const {
-  if (startedAgain(rank)) return "was started again in the middle of this stage";
-  const Json& sign = peers_[static_cast<size_t>(rank)].sign;
-  return sign.is_object() && sign.contains("interrupted") ? "was interrupted by its user" : "";
+  // Node 0 says in its own sign that it has finished a stage a moment before it tells who else has.
+  for (int turn = 0; turn < kFinishedTurns; ++turn) {
+    readFinished();
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = finished_.stages.find(stage); found != finished_.stages.end())
+        return found->second;
+    }
+    pause(options_.beat);
+  }
+  return fmt::format("it is on {}, and not on {}", nodeName(0), nodeName(options_.nodeRank));
 }
 
 void ClusterLink::beginRound(const std::string& name) {
@@ -243,6 +246,13 @@ void ClusterLink::endRound() {
   round_.clear();
 }
 
+void ClusterLink::clearRound(const std::string& name) {
+  if (!leads()) return;
+  if (auto ranks = server_->connect(kRankKeys); ranks.ok())
+    (void)StoreClient(std::move(*ranks), {}).clear(name + "/").ok();
+  (void)client_->clear("order/" + name).ok();
+}
+
 void ClusterLink::report(const std::vector<RankStatus>& statuses) {
   const std::lock_guard lock(mutex_);
   const bool parts = options_.cancelled->load() && !parting_;
@@ -255,18 +265,18 @@ void ClusterLink::report(const std::vector<RankStatus>& statuses) {
 
 std::string ClusterLink::lostLeader() {
   if (leads()) return "";
-  if (startedAgain(0))
+  if (peers_.startedAgain(0))
     return fmt::format("{} lost {}, which was started again in the middle of this stage",
-                       nameLocked(options_.nodeRank), nameLocked(0));
+                       peers_.name(options_.nodeRank), peers_.name(0));
   const double silence = time_.now() - answeredAt_;
   if (silence <= options_.lostAfter) return "";
-  const std::string me = nameLocked(options_.nodeRank);
+  const std::string me = peers_.name(options_.nodeRank);
   const std::string why =
       fmt::format("no answer for {:.0f} s ({})", silence, trouble_.empty() ? "no error was told" : trouble_);
-  if (const auto stop = time_.longestStop(); stop.seconds > 0 && givenUpFor(stop, answeredAt_))
+  if (const auto stop = time_.longestStop(); stop.seconds > 0 && peers_.givenUpFor(stop, answeredAt_))
     return stoppedNode(me, stop.seconds);
   if (options_.nodeCount == 2) return lostEachOther(why);
-  return fmt::format("{} lost {}, which serves the store: {}", me, nameLocked(0), why);
+  return fmt::format("{} lost {}, which serves the store: {}", me, peers_.name(0), why);
 }
 
 std::string ClusterLink::lost() {
@@ -281,23 +291,12 @@ std::vector<RankReport> ClusterLink::ownReports() {
 
 std::vector<NodeReport> ClusterLink::nodes() {
   const std::lock_guard lock(mutex_);
-  return nodesLocked();
-}
-
-std::string ClusterLink::nameLocked(int rank) const {
-  const auto index = static_cast<size_t>(rank);
-  std::string host;
-  if (rank == options_.nodeRank)
-    host = options_.host;
-  else if (peers_[index].sign.is_object())
-    host = printable(peers_[index].sign.value("host", ""), 100);
-  if (host.empty() && index < options_.nodes.size()) host = options_.nodes[index];
-  return host.empty() ? fmt::format("node {}", rank) : fmt::format("node {} ({})", rank, host);
+  return peers_.reports(round_, time_.longestStop(), time_.now());
 }
 
 std::string ClusterLink::nodeName(int rank) {
   const std::lock_guard lock(mutex_);
-  return nameLocked(rank);
+  return peers_.name(rank);
 }
 
 StoreAddress ClusterLink::storeAddress() const {
@@ -312,9 +311,7 @@ std::string ClusterLink::turnedAway() {
 
 std::string ClusterLink::mismatch(int rank) {
   const std::lock_guard lock(mutex_);
-  const Peer& peer = peers_[static_cast<size_t>(rank)];
-  if (rank == options_.nodeRank || peer.seenAt < 0) return "";
-  return identityProblem(peer.sign, nameLocked(rank), false);
+  return peers_.identityProblem(rank, false);
 }
 
 }  // namespace muster

@@ -9,12 +9,14 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "runner/app/cluster_evidence.h"
+#include "runner/app/cluster_peers.h"
 #include "runner/app/running_time.h"
 #include "runner/core/json.h"
 #include "runner/core/result.h"
@@ -22,29 +24,6 @@
 #include "runner/rendezvous/store_server.h"
 
 namespace muster {
-
-/// What all nodes of a run must have in common, in the order in which it is compared: {"plan", sha256} ...
-using NodeIdentity = std::vector<std::pair<std::string, std::string>>;
-
-struct ClusterOptions {
-  int nodeRank = 0;
-  int nodeCount = 1;
-  std::string host;                ///< name of this host
-  std::vector<std::string> nodes;  ///< names by node rank, where the launcher tells them
-  StoreAddress store;              ///< where node 0 serves
-  std::string token;               ///< the secret that all nodes share
-  NodeIdentity identity;
-  /// Stages of all nodes that an earlier start of this run finished, and their outcome here.
-  std::map<std::string, std::string> finished;
-  double beat = 0.5;      ///< seconds between heartbeats
-  double lostAfter = 10;  ///< seconds without one after which a node counts as lost
-  const std::atomic<bool>* cancelled = nullptr;
-  const Clock* clock = &systemClock();
-};
-
-/// Who takes part in a stage of all nodes: by node rank, what each start of a node drew for itself alone. A
-/// node that was started again is another one.
-using Members = std::vector<std::string>;
 
 /// One node's end of the tie. Node 0 serves the store and decides. Methods are for the thread that runs
 /// stages; beside it one thread sends heartbeats (and reads them, on node 0), one waits for what node 0
@@ -63,8 +42,8 @@ class ClusterLink {
   /// no error.
   Status join(double patience);
 
-  /// Of a run that is resumed: waits for up to `patience` seconds until all nodes are there, so that each
-  /// knows what the others have finished, whoever ends first.
+  /// Of a run that is resumed: waits for up to `patience` seconds until node 0 has seen all nodes, so that
+  /// each knows what the others have finished, whoever ends first.
   void rollCall(double patience);
 
   /// Waits until all nodes that are alive have ended their runs, too; for launchers that end all nodes once
@@ -76,9 +55,10 @@ class ClusterLink {
   using Decide = std::function<Json(const Answers&)>;
   /// Asks all nodes the question `name` (no name is used twice): each gives `mine`, node 0 decides once all
   /// have answered, those who have not are lost, or `patience` seconds have passed; all get what it decided.
-  /// kTimeout: node 0 did not come to the question. kIo: node 0 was lost. kUsage: as join(). `stage`: where
-  /// the question is whether to enter that stage; nodes that have finished it are not waited for, and where
-  /// node 0 has, the answer is {"finished": true}.
+  /// Where that has "parts", one for each node rank, each node gets only its own, as "part". kTimeout: node 0
+  /// did not come to the question. kIo: node 0 was lost. kUsage: as join(). `stage`: where the question is
+  /// whether to enter that stage; nodes that have finished it are not waited for, and where node 0 has, the
+  /// answer is {"finished": true}.
   Result<Json> agree(const std::string& name, const Json& mine, double patience, const Decide& decide,
                      const std::string& stage = "");
 
@@ -92,12 +72,15 @@ class ClusterLink {
   void leave();
   /// Remembers that this node has finished a stage of all nodes, and tells the others.
   void noteFinished(const std::string& stage, const std::string& outcome);
-  /// By node rank: how the node finished the stage, empty when it has not; nothing for one that is not there.
-  std::vector<std::optional<std::string>> finishedOn(const std::string& stage);
+  /// Which nodes have finished the stage and which have not: "it is on ..., and not on ...", as far as node 0
+  /// knows; empty where nobody has.
+  std::string finishedWhere(const std::string& stage);
 
   /// From now until endRound() nodes watch each other's ranks.
   void beginRound(const std::string& name);
   void endRound();
+  /// Node 0: forgets the keys of a round that all its ranks have left.
+  void clearRound(const std::string& name);
   /// How this node's ranks stand; passed on at once when one began to fail.
   void report(const std::vector<RankStatus>& statuses);
   /// Why the round cannot go on: the culprit that node 0 published, or that node 0 was lost; else empty.
@@ -111,6 +94,8 @@ class ClusterLink {
   [[nodiscard]] std::string nodeName(int rank);
   /// Node 0: what sets node `rank` apart from node 0, with both values; else empty.
   [[nodiscard]] std::string mismatch(int rank);
+  /// A connection to the store for a rank of this node, which may use the keys of round `round` alone.
+  Result<Fd> connectRank(const std::string& round);
   /// Where the store is.
   [[nodiscard]] StoreAddress storeAddress() const;
   /// Node 0: what the store has turned away since this was asked last; empty where that is nothing.
@@ -118,14 +103,6 @@ class ClusterLink {
   [[nodiscard]] const ClusterOptions& options() const { return options_; }
 
  private:
-  /// What node 0 knows of a node from its heartbeats.
-  struct Peer {
-    std::string text;      ///< the last sign
-    Json sign;             ///< the same, read
-    double seenAt = -1;    ///< when it last changed
-    bool givenUp = false;  ///< it did not come to a question: nobody waits for its first sign any more
-  };
-
   struct Question {
     std::string name;
     Json mine;
@@ -136,31 +113,30 @@ class ClusterLink {
   explicit ClusterLink(ClusterOptions options);
   [[nodiscard]] bool leads() const { return options_.nodeRank == 0; }
   Status serve();
+  Status relay();
   void pulse();
   void watch();
   void tick();
   Status claimRank();
   void noteJoined();
+  [[nodiscard]] std::string ownSign();
   Status giveSign();
   void drawOrder();
-  [[nodiscard]] int64_t stillAtWork();
   void readSigns();
-  bool readSign(int rank);
+  void readLeader();
+  void publishFinished();
+  void readFinished();
   void publishCulprit();
   static std::string signKey(int rank);
-  [[nodiscard]] std::optional<std::string> finishedLocked(int rank, const std::string& stage) const;
-  [[nodiscard]] bool startedAgain(int rank) const;
-  [[nodiscard]] std::string goneLocked(int rank) const;
+  static std::string beatKey(int rank);
   void answered(const Status& status);
   void pause(double seconds);
-  [[nodiscard]] std::string identityProblem(const Json& theirs, const std::string& name, bool theyLead) const;
-  [[nodiscard]] bool silent(const Peer& peer, double now) const;
-  [[nodiscard]] bool givenUpFor(const RunningTime::Stop& stop, double heardAt) const;
   [[nodiscard]] std::string lostLeader();
-  [[nodiscard]] std::string nameLocked(int rank) const;
-  [[nodiscard]] std::vector<NodeReport> nodesLocked();
+  void takeAnswers(const Question& question, uint64_t& since, std::set<int>& open, Answers& answers,
+                   int64_t& left);
   Answers gather(const Question& question, int64_t& left);
-  Status publish(const std::string& name, const Json& decision, int64_t readers);
+  Status publish(const std::string& name, Json decision, int64_t readers);
+  Result<Json> readDecision(const std::string& topic, const std::string& text);
   bool worthWaiting(int rank, double since, double patience);
   Result<Json> askLeader(const Question& question);
   Result<Json> leadQuestion(const Question& question, const Decide& decide);
@@ -172,9 +148,17 @@ class ClusterLink {
   ClusterOptions options_;
   RunningTime time_;  ///< all durations: those in which this node did not run count against nobody
   std::string nonce_;
-  std::unique_ptr<StoreServer> server_;
-  StoreCounts told_;  ///< what turnedAway() has told
+  std::unique_ptr<StoreServer> server_;  ///< of node 0 the store, of others the relay of their ranks
+  StoreCounts told_;                     ///< what turnedAway() has told
   std::unique_ptr<StoreClient> client_;
+
+  // Of the thread that gives signs alone:
+  int64_t beats_ = 0;
+  std::string given_;       ///< the sign that node 0's store has; empty: not known
+  std::string leaderText_;  ///< node 0's sign
+
+  std::mutex readMutex_;    // one thread at a time reads signs
+  uint64_t signsSeen_ = 0;  // guarded by it: the store's version
 
   std::mutex mutex_;  // guards all below
   std::condition_variable changed_;
@@ -186,14 +170,18 @@ class ClusterLink {
   std::string refused_;   ///< why this node cannot take part at all
   bool ended_ = false;    ///< this node has ended its run
   bool parting_ = false;  ///< the user interrupts this node, and the others were told
-  Members members_;       ///< of the stage that this node is in
-  double heldSince_ = 0;
   std::string round_;
   std::string stop_;  ///< the culprit that was published for the round
   double failureSeenAt_ = -1;
   RankWatch watch_;
-  int64_t beats_ = 0;
-  std::vector<Peer> peers_;
+  ClusterPeers peers_;
+  bool signsNew_ = true;  ///< since node 0 published what they say
+  /// What node 0 published last about the others.
+  struct Finished {
+    std::string text;
+    int seen = 0;                               ///< nodes that have given a sign
+    std::map<std::string, std::string> stages;  ///< see finishedWhere()
+  } finished_;
   std::string question_;  ///< the last one that was decided
   int64_t readers_ = 0;   ///< nodes that will read its decision
 

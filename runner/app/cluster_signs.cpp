@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 #include "runner/app/cluster_link.h"
 #include "runner/core/text.h"
@@ -12,16 +16,31 @@ namespace {
 
 constexpr double kFailureSettle = 0.5;  // seconds in which failures that belong together arrive
 
-Json identityJson(const NodeIdentity& identity) {
-  Json list = Json::object();
-  for (const auto& [what, value] : identity) list[what] = value;
-  return list;
+constexpr const char* kSigns = "sign/";      // and a node's rank: its sign
+constexpr std::string_view kBeat = "/beat";  // behind that: its heartbeats, a number that grows
+
+/// The rank in "12" or "12/beat"; -1: it is neither. `beat`: which of both.
+int rankOfKey(std::string_view key, int count, bool& beat) {
+  beat = key.ends_with(kBeat);
+  if (beat) key.remove_suffix(kBeat.size());
+  int rank = -1;
+  const auto [end, failure] = std::from_chars(key.data(), key.data() + key.size(), rank);
+  return failure == std::errc() && end == key.data() + key.size() && rank >= 0 && rank < count ? rank : -1;
+}
+
+std::optional<NodeSign> readableSign(const std::string& text) {
+  auto sign = signFromText(text);
+  return sign.ok() ? std::optional(std::move(*sign)) : std::nullopt;
 }
 
 }  // namespace
 
 std::string ClusterLink::signKey(int rank) {
-  return fmt::format("sign/{}", rank);
+  return fmt::format("{}{}", kSigns, rank);
+}
+
+std::string ClusterLink::beatKey(int rank) {
+  return fmt::format("{}{}{}", kSigns, rank, kBeat);
 }
 
 void ClusterLink::pulse() {
@@ -44,10 +63,10 @@ void ClusterLink::pulse() {
     answered(status);
     if (claimed && status.ok()) noteJoined();
     if (leads() && claimed) {
-      readSigns();
+      publishFinished();
       publishCulprit();
     } else if (claimed) {
-      readSign(0);  // to see whether it was started again
+      readLeader();
     }
     pause(options_.beat);
   }
@@ -63,20 +82,20 @@ void ClusterLink::noteJoined() {
 
 /// Makes sure that no other host gives signs under this rank, and that node 0 runs the same.
 Status ClusterLink::claimRank() {
-  const auto mine = client_->get(signKey(options_.nodeRank), 0);
+  const auto mine = client_->get(beatKey(options_.nodeRank), 0);
   if (!mine.ok() && mine.error().code != ErrorCode::kTimeout) return mine.error();
   if (mine.ok()) {
     // Somebody was here: an earlier start of this node, or a second host under the same rank.
     pause(3 * options_.beat);
-    const auto later = client_->get(signKey(options_.nodeRank), 0);
+    const auto later = client_->get(beatKey(options_.nodeRank), 0);
     if (!later.ok()) return later.error();
     if (*later != *mine) {
-      const auto sign = parseJson(*later);
-      const std::string host = sign.ok() && sign->is_object() ? sign->value("host", "?") : "?";
+      const auto text = client_->get(signKey(options_.nodeRank), 0);
+      const auto sign = text.ok() ? readableSign(*text) : std::nullopt;
       const std::lock_guard lock(mutex_);
       refused_ = fmt::format(
           "node rank {} is already taken by host {}, and this is {}; give each node a rank of its own",
-          options_.nodeRank, printable(host), options_.host);
+          options_.nodeRank, sign ? printable(sign->host) : "?", options_.host);
       changed_.notify_all();
       return {};
     }
@@ -84,45 +103,39 @@ Status ClusterLink::claimRank() {
   if (leads()) return {};
   const auto leader = client_->get(signKey(0), 1);
   if (!leader.ok()) return leader.error();
-  MUSTER_TRY(const Json sign, parseJson(*leader));
   MUSTER_CHECK_OK(giveSign());  // so that node 0 can name what differs, too
+  auto sign = readableSign(*leader);
   const std::lock_guard lock(mutex_);
-  peers_[0].sign = sign;
-  refused_ = identityProblem(sign, nameLocked(0), true);
+  leaderText_ = *leader;
+  peers_.takeSign(0, std::move(sign), time_.now());
+  refused_ = peers_.identityProblem(0, true);
   return {};
 }
 
-std::string ClusterLink::identityProblem(const Json& theirs, const std::string& name, bool theyLead) const {
-  if (!theirs.is_object() || !theirs.contains("identity") || !theirs["identity"].is_object())
-    return name + " sends heartbeats without an identity; is it another version of Muster?";
-  for (const auto& [what, value] : options_.identity) {
-    const std::string other = theirs["identity"].contains(what) && theirs["identity"][what].is_string()
-                                  ? theirs["identity"][what].get<std::string>()
-                                  : std::string("(none)");
-    if (other == value) continue;
-    const std::string me = nameLocked(options_.nodeRank);
-    return fmt::format("{} has {} {}, and {} has {}; all nodes of a run must have the same",
-                       theyLead ? me : name, what, printable(theyLead ? value : other, 100),
-                       theyLead ? name : me, printable(theyLead ? other : value, 100));
-  }
-  return "";
+std::string ClusterLink::ownSign() {
+  NodeSign sign;
+  sign.nonce = nonce_;
+  sign.host = options_.host;
+  sign.identity = {options_.identity.begin(), options_.identity.end()};
+  sign.interrupted = options_.cancelled->load();
+  const std::lock_guard lock(mutex_);
+  sign.finished = options_.finished;
+  sign.round = round_;
+  for (const RankReport& report : watch_.reports())
+    if (!report.failure.empty()) sign.failures.push_back(report);
+  sign.ended = ended_;
+  return signText(sign);
 }
 
+/// The sign goes before the heartbeat, and only where it has changed.
 Status ClusterLink::giveSign() {
-  std::string text;
-  {
-    const std::lock_guard lock(mutex_);
-    Json ranks = Json::array();
-    for (const RankReport& report : watch_.reports()) ranks.push_back(toJson(report));
-    Json sign = {{"nonce", nonce_},       {"n", ++beats_},
-                 {"host", options_.host}, {"identity", identityJson(options_.identity)},
-                 {"round", round_},       {"ranks", std::move(ranks)}};
-    if (!options_.finished.empty()) sign["finished"] = options_.finished;
-    if (options_.cancelled->load()) sign["interrupted"] = true;
-    if (ended_) sign["ended"] = true;
-    text = dumpJson(sign);
+  const std::string text = ownSign();
+  if (text != given_) {
+    given_.clear();
+    MUSTER_CHECK_OK(client_->set(signKey(options_.nodeRank), text));
+    given_ = text;
   }
-  return client_->set(signKey(options_.nodeRank), text);
+  return client_->set(beatKey(options_.nodeRank), std::to_string(++beats_));
 }
 
 /// The store's counter puts the failures of all nodes into one order, whatever their clocks say.
@@ -142,65 +155,76 @@ void ClusterLink::drawOrder() {
   if (round == round_) watch_.order(*place);
 }
 
+/// Node 0: all that has changed, with one request. Signs are read before anybody has to wait for it.
 void ClusterLink::readSigns() {
-  for (int rank = 0; rank < options_.nodeCount; ++rank) readSign(rank);
-}
-
-/// False when the store could not be reached.
-bool ClusterLink::readSign(int rank) {
-  const auto text = client_->get(signKey(rank), 0);
-  const std::lock_guard lock(mutex_);
-  Peer& peer = peers_[static_cast<size_t>(rank)];
-  if (!text.ok()) return text.error().code == ErrorCode::kTimeout;
-  if (*text == peer.text) return true;
-  peer.text = *text;
-  auto sign = parseJson(*text);
-  peer.sign = sign.ok() ? std::move(*sign) : Json();
-  peer.seenAt = time_.now();
-  return true;
-}
-
-/// Node 0: how many of the others are alive and have not ended their runs.
-int64_t ClusterLink::stillAtWork() {
-  const std::lock_guard lock(mutex_);
-  const double now = time_.now();
-  return std::count_if(peers_.begin() + 1, peers_.end(), [&](const Peer& peer) {
-    return !silent(peer, now) && !(peer.sign.is_object() && peer.sign.contains("ended"));
-  });
-}
-
-bool ClusterLink::silent(const Peer& peer, double now) const {
-  return peer.seenAt < 0 || now - peer.seenAt > options_.lostAfter;
-}
-
-/// Whether this node stopped for so long that another one had to hold it for lost, and that one was not
-/// heard of for long since: `heardAt` is when it was last.
-bool ClusterLink::givenUpFor(const RunningTime::Stop& stop, double heardAt) const {
-  return stop.seconds >= options_.lostAfter - 2 * options_.beat && heardAt < stop.until + options_.lostAfter;
-}
-
-std::vector<NodeReport> ClusterLink::nodesLocked() {
-  const double now = time_.now();
-  std::vector<NodeReport> all;
-  for (int rank = 0; rank < options_.nodeCount; ++rank) {
-    const Peer& peer = peers_[static_cast<size_t>(rank)];
-    NodeReport node;
-    node.node = rank;
-    node.name = nameLocked(rank);
-    node.silent = rank != 0 && silent(peer, now);
-    node.silence = peer.seenAt < 0 ? -1 : now - peer.seenAt;
-    // One that gave this node up may go on sending heartbeats; one that fell silent later did not.
-    if (const auto stop = time_.longestStop(); rank != 0 && stop.seconds > 0 && peer.seenAt >= 0)
-      node.lostInStop = givenUpFor(stop, node.silent ? peer.seenAt : stop.until) ? stop.seconds : 0;
-    node.gone = goneLocked(rank);
-    if (peer.sign.is_object() && peer.sign.value("round", "") == round_ && peer.sign.contains("ranks") &&
-        peer.sign["ranks"].is_array())
-      for (const Json& entry : peer.sign["ranks"])
-        if (auto report = rankReportFromJson(entry, "sign"); report.ok())
-          node.ranks.push_back(std::move(*report));
-    all.push_back(std::move(node));
+  const std::lock_guard reading(readMutex_);
+  for (bool more = true; more;) {
+    const auto changes = client_->changes(kSigns, signsSeen_);
+    if (!changes.ok()) return;
+    std::vector<int> beats;
+    std::vector<std::pair<int, std::optional<NodeSign>>> signs;
+    for (const auto& [key, value] : changes->entries) {
+      bool beat = false;
+      const int rank = rankOfKey(key, options_.nodeCount, beat);
+      if (rank >= 0 && beat) beats.push_back(rank);
+      if (rank >= 0 && !beat) signs.emplace_back(rank, readableSign(value));
+    }
+    signsSeen_ = changes->version;
+    more = changes->more;
+    const std::lock_guard lock(mutex_);
+    const double now = time_.now();
+    signsNew_ = signsNew_ || !signs.empty();
+    for (auto& [rank, sign] : signs) peers_.takeSign(rank, std::move(sign), now);
+    for (const int rank : beats) peers_.takeHeartbeat(rank, now);
   }
-  return all;
+}
+
+/// To see whether node 0 was started again: its new store gets this node's sign before this node speaks of
+/// the new start.
+void ClusterLink::readLeader() {
+  const auto text = client_->get(signKey(0), 0);
+  if (!text.ok() || *text == leaderText_) return;
+  auto sign = readableSign(*text);
+  if (sign && sign->nonce != leader()) {
+    given_.clear();
+    if (!giveSign().ok()) return;
+  }
+  leaderText_ = *text;
+  const std::lock_guard lock(mutex_);
+  peers_.takeSign(0, std::move(sign), time_.now());
+}
+
+/// Node 0 reads all signs, and tells the others in a few words what they say about finished stages.
+void ClusterLink::publishFinished() {
+  readSigns();
+  Finished now;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(signsNew_, false)) return;
+    now.seen = peers_.seenCount();
+    now.stages = peers_.disagreements();
+    now.text = dumpJson({{"seen", now.seen}, {"stages", now.stages}});
+    if (now.text == finished_.text) return;
+  }
+  const Status told = client_->set("finished", now.text);
+  answered(told);
+  const std::lock_guard lock(mutex_);
+  if (!told.ok()) return (void)(signsNew_ = true);
+  finished_ = std::move(now);
+}
+
+void ClusterLink::readFinished() {
+  const auto text = client_->get("finished", 0);
+  if (!text.ok()) return;
+  const auto json = parseJson(*text);
+  if (!json.ok()) return;
+  Finished now;
+  JsonReader reader(*json, "finished");
+  reader.read("seen", now.seen);
+  reader.read("stages", now.stages);
+  if (!reader.ok()) return;
+  const std::lock_guard lock(mutex_);
+  finished_ = std::move(now);
 }
 
 /// While a round runs, node 0 tells all nodes as soon as it knows who is lost: nobody waits for the dead.
@@ -209,7 +233,7 @@ void ClusterLink::publishCulprit() {
   {
     const std::lock_guard lock(mutex_);
     if (round_.empty() || !stop_.empty()) return;
-    culprit = knownCulprit(nodesLocked());
+    culprit = knownCulprit(peers_.reports(round_, time_.longestStop(), time_.now()));
     if (culprit.empty()) return;
     const double now = time_.now();
     if (failureSeenAt_ < 0) failureSeenAt_ = now;

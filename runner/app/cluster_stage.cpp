@@ -10,7 +10,6 @@
 
 #include "runner/core/text.h"
 #include "runner/core/units.h"
-#include "runner/rendezvous/store_key.h"
 
 namespace muster {
 namespace {
@@ -18,6 +17,7 @@ namespace {
 constexpr double kEndSlack = 20;    // seconds that a node may take to end its ranks: grace, KILL, a stuck one
 constexpr double kLeaveSlack = 60;  // seconds that a node may take from its ranks' end to the stage's own
 constexpr size_t kMostNames = 20;
+constexpr int kMostRanks = 1 << 15;  // of one node
 
 Json listOf(const std::set<size_t>& runs) {
   Json list = Json::array();
@@ -56,47 +56,18 @@ int countOf(const Json& object, const char* key) {
 
 /// Which nodes have finished the stage and which have not, after a part of them was started again.
 std::string ClusterStage::disagreement() {
-  const auto states = link_.finishedOn(stage_);
-  std::vector<std::string> finished, open, absent;
-  for (size_t rank = 0; rank < states.size(); ++rank) {
-    const std::string name = link_.nodeName(static_cast<int>(rank));
-    if (!states[rank])
-      absent.push_back(name);
-    else if (states[rank]->empty())
-      open.push_back(name);
-    else
-      finished.push_back(fmt::format("{} ({})", name, *states[rank]));
-  }
-  const auto list = [](std::vector<std::string> names) {
-    const size_t count = names.size();
-    if (count > kMostNames) names.resize(kMostNames);
-    return join(names, ", ") + (count > kMostNames ? fmt::format(" and {} more", count - kMostNames) : "");
-  };
-  std::string text =
-      fmt::format("nodes disagree on whether this stage is finished: it is on {}, and not on {}",
-                  list(finished), list(open));
-  if (!absent.empty()) text += "; not there: " + list(absent);
-  return text +
+  return "nodes disagree on whether this stage is finished: " + link_.finishedWhere(stage_) +
          "; what is finished is not run again, and the others cannot run it alone: start a new run with "
          "--out";
 }
 
-/// Whether the group that node 0 formed has this very start of this node in it.
-bool ClusterStage::takesPart(const Json& decision) const {
-  const auto own = static_cast<size_t>(link_.options().nodeRank);
-  return decision.contains("members") && decision["members"].is_array() && decision["members"].size() > own &&
-         decision["members"][own] == link_.self();
-}
-
-Json ClusterStage::decideEntry(const ClusterLink::Answers& answers) {
-  const auto states = link_.finishedOn(stage_);
-  if (std::any_of(states.begin(), states.end(),
-                  [](const auto& state) { return !state.value_or("").empty(); }))
-    return {{"finished", true}};
+/// `members`: who takes part, where all have come.
+Json ClusterStage::decideEntry(const ClusterLink::Answers& answers, Members& members) {
+  if (!link_.finishedWhere(stage_).empty()) return {{"finished", true}};
   std::vector<std::string> missing;
   for (int rank = 0; rank < static_cast<int>(answers.size()); ++rank)
     if (const std::string other = link_.mismatch(rank); !other.empty()) return {{"error", other}};
-  Json first = Json::array(), members = Json::array();
+  Json parts = Json::array();
   int world = 0;
   for (size_t rank = 0; rank < answers.size(); ++rank) {
     const std::string name = link_.nodeName(static_cast<int>(rank));
@@ -106,12 +77,13 @@ Json ClusterStage::decideEntry(const ClusterLink::Answers& answers) {
     }
     if (const std::string why = textOf(*answers[rank], "skip"); !why.empty())
       return {{"skip", fmt::format("{} does not take part: {}", name, why)}};
-    first.push_back(world);
-    world += countOf(*answers[rank], "ranks");
+    const int ranks = countOf(*answers[rank], "ranks");
+    if (ranks > kMostRanks) return {{"error", fmt::format("{} says that it has {} ranks", name, ranks)}};
     members.push_back(textOf(*answers[rank], "start"));
+    parts.push_back({{"first", world}, {"start", members.back()}});
+    world += ranks;
   }
-  if (missing.empty())
-    return {{"world", world}, {"first", std::move(first)}, {"members", std::move(members)}};
+  if (missing.empty()) return {{"world", world}, {"leader", link_.self()}, {"parts", std::move(parts)}};
   if (link_.options().cancelled->load())
     return {{"error", link_.nodeName(0) + " was interrupted by its user"}};
   const size_t count = missing.size();
@@ -124,9 +96,10 @@ Json ClusterStage::decideEntry(const ClusterLink::Answers& answers) {
 ClusterEntry ClusterStage::enter(int localSize) {
   ClusterEntry entry;
   link_.leave();
+  Members members;
   const auto decision = link_.agree(
       stage_ + "/enter", {{"ranks", static_cast<unsigned>(localSize)}, {"start", link_.self()}}, arrival_,
-      [&](const ClusterLink::Answers& answers) { return decideEntry(answers); }, stage_);
+      [&](const ClusterLink::Answers& answers) { return decideEntry(answers, members); }, stage_);
   if (!decision.ok()) {
     entry.why = decision.error().text();
     if (link_.options().cancelled->load()) decline("its run was interrupted");
@@ -136,31 +109,23 @@ ClusterEntry ClusterStage::enter(int localSize) {
     entry.why = disagreement();
     return entry;
   }
-  const auto own = static_cast<size_t>(link_.options().nodeRank);
   entry.why = textOf(*decision, "error");
   if (!entry.why.empty()) return entry;
   entry.kind = ClusterEntry::Kind::kSkip;
   entry.why = textOf(*decision, "skip");
   if (!entry.why.empty()) return entry;
   entry.worldSize = countOf(*decision, "world");
-  if (!takesPart(*decision)) {
+  const Json part = decision->is_object() && decision->contains("part") ? (*decision)["part"] : Json();
+  if (textOf(part, "start") != link_.self()) {
     entry.kind = ClusterEntry::Kind::kError;
     entry.why = fmt::format(
         "{} was started again in the middle of this stage, which the others had begun with its earlier start",
         link_.nodeName(link_.options().nodeRank));
     return entry;
   }
-  if (!decision->contains("first") || !(*decision)["first"].is_array() ||
-      (*decision)["first"].size() <= own || !isCount((*decision)["first"][own])) {
-    entry.kind = ClusterEntry::Kind::kError;
-    entry.why = "node 0 sent no place in the group; is it another version of Muster?";
-    return entry;
-  }
-  Members members;
-  for (const Json& member : (*decision)["members"])
-    members.push_back(member.is_string() ? member.get<std::string>() : "");
+  if (members.empty()) members.push_back(textOf(*decision, "leader"));
   link_.hold(std::move(members));
-  entry.firstRank = (*decision)["first"][own].get<int>();
+  entry.firstRank = countOf(part, "first");
   entry.kind = ClusterEntry::Kind::kGo;
   return entry;
 }
@@ -176,13 +141,6 @@ void ClusterStage::decline(const std::string& why) {
 void ClusterStage::beginRound(int attempt, int start) {
   round_ = fmt::format("{}/{}/{}", stage_, attempt, start);
   link_.beginRound(round_);
-}
-
-Json ClusterStage::storeAccess() const {
-  const std::string prefix = "ranks/" + round_ + "/";
-  return {{"address", link_.storeAddress().text()},
-          {"prefix", prefix},
-          {"key", storeKey(link_.options().token, prefix)}};
 }
 
 std::vector<NodeReport> ClusterStage::sightsOfNodes(const ClusterLink::Answers& answers) {
@@ -276,6 +234,7 @@ RoundVerdict ClusterStage::endRound(const RoundSight& sight, size_t runs, double
     for (size_t run = 0; run < runs; ++run) verdict.failed.insert(run);
   }
   link_.endRound();
+  link_.clearRound(round_);
   return verdict;
 }
 

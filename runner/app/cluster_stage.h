@@ -69,14 +69,13 @@ class ClusterStage {
   /// or whom this question lost; empty: all have left in good order.
   std::string leave(const std::string& faulty);
 
-  /// How the ranks of the open round reach the store: {"address", "prefix", "key"}.
-  [[nodiscard]] Json storeAccess() const;
+  /// A connection to the store for a rank of the open round.
+  Result<Fd> connectStore() { return link_.connectRank(round_); }
   [[nodiscard]] ClusterLink& link() { return link_; }
 
  private:
   [[nodiscard]] std::string disagreement();
-  [[nodiscard]] bool takesPart(const Json& decision) const;
-  [[nodiscard]] Json decideEntry(const ClusterLink::Answers& answers);
+  [[nodiscard]] Json decideEntry(const ClusterLink::Answers& answers, Members& members);
   [[nodiscard]] Json decideRound(const ClusterLink::Answers& answers, size_t runs);
   [[nodiscard]] std::vector<NodeReport> sightsOfNodes(const ClusterLink::Answers& answers);
   [[nodiscard]] std::string culpritOf(const ClusterLink::Answers& answers);

@@ -11,10 +11,8 @@
 
 #include "runner/app/interrupt.h"
 #include "runner/core/clock.h"
-#include "runner/core/secret.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
-#include "runner/rendezvous/store_key.h"
 
 namespace muster {
 namespace {
@@ -153,23 +151,17 @@ void RankGroup::keepInStep() {
   }
 }
 
-/// The store of a group on this node: only its ranks learn where it is and a key to it, which lasts as long
-/// as it.
+/// How the ranks reach the group's store: of a group on this node alone, it is returned.
 Result<std::unique_ptr<StoreServer>> RankGroup::serveStore(std::vector<RankSpec>& specs, int start) const {
-  if (place_.cluster != nullptr) {
-    const std::string access = dumpJson(place_.cluster->storeAccess());
-    for (RankSpec& spec : specs) spec.store = access;
-    return std::unique_ptr<StoreServer>();
+  std::unique_ptr<StoreServer> server;
+  if (place_.cluster == nullptr) {
+    MUSTER_TRY(server, StoreServer::startLocal().context("serving the store of stage " + stage_.name));
   }
-  StoreServerOptions options;
-  MUSTER_TRY(options.token, randomSecret());
-  options.limits.connections += 8 * specs.size();
-  MUSTER_TRY(auto server, StoreServer::start(options).context("serving the store of stage " + stage_.name));
   const std::string prefix = fmt::format("{}/attempt{}.start{}/", stage_.name, attempt_, start);
-  const Json access{{"address", fmt::format("{}:{}", options.bind, server->port())},
-                    {"prefix", prefix},
-                    {"key", storeKey(options.token, prefix)}};
-  for (RankSpec& spec : specs) spec.store = dumpJson(access);
+  for (RankSpec& spec : specs)
+    spec.connectStore = [this, prefix, raw = server.get()] {
+      return raw == nullptr ? place_.cluster->connectStore() : raw->connect(prefix);
+    };
   return server;
 }
 
@@ -287,9 +279,6 @@ Status RankGroup::runOnce(const std::vector<RankSlot>& slots, int start, double 
   std::string lost;
   if (place_.cluster != nullptr) watchPeers(options, lost);
   MUSTER_TRY(const std::vector<RankEnd> ends, runGroup(specs, options));
-  if (store)
-    if (const std::string strangers = turnedAway(store->counts()); !strangers.empty())
-      record.log.push_back(strangers);
   if (place_.cluster != nullptr) {
     settleTogether(slots, ends, lost, std::max(0.0, secondsLeft(begin)), record);
     return {};

@@ -52,8 +52,11 @@ Result<std::unique_ptr<HostProcess>> HostProcess::start(HostJob job, double grac
   for (const HostJob& later : process->job_.after)
     command.insert(command.end(), {"--request", later.spec.requestFile});
   command.emplace_back("--supervised");
-  const std::string& store = process->job_.spec.store;
-  if (!store.empty()) command.emplace_back("--with-store");
+  Fd store;
+  if (process->job_.spec.connectStore) {
+    MUSTER_TRY(store, process->job_.spec.connectStore());
+    command.emplace_back("--with-store");
+  }
   MUSTER_TRY(process->host_, spawnHost(command, store).context("starting " + process->job_.who));
   return process;
 }

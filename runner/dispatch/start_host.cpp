@@ -130,20 +130,9 @@ int killOnce(const std::string& variable) {
   return killed;
 }
 
-/// A pipe that holds `text` and then ends.
-Result<Fd> filledPipe(const std::string& text) {
-  MUSTER_TRY(Pipe pipe, makePipe());
-  // What fits PIPE_BUF goes into an empty pipe at once.
-  if (text.size() > PIPE_BUF ||
-      write(pipe.write.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-    return Error{ErrorCode::kInternal,
-                 fmt::format("cannot hand {} bytes about the store to muster-host", text.size()), ""};
-  return std::move(pipe.read);
-}
-
 }  // namespace
 
-Result<SpawnedHost> spawnHost(const std::vector<std::string>& command, const std::string& store) {
+Result<SpawnedHost> spawnHost(const std::vector<std::string>& command, const Fd& store) {
   MUSTER_TRY(Pipe frames, makePipe());
   MUSTER_TRY(Pipe output, makePipe());
   MUSTER_TRY(Pipe report, makePipe());
@@ -160,12 +149,10 @@ Result<SpawnedHost> spawnHost(const std::vector<std::string>& command, const std
   plan.give(frames.write, 3);
   plan.give(lifeline.read, 4);
   plan.give(report.write, 5);
-  Fd storeFd;
-  if (!store.empty()) {
-    MUSTER_TRY(storeFd, filledPipe(store));
-    plan.give(storeFd, kStoreFd);
-  }
-  plan.closeAllFrom(store.empty() ? kHostFds : kStoreFd + 1);
+  const Fd shared(store.valid() ? fcntl(store.get(), F_DUPFD_CLOEXEC, kFirstFreeFd) : -1);
+  if (store.valid() && !shared.valid()) return systemError("keep a connection to the store");
+  if (store.valid()) plan.give(shared, kStoreFd);
+  plan.closeAllFrom(store.valid() ? kStoreFd + 1 : kHostFds);
   SpawnedHost host;
   host.marker = newMarker();
   MUSTER_TRY(host.pid, plan.spawn(command, "MUSTER_HOST_ID=" + host.marker));

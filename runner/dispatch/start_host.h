@@ -24,8 +24,8 @@ struct SpawnedHost {
 };
 
 /// Runs `command` in a process group of its own with stdin from /dev/null, the pipes on 1 to 5 and nothing
-/// else open, but for `store`: where that is not empty, descriptor 6 holds its text.
-Result<SpawnedHost> spawnHost(const std::vector<std::string>& command, const std::string& store = "");
+/// else open, but for `store`: where that is one, descriptor 6 is a copy of it.
+Result<SpawnedHost> spawnHost(const std::vector<std::string>& command, const Fd& store = Fd());
 
 /// Kills every process that carries `marker`; for when a guard was killed and can no longer do it. Returns
 /// whether none is left.

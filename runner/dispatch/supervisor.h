@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "runner/core/files.h"
 #include "runner/core/json.h"
 #include "runner/core/result.h"
 
@@ -23,9 +24,8 @@ struct RankSpec {
   Json request;                       ///< what muster-host gets; see runner/host/README.md
   std::filesystem::path requestFile;  ///< where the request is kept, so that the rank can be run again alone
   std::filesystem::path outputFile;   ///< captured stdout and stderr: first and last 8 MiB
-  /// Where the store of the rank's group is, as JSON with "address", "prefix" and "key"; empty: it has
-  /// none. Handed over by a pipe and never written to a file, as it holds a secret.
-  std::string store;
+  /// Makes a connection to the store of the rank's group, which only the rank gets; empty: it has none.
+  std::function<Result<Fd>()> connectStore;
 };
 
 /// How a rank's process ended.

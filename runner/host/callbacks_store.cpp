@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of callbacks.h that lets the ranks of a group meet: keys, values and barriers.
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,17 +12,13 @@
 namespace muster {
 
 std::unique_ptr<StoreClient> HostCallbacks::sharedStore() const {
-  if (request_.groupSize == 1 || !request_.store) return nullptr;
+  if (request_.groupSize == 1 || request_.store < 0) return nullptr;
   StoreClientOptions options;
-  // An address that is wrong is said by the first call: it names the address, and then there is none.
-  if (const Result<StoreAddress> address = parseStoreAddress(request_.store->address); address.ok())
-    options.address = *address;
-  options.prefix = request_.store->prefix;
-  options.key = request_.store->key;
   options.who = fmt::format("rank {}", request_.groupRank);
   if (!request_.device.empty()) options.who += fmt::format(" ({})", request_.device);
   options.cancelled = [this] { return cancelled_.load(); };
-  return std::make_unique<StoreClient>(std::move(options));
+  // A copy: ranks that follow each other in this process share the connection.
+  return std::make_unique<StoreClient>(Fd(fcntl(request_.store, F_DUPFD_CLOEXEC, 0)), std::move(options));
 }
 
 Status HostCallbacks::storeUsable(const char* key) const {

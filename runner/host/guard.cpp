@@ -48,6 +48,7 @@ class Guard {
     if (rank_ < 0) return cannot("fork the rank");
     if (rank_ == 0) becomeRank(rank);
     prctl(PR_SET_NAME, "muster-guard", 0, 0, 0);
+    if (options_.forRank >= 0) close(options_.forRank);
     report({{"type", "rank"}, {"pid", rank_}});
     while (reap() && !abandoned_) {
       wait();

@@ -11,6 +11,7 @@ namespace muster {
 struct GuardOptions {
   int lifeline = -1;         ///< end-of-file means that the runner is gone; -1: none
   int report = -1;           ///< where the guard reports; -1: nowhere
+  int forRank = -1;          ///< a descriptor that only the rank keeps; -1: none
   double grace = 2;          ///< seconds between TERM and KILL
   double abandonAfter = 10;  ///< seconds of KILL after which survivors are abandoned
 };

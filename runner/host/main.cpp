@@ -30,8 +30,8 @@ constexpr const char* kHelp =
 Option:
   --supervised   as the runner starts it: frames to descriptor 3, lifeline on 4, the guard's report to 5; several
                  --request run one after the other
-  --with-store   descriptor 6 says where the store of the rank's group is. Without it a rank of several cannot talk to
-                 the others, whose store ended with their stage: run the stage again to see them together
+  --with-store   descriptor 6 is a connection to the store of the rank's group. Without it a rank of several cannot talk
+                 to the others, whose store ended with their stage: run the stage again to see them together
 
 Exit code: 0 once all cases have ended (each frame says how), 1 when the plugin could not be loaded, 2 on wrong usage,
 125 when a process below did not die, 128 + N when signal N ended the rank.
@@ -106,18 +106,20 @@ int work(const Arguments& arguments, const std::vector<Result<HostRequest>>& req
   return runRanks(requests, frames);
 }
 
-/// The requests, and where the store is; that descriptor is closed before anything else can see it.
+/// The requests, and the connection to the store, which whatever a rank executes does not get.
 std::vector<Result<HostRequest>> requestsOf(const Arguments& arguments) {
   std::vector<Result<HostRequest>> requests;
   for (const std::string& path : arguments.requests) requests.push_back(readRequest(path));
   if (!arguments.withStore) return requests;
-  const Result<StoreAccess> store = readStoreAccess(kStoreFd);
-  close(kStoreFd);
+  const int store = fcntl(kStoreFd, F_DUPFD_CLOEXEC, 10);
+  if (store >= 0) close(kStoreFd);
   for (Result<HostRequest>& request : requests)
-    if (!store.ok())
-      request = store.error();
+    if (store < 0)
+      request = Error{
+          ErrorCode::kIo,
+          fmt::format("--with-store needs descriptor {} to be open: the runner does that", kStoreFd), ""};
     else if (request.ok())
-      request->store = *store;
+      request->store = store;
   return requests;
 }
 
@@ -138,6 +140,7 @@ int run(int argc, char** argv) {
   }
   const std::vector<Result<HostRequest>> requests = requestsOf(arguments);
   if (!requests.empty() && requests.front().ok()) {
+    options.forRank = requests.front()->store;
     options.grace = requests.front()->grace;
     options.abandonAfter = requests.front()->abandonAfter;
   }

@@ -103,33 +103,6 @@ Result<HostRequest> requestFromJson(const Json& json) {
   return request;
 }
 
-Result<StoreAccess> storeAccessFromJson(const Json& json) {
-  if (!json.is_object()) return Error{ErrorCode::kProtocol, "store: wanted a JSON object", ""};
-  StoreAccess access;
-  JsonReader reader(json, "store");
-  reader.read("address", access.address);
-  reader.read("prefix", access.prefix);
-  reader.read("key", access.key);
-  MUSTER_CHECK_OK(reader.status());
-  return access;
-}
-
-Result<StoreAccess> readStoreAccess(int fd) {
-  constexpr size_t kMaxAccess = 65536;
-  std::string text;
-  char buffer[4096];
-  while (text.size() <= kMaxAccess) {
-    const ssize_t n = read(fd, buffer, sizeof buffer);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0)
-      return Error{ErrorCode::kIo, "cannot read where the group's store is: " + errnoText(errno), ""};
-    if (n == 0) break;
-    text.append(buffer, static_cast<size_t>(n));
-  }
-  MUSTER_TRY(const Json json, parseJson(text).context("reading where the group's store is"));
-  return storeAccessFromJson(json);
-}
-
 Result<HostRequest> readRequest(const std::filesystem::path& path) {
   MUSTER_TRY(const std::string text, readFile(path));
   MUSTER_TRY(const Json json, parseJson(text).context("reading request " + path.string()));

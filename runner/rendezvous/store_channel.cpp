@@ -20,6 +20,7 @@ namespace muster {
 namespace {
 
 constexpr double kLook = 0.05;  // how often cancellation is looked at
+constexpr size_t kReadAtOnce = size_t{16} * 1024;
 
 Error lost(const std::string& what) {
   return {ErrorCode::kIo, what, ""};
@@ -85,58 +86,62 @@ Result<StoreChannel> StoreChannel::open(const StoreAddress& address, const std::
 Result<StoreChannel> StoreChannel::open(const addrinfo& address, const std::string& prefix,
                                         const std::string& key, double deadline, const Cancelled& cancelled) {
   MUSTER_TRY(Fd socket, connectTo(address, deadline, cancelled));
-  MUSTER_TRY(TlsStream stream, TlsStream::client(std::move(socket), prefix, key));
-  StoreChannel channel(std::move(stream));
-  for (auto step = TlsStream::Step::kWantsRead; step != TlsStream::Step::kDone;) {
-    step = channel.stream_.handshake();
-    MUSTER_CHECK_OK(channel.proceed(step, deadline, cancelled));
+  MUSTER_TRY(StoreStream stream, StoreStream::client(std::move(socket), prefix, key));
+  for (auto step = StoreStream::Step::kWantsRead; step != StoreStream::Step::kDone;) {
+    step = stream.handshake();
+    if (step == StoreStream::Step::kFailed) return StoreChannel(std::move(stream)).failure(step).error();
+    if (step != StoreStream::Step::kDone)
+      MUSTER_CHECK_OK(
+          await(stream.fd(), step == StoreStream::Step::kWantsRead ? POLLIN : POLLOUT, deadline, cancelled));
   }
-  return channel;
+  return StoreChannel(std::move(stream));
 }
 
-/// Waits for what a step of the stream wants.
-Status StoreChannel::proceed(TlsStream::Step step, double deadline, const Cancelled& cancelled) {
-  if (step == TlsStream::Step::kDone) return {};
-  if (step != TlsStream::Step::kFailed)
-    return await(stream_.fd(), step == TlsStream::Step::kWantsRead ? POLLIN : POLLOUT, deadline, cancelled);
+StoreChannel StoreChannel::over(Fd socket) {
+  return StoreChannel(StoreStream::local(std::move(socket), ""));
+}
+
+Status StoreChannel::failure(StoreStream::Step step) const {
+  if (step != StoreStream::Step::kFailed) return {};
   const bool stranger = stream_.fault() == TlsFault::kNotTls || stream_.fault() == TlsFault::kNoToken;
   return Error{stranger ? ErrorCode::kProtocol : ErrorCode::kIo, stream_.faultText(), ""};
 }
 
-Status StoreChannel::send(std::string_view bytes, double deadline, const Cancelled& cancelled) {
-  for (size_t sent = 0; sent < bytes.size();)
-    MUSTER_CHECK_OK(proceed(stream_.write(bytes, sent), deadline, cancelled));
+Status StoreChannel::write() {
+  if (backlog() == 0) return {};
+  MUSTER_CHECK_OK(failure(stream_.write(out_, sent_)));
+  if (backlog() == 0) {
+    out_.clear();
+    sent_ = 0;
+  }
   return {};
 }
 
-Result<std::string> StoreChannel::receive(size_t size, double deadline, const Cancelled& cancelled) {
-  std::string bytes(size, '\0');
-  for (size_t have = 0; have < size;) {
+Status StoreChannel::read(std::vector<StoreResponse>& out) {
+  char buffer[kReadAtOnce];
+  while (true) {
     size_t got = 0;
-    MUSTER_CHECK_OK(proceed(stream_.read(bytes.data() + have, size - have, got), deadline, cancelled));
-    have += got;
+    const StoreStream::Step step = stream_.read(buffer, sizeof buffer, got);
+    if (step != StoreStream::Step::kDone) return failure(step);
+    in_.append(buffer, got);
+    MUSTER_CHECK_OK(takeAnswers(out));
   }
-  return bytes;
 }
 
-Result<StoreResponse> StoreChannel::ask(const StoreRequest& request, double deadline,
-                                        const Cancelled& cancelled) {
-  MUSTER_CHECK_OK(send(encodeStoreRequest(request), deadline, cancelled));
-  MUSTER_TRY(const std::string length, receive(kStoreLength, deadline, cancelled));
-  const uint32_t size = readStoreLength(length);
-  if (size < 1 || size > kStoreMaxReply)
-    return Error{ErrorCode::kProtocol, fmt::format("it answered with {} bytes", size), ""};
-  MUSTER_TRY(const std::string body, receive(size, deadline, cancelled));
-  if (body[0] < 0 || body[0] > static_cast<char>(StoreAnswer::kRefused))
-    return Error{ErrorCode::kProtocol, fmt::format("it answered with the unknown status {}", int{body[0]}),
-                 ""};
-  return StoreResponse{static_cast<StoreAnswer>(body[0]), body.substr(1)};
-}
-
-bool StoreChannel::stale() const {
-  pollfd fd{stream_.fd(), POLLIN, 0};
-  // Between requests a server has nothing to say: whatever is there to read is the end.
-  return poll(&fd, 1, 0) != 0;
+Status StoreChannel::takeAnswers(std::vector<StoreResponse>& out) {
+  size_t at = 0;
+  while (in_.size() - at >= kStoreLength) {
+    const uint32_t size = readStoreLength(std::string_view(in_).substr(at));
+    if (size < kStoreReplyHead || size > kStoreMaxReply)
+      return Error{ErrorCode::kProtocol, fmt::format("it answered with {} bytes", size), ""};
+    if (in_.size() - at - kStoreLength < size) break;
+    MUSTER_TRY(StoreResponse response,
+               decodeStoreReply(std::string_view(in_).substr(at + kStoreLength, size)));
+    out.push_back(std::move(response));
+    at += kStoreLength + size;
+  }
+  in_.erase(0, at);
+  return {};
 }
 
 }  // namespace muster

@@ -4,46 +4,52 @@
 
 #include <functional>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "runner/rendezvous/store_address.h"
 #include "runner/rendezvous/store_protocol.h"
-#include "runner/rendezvous/tls_stream.h"
+#include "runner/rendezvous/store_stream.h"
 
 struct addrinfo;
 
 namespace muster {
 
-/// What a server answered.
-struct StoreResponse {
-  StoreAnswer answer = StoreAnswer::kOk;
-  std::string text;
-};
-
-/// A connection whose server has proven that it has the token. Every call ends by its deadline (seconds of
-/// systemClock()), or soon after `cancelled` says so. After an error the channel is of no further use.
+/// A connection whose server has proven that it has the token, or the end of a socket pair. Many requests may
+/// be open on it. Belongs to one thread at a time. After an error it is of no further use.
 class StoreChannel {
  public:
   using Cancelled = std::function<bool()>;
 
   /// The first of the address's machines that has the token; each gets a share of the time. `key`: storeKey()
-  /// of `prefix`. kIo or kTimeout: nothing answers there, or bytes were altered on their way; kProtocol: what
-  /// answers is not this run's store.
+  /// of `prefix`. Ends by the deadline (seconds of systemClock()), or soon after `cancelled` says so. kIo or
+  /// kTimeout: nothing answers there, or bytes were altered on their way; kProtocol: what answers is not this
+  /// run's store.
   static Result<StoreChannel> open(const StoreAddress& address, const std::string& prefix,
                                    const std::string& key, double deadline, const Cancelled& cancelled);
-  Result<StoreResponse> ask(const StoreRequest& request, double deadline, const Cancelled& cancelled);
-  /// Whether the server has closed it meanwhile.
-  [[nodiscard]] bool stale() const;
+  /// A socket pair's end whose other one a server has.
+  static StoreChannel over(Fd socket);
+
+  [[nodiscard]] int fd() const { return stream_.fd(); }
+  /// Bytes that write() has not sent yet.
+  [[nodiscard]] size_t backlog() const { return out_.size() - sent_; }
+  /// Keeps a request for write(). `id` of the request must not be in use.
+  void put(const StoreRequest& request) { out_ += encodeStoreRequest(request); }
+  /// Sends as far as it goes without waiting.
+  Status write();
+  /// Adds the answers that are here to `out`, without waiting.
+  Status read(std::vector<StoreResponse>& out);
 
  private:
   static Result<StoreChannel> open(const addrinfo& address, const std::string& prefix, const std::string& key,
                                    double deadline, const Cancelled& cancelled);
-  explicit StoreChannel(TlsStream stream) : stream_(std::move(stream)) {}
-  Status proceed(TlsStream::Step step, double deadline, const Cancelled& cancelled);
-  Status send(std::string_view bytes, double deadline, const Cancelled& cancelled);
-  Result<std::string> receive(size_t size, double deadline, const Cancelled& cancelled);
+  explicit StoreChannel(StoreStream stream) : stream_(std::move(stream)) {}
+  [[nodiscard]] Status failure(StoreStream::Step step) const;
+  Status takeAnswers(std::vector<StoreResponse>& out);
 
-  TlsStream stream_;
+  StoreStream stream_;
+  std::string out_;
+  size_t sent_ = 0;
+  std::string in_;
 };
 
 }  // namespace muster

@@ -7,8 +7,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cmath>
+#include <condition_variable>
+#include <map>
 #include <mutex>
+#include <optional>
+#include <vector>
 
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
@@ -21,7 +26,7 @@ namespace {
 constexpr double kRetryPause = 0.05;  // seconds between two tries
 constexpr double kTryOne = 5;         // seconds for one try, as one that hangs may be the last of a server
 constexpr int kSure = 3;  // so many strangers in a row are no accident on the way: waiting will not help
-constexpr size_t kIdleChannels = 4;
+constexpr std::chrono::duration<double> kLook{0.05};  // how often cancellation is looked at
 
 static_assert(StoreClient::kMaxKey == kStoreMaxKey && StoreClient::kMaxValue == kStoreMaxValue);
 
@@ -35,41 +40,85 @@ std::string secondsText(double seconds) {
 
 }  // namespace
 
+/// A connection and the answers that have come for its open requests. Whoever waits reads for all.
+struct StoreClient::Link {
+  explicit Link(StoreChannel connected) : channel(std::move(connected)) {}
+
+  /// Sends and receives what can be without waiting.
+  void turn();
+  uint32_t ask(StoreRequest request);
+  void withdraw(uint32_t id);
+
+  StoreChannel channel;
+  Status failure;
+  bool polled = false;  ///< a thread waits for the socket, so the others need not
+  uint32_t last = 0;
+  std::map<uint32_t, std::optional<StoreResponse>> open;
+};
+
+void StoreClient::Link::turn() {
+  std::vector<StoreResponse> answers;
+  if (failure.ok()) failure = channel.write();
+  if (failure.ok()) failure = channel.read(answers);
+  for (StoreResponse& answer : answers)
+    if (const auto asked = open.find(answer.id); asked != open.end()) asked->second = std::move(answer);
+}
+
+uint32_t StoreClient::Link::ask(StoreRequest request) {
+  do request.id = ++last;
+  while (open.count(request.id) > 0);
+  open.emplace(request.id, std::nullopt);
+  channel.put(request);
+  return request.id;
+}
+
+void StoreClient::Link::withdraw(uint32_t id) {
+  open.erase(id);
+  StoreRequest request;
+  request.op = StoreOp::kWithdraw;
+  request.id = id;
+  channel.put(request);
+  turn();
+}
+
 struct StoreClient::Parts {
+  using Lock = std::unique_lock<std::mutex>;
   explicit Parts(StoreClientOptions given) : options(std::move(given)) {}
 
   Result<StoreChannel> connect(double timeout);
-  Result<StoreChannel> channel();
+  Result<std::shared_ptr<Link>> reach(double timeout);
+  Result<std::shared_ptr<Link>> awaitLink(Lock& lock, double timeout);
   Result<StoreResponse> ask(const StoreRequest& request, double wait);
-  [[nodiscard]] std::string place() const { return "the store at " + options.address.text(); }
-  [[nodiscard]] std::string who() const { return options.who.empty() ? "this process" : options.who; }
-  [[nodiscard]] bool connectedBefore() {
-    const std::lock_guard lock(mutex);
-    return found;
+  Result<StoreResponse> await(Link& link, uint32_t id, double deadline);
+  void wait(Lock& lock, Link& link, double seconds);
+  [[nodiscard]] double patience();
+  [[nodiscard]] std::string place() const {
+    return options.address.host.empty() ? "the store of its group" : "the store at " + options.address.text();
   }
+  [[nodiscard]] std::string who() const { return options.who.empty() ? "this process" : options.who; }
   Status checkKey(const std::string& key) const;
   static Status checkTimeout(double timeout);
 
   StoreClientOptions options;
   std::mutex mutex;  // guards what follows
-  std::vector<StoreChannel> idle;
-  bool found = false;  // it was reached before
+  std::condition_variable changed;
+  std::shared_ptr<Link> link;
+  bool connecting = false;  ///< a thread does, and the others wait for what comes of it
+  Error refused;            ///< what came of it last, where it was nothing
+  bool found = false;       ///< it was reached before
 };
 
 Result<StoreChannel> StoreClient::Parts::connect(double timeout) {
   if (options.address.host.empty() || options.address.port == 0)
-    return usage("no address of a store was given");
+    return found ? Error{ErrorCode::kIo, who() + " has lost " + place(), ""}
+                 : usage("no address of a store was given");
   const double deadline = systemClock().now() + timeout;
   Error told;  // the last error; one of a try that lacked time says less than the one before it
   for (int strange = 0;;) {
     const double until = std::min(deadline, systemClock().now() + kTryOne);
     Result<StoreChannel> channel =
         StoreChannel::open(options.address, options.prefix, options.key, until, options.cancelled);
-    if (channel.ok()) {
-      const std::lock_guard lock(mutex);
-      found = true;
-      return channel;
-    }
+    if (channel.ok()) return channel;
     if (options.cancelled())
       return Error{ErrorCode::kTimeout, who() + " was cancelled while it looked for " + place(), ""};
     Error error = std::move(channel).error();
@@ -87,29 +136,88 @@ Result<StoreChannel> StoreClient::Parts::connect(double timeout) {
   }
 }
 
-Result<StoreChannel> StoreClient::Parts::channel() {
-  {
-    const std::lock_guard lock(mutex);
-    while (!idle.empty()) {
-      StoreChannel channel = std::move(idle.back());
-      idle.pop_back();
-      if (!channel.stale()) return channel;
+double StoreClient::Parts::patience() {
+  const std::lock_guard lock(mutex);
+  return found ? std::min(options.connectTimeout, options.answerTimeout) : options.connectTimeout;
+}
+
+/// The connection that another thread is making.
+Result<std::shared_ptr<StoreClient::Link>> StoreClient::Parts::awaitLink(Lock& lock, double timeout) {
+  const double deadline = systemClock().now() + timeout + kTryOne;
+  while (connecting && systemClock().now() < deadline) changed.wait_for(lock, kLook);
+  if (link) return link;
+  return connecting ? Error{ErrorCode::kIo, who() + " could not reach " + place(), ""} : refused;
+}
+
+Result<std::shared_ptr<StoreClient::Link>> StoreClient::Parts::reach(double timeout) {
+  Lock lock(mutex);
+  if (link) link->turn();
+  if (link && link->failure.ok()) return link;
+  if (connecting) return awaitLink(lock, timeout);
+  link.reset();
+  connecting = true;
+  lock.unlock();
+  Result<StoreChannel> channel = connect(timeout);
+  lock.lock();
+  connecting = false;
+  changed.notify_all();
+  if (!channel.ok()) return refused = std::move(channel).error();
+  found = true;
+  return link = std::make_shared<Link>(std::move(*channel));
+}
+
+/// Waits for the socket, or for a thread that does.
+void StoreClient::Parts::wait(Lock& lock, Link& link, double seconds) {
+  const auto pause = std::min(std::chrono::duration<double>(std::max(seconds, 0.0)), kLook);
+  if (link.polled && link.channel.backlog() == 0) return (void)changed.wait_for(lock, pause);
+  pollfd fd{link.channel.fd(), static_cast<short>(link.channel.backlog() > 0 ? POLLIN | POLLOUT : POLLIN), 0};
+  link.polled = true;
+  lock.unlock();
+  poll(&fd, 1, static_cast<int>(std::ceil(pause.count() * 1000)));
+  lock.lock();
+  link.polled = false;
+  link.turn();
+  changed.notify_all();
+}
+
+Result<StoreResponse> StoreClient::Parts::await(Link& link, uint32_t id, double deadline) {
+  Lock lock(mutex);
+  link.turn();
+  while (true) {
+    const auto asked = link.open.find(id);
+    if (asked->second) {
+      StoreResponse response = *std::move(asked->second);
+      link.open.erase(asked);
+      return response;
     }
+    if (!link.failure.ok()) return link.failure.error();
+    lock.unlock();
+    const bool cancelled = options.cancelled();
+    lock.lock();
+    const double left = deadline - systemClock().now();
+    if (cancelled || left <= 0) {
+      link.withdraw(id);
+      return Error{ErrorCode::kTimeout, cancelled ? "cancelled" : "no answer in time", ""};
+    }
+    if (!asked->second) wait(lock, link, left);
   }
-  return connect(connectedBefore() ? std::min(options.connectTimeout, options.answerTimeout)
-                                   : options.connectTimeout);
 }
 
 Result<StoreResponse> StoreClient::Parts::ask(const StoreRequest& request, double wait) {
-  MUSTER_TRY(StoreChannel channel, this->channel());
-  const double deadline = systemClock().now() + wait + options.answerTimeout;
-  Result<StoreResponse> response = channel.ask(request, deadline, options.cancelled);
-  if (response.ok()) {
-    const std::lock_guard lock(mutex);
-    if (idle.size() < kIdleChannels) idle.push_back(std::move(channel));
-    return response;
+  MUSTER_TRY(const std::shared_ptr<Link> reached, reach(patience()));
+  uint32_t id = 0;
+  {
+    const Lock lock(mutex);
+    id = reached->ask(request);
   }
+  Result<StoreResponse> response = await(*reached, id, systemClock().now() + wait + options.answerTimeout);
   const std::string about = printable(request.key.substr(options.prefix.size()), 200);
+  if (response.ok() && response->answer == StoreAnswer::kUnavailable)
+    return Error{
+        ErrorCode::kIo,
+        fmt::format("{} cannot use {} (for {}): {}", who(), place(), about, printable(response->text, 400)),
+        ""};
+  if (response.ok()) return response;
   if (options.cancelled())
     return Error{ErrorCode::kTimeout, fmt::format("{} was cancelled while it waited for {}", who(), about),
                  ""};
@@ -159,10 +267,13 @@ Result<int64_t> numberOf(const StoreResponse& response) {
 StoreClient::StoreClient(StoreClientOptions options) : parts_(std::make_unique<Parts>(std::move(options))) {}
 StoreClient::~StoreClient() = default;
 
+StoreClient::StoreClient(Fd socket, StoreClientOptions options) : StoreClient(std::move(options)) {
+  parts_->link = std::make_shared<Link>(StoreChannel::over(std::move(socket)));
+  parts_->found = true;
+}
+
 Status StoreClient::connect(double timeout) {
-  MUSTER_TRY(StoreChannel channel, parts_->connect(timeout));
-  const std::lock_guard lock(parts_->mutex);
-  parts_->idle.push_back(std::move(channel));
+  MUSTER_TRY([[maybe_unused]] const auto link, parts_->reach(timeout));
   return {};
 }
 
@@ -227,6 +338,17 @@ Status StoreClient::barrier(const std::string& name, int rank, int count, double
                  ""};
   if (response.answer == StoreAnswer::kRefused) return refusedBy(response, "barrier " + printable(name, 60));
   return {};
+}
+
+Result<StoreChanges> StoreClient::changes(const std::string& start, uint64_t since) {
+  MUSTER_CHECK_OK(parts_->checkKey(start));
+  StoreRequest request;
+  request.op = StoreOp::kChanges;
+  request.key = parts_->options.prefix + start;
+  request.number = static_cast<int64_t>(since);
+  MUSTER_TRY(const StoreResponse response, parts_->ask(request, 0));
+  if (response.answer != StoreAnswer::kOk) return refusedBy(response, "changes of " + printable(start, 60));
+  return decodeStoreChanges(response.text);
 }
 
 Result<int64_t> StoreClient::clear(const std::string& start) {

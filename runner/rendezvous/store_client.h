@@ -8,13 +8,15 @@
 #include <string>
 #include <string_view>
 
+#include "runner/core/files.h"
 #include "runner/core/result.h"
 #include "runner/rendezvous/store_address.h"
+#include "runner/rendezvous/store_protocol.h"
 
 namespace muster {
 
 struct StoreClientOptions {
-  StoreAddress address;
+  StoreAddress address;        ///< none where a connection is given
   std::string prefix;          ///< put before every key and barrier name; of at most 240 bytes
   std::string key;             ///< storeKey() of the prefix
   std::string who;             ///< "rank 2", "node 3 (n3)": said in errors
@@ -24,8 +26,8 @@ struct StoreClientOptions {
   std::function<bool()> cancelled = [] { return false; };  ///< looked at every 50 ms and after a signal
 };
 
-/// Thread-safe: calls on several threads use a connection each. Nothing is connected before the first call.
-/// A call that fails on its connection drops it; the next call connects again.
+/// Thread-safe: calls on several threads share one connection. Nothing is connected before the first call.
+/// When the connection fails all calls on it do; the next call connects again.
 ///
 /// Errors: kTimeout when the wait was in vain (names key or barrier, who waited, and for how long; a barrier
 /// also names the ranks that did not come) or was cancelled; kIo when the store cannot be reached or was
@@ -36,6 +38,8 @@ class StoreClient {
   static constexpr size_t kMaxValue = 4u << 20;  ///< bytes
 
   explicit StoreClient(StoreClientOptions options);
+  /// Of a server of this machine: StoreServer::connect() made the connection. Once lost, it is lost for good.
+  StoreClient(Fd socket, StoreClientOptions options);
   ~StoreClient();
   StoreClient(const StoreClient&) = delete;
   StoreClient& operator=(const StoreClient&) = delete;
@@ -51,10 +55,14 @@ class StoreClient {
   /// Waits until ranks 0 .. count-1 are all here. A name may be used again after that; but once one rank's
   /// wait has timed out, every rank that waits or comes later gets the same kTimeout, naming who was missing.
   Status barrier(const std::string& name, int rank, int count, double timeout);
+  /// The keys that begin with `start` and were set since `since` (0: all), with their values; one request for
+  /// about a megabyte of them. Values over a megabyte are empty.
+  Result<StoreChanges> changes(const std::string& start, uint64_t since);
   /// Forgets every key that begins with `start` (after the prefix); returns how many.
   Result<int64_t> clear(const std::string& start);
 
  private:
+  struct Link;
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };

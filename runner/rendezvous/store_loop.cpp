@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,39 +14,46 @@
 #include <utility>
 
 #include "runner/core/clock.h"
+#include "runner/core/text.h"
 #include "runner/rendezvous/listener.h"
 
 namespace muster {
 namespace {
 
-constexpr StorePeerId kListenerId = 0;
-constexpr StorePeerId kWakeId = 1;
+constexpr StorePeerId kListenerId = 0, kWakeId = 1, kDeskId = 2, kFirstId = 3;
 constexpr int kAcceptsAtOnce = 64;
+constexpr int kReadsAtOnce = 64;  // of one connection, so that a busy one leaves the others their turn
 constexpr double kAcceptPause = 0.1;
 constexpr size_t kBufferShare = 4;  // of the memory limit, one part in so many is for requests on their way
+constexpr uint64_t kProving = ~uint64_t{0};  // the transfer of a stranger
 
 }  // namespace
 
-StoreLoop::StoreLoop(Fd listener, Fd epoll, std::string token, const StoreLimits& limits)
+StoreLoop::StoreLoop(Fd listener, Fd epoll, Fd wake, std::string token, const StoreLimits& limits,
+                     std::unique_ptr<StoreDesk> desk)
     : listener_(std::move(listener)),
       epoll_(std::move(epoll)),
+      wake_(std::move(wake)),
       token_(std::move(token)),
       limits_(limits),
-      state_(limits) {}
+      desk_(std::move(desk)),
+      nextId_(kFirstId) {}
 
-Result<std::unique_ptr<StoreLoop>> StoreLoop::make(Fd listener, int wake, std::string token,
-                                                   const StoreLimits& limits) {
-  Fd epoll(epoll_create1(EPOLL_CLOEXEC));
-  std::unique_ptr<StoreLoop> loop(
-      new StoreLoop(std::move(listener), std::move(epoll), std::move(token), limits));
-  if (!loop->watch(loop->listener_.get(), kListenerId, EPOLLIN, true) ||
-      !loop->watch(wake, kWakeId, EPOLLIN, true))
+Result<std::unique_ptr<StoreLoop>> StoreLoop::make(Fd listener, std::string token, const StoreLimits& limits,
+                                                   std::unique_ptr<StoreDesk> desk) {
+  Fd epoll(epoll_create1(EPOLL_CLOEXEC)), wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  std::unique_ptr<StoreLoop> loop(new StoreLoop(std::move(listener), std::move(epoll), std::move(wake),
+                                                std::move(token), limits, std::move(desk)));
+  const int others = loop->desk_->descriptor();
+  if ((loop->listener_.valid() && !loop->watch(loop->listener_.get(), kListenerId, EPOLLIN, true)) ||
+      (others >= 0 && !loop->watch(others, kDeskId, EPOLLIN, true)) ||
+      !loop->watch(loop->wake_.get(), kWakeId, EPOLLIN, true))
     return Error{ErrorCode::kIo, "cannot watch the store's sockets: " + errnoText(errno), "store"};
   return loop;
 }
 
 StoreCounts StoreLoop::counts() const {
-  return {accepted_, noTls_, noToken_, altered_, late_, malformed_, crowdedOut_};
+  return {accepted_, noTls_, noToken_, altered_, late_, malformed_, crowdedOut_, full_, noFiles_, noRoom_};
 }
 
 bool StoreLoop::watch(int fd, StorePeerId id, uint32_t events, bool fresh) {
@@ -54,9 +63,23 @@ bool StoreLoop::watch(int fd, StorePeerId id, uint32_t events, bool fresh) {
   return epoll_ctl(epoll_.get(), fresh ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &event) == 0;
 }
 
+void StoreLoop::stop() {
+  stopping_ = true;
+  desk_->stop();
+  eventfd_write(wake_.get(), 1);
+}
+
+void StoreLoop::attach(Fd socket, std::string prefix) {
+  {
+    const std::lock_guard lock(attachMutex_);
+    attached_.emplace_back(std::move(socket), std::move(prefix));
+  }
+  eventfd_write(wake_.get(), 1);
+}
+
 int StoreLoop::pause(double now) const {
   if (!again_.empty()) return 0;
-  double next = std::min(state_.nextDeadline(), acceptAgain_);
+  double next = std::min(desk_->nextDeadline(), acceptAgain_);
   if (!deadlines_.empty()) next = std::min(next, deadlines_.begin()->first);
   if (next == kNever) return -1;
   return static_cast<int>(std::ceil(std::clamp(next - now, 0.0, 60.0) * 1000));
@@ -64,18 +87,18 @@ int StoreLoop::pause(double now) const {
 
 void StoreLoop::run() {
   std::vector<epoll_event> events(256);
-  while (true) {
+  while (!stopping_) {
     const int ready =
         epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), pause(systemClock().now()));
     const double now = systemClock().now();
     for (int i = 0; i < ready; ++i) {
       const epoll_event& event = events[static_cast<size_t>(i)];
-      if (event.data.u64 == kWakeId) return;
-      if (event.data.u64 == kListenerId) {
+      if (event.data.u64 == kWakeId)
+        attachAll(now);
+      else if (event.data.u64 == kListenerId)
         acceptAll(now);
-      } else {
+      else if (event.data.u64 != kDeskId)
         serve(event.data.u64, event.events, now);
-      }
     }
     for (const StorePeerId id : std::exchange(again_, {})) serve(id, 0, now);
     if (now >= acceptAgain_) {
@@ -84,8 +107,9 @@ void StoreLoop::run() {
     }
     closeLate(now);
     std::vector<StoreReply> replies;
-    state_.expire(now, replies);
-    reply(replies, now);
+    desk_->proceed(now, replies);
+    reply(replies);
+    flush(now);
     admitQueued(now);
   }
 }
@@ -110,29 +134,40 @@ bool StoreLoop::makeRoom(double now) {
     close(*strangers_.begin(), StorePeer::End::kGone);
     return true;
   }
+  ++noFiles_;
   acceptAgain_ = now + kAcceptPause;
   watch(listener_.get(), kListenerId, 0, false);
   return false;
 }
 
 void StoreLoop::add(Fd socket, double now) {
-  if (connections_.size() - strangers_.size() >= limits_.connections) {
-    ++crowdedOut_;
-    return;
-  }
   if (strangers_.size() >= limits_.strangers) {
     ++crowdedOut_;
     close(*strangers_.begin(), StorePeer::End::kGone);
   }
   tuneStoreSocket(socket.get());
-  const StorePeerId id = nextId_++;
-  Result<TlsStream> stream = TlsStream::server(std::move(socket), token_);
+  Result<StoreStream> stream = StoreStream::server(std::move(socket), token_);
   if (!stream.ok()) return;
-  const auto it = connections_.emplace(id, Connection{StorePeer(std::move(*stream))}).first;
-  strangers_.insert(id);
-  it->second.watched = EPOLLIN;
-  setDeadline(it, now + limits_.handshakeTimeout);
-  if (!watch(it->second.peer.fd(), id, EPOLLIN, true)) close(id, StorePeer::End::kGone);
+  strangers_.insert(nextId_);
+  keep(StorePeer(std::move(*stream)), nextId_++, now);
+}
+
+void StoreLoop::attachAll(double now) {
+  eventfd_t count = 0;
+  eventfd_read(wake_.get(), &count);
+  std::vector<std::pair<Fd, std::string>> fresh;
+  {
+    const std::lock_guard lock(attachMutex_);
+    fresh.swap(attached_);
+  }
+  for (auto& [socket, prefix] : fresh)
+    keep(StorePeer(StoreStream::local(std::move(socket), prefix), true), nextId_++, now);
+}
+
+void StoreLoop::keep(StorePeer peer, StorePeerId id, double now) {
+  const auto it = connections_.emplace(id, std::move(peer)).first;
+  if (!watch(it->second.peer.fd(), id, 0, true)) return close(id, StorePeer::End::kGone);
+  settle(it, now);
 }
 
 void StoreLoop::serve(StorePeerId id, uint32_t events, double now) {
@@ -140,52 +175,125 @@ void StoreLoop::serve(StorePeerId id, uint32_t events, double now) {
   if (it == connections_.end()) return;  // closed since the event was noted
   StorePeer& peer = it->second.peer;
   StorePeer::End end = StorePeer::End::kNone;
-  if (peer.wantsToWrite()) {
-    end = peer.write();
-  } else if (peer.wantsToRead()) {
-    end = peer.read();
-  } else if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
-    end = StorePeer::End::kGone;
+  if ((events & EPOLLOUT) != 0) end = peer.write();
+  if (!peer.wantsToRead() && (events & (EPOLLERR | EPOLLHUP)) != 0) end = StorePeer::End::kGone;
+  for (int turn = 0; end == StorePeer::End::kNone && peer.wantsToRead() && turn < kReadsAtOnce; ++turn) {
+    // What comes next may end the connection, and must not take along what was asked before.
+    if (!peer.buffered()) end = peer.write();
+    if (end == StorePeer::End::kNone) end = peer.read();
+    if (end == StorePeer::End::kNone && !advance(id, now)) break;
   }
+  const auto still = connections_.find(id);  // advance() may have closed it
+  if (still == connections_.end()) return;
   if (end != StorePeer::End::kNone) return close(id, end);
-  advance(id, now);
+  settle(still, now);
 }
 
-/// Does what the peer's new bytes ask for.
-void StoreLoop::advance(StorePeerId id, double now) {
+/// One beyond the limit stays among the strangers, which are limited, too, and has their deadline.
+void StoreLoop::admitProven(Connections::iterator it) {
+  const auto stranger = strangers_.find(it->first);
+  if (stranger == strangers_.end() || it->second.surplus) return;
+  if (connections_.size() - strangers_.size() >= limits_.connections) {
+    ++full_;
+    it->second.surplus = true;
+    return;
+  }
+  strangers_.erase(stranger);
+  ++accepted_;
+}
+
+void StoreLoop::turnAway(StorePeerId id, uint32_t request) {
+  StorePeer& peer = connections_.at(id).peer;
+  peer.answer({id, StoreAnswer::kUnavailable, nullptr,
+               fmt::format("it serves {} connections already, which is its limit", limits_.connections)},
+              request);
+  (void)peer.write();
+  close(id, StorePeer::End::kGone);
+}
+
+/// Does what the peer's new bytes ask for. False: nothing new can be there, or the connection is gone.
+bool StoreLoop::advance(StorePeerId id, double now) {
   const auto it = connections_.find(id);
   Connection& connection = it->second;
   StorePeer& peer = connection.peer;
-  if (peer.phase() != StorePeer::Phase::kProving && strangers_.erase(id) > 0) ++accepted_;
-  if (peer.phase() == StorePeer::Phase::kQueueing && !reserve(connection)) queue_.push_back(id);
+  if (peer.phase() == StorePeer::Phase::kProving) return false;
+  admitProven(it);
+  if (peer.phase() == StorePeer::Phase::kQueueing) {
+    if (reserve(connection)) return true;
+    queue_.push_back(id);
+    return false;
+  }
   StoreRequest request;
   std::string problem;
-  if (!peer.takeRequest(request, problem)) return settle(it, now);
+  if (!peer.takeRequest(request, problem)) return false;
   release(connection);
-  if (!problem.empty()) return close(id, StorePeer::End::kMalformed);
-  settle(it, now);
-  std::vector<StoreReply> replies;
-  state_.handle(id, std::move(request), now, replies);
-  reply(replies, now);
+  if (problem.empty() && connection.surplus) {
+    turnAway(id, request.id);
+    return false;
+  }
+  if (problem.empty() && take(id, std::move(request), now)) return true;
+  close(id, StorePeer::End::kMalformed);
+  return false;
 }
 
-void StoreLoop::reply(const std::vector<StoreReply>& replies, double now) {
+/// False when the request breaks the protocol.
+bool StoreLoop::take(StorePeerId id, StoreRequest request, double now) {
+  Connection& connection = connections_.at(id);
+  const auto known = connection.open.find(request.id);
+  if (request.op == StoreOp::kWithdraw) {
+    if (known == connection.open.end()) return true;  // its answer is on the way
+    desk_->leave(known->second);
+    askers_.erase(known->second);
+    connection.open.erase(known);
+    connection.peer.forget();
+    return true;
+  }
+  if (known != connection.open.end()) return false;
+  const StorePeerId asker = nextId_++;
+  connection.open.emplace(request.id, asker);
+  askers_[asker] = {id, request.id};
+  std::vector<StoreReply> replies;
+  if (request.key.size() > kStoreMaxKey)
+    replies.push_back(
+        {asker, StoreAnswer::kRefused, nullptr,
+         fmt::format("it has {} bytes with its prefix, more than {}", request.key.size(), kStoreMaxKey)});
+  else
+    desk_->handle(asker, std::move(request), now, replies);
+  noRoom_ = desk_->noRoom();
+  reply(replies);
+  return true;
+}
+
+void StoreLoop::reply(const std::vector<StoreReply>& replies) {
   for (const StoreReply& reply : replies) {
-    const auto it = connections_.find(reply.peer);
+    const auto asker = askers_.find(reply.peer);
+    if (asker == askers_.end()) continue;
+    const auto [id, request] = asker->second;
+    askers_.erase(asker);
+    Connection& connection = connections_.at(id);
+    connection.open.erase(request);
+    connection.peer.answer(reply, request);
+    answered_.insert(id);
+  }
+}
+
+/// Sends what this turn has answered, the answers of a connection together.
+void StoreLoop::flush(double now) {
+  for (const StorePeerId id : std::exchange(answered_, {})) {
+    const auto it = connections_.find(id);
     if (it == connections_.end()) continue;
-    const StorePeer::End end = it->second.peer.answer(reply);
-    if (end == StorePeer::End::kNone) {
+    const StorePeer::End end = it->second.peer.write();
+    if (end == StorePeer::End::kNone)
       settle(it, now);
-    } else {
-      close(reply.peer, end);
-    }
+    else
+      close(id, end);
   }
 }
 
 /// One request always gets room, however large; so those that wait for room never wait for each other.
 bool StoreLoop::reserve(Connection& connection) {
-  const size_t size = connection.peer.requestSize();
-  if (reserved_ > 0 && reserved_ + size > limits_.memory / kBufferShare) return false;
+  const size_t size = connection.peer.requestSize(), used = reserved_ + desk_->backlog();
+  if (used > 0 && used + size > limits_.memory / kBufferShare) return false;
   connection.reserved = size;
   reserved_ += size;
   connection.peer.admit();
@@ -208,8 +316,7 @@ void StoreLoop::admitQueued(double now) {
   }
 }
 
-/// Watches for what the peer's phase waits for. A phase has one deadline, however busily a slow peer
-/// trickles.
+/// Watches for what the peer waits for. A transfer has one deadline, however busily a slow peer trickles.
 void StoreLoop::settle(Connections::iterator it, double now) {
   Connection& connection = it->second;
   const StorePeer& peer = connection.peer;
@@ -218,17 +325,18 @@ void StoreLoop::settle(Connections::iterator it, double now) {
   if (events != connection.watched) watch(peer.fd(), it->first, events, false);
   connection.watched = events;
   if (peer.wantsToRead() && peer.buffered()) again_.push_back(it->first);
-  if (peer.phase() == connection.phase && peer.inLength() == connection.inLength) return;
-  connection.phase = peer.phase();
-  connection.inLength = peer.inLength();
-  const bool transfers = peer.inLength() || peer.phase() == StorePeer::Phase::kReceiving ||
-                         peer.phase() == StorePeer::Phase::kAnswering;
-  setDeadline(it, transfers ? now + limits_.transferTimeout : kNever);
-}
-
-void StoreLoop::setDeadline(Connections::iterator it, double deadline) {
-  deadlines_.erase({it->second.deadline, it->first});
-  it->second.deadline = deadline;
+  const bool stranger = strangers_.count(it->first) > 0;
+  const auto follow = [&](Timer& timer, uint64_t transfer) {
+    if (timer.transfer == transfer) return;
+    timer = {transfer,
+             transfer == 0 ? kNever : now + (stranger ? limits_.handshakeTimeout : limits_.transferTimeout)};
+  };
+  follow(connection.in, stranger ? kProving : peer.receiving());
+  follow(connection.out, peer.sending());
+  const double deadline = std::min(connection.in.end, connection.out.end);
+  if (deadline == connection.deadline) return;
+  deadlines_.erase({connection.deadline, it->first});
+  connection.deadline = deadline;
   if (deadline != kNever) deadlines_.emplace(deadline, it->first);
 }
 
@@ -239,9 +347,12 @@ void StoreLoop::close(StorePeerId id, StorePeer::End why) {
   if (why == StorePeer::End::kAltered) ++altered_;
   if (why == StorePeer::End::kMalformed) ++malformed_;
   release(it->second);
-  setDeadline(it, kNever);
+  deadlines_.erase({it->second.deadline, id});
   strangers_.erase(id);
-  state_.leave(id);
+  for (const auto& [request, asker] : it->second.open) {
+    desk_->leave(asker);
+    askers_.erase(asker);
+  }
   connections_.erase(it);
 }
 

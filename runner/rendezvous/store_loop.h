@@ -9,70 +9,100 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "runner/core/files.h"
+#include "runner/rendezvous/store_desk.h"
 #include "runner/rendezvous/store_peer.h"
-#include "runner/rendezvous/store_state.h"
+#include "runner/rendezvous/store_server.h"
 
 namespace muster {
 
-/// Belongs to one thread, but for counts().
+/// Belongs to one thread, but for stop(), attach() and counts().
 class StoreLoop {
  public:
-  static Result<std::unique_ptr<StoreLoop>> make(Fd listener, int wake, std::string token,
-                                                 const StoreLimits& limits);
-  /// Serves until `wake` becomes readable.
+  /// `listener`: none where only attach() brings connections; then `token` is of no use.
+  static Result<std::unique_ptr<StoreLoop>> make(Fd listener, std::string token, const StoreLimits& limits,
+                                                 std::unique_ptr<StoreDesk> desk);
+  /// Serves until stop().
   void run();
+  void stop();
+  /// Serves one end of a socket pair, whose keys all get `prefix`.
+  void attach(Fd socket, std::string prefix);
   [[nodiscard]] StoreCounts counts() const;
 
  private:
   static constexpr double kNever = std::numeric_limits<double>::infinity();
+  /// The deadline of a transfer, which has a number.
+  struct Timer {
+    uint64_t transfer = 0;
+    double end = kNever;
+  };
   struct Connection {
+    explicit Connection(StorePeer given) : peer(std::move(given)) {}
     StorePeer peer;
     uint32_t watched = 0;  ///< epoll events
-    double deadline = kNever;
-    StorePeer::Phase phase = StorePeer::Phase::kProving;  ///< that the deadline is of
-    bool inLength = false;
-    size_t reserved = 0;  ///< bytes of buffers
+    Timer in, out;
+    double deadline = kNever;              ///< the earlier of both
+    size_t reserved = 0;                   ///< bytes of buffers
+    bool surplus = false;                  ///< beyond the limit of connections: told so, then closed
+    std::map<uint32_t, StorePeerId> open;  ///< requests by the peer's numbers
   };
   using Connections = std::map<StorePeerId, Connection>;
+  struct Asker {
+    StorePeerId connection = 0;
+    uint32_t id = 0;
+  };
 
-  StoreLoop(Fd listener, Fd epoll, std::string token, const StoreLimits& limits);
+  StoreLoop(Fd listener, Fd epoll, Fd wake, std::string token, const StoreLimits& limits,
+            std::unique_ptr<StoreDesk> desk);
   bool watch(int fd, StorePeerId id, uint32_t events, bool fresh);
   void acceptAll(double now);
+  void attachAll(double now);
   bool makeRoom(double now);
   void add(Fd socket, double now);
+  void keep(StorePeer peer, StorePeerId id, double now);
+  void admitProven(Connections::iterator it);
+  void turnAway(StorePeerId id, uint32_t request);
   void serve(StorePeerId id, uint32_t events, double now);
-  void advance(StorePeerId id, double now);
-  void reply(const std::vector<StoreReply>& replies, double now);
+  bool advance(StorePeerId id, double now);
+  bool take(StorePeerId id, StoreRequest request, double now);
+  void reply(const std::vector<StoreReply>& replies);
+  void flush(double now);
   void admitQueued(double now);
   bool reserve(Connection& connection);
   void release(Connection& connection);
   void settle(Connections::iterator it, double now);
-  void setDeadline(Connections::iterator it, double deadline);
   void close(StorePeerId id, StorePeer::End why);
   void closeLate(double now);
   [[nodiscard]] int pause(double now) const;
 
   Fd listener_;
   Fd epoll_;
+  Fd wake_;
   std::string token_;
   StoreLimits limits_;
-  StoreState state_;
+  std::unique_ptr<StoreDesk> desk_;
   Connections connections_;
+  std::unordered_map<StorePeerId, Asker> askers_;
   std::set<StorePeerId> strangers_;  // ids grow, so the first is the oldest
   std::deque<StorePeerId> queue_;    // wait for room; some may be gone
   std::vector<StorePeerId> again_;   // have bytes that their sockets do not show
+  std::set<StorePeerId> answered_;   // have answers that are not sent yet
   std::set<std::pair<double, StorePeerId>> deadlines_;
   size_t reserved_ = 0;
-  StorePeerId nextId_ = 2;
+  StorePeerId nextId_;
   double acceptAgain_ = kNever;  // when the listener is looked at again after descriptors ran out
 
+  std::atomic<bool> stopping_{false};
+  std::mutex attachMutex_;
+  std::vector<std::pair<Fd, std::string>> attached_;  // guarded by it
   std::atomic<uint64_t> accepted_{0}, noTls_{0}, noToken_{0}, altered_{0}, late_{0}, malformed_{0},
-      crowdedOut_{0};
+      crowdedOut_{0}, full_{0}, noFiles_{0}, noRoom_{0};
 };
 
 }  // namespace muster

@@ -9,11 +9,12 @@ namespace muster {
 namespace {
 
 constexpr size_t kReadAtOnce = size_t{64} * 1024;
+constexpr size_t kGatherAtOnce = size_t{16} * 1024;  // one record of TLS
 
 }  // namespace
 
-StorePeer::End StorePeer::endOf(TlsStream::Step step) const {
-  if (step != TlsStream::Step::kFailed) return End::kNone;
+StorePeer::End StorePeer::endOf(StoreStream::Step step) const {
+  if (step != StoreStream::Step::kFailed) return End::kNone;
   switch (stream_.fault()) {
     case TlsFault::kNotTls:
       return End::kNotTls;
@@ -31,28 +32,27 @@ StorePeer::End StorePeer::fill(size_t size) {
   char buffer[kReadAtOnce];
   while (in_.size() < size) {
     size_t got = 0;
-    const TlsStream::Step step = stream_.read(buffer, std::min(sizeof buffer, size - in_.size()), got);
-    if (step != TlsStream::Step::kDone) return endOf(step);
+    const StoreStream::Step step = stream_.read(buffer, std::min(sizeof buffer, size - in_.size()), got);
+    if (step != StoreStream::Step::kDone) return endOf(step);
     in_.append(buffer, got);
   }
   return End::kNone;
 }
 
 StorePeer::End StorePeer::prove() {
-  const TlsStream::Step step = stream_.handshake();
-  if (step == TlsStream::Step::kDone) phase_ = Phase::kIdle;
+  const StoreStream::Step step = stream_.handshake();
+  if (step == StoreStream::Step::kDone) phase_ = Phase::kIdle;
   // A fresh socket has room for a handshake; one that has not is not worth waiting for.
-  return step == TlsStream::Step::kWantsWrite ? End::kGone : endOf(step);
+  return step == StoreStream::Step::kWantsWrite ? End::kGone : endOf(step);
+}
+
+uint64_t StorePeer::receiving() const {
+  if (phase_ == Phase::kReceiving) return 2 * received_ + 2;
+  return phase_ == Phase::kIdle && !in_.empty() ? 2 * received_ + 1 : 0;
 }
 
 StorePeer::End StorePeer::read() {
   if (phase_ == Phase::kProving) return prove();
-  if (phase_ == Phase::kAwaiting) {
-    char byte = 0;
-    size_t got = 0;
-    const TlsStream::Step step = stream_.read(&byte, 1, got);
-    return step == TlsStream::Step::kDone ? End::kMalformed : endOf(step);
-  }
   const size_t size = phase_ == Phase::kIdle ? kStoreLength : wanted_;
   const End end = fill(size);
   if (end != End::kNone || in_.size() < size) return end;
@@ -76,40 +76,62 @@ bool StorePeer::takeRequest(StoreRequest& request, std::string& problem) {
   complete_ = false;
   Result<StoreRequest> decoded = decodeStoreRequest(in_);
   in_ = std::string();
-  phase_ = Phase::kAwaiting;
+  phase_ = Phase::kIdle;
+  ++received_;
   if (!decoded.ok()) {
     problem = decoded.error().message;
-  } else if (!decoded->key.starts_with(stream_.prefix())) {
-    problem = "a key outside of what its own key is for";
-  } else {
-    request = std::move(*decoded);
+    return true;
   }
+  request = std::move(*decoded);
+  if (request.op == StoreOp::kWithdraw) return true;
+  ++open_;
+  if (local_)
+    request.key.insert(0, stream_.prefix());
+  else if (!request.key.starts_with(stream_.prefix()))
+    problem = "a key outside of what its own key is for";
   return true;
 }
 
-StorePeer::End StorePeer::answer(const StoreReply& reply) {
+void StorePeer::answer(const StoreReply& reply, uint32_t id) {
   const size_t size = reply.value ? reply.value->text().size() : reply.text.size();
-  head_ = encodeStoreReplyHead(reply.answer, size) + reply.text;
-  value_ = reply.value;
-  sent_ = 0;
-  phase_ = Phase::kAnswering;
-  return write();
+  answers_.push_back({encodeStoreReplyHead(reply.answer, id, size) + reply.text, reply.value});
+}
+
+/// Short answers go out together; a large value is sent from where it is kept.
+void StorePeer::gather() {
+  while (!answers_.empty() && out_.size() < kGatherAtOnce && !value_) {
+    Answer& next = answers_.front();
+    out_ += next.head;
+    if (next.value && next.value->text().size() <= kGatherAtOnce)
+      out_ += next.value->text();
+    else
+      value_ = std::move(next.value);
+    answers_.pop_front();
+    ++gathered_;
+  }
 }
 
 StorePeer::End StorePeer::write() {
-  size_t before = 0;  // what stands before this part in the answer
-  for (const std::string* part : {&std::as_const(head_), value_ ? &value_->text() : nullptr}) {
-    if (part == nullptr) break;
-    size_t sent = sent_ - before;
-    if (sent < part->size()) {
-      const TlsStream::Step step = stream_.write(*part, sent);
-      sent_ = before + sent;
-      if (step != TlsStream::Step::kDone) return endOf(step);
+  while (wantsToWrite()) {
+    if (out_.empty()) gather();
+    size_t before = 0;  // what stands before this part
+    for (const std::string* part : {&std::as_const(out_), value_ ? &value_->text() : nullptr}) {
+      if (part == nullptr) break;
+      size_t gone = offset_ - before;
+      if (gone < part->size()) {
+        const StoreStream::Step step = stream_.write(*part, gone);
+        offset_ = before + gone;
+        if (step != StoreStream::Step::kDone) return endOf(step);
+      }
+      before += part->size();
     }
-    before += part->size();
+    out_.clear();
+    value_.reset();
+    offset_ = 0;
+    open_ -= gathered_;
+    gathered_ = 0;
+    ++sent_;
   }
-  value_.reset();
-  phase_ = Phase::kIdle;
   return End::kNone;
 }
 

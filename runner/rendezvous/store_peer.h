@@ -2,17 +2,18 @@
 // One connection of the store's server: its handshake, its bytes in and out. Internal to this folder.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 
+#include "runner/rendezvous/store_desk.h"
 #include "runner/rendezvous/store_protocol.h"
-#include "runner/rendezvous/store_state.h"
-#include "runner/rendezvous/tls_stream.h"
+#include "runner/rendezvous/store_stream.h"
 
 namespace muster {
 
 /// Reads and writes without ever blocking. It never buffers more than the part of the protocol that it is in
-/// allows, and reads no request before `admit` let it.
+/// allows, reads no request before `admit` let it, and none while too many wait for their answers.
 class StorePeer {
  public:
   enum class Phase {
@@ -20,49 +21,68 @@ class StorePeer {
     kIdle,       ///< between requests, or within the length of one
     kQueueing,   ///< told its request's length, waits for room in the server's buffers
     kReceiving,  ///< within a request
-    kAwaiting,   ///< has asked; anything it sends now is a breach of the protocol
-    kAnswering,  ///< takes its answer
   };
   /// Why it has to go.
   enum class End { kNone, kGone, kNotTls, kNoToken, kAltered, kMalformed };
 
-  explicit StorePeer(TlsStream stream) : stream_(std::move(stream)) {}
+  /// `local`: one end of a socket pair, whose keys get its prefix here; others send whole keys.
+  explicit StorePeer(StoreStream stream, bool local = false)
+      : stream_(std::move(stream)), local_(local), phase_(local ? Phase::kIdle : Phase::kProving) {}
 
   [[nodiscard]] int fd() const { return stream_.fd(); }
+  [[nodiscard]] bool local() const { return local_; }
   /// Whether it has sent what the socket does not show any more.
   [[nodiscard]] bool buffered() const { return stream_.buffered(); }
   [[nodiscard]] Phase phase() const { return phase_; }
   /// Bytes that its announced request takes.
   [[nodiscard]] size_t requestSize() const { return wanted_; }
-  /// Whether some but not all bytes of a request's length have come.
-  [[nodiscard]] bool inLength() const { return phase_ == Phase::kIdle && !in_.empty(); }
   /// Whether it is to be watched for bytes to read, and for room to write.
-  [[nodiscard]] bool wantsToRead() const { return phase_ != Phase::kQueueing && phase_ != Phase::kAnswering; }
-  [[nodiscard]] bool wantsToWrite() const { return phase_ == Phase::kAnswering; }
+  [[nodiscard]] bool wantsToRead() const { return phase_ != Phase::kQueueing && open_ < kMostOpen; }
+  [[nodiscard]] bool wantsToWrite() const { return !out_.empty() || !answers_.empty(); }
+  /// Which transfer it is in the middle of, each way; 0: in none. Another number is another transfer.
+  [[nodiscard]] uint64_t receiving() const;
+  [[nodiscard]] uint64_t sending() const { return wantsToWrite() ? 1 + sent_ : 0; }
 
-  /// Takes what has arrived, as far as the phase allows.
+  /// Takes what has arrived, as far as the phase allows: at most one length or one request.
   End read();
   /// Lets a queueing peer send its request.
   void admit();
-  /// The request, once it is complete: phase() is then kAwaiting, and its bytes are no longer buffered.
+  /// The request, once it is complete; its bytes are then no longer buffered. `problem`: it breaks the
+  /// protocol.
   bool takeRequest(StoreRequest& request, std::string& problem);
-  /// Begins to send an answer, or goes on with it.
-  End answer(const StoreReply& reply);
+  /// Keeps an answer for write().
+  void answer(const StoreReply& reply, uint32_t id);
+  /// An open request that gets no answer.
+  void forget() { --open_; }
+  /// Sends answers, as far as the peer takes them.
   End write();
 
  private:
+  static constexpr size_t kMostOpen = 4096;  ///< requests without answer: of all ranks of a node
+  struct Answer {
+    std::string head;  ///< length, status, number and short texts
+    std::shared_ptr<const StoredValue> value;
+  };
+
   End fill(size_t size);
   End prove();
-  [[nodiscard]] End endOf(TlsStream::Step step) const;
+  void gather();
+  [[nodiscard]] End endOf(StoreStream::Step step) const;
 
-  TlsStream stream_;
-  Phase phase_ = Phase::kProving;
+  StoreStream stream_;
+  bool local_;
+  Phase phase_;
   std::string in_;
   size_t wanted_ = 0;
-  std::string head_;  ///< of the answer: length, status and short texts
-  std::shared_ptr<const StoredValue> value_;
-  size_t sent_ = 0;
+  uint64_t received_ = 0;  ///< requests
   bool complete_ = false;
+  size_t open_ = 0;
+  std::deque<Answer> answers_;
+  std::string out_;                           ///< of answers that go out together
+  std::shared_ptr<const StoredValue> value_;  ///< a large one that follows `out_`
+  size_t gathered_ = 0;                       ///< answers in both
+  size_t offset_ = 0;                         ///< of both, what is gone
+  uint64_t sent_ = 0;
 };
 
 }  // namespace muster

@@ -32,23 +32,26 @@ std::string encodeStoreRequest(const StoreRequest& request) {
   appendNumber(out, request.key.size(), 4);
   for (const int64_t number : {request.timeoutMs, request.number, request.count})
     appendNumber(out, static_cast<uint64_t>(number), 8);
-  return out += request.key + request.value;
+  appendNumber(out, request.id, 4);
+  return out.append(request.key).append(request.value);
 }
 
 Result<StoreRequest> decodeStoreRequest(std::string_view body) {
   if (body.size() < kStoreRequestHead)
     return malformed(fmt::format("a request of {} bytes, wanted {} or more", body.size(), kStoreRequestHead));
   const uint64_t op = readNumber(body, 0, 1);
-  if (op < static_cast<uint64_t>(StoreOp::kSet) || op > static_cast<uint64_t>(StoreOp::kClear))
+  if (op < static_cast<uint64_t>(StoreOp::kSet) || op > static_cast<uint64_t>(StoreOp::kChanges))
     return malformed(fmt::format("the unknown operation {}", op));
   const uint64_t key = readNumber(body, 1, 4);
-  if (key == 0 || key > kStoreMaxKey || key > body.size() - kStoreRequestHead)
+  const bool withdraws = op == static_cast<uint64_t>(StoreOp::kWithdraw);
+  if ((key == 0) != withdraws || key > kStoreMaxKey || key > body.size() - kStoreRequestHead)
     return malformed(fmt::format("a key of {} bytes, wanted 1 to {}", key, kStoreMaxKey));
   StoreRequest request;
   request.op = static_cast<StoreOp>(op);
   request.timeoutMs = static_cast<int64_t>(readNumber(body, 5, 8));
   request.number = static_cast<int64_t>(readNumber(body, 13, 8));
   request.count = static_cast<int64_t>(readNumber(body, 21, 8));
+  request.id = static_cast<uint32_t>(readNumber(body, 29, 4));
   request.key = body.substr(kStoreRequestHead, key);
   request.value = body.substr(kStoreRequestHead + key);
   if (request.value.size() > kStoreMaxValue)
@@ -63,11 +66,50 @@ Result<StoreRequest> decodeStoreRequest(std::string_view body) {
   return request;
 }
 
-std::string encodeStoreReplyHead(StoreAnswer answer, size_t size) {
+std::string encodeStoreReplyHead(StoreAnswer answer, uint32_t id, size_t size) {
   std::string out;
-  appendNumber(out, size + 1, 4);
+  appendNumber(out, size + kStoreReplyHead, 4);
   appendNumber(out, static_cast<uint64_t>(answer), 1);
+  appendNumber(out, id, 4);
   return out;
+}
+
+Result<StoreResponse> decodeStoreReply(std::string_view body) {
+  if (body.size() < kStoreReplyHead) return malformed(fmt::format("it answered with {} bytes", body.size()));
+  const uint64_t answer = readNumber(body, 0, 1);
+  if (answer > static_cast<uint64_t>(StoreAnswer::kUnavailable))
+    return malformed(fmt::format("it answered with the unknown status {}", answer));
+  return StoreResponse{static_cast<StoreAnswer>(answer), static_cast<uint32_t>(readNumber(body, 1, 4)),
+                       std::string(body.substr(kStoreReplyHead))};
+}
+
+std::string encodeStoreChanges(const StoreChanges& changes) {
+  std::string out;
+  appendNumber(out, changes.version, 8);
+  appendNumber(out, changes.more ? 1 : 0, 1);
+  for (const auto& [key, value] : changes.entries) {
+    appendNumber(out, key.size(), 4);
+    appendNumber(out, value.size(), 4);
+    out.append(key).append(value);
+  }
+  return out;
+}
+
+Result<StoreChanges> decodeStoreChanges(std::string_view text) {
+  constexpr size_t kHead = 9, kEntryHead = 8;
+  if (text.size() < kHead) return malformed(fmt::format("changes of {} bytes", text.size()));
+  StoreChanges changes;
+  changes.version = readNumber(text, 0, 8);
+  changes.more = text[8] != 0;
+  for (text.remove_prefix(kHead); !text.empty();) {
+    if (text.size() < kEntryHead) return malformed("changes that end within an entry");
+    const uint64_t key = readNumber(text, 0, 4), value = readNumber(text, 4, 4);
+    text.remove_prefix(kEntryHead);
+    if (key + value > text.size()) return malformed("changes that end within an entry");
+    changes.entries.emplace_back(text.substr(0, key), text.substr(key, value));
+    text.remove_prefix(key + value);
+  }
+  return changes;
 }
 
 uint32_t readStoreLength(std::string_view bytes) {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What travels between the store's server and its clients. Internal to this folder.
 //
-// All of it goes through a TlsStream. The client sends one request at a time and waits for its answer.
-// Numbers are little-endian.
+// All of it goes through a StoreStream. A client may have many requests open: each has a number of its own,
+// which is in the answer. Answers come in any order. Numbers are little-endian.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "runner/core/result.h"
 
@@ -18,30 +20,51 @@ constexpr size_t kStoreMaxValue = 4u << 20;
 constexpr int64_t kStoreMaxRanks = 1 << 20;                ///< of one barrier
 constexpr int64_t kStoreMaxWait = 7LL * 24 * 3600 * 1000;  ///< milliseconds
 constexpr size_t kStoreLength = 4;                         ///< the length in front of each frame
-constexpr size_t kStoreRequestHead = 1 + 4 + 3 * 8;
+constexpr size_t kStoreRequestHead = 1 + 4 + 3 * 8 + 4;
 constexpr size_t kStoreMaxRequest = kStoreRequestHead + kStoreMaxKey + kStoreMaxValue;
-constexpr size_t kStoreMaxReply = 1 + kStoreMaxValue;
+constexpr size_t kStoreReplyHead = 1 + 4;
+constexpr size_t kStoreMaxReply = kStoreReplyHead + kStoreMaxValue;
 
-enum class StoreOp : uint8_t { kSet = 1, kGet, kAdd, kBarrier, kClear };
+enum class StoreOp : uint8_t { kSet = 1, kGet, kAdd, kBarrier, kClear, kWithdraw, kChanges };
 
 struct StoreRequest {
   StoreOp op = StoreOp::kGet;
   int64_t timeoutMs = 0;  ///< get, barrier
-  int64_t number = 0;     ///< add: the summand; barrier: the rank
+  int64_t number = 0;     ///< add: the summand; barrier: the rank; changes: the version that is known
   int64_t count = 0;      ///< barrier: ranks that must come
-  std::string key;        ///< or the barrier's name, or what the keys to clear begin with
+  std::string key;        ///< or the barrier's name, or what the keys to clear or look at begin with
   std::string value;      ///< set
+  uint32_t id = 0;  ///< withdraw: of the request whose answer nobody waits for any more; it has none itself
 };
 
-enum class StoreAnswer : uint8_t { kOk = 0, kTimeout = 1, kRefused = 2 };
+/// kUnavailable: the store cannot serve this connection at all.
+enum class StoreAnswer : uint8_t { kOk = 0, kTimeout = 1, kRefused = 2, kUnavailable = 3 };
 
 /// A request with its length in front.
 std::string encodeStoreRequest(const StoreRequest& request);
 /// Reads a request without its length; kProtocol says what is wrong with it.
 Result<StoreRequest> decodeStoreRequest(std::string_view body);
 
-/// Length and status of a reply whose text of `size` bytes follows.
-std::string encodeStoreReplyHead(StoreAnswer answer, size_t size);
+/// Length, status and number of a reply whose text of `size` bytes follows.
+std::string encodeStoreReplyHead(StoreAnswer answer, uint32_t id, size_t size);
+
+/// What a server answered.
+struct StoreResponse {
+  StoreAnswer answer = StoreAnswer::kOk;
+  uint32_t id = 0;
+  std::string text;
+};
+/// Reads a reply without its length.
+Result<StoreResponse> decodeStoreReply(std::string_view body);
+
+/// What changed among the keys with a common start; see StoreClient::changes().
+struct StoreChanges {
+  uint64_t version = 0;                                      ///< ask for what is newer next time
+  bool more = false;                                         ///< not all went into one answer: ask again
+  std::vector<std::pair<std::string, std::string>> entries;  ///< rest of the key, value; oldest first
+};
+std::string encodeStoreChanges(const StoreChanges& changes);
+Result<StoreChanges> decodeStoreChanges(std::string_view text);
 
 uint32_t readStoreLength(std::string_view bytes);  ///< of at least kStoreLength bytes
 

@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rendezvous store's server: a bounded key-value store over TCP for the ranks and nodes of one run.
+// The rendezvous store's server: a bounded key-value store for the ranks and nodes of one run, or a relay to
+// one.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
 
+#include "runner/core/files.h"
 #include "runner/core/result.h"
+#include "runner/rendezvous/store_address.h"
 
 namespace muster {
 
-/// What a server puts up with. Sizes in bytes, times in seconds.
+/// What a server accepts. Sizes in bytes, times in seconds.
 struct StoreLimits {
   size_t keys = 1u << 18;       ///< keys and open barriers
   size_t memory = 256u << 20;   ///< keys, values and the buffers of all connections together
-  size_t connections = 512;     ///< that have proven the token
+  size_t connections = 512;     ///< that have proven the token; one more is told so and closed
   size_t strangers = 256;       ///< that have not yet; one more closes the oldest
   double handshakeTimeout = 5;  ///< to prove the token
   double transferTimeout = 30;  ///< for one request to arrive in full, or one answer to be taken
+
+  /// What the store of a run over so many nodes needs.
+  static StoreLimits forNodes(size_t nodes);
 };
 
 struct StoreServerOptions {
@@ -25,6 +31,14 @@ struct StoreServerOptions {
   uint16_t port = 0;               ///< 0: any free one
   std::string token;               ///< the shared secret: see checkToken()
   StoreLimits limits;
+};
+
+/// The store that a relay passes requests on to.
+struct StoreRelayOptions {
+  StoreAddress address;
+  std::string prefix;  ///< of all keys that go through this relay
+  std::string key;     ///< storeKey() of the prefix
+  std::string who;     ///< "node 3 (n3)": said in errors
 };
 
 /// The connections that a server has seen.
@@ -35,19 +49,31 @@ struct StoreCounts {
   uint64_t altered = 0;     ///< their bytes were altered or replayed
   uint64_t late = 0;        ///< were too slow with the handshake, a request or taking an answer
   uint64_t malformed = 0;   ///< had the token and broke a limit
-  uint64_t crowdedOut = 0;  ///< closed because there were too many
+  uint64_t crowdedOut = 0;  ///< strangers closed because there were too many
+  uint64_t full = 0;        ///< had the token and were told that there are too many connections
+  uint64_t noFiles = 0;     ///< times that no file descriptor was left for a newcomer
+  uint64_t noRoom = 0;      ///< requests refused because keys or memory were used up
 };
 
-/// What was turned away between `earlier` and `now`, for a log; empty where that is nothing.
+/// What was rejected between `earlier` and `now`, for a log; empty where that is nothing.
 std::string turnedAway(const StoreCounts& now, const StoreCounts& earlier = {});
 
 /// A running server: one thread of its own. A connection that breaks a limit is closed; the others go on.
 class StoreServer {
  public:
-  /// kUsage for a token that checkToken() refuses, kIo when the port cannot be bound (names it and why).
+  /// kUsage for a token that checkToken() refuses, kIo when the port cannot be bound (names it and why) or
+  /// when this process may not open as many files as the limits need (names the number).
   static Result<std::unique_ptr<StoreServer>> start(const StoreServerOptions& options);
+  /// A store that only connect() leads to.
+  static Result<std::unique_ptr<StoreServer>> startLocal();
+  /// Keeps nothing itself: what connect() brings goes to another store, all over one connection. It is made
+  /// with the first request and, once lost, with the next one; open requests then fail with the reason.
+  static Result<std::unique_ptr<StoreServer>> startRelay(StoreRelayOptions options);
   /// Closes every connection; clients that wait get a "lost the store" error.
   virtual ~StoreServer() = default;
+  /// A connection for one process of this machine, to be given to it and closed here: whoever has it may use
+  /// the keys that begin with `prefix`, which is put before each, and nothing else. For StoreClient.
+  virtual Result<Fd> connect(const std::string& prefix) = 0;
   [[nodiscard]] virtual uint16_t port() const = 0;
   /// Where processes of this machine reach it.
   [[nodiscard]] virtual const std::string& host() const = 0;

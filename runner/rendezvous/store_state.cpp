@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
@@ -12,8 +13,9 @@
 namespace muster {
 namespace {
 
-constexpr size_t kEntryCost = 128;    // a map's node and its pointers
-constexpr size_t kMissingNamed = 16;  // ranks named in one message
+constexpr size_t kEntryCost = 128;           // a map's node and its pointers
+constexpr size_t kMissingNamed = 16;         // ranks named in one message
+constexpr size_t kMostInChanges = 1u << 20;  // bytes of one answer, about; larger values are left out
 
 Error refused(const std::string& what) {
   return {ErrorCode::kUsage, what, ""};
@@ -37,22 +39,30 @@ void StoreState::handle(StorePeerId peer, StoreRequest request, double now, std:
       return barrier(peer, request, now, out);
     case StoreOp::kClear:
       return clear(peer, request.key, out);
+    case StoreOp::kChanges:
+      return changes(peer, request, out);
+    case StoreOp::kWithdraw:
+      return;  // the server's loop calls leave()
   }
+}
+
+Error StoreState::full(const std::string& what) {
+  ++noRoom_;
+  return refused(what);
 }
 
 Status StoreState::keep(const std::string& key, std::string value, std::vector<StoreReply>& out) {
   const auto old = values_.find(key);
   const bool fresh = old == values_.end();
   if (fresh && values_.size() + barriers_.size() >= limits_.keys)
-    return refused(
-        fmt::format("the store holds {} keys already, it may hold {}", values_.size(), limits_.keys));
+    return full(fmt::format("the store holds {} keys already, it may hold {}", values_.size(), limits_.keys));
   const size_t more = value.size() + (fresh ? key.size() + kEntryCost : 0);
-  const size_t less = fresh ? 0 : old->second->text().size();
+  const size_t less = fresh ? 0 : old->second.value->text().size();
   if (memory_ - less + more > limits_.memory)
-    return refused(fmt::format("the store would hold more than {} bytes", limits_.memory));
+    return full(fmt::format("the store would hold more than {} bytes", limits_.memory));
   if (fresh) memory_ += key.size() + kEntryCost;
   const auto kept = std::make_shared<const StoredValue>(std::move(value), memory_);
-  values_[key] = kept;
+  values_[key] = {kept, ++version_};
   const auto waiting = keyWaiters_.find(key);
   if (waiting == keyWaiters_.end()) return {};
   const std::set<StorePeerId> peers = waiting->second;
@@ -74,19 +84,18 @@ void StoreState::get(StorePeerId peer, const StoreRequest& request, double now,
                      std::vector<StoreReply>& out) {
   const auto found = values_.find(request.key);
   if (found != values_.end()) {
-    out.push_back({peer, StoreAnswer::kOk, found->second, ""});
+    out.push_back({peer, StoreAnswer::kOk, found->second.value, ""});
   } else if (request.timeoutMs == 0) {
     out.push_back({peer, StoreAnswer::kTimeout, nullptr, ""});
   } else {
-    keyWaiters_[request.key].insert(peer);
-    wait(peer, {now + static_cast<double>(request.timeoutMs) / 1000, false, request.key, 0});
+    wait(peer, {now + static_cast<double>(request.timeoutMs) / 1000, false, request.key, 0}, out);
   }
 }
 
 void StoreState::add(StorePeerId peer, const StoreRequest& request, std::vector<StoreReply>& out) {
   int64_t number = 0;
   if (const auto found = values_.find(request.key); found != values_.end()) {
-    const std::string& text = found->second->text();
+    const std::string& text = found->second.value->text();
     const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (failure != std::errc() || end != text.data() + text.size()) {
       out.push_back(
@@ -108,7 +117,7 @@ void StoreState::barrier(StorePeerId peer, const StoreRequest& request, double n
   auto found = barriers_.find(request.key);
   if (found == barriers_.end()) {
     if (values_.size() + barriers_.size() >= limits_.keys) {
-      out.push_back(refusal(peer, refused(fmt::format("the store holds {} keys already", limits_.keys))));
+      out.push_back(refusal(peer, full(fmt::format("the store holds {} keys already", limits_.keys))));
       return;
     }
     found = barriers_.emplace(request.key, Barrier{request.count, {}, ""}).first;
@@ -123,17 +132,40 @@ void StoreState::barrier(StorePeerId peer, const StoreRequest& request, double n
                                                     request.number, request.count, barrier.count))));
     return;
   }
-  if (!barrier.here.emplace(request.number, peer).second) {
+  if (barrier.here.count(request.number) > 0) {
     out.push_back(refusal(peer, refused(fmt::format("rank {} is there already", request.number))));
     return;
   }
-  wait(peer, {now + static_cast<double>(request.timeoutMs) / 1000, true, request.key, request.number});
+  wait(peer, {now + static_cast<double>(request.timeoutMs) / 1000, true, request.key, request.number}, out);
+  if (barrier.here.empty()) return (void)barriers_.erase(found);  // there was no room
   if (static_cast<int64_t>(barrier.here.size()) < barrier.count) return;
   const std::map<int64_t, StorePeerId> all = barrier.here;
   for (const auto& [rank, waiting] : all) {
     endWait(waiting);
     out.push_back({waiting, StoreAnswer::kOk, nullptr, ""});
   }
+}
+
+/// The oldest first, so that one who asks again with the answer's version misses nothing.
+void StoreState::changes(StorePeerId peer, const StoreRequest& request, std::vector<StoreReply>& out) const {
+  const std::string& start = request.key;
+  const auto since = static_cast<uint64_t>(request.number);
+  std::vector<std::pair<uint64_t, const std::string*>> newer;
+  for (auto it = values_.lower_bound(start); it != values_.end() && it->first.starts_with(start); ++it)
+    if (it->second.version > since) newer.emplace_back(it->second.version, &it->first);
+  std::sort(newer.begin(), newer.end());
+  StoreChanges found;
+  found.version = version_;
+  size_t size = 0;
+  for (const auto& [version, key] : newer) {
+    if (found.more) break;
+    const std::string& value = values_.at(*key).value->text();
+    found.entries.emplace_back(key->substr(start.size()), value.size() > kMostInChanges ? "" : value);
+    size += found.entries.back().second.size() + key->size();
+    found.more = size > kMostInChanges && version != newer.back().first;
+    if (found.more) found.version = version;
+  }
+  out.push_back({peer, StoreAnswer::kOk, nullptr, encodeStoreChanges(found)});
 }
 
 void StoreState::clear(StorePeerId peer, const std::string& start, std::vector<StoreReply>& out) {
@@ -148,7 +180,19 @@ void StoreState::clear(StorePeerId peer, const std::string& start, std::vector<S
   out.push_back({peer, StoreAnswer::kOk, nullptr, std::to_string(removed)});
 }
 
-void StoreState::wait(StorePeerId peer, Wait wait) {
+/// Those who wait count in the memory, too: a connection may have many requests open.
+void StoreState::wait(StorePeerId peer, Wait wait, std::vector<StoreReply>& out) {
+  if (memory_ + wait.name.size() + kEntryCost > limits_.memory) {
+    out.push_back(
+        refusal(peer, full(fmt::format("the store would hold more than {} bytes", limits_.memory))));
+    return;
+  }
+  memory_ += wait.name.size() + kEntryCost;
+  if (wait.barrier) {
+    barriers_.at(wait.name).here.emplace(wait.rank, peer);
+  } else {
+    keyWaiters_[wait.name].insert(peer);
+  }
   deadlines_.emplace(wait.deadline, peer);
   waits_.emplace(peer, std::move(wait));
 }
@@ -159,6 +203,7 @@ void StoreState::endWait(StorePeerId peer) {
   const Wait wait = std::move(found->second);
   waits_.erase(found);
   deadlines_.erase({wait.deadline, peer});
+  memory_ -= wait.name.size() + kEntryCost;
   if (wait.barrier) {
     const auto barrier = barriers_.find(wait.name);
     barrier->second.here.erase(wait.rank);
@@ -191,7 +236,7 @@ void StoreState::giveUp(const std::string& name, std::vector<StoreReply>& out) {
   }
 }
 
-void StoreState::expire(double now, std::vector<StoreReply>& out) {
+void StoreState::proceed(double now, std::vector<StoreReply>& out) {
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
     const StorePeerId peer = deadlines_.begin()->second;
     if (const Wait& wait = waits_.at(peer); wait.barrier) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// muster-tls.so: see tls_stream.h. A module of its own, with OpenSSL in it, as most processes of a run have
+// muster-tls.so: see store_stream.h. A module of its own, with OpenSSL in it, as most processes of a run have
 // no connection and would only pay for its tables.
 #include <openssl/bio.h>
 #include <openssl/err.h>
@@ -11,7 +11,7 @@
 #include <cstring>
 #include <memory>
 
-#include "runner/rendezvous/tls_stream.h"
+#include "runner/rendezvous/store_stream.h"
 
 namespace muster {
 namespace {
@@ -20,9 +20,9 @@ namespace {
 constexpr std::string_view kIdentity = "muster:";
 static_assert(kIdentity.size() + kMaxTlsPrefix < PSK_MAX_IDENTITY_LEN);
 
-class Connection : public TlsStream::Connection {
+class Connection : public StoreStream::Connection {
  public:
-  using Step = TlsStream::Step;
+  using Step = StoreStream::Step;
 
   Connection(SSL_CTX* context, bool server, TlsKeyOf given)
       : keyOf(std::move(given)), ssl_(SSL_new(context)) {
@@ -207,8 +207,8 @@ SSL_CTX* makeContext() {
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) TlsStream::Connection* musterTlsConnect(bool server,
-                                                                                          TlsKeyOf keyOf) {
+extern "C" __attribute__((visibility("default"))) StoreStream::Connection* musterTlsConnect(bool server,
+                                                                                            TlsKeyOf keyOf) {
   static SSL_CTX* const context = makeContext();  // for as long as the process lives, as OpenSSL's own
   static BIO_METHOD* const method = socketMethod();
   if (context == nullptr || method == nullptr) return nullptr;

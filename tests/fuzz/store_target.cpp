@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -19,8 +20,6 @@ namespace muster::testing {
 namespace {
 
 const std::string kToken = "the token of these fuzzers";
-constexpr StorePeerId kPeer = 7;
-
 StoreLimits smallLimits() {
   StoreLimits limits;
   limits.keys = 8;
@@ -37,12 +36,12 @@ class Conversation {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
     Fd client(ends[0]), server(ends[1]);
     client_ = client.get();
-    peer_ = std::make_unique<StorePeer>(TlsStream::server(std::move(server), kToken).value());
+    peer_ = std::make_unique<StorePeer>(StoreStream::server(std::move(server), kToken).value());
     if (!proven) {
       raw_ = std::move(client);
       return;
     }
-    tls_ = TlsStream::client(std::move(client), "", storeKey(kToken, "")).value();
+    tls_ = StoreStream::client(std::move(client), "", storeKey(kToken, "")).value();
     while (end_ == StorePeer::End::kNone && peer_->phase() == StorePeer::Phase::kProving) {
       tls_->handshake();
       end_ = peer_->read();
@@ -79,13 +78,17 @@ class Conversation {
     for (; !rest.empty(); ++count) {
       if (rest.size() < kStoreLength + 1) return std::nullopt;
       const size_t size = readStoreLength(rest);
-      if (size < 1 || size > kStoreMaxReply || rest.size() < kStoreLength + size || rest[kStoreLength] > 2)
+      if (size > kStoreMaxReply || rest.size() < kStoreLength + size ||
+          !decodeStoreReply(rest.substr(kStoreLength, size)).ok())
         return std::nullopt;
       rest.remove_prefix(kStoreLength + size);
     }
     return count;
   }
   [[nodiscard]] size_t answered() const { return answered_; }
+  void leave() {
+    for (const auto& [peer, id] : asked_) state_.leave(peer);
+  }
 
  private:
   std::string turnOnce() {
@@ -102,19 +105,39 @@ class Conversation {
       end_ = StorePeer::End::kMalformed;
       return problem == printable(problem) ? "" : "a request's fault is not printable";
     }
+    if (request.op == StoreOp::kWithdraw) return withdraw(request.id);
+    for (const auto& [peer, id] : asked_)
+      if (id == request.id) {
+        end_ = StorePeer::End::kMalformed;
+        return "";
+      }
+    asked_.emplace(++last_, request.id);
     std::vector<StoreReply> replies;
-    state_.handle(kPeer, std::move(request), 1, replies);
+    state_.handle(last_, std::move(request), 1, replies);
     return answer(replies);
   }
 
+  std::string withdraw(uint32_t id) {
+    for (const auto& [peer, asked] : asked_) {
+      if (asked != id) continue;
+      state_.leave(peer);
+      asked_.erase(peer);
+      peer_->forget();
+      break;
+    }
+    return "";
+  }
+
   std::string answer(const std::vector<StoreReply>& replies) {
-    if (replies.size() > 1) return "one request of one peer has several answers";
     if (state_.memory() > smallLimits().memory) return "the store holds more than it may";
     for (const StoreReply& reply : replies) {
-      if (reply.peer != kPeer) return "a stranger is answered";
-      end_ = peer_->answer(reply);
+      const auto asked = asked_.find(reply.peer);
+      if (asked == asked_.end()) return "somebody who does not wait is answered";
+      peer_->answer(reply, asked->second);
+      asked_.erase(asked);
       ++answered_;
     }
+    if (end_ == StorePeer::End::kNone) end_ = peer_->write();
     receive();
     return "";
   }
@@ -122,18 +145,20 @@ class Conversation {
   void receive() {
     char buffer[4096];
     size_t got = 0;
-    while (tls_ && tls_->read(buffer, sizeof buffer, got) == TlsStream::Step::kDone)
+    while (tls_ && tls_->read(buffer, sizeof buffer, got) == StoreStream::Step::kDone)
       received_.append(buffer, got);
   }
 
   StoreState state_;  // before the peer, which may hold one of its values
   int client_ = -1;
   Fd raw_;
-  std::optional<TlsStream> tls_;
+  std::optional<StoreStream> tls_;
   std::unique_ptr<StorePeer> peer_;
   StorePeer::End end_ = StorePeer::End::kNone;
   std::string received_;
   size_t answered_ = 0;
+  StorePeerId last_ = 0;
+  std::map<StorePeerId, uint32_t> asked_;  ///< open requests, and their numbers
 };
 
 std::string checkStranger(const std::string& bytes) {
@@ -155,11 +180,12 @@ StoreRequest request(StoreOp op, std::string key, std::string value = "") {
 
 std::vector<StoreRequest> sampleRequests() {
   StoreRequest add = request(StoreOp::kAdd, "count"), barrier = request(StoreOp::kBarrier, "start"),
-               wait = request(StoreOp::kGet, "absent");
+               wait = request(StoreOp::kGet, "absent"), withdraw = request(StoreOp::kWithdraw, "");
   add.number = 5;
   barrier.count = 1;
   barrier.timeoutMs = 1000;
   wait.timeoutMs = 60'000;
+  wait.id = withdraw.id = 9;
   return {request(StoreOp::kSet, "key", "value"),
           request(StoreOp::kGet, "key"),
           add,
@@ -167,7 +193,8 @@ std::vector<StoreRequest> sampleRequests() {
           request(StoreOp::kSet, "count", "9223372036854775807"),
           request(StoreOp::kSet, "large", std::string(3000, 'x')),
           request(StoreOp::kClear, "k"),
-          wait};
+          wait,
+          withdraw};
 }
 
 std::vector<std::string> numberWords() {
@@ -189,7 +216,8 @@ std::string checkStoreRequest(const std::string& body) {
   if (!decoded.ok())
     return decoded.error().code == ErrorCode::kProtocol ? problemOfError(decoded.error())
                                                         : "a bad request is not a breach of the protocol";
-  if (decoded->key.empty() || decoded->key.size() > kStoreMaxKey) return "a key of any length is let in";
+  if (decoded->key.empty() != (decoded->op == StoreOp::kWithdraw) || decoded->key.size() > kStoreMaxKey)
+    return "a key of any length is let in";
   return encodeStoreRequest(*decoded).substr(kStoreLength) == body ? "" : "a request reads as another one";
 }
 
@@ -209,9 +237,9 @@ std::string checkStoreStream(const std::string& bytes) {
   if (!received) return "an answer breaks the protocol";
   if (*received != conversation.answered()) return "an answer got lost";
   StoreState& state = conversation.state();
-  state.leave(kPeer);
+  conversation.leave();
   std::vector<StoreReply> late;
-  state.expire(std::numeric_limits<double>::infinity(), late);
+  state.proceed(std::numeric_limits<double>::infinity(), late);
   return late.empty() ? "" : "somebody who has left is answered";
 }
 

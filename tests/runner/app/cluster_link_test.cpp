@@ -64,6 +64,7 @@ class Nodes {
     return results;
   }
 
+  ClusterLink& first() { return *links_.front(); }
   void lose(size_t index) { links_.erase(links_.begin() + static_cast<std::ptrdiff_t>(index)); }
 
  private:
@@ -218,6 +219,108 @@ TEST(ClusterLink, IsServedAtTheGivenAddressAlone) {
       client.key = storeKey(options.token, "");
       client.who = "a test";
       EXPECT_EQ(StoreClient(client).connect(other == last ? 20 : 0.3).ok(), other == last) << last << other;
+    }
+  }
+}
+
+/// A client that may do whatever a runner may.
+std::unique_ptr<StoreClient> hostileRunner(const ClusterLink& leader) {
+  StoreClientOptions client;
+  client.address = leader.storeAddress();
+  client.prefix = "muster/";
+  client.key = storeKey(leader.options().token, client.prefix);
+  return std::make_unique<StoreClient>(client);
+}
+
+/// One that has the token may spoil the run for others; it must not end node 0's runner.
+TEST(ClusterLink, OutlivesWhateverAPeerWithTheTokenSays) {
+  Nodes nodes(3);
+  ClusterLink& leader = nodes.start(nodes.options(0));
+  ASSERT_TRUE(leader.join(5).ok());
+  const auto hostile = hostileRunner(leader);
+  const std::vector<std::string> junk = {
+      "",
+      "{",
+      "[]",
+      "7",
+      "null",
+      R"({"nonce": 7, "host": [], "identity": "x"})",
+      R"({"leaves": {"ranks": -1}})",
+      R"({"ranks": 2147483647, "start": {}})",
+      R"({"ranks": [1], "cases": [7, {}]})",
+      R"({"cases": 3})",
+      R"({"nonce": "a", "host": "h", "identity": {"plan": 3}, "failures": [{"rank": []}]})",
+      std::string(2u << 20, 'x')};
+  int question = 0;
+  for (const std::string& text : junk) {
+    const std::string stage = fmt::format("walk{}", question++);
+    for (const int rank : {0, 1, 2, 99}) {
+      ASSERT_TRUE(hostile->set(fmt::format("sign/{}", rank), text).ok());
+      ASSERT_TRUE(hostile->set(fmt::format("sign/{}/beat", rank), text).ok());
+    }
+    ASSERT_TRUE(hostile->set("sign/x", text).ok());
+    for (const char* topic : {"enter", "1/0/end", "retry/1", "leave"})
+      for (const char* rank : {"1", "2", "77", "-1", "x"})
+        ASSERT_TRUE(hostile->set(fmt::format("q/{}/{}/answer/{}", stage, topic, rank), text).ok());
+    ClusterStage hit(leader, stage, 0.1);
+    EXPECT_NE(hit.enter(1).kind, ClusterEntry::Kind::kGo);
+    hit.beginRound(1, 0);
+    (void)leader.nodes();
+    EXPECT_FALSE(hit.endRound(cutShortIn(0), 2, 0).culprit.empty());
+    (void)hit.retries(1, {"case"}, "");
+    (void)hit.leave("");
+  }
+}
+
+/// What a stage leaves in node 0's store does not grow with the rounds, but for a few words for each.
+TEST(ClusterStage, LeavesNoKeysOfItsRanksAndParts) {
+  Nodes nodes(3);
+  nodes.startAll();
+  nodes.onEach<bool>([](ClusterLink& link) {
+    for (int stage = 0; stage < 3; ++stage) {
+      ClusterStage walk(link, fmt::format("walk{}", stage), 20);
+      EXPECT_EQ(walk.enter(2).kind, ClusterEntry::Kind::kGo);
+      walk.beginRound(1, 0);
+      StoreClient rank(walk.connectStore().value(), {});
+      for (int key = 0; key < 10; ++key)
+        EXPECT_TRUE(rank.set(fmt::format("{}/{}", link.options().nodeRank, key), "x").ok());
+      RoundSight sight;
+      sight.begun = sight.ended = {0};
+      EXPECT_EQ(walk.endRound(sight, 1, 20).culprit, "");
+      EXPECT_EQ(walk.leave(""), "");
+    }
+    return true;
+  });
+  StoreClientOptions client;
+  client.address = nodes.first().storeAddress();
+  client.key = storeKey(nodes.first().options().token, "");
+  StoreClient all(client);
+  EXPECT_TRUE(all.changes("ranks/", 0)->entries.empty());
+  const StoreChanges left = all.changes("muster/q/", 0).value();
+  for (const auto& [key, value] : left.entries)
+    EXPECT_THAT(key, ::testing::AnyOf(::testing::EndsWith("/open"), ::testing::EndsWith("/decision"),
+                                      ::testing::EndsWith("/read")));
+}
+
+TEST(ClusterLink, GivesEachNodeItsOwnPartOfADecision) {
+  Nodes nodes(4);
+  nodes.startAll();
+  const auto decide = [](const ClusterLink::Answers& answers) {
+    Json parts = Json::array();
+    for (const auto& answer : answers) parts.push_back(*answer);
+    return Json{{"all", 7}, {"parts", std::move(parts)}};
+  };
+  for (int question = 0; question < 3; ++question) {
+    const auto all = nodes.onEach<Result<Json>>([&](ClusterLink& link) {
+      return link.agree(fmt::format("q{}", question), fmt::format("of {}", link.options().nodeRank), 10,
+                        decide);
+    });
+    for (int rank = 0; rank < 4; ++rank) {
+      const auto& decision = all[static_cast<size_t>(rank)];
+      ASSERT_TRUE(decision.ok()) << decision.error().text();
+      EXPECT_EQ((*decision)["part"], fmt::format("of {}", rank));
+      EXPECT_EQ((*decision)["all"], 7);
+      EXPECT_FALSE(decision->contains("parts"));
     }
   }
 }

@@ -23,7 +23,7 @@ int drive(int argc, char** argv) {
     const Result<Json> request = parseJson(*text);
     if (!request.ok()) return 1;
     ranks.push_back(
-        {i - 2, "gpu" + std::to_string(i - 2), *request, std::string(argv[i]) + ".again", "", ""});
+        {i - 2, "gpu" + std::to_string(i - 2), *request, std::string(argv[i]) + ".again", "", {}});
   }
   return runGroup(ranks, options).ok() ? 0 : 1;
 }

@@ -2,6 +2,8 @@
 // Plugins that write their own bytes into the frames, and plugins whose figures are lies.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "tests/runner/dispatch/fake_group.h"
 
@@ -174,15 +176,19 @@ TEST(Borders, ARankOfSeveralWithoutAStoreIsToldWhy) {
   EXPECT_EQ(group.run().caseStates().at(0), "unsupported") << "simulated ranks exchange nothing";
 }
 
-TEST(Borders, ARankThatCannotReachItsStoreSaysWhere) {
+TEST(Borders, ARankWhoseStoreIsGoneSaysSo) {
   FakeGroup group;
   group.add("borders", 2)["context"]["world_size"] = 2;
-  group.ranks[0].store = R"({"address": "nowhere", "prefix": "", "key": "secret"})";
-  const GroupOutcome wrong = group.run();
-  EXPECT_EQ(wrong.caseStates().at(0), "error");
-  EXPECT_THAT(wrong.of("case").at(1)["message"].get<std::string>(), HasSubstr("no address of a store"));
-  group.ranks[0].store = "torn {";
-  EXPECT_THAT(group.run().ends.at(0).error, HasSubstr("reading where the group's store is"));
+  group.ranks[0].connectStore = []() -> Result<Fd> {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    close(ends[0]);
+    return Fd(ends[1]);
+  };
+  const GroupOutcome gone = group.run();
+  EXPECT_EQ(gone.caseStates().at(0), "error");
+  EXPECT_THAT(gone.of("case").at(1)["message"].get<std::string>(),
+              HasSubstr("rank 0 (gpu0) has lost the store of its group"));
 }
 
 TEST(Requests, CpusThatAreNotThereAreAnError) {

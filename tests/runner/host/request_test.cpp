@@ -84,21 +84,6 @@ TEST(Request, KnowsWhoTalksToWhom) {
   expectRefused(request, "is 8 of 8");
 }
 
-TEST(Request, ReadsWhereTheStoreIs) {
-  const Json access{{"address", "127.0.0.1:4000"}, {"prefix", "run/stage/"}, {"key", "secret"}};
-  const Result<StoreAccess> store = storeAccessFromJson(access);
-  ASSERT_TRUE(store.ok()) << store.error().text();
-  EXPECT_EQ(store->address, "127.0.0.1:4000");
-  EXPECT_EQ(store->key, "secret");
-  EXPECT_EQ(store->prefix, "run/stage/");
-  for (const char* key : {"address", "prefix", "key"}) {
-    Json without = access;
-    without.erase(key);
-    EXPECT_THAT(storeAccessFromJson(without).error().text(), HasSubstr(key));
-  }
-  EXPECT_FALSE(storeAccessFromJson("text").ok());
-}
-
 TEST(Request, NamesTheFileThatIsWrong) {
   const testing::TempDir folder;
   EXPECT_THAT(readRequest(folder.path() / "none.json").error().text(), HasSubstr("none.json"));

@@ -16,6 +16,7 @@
 namespace muster {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::RawPeer;
 
@@ -122,13 +123,38 @@ TEST_F(HostilePeer, WhoseKeyClaimsMoreThanItsRequestIsClosed) {
   EXPECT_TRUE(peer.closedWithin(kGenerous));
 }
 
-TEST_F(HostilePeer, ThatTalksWhileItWaitsIsClosed) {
+TEST_F(HostilePeer, ThatUsesANumberTwiceIsClosed) {
   RawPeer peer(server->port());
   peer.prove(kToken);
-  peer.send(encodeStoreRequest({StoreOp::kGet, 60'000, 0, 0, "nothing", ""}));
-  peer.send(encodeStoreRequest({StoreOp::kGet, 60'000, 0, 0, "nothing", ""}));
+  peer.send(encodeStoreRequest({StoreOp::kGet, 60'000, 0, 0, "nothing", "", 7}));
+  peer.send(encodeStoreRequest({StoreOp::kGet, 60'000, 0, 0, "nothing", "", 7}));
   EXPECT_TRUE(peer.closedWithin(kGenerous));
   awaitCount(&StoreCounts::malformed, 1);
+}
+
+TEST_F(HostilePeer, MayWithdrawWhatItNeverAsked) {
+  RawPeer peer(server->port());
+  peer.prove(kToken);
+  for (const uint32_t id : {0u, 7u, 0xffffffffu})
+    peer.send(encodeStoreRequest({StoreOp::kWithdraw, 0, 0, 0, "", "", id}));
+  peer.send(encodeStoreRequest({StoreOp::kGet, 0, 0, 0, "before", "", 7}));
+  EXPECT_EQ(peer.receive(kStoreLength + kStoreReplyHead + 1).back(), '1');
+}
+
+/// Thousands of waits of one connection: it is read no further, and the others are served.
+TEST_F(HostilePeer, WithTooManyOpenRequestsWaitsForAnswers) {
+  RawPeer peer(server->port());
+  peer.prove(kToken);
+  std::string flood;
+  for (uint32_t id = 1; id <= 6000; ++id)
+    flood += encodeStoreRequest({StoreOp::kGet, 60'000, 0, 0, "flood", "", id});
+  std::thread sending([&] { peer.send(flood); });
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(*client->get("before", 0), "1");
+  EXPECT_TRUE(client->set("flood", "x").ok());
+  for (uint32_t id = 1; id <= 6000; ++id)
+    ASSERT_EQ(peer.receive(kStoreLength + kStoreReplyHead + 1).size(), kStoreLength + kStoreReplyHead + 1)
+        << id;
+  sending.join();
 }
 
 /// Sends byte after byte, each in time, though all of them are not; whether the server closed it.
@@ -178,7 +204,8 @@ TEST_F(HostilePeer, ThatDoesNotTakeItsAnswerIsTimedOut) {
   for (int i = 0; i < 4; ++i) {
     peers.push_back(std::make_unique<RawPeer>(server->port()));
     peers.back()->prove(kToken);
-    peers.back()->send(encodeStoreRequest({StoreOp::kGet, 0, 0, 0, "large", ""}));
+    for (const uint32_t id : {1u, 2u, 3u, 4u})
+      peers.back()->send(encodeStoreRequest({StoreOp::kGet, 0, 0, 0, "large", "", id}));
   }
   const double deadline = systemClock().now() + kGenerous;
   while (server->counts().late < 4 && systemClock().now() < deadline) std::this_thread::yield();
@@ -207,7 +234,7 @@ TEST_F(HostilePeer, InCrowdsLosesTheOldestAndNeverTheProven) {
   EXPECT_EQ(*client->get("before", 0), "1");
 }
 
-TEST_F(HostilePeer, BeyondTheConnectionLimitIsTurnedAway) {
+TEST_F(HostilePeer, BeyondTheConnectionLimitIsToldSo) {
   StoreLimits limits;
   limits.connections = 4;  // one of them is the fixture's own
   start(limits);
@@ -218,13 +245,21 @@ TEST_F(HostilePeer, BeyondTheConnectionLimitIsTurnedAway) {
   }
   // The last one's welcome may be on its way before the server has counted it.
   awaitCount(&StoreCounts::accepted, 4);
-  EXPECT_TRUE(RawPeer(server->port()).closedWithin(kGenerous));
+  StoreClientOptions options;
+  options.address = {"127.0.0.1", server->port()};
+  options.key = storeKey(kToken, "");
+  options.who = "rank 5";
+  const Status told = StoreClient(options).set("key", "x");
+  ASSERT_FALSE(told.ok());
+  EXPECT_THAT(told.error().text(), AllOf(HasSubstr("rank 5 cannot use the store at 127.0.0.1:"),
+                                         HasSubstr("serves 4 connections already, which is its limit")));
+  EXPECT_EQ(turnedAway(server->counts()),
+            "the rendezvous turned away 1 connection: 1 beyond its limit of connections");
   EXPECT_EQ(*client->get("before", 0), "1");
   proven.clear();
   const double deadline = systemClock().now() + kGenerous;
   bool again = false;
-  while (!again && systemClock().now() < deadline)
-    again = RawPeer(server->port()).tryKey(storeKey(kToken, "")) == TlsFault::kNone;
+  while (!again && systemClock().now() < deadline) again = StoreClient(options).set("key", "x").ok();
   EXPECT_TRUE(again);
 }
 

@@ -40,7 +40,7 @@ bool RawPeer::send(std::string_view bytes) {
   for (size_t sent = 0; sent < bytes.size();) {
     if (!await(POLLOUT, deadline)) return false;
     if (tls_) {
-      if (tls_->write(bytes, sent) == TlsStream::Step::kFailed) return false;
+      if (tls_->write(bytes, sent) == StoreStream::Step::kFailed) return false;
       continue;
     }
     const ssize_t n = ::send(descriptor(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
@@ -56,14 +56,14 @@ std::string RawPeer::some(size_t size, double seconds) {
   while (!ended_) {
     if (!(tls_ && tls_->buffered()) && !await(POLLIN, deadline)) return "";
     size_t got = 0;
-    auto step = TlsStream::Step::kDone;
+    auto step = StoreStream::Step::kDone;
     if (tls_) {
       step = tls_->read(bytes.data(), bytes.size(), got);
     } else {
       got = static_cast<size_t>(std::max(recv(descriptor(), bytes.data(), bytes.size(), 0), ssize_t{0}));
       ended_ = got == 0;
     }
-    ended_ = ended_ || step == TlsStream::Step::kFailed;
+    ended_ = ended_ || step == StoreStream::Step::kFailed;
     if (got > 0) return bytes.substr(0, got);
   }
   return "";
@@ -92,19 +92,19 @@ void RawPeer::halfClose() {
 }
 
 void RawPeer::prove(const std::string& token, const std::string& prefix) {
-  auto stream = TlsStream::client(std::move(socket_), prefix, storeKey(token, prefix));
+  auto stream = StoreStream::client(std::move(socket_), prefix, storeKey(token, prefix));
   ASSERT_TRUE(stream.ok()) << stream.error().text();
   tls_ = std::move(*stream);
   const double deadline = systemClock().now() + kPatience;
   auto step = tls_->handshake();
-  while (step == TlsStream::Step::kWantsRead && await(POLLIN, deadline)) step = tls_->handshake();
-  ASSERT_EQ(step, TlsStream::Step::kDone) << tls_->faultText();
+  while (step == StoreStream::Step::kWantsRead && await(POLLIN, deadline)) step = tls_->handshake();
+  ASSERT_EQ(step, StoreStream::Step::kDone) << tls_->faultText();
 }
 
 TlsFault RawPeer::tryKey(const std::string& key) {
-  tls_ = TlsStream::client(std::move(socket_), "", key).value();
+  tls_ = StoreStream::client(std::move(socket_), "", key).value();
   const double deadline = systemClock().now() + kPatience;
-  while (tls_->handshake() == TlsStream::Step::kWantsRead && await(POLLIN, deadline)) {
+  while (tls_->handshake() == StoreStream::Step::kWantsRead && await(POLLIN, deadline)) {
   }
   return tls_->fault();
 }

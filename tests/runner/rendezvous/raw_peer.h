@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "runner/core/files.h"
-#include "runner/rendezvous/tls_stream.h"
+#include "runner/rendezvous/store_stream.h"
 
 namespace muster::testing {
 
@@ -40,7 +40,7 @@ class RawPeer {
   [[nodiscard]] bool await(short events, double deadline) const;
 
   Fd socket_;
-  std::optional<TlsStream> tls_;
+  std::optional<StoreStream> tls_;
   bool ended_ = false;
 };
 

@@ -4,14 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "runner/rendezvous/store_address.h"
 
 namespace muster {
 namespace {
 
 TEST(StoreProtocol, ReadsWhatItWrites) {
-  const StoreRequest request{StoreOp::kBarrier,        1234, 7, 9, std::string("k\0y", 3),
-                             std::string("\xff\0v", 3)};
+  const StoreRequest request{StoreOp::kBarrier,         1234,      7, 9, std::string("k\0y", 3),
+                             std::string("\xff\0v", 3), 0xfedcba98};
   const std::string bytes = encodeStoreRequest(request);
   ASSERT_EQ(readStoreLength(bytes), bytes.size() - kStoreLength);
   const auto back = decodeStoreRequest(std::string_view(bytes).substr(kStoreLength));
@@ -22,6 +24,19 @@ TEST(StoreProtocol, ReadsWhatItWrites) {
   EXPECT_EQ(back->count, 9);
   EXPECT_EQ(back->key, request.key);
   EXPECT_EQ(back->value, request.value);
+  EXPECT_EQ(back->id, 0xfedcba98);
+}
+
+TEST(StoreProtocol, ReadsTheRepliesThatItWrites) {
+  const std::string bytes = encodeStoreReplyHead(StoreAnswer::kUnavailable, 0xfedcba98, 3) + "why";
+  ASSERT_EQ(readStoreLength(bytes), bytes.size() - kStoreLength);
+  const auto back = decodeStoreReply(std::string_view(bytes).substr(kStoreLength));
+  ASSERT_TRUE(back.ok()) << back.error().text();
+  EXPECT_EQ(back->answer, StoreAnswer::kUnavailable);
+  EXPECT_EQ(back->id, 0xfedcba98);
+  EXPECT_EQ(back->text, "why");
+  EXPECT_FALSE(decodeStoreReply("\4aaaa").ok()) << "an unknown status";
+  EXPECT_FALSE(decodeStoreReply(std::string_view("\0aaa", 4)).ok());
 }
 
 TEST(StoreProtocol, RefusesEveryTruncationBelowTheKey) {
@@ -29,6 +44,22 @@ TEST(StoreProtocol, RefusesEveryTruncationBelowTheKey) {
   const std::string_view body = std::string_view(bytes).substr(kStoreLength);
   for (size_t size = 0; size < body.size(); ++size)
     EXPECT_FALSE(decodeStoreRequest(body.substr(0, size)).ok()) << size;
+}
+
+TEST(StoreProtocol, RefusesChangesThatAreCutShort) {
+  StoreChanges changes;
+  changes.version = 12345678901;
+  changes.more = true;
+  changes.entries = {{"a", "1"}, {"", ""}, {"key", std::string(300, 'v')}};
+  const std::string text = encodeStoreChanges(changes);
+  const auto back = decodeStoreChanges(text);
+  ASSERT_TRUE(back.ok()) << back.error().text();
+  EXPECT_EQ(back->version, changes.version);
+  EXPECT_TRUE(back->more);
+  EXPECT_EQ(back->entries, changes.entries);
+  const std::set<size_t> whole = {9, 19, 27, text.size()};  // after the head, and after each entry
+  for (size_t size = 0; size <= text.size(); ++size)
+    EXPECT_EQ(decodeStoreChanges(std::string_view(text).substr(0, size)).ok(), whole.count(size) > 0) << size;
 }
 
 TEST(StoreAddress, ReadsNamesAndBothKindsOfNumbers) {

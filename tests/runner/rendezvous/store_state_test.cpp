@@ -2,10 +2,12 @@
 // Keys, barriers and waits with a clock of the test's own: who is answered when, and with what.
 #include "runner/rendezvous/store_state.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 namespace muster {
 namespace {
@@ -26,7 +28,7 @@ class StoreStateTest : public ::testing::Test {
   }
   std::vector<StoreReply> expire(double now) {
     std::vector<StoreReply> out;
-    state.expire(now, out);
+    state.proceed(now, out);
     return out;
   }
 
@@ -60,6 +62,54 @@ TEST_F(StoreStateTest, EndsAWaitAtItsOwnDeadline) {
   EXPECT_EQ(replies[0].peer, 1u);
   EXPECT_EQ(replies[0].answer, StoreAnswer::kTimeout);
   EXPECT_DOUBLE_EQ(state.nextDeadline(), 9);
+}
+
+TEST_F(StoreStateTest, TellsWhatChangedSinceAVersionTheOldestFirst) {
+  StoreState large{StoreLimits()};
+  const auto changes = [&](uint64_t since) {
+    std::vector<StoreReply> out;
+    large.handle(9, {StoreOp::kChanges, 0, static_cast<int64_t>(since), 0, "sign/", ""}, 0, out);
+    return decodeStoreChanges(out.at(0).text).value();
+  };
+  const auto put = [&](const std::string& key, const std::string& value) {
+    std::vector<StoreReply> out;
+    large.handle(1, {StoreOp::kSet, 0, 0, 0, key, value}, 0, out);
+  };
+  using Entries = std::vector<std::pair<std::string, std::string>>;
+  put("sign/2", "a");
+  put("other", "b");
+  put("sign/1", "c");
+  StoreChanges seen = changes(0);
+  EXPECT_EQ(seen.entries, (Entries{{"2", "a"}, {"1", "c"}}));
+  EXPECT_TRUE(changes(seen.version).entries.empty());
+  put("sign/2", "d");
+  EXPECT_EQ(changes(seen.version).entries, (Entries{{"2", "d"}}));
+  // More than goes into one answer comes in several, and nothing twice.
+  for (int i = 0; i < 40; ++i) put(fmt::format("sign/{}", 100 + i), std::string(100'000, 'x'));
+  put("sign/giant", std::string(2u << 20, 'x'));
+  std::set<std::string> keys;
+  int answers = 0;
+  for (bool more = true; more; ++answers) {
+    seen = changes(seen.version);
+    more = seen.more;
+    for (const auto& [key, value] : seen.entries) {
+      EXPECT_TRUE(keys.insert(key).second) << key;
+      EXPECT_EQ(value.empty(), key == "giant") << "what is too large is left out";
+    }
+  }
+  EXPECT_EQ(keys.size(), 42u);
+  EXPECT_GT(answers, 3);
+}
+
+TEST_F(StoreStateTest, CountsThoseWhoWaitInItsMemory) {
+  int refused = 0;
+  for (StorePeerId peer = 1; peer <= 100; ++peer)
+    for (const StoreReply& reply : ask(peer, StoreOp::kGet, "nobody sets it", "", 5000))
+      if (reply.answer == StoreAnswer::kRefused) ++refused;
+  EXPECT_GT(refused, 50);
+  EXPECT_EQ(state.noRoom(), static_cast<uint64_t>(refused));
+  expire(6);
+  EXPECT_EQ(state.memory(), 0u);
 }
 
 TEST_F(StoreStateTest, ForgetsAPeerThatLeft) {

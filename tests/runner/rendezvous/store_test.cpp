@@ -195,6 +195,47 @@ TEST(Store, RefusesABarrierThatContradictsItself) {
   EXPECT_FALSE(client.barrier("b", 0, 0, 1).ok());
 }
 
+/// 600 connections at once, each held by a rank that waits at a barrier for all the others.
+TEST(Store, TakesAllRanksOf75NodesAtOnce) {
+  constexpr int kRanks = 75 * 8;
+  const auto server = serve(StoreLimits::forNodes(75));
+  std::vector<std::unique_ptr<StoreClient>> clients;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    clients.push_back(std::make_unique<StoreClient>(clientOptions(server->port(), rank)));
+    const Status status = clients.back()->connect(60);
+    ASSERT_TRUE(status.ok()) << status.error().text();
+  }
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kRanks; ++rank)
+    threads.emplace_back([&, rank] {
+      const Status status = clients[static_cast<size_t>(rank)]->barrier("start", rank, kRanks, 60);
+      EXPECT_TRUE(status.ok()) << status.error().text();
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(turnedAway(server->counts()), "");
+}
+
+TEST(Store, SaysHowManyOpenFilesItNeedsAndHowToAllowThem) {
+  StoreServerOptions options;
+  options.token = kToken;
+  options.limits.connections = size_t{1} << 40;  // more than any kernel lets even root have
+  const auto server = StoreServer::start(options);
+  ASSERT_FALSE(server.ok());
+  EXPECT_THAT(server.error().text(), AllOf(HasSubstr("needs 1099511628288 open files"),
+                                           HasSubstr("ulimit -Hn"), HasSubstr("LimitNOFILE=")));
+}
+
+TEST(Store, TellsOfRequestsForWhichItHasNoRoom) {
+  StoreLimits limits;
+  limits.keys = 2;
+  const auto server = serve(limits);
+  StoreClient client(clientOptions(server->port()));
+  for (const char* key : {"a", "b"}) ASSERT_TRUE(client.set(key, "x").ok());
+  EXPECT_THAT(client.set("c", "x").error().text(),
+              HasSubstr("the store holds 2 keys already, it may hold 2"));
+  EXPECT_EQ(turnedAway(server->counts()), "the rendezvous refused 1 request: its keys or memory are used up");
+}
+
 TEST(Store, WaitsForAServerThatStartsLater) {
   uint16_t port = 0;
   { port = serve()->port(); }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// See tls_stream.h.
-#include "runner/rendezvous/tls_stream.h"
+// See store_stream.h.
+#include "runner/rendezvous/store_stream.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <cerrno>
 
 #include "runner/rendezvous/store_key.h"
 
@@ -12,11 +15,11 @@ namespace {
 
 constexpr const char* kModule = "muster-tls.so";  // found by the RPATH, as all libraries of the distribution
 
-Result<TlsStream::Connection*> connect(bool server, TlsKeyOf keyOf) {
+Result<StoreStream::Connection*> connect(bool server, TlsKeyOf keyOf) {
   static void* const module = dlopen(kModule, RTLD_NOW | RTLD_LOCAL);
   static auto* const make =
       module == nullptr ? nullptr : reinterpret_cast<TlsConnect*>(dlsym(module, "musterTlsConnect"));
-  TlsStream::Connection* made = make == nullptr ? nullptr : make(server, std::move(keyOf));
+  StoreStream::Connection* made = make == nullptr ? nullptr : make(server, std::move(keyOf));
   if (made != nullptr) return made;
   return Error{ErrorCode::kInternal,
                make == nullptr ? fmt::format("cannot load {}; is the distribution complete?", kModule)
@@ -24,9 +27,48 @@ Result<TlsStream::Connection*> connect(bool server, TlsKeyOf keyOf) {
                ""};
 }
 
+class LocalConnection : public StoreStream::Connection {
+ public:
+  StoreStream::Step handshake() override { return StoreStream::Step::kDone; }
+  StoreStream::Step read(char* data, size_t size, size_t& got) override {
+    const ssize_t n = recv(socket.get(), data, size, MSG_DONTWAIT);
+    if (n < 0) return failedOr(StoreStream::Step::kWantsRead);
+    got = static_cast<size_t>(n);
+    if (n > 0) return StoreStream::Step::kDone;
+    fault = TlsFault::kEnded;
+    return StoreStream::Step::kFailed;
+  }
+  StoreStream::Step write(std::string_view bytes, size_t& sent) override {
+    while (sent < bytes.size()) {
+      const ssize_t n =
+          send(socket.get(), bytes.data() + sent, bytes.size() - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (n < 0) return failedOr(StoreStream::Step::kWantsWrite);
+      sent += static_cast<size_t>(n);
+    }
+    return StoreStream::Step::kDone;
+  }
+  [[nodiscard]] bool buffered() const override { return false; }
+
+ private:
+  StoreStream::Step failedOr(StoreStream::Step wait) {
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return wait;
+    fault = TlsFault::kCut;
+    reason = errno;
+    return StoreStream::Step::kFailed;
+  }
+};
+
 }  // namespace
 
-Result<TlsStream> TlsStream::client(Fd socket, const std::string& prefix, const std::string& key) {
+StoreStream StoreStream::local(Fd socket, const std::string& prefix) {
+  auto made = std::make_unique<LocalConnection>();
+  made->socket = std::move(socket);
+  made->prefix = prefix;
+  made->ready = true;
+  return StoreStream(std::move(made));
+}
+
+Result<StoreStream> StoreStream::client(Fd socket, const std::string& prefix, const std::string& key) {
   if (prefix.size() > kMaxTlsPrefix)
     return Error{
         ErrorCode::kUsage,
@@ -34,17 +76,17 @@ Result<TlsStream> TlsStream::client(Fd socket, const std::string& prefix, const 
   MUSTER_TRY(Connection * made, muster::connect(false, [key](const std::string&) { return key; }));
   made->socket = std::move(socket);
   made->prefix = prefix;
-  return TlsStream(std::unique_ptr<Connection>(made));
+  return StoreStream(std::unique_ptr<Connection>(made));
 }
 
-Result<TlsStream> TlsStream::server(Fd socket, const std::string& token) {
+Result<StoreStream> StoreStream::server(Fd socket, const std::string& token) {
   MUSTER_TRY(Connection * made,
              muster::connect(true, [token](const std::string& prefix) { return storeKey(token, prefix); }));
   made->socket = std::move(socket);
-  return TlsStream(std::unique_ptr<Connection>(made));
+  return StoreStream(std::unique_ptr<Connection>(made));
 }
 
-std::string TlsStream::faultText() const {
+std::string StoreStream::faultText() const {
   switch (fault()) {
     case TlsFault::kNone:
       return "";

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One end of a connection under TLS 1.3 with a pre-shared key. Internal to this folder.
+// One end of a connection of the store. Internal to this folder.
 //
-// Both ends must hold the key: there are no certificates, no session tickets and no early data, and each
-// connection has its own ephemeral key (X25519). The client names the prefix of the store keys that it may
-// use; the key follows from the token and that prefix, so a peer that has it can use nothing else.
+// Between machines it is TLS 1.3 with a pre-shared key. Both ends must hold the key: there are no
+// certificates, no session tickets and no early data, and each connection has its own ephemeral key (X25519).
+// The client names the prefix of the store keys that it may use; the key follows from the token and that
+// prefix, so a peer that has it can use nothing else. Within a machine it is one end of a socket pair:
+// whoever was given the other end is the peer, and nobody else can be.
 #pragma once
 
 #include <functional>
@@ -26,11 +28,11 @@ enum class TlsFault {
   kAltered,  ///< bytes were altered or replayed, or come from one who only claims to have the token
 };
 
-class TlsStream {
+class StoreStream {
  public:
   enum class Step { kDone, kWantsRead, kWantsWrite, kFailed };
 
-  /// What tls_module.cpp implements.
+  /// What tls_module.cpp implements, and local() for a socket pair.
   class Connection {
    public:
     virtual ~Connection() = default;
@@ -47,8 +49,10 @@ class TlsStream {
   };
 
   /// `prefix` of at most kMaxTlsPrefix bytes; `key`: storeKey() of it.
-  static Result<TlsStream> client(Fd socket, const std::string& prefix, const std::string& key);
-  static Result<TlsStream> server(Fd socket, const std::string& token);
+  static Result<StoreStream> client(Fd socket, const std::string& prefix, const std::string& key);
+  static Result<StoreStream> server(Fd socket, const std::string& token);
+  /// One end of a socket pair; of the server's end `prefix` is what the peer may use.
+  static StoreStream local(Fd socket, const std::string& prefix);
 
   // Each of these goes as far as it can without waiting. After kFailed only fault() is of use. When the
   // object goes, the peer is told that nothing more comes, if that can be sent at once.
@@ -69,7 +73,7 @@ class TlsStream {
   [[nodiscard]] std::string faultText() const;
 
  private:
-  explicit TlsStream(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
+  explicit StoreStream(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
 
   std::unique_ptr<Connection> connection_;
 };
@@ -79,6 +83,6 @@ constexpr size_t kMaxTlsPrefix = 240;
 /// The key of a prefix, as a server finds it; a client has just the one.
 using TlsKeyOf = std::function<std::string(const std::string& prefix)>;
 /// The symbol musterTlsConnect of muster-tls.so; null where OpenSSL cannot be used.
-using TlsConnect = TlsStream::Connection*(bool server, TlsKeyOf keyOf);
+using TlsConnect = StoreStream::Connection*(bool server, TlsKeyOf keyOf);
 
 }  // namespace muster
