@@ -34,6 +34,9 @@ T nothing() {
   }
 }
 
+/// Names of metrics, cases and the like: thousands of rows share one.
+inline constexpr size_t kMostNameBytes = 1'000;
+
 /// Collects the first failure of a record, so that a reader is a list of statements.
 class Failures {
  public:

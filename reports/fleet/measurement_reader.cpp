@@ -14,6 +14,8 @@
 namespace muster::fleet {
 namespace {
 
+constexpr size_t kMostFaults = 1'000;  ///< of one stage; each failed verdict is held against all of them
+
 /// Whether figures of this kind are compared between nodes. Counts and flags have limits of their own, and
 /// shares that a plugin reports beside its figures say how they were measured. Power has no better side, but
 /// its spread tells.
@@ -126,6 +128,10 @@ void StageReader::addMeasurement(Parts& parts, bool accepted) {
   const auto direction = directionFromName(parts.direction.empty() ? "none" : parts.direction);
   if (!direction.ok()) failures_.fail("direction", direction.error().message);
   if (!failures_.ok()) return;
+  countUnfolded(parts);
+  if (!parts.noted && parts.metric.size() > kMostNameBytes)
+    failures_.fail("metric", fmt::format("its name is longer than {} bytes", kMostNameBytes));
+  if (!failures_.ok()) return;
   if (!parts.noted) metrics_[std::string(parts.metric)] = {*direction, std::string(parts.unit)};
   parts.noted = true;
   noteFirstFault(parts);
@@ -141,45 +147,95 @@ void StageReader::noteFirstFault(const Parts& parts) {
   if (!ofGroup_ || !parts.metric.ends_with(kFirstFault)) return;
   const std::optional<std::string> rank = sourceRank(parts.text);
   if (!rank) return;
+  if (firstFaults_.size() >= kMostFaults)
+    return failures_.fail("measurements", fmt::format("more than {} first faults", kMostFaults));
   const std::string_view stem = parts.metric.substr(0, parts.metric.size() - kFirstFault.size());
   firstFaults_.push_back({std::string(parts.device), std::string(parts.caseId), std::string(stem), *rank});
 }
 
-void StageReader::readAsked(const dom::object& evidence) {
+void StageReader::readExpectations(const dom::object& evidence) {
   asked_.clear();
   spans_.clear();
   judged_.clear();
+  fleetMetrics_.clear();
+  comparable_.clear();
+  deferredOn_.clear();
+  warnedDrops_.clear();
   dom::array expectations;
-  if (!accepted_ || !failures_.ok() || evidence.at_key("expectations").get(expectations) != simdjson::SUCCESS)
-    return;
+  if (!failures_.ok() || evidence.at_key("expectations").get(expectations) != simdjson::SUCCESS) return;
+  if (expectations.size() > limits_.expectations)
+    return failures_.fail("evidence.expectations",
+                          fmt::format("the stage has more than {}", limits_.expectations));
+  for (const dom::element item : expectations) {
+    dom::object object;
+    if (item.get(object) != simdjson::SUCCESS)
+      return failures_.fail("evidence.expectations", "holds something that is no object");
+    requireUniqueKeys(object, failures_);
+    if (!failures_.ok()) return;
+    std::string_view metric, kind, peers, severity;
+    if (object["metric"].get(metric) != simdjson::SUCCESS || object["kind"].get(kind) != simdjson::SUCCESS)
+      continue;
+    if (kind == checkKindName(CheckKind::kWithin) && object["peers"].get(peers) == simdjson::SUCCESS &&
+        peers == "fleet")
+      fleetMetrics_.insert(metric);
+    if (kind == checkKindName(CheckKind::kDropMax) && object["severity"].get(severity) == simdjson::SUCCESS &&
+        severity == "warn")
+      warnedDrops_.insert(metric);
+  }
+  if (accepted_) readAsked(expectations);
+}
+
+void StageReader::readAsked(const dom::array& expectations) {
+  std::set<std::string> known;
   for (const dom::element item : expectations) {
     Asked asked;
     std::string_view kind;
-    const bool known =
+    const bool about =
         item["metric"].get(asked.metric) == simdjson::SUCCESS && item["kind"].get(kind) == simdjson::SUCCESS;
-    if (dom::element where; known && item["where"].get(where) == simdjson::SUCCESS)
+    if (dom::element where; about && item["where"].get(where) == simdjson::SUCCESS)
       if (asked.where.read(where) != simdjson::SUCCESS)
         return failures_.fail("evidence.expectations", "where must be texts by name");
-    asked.counts = known && kind != checkKindName(CheckKind::kDropMax);
-    asked.all = item;
-    for (const Asked& other : asked_)
-      if (other.metric == asked.metric && simdjson::minify(other.all) == simdjson::minify(item))
-        asked.counts = false;
+    asked.counts =
+        known.insert(simdjson::minify(item)).second && about && kind != checkKindName(CheckKind::kDropMax);
     asked_.push_back(std::move(asked));
   }
 }
 
+void StageReader::countUnfolded(const Parts& parts) {
+  uint64_t samples = 0;
+  if (dom::array list; parts.hasSamples && parts.samples.get(list) == simdjson::SUCCESS)
+    samples = list.size();
+  else if (dom::object packed; parts.hasSamples && parts.samples.get(packed) == simdjson::SUCCESS)
+    if (packed.at_key("n").get(samples) != simdjson::SUCCESS || samples > kMostPacked) samples = 1;
+  samples_ += samples;
+  if (samples_ > limits_.samples)
+    return failures_.fail("samples", fmt::format("the record holds more than {} samples", limits_.samples));
+  unfolded_ += parts.metric.size() + parts.caseId.size() + parts.unit.size() + parts.device.size() +
+               parts.text.size() + parts.peak.size() + parts.labels.bytes();
+  if (unfolded_ > limits_.bytes)
+    failures_.fail("measurements", fmt::format("the texts of their rows unfold to more than {}",
+                                               formatQuantity(static_cast<double>(limits_.bytes), "B")));
+}
+
 void StageReader::noteAsked(const Parts& parts) {
-  if (asked_.empty()) return;
+  const bool ofFleet = fleetMetrics_.contains(parts.metric);
+  if (asked_.empty() && !ofFleet) return;
   const std::string_view device = parts.deviceLabel ? parts.device : std::string_view();
   const auto concerns = [&](const Asked& asked) {
     return asked.counts && asked.metric == parts.metric && parts.labels.match(asked.where, device);
   };
-  if (std::none_of(asked_.begin(), asked_.end(), concerns)) return;
-  const auto [at, fresh] =
-      spans_.try_emplace(measurementId(parts.metric, parts.caseId, parts.rank, parts.labels, device));
+  const bool asked = std::any_of(asked_.begin(), asked_.end(), concerns);
+  if (!asked && !ofFleet) return;
+  const uint64_t id = measurementId(parts.metric, parts.caseId, parts.rank, parts.labels, device);
+  if (ofFleet) widen(comparable_[id], parts);
+  if (!asked) return;
+  const auto [at, fresh] = spans_.try_emplace(id);
   if (fresh)
-    for (Asked& asked : asked_) asked.due += concerns(asked) ? 1 : 0;
+    for (Asked& one : asked_) one.due += concerns(one) ? 1 : 0;
+  widen(at->second, parts);
+}
+
+void StageReader::widen(Span& span, const Parts& parts) {
   if (!parts.hasSamples) return;
   scratch_.clear();
   if (!readSamples(parts.samples, scratch_))
@@ -188,20 +244,19 @@ void StageReader::noteAsked(const Parts& parts) {
   if (std::abs(parts.exponent) > kMostExponent) return;
   for (const double sample : scratch_) {
     const double value = scaledByTen(sample, static_cast<int>(parts.exponent));
-    at->second.low = std::min(at->second.low, value);
-    at->second.high = std::max(at->second.high, value);
+    span.low = std::min(span.low, value);
+    span.high = std::max(span.high, value);
   }
 }
 
-void StageReader::noteJudged(const FoldedRows& verdict, Outcome outcome, const dom::array& expectations) {
-  uint64_t index = 0;
-  if (asked_.empty() || verdict.at_key("expectation").get(index) != simdjson::SUCCESS ||
-      index >= asked_.size())
-    return;
+std::optional<uint64_t> StageReader::measurementOf(const FoldedRows& verdict) {
   LabelList labels;
   if (dom::element element; verdict.at_key("labels").get(element) == simdjson::SUCCESS)
-    if (labels.read(element) != simdjson::SUCCESS) return failures_.fail("labels", "must be texts by name");
-  std::string_view metric, caseId, device, kind;
+    if (labels.read(element) != simdjson::SUCCESS) {
+      failures_.fail("labels", "must be texts by name");
+      return std::nullopt;
+    }
+  std::string_view metric, caseId, device;
   int64_t rank = -1;
   bool deviceLabel = true;
   const auto read = [&](const char* key, auto& value) {
@@ -212,21 +267,41 @@ void StageReader::noteJudged(const FoldedRows& verdict, Outcome outcome, const d
   read("device", device);
   if (verdict.at_key("rank").get(rank) != simdjson::SUCCESS) rank = -1;
   if (verdict.at_key("device_label").get(deviceLabel) != simdjson::SUCCESS) deviceLabel = true;
-  const auto span =
-      spans_.find(measurementId(metric, caseId, rank, labels, deviceLabel ? device : std::string_view()));
+  return measurementId(metric, caseId, rank, labels, deviceLabel ? device : std::string_view());
+}
+
+void StageReader::noteJudged(const FoldedRows& verdict, Outcome outcome, const dom::array& expectations) {
+  uint64_t index = 0;
+  if (asked_.empty() || verdict.at_key("expectation").get(index) != simdjson::SUCCESS ||
+      index >= asked_.size())
+    return;
+  const std::optional<uint64_t> id = measurementOf(verdict);
+  if (!id) return;
+  const auto span = spans_.find(*id);
   if (span == spans_.end() || !judged_.insert({span->first, index}).second) return;
   ++asked_[index].judged;
-  dom::element observed;
+  std::string_view kind;
   if (outcome != Outcome::kPass || expectations.at(index)["kind"].get(kind) != simdjson::SUCCESS ||
-      kind == checkKindName(CheckKind::kCvMax) || kind == checkKindName(CheckKind::kDropMax) ||
-      verdict.at_key("observed").get(observed) != simdjson::SUCCESS)
+      kind == checkKindName(CheckKind::kCvMax) || kind == checkKindName(CheckKind::kDropMax))
     return;
+  requireWithin(span->second, verdict, "passes");
+}
+
+/// Fails where the figure of a verdict is not within the samples of its measurement.
+void StageReader::requireWithin(const Span& span, const FoldedRows& verdict, const char* outcome) {
+  dom::element observed;
+  if (verdict.at_key("observed").get(observed) != simdjson::SUCCESS) return;
   constexpr double kRounding = 1e-6;
   const double figure = numberOf(observed).value_or(std::numeric_limits<double>::quiet_NaN());
-  const auto [low, high] = span->second;
-  if (figure < low - kRounding * std::abs(low) || figure > high + kRounding * std::abs(high))
-    failures_.fail("verdicts", fmt::format("edited: {} of {} passes with {}, and its samples are {} to {}",
-                                           printable(metric, 80), printable(device, 40), figure, low, high));
+  if (figure >= span.low - kRounding * std::abs(span.low) &&
+      figure <= span.high + kRounding * std::abs(span.high))
+    return;
+  std::string_view metric, device;
+  if (verdict.at_key("metric").get(metric) != simdjson::SUCCESS) metric = {};
+  if (verdict.at_key("device").get(device) != simdjson::SUCCESS) device = {};
+  failures_.fail("verdicts", fmt::format("edited: {} of {} {} with {}, and its samples are {} to {}",
+                                         printable(metric, 80), printable(device, 40), outcome, figure,
+                                         span.low, span.high));
 }
 
 /// Fails where an expectation applies to more measurements than it has verdicts on.
@@ -304,9 +379,6 @@ void StageReader::addSamples(const Parts& parts, bool accepted) {
   if (!readSamples(parts.samples, slot.samples))
     return failures_.fail("samples",
                           fmt::format("{} holds something that is no list of numbers", parts.metric));
-  samples_ += slot.samples.size() - before;
-  if (samples_ > limits_.samples)
-    return failures_.fail("samples", fmt::format("the record holds more than {} samples", limits_.samples));
   if (std::abs(parts.exponent) > kMostExponent)
     return failures_.fail("exponent", fmt::format("{} is out of range", parts.exponent));
   for (size_t i = before; i < slot.samples.size(); ++i) {

@@ -2,6 +2,7 @@
 // One stage of a record -> what the fleet keeps of it: figures, deviations, deferred expectations, counts.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -63,7 +64,6 @@ class StageReader {
   struct Asked {
     std::string_view metric;
     LabelList where;
-    dom::element all;
     bool counts =
         false;  ///< of two equal ones the first has the verdicts of both; drops are not always judged
     size_t due = 0;
@@ -100,11 +100,20 @@ class StageReader {
   /// What a failure follows from where that is not the part which reports it.
   void findCause(const FoldedRows& verdict, DeviationSummary& deviation) const;
   /// Why the verdict cannot have this outcome; empty: it can.
-  std::string contradictionOf(const FoldedRows& verdict, Outcome outcome, const dom::array& expectations,
-                              const dom::element& expectation, bool hasExpectation, const std::string& state);
+  std::string contradictionOf(const FoldedRows& verdict, Outcome outcome, const dom::element& expectation,
+                              bool hasExpectation, const std::string& state);
   const Waiver* coveringWaiver(const FoldedRows& verdict, Outcome recorded);
   void addDeferred(const FoldedRows& verdict, const dom::element& expectation);
-  void readAsked(const dom::object& evidence);
+  /// Notes what the stage's expectations are about, before its measurements are read.
+  void readExpectations(const dom::object& evidence);
+  void readAsked(const dom::array& expectations);
+  /// Counts a measurement at its unfolded size: what rows share costs two bytes a row in the file.
+  void countUnfolded(const Parts& parts);
+  /// The measurement that a verdict is about, as noteAsked() knows it.
+  std::optional<uint64_t> measurementOf(const FoldedRows& verdict);
+  void requireWithin(const Span& span, const FoldedRows& verdict, const char* outcome);
+  /// Takes the samples of a measurement into `span`.
+  void widen(Span& span, const Parts& parts);
   /// Notes what the measurement must be judged by.
   void noteAsked(const Parts& parts);
   /// Notes that it was; a pass outside of its samples is a failure.
@@ -126,12 +135,17 @@ class StageReader {
   std::vector<Asked> asked_;
   std::unordered_map<uint64_t, Span> spans_;  ///< of this stage's measurements that are asked for
   std::set<std::pair<uint64_t, uint64_t>> judged_;
+  std::set<std::string_view> fleetMetrics_;             ///< with an expectation that is relative to the fleet
+  std::unordered_map<uint64_t, Span> comparable_;       ///< their measurements
+  std::set<std::pair<uint64_t, uint32_t>> deferredOn_;  ///< measurements with a deferred verdict, and its key
+  std::set<std::string_view> warnedDrops_;              ///< metrics whose drop_max only warns
   std::vector<double> scratch_;
-  std::vector<std::pair<std::string, std::string>> ownWaivers_;  ///< stage and metric
+  std::set<std::pair<std::string, std::string>> ownWaivers_;  ///< stage and metric
   bool flakyAllowed_ = true;
   size_t measurements_ = 0;
   size_t verdicts_ = 0;
   size_t samples_ = 0;
+  uint64_t unfolded_ = 0;    ///< bytes of the measurements' texts, each counted for every row that has it
   std::vector<Slot> slots_;  ///< the first usedSlots_ are those of this stage; the others keep their memory
   size_t usedSlots_ = 0;
   std::unordered_map<uint64_t, size_t> slotByKey_;

@@ -12,7 +12,8 @@ namespace muster::fleet {
 namespace {
 
 constexpr size_t kLineBytes = 300;
-constexpr size_t kMostDeferred = 20'000;
+constexpr size_t kMostDeferred = 5'000;
+constexpr size_t kMostExpectationBytes = 4'000;
 
 template <typename Object>
 std::string_view textOr(const Object& object, std::string_view key) {
@@ -41,18 +42,6 @@ bool readExpectation(const dom::element& expectation, VerdictClaim& claim) {
         claim.severity = Severity::kWarn;
       return true;
     }
-  return false;
-}
-
-/// Whether one of the expectations is a drop_max of this metric that only warns.
-bool dropsWarn(const dom::array& expectations, std::string_view metric) {
-  for (const dom::element item : expectations) {
-    VerdictClaim claim;
-    std::string_view about;
-    if (item["metric"].get(about) == simdjson::SUCCESS && about == metric && readExpectation(item, claim) &&
-        claim.kind == CheckKind::kDropMax && claim.severity == Severity::kWarn)
-      return true;
-  }
   return false;
 }
 
@@ -87,6 +76,9 @@ void StageReader::readVerdict(const FoldedRows& verdict, const dom::array& expec
                               StageSummary& summary) {
   const auto outcome = outcomeFromName(textOr(verdict, "outcome"));
   if (!outcome.ok()) return failures_.fail("verdicts", outcome.error().message);
+  for (const char* name : {"metric", "case", "device"})
+    if (textOr(verdict, name).size() > kMostNameBytes)
+      return failures_.fail(name, fmt::format("is longer than {} bytes", kMostNameBytes));
   Verdict counted;
   counted.outcome = *outcome;
   bool required = true;
@@ -109,8 +101,9 @@ void StageReader::readVerdict(const FoldedRows& verdict, const dom::array& expec
     if (expectations.at(index).get(expectation) != simdjson::SUCCESS)
       return failures_.fail(
           "verdicts", fmt::format("expectation {} is none of the stage's evidence.expectations", index));
-  if (const std::string why =
-          contradictionOf(verdict, *outcome, expectations, expectation, hasExpectation, summary.state);
+  if (dom::object own; hasExpectation && verdict.at_key("expectation").get(own) == simdjson::SUCCESS)
+    requireUniqueKeys(own, failures_);
+  if (const std::string why = contradictionOf(verdict, *outcome, expectation, hasExpectation, summary.state);
       !why.empty())
     return failures_.fail("verdicts",
                           fmt::format("edited: {} of {}: {}", printable(textOr(verdict, "metric"), 80),
@@ -127,8 +120,8 @@ void StageReader::readVerdict(const FoldedRows& verdict, const dom::array& expec
 }
 
 std::string StageReader::contradictionOf(const FoldedRows& verdict, Outcome outcome,
-                                         const dom::array& expectations, const dom::element& expectation,
-                                         bool hasExpectation, const std::string& state) {
+                                         const dom::element& expectation, bool hasExpectation,
+                                         const std::string& state) {
   VerdictClaim claim;
   claim.outcome = outcome;
   claim.stageState = state;
@@ -139,11 +132,8 @@ std::string StageReader::contradictionOf(const FoldedRows& verdict, Outcome outc
   claim.limit = numberOr(verdict, "limit");
   claim.margin = numberOr(verdict, "margin");
   claim.dropsWarn =
-      (outcome == Outcome::kWarn || outcome == Outcome::kFlaky) && dropsWarn(expectations, metric);
-  claim.underWaivers = outcome == Outcome::kWaived &&
-                       std::any_of(ownWaivers_.begin(), ownWaivers_.end(), [&](const auto& waiver) {
-                         return waiver.first == stage_ && waiver.second == metric;
-                       });
+      (outcome == Outcome::kWarn || outcome == Outcome::kFlaky) && warnedDrops_.contains(metric);
+  claim.underWaivers = outcome == Outcome::kWaived && ownWaivers_.contains({stage_, std::string(metric)});
   return contradictionIn(claim);
 }
 
@@ -266,7 +256,10 @@ void StageReader::addDeferred(const FoldedRows& verdict, const dom::element& exp
     if (labels.read(element) != simdjson::SUCCESS) return failures_.fail("labels", "must be texts by name");
   if (node_->deferred.size() >= kMostDeferred)
     return failures_.fail("verdicts", fmt::format("the record defers more than {} verdicts", kMostDeferred));
-  auto wanted = parseJson(std::string(simdjson::minify(expectation)));
+  const std::string whole = simdjson::minify(expectation);
+  if (whole.size() > kMostExpectationBytes)
+    return failures_.fail("expectation", fmt::format("is longer than {} bytes", kMostExpectationBytes));
+  auto wanted = parseJson(whole);
   if (!wanted.ok()) return failures_.fail("expectation", wanted.error().message);
   auto read = expectationFromJson(*wanted, "expectation");
   if (!read.ok()) return failures_.fail("expectation", read.error().message);
@@ -297,6 +290,17 @@ void StageReader::addDeferred(const FoldedRows& verdict, const dom::element& exp
   if (!std::isfinite(deferred.observed))
     return failures_.fail("verdicts",
                           fmt::format("{} is deferred without a finite figure", printable(metric, 80)));
+  // One vote for each thing that was measured: what has no measurement would outvote the other nodes.
+  const std::optional<uint64_t> id = measurementOf(verdict);
+  const auto span = id ? comparable_.find(*id) : comparable_.end();
+  if (span == comparable_.end())
+    return failures_.fail("verdicts", fmt::format("edited: {} of {} is deferred, and was not measured there",
+                                                  printable(metric, 80), printable(deferred.device, 40)));
+  if (!deferredOn_.insert({*id, deferred.key}).second)
+    return failures_.fail("verdicts", fmt::format("edited: {} of {} is deferred twice", printable(metric, 80),
+                                                  printable(deferred.device, 40)));
+  requireWithin(span->second, verdict, "is deferred");
+  if (!failures_.ok()) return;
   node_->deferred.push_back(std::move(deferred));
 }
 
