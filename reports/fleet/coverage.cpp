@@ -300,6 +300,10 @@ Status decideFleet(Fleet& fleet) {
             sum.of(Outcome::kElsewhere)),
         ""};
   const bool unreported = !fleet.reasons.empty();
+  const auto twice = static_cast<size_t>(
+      std::count_if(fleet.findings.begin(), fleet.findings.end(), [](const RecordFinding& finding) {
+        return finding.kind == FindingKind::kIdentity && finding.nodes.size() > 1;
+      }));
   const size_t all = fleet.nodes.size();
   const auto in = [&](NodeState state) { return fleet.states[static_cast<size_t>(state)]; };
   tell(fleet.reasons, in(NodeState::kRejected), all, "rejected");
@@ -310,12 +314,16 @@ Status decideFleet(Fleet& fleet) {
   tell(fleet.reasons, in(NodeState::kStale), all, "stale: the record is of another plan or run");
   tell(fleet.reasons, in(NodeState::kDown), all, "down");
   tell(fleet.reasons, in(NodeState::kDrained), all, "drained");
+  if (twice > 0)
+    fleet.reasons.push_back(
+        fmt::format("{} finding{} of a machine, part or run under two names", twice, twice == 1 ? "" : "s"));
   if (fleet.waiversUnmatched > 0)
     fleet.reasons.push_back(fmt::format("{} waiver{} nothing in the whole fleet", fleet.waiversUnmatched,
                                         fleet.waiversUnmatched == 1 ? " matches" : "s match"));
   // What a record fails is true of the fleet, whichever part it speaks against.
+  // What is counted twice is a failure, whichever of its names is the wrong one.
   const bool rejected =
-      in(NodeState::kRejected) > 0 ||
+      in(NodeState::kRejected) > 0 || twice > 0 ||
       std::any_of(fleet.nodes.begin(), fleet.nodes.end(), [](const FleetNode& node) { return node.failed; });
   const bool accepted = in(NodeState::kAccepted) == all && fleet.waiversUnmatched == 0 && !unreported;
   fleet.acceptance = rejected ? "rejected" : accepted ? "accepted" : "incomplete";

@@ -5,12 +5,14 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
-#include <limits>
+#include <cstring>
+#include <optional>
+#include <vector>
 
 #include "runner/core/files.h"
 #include "runner/core/json.h"
@@ -65,37 +67,71 @@ Status readFrozen(const std::string& line, CutRun& run) {
   return {};
 }
 
-/// How many whole lines are of finished stages; lines may be long, so none is kept.
-size_t countStages(std::ifstream& journal) {
-  size_t stages = 0;
-  std::string begin(kStageLine.size(), '\0');
-  while (journal.read(begin.data(), static_cast<std::streamsize>(begin.size()))) {
-    const bool isStage = begin == kStageLine;
-    const bool ended = begin.find('\n') != std::string::npos;
-    if (!ended) journal.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
-    if (isStage && !journal.eof()) ++stages;
+/// The lines of a journal, of which none is kept but the first. Opened once, without following a link or
+/// waiting for a pipe's writer, and read no further than a journal is long.
+class JournalLines {
+ public:
+  explicit JournalLines(const fs::path& path)
+      : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)) {}
+
+  /// Why it is none; empty: it is one.
+  [[nodiscard]] std::string problem() const {
+    struct stat info {};
+    if (!file_.valid() || fstat(file_.get(), &info) != 0 || !S_ISREG(info.st_mode))
+      return "its journal is no regular file";
+    if (static_cast<uint64_t>(info.st_size) > kMostBytes)
+      return fmt::format("its journal has {} bytes, more than any run writes", info.st_size);
+    return "";
   }
-  return stages;
-}
+
+  /// The first bytes of the next whole line, `most` of them; nothing after the last.
+  std::optional<std::string> next(size_t most) {
+    std::string line;
+    for (;;) {
+      if (at_ == end_ && !fill()) return std::nullopt;
+      const char* begin = buffer_.data() + at_;
+      const void* found = std::memchr(begin, '\n', end_ - at_);
+      const size_t length = found == nullptr ? end_ - at_ : static_cast<const char*>(found) - begin;
+      line.append(begin, std::min(length, most - line.size()));
+      at_ += length + (found == nullptr ? 0 : 1);
+      if (found != nullptr) return line;
+    }
+  }
+
+ private:
+  bool fill() {
+    ssize_t n = 0;
+    do n = read(file_.get(), buffer_.data(), std::min<uint64_t>(buffer_.size(), kMostBytes - read_));
+    while (n < 0 && errno == EINTR);
+    at_ = 0;
+    end_ = static_cast<size_t>(std::max<ssize_t>(n, 0));
+    read_ += end_;
+    return end_ > 0;
+  }
+
+  static constexpr uint64_t kMostBytes = 256ull << 20;  ///< a real one is below its record's few
+  Fd file_;
+  std::vector<char> buffer_ = std::vector<char>(size_t{64} << 10);
+  size_t at_ = 0;
+  size_t end_ = 0;
+  uint64_t read_ = 0;
+};
 
 }  // namespace
 
 Result<CutRun> readCutRun(const fs::path& folder, const std::string& shown) {
-  std::error_code error;
-  if (!fs::is_regular_file(fs::symlink_status(folder / kJournalName, error)))
-    return unusable("its journal is no regular file");
-  std::ifstream journal(folder / kJournalName, std::ios::binary);
-  std::string line(kLongestLine, '\0');
-  journal.getline(line.data(), static_cast<std::streamsize>(line.size()));
-  line.resize(static_cast<size_t>(std::max<std::streamsize>(journal.gcount(), 1)) - 1);
-  if (!journal || journal.eof()) return unusable("its journal has no whole first line");
+  JournalLines journal(folder / kJournalName);
+  if (const std::string problem = journal.problem(); !problem.empty()) return unusable(problem);
+  const std::optional<std::string> line = journal.next(kLongestLine);
+  if (!line || line->size() == kLongestLine) return unusable("its journal has no whole first line");
   CutRun run;
-  if (const Status read = readFrozen(line, run); !read.ok())
+  if (const Status read = readFrozen(*line, run); !read.ok())
     return unusable("its journal cannot be read: " + read.error().text());
   if (!isPlainName(run.node))
     return unusable(fmt::format("\"{}\" is no name of a node", printable(run.node, 80)));
   run.path = shown;
-  run.stages = countStages(journal);
+  while (const auto next = journal.next(kStageLine.size()))
+    if (*next == kStageLine) ++run.stages;
   run.running = isHeld(folder);
   run.goOnWith = fmt::format("muster run --resume {}", quoted(folder.string()));
   // A real run is resumed on its node only, which the scheduler may call otherwise than it calls itself.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "reports/fleet/fleet_waivers.h"
 #include "reports/fleet/waiver_tally.h"
@@ -15,6 +16,9 @@
 
 namespace muster::fleet {
 namespace {
+
+/// From so many nodes on, a single record cannot move their median beyond what the others measured.
+constexpr size_t kFewestNodes = 3;
 
 /// One deferred verdict, and whose it is.
 struct Entry {
@@ -28,10 +32,61 @@ struct Judged {
   std::string detail;
 };
 
-Judged judgeOne(const Expectation& e, const std::string& unit, const Result<Bound>& bound, double observed) {
+/// The bounds of one group. Each node has one vote, the median of its devices, however many it names.
+struct FleetBounds {
+  size_t nodes = 0;
+  Result<Bound> bound;  ///< by all of them
+  /// Where any one record may say anything: the median lies between these two. Empty where that bounds
+  /// nothing.
+  std::optional<std::pair<double, double>> reach;
+  std::vector<Bound> shaken{};  ///< the bounds by both
+};
+
+/// The median of sorted values, moved up or down by one place: as far as any one of them can move it.
+double medianMoved(const std::vector<double>& sorted, int by) {
+  const auto upper = static_cast<size_t>(static_cast<std::ptrdiff_t>(sorted.size() / 2) + by);
+  const size_t lower = sorted.size() % 2 == 1 ? upper : upper - 1;
+  return (sorted[lower] + sorted[upper]) / 2;
+}
+
+FleetBounds boundsOf(const DeferredKey& key, const Group& measured, const std::vector<Entry>& entries) {
+  std::map<const FleetNode*, std::vector<double>> observed;
+  for (const Entry& entry : entries) observed[entry.node].push_back(entry.verdict->observed);
+  Peers peers;
+  for (const auto& [node, values] : observed) peers.values.push_back(summarize(values).median);
+  if (observed.size() == 1) peers.values = observed.begin()->second;  // all that is compared is its own
+  FleetBounds bounds{observed.size(), boundOf(key.expectation, measured, {}, peers), {}};
+  if (bounds.nodes < kFewestNodes) return bounds;
+  std::sort(peers.values.begin(), peers.values.end());
+  bounds.reach = {medianMoved(peers.values, -1), medianMoved(peers.values, 1)};
+  for (const double median : {bounds.reach->first, bounds.reach->second}) {
+    peers.values.assign(kFewestNodes, median);
+    if (auto shaken = boundOf(key.expectation, measured, {}, peers); shaken.ok())
+      bounds.shaken.push_back(std::move(*shaken));
+  }
+  return bounds;
+}
+
+/// Why it depends on a single record whether the bound is met; empty: it does not.
+std::string doubtOf(const FleetBounds& bounds, const std::string& unit, double observed, bool met) {
+  if (bounds.nodes == 2 && !met)
+    return "two nodes differ, and nothing tells which of their records is right: three or more are needed";
+  if (std::all_of(bounds.shaken.begin(), bounds.shaken.end(),
+                  [&](const Bound& bound) { return distanceTo(bound, observed).met == met; }))
+    return "";
+  return fmt::format(
+      "too few nodes to say: any one of the {} records can move the fleet median between {} and {}",
+      bounds.nodes, formatQuantity(bounds.reach->first, unit), formatQuantity(bounds.reach->second, unit));
+}
+
+Judged judgeOne(const Expectation& e, const std::string& unit, const FleetBounds& bounds, double observed) {
   // With no peer at all a fleet of one device has nothing to compare with: it is told, and no pass.
+  const Result<Bound>& bound = bounds.bound;
   if (!bound.ok()) return {Outcome::kError, bound.error().message};
   const BoundDistance distance = distanceTo(*bound, observed);
+  if (const std::string doubt = doubtOf(bounds, unit, observed, distance.met); !doubt.empty())
+    return {Outcome::kError,
+            fmt::format("{}, required {}; {}", formatQuantity(observed, unit), bound->text, doubt)};
   Judged judged;
   if (distance.met)
     judged.outcome = distance.margin < e.warnBand ? Outcome::kWarn : Outcome::kPass;
@@ -73,11 +128,9 @@ void judgeDeferred(const FleetRecords& records, Fleet& fleet) {
     measured.metric = key.metric;
     measured.unit = key.expectation.unit;
     measured.direction = key.direction;
-    Peers peers;
-    for (const Entry& entry : entries) peers.values.push_back(entry.verdict->observed);
-    const Result<Bound> bound = boundOf(key.expectation, measured, {}, peers);
+    const FleetBounds bounds = boundsOf(key, measured, entries);
     for (const Entry& entry : entries) {
-      Judged judged = judgeOne(key.expectation, measured.unit, bound, entry.verdict->observed);
+      Judged judged = judgeOne(key.expectation, measured.unit, bounds, entry.verdict->observed);
       if (const Waiver* waiver =
               waiveDeferred(key, *entry.node, entry.verdict->device, records, judged.outcome, fleet)) {
         judged.detail += waivedText(judged.outcome, *waiver);

@@ -41,6 +41,9 @@ bool isKey(std::string_view key, const char (&name)[N]) {
   return key.size() == N - 1 && std::memcmp(key.data(), name, N - 1) == 0;
 }
 
+/// Names of metrics, cases and the like: thousands of rows share one.
+inline constexpr size_t kMostNameBytes = 1'000;
+
 /// Collects the first failure of a record, so that a reader is a list of statements.
 class Failures {
  public:

@@ -84,6 +84,7 @@ struct FleetNode {
                           ///< elsewhere
   bool suspect = false;   ///< a suspect of the fleet names it
   bool failed = false;    ///< its own record is rejected, for whatever cause: the fleet is not accepted
+  std::string claim;      ///< a finding about what records say of its identity, SKU or samples; empty: none
   std::string gap;        ///< why part of its run is not there; empty: all is
   /// Its worst rate or time as a share of the median of its like (1: as good, 0.5: half as good); NaN: it has
   /// none.

@@ -213,7 +213,11 @@ class IdentityCheck {
         finding.nodes.push_back(owners_[holder.owner]);
       if (finding.records.size() < kMostNamed) finding.records.push_back(record(holder.record).path);
     }
-    addFinding(fleet_, records_, std::move(finding), {nodes.begin(), nodes.end()}, NodeState::kRejected);
+    // Any record can name another node's identity: what two of them share says that one is wrong, not which.
+    const bool own = std::all_of(holders.begin(), holders.end(),
+                                 [&](const Holder& h) { return h.owner == holders[0].owner; });
+    addFinding(fleet_, records_, std::move(finding), {nodes.begin(), nodes.end()},
+               own ? NodeState::kRejected : NodeState::kIncomplete);
   }
 
   /// One part twice in one record, and records of one node that are of different machines.

@@ -14,7 +14,9 @@ namespace muster::fleet {
 bool identifies(std::string_view value);
 
 /// Looks for identities that two nodes share, and for records of one node that are of two machines, and adds
-/// what it finds to fleet.findings. Call it when the nodes have their records.
+/// what it finds to fleet.findings. Call it when the nodes have their records. Nodes that share an identity
+/// are incomplete and the fleet is rejected: one of their records is wrong, and nothing tells which. A node
+/// whose own records contradict each other is rejected.
 ///
 /// - A run id, the serial or UUID of a device, and a boot id each tell by themselves that two records are of
 ///   one run, part or machine.

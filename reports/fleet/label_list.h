@@ -25,6 +25,7 @@ inline void appendPart(std::string& key, std::string_view part) {
 class LabelList {
  public:
   using Names = std::initializer_list<std::string_view>;
+  static constexpr size_t kMost = 64;  ///< of one measurement; more is an error, as is one beyond all bounds
 
   simdjson::error_code read(const dom::element& element) {
     dom::object object;
@@ -32,6 +33,7 @@ class LabelList {
     for (const auto& [key, value] : object) {
       std::string_view text;
       if (const auto error = value.get(text); error != simdjson::SUCCESS) return error;
+      if (labels_.size() == kMost || key.size() + text.size() > kMostNameBytes) return simdjson::CAPACITY;
       labels_.emplace_back(key, text);
     }
     std::sort(labels_.begin(), labels_.end());
@@ -44,6 +46,12 @@ class LabelList {
       appendPart(key, name);
       appendPart(key, value);
     }
+  }
+  /// Of all names and values.
+  [[nodiscard]] size_t bytes() const {
+    size_t sum = 0;
+    for (const auto& [name, value] : labels_) sum += name.size() + value.size();
+    return sum;
   }
   /// The value of the label `name`, or nothing.
   [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const {

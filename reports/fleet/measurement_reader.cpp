@@ -15,6 +15,8 @@
 namespace muster::fleet {
 namespace {
 
+constexpr size_t kMostFaults = 1'000;  ///< of one stage; each failed verdict is held against all of them
+
 /// Whether figures of this kind are compared between nodes. Counts and flags have limits of their own, and
 /// shares that a plugin reports beside its figures say how they were measured. Power has no better side, but
 /// its spread tells.
@@ -33,32 +35,6 @@ uint64_t measurementId(std::string_view metric, std::string_view caseId, int64_t
     appendPart(key, part);
   labels.append(key, {"device"});
   return std::hash<std::string>()(key) * 31 + static_cast<uint64_t>(rank);
-}
-
-/// Whether two values would be written alike.
-bool isSame(const dom::element& a, const dom::element& b) {
-  if (a.type() != b.type()) return false;
-  if (a.is_object()) {
-    const dom::object x = a, y = b;
-    auto other = y.begin();
-    for (const auto& [key, value] : x)
-      if (other == y.end() || key != other.key() || !isSame(value, other.value()))
-        return false;
-      else
-        ++other;
-    return other == y.end();
-  }
-  if (a.is_array()) {
-    const dom::array x = a, y = b;
-    auto other = y.begin();
-    for (const dom::element value : x)
-      if (other == y.end() || !isSame(value, *other))
-        return false;
-      else
-        ++other;
-    return other == y.end();
-  }
-  return simdjson::minify(a) == simdjson::minify(b);
 }
 
 }  // namespace
@@ -153,7 +129,8 @@ void StageReader::readMeasurementGroup(const dom::object& group, bool accepted) 
 }
 
 void StageReader::addMeasurement(Parts& parts, bool accepted) {
-  if (!parts.noted) noteMetric(parts);
+  countUnfolded(parts);
+  if (failures_.ok() && !parts.noted) noteMetric(parts);
   if (!failures_.ok()) return;
   noteFirstFault(parts);
   hashMeasurement(parts);
@@ -170,11 +147,14 @@ void StageReader::noteMetric(Parts& parts) {
   const auto direction = directionFromName(parts.direction.empty() ? "none" : parts.direction);
   if (!direction.ok()) failures_.fail("direction", direction.error().message);
   if (!failures_.ok()) return;
+  if (parts.metric.size() > kMostNameBytes)
+    return failures_.fail("metric", fmt::format("its name is longer than {} bytes", kMostNameBytes));
   parts.side = *direction;
   parts.compared = isCompared(parts.unit, *direction, parts.informational);
   askedOfMetric_.clear();
   for (Asked& asked : asked_)
     if (asked.counts && asked.metric == parts.metric) askedOfMetric_.push_back(&asked);
+  ofFleet_ = fleetMetrics_.contains(parts.metric);
   metrics_[std::string(parts.metric)] = {*direction, std::string(parts.unit)};
   parts.noted = true;
 }
@@ -183,50 +163,98 @@ void StageReader::noteFirstFault(const Parts& parts) {
   if (!ofGroup_ || !parts.metric.ends_with(kFirstFault)) return;
   const std::optional<std::string> rank = sourceRank(parts.text);
   if (!rank) return;
+  if (firstFaults_.size() >= kMostFaults)
+    return failures_.fail("measurements", fmt::format("more than {} first faults", kMostFaults));
   const std::string_view stem = parts.metric.substr(0, parts.metric.size() - kFirstFault.size());
   firstFaults_.push_back({std::string(parts.device), std::string(parts.caseId), std::string(stem), *rank});
 }
 
-void StageReader::readAsked(const dom::object& evidence) {
+void StageReader::readExpectations(const dom::object& evidence) {
   asked_.clear();
   askedOfMetric_.clear();
   spans_.clear();
   spanOf_.clear();
   judged_.clear();
+  fleetMetrics_.clear();
+  comparable_.clear();
+  deferredOn_.clear();
+  warnedDrops_.clear();
   dom::array expectations;
-  if (!accepted_ || !failures_.ok() || evidence.at_key("expectations").get(expectations) != simdjson::SUCCESS)
-    return;
+  if (!failures_.ok() || evidence.at_key("expectations").get(expectations) != simdjson::SUCCESS) return;
+  if (expectations.size() > limits_.expectations)
+    return failures_.fail("evidence.expectations",
+                          fmt::format("the stage has more than {}", limits_.expectations));
+  for (const dom::element item : expectations) {
+    dom::object object;
+    if (item.get(object) != simdjson::SUCCESS)
+      return failures_.fail("evidence.expectations", "holds something that is no object");
+    requireUniqueKeys(object, failures_);
+    if (!failures_.ok()) return;
+    std::string_view metric, kind, peers, severity;
+    if (object["metric"].get(metric) != simdjson::SUCCESS || object["kind"].get(kind) != simdjson::SUCCESS)
+      continue;
+    if (kind == checkKindName(CheckKind::kWithin) && object["peers"].get(peers) == simdjson::SUCCESS &&
+        peers == "fleet")
+      fleetMetrics_.insert(metric);
+    if (kind == checkKindName(CheckKind::kDropMax) && object["severity"].get(severity) == simdjson::SUCCESS &&
+        severity == "warn")
+      warnedDrops_.insert(metric);
+  }
+  if (accepted_) readAsked(expectations);
+}
+
+void StageReader::readAsked(const dom::array& expectations) {
+  std::set<std::string> known;
   for (const dom::element item : expectations) {
     Asked asked;
     std::string_view kind;
-    const bool known =
+    const bool about =
         item["metric"].get(asked.metric) == simdjson::SUCCESS && item["kind"].get(kind) == simdjson::SUCCESS;
-    if (dom::element where; known && item["where"].get(where) == simdjson::SUCCESS)
+    if (dom::element where; about && item["where"].get(where) == simdjson::SUCCESS)
       if (asked.where.read(where) != simdjson::SUCCESS)
         return failures_.fail("evidence.expectations", "where must be texts by name");
-    asked.counts = known && kind != checkKindName(CheckKind::kDropMax);
-    asked.all = item;
-    for (const Asked& other : asked_)
-      if (other.metric == asked.metric && isSame(other.all, item)) asked.counts = false;
+    asked.counts =
+        known.insert(simdjson::minify(item)).second && about && kind != checkKindName(CheckKind::kDropMax);
     asked_.push_back(std::move(asked));
   }
 }
 
+void StageReader::countUnfolded(const Parts& parts) {
+  uint64_t samples = 0;
+  if (dom::array list; parts.hasSamples && parts.samples.get(list) == simdjson::SUCCESS)
+    samples = list.size();
+  else if (dom::object packed; parts.hasSamples && parts.samples.get(packed) == simdjson::SUCCESS)
+    if (packed.at_key("n").get(samples) != simdjson::SUCCESS || samples > kMostPacked) samples = 1;
+  samples_ += samples;
+  if (samples_ > limits_.samples)
+    return failures_.fail("samples", fmt::format("the record holds more than {} samples", limits_.samples));
+  unfolded_ += parts.metric.size() + parts.caseId.size() + parts.unit.size() + parts.device.size() +
+               parts.text.size() + parts.peak.size() + parts.labels.bytes();
+  if (unfolded_ > limits_.bytes)
+    failures_.fail("measurements", fmt::format("the texts of their rows unfold to more than {}",
+                                               formatQuantity(static_cast<double>(limits_.bytes), "B")));
+}
+
 void StageReader::noteAsked(Parts& parts) {
-  if (askedOfMetric_.empty()) return;
+  if (askedOfMetric_.empty() && !ofFleet_) return;
   const std::string_view device = parts.deviceLabel ? parts.device : std::string_view();
   concerned_.clear();
   for (Asked* asked : askedOfMetric_)
     if (parts.labels.match(asked->where, device)) concerned_.push_back(asked);
+  if (concerned_.empty() && !ofFleet_) return;
+  const uint64_t id =
+      measurementId(parts.metric, parts.caseId, parts.rank, parts.labels, device, scratchKey_);
+  if (ofFleet_) widen(comparable_[id], parts);
   if (concerned_.empty()) return;
-  const auto [number, fresh] = spanOf_.tryEmplace(
-      measurementId(parts.metric, parts.caseId, parts.rank, parts.labels, device, scratchKey_),
-      spans_.size());
+  const auto [number, fresh] = spanOf_.tryEmplace(id, spans_.size());
   if (fresh) {
     spans_.emplace_back();
     for (Asked* asked : concerned_) ++asked->due;
   }
-  Span& span = spans_[*number];
+  widen(spans_[*number], parts);
+}
+
+void StageReader::widen(Span& span, Parts& parts) {
   if (!parts.hasSamples || !unpack(parts) || std::abs(parts.exponent) > kMostExponent) return;
   for (const double value : scratch_) {
     span.low = std::min(span.low, value);
@@ -234,29 +262,42 @@ void StageReader::noteAsked(Parts& parts) {
   }
 }
 
+std::optional<uint64_t> StageReader::measurementOf(const VerdictFields& verdict) {
+  if (!verdict.labelled) {
+    failures_.fail("labels", "must be texts by name");
+    return std::nullopt;
+  }
+  const std::string_view device = verdict.deviceLabel ? verdict.device : std::string_view();
+  return measurementId(verdict.metric, verdict.caseId, verdict.rank, verdict.labels, device, scratchKey_);
+}
+
 void StageReader::noteJudged(const VerdictFields& verdict) {
   uint64_t index = 0;
   if (asked_.empty() || !verdict.hasExpectation || verdict.expectation.get(index) != simdjson::SUCCESS ||
       index >= asked_.size())
     return;
-  if (!verdict.labelled) return failures_.fail("labels", "must be texts by name");
-  const std::string_view device = verdict.deviceLabel ? verdict.device : std::string_view();
-  const size_t* const number = spanOf_.find(
-      measurementId(verdict.metric, verdict.caseId, verdict.rank, verdict.labels, device, scratchKey_));
+  const std::optional<uint64_t> id = measurementOf(verdict);
+  if (!id) return;
+  const size_t* const number = spanOf_.find(*id);
   if (number == nullptr || !judged_.tryEmplace((static_cast<uint64_t>(*number) << 32) | index, true).second)
     return;
   ++asked_[index].judged;
   const CheckKind kind = claims_[index].claim.kind;
-  if (verdict.outcome != Outcome::kPass || kind == CheckKind::kCvMax || kind == CheckKind::kDropMax ||
-      !verdict.hasObserved)
-    return;
+  if (verdict.outcome != Outcome::kPass || kind == CheckKind::kCvMax || kind == CheckKind::kDropMax) return;
+  requireWithin(spans_[*number], verdict, "passes");
+}
+
+/// Fails where the figure of a verdict is not within the samples of its measurement.
+void StageReader::requireWithin(const Span& span, const VerdictFields& verdict, const char* outcome) {
+  if (!verdict.hasObserved) return;
   constexpr double kRounding = 1e-6;
   const double figure = verdict.observed;
-  const auto [low, high] = spans_[*number];
-  if (figure < low - kRounding * std::abs(low) || figure > high + kRounding * std::abs(high))
-    failures_.fail("verdicts", fmt::format("edited: {} of {} passes with {}, and its samples are {} to {}",
-                                           printable(verdict.metric, 80), printable(verdict.device, 40),
-                                           figure, low, high));
+  if (figure >= span.low - kRounding * std::abs(span.low) &&
+      figure <= span.high + kRounding * std::abs(span.high))
+    return;
+  failures_.fail("verdicts", fmt::format("edited: {} of {} {} with {}, and its samples are {} to {}",
+                                         printable(verdict.metric, 80), printable(verdict.device, 40),
+                                         outcome, figure, span.low, span.high));
 }
 
 /// Fails where an expectation applies to more measurements than it has verdicts on.
@@ -357,9 +398,6 @@ void StageReader::addSamples(Parts& parts, bool accepted) {
   }
   slot.attempt = attempt;
   if (!unpack(parts)) return;
-  samples_ += scratch_.size();
-  if (samples_ > limits_.samples)
-    return failures_.fail("samples", fmt::format("the record holds more than {} samples", limits_.samples));
   if (std::abs(parts.exponent) > kMostExponent)
     return failures_.fail("exponent", fmt::format("{} is out of range", parts.exponent));
   const auto odd =

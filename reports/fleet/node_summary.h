@@ -136,10 +136,8 @@ struct RejudgedSummary {
 struct NodeSummary {
   std::string path;    ///< of the record, relative to the folder that was read
   std::string sha256;  ///< of the record's bytes
-  uint32_t owner = 0;  ///< user id of the file's owner, and its names (hard links), where it was a file
-  uint64_t links = 1;
-  std::string node;   ///< host name; a plain name
-  std::string jobId;  ///< of the Slurm job that it says it ran in; empty: in none
+  std::string node;    ///< host name; a plain name
+  std::string jobId;   ///< of the Slurm job that it says it ran in; empty: in none
   std::string runId;
   std::string fleetId;  ///< of the run over many nodes that it belongs to; empty: it names none
   int nodeRank = 0;

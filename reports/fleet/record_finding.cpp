@@ -26,12 +26,19 @@ void blockNode(FleetNode& node, NodeState state, const std::string& reason) {
   node.state = state;
 }
 
+NodeState stateOfOdd(size_t agree, size_t odd) {
+  return agree > 1 && agree > odd ? NodeState::kRejected : NodeState::kIncomplete;
+}
+
 void addFinding(Fleet& fleet, const FleetRecords& records, RecordFinding finding,
                 const std::vector<size_t>& nodes, NodeState state) {
   const bool named = !finding.nodes.empty(), listed = !finding.records.empty();
   for (const size_t n : nodes) {
     FleetNode& node = fleet.nodes[n];
     blockNode(node, state, finding.text);
+    const bool claims = finding.kind == FindingKind::kIdentity || finding.kind == FindingKind::kSku ||
+                        finding.kind == FindingKind::kRejudged;
+    if (claims && node.claim.empty()) node.claim = finding.text;
     if (!named && finding.nodes.size() < kMostNamed) finding.nodes.push_back(node.name);
     for (const size_t i : node.records)
       if (!listed && finding.records.size() < kMostNamed) finding.records.push_back(records.nodes[i].path);

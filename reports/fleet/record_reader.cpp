@@ -83,18 +83,13 @@ std::string textIn(Fields& fields, std::string_view key) {
 
 class RecordReader::Impl {
  public:
-  Impl(FleetNames& names, const ReadLimits& limits, std::string runKey)
-      : names_(names), limits_(limits), runKey_(std::move(runKey)), stages_(names, limits, failures_) {}
+  Impl(FleetNames& names, const ReadLimits& limits, RecordOrigin origin)
+      : names_(names), limits_(limits), origin_(std::move(origin)), stages_(names, limits, failures_) {}
 
   Result<NodeSummary> read(const fs::path& path) {
     lastNode_.clear();
     MUSTER_CHECK_OK(load(path));
-    auto record = guarded();
-    if (record.ok()) {
-      record->owner = owner_;
-      record->links = links_;
-    }
-    return record;
+    return guarded();
   }
 
   Result<NodeSummary> parse(std::string_view text) {
@@ -128,8 +123,11 @@ class RecordReader::Impl {
     struct stat info {};
     if (fstat(fd.get(), &info) != 0) return damaged("cannot read it: " + errnoText(errno));
     if (!S_ISREG(info.st_mode)) return damaged("no regular file");
-    owner_ = info.st_uid;
-    links_ = info.st_nlink;
+    if (origin_.owner && info.st_uid != *origin_.owner)
+      return damaged(fmt::format("it is a file of user {}, the run of user {}", info.st_uid, *origin_.owner));
+    if (origin_.owner && info.st_nlink > 1)
+      return damaged(
+          fmt::format("it has {} names (hard links); a run writes a file of its own", info.st_nlink));
     const auto bytes = static_cast<uint64_t>(info.st_size);
     if (bytes > limits_.bytes) return tooLarge(bytes);
     reserve(bytes + 1);  // one more, to see that it does not grow meanwhile
@@ -176,20 +174,26 @@ class RecordReader::Impl {
                                  schema, schema < kRecordSchema ? "an older" : "another", kRecordSchema));
     NodeSummary node;
     node.sha256 = sha256Hex(text);
+    MUSTER_CHECK_OK(readHead(record, text, node));
     readRecord(record, node);
     if (!failures_.ok()) return failures_.error();
     MUSTER_CHECK_OK(check(node));
     readOwnWaivers(record, names_, node, failures_);
     if (!failures_.ok()) return failures_.error();
     decideWaived(node, stages_.flakyAllowed());
-    if (!runKey_.empty()) MUSTER_CHECK_OK(checkMac(text, nodeKeyOf(runKey_, node.node)));
     return node;
+  }
+
+  /// Whose record it is, and whether its node wrote it: before anything that rows share is unfolded.
+  Status readHead(const dom::object& record, std::string_view text, NodeSummary& node) {
+    Fields fields(record, failures_);
+    if (const dom::object run = fields.object("run"); failures_.ok()) readRun(run, node);
+    if (!failures_.ok()) return failures_.error();
+    return origin_.runKey.empty() ? Status() : checkMac(text, nodeKeyOf(origin_.runKey, node.node));
   }
 
   void readRecord(const dom::object& record, NodeSummary& node) {
     Fields fields(record, failures_);
-    if (const dom::object run = fields.object("run"); failures_.ok()) readRun(run, node);
-    if (!failures_.ok()) return;
     stages_.begin(node);
     stages_.noteWaivers(record);
     failures_.at("");
@@ -355,9 +359,7 @@ class RecordReader::Impl {
 
   FleetNames& names_;
   ReadLimits limits_;
-  std::string runKey_;
-  uint32_t owner_ = 0;
-  uint64_t links_ = 1;
+  RecordOrigin origin_;
   Failures failures_;
   StageReader stages_;
   dom::parser parser_;
@@ -366,10 +368,11 @@ class RecordReader::Impl {
   size_t size_ = 0;
 };
 
-RecordReader::RecordReader(FleetNames& names, const ReadLimits& limits, std::string runKey)
-    : impl_(std::make_unique<Impl>(names, limits, std::move(runKey))) {}
+RecordReader::RecordReader(FleetNames& names, const ReadLimits& limits, RecordOrigin origin)
+    : impl_(std::make_unique<Impl>(names, limits, std::move(origin))) {}
 RecordReader::~RecordReader() = default;
 RecordReader::RecordReader(RecordReader&&) noexcept = default;
+RecordReader& RecordReader::operator=(RecordReader&&) noexcept = default;
 
 Result<NodeSummary> RecordReader::read(const fs::path& path) {
   return impl_->read(path);

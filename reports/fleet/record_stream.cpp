@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <new>
 #include <optional>
 #include <thread>
 #include <variant>
@@ -74,13 +75,18 @@ Status findIn(const fs::path& folder, int depth, bool insideRun, Found& found) {
 /// What became of one file.
 using Outcome = std::variant<std::monostate, NodeSummary, Quarantined>;
 
+/// Whether a job of the run writes a record at `path`.
+Status checkPath(const RecordRules& rules, const std::string& path) {
+  if (!rules.nodeAt || !rules.nodeAt(path).empty()) return {};
+  return Error{ErrorCode::kUsage, "no job of this run writes a record here; look at who put it there", ""};
+}
+
 /// Why what lies at `path` and says that it is of `said` does not count.
 Status checkPlace(const RecordRules& rules, const std::string& path, const std::string& said,
                   const NodeSummary* record) {
+  MUSTER_CHECK_OK(checkPath(rules, path));
   if (!rules.nodeAt) return {};
   const std::string node = rules.nodeAt(path);
-  if (node.empty())
-    return Error{ErrorCode::kUsage, "no job of this run writes a record here; look at who put it there", ""};
   if (said != node)
     return Error{
         ErrorCode::kUsage,
@@ -144,9 +150,18 @@ FleetRecords readEach(size_t count, int threads, const ReadLimits& limits,
   std::vector<Outcome> outcomes(count);
   std::atomic<size_t> next = 0;
   const auto work = [&] {
-    RecordReader reader(*records.names, limits, rules.runKey);
-    for (size_t i = next++; i < count; i = next++)
-      outcomes[i] = outcomeOf(reader, read(reader, i), nameOf(i), rules);
+    RecordReader reader(*records.names, limits, rules.origin);
+    for (size_t i = next++; i < count; i = next++) {
+      try {
+        const Status placed = checkPath(rules, nameOf(i));
+        outcomes[i] = outcomeOf(reader, placed.ok() ? read(reader, i) : Result<NodeSummary>(placed.error()),
+                                nameOf(i), rules);
+      } catch (const std::bad_alloc&) {  // one record must not end the whole fleet
+        outcomes[i] = Quarantined{nameOf(i), nodeOf(rules, nameOf(i), reader.lastNode()),
+                                  "there is not enough memory to read it"};
+        reader = RecordReader(*records.names, limits, rules.origin);
+      }
+    }
   };
   {
     std::vector<std::jthread> helpers;

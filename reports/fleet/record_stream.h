@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,16 +23,23 @@ struct ReadLimits {
   size_t verdicts = 100'000;
   size_t samples = 4'000'000;  ///< packed ones counted one by one
   size_t stages = 1'000;
+  size_t expectations = 1'000;  ///< of one stage; a real one of eight GPUs has 50
   size_t devices = 1'024;
+};
+
+/// Who must have written a record.
+struct RecordOrigin {
+  std::string runKey;  ///< of which each node has its own (record_mac.h); empty: records need no MAC
+  std::optional<uint32_t> owner;  ///< user id; files of others or with a second name are no records
 };
 
 /// Reads one record after another; keeps its buffers. One for each thread; the tables may be shared.
 class RecordReader {
  public:
-  /// `runKey`: a record without the MAC of its node's key (record_mac.h) is none; empty: it needs none.
-  explicit RecordReader(FleetNames& names, const ReadLimits& limits = {}, std::string runKey = "");
+  explicit RecordReader(FleetNames& names, const ReadLimits& limits = {}, RecordOrigin origin = {});
   ~RecordReader();
   RecordReader(RecordReader&&) noexcept;
+  RecordReader& operator=(RecordReader&&) noexcept;
 
   /// Reads the record at `path`. Errors are reasons for a quarantine: no regular file, larger than the limit,
   /// torn, another schema, names that lead out of the folder, figures that are no numbers, counts that
@@ -59,7 +67,7 @@ struct FleetRecords {
 
 /// Who may write which record, where the launcher knows it: other records are set aside.
 struct RecordRules {
-  std::string runKey;  ///< for RecordReader
+  RecordOrigin origin;
   /// The node that a path below the folder belongs to; empty: no record of the run lies there. Unset: every
   /// path is as good as another.
   std::function<std::string(const std::filesystem::path&)> nodeAt;

@@ -92,6 +92,8 @@ class SkuCheck {
       for (const size_t n : nodes) fleet_.nodes[n].expectedSku = majority;
     if (majority.empty()) return undecided(open);
     majority_ = fmt::format("as {} of {} nodes are", open[majority].size(), total(open));
+    agree_ = open[majority].size();
+    odd_ = total(open) - agree_;
   }
 
   static size_t total(const Shares& shares) {
@@ -145,7 +147,7 @@ class SkuCheck {
           fmt::format("wrong SKU: {} {} {}, expected {}{}", shortNames(namesOf(nodes)),
                       nodes.size() == 1 ? "is of" : "are of", printable(skus.first, 80),
                       printable(skus.second, 80), byMajority ? ", " + majority_ : ""),
-          kSayWhich, nodes, NodeState::kRejected);
+          kSayWhich, nodes, byMajority ? stateOfOdd(agree_, odd_) : NodeState::kRejected);
     }
     if (!unseen.empty())
       add(FindingKind::kSku,
@@ -195,7 +197,9 @@ class SkuCheck {
                   ? fmt::format("and no number or model of GPUs has a majority among nodes of SKU {}", sku)
                   : fmt::format("and {} of {} nodes of SKU {} have {}", shares[majority].size(),
                                 total(shares), sku, majority)),
-          kLookAtGpus, odd, majority.empty() ? NodeState::kIncomplete : NodeState::kRejected);
+          kLookAtGpus, odd,
+          majority.empty() ? NodeState::kIncomplete
+                           : stateOfOdd(shares[majority].size(), total(shares) - shares[majority].size()));
     }
   }
 
@@ -220,14 +224,16 @@ class SkuCheck {
       if (const double memory = memoryOf(n); memory > 0) memories.push_back(memory);
     if (memories.size() < 2) return;
     const double median = summarize(memories).median;
+    const auto isOdd = [&](double memory) { return std::abs(memory - median) > kMemoryRoom * median; };
+    const auto odd = static_cast<size_t>(std::count_if(memories.begin(), memories.end(), isOdd));
     for (const size_t n : nodes) {
       const double memory = memoryOf(n);
-      if (memory <= 0 || std::abs(memory - median) <= kMemoryRoom * median) continue;
+      if (memory <= 0 || !isOdd(memory)) continue;
       add(FindingKind::kSku,
           fmt::format("{}: a GPU has {} on average, and the median of nodes of SKU {} is {}",
                       fleet_.nodes[n].name, formatQuantity(memory, "B"), fleet_.nodes[n].sku,
                       formatQuantity(median, "B")),
-          kLookAtGpus, {n}, NodeState::kRejected);
+          kLookAtGpus, {n}, stateOfOdd(memories.size() - odd, odd));
     }
   }
 
@@ -241,6 +247,8 @@ class SkuCheck {
   Fleet& fleet_;
   std::string planSku_;
   std::string majority_;  ///< how many nodes decided, for people
+  size_t agree_ = 0;      ///< nodes of the SKU that most are of, and others of those that nobody gave one
+  size_t odd_ = 0;
 };
 
 }  // namespace

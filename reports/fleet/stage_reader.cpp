@@ -14,6 +14,7 @@ namespace {
 constexpr size_t kReasonBytes = 300;
 constexpr size_t kNameBytes = 200;
 constexpr size_t kLimitBytes = 4000;
+constexpr size_t kMostRanks = 10'000;  ///< attempts counted one by one
 /// Keys of an expectation that say what it is about, and those that decide nothing: its source, remedy and
 /// line.
 constexpr std::array<std::string_view, 6> kAbout = {"metric", "where", "kind", "unit", "peers", "statistic"};
@@ -48,6 +49,7 @@ void StageReader::begin(NodeSummary& node) {
   flakyAllowed_ = true;
   measurements_ = verdicts_ = 0;
   samples_ = 0;
+  unfolded_ = 0;
   // Serial numbers and other texts of one record alone must not gather here for the whole fleet.
   constexpr size_t kMostKnown = 50'000;
   if (knownTexts_.size() > kMostKnown) knownTexts_.clear();
@@ -63,7 +65,7 @@ void StageReader::noteWaivers(const dom::object& record) {
     uint64_t covered = 0;
     if (item["stage"].get(stage) == simdjson::SUCCESS && item["metric"].get(metric) == simdjson::SUCCESS &&
         item["covered"].get(covered) == simdjson::SUCCESS && covered > 0)
-      ownWaivers_.emplace_back(stage, metric);
+      ownWaivers_.emplace(stage, metric);
   }
 }
 
@@ -95,7 +97,7 @@ void StageReader::read(const dom::object& stage, bool accepted) {
   dom::array expectations = nothing<dom::array>();
   const dom::object evidence = fields.object("evidence");
   accepted_ = accepted;
-  readAsked(evidence);
+  readExpectations(evidence);
   readMeasurements(fields.array("measurements"), accepted);
   readLeaderMetrics(evidence);
   readCancelledCases(evidence);
@@ -170,6 +172,8 @@ void StageReader::readGroup(const dom::object& stage, StageSummary& summary) {
 /// Their last attempt counts, as it does for verdicts.
 void StageReader::readRanks(const dom::array& ranks, StageSummary& summary) {
   stopped_.clear();
+  if (ranks.size() > kMostRanks)
+    return failures_.fail("ranks", fmt::format("the stage lists more than {}", kMostRanks));
   for (const dom::element item : ranks) {
     dom::object object;
     if (item.get(object) != simdjson::SUCCESS) failures_.fail("ranks", "holds something that is no object");

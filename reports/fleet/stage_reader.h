@@ -2,6 +2,7 @@
 // One stage of a record -> what the fleet keeps of it: figures, deviations, deferred expectations, counts.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -86,15 +87,13 @@ class StageReader {
   /// What an expectation asks for, read once for all verdicts that point at it.
   struct Claim {
     dom::element expectation;
-    std::string_view metric;  ///< empty: it names none
-    bool known = false;       ///< its kind is one
+    bool known = false;  ///< its kind is one
     VerdictClaim claim;
   };
   /// One of the stage's expectations, and on how many measurements it must have a verdict and has one.
   struct Asked {
     std::string_view metric;
     LabelList where;
-    dom::element all;
     bool counts =
         false;  ///< of two equal ones the first has the verdicts of both; drops are not always judged
     size_t due = 0;
@@ -137,8 +136,17 @@ class StageReader {
   /// Why the verdict cannot have its outcome; empty: it can.
   std::string contradictionOf(const VerdictFields& verdict, const Claim& asked, const std::string& state);
   const Waiver* coveringWaiver(const FoldedRows& verdict, Outcome recorded);
-  void addDeferred(const FoldedRows& verdict, const dom::element& expectation);
-  void readAsked(const dom::object& evidence);
+  void addDeferred(const FoldedRows& verdict, const VerdictFields& fields, const dom::element& expectation);
+  /// Notes what the stage's expectations are about, before its measurements are read.
+  void readExpectations(const dom::object& evidence);
+  void readAsked(const dom::array& expectations);
+  /// Counts a measurement at its unfolded size: what rows share costs two bytes a row in the file.
+  void countUnfolded(const Parts& parts);
+  /// The measurement that a verdict is about, as noteAsked() knows it.
+  std::optional<uint64_t> measurementOf(const VerdictFields& verdict);
+  void requireWithin(const Span& span, const VerdictFields& verdict, const char* outcome);
+  /// Takes the samples of a measurement into `span`.
+  void widen(Span& span, Parts& parts);
   /// Notes what the measurement must be judged by.
   void noteAsked(Parts& parts);
   /// Notes that it was; a pass outside of its samples is a failure.
@@ -158,20 +166,26 @@ class StageReader {
   WaiverTally waivers_;
   bool accepted_ = false;  ///< the record says so: then every measurement must be judged
   std::vector<Asked> asked_;
-  std::vector<Asked*> askedOfMetric_;  ///< those that count and are about the measurement's metric
-  std::vector<Asked*> concerned_;      ///< and about the measurement itself
-  std::vector<Claim> claims_;          ///< of the stage's expectations
-  std::vector<Span> spans_;            ///< of this stage's measurements that are asked for
-  FlatMap<size_t> spanOf_;             ///< by measurementId()
-  FlatMap<bool> judged_;               ///< index of the span, and below it that of the expectation
+  std::vector<Asked*> askedOfMetric_;        ///< those that count and are about the measurement's metric
+  std::vector<Asked*> concerned_;            ///< and about the measurement itself
+  bool ofFleet_ = false;                     ///< an expectation relative to the fleet is about its metric
+  std::vector<Claim> claims_;                ///< of the stage's expectations
+  std::vector<Span> spans_;                  ///< of this stage's measurements that are asked for
+  FlatMap<size_t> spanOf_;                   ///< by measurementId()
+  FlatMap<bool> judged_;                     ///< index of the span, and below it that of the expectation
+  std::set<std::string_view> fleetMetrics_;  ///< with an expectation that is relative to the fleet
+  std::unordered_map<uint64_t, Span> comparable_;       ///< their measurements, by measurementId()
+  std::set<std::pair<uint64_t, uint32_t>> deferredOn_;  ///< measurements with a deferred verdict, and its key
+  std::set<std::string_view> warnedDrops_;              ///< metrics whose drop_max only warns
   std::vector<double> scratch_;
   std::string scratchKey_;
   bool spreads_ = false;
-  std::vector<std::pair<std::string, std::string>> ownWaivers_;  ///< stage and metric
+  std::set<std::pair<std::string, std::string>> ownWaivers_;  ///< stage and metric
   bool flakyAllowed_ = true;
   size_t measurements_ = 0;
   size_t verdicts_ = 0;
   size_t samples_ = 0;
+  uint64_t unfolded_ = 0;    ///< bytes of the measurements' texts, each counted for every row that has it
   std::vector<Slot> slots_;  ///< the first usedSlots_ are those of this stage; the others keep their memory
   size_t usedSlots_ = 0;
   FlatMap<size_t> slotByKey_;

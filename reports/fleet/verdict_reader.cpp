@@ -12,7 +12,8 @@ namespace muster::fleet {
 namespace {
 
 constexpr size_t kLineBytes = 300;
-constexpr size_t kMostDeferred = 20'000;
+constexpr size_t kMostDeferred = 5'000;
+constexpr size_t kMostExpectationBytes = 4'000;
 
 template <typename Object>
 std::string_view textOr(const Object& object, std::string_view key) {
@@ -91,7 +92,6 @@ void StageReader::readClaims(const dom::array& expectations) {
     Claim& one = claims_.emplace_back();
     one.expectation = item;
     one.known = readExpectation(item, one.claim);
-    if (item["metric"].get(one.metric) != simdjson::SUCCESS) one.metric = {};
   }
 }
 
@@ -123,6 +123,9 @@ void StageReader::readVerdict(const FoldedRows& verdict, VerdictFields& fields, 
   const auto outcome = outcomeFromName(fields.outcomeName);
   if (!outcome.ok()) return failures_.fail("verdicts", outcome.error().message);
   fields.outcome = *outcome;
+  for (const std::string_view name : {fields.metric, fields.caseId, fields.device})
+    if (name.size() > kMostNameBytes)
+      return failures_.fail("verdicts", fmt::format("a name is longer than {} bytes", kMostNameBytes));
   Verdict counted;
   counted.outcome = *outcome;
   counted.required = fields.required;
@@ -145,6 +148,8 @@ void StageReader::readVerdict(const FoldedRows& verdict, VerdictFields& fields, 
     asked = &claims_[index];
   } else if (fields.hasExpectation) {
     own.expectation = fields.expectation;
+    if (dom::object object; own.expectation.get(object) == simdjson::SUCCESS)
+      requireUniqueKeys(object, failures_);
     own.known = readExpectation(own.expectation, own.claim);
   }
   if (const std::string why = contradictionOf(fields, *asked, summary.state); !why.empty())
@@ -154,7 +159,7 @@ void StageReader::readVerdict(const FoldedRows& verdict, VerdictFields& fields, 
   if (!failures_.ok()) return;
   if (*outcome == Outcome::kDeferred) {
     if (!fields.hasExpectation) return failures_.fail("verdicts", "a deferred verdict has no expectation");
-    addDeferred(verdict, asked->expectation);
+    addDeferred(verdict, fields, asked->expectation);
   }
   if (blocksOrTells(counted.outcome, counted.required))
     addDeviation(verdict, asked->expectation, fields.hasExpectation, counted.outcome,
@@ -172,14 +177,9 @@ std::string StageReader::contradictionOf(const VerdictFields& verdict, const Cla
   claim.limit = verdict.limit;
   claim.margin = verdict.margin;
   claim.dropsWarn = (verdict.outcome == Outcome::kWarn || verdict.outcome == Outcome::kFlaky) &&
-                    std::any_of(claims_.begin(), claims_.end(), [&](const Claim& one) {
-                      return one.known && one.metric == verdict.metric &&
-                             one.claim.kind == CheckKind::kDropMax && one.claim.severity == Severity::kWarn;
-                    });
-  claim.underWaivers = verdict.outcome == Outcome::kWaived &&
-                       std::any_of(ownWaivers_.begin(), ownWaivers_.end(), [&](const auto& waiver) {
-                         return waiver.first == stage_ && waiver.second == verdict.metric;
-                       });
+                    warnedDrops_.contains(verdict.metric);
+  claim.underWaivers =
+      verdict.outcome == Outcome::kWaived && ownWaivers_.contains({stage_, std::string(verdict.metric)});
   return contradictionIn(claim);
 }
 
@@ -296,13 +296,17 @@ void StageReader::finish() {
   node_->figures.shrink_to_fit();
 }
 
-void StageReader::addDeferred(const FoldedRows& verdict, const dom::element& expectation) {
+void StageReader::addDeferred(const FoldedRows& verdict, const VerdictFields& fields,
+                              const dom::element& expectation) {
   LabelList labels;
   if (dom::element element; verdict.at_key("labels").get(element) == simdjson::SUCCESS)
     if (labels.read(element) != simdjson::SUCCESS) return failures_.fail("labels", "must be texts by name");
   if (node_->deferred.size() >= kMostDeferred)
     return failures_.fail("verdicts", fmt::format("the record defers more than {} verdicts", kMostDeferred));
-  auto wanted = parseJson(std::string(simdjson::minify(expectation)));
+  const std::string whole = simdjson::minify(expectation);
+  if (whole.size() > kMostExpectationBytes)
+    return failures_.fail("expectation", fmt::format("is longer than {} bytes", kMostExpectationBytes));
+  auto wanted = parseJson(whole);
   if (!wanted.ok()) return failures_.fail("expectation", wanted.error().message);
   auto read = expectationFromJson(*wanted, "expectation");
   if (!read.ok()) return failures_.fail("expectation", read.error().message);
@@ -333,6 +337,17 @@ void StageReader::addDeferred(const FoldedRows& verdict, const dom::element& exp
   if (!std::isfinite(deferred.observed))
     return failures_.fail("verdicts",
                           fmt::format("{} is deferred without a finite figure", printable(metric, 80)));
+  // One vote for each thing that was measured: what has no measurement would outvote the other nodes.
+  const std::optional<uint64_t> id = measurementOf(fields);
+  const auto span = id ? comparable_.find(*id) : comparable_.end();
+  if (span == comparable_.end())
+    return failures_.fail("verdicts", fmt::format("edited: {} of {} is deferred, and was not measured there",
+                                                  printable(metric, 80), printable(deferred.device, 40)));
+  if (!deferredOn_.insert({*id, deferred.key}).second)
+    return failures_.fail("verdicts", fmt::format("edited: {} of {} is deferred twice", printable(metric, 80),
+                                                  printable(deferred.device, 40)));
+  requireWithin(span->second, fields, "is deferred");
+  if (!failures_.ok()) return;
   node_->deferred.push_back(std::move(deferred));
 }
 

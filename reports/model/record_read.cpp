@@ -3,6 +3,7 @@
 // its path.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "reports/model/measurement_fold.h"
@@ -23,6 +24,14 @@ constexpr uint64_t kMaxRecordBytes = 64ull << 20;
 /// hundred thousand samples.
 constexpr uint64_t kMostUnfolded = 256ull << 20;
 constexpr uint64_t kMostSamples = 20'000'000;
+constexpr uint64_t kRowBytes = 500;  ///< what a row takes in memory, however short it is in the file
+/// What a series takes in memory: 300 points, each with its time.
+constexpr uint64_t kSeriesBytes = 4'800;
+/// Names are shared by thousands of rows here, and by all points of a history.
+constexpr size_t kMostNameBytes = 1'000;
+constexpr size_t kMostPathBytes = 4'096;
+constexpr size_t kMostTextBytes = 1u << 20;  ///< of a plan or profile
+constexpr size_t kMostExpectations = 1'000;  ///< of one stage; a real one of eight GPUs has 50
 
 /// Reads a text that must be one of `allowed`.
 void readOneOf(JsonReader& r, const char* key, const std::vector<std::string>& allowed, std::string& out) {
@@ -46,6 +55,13 @@ void readDigest(JsonReader& r, const char* key, std::string& out) {
   if (!r.ok() || out.empty()) return;
   if (out.size() != 64 || out.find_first_not_of("0123456789abcdef") != std::string::npos)
     r.fail(key, "must be 64 lower-case hexadecimal digits");
+}
+
+/// Reads a name, path or the like.
+void readName(JsonReader& r, const char* key, std::string& out, size_t most = kMostNameBytes) {
+  r.read(key, out);
+  if (r.ok() && out.size() > most)
+    r.fail(key, fmt::format("is {} bytes long; at most {} are read", out.size(), most));
 }
 
 void readFreeObject(JsonReader& r, const char* key, Json& out) {
@@ -121,10 +137,10 @@ Result<Rejudgement> rejudgementFromJson(const Json& json, const std::string& pat
 Result<SourceRecord> sourceFromJson(const Json& json, const std::string& path) {
   SourceRecord source;
   JsonReader r(json, path);
-  r.read("name", source.name);
-  r.read("path", source.path);
+  readName(r, "name", source.name);
+  readName(r, "path", source.path, kMostPathBytes);
   readDigest(r, "sha256", source.sha256);
-  r.read("text", source.text);
+  readName(r, "text", source.text, kMostTextBytes);
   MUSTER_CHECK_OK(r.status());
   return source;
 }
@@ -160,22 +176,22 @@ Status readAccounting(const Json& json, Accounting& out) {
 
 Status readTool(const Json& json, Record& record) {
   JsonReader r(json, "record.tool");
-  r.read("version", record.toolVersion);
-  r.read("build_id", record.buildId);
+  readName(r, "version", record.toolVersion);
+  readName(r, "build_id", record.buildId);
   return r.status();
 }
 
 Status readRun(const Json& json, Record& record) {
   JsonReader r(json, "record.run");
-  r.read("id", record.runId);
-  r.read("node", record.node);
+  readName(r, "id", record.runId);
+  readName(r, "node", record.node);
   readCount(r, "node_rank", record.nodeRank);
   readCount(r, "node_count", record.nodeCount);
   readCount(r, "started", record.started);
   readCount(r, "finished", record.finished);
-  r.read("backend", record.backend);
+  readName(r, "backend", record.backend);
   r.read("seed", record.seed);
-  r.read("boot_id", record.bootId);
+  readName(r, "boot_id", record.bootId);
   readCount(r, "resumed", record.resumed);
   r.read("strict", record.strict);
   r.read("allow_unknown_sku", record.allowUnknownSku);
@@ -217,9 +233,32 @@ Status readFolded(const Json& json, const std::string& path, StageRecord& stage)
   const Json* verdicts = r.array("verdicts");
   MUSTER_CHECK_OK(r.status());
   MUSTER_TRY(stage.measurements, unfoldedMeasurements(*measurements, path + ".measurements"));
+  for (const Measurement& m : stage.measurements)
+    for (const std::string* name : {&m.metric, &m.caseId, &m.unit, &m.device})
+      if (name->size() > kMostNameBytes)
+        return Error{ErrorCode::kProtocol,
+                     fmt::format("a name of {} bytes; at most {} are read", name->size(), kMostNameBytes),
+                     path + ".measurements"};
   MUSTER_TRY(stage.telemetry, unfoldedTelemetry(*telemetry, stage, path + ".telemetry"));
   MUSTER_TRY(stage.verdicts, unfoldedVerdicts(*verdicts, stage, path + ".verdicts"));
   return {};
+}
+
+/// What the expectations take that a stage's verdicts refer to by their index, once for each row.
+Result<uint64_t> referredBytes(const Json& stage) {
+  const auto evidence = stage.find("evidence");
+  if (evidence == stage.end() || !evidence->is_object()) return 0;
+  const auto list = evidence->find("expectations");
+  if (list == evidence->end() || !list->is_array()) return 0;
+  if (list->size() > kMostExpectations)
+    return Error{
+        ErrorCode::kProtocol,
+        fmt::format("{} expectations; at most {} of a stage are read", list->size(), kMostExpectations),
+        "record.stages.evidence.expectations"};
+  uint64_t longest = 0;
+  for (const Json& expectation : *list) longest = std::max<uint64_t>(longest, dumpJson(expectation).size());
+  const auto verdicts = stage.find("verdicts");
+  return verdicts == stage.end() ? 0 : longest * rowCount(*verdicts);
 }
 
 /// A file of a few bytes must not ask for all memory.
@@ -231,7 +270,12 @@ Status checkUnfolded(const Json& record) {
   for (const Json& stage : *stages) {
     if (!stage.is_object()) continue;
     for (const char* list : {"measurements", "verdicts"})
-      if (stage.contains(list)) bytes += unfoldedBytes(stage[list]);
+      if (stage.contains(list)) bytes += unfoldedBytes(stage[list]) + kRowBytes * rowCount(stage[list]);
+    MUSTER_TRY(const uint64_t referred, referredBytes(stage));
+    bytes += referred;
+    const auto telemetry = stage.find("telemetry");
+    if (telemetry != stage.end() && telemetry->is_object() && telemetry->contains("series"))
+      bytes += unfoldedBytes((*telemetry)["series"]) + kSeriesBytes * rowCount((*telemetry)["series"]);
     if (stage.contains("measurements")) samples += packedSampleCount(stage["measurements"]);
   }
   if (bytes <= kMostUnfolded && samples <= kMostSamples) return {};
@@ -258,11 +302,11 @@ Result<StageRecord> stageRecordFromJson(const Json& json, const std::string& pat
   StageRecord stage;
   std::string outcome;
   JsonReader r(json, path);
-  r.read("name", stage.name);
-  r.read("plugin", stage.plugin);
-  r.read("plugin_version", stage.pluginVersion);
+  readName(r, "name", stage.name);
+  readName(r, "plugin", stage.plugin);
+  readName(r, "plugin_version", stage.pluginVersion);
   if (r.has("plugin_sha256")) readDigest(r, "plugin_sha256", stage.pluginSha256);
-  r.read("test", stage.test);
+  readName(r, "test", stage.test);
   readOneOf(r, "scope", {"device", "node", "cluster"}, stage.scope);
   r.read("needs", stage.needs);
   r.read("required", stage.required);
@@ -316,7 +360,7 @@ Result<Record> consume(Json& json) {
   readCount(r, "exit_code", record.exitCode);
   r.read("reasons", record.reasons);
   r.read("simulated", record.simulated);
-  r.read("scenario", record.scenario);
+  readName(r, "scenario", record.scenario);
   readPart(r, "accounting", record,
            [](const Json& part, Record& out) { return readAccounting(part, out.accounting); });
   readPart(r, "tool", record, readTool);

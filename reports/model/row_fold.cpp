@@ -119,14 +119,34 @@ Status eachRow(const Json& list, const std::string& path, const Read& read) {
   return {};
 }
 
+namespace {
+
+/// The longest column of a group; a plain object is one row.
+size_t rowsOf(const Json& group) {
+  const auto rows = group.is_object() ? group.find(kRows) : group.end();
+  if (rows == group.end() || !rows->is_object()) return 1;
+  size_t count = 0;
+  for (const Json& column : *rows) count = std::max(count, column.size());
+  return count;
+}
+
+}  // namespace
+
+size_t rowCount(const Json& list) {
+  size_t count = 0;
+  if (list.is_array())
+    for (const Json& group : list) count += rowsOf(group);
+  return count;
+}
+
 uint64_t unfoldedBytes(const Json& list) {
   uint64_t bytes = 0;
   if (!list.is_array()) return bytes;
   for (const Json& group : list) {
     const auto rows = group.is_object() ? group.find(kRows) : group.end();
-    if (rows == group.end() || !rows->is_object() || rows->empty()) continue;
+    if (rows == group.end() || !rows->is_object()) continue;
     const uint64_t columns = dumpJson(*rows).size();
-    bytes += columns + rows->begin()->size() * (dumpJson(group).size() - columns);
+    bytes += columns + rowsOf(group) * (dumpJson(group).size() - columns);
   }
   return bytes;
 }

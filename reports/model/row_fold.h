@@ -30,7 +30,10 @@ Json foldRows(const std::vector<KeyedObject>& objects);
 Status eachRow(const Json& list, const std::string& path,
                const std::function<Status(const Json& object, const std::string& path)>& read);
 
-/// About how many bytes the rows of `list` unfold to.
+/// How many objects `list` unfolds to.
+size_t rowCount(const Json& list);
+
+/// About how many bytes of text the rows of `list` unfold to.
 uint64_t unfoldedBytes(const Json& list);
 
 /// Puts items of equal key beside each other, in the order of foldRows.

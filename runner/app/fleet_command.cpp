@@ -262,7 +262,7 @@ Result<JudgedFleet> judgeFleet(const FleetCommandOptions& options, const slurm::
     wanted.clusterNodes = {nodes.begin(), nodes.end()};
   }
   if (!options.recordKey.empty()) {
-    MUSTER_TRY(rules.runKey, readKey(options.recordKey).context("--record-key"));
+    MUSTER_TRY(rules.origin.runKey, readKey(options.recordKey).context("--record-key"));
   }
   Waivers waivers;
   if (!options.waivers.empty()) {

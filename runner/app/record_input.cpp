@@ -3,8 +3,11 @@
 #include "runner/app/record_input.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <map>
+#include <set>
 
 #include "reports/model/record_check.h"
 #include "runner/app/commands.h"
@@ -84,11 +87,51 @@ Result<Record> soundRecordAt(const fs::path& path) {
                path.string()};
 }
 
-void setAsideIncomplete(fleet::FleetRecords& records) {
-  const auto& plans = records.names->plans;
+namespace {
+
+/// CPU time of the children that have ended, which evaluate Lua; seconds.
+double childSeconds() {
+  struct rusage usage {};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+/// The plans that records hold, those of the most records first: their digests and places in the table.
+std::vector<std::pair<std::string, uint32_t>> plansByUse(const fleet::FleetRecords& records) {
+  std::map<std::string, size_t> uses;
+  for (const fleet::NodeSummary& node : records.nodes) ++uses[node.planSha256];
+  const auto& table = records.names->plans;
+  std::vector<std::pair<std::string, uint32_t>> plans;
+  for (uint32_t i = 0; i < table.size(); ++i) plans.emplace_back(table.textOf(i), i);
+  std::sort(plans.begin(), plans.end(), [&](const auto& a, const auto& b) {
+    return std::pair(uses[b.first], a.first) < std::pair(uses[a.first], b.first);
+  });
+  return plans;
+}
+
+}  // namespace
+
+void setAsideIncomplete(fleet::FleetRecords& records, double planSeconds) {
   fleet::PlanStages stages;
-  for (uint32_t i = 0; i < plans.size(); ++i)
-    if (auto names = stagesIn(plans[i]); !names.empty()) stages.emplace(plans.textOf(i), std::move(names));
+  std::set<std::string> left;
+  const double begin = childSeconds();
+  for (const auto& [digest, place] : plansByUse(records)) {
+    if (childSeconds() - begin > planSeconds)
+      left.insert(digest);
+    else if (auto names = stagesIn(records.names->plans[place]); !names.empty())
+      stages.emplace(digest, std::move(names));
+  }
+  std::erase_if(records.nodes, [&](const fleet::NodeSummary& node) {
+    if (!left.contains(node.planSha256)) return false;
+    records.quarantined.push_back(
+        {node.path, node.node,
+         fmt::format("its plan was not evaluated: the plans of other records took more than {} s",
+                     planSeconds)});
+    return true;
+  });
   fleet::setAsideIncomplete(records, stages);
 }
 

@@ -195,6 +195,13 @@ class Rejections {
                          ? fmt::format(" (fleet.json says {}, its records do not)",
                                        toldState.empty() ? "accepted" : printable(toldState, 40))
                          : "")};
+    // Records claim what they like; only the node's own end, which Slurm has seen, makes it an act.
+    if (!found.claim.empty())
+      return slurm::RejectedNode{
+          node, "", false,
+          fmt::format("look at it yourself: what records say of themselves drains no node whose own job "
+                      "did not fail: {}",
+                      found.claim)};
     if (rejected || oneEnd) {
       slurm::RejectedNode named{node, found.reason};
       if (!believed(end))

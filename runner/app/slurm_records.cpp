@@ -27,12 +27,6 @@ class Rules {
   [[nodiscard]] Status check(const std::string& node, const fs::path& path,
                              const fleet::NodeSummary* record) const {
     if (record == nullptr) return {};  // without results there is nothing to believe
-    if (record->owner != witness_.owner())
-      return refused(
-          fmt::format("it is a file of user {}, the run of user {}", record->owner, witness_.owner()));
-    if (record->links > 1)
-      return refused(
-          fmt::format("it has {} names (hard links); a run writes a file of its own", record->links));
     const bool ofCluster = *path.begin() == "cluster";
     const slurm::NodeEnd end = ofCluster ? witness_.ofCluster(node) : witness_.ofNode(node);
     if (end.standing == Standing::kContradicted) return refused(end.why);
@@ -85,8 +79,9 @@ Result<fleet::RecordRules> slurmRules(const slurm::RunStore& run, const slurm::W
                                       bool unconfirmed) {
   fleet::RecordRules rules;
   if (run.submission().recordKeys) {
-    MUSTER_TRY(rules.runKey, readKey(run.runKey()));
+    MUSTER_TRY(rules.origin.runKey, readKey(run.runKey()));
   }
+  rules.origin.owner = witness.owner();
   rules.nodeAt = [&run](const fs::path& path) { return nodeOfPath(run.submission(), path); };
   const Rules each(witness, unconfirmed);
   rules.check = [each](const std::string& node, const fs::path& path, const fleet::NodeSummary* record) {

@@ -389,6 +389,45 @@ const std::vector<Forgery>& forgeries() {
          f.write(f.recordPath("n3"), record);
          f.name("n3");
        }},
+      {"a record with the boot id of another node",
+       [](Forger& f) {
+         const std::string node = f.good(), other = f.goodBut(node);
+         Record record = recordOf(node, false, taskOf(node));
+         record.bootId = recordOf(other, false, taskOf(other)).bootId;
+         f.write(f.recordPath(node), record);  // nobody is to be named where `other` is forged after it
+       }},
+      {"a record with the parts of all other nodes",
+       [](Forger& f) {
+         const std::string node = f.good();
+         Record record = recordOf(node, false, taskOf(node));
+         for (const std::string& other : kNodes) {
+           if (other == node) continue;
+           const Record theirs = recordOf(other, false, "");
+           for (Json part : theirs.inventory["devices"]) {
+             part["id"] = other + "-" + part.value("id", "");
+             record.inventory["devices"].push_back(part);
+           }
+         }
+         f.write(f.recordPath(node), record);
+         f.name(node);
+       }},
+      {"a record of another SKU",
+       [](Forger& f) {
+         const std::string node = f.good();
+         Record record = recordOf(node, false, taskOf(node));
+         record.profile.name = "h200-sxm";
+         f.write(f.recordPath(node), record);
+         f.name(node);
+       }},
+      {"a record whose GPUs have other memory",
+       [](Forger& f) {
+         const std::string node = f.good();
+         Record record = recordOf(node, false, taskOf(node));
+         for (Json& part : record.inventory["devices"])
+           part["memory_bytes"] = oneOf<uint64_t>(f.random(), {42'949'672'960ull, 1ull << 50});
+         f.write(f.recordPath(node), record);
+         f.name(node);
+       }},
       {"a node is no longer expected",
        [](Forger& f) {
          std::string text = take(f.at("expect.txt"));
@@ -411,7 +450,7 @@ ForgedRuns::ForgedRuns() : run_(folder_.path() / "run") {
   submission.planFile = "plan.toml";
   submission.planSha256 = sha256Hex(kPlan);
   submission.nodes = kNodes;
-  submission.fleetOptions = {"--fleet-id", kId, "--same-machine"};
+  submission.fleetOptions = {"--fleet-id", kId};
   submission.recordKeys = true;
   const auto run = slurm::RunStore::create(run_, submission);
   if (!run.ok()) throw std::runtime_error(run.error().text());
@@ -475,7 +514,8 @@ ForgedRuns::Verdicts ForgedRuns::judge(const fs::path& folder) const {
   if (!judged.ok()) return refuse(judged.error());
   for (const auto& node : judged->fleet.nodes) {
     if (node.state == fleet::NodeState::kAccepted) verdicts.accepted.insert(node.name);
-    if (node.state == fleet::NodeState::kRejected) verdicts.rejected.insert(node.name);
+    // Whose record claims to be what it is not is rejected, and never drained for that.
+    if (node.state == fleet::NodeState::kRejected && node.claim.empty()) verdicts.rejected.insert(node.name);
     if (node.state != fleet::NodeState::kAccepted)
       verdicts.lines.insert(fmt::format("{} {}: {}", node.name, nodeStateName(node.state), node.reason));
   }

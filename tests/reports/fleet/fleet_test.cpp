@@ -177,19 +177,39 @@ TEST(Fleet, TakesNothingThatTheInventoryMeasuresForConfiguration) {
   for (const auto& drift : folder.assess(names).drift) ADD_FAILURE() << drift.text;
 }
 
-/// One fleet-relative verdict on gpu0.
+/// Makes the verdict fleet-relative; what it is about was measured so.
+void deferOne(StageRecord& stage, Verdict& verdict, double observed) {
+  verdict.outcome = Outcome::kDeferred;
+  verdict.observed = observed;
+  verdict.expectation->kind = CheckKind::kWithin;
+  verdict.expectation->peers = PeerGroup::kFleet;
+  verdict.expectation->tolerance = 0.1;
+  verdict.expectation->unit = "FLOP/s";
+  for (Measurement& m : stage.measurements)
+    if (m.metric == verdict.metric && m.device == verdict.device && m.caseId == verdict.caseId)
+      m.samples.front() = observed;
+}
+
+void keepExpectations(StageRecord& stage) {
+  Json list = Json::array();
+  for (const Verdict& verdict : stage.verdicts)
+    if (verdict.expectation) list.push_back(toJson(*verdict.expectation));
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+  stage.evidence["expectations"] = list;
+}
+
+/// One more verdict on gpu0, fleet-relative.
 void defer(Record& record, double observed) {
   for (StageRecord& stage : record.stages)
-    for (Verdict& verdict : stage.verdicts) {
-      if (verdict.metric != "compute.gemm_throughput" || verdict.device != "gpu0" || !verdict.expectation)
-        continue;
-      verdict.outcome = Outcome::kDeferred;
-      verdict.observed = observed;
-      verdict.expectation->kind = CheckKind::kWithin;
-      verdict.expectation->peers = PeerGroup::kFleet;
-      verdict.expectation->tolerance = 0.1;
-      verdict.expectation->unit = "FLOP/s";
+    for (const Verdict& other : stage.verdicts) {
+      if (other.metric != "compute.gemm_throughput" || other.device != "gpu0" || !other.expectation) continue;
+      stage.verdicts.push_back(Verdict(other));
+      Verdict& verdict = stage.verdicts.back();
+      deferOne(stage, verdict, observed);
+      verdict.expectation->where["device"] = "gpu0";
       verdict.expectation->at = "/home/" + record.node + "/plan.toml:7";  // each has a copy of the plan
+      keepExpectations(stage);
       settle(record);
       return;
     }
@@ -226,14 +246,11 @@ void deferAll(Record& record, size_t slow) {
     for (Verdict& verdict : stage.verdicts) {
       if (!isFigure(verdict) || (!caseId.empty() && verdict.caseId != caseId)) continue;
       caseId = verdict.caseId;
-      verdict.outcome = Outcome::kDeferred;
-      verdict.observed = at++ < slow ? 5e14 : 7e14;
-      verdict.expectation->kind = CheckKind::kWithin;
-      verdict.expectation->peers = PeerGroup::kFleet;
-      verdict.expectation->tolerance = 0.1;
-      verdict.expectation->unit = "FLOP/s";
+      deferOne(stage, verdict, at++ < slow ? 5e14 : 7e14);
     }
-    if (at > 0) break;
+    if (at == 0) continue;
+    keepExpectations(stage);
+    break;
   }
   settle(record);
 }
@@ -256,6 +273,87 @@ TEST(Fleet, BlamesTheNodeWhereMostOfItsDevicesAreBehindTheFleet) {
     EXPECT_EQ(fleet.suspects[0].node, "n3");
     EXPECT_THAT(nodeOf(fleet, "n3").reason,
                 HasSubstr(std::to_string(slow - 1) + " more failed beside the other nodes"));
+  }
+}
+
+/// The states of nodes that deferred these figures.
+std::vector<fleet::NodeState> statesOf(const std::vector<double>& observed) {
+  FleetFolder folder;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < observed.size(); ++i) {
+    names.push_back("n" + std::to_string(i));
+    Record record = nodeRecord(names.back());
+    defer(record, observed[i]);
+    folder.add(record);
+  }
+  std::vector<fleet::NodeState> states;
+  for (const auto& node : folder.assess(names).nodes) states.push_back(node.state);
+  return states;
+}
+
+/// The first node's record says what it likes; the others are honest, and n1 is the one it wants to hit.
+TEST(Fleet, OneRecordNeitherRejectsNorHidesAnotherNode) {
+  using enum fleet::NodeState;
+  using States = std::vector<fleet::NodeState>;
+  constexpr double kHuge = 9e300, kTiny = 1, kGood = 7e14, kSlow = 5e14;
+  EXPECT_EQ(statesOf({kHuge, kGood})[1], kIncomplete) << "nobody can say which of two is right";
+  EXPECT_EQ(statesOf({kHuge, kGood, kGood})[1], kIncomplete);
+  EXPECT_EQ(statesOf({kHuge, kGood, kGood, kGood, kGood}),
+            (States{kAccepted, kAccepted, kAccepted, kAccepted, kAccepted}));
+  EXPECT_EQ(statesOf({kTiny, kSlow, kGood})[1], kIncomplete) << "a slow node is not hidden";
+  EXPECT_EQ(statesOf({kTiny, kSlow, kGood})[2], kAccepted);
+  EXPECT_EQ(statesOf({kTiny, kSlow, kGood, kGood, kGood, kGood})[1], kRejected);
+  EXPECT_EQ(statesOf({kGood, kSlow, kGood})[1], kIncomplete) << "one of the two good ones may be forged";
+  EXPECT_EQ(statesOf({kGood, kGood}), (States{kAccepted, kAccepted}));
+  EXPECT_EQ(statesOf({kGood, kGood, kGood}), (States{kAccepted, kAccepted, kAccepted}));
+}
+
+TEST(Fleet, EachNodeHasOneVoteAndOnlyForWhatItMeasured) {
+  for (const bool measured : {false, true}) {
+    FleetFolder folder;
+    std::vector<std::string> names;
+    for (int i = 0; i < 5; ++i) {
+      names.push_back("n" + std::to_string(i));
+      Record record = nodeRecord(names.back());
+      defer(record, 7e14);
+      if (i == 0)
+        for (StageRecord& stage : record.stages) {
+          const auto own = std::find_if(stage.verdicts.begin(), stage.verdicts.end(),
+                                        [](const Verdict& v) { return v.outcome == Outcome::kDeferred; });
+          if (own == stage.verdicts.end()) continue;
+          const Verdict real = *own;
+          const auto isOfIt = [&](const auto& item) {
+            return item.metric == real.metric && item.caseId == real.caseId && item.device == "gpu0";
+          };
+          std::vector<Verdict> verdicts;
+          std::copy_if(stage.verdicts.begin(), stage.verdicts.end(), std::back_inserter(verdicts), isOfIt);
+          const Measurement figure =
+              *std::find_if(stage.measurements.begin(), stage.measurements.end(), isOfIt);
+          for (int ghost = 0; ghost < 20; ++ghost) {
+            const auto haunt = [&](auto item) {
+              item.device = "ghost" + std::to_string(ghost);
+              item.rank = 100 + ghost;
+              if (item.labels.contains("device")) item.labels["device"] = item.device;
+              return item;
+            };
+            for (const Verdict& verdict : verdicts) {
+              stage.verdicts.push_back(haunt(verdict));
+              if (verdict.outcome == Outcome::kDeferred) stage.verdicts.back().observed = 9e14;
+            }
+            if (!measured) continue;
+            stage.measurements.push_back(haunt(figure));
+            stage.measurements.back().samples.front() = 9e14;
+          }
+          settle(record);
+        }
+      folder.add(record);
+    }
+    const Fleet fleet = folder.assess(names);
+    for (const char* honest : {"n1", "n2", "n3", "n4"})
+      EXPECT_EQ(nodeOf(fleet, honest).state, fleet::NodeState::kAccepted) << nodeOf(fleet, honest).reason;
+    ASSERT_EQ(fleet.quarantined.size(), measured ? 0u : 1u);
+    if (measured) continue;
+    EXPECT_THAT(fleet.quarantined[0].reason, HasSubstr("ghost0 is deferred, and was not measured there"));
   }
 }
 

@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <random>
+#include <stdexcept>
 
 #include "reports/fleet/stage_check.h"
 #include "reports/model/record_check.h"
@@ -161,6 +163,32 @@ void giveOutcome(Record& record, Outcome outcome, Random& random) {
   settle(record);
 }
 
+std::vector<Verdict>::iterator firstDeferred(StageRecord& stage) {
+  return std::find_if(stage.verdicts.begin(), stage.verdicts.end(),
+                      [](const Verdict& v) { return v.outcome == Outcome::kDeferred; });
+}
+
+/// One requirement of the second stage is relative to the fleet.
+void deferFirst(Record& record) {
+  StageRecord& stage = record.stages[1];
+  const auto at = std::find_if(stage.verdicts.begin(), stage.verdicts.end(), [](const Verdict& v) {
+    return v.metric == "compute.gemm_throughput" && v.expectation;
+  });
+  if (at == stage.verdicts.end()) throw std::logic_error("no such verdict");
+  const std::string caseId = at->caseId;
+  const Json before = toJson(*at->expectation);
+  for (Verdict& verdict : stage.verdicts) {
+    if (!verdict.expectation || toJson(*verdict.expectation) != before) continue;
+    verdict.outcome = Outcome::kDeferred;
+    verdict.expectation->kind = CheckKind::kWithin;
+    verdict.expectation->peers = PeerGroup::kFleet;
+    verdict.expectation->tolerance = 0.1;
+    verdict.limit = verdict.margin = std::nan("");
+  }
+  keepExpectations(stage);
+  settle(record);
+}
+
 void judgeAgain(Record& record) {
   record.rejudged.push_back({sha256Hex(recordText(record)), record.finished + 3600, "0.1.0",
                              "0.1.0-1ee5e15b0a42", "", "", "", false});
@@ -298,6 +326,38 @@ const std::vector<Attack>& attacks() {
          keepOnly(d, r, [&](Record& copy, const Record& from) {
            copy.inventory["devices"][at] = from.inventory["devices"][at];
          });
+       }},
+      {"forged: lists the parts of another node beside its own",
+       [](Draft& d, Random& r) {
+         Entry& entry = spoil(d, r);
+         const Json theirs = otherThan(d, entry, r).record.inventory["devices"];
+         for (const Json& part : theirs) {
+           entry.record.inventory["devices"].push_back(part);
+           entry.record.inventory["devices"].back()["id"] = "x" + part.value("id", "");
+         }
+       }},
+      {"forged: the boot id of another node",
+       [](Draft& d, Random& r) {
+         Entry& entry = spoil(d, r);
+         entry.record.bootId = otherThan(d, entry, r).record.bootId;
+       }},
+      {"forged: figures beside the fleet of devices that it has not",
+       [](Draft& d, Random& r) {
+         for (Entry& entry : d.entries) deferFirst(entry.record);
+         Record& record = spoil(d, r).record;
+         StageRecord& stage = record.stages[1];
+         const Verdict real = *firstDeferred(stage);
+         for (int ghost = 0; ghost < 20; ++ghost) {
+           stage.verdicts.push_back(real);
+           stage.verdicts.back().device = fmt::format("ghost{}", ghost);
+           stage.verdicts.back().observed = oneIn(r, 2) ? 9e14 : 1;
+         }
+         settle(record);
+       }},
+      {"forged: a figure beside the fleet that no sample has",
+       [](Draft& d, Random& r) {
+         for (Entry& entry : d.entries) deferFirst(entry.record);
+         firstDeferred(spoil(d, r).record.stages[1])->observed = oneIn(r, 2) ? 9e300 : 1;
        }},
       {"copied: one GPU in another place",
        [](Draft& d, Random& r) {
@@ -694,6 +754,9 @@ std::string wrongVerdict(const MadeFleet& made) {
   if (!fleet.ok()) return "refused: " + fleet.error().text();
   if (made.forged) {
     if (fleet->acceptance == "accepted") return "accepted";
+    for (const auto& node : fleet->nodes)
+      if (node.state == fleet::NodeState::kRejected && !holds(made.toName, node.name))
+        return "rejects another node: " + node.name + ": " + node.reason;
     return names(*fleet, made.toName) ? "" : "not named: " + join(made.toName, " or ");
   }
   std::vector<std::string> blamed;

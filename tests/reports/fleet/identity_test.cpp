@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "reports/model/record_check.h"
 #include "runner/core/files.h"
 #include "runner/core/text.h"
@@ -71,8 +73,11 @@ Fleet pairOf(F change, FleetOptions options = expecting({"n1", "n2", "n3"})) {
 
 void expectBothNamed(const Fleet& fleet) {
   EXPECT_EQ(fleet.acceptance, "rejected");
-  EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kRejected);
-  EXPECT_EQ(nodeOf(fleet, "n2").state, NodeState::kRejected);
+  EXPECT_THAT(join(fleet.reasons, "; "), HasSubstr("under two names"));
+  for (const char* name : {"n1", "n2"}) {
+    EXPECT_EQ(nodeOf(fleet, name).state, NodeState::kIncomplete) << "either record may be the forged one";
+    EXPECT_THAT(nodeOf(fleet, name).claim, AllOf(HasSubstr("n1"), HasSubstr("n2")));
+  }
   EXPECT_EQ(nodeOf(fleet, "n3").state, NodeState::kAccepted);
   EXPECT_THAT(findingsOf(fleet), AllOf(HasSubstr("n1"), HasSubstr("n2"), Not(HasSubstr("n3"))));
   EXPECT_THAT(findingsOf(fleet), AllOf(HasSubstr("n1/record.json"), HasSubstr("n2/record.json")));
@@ -312,6 +317,30 @@ TEST(Sku, ComparesModelNumberAndMemoryUnderOneProfile) {
   EXPECT_THAT(odd([](Record& r) { r.inventory["devices"].erase(7); }), HasSubstr("n4 has 7 × "));
   EXPECT_THAT(odd([](Record& r) { r.inventory["devices"][2]["memory_bytes"] = 42'000'000'000ull; }),
               HasSubstr("n4: a GPU has "));
+}
+
+TEST(Sku, OneRecordAloneRejectsNoOtherNode) {
+  const auto less = [](Record& r) {
+    for (Json& device : r.inventory["devices"]) device["memory_bytes"] = 42'949'672'960ull;
+  };
+  const auto other = [](Record& r) { r = h200Record(r.node); };
+  const auto fewer = [](Record& r) { r.inventory["devices"].erase(7); };
+  for (const std::function<void(Record&)>& change : {std::function<void(Record&)>(less), {other}, {fewer}})
+    for (const int count : {2, 3, 4}) {
+      FleetFolder folder;
+      std::vector<std::string> names;
+      for (int i = 1; i <= count; ++i) {
+        Record record = machineRecord("n" + std::to_string(i));
+        if (i == 1) change(record);
+        names.push_back(record.node);
+        folder.add(record);
+      }
+      const Fleet fleet = folder.assess(names);
+      EXPECT_EQ(nodeOf(fleet, "n1").state, count > 2 ? NodeState::kRejected : NodeState::kIncomplete);
+      EXPECT_FALSE(nodeOf(fleet, "n1").claim.empty());
+      EXPECT_EQ(nodeOf(fleet, "n2").state, count == 2 ? NodeState::kIncomplete : NodeState::kAccepted)
+          << count << " nodes: " << findingsOf(fleet);
+    }
 }
 
 TEST(Limits, OfMostNodesAreThoseOfAll) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Torn and hostile records: each is set aside with a reason, and never stops the rest.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <new>
 
 #include "tests/reports/fleet/fleet_folder.h"
 
@@ -133,6 +135,59 @@ TEST(Quarantine, NamesRowsThatAreTooMany) {
   EXPECT_THAT(reasonFor(with("0,1],\"device\":[\"gpu0\"]")), HasSubstr("columns of unequal length"));
   EXPECT_THAT(reasonFor(with("]")), HasSubstr("at least one row"));
   EXPECT_THAT(reasonFor(with("0],\"samples\":[{\"n\":1001,\"value\":1}]")), HasSubstr("no list of numbers"));
+}
+
+/// What costs two bytes a row in the file costs a name or an expectation when it is read.
+TEST(Quarantine, NamesTextsThatRowsUnfoldWithoutBound) {
+  const auto with = [&](const std::string& name, const std::string& text, size_t rows) {
+    std::string cases, samples;
+    for (size_t i = 0; i < rows; ++i) {
+      cases += fmt::format("{}\"{}\"", i == 0 ? "" : ",", i);
+      samples += i == 0 ? "[1]" : ",[1]";
+    }
+    const std::string fields = name == "metric" ? "" : R"("metric":"a.b",)";
+    return replaced(goodText(), "\"measurements\": [",
+                    fmt::format("\"measurements\": [{{{}\"{}\":\"{}\",\"unit\":\"s\",\"direction\":\"lower\","
+                                "\"rank\":0,\"rows\":{{\"case\":[{}],\"samples\":[{}]}}}},",
+                                fields, name, text, cases, samples));
+  };
+  EXPECT_THAT(reasonFor(with("metric", std::string(1u << 20, 'M'), 2)), HasSubstr("longer than 1000 bytes"));
+  EXPECT_THAT(reasonFor(with("device", std::string(1u << 20, 'D'), 20)), HasSubstr("unfold to more than"));
+  EXPECT_THAT(reasonFor(with("text", std::string(1u << 20, 'T'), 20)), HasSubstr("unfold to more than"));
+  Json record = Json::parse(goodText());
+  Json& expectations = record["stages"][1]["evidence"]["expectations"];
+  for (int i = 0; i < 1'001; ++i) expectations.push_back({{"metric", "a.b"}, {"kind", "min"}});
+  EXPECT_THAT(reasonFor(record.dump()), HasSubstr("evidence.expectations: the stage has more than 1000"));
+}
+
+TEST(Quarantine, NamesTheRecordThatThereIsNoMemoryFor) {
+  const std::string text = goodText();
+  const auto records = fleet::readEach(
+      2, 1, {},
+      [&](fleet::RecordReader& reader, size_t i) {
+        if (i == 0) throw std::bad_alloc();
+        return reader.parse(text);
+      },
+      [](size_t i) { return i == 0 ? "bomb/record.json" : "good/record.json"; });
+  ASSERT_EQ(records.quarantined.size(), 1u);
+  EXPECT_EQ(records.quarantined[0].path, "bomb/record.json");
+  EXPECT_THAT(records.quarantined[0].reason, HasSubstr("not enough memory"));
+  EXPECT_EQ(records.nodes.size(), 1u);
+}
+
+TEST(Quarantine, NamesJournalsThatAreNone) {
+  FleetFolder folder;
+  folder.add(nodeRecord("good"));
+  for (const char* name : {"pipe", "huge", "link"}) std::filesystem::create_directory(folder.path() / name);
+  ASSERT_EQ(mkfifo((folder.path() / "pipe/journal.jsonl").c_str(), 0600), 0);
+  folder.write("huge/journal.jsonl", "{}\n");
+  std::filesystem::resize_file(folder.path() / "huge/journal.jsonl", 10ull << 40);  // sparse
+  std::filesystem::create_symlink("/dev/zero", folder.path() / "link/journal.jsonl");
+  const fleet::Fleet fleet = folder.assess({"good"});
+  ASSERT_EQ(fleet.quarantined.size(), 3u);
+  EXPECT_THAT(fleet.quarantined[0].reason, HasSubstr("more than any run writes"));
+  for (const size_t i : {1u, 2u}) EXPECT_THAT(fleet.quarantined[i].reason, HasSubstr("no regular file"));
+  EXPECT_EQ(fleet.exitCode, 0);
 }
 
 TEST(Quarantine, NamesNamesThatLeadOutOfTheFolder) {

@@ -223,5 +223,38 @@ TEST(RecordRead, ReadsSingleStagesForTheJournal) {
   EXPECT_EQ(toJson(*back), toJson(stage));
 }
 
+/// References of two bytes a row must not ask for all memory.
+TEST(RecordRead, CountsWhatRowsReferToAtItsUnfoldedSize) {
+  Json json = toJson(healthyRecord());
+  Json& stage = json["stages"][1];
+  Json& expectations = stage["evidence"]["expectations"];
+  Json one = expectations[0];
+  one["remedy"] = std::string(100'000, 'R');
+  Json many = json;
+  many["stages"][1]["evidence"]["expectations"].push_back(one);
+  many["stages"][1]["verdicts"].push_back({{"outcome", "warn"},
+                                           {"metric", "compute.zz"},
+                                           {"expectation", expectations.size()},
+                                           {"rows", {{"rank", std::vector<int>(20'000, 0)}}}});
+  expectRefused(many, "record.stages", "its rows unfold to");
+  many = json;
+  many["stages"][1]["telemetry"]["series"].push_back(
+      {{"time", 0}, {"rows", {{"of", std::vector<int>(500'000, 0)}}}});
+  expectRefused(many, "record.stages", "its rows unfold to");
+  many = json;
+  for (int i = 0; i < 1'000; ++i) many["stages"][1]["evidence"]["expectations"].push_back(one["metric"]);
+  expectRefused(many, "record.stages.evidence.expectations", "at most 1000 of a stage");
+}
+
+TEST(RecordRead, BoundsNames) {
+  const Json json = toJson(healthyRecord());
+  for (const char* field : {"/plan/name", "/plan/path", "/plan/text", "/profile/name", "/run/backend",
+                            "/run/boot_id", "/tool/version", "/stages/1/plugin", "/stages/1/name"}) {
+    Json odd = json;
+    odd[Json::json_pointer(field)] = std::string((1u << 20) + 1, 'x');
+    expectRefused(odd, std::string(field).substr(std::string(field).rfind('/') + 1), "bytes long; at most");
+  }
+}
+
 }  // namespace
 }  // namespace muster

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans in records are programs of strangers: what all of them may cost is bounded.
+#include "runner/app/record_input.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+void addRecord(fleet::FleetRecords& records, const std::string& node, const std::string& plan) {
+  fleet::NodeSummary record;
+  record.node = node;
+  record.path = node + "/record.json";
+  record.planSha256 =
+      records.names->plans.textOf(records.names->plans.number("sha256 of " + plan, [&] { return plan; }));
+  for (const char* stage : {"gemm", "muster:inventory"}) {
+    record.stages.emplace_back();
+    record.stages.back().name = records.names->text(stage);
+  }
+  records.nodes.push_back(record);
+}
+
+TEST(RecordInput, EvaluatesTheMostUsedPlanFirstAndNoMoreThanItsTimeAllows) {
+  const std::string good = "return {schema = 1, name = \"good\", stage = {{name = \"gemm\"}}}";
+  for (const double seconds : {0.0, 60.0}) {
+    fleet::FleetRecords records;
+    addRecord(records, "n0", "return {name = \"other\", stage = {{name = \"gemm\"}}}");
+    addRecord(records, "n1", good);
+    addRecord(records, "n2", good);
+    setAsideIncomplete(records, seconds);
+    ASSERT_EQ(records.nodes.size(), seconds > 0 ? 3u : 2u);
+    if (seconds > 0) continue;
+    EXPECT_EQ(records.nodes[0].node, "n1");
+    ASSERT_EQ(records.quarantined.size(), 1u);
+    EXPECT_EQ(records.quarantined[0].node, "n0");
+    EXPECT_THAT(records.quarantined[0].reason, HasSubstr("its plan was not evaluated"));
+  }
+}
+
+}  // namespace
+}  // namespace muster
