@@ -67,12 +67,16 @@ FleetBounds boundsOf(const DeferredKey& key, const Group& measured, const std::v
   return bounds;
 }
 
-/// Why it depends on a single record whether the bound is met; empty: it does not.
+/// Why a single record could be all that decides; empty: it is not. The median of three or more nodes lies
+/// within what the honest ones measured, so a node that misses it is truly behind one of them. A slow one may
+/// pass by a record that was forged to be as slow: then it would not by another record.
 std::string doubtOf(const FleetBounds& bounds, const std::string& unit, double observed, bool met) {
-  if (bounds.nodes == 2 && !met)
-    return "two nodes differ, and nothing tells which of their records is right: three or more are needed";
+  if (!met)
+    return bounds.nodes == 2 ? "two nodes differ, and nothing tells which of their records is right: three "
+                               "or more are needed"
+                             : "";
   if (std::all_of(bounds.shaken.begin(), bounds.shaken.end(),
-                  [&](const Bound& bound) { return distanceTo(bound, observed).met == met; }))
+                  [&](const Bound& bound) { return distanceTo(bound, observed).met; }))
     return "";
   return fmt::format(
       "too few nodes to say: any one of the {} records can move the fleet median between {} and {}",
