@@ -274,7 +274,8 @@ TEST_F(Attack, ARelayIsToldByWhatItDoes) {
   awaitCount(&StoreCounts::noTls, 1);
   EXPECT_THAT(errorOf(Kind::kFlip, Way::kToServer, handshake + 10), HasSubstr(kAltered));
   awaitCount(&StoreCounts::altered, 1);
-  EXPECT_EQ(errorOf(Kind::kTwice, Way::kToServer, handshake + 10), "") << "its first copy is the request";
+  // The first copy is the request; the second ends the connection, which the next request may meet.
+  EXPECT_THAT(errorOf(Kind::kTwice, Way::kToServer, handshake + 10), AnyOf("", HasSubstr(kAltered)));
   awaitCount(&StoreCounts::altered, 2);
   EXPECT_THAT(errorOf(Kind::kCut, Way::kToServer, handshake + 10), HasSubstr(kCut));
   EXPECT_THAT(errorOf(Kind::kFlip, Way::kToClient, greeting + 8), HasSubstr(kAltered));
