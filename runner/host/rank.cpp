@@ -99,6 +99,9 @@ class Session {
                                                                          : failCase(entry, opened, problem));
     }
     if (opened.status == MUSTER_OK) close(session);
+    // What it printed is its own, not that of the rank which follows in this process.
+    std::fflush(stdout);
+    std::fflush(stderr);
     Json done{{"type", "done"}, {"cases", ended_}};
     if (request_.simulated) done["virtual_end"] = callbacks_.virtualEnd();
     return frames_.write(done);
