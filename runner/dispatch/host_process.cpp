@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
@@ -126,9 +127,14 @@ void HostProcess::goOn() {
   output_.finish();
   if (!output_.problem().empty()) warn(output_.problem());
   seconds_ = systemClock().now() - started_;
-  rankExited_ = true;
+  // How the process ended may be known before its last frames are read: that is about its last rank.
+  const bool exited = std::exchange(rankExited_, true);
+  const int code = std::exchange(code_, 0), signal = std::exchange(signal_, 0);
   endsBefore_.push_back(end());
-  rankExited_ = begun_ = false;
+  rankExited_ = exited;
+  code_ = code;
+  signal_ = signal;
+  begun_ = false;
   std::vector<HostJob> after = std::move(job_.after);
   job_ = std::move(after.front());
   job_.after.assign(std::make_move_iterator(after.begin() + 1), std::make_move_iterator(after.end()));
