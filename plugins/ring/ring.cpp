@@ -56,7 +56,7 @@ Result<Topology> readTopology(const std::string& path, const Members& members) {
   return parseTopology(text, path, members.names);
 }
 
-/// What the rounds came to, for every rank of the group alike.
+/// The result of all rounds, the same for every rank of the group.
 struct Outcome {
   explicit Outcome(RoundLog rounds) : log(std::move(rounds)) { findings.log = &log; }
   Outcome(const Outcome&) = delete;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See cluster_link.h: heartbeats, which tell node 0 how every node fares, and all nodes who is gone.
+// Heartbeats: they tell node 0 the state of every node, and all nodes which one was lost. See cluster_link.h.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -66,8 +66,7 @@ class HostProcess {
   [[nodiscard]] RankEnd end() const;
   /// How the ranks before that one ended.
   [[nodiscard]] const std::vector<RankEnd>& endsBefore() const { return endsBefore_; }
-  /// Whether the process came to that one. It did not where nothing was heard of it and the process ended
-  /// well.
+  /// Whether the process started that rank: it sent a frame, or the process failed.
   [[nodiscard]] bool begun() const {
     return begun_ || !rankExited_ || code_ != 0 || signal_ != 0 || stop_ != StopReason::kNone;
   }
