@@ -2,7 +2,8 @@
 """Healthy machines must be accepted.
 
 Simulated: every shipped plan on every shipped GPU profile, 1, 2, 8 and 64 nodes, many seeds: each run is accepted, no
-check fails or ends in error, and the fleet names no outlier. Host: the shipped plans for the CPU on this machine while
+check fails or ends in error, the fleet is accepted, and it names an outlier no more often than it promises (chance names
+about one healthy fleet in a hundred: reports/README.md, "Multiplicity"). Host: the shipped plans for the CPU on this machine while
 other processes load it: accepted, or incomplete (exit 3) because the load explains a miss; never rejected.
 
 Trials are ordered so that each combination has its first seed before any has its second, small ones first. With
@@ -10,6 +11,7 @@ Trials are ordered so that each combination has its first seed before any has it
 """
 import glob
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -19,6 +21,7 @@ import time
 import _attack
 import _scenarios
 
+PROMISED = 0.01  # of healthy fleets whose most unusual device or node is named as an outlier
 HOST_PLANS = ("environment", "quickstart", "collective-host", "train-host")
 
 
@@ -39,8 +42,15 @@ def findings(path):
     return [f"{record['run']['node']} is {record['acceptance']}: {bad} {'; '.join(record['reasons'] + details)}"]
 
 
+def more_than_chance(named, fleets):
+    """Whether chance, at the promised rate, names so many of these healthy fleets in fewer than one bench of a thousand."""
+    mean = PROMISED * fleets
+    fewer = sum(math.exp(-mean) * mean**count / math.factorial(count) for count in range(named))
+    return 1 - fewer < 0.001
+
+
 def simulate(chosen, plan, scenario, nodes, seed, out):
-    """The wrong verdicts of one simulated run, as texts."""
+    """The wrong verdicts of one simulated run, as texts; adds to `chosen.fleets` and `chosen.named`."""
     muster = _attack.muster(chosen.build)
     command = [muster, "run", plan, "--simulate", scenario, "--nodes", str(nodes), "--seed", str(seed), "--out", out, "--plain"]
     code, text = _attack.run(*command)
@@ -54,8 +64,12 @@ def simulate(chosen, plan, scenario, nodes, seed, out):
         code, text = _attack.run(muster, "fleet", out, "--expect", expected)
         with open(os.path.join(out, "fleet.json"), encoding="utf-8") as file:
             fleet = json.load(file)
-        if code != 0 or fleet["suspects"]:
-            wrong.append(f"fleet: exit {code}, outliers {[s['what'] for s in fleet['suspects']]}: {text.strip()[-300:]}")
+        chosen.fleets += 1
+        suspects = [suspect for suspect in fleet["suspects"] if suspect["by"] == "peers"]
+        if suspects:
+            chosen.named.append(f"{' '.join(command)}: {'; '.join(line for suspect in suspects for line in suspect['evidence'])}")
+        if code != 0 or len(suspects) != len(fleet["suspects"]):
+            wrong.append(f"fleet: exit {code}, suspects {[s['what'] for s in fleet['suspects']]}: {text.strip()[-300:]}")
     return [f"{' '.join(command)}: {text}" for text in wrong]
 
 
@@ -102,6 +116,7 @@ def trials(chosen, share, folder):
 
 def main():
     chosen = _attack.options(__doc__.splitlines()[0], 50, nodes="1,2,8,64", budget=0.0, host="yes", plan="", skip="", verbose="no", sample=0)
+    chosen.fleets, chosen.named = 0, []
     share = os.path.join(chosen.build, "dist", "share", "muster")
     folder = _attack.folder(chosen)
     everything = list(trials(chosen, share, folder))
@@ -127,6 +142,11 @@ def main():
     done = sum(sum(runs.values()) for runs in covered.values())
     if done < len(everything):
         print(f"{len(everything) - done} of {len(everything)} trials were not run")
+    print(f"{len(chosen.named)} of {chosen.fleets} healthy fleets name an outlier; chance at the promised rate: {PROMISED * chosen.fleets:.1f}")
+    for text in chosen.named:
+        print(f"  {text}")
+    if more_than_chance(len(chosen.named), chosen.fleets):
+        wrong.append("healthy fleets name an outlier more often than promised")
     _attack.finish(done, wrong)
 
 
