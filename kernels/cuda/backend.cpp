@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cuda backend: opens GPUs as devices, and the modules beside it on the first use of what they hold.
-#include "kernels/backend.h"
+#include "kernels/interfaces/backend.h"
 
 #include "kernels/cuda/inventory/inventory.h"
 #include "kernels/cuda/modules.h"

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/device.h"
+#include "kernels/interfaces/device.h"
 
 namespace muster::cuda {
 

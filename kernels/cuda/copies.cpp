@@ -7,13 +7,13 @@
 #include <cstring>
 #include <vector>
 
+#include "kernels/checks/operands.h"
 #include "kernels/cuda/buffer.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/numa.h"
 #include "kernels/cuda/open.h"
 #include "kernels/cuda/problems.h"
-#include "kernels/operands.h"
-#include "kernels/pattern.h"
+#include "kernels/spec/pattern.h"
 
 namespace muster::cuda {
 namespace {

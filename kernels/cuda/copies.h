@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "kernels/copies.h"
 #include "kernels/cuda/device.h"
+#include "kernels/interfaces/copies.h"
 
 namespace muster::cuda {
 

@@ -9,12 +9,12 @@
 #include <numeric>
 #include <string>
 
+#include "kernels/checks/operands.h"
+#include "kernels/checks/pointer_chase.h"
 #include "kernels/cuda/buffer.h"
 #include "kernels/cuda/open.h"
 #include "kernels/cuda/problems.h"
-#include "kernels/operands.h"
-#include "kernels/pattern.h"
-#include "kernels/pointer_chase.h"
+#include "kernels/spec/pattern.h"
 
 namespace muster::cuda {
 namespace {

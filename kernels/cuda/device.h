@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/handles.h"
 #include "kernels/cuda/stream_shapes.h"
-#include "kernels/device.h"
+#include "kernels/interfaces/device.h"
 
 namespace muster::cuda {
 

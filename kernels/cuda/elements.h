@@ -10,10 +10,10 @@
 #include <cstring>
 
 #include "kernels/cuda/host_device.h"
-#include "kernels/mismatch.h"
-#include "kernels/narrow_floats.h"
-#include "kernels/normal_values.h"
-#include "kernels/pattern.h"
+#include "kernels/spec/mismatch.h"
+#include "kernels/spec/narrow_floats.h"
+#include "kernels/spec/normal_values.h"
+#include "kernels/spec/pattern.h"
 
 namespace muster::cuda {
 

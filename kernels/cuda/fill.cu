@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that fill memory: normally distributed numbers, patterns, the ring of a pointer chase.
+#include "kernels/checks/pointer_chase.h"
 #include "kernels/cuda/elements.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/pointer_chase.h"
 
 namespace muster::cuda {
 namespace {

@@ -8,15 +8,15 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/mismatch.h"
+#include "kernels/spec/mismatch.h"
 
 namespace muster::cuda {
 
 /// Blocks of the kernels that fill, check and hash, so many at most; each of the latter two writes one part.
 inline constexpr int kMaxParts = 4096;
 
-/// Fills whole elements of `bytes` with N(0,1) values (kernels/normal_values.h); cudaErrorInvalidValue for a
-/// dtype that has no fill.
+/// Fills whole elements of `bytes` with N(0,1) values (kernels/spec/normal_values.h); cudaErrorInvalidValue
+/// for a dtype that has no fill.
 cudaError_t launchFillNormal(void* data, Dtype dtype, uint64_t seed, uint64_t bytes, int blocks,
                              cudaStream_t stream);
 cudaError_t launchFillPattern(void* data, uint64_t pattern, uint64_t bytes, int blocks, cudaStream_t stream);
@@ -46,7 +46,7 @@ cudaError_t launchStream(StreamOp op, const StreamShape& shape, void* a, const v
 /// gaps. `gate` is pinned memory of the host.
 cudaError_t launchHold(const volatile uint32_t* gate, double limit, cudaStream_t stream);
 
-/// Writes a ring through all `lines` (a power of two) of `stride` bytes: kernels/pointer_chase.h.
+/// Writes a ring through all `lines` (a power of two) of `stride` bytes: kernels/checks/pointer_chase.h.
 cudaError_t launchFillRing(void* data, uint64_t lines, uint64_t stride, uint64_t seed, int blocks,
                            cudaStream_t stream);
 /// One thread follows the ring for `steps` loads from the byte offset in *place, and leaves the one it

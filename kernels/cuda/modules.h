@@ -7,10 +7,10 @@
 #include <memory>
 #include <string>
 
-#include "kernels/communicator.h"
-#include "kernels/module.h"
-#include "kernels/nn.h"
-#include "kernels/ops.h"
+#include "kernels/interfaces/communicator.h"
+#include "kernels/interfaces/nn.h"
+#include "kernels/interfaces/ops.h"
+#include "kernels/loading/module.h"
 
 namespace muster::cuda {
 

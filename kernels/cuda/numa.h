@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/copies.h"
 #include "kernels/host/inventory/root.h"
+#include "kernels/interfaces/copies.h"
 #include "runner/core/result.h"
 
 namespace muster::cuda {

@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "kernels/copies.h"
-#include "kernels/device.h"
+#include "kernels/interfaces/copies.h"
+#include "kernels/interfaces/device.h"
 
 namespace muster::cuda {
 

@@ -4,7 +4,7 @@
 
 #include "kernels/cuda/elements.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/memory_values.h"
+#include "kernels/spec/memory_values.h"
 
 namespace muster::cuda {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host backend: opens NUMA nodes as devices, and host_blas.so on the first use of its operations.
-#include "kernels/backend.h"
+#include "kernels/interfaces/backend.h"
 
 #include <cstdlib>
 
@@ -10,7 +10,7 @@
 #include "kernels/host/gloo.h"
 #include "kernels/host/inventory/inventory.h"
 #include "kernels/host/rdma/host_rdma.h"
-#include "kernels/module.h"
+#include "kernels/loading/module.h"
 #include "runner/core/build_info.h"
 #include "runner/core/text.h"
 

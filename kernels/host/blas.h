@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "kernels/ops.h"
+#include "kernels/interfaces/ops.h"
 
 namespace muster::host {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "kernels/pattern.h"
+#include "kernels/spec/pattern.h"
 
 namespace muster::host {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/device.h"
+#include "kernels/interfaces/device.h"
 
 namespace muster::host {
 

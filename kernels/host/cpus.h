@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "kernels/device.h"
+#include "kernels/interfaces/device.h"
 #include "runner/core/result.h"
 
 namespace muster::host {

@@ -10,14 +10,14 @@
 #include <ctime>
 #include <numeric>
 
+#include "kernels/checks/operands.h"
+#include "kernels/checks/pointer_chase.h"
 #include "kernels/host/buffer.h"
 #include "kernels/host/compare.h"
 #include "kernels/host/cpus.h"
 #include "kernels/host/free_memory.h"
 #include "kernels/host/normal.h"
-#include "kernels/operands.h"
-#include "kernels/pattern.h"
-#include "kernels/pointer_chase.h"
+#include "kernels/spec/pattern.h"
 #include "runner/core/files.h"
 
 namespace muster::host {

@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/device.h"
 #include "kernels/host/stream_kernels.h"
 #include "kernels/host/thread_pool.h"
+#include "kernels/interfaces/device.h"
 
 namespace muster::host {
 

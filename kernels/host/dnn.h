@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "kernels/nn.h"
+#include "kernels/interfaces/nn.h"
 
 namespace muster::host {
 

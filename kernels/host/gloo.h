@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "kernels/communicator.h"
+#include "kernels/interfaces/communicator.h"
 
 namespace muster::host {
 

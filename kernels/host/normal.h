@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "kernels/device.h"
-#include "kernels/narrow_floats.h"
-#include "kernels/normal_values.h"
+#include "kernels/interfaces/device.h"
+#include "kernels/spec/narrow_floats.h"
+#include "kernels/spec/normal_values.h"
 
 namespace muster::host {
 

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "kernels/memory_values.h"
+#include "kernels/spec/memory_values.h"
 
 namespace muster::host {
 

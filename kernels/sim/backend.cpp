@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "kernels/sim/scenario.h"
+#include "kernels/sim/scenario/scenario.h"
 #include "kernels/sim/sim_communicator.h"
 #include "kernels/sim/sim_copies.h"
 #include "kernels/sim/sim_device.h"

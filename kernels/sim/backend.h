@@ -2,7 +2,7 @@
 // The sim backend: a scenario as a machine.
 #pragma once
 
-#include "kernels/backend.h"
+#include "kernels/interfaces/backend.h"
 
 namespace muster::sim {
 

@@ -8,7 +8,7 @@
 #include <numbers>
 #include <string_view>
 
-#include "kernels/pattern.h"
+#include "kernels/spec/pattern.h"
 
 namespace muster::sim {
 

@@ -2,7 +2,7 @@
 // What a layer costs on a device that is known by two figures.
 #pragma once
 
-#include "kernels/nn.h"
+#include "kernels/interfaces/nn.h"
 
 namespace muster::sim {
 

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "kernels/collective_values.h"
+#include "kernels/checks/collective_values.h"
 #include "kernels/sim/chance.h"
 #include "kernels/sim/sim_inventory.h"
 #include "kernels/sim/sim_network.h"

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "kernels/communicator.h"
+#include "kernels/interfaces/communicator.h"
 #include "kernels/sim/sim_device.h"
 
 namespace muster::sim {

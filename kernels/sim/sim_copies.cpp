@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "kernels/operands.h"
+#include "kernels/checks/operands.h"
 #include "kernels/sim/sim_network.h"
 
 namespace muster::sim {

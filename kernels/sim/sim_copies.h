@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "kernels/copies.h"
+#include "kernels/interfaces/copies.h"
 #include "kernels/sim/sim_device.h"
 
 namespace muster::sim {

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/operands.h"
-#include "kernels/pattern.h"
+#include "kernels/checks/operands.h"
 #include "kernels/sim/chance.h"
+#include "kernels/spec/pattern.h"
 #include "runner/core/units.h"
 
 namespace muster::sim {

@@ -5,10 +5,10 @@
 #include <array>
 #include <memory>
 
-#include "kernels/device.h"
-#include "kernels/pointer_chase.h"
-#include "kernels/sim/fault.h"
-#include "kernels/sim/scenario.h"
+#include "kernels/checks/pointer_chase.h"
+#include "kernels/interfaces/device.h"
+#include "kernels/sim/scenario/fault.h"
+#include "kernels/sim/scenario/scenario.h"
 
 namespace muster::sim {
 

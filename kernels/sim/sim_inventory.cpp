@@ -8,10 +8,10 @@
 #include <cmath>
 #include <numeric>
 
+#include "kernels/checks/xid.h"
 #include "kernels/sim/chance.h"
 #include "kernels/sim/sim_network.h"
 #include "kernels/sim/sim_rdma.h"
-#include "kernels/xid.h"
 
 namespace muster::sim {
 namespace {

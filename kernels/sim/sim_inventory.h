@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/inventory.h"
+#include "kernels/interfaces/inventory.h"
 #include "kernels/sim/sim_device.h"
 
 namespace muster::sim {

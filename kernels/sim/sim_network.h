@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/communicator.h"
-#include "kernels/sim/fault.h"
-#include "kernels/sim/scenario.h"
+#include "kernels/interfaces/communicator.h"
+#include "kernels/sim/scenario/fault.h"
+#include "kernels/sim/scenario/scenario.h"
 
 namespace muster::sim {
 

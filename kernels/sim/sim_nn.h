@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/nn.h"
+#include "kernels/interfaces/nn.h"
 #include "kernels/sim/sim_device.h"
 
 namespace muster::sim {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "kernels/reference.h"
+#include "kernels/checks/reference.h"
 #include "kernels/sim/chance.h"
 #include "runner/core/text.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/ops.h"
+#include "kernels/interfaces/ops.h"
 #include "kernels/sim/sim_device.h"
 
 namespace muster::sim {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/rdma.h"
-#include "kernels/sim/scenario.h"
+#include "kernels/interfaces/rdma.h"
+#include "kernels/sim/scenario/scenario.h"
 
 namespace muster::sim {
 

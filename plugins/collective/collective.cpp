@@ -2,7 +2,7 @@
 // The collective plugin: opens a rank's device, forms the group and runs one case after the other on it.
 #include <fmt/format.h>
 
-#include "kernels/open_device.h"
+#include "kernels/loading/open_device.h"
 #include "plugins/collective/describe.h"
 #include "plugins/collective/params.h"
 #include "plugins/collective/tests.h"

@@ -59,7 +59,7 @@ inline constexpr const char* kDescribe = R"json({"tests": [
      "informational": true, "optional": true, "summary": "the same, of sizes up to latency_to"},
     {"name": "collective_wrong_elements", "unit": "count", "direction": "lower", "labels": ["op", "dtype"],
      "summary": "elements of all checked results of this rank that are not exactly what they must be, NaN included",
-     "standing": {"max": 0, "source": "inputs whose results are exact in their type, see kernels/collective_values.h",
+     "standing": {"max": 0, "source": "inputs whose results are exact in their type, see kernels/checks/collective_values.h",
                   "remedy": "A rank or a link corrupts data: collective_first_fault names the rank where that can be told; test its memory and its links alone"}},
     {"name": "own_time", "unit": "s", "direction": "lower", "labels": ["op", "dtype"], "informational": true, "optional": true,
      "summary": "mean time of this rank's own part (filling 16 MiB of inputs), which no other rank has a share in: a rank far above its peers is the straggler they wait for in every collective"},

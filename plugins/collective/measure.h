@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/communicator.h"
+#include "kernels/interfaces/communicator.h"
 #include "plugins/collective/params.h"
 
 namespace muster::collective {

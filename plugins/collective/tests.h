@@ -2,7 +2,7 @@
 // The test of this plugin, one function for one case.
 #pragma once
 
-#include "kernels/communicator.h"
+#include "kernels/interfaces/communicator.h"
 #include "plugins/sdk/plugin.h"
 
 namespace muster::collective {

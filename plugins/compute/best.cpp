@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "kernels/timing.h"
+#include "kernels/checks/timing.h"
 #include "plugins/compute/multiplication.h"
 #include "plugins/compute/tests.h"
 #include "runner/core/text.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compute plugin: opens a rank's device and its operations, and runs one case after the other on them.
-#include "kernels/open_device.h"
+#include "kernels/loading/open_device.h"
 #include "plugins/compute/describe.h"
 #include "plugins/compute/tests.h"
 #include "plugins/sdk/test_case.h"

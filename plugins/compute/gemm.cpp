@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "kernels/timing.h"
+#include "kernels/checks/timing.h"
 #include "plugins/compute/multiplication.h"
 #include "plugins/compute/tests.h"
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "kernels/ops.h"
+#include "kernels/interfaces/ops.h"
 #include "plugins/sdk/plugin.h"
 
 namespace muster::compute {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "kernels/gemm_reference.h"
+#include "kernels/checks/gemm_reference.h"
 #include "plugins/compute/multiplication.h"
 #include "plugins/compute/tests.h"
 #include "plugins/sdk/group_store.h"

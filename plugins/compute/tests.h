@@ -2,7 +2,7 @@
 // The tests of this plugin, one function for one case of each.
 #pragma once
 
-#include "kernels/ops.h"
+#include "kernels/interfaces/ops.h"
 #include "plugins/sdk/plugin.h"
 
 namespace muster::compute {

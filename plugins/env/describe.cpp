@@ -160,7 +160,7 @@ constexpr const char* kTelemetryTest = R"json({
   ]
 })json";
 
-/// Of each RDMA port while a stage runs: kRdmaCounters of kernels/rdma.h.
+/// Of each RDMA port while a stage runs: kRdmaCounters of kernels/interfaces/rdma.h.
 constexpr const char* kRdmaTelemetry = R"json([
   {"name": "rdma_link_downed", "summary": "Times that the link of an RDMA port went down",
    "standing": {"max": 0, "remedy": "Reseat or replace cable and transceiver, then look at the switch port; see dmesg and mlxlink -d DEVICE"}},

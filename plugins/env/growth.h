@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "kernels/inventory.h"
+#include "kernels/interfaces/inventory.h"
 
 namespace muster::env {
 

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "kernels/backend.h"
+#include "kernels/interfaces/backend.h"
 #include "plugins/sdk/plugin.h"
 
 namespace muster::env {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "kernels/timing.h"
+#include "kernels/checks/timing.h"
 #include "plugins/memory/tests.h"
 #include "runner/core/units.h"
 

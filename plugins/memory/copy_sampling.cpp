@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "kernels/pattern.h"
+#include "kernels/spec/pattern.h"
 
 namespace muster::memory {
 

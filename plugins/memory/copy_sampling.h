@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/copies.h"
-#include "kernels/timing.h"
+#include "kernels/checks/timing.h"
+#include "kernels/interfaces/copies.h"
 #include "plugins/memory/tests.h"
 
 namespace muster::memory {

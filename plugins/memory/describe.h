@@ -51,7 +51,7 @@ inline constexpr const char* kDescribe = R"json({"tests": [
      "default": ["zeros", "ones", "checkerboard", "inverse_checkerboard", "walking_one", "address", "random"],
      "one_of": ["zeros", "ones", "checkerboard", "inverse_checkerboard", "walking_one", "walking_zero", "address",
                 "inverse_address", "random"],
-     "summary": "what to write; see kernels/pattern.h"},
+     "summary": "what to write; see kernels/spec/pattern.h"},
     {"name": "passes", "type": "int", "default": 1, "min": 1, "max": 1000000, "summary": "how often to go through all of them"}
   ],
   "metrics": [

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "kernels/pointer_chase.h"
-#include "kernels/timing.h"
+#include "kernels/checks/pointer_chase.h"
+#include "kernels/checks/timing.h"
 #include "plugins/memory/tests.h"
 #include "runner/core/units.h"
 

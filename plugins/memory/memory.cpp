@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory plugin: opens a rank's device and runs one case after the other on it.
-#include "kernels/open_device.h"
+#include "kernels/loading/open_device.h"
 #include "plugins/memory/describe.h"
 #include "plugins/memory/tests.h"
 #include "plugins/sdk/test_case.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Test "pattern": writes patterns over memory, reads them back, and says which bits came back wrong.
-#include "kernels/pattern.h"
+#include "kernels/spec/pattern.h"
 
 #include <fmt/format.h>
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/backend.h"
-#include "kernels/device.h"
+#include "kernels/interfaces/backend.h"
+#include "kernels/interfaces/device.h"
 #include "plugins/sdk/group_store.h"
 #include "plugins/sdk/plugin.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "kernels/open_device.h"
+#include "kernels/loading/open_device.h"
 #include "runner/core/text.h"
 
 namespace muster::rdma {

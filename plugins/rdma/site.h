@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "kernels/interfaces/backend.h"
 #include "plugins/sdk/plugin.h"
 
 namespace muster::rdma {

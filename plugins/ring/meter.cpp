@@ -11,7 +11,7 @@
 #include <functional>
 
 #include "plugins/ring/cpu_wait.h"
-#include "plugins/ring/solver.h"
+#include "plugins/ring/solver/solver.h"
 
 namespace muster::ring {
 namespace {

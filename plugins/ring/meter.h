@@ -6,9 +6,9 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/communicator.h"
+#include "kernels/interfaces/communicator.h"
 #include "plugins/ring/members.h"
-#include "plugins/ring/round_log.h"
+#include "plugins/ring/solver/round_log.h"
 
 namespace muster::ring {
 

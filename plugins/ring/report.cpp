@@ -8,8 +8,8 @@
 #include <map>
 #include <set>
 
-#include "plugins/ring/lane_analysis.h"
-#include "plugins/ring/lane_figures.h"
+#include "plugins/ring/solver/lane_analysis.h"
+#include "plugins/ring/solver/lane_figures.h"
 
 namespace muster::ring {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <vector>
 
-#include "plugins/ring/lane_figures.h"
 #include "plugins/ring/members.h"
 #include "plugins/ring/meter.h"
-#include "plugins/ring/solver.h"
+#include "plugins/ring/solver/lane_figures.h"
+#include "plugins/ring/solver/solver.h"
 #include "plugins/sdk/plugin.h"
 
 namespace muster::ring {

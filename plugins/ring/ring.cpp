@@ -4,10 +4,10 @@
 
 #include <memory>
 
-#include "kernels/open_device.h"
+#include "kernels/loading/open_device.h"
 #include "plugins/ring/describe.h"
 #include "plugins/ring/report.h"
-#include "plugins/ring/topology_file.h"
+#include "plugins/ring/solver/topology_file.h"
 #include "plugins/sdk/group_store.h"
 #include "runner/core/files.h"
 #include "runner/core/units.h"

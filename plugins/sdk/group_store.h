@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store of a stage's group, as the host offers it, behind the interface of kernels/communicator.h.
+// The store of a stage's group, as the host offers it, behind the interface of
+// kernels/interfaces/communicator.h.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-#include "kernels/communicator.h"
+#include "kernels/interfaces/communicator.h"
 #include "plugins/sdk/plugin.h"
 
 namespace muster::sdk {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/open_device.h"
+#include "kernels/loading/open_device.h"
 
 namespace muster::train {
 

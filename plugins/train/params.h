@@ -2,7 +2,7 @@
 // What a case of this plugin is asked to do, from its parameters.
 #pragma once
 
-#include "kernels/nn.h"
+#include "kernels/interfaces/nn.h"
 #include "plugins/train/data/dataset.h"
 #include "plugins/train/models/model.h"
 #include "runner/core/json.h"

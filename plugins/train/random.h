@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <numbers>
 
-#include "kernels/pattern.h"
+#include "kernels/spec/pattern.h"
 
 namespace muster::train {
 

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "kernels/communicator.h"
-#include "kernels/nn.h"
+#include "kernels/interfaces/communicator.h"
+#include "kernels/interfaces/nn.h"
 
 namespace muster::train {
 

@@ -2,7 +2,7 @@
 // The tests of this plugin, one function for one case of each.
 #pragma once
 
-#include "kernels/open_device.h"
+#include "kernels/loading/open_device.h"
 #include "plugins/sdk/plugin.h"
 #include "plugins/train/group.h"
 

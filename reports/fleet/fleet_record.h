@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "reports/fleet/fleet_delta.h"
-#include "reports/fleet/record_stream.h"
+#include "reports/fleet/read/record_stream.h"
 
 namespace muster::fleet {
 

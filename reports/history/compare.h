@@ -2,7 +2,7 @@
 // Two runs of one node beside each other: parts, facts and figures that differ.
 #pragma once
 
-#include "reports/history/store.h"
+#include "reports/history/store/store.h"
 
 namespace muster::history {
 

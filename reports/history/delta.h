@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "reports/fleet/record_stream.h"
-#include "reports/history/kept_fleet.h"
+#include "reports/fleet/read/record_stream.h"
+#include "reports/history/store/kept_fleet.h"
 
 namespace muster::history {
 

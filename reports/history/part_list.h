@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "reports/fleet/node_summary.h"
+#include "reports/fleet/read/node_summary.h"
 #include "reports/history/delta.h"
 
 namespace muster::history {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "reports/history/store.h"
+#include "reports/history/store/store.h"
 
 namespace muster::history {
 

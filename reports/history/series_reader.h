@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "reports/history/packed_figures.h"
+#include "reports/history/store/packed_figures.h"
 #include "reports/history/trend.h"
 
 namespace muster::history {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "reports/history/change_models.h"
-#include "reports/history/store.h"
+#include "reports/history/store/store.h"
 
 namespace muster::history {
 

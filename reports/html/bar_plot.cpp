@@ -8,8 +8,8 @@
 #include "reports/html/axis.h"
 #include "reports/html/plots.h"
 #include "reports/html/symbols.h"
-#include "reports/model/markup.h"
 #include "runner/core/text.h"
+#include "runner/record/markup.h"
 
 namespace muster {
 namespace {

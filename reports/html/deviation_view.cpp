@@ -10,8 +10,8 @@
 #include "reports/html/stage_plots.h"
 #include "reports/html/stage_table.h"
 #include "reports/html/symbols.h"
-#include "reports/model/deviations.h"
 #include "runner/core/text.h"
+#include "runner/record/deviations.h"
 
 namespace muster {
 namespace {

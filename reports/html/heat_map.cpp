@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reports/model/deviations.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/record/deviations.h"
 
 namespace muster {
 namespace {

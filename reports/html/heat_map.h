@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reports/html/view.h"
-#include "reports/model/record.h"
+#include "runner/record/record.h"
 
 namespace muster {
 

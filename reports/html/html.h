@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "reports/model/record.h"
+#include "runner/record/record.h"
 
 namespace muster {
 

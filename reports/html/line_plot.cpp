@@ -9,9 +9,9 @@
 
 #include "reports/html/axis.h"
 #include "reports/html/plots.h"
-#include "reports/model/markup.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/record/markup.h"
 
 namespace muster {
 namespace {

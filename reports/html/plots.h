@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/verdict.h"
+#include "runner/metrics/verdict.h"
 
 namespace muster {
 

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "reports/html/plots.h"
-#include "reports/model/deviations.h"
+#include "runner/record/deviations.h"
 
 namespace muster {
 namespace {

@@ -10,9 +10,9 @@
 #include <set>
 
 #include "reports/html/axis.h"
-#include "reports/model/deviations.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/record/deviations.h"
 
 namespace muster {
 namespace {

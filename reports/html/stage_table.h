@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/model/record.h"
+#include "runner/record/record.h"
 
 namespace muster {
 

@@ -12,9 +12,9 @@
 #include "reports/html/stage_plots.h"
 #include "reports/html/stage_table.h"
 #include "reports/html/symbols.h"
-#include "reports/model/deviations.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/record/deviations.h"
 
 namespace muster {
 namespace {

@@ -6,11 +6,11 @@
 
 #include "reports/html/sections.h"
 #include "reports/html/symbols.h"
-#include "reports/model/deviations.h"
-#include "reports/model/markup.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/record/deviations.h"
+#include "runner/record/markup.h"
 
 namespace muster {
 namespace {

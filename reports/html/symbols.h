@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "runner/core/verdict.h"
+#include "runner/metrics/verdict.h"
 
 namespace muster {
 

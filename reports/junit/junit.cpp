@@ -6,10 +6,10 @@
 
 #include <cmath>
 
-#include "reports/model/deviations.h"
-#include "reports/model/markup.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
+#include "runner/record/deviations.h"
+#include "runner/record/markup.h"
 
 namespace muster {
 namespace {

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 
-#include "reports/model/deviations.h"
 #include "reports/terminal/wrap.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/record/deviations.h"
 
 namespace muster {
 namespace {

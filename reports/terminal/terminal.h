@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "reports/model/record.h"
+#include "runner/record/record.h"
 
 namespace muster {
 

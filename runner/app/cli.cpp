@@ -7,21 +7,21 @@
 
 #include <cstdio>
 
-#include "reports/model/record_mac.h"
-#include "runner/app/baseline_options.h"
-#include "runner/app/commands.h"
+#include "runner/app/baseline/baseline_options.h"
+#include "runner/app/commands/commands.h"
 #include "runner/app/completion.h"
-#include "runner/app/exit_code.h"
 #include "runner/app/help_text.h"
-#include "runner/app/history_command.h"
-#include "runner/app/print_error.h"
-#include "runner/app/slurm_options.h"
+#include "runner/app/history/history_command.h"
+#include "runner/app/process/print_error.h"
+#include "runner/app/slurm/slurm_options.h"
 #include "runner/app/usage_error.h"
 #include "runner/core/build_info.h"
 #include "runner/core/duration.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
-#include "runner/rendezvous/host_list.h"
+#include "runner/judge/exit_code.h"
+#include "runner/launcher/host_list.h"
+#include "runner/record/record_mac.h"
 
 namespace muster {
 namespace {

@@ -9,10 +9,10 @@
 #include <cstring>
 #include <exception>
 
-#include "runner/app/commands.h"
-#include "runner/app/environment.h"
-#include "runner/app/exit_code.h"
-#include "runner/app/print_error.h"
+#include "runner/app/commands/commands.h"
+#include "runner/app/process/environment.h"
+#include "runner/app/process/print_error.h"
+#include "runner/judge/exit_code.h"
 
 namespace {
 

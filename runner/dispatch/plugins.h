@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/catalog.h"
 #include "runner/core/result.h"
+#include "runner/metrics/catalog.h"
 
 namespace muster {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/expectation.h"
-#include "runner/core/measurement.h"
-#include "runner/core/verdict.h"
+#include "runner/metrics/expectation.h"
+#include "runner/metrics/measurement.h"
+#include "runner/metrics/verdict.h"
 
 namespace muster {
 
@@ -30,8 +30,8 @@ struct CaseEnd {
   double ended = 0;
 };
 
-/// CPU time that one case lacked because others had it: processes outside of this run, other virtual machines,
-/// or nobody (a CPU quota). Shares of the time that its processors could have given.
+/// CPU time that one case lacked because others had it: processes outside of this run, other virtual
+/// machines, or nobody (a CPU quota). Shares of the time that its processors could have given.
 struct ExternalLoad {
   std::string caseId;
   int attempt = 1;
@@ -96,9 +96,9 @@ struct StageJudgement {
 /// of the group or the end of the run ended it, one for the case, which is about no device;
 /// - a stage whose group names a faulty component has an error at least;
 /// - attempts: the last one counts; an earlier fail and a last pass is flaky, every attempt is kept.
-/// A miss that external load explains (external_load.h) is an error, and so is the miss of a built-in limit on
-/// the conditions of a measurement (origin "condition"): neither says anything about the machine.
-/// A profile's limit whose labels name a value that a case chose itself (the size of a message) applies where
+/// A miss that external load explains (external_load.h) is an error, and so is the miss of a built-in limit
+/// on the conditions of a measurement (origin "condition"): neither says anything about the machine. A
+/// profile's limit whose labels name a value that a case chose itself (the size of a message) applies where
 /// that value was measured; the metric as such must not be missing.
 /// `within` needs at least two peers in the node, else the verdict is an error that says so, unless the group
 /// has a single device by inventory, which gives `skipped` (not required).

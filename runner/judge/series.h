@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/measurement.h"
+#include "runner/metrics/measurement.h"
 
 namespace muster {
 
@@ -30,7 +30,8 @@ inline constexpr double kMostNoise = 0.1;
 /// With fewer windows, a drop over time cannot be told from a difference between two samples.
 inline constexpr size_t kFewestWindows = 2;
 /// Runs are cut into up to this many slices of equal time: a drop that lasts longer than one slice fills more
-/// than half of at least one of them, and a slice's level is its median, so that single slow runs do not count.
+/// than half of at least one of them, and a slice's level is its median, so that single slow runs do not
+/// count.
 inline constexpr size_t kMostSlices = 20;
 inline constexpr size_t kRunsPerSlice = 8;  ///< on average; fewer runs make fewer slices
 inline constexpr size_t kFewestSlices = 4;  ///< below, only a limit is compared with the worst slice

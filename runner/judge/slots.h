@@ -28,7 +28,8 @@ struct Slot {
 std::vector<Slot> listSlots(const EvidenceIndex& index);
 
 /// Whether a case with these known labels may report a measurement that carries all of `where`. A list
-/// parameter allows each of its items: `numa` ("near,far") as label `numa`, `ops` ("copy,triad") as label `op`.
+/// parameter allows each of its items: `numa` ("near,far") as label `numa`, `ops` ("copy,triad") as label
+/// `op`.
 bool canCarry(const Labels& known, const Labels& where);
 
 }  // namespace muster

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "runner/core/text.h"
-#include "runner/core/toml_table.h"
+#include "runner/core/toml/toml_table.h"
 #include "runner/judge/waivers.h"
 
 namespace muster {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runner/core/verdict.h"
+#include "runner/metrics/verdict.h"
 
 namespace muster {
 

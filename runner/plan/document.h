@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "runner/core/json.h"
-#include "runner/core/toml_document.h"
+#include "runner/core/toml/toml_document.h"
 #include "runner/plan/diagnostics.h"
 
 namespace muster {

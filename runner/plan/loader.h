@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "runner/plan/document.h"
-#include "runner/plan/lua_limits.h"
+#include "runner/plan/lua/lua_limits.h"
 
 namespace muster {
 

@@ -7,8 +7,8 @@
 
 #include "runner/core/text.h"
 #include "runner/plan/loader.h"
-#include "runner/plan/lua_child.h"
-#include "runner/plan/lua_plan.h"
+#include "runner/plan/lua/lua_child.h"
+#include "runner/plan/lua/lua_plan.h"
 
 namespace muster {
 namespace {

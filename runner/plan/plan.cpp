@@ -9,7 +9,7 @@
 #include "runner/core/encoding.h"
 #include "runner/core/files.h"
 #include "runner/core/text.h"
-#include "runner/core/toml_document.h"
+#include "runner/core/toml/toml_document.h"
 #include "runner/core/units.h"
 #include "runner/plan/loader.h"
 #include "runner/plan/overrides.h"

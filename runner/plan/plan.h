@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "runner/core/catalog.h"
-#include "runner/core/expectation.h"
 #include "runner/core/json.h"
+#include "runner/metrics/catalog.h"
+#include "runner/metrics/expectation.h"
 
 namespace muster {
 
@@ -61,7 +61,8 @@ struct Stage {
   SourcePosition at;
 };
 
-/// The network between nodes as a plan states it, where it is not the profile's reference design. 0: not stated.
+/// The network between nodes as a plan states it, where it is not the profile's reference design. 0: not
+/// stated.
 struct PlanNetwork {
   int rails = 0;             ///< NICs of a node
   double railBandwidth = 0;  ///< B/s of each, one way

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // See stage_expectations.h. The syntax of one expectation is shared with the profiles:
-// runner/core/expectation_reader.h.
+// runner/metrics/expectation_reader.h.
 #include "runner/plan/stage_expectations.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "runner/core/expectation_reader.h"
 #include "runner/core/text.h"
+#include "runner/metrics/expectation_reader.h"
 #include "runner/plan/cases.h"
 
 namespace muster {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A TOML plan as a document. The parser itself is shared with the SKU profiles: runner/core/toml_document.h.
+// A TOML plan as a document. The parser itself is shared with the SKU profiles:
+// runner/core/toml/toml_document.h.
 #include <charconv>
 
-#include "runner/core/toml_document.h"
+#include "runner/core/toml/toml_document.h"
 #include "runner/plan/loader.h"
 
 namespace muster {

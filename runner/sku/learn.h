@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/measurement.h"
 #include "runner/core/result.h"
+#include "runner/metrics/measurement.h"
 
 namespace muster {
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/catalog.h"
-#include "runner/core/expectation.h"
 #include "runner/core/json.h"
+#include "runner/metrics/catalog.h"
+#include "runner/metrics/expectation.h"
 
 namespace muster {
 

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runner/core/expectation_reader.h"
 #include "runner/core/files.h"
 #include "runner/core/text.h"
-#include "runner/core/toml_table.h"
+#include "runner/core/toml/toml_table.h"
 #include "runner/core/units.h"
+#include "runner/metrics/expectation_reader.h"
 #include "runner/sku/profile.h"
 
 namespace muster {

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/pattern.h"
+#include "kernels/spec/pattern.h"
 #include "tests/reports/fleet/sim_fleet.h"
 
 namespace muster::fleet::testing {

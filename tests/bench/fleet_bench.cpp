@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "reports/fleet/fleet_html.h"
 #include "reports/fleet/fleet_record.h"
+#include "reports/fleet/render/fleet_html.h"
 #include "runner/core/files.h"
 #include "tests/browser/browser.h"
 #include "tests/reports/fleet/copied_fleet.h"

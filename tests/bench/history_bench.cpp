@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "reports/fleet/record_stream.h"
-#include "reports/history/store.h"
+#include "reports/fleet/read/record_stream.h"
+#include "reports/history/store/store.h"
 #include "runner/core/clock.h"
 #include "runner/core/files.h"
 

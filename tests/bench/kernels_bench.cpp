@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "kernels/host/device.h"
-#include "kernels/pattern.h"
+#include "kernels/spec/pattern.h"
 
 namespace muster::host {
 namespace {

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "reports/fleet/peers.h"
+#include "reports/fleet/peers/peers.h"
 #include "tests/runner/sku/made_fleet.h"
 
 namespace muster::testing {

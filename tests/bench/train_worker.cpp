@@ -9,7 +9,7 @@
 #include <iostream>
 #include <map>
 
-#include "kernels/backend.h"
+#include "kernels/interfaces/backend.h"
 #include "runner/core/clock.h"
 #include "tests/bench/trained_model.h"
 

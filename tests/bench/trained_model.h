@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "kernels/nn.h"
+#include "kernels/interfaces/nn.h"
 #include "plugins/train/models/model.h"
 
 namespace muster::bench {

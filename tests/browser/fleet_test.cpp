@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "reports/fleet/fleet_html.h"
+#include "reports/fleet/render/fleet_html.h"
 #include "tests/browser/browser.h"
-#include "tests/reports/sample/sample_record.h"
+#include "tests/runner/record/sample/sample_record.h"
 
 namespace muster {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "reports/html/html.h"
 #include "tests/browser/browser.h"
-#include "tests/reports/sample/sample_record.h"
+#include "tests/runner/record/sample/sample_record.h"
 
 namespace muster {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/model/record.h"
+#include "runner/record/record.h"
 #include "tests/cluster/hosts.h"
 #include "tests/support/process.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/model/record.h"
+#include "runner/record/record.h"
 #include "tests/support/process.h"
 
 namespace muster::testing {

@@ -45,7 +45,8 @@ TEST(SickHost, ABusyNeighbourIsAWarningThatNamesIt) {
         // Before all others where we may: on a full machine too, it gets the processor.
         "nice -n -15 taskset -c 0 " + neighbour + " -c 'while :; do :; done' & \"$@\"", std::string("sh"),
         (distDir() / "bin/muster").string(), std::string("run"), plan("environment.toml"),
-        std::string("--set"), std::string("environment.idle_window=300ms"), std::string("--out"), out.string()})
+        std::string("--set"), std::string("environment.idle_window=300ms"), std::string("--out"),
+        out.string()})
     words.push_back(word);
   const auto result = runProcess(words);
   EXPECT_EQ(result.exitCode, 0) << result.out << result.err;

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "reports/model/record_check.h"
 #include "runner/core/files.h"
+#include "runner/record/record_check.h"
 #include "tests/e2e/muster.h"
 
 namespace muster::testing {

@@ -12,8 +12,8 @@
 #include <filesystem>
 
 #include "plugins/train/data/dataset.h"
-#include "plugins/train/data/jpeg.h"
-#include "plugins/train/data/tar.h"
+#include "plugins/train/data/files/jpeg.h"
+#include "plugins/train/data/files/tar.h"
 #include "tests/fuzz/targets.h"
 #include "tests/support/process.h"
 

@@ -7,7 +7,7 @@
 
 #include "runner/core/text.h"
 #include "runner/plan/loader.h"
-#include "runner/plan/lua_plan.h"
+#include "runner/plan/lua/lua_plan.h"
 #include "runner/plan/validate.h"
 #include "tests/runner/plan/sample_catalog.h"
 

@@ -6,11 +6,11 @@
 #include <cmath>
 
 #include "kernels/host/rdma/perftest_output.h"
-#include "runner/app/frame_collector.h"
+#include "runner/app/stage/frame_collector.h"
 #include "runner/core/text.h"
 #include "runner/dispatch/frame_lines.h"
 #include "runner/dispatch/frame_protocol.h"
-#include "runner/rendezvous/host_list.h"
+#include "runner/launcher/host_list.h"
 #include "tests/fuzz/targets.h"
 
 namespace muster::testing {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/gemm_reference.h"
-#include "kernels/timing.h"
+#include "kernels/checks/gemm_reference.h"
+#include "kernels/checks/timing.h"
 #include "tests/gpu/gpu.h"
 
 namespace muster::gpu {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "kernels/timing.h"
+#include "kernels/checks/timing.h"
 #include "tests/gpu/gpu.h"
 
 namespace muster::gpu {

@@ -10,13 +10,13 @@
 #include <cstring>
 #include <vector>
 
+#include "kernels/checks/pointer_chase.h"
+#include "kernels/checks/timing.h"
 #include "kernels/cuda/buffer.h"
 #include "kernels/host/buffer.h"
-#include "kernels/memory_values.h"
-#include "kernels/narrow_floats.h"
-#include "kernels/pattern.h"
-#include "kernels/pointer_chase.h"
-#include "kernels/timing.h"
+#include "kernels/spec/memory_values.h"
+#include "kernels/spec/narrow_floats.h"
+#include "kernels/spec/pattern.h"
 #include "tests/gpu/gpu.h"
 
 namespace muster::gpu {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "kernels/backend.h"
+#include "kernels/interfaces/backend.h"
 
 namespace muster::gpu {
 

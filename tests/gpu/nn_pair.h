@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/nn.h"
+#include "kernels/interfaces/nn.h"
 #include "tests/gpu/gpu.h"
 
 namespace muster::gpu {

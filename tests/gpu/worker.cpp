@@ -7,8 +7,8 @@
 #include <map>
 #include <sstream>
 
-#include "kernels/backend.h"
-#include "kernels/timing.h"
+#include "kernels/checks/timing.h"
+#include "kernels/interfaces/backend.h"
 #include "tests/bench/trained_model.h"
 
 namespace muster::bench {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names and bandwidth arithmetic of collectives, against the table of nccl-tests; exact inputs.
-#include "kernels/communicator.h"
+#include "kernels/interfaces/communicator.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "kernels/collective_values.h"
+#include "kernels/checks/collective_values.h"
 
 namespace muster {
 namespace {

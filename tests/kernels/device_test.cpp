@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of element types, and DeviceInfo to JSON and back.
-#include "kernels/device.h"
+#include "kernels/interfaces/device.h"
 
 #include <gtest/gtest.h>
 
-#include "kernels/ops.h"
+#include "kernels/interfaces/ops.h"
 
 namespace muster {
 namespace {

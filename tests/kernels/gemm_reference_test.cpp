@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reference of matrix products: samples, element types, sums, and the error model of tensor cores.
-#include "kernels/gemm_reference.h"
+#include "kernels/checks/gemm_reference.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <cmath>
 #include <set>
 
-#include "kernels/reference.h"
+#include "kernels/checks/reference.h"
 
 namespace muster {
 namespace {

@@ -3,8 +3,8 @@
 // it.
 #include <gtest/gtest.h>
 
-#include "kernels/backend.h"
-#include "kernels/open_device.h"
+#include "kernels/interfaces/backend.h"
+#include "kernels/loading/open_device.h"
 #include "tests/support/process.h"
 
 namespace muster {

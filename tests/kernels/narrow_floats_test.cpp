@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Narrow floating-point formats: every code there and back, ties, limits; f16 against the compiler's own
 // type.
-#include "kernels/narrow_floats.h"
+#include "kernels/spec/narrow_floats.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
 
-#include "kernels/pattern.h"
+#include "kernels/spec/pattern.h"
 
 namespace muster {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Networks as data: shapes, parameters, operations, and the mistakes that are named.
-#include "kernels/network.h"
+#include "kernels/spec/network.h"
 
 #include <gtest/gtest.h>
 

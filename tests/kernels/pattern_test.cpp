@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The words of memory patterns.
-#include "kernels/pattern.h"
+#include "kernels/spec/pattern.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ring of a pointer chase: one circle through every line, and no order that can be guessed.
-#include "kernels/pointer_chase.h"
+#include "kernels/checks/pointer_chase.h"
 
 #include <gtest/gtest.h>
 

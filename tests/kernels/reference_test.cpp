@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The error model of matrix products: its bound, narrow results, integers, NaN.
-#include "kernels/reference.h"
+#include "kernels/checks/reference.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // sampleWork() in virtual time: plateau, batches, stopping, throttling, cancellation, broken clocks.
-#include "kernels/timing.h"
+#include "kernels/checks/timing.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "kernels/device.h"
+#include "kernels/interfaces/device.h"
 
 namespace muster::testing {
 

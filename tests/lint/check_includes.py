@@ -9,43 +9,84 @@ import re
 import sys
 
 CORE = "runner/core"
-INTERFACES = "kernels"  # the headers of kernels/ itself, not those of the backends below it
+METRICS = "runner/metrics"
+TOML = "runner/core/toml"
+RECORD = "runner/record"
+KERNELS = ["kernels/interfaces", "kernels/spec", "kernels/checks", "kernels/loading"]
+APP = "runner/app/"
 
-# The longest matching folder rules a file.
+# The longest matching folder rules a file. A name stands for that folder alone, except for those of WHOLE.
 USES = {
-    "runner/core": [],
-    "runner/plan": [CORE],
-    "runner/sku": [CORE],
-    "runner/judge": [CORE],
-    "runner/dispatch": [CORE],
+    CORE: [],
+    TOML: [CORE],
+    METRICS: [CORE],
+    "runner/plan": [CORE, TOML, METRICS, "runner/plan/lua"],
+    "runner/plan/lua": [CORE, TOML, METRICS],
+    "runner/sku": [CORE, TOML, METRICS],
+    "runner/judge": [CORE, TOML, METRICS],
+    RECORD: [CORE, METRICS, "runner/judge", "runner/record/fold"],
+    "runner/record/fold": [CORE, METRICS],
     "runner/rendezvous": [CORE],
-    "runner/slurm": [CORE, "runner/rendezvous"],
+    "runner/launcher": [CORE, "runner/rendezvous"],
+    "runner/slurm": [CORE, "runner/launcher"],
+    "runner/dispatch": [CORE, METRICS],
+    "runner/cluster": [CORE, "runner/dispatch", "runner/rendezvous"],
     "runner/host": [CORE, "runner/rendezvous", "plugins/abi", "plugins/sdk"],
-    "runner/app": [CORE, "runner/plan", "runner/sku", "runner/judge", "runner/dispatch", "runner/rendezvous", "runner/slurm", "reports"],
+    APP + "process": [CORE],
+    APP + "view": [CORE, "runner/dispatch", RECORD, "reports/terminal", APP + "process"],
+    APP + "stage": [CORE, METRICS, "runner/plan", "runner/plan/lua", "runner/sku", "runner/judge", "runner/dispatch", "runner/rendezvous", "runner/cluster",
+                    RECORD, "runner/record/fold", APP + "process", APP + "view"],
+    APP + "node": [CORE, "runner/plan", "runner/sku", "runner/judge", "runner/rendezvous", "runner/launcher", "runner/cluster", RECORD,
+                   "reports/html", "reports/junit", APP + "process", APP + "view", APP + "stage"],
+    APP + "commands": [CORE, TOML, METRICS, "runner/plan", "runner/plan/lua", "runner/sku", "runner/judge", "runner/dispatch", "runner/launcher",
+                       "runner/slurm", RECORD, "reports/fleet", "reports/fleet/read", "reports/fleet/render", "reports/terminal",
+                       APP + "process", APP + "stage", APP + "node"],
+    APP + "slurm": [CORE, "runner/judge", "runner/dispatch", "runner/slurm", RECORD, APP + "process", APP + "node", APP + "commands"],
+    APP + "history": [CORE, "runner/judge", "runner/dispatch", "reports/history", "reports/history/store", "reports/fleet/read", "reports/fleet/render",
+                      APP + "process", APP + "node", APP + "commands"],
+    APP + "baseline": [CORE, "runner/judge", "runner/dispatch", "runner/sku", RECORD, "reports/fleet/read", APP + "commands"],
+    "runner/app": [CORE, "runner/judge", "runner/launcher", RECORD, APP + "process", APP + "commands", APP + "slurm", APP + "history", APP + "baseline"],
     "plugins/abi": [],
-    "plugins/sdk": [CORE, "plugins/abi", INTERFACES],
-    "plugins": [CORE, "plugins/abi", "plugins/sdk", INTERFACES],
-    "kernels": [CORE],
-    "kernels/host": [CORE, INTERFACES],
-    "kernels/sim": [CORE, INTERFACES],
-    "kernels/cuda": [CORE, INTERFACES, "kernels/host/inventory"],  # the node around the GPUs is any Linux machine
-    "reports/model": [CORE],
-    "reports": [CORE, "reports/model"],
-    "reports/history": [CORE, "reports/fleet"],
-    "reports/fleet": [CORE, "reports/model", "reports/html", "reports/terminal", "runner/judge"],  # what nodes deferred is judged there
+    "plugins/sdk": [CORE, METRICS, "plugins/abi", "kernels/interfaces"],
+    "plugins/ring/solver": [CORE],
+    "plugins": [CORE, METRICS, "plugins/abi", "plugins/sdk", *KERNELS],
+    "kernels/spec": [CORE],
+    "kernels/interfaces": [CORE, METRICS, "kernels/spec"],
+    "kernels/checks": [CORE, "kernels/spec", "kernels/interfaces"],
+    "kernels/loading": [CORE, "kernels/interfaces"],
+    "kernels/host": [CORE, *KERNELS],
+    "kernels/sim": [CORE, *KERNELS, "kernels/sim/scenario"],
+    "kernels/sim/scenario": [CORE, TOML, "kernels/interfaces"],
+    "kernels/cuda": [CORE, *KERNELS, "kernels/host/inventory"],  # the node around the GPUs is any Linux machine
+    "kernels/cuda/dnn/library": [CORE, *KERNELS, "kernels/cuda", "kernels/cuda/dnn/device"],
+    "kernels/cuda/dnn/device": ["kernels/cuda"],
+    "kernels/cuda/dnn/ops": [CORE, *KERNELS, "kernels/cuda", "kernels/cuda/dnn/library", "kernels/cuda/dnn/device"],
+    "reports/terminal": [CORE, METRICS, RECORD],
+    "reports/junit": [CORE, METRICS, RECORD],
+    "reports/html": [CORE, METRICS, RECORD],
+    "reports/fleet/peers": [CORE, METRICS],
+    "reports/fleet/read": [CORE, METRICS, "runner/judge", RECORD, "runner/record/fold", "reports/fleet/peers"],
+    "reports/fleet": [CORE, "reports/fleet/read"],
+    "reports/fleet/check": [CORE, METRICS, RECORD, "reports/fleet", "reports/fleet/read"],
+    "reports/fleet/assess": [CORE, METRICS, "runner/judge", RECORD, "reports/fleet", "reports/fleet/peers", "reports/fleet/read", "reports/fleet/check"],
+    "reports/fleet/render": [CORE, RECORD, "reports/html", "reports/terminal", "reports/fleet"],
+    "reports/history/store": [CORE, METRICS, "reports/fleet/read"],
+    "reports/history": [CORE, "reports/fleet/read", "reports/history/store"],
 }
+# Libraries whose folders are one: each may include what lies anywhere below it.
+WHOLE = ["kernels/host", "kernels/cuda", "plugins"]
 # Libraries that only some folders may see: a pattern of the include, and who may.
 EXTERNAL = [
     (r"(oneapi/)?dnnl|cblas|openblas|hwloc", ["kernels/host"]),
     (r"gloo/", ["kernels/host"]),
     (r"cuda|cublas|cudnn|nccl|nvml", ["kernels/cuda"]),
-    (r"toml\+\+", ["runner/core"]),
-    (r"(lua5\.4/)?(lua|lauxlib)", ["runner/plan"]),
+    (r"toml\+\+", ["runner/core/toml"]),
+    (r"(lua5\.4/)?(lua|lauxlib)", ["runner/plan/lua"]),
     (r"CLI/", ["runner/app"]),
-    (r"(kainjow/)?mustache", ["reports/html", "reports/fleet", "runner/slurm"]),
+    (r"(kainjow/)?mustache", ["reports/html", "reports/fleet/render", "runner/slurm"]),
     (r"jpeglib|jerror|curl/", ["plugins/train"]),
-    (r"simdjson", ["reports/fleet"]),
-    (r"sqlite3", ["reports/history"]),
+    (r"simdjson", ["reports/fleet/read"]),
+    (r"sqlite3", ["reports/history/store"]),
 ]
 # The judge is pure: it neither reads nor writes anything.
 JUDGE = "runner/judge"
@@ -63,22 +104,18 @@ def owner(path):
 
 
 def in_own_folder(path, target, rule):
-    """Whether both lie in the same library; plugins/compute and plugins/memory are two."""
-    own = "/".join(path.split("/")[: max(2, rule.count("/") + 1)])
-    if rule == INTERFACES:
-        return target.count("/") == 1 and target.startswith("kernels/")
-    return target.startswith(own + "/")
+    """Whether both lie in the same folder or library; plugins/compute and plugins/memory are two."""
+    if rule in WHOLE:
+        own = "/".join(path.split("/")[:2])
+        return target.startswith(own + "/")
+    return target.rpartition("/")[0] == rule
 
 
 def allowed(path, target):
     rule = owner(path)
-    if in_own_folder(path, target, rule):
-        return True
-    for folder in USES[rule]:
-        direct = target.rpartition("/")[0] == folder
-        if direct or (folder != INTERFACES and target.startswith(folder + "/")):
-            return True
-    return False
+    folder = target.rpartition("/")[0]
+    return in_own_folder(path, target, rule) or any(
+        folder == used or (used in WHOLE or used == "kernels/host/inventory") and target.startswith(used + "/") for used in USES[rule])
 
 
 def mistakes(path, text):

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "plugins/abi/muster_plugin.h"
-#include "runner/core/catalog.h"
+#include "runner/metrics/catalog.h"
 
 namespace muster::testing {
 

@@ -14,14 +14,14 @@
 #include <random>
 #include <stdexcept>
 
-#include "reports/model/record_check.h"
-#include "reports/model/record_mac.h"
-#include "runner/app/slurm_fleet.h"
+#include "runner/app/slurm/slurm_fleet.h"
 #include "runner/core/files.h"
 #include "runner/core/secret.h"
 #include "runner/core/text.h"
+#include "runner/record/record_check.h"
+#include "runner/record/record_mac.h"
 #include "tests/reports/fleet/fleet_folder.h"
-#include "tests/reports/sample/sample_record.h"
+#include "tests/runner/record/sample/sample_record.h"
 
 namespace muster::testing {
 namespace fs = std::filesystem;

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <fstream>
 
-#include "reports/model/record_check.h"
-#include "reports/model/record_mac.h"
+#include "runner/record/record_check.h"
+#include "runner/record/record_mac.h"
 #include "tests/slurm/slurm_run.h"
 
 namespace muster::testing {

@@ -6,7 +6,7 @@
 
 #include <fstream>
 
-#include "reports/model/record.h"
+#include "runner/record/record.h"
 #include "tests/slurm/slurm_run.h"
 
 namespace muster::testing {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node of a real Slurm that really is sick: from the run that finds it to the run that takes it back.
-#include "reports/model/record.h"
+#include "runner/record/record.h"
 #include "tests/slurm/slurm_run.h"
 #include "tests/support/quota_group.h"
 

@@ -6,15 +6,15 @@
 
 #include <array>
 
+#include "kernels/checks/gemm_reference.h"
+#include "kernels/checks/reference.h"
 #include "kernels/cuda/blas/error.h"
 #include "kernels/cuda/blas/plan.h"
 #include "kernels/cuda/blas/scales.h"
 #include "kernels/cuda/blas/search.h"
 #include "kernels/cuda/buffer.h"
 #include "kernels/cuda/error.h"
-#include "kernels/gemm_reference.h"
-#include "kernels/pattern.h"
-#include "kernels/reference.h"
+#include "kernels/spec/pattern.h"
 
 namespace muster::cuda {
 namespace {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A GPU's operations: which types it multiplies. The entry of cuda_blas.so.
-#include "kernels/ops.h"
+#include "kernels/interfaces/ops.h"
 
 #include <map>
 #include <tuple>
 
+#include "kernels/checks/gemm_reference.h"
 #include "kernels/cuda/blas/error.h"
 #include "kernels/cuda/blas/gemm.h"
 #include "kernels/cuda/error.h"
 #include "kernels/cuda/modules.h"
-#include "kernels/gemm_reference.h"
 #include "runner/core/build_info.h"
 #include "runner/core/text.h"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "kernels/pattern.h"
+#include "kernels/spec/pattern.h"
 
 namespace muster::cuda {
 namespace {

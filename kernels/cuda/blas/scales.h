@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/checks/gemm_reference.h"
 #include "kernels/cuda/blas/types.h"
-#include "kernels/gemm_reference.h"
 
 namespace muster::cuda {
 

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "kernels/ops.h"
+#include "kernels/interfaces/ops.h"
 
 namespace muster::cuda {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training on GPUs: the entry of cuda_dnn.so.
-#include "kernels/nn.h"
+#include "kernels/interfaces/nn.h"
 
 #include "kernels/cuda/dnn/program.h"
 #include "kernels/cuda/modules.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/dnn/op.h"
+#include "kernels/cuda/dnn/ops/op.h"
 #include "kernels/cuda/dnn/replayed.h"
 
 namespace muster::cuda {

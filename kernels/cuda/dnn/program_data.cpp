@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <set>
 
+#include "kernels/checks/program_checks.h"
 #include "kernels/cuda/buffer.h"
 #include "kernels/cuda/dnn/program.h"
 #include "kernels/cuda/dnn/token_order.h"
-#include "kernels/program_checks.h"
 
 namespace muster::cuda {
 namespace {

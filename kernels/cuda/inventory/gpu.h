@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/inventory/nvml.h"
-#include "kernels/inventory.h"
+#include "kernels/cuda/inventory/nvml/nvml.h"
+#include "kernels/interfaces/inventory.h"
 
 namespace muster::cuda {
 

@@ -3,7 +3,7 @@
 #include "kernels/cuda/inventory/gpu_health.h"
 
 #include "kernels/cuda/inventory/nvlink.h"
-#include "kernels/cuda/inventory/pci.h"
+#include "kernels/cuda/inventory/nvml/pci.h"
 #include "runner/core/text.h"
 
 namespace muster::cuda {

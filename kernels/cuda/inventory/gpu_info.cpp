@@ -9,7 +9,7 @@
 
 #include "kernels/cuda/inventory/gpu_peaks.h"
 #include "kernels/cuda/inventory/nvlink.h"
-#include "kernels/cuda/inventory/pci.h"
+#include "kernels/cuda/inventory/nvml/pci.h"
 #include "kernels/host/inventory/cpu.h"
 #include "runner/core/units.h"
 

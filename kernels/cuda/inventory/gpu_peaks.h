@@ -2,8 +2,8 @@
 // Theoretical peaks of a GPU from what NVML tells of it, for models that no profile knows.
 #pragma once
 
-#include "kernels/cuda/inventory/nvml.h"
-#include "kernels/device.h"
+#include "kernels/cuda/inventory/nvml/nvml.h"
+#include "kernels/interfaces/device.h"
 
 namespace muster::cuda {
 

@@ -2,7 +2,7 @@
 // How one GPU is set up.
 #include "kernels/cuda/inventory/gpu_setup.h"
 
-#include "kernels/cuda/inventory/pci.h"
+#include "kernels/cuda/inventory/nvml/pci.h"
 #include "runner/core/text.h"
 
 namespace muster::cuda {

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "kernels/inventory.h"
+#include "kernels/interfaces/inventory.h"
 
 namespace muster::cuda {
 

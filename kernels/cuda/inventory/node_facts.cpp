@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "kernels/cuda/inventory/pci.h"
+#include "kernels/cuda/inventory/nvml/pci.h"
 
 namespace muster::cuda {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/inventory/nvml.h"
+#include "kernels/cuda/inventory/nvml/nvml.h"
 
 namespace muster::cuda {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/inventory/nvml.h"
+#include "kernels/cuda/inventory/nvml/nvml.h"
 #include "runner/core/json.h"
 
 namespace muster::cuda {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "kernels/xid.h"
+#include "kernels/checks/xid.h"
 #include "runner/core/text.h"
 
 namespace muster::cuda {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A GPU's communicator over NCCL. The entry of cuda_nccl.so.
-#include "kernels/communicator.h"
+#include "kernels/interfaces/communicator.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 
 #include <climits>
 
-#include "kernels/cuda/inventory/nvml.h"
+#include "kernels/cuda/inventory/nvml/nvml.h"
 
 namespace muster::cuda {
 namespace {

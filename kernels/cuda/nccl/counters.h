@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "kernels/cuda/nccl/transport.h"
-#include "kernels/device.h"
 #include "kernels/host/inventory/root.h"
+#include "kernels/interfaces/device.h"
 
 namespace muster::cuda {
 

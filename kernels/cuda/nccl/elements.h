@@ -6,9 +6,9 @@
 #include <bit>
 #include <cstdint>
 
-#include "kernels/collective_values.h"
+#include "kernels/checks/collective_values.h"
 #include "kernels/cuda/host_device.h"
-#include "kernels/narrow_floats.h"
+#include "kernels/spec/narrow_floats.h"
 
 namespace muster::cuda {
 

@@ -9,9 +9,9 @@
 #include <mutex>
 #include <string>
 
-#include "kernels/communicator.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/handles.h"
+#include "kernels/interfaces/communicator.h"
 
 namespace muster::cuda {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/communicator.h"
 #include "kernels/cuda/nccl/log.h"
+#include "kernels/interfaces/communicator.h"
 
 namespace muster::cuda {
 

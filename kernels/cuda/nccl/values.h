@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "kernels/collective_values.h"
+#include "kernels/checks/collective_values.h"
 
 namespace muster::cuda {
 

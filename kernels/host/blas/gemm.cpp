@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "kernels/gemm_reference.h"
+#include "kernels/checks/gemm_reference.h"
+#include "kernels/checks/reference.h"
 #include "kernels/host/buffer.h"
-#include "kernels/pattern.h"
-#include "kernels/reference.h"
+#include "kernels/spec/pattern.h"
 
 namespace muster::host {
 namespace {

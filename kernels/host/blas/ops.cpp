@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host's operations: which libraries multiply which types. The entry of host_blas.so.
-#include "kernels/ops.h"
+#include "kernels/interfaces/ops.h"
 
 #include <array>
 #include <map>
 #include <tuple>
 
-#include "kernels/gemm_reference.h"
+#include "kernels/checks/gemm_reference.h"
 #include "kernels/host/blas.h"
 #include "kernels/host/blas/gemm.h"
 #include "runner/core/build_info.h"

@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/communicator.h"
 #include "kernels/host/gloo/group.h"
 #include "kernels/host/gloo/reduction.h"
+#include "kernels/interfaces/communicator.h"
 
 namespace muster::host {
 

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "kernels/collective_values.h"
+#include "kernels/checks/collective_values.h"
 #include "kernels/host/gloo/algorithms.h"
 #include "kernels/host/gloo/stream.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host's communicator over Gloo. The entry of host_gloo.so.
-#include "kernels/communicator.h"
+#include "kernels/interfaces/communicator.h"
 
 #include <fmt/format.h>
 #include <gloo/config.h>

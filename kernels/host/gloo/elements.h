@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "kernels/device.h"
 #include "kernels/host/normal.h"
+#include "kernels/interfaces/device.h"
 
 namespace muster::host {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/communicator.h"
+#include "kernels/interfaces/communicator.h"
 
 namespace muster::host {
 

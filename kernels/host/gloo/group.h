@@ -10,8 +10,8 @@
 #include <mutex>
 #include <string>
 
-#include "kernels/communicator.h"
 #include "kernels/host/gloo/endpoint.h"
+#include "kernels/interfaces/communicator.h"
 
 namespace muster::host {
 

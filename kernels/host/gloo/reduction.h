@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/communicator.h"
+#include "kernels/interfaces/communicator.h"
 
 namespace muster::host {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/host/inventory/root.h"
-#include "kernels/inventory.h"
+#include "kernels/interfaces/inventory.h"
 
 namespace muster {
 

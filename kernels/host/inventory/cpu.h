@@ -33,9 +33,9 @@ std::vector<int> onlineCpus(const Root& root);
 /// CPU time of the whole machine since boot, in seconds, from the first line of /proc/stat. Its steps are
 /// those of the kernel's tick, 0.01 s.
 struct CpuTimes {
-  double busy = 0;   ///< user, nice, system, interrupts
-  double idle = 0;   ///< idle and waiting for I/O
-  double steal = 0;  ///< taken by the hypervisor for others
+  double busy = 0;        ///< user, nice, system, interrupts
+  double idle = 0;        ///< idle and waiting for I/O
+  double steal = 0;       ///< taken by the hypervisor for others
   double interrupts = 0;  ///< of the busy time: hard and soft interrupts, which no process has
 };
 Result<CpuTimes> readCpuTimes(const Root& root);

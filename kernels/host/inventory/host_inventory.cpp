@@ -135,8 +135,8 @@ void HostInventory::addCpuUse(Readings& readings, double throttledSeconds) {
   readings.values.push_back({reading::kUtilization, "ratio", "", use.utilization, "", {}});
 }
 
-/// The share of our processors' time that others had: what they used of it on the whole, or, where a thread of
-/// ours waited longer than that, its wait, as far as others can have caused it. `throttled` is in CPUs.
+/// The share of our processors' time that others had: what they used of it on the whole, or, where a thread
+/// of ours waited longer than that, its wait, as far as others can have caused it. `throttled` is in CPUs.
 double HostInventory::externalLoad(const CpuUse& use, double throttled) const {
   const double cpus = static_cast<double>(std::max<size_t>(1, allowed_.size()));
   const double online = static_cast<double>(std::max(allowed_.size(), onlineCpus(sources_.root).size()));

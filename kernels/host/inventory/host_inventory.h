@@ -9,7 +9,7 @@
 
 #include "kernels/host/inventory/processes.h"
 #include "kernels/host/inventory/root.h"
-#include "kernels/inventory.h"
+#include "kernels/interfaces/inventory.h"
 
 namespace muster {
 

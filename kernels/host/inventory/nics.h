@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/host/inventory/root.h"
-#include "kernels/rdma.h"
+#include "kernels/interfaces/rdma.h"
 #include "runner/core/json.h"
 
 namespace muster {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/host/inventory/root.h"
-#include "kernels/rdma.h"
+#include "kernels/interfaces/rdma.h"
 
 namespace muster {
 

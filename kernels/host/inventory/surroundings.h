@@ -6,7 +6,7 @@
 #include <string>
 
 #include "kernels/host/inventory/root.h"
-#include "kernels/inventory.h"
+#include "kernels/interfaces/inventory.h"
 
 namespace muster {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host's training: the entry of host_dnn.so.
-#include "kernels/nn.h"
+#include "kernels/interfaces/nn.h"
 
 #include "kernels/host/dnn.h"
 #include "kernels/host/nn/program.h"

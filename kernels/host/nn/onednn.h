@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "kernels/network.h"
+#include "kernels/spec/network.h"
 #include "runner/core/result.h"
 
 namespace muster::host {

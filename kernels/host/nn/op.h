@@ -10,7 +10,7 @@
 #include "kernels/host/nn/loops/loops.h"
 #include "kernels/host/nn/onednn.h"
 #include "kernels/host/nn/storage.h"
-#include "kernels/nn.h"
+#include "kernels/interfaces/nn.h"
 
 namespace muster::host {
 

@@ -9,7 +9,7 @@
 #include <new>
 
 #include "kernels/host/buffer.h"
-#include "kernels/pattern.h"
+#include "kernels/spec/pattern.h"
 
 namespace muster::host {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <new>
 
+#include "kernels/checks/program_checks.h"
 #include "kernels/host/nn/program.h"
-#include "kernels/program_checks.h"
 
 namespace muster::host {
 Status HostProgram::writeParameter(int parameter, std::span<const float> values) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "kernels/host/buffer.h"
-#include "kernels/pattern.h"
+#include "kernels/spec/pattern.h"
 
 namespace muster::host {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "kernels/host/inventory/root.h"
 #include "kernels/host/rdma/perftest.h"
-#include "kernels/rdma.h"
+#include "kernels/interfaces/rdma.h"
 
 namespace muster {
 

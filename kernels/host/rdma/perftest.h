@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/host/rdma/child_process.h"
-#include "kernels/rdma.h"
+#include "kernels/interfaces/rdma.h"
 
 namespace muster {
 

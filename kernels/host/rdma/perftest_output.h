@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/rdma.h"
+#include "kernels/interfaces/rdma.h"
 
 namespace muster {
 

@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <vector>
 
-#include "plugins/train/data/checksum.h"
-#include "plugins/train/data/fetch.h"
-#include "plugins/train/data/tar.h"
+#include "plugins/train/data/files/checksum.h"
+#include "plugins/train/data/files/fetch.h"
+#include "plugins/train/data/files/tar.h"
 #include "runner/core/files.h"
 #include "runner/core/trust.h"
 #include "runner/core/units.h"

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "plugins/train/data/gzip.h"
+#include "plugins/train/data/files/gzip.h"
 #include "plugins/train/data/memory_images.h"
 
 namespace muster::train {

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "plugins/train/data/jpeg.h"
+#include "plugins/train/data/files/jpeg.h"
 #include "plugins/train/data/resize.h"
 #include "plugins/train/random.h"
 #include "runner/core/files.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The models that are trained, as networks of kernels/network.h.
+// The models that are trained, as networks of kernels/spec/network.h.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "kernels/network.h"
-#include "kernels/nn.h"
+#include "kernels/interfaces/nn.h"
+#include "kernels/spec/network.h"
 
 namespace muster::train {
 

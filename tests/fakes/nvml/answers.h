@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string>
 
-#include "kernels/cuda/inventory/nvml_types.h"
+#include "kernels/cuda/inventory/nvml/nvml_types.h"
 #include "tests/fakes/nvml/scenario.h"
 
 // Each definition of the fake has the type that our declarations give it.

@@ -7,9 +7,9 @@
 
 #include <vector>
 
-#include "kernels/device.h"
 #include "kernels/host/compare.h"
 #include "kernels/host/normal.h"
+#include "kernels/interfaces/device.h"
 
 namespace muster::cuda {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "kernels/narrow_floats.h"
+#include "kernels/spec/narrow_floats.h"
 
 namespace muster::cuda {
 namespace {

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "kernels/communicator.h"
+#include "kernels/interfaces/communicator.h"
 
 namespace muster::cuda {
 namespace {

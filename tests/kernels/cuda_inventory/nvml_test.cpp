@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opening NVML: what a machine lacks is named, and a broken driver is never taken for a machine without GPUs.
-#include "kernels/cuda/inventory/nvml.h"
+#include "kernels/cuda/inventory/nvml/nvml.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/inventory/call_watch.h"
+#include "kernels/cuda/inventory/nvml/call_watch.h"
 #include "tests/kernels/cuda_inventory/fake_nvml.h"
 
 namespace muster::testing {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // PCI devices as a made-up sysfs shows them: distances, error counters, IOMMU and Access Control Services.
-#include "kernels/cuda/inventory/pci.h"
+#include "kernels/cuda/inventory/nvml/pci.h"
 
 #include <gtest/gtest.h>
 

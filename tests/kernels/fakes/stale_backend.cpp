@@ -2,7 +2,7 @@
 // A backend of another build, whose code must never be called.
 #include <cstdlib>
 
-#include "kernels/backend.h"
+#include "kernels/interfaces/backend.h"
 
 namespace {
 muster::Result<std::unique_ptr<muster::Backend>> open(const muster::BackendOptions&) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host backend as a module: operations need host_blas.so, all else does not.
-#include "kernels/backend.h"
+#include "kernels/interfaces/backend.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/pattern.h"
+#include "kernels/spec/pattern.h"
 
 namespace muster::host {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <cstring>
 
+#include "kernels/checks/pointer_chase.h"
 #include "kernels/host/buffer.h"
-#include "kernels/pattern.h"
-#include "kernels/pointer_chase.h"
+#include "kernels/spec/pattern.h"
 
 namespace muster::host {
 namespace {

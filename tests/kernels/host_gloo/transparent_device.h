@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/device.h"
 #include "kernels/host/buffer.h"
+#include "kernels/interfaces/device.h"
 
 namespace muster::testing {
 

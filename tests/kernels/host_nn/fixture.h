@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/host/device.h"
-#include "kernels/nn.h"
+#include "kernels/interfaces/nn.h"
 #include "tests/kernels/host_nn/reference.h"
 
 namespace muster::testing {

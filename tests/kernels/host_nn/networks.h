@@ -2,7 +2,7 @@
 // The small networks in which every layer is tried, at odd sizes.
 #pragma once
 
-#include "kernels/network.h"
+#include "kernels/spec/network.h"
 
 namespace muster::testing {
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "kernels/network.h"
+#include "kernels/spec/network.h"
 
 namespace muster::testing {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The module backend_sim.so as plugins open it.
-#include "kernels/backend.h"
+#include "kernels/interfaces/backend.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

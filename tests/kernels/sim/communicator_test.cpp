@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "kernels/backend.h"
+#include "kernels/interfaces/backend.h"
 #include "kernels/sim/sim_communicator.h"
 #include "kernels/sim/sim_network.h"
 #include "tests/kernels/sim/small_scenario.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Planted faults: when and to what they do something.
-#include "kernels/sim/fault.h"
+#include "kernels/sim/scenario/fault.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scenario files: what is read, and that every mistake is named at its place.
-#include "kernels/sim/scenario.h"
+#include "kernels/sim/scenario/scenario.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

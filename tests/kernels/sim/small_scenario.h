@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "kernels/sim/scenario.h"
+#include "kernels/sim/scenario/scenario.h"
 #include "kernels/sim/sim_device.h"
 
 namespace muster::sim {

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/inventory.h"
-#include "runner/core/catalog.h"
+#include "kernels/interfaces/inventory.h"
+#include "runner/metrics/catalog.h"
 
 namespace muster {
 namespace {

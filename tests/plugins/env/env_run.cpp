@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "plugins/env/describe.h"
-#include "runner/core/catalog.h"
 #include "runner/core/text.h"
+#include "runner/metrics/catalog.h"
 
 namespace muster::testing {
 

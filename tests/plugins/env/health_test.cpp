@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "plugins/env/describe.h"
-#include "runner/core/catalog.h"
+#include "runner/metrics/catalog.h"
 #include "tests/plugins/env/control_group.h"
 #include "tests/plugins/env/env_run.h"
 

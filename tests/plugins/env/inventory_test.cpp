@@ -2,7 +2,7 @@
 // The inventory that the runner reads.
 #include <gtest/gtest.h>
 
-#include "kernels/device.h"
+#include "kernels/interfaces/device.h"
 #include "tests/plugins/env/env_run.h"
 
 namespace muster {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What healthy pairs reach: found among noise, tails and a majority of slow pairs.
-#include "plugins/ring/baseline.h"
+#include "plugins/ring/solver/baseline.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <random>
 #include <tuple>
 
-#include "plugins/ring/lane_figures.h"
+#include "plugins/ring/solver/lane_figures.h"
 
 namespace muster::ring {
 namespace {

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "plugins/ring/meter.h"
-#include "plugins/ring/solver.h"
+#include "plugins/ring/solver/solver.h"
 #include "tests/kernels/host_gloo/ranks.h"
 
 namespace muster::ring {

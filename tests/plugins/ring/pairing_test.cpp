@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The opening rounds: nobody is dropped, nobody is in two pairs at once, everybody meets two others.
-#include "plugins/ring/pairing.h"
+#include "plugins/ring/solver/pairing.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <numbers>
 #include <set>
 
-#include "plugins/ring/lane_figures.h"
+#include "plugins/ring/solver/lane_figures.h"
 
 namespace muster::ring::testing {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "plugins/ring/solver.h"
+#include "plugins/ring/solver/solver.h"
 
 namespace muster::ring::testing {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Schedule and solver on clusters without noise: each kind of fault, and those that look alike.
-#include "plugins/ring/solver.h"
+#include "plugins/ring/solver/solver.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <random>
 #include <set>
 
-#include "plugins/ring/lane_analysis.h"
-#include "plugins/ring/lane_figures.h"
+#include "plugins/ring/solver/lane_analysis.h"
+#include "plugins/ring/solver/lane_figures.h"
 
 namespace muster::ring {
 namespace {

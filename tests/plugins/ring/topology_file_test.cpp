@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // topology.conf and its host lists, well-formed and hostile.
-#include "plugins/ring/topology_file.h"
+#include "plugins/ring/solver/topology_file.h"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runner/core/catalog.h"
 #include "runner/core/text.h"
+#include "runner/metrics/catalog.h"
 #include "tests/support/process.h"
 
 namespace muster::testing {

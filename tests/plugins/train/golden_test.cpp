@@ -3,7 +3,7 @@
 // updates. golden/make_golden.py made the files, and starts its models by the same formula.
 #include <cmath>
 
-#include "kernels/pattern.h"
+#include "kernels/spec/pattern.h"
 #include "plugins/train/models/model.h"
 #include "tests/plugins/train/host_training.h"
 

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "kernels/backend.h"
+#include "kernels/interfaces/backend.h"
 #include "tests/support/process.h"
 
 namespace muster::train {

@@ -9,11 +9,11 @@
 #include <functional>
 #include <random>
 
-#include "reports/fleet/cause.h"
-#include "reports/fleet/culprit.h"
-#include "reports/fleet/fleet_terminal.h"
+#include "reports/fleet/assess/culprit.h"
+#include "reports/fleet/read/cause.h"
+#include "reports/fleet/render/fleet_terminal.h"
 #include "tests/reports/fleet/fleet_folder.h"
-#include "tests/reports/sample/sample_record.h"
+#include "tests/runner/record/sample/sample_record.h"
 
 namespace muster {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "reports/fleet/record_stream.h"
-#include "reports/model/record_check.h"
+#include "reports/fleet/read/record_stream.h"
 #include "runner/core/files.h"
+#include "runner/record/record_check.h"
 
 namespace muster::testing {
 

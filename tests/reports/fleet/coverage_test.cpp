@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every expected node is in exactly one state, whatever lies in the folder; nothing is counted twice.
-#include "reports/fleet/coverage.h"
+#include "reports/fleet/assess/coverage.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@
 
 #include "runner/core/text.h"
 #include "tests/reports/fleet/fleet_folder.h"
-#include "tests/reports/sample/sample_record.h"
+#include "tests/runner/record/sample/sample_record.h"
 
 namespace muster {
 namespace {

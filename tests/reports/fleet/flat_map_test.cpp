@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The map that readers of records fill and empty: it holds what a std::map would.
-#include "reports/fleet/flat_map.h"
+#include "reports/fleet/read/flat_map.h"
 
 #include <gtest/gtest.h>
 

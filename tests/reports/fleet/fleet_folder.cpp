@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "runner/core/files.h"
-#include "tests/reports/sample/sample_record.h"
+#include "tests/runner/record/sample/sample_record.h"
 
 namespace muster::testing {
 

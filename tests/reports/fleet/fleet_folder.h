@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reports/fleet/fleet_record.h"
-#include "reports/model/record.h"
+#include "runner/record/record.h"
 #include "tests/support/process.h"
 
 namespace muster::testing {

@@ -11,11 +11,11 @@
 #include <valijson/schema_parser.hpp>
 #include <valijson/validator.hpp>
 
-#include "reports/fleet/fleet_html.h"
-#include "reports/fleet/fleet_terminal.h"
+#include "reports/fleet/render/fleet_html.h"
+#include "reports/fleet/render/fleet_terminal.h"
 #include "reports/html/csp.h"
 #include "tests/reports/fleet/fleet_folder.h"
-#include "tests/reports/sample/sample_record.h"
+#include "tests/runner/record/sample/sample_record.h"
 
 namespace muster {
 namespace {

@@ -10,12 +10,12 @@
 #include <random>
 #include <stdexcept>
 
-#include "reports/fleet/stage_check.h"
-#include "reports/model/record_check.h"
+#include "reports/fleet/read/stage_check.h"
 #include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/record/record_check.h"
 #include "tests/reports/fleet/fleet_folder.h"
-#include "tests/reports/sample/sample_record.h"
+#include "tests/runner/record/sample/sample_record.h"
 
 namespace muster::testing {
 namespace {

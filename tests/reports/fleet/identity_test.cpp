@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // A fleet counts each machine once, by one SKU and one set of limits, and takes what a run found.
-#include "reports/fleet/identity.h"
+#include "reports/fleet/check/identity.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
 
-#include "reports/model/record_check.h"
 #include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/record/record_check.h"
 #include "tests/reports/fleet/fleet_folder.h"
-#include "tests/reports/sample/sample_record.h"
+#include "tests/runner/record/sample/sample_record.h"
 
 namespace muster {
 namespace {

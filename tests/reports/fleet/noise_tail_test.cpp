@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/fleet/noise_tail.h"
+#include "reports/fleet/peers/noise_tail.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "reports/fleet/robust.h"
+#include "reports/fleet/peers/robust.h"
 
 namespace muster::fleet {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/fleet/peers.h"
+#include "reports/fleet/peers/peers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

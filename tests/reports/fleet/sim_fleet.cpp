@@ -7,7 +7,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "kernels/pattern.h"
+#include "kernels/spec/pattern.h"
 
 namespace muster::fleet::testing {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/fleet/peers.h"
+#include "reports/fleet/peers/peers.h"
 
 namespace muster::fleet::testing {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The history's file in trouble: of an old or a newer version, torn, foreign, where nobody may write, on a
 // full disk, with several writers at once.
-#include "reports/history/database.h"
+#include "reports/history/store/database.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

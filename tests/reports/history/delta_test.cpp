@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "reports/fleet/name_table.h"
+#include "reports/fleet/read/name_table.h"
 #include "runner/core/files.h"
 
 namespace muster::history {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "reports/fleet/name_table.h"
+#include "reports/fleet/read/name_table.h"
 #include "reports/history/series_reader.h"
 #include "runner/core/files.h"
 #include "tests/support/process.h"

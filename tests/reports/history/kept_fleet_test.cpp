@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A fleet.json read back: where it and its records lie, and what is not believed.
-#include "reports/history/kept_fleet.h"
+#include "reports/history/store/kept_fleet.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Figures packed and read back: nothing is rounded, and bytes from a damaged file are an error.
-#include "reports/history/packed_figures.h"
+#include "reports/history/store/packed_figures.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The history's file: runs come back, the same one is kept once, and what is damaged or foreign is left as it
 // is.
-#include "reports/history/store.h"
+#include "reports/history/store/store.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -11,7 +11,7 @@
 
 #include "reports/html/csp.h"
 #include "runner/core/files.h"
-#include "tests/reports/sample/sample_record.h"
+#include "tests/runner/record/sample/sample_record.h"
 
 namespace muster {
 namespace {
@@ -236,7 +236,7 @@ TEST(Html, PrintsTheDigestOfTheRecordBesideIt) {
   expectHas(html, sha256Hex(recordText(record)));
   expectHas(html, record.plan.sha256);
   expectHas(html, record.profile.sha256);
-  expectHas(html, sha256Hex(testing::readWhole(testing::sourceDir() / "reports/model/record.schema.json")));
+  expectHas(html, sha256Hex(testing::readWhole(testing::sourceDir() / "runner/record/record.schema.json")));
   expectHas(html, record.buildId);
 }
 

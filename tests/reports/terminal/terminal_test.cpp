@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "tests/reports/sample/sample_record.h"
+#include "tests/runner/record/sample/sample_record.h"
 
 namespace muster {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runner/app/expectations.h"
+#include "runner/app/stage/expectations.h"
 
 #include <gtest/gtest.h>
 
-#include "runner/app/evidence_json.h"
-#include "runner/app/stage_telemetry.h"
+#include "runner/app/stage/stage_telemetry.h"
+#include "runner/record/evidence_json.h"
 
 namespace muster {
 namespace {

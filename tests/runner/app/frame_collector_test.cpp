@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runner/app/frame_collector.h"
+#include "runner/app/stage/frame_collector.h"
 
 #include <gtest/gtest.h>
 

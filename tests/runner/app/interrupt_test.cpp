@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a run says ended it. Each case in a process of its own: handlers stay, and a second signal is final.
-#include "runner/app/interrupt.h"
+#include "runner/app/process/interrupt.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks of a stage: one per device, several on one device, none bound.
-#include "runner/app/rank_slots.h"
+#include "runner/app/stage/rank_slots.h"
 
 #include <gtest/gtest.h>
 

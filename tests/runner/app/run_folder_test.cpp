@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runner/app/run_folder.h"
+#include "runner/app/node/run_folder.h"
 
 #include <gtest/gtest.h>
 

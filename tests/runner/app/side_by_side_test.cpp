@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of a command in processes of their own: their output, their results, and how they end.
-#include "runner/app/side_by_side.h"
+#include "runner/app/process/side_by_side.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@
 
 #include <cstdio>
 
-#include "runner/app/interrupt.h"
+#include "runner/app/process/interrupt.h"
 
 namespace muster {
 namespace {

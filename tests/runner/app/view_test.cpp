@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The live line fits every terminal: one that wraps would be left behind at each redraw.
-#include "runner/app/view.h"
+#include "runner/app/view/view.h"
 
 #include <gtest/gtest.h>
 
-#include "runner/app/node_run.h"
-#include "runner/app/resume_command.h"
+#include "runner/app/node/node_run.h"
+#include "runner/app/view/resume_command.h"
 
 namespace muster {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // TOML as JSON with places: what is kept, what is refused and where.
-#include "runner/core/toml_document.h"
+#include "runner/core/toml/toml_document.h"
 
 #include <gtest/gtest.h>
 

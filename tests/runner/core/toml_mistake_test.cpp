@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a person reads about a TOML file that cannot be parsed: golden texts, and generated mistakes.
-#include "runner/core/toml_mistake.h"
+#include "runner/core/toml/toml_mistake.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <random>
 
-#include "runner/core/toml_document.h"
+#include "runner/core/toml/toml_document.h"
 
 namespace muster {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strict tables: typed values, bounds, unknown keys, all mistakes in one go.
-#include "runner/core/toml_table.h"
+#include "runner/core/toml/toml_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Lua code of a plan must not be able to do, attempt by attempt, and what ends it when it does not end.
-#include "runner/plan/lua_sandbox.h"
+#include "runner/plan/lua/lua_sandbox.h"
 
 #include <fcntl.h>
 #include <sys/ptrace.h>
@@ -12,7 +12,7 @@
 #include <cstdio>
 
 #include "runner/plan/loader.h"
-#include "runner/plan/lua_child.h"
+#include "runner/plan/lua/lua_child.h"
 #include "tests/runner/plan/plan_support.h"
 #include "tests/support/process.h"
 

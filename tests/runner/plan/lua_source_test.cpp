@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cutting a function out of a Lua file, and finding what it takes from around it.
-#include "runner/plan/lua_source.h"
+#include "runner/plan/lua/lua_source.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Predicates: what they see of a measurement, what they answer, and what becomes of bad ones.
-#include "runner/plan/predicate.h"
+#include "runner/plan/lua/predicate.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // A catalogue as plugins would describe it, for tests and fuzzers of plans.
 #pragma once
 
-#include "runner/core/catalog.h"
+#include "runner/metrics/catalog.h"
 
 namespace muster::testing {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of a row put together, in any grouping, against f64.
-#include "kernels/cuda/dnn/combine.h"
+#include "kernels/cuda/dnn/device/combine.h"
 
 #include <gtest/gtest.h>
 

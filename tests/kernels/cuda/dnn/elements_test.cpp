@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What kernels do with one element: bf16, GELU, optimizers against the host's loops.
-#include "kernels/cuda/dnn/elements.h"
+#include "kernels/cuda/dnn/device/elements.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Grids cover everything once, and stay within what a GPU takes.
-#include "kernels/cuda/dnn/grids.h"
+#include "kernels/cuda/dnn/device/grids.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Index maps between PyTorch's orders and ours: each element has a place of its own, in the right row.
-#include "kernels/cuda/dnn/layout.h"
+#include "kernels/cuda/dnn/device/layout.h"
 
 #include <gtest/gtest.h>
 

@@ -13,8 +13,8 @@
 #include "kernels/cuda/nccl/values.h"
 #include "kernels/cuda/stream_shapes.h"
 #include "kernels/host/buffer.h"
-#include "kernels/memory_values.h"
-#include "kernels/pattern.h"
+#include "kernels/spec/memory_values.h"
+#include "kernels/spec/pattern.h"
 #include "tests/gpu/gpu.h"
 #include "tests/kernels/cuda/emulation/streams.h"
 

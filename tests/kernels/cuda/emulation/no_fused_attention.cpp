@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// In place of kernels/cuda/dnn/fused_attention.cpp: the emulated cuDNN has no graphs of operations, so that
-// attention takes the way of batched products and our softmax.
-#include "kernels/cuda/dnn/attention.h"
+// In place of kernels/cuda/dnn/ops/fused_attention.cpp: the emulated cuDNN has no graphs of operations, so
+// that attention takes the way of batched products and our softmax.
+#include "kernels/cuda/dnn/ops/attention.h"
 
 namespace muster::cuda {
 

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "kernels/cuda/dnn/elements.h"
+#include "kernels/cuda/dnn/device/elements.h"
 
 namespace muster::emulation {
 

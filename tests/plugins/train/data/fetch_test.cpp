@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Downloads from a real HTTP server on loopback: going on after a cut, checksums, what a server may do wrong.
-#include "plugins/train/data/fetch.h"
+#include "plugins/train/data/files/fetch.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -10,9 +10,9 @@
 #include <atomic>
 #include <thread>
 
-#include "plugins/train/data/checksum.h"
 #include "plugins/train/data/download.h"
-#include "plugins/train/data/tar.h"
+#include "plugins/train/data/files/checksum.h"
+#include "plugins/train/data/files/tar.h"
 #include "runner/core/files.h"
 #include "tests/plugins/recording_host.h"
 #include "tests/support/process.h"

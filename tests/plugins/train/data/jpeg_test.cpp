@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // JPEG files and folders of them: colours, sizes, and damage that libjpeg would paint over.
-#include "plugins/train/data/jpeg.h"
+#include "plugins/train/data/files/jpeg.h"
 
 #include <jpeglib.h>
 #include <cstdio>  // jpeglib.h needs it first

@@ -19,7 +19,7 @@ SAMPLES = 8  # elements of every gradient and parameter that are stored
 
 
 def scatter(x):
-    """SplitMix64's finalizer, see kernels/pattern.h."""
+    """SplitMix64's finalizer, see kernels/spec/pattern.h."""
     x = x + numpy.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> numpy.uint64(30))) * numpy.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> numpy.uint64(27))) * numpy.uint64(0x94D049BB133111EB)

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "kernels/cuda/nccl/elements.h"
-#include "kernels/device.h"
+#include "kernels/interfaces/device.h"
 #include "tests/kernels/cuda/emulation/nccl/communicator.h"
 #include "tests/kernels/cuda/emulation/nccl/log.h"
 #include "tests/kernels/cuda/emulation/nccl/scenario.h"

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads planted faults. The format is described in plans/README.md.
+#include "kernels/sim/scenario/fault_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runner/core/text.h"
+
+namespace muster::sim {
+namespace {
+
+constexpr double kMaxBytes = 1e15;
+constexpr double kMaxTime = 1e9;
+constexpr Range kNodes = {0, 1e6};
+
+/// "1 node", "2 nodes".
+std::string counted(int count, const std::string& what) {
+  const std::string many = what == "leaf" ? "leaves" : what + "s";
+  return fmt::format("{} {}", count, count == 1 ? what : many);
+}
+
+/// Reads one [[fault]]; each kind takes only its own keys.
+class FaultReader {
+ public:
+  FaultReader(TomlTable table, const Scenario& scenario, int nodes)
+      : table_(std::move(table)), model_(scenario.model), network_(scenario.network), nodes_(nodes) {}
+
+  Fault read() {
+    table_.require("kind");
+    readNode("node", fault_.node);
+    std::string kind;
+    if (!table_.text("kind", kind)) return fault_;
+    if (readNetworkKind(kind)) {
+      table_.finish();
+      return fault_;
+    }
+    table_.require("device");
+    table_.integer("device", places(), fault_.device);
+    if (readKind(kind)) table_.finish();
+    return fault_;
+  }
+
+ private:
+  bool readKind(const std::string& kind) {
+    if (kind == "slow") return slow(FaultKind::kSlow);
+    if (kind == "throttle") return throttle();
+    if (kind == "ecc") return ecc();
+    if (kind == "corruption") return corruption();
+    if (kind == "hang") return stop(FaultKind::kHang);
+    if (kind == "crash") return stop(FaultKind::kCrash);
+    if (kind == "xid") return xid();
+    if (kind == "missing") return missing();
+    const std::vector<std::string> kinds = {"slow",      "throttle", "ecc",          "corruption",
+                                            "hang",      "crash",    "missing",      "xid",
+                                            "slow_link", "slow_nic", "flapping_nic", "slow_uplink"};
+    table_.complain("kind", fmt::format("there is no fault \"{}\"{}; wanted one of {}", printable(kind),
+                                        didYouMean(kind, kinds), join(kinds, ", ")));
+    return false;
+  }
+
+  /// Faults of links and NICs, which belong to no device.
+  bool readNetworkKind(const std::string& kind) {
+    if (kind == "slow_link") return slowLink();
+    if (kind == "slow_nic") return slowNic();
+    if (kind == "flapping_nic") return flappingNic();
+    return kind == "slow_uplink" && slowUplink();
+  }
+
+  bool slowLink() {
+    fault_.kind = FaultKind::kSlowLink;
+    fault_.device = -1;
+    if (!table_.has("peer_node")) {
+      for (const char* key : {"device", "peer_device"}) table_.require(key);
+    } else {
+      table_.require("node");
+    }
+    readNode("peer_node", fault_.peerNode);
+    table_.integer("device", places(), fault_.device);
+    table_.integer("peer_device", places(), fault_.peerDevice);
+    readFactor();
+    readSpan();
+    const bool oneNode = fault_.peerNode < 0 || fault_.peerNode == fault_.node;
+    if (oneNode && fault_.device >= 0 && fault_.device == fault_.peerDevice)
+      table_.complain("peer_device", "a link has two ends: `peer_device` must differ from `device`");
+    return true;
+  }
+
+  void readRail() {
+    table_.require("node");
+    table_.integer("rail", {0, static_cast<double>(network_.rails - 1)}, fault_.rail);
+  }
+
+  bool slowNic() {
+    fault_.kind = FaultKind::kSlowNic;
+    readRail();
+    readFactor();
+    readSpan();
+    return true;
+  }
+
+  bool flappingNic() {
+    fault_.kind = FaultKind::kFlappingNic;
+    readRail();
+    for (const char* key : {"period", "down"}) table_.require(key);
+    table_.quantity("period", "s", {1e-6, kMaxTime}, fault_.period);
+    table_.quantity("down", "s", {0, kMaxTime}, fault_.down);
+    if (fault_.down >= fault_.period && fault_.period > 0)
+      table_.complain("down",
+                      "`down` must be shorter than `period`: a link that is always down is no flapping one");
+    readSpan();
+    return true;
+  }
+
+  bool slowUplink() {
+    fault_.kind = FaultKind::kSlowUplink;
+    if (network_.nodesPerLeaf == 0)
+      table_.complain("leaf", "a slow_uplink needs `nodes_per_leaf` in [network]");
+    table_.require("leaf");
+    if (table_.integer("leaf", kNodes, fault_.leaf)) checkLeaf();
+    readFactor();
+    readSpan();
+    return true;
+  }
+
+  void readNode(const char* key, int& out) {
+    if (table_.integer(key, kNodes, out)) checkFaultNode(table_, key, out, nodes_);
+  }
+
+  void checkLeaf() {
+    if (nodes_ == 0 || network_.nodesPerLeaf == 0) return;
+    const int leaves = (nodes_ + network_.nodesPerLeaf - 1) / network_.nodesPerLeaf;
+    if (fault_.leaf >= leaves)
+      table_.complain("leaf", fmt::format("this fault is on leaf {}, and the {} of this run are on {} ({} on "
+                                          "each leaf); change `leaf`, or simulate more nodes with --nodes",
+                                          fault_.leaf, counted(nodes_, "node"), counted(leaves, "leaf"),
+                                          network_.nodesPerLeaf));
+  }
+
+  void readFactor() {
+    table_.require("factor");
+    table_.quantity("factor", "ratio", {0.001, 1}, fault_.factor);
+  }
+
+  void readSpan() {
+    table_.quantity("from", "s", {0, kMaxTime}, fault_.from);
+    table_.quantity("until", "s", {0, kMaxTime}, fault_.until);
+    if (fault_.until <= fault_.from) table_.complain("until", "`until` must be later than `from`");
+  }
+
+  bool slow(FaultKind kind) {
+    fault_.kind = kind;
+    readFactor();
+    readSpan();
+    readOps();
+    return true;
+  }
+
+  bool throttle() {
+    const std::vector<std::string> reasons = {"thermal", "power_brake", "power_cap"};
+    fault_.reason = reasons.front();
+    if (table_.text("reason", fault_.reason) &&
+        std::count(reasons.begin(), reasons.end(), fault_.reason) == 0)
+      table_.complain("reason", fmt::format("`reason` must be one of {}, found \"{}\"{}", join(reasons, ", "),
+                                            printable(fault_.reason), didYouMean(fault_.reason, reasons)));
+    return slow(FaultKind::kThrottle);
+  }
+
+  bool ecc() {
+    fault_.kind = FaultKind::kEcc;
+    readAt();
+    table_.integer("corrected", {0, 1e9}, fault_.corrected);
+    table_.integer("uncorrected", {0, 1e9}, fault_.uncorrected);
+    table_.flag("remap_pending", fault_.remapPending);
+    table_.flag("remap_failed", fault_.remapFailed);
+    if (fault_.corrected + fault_.uncorrected == 0 && !fault_.remapPending && !fault_.remapFailed)
+      table_.complain("", "an ecc fault needs `corrected`, `uncorrected`, `remap_pending` or `remap_failed`");
+    return true;
+  }
+
+  bool corruption() {
+    fault_.kind = FaultKind::kCorruption;
+    double offset = 0;
+    table_.integer("every", {1, 1e9}, fault_.every);
+    table_.quantity("offset", "B", {0, kMaxBytes}, offset);
+    table_.integer("bit", {0, 63}, fault_.bit);
+    fault_.offset = static_cast<uint64_t>(offset);
+    readSpan();
+    readOps();
+    return true;
+  }
+
+  bool missing() {
+    fault_.kind = FaultKind::kMissing;
+    readAt();
+    return true;
+  }
+
+  bool stop(FaultKind kind) {
+    fault_.kind = kind;
+    readAt();
+    readOps();
+    return true;
+  }
+
+  bool xid() {
+    fault_.kind = FaultKind::kXid;
+    readAt();
+    table_.require("xid");
+    table_.integer("xid", {1, 1000}, fault_.xid);
+    return true;
+  }
+
+  void readAt() { table_.quantity("at", "s", {0, kMaxTime}, fault_.from); }
+
+  void readOps() {
+    std::vector<std::string> names;
+    if (!table_.texts("ops", names)) return;
+    for (const std::string& name : names) {
+      auto at = std::find(workNames().begin(), workNames().end(), name);
+      if (at != workNames().end())
+        fault_.ops.push_back(static_cast<Work>(at - workNames().begin()));
+      else
+        table_.complain("ops", fmt::format("there is no work \"{}\"{}; wanted some of {}", printable(name),
+                                           didYouMean(name, workNames()), join(workNames(), ", ")));
+    }
+  }
+
+  [[nodiscard]] Range places() const { return {0, static_cast<double>(model_.count - 1)}; }
+
+  TomlTable table_;
+  const Model& model_;
+  const Fabric& network_;
+  int nodes_;
+  Fault fault_;
+};
+
+}  // namespace
+
+void checkFaultNode(TomlTable& table, const char* key, int node, int nodes) {
+  if (nodes == 0 || node < nodes) return;
+  table.complain(key, fmt::format("this fault is on node {}, and the run has {} (numbered from 0); change "
+                                  "`{}`, or simulate more nodes with --nodes",
+                                  node, counted(nodes, "node"), key));
+}
+
+Fault readFault(TomlTable table, const Scenario& scenario, int nodes) {
+  return FaultReader(std::move(table), scenario, nodes).read();
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who met whom.
+#pragma once
+
+#include <vector>
+
+#include "plugins/ring/solver/round_log.h"
+
+namespace muster::ring {
+
+/// The meetings of each node, by index into RoundLog::meetings().
+class Encounters {
+ public:
+  explicit Encounters(const RoundLog& log);
+  struct Range {
+    const size_t* first;
+    const size_t* last;
+    [[nodiscard]] const size_t* begin() const { return first; }
+    [[nodiscard]] const size_t* end() const { return last; }
+  };
+  [[nodiscard]] Range of(int node) const;
+  [[nodiscard]] bool met(const RoundLog& log, int x, int y) const;
+
+ private:
+  std::vector<size_t> start_;
+  std::vector<size_t> meetings_;
+};
+
+}  // namespace muster::ring

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reasoning, one lane at a time. A pair is slow when its loss is no chance. A slow pair accuses its link
+// and both its nodes; a node is cleared by pairs that are fine, condemned by three partners with whom it is
+// slow.
+#include "plugins/ring/solver/lane_analysis.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "plugins/ring/solver/evidence.h"
+#include "plugins/ring/solver/slow_pairs.h"
+#include "plugins/ring/solver/uplinks.h"
+
+namespace muster::ring {
+namespace {
+
+constexpr double kClearsMany = 16;   ///< evidence that clears a node with several slow pairs
+constexpr int kCondemning = 3;       ///< slow partners
+constexpr size_t kMostMeetings = 9;  ///< of a node, before its question is left open
+
+/// What is known of an accused node, beside what others explain.
+struct Testimony {
+  double loss = 0;  ///< the least of its slow pairs'
+  std::vector<int> slowWith;
+  std::vector<int> fineWith;
+  double fine = 0;  ///< log odds that it has not this loss
+  size_t meetings = 0;
+
+  [[nodiscard]] bool cleared() const { return fine >= (slowWith.size() > 1 ? kClearsMany : kClearsOne); }
+  [[nodiscard]] bool onlyOnce() const { return slowWith.size() == 1 && !fineWith.empty(); }
+};
+
+class LaneAnalysis {
+ public:
+  LaneAnalysis(const RoundLog& log, const Encounters& encounters, const LaneFigures& figures)
+      : log_(log), encounters_(encounters), figures_(figures), uplinks_(log, figures, found_) {}
+
+  LaneFindings run() {
+    SlowPairs pairs = findSlowPairs(log_, encounters_, figures_);
+    slow_ = std::move(pairs.slow);
+    found_.unrepeated = std::move(pairs.unrepeated);
+    found_.doubtful = std::move(pairs.doubtful);
+    found_.disturbed = std::move(pairs.disturbed);
+    for (size_t i = 0; i < slow_.size(); ++i)
+      for (int node : {slow_[i].pair.a, slow_[i].pair.b}) slowOf_[node].push_back(i);
+    for (const auto& [node, of] : slowOf_) found_.suspects.push_back(node);
+    uplinks_.judge(slow_);
+    condemnNodes();
+    for (const SlowPair& slow : slow_)
+      if (!slow.explained) judgePair(slow);
+    return std::move(found_);
+  }
+
+ private:
+  [[nodiscard]] const Baseline& baseline(const Pair& pair) const {
+    return figures_.baseline(log_.topology().crosses(pair));
+  }
+
+  [[nodiscard]] bool explainedMeeting(const Pair& pair, int node) const;
+  [[nodiscard]] Testimony hear(int node) const;
+  [[nodiscard]] bool condemned(int node) const { return condemned_.count(node) == 1; }
+  [[nodiscard]] bool vouchedFor(const Testimony& testimony) const;
+  void condemnNodes();
+  void judgePair(const SlowPair& slow);
+  void wishFor(int node, const Testimony& testimony);
+
+  const RoundLog& log_;
+  const Encounters& encounters_;
+  const LaneFigures& figures_;
+  LaneFindings found_;
+  Uplinks uplinks_;
+  std::vector<SlowPair> slow_;
+  std::map<int, std::vector<size_t>> slowOf_;  ///< node -> its slow pairs
+  std::set<int> condemned_;
+  std::set<int> wished_;
+};
+
+/// Whether something else than `node` accounts for what the pair shows.
+bool LaneAnalysis::explainedMeeting(const Pair& pair, int node) const {
+  const int other = pair.a == node ? pair.b : pair.a;
+  return (condemned(other) && !condemned(node)) || uplinks_.explain(pair);
+}
+
+Testimony LaneAnalysis::hear(int node) const {
+  Testimony testimony;
+  testimony.loss = 1e9;
+  for (size_t i : slowOf_.at(node))
+    if (!slow_[i].explained) testimony.loss = std::min(testimony.loss, slow_[i].loss);
+  for (size_t m : encounters_.of(node)) {
+    ++testimony.meetings;
+    const Pair& pair = log_.meetings()[m].pair;
+    if (explainedMeeting(pair, node)) continue;
+    const Baseline& base = baseline(pair);
+    const int other = pair.a == node ? pair.b : pair.a;
+    const double lost = std::max(0.0, figures_.loss[m]);
+    const bool slow =
+        figures_.slow(log_, m) || figures_.sure[m] > std::max(testimony.loss / 2, base.limits.confirms);
+    if (!slow && lost > testimony.loss / 2) continue;  // says neither
+    auto& list = slow ? testimony.slowWith : testimony.fineWith;
+    if (std::find(list.begin(), list.end(), other) == list.end()) list.push_back(other);
+    if (!slow) testimony.fine += fineEvidence(testimony.loss, lost, base.sigma);
+  }
+  return testimony;
+}
+
+/// Whether one of those with whom a node is slow is himself well.
+bool LaneAnalysis::vouchedFor(const Testimony& testimony) const {
+  return std::any_of(testimony.slowWith.begin(), testimony.slowWith.end(), [&](int partner) {
+    const auto slow = slowOf_.find(partner);
+    return slow == slowOf_.end() || slow->second.size() == 1 || hear(partner).fine >= kClearsOne;
+  });
+}
+
+/// Names nodes that are slow with three partners (with all, where there are fewer), one of whom is himself
+/// well. Two adjacent bad links look like a bad node until the node meets a third partner.
+void LaneAnalysis::condemnNodes() {
+  const int needed = std::min(kCondemning, log_.nodes() - 1);
+  std::vector<NodeFault> found;
+  for (const auto& [node, pairs] : slowOf_) {
+    if (std::all_of(pairs.begin(), pairs.end(), [&](size_t i) { return slow_[i].explained; })) continue;
+    Testimony t = hear(node);
+    const auto slow = static_cast<int>(t.slowWith.size());
+    const auto fine = static_cast<int>(t.fineWith.size());
+    // A bad node is slow inside its leaf too; one that is slow across only may hang on a bad uplink.
+    const bool fineInside = std::any_of(t.fineWith.begin(), t.fineWith.end(), [&](int partner) {
+      return log_.topology().known() && !log_.topology().crosses(makePair(node, partner));
+    });
+    if (needed < 2 || slow < needed + 2 * fine || fineInside || !vouchedFor(t)) continue;
+    const double strength =
+        std::min(slow * slowEvidence(t.loss, figures_.sameLeaf.sigma), (slow - 1) * kSecondFault) -
+        fine * kSecondFault;
+    double sum = 0;
+    for (size_t i : pairs) sum += slow_[i].loss;
+    found.push_back({node, sum / static_cast<double>(pairs.size()), strength, t.slowWith, t.fineWith});
+  }
+  for (const NodeFault& fault : found) condemned_.insert(fault.node);
+  found_.nodes = std::move(found);
+  for (SlowPair& slow : slow_) slow.explained |= condemned(slow.pair.a) || condemned(slow.pair.b);
+}
+
+void LaneAnalysis::wishFor(int node, const Testimony& testimony) {
+  if (!wished_.insert(node).second) return;
+  found_.wishes.push_back(
+      {Wish::Kind::kHealthyPartner, {node, -1}, static_cast<int>(testimony.slowWith.size())});
+}
+
+/// A slow pair that no node and no leaf explains: its link, once both nodes are cleared and it is slow again.
+/// Where it is all that speaks against its nodes, it is measured again before anybody else is asked: most
+/// figures that are rare but possible by chance end there.
+void LaneAnalysis::judgePair(const SlowPair& slow) {
+  const Testimony a = hear(slow.pair.a);
+  const Testimony b = hear(slow.pair.b);
+  const bool nodesCleared = a.cleared() && b.cleared();
+  if (nodesCleared && uplinks_.cleared(slow) && slow.settled()) {
+    const double evidence = slow.times * slowEvidence(slow.loss, baseline(slow.pair).sigma);
+    found_.links.push_back({slow.pair, slow.loss, std::min({evidence, a.fine, b.fine}), slow.times});
+    return;
+  }
+  found_.open.push_back({slow.pair, slow.loss});
+  if (!slow.settled() && (nodesCleared || (a.onlyOnce() && b.onlyOnce()))) {
+    found_.wishes.push_back({Wish::Kind::kAgain, slow.pair, 1});
+    return;
+  }
+  for (const auto& [node, testimony] : {std::pair{slow.pair.a, &a}, {slow.pair.b, &b}})
+    if (!testimony->cleared() && testimony->meetings < kMostMeetings) wishFor(node, *testimony);
+}
+
+}  // namespace
+
+std::vector<LaneFindings> analyseLanes(const RoundLog& log, const Encounters& encounters) {
+  std::vector<LaneFindings> all;
+  for (const LaneFigures& figures : readLanes(log))
+    all.push_back(LaneAnalysis(log, encounters, figures).run());
+  return all;
+}
+
+}  // namespace muster::ring

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Leaf uplinks of one lane: which are slow, and which cannot be what slows a pair across leaves.
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "plugins/ring/solver/findings.h"
+#include "plugins/ring/solver/slow_pairs.h"
+
+namespace muster::ring {
+
+/// What is known of an accused uplink.
+struct LeafTestimony {
+  double loss = 0;  ///< mean of the slow pairs across
+  double fine = 0;  ///< log odds that it has not the loss it is accused of
+  int across = 0, slowAcross = 0, inside = 0, slowInside = 0;
+  std::set<int> members, partners, rounds;  ///< of the slow pairs across
+};
+
+/// Adds its faults and wishes to `found`. Without a topology no pair crosses leaves, and nothing is found.
+class Uplinks {
+ public:
+  Uplinks(const RoundLog& log, const LaneFigures& figures, LaneFindings& found)
+      : log_(log), figures_(figures), found_(found) {}
+
+  /// Marks the slow pairs that an uplink explains.
+  void judge(std::vector<SlowPair>& slow);
+  /// Whether a slow uplink accounts for whatever this pair shows.
+  [[nodiscard]] bool explain(const Pair& pair) const;
+  /// Whether the uplink of neither node's leaf can be what makes this pair slow; asks for more meetings of
+  /// their leaves where that is open.
+  bool cleared(const SlowPair& slow);
+
+ private:
+  void judgeLeaf(int leaf, double loss);
+  /// The leaf's pairs, seen under the suspicion that its uplink costs `loss`.
+  [[nodiscard]] LeafTestimony hear(int leaf, double loss, const Pair* without) const;
+  void wishAcross(int leaf, const std::set<int>& members);
+
+  const RoundLog& log_;
+  const LaneFigures& figures_;
+  LaneFindings& found_;
+  std::set<int> badLeaves_;
+  std::set<int> wishedLeaves_;
+};
+
+}  // namespace muster::ring

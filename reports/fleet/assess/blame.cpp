@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: Apache-2.0
+// See blame.h.
+#include "reports/fleet/assess/blame.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <regex>
+
+#include "reports/fleet/assess/culprit.h"
+#include "reports/fleet/check/record_finding.h"
+#include "reports/fleet/read/cause.h"
+#include "reports/fleet/read/waived_record.h"
+#include "runner/core/text.h"
+#include "runner/judge/judge.h"
+
+namespace muster::fleet {
+namespace {
+
+constexpr size_t kMostParts = 3;  ///< named in one reason
+
+const StageSummary* stageOf(const DeviationSummary& deviation, const NodeSummary& record) {
+  const auto found = std::find_if(record.stages.begin(), record.stages.end(),
+                                  [&](const StageSummary& stage) { return stage.name == deviation.stage; });
+  return found == record.stages.end() ? nullptr : &*found;
+}
+
+/// Whether its ranks are all this node's.
+bool isOfOneNode(const StageSummary& stage, const NodeSummary& record) {
+  return stage.scope != "cluster" || record.nodeCount <= 1 || stage.groupNodes == 1;
+}
+
+/// Which run of several nodes a record belongs to.
+std::string runKey(const NodeSummary& record) {
+  return fmt::format("{}\n{}", record.fleetId, record.nodeCount);
+}
+
+/// Whom the record holds to have ended the stage, or why it did not begin.
+const std::string& saidOf(const StageSummary& stage) {
+  return stage.state == "error" ? stage.reason : stage.culprit;
+}
+
+bool accuses(const std::string& said, int node) {
+  const std::vector<Mention> mentions = accusedBy(said);
+  return std::any_of(mentions.begin(), mentions.end(),
+                     [&](const Mention& mention) { return mention.node == node; });
+}
+
+/// How many nodes node 0 waited for in vain, and of how many: "2 of 3 nodes did not arrive: …".
+std::optional<std::pair<size_t, size_t>> absentNodes(const std::string& said) {
+  static const std::regex kAbsent("([0-9]{1,7}) of ([0-9]{1,7}) nodes did not arrive: ");
+  std::smatch counts;
+  if (!std::regex_search(said, counts, kAbsent, std::regex_constants::match_continuous)) return std::nullopt;
+  return std::pair(std::stoul(counts[1]), std::stoul(counts[2]));
+}
+
+Suspect nodeSuspect(const std::string& node) {
+  Suspect suspect;
+  suspect.kind = SuspectKind::kNode;
+  suspect.node = node;
+  return suspect;
+}
+
+bool isAbout(const Suspect& suspect, const std::string& node) {
+  const std::vector<std::string> nodes = nodesOf(suspect);
+  // Of a link that fails either end may be the cause: the finding is the link's.
+  return nodes.size() == 1 && nodes.front() == node;
+}
+
+}  // namespace
+
+BlameTable::BlameTable(const FleetRecords& records, const Fleet& fleet, std::set<std::string> clusterNodes)
+    : records_(records), clusterNodes_(std::move(clusterNodes)) {
+  for (const FleetNode& node : fleet.nodes) {
+    expected_.insert(node.name);
+    for (const size_t i : node.records) addRecord(records.nodes[i]);
+  }
+  for (const FleetNode& node : fleet.nodes)
+    for (const size_t i : node.records) hearTheAbsent(records.nodes[i]);
+  believeTheAbsent();
+}
+
+std::string BlameTable::groupKey(const StageSummary& stage, const NodeSummary& record) const {
+  return fmt::format("{}\n{}\n{}\n{}\n{}", records_.names->texts[stage.name], runKey(record), stage.worldSize,
+                     stage.groupNodes, isOfOneNode(stage, record) ? record.path : "");
+}
+
+void BlameTable::addRecord(const NodeSummary& record) {
+  for (const StageSummary& stage : record.stages) {
+    if (stage.scope == "device" || stage.state == "elsewhere") continue;
+    Group& group = groups_[groupKey(stage, record)];
+    for (const auto& [rank, device] : stage.ranks) {
+      const auto [at, fresh] = group.ranks.try_emplace(rank, Place{&record, device, true});
+      if (!fresh && at->second.record != &record) at->second.unique = false;
+    }
+    if (isOfOneNode(stage, record)) continue;
+    members_[{runKey(record), stage.name}].insert(record.node);
+    placed_.emplace(record.node, stage.name);
+    auto& nodes = runs_[runKey(record)];
+    const auto [at, fresh] = nodes.try_emplace(record.nodeRank, record.node);
+    if (!fresh && at->second != record.node) at->second.clear();
+    if (record.nodeRank == 0) {
+      LeaderSaid& leader = leaderSays_[{runKey(record), stage.name}];
+      leader.text = saidOf(stage);
+      leader.resumed = record.resumed;
+    }
+  }
+  for (const DeviationSummary& d : record.deviations)
+    if (const StageSummary* stage = stageOf(d, record); d.cause == Cause::kRank && !d.source.empty() && stage)
+      groups_[groupKey(*stage, record)].sources[d.metric][d.source] += d.times;
+}
+
+/// Counts those that were there, though node 0 says that they did not arrive.
+void BlameTable::hearTheAbsent(const NodeSummary& record) {
+  for (const StageSummary& stage : record.stages) {
+    const auto at = leaderSays_.find({runKey(record), stage.name});
+    if (at == leaderSays_.end() || !absentNodes(at->second.text)) continue;
+    LeaderSaid& leader = at->second;
+    const std::string& said = saidOf(stage);
+    const bool finished = stage.state == "ran" && said.empty() && record.resumed < leader.resumed;
+    if (!(finished || accuses(said, 0)) || !accuses(leader.text, record.nodeRank)) continue;
+    leader.absentSay = finished ? "node 0 was started again; others had finished this stage by then" : said;
+    ++leader.absent;
+    leader.startedLater = leader.startedLater || record.resumed < leader.resumed;
+  }
+}
+
+/// Node 0 is not believed where it died in the stage and was started again, when the runs of the others had
+/// ended, nor where it met nobody: then its own link is at fault, and not those of all others.
+void BlameTable::believeTheAbsent() {
+  for (auto& [stage, leader] : leaderSays_) {
+    const auto absent = absentNodes(leader.text);
+    const bool metNobody = absent && absent->first + 1 == absent->second;
+    if (leader.startedLater || (leader.absent > 1 && metNobody)) leader.text = leader.absentSay;
+  }
+}
+
+Blame BlameTable::of(const DeviationSummary& d, const NodeSummary& record) const {
+  switch (d.cause) {
+    case Cause::kStopped:
+      return {};
+    case Cause::kNeed:
+      return {{}, false, ""};
+    case Cause::kPeer:
+      return ofPeer(d, record);
+    case Cause::kRank:
+      return ofRank(d, record);
+    case Cause::kGroup:
+      return ofGroup(d, record);
+    case Cause::kOwn:
+      break;
+  }
+  return ofOwn(d, record);
+}
+
+Blame BlameTable::ofOwn(const DeviationSummary& d, const NodeSummary& record) const {
+  if (!outsider(d, record).empty()) return {{ownPart(d, record)}, true, ""};
+  Suspect suspect = culpritOf(d, record);
+  if (suspect.kind == SuspectKind::kGroup) return ofGroup(d, record);
+  if (const StageSummary* stage = stageOf(d, record); stage == nullptr || isOfOneNode(*stage, record)) {
+    // Whatever it names is a part of this node: "node rank3" of a ring within it.
+    if (suspect.kind == SuspectKind::kNode && suspect.node != record.node) {
+      suspect.kind = SuspectKind::kDevice;
+      suspect.what = suspect.node;
+    }
+    suspect.node = record.node;
+    return {{std::move(suspect)}, true, ""};
+  }
+  const bool own = isAbout(suspect, record.node);
+  return {{std::move(suspect)}, own, ""};
+}
+
+bool BlameTable::mayName(const std::string& node, const DeviationSummary& d,
+                         const NodeSummary& record) const {
+  if (node == record.node) return true;
+  const StageSummary* stage = stageOf(d, record);
+  if (stage == nullptr || isOfOneNode(*stage, record)) return false;
+  if (!clusterNodes_.empty() && !clusterNodes_.contains(node)) return false;
+  const auto members = members_.find({runKey(record), stage->name});
+  if (members == members_.end()) return false;
+  if (members->second.contains(node)) return true;
+  // Who left no record of this stage may be one of those that the group lacks.
+  const auto size = static_cast<size_t>(std::max(record.nodeCount, stage->groupNodes));
+  return members->second.size() < size && !placed_.contains({node, stage->name});
+}
+
+bool BlameTable::mayName(const Suspect& part, const DeviationSummary& d, const NodeSummary& record) const {
+  const StageSummary* stage = stageOf(d, record);
+  if (stage == nullptr || isOfOneNode(*stage, record)) return part.node == record.node;
+  return part.node.empty() || mayName(part.node, d, record);
+}
+
+std::string BlameTable::outsider(const DeviationSummary& d, const NodeSummary& record) const {
+  if (d.cause == Cause::kPeer) {
+    for (const Mention& mention : accusedBy(sourceOf(d, record)))
+      if (const Suspect part = partOf(mention, d, record); !mayName(part, d, record))
+        return part.node.empty() ? part.what : part.node;
+  } else if (d.cause == Cause::kOwn) {
+    for (const std::string& name : labelledNodes(d))
+      if (std::string node = expectedName(name); !node.empty() && !mayName(node, d, record)) return node;
+  }
+  return "";
+}
+
+Blame BlameTable::ofGroup(const DeviationSummary& d, const NodeSummary& record) const {
+  const StageSummary* stage = stageOf(d, record);
+  if (stage == nullptr || isOfOneNode(*stage, record)) return {{nodeSuspect(record.node)}, true, ""};
+  Suspect suspect;
+  suspect.kind = SuspectKind::kGroup;
+  const std::string& metric = records_.names->texts[d.metric];
+  suspect.what = printable(records_.names->texts[d.stage]) + (metric.empty() ? "" : ", " + printable(metric));
+  return {{std::move(suspect)}, false, ""};
+}
+
+Suspect BlameTable::deviceOf(const Place& place) const {
+  if (place.device < 0 || static_cast<size_t>(place.device) >= place.record->devices.size())
+    return nodeSuspect(place.record->node);
+  Suspect suspect;
+  suspect.kind = SuspectKind::kDevice;
+  suspect.node = place.record->node;
+  suspect.what = place.record->devices[static_cast<size_t>(place.device)].id;
+  suspect.serial = serialOf(place.record, suspect.what);
+  return suspect;
+}
+
+const BlameTable::Group* BlameTable::groupOf(const DeviationSummary& d, const NodeSummary& record) const {
+  const StageSummary* stage = stageOf(d, record);
+  if (stage == nullptr) return nullptr;
+  const auto found = groups_.find(groupKey(*stage, record));
+  return found == groups_.end() ? nullptr : &found->second;
+}
+
+Blame BlameTable::ofRank(const DeviationSummary& d, const NodeSummary& record) const {
+  const Group* group = groupOf(d, record);
+  std::string source = d.source;
+  if (group == nullptr) return ofGroup(d, record);
+  // Who cannot tell the rank believes those of its group who can.
+  if (const auto known = group->sources.find(d.metric); source.empty() && known != group->sources.end())
+    source = std::max_element(known->second.begin(), known->second.end(), [](const auto& a, const auto& b) {
+               return a.second < b.second;
+             })->first;
+  if (source.empty()) return ofGroup(d, record);
+  const auto place = group->ranks.find(std::atoi(source.c_str()));
+  if (place == group->ranks.end() || !place->second.unique) return ofGroup(d, record);
+  Blame blame{{deviceOf(place->second)}, place->second.record->node == record.node, "rank " + source};
+  return blame;
+}
+
+Suspect BlameTable::partOf(const Mention& mention, const DeviationSummary& d,
+                           const NodeSummary& record) const {
+  if (mention.rank >= 0)
+    if (const Group* group = groupOf(d, record); group != nullptr)
+      if (const auto place = group->ranks.find(mention.rank);
+          place != group->ranks.end() && place->second.unique)
+        return deviceOf(place->second);
+  Suspect suspect = nodeSuspect("");
+  const auto run = runs_.find(runKey(record));
+  if (mention.node < 0)
+    suspect.node = record.node;
+  else if (run != runs_.end() && run->second.contains(mention.node))
+    suspect.node = run->second.at(mention.node);
+  if (suspect.node.empty()) suspect.node = expectedName(mention.host);
+  if (suspect.node.empty())
+    suspect.what = mention.host.empty() ? fmt::format("node {}", mention.node) : mention.host;
+  if (mention.rank >= 0 && !mention.device.empty() && !suspect.node.empty()) {
+    suspect.kind = SuspectKind::kDevice;
+    suspect.what = mention.device;
+  }
+  return suspect;
+}
+
+/// Hosts may call themselves by their full names.
+std::string BlameTable::expectedName(const std::string& host) const {
+  if (expected_.contains(host)) return host;
+  const std::string shortName = host.substr(0, host.find('.'));
+  return expected_.contains(shortName) ? shortName : "";
+}
+
+std::string BlameTable::sourceOf(const DeviationSummary& d, const NodeSummary& record) const {
+  const StageSummary* stage = stageOf(d, record);
+  if (stage == nullptr || isOfOneNode(*stage, record)) return d.source;
+  // Node 0 hears all of them: what it found counts, not what one node could see of it. Two that claim to be
+  // it are none.
+  const auto nodes = runs_.find(runKey(record));
+  const bool single = nodes != runs_.end() && nodes->second.contains(0) && !nodes->second.at(0).empty();
+  const auto said = leaderSays_.find({runKey(record), d.stage});
+  return single && said != leaderSays_.end() && !accusedBy(said->second.text).empty() ? said->second.text
+                                                                                      : d.source;
+}
+
+Blame BlameTable::ofPeer(const DeviationSummary& d, const NodeSummary& record) const {
+  const std::string source = sourceOf(d, record);
+  const std::vector<Mention> accused = accusedBy(source);
+  if (accused.empty()) {
+    Blame blame = ofGroup(d, record);
+    blame.why = source;
+    return blame;
+  }
+  Blame blame{{}, false, source};
+  for (const Mention& mention : accused) {
+    Suspect part = partOf(mention, d, record);
+    if (!mayName(part, d, record)) part = ownPart(d, record);
+    blame.own = blame.own || isAbout(part, record.node);
+    if (!mention.interrupted) blame.parts.push_back(std::move(part));
+  }
+  return blame;
+}
+
+namespace {
+
+/// The node's record as if what speaks against others had passed.
+class OwnVerdict {
+ public:
+  OwnVerdict(const FleetRecords& records, const BlameTable& blame, const FleetNode& node)
+      : records_(records) {
+    for (const size_t i : node.records) look(records.nodes[i], blame);
+  }
+
+  [[nodiscard]] bool hasOthers() const { return others_ > 0; }
+  /// The worst of its records: 0 accepted, 1 incomplete, 2 rejected.
+  [[nodiscard]] int badness() const { return badness_; }
+  [[nodiscard]] const std::string& ownReason() const { return ownReason_; }
+  /// Whether the fleet knows more of its cause than its record.
+  [[nodiscard]] bool toldAnew() const { return toldAnew_; }
+
+  [[nodiscard]] std::string othersReason() const {
+    std::string who =
+        join(std::vector(names_.begin(),
+                         names_.begin() + static_cast<std::ptrdiff_t>(std::min(names_.size(), kMostParts))),
+             ", ");
+    if (names_.size() > kMostParts) who += fmt::format(" and {} more", names_.size() - kMostParts);
+    return fmt::format("not at fault itself: affected by {} ({}); repair that, then test this node again",
+                       who, line_);
+  }
+
+ private:
+  void look(const NodeSummary& record, const BlameTable& blame) {
+    Accounting sum = record.accounting;
+    const DeviationSummary* worst = nullptr;
+    // A stage that was skipped for a failed prerequisite is excused by the prerequisite's own failure.
+    const bool excused =
+        std::any_of(record.deviations.begin(), record.deviations.end(),
+                    [](const DeviationSummary& d) { return d.blocks && d.cause != Cause::kNeed; });
+    for (const DeviationSummary& d : record.deviations) {
+      if (!d.blocks) continue;
+      const Blame found = blame.of(d, record);
+      if (found.own || (d.cause == Cause::kNeed && !excused)) {
+        if (worst == nullptr) worst = &d;
+        continue;
+      }
+      ++others_;
+      sum.counts[static_cast<size_t>(d.outcome)] -= d.times;
+      sum.counts[static_cast<size_t>(Outcome::kPass)] += d.times;
+      if (d.outcome == Outcome::kSkipped) sum.requiredSkips -= d.times;
+      name(found, d);
+    }
+    const Decision decision = decideAnew(record, sum);
+    const int bad = decision.acceptance == Acceptance::kAccepted   ? 0
+                    : decision.acceptance == Acceptance::kRejected ? 2
+                                                                   : 1;
+    if (bad <= badness_) return;
+    badness_ = bad;
+    ownReason_ = join(decision.reasons, "; ");
+    if (worst != nullptr) ownReason_ += "; " + lineOf(*worst, blame.of(*worst, record));
+    toldAnew_ = worst != nullptr && worst->cause != Cause::kOwn;
+  }
+
+  static std::string whyText(const DeviationSummary& d, const Blame& found) {
+    return (d.cause == Cause::kRank ? "wrong results come from " : "") + printable(found.why, 200);
+  }
+
+  /// What the node answers for, and by which of its parts where others could tell.
+  [[nodiscard]] std::string lineOf(const DeviationSummary& d, const Blame& found) const {
+    if (d.cause == Cause::kOwn || found.parts.empty() || found.why.empty())
+      return deviationLine(d, *records_.names);
+    return fmt::format("{}: {}: {} ({})", outcomeName(d.outcome), printable(records_.names->texts[d.stage]),
+                       found.parts.front().name(), whyText(d, found));
+  }
+
+  void name(const Blame& found, const DeviationSummary& d) {
+    if (line_.empty() && d.cause != Cause::kNeed)
+      line_ = found.why.empty() ? deviationLine(d, *records_.names) : whyText(d, found);
+    for (const Suspect& part : found.parts)
+      if (const std::string name = part.name(); std::find(names_.begin(), names_.end(), name) == names_.end())
+        names_.push_back(name);
+    if (found.parts.empty() && d.cause == Cause::kPeer && names_.empty())
+      names_.emplace_back("another node's end");
+  }
+
+  const FleetRecords& records_;
+  size_t others_ = 0;
+  int badness_ = 0;
+  std::string ownReason_;
+  bool toldAnew_ = false;
+  std::string line_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace
+
+void checkBlame(const FleetRecords& records, const BlameTable& blame, Fleet& fleet) {
+  for (size_t n = 0; n < fleet.nodes.size(); ++n)
+    for (const size_t i : fleet.nodes[n].records) {
+      const NodeSummary& record = records.nodes[i];
+      std::set<std::string> named;
+      std::string stage;
+      for (const DeviationSummary& d : record.deviations) {
+        if (!d.blocks) continue;
+        std::string node = blame.outsider(d, record);
+        if (node.empty()) continue;
+        if (named.empty()) stage = records.names->texts[d.stage];
+        named.insert(std::move(node));
+      }
+      if (named.empty()) continue;
+      RecordFinding finding;
+      finding.kind = FindingKind::kBinding;
+      finding.records = {record.path};
+      finding.text = fmt::format(
+          "the record of {} ({}) speaks against {} in stage {}, of which it has no say: only a stage of "
+          "scope cluster tells of other nodes, and only of those in its group",
+          record.node, printable(record.path), printable(shortNames({named.begin(), named.end()}), 200),
+          printable(stage));
+      finding.next =
+          "What it reports counts against its own node. Test that node again, and look at who could write "
+          "the record.";
+      addFinding(fleet, records, std::move(finding), {n}, NodeState::kIncomplete);
+    }
+}
+
+void clearTheAffected(const FleetRecords& records, const BlameTable& blame, Fleet& fleet) {
+  for (FleetNode& node : fleet.nodes) {
+    node.failed = node.state == NodeState::kRejected;
+    if (node.records.empty() || (!node.failed && node.state != NodeState::kIncomplete)) continue;
+    const OwnVerdict own(records, blame, node);
+    if (!own.hasOthers() || own.badness() == 2) {
+      if (own.toldAnew() && node.gap.empty()) node.reason = own.ownReason();
+      continue;
+    }
+    if (own.badness() == 0 && node.gap.empty()) {
+      node.state = NodeState::kAffected;
+      node.reason = own.othersReason();
+      continue;
+    }
+    node.state = NodeState::kIncomplete;
+    node.reason = node.gap.empty() ? own.ownReason() : node.gap;
+  }
+}
+
+void markTheNamed(Fleet& fleet) {
+  std::map<std::string, FleetNode*> places;
+  for (FleetNode& node : fleet.nodes) places.emplace(node.name, &node);
+  for (const Suspect& suspect : fleet.suspects) {
+    if (!suspect.failed && !suspect.unmeasured) continue;
+    const std::vector<std::string> names = nodesOf(suspect);
+    const bool link = names.size() > 1;
+    for (const std::string& name : names) {
+      const auto at = places.find(name);
+      if (at == places.end()) continue;
+      FleetNode& node = *at->second;
+      const bool content = node.state == NodeState::kAccepted;
+      const std::string evidence = suspect.evidence.empty() ? "" : suspect.evidence.front();
+      if (link && content) {
+        node.state = NodeState::kAffected;
+        node.reason =
+            fmt::format("not at fault itself: one end of {} ({}); repair that, then test this node again",
+                        suspect.name(), evidence);
+      } else if (!link && (content || node.state == NodeState::kAffected)) {
+        node.state = suspect.failed ? NodeState::kRejected : NodeState::kIncomplete;
+        node.reason = fmt::format("by the records of others: {}: {}", suspect.name(), evidence);
+      }
+    }
+  }
+}
+
+}  // namespace muster::fleet

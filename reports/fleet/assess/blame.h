@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whom each failure speaks against, once all records are known: the part that reports it, or another one.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reports/fleet/fleet_record.h"
+#include "reports/fleet/read/cause.h"
+
+namespace muster::fleet {
+
+/// Whom one failure speaks against.
+struct Blame {
+  std::vector<Suspect> parts;  ///< without evidence; empty: nobody
+  bool own = true;             ///< the record's node answers for it: a part of it, or nobody else who could
+  std::string why;             ///< of what another part caused: the runner's words, "rank 11"; else empty
+};
+
+/// Ranks, nodes and published causes of all groups of a fleet. Points into the records.
+class BlameTable {
+ public:
+  /// `clusterNodes`: whom a scheduler let take part in stages of scope cluster; empty: nobody said.
+  BlameTable(const FleetRecords& records, const Fleet& fleet, std::set<std::string> clusterNodes = {});
+
+  [[nodiscard]] Blame of(const DeviationSummary& deviation, const NodeSummary& record) const;
+  /// The node that a failure speaks against though its record has no say about it: only a stage of scope
+  /// cluster speaks about other nodes, and only about those of its group. Empty: there is none.
+  [[nodiscard]] std::string outsider(const DeviationSummary& deviation, const NodeSummary& record) const;
+
+ private:
+  using Votes = std::map<std::string, size_t>;  ///< by rank
+  /// A rank of a group: whose it is.
+  struct Place {
+    const NodeSummary* record = nullptr;
+    int16_t device = -1;
+    bool unique = true;  ///< no other record claims it
+  };
+  struct Group {
+    std::map<int32_t, Place> ranks;
+    std::map<uint32_t, Votes> sources;  ///< of wrong results: by metric, how many verdicts name each rank
+  };
+  [[nodiscard]] std::string groupKey(const StageSummary& stage, const NodeSummary& record) const;
+  [[nodiscard]] const Group* groupOf(const DeviationSummary& deviation, const NodeSummary& record) const;
+  void addRecord(const NodeSummary& record);
+  void hearTheAbsent(const NodeSummary& record);
+  void believeTheAbsent();
+  [[nodiscard]] Suspect deviceOf(const Place& place) const;
+  /// Whether `record` has a say about `node` in what that stage reports.
+  [[nodiscard]] bool mayName(const std::string& node, const DeviationSummary& deviation,
+                             const NodeSummary& record) const;
+  [[nodiscard]] bool mayName(const Suspect& part, const DeviationSummary& deviation,
+                             const NodeSummary& record) const;
+  /// What the leader of its group says of the failure, else what its own record says.
+  [[nodiscard]] std::string sourceOf(const DeviationSummary& deviation, const NodeSummary& record) const;
+  [[nodiscard]] Blame ofOwn(const DeviationSummary& deviation, const NodeSummary& record) const;
+  [[nodiscard]] Suspect partOf(const Mention& mention, const DeviationSummary& deviation,
+                               const NodeSummary& record) const;
+  [[nodiscard]] std::string expectedName(const std::string& host) const;
+  [[nodiscard]] Blame ofPeer(const DeviationSummary& deviation, const NodeSummary& record) const;
+  [[nodiscard]] Blame ofRank(const DeviationSummary& deviation, const NodeSummary& record) const;
+  /// One of its group is at fault, and which cannot be told.
+  [[nodiscard]] Blame ofGroup(const DeviationSummary& deviation, const NodeSummary& record) const;
+
+  const FleetRecords& records_;
+  std::set<std::string> expected_;
+  std::set<std::string> clusterNodes_;
+  std::map<std::string, Group> groups_;
+  std::map<std::pair<std::string, uint32_t>, std::set<std::string>>
+      members_;  ///< nodes whose records hold a stage of all nodes, by run and stage
+  std::set<std::pair<std::string, uint32_t>> placed_;  ///< the same nodes, of whatever run, and the stage
+  std::map<std::string, std::map<int, std::string>>
+      runs_;  ///< names of nodes by run and number; empty: two claim it
+  /// What node 0 of a run says of a stage.
+  struct LeaderSaid {
+    std::string text;
+    int resumed = 0;            ///< its starts before the one that says it
+    size_t absent = 0;          ///< of those that it waited for in vain, how many missed node 0
+    std::string absentSay;      ///< what one of them says
+    bool startedLater = false;  ///< node 0 was started again after one of them began
+  };
+  std::map<std::pair<std::string, uint32_t>, LeaderSaid> leaderSays_;  ///< by run and stage
+};
+
+/// Names each record that speaks against a node of which it has no say; its own node is not accepted then.
+void checkBlame(const FleetRecords& records, const BlameTable& blame, Fleet& fleet);
+
+/// Nodes that fail only by what speaks against other parts become kAffected, with a reason that names these.
+void clearTheAffected(const FleetRecords& records, const BlameTable& blame, Fleet& fleet);
+
+/// Nodes whose own records are content, and that findings of others name: a part that failed rejects its
+/// node, an end of a link is affected.
+void markTheNamed(Fleet& fleet);
+
+}  // namespace muster::fleet

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+// See coverage.h.
+#include "reports/fleet/assess/coverage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "reports/fleet/assess/node_merge.h"
+#include "reports/fleet/check/record_finding.h"
+#include "reports/fleet/check/rejudged.h"
+#include "reports/fleet/check/run_mixture.h"
+#include "runner/core/text.h"
+
+namespace muster::fleet {
+namespace {
+
+/// What makes two records ones of the same run: the id by which all of its nodes were started, the plan's
+/// text, what was changed of it, and where it ran.
+std::string runIdentity(const NodeSummary& node, bool manyRuns) {
+  return (manyRuns ? "" : node.fleetId) + "\n" + node.planSha256 + "\n" + join(node.overrides, "\n") + "\n" +
+         node.backend + (node.simulated ? "\nsim" : "");
+}
+
+std::string fleetName(const std::string& id) {
+  return id.empty() ? "no fleet run" : "fleet run " + printable(id, 80);
+}
+
+class Coverage {
+ public:
+  Coverage(FleetRecords& records, const FleetOptions& options, Fleet& fleet)
+      : records_(records), options_(options), fleet_(fleet) {}
+
+  Status run() {
+    MUSTER_CHECK_OK(placeExpected());
+    superseded_ = supersededRecords(records_, options_);
+    choosePlan();
+    sortRecords();
+    sortCutRuns();
+    fleet_.quarantined = records_.quarantined;
+    if (!options_.manyRuns) {
+      if (std::string note = mixtureNote(records_, candidates_, fleet_); !note.empty())
+        fleet_.notes.push_back(std::move(note));
+      dropOutdated();
+    }
+    for (size_t i = 0; i < fleet_.nodes.size(); ++i) settle(i);
+    if (!rivals_.empty()) blockRivals();
+    return {};
+  }
+
+ private:
+  Status placeExpected() {
+    if (options_.expected.empty())
+      return Error{ErrorCode::kUsage, "no node is expected; wanted at least one name", options_.expectedFrom};
+    for (const ExpectedNode& expected : options_.expected) {
+      if (!isPlainName(expected.name))
+        return Error{ErrorCode::kUsage,
+                     fmt::format("\"{}\" is no name of a node", printable(expected.name, 80)),
+                     options_.expectedFrom};
+      if (!place_.emplace(expected.name, fleet_.nodes.size()).second)
+        return Error{ErrorCode::kUsage,
+                     fmt::format("node {} is expected twice; name each node once", expected.name),
+                     options_.expectedFrom};
+      fleet_.nodes.push_back({});
+      fleet_.nodes.back().name = expected.name;
+    }
+    candidates_.resize(fleet_.nodes.size());
+    staleOf_.resize(fleet_.nodes.size());
+    cutOf_.resize(fleet_.nodes.size());
+    return {};
+  }
+
+  /// The plan that was asked for; else the one that most expected nodes ran, of equals the one that ran last.
+  void choosePlan() {
+    struct Votes {
+      std::set<std::string> nodes;
+      double last = 0;
+      const NodeSummary* example = nullptr;
+    };
+    std::map<std::string, Votes> votes;
+    for (const NodeSummary& node : records_.nodes) {
+      if (!options_.planSha256.empty() && node.planSha256 != options_.planSha256) continue;
+      if (!options_.fleetId.empty() && node.fleetId != options_.fleetId) continue;
+      if (!place_.contains(node.node)) continue;
+      Votes& v = votes[runIdentity(node, options_.manyRuns)];
+      v.nodes.insert(node.node);
+      v.last = std::max(v.last, node.started);
+      v.example = &node;
+    }
+    const auto best = std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.second.nodes.size(), a.second.last) <
+             std::pair(b.second.nodes.size(), b.second.last);
+    });
+    fleet_.planSha256 = options_.planSha256;
+    fleet_.fleetId = options_.fleetId;
+    if (best == votes.end()) return;
+    identity_ = best->first;
+    const NodeSummary& example = *best->second.example;
+    fleet_.planName = example.planName;
+    fleet_.planSha256 = example.planSha256;
+    fleet_.overrides = example.overrides;
+    fleet_.fleetId = example.fleetId;
+    fleet_.simulated = example.simulated;
+    for (const auto& [identity, other] : votes)
+      if (identity != best->first && other.nodes.size() == best->second.nodes.size() &&
+          other.nodes != best->second.nodes)
+        rivals_ = fmt::format(
+            "as many nodes ({}) are of another run or plan, {}, as are of this one; say --plan FILE or "
+            "--fleet-id ID",
+            other.nodes.size(), printable(other.example->planName, 80));
+    if (votes.size() > 1)
+      fleet_.notes.push_back(fmt::format(
+          "there are records of {} runs; the one that counts is {}, plan {} (sha256 {}), which {} "
+          "of the expected nodes ran; say --plan FILE or --fleet-id ID to choose another",
+          votes.size(), fleetName(fleet_.fleetId), printable(fleet_.planName, 80),
+          fleet_.planSha256.substr(0, 12), best->second.nodes.size()));
+  }
+
+  static std::string overridesText(const std::vector<std::string>& overrides) {
+    return overrides.empty() ? "no --set" : "--set " + join(overrides, " ");
+  }
+
+  /// Why a record is not one of this run; empty when it is.
+  [[nodiscard]] std::string staleReason(const NodeSummary& node) const {
+    if (runIdentity(node, options_.manyRuns) == identity_) return "";
+    if (node.planSha256 != fleet_.planSha256)
+      return fmt::format("of another plan: {} (sha256 {}), wanted {}", printable(node.planName, 80),
+                         node.planSha256.substr(0, 12), fleet_.planSha256.substr(0, 12));
+    if (!options_.manyRuns && node.fleetId != fleet_.fleetId)
+      return fmt::format("of another run: it belongs to {}, wanted {}", fleetName(node.fleetId),
+                         fleetName(fleet_.fleetId));
+    if (node.simulated != fleet_.simulated)
+      return node.simulated ? "of another run: it is simulated" : "of another run: it is not simulated";
+    if (node.overrides != fleet_.overrides)
+      return fmt::format("of another run: {} where the others have {}", overridesText(node.overrides),
+                         overridesText(fleet_.overrides));
+    return fmt::format("of another run: backend {}", node.backend);
+  }
+
+  void sortRecords() {
+    for (size_t i = 0; i < records_.nodes.size(); ++i) {
+      const NodeSummary& node = records_.nodes[i];
+      const auto at = place_.find(node.node);
+      const std::string stale = staleReason(node);
+      const auto superseded = superseded_.find(i);
+      if (superseded != superseded_.end()) {
+        fleet_.duplicates.push_back({node.path, node.node, node.acceptance, superseded->second});
+      } else if (at == place_.end()) {
+        fleet_.foreign.push_back({node.path, node.node, node.acceptance, "this node is not expected"});
+      } else if (!stale.empty()) {
+        fleet_.stale.push_back({node.path, node.node, node.acceptance, stale});
+        staleOf_[at->second] = stale;
+      } else {
+        candidates_[at->second].push_back(i);
+      }
+    }
+  }
+
+  void dropOutdated() {
+    for (const auto& [i, reason] : outdatedNodes(records_, candidates_, fleet_)) {
+      for (const size_t k : candidates_[i]) {
+        const NodeSummary& node = records_.nodes[k];
+        fleet_.stale.push_back({node.path, node.node, node.acceptance, reason});
+      }
+      candidates_[i].clear();
+      staleOf_[i] = reason;
+    }
+  }
+
+  /// As many nodes are of another run, and nobody said which one counts.
+  void blockRivals() {
+    for (FleetNode& node : fleet_.nodes) blockNode(node, NodeState::kIncomplete, rivals_);
+  }
+
+  /// Why a run without a record is none of those that count; empty when it is one.
+  [[nodiscard]] std::string staleReason(const CutRun& run) const {
+    if (!fleet_.planSha256.empty() && run.planSha256 != fleet_.planSha256)
+      return "of another plan: " + printable(run.planName, 80);
+    if (identity_.empty()) return "";  // no record says more
+    if (!options_.manyRuns && run.fleetId != fleet_.fleetId)
+      return fmt::format("of another run: it belongs to {}, wanted {}", fleetName(run.fleetId),
+                         fleetName(fleet_.fleetId));
+    if (run.simulated != fleet_.simulated || run.overrides != fleet_.overrides)
+      return "of another run: started with other options";
+    return "";
+  }
+
+  /// What is to be done about a run without a record.
+  [[nodiscard]] std::string cutReason(const CutRun& run) const {
+    const std::string stages = fmt::format("{} stage{} finished", run.stages, run.stages == 1 ? "" : "s");
+    if (run.running) return fmt::format("its run is still at work ({}); wait for its record", stages);
+    return fmt::format("its run was cut ({}); go on with `{}`{}", stages,
+                       options_.resumeWith.empty() ? run.goOnWith : options_.resumeWith,
+                       options_.resumeWith.empty() && !run.simulated ? " on " + run.node : "");
+  }
+
+  void sortCutRuns() {
+    for (const CutRun& run : records_.cutRuns) {
+      const std::string state = run.running ? "running" : "cut";
+      const auto at = place_.find(run.node);
+      const std::string stale = staleReason(run);
+      if (at == place_.end()) {
+        fleet_.foreign.push_back({run.path, run.node, state, "this node is not expected"});
+      } else if (!stale.empty()) {
+        fleet_.stale.push_back({run.path, run.node, state, stale});
+        if (staleOf_[at->second].empty()) staleOf_[at->second] = stale;
+      } else {
+        fleet_.cut.push_back({run.path, run.node, state, cutReason(run)});
+        cutOf_[at->second] = fleet_.cut.back().reason;
+      }
+    }
+  }
+
+  /// A torn record does not say whose it is; the folder that launchers name after the node may.
+  static bool isOf(const Quarantined& record, const std::string& node) {
+    const std::filesystem::path path(record.path);
+    return record.node.empty() ? path.filename() == node || path.parent_path().filename() == node
+                               : record.node == node;
+  }
+
+  void settle(size_t i) {
+    FleetNode& node = fleet_.nodes[i];
+    settleRecords(i);
+    // A node whose run broke off is not accepted for what another run of it says.
+    if (cutOf_[i].empty()) return;
+    node.gap = cutOf_[i];
+    if (node.state == NodeState::kRejected) return;
+    node.state = NodeState::kIncomplete;
+    node.reason = cutOf_[i];
+  }
+
+  void settleRecords(size_t i) {
+    FleetNode& node = fleet_.nodes[i];
+    if (!candidates_[i].empty()) {
+      mergeRecords(records_, candidates_[i], node, fleet_.duplicates);
+      return;
+    }
+    const auto quarantined = std::find_if(records_.quarantined.begin(), records_.quarantined.end(),
+                                          [&](const Quarantined& q) { return isOf(q, node.name); });
+    const ExpectedNode& expected = options_.expected[i];
+    if (!expected.down.empty()) {
+      node.state = expected.drained ? NodeState::kDrained : NodeState::kDown;
+      node.reason = expected.down;
+    } else if (!staleOf_[i].empty()) {
+      node.state = NodeState::kStale;
+      node.reason = staleOf_[i];
+    } else if (quarantined != records_.quarantined.end()) {
+      node.state = NodeState::kQuarantined;
+      node.reason = quarantined->reason;
+    } else {
+      node.state = NodeState::kMissing;
+      node.reason = "no record of it was found";
+    }
+  }
+
+  FleetRecords& records_;
+  const FleetOptions& options_;
+  Fleet& fleet_;
+  std::string identity_;
+  std::string rivals_;  ///< why this run may be the wrong one; empty: it is that of the most nodes
+  std::map<size_t, std::string> superseded_;  ///< records by their indices, with the reason
+  std::map<std::string, size_t> place_;
+  std::vector<std::vector<size_t>> candidates_;
+  std::vector<std::string> staleOf_;
+  std::vector<std::string> cutOf_;
+};
+
+constexpr const char* kStateNames[] = {"rejected", "incomplete", "affected", "missing", "quarantined",
+                                       "stale",    "down",       "drained",  "accepted"};
+
+void tell(std::vector<std::string>& reasons, size_t n, size_t of, const char* what) {
+  if (n > 0) reasons.push_back(fmt::format("{} of {} nodes {} {}", n, of, n == 1 ? "is" : "are", what));
+}
+
+}  // namespace
+
+const char* nodeStateName(NodeState state) {
+  return kStateNames[static_cast<size_t>(state)];
+}
+
+Status cover(FleetRecords& records, const FleetOptions& options, Fleet& fleet) {
+  return Coverage(records, options, fleet).run();
+}
+
+Status decideFleet(Fleet& fleet) {
+  fleet.states.fill(0);
+  for (const FleetNode& node : fleet.nodes) ++fleet.states[static_cast<size_t>(node.state)];
+  size_t placed = 0;
+  for (const size_t count : fleet.states) placed += count;
+  const Accounting& sum = fleet.accounting;
+  if (placed != fleet.nodes.size() || !sum.balanced() ||
+      sum.of(Outcome::kDeferred) + sum.of(Outcome::kElsewhere) > 0)
+    return Error{
+        ErrorCode::kInternal,
+        fmt::format(
+            "the fleet's accounting does not balance: {} nodes of {}, {} verdicts of {}, {} deferred, "
+            "{} elsewhere; please report this",
+            placed, fleet.nodes.size(), sum.total(), sum.expected, sum.of(Outcome::kDeferred),
+            sum.of(Outcome::kElsewhere)),
+        ""};
+  const bool unreported = !fleet.reasons.empty();
+  const auto twice = static_cast<size_t>(
+      std::count_if(fleet.findings.begin(), fleet.findings.end(), [](const RecordFinding& finding) {
+        return finding.kind == FindingKind::kIdentity && finding.nodes.size() > 1;
+      }));
+  const size_t all = fleet.nodes.size();
+  const auto in = [&](NodeState state) { return fleet.states[static_cast<size_t>(state)]; };
+  tell(fleet.reasons, in(NodeState::kRejected), all, "rejected");
+  tell(fleet.reasons, in(NodeState::kIncomplete), all, "incomplete");
+  tell(fleet.reasons, in(NodeState::kAffected), all, "affected by a finding about another part");
+  tell(fleet.reasons, in(NodeState::kMissing), all, "missing: no record");
+  tell(fleet.reasons, in(NodeState::kQuarantined), all, "without a usable record: it is quarantined");
+  tell(fleet.reasons, in(NodeState::kStale), all, "stale: the record is of another plan or run");
+  tell(fleet.reasons, in(NodeState::kDown), all, "down");
+  tell(fleet.reasons, in(NodeState::kDrained), all, "drained");
+  if (twice > 0)
+    fleet.reasons.push_back(
+        fmt::format("{} finding{} of a machine, part or run under two names", twice, twice == 1 ? "" : "s"));
+  if (fleet.waiversUnmatched > 0)
+    fleet.reasons.push_back(fmt::format("{} waiver{} nothing in the whole fleet", fleet.waiversUnmatched,
+                                        fleet.waiversUnmatched == 1 ? " matches" : "s match"));
+  // What a record fails is true of the fleet, whichever part it speaks against.
+  // What is counted twice is a failure, whichever of its names is the wrong one.
+  const bool rejected =
+      in(NodeState::kRejected) > 0 || twice > 0 ||
+      std::any_of(fleet.nodes.begin(), fleet.nodes.end(), [](const FleetNode& node) { return node.failed; });
+  const bool accepted = in(NodeState::kAccepted) == all && fleet.waiversUnmatched == 0 && !unreported;
+  fleet.acceptance = rejected ? "rejected" : accepted ? "accepted" : "incomplete";
+  fleet.exitCode = rejected ? 1 : accepted ? 0 : 3;
+  return {};
+}
+
+}  // namespace muster::fleet

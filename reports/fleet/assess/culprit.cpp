@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// See culprit.h.
+#include "reports/fleet/assess/culprit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "reports/fleet/assess/findings.h"
+#include "runner/core/text.h"
+#include "runner/record/deviations.h"
+
+namespace muster::fleet {
+namespace {
+
+/// Between the two nodes of a link.
+constexpr std::string_view kEnds = " - ";
+
+/// The label's value in "a=n1 b=n2 rail=3", or an empty text.
+std::string labelIn(const std::string& labels, const std::string& name) {
+  for (const std::string& part : split(labels, ' '))
+    if (part.rfind(name + "=", 0) == 0) return part.substr(name.size() + 1);
+  return "";
+}
+
+/// `text` behind `before`, or an empty text.
+std::string behind(const std::string& text, const std::string& before) {
+  return text.rfind(before, 0) == 0 ? text.substr(before.size()) : "";
+}
+
+/// What a test says itself: "culprit=link n2 - n3, rail 1 kind=link". False where it says nothing of the
+/// kind.
+bool readCulprit(const std::string& labels, Suspect& suspect) {
+  const std::string kind = labelIn(labels, "kind");
+  const size_t begin = labels.find("culprit=");
+  const size_t end = labels.rfind(" kind=");
+  if (kind.empty() || begin == std::string::npos || end == std::string::npos || end < begin) return false;
+  const std::string culprit = labels.substr(begin + 8, end - begin - 8);
+  const std::string node = behind(culprit, "node ");
+  if (kind == "link") {
+    suspect.kind = SuspectKind::kLink;
+    suspect.what = behind(culprit, "link ");
+  } else if (kind == "node") {
+    suspect.kind = SuspectKind::kNode;
+    suspect.node = node;
+  } else if (kind == "node-rail") {
+    suspect.kind = SuspectKind::kRail;
+    suspect.node = node.substr(0, node.find(", "));
+    suspect.what = node.substr(std::min(node.size(), suspect.node.size() + 2));
+  } else if (kind == "leaf-uplink") {
+    suspect.kind = SuspectKind::kSwitch;
+    suspect.what = behind(culprit, "uplink of ");
+  } else if (kind == "unattributable") {
+    suspect.kind = SuspectKind::kGroup;
+    suspect.what = culprit;
+  } else {
+    return false;
+  }
+  return !suspect.what.empty() || !suspect.node.empty();
+}
+
+}  // namespace
+
+std::string serialOf(const NodeSummary* record, const std::string& device) {
+  if (record == nullptr) return "";
+  for (const DeviceIdentity& known : record->devices)
+    if (known.id == device) return known.serial.empty() ? known.uuid : known.serial;
+  return "";
+}
+
+Suspect culpritOf(const DeviationSummary& d, const NodeSummary& record) {
+  Suspect suspect;
+  if (readCulprit(d.labels, suspect)) return suspect;
+  suspect.node = record.node;
+  const std::string peer = labelIn(d.labels, "peer");
+  const std::string a = labelIn(d.labels, "a");
+  const std::string b = labelIn(d.labels, "b");
+  if (!a.empty() && !b.empty()) {
+    suspect.kind = SuspectKind::kLink;
+    suspect.what = a + "-" + b;
+  } else if (!peer.empty() && !d.device.empty()) {
+    suspect.kind = SuspectKind::kLink;
+    suspect.what = std::min(d.device, peer) + "-" + std::max(d.device, peer);
+  } else {
+    return ownPart(d, record);
+  }
+  return suspect;
+}
+
+Suspect ownPart(const DeviationSummary& d, const NodeSummary& record) {
+  Suspect suspect;
+  suspect.kind = d.device.empty() ? SuspectKind::kNode : SuspectKind::kDevice;
+  suspect.node = record.node;
+  suspect.what = d.device;
+  suspect.serial = d.device.empty() ? "" : serialOf(&record, d.device);
+  return suspect;
+}
+
+std::vector<std::string> labelledNodes(const DeviationSummary& d) {
+  Suspect suspect;
+  std::vector<std::string> names;
+  if (readCulprit(d.labels, suspect)) names = nodesOf(suspect);
+  for (const char* end : {"a", "b"}) names.push_back(labelIn(d.labels, end));
+  return names;
+}
+
+std::vector<Suspect> takeWholeNode(std::vector<const DeviationSummary*>& failures, const FleetNode& node,
+                                   const FleetNames& names) {
+  using Key = std::tuple<std::string, std::string, Outcome>;  // stage, metric: by text, for the order
+  const auto keyOf = [&](const DeviationSummary& d) {
+    return Key{names.texts[d.stage], names.texts[d.metric], d.outcome};
+  };
+  const auto isOfDevice = [](const DeviationSummary& d) {
+    return !d.device.empty() && labelIn(d.labels, "kind").empty() && labelIn(d.labels, "peer").empty();
+  };
+  std::map<Key, std::set<std::string>> devices;
+  for (const DeviationSummary* d : failures)
+    if (isOfDevice(*d)) devices[keyOf(*d)].insert(d->device);
+  std::erase_if(devices, [&](const auto& entry) {
+    return entry.second.size() < kWholeNode || 2 * entry.second.size() <= node.devices;
+  });
+  std::vector<Suspect> found;
+  for (const auto& [key, which] : devices) {
+    // They stand with the worst first.
+    const DeviationSummary& worst =
+        **std::find_if(failures.begin(), failures.end(),
+                       [&, &wanted = key](const auto* d) { return keyOf(*d) == wanted && isOfDevice(*d); });
+    Suspect suspect;
+    suspect.kind = SuspectKind::kNode;
+    suspect.node = node.name;
+    suspect.evidence.push_back(fmt::format("{} of {} devices do not pass; the worst: {}", which.size(),
+                                           node.devices, deviationLine(worst, names)));
+    suspect.next = worst.remedy;
+    suspect.failed = worst.outcome != Outcome::kError;
+    suspect.unmeasured = !suspect.failed;
+    suspect.grade = gradeOf(worst, names);
+    suspect.stages.insert(names.texts[worst.stage]);
+    found.push_back(std::move(suspect));
+  }
+  std::erase_if(failures, [&](const auto* d) { return isOfDevice(*d) && devices.contains(keyOf(*d)); });
+  return found;
+}
+
+std::string deviationLine(const DeviationSummary& d, const FleetNames& names) {
+  const std::string& metric = names.texts[d.metric];
+  return fmt::format("{}: {}{}{}", outcomeName(d.outcome), printable(names.texts[d.stage]),
+                     metric.empty() ? "" : ", " + printable(metric), d.detail.empty() ? "" : ": " + d.detail);
+}
+
+std::string remedyOf(const DeviationSummary& d) {
+  return remedyFor(d.remedy, labelIn(d.labels, "kind"));
+}
+
+std::vector<std::string> nodesOf(const Suspect& suspect) {
+  if (!suspect.node.empty()) return {suspect.node};
+  const size_t ends = suspect.what.find(kEnds);
+  if (suspect.kind != SuspectKind::kLink || ends == std::string::npos) return {};
+  const std::string second = suspect.what.substr(ends + kEnds.size());
+  return {suspect.what.substr(0, ends), second.substr(0, second.find(", "))};
+}
+
+}  // namespace muster::fleet

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// See deferred.h.
+#include "reports/fleet/assess/deferred.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "reports/fleet/assess/fleet_waivers.h"
+#include "reports/fleet/read/waiver_tally.h"
+#include "runner/core/text.h"
+#include "runner/core/units.h"
+#include "runner/judge/bound.h"
+
+namespace muster::fleet {
+namespace {
+
+/// From so many nodes on, a single record cannot move their median beyond what the others measured.
+constexpr size_t kFewestNodes = 3;
+
+/// One deferred verdict, and whose it is.
+struct Entry {
+  FleetNode* node;
+  const DeferredSummary* verdict;
+};
+
+/// What one verdict came to.
+struct Judged {
+  Outcome outcome = Outcome::kError;
+  std::string detail;
+};
+
+/// The bounds of one group. Each node has one vote, the median of its devices, however many it names.
+struct FleetBounds {
+  size_t nodes = 0;
+  Result<Bound> bound;  ///< by all of them
+  /// Where any one record may say anything: the median lies between these two. Empty where that bounds
+  /// nothing.
+  std::optional<std::pair<double, double>> reach;
+  std::vector<Bound> shaken{};  ///< the bounds by both
+};
+
+/// The median of sorted values, moved up or down by one place: as far as any one of them can move it.
+double medianMoved(const std::vector<double>& sorted, int by) {
+  const auto upper = static_cast<size_t>(static_cast<std::ptrdiff_t>(sorted.size() / 2) + by);
+  const size_t lower = sorted.size() % 2 == 1 ? upper : upper - 1;
+  return (sorted[lower] + sorted[upper]) / 2;
+}
+
+FleetBounds boundsOf(const DeferredKey& key, const Group& measured, const std::vector<Entry>& entries) {
+  std::map<const FleetNode*, std::vector<double>> observed;
+  for (const Entry& entry : entries) observed[entry.node].push_back(entry.verdict->observed);
+  Peers peers;
+  for (const auto& [node, values] : observed) peers.values.push_back(summarize(values).median);
+  if (observed.size() == 1) peers.values = observed.begin()->second;  // all that is compared is its own
+  FleetBounds bounds{observed.size(), boundOf(key.expectation, measured, {}, peers), {}};
+  if (bounds.nodes < kFewestNodes) return bounds;
+  std::sort(peers.values.begin(), peers.values.end());
+  bounds.reach = {medianMoved(peers.values, -1), medianMoved(peers.values, 1)};
+  for (const double median : {bounds.reach->first, bounds.reach->second}) {
+    peers.values.assign(kFewestNodes, median);
+    if (auto shaken = boundOf(key.expectation, measured, {}, peers); shaken.ok())
+      bounds.shaken.push_back(std::move(*shaken));
+  }
+  return bounds;
+}
+
+/// Why a single record could be all that decides; empty: it is not. The median of three or more nodes lies
+/// within what the honest ones measured, so a node that misses it is truly behind one of them. A slow one may
+/// pass by a record that was forged to be as slow: then it would not by another record.
+std::string doubtOf(const FleetBounds& bounds, const std::string& unit, double observed, bool met) {
+  if (!met)
+    return bounds.nodes == 2 ? "two nodes differ, and nothing tells which of their records is right: three "
+                               "or more are needed"
+                             : "";
+  if (std::all_of(bounds.shaken.begin(), bounds.shaken.end(),
+                  [&](const Bound& bound) { return distanceTo(bound, observed).met; }))
+    return "";
+  return fmt::format(
+      "too few nodes to say: any one of the {} records can move the fleet median between {} and {}",
+      bounds.nodes, formatQuantity(bounds.reach->first, unit), formatQuantity(bounds.reach->second, unit));
+}
+
+Judged judgeOne(const Expectation& e, const std::string& unit, const FleetBounds& bounds, double observed) {
+  // With no peer at all a fleet of one device has nothing to compare with: it is told, and no pass.
+  const Result<Bound>& bound = bounds.bound;
+  if (!bound.ok()) return {Outcome::kError, bound.error().message};
+  const BoundDistance distance = distanceTo(*bound, observed);
+  if (const std::string doubt = doubtOf(bounds, unit, observed, distance.met); !doubt.empty())
+    return {Outcome::kError,
+            fmt::format("{}, required {}; {}", formatQuantity(observed, unit), bound->text, doubt)};
+  Judged judged;
+  if (distance.met)
+    judged.outcome = distance.margin < e.warnBand ? Outcome::kWarn : Outcome::kPass;
+  else
+    judged.outcome = e.severity == Severity::kWarn ? Outcome::kWarn : Outcome::kFail;
+  if (judged.outcome != Outcome::kPass)
+    judged.detail = fmt::format("{}, wanted {}", formatQuantity(observed, unit), bound->text);
+  return judged;
+}
+
+/// Whether the node's state and reason come from this verdict.
+bool settle(FleetNode& node, Outcome outcome, const std::string& detail) {
+  --node.accounting.counts[static_cast<size_t>(Outcome::kDeferred)];
+  ++node.accounting.counts[static_cast<size_t>(outcome)];
+  const bool fails = outcome == Outcome::kFail && node.state != NodeState::kRejected;
+  const bool open = outcome == Outcome::kError &&
+                    (node.state == NodeState::kAccepted || node.state == NodeState::kAffected);
+  if (!fails && !open) return false;
+  node.state = fails ? NodeState::kRejected : NodeState::kIncomplete;
+  node.reason = detail;
+  return true;
+}
+
+}  // namespace
+
+void judgeDeferred(const FleetRecords& records, Fleet& fleet) {
+  // By text: numbers of keys depend on which record came first.
+  const auto& names = (*records.names).deferred;
+  std::map<std::pair<std::string, std::string>, std::vector<Entry>> groups;
+  for (FleetNode& node : fleet.nodes)
+    for (const size_t i : node.records)
+      for (const DeferredSummary& verdict : records.nodes[i].deferred)
+        groups[{node.sku, names.textOf(verdict.key)}].push_back({&node, &verdict});
+  std::map<FleetNode*, size_t> more;  // fails that the reason does not name
+  for (auto& [group, entries] : groups) {
+    const uint32_t number = entries.front().verdict->key;
+    const DeferredKey& key = names[number];
+    Group measured;
+    measured.metric = key.metric;
+    measured.unit = key.expectation.unit;
+    measured.direction = key.direction;
+    const FleetBounds bounds = boundsOf(key, measured, entries);
+    for (const Entry& entry : entries) {
+      Judged judged = judgeOne(key.expectation, measured.unit, bounds, entry.verdict->observed);
+      if (const Waiver* waiver =
+              waiveDeferred(key, *entry.node, entry.verdict->device, records, judged.outcome, fleet)) {
+        judged.detail += waivedText(judged.outcome, *waiver);
+        judged.outcome = Outcome::kWaived;
+      }
+      ++fleet.deferredCount;
+      const std::string detail = fmt::format("{}{}: {}: {}", printable(key.stage),
+                                             entry.verdict->device.empty() ? "" : " " + entry.verdict->device,
+                                             printable(key.metric), judged.detail);
+      if (!settle(*entry.node, judged.outcome, detail) && judged.outcome == Outcome::kFail)
+        ++more[entry.node];
+      if (judged.outcome != Outcome::kPass)
+        fleet.deferred.push_back(
+            {entry.node->name, entry.verdict->device, number, judged.outcome, judged.detail});
+    }
+  }
+  for (const auto& [node, fails] : more)
+    node->reason += fmt::format("; {} more failed beside the other nodes", fails);
+  std::stable_sort(fleet.deferred.begin(), fleet.deferred.end(),
+                   [&](const DeferredMiss& a, const DeferredMiss& b) {
+                     return std::tie(a.outcome, a.node, a.device, names.textOf(a.key)) <
+                            std::tie(b.outcome, b.node, b.device, names.textOf(b.key));
+                   });
+}
+
+}  // namespace muster::fleet

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// See findings.h.
+#include "reports/fleet/assess/findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "reports/fleet/assess/culprit.h"
+#include "runner/core/text.h"
+
+namespace muster::fleet {
+namespace {
+
+constexpr const char* kKindNames[] = {"group", "switch", "rail", "node", "link", "device"};
+constexpr const char* kClassNames[] = {"correctness", "missing", "limit", "unmeasured", "outlier"};
+
+constexpr std::string_view kMissingParts[] = {"device_lost", "device_count", "missing", "port_active",
+                                              "sku_mismatch"};
+constexpr std::string_view kWrongResults[] = {
+    "wrong",     "mismatch",       "corrupt",         "diverged",           "ecc_",         "xid_fatal",
+    "row_remap", "pattern_errors", "hardware_errors", "errors_uncorrected", "memory_errors"};
+
+template <size_t N>
+bool hasAny(std::string_view text, const std::string_view (&words)[N]) {
+  return std::any_of(std::begin(words), std::end(words),
+                     [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
+}
+
+void addEvidence(Suspect& suspect, const std::string& line) {
+  if (suspect.evidence.size() < kMostEvidence &&
+      std::find(suspect.evidence.begin(), suspect.evidence.end(), line) == suspect.evidence.end())
+    suspect.evidence.push_back(line);
+}
+
+void addBeneath(Suspect& suspect, const std::string& line) {
+  if (std::find(suspect.beneath.begin(), suspect.beneath.end(), line) != suspect.beneath.end()) return;
+  if (suspect.beneath.size() < kMostNamed)
+    suspect.beneath.push_back(line);
+  else
+    ++suspect.beneathLeft;
+}
+
+/// Takes what speaks against the same part into `into`.
+void merge(Suspect& into, const Suspect& other) {
+  if (other.byPeers && !other.evidence.empty() && into.evidence.size() == kMostEvidence)
+    into.evidence.pop_back();
+  for (const std::string& line : other.evidence) addEvidence(into, line);
+  for (const std::string& line : other.beneath) addBeneath(into, line);
+  into.beneathLeft += other.beneathLeft;
+  into.byBoth = into.byBoth || other.byBoth || into.byPeers != other.byPeers;
+  into.byPeers = into.byPeers || other.byPeers;
+  into.failed = into.failed || other.failed;
+  into.unmeasured = into.unmeasured || other.unmeasured;
+  into.grade = std::min(into.grade, other.grade);
+  into.stages.insert(other.stages.begin(), other.stages.end());
+  if (into.serial.empty()) into.serial = other.serial;
+  if (into.next.empty()) into.next = other.next;
+}
+
+bool isAboutSpeed(const Suspect& suspect) {
+  return suspect.grade == FindingClass::kLimit || suspect.grade == FindingClass::kOutlier;
+}
+
+/// What to do about a part whose failures come without a remedy.
+std::string defaultNext(SuspectKind kind) {
+  switch (kind) {
+    case SuspectKind::kGroup:
+      return "Run the stage again on halves of the group until one node or link is left";
+    case SuspectKind::kLink:
+      return "Check the cable and both ports, then run the stage again";
+    case SuspectKind::kSwitch:
+    case SuspectKind::kRail:
+      return "Check the switch, its ports and cables, then run the stage again";
+    default:
+      return "Run the stage again on this node alone; if it fails again, check its output, dmesg and the "
+             "device";
+  }
+}
+
+/// What a device, rail or link says beneath the finding of its node.
+std::string lineOf(const Suspect& suspect) {
+  return suspect.name() + (suspect.serial.empty() ? "" : " (serial " + suspect.serial + ")") +
+         (suspect.evidence.empty() ? "" : ": " + suspect.evidence.front());
+}
+
+/// Speed findings about one node, and about parts of it.
+struct SlowNode {
+  std::vector<size_t> whole;
+  std::vector<size_t> parts;  ///< devices, rails and links within the node
+  std::vector<size_t> links;  ///< to other nodes
+};
+
+/// Stages in which more than half of a node's devices (three or more) are behind: then the node is.
+std::set<std::string> commonStages(const SlowNode& slow, const Fleet& fleet, size_t devices) {
+  std::map<std::string, size_t> counts;
+  for (const size_t i : slow.parts)
+    if (fleet.suspects[i].kind == SuspectKind::kDevice)
+      for (const std::string& stage : fleet.suspects[i].stages) ++counts[stage];
+  std::set<std::string> common;
+  for (const auto& [stage, count] : counts)
+    if (count >= kWholeNode && 2 * count > devices) common.insert(stage);
+  return common;
+}
+
+/// A finding of the node itself, where only its parts have one.
+Suspect wholeNode(const FleetNode& node, const SlowNode& slow, const Fleet& fleet,
+                  const std::set<std::string>& stages) {
+  Suspect suspect;
+  suspect.kind = SuspectKind::kNode;
+  suspect.node = node.name;
+  const Suspect* worst = nullptr;
+  size_t count = 0;
+  for (const size_t i : slow.parts) {
+    const Suspect& part = fleet.suspects[i];
+    if (part.kind != SuspectKind::kDevice ||
+        std::none_of(part.stages.begin(), part.stages.end(),
+                     [&](const auto& stage) { return stages.contains(stage); }))
+      continue;
+    ++count;
+    suspect.byPeers = suspect.byPeers || (part.byPeers && !part.byBoth);
+    if (worst == nullptr || part.grade < worst->grade) worst = &part;
+    suspect.failed = suspect.failed || part.failed;
+    suspect.grade = std::min(suspect.grade, part.grade);
+  }
+  if (suspect.failed) suspect.byPeers = false;
+  suspect.stages = stages;
+  suspect.evidence.push_back(fmt::format("{} of {} devices are behind in {}; {}: {}", count, node.devices,
+                                         join(std::vector(stages.begin(), stages.end()), ", "), worst->what,
+                                         worst->evidence.empty() ? "" : worst->evidence.front()));
+  suspect.next = worst->next;
+  return suspect;
+}
+
+/// Says first that it is no matter of one test.
+void tellStages(Suspect& whole) {
+  const std::vector<std::string> stages(whole.stages.begin(), whole.stages.end());
+  whole.evidence.insert(whole.evidence.begin(),
+                        fmt::format("behind in {} stages: {}", stages.size(), join(stages, ", ")));
+  if (whole.evidence.size() > kMostEvidence) whole.evidence.pop_back();
+  whole.next = "Look first for what the whole node shares: power cap, clocks, cooling, other work on it. " +
+               whole.next;
+}
+
+}  // namespace
+
+const char* suspectKindName(SuspectKind kind) {
+  return kKindNames[static_cast<size_t>(kind)];
+}
+
+const char* findingClassName(FindingClass grade) {
+  return kClassNames[static_cast<size_t>(grade)];
+}
+
+std::string Suspect::name() const {
+  std::string text = suspectKindName(kind);
+  for (const std::string& part : {node, what})
+    if (!part.empty()) text += " " + part;
+  return text;
+}
+
+FindingClass gradeOf(const DeviationSummary& d, const FleetNames& names) {
+  const std::string& metric = names.texts[d.metric];
+  if (hasAny(metric, kMissingParts)) return FindingClass::kMissing;
+  if (d.outcome == Outcome::kError) return FindingClass::kUnmeasured;
+  return hasAny(metric, kWrongResults) ? FindingClass::kCorrectness : FindingClass::kLimit;
+}
+
+void foldSlowNodes(Fleet& fleet) {
+  std::map<std::string, SlowNode> nodes;
+  for (size_t i = 0; i < fleet.suspects.size(); ++i) {
+    const Suspect& suspect = fleet.suspects[i];
+    if (!isAboutSpeed(suspect)) continue;
+    const std::vector<std::string> names = nodesOf(suspect);
+    for (const std::string& name : names) {
+      SlowNode& slow = nodes[name];
+      (names.size() > 1                     ? slow.links
+       : suspect.kind == SuspectKind::kNode ? slow.whole
+                                            : slow.parts)
+          .push_back(i);
+    }
+  }
+  std::vector<bool> folded(fleet.suspects.size(), false);
+  std::vector<Suspect> found;
+  for (const FleetNode& node : fleet.nodes) {
+    const auto at = nodes.find(node.name);
+    if (at == nodes.end()) continue;
+    const SlowNode& slow = at->second;
+    const std::set<std::string> common = commonStages(slow, fleet, node.devices);
+    if (slow.whole.empty() && common.empty()) continue;
+    Suspect whole = common.empty() ? Suspect{} : wholeNode(node, slow, fleet, common);
+    for (const size_t i : slow.whole) {
+      if (whole.node.empty())
+        whole = fleet.suspects[i];
+      else
+        merge(whole, fleet.suspects[i]);
+      folded[i] = true;
+    }
+    const auto belongs = [&](const Suspect& part) {
+      return std::all_of(part.stages.begin(), part.stages.end(),
+                         [&](const auto& stage) { return whole.stages.contains(stage); });
+    };
+    for (const auto* parts : {&slow.links, &slow.parts})
+      for (const size_t i : *parts) {
+        if (folded[i] || !belongs(fleet.suspects[i])) continue;
+        addBeneath(whole, lineOf(fleet.suspects[i]));
+        whole.failed = whole.failed || fleet.suspects[i].failed;
+        whole.grade = std::min(whole.grade, fleet.suspects[i].grade);
+        folded[i] = true;
+      }
+    if (whole.stages.size() > 1) tellStages(whole);
+    found.push_back(std::move(whole));
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < fleet.suspects.size(); ++i)
+    if (!folded[i]) {
+      if (kept != i) fleet.suspects[kept] = std::move(fleet.suspects[i]);
+      ++kept;
+    }
+  fleet.suspects.resize(kept);
+  std::move(found.begin(), found.end(), std::back_inserter(fleet.suspects));
+}
+
+void orderSuspects(Fleet& fleet) {
+  const auto part = [](const Suspect& s) { return std::tie(s.kind, s.node, s.what); };
+  std::stable_sort(fleet.suspects.begin(), fleet.suspects.end(), [&](const Suspect& a, const Suspect& b) {
+    // A missed limit says more than a distance to the peers: it is told first.
+    return std::tuple(part(a), a.byPeers, a.grade) < std::tuple(part(b), b.byPeers, b.grade);
+  });
+  std::vector<Suspect> merged;
+  for (Suspect& suspect : fleet.suspects)
+    if (merged.empty() || part(merged.back()) != part(suspect))
+      merged.push_back(std::move(suspect));
+    else
+      merge(merged.back(), suspect);
+  std::stable_sort(merged.begin(), merged.end(),
+                   [](const Suspect& a, const Suspect& b) { return a.grade < b.grade; });
+  for (Suspect& suspect : merged)
+    if (suspect.next.empty()) suspect.next = defaultNext(suspect.kind);
+  fleet.suspects = std::move(merged);
+  std::set<std::string> named;
+  for (const Suspect& suspect : fleet.suspects)
+    for (const std::string& node : nodesOf(suspect)) named.insert(node);
+  for (FleetNode& node : fleet.nodes) node.suspect = node.suspect || named.contains(node.name);
+  if (fleet.suspects.size() > kMostSuspects) {
+    fleet.suspectsLeft += fleet.suspects.size() - kMostSuspects;
+    fleet.suspects.resize(kMostSuspects);
+  }
+}
+
+}  // namespace muster::fleet

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// See fleet_waivers.h.
+#include "reports/fleet/assess/fleet_waivers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "reports/fleet/read/waiver_tally.h"
+#include "runner/core/text.h"
+
+namespace muster::fleet {
+namespace {
+
+void add(WaiverCount& sum, const WaiverCount& part) {
+  sum.concerns = sum.concerns || part.concerns;
+  sum.ran = sum.ran || part.ran;
+  sum.sawMetric = sum.sawMetric || part.sawMetric;
+  sum.sawDevice = sum.sawDevice || part.sawDevice;
+  sum.matched += part.matched;
+  sum.covered += part.covered;
+  sum.passed += part.passed;
+  sum.errors += part.errors;
+}
+
+const std::string& serialOf(const FleetRecords& records, const FleetNode& node, const std::string& device) {
+  static const std::string kNone;
+  for (const size_t i : node.records)
+    for (const DeviceIdentity& known : records.nodes[i].devices)
+      if (known.id == device) return known.serial;
+  return kNone;
+}
+
+/// What became of one waiver, and why nothing matched it.
+class Settling {
+ public:
+  Settling(const FleetRecords& records, const Fleet& fleet) {
+    std::set<uint32_t> stages;
+    for (const FleetNode& node : fleet.nodes) {
+      (node.records.empty() ? without_ : with_).push_back(node.name);
+      for (const size_t i : node.records)
+        for (const StageSummary& stage : records.nodes[i].stages) stages.insert(stage.name);
+    }
+    for (const uint32_t stage : stages) stageNames_.push_back(records.names->texts[stage]);
+    std::sort(stageNames_.begin(), stageNames_.end());
+  }
+
+  void settle(FleetWaiver& entry) const {
+    const WaiverCount& count = entry.count;
+    if (count.covered > 0) {
+      entry.state = WaiverState::kApplied;
+      entry.detail = fmt::format("covers {} failure{} on {}", count.covered, count.covered == 1 ? "" : "s",
+                                 join(entry.nodes, ", "));
+    } else if (count.passed > 0 && count.passed == count.matched && count.errors == 0) {
+      entry.state = WaiverState::kUnexpectedPass;
+      entry.detail = "all that it names met their limits; remove it, or narrow it to what fails";
+    } else if (!count.concerns) {
+      strangers(entry);
+    } else if (count.matched > 0 || count.errors > 0 || !count.ran) {
+      undecided(entry);
+    } else {
+      entry.state = WaiverState::kUnmatched;
+      entry.detail = !count.sawMetric
+                         ? fmt::format("stage {} judged no {} there", entry.waiver.stage, entry.waiver.metric)
+                     : !entry.waiver.device.empty() && !count.sawDevice
+                         ? fmt::format("there is no device {}", entry.waiver.device)
+                         : "nothing that was judged there has all that it asks for";
+    }
+  }
+
+ private:
+  /// It is about no node that has a record.
+  void strangers(FleetWaiver& entry) const {
+    const std::string& node = entry.waiver.node;
+    entry.state = WaiverState::kUnmatched;
+    if (node.empty())
+      entry.detail =
+          fmt::format("no device of the fleet has serial {}: was it replaced?", entry.waiver.serial);
+    else if (std::find(without_.begin(), without_.end(), node) == without_.end())
+      entry.detail = fmt::format("node {} is not expected{}", node, didYouMean(node, with_));
+    else
+      entry.state = WaiverState::kUndecided, entry.detail = fmt::format("node {} has no record", node);
+  }
+
+  void undecided(FleetWaiver& entry) const {
+    const std::string& stage = entry.waiver.stage;
+    entry.state = WaiverState::kUndecided;
+    if (entry.count.errors > 0) {
+      entry.detail = "what it names could not be measured, and a waiver covers no error";
+    } else if (entry.count.ran) {
+      entry.detail = "what it names was not judged";
+    } else if (std::binary_search(stageNames_.begin(), stageNames_.end(), stage)) {
+      entry.detail = fmt::format("stage {} did not run there", stage);
+    } else {
+      entry.state = WaiverState::kUnmatched;
+      entry.detail = fmt::format("no record has a stage {}{}", stage, didYouMean(stage, stageNames_));
+    }
+  }
+
+  std::vector<std::string> with_, without_;  ///< nodes with and without a record that counts
+  std::vector<std::string> stageNames_;
+};
+
+void sayNode(FleetWaiver& entry, const std::string& node) {
+  if (entry.nodes.size() < kMostNamed &&
+      std::find(entry.nodes.begin(), entry.nodes.end(), node) == entry.nodes.end())
+    entry.nodes.push_back(node);
+}
+
+}  // namespace
+
+void countWaivers(const FleetRecords& records, Fleet& fleet) {
+  const FleetNames& names = *records.names;
+  std::map<uint32_t, FleetWaiver> all;
+  for (uint32_t i = 0; i < names.givenWaivers.size(); ++i) all[i].given = true;
+  for (const FleetNode& node : fleet.nodes)
+    for (const size_t i : node.records)
+      for (const WaiverCount& count : records.nodes[i].waivers) {
+        FleetWaiver& entry = all[count.waiver];
+        add(entry.count, count);
+        if (count.covered > 0) sayNode(entry, node.name);
+      }
+  for (auto& [number, entry] : all) {
+    entry.waiver = names.waivers[number];
+    fleet.waivers.push_back(std::move(entry));
+  }
+  // Those of the file in its order, then the records' own: their numbers depend on the reading threads.
+  std::stable_sort(fleet.waivers.begin() + static_cast<std::ptrdiff_t>(names.givenWaivers.size()),
+                   fleet.waivers.end(), [](const FleetWaiver& a, const FleetWaiver& b) {
+                     return std::pair(a.waiver.text(), a.waiver.reason) <
+                            std::pair(b.waiver.text(), b.waiver.reason);
+                   });
+}
+
+const Waiver* waiveDeferred(const DeferredKey& key, const FleetNode& node, const std::string& device,
+                            const FleetRecords& records, Outcome outcome, Fleet& fleet) {
+  if (fleet.waivers.empty()) return nullptr;
+  const WaiverTarget target = {node.name, key.stage, key.metric, device, serialOf(records, node, device),
+                               key.labels};
+  const Waiver* covering = nullptr;
+  for (FleetWaiver& entry : fleet.waivers) {
+    if (entry.waiver.stage != key.stage || !covers(entry.waiver, target)) continue;
+    // Its record has matched it already, without saying what it came to.
+    if (entry.given) --entry.count.matched;
+    if (!countFor(entry.waiver, outcome, target, entry.count)) continue;
+    sayNode(entry, node.name);
+    if (covering == nullptr) covering = &entry.waiver;
+  }
+  return covering;
+}
+
+void settleWaivers(const FleetRecords& records, Fleet& fleet) {
+  const Settling settling(records, fleet);
+  for (FleetWaiver& entry : fleet.waivers) {
+    settling.settle(entry);
+    if (entry.state != WaiverState::kUnmatched) continue;
+    // Its node's own record holds this error, where it is about a node at all.
+    if (!entry.given && entry.count.concerns) continue;
+    ++fleet.waiversUnmatched;
+    ++fleet.accounting.expected;
+    ++fleet.accounting.counts[static_cast<size_t>(Outcome::kError)];
+  }
+}
+
+}  // namespace muster::fleet

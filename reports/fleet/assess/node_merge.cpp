@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// See node_merge.h.
+#include "reports/fleet/assess/node_merge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "reports/fleet/assess/culprit.h"
+#include "runner/core/clock.h"
+#include "runner/core/text.h"
+#include "runner/record/record_check.h"
+
+namespace muster::fleet {
+namespace {
+
+/// Stages of the runner itself, such as "muster:inventory": every job of a node has them.
+
+/// How bad an acceptance is; the greatest of a node's records counts.
+int badness(const std::string& acceptance) {
+  if (acceptance == "accepted") return 0;
+  if (acceptance == "no-gpu") return 1;
+  return acceptance == "rejected" ? 3 : 2;
+}
+
+bool ranElsewhere(const StageSummary& stage) {
+  return stage.state == "elsewhere";
+}
+
+void add(Accounting& sum, const Accounting& part) {
+  sum.expected += part.expected;
+  sum.requiredSkips += part.requiredSkips;
+  for (size_t i = 0; i < part.counts.size(); ++i) sum.counts[i] += part.counts[i];
+}
+
+class Merge {
+ public:
+  Merge(const FleetRecords& records, FleetNode& node) : records_(records), node_(node) {}
+
+  /// Whether both records ran the same stage of the plan.
+  [[nodiscard]] bool overlap(const NodeSummary& a, const NodeSummary& b) const {
+    std::set<uint32_t> ran;
+    for (const StageSummary& stage : a.stages)
+      if (!ranElsewhere(stage) && !isOwn(stage)) ran.insert(stage.name);
+    if (ran.empty()) return true;  // neither record can be told to add anything to the other
+    return std::any_of(b.stages.begin(), b.stages.end(), [&](const StageSummary& stage) {
+      return !ranElsewhere(stage) && ran.contains(stage.name);
+    });
+  }
+
+  /// Sums up the chosen records, the first one's inventory; what every one left to another was never run.
+  void sum() {
+    std::map<uint32_t, const StageSummary*> chosen;
+    for (const size_t i : node_.records)
+      for (const StageSummary& stage : records_.nodes[i].stages) {
+        const auto [at, fresh] = chosen.emplace(stage.name, &stage);
+        if (!fresh && ranElsewhere(*at->second)) at->second = &stage;
+      }
+    std::vector<std::string> left;
+    for (const auto& [name, stage] : chosen) {
+      add(node_.accounting, stage->accounting);
+      if (ranElsewhere(*stage)) left.push_back(records_.names->texts[name]);
+    }
+    std::sort(left.begin(), left.end());
+    // Nobody ran them: they could not be measured.
+    size_t& elsewhere = node_.accounting.counts[static_cast<size_t>(Outcome::kElsewhere)];
+    node_.accounting.counts[static_cast<size_t>(Outcome::kError)] += elsewhere;
+    elsewhere = 0;
+    if (left.empty()) return;
+    node_.gap = fmt::format("no record of the job that was to run {}", printable(join(left, ", "), 200));
+    if (node_.state == NodeState::kRejected) return;
+    node_.state = NodeState::kIncomplete;
+    node_.reason = node_.gap;
+  }
+
+  void judge() {
+    const NodeSummary* worst = nullptr;
+    for (const size_t i : node_.records) {
+      const NodeSummary& record = records_.nodes[i];
+      if (worst == nullptr || badness(record.acceptance) > badness(worst->acceptance)) worst = &record;
+    }
+    const int bad = badness(worst->acceptance);
+    node_.state = bad == 0 ? NodeState::kAccepted : bad == 3 ? NodeState::kRejected : NodeState::kIncomplete;
+    if (bad > 0) {
+      node_.reason = worst->reasons.empty() ? worst->acceptance : join(worst->reasons, "; ");
+      // Counts alone do not tell what to look at; deviations stand with the worst first.
+      if (!worst->deviations.empty())
+        node_.reason += "; " + deviationLine(worst->deviations.front(), *records_.names);
+    }
+    node_.devices =
+        static_cast<size_t>(std::count_if(worst->devices.begin(), worst->devices.end(),
+                                          [](const DeviceIdentity& d) { return d.kind != "other"; }));
+    node_.sku = worst->profileName;
+    if (node_.sku.empty()) node_.sku = worst->devices.empty() ? "unknown" : worst->devices.front().name;
+  }
+
+ private:
+  [[nodiscard]] bool isOwn(const StageSummary& stage) const {
+    return isOwnStage(records_.names->texts[stage.name]);
+  }
+
+  const FleetRecords& records_;
+  FleetNode& node_;
+};
+
+std::string whenAndWhat(const NodeSummary& record) {
+  return fmt::format("{} ({}, {})", record.path, record.acceptance, formatUtc(record.started));
+}
+
+}  // namespace
+
+void mergeRecords(const FleetRecords& records, std::vector<size_t> candidates, FleetNode& node,
+                  std::vector<LeftOut>& duplicates) {
+  Merge merge(records, node);
+  // The worst first, of equals the latest: who comes later adds something or is a duplicate.
+  std::stable_sort(candidates.begin(), candidates.end(), [&](size_t a, size_t b) {
+    const NodeSummary& x = records.nodes[a];
+    const NodeSummary& y = records.nodes[b];
+    return std::tuple(-badness(x.acceptance), -x.started, x.path) <
+           std::tuple(-badness(y.acceptance), -y.started, y.path);
+  });
+  for (const size_t i : candidates) {
+    const NodeSummary& record = records.nodes[i];
+    const auto same = std::find_if(node.records.begin(), node.records.end(),
+                                   [&](size_t kept) { return merge.overlap(records.nodes[kept], record); });
+    if (same == node.records.end()) {
+      node.records.push_back(i);
+      continue;
+    }
+    const NodeSummary& kept = records.nodes[*same];
+    std::string why = "a duplicate; what counts is " + whenAndWhat(kept);
+    if (badness(kept.acceptance) > badness(record.acceptance) && kept.started < record.started)
+      why += ": a node is not accepted by trying again; after a repair move the old record away";
+    duplicates.push_back({record.path, record.node, record.acceptance, why});
+  }
+  merge.judge();
+  merge.sum();
+}
+
+void countFleet(const FleetRecords& records, Fleet& fleet) {
+  struct Group {
+    GroupStage stage;
+    bool first = true;
+  };
+  std::map<std::string, Group> groups;
+  for (const FleetNode& node : fleet.nodes) {
+    add(fleet.accounting, node.accounting);
+    for (const size_t i : node.records)
+      for (const StageSummary& stage : records.nodes[i].stages) {
+        if (stage.scope != "cluster" || ranElsewhere(stage)) continue;
+        const std::string& name = records.names->texts[stage.name];
+        Group& group =
+            groups[fmt::format("{}\n{}\n{}\n{}", name, stage.groupNodes, stage.worldSize, stage.culprit)];
+        if (group.stage.records++ == 0) {
+          group.stage.stage = name;
+          group.stage.nodes = static_cast<size_t>(stage.groupNodes);
+          group.stage.ranks = static_cast<size_t>(stage.worldSize);
+          group.stage.culprit = stage.culprit;
+          group.stage.outcome = stage.outcome;
+          continue;
+        }
+        group.stage.outcome = std::min(group.stage.outcome, stage.outcome);
+        // The first node of the group has counted what all of them share.
+        fleet.accounting.expected -= stage.shared.expected;
+        fleet.accounting.requiredSkips -= stage.shared.requiredSkips;
+        for (size_t k = 0; k < stage.shared.counts.size(); ++k)
+          fleet.accounting.counts[k] -= stage.shared.counts[k];
+      }
+  }
+  for (auto& [key, group] : groups) fleet.groups.push_back(std::move(group.stage));
+}
+
+}  // namespace muster::fleet

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The figures of a fleet as tables of like SKU: devices by metrics, for peers and for distributions.
+#pragma once
+
+#include "reports/fleet/fleet_record.h"
+#include "reports/fleet/peers/peers.h"
+
+namespace muster::fleet {
+
+/// The group of one SKU, and where its nodes stand in the fleet.
+struct PeerTable {
+  PeerGroup group;
+  std::vector<size_t> nodes;   ///< of each PeerNode, its index in Fleet::nodes
+  std::vector<uint32_t> keys;  ///< of each metric, one of the figures that it holds
+  bool nodeWide = false;       ///< figures of no device: each node stands as one device without a name
+};
+
+/// Groups of nodes that count, one per SKU and number of devices, with the figures that say how fast, hot and
+/// hungry their devices are; and the same of the nodes themselves, where they have figures of no device.
+/// Figures that differ only in `peer` (GPU pairs) are one metric, the median over the peers. Metrics whose
+/// median is not above zero (throttled seconds of healthy nodes) have limits of their own and are left out.
+std::vector<PeerTable> peerTables(const FleetRecords& records, const Fleet& fleet);
+
+/// How each metric of a table is spread.
+std::vector<Distribution> distributionsOf(const PeerTable& table, const FleetRecords& records);
+
+/// Fills worstShare and worstFigure of the table's nodes; `distributions` are those of the same table.
+void addWorstShares(const PeerTable& table, const std::vector<Distribution>& distributions, Fleet& fleet);
+
+}  // namespace muster::fleet

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+// See suspects.h.
+#include "reports/fleet/assess/suspects.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "reports/fleet/assess/culprit.h"
+#include "reports/fleet/assess/findings.h"
+#include "runner/core/text.h"
+
+namespace muster::fleet {
+namespace {
+
+const NodeSummary* recordOf(const FleetRecords& records, const FleetNode& node) {
+  return node.records.empty() ? nullptr : &records.nodes[node.records.front()];
+}
+
+/// Log of the binomial chance of `hits` or more among `n` at rate `p`, by Chernoff's bound.
+double chance(size_t hits, size_t n, double p) {
+  const double q = static_cast<double>(hits) / static_cast<double>(n);
+  if (q <= p) return 1;
+  const double a = q * std::log(q / p);
+  const double b = q < 1 ? (1 - q) * std::log((1 - q) / (1 - p)) : 0;
+  return std::exp(-static_cast<double>(n) * (a + b));
+}
+
+constexpr double kRareEnough = 1e-4;
+constexpr size_t kFewestHits = 3;
+
+/// Whether `hits` of `n` members are far more than `all` of `fleet` would give.
+bool isCommon(size_t hits, size_t n, size_t outside, size_t outsideSize) {
+  if (hits < kFewestHits || 2 * hits < n) return false;
+  // The rate elsewhere, and never zero: one more hit is always thinkable.
+  const double rate = (static_cast<double>(outside) + 1) / (static_cast<double>(outsideSize) + 2);
+  return chance(hits, n, std::min(rate, 0.5)) < kRareEnough;
+}
+
+bool isFailure(const DeviationSummary& d) {
+  return d.outcome == Outcome::kFail || d.outcome == Outcome::kFlaky || d.outcome == Outcome::kError;
+}
+
+/// A failure that its record holds against a part of its own node: nothing else caused it.
+bool isOwnFailure(const DeviationSummary& d) {
+  return isFailure(d) && d.cause == Cause::kOwn;
+}
+
+/// Takes a failure into what speaks against a part.
+void addFailure(Suspect& suspect, const DeviationSummary& d, const FleetNames& names) {
+  suspect.failed = suspect.failed || d.outcome != Outcome::kError;
+  suspect.unmeasured = suspect.unmeasured || d.outcome == Outcome::kError;
+  suspect.grade = std::min(suspect.grade, gradeOf(d, names));
+  suspect.stages.insert(names.texts[d.stage]);
+}
+
+/// Who answers for an outlier, where waivers cover every metric that it is odd in; else an empty text.
+std::string waivedBy(const PeerTable& table, const Outlier& outlier, const Suspect& suspect,
+                     const FleetRecords& records) {
+  const FleetNames& names = *records.names;
+  if (names.givenWaivers.empty()) return "";
+  const Waiver* waiver = nullptr;
+  for (const PeerEvidence& one : outlier.evidence) {
+    const FigureKey& key = names.figures[table.keys[one.metric]];
+    waiver = coveringWaiver(names.givenWaivers,
+                            {suspect.node, key.stage, key.metric, suspect.what, suspect.serial, key.labels});
+    if (waiver == nullptr) return "";
+  }
+  if (waiver == nullptr) return "";
+  return fmt::format("waived: {} (approved by {}, until {})", waiver->reason, waiver->approver,
+                     waiver->expires);
+}
+
+/// Whether all nodes run the stage as one group.
+bool isGroupStage(const FleetRecords& records, const std::string& stage) {
+  return std::any_of(records.nodes.begin(), records.nodes.end(), [&](const NodeSummary& node) {
+    return std::any_of(node.stages.begin(), node.stages.end(), [&](const StageSummary& one) {
+      return one.scope == "cluster" && records.names->texts[one.name] == stage;
+    });
+  });
+}
+
+/// What most nodes fail: then the fleet as a whole is off, and naming each device would hide that. Not so
+/// where it is the same place on all of them: that is a rail.
+class Widespread {
+ public:
+  Widespread(const FleetRecords& records, const Fleet& fleet) : records_(records) {
+    for (const FleetNode& node : fleet.nodes) {
+      std::map<Key, const DeviationSummary*> failed;
+      for (const size_t i : node.records)
+        for (const DeviationSummary& d : records.nodes[i].deviations)
+          if (isOwnFailure(d)) {
+            failed.emplace(keyOf(d), &d);
+            places_[keyOf(d)].insert(d.device);
+          }
+      measured_ += node.records.empty() ? 0 : 1;
+      devices_ = std::max(devices_, node.devices);
+      for (const auto& [key, d] : failed) {
+        Hits& hits = hits_[key];
+        if (hits.nodes++ == 0) hits.example = {node.name, d};
+      }
+    }
+  }
+  [[nodiscard]] bool covers(const DeviationSummary& d) const { return isWide(keyOf(d), hits_.at(keyOf(d))); }
+
+  void addTo(Fleet& fleet) const {
+    for (const auto& [key, hits] : hits_) {
+      if (!isWide(key, hits)) continue;
+      const DeviationSummary& d = *hits.example.second;
+      Suspect suspect;
+      suspect.kind = SuspectKind::kGroup;
+      suspect.what =
+          printable(std::get<0>(key)) + (std::get<1>(key).empty() ? "" : ", " + printable(std::get<1>(key)));
+      const bool together = isGroupStage(records_, std::get<0>(key));
+      suspect.evidence.push_back(fmt::format(
+          "{} of {} nodes do not pass it, {}; on {}: {}", hits.nodes, measured_,
+          together ? "which run it together, so a single rank or link may have spoilt it for all of them"
+                   : "so it is no matter of single devices",
+          hits.example.first, deviationLine(d, *records_.names)));
+      suspect.next = together
+                         ? d.remedy
+                         : "Look for what all nodes share: driver, BIOS and power settings, cooling, the "
+                           "image, the plan's limits. " +
+                               d.remedy;
+      addFailure(suspect, d, *records_.names);
+      fleet.suspects.push_back(std::move(suspect));
+    }
+  }
+
+ private:
+  using Key = std::tuple<std::string, std::string, Outcome>;  ///< stage, metric: by text, for the order
+  struct Hits {
+    size_t nodes = 0;
+    std::pair<std::string, const DeviationSummary*> example;
+  };
+  [[nodiscard]] Key keyOf(const DeviationSummary& d) const {
+    return {records_.names->texts[d.stage], records_.names->texts[d.metric], d.outcome};
+  }
+  [[nodiscard]] bool isWide(const Key& key, const Hits& hits) const {
+    const std::set<std::string>& places = places_.at(key);
+    const bool onePlace = devices_ > 1 && places.size() == 1 && !places.begin()->empty();
+    return hits.nodes >= kFewestHits && 2 * hits.nodes > measured_ && !onePlace;
+  }
+
+  const FleetRecords& records_;
+  size_t measured_ = 0;
+  size_t devices_ = 0;  ///< of the node that has most
+  std::map<Key, Hits> hits_;
+  std::map<Key, std::set<std::string>> places_;  ///< devices that fail it
+};
+
+}  // namespace
+
+Status addOutliers(const PeerTable& table, const FleetRecords& records, const FleetOptions& options,
+                   Fleet& fleet) {
+  MUSTER_TRY(const PeerFindings findings, findOutliers(table.group));
+  for (const std::string& note : findings.notes)
+    fleet.notes.push_back(
+        fmt::format("{}{}: {}", table.group.name, table.nodeWide ? ", figures of whole nodes" : "", note));
+  for (Outlier outlier : findings.outliers) {
+    if (table.nodeWide && outlier.level == PeerLevel::kDevice) outlier.level = PeerLevel::kNode;
+    Suspect suspect;
+    suspect.byPeers = true;
+    suspect.evidence.push_back(outlierText(table.group, outlier));
+    for (const PeerEvidence& one : outlier.evidence)
+      suspect.stages.insert(records.names->figures[table.keys[one.metric]].stage);
+    suspect.kind = outlier.level == PeerLevel::kGroup  ? SuspectKind::kGroup
+                   : outlier.level == PeerLevel::kNode ? SuspectKind::kNode
+                                                       : SuspectKind::kDevice;
+    if (outlier.level == PeerLevel::kGroup) {
+      suspect.what = table.group.name;
+      suspect.next =
+          "Every device of the fleet is behind its profile: look for what all nodes share before single ones";
+      fleet.suspects.push_back(std::move(suspect));
+      continue;
+    }
+    FleetNode& node = fleet.nodes[table.nodes[outlier.node]];
+    suspect.node = node.name;
+    if (outlier.level == PeerLevel::kDevice) {
+      suspect.what = table.group.nodes[outlier.node].devices[outlier.device];
+      suspect.serial = serialOf(recordOf(records, node), suspect.what);
+    }
+    suspect.next =
+        fmt::format("Run the plan on {} again; if it stays so, {}", node.name,
+                    suspect.what.empty() ? "compare its configuration, cooling and power with its peers'"
+                                         : "swap the device's position, then replace it");
+    const std::string waived = waivedBy(table, outlier, suspect, records);
+    if (!waived.empty()) suspect.evidence.push_back(waived);
+    if (options.rejectOutliers && waived.empty() && node.state != NodeState::kRejected) {
+      node.state = NodeState::kRejected;
+      node.reason = "named by its peers: " + suspect.evidence.front();
+    }
+    fleet.suspects.push_back(std::move(suspect));
+  }
+  return {};
+}
+
+namespace {
+
+/// Nodes most of whose devices miss the same limit relative to the fleet: then the node is off, not each
+/// device.
+std::set<std::pair<std::string, uint32_t>> deferredOfWholeNodes(const Fleet& fleet) {
+  std::map<std::pair<std::string, uint32_t>, std::set<std::string>> devices;
+  for (const DeferredMiss& miss : fleet.deferred)
+    if (miss.outcome == Outcome::kFail && !miss.device.empty())
+      devices[{miss.node, miss.key}].insert(miss.device);
+  std::set<std::pair<std::string, uint32_t>> whole;
+  for (const FleetNode& node : fleet.nodes)
+    for (auto it = devices.lower_bound({node.name, 0}); it != devices.end() && it->first.first == node.name;
+         ++it)
+      if (it->second.size() >= kWholeNode && 2 * it->second.size() > node.devices) whole.insert(it->first);
+  return whole;
+}
+
+}  // namespace
+
+namespace {
+
+/// Failures of many records that one part caused, or that only the group as a whole answers for: one finding.
+class Caused {
+ public:
+  explicit Caused(const FleetRecords& records) : records_(records) {}
+
+  void add(const DeviationSummary& d, const NodeSummary& record, const Blame& blame) {
+    for (const Suspect& part : blame.parts) {
+      Finding& finding =
+          findings_[{part.name(), records_.names->texts[d.stage], records_.names->texts[d.metric]}];
+      if (finding.first == nullptr) {
+        finding.suspect = part;
+        finding.first = &d;
+        finding.why = blame.why;
+      }
+      addFailure(finding.suspect, d, *records_.names);
+      // What somebody else ended is lost to all: that weighs more than a limit.
+      if (d.cause == Cause::kPeer)
+        finding.suspect.grade = std::min(finding.suspect.grade, FindingClass::kMissing);
+      finding.seen[record.node] += d.times;
+    }
+  }
+
+  void addTo(Fleet& fleet) {
+    for (auto& [key, finding] : findings_) {
+      Suspect& suspect = finding.suspect;
+      suspect.evidence.push_back(evidenceOf(finding));
+      suspect.next = nextOf(finding);
+      suspect.beneath.push_back(seenText(finding));
+      fleet.suspects.push_back(std::move(suspect));
+    }
+  }
+
+ private:
+  struct Finding {
+    Suspect suspect;
+    const DeviationSummary* first = nullptr;
+    std::string why;
+    std::map<std::string, size_t> seen;  ///< verdicts by the node that holds them
+  };
+
+  [[nodiscard]] static std::string seenText(const Finding& finding) {
+    std::vector<std::string> parts;
+    size_t all = 0;
+    for (const auto& [node, times] : finding.seen) {
+      all += times;
+      if (parts.size() < kMostReporters) parts.push_back(fmt::format("{} ({})", node, times));
+    }
+    const size_t left = finding.seen.size() - parts.size();
+    return fmt::format("seen in {} check result{} of {} node{}: {}{}", all, all == 1 ? "" : "s",
+                       finding.seen.size(), finding.seen.size() == 1 ? "" : "s", join(parts, ", "),
+                       left > 0 ? fmt::format(" and {} more", left) : "");
+  }
+
+  [[nodiscard]] std::string evidenceOf(const Finding& finding) const {
+    const DeviationSummary& d = *finding.first;
+    const std::string stage = printable(records_.names->texts[d.stage]);
+    const bool known = finding.suspect.kind != SuspectKind::kGroup;
+    if (d.cause == Cause::kRank && known)
+      return fmt::format("{}: {}, {}: wrong results come from its data ({})", outcomeName(d.outcome), stage,
+                         printable(records_.names->texts[d.metric]), finding.why);
+    if (d.cause == Cause::kRank)
+      return deviationLine(d, *records_.names) + "; no rank could tell whose data is wrong";
+    if (d.cause == Cause::kPeer)
+      return fmt::format("{}: {}: {}", outcomeName(d.outcome), stage, printable(finding.why, 300));
+    return deviationLine(d, *records_.names) + "; this is a result of the whole group";
+  }
+
+  [[nodiscard]] static std::string nextOf(const Finding& finding) {
+    const DeviationSummary& d = *finding.first;
+    if (d.cause == Cause::kRank && finding.suspect.kind == SuspectKind::kDevice)
+      return fmt::format(
+          "Test {} of {} alone, its memory and its links (plans/node-full.toml); replace it if that fails",
+          finding.suspect.what, finding.suspect.node);
+    if (d.cause == Cause::kPeer && finding.suspect.kind == SuspectKind::kNode)
+      return "Check its console, power, network and log of this time; then run the plan on all these nodes "
+             "again";
+    return remedyOf(d);
+  }
+
+  static constexpr size_t kMostReporters = 8;
+  const FleetRecords& records_;
+  std::map<std::tuple<std::string, std::string, std::string>, Finding> findings_;
+};
+
+}  // namespace
+
+void addFailures(const FleetRecords& records, const BlameTable& blame, Fleet& fleet) {
+  const Widespread widespread(records, fleet);
+  widespread.addTo(fleet);
+  Caused caused(records);
+  for (const FleetNode& node : fleet.nodes)
+    for (const size_t i : node.records) {
+      const NodeSummary& record = records.nodes[i];
+      std::vector<const DeviationSummary*> failures;
+      for (const DeviationSummary& d : record.deviations) {
+        if (!isFailure(d)) continue;
+        if (!isOwnFailure(d))
+          caused.add(d, record, blame.of(d, record));
+        else if (!widespread.covers(d))
+          failures.push_back(&d);
+      }
+      for (Suspect& suspect : takeWholeNode(failures, node, *records.names))
+        fleet.suspects.push_back(std::move(suspect));
+      for (const DeviationSummary* d : failures)
+        for (Suspect& suspect : blame.of(*d, record).parts) {
+          suspect.evidence.push_back(deviationLine(*d, *records.names));
+          suspect.next = remedyOf(*d);
+          addFailure(suspect, *d, *records.names);
+          fleet.suspects.push_back(std::move(suspect));
+        }
+    }
+  caused.addTo(fleet);
+  const auto wholeNodes = deferredOfWholeNodes(fleet);
+  for (const DeferredMiss& miss : fleet.deferred) {
+    if (miss.outcome != Outcome::kFail) continue;
+    const DeferredKey& key = (*records.names).deferred[miss.key];
+    const bool whole = miss.device.empty() || wholeNodes.contains({miss.node, miss.key});
+    Suspect suspect;
+    suspect.kind = whole ? SuspectKind::kNode : SuspectKind::kDevice;
+    suspect.node = miss.node;
+    suspect.what = whole ? "" : miss.device;
+    suspect.evidence.push_back(
+        fmt::format("fail: {}, {}: {}", printable(key.stage), printable(key.metric), miss.detail));
+    suspect.next = printable(key.expectation.remedy, 300);
+    suspect.failed = true;
+    suspect.grade = FindingClass::kLimit;
+    suspect.stages.insert(key.stage);
+    fleet.suspects.push_back(std::move(suspect));
+  }
+}
+
+void addCommonCauses(const FleetOptions& options, Fleet& fleet) {
+  std::set<std::string> measured;
+  std::set<std::string> nodes;
+  std::map<std::string, std::set<std::string>> rails;
+  std::map<std::string, FindingClass> grades;  ///< of nodes and rails: the gravest of their findings
+  const auto grade = [&](const std::string& place, FindingClass of) {
+    const auto [at, fresh] = grades.try_emplace(place, of);
+    if (!fresh) at->second = std::min(at->second, of);
+  };
+  size_t devices = 0;
+  for (const FleetNode& node : fleet.nodes) {
+    if (!node.records.empty()) measured.insert(node.name);
+    devices = std::max(devices, node.devices);
+  }
+  for (const Suspect& suspect : fleet.suspects) {
+    for (const std::string& node : nodesOf(suspect)) {
+      nodes.insert(node);
+      grade("node " + node, suspect.grade);
+    }
+    if (suspect.kind != SuspectKind::kDevice || devices < 2) continue;
+    rails[suspect.what].insert(suspect.node);
+    grade("rail " + suspect.what, suspect.grade);
+  }
+  std::vector<Suspect> found;
+  for (const auto& [name, members] : options.topology) {
+    size_t size = 0;
+    std::vector<std::string> hit;
+    for (const std::string& member : members) {
+      size += measured.contains(member) ? 1 : 0;
+      if (nodes.contains(member)) hit.push_back(member);
+    }
+    if (size == measured.size() ||
+        !isCommon(hit.size(), size, nodes.size() - hit.size(), measured.size() - size))
+      continue;
+    Suspect suspect;
+    suspect.kind = SuspectKind::kSwitch;
+    suspect.what = name;
+    suspect.evidence.push_back(fmt::format("{} of its {} nodes are suspect, of the other {} only {}: {}",
+                                           hit.size(), size, measured.size() - size,
+                                           nodes.size() - hit.size(), printable(join(hit, ", "), 200)));
+    suspect.next =
+        "Look for what these nodes share before replacing parts of each: the switch, power feed and cooling "
+        "of it";
+    for (const std::string& member : hit)
+      suspect.grade = std::min(suspect.grade, grades.at("node " + member));
+    found.push_back(std::move(suspect));
+  }
+  size_t hits = 0;
+  for (const auto& [device, where] : rails) hits += where.size();
+  for (const auto& [device, where] : rails) {
+    // Elsewhere: all other devices of all nodes.
+    const size_t others = measured.size() * std::max<size_t>(rails.size(), 8) - measured.size();
+    if (!isCommon(where.size(), measured.size(), hits - where.size(), others)) continue;
+    Suspect suspect;
+    suspect.kind = SuspectKind::kRail;
+    suspect.what = device;
+    suspect.evidence.push_back(
+        fmt::format("{} is suspect on {} of {} nodes", device, where.size(), measured.size()));
+    suspect.next =
+        "The same place on many nodes: look at what that place shares, such as its rail's switch, riser or "
+        "airflow";
+    suspect.grade = grades.at("rail " + device);
+    found.push_back(std::move(suspect));
+  }
+  fleet.suspects.insert(fleet.suspects.end(), found.begin(), found.end());
+}
+
+}  // namespace muster::fleet

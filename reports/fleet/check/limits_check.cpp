@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// See sku_check.h: whether nodes that are compared were judged by the same limits.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "reports/fleet/check/record_finding.h"
+#include "reports/fleet/check/sku_check.h"
+#include "runner/core/text.h"
+#include "runner/record/record_check.h"
+
+namespace muster::fleet {
+namespace {
+
+constexpr const char* kNext =
+    "Run the node again with the plan, profile and Muster of the others, or give the profile that counts by "
+    "--sku "
+    "FILE.";
+constexpr const char* kNone = "(none)";
+
+std::string digestText(const std::string& sha256) {
+  return sha256.empty() ? "no digest" : "sha256 " + sha256.substr(0, 12);
+}
+
+/// One thing that must be equal on all nodes of a SKU: who has which value.
+struct Aspect {
+  std::string name;                                ///< "profile"
+  std::map<std::string, std::set<size_t>> shares;  ///< by a text for people
+  std::string pinned;                              ///< the value that counts; empty: that of the most nodes
+};
+
+class LimitsCheck {
+ public:
+  LimitsCheck(const FleetRecords& records, const FleetOptions& options, Fleet& fleet)
+      : records_(records), options_(options), fleet_(fleet) {}
+
+  void run() {
+    std::map<std::string, std::vector<size_t>> groups;
+    for (size_t n = 0; n < fleet_.nodes.size(); ++n) {
+      const FleetNode& node = fleet_.nodes[n];
+      if (!node.records.empty() && (node.expectedSku.empty() || node.sku == node.expectedSku))
+        groups[node.sku].push_back(n);
+    }
+    for (const auto& [sku, nodes] : groups) compare(sku, nodes);
+  }
+
+ private:
+  template <typename F>
+  void eachRecord(const std::vector<size_t>& nodes, F take) const {
+    for (const size_t n : nodes)
+      for (const size_t i : fleet_.nodes[n].records) take(n, records_.nodes[i]);
+  }
+
+  [[nodiscard]] const std::string& text(uint32_t number) const { return records_.names->texts[number]; }
+
+  void compare(const std::string& sku, const std::vector<size_t>& nodes) {
+    blamed_.clear();
+    Aspect profile{"profile", {}, ""};
+    if (const auto pin = options_.pinnedProfiles.find(sku); pin != options_.pinnedProfiles.end())
+      profile.pinned = profileText(sku, pin->second);
+    Aspect build{"Muster build", {}, ""}, strict{"strictness", {}, ""};
+    std::map<std::string, Aspect> plugins;
+    eachRecord(nodes, [&](size_t n, const NodeSummary& record) {
+      profile.shares[profileText(record.profileName, record.profileSha256)].insert(n);
+      build.shares[record.rejudged ? record.rejudged->buildId : record.buildId].insert(n);
+      strict.shares[record.strict ? "--strict" : "without --strict"].insert(n);
+      for (const StageSummary& stage : record.stages) {
+        if (text(stage.library).empty()) continue;
+        Aspect& plugin = plugins[text(stage.plugin)];
+        plugin.name = "plugin " + text(stage.plugin);
+        plugin.shares[libraryText(text(stage.library))].insert(n);
+      }
+    });
+    judge(sku, profile);
+    // A node that is stricter than most gives nothing away.
+    if (strict.shares["--strict"].size() >= strict.shares["without --strict"].size()) judge(sku, strict);
+    compareRequirements(sku, nodes);
+    if (options_.manyRuns) return;
+    judge(sku, build);
+    for (const auto& [name, plugin] : plugins) judge(sku, plugin);
+  }
+
+  static std::string profileText(const std::string& name, const std::string& sha256) {
+    return name.empty() ? "no profile" : fmt::format("{} ({})", printable(name, 80), digestText(sha256));
+  }
+
+  static std::string libraryText(const std::string& library) {
+    const size_t space = library.find(' ');
+    return space == std::string::npos
+               ? library
+               : fmt::format("{} ({})", library.substr(0, space), digestText(library.substr(space + 1)));
+  }
+
+  /// The value that counts: the pinned one, else that of the most nodes; nothing where there is no majority.
+  static const std::string* rightOf(const Aspect& aspect) {
+    if (!aspect.pinned.empty()) return &aspect.pinned;
+    const std::string* best = nullptr;
+    size_t most = 0;
+    for (const auto& [value, nodes] : aspect.shares) {
+      if (nodes.size() == most) best = nullptr;
+      if (nodes.size() <= most) continue;
+      best = &value;
+      most = nodes.size();
+    }
+    return best;
+  }
+
+  void judge(const std::string& sku, const Aspect& aspect) {
+    size_t valued = 0;
+    for (const auto& [value, nodes] : aspect.shares) valued += nodes.empty() ? 0 : 1;
+    const std::string* right = rightOf(aspect);
+    if (valued < 2 && (aspect.pinned.empty() || aspect.shares.contains(aspect.pinned))) return;
+    for (const auto& [value, nodes] : aspect.shares) {
+      if (nodes.empty() || (right != nullptr && value == *right)) continue;
+      std::string basis;
+      if (right == nullptr)
+        basis = fmt::format("no {} has a majority among nodes of SKU {}", aspect.name, printable(sku, 80));
+      else if (!aspect.pinned.empty())
+        basis = "what counts is " + *right;
+      else
+        basis = fmt::format("{} nodes of SKU {} were judged by {}", aspect.shares.at(*right).size(),
+                            printable(sku, 80), *right);
+      add(nodes, fmt::format("{} {}", aspect.name, value), basis);
+    }
+  }
+
+  void add(const std::set<size_t>& nodes, const std::string& what, const std::string& basis) {
+    RecordFinding finding;
+    finding.kind = FindingKind::kLimits;
+    std::vector<std::string> names;
+    for (const size_t n : nodes) names.push_back(fleet_.nodes[n].name);
+    finding.text = fmt::format("judged by other limits: {}: {}; {}", shortNames(names), what, basis);
+    finding.next = kNext;
+    addFinding(fleet_, records_, std::move(finding), {nodes.begin(), nodes.end()}, NodeState::kIncomplete);
+    blamed_.insert(nodes.begin(), nodes.end());
+  }
+
+  /// The requirements of one stage on one record: what each is about, and its limits.
+  using Requirements = std::map<std::string, std::string>;
+
+  [[nodiscard]] Requirements requirementsOf(const StageSummary& stage) const {
+    Requirements all;
+    for (const LimitSummary& one : stage.limits) {
+      std::string& limits = all[text(one.about)];
+      limits += (limits.empty() ? "" : "; ") + text(one.limit);
+    }
+    return all;
+  }
+
+  /// What was run by one profile and plan has the same requirements; where not, a record was edited.
+  void compareRequirements(const std::string& sku, const std::vector<size_t>& nodes) {
+    struct List {
+      const StageSummary* example = nullptr;
+      bool rejudged = false;
+      std::set<size_t> nodes;
+    };
+    std::map<std::string, std::map<std::vector<std::pair<uint32_t, uint32_t>>, List>> stages;
+    const std::set<size_t> known = blamed_;  // their profile tells already
+    eachRecord(nodes, [&](size_t n, const NodeSummary& record) {
+      if (known.contains(n)) return;
+      for (const StageSummary& stage : record.stages) {
+        if (stage.state != "ran" || isOwnStage(text(stage.name))) continue;
+        std::vector<std::pair<uint32_t, uint32_t>> key;
+        for (const LimitSummary& one : stage.limits) key.emplace_back(one.about, one.limit);
+        std::sort(key.begin(), key.end());
+        List& list = stages[text(stage.name)][key];
+        list.example = &stage;
+        list.rejudged = list.rejudged || record.rejudged.has_value();
+        list.nodes.insert(n);
+      }
+    });
+    for (const auto& [stage, lists] : stages) {
+      if (lists.size() < 2) continue;
+      std::map<std::string, Aspect> aspects;
+      std::vector<std::pair<Requirements, const List*>> all;
+      for (const auto& [key, list] : lists) all.emplace_back(requirementsOf(*list.example), &list);
+      for (const auto& [requirements, list] : all)
+        for (const auto& [about, limit] : requirements)
+          aspects[about].name = fmt::format("requirement of stage {} ({})", stage, printable(about, 160));
+      for (auto& [about, aspect] : aspects)
+        for (const auto& [requirements, list] : all) {
+          const auto at = requirements.find(about);
+          // `muster judge --sku` leaves out what a record has no metric for.
+          if (at == requirements.end() && list->rejudged) continue;
+          aspect.shares[at == requirements.end() ? kNone : at->second].insert(list->nodes.begin(),
+                                                                              list->nodes.end());
+        }
+      for (const auto& [about, aspect] : aspects) judge(sku, aspect);
+    }
+  }
+
+  const FleetRecords& records_;
+  const FleetOptions& options_;
+  Fleet& fleet_;
+  std::set<size_t> blamed_;
+};
+
+}  // namespace
+
+void checkLimits(const FleetRecords& records, const FleetOptions& options, Fleet& fleet) {
+  LimitsCheck(records, options, fleet).run();
+}
+
+}  // namespace muster::fleet

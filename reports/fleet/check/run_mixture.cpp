@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// See run_mixture.h.
+#include "reports/fleet/check/run_mixture.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runner/core/clock.h"
+#include "runner/core/text.h"
+#include "runner/core/units.h"
+
+namespace muster::fleet {
+namespace {
+
+constexpr double kLongPause = 24 * 3600;  ///< seconds; longer than nodes of one run wait for their turn
+constexpr size_t kMostNames = 4;
+constexpr const char* kAdvice =
+    "no record names a fleet run, so what counts may be of several; give each run a folder of its own, or "
+    "all "
+    "its nodes one --fleet-id";
+
+/// What is older than most records by more is of another run. Nodes of a run with an id may have waited for a
+/// repair.
+constexpr double kOutdated = 7 * 24 * 3600;
+constexpr double kOutdatedInRun = 30 * 24 * 3600;
+
+/// One node: when its last record began and ended, and whether it has earlier ones of the same stages.
+struct LastRun {
+  size_t index = 0;  ///< in the fleet
+  std::string node;
+  double started = 0;
+  double finished = 0;
+};
+
+bool sameStages(const NodeSummary& a, const NodeSummary& b) {
+  return std::equal(a.stages.begin(), a.stages.end(), b.stages.begin(), b.stages.end(),
+                    [](const StageSummary& x, const StageSummary& y) {
+                      return x.name == y.name && (x.state == "elsewhere") == (y.state == "elsewhere");
+                    });
+}
+
+std::string namesOf(const std::vector<LastRun>& runs) {
+  std::vector<std::string> names;
+  for (const LastRun& run : runs) {
+    if (names.size() == kMostNames) {
+      names.push_back(fmt::format("and {} more", runs.size() - kMostNames));
+      break;
+    }
+    names.push_back(run.node);
+  }
+  return join(names, ", ");
+}
+
+const LastRun& firstOf(const std::vector<LastRun>& runs) {
+  return *std::min_element(runs.begin(), runs.end(),
+                           [](const LastRun& a, const LastRun& b) { return a.started < b.started; });
+}
+
+/// Nodes that ran once, before any other node was run again. `again`: nodes that ran more than once.
+std::vector<LastRun> nodesBehind(const std::vector<LastRun>& last, const std::vector<LastRun>& again) {
+  std::vector<LastRun> behind;
+  if (again.empty()) return behind;
+  const LastRun& first = firstOf(again);
+  std::copy_if(last.begin(), last.end(), std::back_inserter(behind), [&](const LastRun& run) {
+    return run.finished < first.started &&
+           std::none_of(again.begin(), again.end(),
+                        [&](const LastRun& other) { return other.node == run.node; });
+  });
+  return behind;
+}
+
+std::string leftBehind(const std::vector<LastRun>& last, const std::vector<LastRun>& again) {
+  const std::vector<LastRun> behind = nodesBehind(last, again);
+  if (behind.empty()) return "";
+  const LastRun& first = firstOf(again);
+  return fmt::format("{} was run again on {}, but the last record of {} is older: {}", first.node,
+                     formatUtc(first.started), behind.size() == 1 ? "one node" : "some nodes",
+                     namesOf(behind));
+}
+
+/// The longest time in which no node ran, where it is longer than a run's nodes wait for each other.
+std::string longPause(std::vector<LastRun> last) {
+  std::sort(last.begin(), last.end(),
+            [](const LastRun& a, const LastRun& b) { return a.started < b.started; });
+  double busyUntil = last.empty() ? 0 : last.front().finished;
+  std::string before = last.empty() ? "" : last.front().node, text;
+  double longest = kLongPause;
+  for (const LastRun& run : last) {
+    if (run.started - busyUntil > longest) {
+      longest = run.started - busyUntil;
+      text = fmt::format("{} lie between the record of {} ({}) and that of {} ({})",
+                         formatQuantity(longest, "s", 2), before, formatUtc(busyUntil), run.node,
+                         formatUtc(run.started));
+    }
+    if (run.finished > busyUntil) before = run.node;
+    busyUntil = std::max(busyUntil, run.finished);
+  }
+  return text;
+}
+
+}  // namespace
+
+namespace {
+
+struct Runs {
+  std::vector<LastRun> last;   ///< of each node that has a record
+  std::vector<LastRun> again;  ///< of those that have several of the same stages
+};
+
+Runs runsOf(const FleetRecords& records, const std::vector<std::vector<size_t>>& candidates,
+            const Fleet& fleet) {
+  Runs runs;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (candidates[i].empty()) continue;
+    const size_t newest = *std::max_element(
+        candidates[i].begin(), candidates[i].end(),
+        [&](size_t a, size_t b) { return records.nodes[a].started < records.nodes[b].started; });
+    const NodeSummary& record = records.nodes[newest];
+    runs.last.push_back({i, fleet.nodes[i].name, record.started, record.finished});
+    if (std::any_of(candidates[i].begin(), candidates[i].end(), [&](size_t other) {
+          return other != newest && sameStages(records.nodes[other], record);
+        }))
+      runs.again.push_back(runs.last.back());
+  }
+  return runs;
+}
+
+void addOld(const std::vector<LastRun>& runs, double begin, std::map<size_t, std::string>& outdated) {
+  for (const LastRun& run : runs)
+    outdated.emplace(
+        run.index, fmt::format("of an earlier run: it ended on {}, and those of most nodes began from {} on",
+                               formatUtc(run.finished), formatUtc(begin)));
+}
+
+}  // namespace
+
+std::map<size_t, std::string> outdatedNodes(const FleetRecords& records,
+                                            const std::vector<std::vector<size_t>>& candidates,
+                                            const Fleet& fleet) {
+  std::map<size_t, std::string> outdated;
+  Runs runs = runsOf(records, candidates, fleet);
+  if (const std::vector<LastRun> behind = nodesBehind(runs.last, runs.again);
+      runs.again.size() > behind.size())
+    addOld(behind, firstOf(runs.again).started, outdated);
+  std::sort(runs.last.begin(), runs.last.end(),
+            [](const LastRun& a, const LastRun& b) { return a.started < b.started; });
+  const double pause = fleet.fleetId.empty() ? kOutdated : kOutdatedInRun;
+  std::vector<std::vector<LastRun>> parts;
+  double busyUntil = 0;
+  for (const LastRun& run : runs.last) {
+    if (parts.empty() || run.started - busyUntil > pause) parts.emplace_back();
+    parts.back().push_back(run);
+    busyUntil = std::max(busyUntil, run.finished);
+  }
+  if (parts.size() < 2) return outdated;
+  size_t most = 0;
+  for (size_t k = 0; k < parts.size(); ++k)
+    if (parts[k].size() >= parts[most].size()) most = k;
+  for (size_t k = 0; k < most; ++k) addOld(parts[k], parts[most].front().started, outdated);
+  return outdated;
+}
+
+std::string mixtureNote(const FleetRecords& records, const std::vector<std::vector<size_t>>& candidates,
+                        const Fleet& fleet) {
+  if (!fleet.fleetId.empty()) return "";
+  Runs runs = runsOf(records, candidates, fleet);
+  std::string text = leftBehind(runs.last, runs.again);
+  if (text.empty()) text = longPause(std::move(runs.last));
+  return text.empty() ? "" : text + "; " + kAdvice;
+}
+
+}  // namespace muster::fleet

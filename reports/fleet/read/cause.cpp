@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// See cause.h.
+#include "reports/fleet/read/cause.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <regex>
+
+#include "runner/core/text.h"
+
+namespace muster::fleet {
+namespace {
+
+bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+/// What the runner and its ranks say when somebody outside of the run ended them.
+constexpr std::array<std::string_view, 6> kStopped = {"was stopped because the run was cancelled",
+                                                      "was told to stop",
+                                                      "it was cancelled",
+                                                      "the run was interrupted",
+                                                      "the time limit of Slurm job",
+                                                      "was interrupted before it"};
+
+/// What node 0, or who misses it, says when nodes do not meet.
+constexpr std::array<std::string_view, 6> kNotMet = {
+    " did not arrive: ",           " did not answer at ",
+    " did not come to this stage", " did not decide about this stage",
+    " does not take part: ",       ", which serves the store: "};
+
+constexpr std::string_view kStoppedFor = " was stopped because ";
+
+int numberIn(const std::ssub_match& text) {
+  int number = -1;
+  const std::string digits = text.str();
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return number;
+}
+
+/// A part that a text names, and where its name stands.
+struct Found {
+  Mention mention;
+  size_t begin = 0;
+  size_t end = 0;
+};
+
+std::vector<Found> findMentions(const std::string& text) {
+  // "rank 3 (gpu3 of node 1 (n1))", "rank 3 (node 1 (n1))", "rank 3 (gpu3)", "rank 3", "node 1 (n1)", "node
+  // 1"
+  static const std::regex kNames(
+      "rank ([0-9]{1,7})(?: \\((?:([^ ()]{1,64}) of )?node ([0-9]{1,7})(?: \\(([^ ()]{1,100})\\))?\\)|"
+      " \\(([^ ()]{1,64})\\))?|node ([0-9]{1,7})(?: \\(([^ ()]{1,100})\\))?");
+  std::vector<Found> found;
+  for (std::sregex_iterator at(text.begin(), text.end(), kNames), end; at != end; ++at) {
+    const std::smatch& m = *at;
+    Found one;
+    one.mention.rank = numberIn(m[1]);
+    one.mention.device = m[2].matched ? m[2].str() : m[5].str();
+    one.mention.node = m[6].matched ? numberIn(m[6]) : numberIn(m[3]);
+    one.mention.host = m[6].matched ? m[7].str() : m[4].str();
+    one.begin = static_cast<size_t>(m.position());
+    one.end = one.begin + static_cast<size_t>(m.length());
+    found.push_back(std::move(one));
+  }
+  return found;
+}
+
+/// What `text` says of each part: what follows its name, in a list "A, B were lost" what follows the last
+/// one.
+std::string clauseOf(const std::string& text, const std::vector<Found>& found, size_t i) {
+  for (; i < found.size(); ++i) {
+    const size_t end = i + 1 < found.size() ? found[i + 1].begin : text.size();
+    std::string clause = text.substr(found[i].end, end - found[i].end);
+    if (clause != ", ") return clause;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::optional<std::string> sourceRank(std::string_view firstFault) {
+  if (has(firstFault, "from a rank that cannot be told")) return "";
+  constexpr std::string_view kFrom = "from rank ";
+  const size_t at = firstFault.rfind(kFrom);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = firstFault.substr(at + kFrom.size());
+  const std::string_view digits = rest.substr(0, rest.find_first_not_of("0123456789"));
+  if (digits.empty() || digits.size() > 7) return std::nullopt;
+  return std::string(digits);
+}
+
+CaseCause caseCause(std::string_view detail, std::string_view culprit, bool stopped) {
+  if (has(detail, ", which it needs, ")) return {Cause::kNeed, {}};
+  if (!culprit.empty() && has(detail, culprit)) return {Cause::kPeer, culprit};
+  if (std::any_of(kNotMet.begin(), kNotMet.end(),
+                  [&](std::string_view words) { return has(detail, words); }) ||
+      has(detail, " was interrupted by its user"))
+    return {Cause::kPeer, detail};
+  const bool told = std::any_of(kStopped.begin(), kStopped.end(),
+                                [&](std::string_view words) { return has(detail, words); });
+  if (stopped || told) return {Cause::kStopped, {}};
+  const size_t peer = detail.find(kStoppedFor);
+  if (peer == std::string_view::npos) return {};
+  return {Cause::kPeer, detail.substr(peer + kStoppedFor.size())};
+}
+
+std::vector<Mention> accusedBy(const std::string& source) {
+  constexpr std::string_view kAbsent = " did not arrive: ";
+  const size_t absent = source.find(kAbsent);
+  std::string said = absent == std::string::npos ? source : source.substr(absent + kAbsent.size());
+  // What follows explains it, in the words of whoever met it: nobody is accused there.
+  for (const char* explanation : {"; ", ": "}) said = said.substr(0, said.find(explanation));
+  std::vector<Found> found = findMentions(said);
+  if (found.empty()) return {};
+  const std::string first = clauseOf(said, found, 0);
+  // "node 2 (n2) lost node 0 (n0), which serves the store": the one that lost speaks of the other.
+  if (found.size() > 1 && has(first, " lost ")) found.erase(found.begin());
+  // "node 0 (n0) did not answer at node 0's address": the rest of the sentence names nobody.
+  if (has(first, " did not ")) found.resize(1);
+  std::vector<Mention> accused;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const std::string clause = clauseOf(said, found, i);
+    Mention& mention = found[i].mention;
+    mention.interrupted =
+        has(clause, "interrupted") || has(clause, "told to stop") || has(clause, "was cancelled");
+    accused.push_back(mention);
+  }
+  return accused;
+}
+
+}  // namespace muster::fleet

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// See cut_run.h.
+#include "reports/fleet/read/cut_run.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "runner/core/files.h"
+#include "runner/core/json.h"
+#include "runner/core/text.h"
+
+namespace muster::fleet {
+namespace fs = std::filesystem;
+namespace {
+
+/// The first line holds the texts of plan and waivers.
+constexpr size_t kLongestLine = 8u << 20;
+/// Each further line is a start or a stage; its type stands first.
+constexpr std::string_view kStageLine = "{\"type\":\"stage\"";
+
+Error unusable(const std::string& why) {
+  return {ErrorCode::kProtocol, "a run without a record, and " + why + "; run the plan on its node again",
+          ""};
+}
+
+/// Whether a process has the run's lock, as far as the file system's locks reach.
+bool isHeld(const fs::path& folder) {
+  const Fd lock(open((folder / ".lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  return lock.valid() && flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+/// One word for a shell.
+std::string quoted(const std::string& text) {
+  const bool plain = std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("_-./:,=@+").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain && !text.empty()) return text;
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
+Status readFrozen(const std::string& line, CutRun& run) {
+  MUSTER_TRY(const Json json, parseJson(line));
+  std::string scenario, plan;
+  JsonReader reader(json, "journal.jsonl:1");
+  reader.read("node", run.node);
+  reader.read("plan_sha256", run.planSha256);
+  reader.read("plan_path", plan);
+  reader.read("sets", run.overrides);
+  reader.read("started", run.started);
+  reader.read("scenario", scenario);
+  reader.optional("fleet_id", run.fleetId);
+  MUSTER_CHECK_OK(reader.status());
+  run.planName = fs::path(plan).stem().string();
+  run.simulated = !scenario.empty();
+  return {};
+}
+
+/// The lines of a journal, of which none is kept but the first. Opened once, without following a link or
+/// waiting for a pipe's writer, and read no further than a journal is long.
+class JournalLines {
+ public:
+  explicit JournalLines(const fs::path& path)
+      : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)) {}
+
+  /// Why it is none; empty: it is one.
+  [[nodiscard]] std::string problem() const {
+    struct stat info {};
+    if (!file_.valid() || fstat(file_.get(), &info) != 0 || !S_ISREG(info.st_mode))
+      return "its journal is no regular file";
+    if (static_cast<uint64_t>(info.st_size) > kMostBytes)
+      return fmt::format("its journal has {} bytes, more than any run writes", info.st_size);
+    return "";
+  }
+
+  /// The first bytes of the next whole line, `most` of them; nothing after the last.
+  std::optional<std::string> next(size_t most) {
+    std::string line;
+    for (;;) {
+      if (at_ == end_ && !fill()) return std::nullopt;
+      const char* begin = buffer_.data() + at_;
+      const void* found = std::memchr(begin, '\n', end_ - at_);
+      const size_t length = found == nullptr ? end_ - at_ : static_cast<const char*>(found) - begin;
+      line.append(begin, std::min(length, most - line.size()));
+      at_ += length + (found == nullptr ? 0 : 1);
+      if (found != nullptr) return line;
+    }
+  }
+
+ private:
+  bool fill() {
+    ssize_t n = 0;
+    do n = read(file_.get(), buffer_.data(), std::min<uint64_t>(buffer_.size(), kMostBytes - read_));
+    while (n < 0 && errno == EINTR);
+    at_ = 0;
+    end_ = static_cast<size_t>(std::max<ssize_t>(n, 0));
+    read_ += end_;
+    return end_ > 0;
+  }
+
+  static constexpr uint64_t kMostBytes = 256ull << 20;  ///< a real one is below its record's few
+  Fd file_;
+  std::vector<char> buffer_ = std::vector<char>(size_t{64} << 10);
+  size_t at_ = 0;
+  size_t end_ = 0;
+  uint64_t read_ = 0;
+};
+
+}  // namespace
+
+Result<CutRun> readCutRun(const fs::path& folder, const std::string& shown) {
+  JournalLines journal(folder / kJournalName);
+  if (const std::string problem = journal.problem(); !problem.empty()) return unusable(problem);
+  const std::optional<std::string> line = journal.next(kLongestLine);
+  if (!line || line->size() == kLongestLine) return unusable("its journal has no whole first line");
+  CutRun run;
+  if (const Status read = readFrozen(*line, run); !read.ok())
+    return unusable("its journal cannot be read: " + read.error().text());
+  if (!isPlainName(run.node))
+    return unusable(fmt::format("\"{}\" is no name of a node", printable(run.node, 80)));
+  run.path = shown;
+  while (const auto next = journal.next(kStageLine.size()))
+    if (*next == kStageLine) ++run.stages;
+  run.running = isHeld(folder);
+  run.goOnWith = fmt::format("muster run --resume {}", quoted(folder.string()));
+  // A real run is resumed on its node only, which the scheduler may call otherwise than it calls itself.
+  if (!run.simulated) run.goOnWith += " --node-name " + run.node;
+  return run;
+}
+
+}  // namespace muster::fleet

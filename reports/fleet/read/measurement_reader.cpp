@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: Apache-2.0
+// See stage_reader.h: the measurements of a stage, as figures that nodes are compared by.
+#include <algorithm>
+#include <bit>
+
+#include "reports/fleet/peers/robust.h"
+#include "reports/fleet/read/cause.h"
+#include "reports/fleet/read/folded_rows.h"
+#include "reports/fleet/read/label_list.h"
+#include "reports/fleet/read/stage_reader.h"
+#include "runner/core/units.h"
+#include "runner/metrics/measurement.h"
+#include "runner/record/fold/sample_pack.h"
+
+namespace muster::fleet {
+namespace {
+
+constexpr size_t kMostFaults = 1'000;  ///< of one stage; each failed verdict is held against all of them
+
+/// Whether figures of this kind are compared between nodes. Counts and flags have limits of their own, and
+/// shares that a plugin reports beside its figures say how they were measured. Power has no better side, but
+/// its spread tells.
+bool isCompared(std::string_view unit, Direction direction, bool informational) {
+  if (unit == "count" || unit == "bool" || unit == "text") return false;
+  if (unit == "ratio" && informational) return false;
+  return direction != Direction::kNone || unit == "W";
+}
+
+/// What tells one measurement of a stage from all others. A verdict names the device of its rank where the
+/// measurement names none, so the device counts only as far as it is a label.
+uint64_t measurementId(std::string_view metric, std::string_view caseId, int64_t rank,
+                       const LabelList& labels, std::string_view deviceLabel, std::string& key) {
+  key.clear();
+  for (const std::string_view part : {metric, caseId, labels.find("device").value_or(deviceLabel)})
+    appendPart(key, part);
+  labels.append(key, {"device"});
+  return std::hash<std::string>()(key) * 31 + static_cast<uint64_t>(rank);
+}
+
+}  // namespace
+
+struct StageReader::Parts {
+  std::string_view metric;
+  std::string_view unit;
+  std::string_view caseId;
+  std::string_view device;
+  std::string_view peak;
+  std::string_view direction;
+  std::string_view text;  ///< of a fact
+  int64_t rank = 0;
+  bool deviceLabel = true;  ///< the device is a label too, which is left out
+  LabelList labels;
+  bool informational = false;
+  int64_t attempt = 1;
+  int64_t exponent = 0;
+  dom::element samples;
+  bool hasSamples = false;
+  bool unpacked = false;  ///< scratch_ holds them
+  bool noted = false;     ///< in metrics_, and what follows is known
+  Direction side = Direction::kNone;
+  bool compared = false;
+  uint32_t key = kNoKey;  ///< of the figure, once it is known
+
+  static constexpr uint32_t kNoKey = 0xffffffff;
+
+  simdjson::error_code read(std::string_view name, const dom::element& value) {
+    if (isKey(name, "samples")) {
+      samples = value;
+      hasSamples = true;
+      return simdjson::SUCCESS;
+    }
+    if (isKey(name, "device")) return value.get(device);
+    if (isKey(name, "text")) return value.get(text);
+    if (isKey(name, "rank")) return value.get(rank);
+    if (isKey(name, "device_label")) return value.get(deviceLabel);
+    if (isKey(name, "attempt")) return value.get(attempt);
+    if (isKey(name, "exponent")) return value.get(exponent);
+    if (!isKey(name, "metric") && !isKey(name, "unit") && !isKey(name, "case") && !isKey(name, "labels") &&
+        !isKey(name, "peak") && !isKey(name, "direction") && !isKey(name, "informational"))
+      return simdjson::SUCCESS;
+    noted = false;
+    key = kNoKey;
+    if (isKey(name, "metric")) return value.get(metric);
+    if (isKey(name, "unit")) return value.get(unit);
+    if (isKey(name, "case")) return value.get(caseId);
+    if (isKey(name, "direction")) return value.get(direction);
+    if (isKey(name, "peak")) return value.get(peak);
+    if (isKey(name, "informational")) return value.get(informational);
+    return labels.read(value);
+  }
+};
+
+void StageReader::readMeasurements(const dom::array& measurements, bool accepted) {
+  usedSlots_ = 0;
+  slotByKey_.clear();
+  for (const dom::element item : measurements) {
+    dom::object object;
+    if (item.get(object) != simdjson::SUCCESS)
+      failures_.fail("measurements", "holds something that is no object");
+    if (failures_.ok()) readMeasurementGroup(object, accepted);
+    if (!failures_.ok()) return;
+  }
+  finishFigures();
+}
+
+void StageReader::readMeasurementGroup(const dom::object& group, bool accepted) {
+  Parts shared;
+  const auto take = [&](Parts& parts, std::string_view key, const dom::element& value) {
+    if (parts.read(key, value) != simdjson::SUCCESS)
+      failures_.fail(key, "a measurement's field is of another type than wanted");
+  };
+  for (const auto& [key, value] : group) take(shared, key, value);
+  FoldedRows rows(group, failures_);
+  Parts parts;
+  do {
+    if (++measurements_ > limits_.measurements)
+      failures_.fail("measurements",
+                     fmt::format("the record holds more than {} measurements", limits_.measurements));
+    if (!failures_.ok()) return;
+    parts = shared;
+    rows.eachOwn([&](std::string_view key, const dom::element& value) { take(parts, key, value); });
+    if (failures_.ok()) addMeasurement(parts, accepted);
+    if (rows.hasColumn("metric") || rows.hasColumn("labels")) continue;
+    shared.key = parts.key;
+    shared.noted = parts.noted;
+    shared.side = parts.side;
+    shared.compared = parts.compared;
+  } while (rows.next(failures_));
+}
+
+void StageReader::addMeasurement(Parts& parts, bool accepted) {
+  countUnfolded(parts);
+  if (failures_.ok() && !parts.noted) noteMetric(parts);
+  if (!failures_.ok()) return;
+  noteFirstFault(parts);
+  hashMeasurement(parts);
+  noteAsked(parts);
+  if (!failures_.ok() || !parts.compared) return;
+  if (parts.key == Parts::kNoKey) parts.key = figureKey(parts);
+  addSamples(parts, accepted);
+}
+
+void StageReader::noteMetric(Parts& parts) {
+  if (parts.metric.empty() || !isBaseUnit(parts.unit))
+    failures_.fail("measurements", fmt::format("the metric \"{}\" has the unit \"{}\", which is no base unit",
+                                               printable(parts.metric, 80), printable(parts.unit, 40)));
+  const auto direction = directionFromName(parts.direction.empty() ? "none" : parts.direction);
+  if (!direction.ok()) failures_.fail("direction", direction.error().message);
+  if (!failures_.ok()) return;
+  if (parts.metric.size() > kMostNameBytes)
+    return failures_.fail("metric", fmt::format("its name is longer than {} bytes", kMostNameBytes));
+  parts.side = *direction;
+  parts.compared = isCompared(parts.unit, *direction, parts.informational);
+  askedOfMetric_.clear();
+  for (Asked& asked : asked_)
+    if (asked.counts && asked.metric == parts.metric) askedOfMetric_.push_back(&asked);
+  ofFleet_ = fleetMetrics_.contains(parts.metric);
+  metrics_[std::string(parts.metric)] = {*direction, std::string(parts.unit)};
+  parts.noted = true;
+}
+
+void StageReader::noteFirstFault(const Parts& parts) {
+  if (!ofGroup_ || !parts.metric.ends_with(kFirstFault)) return;
+  const std::optional<std::string> rank = sourceRank(parts.text);
+  if (!rank) return;
+  if (firstFaults_.size() >= kMostFaults)
+    return failures_.fail("measurements", fmt::format("more than {} first faults", kMostFaults));
+  const std::string_view stem = parts.metric.substr(0, parts.metric.size() - kFirstFault.size());
+  firstFaults_.push_back({std::string(parts.device), std::string(parts.caseId), std::string(stem), *rank});
+}
+
+void StageReader::readExpectations(const dom::object& evidence) {
+  asked_.clear();
+  askedOfMetric_.clear();
+  spans_.clear();
+  spanOf_.clear();
+  judged_.clear();
+  fleetMetrics_.clear();
+  comparable_.clear();
+  deferredOn_.clear();
+  warnedDrops_.clear();
+  dom::array expectations;
+  if (!failures_.ok() || evidence.at_key("expectations").get(expectations) != simdjson::SUCCESS) return;
+  if (expectations.size() > limits_.expectations)
+    return failures_.fail("evidence.expectations",
+                          fmt::format("the stage has more than {}", limits_.expectations));
+  for (const dom::element item : expectations) {
+    dom::object object;
+    if (item.get(object) != simdjson::SUCCESS)
+      return failures_.fail("evidence.expectations", "holds something that is no object");
+    requireUniqueKeys(object, failures_);
+    if (!failures_.ok()) return;
+    std::string_view metric, kind, peers, severity;
+    if (object["metric"].get(metric) != simdjson::SUCCESS || object["kind"].get(kind) != simdjson::SUCCESS)
+      continue;
+    if (kind == checkKindName(CheckKind::kWithin) && object["peers"].get(peers) == simdjson::SUCCESS &&
+        peers == "fleet")
+      fleetMetrics_.insert(metric);
+    if (kind == checkKindName(CheckKind::kDropMax) && object["severity"].get(severity) == simdjson::SUCCESS &&
+        severity == "warn")
+      warnedDrops_.insert(metric);
+  }
+  if (accepted_) readAsked(expectations);
+}
+
+void StageReader::readAsked(const dom::array& expectations) {
+  std::set<std::string> known;
+  for (const dom::element item : expectations) {
+    Asked asked;
+    std::string_view kind;
+    const bool about =
+        item["metric"].get(asked.metric) == simdjson::SUCCESS && item["kind"].get(kind) == simdjson::SUCCESS;
+    if (dom::element where; about && item["where"].get(where) == simdjson::SUCCESS)
+      if (asked.where.read(where) != simdjson::SUCCESS)
+        return failures_.fail("evidence.expectations", "where must be texts by name");
+    asked.counts =
+        known.insert(simdjson::minify(item)).second && about && kind != checkKindName(CheckKind::kDropMax);
+    asked_.push_back(std::move(asked));
+  }
+}
+
+void StageReader::countUnfolded(const Parts& parts) {
+  uint64_t samples = 0;
+  if (dom::array list; parts.hasSamples && parts.samples.get(list) == simdjson::SUCCESS)
+    samples = list.size();
+  else if (dom::object packed; parts.hasSamples && parts.samples.get(packed) == simdjson::SUCCESS)
+    if (packed.at_key("n").get(samples) != simdjson::SUCCESS || samples > kMostPacked) samples = 1;
+  samples_ += samples;
+  if (samples_ > limits_.samples)
+    return failures_.fail("samples", fmt::format("the record holds more than {} samples", limits_.samples));
+  unfolded_ += parts.metric.size() + parts.caseId.size() + parts.unit.size() + parts.device.size() +
+               parts.text.size() + parts.peak.size() + parts.labels.bytes();
+  if (unfolded_ > limits_.bytes)
+    failures_.fail("measurements", fmt::format("the texts of their rows unfold to more than {}",
+                                               formatQuantity(static_cast<double>(limits_.bytes), "B")));
+}
+
+void StageReader::noteAsked(Parts& parts) {
+  if (askedOfMetric_.empty() && !ofFleet_) return;
+  const std::string_view device = parts.deviceLabel ? parts.device : std::string_view();
+  concerned_.clear();
+  for (Asked* asked : askedOfMetric_)
+    if (parts.labels.match(asked->where, device)) concerned_.push_back(asked);
+  if (concerned_.empty() && !ofFleet_) return;
+  const uint64_t id =
+      measurementId(parts.metric, parts.caseId, parts.rank, parts.labels, device, scratchKey_);
+  if (ofFleet_) widen(comparable_[id], parts);
+  if (concerned_.empty()) return;
+  const auto [number, fresh] = spanOf_.tryEmplace(id, spans_.size());
+  if (fresh) {
+    spans_.emplace_back();
+    for (Asked* asked : concerned_) ++asked->due;
+  }
+  widen(spans_[*number], parts);
+}
+
+void StageReader::widen(Span& span, Parts& parts) {
+  if (!parts.hasSamples || !unpack(parts) || std::abs(parts.exponent) > kMostExponent) return;
+  for (const double value : scratch_) {
+    span.low = std::min(span.low, value);
+    span.high = std::max(span.high, value);
+  }
+}
+
+std::optional<uint64_t> StageReader::measurementOf(const VerdictFields& verdict) {
+  if (!verdict.labelled) {
+    failures_.fail("labels", "must be texts by name");
+    return std::nullopt;
+  }
+  const std::string_view device = verdict.deviceLabel ? verdict.device : std::string_view();
+  return measurementId(verdict.metric, verdict.caseId, verdict.rank, verdict.labels, device, scratchKey_);
+}
+
+void StageReader::noteJudged(const VerdictFields& verdict) {
+  uint64_t index = 0;
+  if (asked_.empty() || !verdict.hasExpectation || verdict.expectation.get(index) != simdjson::SUCCESS ||
+      index >= asked_.size())
+    return;
+  const std::optional<uint64_t> id = measurementOf(verdict);
+  if (!id) return;
+  const size_t* const number = spanOf_.find(*id);
+  if (number == nullptr || !judged_.tryEmplace((static_cast<uint64_t>(*number) << 32) | index, true).second)
+    return;
+  ++asked_[index].judged;
+  const CheckKind kind = claims_[index].claim.kind;
+  if (verdict.outcome != Outcome::kPass || kind == CheckKind::kCvMax || kind == CheckKind::kDropMax) return;
+  requireWithin(spans_[*number], verdict, "passes");
+}
+
+/// Fails where the figure of a verdict is not within the samples of its measurement.
+void StageReader::requireWithin(const Span& span, const VerdictFields& verdict, const char* outcome) {
+  if (!verdict.hasObserved) return;
+  constexpr double kRounding = 1e-6;
+  const double figure = verdict.observed;
+  if (figure >= span.low - kRounding * std::abs(span.low) &&
+      figure <= span.high + kRounding * std::abs(span.high))
+    return;
+  failures_.fail("verdicts", fmt::format("edited: {} of {} {} with {}, and its samples are {} to {}",
+                                         printable(verdict.metric, 80), printable(verdict.device, 40),
+                                         outcome, figure, span.low, span.high));
+}
+
+/// Fails where an expectation applies to more measurements than it has verdicts on.
+void StageReader::checkAsked() {
+  for (const Asked& asked : asked_)
+    if (asked.counts && asked.judged < asked.due)
+      return failures_.fail("verdicts", fmt::format("edited: {} was measured {} times and judged {} times",
+                                                    printable(asked.metric, 80), asked.due, asked.judged));
+}
+
+/// The sum over all measurements, so that their order does not matter.
+void StageReader::hashMeasurement(Parts& parts) {
+  uint64_t hash = 0;
+  const auto mix = [&](uint64_t value) { hash = ((hash ^ value) * 0x9e3779b97f4a7c15u) ^ (hash >> 29); };
+  for (const std::string_view part :
+       {std::string_view(stage_), parts.metric, parts.caseId, parts.device, parts.unit, parts.text})
+    mix(std::hash<std::string_view>()(part));
+  mix(static_cast<uint64_t>(parts.attempt));
+  mix(static_cast<uint64_t>(parts.exponent));
+  if (dom::array list; parts.hasSamples && parts.samples.get(list) == simdjson::SUCCESS) {
+    scratch_.clear();
+    parts.unpacked = readSamples(parts.samples, scratch_);
+    for (const double value : scratch_) mix(std::bit_cast<uint64_t>(value));
+    if (parts.unpacked) scale(parts);
+  } else if (dom::object packed; parts.hasSamples && parts.samples.get(packed) == simdjson::SUCCESS) {
+    for (const auto& [key, value] : packed) mix(std::bit_cast<uint64_t>(numberOf(value).value_or(0)));
+  }
+  node_->samplesHash += hash;
+}
+
+/// Puts the measurement's samples into scratch_, in base units where the exponent is in range. False: they
+/// are none, which is a failure.
+bool StageReader::unpack(Parts& parts) {
+  if (parts.unpacked) return true;
+  scratch_.clear();
+  parts.unpacked = readSamples(parts.samples, scratch_);
+  if (parts.unpacked)
+    scale(parts);
+  else
+    failures_.fail("samples", fmt::format("{} holds something that is no list of numbers", parts.metric));
+  return parts.unpacked;
+}
+
+void StageReader::scale(const Parts& parts) {
+  if (parts.exponent == 0 || std::abs(parts.exponent) > kMostExponent) return;
+  const double ten = scaledByTen(1, static_cast<int>(std::abs(parts.exponent)));
+  if (parts.exponent > 0)
+    for (double& value : scratch_) value *= ten;
+  else
+    for (double& value : scratch_) value /= ten;
+}
+
+uint32_t StageReader::figureKey(const Parts& parts) {
+  std::string key;
+  for (const std::string_view part : {std::string_view(stage_), parts.caseId, parts.metric, parts.unit})
+    appendPart(key, part);
+  parts.labels.append(key, {"device", "rank"});
+  const auto at = knownKeys_.find(key);
+  if (at != knownKeys_.end()) return at->second;
+  const uint32_t number = names_.figures.number(key, [&] {
+    return FigureKey{stage_,
+                     std::string(parts.caseId),
+                     std::string(parts.metric),
+                     std::string(parts.unit),
+                     parts.labels.without({"device", "rank"}),
+                     parts.side,
+                     parts.informational,
+                     std::string(parts.peak)};
+  });
+  knownKeys_.emplace(std::move(key), number);
+  return number;
+}
+
+StageReader::Slot& StageReader::slotOf(uint32_t key, int16_t device) {
+  const uint64_t id = (static_cast<uint64_t>(key) << 16) | static_cast<uint16_t>(device);
+  const auto [at, fresh] = slotByKey_.tryEmplace(id, usedSlots_);
+  if (!fresh) return slots_[*at];
+  if (usedSlots_ == slots_.size()) slots_.emplace_back();
+  Slot& slot = slots_[usedSlots_++];
+  slot.key = key;
+  slot.device = device;
+  slot.attempt = 1;
+  slot.finite = true;
+  slot.samples.clear();
+  return slot;
+}
+
+void StageReader::addSamples(Parts& parts, bool accepted) {
+  if (!parts.hasSamples) return;
+  const int16_t device = deviceIndex(parts.device);
+  if (!failures_.ok()) return;
+  const int attempt = static_cast<int>(std::clamp<int64_t>(parts.attempt, 1, 1'000'000));
+  Slot& slot = slotOf(parts.key, device);
+  if (attempt < slot.attempt) return;
+  if (attempt > slot.attempt) {
+    slot.samples.clear();
+    slot.finite = true;
+  }
+  slot.attempt = attempt;
+  if (!unpack(parts)) return;
+  if (std::abs(parts.exponent) > kMostExponent)
+    return failures_.fail("exponent", fmt::format("{} is out of range", parts.exponent));
+  const auto odd =
+      std::find_if_not(scratch_.begin(), scratch_.end(), [](double x) { return std::isfinite(x); });
+  if (odd != scratch_.end() && accepted && !parts.informational)
+    return failures_.fail(
+        "samples", fmt::format("{} of {} holds {}, yet the record says accepted", printable(parts.metric, 80),
+                               printable(parts.device, 40), std::isnan(*odd) ? "NaN" : "an infinity"));
+  slot.finite = slot.finite && odd == scratch_.end();
+  slot.samples.insert(slot.samples.end(), scratch_.begin(), scratch_.end());
+}
+
+// A hundred million samples in a large fleet: no call for each.
+[[gnu::flatten]] bool StageReader::readSamples(const dom::element& samples, std::vector<double>& out) {
+  if (dom::object packed; samples.get(packed) == simdjson::SUCCESS) {
+    uint64_t n = 0;
+    dom::element value;
+    if (packed.at_key("n").get(n) != simdjson::SUCCESS || n == 0 || n > kMostPacked) return false;
+    if (packed.at_key("value").get(value) != simdjson::SUCCESS) return false;
+    const std::optional<double> number = numberOf(value);
+    if (number) out.insert(out.end(), n, *number);
+    return number.has_value();
+  }
+  dom::array list;
+  if (samples.get(list) != simdjson::SUCCESS) return false;
+  out.reserve(out.size() + list.size());
+  for (const dom::element item : list) {
+    double value = 0;
+    if (item.get_double().get(value) != simdjson::SUCCESS) {
+      const std::optional<double> number = numberOf(item);
+      if (!number) return false;
+      value = *number;
+    }
+    out.push_back(value);
+  }
+  return true;
+}
+
+void StageReader::finishFigures() {
+  for (size_t i = 0; i < usedSlots_; ++i) {
+    Slot& slot = slots_[i];
+    // Without a finite median there is nothing to compare; the node's own verdict is an error already.
+    if (slot.samples.empty() || !slot.finite) continue;
+    Figure figure;
+    figure.key = slot.key;
+    figure.device = slot.device;
+    figure.n = static_cast<uint16_t>(std::min<size_t>(slot.samples.size(), 65535));
+    if (spreads_)
+      if (const double cv = summarize(slot.samples).cv; std::isfinite(cv)) figure.cv = static_cast<float>(cv);
+    figure.median = static_cast<float>(medianOf(slot.samples));
+    node_->figures.push_back(figure);
+  }
+}
+
+}  // namespace muster::fleet

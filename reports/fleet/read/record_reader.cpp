@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+// See record_stream.h: one record from its bytes to a summary.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "reports/fleet/read/inventory_reader.h"
+#include "reports/fleet/read/record_stream.h"
+#include "reports/fleet/read/stage_reader.h"
+#include "reports/fleet/read/waived_record.h"
+#include "runner/core/clock.h"
+#include "runner/core/files.h"
+#include "runner/core/units.h"
+#include "runner/record/record.h"
+#include "runner/record/record_check.h"
+#include "runner/record/record_mac.h"
+
+namespace muster::fleet {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr size_t kTextBytes = 200;
+constexpr size_t kMostReasons = 8;
+constexpr size_t kDeepest = 64;
+constexpr size_t kTextFileBytes = 1u << 20;
+constexpr size_t kMostTexts = 64;
+/// Only one record above this is parsed at a time: a hostile one may need fifteen times its size.
+constexpr size_t kLarge = 6u << 20;
+std::mutex oneLargeRecord;
+
+Error damaged(const std::string& message) {
+  return {ErrorCode::kProtocol, message, ""};
+}
+
+/// Finds out where JSON ends to be JSON; asked only once it is known to be none.
+struct FaultFinder : nlohmann::json_sax<nlohmann::json> {
+  std::string fault;
+  size_t at = 0;
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return true; }
+  bool key(string_t&) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t position, const std::string& token,
+                   const nlohmann::detail::exception&) override {
+    at = position;
+    fault = fmt::format("at byte {}, \"{}\"", position,
+                        printable(token.substr(token.size() > 40 ? token.size() - 40 : 0), 60));
+    return false;
+  }
+};
+
+Error notJson(std::string_view text, simdjson::error_code error) {
+  const size_t last = text.find_last_not_of(" \t\r\n");
+  if (last == std::string_view::npos) return damaged("torn: the file is empty");
+  if (error == simdjson::DEPTH_ERROR) return damaged(fmt::format("more than {} levels deep", kDeepest));
+  if (error == simdjson::UTF8_ERROR) return damaged("damaged: it is not valid UTF-8");
+  FaultFinder finder;
+  nlohmann::json::sax_parse(text.begin(), text.end(), &finder);
+  if (text[last] != '}')
+    return damaged(fmt::format("torn: it ends after {} bytes before its JSON is complete", text.size()));
+  const bool isNaN = text.substr(finder.at < 4 ? 0 : finder.at - 4, 8).find("NaN") != std::string_view::npos;
+  return damaged(
+      fmt::format("damaged: no valid JSON {}{}", finder.fault, isNaN ? " (JSON knows no NaN)" : ""));
+}
+
+std::string textIn(Fields& fields, std::string_view key) {
+  return bounded(fields.text(key), kTextBytes);
+}
+
+}  // namespace
+
+class RecordReader::Impl {
+ public:
+  Impl(FleetNames& names, const ReadLimits& limits, RecordOrigin origin)
+      : names_(names), limits_(limits), origin_(std::move(origin)), stages_(names, limits, failures_) {}
+
+  Result<NodeSummary> read(const fs::path& path) {
+    lastNode_.clear();
+    MUSTER_CHECK_OK(load(path));
+    return guarded();
+  }
+
+  Result<NodeSummary> parse(std::string_view text) {
+    lastNode_.clear();
+    if (text.size() > limits_.bytes) return tooLarge(text.size());
+    reserve(text.size());
+    std::copy(text.begin(), text.end(), buffer_.begin());
+    size_ = text.size();
+    return guarded();
+  }
+
+  void keepSpreads() { stages_.keepSpreads(); }
+
+  std::string lastNode_;
+
+ private:
+  [[nodiscard]] Error tooLarge(uint64_t size) const {
+    return damaged(fmt::format("{} long; a record of more than {} is not read",
+                               formatQuantity(static_cast<double>(size), "B"),
+                               formatQuantity(static_cast<double>(limits_.bytes), "B")));
+  }
+
+  void reserve(size_t size) {
+    if (buffer_.size() < size + simdjson::SIMDJSON_PADDING) buffer_.resize(size + simdjson::SIMDJSON_PADDING);
+  }
+
+  Status load(const fs::path& path) {
+    // Not blocking and not following links: a pipe must not hold up the fleet, nor a link lead out of it.
+    const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW));
+    if (!fd.valid()) return damaged("cannot read it: " + errnoText(errno));
+    struct stat info {};
+    if (fstat(fd.get(), &info) != 0) return damaged("cannot read it: " + errnoText(errno));
+    if (!S_ISREG(info.st_mode)) return damaged("no regular file");
+    if (origin_.owner && info.st_uid != *origin_.owner)
+      return damaged(fmt::format("it is a file of user {}, the run of user {}", info.st_uid, *origin_.owner));
+    if (origin_.owner && info.st_nlink > 1)
+      return damaged(
+          fmt::format("it has {} names (hard links); a run writes a file of its own", info.st_nlink));
+    const auto bytes = static_cast<uint64_t>(info.st_size);
+    if (bytes > limits_.bytes) return tooLarge(bytes);
+    reserve(bytes + 1);  // one more, to see that it does not grow meanwhile
+    for (size_ = 0; size_ <= bytes;) {
+      const ssize_t n = ::read(fd.get(), buffer_.data() + size_, bytes + 1 - size_);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return damaged("cannot read it: " + errnoText(errno));
+      if (n == 0) return {};
+      size_ += static_cast<size_t>(n);
+    }
+    return damaged("it grew while it was read; read it again when its run has ended");
+  }
+
+  /// A large record is read alone, and its memory is given back.
+  Result<NodeSummary> guarded() {
+    if (size_ <= kLarge) return parseBuffer();
+    const std::lock_guard alone(oneLargeRecord);
+    auto result = parseBuffer();
+    parser_ = dom::parser();
+    allocated_ = 0;
+    std::vector<char>().swap(buffer_);
+    return result;
+  }
+
+  Result<NodeSummary> parseBuffer() {
+    failures_.clear();
+    if (size_ > allocated_) {
+      allocated_ = std::max<size_t>(size_, 1u << 20);
+      if (parser_.allocate(allocated_, kDeepest) != simdjson::SUCCESS) {
+        allocated_ = 0;
+        return damaged("there is not enough memory to read it");
+      }
+    }
+    const std::string_view text(buffer_.data(), size_);
+    dom::element root;
+    if (const auto error = parser_.parse(buffer_.data(), size_, false).get(root); error != simdjson::SUCCESS)
+      return notJson(text, error);
+    dom::object record;
+    if (root.get(record) != simdjson::SUCCESS) return damaged("no record: its JSON is no object");
+    if (int64_t schema = 0; record["schema"].get(schema) != simdjson::SUCCESS)
+      return damaged("no record: it has no schema version");
+    else if (schema != kRecordSchema)
+      return damaged(fmt::format("a record of schema {}, written by {} Muster; this one reads schema {}",
+                                 schema, schema < kRecordSchema ? "an older" : "another", kRecordSchema));
+    NodeSummary node;
+    node.sha256 = sha256Hex(text);
+    MUSTER_CHECK_OK(readHead(record, text, node));
+    readRecord(record, node);
+    if (!failures_.ok()) return failures_.error();
+    MUSTER_CHECK_OK(check(node));
+    readOwnWaivers(record, names_, node, failures_);
+    if (!failures_.ok()) return failures_.error();
+    decideWaived(node, stages_.flakyAllowed());
+    return node;
+  }
+
+  /// Whose record it is, and whether its node wrote it: before anything that rows share is unfolded.
+  Status readHead(const dom::object& record, std::string_view text, NodeSummary& node) {
+    Fields fields(record, failures_);
+    if (const dom::object run = fields.object("run"); failures_.ok()) readRun(run, node);
+    if (!failures_.ok()) return failures_.error();
+    return origin_.runKey.empty() ? Status() : checkMac(text, nodeKeyOf(origin_.runKey, node.node));
+  }
+
+  void readRecord(const dom::object& record, NodeSummary& node) {
+    Fields fields(record, failures_);
+    stages_.begin(node);
+    stages_.noteWaivers(record);
+    failures_.at("");
+    readOutcome(fields, node);
+    if (const dom::object accounting = fields.object("accounting"); failures_.ok())
+      readAccounting(accounting, node.accounting);
+    failures_.at("");
+    if (const dom::object plan = fields.object("plan"); failures_.ok()) {
+      Fields part(plan, failures_);
+      node.planName = textIn(part, "name");
+      node.planSha256 = textIn(part, "sha256");
+      if (sha256Hex(part.text("text")) != node.planSha256)
+        failures_.fail("plan.text", "edited or torn: it has another digest than plan.sha256");
+      keepText(names_.plans, part.text("text"), node.planSha256);
+    }
+    if (const dom::object profile = fields.object("profile"); failures_.ok()) {
+      Fields part(profile, failures_);
+      node.profileName = textIn(part, "name");
+      node.profileSha256 = textIn(part, "sha256");
+      keepText(names_.profiles, part.text("text"), node.profileSha256);
+    }
+    if (const dom::object tool = fields.object("tool"); failures_.ok()) {
+      Fields part(tool, failures_);
+      node.toolVersion = bounded(part.text("version"), kTextBytes);
+      node.buildId = textIn(part, "build_id");
+    }
+    if (fields.has("rejudged")) readRejudged(fields, node);
+    if (const dom::object launcher = fields.object("launcher"); failures_.ok())
+      if (std::string_view id; launcher.at_key("fleet_id").get(id) == simdjson::SUCCESS)
+        node.fleetId = bounded(id, kTextBytes);
+    if (const dom::object environment = fields.object("environment"); failures_.ok())
+      if (std::string_view job; environment.at_key("SLURM_JOB_ID").get(job) == simdjson::SUCCESS)
+        node.jobId = bounded(job, kTextBytes);
+    if (const dom::object inventory = fields.object("inventory"); failures_.ok())
+      readInventory(inventory, node, stages_, limits_, failures_);
+    readStages(fields, node);
+  }
+
+  void readRejudged(Fields& fields, NodeSummary& node) {
+    failures_.at("rejudged");
+    node.rejudged.emplace();
+    for (const dom::element item : fields.array("rejudged")) {
+      dom::object object;
+      if (item.get(object) != simdjson::SUCCESS)
+        return failures_.fail("", "holds something that is no object");
+      Fields part(object, failures_);
+      node.rejudged->from.push_back(textIn(part, "from_sha256"));
+      node.rejudged->at = part.seconds("at");
+      node.rejudged->buildId = textIn(part, "build_id");
+      if (std::string profile = textIn(part, "profile_sha256"); !profile.empty())
+        node.rejudged->profileSha256 = std::move(profile);
+      if (!failures_.ok()) return;
+    }
+    if (node.rejudged->from.empty()) failures_.fail("", "is empty");
+    failures_.at("");
+  }
+
+  /// Each plan's and profile's text once: thousands of records hold the same.
+  static void keepText(Table<std::string>& table, std::string_view text, const std::string& sha256) {
+    if (!sha256.empty() && text.size() <= kTextFileBytes && table.size() < kMostTexts)
+      table.number(sha256, [&] { return std::string(text); });
+  }
+
+  void readRun(const dom::object& run, NodeSummary& node) {
+    failures_.at("run");
+    Fields fields(run, failures_);
+    const std::string_view name = fields.text("node");
+    if (failures_.ok() && !isPlainName(name))
+      failures_.fail("node",
+                     fmt::format("\"{}\" is no name of a node: wanted letters, digits, '-', '_' and '.'",
+                                 printable(name, 80)));
+    if (!failures_.ok()) return;
+    node.node = lastNode_ = std::string(name);
+    node.runId = textIn(fields, "id");
+    node.nodeRank = fields.count("node_rank");
+    node.nodeCount = fields.count("node_count");
+    node.started = fields.seconds("started");
+    node.finished = fields.seconds("finished");
+    node.backend = textIn(fields, "backend");
+    node.bootId = textIn(fields, "boot_id");
+    node.strict = fields.flag("strict");
+    node.resumed = fields.count("resumed");
+    node.allowUnknownSku = fields.flag("allow_unknown_sku");
+    for (const dom::element item : fields.array("overrides")) {
+      std::string_view text;
+      if (item.get(text) != simdjson::SUCCESS) failures_.fail("overrides", "must be texts");
+      node.overrides.push_back(bounded(text, kTextBytes));
+    }
+  }
+
+  void readOutcome(Fields& fields, NodeSummary& node) {
+    node.acceptance = textIn(fields, "acceptance");
+    static const std::vector<std::string> kKnown = {"accepted", "rejected", "incomplete", "interrupted",
+                                                    "no-gpu"};
+    if (std::find(kKnown.begin(), kKnown.end(), node.acceptance) == kKnown.end())
+      failures_.fail("acceptance", fmt::format("\"{}\" is none of {}", node.acceptance, join(kKnown, ", ")));
+    node.exitCode = fields.count("exit_code");
+    node.simulated = fields.flag("simulated");
+    node.scenario = textIn(fields, "scenario");
+    for (const dom::element item : fields.array("reasons")) {
+      std::string_view text;
+      if (item.get(text) != simdjson::SUCCESS) failures_.fail("reasons", "must be texts");
+      if (node.reasons.size() < kMostReasons) node.reasons.push_back(bounded(text, kTextBytes));
+    }
+  }
+
+  void readAccounting(const dom::object& object, Accounting& accounting) {
+    failures_.at("accounting");
+    Fields fields(object, failures_);
+    accounting.expected = static_cast<size_t>(fields.count("expected"));
+    accounting.requiredSkips = static_cast<size_t>(fields.count("required_skips"));
+    const dom::object counts = fields.object("counts");
+    if (!failures_.ok()) return;
+    Fields each(counts, failures_);
+    for (int i = 0; i < kOutcomeCount; ++i)
+      accounting.counts[i] = static_cast<size_t>(each.count(outcomeName(static_cast<Outcome>(i))));
+  }
+
+  void readStages(Fields& fields, NodeSummary& node) {
+    failures_.at("");
+    const dom::array stages = fields.array("stages");
+    for (const dom::element item : stages) {
+      dom::object stage;
+      if (node.stages.size() >= limits_.stages)
+        failures_.fail("stages", fmt::format("the record holds more than {}", limits_.stages));
+      if (item.get(stage) != simdjson::SUCCESS) failures_.fail("stages", "holds something that is no object");
+      if (!failures_.ok()) return;
+      stages_.read(stage, node.acceptance == "accepted");
+    }
+    stages_.finish();
+  }
+
+  /// What record_check.h asks of a record, on what is kept here.
+  [[nodiscard]] Status check(const NodeSummary& node) const {
+    const Accounting& said = node.accounting;
+    const Accounting& found = stages_.counted();
+    for (int i = 0; i < kOutcomeCount; ++i)
+      if (said.counts[i] != found.counts[i])
+        return damaged(fmt::format("edited or torn: accounting says {} {}, the stages hold {}",
+                                   said.counts[i], outcomeName(static_cast<Outcome>(i)), found.counts[i]));
+    if (said.requiredSkips != found.requiredSkips)
+      return damaged(fmt::format("edited or torn: accounting says {} required skips, the stages hold {}",
+                                 said.requiredSkips, found.requiredSkips));
+    const bool accepted = node.acceptance == "accepted";
+    if (accepted != (node.exitCode == 0))
+      return damaged(
+          fmt::format("edited: acceptance is {} and the exit code {}", node.acceptance, node.exitCode));
+    if (!node.scenario.empty() && !node.simulated)
+      return damaged("edited: a scenario is named, but simulated is false");
+    if (!runIdFits(node.runId, node.node, node.started))
+      return damaged(fmt::format("edited: run id {} is not of a run of {} that started at {}", node.runId,
+                                 node.node, formatUtc(node.started)));
+    if (node.nodeRank >= node.nodeCount)
+      return damaged(fmt::format("edited: node_rank {} of node_count {}", node.nodeRank, node.nodeCount));
+    if (!accepted) return {};
+    const size_t blocking = said.of(Outcome::kFail) + said.of(Outcome::kError) + said.requiredSkips +
+                            (node.strict ? said.of(Outcome::kUnjudged) : 0);
+    if (blocking > 0 || !said.balanced() || said.total() == 0)
+      return damaged(fmt::format("edited: accepted, with {} expected, {} there and {} that block",
+                                 said.expected, said.total(), blocking));
+    return {};
+  }
+
+  FleetNames& names_;
+  ReadLimits limits_;
+  RecordOrigin origin_;
+  Failures failures_;
+  StageReader stages_;
+  dom::parser parser_;
+  size_t allocated_ = 0;
+  std::vector<char> buffer_;
+  size_t size_ = 0;
+};
+
+RecordReader::RecordReader(FleetNames& names, const ReadLimits& limits, RecordOrigin origin)
+    : impl_(std::make_unique<Impl>(names, limits, std::move(origin))) {}
+RecordReader::~RecordReader() = default;
+RecordReader::RecordReader(RecordReader&&) noexcept = default;
+RecordReader& RecordReader::operator=(RecordReader&&) noexcept = default;
+
+Result<NodeSummary> RecordReader::read(const fs::path& path) {
+  return impl_->read(path);
+}
+
+Result<NodeSummary> RecordReader::parse(std::string_view text) {
+  return impl_->parse(text);
+}
+
+void RecordReader::keepSpreads() {
+  impl_->keepSpreads();
+}
+
+const std::string& RecordReader::lastNode() const {
+  return impl_->lastNode_;
+}
+
+}  // namespace muster::fleet

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// See record_stream.h: which files are records, and many of them in a few threads.
+#include "reports/fleet/read/record_stream.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <new>
+#include <optional>
+#include <thread>
+#include <variant>
+
+#include "runner/core/text.h"
+
+namespace muster::fleet {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kRecordName = "record.json";
+/// What this project itself writes beside records.
+constexpr std::array kOthers = {"fleet.json", "slurm.json"};
+/// Folders in which a run keeps what a resume set aside.
+constexpr std::array kSetAside = {"attempts"};
+constexpr int kDeepest = 16;
+
+Error unreadable(const fs::path& folder, const std::error_code& error) {
+  return {ErrorCode::kIo, "cannot read this folder: " + error.message(), folder.string()};
+}
+
+template <typename Names>
+bool isOneOf(const std::string& name, const Names& names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// What lies below a folder.
+struct Found {
+  bool insideRuns = false;  ///< a run's own folder is searched for further records, too
+  std::vector<fs::path> records;
+  std::vector<fs::path> cutRuns;  ///< folders of runs without a record
+};
+
+Status findIn(const fs::path& folder, int depth, bool insideRun, Found& found) {
+  std::error_code error;
+  const auto holds = [&](const char* name) {
+    return fs::symlink_status(folder / name, error).type() != fs::file_type::not_found;
+  };
+  // A link here would be followed out of the run; a pipe of this name is named by the reader.
+  if (holds(kRecordName)) {
+    found.records.push_back(folder / kRecordName);
+    insideRun = true;
+  } else if (holds(kJournalName)) {
+    found.cutRuns.push_back(folder);
+    insideRun = true;
+  }
+  if (insideRun && !found.insideRuns) return {};
+  fs::directory_iterator entries(folder, error);
+  if (error) return unreadable(folder, error);
+  for (; entries != fs::directory_iterator(); entries.increment(error)) {
+    if (error) return unreadable(folder, error);
+    const std::string name = entries->path().filename().string();
+    const fs::file_status status = entries->symlink_status(error);
+    if (name.starts_with(".") || fs::is_symlink(status)) continue;
+    if (fs::is_directory(status)) {
+      if (depth < kDeepest && !isOneOf(name, kSetAside))
+        MUSTER_CHECK_OK(findIn(entries->path(), depth + 1, insideRun, found));
+    } else if (!insideRun && entries->path().extension() == ".json" && !isOneOf(name, kOthers)) {
+      found.records.push_back(entries->path());
+    }
+  }
+  return error ? Status(unreadable(folder, error)) : Status();
+}
+
+/// What became of one file.
+using Outcome = std::variant<std::monostate, NodeSummary, Quarantined>;
+
+/// Whether a job of the run writes a record at `path`.
+Status checkPath(const RecordRules& rules, const std::string& path) {
+  if (!rules.nodeAt || !rules.nodeAt(path).empty()) return {};
+  return Error{ErrorCode::kUsage, "no job of this run writes a record here; look at who put it there", ""};
+}
+
+/// Why what lies at `path` and says that it is of `said` does not count.
+Status checkPlace(const RecordRules& rules, const std::string& path, const std::string& said,
+                  const NodeSummary* record) {
+  MUSTER_CHECK_OK(checkPath(rules, path));
+  if (!rules.nodeAt) return {};
+  const std::string node = rules.nodeAt(path);
+  if (said != node)
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("it says that it is of {}, but lies where {} writes its own: neither counts", said, node),
+        ""};
+  return rules.check ? rules.check(node, path, record) : Status();
+}
+
+/// Whose a record is that cannot be used.
+std::string nodeOf(const RecordRules& rules, const std::string& path, const std::string& said) {
+  return rules.nodeAt ? rules.nodeAt(path) : said;
+}
+
+Outcome outcomeOf(RecordReader& reader, Result<NodeSummary> summary, std::string name,
+                  const RecordRules& rules) {
+  const Status placed =
+      summary.ok() ? checkPlace(rules, name, summary->node, &*summary) : Status(summary.error());
+  if (!placed.ok()) {
+    std::string node = nodeOf(rules, name, reader.lastNode());
+    return Quarantined{std::move(name), std::move(node), placed.error().message};
+  }
+  summary->path = std::move(name);
+  return std::move(*summary);
+}
+
+Result<Found> findAll(const fs::path& folder, bool insideRuns) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error))
+    return Error{ErrorCode::kUsage, "is no folder; wanted the folder that holds the nodes' run folders",
+                 folder.string()};
+  Found found{insideRuns, {}, {}};
+  MUSTER_CHECK_OK(findIn(folder, 0, false, found));
+  std::sort(found.records.begin(), found.records.end());
+  std::sort(found.cutRuns.begin(), found.cutRuns.end());
+  return found;
+}
+
+/// The path of something below `folder`, for people.
+std::string shownPath(const fs::path& path, const fs::path& folder) {
+  return validUtf8(path.lexically_relative(folder).string());
+}
+
+}  // namespace
+
+Result<std::vector<fs::path>> findRecords(const fs::path& folder) {
+  MUSTER_TRY(Found found, findAll(folder, false));
+  return std::move(found.records);
+}
+
+int readerThreads() {
+  constexpr unsigned kMost = 16;
+  return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, kMost));
+}
+
+FleetRecords readEach(size_t count, int threads, const ReadLimits& limits,
+                      const std::function<Result<NodeSummary>(RecordReader&, size_t)>& read,
+                      const std::function<std::string(size_t)>& nameOf, const std::vector<Waiver>& waivers,
+                      const RecordRules& rules) {
+  FleetRecords records;
+  records.names->give(waivers);
+  std::vector<Outcome> outcomes(count);
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    RecordReader reader(*records.names, limits, rules.origin);
+    for (size_t i = next++; i < count; i = next++) {
+      try {
+        const Status placed = checkPath(rules, nameOf(i));
+        outcomes[i] = outcomeOf(reader, placed.ok() ? read(reader, i) : Result<NodeSummary>(placed.error()),
+                                nameOf(i), rules);
+      } catch (const std::bad_alloc&) {  // one record must not end the whole fleet
+        outcomes[i] = Quarantined{nameOf(i), nodeOf(rules, nameOf(i), reader.lastNode()),
+                                  "there is not enough memory to read it"};
+        reader = RecordReader(*records.names, limits, rules.origin);
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (int i = 1; i < threads; ++i) helpers.emplace_back(work);
+    work();
+  }
+  for (Outcome& outcome : outcomes) {
+    if (auto* node = std::get_if<NodeSummary>(&outcome)) records.nodes.push_back(std::move(*node));
+    if (auto* bad = std::get_if<Quarantined>(&outcome)) records.quarantined.push_back(std::move(*bad));
+    outcome = std::monostate();
+  }
+  return records;
+}
+
+Result<FleetRecords> readFleet(const fs::path& folder, int threads, const ReadLimits& limits,
+                               const std::vector<Waiver>& waivers, const RecordRules& rules) {
+  MUSTER_TRY(const Found found, findAll(folder, /*insideRuns=*/rules.nodeAt != nullptr));
+  const std::vector<fs::path>& paths = found.records;
+  FleetRecords records = readEach(
+      paths.size(), threads, limits, [&](RecordReader& reader, size_t i) { return reader.read(paths[i]); },
+      [&](size_t i) { return shownPath(paths[i], folder); }, waivers, rules);
+  for (const fs::path& path : found.cutRuns) {
+    const std::string shown = shownPath(path, folder);
+    auto run = readCutRun(path, shown);
+    const Status placed = run.ok() ? checkPlace(rules, shown, run->node, nullptr) : Status(run.error());
+    if (placed.ok())
+      records.cutRuns.push_back(std::move(*run));
+    else
+      records.quarantined.push_back({shown, nodeOf(rules, shown, ""), placed.error().message});
+  }
+  return records;
+}
+
+}  // namespace muster::fleet

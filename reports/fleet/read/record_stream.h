@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records of many nodes, read fast and within bounds: what is torn or hostile is set aside and named.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reports/fleet/read/cut_run.h"
+#include "reports/fleet/read/node_summary.h"
+#include "runner/core/result.h"
+
+namespace muster::fleet {
+
+/// What one record may cost. A real one of eight GPUs has 0.8 MB, 3,000 measurements and 100,000 samples.
+struct ReadLimits {
+  uint64_t bytes = 16ull << 20;
+  size_t measurements = 50'000;
+  size_t verdicts = 100'000;
+  size_t samples = 4'000'000;  ///< packed ones counted one by one
+  size_t stages = 1'000;
+  size_t expectations = 1'000;  ///< of one stage; a real one of eight GPUs has 50
+  size_t devices = 1'024;
+};
+
+/// Who must have written a record.
+struct RecordOrigin {
+  std::string runKey;  ///< of which each node has its own (record_mac.h); empty: records need no MAC
+  std::optional<uint32_t> owner;  ///< user id; files of others or with a second name are no records
+};
+
+/// Reads one record after another; keeps its buffers. One for each thread; the tables may be shared.
+class RecordReader {
+ public:
+  explicit RecordReader(FleetNames& names, const ReadLimits& limits = {}, RecordOrigin origin = {});
+  ~RecordReader();
+  RecordReader(RecordReader&&) noexcept;
+  RecordReader& operator=(RecordReader&&) noexcept;
+
+  /// Reads the record at `path`. Errors are reasons for a quarantine: no regular file, larger than the limit,
+  /// torn, another schema, names that lead out of the folder, figures that are no numbers, counts that
+  /// contradict the verdicts.
+  Result<NodeSummary> read(const std::filesystem::path& path);
+  /// The same from memory.
+  Result<NodeSummary> parse(std::string_view text);
+  /// From now on figures have their spread too (Figure::cv), which the history keeps and a fleet needs not.
+  void keepSpreads();
+  /// The node's name as far as the last record could be read; empty where it could not.
+  [[nodiscard]] const std::string& lastNode() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// All records under a folder.
+struct FleetRecords {
+  std::unique_ptr<FleetNames> names = std::make_unique<FleetNames>();
+  std::vector<NodeSummary> nodes;        ///< in the order of their paths
+  std::vector<Quarantined> quarantined;  ///< in the order of their paths
+  std::vector<CutRun> cutRuns;           ///< runs without a record, in the order of their paths
+};
+
+/// Who may write which record, where the launcher knows it: other records are set aside.
+struct RecordRules {
+  RecordOrigin origin;
+  /// The node that a path below the folder belongs to; empty: no record of the run lies there. Unset: every
+  /// path is as good as another.
+  std::function<std::string(const std::filesystem::path&)> nodeAt;
+  /// Why a record that lies with the node `node` does not count; a run that was cut has none (nullptr).
+  std::function<Status(const std::string& node, const std::filesystem::path&, const NodeSummary*)> check;
+};
+
+/// The records under `folder`: every file named record.json, and other *.json in folders without one; not
+/// followed: links, folders below a record or a journal, folders that begin with a dot. Sorted. An error if
+/// `folder` cannot be read.
+Result<std::vector<std::filesystem::path>> findRecords(const std::filesystem::path& folder);
+
+/// One for each core that this process may use, at most 16: each thread holds a record and its parsed form.
+int readerThreads();
+
+/// Reads `count` records in `threads` threads, each with a reader of its own: `read(reader, i)` gives the
+/// i-th one, whose name is `nameOf(i)`. What `waivers` cover is waived in all of them.
+FleetRecords readEach(size_t count, int threads, const ReadLimits& limits,
+                      const std::function<Result<NodeSummary>(RecordReader&, size_t)>& read,
+                      const std::function<std::string(size_t)>& nameOf,
+                      const std::vector<Waiver>& waivers = {}, const RecordRules& rules = {});
+
+/// Reads all records under `folder` in `threads` threads. A record that cannot be read never stops the
+/// others; only a folder that cannot be read is an error. With `rules.nodeAt`, records are also looked for
+/// below a record, so that each that no job writes is named.
+Result<FleetRecords> readFleet(const std::filesystem::path& folder, int threads = readerThreads(),
+                               const ReadLimits& limits = {}, const std::vector<Waiver>& waivers = {},
+                               const RecordRules& rules = {});
+
+}  // namespace muster::fleet

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// One stage of a record -> what the fleet keeps of it: figures, deviations, deferred expectations, counts.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "reports/fleet/read/dom_fields.h"
+#include "reports/fleet/read/flat_map.h"
+#include "reports/fleet/read/folded_rows.h"
+#include "reports/fleet/read/label_list.h"
+#include "reports/fleet/read/record_stream.h"
+#include "reports/fleet/read/waiver_tally.h"
+#include "runner/record/verdict_check.h"
+
+namespace muster::fleet {
+
+/// Reads the stages of one record after another into its summary. Keeps buffers and known keys between
+/// records.
+class StageReader {
+ public:
+  StageReader(FleetNames& names, const ReadLimits& limits, Failures& failures)
+      : names_(names), limits_(limits), failures_(failures), waivers_(names.givenWaivers) {}
+
+  /// Figures have their spread too, which takes time.
+  void keepSpreads() { spreads_ = true; }
+
+  /// Begins a record; `node` must outlive its stages.
+  void begin(NodeSummary& node);
+  /// The waivers that the record itself names as having covered something. Call it before its stages.
+  void noteWaivers(const dom::object& record);
+  /// Reads one stage. `accepted`: the record says so, which figures that are no numbers contradict.
+  void read(const dom::object& stage, bool accepted);
+  /// What all verdicts so far came to, as the record has them.
+  [[nodiscard]] const Accounting& counted() const { return counted_; }
+  /// Whether every flaky verdict's stage allows it.
+  [[nodiscard]] bool flakyAllowed() const { return flakyAllowed_; }
+  /// Puts the deviations in order and drops those beyond the bound.
+  void finish();
+
+  /// The number of `text`; does not ask the shared table twice.
+  uint32_t text(std::string_view text);
+
+ private:
+  /// A measurement while its repeats are gathered.
+  struct Slot {
+    uint32_t key = 0;
+    int16_t device = -1;
+    int attempt = 1;
+    bool finite = true;
+    std::vector<double> samples;
+  };
+  /// What a test says of the first wrong result of a group: the rank that it came from, empty where it cannot
+  /// be told.
+  struct FirstFault {
+    std::string device;
+    std::string caseId;
+    std::string stem;  ///< of the metrics that it belongs to: "collective.collective_"
+    std::string rank;
+  };
+  struct MetricFacts {
+    Direction direction = Direction::kNone;
+    std::string unit;
+  };
+  struct Parts;  ///< one measurement's fields
+  /// Of one verdict what every verdict is asked for; views into the record.
+  struct VerdictFields {
+    std::string_view outcomeName, metric, caseId, device;
+    bool required = true;
+    bool deviceLabel = true;  ///< the device is a label too, which is left out
+    int64_t rank = -1;        ///< below 0: of no rank
+    bool hasExpectation = false;
+    dom::element expectation;  ///< its index, or itself
+    bool hasObserved = false;
+    double observed = std::numeric_limits<double>::quiet_NaN();
+    double limit = std::numeric_limits<double>::quiet_NaN();
+    double margin = std::numeric_limits<double>::quiet_NaN();
+    LabelList labels;
+    bool labelled = true;  ///< the labels could be read
+    Outcome outcome = Outcome::kError;
+
+    void read(std::string_view key, const dom::element& value);
+  };
+  /// What an expectation asks for, read once for all verdicts that point at it.
+  struct Claim {
+    dom::element expectation;
+    bool known = false;  ///< its kind is one
+    VerdictClaim claim;
+  };
+  /// One of the stage's expectations, and on how many measurements it must have a verdict and has one.
+  struct Asked {
+    std::string_view metric;
+    LabelList where;
+    bool counts =
+        false;  ///< of two equal ones the first has the verdicts of both; drops are not always judged
+    size_t due = 0;
+    size_t judged = 0;
+  };
+  /// The least and the greatest sample of one measurement.
+  struct Span {
+    double low = std::numeric_limits<double>::infinity();
+    double high = -std::numeric_limits<double>::infinity();
+  };
+
+  /// What the stage came to, where a waiver may have changed it.
+  void settleStage(const dom::object& evidence, StageSummary& summary);
+  void readLimits(const dom::object& stage, const dom::array* expectations, StageSummary& summary);
+  void readGroup(const dom::object& stage, StageSummary& summary);
+  void readRanks(const dom::array& ranks, StageSummary& summary);
+  void readLeaderMetrics(const dom::object& evidence);
+  void readCancelledCases(const dom::object& evidence);
+  /// Keeps what a test says of the first wrong result: which rank it came from, if any.
+  void noteFirstFault(const Parts& parts);
+  void readMeasurements(const dom::array& measurements, bool accepted);
+  void readMeasurementGroup(const dom::object& group, bool accepted);
+  void addMeasurement(Parts& parts, bool accepted);
+  void noteMetric(Parts& parts);
+  void addSamples(Parts& parts, bool accepted);
+  void hashMeasurement(Parts& parts);
+  bool unpack(Parts& parts);
+  void scale(const Parts& parts);
+  static bool readSamples(const dom::element& samples, std::vector<double>& out);
+  uint32_t figureKey(const Parts& parts);
+  Slot& slotOf(uint32_t key, int16_t device);
+  void finishFigures();
+  void readVerdicts(const dom::array& verdicts, const dom::array& expectations, StageSummary& summary);
+  void readClaims(const dom::array& expectations);
+  void readVerdict(const FoldedRows& verdict, VerdictFields& fields, StageSummary& summary);
+  void addDeviation(const FoldedRows& verdict, const dom::element& expectation, bool hasExpectation,
+                    Outcome outcome, const std::string& waived);
+  /// What a failure follows from where that is not the part which reports it.
+  void findCause(const FoldedRows& verdict, DeviationSummary& deviation) const;
+  /// Why the verdict cannot have its outcome; empty: it can.
+  std::string contradictionOf(const VerdictFields& verdict, const Claim& asked, const std::string& state);
+  const Waiver* coveringWaiver(const FoldedRows& verdict, Outcome recorded);
+  void addDeferred(const FoldedRows& verdict, const VerdictFields& fields, const dom::element& expectation);
+  /// Notes what the stage's expectations are about, before its measurements are read.
+  void readExpectations(const dom::object& evidence);
+  void readAsked(const dom::array& expectations);
+  /// Counts a measurement at its unfolded size: what rows share costs two bytes a row in the file.
+  void countUnfolded(const Parts& parts);
+  /// The measurement that a verdict is about, as noteAsked() knows it.
+  std::optional<uint64_t> measurementOf(const VerdictFields& verdict);
+  void requireWithin(const Span& span, const VerdictFields& verdict, const char* outcome);
+  /// Takes the samples of a measurement into `span`.
+  void widen(Span& span, Parts& parts);
+  /// Notes what the measurement must be judged by.
+  void noteAsked(Parts& parts);
+  /// Notes that it was; a pass outside of its samples is a failure.
+  void noteJudged(const VerdictFields& verdict);
+  void checkAsked();
+  void checkArtifacts(const dom::array& artifacts);
+  int16_t deviceIndex(std::string_view id);
+  [[nodiscard]] bool blocksOrTells(Outcome outcome, bool required) const;
+
+  FleetNames& names_;
+  ReadLimits limits_;
+  Failures& failures_;
+  NodeSummary* node_ = nullptr;
+  std::string stage_;
+  uint32_t stageNumber_ = 0;
+  Accounting counted_;
+  WaiverTally waivers_;
+  bool accepted_ = false;  ///< the record says so: then every measurement must be judged
+  std::vector<Asked> asked_;
+  std::vector<Asked*> askedOfMetric_;        ///< those that count and are about the measurement's metric
+  std::vector<Asked*> concerned_;            ///< and about the measurement itself
+  bool ofFleet_ = false;                     ///< an expectation relative to the fleet is about its metric
+  std::vector<Claim> claims_;                ///< of the stage's expectations
+  std::vector<Span> spans_;                  ///< of this stage's measurements that are asked for
+  FlatMap<size_t> spanOf_;                   ///< by measurementId()
+  FlatMap<bool> judged_;                     ///< index of the span, and below it that of the expectation
+  std::set<std::string_view> fleetMetrics_;  ///< with an expectation that is relative to the fleet
+  std::unordered_map<uint64_t, Span> comparable_;       ///< their measurements, by measurementId()
+  std::set<std::pair<uint64_t, uint32_t>> deferredOn_;  ///< measurements with a deferred verdict, and its key
+  std::set<std::string_view> warnedDrops_;              ///< metrics whose drop_max only warns
+  std::vector<double> scratch_;
+  std::string scratchKey_;
+  bool spreads_ = false;
+  std::set<std::pair<std::string, std::string>> ownWaivers_;  ///< stage and metric
+  bool flakyAllowed_ = true;
+  size_t measurements_ = 0;
+  size_t verdicts_ = 0;
+  size_t samples_ = 0;
+  uint64_t unfolded_ = 0;    ///< bytes of the measurements' texts, each counted for every row that has it
+  std::vector<Slot> slots_;  ///< the first usedSlots_ are those of this stage; the others keep their memory
+  size_t usedSlots_ = 0;
+  FlatMap<size_t> slotByKey_;
+  std::unordered_map<std::string, MetricFacts> metrics_;
+  std::string culprit_;                   ///< of this stage's group, as the record has it
+  bool ofGroup_ = false;                  ///< its ranks work together: scope node or cluster
+  std::set<int64_t> stopped_;             ///< ranks that were told to stop
+  std::set<std::string> cancelledCases_;  ///< ended with the whole run, on any rank
+  std::set<std::string> leaderMetrics_;   ///< reported by rank 0 for the whole group
+  std::vector<FirstFault> firstFaults_;
+  std::unordered_map<std::string, uint32_t> knownKeys_;
+  std::unordered_map<std::string, uint32_t> knownTexts_;
+};
+
+}  // namespace muster::fleet

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// See waived_record.h.
+#include "reports/fleet/read/waived_record.h"
+
+#include <algorithm>
+
+#include "runner/judge/judge.h"
+
+namespace muster::fleet {
+namespace {
+
+constexpr size_t kMostWaivers = 1000;
+constexpr size_t kTextBytes = 300;
+
+Waiver waiverOf(Fields& fields, Failures& failures) {
+  Waiver waiver;
+  const std::pair<const char*, std::string*> texts[] = {
+      {"stage", &waiver.stage},   {"metric", &waiver.metric},     {"device", &waiver.device},
+      {"serial", &waiver.serial}, {"node", &waiver.node},         {"reason", &waiver.reason},
+      {"at", &waiver.at},         {"approver", &waiver.approver}, {"expires", &waiver.expires}};
+  for (const auto& [key, text] : texts) *text = bounded(fields.text(key), kTextBytes);
+  for (const auto& [key, value] : fields.object("where")) {
+    std::string_view text;
+    if (value.get(text) != simdjson::SUCCESS) failures.fail("where", "must be texts by name");
+    waiver.where.emplace(bounded(key, kTextBytes), bounded(text, kTextBytes));
+  }
+  return waiver;
+}
+
+/// The record has settled it already, so that its counts are as few as say the same.
+WaiverCount countOf(WaiverState state, uint32_t covered) {
+  WaiverCount count;
+  count.concerns = state != WaiverState::kElsewhere;
+  count.ran = count.concerns && state != WaiverState::kUndecided;
+  if (state == WaiverState::kApplied) count.matched = count.covered = covered;
+  if (state == WaiverState::kUnexpectedPass) count.matched = count.passed = 1;
+  return count;
+}
+
+void readOne(const dom::object& object, FleetNames& names, NodeSummary& node, Failures& failures) {
+  Fields fields(object, failures);
+  const Waiver waiver = waiverOf(fields, failures);
+  const auto state = waiverStateFromName(fields.text("state"));
+  const int covered = fields.count("covered");
+  if (!state.ok()) failures.fail("state", state.error().message);
+  if (!failures.ok()) return;
+  WaiverCount count = countOf(*state, static_cast<uint32_t>(covered));
+  count.waiver = names.waiver(waiver);
+  if (count.waiver >= names.givenWaivers.size()) node.waivers.push_back(count);
+}
+
+}  // namespace
+
+void readOwnWaivers(const dom::object& record, FleetNames& names, NodeSummary& node, Failures& failures) {
+  dom::object waivers;
+  if (record.at_key("waivers").get(waivers) != simdjson::SUCCESS) return;
+  failures.at("waivers");
+  for (const dom::element item : Fields(waivers, failures).array("list")) {
+    dom::object object;
+    if (item.get(object) != simdjson::SUCCESS) failures.fail("list", "holds something that is no object");
+    if (node.waivers.size() >= kMostWaivers)
+      failures.fail("list", fmt::format("holds more than {} waivers", kMostWaivers));
+    if (!failures.ok()) return;
+    readOne(object, names, node, failures);
+  }
+}
+
+void decideWaived(NodeSummary& node, bool flakyAllowed) {
+  Accounting sum = node.accounting;
+  sum.counts.fill(0);
+  for (const StageSummary& stage : node.stages)
+    for (size_t i = 0; i < sum.counts.size(); ++i) sum.counts[i] += stage.accounting.counts[i];
+  node.flakyAllowed = flakyAllowed;
+  if (sum.counts == node.accounting.counts) return;
+  node.accounting = sum;
+  const Decision decision = decideAnew(node, sum);
+  node.acceptance = acceptanceName(decision.acceptance);
+  node.exitCode = decision.exitCode;
+  node.reasons = decision.reasons;
+}
+
+Decision decideAnew(const NodeSummary& node, const Accounting& sum) {
+  DecisionInput input;
+  input.accounting = sum;
+  input.strict = node.strict;
+  input.interrupted = node.acceptance == acceptanceName(Acceptance::kInterrupted);
+  input.noGpuSkip = node.acceptance == acceptanceName(Acceptance::kNoGpu);
+  input.unknownSku = node.profileName.empty();
+  input.allowUnknownSku = node.allowUnknownSku;
+  input.flakyAllowed = node.flakyAllowed;
+  return decide(input);
+}
+
+}  // namespace muster::fleet

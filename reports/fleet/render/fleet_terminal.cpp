@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// See fleet_terminal.h.
+#include "reports/fleet/render/fleet_terminal.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reports/terminal/wrap.h"
+#include "runner/core/text.h"
+
+namespace muster::fleet {
+namespace {
+
+constexpr size_t kMostLines = 12;
+constexpr size_t kMostBeneath = 4;
+
+std::string upper(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return text;
+}
+
+class Screen {
+ public:
+  explicit Screen(int width) : width_(std::max(60, width)) {}
+
+  void line(const std::string& text, int indent = 0) {
+    for (const std::string& part : wrapText(text, width_ - indent))
+      out_ += std::string(static_cast<size_t>(indent), ' ') + part + "\n";
+  }
+  void gap() { out_ += "\n"; }
+
+  /// A heading and at most kMostLines items; lines of an item after its first stand further in.
+  template <typename Items, typename F>
+  void list(const std::string& heading, const Items& items, F text) {
+    if (items.empty()) return;
+    gap();
+    line(fmt::format("{} ({})", heading, items.size()));
+    for (size_t i = 0; i < std::min(items.size(), kMostLines); ++i) {
+      const std::string all = text(items[i]);
+      const std::vector<std::string> lines = split(all, '\n');
+      for (size_t k = 0; k < lines.size(); ++k) line(lines[k], k == 0 ? 2 : 4);
+    }
+    if (items.size() > kMostLines)
+      line(fmt::format("... and {} more in fleet.html", items.size() - kMostLines), 2);
+  }
+  [[nodiscard]] std::string text() && { return std::move(out_); }
+
+ private:
+  int width_;
+  std::string out_;
+};
+
+std::string suspectText(const Suspect& s) {
+  const std::string who = join(s.node.empty()   ? std::vector{s.what}
+                               : s.what.empty() ? std::vector{s.node}
+                                                : std::vector{s.node, s.what},
+                               " ");
+  const std::string evidence = s.evidence.empty() ? "" : s.evidence.front();
+  const char* next = evidence.ends_with('.') ? " Next: " : ". Next: ";
+  std::string text = fmt::format("{} {}{}: {}{}", suspectKindName(s.kind), who,
+                                 s.serial.empty() ? "" : " (serial " + s.serial + ")", evidence,
+                                 s.next.empty() ? "" : next + s.next);
+  for (size_t i = 0; i < std::min(s.beneath.size(), kMostBeneath); ++i)
+    text += "\n" + printable(s.beneath[i], 200);
+  const size_t left = s.beneathLeft + s.beneath.size() - std::min(s.beneath.size(), kMostBeneath);
+  if (left > 0) text += fmt::format("\nand {} more in fleet.json", left);
+  return text;
+}
+
+std::string waiverText(const FleetWaiver& entry) {
+  const Waiver& waiver = entry.waiver;
+  return fmt::format("{}: {}: {} ({}, approved by {}, until {}; {})", waiverStateName(entry.state),
+                     waiver.text(), entry.detail, waiver.reason, waiver.approver, waiver.expires, waiver.at);
+}
+
+std::string coverageText(const Fleet& fleet) {
+  std::vector<std::string> parts;
+  for (int i = kNodeStateCount - 1; i >= 0; --i)
+    if (fleet.states[i] > 0)
+      parts.push_back(fmt::format("{} {}", fleet.states[i], nodeStateName(static_cast<NodeState>(i))));
+  return fmt::format("{} nodes expected by {} = {}", fleet.nodes.size(), printable(fleet.expectedFrom, 60),
+                     join(parts, " + "));
+}
+
+}  // namespace
+
+std::string renderFleetSummary(const Fleet& fleet, int width) {
+  Screen screen(width);
+  screen.line(fmt::format("{}{}  fleet of {} nodes, plan {}", fleet.simulated ? "SIMULATED " : "",
+                          upper(fleet.acceptance), fleet.nodes.size(), printable(fleet.planName, 60)));
+  for (const std::string& reason : fleet.reasons) screen.line(reason, 2);
+  screen.line(coverageText(fleet), 2);
+  std::vector<const FleetNode*> open;
+  for (const FleetNode& node : fleet.nodes)
+    if (node.state != NodeState::kAccepted) open.push_back(&node);
+  std::stable_sort(open.begin(), open.end(),
+                   [](const auto* a, const auto* b) { return a->state < b->state; });
+  screen.list("Not accepted", open, [](const FleetNode* node) {
+    return fmt::format("{} {}: {}", nodeStateName(node->state), node->name, printable(node->reason, 300));
+  });
+  screen.list("Records that are not what they must be", fleet.findings, [](const RecordFinding& finding) {
+    return fmt::format("{}. Next: {}", printable(finding.text, 600), finding.next);
+  });
+  screen.list("Suspects", fleet.suspects, suspectText);
+  screen.list("Waivers", fleet.waivers, waiverText);
+  screen.list("Configuration that drifts", fleet.drift, [](const FactDrift& d) { return d.text; });
+  const auto out = [](const LeftOut& o) {
+    return fmt::format("{} ({}): {}", printable(o.node), printable(o.path), o.reason);
+  };
+  screen.list("Without a record", fleet.cut, out);
+  screen.list("Duplicates", fleet.duplicates, out);
+  screen.list("Of another plan or run", fleet.stale, out);
+  screen.list("Not expected", fleet.foreign, out);
+  screen.list("Quarantined", fleet.quarantined,
+              [](const Quarantined& q) { return fmt::format("{}: {}", printable(q.path), q.reason); });
+  screen.list("Notes", fleet.notes, [](const std::string& note) { return note; });
+  screen.gap();
+  return std::move(screen).text();
+}
+
+}  // namespace muster::fleet

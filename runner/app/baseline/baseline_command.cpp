@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// `muster baseline learn`: from the records of a fleet to a SKU profile, and what was found on the way, in
+// words.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "runner/app/baseline/baseline_fleet.h"
+#include "runner/app/baseline/baseline_options.h"
+#include "runner/app/commands/record_input.h"
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+#include "runner/core/units.h"
+#include "runner/dispatch/plugins.h"
+#include "runner/judge/exit_code.h"
+#include "runner/record/record.h"
+#include "runner/sku/physical.h"
+#include "runner/sku/profile_writer.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr size_t kMostLines = 20;
+/// Parameters that a figure depends on, which a profile made from nothing fixes as they were.
+constexpr const char* kShaping[] = {"size",     "algorithm", "warmup", "min_time",
+                                    "max_time", "duration",  "window", "bytes"};
+
+Status checkOut(const BaselineOptions& options) {
+  std::error_code error;
+  if (options.out.extension() != ".toml")
+    return Error{ErrorCode::kUsage, "a profile is a .toml file; give one with -o", options.out.string()};
+  if (!options.force && fs::exists(options.out, error))
+    return Error{ErrorCode::kUsage,
+                 "this file is there and it is kept; choose another -o, or add --force to replace it "
+                 "(`muster baseline "
+                 "diff` shows what that would change)",
+                 options.out.string()};
+  return {};
+}
+
+/// Parameters of a test that all its cases in the record share, of those that figures depend on.
+void fixParams(const Record& record, Profile& profile) {
+  for (const StageRecord& stage : record.stages) {
+    if (stage.plugin == "env") continue;
+    Json& fixed = profile.stageParams[stage.plugin + "." + stage.test];
+    for (const char* name : kShaping) {
+      for (const CaseRecord& item : stage.cases) {
+        const auto value = item.params.find(name);
+        if (value == item.params.end()) continue;
+        if (!fixed.contains(name)) fixed[name] = *value;
+        if (fixed[name] != *value) fixed[name] = nullptr;  // differs between cases: the labels tell it
+      }
+    }
+  }
+  for (auto& [test, fixed] : profile.stageParams)
+    for (auto it = fixed.begin(); it != fixed.end();) it = it->is_null() ? fixed.erase(it) : std::next(it);
+  std::erase_if(profile.stageParams, [](const auto& entry) { return entry.second.empty(); });
+}
+
+/// A profile for a SKU that none knows: the devices as the inventory shows them, without any limit.
+Result<Profile> profileFromInventory(const Record& record, const FleetToLearn& fleet) {
+  const Json devices = record.inventory.value("devices", Json::array());
+  if (!devices.is_array() || devices.empty() || !devices[0].is_object())
+    return Error{ErrorCode::kUsage,
+                 "the records name no device, so nothing can be matched to a profile; give --base FILE", ""};
+  constexpr double kMemoryRoom = 0.04;  // drivers keep a varying part for themselves
+  Profile profile;
+  profile.match.kind = "gpu";
+  profile.description = fleet.device;
+  std::string pciId;
+  double memory = 0;
+  JsonReader device(devices[0], "inventory.devices[0]");
+  device.optional("kind", profile.match.kind);
+  device.optional("memory_bytes", memory);
+  device.optional("pci_id", pciId);
+  MUSTER_CHECK_OK(device.status());
+  if (profile.match.kind == "gpu") {
+    profile.match.names = {fleet.device};
+    profile.match.pciIds = {pciId};
+    profile.match.memoryMin = std::floor(memory * (1 - kMemoryRoom) / 1e9) * 1e9;
+    profile.match.memoryMax = std::ceil(memory * (1 + kMemoryRoom) / 1e9) * 1e9;
+    profile.deviceCount = fleet.deviceCount;
+  }
+  profile.peaks = record.peaks;
+  // What follows from the network's own two is derived anew for each run.
+  std::erase_if(profile.peaks, [](const auto& peak) { return peak.first.starts_with("network_bandwidth."); });
+  profile.facts["peaks_source"] = record.peaksFrom.empty() ? "device properties" : record.peaksFrom;
+  fixParams(record, profile);
+  return profile;
+}
+
+Result<Profile> baseProfile(const BaselineOptions& options, const Record& record, const FleetToLearn& fleet,
+                            const Catalog& catalog) {
+  Profile base;
+  if (!options.base.empty()) {
+    MUSTER_TRY(base, loadProfile(options.base, &catalog));
+  } else if (!record.profile.name.empty()) {
+    MUSTER_TRY(base, parseProfile(record.profile.text, record.profile.path, &catalog)
+                         .context("the profile in the records (give another by --base)"));
+  } else {
+    MUSTER_TRY(base, profileFromInventory(record, fleet));
+    base.name = options.out.stem().string();
+  }
+  if (!options.name.empty()) base.name = options.name;
+  if (!isPlainName(base.name) || base.name == "auto")
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("\"{}\" is no name for a profile; give one by --name: letters, digits, '-', '_' and '.'",
+                    printable(base.name, 80)),
+        ""};
+  return base;
+}
+
+void printList(const char* title, const std::vector<std::string>& lines) {
+  if (lines.empty()) return;
+  fmt::print("\n{}\n", title);
+  for (size_t i = 0; i < lines.size() && i < kMostLines; ++i) fmt::print("  {}\n", printable(lines[i], 600));
+  if (lines.size() > kMostLines) fmt::print("  and {} more\n", lines.size() - kMostLines);
+}
+
+std::vector<std::string> leftOutLines(const LearnInput& input, const Learned& learned) {
+  std::vector<std::string> lines;
+  for (const LearnNode& node : input.nodes)
+    if (!node.sick.empty()) lines.push_back(fmt::format("{}: {}", node.name, node.sick));
+  for (const LeftOut& left : learned.leftOut) {
+    const LearnNode& node = input.nodes[static_cast<size_t>(left.node)];
+    const std::string device = left.device < 0 ? "" : " " + node.devices[static_cast<size_t>(left.device)];
+    lines.push_back(fmt::format("{}{}: {}", node.name, device, left.why));
+  }
+  return lines;
+}
+
+void printLimits(const LearnInput& input, const Learned& learned) {
+  fmt::print("\n{:<66} {:>14} {:>7} {:>16} {:>6} {:>8}\n", "learned", "value", "sigma", "limit", "n",
+             "catches");
+  for (const LearnedLimit& limit : learned.limits) {
+    const LearnGroup& group = input.groups[limit.group];
+    const bool lower = group.direction == Direction::kLower;
+    const double end = limit.value * (lower ? 1 + limit.tolerance : 1 - limit.tolerance);
+    fmt::print("{:<66} {:>14} {:>7} {:>2} {:>13} {:>6} {:>8}\n", printable(group.text(), 120),
+               formatQuantity(limit.value, group.unit), formatQuantity(limit.sigma, "ratio", 2),
+               lower ? "<=" : ">=", formatQuantity(end, group.unit), limit.n,
+               formatQuantity(limit.caught, "ratio", 2));
+  }
+  fmt::print(
+      "catches: the smallest loss that this limit alone rejects 99 times of 100; smaller ones are for peers "
+      "to tell (`muster fleet`)\n");
+}
+
+void printFindings(const FleetToLearn& fleet, const Learned& learned, const LearnedProfile& result) {
+  const LearnInput& input = fleet.input;
+  if (fleet.simulated) fmt::print("SIMULATED: these are figures of scenario {}\n", fleet.provenance.scenario);
+  fmt::print("{} nodes under plan {}: {} used, {} sick or unlike the others\n", input.nodes.size(),
+             fleet.provenance.plan, learned.used, learned.sick.size());
+  printList("remarks", fleet.remarks);
+  printList("left out", leftOutLines(input, learned));
+  printLimits(input, learned);
+  std::vector<std::string> lines;
+  for (const auto& [group, why] : learned.notLearned) lines.push_back(why);
+  printList("not learned", lines);
+  lines.clear();
+  for (const LearnedLimit& limit : learned.limits)
+    if (input.physical[limit.group].most <= 0 && input.groups[limit.group].direction == Direction::kHigher)
+      lines.push_back(input.groups[limit.group].text());
+  printList("not checked against a physical limit, as the profile states none for it", lines);
+  printList("looser than before: is the fleet as good as it should be?", result.looser);
+}
+
+std::string headComment(const FleetToLearn& fleet, const Learned& learned, const LearnOptions& options) {
+  return fmt::format(
+      "{}Learned by `muster baseline learn` from {} nodes on {}. Format: plans/README.md.\n"
+      "All limits together reject at most {} of healthy nodes ({} confidence for each limit).",
+      fleet.simulated ? "SIMULATED: no figure here was measured.\n" : "", learned.used, fleet.provenance.date,
+      formatQuantity(options.falseRejects, "ratio"), formatQuantity(options.confidence, "ratio"));
+}
+
+Result<double> shareOption(const std::string& text, const char* name, double least, double most) {
+  MUSTER_TRY(const double share, parseAs(text, "ratio").context(name));
+  if (share >= least && share <= most) return share;
+  return Error{ErrorCode::kUsage,
+               fmt::format("{} is {}, wanted {} to {}", name, printable(text, 40),
+                           formatQuantity(least, "ratio"), formatQuantity(most, "ratio")),
+               ""};
+}
+
+}  // namespace
+
+Result<int> baselineLearn(BaselineOptions& options) {
+  MUSTER_CHECK_OK(checkOut(options));
+  MUSTER_TRY(options.learn.falseRejects, shareOption(options.falseRejects, "--false-rejects", 1e-6, 0.1));
+  MUSTER_TRY(options.learn.confidence, shareOption(options.confidence, "--confidence", 0.5, 0.999));
+  MUSTER_TRY(const Tree tree, findTree());
+  MUSTER_TRY(const Catalog catalog, describePlugins(tree, options.pluginFolders, {}));
+  MUSTER_TRY(fleet::FleetRecords records, fleet::readFleet(options.run));
+  setAsideIncomplete(records);
+  for (const fleet::NodeSummary& node : records.nodes) {
+    const auto sound = soundRecordAt(options.run / node.path);
+    if (!sound.ok()) return sound.error();
+  }
+  MUSTER_TRY(FleetToLearn fleet, fleetToLearn(records).context("learning from " + options.run.string()));
+  if (fleet.simulated && !options.allowSimulated)
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format(
+            "these records are SIMULATED (scenario {}): what they show was written into a scenario, not "
+            "measured; add --allow-simulated to try it out, and the profile will say SIMULATED",
+            fleet.provenance.scenario),
+        options.run.string()};
+  MUSTER_TRY(const Record example, readRecord(options.run / records.nodes[fleet.example].path));
+  MUSTER_TRY(const Profile base, baseProfile(options, example, fleet, catalog));
+  for (const LearnGroup& group : fleet.input.groups)
+    fleet.input.physical.push_back(physicalLimit(group, base));
+  MUSTER_TRY(const Learned learned,
+             learnLimits(fleet.input, options.learn).context("learning from " + options.run.string()));
+  // What is not learned stays as the base has it: limits of a scenario must not lose their mark.
+  if (!fleet.simulated) MUSTER_CHECK_OK(checkOrigin(base, false));
+  const LearnedProfile result = learnedProfile(base, fleet.input, learned, options.learn, fleet.provenance);
+  const std::string text = profileToml(result.profile, headComment(fleet, learned, options.learn));
+  // Read as a run would read it, before anything is written.
+  auto again = parseProfile(text, options.out, &catalog);
+  if (!again.ok())
+    return Error{ErrorCode::kInternal, "the learned profile cannot be read: " + again.error().text(), ""};
+  printFindings(fleet, learned, result);
+  MUSTER_CHECK_OK(writeFileAtomically(options.out, text));
+  const std::string out = options.out.string();
+  fmt::print(
+      "\nwritten: {} (profile {}, sha256 {})\nnext: muster judge RECORD --sku {}   or   muster run PLAN "
+      "--skus {}\n",
+      out, again->name, again->sha256.substr(0, 12), out,
+      options.out.has_parent_path() ? options.out.parent_path().string() : ".");
+  return kExitAccepted;
+}
+
+}  // namespace muster

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// See baseline_fleet.h.
+#include "runner/app/baseline/baseline_fleet.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "runner/core/clock.h"
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+
+namespace muster {
+namespace {
+
+using fleet::FleetNames;
+using fleet::FleetRecords;
+using fleet::NodeSummary;
+
+/// Labels that say which device, link or place was measured, and not what: a limit holds for all of them.
+const std::set<std::string> kPlaces = {"device", "peer", "port", "rank",      "node", "hca",
+                                       "nic",    "rail", "link", "interface", "edge", "culprit"};
+/// Units of figures that a machine reaches; facts and states have limits of their own.
+const std::set<std::string> kReached = {"FLOP/s", "OP/s", "B/s", "s", "samples/s", "count/s", "ratio"};
+
+Error refusal(const std::string& message) {
+  return {ErrorCode::kUsage, message, ""};
+}
+
+/// "a (3 nodes), b (1 node)", the most frequent first.
+std::string votesText(const std::map<std::string, size_t>& votes) {
+  std::vector<std::pair<size_t, std::string>> sorted;
+  sorted.reserve(votes.size());
+  for (const auto& [value, count] : votes) sorted.emplace_back(count, value);
+  std::sort(sorted.rbegin(), sorted.rend());
+  std::vector<std::string> parts;
+  parts.reserve(sorted.size());
+  for (const auto& [count, value] : sorted)
+    parts.push_back(fmt::format("{} ({} node{})", printable(value, 80), count, count == 1 ? "" : "s"));
+  return join(parts, ", ");
+}
+
+std::string mostVoted(const std::map<std::string, size_t>& votes) {
+  const auto most = std::max_element(votes.begin(), votes.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == votes.end() ? "" : most->first;
+}
+
+class Gatherer {
+ public:
+  explicit Gatherer(const FleetRecords& records) : records_(records), names_(*records.names) {}
+
+  Result<FleetToLearn> gather() {
+    if (records_.nodes.empty())
+      return refusal(
+          records_.quarantined.empty()
+              ? "no record was found; wanted the folder of a run over many nodes, with one record.json in "
+                "each node's folder"
+              : "no record could be read; the first: " + records_.quarantined.front().path + ": " +
+                    records_.quarantined.front().reason);
+    for (const auto& bad : records_.quarantined)
+      fleet_.remarks.push_back(fmt::format("set aside: {}: {}", printable(bad.path), bad.reason));
+    MUSTER_CHECK_OK(checkTogether());
+    gatherDevices();
+    gatherNodes();
+    gatherFigures();
+    gatherProvenance();
+    return std::move(fleet_);
+  }
+
+ private:
+  template <typename Value>
+  std::map<std::string, size_t> votes(Value value) const {
+    std::map<std::string, size_t> counts;
+    for (const NodeSummary& node : records_.nodes) ++counts[value(node)];
+    return counts;
+  }
+
+  Status checkTogether() {
+    for (const NodeSummary& node : records_.nodes)
+      if (node.rejudged)
+        return refusal(fmt::format(
+            "{} was re-judged by `muster judge`; limits are learned from records of runs: take the record "
+            "of the run itself (sha256 {})",
+            printable(node.path, 200), node.rejudged->from.front().substr(0, 12)));
+    const auto plans =
+        votes([](const NodeSummary& n) { return n.planName + " " + n.planSha256.substr(0, 12); });
+    if (plans.size() > 1)
+      return refusal(
+          fmt::format("the records are of {} plans: {}; figures of one plan are learned at a time: take "
+                      "the others out of the folder",
+                      plans.size(), votesText(plans)));
+    const auto kinds =
+        votes([](const NodeSummary& n) { return std::string(n.simulated ? "simulated" : "real"); });
+    if (kinds.size() > 1)
+      return refusal("simulated records lie beside real ones: " + votesText(kinds) +
+                     "; take the simulated ones out of the folder");
+    for (const auto& [node, count] : votes([](const NodeSummary& n) { return n.node; }))
+      if (count > 1)
+        return refusal(
+            fmt::format("{} records are of node {}; keep one of each node, the latest", count, node));
+    fleet_.simulated = records_.nodes.front().simulated;
+    return {};
+  }
+
+  void gatherDevices() {
+    std::map<std::string, size_t> models;
+    for (const NodeSummary& node : records_.nodes)
+      if (!node.devices.empty()) ++models[node.devices.front().name];
+    fleet_.device = mostVoted(models);
+    if (models.size() > 1) fleet_.remarks.push_back("devices: " + votesText(models));
+    const auto counts = votes([](const NodeSummary& n) { return std::to_string(n.devices.size()); });
+    fleet_.deviceCount = std::stoi(mostVoted(counts));
+  }
+
+  /// Why this node is no example of a healthy one; empty: nothing speaks against it.
+  [[nodiscard]] std::string sickness(const NodeSummary& node) const {
+    for (const auto& device : node.devices)
+      if (device.name != fleet_.device)
+        return fmt::format("{} is a {} and not a {}", device.id, printable(device.name, 80), fleet_.device);
+    if (node.acceptance == "interrupted") return "its run was interrupted";
+    size_t bad = 0;
+    std::string first;
+    for (const auto& deviation : node.deviations) {
+      const Outcome outcome = deviation.outcome;
+      const bool counts = outcome == Outcome::kFail || outcome == Outcome::kError ||
+                          outcome == Outcome::kFlaky || outcome == Outcome::kWaived;
+      if (counts && ++bad == 1)
+        first = fmt::format("{}{} {}",
+                            names_.texts[deviation.metric].empty() ? names_.texts[deviation.stage]
+                                                                   : names_.texts[deviation.metric],
+                            deviation.device.empty() ? "" : " of " + deviation.device, outcomeName(outcome));
+    }
+    if (bad > 1) first += fmt::format(" and {} more", bad - 1 + node.deviationsLeft);
+    return first;
+  }
+
+  void gatherNodes() {
+    bool chosen = false;
+    for (size_t i = 0; i < records_.nodes.size(); ++i) {
+      const NodeSummary& node = records_.nodes[i];
+      LearnNode entry;
+      entry.name = node.node;
+      entry.sick = sickness(node);
+      for (const auto& device : node.devices) entry.devices.push_back(device.id);
+      if (entry.sick.empty() && !chosen) fleet_.example = i;
+      chosen = chosen || entry.sick.empty();
+      fleet_.input.nodes.push_back(std::move(entry));
+    }
+  }
+
+  void gatherFigures() {
+    std::map<std::string, LearnGroup> groups;  // by text: the same order whichever record was read first
+    for (size_t i = 0; i < records_.nodes.size(); ++i) {
+      for (const fleet::Figure& figure : records_.nodes[i].figures) {
+        const fleet::FigureKey& key = names_.figures[figure.key];
+        const bool ofHealth = key.metric.rfind("env.", 0) == 0;
+        if (key.informational || ofHealth || key.direction == Direction::kNone ||
+            kReached.count(key.unit) == 0)
+          continue;
+        LearnGroup group{key.stage, key.metric, key.labels, key.unit, key.direction, key.peak, {}};
+        std::erase_if(group.where, [](const auto& label) { return kPlaces.count(label.first) > 0; });
+        const std::string text = group.text();
+        LearnGroup& at = groups.try_emplace(text, std::move(group)).first->second;
+        at.figures.push_back({static_cast<int>(i), figure.device, static_cast<double>(figure.median)});
+      }
+    }
+    for (auto& [text, group] : groups) fleet_.input.groups.push_back(std::move(group));
+  }
+
+  /// The value of one inventory fact, of the node or of its first device.
+  [[nodiscard]] std::string factOf(const NodeSummary& node, std::string_view name) const {
+    for (const fleet::Fact& fact : node.facts)
+      if (fact.device <= 0 && names_.texts[fact.name] == name) return names_.texts[fact.value];
+    return "";
+  }
+
+  [[nodiscard]] std::string software() {
+    std::vector<std::string> parts;
+    for (const auto& [fact, shown] : {std::pair{"driver", "driver"},
+                                      {"cuda", "CUDA"},
+                                      {"cudnn", "cuDNN"},
+                                      {"nccl", "NCCL"},
+                                      {"vbios", "VBIOS"}}) {
+      std::map<std::string, size_t> counts;
+      for (const NodeSummary& node : records_.nodes) {
+        std::string value = factOf(node, std::string("software.") + fact);
+        if (value.empty()) value = factOf(node, fact);
+        if (!value.empty()) ++counts[value];
+      }
+      if (counts.empty()) continue;
+      parts.push_back(std::string(shown) + " " + mostVoted(counts));
+      if (counts.size() > 1)
+        fleet_.remarks.push_back(
+            fmt::format("{} differs: {}; figures may differ with it", shown, votesText(counts)));
+    }
+    return parts.empty() ? "driver not stated" : join(parts, ", ");
+  }
+
+  void gatherProvenance() {
+    double last = 0;
+    std::vector<std::string> digests;
+    for (const NodeSummary& node : records_.nodes) {
+      last = std::max(last, node.finished);
+      digests.push_back(node.sha256);
+    }
+    std::sort(digests.begin(), digests.end());
+    Provenance& provenance = fleet_.provenance;
+    provenance.date = formatUtc(last).substr(0, 10);
+    provenance.plan = records_.nodes.front().planName;
+    provenance.software = software();
+    provenance.records = sha256Hex(join(digests, "\n"));
+    if (fleet_.simulated)
+      provenance.scenario = mostVoted(votes([](const NodeSummary& n) { return n.scenario; }));
+  }
+
+  const FleetRecords& records_;
+  const FleetNames& names_;
+  FleetToLearn fleet_;
+};
+
+}  // namespace
+
+Result<FleetToLearn> fleetToLearn(const FleetRecords& records) {
+  return Gatherer(records).gather();
+}
+
+}  // namespace muster

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the records of a fleet to what learning needs: nodes, figures in groups, and where they came from.
+#pragma once
+
+#include "reports/fleet/read/record_stream.h"
+#include "runner/sku/learn.h"
+#include "runner/sku/learned_profile.h"
+
+namespace muster {
+
+/// What a fleet's records come to.
+struct FleetToLearn {
+  LearnInput input;
+  Provenance provenance;
+  std::vector<std::string> remarks;  ///< what the reader should know: records set aside, mixed drivers
+  std::string device;                ///< model of most devices
+  int deviceCount = 0;               ///< of most nodes
+  size_t example = 0;                ///< index of a record to take profile, parameters and peaks from
+  bool simulated = false;
+};
+
+/// Errors (kUsage) name what does not belong together: several plans, simulated records beside real ones, two
+/// records of one node, no record at all.
+Result<FleetToLearn> fleetToLearn(const fleet::FleetRecords& records);
+
+}  // namespace muster

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The subcommands of `muster`. Each returns its exit code, or an Error that main() prints and maps to one.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "runner/app/node/options.h"
+#include "runner/core/result.h"
+#include "runner/dispatch/plugins.h"
+#include "runner/record/record.h"
+
+namespace muster {
+
+Result<int> runCommand(const RunOptions& options);
+
+/// Prints every mistake of each plan; 2 if there is any.
+Result<int> checkCommand(const std::vector<std::filesystem::path>& plans,
+                         const std::vector<std::string>& sets,
+                         const std::vector<std::filesystem::path>& pluginFolders,
+                         const std::vector<std::filesystem::path>& skuFolders);
+
+struct JudgeOptions {
+  std::filesystem::path record;
+  std::filesystem::path profile;  ///< a profile file; empty: the record's own expectations again
+  std::filesystem::path waivers;  ///< in place of the record's own; empty: those again
+  std::filesystem::path out;      ///< where the new record and reports go; empty: only the summary is shown
+  bool strict = false;
+};
+/// What the stored samples of `record`, whose file has the digest `sha256`, come to when they are judged
+/// again.
+Result<Record> judgedAgain(Record record, const std::string& sha256, const JudgeOptions& options,
+                           const Tree& tree);
+/// Judges a record's stored samples again, without touching hardware. The record itself is never changed.
+Result<int> judgeCommand(const JudgeOptions& options);
+
+/// Renders a record's reports again into `out`; without one, shows its summary. Returns the record's exit
+/// code.
+Result<int> reportCommand(const std::filesystem::path& record, const std::filesystem::path& out);
+
+/// Lists plugins, their tests, parameters and metrics; `name` empty: a line each.
+Result<int> pluginsCommand(const std::string& name, const std::vector<std::filesystem::path>& folders,
+                           bool json);
+
+/// Lists the SKU profiles; `name` empty: a line each.
+Result<int> skusCommand(const std::string& name, const std::vector<std::filesystem::path>& folders);
+
+struct FleetCommandOptions {
+  std::filesystem::path run;     ///< the folder with the nodes' run folders
+  std::filesystem::path expect;  ///< file of node names
+  bool expectSlurm = false;
+  std::string partition;           ///< with expectSlurm: only its nodes
+  std::filesystem::path plan;      ///< the plan that counts; empty: the one that most records hold
+  std::string fleetId;             ///< the run that counts; empty: the one that most records name
+  std::filesystem::path topology;  ///< who shares a switch or a rack; empty: not known
+  std::filesystem::path waivers;   ///< known failures that somebody answers for; empty: none
+  std::filesystem::path out;       ///< empty: the run folder
+  std::vector<std::filesystem::path> profiles;  ///< those that count; empty: what most nodes were judged by
+  std::vector<std::string> nodeSkus;            ///< "NODES=SKU"
+  std::filesystem::path recordKey;  ///< file of the run's key, which each record must show; empty: none
+  std::filesystem::path slurmRun;   ///< run on Slurm that the records must belong to; empty: any
+  bool unconfirmed = false;         ///< with slurmRun: what Slurm has forgotten counts as the folder has it
+  bool sameMachine = false;
+  bool allowRejudged = false;
+  bool manyRuns = false;
+  bool rejectOutliers = false;
+};
+/// Puts many nodes' records together into fleet.json and fleet.html. Returns the fleet's exit code.
+Result<int> fleetCommand(const FleetCommandOptions& options);
+/// The options that these arguments of `muster fleet` come to, as a run on Slurm keeps them.
+Result<FleetCommandOptions> parseFleetOptions(std::vector<std::string> arguments);
+/// Fails for a topology file that fleetCommand() would refuse.
+Status checkTopology(const std::filesystem::path& file);
+
+/// Reads and runs the command line.
+int muster(int argc, char** argv);
+
+}  // namespace muster

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// `muster fleet`: many nodes' records into one fleet record and report.
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <set>
+
+#include "reports/fleet/fleet_record.h"
+#include "reports/fleet/render/fleet_html.h"
+#include "reports/fleet/render/fleet_terminal.h"
+#include "runner/app/commands/commands.h"
+#include "runner/app/commands/fleet_command.h"
+#include "runner/app/commands/record_input.h"
+#include "runner/app/commands/slurm_records.h"
+#include "runner/app/node/waiver_input.h"
+#include "runner/core/clock.h"
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+#include "runner/core/toml/toml_document.h"
+#include "runner/dispatch/plugins.h"
+#include "runner/launcher/host_list.h"
+#include "runner/record/record_mac.h"
+#include "runner/sku/profile.h"
+#include "runner/slurm/scheduler.h"
+#include "runner/slurm/scripts.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int kColumns = 100;
+constexpr double kSlurmPatience = 1200;    // seconds; the fleet job has an hour
+constexpr unsigned kSlurmPause = 5000000;  // microseconds
+constexpr std::string_view kSkuKey = "sku=";
+
+Error wrongLine(const fs::path& file, size_t line, const std::string& problem) {
+  return {ErrorCode::kUsage, problem, fmt::format("{}:{}", file.string(), line)};
+}
+
+/// Calls `take(line number, text)` for every line that holds something; '#' begins a comment.
+template <typename F>
+Status eachLine(const fs::path& file, F take) {
+  MUSTER_TRY(const std::string text, readFile(file));
+  size_t number = 0;
+  for (const std::string& whole : split(text, '\n')) {
+    ++number;
+    const std::string_view line = trim(std::string_view(whole).substr(0, whole.find('#')));
+    if (!line.empty()) MUSTER_CHECK_OK(take(number, std::string(line)));
+  }
+  return {};
+}
+
+/// A name of a SKU at the begin of `text`, in quotes where it has spaces; `text` is what follows.
+std::string takeName(std::string& text) {
+  const bool quoted = text.starts_with('"');
+  const size_t end = quoted ? text.find('"', 1) : text.find_first_of(" \t");
+  std::string name = text.substr(quoted ? 1 : 0, end == std::string::npos ? end : end - (quoted ? 1 : 0));
+  text = end == std::string::npos ? ""
+                                  : std::string(trim(std::string_view(text).substr(end + (quoted ? 1 : 0))));
+  return name;
+}
+
+/// "node[1-4]", with the SKU that they must be of: "node[1-4] sku=h200-sxm", and with what the scheduler
+/// says: "node7 down Not responding", "node8 drained bad DIMM".
+Result<std::vector<fleet::ExpectedNode>> readExpected(const fs::path& file) {
+  std::vector<fleet::ExpectedNode> nodes;
+  MUSTER_CHECK_OK(eachLine(file, [&](size_t number, const std::string& line) -> Status {
+    const size_t space = line.find_first_of(" \t");
+    const std::string list = line.substr(0, space);
+    std::string said(space == std::string::npos ? "" : trim(std::string_view(line).substr(space)));
+    std::string sku;
+    if (said.starts_with(kSkuKey)) {
+      said.erase(0, kSkuKey.size());
+      sku = takeName(said);
+      if (sku.empty()) return wrongLine(file, number, "sku= has no name after it; expected sku=PROFILE");
+    }
+    const std::string state = said.substr(0, said.find_first_of(" \t"));
+    if (!said.empty() && state != "down" && state != "drained")
+      return wrongLine(
+          file, number,
+          fmt::format(
+              "found \"{}\" after the name; expected nothing, sku=PROFILE, or down or drained and a reason",
+              printable(said, 80)));
+    auto names = expandHostList(list);
+    if (!names.ok()) return wrongLine(file, number, names.error().message);
+    if (nodes.size() + names->size() > kMaxHosts)
+      return wrongLine(file, number, fmt::format("the file names more than {} nodes", kMaxHosts));
+    for (const std::string& name : *names) nodes.push_back({name, said, state == "drained", sku});
+    return {};
+  }));
+  return nodes;
+}
+
+/// All nodes of Slurm; those that cannot take a job are down or drained.
+Result<std::vector<fleet::ExpectedNode>> expectedOfSlurm(const std::string& partition) {
+  auto known = slurm::readNodes(partition);
+  if (!known.ok()) return std::move(known).error().context("asking Slurm for its nodes");
+  std::vector<fleet::ExpectedNode> nodes;
+  for (const auto& [name, info] : *known)
+    nodes.push_back({name, info.available() ? "" : info.text(), info.drained()});
+  return nodes;
+}
+
+/// Lines of Slurm's topology.conf ("SwitchName=leaf1 Nodes=node[1-16]"; switches of switches are left out),
+/// or "rack1: node[1-16]".
+Result<fleet::Topology> readTopology(const fs::path& file) {
+  constexpr size_t kMostMembers = 8 * kMaxHosts;  // a node may be in a rack, a pod and on several switches
+  fleet::Topology topology;
+  size_t count = 0;
+  MUSTER_CHECK_OK(eachLine(file, [&](size_t number, const std::string& line) -> Status {
+    std::string name;
+    std::string list;
+    bool ofSwitches = false;
+    if (const size_t colon = line.find(": "); colon != std::string::npos) {
+      name = line.substr(0, colon);
+      list = std::string(trim(std::string_view(line).substr(colon + 1)));
+    } else {
+      for (const std::string& part : split(line, ' ')) {
+        if (part.rfind("SwitchName=", 0) == 0) name = part.substr(11);
+        if (part.rfind("Nodes=", 0) == 0) list = part.substr(6);
+        ofSwitches = ofSwitches || part.rfind("Switches=", 0) == 0;
+      }
+    }
+    if (ofSwitches && list.empty()) return {};
+    if (name.empty() || list.empty())
+      return wrongLine(file, number, "found neither \"SwitchName=NAME Nodes=LIST\" nor \"NAME: LIST\"");
+    auto nodes = expandHostList(list);
+    if (!nodes.ok()) return wrongLine(file, number, nodes.error().message);
+    count += nodes->size();
+    if (count > kMostMembers)
+      return wrongLine(file, number, fmt::format("the groups have more than {} members", kMostMembers));
+    auto& members = topology[name];
+    members.insert(members.end(), nodes->begin(), nodes->end());
+    return {};
+  }));
+  if (topology.empty())
+    return Error{ErrorCode::kUsage,
+                 "names no group of nodes; wanted lines \"SwitchName=leaf1 Nodes=node[1-16]\"",
+                 file.string()};
+  return topology;
+}
+
+/// Runs on Slurm are resumed together: the scheduler knows what to start where. Empty for other ones.
+std::string slurmResumeOf(const fs::path& run) {
+  std::error_code error;
+  for (const fs::path& folder : {run, run.lexically_normal().parent_path()})
+    if (fs::exists(folder / "slurm.json", error))
+      return "muster slurm resume " + slurm::shellQuote(folder.string());
+  return "";
+}
+
+/// "--node-sku gpu[1-8]=h200-sxm" for nodes that are expected.
+Status giveSku(const std::string& text, std::vector<fleet::ExpectedNode>& nodes) {
+  const std::string where = "--node-sku " + printable(text, 80);
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals + 1 == text.size())
+    return Error{ErrorCode::kUsage, "expected NODES=SKU, such as gpu[1-8]=h200-sxm", where};
+  MUSTER_TRY(const auto names, expandHostList(text.substr(0, equals)).context(where));
+  for (const std::string& name : names) {
+    const auto at =
+        std::find_if(nodes.begin(), nodes.end(), [&](const auto& node) { return node.name == name; });
+    if (at == nodes.end())
+      return Error{ErrorCode::kUsage, fmt::format("node {} is not expected", printable(name, 80)), where};
+    at->sku = text.substr(equals + 1);
+  }
+  return {};
+}
+
+Result<fleet::FleetOptions> readOptions(const FleetCommandOptions& options) {
+  if (options.expect.empty() == !options.expectSlurm)
+    return Error{
+        ErrorCode::kUsage,
+        "say which nodes must have a record, by --expect FILE or by --expect-slurm: without that no missing "
+        "node could be told",
+        ""};
+  fleet::FleetOptions wanted;
+  wanted.rejectOutliers = options.rejectOutliers;
+  wanted.sameMachine = options.sameMachine;
+  wanted.allowRejudged = options.allowRejudged;
+  wanted.manyRuns = options.manyRuns;
+  for (const fs::path& path : options.profiles) {
+    MUSTER_TRY(const Profile profile, loadProfile(path, nullptr));
+    wanted.pinnedProfiles[profile.name] = profile.sha256;
+  }
+  wanted.fleetId = options.fleetId;
+  wanted.resumeWith = slurmResumeOf(options.run);
+  if (options.expectSlurm) {
+    MUSTER_TRY(wanted.expected, expectedOfSlurm(options.partition));
+    wanted.expectedFrom = options.partition.empty() ? "Slurm" : "Slurm, partition " + options.partition;
+  } else {
+    MUSTER_TRY(wanted.expected, readExpected(options.expect));
+    wanted.expectedFrom = options.expect.filename().string();
+  }
+  for (const std::string& text : options.nodeSkus) MUSTER_CHECK_OK(giveSku(text, wanted.expected));
+  if (!options.plan.empty()) {
+    MUSTER_TRY(const std::string plan, readFile(options.plan));
+    wanted.planSha256 = sha256Hex(plan);
+  }
+  if (!options.topology.empty()) {
+    MUSTER_TRY(wanted.topology, readTopology(options.topology));
+    wanted.topologyFrom = options.topology.filename().string();
+  }
+  return wanted;
+}
+
+/// The profiles that records hold, read once each.
+void readProfiles(const fleet::FleetRecords& records, fleet::FleetOptions& wanted) {
+  const auto& profiles = records.names->profiles;
+  for (uint32_t i = 0; i < profiles.size(); ++i) {
+    const std::string& sha256 = profiles.textOf(i);
+    const bool whole = sha256Hex(profiles[i]) == sha256;
+    auto profile = parseProfile(profiles[i], "profile-" + sha256.substr(0, 12) + ".toml", nullptr);
+    if (whole && profile.ok())
+      wanted.profiles[sha256] = {std::move(profile->expectations), std::move(profile->peaks)};
+    else
+      wanted.notes.push_back(fmt::format(
+          "the profile of digest {} that records hold cannot be read, so the fleet's medians are not held "
+          "against it: {}",
+          sha256.substr(0, 12),
+          whole ? printable(profile.error().text(), 300) : "its text has another digest"));
+  }
+}
+
+/// The SKUs that plans in records name. Of a Lua plan, which is a program, none is known.
+void readPlanSkus(const fleet::FleetRecords& records, fleet::FleetOptions& wanted) {
+  const auto& plans = records.names->plans;
+  for (uint32_t i = 0; i < plans.size(); ++i) {
+    const auto plan = TomlDocument::parse(plans[i], "plan");
+    if (plan.ok() && plan->root().contains("sku") && plan->root()["sku"].is_string() &&
+        plan->root()["sku"] != "auto")
+      wanted.planSkus[plans.textOf(i)] = plan->root()["sku"].get<std::string>();
+  }
+}
+
+}  // namespace
+
+Status checkTopology(const fs::path& file) {
+  const auto topology = readTopology(file);
+  return topology.ok() ? Status() : Status(topology.error());
+}
+
+Result<JudgedFleet> judgeFleet(const FleetCommandOptions& options, const slurm::Witness* witness) {
+  MUSTER_TRY(fleet::FleetOptions wanted, readOptions(options));
+  fleet::RecordRules rules;
+  std::optional<slurm::RunStore> run;
+  if (!options.slurmRun.empty()) {
+    MUSTER_TRY(run, slurm::RunStore::open(options.slurmRun));
+    MUSTER_TRY(rules, slurmRules(*run, *witness, options.unconfirmed));
+    std::set<std::string> expected;
+    for (const auto& node : wanted.expected) expected.insert(node.name);
+    for (const std::string& node : run->submission().nodes)
+      if (!expected.contains(node))
+        return Error{ErrorCode::kUsage, fmt::format("node {} of this run is not expected", node),
+                     options.expect.string()};
+    if (std::string note = forgottenNote(*run, *witness); !note.empty())
+      wanted.notes.push_back(std::move(note));
+    const auto nodes = witness->clusterNodes();
+    wanted.clusterNodes = {nodes.begin(), nodes.end()};
+  }
+  if (!options.recordKey.empty()) {
+    MUSTER_TRY(rules.origin.runKey, readKey(options.recordKey).context("--record-key"));
+  }
+  Waivers waivers;
+  if (!options.waivers.empty()) {
+    MUSTER_TRY(waivers, readWaivers(options.waivers, systemClock().wallUnix()));
+    wanted.waiversFrom = options.waivers.filename().string();
+    wanted.waiversSha256 = waivers.sha256;
+  }
+  JudgedFleet judged;
+  MUSTER_TRY(judged.records, fleet::readFleet(options.run, fleet::readerThreads(), {}, waivers.list, rules));
+  setAsideIncomplete(judged.records);
+  readProfiles(judged.records, wanted);
+  readPlanSkus(judged.records, wanted);
+  MUSTER_TRY(judged.fleet, fleet::assess(judged.records, wanted));
+  return judged;
+}
+
+namespace {
+
+/// What Slurm says of a run's jobs; a controller that restarts is asked again.
+Result<slurm::Witness> askPatiently(const fs::path& folder) {
+  MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(folder));
+  for (const double end = systemClock().now() + kSlurmPatience;;) {
+    auto witness = slurm::Witness::ask(run);
+    const bool passing = !witness.ok() && witness.error().code == ErrorCode::kTimeout;
+    if (!passing || systemClock().now() > end) return witness;
+    fmt::print("trying again: {}\n", witness.error().text());
+    std::fflush(stdout);
+    usleep(kSlurmPause);
+  }
+}
+
+}  // namespace
+
+Result<int> fleetCommand(const FleetCommandOptions& options) {
+  MUSTER_TRY(const Tree tree, findTree());
+  std::optional<slurm::Witness> witness;
+  if (!options.slurmRun.empty()) {
+    MUSTER_TRY(witness, askPatiently(options.slurmRun));
+  }
+  MUSTER_TRY(const JudgedFleet judged, judgeFleet(options, witness ? &*witness : nullptr));
+  const auto& [records, fleet] = judged;
+  const fs::path out = options.out.empty() ? options.run : options.out;
+  std::error_code error;
+  fs::create_directories(out, error);
+  const std::string text = fleet::fleetText(fleet, records);
+  MUSTER_CHECK_OK(writeFileAtomically(out / "fleet.json", text).context("writing the fleet record"));
+  MUSTER_TRY(const std::string html, fleet::renderFleetHtml(fleet, records, sha256Hex(text), tree.templates));
+  MUSTER_CHECK_OK(writeFileAtomically(out / "fleet.html", html, Durable::kNo));
+  fmt::print("{}", fleet::renderFleetSummary(fleet, kColumns));
+  fmt::print("report {}\n", (out / "fleet.html").string());
+  return fleet.exitCode;
+}
+
+}  // namespace muster

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records on their way from a file into a command: each must hold what its plan asks for.
+#pragma once
+
+#include <filesystem>
+
+#include "reports/fleet/read/stage_check.h"
+#include "runner/record/record.h"
+
+namespace muster {
+
+/// A record that a person named; of a run's folder the file in it is named to them. kUsage where a stage of
+/// its plan is missing.
+Result<Record> recordAt(const std::filesystem::path& path);
+
+/// The same, and its verdicts are what its samples come to when they are judged again: kUsage where the
+/// outcomes of a stage or the acceptance differ.
+Result<Record> soundRecordAt(const std::filesystem::path& path);
+
+/// Moves the records that lack a stage of their plan to the quarantined. Lua plans are programs: once they
+/// took `planSeconds` of CPU time together, the records of the other plans are set aside too; those of the
+/// plan that most records hold are looked at first. The calling process must have one thread.
+void setAsideIncomplete(fleet::FleetRecords& records, double planSeconds = 6);
+
+}  // namespace muster

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+// `muster run`: a plan on this node, or on simulated ones.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+#include <set>
+
+#include "runner/app/commands/commands.h"
+#include "runner/app/commands/plan_input.h"
+#include "runner/app/node/node_place.h"
+#include "runner/app/node/node_run.h"
+#include "runner/app/node/waiver_input.h"
+#include "runner/app/process/environment.h"
+#include "runner/app/process/interrupt.h"
+#include "runner/app/process/side_by_side.h"
+#include "runner/core/clock.h"
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+#include "runner/judge/exit_code.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+fs::path defaultFolder(const Plan& plan) {
+  std::string time = formatUtc(systemClock().wallUnix());
+  time.erase(std::remove(time.begin(), time.end(), ':'), time.end());
+  return fmt::format("muster-{}-{}-{}", plan.name, hostName(), time);
+}
+
+/// What was given beside --resume and differs from what the run was started with. Silence about it would be a
+/// promise that is not kept: `--strict`, say, of a run that is not strict.
+std::vector<std::string> givenOtherwise(const RunOptions& asked, const RunOptions& frozen) {
+  const auto absolute = [](const std::vector<fs::path>& paths) {
+    std::vector<fs::path> all;
+    all.reserve(paths.size());
+    for (const fs::path& path : paths) all.push_back(fs::absolute(path));
+    return all;
+  };
+  std::vector<std::string> options;
+  if (asked.seedGiven && asked.seed != frozen.seed) options.emplace_back("--seed");
+  if (asked.strict && !frozen.strict) options.emplace_back("--strict");
+  if (asked.noGpuSkip && !frozen.noGpuSkip) options.emplace_back("--no-gpu=skip");
+  if (!asked.scopes.empty() && asked.scopes != frozen.scopes) options.emplace_back("--scope");
+  if (!asked.pluginFolders.empty() && absolute(asked.pluginFolders) != frozen.pluginFolders)
+    options.emplace_back("--plugins");
+  if (!asked.skuFolders.empty() && absolute(asked.skuFolders) != frozen.skuFolders)
+    options.emplace_back("--skus");
+  return options;
+}
+
+/// The options under which an interrupted run was started; what the user may still choose (the view) is kept.
+Result<RunOptions> frozenOptions(const Json& run, const RunOptions& asked) {
+  if (!asked.sets.empty() || !asked.sku.empty() || !asked.scenario.empty() || !asked.waivers.empty() ||
+      asked.nodes != 1)
+    return Error{ErrorCode::kUsage,
+                 "a resumed run goes on as it was started; --set, --sku, --simulate, --waivers and --nodes "
+                 "belong to a "
+                 "new run",
+                 ""};
+  RunOptions options = asked;
+  std::string plan, scenario;
+  std::vector<std::string> plugins, skus;
+  JsonReader reader(run, "journal.jsonl:1");
+  reader.read("plan_path", plan);
+  reader.read("sku", options.sku);
+  reader.read("scenario", scenario);
+  reader.read("sets", options.sets);
+  reader.read("scopes", options.scopes);
+  reader.read("plugin_folders", plugins);
+  reader.read("sku_folders", skus);
+  reader.read("seed", options.seed);
+  reader.read("strict", options.strict);
+  reader.read("no_gpu_skip", options.noGpuSkip);
+  options.fleetId.clear();
+  reader.optional("fleet_id", options.fleetId);
+  reader.optional("node_names", options.nodeNames);
+  MUSTER_CHECK_OK(reader.status());
+  if (!asked.fleetId.empty() && asked.fleetId != options.fleetId)
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format(
+            "--fleet-id is {}, and this run was started {}; resume it without that, or start a new run",
+            asked.fleetId, options.fleetId.empty() ? "with none" : "with " + printable(options.fleetId)),
+        asked.resume.string()};
+  options.plan = plan;
+  options.scenario = scenario;
+  options.pluginFolders.assign(plugins.begin(), plugins.end());
+  options.skuFolders.assign(skus.begin(), skus.end());
+  if (const auto other = givenOtherwise(asked, options); !other.empty())
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("a resumed run goes on as it was started, and that was without this {}; leave it "
+                    "out, or start a new run with --out",
+                    join(other, ", ")),
+        asked.resume.string()};
+  return options;
+}
+
+/// Fails when --resume is given a plan that is not the one the run was started with.
+Status checkSamePlan(const fs::path& asked, const Json& run) {
+  if (asked.empty()) return {};
+  MUSTER_TRY(const std::string text, readFile(asked));
+  if (sha256Hex(text) == run.value("plan_sha256", "")) return {};
+  return Error{ErrorCode::kUsage,
+               "this is not the plan that the run to resume was started with; leave the plan out, or start a "
+               "new run with "
+               "--out",
+               asked.string()};
+}
+
+/// Fails where plan, waivers or scenario are no longer those that the run was started with.
+Status checkFrozenInputs(const Json& run) {
+  std::string scenario, file, digest;
+  JsonReader reader(run, "journal.jsonl:1");
+  const auto differs = [&](const char* what, const char* text, const char* sha256) {
+    std::string content, wanted;
+    reader.read(text, content);
+    reader.read(sha256, wanted);
+    const bool absent = content.empty() && wanted.empty();
+    if (reader.ok() && !absent && sha256Hex(content) != wanted)
+      reader.fail(Error{ErrorCode::kUsage, fmt::format("its {} have another digest than {}", what, sha256),
+                        "journal.jsonl:1"});
+  };
+  differs("plan's text", "plan_text", "plan_sha256");
+  differs("waivers", "waivers_text", "waivers_sha256");
+  reader.read("scenario", scenario);
+  reader.read("scenario_sha256", digest);
+  MUSTER_CHECK_OK(reader.status());
+  if (scenario.empty()) return {};
+  MUSTER_TRY(file, readFile(scenario));
+  if (sha256Hex(file) == digest) return {};
+  return Error{ErrorCode::kUsage,
+               "this is not the scenario that the run to resume was started with; start a new run with --out",
+               scenario};
+}
+
+/// Describes plugins and loads profiles: what every way of running needs.
+Result<RunSetup> prepare(const RunOptions& options, RunView& view) {
+  RunSetup setup;
+  setup.options = &options;
+  setup.view = &view;
+  MUSTER_TRY(setup.tree, findTree());
+  MUSTER_TRY(setup.catalog, describePlugins(setup.tree, options.pluginFolders, {}));
+  MUSTER_TRY(setup.profiles, allProfiles(setup.tree, options.skuFolders, &setup.catalog));
+  return setup;
+}
+
+/// Fails when --scope leaves nothing to run: an empty run is no success.
+Status checkScopes(const Plan& plan, const RunOptions& options) {
+  std::set<std::string> present;
+  for (const Stage& stage : plan.stages) present.insert(scopeName(stage.scope));
+  const auto& asked = options.scopes;
+  if (asked.empty() || std::any_of(asked.begin(), asked.end(),
+                                   [&](const std::string& scope) { return present.count(scope) > 0; }))
+    return {};
+  return Error{ErrorCode::kUsage,
+               fmt::format("no stage of plan {} has a scope of --scope {}; its stages have {}", plan.name,
+                           join(asked, ","), join({present.begin(), present.end()}, ", ")),
+               plan.path.string()};
+}
+
+/// Fails before anything runs where a named profile is of the other kind, simulated or real, or for devices
+/// that the backend does not have; one that is matched by the devices is looked at when they are known.
+Status checkNamedProfile(const RunSetup& setup, const RunOptions& options) {
+  const auto named = setup.profiles.find(requiredSku(setup.plan, options));
+  if (named == setup.profiles.end()) return {};
+  const Profile& profile = named->second;
+  const bool simulated = !options.scenario.empty();
+  const std::string kind = setup.plan.backend == "host" ? "cpu" : "gpu";
+  if (!simulated && !profile.match.kind.empty() && profile.match.kind != kind)
+    return wrongKind(profile, "backend " + setup.plan.backend, kind);
+  return checkOrigin(profile, simulated);
+}
+
+/// The worst of several nodes' exit codes, in the order of DESIGN: interrupted, internal, usage, rejected,
+/// incomplete, no GPU.
+int worstExit(int a, int b) {
+  constexpr int kOrder[] = {kExitInterrupted, kExitInternal,   kExitUsage,
+                            kExitRejected,    kExitIncomplete, kExitNoGpu};
+  for (int code : kOrder)
+    if (a == code || b == code) return code;
+  return kExitAccepted;
+}
+
+/// Says what was detected, for the terminal.
+void showPlace(const Launcher& place, RunView& view) {
+  if (place.kind == LauncherKind::kNone) return;
+  std::string text = fmt::format("node {} of {} ({}: {})", place.nodeRank, place.nodeCount,
+                                 launcherName(place.kind), place.why);
+  if (!place.store.host.empty()) text += ", rendezvous at " + place.store.text();
+  view.note(text);
+}
+
+/// The run's end, where a launcher would end the runs of all other nodes with it.
+void leave(const Launcher& place, ClusterLink* cluster, RunView& view) {
+  if (!endsAllWithTheFirst(place)) return;
+  if (cluster == nullptr)
+    return view.note(
+        "mpirun ends the other nodes' runs if this one's exit code is not 0; with MUSTER_TOKEN set (mpirun "
+        "-x "
+        "MUSTER_TOKEN) they would wait for each other");
+  cluster->leaveTogether();
+}
+
+/// How this node is called in its record.
+std::string nodeName(const RunOptions& options) {
+  return options.nodeName.empty() ? hostName() : options.nodeName;
+}
+
+Result<int> runResumed(const RunOptions& asked, RunView& view, const Launcher& place) {
+  MUSTER_TRY(RunFolder folder, RunFolder::open(asked.resume));
+  MUSTER_TRY(const Journal journal, folder.readJournal());
+  MUSTER_CHECK_OK(checkSamePlan(asked.plan, journal.run));
+  MUSTER_CHECK_OK(checkFrozenInputs(journal.run).context(asked.resume.string()));
+  MUSTER_TRY(const RunOptions options, frozenOptions(journal.run, asked));
+  MUSTER_TRY(RunSetup setup, prepare(options, view));
+  MUSTER_TRY(const PlanOptions planOptions, planOptionsFrom(options.sets, {}));  // the profile is frozen
+  MUSTER_TRY(setup.plan, requirePlan(parsePlan(journal.run.value("plan_text", ""), options.plan,
+                                               setup.catalog, planOptions)));
+  MUSTER_CHECK_OK(checkScopes(setup.plan, options));
+  MUSTER_TRY(setup.waivers, waiversOf(journal.run));
+  const std::string node = journal.run.value("node", nodeName(asked));
+  const int rank = journal.run.value("node_rank", 0), count = journal.run.value("node_count", 1);
+  if (options.scenario.empty() && (rank != place.nodeRank || count != place.nodeCount))
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("this run was node {} of {}, and now it is started as node {} of {}; resume it in its "
+                    "place, or start a new run with --out",
+                    rank, count, place.nodeRank, place.nodeCount),
+        asked.resume.string()};
+  if (!setup.options->scenario.empty() || node == nodeName(asked)) {
+    MUSTER_TRY(const auto cluster, joinCluster(setup.plan, options, place, &journal));
+    NodeRun run(setup, std::move(folder), node, rank, count, launcherJson(place), cluster.get());
+    MUSTER_TRY(const Record record, run.run());
+    leave(place, cluster.get(), view);
+    return record.exitCode;
+  }
+  return Error{ErrorCode::kUsage,
+               fmt::format("this run was started on {}, and this is {}; resume it there", printable(node),
+                           nodeName(asked)),
+               asked.resume.string()};
+}
+
+/// One simulated node in its place among others: what a task of a job array does.
+Result<int> runSimulatedNode(const RunSetup& setup, const RunOptions& options, const fs::path& out) {
+  const int rank = options.nodeRank.value_or(0), count = options.nodeCount.value_or(1);
+  if (rank >= count)
+    return Error{ErrorCode::kUsage, fmt::format("--node-rank {} is no place among --nnodes {}", rank, count),
+                 ""};
+  const auto& names = options.nodeNames;
+  if (!names.empty() && names.size() != static_cast<size_t>(count))
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--node-names has {} names; required are those of {} nodes (--nnodes)",
+                             names.size(), count),
+                 ""};
+  const std::string ranked =
+      names.empty() ? fmt::format("sim-node-{:04}", rank) : names[static_cast<size_t>(rank)];
+  const std::string name = options.nodeName.empty() ? ranked : options.nodeName;
+  if (!names.empty() && name != ranked)
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("--node-name is {}, but place {} of --node-names has {}", name, rank, printable(ranked)),
+        ""};
+  MUSTER_TRY(RunFolder folder, RunFolder::create(out));
+  NodeRun run(setup, std::move(folder), name, rank, count);
+  MUSTER_TRY(const Record record, run.run());
+  return record.exitCode;
+}
+
+Result<int> runSimulated(const RunSetup& setup, const RunOptions& options, const fs::path& out) {
+  if (options.nodes == 1) return runSimulatedNode(setup, options, out);
+  if (options.nodeRank || options.nodeCount || !options.nodeName.empty())
+    return Error{ErrorCode::kUsage,
+                 "--nodes simulates all nodes, --nnodes, --node-rank and --node-name one of them; give one "
+                 "or the other",
+                 ""};
+  if (!options.nodeNames.empty())
+    return Error{ErrorCode::kUsage, "--node-names is for one node among --nnodes; --nodes names all itself",
+                 ""};
+  const auto runOne = [&](int rank) -> Result<int> {
+    const std::string node = fmt::format("sim-node-{:04}", rank);
+    MUSTER_TRY(RunFolder folder, RunFolder::create(out / node));
+    NodeRun run(setup, std::move(folder), node, rank, options.nodes);
+    MUSTER_TRY(const Record record, run.run());
+    return record.exitCode;
+  };
+  MUSTER_TRY(const std::vector<int> codes, runSideBySide(options.nodes, runOne));
+  return std::accumulate(codes.begin(), codes.end(), static_cast<int>(kExitAccepted), worstExit);
+}
+
+Result<int> runNew(const RunOptions& options, RunView& view, const Launcher& place) {
+  if (!options.scenario.empty()) {
+    MUSTER_TRY(const std::string scenario, readFile(options.scenario));
+    if (scenario.empty()) return Error{ErrorCode::kUsage, "the scenario is empty", options.scenario.string()};
+  }
+  MUSTER_TRY(RunSetup setup, prepare(options, view));
+  MUSTER_TRY(PlanOptions planOptions, planOptionsFrom(options.sets, setup.profiles));
+  if (!options.sku.empty()) {
+    MUSTER_CHECK_OK(checkSkuName(options.sku, setup.profiles));
+    planOptions.skus.clear();  // the plan's own is not used
+  }
+  MUSTER_TRY(setup.plan, requirePlan(loadPlan(options.plan, setup.catalog, planOptions)));
+  MUSTER_CHECK_OK(checkScopes(setup.plan, options));
+  MUSTER_CHECK_OK(checkNamedProfile(setup, options));
+  if (!options.waivers.empty()) {
+    MUSTER_TRY(setup.waivers, readWaivers(options.waivers, systemClock().wallUnix()));
+    MUSTER_CHECK_OK(checkAgainstPlan(setup.waivers, setup.plan, setup.catalog));
+  }
+  // A folder to resume is this node's own already.
+  const fs::path out = !options.resume.empty() ? options.resume
+                       : options.out.empty()   ? defaultFolder(setup.plan)
+                                               : options.out;
+  if (options.scenario.empty()) {
+    MUSTER_TRY(const auto cluster, joinCluster(setup.plan, options, place));
+    MUSTER_TRY(RunFolder folder, RunFolder::create(options.resume.empty() ? nodeFolder(out, place) : out));
+    NodeRun run(setup, std::move(folder), nodeName(options), place.nodeRank, place.nodeCount,
+                launcherJson(place), cluster.get());
+    MUSTER_TRY(const Record record, run.run());
+    leave(place, cluster.get(), view);
+    return record.exitCode;
+  }
+  return runSimulated(setup, options, out);
+}
+
+}  // namespace
+
+Result<int> runCommand(const RunOptions& options) {
+  installInterruptHandlers();
+  const auto view = makeView(options.view);
+  MUSTER_TRY(const Launcher place, findPlace(options));
+  showPlace(place, *view);
+  if (!place.leadsNode()) {
+    view->note(fmt::format("local rank {}: the process with local rank 0 runs the plan on this node",
+                           place.localRank));
+    return kExitAccepted;
+  }
+  RunOptions own = options;
+  if (!own.resume.empty()) own.resume = nodeFolder(own.resume, place);
+  if (!own.resume.empty() && RunFolder::holdsRun(own.resume)) return runResumed(own, *view, place);
+  if (options.plan.empty())
+    return Error{ErrorCode::kUsage,
+                 options.resume.empty()
+                     ? "no plan was given; try `muster run plans/quickstart.toml`"
+                     : "there is no run to resume in this folder, and no plan to start one with",
+                 options.resume.string()};
+  return runNew(own, *view, place);
+}
+
+}  // namespace muster

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// See slurm_records.h.
+#include "runner/app/commands/slurm_records.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runner/core/text.h"
+#include "runner/record/record_mac.h"
+#include "runner/slurm/node_names.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+using Standing = slurm::NodeEnd::Standing;
+
+Error refused(std::string why) {
+  return {ErrorCode::kUsage, std::move(why), ""};
+}
+
+class Rules {
+ public:
+  Rules(const slurm::Witness& witness, bool believe) : witness_(witness), believe_(believe) {}
+
+  [[nodiscard]] Status check(const std::string& node, const fs::path& path,
+                             const fleet::NodeSummary* record) const {
+    if (record == nullptr) return {};  // without results there is nothing to believe
+    const bool ofCluster = *path.begin() == "cluster";
+    const slurm::NodeEnd end = ofCluster ? witness_.ofCluster(node) : witness_.ofNode(node);
+    if (end.standing == Standing::kContradicted) return refused(end.why);
+    if (end.standing == Standing::kForgotten && !believe_)
+      return refused(end.why + "; give --unconfirmed to believe the run folder");
+    if (record->exitCode != end.exitCode)
+      return refused(
+          fmt::format("it says exit code {}, job {} ended with {}", record->exitCode, end.job, end.exitCode));
+    if (record->jobId != end.job)
+      return refused(fmt::format("it is of job {}, the node's is job {}",
+                                 record->jobId.empty() ? "none" : printable(record->jobId, 40), end.job));
+    return ofCluster ? checkGroup(*record) : checkAlone(*record);
+  }
+
+ private:
+  /// A task speaks for its own node: stages of all nodes are another job's.
+  [[nodiscard]] static Status checkAlone(const fleet::NodeSummary& record) {
+    for (const fleet::StageSummary& stage : record.stages)
+      if (stage.scope == "cluster" && stage.state != "elsewhere")
+        return refused("it holds a stage of scope cluster, which the task of one node does not run");
+    return {};
+  }
+
+  [[nodiscard]] Status checkGroup(const fleet::NodeSummary& record) const {
+    const size_t nodes = witness_.clusterNodes().size();
+    if (static_cast<size_t>(record.nodeCount) != nodes)
+      return refused(fmt::format("it is of a group of {} nodes, the job has {}", record.nodeCount, nodes));
+    return {};
+  }
+
+  const slurm::Witness& witness_;
+  bool believe_;
+};
+
+}  // namespace
+
+std::string nodeOfPath(const slurm::Submission& submission, const fs::path& path) {
+  std::vector<std::string> parts;
+  for (const fs::path& part : path) parts.push_back(part.string());
+  if (!parts.empty() && parts.back() == "record.json") parts.pop_back();
+  const bool alone = parts.size() == 2 && (parts[0] == "nodes" || parts[0] == "cluster");
+  const bool ranked = parts.size() == 3 && parts[0] == "cluster" && parts[2].starts_with("node-") &&
+                      parts[2].find_first_not_of("0123456789", 5) == std::string::npos;
+  if (!alone && !ranked) return "";
+  const auto& nodes = submission.nodes;
+  return std::find(nodes.begin(), nodes.end(), parts[1]) == nodes.end() ? "" : parts[1];
+}
+
+Result<fleet::RecordRules> slurmRules(const slurm::RunStore& run, const slurm::Witness& witness,
+                                      bool unconfirmed) {
+  fleet::RecordRules rules;
+  if (run.submission().recordKeys) {
+    MUSTER_TRY(rules.origin.runKey, readKey(run.runKey()));
+  }
+  rules.origin.owner = witness.owner();
+  rules.nodeAt = [&run](const fs::path& path) { return nodeOfPath(run.submission(), path); };
+  const Rules each(witness, unconfirmed);
+  rules.check = [each](const std::string& node, const fs::path& path, const fleet::NodeSummary* record) {
+    return each.check(node, path, record);
+  };
+  return rules;
+}
+
+std::string forgottenNote(const slurm::RunStore& run, const slurm::Witness& witness) {
+  std::vector<std::string> nodes;
+  for (const std::string& node : run.submission().nodes) {
+    const bool alone = run.submission().nodeStages;
+    if ((alone ? witness.ofNode(node) : witness.ofCluster(node)).standing == Standing::kForgotten)
+      nodes.push_back(node);
+  }
+  if (nodes.empty()) return "";
+  return fmt::format(
+      "Slurm has forgotten how the jobs of {} of {} nodes ended ({}) and keeps no accounting; a longer "
+      "MinJobAge or AccountingStorageType=accounting_storage/slurmdbd helps the next run",
+      nodes.size(), run.submission().nodes.size(), printable(slurm::shortList(nodes), 200));
+}
+
+}  // namespace muster

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// See history_command.h.
+#include "runner/app/history/history_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "reports/fleet/read/record_stream.h"
+#include "reports/history/series_reader.h"
+#include "runner/app/commands/measured_only.h"
+#include "runner/app/commands/record_input.h"
+#include "runner/app/history/history_json.h"
+#include "runner/app/process/print_error.h"
+#include "runner/core/clock.h"
+#include "runner/core/text.h"
+#include "runner/core/units.h"
+#include "runner/judge/exit_code.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr size_t kMostShown = 40;
+
+std::string runLine(const history::Run& run) {
+  return fmt::format("#{:<5} {}  {:<20} {:<12} {}{}{}", run.number, formatUtc(run.started),
+                     printable(run.node, 64), run.acceptance, printable(run.plan, 64),
+                     run.profile.empty() ? "" : ", " + printable(run.profile, 64),
+                     run.simulated ? "  SIMULATED" : "");
+}
+
+/// Record files of a run folder, a folder of runs, or the file itself.
+Result<std::vector<fs::path>> recordsAt(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    MUSTER_TRY(auto records, fleet::findRecords(path));
+    if (records.empty())
+      return Error{ErrorCode::kUsage, "there is no record.json in this folder", path.string()};
+    return records;
+  }
+  return std::vector<fs::path>{path};
+}
+
+/// Keeps the fleet of a folder, if there is one in it. False: it is there, and cannot be read.
+Result<bool> addFleet(history::Store& store, const fs::path& folder, size_t& kept) {
+  if (history::fleetFileIn(folder).empty()) return true;
+  const auto fleet = history::readFleetIn(folder);
+  if (!fleet.ok()) {
+    printError(fmt::format("{}: not kept", fleet.error().text()));
+    return false;
+  }
+  MUSTER_TRY(const bool isNew, store.addFleet(*fleet, systemClock().wallUnix()));
+  kept += isNew ? 1 : 0;
+  return true;
+}
+
+/// What the fleet's reader cannot see of a record.
+Status checkKept(const fs::path& path) {
+  const auto record = soundRecordAt(path);
+  return record.ok() ? Status() : Status(record.error());
+}
+
+Result<int> add(const HistoryOptions& options) {
+  MUSTER_TRY(history::Store store, openHistory(options, history::Access::kWrite));
+  size_t kept = 0, known = 0, bad = 0, fleets = 0;
+  for (const fs::path& given : options.records) {
+    MUSTER_TRY(const auto records, recordsAt(given));
+    MUSTER_TRY(const bool readable, addFleet(store, given, fleets));
+    bad += readable ? 0 : 1;
+    for (const fs::path& path : records) {
+      // Names of its own: a record is read, kept and forgotten, so memory does not grow with their number.
+      fleet::FleetNames names;
+      fleet::RecordReader reader(names);
+      reader.keepSpreads();
+      auto node = reader.read(path);
+      const Status whole = node.ok() ? checkKept(path) : Status(node.error());
+      if (!whole.ok()) {
+        ++bad;
+        printError(fmt::format("{}: not kept: {}", printable(path.string()), whole.error().message));
+        continue;
+      }
+      if (node->rejudged) {
+        ++bad;
+        printError(fmt::format(
+            "{}: not kept: it was re-judged by `muster judge`; the history keeps what runs found: add the "
+            "record of the run itself (sha256 {})",
+            printable(path.string()), node->rejudged->from.front().substr(0, 12)));
+        continue;
+      }
+      node->path = fs::absolute(path).string();
+      MUSTER_TRY(const bool isNew, store.add(*node, names, systemClock().wallUnix()));
+      ++(isNew ? kept : known);
+    }
+  }
+  if (options.json)
+    fmt::print("{}\n", dumpJson({{"kept", kept}, {"known", known}, {"unreadable", bad}, {"fleets", fleets}}));
+  else
+    fmt::print("{} kept, {} known already, {} could not be read{}\n", kept, known, bad,
+               fleets == 0 ? "" : fmt::format("; {} fleet{} kept", fleets, fleets == 1 ? "" : "s"));
+  return bad > 0 ? kExitIncomplete : kExitAccepted;
+}
+
+Result<int> list(const HistoryOptions& options) {
+  MUSTER_TRY(history::Store store, openHistory(options, history::Access::kRead));
+  MUSTER_TRY(const auto runs, store.runs({options.node, options.newest}));
+  if (options.json) {
+    Json all = Json::array();
+    for (const history::Run& run : runs) all.push_back(toJson(run));
+    fmt::print("{}\n", dumpJson(all));
+    return kExitAccepted;
+  }
+  for (const history::Run& run : runs) fmt::print("{}\n", runLine(run));
+  if (runs.empty())
+    fmt::print("no run{} is kept\n", options.node.empty() ? "" : " of " + printable(options.node));
+  return kExitAccepted;
+}
+
+Result<int> listFleets(const HistoryOptions& options) {
+  MUSTER_TRY(history::Store store, openHistory(options, history::Access::kRead));
+  MUSTER_TRY(const auto fleets, store.fleets());
+  if (options.json) {
+    Json all = Json::array();
+    for (const history::KeptFleet& fleet : fleets) all.push_back(toJson(fleet));
+    fmt::print("{}\n", dumpJson(all));
+    return kExitAccepted;
+  }
+  for (const history::KeptFleet& fleet : fleets)
+    fmt::print("#{:<5} {}  {:<12} {} nodes, {}  {}{}\n", fleet.number, formatUtc(fleet.finished),
+               fleet.acceptance, fleet.nodes.size(), printable(fleet.plan, 64),
+               printable(fleet.folder.string(), 200), fleet.simulated ? "  SIMULATED" : "");
+  if (fleets.empty()) fmt::print("no fleet is kept; `muster history add FOLDER` keeps one\n");
+  return kExitAccepted;
+}
+
+Result<int> show(const HistoryOptions& options) {
+  MUSTER_TRY(history::Store store, openHistory(options, history::Access::kRead));
+  MUSTER_TRY(const history::Run run, store.find(options.runs.front()));
+  MUSTER_TRY(const auto deviations, store.deviations(run));
+  MUSTER_TRY(const auto points, store.pointsOf(run));
+  if (options.json) {
+    Json json = toJson(run);
+    json["deviations"] = Json::array();
+    for (const auto& d : deviations)
+      json["deviations"].push_back({{"outcome", d.outcome},
+                                    {"stage", d.stage},
+                                    {"metric", d.metric},
+                                    {"device", d.device},
+                                    {"detail", d.detail}});
+    json["figures"] = Json::array();
+    for (const auto& p : points)
+      json["figures"].push_back({{"stage", p.figure.stage},
+                                 {"metric", p.figure.metric},
+                                 {"labels", p.figure.labels},
+                                 {"device", p.device.name},
+                                 {"unit", p.figure.unit},
+                                 {"n", p.n},
+                                 {"median", numberToJson(p.median)},
+                                 {"cv", numberToJson(p.cv)}});
+    fmt::print("{}\n", dumpJson(json));
+    return kExitAccepted;
+  }
+  fmt::print("{}\n  record {}\n  sha256 {}\n  id     {}\n  {} figures\n", runLine(run), printable(run.path),
+             run.sha256, printable(run.runId), points.size());
+  for (const auto& d : deviations)
+    fmt::print("  {:<8} {} {} {}\n", d.outcome, printable(d.device), printable(d.metric),
+               printable(d.detail));
+  return kExitAccepted;
+}
+
+Result<int> trend(const HistoryOptions& options) {
+  MUSTER_TRY(history::Store store, openHistory(options, history::Access::kRead));
+  if (!options.node.empty()) {  // of a mistyped name nothing got worse, which must not look like good news
+    MUSTER_TRY(const auto runs, store.runs({options.node, 1}));
+    if (runs.empty())
+      return Error{
+          ErrorCode::kUsage,
+          fmt::format("no run of {} is kept; `muster history list` shows whose are", printable(options.node)),
+          ""};
+  }
+  MUSTER_TRY(auto reader, history::SeriesReader::open(store, {options.node, options.newest}));
+  history::TrendFinder finder;
+  MUSTER_CHECK_OK(reader.each([&](const std::vector<history::Series>& figure) { finder.add(figure); }));
+  const history::Trends trends = finder.finish();
+  // A simulation says nothing of real parts: it decides only where there is nothing else.
+  const bool worse = (trends.measured > 0 ? trends.worseMeasured : trends.worseSimulated) > 0;
+  if (options.json) {
+    fmt::print("{}\n", dumpJson(toJson(trends)));
+    return worse ? kExitRejected : kExitAccepted;
+  }
+  size_t shown = 0;
+  for (const history::Change& change : trends.changes) {
+    if (++shown > kMostShown) break;
+    fmt::print("{}{}{}\n  seen  {}\n  sure  {}\n  next  {}\n", change.worse ? "WORSE  " : "changed  ",
+               printable(change.series.text()), change.series.simulated ? "  SIMULATED" : "", change.seen(),
+               change.sure(), change.next());
+  }
+  const size_t changed = trends.changes.size() + trends.left;
+  if (changed > kMostShown)
+    fmt::print("and {} more; --json lists {}\n", changed - kMostShown,
+               trends.left == 0 ? "them all" : fmt::format("the first {}", trends.changes.size()));
+  fmt::print(
+      "{} series, {} changed; {} have too few runs to tell (wanted: 4 of a part, and 6 successive pairs "
+      "of its figure on the node)\n",
+      trends.series, changed, trends.tooFew);
+  return worse ? kExitRejected : kExitAccepted;
+}
+
+/// The two runs: both named, or the one named and its node's last acceptance before it.
+Result<std::pair<history::Run, history::Run>> comparedRuns(history::Store& store,
+                                                           const std::vector<std::string>& names) {
+  MUSTER_TRY(history::Run first, store.find(names.front()));
+  if (names.size() == 1) {
+    MUSTER_TRY(history::Run accepted, store.lastAccepted(first.node, first.started, first.simulated));
+    return std::pair{std::move(accepted), std::move(first)};
+  }
+  MUSTER_TRY(history::Run second, store.find(names[1]));
+  return std::pair{std::move(first), std::move(second)};
+}
+
+void printComparison(const history::Comparison& c) {
+  fmt::print("before {}\nafter  {}\n", runLine(c.before), runLine(c.after));
+  for (const auto& fact : c.facts)
+    fmt::print("  {} {}: {} -> {}\n", fact.device.empty() ? "node" : printable(fact.device),
+               printable(fact.name), fact.before.empty() ? "(none)" : printable(fact.before, 100),
+               fact.after.empty() ? "(none)" : printable(fact.after, 100));
+  size_t shown = 0;
+  for (const auto& f : c.figures) {
+    if (++shown > kMostShown) break;
+    const double by = f.after.median - f.before.median;
+    const history::FigureName& name = f.after.figure;
+    fmt::print("  {} {} {} {}{}{}: {} -> {} ({})\n", f.worse ? "WORSE  " : "changed",
+               f.after.device.name.empty() ? "node" : printable(f.after.device.name), printable(name.stage),
+               printable(name.metric), name.labels.empty() ? "" : " ", printable(name.labels),
+               formatQuantity(f.before.median, name.unit), formatQuantity(f.after.median, name.unit),
+               f.share ? fmt::format("{:+.1f}%", f.change * 100)
+                       : (by > 0 ? "+" : "") + formatQuantity(by, name.unit));
+  }
+  if (c.figures.size() > kMostShown)
+    fmt::print("  and {} more; --json lists them all\n", c.figures.size() - kMostShown);
+  fmt::print("{} figures changed, {} are alike, {} are in one of the two only\n", c.figures.size(), c.alike,
+             c.onlyBefore + c.onlyAfter);
+}
+
+Result<int> compare(const HistoryOptions& options) {
+  MUSTER_TRY(history::Store store, openHistory(options, history::Access::kRead));
+  MUSTER_TRY(const auto runs, comparedRuns(store, options.runs));
+  if (runs.first.simulated != runs.second.simulated)
+    return requireMeasured(true, "be compared with a measured run",
+                           (runs.first.simulated ? runs.first : runs.second).path)
+        .error();
+  if (runs.first.node != runs.second.node)
+    printError(fmt::format("muster: these are runs of {} and {}: places are compared, not parts",
+                           printable(runs.first.node), printable(runs.second.node)));
+  MUSTER_TRY(const history::Comparison comparison, history::compareRuns(store, runs.first, runs.second));
+  if (options.json)
+    fmt::print("{}\n", dumpJson(toJson(comparison)));
+  else
+    printComparison(comparison);
+  const bool worse = std::any_of(comparison.figures.begin(), comparison.figures.end(),
+                                 [](const auto& figure) { return figure.worse; });
+  return worse ? kExitRejected : kExitAccepted;
+}
+
+}  // namespace
+
+Result<history::Store> openHistory(const HistoryOptions& options, history::Access access) {
+  fs::path path = options.database;
+  if (path.empty()) {
+    MUSTER_TRY(path, history::defaultHistory());
+  }
+  return history::Store::open(path, access);
+}
+
+Result<int> historyCommand(const HistoryCommands& commands) {
+  if (commands.add->parsed()) return add(commands.options);
+  if (commands.list->parsed()) return list(commands.options);
+  if (commands.show->parsed()) return show(commands.options);
+  if (commands.trend->parsed()) return trend(commands.options);
+  if (commands.fleets->parsed()) return listFleets(commands.options);
+  if (commands.delta->parsed()) return historyDelta(commands.options);
+  if (commands.prune->parsed()) return historyPrune(commands.options);
+  return compare(commands.options);
+}
+
+}  // namespace muster

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// See node_place.h.
+#include "runner/app/node/node_place.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "runner/app/process/environment.h"
+#include "runner/app/process/interrupt.h"
+#include "runner/core/build_info.h"
+#include "runner/core/text.h"
+#include "runner/rendezvous/store_key.h"
+
+namespace muster {
+namespace {
+
+constexpr double kNodesPerBeatSecond = 2000;
+constexpr double kRollCall = 10;     // seconds; those who are started again come at about the same time
+constexpr double kJoinPatience = 3;  // a mistake that shows at once should end the run at once
+
+std::map<std::string, std::string> wholeEnvironment() {
+  std::map<std::string, std::string> all;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view line(*entry);
+    if (const size_t equals = line.find('='); equals != std::string_view::npos)
+      all.emplace(line.substr(0, equals), line.substr(equals + 1));
+  }
+  return all;
+}
+
+}  // namespace
+
+Result<Launcher> findPlace(const RunOptions& options) {
+  if (!options.scenario.empty()) return Launcher{};
+  MUSTER_TRY(Launcher place, detectLauncher({options.nodeCount, options.nodeRank, options.rendezvous},
+                                            wholeEnvironment(), hostName()));
+  const bool open = !place.store.host.empty() && place.store.port == 0;
+  if (open && !runToken().empty()) place.store.port = storePort(runToken(), place.job);
+  return place;
+}
+
+Json launcherJson(const Launcher& place) {
+  Json json{{"kind", launcherName(place.kind)},
+            {"node_rank", place.nodeRank},
+            {"node_count", place.nodeCount},
+            {"why", place.why}};
+  if (!place.store.host.empty()) json["rendezvous"] = place.store.text();
+  return json;
+}
+
+bool wantsCluster(const Plan& plan, const RunOptions& options) {
+  const auto& scopes = options.scopes;
+  if (!scopes.empty() && std::count(scopes.begin(), scopes.end(), scopeName(Scope::kCluster)) == 0)
+    return false;
+  return std::any_of(plan.stages.begin(), plan.stages.end(),
+                     [](const Stage& stage) { return stage.scope == Scope::kCluster; });
+}
+
+Result<std::unique_ptr<ClusterLink>> joinCluster(const Plan& plan, const RunOptions& options,
+                                                 const Launcher& place, const Journal* earlier) {
+  const bool leavesTogether = endsAllWithTheFirst(place) && !runToken().empty();
+  if (place.nodeCount == 1 || !(wantsCluster(plan, options) || leavesTogether))
+    return std::unique_ptr<ClusterLink>();
+  MUSTER_CHECK_OK(
+      checkToken(runToken()).context("stages of scope cluster need a secret that all nodes share"));
+  ClusterOptions cluster;
+  cluster.token = runToken();
+  cluster.nodeRank = place.nodeRank;
+  cluster.nodeCount = place.nodeCount;
+  cluster.host = options.nodeName.empty() ? hostName() : options.nodeName;
+  cluster.nodes = place.nodes;
+  cluster.store = place.store;
+  cluster.lostAfter = options.lostAfter;
+  // Node 0 reads all of them: in large runs they are rarer.
+  cluster.beat = std::min(std::max(0.5, place.nodeCount / kNodesPerBeatSecond), options.lostAfter / 6);
+  cluster.cancelled = &interrupted();
+  std::vector<std::string> overrides = plan.overrides;
+  cluster.identity = {{"nodes", std::to_string(place.nodeCount)},
+                      {"Muster", buildId()},
+                      {"plan", plan.sha256},
+                      {"overrides", join(overrides, " ")},
+                      {"scopes", join(options.scopes, ",")},
+                      {"seed", std::to_string(options.seed)}};
+  if (earlier != nullptr)
+    for (const JournalStage& entry : earlier->stages)
+      if (entry.stage.scope == scopeName(Scope::kCluster))
+        cluster.finished[entry.stage.name] = outcomeName(entry.stage.outcome);
+  MUSTER_TRY(auto link, ClusterLink::start(std::move(cluster)));
+  MUSTER_CHECK_OK(link->join(kJoinPatience));
+  if (earlier != nullptr) link->rollCall(kRollCall);
+  return link;
+}
+
+bool endsAllWithTheFirst(const Launcher& place) {
+  return place.kind == LauncherKind::kOpenMpi && place.nodeCount > 1;
+}
+
+std::filesystem::path nodeFolder(const std::filesystem::path& given, const Launcher& place) {
+  return place.nodeCount == 1 ? given : given / fmt::format("node-{:04}", place.nodeRank);
+}
+
+}  // namespace muster

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// See node_run.h: stages and the end. How a run begins is in node_start.cpp.
+#include "runner/app/node/node_run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "runner/app/node/outputs.h"
+#include "runner/app/node/waiver_input.h"
+#include "runner/app/process/environment.h"
+#include "runner/app/process/interrupt.h"
+#include "runner/app/view/resume_command.h"
+#include "runner/core/build_info.h"
+#include "runner/core/clock.h"
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+#include "runner/record/evidence_json.h"
+#include "runner/record/record_mac.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kRunStage = "muster:run";
+
+}  // namespace
+
+bool satisfies(Outcome outcome) {
+  return outcome == Outcome::kPass || outcome == Outcome::kWarn || outcome == Outcome::kUnjudged ||
+         outcome == Outcome::kDeferred || outcome == Outcome::kWaived || outcome == Outcome::kElsewhere;
+}
+
+double finishedAt(double started, double elapsed, double wall, bool resumed) {
+  return resumed ? std::max(wall, started + elapsed) : started + elapsed;
+}
+
+NodeRun::NodeRun(const RunSetup& setup, RunFolder folder, std::string node, int nodeRank, int nodeCount,
+                 Json launcher, ClusterLink* cluster)
+    : setup_(setup), begun_(systemClock().now()), folder_(std::move(folder)) {
+  const RunOptions& options = *setup.options;
+  node_.tree = setup.tree;
+  node_.catalog = &setup.catalog;
+  node_.backend = options.scenario.empty() ? setup.plan.backend : "sim";
+  node_.scenario = options.scenario.empty() ? fs::path() : fs::absolute(options.scenario);
+  node_.folder = folder_.path();
+  node_.node = std::move(node);
+  node_.nodeNames = options.nodeNames;
+  node_.nodeRank = nodeRank;
+  node_.nodeCount = nodeCount;
+  node_.seed = options.seed;
+  // Nodes that run side by side share the CPUs.
+  if (node_.simulated())
+    node_.processes = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / options.nodes);
+  node_.cancelled = &interrupted();
+  node_.view = setup.view;
+  node_.cluster = cluster;
+  node_.arrival = options.arrival;
+
+  record_.toolVersion = toolVersion();
+  record_.buildId = buildId();
+  record_.node = node_.node;
+  record_.nodeRank = nodeRank;
+  record_.nodeCount = nodeCount;
+  record_.simulated = node_.simulated();
+  record_.scenario = node_.scenario.stem().string();
+  record_.backend = node_.backend;
+  record_.seed = node_.seed;
+  record_.bootId = bootId();
+  record_.plan = {setup.plan.name, setup.plan.path.string(), setup.plan.sha256, setup.plan.text};
+  record_.overrides = setup.plan.overrides;
+  record_.allowUnknownSku = setup.plan.allowUnknownSku;
+  record_.strict = options.strict;
+  record_.command = options.command;
+  record_.launcher = std::move(launcher);
+  if (!options.fleetId.empty()) record_.launcher["fleet_id"] = options.fleetId;
+  record_.environment = recordedEnvironment();
+}
+
+Result<Record> NodeRun::run() {
+  auto record = runToEnd();
+  // A full disk, say: the stages that are done are in the journal.
+  if (!record.ok() && record.error().code != ErrorCode::kUsage && RunFolder::holdsRun(folder_.path())) {
+    Error error = std::move(record).error();
+    error.message += "; what was done is kept, so when that is mended go on with `" +
+                     resumeCommand(record_, folder_.path()) + "`";
+    return error;
+  }
+  return record;
+}
+
+Result<Record> NodeRun::runToEnd() {
+  MUSTER_CHECK_OK(makeFolders());
+  std::optional<Journal> earlier;
+  if (RunFolder::holdsRun(folder_.path())) {
+    MUSTER_TRY(earlier, folder_.readJournal());
+  }
+  const Journal* journal = earlier ? &*earlier : nullptr;
+  if (Status begun = begin(journal); !begun.ok()) {
+    // What cannot begin leaves no folder that would look like a run and be in the next one's way.
+    if (journal == nullptr && begun.error().code == ErrorCode::kUsage) folder_.discard();
+    return std::move(begun).error();
+  }
+  MUSTER_CHECK_OK(runStages(journal));
+  if (journal != nullptr) judgeReboot(*journal);
+  endWaivers();
+  decideAll();
+  if (!setup_.options->recordKey.empty()) record_.mac = macOf(record_, setup_.options->recordKey);
+  MUSTER_CHECK_OK(writeOutputs(record_, folder_.path(), node_.tree.templates));
+  setup_.view->runEnded(record_, folder_.path());
+  return std::move(record_);
+}
+
+Status NodeRun::begin(const Journal* journal) {
+  MUSTER_CHECK_OK(freeze(journal));
+  if (journal != nullptr && !journal->stages.empty()) return resumeInventory(journal->stages.front());
+  return takeInventory();
+}
+
+void NodeRun::add(const StageRecord& stage, const Accounting& accounting) {
+  outcomes_[stage.name] = stage.outcome;
+  record_.accounting.expected += accounting.expected;
+  record_.accounting.requiredSkips += accounting.requiredSkips;
+  for (size_t i = 0; i < accounting.counts.size(); ++i) record_.accounting.counts[i] += accounting.counts[i];
+  record_.stages.push_back(stage);
+}
+
+/// Known failures, before the stages that need this one are looked at.
+void NodeRun::waive(StageOutcome& outcome) const {
+  if (setup_.waivers.sha256.empty()) return;
+  applyWaivers(setup_.waivers.list, waivedNode(record_), outcome.record.verdicts, outcome.accounting);
+  outcome.record.outcome = worstOutcome(outcome.record.verdicts);
+}
+
+void NodeRun::endWaivers() {
+  if (const auto unmatched = settleWaivers(record_, setup_.waivers))
+    add(unmatched->record, unmatched->accounting);
+}
+
+Status NodeRun::keep(const StageOutcome& outcome, const Json& extra) {
+  MUSTER_CHECK_OK(folder_.appendStage({outcome.record, node_.virtualNow, extra}));
+  if (node_.cluster != nullptr && outcome.record.scope == scopeName(Scope::kCluster))
+    node_.cluster->noteFinished(outcome.record.name, outcomeName(outcome.record.outcome));
+  add(outcome.record, outcome.accounting);
+  return {};
+}
+
+std::string NodeRun::whyNot(const Stage& stage) const {
+  if (node_.cancelled->load()) {
+    const std::string why = interruptionText();
+    return (why.empty() ? "the run was interrupted" : why) + " before it";
+  }
+  if (!inventory_.problem.empty()) return inventory_.problem;
+  for (const std::string& need : stage.needs) {
+    const auto it = outcomes_.find(need);
+    if (it == outcomes_.end()) return "stage " + need + ", which it needs, did not run";
+    if (!satisfies(it->second))
+      return fmt::format("stage {}, which it needs, came to {}", need, outcomeName(it->second));
+  }
+  return "";
+}
+
+/// The other nodes of a cluster-scope stage must not wait for this one.
+void NodeRun::tellOthers(const Stage& stage, const std::string& why) {
+  if (stage.scope == Scope::kCluster && node_.cluster != nullptr)
+    ClusterStage(*node_.cluster, stage.name, 0).decline(why);
+}
+
+Result<StageOutcome> NodeRun::runOne(const Stage& stage) {
+  const std::vector<std::string>& scopes = setup_.options->scopes;
+  if (!scopes.empty() && std::count(scopes.begin(), scopes.end(), scopeName(stage.scope)) == 0)
+    return stageNotRun(
+        stage, StageState::kElsewhere,
+        fmt::format("its scope is {}, this job runs {}", scopeName(stage.scope), join(scopes, ", ")));
+  const std::string reason = whyNot(stage);
+  if (!reason.empty()) {
+    tellOthers(stage, reason);
+    return stageNotRun(stage, StageState::kSkipped, reason);
+  }
+  MUSTER_TRY(StageOutcome outcome, runStage(node_, stage));
+  if (node_.cluster != nullptr)
+    if (const std::string strangers = node_.cluster->turnedAway(); !strangers.empty())
+      outcome.record.log.push_back(strangers);
+  noteNeedsElsewhere(outcome.record);
+  return outcome;
+}
+
+/// What another job is to find out cannot hold this one up; the fleet sees both.
+void NodeRun::noteNeedsElsewhere(StageRecord& record) const {
+  for (const std::string& need : record.needs)
+    if (outcomes_.at(need) == Outcome::kElsewhere)
+      record.log.push_back(fmt::format(
+          "it needs {}, which is left to another job: whether that passed is not known here", need));
+}
+
+Status NodeRun::runStages(const Journal* earlier) {
+  std::map<std::string, const JournalStage*> done;
+  if (earlier != nullptr)
+    for (const JournalStage& entry : earlier->stages) done[entry.stage.name] = &entry;
+  // What the journal holds is taken as it stands, the inventory first.
+  const auto takeDone = [&](const JournalStage& entry) {
+    Accounting accounting;
+    accounting.expected = entry.stage.verdicts.size();
+    for (const Verdict& verdict : entry.stage.verdicts) accounting.add(verdict);
+    node_.virtualNow = entry.virtualEnd;
+    add(entry.stage, accounting);
+  };
+  if (const auto it = done.find(kInventoryStage); it != done.end()) takeDone(*it->second);
+
+  const std::vector<size_t> order = executionOrder(setup_.plan);
+  for (size_t i = 0; i < order.size(); ++i) {
+    const Stage& stage = setup_.plan.stages[order[i]];
+    if (const auto it = done.find(stage.name); it != done.end()) {
+      takeDone(*it->second);
+      continue;
+    }
+    setup_.view->stageStarted({i, order.size(), stage.name,
+                               fmt::format("{}.{}, {} case{}", stage.plugin, stage.test, stage.cases.size(),
+                                           stage.cases.size() == 1 ? "" : "s"),
+                               stage.timeout});
+    MUSTER_TRY(StageOutcome outcome, runOne(stage));
+    waive(outcome);
+    // An interrupted stage is not finished: it is in this record, and a resumed run runs it again.
+    if (node_.cancelled->load())
+      add(outcome.record, outcome.accounting);
+    else
+      MUSTER_CHECK_OK(keep(outcome, Json()));
+    setup_.view->stageEnded(outcome.record);
+  }
+  return {};
+}
+
+/// A node that rebooted between two starts of one run is not healthy, whatever its stages say.
+void NodeRun::judgeReboot(const Journal& earlier) {
+  const std::string before = earlier.run.value("boot_id", "");
+  StageEvidence evidence;
+  evidence.stage = kRunStage;
+  evidence.caseMetrics["boot"] = {"run.boot_id"};
+  evidence.ends.push_back({"boot", 0, "", 1, CaseEnd::State::kOk, "", ""});
+  Measurement now;
+  now.metric = "run.boot_id";
+  now.unit = "text";
+  now.text = record_.bootId;
+  now.caseId = "boot";
+  evidence.measurements.push_back(now);
+  Expectation same;
+  same.metric = now.metric;
+  same.kind = CheckKind::kEquals;
+  same.unit = "text";
+  same.allowed = {before};
+  same.origin = "standing";
+  same.remedy =
+      "The node restarted in the middle of the run: look into its system log and power before it is used";
+  evidence.expectations.push_back(same);
+  StageRecord stage;
+  stage.name = kRunStage;
+  stage.state = "ran";
+  stage.scope = scopeName(Scope::kNode);
+  const Accounting accounting = judgeInto(stage, evidence, {});
+  stage.measurements = evidence.measurements;
+  add(stage, accounting);
+}
+
+void NodeRun::decideAll() {
+  const Plan& plan = setup_.plan;
+  DecisionInput input;
+  input.accounting = record_.accounting;
+  input.strict = setup_.options->strict;
+  input.interrupted = node_.cancelled->load();
+  input.unknownSku = !profile_.has_value();
+  input.allowUnknownSku = plan.allowUnknownSku;
+  input.noGpuSkip = inventory_.noGpu && setup_.options->noGpuSkip;
+  input.flakyAllowed =
+      std::all_of(record_.stages.begin(), record_.stages.end(), [&](const StageRecord& record) {
+        const bool flaky = std::any_of(record.verdicts.begin(), record.verdicts.end(),
+                                       [](const Verdict& v) { return v.outcome == Outcome::kFlaky; });
+        const auto stage = std::find_if(plan.stages.begin(), plan.stages.end(),
+                                        [&](const Stage& s) { return s.name == record.name; });
+        return !flaky || (stage != plan.stages.end() && stage->allowFlaky);
+      });
+  const Decision decision = decide(input);
+  record_.acceptance = acceptanceName(decision.acceptance);
+  record_.exitCode = decision.exitCode;
+  record_.reasons = decision.reasons;
+  if (!inventory_.problem.empty()) record_.reasons.insert(record_.reasons.begin(), inventory_.problem);
+  record_.finished = finishedAt(record_.started, systemClock().now() - begun_, systemClock().wallUnix(),
+                                record_.resumed > 0);
+}
+
+}  // namespace muster

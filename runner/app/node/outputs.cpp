@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// See outputs.h.
+#include "runner/app/node/outputs.h"
+
+#include "reports/html/html.h"
+#include "reports/junit/junit.h"
+#include "runner/core/files.h"
+#include "runner/record/record_check.h"
+
+namespace muster {
+
+Status writeReports(const Record& record, const std::filesystem::path& folder,
+                    const std::filesystem::path& templates) {
+  MUSTER_CHECK_OK(writeFileAtomically(folder / "junit.xml", renderJunit(record), Durable::kNo));
+  MUSTER_TRY(const std::string html, renderHtml(record, templates));
+  return writeFileAtomically(folder / "report.html", html, Durable::kNo);
+}
+
+Status writeOutputs(const Record& record, const std::filesystem::path& folder,
+                    const std::filesystem::path& templates) {
+  // What nobody may read must not be written, nor its exit code returned.
+  MUSTER_CHECK_OK(checkRecord(record).context("before it was written"));
+  MUSTER_CHECK_OK(writeRecord(record, folder / "record.json"));
+  return writeReports(record, folder, templates);
+}
+
+}  // namespace muster

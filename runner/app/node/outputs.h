@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes the record and every report that is derived from it.
+#pragma once
+
+#include <filesystem>
+
+#include "runner/record/record.h"
+
+namespace muster {
+
+/// report.html and junit.xml.
+Status writeReports(const Record& record, const std::filesystem::path& folder,
+                    const std::filesystem::path& templates);
+
+/// record.json first (the canonical one), then report.html and junit.xml beside it.
+Status writeOutputs(const Record& record, const std::filesystem::path& folder,
+                    const std::filesystem::path& templates);
+
+}  // namespace muster

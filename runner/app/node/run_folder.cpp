@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// See run_folder.h.
+#include "runner/app/node/run_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "runner/core/text.h"
+#include "runner/core/trust.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kJournalName = "journal.jsonl";
+constexpr uint64_t kJournalLimit = 1ull << 30;
+/// What a run makes in its folder before its first stage.
+constexpr const char* kFirstMade[] = {kJournalName, ".lock", "artifacts", "requests", "output"};
+
+Error ioError(const fs::path& path, const std::string& what, const std::string& next) {
+  return Error{ErrorCode::kUsage, what + ": " + errnoText(errno) + "; " + next, path.string()};
+}
+
+Result<JournalStage> journalStageFromJson(const Json& line, const std::string& path) {
+  JournalStage entry;
+  JsonReader reader(line, path);
+  reader.read("virtual_end", entry.virtualEnd);
+  const Json* stage = reader.object("stage");
+  MUSTER_CHECK_OK(reader.status());
+  MUSTER_TRY(entry.stage, stageRecordFromJson(*stage, path + ".stage"));
+  if (line.contains("extra")) entry.extra = line["extra"];
+  return entry;
+}
+
+/// Stages in a journal are in the form of a record's.
+Status checkVersion(const Json& run, const std::string& where) {
+  int schema = 1;
+  JsonReader reader(run, where);
+  reader.optional("record_schema", schema);
+  if (reader.ok() && schema != kRecordSchema)
+    return Error{ErrorCode::kUsage,
+                 "another version of Muster began this run (records of schema " + std::to_string(schema) +
+                     ", here " + std::to_string(kRecordSchema) +
+                     "): resume it with that one, or start a new run with --out",
+                 where};
+  return reader.status();
+}
+
+/// A resumed run asks for these by their type, wherever it needs them.
+Status checkFrozen(const Json& run, const std::string& where) {
+  JsonReader reader(run, where);
+  std::string text;
+  int count = 0;
+  for (const char* key : {"run_id", "boot_id", "node", "build", "plan_path", "plan_sha256", "plan_text",
+                          "sku", "scenario", "waivers_path", "waivers_text", "fleet_id"})
+    reader.optional(key, text);
+  for (const char* key : {"node_rank", "node_count"}) reader.optional(key, count);
+  return reader.status();
+}
+
+/// Cuts off a last line that a crash left without its end, so that the journal can go on: that stage is run
+/// again.
+Status cutTornLine(int fd, const fs::path& journal) {
+  MUSTER_TRY(const std::string text, readFile(journal, kJournalLimit));
+  const size_t newline = text.rfind('\n');
+  const size_t keep = newline == std::string::npos ? 0 : newline + 1;
+  if (keep != text.size() && ftruncate(fd, static_cast<off_t>(keep)) != 0)
+    return ioError(journal, "cannot mend the journal", "check the file system");
+  return {};
+}
+
+}  // namespace
+
+bool RunFolder::holdsRun(const fs::path& path) {
+  std::error_code error;
+  return fs::file_size(path / kJournalName, error) > 0 && !error;
+}
+
+Result<RunFolder> RunFolder::hold(const fs::path& named) {
+  MUSTER_TRY(const fs::path path, ownFolder(named));
+  MUSTER_TRY(Fd lock, openOwnFile(path / ".lock", O_RDWR));
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
+    return Error{ErrorCode::kUsage,
+                 "another muster process is at work in this run folder; wait for it to end", path.string()};
+  MUSTER_TRY(Fd journal, openOwnFile(path / kJournalName, O_WRONLY | O_APPEND));
+  MUSTER_CHECK_OK(cutTornLine(journal.get(), path / kJournalName));
+  return RunFolder(path, std::move(lock), std::move(journal));
+}
+
+Result<RunFolder> RunFolder::create(const fs::path& path) {
+  std::error_code error;
+  const bool isNew = fs::create_directories(path, error);
+  if (error)
+    return Error{ErrorCode::kUsage,
+                 "cannot make the run folder: " + error.message() + "; choose another with --out",
+                 path.string()};
+  if (holdsRun(path) || fs::exists(path / "record.json", error))
+    return Error{
+        ErrorCode::kUsage,
+        "this folder already holds a run, and it is kept as it is; choose another --out, or go on with "
+        "--resume if that run was interrupted",
+        path.string()};
+  std::vector<std::string> missing;
+  for (const char* name : kFirstMade)
+    if (!fs::exists(fs::symlink_status(path / name, error))) missing.emplace_back(name);
+  auto folder = hold(path);
+  if (!folder.ok() && isNew) fs::remove(path, error);  // nothing is in it
+  if (!folder.ok()) return folder;
+  folder->made_ = std::move(missing);
+  return folder;
+}
+
+Result<RunFolder> RunFolder::open(const fs::path& path) {
+  if (!holdsRun(path))
+    return Error{ErrorCode::kUsage,
+                 "there is no run to resume in this folder (no journal); start one with --out",
+                 path.string()};
+  return hold(path);
+}
+
+Result<Journal> RunFolder::readJournal() const {
+  MUSTER_TRY(const std::string text, readFile(path_ / kJournalName, kJournalLimit));
+  Journal journal;
+  size_t begin = 0;
+  for (int number = 1; begin < text.size(); ++number) {
+    const size_t end = text.find('\n', begin);
+    const std::string where = "journal.jsonl:" + std::to_string(number);
+    MUSTER_TRY(const Json line, parseJson(text.substr(begin, end - begin)).context(where));
+    begin = end + 1;
+    std::string type;
+    JsonReader reader(line, where);
+    reader.read("type", type);
+    MUSTER_CHECK_OK(reader.status());
+    if (type == "run") {
+      MUSTER_CHECK_OK(checkVersion(line, where));
+      MUSTER_CHECK_OK(checkFrozen(line, where));
+      journal.run = line;
+    }
+    if (type == "start") ++journal.starts;
+    if (type != "stage") continue;
+    MUSTER_TRY(JournalStage stage, journalStageFromJson(line, where));
+    journal.stages.push_back(std::move(stage));
+  }
+  if (!journal.run.is_object())
+    return Error{ErrorCode::kUsage, "the journal has no complete first line; start a new run with --out",
+                 (path_ / kJournalName).string()};
+  return journal;
+}
+
+void RunFolder::discard() {
+  std::error_code ignored;  // what cannot be removed is seen
+  for (const std::string& name : made_) fs::remove_all(path_ / name, ignored);
+  fs::remove(path_, ignored);
+}
+
+Status RunFolder::append(const Json& line) {
+  return appendAndSync(journal_.get(), dumpJson(line) + "\n", path_ / kJournalName);
+}
+
+Status RunFolder::appendRun(const Json& frozen) {
+  Json line = frozen;
+  line["type"] = "run";
+  line["record_schema"] = kRecordSchema;
+  return append(line);
+}
+
+Status RunFolder::appendStart() {
+  return append({{"type", "start"}});
+}
+
+Status RunFolder::appendStage(const JournalStage& stage) {
+  Json line = {{"type", "stage"}, {"virtual_end", stage.virtualEnd}, {"stage", toJson(stage.stage)}};
+  if (!stage.extra.is_null()) line["extra"] = stage.extra;
+  return append(line);
+}
+
+}  // namespace muster

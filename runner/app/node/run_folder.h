@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The folder of one run: its lock, the frozen inputs, the journal of finished stages, and the reports at the
+// end.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/core/files.h"
+#include "runner/core/json.h"
+#include "runner/record/record.h"
+
+namespace muster {
+
+/// One finished stage as the journal keeps it.
+struct JournalStage {
+  StageRecord stage;
+  double virtualEnd = 0;  ///< sim: virtual time after it
+  Json extra;             ///< what later stages need of it (the inventory)
+};
+
+/// What a run folder holds of an earlier start of the same run.
+struct Journal {
+  Json run;  ///< the frozen inputs: options, seed, plan and profile texts, boot id
+  std::vector<JournalStage> stages;
+  int starts = 0;  ///< how often the run was started or resumed
+};
+
+/// A run folder that is held by this process. Layout: journal.jsonl, plan.*, artifacts/, requests/, output/,
+/// and at the end record.json, report.html, junit.xml.
+class RunFolder {
+ public:
+  /// Makes the folder (or takes an empty one) for a new run. A folder that already holds a run is refused,
+  /// and so is one that cannot be written.
+  static Result<RunFolder> create(const std::filesystem::path& path);
+  /// Opens the folder of a run that was interrupted; fails while another process holds it.
+  static Result<RunFolder> open(const std::filesystem::path& path);
+  /// Whether `path` holds a journal with at least its first line.
+  static bool holdsRun(const std::filesystem::path& path);
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] Result<Journal> readJournal() const;
+  /// Appends one line and fsyncs it.
+  Status appendRun(const Json& frozen);
+  Status appendStart();
+  Status appendStage(const JournalStage& stage);
+  /// Takes away what a new run has made that could not begin; the folder too, where nothing else is in it.
+  void discard();
+
+ private:
+  RunFolder(std::filesystem::path path, Fd lock, Fd journal)
+      : path_(std::move(path)), lock_(std::move(lock)), journal_(std::move(journal)) {}
+  static Result<RunFolder> hold(const std::filesystem::path& named);
+  Status append(const Json& line);
+
+  std::filesystem::path path_;
+  Fd lock_;
+  Fd journal_;
+  std::vector<std::string> made_;  ///< names that were not there before; of a folder that was opened none
+};
+
+}  // namespace muster

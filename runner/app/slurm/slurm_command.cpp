@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// `muster slurm status, wait, resume, drain, undrain, clean`: what is done with a run on Slurm.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "runner/app/process/interrupt.h"
+#include "runner/app/process/print_error.h"
+#include "runner/app/slurm/slurm_fleet.h"
+#include "runner/app/slurm/slurm_options.h"
+#include "runner/core/clock.h"
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+#include "runner/core/trust.h"
+#include "runner/core/units.h"
+#include "runner/judge/exit_code.h"
+#include "runner/slurm/clean.h"
+#include "runner/slurm/drain.h"
+#include "runner/slurm/node_names.h"
+#include "runner/slurm/progress.h"
+#include "runner/slurm/rounds.h"
+#include "runner/slurm/scripts.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr unsigned kLook = 500000;  // microseconds between looks at the run folder
+constexpr double kAskSlurm = 5;     // seconds between questions to the controller, which has others to serve
+constexpr double kFillPatience = 1200;    // seconds; the fleet job has an hour for this and its report
+constexpr unsigned kFillPause = 5000000;  // microseconds
+constexpr int kUnsurePatience = 3;        // looks that find no job before the run counts as lost
+
+/// Whether a node's run has to be done again. A rejected one has its verdict: running it until it passes
+/// would be no acceptance.
+bool runsAgain(const slurm::NodeProgress& node, bool rejectedToo) {
+  switch (node.state) {
+    case slurm::NodeState::kMissing:
+    case slurm::NodeState::kLost:
+    case slurm::NodeState::kFailed:
+    case slurm::NodeState::kIncomplete:
+      return true;
+    case slurm::NodeState::kRejected:
+      return rejectedToo;
+    default:
+      return false;
+  }
+}
+
+void showActions(const std::vector<slurm::NodeAction>& actions, const char* done, bool applied) {
+  for (const slurm::NodeAction& action : actions)
+    if (action.reason.empty())
+      fmt::print("{}: left as it is: {}\n", printable(action.node), printable(action.why));
+    else
+      fmt::print("{}: {}{}: {}\n", action.node, applied ? "" : "would be ", done, printable(action.reason));
+}
+
+/// Puts aside what another round makes again: the old fleet report, and what the cluster-scope job left where
+/// it left no verdict or is to run again.
+Status prepareRound(const slurm::RunStore& run, int round, bool clusterAgain) {
+  const fs::path attempts = run.folder() / "attempts" / fmt::format("fleet.{}", round - 1);
+  std::error_code error;
+  fs::create_directories(attempts, error);
+  for (const char* name : {"fleet.exit", "fleet"}) {
+    if (!fs::exists(run.folder() / name, error)) continue;
+    fs::rename(run.folder() / name, attempts / name, error);
+    if (error)
+      return Error{ErrorCode::kIo, "cannot set it aside: " + error.message(), (run.folder() / name).string()};
+  }
+  const int cluster = slurm::readExit(run.folder() / "cluster.exit");
+  const bool judged = cluster == kExitAccepted || cluster == kExitRejected;
+  if (run.submission().clusterStages && (clusterAgain || !judged)) return run.setClusterAside(round - 1);
+  return {};
+}
+
+}  // namespace
+
+Result<int> slurmStatus(const SlurmOptions& o) {
+  MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(o.run));
+  MUSTER_TRY(const auto nodes, slurm::readProgress(run));
+  for (const slurm::NodeProgress& node : nodes)
+    fmt::print("{:<20} {:<10} {}\n", node.node, nodeStateName(node.state), node.detail);
+  if (run.submission().clusterStages) {
+    const int code = slurm::readExit(run.folder() / "cluster.exit");
+    fmt::print("{:<20} {}\n", "(cluster scope)", code < 0 ? "not ended yet" : fmt::format("exit {}", code));
+  }
+  fmt::print("{} nodes: {}\n", nodes.size(), countText(nodes));
+  const auto code = slurm::fleetExit(run);
+  fmt::print("fleet report: {}\n", code ? fleetReportText(run, *code) : "not yet");
+  return kExitAccepted;
+}
+
+Result<int> slurmWait(const slurm::RunStore& run) {
+  installInterruptHandlers();
+  std::string shown;
+  int unsure = 0;
+  double asked = -kAskSlurm;
+  for (;;) {
+    if (const auto code = slurm::fleetExit(run)) return showFleet(run, *code);
+    if (interrupted().load()) {
+      fmt::print("the jobs go on; wait again with: muster slurm wait {}\n",
+                 slurm::shellQuote(run.folder().string()));
+      return kExitInterrupted;
+    }
+    if (unsure >= kUnsurePatience) {
+      printError(fmt::format(
+          "muster: {}: no job of this run waits or runs any more, and there is no fleet report; see logs/ "
+          "there, then go on with `muster slurm resume`",
+          run.folder().string()));
+      return kExitIncomplete;
+    }
+    usleep(kLook);
+    if (systemClock().now() - asked < kAskSlurm) continue;
+    asked = systemClock().now();
+    MUSTER_TRY(const auto submitted, run.jobs());
+    const auto jobs = slurm::readJobs(slurm::jobNumbers(submitted));
+    const auto known = slurm::readNodes();
+    if (!jobs.ok() || !known.ok()) {  // a controller that restarts is no reason to give up
+      fmt::print("Slurm does not answer, asking again: {}\n",
+                 printable((jobs.ok() ? known.error() : jobs.error()).message));
+      std::fflush(stdout);
+      continue;
+    }
+    unsure = anyLive(*jobs) ? 0 : unsure + 1;
+    MUSTER_TRY(const auto nodes, slurm::readProgress(run, submitted, *jobs, *known));
+    if (const std::string now = countText(nodes); now != shown)
+      fmt::print("{} {}\n", formatUtc(systemClock().wallUnix()), shown = now);
+    std::fflush(stdout);
+  }
+}
+
+/// A run whose scripts Slurm is told to run as this user.
+Result<slurm::RunStore> openOwnRun(const fs::path& folder) {
+  MUSTER_TRY(const fs::path own, ownFolder(folder));
+  MUSTER_CHECK_OK(ownFolder(own / "scripts"));
+  return slurm::RunStore::open(own);
+}
+
+/// A run whose records decide over nodes.
+Result<slurm::RunStore> openTrustedRun(const fs::path& folder) {
+  MUSTER_TRY(const fs::path trusted, trustedPath(folder, "run folder", Above::kAll));
+  return slurm::RunStore::open(trusted);
+}
+
+Result<int> slurmFill(const SlurmOptions& o) {
+  MUSTER_TRY(const slurm::RunStore run, openOwnRun(o.run));
+  // Who submitted this job may still hold the run, the controller may be restarting, and a full queue
+  // empties.
+  for (const double end = systemClock().now() + kFillPatience;;) {
+    auto lock = run.lock();
+    const auto more = lock.ok() ? slurm::fillRound(run) : Result<bool>(lock.error());
+    if (more.ok()) return *more ? slurm::kExitAgain : kExitAccepted;
+    const bool passing = !lock.ok() || more.error().code == ErrorCode::kTimeout;
+    if (!passing || systemClock().now() > end) return more.error();
+    fmt::print("trying again: {}\n", printable(more.error().text()));
+    std::fflush(stdout);
+    lock = Fd();
+    usleep(kFillPause);
+  }
+}
+
+Result<int> slurmResume(const SlurmOptions& o) {
+  MUSTER_TRY(slurm::RunStore run, openOwnRun(o.run));
+  {
+    MUSTER_TRY(const Fd lock, run.lock());
+    MUSTER_TRY(const auto submitted, run.jobs());
+    MUSTER_TRY(const auto jobs, slurm::readJobs(slurm::jobNumbers(submitted)));
+    if (slurm::anyLive(jobs))
+      return Error{
+          ErrorCode::kUsage,
+          "jobs of this run still wait or run; see `muster slurm status`, and resume it when they have ended",
+          run.folder().string()};
+    MUSTER_TRY(const slurm::Nodes known, slurm::readNodes(run.submission().jobs.partition));
+    MUSTER_TRY(const auto nodes, slurm::readProgress(run, submitted, jobs, known));
+    const int round = slurm::lastRound(submitted) + 1;
+    const bool onlyCluster = !run.submission().nodeStages;
+    std::vector<std::string> again, usable;
+    for (const slurm::NodeProgress& node : nodes) {
+      const auto found = known.find(node.node);
+      const bool available = found != known.end() && found->second.available();
+      if (available) usable.push_back(node.node);
+      if (!runsAgain(node, o.rejectedToo)) continue;
+      if (available)
+        again.push_back(node.node);
+      else
+        fmt::print("missing: {} ({})\n", node.node,
+                   found == known.end() ? "Slurm has no such node" : found->second.text());
+    }
+    // Stages of scope cluster are of all nodes: where one of them has no result, all run them again.
+    if (onlyCluster && !again.empty()) again = usable;
+    if (o.jobs.mostJobs > 0) MUSTER_CHECK_OK(run.limitJobs(o.jobs.mostJobs));
+    if (!onlyCluster)
+      for (const std::string& node : again) MUSTER_CHECK_OK(run.setAside(node, round - 1));
+    const int cluster = slurm::readExit(run.folder() / "cluster.exit");
+    const bool clusterAgain = onlyCluster ? !again.empty() : o.rejectedToo && cluster == kExitRejected;
+    MUSTER_CHECK_OK(prepareRound(run, round, clusterAgain));
+    MUSTER_CHECK_OK(slurm::beginRound(run, again, round));
+    fmt::print("run {}: {} nodes run the {} again{}{}\n", run.folder().string(), again.size(),
+               onlyCluster ? "cluster stages" : "plan", again.empty() ? "" : ": ", slurm::shortList(again));
+    std::fflush(stdout);
+  }
+  return o.wait ? slurmWait(run) : Result<int>(kExitAccepted);
+}
+
+Result<int> slurmDrain(const SlurmOptions& o) {
+  MUSTER_TRY(const slurm::RunStore run, openTrustedRun(o.run));
+  MUSTER_CHECK_OK(requireMeasured(run, "drain nodes"));
+  MUSTER_TRY(const Fd lock, o.apply ? run.lock() : Result<Fd>(Fd()));  // a dry run creates nothing
+  MUSTER_TRY(const slurm::Witness witness, slurm::Witness::ask(run));
+  MUSTER_TRY(const auto rejected, rejectedNodes(run, witness, o.unconfirmed));
+  MUSTER_TRY(const slurm::Nodes known, slurm::readNodes());
+  auto actions = slurm::planDrain(run.submission().id, rejected, known);
+  if (actions.empty()) fmt::print("no node of this run is rejected\n");
+  if (o.apply) MUSTER_CHECK_OK(slurm::applyDrain(run, actions));
+  showActions(actions, "drained", o.apply);
+  const auto doubts = std::count_if(rejected.begin(), rejected.end(),
+                                    [](const slurm::RejectedNode& node) { return !node.doubt.empty(); });
+  if (doubts == 0) return kExitAccepted;
+  fmt::print(
+      "{} of these are not drained because record, exit file and Slurm do not agree: look at them; `muster "
+      "slurm resume --rejected` tests them again, --unconfirmed believes the run folder about jobs that "
+      "Slurm has forgotten\n",
+      doubts);
+  return kExitIncomplete;
+}
+
+Result<int> slurmUndrain(const SlurmOptions& o) {
+  MUSTER_TRY(const slurm::RunStore run, openTrustedRun(o.run));
+  MUSTER_CHECK_OK(requireMeasured(run, "undrain nodes"));
+  MUSTER_TRY(const Fd lock, o.apply ? run.lock() : Result<Fd>(Fd()));
+  MUSTER_TRY(const auto drained, slurm::drainedByRun(run));
+  MUSTER_TRY(const slurm::Nodes known, slurm::readNodes());
+  auto actions = slurm::planUndrain(run.submission(), drained, known);
+  if (actions.empty()) fmt::print("this run has drained no node that it has not given back\n");
+  if (o.apply) MUSTER_CHECK_OK(slurm::applyUndrain(run, actions));
+  showActions(actions, "given back", o.apply);
+  return kExitAccepted;
+}
+
+Result<int> slurmClean(const SlurmOptions& o) {
+  MUSTER_TRY(const double age, parseDuration(o.olderThan).context("--older-than"));
+  MUSTER_TRY(const fs::path folder, trustedPath(o.run, "folder of runs", Above::kAll));
+  MUSTER_TRY(const auto runs, slurm::oldRuns(folder, age, systemClock().wallUnix()));
+  for (const slurm::OldRun& run : runs) {
+    if (o.apply) MUSTER_CHECK_OK(slurm::removeRuns({run}));
+    fmt::print("{}: {}\n", run.folder.string(),
+               !run.kept.empty() ? "kept: " + run.kept
+               : o.apply         ? "removed"
+                                 : "would be removed");
+  }
+  if (runs.empty()) fmt::print("{}: no run is in this folder\n", o.run.string());
+  return kExitAccepted;
+}
+
+}  // namespace muster

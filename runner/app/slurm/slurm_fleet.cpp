@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// See slurm_fleet.h.
+#include "runner/app/slurm/slurm_fleet.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <optional>
+
+#include "runner/app/commands/measured_only.h"
+#include "runner/core/files.h"
+#include "runner/core/json.h"
+#include "runner/core/text.h"
+#include "runner/core/trust.h"
+#include "runner/judge/exit_code.h"
+#include "runner/record/deviations.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr uint64_t kMostFleetBytes = 1ull << 30;
+constexpr size_t kMostLines = 40;
+constexpr int kNotStartedByShell = 126;
+constexpr int kNotFoundByShell = 127;
+constexpr int kSignalled = 128;
+
+/// The worst deviation of a node's record in a few words.
+std::string worstOf(const Record& record) {
+  const auto all = deviations(record);
+  if (all.empty()) return "rejected";
+  const Deviation& worst = all.front();
+  const std::string who = worst.who();
+  return fmt::format("{} {}{}{}", worst.stages().front(),
+                     worst.first().metric.empty() ? outcomeName(worst.outcome) : worst.first().metric,
+                     who.empty() ? "" : " of ", who);
+}
+
+/// A node in the fleet's report.
+struct FleetLine {
+  std::string node;
+  std::string state;
+  std::string reason;
+  bool suspect = false;  ///< a suspect of the fleet names it
+};
+
+/// The fleet's report: its nodes that are not accepted; nothing while there is none.
+struct FleetReport {
+  bool there = false;
+  bool simulated = false;
+  std::vector<FleetLine> lines;
+};
+
+Result<FleetReport> readReport(const slurm::RunStore& run) {
+  FleetReport report;
+  std::vector<FleetLine>& lines = report.lines;
+  const fs::path path = run.folder() / "fleet" / "fleet.json";
+  std::error_code error;
+  if (!fs::exists(path, error)) return report;
+  MUSTER_TRY(const std::string text, readOwnFile(path, kMostFleetBytes));
+  MUSTER_TRY(const Json fleet, parseJson(text).context(path.string()));
+  report.there = true;
+  JsonReader reader(fleet, path.string());
+  reader.read("simulated", report.simulated);
+  reader.each("nodes", [&](const Json& item, const std::string& where) -> Status {
+    FleetLine line;
+    JsonReader node(item, where);
+    node.read("node", line.node);
+    node.read("state", line.state);
+    node.optional("reason", line.reason);
+    node.optional("suspect", line.suspect);
+    if (line.state != "accepted") lines.push_back(std::move(line));
+    return node.status();
+  });
+  MUSTER_CHECK_OK(reader.status());
+  return report;
+}
+
+/// What a node's own record rejects it for, or what the fleet says.
+std::string whyNot(const slurm::RunStore& run, const FleetLine& line) {
+  if (line.state == "rejected" && slurm::readExit(run.exit(line.node)) == kExitRejected) {
+    const auto record = readRecord(run.nodeFolder(line.node) / "record.json");
+    return record.ok() ? worstOf(*record) : "rejected";
+  }
+  return line.reason.empty() ? line.state + " by the fleet" : line.reason;
+}
+
+/// Whether the run's plan, its fleet's report or any of its records is simulated.
+Result<bool> isSimulated(const slurm::RunStore& run, const FleetReport& report) {
+  if (report.simulated || !run.submission().scenarioFile.empty()) return true;
+  for (const std::string& node : run.submission().nodes) {
+    const fs::path path = run.nodeFolder(node) / "record.json";
+    std::error_code error;
+    if (!fs::exists(path, error)) continue;
+    // What cannot be read proves nothing: it is no reason to drain anything either.
+    if (const auto record = readRecord(path); record.ok() && record->simulated) return true;
+  }
+  return false;
+}
+
+/// Why there is no report though the fleet job ended.
+std::string whyNoReport(int code) {
+  if (code == kNotFoundByShell || code == kNotStartedByShell)
+    return "muster could not be started there; it must be on a file system that all nodes see";
+  if (code > kSignalled && code != kExitInterrupted)
+    return fmt::format("signal {} ended it", code - kSignalled);
+  return "`muster fleet` refused or failed";
+}
+
+}  // namespace
+
+std::string fleetReportText(const slurm::RunStore& run, int code) {
+  std::error_code error;
+  if (fs::exists(run.folder() / "fleet" / "fleet.json", error))
+    return fmt::format("exit {}, {}", code, (run.folder() / "fleet").string());
+  return fmt::format("none: the fleet job ended with {}: {}; see {}, then `muster slurm resume`", code,
+                     whyNoReport(code), (run.folder() / "logs").string() + "/fleet-*.out");
+}
+
+Result<int> showFleet(const slurm::RunStore& run, int code) {
+  MUSTER_TRY(const FleetReport report, readReport(run));
+  const std::vector<FleetLine>& lines = report.lines;
+  for (size_t i = 0; i < lines.size() && i < kMostLines; ++i)
+    fmt::print("{:<20} {:<10} {}\n", lines[i].node, lines[i].state, printable(whyNot(run, lines[i]), 200));
+  if (lines.size() > kMostLines) fmt::print("and {} nodes more\n", lines.size() - kMostLines);
+  fmt::print("fleet report: {}\n", fleetReportText(run, code));
+  std::error_code error;
+  const bool missing = !fs::exists(run.folder() / "fleet" / "fleet.json", error);
+  // Without a report nothing is accepted or rejected.
+  return missing && code != kExitUsage && code != kExitInternal ? kExitIncomplete : code;
+}
+
+Status requireMeasured(const slurm::RunStore& run, const std::string& action) {
+  MUSTER_TRY(const FleetReport report, readReport(run));
+  MUSTER_TRY(const bool simulated, isSimulated(run, report));
+  return requireMeasured(simulated, action, run.folder());
+}
+
+Result<JudgedFleet> judgeRun(const slurm::RunStore& run, const slurm::Witness& witness, bool unconfirmed) {
+  const auto path = [&](const char* name) { return (run.folder() / name).string(); };
+  std::vector<std::string> arguments = {path("records"),
+                                        "--expect",
+                                        path("expect.txt"),
+                                        "--plan",
+                                        run.input(run.submission().planFile).string(),
+                                        "--slurm-run",
+                                        run.folder().string()};
+  const auto& more = run.submission().fleetOptions;
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  MUSTER_TRY(FleetCommandOptions options, parseFleetOptions(std::move(arguments)));
+  options.unconfirmed = unconfirmed;  // whatever the run was submitted with
+  return judgeFleet(options, &witness);
+}
+
+namespace {
+
+using Standing = slurm::NodeEnd::Standing;
+
+/// Decides about one node after the other, by everything that is known of it.
+class Rejections {
+ public:
+  Rejections(const slurm::RunStore& run, const slurm::Witness& witness, const fleet::Fleet& fleet,
+             const FleetReport& report, bool unconfirmed)
+      : run_(run), witness_(witness), unconfirmed_(unconfirmed) {
+    for (const fleet::FleetNode& node : fleet.nodes) judged_.emplace(node.name, &node);
+    for (const FleetLine& line : report.lines) told_.emplace(line.node, line);
+    reported_ = report.there;
+    const slurm::NodeEnd end = witness.ofFleet();
+    if (!believed(end))
+      fleetDoubt_ = "the fleet job does not confirm it: " + end.why;
+    else if (end.exitCode != kExitRejected || fleet.exitCode != kExitRejected)
+      fleetDoubt_ =
+          fmt::format("the fleet job ended with {}, its records come to {}", end.exitCode, fleet.exitCode);
+  }
+
+  /// Nothing where nobody rejects the node.
+  [[nodiscard]] std::optional<slurm::RejectedNode> of(const std::string& node) const {
+    const auto judged = judged_.find(node);
+    const auto told = told_.find(node);
+    const std::string toldState = told == told_.end() ? "" : told->second.state;
+    const bool toldSuspect = toldState == "affected" && told->second.suspect;
+    const slurm::NodeEnd end =
+        run_.submission().nodeStages ? witness_.ofNode(node) : witness_.ofCluster(node);
+    const bool anybody = toldState == "rejected" || toldSuspect ||
+                         slurm::readExit(run_.exit(node)) == kExitRejected || end.exitCode == kExitRejected;
+    if (judged == judged_.end())
+      return anybody ? std::optional(doubtful(node, "no record of it was judged")) : std::nullopt;
+    const fleet::FleetNode& found = *judged->second;
+    const bool rejected = found.state == fleet::NodeState::kRejected;
+    const bool oneEnd = found.state == fleet::NodeState::kAffected && found.suspect;
+    if (rejected && found.failed && believed(end) && end.exitCode == kExitRejected)
+      return slurm::RejectedNode{
+          node, whyNot(run_, {node, "rejected", found.reason}) +
+                    (reported_ && toldState != "rejected"
+                         ? fmt::format(" (fleet.json says {}, its records do not)",
+                                       toldState.empty() ? "accepted" : printable(toldState, 40))
+                         : "")};
+    // Records claim what they like; only the node's own end, which Slurm has seen, makes it an act.
+    if (!found.claim.empty())
+      return slurm::RejectedNode{
+          node, "", false,
+          fmt::format("look at it yourself: what records say of themselves drains no node whose own job "
+                      "did not fail: {}",
+                      found.claim)};
+    if (rejected || oneEnd) {
+      slurm::RejectedNode named{node, found.reason};
+      if (!believed(end))
+        named.doubt = "rejected, but not confirmed: " + end.why;
+      else if (!fleetDoubt_.empty())
+        named.doubt = "rejected by the fleet, but " + fleetDoubt_;
+      else if (toldState != nodeStateName(found.state))
+        named.doubt = fmt::format("its records are rejected by the fleet, but fleet.json says {}",
+                                  toldState.empty() ? "accepted" : printable(toldState, 40));
+      return named;
+    }
+    if (found.state == fleet::NodeState::kAffected) return slurm::RejectedNode{node, found.reason, true};
+    if (!anybody && found.state != fleet::NodeState::kQuarantined) return std::nullopt;
+    // Somebody says so, and the records do not.
+    return doubtful(node, fmt::format("{}{}{}", nodeStateName(found.state), found.reason.empty() ? "" : ": ",
+                                      found.reason));
+  }
+
+ private:
+  [[nodiscard]] bool believed(const slurm::NodeEnd& end) const {
+    return end.standing == Standing::kConfirmed || (unconfirmed_ && end.standing == Standing::kForgotten);
+  }
+  static slurm::RejectedNode doubtful(const std::string& node, const std::string& what) {
+    return {node, "", false, "what its files and Slurm say of it does not agree: " + what};
+  }
+
+  const slurm::RunStore& run_;
+  const slurm::Witness& witness_;
+  bool unconfirmed_;
+  std::map<std::string, const fleet::FleetNode*> judged_;
+  std::map<std::string, FleetLine> told_;
+  bool reported_ = false;
+  std::string fleetDoubt_;
+};
+
+}  // namespace
+
+Result<std::vector<slurm::RejectedNode>> rejectedNodes(const slurm::RunStore& run,
+                                                       const slurm::Witness& witness, bool unconfirmed) {
+  MUSTER_TRY(const FleetReport report, readReport(run));
+  MUSTER_TRY(const JudgedFleet judged, judgeRun(run, witness, unconfirmed));
+  const Rejections rejections(run, witness, judged.fleet, report, unconfirmed);
+  std::vector<slurm::RejectedNode> rejected;
+  for (const std::string& node : run.submission().nodes)
+    if (auto named = rejections.of(node)) rejected.push_back(std::move(*named));
+  return rejected;
+}
+
+}  // namespace muster

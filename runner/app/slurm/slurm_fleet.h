@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the fleet's report says of a run on Slurm: which nodes are not accepted, and why.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runner/app/commands/fleet_command.h"
+#include "runner/core/result.h"
+#include "runner/slurm/drain.h"
+#include "runner/slurm/submission.h"
+#include "runner/slurm/witness.h"
+
+namespace muster {
+
+/// "exit 1, RUN/fleet", or why the fleet job, which ended with `code`, left no report.
+std::string fleetReportText(const slurm::RunStore& run, int code);
+
+/// Shows each node that keeps the run from being accepted, at most 40 of them, and the fleet's exit code;
+/// returns that code, or kExitIncomplete where there is no report.
+Result<int> showFleet(const slurm::RunStore& run, int code);
+
+/// kUsage where any result of the run is simulated: it must not act on nodes.
+Status requireMeasured(const slurm::RunStore& run, const std::string& action);
+
+/// The records of a run judged anew, as its fleet job judges them; writes nothing.
+Result<JudgedFleet> judgeRun(const slurm::RunStore& run, const slurm::Witness& witness, bool unconfirmed);
+
+/// The rejected nodes of a run and those at the ends of a link that fails, by their own verdict or by the
+/// fleet's (their peers may have named one that met its own limits), and why. The records are judged again:
+/// what fleet.json alone says rejects nobody and spares nobody. A node is rejected for certain where its
+/// record, its exit file and Slurm agree; by the fleet, where Slurm says so of the fleet job too. All that is
+/// rejected by one of these alone has a doubt. `unconfirmed`: what Slurm has forgotten counts as the folder
+/// has it.
+Result<std::vector<slurm::RejectedNode>> rejectedNodes(const slurm::RunStore& run,
+                                                       const slurm::Witness& witness, bool unconfirmed);
+
+}  // namespace muster

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// `muster slurm hooks`: programs that Slurm calls on its nodes, each inside the time that Slurm gives it.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+#include "runner/app/commands/plan_input.h"
+#include "runner/app/slurm/slurm_options.h"
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+#include "runner/core/trust.h"
+#include "runner/core/units.h"
+#include "runner/dispatch/plugins.h"
+#include "runner/slurm/scheduler.h"
+#include "runner/slurm/scripts.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int kHealthCheckSeconds = 60;  // slurm.conf(5): HealthCheckProgram is killed then
+constexpr int kNoLimit = 65534;          // how PrologEpilogTimeout says that it is not set
+
+/// What this Slurm gives a prolog and an epilog, in seconds; kNoLimit where it gives all the time, or where
+/// there is no Slurm to ask: the script then names the limit that it needs.
+int prologSeconds() {
+  const auto configuration = slurm::readConfiguration();
+  if (!configuration.ok()) {
+    fmt::print("note: Slurm does not say its PrologEpilogTimeout: {}\n", configuration.error().message);
+    return kNoLimit;
+  }
+  const auto found = configuration->find("PrologEpilogTimeout");
+  int seconds = kNoLimit;
+  if (found != configuration->end())
+    std::from_chars(found->second.data(), found->second.data() + found->second.size(), seconds);
+  return seconds;
+}
+
+Status checkLimit(int seconds, const std::string& kind, int limit) {
+  if (seconds >= 5 && seconds + slurm::kHookMargin <= limit) return {};
+  return Error{ErrorCode::kUsage,
+               fmt::format("--time is {} s; Slurm kills a {} after {} s, so wanted 5 s to {} s", seconds,
+                           kind, limit, limit - slurm::kHookMargin),
+               ""};
+}
+
+Status writeHook(const fs::path& templates, const fs::path& out, const slurm::Hook& hook) {
+  MUSTER_TRY(const std::string text, slurm::renderHook(templates, hook));
+  const fs::path file = out / (hook.kind + ".sh");
+  MUSTER_CHECK_OK(writeFileAtomically(file, text));
+  // Whoever may read it may execute it: who that is, the umask says.
+  std::error_code error;
+  const auto readable = static_cast<unsigned>(fs::status(file, error).permissions()) & 0444U;
+  if (!error) fs::permissions(file, fs::perms(readable >> 2U), fs::perm_options::add, error);
+  if (error) return Error{ErrorCode::kIo, "cannot make it executable: " + error.message(), file.string()};
+  fmt::print("wrote {}\n", file.string());
+  return {};
+}
+
+/// The real path of a folder that a hook makes when it runs, if nobody else can change what is there of it.
+Result<fs::path> trustedResults(const fs::path& folder) {
+  const fs::path wanted = fs::absolute(folder).lexically_normal();
+  fs::path there = wanted;
+  std::error_code error;
+  while (!fs::exists(fs::symlink_status(there, error)) && there.has_relative_path())
+    there = there.parent_path();
+  MUSTER_TRY(const fs::path trusted, trustedPath(there, "folder of the hooks' results", Above::kAll));
+  return (trusted / wanted.lexically_relative(there)).lexically_normal();
+}
+
+/// What a hook runs, reads and writes, it does as root: its script names real paths that nobody else can
+/// change.
+Status trustHook(const Tree& tree, slurm::Hook& hook) {
+  MUSTER_TRY(const fs::path muster, trustedPath(hook.muster, "program", Above::kAll));
+  MUSTER_TRY(const fs::path plan, trustedPath(hook.plan, "plan", Above::kAll));
+  hook.muster = muster.string();
+  hook.plan = plan.string();
+  const std::pair<fs::path, const char*> all[] = {{tree.hostExecutable, "program"},
+                                                  {tree.plugins, "folder of the plugins"},
+                                                  {tree.backends, "folder of the backends"},
+                                                  {tree.plans / "skus", "folder of the profiles"}};
+  for (const auto& [path, kind] : all) MUSTER_CHECK_OK(trustedPath(path, kind, Above::kAll));
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(tree.plans / "skus", error))
+    MUSTER_CHECK_OK(trustedPath(entry.path(), "profile", Above::kAll));
+  return {};
+}
+
+}  // namespace
+
+Result<int> slurmHooks(const SlurmOptions& o) {
+  MUSTER_TRY(const double wanted, parseDuration(o.hookTime).context("--time"));
+  const int seconds = static_cast<int>(std::ceil(wanted));
+  MUSTER_CHECK_OK(checkLimit(seconds, "HealthCheckProgram", kHealthCheckSeconds));
+  MUSTER_CHECK_OK(checkLimit(seconds, "prolog or epilog", prologSeconds()));
+  MUSTER_TRY(const Tree tree, findTree());
+  MUSTER_TRY(const Catalog catalog, describePlugins(tree, o.pluginFolders, {}));
+  MUSTER_TRY(const Plan plan, requirePlan(loadPlan(o.plan, catalog, {})));
+  MUSTER_TRY(const fs::path bin, executableFolder());
+  std::error_code error;
+  fs::create_directories(o.out, error);
+  if (error) return Error{ErrorCode::kUsage, "cannot make it: " + error.message(), o.out.string()};
+  slurm::Hook hook;
+  hook.muster = (bin / "muster").string();
+  hook.plan = fs::absolute(o.plan).lexically_normal().string();
+  hook.slurmBin = "/opt/slurm/bin:/usr/local/slurm/bin";
+  if (const char* configuration = std::getenv("SLURM_CONF")) hook.slurmConf = configuration;
+  hook.seconds = seconds;
+  MUSTER_CHECK_OK(trustHook(tree, hook));
+  MUSTER_TRY(const fs::path out, trustedPath(o.out, "folder of the hooks", Above::kAll));
+  MUSTER_TRY(const fs::path results, trustedResults(o.hookFolder));
+  for (const char* kind : {"health_check", "prolog", "epilog"}) {
+    hook.kind = kind;
+    hook.folder = (results / kind).string();
+    MUSTER_CHECK_OK(writeHook(tree.templates, out, hook));
+  }
+  fmt::print("enter them in slurm.conf as each says in its first lines, then: scontrol reconfigure\n");
+  return 0;
+}
+
+}  // namespace muster

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+// `muster slurm submit`: from a plan and nodes to jobs.
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <set>
+
+#include "runner/app/commands/commands.h"
+#include "runner/app/commands/plan_input.h"
+#include "runner/app/node/node_run.h"
+#include "runner/app/node/waiver_input.h"
+#include "runner/app/slurm/slurm_options.h"
+#include "runner/core/clock.h"
+#include "runner/core/duration.h"
+#include "runner/core/files.h"
+#include "runner/core/secret.h"
+#include "runner/core/text.h"
+#include "runner/core/trust.h"
+#include "runner/dispatch/plugins.h"
+#include "runner/record/record_mac.h"
+#include "runner/slurm/node_names.h"
+#include "runner/slurm/room.h"
+#include "runner/slurm/rounds.h"
+#include "runner/slurm/scripts.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kWaivers = "waivers.toml";
+constexpr const char* kTopology = "topology.conf";
+constexpr int kMargin = 10;  // minutes beside the stages' own timeouts: inventory, start, reports
+constexpr int kMostMinutes = 366 * 24 * 60;
+
+/// The plan's name as far as it can be part of a file's or a job's.
+std::string plainNameOf(const std::string& planName) {
+  std::string name;
+  for (const char c : planName.substr(0, 32)) name += isPlainName(std::string("a") + c) ? c : '-';
+  return isPlainName(name) ? name : "plan";
+}
+
+/// "node-full-20261121T031026Z-1f2e".
+std::string newId(const std::string& planName) {
+  std::string name = plainNameOf(planName), time = formatUtc(systemClock().wallUnix());
+  time.erase(std::remove_if(time.begin(), time.end(), [](char c) { return c == ':' || c == '-'; }),
+             time.end());
+  std::random_device device;
+  return fmt::format("{}-{}-{:04x}", name, time, device() & 0xffff);
+}
+
+/// The time limit of a job that runs these stages one after the other, in minutes.
+int minutesOf(const Plan& plan) {
+  double seconds = 0;
+  for (const Stage& stage : plan.stages) seconds += stage.timeout * stage.attempts;
+  return std::min(static_cast<int>(std::ceil(seconds / 60)) + kMargin, kMostMinutes);
+}
+
+Result<int> minutesFrom(const std::string& text, const char* option) {
+  constexpr DurationRange kTimes = {1, kMostMinutes * 60.0, "a duration from 1s to 366d, for example 90m"};
+  MUSTER_TRY(const double seconds, parseDuration(text, kTimes).context(option));
+  return static_cast<int>(std::ceil(seconds / 60));
+}
+
+/// The name that an input has in the run folder: its own, as records name it, where that is a plain one.
+std::string inputName(const fs::path& path, const std::string& otherwise) {
+  const std::string name = path.filename().string();
+  return isPlainName(name) ? name : otherwise;
+}
+
+/// `known` is empty where there is no Slurm to ask (--print).
+Result<std::vector<std::string>> askedNodes(const std::string& list, const slurm::Nodes& known) {
+  if (list != "all") return slurm::nodeNames(list).context("--nodes");
+  std::vector<std::string> names;
+  for (const auto& [name, node] : known) names.push_back(name);
+  return names;
+}
+
+/// How many GPUs to ask for where the user did not say: a task that asks for none may be shown none.
+Result<int> gpusOf(const std::vector<std::string>& nodes, const slurm::Nodes& known) {
+  std::set<int> counts;
+  for (const std::string& name : nodes)
+    if (const auto node = known.find(name); node != known.end()) counts.insert(node->second.gpus);
+  if (counts.size() == 1) return *counts.begin();
+  std::vector<std::string> texts;
+  texts.reserve(counts.size());
+  for (const int count : counts) texts.push_back(std::to_string(count));
+  return Error{
+      ErrorCode::kUsage,
+      fmt::format(
+          "these nodes have different numbers of GPUs in Slurm ({}); say how many each must give with "
+          "--gpus-per-node, or submit them apart",
+          join(texts, ", ")),
+      "--nodes"};
+}
+
+Status chooseRuntime(SlurmOptions& o) {
+  slurm::JobSettings& jobs = o.jobs;
+  jobs.runtime = "none";
+  if (jobs.image.empty()) {
+    if (o.runtime == "auto" && jobs.mounts.empty()) return {};
+    return Error{ErrorCode::kUsage, "--container-runtime and --container-mounts need --container-image", ""};
+  }
+  std::error_code error;
+  const fs::path image(jobs.image);
+  const bool file = image.extension() == ".sif" || fs::is_directory(image, error);
+  jobs.runtime = o.runtime != "auto" ? o.runtime : file ? "apptainer" : "pyxis";
+  // A relative path would be looked up where the job starts.
+  if (fs::exists(image, error)) jobs.image = fs::absolute(image).lexically_normal().string();
+  return {};
+}
+
+/// The options of `muster run` that are the same on every node.
+std::vector<std::string> runOptions(const SlurmOptions& o) {
+  std::vector<std::string> words = {"--seed", std::to_string(o.seed)};
+  for (const std::string& set : o.sets) words.insert(words.end(), {"--set", set});
+  if (!o.sku.empty()) words.insert(words.end(), {"--sku", o.sku});
+  for (const fs::path& path : o.skuFolders)
+    words.insert(words.end(), {"--skus", fs::absolute(path).string()});
+  for (const fs::path& path : o.pluginFolders)
+    words.insert(words.end(), {"--plugins", fs::absolute(path).string()});
+  if (o.strict) words.push_back("--strict");
+  return words;
+}
+
+/// Fills all that `submission.id` and the run folder `out` do not depend on.
+Status describe(SlurmOptions& o, const Plan& plan, const slurm::Nodes& known, const fs::path& out,
+                slurm::Submission& submission) {
+  submission.created = systemClock().wallUnix();
+  submission.planName = plan.name;
+  submission.planFile = inputName(o.plan, "plan" + o.plan.extension().string());
+  submission.planSha256 = plan.sha256;
+  if (!o.scenario.empty()) submission.scenarioFile = inputName(o.scenario, "scenario.toml");
+  MUSTER_TRY(submission.nodes, askedNodes(o.nodes, known));
+  submission.options = runOptions(o);
+  submission.recordKeys = true;
+  submission.fleetOptions = {"--fleet-id", submission.id};
+  submission.options.insert(submission.options.end(), {"--fleet-id", submission.id});
+  const auto addFile = [&](std::vector<std::string>& to, const char* option, const char* name) {
+    to.insert(to.end(), {option, (out / "inputs" / name).string()});
+  };
+  if (!o.waivers.empty()) {
+    addFile(submission.options, "--waivers", kWaivers);
+    addFile(submission.fleetOptions, "--waivers", kWaivers);
+  }
+  if (!o.topology.empty()) addFile(submission.fleetOptions, "--topology", kTopology);
+  for (const std::string& sku : o.nodeSkus)
+    submission.fleetOptions.insert(submission.fleetOptions.end(), {"--node-sku", sku});
+  if (o.sameMachine) submission.fleetOptions.push_back("--same-machine");
+  if (o.unconfirmed) submission.fleetOptions.push_back("--unconfirmed");
+  if (o.rejectOutliers) submission.fleetOptions.push_back("--reject-outliers");
+  const auto inCluster = std::count_if(plan.stages.begin(), plan.stages.end(),
+                                       [](const Stage& stage) { return stage.scope == Scope::kCluster; });
+  submission.clusterStages = inCluster > 0;
+  submission.nodeStages = static_cast<size_t>(inCluster) < plan.stages.size();
+  slurm::JobSettings& jobs = o.jobs;
+  if (jobs.name.empty()) jobs.name = "muster-" + plainNameOf(plan.name);
+  jobs.minutes = minutesOf(plan);
+  if (!o.time.empty()) {
+    MUSTER_TRY(jobs.minutes, minutesFrom(o.time, "--time"));
+  }
+  MUSTER_TRY(jobs.gapMinutes, minutesFrom(o.gapWait, "--gap-wait"));
+  jobs.nvidia = plan.backend == "cuda" && o.scenario.empty();
+  if (jobs.gpus == 0 && jobs.nvidia && !known.empty()) {
+    MUSTER_TRY(jobs.gpus, gpusOf(submission.nodes, known));
+  }
+  MUSTER_CHECK_OK(chooseRuntime(o));
+  MUSTER_TRY(const fs::path folder, executableFolder());
+  jobs.muster = (folder / "muster").string();
+  submission.jobs = jobs;
+  return {};
+}
+
+void sayMissing(const std::vector<std::pair<std::string, std::string>>& missing) {
+  for (const auto& [node, why] : missing) fmt::print("missing: {} ({})\n", node, why);
+}
+
+/// Says where Slurm may forget how a task ended before the fleet job asks: then its node does not count.
+Status warnOfForgetting() {
+  constexpr int kLongAge = 86400;  // seconds
+  MUSTER_TRY(const auto configuration, slurm::readConfiguration());
+  const auto valueOf = [&](const char* name) {
+    const auto found = configuration.find(name);
+    return found == configuration.end() ? std::string() : found->second;
+  };
+  const std::string storage = valueOf("AccountingStorageType"), age = valueOf("MinJobAge");
+  const int seconds = std::atoi(age.c_str());
+  if ((!storage.empty() && storage.find("none") == std::string::npos) || seconds == 0 || seconds >= kLongAge)
+    return {};
+  fmt::print(
+      "note: Slurm keeps no accounting and forgets a job {} s after its end (MinJobAge): a node whose task "
+      "ends earlier than that before the fleet job cannot be confirmed and does not count, unless "
+      "--unconfirmed is given\n",
+      seconds);
+  return {};
+}
+
+/// The nodes that Slurm knows. With --print there may be no Slurm to ask: then none, and why goes into
+/// `problem`. That it has no such partition is an answer.
+Result<slurm::Nodes> knownNodes(const SlurmOptions& o, std::string& problem) {
+  auto known = slurm::readNodes(o.jobs.partition);
+  if (known.ok() || !o.print || known.error().message.starts_with("partition ")) return known;
+  problem = known.error().text();
+  return slurm::Nodes();
+}
+
+/// What the scripts lack because there was no Slurm to ask.
+void sayUnknown(const SlurmOptions& o, const slurm::Submission& submission, const std::string& problem) {
+  fmt::print("#### not known, as Slurm could not be asked ({}):\n", problem);
+  if (o.nodes == "all")
+    fmt::print("####   the nodes that --nodes all stands for; NODE_COUNT is their number\n");
+  if (submission.jobs.nvidia && submission.jobs.gpus == 0)
+    fmt::print("####   the GPUs of each node: `submit` adds --gpus-per-node as Slurm has them\n");
+  fmt::print("####   which nodes are down or drained, how large an array may be, and how many jobs fit\n");
+}
+
+int showScripts(const SlurmOptions& o, const slurm::Submission& submission,
+                const std::vector<slurm::Script>& scripts, size_t available, const std::string& problem) {
+  for (const slurm::Script& script : scripts) {
+    const bool cluster = script.name == "cluster.sbatch" || script.name == "step.sh";
+    if ((cluster && !submission.clusterStages) || (script.name == "node.sbatch" && !submission.nodeStages))
+      continue;
+    fmt::print("#### {}\n{}\n", script.name, script.text);
+  }
+  if (!problem.empty())
+    sayUnknown(o, submission, problem);
+  else
+    fmt::print("#### {} of {} nodes are available\n", available, submission.nodes.size());
+  fmt::print("#### nothing was submitted\n");
+  return 0;
+}
+
+Status writeFiles(const slurm::RunStore& run, const SlurmOptions& o, const Plan& plan,
+                  const std::vector<slurm::Script>& scripts) {
+  MUSTER_CHECK_OK(writeFileAtomically(run.input(run.submission().planFile), plan.text));
+  const std::pair<const fs::path*, std::string> copies[] = {
+      {&o.scenario, run.submission().scenarioFile}, {&o.waivers, kWaivers}, {&o.topology, kTopology}};
+  for (const auto& [from, name] : copies) {
+    if (from->empty()) continue;
+    MUSTER_TRY(const std::string text, readFile(*from));
+    MUSTER_CHECK_OK(writeFileAtomically(run.input(name), text));
+  }
+  for (const slurm::Script& script : scripts)
+    MUSTER_CHECK_OK(writeFileAtomically(run.folder() / "scripts" / script.name, script.text));
+  return {};
+}
+
+/// A file of one line that nobody but its owner can read.
+Status writeKey(const fs::path& path, const std::string& key) {
+  MUSTER_TRY(const Fd file, openOwnFile(path, O_WRONLY | O_TRUNC, 0600));
+  return appendAndSync(file.get(), key + "\n", path);
+}
+
+/// A key for the run and one for each node, by which records show whose they are.
+Status writeKeys(const slurm::RunStore& run) {
+  std::error_code error;
+  fs::create_directory(run.nodeKey("").parent_path(), error);
+  if (!error) fs::permissions(run.nodeKey("").parent_path(), fs::perms::owner_all, error);
+  if (error)
+    return Error{ErrorCode::kUsage, "cannot make it: " + error.message(),
+                 run.nodeKey("").parent_path().string()};
+  MUSTER_TRY(const std::string key, randomSecret());
+  MUSTER_CHECK_OK(writeKey(run.runKey(), key));
+  for (const std::string& node : run.submission().nodes)
+    MUSTER_CHECK_OK(writeKey(run.nodeKey(node), nodeKeyOf(key, node)));
+  return {};
+}
+
+/// Shows nothing: what a run would refuse is told as its error.
+class NoView : public RunView {
+ public:
+  void runStarted(const Record&, const fs::path&) override {}
+  void stageStarted(const StageStart&) override {}
+  void stageProgress(const StageProgress&) override {}
+  void stageEnded(const StageRecord&) override {}
+  void note(const std::string&) override {}
+  void runEnded(const Record&, const fs::path&) override {}
+};
+
+/// A folder of its own that is removed again.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::error_code error;
+    std::string name = (fs::temp_directory_path(error) / "muster-submit-XXXXXX").string();
+    if (mkdtemp(name.data()) != nullptr) path_ = name;
+  }
+  ~ScratchFolder() {
+    std::error_code error;
+    if (!path_.empty()) fs::remove_all(path_, error);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+/// Begins the simulated run of a node here, without any stage: what it refuses (the scenario, a profile that
+/// is not for it), each node would have to refuse later.
+Status checkScenario(const SlurmOptions& o, const RunSetup& asked, size_t nodes) {
+  MUSTER_TRY(const std::string text, readFile(o.scenario));
+  if (text.empty()) return Error{ErrorCode::kUsage, "the scenario is empty", o.scenario.string()};
+  const ScratchFolder scratch;
+  if (scratch.path().empty())
+    return Error{ErrorCode::kIo, "cannot make a folder in which the scenario is checked", "TMPDIR"};
+  RunOptions options;
+  options.scenario = o.scenario;
+  options.sku = o.sku;
+  NoView view;
+  RunSetup setup = asked;
+  setup.options = &options;
+  setup.view = &view;
+  setup.plan.stages.clear();
+  MUSTER_TRY(RunFolder folder, RunFolder::create(scratch.path() / "run"));
+  NodeRun run(setup, std::move(folder), "submit", 0, static_cast<int>(std::max<size_t>(nodes, 1)));
+  const auto record = run.run();
+  return record.ok() ? Status() : Status(record.error());
+}
+
+/// All that `muster run` would look at before its first stage.
+Result<RunSetup> checkedSetup(const SlurmOptions& o) {
+  RunSetup setup;
+  MUSTER_TRY(setup.tree, findTree());
+  MUSTER_TRY(setup.catalog, describePlugins(setup.tree, o.pluginFolders, {}));
+  MUSTER_TRY(setup.profiles, allProfiles(setup.tree, o.skuFolders, &setup.catalog));
+  MUSTER_TRY(PlanOptions planOptions, planOptionsFrom(o.sets, setup.profiles));
+  if (!o.sku.empty()) {
+    MUSTER_CHECK_OK(checkSkuName(o.sku, setup.profiles));
+    planOptions.skus.clear();  // the plan's own is not used
+  }
+  MUSTER_TRY(setup.plan, requirePlan(loadPlan(o.plan, setup.catalog, planOptions)));
+  const auto named = setup.profiles.find(o.sku.empty() ? setup.plan.sku : o.sku);
+  if (named != setup.profiles.end()) MUSTER_CHECK_OK(checkOrigin(named->second, !o.scenario.empty()));
+  if (!o.waivers.empty()) {
+    MUSTER_TRY(const Waivers waivers, readWaivers(o.waivers, systemClock().wallUnix()));
+    MUSTER_CHECK_OK(checkAgainstPlan(waivers, setup.plan, setup.catalog));
+  }
+  if (!o.topology.empty()) MUSTER_CHECK_OK(checkTopology(o.topology));
+  return setup;
+}
+
+}  // namespace
+
+Result<int> slurmSubmit(SlurmOptions& o) {
+  MUSTER_TRY(const RunSetup setup, checkedSetup(o));
+  const Plan& plan = setup.plan;
+  std::string problem;
+  MUSTER_TRY(const slurm::Nodes known, knownNodes(o, problem));
+  slurm::Submission submission;
+  submission.id = newId(plan.name);
+  const fs::path out =
+      fs::absolute(o.out.empty() ? fs::path("muster-slurm-" + submission.id) : o.out).lexically_normal();
+  MUSTER_CHECK_OK(describe(o, plan, known, out, submission));
+  if (!o.scenario.empty()) MUSTER_CHECK_OK(checkScenario(o, setup, submission.nodes.size()));
+  std::vector<std::pair<std::string, std::string>> missing;
+  if (problem.empty()) {
+    MUSTER_TRY(missing, slurm::unavailable(submission.nodes, known));
+  }
+  MUSTER_TRY(const auto scripts, slurm::renderScripts(submission, out, setup.tree.templates));
+  sayMissing(missing);
+  const size_t available = submission.nodes.size() - missing.size();
+  if (o.print) return showScripts(o, submission, scripts, available, problem);
+  if (!o.unconfirmed) MUSTER_CHECK_OK(warnOfForgetting());
+  MUSTER_TRY(const slurm::QueueRoom room, slurm::askQueueRoom(submission.jobs, 0));
+  MUSTER_CHECK_OK(slurm::checkRoom(room));
+  MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::create(out, submission));
+  MUSTER_CHECK_OK(writeFiles(run, o, plan, scripts));
+  MUSTER_CHECK_OK(writeKeys(run));
+  {
+    MUSTER_TRY(const Fd lock, run.lock());
+    MUSTER_CHECK_OK(slurm::beginRun(run, known));
+  }
+  fmt::print("run {}: {} of {} nodes submitted\n", run.folder().string(), available, submission.nodes.size());
+  fmt::print("follow it with: muster slurm status {}\n", slurm::shellQuote(run.folder().string()));
+  std::fflush(stdout);
+  return o.wait ? slurmWait(run) : Result<int>(0);
+}
+
+}  // namespace muster

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// See expectations.h.
+#include "runner/app/stage/expectations.h"
+
+#include <algorithm>
+
+#include "runner/core/text.h"
+#include "runner/judge/slots.h"
+
+namespace muster {
+namespace {
+
+constexpr double kLargestDropOfCpus = 0.5;
+
+std::string scalarText(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : dumpJson(value);
+}
+
+bool reportedOn(const MetricSpec& metric, const std::string& backend) {
+  return metric.backends.empty() || std::count(metric.backends.begin(), metric.backends.end(), backend) > 0;
+}
+
+}  // namespace
+
+std::set<std::string> metricsOn(const PluginSpec& plugin, const TestSpec& test, const std::string& backend) {
+  std::set<std::string> metrics;
+  for (const MetricSpec& metric : test.metrics)
+    if (reportedOn(metric, backend)) metrics.insert(plugin.name + "." + metric.name);
+  return metrics;
+}
+
+std::set<std::string> leaderMetricsOn(const PluginSpec& plugin, const TestSpec& test, Scope scope) {
+  std::set<std::string> metrics;
+  for (const MetricSpec& metric : test.metrics)
+    if (metric.leader && scope != Scope::kDevice) metrics.insert(plugin.name + "." + metric.name);
+  return metrics;
+}
+
+void leaveOutUnmeasured(const PluginSpec& plugin, const TestSpec& test,
+                        const std::vector<std::string>& caseIds, StageEvidence& evidence) {
+  std::set<std::pair<std::string, std::string>> measured;
+  for (const Measurement& m : evidence.measurements) measured.emplace(m.caseId, m.metric);
+  // A case that the machine cannot run is skipped as a whole: its skip stands for what it would have
+  // reported.
+  std::set<std::string> unsupported;
+  bool hasLeader = false;
+  for (const CaseEnd& end : evidence.ends) {
+    if (end.state == CaseEnd::State::kUnsupported) unsupported.insert(end.caseId);
+    hasLeader = hasLeader || end.rank == 0;
+  }
+  for (const MetricSpec& metric : test.metrics) {
+    const std::string name = plugin.name + "." + metric.name;
+    // Only the node of the rank that reports a metric for the whole group can tell that nothing was measured.
+    if (!metric.optional || (evidence.leaderMetrics.count(name) > 0 && !hasLeader)) continue;
+    for (const std::string& id : caseIds)
+      if (unsupported.count(id) == 0 && measured.count({id, name}) == 0) evidence.caseMetrics[id].erase(name);
+  }
+}
+
+Labels knownLabels(const Case& c) {
+  Labels labels;
+  for (const auto& [name, value] : c.params.items()) {
+    if (!value.is_array()) {
+      labels[name] = scalarText(value);
+      continue;
+    }
+    std::vector<std::string> items;
+    for (const Json& item : value) items.push_back(scalarText(item));
+    labels[name] = join(items, ",");
+  }
+  // A matrix value stands as the plan wrote it ("8 GiB"), which is how the case is named.
+  for (const auto& [name, value] : c.matrix) labels[name] = value;
+  return labels;
+}
+
+std::vector<Expectation> profileExpectations(const Profile& profile, const StageEvidence& evidence) {
+  std::vector<Expectation> chosen;
+  for (const Expectation& expectation : profile.expectations) {
+    const bool applies =
+        std::any_of(evidence.caseMetrics.begin(), evidence.caseMetrics.end(), [&](const auto& entry) {
+          const auto labels = evidence.caseLabels.find(entry.first);
+          return entry.second.count(expectation.metric) > 0 &&
+                 canCarry(labels == evidence.caseLabels.end() ? Labels{} : labels->second, expectation.where);
+        });
+    if (applies) chosen.push_back(expectation);
+  }
+  return chosen;
+}
+
+std::vector<Expectation> standingExpectations(const TestSpec& test, const std::string& backend) {
+  std::vector<Expectation> standing;
+  for (const MetricSpec& metric : test.metrics)
+    if (reportedOn(metric, backend))
+      standing.insert(standing.end(), metric.standing.begin(), metric.standing.end());
+  if (backend != "host") return standing;
+  for (Expectation& e : standing) {
+    if (e.kind != CheckKind::kDropMax) continue;
+    e.severity = Severity::kWarn;
+    e.warnBand = 0;  // it only warns anyway
+    e.limit = std::max(e.limit, kLargestDropOfCpus);
+    e.source =
+        "built-in: a CPU is shared with the system and whatever else runs, so a drop alone proves no fault";
+    e.remedy =
+        "Something else took CPU time or memory: see the busiest process and steal time in the telemetry, "
+        "and run again";
+  }
+  return standing;
+}
+
+Status applyStageParams(const Profile& profile, const TestSpec& test, const std::string& qualifiedTest,
+                        Case& c) {
+  const auto fixed = profile.stageParams.find(qualifiedTest);
+  if (fixed == profile.stageParams.end()) return {};
+  for (const auto& [name, value] : fixed->second.items()) {
+    if (c.written.count(name) > 0) continue;
+    const std::string where = profile.path.string() + ": params of " + qualifiedTest;
+    const ParamSpec* spec = test.param(name);
+    if (spec == nullptr)
+      return Error{ErrorCode::kUsage, "test " + qualifiedTest + " has no parameter \"" + name + "\"", where};
+    MUSTER_TRY(c.params[name], convertParam(*spec, value).context("parameter " + name));
+  }
+  return {};
+}
+
+}  // namespace muster

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// See stage_runner.h.
+#include "runner/app/stage/stage_runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "runner/app/stage/expectations.h"
+#include "runner/app/stage/rank_group.h"
+#include "runner/app/stage/rank_slots.h"
+#include "runner/app/stage/stage_telemetry.h"
+#include "runner/core/clock.h"
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+#include "runner/plan/lua/predicate.h"
+#include "runner/record/evidence_json.h"
+#include "runner/record/fold/measurement_fold.h"
+#include "runner/record/record_check.h"
+#include "runner/record/verdict_fold.h"
+
+namespace muster {
+namespace fs = std::filesystem;
+namespace {
+
+/// The digest of a plugin's library, read once per process; empty where it cannot be read.
+std::string librarySha256(const std::string& path) {
+  static std::map<std::string, std::string> known;
+  const auto [at, fresh] = known.try_emplace(path);
+  if (fresh)
+    if (const auto bytes = readFile(path); bytes.ok()) at->second = sha256Hex(*bytes);
+  return at->second;
+}
+
+constexpr uint64_t kArtifactLimit = 256ull << 20;
+
+StageRecord beginRecord(const Stage& stage) {
+  StageRecord record;
+  record.name = stage.name;
+  record.plugin = stage.plugin;
+  record.test = stage.test;
+  record.scope = scopeName(stage.scope);
+  record.needs = stage.needs;
+  record.required = stage.required;
+  record.state = "ran";
+  record.started = systemClock().wallUnix();
+  record.timeout = stage.timeout;
+  record.repeat = stage.repeat;
+  for (const Case& c : stage.cases) record.cases.push_back({c.id, c.params});
+  return record;
+}
+
+StageEvidence beginEvidence(const NodeContext& node, const Stage& stage, const PluginSpec& plugin,
+                            const TestSpec& test, const GroupPlace& place) {
+  StageEvidence evidence;
+  evidence.stage = stage.name;
+  evidence.required = stage.required;
+  evidence.allowFlaky = stage.allowFlaky;
+  evidence.expectations = stage.expectations;
+  evidence.leaderMetrics = leaderMetricsOn(plugin, test, stage.scope);
+  for (const Case& c : stage.cases) {
+    evidence.caseMetrics[c.id] = metricsOn(plugin, test, node.backend);
+    Labels& labels = evidence.caseLabels[c.id];
+    labels = knownLabels(c);
+    // What is expected of another size of group is not missing here.
+    labels.emplace("ranks", std::to_string(place.worldSize));
+    labels.emplace("nodes", std::to_string(stage.scope == Scope::kCluster ? node.nodeCount : 1));
+  }
+  return evidence;
+}
+
+/// Cases that must be tried again: any of their verdicts of the last attempt is a fail or an error.
+std::vector<const Case*> casesToRetry(const Stage& stage, const StageEvidence& evidence,
+                                      const JudgeContext& context) {
+  std::set<std::string> bad;
+  for (const Verdict& verdict : judgeStage(evidence, context).verdicts)
+    if (verdict.outcome == Outcome::kFail || verdict.outcome == Outcome::kError) bad.insert(verdict.caseId);
+  std::vector<const Case*> cases;
+  for (const Case& c : stage.cases)
+    if (bad.count(c.id) > 0) cases.push_back(&c);
+  return cases;
+}
+
+/// Gives artifacts their place, size and digest. One that cannot be read is said in the stage's log.
+void sealArtifacts(StageRecord& record, const fs::path& folder) {
+  for (ArtifactRecord& artifact : record.artifacts) {
+    auto content = readFile(artifact.path, kArtifactLimit);
+    if (content.ok()) {
+      artifact.bytes = content->size();
+      artifact.sha256 = sha256Hex(*content);
+    } else {
+      record.log.push_back("artifact " + artifact.name + ": " + content.error().text());
+    }
+    artifact.path = fs::path(artifact.path).lexically_relative(folder).string();
+  }
+}
+
+/// Why this node cannot take part in a group; empty when it can.
+std::string unfit(const NodeContext& node, const std::vector<RankSlot>& slots) {
+  if (slots.empty()) return "no device was found to run on";
+  for (const RankSlot& slot : slots)
+    if (const auto it = node.quarantined.find(slot.device); it != node.quarantined.end())
+      return slot.device + " is quarantined: " + it->second;
+  return "";
+}
+
+/// Of a stage of all simulated nodes, by node: what real ones tell each other when they meet.
+std::vector<int> ranksOfNodes(const NodeContext& node, const Stage& stage, int local) {
+  const auto count = static_cast<size_t>(node.nodeCount);
+  const bool differ = stage.ranks == 0 && node.devicesOfNodes.size() == count;
+  return differ ? node.devicesOfNodes : std::vector<int>(count, local);
+}
+
+/// Meets the other nodes of a cluster-scope stage and gives this node's ranks their numbers among all. Nodes
+/// that are alone or simulated meet nobody. An entry that is not kGo says why the stage does not run.
+ClusterEntry enterGroup(NodeContext& node, const Stage& stage, std::vector<RankSlot>& slots,
+                        GroupPlace& place, std::unique_ptr<ClusterStage>& cluster, StageRecord& record) {
+  const auto local = static_cast<int>(slots.size());
+  ClusterEntry entry{ClusterEntry::Kind::kGo, "", 0, local};
+  if (node.cluster != nullptr) {
+    cluster = std::make_unique<ClusterStage>(*node.cluster, stage.name,
+                                             node.arrival > 0 ? node.arrival : stage.timeout);
+    const std::string why = unfit(node, slots);
+    if (!why.empty()) {
+      cluster->decline(why);
+      return {ClusterEntry::Kind::kError, why, 0, 1};
+    }
+    node.view->stageProgress({0, -1, fmt::format("waiting for all {} nodes", node.nodeCount)});
+    entry = cluster->enter(local);
+  } else if (node.simulated()) {
+    const std::vector<int> counts = ranksOfNodes(node, stage, local);
+    const auto own = counts.begin() + node.nodeRank;
+    entry.firstRank = std::accumulate(counts.begin(), own, 0);
+    entry.worldSize = std::accumulate(own, counts.end(), entry.firstRank);
+  } else {
+    record.log.push_back("its group is this node alone: no launcher named others");
+  }
+  if (entry.kind != ClusterEntry::Kind::kGo) return entry;
+  place = {entry.firstRank, local, entry.worldSize, cluster.get()};
+  for (RankSlot& slot : slots) slot.rank += place.firstRank;
+  record.group = {{"world_size", place.worldSize},
+                  {"first_rank", place.firstRank},
+                  {"nodes", node.nodeCount},
+                  {"culprit", ""}};
+  return entry;
+}
+
+/// The cases to try again; in a group of several nodes all of them try what any of them has to.
+Result<std::vector<const Case*>> agreedRetries(const Stage& stage, std::vector<const Case*> mine,
+                                               const GroupPlace& place, int attempt,
+                                               const std::string& faulty) {
+  if (place.cluster == nullptr) return mine;
+  std::set<std::string> ids;
+  for (const Case* c : mine) ids.insert(c->id);
+  const auto agreed = place.cluster->retries(attempt, ids, faulty);
+  std::vector<const Case*> cases;
+  // Nodes that cannot agree any more try nothing again: whom they lost is named when they leave the stage.
+  if (!agreed.ok()) return cases;
+  for (const Case& c : stage.cases)
+    if (agreed->count(c.id) > 0) cases.push_back(&c);
+  return cases;
+}
+
+}  // namespace
+
+void nameFaulty(StageRecord& record, const std::string& component) {
+  if (!component.empty() && faultyComponent(record).empty()) record.group["culprit"] = component;
+}
+
+Json rankContext(const NodeContext& node, const Stage& stage, const RankSlot& slot, const GroupPlace& place) {
+  Json placeOfNode = {{"rank", node.nodeRank}, {"count", node.nodeCount}, {"name", node.node}};
+  if (!node.nodeNames.empty() && stage.scope == Scope::kCluster) placeOfNode["names"] = node.nodeNames;
+  Json devices = Json::array();
+  for (const RankSlot& one : node.devices) devices.push_back(one.device);
+  if (!node.devicesOfNodes.empty() && stage.scope == Scope::kCluster)
+    placeOfNode["ranks"] = ranksOfNodes(node, stage, place.localSize);
+  return {{"test", stage.test},
+          {"devices", std::move(devices)},
+          {"backend", node.backend},
+          {"scope", scopeName(stage.scope)},
+          {"device", slot.deviceJson},
+          {"rank", slot.rank},
+          {"world_size", place.worldSize},
+          {"local_rank", slot.rank - place.firstRank},
+          {"local_size", place.localSize},
+          {"node", std::move(placeOfNode)},
+          {"seed", node.seed},
+          {"backend_dir", node.tree.backends.string()},
+          {"scenario", node.scenario.string()},
+          {"virtual_start", node.virtualNow},
+          {"run_id", node.runId},
+          {"stage", stage.name}};
+}
+
+Status answerPredicates(const StageEvidence& evidence, JudgeContext& context) {
+  for (const Expectation& expectation : evidence.expectations) {
+    if (expectation.kind != CheckKind::kPredicate) continue;
+    MUSTER_TRY(const auto answers, evaluatePredicate(expectation.predicate, evidence.measurements));
+    auto& kept = context.predicateAnswers[expectation.predicate];
+    auto& errors = context.predicateErrors[expectation.predicate];
+    kept.clear();
+    errors.clear();
+    for (const PredicateAnswer& answer : answers) {
+      // It is asked about every measurement of the stage; only those that its expectation is about become
+      // verdicts.
+      if (!answer.error.empty()) errors[kept.size()] = answer.error;
+      kept.emplace_back(answer.met, answer.message);
+    }
+  }
+  return {};
+}
+
+Outcome worstOutcome(const std::vector<Verdict>& verdicts) {
+  Outcome worst = Outcome::kPass;
+  for (const Verdict& verdict : verdicts) worst = std::min(worst, verdict.outcome);
+  return worst;
+}
+
+Accounting judgeInto(StageRecord& record, const StageEvidence& evidence, const JudgeContext& context) {
+  StageJudgement judgement = judgeStage(evidence, context);
+  record.verdicts = std::move(judgement.verdicts);
+  groupVerdicts(record.verdicts);
+  record.outcome = worstOutcome(record.verdicts);
+  record.evidence = evidenceToJson(evidence);
+  return judgement.accounting;
+}
+
+StageOutcome stageNotRun(const Stage& stage, StageState state, const std::string& reason) {
+  StageOutcome outcome{beginRecord(stage), {}};
+  StageEvidence evidence;
+  evidence.stage = stage.name;
+  evidence.state = state;
+  evidence.reason = reason;
+  evidence.required = stage.required;
+  outcome.record.state = state == StageState::kSkipped     ? "skipped"
+                         : state == StageState::kElsewhere ? "elsewhere"
+                                                           : "error";
+  outcome.record.reason = reason;
+  outcome.record.attempts = 0;
+  outcome.accounting = judgeInto(outcome.record, evidence, {});
+  return outcome;
+}
+
+Result<StageOutcome> runStage(NodeContext& node, const Stage& written) {
+  const PluginSpec* plugin = node.catalog->plugin(written.plugin);
+  const TestSpec* test = plugin == nullptr ? nullptr : plugin->test(written.test);
+  if (test == nullptr)
+    return stageNotRun(written, StageState::kError,
+                       "plugin " + written.plugin + " has no test " + written.test);
+  Stage stage = written;
+  if (node.profile != nullptr)
+    for (Case& c : stage.cases)
+      MUSTER_CHECK_OK(applyStageParams(*node.profile, *test, stage.plugin + "." + stage.test, c));
+
+  std::vector<RankSlot> slots = slotsFor(node.devices, stage);
+  StageOutcome outcome{beginRecord(stage), {}};
+  StageRecord& record = outcome.record;
+  GroupPlace place{0, static_cast<int>(slots.size()), static_cast<int>(slots.size()), nullptr};
+  std::unique_ptr<ClusterStage> cluster;
+  if (stage.scope == Scope::kCluster) {
+    const ClusterEntry entry = enterGroup(node, stage, slots, place, cluster, record);
+    if (entry.kind != ClusterEntry::Kind::kGo)
+      return stageNotRun(stage,
+                         entry.kind == ClusterEntry::Kind::kSkip ? StageState::kSkipped : StageState::kError,
+                         entry.why);
+    record.started = systemClock().wallUnix();
+  }
+  if (slots.empty()) return stageNotRun(stage, StageState::kError, "no device was found to run on");
+  record.pluginVersion = plugin->version;
+  record.pluginSha256 = librarySha256(plugin->path);
+  StageEvidence evidence = beginEvidence(node, stage, *plugin, *test, place);
+  if (node.profile != nullptr) {
+    const auto fromProfile = profileExpectations(*node.profile, evidence);
+    evidence.expectations.insert(evidence.expectations.end(), fromProfile.begin(), fromProfile.end());
+  }
+  const auto standing = standingExpectations(*test, node.backend);
+  evidence.expectations.insert(evidence.expectations.end(), standing.begin(), standing.end());
+
+  const double begin = systemClock().now();
+  const double virtualStart = node.virtualNow;
+  StageTelemetry telemetry(node, stage);
+  telemetry.start();
+
+  std::vector<const Case*> cases;
+  for (const Case& c : stage.cases) cases.push_back(&c);
+  JudgeContext context = node.judge;
+  for (int attempt = 1; attempt <= stage.attempts && !cases.empty(); ++attempt) {
+    record.attempts = attempt;
+    RankGroup group(node, stage, *plugin, *test, cases, slots, place, attempt, [&] { telemetry.poll(); });
+    MUSTER_CHECK_OK(group.run(record, evidence));
+    if (node.cancelled->load() || attempt == stage.attempts) break;
+    MUSTER_CHECK_OK(answerPredicates(evidence, context));
+    MUSTER_TRY(cases, agreedRetries(stage, casesToRetry(stage, evidence, context), place, attempt,
+                                    faultyComponent(record)));
+  }
+  std::vector<std::string> caseIds;
+  for (const Case& c : stage.cases) caseIds.push_back(c.id);
+  leaveOutUnmeasured(*plugin, *test, caseIds, evidence);
+  telemetry.finish(virtualStart, node.virtualNow, record, evidence);
+  if (node.profile != nullptr && evidence.caseMetrics.count(StageTelemetry::kCaseId) > 0) {
+    StageEvidence onlyTelemetry;
+    onlyTelemetry.caseMetrics[StageTelemetry::kCaseId] = evidence.caseMetrics[StageTelemetry::kCaseId];
+    const auto fromProfile = profileExpectations(*node.profile, onlyTelemetry);
+    evidence.expectations.insert(evidence.expectations.end(), fromProfile.begin(), fromProfile.end());
+  }
+
+  record.duration = node.simulated() ? node.virtualNow - virtualStart : systemClock().now() - begin;
+  sealArtifacts(record, node.folder);
+  groupMeasurements(evidence.measurements);  // predicates answer by their order, so before they are asked
+  MUSTER_CHECK_OK(answerPredicates(evidence, context));
+  // Last: who dies before all others have done their part, too, was no member of a stage that passed.
+  if (cluster != nullptr) nameFaulty(record, cluster->leave(faultyComponent(record)));
+  evidence.faulty = faultyComponent(record);
+  outcome.accounting = judgeInto(record, evidence, context);
+  record.measurements = std::move(evidence.measurements);
+  return outcome;
+}
+
+}  // namespace muster

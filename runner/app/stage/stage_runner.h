@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one stage on this node: ranks, restarts after a death, attempts, telemetry beside it, judging, its
+// record.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runner/app/stage/frame_collector.h"
+#include "runner/app/view/view.h"
+#include "runner/cluster/cluster_stage.h"
+#include "runner/dispatch/plugins.h"
+#include "runner/dispatch/supervisor.h"
+#include "runner/judge/judge.h"
+#include "runner/metrics/catalog.h"
+#include "runner/plan/plan.h"
+#include "runner/record/record.h"
+#include "runner/sku/profile.h"
+
+namespace muster {
+
+/// What all stages of one node's run share.
+struct NodeContext {
+  Tree tree;
+  const Catalog* catalog = nullptr;
+  std::string backend;
+  std::filesystem::path scenario;  ///< sim only
+  std::filesystem::path folder;    ///< the run folder
+  std::string runId;
+  std::string node;
+  std::vector<std::string> nodeNames;  ///< simulated: of all nodes by rank, where they were told
+  int nodeRank = 0;
+  int nodeCount = 1;
+  uint64_t seed = 42;
+  int processes = 0;  ///< simulated: at a time, of ranks
+  const std::atomic<bool>* cancelled = nullptr;
+  RunView* view = nullptr;
+  ClusterLink* cluster =
+      nullptr;         ///< the tie to the other nodes; nullptr: this node runs alone, or simulated
+  double arrival = 0;  ///< seconds to wait for them at a stage; 0: the stage's timeout
+
+  // Known once the inventory has been taken.
+  std::vector<RankSlot> devices;
+  std::vector<int> devicesOfNodes;   ///< simulated: of all nodes by rank, where they differ
+  const Profile* profile = nullptr;  ///< nullptr: unknown SKU
+  JudgeContext judge;
+
+  // Change as stages run.
+  bool announced = false;  ///< the run has been shown to its user: stages may show progress
+  double virtualNow = 0;   ///< sim: virtual seconds since the run began
+  std::map<std::string, std::string> quarantined;  ///< device id -> why no later stage may use it
+
+  [[nodiscard]] bool simulated() const { return backend == "sim"; }
+};
+
+/// A stage's record with what the judge needs of it beside the record.
+struct StageOutcome {
+  StageRecord record;
+  Accounting accounting;
+};
+
+/// Where this node's ranks stand among those of a stage.
+struct GroupPlace {
+  int firstRank = 0;  ///< of this node's ranks
+  int localSize = 1;
+  int worldSize = 1;
+  ClusterStage* cluster = nullptr;  ///< how the group's nodes agree; nullptr: all its ranks are on this node
+};
+
+/// The context_json of one rank of a stage.
+Json rankContext(const NodeContext& node, const Stage& stage, const RankSlot& slot, const GroupPlace& place);
+
+/// Keeps whom the stage's group found faulty; the first one stays.
+void nameFaulty(StageRecord& record, const std::string& component);
+
+/// Runs `stage`; failures of the stage are verdicts in its record. An Error is a fault of Muster itself.
+Result<StageOutcome> runStage(NodeContext& node, const Stage& stage);
+
+/// The record of a stage that does not run here, with its one verdict.
+StageOutcome stageNotRun(const Stage& stage, StageState state, const std::string& reason);
+
+/// Judges `evidence` and completes verdicts, outcome and evidence of the record.
+Accounting judgeInto(StageRecord& record, const StageEvidence& evidence, const JudgeContext& context);
+
+/// Asks the plan's Lua predicates about the evidence's measurements and puts the answers into `context`.
+Status answerPredicates(const StageEvidence& evidence, JudgeContext& context);
+
+/// The worst outcome, in the order of the table; pass when there is none.
+Outcome worstOutcome(const std::vector<Verdict>& verdicts);
+
+}  // namespace muster

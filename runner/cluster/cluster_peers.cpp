@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// See cluster_peers.h.
+#include "runner/cluster/cluster_peers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "runner/core/json.h"
+#include "runner/core/text.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMostNames = 20;
+
+std::string listOf(std::vector<std::string> names) {
+  const size_t count = names.size();
+  if (count > kMostNames) names.resize(kMostNames);
+  return join(names, ", ") + (count > kMostNames ? fmt::format(" and {} more", count - kMostNames) : "");
+}
+
+}  // namespace
+
+std::string signText(const NodeSign& sign) {
+  Json json = {{"nonce", sign.nonce}, {"host", sign.host}, {"identity", sign.identity}};
+  if (!sign.finished.empty()) json["finished"] = sign.finished;
+  if (!sign.round.empty()) json["round"] = sign.round;
+  for (const RankReport& report : sign.failures) json["failures"].push_back(toJson(report));
+  if (sign.interrupted) json["interrupted"] = true;
+  if (sign.ended) json["ended"] = true;
+  return dumpJson(json);
+}
+
+Result<NodeSign> signFromText(std::string_view text) {
+  MUSTER_TRY(const Json json, parseJson(text));
+  if (!json.is_object()) return Error{ErrorCode::kProtocol, "a sign that is no object", ""};
+  NodeSign sign;
+  JsonReader reader(json, "sign");
+  reader.read("nonce", sign.nonce);
+  reader.read("host", sign.host);
+  reader.read("identity", sign.identity);
+  reader.optional("finished", sign.finished);
+  reader.optional("round", sign.round);
+  reader.optional("interrupted", sign.interrupted);
+  reader.optional("ended", sign.ended);
+  if (reader.has("failures"))
+    reader.each("failures", [&](const Json& entry, const std::string& path) -> Status {
+      MUSTER_TRY(RankReport report, rankReportFromJson(entry, path));
+      sign.failures.push_back(std::move(report));
+      return {};
+    });
+  MUSTER_CHECK_OK(reader.status());
+  return sign;
+}
+
+ClusterPeers::ClusterPeers(const ClusterOptions& options)
+    : options_(options), peers_(static_cast<size_t>(options.nodeCount)) {}
+
+void ClusterPeers::takeSign(int rank, std::optional<NodeSign> sign, double now) {
+  Peer& peer = at(rank);
+  peer.seenAt = now;
+  peer.signGiven = true;
+  peer.sign = std::move(sign);
+}
+
+void ClusterPeers::hold(Members members, double now) {
+  members_ = std::move(members);
+  heldSince_ = now;
+}
+
+std::string ClusterPeers::name(int rank) const {
+  const auto index = static_cast<size_t>(rank);
+  std::string host;
+  if (rank == options_.nodeRank)
+    host = options_.host;
+  else if (at(rank).sign)
+    host = printable(at(rank).sign->host, 100);
+  if (host.empty() && index < options_.nodes.size()) host = options_.nodes[index];
+  return host.empty() ? fmt::format("node {}", rank) : fmt::format("node {} ({})", rank, host);
+}
+
+int ClusterPeers::seenCount() const {
+  return static_cast<int>(
+      std::count_if(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.seenAt >= 0; }));
+}
+
+bool ClusterPeers::silent(int rank, double now) const {
+  return !seen(rank) || now - at(rank).seenAt > options_.lostAfter;
+}
+
+bool ClusterPeers::mayStillAnswer(int rank, double now) const {
+  if (startedAgain(rank)) return false;  // it knows nothing of the question
+  if (!silent(rank, now)) return true;
+  // One that never gave a sign may only be late; one that fell silent, or was waited for before, is lost.
+  return !seen(rank) && !at(rank).givenUp;
+}
+
+/// What was seen before the stage says nothing: the new start may give its own first sign, which comes before
+/// its first heartbeat, a moment after its first answer.
+bool ClusterPeers::startedAgain(int rank) const {
+  const auto index = static_cast<size_t>(rank);
+  const Peer& peer = at(rank);
+  return index < members_.size() && peer.seenAt > heldSince_ && peer.sign &&
+         peer.sign->nonce != members_[index];
+}
+
+std::string ClusterPeers::gone(int rank) const {
+  if (startedAgain(rank)) return "was started again in the middle of this stage";
+  return at(rank).sign && at(rank).sign->interrupted ? "was interrupted by its user" : "";
+}
+
+int64_t ClusterPeers::liveOthers(double now) const {
+  int64_t count = 0;
+  for (int rank = 0; rank < options_.nodeCount; ++rank)
+    if (rank != options_.nodeRank && !silent(rank, now)) ++count;
+  return count;
+}
+
+int64_t ClusterPeers::othersAtWork(double now) const {
+  int64_t count = 0;
+  for (int rank = 0; rank < options_.nodeCount; ++rank)
+    if (rank != options_.nodeRank && !silent(rank, now) && !(at(rank).sign && at(rank).sign->ended)) ++count;
+  return count;
+}
+
+std::string ClusterPeers::identityProblem(int rank, bool theyLead) const {
+  if (rank == options_.nodeRank || !at(rank).signGiven) return "";
+  const std::string theirName = name(rank);
+  if (!at(rank).sign || at(rank).sign->identity.empty())
+    return theirName + " sends heartbeats without an identity; is it another version of Muster?";
+  const auto& theirs = at(rank).sign->identity;
+  for (const auto& [what, value] : options_.identity) {
+    const auto found = theirs.find(what);
+    const std::string other = found == theirs.end() ? "(none)" : found->second;
+    if (other == value) continue;
+    const std::string me = name(options_.nodeRank);
+    return fmt::format("{} has {} {}, and {} has {}; all nodes of a run must have the same",
+                       theyLead ? me : theirName, what, printable(theyLead ? value : other, 100),
+                       theyLead ? theirName : me, printable(theyLead ? other : value, 100));
+  }
+  return "";
+}
+
+std::optional<std::string> ClusterPeers::finished(int rank, const std::string& stage) const {
+  const bool own = rank == options_.nodeRank;
+  if (!own && !at(rank).sign) return std::nullopt;
+  const auto& all = own ? options_.finished : at(rank).sign->finished;
+  const auto found = all.find(stage);
+  return found == all.end() ? "" : printable(found->second, 20);
+}
+
+std::string ClusterPeers::disagreement(const std::string& stage) const {
+  std::vector<std::string> done, open, absent;
+  for (int rank = 0; rank < options_.nodeCount; ++rank) {
+    const auto state = finished(rank, stage);
+    if (!state)
+      absent.push_back(name(rank));
+    else if (state->empty())
+      open.push_back(name(rank));
+    else
+      done.push_back(fmt::format("{} ({})", name(rank), *state));
+  }
+  if (done.empty()) return "";
+  std::string text = fmt::format("it is on {}, and not on {}", listOf(done), listOf(open));
+  if (!absent.empty()) text += "; not there: " + listOf(absent);
+  return text;
+}
+
+std::map<std::string, std::string> ClusterPeers::disagreements() const {
+  std::set<std::string> stages;
+  for (const auto& [stage, outcome] : options_.finished) stages.insert(stage);
+  for (const Peer& peer : peers_)
+    if (peer.sign)
+      for (const auto& [stage, outcome] : peer.sign->finished) stages.insert(stage);
+  std::map<std::string, std::string> all;
+  for (const std::string& stage : stages) all[stage] = disagreement(stage);
+  return all;
+}
+
+bool ClusterPeers::givenUpFor(const RunningTime::Stop& stop, double heardAt) const {
+  return stop.seconds >= options_.lostAfter - 2 * options_.beat && heardAt < stop.until + options_.lostAfter;
+}
+
+std::vector<NodeReport> ClusterPeers::reports(const std::string& round, const RunningTime::Stop& stop,
+                                              double now) const {
+  std::vector<NodeReport> all;
+  all.reserve(peers_.size());
+  for (int rank = 0; rank < options_.nodeCount; ++rank) {
+    const Peer& peer = at(rank);
+    NodeReport node;
+    node.node = rank;
+    node.name = name(rank);
+    node.silent = rank != 0 && silent(rank, now);
+    node.silence = peer.seenAt < 0 ? -1 : now - peer.seenAt;
+    // One that gave this node up may go on sending heartbeats; one that fell silent later did not.
+    if (rank != 0 && stop.seconds > 0 && peer.seenAt >= 0)
+      node.lostInStop = givenUpFor(stop, node.silent ? peer.seenAt : stop.until) ? stop.seconds : 0;
+    node.gone = gone(rank);
+    if (peer.sign && peer.sign->round == round) node.ranks = peer.sign->failures;
+    all.push_back(std::move(node));
+  }
+  return all;
+}
+
+}  // namespace muster

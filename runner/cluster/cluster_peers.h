@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a node knows of the other nodes of its run: who they are, whether they live, what they have finished.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runner/cluster/cluster_evidence.h"
+#include "runner/cluster/running_time.h"
+#include "runner/core/clock.h"
+#include "runner/core/result.h"
+#include "runner/rendezvous/store_address.h"
+
+namespace muster {
+
+/// What all nodes of a run must have in common, in the order in which it is compared: {"plan", sha256} ...
+using NodeIdentity = std::vector<std::pair<std::string, std::string>>;
+
+struct ClusterOptions {
+  int nodeRank = 0;
+  int nodeCount = 1;
+  std::string host;                ///< name of this host
+  std::vector<std::string> nodes;  ///< names by node rank, where the launcher tells them
+  StoreAddress store;              ///< where node 0 serves
+  std::string token;               ///< the secret that all nodes share
+  NodeIdentity identity;
+  /// Stages of all nodes that an earlier start of this run finished, and their outcome here.
+  std::map<std::string, std::string> finished;
+  double beat = 0.5;      ///< seconds between heartbeats
+  double lostAfter = 10;  ///< seconds without one after which a node counts as lost
+  const std::atomic<bool>* cancelled = nullptr;
+  const Clock* clock = &systemClock();
+};
+
+/// Who takes part in a stage of all nodes: by node rank, what each start of a node drew for itself alone. A
+/// node that was started again is another one. All of them on node 0; elsewhere node 0 is enough.
+using Members = std::vector<std::string>;
+
+/// What a node says of itself to node 0. It changes rarely, and is sent only then; that the node lives is
+/// said by heartbeats, which hold nothing.
+struct NodeSign {
+  std::string nonce;  ///< what this start of the node drew
+  std::string host;
+  std::map<std::string, std::string> identity;
+  std::map<std::string, std::string> finished;  ///< stages of all nodes, and their outcome there
+  std::string round;
+  std::vector<RankReport> failures;  ///< its ranks that fail in this round
+  bool interrupted = false;          ///< by its user
+  bool ended = false;                ///< its run has ended
+};
+
+std::string signText(const NodeSign& sign);
+/// From another process: kProtocol for whatever is no sign.
+Result<NodeSign> signFromText(std::string_view text);
+
+/// Not thread-safe. Times are seconds of one clock, in which the node's own stops do not count.
+class ClusterPeers {
+ public:
+  /// `options` must outlive it.
+  explicit ClusterPeers(const ClusterOptions& options);
+
+  void takeHeartbeat(int rank, double now) { at(rank).seenAt = now; }
+  /// The newest sign of a node; none: it cannot be read.
+  void takeSign(int rank, std::optional<NodeSign> sign, double now);
+  /// Nobody waits for the first sign of this node any more.
+  void giveUp(int rank) { at(rank).givenUp = true; }
+
+  /// From now on who of these is started again is gone; empty: nobody is looked at.
+  void hold(Members members, double now);
+  void release() { members_.clear(); }
+
+  [[nodiscard]] const NodeSign* sign(int rank) const { return at(rank).sign ? &*at(rank).sign : nullptr; }
+  /// "node 2 (n2)", or "node 2" while its host's name is not known.
+  [[nodiscard]] std::string name(int rank) const;
+  [[nodiscard]] bool seen(int rank) const { return at(rank).seenAt >= 0; }
+  [[nodiscard]] int seenCount() const;
+  [[nodiscard]] bool silent(int rank, double now) const;
+  /// Whether one that has not answered since `now` may still do so.
+  [[nodiscard]] bool mayStillAnswer(int rank, double now) const;
+  /// Whether a node of the stage is another start of itself by now.
+  [[nodiscard]] bool startedAgain(int rank) const;
+  /// How a node left: "was interrupted by its user"; empty: it did not.
+  [[nodiscard]] std::string gone(int rank) const;
+  /// Other nodes that live, and those of them that have not ended their runs.
+  [[nodiscard]] int64_t liveOthers(double now) const;
+  [[nodiscard]] int64_t othersAtWork(double now) const;
+  /// What sets a node apart from this one, with both values, or an empty text. `theyLead` is the order in
+  /// which they are named.
+  [[nodiscard]] std::string identityProblem(int rank, bool theyLead) const;
+
+  /// How a node finished a stage: empty when it has not; nothing for one that is not there.
+  [[nodiscard]] std::optional<std::string> finished(int rank, const std::string& stage) const;
+  /// Which nodes have finished a stage and which have not: "it is on ..., and not on ..."; empty where nobody
+  /// has.
+  [[nodiscard]] std::string disagreement(const std::string& stage) const;
+  /// The same for all stages that any node has finished.
+  [[nodiscard]] std::map<std::string, std::string> disagreements() const;
+
+  /// What is known of every node, with the ranks that fail in `round`. `stop`: this node's own longest stop.
+  [[nodiscard]] std::vector<NodeReport> reports(const std::string& round, const RunningTime::Stop& stop,
+                                                double now) const;
+  /// Whether this node stopped for so long that another one had to hold it for lost, and that one was not
+  /// heard of for long since: `heardAt` is when it was last.
+  [[nodiscard]] bool givenUpFor(const RunningTime::Stop& stop, double heardAt) const;
+
+ private:
+  struct Peer {
+    std::optional<NodeSign> sign;
+    bool signGiven = false;
+    double seenAt = -1;    ///< when its sign or its heartbeat last changed
+    bool givenUp = false;  ///< see giveUp()
+  };
+  [[nodiscard]] Peer& at(int rank) { return peers_[static_cast<size_t>(rank)]; }
+  [[nodiscard]] const Peer& at(int rank) const { return peers_[static_cast<size_t>(rank)]; }
+
+  const ClusterOptions& options_;
+  std::vector<Peer> peers_;
+  Members members_;  ///< of the stage that this node is in
+  double heldSince_ = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// See cluster_stage.h.
+#include "runner/cluster/cluster_stage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdint>
+
+#include "runner/core/text.h"
+#include "runner/core/units.h"
+
+namespace muster {
+namespace {
+
+constexpr double kEndSlack = 20;    // seconds that a node may take to end its ranks: grace, KILL, a stuck one
+constexpr double kLeaveSlack = 60;  // seconds that a node may take from its ranks' end to the stage's own
+constexpr size_t kMostNames = 20;
+constexpr int kMostRanks = 1 << 15;  // of one node
+
+Json listOf(const std::set<size_t>& runs) {
+  Json list = Json::array();
+  for (const size_t run : runs) list.push_back(run);
+  return list;
+}
+
+std::set<size_t> setOf(const Json& object, const char* key) {
+  std::set<size_t> runs;
+  if (object.is_object() && object.contains(key) && object[key].is_array())
+    for (const Json& run : object[key])
+      if (run.is_number_integer() && run.get<int64_t>() >= 0) runs.insert(run.get<size_t>());
+  return runs;
+}
+
+bool flag(const Json& object, const char* key) {
+  return object.is_object() && object.contains(key) && object[key].is_boolean() && object[key].get<bool>();
+}
+
+std::string textOf(const Json& object, const char* key) {
+  return object.is_object() && object.contains(key) && object[key].is_string()
+             ? object[key].get<std::string>()
+             : std::string();
+}
+
+/// Whether it is a number from 0 on: what node 0 decides itself was never text, so it may be a signed one.
+bool isCount(const Json& value) {
+  return value.is_number_integer() && value.get<int64_t>() >= 0 && value.get<int64_t>() <= INT_MAX;
+}
+
+int countOf(const Json& object, const char* key) {
+  return object.is_object() && object.contains(key) && isCount(object[key]) ? object[key].get<int>() : 0;
+}
+
+}  // namespace
+
+/// Which nodes have finished the stage and which have not, after a part of them was started again.
+std::string ClusterStage::disagreement() {
+  return "nodes disagree on whether this stage is finished: " + link_.finishedWhere(stage_) +
+         "; what is finished is not run again, and the others cannot run it alone: start a new run with "
+         "--out";
+}
+
+/// `members`: who takes part, where all have come.
+Json ClusterStage::decideEntry(const ClusterLink::Answers& answers, Members& members) {
+  if (!link_.finishedWhere(stage_).empty()) return {{"finished", true}};
+  std::vector<std::string> missing;
+  for (int rank = 0; rank < static_cast<int>(answers.size()); ++rank)
+    if (const std::string other = link_.mismatch(rank); !other.empty()) return {{"error", other}};
+  Json parts = Json::array();
+  int world = 0;
+  for (size_t rank = 0; rank < answers.size(); ++rank) {
+    const std::string name = link_.nodeName(static_cast<int>(rank));
+    if (!answers[rank]) {
+      missing.push_back(name);
+      continue;
+    }
+    if (const std::string why = textOf(*answers[rank], "skip"); !why.empty())
+      return {{"skip", fmt::format("{} does not take part: {}", name, why)}};
+    const int ranks = countOf(*answers[rank], "ranks");
+    if (ranks > kMostRanks) return {{"error", fmt::format("{} says that it has {} ranks", name, ranks)}};
+    members.push_back(textOf(*answers[rank], "start"));
+    parts.push_back({{"first", world}, {"start", members.back()}});
+    world += ranks;
+  }
+  if (missing.empty()) return {{"world", world}, {"leader", link_.self()}, {"parts", std::move(parts)}};
+  if (link_.options().cancelled->load())
+    return {{"error", link_.nodeName(0) + " was interrupted by its user"}};
+  const size_t count = missing.size();
+  if (count > kMostNames) missing.resize(kMostNames);
+  return {
+      {"error", fmt::format("{} of {} nodes did not arrive: {}{}; look at their runs, or start them", count,
+                            answers.size(), join(missing, ", "), count > kMostNames ? " and more" : "")}};
+}
+
+ClusterEntry ClusterStage::enter(int localSize) {
+  ClusterEntry entry;
+  link_.leave();
+  Members members;
+  const auto decision = link_.agree(
+      stage_ + "/enter", {{"ranks", static_cast<unsigned>(localSize)}, {"start", link_.self()}}, arrival_,
+      [&](const ClusterLink::Answers& answers) { return decideEntry(answers, members); }, stage_);
+  if (!decision.ok()) {
+    entry.why = decision.error().text();
+    if (link_.options().cancelled->load()) decline("its run was interrupted");
+    return entry;
+  }
+  if (flag(*decision, "finished")) {
+    entry.why = disagreement();
+    return entry;
+  }
+  entry.why = textOf(*decision, "error");
+  if (!entry.why.empty()) return entry;
+  entry.kind = ClusterEntry::Kind::kSkip;
+  entry.why = textOf(*decision, "skip");
+  if (!entry.why.empty()) return entry;
+  entry.worldSize = countOf(*decision, "world");
+  const Json part = decision->is_object() && decision->contains("part") ? (*decision)["part"] : Json();
+  if (textOf(part, "start") != link_.self()) {
+    entry.kind = ClusterEntry::Kind::kError;
+    entry.why = fmt::format(
+        "{} was started again in the middle of this stage, which the others had begun with its earlier start",
+        link_.nodeName(link_.options().nodeRank));
+    return entry;
+  }
+  if (members.empty()) members.push_back(textOf(*decision, "leader"));
+  link_.hold(std::move(members));
+  entry.firstRank = countOf(part, "first");
+  entry.kind = ClusterEntry::Kind::kGo;
+  return entry;
+}
+
+void ClusterStage::decline(const std::string& why) {
+  const std::string name = link_.nodeName(link_.options().nodeRank);
+  // Node 0's answer is the decision itself.
+  const bool leads = link_.options().nodeRank == 0;
+  link_.decline(stage_ + "/enter",
+                {{"skip", leads ? fmt::format("{} does not take part: {}", name, why) : why}});
+}
+
+void ClusterStage::beginRound(int attempt, int start) {
+  round_ = fmt::format("{}/{}/{}", stage_, attempt, start);
+  link_.beginRound(round_);
+}
+
+std::vector<NodeReport> ClusterStage::sightsOfNodes(const ClusterLink::Answers& answers) {
+  std::vector<NodeReport> nodes = link_.nodes();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (!answers[i]) continue;
+    nodes[i].silent = false;
+    nodes[i].cutOff = !textOf(*answers[i], "lost").empty();
+    nodes[i].ranks.clear();
+    if (!answers[i]->contains("ranks") || !(*answers[i])["ranks"].is_array()) continue;
+    for (const Json& entry : (*answers[i])["ranks"])
+      if (auto report = rankReportFromJson(entry, "round"); report.ok())
+        nodes[i].ranks.push_back(std::move(*report));
+  }
+  return nodes;
+}
+
+std::string ClusterStage::culpritOf(const ClusterLink::Answers& answers) {
+  std::string published = link_.lost();
+  if (!published.empty()) return published;
+  bool late = false;
+  for (size_t rank = 0; rank < answers.size(); ++rank) {
+    if (answers[rank] && flag(*answers[rank], "interrupted"))
+      return link_.nodeName(static_cast<int>(rank)) + " was interrupted by its user";
+    late = late || (answers[rank] && flag(*answers[rank], "late"));
+  }
+  std::vector<NodeReport> nodes = sightsOfNodes(answers);
+  for (size_t i = 0; i < nodes.size(); ++i) nodes[i].mute = !answers[i];
+  return late ? culpritAtDeadline(nodes) : knownCulprit(nodes);
+}
+
+RoundResult roundResult(const ClusterLink::Answers& answers, size_t runs) {
+  std::set<size_t> begun, ended;
+  for (size_t run = 0; run < runs; ++run) ended.insert(run);
+  bool complete = true, late = false, clean = true;
+  for (const auto& answer : answers) {
+    complete = complete && answer.has_value();
+    if (!answer) continue;
+    late = late || flag(*answer, "late") || flag(*answer, "interrupted") || !textOf(*answer, "lost").empty();
+    clean = clean && flag(*answer, "clean");
+    begun.merge(setOf(*answer, "begun"));
+    const std::set<size_t> here = setOf(*answer, "ended");
+    std::erase_if(ended, [&](size_t run) { return here.count(run) == 0; });
+  }
+  // What a lost node had ended nobody knows.
+  if (!complete) ended.clear();
+  RoundResult result;
+  result.passed = complete && clean && !late && ended.size() == runs;
+  if (result.passed) return result;
+  result.again = complete && !late;
+  const auto add = [&](const auto& which) {
+    if (!result.failed.empty()) return;
+    for (size_t run = 0; run < runs; ++run)
+      if (which(run)) result.failed.insert(run);
+  };
+  add([&](size_t run) { return ended.count(run) == 0 && (!result.again || begun.count(run) > 0); });
+  // A round in which nothing was begun would be the same again.
+  add([&](size_t run) { return ended.count(run) == 0; });
+  // All runs were ended, and then a rank did not end well: that puts all that it said in doubt.
+  add([](size_t) { return true; });
+  return result;
+}
+
+Json ClusterStage::decideRound(const ClusterLink::Answers& answers, size_t runs) {
+  const RoundResult result = roundResult(answers, runs);
+  std::string culprit = result.passed ? "" : culpritOf(answers);
+  if (culprit.empty() && !result.passed)
+    culprit = "the group's ranks did not all end their cases, and no rank or node is known to be at fault";
+  return {{"culprit", culprit}, {"failed", listOf(result.failed)}, {"again", result.again}};
+}
+
+RoundVerdict ClusterStage::endRound(const RoundSight& sight, size_t runs, double timeLeft) {
+  Json ranks = Json::array();
+  for (const RankReport& report : link_.ownReports()) ranks.push_back(toJson(report));
+  const Json mine = {{"late", sight.late},           {"interrupted", sight.interrupted},
+                     {"lost", sight.lost},           {"begun", listOf(sight.begun)},
+                     {"ended", listOf(sight.ended)}, {"clean", sight.clean},
+                     {"ranks", std::move(ranks)}};
+  const double patience = timeLeft + link_.options().lostAfter + kEndSlack;
+  const auto decision =
+      link_.agree(round_ + "/end", mine, patience,
+                  [&](const ClusterLink::Answers& answers) { return decideRound(answers, runs); });
+  RoundVerdict verdict;
+  if (decision.ok()) {
+    verdict.culprit = textOf(*decision, "culprit");
+    verdict.failed = setOf(*decision, "failed");
+    verdict.again = flag(*decision, "again");
+  } else {
+    // Without node 0 nobody knows how the others fared: nothing of this round counts.
+    verdict.culprit = sight.lost.empty() ? decision.error().text() : sight.lost;
+    for (size_t run = 0; run < runs; ++run) verdict.failed.insert(run);
+  }
+  link_.endRound();
+  link_.clearRound(round_);
+  return verdict;
+}
+
+Result<std::set<std::string>> ClusterStage::retries(int attempt, const std::set<std::string>& mine,
+                                                    const std::string& faulty) {
+  const auto merge = [](const ClusterLink::Answers& answers) {
+    std::set<std::string> all;
+    for (const auto& answer : answers) {
+      if (!answer || !textOf(*answer, "faulty").empty() || !answer->contains("cases")) return Json::array();
+      for (const Json& id : (*answer)["cases"])
+        if (id.is_string()) all.insert(id.get<std::string>());
+    }
+    return Json(all);
+  };
+  const double patience = link_.options().lostAfter + kEndSlack;
+  MUSTER_TRY(const Json decision, link_.agree(fmt::format("{}/retry/{}", stage_, attempt),
+                                              {{"cases", mine}, {"faulty", faulty}}, patience, merge));
+  std::set<std::string> cases;
+  for (const Json& id : decision)
+    if (id.is_string()) cases.insert(id.get<std::string>());
+  return cases;
+}
+
+std::string ClusterStage::leave(const std::string& faulty) {
+  const auto decide = [&](const ClusterLink::Answers& answers) {
+    for (const auto& answer : answers)
+      if (answer && !textOf(*answer, "faulty").empty()) return Json(textOf(*answer, "faulty"));
+    std::vector<NodeReport> nodes = link_.nodes();
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      nodes[i].ranks.clear();  // they have ended, and are judged already
+      nodes[i].gone = answers[i] ? "" : nodes[i].gone;
+      nodes[i].silent = nodes[i].silent && !answers[i];
+      nodes[i].mute = !answers[i];
+    }
+    return Json(knownCulprit(nodes));
+  };
+  const double patience = link_.options().lostAfter + kLeaveSlack;
+  const auto decision = link_.agree(stage_ + "/leave", {{"faulty", faulty}}, patience, decide);
+  if (!faulty.empty()) return faulty;
+  if (!decision.ok()) return decision.error().text();
+  return decision->is_string() ? decision->get<std::string>() : "node 0 did not say how the stage ended";
+}
+
+}  // namespace muster

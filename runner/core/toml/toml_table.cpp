@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strict reading of TOML tables.
+#include "runner/core/toml/toml_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "runner/core/text.h"
+#include "runner/core/units.h"
+
+namespace muster {
+namespace {
+
+const Json kEmptyTable = Json::object();
+
+std::string shown(const Json& value) {
+  return printable(dumpJson(value), 60);
+}
+
+std::string rangeText(Range range, const std::string& unit) {
+  auto number = [&](double value) {
+    return unit.empty() ? fmt::format("{}", value) : formatQuantity(value, unit);
+  };
+  if (std::isinf(range.max)) return "at least " + number(range.min);
+  if (std::isinf(range.min)) return "at most " + number(range.max);
+  return number(range.min) + " to " + number(range.max);
+}
+
+}  // namespace
+
+void Complaints::add(const std::string& pointer, const std::string& message) {
+  found_.push_back({document_.position(pointer), message});
+}
+
+Status Complaints::status() const {
+  if (found_.empty()) return {};
+  std::vector<Complaint> sorted = found_;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Complaint& a, const Complaint& b) {
+    return std::tie(a.at.line, a.at.column) < std::tie(b.at.line, b.at.column);
+  });
+  std::vector<std::string> lines;
+  for (const Complaint& c : sorted)
+    lines.push_back(fmt::format("{}:{}:{}: {}", document_.file(), c.at.line, c.at.column, c.message));
+  return Error{ErrorCode::kUsage, join(lines, "\n"), ""};
+}
+
+TomlTable::TomlTable(const TomlDocument& document, std::string pointer, Complaints& complaints)
+    : document_(document), pointer_(std::move(pointer)), complaints_(complaints), json_(&kEmptyTable) {
+  const Json::json_pointer at(pointer_);
+  if (!document.root().contains(at)) return;
+  const Json& found = document.root().at(at);
+  if (found.is_object())
+    json_ = &found;
+  else
+    complaints_.add(pointer_, "wanted a table, found " + shown(found));
+}
+
+void TomlTable::complain(const std::string& key, const std::string& message) {
+  complaints_.add(key.empty() ? pointer_ : pointerTo(pointer_, key), message);
+}
+
+const Json* TomlTable::raw(const char* key) {
+  known_.insert(key);
+  auto found = json_->find(key);
+  return found == json_->end() ? nullptr : &*found;
+}
+
+bool TomlTable::has(const char* key) {
+  return raw(key) != nullptr;
+}
+
+void TomlTable::require(const char* key) {
+  if (!has(key)) complain("", fmt::format("`{}` is missing", key));
+}
+
+bool TomlTable::text(const char* key, std::string& out) {
+  const Json* value = raw(key);
+  if (value == nullptr) return false;
+  if (!value->is_string() || trim(value->get<std::string>()).empty()) {
+    complain(key, fmt::format("`{}` must be a text that is not empty, found {}", key, shown(*value)));
+    return false;
+  }
+  out = value->get<std::string>();
+  return true;
+}
+
+bool TomlTable::texts(const char* key, std::vector<std::string>& out) {
+  const Json* value = raw(key);
+  if (value == nullptr) return false;
+  auto isGood = [](const Json& item) { return item.is_string() && !item.get<std::string>().empty(); };
+  if (!value->is_array() || value->empty() || !std::all_of(value->begin(), value->end(), isGood)) {
+    complain(key, fmt::format("`{}` must be a list of texts, found {}", key, shown(*value)));
+    return false;
+  }
+  out = value->get<std::vector<std::string>>();
+  return true;
+}
+
+bool TomlTable::flag(const char* key, bool& out) {
+  const Json* value = raw(key);
+  if (value == nullptr) return false;
+  if (!value->is_boolean()) {
+    complain(key, fmt::format("`{}` must be true or false, found {}", key, shown(*value)));
+    return false;
+  }
+  out = value->get<bool>();
+  return true;
+}
+
+bool TomlTable::integer(const char* key, Range range, int& out) {
+  const Json* value = raw(key);
+  if (value == nullptr) return false;
+  range.min = std::max(range.min, static_cast<double>(std::numeric_limits<int>::min()));
+  range.max = std::min(range.max, static_cast<double>(std::numeric_limits<int>::max()));
+  double number = value->is_number_integer() ? value->get<double>() : std::nan("");
+  if (!(number >= range.min && number <= range.max)) {
+    complain(key, fmt::format("`{}` must be a whole number, {}, found {}", key, rangeText(range, ""),
+                              shown(*value)));
+    return false;
+  }
+  out = static_cast<int>(number);
+  return true;
+}
+
+bool TomlTable::quantity(const char* key, const std::string& unit, Range range, double& out) {
+  const Json* value = raw(key);
+  if (value == nullptr) return false;
+  double number = value->is_number() ? value->get<double>() : std::nan("");
+  if (value->is_string()) {
+    auto parsed = parseAs(value->get<std::string>(), unit);
+    if (!parsed.ok()) {
+      complain(key, fmt::format("`{}`: {}", key, parsed.error().message));
+      return false;
+    }
+    number = *parsed;
+  }
+  if (!std::isfinite(number) || number < range.min || number > range.max) {
+    complain(key, fmt::format("`{}` must be {}, found {}", key, rangeText(range, unit), shown(*value)));
+    return false;
+  }
+  out = number;
+  return true;
+}
+
+TomlTable TomlTable::table(const char* key) {
+  raw(key);
+  return {document_, pointerTo(pointer_, key), complaints_};
+}
+
+std::vector<TomlTable> TomlTable::tables(const char* key) {
+  const Json* list = raw(key);
+  std::vector<TomlTable> out;
+  if (list == nullptr) return out;
+  if (!list->is_array()) {
+    complain(key,
+             fmt::format("`{0}` must be a list of tables, written [[{0}]], found {1}", key, shown(*list)));
+    return out;
+  }
+  std::string here = pointerTo(pointer_, key);
+  for (size_t i = 0; i < list->size(); ++i)
+    out.emplace_back(document_, pointerTo(here, std::to_string(i)), complaints_);
+  return out;
+}
+
+std::vector<std::string> TomlTable::keys() {
+  std::vector<std::string> out;
+  for (const auto& [key, value] : json_->items()) out.push_back(key);
+  known_.insert(out.begin(), out.end());
+  return out;
+}
+
+void TomlTable::finish() {
+  std::vector<std::string> known(known_.begin(), known_.end());
+  for (const auto& [key, value] : json_->items()) {
+    if (known_.count(key) == 0)
+      complain(key, fmt::format("unknown key \"{}\"{}", printable(key), didYouMean(key, known)));
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads one `[[expect]]` table into expectations.
+#include "runner/metrics/expectation_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "runner/core/text.h"
+#include "runner/core/units.h"
+
+namespace muster {
+namespace {
+
+const std::vector<std::string> kKeys = {"metric",    "where",     "min",       "max",     "equals",
+                                        "one_of",    "baseline",  "within",    "of_peak", "cv_max",
+                                        "drop_max",  "predicate", "tolerance", "of",      "statistic",
+                                        "warn_band", "severity",  "source",    "remedy"};
+const std::vector<std::string> kStatistics = {"median", "mean", "min", "max"};
+
+/// A value as it would stand in the file, for messages.
+std::string shown(const Json& value) {
+  return printable(dumpJson(value), 60);
+}
+
+/// Reads one table; keeps the parts that all its checks share in `base_`.
+class Reader {
+ public:
+  Reader(const Json& table, const ExpectationFrame& frame, const ExpectationComplaint& complain)
+      : table_(table), frame_(frame), complain_(complain) {}
+
+  std::vector<Expectation> read() {
+    if (!table_.is_object()) {
+      fail("", "an expectation is a table with a metric and a limit, found " + shown(table_));
+      return {};
+    }
+    refuseUnknownKeys();
+    readMetric();
+    readWhere();
+    readCommon();
+    readChecks();
+    if (failed_) return {};
+    return std::move(found_);
+  }
+
+ private:
+  void fail(const std::string& key, const std::string& message) {
+    failed_ = true;
+    complain_(key, message);
+  }
+
+  [[nodiscard]] const Json* find(const char* key) const {
+    auto it = table_.find(key);
+    return it == table_.end() ? nullptr : &*it;
+  }
+
+  void refuseUnknownKeys() {
+    for (const auto& [key, value] : table_.items()) {
+      if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end())
+        fail(key,
+             fmt::format("unknown key \"{}\" in an expectation{}", printable(key), didYouMean(key, kKeys)));
+    }
+  }
+
+  std::string text(const char* key, bool required) {
+    const Json* value = find(key);
+    if (value == nullptr) {
+      if (required) fail("", fmt::format("an expectation needs `{}`", key));
+      return "";
+    }
+    if (!value->is_string() || trim(value->get<std::string>()).empty()) {
+      fail(key, fmt::format("`{}` must be a text that is not empty, found {}", key, shown(*value)));
+      return "";
+    }
+    return value->get<std::string>();
+  }
+
+  void readMetric() {
+    base_.metric = text("metric", true);
+    if (base_.metric.empty() || frame_.catalog == nullptr) return;
+    spec_ = frame_.catalog->metric(base_.metric);
+    if (spec_ == nullptr) {
+      fail("metric", fmt::format("no plugin declares metric \"{}\"{}", printable(base_.metric),
+                                 didYouMean(base_.metric, metricNames())));
+      return;
+    }
+    base_.unit = spec_->unit;
+  }
+
+  [[nodiscard]] std::vector<std::string> metricNames() const {
+    std::vector<std::string> names;
+    for (const auto& [pluginName, plugin] : frame_.catalog->plugins)
+      for (const TestSpec& test : plugin.tests)
+        for (const MetricSpec& metric : test.metrics) names.push_back(pluginName + "." + metric.name);
+    return names;
+  }
+
+  void readWhere() {
+    const Json* where = find("where");
+    if (where == nullptr) return;
+    if (!where->is_object()) {
+      fail("where", "`where` must be a table of labels such as { dtype = \"bf16\" }, found " + shown(*where));
+      return;
+    }
+    for (const auto& [label, value] : where->items()) {
+      std::string key = "where." + label;
+      if (value.is_string())
+        base_.where[label] = value.get<std::string>();
+      else if (value.is_number_integer())
+        base_.where[label] = std::to_string(value.get<int64_t>());
+      else if (value.is_boolean())
+        base_.where[label] = value.get<bool>() ? "true" : "false";
+      else
+        fail(key, fmt::format("label `{}` must be a text or a whole number, found {}", printable(label),
+                              shown(value)));
+      checkLabel(label, key);
+    }
+  }
+
+  void checkLabel(const std::string& label, const std::string& key) {
+    if (spec_ == nullptr || label == "device") return;
+    if (std::find(spec_->labels.begin(), spec_->labels.end(), label) != spec_->labels.end()) return;
+    std::vector<std::string> known = spec_->labels;
+    known.emplace_back("device");
+    fail(key, fmt::format("metric \"{}\" has no label \"{}\"{}; it has: {}", base_.metric, printable(label),
+                          didYouMean(label, known), join(known, ", ")));
+  }
+
+  void readCommon() {
+    base_.origin = frame_.origin;
+    base_.at = frame_.at;
+    base_.source = text("source", frame_.provenance);
+    base_.remedy = text("remedy", frame_.provenance);
+    if (find("statistic") != nullptr) base_.statistic = oneOf("statistic", kStatistics);
+    if (find("severity") != nullptr)
+      base_.severity = oneOf("severity", {"fail", "warn"}) == "warn" ? Severity::kWarn : Severity::kFail;
+    if (find("warn_band") != nullptr) base_.warnBand = share("warn_band").value_or(0);
+  }
+
+  std::string oneOf(const char* key, const std::vector<std::string>& allowed) {
+    std::string value = text(key, false);
+    if (value.empty() || std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return value;
+    fail(key, fmt::format("`{}` must be one of {}, found \"{}\"{}", key, join(allowed, ", "),
+                          printable(value), didYouMean(value, allowed)));
+    return "";
+  }
+
+  void readChecks() {
+    limitCheck("min", CheckKind::kMin);
+    limitCheck("max", CheckKind::kMax);
+    limitCheck("baseline", CheckKind::kBaseline);
+    equalsCheck();
+    oneOfCheck();
+    withinCheck();
+    shareCheck("of_peak", CheckKind::kOfPeak);
+    shareCheck("cv_max", CheckKind::kCvMax);
+    shareCheck("drop_max", CheckKind::kDropMax);
+    predicateCheck();
+    if (checks_ == 0)
+      fail(
+          "",
+          "an expectation needs a limit: min, max, equals, one_of, baseline with tolerance, within, of_peak, "
+          "cv_max or drop_max");
+    refuseNothingBetween();
+    belongsTo("tolerance", "baseline");
+    belongsTo("of", "within");
+  }
+
+  /// A minimum above the maximum: no machine meets both.
+  void refuseNothingBetween() {
+    const auto limitOf = [&](CheckKind kind) {
+      const auto at = std::find_if(found_.begin(), found_.end(),
+                                   [&](const Expectation& expectation) { return expectation.kind == kind; });
+      return at == found_.end() ? std::optional<double>() : at->limit;
+    };
+    const auto least = limitOf(CheckKind::kMin), most = limitOf(CheckKind::kMax);
+    if (least && most && *least > *most)
+      fail("min", fmt::format("`min = {}` is above `max = {}`, so no figure meets both; swap or mend them",
+                              shown(*find("min")), shown(*find("max"))));
+  }
+
+  void belongsTo(const char* key, const char* owner) {
+    if (find(key) != nullptr && find(owner) == nullptr)
+      fail(key, fmt::format("`{}` means something only beside `{}`", key, owner));
+  }
+
+  void add(CheckKind kind, double limit, std::string unit) {
+    Expectation expectation = base_;
+    expectation.kind = kind;
+    expectation.limit = limit;
+    expectation.unit = std::move(unit);
+    found_.push_back(std::move(expectation));
+  }
+
+  void limitCheck(const char* key, CheckKind kind) {
+    const Json* value = find(key);
+    if (value == nullptr) return;
+    ++checks_;
+    std::string unit = base_.unit;
+    std::optional<double> limit = number(key, *value, unit);
+    if (!limit) return;
+    bool lowerBound = kind == CheckKind::kMin || (kind == CheckKind::kBaseline && !lowerIsBetter());
+    if (lowerBound && *limit <= 0 && unit != "degC")
+      return fail(key, fmt::format("`{} = {}` can never fail: write the limit that a healthy machine keeps",
+                                   key, shown(*value)));
+    double tolerance = kind == CheckKind::kBaseline ? baselineTolerance() : 0;
+    add(kind, *limit, unit);
+    found_.back().tolerance = tolerance;
+  }
+
+  [[nodiscard]] bool lowerIsBetter() const {
+    return spec_ != nullptr && spec_->direction == Direction::kLower;
+  }
+
+  double baselineTolerance() {
+    if (find("tolerance") == nullptr) fail("baseline", "`baseline` needs a `tolerance`, for example \"7%\"");
+    if (spec_ != nullptr && spec_->direction == Direction::kNone) wantsDirection("baseline");
+    return find("tolerance") == nullptr ? 0 : share("tolerance").value_or(0);
+  }
+
+  void wantsDirection(const char* key) {
+    fail(key, fmt::format("metric \"{}\" is neither better high nor low: use min and max in place of `{}`",
+                          base_.metric, key));
+  }
+
+  /// A limit in the metric's unit. Without a catalogue the unit is the one that is written, and handed back.
+  std::optional<double> number(const char* key, const Json& value, std::string& unit) {
+    if (spec_ != nullptr && unit == "text") {
+      fail(key,
+           fmt::format("metric \"{}\" is a text: use equals or one_of in place of `{}`", base_.metric, key));
+      return {};
+    }
+    std::optional<double> read;
+    if (value.is_number()) {
+      read = value.get<double>();
+    } else if (value.is_boolean() && (unit == "bool" || unit.empty())) {
+      read = value.get<bool>() ? 1 : 0;
+      unit = "bool";
+    } else if (value.is_string()) {
+      read = quantity(key, value.get<std::string>(), unit);
+      if (!read) return {};
+    } else {
+      fail(key, fmt::format("`{}` must be a number or a quantity such as \"650 TFLOP/s\", found {}", key,
+                            shown(value)));
+      return {};
+    }
+    if (std::isfinite(*read)) return read;
+    // JSON, and so shown(), has no word for these.
+    fail(key, fmt::format("`{}` must be a finite number, found {}", key,
+                          std::isnan(*read) ? "nan"
+                          : *read > 0       ? "inf"
+                                            : "-inf"));
+    return {};
+  }
+
+  std::optional<double> quantity(const char* key, const std::string& text, std::string& unit) {
+    if (spec_ != nullptr) {
+      auto read = parseAs(text, unit);
+      if (read.ok()) return *read;
+      fail(key, fmt::format("`{}`: {}", key, read.error().message));
+      return {};
+    }
+    auto read = parseQuantity(text);
+    if (!read.ok()) {
+      fail(key, fmt::format("`{}`: {}", key, read.error().message));
+      return {};
+    }
+    unit = read->unit;
+    return read->value;
+  }
+
+  /// A share of 1, written as "3%" or 0.03; above 0 and below 1 (of_peak: also 1; cv_max: any above 0).
+  std::optional<double> share(const char* key) {
+    const Json& value = *find(key);
+    std::optional<double> read;
+    if (value.is_number()) read = value.get<double>();
+    if (value.is_string()) {
+      auto parsed = parseAs(value.get<std::string>(), "ratio");
+      if (parsed.ok()) read = *parsed;
+    }
+    std::string name = key;
+    double most = name == "cv_max" ? 10 : name == "of_peak" ? 1 : std::nextafter(1.0, 0.0);
+    double least = name == "warn_band" || name == "tolerance" ? 0 : std::numeric_limits<double>::min();
+    if (read && *read >= least && *read <= most) return read;
+    fail(key, fmt::format("`{}` must be a share such as \"5%\" or 0.05, above 0 and {} 100%, found {}", key,
+                          name == "of_peak" ? "at most" : "below", shown(value)));
+    return {};
+  }
+
+  void equalsCheck() {
+    const Json* value = find("equals");
+    if (value == nullptr) return;
+    ++checks_;
+    std::string unit = base_.unit;
+    bool isText = unit == "text" ||
+                  (spec_ == nullptr && value->is_string() && !parseQuantity(value->get<std::string>()).ok());
+    if (!isText) {
+      if (auto limit = number("equals", *value, unit)) add(CheckKind::kEquals, *limit, unit);
+      return;
+    }
+    if (!value->is_string())
+      return fail("equals", fmt::format("metric \"{}\" is a text: `equals` must be one too, found {}",
+                                        base_.metric, shown(*value)));
+    add(CheckKind::kEquals, 0, "text");
+    found_.back().allowed = {value->get<std::string>()};
+  }
+
+  void oneOfCheck() {
+    const Json* list = find("one_of");
+    if (list == nullptr) return;
+    ++checks_;
+    if (!list->is_array() || list->empty())
+      return fail("one_of", "`one_of` must be a list of at least one value, found " + shown(*list));
+    std::vector<std::string> allowed;
+    std::string unit = base_.unit.empty() ? "text" : base_.unit;
+    for (const Json& item : *list) {
+      if (unit == "text" && item.is_string()) {
+        allowed.push_back(item.get<std::string>());
+      } else if (unit == "text") {
+        fail("one_of", "`one_of` of a text holds texts, found " + shown(item));
+      } else if (auto value = number("one_of", item, unit)) {
+        allowed.push_back(fmt::format("{}", *value));
+      }
+    }
+    add(CheckKind::kOneOf, 0, unit);
+    found_.back().allowed = std::move(allowed);
+  }
+
+  void withinCheck() {
+    if (find("within") == nullptr) return;
+    ++checks_;
+    auto tolerance = share("within");
+    if (find("of") == nullptr)
+      fail("within", "`within` needs `of`: \"node\" or \"fleet\", whose median is meant");
+    std::string of = find("of") == nullptr ? "" : oneOf("of", {"node", "fleet"});
+    if (spec_ != nullptr && spec_->direction == Direction::kNone) wantsDirection("within");
+    add(CheckKind::kWithin, 0, base_.unit);
+    found_.back().tolerance = tolerance.value_or(0);
+    found_.back().peers = of == "fleet" ? PeerGroup::kFleet : PeerGroup::kNode;
+  }
+
+  void shareCheck(const char* key, CheckKind kind) {
+    if (find(key) == nullptr) return;
+    ++checks_;
+    auto limit = share(key);
+    if (kind == CheckKind::kOfPeak && spec_ != nullptr && spec_->peak.empty())
+      fail(key, fmt::format("metric \"{}\" has no theoretical peak: use min or baseline", base_.metric));
+    if (kind == CheckKind::kDropMax && spec_ != nullptr && spec_->series == Series::kNone)
+      fail(key, fmt::format("metric \"{}\" is not sampled over time, so it has no drop: use cv_max or min",
+                            base_.metric));
+    add(kind, limit.value_or(0), base_.unit);
+  }
+
+  void predicateCheck() {
+    if (find("predicate") == nullptr) return;
+    ++checks_;
+    if (!frame_.predicates)
+      return fail("predicate", "`predicate` is a Lua function: only a Lua plan can hold one");
+    add(CheckKind::kPredicate, 0, base_.unit);
+    found_.back().predicate = text("predicate", false);
+  }
+
+  const Json& table_;
+  const ExpectationFrame& frame_;
+  const ExpectationComplaint& complain_;
+  const MetricSpec* spec_ = nullptr;
+  Expectation base_;
+  std::vector<Expectation> found_;
+  int checks_ = 0;
+  bool failed_ = false;
+};
+
+}  // namespace
+
+std::vector<Expectation> readExpectation(const Json& table, const ExpectationFrame& frame,
+                                         const ExpectationComplaint& complain) {
+  return Reader(table, frame, complain).read();
+}
+
+}  // namespace muster

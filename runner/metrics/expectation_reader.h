@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads one `[[expect]]` table, of a plan or of a SKU profile, into expectations: one syntax for both.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runner/core/json.h"
+#include "runner/metrics/catalog.h"
+#include "runner/metrics/expectation.h"
+
+namespace muster {
+
+/// What the reader of an expectation needs to know of the file that it stands in.
+struct ExpectationFrame {
+  const Catalog* catalog =
+      nullptr;              ///< metric names, units and labels are checked against it; nullptr: not checked
+  std::string origin;       ///< "plan" or "profile h100-sxm5-80gb"
+  std::string at;           ///< file:line of the table
+  bool provenance = false;  ///< `source` and `remedy` must be given (profiles)
+  bool predicates = false;  ///< `predicate` (Lua source) is allowed (Lua plans)
+};
+
+/// Told each mistake: the key it concerns ("min", "where.dtype", or "" for the table as a whole), and what
+/// was found, what was wanted and the nearest valid name.
+using ExpectationComplaint = std::function<void(const std::string& key, const std::string& message)>;
+
+/// The expectations of one table. Keys: metric, where (labels), one or more checks (min, max, equals, one_of,
+/// baseline + tolerance, within + of, of_peak, cv_max, predicate), statistic, warn_band, severity, source,
+/// remedy. Each check becomes one expectation. Every mistake is told; with any, the result is empty. Limits
+/// that can never fail (a minimum of zero, a tolerance of 100%) are mistakes.
+std::vector<Expectation> readExpectation(const Json& table, const ExpectationFrame& frame,
+                                         const ExpectationComplaint& complain);
+
+}  // namespace muster

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// See deviations.h.
+#include "runner/record/deviations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "runner/core/text.h"
+#include "runner/core/units.h"
+
+namespace muster {
+namespace {
+
+/// The rank a verdict speaks of: by its number, else by its device; the last attempt counts.
+const RankRecord* rankOf(const StageRecord& stage, const Verdict& verdict) {
+  const RankRecord* found = nullptr;
+  for (const auto& rank : stage.ranks) {
+    const bool same = verdict.rank >= 0 ? rank.rank == verdict.rank
+                                        : !verdict.device.empty() && rank.device == verdict.device;
+    if (same && (found == nullptr || rank.attempt >= found->attempt)) found = &rank;
+  }
+  return found;
+}
+
+/// What verdicts of one deviation have in common. Without a metric the text says what happened, and where.
+std::string groupKey(const StageRecord& stage, const Verdict& verdict, bool blocks) {
+  const std::string kind = fmt::format("{}{}", outcomeName(verdict.outcome), blocks ? " blocks" : "");
+  if (verdict.metric.empty())
+    return join({kind, stage.name, verdict.stage, verdict.device, verdict.detail}, "\n");
+  // A device that throttles or loses memory does so in every stage from then on: that is one finding.
+  const std::string origin = verdict.expectation ? verdict.expectation->origin : "";
+  if (origin == "standing" || origin == "condition") return join({kind, "standing", verdict.metric}, "\n");
+  return join({kind, stage.name, verdict.stage, verdict.metric}, "\n");
+}
+
+/// The plan's permission for flaky stages is part of the evidence; without evidence there is none.
+bool allowsFlaky(const StageRecord& stage) {
+  if (!stage.evidence.is_object()) return false;
+  const auto found = stage.evidence.find("allow_flaky");
+  return found != stage.evidence.end() && *found == true;
+}
+
+bool blocksAcceptance(const Record& record, const StageRecord& stage, const Verdict& verdict) {
+  switch (verdict.outcome) {
+    case Outcome::kFail:
+    case Outcome::kError:
+      return true;
+    case Outcome::kFlaky:
+      return !allowsFlaky(stage);
+    case Outcome::kSkipped:
+      return verdict.required;
+    case Outcome::kUnjudged:
+      return record.strict;
+    default:
+      return false;
+  }
+}
+
+/// Groups the verdicts that `wanted` picks, by the order of the outcomes and then of the stages.
+std::vector<Deviation> group(const Record& record, const std::function<bool(const Verdict&, bool)>& wanted) {
+  std::vector<Deviation> groups;
+  std::map<std::string, size_t> known;
+  for (const auto& stage : record.stages) {
+    for (const auto& verdict : stage.verdicts) {
+      const bool blocks = blocksAcceptance(record, stage, verdict);
+      if (!wanted(verdict, blocks)) continue;
+      const auto [at, isNew] = known.try_emplace(groupKey(stage, verdict, blocks), groups.size());
+      if (isNew) groups.push_back({verdict.outcome, blocks, {}});
+      groups[at->second].items.push_back({&verdict, &stage, rankOf(stage, verdict)});
+    }
+  }
+  std::stable_sort(groups.begin(), groups.end(), [](const Deviation& a, const Deviation& b) {
+    if (a.blocks != b.blocks) return a.blocks;
+    return a.outcome < b.outcome;
+  });
+  return groups;
+}
+
+}  // namespace
+
+std::vector<std::string> Deviation::devices() const {
+  std::vector<std::string> names;
+  for (const auto& item : items) {
+    const std::string& device = item.verdict->device;
+    if (!device.empty() && std::find(names.begin(), names.end(), device) == names.end())
+      names.push_back(device);
+  }
+  return names;
+}
+
+namespace {
+
+/// What `text` says of every item, if it says the same.
+std::string common(const Deviation& deviation, const std::function<std::string(const Verdict&)>& text) {
+  std::string first = text(deviation.first());
+  for (const auto& item : deviation.items)
+    if (text(*item.verdict) != first) return "";
+  return first;
+}
+
+}  // namespace
+
+const DeviationItem& Deviation::worst() const {
+  const DeviationItem* found = &items.front();
+  for (const auto& item : items)
+    if (std::isfinite(item.verdict->margin) &&
+        (!std::isfinite(found->verdict->margin) || item.verdict->margin < found->verdict->margin))
+      found = &item;
+  return *found;
+}
+
+std::string Deviation::who() const {
+  std::vector<std::string> culprits;
+  for (const auto& item : items) {
+    const auto found = item.verdict->labels.find("culprit");
+    if (found == item.verdict->labels.end()) return devicesText(devices());
+    if (std::find(culprits.begin(), culprits.end(), found->second) == culprits.end())
+      culprits.push_back(found->second);
+  }
+  return devicesText(culprits);
+}
+
+namespace {
+
+/// Whether `fact` is what a test says of the wrong results that `verdict` counts: "gemm_first_fault" belongs
+/// to "gemm_wrong_elements" and "gemm_repeat_mismatches".
+bool tellsFirstFault(const Measurement& fact, const Verdict& verdict) {
+  const std::string_view ending = "_first_fault";
+  if (fact.text.empty() || !fact.metric.ends_with(ending) || fact.device != verdict.device) return false;
+  const std::string stem = fact.metric.substr(0, fact.metric.size() - ending.size() + 1);
+  return verdict.metric.starts_with(stem) && verdict.expectation && verdict.expectation->unit == "count";
+}
+
+}  // namespace
+
+std::string Deviation::firstFault() const {
+  for (const auto& item : items)
+    for (const auto& m : item.stage->measurements)
+      if (tellsFirstFault(m, *item.verdict) && m.caseId == item.verdict->caseId) return m.text;
+  return "";
+}
+
+std::vector<std::string> Deviation::stages() const {
+  std::vector<std::string> names;
+  for (const auto& item : items)
+    if (std::find(names.begin(), names.end(), item.stage->name) == names.end())
+      names.push_back(item.stage->name);
+  return names;
+}
+
+std::string Deviation::commonCase() const {
+  return common(*this, caseText);
+}
+std::string Deviation::commonWanted() const {
+  return common(*this, wantedText);
+}
+std::string Deviation::commonDetail() const {
+  return common(*this, [](const Verdict& verdict) {
+    const bool repeats = !verdict.observedText.empty() && !verdict.limitText.empty() &&
+                         verdict.detail.find(verdict.observedText) != std::string::npos &&
+                         verdict.detail.find(verdict.limitText) != std::string::npos;
+    return repeats ? "" : verdict.detail;
+  });
+}
+
+std::vector<const Expectation*> Deviation::origins() const {
+  std::vector<const Expectation*> found;
+  for (const auto& item : items) {
+    if (!item.verdict->expectation || item.verdict->expectation->source.empty()) continue;
+    const Expectation* wanted = &*item.verdict->expectation;
+    const bool known = std::any_of(found.begin(), found.end(),
+                                   [&](const auto* other) { return other->source == wanted->source; });
+    if (!known) found.push_back(wanted);
+  }
+  return found;
+}
+
+std::vector<std::string> Deviation::remedies() const {
+  std::vector<std::string> found;
+  for (const auto& item : items) {
+    const Verdict& verdict = *item.verdict;
+    std::string remedy = verdict.remedy;
+    if (remedy.empty() && verdict.expectation) remedy = verdict.expectation->remedy;
+    const auto culprit = verdict.labels.find("kind");
+    if (culprit != verdict.labels.end()) remedy = remedyFor(remedy, culprit->second);
+    if (!remedy.empty() && std::find(found.begin(), found.end(), remedy) == found.end())
+      found.push_back(remedy);
+  }
+  return found;
+}
+
+std::vector<Deviation> deviations(const Record& record) {
+  return group(record, [](const Verdict& verdict, bool blocks) {
+    return blocks || verdict.outcome == Outcome::kWarn || verdict.outcome == Outcome::kFlaky;
+  });
+}
+
+std::vector<Deviation> notJudged(const Record& record) {
+  return group(record, [](const Verdict& verdict, bool blocks) {
+    const Outcome outcome = verdict.outcome;
+    return !blocks && (outcome == Outcome::kUnjudged || outcome == Outcome::kSkipped ||
+                       outcome == Outcome::kDeferred || outcome == Outcome::kElsewhere);
+  });
+}
+
+std::vector<Deviation> waived(const Record& record) {
+  return group(record, [](const Verdict& verdict, bool) { return verdict.outcome == Outcome::kWaived; });
+}
+
+std::string devicesText(const std::vector<std::string>& devices) {
+  constexpr size_t kListed = 8;
+  if (devices.size() <= kListed) return join(devices, ", ");
+  const std::vector<std::string> head(devices.begin(), devices.begin() + kListed);
+  return fmt::format("{} and {} more", join(head, ", "), devices.size() - kListed);
+}
+
+std::string caseText(const Verdict& verdict) {
+  Labels labels = verdict.labels;
+  labels.erase("device");
+  const auto bytes = labels.find("bytes");
+  if (bytes != labels.end()) {
+    const auto size = parseAs(bytes->second, "B");
+    if (size.ok()) bytes->second = formatQuantity(*size, "B", 6);
+  }
+  if (!labels.empty()) return labelsText(labels);
+  return verdict.caseId == verdict.stage ? "" : verdict.caseId;
+}
+
+std::string wantedText(const Verdict& verdict) {
+  if (!verdict.limitText.empty()) return verdict.limitText;
+  return verdict.expectation ? verdict.expectation->text() : "";
+}
+
+std::string remedyFor(const std::string& remedy, const std::string& kind) {
+  const std::string text = "; " + remedy;
+  const size_t begin = text.find("; " + kind + ": ");
+  if (kind.empty() || begin == std::string::npos) return remedy;
+  const size_t end = text.find("; ", begin + 2);
+  return text.substr(begin + 2, end == std::string::npos ? end : end - begin - 2);
+}
+
+std::string skuNote(const Record& record) {
+  const std::string repeated = "unknown: ";
+  const bool repeats = record.profile.name.empty() && record.skuHow.starts_with(repeated);
+  return repeats ? record.skuHow.substr(repeated.size()) : record.skuHow;
+}
+
+std::string plural(size_t count, const std::string& noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string marginText(double margin) {
+  if (!std::isfinite(margin)) return "";
+  const double percent = std::fabs(margin) * 100;
+  if (percent < 0.05) return "at the limit";
+  const std::string text = fmt::format("{:.{}f}%", percent, percent < 10 ? 1 : 0);
+  return margin < 0 ? fmt::format("missed by {}", text) : fmt::format("{} to spare", text);
+}
+
+}  // namespace muster

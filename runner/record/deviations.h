@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The deviations of a record: every verdict that a reader must see, grouped so that one cause is told once.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runner/record/record.h"
+
+namespace muster {
+
+/// One verdict of a deviation, its stage and the rank it happened on.
+struct DeviationItem {
+  const Verdict* verdict = nullptr;
+  const StageRecord* stage = nullptr;
+  const RankRecord* rank = nullptr;  ///< nullptr: the verdict belongs to no rank
+};
+
+/// Verdicts with one outcome, stage and metric: they differ in device, case and limit (without a metric, in
+/// the case). What is expected in every stage (no ECC error, no throttling) is one deviation over all stages.
+/// Points into the record it was made from.
+struct Deviation {
+  Outcome outcome = Outcome::kError;
+  bool blocks = false;               ///< blocks acceptance
+  std::vector<DeviationItem> items;  ///< at least one, in the order of the stages
+
+  [[nodiscard]] const Verdict& first() const { return *items.front().verdict; }
+  /// The verdict that missed its limit by most; the first one where margins mean nothing.
+  [[nodiscard]] const DeviationItem& worst() const;
+  /// Whom it speaks of: the culprits that the test itself names, else the devices; empty when the whole node
+  /// or stage is meant.
+  [[nodiscard]] std::string who() const;
+  /// What the test says of the first wrong result, of the first item that has one: "…, the first at 2048,
+  /// from rank 6".
+  [[nodiscard]] std::string firstFault() const;
+  /// Distinct names of stages, in order.
+  [[nodiscard]] std::vector<std::string> stages() const;
+  /// The case, what was wanted and the detail line, where all items agree on it; else empty. A detail that
+  /// only repeats the figures is left out.
+  [[nodiscard]] std::string commonCase() const;
+  [[nodiscard]] std::string commonWanted() const;
+  [[nodiscard]] std::string commonDetail() const;
+  /// Distinct devices, in order; empty when the whole node or stage is meant.
+  [[nodiscard]] std::vector<std::string> devices() const;
+  /// Expectations with distinct sources, in order; those without a source are left out.
+  [[nodiscard]] std::vector<const Expectation*> origins() const;
+  [[nodiscard]] std::vector<std::string> remedies() const;  ///< distinct ones, in order
+};
+
+/// Fails, errors, flakies, blocking skips, unjudged ones under --strict, then warnings; worst first, else in
+/// stage order.
+std::vector<Deviation> deviations(const Record& record);
+
+/// What was not judged here and does not block: unjudged, optional skips, deferred, elsewhere.
+std::vector<Deviation> notJudged(const Record& record);
+
+/// Verdicts that a waiver covers.
+std::vector<Deviation> waived(const Record& record);
+
+/// "gpu1, gpu3"; of many the first eight "and N more".
+std::string devicesText(const std::vector<std::string>& devices);
+
+/// "dtype=bf16 op=copy": the labels other than the device; the case's id where there are none. Sizes read as
+/// "64 KiB".
+std::string caseText(const Verdict& verdict);
+
+/// What was wanted: the limit in force, else the expectation; empty when nothing was.
+std::string wantedText(const Verdict& verdict);
+
+/// What a remedy for several kinds of culprits ("link: reseat …; node: its NIC …") says of this kind; all of
+/// it where it says nothing of the kind.
+std::string remedyFor(const std::string& remedy, const std::string& kind);
+
+/// How the profile was found, or why none was; without what "unknown SKU" beside it says already.
+std::string skuNote(const Record& record);
+
+/// "1 rank", "8 ranks".
+std::string plural(size_t count, const std::string& noun);
+
+/// The margin as people read it: "missed by 26%", "4.1% to spare"; empty when it has no
+/// meaning.
+std::string marginText(double margin);
+
+}  // namespace muster

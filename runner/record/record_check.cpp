@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// See record_check.h.
+#include "runner/record/record_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runner/core/clock.h"
+#include "runner/core/files.h"
+#include "runner/core/text.h"
+#include "runner/record/verdict_check.h"
+
+namespace muster {
+namespace {
+
+/// What marks the last part of a run id as a digest of node and start, and its length.
+constexpr std::string_view kBoundMark = "-n";
+constexpr size_t kBoundDigits = 12;
+
+Error contradiction(const std::string& message) {
+  return {ErrorCode::kProtocol,
+          message + "; the file was edited or torn: use the record as `muster run` wrote it", "record"};
+}
+
+Accounting recount(const Record& record) {
+  Accounting accounting;
+  for (const auto& stage : record.stages)
+    for (const auto& verdict : stage.verdicts) accounting.add(verdict);
+  return accounting;
+}
+
+Status checkCounts(const Record& record, const Accounting& found) {
+  for (int i = 0; i < kOutcomeCount; ++i) {
+    if (found.counts[i] == record.accounting.counts[i]) continue;
+    return contradiction(fmt::format("accounting says {} {}, the stages hold {}", record.accounting.counts[i],
+                                     outcomeName(static_cast<Outcome>(i)), found.counts[i]));
+  }
+  if (found.requiredSkips != record.accounting.requiredSkips)
+    return contradiction(fmt::format("accounting says {} required skips, the stages hold {}",
+                                     record.accounting.requiredSkips, found.requiredSkips));
+  return {};
+}
+
+/// Accepted means: nothing blocks, everything expected was accounted for, exit code 0. Nothing else ends 0.
+Status checkAcceptance(const Record& record) {
+  const bool accepted = record.acceptance == "accepted";
+  if (accepted != (record.exitCode == 0))
+    return contradiction(
+        fmt::format("acceptance is {} and the exit code {}", record.acceptance, record.exitCode));
+  if (!accepted) return {};
+  const Accounting& counts = record.accounting;
+  if (!counts.balanced())
+    return contradiction(fmt::format("accepted, but {} verdicts were expected and {} are there",
+                                     counts.expected, counts.total()));
+  const size_t blocking = counts.of(Outcome::kFail) + counts.of(Outcome::kError) + counts.requiredSkips +
+                          (record.strict ? counts.of(Outcome::kUnjudged) : 0);
+  if (blocking > 0) return contradiction(fmt::format("accepted, but {} verdicts block acceptance", blocking));
+  if (counts.total() == 0) return contradiction("accepted, but nothing was judged");
+  return {};
+}
+
+/// A stage with a faulty component never passes, whatever its cases say; so no such run is accepted either.
+Status checkGroups(const Record& record) {
+  for (const auto& stage : record.stages) {
+    const std::string faulty = faultyComponent(stage);
+    const bool failed = std::any_of(stage.verdicts.begin(), stage.verdicts.end(),
+                                    [](const Verdict& v) { return v.outcome == Outcome::kError; });
+    if (faulty.empty() || failed) continue;
+    return contradiction(
+        fmt::format("the group of stage {} names a faulty component ({}), but the stage has no error",
+                    printable(stage.name, 80), printable(faulty, 200)));
+  }
+  return {};
+}
+
+/// Whether the record names a waiver of this verdict's stage and metric.
+bool isUnderWaivers(const Verdict& verdict, const std::string& stage, const std::vector<WaiverRecord>& list) {
+  return std::any_of(list.begin(), list.end(), [&](const WaiverRecord& waiver) {
+    return waiver.stage == stage && waiver.metric == verdict.metric && waiver.covered > 0;
+  });
+}
+
+bool dropsWarn(const StageRecord& stage, const std::string& metric) {
+  const auto list = stage.evidence.is_object() ? stage.evidence.find("expectations") : stage.evidence.end();
+  if (list == stage.evidence.end() || !list->is_array()) return false;
+  return std::any_of(list->begin(), list->end(), [&](const Json& item) {
+    const auto read = expectationFromJson(item, "expectation");
+    return read.ok() && read->metric == metric && read->kind == CheckKind::kDropMax &&
+           read->severity == Severity::kWarn;
+  });
+}
+
+/// Every outcome must be one that its figures, its expectation and its stage's state allow.
+Status checkVerdicts(const Record& record) {
+  for (const StageRecord& stage : record.stages)
+    for (const Verdict& verdict : stage.verdicts) {
+      VerdictClaim claim;
+      claim.outcome = verdict.outcome;
+      claim.stageState = stage.state;
+      claim.observed = verdict.observed;
+      claim.limit = verdict.limit;
+      claim.margin = verdict.margin;
+      claim.hasExpectation = verdict.expectation.has_value();
+      if (claim.hasExpectation) {
+        claim.kind = verdict.expectation->kind;
+        claim.severity = verdict.expectation->severity;
+        claim.wanted = verdict.expectation->limit;
+        claim.tolerance = verdict.expectation->tolerance;
+      }
+      const bool warns = verdict.outcome == Outcome::kWarn || verdict.outcome == Outcome::kFlaky;
+      claim.dropsWarn = warns && dropsWarn(stage, verdict.metric);
+      claim.underWaivers =
+          verdict.outcome == Outcome::kWaived && isUnderWaivers(verdict, stage.name, record.waivers);
+      if (const std::string why = contradictionIn(claim); !why.empty())
+        return contradiction(fmt::format("{} {} of stage {}: {}", printable(verdict.metric, 80),
+                                         printable(verdict.device, 40), printable(stage.name, 80), why));
+    }
+  return {};
+}
+
+}  // namespace
+
+std::string faultyComponent(const StageRecord& stage) {
+  const auto named = stage.group.is_object() ? stage.group.find("culprit") : stage.group.end();
+  return named != stage.group.end() && named->is_string() ? named->get<std::string>() : "";
+}
+
+bool isSafeRelativePath(std::string_view path) {
+  if (path.empty() || path.front() == '/') return false;
+  if (path.find('\0') != std::string_view::npos || path.find('\\') != std::string_view::npos) return false;
+  for (const auto& part : split(path, '/'))
+    if (part.empty() || part == "." || part == "..") return false;
+  return true;
+}
+
+std::string runIdOf(const std::string& node, double started) {
+  return formatUtc(started) + std::string(kBoundMark) +
+         sha256Hex(fmt::format("{} {}", node, started)).substr(0, kBoundDigits);
+}
+
+bool runIdFits(const std::string& id, const std::string& node, double started) {
+  const size_t mark = id.rfind(kBoundMark);
+  const bool bound = mark != std::string::npos && id.size() == mark + kBoundMark.size() + kBoundDigits;
+  return !bound || id == runIdOf(node, started);
+}
+
+bool isOwnStage(std::string_view name) {
+  return name.starts_with("muster:");
+}
+
+std::string stageDifference(std::vector<std::string> found, std::vector<std::string> wanted) {
+  std::sort(wanted.begin(), wanted.end());
+  std::erase_if(found, [&](const std::string& name) {
+    return isOwnStage(name) && !std::binary_search(wanted.begin(), wanted.end(), name);
+  });
+  std::sort(found.begin(), found.end());
+  const auto [have, want] = std::mismatch(found.begin(), found.end(), wanted.begin(), wanted.end());
+  if (have == found.end() && want == wanted.end()) return "";
+  if (want != wanted.end() && (have == found.end() || *want < *have))
+    return fmt::format("stage {} of its plan is missing", printable(*want, 80));
+  return fmt::format("stage {} is not of its plan, or is there twice", printable(*have, 80));
+}
+
+Status checkRecord(const Record& record) {
+  if (sha256Hex(record.plan.text) != record.plan.sha256)
+    return contradiction("the text of its plan has another digest than plan.sha256");
+  if (!runIdFits(record.runId, record.node, record.started))
+    return contradiction(fmt::format("run id {} is not of a run of {} that started at {}",
+                                     printable(record.runId, 80), printable(record.node, 80),
+                                     formatUtc(record.started)));
+  if (!record.scenario.empty() && !record.simulated)
+    return contradiction("a scenario is named, but simulated is false");
+  if (record.nodeRank >= record.nodeCount)
+    return contradiction(fmt::format("node_rank {} of node_count {}", record.nodeRank, record.nodeCount));
+  MUSTER_CHECK_OK(checkCounts(record, recount(record)));
+  MUSTER_CHECK_OK(checkGroups(record));
+  MUSTER_CHECK_OK(checkAcceptance(record));
+  return record.acceptance == "accepted" ? checkVerdicts(record) : Status();
+}
+
+}  // namespace muster

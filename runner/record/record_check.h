@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must hold between the fields of a record: an edited or torn one must not read as an acceptance.
+#pragma once
+
+#include <string_view>
+
+#include "runner/record/record.h"
+
+namespace muster {
+
+/// Whether `path` stays inside the folder it is relative to: not empty, not absolute, no "..", no NUL, no
+/// backslash.
+bool isSafeRelativePath(std::string_view path);
+
+/// The faulty component that the stage's group names; empty when it has no group or names none.
+std::string faultyComponent(const StageRecord& stage);
+
+/// The id of a run of `node` that began at `started` (seconds since 1970). It is derived from both, so a
+/// record whose node was renamed or whose start was changed no longer fits its id.
+std::string runIdOf(const std::string& node, double started);
+
+/// Whether `id` can be the one of this run. Ids that runIdOf() did not make (of older records) always can.
+bool runIdFits(const std::string& id, const std::string& node, double started);
+
+/// Whether a stage of this name is Muster's own: no plan has it.
+bool isOwnStage(std::string_view name);
+
+/// How the stages of a record differ from those that it must hold, for a sentence: "stage gemm of its plan is
+/// missing"; empty: they do not. Muster's own stages ("muster:run") may be there beside them.
+std::string stageDifference(std::vector<std::string> found, std::vector<std::string> wanted);
+
+/// Refuses contradictions: a text of the plan that has another digest, counts that differ from the verdicts,
+/// an acceptance with exit code or blocking outcomes that do not go with it, a stage that passed although its
+/// group names a faulty component, a scenario without the mark SIMULATED, a run id of another node or start.
+Status checkRecord(const Record& record);
+
+}  // namespace muster

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// See record_mac.h.
+#include "runner/record/record_mac.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <nettle/memops.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "runner/core/files.h"
+#include "runner/core/secret.h"
+#include "runner/core/text.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kKeyBytes = 32;
+constexpr size_t kMacDigits = 64;
+/// How a record's text ends without a MAC, and what stands before and after the digits of one.
+constexpr std::string_view kEnd = "\n}\n";
+constexpr std::string_view kBefore = ",\n \"mac\": \"";
+constexpr std::string_view kAfter = "\"\n}\n";
+
+}  // namespace
+
+std::string nodeKeyOf(const std::string& runKey, const std::string& node) {
+  return hexText(hmacSha256(runKey, "muster record key\n" + node));
+}
+
+Result<std::string> readKey(const std::filesystem::path& path) {
+  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+  struct stat info {};
+  if (!fd.valid() || fstat(fd.get(), &info) != 0)
+    return Error{ErrorCode::kUsage, "cannot read the key: " + errnoText(errno), path.string()};
+  const bool others = (info.st_mode & (S_IRWXG | S_IRWXO)) != 0;
+  const bool foreign = info.st_uid != 0 && info.st_uid != geteuid();
+  if (!S_ISREG(info.st_mode) || others || foreign)
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("refused: a key must be a regular file of root or this user that nobody else can "
+                    "read (mode 0600; found {:04o}, user {})",
+                    info.st_mode & 07777, info.st_uid),
+        path.string()};
+  char text[4 * kKeyBytes];
+  const ssize_t size = read(fd.get(), text, sizeof text);
+  const std::string key(trim(std::string_view(text, size > 0 ? static_cast<size_t>(size) : 0)));
+  if (key.size() != 2 * kKeyBytes || key.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return Error{ErrorCode::kUsage, "is no key of a record; expected 64 hexadecimal digits", path.string()};
+  return key;
+}
+
+std::string macOf(const Record& record, const std::string& nodeKey) {
+  return hexText(hmacSha256(nodeKey, recordText(record)));
+}
+
+Status checkMac(std::string_view text, const std::string& nodeKey) {
+  const size_t tail = kBefore.size() + kMacDigits + kAfter.size();
+  if (text.size() <= tail || !text.ends_with(kAfter) ||
+      text.substr(text.size() - tail, kBefore.size()) != kBefore)
+    return Error{ErrorCode::kProtocol,
+                 "it has no MAC, which each node of this run writes: another program wrote it", ""};
+  const std::string_view found = text.substr(text.size() - tail + kBefore.size(), kMacDigits);
+  const std::string expected =
+      hexText(hmacSha256(nodeKey, std::string(text.substr(0, text.size() - tail)) += kEnd));
+  if (memeql_sec(found.data(), expected.data(), kMacDigits) != 0) return {};
+  return Error{ErrorCode::kProtocol,
+               "its MAC is not by its node's key: it was changed after the run, or is of another run or node",
+               ""};
+}
+
+}  // namespace muster

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// See verdict_fold.h.
+#include "runner/record/verdict_fold.h"
+
+#include <map>
+
+#include "runner/core/units.h"
+#include "runner/record/fold/device_label.h"
+#include "runner/record/fold/row_fold.h"
+
+namespace muster {
+namespace {
+
+std::string groupKey(const Verdict& v) {
+  std::string key = v.stage + '\x1d' + v.caseId + '\x1d' + v.metric + '\x1d';
+  if (v.expectation) key += dumpJson(toJson(*v.expectation));
+  return key + '\x1d' + sharedLabelsText(v.labels, v.device);
+}
+
+/// The unit of each metric that the stage measured.
+using Units = std::map<std::string, std::string>;
+
+Units unitsOf(const StageRecord& stage) {
+  Units units;
+  for (const Measurement& m : stage.measurements) units.emplace(m.metric, m.unit);
+  return units;
+}
+
+/// What the texts of a pass are when nothing was to be said but its figures.
+struct Texts {
+  std::string observed;
+  std::string detail;
+};
+
+Texts plainTexts(Verdict verdict, const Units& units) {
+  const auto unit = units.find(verdict.metric);
+  if (unit == units.end() || !verdict.expectation || std::isnan(verdict.observed)) return {};
+  const bool spread = verdict.expectation->comparesStability();
+  verdict.observedText = formatQuantity(verdict.observed, spread ? "ratio" : unit->second);
+  return {verdict.observedText, comparisonText(verdict)};
+}
+
+Json folded(const Verdict& verdict, const StageRecord& stage, const Units& units,
+            const std::map<std::string, size_t>& expectations) {
+  Json json = toJson(verdict);
+  if (verdict.stage == stage.name) json.erase("stage");
+  if (verdict.expectation) {
+    json["remedy"] = verdict.remedy;
+    if (verdict.remedy == verdict.expectation->remedy) json.erase("remedy");
+    const auto it = expectations.find(dumpJson(json["expectation"]));
+    if (it != expectations.end()) json["expectation"] = it->second;
+  }
+  if (verdict.outcome == Outcome::kPass) {
+    const Texts plain = plainTexts(verdict, units);
+    json["observed_text"] = verdict.observedText;
+    json["detail"] = verdict.detail;
+    if (verdict.observedText == plain.observed) json.erase("observed_text");
+    if (verdict.detail == plain.detail) json.erase("detail");
+  }
+  foldDeviceLabel(json);
+  return json;
+}
+
+Status unfoldExpectation(Json& json, const Json& expectations, const std::string& path) {
+  const auto index = json.find("expectation");
+  if (index == json.end() || !index->is_number()) return {};
+  if (!index->is_number_unsigned() || !expectations.is_array() ||
+      index->get<uint64_t>() >= expectations.size())
+    return Error{ErrorCode::kProtocol,
+                 "expectation " + dumpJson(*index) + " is none of the stage's evidence.expectations",
+                 path + ".expectation"};
+  *index = Json(expectations[index->get<size_t>()]);
+  return {};
+}
+
+Result<Verdict> unfolded(Json json, const std::string& stage, const Json& expectations, const Units& units,
+                         const std::string& path) {
+  if (!json.is_object()) return Error{ErrorCode::kProtocol, "found no object, wanted a verdict", path};
+  if (!json.contains("stage")) json["stage"] = stage;
+  MUSTER_CHECK_OK(unfoldDeviceLabel(json, path));
+  MUSTER_CHECK_OK(unfoldExpectation(json, expectations, path));
+  MUSTER_TRY(Verdict verdict, verdictFromJson(json, path));
+  if (verdict.expectation && !json.contains("remedy")) verdict.remedy = verdict.expectation->remedy;
+  if (verdict.outcome != Outcome::kPass) return verdict;
+  const Texts plain = plainTexts(verdict, units);
+  if (!json.contains("observed_text")) verdict.observedText = plain.observed;
+  if (!json.contains("detail")) verdict.detail = plain.detail;
+  return verdict;
+}
+
+}  // namespace
+
+Json foldedVerdicts(const StageRecord& stage) {
+  std::map<std::string, size_t> expectations;
+  if (stage.evidence.is_object() && stage.evidence.contains("expectations"))
+    for (size_t i = 0; i < stage.evidence["expectations"].size(); ++i)
+      expectations.emplace(dumpJson(stage.evidence["expectations"][i]), i);
+  const Units units = unitsOf(stage);
+  std::vector<KeyedObject> objects;
+  for (const Verdict& verdict : stage.verdicts)
+    objects.push_back({groupKey(verdict), folded(verdict, stage, units, expectations)});
+  return foldRows(objects);
+}
+
+Result<std::vector<Verdict>> unfoldedVerdicts(const Json& list, const StageRecord& stage,
+                                              const std::string& path) {
+  const Json expectations =
+      stage.evidence.is_object() ? stage.evidence.value("expectations", Json::array()) : Json::array();
+  const Units units = unitsOf(stage);
+  std::vector<Verdict> verdicts;
+  MUSTER_CHECK_OK(eachRow(list, path, [&](const Json& object, const std::string& at) -> Status {
+    MUSTER_TRY(Verdict verdict, unfolded(object, stage.name, expectations, units, at));
+    verdicts.push_back(std::move(verdict));
+    return {};
+  }));
+  verdicts.shrink_to_fit();
+  return verdicts;
+}
+
+void groupVerdicts(std::vector<Verdict>& verdicts) {
+  groupRows(verdicts, groupKey);
+}
+
+}  // namespace muster

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "runner/cluster/cluster_evidence.h"
+
+namespace muster::testing {
+namespace {
+
+/// Nodes of one healthy rank each, all asleep at present.
+std::vector<NodeReport> healthy(int count) {
+  std::vector<NodeReport> nodes;
+  for (int i = 0; i < count; ++i) {
+    NodeReport node;
+    node.node = i;
+    node.name = fmt::format("node {0} (n{0})", i);
+    RankReport rank;
+    rank.rank = i;
+    rank.device = "gpu0";
+    rank.state = 'S';
+    rank.active = 0.1;
+    node.ranks = {rank};
+    nodes.push_back(node);
+  }
+  return nodes;
+}
+
+void fail(NodeReport& node, const std::string& failure, int signal, int64_t order) {
+  node.ranks[0].failure = failure;
+  node.ranks[0].signal = signal;
+  node.ranks[0].order = order;
+}
+
+TEST(KnownCulprit, IsNobodyInAHealthyGroup) {
+  EXPECT_EQ(knownCulprit(healthy(4)), "");
+}
+
+TEST(KnownCulprit, IsWhoFailedFirstByTheStoresOrder) {
+  auto nodes = healthy(4);
+  fail(nodes[0], "ended with exit code 1", 0, 2);
+  fail(nodes[3], "ended with exit code 7", 0, 1);
+  EXPECT_EQ(knownCulprit(nodes), "rank 3 (gpu0 of node 3 (n3)) ended with exit code 7");
+}
+
+TEST(KnownCulprit, IsWhoWasKilledAndNotWhoAbortedForIt) {
+  auto nodes = healthy(4);
+  fail(nodes[0], "was killed by SIGABRT (Aborted)", SIGABRT, 1);
+  fail(nodes[2], "was killed by SIGKILL (Killed)", SIGKILL, 2);
+  EXPECT_EQ(knownCulprit(nodes), "rank 2 (gpu0 of node 2 (n2)) was killed by SIGKILL (Killed)");
+}
+
+TEST(KnownCulprit, IsAFailureBeforeASilentNode) {
+  auto nodes = healthy(4);
+  nodes[1].silent = true;
+  nodes[1].silence = 12;
+  EXPECT_EQ(knownCulprit(nodes), "node 1 (n1) was lost: no heartbeat for 12 s");
+  fail(nodes[3], "ended with exit code 7", 0, 1);
+  EXPECT_EQ(knownCulprit(nodes), "rank 3 (gpu0 of node 3 (n3)) ended with exit code 7");
+}
+
+TEST(KnownCulprit, IsNodeZerosLinkWhenAllOthersAreSilent) {
+  auto nodes = healthy(4);
+  for (int i = 1; i < 4; ++i) nodes[static_cast<size_t>(i)].silent = true;
+  EXPECT_EQ(knownCulprit(nodes),
+            "node 0 (n0) lost every other node: its own link is at fault, or the network as a whole");
+}
+
+/// Each has only its own word that it was the other one.
+TEST(KnownCulprit, IsNotKnownWhenOneOfTwoNodesLosesTheOther) {
+  for (bool NodeReport::*sign : {&NodeReport::silent, &NodeReport::mute, &NodeReport::cutOff}) {
+    auto nodes = healthy(2);
+    nodes[1].*sign = true;
+    nodes[1].silence = 5;
+    const std::string text = knownCulprit(nodes);
+    const std::string start =
+        "it is not known which of the two nodes failed, or whether the network between them did: ";
+    EXPECT_EQ(text.substr(0, start.size()), start);
+    EXPECT_EQ(text.find("no heartbeat for 5 s") != std::string::npos, nodes[1].silent) << text;
+    // Unless a rank's end tells more.
+    fail(nodes[1], "was killed by SIGKILL (Killed)", SIGKILL, 1);
+    EXPECT_EQ(knownCulprit(nodes), "rank 1 (gpu0 of node 1 (n1)) was killed by SIGKILL (Killed)");
+  }
+}
+
+TEST(KnownCulprit, IsNodeZeroWhenItDidNotRunForSoLongThatTheOthersGaveItUp) {
+  for (int count = 2; count < 6; ++count)
+    for (int lost = 1; lost < count; ++lost) {
+      auto nodes = healthy(count);
+      auto& node = nodes[static_cast<size_t>(lost)];
+      node.cutOff = true;
+      node.lostInStop = 9;
+      EXPECT_EQ(
+          knownCulprit(nodes),
+          "node 0 (n0) did not run for 9 s: it was stopped or got no CPU time, so the others gave it up");
+      node.cutOff = false;
+      EXPECT_EQ(knownCulprit(nodes), "");
+    }
+}
+
+TEST(KnownCulprit, IsANodeThatLeftBeforeTheRanksThatItTookAlong) {
+  auto nodes = healthy(4);
+  fail(nodes[3], "was killed by SIGABRT (Aborted)", SIGABRT, 1);
+  nodes[1].gone = "was interrupted by its user";
+  nodes[2].gone = "was started again in the middle of this stage";
+  EXPECT_EQ(
+      knownCulprit(nodes),
+      "node 1 (n1) was interrupted by its user, node 2 (n2) was started again in the middle of this stage");
+}
+
+TEST(KnownCulprit, NamesAtMostTwentyNodes) {
+  auto nodes = healthy(100);
+  for (size_t i = 1; i < 50; ++i) nodes[i].silent = true;
+  const std::string text = knownCulprit(nodes);
+  EXPECT_NE(text.find("node 20 (n20) and 29 more were lost"), std::string::npos) << text;
+}
+
+TEST(CulpritAtDeadline, IsAStoppedRank) {
+  auto nodes = healthy(4);
+  nodes[2].ranks[0].state = 'T';
+  nodes[2].ranks[0].stateFor = 8;
+  nodes[1].ranks[0].active = 0.9;
+  EXPECT_EQ(culpritAtDeadline(nodes), "rank 2 (gpu0 of node 2 (n2)) is stopped (state T for 8 s)");
+}
+
+TEST(CulpritAtDeadline, IsARankStuckInTheKernelButNotOneThatPassesThroughIt) {
+  auto nodes = healthy(4);
+  nodes[0].ranks[0].state = 'D';
+  nodes[0].ranks[0].stateFor = 0.3;
+  nodes[2].ranks[0].state = 'D';
+  nodes[2].ranks[0].stateFor = 30;
+  EXPECT_EQ(culpritAtDeadline(nodes),
+            "rank 2 (gpu0 of node 2 (n2)) is stuck in the kernel (state D for 30 s)");
+}
+
+TEST(CulpritAtDeadline, IsTheOneRankThatIsCasesBehind) {
+  auto nodes = healthy(4);
+  for (auto& node : nodes) node.ranks[0].casesEnded = 5;
+  nodes[3].ranks[0].casesEnded = 4;
+  EXPECT_EQ(culpritAtDeadline(nodes),
+            "rank 3 (gpu0 of node 3 (n3)) is behind: it ended 4 cases where all others ended 5");
+}
+
+TEST(CulpritAtDeadline, IsTheOneRankAtWorkWhileAllOthersWait) {
+  auto nodes = healthy(4);
+  nodes[1].ranks[0].active = 0.97;
+  EXPECT_EQ(
+      culpritAtDeadline(nodes),
+      "rank 1 (gpu0 of node 1 (n1)) is at work while all others wait for it: not asleep in 97% of the looks, "
+      "the next one in 10%");
+}
+
+TEST(CulpritAtDeadline, IsNobodyWhenAllWorkAlikeOrTooLittleIsKnown) {
+  auto nodes = healthy(4);
+  for (auto& node : nodes) node.ranks[0].active = 0.97;
+  EXPECT_NE(culpritAtDeadline(nodes).find("nobody can be blamed"), std::string::npos);
+  for (auto& node : nodes) node.ranks[0].active = -1;
+  nodes[2].ranks[0].active = 0.97;
+  EXPECT_NE(culpritAtDeadline(nodes).find("nobody can be blamed"), std::string::npos);
+  for (auto& node : nodes) node.ranks.clear();
+  EXPECT_NE(culpritAtDeadline(nodes).find("nobody can be blamed"), std::string::npos);
+}
+
+TEST(RankWatch, FollowsStatesAndTellsANewFailureOnce) {
+  RankWatch watch;
+  RankStatus status;
+  status.rank = 3;
+  status.state = 'R';
+  for (int i = 0; i < 4; ++i) EXPECT_FALSE(watch.look({status}, i));
+  status.state = 'T';
+  EXPECT_FALSE(watch.look({status}, 4));
+  EXPECT_FALSE(watch.look({status}, 6.5));
+  EXPECT_EQ(watch.reports()[0].state, 'T');
+  EXPECT_DOUBLE_EQ(watch.reports()[0].stateFor, 2.5);
+  EXPECT_DOUBLE_EQ(watch.reports()[0].active, 1);
+  status.failure = "ended with exit code 1";
+  EXPECT_TRUE(watch.look({status}, 7));
+  EXPECT_FALSE(watch.look({status}, 8));
+  watch.order(5);
+  watch.order(6);
+  EXPECT_FALSE(watch.look({status}, 9));
+  EXPECT_EQ(watch.reports()[0].order, 5);
+}
+
+TEST(RankReport, SurvivesTheWayThroughJson) {
+  RankReport report;
+  report.rank = 7;
+  report.device = "gpu7";
+  report.failure = "was killed by SIGKILL (Killed)";
+  report.signal = 9;
+  report.order = 3;
+  report.state = 'T';
+  report.stateFor = 1.5;
+  report.active = 0.25;
+  report.ended = true;
+  report.casesEnded = 4;
+  const auto back = rankReportFromJson(toJson(report), "x");
+  ASSERT_TRUE(back.ok()) << back.error().text();
+  EXPECT_EQ(toJson(*back), toJson(report));
+  EXPECT_FALSE(rankReportFromJson(Json::object(), "x").ok());
+}
+
+}  // namespace
+}  // namespace muster::testing

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// One syntax of expectations: every check, every mistake, no limit that cannot fail.
+#include "runner/metrics/expectation_reader.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace muster {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+MetricSpec metric(const std::string& name, const std::string& unit, Direction direction) {
+  MetricSpec spec;
+  spec.name = name;
+  spec.unit = unit;
+  spec.direction = direction;
+  return spec;
+}
+
+Catalog smallCatalog() {
+  MetricSpec rate = metric("gemm_throughput", "FLOP/s", Direction::kHigher);
+  rate.labels = {"dtype"};
+  rate.peak = "flops.{dtype}";
+  rate.series = Series::kRuns;
+  TestSpec test;
+  test.name = "t";
+  test.metrics = {rate, metric("clock_source", "text", Direction::kNone),
+                  metric("wrong", "count", Direction::kLower), metric("devices", "count", Direction::kNone),
+                  metric("idle", "bool", Direction::kHigher)};
+  PluginSpec plugin;
+  plugin.name = "p";
+  plugin.tests = {test};
+  Catalog catalog;
+  catalog.plugins["p"] = plugin;
+  return catalog;
+}
+
+struct Read {
+  std::vector<Expectation> expectations;
+  std::vector<std::string> complaints;  ///< "key: message"
+};
+
+Read readJson(const std::string& text, bool provenance = false, bool withCatalog = true) {
+  static const Catalog catalog = smallCatalog();
+  ExpectationFrame frame;
+  frame.catalog = withCatalog ? &catalog : nullptr;
+  frame.origin = "plan";
+  frame.at = "p.toml:3";
+  frame.provenance = provenance;
+  Read read;
+  read.expectations =
+      readExpectation(*parseJson(text), frame, [&](const std::string& key, const std::string& message) {
+        read.complaints.push_back(key + ": " + message);
+      });
+  return read;
+}
+
+Expectation theOne(const std::string& text) {
+  Read read = readJson(text);
+  EXPECT_THAT(read.complaints, IsEmpty());
+  EXPECT_EQ(read.expectations.size(), 1u);
+  return read.expectations.empty() ? Expectation{} : read.expectations.front();
+}
+
+void expectComplaint(const std::string& text, const std::string& part) {
+  Read read = readJson(text);
+  EXPECT_THAT(read.complaints, Contains(HasSubstr(part))) << text;
+  EXPECT_THAT(read.expectations, IsEmpty()) << text;
+}
+
+TEST(ExpectationReader, ReadsAMinimumInTheMetricsUnit) {
+  Expectation e = theOne(R"({"metric":"p.gemm_throughput","where":{"dtype":"bf16"},"min":"650 TFLOP/s",
+                             "severity":"warn","statistic":"min","warn_band":"5%","source":"s","remedy":"r"})");
+  EXPECT_EQ(e.kind, CheckKind::kMin);
+  EXPECT_DOUBLE_EQ(e.limit, 650e12);
+  EXPECT_EQ(e.unit, "FLOP/s");
+  EXPECT_EQ(e.where.at("dtype"), "bf16");
+  EXPECT_EQ(e.severity, Severity::kWarn);
+  EXPECT_EQ(e.statistic, "min");
+  EXPECT_DOUBLE_EQ(e.warnBand, 0.05);
+  EXPECT_EQ(e.origin, "plan");
+  EXPECT_EQ(e.at, "p.toml:3");
+}
+
+TEST(ExpectationReader, ReadsBaselinePeersPeakAndStability) {
+  Expectation baseline =
+      theOne(R"({"metric":"p.gemm_throughput","baseline":"730 TFLOP/s","tolerance":"7%"})");
+  EXPECT_EQ(baseline.kind, CheckKind::kBaseline);
+  EXPECT_DOUBLE_EQ(baseline.tolerance, 0.07);
+  Expectation within = theOne(R"({"metric":"p.gemm_throughput","within":0.05,"of":"fleet"})");
+  EXPECT_EQ(within.kind, CheckKind::kWithin);
+  EXPECT_EQ(within.peers, PeerGroup::kFleet);
+  EXPECT_DOUBLE_EQ(within.tolerance, 0.05);
+  EXPECT_EQ(theOne(R"({"metric":"p.gemm_throughput","of_peak":"60%"})").kind, CheckKind::kOfPeak);
+  EXPECT_EQ(theOne(R"({"metric":"p.gemm_throughput","cv_max":0.02})").kind, CheckKind::kCvMax);
+}
+
+TEST(ExpectationReader, ReadsTheLargestDropOfWhatIsSampledOverTime) {
+  const Expectation e = theOne(R"({"metric":"p.gemm_throughput","drop_max":"8%","warn_band":"50%"})");
+  EXPECT_EQ(e.kind, CheckKind::kDropMax);
+  EXPECT_DOUBLE_EQ(e.limit, 0.08);
+  EXPECT_EQ(e.text(), "no drop of more than 8% at any time");
+  expectComplaint(R"({"metric":"p.gemm_throughput","drop_max":"100%"})", "below 100%");
+  expectComplaint(R"({"metric":"p.devices","drop_max":"8%"})", "is not sampled over time");
+}
+
+TEST(ExpectationReader, ReadsTextsCountsAndFlags) {
+  EXPECT_EQ(theOne(R"({"metric":"p.clock_source","equals":"tsc"})").allowed, std::vector<std::string>{"tsc"});
+  EXPECT_EQ(theOne(R"({"metric":"p.clock_source","one_of":["tsc","arch_sys_counter"]})").allowed.size(), 2u);
+  EXPECT_DOUBLE_EQ(theOne(R"({"metric":"p.devices","equals":8})").limit, 8);
+  EXPECT_EQ(theOne(R"({"metric":"p.devices","one_of":[4,8]})").allowed, (std::vector<std::string>{"4", "8"}));
+  EXPECT_DOUBLE_EQ(theOne(R"({"metric":"p.idle","equals":true})").limit, 1);
+}
+
+TEST(ExpectationReader, MakesOneExpectationOfEachCheck) {
+  Read read = readJson(R"({"metric":"p.devices","min":1,"max":8})");
+  EXPECT_THAT(read.complaints, IsEmpty());
+  EXPECT_EQ(read.expectations.size(), 2u);
+}
+
+TEST(ExpectationReader, NamesTheNearestMetricKeyAndLabel) {
+  expectComplaint(R"({"metric":"p.gemm_troughput","min":1})", "did you mean \"p.gemm_throughput\"?");
+  expectComplaint(R"({"metric":"p.devices","mim":1})",
+                  "mim: unknown key \"mim\" in an expectation; did you mean \"min\"?");
+  expectComplaint(R"({"metric":"p.gemm_throughput","where":{"dtpye":"bf16"},"min":1})", "where.dtpye: ");
+  expectComplaint(R"({"metric":"p.devices","min":1,"severity":"wran"})", "did you mean \"warn\"?");
+}
+
+TEST(ExpectationReader, RefusesLimitsThatNeverFail) {
+  expectComplaint(R"({"metric":"p.gemm_throughput","min":0})", "can never fail");
+  expectComplaint(R"({"metric":"p.gemm_throughput","baseline":0,"tolerance":"5%"})", "can never fail");
+  expectComplaint(R"({"metric":"p.gemm_throughput","baseline":"1 TFLOP/s","tolerance":"100%"})", "tolerance");
+  expectComplaint(R"({"metric":"p.gemm_throughput","within":1,"of":"node"})", "within");
+  expectComplaint(R"({"metric":"p.gemm_throughput","of_peak":0})", "of_peak");
+  expectComplaint(R"({"metric":"p.gemm_throughput"})", "needs a limit");
+}
+
+TEST(ExpectationReader, RefusesAMinimumAboveTheMaximum) {
+  const char* all = R"({"metric": "p.gemm_throughput", "min": "10 GFLOP/s", "max": "5 GFLOP/s"})";
+  EXPECT_THAT(readJson(all).complaints,
+              Contains("min: `min = \"10 GFLOP/s\"` is above `max = \"5 GFLOP/s\"`, so no figure meets both; "
+                       "swap or mend them"));
+  EXPECT_THAT(readJson(R"({"metric": "p.gemm_throughput", "min": 5, "max": 5})").complaints, IsEmpty());
+}
+
+TEST(ExpectationReader, SaysWhatIsNotFinite) {
+  for (const auto& [value, name] : {std::pair{std::numeric_limits<double>::infinity(), "inf"},
+                                    {-std::numeric_limits<double>::infinity(), "-inf"},
+                                    {std::numeric_limits<double>::quiet_NaN(), "nan"}}) {
+    const Catalog catalog = smallCatalog();
+    ExpectationFrame frame;
+    frame.catalog = &catalog;
+    std::vector<std::string> complaints;
+    (void)readExpectation(Json{{"metric", "p.gemm_throughput"}, {"max", value}}, frame,
+                          [&](const std::string&, const std::string& text) { complaints.push_back(text); });
+    EXPECT_THAT(complaints, Contains(fmt::format("`max` must be a finite number, found {}", name)));
+  }
+}
+
+TEST(ExpectationReader, AllowsAMaximumOfZero) {
+  EXPECT_DOUBLE_EQ(theOne(R"({"metric":"p.wrong","max":0})").limit, 0);
+}
+
+TEST(ExpectationReader, RefusesTheWrongUnitOrType) {
+  expectComplaint(R"({"metric":"p.gemm_throughput","min":"5 GB/s"})", "min: ");
+  expectComplaint(R"({"metric":"p.gemm_throughput","min":[1]})", "must be a number or a quantity");
+  expectComplaint(R"({"metric":"p.clock_source","min":1})", "is a text");
+  expectComplaint(R"({"metric":"p.clock_source","equals":1})", "is a text");
+  expectComplaint(R"({"metric":"p.clock_source","one_of":[]})", "at least one value");
+  expectComplaint(R"({"metric":"p.devices","of_peak":0.5})", "no theoretical peak");
+  expectComplaint(R"(["p.devices"])", "an expectation is a table");
+}
+
+TEST(ExpectationReader, RefusesHalfOfAPair) {
+  expectComplaint(R"({"metric":"p.gemm_throughput","baseline":1})", "needs a `tolerance`");
+  expectComplaint(R"({"metric":"p.gemm_throughput","within":"3%"})", "needs `of`");
+  expectComplaint(R"({"metric":"p.gemm_throughput","min":1,"tolerance":"3%"})", "only beside `baseline`");
+  expectComplaint(R"({"metric":"p.gemm_throughput","min":1,"of":"node"})", "only beside `within`");
+}
+
+TEST(ExpectationReader, RefusesBaselineAndPeersWithoutADirection) {
+  expectComplaint(R"({"metric":"p.devices","baseline":8,"tolerance":"3%"})", "neither better high nor low");
+  expectComplaint(R"({"metric":"p.devices","within":"3%","of":"node"})", "neither better high nor low");
+}
+
+TEST(ExpectationReader, WantsSourceAndRemedyInProfiles) {
+  Read read = readJson(R"({"metric":"p.devices","min":1})", true);
+  EXPECT_THAT(read.complaints, Contains(HasSubstr("needs `source`")));
+  EXPECT_THAT(read.complaints, Contains(HasSubstr("needs `remedy`")));
+}
+
+TEST(ExpectationReader, TellsEveryMistakeOfATable) {
+  Read read = readJson(R"({"metric":"p.x","min":"x","max":"y","severity":3,"foo":1})");
+  EXPECT_GE(read.complaints.size(), 3u);
+}
+
+TEST(ExpectationReader, TakesTheWrittenUnitWithoutACatalogue) {
+  Read read = readJson(R"({"metric":"q.any","min":"5 GB/s"})", false, false);
+  ASSERT_EQ(read.expectations.size(), 1u);
+  EXPECT_EQ(read.expectations[0].unit, "B/s");
+}
+
+TEST(ExpectationReader, RefusesPredicatesOutsideLuaPlans) {
+  expectComplaint(R"({"metric":"p.devices","predicate":"return true"})", "only a Lua plan");
+}
+
+}  // namespace
+}  // namespace muster
