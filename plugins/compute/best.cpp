@@ -8,6 +8,7 @@
 #include "kernels/checks/timing.h"
 #include "plugins/compute/multiplication.h"
 #include "plugins/compute/tests.h"
+#include "runner/core/statistics.h"
 #include "runner/core/text.h"
 
 namespace muster::compute {
@@ -77,12 +78,7 @@ struct Shape {
   std::string implementation;
   Faults faults;
 
-  [[nodiscard]] double median() const {
-    std::vector<double> sorted = rates;
-    std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2),
-                     sorted.end());
-    return sorted[sorted.size() / 2];
-  }
+  [[nodiscard]] double median() const { return medianOf(rates); }
 };
 
 Result<Shape> measure(const Bench& bench, const Params& params, size_t index, uint64_t seed) {

@@ -12,13 +12,13 @@
 
 #include "plugins/ring/cpu_wait.h"
 #include "plugins/ring/solver/solver.h"
+#include "runner/core/statistics.h"
 
 namespace muster::ring {
 namespace {
 
 constexpr uint64_t kSmallMessage = 8;  ///< bytes
 constexpr int kLatencyRepeats = 16;
-constexpr double kMadToSigma = 1.4826;
 constexpr int kDrawsPerRounds = 1 << 16;    ///< of simulated exchanges in as many rounds as kMostRounds
 constexpr uint64_t kVisitTurns = 1u << 30;  ///< where those of visits begin
 /// A process that waits for a CPU loses more than the wait: its peer has to wait with it, and then both begin
@@ -27,17 +27,9 @@ constexpr double kWaitWeight = 2;
 constexpr double kMostWait = 0.98;  ///< share of an exchange
 constexpr const char* kAllRails = "all";
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 double relativeSpread(const std::vector<double>& values) {
-  const double center = median(values);
-  std::vector<double> off;
-  for (double value : values) off.push_back(std::abs(value - center));
-  return center > 0 ? kMadToSigma * median(std::move(off)) / center : 0;
+  const double center = medianOf(values);
+  return center > 0 ? kMadToSigma * madOf(values, center) / center : 0;
 }
 
 /// Of the rails of a phase, the slowest decides each sample.
@@ -127,7 +119,7 @@ Status Meter::samplePair(int peer, bool first, double* seconds) {
       waited[what].push_back(t.waited);
     }
   for (size_t what = 0; what < 3; ++what)
-    seconds[sampleCount() + (first ? 0 : 3) + what] = median(std::move(waited[what]));
+    seconds[sampleCount() + (first ? 0 : 3) + what] = medianOf(std::move(waited[what]));
   return {};
 }
 
@@ -220,15 +212,15 @@ Status Meter::hold(const Turn& turn, const Round& pairs, RoundLog& log, std::vec
                           turn.visit,
                           pairs[p],
                           phase.rail,
-                          volume / median(there),
-                          volume / median(back),
-                          median(latency)};
+                          volume / medianOf(there),
+                          volume / medianOf(back),
+                          medianOf(latency)};
       const double* waits = pair + sampleCount();
       const bool forward = f.forward < f.backward;
       const size_t at = p * 2 * lanes + lane;
       speeds[at] = std::min(f.forward, f.backward);
       spreads[at] = relativeSpread(forward ? there : back);
-      excuses[at] = excuseOf(waits + (forward ? 0 : 1), rails, stride(), median(forward ? there : back));
+      excuses[at] = excuseOf(waits + (forward ? 0 : 1), rails, stride(), medianOf(forward ? there : back));
       excuses[at + lanes] = excuseOf(waits + 2, rails, stride(), f.latency);
       speeds[at + lanes] = 1 / f.latency;
       spreads[at + lanes] = relativeSpread(latency);

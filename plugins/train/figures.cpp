@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // See figures.h.
 #include "plugins/train/figures.h"
+#include "runner/core/statistics.h"
 
 #include <algorithm>
 #include <numeric>
@@ -17,13 +18,6 @@ size_t tenthOf(size_t count) {
 }
 
 }  // namespace
-
-double medianOf(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 double driftOf(const std::vector<double>& seconds) {
   const auto fifth = static_cast<int64_t>((seconds.size() + 4) / 5);

@@ -11,7 +11,6 @@
 namespace muster::train {
 
 /// The middle value, of two the mean; 0 of none.
-double medianOf(std::vector<double> values);
 
 /// How much longer the last fifth of the steps took than the first, by their medians; negative: they got
 /// faster.

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "plugins/train/figures.h"
+#include "runner/core/statistics.h"
 
 namespace muster::train {
 namespace {

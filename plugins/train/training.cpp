@@ -11,6 +11,7 @@
 #include "plugins/train/figures.h"
 #include "plugins/train/report.h"
 #include "plugins/train/trainer.h"
+#include "runner/core/statistics.h"
 
 namespace muster::train {
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // See change_models.h.
 #include "reports/history/change_models.h"
+#include "runner/core/statistics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -147,14 +148,6 @@ double squaresOf(const std::vector<double>& days) {
 }
 
 }  // namespace
-
-double medianOf(std::vector<double> values) {
-  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
-  const auto middle = values.begin() + static_cast<long>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
 
 ChangeModel bestStep(const NoisyValues& series) {
   const auto& values = series.values;

@@ -39,6 +39,5 @@ ChangeModel bestSlope(const NoisyValues& series);
 bool slopeMayExceed(const NoisyValues& series, double sigmas);
 
 /// The median; NaN of nothing.
-double medianOf(std::vector<double> values);
 
 }  // namespace muster::history

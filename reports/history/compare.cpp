@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "reports/history/series_reader.h"
+#include "runner/core/statistics.h"
 
 namespace muster::history {
 namespace {

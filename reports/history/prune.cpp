@@ -12,7 +12,7 @@
 namespace muster::history {
 namespace {
 
-constexpr double kDay = 86400;
+constexpr double kSecondsOfDay = 86400;
 using NodeRuns = std::vector<const RunSummary*>;  ///< from the newest to the oldest
 using Reasons = std::vector<std::optional<KeptFor>>;
 
@@ -20,7 +20,7 @@ using Reasons = std::vector<std::optional<KeptFor>>;
 void keepSpans(const NodeRuns& runs, const PruneRule& rule, Reasons& reasons) {
   std::set<std::pair<double, std::string>> seen;
   for (size_t i = 0; i < runs.size(); ++i) {
-    const double span = std::floor(runs[i]->started / (rule.every * kDay));
+    const double span = std::floor(runs[i]->started / (rule.every * kSecondsOfDay));
     if (seen.emplace(span, runs[i]->acceptance).second && !reasons[i]) reasons[i] = KeptFor::kSpan;
   }
 }
@@ -37,7 +37,7 @@ void keepAcceptance(const NodeRuns& runs, Reasons& reasons) {
 Reasons reasonsFor(const NodeRuns& runs, const PruneRule& rule, double now, int64_t last) {
   Reasons reasons(runs.size());
   for (size_t i = 0; i < runs.size(); ++i) {
-    if (runs[i]->started > now - rule.days * kDay)
+    if (runs[i]->started > now - rule.days * kSecondsOfDay)
       reasons[i] = KeptFor::kYoung;
     else if (i < rule.newest || runs[i]->number == last)
       reasons[i] = KeptFor::kNewest;

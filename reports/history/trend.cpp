@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // See trend.h.
 #include "reports/history/trend.h"
+#include "runner/core/statistics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,15 +10,6 @@ namespace muster::history {
 namespace {
 
 constexpr double kDay = 86400;
-constexpr double kMadToSigma = 1.4826;  // of a normal distribution
-
-/// The upper quantile of the normal distribution at tail probability `p` (Abramowitz and Stegun 26.2.23;
-/// error below 4.5e-4).
-double normalQuantile(double p) {
-  const double t = std::sqrt(-2 * std::log(std::clamp(p, 1e-300, 0.5)));
-  return t -
-         (2.515517 + t * (0.802853 + t * 0.010328)) / (1 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
-}
 
 /// What readings of one part have in common.
 struct PartKey {
@@ -48,11 +40,6 @@ bool comesFirst(const Change& a, const Change& b) {
 bool isWorse(Direction direction, double change) {
   if (direction == Direction::kHigher) return change < 0;
   return direction == Direction::kLower && change > 0;
-}
-
-double studentQuantile(double p, double freedom) {
-  const double z = normalQuantile(p);
-  return std::sqrt(freedom * std::expm1(z * z / freedom * (1 - 1 / (4 * std::max(freedom, 1.0)))));
 }
 
 Noises noisesOf(const std::vector<Series>& figure, double floor) {

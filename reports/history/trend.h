@@ -130,10 +130,6 @@ Noises noisesOf(const std::vector<Series>& figure, double floor);
 /// `least` differences or more. No differences: it is not known.
 Noise noiseOf(const Series& series, const Noises& known, size_t least);
 
-/// The upper quantile of Student's distribution at tail probability `p`, by its normal approximation (Wallace
-/// 1959): exact enough far out.
-double studentQuantile(double p, double freedom);
-
 /// Whether a change goes in the metric's bad direction.
 bool isWorse(Direction direction, double change);
 

@@ -15,10 +15,10 @@ namespace muster {
 namespace {
 
 constexpr size_t kMaxBars = 24;
-constexpr double kWidth = 380;
-constexpr double kLeft = 64;
-constexpr double kRight = 268;
-constexpr double kTop = 36;
+constexpr double kBarWidth = 380;
+constexpr double kBarLeft = 64;
+constexpr double kBarRight = 268;
+constexpr double kBarTop = 36;
 constexpr double kRow = 18;
 
 double largestOf(const BarPlot& plot) {
@@ -39,7 +39,8 @@ std::vector<Bar> drawnBars(const BarPlot& plot) {
 }
 
 std::string barRow(const Bar& bar, double y, double largest) {
-  const double length = std::isfinite(bar.value) ? (kRight - kLeft) * std::fabs(bar.value) / largest : 0;
+  const double length =
+      std::isfinite(bar.value) ? (kBarRight - kBarLeft) * std::fabs(bar.value) / largest : 0;
   const std::string label = escapeMarkup(printable(bar.label, 9));
   const std::string value = escapeMarkup(bar.text);
   const std::string symbol =
@@ -49,19 +50,19 @@ std::string barRow(const Bar& bar, double y, double largest) {
       "<text class=\"name\" x=\"{3:.0f}\" y=\"{4:.1f}\">{5}</text>"
       "<rect x=\"{6:.0f}\" y=\"{7:.1f}\" width=\"{8:.1f}\" height=\"12\" rx=\"1.5\"/>"
       "<text class=\"value\" x=\"{9:.0f}\" y=\"{4:.1f}\">{2}{10}</text></g>",
-      outcomeName(bar.outcome), escapeMarkup(bar.label), value, kLeft - 8, y + 10, label, kLeft, y, length,
-      kRight + 8, symbol);
+      outcomeName(bar.outcome), escapeMarkup(bar.label), value, kBarLeft - 8, y + 10, label, kBarLeft, y,
+      length, kBarRight + 8, symbol);
 }
 
 std::string limitLine(const BarPlot& plot, double largest, double bottom) {
   if (!std::isfinite(plot.limit)) return "";
-  const double x = kLeft + (kRight - kLeft) * std::fabs(plot.limit) / largest;
+  const double x = kBarLeft + (kBarRight - kBarLeft) * std::fabs(plot.limit) / largest;
   // The text grows towards the roomier side of the line.
-  const bool leftward = x > (kLeft + kRight) / 2;
+  const bool leftward = x > (kBarLeft + kBarRight) / 2;
   return fmt::format(
       "<line class=\"limit\" x1=\"{0:.1f}\" y1=\"{1:.0f}\" x2=\"{0:.1f}\" y2=\"{2:.1f}\"/>"
       "<text class=\"limit-text {3}\" x=\"{4:.1f}\" y=\"{5:.0f}\">{6}</text>",
-      x, kTop - 6, bottom, leftward ? "end" : "start", leftward ? x + 4 : x - 4, kTop - 10,
+      x, kBarTop - 6, bottom, leftward ? "end" : "start", leftward ? x + 4 : x - 4, kBarTop - 10,
       escapeMarkup(plot.limitText));
 }
 
@@ -70,18 +71,18 @@ std::string limitLine(const BarPlot& plot, double largest, double bottom) {
 std::string barPlotSvg(const BarPlot& plot) {
   const std::vector<Bar> bars = drawnBars(plot);
   const double largest = largestOf(plot);
-  const double bottom = kTop + kRow * static_cast<double>(bars.size());
+  const double bottom = kBarTop + kRow * static_cast<double>(bars.size());
   std::string title = escapeMarkup(plot.title);
   if (bars.size() < plot.bars.size())
     title += fmt::format(" ({} of {}, the worst; the table holds all)", bars.size(), plot.bars.size());
   std::string svg = fmt::format(
       "<svg class=\"plot bars\" viewBox=\"0 0 {0:.0f} {1:.0f}\" role=\"img\" aria-label=\"{2}\">"
       "<text class=\"title\" x=\"0\" y=\"11\">{2}</text>",
-      kWidth, bottom + 4, title);
+      kBarWidth, bottom + 4, title);
   svg += fmt::format("<line class=\"axis\" x1=\"{0:.0f}\" y1=\"{1:.0f}\" x2=\"{0:.0f}\" y2=\"{2:.1f}\"/>",
-                     kLeft, kTop - 3, bottom);
+                     kBarLeft, kBarTop - 3, bottom);
   for (size_t i = 0; i < bars.size(); ++i)
-    svg += barRow(bars[i], kTop + kRow * static_cast<double>(i), largest);
+    svg += barRow(bars[i], kBarTop + kRow * static_cast<double>(i), largest);
   return svg + limitLine(plot, largest, bottom) + "</svg>";
 }
 

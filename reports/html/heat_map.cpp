@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reports/html/stage_table.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/record/deviations.h"
@@ -18,20 +19,6 @@ constexpr size_t kMostMaps = 4;
 constexpr size_t kMostNames = 64;
 constexpr double kGood = 0.95;  ///< shares of the typical figure
 constexpr double kFair = 0.85;
-
-/// Digits compare by their value, so that n2 stands before n10.
-bool naturalLess(const std::string& x, const std::string& y) {
-  const auto digits = [](const std::string& text) {
-    const size_t last = text.find_last_not_of("0123456789");
-    return last == std::string::npos ? 0 : last + 1;
-  };
-  const size_t i = digits(x);
-  const size_t j = digits(y);
-  if (x.substr(0, i) != y.substr(0, j)) return x < y;
-  const std::string a = x.substr(i);
-  const std::string b = y.substr(j);
-  return a.size() != b.size() ? a.size() < b.size() : a < b;
-}
 
 struct Entry {
   std::string a;

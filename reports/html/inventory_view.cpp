@@ -61,14 +61,14 @@ std::string plainKey(std::string key) {
   return key;
 }
 
-View pairView(const std::string& key, const std::string& value) {
+View factView(const std::string& key, const std::string& value) {
   View view;
   view.text("name", plainKey(key)).text("value", value);
   return view;
 }
 
 std::vector<View> pairViews(const Pairs& pairs) {
-  return viewsOf(pairs, [](const auto& pair) { return pairView(pair.first, pair.second); });
+  return viewsOf(pairs, [](const auto& pair) { return factView(pair.first, pair.second); });
 }
 
 const Json& part(const Json& inventory, const char* key) {
@@ -132,7 +132,7 @@ void addDevices(View& page, const DeviceTable& table) {
     rows.push_back(std::move(row));
   }
   page.list("device_shared", pairViews(shared));
-  page.list("device_keys", viewsOf(differing, [](const auto& key) { return pairView(key, ""); }));
+  page.list("device_keys", viewsOf(differing, [](const auto& key) { return factView(key, ""); }));
   page.list("device_rows", std::move(rows));
   page.text("device_count", std::to_string(table.ids.size()));
 }
@@ -148,7 +148,7 @@ View nicView(const Json& nic) {
     else
       texts.push_back(plainKey(key) + " " + value);
   }
-  return pairView(name, join(texts, " · "));
+  return factView(name, join(texts, " · "));
 }
 
 }  // namespace

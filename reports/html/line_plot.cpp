@@ -16,11 +16,11 @@
 namespace muster {
 namespace {
 
-constexpr double kWidth = 380;
+constexpr double kLineWidth = 380;
 constexpr double kHeight = 168;
-constexpr double kLeft = 46;
-constexpr double kRight = 336;
-constexpr double kTop = 26;
+constexpr double kLineLeft = 46;
+constexpr double kLineRight = 336;
+constexpr double kLineTop = 26;
 constexpr double kBottom = 138;
 
 struct Range {
@@ -50,14 +50,14 @@ Axis makeYAxis(Range range) {
   const double least = 0.2 * std::max(std::fabs(range.high), std::fabs(range.low));
   const double spread = range.high - range.low;
   const double pad = std::max(spread * 0.1, (least - spread) / 2);
-  if (range.low == 0 && range.high == 0) return {0, 1, kBottom, kTop, false};
-  return {range.low == 0 ? 0 : range.low - pad, range.high + pad, kBottom, kTop, false};
+  if (range.low == 0 && range.high == 0) return {0, 1, kBottom, kLineTop, false};
+  return {range.low == 0 ? 0 : range.low - pad, range.high + pad, kBottom, kLineTop, false};
 }
 
 Axis makeXAxis(Range range, bool logarithmic) {
   if (range.empty()) range = {logarithmic ? 1.0 : 0.0, logarithmic ? 10.0 : 1.0};
   if (range.low == range.high) range.high = logarithmic ? range.low * 2 : range.low + 1;
-  return {range.low, range.high, kLeft, kRight, logarithmic};
+  return {range.low, range.high, kLineLeft, kLineRight, logarithmic};
 }
 
 Frame makeFrame(const LinePlot& plot) {
@@ -82,7 +82,7 @@ std::string yTicks(const Frame& frame) {
     svg += fmt::format(
         "<line class=\"grid\" x1=\"{:.0f}\" y1=\"{:.1f}\" x2=\"{:.0f}\" y2=\"{:.1f}\"/>"
         "<text class=\"tick end\" x=\"{:.0f}\" y=\"{:.1f}\">{}</text>",
-        kLeft, y, kRight, y, kLeft - 5, y + 3, plainNumber(tick));
+        kLineLeft, y, kLineRight, y, kLineLeft - 5, y + 3, plainNumber(tick));
   }
   return svg;
 }
@@ -143,7 +143,7 @@ std::string lineSvg(const Line& line, const Frame& frame) {
   std::string svg = fmt::format("<path class=\"line{}\" data-name=\"{}\" d=\"{}\"><title>{}</title></path>",
                                 line.marked ? " marked" : "", label, path, label);
   if (line.marked && std::isfinite(line.y.back()))
-    svg += fmt::format("<text class=\"line-name\" x=\"{:.0f}\" y=\"{:.1f}\">{}</text>", kRight + 4,
+    svg += fmt::format("<text class=\"line-name\" x=\"{:.0f}\" y=\"{:.1f}\">{}</text>", kLineRight + 4,
                        frame.y.at(line.y.back()) + 3, escapeMarkup(printable(line.label, 7)));
   return svg;
 }
@@ -154,7 +154,7 @@ std::string limitSvg(const LinePlot& plot, const Frame& frame) {
   return fmt::format(
       "<line class=\"limit\" x1=\"{:.0f}\" y1=\"{:.1f}\" x2=\"{:.0f}\" y2=\"{:.1f}\"/>"
       "<text class=\"limit-text end\" x=\"{:.0f}\" y=\"{:.1f}\">{}</text>",
-      kLeft, y, kRight, y, kRight, y - 3, escapeMarkup(plot.limitText));
+      kLineLeft, y, kLineRight, y, kLineRight, y - 3, escapeMarkup(plot.limitText));
 }
 
 }  // namespace
@@ -168,9 +168,9 @@ std::string linePlotSvg(const LinePlot& plot) {
       "<svg class=\"plot lines\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{}\" "
       "data-x=\"{} {} {} {} {}\" data-x-unit=\"{}\" data-y=\"{} {} {} {}\" data-y-unit=\"{}\">"
       "<text class=\"title\" x=\"0\" y=\"11\">{}</text>",
-      kWidth, kHeight - 12, title, kLeft, kRight, frame.x.low * frame.xUnit.factor,
+      kLineWidth, kHeight - 12, title, kLineLeft, kLineRight, frame.x.low * frame.xUnit.factor,
       frame.x.high * frame.xUnit.factor, plot.logX ? "log" : "linear", escapeMarkup(frame.xUnit.suffix),
-      kBottom, kTop, frame.y.low * frame.yUnit.factor, frame.y.high * frame.yUnit.factor,
+      kBottom, kLineTop, frame.y.low * frame.yUnit.factor, frame.y.high * frame.yUnit.factor,
       escapeMarkup(frame.yUnit.suffix), title);
   svg += yTicks(frame) + xTicks(plot, frame);
   for (const auto& line : plot.lines)

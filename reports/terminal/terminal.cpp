@@ -49,11 +49,6 @@ const char* outcomeColour(Outcome outcome) {
   }
 }
 
-std::string upper(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
-  return text;
-}
-
 /// Where everything is written.
 struct Page {
   Paint paint;
@@ -95,7 +90,7 @@ std::string countsText(const Accounting& accounting, const Paint& paint) {
 
 void addVerdict(Page& page, const Record& record) {
   const std::string verdict =
-      upper(record.acceptance == "no-gpu" ? "no GPU" : printable(record.acceptance, 30));
+      upperCase(record.acceptance == "no-gpu" ? "no GPU" : printable(record.acceptance, 30));
   page.out += "\n" + page.paint(acceptanceColour(record.acceptance), fmt::format(" {} ", verdict));
   if (record.simulated) page.out += " " + page.paint("1;30;43", " SIMULATED ");
   page.out += fmt::format("  exit code {}\n", record.exitCode);
@@ -166,7 +161,7 @@ void addDeviation(Page& page, const Deviation& deviation) {
   const std::string title =
       fmt::format("{}  {}", who.empty() ? "node" : who,
                   first.metric.empty() ? "stage " + deviation.stages().front() : first.metric);
-  const std::string outcome = upper(outcomeName(deviation.outcome));
+  const std::string outcome = upperCase(outcomeName(deviation.outcome));
   const int indent = static_cast<int>(outcome.size()) + 4;
   std::string lead = "\n  " + page.paint(outcomeColour(deviation.outcome), outcome) + "  ";
   for (const auto& line : wrapText(printable(title, 300), page.width - indent)) {

@@ -13,12 +13,12 @@
 namespace muster {
 namespace {
 
-constexpr size_t kMostNames = 20;
+constexpr size_t kMostNodes = 20;
 
 std::string listOf(std::vector<std::string> names) {
   const size_t count = names.size();
-  if (count > kMostNames) names.resize(kMostNames);
-  return join(names, ", ") + (count > kMostNames ? fmt::format(" and {} more", count - kMostNames) : "");
+  if (count > kMostNodes) names.resize(kMostNodes);
+  return join(names, ", ") + (count > kMostNodes ? fmt::format(" and {} more", count - kMostNodes) : "");
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kEndSlack = 20;    // seconds that a node may take to end its ranks: grace, KILL, a stuck one
 constexpr double kLeaveSlack = 60;  // seconds that a node may take from its ranks' end to the stage's own
-constexpr size_t kMostNames = 20;
+constexpr size_t kMostMissing = 20;
 constexpr int kMostRanks = 1 << 15;  // of one node
 
 Json listOf(const std::set<size_t>& runs) {
@@ -87,10 +87,10 @@ Json ClusterStage::decideEntry(const ClusterLink::Answers& answers, Members& mem
   if (link_.options().cancelled->load())
     return {{"error", link_.nodeName(0) + " was interrupted by its user"}};
   const size_t count = missing.size();
-  if (count > kMostNames) missing.resize(kMostNames);
+  if (count > kMostMissing) missing.resize(kMostMissing);
   return {
       {"error", fmt::format("{} of {} nodes did not arrive: {}{}; look at their runs, or start them", count,
-                            answers.size(), join(missing, ", "), count > kMostNames ? " and more" : "")}};
+                            answers.size(), join(missing, ", "), count > kMostMissing ? " and more" : "")}};
 }
 
 ClusterEntry ClusterStage::enter(int localSize) {

@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-double read(clockid_t id) {
+double readClock(clockid_t id) {
   timespec time{};
   clock_gettime(id, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
@@ -16,8 +16,8 @@ double read(clockid_t id) {
 
 class SystemClock : public Clock {
  public:
-  [[nodiscard]] double now() const override { return read(CLOCK_MONOTONIC); }
-  [[nodiscard]] double wallUnix() const override { return read(CLOCK_REALTIME); }
+  [[nodiscard]] double now() const override { return readClock(CLOCK_MONOTONIC); }
+  [[nodiscard]] double wallUnix() const override { return readClock(CLOCK_REALTIME); }
 };
 
 }  // namespace

@@ -30,5 +30,9 @@ bool isPlainName(std::string_view name);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 std::vector<std::string> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
+/// ASCII letters alone change.
+std::string lowerCase(std::string text);
+std::string upperCase(std::string text);
+bool contains(const std::vector<std::string>& list, std::string_view item);
 
 }  // namespace muster

@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runner/core/statistics.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 
 namespace muster {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 /// Slack for limits that were computed: 97 must meet "within 3% of 100" whatever 100 x 0.97 rounds to.
 constexpr double kRounding = 1e-12;
 
@@ -48,10 +48,6 @@ Bound around(double reference, double tolerance, const Group& group, const std::
     bound.text = fmt::format("{} to {} ({})", formatQuantity(low, group.unit),
                              formatQuantity(high, group.unit), basis);
   return bound;
-}
-
-double medianOf(const std::vector<double>& values) {
-  return summarize(values).median;
 }
 
 Result<Bound> peerBound(const Expectation& e, const Group& group, const Peers& peers) {

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "runner/core/digits.h"
+#include "runner/core/statistics.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/judge/bound.h"
@@ -16,8 +17,6 @@
 
 namespace muster {
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 CheckResult errorResult(const std::string& detail) {
   return {Outcome::kError, kNaN, "", kNaN, "", kNaN, detail};

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 
+#include "runner/core/statistics.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/judge/check.h"
@@ -16,8 +16,6 @@
 
 namespace muster {
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 Verdict emptyVerdict(const StageEvidence& evidence, Outcome outcome) {
   Verdict verdict;

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "runner/core/statistics.h"
 #include "runner/core/units.h"
 
 namespace muster {
@@ -29,10 +30,6 @@ constexpr size_t kReferenceWindows = 3;
 constexpr double kFullSpeedWindows = 4;
 /// A share of the fastest speed that stands for none at all, so that times stay finite.
 constexpr double kStandstill = 1e-6;
-
-double medianOf(std::vector<double> values) {
-  return summarize(values).median;
-}
 
 /// The speed at which half of the time was spent in that or a slower one. `runs` are speeds with their share
 /// of the slice's time.

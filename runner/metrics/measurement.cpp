@@ -6,17 +6,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "runner/core/digits.h"
+#include "runner/core/statistics.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 
 namespace muster {
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 /// Sums in long double: 1e6 samples of 1e15 must not lose what the spread is about.
 double meanOf(const std::vector<double>& samples) {
@@ -32,15 +30,6 @@ double deviationOf(const std::vector<double>& samples, double mean) {
     squares += distance * distance;
   }
   return static_cast<double>(std::sqrt(squares / static_cast<long double>(samples.size() - 1)));
-}
-
-double medianOf(std::vector<double> samples) {
-  const size_t half = samples.size() / 2;
-  std::nth_element(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(half), samples.end());
-  const double upper = samples[half];
-  if (samples.size() % 2 == 1) return upper;
-  return std::midpoint(
-      *std::max_element(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(half)), upper);
 }
 
 }  // namespace

@@ -5,16 +5,15 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 #include <numeric>
 
+#include "runner/core/statistics.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 
 namespace muster {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr const char* kOutcomeNames[kOutcomeCount] = {
     "fail", "error", "flaky", "warn", "unjudged", "skipped", "waived", "deferred", "elsewhere", "pass"};
 

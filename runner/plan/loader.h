@@ -11,6 +11,9 @@
 
 namespace muster {
 
+/// What some editors put first; it is no part of a plan.
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
 /// Parses a TOML plan. Mistakes go to `diagnostics`; without a value there is nothing to validate.
 std::optional<PlanDocument> loadToml(std::string_view text, const std::string& file,
                                      Diagnostics& diagnostics);

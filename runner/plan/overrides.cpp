@@ -12,13 +12,9 @@
 namespace muster {
 namespace {
 
-const std::vector<std::string> kPlanKeys = {"name", "sku", "backend"};
-const std::vector<std::string> kNetworkKeys = {"network.rails", "network.rail_bandwidth"};
-const std::vector<std::string> kStageKeys = {"timeout", "repeat", "attempts"};
-
-bool contains(const std::vector<std::string>& list, const std::string& item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
-}
+const std::vector<std::string> kSettablePlanKeys = {"name", "sku", "backend"};
+const std::vector<std::string> kSettableNetworkKeys = {"network.rails", "network.rail_bandwidth"};
+const std::vector<std::string> kSettableStageKeys = {"timeout", "repeat", "attempts"};
 
 /// A number when all of `text` is one, else the text itself; validation says what was wanted.
 Json numberOrText(const std::string& text) {
@@ -62,8 +58,9 @@ class Overrider {
 
   void apply(const Override& override) {
     argument_ = override.key + "=" + override.value;
-    if (contains(kPlanKeys, override.key)) return put(document_.root, "", override.key, override.value);
-    if (contains(kNetworkKeys, override.key) && !stageOf(override.key)) return putNetwork(override);
+    if (contains(kSettablePlanKeys, override.key))
+      return put(document_.root, "", override.key, override.value);
+    if (contains(kSettableNetworkKeys, override.key) && !stageOf(override.key)) return putNetwork(override);
     if (const auto stage = stageOf(override.key)) return applyToStage(*stage, override);
     failUnknown(override.key);
   }
@@ -116,7 +113,7 @@ class Overrider {
       return fail(
           fmt::format("unknown key \"{}\"{}; expected name, sku, backend, network.rails, "
                       "network.rail_bandwidth, or STAGE.PARAMETER",
-                      printable(key, 80), didYouMean(key, kPlanKeys)));
+                      printable(key, 80), didYouMean(key, kSettablePlanKeys)));
     std::vector<std::string> names = stageNames();
     names.erase(std::remove(names.begin(), names.end(), ""), names.end());
     const std::string stage = key.substr(0, dot);
@@ -131,7 +128,7 @@ class Overrider {
     const auto name = stage["name"].get<std::string>();
     const std::string key = override.key.substr(name.size() + 1);
     const std::string pointer = pointerTo("/stage", std::to_string(index));
-    if (contains(kStageKeys, key)) return put(stage, pointer, key, numberOrText(override.value));
+    if (contains(kSettableStageKeys, key)) return put(stage, pointer, key, numberOrText(override.value));
     const TestSpec* test = testOf(stage);
     if (test == nullptr) return;  // validation says what is wrong with the stage's plugin or test
     const ParamSpec* spec = test->param(key);
@@ -152,7 +149,7 @@ class Overrider {
   }
 
   void failParam(const std::string& stage, const TestSpec& test, const std::string& key) {
-    std::vector<std::string> known = kStageKeys;
+    std::vector<std::string> known = kSettableStageKeys;
     for (const ParamSpec& param : test.params) known.push_back(param.name);
     std::string help = didYouMean(key, known);
     if (help.empty()) help = "; expected one of " + join(known, ", ");

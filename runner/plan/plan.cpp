@@ -21,8 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kLargestPlan = size_t{4} << 20;
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
 PlanOutcome refused(SourcePosition at, std::string message) {
   return {std::nullopt, {{std::move(at), std::move(message), false}}};
 }

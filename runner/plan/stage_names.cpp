@@ -7,8 +7,6 @@
 namespace muster {
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
 std::vector<std::string> namesIn(const std::optional<PlanDocument>& document) {
   std::vector<std::string> names;
   if (!document || !document->root.contains("stage") || !document->root["stage"].is_array()) return names;

@@ -22,10 +22,6 @@ constexpr int kMostAttempts = 10;
 constexpr int kMostRanks = 4096;
 constexpr DurationRange kTimeouts = {1e-9, 30 * 86400.0, "a duration above 0s and up to 30d, for example 5m"};
 
-bool contains(const std::vector<std::string>& list, const std::string& item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
-}
-
 class StageReader {
  public:
   StageReader(const PlanDocument& document, const std::string& pointer, size_t number, StageContext& context,

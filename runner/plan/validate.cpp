@@ -14,9 +14,9 @@
 namespace muster {
 namespace {
 
-const std::vector<std::string> kPlanKeys = {
+const std::vector<std::string> kKeysOfPlan = {
     "schema", "name", "description", "sku", "backend", "allow_unknown_sku", "network", "stage"};
-const std::vector<std::string> kNetworkKeys = {"rails", "rail_bandwidth"};
+const std::vector<std::string> kKeysOfNetwork = {"rails", "rail_bandwidth"};
 constexpr int kMostRails = 64;
 constexpr size_t kMostStages = 1000;
 
@@ -55,7 +55,7 @@ void readNetwork(const PlanDocument& document, TableReader& root, PlanNetwork& n
   if (root.find("network") == nullptr) return;
   TableReader table(document, "/network", "network", diagnostics);
   if (!table.isTable()) return;
-  table.refuseUnknown(kNetworkKeys);
+  table.refuseUnknown(kKeysOfNetwork);
   table.whole("rails", network.rails, 1, kMostRails);
   std::string rate;
   if (table.find("rail_bandwidth") == nullptr) return;
@@ -103,7 +103,7 @@ Plan validatePlan(const PlanDocument& document, const Catalog& catalog, const st
   Plan plan;
   TableReader table(document, "", "", diagnostics);
   if (!table.isTable()) return plan;
-  table.refuseUnknown(kPlanKeys);
+  table.refuseUnknown(kKeysOfPlan);
   readSchema(table);
   table.name("name", plan.name);
   table.text("description", plan.description);

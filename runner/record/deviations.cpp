@@ -28,7 +28,7 @@ const RankRecord* rankOf(const StageRecord& stage, const Verdict& verdict) {
 }
 
 /// What verdicts of one deviation have in common. Without a metric the text says what happened, and where.
-std::string groupKey(const StageRecord& stage, const Verdict& verdict, bool blocks) {
+std::string deviationKey(const StageRecord& stage, const Verdict& verdict, bool blocks) {
   const std::string kind = fmt::format("{}{}", outcomeName(verdict.outcome), blocks ? " blocks" : "");
   if (verdict.metric.empty())
     return join({kind, stage.name, verdict.stage, verdict.device, verdict.detail}, "\n");
@@ -69,7 +69,7 @@ std::vector<Deviation> group(const Record& record, const std::function<bool(cons
     for (const auto& verdict : stage.verdicts) {
       const bool blocks = blocksAcceptance(record, stage, verdict);
       if (!wanted(verdict, blocks)) continue;
-      const auto [at, isNew] = known.try_emplace(groupKey(stage, verdict, blocks), groups.size());
+      const auto [at, isNew] = known.try_emplace(deviationKey(stage, verdict, blocks), groups.size());
       if (isNew) groups.push_back({verdict.outcome, blocks, {}});
       groups[at->second].items.push_back({&verdict, &stage, rankOf(stage, verdict)});
     }

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-std::string groupKey(const Verdict& v) {
+std::string verdictKey(const Verdict& v) {
   std::string key = v.stage + '\x1d' + v.caseId + '\x1d' + v.metric + '\x1d';
   if (v.expectation) key += dumpJson(toJson(*v.expectation));
   return key + '\x1d' + sharedLabelsText(v.labels, v.device);
@@ -98,7 +98,7 @@ Json foldedVerdicts(const StageRecord& stage) {
   const Units units = unitsOf(stage);
   std::vector<KeyedObject> objects;
   for (const Verdict& verdict : stage.verdicts)
-    objects.push_back({groupKey(verdict), folded(verdict, stage, units, expectations)});
+    objects.push_back({verdictKey(verdict), folded(verdict, stage, units, expectations)});
   return foldRows(objects);
 }
 
@@ -118,7 +118,7 @@ Result<std::vector<Verdict>> unfoldedVerdicts(const Json& list, const StageRecor
 }
 
 void groupVerdicts(std::vector<Verdict>& verdicts) {
-  groupRows(verdicts, groupKey);
+  groupRows(verdicts, verdictKey);
 }
 
 }  // namespace muster

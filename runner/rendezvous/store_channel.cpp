@@ -19,8 +19,8 @@
 namespace muster {
 namespace {
 
-constexpr double kLook = 0.05;  // how often cancellation is looked at
-constexpr size_t kReadAtOnce = size_t{16} * 1024;
+constexpr double kCancelLook = 0.05;  // how often cancellation is looked at
+constexpr size_t kReadFromStore = size_t{16} * 1024;
 
 Error lost(const std::string& what) {
   return {ErrorCode::kIo, what, ""};
@@ -32,7 +32,7 @@ Status await(int socket, short events, double deadline, const StoreChannel::Canc
     if (cancelled()) return Error{ErrorCode::kTimeout, "cancelled", ""};
     const double left = deadline - systemClock().now();
     pollfd fd{socket, events, 0};
-    const int ready = poll(&fd, 1, static_cast<int>(std::ceil(std::clamp(left, 0.0, kLook) * 1000)));
+    const int ready = poll(&fd, 1, static_cast<int>(std::ceil(std::clamp(left, 0.0, kCancelLook) * 1000)));
     if (ready > 0) return {};
     if (ready < 0 && errno != EINTR) return lost("cannot wait for the store: " + errnoText(errno));
     if (left <= 0) return Error{ErrorCode::kTimeout, "no answer in time", ""};
@@ -118,7 +118,7 @@ Status StoreChannel::write() {
 }
 
 Status StoreChannel::read(std::vector<StoreResponse>& out) {
-  char buffer[kReadAtOnce];
+  char buffer[kReadFromStore];
   while (true) {
     size_t got = 0;
     const StoreStream::Step step = stream_.read(buffer, sizeof buffer, got);

@@ -26,7 +26,7 @@ namespace {
 constexpr double kRetryPause = 0.05;  // seconds between two tries
 constexpr double kTryOne = 5;         // seconds for one try, as one that hangs may be the last of a server
 constexpr int kSure = 3;  // so many strangers in a row are no accident on the way: waiting will not help
-constexpr std::chrono::duration<double> kLook{0.05};  // how often cancellation is looked at
+constexpr std::chrono::duration<double> kCancelWait{0.05};  // how often cancellation is looked at
 
 static_assert(StoreClient::kMaxKey == kStoreMaxKey && StoreClient::kMaxValue == kStoreMaxValue);
 
@@ -144,7 +144,7 @@ double StoreClient::Parts::patience() {
 /// The connection that another thread is making.
 Result<std::shared_ptr<StoreClient::Link>> StoreClient::Parts::awaitLink(Lock& lock, double timeout) {
   const double deadline = systemClock().now() + timeout + kTryOne;
-  while (connecting && systemClock().now() < deadline) changed.wait_for(lock, kLook);
+  while (connecting && systemClock().now() < deadline) changed.wait_for(lock, kCancelWait);
   if (link) return link;
   return connecting ? Error{ErrorCode::kIo, who() + " could not reach " + place(), ""} : refused;
 }
@@ -168,7 +168,7 @@ Result<std::shared_ptr<StoreClient::Link>> StoreClient::Parts::reach(double time
 
 /// Waits for the socket, or for a thread that does.
 void StoreClient::Parts::wait(Lock& lock, Link& link, double seconds) {
-  const auto pause = std::min(std::chrono::duration<double>(std::max(seconds, 0.0)), kLook);
+  const auto pause = std::min(std::chrono::duration<double>(std::max(seconds, 0.0)), kCancelWait);
   if (link.polled && link.channel.backlog() == 0) return (void)changed.wait_for(lock, pause);
   pollfd fd{link.channel.fd(), static_cast<short>(link.channel.backlog() > 0 ? POLLIN | POLLOUT : POLLIN), 0};
   link.polled = true;

@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kReadAtOnce = size_t{64} * 1024;
+constexpr size_t kReadFromPeer = size_t{64} * 1024;
 constexpr size_t kGatherAtOnce = size_t{16} * 1024;  // one record of TLS
 
 }  // namespace
@@ -29,7 +29,7 @@ StorePeer::End StorePeer::endOf(StoreStream::Step step) const {
 
 /// Reads until `in_` holds `size` bytes or nothing more is there.
 StorePeer::End StorePeer::fill(size_t size) {
-  char buffer[kReadAtOnce];
+  char buffer[kReadFromPeer];
   while (in_.size() < size) {
     size_t got = 0;
     const StoreStream::Step step = stream_.read(buffer, std::min(sizeof buffer, size - in_.size()), got);

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "runner/core/statistics.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/sku/learn_parts.h"

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "runner/core/statistics.h"
 #include "runner/sku/learn.h"
 #include "runner/sku/spread.h"
 
@@ -21,10 +22,8 @@ inline double signedFigure(const LearnGroup& group, double value) {
 inline constexpr double kSpreadFloor = 0.001;
 
 /// The least sigma of figures whose median has this size.
-inline double spreadFloor(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return std::max(1e-300, std::fabs(*middle) * kSpreadFloor);
+inline double spreadFloor(const std::vector<double>& values) {
+  return std::max(1e-300, std::fabs(medianOf(values)) * kSpreadFloor);
 }
 
 }  // namespace muster

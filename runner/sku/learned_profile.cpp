@@ -6,16 +6,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 
+#include "runner/core/statistics.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 
 namespace muster {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr const char* kRemedy =
     "Compare with the other devices of the node and the fleet: clocks, power, temperature, ECC, link widths; "
     "measure it "

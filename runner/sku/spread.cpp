@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // See spread.h.
 #include "runner/sku/spread.h"
+#include "runner/core/statistics.h"
 
 #include <algorithm>
 #include <array>
@@ -61,29 +62,6 @@ std::array<double, 3> regress(const std::vector<double>& sorted, double window, 
 }
 
 }  // namespace
-
-double normalShare(double z) {
-  return 0.5 * std::erfc(-z / std::numbers::sqrt2);
-}
-
-/// Abramowitz and Stegun 26.2.23 (good to 4.5e-4), then Newton's steps on the logarithm of the tail's own
-/// share, so that far tails stay exact.
-double normalQuantile(double p) {
-  const bool upper = p > 0.5;
-  const double tail = upper ? 1 - p : p;
-  const double t = std::sqrt(-2 * std::log(tail));
-  double z =
-      (2.515517 + t * (0.802853 + t * 0.010328)) / (1 + t * (1.432788 + t * (0.189269 + t * 0.001308))) - t;
-  constexpr int kMostSteps = 10;
-  for (int i = 0; i < kMostSteps; ++i) {
-    const double density = std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
-    const double share = normalShare(z);
-    const double step = std::log(share / tail) * share / density;
-    z -= step;
-    if (std::fabs(step) < 1e-10) break;
-  }
-  return upper ? -z : z;
-}
 
 double Spread::reach(double tail) const {
   const double z = -normalQuantile(tail);

@@ -8,11 +8,6 @@
 
 namespace muster {
 
-/// The quantile of the standard normal distribution; `p` in (0, 1). Relative error below 1e-9.
-double normalQuantile(double p);
-/// The share of a standard normal distribution below `z`.
-double normalShare(double z);
-
 /// A distribution by its quantile function: centre + sigma (z - skew (z^2 - 1)), z the normal quantile
 /// (Cornish and Fisher's first two terms). `skew` > 0 is a longer tail on the bad side; it is never negative.
 struct Spread {

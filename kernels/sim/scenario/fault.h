@@ -11,6 +11,9 @@
 
 namespace muster::sim {
 
+constexpr double kMaxBytes = 1e15;  ///< of what a scenario may say
+constexpr double kMaxTime = 1e9;    ///< seconds, of the same
+
 enum class FaultKind {
   kSlow,        ///< works at `factor` of its speed
   kThrottle,    ///< the same, and the driver counts the time under `reason`

@@ -12,8 +12,6 @@
 namespace muster::sim {
 namespace {
 
-constexpr double kMaxBytes = 1e15;
-constexpr double kMaxTime = 1e9;
 constexpr Range kNodes = {0, 1e6};
 
 /// "1 node", "2 nodes".

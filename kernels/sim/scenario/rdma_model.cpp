@@ -13,7 +13,7 @@ namespace {
 
 constexpr Range kRate = {1, 1e13};
 constexpr Range kTime = {0, 1e9};
-constexpr Range kShare = {0, 0.2};
+constexpr Range kNoiseRange = {0, 0.2};
 constexpr Range kDelay = {1e-9, 1};
 
 /// Reads one [[rdma.fault]]; each kind takes only its own keys.
@@ -69,8 +69,8 @@ void readRdma(TomlTable& root, RdmaModel& out, int nodes) {
   table.quantity("loopback_bandwidth", "B/s", kRate, out.loopbackBandwidth);
   table.quantity("latency", "s", kDelay, out.latency);
   table.quantity("loopback_latency", "s", kDelay, out.loopbackLatency);
-  table.quantity("noise", "ratio", kShare, out.noise);
-  table.quantity("spread", "ratio", kShare, out.spread);
+  table.quantity("noise", "ratio", kNoiseRange, out.noise);
+  table.quantity("spread", "ratio", kNoiseRange, out.spread);
   if (out.layer != "InfiniBand" && out.layer != "Ethernet")
     table.complain("link_layer", "`link_layer` must be \"InfiniBand\" or \"Ethernet\", found \"" +
                                      printable(out.layer) + "\"");

@@ -18,8 +18,6 @@ namespace {
 
 constexpr uint64_t kMaxScenarioBytes = 1ull << 20;
 constexpr double kMaxRate = 1e21;
-constexpr double kMaxBytes = 1e15;
-constexpr double kMaxTime = 1e9;
 constexpr Range kShare = {0, 0.2};
 constexpr double kLeastClockShare = 0.1;
 constexpr Range kClock = {1e6, 1e11};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Robust centre and scatter of the pairs' figures.
 #include "plugins/ring/solver/baseline.h"
+#include "runner/core/statistics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +9,7 @@
 namespace muster::ring {
 namespace {
 
-constexpr double kMadToSigma = 1.4826;  ///< of normal figures
-constexpr double kPriorFigures = 32;    ///< so many figures weigh as much as the floor
+constexpr double kPriorFigures = 32;  ///< so many figures weigh as much as the floor
 constexpr double kLeastSigma = 0.004;
 constexpr double kMostSigma = 0.25;     ///< unless the floor is wider
 constexpr double kDoubtChance = 0.1;    ///< healthy tests in which a pair is looked at again
@@ -31,22 +31,15 @@ constexpr double kMostTail = 2;
 constexpr double kTailFigures = 20;  ///< slower ones weigh as much as the belief that noise is normal
 constexpr int kIterations = 12;
 
-/// The middle of a sorted range.
-double middle(std::vector<double>::const_iterator begin, std::vector<double>::const_iterator end) {
-  const auto n = end - begin;
-  const double upper = *(begin + n / 2);
-  return n % 2 == 1 ? upper : (*(begin + n / 2 - 1) + upper) / 2;
-}
-
 /// Where the search starts: the highest window of two reaches that holds a quarter of all.
 double startingPoint(const std::vector<double>& sorted, double width) {
   const size_t quarter = (sorted.size() + 3) / 4;
   for (size_t top = sorted.size(); top-- >= quarter;) {
     const auto begin = std::lower_bound(sorted.begin(), sorted.end(), sorted[top] - width);
     const auto end = sorted.begin() + static_cast<std::ptrdiff_t>(top) + 1;
-    if (static_cast<size_t>(end - begin) >= quarter) return middle(begin, end);
+    if (static_cast<size_t>(end - begin) >= quarter) return medianOf({begin, end});
   }
-  return middle(sorted.begin(), sorted.end());
+  return medianOf(sorted);
 }
 
 /// MAD of the figures on the slower side of the centre: noise is skewed towards slow.
@@ -55,9 +48,7 @@ double slowerScatter(std::vector<double>::const_iterator begin, std::vector<doub
   std::vector<double> below;
   for (auto it = begin; it != end && *it <= center; ++it) below.push_back(center - *it);
   if (below.empty()) return 0;
-  const auto half = below.begin() + static_cast<std::ptrdiff_t>(below.size() / 2);
-  std::nth_element(below.begin(), half, below.end());
-  return kMadToSigma * *half;
+  return kMadToSigma * medianOf(below);
 }
 
 /// Few figures are not believed to scatter otherwise than by the floor.
@@ -77,16 +68,6 @@ Tail tailOf(const std::vector<double>& sorted, double center, double sigma) {
 }
 
 }  // namespace
-
-double upperQuantile(double tail) {
-  double low = 0;
-  double high = 38;
-  for (int i = 0; i < 60; ++i) {
-    const double z = (low + high) / 2;
-    (std::erfc(z / std::sqrt(2.0)) / 2 > tail ? low : high) = z;
-  }
-  return high;
-}
 
 Tail& Tail::operator+=(const Tail& other) {
   cubes += other.cubes;
@@ -110,7 +91,7 @@ Baseline findBaseline(std::vector<double> logs, double floor) {
     const double reach = kReach * base.sigma;
     const auto begin = std::lower_bound(logs.cbegin(), logs.cend(), base.center - reach);
     const auto end = std::upper_bound(begin, logs.cend(), base.center + reach);
-    const double center = begin == end ? base.center : middle(begin, end);
+    const double center = begin == end ? base.center : medianOf({begin, end});
     const double seen = slowerScatter(begin, end, center);
     const auto n = static_cast<double>(end - begin);
     const double sigma = believedSigma(floor, seen, n);
@@ -130,14 +111,14 @@ Limits limitsOf(const Baseline& base, const Tail& tail, size_t family) {
   const auto limit = [&](double chance, double power) {
     // The tail was seen, the floor is a belief about noise without one.
     const double seen = std::min(base.seen, base.sigma) * tail.factor(power);
-    return upperQuantile(std::min(0.5, chance)) * believedSigma(base.floor, seen, base.figures);
+    return -normalQuantile(std::min(0.5, chance)) * believedSigma(base.floor, seen, base.figures);
   };
   Limits limits;
   limits.doubtful = std::max(kLeastLoss, limit(kDoubtChance / figures, kTailPower));
   // Where noise is small, more distance costs no fault that matters and spares rounds.
   const double safer = std::min(limit(kSaferChance / figures, kFarTailPower), kSaferUpTo);
   limits.slow = std::max({limits.doubtful, limit(kNeededChance / figures, kFarTailPower), safer});
-  limits.confirms = std::max(upperQuantile(kConfirmChance) * base.sigma, limit(kConfirmChance, kTailPower));
+  limits.confirms = std::max(-normalQuantile(kConfirmChance) * base.sigma, limit(kConfirmChance, kTailPower));
   limits.slowAgain = std::max(kLeastLoss, limit(kAgainChance, kNearTailPower));
   return limits;
 }

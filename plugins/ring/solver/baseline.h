@@ -47,7 +47,4 @@ Baseline findBaseline(std::vector<double> logs, double floor);
 /// looks at a pair again, and hardly one in 100,000 needs another round.
 Limits limitsOf(const Baseline& base, const Tail& tail, size_t family);
 
-/// Standard normal quantile of a small upper tail: P(z > result) = tail.
-double upperQuantile(double tail);
-
 }  // namespace muster::ring

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // See confirm.h and nextVisit() of solver.h.
 #include "plugins/ring/solver/confirm.h"
+#include "runner/core/statistics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +19,7 @@ constexpr size_t kFewestForDrift = 3;
 // Transients before any was counted: one figure in 40 is believed to be one, with the weight of 20 figures;
 // and half of them to last for 4 seconds, a tenth for 36, with the weight of 4 observations.
 constexpr double kPriorTransients = 0.5;
-constexpr double kPriorFigures = 20;
+constexpr double kPriorVisits = 20;
 constexpr double kHalfLast = 4;
 constexpr double kPriorMoves = 4;
 
@@ -157,11 +158,9 @@ class LaneVisits {
       const Visit& visit = log.visits()[v];
       if (healthyPair(visit.pair)) drifts[at(visit)].push_back(raw(v) - usual(visit.pair));
     }
-    for (auto& drift : drifts) {
+    for (const auto& drift : drifts) {
       // Of one or two, nobody can say whether they or all the others drift.
-      const auto middle = drift.begin() + static_cast<std::ptrdiff_t>(drift.size() / 2);
-      std::nth_element(drift.begin(), middle, drift.end());
-      drift_.push_back(drift.size() < kFewestForDrift ? 0 : *middle);
+      drift_.push_back(drift.size() < kFewestForDrift ? 0 : medianOf(drift));
     }
   }
 
@@ -196,7 +195,7 @@ class LaneVisits {
 struct Transients {
   double figures = 0, slow = 0, moves = 0, stays = 0;
 
-  [[nodiscard]] double chance() const { return (slow + kPriorTransients) / (figures + kPriorFigures + 1); }
+  [[nodiscard]] double chance() const { return (slow + kPriorTransients) / (figures + kPriorVisits + 1); }
   /// That one lasts through `visits`, the last of them so many seconds after the rounds. Many that were short
   /// say nothing of the long ones, which are the ones that look like a fault.
   [[nodiscard]] double lasts(int visits, double seconds) const {

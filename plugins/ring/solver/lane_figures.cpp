@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Figures to losses.
 #include "plugins/ring/solver/lane_figures.h"
+#include "runner/core/statistics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -25,9 +26,7 @@ double noiseFloor(const RoundLog& log, size_t lane, size_t opening) {
   for (size_t m = 0; m < opening; ++m) spreads.push_back(log.spread(m, lane));
   const double declared = log.lanes()[lane].noiseFloor;
   if (spreads.empty()) return declared;
-  const auto half = spreads.begin() + static_cast<std::ptrdiff_t>(spreads.size() / 2);
-  std::nth_element(spreads.begin(), half, spreads.end());
-  return std::max(declared, *half);
+  return std::max(declared, medianOf(spreads));
 }
 
 LaneFigures readLane(const RoundLog& log, size_t lane, size_t opening, Family& family) {
@@ -84,10 +83,7 @@ double excuseOfYardstick(const RoundLog& log, const LaneFigures& figures, const 
   for (size_t m = 0; m < opening; ++m)
     if (figures.loss[m] <= 0 && &figures.baseline(log.topology().crosses(log.meetings()[m].pair)) == &base)
       excuses.push_back(figures.loss[m] - figures.sure[m]);
-  if (excuses.empty()) return 0;
-  const auto half = excuses.begin() + static_cast<std::ptrdiff_t>(excuses.size() / 2);
-  std::nth_element(excuses.begin(), half, excuses.end());
-  return *half;
+  return excuses.empty() ? 0 : medianOf(excuses);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // See peer_table.h.
 #include "reports/fleet/assess/peer_table.h"
+#include "runner/core/statistics.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +12,6 @@
 namespace muster::fleet {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 const std::string kNoDevice;  ///< stands for the node itself
 constexpr size_t kBins = 24;
 constexpr size_t kFewest = 8;  ///< devices that a metric is compared over
@@ -53,12 +53,6 @@ PeerMetric metricOf(const FigureKey& key) {
     metric.floor = 1.0;
   }
   return metric;
-}
-
-double medianOf(std::vector<double>& values) {
-  const auto half = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), half, values.end());
-  return *half;
 }
 
 /// Which figures are one column, for all tables: keys without `peer`, in the order of their text.
@@ -194,7 +188,7 @@ Distribution describe(std::vector<double>& values) {
   d.n = values.size();
   d.low = values.front();
   d.high = values.back();
-  d.median = quantile(values, 0.5);
+  d.median = medianOf(values);
   d.q05 = quantile(values, 0.05);
   d.q95 = quantile(values, 0.95);
   d.bins.assign(kBins, 0);
@@ -202,7 +196,7 @@ Distribution describe(std::vector<double>& values) {
   for (const double x : values)
     ++d.bins[step > 0 ? std::min(kBins - 1, static_cast<size_t>((x - d.low) / step)) : 0];
   for (double& x : values) x = std::fabs(x - d.median);
-  d.spread = 1.4826 * medianOf(values);
+  d.spread = kMadToSigma * medianOf(values);
   return d;
 }
 

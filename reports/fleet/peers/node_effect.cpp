@@ -7,11 +7,11 @@
 #include <limits>
 
 #include "reports/fleet/peers/robust.h"
+#include "runner/core/statistics.h"
 
 namespace muster::fleet {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr float kNoPart = std::numeric_limits<float>::quiet_NaN();
 constexpr double kFarOut = 4;  ///< nodes beyond so many standard deviations are not drawn to the group
 

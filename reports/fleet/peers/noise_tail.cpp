@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reports/fleet/peers/robust.h"
+#include "runner/core/statistics.h"
 
 namespace muster::fleet {
 namespace {

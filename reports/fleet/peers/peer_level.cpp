@@ -4,15 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 
-#include "reports/fleet/peers/robust.h"
+#include "runner/core/statistics.h"
 
 namespace muster::fleet {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 /// What benchmarks' noise is taken for where the group is too small to tell.
 constexpr double kAssumedSkew = 0.5;
 /// A class counts no metric for more than this, so that one metric alone cannot name it.

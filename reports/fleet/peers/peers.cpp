@@ -10,13 +10,12 @@
 
 #include "reports/fleet/peers/node_effect.h"
 #include "reports/fleet/peers/peer_level.h"
-#include "reports/fleet/peers/robust.h"
+#include "runner/core/statistics.h"
 #include "runner/core/units.h"
 
 namespace muster::fleet {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kNoteworthy = 3;   ///< standard deviations of what is told beside the strongest
 constexpr size_t kFewDevices = 32;  ///< fewer than this get a note
 constexpr double kDiffers = 5;  ///< standard deviations between nodes that are too few to tell which is off
@@ -126,7 +125,7 @@ class Search {
   }
 
   void describeNoise(const LevelTests& devices) {
-    const double z = normalFromTail(options_.falseNames * kDeviceShares.metrics / devices.metricTests());
+    const double z = -normalQuantile(options_.falseNames * kDeviceShares.metrics / devices.metricTests());
     double least = std::numeric_limits<double>::infinity();
     double most = 0;
     for (size_t k = 0; k < usable_.size(); ++k) {

@@ -1,74 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // See robust.h.
 #include "reports/fleet/peers/robust.h"
+#include "runner/core/statistics.h"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <numbers>
 
 namespace muster::fleet {
 namespace {
 
 constexpr double kHuber = 1.5;  ///< 96% efficient for normal values
 constexpr int kRounds = 8;
-constexpr size_t kFew = 8;
-constexpr int kMostSplits = 64;  ///< far beyond what values need that were not made to need more
-
-double middleOf(double a, double b, double c) {
-  return std::max(std::min(a, b), std::min(std::max(a, b), c));
-}
-
-/// The value of rank `rank`, from 0. Like std::nth_element, without a branch for each value: which way it
-/// goes cannot be foretold. Values in the half that has the rank are split again.
-double nthOf(std::span<const double> values, size_t rank) {
-  thread_local std::vector<double> below, above;
-  below.resize(std::max(below.size(), values.size()));
-  above.resize(std::max(above.size(), values.size()));
-  for (int split = 0; values.size() > kFew && split < kMostSplits; ++split) {
-    const double pivot = middleOf(values.front(), values[values.size() / 2], values.back());
-    size_t less = 0, more = 0;
-    double* const low = below.data();
-    double* const high = above.data();
-    for (const double value : values) {
-      low[less] = value;
-      high[more] = value;
-      less += value < pivot ? 1 : 0;
-      more += value > pivot ? 1 : 0;
-    }
-    const size_t notMore = values.size() - more;
-    if (rank >= less && rank < notMore) return pivot;
-    const bool down = rank < less;
-    rank -= down ? 0 : notMore;
-    values = std::span(down ? below : above).first(down ? less : more);
-  }
-  std::vector<double> rest(values.begin(), values.end());
-  std::nth_element(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(rank), rest.end());
-  return rest[rank];
-}
 
 }  // namespace
-
-double medianOf(std::span<const double> values) {
-  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
-  const size_t half = values.size() / 2;
-  const double upper = nthOf(values, half);
-  if (values.size() % 2 == 1) return upper;
-  size_t smaller = 0;
-  double lower = -std::numeric_limits<double>::infinity();
-  for (const double value : values) {
-    smaller += value < upper ? 1 : 0;
-    lower = std::max(lower, value < upper ? value : lower);
-  }
-  return ((smaller == half ? lower : upper) + upper) / 2;
-}
-
-double madOf(std::span<const double> values, double center) {
-  std::vector<double> distances;
-  distances.reserve(values.size());
-  for (const double value : values) distances.push_back(std::abs(value - center));
-  return medianOf(distances);
-}
 
 double huberMean(std::span<const double> values, double sigma, double prior) {
   double center = medianOf(values);
@@ -91,25 +35,6 @@ double huberMean(std::span<const double> values, double sigma, double prior) {
     if (settled) break;
   }
   return center;
-}
-
-double normalTail(double z) {
-  return std::erfc(z / std::numbers::sqrt2) / 2;
-}
-
-double normalFromTail(double p) {
-  double low = -40;
-  double high = 40;
-  for (int i = 0; i < 80; ++i) {
-    const double middle = (low + high) / 2;
-    (normalTail(middle) > p ? low : high) = middle;
-  }
-  return (low + high) / 2;
-}
-
-double normalFromStudent(double t, double freedom) {
-  const double z = (8 * freedom + 1) / (8 * freedom + 3) * std::sqrt(freedom * std::log1p(t * t / freedom));
-  return t < 0 ? -z : z;
 }
 
 }  // namespace muster::fleet

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMostFacts = 1000;
 constexpr size_t kFactBytes = 200;
-constexpr int kDeepest = 6;
+constexpr int kDeepestFact = 6;
 
 /// Last parts of names that differ from machine to machine, or from minute to minute.
 constexpr std::array kOwn = {
@@ -32,7 +32,7 @@ class Flattener {
 
   /// Adds every scalar below `element`; lists of objects are numbered, lists of scalars are one text.
   void add(const std::string& name, const dom::element& element, int16_t device, int depth = 0) {
-    if (depth > kDeepest || node_.facts.size() >= kMostFacts) return;
+    if (depth > kDeepestFact || node_.facts.size() >= kMostFacts) return;
     if (dom::object object; element.get(object) == simdjson::SUCCESS) {
       for (const auto& [key, value] : object)
         if (!isOwn(key))

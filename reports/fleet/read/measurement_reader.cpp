@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <bit>
 
-#include "reports/fleet/peers/robust.h"
 #include "reports/fleet/read/cause.h"
 #include "reports/fleet/read/folded_rows.h"
 #include "reports/fleet/read/label_list.h"
 #include "reports/fleet/read/stage_reader.h"
+#include "runner/core/statistics.h"
 #include "runner/core/units.h"
 #include "runner/metrics/measurement.h"
 #include "runner/record/fold/sample_pack.h"

@@ -23,9 +23,9 @@ namespace muster::fleet {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr size_t kTextBytes = 200;
+constexpr size_t kFaultBytes = 200;
 constexpr size_t kMostReasons = 8;
-constexpr size_t kDeepest = 64;
+constexpr size_t kDeepestJson = 64;
 constexpr size_t kTextFileBytes = 1u << 20;
 constexpr size_t kMostTexts = 64;
 /// Only one record above this is parsed at a time: a hostile one may need fifteen times its size.
@@ -64,7 +64,7 @@ struct FaultFinder : nlohmann::json_sax<nlohmann::json> {
 Error notJson(std::string_view text, simdjson::error_code error) {
   const size_t last = text.find_last_not_of(" \t\r\n");
   if (last == std::string_view::npos) return damaged("torn: the file is empty");
-  if (error == simdjson::DEPTH_ERROR) return damaged(fmt::format("more than {} levels deep", kDeepest));
+  if (error == simdjson::DEPTH_ERROR) return damaged(fmt::format("more than {} levels deep", kDeepestJson));
   if (error == simdjson::UTF8_ERROR) return damaged("damaged: it is not valid UTF-8");
   FaultFinder finder;
   nlohmann::json::sax_parse(text.begin(), text.end(), &finder);
@@ -76,7 +76,7 @@ Error notJson(std::string_view text, simdjson::error_code error) {
 }
 
 std::string textIn(Fields& fields, std::string_view key) {
-  return bounded(fields.text(key), kTextBytes);
+  return bounded(fields.text(key), kFaultBytes);
 }
 
 }  // namespace
@@ -156,7 +156,7 @@ class RecordReader::Impl {
     failures_.clear();
     if (size_ > allocated_) {
       allocated_ = std::max<size_t>(size_, 1u << 20);
-      if (parser_.allocate(allocated_, kDeepest) != simdjson::SUCCESS) {
+      if (parser_.allocate(allocated_, kDeepestJson) != simdjson::SUCCESS) {
         allocated_ = 0;
         return damaged("there is not enough memory to read it");
       }
@@ -217,16 +217,16 @@ class RecordReader::Impl {
     }
     if (const dom::object tool = fields.object("tool"); failures_.ok()) {
       Fields part(tool, failures_);
-      node.toolVersion = bounded(part.text("version"), kTextBytes);
+      node.toolVersion = bounded(part.text("version"), kFaultBytes);
       node.buildId = textIn(part, "build_id");
     }
     if (fields.has("rejudged")) readRejudged(fields, node);
     if (const dom::object launcher = fields.object("launcher"); failures_.ok())
       if (std::string_view id; launcher.at_key("fleet_id").get(id) == simdjson::SUCCESS)
-        node.fleetId = bounded(id, kTextBytes);
+        node.fleetId = bounded(id, kFaultBytes);
     if (const dom::object environment = fields.object("environment"); failures_.ok())
       if (std::string_view job; environment.at_key("SLURM_JOB_ID").get(job) == simdjson::SUCCESS)
-        node.jobId = bounded(job, kTextBytes);
+        node.jobId = bounded(job, kFaultBytes);
     if (const dom::object inventory = fields.object("inventory"); failures_.ok())
       readInventory(inventory, node, stages_, limits_, failures_);
     readStages(fields, node);
@@ -280,7 +280,7 @@ class RecordReader::Impl {
     for (const dom::element item : fields.array("overrides")) {
       std::string_view text;
       if (item.get(text) != simdjson::SUCCESS) failures_.fail("overrides", "must be texts");
-      node.overrides.push_back(bounded(text, kTextBytes));
+      node.overrides.push_back(bounded(text, kFaultBytes));
     }
   }
 
@@ -296,7 +296,7 @@ class RecordReader::Impl {
     for (const dom::element item : fields.array("reasons")) {
       std::string_view text;
       if (item.get(text) != simdjson::SUCCESS) failures_.fail("reasons", "must be texts");
-      if (node.reasons.size() < kMostReasons) node.reasons.push_back(bounded(text, kTextBytes));
+      if (node.reasons.size() < kMostReasons) node.reasons.push_back(bounded(text, kFaultBytes));
     }
   }
 

@@ -23,7 +23,7 @@ constexpr const char* kRecordName = "record.json";
 constexpr std::array kOthers = {"fleet.json", "slurm.json"};
 /// Folders in which a run keeps what a resume set aside.
 constexpr std::array kSetAside = {"attempts"};
-constexpr int kDeepest = 16;
+constexpr int kDeepestFolder = 16;
 
 Error unreadable(const fs::path& folder, const std::error_code& error) {
   return {ErrorCode::kIo, "cannot read this folder: " + error.message(), folder.string()};
@@ -35,13 +35,13 @@ bool isOneOf(const std::string& name, const Names& names) {
 }
 
 /// What lies below a folder.
-struct Found {
+struct FoundFiles {
   bool insideRuns = false;  ///< a run's own folder is searched for further records, too
   std::vector<fs::path> records;
   std::vector<fs::path> cutRuns;  ///< folders of runs without a record
 };
 
-Status findIn(const fs::path& folder, int depth, bool insideRun, Found& found) {
+Status findIn(const fs::path& folder, int depth, bool insideRun, FoundFiles& found) {
   std::error_code error;
   const auto holds = [&](const char* name) {
     return fs::symlink_status(folder / name, error).type() != fs::file_type::not_found;
@@ -63,7 +63,7 @@ Status findIn(const fs::path& folder, int depth, bool insideRun, Found& found) {
     const fs::file_status status = entries->symlink_status(error);
     if (name.starts_with(".") || fs::is_symlink(status)) continue;
     if (fs::is_directory(status)) {
-      if (depth < kDeepest && !isOneOf(name, kSetAside))
+      if (depth < kDeepestFolder && !isOneOf(name, kSetAside))
         MUSTER_CHECK_OK(findIn(entries->path(), depth + 1, insideRun, found));
     } else if (!insideRun && entries->path().extension() == ".json" && !isOneOf(name, kOthers)) {
       found.records.push_back(entries->path());
@@ -73,7 +73,7 @@ Status findIn(const fs::path& folder, int depth, bool insideRun, Found& found) {
 }
 
 /// What became of one file.
-using Outcome = std::variant<std::monostate, NodeSummary, Quarantined>;
+using ReadFile = std::variant<std::monostate, NodeSummary, Quarantined>;
 
 /// Whether a job of the run writes a record at `path`.
 Status checkPath(const RecordRules& rules, const std::string& path) {
@@ -100,8 +100,8 @@ std::string nodeOf(const RecordRules& rules, const std::string& path, const std:
   return rules.nodeAt ? rules.nodeAt(path) : said;
 }
 
-Outcome outcomeOf(RecordReader& reader, Result<NodeSummary> summary, std::string name,
-                  const RecordRules& rules) {
+ReadFile outcomeOf(RecordReader& reader, Result<NodeSummary> summary, std::string name,
+                   const RecordRules& rules) {
   const Status placed =
       summary.ok() ? checkPlace(rules, name, summary->node, &*summary) : Status(summary.error());
   if (!placed.ok()) {
@@ -112,12 +112,12 @@ Outcome outcomeOf(RecordReader& reader, Result<NodeSummary> summary, std::string
   return std::move(*summary);
 }
 
-Result<Found> findAll(const fs::path& folder, bool insideRuns) {
+Result<FoundFiles> findAll(const fs::path& folder, bool insideRuns) {
   std::error_code error;
   if (!fs::is_directory(folder, error))
     return Error{ErrorCode::kUsage, "is no folder; wanted the folder that holds the nodes' run folders",
                  folder.string()};
-  Found found{insideRuns, {}, {}};
+  FoundFiles found{insideRuns, {}, {}};
   MUSTER_CHECK_OK(findIn(folder, 0, false, found));
   std::sort(found.records.begin(), found.records.end());
   std::sort(found.cutRuns.begin(), found.cutRuns.end());
@@ -132,7 +132,7 @@ std::string shownPath(const fs::path& path, const fs::path& folder) {
 }  // namespace
 
 Result<std::vector<fs::path>> findRecords(const fs::path& folder) {
-  MUSTER_TRY(Found found, findAll(folder, false));
+  MUSTER_TRY(FoundFiles found, findAll(folder, false));
   return std::move(found.records);
 }
 
@@ -147,7 +147,7 @@ FleetRecords readEach(size_t count, int threads, const ReadLimits& limits,
                       const RecordRules& rules) {
   FleetRecords records;
   records.names->give(waivers);
-  std::vector<Outcome> outcomes(count);
+  std::vector<ReadFile> outcomes(count);
   std::atomic<size_t> next = 0;
   const auto work = [&] {
     RecordReader reader(*records.names, limits, rules.origin);
@@ -168,7 +168,7 @@ FleetRecords readEach(size_t count, int threads, const ReadLimits& limits,
     for (int i = 1; i < threads; ++i) helpers.emplace_back(work);
     work();
   }
-  for (Outcome& outcome : outcomes) {
+  for (ReadFile& outcome : outcomes) {
     if (auto* node = std::get_if<NodeSummary>(&outcome)) records.nodes.push_back(std::move(*node));
     if (auto* bad = std::get_if<Quarantined>(&outcome)) records.quarantined.push_back(std::move(*bad));
     outcome = std::monostate();
@@ -178,7 +178,7 @@ FleetRecords readEach(size_t count, int threads, const ReadLimits& limits,
 
 Result<FleetRecords> readFleet(const fs::path& folder, int threads, const ReadLimits& limits,
                                const std::vector<Waiver>& waivers, const RecordRules& rules) {
-  MUSTER_TRY(const Found found, findAll(folder, /*insideRuns=*/rules.nodeAt != nullptr));
+  MUSTER_TRY(const FoundFiles found, findAll(folder, /*insideRuns=*/rules.nodeAt != nullptr));
   const std::vector<fs::path>& paths = found.records;
   FleetRecords records = readEach(
       paths.size(), threads, limits, [&](RecordReader& reader, size_t i) { return reader.read(paths[i]); },

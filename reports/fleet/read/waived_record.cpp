@@ -10,7 +10,7 @@ namespace muster::fleet {
 namespace {
 
 constexpr size_t kMostWaivers = 1000;
-constexpr size_t kTextBytes = 300;
+constexpr size_t kWaiverTextBytes = 300;
 
 Waiver waiverOf(Fields& fields, Failures& failures) {
   Waiver waiver;
@@ -18,11 +18,11 @@ Waiver waiverOf(Fields& fields, Failures& failures) {
       {"stage", &waiver.stage},   {"metric", &waiver.metric},     {"device", &waiver.device},
       {"serial", &waiver.serial}, {"node", &waiver.node},         {"reason", &waiver.reason},
       {"at", &waiver.at},         {"approver", &waiver.approver}, {"expires", &waiver.expires}};
-  for (const auto& [key, text] : texts) *text = bounded(fields.text(key), kTextBytes);
+  for (const auto& [key, text] : texts) *text = bounded(fields.text(key), kWaiverTextBytes);
   for (const auto& [key, value] : fields.object("where")) {
     std::string_view text;
     if (value.get(text) != simdjson::SUCCESS) failures.fail("where", "must be texts by name");
-    waiver.where.emplace(bounded(key, kTextBytes), bounded(text, kTextBytes));
+    waiver.where.emplace(bounded(key, kWaiverTextBytes), bounded(text, kReasonBytes));
   }
   return waiver;
 }

@@ -75,12 +75,6 @@ const char* meaningOf(const std::string& acceptance) {
   return "No node is rejected, but not every expected node could be accepted.";
 }
 
-std::string upper(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return text;
-}
-
 /// "2 × b200 + 70 × h100-sxm5-80gb": the nodes of each SKU.
 std::string skusText(const Fleet& fleet) {
   std::map<std::string, size_t> counts;
@@ -132,7 +126,7 @@ void addHeadlines(View& page, const Fleet& fleet) {
 }
 
 void addHead(View& page, const Fleet& fleet, const std::string& recordSha256) {
-  page.text("acceptance", fleet.acceptance).text("verdict", upper(fleet.acceptance));
+  page.text("acceptance", fleet.acceptance).text("verdict", upperCase(fleet.acceptance));
   page.text("verdict_meaning", meaningOf(fleet.acceptance)).text("exit_code", std::to_string(fleet.exitCode));
   page.text("verdict_symbol", fleet.exitCode == 0 ? "✓" : fleet.exitCode == 1 ? "✕" : "!");
   page.flag("simulated", fleet.simulated).text("version", toolVersion()).text("build_id", buildId());

@@ -15,12 +15,6 @@ namespace {
 constexpr size_t kMostLines = 12;
 constexpr size_t kMostBeneath = 4;
 
-std::string upper(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return text;
-}
-
 class Screen {
  public:
   explicit Screen(int width) : width_(std::max(60, width)) {}
@@ -89,7 +83,7 @@ std::string coverageText(const Fleet& fleet) {
 std::string renderFleetSummary(const Fleet& fleet, int width) {
   Screen screen(width);
   screen.line(fmt::format("{}{}  fleet of {} nodes, plan {}", fleet.simulated ? "SIMULATED " : "",
-                          upper(fleet.acceptance), fleet.nodes.size(), printable(fleet.planName, 60)));
+                          upperCase(fleet.acceptance), fleet.nodes.size(), printable(fleet.planName, 60)));
   for (const std::string& reason : fleet.reasons) screen.line(reason, 2);
   screen.line(coverageText(fleet), 2);
   std::vector<const FleetNode*> open;

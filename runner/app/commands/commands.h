@@ -13,6 +13,8 @@
 
 namespace muster {
 
+inline constexpr int kSummaryColumns = 100;  ///< of the summaries that commands print
+
 Result<int> runCommand(const RunOptions& options);
 
 /// Prints every mistake of each plan; 2 if there is any.

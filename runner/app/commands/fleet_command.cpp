@@ -32,7 +32,6 @@ namespace muster {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int kColumns = 100;
 constexpr double kSlurmPatience = 1200;    // seconds; the fleet job has an hour
 constexpr unsigned kSlurmPause = 5000000;  // microseconds
 constexpr std::string_view kSkuKey = "sku=";
@@ -311,7 +310,7 @@ Result<int> fleetCommand(const FleetCommandOptions& options) {
   MUSTER_CHECK_OK(writeFileAtomically(out / "fleet.json", text).context("writing the fleet record"));
   MUSTER_TRY(const std::string html, fleet::renderFleetHtml(fleet, records, sha256Hex(text), tree.templates));
   MUSTER_CHECK_OK(writeFileAtomically(out / "fleet.html", html, Durable::kNo));
-  fmt::print("{}", fleet::renderFleetSummary(fleet, kColumns));
+  fmt::print("{}", fleet::renderFleetSummary(fleet, kSummaryColumns));
   fmt::print("report {}\n", (out / "fleet.html").string());
   return fleet.exitCode;
 }

@@ -27,8 +27,6 @@ namespace muster {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int kColumns = 100;
-
 bool isFromProfile(const Expectation& expectation) {
   return expectation.origin.rfind("profile ", 0) == 0;
 }
@@ -177,14 +175,14 @@ Result<int> judgeCommand(const JudgeOptions& options) {
                    options.out.string()};
     MUSTER_CHECK_OK(writeOutputs(record, options.out, tree.templates));
   }
-  fmt::print("{}", renderSummary(record, false, kColumns));
+  fmt::print("{}", renderSummary(record, false, kSummaryColumns));
   return record.exitCode;
 }
 
 Result<int> reportCommand(const fs::path& path, const fs::path& out) {
   MUSTER_TRY(const Record record, soundRecordAt(path));
   if (out.empty()) {
-    fmt::print("{}", renderSummary(record, false, kColumns));
+    fmt::print("{}", renderSummary(record, false, kSummaryColumns));
     return record.exitCode;
   }
   MUSTER_TRY(const Tree tree, findTree());

@@ -11,6 +11,7 @@
 #include "reports/fleet/render/fleet_html.h"
 #include "reports/fleet/render/fleet_terminal.h"
 #include "reports/history/delta.h"
+#include "runner/app/commands/commands.h"
 #include "runner/app/commands/record_input.h"
 #include "runner/app/history/history_command.h"
 #include "runner/app/history/history_json.h"
@@ -32,8 +33,7 @@ using history::DeltaState;
 using history::KeptFleet;
 using history::RecordUse;
 
-constexpr int kColumns = 100;
-constexpr size_t kMostShown = 40;
+constexpr size_t kMostListed = 40;
 
 struct FoundRecord {
   fs::path path;
@@ -161,9 +161,9 @@ Status checkNews(const DeltaInput& input) {
 void printList(const char* title, const std::vector<std::string>& lines) {
   if (lines.empty()) return;
   fmt::print("{}\n", title);
-  for (size_t i = 0; i < std::min(lines.size(), kMostShown); ++i) fmt::print("  {}\n", lines[i]);
-  if (lines.size() > kMostShown)
-    fmt::print("  and {} more; --json lists them all\n", lines.size() - kMostShown);
+  for (size_t i = 0; i < std::min(lines.size(), kMostListed); ++i) fmt::print("  {}\n", lines[i]);
+  if (lines.size() > kMostListed)
+    fmt::print("  and {} more; --json lists them all\n", lines.size() - kMostListed);
 }
 
 std::vector<std::string> linesOf(const Delta& delta, DeltaState state) {
@@ -284,7 +284,7 @@ Result<int> merge(DeltaInput& input, const Delta& delta, const HistoryOptions& o
     fmt::print("{}\n", dumpJson(json));
     return fleet.exitCode;
   }
-  fmt::print("\n{}report {}\n", fleet::renderFleetSummary(fleet, kColumns),
+  fmt::print("\n{}report {}\n", fleet::renderFleetSummary(fleet, kSummaryColumns),
              (options.out / "fleet.html").string());
   if (fleet.exitCode == kExitAccepted)
     fmt::print("next: `muster history add {}` keeps it as the last acceptance\n", options.out.string());

@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kSamples = "samples";
 constexpr const char* kExponent = "exponent";
 
-std::string groupKey(const Measurement& m) {
+std::string measurementKey(const Measurement& m) {
   std::string key;
   for (const std::string* part : {&m.metric, &m.unit, &m.caseId, &m.peak}) key += *part + '\x1d';
   key += directionName(m.direction);
@@ -27,7 +27,7 @@ std::vector<std::vector<const std::vector<double>*>> samplesByGroup(
   std::map<std::string, size_t> places;
   std::vector<std::vector<const std::vector<double>*>> groups;
   for (const Measurement& m : measurements) {
-    const size_t place = places.emplace(groupKey(m), groups.size()).first->second;
+    const size_t place = places.emplace(measurementKey(m), groups.size()).first->second;
     if (place == groups.size()) groups.emplace_back();
     groups[place].push_back(&m.samples);
   }
@@ -81,7 +81,7 @@ Json foldedMeasurements(const std::vector<Measurement>& measurements) {
   for (const Measurement& m : measurements) {
     Measurement bare = m;
     bare.samples.clear();
-    KeyedObject keyed{groupKey(m), toJson(bare)};
+    KeyedObject keyed{measurementKey(m), toJson(bare)};
     foldDeviceLabel(keyed.object);
     objects.push_back(std::move(keyed));
   }
@@ -103,7 +103,7 @@ Result<std::vector<Measurement>> unfoldedMeasurements(const Json& list, const st
 }
 
 void groupMeasurements(std::vector<Measurement>& measurements) {
-  groupRows(measurements, groupKey);
+  groupRows(measurements, measurementKey);
 }
 
 uint64_t packedSampleCount(const Json& list) {

@@ -140,10 +140,5 @@ TEST(Resolution, IsLostWhereNoiseHidesHalfOfTheSpeed) {
   }
 }
 
-TEST(UpperQuantile, IsThatOfTheNormalDistribution) {
-  EXPECT_NEAR(upperQuantile(0.025), 1.959964, 1e-5);
-  EXPECT_NEAR(upperQuantile(1e-6), 4.753424, 1e-5);
-}
-
 }  // namespace
 }  // namespace muster::ring

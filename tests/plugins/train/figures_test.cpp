@@ -7,12 +7,6 @@
 namespace muster::train {
 namespace {
 
-TEST(Figures, TakeTheMiddle) {
-  EXPECT_EQ(medianOf({3, 1, 2}), 2);
-  EXPECT_EQ(medianOf({4, 1, 2, 3}), 2.5);
-  EXPECT_EQ(medianOf({}), 0);
-}
-
 TEST(Figures, DriftComparesTheEndsOfARun) {
   EXPECT_NEAR(driftOf({1, 1, 1, 1, 1, 1, 1, 1, 1.5, 1.5}), 0.5, 1e-12);
   EXPECT_NEAR(driftOf({2, 2, 9, 1, 1}), -0.5, 1e-12);

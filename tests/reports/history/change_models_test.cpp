@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps and slopes are those that trying every split and every pair finds.
 #include "reports/history/change_models.h"
+#include "runner/core/statistics.h"
 
 #include <gtest/gtest.h>
 

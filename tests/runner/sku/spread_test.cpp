@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runner/core/statistics.h"
 #include "tests/runner/sku/made_fleet.h"
 
 namespace muster {
@@ -14,19 +15,6 @@ namespace {
 
 using testing::leftSkewed;
 using testing::wholeNormal;
-
-TEST(NormalQuantile, AgreesWithTables) {
-  EXPECT_NEAR(normalQuantile(0.5), 0, 1e-9);
-  EXPECT_NEAR(normalQuantile(0.975), 1.959963985, 1e-8);
-  EXPECT_NEAR(normalQuantile(0.05), -1.644853627, 1e-8);
-  EXPECT_NEAR(normalQuantile(1e-5), -4.264890794, 1e-8);
-  EXPECT_NEAR(normalQuantile(1e-9), -5.997807015, 1e-8);
-}
-
-TEST(NormalQuantile, IsTheInverseOfTheShare) {
-  for (const double p : {1e-12, 1e-6, 0.01, 0.3, 0.5, 0.7, 0.999})
-    EXPECT_NEAR(normalShare(normalQuantile(p)) / p, 1, 1e-9);
-}
 
 std::vector<double> drawn(size_t n, uint64_t seed, bool skewed, double centre, double sigma) {
   std::vector<double> values;

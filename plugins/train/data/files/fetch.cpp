@@ -20,7 +20,7 @@
 namespace muster::train {
 namespace {
 
-constexpr int kTries = 5;           ///< a transfer that moves on is tried again so often
+constexpr int kFetchTries = 5;      ///< a transfer that moves on is tried again so often
 constexpr long kStallSeconds = 30;  ///< without a byte, then it is cut off
 
 /// The functions of libcurl in use.
@@ -166,7 +166,7 @@ Status gather(const Curl& curl, const RemoteFile& file, const std::filesystem::p
   transfer.limit = file.limit;
   transfer.progress = &progress;
   Ended ended;
-  for (int i = 0; i < kTries; ++i) {
+  for (int i = 0; i < kFetchTries; ++i) {
     const uint64_t before = transfer.got;
     ended = transferOnce(curl, file, transfer);
     if (!mayGoOn(ended, transfer, before)) break;

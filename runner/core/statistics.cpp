@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The median of many values without branches; quantiles by Newton's method.
+#include "runner/core/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <vector>
+
+namespace muster {
+namespace {
+
+constexpr size_t kFew = 8;
+constexpr int kMostSplits = 64;  ///< far beyond what values need that were not made to need more
+
+double middleOf(double a, double b, double c) {
+  return std::max(std::min(a, b), std::min(std::max(a, b), c));
+}
+
+/// The value of rank `rank`, from 0. Like std::nth_element, without a branch for each value: which way it
+/// goes cannot be foretold. Values in the half that has the rank are split again.
+double nthOf(std::span<const double> values, size_t rank) {
+  thread_local std::vector<double> below, above;
+  below.resize(std::max(below.size(), values.size()));
+  above.resize(std::max(above.size(), values.size()));
+  for (int split = 0; values.size() > kFew && split < kMostSplits; ++split) {
+    const double pivot = middleOf(values.front(), values[values.size() / 2], values.back());
+    size_t less = 0, more = 0;
+    double* const low = below.data();
+    double* const high = above.data();
+    for (const double value : values) {
+      low[less] = value;
+      high[more] = value;
+      less += value < pivot ? 1 : 0;
+      more += value > pivot ? 1 : 0;
+    }
+    const size_t notMore = values.size() - more;
+    if (rank >= less && rank < notMore) return pivot;
+    const bool down = rank < less;
+    rank -= down ? 0 : notMore;
+    values = std::span(down ? below : above).first(down ? less : more);
+  }
+  std::vector<double> rest(values.begin(), values.end());
+  std::nth_element(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(rank), rest.end());
+  return rest[rank];
+}
+
+}  // namespace
+
+double medianOf(std::span<const double> values) {
+  const bool finite =
+      std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
+  if (values.empty() || !finite) return kNaN;
+  const size_t half = values.size() / 2;
+  const double upper = nthOf(values, half);
+  if (values.size() % 2 == 1) return upper;
+  size_t smaller = 0;
+  double lower = -std::numeric_limits<double>::infinity();
+  for (const double value : values) {
+    smaller += value < upper ? 1 : 0;
+    lower = std::max(lower, value < upper ? value : lower);
+  }
+  return std::midpoint(smaller == half ? lower : upper, upper);
+}
+
+double madOf(std::span<const double> values, double center) {
+  std::vector<double> distances;
+  distances.reserve(values.size());
+  for (const double value : values) distances.push_back(std::abs(value - center));
+  return medianOf(distances);
+}
+
+double normalTail(double z) {
+  return std::erfc(z / std::numbers::sqrt2) / 2;
+}
+
+/// Abramowitz and Stegun 26.2.23 (good to 4.5e-4), then Newton's steps on the logarithm of the tail's own
+/// share, so that far tails stay exact.
+double normalQuantile(double p) {
+  const bool upper = p > 0.5;
+  const double tail = upper ? 1 - p : p;
+  const double t = std::sqrt(-2 * std::log(tail));
+  double z =
+      (2.515517 + t * (0.802853 + t * 0.010328)) / (1 + t * (1.432788 + t * (0.189269 + t * 0.001308))) - t;
+  constexpr int kMostSteps = 10;
+  for (int i = 0; i < kMostSteps; ++i) {
+    const double density = std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
+    const double share = normalTail(-z);
+    const double step = std::log(share / tail) * share / density;
+    z -= step;
+    if (std::fabs(step) < 1e-10) break;
+  }
+  return upper ? -z : z;
+}
+
+double normalFromStudent(double t, double freedom) {
+  const double z = (8 * freedom + 1) / (8 * freedom + 3) * std::sqrt(freedom * std::log1p(t * t / freedom));
+  return t < 0 ? -z : z;
+}
+
+double studentQuantile(double p, double freedom) {
+  const double z = normalQuantile(std::clamp(p, 1e-300, 0.5));
+  return std::sqrt(freedom * std::expm1(z * z / freedom * (1 - 1 / (4 * std::max(freedom, 1.0)))));
+}
+
+}  // namespace muster
