@@ -46,6 +46,11 @@ double nthOf(std::span<const double> values, size_t rank) {
   return rest[rank];
 }
 
+/// What Wallace's approximation multiplies.
+double wallace(double freedom) {
+  return (8 * freedom + 1) / (8 * freedom + 3);
+}
+
 }  // namespace
 
 double medianOf(std::span<const double> values) {
@@ -95,13 +100,13 @@ double normalQuantile(double p) {
 }
 
 double normalFromStudent(double t, double freedom) {
-  const double z = (8 * freedom + 1) / (8 * freedom + 3) * std::sqrt(freedom * std::log1p(t * t / freedom));
+  const double z = wallace(freedom) * std::sqrt(freedom * std::log1p(t * t / freedom));
   return t < 0 ? -z : z;
 }
 
 double studentQuantile(double p, double freedom) {
-  const double z = normalQuantile(std::clamp(p, 1e-300, 0.5));
-  return std::sqrt(freedom * std::expm1(z * z / freedom * (1 - 1 / (4 * std::max(freedom, 1.0)))));
+  const double z = normalQuantile(std::clamp(p, 1e-300, 0.5)) / wallace(freedom);
+  return std::sqrt(freedom * std::expm1(z * z / freedom));
 }
 
 }  // namespace muster

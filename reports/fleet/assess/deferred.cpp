@@ -10,6 +10,7 @@
 
 #include "reports/fleet/assess/fleet_waivers.h"
 #include "reports/fleet/read/waiver_tally.h"
+#include "runner/core/statistics.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/judge/bound.h"
@@ -35,11 +36,19 @@ struct Judged {
 /// The bounds of one group. Each node has one vote, the median of its devices, however many it names.
 struct FleetBounds {
   size_t nodes = 0;
-  Result<Bound> bound;  ///< by all of them
+  std::vector<std::pair<double, const FleetNode*>> votes;  ///< sorted
+  Result<Bound> bound;                                     ///< by all of them
   /// Where any one record may say anything: the median lies between these two. Empty where that bounds
   /// nothing.
   std::optional<std::pair<double, double>> reach;
   std::vector<Bound> shaken{};  ///< the bounds by both
+};
+
+/// What one group is judged by.
+struct Judging {
+  const DeferredKey& key;
+  const Group& measured;
+  const FleetBounds& bounds;
 };
 
 /// The median of sorted values, moved up or down by one place: as far as any one of them can move it.
@@ -53,9 +62,11 @@ FleetBounds boundsOf(const DeferredKey& key, const Group& measured, const std::v
   std::map<const FleetNode*, std::vector<double>> observed;
   for (const Entry& entry : entries) observed[entry.node].push_back(entry.verdict->observed);
   Peers peers;
-  for (const auto& [node, values] : observed) peers.values.push_back(summarize(values).median);
+  for (const auto& [node, values] : observed) peers.values.push_back(medianOf(values));
   if (observed.size() == 1) peers.values = observed.begin()->second;  // all that is compared is its own
-  FleetBounds bounds{observed.size(), boundOf(key.expectation, measured, {}, peers), {}};
+  FleetBounds bounds{observed.size(), {}, boundOf(key.expectation, measured, {}, peers), {}};
+  for (const auto& [node, values] : observed) bounds.votes.emplace_back(medianOf(values), node);
+  std::sort(bounds.votes.begin(), bounds.votes.end());
   if (bounds.nodes < kFewestNodes) return bounds;
   std::sort(peers.values.begin(), peers.values.end());
   bounds.reach = {medianMoved(peers.values, -1), medianMoved(peers.values, 1)};
@@ -67,28 +78,54 @@ FleetBounds boundsOf(const DeferredKey& key, const Group& measured, const std::v
   return bounds;
 }
 
-/// Why a single record could be all that decides; empty: it is not. The median of three or more nodes lies
-/// within what the honest ones measured, so a node that misses it is truly behind one of them. A slow one may
-/// pass by a record that was forged to be as slow: then it would not by another record.
-std::string doubtOf(const FleetBounds& bounds, const std::string& unit, double observed, bool met) {
-  if (!met)
-    return bounds.nodes == 2 ? "two nodes differ, and nothing tells which of their records is right: three "
-                               "or more are needed"
-                             : "";
+/// Whether `observed`, which misses the bound by all records, also misses it without the record of any one
+/// other node. Leaving out the highest or the lowest moves the median as far as leaving out any can. Each
+/// vote counts twice, so that of two that are left the median is the limit, too, and not the better one.
+bool missedWithoutAnother(const Judging& of, const Entry& entry) {
+  const auto& votes = of.bounds.votes;
+  const auto other = [&](const auto& vote) { return vote.second != entry.node; };
+  const auto lowest = std::find_if(votes.begin(), votes.end(), other) - votes.begin();
+  const auto highest = votes.rend() - std::find_if(votes.rbegin(), votes.rend(), other) - 1;
+  for (const auto without : {lowest, highest}) {
+    Peers peers;
+    for (auto i = std::ptrdiff_t{0}; i < std::ssize(votes); ++i)
+      if (i != without) peers.values.insert(peers.values.end(), 2, votes[static_cast<size_t>(i)].first);
+    const auto bound = boundOf(of.key.expectation, of.measured, {}, peers);
+    if (!bound.ok() || distanceTo(*bound, entry.verdict->observed).met) return false;
+  }
+  return true;
+}
+
+/// Why the record of one other node could be all that decides; empty: it is not. A node is rejected by what
+/// it misses without that record too. A slow one may pass by a record that was forged to be as slow: then it
+/// would not by another record.
+std::string doubtOf(const Judging& of, const Entry& entry, bool met) {
+  const FleetBounds& bounds = of.bounds;
+  const std::string& unit = of.measured.unit;
+  if (!met && bounds.nodes == 2)
+    return "two nodes differ, and nothing tells which of their records is right: three or more are needed";
+  if (!met) {
+    if (bounds.nodes < kFewestNodes || missedWithoutAnother(of, entry)) return "";
+    return fmt::format("too few nodes to say: without one of the other {} records it would meet the limit",
+                       bounds.nodes - 1);
+  }
   if (std::all_of(bounds.shaken.begin(), bounds.shaken.end(),
-                  [&](const Bound& bound) { return distanceTo(bound, observed).met; }))
+                  [&](const Bound& bound) { return distanceTo(bound, entry.verdict->observed).met; }))
     return "";
   return fmt::format(
       "too few nodes to say: any one of the {} records can move the fleet median between {} and {}",
       bounds.nodes, formatQuantity(bounds.reach->first, unit), formatQuantity(bounds.reach->second, unit));
 }
 
-Judged judgeOne(const Expectation& e, const std::string& unit, const FleetBounds& bounds, double observed) {
+Judged judgeOne(const Judging& of, const Entry& entry) {
   // With no peer at all a fleet of one device has nothing to compare with: it is told, and no pass.
-  const Result<Bound>& bound = bounds.bound;
+  const Expectation& e = of.key.expectation;
+  const std::string& unit = of.measured.unit;
+  const double observed = entry.verdict->observed;
+  const Result<Bound>& bound = of.bounds.bound;
   if (!bound.ok()) return {Outcome::kError, bound.error().message};
   const BoundDistance distance = distanceTo(*bound, observed);
-  if (const std::string doubt = doubtOf(bounds, unit, observed, distance.met); !doubt.empty())
+  if (const std::string doubt = doubtOf(of, entry, distance.met); !doubt.empty())
     return {Outcome::kError,
             fmt::format("{}, required {}; {}", formatQuantity(observed, unit), bound->text, doubt)};
   Judged judged;
@@ -134,7 +171,7 @@ void judgeDeferred(const FleetRecords& records, Fleet& fleet) {
     measured.direction = key.direction;
     const FleetBounds bounds = boundsOf(key, measured, entries);
     for (const Entry& entry : entries) {
-      Judged judged = judgeOne(key.expectation, measured.unit, bounds, entry.verdict->observed);
+      Judged judged = judgeOne({key, measured, bounds}, entry);
       if (const Waiver* waiver =
               waiveDeferred(key, *entry.node, entry.verdict->device, records, judged.outcome, fleet)) {
         judged.detail += waivedText(judged.outcome, *waiver);

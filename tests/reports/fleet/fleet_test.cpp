@@ -14,6 +14,7 @@
 #include "reports/fleet/render/fleet_html.h"
 #include "reports/fleet/render/fleet_terminal.h"
 #include "reports/html/csp.h"
+#include "runner/core/statistics.h"
 #include "tests/reports/fleet/fleet_folder.h"
 #include "tests/runner/record/sample/sample_record.h"
 
@@ -306,6 +307,30 @@ TEST(Fleet, OneRecordNeitherRejectsNorHidesAnotherNode) {
   EXPECT_EQ(statesOf({kGood, kSlow, kGood})[1], kRejected) << "one of the good ones is honest at least";
   EXPECT_EQ(statesOf({kGood, kGood}), (States{kAccepted, kAccepted}));
   EXPECT_EQ(statesOf({kGood, kGood, kGood}), (States{kAccepted, kAccepted, kAccepted}));
+}
+
+/// The limit is within 10% of the fleet's median. Whatever the first node claims: a node that meets the limit
+/// which all others set by themselves is not rejected.
+TEST(Fleet, NoClaimRejectsANodeThatMeetsTheLimitOfTheOthers) {
+  EXPECT_EQ(statesOf({19e14, 10e14, 8.9e14})[2], fleet::NodeState::kIncomplete) << "the other two allow 8.5";
+  EXPECT_EQ(statesOf({19e14, 10e14, 5e14})[2], fleet::NodeState::kRejected) << "missed without the claim too";
+  std::mt19937 random(11);
+  std::uniform_real_distribution<double> figure(7e14, 10e14);
+  int spared = 0;
+  for (int round = 0; round < 25; ++round) {
+    std::vector<double> honest(2 + random() % 4);
+    for (double& value : honest) value = figure(random);
+    const double limit = 0.9 * medianOf(honest);
+    std::vector<double> all = {figure(random) * (random() % 2 == 0 ? 1e-3 : 2)};
+    all.insert(all.end(), honest.begin(), honest.end());
+    const auto states = statesOf(all);
+    for (size_t i = 1; i < all.size(); ++i) {
+      if (all[i] < limit) continue;
+      EXPECT_NE(states[i], fleet::NodeState::kRejected) << "round " << round << ", node " << i;
+      spared += states[i] == fleet::NodeState::kIncomplete ? 1 : 0;
+    }
+  }
+  EXPECT_GT(spared, 0) << "no claim made any difference";
 }
 
 TEST(Fleet, EachNodeHasOneVoteAndOnlyForWhatItMeasured) {

@@ -64,9 +64,11 @@ TEST(Student, QuantilesBecomeNormalOnes) {
 }
 
 TEST(Student, QuantilesAreNearThoseOfTables) {
-  EXPECT_NEAR(studentQuantile(0.025, 10), 2.228139, 0.03);
-  EXPECT_NEAR(studentQuantile(0.0005, 30), 3.646, 0.03);
+  EXPECT_NEAR(studentQuantile(0.025, 10), 2.228139, 0.01);
+  EXPECT_NEAR(studentQuantile(0.0005, 30), 3.646, 0.01);
+  EXPECT_NEAR(studentQuantile(0.0005, 4), 8.610, 0.04 * 8.610);
   EXPECT_NEAR(studentQuantile(0.025, 1e9), 1.959964, 1e-4);
+  EXPECT_NEAR(normalTail(normalFromStudent(studentQuantile(1e-4, 6), 6)) / 1e-4, 1, 1e-6);
 }
 
 }  // namespace
