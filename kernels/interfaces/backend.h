@@ -30,6 +30,9 @@ class Backend {
  public:
   virtual ~Backend() = default;
   [[nodiscard]] virtual std::string name() const = 0;  ///< host, sim, cuda
+  /// Whether time is computed and ranks do not wait for each other: nothing of this machine's clocks, load or
+  /// peers may enter a figure.
+  [[nodiscard]] virtual bool virtualTime() const { return false; }
   virtual Result<Inventory*> inventory() = 0;
   /// Opens the device with this id for work.
   virtual Result<std::unique_ptr<Device>> open(const std::string& deviceId) = 0;

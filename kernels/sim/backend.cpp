@@ -30,6 +30,7 @@ class SimBackend : public Backend {
         nodeRank_(options.nodeRank) {}
 
   [[nodiscard]] std::string name() const override { return "sim"; }
+  [[nodiscard]] bool virtualTime() const override { return true; }
   Result<Inventory*> inventory() override { return static_cast<Inventory*>(&inventory_); }
 
   Result<std::unique_ptr<Device>> open(const std::string& deviceId) override {

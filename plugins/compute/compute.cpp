@@ -27,7 +27,7 @@ class ComputeSession : public sdk::Session {
 
   Status run(const Json& caseJson) override {
     MUSTER_TRY(const sdk::CaseInput input, sdk::readCase(caseJson));
-    return runCase_({host_, *device_.device, *ops_, together_, device_.backend->name() == "sim"},
+    return runCase_({host_, *device_.device, *ops_, together_, device_.backend->virtualTime()},
                     *input.params, input.seed);
   }
 

@@ -189,7 +189,7 @@ class Burn {
 Status startTogether(const Bench& bench, const Params& params) {
   if (!bench.together) return {};
   double spread = 0;  // simulated ranks all begin at the same virtual moment
-  if (!bench.simulated) {
+  if (!bench.virtualTime) {
     sdk::HostStore store(bench.host);
     bench.host.progress(0, "waiting for the other ranks to begin together");
     MUSTER_CHECK_OK(store.barrier("ready", params.startTimeout));

@@ -13,7 +13,7 @@ struct Bench {
   Device& device;
   Ops& ops;
   bool together = false;   ///< all ranks of the group begin at once
-  bool simulated = false;  ///< ranks exchange no messages
+  bool virtualTime = false;  ///< ranks exchange no messages
 };
 
 Status runGemm(const Bench& bench, const Json& params, uint64_t seed);

@@ -39,13 +39,13 @@ class HealthTest : public sdk::Session {
 
   Status run(const Json& caseJson) override {
     MUSTER_TRY(const HealthParams params, readParams(caseJson));
-    const double start = machine_.simulated() ? machine_.virtualStart : systemClock().now();
+    const double start = machine_.virtualTime() ? machine_.virtualStart : systemClock().now();
     // Counters are read twice: what grows in between shows whether the node is idle.
     MUSTER_CHECK_OK(machine_.inventory->health(start, "idle"));
-    const double watched = machine_.simulated() ? start : systemClock().now();
+    const double watched = machine_.virtualTime() ? start : systemClock().now();
     MUSTER_TRY(Readings readings, machine_.inventory->surroundings(params.folder));
     // Simulated time passes by itself.
-    if (!machine_.simulated() && !pauseUntil(reporter_.host(), watched + params.idleWindow))
+    if (!machine_.virtualTime() && !pauseUntil(reporter_.host(), watched + params.idleWindow))
       return Error{ErrorCode::kTimeout, "cancelled while it watched whether the node is idle", ""};
     MUSTER_TRY(const Readings state, machine_.inventory->health(watched + params.idleWindow, "idle"));
     readings.values.insert(readings.values.end(), state.values.begin(), state.values.end());
@@ -59,7 +59,7 @@ class HealthTest : public sdk::Session {
   /// Says what became of the kernel log, and takes it out of the unreadable sources where the plan allows
   /// that.
   Status applyKernelLogChoice(const std::string& choice, Readings& readings) const {
-    if (machine_.simulated()) return {};
+    if (machine_.virtualTime()) return {};
     const auto log = std::find_if(readings.unreadable.begin(), readings.unreadable.end(),
                                   [](const UnreadableSource& source) { return source.name == kKernelLog; });
     std::string said = log == readings.unreadable.end() ? "read" : "not readable: " + log->reason;

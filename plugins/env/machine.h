@@ -20,7 +20,7 @@ struct Machine {
       device;  ///< our device where the stage has several ranks; empty: this rank speaks for all of the node
   double virtualStart = 0;  ///< seconds of virtual time at which the session begins (sim)
 
-  [[nodiscard]] bool simulated() const { return backendName == "sim"; }
+  [[nodiscard]] bool virtualTime() const { return backend->virtualTime(); }
   /// Whether a reading of `reading.device` is ours to report: the node's always, another rank's device never.
   [[nodiscard]] bool reports(const Reading& reading) const {
     return reading.device.empty() || device.empty() || reading.device == device;

@@ -45,7 +45,7 @@ class TelemetryTest : public sdk::Session {
 
   Status run(const Json& caseJson) override {
     MUSTER_TRY(const TelemetryParams params, readParams(caseJson));
-    return machine_.simulated() ? overSpan(params) : live(params);
+    return machine_.virtualTime() ? overSpan(params) : live(params);
   }
 
  private:

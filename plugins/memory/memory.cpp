@@ -28,7 +28,7 @@ class MemorySession : public sdk::Session {
   Status run(const Json& caseJson) override {
     MUSTER_TRY(const sdk::CaseInput input, sdk::readCase(caseJson));
     const Bench bench = {host_,  *open_.backend, *open_.device,
-                         group_, devices_,       open_.backend->name() == "sim"};
+                         group_, devices_,       open_.backend->virtualTime()};
     return runCase_(bench, *input.params, input.seed);
   }
 

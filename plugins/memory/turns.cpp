@@ -7,7 +7,7 @@
 namespace muster::memory {
 
 Status inTurn(const Bench& bench, double timeout, const std::function<Status()>& work) {
-  if (bench.group.size == 1 || bench.simulated) return work();
+  if (bench.group.size == 1 || bench.virtualTime) return work();
   sdk::HostStore store(bench.host);
   Status mine;
   for (int turn = 0; turn < bench.group.size; ++turn) {

@@ -176,7 +176,7 @@ class PerftestCase {
     if (site_.nodeCount < 2)
       return Error{ErrorCode::kUnsupported, "pairs need two nodes, and this run has one; use scope \"node\"",
                    ""};
-    if (!site_.simulated) {
+    if (!site_.virtualTime) {
       MUSTER_CHECK_OK(compareRails(site_, name_, ports_.size(), params_.common.transfer.timeout));
       MUSTER_TRY(address_, ownAddress(params_.interface));
     }
@@ -191,7 +191,7 @@ class PerftestCase {
 
   /// All nodes begin a round together: a pair that still runs would share its links with the next.
   Status meet(size_t round) {
-    if (site_.simulated) return {};
+    if (site_.virtualTime) return {};
     const double patience =
         params_.common.transfer.timeout * 4 * params_.samples * static_cast<double>(ports_.size());
     return sdk::HostStore(site_.host).barrier(fmt::format("{}/round{}", name_, round), patience);

@@ -27,7 +27,7 @@ Result<Site> openSite(const sdk::Host& host, const Json& context) {
   site.clusterScope = scope == "cluster";
   site.localSize = std::max(1, site.localSize);
   MUSTER_TRY(site.backend, openBackend(context));
-  site.simulated = site.backend->name() == "sim";
+  site.virtualTime = site.backend->virtualTime();
   return site;
 }
 

@@ -15,7 +15,7 @@ namespace muster::rdma {
 struct Site {
   sdk::Host host;
   std::unique_ptr<Backend> backend;
-  bool simulated = false;
+  bool virtualTime = false;
   bool clusterScope = false;
   int nodeRank = 0;
   int nodeCount = 1;

@@ -12,6 +12,7 @@
 namespace muster {
 
 std::string signalName(int signal) {
+  if (signal == 0) return "";
   const char* name = sigabbrev_np(signal);
   return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
 }

@@ -132,7 +132,4 @@ Result<std::vector<std::unique_ptr<HostProcess>>> superviseHosts(std::vector<Hos
 /// The job of one rank; writes its request file.
 Result<HostJob> rankJob(const RankSpec& spec, const GroupOptions& options);
 
-/// "SIGSEGV" of a signal's number.
-std::string signalName(int signal);
-
 }  // namespace muster

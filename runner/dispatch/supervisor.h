@@ -45,6 +45,9 @@ struct RankEnd {
   bool forPeer = false;  ///< the supervisor stopped it because another rank of its group had failed
 };
 
+/// "SIGSEGV" of a signal's number; empty of 0.
+std::string signalName(int signal);
+
 /// How a running rank stands, seen from outside: nothing here is the plugin's word but its progress.
 struct RankStatus {
   int rank = 0;

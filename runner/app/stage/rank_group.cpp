@@ -50,12 +50,6 @@ const char* stateName(RankEnd::State state) {
   return "error";
 }
 
-std::string signalName(int signal) {
-  if (signal == 0) return "";
-  const char* name = sigabbrev_np(signal);
-  return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
-}
-
 }  // namespace
 
 HangLimits simulatedHang(const Stage& stage) {
