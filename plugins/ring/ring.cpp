@@ -7,7 +7,7 @@
 #include "kernels/loading/open_device.h"
 #include "plugins/ring/describe.h"
 #include "plugins/ring/report.h"
-#include "plugins/ring/solver/topology_file.h"
+#include "plugins/ring/solver/leaf_switches.h"
 #include "plugins/sdk/group_store.h"
 #include "runner/core/files.h"
 #include "runner/core/units.h"
@@ -53,7 +53,7 @@ Result<Params> readParams(const Json& json) {
 Result<Topology> readTopology(const std::string& path, const Members& members) {
   if (path.empty()) return Topology();
   MUSTER_TRY(const std::string text, readFile(path));
-  return parseTopology(text, path, members.names);
+  return leafSwitches(text, path, members.names);
 }
 
 /// The result of all rounds, the same for every rank of the group.

@@ -19,8 +19,8 @@
 #include "runner/core/duration.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/hosts/host_list.h"
 #include "runner/judge/exit_code.h"
-#include "runner/launcher/host_list.h"
 #include "runner/record/record_mac.h"
 
 namespace muster {

@@ -5,7 +5,7 @@
 #include <charconv>
 
 #include "runner/core/text.h"
-#include "runner/launcher/host_list.h"
+#include "runner/hosts/host_list.h"
 #include "runner/launcher/launcher_kinds.h"
 
 namespace muster {

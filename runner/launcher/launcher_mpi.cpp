@@ -2,7 +2,7 @@
 // Open MPI, torchrun, and the plain variables that both of them also set or that stand alone.
 #include <fmt/format.h>
 
-#include "runner/launcher/host_list.h"
+#include "runner/hosts/host_list.h"
 #include "runner/launcher/launcher_kinds.h"
 
 namespace muster {

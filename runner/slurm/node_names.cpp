@@ -10,7 +10,7 @@
 #include <set>
 
 #include "runner/core/text.h"
-#include "runner/launcher/host_list.h"
+#include "runner/hosts/host_list.h"
 
 namespace muster::slurm {
 namespace {

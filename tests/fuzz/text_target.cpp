@@ -10,7 +10,7 @@
 #include "runner/core/text.h"
 #include "runner/dispatch/frame_lines.h"
 #include "runner/dispatch/frame_protocol.h"
-#include "runner/launcher/host_list.h"
+#include "runner/hosts/host_list.h"
 #include "tests/fuzz/targets.h"
 
 namespace muster::testing {

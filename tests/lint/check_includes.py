@@ -10,6 +10,7 @@ import sys
 
 CORE = "runner/core"
 METRICS = "runner/metrics"
+HOSTS = "runner/hosts"
 TOML = "runner/core/toml"
 RECORD = "runner/record"
 KERNELS = ["kernels/interfaces", "kernels/spec", "kernels/checks", "kernels/loading"]
@@ -20,6 +21,7 @@ USES = {
     CORE: [],
     TOML: [CORE],
     METRICS: [CORE],
+    HOSTS: [CORE],
     "runner/plan": [CORE, TOML, METRICS, "runner/plan/lua"],
     "runner/plan/lua": [CORE, TOML, METRICS],
     "runner/sku": [CORE, TOML, METRICS],
@@ -27,8 +29,8 @@ USES = {
     RECORD: [CORE, METRICS, "runner/judge", "runner/record/fold"],
     "runner/record/fold": [CORE, METRICS],
     "runner/rendezvous": [CORE],
-    "runner/launcher": [CORE, "runner/rendezvous"],
-    "runner/slurm": [CORE, "runner/launcher"],
+    "runner/launcher": [CORE, HOSTS, "runner/rendezvous"],
+    "runner/slurm": [CORE, HOSTS],
     "runner/dispatch": [CORE, METRICS],
     "runner/cluster": [CORE, "runner/dispatch", "runner/rendezvous"],
     "runner/host": [CORE, "runner/rendezvous", "plugins/abi", "plugins/sdk"],
@@ -38,17 +40,17 @@ USES = {
                     RECORD, "runner/record/fold", APP + "process", APP + "view"],
     APP + "node": [CORE, "runner/plan", "runner/sku", "runner/judge", "runner/rendezvous", "runner/launcher", "runner/cluster", RECORD,
                    "reports/html", "reports/junit", APP + "process", APP + "view", APP + "stage"],
-    APP + "commands": [CORE, TOML, METRICS, "runner/plan", "runner/plan/lua", "runner/sku", "runner/judge", "runner/dispatch", "runner/launcher",
+    APP + "commands": [CORE, TOML, METRICS, HOSTS, "runner/plan", "runner/plan/lua", "runner/sku", "runner/judge", "runner/dispatch", "runner/launcher",
                        "runner/slurm", RECORD, "reports/fleet", "reports/fleet/read", "reports/fleet/render", "reports/terminal",
                        APP + "process", APP + "stage", APP + "node"],
     APP + "slurm": [CORE, "runner/judge", "runner/dispatch", "runner/slurm", RECORD, APP + "process", APP + "node", APP + "commands"],
     APP + "history": [CORE, "runner/judge", "runner/dispatch", "reports/history", "reports/history/store", "reports/fleet/read", "reports/fleet/render",
                       APP + "process", APP + "node", APP + "commands"],
     APP + "baseline": [CORE, "runner/judge", "runner/dispatch", "runner/sku", RECORD, "reports/fleet/read", APP + "commands"],
-    "runner/app": [CORE, "runner/judge", "runner/launcher", RECORD, APP + "process", APP + "commands", APP + "slurm", APP + "history", APP + "baseline"],
+    "runner/app": [CORE, HOSTS, "runner/judge", RECORD, APP + "process", APP + "commands", APP + "slurm", APP + "history", APP + "baseline"],
     "plugins/abi": [],
     "plugins/sdk": [CORE, METRICS, "plugins/abi", "kernels/interfaces"],
-    "plugins/ring/solver": [CORE],
+    "plugins/ring/solver": [CORE, HOSTS],
     "plugins": [CORE, METRICS, "plugins/abi", "plugins/sdk", *KERNELS],
     "kernels/spec": [CORE],
     "kernels/interfaces": [CORE, METRICS, "kernels/spec"],

@@ -22,7 +22,8 @@
 #include "runner/core/text.h"
 #include "runner/core/toml/toml_document.h"
 #include "runner/dispatch/plugins.h"
-#include "runner/launcher/host_list.h"
+#include "runner/hosts/host_list.h"
+#include "runner/hosts/topology_file.h"
 #include "runner/record/record_mac.h"
 #include "runner/sku/profile.h"
 #include "runner/slurm/scheduler.h"
@@ -104,42 +105,18 @@ Result<std::vector<fleet::ExpectedNode>> expectedOfSlurm(const std::string& part
   return nodes;
 }
 
-/// Lines of Slurm's topology.conf ("SwitchName=leaf1 Nodes=node[1-16]"; switches of switches are left out),
-/// or "rack1: node[1-16]".
 Result<fleet::Topology> readTopology(const fs::path& file) {
-  constexpr size_t kMostMembers = 8 * kMaxHosts;  // a node may be in a rack, a pod and on several switches
-  fleet::Topology topology;
-  size_t count = 0;
-  MUSTER_CHECK_OK(eachLine(file, [&](size_t number, const std::string& line) -> Status {
-    std::string name;
-    std::string list;
-    bool ofSwitches = false;
-    if (const size_t colon = line.find(": "); colon != std::string::npos) {
-      name = line.substr(0, colon);
-      list = std::string(trim(std::string_view(line).substr(colon + 1)));
-    } else {
-      for (const std::string& part : split(line, ' ')) {
-        if (part.rfind("SwitchName=", 0) == 0) name = part.substr(11);
-        if (part.rfind("Nodes=", 0) == 0) list = part.substr(6);
-        ofSwitches = ofSwitches || part.rfind("Switches=", 0) == 0;
-      }
-    }
-    if (ofSwitches && list.empty()) return {};
-    if (name.empty() || list.empty())
-      return wrongLine(file, number, "found neither \"SwitchName=NAME Nodes=LIST\" nor \"NAME: LIST\"");
-    auto nodes = expandHostList(list);
-    if (!nodes.ok()) return wrongLine(file, number, nodes.error().message);
-    count += nodes->size();
-    if (count > kMostMembers)
-      return wrongLine(file, number, fmt::format("the groups have more than {} members", kMostMembers));
-    auto& members = topology[name];
-    members.insert(members.end(), nodes->begin(), nodes->end());
-    return {};
-  }));
-  if (topology.empty())
+  MUSTER_TRY(const std::string text, readFile(file));
+  MUSTER_TRY(const std::vector<NodeGroup> groups, parseTopology(text, file.string()));
+  if (groups.empty())
     return Error{ErrorCode::kUsage,
-                 "names no group of nodes; wanted lines \"SwitchName=leaf1 Nodes=node[1-16]\"",
+                 "names no group of nodes; expected lines \"SwitchName=leaf1 Nodes=node[1-16]\"",
                  file.string()};
+  fleet::Topology topology;
+  for (const NodeGroup& group : groups) {
+    auto& members = topology[group.name];
+    members.insert(members.end(), group.nodes.begin(), group.nodes.end());
+  }
   return topology;
 }
 

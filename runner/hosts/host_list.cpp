@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // See host_list.h. Grammar: items separated by commas; an item is text with any number of [ranges] in it.
-#include "runner/launcher/host_list.h"
+#include "runner/hosts/host_list.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slurm's host lists: what real ones expand to, and that hostile ones end quickly with a column.
-#include "runner/launcher/host_list.h"
+#include "runner/hosts/host_list.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
