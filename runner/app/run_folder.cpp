@@ -152,13 +152,36 @@ Result<Journal> RunFolder::readJournal() const {
 }
 
 void RunFolder::discard() {
+  static_cast<void>(settle());
   std::error_code ignored;  // what cannot be removed is seen
   for (const std::string& name : made_) fs::remove_all(path_ / name, ignored);
   fs::remove(path_, ignored);
 }
 
+Status RunFolder::settle() {
+  return writing_.valid() ? writing_.get() : Status();
+}
+
+Status RunFolder::write(std::function<Status()> work) {
+  if (writing_.valid() && writing_.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
+    MUSTER_CHECK_OK(writing_.get());
+  writing_ = std::async(std::launch::async,
+                        [before = std::move(writing_), work = std::move(work)]() mutable -> Status {
+                          if (before.valid()) MUSTER_CHECK_OK(before.get());
+                          return work();
+                        });
+  return {};
+}
+
 Status RunFolder::append(const Json& line) {
-  return appendAndSync(journal_.get(), dumpJson(line) + "\n", path_ / kJournalName);
+  return write([fd = journal_.get(), text = dumpJson(line) + "\n", path = path_ / kJournalName] {
+    return appendAndSync(fd, text, path);
+  });
+}
+
+Status RunFolder::keepFile(const std::string& name, std::string content) {
+  return write(
+      [path = path_ / name, content = std::move(content)] { return writeFileAtomically(path, content); });
 }
 
 Status RunFolder::appendRun(const Json& frozen) {
