@@ -215,17 +215,24 @@ void StageReader::readExpectations(const dom::object& evidence) {
 }
 
 void StageReader::readAsked(const dom::array& expectations) {
-  std::set<std::string> known;
   for (const dom::element item : expectations) {
     Asked asked;
-    std::string_view kind;
-    const bool about =
-        item["metric"].get(asked.metric) == simdjson::SUCCESS && item["kind"].get(kind) == simdjson::SUCCESS;
+    asked.expectation = item;
+    const bool about = item["metric"].get(asked.metric) == simdjson::SUCCESS &&
+                       item["kind"].get(asked.kind) == simdjson::SUCCESS;
     if (dom::element where; about && item["where"].get(where) == simdjson::SUCCESS)
       if (asked.where.read(where) != simdjson::SUCCESS)
         return failures_.fail("evidence.expectations", "where must be texts by name");
-    asked.counts =
-        known.insert(simdjson::minify(item)).second && about && kind != checkKindName(CheckKind::kDropMax);
+    const auto textOf = [](Asked& one) -> const std::string& {
+      if (one.text.empty()) one.text = simdjson::minify(one.expectation);
+      return one.text;
+    };
+    const auto isSame = [&](Asked& other) {
+      return other.counts && other.metric == asked.metric && other.kind == asked.kind &&
+             other.where == asked.where && textOf(other) == textOf(asked);
+    };
+    asked.counts = about && asked.kind != checkKindName(CheckKind::kDropMax) &&
+                   std::none_of(asked_.begin(), asked_.end(), isSame);
     asked_.push_back(std::move(asked));
   }
 }

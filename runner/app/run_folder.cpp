@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "runner/core/text.h"
@@ -159,29 +160,29 @@ void RunFolder::discard() {
 }
 
 Status RunFolder::settle() {
-  return writing_.valid() ? writing_.get() : Status();
-}
-
-Status RunFolder::write(std::function<Status()> work) {
-  if (writing_.valid() && writing_.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
-    MUSTER_CHECK_OK(writing_.get());
-  writing_ = std::async(std::launch::async,
-                        [before = std::move(writing_), work = std::move(work)]() mutable -> Status {
-                          if (before.valid()) MUSTER_CHECK_OK(before.get());
-                          return work();
-                        });
-  return {};
+  return syncing_.valid() ? syncing_.get() : Status();
 }
 
 Status RunFolder::append(const Json& line) {
-  return write([fd = journal_.get(), text = dumpJson(line) + "\n", path = path_ / kJournalName] {
-    return appendAndSync(fd, text, path);
-  });
+  MUSTER_CHECK_OK(settle());
+  const fs::path name = path_ / kJournalName;
+  const std::string text = dumpJson(line) + "\n";
+  const ssize_t written = ::write(journal_.get(), text.data(), text.size());
+  // What remains, at once, and the reason.
+  if (written != static_cast<ssize_t>(text.size()))
+    return appendAndSync(journal_.get(), text.substr(static_cast<size_t>(std::max<ssize_t>(written, 0))),
+                         name);
+  // An empty append is an fsync.
+  syncing_ = std::async(std::launch::async, appendAndSync, journal_.get(), std::string_view(), name);
+  return {};
 }
 
 Status RunFolder::keepFile(const std::string& name, std::string content) {
-  return write(
-      [path = path_ / name, content = std::move(content)] { return writeFileAtomically(path, content); });
+  MUSTER_CHECK_OK(settle());
+  syncing_ = std::async(std::launch::async, [path = path_ / name, text = std::move(content)] {
+    return writeFileAtomically(path, text);
+  });
+  return {};
 }
 
 Status RunFolder::appendRun(const Json& frozen) {

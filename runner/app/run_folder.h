@@ -4,7 +4,6 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <future>
 #include <optional>
 #include <string>
@@ -44,14 +43,14 @@ class RunFolder {
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] Result<Journal> readJournal() const;
-  /// Appends one line and fsyncs it, in the background: what is appended or kept later comes after it on the
-  /// disk, too. An error is that of a later call, at the latest of settle().
+  /// Appends one line and begins to fsync it: the next stage starts meanwhile. What is kept next waits until
+  /// that is done, and has its error, too.
   Status appendRun(const Json& frozen);
   Status appendStart();
   Status appendStage(const JournalStage& stage);
-  /// Writes a file of the folder in the same way.
+  /// Begins to write a file of the folder; as above.
   Status keepFile(const std::string& name, std::string content);
-  /// Waits until all of it is on the disk.
+  /// Waits until what was begun is on the disk.
   Status settle();
   /// Takes away what a new run has made that could not begin; the folder too, where nothing else is in it.
   void discard();
@@ -61,12 +60,11 @@ class RunFolder {
       : path_(std::move(path)), lock_(std::move(lock)), journal_(std::move(journal)) {}
   static Result<RunFolder> hold(const std::filesystem::path& named);
   Status append(const Json& line);
-  Status write(std::function<Status()> work);
 
   std::filesystem::path path_;
   Fd lock_;
   Fd journal_;
-  std::future<Status> writing_;    ///< ends before journal_ is closed
+  std::future<Status> syncing_;    ///< ends before journal_ is closed
   std::vector<std::string> made_;  ///< names that were not there before; of a folder that was opened none
 };
 
