@@ -85,6 +85,20 @@ TEST(Robust, MedianAndItsDeviation) {
   EXPECT_EQ(madOf(std::vector<double>{1, 2, 3, 4, 1000}, 3), 1);
 }
 
+TEST(Robust, MedianOfManyIsThatOfTheSorted) {
+  std::mt19937_64 random(7);
+  for (size_t count = 1; count < 300; ++count) {
+    std::vector<double> values(count);
+    // Few different values and many.
+    for (double& value : values) value = static_cast<double>(random() % (count % 3 == 0 ? 3 : 1000));
+    std::vector<double> sorted = values;
+    std::sort(sorted.begin(), sorted.end());
+    const double upper = sorted[count / 2];
+    const double expected = count % 2 == 1 ? upper : (sorted[count / 2 - 1] + upper) / 2;
+    EXPECT_EQ(medianOf(values), expected) << count;
+  }
+}
+
 TEST(Robust, HuberMeanIsAMeanWithoutOutliersAndStandsWithThem) {
   EXPECT_NEAR(huberMean(std::vector<double>{-1, 0, 1, 0.4}, 1), 0.1, 1e-4);
   EXPECT_LT(huberMean(std::vector<double>{-1, 0, 1, 0.4, 1e6}, 1), 0.7);
