@@ -18,10 +18,17 @@ double middleOf(double a, double b, double c) {
   return std::max(std::min(a, b), std::min(std::max(a, b), c));
 }
 
-/// The value of rank `rank`, from 0. Like std::nth_element, without a branch for each value: which way it
-/// goes cannot be foretold. Values in the half that has the rank are split again.
-double nthOf(std::span<const double> values, size_t rank) {
+/// Neighbors in the order of the values.
+struct Neighbors {
+  double before;  ///< of the rank before; -infinity: there is none
+  double at;
+};
+
+/// The value of rank `rank`, from 0, and the one before. Like std::nth_element, without a branch for each
+/// value: which way it goes cannot be foretold. Values in the half that has the rank are split again.
+Neighbors nthOf(std::span<const double> values, size_t rank) {
   thread_local std::vector<double> below, above;
+  double before = -std::numeric_limits<double>::infinity();
   below.resize(std::max(below.size(), values.size()));
   above.resize(std::max(above.size(), values.size()));
   for (int split = 0; values.size() > kFew && split < kMostSplits; ++split) {
@@ -36,14 +43,17 @@ double nthOf(std::span<const double> values, size_t rank) {
       more += value > pivot ? 1 : 0;
     }
     const size_t notMore = values.size() - more;
-    if (rank >= less && rank < notMore) return pivot;
+    if (rank > less && rank < notMore) return {pivot, pivot};
+    if (rank == less) return {less > 0 ? *std::max_element(low, low + less) : before, pivot};
     const bool down = rank < less;
     rank -= down ? 0 : notMore;
+    if (!down) before = pivot;
     values = std::span(down ? below : above).first(down ? less : more);
   }
-  std::vector<double> rest(values.begin(), values.end());
-  std::nth_element(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(rank), rest.end());
-  return rest[rank];
+  thread_local std::vector<double> rest;
+  rest.assign(values.begin(), values.end());
+  std::sort(rest.begin(), rest.end());
+  return {rank > 0 ? rest[rank - 1] : before, rest[rank]};
 }
 
 /// What Wallace's approximation multiplies.
@@ -54,19 +64,11 @@ double wallace(double freedom) {
 }  // namespace
 
 double medianOf(std::span<const double> values) {
-  const bool finite =
-      std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
+  bool finite = true;
+  for (const double value : values) finite &= std::isfinite(value);
   if (values.empty() || !finite) return kNaN;
-  const size_t half = values.size() / 2;
-  const double upper = nthOf(values, half);
-  if (values.size() % 2 == 1) return upper;
-  size_t smaller = 0;
-  double lower = -std::numeric_limits<double>::infinity();
-  for (const double value : values) {
-    smaller += value < upper ? 1 : 0;
-    lower = std::max(lower, value < upper ? value : lower);
-  }
-  return std::midpoint(smaller == half ? lower : upper, upper);
+  const Neighbors middle = nthOf(values, values.size() / 2);
+  return values.size() % 2 == 1 ? middle.at : std::midpoint(middle.before, middle.at);
 }
 
 double madOf(std::span<const double> values, double center) {

@@ -43,16 +43,12 @@ std::string identityOf(const fs::path& path) {
 }
 
 /// The file's entries if it is of this host; nothing otherwise.
-std::map<std::string, Json> readEntries(const fs::path& file, const std::string& host) {
+Json readEntries(const fs::path& file, const std::string& host) {
   const auto text = readFile(file, kLargestCache);
-  const Json json = text.ok() ? Json::parse(*text, nullptr, /*allow_exceptions=*/false) : Json();
-  std::map<std::string, Json> entries;
-  if (!json.is_object() || json.value("host", Json()) != host || !json.contains("plugins")) return entries;
-  for (const auto& [library, entry] : json["plugins"].items())
-    if (entry.is_object() && entry.value("identity", Json()).is_string() &&
-        entry.value("answer", Json()).is_object())
-      entries[library] = entry;
-  return entries;
+  Json json = text.ok() ? Json::parse(*text, nullptr, /*allow_exceptions=*/false) : Json();
+  const bool known = json.is_object() && json.contains("host") && json["host"] == host &&
+                     json.contains("plugins") && json["plugins"].is_object();
+  return known ? std::move(json["plugins"]) : Json::object();
 }
 
 }  // namespace
@@ -68,8 +64,11 @@ DescriptionCache::DescriptionCache(const fs::path& hostExecutable) : file_(cache
 const Json* DescriptionCache::find(const fs::path& library) const {
   const std::string& identity = seen_[library.string()] = identityOf(library);
   const auto entry = entries_.find(library.string());
-  if (entry == entries_.end() || identity.empty() || entry->second["identity"] != identity) return nullptr;
-  return trustedPath(library, "plugin").ok() ? &entry->second["answer"] : nullptr;
+  if (entry == entries_.end() || identity.empty() || !entry->is_object()) return nullptr;
+  const auto known = entry->find("identity"), answer = entry->find("answer");
+  if (known == entry->end() || *known != identity || answer == entry->end() || !answer->is_object())
+    return nullptr;
+  return trustedPath(library, "plugin").ok() ? &*answer : nullptr;
 }
 
 void DescriptionCache::keep(const fs::path& library, const Json& answer) {
@@ -87,8 +86,9 @@ void DescriptionCache::save() {
   const auto folder = trustedPath(file_.parent_path(), "cache");
   if (!folder.ok()) return;
   Json plugins = Json::object();
-  for (const auto& [library, entry] : entries_)
-    if (entry["identity"] == identityOf(library)) plugins[library] = entry;
+  for (const auto& [library, entry] : entries_.items())
+    if (entry.is_object() && entry.contains("identity") && entry["identity"] == identityOf(library))
+      plugins[library] = entry;
   // Without it the next run describes again, which is all that it is for.
   static_cast<void>(writeFileAtomically(*folder / file_.filename(),
                                         Json{{"host", host_}, {"plugins", std::move(plugins)}}.dump(),

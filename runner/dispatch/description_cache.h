@@ -32,7 +32,7 @@ class DescriptionCache {
  private:
   std::filesystem::path file_;  ///< empty: there is none
   std::string host_;
-  std::map<std::string, Json> entries_;  ///< by path: {"identity", "answer"}
+  Json entries_ = Json::object();  ///< by path: {"identity", "answer"}
   mutable std::map<std::string, std::string> seen_;
   bool changed_ = false;
 };

@@ -58,7 +58,10 @@ Result<PluginSpec> specOf(const fs::path& path, const Json& described) {
   const std::string name = described.value("name", "");
   if (name != path.stem())
     return Error{ErrorCode::kUsage, fmt::format("holds plugin \"{0}\"; name the file {0}.so", name), path};
-  Result<PluginSpec> read = pluginSpecFromDescribe(name, described.value("description", Json()));
+  static const Json kNone;
+  const auto description = described.find("description");
+  Result<PluginSpec> read =
+      pluginSpecFromDescribe(name, description == described.end() ? kNone : *description);
   if (!read.ok()) {
     Error error = std::move(read).error();
     error.where = fmt::format("{}: describe(): {}", path.string(), error.where);

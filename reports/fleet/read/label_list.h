@@ -68,6 +68,7 @@ class LabelList {
                  : wanted.first == "device" && !device.empty() && device == wanted.second;
     });
   }
+  bool operator==(const LabelList& other) const = default;
   /// All but those named `left`.
   [[nodiscard]] Labels without(Names left) const {
     Labels labels;

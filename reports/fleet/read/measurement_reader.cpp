@@ -26,6 +26,10 @@ bool isCompared(std::string_view unit, Direction direction, bool informational) 
   return direction != Direction::kNone || unit == "W";
 }
 
+uint64_t mixed(uint64_t hash, uint64_t value) {
+  return ((hash ^ value) * 0x9e3779b97f4a7c15u) ^ (hash >> 29);
+}
+
 /// What tells one measurement of a stage from all others. A verdict names the device of its rank where the
 /// measurement names none, so the device counts only as far as it is a label.
 uint64_t measurementId(std::string_view metric, std::string_view caseId, int64_t rank,
@@ -59,6 +63,7 @@ struct StageReader::Parts {
   bool noted = false;     ///< in metrics_, and what follows is known
   Direction side = Direction::kNone;
   bool compared = false;
+  uint64_t nameHash = 0;  ///< of what names it
   uint32_t key = kNoKey;  ///< of the figure, once it is known
 
   static constexpr uint32_t kNoKey = 0xffffffff;
@@ -111,6 +116,8 @@ void StageReader::readMeasurementGroup(const dom::object& group, bool accepted) 
   };
   for (const auto& [key, value] : group) take(shared, key, value);
   FoldedRows rows(group, failures_);
+  const bool alike = !rows.hasColumn("metric") && !rows.hasColumn("labels") && !rows.hasColumn("case") &&
+                     !rows.hasColumn("unit");
   Parts parts;
   do {
     if (++measurements_ > limits_.measurements)
@@ -120,11 +127,12 @@ void StageReader::readMeasurementGroup(const dom::object& group, bool accepted) 
     parts = shared;
     rows.eachOwn([&](std::string_view key, const dom::element& value) { take(parts, key, value); });
     if (failures_.ok()) addMeasurement(parts, accepted);
-    if (rows.hasColumn("metric") || rows.hasColumn("labels")) continue;
+    if (!alike) continue;
     shared.key = parts.key;
     shared.noted = parts.noted;
     shared.side = parts.side;
     shared.compared = parts.compared;
+    shared.nameHash = parts.nameHash;
   } while (rows.next(failures_));
 }
 
@@ -156,6 +164,9 @@ void StageReader::noteMetric(Parts& parts) {
     if (asked.counts && asked.metric == parts.metric) askedOfMetric_.push_back(&asked);
   ofFleet_ = fleetMetrics_.contains(parts.metric);
   metrics_[std::string(parts.metric)] = {*direction, std::string(parts.unit)};
+  parts.nameHash = 0;
+  for (const std::string_view part : {std::string_view(stage_), parts.metric, parts.caseId, parts.unit})
+    parts.nameHash = mixed(parts.nameHash, std::hash<std::string_view>()(part));
   parts.noted = true;
 }
 
@@ -204,17 +215,24 @@ void StageReader::readExpectations(const dom::object& evidence) {
 }
 
 void StageReader::readAsked(const dom::array& expectations) {
-  std::set<std::string> known;
   for (const dom::element item : expectations) {
     Asked asked;
-    std::string_view kind;
-    const bool about =
-        item["metric"].get(asked.metric) == simdjson::SUCCESS && item["kind"].get(kind) == simdjson::SUCCESS;
+    asked.expectation = item;
+    const bool about = item["metric"].get(asked.metric) == simdjson::SUCCESS &&
+                       item["kind"].get(asked.kind) == simdjson::SUCCESS;
     if (dom::element where; about && item["where"].get(where) == simdjson::SUCCESS)
       if (asked.where.read(where) != simdjson::SUCCESS)
         return failures_.fail("evidence.expectations", "where must be texts by name");
-    asked.counts =
-        known.insert(simdjson::minify(item)).second && about && kind != checkKindName(CheckKind::kDropMax);
+    const auto textOf = [](Asked& one) -> const std::string& {
+      if (one.text.empty()) one.text = simdjson::minify(one.expectation);
+      return one.text;
+    };
+    const auto isSame = [&](Asked& other) {
+      return other.counts && other.metric == asked.metric && other.kind == asked.kind &&
+             other.where == asked.where && textOf(other) == textOf(asked);
+    };
+    asked.counts = about && asked.kind != checkKindName(CheckKind::kDropMax) &&
+                   std::none_of(asked_.begin(), asked_.end(), isSame);
     asked_.push_back(std::move(asked));
   }
 }
@@ -310,11 +328,9 @@ void StageReader::checkAsked() {
 
 /// The sum over all measurements, so that their order does not matter.
 void StageReader::hashMeasurement(Parts& parts) {
-  uint64_t hash = 0;
-  const auto mix = [&](uint64_t value) { hash = ((hash ^ value) * 0x9e3779b97f4a7c15u) ^ (hash >> 29); };
-  for (const std::string_view part :
-       {std::string_view(stage_), parts.metric, parts.caseId, parts.device, parts.unit, parts.text})
-    mix(std::hash<std::string_view>()(part));
+  uint64_t hash = parts.nameHash;
+  const auto mix = [&](uint64_t value) { hash = mixed(hash, value); };
+  for (const std::string_view part : {parts.device, parts.text}) mix(std::hash<std::string_view>()(part));
   mix(static_cast<uint64_t>(parts.attempt));
   mix(static_cast<uint64_t>(parts.exponent));
   if (dom::array list; parts.hasSamples && parts.samples.get(list) == simdjson::SUCCESS) {

@@ -92,7 +92,9 @@ class StageReader {
   };
   /// One of the stage's expectations, and on how many measurements it must have a verdict and has one.
   struct Asked {
-    std::string_view metric;
+    dom::element expectation;
+    std::string text;  ///< of the expectation, once it was asked for
+    std::string_view metric, kind;
     LabelList where;
     bool counts =
         false;  ///< of two equal ones the first has the verdicts of both; drops are not always judged

@@ -109,6 +109,7 @@ Result<Record> NodeRun::runToEnd() {
   decideAll();
   if (!setup_.options->recordKey.empty()) record_.mac = macOf(record_, setup_.options->recordKey);
   MUSTER_CHECK_OK(writeOutputs(record_, folder_.path(), node_.tree.templates));
+  MUSTER_CHECK_OK(folder_.settle());
   setup_.view->runEnded(record_, folder_.path());
   return std::move(record_);
 }
@@ -141,8 +142,10 @@ void NodeRun::endWaivers() {
 
 Status NodeRun::keep(const StageOutcome& outcome, const Json& extra) {
   MUSTER_CHECK_OK(folder_.appendStage({outcome.record, node_.virtualNow, extra}));
-  if (node_.cluster != nullptr && outcome.record.scope == scopeName(Scope::kCluster))
+  if (node_.cluster != nullptr && outcome.record.scope == scopeName(Scope::kCluster)) {
+    MUSTER_CHECK_OK(folder_.settle());
     node_.cluster->noteFinished(outcome.record.name, outcomeName(outcome.record.outcome));
+  }
   add(outcome.record, outcome.accounting);
   return {};
 }

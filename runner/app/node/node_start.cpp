@@ -116,7 +116,7 @@ Status NodeRun::chooseProfile(NodeInventory& inventory) {
   if (choice.profile == nullptr) return {};
   MUSTER_CHECK_OK(checkOrigin(*choice.profile, !node_.scenario.empty()));
   profile_ = *choice.profile;
-  return writeFileAtomically(folder_.path() / kProfileFile, profile_->text);
+  return folder_.keepFile(kProfileFile, profile_->text);
 }
 
 /// Puts what is known of the node into the record and shows it.

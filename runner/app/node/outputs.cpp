@@ -2,6 +2,8 @@
 // See outputs.h.
 #include "runner/app/node/outputs.h"
 
+#include <future>
+
 #include "reports/html/html.h"
 #include "reports/junit/junit.h"
 #include "runner/core/files.h"
@@ -20,8 +22,12 @@ Status writeOutputs(const Record& record, const std::filesystem::path& folder,
                     const std::filesystem::path& templates) {
   // What nobody may read must not be written, nor its exit code returned.
   MUSTER_CHECK_OK(checkRecord(record).context("before it was written"));
-  MUSTER_CHECK_OK(writeRecord(record, folder / "record.json"));
-  return writeReports(record, folder, templates);
+  // The reports are rendered while the disk takes the record.
+  auto reports = std::async(std::launch::async, writeReports, std::cref(record), std::cref(folder),
+                            std::cref(templates));
+  const Status written = writeRecord(record, folder / "record.json");
+  const Status reported = reports.get();
+  return written.ok() ? reported : written;
 }
 
 }  // namespace muster

@@ -12,7 +12,7 @@ namespace muster {
 Status writeReports(const Record& record, const std::filesystem::path& folder,
                     const std::filesystem::path& templates);
 
-/// record.json first (the canonical one), then report.html and junit.xml beside it.
+/// record.json (the canonical one), and report.html and junit.xml beside it.
 Status writeOutputs(const Record& record, const std::filesystem::path& folder,
                     const std::filesystem::path& templates);
 

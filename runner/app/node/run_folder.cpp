@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "runner/core/text.h"
@@ -152,13 +153,36 @@ Result<Journal> RunFolder::readJournal() const {
 }
 
 void RunFolder::discard() {
+  static_cast<void>(settle());
   std::error_code ignored;  // what cannot be removed is seen
   for (const std::string& name : made_) fs::remove_all(path_ / name, ignored);
   fs::remove(path_, ignored);
 }
 
+Status RunFolder::settle() {
+  return syncing_.valid() ? syncing_.get() : Status();
+}
+
 Status RunFolder::append(const Json& line) {
-  return appendAndSync(journal_.get(), dumpJson(line) + "\n", path_ / kJournalName);
+  MUSTER_CHECK_OK(settle());
+  const fs::path name = path_ / kJournalName;
+  const std::string text = dumpJson(line) + "\n";
+  const ssize_t written = ::write(journal_.get(), text.data(), text.size());
+  // What remains, at once, and the reason.
+  if (written != static_cast<ssize_t>(text.size()))
+    return appendAndSync(journal_.get(), text.substr(static_cast<size_t>(std::max<ssize_t>(written, 0))),
+                         name);
+  // An empty append is an fsync.
+  syncing_ = std::async(std::launch::async, appendAndSync, journal_.get(), std::string_view(), name);
+  return {};
+}
+
+Status RunFolder::keepFile(const std::string& name, std::string content) {
+  MUSTER_CHECK_OK(settle());
+  syncing_ = std::async(std::launch::async, [path = path_ / name, text = std::move(content)] {
+    return writeFileAtomically(path, text);
+  });
+  return {};
 }
 
 Status RunFolder::appendRun(const Json& frozen) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <future>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,10 +43,15 @@ class RunFolder {
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] Result<Journal> readJournal() const;
-  /// Appends one line and fsyncs it.
+  /// Appends one line and begins to fsync it: the next stage starts meanwhile. What is kept next waits until
+  /// that is done, and has its error, too.
   Status appendRun(const Json& frozen);
   Status appendStart();
   Status appendStage(const JournalStage& stage);
+  /// Begins to write a file of the folder; as above.
+  Status keepFile(const std::string& name, std::string content);
+  /// Waits until what was begun is on the disk.
+  Status settle();
   /// Takes away what a new run has made that could not begin; the folder too, where nothing else is in it.
   void discard();
 
@@ -58,6 +64,7 @@ class RunFolder {
   std::filesystem::path path_;
   Fd lock_;
   Fd journal_;
+  std::future<Status> syncing_;    ///< ends before journal_ is closed
   std::vector<std::string> made_;  ///< names that were not there before; of a folder that was opened none
 };
 

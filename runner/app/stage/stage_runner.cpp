@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <map>
 #include <numeric>
 
@@ -269,7 +270,7 @@ Result<StageOutcome> runStage(NodeContext& node, const Stage& written) {
   }
   if (slots.empty()) return stageNotRun(stage, StageState::kError, "no device was found to run on");
   record.pluginVersion = plugin->version;
-  record.pluginSha256 = librarySha256(plugin->path);
+  auto librarySum = std::async(std::launch::async, librarySha256, plugin->path);
   StageEvidence evidence = beginEvidence(node, stage, *plugin, *test, place);
   if (node.profile != nullptr) {
     const auto fromProfile = profileExpectations(*node.profile, evidence);
@@ -307,6 +308,7 @@ Result<StageOutcome> runStage(NodeContext& node, const Stage& written) {
   }
 
   record.duration = node.simulated() ? node.virtualNow - virtualStart : systemClock().now() - begin;
+  record.pluginSha256 = librarySum.get();
   sealArtifacts(record, node.folder);
   groupMeasurements(evidence.measurements);  // predicates answer by their order, so before they are asked
   MUSTER_CHECK_OK(answerPredicates(evidence, context));

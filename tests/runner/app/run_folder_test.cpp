@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "runner/core/files.h"
 #include "tests/support/process.h"
 
 namespace muster {
@@ -38,6 +39,26 @@ TEST(RunFolder, KeepsWhatWasAppended) {
   ASSERT_EQ(journal->stages.size(), 1u);
   EXPECT_EQ(journal->stages[0].stage.name, "gemm");
   EXPECT_EQ(journal->stages[0].virtualEnd, 4.5);
+}
+
+TEST(RunFolder, KeepsFilesInOrder) {
+  TempDir dir;
+  auto folder = RunFolder::create(dir.path() / "run");
+  ASSERT_TRUE(folder.ok()) << folder.error().text();
+  ASSERT_TRUE(folder->keepFile("profile.toml", "name = \"x\"\n").ok());
+  ASSERT_TRUE(folder->appendRun({{"run_id", "r1"}}).ok());
+  // A line is not written before the file that it speaks of is on the disk.
+  EXPECT_EQ(readFile(dir.path() / "run" / "profile.toml").value(), "name = \"x\"\n");
+  EXPECT_TRUE(folder->settle().ok());
+}
+
+TEST(RunFolder, SaysLaterWhatCouldNotBeKept) {
+  TempDir dir;
+  auto folder = RunFolder::create(dir.path() / "run");
+  ASSERT_TRUE(folder.ok()) << folder.error().text();
+  ASSERT_TRUE(folder->keepFile("nothere/profile.toml", "").ok());
+  EXPECT_FALSE(folder->appendRun({{"run_id", "r1"}}).ok());
+  EXPECT_FALSE(RunFolder::holdsRun(dir.path() / "run"));
 }
 
 TEST(RunFolder, RefusesAFolderThatHoldsARun) {
