@@ -112,7 +112,7 @@ std::string bodyText(const Verdict& verdict) {
 std::string messageOf(const Verdict& verdict) {
   if (!verdict.detail.empty()) return verdict.detail;
   if (verdict.observedText.empty()) return outcomeName(verdict.outcome);
-  return fmt::format("{}, wanted {}", verdict.observedText, wantedText(verdict));
+  return fmt::format("{}, required {}", verdict.observedText, wantedText(verdict));
 }
 
 std::string resultElement(const Verdict& verdict) {

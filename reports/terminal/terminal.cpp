@@ -135,7 +135,7 @@ std::string itemText(const DeviationItem& item, bool withStage, bool withCase, b
   std::string text = join(parts, " ");
   text += (text.empty() ? "" : ": ") +
           (verdict.observedText.empty() ? std::string("nothing") : verdict.observedText);
-  if (withWanted) text += ", wanted " + wantedText(verdict);
+  if (withWanted) text += ", required " + wantedText(verdict);
   const std::string margin = marginText(verdict.margin);
   return margin.empty() ? text : text + " (" + margin + ")";
 }

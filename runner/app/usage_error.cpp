@@ -55,7 +55,7 @@ std::string commandText(const Named& named, int argc, const char* const* argv) {
   const std::string what = word.empty() ? "a command is missing"
                                         : fmt::format("there is no command \"{}\"{}", printable(word, 80),
                                                       didYouMean(word, known));
-  return fmt::format("{}: {}; wanted one of {}", named.words, what, join(known, ", "));
+  return fmt::format("{}: {}; expected one of {}", named.words, what, join(known, ", "));
 }
 
 /// Words that nothing of the command takes; of options the mistyped name, and not also the value behind it.

@@ -82,7 +82,7 @@ int parseArguments(int argc, char** argv, Arguments& arguments) {
       (arguments.requests.size() > 1 && !arguments.supervised)) {
     fmt::print(
         stderr,
-        "muster-host: wanted either --describe PLUGIN.so or one --request FILE; see muster-host --help\n");
+        "muster-host: expected either --describe PLUGIN.so or one --request FILE; see muster-host --help\n");
     return kUsageExit;
   }
   return -1;

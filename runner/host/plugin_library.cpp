@@ -40,7 +40,7 @@ Status checkOps(const muster_plugin_ops* ops, const std::string& path) {
   if (ops == nullptr) return bad("muster_plugin_entry() returned no table");
   if (ops->struct_size < kFirstOpsSize)
     return bad(
-        fmt::format("its table has struct_size {}, wanted at least {}", ops->struct_size, kFirstOpsSize));
+        fmt::format("its table has struct_size {}, expected at least {}", ops->struct_size, kFirstOpsSize));
   if (ops->abi_minor > hostAbiMinor())
     return bad(
         fmt::format("its table is of ABI minor {}, this Muster has {}", ops->abi_minor, hostAbiMinor()));

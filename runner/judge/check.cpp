@@ -47,8 +47,8 @@ CheckResult compare(const Expectation& e, double observed, const Bound& bound, c
   // Two figures that look the same must not be said to differ: then more digits are shown.
   if (!distance.met && result.observedText == formatQuantity(distance.limit, unit))
     result.observedText = formatQuantity(observed, unit, 9);
-  result.detail =
-      fmt::format("{}, wanted {}{}", result.observedText, bound.text, distanceText(observed, distance.limit));
+  result.detail = fmt::format("{}, required {}{}", result.observedText, bound.text,
+                              distanceText(observed, distance.limit));
   if (distance.met && result.outcome == Outcome::kWarn)
     result.detail += fmt::format("; inside the warning band of {}", formatQuantity(e.warnBand, "ratio"));
   return result;
@@ -155,7 +155,7 @@ CheckResult checkMembership(const Expectation& e, const Group& group, const Merg
     result.observed = odd == merged.samples.end() ? merged.samples.front() : *odd;
     result.observedText = formatQuantity(result.observed, group.unit, 9);
   }
-  result.detail = fmt::format("{}, wanted {}", result.observedText, result.limitText);
+  result.detail = fmt::format("{}, required {}", result.observedText, result.limitText);
   return result;
 }
 
@@ -172,7 +172,7 @@ CheckResult checkPredicate(const Expectation& e, const Group& group, const Merge
     result.observed = summarize(merged.samples).median;
     result.observedText = formatQuantity(result.observed, group.unit);
   }
-  result.detail = fmt::format("{}, wanted {}", result.observedText, result.limitText);
+  result.detail = fmt::format("{}, required {}", result.observedText, result.limitText);
   const auto errors = context.predicateErrors.find(e.predicate);
   for (const size_t source : merged.sources) {
     if (errors != context.predicateErrors.end() && errors->second.count(source) > 0)

@@ -25,7 +25,7 @@ std::string limitFault(const Expectation& e) {
   if (e.kind == CheckKind::kBaseline && e.limit <= 0)
     return fmt::format("a baseline of {} compares with nothing", formatQuantity(e.limit, e.unit));
   if (e.kind == CheckKind::kOfPeak && (e.limit <= 0 || e.limit > 1))
-    return fmt::format("a share of {} of the peak makes no sense; wanted above 0% and at most 100%",
+    return fmt::format("a share of {} of the peak makes no sense; required above 0% and at most 100%",
                        formatQuantity(e.limit, "ratio"));
   if (e.kind == CheckKind::kDropMax && (e.limit <= 0 || e.limit >= 1))
     return fmt::format("a drop of at most {} makes no sense; required: above 0% and below 100%",
@@ -45,10 +45,10 @@ std::string expectationFault(const Expectation& e) {
   if (const std::string fault = limitFault(e); !fault.empty()) return fault;
   const bool relative = e.kind == CheckKind::kBaseline || e.kind == CheckKind::kWithin;
   if (relative && !isShare(e.tolerance))
-    return fmt::format("its tolerance of {} makes no sense; wanted from 0% to below 100%",
+    return fmt::format("its tolerance of {} makes no sense; required from 0% to below 100%",
                        formatQuantity(e.tolerance, "ratio"));
   if (!isShare(e.warnBand))
-    return fmt::format("its warning band of {} makes no sense; wanted from 0% to below 100%",
+    return fmt::format("its warning band of {} makes no sense; required from 0% to below 100%",
                        formatQuantity(e.warnBand, "ratio"));
   if (e.statistic != "median" && e.statistic != "mean" && e.statistic != "min" && e.statistic != "max")
     return fmt::format("its statistic \"{}\" is none of median, mean, min, max", e.statistic);

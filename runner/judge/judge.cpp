@@ -136,7 +136,7 @@ class StageJudge {
     result.observedText = formatQuantity(result.observed, slot.group->unit);
     result.limit = result.margin = kNaN;
     result.limitText = e.text();
-    result.detail = fmt::format("{}; wanted {}, judged with the fleet", result.observedText, e.text());
+    result.detail = fmt::format("{}; required {}, judged with the fleet", result.observedText, e.text());
     return result;
   }
 

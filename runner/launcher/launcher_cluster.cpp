@@ -18,7 +18,7 @@ Result<uint64_t> slurmId(const LauncherVariables& variables, const std::string& 
   uint64_t value = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failure != std::errc() || end != text.data() + text.size())
-    return variables.wrong(fmt::format("{}={}, wanted a whole number", name, printable(text, 60)));
+    return variables.wrong(fmt::format("{}={}, expected a whole number", name, printable(text, 60)));
   return value;
 }
 

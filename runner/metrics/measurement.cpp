@@ -143,7 +143,8 @@ Result<Direction> directionFromName(std::string_view name) {
   for (const Direction direction : {Direction::kNone, Direction::kHigher, Direction::kLower})
     if (name == directionName(direction)) return direction;
   return Error{ErrorCode::kProtocol,
-               fmt::format("\"{}\" is no direction; wanted higher, lower or none", printable(name, 40)), ""};
+               fmt::format("\"{}\" is no direction; expected higher, lower or none", printable(name, 40)),
+               ""};
 }
 
 const char* seriesName(Series series) {

@@ -104,7 +104,7 @@ Result<SkuChoice> namedSku(const std::map<std::string, Profile>& profiles, const
   SkuChoice choice;
   choice.profile = &found->second;
   choice.how = "named by the plan";
-  if (devices.empty()) choice.problems.push_back("no device was found, a " + sku + " was wanted");
+  if (devices.empty()) choice.problems.push_back("no device was found, a " + sku + " was expected");
   noteStrangers(choice, devices);
   return choice;
 }

@@ -77,7 +77,7 @@ class Learner {
     const size_t all = input_.nodes.size();
     if (all < options_.leastNodes)
       return refusal(fmt::format(
-          "{} nodes are too few to learn what is normal: wanted at least {}; run the plan on more "
+          "{} nodes are too few to learn what is normal: required at least {}; run the plan on more "
           "nodes of this SKU, or write the profile by hand",
           all, options_.leastNodes));
     for (size_t i = 0; i < all; ++i)
@@ -102,13 +102,13 @@ class Learner {
     const std::string who = named(input_, learned_.sick, learned_.leftOut);
     if (static_cast<double>(sick) > options_.mostSick * static_cast<double>(all))
       return refusal(fmt::format(
-          "{} of {} nodes are sick or unlike the others, wanted at most {}: nobody can say which of "
+          "{} of {} nodes are sick or unlike the others, required at most {}: nobody can say which of "
           "them is normal. They are: {}. Repair or take them out and run the plan again; if "
           "the limits they missed were wrong, judge the records by others first (`muster judge`)",
           sick, all, formatQuantity(options_.mostSick, "ratio"), who));
     if (all - sick < options_.leastNodes)
       return refusal(fmt::format(
-          "{} of {} nodes are healthy, wanted at least {}; left out: {}. Run the plan on more nodes",
+          "{} of {} nodes are healthy, required at least {}; left out: {}. Run the plan on more nodes",
           all - sick, all, options_.leastNodes, who));
     return {};
   }
@@ -137,7 +137,7 @@ class Learner {
     limit.n = values.size();
     limit.nodes = std::set<int>(nodes.begin(), nodes.end()).size();
     if (limit.nodes < options_.leastNodes) {
-      notLearned(index, fmt::format("{}: {} healthy nodes measured it, wanted at least {}", group.text(),
+      notLearned(index, fmt::format("{}: {} healthy nodes measured it, required at least {}", group.text(),
                                     limit.nodes, options_.leastNodes));
       return {};
     }

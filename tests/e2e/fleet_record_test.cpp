@@ -38,7 +38,7 @@ TEST_F(FleetRecord, CountsOnlyWithinItsRun) {
   EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
   EXPECT_EQ(run_.json()["fleet_id"], "monday");
   EXPECT_THAT(reasonOf("sim-node-0003"),
-              HasSubstr("stale: of another run: it belongs to fleet run tuesday, wanted fleet run monday"));
+              HasSubstr("stale: of another run: it belongs to fleet run tuesday, expected fleet run monday"));
   EXPECT_THAT(reasonOf("sim-node-0004"), HasSubstr("stale: of another run: it belongs to no fleet run"));
   result = run_.judge("sim-node-0003\n", {"--fleet-id", "tuesday"});
   EXPECT_EQ(result.exitCode, 0) << result.out << result.err;

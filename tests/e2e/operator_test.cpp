@@ -44,7 +44,7 @@ void expectWholeJournal(const fs::path& folder) {
 TEST(Operator, IsToldTheNearestCommandAndOption) {
   expectRefused(runMuster({"runn", "plan.toml"}),
                 "muster: there is no command \"runn\"; did you mean \"run\"?");
-  expectRefused(runMuster({}), "muster: a command is missing; wanted one of run, check,");
+  expectRefused(runMuster({}), "muster: a command is missing; expected one of run, check,");
   expectRefused(runMuster({"history", "lst"}),
                 "muster history: there is no command \"lst\"; did you mean \"list\"?");
   expectRefused(runMuster({"run", "plan.toml", "--ot", "x"}),
@@ -62,7 +62,7 @@ TEST(Operator, IsNotTakenForSayingNothingByAnEmptyValue) {
 
 TEST(Operator, CannotGiveANegativeSeed) {
   expectRefused(runMuster({"run", plan("node-quick.toml"), "--seed", "-1"}),
-                "wanted a whole number from 0 up");
+                "expected a whole number from 0 up");
 }
 
 TEST(Operator, IsToldByCheckWhatRunWouldRefuse) {
@@ -182,7 +182,8 @@ TEST(Operator, IsToldWhichFileJudgeWants) {
   const auto out = dir.path() / "run";
   ASSERT_EQ(shell(simulatedRun(out)).exitCode, 0);
   for (const char* command : {"judge", "report"})
-    expectRefused(runMuster({command, out.string()}), "wanted its record, " + (out / "record.json").string());
+    expectRefused(runMuster({command, out.string()}),
+                  "expected its record, " + (out / "record.json").string());
   expectRefused(runMuster({"judge", (out / "record.json").string(), "--sku", "h100-sxm5-80gb"}),
                 "for this name that is " + plan("skus/h100-sxm5-80gb.toml"));
 }

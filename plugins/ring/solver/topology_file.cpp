@@ -16,7 +16,7 @@ namespace {
 
 Error wrongList(std::string_view text, const std::string& what) {
   return {ErrorCode::kUsage,
-          fmt::format("cannot read the host list \"{}\": {}; wanted a form like node[001-016,020]",
+          fmt::format("cannot read the host list \"{}\": {}; expected a form like node[001-016,020]",
                       printable(std::string(text)), what),
           ""};
 }
@@ -85,7 +85,7 @@ Result<Line> parseLine(std::string_view text, const std::string& where) {
     if (equals == std::string::npos)
       return Error{
           ErrorCode::kUsage,
-          fmt::format("found \"{}\", wanted KEY=VALUE, as Slurm's topology.conf has it", printable(word)),
+          fmt::format("found \"{}\", expected KEY=VALUE, as Slurm's topology.conf has it", printable(word)),
           where};
     line.values[lower(word.substr(0, equals))] = word.substr(equals + 1);
   }

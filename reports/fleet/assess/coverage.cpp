@@ -52,7 +52,8 @@ class Coverage {
  private:
   Status placeExpected() {
     if (options_.expected.empty())
-      return Error{ErrorCode::kUsage, "no node is expected; wanted at least one name", options_.expectedFrom};
+      return Error{ErrorCode::kUsage, "no node is expected; expected at least one name",
+                   options_.expectedFrom};
     for (const ExpectedNode& expected : options_.expected) {
       if (!isPlainName(expected.name))
         return Error{ErrorCode::kUsage,
@@ -125,10 +126,10 @@ class Coverage {
   [[nodiscard]] std::string staleReason(const NodeSummary& node) const {
     if (runIdentity(node, options_.manyRuns) == identity_) return "";
     if (node.planSha256 != fleet_.planSha256)
-      return fmt::format("of another plan: {} (sha256 {}), wanted {}", printable(node.planName, 80),
+      return fmt::format("of another plan: {} (sha256 {}), expected {}", printable(node.planName, 80),
                          node.planSha256.substr(0, 12), fleet_.planSha256.substr(0, 12));
     if (!options_.manyRuns && node.fleetId != fleet_.fleetId)
-      return fmt::format("of another run: it belongs to {}, wanted {}", fleetName(node.fleetId),
+      return fmt::format("of another run: it belongs to {}, expected {}", fleetName(node.fleetId),
                          fleetName(fleet_.fleetId));
     if (node.simulated != fleet_.simulated)
       return node.simulated ? "of another run: it is simulated" : "of another run: it is not simulated";
@@ -179,7 +180,7 @@ class Coverage {
       return "of another plan: " + printable(run.planName, 80);
     if (identity_.empty()) return "";  // no record says more
     if (!options_.manyRuns && run.fleetId != fleet_.fleetId)
-      return fmt::format("of another run: it belongs to {}, wanted {}", fleetName(run.fleetId),
+      return fmt::format("of another run: it belongs to {}, expected {}", fleetName(run.fleetId),
                          fleetName(fleet_.fleetId));
     if (run.simulated != fleet_.simulated || run.overrides != fleet_.overrides)
       return "of another run: started with other options";

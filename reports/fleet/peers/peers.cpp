@@ -288,7 +288,7 @@ Result<PeerFindings> findOutliers(const PeerGroup& group, const PeerOptions& opt
   if (group.values.size() != wanted)
     return Error{
         ErrorCode::kInternal,
-        fmt::format("{} values of {} devices and {} metrics; wanted {}, with NaN where one is missing",
+        fmt::format("{} values of {} devices and {} metrics; expected {}, with NaN where one is missing",
                     group.values.size(), group.deviceCount(), group.metrics.size(), wanted),
         "group " + group.name};
   return Search(group, options).run();

@@ -107,7 +107,7 @@ void StageReader::readMeasurementGroup(const dom::object& group, bool accepted) 
   Parts shared;
   const auto take = [&](Parts& parts, std::string_view key, const dom::element& value) {
     if (parts.read(key, value) != simdjson::SUCCESS)
-      failures_.fail(key, "a measurement's field is of another type than wanted");
+      failures_.fail(key, "a measurement's field is of another type than expected");
   };
   for (const auto& [key, value] : group) take(shared, key, value);
   FoldedRows rows(group, failures_);

@@ -263,7 +263,7 @@ class RecordReader::Impl {
     const std::string_view name = fields.text("node");
     if (failures_.ok() && !isPlainName(name))
       failures_.fail("node",
-                     fmt::format("\"{}\" is no name of a node: wanted letters, digits, '-', '_' and '.'",
+                     fmt::format("\"{}\" is no name of a node: expected letters, digits, '-', '_' and '.'",
                                  printable(name, 80)));
     if (!failures_.ok()) return;
     node.node = lastNode_ = std::string(name);

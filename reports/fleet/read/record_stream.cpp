@@ -115,7 +115,7 @@ ReadFile outcomeOf(RecordReader& reader, Result<NodeSummary> summary, std::strin
 Result<FoundFiles> findAll(const fs::path& folder, bool insideRuns) {
   std::error_code error;
   if (!fs::is_directory(folder, error))
-    return Error{ErrorCode::kUsage, "is no folder; wanted the folder that holds the nodes' run folders",
+    return Error{ErrorCode::kUsage, "is no folder; expected the folder that holds the nodes' run folders",
                  folder.string()};
   FoundFiles found{insideRuns, {}, {}};
   MUSTER_CHECK_OK(findIn(folder, 0, false, found));

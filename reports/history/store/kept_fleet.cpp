@@ -104,7 +104,7 @@ Result<KeptFleet> readFleetIn(const fs::path& folder) {
   const fs::path file = fleetFileIn(folder);
   if (file.empty())
     return Error{ErrorCode::kNotFound,
-                 "holds no fleet.json; wanted the folder of a fleet that was judged (`muster fleet RUN "
+                 "holds no fleet.json; expected the folder of a fleet that was judged (`muster fleet RUN "
                  "--expect FILE` writes it)",
                  folder.string()};
   MUSTER_TRY(const std::string text, readFile(file, kMaxBytes));

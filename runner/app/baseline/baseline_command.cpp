@@ -180,7 +180,7 @@ Result<double> shareOption(const std::string& text, const char* name, double lea
   MUSTER_TRY(const double share, parseAs(text, "ratio").context(name));
   if (share >= least && share <= most) return share;
   return Error{ErrorCode::kUsage,
-               fmt::format("{} is {}, wanted {} to {}", name, printable(text, 40),
+               fmt::format("{} is {}, expected {} to {}", name, printable(text, 40),
                            formatQuantity(least, "ratio"), formatQuantity(most, "ratio")),
                ""};
 }

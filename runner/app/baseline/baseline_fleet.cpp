@@ -56,7 +56,7 @@ class Gatherer {
     if (records_.nodes.empty())
       return refusal(
           records_.quarantined.empty()
-              ? "no record was found; wanted the folder of a run over many nodes, with one record.json in "
+              ? "no record was found; expected the folder of a run over many nodes, with one record.json in "
                 "each node's folder"
               : "no record could be read; the first: " + records_.quarantined.front().path + ": " +
                     records_.quarantined.front().reason);

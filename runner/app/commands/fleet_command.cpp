@@ -138,7 +138,7 @@ Result<fleet::Topology> readTopology(const fs::path& file) {
   }));
   if (topology.empty())
     return Error{ErrorCode::kUsage,
-                 "names no group of nodes; wanted lines \"SwitchName=leaf1 Nodes=node[1-16]\"",
+                 "names no group of nodes; expected lines \"SwitchName=leaf1 Nodes=node[1-16]\"",
                  file.string()};
   return topology;
 }

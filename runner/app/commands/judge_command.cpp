@@ -104,7 +104,7 @@ Result<Profile> profileAt(const fs::path& path, const Tree& tree) {
   const fs::path shipped = tree.plans / "skus" / (path.string() + ".toml");
   if (!fs::exists(path, error) && isPlainName(path.string()) && fs::exists(shipped, error))
     return Error{ErrorCode::kUsage,
-                 fmt::format("there is no such file; wanted a profile's file: for this name that is {}",
+                 fmt::format("there is no such file; expected a profile's file: for this name that is {}",
                              shipped.string()),
                  "--sku " + path.string()};
   return loadProfile(path, nullptr);

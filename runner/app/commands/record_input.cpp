@@ -66,7 +66,7 @@ Result<Record> recordAt(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error) && fs::exists(path / "record.json", error))
     return Error{ErrorCode::kUsage,
-                 fmt::format("is a folder; wanted its record, {}", (path / "record.json").string()),
+                 fmt::format("is a folder; expected its record, {}", (path / "record.json").string()),
                  path.string()};
   MUSTER_TRY(Record record, readRecord(path));
   if (Status whole = checkStages(record); !whole.ok())

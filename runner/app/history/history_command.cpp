@@ -201,7 +201,7 @@ Result<int> trend(const HistoryOptions& options) {
     fmt::print("and {} more; --json lists {}\n", changed - kMostShown,
                trends.left == 0 ? "them all" : fmt::format("the first {}", trends.changes.size()));
   fmt::print(
-      "{} series, {} changed; {} have too few runs to tell (wanted: 4 of a part, and 6 successive pairs "
+      "{} series, {} changed; {} have too few runs to tell (expected: 4 of a part, and 6 successive pairs "
       "of its figure on the node)\n",
       trends.series, changed, trends.tooFew);
   return worse ? kExitRejected : kExitAccepted;

@@ -42,7 +42,7 @@ int prologSeconds() {
 Status checkLimit(int seconds, const std::string& kind, int limit) {
   if (seconds >= 5 && seconds + slurm::kHookMargin <= limit) return {};
   return Error{ErrorCode::kUsage,
-               fmt::format("--time is {} s; Slurm kills a {} after {} s, so wanted 5 s to {} s", seconds,
+               fmt::format("--time is {} s; Slurm kills a {} after {} s, so expected 5 s to {} s", seconds,
                            kind, limit, limit - slurm::kHookMargin),
                ""};
 }

@@ -29,7 +29,7 @@ std::string undeclared(const PluginSpec& plugin, const TestSpec& test, const std
   const bool qualified =
       name.starts_with(plugin.name + ".") && test.metric(name.substr(plugin.name.size() + 1)) != nullptr;
   return fmt::format("it reported \"{}\", which it does not declare{}", printable(name, 80),
-                     qualified ? "; wanted the name without the plugin's" : didYouMean(name, known));
+                     qualified ? "; expected the name without the plugin's" : didYouMean(name, known));
 }
 
 /// What does not fit between the kind of a metric, a text or a number, and what was sent for it; empty if all
@@ -37,7 +37,7 @@ std::string undeclared(const PluginSpec& plugin, const TestSpec& test, const std
 std::string wrongKind(const MetricSpec& metric, const Json& frame) {
   const bool text = metric.unit == "text";
   if (frame.contains(text ? "text" : "samples")) return "";
-  return fmt::format("{} came with {}, its unit is \"{}\"; wanted {}", metric.name,
+  return fmt::format("{} came with {}, its unit is \"{}\"; expected {}", metric.name,
                      text ? "samples" : "a text", metric.unit, text ? "a text" : "samples");
 }
 

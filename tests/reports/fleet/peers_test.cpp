@@ -266,7 +266,7 @@ TEST(Peers, RefuseValuesThatDoNotFitTheGroup) {
   group.values.pop_back();
   const auto findings = findOutliers(group);
   ASSERT_FALSE(findings.ok());
-  EXPECT_THAT(findings.error().text(), HasSubstr("159 values of 16 devices and 10 metrics; wanted 160"));
+  EXPECT_THAT(findings.error().text(), HasSubstr("159 values of 16 devices and 10 metrics; expected 160"));
 }
 
 TEST(Peers, HaveNothingToSayOfAnEmptyGroup) {

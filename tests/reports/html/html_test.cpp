@@ -59,7 +59,7 @@ TEST(Html, NamesWhatBlocksBesideTheVerdict) {
   const std::string html = render(sickRecord());
   const std::string head = between(html, "id=\"verdict\"", "id=\"deviations\"");
   expectHas(head, "<a href=\"#finding-1\">gpu3 compute.gemm_throughput: ");
-  expectHas(head, " TFLOP/s, wanted at least ");
+  expectHas(head, " TFLOP/s, required at least ");
   EXPECT_EQ(head.find("#finding-4"), std::string::npos) << "a warning does not block";
   for (const char* id : {"finding-1", "finding-2", "finding-3", "finding-4"})
     expectHas(html, std::string("id=\"") + id + "\"");

@@ -56,7 +56,7 @@ TEST(Plugins, RefusesHostileOnesEachWithItsReason) {
   expectRefused(catalog, "wrong-major", "was built for plugin ABI 2.0, this Muster speaks 1.x");
   expectRefused(catalog, "newer-minor", "needs plugin ABI 1.1000, this Muster has 1.0");
   expectRefused(catalog, "wrong-magic", "has magic 0x000000000000002a");
-  expectRefused(catalog, "wrong-size", "has struct_size 8, wanted 120");
+  expectRefused(catalog, "wrong-size", "has struct_size 8, expected 120");
   expectRefused(catalog, "endless-name", "its name has no end");
   expectRefused(catalog, "no-symbol", "exports no symbol muster_plugin");
   expectRefused(catalog, "no-entry", "no function muster_plugin_entry");

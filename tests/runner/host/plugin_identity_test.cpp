@@ -63,7 +63,7 @@ TEST(PluginIdentity, RefusesWrongMagicSizeAndNames) {
   EXPECT_THAT(refusal(info), HasSubstr("not a Muster plugin"));
   info = goodInfo();
   info.struct_size += 8;
-  EXPECT_THAT(refusal(info), HasSubstr("has struct_size 128, wanted 120"));
+  EXPECT_THAT(refusal(info), HasSubstr("has struct_size 128, expected 120"));
   info = goodInfo();
   std::memset(info.name, 'n', sizeof info.name);
   EXPECT_THAT(refusal(info), HasSubstr("its name has no end"));
@@ -73,7 +73,7 @@ TEST(PluginIdentity, RefusesWrongMagicSizeAndNames) {
   for (const char* name : {"", "../x", "a b", "a\x1b[31m"}) {
     info = goodInfo();
     std::strncpy(info.name, name, sizeof info.name - 1);
-    EXPECT_THAT(refusal(info), HasSubstr("wanted letters, digits")) << name;
+    EXPECT_THAT(refusal(info), HasSubstr("expected letters, digits")) << name;
   }
 }
 
