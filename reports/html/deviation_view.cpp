@@ -215,7 +215,7 @@ void addDeviations(View& page, const Record& record, Sources& sources) {
   size_t verdicts = 0;
   for (const auto& deviation : found) verdicts += deviation.items.size();
   page.text("deviation_text",
-            fmt::format("{} from {}", plural(found.size(), "finding"), plural(verdicts, "verdict")));
+            fmt::format("{} from {}", plural(found.size(), "finding"), plural(verdicts, "check result")));
   page.text("blocking_text",
             fmt::format("{} of them {} acceptance", blocking, blocking == 1 ? "blocks" : "block"));
   std::vector<View> views;

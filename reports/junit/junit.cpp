@@ -98,8 +98,8 @@ std::string bodyText(const Verdict& verdict) {
   };
   add("outcome", outcomeName(verdict.outcome));
   add("device", verdict.device);
-  add("observed", verdict.observedText);
-  add("wanted", wantedText(verdict));
+  add("measured", verdict.observedText);
+  add("required", wantedText(verdict));
   add("margin", marginText(verdict.margin));
   add("detail", verdict.detail);
   if (verdict.expectation) add("source", verdict.expectation->source);

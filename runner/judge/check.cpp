@@ -90,11 +90,10 @@ CheckResult checkBound(const Expectation& e, const Group& group, const Merged& m
 
 CheckResult checkDrop(const Expectation& e, const Group& group, const Merged& merged) {
   if (!enoughForDrop(merged.samples.size(), group.series))
-    return errorResult(
-        fmt::format("{} samples are too few to judge a drop over time; let the test sample longer",
-                    merged.samples.size()));
+    return errorResult(fmt::format("{} samples are too few to check for a drop over time; sample longer",
+                                   merged.samples.size()));
   const auto stretch = worstStretch(merged.samples, group.series, group.direction, group.window);
-  if (!stretch) return errorResult("a drop over time cannot be judged: a sample is not above 0");
+  if (!stretch) return errorResult("cannot check for a drop over time: a sample is not above 0");
   Bound bound;
   bound.high = e.limit + stretch->noise;
   const std::string most = formatQuantity(bound.high, "ratio", 3), limit = formatQuantity(e.limit, "ratio");
@@ -112,9 +111,9 @@ CheckResult checkDrop(const Expectation& e, const Group& group, const Merged& me
 
 CheckResult checkSpread(const Expectation& e, const Merged& merged) {
   if (merged.samples.size() < 2)
-    return errorResult("stability cannot be judged from one sample; let the test sample longer or repeat it");
+    return errorResult("stability needs at least two samples; sample longer or repeat the test");
   const Bound bound{-std::numeric_limits<double>::infinity(), e.limit,
-                    "a cv of at most " + formatQuantity(e.limit, "ratio")};
+                    "a coefficient of variation of at most " + formatQuantity(e.limit, "ratio")};
   return compare(e, summarize(merged.samples).cv, bound, "ratio");
 }
 
@@ -130,7 +129,7 @@ CheckResult checkMembership(const Expectation& e, const Group& group, const Merg
     numbers.push_back(*number);
   }
   if (e.allowed.empty()) {
-    if (group.isText()) return errorResult("the measurement is a text, and the expectation wants a number");
+    if (group.isText()) return errorResult("the measurement is text, but the limit is a number");
     numbers = {e.limit};
   }
   if (!group.isText()) {
@@ -165,7 +164,7 @@ CheckResult checkPredicate(const Expectation& e, const Group& group, const Merge
   if (answers == context.predicateAnswers.end()) return errorResult("the plan's predicate was not evaluated");
   CheckResult result = errorResult("");
   result.outcome = Outcome::kPass;
-  result.limitText = "what the plan's predicate accepts";
+  result.limitText = "a value accepted by the plan's predicate";
   if (group.isText()) {
     result.observedText = merged.texts.empty() ? "" : "\"" + printable(merged.texts.front()) + "\"";
   } else {
@@ -191,7 +190,7 @@ CheckResult checkPredicate(const Expectation& e, const Group& group, const Merge
 std::string unitFault(const Expectation& e, const Group& group) {
   const bool membership = e.kind == CheckKind::kEquals || e.kind == CheckKind::kOneOf;
   if (group.isText() && !membership && e.kind != CheckKind::kPredicate)
-    return fmt::format("the measurement is a text, which cannot be judged by \"{}\"", checkKindName(e.kind));
+    return fmt::format("the measurement is text, which cannot be checked by \"{}\"", checkKindName(e.kind));
   const bool ownFigure =
       e.kind == CheckKind::kMin || e.kind == CheckKind::kMax || e.kind == CheckKind::kBaseline || membership;
   if (!ownFigure || e.unit == group.unit) return "";

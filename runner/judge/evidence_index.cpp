@@ -148,7 +148,7 @@ void EvidenceIndex::addMissingEnds() {
                                  caseRank->device,
                                  attempt,
                                  CaseEnd::State::kError,
-                                 "it measured something and never ended",
+                                 "the case has measurements but did not end",
                                  ""};
     }
 }

@@ -89,7 +89,7 @@ void readBound(StrictReader& r, const Json& json, const char* key, const ParamSp
   if (!r.ok() || !json.contains(key)) return;
   const ParamType type = spec.type == ParamType::kList ? spec.itemType : spec.type;
   if (type == ParamType::kBool || type == ParamType::kString)
-    return r.fail(key, "bounds make no sense for this type; use one_of");
+    return r.fail(key, "min and max do not apply to this type; use one_of");
   const auto value = readFigure(json[key], spec.unit.empty() ? "count" : spec.unit);
   if (!value.ok()) return r.fail(key, value.error().message);
   out = *value;
@@ -221,8 +221,7 @@ Expectation noDrop(const std::string& metric, const std::string& unit) {
       "is a fault (SuperBench, Azure), and no less below the device's own level";
   e.remedy =
       "Unstable under load: compare clocks, power, temperature and throttle reasons at that time in the "
-      "telemetry, "
-      "then check cooling, power supply and other users of the device";
+      "telemetry, then check cooling, power supply and other users of the device";
   return e;
 }
 

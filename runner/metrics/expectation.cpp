@@ -45,7 +45,7 @@ std::string checkText(const Expectation& e) {
     case CheckKind::kOfPeak:
       return fmt::format("at least {} of the peak", share(e.limit));
     case CheckKind::kCvMax:
-      return "cv at most " + share(e.limit);
+      return "coefficient of variation at most " + share(e.limit);
     case CheckKind::kDropMax:
       return fmt::format("no drop of more than {} at any time", share(e.limit));
     case CheckKind::kPredicate:

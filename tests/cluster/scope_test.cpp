@@ -42,7 +42,7 @@ class ClusterScope : public ::testing::Test {
     ASSERT_EQ(record.verdicts.size(), 1U);
     EXPECT_THAT(record.verdicts[0].detail, HasSubstr("its scope is " + record.scope + ", this job runs "));
     EXPECT_EQ(run.record(host).accounting.of(Outcome::kElsewhere), 1U);
-    EXPECT_THAT(run.record(host).reasons, Contains("1 stage is left to another job (--scope)"));
+    EXPECT_THAT(run.record(host).reasons, Contains("1 stage runs in another job (--scope)"));
   }
 };
 

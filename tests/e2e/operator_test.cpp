@@ -44,7 +44,7 @@ void expectWholeJournal(const fs::path& folder) {
 TEST(Operator, IsToldTheNearestCommandAndOption) {
   expectRefused(runMuster({"runn", "plan.toml"}),
                 "muster: there is no command \"runn\"; did you mean \"run\"?");
-  expectRefused(runMuster({}), "muster: a command is missing; expected one of run, check,");
+  expectRefused(runMuster({}), "muster: command missing; expected one of run, check,");
   expectRefused(runMuster({"history", "lst"}),
                 "muster history: there is no command \"lst\"; did you mean \"list\"?");
   expectRefused(runMuster({"run", "plan.toml", "--ot", "x"}),

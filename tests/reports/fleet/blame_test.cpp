@@ -458,7 +458,7 @@ TEST(Blame, WhatAUserOrASchedulerEndedIsNobodysFault) {
   for (const char* detail :
        {"it was told to stop before it was done", "rank 3 (gpu3) was stopped because the run was cancelled",
         "rank 3 (gpu3) was told to stop by a signal that Muster did not send",
-        "the time limit of Slurm job 7 (1 h) ended the run; a longer one is set with --time",
+        "the time limit of Slurm job 7 (1 h) ended the run; set a longer one with --time",
         "the run was interrupted"}) {
     GroupFleet made(4);
     for (int node = 0; node < made.nodes(); ++node) {

@@ -254,11 +254,11 @@ TEST(Html, ListsWaiversWithTheirReason) {
 
 TEST(Html, DoesNotCallWaivedFailuresMet) {
   Record record = healthyRecord();
-  expectHas(render(record), "Every required expectation was measured and met.");
+  expectHas(render(record), "All requirements were met.");
   record.stages[1].verdicts[0].outcome = Outcome::kWaived;
   settle(record);
   const std::string html = render(record);
-  expectHas(html, "measured and met or waived: see the waivers.");
+  expectHas(html, "measured and met or waived; see the waivers.");
   expectHas(html, "judged here was met or <a href=\"#waivers\">waived</a>.");
 }
 

@@ -127,7 +127,7 @@ TEST(Terminal, RendersAnEmptyRecord) {
   record.acceptance = "interrupted";
   record.exitCode = 130;
   expectHas(renderSummary(record, false, 80), "INTERRUPTED");
-  expectHas(renderSummary(record, false, 0), "nothing judged");
+  expectHas(renderSummary(record, false, 0), "no checks");
 }
 
 }  // namespace

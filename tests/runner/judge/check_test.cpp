@@ -165,7 +165,7 @@ TEST(CheckCv, JudgesTheSpreadOverAllSamples) {
   const Verdict v = judged(e, {100, 200});
   EXPECT_EQ(v.outcome, Outcome::kFail);
   EXPECT_EQ(v.observedText, "47.14%");
-  EXPECT_THAT(v.limitText, HasSubstr("a cv of at most 5%"));
+  EXPECT_THAT(v.limitText, HasSubstr("a coefficient of variation of at most 5%"));
 }
 
 TEST(CheckCv, OneSampleOrAllZeroProvesNoStability) {
@@ -185,7 +185,8 @@ TEST(CheckPredicate, HoldsForEveryRepeat) {
   EXPECT_EQ(story.verdict().outcome, Outcome::kPass);
   story.context.predicateAnswers["return true"] = {{true, ""}, {false, "drifts"}};
   EXPECT_EQ(story.verdict().outcome, Outcome::kFail);
-  EXPECT_EQ(story.verdict().detail, "gpu0: 1.5 FLOP/s, required what the plan's predicate accepts: drifts");
+  EXPECT_EQ(story.verdict().detail,
+            "gpu0: 1.5 FLOP/s, required a value accepted by the plan's predicate: drifts");
   story.context.predicateErrors["return true"][1] = "attempt to index nil";
   EXPECT_EQ(story.verdict().outcome, Outcome::kError);
   EXPECT_THAT(story.verdict().detail, HasSubstr("the plan's predicate failed: attempt to index nil"));

@@ -70,7 +70,7 @@ TEST(Decide, IsIncompleteWithAnUnjudgedUnderStrict) {
   DecisionInput input = nodeWith({Outcome::kUnjudged});
   input.strict = true;
   expectDecision(input, Acceptance::kIncomplete, 3);
-  EXPECT_THAT(decide(input).reasons, ElementsAre("1 measurement has no expectation (--strict)"));
+  EXPECT_THAT(decide(input).reasons, ElementsAre("1 measurement has no limit (--strict)"));
 }
 
 TEST(Decide, IsIncompleteWithAnUnknownSkuUnlessAllowed) {

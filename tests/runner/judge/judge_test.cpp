@@ -75,8 +75,8 @@ TEST(OutcomeTable, UnjudgedIsMeasuredAndNotCovered) {
   const Verdict v = Story().ends(0).measures(0, {7.1e14}).verdict();
   EXPECT_EQ(v.outcome, Outcome::kUnjudged);
   EXPECT_FALSE(v.expectation.has_value());
-  EXPECT_EQ(v.detail, "gpu0: 710 TFLOP/s; no expectation covers it");
-  EXPECT_EQ(Story().ends(0).says(0, "550.1").verdict().detail, "gpu0: 550.1; no expectation covers it");
+  EXPECT_EQ(v.detail, "gpu0: 710 TFLOP/s; no limit");
+  EXPECT_EQ(Story().ends(0).says(0, "550.1").verdict().detail, "gpu0: 550.1; no limit");
 }
 
 TEST(OutcomeTable, SkippedIsWhatTheMachineLacks) {
