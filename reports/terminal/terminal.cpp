@@ -108,7 +108,7 @@ void addRun(Page& page, const Record& record) {
                                     record.skuHow.empty() ? "" : ", " + skuNote(record)));
   page.field("took", formatQuantity(record.finished - record.started, "s", 3) +
                          (record.simulated ? " wall time; stage times are simulated" : ""));
-  page.out += page.paint("2", "    verdicts  ") + countsText(record.accounting, page.paint) + "\n";
+  page.out += page.paint("2", "    checks    ") + countsText(record.accounting, page.paint) + "\n";
 }
 
 void addStages(Page& page, const Record& record) {
@@ -121,8 +121,8 @@ void addStages(Page& page, const Record& record) {
         page.paint(outcomeColour(stage.outcome), fmt::format("{:<9}", outcomeName(stage.outcome)));
     const std::string time =
         stage.state == "ran" ? formatQuantity(stage.duration, "s", 3) : printable(stage.state, 20);
-    page.out += fmt::format("    {:<{}}  {} {:>4} verdicts  {}\n", name, widest, outcome,
-                            stage.verdicts.size(), time);
+    page.out +=
+        fmt::format("    {:<{}}  {} {:>4} checks  {}\n", name, widest, outcome, stage.verdicts.size(), time);
   }
 }
 
@@ -194,7 +194,7 @@ void addNotJudged(Page& page, const Record& record) {
     const std::string what =
         group.first().metric.empty() ? "stage " + group.stages().front() : group.first().metric;
     std::string text = fmt::format("{}: {}", outcomeName(group.outcome), what);
-    if (group.items.size() > 1) text += fmt::format(" ({} verdicts)", group.items.size());
+    if (group.items.size() > 1) text += fmt::format(" ({} checks)", group.items.size());
     if (!group.commonDetail().empty()) text += ": " + group.commonDetail();
     page.line(text, 4);
   }

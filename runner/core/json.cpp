@@ -59,7 +59,7 @@ class Builder : public nlohmann::json_sax<Json> {
     const auto& members = object.value.get_ref<const Json::object_t&>();
     if (members.size() >= kMostKeys) return refuse(fmt::format("an object has more than {} keys", kMostKeys));
     if (isKnown(object, members, name))
-      return refuse(fmt::format("the key \"{}\" stands twice in one object", printable(name, 80)));
+      return refuse(fmt::format("the key \"{}\" is defined twice in one object", printable(name, 80)));
     object.key = std::move(name);
     return true;
   }
@@ -226,7 +226,7 @@ void JsonReader::read(const char* key, uint64_t& out) {
   const bool negative =
       value->is_number_integer() && !value->is_number_unsigned() && value->get<int64_t>() < 0;
   if (!value->is_number_integer() || negative)
-    return fail(key, "found " + found(*value) + "; expected a whole number from 0 up");
+    return fail(key, "found " + found(*value) + "; expected a whole number, 0 or more");
   out = value->get<uint64_t>();
 }
 

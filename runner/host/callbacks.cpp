@@ -199,7 +199,7 @@ muster_status HostCallbacks::pluginLog(muster_log_level level, const char* text)
     const std::lock_guard lock(mutex_);
     if (logged_ > kMaxLogFrames) return MUSTER_OK;
     if (++logged_ > kMaxLogFrames) level = MUSTER_LOG_WARNING;
-    if (logged_ > kMaxLogFrames) text = "the plugin has logged 10000 lines; further ones are dropped";
+    if (logged_ > kMaxLogFrames) text = "the plugin has logged 10000 lines; further lines are dropped";
   }
   log(level, textOf(text, kMaxLog));
   return MUSTER_OK;

@@ -89,7 +89,7 @@ Result<Acceptance> acceptanceFromName(std::string_view name) {
   return Error{
       ErrorCode::kProtocol,
       fmt::format(
-          "\"{}\" is no outcome of a node; required accepted, rejected, incomplete, interrupted or no-gpu",
+          "\"{}\" is not a node verdict; expected accepted, rejected, incomplete, interrupted or no-gpu",
           printable(name, 40)),
       ""};
 }

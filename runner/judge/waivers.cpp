@@ -159,7 +159,7 @@ Result<WaiverState> waiverStateFromName(std::string_view name) {
   for (size_t i = 0; i < std::size(kStates); ++i)
     if (name == kStates[i]) return static_cast<WaiverState>(i);
   return Error{ErrorCode::kProtocol,
-               fmt::format("\"{}\" is no state of a waiver; required one of {}", printable(name, 40),
+               fmt::format("\"{}\" is not a waiver state; expected one of {}", printable(name, 40),
                            fmt::join(kStates, ", ")),
                ""};
 }

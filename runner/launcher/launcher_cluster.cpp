@@ -114,7 +114,7 @@ Detected detectSlurm(const Environment& environment) {
   MUSTER_TRY(launcher.localRank, variables.number("SLURM_LOCALID", 0, kMaxProcesses));
   launcher.why = fmt::format("Slurm step {}.{}: SLURM_NODEID={} of SLURM_STEP_NUM_NODES={}", job, step,
                              launcher.nodeRank, launcher.nodeCount);
-  if (launcher.nodeRank >= launcher.nodeCount) return variables.wrong(launcher.why + " is no place in it");
+  if (launcher.nodeRank >= launcher.nodeCount) return variables.wrong(launcher.why + " is out of its range");
   if (!variables.has("SLURM_STEP_NODELIST"))
     return variables.wrong("SLURM_STEP_NODELIST is not set; start muster by srun");
   MUSTER_TRY(launcher.nodes,

@@ -34,7 +34,7 @@ class StrictReader : public JsonReader {
   void readName(const char* key, std::string& out) {
     read(key, out);
     if (ok() && !isPlainName(out))
-      fail(key, fmt::format("\"{}\" is no plain name; expected letters, digits, '_', '-' and '.'",
+      fail(key, fmt::format("\"{}\" is not a plain name; expected letters, digits, '_', '-' and '.'",
                             printable(out, 80)));
   }
   /// A list of at least one text, each of `allowed`.
@@ -61,7 +61,7 @@ void readType(StrictReader& r, const char* key, ParamType& out) {
     out = type;
     return;
   }
-  r.fail(key, fmt::format("\"{}\" is no type; expected int, float, bool, string, quantity or list",
+  r.fail(key, fmt::format("\"{}\" is not a type; expected int, float, bool, string, quantity or list",
                           printable(name, 40)));
 }
 
@@ -72,7 +72,7 @@ constexpr const char* kUnits =
 void readBaseUnit(StrictReader& r, std::string& out) {
   r.read("unit", out);
   if (r.ok() && !isBaseUnit(out))
-    r.fail("unit", fmt::format("\"{}\" is no base unit; expected one of {}", printable(out, 40), kUnits));
+    r.fail("unit", fmt::format("\"{}\" is not a base unit; expected one of {}", printable(out, 40), kUnits));
 }
 
 /// A bound of a parameter or an expectation: a number, or a text with a unit.
@@ -253,7 +253,7 @@ void checkPeak(StrictReader& r, const MetricSpec& metric) {
     if (end == std::string::npos) return r.fail("peak", "has a '{' without its '}'");
     const std::string label = metric.peak.substr(at + 1, end - at - 1);
     if (std::find(metric.labels.begin(), metric.labels.end(), label) == metric.labels.end())
-      return r.fail("peak", fmt::format("uses {{{}}}, which is no label of the metric{}",
+      return r.fail("peak", fmt::format("uses {{{}}}, which is not a label of the metric{}",
                                         printable(label, 40), didYouMean(label, metric.labels)));
   }
 }
@@ -309,7 +309,7 @@ Status checkMetricBackends(const TestSpec& test, const std::string& path) {
     for (const auto& backend : metric.backends)
       if (std::find(test.backends.begin(), test.backends.end(), backend) == test.backends.end())
         return Error{ErrorCode::kProtocol,
-                     fmt::format("names {}, which is no backend of the test; those are {}", backend,
+                     fmt::format("names {}, which is not a backend of the test; its backends are {}", backend,
                                  join(test.backends, ", ")),
                      fmt::format("{}, metric \"{}\".backends", path, metric.name)};
   return {};

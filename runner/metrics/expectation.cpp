@@ -75,7 +75,7 @@ void readKind(JsonReader& r, Expectation& e) {
       return;
     }
   }
-  r.fail("kind", fmt::format("\"{}\" is no kind of expectation; expected one of {}", printable(name, 40),
+  r.fail("kind", fmt::format("\"{}\" is not a kind of expectation; expected one of {}", printable(name, 40),
                              join(names, ", ")));
 }
 

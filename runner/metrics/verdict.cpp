@@ -60,7 +60,8 @@ Result<Outcome> outcomeFromName(std::string_view name) {
   const std::vector<std::string> names(std::begin(kOutcomeNames), std::end(kOutcomeNames));
   return Error{
       ErrorCode::kProtocol,
-      fmt::format("\"{}\" is no outcome; required one of {}", printable(name, 40), join(names, ", ")), ""};
+      fmt::format("\"{}\" is not an outcome; expected one of {}", printable(name, 40), join(names, ", ")),
+      ""};
 }
 
 std::string subjectText(const Verdict& verdict) {

@@ -40,7 +40,7 @@ Result<uint64_t> number(std::string_view text, std::string_view whole) {
   uint64_t value = 0;
   const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
   if (end.ec != std::errc() || end.ptr != text.data() + text.size() || text.size() > 12)
-    return wrongList(whole, fmt::format("\"{}\" is no number", printable(std::string(text))));
+    return wrongList(whole, fmt::format("\"{}\" is not a number", printable(std::string(text))));
   return value;
 }
 

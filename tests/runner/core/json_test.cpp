@@ -148,7 +148,7 @@ TEST(JsonReader, SaysThePathWhatWasFoundAndWhatWasWanted) {
   EXPECT_EQ(readError<int64_t>(json, "huge"),
             "record.stages[2].huge: found 18446744073709551615; expected a whole number of 64 bits");
   EXPECT_EQ(readError<uint64_t>({{"a", -1}}, "a"),
-            "record.stages[2].a: found -1; expected a whole number from 0 up");
+            "record.stages[2].a: found -1; expected a whole number, 0 or more");
   EXPECT_EQ(readError<int>({{"a", 1ll << 40}}, "a"),
             "record.stages[2].a: found 1099511627776; expected a whole number of 32 bits");
   EXPECT_EQ(readError<int>(Json::array({1}), "a"), "record.stages[2]: found a list; expected an object");

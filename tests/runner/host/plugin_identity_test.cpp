@@ -122,7 +122,7 @@ TEST(PluginLibrary, ChecksTheTable) {
   EXPECT_THAT(checkOps(nullptr, "p.so").error().text(), HasSubstr("returned no table"));
   EXPECT_THAT(checkOps(&ops, "p.so").error().text(), HasSubstr("has struct_size 0"));
   ops.struct_size = sizeof ops;
-  EXPECT_THAT(checkOps(&ops, "p.so").error().text(), HasSubstr("an empty slot"));
+  EXPECT_THAT(checkOps(&ops, "p.so").error().text(), HasSubstr("lacks describe, open, run or close"));
   ops.abi_minor = hostAbiMinor() + 1;
   EXPECT_THAT(checkOps(&ops, "p.so").error().text(), HasSubstr("is of ABI minor"));
 }
@@ -132,10 +132,9 @@ TEST(PluginLibrary, NamesAMissingLibrary) {
   EXPECT_EQ(loadErrorText("libcudnn.so.9" + reason, "/p/x.so").substr(0, 48),
             "needs the library libcudnn.so.9, which was not f");
   EXPECT_EQ(loadErrorText("/p/x.so" + reason, "/p/x.so").substr(0, 18), "cannot be loaded: ");
-  EXPECT_EQ(
-      loadErrorText("/p/x.so: undefined symbol: foo", "/p/x.so"),
-      "cannot be loaded: /p/x.so: undefined symbol: foo; link what defines it (-Wl,-z,defs shows such gaps "
-      "when the plugin is built)");
+  EXPECT_EQ(loadErrorText("/p/x.so: undefined symbol: foo", "/p/x.so"),
+            "cannot be loaded: /p/x.so: undefined symbol: foo; link the library that defines it (-Wl,-z,defs "
+            "reports missing symbols at build time)");
 }
 
 }  // namespace

@@ -169,7 +169,7 @@ TEST(CheckCv, JudgesTheSpreadOverAllSamples) {
 }
 
 TEST(CheckCv, OneSampleOrAllZeroProvesNoStability) {
-  EXPECT_THAT(judged(expecting(CheckKind::kCvMax, 0.05), {100}).detail, HasSubstr("from one sample"));
+  EXPECT_THAT(judged(expecting(CheckKind::kCvMax, 0.05), {100}).detail, HasSubstr("at least two samples"));
   EXPECT_STREQ(outcomeOf(expecting(CheckKind::kCvMax, 0.05), {0, 0, 0}), "error");
 }
 

@@ -123,7 +123,7 @@ TEST(OutcomeTable, DeferredIsWhatOnlyTheFleetCanSay) {
   EXPECT_EQ(v.outcome, Outcome::kDeferred);
   EXPECT_DOUBLE_EQ(v.observed, 7e14);
   EXPECT_TRUE(std::isnan(v.limit));
-  EXPECT_EQ(v.detail, "gpu0: 700 TFLOP/s; required within 3% of the fleet median, judged with the fleet");
+  EXPECT_EQ(v.detail, "gpu0: 700 TFLOP/s; required within 3% of the fleet median, pending fleet evaluation");
   story.context.peersAreDeferred = false;
   EXPECT_NE(story.verdict().outcome, Outcome::kDeferred) << "a fleet leaves nothing deferred";
 }

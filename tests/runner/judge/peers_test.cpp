@@ -57,7 +57,7 @@ TEST(Within, ASingleDeviceHasNoPeerAndThatBlocksNothing) {
   const Verdict v = nodeOf({700}, within(0.03)).verdict();
   EXPECT_EQ(v.outcome, Outcome::kSkipped);
   EXPECT_FALSE(v.required);
-  EXPECT_THAT(v.detail, HasSubstr("a single device in the node"));
+  EXPECT_THAT(v.detail, HasSubstr("the node has only one device"));
 }
 
 TEST(Within, BrokenFiguresAreNoReference) {

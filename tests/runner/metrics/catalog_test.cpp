@@ -166,7 +166,7 @@ TEST(PluginSpec, UnknownKeysNameTestAndKey) {
 }
 
 TEST(PluginSpec, RefusesBadTests) {
-  EXPECT_THAT(errorAfter([](Json& t) { t["name"] = "../x"; }), HasSubstr("is no plain name"));
+  EXPECT_THAT(errorAfter([](Json& t) { t["name"] = "../x"; }), HasSubstr("is not a plain name"));
   EXPECT_THAT(errorAfter([](Json& t) { t["backends"] = Json::array(); }), HasSubstr(".backends: is empty"));
   EXPECT_THAT(errorAfter([](Json& t) { t["backends"] = {"hots"}; }), HasSubstr("did you mean \"host\"?"));
   EXPECT_THAT(errorAfter([](Json& t) { t["scopes"] = {"rack"}; }),
@@ -188,16 +188,16 @@ TEST(PluginSpec, RefusesBadParameters) {
   EXPECT_THAT(paramError(0, "one_of", {"a"}), HasSubstr("on a parameter of type string"));
   EXPECT_THAT(paramError(1, "one_of", Json::array()), HasSubstr("at least one text"));
   EXPECT_THAT(paramError(1, "default", "f64"), HasSubstr("expected one of f32, bf16"));
-  EXPECT_THAT(paramError(2, "unit", "parsec"), HasSubstr("is no base unit"));
+  EXPECT_THAT(paramError(2, "unit", "parsec"), HasSubstr("is not a base unit"));
   EXPECT_THAT(paramError(2, "min", "5 GiB"), HasSubstr("expected s"));
-  EXPECT_THAT(paramError(3, "max", 1), HasSubstr("bounds make no sense"));
+  EXPECT_THAT(paramError(3, "max", 1), HasSubstr("min and max do not apply"));
   EXPECT_THAT(paramError(4, "items", "list"), HasSubstr("list of lists"));
   EXPECT_THAT(errorAfter([](Json& t) { t["params"][0].erase("default"); }),
               HasSubstr("every parameter needs one"));
 }
 
 TEST(PluginSpec, RefusesBadMetrics) {
-  EXPECT_THAT(metricError(0, "unit", "TFLOP/s"), HasSubstr("is no base unit"));
+  EXPECT_THAT(metricError(0, "unit", "TFLOP/s"), HasSubstr("is not a base unit"));
   EXPECT_THAT(metricError(0, "direction", "up"), HasSubstr("expected higher, lower or none"));
   EXPECT_THAT(metricError(0, "peak", "flops.{dtyp}"), HasSubstr("did you mean \"dtype\"?"));
   EXPECT_THAT(metricError(0, "peak", "flops.{dtype"), HasSubstr("without its '}'"));
@@ -212,7 +212,7 @@ TEST(PluginSpec, RefusesBadMetrics) {
 
 TEST(PluginSpec, ListsTheBaseUnitsToAnAuthorWhoUsedAnother) {
   const std::string message = metricError(0, "unit", "ms");
-  const std::string begin = "\"ms\" is no base unit; expected one of ";
+  const std::string begin = "\"ms\" is not a base unit; expected one of ";
   ASSERT_THAT(message, HasSubstr(begin));
   std::string list = message.substr(message.find(begin) + begin.size());
   list.replace(list.find(" and "), 5, ", ");
@@ -225,11 +225,13 @@ TEST(PluginSpec, ListsTheBaseUnitsToAnAuthorWhoUsedAnother) {
 }
 
 TEST(PluginSpec, RefusesAMetricOfABackendThatTheTestLacks) {
-  EXPECT_THAT(errorAfter([](Json& t) {
-                t["backends"] = {"host"};
-                t["metrics"] = {{{"name", "m"}, {"unit", "s"}, {"backends", {"sim"}}}};
-              }),
-              HasSubstr("metric \"m\".backends: names sim, which is no backend of the test; those are host"));
+  EXPECT_THAT(
+      errorAfter([](Json& t) {
+        t["backends"] = {"host"};
+        t["metrics"] = {{{"name", "m"}, {"unit", "s"}, {"backends", {"sim"}}}};
+      }),
+      HasSubstr(
+          "metric \"m\".backends: names sim, which is not a backend of the test; its backends are host"));
 }
 
 TEST(PluginSpec, RefusesADescriptionOfNothing) {

@@ -185,8 +185,8 @@ TEST(ExpectationReader, RefusesHalfOfAPair) {
 }
 
 TEST(ExpectationReader, RefusesBaselineAndPeersWithoutADirection) {
-  expectComplaint(R"({"metric":"p.devices","baseline":8,"tolerance":"3%"})", "neither better high nor low");
-  expectComplaint(R"({"metric":"p.devices","within":"3%","of":"node"})", "neither better high nor low");
+  expectComplaint(R"({"metric":"p.devices","baseline":8,"tolerance":"3%"})", "not ordered");
+  expectComplaint(R"({"metric":"p.devices","within":"3%","of":"node"})", "not ordered");
 }
 
 TEST(ExpectationReader, WantsSourceAndRemedyInProfiles) {

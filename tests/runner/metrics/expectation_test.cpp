@@ -91,9 +91,9 @@ TEST(ExpectationJson, RefusesUnknownWords) {
     const auto e = expectationFromJson(json, "e");
     return e.ok() ? std::string("read") : e.error().text();
   };
-  EXPECT_EQ(
-      errorOf({{"metric", "a.b"}, {"kind", "atleast"}}).find("e.kind: \"atleast\" is no kind of expectation"),
-      0u);
+  EXPECT_EQ(errorOf({{"metric", "a.b"}, {"kind", "atleast"}})
+                .find("e.kind: \"atleast\" is not a kind of expectation"),
+            0u);
   EXPECT_EQ(errorOf({{"metric", "a.b"}, {"kind", "min"}, {"severity", "off"}}),
             "e.severity: found \"off\"; expected fail or warn");
   EXPECT_EQ(errorOf({{"metric", "a.b"}, {"kind", "min"}, {"peers", "rack"}}),

@@ -266,7 +266,7 @@ TEST(LearnLimits, RefuseWhenNothingIsLeftToLearn) {
   LearnInput input = fleetOf(model(20, 0.01));
   input.groups.clear();
   input.physical.clear();
-  EXPECT_TRUE(says(refusal(input), "no figure could be learned"));
+  EXPECT_TRUE(says(refusal(input), "no limit could be learned"));
 }
 
 }  // namespace
