@@ -58,7 +58,7 @@ Result<std::map<std::string, std::string>> fabricSettings(const std::string& nam
                                   [&](const Fabric& fabric) { return fabric.name == name; });
   if (found == kFabrics.end())
     return Error{ErrorCode::kUsage,
-                 "unknown fabric \"" + printable(name, 64) + "\", wanted one of " +
+                 "unknown fabric \"" + printable(name, 64) + "\", expected one of " +
                      join(fabricNames(), ", ") + didYouMean(name, fabricNames()),
                  "params.fabric"};
   std::map<std::string, std::string> settings;

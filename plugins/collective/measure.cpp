@@ -62,7 +62,7 @@ Result<std::vector<double>> sample(Communicator& group, Collective& work, const 
 Status checkTimes(const std::vector<double>& seconds) {
   for (double one : seconds)
     if (!std::isfinite(one) || one <= 0)
-      return Error{ErrorCode::kCorrupt, "a run took " + std::to_string(one) + " s; wanted a positive time",
+      return Error{ErrorCode::kCorrupt, "a run took " + std::to_string(one) + " s; expected a positive time",
                    ""};
   return {};
 }

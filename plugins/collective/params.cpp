@@ -32,7 +32,7 @@ Status readSettings(const std::string& texts, std::map<std::string, std::string>
     if (text.empty()) continue;
     const size_t equals = text.find('=');
     if (equals == 0 || equals == std::string::npos)
-      return Error{ErrorCode::kUsage, "\"" + printable(text, 80) + "\" is no setting, wanted NAME=value",
+      return Error{ErrorCode::kUsage, "\"" + printable(text, 80) + "\" is not a setting, expected NAME=value",
                    "params.settings"};
     out[text.substr(0, equals)] = text.substr(equals + 1);
   }

@@ -37,7 +37,7 @@ Result<GemmSpec> readShape(const std::string& text, Dtype dtype) {
   }
   if (read) return spec;
   return Error{ErrorCode::kUsage,
-               "\"" + printable(text, 64) + "\" is no shape, wanted MxNxK as in 8192x8192x4096",
+               "\"" + printable(text, 64) + "\" is not a shape, expected MxNxK as in 8192x8192x4096",
                "params.shapes"};
 }
 

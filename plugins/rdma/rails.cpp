@@ -37,7 +37,7 @@ Result<std::pair<std::string, int>> StoreMeeting::await(double timeout) {
       std::from_chars(parts[1].data(), parts[1].data() + parts[1].size(), port).ec == std::errc{};
   if (!isPlace || port < 1 || port > 65535)
     return Error{ErrorCode::kProtocol,
-                 "the other side announced \"" + printable(text, 80) + "\", wanted host and port", key_};
+                 "the other side announced \"" + printable(text, 80) + "\", expected host and port", key_};
   return std::pair(parts[0], port);
 }
 

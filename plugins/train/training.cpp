@@ -55,7 +55,7 @@ Result<Course> plan(const Params& params, const Group& group, const Dataset* dat
   const uint64_t all = course.epoch * static_cast<uint64_t>(params.epochs);
   if (all < 2)
     return Error{ErrorCode::kUsage,
-                 fmt::format("{} samples make {} steps of {} ranks x {}; wanted at least 2", samples, all,
+                 fmt::format("{} samples make {} steps of {} ranks x {}; expected at least 2", samples, all,
                              group.size(), params.model.batch),
                  "epochs"};
   course.warmup = std::min(course.warmup, all / 2);

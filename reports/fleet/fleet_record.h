@@ -137,7 +137,7 @@ struct DeferredMiss {
   std::string device;
   uint32_t key = 0;  ///< in FleetNames::deferred
   Outcome outcome = Outcome::kFail;
-  std::string detail;  ///< one line: "13.6us, wanted at most ... (within 25% of the fleet median ...)"
+  std::string detail;  ///< one line: "13.6us, expected at most ... (within 25% of the fleet median ...)"
 };
 
 /// An inventory fact in which nodes of like SKU differ.

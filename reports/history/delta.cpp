@@ -93,9 +93,9 @@ class Planner {
   [[nodiscard]] std::string whyLost(const FleetEntry& entry) const {
     for (const auto& bad : input_.unreadable)
       if (bad.path.ends_with("/" + entry.path))
-        return fmt::format("the record by which it was accepted, {}, cannot be read: {}",
-                           printable(entry.path), printable(bad.reason, 200));
-    return fmt::format("the record by which it was accepted, {} (sha256 {}), is gone or was changed",
+        return fmt::format("the record it was accepted with, {}, cannot be read: {}", printable(entry.path),
+                           printable(bad.reason, 200));
+    return fmt::format("the record it was accepted with, {} (sha256 {}), is missing or was changed",
                        printable(entry.path), entry.sha256.substr(0, 12));
   }
 
@@ -109,7 +109,7 @@ class Planner {
       if (survey)
         delta_.notes.push_back(line);
       else
-        delta_.mismatches.push_back(line + "; a node that joins is accepted by a fleet of its own");
+        delta_.mismatches.push_back(line + "; accept a new node as its own fleet first");
       return;
     }
     Found& found = found_[at->second];
@@ -160,7 +160,7 @@ class Planner {
     node.facts = softwareChanges(before, *now, *input_.records.names);
     if (old.empty() && !now->devices.empty())
       delta_.notes.push_back(fmt::format(
-          "{}: its devices have neither serial nor UUID, so a replacement cannot be told", node.name));
+          "{}: its devices have neither serial nor UUID, so a replacement cannot be detected", node.name));
     for (PartChange& change : node.parts) {
       const auto owner = owners_.find(change.after);
       if (owner != owners_.end()) change.from = owner->second.node + " " + owner->second.device;
@@ -227,8 +227,8 @@ class Planner {
     if (bad.empty()) {
       node.state = DeltaState::kKept;
       for (const size_t i : found.rerun)
-        delta_.notTaken.push_back(fmt::format("{}: only some stages of a node in which nothing was replaced",
-                                              printable(record(i).path)));
+        delta_.notTaken.push_back(
+            fmt::format("{}: incomplete run of a node without replaced parts", printable(record(i).path)));
     }
   }
 
@@ -238,7 +238,7 @@ class Planner {
     constexpr size_t kMost = 4;
     const size_t all = lines.size();
     if (all > kMost) lines.resize(kMost);
-    return fmt::format("{}{}, and it was not run since", join(lines, ", "),
+    return fmt::format("{}{}, and not retested since", join(lines, ", "),
                        all > kMost ? fmt::format(" and {} more", all - kMost) : "");
   }
 
@@ -256,8 +256,8 @@ class Planner {
     for (const auto& [serial, places] : partPlaces(all))
       if (places.size() > 1)
         delta_.mismatches.push_back(fmt::format(
-            "part {} is in {} {} and in {} {} by the new records; run both again", printable(serial, 64),
-            places[0].node, places[0].device, places[1].node, places[1].device));
+            "according to the new records, part {} is in {} {} and in {} {}; retest both",
+            printable(serial, 64), places[0].node, places[0].device, places[1].node, places[1].device));
   }
 
   const DeltaInput& input_;

@@ -22,15 +22,15 @@ std::string nameAndDigest(const std::string& name, const std::string& sha256) {
 
 std::string otherPlan(const KeptFleet& fleet, const NodeSummary& node) {
   if (node.planSha256 != fleet.planSha256)
-    return fmt::format("of plan {}; the fleet was accepted under {}",
+    return fmt::format("of plan {}, but the fleet was accepted with {}",
                        nameAndDigest(node.planName, node.planSha256),
                        nameAndDigest(fleet.plan, fleet.planSha256));
   if (node.overrides != fleet.overrides)
     return fmt::format("run with --set \"{}\"; the fleet was accepted with \"{}\"",
                        printable(join(node.overrides, " "), 200), printable(join(fleet.overrides, " "), 200));
   if (node.simulated != fleet.simulated)
-    return node.simulated ? "it is simulated, and the accepted fleet is not"
-                          : "it is not simulated, and the accepted fleet is";
+    return node.simulated ? "it is simulated, but the accepted fleet is not"
+                          : "it is not simulated, but the accepted fleet is";
   return "";
 }
 
@@ -66,21 +66,20 @@ std::string mismatchOf(const DeltaInput& input, const NodeSummary& node,
   const KeptFleet& fleet = input.accepted;
   if (std::string other = otherPlan(fleet, node); !other.empty()) return other;
   if (node.rejudged && !fleet.allowRejudged)
-    return "it was re-judged by `muster judge`, and the fleet was accepted by records of runs alone";
+    return "it was re-evaluated by `muster judge`, but the fleet was accepted with original records only";
   if (node.started <= fleet.finished)
-    return fmt::format(
-        "of {}, before the fleet was measured to the end ({}): it says nothing of a replacement since",
-        formatUtc(node.started), formatUtc(fleet.finished));
+    return fmt::format("of {}, before the fleet run ended ({}), so it cannot show a later replacement",
+                       formatUtc(node.started), formatUtc(fleet.finished));
   const NodeSummary* before = accepted.empty() ? likeOf(input, node) : &input.records.nodes[accepted.front()];
   if (before == nullptr || node.profileSha256 != before->profileSha256)
-    return fmt::format("judged by profile {}; {}; run the node with the profile of the acceptance",
+    return fmt::format("evaluated with profile {}; {}; rerun the node with the profile of the acceptance",
                        nameAndDigest(node.profileName, node.profileSha256),
-                       before == nullptr ? "no node was accepted by it"
+                       before == nullptr ? "no node was accepted with it"
                                          : "the node was accepted by " +
                                                nameAndDigest(before->profileName, before->profileSha256));
   if (node.backend != before->backend)
     return fmt::format("measured on backend {}, accepted on {}", node.backend, before->backend);
-  if (before->strict && !node.strict) return "run without --strict, and the node was accepted under it";
+  if (before->strict && !node.strict) return "run without --strict, but the node was accepted with --strict";
   return aloneInGroup(input, node, accepted);
 }
 

@@ -46,33 +46,31 @@ std::string Change::seen() const {
         "a step from {} between {} and {}{}", levels, runText(series.runs[at - 1]), runText(series.runs[at]),
         series.stayed(at)
             ? ""
-            : fmt::format("; in between it was moved from {} to {}", series.place(at - 1), series.place(at)));
+            : fmt::format("; in between it moved from {} to {}", series.place(at - 1), series.place(at)));
   return fmt::format("a slope from {} over {} runs, {} to {} ({:+.2f}% a day)", levels, series.runs.size(),
                      runText(series.runs.front()), runText(series.runs.back()), perDay * 100);
 }
 
 std::string Change::sure() const {
   return fmt::format(
-      "{:.1f} standard errors, {:.1f} would do; runs differ by {:.2f}% by chance (from {} "
-      "successive runs of this figure on this node)",
+      "{:.1f} standard errors (threshold {:.1f}); runs vary by {:.2f}% by chance (from {} successive runs of "
+      "this metric on this node)",
       sigmas, limit, noise * 100, differences);
 }
 
 std::string Change::next() const {
   if (!worse)
-    return series.figure->direction == Direction::kNone ? "look what changed on this node then"
-                                                        : "nothing: it became better";
+    return series.figure->direction == Direction::kNone ? "check what changed on this node at that time"
+                                                        : "no action: it improved";
   if (kind == ChangeKind::kStep && !series.stayed(at))
     return fmt::format(
-        "look at its new place, {}: slot, links, power and cooling; the part was as it should be in the old "
-        "one",
+        "check its new position, {}: slot, links, power and cooling; the part was normal in the old one",
         series.place(at));
   if (kind == ChangeKind::kStep)
-    return fmt::format(
-        "`muster history compare {} {}` shows what else changed then (driver, firmware, parts)",
-        series.runs[at - 1]->number, series.runs[at]->number);
-  return "a part that wears or a cooler that clogs: compare its temperature and clocks in the oldest and the "
-         "newest record, and plan its replacement";
+    return fmt::format("`muster history compare {} {}` shows what else changed (driver, firmware, parts)",
+                       series.runs[at - 1]->number, series.runs[at]->number);
+  return "possible wear or blocked cooling: compare its temperature and clocks in the oldest and newest "
+         "record, and plan its replacement";
 }
 
 }  // namespace muster::history

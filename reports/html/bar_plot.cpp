@@ -74,7 +74,7 @@ std::string barPlotSvg(const BarPlot& plot) {
   const double bottom = kBarTop + kRow * static_cast<double>(bars.size());
   std::string title = escapeMarkup(plot.title);
   if (bars.size() < plot.bars.size())
-    title += fmt::format(" ({} of {}, the worst; the table holds all)", bars.size(), plot.bars.size());
+    title += fmt::format(" ({} of {}, the worst; the table shows all)", bars.size(), plot.bars.size());
   std::string svg = fmt::format(
       "<svg class=\"plot bars\" viewBox=\"0 0 {0:.0f} {1:.0f}\" role=\"img\" aria-label=\"{2}\">"
       "<text class=\"title\" x=\"0\" y=\"11\">{2}</text>",

@@ -164,7 +164,7 @@ View deviationView(const Deviation& deviation, Sources& sources) {
   return view;
 }
 
-/// "gpu5 compute.gemm_throughput: 599.1 TFLOP/s, wanted at least 657 TFLOP/s".
+/// "gpu5 compute.gemm_throughput: 599.1 TFLOP/s, required at least 657 TFLOP/s".
 std::string headline(const Deviation& deviation) {
   const Verdict& worst = *deviation.worst().verdict;
   const std::string who = deviation.who();
@@ -173,7 +173,7 @@ std::string headline(const Deviation& deviation) {
   if (worst.metric.empty() || worst.observedText.empty())
     return fmt::format("{}, stage {}: {}", text, deviation.stages().front(), printable(worst.detail, 160));
   const std::string fault = deviation.firstFault();
-  return fmt::format("{}: {}, wanted {}{}", text, worst.observedText, wantedText(worst),
+  return fmt::format("{}: {}, required {}{}", text, worst.observedText, wantedText(worst),
                      fault.empty() ? "" : "; first fault: " + printable(fault, 160));
 }
 
@@ -215,7 +215,7 @@ void addDeviations(View& page, const Record& record, Sources& sources) {
   size_t verdicts = 0;
   for (const auto& deviation : found) verdicts += deviation.items.size();
   page.text("deviation_text",
-            fmt::format("{} from {}", plural(found.size(), "finding"), plural(verdicts, "verdict")));
+            fmt::format("{} from {}", plural(found.size(), "finding"), plural(verdicts, "check result")));
   page.text("blocking_text",
             fmt::format("{} of them {} acceptance", blocking, blocking == 1 ? "blocks" : "block"));
   std::vector<View> views;

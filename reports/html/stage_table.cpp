@@ -19,7 +19,8 @@ namespace {
 
 std::string stabilityOf(const Verdict& verdict) {
   if (!verdict.expectation || !verdict.expectation->comparesStability()) return "";
-  return verdict.expectation->kind == CheckKind::kCvMax ? "spread (cv)" : "largest drop over time";
+  return verdict.expectation->kind == CheckKind::kCvMax ? "coefficient of variation"
+                                                        : "largest drop over time";
 }
 
 /// What cells of one row have in common: the figure, not what was wanted of it.

@@ -25,8 +25,8 @@ struct TableRow {
   std::string unit;      ///< in which all cells are written, "TFLOP/s"; empty: each cell says its own
   double factor = 0;     ///< cell = observed * factor with `decimals`; 0: the cell's own text
   int decimals = 0;
-  std::string
-      stability;  ///< "spread (cv)", "largest drop over time": what the cells are; empty: the metric itself
+  std::string stability;  ///< "coefficient of variation", "largest drop over time": what the cells are;
+                          ///< empty: the metric itself
   Outcome worst = Outcome::kPass;
   Labels labels;
   std::vector<Wanted> wanted;

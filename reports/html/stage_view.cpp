@@ -171,7 +171,7 @@ std::string metaText(const StageRecord& stage) {
                                     plural(stage.cases.size(), "case")};
   if (stage.repeat > 1) parts.push_back(fmt::format("{} repeats", stage.repeat));
   if (stage.attempts > 1) parts.push_back(fmt::format("{} attempts", stage.attempts));
-  parts.push_back(fmt::format("{} of at most {}", formatQuantity(stage.duration, "s", 3),
+  parts.push_back(fmt::format("{} (timeout {})", formatQuantity(stage.duration, "s", 3),
                               formatQuantity(stage.timeout, "s", 3)));
   if (!stage.needs.empty()) parts.push_back("needs " + join(stage.needs, ", "));
   if (!stage.required) parts.push_back("optional");

@@ -52,7 +52,7 @@ std::vector<View> factsOf(const Record& record) {
       fact("Backend", record.backend),
       fact("Started", formatUtc(record.started)),
       fact("Duration", formatQuantity(record.finished - record.started, "s", 3),
-           record.simulated ? "to compute; times of stages are virtual" : ""),
+           record.simulated ? "wall time; stage times are simulated" : ""),
       fact("Run", record.runId),
       fact("Tool", "Muster " + record.toolVersion),
   };
@@ -98,15 +98,15 @@ std::string accountingBar(const Accounting& accounting) {
   return svg + "</svg>";
 }
 
-/// "142 expected = 2 fail + 140 pass", or what is wrong with it.
+/// "142 checks: 2 fail, 140 pass", or that the counts disagree.
 std::string balanceText(const Accounting& accounting) {
   std::vector<std::string> parts;
   for (int i = 0; i < kOutcomeCount; ++i)
     if (accounting.counts[i] > 0)
       parts.push_back(fmt::format("{} {}", accounting.counts[i], outcomeName(static_cast<Outcome>(i))));
-  const std::string sum = parts.empty() ? "nothing" : join(parts, " + ");
-  if (accounting.balanced()) return fmt::format("{} expected = {}", accounting.expected, sum);
-  return fmt::format("{} expected, but {} accounted for ({}): the accounting does not balance",
+  const std::string sum = parts.empty() ? "no results" : join(parts, ", ");
+  if (accounting.balanced()) return fmt::format("{} checks: {}", accounting.expected, sum);
+  return fmt::format("{} checks required, but {} results counted ({}): the counts do not agree",
                      accounting.expected, accounting.total(), sum);
 }
 

@@ -46,17 +46,16 @@ std::string acceptanceText(const std::string& acceptance) {
 
 std::string acceptanceMeaning(const std::string& acceptance, size_t waived) {
   if (acceptance == "accepted") {
-    const std::string met = "Every required expectation was measured and met";
-    return waived == 0 ? met + "." : met + " or waived: see the waivers.";
+    const std::string met = "All requirements were met";
+    return waived == 0 ? met + "." : met + " or waived; see the waivers.";
   }
-  if (acceptance == "rejected") return "At least one expectation was measured and not met.";
-  if (acceptance == "incomplete") return "Not everything that was required could be measured or judged.";
+  if (acceptance == "rejected") return "At least one requirement was not met.";
+  if (acceptance == "incomplete") return "Some required tests produced no result.";
   if (acceptance == "interrupted")
-    return "The run was stopped before its end; this is what was done until then. \"muster run --resume\" "
-           "with its "
-           "folder goes on.";
-  if (acceptance == "no-gpu") return "No GPU was found, and the run was told to skip in that case.";
-  return "The run ended in a state that this report does not know.";
+    return "The run was interrupted; this report shows the finished stages. Continue with \"muster run "
+           "--resume\" and the run directory.";
+  if (acceptance == "no-gpu") return "No GPU was found, and --no-gpu=skip was given.";
+  return "Unknown verdict: the record was written by a newer version.";
 }
 
 }  // namespace muster

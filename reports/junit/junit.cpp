@@ -98,8 +98,8 @@ std::string bodyText(const Verdict& verdict) {
   };
   add("outcome", outcomeName(verdict.outcome));
   add("device", verdict.device);
-  add("observed", verdict.observedText);
-  add("wanted", wantedText(verdict));
+  add("measured", verdict.observedText);
+  add("required", wantedText(verdict));
   add("margin", marginText(verdict.margin));
   add("detail", verdict.detail);
   if (verdict.expectation) add("source", verdict.expectation->source);
@@ -112,7 +112,7 @@ std::string bodyText(const Verdict& verdict) {
 std::string messageOf(const Verdict& verdict) {
   if (!verdict.detail.empty()) return verdict.detail;
   if (verdict.observedText.empty()) return outcomeName(verdict.outcome);
-  return fmt::format("{}, wanted {}", verdict.observedText, wantedText(verdict));
+  return fmt::format("{}, required {}", verdict.observedText, wantedText(verdict));
 }
 
 std::string resultElement(const Verdict& verdict) {

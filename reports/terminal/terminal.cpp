@@ -14,9 +14,9 @@
 namespace muster {
 namespace {
 
-constexpr size_t kMaxItems = 8;  ///< figures listed for one finding; the record and the HTML hold them all
+constexpr size_t kMaxItems = 8;  ///< values listed for one finding; the record and the HTML hold all
 
-/// Paints words, or leaves them as they are.
+/// Colours text, or returns it unchanged.
 class Paint {
  public:
   explicit Paint(bool colour) : colour_(colour) {}
@@ -65,7 +65,7 @@ struct Page {
       first = false;
     }
   }
-  /// A command is never broken: it is there to be copied.
+  /// A command is never wrapped, so that it can be copied.
   void command(const std::string& name, const std::string& value) {
     if (!value.empty()) out += paint("2", fmt::format("    {:<10}", name)) + printable(value, 2000) + "\n";
   }
@@ -83,9 +83,9 @@ std::string countsText(const Accounting& accounting, const Paint& paint) {
       parts.push_back(
           paint(outcomeColour(outcome), fmt::format("{} {}", accounting.of(outcome), outcomeName(outcome))));
   }
-  const std::string sum = parts.empty() ? "nothing judged" : join(parts, ", ");
-  return fmt::format("{} expected: {}{}", accounting.expected, sum,
-                     accounting.balanced() ? "" : "; the accounting does NOT balance");
+  const std::string sum = parts.empty() ? "no checks" : join(parts, ", ");
+  return fmt::format("{} checks: {}{}", accounting.expected, sum,
+                     accounting.balanced() ? "" : "; the counts do NOT agree");
 }
 
 void addVerdict(Page& page, const Record& record) {
@@ -107,8 +107,8 @@ void addRun(Page& page, const Record& record) {
   page.field("profile", fmt::format("{}{}", record.profile.name.empty() ? "unknown SKU" : record.profile.name,
                                     record.skuHow.empty() ? "" : ", " + skuNote(record)));
   page.field("took", formatQuantity(record.finished - record.started, "s", 3) +
-                         (record.simulated ? " to compute; times of stages are virtual" : ""));
-  page.out += page.paint("2", "    verdicts  ") + countsText(record.accounting, page.paint) + "\n";
+                         (record.simulated ? " wall time; stage times are simulated" : ""));
+  page.out += page.paint("2", "    checks    ") + countsText(record.accounting, page.paint) + "\n";
 }
 
 void addStages(Page& page, const Record& record) {
@@ -121,8 +121,8 @@ void addStages(Page& page, const Record& record) {
         page.paint(outcomeColour(stage.outcome), fmt::format("{:<9}", outcomeName(stage.outcome)));
     const std::string time =
         stage.state == "ran" ? formatQuantity(stage.duration, "s", 3) : printable(stage.state, 20);
-    page.out += fmt::format("    {:<{}}  {} {:>4} verdicts  {}\n", name, widest, outcome,
-                            stage.verdicts.size(), time);
+    page.out +=
+        fmt::format("    {:<{}}  {} {:>4} checks  {}\n", name, widest, outcome, stage.verdicts.size(), time);
   }
 }
 
@@ -135,7 +135,7 @@ std::string itemText(const DeviationItem& item, bool withStage, bool withCase, b
   std::string text = join(parts, " ");
   text += (text.empty() ? "" : ": ") +
           (verdict.observedText.empty() ? std::string("nothing") : verdict.observedText);
-  if (withWanted) text += ", wanted " + wantedText(verdict);
+  if (withWanted) text += ", required " + wantedText(verdict);
   const std::string margin = marginText(verdict.margin);
   return margin.empty() ? text : text + " (" + margin + ")";
 }
@@ -147,12 +147,11 @@ void addFigures(Page& page, const Deviation& deviation) {
   size_t listed = 0;
   for (const auto& item : deviation.items) {
     if (++listed > kMaxItems) break;
-    page.field(listed == 1 ? "observed" : "", itemText(item, stagesDiffer, casesDiffer, wantedDiffers));
+    page.field(listed == 1 ? "measured" : "", itemText(item, stagesDiffer, casesDiffer, wantedDiffers));
   }
   if (deviation.items.size() > kMaxItems)
-    page.field("",
-               fmt::format("and {} more; report.html lists them all", deviation.items.size() - kMaxItems));
-  page.field("wanted", deviation.commonWanted());
+    page.field("", fmt::format("and {} more in report.html", deviation.items.size() - kMaxItems));
+  page.field("required", deviation.commonWanted());
 }
 
 void addDeviation(Page& page, const Deviation& deviation) {
@@ -190,12 +189,12 @@ void addDeviation(Page& page, const Deviation& deviation) {
 void addNotJudged(Page& page, const Record& record) {
   const auto groups = notJudged(record);
   if (groups.empty()) return;
-  page.out += "\n  Not judged here (does not block):\n";
+  page.out += "\n  Not checked in this run (does not block):\n";
   for (const auto& group : groups) {
     const std::string what =
         group.first().metric.empty() ? "stage " + group.stages().front() : group.first().metric;
     std::string text = fmt::format("{}: {}", outcomeName(group.outcome), what);
-    if (group.items.size() > 1) text += fmt::format(" ({} verdicts)", group.items.size());
+    if (group.items.size() > 1) text += fmt::format(" ({} checks)", group.items.size());
     if (!group.commonDetail().empty()) text += ": " + group.commonDetail();
     page.line(text, 4);
   }
@@ -210,7 +209,7 @@ void addWaived(Page& page, const Record& record) {
               4);
 }
 
-/// Every waiver that is this node's business, and what became of it.
+/// The waivers that apply to this node, with their state.
 void addWaiverFile(Page& page, const Record& record) {
   if (record.waiverFile.sha256.empty()) return;
   size_t elsewhere = 0;
@@ -227,7 +226,7 @@ void addWaiverFile(Page& page, const Record& record) {
                           waiver.approver, waiver.at, waiver.detail),
               4);
   }
-  if (elsewhere > 0) page.line(fmt::format("{} about other nodes", plural(elsewhere, "waiver")), 4);
+  if (elsewhere > 0) page.line(fmt::format("{} for other nodes", plural(elsewhere, "waiver")), 4);
 }
 
 }  // namespace

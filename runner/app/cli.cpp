@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of `muster`: subcommands, options, help that teaches by example, exit codes.
+// The command line of `muster`: subcommands, options, help by example, exit codes.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -50,7 +50,9 @@ struct Arguments {
 };
 
 CLI::Option* addSets(CLI::App* app, std::vector<std::string>& sets) {
-  return app->add_option("--set", sets, "override: STAGE.PARAM=VALUE, STAGE.timeout=VALUE, sku=NAME ...")
+  return app
+      ->add_option("--set", sets,
+                   "override a plan value: STAGE.PARAM=VALUE, STAGE.timeout=VALUE, sku=NAME ...")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
 }
@@ -58,45 +60,38 @@ CLI::Option* addSets(CLI::App* app, std::vector<std::string>& sets) {
 CLI::Option* addWaivers(CLI::App* app, std::filesystem::path& waivers) {
   return app
       ->add_option("--waivers", waivers,
-                   "known failures that somebody answers for until a date; see share/muster/plans/README.md")
+                   "approved, time-limited waivers; format: share/muster/plans/README.md")
       ->type_name("FILE");
 }
 
-/// Options of a run over several nodes.
-/// Launchers may hand it over by the environment.
+/// Adds --fleet-id, which launchers may also pass in the environment.
 void addFleetId(CLI::App* app, std::string& id, const char* help) {
   app->add_option("--fleet-id", id, help)
       ->type_name("ID")
       ->envname("MUSTER_FLEET_ID")
       ->check([](const std::string& text) {
         return isPlainName(text) ? std::string()
-                                 : "wanted letters, digits, '-', '_' and '.', found " + printable(text, 80);
+                                 : "expected letters, digits, '-', '_' and '.', found " + printable(text, 80);
       });
 }
 
+/// Adds the options of a run over several nodes.
 void addPlace(CLI::App* run, Arguments& a) {
-  run->add_option("--nnodes", a.run.nodeCount, "number of nodes that run this plan together")
-      ->check(CLI::Range(1, 65536));
-  run->add_option("--node-rank", a.run.nodeRank, "this node's number among them, from 0")
-      ->check(CLI::Range(0, 65535));
-  run->add_option("--node-name", a.run.nodeName,
-                  "this node's name in the record, where the scheduler calls it otherwise than its host name")
+  run->add_option("--nnodes", a.run.nodeCount, "number of nodes in this run")->check(CLI::Range(1, 65536));
+  run->add_option("--node-rank", a.run.nodeRank, "rank of this node, from 0")->check(CLI::Range(0, 65535));
+  run->add_option("--node-name", a.run.nodeName, "node name in the record (default: host name)")
       ->type_name("NAME");
-  run->add_option(
-         "--node-names", a.nodeNames,
-         "names of all simulated nodes of --nnodes in the order of their ranks, so that each can name "
-         "the others")
+  run->add_option("--node-names", a.nodeNames, "names of all simulated nodes of --nnodes, in rank order")
       ->type_name("HOSTLIST");
-  addFleetId(run, a.run.fleetId, "name of the run over many nodes that this one belongs to");
+  addFleetId(run, a.run.fleetId, "ID of the fleet run this run belongs to");
   run->add_option("--record-key", a.recordKey,
-                  "file of this node's key: the record carries a MAC by which `muster fleet` knows it")
+                  "this node's key file; signs the record with a MAC that `muster fleet` verifies")
       ->type_name("FILE");
   run->add_option("--rendezvous", a.run.rendezvous,
-                  "host[:port] where node 0 serves the store for all nodes; without a port it follows from "
-                  "MUSTER_TOKEN")
+                  "host[:port] of node 0's rendezvous store (default port: derived from MUSTER_TOKEN)")
       ->type_name("HOST:PORT");
   run->add_option("--arrival", a.arrival,
-                  "how long a stage of all nodes waits for them (default: the stage's timeout)")
+                  "how long a cluster stage waits for all nodes to join (default: the stage's timeout)")
       ->type_name("DURATION");
   run->add_option("--lost-after", a.lostAfter, "declare a node lost after this long without a heartbeat")
       ->type_name("DURATION")
@@ -104,16 +99,17 @@ void addPlace(CLI::App* run, Arguments& a) {
 }
 
 CLI::App* addRun(CLI::App& app, Arguments& a) {
-  CLI::App* run = app.add_subcommand("run", "run a plan on this node and judge it");
+  CLI::App* run = app.add_subcommand("run", "run a plan on this node and check the results");
   run->add_option("plan", a.run.plan, "plan file (.toml or .lua)");
-  run->add_option("--out", a.run.out, "run folder (default: ./muster-PLAN-HOST-TIME)")->type_name("FOLDER");
-  run->add_option("--resume", a.run.resume,
-                  "go on with the interrupted run in FOLDER; with a plan, start it if there is none")
+  run->add_option("--out", a.run.out, "run directory (default: ./muster-PLAN-HOST-TIME)")
+      ->type_name("FOLDER");
+  run->add_option(
+         "--resume", a.run.resume,
+         "resume the interrupted run in FOLDER; if a plan is given and FOLDER holds no run, start one")
       ->type_name("FOLDER");
   addSets(run, a.run.sets);
-  run->add_option("--sku", a.run.sku,
-                  "profile to judge by, in place of the plan's (auto: match the devices)");
-  run->add_option("--simulate", a.run.scenario, "run on the simulated devices of a scenario, in virtual time")
+  run->add_option("--sku", a.run.sku, "SKU profile to use instead of the plan's; auto: match the devices");
+  run->add_option("--simulate", a.run.scenario, "use the simulated devices of this scenario, in virtual time")
       ->type_name("SCENARIO");
   run->add_option("--nodes", a.run.nodes, "number of simulated nodes, with --simulate")
       ->check(CLI::Range(1, 100000));
@@ -122,37 +118,39 @@ CLI::App* addRun(CLI::App& app, Arguments& a) {
   run->add_option("--scope", a.run.scopes, "run only stages of these scopes: device, node, cluster")
       ->delimiter(',')
       ->check(CLI::IsMember({"device", "node", "cluster"}));
-  run->add_option("--seed", a.run.seed, "seed of all generated data")
+  run->add_option("--seed", a.run.seed, "seed for all generated data")
       ->capture_default_str()
-      ->check([](const std::string& text) {  // -1 would be taken as the largest number there is
+      ->check([](const std::string& text) {  // CLI11 reads -1 as the largest number
         const bool whole = text.find_first_not_of("0123456789") == std::string::npos;
-        return whole ? std::string() : "wanted a whole number from 0 up, found " + printable(text, 40);
+        return whole ? std::string() : "expected a whole number, 0 or more, found " + printable(text, 40);
       });
-  run->add_flag("--strict", a.run.strict, "a measurement that no expectation covers blocks acceptance");
-  run->add_option("--no-gpu", a.noGpu, "on a node without GPU: fail (exit 3) or skip (exit 5)")
+  run->add_flag("--strict", a.run.strict, "measurements without a limit block acceptance");
+  run->add_option("--no-gpu", a.noGpu, "result on a node without a GPU: fail (exit 3) or skip (exit 5)")
       ->check(CLI::IsMember({"fail", "skip"}))
       ->capture_default_str();
-  run->add_option("--plugins", a.run.pluginFolders, "folder with more plugins")
+  run->add_option("--plugins", a.run.pluginFolders, "directory with additional plugins")
       ->type_name("FOLDER")
       ->allow_extra_args(false);
-  run->add_option("--skus", a.run.skuFolders, "folder with more SKU profiles")
+  run->add_option("--skus", a.run.skuFolders, "directory with additional SKU profiles")
       ->type_name("FOLDER")
       ->allow_extra_args(false);
-  run->add_flag("--json", a.json, "print events, one JSON object a line");
-  run->add_flag("--plain", a.plain, "plain lines, also on a terminal");
+  run->add_flag("--json", a.json, "print events as JSON, one object per line");
+  run->add_flag("--plain", a.plain, "print plain lines even on a terminal");
   run->footer(kRunExamples);
   return run;
 }
 
 CLI::App* addCheck(CLI::App& app, Arguments& a) {
   CLI::App* check = app.add_subcommand("check", "validate a plan and list all errors; runs nothing");
-  check->add_option("plans", a.plans, "plan files; - reads standard input (Lua if a line begins with return)")
+  check
+      ->add_option("plans", a.plans,
+                   "plan files; - reads standard input (as Lua if a line begins with return)")
       ->required();
   addSets(check, a.sets);
-  check->add_option("--plugins", a.pluginFolders, "folder with more plugins")
+  check->add_option("--plugins", a.pluginFolders, "directory with additional plugins")
       ->type_name("FOLDER")
       ->allow_extra_args(false);
-  check->add_option("--skus", a.skuFolders, "folder with more SKU profiles")
+  check->add_option("--skus", a.skuFolders, "directory with additional SKU profiles")
       ->type_name("FOLDER")
       ->allow_extra_args(false);
   check->footer(kCheckExamples);
@@ -160,15 +158,13 @@ CLI::App* addCheck(CLI::App& app, Arguments& a) {
 }
 
 CLI::App* addJudge(CLI::App& app, Arguments& a) {
-  CLI::App* judge =
-      app.add_subcommand("judge", "judge a record's stored samples again, without touching hardware");
+  CLI::App* judge = app.add_subcommand("judge", "re-evaluate stored samples; no hardware needed");
   judge->add_option("record", a.judge.record, "record.json")->required();
-  judge
-      ->add_option("--sku", a.judge.profile, "profile file whose expectations take the place of the record's")
+  judge->add_option("--sku", a.judge.profile, "profile file; its limits replace those in the record")
       ->type_name("FILE");
   addWaivers(judge, a.judge.waivers);
-  judge->add_option("--out", a.judge.out, "folder for the new record and reports")->type_name("FOLDER");
-  judge->add_flag("--strict", a.judge.strict, "a measurement that no expectation covers blocks acceptance");
+  judge->add_option("--out", a.judge.out, "directory for the new record and reports")->type_name("FOLDER");
+  judge->add_flag("--strict", a.judge.strict, "measurements without a limit block acceptance");
   judge->footer(kJudgeExamples);
   return judge;
 }
@@ -176,68 +172,64 @@ CLI::App* addJudge(CLI::App& app, Arguments& a) {
 }  // namespace
 
 void addNodeSkus(CLI::App* app, std::vector<std::string>& skus) {
-  app->add_option("--node-sku", skus, "SKU that nodes must be of (default: the SKU of most nodes)")
+  app->add_option("--node-sku", skus, "SKU required of these nodes (default: the SKU of most nodes)")
       ->type_name("NODES=SKU")
       ->allow_extra_args(false);
 }
 
 void addSameMachine(CLI::App* app, bool& sameMachine) {
-  app->add_flag(
-      "--same-machine", sameMachine,
-      "nodes may share one machine and its devices, as in tests and demos (default: that is a failure)");
+  app->add_flag("--same-machine", sameMachine,
+                "allow several nodes on one machine, for tests and demos (default: a shared machine fails)");
 }
 
 namespace {
 
 CLI::App* addFleet(CLI::App& app, FleetCommandOptions& o) {
-  CLI::App* fleet =
-      app.add_subcommand("fleet", "put many nodes' records together: is the whole fleet accepted?");
-  fleet->add_option("run", o.run, "folder that holds the nodes' run folders")
-      ->required()
-      ->type_name("FOLDER");
-  fleet->add_option("--expect", o.expect, "file of the nodes that must have a record")->type_name("FILE");
-  fleet->add_flag("--expect-slurm", o.expectSlurm, "expect the nodes that Slurm knows");
-  fleet->add_option("--partition", o.partition, "with --expect-slurm: only this partition's")
-      ->type_name("NAME");
-  fleet->add_option("--plan", o.plan, "the plan that counts (default: the one that most records hold)")
+  CLI::App* fleet = app.add_subcommand("fleet", "merge node records into one fleet verdict");
+  fleet->add_option("run", o.run, "parent of the nodes' run directories")->required()->type_name("FOLDER");
+  fleet->add_option("--expect", o.expect, "file listing the nodes that must have a record")
       ->type_name("FILE");
+  fleet->add_flag("--expect-slurm", o.expectSlurm, "expect every node known to Slurm");
+  fleet->add_option("--partition", o.partition, "with --expect-slurm: only nodes of this partition")
+      ->type_name("NAME");
+  fleet->add_option("--plan", o.plan, "required plan (default: the plan of most records)")->type_name("FILE");
   fleet
       ->add_option("--topology", o.topology,
-                   "who shares a switch or rack: Slurm's topology.conf, or lines \"NAME: NODES\"")
+                   "nodes per switch or rack: Slurm's topology.conf, or lines \"NAME: NODES\"")
       ->type_name("FILE");
-  addFleetId(fleet, o.fleetId, "the run that counts (default: the one that most records name)");
+  addFleetId(fleet, o.fleetId, "required fleet run ID (default: the ID of most records)");
   addWaivers(fleet, o.waivers);
-  fleet->add_option("--out", o.out, "folder for fleet.json and fleet.html (default: RUN)")
+  fleet->add_option("--out", o.out, "directory for fleet.json and fleet.html (default: RUN)")
       ->type_name("FOLDER");
   fleet
       ->add_option("--sku", o.profiles,
-                   "profile file that nodes of its SKU must be judged by (default: what most of them were)")
+                   "profile required for nodes of its SKU (default: the profile of most of them)")
       ->type_name("FILE")
       ->allow_extra_args(false);
   fleet
       ->add_option("--record-key", o.recordKey,
-                   "file of the run's key: records without the MAC of their node's key do not count")
+                   "the run's key file; records without a valid MAC do not count")
       ->type_name("FILE");
   fleet
       ->add_option("--slurm-run", o.slurmRun,
-                   "run on Slurm that the records are of: they count only as its jobs ended, by Slurm's word")
+                   "Slurm run of these records; a record counts only if Slurm confirms how its job ended")
       ->type_name("FOLDER");
   fleet->add_flag("--unconfirmed", o.unconfirmed,
-                  "with --slurm-run: believe the folder about jobs that Slurm has forgotten");
+                  "with --slurm-run: trust the run directory for jobs Slurm no longer knows");
   addNodeSkus(fleet, o.nodeSkus);
   addSameMachine(fleet, o.sameMachine);
   fleet->add_flag("--allow-rejudged", o.allowRejudged,
                   "also accept records that `muster judge` re-evaluated");
   fleet->add_flag("--many-runs", o.manyRuns,
-                  "the records may be of several runs and of any age (default: old ones are stale)");
+                  "accept records of several runs and of any age (default: older ones are stale)");
   fleet->add_flag("--reject-outliers", o.rejectOutliers,
-                  "reject a node that its peers name, though it meets its limits; else it is only a suspect");
+                  "also reject statistical outliers within limits (default: flag only)");
   fleet->footer(kFleetExamples);
   return fleet;
 }
 
 int fail(const Error& error) {
-  // A list of mistakes has a place in each line; one error is one line.
+  // A list of errors gives the location in each line; a single error is one line.
   printError(fmt::format("muster: {}", error.where.empty() ? error.message : error.text()));
   switch (error.code) {
     case ErrorCode::kUsage:
@@ -261,7 +253,7 @@ int exitCode(const Result<int>& result) {
 int complete(const CLI::App& app, const std::string& shell) {
   if (shell != "bash") {
     printError(
-        fmt::format("muster: no completion for \"{}\"; there is one for bash, which zsh takes too after "
+        fmt::format("muster: no completion for \"{}\"; use bash, which also works in zsh after "
                     "`autoload -U +X bashcompinit && bashcompinit`",
                     printable(shell)));
     return kExitUsage;
@@ -274,10 +266,10 @@ Result<int> run(Arguments& a) {
   a.run.view = a.json ? ViewKind::kJson : a.plain ? ViewKind::kPlain : ViewKind::kAuto;
   a.run.noGpuSkip = a.noGpu == "skip";
   if (a.run.nodes > 1 && a.run.scenario.empty())
-    return Error{ErrorCode::kUsage, "--nodes is for simulated nodes; add --simulate SCENARIO", ""};
+    return Error{ErrorCode::kUsage, "--nodes applies to simulated nodes; add --simulate SCENARIO", ""};
   if (!a.run.nodeName.empty() && !isPlainName(a.run.nodeName))
     return Error{ErrorCode::kUsage,
-                 fmt::format("--node-name \"{}\": wanted letters, digits, '-', '_' and '.'",
+                 fmt::format("--node-name \"{}\": expected letters, digits, '-', '_' and '.'",
                              printable(a.run.nodeName, 80)),
                  ""};
   if (!a.nodeNames.empty()) {
@@ -285,7 +277,9 @@ Result<int> run(Arguments& a) {
   }
   if (!a.recordKey.empty()) {
     if (a.run.nodes > 1)
-      return Error{ErrorCode::kUsage, "--record-key is the key of one node, --nodes simulates several", ""};
+      return Error{
+          ErrorCode::kUsage,
+          "--record-key holds the key of one node, but --nodes simulates several; remove one of them", ""};
     MUSTER_TRY(a.run.recordKey, readKey(a.recordKey).context("--record-key"));
   }
   if (!a.arrival.empty()) {
@@ -319,8 +313,8 @@ int muster(int argc, char** argv) {
   Arguments a;
   a.run.command.assign(argv, argv + argc);
   CLI::App app{
-      "Muster: does your cluster pass muster? Runs a plan of tests, judges every measurement, writes the "
-      "report."};
+      "Muster: acceptance tests for GPU nodes and clusters. Runs a plan of tests, checks every measurement "
+      "against its limit and writes a report."};
   app.require_subcommand(1);
   app.set_version_flag("--version", fmt::format("muster {} ({})", toolVersion(), buildId()));
   app.get_formatter()->column_width(30);
@@ -328,21 +322,21 @@ int muster(int argc, char** argv) {
   CLI::App* runApp = addRun(app, a);
   CLI::App* check = addCheck(app, a);
   CLI::App* judge = addJudge(app, a);
-  CLI::App* report = app.add_subcommand("report", "render a record's reports again, or show its summary");
+  CLI::App* report =
+      app.add_subcommand("report", "show the summary of a record, or render its reports again");
   report->add_option("record", a.record, "record.json")->required();
-  report->add_option("--out", a.out, "folder for report.html and junit.xml")->type_name("FOLDER");
+  report->add_option("--out", a.out, "directory for report.html and junit.xml")->type_name("FOLDER");
   report->footer(kReportExamples);
   CLI::App* plugins =
-      app.add_subcommand("plugins", "list plugins; with a name, its tests, parameters and metrics");
+      app.add_subcommand("plugins", "list plugins, or show the tests, parameters and metrics of one");
   plugins->add_option("name", a.name, "plugin");
-  plugins->add_option("--plugins", a.pluginFolders, "folder with more plugins")
+  plugins->add_option("--plugins", a.pluginFolders, "directory with additional plugins")
       ->type_name("FOLDER")
       ->allow_extra_args(false);
   plugins->add_flag("--json", a.json, "as JSON");
-  CLI::App* skus =
-      app.add_subcommand("skus", "list SKU profiles; with a name, its expectations and their sources");
+  CLI::App* skus = app.add_subcommand("skus", "list SKU profiles, or show the limits and sources of one");
   skus->add_option("name", a.name, "profile");
-  skus->add_option("--skus", a.skuFolders, "folder with more SKU profiles")
+  skus->add_option("--skus", a.skuFolders, "directory with additional SKU profiles")
       ->type_name("FOLDER")
       ->allow_extra_args(false);
   CLI::App* baseline = addBaseline(app, a.baseline);

@@ -52,10 +52,10 @@ std::string wordInPlaceOfCommand(const Named& named, int argc, const char* const
 std::string commandText(const Named& named, int argc, const char* const* argv) {
   const std::vector<std::string> known = commandsOf(*named.app);
   const std::string word = wordInPlaceOfCommand(named, argc, argv);
-  const std::string what = word.empty() ? "a command is missing"
+  const std::string what = word.empty() ? "command missing"
                                         : fmt::format("there is no command \"{}\"{}", printable(word, 80),
                                                       didYouMean(word, known));
-  return fmt::format("{}: {}; wanted one of {}", named.words, what, join(known, ", "));
+  return fmt::format("{}: {}; expected one of {}", named.words, what, join(known, ", "));
 }
 
 /// Words that nothing of the command takes; of options the mistyped name, and not also the value behind it.
@@ -93,7 +93,7 @@ std::string emptyValueText(const CLI::App& app) {
     if (option->count() == 0 || option->get_expected_max() == 0 || option->get_positional()) continue;
     const auto& values = option->results();
     if (std::any_of(values.begin(), values.end(), [](const std::string& value) { return value.empty(); }))
-      return fmt::format("{}: {} was given an empty value; give one, or leave the option out", command.words,
+      return fmt::format("{}: {} has an empty value; give one, or omit the option", command.words,
                          option->get_name());
   }
   return "";

@@ -117,10 +117,10 @@ Error readError(const fs::path& path, int error) {
 }
 
 Error tooLarge(const fs::path& path, uint64_t limit) {
-  return {ErrorCode::kUsage,
-          fmt::format("is larger than {}, which is the most that is read here",
-                      formatQuantity(static_cast<double>(limit), "B")),
-          path.string()};
+  return {
+      ErrorCode::kUsage,
+      fmt::format("is larger than {}, which is the maximum", formatQuantity(static_cast<double>(limit), "B")),
+      path.string()};
 }
 
 Status expectRegular(const struct stat& info, const fs::path& path) {

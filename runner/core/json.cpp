@@ -59,7 +59,7 @@ class Builder : public nlohmann::json_sax<Json> {
     const auto& members = object.value.get_ref<const Json::object_t&>();
     if (members.size() >= kMostKeys) return refuse(fmt::format("an object has more than {} keys", kMostKeys));
     if (isKnown(object, members, name))
-      return refuse(fmt::format("the key \"{}\" stands twice in one object", printable(name, 80)));
+      return refuse(fmt::format("the key \"{}\" is defined twice in one object", printable(name, 80)));
     object.key = std::move(name);
     return true;
   }
@@ -165,7 +165,7 @@ bool numberFromJson(const Json& json, double& value) {
 
 JsonReader::JsonReader(const Json& object, std::string path) : json_(object), path_(std::move(path)) {
   if (!json_.is_object())
-    fail(Error{ErrorCode::kProtocol, "found " + found(json_) + "; wanted an object", path_});
+    fail(Error{ErrorCode::kProtocol, "found " + found(json_) + "; expected an object", path_});
 }
 
 bool JsonReader::has(const char* key) const {
@@ -184,14 +184,14 @@ const Json* JsonReader::find(const char* key, const char* wanted) {
   if (!ok()) return nullptr;
   const auto at = json_.find(key);
   if (at != json_.end()) return &*at;
-  fail(key, fmt::format("is missing; wanted {}", wanted));
+  fail(key, fmt::format("is missing; expected {}", wanted));
   return nullptr;
 }
 
 void JsonReader::read(const char* key, std::string& out) {
   const Json* value = find(key, "a text");
   if (value == nullptr) return;
-  if (!value->is_string()) return fail(key, "found " + found(*value) + "; wanted a text");
+  if (!value->is_string()) return fail(key, "found " + found(*value) + "; expected a text");
   out = value->get<std::string>();
 }
 
@@ -199,14 +199,14 @@ void JsonReader::read(const char* key, double& out) {
   const Json* value = find(key, "a number");
   if (value == nullptr) return;
   double number = 0;
-  if (!numberFromJson(*value, number)) return fail(key, "found " + found(*value) + "; wanted a number");
+  if (!numberFromJson(*value, number)) return fail(key, "found " + found(*value) + "; expected a number");
   out = number;
 }
 
 void JsonReader::read(const char* key, bool& out) {
   const Json* value = find(key, "true or false");
   if (value == nullptr) return;
-  if (!value->is_boolean()) return fail(key, "found " + found(*value) + "; wanted true or false");
+  if (!value->is_boolean()) return fail(key, "found " + found(*value) + "; expected true or false");
   out = value->get<bool>();
 }
 
@@ -216,7 +216,7 @@ void JsonReader::read(const char* key, int64_t& out) {
   const bool tooLarge = value->is_number_unsigned() &&
                         value->get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
   if (!value->is_number_integer() || tooLarge)
-    return fail(key, "found " + found(*value) + "; wanted a whole number of 64 bits");
+    return fail(key, "found " + found(*value) + "; expected a whole number of 64 bits");
   out = value->get<int64_t>();
 }
 
@@ -226,7 +226,7 @@ void JsonReader::read(const char* key, uint64_t& out) {
   const bool negative =
       value->is_number_integer() && !value->is_number_unsigned() && value->get<int64_t>() < 0;
   if (!value->is_number_integer() || negative)
-    return fail(key, "found " + found(*value) + "; wanted a whole number from 0 up");
+    return fail(key, "found " + found(*value) + "; expected a whole number, 0 or more");
   out = value->get<uint64_t>();
 }
 
@@ -235,7 +235,7 @@ void JsonReader::read(const char* key, int& out) {
   read(key, wide);
   if (!ok()) return;
   if (wide < std::numeric_limits<int>::min() || wide > std::numeric_limits<int>::max())
-    return fail(key, fmt::format("found {}; wanted a whole number of 32 bits", wide));
+    return fail(key, fmt::format("found {}; expected a whole number of 32 bits", wide));
   out = static_cast<int>(wide);
 }
 
@@ -245,7 +245,7 @@ void JsonReader::read(const char* key, std::vector<double>& out) {
   std::vector<double> numbers(list->size());
   for (size_t i = 0; i < numbers.size(); ++i)
     if (!numberFromJson((*list)[i], numbers[i]))
-      return fail(key, fmt::format("item {}: found {}; wanted a number", i, found((*list)[i])));
+      return fail(key, fmt::format("item {}: found {}; expected a number", i, found((*list)[i])));
   out = std::move(numbers);
 }
 
@@ -255,7 +255,7 @@ void JsonReader::read(const char* key, std::vector<std::string>& out) {
   std::vector<std::string> texts;
   for (const auto& item : *list) {
     if (!item.is_string())
-      return fail(key, fmt::format("item {}: found {}; wanted a text", texts.size(), found(item)));
+      return fail(key, fmt::format("item {}: found {}; expected a text", texts.size(), found(item)));
     texts.push_back(item.get<std::string>());
   }
   out = std::move(texts);
@@ -267,7 +267,7 @@ void JsonReader::read(const char* key, std::map<std::string, std::string>& out) 
   std::map<std::string, std::string> texts;
   for (const auto& [name, item] : table->items()) {
     if (!item.is_string())
-      return fail(key, fmt::format("\"{}\": found {}; wanted a text", printable(name, 80), found(item)));
+      return fail(key, fmt::format("\"{}\": found {}; expected a text", printable(name, 80), found(item)));
     texts[name] = item.get<std::string>();
   }
   out = std::move(texts);
@@ -276,14 +276,14 @@ void JsonReader::read(const char* key, std::map<std::string, std::string>& out) 
 const Json* JsonReader::object(const char* key) {
   const Json* value = find(key, "an object");
   if (value == nullptr || value->is_object()) return value;
-  fail(key, "found " + found(*value) + "; wanted an object");
+  fail(key, "found " + found(*value) + "; expected an object");
   return nullptr;
 }
 
 const Json* JsonReader::array(const char* key) {
   const Json* value = find(key, "a list");
   if (value == nullptr || value->is_array()) return value;
-  fail(key, "found " + found(*value) + "; wanted a list");
+  fail(key, "found " + found(*value) + "; expected a list");
   return nullptr;
 }
 

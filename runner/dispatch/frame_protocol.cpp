@@ -54,7 +54,7 @@ Status FrameProtocol::accept(const Json& frame) {
     return broken("a frame is not an object with a \"type\"");
   const std::string type = frame["type"];
   if (done_)
-    return broken(type == "done" ? "it said `done` twice"
+    return broken(type == "done" ? "it sent `done` twice"
                                  : fmt::format("a {} frame came after `done`", type));
   if (type == "case") return acceptCase(frame);
   if (type == "progress") return acceptProgress(frame);
@@ -99,9 +99,9 @@ Status FrameProtocol::acceptCase(const Json& frame) {
 
 Status FrameProtocol::acceptDone(const Json& frame) {
   MUSTER_TRY(const int count, integer(frame, "cases"));
-  if (openCase_ >= 0) return broken(fmt::format("it said `done` inside case {}", openCase_));
+  if (openCase_ >= 0) return broken(fmt::format("it sent `done` inside case {}", openCase_));
   if (count != casesEnded())
-    return broken(fmt::format("it said `done` after {} cases, but {} ended", count, casesEnded()));
+    return broken(fmt::format("it sent `done` after {} cases, but {} ended", count, casesEnded()));
   if (frame.contains("virtual_end") && !frame["virtual_end"].is_number())
     return broken("virtual_end is not a number");
   done_ = true;

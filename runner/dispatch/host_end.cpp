@@ -37,7 +37,7 @@ RankEnd::State HostProcess::state() const {
 std::string HostProcess::stopText() const {
   switch (stop_) {
     case StopReason::kTimeout:
-      return "did not end within " + stopDetail_;
+      return "timed out after " + stopDetail_;
     case StopReason::kHung:
       return "made no progress for " + stopDetail_;
     case StopReason::kCancelled:
@@ -52,13 +52,13 @@ std::string HostProcess::stopText() const {
 /// How the rank's process ended, whatever the runner wanted of it.
 std::string HostProcess::endText() const {
   if (!rankExited_ && WIFSIGNALED(guardStatus_))
-    return fmt::format("lost its guard, which was killed by {}", signalName(WTERMSIG(guardStatus_)));
+    return fmt::format("lost its supervisor, which was killed by {}", signalName(WTERMSIG(guardStatus_)));
   if (!protocol_.fatal().empty()) return "could not start: " + protocol_.fatal();
   if (!rankExited_)
-    return fmt::format("has a guard that ended with code {} and no report", WEXITSTATUS(guardStatus_));
+    return fmt::format("has a supervisor that ended with code {} and no report", WEXITSTATUS(guardStatus_));
   if (signal_ != 0) return fmt::format("was killed by {} ({})", signalName(signal_), sigdescr_np(signal_));
   if (code_ != 0) return fmt::format("ended with exit code {}", code_);
-  if (torn_) return "ended in the middle of a frame";
+  if (torn_) return "ended within a frame";
   if (job_.cases < 0) return protocol_.described() ? "" : "ended without describing itself";
   if (!protocol_.done())
     return "ended with exit code 0, but without `done`: the plugin ended its process (exit(), "
@@ -66,22 +66,21 @@ std::string HostProcess::endText() const {
   if (stop_ == StopReason::kAsked) return "";
   if (protocol_.casesCancelled() > 0) return "was told to stop by a signal that Muster did not send";
   if (protocol_.casesEnded() != job_.cases)
-    return fmt::format("said `done` after {} of {} cases", protocol_.casesEnded(), job_.cases);
+    return fmt::format("sent `done` after {} of {} cases", protocol_.casesEnded(), job_.cases);
   return "";
 }
 
 std::string HostProcess::reason() const {
-  if (!violation_.empty()) return "broke the frame protocol: " + violation_;
+  if (!violation_.empty()) return "violated the frame protocol: " + violation_;
   const std::string stopped = stopText();
   std::string ended = endText();
   if (!abandoned_.empty()) return stopped.empty() ? abandoned_ : stopped + ", and " + abandoned_;
   // That a stopped rank had to be killed is worth a word: it did not react to TERM.
-  if (stop_ == StopReason::kAsked && signal_ == SIGKILL)
-    return "did not end when it was asked to and was killed";
+  if (stop_ == StopReason::kAsked && signal_ == SIGKILL) return "did not stop on request and was killed";
   if (guardLost_)
-    return (stopped.empty() ? "" : stopped + ", and ") + std::string("its guard hung and was killed");
+    return (stopped.empty() ? "" : stopped + ", and ") + std::string("its supervisor hung and was killed");
   if (stopped.empty()) return ended;
-  return signal_ == SIGKILL ? stopped + " and had to be killed" : stopped;
+  return signal_ == SIGKILL ? stopped + " and was killed" : stopped;
 }
 
 /// Where the rank was when it ended, as far as its frames tell.

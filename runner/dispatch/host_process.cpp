@@ -104,7 +104,7 @@ void HostProcess::readOutput(size_t limit) {
 void HostProcess::readReport() {
   readAvailable(host_.report, kPerTurn, [&](std::string_view bytes) {
     if (!reportLines_.feed(bytes, [&](std::string_view line) { takeReport(line); }))
-      breakProtocol("the guard's report is too long");
+      breakProtocol("the supervisor's report is too long");
   });
 }
 
@@ -146,7 +146,7 @@ void HostProcess::goOn() {
 
 void HostProcess::takeReport(std::string_view line) {
   const Result<Json> report = parseJson(line);
-  if (!report.ok() || !report->is_object()) return breakProtocol("the guard's report is not JSON");
+  if (!report.ok() || !report->is_object()) return breakProtocol("the supervisor's report is not JSON");
   JsonReader reader(*report, "report");
   std::string type;
   reader.read("type", type);
@@ -165,16 +165,16 @@ void HostProcess::takeReport(std::string_view line) {
     reader.read("pid", pid);
     reader.read("name", name);
     reader.read("state", state);
-    abandoned_ =
-        fmt::format("process {} ({}, state {}) did not die within {:g} s of KILL, it is stuck in the kernel",
-                    pid, printable(name, 40), printable(state, 4), abandonAfter_);
+    abandoned_ = fmt::format(
+        "process {} ({}, state {}) did not end within {:g} s of SIGKILL; it is stuck in the kernel", pid,
+        printable(name, 40), printable(state, 4), abandonAfter_);
   } else if (type == "left") {
     std::vector<std::string> names;
     reader.read("names", names);
-    warn(fmt::format("{} left {} process(es) behind when its rank ended: {}; they were ended", job_.who,
+    warn(fmt::format("{} left {} process(es) running when its rank ended: {}; they were stopped", job_.who,
                      names.size(), printable(join(names, ", "), 200)));
   } else {
-    breakProtocol("the guard's report has an unknown type");
+    breakProtocol("the supervisor's report has an unknown type");
   }
   if (!reader.ok()) breakProtocol(reader.status().error().text());
 }
@@ -246,8 +246,8 @@ std::string HostProcess::hang(const HangLimits& limits) {
 
 void HostProcess::checkGuard() {
   const pid_t pid = waitpid(host_.pid, &guardStatus_, WNOHANG);
-  // ECHILD: somebody in this process ignores SIGCHLD, so its status is lost; only the guard's report then
-  // counts.
+  // ECHILD: somebody in this process ignores SIGCHLD, so its status is lost; only the supervisor's report
+  // then counts.
   if (pid == host_.pid || (pid < 0 && errno == ECHILD)) finish();
 }
 
@@ -256,8 +256,7 @@ void HostProcess::checkPatience() {
   if (endingSince_ < 0 || systemClock().now() < endingSince_ + grace_ + abandonAfter_ + kGuardSlack) return;
   guardLost_ = true;
   kill(host_.pid, SIGKILL);
-  if (!killMarked(host_.marker))
-    abandoned_ = "its guard did not end everything in time, and processes are still there";
+  if (!killMarked(host_.marker)) abandoned_ = "its supervisor did not end all processes in time";
   waitpid(host_.pid, &guardStatus_, WNOHANG);
   finish();
 }

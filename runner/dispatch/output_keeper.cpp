@@ -35,7 +35,7 @@ void OutputKeeper::trimLast() {
 void OutputKeeper::finish() {
   trimLast();
   const uint64_t count = dropped();
-  if (count > 0) write(fmt::format("\n[muster: {} bytes of output were dropped here]\n", count));
+  if (count > 0) write(fmt::format("\n[muster: {} bytes of output dropped here]\n", count));
   write(last_);
   file_.reset();
 }

@@ -17,7 +17,7 @@ Result<ProcessState> readProcessState(pid_t pid) {
   MUSTER_TRY(const std::string text, readFile(path, 4096));
   // The name in parentheses may hold anything, a parenthesis too: fields are counted from the last one.
   const size_t close = text.rfind(')');
-  if (close == std::string::npos) return Error{ErrorCode::kIo, "has no process name, wanted (NAME)", path};
+  if (close == std::string::npos) return Error{ErrorCode::kIo, "has no process name, expected (NAME)", path};
   std::istringstream fields(text.substr(close + 1));
   ProcessState found;
   fields >> found.state;
@@ -26,7 +26,7 @@ Result<ProcessState> readProcessState(pid_t pid) {
   for (int i = 0; i < kBeforeTimes; ++i) fields >> skipped;
   double user = 0, system = 0;
   fields >> user >> system;
-  if (!fields) return Error{ErrorCode::kIo, "ends early, wanted the fields of proc(5)", path};
+  if (!fields) return Error{ErrorCode::kIo, "ends early, expected the fields of proc(5)", path};
   found.cpuSeconds = (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
   return found;
 }

@@ -19,7 +19,7 @@ struct SpawnedHost {
   std::string marker;  ///< value of MUSTER_HOST_ID in its environment, inherited by all below it
   Fd frames;
   Fd output;    ///< its stdout and stderr
-  Fd report;    ///< the guard's report
+  Fd report;    ///< the supervisor's report
   Fd lifeline;  ///< closing it ends the guard and all below
 };
 

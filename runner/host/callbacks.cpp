@@ -135,7 +135,7 @@ double HostCallbacks::timeOf(double given) {
 
 Result<Json> HostCallbacks::measurementFrame(const muster_measurement& m) {
   if (m.struct_size < sizeof m)
-    return badCall(fmt::format("struct_size is {}, wanted at least {}", m.struct_size, sizeof m));
+    return badCall(fmt::format("struct_size is {}, expected at least {}", m.struct_size, sizeof m));
   if (m.metric == nullptr || m.unit == nullptr) return badCall("metric or unit is NULL");
   if (m.label_count > kMaxLabels || (m.label_count > 0 && m.labels == nullptr))
     return badCall(fmt::format("{} labels at NULL, or more than {}", m.label_count, kMaxLabels));
@@ -199,7 +199,7 @@ muster_status HostCallbacks::pluginLog(muster_log_level level, const char* text)
     const std::lock_guard lock(mutex_);
     if (logged_ > kMaxLogFrames) return MUSTER_OK;
     if (++logged_ > kMaxLogFrames) level = MUSTER_LOG_WARNING;
-    if (logged_ > kMaxLogFrames) text = "the plugin has logged 10000 lines; further ones are dropped";
+    if (logged_ > kMaxLogFrames) text = "the plugin has logged 10000 lines; further lines are dropped";
   }
   log(level, textOf(text, kMaxLog));
   return MUSTER_OK;
@@ -209,7 +209,7 @@ Result<std::string> HostCallbacks::keepArtifact(const char* name, const void* da
   const std::string plain = textOf(name, kMaxLine);
   if (!isPlainName(plain))
     return badCall(
-        "its name is not a plain file name; wanted 1 to 64 letters, digits, '_', '-' and '.', without "
+        "its name is not a plain file name; expected 1 to 64 letters, digits, '_', '-' and '.', without "
         "folders");
   if (data == nullptr && size > 0) return badCall("its data is NULL");
   if (request_.artifactDir.empty()) return badCall("the request names no artifact_dir");

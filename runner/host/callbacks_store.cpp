@@ -27,15 +27,12 @@ Status HostCallbacks::storeUsable(const char* key) const {
     return badCall(
         fmt::format("store key {} has more than {} bytes", printable(key, 60), LocalStore::kMaxKey));
   if (request_.groupSize == 1 || shared_) return {};
-  if (request_.simulated)
-    return Error{ErrorCode::kUnsupported, "simulated ranks are functions of the scenario and have no store",
-                 ""};
-  return Error{
-      ErrorCode::kNotFound,
-      fmt::format("rank {} is one of a group of {}, and a rank that is run by hand has no store to meet "
-                  "the others in; run the whole stage again with muster run",
-                  request_.groupRank, request_.groupSize),
-      ""};
+  if (request_.simulated) return Error{ErrorCode::kUnsupported, "simulated ranks have no store", ""};
+  return Error{ErrorCode::kNotFound,
+               fmt::format("rank {} is one of a group of {}, and a rank that is started by hand has no "
+                           "store; rerun the whole stage with muster run",
+                           request_.groupRank, request_.groupSize),
+               ""};
 }
 
 std::string HostCallbacks::inCase(const char* key) {

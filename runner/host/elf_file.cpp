@@ -200,7 +200,7 @@ class Elf {
     if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT)
       return broken(fmt::format("its symbol {} is not data", name));
     if (symbol.st_size < bytes)
-      return broken(fmt::format("its symbol {} has {} bytes, wanted {}", name, symbol.st_size, bytes));
+      return broken(fmt::format("its symbol {} has {} bytes, expected {}", name, symbol.st_size, bytes));
     MUSTER_TRY(const uint64_t offset, offsetOf(symbol.st_value, bytes, "plugin information"));
     std::string data(bytes, '\0');
     MUSTER_CHECK_OK(read(offset, data.data(), bytes, "plugin information"));

@@ -14,8 +14,8 @@ namespace muster {
 Status LocalStore::set(const std::string& key, std::string value) {
   const std::lock_guard lock(mutex_);
   if (key.empty() || key.size() > kMaxKey)
-    return Error{ErrorCode::kUsage, fmt::format("store key of {} bytes, wanted 1 to {}", key.size(), kMaxKey),
-                 ""};
+    return Error{ErrorCode::kUsage,
+                 fmt::format("store key of {} bytes, expected 1 to {}", key.size(), kMaxKey), ""};
   const auto old = values_.find(key);
   const size_t kept = old == values_.end() ? 0 : key.size() + old->second.size();
   if (total_ - kept + key.size() + value.size() > kMaxTotal)
@@ -37,7 +37,7 @@ Result<std::string> LocalStore::get(const std::string& key, double timeout,
   using Clock = std::chrono::steady_clock;
   constexpr double kLongest = 1e6;
   if (!(timeout >= 0))
-    return Error{ErrorCode::kUsage, fmt::format("store timeout {}, wanted 0 or more", timeout), ""};
+    return Error{ErrorCode::kUsage, fmt::format("store timeout {}, expected 0 or more", timeout), ""};
   const auto deadline =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(
                          std::chrono::duration<double>(timeout < kLongest ? timeout : kLongest));

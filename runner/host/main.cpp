@@ -24,11 +24,11 @@ constexpr const char* kHelp =
 
   muster-host --describe PLUGIN.so   print what the plugin offers
   muster-host --request FILE         run the request in FILE again; its frames go to stdout, one JSON object a line,
-                                     what the plugin prints goes to stderr
+                                     the plugin's own output goes to stderr
   muster-host --version | --help
 
 Option:
-  --supervised   as the runner starts it: frames to descriptor 3, lifeline on 4, the guard's report to 5; several
+  --supervised   as the runner starts it: frames to descriptor 3, lifeline on 4, the supervisor's report to 5; several
                  --request run one after the other
   --with-store   descriptor 6 is a connection to the store of the rank's group. Without it a rank of several cannot talk
                  to the others, whose store ended with their stage: run the stage again to see them together
@@ -82,7 +82,7 @@ int parseArguments(int argc, char** argv, Arguments& arguments) {
       (arguments.requests.size() > 1 && !arguments.supervised)) {
     fmt::print(
         stderr,
-        "muster-host: wanted either --describe PLUGIN.so or one --request FILE; see muster-host --help\n");
+        "muster-host: expected either --describe PLUGIN.so or one --request FILE; see muster-host --help\n");
     return kUsageExit;
   }
   return -1;

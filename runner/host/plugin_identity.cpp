@@ -33,7 +33,7 @@ Result<PluginIdentity> checkPluginInfo(const muster_plugin_info& info, const std
   if (info.magic != MUSTER_PLUGIN_MAGIC)
     return Error{
         ErrorCode::kProtocol,
-        fmt::format("its plugin information has magic {:#018x}, wanted {:#018x}: not a Muster plugin",
+        fmt::format("its plugin information has magic {:#018x}, expected {:#018x}: not a Muster plugin",
                     info.magic, MUSTER_PLUGIN_MAGIC),
         path};
   if (info.abi_major != hostAbiMajor())
@@ -51,16 +51,16 @@ Result<PluginIdentity> checkPluginInfo(const muster_plugin_info& info, const std
   if (info.struct_size != sizeof info)
     return Error{
         ErrorCode::kProtocol,
-        fmt::format("its plugin information has struct_size {}, wanted {}", info.struct_size, sizeof info),
+        fmt::format("its plugin information has struct_size {}, expected {}", info.struct_size, sizeof info),
         path};
   PluginIdentity identity{path, "", "", info.abi_minor, info.flags};
   MUSTER_TRY(identity.name, fieldText(info.name, sizeof info.name, "name", path));
   MUSTER_TRY(identity.version, fieldText(info.version, sizeof info.version, "version", path));
   if (!isPlainName(identity.name))
-    return Error{
-        ErrorCode::kProtocol,
-        fmt::format("its name is \"{}\", wanted letters, digits, '-', '_' and '.'", printable(identity.name)),
-        path};
+    return Error{ErrorCode::kProtocol,
+                 fmt::format("its name is \"{}\", expected letters, digits, '-', '_' and '.'",
+                             printable(identity.name)),
+                 path};
   identity.version = validUtf8(identity.version);
   return identity;
 }

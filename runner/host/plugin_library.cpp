@@ -25,7 +25,7 @@ std::string lastLoadError() {
 std::string loadErrorText(const std::string& dlerrorText, const std::string& path) {
   if (dlerrorText.find("undefined symbol: ") != std::string::npos)
     return "cannot be loaded: " + dlerrorText +
-           "; link what defines it (-Wl,-z,defs shows such gaps when the plugin is built)";
+           "; link the library that defines it (-Wl,-z,defs reports missing symbols at build time)";
   const std::string missing = ": cannot open shared object file: No such file or directory";
   const size_t at = dlerrorText.find(missing);
   if (at == std::string::npos || dlerrorText.compare(0, at, path) == 0)
@@ -40,12 +40,12 @@ Status checkOps(const muster_plugin_ops* ops, const std::string& path) {
   if (ops == nullptr) return bad("muster_plugin_entry() returned no table");
   if (ops->struct_size < kFirstOpsSize)
     return bad(
-        fmt::format("its table has struct_size {}, wanted at least {}", ops->struct_size, kFirstOpsSize));
+        fmt::format("its table has struct_size {}, expected at least {}", ops->struct_size, kFirstOpsSize));
   if (ops->abi_minor > hostAbiMinor())
     return bad(
         fmt::format("its table is of ABI minor {}, this Muster has {}", ops->abi_minor, hostAbiMinor()));
   if (ops->describe == nullptr || ops->open == nullptr || ops->run == nullptr || ops->close == nullptr)
-    return bad("its table has an empty slot among describe, open, run and close");
+    return bad("its table lacks describe, open, run or close");
   return {};
 }
 

@@ -70,11 +70,11 @@ Call callPlugin(F call) {
   try {
     return {call(), ""};
   } catch (const std::exception& e) {
-    return {MUSTER_ERROR, fmt::format("a C++ exception crossed the plugin's border: {}", e.what())};
+    return {MUSTER_ERROR, fmt::format("a C++ exception left the plugin: {}", e.what())};
   } catch (const abi::__forced_unwind&) {
     throw;  // pthread_exit() of the rank's own thread: it must not be swallowed
   } catch (...) {
-    return {MUSTER_ERROR, "a C++ exception of unknown type crossed the plugin's border"};
+    return {MUSTER_ERROR, "a C++ exception of unknown type left the plugin"};
   }
 }
 
@@ -127,12 +127,12 @@ class Session {
     if (!problem.refused.empty()) message = problem.refused;
     const char* state = stateOf(call, problem);
     if (message.empty() && std::string_view(state) == "cancelled")
-      message = "it was told to stop before it was done";
+      message = "it was told to stop before it finished";
     if (message.empty() && call.status != MUSTER_OK)
       message = fmt::format("{} of plugin {} returned {} and gave no reason", function,
                             library_.identity.name, statusName(call.status));
     if (call.status == MUSTER_CANCELLED && !cancelled.load())
-      message = fmt::format("{} said that it was cancelled, but nobody asked it to stop", function);
+      message = fmt::format("{} returned \"cancelled\" without a request to stop", function);
     if (call.status == MUSTER_OK && problem.refused.empty() && !problem.said.empty())
       message = fmt::format("{} returned MUSTER_OK, but had called error(): {}", function, problem.said);
     if (std::string_view(state) == "ok") message.clear();

@@ -20,7 +20,7 @@ Status readCase(const Json& item, const std::string& path, HostRequest& request)
   reader.optional("repeat", entry.repeat);
   reader.optional("attempt", entry.attempt);
   if (reader.object("params") == nullptr || !reader.ok()) return reader.status();
-  if (entry.index < 0) reader.fail("index", "is negative, wanted 0 or more");
+  if (entry.index < 0) reader.fail("index", "is negative, expected 0 or more");
   entry.json = dumpJson(item);
   request.cases.push_back(std::move(entry));
   return reader.status();
@@ -37,7 +37,7 @@ Status readContext(const Json& context, HostRequest& request) {
   if (context.contains("device") && context["device"].is_object())
     JsonReader(context["device"], "request.context.device").optional("id", request.device);
   if (request.worldSize < 1)
-    reader.fail("world_size", fmt::format("is {}, wanted 1 or more", request.worldSize));
+    reader.fail("world_size", fmt::format("is {}, expected 1 or more", request.worldSize));
   const bool alone = scope == "device" || request.worldSize == 1;
   request.groupRank = alone ? 0 : request.rank;
   request.groupSize = alone ? 1 : request.worldSize;
@@ -67,7 +67,7 @@ Status readAffinity(JsonReader& reader, HostRequest& request) {
     if (cpu >= 0 && cpu < 1e6)
       request.affinity.push_back(static_cast<int>(cpu));
     else
-      reader.fail("affinity", fmt::format("holds {}, wanted CPU numbers", cpu));
+      reader.fail("affinity", fmt::format("holds {}, expected CPU numbers", cpu));
   }
   return reader.status();
 }
@@ -76,7 +76,7 @@ Status readAffinity(JsonReader& reader, HostRequest& request) {
 
 Result<HostRequest> requestFromJson(const Json& json) {
   HostRequest request;
-  if (!json.is_object()) return Error{ErrorCode::kProtocol, "request: wanted a JSON object", ""};
+  if (!json.is_object()) return Error{ErrorCode::kProtocol, "request: expected a JSON object", ""};
   JsonReader reader(json, "request");
   int schema = 0;
   reader.read("schema", schema);
@@ -89,9 +89,9 @@ Result<HostRequest> requestFromJson(const Json& json) {
   request.artifactDir = artifactDir;
   reader.optional("grace", request.grace);
   reader.optional("abandon_after", request.abandonAfter);
-  if (!(request.grace >= 0 && request.grace <= 3600)) reader.fail("grace", "wanted 0 to 3600 seconds");
+  if (!(request.grace >= 0 && request.grace <= 3600)) reader.fail("grace", "expected 0 to 3600 seconds");
   if (!(request.abandonAfter >= 0 && request.abandonAfter <= 3600))
-    reader.fail("abandon_after", "wanted 0 to 3600 seconds");
+    reader.fail("abandon_after", "expected 0 to 3600 seconds");
   MUSTER_CHECK_OK(readAffinity(reader, request));
   const Json* context = reader.object("context");
   if (context == nullptr) return reader.status().error();

@@ -78,7 +78,7 @@ class HostListReader {
       ++at_;  // the bracket or the comma
       MUSTER_CHECK_OK(range(choices));
     } while (at_ < text_.size() && text_[at_] == ',');
-    if (at_ == text_.size() || text_[at_] != ']') return fail("wanted \",\" or \"]\"");
+    if (at_ == text_.size() || text_[at_] != ']') return fail("expected \",\" or \"]\"");
     ++at_;
     return choices;
   }
@@ -102,7 +102,7 @@ class HostListReader {
   Result<std::string_view> digits() {
     const size_t begin = at_;
     while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') ++at_;
-    if (at_ == begin) return fail("wanted a number");
+    if (at_ == begin) return fail("expected a number");
     if (at_ - begin > kMaxDigits) return fail(fmt::format("a number of {} digits", at_ - begin));
     return text_.substr(begin, at_ - begin);
   }
@@ -115,7 +115,7 @@ class HostListReader {
 
   [[nodiscard]] Error fail(const std::string& what) const {
     return {ErrorCode::kUsage,
-            fmt::format("host list \"{}\", column {}: {}; wanted names such as gpu[001-003,7]-ib,login",
+            fmt::format("host list \"{}\", column {}: {}; expected names such as gpu[001-003,7]-ib,login",
                         printable(text_, 120), at_ + 1, what),
             ""};
   }

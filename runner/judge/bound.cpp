@@ -54,11 +54,9 @@ Result<Bound> peerBound(const Expectation& e, const Group& group, const Peers& p
   const char* place = e.peers == PeerGroup::kNode ? "node" : "fleet";
   if (peers.values.size() < 2 && peers.singleDevice)
     return Error{ErrorCode::kUnsupported,
-                 fmt::format("there is a single device in the {}: no peer to compare with", place), ""};
+                 fmt::format("the {} has only one device, so there is no peer to compare with", place), ""};
   if (peers.values.size() < 2)
-    return Error{ErrorCode::kProtocol,
-                 fmt::format("no peer of the {} was measured, so there is nothing to compare with", place),
-                 ""};
+    return Error{ErrorCode::kProtocol, fmt::format("no peer in the {} was measured", place), ""};
   if (peers.values.size() > 2) {
     const double median = medianOf(peers.values);
     return around(median, e.tolerance, group,

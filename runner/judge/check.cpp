@@ -47,8 +47,8 @@ CheckResult compare(const Expectation& e, double observed, const Bound& bound, c
   // Two figures that look the same must not be said to differ: then more digits are shown.
   if (!distance.met && result.observedText == formatQuantity(distance.limit, unit))
     result.observedText = formatQuantity(observed, unit, 9);
-  result.detail =
-      fmt::format("{}, wanted {}{}", result.observedText, bound.text, distanceText(observed, distance.limit));
+  result.detail = fmt::format("{}, required {}{}", result.observedText, bound.text,
+                              distanceText(observed, distance.limit));
   if (distance.met && result.outcome == Outcome::kWarn)
     result.detail += fmt::format("; inside the warning band of {}", formatQuantity(e.warnBand, "ratio"));
   return result;
@@ -90,11 +90,10 @@ CheckResult checkBound(const Expectation& e, const Group& group, const Merged& m
 
 CheckResult checkDrop(const Expectation& e, const Group& group, const Merged& merged) {
   if (!enoughForDrop(merged.samples.size(), group.series))
-    return errorResult(
-        fmt::format("{} samples are too few to judge a drop over time; let the test sample longer",
-                    merged.samples.size()));
+    return errorResult(fmt::format("{} samples are too few to check for a drop over time; sample longer",
+                                   merged.samples.size()));
   const auto stretch = worstStretch(merged.samples, group.series, group.direction, group.window);
-  if (!stretch) return errorResult("a drop over time cannot be judged: a sample is not above 0");
+  if (!stretch) return errorResult("cannot check for a drop over time: a sample is not above 0");
   Bound bound;
   bound.high = e.limit + stretch->noise;
   const std::string most = formatQuantity(bound.high, "ratio", 3), limit = formatQuantity(e.limit, "ratio");
@@ -112,9 +111,9 @@ CheckResult checkDrop(const Expectation& e, const Group& group, const Merged& me
 
 CheckResult checkSpread(const Expectation& e, const Merged& merged) {
   if (merged.samples.size() < 2)
-    return errorResult("stability cannot be judged from one sample; let the test sample longer or repeat it");
+    return errorResult("stability needs at least two samples; sample longer or repeat the test");
   const Bound bound{-std::numeric_limits<double>::infinity(), e.limit,
-                    "a cv of at most " + formatQuantity(e.limit, "ratio")};
+                    "a coefficient of variation of at most " + formatQuantity(e.limit, "ratio")};
   return compare(e, summarize(merged.samples).cv, bound, "ratio");
 }
 
@@ -130,7 +129,7 @@ CheckResult checkMembership(const Expectation& e, const Group& group, const Merg
     numbers.push_back(*number);
   }
   if (e.allowed.empty()) {
-    if (group.isText()) return errorResult("the measurement is a text, and the expectation wants a number");
+    if (group.isText()) return errorResult("the measurement is text, but the limit is a number");
     numbers = {e.limit};
   }
   if (!group.isText()) {
@@ -155,7 +154,7 @@ CheckResult checkMembership(const Expectation& e, const Group& group, const Merg
     result.observed = odd == merged.samples.end() ? merged.samples.front() : *odd;
     result.observedText = formatQuantity(result.observed, group.unit, 9);
   }
-  result.detail = fmt::format("{}, wanted {}", result.observedText, result.limitText);
+  result.detail = fmt::format("{}, required {}", result.observedText, result.limitText);
   return result;
 }
 
@@ -165,14 +164,14 @@ CheckResult checkPredicate(const Expectation& e, const Group& group, const Merge
   if (answers == context.predicateAnswers.end()) return errorResult("the plan's predicate was not evaluated");
   CheckResult result = errorResult("");
   result.outcome = Outcome::kPass;
-  result.limitText = "what the plan's predicate accepts";
+  result.limitText = "a value accepted by the plan's predicate";
   if (group.isText()) {
     result.observedText = merged.texts.empty() ? "" : "\"" + printable(merged.texts.front()) + "\"";
   } else {
     result.observed = summarize(merged.samples).median;
     result.observedText = formatQuantity(result.observed, group.unit);
   }
-  result.detail = fmt::format("{}, wanted {}", result.observedText, result.limitText);
+  result.detail = fmt::format("{}, required {}", result.observedText, result.limitText);
   const auto errors = context.predicateErrors.find(e.predicate);
   for (const size_t source : merged.sources) {
     if (errors != context.predicateErrors.end() && errors->second.count(source) > 0)
@@ -191,7 +190,7 @@ CheckResult checkPredicate(const Expectation& e, const Group& group, const Merge
 std::string unitFault(const Expectation& e, const Group& group) {
   const bool membership = e.kind == CheckKind::kEquals || e.kind == CheckKind::kOneOf;
   if (group.isText() && !membership && e.kind != CheckKind::kPredicate)
-    return fmt::format("the measurement is a text, which cannot be judged by \"{}\"", checkKindName(e.kind));
+    return fmt::format("the measurement is text, which cannot be checked by \"{}\"", checkKindName(e.kind));
   const bool ownFigure =
       e.kind == CheckKind::kMin || e.kind == CheckKind::kMax || e.kind == CheckKind::kBaseline || membership;
   if (!ownFigure || e.unit == group.unit) return "";

@@ -23,7 +23,7 @@ void count(Reasons& reasons, size_t n, const char* one, const char* many) {
 
 Reasons rejections(const DecisionInput& in) {
   Reasons reasons;
-  count(reasons, in.accounting.of(Outcome::kFail), "expectation failed", "expectations failed");
+  count(reasons, in.accounting.of(Outcome::kFail), "requirement was not met", "requirements were not met");
   if (!in.flakyAllowed)
     count(reasons, in.accounting.of(Outcome::kFlaky), "was flaky: it failed and then passed",
           "were flaky: they failed and then passed");
@@ -41,19 +41,18 @@ size_t judged(const Accounting& accounting) {
 
 Reasons gaps(const DecisionInput& in) {
   Reasons reasons;
-  count(reasons, in.accounting.of(Outcome::kError), "could not be measured or judged",
-        "could not be measured or judged");
+  count(reasons, in.accounting.of(Outcome::kError), "check produced no result", "checks produced no result");
   if (in.strict)
-    count(reasons, in.accounting.of(Outcome::kUnjudged), "measurement has no expectation (--strict)",
-          "measurements have no expectation (--strict)");
+    count(reasons, in.accounting.of(Outcome::kUnjudged), "measurement has no limit (--strict)",
+          "measurements have no limit (--strict)");
   // --no-gpu=skip says that stages without a device may be skipped, and nothing else.
   if (in.noGpuSkip) return reasons;
   count(reasons, in.accounting.requiredSkips, "required stage or case was skipped",
         "required stages or cases were skipped");
   if (in.unknownSku && !in.allowUnknownSku)
     reasons.emplace_back(
-        "the SKU is unknown, so there are no limits for it; add a profile, or allow_unknown_sku = true");
-  if (judged(in.accounting) == 0) reasons.emplace_back("nothing was judged");
+        "the SKU is unknown, so no limits apply; add a profile, or set allow_unknown_sku = true");
+  if (judged(in.accounting) == 0) reasons.emplace_back("no measurement was checked");
   return reasons;
 }
 
@@ -61,8 +60,8 @@ Reasons gaps(const DecisionInput& in) {
 Reasons notes(const DecisionInput& in) {
   Reasons reasons;
   if (in.unknownSku && in.allowUnknownSku) reasons.emplace_back("the SKU is unknown and the plan allows it");
-  count(reasons, in.accounting.of(Outcome::kElsewhere), "stage is left to another job (--scope)",
-        "stages are left to another job (--scope)");
+  count(reasons, in.accounting.of(Outcome::kElsewhere), "stage runs in another job (--scope)",
+        "stages run in another job (--scope)");
   count(reasons, in.accounting.of(Outcome::kWaived), "failure is waived", "failures are waived");
   if (in.flakyAllowed)
     count(reasons, in.accounting.of(Outcome::kFlaky), "was flaky, and the plan allows it",
@@ -90,7 +89,7 @@ Result<Acceptance> acceptanceFromName(std::string_view name) {
   return Error{
       ErrorCode::kProtocol,
       fmt::format(
-          "\"{}\" is no outcome of a node; wanted accepted, rejected, incomplete, interrupted or no-gpu",
+          "\"{}\" is not a node verdict; expected accepted, rejected, incomplete, interrupted or no-gpu",
           printable(name, 40)),
       ""};
 }

@@ -34,7 +34,7 @@ std::string problemOfSamples(const std::vector<double>& samples, const std::stri
 std::string problemOf(const Measurement& m, const Group& group) {
   if (m.unit != group.unit)
     return fmt::format("its unit changed from {} to {}", group.unit, printable(m.unit, 40));
-  if (!isBaseUnit(m.unit)) return fmt::format("its unit \"{}\" is no base unit", printable(m.unit, 40));
+  if (!isBaseUnit(m.unit)) return fmt::format("its unit \"{}\" is not a base unit", printable(m.unit, 40));
   if (m.isText()) return m.samples.empty() ? "" : "it has both a text and samples";
   return problemOfSamples(m.samples, m.unit);
 }
@@ -148,7 +148,7 @@ void EvidenceIndex::addMissingEnds() {
                                  caseRank->device,
                                  attempt,
                                  CaseEnd::State::kError,
-                                 "it measured something and never ended",
+                                 "the case has measurements but did not end",
                                  ""};
     }
 }

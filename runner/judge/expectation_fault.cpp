@@ -17,20 +17,21 @@ bool startsAtZero(const std::string& unit) {
 }
 
 std::string limitFault(const Expectation& e) {
-  if (!std::isfinite(e.limit)) return "its limit is no finite number";
+  if (!std::isfinite(e.limit)) return "its limit is not a finite number";
   if (e.kind == CheckKind::kMin && e.limit <= 0 && startsAtZero(e.unit))
-    return fmt::format("a minimum of {} can never be missed", formatQuantity(e.limit, e.unit));
+    return fmt::format("a minimum of {} can never fail", formatQuantity(e.limit, e.unit));
   if (e.kind == CheckKind::kMax && e.unit == "bool" && e.limit >= 1)
-    return "a maximum of true can never be missed";
+    return "a maximum of true can never fail";
   if (e.kind == CheckKind::kBaseline && e.limit <= 0)
     return fmt::format("a baseline of {} compares with nothing", formatQuantity(e.limit, e.unit));
   if (e.kind == CheckKind::kOfPeak && (e.limit <= 0 || e.limit > 1))
-    return fmt::format("a share of {} of the peak makes no sense; wanted above 0% and at most 100%",
+    return fmt::format("a share of {} of the peak is invalid; required above 0% and at most 100%",
                        formatQuantity(e.limit, "ratio"));
   if (e.kind == CheckKind::kDropMax && (e.limit <= 0 || e.limit >= 1))
-    return fmt::format("a drop of at most {} makes no sense; required: above 0% and below 100%",
+    return fmt::format("a drop of at most {} is invalid; required: above 0% and below 100%",
                        formatQuantity(e.limit, "ratio"));
-  if (e.kind == CheckKind::kCvMax && e.limit <= 0) return "a cv of at most 0% or less cannot be met";
+  if (e.kind == CheckKind::kCvMax && e.limit <= 0)
+    return "a coefficient of variation of at most 0% or less cannot be met";
   return "";
 }
 
@@ -45,16 +46,16 @@ std::string expectationFault(const Expectation& e) {
   if (const std::string fault = limitFault(e); !fault.empty()) return fault;
   const bool relative = e.kind == CheckKind::kBaseline || e.kind == CheckKind::kWithin;
   if (relative && !isShare(e.tolerance))
-    return fmt::format("its tolerance of {} makes no sense; wanted from 0% to below 100%",
+    return fmt::format("its tolerance of {} is invalid; required from 0% to below 100%",
                        formatQuantity(e.tolerance, "ratio"));
   if (!isShare(e.warnBand))
-    return fmt::format("its warning band of {} makes no sense; wanted from 0% to below 100%",
+    return fmt::format("its warning band of {} is invalid; required from 0% to below 100%",
                        formatQuantity(e.warnBand, "ratio"));
   if (e.statistic != "median" && e.statistic != "mean" && e.statistic != "min" && e.statistic != "max")
     return fmt::format("its statistic \"{}\" is none of median, mean, min, max", e.statistic);
   if (e.kind == CheckKind::kOneOf && e.allowed.empty()) return "its list of allowed values is empty";
   if (e.kind == CheckKind::kEquals && e.unit == "text" && e.allowed.empty())
-    return "it says no text to be equal to";
+    return "it has no text to compare with";
   if (e.kind == CheckKind::kPredicate && e.predicate.empty()) return "its predicate is empty";
   return "";
 }

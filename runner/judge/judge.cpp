@@ -90,7 +90,7 @@ class StageJudge {
       verdict.observed = summarize(merged.samples).median;
       verdict.observedText = slot.group->isText() ? printable(merged.texts.front())
                                                   : formatQuantity(verdict.observed, slot.group->unit);
-      return verdict.observedText + "; no expectation covers it";
+      return verdict.observedText + "; no limit";
     }
     return slot.detail.empty() ? "no reason was given" : slot.detail;
   }
@@ -115,7 +115,7 @@ class StageJudge {
       if (why.empty()) continue;
       result.outcome = Outcome::kError;
       result.detail += "; not measurable: " + why;
-      verdict.remedy = "Stop what else runs on this node, or move it away, then run again";
+      verdict.remedy = "Stop other work on this node, then run again";
       return;
     }
   }
@@ -136,7 +136,7 @@ class StageJudge {
     result.observedText = formatQuantity(result.observed, slot.group->unit);
     result.limit = result.margin = kNaN;
     result.limitText = e.text();
-    result.detail = fmt::format("{}; wanted {}, judged with the fleet", result.observedText, e.text());
+    result.detail = fmt::format("{}; required {}, pending fleet evaluation", result.observedText, e.text());
     return result;
   }
 

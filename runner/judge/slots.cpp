@@ -53,7 +53,7 @@ class Lister {
     for (const auto& [caseId, metrics] : evidence_.caseMetrics)
       if (ran.count(caseId) == 0)
         add({.fixed = Outcome::kError,
-             .detail = fmt::format("case {} was to run and nothing is known of it", printable(caseId)),
+             .detail = fmt::format("case {} has no result", printable(caseId)),
              .caseId = caseId});
   }
 
@@ -63,7 +63,7 @@ class Lister {
     if (last.state == CaseEnd::State::kUnsupported) return listUnsupported(caseRank);
     if (const CaseEnd* earlier = earlierError(caseRank))
       addEnd(caseRank, *earlier, Outcome::kFlaky,
-             fmt::format("ended in error in attempt {} ({}) and well in attempt {}", earlier->attempt,
+             fmt::format("failed in attempt {} ({}) and passed in attempt {}", earlier->attempt,
                          printable(earlier->message), caseRank.lastAttempt()));
   }
 
@@ -114,7 +114,7 @@ class Lister {
           {.caseRank = &caseRank, .fixed = Outcome::kSkipped, .detail = last.message, .remedy = last.remedy});
     add({.caseRank = &caseRank,
          .fixed = Outcome::kError,
-         .detail = fmt::format("ran in an earlier attempt and was then said to be unsupported: {}",
+         .detail = fmt::format("ran in an earlier attempt, then was reported as unsupported: {}",
                                printable(last.message)),
          .remedy = last.remedy});
   }
@@ -195,7 +195,7 @@ class Lister {
              .group = group,
              .expectation = &e,
              .fixed = Outcome::kError,
-             .detail = "the record no longer says how its samples follow each other in time"});
+             .detail = "the record no longer holds the time order of its samples"});
         found = true;
         continue;
       }
@@ -288,9 +288,7 @@ class Lister {
   void listEmptyCases() {
     for (const auto& caseRank : index_.caseRanks())
       if (caseRank->groups.empty() && spoken_.count(caseRank.get()) == 0)
-        add({.caseRank = caseRank.get(),
-             .fixed = Outcome::kError,
-             .detail = "ended well and measured nothing"});
+        add({.caseRank = caseRank.get(), .fixed = Outcome::kError, .detail = "passed without a measurement"});
   }
 
   void listStrays() {
@@ -299,7 +297,7 @@ class Lister {
       if (seen.insert({group->caseId, group->rank}).second)
         add({.group = group,
              .fixed = Outcome::kError,
-             .detail = "it was measured in a case or on a rank that was not to run"});
+             .detail = "it was measured in a case or rank that is not part of the stage"});
   }
 
   const EvidenceIndex& index_;

@@ -82,7 +82,7 @@ class Reader {
     if (table.text("expires", waiver.expires)) checkExpiry(table, waiver);
     readWhere(table, waiver);
     if (!table.has("node") && !table.has("serial"))
-      table.complain("", "a waiver says where it holds: `node`, or the `serial` of a device");
+      table.complain("", "a waiver needs a place: `node`, or the `serial` of a device");
     table.finish();
     refuseSame(table, waiver);
     waivers_.push_back(std::move(waiver));
@@ -103,10 +103,9 @@ class Reader {
       table.complain("expires", fmt::format("`expires` must be a date such as \"2026-12-31\", found \"{}\"",
                                             printable(waiver.expires, 40)));
     else if (now_ >= static_cast<double>(end))
-      table.complain("expires",
-                     fmt::format("this waiver expired at the end of {} (UTC): mend what it covers and remove "
-                                 "it, or have it approved again",
-                                 waiver.expires));
+      table.complain("expires", fmt::format("this waiver expired at the end of {} (UTC): fix what it covers "
+                                            "and remove it, or have it approved again",
+                                            waiver.expires));
   }
 
   /// Two that cover the same would hide which of them is in force.

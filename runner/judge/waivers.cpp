@@ -46,7 +46,7 @@ std::string nearestOf(const Waiver& waiver, const WaivedNode& node, const StageV
   if (!waiver.serial.empty() && std::none_of(node.serials.begin(), node.serials.end(),
                                              [&](const auto& s) { return s.second == waiver.serial; }))
     return fmt::format("no device of this node has serial {}: was it replaced?", printable(waiver.serial));
-  return fmt::format("no {} has all it asks for; one that was judged has {}", waiver.metric,
+  return fmt::format("no {} matches all its labels; one that was checked has {}", waiver.metric,
                      labels.empty() ? "no labels" : labels);
 }
 
@@ -56,7 +56,7 @@ class UseOfOne {
 
   WaiverUse over(const std::vector<StageVerdicts>& stages) {
     if (!concerns(waiver_, node_)) {
-      use_.detail = "it is not about this node";
+      use_.detail = "it applies to another node";
       return use_;
     }
     const auto stage = std::find_if(stages.begin(), stages.end(),
@@ -94,12 +94,11 @@ class UseOfOne {
       use_.detail = fmt::format("covers {} failure{}", use_.covered, use_.covered == 1 ? "" : "s");
     } else if (use_.passed > 0 && use_.passed == matched_ && errors_ == 0) {
       use_.state = WaiverState::kUnexpectedPass;
-      use_.detail = fmt::format(
-          "all {} that it names met their limits; remove it, or narrow it to what fails", use_.passed);
+      use_.detail = fmt::format("all {} it names met their limits; remove or narrow it", use_.passed);
     } else if (matched_ > 0 || errors_ > 0) {
       use_.state = WaiverState::kUndecided;
-      use_.detail = errors_ > 0 ? "what it names could not be measured, and a waiver covers no error"
-                                : "what it names is not judged here";
+      use_.detail = errors_ > 0 ? "it names a metric without a result, which a waiver cannot cover"
+                                : "the metric it names is not checked here";
     } else {
       use_.state = WaiverState::kUnmatched;
       use_.detail = nearestOf(waiver_, node_, stage);
@@ -160,7 +159,7 @@ Result<WaiverState> waiverStateFromName(std::string_view name) {
   for (size_t i = 0; i < std::size(kStates); ++i)
     if (name == kStates[i]) return static_cast<WaiverState>(i);
   return Error{ErrorCode::kProtocol,
-               fmt::format("\"{}\" is no state of a waiver; wanted one of {}", printable(name, 40),
+               fmt::format("\"{}\" is not a waiver state; expected one of {}", printable(name, 40),
                            fmt::join(kStates, ", ")),
                ""};
 }

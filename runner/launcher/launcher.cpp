@@ -24,9 +24,9 @@ Result<LauncherFlags> withVariables(LauncherFlags flags, const Environment& envi
   }
   if (flags.rendezvous.empty()) flags.rendezvous = variables.text("MUSTER_RENDEZVOUS");
   if (flags.nodeCount && (*flags.nodeCount < 1 || *flags.nodeCount > kMaxNodes))
-    return wrong(fmt::format("--nnodes {}, wanted 1 to {}", *flags.nodeCount, kMaxNodes));
+    return wrong(fmt::format("--nnodes {}, expected 1 to {}", *flags.nodeCount, kMaxNodes));
   if (flags.nodeRank && *flags.nodeRank < 0)
-    return wrong(fmt::format("--node-rank {}, wanted 0 or more", *flags.nodeRank));
+    return wrong(fmt::format("--node-rank {}, expected 0 or more", *flags.nodeRank));
   return flags;
 }
 

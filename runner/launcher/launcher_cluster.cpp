@@ -18,7 +18,7 @@ Result<uint64_t> slurmId(const LauncherVariables& variables, const std::string& 
   uint64_t value = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failure != std::errc() || end != text.data() + text.size())
-    return variables.wrong(fmt::format("{}={}, wanted a whole number", name, printable(text, 60)));
+    return variables.wrong(fmt::format("{}={}, expected a whole number", name, printable(text, 60)));
   return value;
 }
 
@@ -114,7 +114,7 @@ Detected detectSlurm(const Environment& environment) {
   MUSTER_TRY(launcher.localRank, variables.number("SLURM_LOCALID", 0, kMaxProcesses));
   launcher.why = fmt::format("Slurm step {}.{}: SLURM_NODEID={} of SLURM_STEP_NUM_NODES={}", job, step,
                              launcher.nodeRank, launcher.nodeCount);
-  if (launcher.nodeRank >= launcher.nodeCount) return variables.wrong(launcher.why + " is no place in it");
+  if (launcher.nodeRank >= launcher.nodeCount) return variables.wrong(launcher.why + " is out of its range");
   if (!variables.has("SLURM_STEP_NODELIST"))
     return variables.wrong("SLURM_STEP_NODELIST is not set; start muster by srun");
   MUSTER_TRY(launcher.nodes,

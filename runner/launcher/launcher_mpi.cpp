@@ -27,8 +27,8 @@ Status checkPlace(const LauncherVariables& variables, const Place& place, const 
         fmt::format("local rank {} of {} on this node ({})", place.local, place.perNode, names));
   if (place.world % place.perNode != 0)
     return variables.wrong(
-        fmt::format("{} processes do not fill nodes of {} each ({}); start the same number "
-                    "on every node, best one",
+        fmt::format("{} processes are not a multiple of {} per node ({}); start the same number on every "
+                    "node, preferably one",
                     place.world, place.perNode, names));
   return {};
 }
@@ -48,8 +48,8 @@ Detected detectOpenMpi(const Environment& environment) {
   // Numbered node by node, the first of each node is a multiple; spread round robin, rank 1 gives it away.
   if (place.rank % place.perNode != place.local)
     return variables.wrong(
-        fmt::format("rank {} is number {} of {} on its node, so ranks are dealt out over the "
-                    "nodes; start one a node: mpirun --map-by ppr:1:node",
+        fmt::format("rank {} is number {} of {} on its node, so ranks are distributed round-robin over the "
+                    "nodes; start one per node: mpirun --map-by ppr:1:node",
                     place.rank, place.local, place.perNode));
   Launcher launcher;
   launcher.kind = LauncherKind::kOpenMpi;

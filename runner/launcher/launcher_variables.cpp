@@ -30,7 +30,7 @@ Result<int> LauncherVariables::number(const std::string& name, int least, int mo
   const auto [end, failure] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (failure != std::errc() || end != value.data() + value.size() || number < least || number > most)
     return wrong(
-        fmt::format("{}={}, wanted a whole number from {} to {}", name, printable(value, 60), least, most));
+        fmt::format("{}={}, expected a whole number from {} to {}", name, printable(value, 60), least, most));
   return number;
 }
 

@@ -34,16 +34,16 @@ class StrictReader : public JsonReader {
   void readName(const char* key, std::string& out) {
     read(key, out);
     if (ok() && !isPlainName(out))
-      fail(key, fmt::format("\"{}\" is no plain name; wanted letters, digits, '_', '-' and '.'",
+      fail(key, fmt::format("\"{}\" is not a plain name; expected letters, digits, '_', '-' and '.'",
                             printable(out, 80)));
   }
   /// A list of at least one text, each of `allowed`.
   void readChoices(const char* key, Names& out, const Names& allowed) {
     read(key, out);
-    if (ok() && out.empty()) fail(key, "is empty; wanted at least one of " + join(allowed, ", "));
+    if (ok() && out.empty()) fail(key, "is empty; expected at least one of " + join(allowed, ", "));
     for (const auto& text : out)
       if (std::find(allowed.begin(), allowed.end(), text) == allowed.end())
-        fail(key, fmt::format("found \"{}\"; wanted one of {}{}", printable(text, 40), join(allowed, ", "),
+        fail(key, fmt::format("found \"{}\"; expected one of {}{}", printable(text, 40), join(allowed, ", "),
                               didYouMean(text, allowed)));
   }
 };
@@ -61,7 +61,7 @@ void readType(StrictReader& r, const char* key, ParamType& out) {
     out = type;
     return;
   }
-  r.fail(key, fmt::format("\"{}\" is no type; wanted int, float, bool, string, quantity or list",
+  r.fail(key, fmt::format("\"{}\" is not a type; expected int, float, bool, string, quantity or list",
                           printable(name, 40)));
 }
 
@@ -72,7 +72,7 @@ constexpr const char* kUnits =
 void readBaseUnit(StrictReader& r, std::string& out) {
   r.read("unit", out);
   if (r.ok() && !isBaseUnit(out))
-    r.fail("unit", fmt::format("\"{}\" is no base unit; wanted one of {}", printable(out, 40), kUnits));
+    r.fail("unit", fmt::format("\"{}\" is not a base unit; expected one of {}", printable(out, 40), kUnits));
 }
 
 /// A bound of a parameter or an expectation: a number, or a text with a unit.
@@ -81,7 +81,7 @@ Result<double> readFigure(const Json& value, const std::string& unit) {
   if (value.is_boolean() && unit == "bool") return value.get<bool>() ? 1.0 : 0.0;
   if (value.is_string()) return parseAs(value.get<std::string>(), unit);
   return Error{ErrorCode::kProtocol,
-               "found " + printable(dumpJson(value), 80) + "; wanted a number or a quantity", ""};
+               "found " + printable(dumpJson(value), 80) + "; expected a number or a quantity", ""};
 }
 
 void readBound(StrictReader& r, const Json& json, const char* key, const ParamSpec& spec,
@@ -89,7 +89,7 @@ void readBound(StrictReader& r, const Json& json, const char* key, const ParamSp
   if (!r.ok() || !json.contains(key)) return;
   const ParamType type = spec.type == ParamType::kList ? spec.itemType : spec.type;
   if (type == ParamType::kBool || type == ParamType::kString)
-    return r.fail(key, "bounds make no sense for this type; use one_of");
+    return r.fail(key, "min and max do not apply to this type; use one_of");
   const auto value = readFigure(json[key], spec.unit.empty() ? "count" : spec.unit);
   if (!value.ok()) return r.fail(key, value.error().message);
   out = *value;
@@ -102,7 +102,7 @@ void readParamRange(StrictReader& r, const Json& json, ParamSpec& param) {
   r.optional("one_of", param.oneOf);
   const ParamType type = param.type == ParamType::kList ? param.itemType : param.type;
   if (r.ok() && r.has("one_of") && (param.oneOf.empty() || type != ParamType::kString))
-    r.fail("one_of", "wanted at least one text, on a parameter of type string");
+    r.fail("one_of", "expected at least one text, on a parameter of type string");
 }
 
 Result<ParamSpec> readParam(const Json& json, const std::string& path) {
@@ -167,14 +167,14 @@ Result<Expectation> readStanding(const Json& json, const std::string& path, cons
   }
   if (r.ok() && limits != 1)
     r.fail(Error{ErrorCode::kProtocol,
-                 fmt::format("found {} limits; wanted exactly one of min, max, equals, drop_max", limits),
+                 fmt::format("found {} limits; expected exactly one of min, max, equals, drop_max", limits),
                  path});
   // Standing expectations are about health: one bad reading must not vanish in a median.
   if (e.kind == CheckKind::kMin || e.kind == CheckKind::kMax)
     e.statistic = e.kind == CheckKind::kMax ? "max" : "min";
   r.optional("statistic", e.statistic);
   if (e.statistic != "median" && e.statistic != "mean" && e.statistic != "min" && e.statistic != "max")
-    r.fail("statistic", "wanted median, mean, min or max");
+    r.fail("statistic", "expected median, mean, min or max");
   r.optional("warn_band", e.warnBand);
   std::string severity = "fail";
   r.optional("severity", severity);
@@ -221,8 +221,7 @@ Expectation noDrop(const std::string& metric, const std::string& unit) {
       "is a fault (SuperBench, Azure), and no less below the device's own level";
   e.remedy =
       "Unstable under load: compare clocks, power, temperature and throttle reasons at that time in the "
-      "telemetry, "
-      "then check cooling, power supply and other users of the device";
+      "telemetry, then check cooling, power supply and other users of the device";
   return e;
 }
 
@@ -254,7 +253,7 @@ void checkPeak(StrictReader& r, const MetricSpec& metric) {
     if (end == std::string::npos) return r.fail("peak", "has a '{' without its '}'");
     const std::string label = metric.peak.substr(at + 1, end - at - 1);
     if (std::find(metric.labels.begin(), metric.labels.end(), label) == metric.labels.end())
-      return r.fail("peak", fmt::format("uses {{{}}}, which is no label of the metric{}",
+      return r.fail("peak", fmt::format("uses {{{}}}, which is not a label of the metric{}",
                                         printable(label, 40), didYouMean(label, metric.labels)));
   }
 }
@@ -310,7 +309,7 @@ Status checkMetricBackends(const TestSpec& test, const std::string& path) {
     for (const auto& backend : metric.backends)
       if (std::find(test.backends.begin(), test.backends.end(), backend) == test.backends.end())
         return Error{ErrorCode::kProtocol,
-                     fmt::format("names {}, which is no backend of the test; those are {}", backend,
+                     fmt::format("names {}, which is not a backend of the test; its backends are {}", backend,
                                  join(test.backends, ", ")),
                      fmt::format("{}, metric \"{}\".backends", path, metric.name)};
   return {};
@@ -385,7 +384,7 @@ Result<PluginSpec> pluginSpecFromDescribe(const std::string& plugin, const Json&
   spec.name = plugin;
   const std::string path = fmt::format("plugin \"{}\"", plugin);
   StrictReader r(describe, path, {"tests"});
-  if (r.ok() && !r.has("tests")) r.fail("tests", "is missing; wanted a list of tests");
+  if (r.ok() && !r.has("tests")) r.fail("tests", "is missing; expected a list of tests");
   readNamed(r, "tests", "test", path, spec.tests,
             [&](const Json& item, const std::string& at) { return readTest(item, at, plugin); });
   if (r.ok() && spec.tests.empty()) r.fail("tests", "is empty; a plugin offers at least one test");

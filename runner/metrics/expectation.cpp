@@ -45,7 +45,7 @@ std::string checkText(const Expectation& e) {
     case CheckKind::kOfPeak:
       return fmt::format("at least {} of the peak", share(e.limit));
     case CheckKind::kCvMax:
-      return "cv at most " + share(e.limit);
+      return "coefficient of variation at most " + share(e.limit);
     case CheckKind::kDropMax:
       return fmt::format("no drop of more than {} at any time", share(e.limit));
     case CheckKind::kPredicate:
@@ -75,7 +75,7 @@ void readKind(JsonReader& r, Expectation& e) {
       return;
     }
   }
-  r.fail("kind", fmt::format("\"{}\" is no kind of expectation; wanted one of {}", printable(name, 40),
+  r.fail("kind", fmt::format("\"{}\" is not a kind of expectation; expected one of {}", printable(name, 40),
                              join(names, ", ")));
 }
 
@@ -83,7 +83,7 @@ void readPeers(JsonReader& r, Expectation& e) {
   std::string name = "node";
   r.optional("peers", name);
   if (name != "node" && name != "fleet")
-    r.fail("peers", fmt::format("found \"{}\"; wanted node or fleet", printable(name, 40)));
+    r.fail("peers", fmt::format("found \"{}\"; expected node or fleet", printable(name, 40)));
   e.peers = name == "fleet" ? PeerGroup::kFleet : PeerGroup::kNode;
 }
 
@@ -91,7 +91,7 @@ void readSeverity(JsonReader& r, Expectation& e) {
   std::string name = "fail";
   r.optional("severity", name);
   if (name != "fail" && name != "warn")
-    r.fail("severity", fmt::format("found \"{}\"; wanted fail or warn", printable(name, 40)));
+    r.fail("severity", fmt::format("found \"{}\"; expected fail or warn", printable(name, 40)));
   e.severity = name == "warn" ? Severity::kWarn : Severity::kFail;
 }
 

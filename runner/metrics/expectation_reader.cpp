@@ -178,13 +178,14 @@ class Reader {
     };
     const auto least = limitOf(CheckKind::kMin), most = limitOf(CheckKind::kMax);
     if (least && most && *least > *most)
-      fail("min", fmt::format("`min = {}` is above `max = {}`, so no figure meets both; swap or mend them",
-                              shown(*find("min")), shown(*find("max"))));
+      fail("min",
+           fmt::format("`min = {}` is above `max = {}`, so no value can meet both; swap or correct them",
+                       shown(*find("min")), shown(*find("max"))));
   }
 
   void belongsTo(const char* key, const char* owner) {
     if (find(key) != nullptr && find(owner) == nullptr)
-      fail(key, fmt::format("`{}` means something only beside `{}`", key, owner));
+      fail(key, fmt::format("`{}` is only valid together with `{}`", key, owner));
   }
 
   void add(CheckKind kind, double limit, std::string unit) {
@@ -222,7 +223,8 @@ class Reader {
   }
 
   void wantsDirection(const char* key) {
-    fail(key, fmt::format("metric \"{}\" is neither better high nor low: use min and max in place of `{}`",
+    fail(key, fmt::format("metric \"{}\" is not ordered (neither higher nor lower is better): use min and "
+                          "max in place of `{}`",
                           base_.metric, key));
   }
 

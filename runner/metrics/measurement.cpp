@@ -115,12 +115,12 @@ Result<Measurement> measurementFromJson(const Json& json, const std::string& pat
   r.optional("series", series);
   r.optional("window", m.window);
   if (r.ok() && !isBaseUnit(m.unit))
-    r.fail("unit", fmt::format("\"{}\" is no base unit", printable(m.unit, 40)));
+    r.fail("unit", fmt::format("\"{}\" is not a base unit", printable(m.unit, 40)));
   const auto parsed = directionFromName(direction);
   if (!parsed.ok()) r.fail("direction", parsed.error().message);
   const auto readSeries = seriesFromName(series);
   if (!readSeries.ok()) r.fail("series", readSeries.error().message);
-  if (r.ok() && !(m.window >= 0 && std::isfinite(m.window))) r.fail("window", "is no duration");
+  if (r.ok() && !(m.window >= 0 && std::isfinite(m.window))) r.fail("window", "is not a duration");
   if (!r.ok()) return r.status().error();
   m.series = *readSeries;
   m.direction = *parsed;
@@ -143,7 +143,8 @@ Result<Direction> directionFromName(std::string_view name) {
   for (const Direction direction : {Direction::kNone, Direction::kHigher, Direction::kLower})
     if (name == directionName(direction)) return direction;
   return Error{ErrorCode::kProtocol,
-               fmt::format("\"{}\" is no direction; wanted higher, lower or none", printable(name, 40)), ""};
+               fmt::format("\"{}\" is not a direction; expected higher, lower or none", printable(name, 40)),
+               ""};
 }
 
 const char* seriesName(Series series) {
@@ -162,7 +163,8 @@ Result<Series> seriesFromName(std::string_view name) {
   for (const Series series : {Series::kNone, Series::kWindows, Series::kRuns})
     if (name == seriesName(series)) return series;
   return Error{ErrorCode::kProtocol,
-               fmt::format("\"{}\" is no series; expected windows, runs or none", printable(name, 40)), ""};
+               fmt::format("\"{}\" is not a series; expected windows, runs or none", printable(name, 40)),
+               ""};
 }
 
 }  // namespace muster

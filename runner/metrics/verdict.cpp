@@ -58,9 +58,10 @@ Result<Outcome> outcomeFromName(std::string_view name) {
   for (int i = 0; i < kOutcomeCount; ++i)
     if (name == kOutcomeNames[i]) return static_cast<Outcome>(i);
   const std::vector<std::string> names(std::begin(kOutcomeNames), std::end(kOutcomeNames));
-  return Error{ErrorCode::kProtocol,
-               fmt::format("\"{}\" is no outcome; wanted one of {}", printable(name, 40), join(names, ", ")),
-               ""};
+  return Error{
+      ErrorCode::kProtocol,
+      fmt::format("\"{}\" is not an outcome; expected one of {}", printable(name, 40), join(names, ", ")),
+      ""};
 }
 
 std::string subjectText(const Verdict& verdict) {
@@ -79,7 +80,7 @@ std::string distanceText(double observed, double limit) {
 }
 
 std::string comparisonText(const Verdict& verdict) {
-  return fmt::format("{}{}, wanted {}{}", subjectText(verdict), verdict.observedText, verdict.limitText,
+  return fmt::format("{}{}, required {}{}", subjectText(verdict), verdict.observedText, verdict.limitText,
                      distanceText(verdict.observed, verdict.limit));
 }
 

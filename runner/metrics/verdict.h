@@ -66,8 +66,8 @@ std::string subjectText(const Verdict& verdict);
 /// " (25% below)", or nothing where the distance is none or has no meaning.
 std::string distanceText(double observed, double limit);
 
-/// The line of a figure that was compared with a bound: "gpu3: 482 TFLOP/s, wanted at least 650 TFLOP/s (26%
-/// below)". Of the verdict's texts it needs observedText and limitText.
+/// The line of a figure that was compared with a bound: "gpu3: 482 TFLOP/s, required at least 650 TFLOP/s
+/// (26% below)". Of the verdict's texts it needs observedText and limitText.
 std::string comparisonText(const Verdict& verdict);
 
 Json toJson(const Verdict& verdict);

@@ -140,7 +140,7 @@ class CaseReader {
       return fail(pointer, fmt::format("matrix \"{}\": found {}; expected a list of at least one value", name,
                                        shown(values)));
     if (base_.written.count(name) > 0)
-      return fail(pointer, fmt::format("\"{}\" stands in params and in matrix; keep one of the two", name));
+      return fail(pointer, fmt::format("\"{}\" is in both params and matrix; keep one of them", name));
     Axis axis{name, {}, {}};
     for (size_t i = 0; i < values.size() && !diagnostics_.full(); ++i)
       readAxisValue(*spec, values[i], pointerTo(pointer, std::to_string(i)), axis);
@@ -158,7 +158,7 @@ class CaseReader {
                               "because it names the case",
                               spec.name, shown(written), kLongestLabel));
     if (!seen_.insert({spec.name, dumpJson(*value)}).second)
-      return fail(pointer, fmt::format("matrix \"{}\": {} stands there twice", spec.name, shown(written)));
+      return fail(pointer, fmt::format("matrix \"{}\": {} is listed twice", spec.name, shown(written)));
     axis.values.push_back(std::move(*value));
     axis.texts.push_back(std::move(text));
   }
@@ -174,7 +174,7 @@ class CaseReader {
       bytes += widest;
     }
     if (count > budget_.cases)
-      fail(stagePointer_, fmt::format("is one case more than the {} that a plan may have", kMostCases));
+      fail(stagePointer_, fmt::format("exceeds the limit of {} cases per plan", kMostCases));
     else if (bytes > budget_.bytes / count)
       fail(
           pointerTo(stagePointer_, axes_.empty() ? "params" : "matrix"),

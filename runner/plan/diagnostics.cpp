@@ -51,9 +51,8 @@ std::vector<Diagnostic> Diagnostics::sorted() const {
     return std::tie(a.at.line, a.at.column) < std::tie(b.at.line, b.at.column);
   });
   if (more_ || full())
-    all.push_back({{all.back().at.file, 0, 0},
-                   fmt::format("found {} mistakes and stopped looking; mend these first", kMost),
-                   false});
+    all.push_back(
+        {{all.back().at.file, 0, 0}, fmt::format("stopped after {} errors; fix these first", kMost), false});
   return all;
 }
 

@@ -39,9 +39,8 @@ class MessageReader {
 
  private:
   std::optional<PlanDocument> broken() {
-    diagnostics_.error(
-        {document_.file, 0, 0},
-        "its evaluation handed back something that is no plan; please report this as a fault of Muster");
+    diagnostics_.error({document_.file, 0, 0},
+                       "its evaluation did not return a plan; please report this as a bug in Muster");
     return std::nullopt;
   }
 

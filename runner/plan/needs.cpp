@@ -77,7 +77,7 @@ void checkNames(const PlanDocument& document, const Stage& stage, const std::str
     if (name.empty()) continue;  // told by the stage's reader
     const SourcePosition at = document.at(pointerTo(pointerTo(pointer, "needs"), std::to_string(i)));
     if (byName.count(name) == 0)
-      diagnostics.error(at, fmt::format("stage \"{}\" needs \"{}\", which is no stage of this plan{}",
+      diagnostics.error(at, fmt::format("stage \"{}\" needs \"{}\", which is not a stage of this plan{}",
                                         stage.name, printable(name, 80), didYouMean(name, others)));
     else if (!seen.insert(name).second)
       diagnostics.error(at, fmt::format("stage \"{}\" needs \"{}\" twice; once is enough", stage.name, name));
@@ -98,7 +98,7 @@ void checkNeeds(const PlanDocument& document, const std::vector<Stage>& stages,
   std::string names;
   for (const size_t i : circle) names += "\"" + stages[i].name + "\" needs ";
   diagnostics.error(document.at(pointerTo(pointers[circle.front()], "needs")),
-                    fmt::format("stages need each other in a circle: {}\"{}\"; take one of these needs away",
+                    fmt::format("circular dependency between stages: {}\"{}\"; remove one of these needs",
                                 names, stages[circle.front()].name));
 }
 

@@ -59,7 +59,7 @@ class StageReader {
   /// A parameter of the test that was written beside `params`.
   [[nodiscard]] std::string paramHint(const std::string& key) const {
     if (test_ == nullptr || test_->param(key) == nullptr) return "";
-    return fmt::format("; it is a parameter of {}.{}: write it under params", stage_.plugin, test_->name);
+    return fmt::format("; it is a parameter of {}.{}; write it in params", stage_.plugin, test_->name);
   }
 
   void readTest() {
@@ -80,7 +80,7 @@ class StageReader {
   [[nodiscard]] std::string missingPlugin() const {
     for (const auto& [library, why] : context_.catalog.refused)
       if (library == stage_.plugin || library == stage_.plugin + ".so")
-        return fmt::format("plugin \"{}\" is there and was refused: {}", stage_.plugin, why.text());
+        return fmt::format("plugin \"{}\" was found but rejected: {}", stage_.plugin, why.text());
     std::vector<std::string> names;
     for (const auto& [name, spec] : context_.catalog.plugins) names.push_back(name);
     return fmt::format(

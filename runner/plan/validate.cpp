@@ -33,10 +33,9 @@ bool readBackend(TableReader& table, std::string& backend) {
   const Json* value = table.find("backend");
   if (value == nullptr) return true;
   if (*value == "sim") {
-    table.fail(
-        "backend",
-        "found \"sim\"; expected cuda or host: simulated devices are asked for on the command line, with "
-        "--simulate SCENARIO");
+    table.fail("backend",
+               "found \"sim\"; expected cuda or host; select simulated devices on the command line with "
+               "--simulate SCENARIO");
     return false;
   }
   return table.choice("backend", backend, {"cuda", "host"});
@@ -75,8 +74,7 @@ void readStages(const PlanDocument& document, TableReader& table, StageContext& 
   const Json* stages = table.list("stage", "a list of tables: [[stage]]");
   if (stages == nullptr && table.find("stage") != nullptr) return;
   if (stages == nullptr || stages->empty())
-    return table.fail(
-        "the plan has no stage, so it would accept any machine; expected at least one [[stage]]");
+    return table.fail("the plan has no stage and would accept any machine; expected at least one [[stage]]");
   if (stages->size() > kMostStages)
     return table.fail("stage",
                       fmt::format("found {} stages; expected at most {}", stages->size(), kMostStages));
@@ -89,7 +87,7 @@ void readStages(const PlanDocument& document, TableReader& table, StageContext& 
     const auto [first, fresh] = names.emplace(stage.name, at);
     if (!fresh && !stage.name.empty())
       diagnostics.error(at,
-                        fmt::format("stage \"{}\": the name stands already at {}; expected one of its own",
+                        fmt::format("stage \"{}\": the name is already used at {}; expected a unique name",
                                     printable(stage.name, 64), first->second.text()));
     plan.stages.push_back(std::move(stage));
   }

@@ -150,7 +150,7 @@ Result<StageEvidence> evidenceFromRecord(const StageRecord& stage) {
   MUSTER_CHECK_OK(reader.status());
   MUSTER_TRY(evidence.state, stateFromName(state, path));
   for (const auto& [id, names] : metrics->items()) {
-    if (!names.is_array()) return Error{ErrorCode::kProtocol, "wanted a list of metrics for " + id, path};
+    if (!names.is_array()) return Error{ErrorCode::kProtocol, "expected a list of metrics for " + id, path};
     for (const Json& name : names)
       if (name.is_string()) evidence.caseMetrics[id].insert(name.get<std::string>());
   }

@@ -51,12 +51,13 @@ Status checkAcceptance(const Record& record) {
   if (!accepted) return {};
   const Accounting& counts = record.accounting;
   if (!counts.balanced())
-    return contradiction(fmt::format("accepted, but {} verdicts were expected and {} are there",
+    return contradiction(fmt::format("accepted, but {} check results were expected and {} found",
                                      counts.expected, counts.total()));
   const size_t blocking = counts.of(Outcome::kFail) + counts.of(Outcome::kError) + counts.requiredSkips +
                           (record.strict ? counts.of(Outcome::kUnjudged) : 0);
-  if (blocking > 0) return contradiction(fmt::format("accepted, but {} verdicts block acceptance", blocking));
-  if (counts.total() == 0) return contradiction("accepted, but nothing was judged");
+  if (blocking > 0)
+    return contradiction(fmt::format("accepted, but {} check results block acceptance", blocking));
+  if (counts.total() == 0) return contradiction("accepted, but no measurement was checked");
   return {};
 }
 

@@ -48,7 +48,7 @@ Result<std::string> readKey(const std::filesystem::path& path) {
   const ssize_t size = read(fd.get(), text, sizeof text);
   const std::string key(trim(std::string_view(text, size > 0 ? static_cast<size_t>(size) : 0)));
   if (key.size() != 2 * kKeyBytes || key.find_first_not_of("0123456789abcdef") != std::string::npos)
-    return Error{ErrorCode::kUsage, "is no key of a record; expected 64 hexadecimal digits", path.string()};
+    return Error{ErrorCode::kUsage, "is not a record key; expected 64 hexadecimal digits", path.string()};
   return key;
 }
 

@@ -87,7 +87,7 @@ Result<ArtifactRecord> artifactFromJson(const Json& json, const std::string& pat
   r.read("bytes", artifact.bytes);
   readDigest(r, "sha256", artifact.sha256);
   if (r.ok() && !isSafeRelativePath(artifact.path))
-    r.fail("path", fmt::format("\"{}\" leaves the record's folder; wanted a relative path without \"..\"",
+    r.fail("path", fmt::format("\"{}\" leaves the record's folder; expected a relative path without \"..\"",
                                printable(artifact.path, 200)));
   MUSTER_CHECK_OK(r.status());
   return artifact;

@@ -163,7 +163,7 @@ Status readOwn(const Json& json, const std::string& path, TelemetrySeries& serie
   r.read("metric", series.metric);
   r.read("unit", series.unit);
   r.read("device", series.device);
-  if (r.ok() && !json.contains("value")) r.fail("value", "is missing; wanted a list");
+  if (r.ok() && !json.contains("value")) r.fail("value", "is missing; expected a list");
   MUSTER_CHECK_OK(r.status());
   MUSTER_TRY(series.value, unpackedSamples(json["value"], 0, path + ".value"));
   return {};

@@ -75,7 +75,7 @@ Status unfoldExpectation(Json& json, const Json& expectations, const std::string
 
 Result<Verdict> unfolded(Json json, const std::string& stage, const Json& expectations, const Units& units,
                          const std::string& path) {
-  if (!json.is_object()) return Error{ErrorCode::kProtocol, "found no object, wanted a verdict", path};
+  if (!json.is_object()) return Error{ErrorCode::kProtocol, "found no object, expected a verdict", path};
   if (!json.contains("stage")) json["stage"] = stage;
   MUSTER_CHECK_OK(unfoldDeviceLabel(json, path));
   MUSTER_CHECK_OK(unfoldExpectation(json, expectations, path));

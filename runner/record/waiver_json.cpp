@@ -45,8 +45,8 @@ Status readWaiver(const Json& json, const std::string& path, std::vector<WaiverR
   r.read("detail", waiver.detail);
   waiver.covered = covered;
   if (r.ok() && std::find(std::begin(kStates), std::end(kStates), waiver.state) == std::end(kStates))
-    r.fail("state", "\"" + waiver.state + "\" is no state of a waiver");
-  if (r.ok() && !hasShapeOfDate(waiver.expires)) r.fail("expires", "wanted a date like 2026-12-31");
+    r.fail("state", "\"" + waiver.state + "\" is not a waiver state");
+  if (r.ok() && !hasShapeOfDate(waiver.expires)) r.fail("expires", "expected a date like 2026-12-31");
   out.push_back(std::move(waiver));
   return r.status();
 }

@@ -104,7 +104,7 @@ Result<SkuChoice> namedSku(const std::map<std::string, Profile>& profiles, const
   SkuChoice choice;
   choice.profile = &found->second;
   choice.how = "named by the plan";
-  if (devices.empty()) choice.problems.push_back("no device was found, a " + sku + " was wanted");
+  if (devices.empty()) choice.problems.push_back("no device was found, a " + sku + " was expected");
   noteStrangers(choice, devices);
   return choice;
 }
@@ -153,23 +153,21 @@ Status checkOrigin(const Profile& profile, bool simulated) {
   const bool ofScenario = profile.facts.count(kSimulatedFact) > 0;
   const bool learned = profile.facts.count(kLearnedFact) > 0;
   if (ofScenario && !simulated)
-    return Error{
-        ErrorCode::kUsage,
-        fmt::format("profile {} was learned from simulated records ({}): its limits were written into "
-                    "a scenario, and real hardware is not judged by them; learn one from real "
-                    "records (`muster baseline learn RUN -o FILE`), or take a shipped profile "
-                    "(`muster skus`)",
-                    profile.name, printable(profile.facts.at(kSimulatedFact), 120)),
-        profile.path.string()};
+    return Error{ErrorCode::kUsage,
+                 fmt::format("profile {} was learned from simulated records ({}): its limits come from a "
+                             "scenario and do not apply to real hardware; learn one from real "
+                             "records (`muster baseline learn RUN -o FILE`), or take a shipped profile "
+                             "(`muster skus`)",
+                             profile.name, printable(profile.facts.at(kSimulatedFact), 120)),
+                 profile.path.string()};
   if (learned && !ofScenario && simulated)
-    return Error{
-        ErrorCode::kUsage,
-        fmt::format("profile {} was learned from real records ({}), and this run is simulated: its "
-                    "devices are a scenario's, not those; take a shipped profile (`muster skus`), or "
-                    "learn one from simulated records (`muster baseline learn RUN "
-                    "--allow-simulated -o FILE`)",
-                    profile.name, printable(profile.facts.at(kLearnedFact), 120)),
-        profile.path.string()};
+    return Error{ErrorCode::kUsage,
+                 fmt::format("profile {} was learned from real records ({}), and this run is simulated: its "
+                             "devices come from a scenario; use a shipped profile (`muster skus`), or "
+                             "learn one from simulated records (`muster baseline learn RUN "
+                             "--allow-simulated -o FILE`)",
+                             profile.name, printable(profile.facts.at(kLearnedFact), 120)),
+                 profile.path.string()};
   return {};
 }
 

@@ -52,7 +52,7 @@ class Learner {
     learned_.tail = options_.falseRejects / std::max(1.0, figuresOfANode());
     for (size_t i = 0; i < input_.groups.size(); ++i) MUSTER_CHECK_OK(learnGroup(i));
     if (learned_.limits.empty())
-      return refusal(fmt::format("no figure could be learned{}{}",
+      return refusal(fmt::format("no limit could be learned{}{}",
                                  learned_.notLearned.empty() ? "" : "; the first: ",
                                  learned_.notLearned.empty() ? "" : learned_.notLearned.front().second));
     return std::move(learned_);
@@ -76,10 +76,10 @@ class Learner {
   Status chooseHealthy() {
     const size_t all = input_.nodes.size();
     if (all < options_.leastNodes)
-      return refusal(fmt::format(
-          "{} nodes are too few to learn what is normal: wanted at least {}; run the plan on more "
-          "nodes of this SKU, or write the profile by hand",
-          all, options_.leastNodes));
+      return refusal(
+          fmt::format("{} nodes are too few to learn limits: required at least {}; run the plan on more "
+                      "nodes of this SKU, or write the profile by hand",
+                      all, options_.leastNodes));
     for (size_t i = 0; i < all; ++i)
       if (!input_.nodes[i].sick.empty()) out_.insert({static_cast<int>(i), -1});
     LearnInput rest = input_;
@@ -102,13 +102,13 @@ class Learner {
     const std::string who = named(input_, learned_.sick, learned_.leftOut);
     if (static_cast<double>(sick) > options_.mostSick * static_cast<double>(all))
       return refusal(fmt::format(
-          "{} of {} nodes are sick or unlike the others, wanted at most {}: nobody can say which of "
-          "them is normal. They are: {}. Repair or take them out and run the plan again; if "
-          "the limits they missed were wrong, judge the records by others first (`muster judge`)",
+          "{} of {} nodes failed or are outliers, required at most {}: the healthy majority is unclear. They "
+          "are: {}. Repair or remove them and run the plan again; if the limits they missed were wrong, "
+          "re-evaluate the records with other limits first (`muster judge`)",
           sick, all, formatQuantity(options_.mostSick, "ratio"), who));
     if (all - sick < options_.leastNodes)
       return refusal(fmt::format(
-          "{} of {} nodes are healthy, wanted at least {}; left out: {}. Run the plan on more nodes",
+          "{} of {} nodes are healthy, required at least {}; left out: {}. Run the plan on more nodes",
           all - sick, all, options_.leastNodes, who));
     return {};
   }
@@ -137,7 +137,7 @@ class Learner {
     limit.n = values.size();
     limit.nodes = std::set<int>(nodes.begin(), nodes.end()).size();
     if (limit.nodes < options_.leastNodes) {
-      notLearned(index, fmt::format("{}: {} healthy nodes measured it, wanted at least {}", group.text(),
+      notLearned(index, fmt::format("{}: {} healthy nodes measured it, required at least {}", group.text(),
                                     limit.nodes, options_.leastNodes));
       return {};
     }
@@ -151,8 +151,8 @@ class Learner {
     if (limit.tolerance > kMostTolerance)
       notLearned(
           index,
-          fmt::format("{}: healthy figures spread by {} (one sigma) over {} nodes; a limit that spares them "
-                      "would lie {} away and catch nothing. Look for two kinds of nodes, or measure longer",
+          fmt::format("{}: healthy values vary by {} (one sigma) over {} nodes; a limit that accepts them "
+                      "would be {} away and detect nothing. Check for two kinds of nodes, or measure longer",
                       group.text(), formatQuantity(limit.sigma, "ratio", 2), limit.nodes,
                       formatQuantity(limit.tolerance, "ratio", 2)));
     else
@@ -174,11 +174,11 @@ class Learner {
     const PhysicalLimit& physical = input_.physical[limit.group];
     const bool rate = group.direction == Direction::kHigher;
     if (physical.most <= 0 || !rate || limit.value <= physical.most) return {};
-    return refusal(fmt::format(
-        "{} came to {}, above what is possible: {} ({}). The measurement, or the peak that the "
-        "profile states, is wrong; a limit learned from it would be too. Check both, then learn again",
-        group.text(), formatQuantity(limit.value, group.unit), formatQuantity(physical.most, group.unit),
-        physical.source));
+    return refusal(
+        fmt::format("{} is {}, above the physical limit {} ({}). The measurement or the peak in the profile "
+                    "is wrong, and so would be the learned limit. Check both, then learn again",
+                    group.text(), formatQuantity(limit.value, group.unit),
+                    formatQuantity(physical.most, group.unit), physical.source));
   }
 
   const LearnInput& input_;

@@ -40,9 +40,10 @@ class ClusterScope : public ::testing::Test {
     EXPECT_EQ(record.state, "elsewhere");
     EXPECT_EQ(record.outcome, Outcome::kElsewhere);
     ASSERT_EQ(record.verdicts.size(), 1U);
-    EXPECT_THAT(record.verdicts[0].detail, HasSubstr("its scope is " + record.scope + ", this job runs "));
+    EXPECT_THAT(record.verdicts[0].detail,
+                HasSubstr("its scope is " + record.scope + "; this job runs scope "));
     EXPECT_EQ(run.record(host).accounting.of(Outcome::kElsewhere), 1U);
-    EXPECT_THAT(run.record(host).reasons, Contains("1 stage is left to another job (--scope)"));
+    EXPECT_THAT(run.record(host).reasons, Contains("1 stage runs in another job (--scope)"));
   }
 };
 
@@ -62,7 +63,7 @@ TEST_F(ClusterScope, RunsStagesOfAllNodesAndLeavesTheRestToAnotherJob) {
     EXPECT_EQ(run.ended(host).exitCode, 0) << run.ended(host).out << run.ended(host).err;
     const StageRecord walk = run.stage(host, "walk");
     EXPECT_EQ(walk.group.value("world_size", 0), kHosts) << run.details(host);
-    EXPECT_THAT(walk.log, Contains(HasSubstr("it needs after, which is left to another job")));
+    EXPECT_THAT(walk.log, Contains(HasSubstr("it needs after, which runs in another job")));
     expectElsewhere(run, host, "after");
   }
 }

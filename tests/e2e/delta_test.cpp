@@ -113,7 +113,7 @@ class Delta : public ::testing::Test {
 };
 
 TEST_F(Delta, RefusesTheAcceptedFleetItselfAsASurvey) {
-  const std::string why = "all of these records are those that the fleet in";
+  const std::string why = "all of these records are already part of the accepted fleet in";
   const fs::path copy = dir_.path() / "copy";
   fs::copy(accepted(), copy, fs::copy_options::recursive);
   for (const fs::path& survey :
@@ -174,7 +174,7 @@ TEST_F(Delta, MergesTheReplacedNodeIntoTheAcceptedFleetAndSaysWhatIsFromWhere) {
   EXPECT_EQ(judged.exitCode, 0) << judged.out;
   EXPECT_EQ(Json::parse(readWhole(dir_.path() / "judged/fleet.json"))["records_sha256"],
             fleet["records_sha256"]);
-  EXPECT_EQ(readWhole(accepted() / "fleet.json"), before) << "the accepted fleet is left as it is";
+  EXPECT_EQ(readWhole(accepted() / "fleet.json"), before) << "the accepted fleet is not changed";
 }
 
 TEST_F(Delta, TakesTheLastAcceptanceFromTheHistoryAndBuildsOnItsOwnResult) {
@@ -211,7 +211,7 @@ TEST_F(Delta, RejectsTheFleetWhoseReplacementIsSick) {
   const auto upon = delta({again(1, "7777777777777", "h100x8-healthy", kPlan, "third"), "--since",
                            out().string(), "--out", next.string()});
   EXPECT_EQ(upon.exitCode, 2) << upon.out;
-  EXPECT_THAT(upon.err, HasSubstr("this fleet is rejected, and only an accepted one can be built upon"));
+  EXPECT_THAT(upon.err, HasSubstr("this fleet is rejected; only an accepted fleet can be re-accepted"));
   EXPECT_FALSE(fs::exists(next));
 }
 
@@ -230,7 +230,7 @@ TEST_F(Delta, WantsTheWaiversUnderWhichTheFleetWasAccepted) {
                                  dir_.write("nodes.txt", "sim-node-[0000-0002]\n").string()});
   ASSERT_EQ(judged.exitCode, 0) << judged.out << judged.err;
   const std::string runs = again(1, kNewSerial);
-  expectRefused(merge(runs), 2, "judged under the waivers of waivers.toml");
+  expectRefused(merge(runs), 2, "evaluated with the waivers of waivers.toml");
   const auto result = merge(runs, {"--waivers", waivers});
   EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
   EXPECT_EQ(fleetJson()["waivers"][0]["state"], "applied");
@@ -257,7 +257,7 @@ TEST_F(Delta, RefusesWhereAnUntouchedNodesRecordIsMissingOrWasEdited) {
   const auto result = merge(runs);
   expectRefused(result, 3, "run again: sim-node-0000,sim-node-0002");
   EXPECT_THAT(result.out, HasSubstr("sim-node-0002/record.json"));
-  EXPECT_THAT(result.out, HasSubstr("is gone or was changed"));
+  EXPECT_THAT(result.out, HasSubstr("is missing or was changed"));
 }
 
 TEST_F(Delta, RefusesWhatDoesNotBelongToTheAcceptance) {
@@ -282,9 +282,10 @@ TEST_F(Delta, RefusesWhatDoesNotBelongToTheAcceptance) {
                  "--out", (foreign / "other").string()});
   EXPECT_EQ(other.exitCode, 0) << other.out << other.err;
   expectRefused(merge(foreign.string()), 2, "node other is not in the accepted fleet");
-  expectRefused(merge(accepted().string()), 2, "all of these records are those that the fleet in");
+  expectRefused(merge(accepted().string()), 2,
+                "all of these records are already part of the accepted fleet in");
   dir_.write("before/record.json", readWhole(accepted() / nodeName(1) / "record.json") + "\n");
-  expectRefused(merge((dir_.path() / "before").string()), 2, "before the fleet was measured to the end");
+  expectRefused(merge((dir_.path() / "before").string()), 2, "before the fleet run ended");
   dir_.write("torn/sim-node-0001/record.json", "{\"schema\": 1, \"acc");
   expectRefused(merge((dir_.path() / "torn").string()), 2, "cannot be used");
 }
@@ -295,11 +296,11 @@ TEST_F(Delta, RefusesAFleetThatIsNoneAndAFolderThatIsInUse) {
   expectRefused(delta({runs, "--since", accepted().string()}), 2, "--out");
   expectRefused(delta({runs, "--since", accepted().string(), "--out", accepted().string()}), 2,
                 "is not empty");
-  expectRefused(delta({runs, "--since", runs, "--out", out().string()}), 2, "holds no fleet.json");
+  expectRefused(delta({runs, "--since", runs, "--out", out().string()}), 2, "no fleet.json");
   expectRefused(delta({(dir_.path() / "nothing").string(), "--out", out().string()}), 2, "nothing");
   const std::string whole = readWhole(accepted() / "fleet.json");
   dir_.write("accepted/fleet.json", whole.substr(0, whole.size() / 2));
-  expectRefused(merge(runs), 2, "is no fleet record");
+  expectRefused(merge(runs), 2, "is not a fleet record");
   // The word of an acceptance that its nodes do not bear out.
   std::string edited = whole;
   const std::string state = "\"state\":\"accepted\"";

@@ -45,11 +45,12 @@ TEST_F(FleetIdentity, OfOneMachineUnderTwoNamesIsAFailureThatNamesBoth) {
   for (const char* name : {"n8", "n9"}) ASSERT_EQ(node(0, name).exitCode, 0);
   const auto result = run_.judge("n8\nn9\n");
   EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
-  EXPECT_THAT(result.out, HasSubstr("the same hardware counts under 2 names"));
+  EXPECT_THAT(result.out, HasSubstr("the same hardware appears under 2 names"));
   for (const char* name : {"n8", "n9"})
     EXPECT_EQ(stateOf(name), "incomplete") << "either may be the forged one";
   EXPECT_THAT(findings(), AllOf(HasSubstr("n8/record.json"), HasSubstr("n9/record.json")));
-  EXPECT_THAT(readWhole(run_.path() / "out/fleet.html"), HasSubstr("the same hardware counts under 2 names"));
+  EXPECT_THAT(readWhole(run_.path() / "out/fleet.html"),
+              HasSubstr("the same hardware appears under 2 names"));
 
   const auto shared = run_.judge("n8\nn9\n", {"--same-machine"});
   EXPECT_EQ(shared.exitCode, 0) << shared.out << shared.err;
@@ -112,7 +113,7 @@ TEST_F(FleetIdentity, OfALooserProfileIsNotTakenForTheOthers) {
   fs::remove_all(folder("n2"));
   const auto again = run_.judge("n[0-2]\n", {"--allow-rejudged"});
   EXPECT_EQ(again.exitCode, 3) << again.out << again.err;
-  EXPECT_THAT(again.out, HasSubstr("judged by other limits: n2: profile h100-sxm5-80gb (sha256"));
+  EXPECT_THAT(again.out, HasSubstr("other limits: n2: profile h100-sxm5-80gb (sha256"));
   const auto pinned = run_.judge("n[0-2]\n", {"--allow-rejudged", "--sku", profile});
   EXPECT_EQ(pinned.exitCode, 3) << pinned.out << pinned.err;
   EXPECT_EQ(stateOf("n2"), "accepted") << pinned.out;
@@ -150,7 +151,7 @@ TEST_F(FleetIdentity, OfARejudgedRecordIsShownAndItCountsOnlyWhenAllowed) {
   ASSERT_EQ(judge(file, "run/again").exitCode, 0);
   const auto caught = run_.judge("n[0-1]\n", {"--allow-rejudged"});
   EXPECT_EQ(caught.exitCode, 1) << caught.out << caught.err;
-  EXPECT_THAT(caught.out, HasSubstr("its samples are not those of n1/record.json"));
+  EXPECT_THAT(caught.out, HasSubstr("its samples differ from those of n1/record.json"));
 
   // Neither profiles nor the history are made of it.
   const auto learned = runMuster({"baseline", "learn", (run_.path() / "run").string(), "--allow-simulated",
@@ -160,7 +161,7 @@ TEST_F(FleetIdentity, OfARejudgedRecordIsShownAndItCountsOnlyWhenAllowed) {
   const auto kept =
       runMuster({"history", "add", "--db", (run_.path() / "h.db").string(), folder("again").string()});
   EXPECT_EQ(kept.exitCode, 3) << kept.out;
-  EXPECT_THAT(kept.err, HasSubstr("not kept: it was re-judged"));
+  EXPECT_THAT(kept.err, HasSubstr("not added: it was re-evaluated"));
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ TEST_F(FleetRecord, CountsOnlyWithinItsRun) {
   EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
   EXPECT_EQ(run_.json()["fleet_id"], "monday");
   EXPECT_THAT(reasonOf("sim-node-0003"),
-              HasSubstr("stale: of another run: it belongs to fleet run tuesday, wanted fleet run monday"));
+              HasSubstr("stale: of another run: it belongs to fleet run tuesday, expected fleet run monday"));
   EXPECT_THAT(reasonOf("sim-node-0004"), HasSubstr("stale: of another run: it belongs to no fleet run"));
   result = run_.judge("sim-node-0003\n", {"--fleet-id", "tuesday"});
   EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
@@ -53,7 +53,7 @@ TEST_F(FleetRecord, OfOneScopeNeedsTheOtherAndWhatGroupsShareCountsOnce) {
   };
   ASSERT_EQ(job("device,node").exitCode, 0);
   EXPECT_EQ(run_.judge(4).exitCode, 3);
-  EXPECT_THAT(reasonOf("sim-node-0002"), HasSubstr("incomplete: no record of the job that was to run"));
+  EXPECT_THAT(reasonOf("sim-node-0002"), HasSubstr("incomplete: no record of the job that runs"));
   ASSERT_EQ(job("cluster").exitCode, 0);
   const auto result = run_.judge(4);
   EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
@@ -104,8 +104,8 @@ TEST_F(FleetRecord, OfARunWithoutAWholeJournalIsQuarantined) {
   std::ofstream(record(1).parent_path() / "journal.jsonl") << "{\"run_id\":";
   EXPECT_EQ(run_.judge(2).exitCode, 3);
   EXPECT_THAT(run_.json()["quarantined"][0]["reason"].get<std::string>(),
-              HasSubstr("its journal has no whole first line"));
-  EXPECT_THAT(reasonOf("sim-node-0001"), HasSubstr("quarantined: a run without a record"));
+              HasSubstr("its journal has no complete first line"));
+  EXPECT_THAT(reasonOf("sim-node-0001"), HasSubstr("quarantined: no record"));
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -133,8 +133,12 @@ TEST_F(FleetRecord, ThatIsTornHugeForeignOrHostileIsQuarantinedWithItsReason) {
   EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
   const Json fleet = run_.json();
   EXPECT_EQ(fleet["coverage"]["states"]["accepted"], 2) << "nothing stops the rest";
-  const char* reasons[] = {"torn: it ends after",  "4 GiB long",       "a record of schema 9", "B long",
-                           "is no name of a node", "JSON knows no NaN"};
+  const char* reasons[] = {"truncated: the JSON ends after",
+                           "4 GiB long",
+                           "a record of schema 9",
+                           "B long",
+                           "is not a node name",
+                           "JSON has no NaN"};
   ASSERT_EQ(fleet["quarantined"].size(), 6u) << fleet["quarantined"].dump(1);
   for (size_t i = 0; i < 6; ++i)
     EXPECT_THAT(fleet["quarantined"][i]["reason"].get<std::string>(), HasSubstr(reasons[i]));

@@ -99,7 +99,7 @@ TEST_F(Fleet, QuarantinesATornRecordAndJudgesTheRest) {
   folder_.write("run/sim-node-0001/record.json", whole.substr(0, whole.size() / 2));
   const auto result = fleet("sim-node-[0000-0003]\n");
   EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
-  EXPECT_THAT(result.out, HasSubstr("torn: it ends after"));
+  EXPECT_THAT(result.out, HasSubstr("truncated: the JSON ends after"));
   EXPECT_EQ(fleetJson()["coverage"]["states"]["accepted"], 3);
 }
 
@@ -111,7 +111,7 @@ TEST_F(Fleet, WantsToKnowWhomToExpect) {
   EXPECT_EQ(fleet("sim-node-[0000-\n").exitCode, 2);
   const auto twice = fleet("sim-node-0000\nsim-node-0000\n");
   EXPECT_EQ(twice.exitCode, 2);
-  EXPECT_THAT(twice.err, HasSubstr("expected twice"));
+  EXPECT_THAT(twice.err, HasSubstr("listed twice"));
   const auto state = fleet("sim-node-0000 tired\n");
   EXPECT_EQ(state.exitCode, 2);
   EXPECT_THAT(state.err, HasSubstr("nodes.txt:1"));

@@ -144,7 +144,7 @@ TEST_F(ForgedRecord, IsJudgedAgainBeforeItIsShownOrKept) {
     }
   settleCounts(*record);
   std::ofstream(file()) << recordText(*record);
-  const std::string why = "its verdicts are not what its samples come to: ";
+  const std::string why = "its check results do not match its samples: ";
   const auto report = runMuster({"report", file().string()});
   EXPECT_EQ(report.exitCode, 2) << report.out;
   EXPECT_THAT(report.err, HasSubstr(why));

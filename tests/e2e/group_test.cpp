@@ -106,7 +106,7 @@ TEST_F(Group, SaysThatARankRunByHandHasNoStore) {
   const ProcessResult alone = runProcess({(distDir() / "lib/muster/host/muster-host").string(), "--request",
                                           (folder() / "requests/trial.rank1.attempt1.json").string()});
   EXPECT_THAT(alone.out,
-              HasSubstr("rank 1 is one of a group of 3, and a rank that is run by hand has no store"));
+              HasSubstr("rank 1 is one of a group of 3, and a rank that is started by hand has no store"));
   EXPECT_THAT(alone.out, HasSubstr("\"state\":\"error\""));
 }
 

@@ -43,11 +43,12 @@ TEST_F(History, KeepsARunOnceAndComparesItWithTheLastAcceptance) {
   const auto added = history({"add", good, slow});
   EXPECT_EQ(added.exitCode, 0) << added.out << added.err;
   EXPECT_THAT(added.out, HasSubstr("2 kept, 0 known"));
-  EXPECT_THAT(history({"add", good + "/record.json"}).out, HasSubstr("0 kept, 1 known"));
+  EXPECT_THAT(history({"add", good + "/record.json"}).out, HasSubstr("0 added, 1 already known"));
   ProcessOptions beside;
   beside.folder = dir_.path();
   beside.environment["MUSTER_HISTORY"] = database();
-  EXPECT_THAT(runMuster({"history", "add", "h100x8-healthy1"}, beside).out, HasSubstr("0 kept, 1 known"));
+  EXPECT_THAT(runMuster({"history", "add", "h100x8-healthy1"}, beside).out,
+              HasSubstr("0 added, 1 already known"));
 
   const auto list = history({"list"});
   EXPECT_THAT(list.out, HasSubstr("accepted"));
@@ -91,8 +92,9 @@ TEST_F(History, IsThinnedByARuleOnlyWhenToldTo) {
                                          "1",     "--every",     "1000"};
   const auto dry = history(rule);
   EXPECT_EQ(dry.exitCode, 0) << dry.err;
-  for (const char* line : {"3 runs of 1 nodes", "keeps 2 runs", "1  older, among the newest 1 of their node",
-                           "1  older, the last acceptance", "removes 1 runs", "--apply does it"})
+  for (const char* line :
+       {"3 runs of 1 nodes", "keeps 2 runs", "1  older, but among the newest 1 of their node",
+        "1  older, the last acceptance", "removes 1 runs", "use --apply to remove"})
     EXPECT_THAT(dry.out, HasSubstr(line));
   EXPECT_THAT(history({"list"}).out, HasSubstr("#1"));
 
@@ -102,7 +104,7 @@ TEST_F(History, IsThinnedByARuleOnlyWhenToldTo) {
   EXPECT_EQ((*json)["removed"], Json::array({1}));
   EXPECT_TRUE((*json)["applied"]);
   EXPECT_THAT(history({"list"}).out, Not(HasSubstr("#1 ")));
-  EXPECT_THAT(history({"add", first}).out, HasSubstr("0 kept, 1 known"));
+  EXPECT_THAT(history({"add", first}).out, HasSubstr("0 added, 1 already known"));
   EXPECT_EQ(history({"compare", "3"}).exitCode, 1) << "its node's last acceptance was kept";
   EXPECT_TRUE(std::filesystem::exists(first + "/record.json"));
   EXPECT_THAT(history({"prune", "--help"}).out, HasSubstr("muster history prune --apply"));

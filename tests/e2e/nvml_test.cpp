@@ -234,7 +234,7 @@ TEST(Gpus, ACallThatHangsCostsOneProcess) {
   EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
   const auto findings = findingsIn(recordIn(node.out()));
   ASSERT_EQ(findings.size(), 2u) << result.out;
-  EXPECT_THAT(findings[0].verdict.detail, HasSubstr("did not end within 4s"));
+  EXPECT_THAT(findings[0].verdict.detail, HasSubstr("timed out after 4s"));
   EXPECT_THAT(findings[1].verdict.detail, HasSubstr("telemetry"));
   // What the killed process wrote last names the call and the GPU.
   EXPECT_THAT(readWhole(node.out() / "record.json"),

@@ -44,25 +44,25 @@ void expectWholeJournal(const fs::path& folder) {
 TEST(Operator, IsToldTheNearestCommandAndOption) {
   expectRefused(runMuster({"runn", "plan.toml"}),
                 "muster: there is no command \"runn\"; did you mean \"run\"?");
-  expectRefused(runMuster({}), "muster: a command is missing; wanted one of run, check,");
+  expectRefused(runMuster({}), "muster: command missing; expected one of run, check,");
   expectRefused(runMuster({"history", "lst"}),
                 "muster history: there is no command \"lst\"; did you mean \"list\"?");
   expectRefused(runMuster({"run", "plan.toml", "--ot", "x"}),
                 "muster run: there is no option --ot; did you mean \"--out\"?");
   expectRefused(runMuster({"run", "plan.toml", "other.toml"}), "muster run: unexpected \"other.toml\"");
   expectRefused(runMuster({"check"}), "muster check: plans is required; see `muster check --help`");
-  expectRefused(runMuster({"skus", "h100"}), "there are a100-sxm4-80gb, ");
+  expectRefused(runMuster({"skus", "h100"}), "available: a100-sxm4-80gb, ");
 }
 
 TEST(Operator, IsNotTakenForSayingNothingByAnEmptyValue) {
   for (const char* option : {"--simulate", "--waivers", "--sku", "--out", "--resume"})
     expectRefused(runMuster({"run", plan("node-quick.toml"), option, ""}),
-                  std::string("muster run: ") + option + " was given an empty value");
+                  std::string("muster run: ") + option + " has an empty value");
 }
 
 TEST(Operator, CannotGiveANegativeSeed) {
   expectRefused(runMuster({"run", plan("node-quick.toml"), "--seed", "-1"}),
-                "wanted a whole number from 0 up");
+                "expected a whole number, 0 or more");
 }
 
 TEST(Operator, IsToldByCheckWhatRunWouldRefuse) {
@@ -70,12 +70,12 @@ TEST(Operator, IsToldByCheckWhatRunWouldRefuse) {
   const auto file = dir.write("plan.toml",
                               "schema = 1\nname = \"x\"\nbackend = \"host\"\nsku = \"hots\"\n\n"
                               "[[stage]]\nname = \"a\"\nplugin = \"env\"\ntest = \"health\"\n");
-  const std::string said = "plan.toml:4:1: sku: there is no SKU profile \"hots\"; did you mean \"host\"?";
+  const std::string said = "plan.toml:4:1: sku: no SKU profile \"hots\"; did you mean \"host\"?";
   expectRefused(runMuster({"check", file.string()}), said);
   const auto out = dir.path() / "run";
   expectRefused(runMuster({"run", file.string(), "--out", out.string()}), said);
   expectRefused(runMuster({"run", plan("quickstart.toml"), "--sku", "hots", "--out", out.string()}),
-                "--sku: there is no SKU profile \"hots\"");
+                "--sku: no SKU profile \"hots\"");
   EXPECT_FALSE(fs::exists(out));
 }
 
@@ -142,7 +142,7 @@ TEST(Operator, WhoInterruptsIsHeardAndToldHowToGoOn) {
   TempDir dir;
   const auto result = signalled(dir, fakePlan("fake-hang", "60s"), "env --default-signal=INT", "INT");
   EXPECT_EQ(result.exitCode, 130);
-  EXPECT_THAT(result.err, HasSubstr("muster: interrupted: the ranks are ended"));
+  EXPECT_THAT(result.err, HasSubstr("muster: interrupted: stopping ranks"));
   EXPECT_THAT(result.out, HasSubstr("resume with muster run --resume " + (dir.path() / "run").string()));
 }
 
@@ -182,9 +182,9 @@ TEST(Operator, IsToldWhichFileJudgeWants) {
   const auto out = dir.path() / "run";
   ASSERT_EQ(shell(simulatedRun(out)).exitCode, 0);
   for (const char* command : {"judge", "report"})
-    expectRefused(runMuster({command, out.string()}), "wanted its record, " + (out / "record.json").string());
+    expectRefused(runMuster({command, out.string()}), "give its record, " + (out / "record.json").string());
   expectRefused(runMuster({"judge", (out / "record.json").string(), "--sku", "h100-sxm5-80gb"}),
-                "for this name that is " + plan("skus/h100-sxm5-80gb.toml"));
+                "for this name, " + plan("skus/h100-sxm5-80gb.toml"));
 }
 
 TEST(Operator, WhoMayNotReadAFileIsNoInternalFault) {

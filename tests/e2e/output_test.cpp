@@ -242,16 +242,15 @@ TEST_F(Output, ScriptsForSlurmArePrintedWithoutSlurm) {
   const ProcessResult listed = print({"--nodes", "gpu[1-3]", "--partition", "batch"});
   EXPECT_EQ(listed.exitCode, 0) << listed.err;
   for (const char* part : {"#### node.sbatch\n", "#SBATCH --partition=batch\n", "#### fleet.sbatch\n",
-                           "#### not known, as Slurm could not be asked (",
-                           "the GPUs of each node: `submit` adds", "#### nothing was submitted\n"})
+                           "#### unknown, because Slurm does not answer (",
+                           "the GPUs per node: `submit` adds", "#### nothing was submitted\n"})
     EXPECT_THAT(listed.out, HasSubstr(part));
   EXPECT_THAT(listed.out, HasSubstr("sinfo: error: no controller; slurm_load_partitions: Unable"));
   const ProcessResult all = print({"--nodes", "all", "--simulate", scenario("h100x8-healthy")});
   EXPECT_EQ(all.exitCode, 0) << all.err;
   EXPECT_THAT(all.out, HasSubstr("--nnodes NODE_COUNT "));
   EXPECT_THAT(all.out, HasSubstr("the nodes that --nodes all stands for; NODE_COUNT is their number\n"));
-  EXPECT_THAT(print({"--nodes", "gpu[1-3]", "--gpus-per-node", "8"}).out,
-              Not(HasSubstr("GPUs of each node")));
+  EXPECT_THAT(print({"--nodes", "gpu[1-3]", "--gpus-per-node", "8"}).out, Not(HasSubstr("GPUs per node")));
   // Also where Slurm is not even installed.
   options.environment["PATH"] = "/nonexistent";
   EXPECT_EQ(print({"--nodes", "gpu[1-3]"}).exitCode, 0);

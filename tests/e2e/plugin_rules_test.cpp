@@ -53,7 +53,7 @@ TEST(PluginRules, AWrongVirtualTimeCostsNoLaterStage) {
   const Record record = recordIn(dir.path() / "run");
   EXPECT_EQ(stageOf(record, "wrong").outcome, Outcome::kError);
   EXPECT_EQ(stageOf(record, "wrong").duration, 20);
-  EXPECT_NE(result.out.find("of virtual time, the deadline is 20s"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("of simulated time; the timeout is 20s"), std::string::npos) << result.out;
   EXPECT_EQ(stageOf(record, "copy").outcome, Outcome::kPass) << result.out;
   EXPECT_GT(stageOf(record, "copy").duration, 0);
 }

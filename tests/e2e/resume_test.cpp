@@ -132,7 +132,7 @@ TEST(Resume, RefusesAnotherPlan) {
   const auto other = dir.write("other.toml", std::string(kPlan) + "# changed\n");
   const auto result = runMuster({"run", other.string(), "--resume", out});
   EXPECT_EQ(result.exitCode, 2);
-  EXPECT_NE(result.err.find("not the plan"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("was started with another plan"), std::string::npos) << result.err;
 }
 
 /// A run that was cut behind its inventory, and what somebody did to its folder meanwhile.
@@ -157,7 +157,8 @@ TEST(Resume, RefusesInputsThatWereChangedInBetween) {
     std::ofstream(out / "profile.toml", std::ios::app) << "# looser\n";
   });
   EXPECT_EQ(result.exitCode, 2) << result.out << result.err;
-  EXPECT_NE(result.err.find("not the profile"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("SKU profile of the interrupted run was changed or removed"), std::string::npos)
+      << result.err;
   result = resumed("without", [](const fs::path& out) { fs::remove(out / "profile.toml"); });
   EXPECT_EQ(result.exitCode, 2) << result.out << result.err;
   result = resumed("plan", [&](const fs::path& out) {

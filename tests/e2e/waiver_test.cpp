@@ -58,7 +58,7 @@ TEST_F(Waiver, CoversKnownFailuresAndIsSeen) {
   EXPECT_EQ(record.waiverFile.sha256.size(), 64u);
   for (const auto& waived : record.waivers) EXPECT_EQ(waived.state, "applied") << waived.detail;
   const std::string html = readFile(out() + "/report.html").value();
-  EXPECT_THAT(html, HasSubstr("Waivers in force"));
+  EXPECT_THAT(html, HasSubstr("Active waivers"));
   EXPECT_THAT(html, HasSubstr(record.waiverFile.sha256));
 }
 
@@ -202,7 +202,7 @@ TEST_F(Waiver, ThatExpiredMeanwhileHoldsByTheDayTheRunWasStarted) {
   changeJournal(out(), "2026-01-31", "2026-01-14");
   const auto unbound = runMuster({"run", "--resume", out()});
   EXPECT_EQ(unbound.exitCode, 2) << unbound.out;
-  EXPECT_THAT(unbound.err, HasSubstr("its waivers have another digest than waivers_sha256"));
+  EXPECT_THAT(unbound.err, HasSubstr("the digest of its waivers differs from waivers_sha256"));
   bindWaivers(out());
   const auto refused = runMuster({"run", "--resume", out()});
   EXPECT_EQ(refused.exitCode, 2) << refused.out;

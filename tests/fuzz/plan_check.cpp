@@ -35,7 +35,7 @@ std::string checkDiagnostic(const Diagnostic& diagnostic) {
   if (text.size() > 5000) return "a diagnostic is too long: " + printable(text);
   // At its start: further on, a plan may hold these very words.
   for (const char* fault :
-       {"the plan ended its process", "the plan could not be evaluated", "its evaluation handed back"})
+       {"the plan ended its process", "the plan could not be evaluated", "its evaluation did not return"})
     if (diagnostic.message.starts_with(fault)) return "a plan broke its evaluation: " + text;
   return "";
 }

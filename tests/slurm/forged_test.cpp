@@ -45,7 +45,7 @@ class SlurmForged : public SlurmTest {
     record->stages.back().outcome = Outcome::kFail;
     record->acceptance = "rejected";
     record->exitCode = 1;
-    record->reasons = {"1 expectation failed"};
+    record->reasons = {"1 requirement was not met"};
     write(run, node, *record);
     std::ofstream(run / "exits" / node) << "1\n";
   }
@@ -100,7 +100,7 @@ TEST_F(SlurmForged, NeitherDrainsNorAcceptsWhatSlurmDoesNotConfirm) {
   for (const char* node : {"node2", "node3"}) {
     EXPECT_THAT(slurm().state(node), Not(HasSubstr("drain"))) << node;
     EXPECT_THAT(drained.out, ContainsRegex(std::string(node) +
-                                           ": left as it is: .*Slurm says that job [0-9]+ ended with 0"));
+                                           ": not changed: .*Slurm says that job [0-9]+ ended with 0"));
   }
   EXPECT_EQ(slurm().reason("node4"), "bad DIMM");
   EXPECT_THAT(slurm().muster({"status", run.string()}).out,
@@ -120,7 +120,7 @@ TEST_F(SlurmForged, NamesARejectedNodeWhoseFilesSayAccepted) {
   EXPECT_THAT(stateOf(run, "node1"), ContainsRegex("quarantined: "));
   const ProcessResult drained = slurm().muster({"drain", run.string(), "--dry-run"});
   EXPECT_EQ(drained.exitCode, 3) << drained.out << drained.err;
-  EXPECT_THAT(drained.out, ContainsRegex("node1: left as it is: "));
+  EXPECT_THAT(drained.out, ContainsRegex("node1: not changed: "));
 }
 
 }  // namespace

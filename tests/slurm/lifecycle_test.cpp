@@ -62,7 +62,7 @@ TEST_F(SlurmResume, RefusesWhileJobsOfTheRunAreAtWork) {
   ASSERT_EQ(submit(waitingPlan(20), run).exitCode, 0);
   const ProcessResult result = slurm().muster({"resume", run.string()});
   EXPECT_EQ(result.exitCode, 2);
-  EXPECT_THAT(result.err, HasSubstr("still wait or run"));
+  EXPECT_THAT(result.err, HasSubstr("still pending or running"));
 }
 
 TEST_F(SlurmResume, LeavesARejectedNodeItsVerdict) {
@@ -95,7 +95,7 @@ TEST_F(SlurmDrain, DrainsExactlyTheRejectedNodeAndGivesOnlyThatOneBack) {
   EXPECT_THAT(slurm().state("node3"), Not(HasSubstr("drain")));
   EXPECT_EQ(slurm().reason("node4"), "muster: of somebody else's hand");
   EXPECT_THAT(slurm().muster({"drain", run.string(), "--apply"}).out,
-              HasSubstr("node1: left as it is: is drained already"));
+              HasSubstr("node1: not changed: is drained already"));
 
   const ProcessResult back = slurm().muster({"undrain", run.string(), "--apply"});
   EXPECT_THAT(back.out, HasSubstr("node1: given back"));
@@ -132,8 +132,7 @@ TEST_F(SlurmDrain, DrainsTheEndsOfABadLinkAndNotTheNodeThatReportsIt) {
   const ProcessResult found = submitBadLink(run, 2, 3);
   EXPECT_EQ(found.exitCode, 1) << found.out << found.err;
   const std::string applied = slurm().muster({"drain", run.string(), "--apply"}).out;
-  EXPECT_THAT(applied,
-              HasSubstr("node1: left as it is: not at fault itself: affected by link node2 - node3"));
+  EXPECT_THAT(applied, HasSubstr("node1: not changed: not faulty itself: affected by link node2 - node3"));
   EXPECT_THAT(slurm().state("node1"), Not(HasSubstr("drain")));
   EXPECT_EQ(slurm().state("node2"), "drained") << applied;
   EXPECT_EQ(slurm().state("node3"), "drained");
@@ -145,7 +144,7 @@ TEST_F(SlurmDrain, DrainsANodeThatFailedByItselfThoughNoFindingNamesIt) {
   const fs::path run = newRun();
   EXPECT_EQ(submitSick(run, {1, 2, 3}).exitCode, 1);  // what most nodes fail is a finding of the fleet
   const std::string applied = slurm().muster({"drain", run.string(), "--apply"}).out;
-  EXPECT_THAT(applied, Not(HasSubstr("left as it is")));
+  EXPECT_THAT(applied, Not(HasSubstr("not changed")));
   for (const char* node : {"node1", "node2", "node3"}) EXPECT_EQ(slurm().state(node), "drained") << node;
   EXPECT_THAT(slurm().state("node4"), Not(HasSubstr("drain")));
 }
@@ -196,11 +195,11 @@ TEST_F(SlurmDrain, LeavesANodeThatSomebodyElseDrainedSo) {
   EXPECT_EQ(submitSick(run, {1}, "node[1-2]").exitCode, 1);
   slurm().set("node1", "DRAIN", "waiting for a spare part");
   const ProcessResult result = slurm().muster({"drain", run.string(), "--apply"});
-  EXPECT_THAT(
-      result.out,
-      HasSubstr("node1: left as it is: is drained already (drained: waiting for a spare part [root])"));
+  EXPECT_THAT(result.out,
+              HasSubstr("node1: not changed: is drained already (drained: waiting for a spare part [root])"));
   EXPECT_EQ(slurm().reason("node1"), "waiting for a spare part");
-  EXPECT_THAT(slurm().muster({"undrain", run.string(), "--apply"}).out, HasSubstr("has drained no node"));
+  EXPECT_THAT(slurm().muster({"undrain", run.string(), "--apply"}).out,
+              HasSubstr("no node is drained by this run"));
   EXPECT_EQ(slurm().state("node1"), "drained");
 }
 
@@ -210,7 +209,7 @@ TEST_F(SlurmDrain, DoesNotGiveBackWhatSomebodyGaveAnotherReason) {
   ASSERT_EQ(slurm().muster({"drain", run.string(), "--apply"}).exitCode, 0);
   slurm().set("node1", "DRAIN", "being repaired");
   const ProcessResult back = slurm().muster({"undrain", run.string(), "--apply"});
-  EXPECT_THAT(back.out, HasSubstr("node1: left as it is: was not drained by this run"));
+  EXPECT_THAT(back.out, HasSubstr("node1: not changed: was not drained by this run"));
   EXPECT_EQ(slurm().state("node1"), "drained");
   // Whoever may write into the run folder says that this was the run's own reason, and that node3 was its
   // too.
@@ -219,8 +218,8 @@ TEST_F(SlurmDrain, DoesNotGiveBackWhatSomebodyGaveAnotherReason) {
                                  R"({"action":"drain","node":"node3","reason":"muster: another run: gemm"})"})
     std::ofstream(run / "drained.jsonl", std::ios::app) << line << "\n";
   const ProcessResult forged = slurm().muster({"undrain", run.string(), "--apply"});
-  EXPECT_THAT(forged.out, HasSubstr("node1: left as it is: was not drained by this run"));
-  EXPECT_THAT(forged.out, HasSubstr("node3: left as it is: is no node of this run"));
+  EXPECT_THAT(forged.out, HasSubstr("node1: not changed: was not drained by this run"));
+  EXPECT_THAT(forged.out, HasSubstr("node3: not changed: is no node of this run"));
   EXPECT_EQ(slurm().state("node1"), "drained");
   EXPECT_EQ(slurm().state("node3"), "drained");
 }

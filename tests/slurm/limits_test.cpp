@@ -140,7 +140,7 @@ TEST_F(SlurmLimits, WaitsThroughARestartOfTheController) {
   });
   slurm().stopController();
   EXPECT_TRUE(within(60, [&] {
-    return readWhole(said).find("does not answer, asking again") != std::string::npos;
+    return readWhole(said).find("does not answer, retrying") != std::string::npos;
   })) << readWhole(said);
   EXPECT_TRUE(within(60, [&] { return ended(run).size() == 4; })) << "the nodes go on by themselves";
   slurm().startController();

@@ -59,7 +59,7 @@ Status append(const std::filesystem::path& path, const Form& form, ImageStore& s
     const auto label = static_cast<uint8_t>(content[labelAt]);
     if (label >= form.classes)
       return Error{ErrorCode::kCorrupt,
-                   fmt::format("at byte {}: the label is {}, wanted 0 to {}; fetch the file again", labelAt,
+                   fmt::format("at byte {}: the label is {}, expected 0 to {}; fetch the file again", labelAt,
                                label, form.classes - 1),
                    path.string()};
     store.labels.push_back(label);

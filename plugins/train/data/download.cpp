@@ -92,7 +92,7 @@ Result<bool> isThere(const fs::path& folder, const Known& file) {
   if (sha256 == file.sha256) return true;
   return Error{
       ErrorCode::kCorrupt,
-      fmt::format("its SHA-256 is {}, wanted {}; remove it to have it fetched, or use it as it is without "
+      fmt::format("its SHA-256 is {}, expected {}; remove it to have it fetched, or use it as it is without "
                   "`download`",
                   sha256, file.sha256),
       path.string()};

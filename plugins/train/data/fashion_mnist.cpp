@@ -58,14 +58,15 @@ Result<IdxFile> readIdx(const std::filesystem::path& folder, const std::string& 
   const uint32_t magic = bigEndian(file.content, 0);
   const auto wanted = static_cast<uint32_t>(0x0800 + inner.size() + 1);
   if (magic != wanted)
-    return damaged(file.path, 0, fmt::format("the magic number is {:#010x}, wanted {:#010x}", magic, wanted));
+    return damaged(file.path, 0,
+                   fmt::format("the magic number is {:#010x}, expected {:#010x}", magic, wanted));
   file.count = bigEndian(file.content, 4);
   uint64_t bytes = file.count;
   for (size_t i = 0; i < inner.size(); ++i) {
     const uint32_t size = bigEndian(file.content, 8 + 4 * i);
     if (size != inner[i])
       return damaged(file.path, 8 + 4 * i,
-                     fmt::format("dimension {} is {}, wanted {}", i + 1, size, inner[i]));
+                     fmt::format("dimension {} is {}, expected {}", i + 1, size, inner[i]));
     bytes *= size;
   }
   if (file.content.size() != file.header + bytes)
@@ -79,7 +80,7 @@ Status checkLabels(const IdxFile& labels) {
   for (size_t i = labels.header; i < labels.content.size(); ++i)
     if (static_cast<unsigned char>(labels.content[i]) >= kClasses)
       return damaged(labels.path, i,
-                     fmt::format("the label is {}, wanted 0 to {}",
+                     fmt::format("the label is {}, expected 0 to {}",
                                  static_cast<unsigned char>(labels.content[i]), kClasses - 1));
   return {};
 }

@@ -103,7 +103,7 @@ Result<std::vector<std::string>> list(const fs::path& folder, bool (*wanted)(con
 Result<std::vector<std::string>> classNames(const fs::path& folder) {
   MUSTER_TRY(auto names, list(folder, [](const fs::directory_entry& entry) { return entry.is_directory(); }));
   if (names.empty())
-    return Error{ErrorCode::kNotFound, "no folder of a class in it; wanted <folder>/<class>/<image>.jpg",
+    return Error{ErrorCode::kNotFound, "no folder of a class in it; expected <folder>/<class>/<image>.jpg",
                  folder.string()};
   return names;
 }

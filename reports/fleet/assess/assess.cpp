@@ -52,9 +52,8 @@ void findUnreported(const FleetRecords& records, Fleet& fleet) {
       }
   for (const auto& [group, found] : reported)
     if (!found)
-      fleet.reasons.push_back(
-          printable(group, 200) +
-          ": no record of its first node, which reports what all of them measured together");
+      fleet.reasons.push_back(printable(group, 200) +
+                              ": no record of its first node, which holds the results of the whole group");
 }
 
 }  // namespace

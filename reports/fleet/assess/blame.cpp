@@ -120,7 +120,7 @@ void BlameTable::hearTheAbsent(const NodeSummary& record) {
     const std::string& said = saidOf(stage);
     const bool finished = stage.state == "ran" && said.empty() && record.resumed < leader.resumed;
     if (!(finished || accuses(said, 0)) || !accuses(leader.text, record.nodeRank)) continue;
-    leader.absentSay = finished ? "node 0 was started again; others had finished this stage by then" : said;
+    leader.absentSay = finished ? "node 0 was restarted after others had finished this stage" : said;
     ++leader.absent;
     leader.startedLater = leader.startedLater || record.resumed < leader.resumed;
   }
@@ -330,8 +330,8 @@ class OwnVerdict {
                          names_.begin() + static_cast<std::ptrdiff_t>(std::min(names_.size(), kMostParts))),
              ", ");
     if (names_.size() > kMostParts) who += fmt::format(" and {} more", names_.size() - kMostParts);
-    return fmt::format("not at fault itself: affected by {} ({}); repair that, then test this node again",
-                       who, line_);
+    return fmt::format("not faulty itself: affected by {} ({}); repair that, then retest this node", who,
+                       line_);
   }
 
  private:
@@ -417,13 +417,12 @@ void checkBlame(const FleetRecords& records, const BlameTable& blame, Fleet& fle
       finding.kind = FindingKind::kBinding;
       finding.records = {record.path};
       finding.text = fmt::format(
-          "the record of {} ({}) speaks against {} in stage {}, of which it has no say: only a stage of "
-          "scope cluster tells of other nodes, and only of those in its group",
+          "the record of {} ({}) reports a fault of {} in stage {}, which it cannot know: only a stage of "
+          "scope cluster reports on other nodes, and only on those of its group",
           record.node, printable(record.path), printable(shortNames({named.begin(), named.end()}), 200),
           printable(stage));
       finding.next =
-          "What it reports counts against its own node. Test that node again, and look at who could write "
-          "the record.";
+          "The report counts against its own node. Retest that node, and check who could write the record.";
       addFinding(fleet, records, std::move(finding), {n}, NodeState::kIncomplete);
     }
 }
@@ -462,12 +461,11 @@ void markTheNamed(Fleet& fleet) {
       const std::string evidence = suspect.evidence.empty() ? "" : suspect.evidence.front();
       if (link && content) {
         node.state = NodeState::kAffected;
-        node.reason =
-            fmt::format("not at fault itself: one end of {} ({}); repair that, then test this node again",
-                        suspect.name(), evidence);
+        node.reason = fmt::format("not faulty itself: one end of {} ({}); repair that, then retest this node",
+                                  suspect.name(), evidence);
       } else if (!link && (content || node.state == NodeState::kAffected)) {
         node.state = suspect.failed ? NodeState::kRejected : NodeState::kIncomplete;
-        node.reason = fmt::format("by the records of others: {}: {}", suspect.name(), evidence);
+        node.reason = fmt::format("reported by other nodes: {}: {}", suspect.name(), evidence);
       }
     }
   }

@@ -52,15 +52,16 @@ class Coverage {
  private:
   Status placeExpected() {
     if (options_.expected.empty())
-      return Error{ErrorCode::kUsage, "no node is expected; wanted at least one name", options_.expectedFrom};
+      return Error{ErrorCode::kUsage, "the list of expected nodes is empty; expected at least one name",
+                   options_.expectedFrom};
     for (const ExpectedNode& expected : options_.expected) {
       if (!isPlainName(expected.name))
         return Error{ErrorCode::kUsage,
-                     fmt::format("\"{}\" is no name of a node", printable(expected.name, 80)),
+                     fmt::format("\"{}\" is not a node name", printable(expected.name, 80)),
                      options_.expectedFrom};
       if (!place_.emplace(expected.name, fleet_.nodes.size()).second)
         return Error{ErrorCode::kUsage,
-                     fmt::format("node {} is expected twice; name each node once", expected.name),
+                     fmt::format("node {} is listed twice; list each node once", expected.name),
                      options_.expectedFrom};
       fleet_.nodes.push_back({});
       fleet_.nodes.back().name = expected.name;
@@ -106,15 +107,15 @@ class Coverage {
       if (identity != best->first && other.nodes.size() == best->second.nodes.size() &&
           other.nodes != best->second.nodes)
         rivals_ = fmt::format(
-            "as many nodes ({}) are of another run or plan, {}, as are of this one; say --plan FILE or "
+            "two runs or plans have equally many nodes ({}), the other is {}; choose one with --plan FILE or "
             "--fleet-id ID",
             other.nodes.size(), printable(other.example->planName, 80));
     if (votes.size() > 1)
-      fleet_.notes.push_back(fmt::format(
-          "there are records of {} runs; the one that counts is {}, plan {} (sha256 {}), which {} "
-          "of the expected nodes ran; say --plan FILE or --fleet-id ID to choose another",
-          votes.size(), fleetName(fleet_.fleetId), printable(fleet_.planName, 80),
-          fleet_.planSha256.substr(0, 12), best->second.nodes.size()));
+      fleet_.notes.push_back(
+          fmt::format("records of {} runs found; using {}, plan {} (sha256 {}), run by {} of the expected "
+                      "nodes; choose another with --plan FILE or --fleet-id ID",
+                      votes.size(), fleetName(fleet_.fleetId), printable(fleet_.planName, 80),
+                      fleet_.planSha256.substr(0, 12), best->second.nodes.size()));
   }
 
   static std::string overridesText(const std::vector<std::string>& overrides) {
@@ -125,10 +126,10 @@ class Coverage {
   [[nodiscard]] std::string staleReason(const NodeSummary& node) const {
     if (runIdentity(node, options_.manyRuns) == identity_) return "";
     if (node.planSha256 != fleet_.planSha256)
-      return fmt::format("of another plan: {} (sha256 {}), wanted {}", printable(node.planName, 80),
+      return fmt::format("of another plan: {} (sha256 {}), expected {}", printable(node.planName, 80),
                          node.planSha256.substr(0, 12), fleet_.planSha256.substr(0, 12));
     if (!options_.manyRuns && node.fleetId != fleet_.fleetId)
-      return fmt::format("of another run: it belongs to {}, wanted {}", fleetName(node.fleetId),
+      return fmt::format("of another run: it belongs to {}, expected {}", fleetName(node.fleetId),
                          fleetName(fleet_.fleetId));
     if (node.simulated != fleet_.simulated)
       return node.simulated ? "of another run: it is simulated" : "of another run: it is not simulated";
@@ -179,7 +180,7 @@ class Coverage {
       return "of another plan: " + printable(run.planName, 80);
     if (identity_.empty()) return "";  // no record says more
     if (!options_.manyRuns && run.fleetId != fleet_.fleetId)
-      return fmt::format("of another run: it belongs to {}, wanted {}", fleetName(run.fleetId),
+      return fmt::format("of another run: it belongs to {}, expected {}", fleetName(run.fleetId),
                          fleetName(fleet_.fleetId));
     if (run.simulated != fleet_.simulated || run.overrides != fleet_.overrides)
       return "of another run: started with other options";
@@ -189,8 +190,8 @@ class Coverage {
   /// What is to be done about a run without a record.
   [[nodiscard]] std::string cutReason(const CutRun& run) const {
     const std::string stages = fmt::format("{} stage{} finished", run.stages, run.stages == 1 ? "" : "s");
-    if (run.running) return fmt::format("its run is still at work ({}); wait for its record", stages);
-    return fmt::format("its run was cut ({}); go on with `{}`{}", stages,
+    if (run.running) return fmt::format("its run is still in progress ({}); wait for its record", stages);
+    return fmt::format("its run was interrupted ({}); resume with `{}`{}", stages,
                        options_.resumeWith.empty() ? run.goOnWith : options_.resumeWith,
                        options_.resumeWith.empty() && !run.simulated ? " on " + run.node : "");
   }
@@ -250,7 +251,7 @@ class Coverage {
       node.reason = quarantined->reason;
     } else {
       node.state = NodeState::kMissing;
-      node.reason = "no record of it was found";
+      node.reason = "no record found";
     }
   }
 
@@ -291,14 +292,12 @@ Status decideFleet(Fleet& fleet) {
   const Accounting& sum = fleet.accounting;
   if (placed != fleet.nodes.size() || !sum.balanced() ||
       sum.of(Outcome::kDeferred) + sum.of(Outcome::kElsewhere) > 0)
-    return Error{
-        ErrorCode::kInternal,
-        fmt::format(
-            "the fleet's accounting does not balance: {} nodes of {}, {} verdicts of {}, {} deferred, "
-            "{} elsewhere; please report this",
-            placed, fleet.nodes.size(), sum.total(), sum.expected, sum.of(Outcome::kDeferred),
-            sum.of(Outcome::kElsewhere)),
-        ""};
+    return Error{ErrorCode::kInternal,
+                 fmt::format("internal error: the fleet counts do not agree: {} nodes of {}, {} check "
+                             "results of {}, {} deferred, {} elsewhere; please report this",
+                             placed, fleet.nodes.size(), sum.total(), sum.expected,
+                             sum.of(Outcome::kDeferred), sum.of(Outcome::kElsewhere)),
+                 ""};
   const bool unreported = !fleet.reasons.empty();
   const auto twice = static_cast<size_t>(
       std::count_if(fleet.findings.begin(), fleet.findings.end(), [](const RecordFinding& finding) {
@@ -308,17 +307,17 @@ Status decideFleet(Fleet& fleet) {
   const auto in = [&](NodeState state) { return fleet.states[static_cast<size_t>(state)]; };
   tell(fleet.reasons, in(NodeState::kRejected), all, "rejected");
   tell(fleet.reasons, in(NodeState::kIncomplete), all, "incomplete");
-  tell(fleet.reasons, in(NodeState::kAffected), all, "affected by a finding about another part");
+  tell(fleet.reasons, in(NodeState::kAffected), all, "affected by another component");
   tell(fleet.reasons, in(NodeState::kMissing), all, "missing: no record");
-  tell(fleet.reasons, in(NodeState::kQuarantined), all, "without a usable record: it is quarantined");
-  tell(fleet.reasons, in(NodeState::kStale), all, "stale: the record is of another plan or run");
+  tell(fleet.reasons, in(NodeState::kQuarantined), all, "without a usable record (quarantined)");
+  tell(fleet.reasons, in(NodeState::kStale), all, "stale (another plan or run)");
   tell(fleet.reasons, in(NodeState::kDown), all, "down");
   tell(fleet.reasons, in(NodeState::kDrained), all, "drained");
   if (twice > 0)
     fleet.reasons.push_back(
-        fmt::format("{} finding{} of a machine, part or run under two names", twice, twice == 1 ? "" : "s"));
+        fmt::format("{} finding{} of a machine, part or run with two names", twice, twice == 1 ? "" : "s"));
   if (fleet.waiversUnmatched > 0)
-    fleet.reasons.push_back(fmt::format("{} waiver{} nothing in the whole fleet", fleet.waiversUnmatched,
+    fleet.reasons.push_back(fmt::format("{} waiver{} nothing in the fleet", fleet.waiversUnmatched,
                                         fleet.waiversUnmatched == 1 ? " matches" : "s match"));
   // What a record fails is true of the fleet, whichever part it speaks against.
   // What is counted twice is a failure, whichever of its names is the wrong one.

@@ -131,8 +131,8 @@ std::vector<Suspect> takeWholeNode(std::vector<const DeviationSummary*>& failure
     Suspect suspect;
     suspect.kind = SuspectKind::kNode;
     suspect.node = node.name;
-    suspect.evidence.push_back(fmt::format("{} of {} devices do not pass; the worst: {}", which.size(),
-                                           node.devices, deviationLine(worst, names)));
+    suspect.evidence.push_back(fmt::format("{} of {} devices failed; worst: {}", which.size(), node.devices,
+                                           deviationLine(worst, names)));
     suspect.next = worst.remedy;
     suspect.failed = worst.outcome != Outcome::kError;
     suspect.unmeasured = !suspect.failed;

@@ -69,15 +69,14 @@ bool isAboutSpeed(const Suspect& suspect) {
 std::string defaultNext(SuspectKind kind) {
   switch (kind) {
     case SuspectKind::kGroup:
-      return "Run the stage again on halves of the group until one node or link is left";
+      return "Bisect: rerun the stage on halves of the group until one node or link remains";
     case SuspectKind::kLink:
       return "Check the cable and both ports, then run the stage again";
     case SuspectKind::kSwitch:
     case SuspectKind::kRail:
       return "Check the switch, its ports and cables, then run the stage again";
     default:
-      return "Run the stage again on this node alone; if it fails again, check its output, dmesg and the "
-             "device";
+      return "Rerun the stage on this node alone; if it fails again, check its output, dmesg and the device";
   }
 }
 
@@ -128,20 +127,20 @@ Suspect wholeNode(const FleetNode& node, const SlowNode& slow, const Fleet& flee
   }
   if (suspect.failed) suspect.byPeers = false;
   suspect.stages = stages;
-  suspect.evidence.push_back(fmt::format("{} of {} devices are behind in {}; {}: {}", count, node.devices,
+  suspect.evidence.push_back(fmt::format("{} of {} devices are slow in {}; {}: {}", count, node.devices,
                                          join(std::vector(stages.begin(), stages.end()), ", "), worst->what,
                                          worst->evidence.empty() ? "" : worst->evidence.front()));
   suspect.next = worst->next;
   return suspect;
 }
 
-/// Says first that it is no matter of one test.
+/// Puts the number of stages first: several stages point to a cause shared by the whole node.
 void tellStages(Suspect& whole) {
   const std::vector<std::string> stages(whole.stages.begin(), whole.stages.end());
   whole.evidence.insert(whole.evidence.begin(),
-                        fmt::format("behind in {} stages: {}", stages.size(), join(stages, ", ")));
+                        fmt::format("slow in {} stages: {}", stages.size(), join(stages, ", ")));
   if (whole.evidence.size() > kMostEvidence) whole.evidence.pop_back();
-  whole.next = "Look first for what the whole node shares: power cap, clocks, cooling, other work on it. " +
+  whole.next = "First check causes shared by the whole node: power cap, clocks, cooling, other workloads. " +
                whole.next;
 }
 

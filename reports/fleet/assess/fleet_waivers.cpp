@@ -54,18 +54,18 @@ class Settling {
                                  join(entry.nodes, ", "));
     } else if (count.passed > 0 && count.passed == count.matched && count.errors == 0) {
       entry.state = WaiverState::kUnexpectedPass;
-      entry.detail = "all that it names met their limits; remove it, or narrow it to what fails";
+      entry.detail = "everything it names met its limits; remove or narrow it";
     } else if (!count.concerns) {
       strangers(entry);
     } else if (count.matched > 0 || count.errors > 0 || !count.ran) {
       undecided(entry);
     } else {
       entry.state = WaiverState::kUnmatched;
-      entry.detail = !count.sawMetric
-                         ? fmt::format("stage {} judged no {} there", entry.waiver.stage, entry.waiver.metric)
+      entry.detail = !count.sawMetric ? fmt::format("stage {} did not check {} there", entry.waiver.stage,
+                                                    entry.waiver.metric)
                      : !entry.waiver.device.empty() && !count.sawDevice
-                         ? fmt::format("there is no device {}", entry.waiver.device)
-                         : "nothing that was judged there has all that it asks for";
+                         ? fmt::format("no such device: {}", entry.waiver.device)
+                         : "no check result there matches all its labels";
     }
   }
 
@@ -87,9 +87,9 @@ class Settling {
     const std::string& stage = entry.waiver.stage;
     entry.state = WaiverState::kUndecided;
     if (entry.count.errors > 0) {
-      entry.detail = "what it names could not be measured, and a waiver covers no error";
+      entry.detail = "it names a metric without a result, which a waiver cannot cover";
     } else if (entry.count.ran) {
-      entry.detail = "what it names was not judged";
+      entry.detail = "the metric it names was not checked";
     } else if (std::binary_search(stageNames_.begin(), stageNames_.end(), stage)) {
       entry.detail = fmt::format("stage {} did not run there", stage);
     } else {

@@ -68,7 +68,7 @@ class Merge {
     node_.accounting.counts[static_cast<size_t>(Outcome::kError)] += elsewhere;
     elsewhere = 0;
     if (left.empty()) return;
-    node_.gap = fmt::format("no record of the job that was to run {}", printable(join(left, ", "), 200));
+    node_.gap = fmt::format("no record of the job that runs {}", printable(join(left, ", "), 200));
     if (node_.state == NodeState::kRejected) return;
     node_.state = NodeState::kIncomplete;
     node_.reason = node_.gap;
@@ -129,9 +129,9 @@ void mergeRecords(const FleetRecords& records, std::vector<size_t> candidates, F
       continue;
     }
     const NodeSummary& kept = records.nodes[*same];
-    std::string why = "a duplicate; what counts is " + whenAndWhat(kept);
+    std::string why = "a duplicate; using " + whenAndWhat(kept);
     if (badness(kept.acceptance) > badness(record.acceptance) && kept.started < record.started)
-      why += ": a node is not accepted by trying again; after a repair move the old record away";
+      why += ": a repeated run does not replace a failed one; after a repair, move the old record away";
     duplicates.push_back({record.path, record.node, record.acceptance, why});
   }
   merge.judge();

@@ -114,16 +114,15 @@ class Widespread {
       suspect.what =
           printable(std::get<0>(key)) + (std::get<1>(key).empty() ? "" : ", " + printable(std::get<1>(key)));
       const bool together = isGroupStage(records_, std::get<0>(key));
-      suspect.evidence.push_back(fmt::format(
-          "{} of {} nodes do not pass it, {}; on {}: {}", hits.nodes, measured_,
-          together ? "which run it together, so a single rank or link may have spoilt it for all of them"
-                   : "so it is no matter of single devices",
-          hits.example.first, deviationLine(d, *records_.names)));
-      suspect.next = together
-                         ? d.remedy
-                         : "Look for what all nodes share: driver, BIOS and power settings, cooling, the "
-                           "image, the plan's limits. " +
-                               d.remedy;
+      suspect.evidence.push_back(
+          fmt::format("{} of {} nodes failed it, {}; on {}: {}", hits.nodes, measured_,
+                      together ? "which run it as one group, so a single rank or link can fail all of them"
+                               : "so this is not a single-device fault",
+                      hits.example.first, deviationLine(d, *records_.names)));
+      suspect.next = together ? d.remedy
+                              : "Check causes shared by all nodes: driver, BIOS and power settings, cooling, "
+                                "system image, the plan's limits. " +
+                                    d.remedy;
       addFailure(suspect, d, *records_.names);
       fleet.suspects.push_back(std::move(suspect));
     }
@@ -158,7 +157,7 @@ Status addOutliers(const PeerTable& table, const FleetRecords& records, const Fl
   MUSTER_TRY(const PeerFindings findings, findOutliers(table.group));
   for (const std::string& note : findings.notes)
     fleet.notes.push_back(
-        fmt::format("{}{}: {}", table.group.name, table.nodeWide ? ", figures of whole nodes" : "", note));
+        fmt::format("{}{}: {}", table.group.name, table.nodeWide ? ", metrics of whole nodes" : "", note));
   for (Outlier outlier : findings.outliers) {
     if (table.nodeWide && outlier.level == PeerLevel::kDevice) outlier.level = PeerLevel::kNode;
     Suspect suspect;
@@ -172,7 +171,7 @@ Status addOutliers(const PeerTable& table, const FleetRecords& records, const Fl
     if (outlier.level == PeerLevel::kGroup) {
       suspect.what = table.group.name;
       suspect.next =
-          "Every device of the fleet is behind its profile: look for what all nodes share before single ones";
+          "All devices of the fleet are below their profile: check shared causes before single devices";
       fleet.suspects.push_back(std::move(suspect));
       continue;
     }
@@ -183,14 +182,14 @@ Status addOutliers(const PeerTable& table, const FleetRecords& records, const Fl
       suspect.serial = serialOf(recordOf(records, node), suspect.what);
     }
     suspect.next =
-        fmt::format("Run the plan on {} again; if it stays so, {}", node.name,
-                    suspect.what.empty() ? "compare its configuration, cooling and power with its peers'"
+        fmt::format("Rerun the plan on {}; if it recurs, {}", node.name,
+                    suspect.what.empty() ? "compare its configuration, cooling and power with other nodes"
                                          : "swap the device's position, then replace it");
     const std::string waived = waivedBy(table, outlier, suspect, records);
     if (!waived.empty()) suspect.evidence.push_back(waived);
     if (options.rejectOutliers && waived.empty() && node.state != NodeState::kRejected) {
       node.state = NodeState::kRejected;
-      node.reason = "named by its peers: " + suspect.evidence.front();
+      node.reason = "statistical outlier: " + suspect.evidence.front();
     }
     fleet.suspects.push_back(std::move(suspect));
   }
@@ -279,21 +278,21 @@ class Caused {
       return fmt::format("{}: {}, {}: wrong results come from its data ({})", outcomeName(d.outcome), stage,
                          printable(records_.names->texts[d.metric]), finding.why);
     if (d.cause == Cause::kRank)
-      return deviationLine(d, *records_.names) + "; no rank could tell whose data is wrong";
+      return deviationLine(d, *records_.names) + "; the source of the wrong data is unknown";
     if (d.cause == Cause::kPeer)
       return fmt::format("{}: {}: {}", outcomeName(d.outcome), stage, printable(finding.why, 300));
-    return deviationLine(d, *records_.names) + "; this is a result of the whole group";
+    return deviationLine(d, *records_.names) + "; this result belongs to the whole group";
   }
 
   [[nodiscard]] static std::string nextOf(const Finding& finding) {
     const DeviationSummary& d = *finding.first;
     if (d.cause == Cause::kRank && finding.suspect.kind == SuspectKind::kDevice)
       return fmt::format(
-          "Test {} of {} alone, its memory and its links (plans/node-full.toml); replace it if that fails",
+          "Test {} of {} alone, including memory and links (plans/node-full.toml); replace it if it fails",
           finding.suspect.what, finding.suspect.node);
     if (d.cause == Cause::kPeer && finding.suspect.kind == SuspectKind::kNode)
-      return "Check its console, power, network and log of this time; then run the plan on all these nodes "
-             "again";
+      return "Check its console, power, network and system log at that time; then rerun the plan on all "
+             "these nodes";
     return remedyOf(d);
   }
 
@@ -386,12 +385,11 @@ void addCommonCauses(const FleetOptions& options, Fleet& fleet) {
     Suspect suspect;
     suspect.kind = SuspectKind::kSwitch;
     suspect.what = name;
-    suspect.evidence.push_back(fmt::format("{} of its {} nodes are suspect, of the other {} only {}: {}",
-                                           hit.size(), size, measured.size() - size,
-                                           nodes.size() - hit.size(), printable(join(hit, ", "), 200)));
+    suspect.evidence.push_back(
+        fmt::format("{0} of its {1} nodes are flagged, but only {3} of the other {2}: {4}", hit.size(), size,
+                    measured.size() - size, nodes.size() - hit.size(), printable(join(hit, ", "), 200)));
     suspect.next =
-        "Look for what these nodes share before replacing parts of each: the switch, power feed and cooling "
-        "of it";
+        "Before replacing parts, check causes shared by these nodes: switch, power feed and cooling";
     for (const std::string& member : hit)
       suspect.grade = std::min(suspect.grade, grades.at("node " + member));
     found.push_back(std::move(suspect));
@@ -406,9 +404,9 @@ void addCommonCauses(const FleetOptions& options, Fleet& fleet) {
     suspect.kind = SuspectKind::kRail;
     suspect.what = device;
     suspect.evidence.push_back(
-        fmt::format("{} is suspect on {} of {} nodes", device, where.size(), measured.size()));
+        fmt::format("{} is flagged on {} of {} nodes", device, where.size(), measured.size()));
     suspect.next =
-        "The same place on many nodes: look at what that place shares, such as its rail's switch, riser or "
+        "The same position is flagged on many nodes: check shared causes such as the rail's switch, riser or "
         "airflow";
     suspect.grade = grades.at("rail " + device);
     found.push_back(std::move(suspect));

@@ -252,8 +252,8 @@ class IdentityCheck {
     const bool frames = !fleet_.simulated && frameOf(record(a)).differsFrom(frameOf(record(b)));
     if (!parts && !frames) return;
     report({{owner, a}, {owner, b}},
-           fmt::format("the records of {} are of two machines: {} and {} have different {}", owners_[owner],
-                       printable(record(a).path, 200), printable(record(b).path, 200),
+           fmt::format("the records of {} come from two machines: {} and {} have different {}",
+                       owners_[owner], printable(record(a).path, 200), printable(record(b).path, 200),
                        frames ? "board or product serials" : "parts"),
            kRunAgain);
   }
@@ -271,9 +271,9 @@ class IdentityCheck {
       const auto each = oneEach(key->holders);
       if (each.size() > 1 && concerns(key->holders)) {
         report(key->holders,
-               fmt::format("one run is here under {} names: run {} is that of {} and of {}{}", each.size(),
+               fmt::format("one run appears under {} names: run {} belongs to {} and {}{}", each.size(),
                            printable(key->text, 80), placeOf(each[0]), placeOf(each[1]), andMore(each)),
-               "A record was copied and renamed: remove the copy, and run the node that it stands for.");
+               "A record was copied and renamed: remove the copy, and test the node it replaced.");
         continue;
       }
       checkVersions(key->holders);
@@ -293,7 +293,7 @@ class IdentityCheck {
             {holders[a], holders[b]},
             fmt::format("{} has two different records of one run ({}): {} and {}; one was edited", x.node,
                         printable(x.runId, 80), printable(x.path, 200), printable(y.path, 200)),
-            "Use the record as the run wrote it, or run the node again.");
+            "Use the original record, or retest the node.");
       }
   }
 
@@ -396,15 +396,14 @@ class IdentityCheck {
     if (texts.size() > 1) what += fmt::format(" and {} more", texts.size() - 1);
     const std::string who = fmt::format("{} and {}{}", placeOf(each[0]), placeOf(each[1]), andMore(each));
     if (options_.sameMachine) {
-      fleet_.notes.push_back(fmt::format("{} nodes share a machine, as --same-machine allows: {} share {}",
+      fleet_.notes.push_back(fmt::format("{} nodes share a machine (allowed by --same-machine): {} share {}",
                                          each.size(), who, what));
       return;
     }
     report(holders,
-           fmt::format("the same hardware counts under {} names: {} share {}", each.size(), who, what),
-           "Find out which name is right: a machine counts once. Where nodes share one machine on purpose "
-           "(tests, "
-           "demos), say so by --same-machine.");
+           fmt::format("the same hardware appears under {} names: {} share {}", each.size(), who, what),
+           "Keep one record per machine. If nodes share a machine on purpose (tests, demos), use "
+           "--same-machine.");
   }
 
   /// A machine id that several nodes have is worth a line, and no more.
@@ -422,9 +421,8 @@ class IdentityCheck {
       }
       if (machines.size() > 1)
         fleet_.notes.push_back(
-            fmt::format("{} nodes have one /etc/machine-id, as machines installed from one image do: {}; it "
-                        "tells nothing "
-                        "about them",
+            fmt::format("{} nodes have the same /etc/machine-id, probably from one system image: {}; it is "
+                        "not used to identify them",
                         names.size(), shortNames(names)));
     }
   }
@@ -451,7 +449,7 @@ class IdentityCheck {
 
   static constexpr size_t kMostFrames = 64;
   static constexpr const char* kRunAgain =
-      "Run the node again as it is now; its old records show another state.";
+      "Retest the node in its current state; its old records show another state.";
 
   const FleetRecords& records_;
   const FleetOptions& options_;

@@ -15,9 +15,8 @@ namespace muster::fleet {
 namespace {
 
 constexpr const char* kNext =
-    "Run the node again with the plan, profile and Muster of the others, or give the profile that counts by "
-    "--sku "
-    "FILE.";
+    "Retest the node with the plan, profile and Muster version of the others, or set the required profile "
+    "with --sku FILE.";
 constexpr const char* kNone = "(none)";
 
 std::string digestText(const std::string& sha256) {
@@ -118,10 +117,10 @@ class LimitsCheck {
       if (right == nullptr)
         basis = fmt::format("no {} has a majority among nodes of SKU {}", aspect.name, printable(sku, 80));
       else if (!aspect.pinned.empty())
-        basis = "what counts is " + *right;
+        basis = "using " + *right;
       else
-        basis = fmt::format("{} nodes of SKU {} were judged by {}", aspect.shares.at(*right).size(),
-                            printable(sku, 80), *right);
+        basis = fmt::format("{} nodes of SKU {} used {}", aspect.shares.at(*right).size(), printable(sku, 80),
+                            *right);
       add(nodes, fmt::format("{} {}", aspect.name, value), basis);
     }
   }
@@ -131,7 +130,7 @@ class LimitsCheck {
     finding.kind = FindingKind::kLimits;
     std::vector<std::string> names;
     for (const size_t n : nodes) names.push_back(fleet_.nodes[n].name);
-    finding.text = fmt::format("judged by other limits: {}: {}; {}", shortNames(names), what, basis);
+    finding.text = fmt::format("other limits: {}: {}; {}", shortNames(names), what, basis);
     finding.next = kNext;
     addFinding(fleet_, records_, std::move(finding), {nodes.begin(), nodes.end()}, NodeState::kIncomplete);
     blamed_.insert(nodes.begin(), nodes.end());

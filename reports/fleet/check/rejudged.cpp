@@ -40,7 +40,7 @@ std::multimap<std::string, size_t> placesByNode(const FleetRecords& records) {
 
 std::string whatText(const NodeSummary& node) {
   const RejudgedSummary& again = *node.rejudged;
-  return fmt::format("{} was re-judged on {} by Muster {} from the record of sha256 {}",
+  return fmt::format("{} was re-evaluated on {} by Muster {} from the record with sha256 {}",
                      printable(node.path, 200), formatUtc(again.at), again.buildId,
                      again.from.front().substr(0, 12));
 }
@@ -55,7 +55,7 @@ std::map<size_t, std::string> supersededRecords(const FleetRecords& records, con
     if (!records.nodes[i].rejudged) continue;
     for (const size_t original : originalsOf(records, byNode, i))
       if (records.nodes[original].samplesHash == records.nodes[i].samplesHash)
-        superseded[original] = "re-judged; what counts is " + records.nodes[i].path;
+        superseded[original] = "re-evaluated; using " + records.nodes[i].path;
   }
   return superseded;
 }
@@ -73,8 +73,8 @@ void checkRejudged(const FleetRecords& records, const FleetOptions& options, Fle
     finding.nodes = {again.node};
     finding.records = {again.path};
     if (!options.allowRejudged) {
-      finding.text = whatText(again) + "; re-judged records do not count";
-      finding.next = "Use the record of the run itself, or give --allow-rejudged.";
+      finding.text = whatText(again) + "; re-evaluated records are not accepted";
+      finding.next = "Use the original record, or --allow-rejudged.";
       addFinding(fleet, records, std::move(finding), {at->second}, NodeState::kIncomplete);
       continue;
     }
@@ -83,9 +83,9 @@ void checkRejudged(const FleetRecords& records, const FleetOptions& options, Fle
       if (records.nodes[original].samplesHash == again.samplesHash) continue;
       RecordFinding differs = finding;
       differs.records.push_back(records.nodes[original].path);
-      differs.text = fmt::format("{}, but its samples are not those of {}, which is of the same run",
+      differs.text = fmt::format("{}, but its samples differ from those of {}, a record of the same run",
                                  whatText(again), printable(records.nodes[original].path, 200));
-      differs.next = "A sample was edited: use the record of the run itself, or run the node again.";
+      differs.next = "A sample was edited: use the original record, or retest the node.";
       addFinding(fleet, records, std::move(differs), {at->second}, NodeState::kRejected);
     }
   }

@@ -16,9 +16,8 @@ namespace {
 constexpr double kLongPause = 24 * 3600;  ///< seconds; longer than nodes of one run wait for their turn
 constexpr size_t kMostNames = 4;
 constexpr const char* kAdvice =
-    "no record names a fleet run, so what counts may be of several; give each run a folder of its own, or "
-    "all "
-    "its nodes one --fleet-id";
+    "no record has a fleet run ID, so records of several runs may be mixed; use one directory per run, or "
+    "one --fleet-id for all nodes";
 
 /// What is older than most records by more is of another run. Nodes of a run with an id may have waited for a
 /// repair.
@@ -74,7 +73,7 @@ std::string leftBehind(const std::vector<LastRun>& last, const std::vector<LastR
   const std::vector<LastRun> behind = nodesBehind(last, again);
   if (behind.empty()) return "";
   const LastRun& first = firstOf(again);
-  return fmt::format("{} was run again on {}, but the last record of {} is older: {}", first.node,
+  return fmt::format("{} was run again on {}, but the newest record of {} is older: {}", first.node,
                      formatUtc(first.started), behind.size() == 1 ? "one node" : "some nodes",
                      namesOf(behind));
 }
@@ -128,9 +127,9 @@ Runs runsOf(const FleetRecords& records, const std::vector<std::vector<size_t>>&
 
 void addOld(const std::vector<LastRun>& runs, double begin, std::map<size_t, std::string>& outdated) {
   for (const LastRun& run : runs)
-    outdated.emplace(
-        run.index, fmt::format("of an earlier run: it ended on {}, and those of most nodes began from {} on",
-                               formatUtc(run.finished), formatUtc(begin)));
+    outdated.emplace(run.index,
+                     fmt::format("of an earlier run: it ended on {}, but most nodes started after {}",
+                                 formatUtc(run.finished), formatUtc(begin)));
 }
 
 }  // namespace

@@ -126,8 +126,8 @@ class SkuCheck {
       all.insert(all.end(), nodes.begin(), nodes.end());
     }
     add(FindingKind::kSku,
-        fmt::format("the nodes are of several SKUs, and none has a majority: {}", join(parts, ", ")),
-        kSayWhich, all, NodeState::kIncomplete);
+        fmt::format("the nodes have several SKUs without a majority: {}", join(parts, ", ")), kSayWhich, all,
+        NodeState::kIncomplete);
   }
 
   void compareSkus() {
@@ -150,10 +150,8 @@ class SkuCheck {
           kSayWhich, nodes, byMajority ? stateOfOdd(agree_, odd_) : NodeState::kRejected);
     }
     if (!unseen.empty())
-      add(FindingKind::kSku,
-          fmt::format("SKU not known: no device was found on {}", shortNames(namesOf(unseen))),
-          "See why its inventory was not measured, and run the plan there again", unseen,
-          NodeState::kIncomplete);
+      add(FindingKind::kSku, fmt::format("unknown SKU: no device found on {}", shortNames(namesOf(unseen))),
+          "Check why its inventory is missing, and rerun the plan there", unseen, NodeState::kIncomplete);
   }
 
   /// An interrupted run may end before its inventory: that is no other SKU.
@@ -194,8 +192,8 @@ class SkuCheck {
           fmt::format(
               "{} {} {}, {}", shortNames(namesOf(odd)), odd.size() == 1 ? "has" : "have", models,
               majority.empty()
-                  ? fmt::format("and no number or model of GPUs has a majority among nodes of SKU {}", sku)
-                  : fmt::format("and {} of {} nodes of SKU {} have {}", shares[majority].size(),
+                  ? fmt::format("but no number or model of GPUs has a majority among nodes of SKU {}", sku)
+                  : fmt::format("but {} of {} nodes of SKU {} have {}", shares[majority].size(),
                                 total(shares), sku, majority)),
           kLookAtGpus, odd,
           majority.empty() ? NodeState::kIncomplete
@@ -230,7 +228,7 @@ class SkuCheck {
       const double memory = memoryOf(n);
       if (memory <= 0 || !isOdd(memory)) continue;
       add(FindingKind::kSku,
-          fmt::format("{}: a GPU has {} on average, and the median of nodes of SKU {} is {}",
+          fmt::format("{}: a GPU has {} on average, but the median of nodes of SKU {} is {}",
                       fleet_.nodes[n].name, formatQuantity(memory, "B"), fleet_.nodes[n].sku,
                       formatQuantity(median, "B")),
           kLookAtGpus, {n}, stateOfOdd(memories.size() - odd, odd));
@@ -238,9 +236,9 @@ class SkuCheck {
   }
 
   static constexpr const char* kSayWhich =
-      "Exchange the node, or list its SKU: a line \"NODES sku=NAME\" in the --expect file, or --node-sku "
+      "Replace the node, or declare its SKU: a line \"NODES sku=NAME\" in the --expect file, or --node-sku "
       "NODES=NAME.";
-  static constexpr const char* kLookAtGpus = "Look for a missing or exchanged GPU (nvidia-smi -L, lspci).";
+  static constexpr const char* kLookAtGpus = "Check for a missing or different GPU (nvidia-smi -L, lspci).";
 
   const FleetRecords& records_;
   const FleetOptions& options_;

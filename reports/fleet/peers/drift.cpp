@@ -46,7 +46,7 @@ std::string sharesText(const Drift& drift, size_t first, const ValueText& value,
     text += fmt::format("{}{} {} {}", i == first ? "" : "; ", named(share.holders, name),
                         share.holders.size() == 1 ? "has" : "have", quoted(share.value, value));
   }
-  if (end < drift.shares.size()) text += fmt::format("; and {} values more", drift.shares.size() - end);
+  if (end < drift.shares.size()) text += fmt::format("; and {} more values", drift.shares.size() - end);
   return text;
 }
 
@@ -84,15 +84,14 @@ std::string driftText(std::string_view fact, const Drift& drift, const ValueText
     case DriftKind::kPersonal:
       return "";
     case DriftKind::kDrift:
-      return fmt::format("{}: {}, where {} of {} have {}. Bring them to the same, or waive it with a reason.",
-                         fact, sharesText(drift, 1, valueText, holderName),
-                         drift.shares.front().holders.size(), drift.holders,
-                         quoted(drift.shares.front().value, valueText));
+      return fmt::format("{}: {}, but {} of {} have {}. Align them, or waive it with a reason.", fact,
+                         sharesText(drift, 1, valueText, holderName), drift.shares.front().holders.size(),
+                         drift.holders, quoted(drift.shares.front().value, valueText));
     case DriftKind::kSplit:
     case DriftKind::kTooFew:
       return fmt::format(
-          "{}: {}; no value has a majority of the {}, so which one is meant cannot be told. "
-          "State it in the profile, or bring all to the same.",
+          "{}: {}; no value has a majority of the {}, so the intended one is unknown. Set it in the profile, "
+          "or align all nodes.",
           fact, sharesText(drift, 0, valueText, holderName), drift.holders);
   }
   return "";

@@ -34,7 +34,7 @@ std::string sizeOf(const PeerMetric& metric, double off, bool share) {
 std::string besides(const PeerGroup& group, PeerLevel level) {
   switch (level) {
     case PeerLevel::kGroup:
-      return "what is expected of it";
+      return "the expected value";
     case PeerLevel::kNode:
       return fmt::format("the median of the {} nodes", group.nodes.size());
     case PeerLevel::kDevice:
@@ -55,22 +55,20 @@ std::string evidenceText(const PeerGroup& group, const PeerEvidence& one, PeerLe
 /// How often a healthy fleet of this size shows as much.
 std::string sureness(const Outlier& outlier) {
   if (outlier.falseNames > 1e-3)
-    return fmt::format("one healthy fleet of this size in {:.0f} has a unit so odd", 1 / outlier.falseNames);
-  return "fewer than one healthy fleet of this size in 1,000 has a unit so odd";
+    return fmt::format("expected by chance in 1 of {:.0f} healthy fleets", 1 / outlier.falseNames);
+  return "expected by chance in under 1 in 1,000 healthy fleets";
 }
 
 const char* nextStep(PeerLevel level) {
   switch (level) {
     case PeerLevel::kGroup:
-      return "Look for what all nodes share: power caps, clocks, driver, firmware, cooling of the room.";
+      return "Check causes shared by all nodes: power caps, clocks, driver, firmware, room cooling.";
     case PeerLevel::kNode:
-      return "Run the stage again on this node alone; then look at what its devices share: power, cooling, "
-             "host, "
+      return "Rerun the stage on this node alone; then check what its devices share: power, cooling, host, "
              "PCIe settings, firmware.";
     case PeerLevel::kDevice:
-      return "Run the stage again on this device alone; if it stays so, compare its clocks, power and "
-             "temperature with "
-             "its neighbours' and replace it.";
+      return "Rerun the stage on this device alone; if it recurs, compare its clocks, power and temperature "
+             "with its neighbours, then replace it.";
   }
   return "";
 }
@@ -80,16 +78,15 @@ const char* nextStep(PeerLevel level) {
 std::string outlierText(const PeerGroup& group, const Outlier& outlier) {
   std::string text = who(group, outlier);
   if (!outlier.metricClass.empty())
-    text += fmt::format(": {:.1f}% {} than its peers over its {} metrics together",
-                        100 * std::abs(outlier.classOff), outlier.classOff > 0 ? "worse" : "better",
-                        outlier.metricClass);
+    text += fmt::format(": {:.1f}% {} than its peers over all {} metrics", 100 * std::abs(outlier.classOff),
+                        outlier.classOff > 0 ? "worse" : "better", outlier.metricClass);
   size_t told = 0;
   for (const PeerEvidence& one : outlier.evidence) {
     if (told++ == kMostMetrics) break;
     text += (told == 1 ? ": " : "; ") + evidenceText(group, one, outlier.level);
   }
   if (outlier.evidence.size() > kMostMetrics)
-    text += fmt::format("; and {} metrics more", outlier.evidence.size() - kMostMetrics);
+    text += fmt::format("; and {} more metrics", outlier.evidence.size() - kMostMetrics);
   if (outlier.level != PeerLevel::kGroup) text += "; " + sureness(outlier);
   return text + ". " + nextStep(outlier.level);
 }

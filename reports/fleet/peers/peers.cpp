@@ -74,14 +74,14 @@ class Search {
     spread.n = values.size();
     spread.median = medianOf(values);
     spread.mad = madOf(values, spread.median);
-    if (spread.n == 0) return note("{}: no device has it", metric.name);
+    if (spread.n == 0) return note("{}: not measured on any device", metric.name);
     judgeWhole(m);
     if (spread.n < options_.leastDevices)
-      return note("{}: {} devices are too few to tell which is odd; {} are needed", metric.name, spread.n,
+      return note("{0}: outlier detection needs {2} devices; found {1}", metric.name, spread.n,
                   options_.leastDevices);
     if (metric.comparison == Comparison::kRelative && spread.median <= 0)
       return note(
-          "{}: the median of all devices is {:g}; shares of it mean nothing, so its devices were not "
+          "{}: the median of all devices is {:g}, so relative differences are undefined; devices were not "
           "compared",
           metric.name, spread.median);
     takeMetric(m);
@@ -138,9 +138,8 @@ class Search {
     }
     if (first_.back() < kFewDevices && most > 0)
       note(
-          "{} devices say little about how much healthy ones differ: one is named for a single metric only "
-          "when "
-          "it is {:.0f}% to {:.0f}% off, by the metric",
+          "with {} devices, the normal variation is uncertain: a device is flagged for a single metric only "
+          "if it deviates by {:.0f}% to {:.0f}%, depending on the metric",
           first_.back(), 100 * least, 100 * most);
   }
 
@@ -229,7 +228,7 @@ class Search {
   /// Two to four nodes can differ without it being told which of them is off: that is said.
   void noteFewNodes() {
     if (group_.nodes.size() < 2 || group_.nodes.size() >= options_.leastNodes) return;
-    note("{} nodes are too few to tell which node is off; devices were compared with those of their own node",
+    note("{} nodes are too few to detect an outlier node; devices were compared within their node",
          group_.nodes.size());
     for (size_t k = 0; k < usable_.size(); ++k) noteDifference(k);
   }
@@ -254,9 +253,8 @@ class Search {
                                  ? fmt::format("{:.1f}%", 100 * apart)
                                  : formatQuantity(apart, metric.unit, 3);
     note(
-        "{}: {} and {} differ by {}; which of them is off cannot be told among {} nodes: compare with the "
-        "profile, "
-        "or run more nodes",
+        "{}: {} and {} differ by {}; with {} nodes it is unknown which one is the outlier: compare with the "
+        "profile, or test more nodes",
         metric.name, group_.nodes[low->second].name, group_.nodes[high->second].name, size,
         group_.nodes.size());
   }
@@ -288,7 +286,7 @@ Result<PeerFindings> findOutliers(const PeerGroup& group, const PeerOptions& opt
   if (group.values.size() != wanted)
     return Error{
         ErrorCode::kInternal,
-        fmt::format("{} values of {} devices and {} metrics; wanted {}, with NaN where one is missing",
+        fmt::format("{} values of {} devices and {} metrics; expected {}, with NaN where one is missing",
                     group.values.size(), group.deviceCount(), group.metrics.size(), wanted),
         "group " + group.name};
   return Search(group, options).run();

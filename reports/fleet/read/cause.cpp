@@ -92,7 +92,7 @@ std::optional<std::string> sourceRank(std::string_view firstFault) {
 }
 
 CaseCause caseCause(std::string_view detail, std::string_view culprit, bool stopped) {
-  if (has(detail, ", which it needs, ")) return {Cause::kNeed, {}};
+  if (has(detail, "prerequisite stage ")) return {Cause::kNeed, {}};
   if (!culprit.empty() && has(detail, culprit)) return {Cause::kPeer, culprit};
   if (std::any_of(kNotMet.begin(), kNotMet.end(),
                   [&](std::string_view words) { return has(detail, words); }) ||

@@ -28,8 +28,7 @@ constexpr size_t kLongestLine = 8u << 20;
 constexpr std::string_view kStageLine = "{\"type\":\"stage\"";
 
 Error unusable(const std::string& why) {
-  return {ErrorCode::kProtocol, "a run without a record, and " + why + "; run the plan on its node again",
-          ""};
+  return {ErrorCode::kProtocol, "no record, and " + why + "; rerun the plan on its node", ""};
 }
 
 /// Whether a process has the run's lock, as far as the file system's locks reach.
@@ -78,9 +77,9 @@ class JournalLines {
   [[nodiscard]] std::string problem() const {
     struct stat info {};
     if (!file_.valid() || fstat(file_.get(), &info) != 0 || !S_ISREG(info.st_mode))
-      return "its journal is no regular file";
+      return "its journal is not a regular file";
     if (static_cast<uint64_t>(info.st_size) > kMostBytes)
-      return fmt::format("its journal has {} bytes, more than any run writes", info.st_size);
+      return fmt::format("its journal has {} bytes, which exceeds the maximum", info.st_size);
     return "";
   }
 
@@ -123,12 +122,12 @@ Result<CutRun> readCutRun(const fs::path& folder, const std::string& shown) {
   JournalLines journal(folder / kJournalName);
   if (const std::string problem = journal.problem(); !problem.empty()) return unusable(problem);
   const std::optional<std::string> line = journal.next(kLongestLine);
-  if (!line || line->size() == kLongestLine) return unusable("its journal has no whole first line");
+  if (!line || line->size() == kLongestLine) return unusable("its journal has no complete first line");
   CutRun run;
   if (const Status read = readFrozen(*line, run); !read.ok())
     return unusable("its journal cannot be read: " + read.error().text());
   if (!isPlainName(run.node))
-    return unusable(fmt::format("\"{}\" is no name of a node", printable(run.node, 80)));
+    return unusable(fmt::format("\"{}\" is not a node name", printable(run.node, 80)));
   run.path = shown;
   while (const auto next = journal.next(kStageLine.size()))
     if (*next == kStageLine) ++run.stages;

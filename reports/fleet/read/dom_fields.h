@@ -87,7 +87,7 @@ inline void requireUniqueKeys(const dom::object& object, Failures& failures) {
   for (const auto& [key, value] : object) {
     if (count == kMostKeys) return failures.fail("", fmt::format("holds more than {} fields", kMostKeys));
     if (std::find(keys.begin(), keys.begin() + count, key) != keys.begin() + count)
-      return failures.fail(key, "stands twice in one object");
+      return failures.fail(key, "is defined twice in one object");
     keys[count++] = key;
   }
 }
@@ -123,7 +123,8 @@ class Fields {
       return 0;
     }
     const std::optional<double> value = numberOf(element);
-    if (!value || !std::isfinite(*value) || *value < 0) failures_->fail(key, "is no number of zero or more");
+    if (!value || !std::isfinite(*value) || *value < 0)
+      failures_->fail(key, "is not a number of zero or more");
     return value.value_or(0);
   }
 

@@ -101,7 +101,7 @@ void StageReader::readMeasurements(const dom::array& measurements, bool accepted
   for (const dom::element item : measurements) {
     dom::object object;
     if (item.get(object) != simdjson::SUCCESS)
-      failures_.fail("measurements", "holds something that is no object");
+      failures_.fail("measurements", "has an entry that is not an object");
     if (failures_.ok()) readMeasurementGroup(object, accepted);
     if (!failures_.ok()) return;
   }
@@ -112,7 +112,7 @@ void StageReader::readMeasurementGroup(const dom::object& group, bool accepted) 
   Parts shared;
   const auto take = [&](Parts& parts, std::string_view key, const dom::element& value) {
     if (parts.read(key, value) != simdjson::SUCCESS)
-      failures_.fail(key, "a measurement's field is of another type than wanted");
+      failures_.fail(key, "a measurement's field is of another type than expected");
   };
   for (const auto& [key, value] : group) take(shared, key, value);
   FoldedRows rows(group, failures_);
@@ -150,8 +150,9 @@ void StageReader::addMeasurement(Parts& parts, bool accepted) {
 
 void StageReader::noteMetric(Parts& parts) {
   if (parts.metric.empty() || !isBaseUnit(parts.unit))
-    failures_.fail("measurements", fmt::format("the metric \"{}\" has the unit \"{}\", which is no base unit",
-                                               printable(parts.metric, 80), printable(parts.unit, 40)));
+    failures_.fail("measurements",
+                   fmt::format("the metric \"{}\" has the unit \"{}\", which is not a base unit",
+                               printable(parts.metric, 80), printable(parts.unit, 40)));
   const auto direction = directionFromName(parts.direction.empty() ? "none" : parts.direction);
   if (!direction.ok()) failures_.fail("direction", direction.error().message);
   if (!failures_.ok()) return;
@@ -198,7 +199,7 @@ void StageReader::readExpectations(const dom::object& evidence) {
   for (const dom::element item : expectations) {
     dom::object object;
     if (item.get(object) != simdjson::SUCCESS)
-      return failures_.fail("evidence.expectations", "holds something that is no object");
+      return failures_.fail("evidence.expectations", "has an entry that is not an object");
     requireUniqueKeys(object, failures_);
     if (!failures_.ok()) return;
     std::string_view metric, kind, peers, severity;
@@ -353,7 +354,7 @@ bool StageReader::unpack(Parts& parts) {
   if (parts.unpacked)
     scale(parts);
   else
-    failures_.fail("samples", fmt::format("{} holds something that is no list of numbers", parts.metric));
+    failures_.fail("samples", fmt::format("{} has an entry that is not a list of numbers", parts.metric));
   return parts.unpacked;
 }
 

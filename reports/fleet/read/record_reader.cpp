@@ -63,16 +63,14 @@ struct FaultFinder : nlohmann::json_sax<nlohmann::json> {
 
 Error notJson(std::string_view text, simdjson::error_code error) {
   const size_t last = text.find_last_not_of(" \t\r\n");
-  if (last == std::string_view::npos) return damaged("torn: the file is empty");
+  if (last == std::string_view::npos) return damaged("truncated: the file is empty");
   if (error == simdjson::DEPTH_ERROR) return damaged(fmt::format("more than {} levels deep", kDeepestJson));
-  if (error == simdjson::UTF8_ERROR) return damaged("damaged: it is not valid UTF-8");
+  if (error == simdjson::UTF8_ERROR) return damaged("damaged: not valid UTF-8");
   FaultFinder finder;
   nlohmann::json::sax_parse(text.begin(), text.end(), &finder);
-  if (text[last] != '}')
-    return damaged(fmt::format("torn: it ends after {} bytes before its JSON is complete", text.size()));
+  if (text[last] != '}') return damaged(fmt::format("truncated: the JSON ends after {} bytes", text.size()));
   const bool isNaN = text.substr(finder.at < 4 ? 0 : finder.at - 4, 8).find("NaN") != std::string_view::npos;
-  return damaged(
-      fmt::format("damaged: no valid JSON {}{}", finder.fault, isNaN ? " (JSON knows no NaN)" : ""));
+  return damaged(fmt::format("damaged: invalid JSON {}{}", finder.fault, isNaN ? " (JSON has no NaN)" : ""));
 }
 
 std::string textIn(Fields& fields, std::string_view key) {
@@ -124,10 +122,10 @@ class RecordReader::Impl {
     if (fstat(fd.get(), &info) != 0) return damaged("cannot read it: " + errnoText(errno));
     if (!S_ISREG(info.st_mode)) return damaged("no regular file");
     if (origin_.owner && info.st_uid != *origin_.owner)
-      return damaged(fmt::format("it is a file of user {}, the run of user {}", info.st_uid, *origin_.owner));
-    if (origin_.owner && info.st_nlink > 1)
       return damaged(
-          fmt::format("it has {} names (hard links); a run writes a file of its own", info.st_nlink));
+          fmt::format("it belongs to user {}, but the run to user {}", info.st_uid, *origin_.owner));
+    if (origin_.owner && info.st_nlink > 1)
+      return damaged(fmt::format("it has {} hard links; a run writes a file with one", info.st_nlink));
     const auto bytes = static_cast<uint64_t>(info.st_size);
     if (bytes > limits_.bytes) return tooLarge(bytes);
     reserve(bytes + 1);  // one more, to see that it does not grow meanwhile
@@ -138,7 +136,7 @@ class RecordReader::Impl {
       if (n == 0) return {};
       size_ += static_cast<size_t>(n);
     }
-    return damaged("it grew while it was read; read it again when its run has ended");
+    return damaged("it changed while being read; read it again after its run has ended");
   }
 
   /// A large record is read alone, and its memory is given back.
@@ -166,7 +164,7 @@ class RecordReader::Impl {
     if (const auto error = parser_.parse(buffer_.data(), size_, false).get(root); error != simdjson::SUCCESS)
       return notJson(text, error);
     dom::object record;
-    if (root.get(record) != simdjson::SUCCESS) return damaged("no record: its JSON is no object");
+    if (root.get(record) != simdjson::SUCCESS) return damaged("not a record: its JSON is not an object");
     if (int64_t schema = 0; record["schema"].get(schema) != simdjson::SUCCESS)
       return damaged("no record: it has no schema version");
     else if (schema != kRecordSchema)
@@ -206,7 +204,7 @@ class RecordReader::Impl {
       node.planName = textIn(part, "name");
       node.planSha256 = textIn(part, "sha256");
       if (sha256Hex(part.text("text")) != node.planSha256)
-        failures_.fail("plan.text", "edited or torn: it has another digest than plan.sha256");
+        failures_.fail("plan.text", "edited or truncated: its digest differs from plan.sha256");
       keepText(names_.plans, part.text("text"), node.planSha256);
     }
     if (const dom::object profile = fields.object("profile"); failures_.ok()) {
@@ -238,7 +236,7 @@ class RecordReader::Impl {
     for (const dom::element item : fields.array("rejudged")) {
       dom::object object;
       if (item.get(object) != simdjson::SUCCESS)
-        return failures_.fail("", "holds something that is no object");
+        return failures_.fail("", "has an entry that is not an object");
       Fields part(object, failures_);
       node.rejudged->from.push_back(textIn(part, "from_sha256"));
       node.rejudged->at = part.seconds("at");
@@ -263,7 +261,7 @@ class RecordReader::Impl {
     const std::string_view name = fields.text("node");
     if (failures_.ok() && !isPlainName(name))
       failures_.fail("node",
-                     fmt::format("\"{}\" is no name of a node: wanted letters, digits, '-', '_' and '.'",
+                     fmt::format("\"{}\" is not a node name: expected letters, digits, '-', '_' and '.'",
                                  printable(name, 80)));
     if (!failures_.ok()) return;
     node.node = lastNode_ = std::string(name);
@@ -319,7 +317,8 @@ class RecordReader::Impl {
       dom::object stage;
       if (node.stages.size() >= limits_.stages)
         failures_.fail("stages", fmt::format("the record holds more than {}", limits_.stages));
-      if (item.get(stage) != simdjson::SUCCESS) failures_.fail("stages", "holds something that is no object");
+      if (item.get(stage) != simdjson::SUCCESS)
+        failures_.fail("stages", "has an entry that is not an object");
       if (!failures_.ok()) return;
       stages_.read(stage, node.acceptance == "accepted");
     }
@@ -332,10 +331,10 @@ class RecordReader::Impl {
     const Accounting& found = stages_.counted();
     for (int i = 0; i < kOutcomeCount; ++i)
       if (said.counts[i] != found.counts[i])
-        return damaged(fmt::format("edited or torn: accounting says {} {}, the stages hold {}",
+        return damaged(fmt::format("edited or truncated: accounting says {} {}, the stages hold {}",
                                    said.counts[i], outcomeName(static_cast<Outcome>(i)), found.counts[i]));
     if (said.requiredSkips != found.requiredSkips)
-      return damaged(fmt::format("edited or torn: accounting says {} required skips, the stages hold {}",
+      return damaged(fmt::format("edited or truncated: accounting says {} required skips, the stages hold {}",
                                  said.requiredSkips, found.requiredSkips));
     const bool accepted = node.acceptance == "accepted";
     if (accepted != (node.exitCode == 0))
@@ -352,7 +351,7 @@ class RecordReader::Impl {
     const size_t blocking = said.of(Outcome::kFail) + said.of(Outcome::kError) + said.requiredSkips +
                             (node.strict ? said.of(Outcome::kUnjudged) : 0);
     if (blocking > 0 || !said.balanced() || said.total() == 0)
-      return damaged(fmt::format("edited: accepted, with {} expected, {} there and {} that block",
+      return damaged(fmt::format("edited: accepted, but {} results expected, {} found and {} block",
                                  said.expected, said.total(), blocking));
     return {};
   }

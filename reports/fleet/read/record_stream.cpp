@@ -78,7 +78,7 @@ using ReadFile = std::variant<std::monostate, NodeSummary, Quarantined>;
 /// Whether a job of the run writes a record at `path`.
 Status checkPath(const RecordRules& rules, const std::string& path) {
   if (!rules.nodeAt || !rules.nodeAt(path).empty()) return {};
-  return Error{ErrorCode::kUsage, "no job of this run writes a record here; look at who put it there", ""};
+  return Error{ErrorCode::kUsage, "no job of this run writes a record here; check who created it", ""};
 }
 
 /// Why what lies at `path` and says that it is of `said` does not count.
@@ -90,8 +90,7 @@ Status checkPlace(const RecordRules& rules, const std::string& path, const std::
   if (said != node)
     return Error{
         ErrorCode::kUsage,
-        fmt::format("it says that it is of {}, but lies where {} writes its own: neither counts", said, node),
-        ""};
+        fmt::format("it claims to be of {}, but is in the directory of {}: neither counts", said, node), ""};
   return rules.check ? rules.check(node, path, record) : Status();
 }
 
@@ -115,7 +114,7 @@ ReadFile outcomeOf(RecordReader& reader, Result<NodeSummary> summary, std::strin
 Result<FoundFiles> findAll(const fs::path& folder, bool insideRuns) {
   std::error_code error;
   if (!fs::is_directory(folder, error))
-    return Error{ErrorCode::kUsage, "is no folder; wanted the folder that holds the nodes' run folders",
+    return Error{ErrorCode::kUsage, "no such directory; expected the parent of the run directories",
                  folder.string()};
   FoundFiles found{insideRuns, {}, {}};
   MUSTER_CHECK_OK(findIn(folder, 0, false, found));

@@ -42,7 +42,7 @@ void setAsideIncomplete(FleetRecords& records, const PlanStages& stages) {
     const std::string difference =
         stageDifference(stagesOf(node, *records.names), wanted.at(node.planSha256));
     if (!difference.empty())
-      records.quarantined.push_back({node.path, node.node, "edited or torn: " + difference});
+      records.quarantined.push_back({node.path, node.node, "edited or truncated: " + difference});
     return !difference.empty();
   });
   std::sort(records.quarantined.begin(), records.quarantined.end(),

@@ -75,7 +75,7 @@ void StageReader::read(const dom::object& stage, bool accepted) {
   StageSummary summary;
   stage_ = fields.text("name");
   if (stage_.empty() || stage_.size() > kNameBytes || stage_.find_first_of("/\\") != std::string::npos)
-    failures_.fail("name", fmt::format("\"{}\" is no name of a stage", printable(stage_, 80)));
+    failures_.fail("name", fmt::format("\"{}\" is not a stage name", printable(stage_, 80)));
   stageNumber_ = summary.name = text(stage_);
   summary.scope = fields.text("scope");
   summary.state = fields.text("state");
@@ -143,7 +143,7 @@ void StageReader::readLimits(const dom::object& stage, const dom::array* expecta
   for (const dom::element item : *expectations) {
     dom::object object;
     if (item.get(object) != simdjson::SUCCESS)
-      return failures_.fail("evidence.expectations", "holds something that is no object");
+      return failures_.fail("evidence.expectations", "has an entry that is not an object");
     std::string about, limit;
     for (const auto& [key, value] : object) {
       const auto isOneOf = [name = key](const auto& list) {
@@ -176,7 +176,7 @@ void StageReader::readRanks(const dom::array& ranks, StageSummary& summary) {
     return failures_.fail("ranks", fmt::format("the stage lists more than {}", kMostRanks));
   for (const dom::element item : ranks) {
     dom::object object;
-    if (item.get(object) != simdjson::SUCCESS) failures_.fail("ranks", "holds something that is no object");
+    if (item.get(object) != simdjson::SUCCESS) failures_.fail("ranks", "has an entry that is not an object");
     if (!failures_.ok()) return;
     Fields fields(object, failures_);
     const int rank = fields.count("rank");

@@ -102,7 +102,7 @@ void StageReader::readVerdicts(const dom::array& verdicts, const dom::array& exp
   for (const dom::element item : verdicts) {
     dom::object object;
     if (item.get(object) != simdjson::SUCCESS)
-      return failures_.fail("verdicts", "holds something that is no object");
+      return failures_.fail("verdicts", "has an entry that is not an object");
     FoldedRows rows(object, failures_);
     VerdictFields shared;
     for (const auto& [key, value] : object)  // where a column has null, the verdict has nothing
@@ -143,8 +143,8 @@ void StageReader::readVerdict(const FoldedRows& verdict, VerdictFields& fields, 
   const Claim* asked = &own;
   if (uint64_t index = 0; fields.hasExpectation && fields.expectation.get(index) == simdjson::SUCCESS) {
     if (index >= claims_.size())
-      return failures_.fail(
-          "verdicts", fmt::format("expectation {} is none of the stage's evidence.expectations", index));
+      return failures_.fail("verdicts",
+                            fmt::format("expectation {} is not in the stage's evidence.expectations", index));
     asked = &claims_[index];
   } else if (fields.hasExpectation) {
     own.expectation = fields.expectation;

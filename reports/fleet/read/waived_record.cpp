@@ -57,7 +57,7 @@ void readOwnWaivers(const dom::object& record, FleetNames& names, NodeSummary& n
   failures.at("waivers");
   for (const dom::element item : Fields(waivers, failures).array("list")) {
     dom::object object;
-    if (item.get(object) != simdjson::SUCCESS) failures.fail("list", "holds something that is no object");
+    if (item.get(object) != simdjson::SUCCESS) failures.fail("list", "has an entry that is not an object");
     if (node.waivers.size() >= kMostWaivers)
       failures.fail("list", fmt::format("holds more than {} waivers", kMostWaivers));
     if (!failures.ok()) return;

@@ -70,9 +70,9 @@ std::vector<View> linesOf(const std::vector<std::string>& lines) {
 }
 
 const char* meaningOf(const std::string& acceptance) {
-  if (acceptance == "accepted") return "Every expected node has a record of this plan and is accepted.";
+  if (acceptance == "accepted") return "All expected nodes were tested with this plan and accepted.";
   if (acceptance == "rejected") return "At least one requirement was not met.";
-  return "No node is rejected, but not every expected node could be accepted.";
+  return "No node was rejected, but some expected nodes have no complete result.";
 }
 
 /// "2 × b200 + 70 × h100-sxm5-80gb": the nodes of each SKU.
@@ -93,14 +93,14 @@ void addFacts(View& page, const Fleet& fleet) {
   const bool measured = fleet.started > 0;
   const std::vector<std::pair<const char*, std::string>> facts = {
       {"Devices measured", std::to_string(devices)},
-      {"Nodes of each SKU", skusText(fleet)},
+      {"Nodes per SKU", skusText(fleet)},
       {"Plan", fleet.planName},
       {"Overrides", join(fleet.overrides, ", ")},
-      {"First run began", measured ? formatUtc(fleet.started) : ""},
+      {"First run started", measured ? formatUtc(fleet.started) : ""},
       {"Last run ended", measured ? formatUtc(fleet.finished) : ""},
       {"Fleet run", fleet.fleetId},
-      {"Nodes that share a machine", fleet.sameMachine ? "allowed by --same-machine" : ""},
-      {"Re-judged records",
+      {"Shared machines", fleet.sameMachine ? "allowed by --same-machine" : ""},
+      {"Re-evaluated records",
        fleet.allowRejudged ? fmt::format("{}, allowed by --allow-rejudged", fleet.rejudged) : ""},
       {"Tool", "Muster " + std::string(toolVersion())}};
   std::vector<View> views;
@@ -113,7 +113,7 @@ void addFacts(View& page, const Fleet& fleet) {
   page.list("facts", std::move(views));
 }
 
-/// The first suspects in a line each, beside the verdict; all of them are told below.
+/// One line for each of the first flagged components, beside the verdict; the full list is below.
 void addHeadlines(View& page, const Fleet& fleet) {
   constexpr size_t kMost = 5;
   std::vector<std::string> lines;
@@ -151,10 +151,10 @@ void addHead(View& page, const Fleet& fleet, const std::string& recordSha256) {
   for (int i = 0; i < kOutcomeCount; ++i)
     if (fleet.accounting.counts[i] > 0)
       sum.push_back(fmt::format("{} {}", fleet.accounting.counts[i], outcomeName(static_cast<Outcome>(i))));
-  page.text("accounting", fmt::format("{} expected = {}", fleet.accounting.expected, join(sum, " + ")));
+  page.text("accounting", fmt::format("{} checks: {}", fleet.accounting.expected, join(sum, ", ")));
 }
 
-/// Names for the script's hover, one a line: "node7 rejected: reason".
+/// Names for the script's hover, one per line: "node7 rejected: reason".
 std::string hoverLines(const Fleet& fleet) {
   std::string lines;
   for (const FleetNode& node : fleet.nodes) {
@@ -202,9 +202,9 @@ View suspectView(const Suspect& s) {
       .text("node", s.node)
       .text("what", s.what)
       .text("serial", s.serial);
-  view.text("by", s.byBoth    ? "verdicts and peers"
+  view.text("by", s.byBoth    ? "limits and peers"
                   : s.byPeers ? "peers"
-                              : "verdicts")
+                              : "limits")
       .text("next", s.next)
       .list("evidence", linesOf(s.evidence))
       .list("beneath", linesOf(s.beneath))

@@ -29,13 +29,13 @@ std::string causeText(const DeviationSummary& d) {
     case Cause::kOwn:
       return "";
     case Cause::kStopped:
-      return "it was told to stop";
+      return "it was stopped";
     case Cause::kPeer:
       return d.source;
     case Cause::kRank:
-      return d.source.empty() ? "a rank that cannot be told" : "rank " + d.source;
+      return d.source.empty() ? "an unknown rank" : "rank " + d.source;
     case Cause::kGroup:
-      return "the group as a whole";
+      return "the whole group";
     case Cause::kNeed:
       return "a stage that it needs";
   }

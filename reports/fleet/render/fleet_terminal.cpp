@@ -74,8 +74,8 @@ std::string coverageText(const Fleet& fleet) {
   for (int i = kNodeStateCount - 1; i >= 0; --i)
     if (fleet.states[i] > 0)
       parts.push_back(fmt::format("{} {}", fleet.states[i], nodeStateName(static_cast<NodeState>(i))));
-  return fmt::format("{} nodes expected by {} = {}", fleet.nodes.size(), printable(fleet.expectedFrom, 60),
-                     join(parts, " + "));
+  return fmt::format("{} nodes expected by {}: {}", fleet.nodes.size(), printable(fleet.expectedFrom, 60),
+                     join(parts, ", "));
 }
 
 }  // namespace
@@ -94,19 +94,19 @@ std::string renderFleetSummary(const Fleet& fleet, int width) {
   screen.list("Not accepted", open, [](const FleetNode* node) {
     return fmt::format("{} {}: {}", nodeStateName(node->state), node->name, printable(node->reason, 300));
   });
-  screen.list("Records that are not what they must be", fleet.findings, [](const RecordFinding& finding) {
+  screen.list("Inconsistent records", fleet.findings, [](const RecordFinding& finding) {
     return fmt::format("{}. Next: {}", printable(finding.text, 600), finding.next);
   });
-  screen.list("Suspects", fleet.suspects, suspectText);
+  screen.list("Flagged", fleet.suspects, suspectText);
   screen.list("Waivers", fleet.waivers, waiverText);
-  screen.list("Configuration that drifts", fleet.drift, [](const FactDrift& d) { return d.text; });
+  screen.list("Configuration drift", fleet.drift, [](const FactDrift& d) { return d.text; });
   const auto out = [](const LeftOut& o) {
     return fmt::format("{} ({}): {}", printable(o.node), printable(o.path), o.reason);
   };
   screen.list("Without a record", fleet.cut, out);
   screen.list("Duplicates", fleet.duplicates, out);
-  screen.list("Of another plan or run", fleet.stale, out);
-  screen.list("Not expected", fleet.foreign, out);
+  screen.list("Stale (another plan or run)", fleet.stale, out);
+  screen.list("Unexpected nodes", fleet.foreign, out);
   screen.list("Quarantined", fleet.quarantined,
               [](const Quarantined& q) { return fmt::format("{}: {}", printable(q.path), q.reason); });
   screen.list("Notes", fleet.notes, [](const std::string& note) { return note; });

@@ -44,7 +44,7 @@ std::string stateMap(const Fleet& fleet) {
 }
 
 std::string figureMap(const Fleet& fleet) {
-  return mapOf(fleet, "figure-map", "All nodes by their worst figure", [](const FleetNode& node) {
+  return mapOf(fleet, "figure-map", "All nodes by largest shortfall", [](const FleetNode& node) {
     const int level = heatLevel(node);
     return level < 0 ? std::string("heat-none") : fmt::format("heat-{}", level);
   });

@@ -17,13 +17,13 @@ const char* nextStep(int code) {
   switch (code & 0xff) {
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
-      return "the file is damaged or no database, and is left as it is; restore a copy, or name another with "
-             "--db and add the runs again";
+      return "the file is damaged or not a database and was not changed; restore a backup, or give another "
+             "file with --db and add the runs again";
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return "another process holds it; try again when that has ended";
+      return "another process is using it; try again later";
     case SQLITE_INTERRUPT:
-      return "reading it takes longer than any history of Muster could; restore a copy, or name another with "
+      return "reading it takes too long for a Muster history; restore a backup, or give another file with "
              "--db and add the runs again";
     case SQLITE_FULL:
       return "the disk is full";
@@ -138,7 +138,7 @@ Result<Database> Database::open(const fs::path& path, Access access, uint64_t mo
   std::error_code failed;
   if (access == Access::kWrite && path.has_parent_path()) fs::create_directories(path.parent_path(), failed);
   if (access == Access::kRead && !fs::exists(path, failed))
-    return Error{ErrorCode::kNotFound, "there is no history yet; begin it with `muster history add RUN`",
+    return Error{ErrorCode::kNotFound, "no history yet; start one with `muster history add RUN`",
                  path.string()};
   Database database(path);
   sqlite3* handle = nullptr;

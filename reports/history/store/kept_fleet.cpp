@@ -29,7 +29,7 @@ Status readMember(const Json& json, const std::string& path, KeptFleet& fleet) {
   r.read("state", member.state);
   r.optional("sku", member.sku);
   if (r.ok() && !isPlainName(member.name))
-    r.fail("node", fmt::format("\"{}\" is no name of a node", printable(member.name, 80)));
+    r.fail("node", fmt::format("\"{}\" is not a node name", printable(member.name, 80)));
   if (r.has("records"))
     r.each("records", [&](const Json& item, const std::string& at) -> Status {
       FleetEntry entry;
@@ -104,12 +104,12 @@ Result<KeptFleet> readFleetIn(const fs::path& folder) {
   const fs::path file = fleetFileIn(folder);
   if (file.empty())
     return Error{ErrorCode::kNotFound,
-                 "holds no fleet.json; wanted the folder of a fleet that was judged (`muster fleet RUN "
-                 "--expect FILE` writes it)",
+                 "no fleet.json; expected the directory of an evaluated fleet (`muster fleet RUN --expect "
+                 "FILE` writes it)",
                  folder.string()};
   MUSTER_TRY(const std::string text, readFile(file, kMaxBytes));
   const auto torn = [&](const Error& error) {
-    return Error{ErrorCode::kProtocol, "is no fleet record: " + error.text(), file.string()};
+    return Error{ErrorCode::kProtocol, "is not a fleet record: " + error.text(), file.string()};
   };
   const auto json = parseJson(text);
   if (!json.ok()) return torn(json.error());

@@ -114,8 +114,7 @@ Result<std::filesystem::path> defaultHistory() {
     return std::filesystem::path(state) / "muster/history.sqlite";
   if (const std::string home = variable("HOME"); !home.empty())
     return std::filesystem::path(home) / ".local/state/muster/history.sqlite";
-  return Error{ErrorCode::kUsage,
-               "neither MUSTER_HISTORY nor HOME says where the history is; name it with --db", ""};
+  return Error{ErrorCode::kUsage, "MUSTER_HISTORY and HOME are not set; give the history file with --db", ""};
 }
 
 Result<Store> Store::open(const std::filesystem::path& path, Access access) {
@@ -145,22 +144,21 @@ Result<int64_t> Store::checkedVersion(Access access) {
   const std::string where = database_.path().string();
   if (application != kApplication && (known != 0 || tables != 0 || access == Access::kRead))
     return Error{ErrorCode::kUsage,
-                 "this is no history of Muster, and it is left as it is; name another file with --db", where};
+                 "this file is not a Muster history and was not changed; give another file with --db", where};
   if (known > kNewest)
-    return Error{
-        ErrorCode::kUsage,
-        fmt::format("this history has version {} and this Muster knows {}: it was written by a newer "
-                    "one; use that one",
-                    known, kNewest),
-        where};
+    return Error{ErrorCode::kUsage,
+                 fmt::format("this history has version {} and this Muster knows {}: it was written by a "
+                             "newer version; use that version",
+                             known, kNewest),
+                 where};
   MUSTER_TRY(Database own, Database::open(":memory:", Access::kWrite));
   for (int64_t version = 0; version < known; ++version) MUSTER_CHECK_OK(upgrade(own, kVersions[version]));
   MUSTER_TRY(const auto wanted, schemaOf(own));
   MUSTER_TRY(const auto found, schemaOf(database_));
   if (known >= 0 && found == wanted) return known;
   return Error{ErrorCode::kUsage,
-               "its tables are not those that Muster makes, and it is left as it is; restore a copy, or name "
-               "another file with --db and add the runs again",
+               "its tables are not those of a Muster history, and it was not changed; restore a backup, or "
+               "give another file with --db and add the runs again",
                where};
 }
 

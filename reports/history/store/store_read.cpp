@@ -81,11 +81,11 @@ Result<Run> Store::find(const std::string& name) {
   if (found.size() == 1) return found.front();
   if (found.empty())
     return Error{ErrorCode::kNotFound,
-                 fmt::format("history has no run \"{}\"; `muster history list` shows their numbers and ids",
+                 fmt::format("no run \"{}\" in the history; `muster history list` shows numbers and ids",
                              printable(name, 80)),
                  database_.path().string()};
   return Error{ErrorCode::kUsage,
-               fmt::format("\"{}\" begins the id of several runs, #{} and #{} among them; give a number",
+               fmt::format("\"{}\" matches the id of several runs, such as #{} and #{}; give a number",
                            printable(name, 80), found[0].number, found[1].number),
                database_.path().string()};
 }

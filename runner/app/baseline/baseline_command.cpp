@@ -33,9 +33,8 @@ Status checkOut(const BaselineOptions& options) {
     return Error{ErrorCode::kUsage, "a profile is a .toml file; give one with -o", options.out.string()};
   if (!options.force && fs::exists(options.out, error))
     return Error{ErrorCode::kUsage,
-                 "this file is there and it is kept; choose another -o, or add --force to replace it "
-                 "(`muster baseline "
-                 "diff` shows what that would change)",
+                 "this file exists; choose another -o, or use --force to overwrite it (`muster baseline "
+                 "diff` shows the changes)",
                  options.out.string()};
   return {};
 }
@@ -63,8 +62,8 @@ void fixParams(const Record& record, Profile& profile) {
 Result<Profile> profileFromInventory(const Record& record, const FleetToLearn& fleet) {
   const Json devices = record.inventory.value("devices", Json::array());
   if (!devices.is_array() || devices.empty() || !devices[0].is_object())
-    return Error{ErrorCode::kUsage,
-                 "the records name no device, so nothing can be matched to a profile; give --base FILE", ""};
+    return Error{ErrorCode::kUsage, "the records list no device, so no profile matches; give --base FILE",
+                 ""};
   constexpr double kMemoryRoom = 0.04;  // drivers keep a varying part for themselves
   Profile profile;
   profile.match.kind = "gpu";
@@ -105,11 +104,10 @@ Result<Profile> baseProfile(const BaselineOptions& options, const Record& record
   }
   if (!options.name.empty()) base.name = options.name;
   if (!isPlainName(base.name) || base.name == "auto")
-    return Error{
-        ErrorCode::kUsage,
-        fmt::format("\"{}\" is no name for a profile; give one by --name: letters, digits, '-', '_' and '.'",
-                    printable(base.name, 80)),
-        ""};
+    return Error{ErrorCode::kUsage,
+                 fmt::format("\"{}\" is not a profile name; set --name to letters, digits, '-', '_' and '.'",
+                             printable(base.name, 80)),
+                 ""};
   return base;
 }
 
@@ -145,14 +143,14 @@ void printLimits(const LearnInput& input, const Learned& learned) {
                formatQuantity(limit.caught, "ratio", 2));
   }
   fmt::print(
-      "catches: the smallest loss that this limit alone rejects 99 times of 100; smaller ones are for peers "
-      "to tell (`muster fleet`)\n");
+      "catches: smallest slowdown this limit rejects with 99% probability; `muster fleet` detects smaller "
+      "outliers\n");
 }
 
 void printFindings(const FleetToLearn& fleet, const Learned& learned, const LearnedProfile& result) {
   const LearnInput& input = fleet.input;
-  if (fleet.simulated) fmt::print("SIMULATED: these are figures of scenario {}\n", fleet.provenance.scenario);
-  fmt::print("{} nodes under plan {}: {} used, {} sick or unlike the others\n", input.nodes.size(),
+  if (fleet.simulated) fmt::print("SIMULATED: values of scenario {}\n", fleet.provenance.scenario);
+  fmt::print("{} nodes of plan {}: {} used, {} failed or outliers\n", input.nodes.size(),
              fleet.provenance.plan, learned.used, learned.sick.size());
   printList("remarks", fleet.remarks);
   printList("left out", leftOutLines(input, learned));
@@ -164,15 +162,15 @@ void printFindings(const FleetToLearn& fleet, const Learned& learned, const Lear
   for (const LearnedLimit& limit : learned.limits)
     if (input.physical[limit.group].most <= 0 && input.groups[limit.group].direction == Direction::kHigher)
       lines.push_back(input.groups[limit.group].text());
-  printList("not checked against a physical limit, as the profile states none for it", lines);
-  printList("looser than before: is the fleet as good as it should be?", result.looser);
+  printList("not checked against a physical limit, because the profile has none", lines);
+  printList("looser than before; check that the fleet is as fast as expected", result.looser);
 }
 
 std::string headComment(const FleetToLearn& fleet, const Learned& learned, const LearnOptions& options) {
   return fmt::format(
       "{}Learned by `muster baseline learn` from {} nodes on {}. Format: plans/README.md.\n"
       "All limits together reject at most {} of healthy nodes ({} confidence for each limit).",
-      fleet.simulated ? "SIMULATED: no figure here was measured.\n" : "", learned.used, fleet.provenance.date,
+      fleet.simulated ? "SIMULATED: no value here was measured.\n" : "", learned.used, fleet.provenance.date,
       formatQuantity(options.falseRejects, "ratio"), formatQuantity(options.confidence, "ratio"));
 }
 
@@ -180,7 +178,7 @@ Result<double> shareOption(const std::string& text, const char* name, double lea
   MUSTER_TRY(const double share, parseAs(text, "ratio").context(name));
   if (share >= least && share <= most) return share;
   return Error{ErrorCode::kUsage,
-               fmt::format("{} is {}, wanted {} to {}", name, printable(text, 40),
+               fmt::format("{} is {}, expected {} to {}", name, printable(text, 40),
                            formatQuantity(least, "ratio"), formatQuantity(most, "ratio")),
                ""};
 }
@@ -203,10 +201,9 @@ Result<int> baselineLearn(BaselineOptions& options) {
   if (fleet.simulated && !options.allowSimulated)
     return Error{
         ErrorCode::kUsage,
-        fmt::format(
-            "these records are SIMULATED (scenario {}): what they show was written into a scenario, not "
-            "measured; add --allow-simulated to try it out, and the profile will say SIMULATED",
-            fleet.provenance.scenario),
+        fmt::format("these records are SIMULATED (scenario {}): their values come from a scenario, not from "
+                    "hardware; add --allow-simulated to learn anyway, which marks the profile SIMULATED",
+                    fleet.provenance.scenario),
         options.run.string()};
   MUSTER_TRY(const Record example, readRecord(options.run / records.nodes[fleet.example].path));
   MUSTER_TRY(const Profile base, baseProfile(options, example, fleet, catalog));

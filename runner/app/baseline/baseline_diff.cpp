@@ -16,22 +16,22 @@ namespace muster {
 namespace {
 
 constexpr const char* kLearnHelp = R"(
-Reads every record under RUN, leaves out nodes that failed and devices that are unlike the others, and writes a
-profile whose limits a healthy node keeps. Needs 8 healthy nodes and at most 20% sick ones, else it refuses and says
-what would do. The more nodes, the tighter the limits: they hold with --confidence.
+Reads every record in RUN, excludes failed nodes and outlier devices, and writes a profile whose limits healthy nodes
+meet. Requires at least 8 healthy nodes and at most 20% excluded nodes. More nodes give tighter limits at the same
+--confidence.
 
-  muster run plans/node-full.toml ...                       on every node, each into a folder below runs/first
-  muster baseline learn runs/first -o skus/h100-ours.toml   value, spread, n, versions and date stand beside each limit
+  muster run plans/node-full.toml ...                       on every node, each with its own --out in runs/first
+  muster baseline learn runs/first -o skus/h100-ours.toml   each limit is stored with its evidence
   muster baseline diff plans/skus/h100-sxm5-80gb.toml skus/h100-ours.toml
   muster judge runs/first/n17/record.json --sku skus/h100-ours.toml
-  muster run plans/node-full.toml --skus skus               from now on judged by what this fleet can do
+  muster run plans/node-full.toml --skus skus               use the learned limits from now on
 
-Try it without hardware:
+Without hardware:
   muster run plans/node-quick.toml --simulate plans/scenarios/h100x8-healthy.toml --nodes 20 --out runs/sim
   muster baseline learn runs/sim -o learned.toml --allow-simulated)";
 
 constexpr const char* kDiffHelp = R"(
-A limit that loosens lets more pass than before. Exit code 0 also when something changed.
+A looser limit lets more nodes pass. The exit code is 0 whether or not the profiles differ.
 
   muster baseline diff plans/skus/h100-sxm5-80gb.toml skus/h100-ours.toml)";
 
@@ -91,36 +91,39 @@ CLI::App* addBaseline(CLI::App& app, BaselineOptions& o) {
   CLI::App* baseline =
       app.add_subcommand("baseline", "learn a SKU profile from a fleet, or compare two profiles");
   baseline->require_subcommand(1);
-  CLI::App* learn = baseline->add_subcommand("learn", "from the records of a fleet to a profile with limits");
-  learn->add_option("run", o.run, "folder with the records of all nodes")->required()->type_name("RUN");
-  learn->add_option("-o,--out", o.out, "profile to write")->required()->type_name("FILE.toml");
+  CLI::App* learn =
+      baseline->add_subcommand("learn", "learn a profile with limits from the records of a fleet");
+  learn->add_option("run", o.run, "directory with the records of all nodes")->required()->type_name("RUN");
+  learn->add_option("-o,--out", o.out, "profile file to write")->required()->type_name("FILE.toml");
   learn
       ->add_option("--base", o.base,
-                   "profile whose other limits, peaks and parameters are taken over (default: the one that "
-                   "the records were judged by)")
+                   "profile that supplies all other limits, peaks and parameters (default: the one used in "
+                   "the records)")
       ->type_name("FILE");
   learn->add_option("--name", o.name,
-                    "name of the profile (default: the base's, so that --skus replaces it)");
-  learn->add_option("--false-rejects", o.falseRejects, "share of healthy nodes that the limits may reject")
+                    "name of the profile (default: that of the base profile, which --skus then replaces)");
+  learn
+      ->add_option("--false-rejects", o.falseRejects,
+                   "largest share of healthy nodes that the limits may reject")
       ->type_name("SHARE")
       ->capture_default_str();
-  learn->add_option("--confidence", o.confidence, "that they reject no more")
+  learn->add_option("--confidence", o.confidence, "probability that this share is not exceeded")
       ->type_name("SHARE")
       ->capture_default_str();
-  learn->add_option("--min-nodes", o.learn.leastNodes, "healthy nodes that each figure needs")
+  learn->add_option("--min-nodes", o.learn.leastNodes, "least number of healthy nodes per metric")
       ->check(CLI::Range(5, 100000))
       ->capture_default_str();
-  learn->add_flag("--force", o.force, "replace FILE.toml if it is there");
+  learn->add_flag("--force", o.force, "overwrite FILE.toml if it exists");
   learn->add_flag("--allow-simulated", o.allowSimulated,
-                  "learn from simulated records; the profile says SIMULATED");
+                  "allow simulated records; the profile is marked SIMULATED");
   learn->footer(kLearnHelp);
   CLI::App* diff =
-      baseline->add_subcommand("diff", "what changed between two profiles: which limits loosen or tighten");
+      baseline->add_subcommand("diff", "compare two profiles: looser, tighter and changed limits");
   diff->add_option("before", o.before, "profile")->required()->type_name("A");
   diff->add_option("after", o.after, "profile")->required()->type_name("B");
   diff->footer(kDiffHelp);
   for (CLI::App* sub : {learn, diff})
-    sub->add_option("--plugins", o.pluginFolders, "folder with more plugins")
+    sub->add_option("--plugins", o.pluginFolders, "directory with additional plugins")
         ->type_name("FOLDER")
         ->allow_extra_args(false);
   return baseline;

@@ -56,8 +56,7 @@ class Gatherer {
     if (records_.nodes.empty())
       return refusal(
           records_.quarantined.empty()
-              ? "no record was found; wanted the folder of a run over many nodes, with one record.json in "
-                "each node's folder"
+              ? "no record found; expected the parent of the nodes' run directories, each with a record.json"
               : "no record could be read; the first: " + records_.quarantined.front().path + ": " +
                     records_.quarantined.front().reason);
     for (const auto& bad : records_.quarantined)
@@ -81,26 +80,25 @@ class Gatherer {
   Status checkTogether() {
     for (const NodeSummary& node : records_.nodes)
       if (node.rejudged)
-        return refusal(fmt::format(
-            "{} was re-judged by `muster judge`; limits are learned from records of runs: take the record "
-            "of the run itself (sha256 {})",
-            printable(node.path, 200), node.rejudged->from.front().substr(0, 12)));
+        return refusal(
+            fmt::format("{} was re-judged by `muster judge`; limits can only be learned from original "
+                        "records: use the record of the run itself (sha256 {})",
+                        printable(node.path, 200), node.rejudged->from.front().substr(0, 12)));
     const auto plans =
         votes([](const NodeSummary& n) { return n.planName + " " + n.planSha256.substr(0, 12); });
     if (plans.size() > 1)
       return refusal(
-          fmt::format("the records are of {} plans: {}; figures of one plan are learned at a time: take "
-                      "the others out of the folder",
+          fmt::format("the records are of {} plans: {}; only one plan can be learned at a time: move the "
+                      "other records away",
                       plans.size(), votesText(plans)));
     const auto kinds =
         votes([](const NodeSummary& n) { return std::string(n.simulated ? "simulated" : "real"); });
     if (kinds.size() > 1)
-      return refusal("simulated records lie beside real ones: " + votesText(kinds) +
-                     "; take the simulated ones out of the folder");
+      return refusal("simulated records are mixed with real ones: " + votesText(kinds) +
+                     "; move the simulated ones away");
     for (const auto& [node, count] : votes([](const NodeSummary& n) { return n.node; }))
       if (count > 1)
-        return refusal(
-            fmt::format("{} records are of node {}; keep one of each node, the latest", count, node));
+        return refusal(fmt::format("{} records are of node {}; keep only the latest", count, node));
     fleet_.simulated = records_.nodes.front().simulated;
     return {};
   }
@@ -194,7 +192,7 @@ class Gatherer {
       parts.push_back(std::string(shown) + " " + mostVoted(counts));
       if (counts.size() > 1)
         fleet_.remarks.push_back(
-            fmt::format("{} differs: {}; figures may differ with it", shown, votesText(counts)));
+            fmt::format("{} differs: {}; results may differ accordingly", shown, votesText(counts)));
     }
     return parts.empty() ? "driver not stated" : join(parts, ", ");
   }

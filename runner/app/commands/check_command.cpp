@@ -63,7 +63,7 @@ Result<int> checkCommand(const std::vector<std::filesystem::path>& plans,
     }
     size_t cases = 0;
     for (const Stage& stage : outcome.plan->stages) cases += stage.cases.size();
-    fmt::print("{}: good: plan {}, {} stage{}, {} case{}\n", name, outcome.plan->name,
+    fmt::print("{}: valid: plan {}, {} stage{}, {} case{}\n", name, outcome.plan->name,
                outcome.plan->stages.size(), outcome.plan->stages.size() == 1 ? "" : "s", cases,
                cases == 1 ? "" : "s");
   }

@@ -110,8 +110,7 @@ Result<fleet::Topology> readTopology(const fs::path& file) {
   MUSTER_TRY(const std::vector<NodeGroup> groups, parseTopology(text, file.string()));
   if (groups.empty())
     return Error{ErrorCode::kUsage,
-                 "names no group of nodes; expected lines \"SwitchName=leaf1 Nodes=node[1-16]\"",
-                 file.string()};
+                 "holds no node group; expected lines \"SwitchName=leaf1 Nodes=node[1-16]\"", file.string()};
   fleet::Topology topology;
   for (const NodeGroup& group : groups) {
     auto& members = topology[group.name];
@@ -148,11 +147,10 @@ Status giveSku(const std::string& text, std::vector<fleet::ExpectedNode>& nodes)
 
 Result<fleet::FleetOptions> readOptions(const FleetCommandOptions& options) {
   if (options.expect.empty() == !options.expectSlurm)
-    return Error{
-        ErrorCode::kUsage,
-        "say which nodes must have a record, by --expect FILE or by --expect-slurm: without that no missing "
-        "node could be told",
-        ""};
+    return Error{ErrorCode::kUsage,
+                 "list the required nodes with --expect FILE or --expect-slurm; otherwise missing nodes "
+                 "cannot be detected",
+                 ""};
   fleet::FleetOptions wanted;
   wanted.rejectOutliers = options.rejectOutliers;
   wanted.sameMachine = options.sameMachine;
@@ -193,11 +191,11 @@ void readProfiles(const fleet::FleetRecords& records, fleet::FleetOptions& wante
     if (whole && profile.ok())
       wanted.profiles[sha256] = {std::move(profile->expectations), std::move(profile->peaks)};
     else
-      wanted.notes.push_back(fmt::format(
-          "the profile of digest {} that records hold cannot be read, so the fleet's medians are not held "
-          "against it: {}",
-          sha256.substr(0, 12),
-          whole ? printable(profile.error().text(), 300) : "its text has another digest"));
+      wanted.notes.push_back(
+          fmt::format("the profile with digest {} in the records cannot be read, so fleet medians are not "
+                      "compared with it: {}",
+                      sha256.substr(0, 12),
+                      whole ? printable(profile.error().text(), 300) : "the digest of its text differs"));
   }
 }
 

@@ -104,8 +104,7 @@ Result<Profile> profileAt(const fs::path& path, const Tree& tree) {
   const fs::path shipped = tree.plans / "skus" / (path.string() + ".toml");
   if (!fs::exists(path, error) && isPlainName(path.string()) && fs::exists(shipped, error))
     return Error{ErrorCode::kUsage,
-                 fmt::format("there is no such file; wanted a profile's file: for this name that is {}",
-                             shipped.string()),
+                 fmt::format("no such file; expected a profile file: for this name, {}", shipped.string()),
                  "--sku " + path.string()};
   return loadProfile(path, nullptr);
 }
@@ -170,8 +169,7 @@ Result<int> judgeCommand(const JudgeOptions& options) {
     std::error_code error;
     fs::create_directories(options.out, error);
     if (fs::exists(options.out / "record.json", error))
-      return Error{ErrorCode::kUsage,
-                   "this folder already holds a record, and it is kept; choose another --out",
+      return Error{ErrorCode::kUsage, "this directory already holds a record; choose another --out",
                    options.out.string()};
     MUSTER_CHECK_OK(writeOutputs(record, options.out, tree.templates));
   }

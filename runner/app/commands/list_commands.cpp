@@ -65,7 +65,7 @@ void printTest(const PluginSpec& plugin, const TestSpec& test) {
 
 Error unknownName(const char* what, const std::string& name, const std::vector<std::string>& known) {
   return Error{ErrorCode::kUsage,
-               fmt::format("no {} is named \"{}\"{}; there are {}", what, printable(name),
+               fmt::format("no {} named \"{}\"{}; available: {}", what, printable(name),
                            didYouMean(name, known), join(known, ", ")),
                ""};
 }

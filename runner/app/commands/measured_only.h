@@ -13,7 +13,7 @@ namespace muster {
 inline Status requireMeasured(bool simulated, const std::string& action, const std::filesystem::path& from) {
   if (!simulated) return {};
   return Error{ErrorCode::kUsage,
-               "this run is SIMULATED: no hardware was measured, so it must not " + action +
+               "this run is SIMULATED: no hardware was measured, so it cannot " + action +
                    "; run the plan without --simulate first",
                from.string()};
 }

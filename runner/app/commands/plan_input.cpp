@@ -34,7 +34,7 @@ Status checkSkuName(const std::string& sku, const std::map<std::string, Profile>
   if (sku == "auto" || profiles.contains(sku)) return {};
   const auto names = namesOf(profiles);
   return Error{ErrorCode::kUsage,
-               fmt::format("there is no SKU profile \"{}\"{}; known are auto, {}; --skus FOLDER adds more",
+               fmt::format("no SKU profile \"{}\"{}; available: auto, {}; --skus FOLDER adds more",
                            printable(sku), didYouMean(sku, names), join(names, ", ")),
                "--sku"};
 }
@@ -58,7 +58,7 @@ Result<Plan> requirePlan(PlanOutcome outcome) {
     text += (mistakes++ == 0 ? "" : "\n") + diagnostic.text();
   }
   if (mistakes == 0 && outcome.plan) return *std::move(outcome.plan);
-  if (mistakes > 1) text += fmt::format("\n{} mistakes; nothing was run", mistakes);
+  if (mistakes > 1) text += fmt::format("\n{} errors; nothing was run", mistakes);
   return Error{ErrorCode::kUsage, text, ""};
 }
 

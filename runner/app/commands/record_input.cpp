@@ -34,9 +34,10 @@ Status checkStages(const Record& record) {
   const std::string difference =
       wanted.empty() ? "the text of its plan cannot be read" : stageDifference(found, wanted);
   if (difference.empty()) return {};
-  return Error{ErrorCode::kUsage,
-               difference + "; the file was edited or torn: use the record as `muster run` wrote it",
-               "record"};
+  return Error{
+      ErrorCode::kUsage,
+      difference + "; the file was edited or truncated: use the original record written by `muster run`",
+      "record"};
 }
 
 /// The outcomes of each stage, as often as its verdicts have them.
@@ -66,7 +67,7 @@ Result<Record> recordAt(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error) && fs::exists(path / "record.json", error))
     return Error{ErrorCode::kUsage,
-                 fmt::format("is a folder; wanted its record, {}", (path / "record.json").string()),
+                 fmt::format("is a directory; give its record, {}", (path / "record.json").string()),
                  path.string()};
   MUSTER_TRY(Record record, readRecord(path));
   if (Status whole = checkStages(record); !whole.ok())
@@ -81,8 +82,8 @@ Result<Record> soundRecordAt(const fs::path& path) {
   const std::string difference = differenceBetween(record, again);
   if (difference.empty()) return record;
   return Error{ErrorCode::kUsage,
-               fmt::format("its verdicts are not what its samples come to: {}; the file was edited or torn: "
-                           "use the record as `muster run` wrote it",
+               fmt::format("its check results do not match its samples: {}; the file was edited or "
+                           "truncated: use the original record written by `muster run`",
                            difference),
                path.string()};
 }

@@ -56,9 +56,8 @@ Result<RunOptions> frozenOptions(const Json& run, const RunOptions& asked) {
   if (!asked.sets.empty() || !asked.sku.empty() || !asked.scenario.empty() || !asked.waivers.empty() ||
       asked.nodes != 1)
     return Error{ErrorCode::kUsage,
-                 "a resumed run goes on as it was started; --set, --sku, --simulate, --waivers and --nodes "
-                 "belong to a "
-                 "new run",
+                 "a resumed run keeps its original options; --set, --sku, --simulate, --waivers and --nodes "
+                 "require a new run",
                  ""};
   RunOptions options = asked;
   std::string plan, scenario;
@@ -82,7 +81,7 @@ Result<RunOptions> frozenOptions(const Json& run, const RunOptions& asked) {
     return Error{
         ErrorCode::kUsage,
         fmt::format(
-            "--fleet-id is {}, and this run was started {}; resume it without that, or start a new run",
+            "--fleet-id is {}, but this run was started {}; resume it without --fleet-id, or start a new run",
             asked.fleetId, options.fleetId.empty() ? "with none" : "with " + printable(options.fleetId)),
         asked.resume.string()};
   options.plan = plan;
@@ -90,12 +89,11 @@ Result<RunOptions> frozenOptions(const Json& run, const RunOptions& asked) {
   options.pluginFolders.assign(plugins.begin(), plugins.end());
   options.skuFolders.assign(skus.begin(), skus.end());
   if (const auto other = givenOtherwise(asked, options); !other.empty())
-    return Error{
-        ErrorCode::kUsage,
-        fmt::format("a resumed run goes on as it was started, and that was without this {}; leave it "
-                    "out, or start a new run with --out",
-                    join(other, ", ")),
-        asked.resume.string()};
+    return Error{ErrorCode::kUsage,
+                 fmt::format("a resumed run keeps its original options, which do not include {}; omit it, or "
+                             "start a new run with --out",
+                             join(other, ", ")),
+                 asked.resume.string()};
   return options;
 }
 
@@ -104,11 +102,10 @@ Status checkSamePlan(const fs::path& asked, const Json& run) {
   if (asked.empty()) return {};
   MUSTER_TRY(const std::string text, readFile(asked));
   if (sha256Hex(text) == run.value("plan_sha256", "")) return {};
-  return Error{ErrorCode::kUsage,
-               "this is not the plan that the run to resume was started with; leave the plan out, or start a "
-               "new run with "
-               "--out",
-               asked.string()};
+  return Error{
+      ErrorCode::kUsage,
+      "the interrupted run was started with another plan; omit the plan, or start a new run with --out",
+      asked.string()};
 }
 
 /// Fails where plan, waivers or scenario are no longer those that the run was started with.
@@ -121,7 +118,7 @@ Status checkFrozenInputs(const Json& run) {
     reader.read(sha256, wanted);
     const bool absent = content.empty() && wanted.empty();
     if (reader.ok() && !absent && sha256Hex(content) != wanted)
-      reader.fail(Error{ErrorCode::kUsage, fmt::format("its {} have another digest than {}", what, sha256),
+      reader.fail(Error{ErrorCode::kUsage, fmt::format("the digest of its {} differs from {}", what, sha256),
                         "journal.jsonl:1"});
   };
   differs("plan's text", "plan_text", "plan_sha256");
@@ -133,8 +130,7 @@ Status checkFrozenInputs(const Json& run) {
   MUSTER_TRY(file, readFile(scenario));
   if (sha256Hex(file) == digest) return {};
   return Error{ErrorCode::kUsage,
-               "this is not the scenario that the run to resume was started with; start a new run with --out",
-               scenario};
+               "the interrupted run was started with another scenario; start a new run with --out", scenario};
 }
 
 /// Describes plugins and loads profiles: what every way of running needs.
@@ -199,9 +195,8 @@ void leave(const Launcher& place, ClusterLink* cluster, RunView& view) {
   if (!endsAllWithTheFirst(place)) return;
   if (cluster == nullptr)
     return view.note(
-        "mpirun ends the other nodes' runs if this one's exit code is not 0; with MUSTER_TOKEN set (mpirun "
-        "-x "
-        "MUSTER_TOKEN) they would wait for each other");
+        "mpirun kills the runs on all other nodes when this one exits with a code other than 0; set "
+        "MUSTER_TOKEN (mpirun -x MUSTER_TOKEN) so that the nodes wait for each other");
   cluster->leaveTogether();
 }
 
@@ -225,12 +220,11 @@ Result<int> runResumed(const RunOptions& asked, RunView& view, const Launcher& p
   const std::string node = journal.run.value("node", nodeName(asked));
   const int rank = journal.run.value("node_rank", 0), count = journal.run.value("node_count", 1);
   if (options.scenario.empty() && (rank != place.nodeRank || count != place.nodeCount))
-    return Error{
-        ErrorCode::kUsage,
-        fmt::format("this run was node {} of {}, and now it is started as node {} of {}; resume it in its "
-                    "place, or start a new run with --out",
-                    rank, count, place.nodeRank, place.nodeCount),
-        asked.resume.string()};
+    return Error{ErrorCode::kUsage,
+                 fmt::format("this run was node {} of {}, but was now started as node {} of {}; resume it "
+                             "with the original rank, or start a new run with --out",
+                             rank, count, place.nodeRank, place.nodeCount),
+                 asked.resume.string()};
   if (!setup.options->scenario.empty() || node == nodeName(asked)) {
     MUSTER_TRY(const auto cluster, joinCluster(setup.plan, options, place, &journal));
     NodeRun run(setup, std::move(folder), node, rank, count, launcherJson(place), cluster.get());
@@ -239,8 +233,8 @@ Result<int> runResumed(const RunOptions& asked, RunView& view, const Launcher& p
     return record.exitCode;
   }
   return Error{ErrorCode::kUsage,
-               fmt::format("this run was started on {}, and this is {}; resume it there", printable(node),
-                           nodeName(asked)),
+               fmt::format("this run was started on {}, but this node is {}; resume it there",
+                           printable(node), nodeName(asked)),
                asked.resume.string()};
 }
 
@@ -248,14 +242,12 @@ Result<int> runResumed(const RunOptions& asked, RunView& view, const Launcher& p
 Result<int> runSimulatedNode(const RunSetup& setup, const RunOptions& options, const fs::path& out) {
   const int rank = options.nodeRank.value_or(0), count = options.nodeCount.value_or(1);
   if (rank >= count)
-    return Error{ErrorCode::kUsage, fmt::format("--node-rank {} is no place among --nnodes {}", rank, count),
-                 ""};
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--node-rank {} is out of range for --nnodes {}", rank, count), ""};
   const auto& names = options.nodeNames;
   if (!names.empty() && names.size() != static_cast<size_t>(count))
     return Error{ErrorCode::kUsage,
-                 fmt::format("--node-names has {} names; required are those of {} nodes (--nnodes)",
-                             names.size(), count),
-                 ""};
+                 fmt::format("--node-names has {} names; expected {} (--nnodes)", names.size(), count), ""};
   const std::string ranked =
       names.empty() ? fmt::format("sim-node-{:04}", rank) : names[static_cast<size_t>(rank)];
   const std::string name = options.nodeName.empty() ? ranked : options.nodeName;
@@ -274,12 +266,11 @@ Result<int> runSimulated(const RunSetup& setup, const RunOptions& options, const
   if (options.nodes == 1) return runSimulatedNode(setup, options, out);
   if (options.nodeRank || options.nodeCount || !options.nodeName.empty())
     return Error{ErrorCode::kUsage,
-                 "--nodes simulates all nodes, --nnodes, --node-rank and --node-name one of them; give one "
-                 "or the other",
+                 "--nodes simulates all nodes in this process; it cannot be combined with --nnodes, "
+                 "--node-rank or --node-name",
                  ""};
   if (!options.nodeNames.empty())
-    return Error{ErrorCode::kUsage, "--node-names is for one node among --nnodes; --nodes names all itself",
-                 ""};
+    return Error{ErrorCode::kUsage, "--node-names requires --nnodes; --nodes names its nodes itself", ""};
   const auto runOne = [&](int rank) -> Result<int> {
     const std::string node = fmt::format("sim-node-{:04}", rank);
     MUSTER_TRY(RunFolder folder, RunFolder::create(out / node));
@@ -342,9 +333,8 @@ Result<int> runCommand(const RunOptions& options) {
   if (!own.resume.empty() && RunFolder::holdsRun(own.resume)) return runResumed(own, *view, place);
   if (options.plan.empty())
     return Error{ErrorCode::kUsage,
-                 options.resume.empty()
-                     ? "no plan was given; try `muster run plans/quickstart.toml`"
-                     : "there is no run to resume in this folder, and no plan to start one with",
+                 options.resume.empty() ? "no plan given; try `muster run plans/quickstart.toml`"
+                                        : "no run to resume in this directory, and no plan to start one",
                  options.resume.string()};
   return runNew(own, *view, place);
 }

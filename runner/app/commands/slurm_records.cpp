@@ -31,12 +31,12 @@ class Rules {
     const slurm::NodeEnd end = ofCluster ? witness_.ofCluster(node) : witness_.ofNode(node);
     if (end.standing == Standing::kContradicted) return refused(end.why);
     if (end.standing == Standing::kForgotten && !believe_)
-      return refused(end.why + "; give --unconfirmed to believe the run folder");
+      return refused(end.why + "; use --unconfirmed to trust the run directory");
     if (record->exitCode != end.exitCode)
       return refused(
           fmt::format("it says exit code {}, job {} ended with {}", record->exitCode, end.job, end.exitCode));
     if (record->jobId != end.job)
-      return refused(fmt::format("it is of job {}, the node's is job {}",
+      return refused(fmt::format("it belongs to job {}, but the node's job is {}",
                                  record->jobId.empty() ? "none" : printable(record->jobId, 40), end.job));
     return ofCluster ? checkGroup(*record) : checkAlone(*record);
   }
@@ -53,7 +53,8 @@ class Rules {
   [[nodiscard]] Status checkGroup(const fleet::NodeSummary& record) const {
     const size_t nodes = witness_.clusterNodes().size();
     if (static_cast<size_t>(record.nodeCount) != nodes)
-      return refused(fmt::format("it is of a group of {} nodes, the job has {}", record.nodeCount, nodes));
+      return refused(
+          fmt::format("it belongs to a group of {} nodes, but the job has {}", record.nodeCount, nodes));
     return {};
   }
 

@@ -36,8 +36,7 @@ Result<std::vector<fs::path>> recordsAt(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) {
     MUSTER_TRY(auto records, fleet::findRecords(path));
-    if (records.empty())
-      return Error{ErrorCode::kUsage, "there is no record.json in this folder", path.string()};
+    if (records.empty()) return Error{ErrorCode::kUsage, "no record.json in this directory", path.string()};
     return records;
   }
   return std::vector<fs::path>{path};
@@ -48,7 +47,7 @@ Result<bool> addFleet(history::Store& store, const fs::path& folder, size_t& kep
   if (history::fleetFileIn(folder).empty()) return true;
   const auto fleet = history::readFleetIn(folder);
   if (!fleet.ok()) {
-    printError(fmt::format("{}: not kept", fleet.error().text()));
+    printError(fmt::format("{}: not added", fleet.error().text()));
     return false;
   }
   MUSTER_TRY(const bool isNew, store.addFleet(*fleet, systemClock().wallUnix()));
@@ -78,15 +77,15 @@ Result<int> add(const HistoryOptions& options) {
       const Status whole = node.ok() ? checkKept(path) : Status(node.error());
       if (!whole.ok()) {
         ++bad;
-        printError(fmt::format("{}: not kept: {}", printable(path.string()), whole.error().message));
+        printError(fmt::format("{}: not added: {}", printable(path.string()), whole.error().message));
         continue;
       }
       if (node->rejudged) {
         ++bad;
-        printError(fmt::format(
-            "{}: not kept: it was re-judged by `muster judge`; the history keeps what runs found: add the "
-            "record of the run itself (sha256 {})",
-            printable(path.string()), node->rejudged->from.front().substr(0, 12)));
+        printError(
+            fmt::format("{}: not added: it was re-evaluated by `muster judge`; add the original record of "
+                        "the run (sha256 {})",
+                        printable(path.string()), node->rejudged->from.front().substr(0, 12)));
         continue;
       }
       node->path = fs::absolute(path).string();
@@ -97,8 +96,8 @@ Result<int> add(const HistoryOptions& options) {
   if (options.json)
     fmt::print("{}\n", dumpJson({{"kept", kept}, {"known", known}, {"unreadable", bad}, {"fleets", fleets}}));
   else
-    fmt::print("{} kept, {} known already, {} could not be read{}\n", kept, known, bad,
-               fleets == 0 ? "" : fmt::format("; {} fleet{} kept", fleets, fleets == 1 ? "" : "s"));
+    fmt::print("{} added, {} already known, {} could not be read{}\n", kept, known, bad,
+               fleets == 0 ? "" : fmt::format("; {} fleet{} added", fleets, fleets == 1 ? "" : "s"));
   return bad > 0 ? kExitIncomplete : kExitAccepted;
 }
 
@@ -113,7 +112,7 @@ Result<int> list(const HistoryOptions& options) {
   }
   for (const history::Run& run : runs) fmt::print("{}\n", runLine(run));
   if (runs.empty())
-    fmt::print("no run{} is kept\n", options.node.empty() ? "" : " of " + printable(options.node));
+    fmt::print("no runs{} in the history\n", options.node.empty() ? "" : " of " + printable(options.node));
   return kExitAccepted;
 }
 
@@ -130,7 +129,7 @@ Result<int> listFleets(const HistoryOptions& options) {
     fmt::print("#{:<5} {}  {:<12} {} nodes, {}  {}{}\n", fleet.number, formatUtc(fleet.finished),
                fleet.acceptance, fleet.nodes.size(), printable(fleet.plan, 64),
                printable(fleet.folder.string(), 200), fleet.simulated ? "  SIMULATED" : "");
-  if (fleets.empty()) fmt::print("no fleet is kept; `muster history add FOLDER` keeps one\n");
+  if (fleets.empty()) fmt::print("no fleets in the history; add one with `muster history add FOLDER`\n");
   return kExitAccepted;
 }
 
@@ -174,10 +173,10 @@ Result<int> trend(const HistoryOptions& options) {
   if (!options.node.empty()) {  // of a mistyped name nothing got worse, which must not look like good news
     MUSTER_TRY(const auto runs, store.runs({options.node, 1}));
     if (runs.empty())
-      return Error{
-          ErrorCode::kUsage,
-          fmt::format("no run of {} is kept; `muster history list` shows whose are", printable(options.node)),
-          ""};
+      return Error{ErrorCode::kUsage,
+                   fmt::format("no run of {} in the history; `muster history list` shows the known nodes",
+                               printable(options.node)),
+                   ""};
   }
   MUSTER_TRY(auto reader, history::SeriesReader::open(store, {options.node, options.newest}));
   history::TrendFinder finder;
@@ -201,8 +200,8 @@ Result<int> trend(const HistoryOptions& options) {
     fmt::print("and {} more; --json lists {}\n", changed - kMostShown,
                trends.left == 0 ? "them all" : fmt::format("the first {}", trends.changes.size()));
   fmt::print(
-      "{} series, {} changed; {} have too few runs to tell (wanted: 4 of a part, and 6 successive pairs "
-      "of its figure on the node)\n",
+      "{} series, {} changed; {} have too few runs (required: 4 runs of a part and 6 successive pairs of its "
+      "metric on the node)\n",
       trends.series, changed, trends.tooFew);
   return worse ? kExitRejected : kExitAccepted;
 }
@@ -239,7 +238,7 @@ void printComparison(const history::Comparison& c) {
   }
   if (c.figures.size() > kMostShown)
     fmt::print("  and {} more; --json lists them all\n", c.figures.size() - kMostShown);
-  fmt::print("{} figures changed, {} are alike, {} are in one of the two only\n", c.figures.size(), c.alike,
+  fmt::print("{} metrics changed, {} unchanged, {} in only one of the runs\n", c.figures.size(), c.alike,
              c.onlyBefore + c.onlyAfter);
 }
 
@@ -251,7 +250,7 @@ Result<int> compare(const HistoryOptions& options) {
                            (runs.first.simulated ? runs.first : runs.second).path)
         .error();
   if (runs.first.node != runs.second.node)
-    printError(fmt::format("muster: these are runs of {} and {}: places are compared, not parts",
+    printError(fmt::format("muster: comparing two nodes, {} and {}, by device position, not by serial number",
                            printable(runs.first.node), printable(runs.second.node)));
   MUSTER_TRY(const history::Comparison comparison, history::compareRuns(store, runs.first, runs.second));
   if (options.json)

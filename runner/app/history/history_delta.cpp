@@ -44,14 +44,13 @@ Status checkOptions(const HistoryOptions& options) {
   if (options.reruns.empty() && options.surveys.empty())
     return Error{
         ErrorCode::kUsage,
-        "give the folders of the runs after the replacement (RUN...), or --survey FOLDER to learn which "
-        "nodes must run again",
+        "give the run directories after the repair (RUN...), or --survey FOLDER to list the nodes to retest",
         ""};
   if (!options.reruns.empty() && options.out.empty())
-    return Error{ErrorCode::kUsage, "say by --out where the merged fleet is to be written", ""};
+    return Error{ErrorCode::kUsage, "give --out, the directory for the merged fleet", ""};
   std::error_code error;
   if (!options.out.empty() && fs::exists(options.out, error) && !fs::is_empty(options.out, error))
-    return Error{ErrorCode::kUsage, "this folder is not empty, and it is kept; choose another --out",
+    return Error{ErrorCode::kUsage, "this directory is not empty; choose another --out",
                  options.out.string()};
   return {};
 }
@@ -65,7 +64,7 @@ Status addRecords(const fs::path& given, RecordUse use, std::vector<FoundRecord>
   }
   MUSTER_TRY(const auto records, fleet::findRecords(history::recordsFolderOf(given)));
   if (records.empty() && use != RecordUse::kAccepted)
-    return Error{ErrorCode::kUsage, "there is no record.json in this folder", given.string()};
+    return Error{ErrorCode::kUsage, "no record.json in this directory", given.string()};
   for (const fs::path& path : records) found.push_back({path, use});
   return {};
 }
@@ -90,29 +89,26 @@ Result<KeptFleet> acceptedFleet(const HistoryOptions& options, const std::vector
   MUSTER_TRY(const KeptFleet kept, store.lastAcceptedFleet(node.node, node.simulated));
   MUSTER_TRY(KeptFleet fleet, history::readFleetIn(kept.folder));
   if (fleet.sha256 == kept.sha256) return fleet;
-  return Error{
-      ErrorCode::kUsage,
-      fmt::format("the fleet.json there is not the one that the history has as accepted (sha256 {}, kept "
-                  "{}); name the right folder with --since",
-                  fleet.sha256.substr(0, 12), kept.sha256.substr(0, 12)),
-      kept.folder.string()};
+  return Error{ErrorCode::kUsage,
+               fmt::format("this fleet.json differs from the accepted one in the history (sha256 {}, added "
+                           "{}); give the right directory with --since",
+                           fleet.sha256.substr(0, 12), kept.sha256.substr(0, 12)),
+               kept.folder.string()};
 }
 
 Status checkAccepted(const KeptFleet& fleet, const HistoryOptions& options) {
   if (!fleet.waiversFrom.empty() && options.waivers.empty())
-    return Error{
-        ErrorCode::kUsage,
-        fmt::format("this fleet was judged under the waivers of {}; give that file, or what is in force "
-                    "now, by --waivers",
-                    printable(fleet.waiversFrom, 80)),
-        fleet.folder.string()};
+    return Error{ErrorCode::kUsage,
+                 fmt::format("this fleet was evaluated with the waivers of {}; give that file or the current "
+                             "one with --waivers",
+                             printable(fleet.waiversFrom, 80)),
+                 fleet.folder.string()};
   if (fleet.acceptance == "accepted") return {};
-  return Error{
-      ErrorCode::kUsage,
-      fmt::format("this fleet is {}, and only an accepted one can be built upon; `muster fleet` puts all "
-                  "records together anew",
-                  printable(fleet.acceptance, 40)),
-      fleet.folder.string()};
+  return Error{ErrorCode::kUsage,
+               fmt::format("this fleet is {}; only an accepted fleet can be re-accepted. Merge all records "
+                           "again with `muster fleet`",
+                           printable(fleet.acceptance, 40)),
+               fleet.folder.string()};
 }
 
 /// Reads all of them into one table. What cannot be read of the accepted fleet is found missing by its
@@ -150,12 +146,12 @@ Status checkNews(const DeltaInput& input) {
     if (old.empty()) old = input.records.nodes[i].path;
   }
   if (old.empty()) return {};
-  return Error{ErrorCode::kUsage,
-               fmt::format("all of these records are those that the fleet in {} was accepted by; expected "
-                           "records of runs after the repair: run an inventory plan on the nodes again and "
-                           "give its folder",
-                           input.accepted.folder.string()),
-               old};
+  return Error{
+      ErrorCode::kUsage,
+      fmt::format("all of these records are already part of the accepted fleet in {}; expected records of "
+                  "runs after the repair: run an inventory plan on the nodes and give its directory",
+                  input.accepted.folder.string()),
+      old};
 }
 
 void printList(const char* title, const std::vector<std::string>& lines) {
@@ -183,15 +179,13 @@ void printPlan(const DeltaInput& input, const Delta& delta) {
     return std::count_if(delta.nodes.begin(), delta.nodes.end(),
                          [&](const DeltaNode& node) { return node.state == state; });
   };
-  fmt::print(
-      "{}accepted fleet {}: {} nodes under plan {}; {} stay as accepted, {} taken from new runs, {} must run "
-      "again\n",
-      input.accepted.simulated ? "SIMULATED " : "", printable(input.accepted.folder.string(), 200),
-      delta.nodes.size(), printable(input.accepted.plan, 80), count(DeltaState::kKept),
-      count(DeltaState::kRerun), count(DeltaState::kNeeds));
+  fmt::print("{}accepted fleet {}: {} nodes, plan {}; {} unchanged, {} taken from new runs, {} to retest\n",
+             input.accepted.simulated ? "SIMULATED " : "", printable(input.accepted.folder.string(), 200),
+             delta.nodes.size(), printable(input.accepted.plan, 80), count(DeltaState::kKept),
+             count(DeltaState::kRerun), count(DeltaState::kNeeds));
   printList("taken from new runs", linesOf(delta, DeltaState::kRerun));
-  printList("must run again", linesOf(delta, DeltaState::kNeeds));
-  printList("not taken", delta.notTaken);
+  printList("to retest", linesOf(delta, DeltaState::kNeeds));
+  printList("not used", delta.notTaken);
   printList("notes", delta.notes);
 }
 
@@ -215,7 +209,7 @@ Result<fleet::FleetRecords> gather(DeltaInput& input, const Delta& delta, const 
       fleet::NodeSummary record = input.records.nodes[i];
       MUSTER_TRY(const std::string text, readFile(record.path));
       if (sha256Hex(text) != record.sha256)
-        return Error{ErrorCode::kUsage, "this record changed while it was read", record.path};
+        return Error{ErrorCode::kUsage, "this record was modified while being read", record.path};
       record.path = placeOf(input, node, i);
       const fs::path target = out / "records" / record.path;
       std::error_code error;
@@ -287,13 +281,13 @@ Result<int> merge(DeltaInput& input, const Delta& delta, const HistoryOptions& o
   fmt::print("\n{}report {}\n", fleet::renderFleetSummary(fleet, kSummaryColumns),
              (options.out / "fleet.html").string());
   if (fleet.exitCode == kExitAccepted)
-    fmt::print("next: `muster history add {}` keeps it as the last acceptance\n", options.out.string());
+    fmt::print("next: `muster history add {}` stores it as the last acceptance\n", options.out.string());
   return fleet.exitCode;
 }
 
 void sayWhatToRun(const Delta& delta) {
   const std::string list = join(delta.needing(), ",");
-  fmt::print("\nrun again: {}\nnext: muster slurm submit PLAN --nodes {}\n", list, list);
+  fmt::print("\nretest: {}\nnext: muster slurm submit PLAN --nodes {}\n", list, list);
 }
 
 }  // namespace

@@ -33,9 +33,11 @@ void printPlan(const history::PrunePlan& plan, const history::PruneRule& rule, c
   const auto line = [](size_t count, const std::string& what) { fmt::print("  {:>8}  {}\n", count, what); };
   fmt::print("keeps {} runs\n", plan.runs - plan.remove.size());
   line(keptFor(plan, KeptFor::kYoung), fmt::format("of the last {:g} days", rule.days));
-  line(keptFor(plan, KeptFor::kNewest), fmt::format("older, among the newest {} of their node", rule.newest));
+  line(keptFor(plan, KeptFor::kNewest),
+       fmt::format("older, but among the newest {} of their node", rule.newest));
   line(keptFor(plan, KeptFor::kAcceptance), "older, the last acceptance of their node");
-  line(keptFor(plan, KeptFor::kSpan), fmt::format("older, the last of their kind in {:g} days", rule.every));
+  line(keptFor(plan, KeptFor::kSpan),
+       fmt::format("older, the last of their verdict per {:g} days", rule.every));
   fmt::print("removes {} runs\n", plan.remove.size());
 }
 
@@ -64,8 +66,8 @@ Result<uint64_t> apply(history::Store& store, const history::PrunePlan& plan) {
   MUSTER_CHECK_OK(store.remove(plan.remove, [&](size_t done) { showProgress(done, plan.remove.size()); }));
   if (const Status compacted = store.compact(); !compacted.ok())
     printError(
-        fmt::format("{}\nthe runs were removed, and the file keeps its size; later runs use the space, or "
-                    "prune again to make it smaller",
+        fmt::format("{}\nthe runs were removed, but the file was not compacted; later runs reuse the space, "
+                    "or prune again to compact it",
                     compacted.error().text()));
   return store.size();
 }
@@ -87,7 +89,7 @@ Result<int> historyPrune(const HistoryOptions& options) {
   else if (options.apply)
     fmt::print("done: {} now, {} before\n", megabytes(after), megabytes(before));
   else if (!plan.remove.empty())
-    fmt::print("nothing was removed; --apply does it\n");
+    fmt::print("nothing was removed; use --apply to remove\n");
   return kExitAccepted;
 }
 

@@ -173,7 +173,7 @@ void expectDeviceCount(const Profile* profile, StageEvidence& evidence) {
                           ? deviceExpectation(kCountMetric, CheckKind::kEquals, profile->deviceCount, from)
                           : deviceExpectation(kCountMetric, CheckKind::kMin, 1, from);
   count.remedy =
-      "Look for a device that fell off the bus (nvidia-smi -L, lspci, dmesg), or for one hidden by a setting";
+      "Check for a device that fell off the bus (nvidia-smi -L, lspci, dmesg) or is hidden by a setting";
   evidence.expectations.push_back(count);
 }
 

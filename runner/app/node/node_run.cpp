@@ -84,7 +84,7 @@ Result<Record> NodeRun::run() {
   // A full disk, say: the stages that are done are in the journal.
   if (!record.ok() && record.error().code != ErrorCode::kUsage && RunFolder::holdsRun(folder_.path())) {
     Error error = std::move(record).error();
-    error.message += "; what was done is kept, so when that is mended go on with `" +
+    error.message += "; finished work is saved: fix the cause, then resume with `" +
                      resumeCommand(record_, folder_.path()) + "`";
     return error;
   }
@@ -158,9 +158,9 @@ std::string NodeRun::whyNot(const Stage& stage) const {
   if (!inventory_.problem.empty()) return inventory_.problem;
   for (const std::string& need : stage.needs) {
     const auto it = outcomes_.find(need);
-    if (it == outcomes_.end()) return "stage " + need + ", which it needs, did not run";
+    if (it == outcomes_.end()) return "prerequisite stage " + need + " did not run";
     if (!satisfies(it->second))
-      return fmt::format("stage {}, which it needs, came to {}", need, outcomeName(it->second));
+      return fmt::format("prerequisite stage {} did not pass ({})", need, outcomeName(it->second));
   }
   return "";
 }
@@ -176,7 +176,7 @@ Result<StageOutcome> NodeRun::runOne(const Stage& stage) {
   if (!scopes.empty() && std::count(scopes.begin(), scopes.end(), scopeName(stage.scope)) == 0)
     return stageNotRun(
         stage, StageState::kElsewhere,
-        fmt::format("its scope is {}, this job runs {}", scopeName(stage.scope), join(scopes, ", ")));
+        fmt::format("its scope is {}; this job runs scope {}", scopeName(stage.scope), join(scopes, ", ")));
   const std::string reason = whyNot(stage);
   if (!reason.empty()) {
     tellOthers(stage, reason);
@@ -190,12 +190,12 @@ Result<StageOutcome> NodeRun::runOne(const Stage& stage) {
   return outcome;
 }
 
-/// What another job is to find out cannot hold this one up; the fleet sees both.
+/// A prerequisite that runs in another job does not block this stage; the fleet checks both.
 void NodeRun::noteNeedsElsewhere(StageRecord& record) const {
   for (const std::string& need : record.needs)
     if (outcomes_.at(need) == Outcome::kElsewhere)
-      record.log.push_back(fmt::format(
-          "it needs {}, which is left to another job: whether that passed is not known here", need));
+      record.log.push_back(
+          fmt::format("it needs {}, which runs in another job; its result is not known here", need));
 }
 
 Status NodeRun::runStages(const Journal* earlier) {
@@ -254,8 +254,7 @@ void NodeRun::judgeReboot(const Journal& earlier) {
   same.unit = "text";
   same.allowed = {before};
   same.origin = "standing";
-  same.remedy =
-      "The node restarted in the middle of the run: look into its system log and power before it is used";
+  same.remedy = "The node rebooted during the run: check its system log and power supply before use";
   evidence.expectations.push_back(same);
   StageRecord stage;
   stage.name = kRunStage;

@@ -139,8 +139,8 @@ void NodeRun::announce(const NodeInventory& inventory) {
   for (const char* name : {"LD_PRELOAD", "LD_AUDIT"})
     if (const auto found = record_.environment.find(name); found != record_.environment.end())
       setup_.view->note(
-          fmt::format("warning: {}={}: this code runs inside every process of the run and can "
-                      "change what is measured; unset it unless it is meant",
+          fmt::format("warning: {}={}: this library is loaded into every process of the run and can change "
+                      "results; unset it unless intended",
                       name, printable(found->second, 200)));
   node_.announced = true;
 }
@@ -180,11 +180,10 @@ Status NodeRun::resumeInventory(const JournalStage& kept) {
     MUSTER_TRY(text, readFile(frozen));
   }
   if (sha256 != (fs::exists(frozen) ? sha256Hex(text) : ""))
-    return Error{
-        ErrorCode::kUsage,
-        "this is not the profile that the run to resume was started with: it was changed or removed; "
-        "put it back, or start a new run with --out",
-        frozen.string()};
+    return Error{ErrorCode::kUsage,
+                 "the SKU profile of the interrupted run was changed or removed; restore it, or start a new "
+                 "run with --out",
+                 frozen.string()};
   if (!sha256.empty()) {
     MUSTER_TRY(profile_, parseProfile(text, frozen, &setup_.catalog));
     MUSTER_CHECK_OK(checkOrigin(*profile_, !node_.scenario.empty()));

@@ -44,7 +44,7 @@ Status checkVersion(const Json& run, const std::string& where) {
   reader.optional("record_schema", schema);
   if (reader.ok() && schema != kRecordSchema)
     return Error{ErrorCode::kUsage,
-                 "another version of Muster began this run (records of schema " + std::to_string(schema) +
+                 "another version of Muster started this run (record schema " + std::to_string(schema) +
                      ", here " + std::to_string(kRecordSchema) +
                      "): resume it with that one, or start a new run with --out",
                  where};
@@ -70,7 +70,7 @@ Status cutTornLine(int fd, const fs::path& journal) {
   const size_t newline = text.rfind('\n');
   const size_t keep = newline == std::string::npos ? 0 : newline + 1;
   if (keep != text.size() && ftruncate(fd, static_cast<off_t>(keep)) != 0)
-    return ioError(journal, "cannot mend the journal", "check the file system");
+    return ioError(journal, "cannot repair the journal", "check the file system");
   return {};
 }
 
@@ -85,8 +85,8 @@ Result<RunFolder> RunFolder::hold(const fs::path& named) {
   MUSTER_TRY(const fs::path path, ownFolder(named));
   MUSTER_TRY(Fd lock, openOwnFile(path / ".lock", O_RDWR));
   if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
-    return Error{ErrorCode::kUsage,
-                 "another muster process is at work in this run folder; wait for it to end", path.string()};
+    return Error{ErrorCode::kUsage, "another muster process is using this run directory; wait until it ends",
+                 path.string()};
   MUSTER_TRY(Fd journal, openOwnFile(path / kJournalName, O_WRONLY | O_APPEND));
   MUSTER_CHECK_OK(cutTornLine(journal.get(), path / kJournalName));
   return RunFolder(path, std::move(lock), std::move(journal));
@@ -100,11 +100,10 @@ Result<RunFolder> RunFolder::create(const fs::path& path) {
                  "cannot make the run folder: " + error.message() + "; choose another with --out",
                  path.string()};
   if (holdsRun(path) || fs::exists(path / "record.json", error))
-    return Error{
-        ErrorCode::kUsage,
-        "this folder already holds a run, and it is kept as it is; choose another --out, or go on with "
-        "--resume if that run was interrupted",
-        path.string()};
+    return Error{ErrorCode::kUsage,
+                 "this directory already holds a run; choose another --out, or continue with --resume if "
+                 "that run was interrupted",
+                 path.string()};
   std::vector<std::string> missing;
   for (const char* name : kFirstMade)
     if (!fs::exists(fs::symlink_status(path / name, error))) missing.emplace_back(name);
@@ -117,8 +116,7 @@ Result<RunFolder> RunFolder::create(const fs::path& path) {
 
 Result<RunFolder> RunFolder::open(const fs::path& path) {
   if (!holdsRun(path))
-    return Error{ErrorCode::kUsage,
-                 "there is no run to resume in this folder (no journal); start one with --out",
+    return Error{ErrorCode::kUsage, "no run to resume in this directory (no journal); start one with --out",
                  path.string()};
   return hold(path);
 }

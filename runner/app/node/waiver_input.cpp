@@ -111,7 +111,7 @@ std::optional<StageOutcome> settleWaivers(Record& record, const Waivers& waivers
       evidence.ends.push_back(
           {fmt::format("waiver {}", i + 1), 0, "", 1, CaseEnd::State::kError,
            fmt::format("{}: this waiver matches nothing: {}; {}", waiver.at, waiver.text(), uses[i].detail),
-           "Correct the waiver, or remove it: one that covers nothing hides that it is of no use"});
+           "Correct or remove the waiver: a waiver that matches nothing has no effect"});
   }
   if (evidence.ends.empty()) return std::nullopt;
   StageOutcome outcome;

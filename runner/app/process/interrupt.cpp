@@ -28,7 +28,7 @@ static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<time_t>::is_
 constexpr long kSoonest = 100;
 
 constexpr std::string_view kHeard =
-    "\nmuster: interrupted: the ranks are ended and the record is written; once more ends all at once\n";
+    "\nmuster: interrupted: stopping ranks and writing the record; interrupt again to stop at once\n";
 
 void onSignal(int signal) {
   const int before = errno;
@@ -60,7 +60,7 @@ std::string interruptionText() {
   if (signal == 0) return "";
   if (signal == SIGTERM && end > 0 && minutes > 0 && firstAt.load() >= end - kSoonest) {
     const char* job = std::getenv("SLURM_JOB_ID");
-    return fmt::format("the time limit of Slurm job {} ({}) ended the run; a longer one is set with --time",
+    return fmt::format("the time limit of Slurm job {} ({}) ended the run; set a longer one with --time",
                        job == nullptr ? "" : job, formatQuantity(60.0 * static_cast<double>(minutes), "s"));
   }
   return fmt::format("the run was interrupted (SIG{})", sigabbrev_np(signal));

@@ -9,9 +9,9 @@ namespace muster {
 namespace {
 
 constexpr const char* kSubmitExamples = R"(
-Submits one array job with a task for each node, each of which runs the whole plan on its node, and a fleet job that
-puts the records together. The run folder must be on a file system that all nodes share. Nodes that are down or
-drained are reported as missing at once; nodes that no task met get a job of their own.
+Submits one array job with one task per node, which runs the plan on that node, and a fleet job, which merges the
+records. The run directory must be on a file system shared by all nodes. Nodes that are down or drained are reported at
+once; nodes that got no array task get a job of their own.
 
 Examples:
   muster slurm submit plans/node-full.toml --nodes 'gpu[001-128]' --partition batch --out /shared/runs/may --wait
@@ -22,16 +22,15 @@ Examples:
   muster slurm drain /shared/runs/may --dry-run)";
 
 void addUnconfirmed(CLI::App* command, SlurmOptions& o) {
-  command->add_flag("--unconfirmed", o.unconfirmed,
-                    "believe the run folder about jobs that Slurm has forgotten (default: what Slurm cannot "
-                    "confirm does not count)");
+  command->add_flag(
+      "--unconfirmed", o.unconfirmed,
+      "trust the run directory for jobs Slurm no longer knows (default: unconfirmed results do not count)");
 }
 
 void addMostJobs(CLI::App* command, SlurmOptions& o) {
   command
       ->add_option("--most-jobs", o.jobs.mostJobs,
-                   "at most so many jobs in the queue, where an account or QOS has a limit (default: what "
-                   "MaxJobCount leaves)")
+                   "maximum jobs in the queue, if an account or QOS has a limit (default: from MaxJobCount)")
       ->check(CLI::Range(slurm::kLeastJobs, 1000000));
 }
 
@@ -41,79 +40,83 @@ void addJobOptions(CLI::App* submit, SlurmOptions& o) {
   submit->add_option("--account", jobs.account, "account to charge");
   submit->add_option("--reservation", jobs.reservation, "reservation to run in");
   submit->add_option("--qos", jobs.qos, "quality of service");
-  submit->add_option("--constraint", jobs.constraint, "features that nodes must have");
+  submit->add_option("--constraint", jobs.constraint, "required node features");
   submit->add_option("--job-name", jobs.name, "name of all jobs (default: muster-PLAN)")->type_name("NAME");
   submit
       ->add_option("--gpus-per-node", jobs.gpus,
-                   "GPUs to ask for (default: what Slurm says that the nodes have)")
+                   "GPUs to request per node (default: all GPUs Slurm lists for the nodes)")
       ->check(CLI::Range(1, 1024));
-  submit->add_option("--time", o.time, "time limit of a node (default: what the plan's timeouts come to)")
+  submit->add_option("--time", o.time, "time limit per node (default: sum of the plan's timeouts)")
       ->type_name("DURATION");
-  submit->add_option("--gap-wait", o.gapWait, "how long a job that is pinned to its node may wait for it")
+  submit->add_option("--gap-wait", o.gapWait, "how long a job for one specific node waits for that node")
       ->type_name("DURATION")
       ->capture_default_str();
-  submit->add_option("--at-once", jobs.atOnce, "at most so many nodes at the same time (default: all)")
+  submit->add_option("--at-once", jobs.atOnce, "maximum nodes tested concurrently (default: all)")
       ->check(CLI::Range(1, 65536));
   addMostJobs(submit, o);
-  submit->add_option("--container-image", jobs.image, "run inside this image");
+  submit->add_option("--container-image", jobs.image, "run in this container image");
   submit
-      ->add_option("--container-runtime", o.runtime, "auto: apptainer for .sif files and folders, else pyxis")
+      ->add_option("--container-runtime", o.runtime,
+                   "container runtime; auto: apptainer for .sif files and directories, otherwise pyxis")
       ->check(CLI::IsMember({"auto", "pyxis", "apptainer", "singularity"}))
       ->capture_default_str();
-  submit->add_option("--container-mounts", jobs.mounts, "FROM:TO[:FLAGS]; the run folder is always mounted")
+  submit
+      ->add_option("--container-mounts", jobs.mounts,
+                   "additional mounts FROM:TO[:FLAGS]; the run directory is always mounted")
       ->delimiter(',')
       ->allow_extra_args(false);
-  submit->add_option("--container-muster", jobs.containerMuster, "the command inside the image")
+  submit->add_option("--container-muster", jobs.containerMuster, "path of muster inside the image")
       ->capture_default_str();
 }
 
 void addSubmit(CLI::App* slurm, SlurmOptions& o) {
-  CLI::App* submit = slurm->add_subcommand("submit", "run a plan on many nodes and report on the fleet");
+  CLI::App* submit = slurm->add_subcommand("submit", "run a plan on many nodes and write a fleet report");
   submit->add_option("plan", o.plan, "plan file (.toml or .lua)")->required();
-  submit->add_option("--nodes", o.nodes, "every node that must have a record: gpu[001-128],gpu200 or all")
+  submit->add_option("--nodes", o.nodes, "nodes to test: gpu[001-128],gpu200 or all")
       ->required()
       ->type_name("LIST");
-  submit->add_option("--out", o.out, "run folder, shared by all nodes (default: ./muster-slurm-PLAN-TIME)")
+  submit->add_option("--out", o.out, "run directory, shared by all nodes (default: ./muster-slurm-PLAN-TIME)")
       ->type_name("FOLDER");
   addJobOptions(submit, o);
-  submit->add_option("--set", o.sets, "override: STAGE.PARAM=VALUE, STAGE.timeout=VALUE, sku=NAME ...")
+  submit
+      ->add_option("--set", o.sets,
+                   "override a plan value: STAGE.PARAM=VALUE, STAGE.timeout=VALUE, sku=NAME ...")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  submit->add_option("--sku", o.sku, "profile to judge by, in place of the plan's");
-  submit->add_option("--skus", o.skuFolders, "folder with more SKU profiles")
+  submit->add_option("--sku", o.sku, "SKU profile to use instead of the plan's");
+  submit->add_option("--skus", o.skuFolders, "directory with additional SKU profiles")
       ->type_name("FOLDER")
       ->allow_extra_args(false);
-  submit->add_option("--plugins", o.pluginFolders, "folder with more plugins")
+  submit->add_option("--plugins", o.pluginFolders, "directory with additional plugins")
       ->type_name("FOLDER")
       ->allow_extra_args(false);
-  submit->add_option("--simulate", o.scenario, "run on the simulated devices of a scenario")
+  submit->add_option("--simulate", o.scenario, "use the simulated devices of this scenario")
       ->type_name("SCENARIO");
-  submit->add_option("--seed", o.seed, "seed of all generated data")->capture_default_str();
-  submit->add_flag("--strict", o.strict, "a measurement that no expectation covers blocks acceptance");
-  submit->add_option("--waivers", o.waivers, "known failures that somebody answers for until a date")
-      ->type_name("FILE");
-  submit->add_option("--topology", o.topology, "who shares a switch or rack, for the fleet report")
+  submit->add_option("--seed", o.seed, "seed for all generated data")->capture_default_str();
+  submit->add_flag("--strict", o.strict, "measurements without a limit block acceptance");
+  submit->add_option("--waivers", o.waivers, "approved, time-limited waivers")->type_name("FILE");
+  submit->add_option("--topology", o.topology, "nodes per switch or rack, for the fleet report")
       ->type_name("FILE");
   addNodeSkus(submit, o.nodeSkus);
   addSameMachine(submit, o.sameMachine);
   addUnconfirmed(submit, o);
-  submit->add_flag("--reject-outliers", o.rejectOutliers, "the fleet rejects nodes that their peers name");
-  submit->add_flag("--print", o.print,
-                   "show the scripts and how they would be submitted, and submit nothing");
-  submit->add_flag("--wait", o.wait, "wait for the fleet report and end with its exit code");
+  submit->add_flag("--reject-outliers", o.rejectOutliers,
+                   "also reject statistical outliers within limits (default: flag only)");
+  submit->add_flag("--print", o.print, "print the job scripts and submit commands; submits nothing");
+  submit->add_flag("--wait", o.wait, "wait for the fleet report and return its exit code");
   submit->footer(kSubmitExamples);
 }
 
 CLI::App* addOnRun(CLI::App* slurm, SlurmOptions& o, const char* name, const char* what) {
   CLI::App* command = slurm->add_subcommand(name, what);
-  command->add_option("run", o.run, "run folder")->required();
+  command->add_option("run", o.run, "run directory")->required();
   return command;
 }
 
 void addDryRun(CLI::App* command, SlurmOptions& o) {
-  auto* group = command->add_option_group("mode", "one of both");
-  group->add_flag("--dry-run", o.dryRun, "say what would be done, and do nothing");
-  group->add_flag("--apply", o.apply, "do it");
+  auto* group = command->add_option_group("mode", "one is required");
+  group->add_flag("--dry-run", o.dryRun, "print the actions; changes nothing");
+  group->add_flag("--apply", o.apply, "perform the actions");
   group->require_option(1);
 }
 
@@ -123,36 +126,35 @@ CLI::App* addSlurm(CLI::App& app, SlurmOptions& o) {
   CLI::App* slurm = app.add_subcommand("slurm", "run a plan on many nodes through Slurm");
   slurm->require_subcommand(1);
   addSubmit(slurm, o);
-  addOnRun(slurm, o, "status", "how far every node of a run is");
-  CLI::App* resume =
-      addOnRun(slurm, o, "resume", "run the plan on the nodes that are missing or could not be measured");
+  addOnRun(slurm, o, "status", "show each node's progress");
+  CLI::App* resume = addOnRun(slurm, o, "resume", "rerun the plan on nodes that are missing or incomplete");
   resume->add_flag("--rejected", o.rejectedToo,
-                   "also on rejected ones, after a repair; what they had is kept in attempts/");
+                   "also rerun rejected nodes, after a repair; old results are kept in attempts/");
   addMostJobs(resume, o);
-  resume->add_flag("--wait", o.wait, "wait for the fleet report and end with its exit code");
-  addOnRun(slurm, o, "wait", "wait for the fleet report and end with its exit code");
+  resume->add_flag("--wait", o.wait, "wait for the fleet report and return its exit code");
+  addOnRun(slurm, o, "wait", "wait for the fleet report and return its exit code");
   CLI::App* drain =
-      addOnRun(slurm, o, "drain", "drain rejected nodes, with a reason that begins with muster:");
+      addOnRun(slurm, o, "drain", "drain rejected nodes, with a reason that starts with muster:");
   addUnconfirmed(drain, o);
   addDryRun(drain, o);
-  addDryRun(addOnRun(slurm, o, "undrain", "give back what this run has drained, and nothing else"), o);
+  addDryRun(addOnRun(slurm, o, "undrain", "undrain only the nodes this run drained"), o);
   CLI::App* clean = slurm->add_subcommand("clean", "remove old runs");
-  clean->add_option("folder", o.run, "folder that holds run folders")->required();
-  clean->add_option("--older-than", o.olderThan, "age since anything changed, e.g. 30d")
+  clean->add_option("folder", o.run, "parent of run directories")->required();
+  clean->add_option("--older-than", o.olderThan, "time since the last change, e.g. 30d")
       ->required()
       ->type_name("DURATION");
   addDryRun(clean, o);
   CLI::App* hooks = slurm->add_subcommand(
       "hooks",
-      "write a HealthCheckProgram, a Prolog and an Epilog that run a short plan within Slurm's limits");
-  hooks->add_option("plan", o.plan, "short plan, where nodes see it too")->required();
-  hooks->add_option("--out", o.out, "folder for the scripts")->required()->type_name("FOLDER");
-  hooks->add_option("--time", o.hookTime, "end the plan after so long; at most 50s for a HealthCheckProgram")
+      "write HealthCheckProgram, Prolog and Epilog scripts that run a short plan within Slurm's time limits");
+  hooks->add_option("plan", o.plan, "short plan, on a path that exists on all nodes")->required();
+  hooks->add_option("--out", o.out, "directory for the scripts")->required()->type_name("FOLDER");
+  hooks->add_option("--time", o.hookTime, "time limit of the plan; at most 50s for a HealthCheckProgram")
       ->type_name("DURATION")
       ->capture_default_str();
-  hooks->add_option("--keep", o.hookFolder, "folder on each node for the last two results")
+  hooks->add_option("--keep", o.hookFolder, "directory on each node for the last two results")
       ->capture_default_str();
-  addOnRun(slurm, o, "fill", "submit what is missing in this round; the fleet job calls it")->group("");
+  addOnRun(slurm, o, "fill", "submit missing nodes of this round; called by the fleet job")->group("");
   return slurm;
 }
 
@@ -177,7 +179,7 @@ Result<int> dispatch(const CLI::App& slurm, SlurmOptions& o) {
 Result<int> slurmCommand(const CLI::App& slurm, SlurmOptions& o) {
   Result<int> result = dispatch(slurm, o);
   if (result.ok() || result.error().code != ErrorCode::kTimeout) return result;
-  // A controller that does not answer is no fault of Muster's: nothing was done (exit 2).
+  // An unreachable controller is not an internal error: nothing was done (exit 2).
   return Error{ErrorCode::kUsage, result.error().message, result.error().where};
 }
 

@@ -52,7 +52,7 @@ bool runsAgain(const slurm::NodeProgress& node, bool rejectedToo) {
 void showActions(const std::vector<slurm::NodeAction>& actions, const char* done, bool applied) {
   for (const slurm::NodeAction& action : actions)
     if (action.reason.empty())
-      fmt::print("{}: left as it is: {}\n", printable(action.node), printable(action.why));
+      fmt::print("{}: not changed: {}\n", printable(action.node), printable(action.why));
     else
       fmt::print("{}: {}{}: {}\n", action.node, applied ? "" : "would be ", done, printable(action.reason));
 }
@@ -100,15 +100,15 @@ Result<int> slurmWait(const slurm::RunStore& run) {
   for (;;) {
     if (const auto code = slurm::fleetExit(run)) return showFleet(run, *code);
     if (interrupted().load()) {
-      fmt::print("the jobs go on; wait again with: muster slurm wait {}\n",
+      fmt::print("the jobs continue; wait again with: muster slurm wait {}\n",
                  slurm::shellQuote(run.folder().string()));
       return kExitInterrupted;
     }
     if (unsure >= kUnsurePatience) {
-      printError(fmt::format(
-          "muster: {}: no job of this run waits or runs any more, and there is no fleet report; see logs/ "
-          "there, then go on with `muster slurm resume`",
-          run.folder().string()));
+      printError(
+          fmt::format("muster: {}: no job of this run is pending or running, and there is no fleet report; "
+                      "check its logs/, then continue with `muster slurm resume`",
+                      run.folder().string()));
       return kExitIncomplete;
     }
     usleep(kLook);
@@ -118,7 +118,7 @@ Result<int> slurmWait(const slurm::RunStore& run) {
     const auto jobs = slurm::readJobs(slurm::jobNumbers(submitted));
     const auto known = slurm::readNodes();
     if (!jobs.ok() || !known.ok()) {  // a controller that restarts is no reason to give up
-      fmt::print("Slurm does not answer, asking again: {}\n",
+      fmt::print("Slurm does not answer, retrying: {}\n",
                  printable((jobs.ok() ? known.error() : jobs.error()).message));
       std::fflush(stdout);
       continue;
@@ -168,10 +168,10 @@ Result<int> slurmResume(const SlurmOptions& o) {
     MUSTER_TRY(const auto submitted, run.jobs());
     MUSTER_TRY(const auto jobs, slurm::readJobs(slurm::jobNumbers(submitted)));
     if (slurm::anyLive(jobs))
-      return Error{
-          ErrorCode::kUsage,
-          "jobs of this run still wait or run; see `muster slurm status`, and resume it when they have ended",
-          run.folder().string()};
+      return Error{ErrorCode::kUsage,
+                   "jobs of this run are still pending or running; see `muster slurm status`, and resume "
+                   "when they have ended",
+                   run.folder().string()};
     MUSTER_TRY(const slurm::Nodes known, slurm::readNodes(run.submission().jobs.partition));
     MUSTER_TRY(const auto nodes, slurm::readProgress(run, submitted, jobs, known));
     const int round = slurm::lastRound(submitted) + 1;
@@ -197,7 +197,7 @@ Result<int> slurmResume(const SlurmOptions& o) {
     const bool clusterAgain = onlyCluster ? !again.empty() : o.rejectedToo && cluster == kExitRejected;
     MUSTER_CHECK_OK(prepareRound(run, round, clusterAgain));
     MUSTER_CHECK_OK(slurm::beginRound(run, again, round));
-    fmt::print("run {}: {} nodes run the {} again{}{}\n", run.folder().string(), again.size(),
+    fmt::print("run {}: retesting {} nodes with the {}{}{}\n", run.folder().string(), again.size(),
                onlyCluster ? "cluster stages" : "plan", again.empty() ? "" : ": ", slurm::shortList(again));
     std::fflush(stdout);
   }
@@ -219,9 +219,9 @@ Result<int> slurmDrain(const SlurmOptions& o) {
                                     [](const slurm::RejectedNode& node) { return !node.doubt.empty(); });
   if (doubts == 0) return kExitAccepted;
   fmt::print(
-      "{} of these are not drained because record, exit file and Slurm do not agree: look at them; `muster "
-      "slurm resume --rejected` tests them again, --unconfirmed believes the run folder about jobs that "
-      "Slurm has forgotten\n",
+      "{} of these are not drained because their record, exit file and Slurm disagree: check them. `muster "
+      "slurm resume --rejected` retests them; --unconfirmed trusts the run directory for jobs Slurm no "
+      "longer knows\n",
       doubts);
   return kExitIncomplete;
 }
@@ -233,7 +233,7 @@ Result<int> slurmUndrain(const SlurmOptions& o) {
   MUSTER_TRY(const auto drained, slurm::drainedByRun(run));
   MUSTER_TRY(const slurm::Nodes known, slurm::readNodes());
   auto actions = slurm::planUndrain(run.submission(), drained, known);
-  if (actions.empty()) fmt::print("this run has drained no node that it has not given back\n");
+  if (actions.empty()) fmt::print("no node is drained by this run\n");
   if (o.apply) MUSTER_CHECK_OK(slurm::applyUndrain(run, actions));
   showActions(actions, "given back", o.apply);
   return kExitAccepted;
@@ -250,7 +250,7 @@ Result<int> slurmClean(const SlurmOptions& o) {
                : o.apply         ? "removed"
                                  : "would be removed");
   }
-  if (runs.empty()) fmt::print("{}: no run is in this folder\n", o.run.string());
+  if (runs.empty()) fmt::print("{}: no runs in this directory\n", o.run.string());
   return kExitAccepted;
 }
 

@@ -101,7 +101,7 @@ Result<bool> isSimulated(const slurm::RunStore& run, const FleetReport& report) 
 /// Why there is no report though the fleet job ended.
 std::string whyNoReport(int code) {
   if (code == kNotFoundByShell || code == kNotStartedByShell)
-    return "muster could not be started there; it must be on a file system that all nodes see";
+    return "muster could not be started there; it must be on a file system shared by all nodes";
   if (code > kSignalled && code != kExitInterrupted)
     return fmt::format("signal {} ended it", code - kSignalled);
   return "`muster fleet` refused or failed";
@@ -170,7 +170,7 @@ class Rejections {
       fleetDoubt_ = "the fleet job does not confirm it: " + end.why;
     else if (end.exitCode != kExitRejected || fleet.exitCode != kExitRejected)
       fleetDoubt_ =
-          fmt::format("the fleet job ended with {}, its records come to {}", end.exitCode, fleet.exitCode);
+          fmt::format("the fleet job ended with {}, but its records give {}", end.exitCode, fleet.exitCode);
   }
 
   /// Nothing where nobody rejects the node.
@@ -184,7 +184,7 @@ class Rejections {
     const bool anybody = toldState == "rejected" || toldSuspect ||
                          slurm::readExit(run_.exit(node)) == kExitRejected || end.exitCode == kExitRejected;
     if (judged == judged_.end())
-      return anybody ? std::optional(doubtful(node, "no record of it was judged")) : std::nullopt;
+      return anybody ? std::optional(doubtful(node, "it has no evaluated record")) : std::nullopt;
     const fleet::FleetNode& found = *judged->second;
     const bool rejected = found.state == fleet::NodeState::kRejected;
     const bool oneEnd = found.state == fleet::NodeState::kAffected && found.suspect;
@@ -199,9 +199,7 @@ class Rejections {
     if (!found.claim.empty())
       return slurm::RejectedNode{
           node, "", false,
-          fmt::format("look at it yourself: what records say of themselves drains no node whose own job "
-                      "did not fail: {}",
-                      found.claim)};
+          fmt::format("check it manually: a node is only drained if its own job failed: {}", found.claim)};
     if (rejected || oneEnd) {
       slurm::RejectedNode named{node, found.reason};
       if (!believed(end))
@@ -225,7 +223,7 @@ class Rejections {
     return end.standing == Standing::kConfirmed || (unconfirmed_ && end.standing == Standing::kForgotten);
   }
   static slurm::RejectedNode doubtful(const std::string& node, const std::string& what) {
-    return {node, "", false, "what its files and Slurm say of it does not agree: " + what};
+    return {node, "", false, "its files and Slurm disagree: " + what};
   }
 
   const slurm::RunStore& run_;

@@ -29,7 +29,7 @@ constexpr int kNoLimit = 65534;          // how PrologEpilogTimeout says that it
 int prologSeconds() {
   const auto configuration = slurm::readConfiguration();
   if (!configuration.ok()) {
-    fmt::print("note: Slurm does not say its PrologEpilogTimeout: {}\n", configuration.error().message);
+    fmt::print("note: cannot read PrologEpilogTimeout from Slurm: {}\n", configuration.error().message);
     return kNoLimit;
   }
   const auto found = configuration->find("PrologEpilogTimeout");
@@ -42,7 +42,7 @@ int prologSeconds() {
 Status checkLimit(int seconds, const std::string& kind, int limit) {
   if (seconds >= 5 && seconds + slurm::kHookMargin <= limit) return {};
   return Error{ErrorCode::kUsage,
-               fmt::format("--time is {} s; Slurm kills a {} after {} s, so wanted 5 s to {} s", seconds,
+               fmt::format("--time is {} s, but Slurm kills a {} after {} s; expected 5 s to {} s", seconds,
                            kind, limit, limit - slurm::kHookMargin),
                ""};
 }
@@ -117,7 +117,8 @@ Result<int> slurmHooks(const SlurmOptions& o) {
     hook.folder = (results / kind).string();
     MUSTER_CHECK_OK(writeHook(tree.templates, out, hook));
   }
-  fmt::print("enter them in slurm.conf as each says in its first lines, then: scontrol reconfigure\n");
+  fmt::print(
+      "add them to slurm.conf as described at the top of each script, then run: scontrol reconfigure\n");
   return 0;
 }
 

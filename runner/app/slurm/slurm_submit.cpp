@@ -89,13 +89,11 @@ Result<int> gpusOf(const std::vector<std::string>& nodes, const slurm::Nodes& kn
   std::vector<std::string> texts;
   texts.reserve(counts.size());
   for (const int count : counts) texts.push_back(std::to_string(count));
-  return Error{
-      ErrorCode::kUsage,
-      fmt::format(
-          "these nodes have different numbers of GPUs in Slurm ({}); say how many each must give with "
-          "--gpus-per-node, or submit them apart",
-          join(texts, ", ")),
-      "--nodes"};
+  return Error{ErrorCode::kUsage,
+               fmt::format("these nodes have different numbers of GPUs in Slurm ({}); set --gpus-per-node, "
+                           "or submit them separately",
+                           join(texts, ", ")),
+               "--nodes"};
 }
 
 Status chooseRuntime(SlurmOptions& o) {
@@ -192,9 +190,9 @@ Status warnOfForgetting() {
   if ((!storage.empty() && storage.find("none") == std::string::npos) || seconds == 0 || seconds >= kLongAge)
     return {};
   fmt::print(
-      "note: Slurm keeps no accounting and forgets a job {} s after its end (MinJobAge): a node whose task "
-      "ends earlier than that before the fleet job cannot be confirmed and does not count, unless "
-      "--unconfirmed is given\n",
+      "note: Slurm has no accounting and drops a job {} s after its end (MinJobAge): a node whose task ends "
+      "earlier than that before the fleet job cannot be confirmed and does not count, unless --unconfirmed "
+      "is given\n",
       seconds);
   return {};
 }
@@ -210,11 +208,11 @@ Result<slurm::Nodes> knownNodes(const SlurmOptions& o, std::string& problem) {
 
 /// What the scripts lack because there was no Slurm to ask.
 void sayUnknown(const SlurmOptions& o, const slurm::Submission& submission, const std::string& problem) {
-  fmt::print("#### not known, as Slurm could not be asked ({}):\n", problem);
+  fmt::print("#### unknown, because Slurm does not answer ({}):\n", problem);
   if (o.nodes == "all")
     fmt::print("####   the nodes that --nodes all stands for; NODE_COUNT is their number\n");
   if (submission.jobs.nvidia && submission.jobs.gpus == 0)
-    fmt::print("####   the GPUs of each node: `submit` adds --gpus-per-node as Slurm has them\n");
+    fmt::print("####   the GPUs per node: `submit` adds --gpus-per-node from Slurm\n");
   fmt::print("####   which nodes are down or drained, how large an array may be, and how many jobs fit\n");
 }
 

@@ -98,11 +98,10 @@ std::vector<Expectation> standingExpectations(const TestSpec& test, const std::s
     e.severity = Severity::kWarn;
     e.warnBand = 0;  // it only warns anyway
     e.limit = std::max(e.limit, kLargestDropOfCpus);
-    e.source =
-        "built-in: a CPU is shared with the system and whatever else runs, so a drop alone proves no fault";
+    e.source = "built-in: the CPU is shared with other processes, so a drop alone does not prove a fault";
     e.remedy =
-        "Something else took CPU time or memory: see the busiest process and steal time in the telemetry, "
-        "and run again";
+        "Other work used CPU time or memory: check the busiest process and steal time in the telemetry, then "
+        "run again";
   }
   return standing;
 }

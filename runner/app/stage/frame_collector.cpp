@@ -28,8 +28,8 @@ std::string undeclared(const PluginSpec& plugin, const TestSpec& test, const std
   for (const MetricSpec& metric : test.metrics) known.push_back(metric.name);
   const bool qualified =
       name.starts_with(plugin.name + ".") && test.metric(name.substr(plugin.name.size() + 1)) != nullptr;
-  return fmt::format("it reported \"{}\", which it does not declare{}", printable(name, 80),
-                     qualified ? "; wanted the name without the plugin's" : didYouMean(name, known));
+  return fmt::format("it reported the undeclared metric \"{}\"{}", printable(name, 80),
+                     qualified ? "; expected the name without the plugin's" : didYouMean(name, known));
 }
 
 /// What does not fit between the kind of a metric, a text or a number, and what was sent for it; empty if all
@@ -37,7 +37,7 @@ std::string undeclared(const PluginSpec& plugin, const TestSpec& test, const std
 std::string wrongKind(const MetricSpec& metric, const Json& frame) {
   const bool text = metric.unit == "text";
   if (frame.contains(text ? "text" : "samples")) return "";
-  return fmt::format("{} came with {}, its unit is \"{}\"; wanted {}", metric.name,
+  return fmt::format("{} came with {}, its unit is \"{}\"; expected {}", metric.name,
                      text ? "samples" : "a text", metric.unit, text ? "a text" : "samples");
 }
 
@@ -120,8 +120,8 @@ void FrameCollector::lie(const RankSlot& slot, const std::string& message) {
   const int open = openRun(slot.rank);
   if (open >= 0)
     worsen(endOf(slot, static_cast<size_t>(open)), CaseEnd::State::kError,
-           "the plugin broke its own description: " + message,
-           "Change what the plugin reports or what its describe() declares, or tell its author");
+           "the plugin violated its own description: " + message,
+           "Correct the plugin's measurements or its describe(), or report this to its author");
 }
 
 void FrameCollector::takeCase(const RankSlot& slot, const Json& frame) {
@@ -245,7 +245,7 @@ void FrameCollector::takeArtifact(const RankSlot&, const Json& frame) {
 void FrameCollector::takeLog(const RankSlot& slot, const Json& frame) {
   const std::string level = textField(frame, "level");
   if (level != "warning" && level != "error") return;
-  if (log.size() == kMostLogLines) log.emplace_back("more log lines were left out");
+  if (log.size() == kMostLogLines) log.emplace_back("more log lines were omitted");
   if (log.size() > kMostLogLines) return;
   const std::string who = slot.device.empty() ? fmt::format("rank {}", slot.rank) : slot.device;
   log.push_back(fmt::format("{} {}: {}", who, level, printable(textField(frame, "text"))));

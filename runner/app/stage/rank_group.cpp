@@ -21,11 +21,10 @@ namespace {
 constexpr double kSimulatedIdle = 20;
 
 constexpr const char* kDeathRemedy =
-    "Run the rank alone; if it ends the same way, look at its output in the run folder, the device and its "
-    "driver's log";
+    "Rerun this rank alone. If it recurs, check its output, dmesg and the GPU.";
 constexpr const char* kPeerRemedy =
-    "Look at what is named here first: of a node its power, its network and the output of its run; of a rank "
-    "its output and its device; then run the stage again";
+    "Check the component named here first: for a node its power, network and run output; for a rank its "
+    "output and device. Then run the stage again.";
 
 std::vector<CaseRun> runsOf(const Stage& stage, const std::vector<const Case*>& cases) {
   std::vector<CaseRun> runs;
@@ -139,7 +138,7 @@ void RankGroup::keepInStep() {
       collector_.failRun(slot, index,
                          stopped != stopped_.end()
                              ? stopped->second
-                             : fmt::format("rank {} of its group is done with this case", ended->rank),
+                             : fmt::format("rank {} of its group had already ended this case", ended->rank),
                          "", CaseEnd::Cause::kGroup);
     }
   }
@@ -230,7 +229,7 @@ void RankGroup::settleStopped(const RankSlot& slot, const RankEnd& end) {
 void RankGroup::settle(const RankSlot& slot, const RankEnd& end, StageRecord& record) {
   keepEnd(slot, end, record);
   const int open = collector_.openRun(slot.rank);
-  std::string message = end.error.empty() ? "the rank ended before the case did" : end.error;
+  std::string message = end.error.empty() ? "the rank ended before the case finished" : end.error;
   const std::string why = interruptionText();
   if (end.state == RankEnd::State::kCancelled && !why.empty()) message += ": " + why;
   if (end.forPeer) return settleStopped(slot, end);
@@ -299,7 +298,7 @@ Status RankGroup::run(StageRecord& record, StageEvidence& evidence) {
       const std::string why = interruptionText();
       for (const RankSlot& slot : waiting)
         failPending(slot,
-                    !cancelled    ? "the stage's deadline had passed"
+                    !cancelled    ? "the stage timed out"
                     : why.empty() ? "the run was interrupted"
                                   : why,
                     cancelled ? CaseEnd::Cause::kCancelled : CaseEnd::Cause::kOwn);
@@ -314,7 +313,7 @@ Status RankGroup::run(StageRecord& record, StageEvidence& evidence) {
       for (const RankSlot& slot : slots_)
         for (size_t i = 0; i < collector_.runs().size(); ++i)
           collector_.failRun(slot, i,
-                             fmt::format("it took {} of virtual time, the deadline is {}",
+                             fmt::format("it took {} of simulated time; the timeout is {}",
                                          formatQuantity(span, "s"), formatQuantity(stage_.timeout, "s")));
     // A stage ends at its deadline, whatever time it reported: the next ones must not pay for a wrong figure.
     node_.virtualNow += std::clamp(span, 0.0, stage_.timeout);

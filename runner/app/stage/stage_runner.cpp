@@ -136,7 +136,7 @@ ClusterEntry enterGroup(NodeContext& node, const Stage& stage, std::vector<RankS
     entry.firstRank = std::accumulate(counts.begin(), own, 0);
     entry.worldSize = std::accumulate(own, counts.end(), entry.firstRank);
   } else {
-    record.log.push_back("its group is this node alone: no launcher named others");
+    record.log.push_back("the group has only this node: no launcher was detected");
   }
   if (entry.kind != ClusterEntry::Kind::kGo) return entry;
   place = {entry.firstRank, local, entry.worldSize, cluster.get()};

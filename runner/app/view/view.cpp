@@ -121,7 +121,7 @@ class PlainView : public RunView {
     line(fmt::format("run folder {}", folder.string()));
   }
   void stageStarted(const StageStart& stage) override {
-    line(fmt::format("[{}/{}] {}: {} (at most {})", stage.index + 1, stage.count, stage.name, stage.what,
+    line(fmt::format("[{}/{}] {}: {} (timeout {})", stage.index + 1, stage.count, stage.name, stage.what,
                      formatQuantity(stage.timeout, "s")));
     nextReport_ = kReportEvery;
   }
@@ -175,7 +175,7 @@ class LiveView : public PlainView {
   }
   void stageProgress(const StageProgress& progress) override {
     std::string text = progressText(progress);
-    if (progress.fraction <= 0) text += fmt::format(" (at most {})", formatQuantity(timeout_, "s"));
+    if (progress.fraction <= 0) text += fmt::format(" (timeout {})", formatQuantity(timeout_, "s"));
     std::fputs(("\r\x1b[2K" + liveLine(progress.fraction, text, columns(), speaksUtf8())).c_str(), stdout);
     std::fflush(stdout);
     drawn_ = true;

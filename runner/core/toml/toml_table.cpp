@@ -55,7 +55,7 @@ TomlTable::TomlTable(const TomlDocument& document, std::string pointer, Complain
   if (found.is_object())
     json_ = &found;
   else
-    complaints_.add(pointer_, "wanted a table, found " + shown(found));
+    complaints_.add(pointer_, "expected a table, found " + shown(found));
 }
 
 void TomlTable::complain(const std::string& key, const std::string& message) {

@@ -147,8 +147,8 @@ int reap(pid_t child, double deadline, bool& late) {
 
 std::string tooLong(const std::string& howLong) {
   return fmt::format(
-      "was still running after {}; is there a loop without an end, or a text pattern that tries very "
-      "many ways?",
+      "was still running after {}; does it contain an endless loop, or a text pattern with excessive "
+      "backtracking?",
       howLong);
 }
 

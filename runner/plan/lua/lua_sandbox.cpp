@@ -17,7 +17,7 @@ namespace {
 constexpr int kHookStep = 1000;
 constexpr int kDeepCalls = 10000;  ///< nested calls that no plan needs
 const std::string kEndlessRecursion =
-    fmt::format("calls nest deeper than {} levels; does a function call itself without an end?", kDeepCalls);
+    fmt::format("calls nest deeper than {} levels; does a function call itself endlessly?", kDeepCalls);
 /// Lua puts the chunk's name before each message; this one is taken off again.
 constexpr const char* kChunkName = "=plan";
 constexpr std::string_view kChunkPrefix = "plan:";
@@ -80,7 +80,7 @@ void LuaSandbox::hook(lua_State* lua, lua_Debug* activation) {
   self->instructions_ += kHookStep;
   if (!self->exhausted()) return;
   // Without a place of its own: luaL_error would name the caller's line, line_ knows the one that runs.
-  lua_pushfstring(lua, "still running after %I instructions; is there a loop without an end?",
+  lua_pushfstring(lua, "still running after %I instructions; does it contain an endless loop?",
                   static_cast<LUAI_UACINT>(self->limits_.instructions));
   lua_error(lua);
 }

@@ -170,8 +170,7 @@ const LuaTableReader::Predicate& LuaTableReader::cutPredicate(int index) {
   if (info.what[0] == 'C')
     found.problem = "found a library function; expected function(m) ... end";
   else if (info.nparams == 0 && info.isvararg == 0)
-    found.problem =
-        "the function takes no measurement, so it would say the same of all; expected function(m) ... end";
+    found.problem = "the function ignores the measurement; expected function(m) ... end";
   else
     found = checkedSource(info.linedefined, info.lastlinedefined);
   found.line = info.linedefined;
@@ -188,10 +187,9 @@ LuaTableReader::Predicate LuaTableReader::checkedSource(int firstLine, int lastL
   if (!outside.ok()) return {*source, outside.error().message, 0};
   if (outside->empty()) return {*source, "", 0};
   return {*source,
-          fmt::format(
-              "it uses \"{}\" from outside of it; a predicate is kept as text and evaluated on its own, so "
-              "write the value into it",
-              join(*outside, "\", \"")),
+          fmt::format("it uses \"{}\" from outside; a predicate is stored as text and evaluated alone, so "
+                      "write the value into it",
+                      join(*outside, "\", \"")),
           0};
 }
 
@@ -205,11 +203,9 @@ Json LuaTableReader::table(int index, Place place) {
   }
   const Keys keys = keysOf(index, place);
   if (keys.last != keys.items) {
-    problem(
-        place,
-        fmt::format("a list has {} items and the last is number {}: an item between them is nil; is a name "
-                    "misspelt?",
-                    keys.items, keys.last));
+    problem(place, fmt::format("a list has {} items and the last is number {}: an item between them is nil; "
+                               "is a name misspelled?",
+                               keys.items, keys.last));
     return Json::array();
   }
   const bool lists = place.role == Role::kPlan || place.role == Role::kStage;
@@ -271,9 +267,9 @@ void LuaTableReader::unnamedItems(int index, const Place& place, const Keys& key
   const bool isPlan = place.role == Role::kPlan;
   const std::string name = isPlan ? "stage" : "expect";
   if (out.contains(name))
-    return problem(
-        place,
-        fmt::format("{} stands both as a key and as {}{{ ... }} entries; keep one of the two", name, name));
+    return problem(place,
+                   fmt::format("{} is defined both as a key and as {}{{ ... }} entries; keep one of the two",
+                               name, name));
   out[name] = items(index, child(place, name, isPlan ? Role::kStages : Role::kExpects), keys.items,
                     isPlan ? MadeBy::kStage : MadeBy::kExpect);
 }

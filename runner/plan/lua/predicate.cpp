@@ -101,7 +101,7 @@ std::string evaluate(const std::string& source, const std::vector<Measurement>& 
   auto failure = sandbox.compile("return " + source);
   if (!failure) failure = sandbox.call(0, 1);
   if (failure) return dumpJson({{"problem", failure->message}});
-  if (lua_type(sandbox.state(), 1) != LUA_TFUNCTION) return dumpJson({{"problem", "it is no function"}});
+  if (lua_type(sandbox.state(), 1) != LUA_TFUNCTION) return dumpJson({{"problem", "it is not a function"}});
   Json answers = Json::array();
   for (const Measurement& measurement : measurements) {
     answers.push_back(toJson(ask(sandbox, measurement)));
@@ -112,7 +112,7 @@ std::string evaluate(const std::string& source, const std::vector<Measurement>& 
   }
   const std::string reason = answers.empty() ? "" : answers.back()["error"].get<std::string>();
   while (answers.size() < measurements.size())
-    answers.push_back(toJson({false, "", "not asked, because of an earlier measurement: " + reason}));
+    answers.push_back(toJson({false, "", "not evaluated, because of an earlier measurement: " + reason}));
   return dumpJson({{"answers", std::move(answers)}});
 }
 

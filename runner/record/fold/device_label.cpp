@@ -33,7 +33,7 @@ Status unfoldDeviceLabel(Json& object, const std::string& path) {
   Json& labels = object[kLabels];
   if (labels.is_null()) labels = Json::object();
   if (!labels.is_object())
-    return Error{ErrorCode::kProtocol, "found no object; wanted labels", path + "." + kLabels};
+    return Error{ErrorCode::kProtocol, "found no object; expected labels", path + "." + kLabels};
   if (!labels.contains(kDevice)) labels[kDevice] = object[kDevice];
   return {};
 }

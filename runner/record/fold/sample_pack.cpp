@@ -112,7 +112,7 @@ Result<std::vector<double>> unpackedSamples(const Json& json, int exponent, cons
     reader.read("n", n);
     reader.read("value", value);
     if (reader.ok() && (n == 0 || n > kMostPacked))
-      reader.fail("n", fmt::format("is {}; wanted 1 to {}", n, kMostPacked));
+      reader.fail("n", fmt::format("is {}; expected 1 to {}", n, kMostPacked));
     if (!reader.ok()) return reader.status().error();
     samples.assign(n, value);
   } else {

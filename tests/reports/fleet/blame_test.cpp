@@ -182,7 +182,7 @@ class GroupFleet {
           << node.name << " is " << nodeStateName(node.state) << ": " << node.reason;
       EXPECT_FALSE(node.suspect) << node.name;
       if (node.state == NodeState::kAffected) {
-        EXPECT_THAT(node.reason, HasSubstr("not at fault itself")) << node.name;
+        EXPECT_THAT(node.reason, HasSubstr("not faulty itself")) << node.name;
       }
     }
     for (const auto& suspect : fleet.suspects)
@@ -199,7 +199,7 @@ class GroupFleet {
     const Json json = Json::parse(fleetText(fleet, folder_.records()));
     EXPECT_EQ(json["suspects"][0]["kind"], suspectKindName(fleet.suspects.front().kind));
     const std::string text = renderFleetSummary(fleet, 400);
-    const size_t at = text.find("\nSuspects");
+    const size_t at = text.find("\nFlagged");
     ASSERT_NE(at, std::string::npos) << text;
     EXPECT_EQ(text.find(name, at), text.find("  ", at) + 2) << text;
   }
@@ -456,9 +456,9 @@ TEST(Blame, ANodeThatOthersNameIsRejectedAndTheyAreNot) {
 
 TEST(Blame, WhatAUserOrASchedulerEndedIsNobodysFault) {
   for (const char* detail :
-       {"it was told to stop before it was done", "rank 3 (gpu3) was stopped because the run was cancelled",
+       {"it was told to stop before it finished", "rank 3 (gpu3) was stopped because the run was cancelled",
         "rank 3 (gpu3) was told to stop by a signal that Muster did not send",
-        "the time limit of Slurm job 7 (1 h) ended the run; a longer one is set with --time",
+        "the time limit of Slurm job 7 (1 h) ended the run; set a longer one with --time",
         "the run was interrupted"}) {
     GroupFleet made(4);
     for (int node = 0; node < made.nodes(); ++node) {
@@ -574,11 +574,11 @@ const std::vector<FalseBlame>& falseBlames() {
        }},
       {"an error excused by another stage", false,
        [](StageRecord&, Verdict& verdict, int) {
-         sayOf(verdict, "stage env, which it needs, came to fail");
+         sayOf(verdict, "prerequisite stage env did not pass (fail)");
        }},
       {"left out for want of a stage that did not fail", false,
        [](StageRecord&, Verdict& verdict, int) {
-         sayOf(verdict, "stage env, which it needs, came to fail");
+         sayOf(verdict, "prerequisite stage env did not pass (fail)");
          verdict.outcome = Outcome::kSkipped;
        }},
   };
@@ -700,7 +700,7 @@ TEST(Cause, ReadsWhatTheRunnerSays) {
   EXPECT_EQ(fleet::sourceRank("the first at 4096"), std::nullopt);
   EXPECT_EQ(fleet::caseCause("cudaMalloc failed", "node 1 (n1) was lost", false).cause, Cause::kOwn)
       << "what failed before the group ended is its own";
-  EXPECT_EQ(fleet::caseCause("stage gemm, which it needs, came to fail", "", false).cause, Cause::kNeed);
+  EXPECT_EQ(fleet::caseCause("prerequisite stage gemm did not pass (fail)", "", false).cause, Cause::kNeed);
   const fleet::CaseCause lost = fleet::caseCause(
       "node 1 (n1) lost node 0 (n0), which serves the store: no answer for 5 s (no answer in time)", "",
       false);

@@ -80,9 +80,9 @@ TEST(Coverage, RefusesExpectationsThatCannotBeMet) {
   fleet::FleetOptions options;
   EXPECT_EQ(assess(*records, options).error().code, ErrorCode::kUsage);
   options.expected = {{"n1", "", false}, {"n1", "", false}};
-  EXPECT_THAT(assess(*records, options).error().message, HasSubstr("expected twice"));
+  EXPECT_THAT(assess(*records, options).error().message, HasSubstr("listed twice"));
   options.expected = {{"../n1", "", false}};
-  EXPECT_THAT(assess(*records, options).error().message, HasSubstr("no name of a node"));
+  EXPECT_THAT(assess(*records, options).error().message, HasSubstr("not a node name"));
 }
 
 TEST(Coverage, ResolvesAndNamesDuplicates) {
@@ -163,7 +163,7 @@ TEST(Coverage, IsNotPassedByTryingAgain) {
   const Fleet fleet = folder.assess({"n1"});
   EXPECT_EQ(fleet.exitCode, 1);
   ASSERT_EQ(fleet.duplicates.size(), 1u);
-  EXPECT_THAT(fleet.duplicates[0].reason, HasSubstr("not accepted by trying again"));
+  EXPECT_THAT(fleet.duplicates[0].reason, HasSubstr("a repeated run does not replace a failed one"));
 }
 
 TEST(Coverage, SetsAsideRecordsOfAnotherRun) {
@@ -198,7 +198,7 @@ TEST(Coverage, PutsJobsOfDifferentScopesTogether) {
   {
     const Fleet fleet = folder.assess({"n1"});
     EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kIncomplete);
-    EXPECT_THAT(nodeOf(fleet, "n1").reason, HasSubstr("no record of the job that was to run " + second));
+    EXPECT_THAT(nodeOf(fleet, "n1").reason, HasSubstr("no record of the job that runs " + second));
   }
   folder.add(clusterJob, "cluster/n1");
   const Fleet fleet = folder.assess({"n1"});

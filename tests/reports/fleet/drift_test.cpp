@@ -38,8 +38,7 @@ TEST(Drift, NamesThoseOutsideTheMajority) {
   ASSERT_THAT(drift.shares, SizeIs(3));
   EXPECT_EQ(drift.shares[1].value, 9u);
   EXPECT_EQ(textOf(drift),
-            "driver: node2, node6 have \"v9\"; node4 has \"v7\", where 4 of 7 have \"v5\". Bring them to the "
-            "same, or "
+            "driver: node2, node6 have \"v9\"; node4 has \"v7\", but 4 of 7 have \"v5\". Align them, or "
             "waive it with a reason.");
 }
 
@@ -60,8 +59,7 @@ TEST(Drift, HalfIsNoMajority) {
   EXPECT_THAT(drift.drifted(), IsEmpty());
   EXPECT_EQ(textOf(drift),
             "driver: node0, node2 have \"v5\"; node1, node3 have \"v9\"; no value has a majority of the 4, "
-            "so which one "
-            "is meant cannot be told. State it in the profile, or bring all to the same.");
+            "so the intended one is unknown. Set it in the profile, or align all nodes.");
 }
 
 TEST(Drift, ThreeValuesWithoutMajoritySplit) {

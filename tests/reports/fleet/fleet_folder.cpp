@@ -55,7 +55,7 @@ Record failedRecord(const std::string& name, const std::string& device) {
       }
   settle(record);
   record.exitCode = 1;
-  record.reasons = {"1 expectation failed"};
+  record.reasons = {"1 requirement was not met"};
   return record;
 }
 

@@ -73,7 +73,7 @@ Fleet pairOf(F change, FleetOptions options = expecting({"n1", "n2", "n3"})) {
 
 void expectBothNamed(const Fleet& fleet) {
   EXPECT_EQ(fleet.acceptance, "rejected");
-  EXPECT_THAT(join(fleet.reasons, "; "), HasSubstr("under two names"));
+  EXPECT_THAT(join(fleet.reasons, "; "), HasSubstr("with two names"));
   for (const char* name : {"n1", "n2"}) {
     EXPECT_EQ(nodeOf(fleet, name).state, NodeState::kIncomplete) << "either record may be the forged one";
     EXPECT_THAT(nodeOf(fleet, name).claim, AllOf(HasSubstr("n1"), HasSubstr("n2")));
@@ -119,7 +119,7 @@ TEST(Identity, OfOneRunUnderTwoNamesIsAFailureEvenOnOneMachine) {
   const Fleet fleet = folder.assess(options);
   EXPECT_EQ(fleet.acceptance, "rejected");
   EXPECT_THAT(findingsOf(fleet),
-              AllOf(HasSubstr("one run is here under 2 names"), HasSubstr("n1"), HasSubstr("n2")));
+              AllOf(HasSubstr("one run appears under 2 names"), HasSubstr("n1"), HasSubstr("n2")));
 }
 
 TEST(Identity, SharedOnPurposeIsANote) {
@@ -139,7 +139,7 @@ TEST(Identity, OfAnImageOrAVendorsTextIsNone) {
         machineRecord("n1").inventory["host"]["product_serial"];  // of a chassis of two nodes
   });
   EXPECT_EQ(fleet.acceptance, "accepted") << findingsOf(fleet);
-  EXPECT_THAT(join(fleet.notes, "\n"), HasSubstr("one /etc/machine-id"));
+  EXPECT_THAT(join(fleet.notes, "\n"), HasSubstr("the same /etc/machine-id"));
 
   FleetFolder folder;
   for (const char* name : {"n1", "n2", "n3"}) {
@@ -188,7 +188,7 @@ TEST(Identity, OfTwoJobsOfANodeIsOne) {
   folder.add(cluster, "cluster/n1");
   const Fleet fleet = folder.assess({"n1"});
   EXPECT_EQ(fleet.acceptance, "rejected");
-  EXPECT_THAT(findingsOf(fleet), AllOf(HasSubstr("the records of n1 are of two machines"),
+  EXPECT_THAT(findingsOf(fleet), AllOf(HasSubstr("the records of n1 come from two machines"),
                                        HasSubstr("array/n1"), HasSubstr("cluster/n1")));
 }
 
@@ -270,7 +270,7 @@ TEST(Sku, WithoutAMajorityIsSaidOrNothingIsAccepted) {
   const Fleet fleet = folder.assess({"n1", "n2"});
   EXPECT_EQ(fleet.exitCode, 3);
   for (const char* name : {"n1", "n2"}) EXPECT_EQ(nodeOf(fleet, name).state, NodeState::kIncomplete);
-  EXPECT_THAT(findingsOf(fleet), AllOf(HasSubstr("none has a majority"), HasSubstr("n1"), HasSubstr("n2")));
+  EXPECT_THAT(findingsOf(fleet), AllOf(HasSubstr("without a majority"), HasSubstr("n1"), HasSubstr("n2")));
 }
 
 TEST(Sku, IsNotWrongWhereARunEndedBeforeItsInventory) {
@@ -285,7 +285,7 @@ TEST(Sku, IsNotWrongWhereARunEndedBeforeItsInventory) {
   const Fleet fleet = folder.assess({"n1", "n2", "n3", "n4"});
   EXPECT_EQ(nodeOf(fleet, "n4").state, NodeState::kIncomplete) << nodeOf(fleet, "n4").reason;
   EXPECT_EQ(fleet.exitCode, 3);
-  EXPECT_THAT(findingsOf(fleet), HasSubstr("SKU not known: no device was found on n4"));
+  EXPECT_THAT(findingsOf(fleet), HasSubstr("unknown SKU: no device found on n4"));
 }
 
 TEST(Sku, IsThatOfThePlanWhereItNamesOne) {
@@ -353,7 +353,7 @@ TEST(Limits, OfMostNodesAreThoseOfAll) {
     const Fleet fleet = folder.assess({"n1", "n2", "n3", name});
     EXPECT_EQ(nodeOf(fleet, name).state, NodeState::kIncomplete) << findingsOf(fleet);
     EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kAccepted) << findingsOf(fleet);
-    EXPECT_THAT(findingsOf(fleet), HasSubstr("judged by other limits: " + name));
+    EXPECT_THAT(findingsOf(fleet), HasSubstr("other limits: " + name));
     return findingsOf(fleet);
   };
   EXPECT_THAT(odd([](Record& r) { r.profile.sha256 = sha256Hex("lax"); }),
@@ -407,7 +407,7 @@ TEST(Rejudged, DoesNotCountUnlessAllowed) {
   Fleet fleet = folder.assess(options);
   EXPECT_EQ(nodeOf(fleet, "n2").state, NodeState::kIncomplete);
   EXPECT_THAT(findingsOf(fleet),
-              AllOf(HasSubstr("n2/record.json was re-judged on"), HasSubstr("do not count")));
+              AllOf(HasSubstr("n2/record.json was re-judged on"), HasSubstr("are not accepted")));
   options.allowRejudged = true;
   fleet = folder.assess(options);
   EXPECT_EQ(fleet.acceptance, "accepted") << findingsOf(fleet);
@@ -432,7 +432,7 @@ TEST(Rejudged, IsComparedWithTheRecordOfTheRun) {
   folder.add(rejudged(edited), "again");
   fleet = folder.assess(options);
   EXPECT_EQ(fleet.acceptance, "rejected");
-  EXPECT_THAT(findingsOf(fleet), HasSubstr("its samples are not those of original/record.json"));
+  EXPECT_THAT(findingsOf(fleet), HasSubstr("its samples differ from those of original/record.json"));
 }
 
 TEST(Outdated, RecordsDoNotStandForTheirNodes) {

@@ -187,7 +187,7 @@ TEST(Peers, SayWhatEightDevicesOfOneNodeCannotTell) {
   const PeerFindings sick = findingsOf(simulate(fleet, 15, {{0, 5, false, firstMetrics(7), 0.15}}));
   ASSERT_THAT(sick.outliers, SizeIs(1));
   EXPECT_EQ(sick.outliers.front().device, 5u);
-  EXPECT_THAT(allNotes(sick), HasSubstr("8 devices say little about how much healthy ones differ"));
+  EXPECT_THAT(allNotes(sick), HasSubstr("with 8 devices, the normal variation is uncertain"));
 }
 
 TEST(Peers, SayFromWhatSizeOnADeviceIsNamed) {
@@ -205,14 +205,14 @@ TEST(Peers, SayTooFewToTellRatherThanGuess) {
   fleet.devices = 2;
   const PeerFindings findings = findingsOf(simulate(fleet, 16, {{0, 0, false, firstMetrics(10), 0.5}}));
   EXPECT_THAT(findings.outliers, IsEmpty());
-  EXPECT_THAT(allNotes(findings), HasSubstr("6 devices are too few to tell which is odd; 8 are needed"));
+  EXPECT_THAT(allNotes(findings), HasSubstr("outlier detection needs 8 devices; found 6"));
 }
 
 TEST(Peers, SayThatTwoNodesDifferAndNotWhichIsOff) {
   const PeerGroup group = simulate(fleetOf(2), 17, {{1, 0, true, {0}, 0.2}});
   const PeerFindings findings = findingsOf(group);
   EXPECT_THAT(findings.outliers, IsEmpty());
-  EXPECT_THAT(allNotes(findings), AllOf(HasSubstr("2 nodes are too few to tell which node is off"),
+  EXPECT_THAT(allNotes(findings), AllOf(HasSubstr("2 nodes are too few to detect an outlier node"),
                                         HasSubstr("compute-bound-1: node0002 and node0001 differ by"),
                                         ::testing::Not(HasSubstr("compute-bound-2: node"))));
 }
@@ -237,7 +237,7 @@ TEST(Peers, NameTheWholeGroupBesideWhatIsExpected) {
   EXPECT_EQ(findings.outliers.front().level, PeerLevel::kGroup);
   EXPECT_THAT(findings.outliers.front().evidence, SizeIs(10));
   EXPECT_THAT(outlierText(group, findings.outliers.front()),
-              AllOf(HasSubstr("all 50 nodes of simulated"), HasSubstr("below what is expected of it")));
+              AllOf(HasSubstr("all 50 nodes of simulated"), HasSubstr("below the expected value")));
 }
 
 TEST(Peers, TellTheSpreadOfDevicesFromThatOfNodes) {
@@ -266,7 +266,7 @@ TEST(Peers, RefuseValuesThatDoNotFitTheGroup) {
   group.values.pop_back();
   const auto findings = findOutliers(group);
   ASSERT_FALSE(findings.ok());
-  EXPECT_THAT(findings.error().text(), HasSubstr("159 values of 16 devices and 10 metrics; wanted 160"));
+  EXPECT_THAT(findings.error().text(), HasSubstr("159 values of 16 devices and 10 metrics; expected 160"));
 }
 
 TEST(Peers, HaveNothingToSayOfAnEmptyGroup) {
@@ -278,8 +278,8 @@ TEST(Peers, TellWhatWasSeenBesideWhomAndHowSure) {
   const std::string text = outlierText(group, findingsOf(group).outliers.at(0));
   EXPECT_THAT(text, AllOf(HasSubstr("gpu3 of node0018: compute-bound-5 is "),
                           HasSubstr("% below the median of the 1600 devices (500"),
-                          HasSubstr("fewer than one healthy fleet of this size in 1,000"),
-                          HasSubstr("Run the stage again on this device alone")));
+                          HasSubstr("expected by chance in under 1 in 1,000 healthy fleets"),
+                          HasSubstr("Rerun the stage on this device alone")));
 }
 
 }  // namespace

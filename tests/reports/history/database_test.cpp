@@ -112,7 +112,7 @@ TEST_F(HistoryFile, WhoseTableIsAViewWithoutEndIsRefused) {
     }
     const std::string before = bytes();
     for (const Access access : {Access::kRead, Access::kWrite})
-      EXPECT_THAT(errorOf(access), HasSubstr("its tables are not those that Muster makes")) << change;
+      EXPECT_THAT(errorOf(access), HasSubstr("its tables are not those of a Muster history")) << change;
     EXPECT_EQ(bytes(), before);
   }
 }
@@ -123,7 +123,7 @@ TEST_F(HistoryFile, AStatementWithoutEndIsEnded) {
       "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c");
   const auto row = endless->row();
   ASSERT_FALSE(row.ok());
-  EXPECT_THAT(row.error().text(), HasSubstr("takes longer than any history"));
+  EXPECT_THAT(row.error().text(), HasSubstr("takes too long for a Muster history"));
   // The next one has steps of its own.
   for (int i = 0; i < 200; ++i)
     ASSERT_TRUE(database
@@ -186,7 +186,7 @@ TEST_F(HistoryFile, ThatCannotBeBroughtUpToDateStaysOfItsVersion) {
     auto database = Database::open(file(), Access::kWrite);
     ASSERT_TRUE(database->execute("CREATE TABLE fleet_node (somebody TEXT)").ok());
   }
-  EXPECT_THAT(errorOf(Access::kWrite), HasSubstr("its tables are not those that Muster makes"));
+  EXPECT_THAT(errorOf(Access::kWrite), HasSubstr("its tables are not those of a Muster history"));
   EXPECT_EQ(version(), 1) << "all of it or nothing";
   auto database = Database::open(file(), Access::kRead);
   EXPECT_FALSE(database->prepare("SELECT * FROM fleet").ok());
@@ -202,7 +202,7 @@ TEST_F(HistoryFile, OfANewerVersionIsRefusedInOneLineAndLeftAsItIs) {
   for (const Access access : {Access::kRead, Access::kWrite}) {
     const std::string error = errorOf(access);
     EXPECT_THAT(error, HasSubstr("has version 4 and this Muster knows 3"));
-    EXPECT_THAT(error, HasSubstr("written by a newer one; use that one"));
+    EXPECT_THAT(error, HasSubstr("written by a newer version; use that version"));
     EXPECT_EQ(error.find('\n'), std::string::npos);
   }
   EXPECT_EQ(bytes(), before);
@@ -228,7 +228,7 @@ TEST_F(HistoryFile, ThatIsTornIsNamedAndLeftAsItIs) {
       if (!read.ok()) error = read.error().text();
     }
     EXPECT_THAT(error, HasSubstr("history.sqlite")) << size;
-    EXPECT_THAT(error, HasSubstr("is left as it is")) << size;
+    EXPECT_THAT(error, HasSubstr("is not changed")) << size;
     EXPECT_EQ(bytes(), torn) << size;
   }
 }

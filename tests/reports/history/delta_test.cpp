@@ -97,7 +97,7 @@ TEST_F(HistoryDelta, WantsANodeRunAgainInWhichAPartWasReplaced) {
   EXPECT_THAT(delta.needing(), ElementsAre("n2"));
   ASSERT_THAT(delta.nodes[1].parts, SizeIs(1));
   EXPECT_EQ(delta.nodes[1].parts[0].text(), "gpu1: n2-gpu1 replaced by new");
-  EXPECT_THAT(delta.nodes[1].why, HasSubstr("it was not run since"));
+  EXPECT_THAT(delta.nodes[1].why, HasSubstr("not retested since"));
 }
 
 TEST_F(HistoryDelta, TakesTheNewRecordOfAReplacedNodeAndTheOthersAsTheyWere) {
@@ -198,7 +198,7 @@ TEST_F(HistoryDelta, WantsANodeRunAgainWhoseRecordIsGoneOrWasEdited) {
   Delta delta = plan();
   EXPECT_THAT(delta.needing(), ElementsAre("n1"));
   EXPECT_THAT(delta.nodes[0].why, HasSubstr("n1/record.json"));
-  EXPECT_THAT(delta.nodes[0].why, HasSubstr("is gone or was changed"));
+  EXPECT_THAT(delta.nodes[0].why, HasSubstr("is missing or was changed"));
   input_.unreadable = {{"/runs/first/n1/record.json", "", "a record of schema 1"}};
   EXPECT_THAT(plan().nodes[0].why, HasSubstr("cannot be read: a record of schema 1"));
   add(record("n1", kLater), RecordUse::kRerun);
@@ -222,10 +222,10 @@ TEST_F(HistoryDelta, RefusesWhatWasMeasuredOtherwise) {
   refused("of plan", [](Node& n) { n.planSha256 = "other"; });
   refused("--set \"a.b=1\"", [](Node& n) { n.overrides = {"a.b=1"}; });
   refused("it is simulated", [](Node& n) { n.simulated = true; });
-  refused("judged by profile", [](Node& n) { n.profileSha256 = "other"; });
+  refused("evaluated with profile", [](Node& n) { n.profileSha256 = "other"; });
   refused("judged by profile (none)", [](Node& n) { n.profileSha256 = n.profileName = ""; });
   refused("measured on backend host", [](Node& n) { n.backend = "host"; });
-  refused("before the fleet was measured to the end", [](Node& n) { n.started = kAccepted + 50; });
+  refused("before the fleet run ended", [](Node& n) { n.started = kAccepted + 50; });
   refused("node n9 is not in the accepted fleet", [](Node& n) { n.node = "n9"; });
   EXPECT_THAT(plan().mismatches, IsEmpty());
   of(1).strict = true;
@@ -241,7 +241,7 @@ TEST_F(HistoryDelta, HoldsANodeWithoutItsRecordToAProfileOfTheFleet) {
   auto node = record("n2", kLater);
   node.profileSha256 = "lenient";
   const size_t at = add(node, RecordUse::kRerun);
-  EXPECT_THAT(plan().mismatches, ElementsAre(HasSubstr("no node was accepted by it")));
+  EXPECT_THAT(plan().mismatches, ElementsAre(HasSubstr("no node was accepted with it")));
   of(at).profileSha256 = "profile";
   EXPECT_THAT(plan().mismatches, IsEmpty());
 }
@@ -266,7 +266,7 @@ TEST_F(HistoryDelta, LeavesARunOfSomeStagesOutWhereNothingWasReplacedUnlessItFai
   Delta delta = plan();
   EXPECT_EQ(delta.nodes[0].state, DeltaState::kKept);
   EXPECT_THAT(delta.nodes[0].records, ElementsAre(0));
-  EXPECT_THAT(delta.notTaken, ElementsAre(HasSubstr("only some stages")));
+  EXPECT_THAT(delta.notTaken, ElementsAre(HasSubstr("incomplete run of a node")));
   of(at).acceptance = "rejected";
   delta = plan();
   EXPECT_EQ(delta.nodes[0].state, DeltaState::kRerun);

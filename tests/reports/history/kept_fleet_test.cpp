@@ -59,7 +59,7 @@ TEST_F(HistoryKeptFleet, IsFoundInARunThroughSlurm) {
 TEST_F(HistoryKeptFleet, IsNotBelievedWhenItIsTornOrContradictsItself) {
   EXPECT_THAT(readFleetIn(dir_.path()).error().text(), HasSubstr("muster fleet RUN --expect FILE"));
   EXPECT_EQ(errorOf(fleetText()), "");
-  EXPECT_THAT(errorOf(fleetText().substr(0, 100)), HasSubstr("is no fleet record"));
+  EXPECT_THAT(errorOf(fleetText().substr(0, 100)), HasSubstr("is not a fleet record"));
   EXPECT_THAT(errorOf(fleetText("rejected")), HasSubstr("says accepted, and node n1 is rejected"));
   EXPECT_THAT(errorOf(fleetText("accepted", "../../etc")), HasSubstr("64 lower-case hexadecimal digits"));
   const auto with = [](const std::string& from, const std::string& to) {
@@ -68,7 +68,7 @@ TEST_F(HistoryKeptFleet, IsNotBelievedWhenItIsTornOrContradictsItself) {
   };
   EXPECT_THAT(errorOf(with("\"fleet_schema\":1", "\"fleet_schema\":2")),
               HasSubstr("is 2, and this Muster reads 1"));
-  EXPECT_THAT(errorOf(with("\"node\":\"n1\"", "\"node\":\"../n1\"")), HasSubstr("is no name of a node"));
+  EXPECT_THAT(errorOf(with("\"node\":\"n1\"", "\"node\":\"../n1\"")), HasSubstr("is not a node name"));
   EXPECT_THAT(errorOf(with("\"finished\":9,", "")), HasSubstr("finished"));
   EXPECT_THAT(errorOf(with("\"nodes\":[{", "\"left\":[{")), HasSubstr("nodes"));
   std::string none = fleetText();

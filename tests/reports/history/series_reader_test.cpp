@@ -130,7 +130,7 @@ TEST_F(HistorySeries, NamesAFileWhoseFiguresAreDamaged) {
     ASSERT_TRUE(reader.ok());
     const Status read = reader->each([](const auto&) {});
     ASSERT_FALSE(read.ok()) << damage;
-    EXPECT_THAT(read.error().text(), HasSubstr("restore a copy")) << damage;
+    EXPECT_THAT(read.error().text(), HasSubstr("restore a backup")) << damage;
   }
 }
 

@@ -157,8 +157,8 @@ TEST_F(HistoryStore, RefusesADatabaseOfAnotherProgram) {
     ASSERT_TRUE(database.ok());
     ASSERT_TRUE(database->execute("CREATE TABLE bookmarks (url TEXT)").ok());
   }
-  EXPECT_THAT(errorOf(Access::kWrite), HasSubstr("no history of Muster"));
-  EXPECT_THAT(errorOf(Access::kRead), HasSubstr("no history of Muster"));
+  EXPECT_THAT(errorOf(Access::kWrite), HasSubstr("not a Muster history"));
+  EXPECT_THAT(errorOf(Access::kRead), HasSubstr("not a Muster history"));
 }
 
 TEST_F(HistoryStore, RefusesOneOfANewerMuster) {

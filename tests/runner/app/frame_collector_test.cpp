@@ -100,8 +100,8 @@ TEST_F(FrameCollectorTest, AnUndeclaredMetricMakesTheCaseAnError) {
 }
 
 TEST_F(FrameCollectorTest, SaysWhichMetricMayHaveBeenMeant) {
-  for (const auto& [name, hint] :
-       {std::pair{"toy.rate", "wanted the name without the plugin's"}, {"rates", "did you mean \"rate\"?"}}) {
+  for (const auto& [name, hint] : {std::pair{"toy.rate", "expected the name without the plugin's"},
+                                   {"rates", "did you mean \"rate\"?"}}) {
     auto c = collector();
     c.take(slot_, begin(0));
     c.take(slot_, measured(name, "FLOP/s", {1.0}));
@@ -115,8 +115,8 @@ TEST_F(FrameCollectorTest, ATextForANumberAndANumberForATextAreErrors) {
   text.erase("samples");
   text["text"] = "fast";
   for (const auto& [frame, problem] :
-       {std::pair{text, "rate came with a text, its unit is \"FLOP/s\"; wanted samples"},
-        {measured("note", "text", {1.0}), "note came with samples, its unit is \"text\"; wanted a text"}}) {
+       {std::pair{text, "rate came with a text, its unit is \"FLOP/s\"; expected samples"},
+        {measured("note", "text", {1.0}), "note came with samples, its unit is \"text\"; expected a text"}}) {
     auto c = collector();
     c.take(slot_, begin(0));
     c.take(slot_, frame);

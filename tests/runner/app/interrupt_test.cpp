@@ -30,7 +30,7 @@ TEST(InterruptDeathTest, NamesTheTimeLimitThatEndedTheRun) {
   for (const long left : {30, 90, 0, -20})
     EXPECT_EXIT(
         endBy(SIGTERM, left, "90"), ::testing::ExitedWithCode(0),
-        "said: the time limit of Slurm job 17 \\(1h30m\\) ended the run; a longer one is set with --time\n");
+        "said: the time limit of Slurm job 17 \\(1h30m\\) ended the run; set a longer one with --time\n");
 }
 
 TEST(InterruptDeathTest, NamesTheSignalOtherwise) {

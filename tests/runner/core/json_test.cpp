@@ -136,23 +136,24 @@ std::string readError(const Json& json, const char* key) {
 TEST(JsonReader, SaysThePathWhatWasFoundAndWhatWasWanted) {
   const Json json = {
       {"a", 1.5}, {"t", "x"}, {"l", {1, "y"}}, {"big", 1e300}, {"huge", 18446744073709551615ull}};
-  EXPECT_EQ(readError<std::string>(json, "a"), "record.stages[2].a: found 1.5; wanted a text");
-  EXPECT_EQ(readError<int>(json, "a"), "record.stages[2].a: found 1.5; wanted a whole number of 64 bits");
-  EXPECT_EQ(readError<bool>(json, "t"), "record.stages[2].t: found \"x\"; wanted true or false");
-  EXPECT_EQ(readError<double>(json, "t"), "record.stages[2].t: found \"x\"; wanted a number");
-  EXPECT_EQ(readError<std::string>(json, "none"), "record.stages[2].none: is missing; wanted a text");
+  EXPECT_EQ(readError<std::string>(json, "a"), "record.stages[2].a: found 1.5; expected a text");
+  EXPECT_EQ(readError<int>(json, "a"), "record.stages[2].a: found 1.5; expected a whole number of 64 bits");
+  EXPECT_EQ(readError<bool>(json, "t"), "record.stages[2].t: found \"x\"; expected true or false");
+  EXPECT_EQ(readError<double>(json, "t"), "record.stages[2].t: found \"x\"; expected a number");
+  EXPECT_EQ(readError<std::string>(json, "none"), "record.stages[2].none: is missing; expected a text");
   EXPECT_EQ(readError<std::vector<double>>(json, "l"),
-            "record.stages[2].l: item 1: found \"y\"; wanted a number");
-  EXPECT_EQ(readError<std::vector<std::string>>(json, "t"), "record.stages[2].t: found \"x\"; wanted a list");
+            "record.stages[2].l: item 1: found \"y\"; expected a number");
+  EXPECT_EQ(readError<std::vector<std::string>>(json, "t"),
+            "record.stages[2].t: found \"x\"; expected a list");
   EXPECT_EQ(readError<int64_t>(json, "huge"),
-            "record.stages[2].huge: found 18446744073709551615; wanted a whole number of 64 bits");
+            "record.stages[2].huge: found 18446744073709551615; expected a whole number of 64 bits");
   EXPECT_EQ(readError<uint64_t>({{"a", -1}}, "a"),
-            "record.stages[2].a: found -1; wanted a whole number from 0 up");
+            "record.stages[2].a: found -1; expected a whole number, 0 or more");
   EXPECT_EQ(readError<int>({{"a", 1ll << 40}}, "a"),
-            "record.stages[2].a: found 1099511627776; wanted a whole number of 32 bits");
-  EXPECT_EQ(readError<int>(Json::array({1}), "a"), "record.stages[2]: found a list; wanted an object");
+            "record.stages[2].a: found 1099511627776; expected a whole number of 32 bits");
+  EXPECT_EQ(readError<int>(Json::array({1}), "a"), "record.stages[2]: found a list; expected an object");
   EXPECT_EQ((readError<std::map<std::string, std::string>>({{"m", {{"k", 1}}}}, "m")),
-            "record.stages[2].m: \"k\": found 1; wanted a text");
+            "record.stages[2].m: \"k\": found 1; expected a text");
 }
 
 TEST(JsonReader, KeepsTheFirstFailureAndLeavesTheRestAlone) {

@@ -106,9 +106,9 @@ TEST(TomlTable, ComplainsInFileOrder) {
 
 TEST(TomlTable, RefusesAValueWhereATableIsWanted) {
   EXPECT_THAT(complaintsOf("a = 1\n", [](TomlTable& t) { t.table("a"); }),
-              HasSubstr("wanted a table, found 1"));
+              HasSubstr("expected a table, found 1"));
   EXPECT_THAT(complaintsOf("a = 1\n", [](TomlTable& t) { t.tables("a"); }), HasSubstr("[[a]]"));
-  EXPECT_THAT(complaintsOf("a = [1]\n", [](TomlTable& t) { t.tables("a"); }), HasSubstr("wanted a table"));
+  EXPECT_THAT(complaintsOf("a = [1]\n", [](TomlTable& t) { t.tables("a"); }), HasSubstr("expected a table"));
 }
 
 TEST(TomlTable, SaysWhichKeyIsMissing) {

@@ -35,8 +35,8 @@ TEST(Abandoned, ARankThatSurvivesKillIsAbandonedAndNamed) {
   ASSERT_GT(traced, 0) << "this test needs ptrace on its own descendants";
   EXPECT_EQ(outcome.ends.at(0).state, RankEnd::State::kAbandoned);
   EXPECT_THAT(outcome.ends.at(0).error,
-              HasSubstr("did not end within " + formatQuantity(group.options.timeout, "s") +
-                        ", and process " + std::to_string(traced) + " (muster-rank, state "));
+              HasSubstr("timed out after " + formatQuantity(group.options.timeout, "s") + ", and process " +
+                        std::to_string(traced) + " (muster-rank, state "));
   EXPECT_THAT(outcome.ends.at(0).error, HasSubstr("did not die within 0.3 s of KILL"));
   EXPECT_EQ(waitpid(traced, nullptr, __WALL), traced);
   EXPECT_THAT(group.left(), IsEmpty());

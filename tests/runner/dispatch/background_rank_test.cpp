@@ -49,7 +49,7 @@ TEST(BackgroundRank, IsKilledWhenItDoesNotStop) {
   ASSERT_NE(rank, nullptr);
   const RankEnd end = rank->stop();
   EXPECT_EQ(end.state, State::kError);
-  EXPECT_THAT(end.error, HasSubstr("did not end when it was asked to and was killed"));
+  EXPECT_THAT(end.error, HasSubstr("did not stop on request and was killed"));
   EXPECT_THAT(group.left(), IsEmpty());
 }
 

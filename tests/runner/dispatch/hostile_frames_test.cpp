@@ -28,7 +28,7 @@ TEST(HostileFrames, DoneTwiceIsAnError) {
   expectBroken(0, "came after `done`");
 }
 TEST(HostileFrames, ATornFrameIsAnError) {
-  expectBroken(1, "ended in the middle of a frame");
+  expectBroken(1, "ended within a frame");
 }
 TEST(HostileFrames, AnEndlessFrameIsAnError) {
   expectBroken(2, "a frame is longer than 1048576 bytes");
@@ -52,7 +52,7 @@ TEST(HostileFrames, SamplesThatAreNoNumbersAreAnError) {
   expectBroken(8, "samples are not a list of numbers");
 }
 TEST(HostileFrames, DoneInsideACaseIsAnError) {
-  expectBroken(9, "it said `done` inside case 0");
+  expectBroken(9, "it sent `done` inside case 0");
 }
 TEST(HostileFrames, InvalidUtf8IsAnError) {
   expectBroken(10, "a frame is not JSON");
@@ -108,7 +108,8 @@ TEST(Lies, UnknownStatusAndUnorderedCancellationAreErrors) {
   EXPECT_THAT(unknown.of("case").at(1)["message"].get<std::string>(), HasSubstr("unknown status 77"));
   const GroupOutcome cancelled = lie(12);
   EXPECT_EQ(cancelled.caseStates().at(0), "error");
-  EXPECT_THAT(cancelled.of("case").at(1)["message"].get<std::string>(), HasSubstr("nobody asked it to stop"));
+  EXPECT_THAT(cancelled.of("case").at(1)["message"].get<std::string>(),
+              HasSubstr("without a request to stop"));
 }
 
 TEST(HugeText, IsCutInLogsAndRefusedInMeasurements) {
@@ -171,7 +172,7 @@ TEST(Borders, ARankOfSeveralWithoutAStoreIsToldWhy) {
   const GroupOutcome outcome = group.run();
   EXPECT_EQ(outcome.caseStates().at(0), "error");
   EXPECT_THAT(outcome.of("case").at(1)["message"].get<std::string>(),
-              HasSubstr("rank 0 is one of a group of 2, and a rank that is run by hand has no store"));
+              HasSubstr("rank 0 is one of a group of 2, and a rank that is started by hand has no store"));
   context["scenario"] = "/a/scenario.toml";
   EXPECT_EQ(group.run().caseStates().at(0), "unsupported") << "simulated ranks exchange nothing";
 }

@@ -48,7 +48,7 @@ TEST(OutputKeeper, CountsWhatItDrops) {
   EXPECT_EQ(keeper.dropped(), total - OutputKeeper::kHead - OutputKeeper::kLast);
   EXPECT_EQ(kept.substr(0, 6), "firstx");
   EXPECT_EQ(kept.substr(kept.size() - 5), "xlast");
-  EXPECT_THAT(kept, HasSubstr(std::to_string(keeper.dropped()) + " bytes of output were dropped here"));
+  EXPECT_THAT(kept, HasSubstr(std::to_string(keeper.dropped()) + " bytes of output dropped here"));
 }
 
 TEST(OutputKeeper, GivesTheTailAsValidUtf8) {

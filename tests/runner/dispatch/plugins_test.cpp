@@ -56,11 +56,11 @@ TEST(Plugins, RefusesHostileOnesEachWithItsReason) {
   expectRefused(catalog, "wrong-major", "was built for plugin ABI 2.0, this Muster speaks 1.x");
   expectRefused(catalog, "newer-minor", "needs plugin ABI 1.1000, this Muster has 1.0");
   expectRefused(catalog, "wrong-magic", "has magic 0x000000000000002a");
-  expectRefused(catalog, "wrong-size", "has struct_size 8, wanted 120");
+  expectRefused(catalog, "wrong-size", "has struct_size 8, expected 120");
   expectRefused(catalog, "endless-name", "its name has no end");
   expectRefused(catalog, "no-symbol", "exports no symbol muster_plugin");
   expectRefused(catalog, "no-entry", "no function muster_plugin_entry");
-  expectRefused(catalog, "empty-slot", "an empty slot");
+  expectRefused(catalog, "empty-slot", "lacks describe, open, run or close");
   expectRefused(catalog, "missing-library", "needs the library libfake-gone.so.1, which was not found");
   expectRefused(catalog, "constructor-abort", "fake-constructor-abort.so was killed by SIGABRT");
   expectRefused(catalog, "describe-garbage", "describe(): not valid JSON");
@@ -68,7 +68,7 @@ TEST(Plugins, RefusesHostileOnesEachWithItsReason) {
 
 TEST(Plugins, EndsOneThatHangsWhileItDescribesItself) {
   const Catalog catalog = describe({"fake-describe-hang", "fake-ok"}, 3);
-  expectRefused(catalog, "describe-hang", "did not end within 3s");
+  expectRefused(catalog, "describe-hang", "timed out after 3s");
   EXPECT_NE(catalog.plugin("fake-ok"), nullptr);
 }
 

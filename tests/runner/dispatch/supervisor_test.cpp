@@ -158,7 +158,7 @@ TEST(Supervisor, EndsAHangAtTheDeadline) {
   const RankEnd end = group.runToDeadline().ends.at(0);
   EXPECT_EQ(end.state, State::kTimeout);
   EXPECT_THAT(end.error,
-              HasSubstr("rank 0 (gpu0) did not end within " + formatQuantity(group.options.timeout, "s")));
+              HasSubstr("rank 0 (gpu0) timed out after " + formatQuantity(group.options.timeout, "s")));
   EXPECT_THAT(end.error, HasSubstr("last progress: waiting for a peer, 50%"));
   EXPECT_THAT(group.left(), IsEmpty());
 }
@@ -213,7 +213,7 @@ TEST(Supervisor, KillsARankThatIgnoresTerm) {
   const RankEnd end = group.runToDeadline().ends.at(0);
   EXPECT_EQ(end.state, State::kTimeout);
   EXPECT_EQ(end.signal, SIGKILL);
-  EXPECT_THAT(end.error, HasSubstr("and had to be killed"));
+  EXPECT_THAT(end.error, HasSubstr("and was killed"));
   EXPECT_THAT(group.left(), IsEmpty());
 }
 
@@ -247,7 +247,7 @@ TEST(Supervisor, CleansUpAfterAGuardThatWasKilled) {
   FakeGroup group;
   const RankEnd end = group.run("kill-guard").ends.at(0);
   EXPECT_EQ(end.state, State::kError);
-  EXPECT_THAT(end.error, HasSubstr("lost its guard, which was killed by SIGKILL"));
+  EXPECT_THAT(end.error, HasSubstr("lost its supervisor, which was killed by SIGKILL"));
   EXPECT_THAT(group.left(), IsEmpty());
 }
 
@@ -256,8 +256,8 @@ TEST(Supervisor, CleansUpAfterAGuardThatHangs) {
   group.add("kill-guard", 1)["abandon_after"] = 0.1;
   const RankEnd end = group.runToDeadline().ends.at(0);
   EXPECT_EQ(end.state, State::kTimeout);
-  EXPECT_THAT(end.error, HasSubstr("did not end within " + formatQuantity(group.options.timeout, "s") +
-                                   ", and its guard hung and was killed"));
+  EXPECT_THAT(end.error, HasSubstr("timed out after " + formatQuantity(group.options.timeout, "s") +
+                                   ", and its supervisor hung and was killed"));
   EXPECT_THAT(group.left(), IsEmpty());
 }
 
@@ -269,8 +269,8 @@ TEST(Supervisor, KeepsTheEndsOfAFloodAndCountsTheRest) {
   const uint64_t sent = 40ULL * 16384 * 63 + sizeof "the last line of the flood\n" - 1;
   EXPECT_EQ(end.outputDropped, sent - (16U << 20));
   EXPECT_EQ(kept.substr(0, 63), std::string(62, '0') + "\n");
-  EXPECT_THAT(kept, HasSubstr("[muster: " + std::to_string(end.outputDropped) +
-                              " bytes of output were dropped here]"));
+  EXPECT_THAT(kept,
+              HasSubstr("[muster: " + std::to_string(end.outputDropped) + " bytes of output dropped here]"));
   EXPECT_THAT(kept.substr(kept.size() - 200), HasSubstr("the last line of the flood"));
   EXPECT_THAT(end.outputTail, HasSubstr("the last line of the flood"));
   EXPECT_LE(end.outputTail.size(), 4096U);

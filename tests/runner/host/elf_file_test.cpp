@@ -79,7 +79,7 @@ TEST(ElfFile, RefusesAMissingShortOrWrongSymbol) {
               HasSubstr("exports no symbol muster_plug:"));
   EXPECT_THAT(readFrom(goodLibrary(), "muster_plugin_entry").error().text(), HasSubstr("is not data"));
   EXPECT_THAT(readFrom(goodLibrary(), "muster_plugin", 4096).error().text(),
-              HasSubstr("has 120 bytes, wanted 4096"));
+              HasSubstr("has 120 bytes, expected 4096"));
 }
 
 TEST(ElfFile, SurvivesEveryCut) {

@@ -63,7 +63,7 @@ TEST(PluginIdentity, RefusesWrongMagicSizeAndNames) {
   EXPECT_THAT(refusal(info), HasSubstr("not a Muster plugin"));
   info = goodInfo();
   info.struct_size += 8;
-  EXPECT_THAT(refusal(info), HasSubstr("has struct_size 128, wanted 120"));
+  EXPECT_THAT(refusal(info), HasSubstr("has struct_size 128, expected 120"));
   info = goodInfo();
   std::memset(info.name, 'n', sizeof info.name);
   EXPECT_THAT(refusal(info), HasSubstr("its name has no end"));
@@ -73,7 +73,7 @@ TEST(PluginIdentity, RefusesWrongMagicSizeAndNames) {
   for (const char* name : {"", "../x", "a b", "a\x1b[31m"}) {
     info = goodInfo();
     std::strncpy(info.name, name, sizeof info.name - 1);
-    EXPECT_THAT(refusal(info), HasSubstr("wanted letters, digits")) << name;
+    EXPECT_THAT(refusal(info), HasSubstr("expected letters, digits")) << name;
   }
 }
 
@@ -122,7 +122,7 @@ TEST(PluginLibrary, ChecksTheTable) {
   EXPECT_THAT(checkOps(nullptr, "p.so").error().text(), HasSubstr("returned no table"));
   EXPECT_THAT(checkOps(&ops, "p.so").error().text(), HasSubstr("has struct_size 0"));
   ops.struct_size = sizeof ops;
-  EXPECT_THAT(checkOps(&ops, "p.so").error().text(), HasSubstr("an empty slot"));
+  EXPECT_THAT(checkOps(&ops, "p.so").error().text(), HasSubstr("lacks describe, open, run or close"));
   ops.abi_minor = hostAbiMinor() + 1;
   EXPECT_THAT(checkOps(&ops, "p.so").error().text(), HasSubstr("is of ABI minor"));
 }
@@ -132,10 +132,9 @@ TEST(PluginLibrary, NamesAMissingLibrary) {
   EXPECT_EQ(loadErrorText("libcudnn.so.9" + reason, "/p/x.so").substr(0, 48),
             "needs the library libcudnn.so.9, which was not f");
   EXPECT_EQ(loadErrorText("/p/x.so" + reason, "/p/x.so").substr(0, 18), "cannot be loaded: ");
-  EXPECT_EQ(
-      loadErrorText("/p/x.so: undefined symbol: foo", "/p/x.so"),
-      "cannot be loaded: /p/x.so: undefined symbol: foo; link what defines it (-Wl,-z,defs shows such gaps "
-      "when the plugin is built)");
+  EXPECT_EQ(loadErrorText("/p/x.so: undefined symbol: foo", "/p/x.so"),
+            "cannot be loaded: /p/x.so: undefined symbol: foo; link the library that defines it (-Wl,-z,defs "
+            "reports missing symbols at build time)");
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ Json with(const char* pointer, const Json& value) {
 }
 
 TEST(Request, RefusesWhatIsMissingOrWrong) {
-  expectRefused("text", "wanted a JSON object");
+  expectRefused("text", "expected a JSON object");
   expectRefused(Json::object(), "schema");
   expectRefused(with("/schema", 2), "is 2, this muster-host reads 1");
   expectRefused(with("/plugin", 5), "plugin");

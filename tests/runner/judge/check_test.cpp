@@ -32,7 +32,7 @@ TEST(CheckMax, IsMetAtTheLimitItself) {
   EXPECT_STREQ(outcomeOf(e, {85}), "pass");
   const Verdict v = judged(e, {90});
   EXPECT_EQ(v.outcome, Outcome::kFail);
-  EXPECT_EQ(v.detail, "gpu0: 90 °C, wanted at most 85 °C (5.9% above)");
+  EXPECT_EQ(v.detail, "gpu0: 90 °C, required at most 85 °C (5.9% above)");
   EXPECT_NEAR(v.margin, -5.0 / 85, 1e-12);
   EXPECT_STREQ(outcomeOf(e, {-40}), "pass") << "a negative temperature is no fault";
 }
@@ -42,7 +42,7 @@ TEST(CheckMax, ZeroIsALimitForErrorCounts) {
   EXPECT_STREQ(outcomeOf(e, {0, 0}), "pass");
   const Verdict v = judged(e, {5});
   EXPECT_EQ(v.outcome, Outcome::kFail);
-  EXPECT_EQ(v.detail, "gpu0: 5, wanted at most 0");
+  EXPECT_EQ(v.detail, "gpu0: 5, required at most 0");
   EXPECT_TRUE(std::isnan(v.margin));
 }
 
@@ -78,7 +78,7 @@ TEST(CheckEquals, HoldsForEverySample) {
   EXPECT_STREQ(outcomeOf(e, {8, 8, 8}), "pass");
   const Verdict v = judged(e, {8, 8, 7});
   EXPECT_EQ(v.outcome, Outcome::kFail);
-  EXPECT_EQ(v.detail, "gpu0: 7, wanted 8");
+  EXPECT_EQ(v.detail, "gpu0: 7, required 8");
   EXPECT_DOUBLE_EQ(v.observed, 7);
 }
 
@@ -87,7 +87,7 @@ TEST(CheckEquals, HoldsForEveryText) {
   EXPECT_EQ(Story().ends(0).says(0, "550.1").expects(e).verdict().outcome, Outcome::kPass);
   const Verdict v = Story().ends(0).says(0, "550.1").says(0, "535.0").expects(e).verdict();
   EXPECT_EQ(v.outcome, Outcome::kFail);
-  EXPECT_EQ(v.detail, "gpu0: \"535.0\", wanted \"550.1\"");
+  EXPECT_EQ(v.detail, "gpu0: \"535.0\", required \"550.1\"");
 }
 
 TEST(CheckOneOf, KnowsTextsAndNumbers) {
@@ -97,7 +97,7 @@ TEST(CheckOneOf, KnowsTextsAndNumbers) {
   Expectation numbers = expectingOf("compute.wrong", "count", CheckKind::kOneOf);
   numbers.allowed = {"4", "8"};
   EXPECT_STREQ(outcomeOf(numbers, {8, 4}), "pass");
-  EXPECT_EQ(judged(numbers, {6}).detail, "gpu0: 6, wanted one of 4, 8");
+  EXPECT_EQ(judged(numbers, {6}).detail, "gpu0: 6, required one of 4, 8");
   numbers.allowed = {"many"};
   EXPECT_STREQ(outcomeOf(numbers, {6}), "error");
 }
@@ -114,7 +114,7 @@ TEST(CheckBaseline, IsOneSidedByTheDirection) {
   EXPECT_STREQ(outcomeOf(lower, {103.1}), "fail");
   EXPECT_STREQ(outcomeOf(lower, {1}), "pass");
   EXPECT_EQ(judged(e, {50}).detail,
-            "gpu0: 50 FLOP/s, wanted at least 97 FLOP/s (within 3% of the baseline 100 FLOP/s) "
+            "gpu0: 50 FLOP/s, required at least 97 FLOP/s (within 3% of the baseline 100 FLOP/s) "
             "(48% below)");
 }
 
@@ -165,11 +165,11 @@ TEST(CheckCv, JudgesTheSpreadOverAllSamples) {
   const Verdict v = judged(e, {100, 200});
   EXPECT_EQ(v.outcome, Outcome::kFail);
   EXPECT_EQ(v.observedText, "47.14%");
-  EXPECT_THAT(v.limitText, HasSubstr("a cv of at most 5%"));
+  EXPECT_THAT(v.limitText, HasSubstr("a coefficient of variation of at most 5%"));
 }
 
 TEST(CheckCv, OneSampleOrAllZeroProvesNoStability) {
-  EXPECT_THAT(judged(expecting(CheckKind::kCvMax, 0.05), {100}).detail, HasSubstr("from one sample"));
+  EXPECT_THAT(judged(expecting(CheckKind::kCvMax, 0.05), {100}).detail, HasSubstr("at least two samples"));
   EXPECT_STREQ(outcomeOf(expecting(CheckKind::kCvMax, 0.05), {0, 0, 0}), "error");
 }
 
@@ -185,7 +185,8 @@ TEST(CheckPredicate, HoldsForEveryRepeat) {
   EXPECT_EQ(story.verdict().outcome, Outcome::kPass);
   story.context.predicateAnswers["return true"] = {{true, ""}, {false, "drifts"}};
   EXPECT_EQ(story.verdict().outcome, Outcome::kFail);
-  EXPECT_EQ(story.verdict().detail, "gpu0: 1.5 FLOP/s, wanted what the plan's predicate accepts: drifts");
+  EXPECT_EQ(story.verdict().detail,
+            "gpu0: 1.5 FLOP/s, required a value accepted by the plan's predicate: drifts");
   story.context.predicateErrors["return true"][1] = "attempt to index nil";
   EXPECT_EQ(story.verdict().outcome, Outcome::kError);
   EXPECT_THAT(story.verdict().detail, HasSubstr("the plan's predicate failed: attempt to index nil"));

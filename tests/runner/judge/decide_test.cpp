@@ -40,7 +40,7 @@ TEST(Decide, AcceptsWhatPassedAndWhatBlocksNothing) {
 TEST(Decide, RejectsAFailure) {
   expectDecision(nodeWith({Outcome::kFail}), Acceptance::kRejected, 1);
   EXPECT_THAT(decide(nodeWith({Outcome::kFail, Outcome::kFail})).reasons,
-              ElementsAre("2 expectations failed"));
+              ElementsAre("2 requirements were not met"));
 }
 
 TEST(Decide, RejectsAFlakyUnlessThePlanAllowsIt) {
@@ -56,7 +56,7 @@ TEST(Decide, RejectsAFlakyUnlessThePlanAllowsIt) {
 
 TEST(Decide, IsIncompleteWithAnError) {
   expectDecision(nodeWith({Outcome::kError}), Acceptance::kIncomplete, 3);
-  EXPECT_THAT(decide(nodeWith({Outcome::kError})).reasons, ElementsAre("1 could not be measured or judged"));
+  EXPECT_THAT(decide(nodeWith({Outcome::kError})).reasons, ElementsAre("1 check produced no result"));
 }
 
 TEST(Decide, IsIncompleteWithARequiredSkipOnly) {
@@ -70,7 +70,7 @@ TEST(Decide, IsIncompleteWithAnUnjudgedUnderStrict) {
   DecisionInput input = nodeWith({Outcome::kUnjudged});
   input.strict = true;
   expectDecision(input, Acceptance::kIncomplete, 3);
-  EXPECT_THAT(decide(input).reasons, ElementsAre("1 measurement has no expectation (--strict)"));
+  EXPECT_THAT(decide(input).reasons, ElementsAre("1 measurement has no limit (--strict)"));
 }
 
 TEST(Decide, IsIncompleteWithAnUnknownSkuUnlessAllowed) {
@@ -124,7 +124,7 @@ TEST(Decide, InterruptedGoesBeforeAll) {
 TEST(Decide, InternalGoesBeforeRejectedAndRejectedBeforeIncomplete) {
   DecisionInput input = nodeWith({Outcome::kFail, Outcome::kError, Outcome::kSkipped});
   expectDecision(input, Acceptance::kRejected, 1);
-  EXPECT_THAT(decide(input).reasons, ElementsAre("1 expectation failed", "1 could not be measured or judged",
+  EXPECT_THAT(decide(input).reasons, ElementsAre("1 requirement was not met", "1 check produced no result",
                                                  "1 required stage or case was skipped"));
   ++input.accounting.expected;
   EXPECT_EQ(decide(input).exitCode, 4);

@@ -50,9 +50,9 @@ TEST(ExternalLoad, AMissThatItExplainsIsAnErrorThatNamesIt) {
   const Verdict verdict = under(0.5, measuring(4e14)).expects(atLeast(6.5e14)).verdict();
   EXPECT_EQ(verdict.outcome, Outcome::kError);
   EXPECT_EQ(verdict.detail,
-            "gpu0: 400 TFLOP/s, wanted at least 650 TFLOP/s (38% below); not measurable: external load "
+            "gpu0: 400 TFLOP/s, required at least 650 TFLOP/s (38% below); not measurable: external load "
             "(stress-ng(123)) took 50% of the CPU time, which explains the miss");
-  EXPECT_EQ(verdict.remedy, "Stop what else runs on this node, or move it away, then run again");
+  EXPECT_EQ(verdict.remedy, "Stop other work on this node, then run again");
   EXPECT_EQ(measuring(4e14).expects(atLeast(6.5e14)).verdict().remedy, "Check the clocks");
   EXPECT_EQ(under(0.5, taking(2)).expects(ofTime(1)).outcomes(), "error");
   EXPECT_EQ(taking(2).expects(ofTime(1)).outcomes(), "fail");

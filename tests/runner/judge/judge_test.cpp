@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 TEST(OutcomeTable, PassIsMeasuredAndMet) {
   const Verdict v = Story().ends(0).measures(0, {7.1e14}).expects(atLeast(6.5e14)).verdict();
   EXPECT_EQ(v.outcome, Outcome::kPass);
-  EXPECT_EQ(v.detail, "gpu0: 710 TFLOP/s, wanted at least 650 TFLOP/s (9.2% above)");
+  EXPECT_EQ(v.detail, "gpu0: 710 TFLOP/s, required at least 650 TFLOP/s (9.2% above)");
   EXPECT_NEAR(v.margin, 0.0923, 1e-4);
 }
 
@@ -39,7 +39,7 @@ TEST(OutcomeTable, WarnIsAlsoAMissOfWarnSeverity) {
 TEST(OutcomeTable, FailIsMeasuredAndNotMetAndTellsEverything) {
   const Verdict v = Story().ends(3).measures(3, {4.88e14}).expects(atLeast(6.5e14)).verdict();
   EXPECT_EQ(v.outcome, Outcome::kFail);
-  EXPECT_EQ(v.detail, "gpu3: 488 TFLOP/s, wanted at least 650 TFLOP/s (25% below)");
+  EXPECT_EQ(v.detail, "gpu3: 488 TFLOP/s, required at least 650 TFLOP/s (25% below)");
   EXPECT_EQ(v.stage, "gemm");
   EXPECT_EQ(v.caseId, "gemm");
   EXPECT_EQ(v.metric, kThroughput);
@@ -75,8 +75,8 @@ TEST(OutcomeTable, UnjudgedIsMeasuredAndNotCovered) {
   const Verdict v = Story().ends(0).measures(0, {7.1e14}).verdict();
   EXPECT_EQ(v.outcome, Outcome::kUnjudged);
   EXPECT_FALSE(v.expectation.has_value());
-  EXPECT_EQ(v.detail, "gpu0: 710 TFLOP/s; no expectation covers it");
-  EXPECT_EQ(Story().ends(0).says(0, "550.1").verdict().detail, "gpu0: 550.1; no expectation covers it");
+  EXPECT_EQ(v.detail, "gpu0: 710 TFLOP/s; no limit");
+  EXPECT_EQ(Story().ends(0).says(0, "550.1").verdict().detail, "gpu0: 550.1; no limit");
 }
 
 TEST(OutcomeTable, SkippedIsWhatTheMachineLacks) {
@@ -123,7 +123,7 @@ TEST(OutcomeTable, DeferredIsWhatOnlyTheFleetCanSay) {
   EXPECT_EQ(v.outcome, Outcome::kDeferred);
   EXPECT_DOUBLE_EQ(v.observed, 7e14);
   EXPECT_TRUE(std::isnan(v.limit));
-  EXPECT_EQ(v.detail, "gpu0: 700 TFLOP/s; wanted within 3% of the fleet median, judged with the fleet");
+  EXPECT_EQ(v.detail, "gpu0: 700 TFLOP/s; required within 3% of the fleet median, pending fleet evaluation");
   story.context.peersAreDeferred = false;
   EXPECT_NE(story.verdict().outcome, Outcome::kDeferred) << "a fleet leaves nothing deferred";
 }

@@ -23,7 +23,7 @@ TEST(Within, TheSlowOneOfManyMissesTheMedian) {
   EXPECT_EQ(story.outcomes(), "pass pass pass fail pass");
   EXPECT_EQ(
       story.judge().verdicts[3].detail,
-      "gpu3: 600 FLOP/s, wanted at least 679 FLOP/s (within 3% of the node median 700 FLOP/s) (12% below)");
+      "gpu3: 600 FLOP/s, required at least 679 FLOP/s (within 3% of the node median 700 FLOP/s) (12% below)");
 }
 
 TEST(Within, TheFastOneIsNoFault) {
@@ -57,7 +57,7 @@ TEST(Within, ASingleDeviceHasNoPeerAndThatBlocksNothing) {
   const Verdict v = nodeOf({700}, within(0.03)).verdict();
   EXPECT_EQ(v.outcome, Outcome::kSkipped);
   EXPECT_FALSE(v.required);
-  EXPECT_THAT(v.detail, HasSubstr("a single device in the node"));
+  EXPECT_THAT(v.detail, HasSubstr("the node has only one device"));
 }
 
 TEST(Within, BrokenFiguresAreNoReference) {

@@ -202,7 +202,7 @@ TEST(Drop, NeedsSamplesOverTime) {
 TEST(Drop, CannotBeHiddenByTakingTheSeriesOutOfTheRecord) {
   const Verdict v = told(lastThirdAt(0.2), noDropOver(0.1), Series::kNone).verdict();
   EXPECT_EQ(v.outcome, Outcome::kError);
-  EXPECT_THAT(v.detail, HasSubstr("follow each other in time"));
+  EXPECT_THAT(v.detail, HasSubstr("the time order of its samples"));
 }
 
 TEST(WorstLevel, MissesALimitThatTheMedianMeets) {

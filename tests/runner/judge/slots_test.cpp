@@ -32,7 +32,7 @@ TEST(Slots, AnExpectationAsksOnlyTheCasesThatCanCarryItsLabels) {
   ASSERT_EQ(story.outcomes(), "error error");
   EXPECT_EQ(judgement.verdicts[0].caseId, "bf16");
   EXPECT_EQ(judgement.verdicts[0].detail, "gpu0 (dtype=bf16): no measurement for compute.gemm_throughput");
-  EXPECT_EQ(judgement.verdicts[1].detail, "gpu0: ended well and measured nothing") << "the other case";
+  EXPECT_EQ(judgement.verdicts[1].detail, "gpu0: passed without a measurement") << "the other case";
 }
 
 TEST(Slots, AMetricOfTheLeaderIsAskedOfRankZeroAlone) {

@@ -166,16 +166,16 @@ TEST(PluginSpec, UnknownKeysNameTestAndKey) {
 }
 
 TEST(PluginSpec, RefusesBadTests) {
-  EXPECT_THAT(errorAfter([](Json& t) { t["name"] = "../x"; }), HasSubstr("is no plain name"));
+  EXPECT_THAT(errorAfter([](Json& t) { t["name"] = "../x"; }), HasSubstr("is not a plain name"));
   EXPECT_THAT(errorAfter([](Json& t) { t["backends"] = Json::array(); }), HasSubstr(".backends: is empty"));
   EXPECT_THAT(errorAfter([](Json& t) { t["backends"] = {"hots"}; }), HasSubstr("did you mean \"host\"?"));
   EXPECT_THAT(errorAfter([](Json& t) { t["scopes"] = {"rack"}; }),
-              HasSubstr("wanted one of device, node, cluster"));
+              HasSubstr("expected one of device, node, cluster"));
   EXPECT_THAT(errorAfter([](Json& t) { t.erase("scopes"); }), HasSubstr(".scopes: is missing"));
   EXPECT_THAT(errorAfter([](Json& t) { t["params"].push_back(t["params"][0]); }),
               HasSubstr("is declared twice"));
-  EXPECT_THAT(errorAfter([](Json& t) { t["metrics"] = 3; }), HasSubstr("wanted a list"));
-  EXPECT_THAT(errorAfter([](Json& t) { t = "text"; }), HasSubstr("wanted an object"));
+  EXPECT_THAT(errorAfter([](Json& t) { t["metrics"] = 3; }), HasSubstr("expected a list"));
+  EXPECT_THAT(errorAfter([](Json& t) { t = "text"; }), HasSubstr("expected an object"));
 }
 
 TEST(PluginSpec, RefusesBadParameters) {
@@ -188,17 +188,17 @@ TEST(PluginSpec, RefusesBadParameters) {
   EXPECT_THAT(paramError(0, "one_of", {"a"}), HasSubstr("on a parameter of type string"));
   EXPECT_THAT(paramError(1, "one_of", Json::array()), HasSubstr("at least one text"));
   EXPECT_THAT(paramError(1, "default", "f64"), HasSubstr("expected one of f32, bf16"));
-  EXPECT_THAT(paramError(2, "unit", "parsec"), HasSubstr("is no base unit"));
+  EXPECT_THAT(paramError(2, "unit", "parsec"), HasSubstr("is not a base unit"));
   EXPECT_THAT(paramError(2, "min", "5 GiB"), HasSubstr("expected s"));
-  EXPECT_THAT(paramError(3, "max", 1), HasSubstr("bounds make no sense"));
+  EXPECT_THAT(paramError(3, "max", 1), HasSubstr("min and max do not apply"));
   EXPECT_THAT(paramError(4, "items", "list"), HasSubstr("list of lists"));
   EXPECT_THAT(errorAfter([](Json& t) { t["params"][0].erase("default"); }),
               HasSubstr("every parameter needs one"));
 }
 
 TEST(PluginSpec, RefusesBadMetrics) {
-  EXPECT_THAT(metricError(0, "unit", "TFLOP/s"), HasSubstr("is no base unit"));
-  EXPECT_THAT(metricError(0, "direction", "up"), HasSubstr("wanted higher, lower or none"));
+  EXPECT_THAT(metricError(0, "unit", "TFLOP/s"), HasSubstr("is not a base unit"));
+  EXPECT_THAT(metricError(0, "direction", "up"), HasSubstr("expected higher, lower or none"));
   EXPECT_THAT(metricError(0, "peak", "flops.{dtyp}"), HasSubstr("did you mean \"dtype\"?"));
   EXPECT_THAT(metricError(0, "peak", "flops.{dtype"), HasSubstr("without its '}'"));
   EXPECT_THAT(metricError(1, "standing", Json::object()), HasSubstr("found 0 limits"));
@@ -207,12 +207,12 @@ TEST(PluginSpec, RefusesBadMetrics) {
   EXPECT_THAT(metricError(1, "standing", {{"max", 0}, {"severity", "mild"}}),
               HasSubstr("required: fail, warn or error"));
   EXPECT_THAT(metricError(2, "standing", {{"max", 0}}), HasSubstr("equals with a text"));
-  EXPECT_THAT(metricError(2, "backends", {"gpu"}), HasSubstr("wanted one of cuda, host, sim"));
+  EXPECT_THAT(metricError(2, "backends", {"gpu"}), HasSubstr("expected one of cuda, host, sim"));
 }
 
 TEST(PluginSpec, ListsTheBaseUnitsToAnAuthorWhoUsedAnother) {
   const std::string message = metricError(0, "unit", "ms");
-  const std::string begin = "\"ms\" is no base unit; wanted one of ";
+  const std::string begin = "\"ms\" is not a base unit; expected one of ";
   ASSERT_THAT(message, HasSubstr(begin));
   std::string list = message.substr(message.find(begin) + begin.size());
   list.replace(list.find(" and "), 5, ", ");
@@ -225,17 +225,19 @@ TEST(PluginSpec, ListsTheBaseUnitsToAnAuthorWhoUsedAnother) {
 }
 
 TEST(PluginSpec, RefusesAMetricOfABackendThatTheTestLacks) {
-  EXPECT_THAT(errorAfter([](Json& t) {
-                t["backends"] = {"host"};
-                t["metrics"] = {{{"name", "m"}, {"unit", "s"}, {"backends", {"sim"}}}};
-              }),
-              HasSubstr("metric \"m\".backends: names sim, which is no backend of the test; those are host"));
+  EXPECT_THAT(
+      errorAfter([](Json& t) {
+        t["backends"] = {"host"};
+        t["metrics"] = {{{"name", "m"}, {"unit", "s"}, {"backends", {"sim"}}}};
+      }),
+      HasSubstr(
+          "metric \"m\".backends: names sim, which is not a backend of the test; its backends are host"));
 }
 
 TEST(PluginSpec, RefusesADescriptionOfNothing) {
   EXPECT_THAT(pluginSpecFromDescribe("p", {{"tests", Json::array()}}).error().text(), HasSubstr("is empty"));
   EXPECT_THAT(pluginSpecFromDescribe("p", Json::object()).error().text(), HasSubstr(".tests: is missing"));
-  EXPECT_THAT(pluginSpecFromDescribe("p", 7).error().text(), HasSubstr("wanted an object"));
+  EXPECT_THAT(pluginSpecFromDescribe("p", 7).error().text(), HasSubstr("expected an object"));
 }
 
 TEST(PluginSpec, OneNameMeansOneUnitInAllTests) {

@@ -144,8 +144,8 @@ TEST(ExpectationReader, RefusesLimitsThatNeverFail) {
 TEST(ExpectationReader, RefusesAMinimumAboveTheMaximum) {
   const char* all = R"({"metric": "p.gemm_throughput", "min": "10 GFLOP/s", "max": "5 GFLOP/s"})";
   EXPECT_THAT(readJson(all).complaints,
-              Contains("min: `min = \"10 GFLOP/s\"` is above `max = \"5 GFLOP/s\"`, so no figure meets both; "
-                       "swap or mend them"));
+              Contains("min: `min = \"10 GFLOP/s\"` is above `max = \"5 GFLOP/s\"`, so no value can meet "
+                       "both; swap or correct them"));
   EXPECT_THAT(readJson(R"({"metric": "p.gemm_throughput", "min": 5, "max": 5})").complaints, IsEmpty());
 }
 
@@ -185,8 +185,8 @@ TEST(ExpectationReader, RefusesHalfOfAPair) {
 }
 
 TEST(ExpectationReader, RefusesBaselineAndPeersWithoutADirection) {
-  expectComplaint(R"({"metric":"p.devices","baseline":8,"tolerance":"3%"})", "neither better high nor low");
-  expectComplaint(R"({"metric":"p.devices","within":"3%","of":"node"})", "neither better high nor low");
+  expectComplaint(R"({"metric":"p.devices","baseline":8,"tolerance":"3%"})", "not ordered");
+  expectComplaint(R"({"metric":"p.devices","within":"3%","of":"node"})", "not ordered");
 }
 
 TEST(ExpectationReader, WantsSourceAndRemedyInProfiles) {

@@ -91,14 +91,14 @@ TEST(ExpectationJson, RefusesUnknownWords) {
     const auto e = expectationFromJson(json, "e");
     return e.ok() ? std::string("read") : e.error().text();
   };
-  EXPECT_EQ(
-      errorOf({{"metric", "a.b"}, {"kind", "atleast"}}).find("e.kind: \"atleast\" is no kind of expectation"),
-      0u);
+  EXPECT_EQ(errorOf({{"metric", "a.b"}, {"kind", "atleast"}})
+                .find("e.kind: \"atleast\" is not a kind of expectation"),
+            0u);
   EXPECT_EQ(errorOf({{"metric", "a.b"}, {"kind", "min"}, {"severity", "off"}}),
-            "e.severity: found \"off\"; wanted fail or warn");
+            "e.severity: found \"off\"; expected fail or warn");
   EXPECT_EQ(errorOf({{"metric", "a.b"}, {"kind", "min"}, {"peers", "rack"}}),
-            "e.peers: found \"rack\"; wanted node or fleet");
-  EXPECT_EQ(errorOf({{"kind", "min"}}), "e.metric: is missing; wanted a text");
+            "e.peers: found \"rack\"; expected node or fleet");
+  EXPECT_EQ(errorOf({{"kind", "min"}}), "e.metric: is missing; expected a text");
 }
 
 }  // namespace

@@ -141,13 +141,14 @@ TEST(MeasurementJson, RefusesDamage) {
     const auto read = measurementFromJson(bad, "m");
     return read.ok() ? std::string("read") : read.error().text();
   };
-  EXPECT_EQ(errorWith("unit", "furlong"), "m.unit: \"furlong\" is no base unit");
+  EXPECT_EQ(errorWith("unit", "furlong"), "m.unit: \"furlong\" is not a base unit");
   EXPECT_EQ(errorWith("direction", "up"),
-            "m.direction: \"up\" is no direction; wanted higher, lower or none");
-  EXPECT_EQ(errorWith("series", "often"), "m.series: \"often\" is no series; expected windows, runs or none");
+            "m.direction: \"up\" is not a direction; expected higher, lower or none");
+  EXPECT_EQ(errorWith("series", "often"),
+            "m.series: \"often\" is not a series; expected windows, runs or none");
   EXPECT_EQ(errorWith("window", -1), "m.window: is no duration");
-  EXPECT_EQ(errorWith("samples", {1, "x"}), "m.samples: item 1: found \"x\"; wanted a number");
-  EXPECT_EQ(errorWith("labels", {{"a", 1}}), "m.labels: \"a\": found 1; wanted a text");
+  EXPECT_EQ(errorWith("samples", {1, "x"}), "m.samples: item 1: found \"x\"; expected a number");
+  EXPECT_EQ(errorWith("labels", {{"a", 1}}), "m.labels: \"a\": found 1; expected a text");
   EXPECT_FALSE(measurementFromJson(Json::array(), "m").ok());
   EXPECT_FALSE(measurementFromJson({{"metric", "x"}}, "m").ok());
 }

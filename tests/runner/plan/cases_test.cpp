@@ -102,9 +102,9 @@ TEST(Cases, TellsMistakesOfTheMatrix) {
            "plan.toml:9:26: " +
            place + "parameter \"dtype\": found 4; expected one of f32, bf16, fp8_e4m3\n"},
       {"params = { size = 64 }\nmatrix = { size = [64] }",
-       "plan.toml:9:12: " + place + "\"size\" stands in params and in matrix; keep one of the two\n"},
+       "plan.toml:9:12: " + place + "\"size\" is in both params and matrix; keep one of them\n"},
       {"[stage.matrix]\nmin_time = [\"1s\", \"1000ms\"]",
-       "plan.toml:9:19: " + place + "matrix \"min_time\": \"1000ms\" stands there twice\n"},
+       "plan.toml:9:19: " + place + "matrix \"min_time\": \"1000ms\" is listed twice\n"},
   });
 }
 
@@ -128,7 +128,7 @@ TEST(Cases, OfAllStagesTogetherAreBounded) {
             "left of a plan's 10000\n");
   const std::string third = "\n[[stage]]\nname = \"one\"\nplugin = \"compute\"\ntest = \"gemm\"\n";
   EXPECT_EQ(problemsOf(parseToml(gemmPlan("[stage.matrix]\nsize = " + numbers(10000) + third))),
-            "plan.toml:10:1: stage \"one\": is one case more than the 10000 that a plan may have\n");
+            "plan.toml:10:1: stage \"one\": exceeds the limit of 10000 cases per plan\n");
 }
 
 TEST(Cases, OfMuchTextAreRefusedBeforeTheyAreMade) {

@@ -63,7 +63,7 @@ return plan{ schema = 1, nmae = "x", backend = "host", stage = stages }
 plan.lua:4: stage "g1": parameter "size": found 3; expected a whole number from 16 to 65536
 plan.lua:4: stage "g2": unknown key "timeut"; did you mean "timeout"?
 plan.lua:4: stage "g2": parameter "size": found 3; expected a whole number from 16 to 65536
-plan.lua:6: predicate: it uses "limit" from outside of it; a predicate is kept as text and evaluated on its own, so write the value into it
+plan.lua:6: predicate: it uses "limit" from outside; a predicate is stored as text and evaluated alone, so write the value into it
 plan.lua:7: stage "g1", expect 2: predicate: found "m.cv"; expected a function, for example function(m) return m.cv < 0.02 end
 plan.lua:7: stage "g2", expect 2: predicate: found "m.cv"; expected a function, for example function(m) return m.cv < 0.02 end
 plan.lua:8: stage "g1", expect 3: `min`: "650 GiB/s" is in B/s; expected FLOP/s (GFLOP/s, TFLOP/s, PFLOP/s)
@@ -128,12 +128,12 @@ TEST(LuaLoader, NamesWhatStandsInAListByMistake) {
             "tolerance, within, of_peak, cv_max or drop_max\n"
             "plan.lua:2: stage \"gemm\", expect 3: an expectation is a table with a metric and a limit, "
             "found \"x\"\n");
-  EXPECT_NE(luaProblems(luaGemm("needs = { 'a', nil, 'b' }")).find("is nil; is a name misspelt?"),
+  EXPECT_NE(luaProblems(luaGemm("needs = { 'a', nil, 'b' }")).find("is nil; is a name misspelled?"),
             std::string::npos);
   EXPECT_NE(luaProblems(luaGemm("params = { size = 64, 3 }")).find("mixes a list with named keys"),
             std::string::npos);
   EXPECT_NE(luaProblems(luaGemm("expect{}, expect = {}"))
-                .find("expect stands both as a key and as expect{ ... } entries"),
+                .find("expect is defined both as a key and as expect{ ... } entries"),
             std::string::npos);
   EXPECT_NE(luaProblems(luaGemm("params = { [2.5] = 3 }")).find("a key that is a number"), std::string::npos);
   EXPECT_NE(luaProblems(luaGemm("params = { size = print }")).find("\"print\" is not available"),
@@ -195,19 +195,17 @@ TEST(LuaLoader, RefusesPredicatesThatCannotStandAlone) {
                        luaGemm("expect{ metric = 'compute.gemm_time', predicate = " + predicate + " }"));
   };
   const std::string alone =
-      "; a predicate is kept as text and evaluated on its own, so write the value into it\n";
+      "; a predicate is stored as text and evaluated alone, so write the value into it\n";
   EXPECT_EQ(problems("local a, b = 1, 2\n", "function(m) return m.cv < a + b end"),
-            "plan.lua:4: predicate: it uses \"a\", \"b\" from outside of it" + alone);
+            "plan.lua:4: predicate: it uses \"a\", \"b\" from outside" + alone);
   EXPECT_EQ(problems("limit = 3\n", "function(m) return m.cv < limit end"),
-            "plan.lua:4: predicate: it uses \"limit\" from outside of it" + alone);
+            "plan.lua:4: predicate: it uses \"limit\" from outside" + alone);
   EXPECT_EQ(problems("", "function(m) count = 3 return true end"),
-            "plan.lua:3: predicate: it uses \"count\" from outside of it" + alone);
+            "plan.lua:3: predicate: it uses \"count\" from outside" + alone);
   EXPECT_EQ(problems("", "function(m) stage{} return true end"),
-            "plan.lua:3: predicate: it uses \"stage\" from outside of it" + alone);
-  EXPECT_EQ(
-      problems("", "function() return true end"),
-      "plan.lua:3: predicate: the function takes no measurement, so it would say the same of all; expected "
-      "function(m) ... end\n");
+            "plan.lua:3: predicate: it uses \"stage\" from outside" + alone);
+  EXPECT_EQ(problems("", "function() return true end"),
+            "plan.lua:3: predicate: the function ignores the measurement; expected function(m) ... end\n");
   EXPECT_EQ(problems("", "tostring"),
             "plan.lua:3: predicate: found a library function; expected function(m) ... end\n");
   EXPECT_EQ(problems("", "(function(x) return function(m) return true end end)(1)"),
@@ -246,7 +244,7 @@ TEST(LuaLoader, DoesNotTrustTheChild) {
            R"({"root": {"a": 1}, "lines": [], "functions": [], "numbers": [["/a", "many"]], "problems": []})",
            R"({"root": {}, "lines": [], "functions": [], "numbers": [], "problems": [[1]]})",
            std::string(100000, '[')})
-    EXPECT_NE(expectBroken(message).find("please report this as a fault of Muster"), std::string::npos)
+    EXPECT_NE(expectBroken(message).find("please report this as a bug in Muster"), std::string::npos)
         << message;
   EXPECT_EQ(expectBroken(R"({"problems": [[-7, "odd \u001b line"]]})"), "plan.lua: odd \\x1b line");
 }

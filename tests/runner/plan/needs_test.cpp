@@ -29,26 +29,24 @@ TEST(Needs, ComeFirstAndElseTheOrderOfTheFileHolds) {
 
 TEST(Needs, NameTheCircleTheyMake) {
   EXPECT_EQ(problemsOf(parseToml(stages({{"a", ""}, {"b", "\"c\""}, {"c", "\"a\", \"d\""}, {"d", "\"b\""}}))),
-            "plan.toml:11:1: stages need each other in a circle: \"b\" needs \"c\" needs \"d\" needs \"b\"; "
-            "take one of "
-            "these needs away\n");
+            "plan.toml:11:1: circular dependency between stages: \"b\" needs \"c\" needs \"d\" needs \"b\"; "
+            "remove one of these needs\n");
   EXPECT_EQ(
       problemsOf(parseToml(stages({{"a", "\"a\""}}))),
-      "plan.toml:6:1: stages need each other in a circle: \"a\" needs \"a\"; take one of these needs away\n");
+      "plan.toml:6:1: circular dependency between stages: \"a\" needs \"a\"; remove one of these needs\n");
   // A stage behind a circle is no part of it.
   EXPECT_EQ(problemsOf(parseToml(stages({{"x", "\"y\""}, {"y", "\"z\""}, {"z", "\"y\""}}))),
-            "plan.toml:11:1: stages need each other in a circle: \"y\" needs \"z\" needs \"y\"; take one of "
-            "these needs "
-            "away\n");
+            "plan.toml:11:1: circular dependency between stages: \"y\" needs \"z\" needs \"y\"; remove one "
+            "of these needs\n");
 }
 
 TEST(Needs, NameStagesOfThePlanOnce) {
   EXPECT_EQ(
       problemsOf(parseToml(stages({{"warmup", ""}, {"b", "\"warmpu\", \"warmup\", \"warmup\", \"zzz\""}}))),
-      "plan.toml:11:10: stage \"b\" needs \"warmpu\", which is no stage of this plan; did you mean "
+      "plan.toml:11:10: stage \"b\" needs \"warmpu\", which is not a stage of this plan; did you mean "
       "\"warmup\"?\n"
       "plan.toml:11:30: stage \"b\" needs \"warmup\" twice; once is enough\n"
-      "plan.toml:11:40: stage \"b\" needs \"zzz\", which is no stage of this plan\n");
+      "plan.toml:11:40: stage \"b\" needs \"zzz\", which is not a stage of this plan\n");
   EXPECT_EQ(problemsOf(parseToml(gemmPlan("needs = [\"\"]"))),
             "plan.toml:8:10: stage \"gemm\": needs: found \"\"; expected the name of a stage\n");
   EXPECT_EQ(problemsOf(parseToml(gemmPlan("needs = \"env\""))),

@@ -100,9 +100,8 @@ TEST(Overrides, TellTheirMistakesAllAtOnce) {
       "--set bakend=host: unknown key \"bakend\"; did you mean \"backend\"?; expected name, sku, backend, "
       "network.rails, network.rail_bandwidth, or STAGE.PARAMETER\n"
       "--set gemm.sise=1: stage \"gemm\" (test \"gemm\") has no parameter \"sise\"; did you mean \"size\"?\n"
-      "--set backend=sim: backend: found \"sim\"; expected cuda or host: simulated devices are asked for on "
-      "the "
-      "command line, with --simulate SCENARIO\n"
+      "--set backend=sim: backend: found \"sim\"; expected cuda or host; select simulated devices on the "
+      "command line with --simulate SCENARIO\n"
       "--set gemm.repeat=x: stage \"gemm\": repeat: found \"x\"; expected a whole number from 1 to 1000\n"
       "--set gemm.size=12: stage \"gemm\": parameter \"size\": found 12; expected a whole number from 16 to "
       "65536\n");

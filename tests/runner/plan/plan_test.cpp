@@ -61,8 +61,8 @@ TEST(Plan, NamesTheNearestSkuProfileOnATypo) {
   EXPECT_TRUE(parsePlan(text + "", "plan.toml", sampleCatalog(), {}).plan.has_value());
   text.replace(text.find('\n'), 1, "\nsku = \"h200-sxn\"\n");
   EXPECT_EQ(problemsOf(parsePlan(text, "plan.toml", sampleCatalog(), options)),
-            "plan.toml:2:1: sku: there is no SKU profile \"h200-sxn\"; did you mean \"h200-sxm\"?; known are "
-            "auto, h100-sxm5-80gb, h200-sxm; --skus FOLDER adds more\n");
+            "plan.toml:2:1: sku: no SKU profile \"h200-sxn\"; did you mean \"h200-sxm\"?; available: auto, "
+            "h100-sxm5-80gb, h200-sxm; --skus FOLDER adds more\n");
   options.overrides = {{"sku", "auto"}};
   EXPECT_EQ(problemsOf(parsePlan(text, "plan.toml", sampleCatalog(), options)), "");
 }
@@ -93,7 +93,7 @@ TEST(Plan, RefusesAGigabyteWithoutReadingIt) {
   const TempDir folder;
   const fs::path path = folder.write("huge.toml", "");
   fs::resize_file(path, uint64_t{1} << 30);
-  EXPECT_EQ(refusalOf(path), ": is larger than 4 MiB, which is the most that is read here\n");
+  EXPECT_EQ(refusalOf(path), ": is larger than 4 MiB, which is the maximum\n");
 }
 
 TEST(Plan, RefusesABinaryAtItsFirstOddByte) {

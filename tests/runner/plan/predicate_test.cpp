@@ -84,8 +84,8 @@ TEST(Predicate, OfOneMeasurementDoesNotDisturbTheNext) {
 
 TEST(Predicate, MustBeAFunction) {
   EXPECT_EQ(askOne("function(m) return").error.find("the predicate cannot be evaluated: "), 0u);
-  EXPECT_EQ(askOne("3").error, "the predicate cannot be evaluated: it is no function");
-  EXPECT_EQ(askOne("nil").error, "the predicate cannot be evaluated: it is no function");
+  EXPECT_EQ(askOne("3").error, "the predicate cannot be evaluated: it is not a function");
+  EXPECT_EQ(askOne("nil").error, "the predicate cannot be evaluated: it is not a function");
   EXPECT_EQ(askOne("io.open").error.find("the predicate cannot be evaluated: \"io\" is not available"), 0u);
 }
 
@@ -94,8 +94,8 @@ TEST(Predicate, IsEndedWhenItDoesNotEnd) {
                         {measured({1, 2}), measured({1}), measured({1, 2})});
   ASSERT_EQ(loop.size(), 3u);
   EXPECT_TRUE(loop[0].met);
-  EXPECT_EQ(loop[1].error, "still running after 20000000 instructions; is there a loop without an end?");
-  EXPECT_EQ(loop[2].error, "not asked, because of an earlier measurement: " + loop[1].error);
+  EXPECT_EQ(loop[1].error, "still running after 20000000 instructions; does it contain an endless loop?");
+  EXPECT_EQ(loop[2].error, "not evaluated, because of an earlier measurement: " + loop[1].error);
   EXPECT_FALSE(loop[2].met);
   EXPECT_EQ(askOne("function(m) local s = 'x' while true do s = s .. s end end").error,
             "needs more than 64 MiB of memory; a plan may use no more");

@@ -54,7 +54,7 @@ plugin = "comptue"
 plan.toml:1:1: name is missing; expected a name
 plan.toml:2:1: unknown key "nmae"; did you mean "name"?
 plan.toml:3:1: sku: found ""; expected a name of letters, digits, '_', '-' and '.', at most 64 long
-plan.toml:4:1: backend: found "sim"; expected cuda or host: simulated devices are asked for on the command line, with --simulate SCENARIO
+plan.toml:4:1: backend: found "sim"; expected cuda or host; select simulated devices on the command line with --simulate SCENARIO
 plan.toml:5:1: allow_unknown_sku: found "yes"; expected true or false
 plan.toml:10:1: stage "gemm": test: plugin "compute" has no test "gem"; did you mean "gemm"?; it has gemm, cluster_gemm
 plan.toml:11:1: stage "gemm": unknown key "tiemout"; did you mean "timeout"?
@@ -65,12 +65,12 @@ plan.toml:19:1: stage "gemm": timeout: "0s" is too short; expected a duration ab
 plan.toml:20:1: stage "gemm": repeat: found 0; expected a whole number from 1 to 1000
 plan.toml:21:1: stage "gemm": attempts: found 99; expected a whole number from 1 to 10
 plan.toml:22:1: stage "gemm": ranks: found 0; expected a whole number from 1 to 4096
-plan.toml:23:10: stage "gemm" needs "gem", which is no stage of this plan
+plan.toml:23:10: stage "gemm" needs "gem", which is not a stage of this plan
 plan.toml:23:17: stage "gemm": needs: found 3; expected the name of a stage
 plan.toml:24:1: stage "gemm": required: found 1; expected true or false
 plan.toml:26:1: stage "gemm": test "gemm" has no parameter "sise"; did you mean "size"?
 plan.toml:27:1: stage "gemm": parameter "size": found 12; expected a whole number from 16 to 65536
-plan.toml:29:15: stage "gemm": matrix "scale": 1 stands there twice
+plan.toml:29:15: stage "gemm": matrix "scale": 1 is listed twice
 plan.toml:29:18: stage "gemm": parameter "scale": found 7; expected a number from 0.5 to 2
 plan.toml:31:1: stage "gemm", expect 1: no plugin declares metric "compute.gemm_throughputs"; did you mean "compute.gemm_throughput"?
 plan.toml:35:1: stage "b r": name: found "b r"; expected a name of letters, digits, '_', '-' and '.', at most 64 long
@@ -117,8 +117,7 @@ TEST(Validate, ReadsEveryKeyOfAStage) {
 
 TEST(Validate, RefusesAPlanThatWouldAcceptAnyMachine) {
   const std::string problem =
-      "plan.toml:1:1: the plan has no stage, so it would accept any machine; expected at least one "
-      "[[stage]]\n";
+      "plan.toml:1:1: the plan has no stage and would accept any machine; expected at least one [[stage]]\n";
   EXPECT_EQ(problemsOf(parseToml("schema = 1\nname = \"p\"\n")), problem);
   EXPECT_EQ(problemsOf(parseToml("")),
             "plan.toml:1:1: schema is missing; expected schema = 1, the version of the plan "
@@ -205,8 +204,7 @@ TEST(Validate, StopsAfterTwoHundredMistakes) {
   for (int i = 0; i < 300; ++i) text += "unknown" + std::to_string(i) + " = 1\n";
   const PlanOutcome outcome = parseToml(text);
   ASSERT_EQ(outcome.diagnostics.size(), 201u);
-  EXPECT_EQ(outcome.diagnostics.back().text(),
-            "plan.toml: found 200 mistakes and stopped looking; mend these first");
+  EXPECT_EQ(outcome.diagnostics.back().text(), "plan.toml: stopped after 200 errors; fix these first");
 }
 
 TEST(Validate, BoundsTheNumberOfStages) {

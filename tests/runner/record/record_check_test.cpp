@@ -65,7 +65,7 @@ TEST(RecordCheck, RefusesAnAcceptanceOfNothing) {
         r.stages.clear();
         settle(r);
       },
-      "nothing was judged");
+      "no measurement was checked");
 }
 
 TEST(RecordCheck, RefusesAnAcceptanceOverARequiredSkip) {

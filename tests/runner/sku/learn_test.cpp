@@ -228,7 +228,7 @@ TEST(LearnLimits, RefuseWhenTooFewHealthyNodesAreLeft) {
   LearnInput input = fleetOf(model(8, 0.01));
   input.nodes[2].sick = "memory.pattern_errors of gpu3 fail";
   const std::string why = refusal(input);
-  EXPECT_TRUE(says(why, "7 of 8 nodes are healthy, wanted at least 8")) << why;
+  EXPECT_TRUE(says(why, "7 of 8 nodes are healthy, required at least 8")) << why;
   EXPECT_TRUE(says(why, "memory.pattern_errors of gpu3 fail")) << why;
 }
 
@@ -257,7 +257,7 @@ TEST(LearnLimits, SayWhatTheyLeaveOpen) {
   const Learned l = learned(input);
   EXPECT_EQ(l.limits.size(), 7u);
   ASSERT_EQ(l.notLearned.size(), 3u);
-  EXPECT_TRUE(says(l.notLearned[0].second, "5 healthy nodes measured it, wanted at least 8"));
+  EXPECT_TRUE(says(l.notLearned[0].second, "5 healthy nodes measured it, required at least 8"));
   EXPECT_TRUE(says(l.notLearned[1].second, "two kinds of nodes")) << l.notLearned[1].second;
   EXPECT_TRUE(says(l.notLearned[2].second, "zero on every node"));
 }
@@ -266,7 +266,7 @@ TEST(LearnLimits, RefuseWhenNothingIsLeftToLearn) {
   LearnInput input = fleetOf(model(20, 0.01));
   input.groups.clear();
   input.physical.clear();
-  EXPECT_TRUE(says(refusal(input), "no figure could be learned"));
+  EXPECT_TRUE(says(refusal(input), "no limit could be learned"));
 }
 
 }  // namespace

@@ -155,7 +155,7 @@ TEST(CheckOrigin, KeepsFiguresOfAScenarioFromRealHardwareAndTheOtherWayRound) {
   const auto scenario = checkOrigin(ofScenario, false);
   ASSERT_FALSE(scenario.ok());
   EXPECT_EQ(scenario.error().code, ErrorCode::kUsage);
-  for (const char* part : {"h100x8-healthy", "written into a scenario", "muster baseline learn RUN -o FILE"})
+  for (const char* part : {"h100x8-healthy", "come from a scenario", "muster baseline learn RUN -o FILE"})
     EXPECT_NE(scenario.error().text().find(part), std::string::npos) << scenario.error().text();
   const auto hardware = checkOrigin(ofHardware, true);
   ASSERT_FALSE(hardware.ok());

@@ -113,13 +113,13 @@ TEST_F(ImageData, NamesFileAndOffsetOfDamage) {
   EXPECT_THAT(errorOf("fashion-mnist"), HasSubstr("at byte 3: it ends inside its header of 16 bytes"));
   writeFashion("garbage" + idxImages(3), idxLabels(3));
   EXPECT_THAT(errorOf("fashion-mnist"),
-              HasSubstr("at byte 0: the magic number is 0x67617262, wanted 0x00000803"));
+              HasSubstr("at byte 0: the magic number is 0x67617262, expected 0x00000803"));
   writeFashion(idxImages(3), idxLabels(4));
   EXPECT_THAT(errorOf("fashion-mnist"), HasSubstr("at byte 4: 4 labels for the 3 images"));
   std::string labels = idxLabels(3);
   labels[9] = 10;
   writeFashion(idxImages(3), labels);
-  EXPECT_THAT(errorOf("fashion-mnist"), HasSubstr("at byte 9: the label is 10, wanted 0 to 9"));
+  EXPECT_THAT(errorOf("fashion-mnist"), HasSubstr("at byte 9: the label is 10, expected 0 to 9"));
 }
 
 TEST_F(ImageData, FindsACompressedFileThatIsCutShortOrBent) {
@@ -159,7 +159,7 @@ TEST_F(ImageData, NamesWhatIsWrongWithCifar) {
               HasSubstr("train.bin: at byte 3074: it has 5000 bytes, not a multiple of a record's "
                         "3074"));
   folder_.write("train.bin", cifarRecords(1, std::string("\x05\x64", 2)));
-  EXPECT_THAT(errorOf("cifar100"), HasSubstr("train.bin: at byte 1: the label is 100, wanted 0 to 99"));
+  EXPECT_THAT(errorOf("cifar100"), HasSubstr("train.bin: at byte 1: the label is 100, expected 0 to 99"));
 }
 
 TEST_F(ImageData, NeverPutsAnythingInPlaceOfWhatIsMissing) {

@@ -431,11 +431,11 @@ Record sickRecord() {
   unjudged.outcome = Outcome::kUnjudged;
   unjudged.expectation.reset();
   unjudged.limitText.clear();
-  unjudged.detail = "no expectation covers it";
+  unjudged.detail = "no limit";
   settle(record);
   record.acceptance = "rejected";
   record.exitCode = 1;
-  record.reasons = {fmt::format("{} expectations failed", record.accounting.of(Outcome::kFail)),
+  record.reasons = {fmt::format("{} requirements were not met", record.accounting.of(Outcome::kFail)),
                     "1 verdict is flaky", "1 case could not be measured"};
   return record;
 }
