@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,7 +10,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,6 +18,7 @@
 #include "runner/app/running_time.h"
 #include "runner/core/json.h"
 #include "runner/core/result.h"
+#include "runner/core/tasks.h"
 #include "runner/rendezvous/store_client.h"
 #include "runner/rendezvous/store_server.h"
 
@@ -157,11 +156,9 @@ class ClusterLink {
   std::string given_;       ///< the sign that node 0's store has; empty: not known
   std::string leaderText_;  ///< node 0's sign
 
-  std::mutex readMutex_;    // one thread at a time reads signs
-  uint64_t signsSeen_ = 0;  // guarded by it: the store's version
-
-  std::mutex mutex_;  // guards all below
-  std::condition_variable changed_;
+  std::mutex mutex_;        // guards all below
+  bool reading_ = false;    ///< one thread at a time reads signs
+  uint64_t signsSeen_ = 0;  ///< the store's version
   bool stopping_ = false;
   bool hurry_ = false;  ///< a rank began to fail: do not wait for the next beat
   bool joined_ = false;
@@ -185,9 +182,7 @@ class ClusterLink {
   std::string question_;  ///< the last one that was decided
   int64_t readers_ = 0;   ///< nodes that will read its decision
 
-  std::thread pulseThread_;
-  std::thread watchThread_;
-  std::thread tickThread_;
+  std::unique_ptr<Tasks> tasks_;  // last: they use all of the above
 };
 
 }  // namespace muster

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -77,7 +78,7 @@ void ClusterLink::pulse() {
 void ClusterLink::noteJoined() {
   const std::lock_guard lock(mutex_);
   joined_ = joined_ || refused_.empty();
-  changed_.notify_all();
+  tasks_->notify();
 }
 
 /// Makes sure that no other host gives signs under this rank, and that node 0 runs the same.
@@ -96,7 +97,7 @@ Status ClusterLink::claimRank() {
       refused_ = fmt::format(
           "node rank {} is already taken by host {}, and this is {}; give each node a rank of its own",
           options_.nodeRank, sign ? printable(sign->host) : "?", options_.host);
-      changed_.notify_all();
+      tasks_->notify();
       return {};
     }
   }
@@ -109,6 +110,7 @@ Status ClusterLink::claimRank() {
   leaderText_ = *leader;
   peers_.takeSign(0, std::move(sign), time_.now());
   refused_ = peers_.identityProblem(0, true);
+  tasks_->notify();
   return {};
 }
 
@@ -157,10 +159,16 @@ void ClusterLink::drawOrder() {
 
 /// Node 0: all that has changed, with one request. Signs are read before anybody has to wait for it.
 void ClusterLink::readSigns() {
-  const std::lock_guard reading(readMutex_);
+  uint64_t since = 0;
+  {
+    std::unique_lock lock(mutex_);
+    while (reading_) tasks_->wait(lock, options_.beat);
+    reading_ = true;
+    since = signsSeen_;
+  }
   for (bool more = true; more;) {
-    const auto changes = client_->changes(kSigns, signsSeen_);
-    if (!changes.ok()) return;
+    const auto changes = client_->changes(kSigns, since);
+    if (!changes.ok()) break;
     std::vector<int> beats;
     std::vector<std::pair<int, std::optional<NodeSign>>> signs;
     for (const auto& [key, value] : changes->entries) {
@@ -169,14 +177,18 @@ void ClusterLink::readSigns() {
       if (rank >= 0 && beat) beats.push_back(rank);
       if (rank >= 0 && !beat) signs.emplace_back(rank, readableSign(value));
     }
-    signsSeen_ = changes->version;
+    since = changes->version;
     more = changes->more;
     const std::lock_guard lock(mutex_);
+    signsSeen_ = since;
     const double now = time_.now();
     signsNew_ = signsNew_ || !signs.empty();
     for (auto& [rank, sign] : signs) peers_.takeSign(rank, std::move(sign), now);
     for (const int rank : beats) peers_.takeHeartbeat(rank, now);
   }
+  const std::lock_guard lock(mutex_);
+  reading_ = false;
+  tasks_->notify();
 }
 
 /// To see whether node 0 was started again: its new store gets this node's sign before this node speaks of
@@ -253,7 +265,8 @@ void ClusterLink::watch() {
     std::string round;
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return stopping_ || (!round_.empty() && stop_.empty()); });
+      while (!stopping_ && (round_.empty() || !stop_.empty()))
+        tasks_->wait(lock, std::numeric_limits<double>::infinity());
       if (stopping_) return;
       round = round_;
     }

@@ -15,6 +15,8 @@
 
 namespace muster {
 
+class StoreCalls;
+
 struct StoreClientOptions {
   StoreAddress address;        ///< none where a connection is given
   std::string prefix;          ///< put before every key and barrier name; of at most 240 bytes
@@ -40,6 +42,7 @@ class StoreClient {
   explicit StoreClient(StoreClientOptions options);
   /// Of a server of this machine: StoreServer::connect() made the connection. Once lost, it is lost for good.
   StoreClient(Fd socket, StoreClientOptions options);
+  explicit StoreClient(std::unique_ptr<StoreCalls> calls);
   ~StoreClient();
   StoreClient(const StoreClient&) = delete;
   StoreClient& operator=(const StoreClient&) = delete;
@@ -62,9 +65,9 @@ class StoreClient {
   Result<int64_t> clear(const std::string& start);
 
  private:
-  struct Link;
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
+  [[nodiscard]] std::string who() const;
+
+  std::unique_ptr<StoreCalls> calls_;
 };
 
 }  // namespace muster

@@ -3,17 +3,15 @@
 // folder.
 #pragma once
 
-#include <atomic>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "runner/core/files.h"
-#include "runner/rendezvous/store_channel.h"
 #include "runner/rendezvous/store_desk.h"
 #include "runner/rendezvous/store_server.h"
+#include "runner/rendezvous/store_uplink.h"
 
 namespace muster {
 
@@ -21,29 +19,22 @@ namespace muster {
 /// with kUnavailable and the reason. It keeps no key and decides nothing.
 class StoreRelay : public StoreDesk {
  public:
-  static Result<std::unique_ptr<StoreRelay>> make(StoreRelayOptions options);
+  StoreRelay(StoreRelayOptions options, std::unique_ptr<StoreUplink> uplink)
+      : options_(std::move(options)), uplink_(std::move(uplink)) {}
 
   void handle(StorePeerId peer, StoreRequest request, double now, std::vector<StoreReply>& out) override;
   void leave(StorePeerId peer) override;
   void proceed(double now, std::vector<StoreReply>& out) override;
   [[nodiscard]] double nextDeadline() const override;
-  [[nodiscard]] int descriptor() const override { return epoll_.get(); }
-  [[nodiscard]] size_t backlog() const override { return channel_ ? channel_->backlog() : 0; }
-  void stop() override { stopping_ = true; }
+  [[nodiscard]] int descriptor() const override { return uplink_->descriptor(); }
+  [[nodiscard]] size_t backlog() const override { return uplink_->backlog(); }
+  void stop() override { uplink_->stop(); }
 
  private:
-  StoreRelay(StoreRelayOptions options, Fd epoll) : options_(std::move(options)), epoll_(std::move(epoll)) {}
-  Status connect(double now);
-  void watch();
   void lose(const Error& why, std::vector<StoreReply>& out);
 
   StoreRelayOptions options_;
-  Fd epoll_;  ///< watches the connection, whichever it is
-  std::optional<StoreChannel> channel_;
-  bool watchedForRoom_ = false;
-  std::atomic<bool> stopping_{false};
-  Error refused_;           ///< why there is no connection
-  double tryAgainAt_ = -1;  ///< until then nobody waits for another try
+  std::unique_ptr<StoreUplink> uplink_;
   uint32_t last_ = 0;
   size_t memory_ = 0;  // before what counts itself in it
   std::map<uint32_t, StorePeerId> open_;
