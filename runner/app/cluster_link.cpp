@@ -54,7 +54,7 @@ Result<std::unique_ptr<ClusterLink>> ClusterLink::start(ClusterOptions options) 
     link->client_ = link->options_.world->client(client);
   }
   link->tasks_->start([raw = link.get()] { raw->pulse(); });
-  link->tasks_->start([raw = link.get()] { raw->watch(); });
+  if (!link->leads()) link->tasks_->start([raw = link.get()] { raw->beat(); });
   link->tasks_->start([raw = link.get()] { raw->tick(); });
   return link;
 }
@@ -235,7 +235,6 @@ std::string ClusterLink::finishedWhere(const std::string& stage) {
 void ClusterLink::beginRound(const std::string& name) {
   const std::lock_guard lock(mutex_);
   round_ = name;
-  stop_.clear();
   failureSeenAt_ = -1;
   watch_ = {};
   tasks_->notify();
@@ -281,7 +280,12 @@ std::string ClusterLink::lostLeader() {
 
 std::string ClusterLink::lost() {
   const std::lock_guard lock(mutex_);
-  return stop_.empty() ? lostLeader() : stop_;
+  const std::string culprit = published();
+  return culprit.empty() ? lostLeader() : culprit;
+}
+
+std::string ClusterLink::published() const {
+  return !round_.empty() && news_.round == round_ ? news_.culprit : "";
 }
 
 std::vector<RankReport> ClusterLink::ownReports() {

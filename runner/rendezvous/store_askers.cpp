@@ -14,6 +14,10 @@ StoreAskers::Taken StoreAskers::take(StorePeerId connection, StoreRequest reques
   const auto known = open.find(request.id);
   if (request.op == StoreOp::kWithdraw) {
     if (known == open.end()) return Taken::kAsked;  // its answer is on the way
+    if (request.count == 1) {
+      desk_.leaveRank(known->second, request.number);
+      return Taken::kAsked;
+    }
     desk_.leave(known->second);
     askers_.erase(known->second);
     open.erase(known);

@@ -6,6 +6,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
@@ -89,6 +90,7 @@ class ConnectedCalls : public StoreCalls {
     return {};
   }
   Result<StoreResponse> ask(const StoreRequest& request, double wait) override;
+  [[nodiscard]] int connections() const override { return connections_; }
   [[nodiscard]] const StoreClientOptions& options() const override { return options_; }
 
  private:
@@ -106,6 +108,7 @@ class ConnectedCalls : public StoreCalls {
   [[nodiscard]] std::string who() const { return options_.who.empty() ? "this process" : options_.who; }
 
   StoreClientOptions options_;
+  std::atomic<int> connections_{0};
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::shared_ptr<Link> link_;
@@ -169,6 +172,7 @@ Result<std::shared_ptr<Link>> ConnectedCalls::reach(double timeout) {
   changed_.notify_all();
   if (!channel.ok()) return refused_ = std::move(channel).error();
   found_ = true;
+  ++connections_;
   return link_ = std::make_shared<Link>(std::move(*channel));
 }
 

@@ -19,6 +19,7 @@ class StoreCalls {
   virtual Status connect(double timeout) = 0;
   /// Waits for the answer, which the store may hold back for `wait` seconds. Errors as StoreClient's.
   virtual Result<StoreResponse> ask(const StoreRequest& request, double wait) = 0;
+  [[nodiscard]] virtual int connections() const = 0;
   [[nodiscard]] virtual const StoreClientOptions& options() const = 0;
 };
 

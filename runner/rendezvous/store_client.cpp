@@ -149,6 +149,27 @@ Result<StoreChanges> StoreClient::changes(const std::string& start, uint64_t sin
   return decodeStoreChanges(response.text);
 }
 
+Result<StoreChanges> StoreClient::touch(const std::string& key, const std::string& watched, uint64_t since,
+                                        double timeout) {
+  MUSTER_CHECK_OK(checkKey(calls_->options(), key));
+  MUSTER_CHECK_OK(checkKey(calls_->options(), watched));
+  MUSTER_CHECK_OK(checkTimeout(timeout));
+  StoreRequest request;
+  request.op = StoreOp::kTouch;
+  request.key = calls_->options().prefix + key;
+  request.value = calls_->options().prefix + watched;
+  request.number = static_cast<int64_t>(since);
+  request.timeoutMs = milliseconds(timeout);
+  MUSTER_TRY(const StoreResponse response, calls_->ask(request, timeout));
+  if (response.answer == StoreAnswer::kTimeout) return StoreChanges{since, false, {}};
+  if (response.answer != StoreAnswer::kOk) return refusedBy(response, "key " + printable(key, 60));
+  return decodeStoreChanges(response.text);
+}
+
+int StoreClient::connections() const {
+  return calls_->connections();
+}
+
 Result<int64_t> StoreClient::clear(const std::string& start) {
   MUSTER_CHECK_OK(checkKey(calls_->options(), start));
   StoreRequest request;

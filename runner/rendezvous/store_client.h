@@ -61,6 +61,12 @@ class StoreClient {
   /// The keys that begin with `start` and were set since `since` (0: all), with their values; one request for
   /// about a megabyte of them. Values over a megabyte are empty.
   Result<StoreChanges> changes(const std::string& start, uint64_t since);
+  /// A heartbeat: sets `key` to a number that grows, and waits at most `timeout` seconds for a value of
+  /// `watched` that is newer than the version `since`. No entry: there was none.
+  Result<StoreChanges> touch(const std::string& key, const std::string& watched, uint64_t since,
+                             double timeout);
+  /// Grows with each connection that was made: another one may lead to another store.
+  [[nodiscard]] int connections() const;
   /// Forgets every key that begins with `start` (after the prefix); returns how many.
   Result<int64_t> clear(const std::string& start);
 

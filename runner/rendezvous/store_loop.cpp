@@ -167,6 +167,7 @@ void StoreLoop::attachAll(double now) {
 
 void StoreLoop::keep(StorePeer peer, StorePeerId id, double now) {
   const auto it = connections_.emplace(id, std::move(peer)).first;
+  if (it->second.peer.local()) desk_->attach(it->second.peer.prefix());
   if (!watch(it->second.peer.fd(), id, 0, true)) return close(id, StorePeer::End::kGone);
   settle(it, now);
 }
@@ -232,7 +233,8 @@ bool StoreLoop::advance(StorePeerId id, double now) {
     turnAway(id, request.id);
     return false;
   }
-  if (problem.empty() && take(id, std::move(request), now)) return true;
+  // What the socket still holds epoll shows again; mostly there is nothing, and a look for it is in vain.
+  if (problem.empty() && take(id, std::move(request), now)) return connections_.at(id).peer.buffered();
   close(id, StorePeer::End::kMalformed);
   return false;
 }
@@ -327,6 +329,7 @@ void StoreLoop::close(StorePeerId id, StorePeer::End why) {
   deadlines_.erase({it->second.deadline, id});
   strangers_.erase(id);
   askers_.close(id);
+  if (it->second.peer.local()) desk_->detach(it->second.peer.prefix());
   connections_.erase(it);
 }
 

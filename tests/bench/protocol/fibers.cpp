@@ -93,7 +93,10 @@ void Fibers::resume(Fiber& fiber, uint64_t ticket) {
   if (!fiber.waiting || fiber.ticket != ticket) return;
   fiber.waiting = false;
   current_ = &fiber;
+  const bool metered = fiber.owner == meteredOwner_;
+  const double begin = metered ? threadSeconds() : 0;
   swapcontext(&loop_, &fiber.context);
+  if (metered) metered_ += threadSeconds() - begin;
   current_ = nullptr;
   if (fiber.done) free_.push_back(&fiber);
 }
@@ -119,11 +122,7 @@ void Fibers::run(const std::function<bool()>& done) {
     Event event = std::move(const_cast<Event&>(events_.top()));
     events_.pop();
     now_ = event.at;
-    if (!alive_[static_cast<size_t>(event.owner)]) continue;
-    const bool metered = event.owner == meteredOwner_;
-    const double begin = metered ? threadSeconds() : 0;
-    event.what();
-    if (metered) metered_ += threadSeconds() - begin;
+    if (alive_[static_cast<size_t>(event.owner)]) event.what();
   }
 }
 

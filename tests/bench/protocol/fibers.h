@@ -23,7 +23,7 @@ constexpr double kForever = std::numeric_limits<double>::infinity();
 double threadSeconds();
 
 /// Runs what happens in the order of virtual time. Each fiber and event belongs to an owner; an owner that is
-/// killed runs nothing any more. What one owner's code took of the real CPU is added up.
+/// killed runs nothing any more. What one owner's fibers took of the real CPU is added up.
 class Fibers : public Clock {
  public:
   struct Fiber;

@@ -156,13 +156,15 @@ void SimServer::proceed() {
   pass(std::move(answers));
 }
 
-StorePeerId SimServer::attach(std::function<void(StoreResponse)> onAnswer) {
+StorePeerId SimServer::attach(const std::string& prefix, std::function<void(StoreResponse)> onAnswer) {
+  desk_->attach(prefix);
   locals_[++next_] = std::move(onAnswer);
   return next_;
 }
 
-void SimServer::detach(StorePeerId connection) {
+void SimServer::detach(StorePeerId connection, const std::string& prefix) {
   askers_.close(connection);
+  desk_->detach(prefix);
   locals_.erase(connection);
 }
 
@@ -227,10 +229,10 @@ class SimCalls : public StoreCalls {
         prefix_(std::move(prefix)) {
     world_.calls.push_back(this);
     if (server_ != nullptr)
-      local_ = server_->attach([this](StoreResponse response) { answered(std::move(response)); });
+      local_ = server_->attach(prefix_, [this](StoreResponse response) { answered(std::move(response)); });
   }
   ~SimCalls() override {
-    if (server_ != nullptr) server_->detach(local_);
+    if (server_ != nullptr) server_->detach(local_, prefix_);
     network_.close(connection_);
     std::erase(world_.calls, this);
   }
@@ -266,6 +268,7 @@ class SimCalls : public StoreCalls {
       network_.fibers().sleep(left);
     }
   }
+  [[nodiscard]] int connections() const override { return connections_; }
   [[nodiscard]] const StoreClientOptions& options() const override { return options_; }
 
   void lookAgain() {
@@ -285,6 +288,7 @@ class SimCalls : public StoreCalls {
     while (!connection_) {
       if (options_.cancelled()) return Error{ErrorCode::kTimeout, options_.who + " was cancelled", ""};
       if (network_.reachable()) {
+        ++connections_;
         connection_ = network_.connect(node_);
         connection_->onAnswer = [this](StoreResponse response) { answered(std::move(response)); };
         connection_->onLost = [this] { lose(); };
@@ -300,6 +304,7 @@ class SimCalls : public StoreCalls {
   void put(StoreRequest request) {
     if (server_ == nullptr) return network_.send(connection_, request);
     if (!request.key.empty()) request.key.insert(0, prefix_);
+    if (request.op == StoreOp::kTouch) request.value.insert(0, prefix_);
     if (node_ == 0) {
       ++network_.requests;
       const double done = network_.work(network_.fibers().now(), network_.options().requestCost);
@@ -342,6 +347,7 @@ class SimCalls : public StoreCalls {
   StorePeerId local_ = 0;
   std::shared_ptr<Network::Connection> connection_;
   uint32_t last_ = 0;
+  int connections_ = 0;
   std::map<uint32_t, Open> open_;
 };
 

@@ -88,8 +88,8 @@ class SimServer : public StoreServer {
   void takeLocal(StorePeerId connection, StoreRequest request);
   void close(StorePeerId connection);
   void proceed();
-  StorePeerId attach(std::function<void(StoreResponse)> onAnswer);
-  void detach(StorePeerId connection);
+  StorePeerId attach(const std::string& prefix, std::function<void(StoreResponse)> onAnswer);
+  void detach(StorePeerId connection, const std::string& prefix);
   [[nodiscard]] Network& network() { return network_; }
   [[nodiscard]] int node() const { return node_; }
 

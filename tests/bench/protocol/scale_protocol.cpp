@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tests/bench/protocol/cluster.h"
+#include "tests/bench/protocol/request_cost.h"
 
 namespace muster::bench {
 namespace {
@@ -23,6 +24,7 @@ struct Options {
   int deaths = 1000;
   int deathNodes = 50;
   bool check = false;
+  bool measure = false;
   ClusterSimOptions cluster;
 };
 
@@ -165,8 +167,23 @@ int runAll(int argc, char** argv) {
                  "seconds of node 0's store per request");
   app.add_option("--proof-cost", options.cluster.network.proofCost,
                  "seconds of node 0's store per connection");
+  app.add_flag("--measure-costs", options.measure, "both costs as this machine has them");
   app.add_flag("--check", options.check, "end 1 when a goal is missed");
   CLI11_PARSE(app, argc, argv);
+  if (options.measure) {
+    constexpr int kConnections = 400, kRounds = 20;
+    const auto costs = measureStoreCosts(kConnections, kRounds);
+    if (!costs.ok()) {
+      fmt::print("{}\n", costs.error().text());
+      return 1;
+    }
+    fmt::print(
+        "the store's thread takes {:.1f} us for a connection, {:.1f} for a heartbeat, {:.1f} for a node at a "
+        "barrier\n",
+        costs->proof * 1e6, costs->request * 1e6, costs->barrier * 1e6);
+    options.cluster.network.proofCost = costs->proof;
+    options.cluster.network.requestCost = std::max(costs->request, costs->barrier);
+  }
   const bool grown = options.nodes.empty() || measureGrowth(options);
   const bool told = options.deaths == 0 || measureDeaths(options);
   return grown && told ? 0 : 1;
