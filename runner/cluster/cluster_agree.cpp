@@ -21,6 +21,7 @@ std::string answerKey(const std::string& name, int rank) {
   return fmt::format("q/{}/answer/{}", name, rank);
 }
 
+constexpr size_t kLongestNews = 1024;           // bytes of a decision that goes to all nodes by itself
 constexpr const char* kHasParts = "has_parts";  // in a decision: each node's part has a key of its own
 
 /// The parts of a decision, which are told apart from it; none: an empty array.
@@ -118,7 +119,11 @@ ClusterLink::Answers ClusterLink::gather(const Question& question, int64_t& left
 
 Result<Json> ClusterLink::leadQuestion(const Question& question, const Decide& decide) {
   const std::string& name = question.name;
-  MUSTER_CHECK_OK(client_->set("q/" + name + "/open", "1").context("opening " + name));
+  {
+    const std::lock_guard lock(mutex_);
+    news_.open = name;
+  }
+  publishNews();
   int64_t left = 0;
   const Answers answers = gather(question, left);
   readSigns();  // so that the decision names hosts as they are known now
@@ -131,13 +136,20 @@ Result<Json> ClusterLink::leadQuestion(const Question& question, const Decide& d
 }
 
 Status ClusterLink::publish(const std::string& name, Json decision, int64_t readers) {
-  MUSTER_CHECK_OK(client_->set("q/" + name + "/open", "1").context("opening " + name));
   // Who answered this question has read the parts of the last one.
   if (!question_.empty()) (void)client_->clear("q/" + question_ + "/part/").ok();
   if (const Json parts = takeParts(decision); !parts.empty())
     for (size_t rank = 1; rank < parts.size(); ++rank)
       MUSTER_CHECK_OK(client_->set(fmt::format("q/{}/part/{}", name, rank), dumpJson(parts[rank])));
-  MUSTER_CHECK_OK(client_->set("q/" + name + "/decision", dumpJson(decision)).context("deciding " + name));
+  const std::string text = dumpJson(decision);
+  MUSTER_CHECK_OK(client_->set("q/" + name + "/decision", text).context("deciding " + name));
+  {
+    const std::lock_guard lock(mutex_);
+    news_.open = news_.decided = name;
+    news_.decision = text.size() <= kLongestNews ? text : "";
+    if (round_.empty()) news_.round = news_.culprit = "";  // all have left that round
+  }
+  publishNews();
   // Answers have done their work; the decision stays for those who come late.
   MUSTER_TRY([[maybe_unused]] const int64_t cleared, client_->clear("q/" + name + "/answer/"));
   question_ = name;
@@ -174,6 +186,25 @@ Result<Json> ClusterLink::readDecision(const std::string& topic, const std::stri
   return decision;
 }
 
+/// Waits for a decision for up to `seconds`. Node 0 tells the last one with its news; an older one is in the
+/// store. `checked`: the last one that was told when the store was asked.
+Result<std::string> ClusterLink::awaitDecision(const std::string& name, double seconds,
+                                               std::string& checked) {
+  const double end = options_.clock->now() + seconds;
+  {
+    std::unique_lock lock(mutex_);
+    for (double left = seconds; news_.decided == checked; left = end - options_.clock->now()) {
+      if (left <= 0 || stopping_) return Error{ErrorCode::kTimeout, "no decision yet", ""};
+      tasks_->wait(lock, left);
+    }
+    checked = news_.decided;
+    if (news_.decided == name && !news_.decision.empty()) return news_.decision;
+  }
+  auto decision = client_->get("q/" + name + "/decision", 0);
+  answered(decision.ok() ? Status() : Status(decision.error()));
+  return decision;
+}
+
 /// Which start of node 0 is there, as far as this node knows.
 std::string ClusterLink::leader() {
   const std::lock_guard lock(mutex_);
@@ -190,6 +221,7 @@ Result<Json> ClusterLink::askLeader(const Question& question) {
   const std::string topic = "q/" + question.name;
   const double since = time_.now(), slice = std::max(kSlice, options_.beat / 2);
   double openSince = -1;
+  std::string checked = lastRead_;
   std::optional<std::string> told;  // the start of node 0 that was given this node's answer
   while (true) {
     if (hasFinished(0, question.stage)) return Json{{"finished", true}};
@@ -197,17 +229,19 @@ Result<Json> ClusterLink::askLeader(const Question& question) {
       const Status status = client_->set(key, dumpJson(question.mine));
       answered(status);
       openSince = -1;
+      checked = lastRead_;
       told = status.ok() ? std::optional(now) : std::nullopt;
     }
     if (told) {
-      const auto decision = client_->get(topic + "/decision", slice);
-      answered(decision.ok() ? Status() : Status(decision.error()));
+      const auto decision = awaitDecision(question.name, slice, checked);
       if (decision.ok()) {
+        lastRead_ = question.name;
         // Only node 0's patience at the end of the run hangs on this count.
         (void)client_->add(topic + "/read", 1).ok();
         return readDecision(topic, *decision);
       }
-      if (openSince < 0 && client_->get(topic + "/open", 0).ok()) openSince = time_.now();
+      const std::lock_guard lock(mutex_);
+      if (openSince < 0 && news_.open == question.name) openSince = time_.now();
     } else {
       pause(kSlice);
     }

@@ -28,7 +28,8 @@ constexpr double kLastReaders = 5;  // seconds that the store outlives the run f
 ClusterLink::ClusterLink(ClusterOptions options)
     : options_(std::move(options)),
       time_(*options_.clock, std::max(kLeastStop, 2 * options_.beat)),
-      peers_(options_) {
+      peers_(options_),
+      tasks_(options_.world->tasks()) {
   answeredAt_ = time_.now();
 }
 
@@ -45,17 +46,16 @@ Result<std::unique_ptr<ClusterLink>> ClusterLink::start(ClusterOptions options) 
     return raw->stopping_;
   };
   if (link->leads()) {
-    MUSTER_TRY(Fd socket, link->server_->connect(kRunnerKeys));
-    link->client_ = std::make_unique<StoreClient>(std::move(socket), client);
+    MUSTER_TRY(link->client_, link->options_.world->client(*link->server_, kRunnerKeys, client));
   } else {
     client.address = link->options_.store;
     client.prefix = kRunnerKeys;
     client.key = storeKey(link->options_.token, client.prefix);
-    link->client_ = std::make_unique<StoreClient>(client);
+    link->client_ = link->options_.world->client(client);
   }
-  link->pulseThread_ = std::thread([raw = link.get()] { raw->pulse(); });
-  link->watchThread_ = std::thread([raw = link.get()] { raw->watch(); });
-  link->tickThread_ = std::thread([raw = link.get()] { raw->tick(); });
+  link->tasks_->start([raw = link.get()] { raw->pulse(); });
+  if (!link->leads()) link->tasks_->start([raw = link.get()] { raw->beat(); });
+  link->tasks_->start([raw = link.get()] { raw->tick(); });
   return link;
 }
 
@@ -65,10 +65,10 @@ Status ClusterLink::serve() {
   server.port = options_.store.port;
   server.token = options_.token;
   server.limits = StoreLimits::forNodes(static_cast<size_t>(options_.nodeCount));
-  auto started = StoreServer::start(server);
+  auto started = options_.world->serve(server);
   if (!started.ok() && started.error().code == ErrorCode::kUsage && !server.token.empty()) {
     server.bind = "";  // a name that only the other nodes know
-    started = StoreServer::start(server);
+    started = options_.world->serve(server);
   }
   if (!started.ok()) return std::move(started).error().context("serving the store of node 0");
   server_ = std::move(*started);
@@ -81,7 +81,7 @@ Status ClusterLink::relay() {
   relay.prefix = kRankKeys;
   relay.key = storeKey(options_.token, relay.prefix);
   relay.who = fmt::format("node {} ({})", options_.nodeRank, options_.host);
-  MUSTER_TRY(server_, StoreServer::startRelay(std::move(relay)));
+  MUSTER_TRY(server_, options_.world->relay(std::move(relay)));
   return {};
 }
 
@@ -95,10 +95,8 @@ ClusterLink::~ClusterLink() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  changed_.notify_all();
-  if (pulseThread_.joinable()) pulseThread_.join();
-  if (watchThread_.joinable()) watchThread_.join();
-  if (tickThread_.joinable()) tickThread_.join();
+  tasks_->notify();
+  tasks_->join();
 }
 
 void ClusterLink::awaitReaders() {
@@ -114,8 +112,7 @@ void ClusterLink::awaitReaders() {
 Status ClusterLink::join(double patience) {
   const double end = time_.now() + patience;
   std::unique_lock lock(mutex_);
-  while (!joined_ && refused_.empty() && time_.now() < end)
-    changed_.wait_for(lock, std::chrono::milliseconds(20));
+  while (!joined_ && refused_.empty() && time_.now() < end) tasks_->wait(lock, end - time_.now());
   if (refused_.empty()) return {};
   return Error{ErrorCode::kUsage, refused_, ""};
 }
@@ -145,7 +142,7 @@ void ClusterLink::leaveTogether() {
   {
     const std::lock_guard lock(mutex_);
     ended_ = hurry_ = true;
-    changed_.notify_all();
+    tasks_->notify();
   }
   const std::string key = fmt::format("q/{}/decision", kName);
   if (leads()) {
@@ -180,11 +177,14 @@ void ClusterLink::answered(const Status& status) {
   trouble_ = status.error().text();
   if (status.error().code == ErrorCode::kProtocol && !joined_ && refused_.empty())
     refused_ = "cannot join the run: " + trouble_;
+  if (!refused_.empty()) tasks_->notify();
 }
 
 void ClusterLink::pause(double seconds) {
+  const double end = options_.clock->now() + seconds;
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return stopping_ || hurry_; });
+  for (double left = seconds; left > 0 && !stopping_ && !hurry_; left = end - options_.clock->now())
+    tasks_->wait(lock, left);
 }
 
 /// Calls of the other threads may wait for an answer for seconds.
@@ -192,7 +192,7 @@ void ClusterLink::tick() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     (void)time_.now();
-    changed_.wait_for(lock, std::chrono::duration<double>(options_.beat), [&] { return stopping_; });
+    tasks_->wait(lock, options_.beat);
   }
 }
 
@@ -235,10 +235,9 @@ std::string ClusterLink::finishedWhere(const std::string& stage) {
 void ClusterLink::beginRound(const std::string& name) {
   const std::lock_guard lock(mutex_);
   round_ = name;
-  stop_.clear();
   failureSeenAt_ = -1;
   watch_ = {};
-  changed_.notify_all();
+  tasks_->notify();
 }
 
 void ClusterLink::endRound() {
@@ -248,8 +247,8 @@ void ClusterLink::endRound() {
 
 void ClusterLink::clearRound(const std::string& name) {
   if (!leads()) return;
-  if (auto ranks = server_->connect(kRankKeys); ranks.ok())
-    (void)StoreClient(std::move(*ranks), {}).clear(name + "/").ok();
+  if (auto ranks = options_.world->client(*server_, kRankKeys, {}); ranks.ok())
+    (void)(*ranks)->clear(name + "/").ok();
   (void)client_->clear("order/" + name).ok();
 }
 
@@ -259,7 +258,7 @@ void ClusterLink::report(const std::vector<RankStatus>& statuses) {
   if (watch_.look(statuses, time_.now()) || parts) {
     parting_ = parting_ || parts;
     hurry_ = true;
-    changed_.notify_all();
+    tasks_->notify();
   }
 }
 
@@ -281,7 +280,12 @@ std::string ClusterLink::lostLeader() {
 
 std::string ClusterLink::lost() {
   const std::lock_guard lock(mutex_);
-  return stop_.empty() ? lostLeader() : stop_;
+  const std::string culprit = published();
+  return culprit.empty() ? lostLeader() : culprit;
+}
+
+std::string ClusterLink::published() const {
+  return !round_.empty() && news_.round == round_ ? news_.culprit : "";
 }
 
 std::vector<RankReport> ClusterLink::ownReports() {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,7 +10,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,6 +18,7 @@
 #include "runner/cluster/running_time.h"
 #include "runner/core/json.h"
 #include "runner/core/result.h"
+#include "runner/core/tasks.h"
 #include "runner/rendezvous/store_client.h"
 #include "runner/rendezvous/store_server.h"
 
@@ -115,7 +114,7 @@ class ClusterLink {
   Status serve();
   Status relay();
   void pulse();
-  void watch();
+  void beat();
   void tick();
   Status claimRank();
   void noteJoined();
@@ -123,7 +122,10 @@ class ClusterLink {
   Status giveSign();
   void drawOrder();
   void readSigns();
-  void readLeader();
+  void takeLeader();
+  void takeNews(const std::string& text);
+  void publishNews();
+  [[nodiscard]] std::string published() const;
   void publishFinished();
   void readFinished();
   void publishCulprit();
@@ -136,6 +138,7 @@ class ClusterLink {
                    int64_t& left);
   Answers gather(const Question& question, int64_t& left);
   Status publish(const std::string& name, Json decision, int64_t readers);
+  Result<std::string> awaitDecision(const std::string& name, double seconds, std::string& checked);
   Result<Json> readDecision(const std::string& topic, const std::string& text);
   bool worthWaiting(int rank, double since, double patience);
   Result<Json> askLeader(const Question& question);
@@ -153,17 +156,16 @@ class ClusterLink {
   std::unique_ptr<StoreClient> client_;
 
   // Of the thread that gives signs alone:
-  int64_t beats_ = 0;
+  int64_t beats_ = 0;       ///< of node 0
   std::string given_;       ///< the sign that node 0's store has; empty: not known
   std::string leaderText_;  ///< node 0's sign
 
-  std::mutex readMutex_;    // one thread at a time reads signs
-  uint64_t signsSeen_ = 0;  // guarded by it: the store's version
-
-  std::mutex mutex_;  // guards all below
-  std::condition_variable changed_;
+  std::mutex mutex_;                        // guards all below
+  bool reading_ = false;                    ///< one thread at a time reads signs
+  uint64_t beatsSeen_ = 0, signsSeen_ = 0;  ///< versions of the store
   bool stopping_ = false;
-  bool hurry_ = false;  ///< a rank began to fail: do not wait for the next beat
+  bool hurry_ = false;    ///< a rank began to fail: do not wait for the next beat
+  bool claimed_ = false;  ///< no other host has this node's rank
   bool joined_ = false;
   double answeredAt_ = 0;
   std::string trouble_;   ///< the last error of a call to the store
@@ -171,7 +173,6 @@ class ClusterLink {
   bool ended_ = false;    ///< this node has ended its run
   bool parting_ = false;  ///< the user interrupts this node, and the others were told
   std::string round_;
-  std::string stop_;  ///< the culprit that was published for the round
   double failureSeenAt_ = -1;
   RankWatch watch_;
   ClusterPeers peers_;
@@ -182,12 +183,21 @@ class ClusterLink {
     int seen = 0;                               ///< nodes that have given a sign
     std::map<std::string, std::string> stages;  ///< see finishedWhere()
   } finished_;
+  /// What node 0 tells all others, who get it with the answers to their heartbeats.
+  struct News {
+    std::string sign;            ///< node 0's
+    std::string round, culprit;  ///< why that round cannot go on
+    std::string open;            ///< the question that node 0 came to last
+    std::string decided;         ///< and the one that it decided last
+    std::string decision;        ///< empty: it is too long
+  } news_;
+  bool telling_ = false;  ///< one thread at a time publishes news
+  std::string newsTold_;
+  std::string lastRead_;  ///< the question whose decision this node has read last
   std::string question_;  ///< the last one that was decided
   int64_t readers_ = 0;   ///< nodes that will read its decision
 
-  std::thread pulseThread_;
-  std::thread watchThread_;
-  std::thread tickThread_;
+  std::unique_ptr<Tasks> tasks_;  // last: they use all of the above
 };
 
 }  // namespace muster

@@ -23,6 +23,11 @@ std::string listOf(std::vector<std::string> names) {
 
 }  // namespace
 
+double heartbeatInterval(int nodes, double lostAfter) {
+  constexpr double kNodesPerSecond = 2000;
+  return std::min(std::max(0.5, nodes / kNodesPerSecond), lostAfter / 6);
+}
+
 std::string signText(const NodeSign& sign) {
   Json json = {{"nonce", sign.nonce}, {"host", sign.host}, {"identity", sign.identity}};
   if (!sign.finished.empty()) json["finished"] = sign.finished;
@@ -56,7 +61,7 @@ Result<NodeSign> signFromText(std::string_view text) {
 }
 
 ClusterPeers::ClusterPeers(const ClusterOptions& options)
-    : options_(options), peers_(static_cast<size_t>(options.nodeCount)) {}
+    : options_(options), peers_(options.nodeRank == 0 ? static_cast<size_t>(options.nodeCount) : 1) {}
 
 void ClusterPeers::takeSign(int rank, std::optional<NodeSign> sign, double now) {
   Peer& peer = at(rank);

@@ -15,6 +15,7 @@
 #include "runner/core/clock.h"
 #include "runner/core/result.h"
 #include "runner/rendezvous/store_address.h"
+#include "runner/rendezvous/store_world.h"
 
 namespace muster {
 
@@ -35,7 +36,11 @@ struct ClusterOptions {
   double lostAfter = 10;  ///< seconds without one after which a node counts as lost
   const std::atomic<bool>* cancelled = nullptr;
   const Clock* clock = &systemClock();
+  StoreWorld* world = &thisMachine();
 };
+
+/// Seconds between two heartbeats of a node. Node 0 reads all of them: in large runs they are rarer.
+double heartbeatInterval(int nodes, double lostAfter);
 
 /// Who takes part in a stage of all nodes: by node rank, what each start of a node drew for itself alone. A
 /// node that was started again is another one. All of them on node 0; elsewhere node 0 is enough.
@@ -116,11 +121,14 @@ class ClusterPeers {
     bool givenUp = false;  ///< see giveUp()
   };
   [[nodiscard]] Peer& at(int rank) { return peers_[static_cast<size_t>(rank)]; }
-  [[nodiscard]] const Peer& at(int rank) const { return peers_[static_cast<size_t>(rank)]; }
+  [[nodiscard]] const Peer& at(int rank) const {
+    static const Peer unknown;
+    return static_cast<size_t>(rank) < peers_.size() ? peers_[static_cast<size_t>(rank)] : unknown;
+  }
 
   const ClusterOptions& options_;
-  std::vector<Peer> peers_;
-  Members members_;  ///< of the stage that this node is in
+  std::vector<Peer> peers_;  ///< on node 0 all, elsewhere only node 0
+  Members members_;          ///< of the stage that this node is in
   double heldSince_ = 0;
 };
 

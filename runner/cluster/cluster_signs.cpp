@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -16,13 +17,12 @@ namespace {
 
 constexpr double kFailureSettle = 0.5;  // seconds in which failures that belong together arrive
 
-constexpr const char* kSigns = "sign/";      // and a node's rank: its sign
-constexpr std::string_view kBeat = "/beat";  // behind that: its heartbeats, a number that grows
+constexpr const char* kSigns = "sign/";  // and a node's rank: its sign
+constexpr const char* kBeats = "beat/";  // and its rank: a number that grows with each heartbeat
+constexpr const char* kNews = "news";    // what node 0 tells all others
 
-/// The rank in "12" or "12/beat"; -1: it is neither. `beat`: which of both.
-int rankOfKey(std::string_view key, int count, bool& beat) {
-  beat = key.ends_with(kBeat);
-  if (beat) key.remove_suffix(kBeat.size());
+/// The rank in "12"; -1: it is none.
+int rankOfKey(std::string_view key, int count) {
   int rank = -1;
   const auto [end, failure] = std::from_chars(key.data(), key.data() + key.size(), rank);
   return failure == std::errc() && end == key.data() + key.size() && rank >= 0 && rank < count ? rank : -1;
@@ -40,7 +40,7 @@ std::string ClusterLink::signKey(int rank) {
 }
 
 std::string ClusterLink::beatKey(int rank) {
-  return fmt::format("{}{}{}", kSigns, rank, kBeat);
+  return fmt::format("{}{}", kBeats, rank);
 }
 
 void ClusterLink::pulse() {
@@ -54,21 +54,49 @@ void ClusterLink::pulse() {
     Status status;
     if (!claimed) {
       status = claimRank();
+      answered(status);
       claimed = status.ok();
     }
     if (claimed) {
       drawOrder();
       status = giveSign();
     }
-    answered(status);
     if (claimed && status.ok()) noteJoined();
     if (leads() && claimed) {
       publishFinished();
       publishCulprit();
+      publishNews();
     } else if (claimed) {
-      readLeader();
+      takeLeader();
     }
     pause(options_.beat);
+  }
+}
+
+/// Heartbeats of a node other than node 0. Node 0's store holds the answer to each back until it has news or
+/// the next heartbeat is due, so a node needs one request for both.
+void ClusterLink::beat() {
+  uint64_t since = 0;
+  int connections = 0;
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      while (!stopping_ && !claimed_) tasks_->wait(lock, std::numeric_limits<double>::infinity());
+      if (stopping_) return;
+    }
+    // Another connection may lead to another store, whose versions are others.
+    if (const int now = client_->connections(); now != connections) {
+      connections = now;
+      since = 0;
+    }
+    const auto changes = client_->touch(beatKey(options_.nodeRank), kNews, since, options_.beat);
+    answered(changes.ok() ? Status() : Status(changes.error()));
+    if (!changes.ok()) {
+      pause(options_.beat / 2);
+      continue;
+    }
+    since = changes->version;
+    if (!changes->entries.empty()) takeNews(changes->entries[0].second);
   }
 }
 
@@ -76,8 +104,8 @@ void ClusterLink::pulse() {
 /// join.
 void ClusterLink::noteJoined() {
   const std::lock_guard lock(mutex_);
-  joined_ = joined_ || refused_.empty();
-  changed_.notify_all();
+  claimed_ = joined_ = joined_ || refused_.empty();
+  tasks_->notify();
 }
 
 /// Makes sure that no other host gives signs under this rank, and that node 0 runs the same.
@@ -96,19 +124,21 @@ Status ClusterLink::claimRank() {
       refused_ = fmt::format(
           "node rank {} is already taken by host {}, and this is {}; give each node a rank of its own",
           options_.nodeRank, sign ? printable(sign->host) : "?", options_.host);
-      changed_.notify_all();
+      tasks_->notify();
       return {};
     }
   }
   if (leads()) return {};
-  const auto leader = client_->get(signKey(0), 1);
-  if (!leader.ok()) return leader.error();
+  const auto told = client_->get(kNews, 1);
+  if (!told.ok()) return told.error();
   MUSTER_CHECK_OK(giveSign());  // so that node 0 can name what differs, too
-  auto sign = readableSign(*leader);
+  takeNews(*told);
   const std::lock_guard lock(mutex_);
-  leaderText_ = *leader;
+  auto sign = readableSign(news_.sign);
+  leaderText_ = news_.sign;
   peers_.takeSign(0, std::move(sign), time_.now());
   refused_ = peers_.identityProblem(0, true);
+  tasks_->notify();
   return {};
 }
 
@@ -120,22 +150,31 @@ std::string ClusterLink::ownSign() {
   sign.interrupted = options_.cancelled->load();
   const std::lock_guard lock(mutex_);
   sign.finished = options_.finished;
-  sign.round = round_;
   for (const RankReport& report : watch_.reports())
     if (!report.failure.empty()) sign.failures.push_back(report);
+  if (!sign.failures.empty()) sign.round = round_;
   sign.ended = ended_;
   return signText(sign);
 }
 
-/// The sign goes before the heartbeat, and only where it has changed.
+/// Only where it has changed. Node 0 has nobody who answers its heartbeats with news, so it sends them here.
 Status ClusterLink::giveSign() {
   const std::string text = ownSign();
   if (text != given_) {
     given_.clear();
-    MUSTER_CHECK_OK(client_->set(signKey(options_.nodeRank), text));
+    const Status given = client_->set(signKey(options_.nodeRank), text);
+    answered(given);
+    MUSTER_CHECK_OK(given);
     given_ = text;
   }
-  return client_->set(beatKey(options_.nodeRank), std::to_string(++beats_));
+  if (!leads()) return {};
+  {
+    const std::lock_guard lock(mutex_);
+    news_.sign = text;
+  }
+  const Status beat = client_->set(beatKey(0), std::to_string(++beats_));
+  answered(beat);
+  return beat;
 }
 
 /// The store's counter puts the failures of all nodes into one order, whatever their clocks say.
@@ -155,43 +194,101 @@ void ClusterLink::drawOrder() {
   if (round == round_) watch_.order(*place);
 }
 
-/// Node 0: all that has changed, with one request. Signs are read before anybody has to wait for it.
+/// Node 0: all that has changed. Signs are read before anybody has to wait for it, and after heartbeats: a
+/// node gives its sign before its first heartbeat.
 void ClusterLink::readSigns() {
-  const std::lock_guard reading(readMutex_);
-  for (bool more = true; more;) {
-    const auto changes = client_->changes(kSigns, signsSeen_);
-    if (!changes.ok()) return;
-    std::vector<int> beats;
-    std::vector<std::pair<int, std::optional<NodeSign>>> signs;
-    for (const auto& [key, value] : changes->entries) {
-      bool beat = false;
-      const int rank = rankOfKey(key, options_.nodeCount, beat);
-      if (rank >= 0 && beat) beats.push_back(rank);
-      if (rank >= 0 && !beat) signs.emplace_back(rank, readableSign(value));
-    }
-    signsSeen_ = changes->version;
-    more = changes->more;
-    const std::lock_guard lock(mutex_);
-    const double now = time_.now();
-    signsNew_ = signsNew_ || !signs.empty();
-    for (auto& [rank, sign] : signs) peers_.takeSign(rank, std::move(sign), now);
-    for (const int rank : beats) peers_.takeHeartbeat(rank, now);
+  uint64_t beatsSeen = 0, signsSeen = 0;
+  {
+    std::unique_lock lock(mutex_);
+    while (reading_) tasks_->wait(lock, options_.beat);
+    reading_ = true;
+    beatsSeen = beatsSeen_;
+    signsSeen = signsSeen_;
   }
+  std::vector<int> beats;
+  std::vector<std::pair<int, std::optional<NodeSign>>> signs;
+  const auto read = [&](const char* start, uint64_t& since, const auto& take) {
+    for (bool more = true; more;) {
+      const auto changes = client_->changes(start, since);
+      if (!changes.ok()) return;
+      for (const auto& [key, value] : changes->entries)
+        if (const int rank = rankOfKey(key, options_.nodeCount); rank >= 0) take(rank, value);
+      since = changes->version;
+      more = changes->more;
+    }
+  };
+  read(kBeats, beatsSeen, [&](int rank, const std::string& /*count*/) { beats.push_back(rank); });
+  read(kSigns, signsSeen,
+       [&](int rank, const std::string& text) { signs.emplace_back(rank, readableSign(text)); });
+  const std::lock_guard lock(mutex_);
+  const double now = time_.now();
+  signsNew_ = signsNew_ || !signs.empty();
+  for (auto& [rank, sign] : signs) peers_.takeSign(rank, std::move(sign), now);
+  for (const int rank : beats) peers_.takeHeartbeat(rank, now);
+  beatsSeen_ = beatsSeen;
+  signsSeen_ = signsSeen;
+  reading_ = false;
+  tasks_->notify();
 }
 
-/// To see whether node 0 was started again: its new store gets this node's sign before this node speaks of
-/// the new start.
-void ClusterLink::readLeader() {
-  const auto text = client_->get(signKey(0), 0);
-  if (!text.ok() || *text == leaderText_) return;
-  auto sign = readableSign(*text);
+void ClusterLink::publishNews() {
+  std::string text;
+  {
+    std::unique_lock lock(mutex_);
+    while (telling_) tasks_->wait(lock, options_.beat);
+    text = dumpJson({{"sign", news_.sign},
+                     {"round", news_.round},
+                     {"culprit", news_.culprit},
+                     {"open", news_.open},
+                     {"decided", news_.decided},
+                     {"decision", news_.decision}});
+    if (text == newsTold_ || news_.sign.empty()) return;  // before its first sign node 0 has no news
+    telling_ = true;
+  }
+  const Status told = client_->set(kNews, text);
+  answered(told);
+  const std::lock_guard lock(mutex_);
+  newsTold_ = told.ok() ? text : "";
+  telling_ = false;
+  tasks_->notify();
+}
+
+void ClusterLink::takeNews(const std::string& text) {
+  const auto json = parseJson(text);
+  if (!json.ok()) return;
+  News news;
+  JsonReader reader(*json, "news");
+  reader.read("sign", news.sign);
+  reader.read("round", news.round);
+  reader.read("culprit", news.culprit);
+  reader.read("open", news.open);
+  reader.read("decided", news.decided);
+  reader.read("decision", news.decision);
+  if (!reader.ok()) return;
+  const std::lock_guard lock(mutex_);
+  if (news.sign != news_.sign) hurry_ = true;
+  news_ = std::move(news);
+  tasks_->notify();
+}
+
+/// Sees whether node 0 was started again: its new store gets this node's sign before this node speaks of the
+/// new start.
+void ClusterLink::takeLeader() {
+  std::string text;
+  {
+    const std::lock_guard lock(mutex_);
+    text = news_.sign;
+  }
+  if (text == leaderText_) return;
+  auto sign = readableSign(text);
   if (sign && sign->nonce != leader()) {
     given_.clear();
     if (!giveSign().ok()) return;
   }
-  leaderText_ = *text;
+  leaderText_ = text;
   const std::lock_guard lock(mutex_);
   peers_.takeSign(0, std::move(sign), time_.now());
+  tasks_->notify();
 }
 
 /// Node 0 reads all signs, and tells the others in a few words what they say about finished stages.
@@ -229,42 +326,15 @@ void ClusterLink::readFinished() {
 
 /// While a round runs, node 0 tells all nodes as soon as it knows who is lost: nobody waits for the dead.
 void ClusterLink::publishCulprit() {
-  std::string culprit, round;
-  {
-    const std::lock_guard lock(mutex_);
-    if (round_.empty() || !stop_.empty()) return;
-    culprit = knownCulprit(peers_.reports(round_, time_.longestStop(), time_.now()));
-    if (culprit.empty()) return;
-    const double now = time_.now();
-    if (failureSeenAt_ < 0) failureSeenAt_ = now;
-    if (now < failureSeenAt_ + kFailureSettle) {
-      return;
-    }
-    round = round_;
-  }
-  if (const Status told = client_->set("stop/" + round, culprit); !told.ok()) return answered(told);
   const std::lock_guard lock(mutex_);
-  if (round_ == round) stop_ = culprit;
-}
-
-/// Waits for what node 0 publishes about the open round.
-void ClusterLink::watch() {
-  while (true) {
-    std::string round;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return stopping_ || (!round_.empty() && stop_.empty()); });
-      if (stopping_) return;
-      round = round_;
-    }
-    const auto stop = client_->get("stop/" + round, options_.beat);
-    answered(stop.ok() ? Status() : Status(stop.error()));
-    {
-      const std::lock_guard lock(mutex_);
-      if (stop.ok() && round_ == round && stop_.empty()) stop_ = *stop;
-    }
-    if (!stop.ok() && stop.error().code != ErrorCode::kTimeout) pause(options_.beat / 2);
-  }
+  if (round_.empty() || !published().empty()) return;
+  std::string culprit = knownCulprit(peers_.reports(round_, time_.longestStop(), time_.now()));
+  if (culprit.empty()) return;
+  const double now = time_.now();
+  if (failureSeenAt_ < 0) failureSeenAt_ = now;
+  if (now < failureSeenAt_ + kFailureSettle) return;
+  news_.round = round_;
+  news_.culprit = std::move(culprit);
 }
 
 }  // namespace muster

@@ -15,6 +15,8 @@
 
 namespace muster {
 
+class StoreCalls;
+
 struct StoreClientOptions {
   StoreAddress address;        ///< none where a connection is given
   std::string prefix;          ///< put before every key and barrier name; of at most 240 bytes
@@ -40,6 +42,7 @@ class StoreClient {
   explicit StoreClient(StoreClientOptions options);
   /// Of a server of this machine: StoreServer::connect() made the connection. Once lost, it is lost for good.
   StoreClient(Fd socket, StoreClientOptions options);
+  explicit StoreClient(std::unique_ptr<StoreCalls> calls);
   ~StoreClient();
   StoreClient(const StoreClient&) = delete;
   StoreClient& operator=(const StoreClient&) = delete;
@@ -58,13 +61,19 @@ class StoreClient {
   /// The keys that begin with `start` and were set since `since` (0: all), with their values; one request for
   /// about a megabyte of them. Values over a megabyte are empty.
   Result<StoreChanges> changes(const std::string& start, uint64_t since);
+  /// A heartbeat: sets `key` to a number that grows, and waits at most `timeout` seconds for a value of
+  /// `watched` that is newer than the version `since`. No entry: there was none.
+  Result<StoreChanges> touch(const std::string& key, const std::string& watched, uint64_t since,
+                             double timeout);
+  /// Grows with each connection that was made: another one may lead to another store.
+  [[nodiscard]] int connections() const;
   /// Forgets every key that begins with `start` (after the prefix); returns how many.
   Result<int64_t> clear(const std::string& start);
 
  private:
-  struct Link;
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
+  [[nodiscard]] std::string who() const;
+
+  std::unique_ptr<StoreCalls> calls_;
 };
 
 }  // namespace muster

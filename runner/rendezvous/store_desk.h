@@ -48,6 +48,11 @@ class StoreDesk {
   virtual void handle(StorePeerId peer, StoreRequest request, double now, std::vector<StoreReply>& out) = 0;
   /// Forgets a request whose asker is gone, with its place at a barrier.
   virtual void leave(StorePeerId peer) = 0;
+  /// Of a request for several ranks at a barrier: one of them is gone.
+  virtual void leaveRank(StorePeerId /*peer*/, int64_t /*rank*/) {}
+  /// A process of this machine may use the keys that begin with `prefix` from now on, or no longer.
+  virtual void attach(const std::string& /*prefix*/) {}
+  virtual void detach(const std::string& /*prefix*/) {}
   /// Goes on with what waits for the time or for descriptor(); called after each turn of the server's loop.
   virtual void proceed(double now, std::vector<StoreReply>& out) = 0;
   /// When proceed() has something to do; infinity: never.

@@ -37,6 +37,7 @@ StoreLoop::StoreLoop(Fd listener, Fd epoll, Fd wake, std::string token, const St
       token_(std::move(token)),
       limits_(limits),
       desk_(std::move(desk)),
+      askers_(*desk_),
       nextId_(kFirstId) {}
 
 Result<std::unique_ptr<StoreLoop>> StoreLoop::make(Fd listener, std::string token, const StoreLimits& limits,
@@ -106,9 +107,9 @@ void StoreLoop::run() {
       watch(listener_.get(), kListenerId, EPOLLIN, false);
     }
     closeLate(now);
-    std::vector<StoreReply> replies;
-    desk_->proceed(now, replies);
-    reply(replies);
+    std::vector<StoreAskers::Answer> answers;
+    askers_.proceed(now, answers);
+    reply(answers);
     flush(now);
     admitQueued(now);
   }
@@ -166,6 +167,7 @@ void StoreLoop::attachAll(double now) {
 
 void StoreLoop::keep(StorePeer peer, StorePeerId id, double now) {
   const auto it = connections_.emplace(id, std::move(peer)).first;
+  if (it->second.peer.local()) desk_->attach(it->second.peer.prefix());
   if (!watch(it->second.peer.fd(), id, 0, true)) return close(id, StorePeer::End::kGone);
   settle(it, now);
 }
@@ -231,49 +233,26 @@ bool StoreLoop::advance(StorePeerId id, double now) {
     turnAway(id, request.id);
     return false;
   }
-  if (problem.empty() && take(id, std::move(request), now)) return true;
+  // What the socket still holds epoll shows again; mostly there is nothing, and a look for it is in vain.
+  if (problem.empty() && take(id, std::move(request), now)) return connections_.at(id).peer.buffered();
   close(id, StorePeer::End::kMalformed);
   return false;
 }
 
 /// False when the request breaks the protocol.
 bool StoreLoop::take(StorePeerId id, StoreRequest request, double now) {
-  Connection& connection = connections_.at(id);
-  const auto known = connection.open.find(request.id);
-  if (request.op == StoreOp::kWithdraw) {
-    if (known == connection.open.end()) return true;  // its answer is on the way
-    desk_->leave(known->second);
-    askers_.erase(known->second);
-    connection.open.erase(known);
-    connection.peer.forget();
-    return true;
-  }
-  if (known != connection.open.end()) return false;
-  const StorePeerId asker = nextId_++;
-  connection.open.emplace(request.id, asker);
-  askers_[asker] = {id, request.id};
-  std::vector<StoreReply> replies;
-  if (request.key.size() > kStoreMaxKey)
-    replies.push_back(
-        {asker, StoreAnswer::kRefused, nullptr,
-         fmt::format("it has {} bytes with its prefix, more than {}", request.key.size(), kStoreMaxKey)});
-  else
-    desk_->handle(asker, std::move(request), now, replies);
+  std::vector<StoreAskers::Answer> answers;
+  const StoreAskers::Taken taken = askers_.take(id, std::move(request), now, answers);
+  if (taken == StoreAskers::Taken::kWithdrawn) connections_.at(id).peer.forget();
   noRoom_ = desk_->noRoom();
-  reply(replies);
-  return true;
+  reply(answers);
+  return taken != StoreAskers::Taken::kMalformed;
 }
 
-void StoreLoop::reply(const std::vector<StoreReply>& replies) {
-  for (const StoreReply& reply : replies) {
-    const auto asker = askers_.find(reply.peer);
-    if (asker == askers_.end()) continue;
-    const auto [id, request] = asker->second;
-    askers_.erase(asker);
-    Connection& connection = connections_.at(id);
-    connection.open.erase(request);
-    connection.peer.answer(reply, request);
-    answered_.insert(id);
+void StoreLoop::reply(const std::vector<StoreAskers::Answer>& answers) {
+  for (const StoreAskers::Answer& answer : answers) {
+    connections_.at(answer.connection).peer.answer(answer.reply, answer.id);
+    answered_.insert(answer.connection);
   }
 }
 
@@ -349,10 +328,8 @@ void StoreLoop::close(StorePeerId id, StorePeer::End why) {
   release(it->second);
   deadlines_.erase({it->second.deadline, id});
   strangers_.erase(id);
-  for (const auto& [request, asker] : it->second.open) {
-    desk_->leave(asker);
-    askers_.erase(asker);
-  }
+  askers_.close(id);
+  if (it->second.peer.local()) desk_->detach(it->second.peer.prefix());
   connections_.erase(it);
 }
 

@@ -12,10 +12,10 @@
 #include <mutex>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "runner/core/files.h"
+#include "runner/rendezvous/store_askers.h"
 #include "runner/rendezvous/store_desk.h"
 #include "runner/rendezvous/store_peer.h"
 #include "runner/rendezvous/store_server.h"
@@ -47,16 +47,11 @@ class StoreLoop {
     StorePeer peer;
     uint32_t watched = 0;  ///< epoll events
     Timer in, out;
-    double deadline = kNever;              ///< the earlier of both
-    size_t reserved = 0;                   ///< bytes of buffers
-    bool surplus = false;                  ///< beyond the limit of connections: told so, then closed
-    std::map<uint32_t, StorePeerId> open;  ///< requests by the peer's numbers
+    double deadline = kNever;  ///< the earlier of both
+    size_t reserved = 0;       ///< bytes of buffers
+    bool surplus = false;      ///< beyond the limit of connections: told so, then closed
   };
   using Connections = std::map<StorePeerId, Connection>;
-  struct Asker {
-    StorePeerId connection = 0;
-    uint32_t id = 0;
-  };
 
   StoreLoop(Fd listener, Fd epoll, Fd wake, std::string token, const StoreLimits& limits,
             std::unique_ptr<StoreDesk> desk);
@@ -71,7 +66,7 @@ class StoreLoop {
   void serve(StorePeerId id, uint32_t events, double now);
   bool advance(StorePeerId id, double now);
   bool take(StorePeerId id, StoreRequest request, double now);
-  void reply(const std::vector<StoreReply>& replies);
+  void reply(const std::vector<StoreAskers::Answer>& answers);
   void flush(double now);
   void admitQueued(double now);
   bool reserve(Connection& connection);
@@ -87,8 +82,8 @@ class StoreLoop {
   std::string token_;
   StoreLimits limits_;
   std::unique_ptr<StoreDesk> desk_;
+  StoreAskers askers_;
   Connections connections_;
-  std::unordered_map<StorePeerId, Asker> askers_;
   std::set<StorePeerId> strangers_;  // ids grow, so the first is the oldest
   std::deque<StorePeerId> queue_;    // wait for room; some may be gone
   std::vector<StorePeerId> again_;   // have bytes that their sockets do not show

@@ -85,10 +85,14 @@ bool StorePeer::takeRequest(StoreRequest& request, std::string& problem) {
   request = std::move(*decoded);
   if (request.op == StoreOp::kWithdraw) return true;
   ++open_;
-  if (local_)
+  const bool two = request.op == StoreOp::kTouch;
+  if (local_) {
     request.key.insert(0, stream_.prefix());
-  else if (!request.key.starts_with(stream_.prefix()))
+    if (two) request.value.insert(0, stream_.prefix());
+  } else if (!request.key.starts_with(stream_.prefix()) ||
+             (two && !request.value.starts_with(stream_.prefix()))) {
     problem = "a key outside of what its own key is for";
+  }
   return true;
 }
 

@@ -31,6 +31,7 @@ class StorePeer {
 
   [[nodiscard]] int fd() const { return stream_.fd(); }
   [[nodiscard]] bool local() const { return local_; }
+  [[nodiscard]] const std::string& prefix() const { return stream_.prefix(); }
   /// Whether it has sent what the socket does not show any more.
   [[nodiscard]] bool buffered() const { return stream_.buffered(); }
   [[nodiscard]] Phase phase() const { return phase_; }

@@ -7,6 +7,8 @@
 namespace muster {
 namespace {
 
+constexpr int kRankSize = 4;
+
 void appendNumber(std::string& out, uint64_t value, int bytes) {
   for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xff);
 }
@@ -40,7 +42,7 @@ Result<StoreRequest> decodeStoreRequest(std::string_view body) {
   if (body.size() < kStoreRequestHead)
     return malformed(fmt::format("a request of {} bytes, wanted {} or more", body.size(), kStoreRequestHead));
   const uint64_t op = readNumber(body, 0, 1);
-  if (op < static_cast<uint64_t>(StoreOp::kSet) || op > static_cast<uint64_t>(StoreOp::kChanges))
+  if (op < static_cast<uint64_t>(StoreOp::kSet) || op > static_cast<uint64_t>(StoreOp::kTouch))
     return malformed(fmt::format("the unknown operation {}", op));
   const uint64_t key = readNumber(body, 1, 4);
   const bool withdraws = op == static_cast<uint64_t>(StoreOp::kWithdraw);
@@ -61,9 +63,31 @@ Result<StoreRequest> decodeStoreRequest(std::string_view body) {
     return malformed(fmt::format("a wait of {} ms, wanted 0 to {}", request.timeoutMs, kStoreMaxWait));
   if (request.op == StoreOp::kBarrier && (request.count < 1 || request.count > kStoreMaxRanks))
     return malformed(fmt::format("a barrier of {} ranks, wanted 1 to {}", request.count, kStoreMaxRanks));
-  if (request.op == StoreOp::kBarrier && (request.number < 0 || request.number >= request.count))
-    return malformed(fmt::format("rank {} at a barrier of {}", request.number, request.count));
+  if (request.op == StoreOp::kTouch && (request.value.empty() || request.value.size() > kStoreMaxKey))
+    return malformed(fmt::format("a key of {} bytes, wanted 1 to {}", request.value.size(), kStoreMaxKey));
+  if (request.op == StoreOp::kBarrier) {
+    if (request.value.size() % kRankSize != 0 || request.value.size() >= kRankSize * kStoreMaxTogether)
+      return malformed(fmt::format("ranks at a barrier in {} bytes", request.value.size()));
+    std::vector<int64_t> ranks = decodeStoreRanks(request.value);
+    ranks.push_back(request.number);
+    for (const int64_t rank : ranks)
+      if (rank < 0 || rank >= request.count)
+        return malformed(fmt::format("rank {} at a barrier of {}", rank, request.count));
+  }
   return request;
+}
+
+std::string encodeStoreRanks(const std::vector<int64_t>& ranks) {
+  std::string out;
+  for (const int64_t rank : ranks) appendNumber(out, static_cast<uint64_t>(rank), kRankSize);
+  return out;
+}
+
+std::vector<int64_t> decodeStoreRanks(std::string_view text) {
+  std::vector<int64_t> ranks;
+  for (size_t at = 0; at + kRankSize <= text.size(); at += kRankSize)
+    ranks.push_back(static_cast<int64_t>(readNumber(text, at, kRankSize)));
+  return ranks;
 }
 
 std::string encodeStoreReplyHead(StoreAnswer answer, uint32_t id, size_t size) {

@@ -18,6 +18,7 @@ namespace muster {
 constexpr size_t kStoreMaxKey = 1024;
 constexpr size_t kStoreMaxValue = 4u << 20;
 constexpr int64_t kStoreMaxRanks = 1 << 20;                ///< of one barrier
+constexpr size_t kStoreMaxTogether = 4096;                 ///< that come to it in one request
 constexpr int64_t kStoreMaxWait = 7LL * 24 * 3600 * 1000;  ///< milliseconds
 constexpr size_t kStoreLength = 4;                         ///< the length in front of each frame
 constexpr size_t kStoreRequestHead = 1 + 4 + 3 * 8 + 4;
@@ -25,16 +26,17 @@ constexpr size_t kStoreMaxRequest = kStoreRequestHead + kStoreMaxKey + kStoreMax
 constexpr size_t kStoreReplyHead = 1 + 4;
 constexpr size_t kStoreMaxReply = kStoreReplyHead + kStoreMaxValue;
 
-enum class StoreOp : uint8_t { kSet = 1, kGet, kAdd, kBarrier, kClear, kWithdraw, kChanges };
+enum class StoreOp : uint8_t { kSet = 1, kGet, kAdd, kBarrier, kClear, kWithdraw, kChanges, kTouch };
 
 struct StoreRequest {
   StoreOp op = StoreOp::kGet;
-  int64_t timeoutMs = 0;  ///< get, barrier
-  int64_t number = 0;     ///< add: the summand; barrier: the rank; changes: the version that is known
-  int64_t count = 0;      ///< barrier: ranks that must come
-  std::string key;        ///< or the barrier's name, or what the keys to clear or look at begin with
-  std::string value;      ///< set
-  uint32_t id = 0;  ///< withdraw: of the request whose answer nobody waits for any more; it has none itself
+  int64_t timeoutMs = 0;  ///< get, barrier, touch
+  /// add: the summand; barrier: the rank; changes, touch: the version that is known; withdraw: see `count`
+  int64_t number = 0;
+  int64_t count = 0;  ///< barrier: ranks that must come; withdraw: 1: only the rank `number` leaves
+  std::string key;    ///< or the barrier's name, or what the keys to clear or look at begin with
+  std::string value;  ///< set; barrier: encodeStoreRanks() of more ranks that are there; touch: a key
+  uint32_t id = 0;    ///< withdraw: of the request whose answer nobody waits for any more; it has none itself
 };
 
 /// kUnavailable: the store cannot serve this connection at all.
@@ -44,6 +46,10 @@ enum class StoreAnswer : uint8_t { kOk = 0, kTimeout = 1, kRefused = 2, kUnavail
 std::string encodeStoreRequest(const StoreRequest& request);
 /// Reads a request without its length; kProtocol says what is wrong with it.
 Result<StoreRequest> decodeStoreRequest(std::string_view body);
+
+/// The ranks of one node at a barrier.
+std::string encodeStoreRanks(const std::vector<int64_t>& ranks);
+std::vector<int64_t> decodeStoreRanks(std::string_view text);
 
 /// Length, status and number of a reply whose text of `size` bytes follows.
 std::string encodeStoreReplyHead(StoreAnswer answer, uint32_t id, size_t size);

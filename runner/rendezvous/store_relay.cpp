@@ -3,111 +3,151 @@
 #include "runner/rendezvous/store_relay.h"
 
 #include <fmt/format.h>
-#include <sys/epoll.h>
 
-#include <cerrno>
+#include <algorithm>
+#include <cmath>
 #include <limits>
-
-#include "runner/core/clock.h"
-#include "runner/core/text.h"
 
 namespace muster {
 namespace {
 
-constexpr double kPatience = 5;  // seconds of one try; less than a rank waits for an answer
-constexpr double kPause = 1;     // seconds after a failed one in which all requests get its error
+/// Seconds that ranks at a barrier wait for the others of their node, so that node 0 gets one request.
+constexpr double kTogether = 0.01;
 
 }  // namespace
 
-Result<std::unique_ptr<StoreRelay>> StoreRelay::make(StoreRelayOptions options) {
-  Fd epoll(epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll.valid()) return Error{ErrorCode::kIo, "cannot make an epoll: " + errnoText(errno), "store"};
-  return std::unique_ptr<StoreRelay>(new StoreRelay(std::move(options), std::move(epoll)));
-}
-
-/// The server's thread waits for it: until it has succeeded nothing else can be done for anybody.
-Status StoreRelay::connect(double now) {
-  if (now < tryAgainAt_) return refused_;
-  auto channel = StoreChannel::open(options_.address, options_.prefix, options_.key,
-                                    systemClock().now() + kPatience, [this] { return stopping_.load(); });
-  if (!channel.ok()) {
-    tryAgainAt_ = systemClock().now() + kPause;
-    return refused_ = Error{ErrorCode::kIo,
-                            fmt::format("{} could not reach the store at {}: {}", options_.who,
-                                        options_.address.text(), channel.error().text()),
-                            ""};
-  }
-  channel_ = std::move(*channel);
-  epoll_event event{};
-  event.events = EPOLLIN;
-  epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, channel_->fd(), &event);
-  watchedForRoom_ = false;
-  return {};
-}
-
-void StoreRelay::watch() {
-  if (!channel_ || watchedForRoom_ == (channel_->backlog() > 0)) return;
-  watchedForRoom_ = !watchedForRoom_;
-  epoll_event event{};
-  event.events = EPOLLIN | (watchedForRoom_ ? uint32_t{EPOLLOUT} : 0);
-  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, channel_->fd(), &event);
-}
-
 void StoreRelay::handle(StorePeerId peer, StoreRequest request, double now, std::vector<StoreReply>& out) {
   request.key.insert(0, options_.prefix);
+  if (request.op == StoreOp::kTouch) request.value.insert(0, options_.prefix);
   if (request.key.size() > kStoreMaxKey)
     return out.push_back(
         {peer, StoreAnswer::kRefused, nullptr,
          fmt::format("it has {} bytes with its prefix, more than {}", request.key.size(), kStoreMaxKey)});
-  if (!channel_)
-    if (const Status connected = connect(now); !connected.ok())
-      return out.push_back({peer, StoreAnswer::kUnavailable, nullptr, connected.error().text()});
+  if (const Status connected = uplink_->connect(now); !connected.ok())
+    return out.push_back({peer, StoreAnswer::kUnavailable, nullptr, connected.error().text()});
+  if (request.op == StoreOp::kBarrier && request.value.empty())
+    return gather({peer, request.number}, request, now, out);
+  send(std::move(request), {{peer, 0}});
+}
+
+void StoreRelay::send(StoreRequest request, std::vector<Asker> askers) {
   do request.id = ++last_;
   while (open_.count(request.id) > 0);
-  open_.emplace(request.id, peer);
-  ids_.emplace(peer, request.id);
-  channel_->put(request);
+  for (const Asker& asker : askers) ids_.emplace(asker.peer, request.id);
+  uplink_->put(request);
+  open_[request.id] = {request.op == StoreOp::kBarrier ? std::move(request.key) : "", std::move(askers)};
+}
+
+void StoreRelay::gather(const Asker& asker, const StoreRequest& request, double now,
+                        std::vector<StoreReply>& out) {
+  const Barrier barrier{request.key, request.count};
+  Gathering& ranks = gatherings_[barrier];
+  const double deadline = now + static_cast<double>(request.timeoutMs) / 1000;
+  if (ranks.here.empty()) ranks = {{}, now + kTogether, deadline};
+  const bool twice = std::any_of(ranks.here.begin(), ranks.here.end(),
+                                 [&](const Asker& other) { return other.rank == asker.rank; });
+  if (twice)
+    return out.push_back(
+        {asker.peer, StoreAnswer::kRefused, nullptr, fmt::format("rank {} is there already", asker.rank)});
+  ranks.here.push_back(asker);
+  ranks.deadline = std::min(ranks.deadline, deadline);
+  if (!complete(barrier, ranks.here.size())) return;
+  passOn(barrier, ranks, now);
+  gatherings_.erase(barrier);
+}
+
+/// Whether all processes that may come to the barrier are there or were passed on before.
+bool StoreRelay::complete(const Barrier& barrier, size_t here) const {
+  if (here == kStoreMaxTogether) return true;
+  for (const auto& [id, open] : open_)
+    if (open.barrier == barrier.first) here += open.askers.size();
+  for (const auto& [prefix, processes] : attached_)
+    if (barrier.first.starts_with(prefix) && here >= processes) return true;
+  return false;
+}
+
+void StoreRelay::passOn(const Barrier& barrier, const Gathering& ranks, double now) {
+  StoreRequest request;
+  request.op = StoreOp::kBarrier;
+  request.key = barrier.first;
+  request.count = barrier.second;
+  request.timeoutMs = static_cast<int64_t>(std::ceil(std::max(0.0, ranks.deadline - now) * 1000));
+  request.number = ranks.here.front().rank;
+  std::vector<int64_t> others;
+  for (size_t i = 1; i < ranks.here.size(); ++i) others.push_back(ranks.here[i].rank);
+  request.value = encodeStoreRanks(others);
+  send(std::move(request), ranks.here);
 }
 
 void StoreRelay::leave(StorePeerId peer) {
+  const auto isPeer = [&](const Asker& asker) { return asker.peer == peer; };
   const auto asked = ids_.find(peer);
-  if (asked == ids_.end()) return;
+  if (asked == ids_.end()) {
+    for (auto it = gatherings_.begin(); it != gatherings_.end();) {
+      std::erase_if(it->second.here, isPeer);
+      it = it->second.here.empty() ? gatherings_.erase(it) : std::next(it);
+    }
+    return;
+  }
   StoreRequest request;
   request.op = StoreOp::kWithdraw;
   request.id = asked->second;
-  open_.erase(asked->second);
   ids_.erase(asked);
-  if (channel_) channel_->put(request);
+  std::vector<Asker>& askers = open_.at(request.id).askers;
+  const auto gone = std::find_if(askers.begin(), askers.end(), isPeer);
+  if (askers.size() > 1) {
+    request.number = gone->rank;
+    request.count = 1;
+    askers.erase(gone);
+  } else {
+    open_.erase(request.id);
+  }
+  if (uplink_->connected()) uplink_->put(request);
 }
 
-void StoreRelay::proceed(double /*now*/, std::vector<StoreReply>& out) {
-  if (!channel_) return;
+void StoreRelay::detach(const std::string& prefix) {
+  const auto found = attached_.find(options_.prefix + prefix);
+  if (found != attached_.end() && --found->second == 0) attached_.erase(found);
+}
+
+void StoreRelay::proceed(double now, std::vector<StoreReply>& out) {
+  for (auto it = gatherings_.begin(); it != gatherings_.end();) {
+    const bool ready = it->second.due <= now || complete(it->first, it->second.here.size());
+    if (ready && uplink_->connected()) passOn(it->first, it->second, now);
+    it = ready && uplink_->connected() ? gatherings_.erase(it) : std::next(it);
+  }
   std::vector<StoreResponse> answers;
-  Status status = channel_->write();
-  if (status.ok()) status = channel_->read(answers);
+  const Status status = uplink_->proceed(answers);
   for (StoreResponse& answer : answers) {
     const auto asked = open_.find(answer.id);
     if (asked == open_.end()) continue;  // withdrawn
-    ids_.erase(asked->second);
-    out.push_back({asked->second, answer.answer,
-                   std::make_shared<const StoredValue>(std::move(answer.text), memory_), ""});
+    const auto value = std::make_shared<const StoredValue>(std::move(answer.text), memory_);
+    for (const Asker& asker : asked->second.askers) {
+      ids_.erase(asker.peer);
+      out.push_back({asker.peer, answer.answer, value, ""});
+    }
     open_.erase(asked);
   }
   if (!status.ok()) lose(status.error(), out);
-  watch();
 }
 
 void StoreRelay::lose(const Error& why, std::vector<StoreReply>& out) {
   const std::string text =
       fmt::format("{} lost the store at {}: {}", options_.who, options_.address.text(), why.text());
-  for (const auto& [id, peer] : open_) out.push_back({peer, StoreAnswer::kUnavailable, nullptr, text});
+  const auto fail = [&](const std::vector<Asker>& askers) {
+    for (const Asker& asker : askers) out.push_back({asker.peer, StoreAnswer::kUnavailable, nullptr, text});
+  };
+  for (const auto& [id, open] : open_) fail(open.askers);
+  for (const auto& [barrier, ranks] : gatherings_) fail(ranks.here);
   open_.clear();
   ids_.clear();
-  channel_.reset();  // its descriptor leaves the epoll with it
+  gatherings_.clear();
 }
 
 double StoreRelay::nextDeadline() const {
-  return std::numeric_limits<double>::infinity();
+  double next = std::numeric_limits<double>::infinity();
+  for (const auto& [barrier, ranks] : gatherings_) next = std::min(next, ranks.due);
+  return next;
 }
 
 }  // namespace muster

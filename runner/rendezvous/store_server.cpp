@@ -89,8 +89,8 @@ Result<std::unique_ptr<StoreServer>> StoreServer::startLocal() {
 }
 
 Result<std::unique_ptr<StoreServer>> StoreServer::startRelay(StoreRelayOptions options) {
-  MUSTER_TRY(auto relay, StoreRelay::make(std::move(options)));
-  return run({}, "", {}, std::move(relay));
+  MUSTER_TRY(auto uplink, makeStoreUplink(options));
+  return run({}, "", {}, std::make_unique<StoreRelay>(std::move(options), std::move(uplink)));
 }
 
 StoreLimits StoreLimits::forNodes(size_t nodes) {

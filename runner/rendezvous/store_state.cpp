@@ -27,6 +27,10 @@ StoreReply refusal(StorePeerId peer, const Error& why) {
 
 }  // namespace
 
+size_t StoreState::Wait::cost() const {
+  return name.size() + kEntryCost * std::max<size_t>(1, ranks.size());
+}
+
 void StoreState::handle(StorePeerId peer, StoreRequest request, double now, std::vector<StoreReply>& out) {
   switch (request.op) {
     case StoreOp::kSet:
@@ -41,6 +45,8 @@ void StoreState::handle(StorePeerId peer, StoreRequest request, double now, std:
       return clear(peer, request.key, out);
     case StoreOp::kChanges:
       return changes(peer, request, out);
+    case StoreOp::kTouch:
+      return touch(peer, request, now, out);
     case StoreOp::kWithdraw:
       return;  // the server's loop calls leave()
   }
@@ -66,9 +72,14 @@ Status StoreState::keep(const std::string& key, std::string value, std::vector<S
   const auto waiting = keyWaiters_.find(key);
   if (waiting == keyWaiters_.end()) return {};
   const std::set<StorePeerId> peers = waiting->second;
+  std::shared_ptr<const StoredValue> told;  // one for all who are told the version
   for (const StorePeerId peer : peers) {
+    const bool touch = waits_.at(peer).touch;
+    if (touch && !told)
+      told = std::make_shared<const StoredValue>(encodeStoreChanges({version_, false, {{"", kept->text()}}}),
+                                                 memory_);
     endWait(peer);
-    out.push_back({peer, StoreAnswer::kOk, kept, ""});
+    out.push_back({peer, StoreAnswer::kOk, touch ? told : kept, ""});
   }
   return {};
 }
@@ -88,8 +99,21 @@ void StoreState::get(StorePeerId peer, const StoreRequest& request, double now,
   } else if (request.timeoutMs == 0) {
     out.push_back({peer, StoreAnswer::kTimeout, nullptr, ""});
   } else {
-    wait(peer, {now + static_cast<double>(request.timeoutMs) / 1000, false, request.key, 0}, out);
+    wait(peer, {now + static_cast<double>(request.timeoutMs) / 1000, false, request.key, {}, false}, out);
   }
+}
+
+/// A heartbeat: it says that its sender lives, and the answer, as soon as there is any, what is new.
+void StoreState::touch(StorePeerId peer, const StoreRequest& request, double now,
+                       std::vector<StoreReply>& out) {
+  if (const Status kept = keep(request.key, std::to_string(version_ + 1), out); !kept.ok())
+    return out.push_back(refusal(peer, kept.error()));
+  const auto found = values_.find(request.value);
+  if (found != values_.end() && found->second.version > static_cast<uint64_t>(request.number))
+    return out.push_back(
+        {peer, StoreAnswer::kOk, nullptr,
+         encodeStoreChanges({found->second.version, false, {{"", found->second.value->text()}}})});
+  wait(peer, {now + static_cast<double>(request.timeoutMs) / 1000, false, request.value, {}, true}, out);
 }
 
 void StoreState::add(StorePeerId peer, const StoreRequest& request, std::vector<StoreReply>& out) {
@@ -132,15 +156,23 @@ void StoreState::barrier(StorePeerId peer, const StoreRequest& request, double n
                                                     request.number, request.count, barrier.count))));
     return;
   }
-  if (barrier.here.count(request.number) > 0) {
-    out.push_back(refusal(peer, refused(fmt::format("rank {} is there already", request.number))));
-    return;
-  }
-  wait(peer, {now + static_cast<double>(request.timeoutMs) / 1000, true, request.key, request.number}, out);
+  std::vector<int64_t> ranks = decodeStoreRanks(request.value);
+  ranks.push_back(request.number);
+  std::sort(ranks.begin(), ranks.end());
+  for (size_t i = 0; i < ranks.size(); ++i)
+    if (barrier.here.count(ranks[i]) > 0 || (i > 0 && ranks[i] == ranks[i - 1])) {
+      out.push_back(refusal(peer, refused(fmt::format("rank {} is there already", ranks[i]))));
+      if (barrier.here.empty()) barriers_.erase(found);
+      return;
+    }
+  wait(peer,
+       {now + static_cast<double>(request.timeoutMs) / 1000, true, request.key, std::move(ranks), false},
+       out);
   if (barrier.here.empty()) return (void)barriers_.erase(found);  // there was no room
   if (static_cast<int64_t>(barrier.here.size()) < barrier.count) return;
-  const std::map<int64_t, StorePeerId> all = barrier.here;
-  for (const auto& [rank, waiting] : all) {
+  std::set<StorePeerId> all;
+  for (const auto& [rank, waiting] : barrier.here) all.insert(waiting);
+  for (const StorePeerId waiting : all) {
     endWait(waiting);
     out.push_back({waiting, StoreAnswer::kOk, nullptr, ""});
   }
@@ -182,14 +214,15 @@ void StoreState::clear(StorePeerId peer, const std::string& start, std::vector<S
 
 /// Those who wait count in the memory, too: a connection may have many requests open.
 void StoreState::wait(StorePeerId peer, Wait wait, std::vector<StoreReply>& out) {
-  if (memory_ + wait.name.size() + kEntryCost > limits_.memory) {
+  if (memory_ + wait.cost() > limits_.memory) {
     out.push_back(
         refusal(peer, full(fmt::format("the store would hold more than {} bytes", limits_.memory))));
     return;
   }
-  memory_ += wait.name.size() + kEntryCost;
+  memory_ += wait.cost();
   if (wait.barrier) {
-    barriers_.at(wait.name).here.emplace(wait.rank, peer);
+    Barrier& barrier = barriers_.at(wait.name);
+    for (const int64_t rank : wait.ranks) barrier.here.emplace(rank, peer);
   } else {
     keyWaiters_[wait.name].insert(peer);
   }
@@ -203,10 +236,10 @@ void StoreState::endWait(StorePeerId peer) {
   const Wait wait = std::move(found->second);
   waits_.erase(found);
   deadlines_.erase({wait.deadline, peer});
-  memory_ -= wait.name.size() + kEntryCost;
+  memory_ -= wait.cost();
   if (wait.barrier) {
     const auto barrier = barriers_.find(wait.name);
-    barrier->second.here.erase(wait.rank);
+    for (const int64_t rank : wait.ranks) barrier->second.here.erase(rank);
     if (barrier->second.here.empty() && barrier->second.broken.empty()) barriers_.erase(barrier);
   } else {
     const auto waiters = keyWaiters_.find(wait.name);
@@ -229,8 +262,9 @@ std::string StoreState::missingAt(const std::string& name) const {
 void StoreState::giveUp(const std::string& name, std::vector<StoreReply>& out) {
   Barrier& barrier = barriers_.at(name);
   barrier.broken = missingAt(name);
-  const std::map<int64_t, StorePeerId> all = barrier.here;
-  for (const auto& [rank, peer] : all) {
+  std::set<StorePeerId> all;
+  for (const auto& [rank, peer] : barrier.here) all.insert(peer);
+  for (const StorePeerId peer : all) {
     endWait(peer);
     out.push_back({peer, StoreAnswer::kTimeout, nullptr, barrier.broken});
   }
@@ -250,6 +284,19 @@ void StoreState::proceed(double now, std::vector<StoreReply>& out) {
 
 void StoreState::leave(StorePeerId peer) {
   endWait(peer);
+}
+
+void StoreState::leaveRank(StorePeerId peer, int64_t rank) {
+  const auto found = waits_.find(peer);
+  if (found == waits_.end() || !found->second.barrier) return;
+  Wait& wait = found->second;
+  const auto gone = std::find(wait.ranks.begin(), wait.ranks.end(), rank);
+  if (gone == wait.ranks.end()) return;
+  if (wait.ranks.size() == 1) return endWait(peer);
+  memory_ -= wait.cost();
+  wait.ranks.erase(gone);
+  memory_ += wait.cost();
+  barriers_.at(wait.name).here.erase(rank);
 }
 
 double StoreState::nextDeadline() const {

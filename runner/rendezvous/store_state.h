@@ -20,6 +20,7 @@ class StoreState : public StoreDesk {
 
   void handle(StorePeerId peer, StoreRequest request, double now, std::vector<StoreReply>& out) override;
   void leave(StorePeerId peer) override;
+  void leaveRank(StorePeerId peer, int64_t rank) override;
   /// Ends the waits whose deadline has passed.
   void proceed(double now, std::vector<StoreReply>& out) override;
   [[nodiscard]] double nextDeadline() const override;
@@ -35,7 +36,9 @@ class StoreState : public StoreDesk {
     double deadline = 0;
     bool barrier = false;
     std::string name;
-    int64_t rank = 0;
+    std::vector<int64_t> ranks;
+    bool touch = false;  ///< the answer tells the version, too
+    [[nodiscard]] size_t cost() const;
   };
   struct Barrier {
     int64_t count = 0;
@@ -49,6 +52,7 @@ class StoreState : public StoreDesk {
   void get(StorePeerId peer, const StoreRequest& request, double now, std::vector<StoreReply>& out);
   void add(StorePeerId peer, const StoreRequest& request, std::vector<StoreReply>& out);
   void barrier(StorePeerId peer, const StoreRequest& request, double now, std::vector<StoreReply>& out);
+  void touch(StorePeerId peer, const StoreRequest& request, double now, std::vector<StoreReply>& out);
   void changes(StorePeerId peer, const StoreRequest& request, std::vector<StoreReply>& out) const;
   void clear(StorePeerId peer, const std::string& start, std::vector<StoreReply>& out);
   Status keep(const std::string& key, std::string value, std::vector<StoreReply>& out);

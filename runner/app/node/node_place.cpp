@@ -17,7 +17,6 @@
 namespace muster {
 namespace {
 
-constexpr double kNodesPerBeatSecond = 2000;
 constexpr double kRollCall = 10;     // seconds; those who are started again come at about the same time
 constexpr double kJoinPatience = 3;  // a mistake that shows at once should end the run at once
 
@@ -74,8 +73,7 @@ Result<std::unique_ptr<ClusterLink>> joinCluster(const Plan& plan, const RunOpti
   cluster.nodes = place.nodes;
   cluster.store = place.store;
   cluster.lostAfter = options.lostAfter;
-  // Node 0 reads all of them: in large runs they are rarer.
-  cluster.beat = std::min(std::max(0.5, place.nodeCount / kNodesPerBeatSecond), options.lostAfter / 6);
+  cluster.beat = heartbeatInterval(place.nodeCount, options.lostAfter);
   cluster.cancelled = &interrupted();
   std::vector<std::string> overrides = plan.overrides;
   cluster.identity = {{"nodes", std::to_string(place.nodeCount)},

@@ -12,8 +12,8 @@ namespace muster {
 namespace {
 
 TEST(StoreProtocol, ReadsWhatItWrites) {
-  const StoreRequest request{StoreOp::kBarrier,         1234,      7, 9, std::string("k\0y", 3),
-                             std::string("\xff\0v", 3), 0xfedcba98};
+  const StoreRequest request{StoreOp::kSet, 1234, 7, 9, std::string("k\0y", 3), std::string("\xff\0v", 3),
+                             0xfedcba98};
   const std::string bytes = encodeStoreRequest(request);
   ASSERT_EQ(readStoreLength(bytes), bytes.size() - kStoreLength);
   const auto back = decodeStoreRequest(std::string_view(bytes).substr(kStoreLength));

@@ -101,6 +101,57 @@ TEST_F(StoreStateTest, TellsWhatChangedSinceAVersionTheOldestFirst) {
   EXPECT_GT(answers, 3);
 }
 
+/// A heartbeat is answered with news, once there are any, and its key grows whoever waits for what.
+TEST_F(StoreStateTest, AnswersATouchWithWhatIsNewerThanItsVersion) {
+  const auto touch = [&](StorePeerId peer, int64_t since, double now) {
+    return ask(peer, StoreOp::kTouch, "beat", "news", 1000, since, 0, now);
+  };
+  const auto newsOf = [](const StoreReply& reply) {
+    return decodeStoreChanges(reply.value ? reply.value->text() : reply.text).value();
+  };
+  EXPECT_TRUE(touch(1, 0, 0).empty());
+  const std::string first = ask(9, StoreOp::kGet, "beat").at(0).value->text();
+  const auto timeout = expire(1);
+  ASSERT_EQ(timeout.size(), 1u);
+  EXPECT_EQ(timeout[0].answer, StoreAnswer::kTimeout);
+
+  EXPECT_TRUE(touch(1, 0, 1).empty());
+  EXPECT_GT(std::stoi(ask(9, StoreOp::kGet, "beat").at(0).value->text()), std::stoi(first));
+  const auto told = ask(2, StoreOp::kSet, "news", "lost");
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[0].peer, 1u);
+  EXPECT_EQ(newsOf(told[0]).entries.at(0).second, "lost");
+  const auto version = static_cast<int64_t>(newsOf(told[0]).version);
+
+  EXPECT_TRUE(touch(1, version, 2).empty()) << "it knows that already";
+  const auto late = touch(3, 0, 2);
+  ASSERT_EQ(late.size(), 1u);
+  EXPECT_EQ(newsOf(late[0]).entries.at(0).second, "lost");
+  EXPECT_EQ(static_cast<int64_t>(newsOf(late[0]).version), version);
+}
+
+TEST_F(StoreStateTest, TakesTheRanksOfANodeAtABarrierTogetherAndLetsOneOfThemGo) {
+  const auto come = [&](StorePeerId peer, int64_t rank, const std::vector<int64_t>& others, double now) {
+    return ask(peer, StoreOp::kBarrier, "b", encodeStoreRanks(others), 1000, rank, 5, now);
+  };
+  EXPECT_TRUE(come(1, 0, {1, 2}, 0).empty());
+  EXPECT_THAT(come(2, 3, {2}, 0).at(0).text, HasSubstr("rank 2 is there already"));
+  EXPECT_THAT(come(2, 3, {3}, 0).at(0).text, HasSubstr("rank 3 is there already"));
+  state.leaveRank(1, 1);
+  state.leaveRank(1, 4);  // it never was there
+  EXPECT_TRUE(come(2, 3, {4}, 0).empty());
+  const auto broken = expire(1);
+  ASSERT_EQ(broken.size(), 2u);
+  EXPECT_EQ(broken[0].text, "4 of 5 ranks came, missing: 1");
+
+  ask(9, StoreOp::kClear, "b");
+  EXPECT_TRUE(come(1, 0, {1, 2}, 2).empty());
+  const auto open = come(2, 3, {4}, 2);
+  ASSERT_EQ(open.size(), 2u) << "one answer for each node";
+  EXPECT_EQ(open[0].answer, StoreAnswer::kOk);
+  EXPECT_EQ(state.memory(), 0u);
+}
+
 TEST_F(StoreStateTest, CountsThoseWhoWaitInItsMemory) {
   int refused = 0;
   for (StorePeerId peer = 1; peer <= 100; ++peer)

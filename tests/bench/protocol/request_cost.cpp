@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// See request_cost.h.
+#include "tests/bench/protocol/request_cost.h"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runner/core/clock.h"
+#include "runner/rendezvous/store_channel.h"
+#include "runner/rendezvous/store_key.h"
+#include "runner/rendezvous/store_server.h"
+#include "tests/bench/protocol/fibers.h"
+
+namespace muster::bench {
+namespace {
+
+/// CPU seconds of all other threads of this process: there is only the store's.
+double storeSeconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9 - threadSeconds();
+}
+
+/// Asks on all connections and waits for all answers; the store's seconds for one.
+template <typename Make>
+Result<double> askAll(std::vector<StoreChannel>& channels, int rounds, const Make& make) {
+  const double begin = storeSeconds();
+  for (int round = 0; round < rounds; ++round) {
+    for (size_t i = 0; i < channels.size(); ++i) {
+      channels[i].put(make(static_cast<int>(i), round));
+      MUSTER_CHECK_OK(channels[i].write());
+    }
+    for (StoreChannel& channel : channels)
+      for (std::vector<StoreResponse> answers; answers.empty();) MUSTER_CHECK_OK(channel.read(answers));
+  }
+  return (storeSeconds() - begin) / static_cast<double>(rounds) / static_cast<double>(channels.size());
+}
+
+}  // namespace
+
+Result<StoreCosts> measureStoreCosts(int connections, int rounds) {
+  StoreServerOptions server;
+  server.token = "a secret of this measurement, of 32 and more characters";
+  server.limits = StoreLimits::forNodes(static_cast<size_t>(connections));
+  MUSTER_TRY(const auto store, StoreServer::start(server));
+  const StoreAddress address{"127.0.0.1", store->port()};
+  StoreCosts costs;
+  std::vector<StoreChannel> channels;
+  const double begin = storeSeconds();
+  for (int i = 0; i < connections; ++i) {
+    MUSTER_TRY(auto channel, StoreChannel::open(address, "muster/", storeKey(server.token, "muster/"),
+                                                systemClock().now() + 10, [] { return false; }));
+    channels.push_back(std::move(channel));
+  }
+  costs.proof = (storeSeconds() - begin) / connections;
+  MUSTER_TRY(costs.request, askAll(channels, rounds, [](int node, int round) {
+               StoreRequest request;
+               request.op = StoreOp::kSet;
+               request.key = fmt::format("muster/sign/{}/beat", node);
+               request.value = std::to_string(round);
+               return request;
+             }));
+  MUSTER_TRY(costs.barrier, askAll(channels, rounds, [&](int node, int /*round*/) {
+               StoreRequest request;
+               request.op = StoreOp::kBarrier;
+               request.key = "muster/walk/1/0/step";
+               request.timeoutMs = 60000;
+               request.number = node;
+               request.count = connections;
+               return request;
+             }));
+  return costs;
+}
+
+}  // namespace muster::bench
