@@ -171,12 +171,11 @@ class Way {
       const fs::path part = ahead_.front();
       ahead_.pop_front();
       if (part.empty() || part == ".") continue;
-      if (part == "..") {
-        at_ = at_.parent_path();
-        continue;
-      }
       if (!holdsProgram(at_, program_)) MUSTER_CHECK_OK(checkAbove(at_, kind_, believed_));
-      MUSTER_CHECK_OK(step(at_ / part));
+      if (part == "..")
+        at_ = at_.parent_path();
+      else
+        MUSTER_CHECK_OK(step(at_ / part));
     }
     return at_;
   }
