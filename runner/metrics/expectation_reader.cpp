@@ -382,7 +382,7 @@ class Reader {
 std::string overlongKey(const Expectation& e) {
   size_t where = 0, allowed = 0;
   for (const auto& [label, value] : e.where) where += label.size() + value.size();
-  for (const std::string& text : e.allowed) allowed += text.size() + sizeof text;
+  for (const std::string& text : e.allowed) allowed += text.size();
   const std::pair<const char*, size_t> sizes[] = {{"metric", e.metric.size()},
                                                   {"where", where},
                                                   {"unit", e.unit.size()},

@@ -274,16 +274,15 @@ TEST_F(Output, RootWritesNothingWhereAnotherUserCouldLeadIt) {
   fs::create_symlink(target / "h.sqlite", his / "h.sqlite");
   for (const fs::path& path : {his, his / "run"}) ASSERT_EQ(chown(path.c_str(), 12345, 12345), 0);
   const std::string link = (his / "link").string(), next = link + "/new", run = (his / "run").string();
+  const std::string nodes = dir_.write("nodes.txt", "node-0000\n").string();
   const std::vector<std::vector<std::string>> writers = {
       simulated("his/link"),
       simulated("his/link/new"),
       {"report", record, "--out", link},
       {"judge", record, "--out", next},
-      {"fleet", run},
-      {"fleet", (dir_.path() / "made").string(), "--out", next},
-      {"history", "add", "--db", (his / "h.sqlite").string(), record},
-      {"baseline", "learn", (dir_.path() / "made").string(), "--allow-simulated", "--min-nodes", "1", "--out",
-       link + "/p.toml"}};
+      {"fleet", run, "--expect", nodes},
+      {"fleet", (dir_.path() / "made").string(), "--expect", nodes, "--out", next},
+      {"history", "add", "--db", (his / "h.sqlite").string(), record}};
   for (const auto& writer : writers) {
     const ProcessResult result = runMuster(writer);
     EXPECT_EQ(result.exitCode, 2) << writer[0] << result.out;
@@ -291,7 +290,8 @@ TEST_F(Output, RootWritesNothingWhereAnotherUserCouldLeadIt) {
     EXPECT_THAT(result.err, HasSubstr("belongs to user 12345")) << writer[0];
     EXPECT_TRUE(fs::is_empty(target)) << writer[0];
   }
-  EXPECT_THAT(runMuster({"fleet", run}).err, HasSubstr("choose another folder with --out"));
+  EXPECT_THAT(runMuster({"fleet", run, "--expect", nodes}).err,
+              HasSubstr("choose another folder with --out"));
   EXPECT_FALSE(fs::exists(his / "run" / "fleet.json"));
 }
 
