@@ -13,6 +13,7 @@
 #include <cstring>
 #include <vector>
 
+#include "runner/core/trust.h"
 #include "runner/core/units.h"
 
 namespace muster {
@@ -162,12 +163,14 @@ Result<std::string> readFile(const fs::path& path, uint64_t limit) {
 }
 
 Status writeFileAtomically(const fs::path& path, std::string_view content, Durable durable) {
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  TemporaryFile temporary(folder);
+  const auto folder = outputFolder(path.has_parent_path() ? path.parent_path() : fs::path("."));
+  if (!folder.ok() && folder.error().code == ErrorCode::kNotFound) return writeError(path, ENOENT);
+  if (!folder.ok()) return folder.error();
+  TemporaryFile temporary(*folder);
   if (temporary.error() != 0) return writeError(path, temporary.error());
   if (const int error = temporary.fill(content, durable)) return writeError(path, error);
-  if (const int error = temporary.renameTo(path)) return writeError(path, error);
-  const int error = durable == Durable::kYes ? syncFolder(folder) : 0;
+  if (const int error = temporary.renameTo(*folder / path.filename())) return writeError(path, error);
+  const int error = durable == Durable::kYes ? syncFolder(*folder) : 0;
   return error == 0 ? Status() : Status(writeError(path, error));
 }
 

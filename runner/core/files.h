@@ -46,7 +46,7 @@ enum class Durable { kNo, kYes };
 
 /// Replaces `path` as one step: temporary file beside it, fsync if durable, rename, fsync of the folder if
 /// durable. On any failure the old file is untouched, the temporary one is removed, and the error names the
-/// path and the reason (disk full, read-only).
+/// path and the reason (disk full, read-only). Root writes only where outputFolder() in trust.h says so.
 Status writeFileAtomically(const std::filesystem::path& path, std::string_view content,
                            Durable durable = Durable::kYes);
 

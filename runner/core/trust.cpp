@@ -4,12 +4,17 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <grp.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <deque>
+
+#include "runner/core/acl.h"
 
 namespace muster {
 namespace fs = std::filesystem;
@@ -51,29 +56,66 @@ Result<struct stat> statReal(const fs::path& path, const std::string& kind) {
   return info;
 }
 
+/// Calls getpwuid_r or getgrgid_r and returns their errno; `entry` points into `buffer`.
+template <typename Entry, typename Find>
+int findEntry(Find find, uint32_t number, Entry& space, std::string& buffer, Entry*& entry) {
+  buffer.resize(1024);
+  for (;;) {
+    const int error = find(number, &space, buffer.data(), buffer.size(), &entry);
+    if (error != ERANGE || buffer.size() >= (size_t{1} << 24)) return error;
+    buffer.resize(buffer.size() * 4);
+  }
+}
+
+/// Whether the group is the owner's alone: of his number, and without another member. Root's is not, as
+/// containers run any user with group 0. A group that is not listed has no members; one that cannot be looked
+/// up may have.
+bool isPrivateGroup(const struct stat& info) {
+  if (info.st_uid == 0 || info.st_gid != info.st_uid) return false;
+  struct group groupSpace {
+  }, *group = nullptr;
+  struct passwd userSpace {
+  }, *user = nullptr;
+  std::string groupBuffer, userBuffer;
+  const int error = findEntry(getgrgid_r, info.st_gid, groupSpace, groupBuffer, group);
+  if (group == nullptr) return error == 0 || error == ENOENT || error == ESRCH;
+  if (group->gr_mem[0] == nullptr) return true;
+  if (findEntry(getpwuid_r, info.st_uid, userSpace, userBuffer, user) != 0 || user == nullptr) return false;
+  for (char** member = group->gr_mem; *member != nullptr; ++member)
+    if (std::string_view(*member) != user->pw_name) return false;
+  return true;
+}
+
+/// Whether more users than the owner and those who are believed may write.
+bool isOpen(const fs::path& path, const struct stat& info, const Believed& believed) {
+  if ((info.st_mode & S_IWOTH) != 0) return true;
+  const AclWriters writers =
+      aclWriters(path, (info.st_mode & S_IWGRP) != 0, {0, info.st_uid, believed.user, believed.caller});
+  return writers.others || (writers.owningGroup && !isPrivateGroup(info));
+}
+
+/// What keeps others from writing.
+const char* closingOf(const fs::path& path, const struct stat& info) {
+  return aclWriters(path, (info.st_mode & S_IWGRP) != 0, {}).others ? "run setfacl -b and chmod go-w on it"
+                                                                    : "run chmod go-w on it";
+}
+
 Status checkOwnerOnly(const fs::path& path, const std::string& kind) {
   MUSTER_TRY(const struct stat info, statReal(path, kind));
   if (belongsToOthers(info)) return foreignOwner(kind, info, path);
-  if ((info.st_mode & (S_IWGRP | S_IWOTH)) == 0) return {};
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) == 0 && !isOpen(path, info, {})) return {};
   const bool shared =
       S_ISDIR(info.st_mode) && (info.st_mode & S_ISVTX) != 0;  // meant for everybody, as /tmp is
-  return writableByOthers(kind, info, shared ? "put it into a folder of its own" : "run chmod go-w on it",
+  return writableByOthers(kind, info, shared ? "put it into a folder of its own" : closingOf(path, info),
                           path);
-}
-
-/// Whether more users than the owner may write. Where each user has a group of his own, it has his number.
-bool isOpen(const struct stat& info) {
-  const bool ownGroup = info.st_gid == info.st_uid;
-  return (info.st_mode & S_IWOTH) != 0 || ((info.st_mode & S_IWGRP) != 0 && !ownGroup);
 }
 
 Status checkAbove(const fs::path& folder, const std::string& kind, const Believed& believed) {
   const std::string what = "folder above the " + kind;
   MUSTER_TRY(const struct stat info, statReal(folder, what));
   if (belongsToOthers(info, believed)) return foreignOwner(what, info, folder);
-  const bool sticky = (info.st_mode & S_ISVTX) != 0;
-  return isOpen(info) && !sticky ? Status(writableByOthers(what, info, "run chmod go-w on it", folder))
-                                 : Status();
+  if ((info.st_mode & S_ISVTX) != 0 || !isOpen(folder, info, believed)) return {};
+  return writableByOthers(what, info, closingOf(folder, info), folder);
 }
 
 /// Whether `folder` is the running program's folder or above it.
@@ -111,11 +153,90 @@ Status checkAllAbove(const fs::path& own, const std::string& kind, const fs::pat
   return {};
 }
 
+enum class Missing { kRefused, kMade };
+
+/// Follows a path part by part, as the kernel does, and refuses it where anybody but the believed users could
+/// change the way: whoever owns a folder on it can turn a link there, also to a folder that is root's.
+class Way {
+ public:
+  Way(std::string kind, const Believed& believed, fs::path program, Missing missing)
+      : kind_(std::move(kind)), believed_(believed), program_(std::move(program)), missing_(missing) {}
+
+  /// The real path.
+  Result<fs::path> to(const fs::path& path) {
+    std::error_code failure;
+    goTo(fs::absolute(path, failure));
+    if (failure) return Error{ErrorCode::kIo, failure.message(), path.string()};
+    while (!ahead_.empty()) {
+      const fs::path part = ahead_.front();
+      ahead_.pop_front();
+      if (part.empty() || part == ".") continue;
+      if (!holdsProgram(at_, program_)) MUSTER_CHECK_OK(checkAbove(at_, kind_, believed_));
+      if (part == "..")
+        at_ = at_.parent_path();
+      else
+        MUSTER_CHECK_OK(step(at_ / part));
+    }
+    return at_;
+  }
+
+ private:
+  void goTo(const fs::path& path) {
+    if (path.is_absolute()) at_ = "/";
+    const fs::path parts = path.relative_path();
+    ahead_.insert(ahead_.begin(), parts.begin(), parts.end());
+  }
+
+  Status step(const fs::path& next) {
+    struct stat info {};
+    int error = lstat(next.c_str(), &info) == 0 ? 0 : errno;
+    if (error == ENOENT && missing_ == Missing::kMade) {
+      error = mkdir(next.c_str(), 0755) == 0 || errno == EEXIST ? 0 : errno;
+      if (error == 0 && lstat(next.c_str(), &info) != 0) error = errno;
+    }
+    if (error != 0)
+      return Error{error == ENOENT ? ErrorCode::kNotFound : ErrorCode::kUsage,
+                   fmt::format("cannot {} the {}: {}", missing_ == Missing::kMade ? "make" : "find", kind_,
+                               errnoText(error)),
+                   next.string()};
+    if (!S_ISLNK(info.st_mode)) {
+      at_ = next;
+      return {};
+    }
+    if (belongsToOthers(info, believed_)) return foreignOwner("link to the " + kind_, info, next);
+    if (++links_ > kMostLinks) return refused(fmt::format("too many links to the {}", kind_), next);
+    std::error_code failure;
+    const fs::path target = fs::read_symlink(next, failure);
+    if (failure) return Error{ErrorCode::kIo, failure.message(), next.string()};
+    goTo(target);
+    return {};
+  }
+
+  static constexpr int kMostLinks = 40;
+  std::string kind_;
+  Believed believed_;
+  fs::path program_;
+  Missing missing_;
+  fs::path at_ = "/";
+  std::deque<fs::path> ahead_;
+  int links_ = 0;
+};
+
 /// The user who called sudo, from its variable; this user where nobody did.
 uid_t sudoCaller() {
   const char* text = std::getenv("SUDO_UID");
   const long long number = text == nullptr ? -1 : std::strtoll(text, nullptr, 10);
   return geteuid() == 0 && number > 0 && number <= 0xfffffffe ? static_cast<uid_t>(number) : geteuid();
+}
+
+/// A folder that root writes files into, each made under another name and renamed: others may have files
+/// there, where the sticky bit protects the entries.
+Result<fs::path> rootsOutput(const fs::path& folder, Missing missing) {
+  const Believed believed{geteuid(), sudoCaller()};
+  MUSTER_TRY(const fs::path program, programFolder(Above::kOthersThanProgram));
+  MUSTER_TRY(const fs::path real, Way("output", believed, program, missing).to(folder));
+  if (!holdsProgram(real, program)) MUSTER_CHECK_OK(checkAbove(real, "output", believed));
+  return real;
 }
 
 Status checkOwnFile(int fd, const fs::path& path) {
@@ -178,19 +299,34 @@ Result<std::string> readOwnFile(const fs::path& path, uint64_t limit) {
   return text;
 }
 
-Result<fs::path> ownFolder(const fs::path& folder) {
-  const std::string kind = "run folder";
-  MUSTER_TRY(const fs::path real, realPath(folder, kind));
+Result<fs::path> ownFolder(const fs::path& folder, const std::string& kind) {
+  const bool isRoot = geteuid() == 0;
   const Believed believed{geteuid(), sudoCaller()};
   MUSTER_TRY(const fs::path program, programFolder(Above::kOthersThanProgram));
-  if (geteuid() == 0) {
-    MUSTER_CHECK_OK(checkAllAbove(real, kind, program, believed));
-  }
+  MUSTER_TRY(const fs::path real,
+             isRoot ? Way(kind, believed, program, Missing::kRefused).to(folder) : realPath(folder, kind));
   MUSTER_TRY(const struct stat info, statReal(real, kind));
   if (belongsToOthers(info, believed)) return foreignOwner(kind, info, real);
-  if ((info.st_mode & S_IWOTH) != 0 || (geteuid() == 0 && isOpen(info)))
+  const std::vector<uid_t> users = {0, info.st_uid, believed.caller};
+  if ((info.st_mode & S_IWOTH) != 0 ||
+      (isRoot && (isOpen(real, info, believed) || defaultAclOpens(real, users))))
     return writableByOthers(kind, info, "use a folder of your own", real);
   return real;
+}
+
+Result<fs::path> outputFolder(const fs::path& folder) {
+  return geteuid() == 0 ? rootsOutput(folder, Missing::kRefused) : folder;
+}
+
+Result<fs::path> makeOutputFolder(const fs::path& folder, const std::string& option) {
+  std::error_code failure;
+  if (geteuid() != 0) fs::create_directories(folder, failure);
+  Result<fs::path> real = geteuid() == 0 ? rootsOutput(folder, Missing::kMade) : folder;
+  if (failure) real = Error{ErrorCode::kUsage, "cannot make it: " + failure.message(), folder.string()};
+  if (real.ok() || option.empty()) return real;
+  return Error{real.error().code,
+               fmt::format("{}; choose another folder with {}", real.error().message, option),
+               real.error().where};
 }
 
 }  // namespace muster

@@ -22,10 +22,10 @@ enum class Above {
 
 /// The real path of `path`, without symbolic links; refused if anybody but root and this user could change or
 /// replace what is there. It, its folder and the folders above must belong to root or this user; only the
-/// owner may write to it and to its folder. Further up, a group of the owner's number may write too, and
-/// everybody where the sticky bit protects the entries (/tmp). `kind` is for the message: "plugin". Use the
-/// result, never `path` again: whoever could replace a part of the result is refused here, but a link in
-/// `path` may lie where others can turn it.
+/// owner may write to it and to its folder. Further up, a group that is the owner's alone may write too (not
+/// root's; access control lists count), and everybody where the sticky bit protects the entries (/tmp).
+/// `kind` is for the message: "plugin". Use the result, never `path` again: whoever could replace a part of
+/// the result is refused here, but a link in `path` may lie where others can turn it.
 Result<std::filesystem::path> trustedPath(const std::filesystem::path& path, const std::string& kind,
                                           Above above = Above::kOthersThanProgram);
 
@@ -39,8 +39,20 @@ Result<Fd> openOwnFile(const std::filesystem::path& path, int flags, mode_t mode
 Result<std::string> readOwnFile(const std::filesystem::path& path, uint64_t limit);
 
 /// The real path of a folder to write into, or whose scripts are executed. Refused if it belongs to another
-/// user than root and this one, or if everybody can write to it. For root, also if a group can, or if others
-/// could replace a folder above it, as trustedPath() says; there the user who called sudo counts as root.
-Result<std::filesystem::path> ownFolder(const std::filesystem::path& folder);
+/// user than root and this one, or if everybody can write to it. For root, also if a group or a user of an
+/// access control list can, or if others could replace a folder or link on the way there; the user who called
+/// sudo counts as root.
+Result<std::filesystem::path> ownFolder(const std::filesystem::path& folder,
+                                        const std::string& kind = "run folder");
+
+/// The real path of a folder that files are written to as a whole, by renaming. For root it is refused as by
+/// ownFolder(), but for folders with the sticky bit; for others it is `folder` itself, and nothing is
+/// checked.
+Result<std::filesystem::path> outputFolder(const std::filesystem::path& folder);
+
+/// The same, and makes what is missing of it. `option` is for the message: "--out", with which another is
+/// chosen.
+Result<std::filesystem::path> makeOutputFolder(const std::filesystem::path& folder,
+                                               const std::string& option);
 
 }  // namespace muster

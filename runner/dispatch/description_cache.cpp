@@ -80,10 +80,12 @@ void DescriptionCache::keep(const fs::path& library, const Json& answer) {
 
 void DescriptionCache::save() {
   if (!changed_ || file_.empty()) return;
-  std::error_code failure;
-  fs::create_directories(file_.parent_path().parent_path(), failure);
-  if (mkdir(file_.parent_path().c_str(), 0700) != 0 && errno != EEXIST) return;
-  const auto folder = trustedPath(file_.parent_path(), "cache");
+  // Root may be told another user's home.
+  const auto base = makeOutputFolder(file_.parent_path().parent_path(), "");
+  if (!base.ok()) return;
+  const fs::path own = *base / file_.parent_path().filename();
+  if (mkdir(own.c_str(), 0700) != 0 && errno != EEXIST) return;
+  const auto folder = trustedPath(own, "cache");
   if (!folder.ok()) return;
   Json plugins = Json::object();
   for (const auto& [library, entry] : entries_.items())

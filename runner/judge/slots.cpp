@@ -10,9 +10,33 @@
 #include "runner/core/text.h"
 #include "runner/judge/check.h"
 #include "runner/judge/series.h"
+#include "runner/metrics/verdict.h"
 
 namespace muster {
 namespace {
+
+/// What the verdicts of a stage may take in memory: those of eight GPUs take a megabyte. Every expectation
+/// gives one on every measurement that it matches, so a small file can ask for all memory.
+constexpr size_t kMostVerdictBytes = size_t{512} << 20;
+
+/// About what the verdict of a slot takes at most: the texts of its expectation stand in limit, detail and
+/// remedy too.
+size_t verdictBytes(const Slot& slot) {
+  size_t bytes = sizeof(Slot) + sizeof(Verdict) + 2 * slot.detail.size() + slot.remedy.size();
+  if (slot.expectation != nullptr) {
+    const Expectation& e = *slot.expectation;
+    size_t texts = e.metric.size() + e.source.size() + e.remedy.size() + e.origin.size() + e.at.size();
+    for (const auto& [label, value] : e.where) texts += label.size() + value.size();
+    for (const std::string& text : e.allowed) texts += text.size() + sizeof text;
+    bytes += 3 * texts + e.predicate.size();
+  }
+  if (slot.group != nullptr) {
+    for (const auto& [label, value] : slot.group->labels) bytes += 2 * (label.size() + value.size());
+    for (const auto& [attempt, merged] : slot.group->attempts)
+      if (!merged.texts.empty()) bytes += 2 * merged.texts.front().size();
+  }
+  return bytes;
+}
 
 bool isPlans(const Expectation& e) {
   return e.origin != "standing" && e.origin != "condition" && !e.origin.starts_with("profile");
@@ -33,13 +57,20 @@ class Lister {
     if (slots_.empty() && evidence_.ends.empty())
       add({.fixed = Outcome::kError, .detail = "the stage ran no case at all"});
     listFaulty();
-    return std::move(slots_);
+    if (bytes_ <= kMostVerdictBytes) return std::move(slots_);
+    return {{.fixed = Outcome::kError,
+             .detail = fmt::format(
+                 "{} expectations on {} measurements: their verdicts take more than {} MiB; "
+                 "divide the stage",
+                 evidence_.expectations.size(), evidence_.measurements.size(), kMostVerdictBytes >> 20),
+             .anonymous = true}};
   }
 
  private:
   void add(Slot slot) {
     if (slot.caseRank != nullptr) spoken_.insert(slot.caseRank);
-    slots_.push_back(std::move(slot));
+    bytes_ += verdictBytes(slot);
+    if (bytes_ <= kMostVerdictBytes) slots_.push_back(std::move(slot));
   }
 
   /// Errors and skips of whole cases, and cases that should have run and of which nothing is known.
@@ -304,6 +335,7 @@ class Lister {
   const StageEvidence& evidence_;
   std::map<std::string, std::vector<const Group*>> byMetric_;
   std::vector<Slot> slots_;
+  size_t bytes_ = 0;  ///< of the verdicts
   struct Follower {
     CaseEnd end;
     std::string detail;

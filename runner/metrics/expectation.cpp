@@ -6,6 +6,7 @@
 
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/metrics/expectation_reader.h"
 
 namespace muster {
 namespace {
@@ -170,6 +171,8 @@ Result<Expectation> expectationFromJson(const Json& json, const std::string& pat
   r.optional("remedy", e.remedy);
   r.optional("origin", e.origin);
   r.optional("at", e.at);
+  if (const std::string key = overlongKey(e); r.ok() && !key.empty())
+    r.fail(key.c_str(), fmt::format("is longer than the {} bytes that are read", kMostExpectationText));
   if (!r.ok()) return r.status().error();
   return e;
 }

@@ -42,6 +42,10 @@ class Reader {
     readWhere();
     readCommon();
     readChecks();
+    for (const Expectation& expectation : found_)
+      if (const std::string key = overlongKey(expectation); !key.empty() && !failed_)
+        fail(find(key.c_str()) == nullptr ? "" : key,
+             fmt::format("`{}` is longer than {} bytes", key, kMostExpectationText));
     if (failed_) return {};
     return std::move(found_);
   }
@@ -376,6 +380,27 @@ class Reader {
 };
 
 }  // namespace
+
+std::string overlongKey(const Expectation& e) {
+  size_t where = 0, allowed = 0;
+  for (const auto& [label, value] : e.where) where += label.size() + value.size();
+  for (const std::string& text : e.allowed) allowed += text.size();
+  const std::pair<const char*, size_t> sizes[] = {{"metric", e.metric.size()},
+                                                  {"where", where},
+                                                  {"unit", e.unit.size()},
+                                                  {e.kind == CheckKind::kEquals  ? "equals"
+                                                   : e.kind == CheckKind::kOneOf ? "one_of"
+                                                                                 : "allowed",
+                                                   allowed},
+                                                  {"statistic", e.statistic.size()},
+                                                  {"source", e.source.size()},
+                                                  {"remedy", e.remedy.size()},
+                                                  {"origin", e.origin.size()},
+                                                  {"at", e.at.size()}};
+  for (const auto& [key, size] : sizes)
+    if (size > kMostExpectationText) return key;
+  return "";
+}
 
 std::vector<Expectation> readExpectation(const Json& table, const ExpectationFrame& frame,
                                          const ExpectationComplaint& complain) {

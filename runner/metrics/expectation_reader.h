@@ -26,6 +26,12 @@ struct ExpectationFrame {
 /// was found, what was wanted and the nearest valid name.
 using ExpectationComplaint = std::function<void(const std::string& key, const std::string& message)>;
 
+/// What each of the texts and lists of texts of an expectation may take: every verdict on it repeats them.
+constexpr size_t kMostExpectationText = 4096;
+
+/// The key of a text or list of `expectation` that is longer; "" where none is.
+std::string overlongKey(const Expectation& expectation);
+
 /// The expectations of one table. Keys: metric, where (labels), one or more checks (min, max, equals, one_of,
 /// baseline + tolerance, within + of, of_peak, cv_max, predicate), statistic, warn_band, severity, source,
 /// remedy. Each check becomes one expectation. Every mistake is told; with any, the result is empty. Limits

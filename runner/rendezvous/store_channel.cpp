@@ -20,6 +20,7 @@ namespace muster {
 namespace {
 
 constexpr double kCancelLook = 0.05;  // how often cancellation is looked at
+constexpr double kAgain = 0.2;        // after a connection that was cut before it was agreed on
 constexpr size_t kReadFromStore = size_t{16} * 1024;
 
 Error lost(const std::string& what) {
@@ -85,16 +86,24 @@ Result<StoreChannel> StoreChannel::open(const StoreAddress& address, const std::
 
 Result<StoreChannel> StoreChannel::open(const addrinfo& address, const std::string& prefix,
                                         const std::string& key, double deadline, const Cancelled& cancelled) {
-  MUSTER_TRY(Fd socket, connectTo(address, deadline, cancelled));
-  MUSTER_TRY(StoreStream stream, StoreStream::client(std::move(socket), prefix, key));
-  for (auto step = StoreStream::Step::kWantsRead; step != StoreStream::Step::kDone;) {
-    step = stream.handshake();
-    if (step == StoreStream::Step::kFailed) return StoreChannel(std::move(stream)).failure(step).error();
-    if (step != StoreStream::Step::kDone)
+  while (true) {
+    MUSTER_TRY(Fd socket, connectTo(address, deadline, cancelled));
+    MUSTER_TRY(StoreStream stream, StoreStream::client(std::move(socket), prefix, key));
+    auto step = stream.handshake();
+    while (step == StoreStream::Step::kWantsRead || step == StoreStream::Step::kWantsWrite) {
       MUSTER_CHECK_OK(
           await(stream.fd(), step == StoreStream::Step::kWantsRead ? POLLIN : POLLOUT, deadline, cancelled));
+      step = stream.handshake();
+    }
+    const bool cut = stream.fault() == TlsFault::kCut || stream.fault() == TlsFault::kEnded;
+    StoreChannel channel(std::move(stream));
+    if (step == StoreStream::Step::kDone) return channel;
+    // A store that is flooded closes strangers, and nobody is known before the handshake.
+    if (!cut || systemClock().now() + kAgain >= deadline) return channel.failure(step).error();
+    for (const double end = systemClock().now() + kAgain; systemClock().now() < end && !cancelled();)
+      poll(nullptr, 0, static_cast<int>(kCancelLook * 1000));
+    if (cancelled()) return Error{ErrorCode::kTimeout, "cancelled", ""};
   }
-  return StoreChannel(std::move(stream));
 }
 
 StoreChannel StoreChannel::over(Fd socket) {

@@ -3,6 +3,7 @@
 #include "runner/rendezvous/store_loop.h"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -11,6 +12,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstddef>
+#include <string_view>
 #include <utility>
 
 #include "runner/core/clock.h"
@@ -22,10 +25,21 @@ namespace {
 
 constexpr StorePeerId kListenerId = 0, kWakeId = 1, kDeskId = 2, kFirstId = 3;
 constexpr int kAcceptsAtOnce = 64;
-constexpr int kReadsAtOnce = 64;  // of one connection, so that a busy one leaves the others their turn
+constexpr int kAcceptsBesidePeers = 8;  // in a turn where others are served, so that a flood leaves them time
+constexpr int kReadsAtOnce = 64;        // of one connection, so that a busy one leaves the others their turn
 constexpr double kAcceptPause = 0.1;
 constexpr size_t kBufferShare = 4;  // of the memory limit, one part in so many is for requests on their way
 constexpr uint64_t kProving = ~uint64_t{0};  // the transfer of a stranger
+
+/// Who can open any number of connections: a machine, which under IPv6 has a network of its own.
+std::string networkOf(const sockaddr_storage& from) {
+  std::string bytes(reinterpret_cast<const char*>(&from), sizeof from);
+  if (from.ss_family == AF_INET) return bytes.substr(offsetof(sockaddr_in, sin_addr), 4);
+  if (from.ss_family != AF_INET6) return "";
+  const std::string address = bytes.substr(offsetof(sockaddr_in6, sin6_addr), 16);
+  const bool mapped = IN6_IS_ADDR_V4MAPPED(reinterpret_cast<const in6_addr*>(address.data()));
+  return mapped ? address.substr(12) : address.substr(0, 8);
+}
 
 }  // namespace
 
@@ -54,7 +68,8 @@ Result<std::unique_ptr<StoreLoop>> StoreLoop::make(Fd listener, std::string toke
 }
 
 StoreCounts StoreLoop::counts() const {
-  return {accepted_, noTls_, noToken_, altered_, late_, malformed_, crowdedOut_, full_, noFiles_, noRoom_};
+  return {accepted_, noTls_,      noToken_, altered_, late_,  malformed_,
+          cut_,      crowdedOut_, full_,    noFiles_, noRoom_};
 }
 
 bool StoreLoop::watch(int fd, StorePeerId id, uint32_t events, bool fresh) {
@@ -92,16 +107,19 @@ void StoreLoop::run() {
     const int ready =
         epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), pause(systemClock().now()));
     const double now = systemClock().now();
+    bool newcomers = false;
     for (int i = 0; i < ready; ++i) {
       const epoll_event& event = events[static_cast<size_t>(i)];
       if (event.data.u64 == kWakeId)
         attachAll(now);
       else if (event.data.u64 == kListenerId)
-        acceptAll(now);
+        newcomers = true;
       else if (event.data.u64 != kDeskId)
         serve(event.data.u64, event.events, now);
     }
     for (const StorePeerId id : std::exchange(again_, {})) serve(id, 0, now);
+    // Last: those who are about to prove the token are not crowded out by who has just come.
+    if (newcomers) acceptAll(now);
     if (now >= acceptAgain_) {
       acceptAgain_ = kNever;
       watch(listener_.get(), kListenerId, EPOLLIN, false);
@@ -116,10 +134,14 @@ void StoreLoop::run() {
 }
 
 void StoreLoop::acceptAll(double now) {
-  for (int i = 0; i < kAcceptsAtOnce; ++i) {
-    Fd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  const int most = connections_.size() > strangers_.size() ? kAcceptsBesidePeers : kAcceptsAtOnce;
+  for (int i = 0; i < most; ++i) {
+    sockaddr_storage from{};
+    socklen_t size = sizeof from;
+    Fd socket(
+        accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.valid()) {
-      add(std::move(socket), now);
+      add(std::move(socket), networkOf(from), now);
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       if (!makeRoom(now)) return;
     } else if (errno != ECONNABORTED && errno != EINTR) {
@@ -128,11 +150,21 @@ void StoreLoop::acceptAll(double now) {
   }
 }
 
+/// The oldest stranger of the address that has most of them goes: a flood from one machine closes itself.
+void StoreLoop::crowdOut() {
+  std::map<std::string_view, std::pair<size_t, StorePeerId>> crowds;
+  for (const auto& [id, from] : strangers_) ++crowds.try_emplace(from, 0, id).first->second.first;
+  const auto largest = std::max_element(crowds.begin(), crowds.end(), [](const auto& a, const auto& b) {
+    return a.second.first < b.second.first;
+  });
+  ++crowdedOut_;
+  close(largest->second.second, StorePeer::End::kGone);
+}
+
 /// Descriptors ran out: the oldest stranger goes, or, when there is none, newcomers wait a moment.
 bool StoreLoop::makeRoom(double now) {
   if (!strangers_.empty()) {
-    ++crowdedOut_;
-    close(*strangers_.begin(), StorePeer::End::kGone);
+    crowdOut();
     return true;
   }
   ++noFiles_;
@@ -141,15 +173,12 @@ bool StoreLoop::makeRoom(double now) {
   return false;
 }
 
-void StoreLoop::add(Fd socket, double now) {
-  if (strangers_.size() >= limits_.strangers) {
-    ++crowdedOut_;
-    close(*strangers_.begin(), StorePeer::End::kGone);
-  }
+void StoreLoop::add(Fd socket, std::string from, double now) {
+  if (strangers_.size() >= limits_.strangers) crowdOut();
   tuneStoreSocket(socket.get());
   Result<StoreStream> stream = StoreStream::server(std::move(socket), token_);
   if (!stream.ok()) return;
-  strangers_.insert(nextId_);
+  strangers_.emplace(nextId_, std::move(from));
   keep(StorePeer(std::move(*stream)), nextId_++, now);
 }
 
@@ -187,6 +216,7 @@ void StoreLoop::serve(StorePeerId id, uint32_t events, double now) {
   }
   const auto still = connections_.find(id);  // advance() may have closed it
   if (still == connections_.end()) return;
+  if (end == StorePeer::End::kGone && strangers_.count(id) > 0) ++cut_;
   if (end != StorePeer::End::kNone) return close(id, end);
   settle(still, now);
 }

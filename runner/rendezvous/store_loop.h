@@ -59,7 +59,8 @@ class StoreLoop {
   void acceptAll(double now);
   void attachAll(double now);
   bool makeRoom(double now);
-  void add(Fd socket, double now);
+  void crowdOut();
+  void add(Fd socket, std::string from, double now);
   void keep(StorePeer peer, StorePeerId id, double now);
   void admitProven(Connections::iterator it);
   void turnAway(StorePeerId id, uint32_t request);
@@ -84,10 +85,10 @@ class StoreLoop {
   std::unique_ptr<StoreDesk> desk_;
   StoreAskers askers_;
   Connections connections_;
-  std::set<StorePeerId> strangers_;  // ids grow, so the first is the oldest
-  std::deque<StorePeerId> queue_;    // wait for room; some may be gone
-  std::vector<StorePeerId> again_;   // have bytes that their sockets do not show
-  std::set<StorePeerId> answered_;   // have answers that are not sent yet
+  std::map<StorePeerId, std::string> strangers_;  // with their networks; ids grow, so the first is the oldest
+  std::deque<StorePeerId> queue_;                 // wait for room; some may be gone
+  std::vector<StorePeerId> again_;                // have bytes that their sockets do not show
+  std::set<StorePeerId> answered_;                // have answers that are not sent yet
   std::set<std::pair<double, StorePeerId>> deadlines_;
   size_t reserved_ = 0;
   StorePeerId nextId_;
@@ -96,7 +97,7 @@ class StoreLoop {
   std::atomic<bool> stopping_{false};
   std::mutex attachMutex_;
   std::vector<std::pair<Fd, std::string>> attached_;  // guarded by it
-  std::atomic<uint64_t> accepted_{0}, noTls_{0}, noToken_{0}, altered_{0}, late_{0}, malformed_{0},
+  std::atomic<uint64_t> accepted_{0}, noTls_{0}, noToken_{0}, altered_{0}, late_{0}, malformed_{0}, cut_{0},
       crowdedOut_{0}, full_{0}, noFiles_{0}, noRoom_{0};
 };
 

@@ -117,6 +117,7 @@ std::string turnedAway(const StoreCounts& now, const StoreCounts& earlier) {
   count(&StoreCounts::altered, "with altered or replayed bytes");
   count(&StoreCounts::late, "too slow");
   count(&StoreCounts::malformed, "that broke the protocol");
+  count(&StoreCounts::cut, "that hung up before proving the token");
   count(&StoreCounts::crowdedOut, "too many at a time");
   count(&StoreCounts::full, "beyond its limit of connections");
   std::vector<std::string> parts;

@@ -18,7 +18,8 @@ struct StoreLimits {
   size_t keys = 1u << 18;       ///< keys and open barriers
   size_t memory = 256u << 20;   ///< keys, values and the buffers of all connections together
   size_t connections = 512;     ///< that have proven the token; one more is told so and closed
-  size_t strangers = 256;       ///< that have not yet; one more closes the oldest
+  size_t strangers = 256;       ///< that have not yet; one more closes the oldest of the
+                                ///< address that has most
   double handshakeTimeout = 5;  ///< to prove the token
   double transferTimeout = 30;  ///< for one request to arrive in full, or one answer to be taken
 
@@ -49,6 +50,7 @@ struct StoreCounts {
   uint64_t altered = 0;     ///< their bytes were altered or replayed
   uint64_t late = 0;        ///< were too slow with the handshake, a request or taking an answer
   uint64_t malformed = 0;   ///< had the token and broke a limit
+  uint64_t cut = 0;         ///< hung up before they had proven the token
   uint64_t crowdedOut = 0;  ///< strangers closed because there were too many
   uint64_t full = 0;        ///< had the token and were told that there are too many connections
   uint64_t noFiles = 0;     ///< times that no file descriptor was left for a newcomer

@@ -162,8 +162,7 @@ Result<RunStore> RunStore::create(const fs::path& folder, const Submission& subm
     return Error{ErrorCode::kUsage, "this folder is not empty, and it is kept as it is; choose another --out",
                  path.string()};
   for (const char* name : {"inputs", "scripts", "logs", "claims", "exits", "records/nodes", "attempts"}) {
-    fs::create_directories(path / name, error);
-    if (error) return folderError(path / name, error);
+    MUSTER_CHECK_OK(makeOutputFolder(path / name, "--out"));
   }
   MUSTER_CHECK_OK(writeFileAtomically(path / "nodes.txt", join(submission.nodes, "\n") + "\n"));
   MUSTER_CHECK_OK(writeFileAtomically(path / kManifest, dumpJson(toJson(submission), 1) + "\n"));

@@ -3,6 +3,7 @@
 // a record says of libraries that the environment brings in.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -258,6 +259,39 @@ TEST_F(Output, ScriptsForSlurmArePrintedWithoutSlurm) {
       {"slurm", "submit", plan_, "--nodes", "gpu1", "--out", (dir_.path() / "run").string()}, options);
   EXPECT_EQ(submitted.exitCode, 2) << "only --print does without Slurm";
   EXPECT_FALSE(fs::exists(dir_.path() / "run"));
+}
+
+TEST_F(Output, RootWritesNothingWhereAnotherUserCouldLeadIt) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
+  ASSERT_EQ(runMuster(simulated("made")).exitCode, 0);
+  const std::string record = (dir_.path() / "made" / "record.json").string();
+  const fs::path target = dir_.path() / "target", his = dir_.path() / "his";
+  fs::create_directories(target);
+  fs::create_directories(his);
+  fs::copy(dir_.path() / "made", his / "run", fs::copy_options::recursive);
+  fs::create_symlink(target, his / "link");
+  fs::create_symlink(target / "h.sqlite", his / "h.sqlite");
+  for (const fs::path& path : {his, his / "run"}) ASSERT_EQ(chown(path.c_str(), 12345, 12345), 0);
+  const std::string link = (his / "link").string(), next = link + "/new", run = (his / "run").string();
+  const std::string nodes = dir_.write("nodes.txt", "node-0000\n").string();
+  const std::vector<std::vector<std::string>> writers = {
+      simulated("his/link"),
+      simulated("his/link/new"),
+      {"report", record, "--out", link},
+      {"judge", record, "--out", next},
+      {"fleet", run, "--expect", nodes},
+      {"fleet", (dir_.path() / "made").string(), "--expect", nodes, "--out", next},
+      {"history", "add", "--db", (his / "h.sqlite").string(), record}};
+  for (const auto& writer : writers) {
+    const ProcessResult result = runMuster(writer);
+    EXPECT_EQ(result.exitCode, 2) << writer[0] << result.out;
+    EXPECT_THAT(result.err, HasSubstr("refused: the folder above")) << writer[0];
+    EXPECT_THAT(result.err, HasSubstr("belongs to user 12345")) << writer[0];
+    EXPECT_TRUE(fs::is_empty(target)) << writer[0];
+  }
+  EXPECT_THAT(runMuster({"fleet", run, "--expect", nodes}).err,
+              HasSubstr("choose another folder with --out"));
+  EXPECT_FALSE(fs::exists(his / "run" / "fleet.json"));
 }
 
 TEST_F(Output, SubmitRefusesWhateverEachNodeWouldRefuse) {

@@ -137,13 +137,11 @@ Status fetchDataset(const sdk::Host& host, const DatasetSpec& spec, const std::s
   if (spec.folder.empty())
     return Error{ErrorCode::kUsage, "download = true needs data_dir, the folder to put the files into",
                  "data_dir"};
-  std::error_code error;
-  fs::create_directories(spec.folder, error);
-  if (error) return Error{ErrorCode::kIo, "cannot be made: " + error.message(), spec.folder};
-  MUSTER_TRY(Fd lock, lockFolder(spec.folder));
+  MUSTER_TRY(const fs::path folder, makeOutputFolder(spec.folder, "data_dir"));
+  MUSTER_TRY(Fd lock, lockFolder(folder));
   for (const Published& file : source.files) {
-    MUSTER_TRY(const bool there, complete(file, spec.folder));
-    if (!there) MUSTER_CHECK_OK(fetchOne(host, file, url.empty() ? source.url : url, spec.folder));
+    MUSTER_TRY(const bool there, complete(file, folder));
+    if (!there) MUSTER_CHECK_OK(fetchOne(host, file, url.empty() ? source.url : url, folder));
   }
   return {};
 }

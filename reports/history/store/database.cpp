@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <unistd.h>
+
+#include "runner/core/trust.h"
 
 namespace muster::history {
 namespace fs = std::filesystem;
@@ -11,6 +14,7 @@ namespace {
 
 constexpr int kWaitMilliseconds = 30'000;
 constexpr int kStepsPerCount = 10'000;
+constexpr int kMostLinks = 8;
 
 /// What a person can do about it.
 const char* nextStep(int code) {
@@ -34,6 +38,24 @@ const char* nextStep(int code) {
     default:
       return "check the disk, or name another file with --db";
   }
+}
+
+/// Where the file is. Root opens none, not even to read it, in whose folder others could put a journal that
+/// SQLite would then play back, or a link.
+Result<fs::path> placeOf(const fs::path& named, Access access, int links = 0) {
+  if (named == ":memory:") return named;
+  const fs::path folder = named.has_parent_path() ? named.parent_path() : fs::path(".");
+  if (access == Access::kWrite) MUSTER_CHECK_OK(makeOutputFolder(folder, "--db"));
+  if (geteuid() != 0) return named;
+  auto own = ownFolder(folder, "history's folder");
+  if (!own.ok())
+    return Error{own.error().code,
+                 own.error().message + "; name another file with --db, or run this as that user",
+                 own.error().where};
+  const fs::path file = *own / named.filename();
+  std::error_code none;
+  const fs::path target = fs::read_symlink(file, none);
+  return none || links == kMostLinks ? file : placeOf(*own / target, access, links + 1);
 }
 
 }  // namespace
@@ -134,15 +156,16 @@ Error Database::error(int code) const {
           fmt::format("history: {}; {}", what, nextStep(code)), path_.string()};
 }
 
-Result<Database> Database::open(const fs::path& path, Access access, uint64_t mostSteps) {
+Result<Database> Database::open(const fs::path& named, Access access, uint64_t mostSteps) {
   std::error_code failed;
-  if (access == Access::kWrite && path.has_parent_path()) fs::create_directories(path.parent_path(), failed);
-  if (access == Access::kRead && !fs::exists(path, failed))
+  if (access == Access::kRead && !fs::exists(named, failed))
     return Error{ErrorCode::kNotFound, "no history yet; start one with `muster history add RUN`",
-                 path.string()};
+                 named.string()};
+  MUSTER_TRY(const fs::path path, placeOf(named, access));
   Database database(path);
   sqlite3* handle = nullptr;
-  const int flags = SQLITE_OPEN_READWRITE | (access == Access::kWrite ? SQLITE_OPEN_CREATE : 0);
+  const int flags = SQLITE_OPEN_READWRITE | (access == Access::kWrite ? SQLITE_OPEN_CREATE : 0) |
+                    (geteuid() == 0 ? SQLITE_OPEN_NOFOLLOW : 0);
   const int code = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);
   database.handle_.reset(handle);
   if (code != SQLITE_OK) return database.error(code);

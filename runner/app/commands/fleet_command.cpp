@@ -21,6 +21,7 @@
 #include "runner/core/files.h"
 #include "runner/core/text.h"
 #include "runner/core/toml/toml_document.h"
+#include "runner/core/trust.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/hosts/host_list.h"
 #include "runner/hosts/topology_file.h"
@@ -278,15 +279,14 @@ Result<int> fleetCommand(const FleetCommandOptions& options) {
   }
   MUSTER_TRY(const JudgedFleet judged, judgeFleet(options, witness ? &*witness : nullptr));
   const auto& [records, fleet] = judged;
-  const fs::path out = options.out.empty() ? options.run : options.out;
-  std::error_code error;
-  fs::create_directories(out, error);
+  const fs::path named = options.out.empty() ? options.run : options.out;
+  MUSTER_TRY(const fs::path out, makeOutputFolder(named, "--out"));
   const std::string text = fleet::fleetText(fleet, records);
   MUSTER_CHECK_OK(writeFileAtomically(out / "fleet.json", text).context("writing the fleet record"));
   MUSTER_TRY(const std::string html, fleet::renderFleetHtml(fleet, records, sha256Hex(text), tree.templates));
   MUSTER_CHECK_OK(writeFileAtomically(out / "fleet.html", html, Durable::kNo));
   fmt::print("{}", fleet::renderFleetSummary(fleet, kSummaryColumns));
-  fmt::print("report {}\n", (out / "fleet.html").string());
+  fmt::print("report {}\n", (named / "fleet.html").string());
   return fleet.exitCode;
 }
 

@@ -17,6 +17,7 @@
 #include "runner/core/clock.h"
 #include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/core/trust.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/judge/exit_code.h"
 #include "runner/plan/lua/predicate.h"
@@ -166,28 +167,27 @@ Result<int> judgeCommand(const JudgeOptions& options) {
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const Record record, judgedAgain(std::move(given), sha256, options, tree));
   if (!options.out.empty()) {
+    MUSTER_TRY(const fs::path out, makeOutputFolder(options.out, "--out"));
     std::error_code error;
-    fs::create_directories(options.out, error);
-    if (fs::exists(options.out / "record.json", error))
+    if (fs::exists(out / "record.json", error))
       return Error{ErrorCode::kUsage, "this directory already holds a record; choose another --out",
                    options.out.string()};
-    MUSTER_CHECK_OK(writeOutputs(record, options.out, tree.templates));
+    MUSTER_CHECK_OK(writeOutputs(record, out, tree.templates));
   }
   fmt::print("{}", renderSummary(record, false, kSummaryColumns));
   return record.exitCode;
 }
 
-Result<int> reportCommand(const fs::path& path, const fs::path& out) {
+Result<int> reportCommand(const fs::path& path, const fs::path& named) {
   MUSTER_TRY(const Record record, soundRecordAt(path));
-  if (out.empty()) {
+  if (named.empty()) {
     fmt::print("{}", renderSummary(record, false, kSummaryColumns));
     return record.exitCode;
   }
   MUSTER_TRY(const Tree tree, findTree());
-  std::error_code error;
-  fs::create_directories(out, error);
+  MUSTER_TRY(const fs::path out, makeOutputFolder(named, "--out"));
   MUSTER_CHECK_OK(writeReports(record, out, tree.templates));
-  fmt::print("report {}\n", (out / "report.html").string());
+  fmt::print("report {}\n", (named / "report.html").string());
   return record.exitCode;
 }
 

@@ -19,6 +19,7 @@
 #include "runner/core/clock.h"
 #include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/core/trust.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/judge/exit_code.h"
 
@@ -212,8 +213,7 @@ Result<fleet::FleetRecords> gather(DeltaInput& input, const Delta& delta, const 
         return Error{ErrorCode::kUsage, "this record was modified while being read", record.path};
       record.path = placeOf(input, node, i);
       const fs::path target = out / "records" / record.path;
-      std::error_code error;
-      fs::create_directories(target.parent_path(), error);
+      MUSTER_CHECK_OK(makeOutputFolder(target.parent_path(), "--out"));
       MUSTER_CHECK_OK(writeFileAtomically(target, text, Durable::kNo).context("copying a node's record"));
       merged.nodes.push_back(std::move(record));
     }

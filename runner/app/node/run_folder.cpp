@@ -92,13 +92,10 @@ Result<RunFolder> RunFolder::hold(const fs::path& named) {
   return RunFolder(path, std::move(lock), std::move(journal));
 }
 
-Result<RunFolder> RunFolder::create(const fs::path& path) {
+Result<RunFolder> RunFolder::create(const fs::path& named) {
   std::error_code error;
-  const bool isNew = fs::create_directories(path, error);
-  if (error)
-    return Error{ErrorCode::kUsage,
-                 "cannot make the run folder: " + error.message() + "; choose another with --out",
-                 path.string()};
+  const bool isNew = !fs::exists(named, error);
+  MUSTER_TRY(const fs::path path, makeOutputFolder(named, "--out"));
   if (holdsRun(path) || fs::exists(path / "record.json", error))
     return Error{ErrorCode::kUsage,
                  "this directory already holds a run; choose another --out, or continue with --resume if "

@@ -100,9 +100,7 @@ Result<int> slurmHooks(const SlurmOptions& o) {
   MUSTER_TRY(const Catalog catalog, describePlugins(tree, o.pluginFolders, {}));
   MUSTER_TRY(const Plan plan, requirePlan(loadPlan(o.plan, catalog, {})));
   MUSTER_TRY(const fs::path bin, executableFolder());
-  std::error_code error;
-  fs::create_directories(o.out, error);
-  if (error) return Error{ErrorCode::kUsage, "cannot make it: " + error.message(), o.out.string()};
+  MUSTER_TRY(const fs::path made, makeOutputFolder(o.out, "--out"));
   slurm::Hook hook;
   hook.muster = (bin / "muster").string();
   hook.plan = fs::absolute(o.plan).lexically_normal().string();
@@ -110,7 +108,7 @@ Result<int> slurmHooks(const SlurmOptions& o) {
   if (const char* configuration = std::getenv("SLURM_CONF")) hook.slurmConf = configuration;
   hook.seconds = seconds;
   MUSTER_CHECK_OK(trustHook(tree, hook));
-  MUSTER_TRY(const fs::path out, trustedPath(o.out, "folder of the hooks", Above::kAll));
+  MUSTER_TRY(const fs::path out, trustedPath(made, "folder of the hooks", Above::kAll));
   MUSTER_TRY(const fs::path results, trustedResults(o.hookFolder));
   for (const char* kind : {"health_check", "prolog", "epilog"}) {
     hook.kind = kind;

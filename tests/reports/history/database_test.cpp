@@ -68,6 +68,24 @@ class HistoryFile : public HistoryTest {
   std::string bytes() { return readFile(file()).value(); }
 };
 
+TEST_F(HistoryFile, OfRootIsNotWhereAnotherUserCouldLeadIt) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
+  const testing::TempDir roots, his;
+  const fs::path target = roots.path() / "target.sqlite", link = his.path() / "h.sqlite";
+  fs::create_symlink(target, link);
+  fs::create_symlink(roots.path(), his.path() / "folder");
+  ASSERT_EQ(chown(his.path().c_str(), 12345, 12345), 0);
+  for (const fs::path& path : {link, his.path() / "folder" / "h.sqlite", his.path() / "new" / "h.sqlite"})
+    EXPECT_THAT(Database::open(path, Access::kWrite).error().text(),
+                ::testing::AllOf(::testing::HasSubstr("belongs to user 12345"), ::testing::HasSubstr("--db")))
+        << path;
+  EXPECT_TRUE(fs::is_empty(roots.path()));
+  fs::create_symlink("target.sqlite", roots.path() / "h.sqlite");
+  EXPECT_TRUE(Database::open(roots.path() / "h.sqlite", Access::kWrite).ok()) << "root's own link";
+  EXPECT_TRUE(fs::exists(target));
+  EXPECT_FALSE(Database::open(link, Access::kRead).ok()) << "he could put a journal beside it";
+}
+
 /// What `work` says in a child of this process; `before` is done in it first.
 std::string inChild(const std::function<void()>& before, const std::function<std::string()>& work) {
   int ends[2];

@@ -6,15 +6,21 @@
 #include <gmock/gmock.h>
 #include <grp.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <random>
 
 #include "tests/support/process.h"
@@ -35,6 +41,27 @@ void write(const fs::path& path, const std::string& text) {
 std::string content(const fs::path& path) {
   return readFile(path).value();
 }
+
+/// Gives `user` all rights by an access control list, as `setfacl -m u:user:rwx` does, which the mode shows
+/// as those of the group. False where the file system has no such lists.
+bool allow(const fs::path& path, uint32_t user, const char* list = "system.posix_acl_access",
+           uint16_t group = 5) {
+  struct Entry {
+    uint16_t tag, rights;
+    uint32_t id;
+  };
+  struct {
+    uint32_t version = 2;
+    std::array<Entry, 5> entries;
+  } acl;
+  constexpr uint32_t kNobody = 0xffffffff;
+  acl.entries = {{{1, 7, kNobody}, {2, 7, user}, {4, group, kNobody}, {16, 7, kNobody}, {32, 5, kNobody}}};
+  const bool done = setxattr(path.c_str(), list, &acl, sizeof acl, 0) == 0;
+  EXPECT_TRUE(done || errno == ENOTSUP) << errnoText(errno);
+  return done;
+}
+
+constexpr const char* kNoLists = "the file system of TMPDIR has no access control lists";
 
 /// Runs `attack` as another user, and returns whether it succeeded.
 template <typename Attack>
@@ -82,6 +109,7 @@ TEST(Trust, RefusesWhateverAnotherUserCanReplace) {
       ASSERT_EQ(chown(path.c_str(), owner, group), 0);
       const mode_t modes[] = {0755, 0775, 0777, 01777, 0757};
       ASSERT_EQ(chmod(path.c_str(), odd ? modes[random() % 5] : 0755), 0);
+      if (odd && random() % 4 == 0) allow(path, random() % 2 == 0 ? kStranger : 0);
     }
     const auto status = trustedPath(path, "plugin");
     accepted += status.ok();
@@ -92,6 +120,79 @@ TEST(Trust, RefusesWhateverAnotherUserCanReplace) {
   }
   EXPECT_GT(replaced, 50);
   EXPECT_GT(accepted, 50);
+}
+
+TEST(Trust, RefusesAFolderThatAnAccessListOpens) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can try it as another user";
+  const TempDir folder;
+  ASSERT_EQ(chmod(folder.path().c_str(), 0755), 0);
+  const fs::path above = folder.path() / "above", own = above / "plugins", his = above / "his";
+  fs::create_directories(own);
+  fs::create_directories(his);
+  write(own / "env.so", "library");
+  if (!allow(above, 0)) GTEST_SKIP() << kNoLists;
+  EXPECT_TRUE(trustedPath(own / "env.so", "plugin").ok()) << "it names root alone";
+  EXPECT_TRUE(ownFolder(own).ok());
+  ASSERT_TRUE(allow(above, 0, "system.posix_acl_access", 7));
+  EXPECT_FALSE(trustedPath(own / "env.so", "plugin").ok()) << "root's group may have members";
+  ASSERT_TRUE(allow(above, kStranger));
+  EXPECT_TRUE(asStranger(
+      [&] { return renameat2(AT_FDCWD, own.c_str(), AT_FDCWD, his.c_str(), RENAME_EXCHANGE) == 0; }));
+  EXPECT_THAT(trustedPath(his / "env.so", "plugin").error().text(),
+              AllOf(HasSubstr("the folder above the plugin is writable by others"), HasSubstr("setfacl -b")));
+  EXPECT_FALSE(ownFolder(own).ok());
+  EXPECT_FALSE(makeOutputFolder(above / "run", "--out").ok());
+  EXPECT_FALSE(fs::exists(above / "run"));
+}
+
+TEST(Trust, RefusesARunFolderWhoseNewFilesOthersCouldWrite) {
+  if (geteuid() != 0) GTEST_SKIP() << "it concerns root's folders";
+  const TempDir folder;
+  if (!allow(folder.path(), kStranger, "system.posix_acl_default")) GTEST_SKIP() << kNoLists;
+  EXPECT_FALSE(ownFolder(folder.path()).ok());
+  ASSERT_TRUE(allow(folder.path(), 0, "system.posix_acl_default"));
+  EXPECT_TRUE(ownFolder(folder.path()).ok());
+}
+
+/// What `judge` says where the group 12345 has these members.
+bool withGroup(const std::string& members, const std::function<bool()>& judge, bool& tried) {
+  const TempDir folder;
+  write(folder.path() / "group", "root:x:0:\nhis:x:12345:" + members + "\n");
+  write(folder.path() / "passwd", "root:x:0:0::/:/bin/sh\nhis:x:12345:12345::/:/bin/sh\n");
+  const pid_t child = fork();
+  if (child == 0) {
+    if (unshare(CLONE_NEWNS) != 0 || mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) _exit(2);
+    for (const char* file : {"group", "passwd"})
+      if (mount((folder.path() / file).c_str(), (std::string("/etc/") + file).c_str(), nullptr, MS_BIND,
+                nullptr) != 0)
+        _exit(2);
+    _exit(judge() ? 1 : 0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  tried = WIFEXITED(status) && WEXITSTATUS(status) < 2;
+  return WEXITSTATUS(status) == 1;
+}
+
+TEST(Trust, AGroupIsPrivateOnlyWithoutOtherMembers) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
+  const TempDir folder;
+  const fs::path home = folder.path() / "home", run = home / "run";
+  fs::create_directories(run);
+  ASSERT_EQ(chmod(home.c_str(), 0775), 0);
+  EXPECT_FALSE(ownFolder(run).ok()) << "root's group";
+  ASSERT_EQ(chown(home.c_str(), kStranger, kStranger), 0);
+  setenv("SUDO_UID", "12345", 1);
+  bool tried = false;
+  const auto accepted = [&] { return ownFolder(run).ok(); };
+  EXPECT_TRUE(accepted()) << "no such group is listed";
+  const bool alone = withGroup("", accepted, tried), himself = withGroup("his", accepted, tried),
+             more = withGroup("his,mallory", accepted, tried);
+  unsetenv("SUDO_UID");
+  if (!tried) GTEST_SKIP() << "cannot mount another /etc/group here";
+  EXPECT_TRUE(alone);
+  EXPECT_TRUE(himself);
+  EXPECT_FALSE(more);
 }
 
 TEST(Trust, NamesTheFolderAboveThatIsOpenAndWhatToDo) {
@@ -188,6 +289,55 @@ TEST(OwnFolder, OfRootIsNotWhereAnotherUserOrAGroupCouldReplaceIt) {
   unsetenv("SUDO_UID");
   EXPECT_TRUE(called) << "who may call sudo could do the same without us";
   EXPECT_FALSE(other);
+}
+
+TEST(OutputFolder, OfRootIsNotReachedByAnothersLink) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
+  const TempDir roots, his;
+  fs::create_symlink(roots.path(), his.path() / "link");
+  ASSERT_EQ(chown(his.path().c_str(), kStranger, kStranger), 0);
+  EXPECT_THAT(makeOutputFolder(his.path() / "link" / "new", "--out").error().text(),
+              AllOf(HasSubstr("the folder above the output belongs to user 12345"),
+                    HasSubstr("choose another folder with --out")));
+  EXPECT_FALSE(outputFolder(his.path() / "link").ok());
+  EXPECT_FALSE(ownFolder(his.path() / "link").ok());
+  EXPECT_FALSE(writeFileAtomically(his.path() / "link" / "file", "text").ok());
+  EXPECT_FALSE(writeFileAtomically(his.path() / "file", "text").ok());
+  EXPECT_TRUE(fs::is_empty(roots.path()));
+  fs::create_symlink(his.path(), roots.path() / "his");
+  EXPECT_FALSE(outputFolder(roots.path() / "his").ok());
+  EXPECT_FALSE(outputFolder(roots.path() / "his" / ".." / roots.path().filename()).ok());
+}
+
+TEST(OutputFolder, OfRootMayBeReachedByRootsOwnLinksAndLieInASharedFolder) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a link to another user";
+  const TempDir roots, shared;
+  ASSERT_EQ(chmod(shared.path().c_str(), 01777), 0);
+  fs::create_directories(roots.path() / "real");
+  fs::create_symlink("real", roots.path() / "link");
+  fs::create_symlink("loop", roots.path() / "loop");
+  EXPECT_EQ(*makeOutputFolder(roots.path() / "link" / ".." / "link" / "new/.", "--out"),
+            roots.path() / "real" / "new");
+  EXPECT_THAT(outputFolder(roots.path() / "loop").error().text(), HasSubstr("too many links"));
+  EXPECT_TRUE(makeOutputFolder(shared.path() / "run", "--out").ok());
+  EXPECT_TRUE(ownFolder(shared.path() / "run").ok());
+  EXPECT_TRUE(writeFileAtomically(shared.path() / "file", "text").ok());
+  fs::create_symlink(roots.path(), shared.path() / "his");
+  ASSERT_EQ(lchown((shared.path() / "his").c_str(), kStranger, kStranger), 0);
+  EXPECT_THAT(outputFolder(shared.path() / "his").error().text(),
+              HasSubstr("the link to the output belongs to user 12345"));
+}
+
+TEST(OutputFolder, OfOtherUsersIsAsTheyNameIt) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const TempDir his;
+  ASSERT_EQ(chown(his.path().c_str(), kStranger, kStranger), 0);
+  EXPECT_TRUE(asStranger([&] {
+    fs::create_symlink(his.path(), his.path() / "link");
+    const fs::path named = his.path() / "link" / "new" / "run";
+    const auto made = makeOutputFolder(named, "--out");
+    return made.ok() && *made == named && writeFileAtomically(named / "file", "text").ok();
+  }));
 }
 
 TEST(Trust, GivesTheRealPathOfALinkThatOthersCanTurn) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <random>
@@ -74,6 +75,21 @@ class DescriptionCacheTest : public ::testing::Test {
 
   TempDir folder_;
 };
+
+TEST_F(DescriptionCacheTest, OfRootIsNotMadeInAnothersHome) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
+  const fs::path home = folder_.path() / "home", target = folder_.path() / "target";
+  fs::create_directories(home);
+  fs::create_directories(target);
+  fs::create_symlink(target, home / ".cache");
+  ASSERT_EQ(chown(home.c_str(), 12345, 12345), 0);
+  unsetenv("XDG_CACHE_HOME");
+  const std::string before = getenv("HOME") == nullptr ? "/root" : getenv("HOME");
+  setenv("HOME", home.c_str(), 1);
+  EXPECT_FALSE(describe().empty());
+  setenv("HOME", before.c_str(), 1);
+  EXPECT_TRUE(fs::is_empty(target));
+}
 
 TEST_F(DescriptionCacheTest, AsksAgainOnlyForWhatHasChangedOrWasRefused) {
   EXPECT_THAT(describe(), UnorderedElementsAre("fake-ok.so", "fake-crash.so", "fake-describe-garbage.so"));

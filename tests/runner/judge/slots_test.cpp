@@ -35,6 +35,21 @@ TEST(Slots, AnExpectationAsksOnlyTheCasesThatCanCarryItsLabels) {
   EXPECT_EQ(judgement.verdicts[1].detail, "gpu0: passed without a measurement") << "the other case";
 }
 
+TEST(Slots, VerdictsThatWouldTakeAllMemoryAreOneError) {
+  Story story;
+  for (int rank = 0; rank < 50; ++rank) story.ends(rank).measures(rank, {7e14});
+  Expectation e = atLeast(6.5e14);
+  e.remedy.assign(4096, 'A');
+  for (int i = 0; i < 40; ++i) story.expects(e);
+  EXPECT_EQ(story.judge().verdicts.size(), 2000);
+  for (int i = 0; i < 960; ++i) story.expects(e);
+  const auto judgement = story.judge();
+  ASSERT_EQ(judgement.verdicts.size(), 1);
+  EXPECT_TRUE(judgement.accounting.balanced());
+  EXPECT_EQ(judgement.verdicts[0].outcome, Outcome::kError);
+  EXPECT_THAT(judgement.verdicts[0].detail, HasSubstr("1000 expectations on 50 measurements"));
+}
+
 TEST(Slots, AMetricOfTheLeaderIsAskedOfRankZeroAlone) {
   Story story =
       Story().ends(0).measures(0, {7e14}).ends(1).measures(1, {1}, "compute.copy").expects(atLeast(6.5e14));

@@ -88,6 +88,20 @@ TEST(ExpectationReader, ReadsAMinimumInTheMetricsUnit) {
   EXPECT_EQ(e.at, "p.toml:3");
 }
 
+TEST(ExpectationReader, RefusesTextsThatEveryVerdictWouldRepeat) {
+  const auto table = [](const std::string& key, size_t bytes) {
+    return fmt::format(R"({{"metric":"p.gemm_throughput","min":"650 TFLOP/s","{}":"{}"}})", key,
+                       std::string(bytes, 'A'));
+  };
+  for (const char* key : {"source", "remedy"}) {
+    theOne(table(key, 4096));
+    expectComplaint(table(key, 4097), fmt::format("{0}: `{0}` is longer than 4096 bytes", key));
+  }
+  Json many = {{"metric", "p.clock_source"}, {"one_of", Json::array()}};
+  for (int i = 0; i < 1000; ++i) many["one_of"].push_back("clock" + std::to_string(i));
+  expectComplaint(dumpJson(many), "one_of: `one_of` is longer than 4096 bytes");
+}
+
 TEST(ExpectationReader, ReadsBaselinePeersPeakAndStability) {
   Expectation baseline =
       theOne(R"({"metric":"p.gemm_throughput","baseline":"730 TFLOP/s","tolerance":"7%"})");

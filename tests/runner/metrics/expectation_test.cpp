@@ -86,6 +86,18 @@ TEST(ExpectationJson, EveryKindKeepsItsName) {
   }
 }
 
+TEST(ExpectationJson, RefusesTextsThatEveryVerdictWouldRepeat) {
+  for (const char* key : {"source", "remedy", "origin", "at", "unit"}) {
+    Json json = toJson(fullExpectation());
+    json[key] = std::string(4097, 'A');
+    EXPECT_THAT(
+        expectationFromJson(json, "e").error().text(),
+        ::testing::AllOf(::testing::HasSubstr(key), ::testing::HasSubstr("is longer than the 4096 bytes")));
+    json[key] = std::string(4096, 'A');
+    EXPECT_TRUE(expectationFromJson(json, "e").ok());
+  }
+}
+
 TEST(ExpectationJson, RefusesUnknownWords) {
   const auto errorOf = [](const Json& json) {
     const auto e = expectationFromJson(json, "e");

@@ -234,6 +234,31 @@ TEST_F(HostilePeer, InCrowdsLosesTheOldestAndNeverTheProven) {
   EXPECT_EQ(*client->get("before", 0), "1");
 }
 
+TEST_F(HostilePeer, InCrowdsLosesNobodyOfAnotherAddress) {
+  StoreLimits limits;
+  limits.strangers = 8;
+  start(limits);
+  RawPeer other(server->port(), 2);
+  std::vector<std::unique_ptr<RawPeer>> crowd;
+  for (int i = 0; i < 200; ++i) crowd.push_back(std::make_unique<RawPeer>(server->port()));
+  awaitCount(&StoreCounts::crowdedOut, 193);
+  other.prove(kToken);
+  awaitCount(&StoreCounts::accepted, 2);
+}
+
+/// What a flood does that only connects and resets.
+TEST_F(HostilePeer, ThatHangsUpBeforeProvingIsCountedAndTold) {
+  start({});
+  for (int i = 0; i < 20; ++i) {
+    RawPeer peer(server->port());
+    const linger reset{1, 0};
+    setsockopt(peer.descriptor(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+  }
+  for (int i = 0; i < 10; ++i) RawPeer(server->port()).halfClose();
+  awaitCount(&StoreCounts::cut, 30);
+  EXPECT_THAT(turnedAway(server->counts()), HasSubstr("30 that hung up before proving the token"));
+}
+
 TEST_F(HostilePeer, BeyondTheConnectionLimitIsToldSo) {
   StoreLimits limits;
   limits.connections = 4;  // one of them is the fixture's own
