@@ -3,8 +3,14 @@
 #include "runner/slurm/batch.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
 
 #include "runner/core/text.h"
+#include "runner/core/trust.h"
 #include "runner/slurm/node_names.h"
 #include "runner/slurm/scheduler.h"
 #include "runner/slurm/scripts.h"
@@ -12,17 +18,34 @@
 namespace muster::slurm {
 namespace {
 
+constexpr uint64_t kMostScriptBytes = 16ull << 20;
+
 std::string listed(const std::set<std::string>& jobs) {
   return join(std::vector<std::string>(jobs.begin(), jobs.end()), " ");
 }
 
-/// Jobs of this run that wait or run and are none of `before`: also one that sbatch submitted and did not
-/// live to tell the number of. They are known by their comment.
-Result<std::set<std::string>> strays(const std::string& id, const std::set<std::string>& before) {
+/// The larger of two numbers of jobs, as a number.
+uint64_t atLeast(uint64_t least, const std::string& job) {
+  uint64_t number = 0;
+  std::from_chars(job.data(), job.data() + job.size(), number);
+  return std::max(least, number);
+}
+
+/// Jobs of this run that wait or run and were submitted in this step: also one that sbatch submitted and did
+/// not live to tell the number of. They are known by their comment, which anybody can give to a job of his,
+/// so they must be this user's too, and have a number that Slurm gave after those of `before`; from the
+/// step's first job on where its number is known.
+Result<std::set<std::string>> strays(const std::string& id, const std::set<std::string>& before,
+                                     const std::vector<std::string>& numbers) {
+  uint64_t least = 0;
+  for (const std::string& job : before) least = atLeast(least, job);
+  if (!numbers.empty()) least = atLeast(least, numbers.front());
   MUSTER_TRY(const auto all, readJobs());
   std::set<std::string> found;
   for (const JobInfo& job : all)
-    if (job.live() && job.comment == id && before.count(job.job) == 0) found.insert(job.job);
+    if (job.live() && job.comment == id && job.user == static_cast<int64_t>(geteuid()) &&
+        before.count(job.job) == 0 && atLeast(least, job.job) == atLeast(0, job.job))
+      found.insert(job.job);
   return found;
 }
 
@@ -33,7 +56,9 @@ std::string after(const std::vector<std::string>& jobs) {
 }
 
 Status Batch::send(JobRequest request) {
-  auto number = submit(run_.script(request.job.kind).string(), request.options);
+  // Its text, not its path: what Slurm runs is what was read here.
+  MUSTER_TRY(const std::string script, readOwnFile(run_.script(request.job.kind), kMostScriptBytes));
+  auto number = submit(script, request.options);
   if (!number.ok())
     return std::move(number).error().context(
         fmt::format("submitting the {} job", jobKindName(request.job.kind)));
@@ -88,7 +113,7 @@ Status Batch::sendFleetAfterWhatFits() {
 
 Error Batch::takeBack(Error error) const {
   std::set<std::string> jobs(numbers_.begin(), numbers_.end());
-  if (const auto found = strays(run_.submission().id, before_); found.ok())
+  if (const auto found = strays(run_.submission().id, before_, numbers_); found.ok())
     jobs.insert(found->begin(), found->end());
   std::string fate = "nothing of this run is in the queue";
   if (const Status cancelled = cancel(jobs); !cancelled.ok())

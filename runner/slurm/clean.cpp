@@ -40,7 +40,8 @@ Result<std::string> whyKept(const RunStore& run) {
   if (fs::exists(run.folder() / ".lock", none))
     if (const auto lock = run.lock(); !lock.ok()) return lock.error().message;
   MUSTER_TRY(const auto submitted, run.jobs());
-  MUSTER_TRY(const auto jobs, readJobs(jobNumbers(submitted)));
+  MUSTER_TRY(const uid_t owner, run.owner());
+  MUSTER_TRY(const auto jobs, readJobs(jobNumbers(submitted), owner));
   if (anyLive(jobs)) return std::string("its jobs still wait or run");
   MUSTER_TRY(const auto drained, drainedByRun(run));
   if (!drained.empty())

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,16 +38,27 @@ Result<Pipe> makePipe() {
   return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
 
-std::vector<std::string> environmentWithout(const std::vector<std::string>& prefixes) {
-  std::vector<std::string> kept;
+std::vector<std::string> environmentOf(const CommandSetting& setting) {
+  std::vector<std::string> kept = setting.with;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view line(*entry);
-    const bool dropped = std::any_of(prefixes.begin(), prefixes.end(), [&](const std::string& prefix) {
-      return line.substr(0, prefix.size()) == prefix;
-    });
+    const bool dropped =
+        std::any_of(setting.without.begin(), setting.without.end(),
+                    [&](const std::string& prefix) { return line.substr(0, prefix.size()) == prefix; });
     if (!dropped) kept.emplace_back(line);
   }
   return kept;
+}
+
+/// What a child reads as its input: a file that no path leads to.
+Result<Fd> inputFile(const std::string& text) {
+  Fd file(text.empty() ? open("/dev/null", O_RDONLY | O_CLOEXEC) : memfd_create("input", MFD_CLOEXEC));
+  if (!file.valid()) return Error{ErrorCode::kIo, "cannot make its input: " + errnoText(errno), ""};
+  if (text.empty()) return file;
+  MUSTER_CHECK_OK(appendAndSync(file.get(), text, "input"));
+  if (lseek(file.get(), 0, SEEK_SET) != 0)
+    return Error{ErrorCode::kIo, "cannot make its input: " + errnoText(errno), ""};
+  return file;
 }
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -62,18 +74,19 @@ struct Child {
   Fd out, err;
 };
 
-Result<Child> start(std::vector<std::string> argv, const std::vector<std::string>& without) {
+Result<Child> start(std::vector<std::string> argv, const CommandSetting& setting) {
+  MUSTER_TRY(const Fd input, inputFile(setting.input));
   MUSTER_TRY(Pipe out, makePipe());
   MUSTER_TRY(Pipe err, makePipe());
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, input.get(), STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, out.write.get(), STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, err.write.get(), STDERR_FILENO);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  std::vector<std::string> environment = environmentWithout(without);
+  std::vector<std::string> environment = environmentOf(setting);
   Child child;
   const int error = posix_spawnp(&child.pid, argv.front().c_str(), &actions, &attributes,
                                  pointers(argv).data(), pointers(environment).data());
@@ -129,8 +142,8 @@ Status reap(pid_t pid, double deadline, CommandResult& result) {
 }  // namespace
 
 Result<CommandResult> runCommand(const std::vector<std::string>& argv, double timeout,
-                                 const std::vector<std::string>& without) {
-  MUSTER_TRY(Child child, start(argv, without));
+                                 const CommandSetting& setting) {
+  MUSTER_TRY(Child child, start(argv, setting));
   const double deadline = systemClock().now() + timeout;
   CommandResult result;
   Status status = listen(child, deadline, result);

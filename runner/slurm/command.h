@@ -16,10 +16,16 @@ struct CommandResult {
   std::string err;
 };
 
-/// Runs `argv` (argv[0] is looked up in PATH) without input. Variables of the environment whose name begins
-/// with one of `without` are left out. kNotFound when there is no such program, kTimeout when it did not end
-/// within `timeout` seconds (it is killed then), kProtocol when it wrote more than 256 MiB.
+/// What a program gets beside its arguments.
+struct CommandSetting {
+  std::vector<std::string> without = {};  ///< variables whose name begins with one of these are left out
+  std::vector<std::string> with = {};     ///< "NAME=VALUE", beside the environment
+  std::string input = {};                 ///< its standard input
+};
+
+/// Runs `argv` (argv[0] is looked up in PATH). kNotFound when there is no such program, kTimeout when it did
+/// not end within `timeout` seconds (it is killed then), kProtocol when it wrote more than 256 MiB.
 Result<CommandResult> runCommand(const std::vector<std::string>& argv, double timeout,
-                                 const std::vector<std::string>& without = {});
+                                 const CommandSetting& setting = {});
 
 }  // namespace muster::slurm

@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kDrained = "drained.jsonl";
+constexpr uint64_t kMostDrainedBytes = 64ull << 20;
 constexpr size_t kReasonBytes = 200;
 
 Status note(const RunStore& run, const char* action, const NodeAction& node) {
@@ -56,7 +57,6 @@ std::string whyNotUndrain(const Submission& run, const NodeAction& drained, cons
 
 std::string drainReason(const std::string& runId, const std::string& what) {
   std::string reason = printable(reasonHead(runId) + what, kReasonBytes);
-  // scontrol takes a reason as it is, but its line in `sinfo` must stay one.
   std::replace(reason.begin(), reason.end(), '"', '\'');
   return std::string(trim(reason));
 }
@@ -124,7 +124,7 @@ Result<std::vector<NodeAction>> drainedByRun(const RunStore& run) {
   const fs::path path = run.folder() / kDrained;
   std::error_code error;
   if (!fs::exists(path, error)) return open;
-  MUSTER_TRY(const std::string text, readFile(path));
+  MUSTER_TRY(const std::string text, readOwnFile(path, kMostDrainedBytes));
   for (const std::string& line : split(text, '\n')) {
     if (line.empty()) continue;
     MUSTER_TRY(const Json json, parseJson(line).context(path.string()));

@@ -174,7 +174,8 @@ Result<std::vector<NodeProgress>> readProgress(const RunStore& run,
 
 Result<std::vector<NodeProgress>> readProgress(const RunStore& run) {
   MUSTER_TRY(const auto submitted, run.jobs());
-  MUSTER_TRY(auto jobs, readJobs(jobNumbers(submitted)));
+  MUSTER_TRY(const uid_t owner, run.owner());
+  MUSTER_TRY(auto jobs, readJobs(jobNumbers(submitted), owner));
   MUSTER_CHECK_OK(addEnds(jobs));
   MUSTER_TRY(const Nodes known, readNodes());
   return readProgress(run, submitted, jobs, known);

@@ -9,7 +9,6 @@
 #include <array>
 #include <cctype>
 #include <charconv>
-#include <tuple>
 
 #include "runner/core/text.h"
 #include "runner/slurm/command.h"
@@ -36,10 +35,16 @@ std::string oneLine(std::string_view text) {
   return printable(join(lines, "; "), 600);
 }
 
+/// Nothing of a user's habits filters or formats what is read here; times are seconds since 1970.
+CommandSetting questions() {
+  return {{"SQUEUE_", "SINFO_", "SACCT_", "SCANCEL_", "SLURM_TIME_FORMAT", "SLURM_BITSTR_LEN"},
+          {"SLURM_TIME_FORMAT=%s"}};
+}
+
 /// What a tool printed, or an Error that quotes its complaint. kTimeout when no controller answered.
 Result<std::string> answer(const std::vector<std::string>& argv,
-                           const std::vector<std::string>& without = {}) {
-  MUSTER_TRY(const CommandResult result, runCommand(argv, kPatience, without));
+                           const CommandSetting& setting = questions()) {
+  MUSTER_TRY(const CommandResult result, runCommand(argv, kPatience, setting));
   if (result.exitCode == 0) return result.out;
   const std::string said = oneLine(trim(result.err).empty() ? result.out : result.err);
   if (saysUnreachable(said))
@@ -57,18 +62,34 @@ Result<std::string> answer(const std::vector<std::string>& argv,
                ""};
 }
 
-/// The text before each of `count - 1` bars, and all the rest: only the last field may hold bars itself.
-std::vector<std::string> fields(const std::string& line, size_t count) {
-  std::vector<std::string> all;
-  size_t begin = 0;
-  while (all.size() + 1 < count) {
-    const size_t bar = line.find('|', begin);
-    if (bar == std::string::npos) return {};
-    all.push_back(line.substr(begin, bar - begin));
-    begin = bar + 1;
+/// What a tool printed of one node or job: fields that no user writes, then a text that one does.
+struct Row {
+  std::vector<std::string> fields;
+  std::string text;
+};
+
+Error unexpected(const char* tool, const std::string& found, const char* wanted) {
+  return Error{ErrorCode::kProtocol,
+               fmt::format("{} printed \"{}\", wanted {}", tool, printable(found, 120), wanted), ""};
+}
+
+/// Rows of `count` fields, each with a bar after it, a text of exactly `width` bytes and a line break. Only
+/// its width says where the text ends, whatever it holds. False when this is none.
+bool readRows(const std::string& all, size_t count, size_t width, std::vector<Row>& rows) {
+  for (size_t at = 0; at < all.size(); at += width + 1) {
+    Row row;
+    for (size_t i = 0; i < count; ++i) {
+      const size_t bar = all.find_first_of("|\n", at);
+      if (bar == std::string::npos || all[bar] != '|') return false;
+      row.fields.push_back(all.substr(at, bar - at));
+      at = bar + 1;
+    }
+    if (all.size() - at <= width || all[at + width] != '\n') return false;
+    row.text = all.substr(at, width);
+    row.text.erase(row.text.find_last_not_of(' ') + 1);
+    rows.push_back(std::move(row));
   }
-  all.push_back(line.substr(begin));
-  return all;
+  return true;
 }
 
 bool isNumber(const std::string& text) {
@@ -96,27 +117,43 @@ bool readExitCode(const std::string& text, int& code) {
   return code >= 0;
 }
 
-/// Exit code and user of every job, by its own number. The short formats of squeue have no exit code.
-Result<std::map<std::string, std::pair<int, int64_t>>> readEnds() {
+/// Exit code of every job, by its own number. The short formats of squeue have none.
+Result<std::map<std::string, int>> readEnds() {
   constexpr size_t kWidth = 20;  // of each column: what is longer is cut, what is shorter filled
-  MUSTER_TRY(const std::string text,
-             answer({"squeue", "--noheader", "--all", "--array", "--states=all",
-                     fmt::format("--Format=JobID:.{0},exit_code:.{0},UserID:.{0}", kWidth)}));
-  std::map<std::string, std::pair<int, int64_t>> ends;
+  MUSTER_TRY(const std::string text, answer({"squeue", "--noheader", "--all", "--array", "--states=all",
+                                             fmt::format("--Format=JobID:.{0},exit_code:.{0}", kWidth)}));
+  std::map<std::string, int> ends;
   for (const std::string& line : split(text, '\n')) {
     if (trim(line).empty()) continue;
     const std::string number(trim(line.substr(0, kWidth)));
-    int64_t user = -1;
     int code = -1;
-    if (line.size() < 3 * kWidth || !isNumber(number) ||
-        !readExitCode(std::string(trim(line.substr(kWidth, kWidth))), code) ||
-        !readNumber(std::string(trim(line.substr(2 * kWidth))), user))
-      return Error{
-          ErrorCode::kProtocol,
-          fmt::format("squeue printed \"{}\", wanted JobID, exit_code and UserID", printable(line, 120)), ""};
-    ends[number] = {code, user};
+    if (line.size() < 2 * kWidth || !isNumber(number) ||
+        !readExitCode(std::string(trim(line.substr(kWidth))), code))
+      return unexpected("squeue", line, "JobID and exit_code");
+    ends[number] = code;
   }
   return ends;
+}
+
+/// "N/A" and "Unknown" are no time yet.
+int64_t timeOf(const std::string& text) {
+  int64_t time = 0;
+  return readNumber(text, time) && time > 0 ? time : 0;
+}
+
+/// Tasks of an array that never began share the number, state and user of what is left of it. Nothing else
+/// is listed twice.
+bool mayShareNumber(const JobInfo& a, const JobInfo& b) {
+  return a.id != b.id && a.job == b.job && a.state == b.state && a.user == b.user && a.nodes == b.nodes;
+}
+
+Status checkListedOnce(const std::vector<JobInfo>& jobs) {
+  std::map<std::string, const JobInfo*> first;
+  for (const JobInfo& job : jobs)
+    if (const auto [seen, added] = first.emplace(job.number, &job);
+        !added && !mayShareNumber(job, *seen->second))
+      return Error{ErrorCode::kProtocol, fmt::format("Slurm lists job {} twice", job.number), ""};
+  return {};
 }
 
 /// "drained*" without its marks, in lower case.
@@ -182,27 +219,27 @@ int gpusOf(const std::string& gres) {
   return sum;
 }
 
-Result<NodeInfo> parseNodeLine(const std::string& line) {
-  const auto parts = fields(line, 5);
-  if (parts.empty() || !isPlainName(parts[0]) || parts[1].empty())
-    return Error{
-        ErrorCode::kProtocol,
-        fmt::format("sinfo printed \"{}\", wanted NODE|STATE|GRES|USER|REASON", printable(line, 120)), ""};
-  NodeInfo node{parts[0], parts[1], parts[3], parts[4], gpusOf(parts[2])};
-  if (node.reason == "none") node.reason.clear();
-  return node;
+Result<Nodes> parseNodes(const std::string& text) {
+  constexpr const char* kWanted = "NODE|STATE|GRES|USER|REASON";
+  std::vector<Row> rows;
+  if (!readRows(text, 4, kReasonWidth, rows)) return unexpected("sinfo", text, kWanted);
+  Nodes nodes;
+  for (const Row& row : rows) {
+    const auto& field = row.fields;
+    if (!isPlainName(field[0]) || field[1].empty()) return unexpected("sinfo", join(field, "|"), kWanted);
+    NodeInfo node{field[0], field[1], field[3], printable(row.text, kReasonWidth), gpusOf(field[2])};
+    if (node.reason == "none") node.reason.clear();
+    nodes.insert_or_assign(node.name, std::move(node));  // a node of two partitions is shown twice
+  }
+  return nodes;
 }
 
 Result<Nodes> readNodes(const std::string& partition) {
-  std::vector<std::string> argv = {"sinfo", "--noheader", "--Node", "--format=%N|%T|%G|%u|%E"};
+  std::vector<std::string> argv = {"sinfo", "--noheader", "--Node",
+                                   fmt::format("--format=%N|%T|%G|%u|%{}E", kReasonWidth)};
   argv.push_back(partition.empty() ? "--all" : "--partition=" + partition);  // sinfo takes one or the other
   MUSTER_TRY(const std::string text, answer(argv));
-  Nodes nodes;
-  for (const std::string& line : split(text, '\n')) {
-    if (trim(line).empty()) continue;
-    MUSTER_TRY(NodeInfo node, parseNodeLine(line));
-    nodes.insert_or_assign(node.name, std::move(node));  // a node of two partitions is shown twice
-  }
+  MUSTER_TRY(Nodes nodes, parseNodes(text));
   if (nodes.empty())
     return Error{ErrorCode::kUsage,
                  partition.empty() ? "Slurm knows no node; see `sinfo`"
@@ -212,70 +249,111 @@ Result<Nodes> readNodes(const std::string& partition) {
   return nodes;
 }
 
+Result<std::vector<JobInfo>> parseJobs(const std::string& text) {
+  constexpr const char* kWanted = "JOB|NUMBER|ID|STATE|UID|START|END|NODES|COMMENT";
+  std::vector<Row> rows;
+  if (!readRows(text, 8, kCommentWidth, rows)) return unexpected("squeue", text, kWanted);
+  std::vector<JobInfo> jobs;
+  for (Row& row : rows) {
+    const auto& field = row.fields;
+    JobInfo job{field[0], field[1], field[2], field[3], field[7], std::move(row.text)};
+    if (!isNumber(job.job) || !isNumber(job.number) || !readNumber(field[4], job.user))
+      return unexpected("squeue", join(field, "|"), kWanted);
+    job.start = timeOf(field[5]);
+    job.end = timeOf(field[6]);
+    if (job.comment == "(null)") job.comment.clear();
+    jobs.push_back(std::move(job));
+  }
+  MUSTER_CHECK_OK(checkListedOnce(jobs));
+  return jobs;
+}
+
 Result<std::vector<JobInfo>> readJobs() {
   // Asked for numbers, squeue fails on those that it has forgotten: so all are read.
-  MUSTER_TRY(const std::string text, answer({"squeue", "--noheader", "--all", "--array", "--states=all",
-                                             "--format=%F|%A|%i|%T|%N|%r|%k"}));
-  std::vector<JobInfo> all;
-  for (const std::string& line : split(text, '\n')) {
-    if (trim(line).empty()) continue;
-    const auto parts = fields(line, 7);
-    if (parts.empty())
-      return Error{ErrorCode::kProtocol,
-                   fmt::format("squeue printed \"{}\", wanted seven fields", printable(line, 120)), ""};
-    all.push_back({parts[0], parts[1], parts[2], parts[3], parts[4], parts[5], parts[6]});
-  }
-  return all;
+  MUSTER_TRY(const std::string text,
+             answer({"squeue", "--noheader", "--all", "--array", "--states=all",
+                     fmt::format("--format=%F|%A|%i|%T|%U|%S|%e|%N|%{}k", kCommentWidth)}));
+  return parseJobs(text);
 }
 
 Status addEnds(std::vector<JobInfo>& jobs) {
   MUSTER_TRY(const auto ends, readEnds());
   for (JobInfo& job : jobs)
-    if (const auto end = ends.find(job.number); end != ends.end())
-      std::tie(job.exitCode, job.user) = end->second;
+    if (const auto end = ends.find(job.number); end != ends.end()) job.exitCode = end->second;
   return {};
 }
 
+namespace {
+
+constexpr size_t kNumberWidth = 20;  // of sacct's column with a job's number
+
 Result<JobInfo> parseAccountedLine(const std::string& line) {
-  const auto parts = fields(line, 7);
+  const auto field = split(line, '|');
   JobInfo job;
-  if (parts.empty() || !isNumber(parts[0]) || !readNumber(parts[2], job.user) ||
-      parts[4].find(':') == std::string::npos || !readExitCode(parts[4], job.exitCode))
-    return Error{
-        ErrorCode::kProtocol,
-        fmt::format("sacct printed \"{}\", wanted JobIDRaw|JobID|UID|State|ExitCode|NodeList|Comment",
-                    printable(line, 120)),
-        ""};
-  job.number = parts[0];
-  job.id = parts[1];
-  job.job = parts[1].substr(0, parts[1].find_first_of("_+."));
-  job.state = parts[3].substr(0, parts[3].find(' '));  // "CANCELLED by 0"
-  job.nodes = parts[5];
-  job.comment = parts[6];
+  if (field.size() != 8 || !isNumber(field[0]) || !readNumber(field[2], job.user) ||
+      field[4].find(':') == std::string::npos || !readExitCode(field[4], job.exitCode))
+    return unexpected("sacct", line, "JobIDRaw|JobID|UID|State|ExitCode|Start|End|NodeList");
+  job.number = field[0];
+  job.id = field[1];
+  job.job = field[1].substr(0, field[1].find_first_of("_+."));
+  job.state = field[3].substr(0, field[3].find(' '));  // "CANCELLED by 0"
+  job.start = timeOf(field[5]);
+  job.end = timeOf(field[6]);
+  job.nodes = field[7];
+  job.accounted = true;
   return job;
 }
 
-Result<std::vector<JobInfo>> readAccountedJobs(const std::set<std::string>& jobs) {
+/// Comments by numbers: two columns of fixed width, each with a blank after it.
+Result<std::map<std::string, std::string>> parseComments(const std::string& text) {
+  constexpr size_t kRow = kNumberWidth + 1 + kCommentWidth + 2;
+  std::map<std::string, std::string> comments;
+  for (size_t at = 0; at < text.size(); at += kRow) {
+    const std::string row = text.substr(at, kRow), number(trim(row.substr(0, kNumberWidth)));
+    if (row.size() != kRow || row.back() != '\n' || !isNumber(number))
+      return unexpected("sacct", row, "JobIDRaw and Comment in columns");
+    comments.emplace(number, trim(row.substr(kNumberWidth)));
+  }
+  return comments;
+}
+
+}  // namespace
+
+Result<std::vector<JobInfo>> parseAccountedJobs(const std::string& text, const std::string& comments) {
+  MUSTER_TRY(const auto commentOf, parseComments(comments));
   std::vector<JobInfo> all;
-  if (jobs.empty()) return all;
-  const auto text = answer({"sacct", "--noheader", "--parsable2", "--allocations", "--array",
-                            "--format=JobIDRaw,JobID,UID,State,ExitCode,NodeList,Comment",
-                            "--jobs=" + join(std::vector<std::string>(jobs.begin(), jobs.end()), ",")});
-  // Most often there is no accounting, which sacct calls a failure.
-  if (!text.ok()) return all;
-  for (const std::string& line : split(*text, '\n')) {
+  for (const std::string& line : split(text, '\n')) {
     if (trim(line).empty()) continue;
     MUSTER_TRY(JobInfo job, parseAccountedLine(line));
+    if (const auto found = commentOf.find(job.number); found != commentOf.end()) job.comment = found->second;
     all.push_back(std::move(job));
   }
+  MUSTER_CHECK_OK(checkListedOnce(all));
   return all;
 }
 
-Result<std::vector<JobInfo>> readJobs(const std::set<std::string>& jobs) {
+Result<std::vector<JobInfo>> readAccountedJobs(const std::set<std::string>& jobs) {
+  if (jobs.empty()) return std::vector<JobInfo>();
+  const auto ask = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> argv = {
+        "sacct", "--noheader", "--allocations", "--array",
+        "--jobs=" + join(std::vector<std::string>(jobs.begin(), jobs.end()), ",")};
+    argv.insert(argv.end(), more.begin(), more.end());
+    return answer(argv);
+  };
+  const auto text = ask({"--parsable2", "--format=JobIDRaw,JobID,UID,State,ExitCode,Start,End,NodeList"});
+  // Most often there is no accounting, which sacct calls a failure.
+  if (!text.ok()) return std::vector<JobInfo>();
+  MUSTER_TRY(const std::string comments,
+             ask({fmt::format("--format=JobIDRaw%{},Comment%{}", kNumberWidth, kCommentWidth)}));
+  return parseAccountedJobs(*text, comments);
+}
+
+Result<std::vector<JobInfo>> readJobs(const std::set<std::string>& jobs, uid_t user) {
   MUSTER_TRY(std::vector<JobInfo> found, readJobs());
-  found.erase(std::remove_if(found.begin(), found.end(),
-                             [&](const JobInfo& job) { return jobs.count(job.job) == 0; }),
-              found.end());
+  std::erase_if(found, [&](const JobInfo& job) {
+    return jobs.count(job.job) == 0 || job.user != static_cast<int64_t>(user);
+  });
   return found;
 }
 
@@ -298,16 +376,16 @@ Result<std::string> readAssociations() {
 Result<std::string> submit(const std::string& script, const std::vector<std::string>& options) {
   std::vector<std::string> argv = {"sbatch", "--parsable"};
   argv.insert(argv.end(), options.begin(), options.end());
-  argv.push_back(script);
+  CommandSetting setting;
   // What a surrounding job left behind (SLURM_*) would be inherited as if it were this job's own.
-  MUSTER_TRY(const std::string text,
-             answer(argv, {"SBATCH_", "SLURM_JOB", "SLURM_ARRAY", "SLURM_STEP", "SLURM_NTASKS",
-                           "SLURM_NNODES", "SLURM_NODELIST", "SLURM_MEM", "SLURM_CPUS", "SLURM_TASKS",
-                           "SLURM_GPUS", "SLURM_TRES", "SLURMD_NODENAME"}));
+  setting.without = {"SBATCH_",      "SLURM_JOB",      "SLURM_ARRAY",    "SLURM_STEP", "SLURM_NTASKS",
+                     "SLURM_NNODES", "SLURM_NODELIST", "SLURM_MEM",      "SLURM_CPUS", "SLURM_TASKS",
+                     "SLURM_GPUS",   "SLURM_TRES",     "SLURMD_NODENAME"};
+  setting.input = script;
+  MUSTER_TRY(const std::string text, answer(argv, setting));
   const std::string job(trim(text.substr(0, text.find(';'))));
   if (job.empty() || job.find_first_not_of("0123456789") != std::string::npos)
-    return Error{ErrorCode::kProtocol,
-                 fmt::format("sbatch printed \"{}\", wanted a job's number", printable(text, 120)), script};
+    return unexpected("sbatch", text, "a job's number");
   return job;
 }
 

@@ -3,6 +3,8 @@
 // linked, so any version serves. Where no controller answers, all of these end with kTimeout.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <map>
 #include <set>
@@ -18,7 +20,7 @@ struct NodeInfo {
   std::string name;
   std::string state;   ///< "idle", "drained*", as written
   std::string user;    ///< who gave the reason
-  std::string reason;  ///< empty where none is set
+  std::string reason;  ///< empty where none is set; one line of printable text
   int gpus = 0;        ///< of its generic resources
 
   /// Whether it is drained or draining, whoever asked for it.
@@ -38,10 +40,12 @@ struct JobInfo {
   std::string id;      ///< "17_3"
   std::string state;   ///< "RUNNING", "NODE_FAIL" ...
   std::string nodes;
-  std::string reason;
-  std::string comment;  ///< ours hold the run's id
-  int exitCode = -1;    ///< of its script; -1: not known
-  int64_t user = -1;    ///< id of the user it ran as; -1: not known
+  std::string comment;     ///< ours hold the run's id; empty: none. Its user writes here what he likes
+  int exitCode = -1;       ///< of its script; -1: not known
+  int64_t user = -1;       ///< id of the user it runs as
+  int64_t start = 0;       ///< seconds since 1970, by the controller's clock; 0: not yet, or not known
+  int64_t end = 0;         ///< the same
+  bool accounted = false;  ///< by `sacct`, which keeps comments only where it is told to
   /// Whether it still waits or runs.
   [[nodiscard]] bool live() const;
 };
@@ -54,16 +58,14 @@ Result<Nodes> readNodes(const std::string& partition = "");
 /// Every job and array task that Slurm remembers and shows to us.
 Result<std::vector<JobInfo>> readJobs();
 
-/// Those of these numbers. `jobs` may name some it has forgotten.
-Result<std::vector<JobInfo>> readJobs(const std::set<std::string>& jobs);
+/// Those of these numbers and this user. `jobs` may name some it has forgotten, and some of others.
+Result<std::vector<JobInfo>> readJobs(const std::set<std::string>& jobs, uid_t user);
 
-/// Fills in exit codes and users, which readJobs() leaves out: another question to the controller.
+/// Fills in exit codes, which readJobs() leaves out: another question to the controller.
 Status addEnds(std::vector<JobInfo>& jobs);
 
 /// How these jobs ended, by the accounting (`sacct`), with all tasks of arrays; none where there is none.
 Result<std::vector<JobInfo>> readAccountedJobs(const std::set<std::string>& jobs);
-/// A line of `sacct` in the format that readAccountedJobs() asks for. kProtocol when it is another.
-Result<JobInfo> parseAccountedLine(const std::string& line);
 
 /// `scontrol show config` as names and values.
 Result<std::map<std::string, std::string>> readConfiguration();
@@ -71,8 +73,8 @@ Result<std::map<std::string, std::string>> readConfiguration();
 /// `scontrol show assoc_mgr`: the limits of accounts and QOS, and what is used of them.
 Result<std::string> readAssociations();
 
-/// Submits a script file; returns the job's number. SBATCH_* variables of the environment have no say: they
-/// would overrule the script.
+/// Submits the text of a script; returns the job's number. SBATCH_* variables of the environment have no say:
+/// they would overrule the script.
 Result<std::string> submit(const std::string& script, const std::vector<std::string>& options);
 
 /// Cancels jobs that still wait or run.
@@ -82,8 +84,16 @@ Status cancel(const std::set<std::string>& jobs);
 Status drain(const std::string& node, const std::string& reason);
 Status resume(const std::string& node);
 
-/// The fields of one line of `sinfo` in the format that readNodes() asks for. kProtocol when it is another.
-Result<NodeInfo> parseNodeLine(const std::string& line);
+/// What the tools print in the formats that the functions above ask for; kProtocol when it is another. Texts
+/// that users choose (comments, reasons) stand last and have a fixed width: they may hold bars and line
+/// breaks, and can neither add a line nor change another. A job that is listed twice is refused.
+constexpr size_t kCommentWidth = 128;  ///< bytes; the rest of a longer one is cut
+constexpr size_t kReasonWidth = 512;
+Result<Nodes> parseNodes(const std::string& text);
+Result<std::vector<JobInfo>> parseJobs(const std::string& text);
+/// `comments` is another answer of `sacct`: numbers and comments.
+Result<std::vector<JobInfo>> parseAccountedJobs(const std::string& text, const std::string& comments);
+
 /// How many GPUs "gpu:h100:8(S:0-1),nic:2" means.
 int gpusOf(const std::string& gres);
 

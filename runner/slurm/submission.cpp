@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -19,6 +20,7 @@ namespace {
 
 constexpr int kSchema = 1;
 constexpr const char* kManifest = "slurm.json";
+constexpr uint64_t kMostManifestBytes = 64ull << 20;
 
 Json toJson(const JobSettings& jobs) {
   return {{"name", jobs.name},
@@ -161,6 +163,14 @@ Result<RunStore> RunStore::create(const fs::path& folder, const Submission& subm
   if (fs::exists(path, error) && !fs::is_empty(path, error))
     return Error{ErrorCode::kUsage, "this folder is not empty, and it is kept as it is; choose another --out",
                  path.string()};
+  fs::create_directories(path, error);
+  if (error) return folderError(path, error);
+  // Root would have Slurm run whatever the owner of the folder, or of one above it, puts there.
+  MUSTER_TRY(const fs::path own, ownFolder(path));
+  if (own != path)
+    return Error{ErrorCode::kUsage,
+                 fmt::format("it leads over a symbolic link to {}; give that path", own.string()),
+                 path.string()};
   for (const char* name : {"inputs", "scripts", "logs", "claims", "exits", "records/nodes", "attempts"}) {
     MUSTER_CHECK_OK(makeOutputFolder(path / name, "--out"));
   }
@@ -176,11 +186,17 @@ Result<RunStore> RunStore::open(const fs::path& folder) {
         ErrorCode::kUsage,
         "this is no run on Slurm (it holds no slurm.json); give the folder that `muster slurm submit` named",
         path.string()};
-  MUSTER_TRY(const std::string text, readFile(path / kManifest));
+  MUSTER_TRY(const std::string text, readOwnFile(path / kManifest, kMostManifestBytes));
   MUSTER_TRY(const Json json, parseJson(text).context((path / kManifest).string()));
   auto submission = submissionFromJson(json, (path / kManifest).string());
   if (!submission.ok()) return std::move(submission).error();
   return RunStore(path, std::move(submission).value());
+}
+
+Result<uid_t> RunStore::owner() const {
+  struct stat info {};
+  if (stat(folder_.c_str(), &info) != 0) return Error{ErrorCode::kIo, errnoText(errno), folder_.string()};
+  return info.st_uid;
 }
 
 Result<Fd> RunStore::lock() const {

@@ -2,6 +2,8 @@
 // A run on Slurm as its folder keeps it: what was asked for, and every job that was submitted.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <set>
 #include <string>
@@ -73,12 +75,14 @@ struct SubmittedJob {
 ///   fleet/ fleet.exit       the fleet's report and exit code of the last round
 class RunStore {
  public:
-  /// Makes the folder of a new run. kUsage when something is there already, or its path cannot be told to
-  /// Slurm.
+  /// Makes the folder of a new run. kUsage when something is there already, when its path cannot be told to
+  /// Slurm or leads over a symbolic link, and for a folder that others could change (ownFolder()).
   static Result<RunStore> create(const std::filesystem::path& folder, const Submission& submission);
   /// Opens the folder of a run. kUsage when it is none.
   static Result<RunStore> open(const std::filesystem::path& folder);
   static bool holdsRun(const std::filesystem::path& folder);
+  /// Whose folder it is: all jobs of the run are his.
+  [[nodiscard]] Result<uid_t> owner() const;
 
   /// Keeps others from submitting or changing nodes for this run. kUsage while somebody does.
   Result<Fd> lock() const;

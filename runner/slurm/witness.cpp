@@ -3,10 +3,8 @@
 #include "runner/slurm/witness.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <set>
 
 #include "runner/core/text.h"
@@ -36,9 +34,7 @@ NodeEnd agreeing(NodeEnd end, int folderSays, const std::string& file) {
 }  // namespace
 
 Result<Witness> Witness::ask(const RunStore& run) {
-  struct stat info {};
-  if (stat(run.folder().c_str(), &info) != 0)
-    return Error{ErrorCode::kIo, errnoText(errno), run.folder().string()};
+  MUSTER_TRY(const uid_t owner, run.owner());
   MUSTER_TRY(auto submitted, run.jobs());
   MUSTER_TRY(std::vector<JobInfo> jobs, readJobs());
   MUSTER_CHECK_OK(addEnds(jobs));
@@ -57,7 +53,7 @@ Result<Witness> Witness::ask(const RunStore& run) {
   MUSTER_TRY(const auto accounted, readAccountedJobs(forgotten));
   // What the controller remembers stands first.
   jobs.insert(jobs.end(), accounted.begin(), accounted.end());
-  return Witness(run, std::move(submitted), jobs, info.st_uid);
+  return Witness(run, std::move(submitted), jobs, owner);
 }
 
 Witness::Witness(const RunStore& run, std::vector<SubmittedJob> submitted, const std::vector<JobInfo>& jobs,
@@ -87,13 +83,16 @@ NodeEnd Witness::judge(const JobInfo* found, const std::string& number) const {
     return contradicted(
         fmt::format("job {} is of user {}, the run folder of user {}", number, job.user, owner_));
   // The accounting keeps comments only where it is told to.
-  if (!job.comment.empty() && job.comment != run_.submission().id)
-    return contradicted(fmt::format("job {} is of run {}", number, printable(job.comment, 80)));
+  if (job.comment != run_.submission().id && !(job.accounted && job.comment.empty()))
+    return contradicted(fmt::format("job {} is of {}", number,
+                                    job.comment.empty() ? "no run" : "run " + printable(job.comment, 80)));
   if (job.live())
     return contradicted(fmt::format("job {} has not ended ({})", number, printable(job.state, 40)));
   if (job.state != "COMPLETED" && job.state != "FAILED")
     return contradicted(fmt::format("Slurm says that job {} ended as {}", number, printable(job.state, 40)));
-  return {Standing::kConfirmed, job.exitCode, number, ""};
+  if (static_cast<double>(job.start) + kClocksDiffer < run_.submission().created)
+    return contradicted(fmt::format("job {} began before this run was submitted", number));
+  return {Standing::kConfirmed, job.exitCode, number, "", job.start, job.end};
 }
 
 NodeEnd Witness::ofNode(const std::string& node) const {

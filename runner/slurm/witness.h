@@ -25,7 +25,13 @@ struct NodeEnd {
   int exitCode = -1;  ///< unless contradicted
   std::string job;    ///< the number that it has as SLURM_JOB_ID; may be empty
   std::string why;    ///< unless confirmed: one line
+  int64_t start = 0;  ///< of the job, if confirmed: seconds since 1970, by the controller's clock
+  int64_t end = 0;
 };
+
+/// Seconds by which the clocks of nodes, controller and submitting host may differ: what munge allows at
+/// most.
+constexpr double kClocksDiffer = 300;
 
 class Witness {
  public:
@@ -35,8 +41,8 @@ class Witness {
   Witness(const RunStore& run, std::vector<SubmittedJob> submitted, const std::vector<JobInfo>& jobs,
           uid_t owner);
 
-  /// The task that has claimed the node: of this run and user, on that node alone, ended with the code in
-  /// exits/NODE.
+  /// The task that has claimed the node: of this run and user, begun after the run was submitted, on that
+  /// node alone, ended with the code in exits/NODE.
   [[nodiscard]] NodeEnd ofNode(const std::string& node) const;
   /// The node's part in the last cluster job. Slurm keeps one exit code for all parts, the greatest.
   [[nodiscard]] NodeEnd ofCluster(const std::string& node) const;

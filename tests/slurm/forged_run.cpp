@@ -30,6 +30,8 @@ namespace {
 using Random = std::mt19937_64;
 
 constexpr const char* kId = "node-full-20261121T031026Z-1f2e";
+constexpr int64_t kBegan = 1795230000;  // when the sample records did
+constexpr int64_t kDay = 86400;
 constexpr const char* kPlan = "schema = 1\nname = \"node-full\"\n";
 const std::vector<std::string> kNodes = {"n1", "n2", "n3", "n4", "n5"};
 
@@ -222,7 +224,7 @@ const std::vector<Forgery>& forgeries() {
        }},
       {"... with a job of another run, of another user, that failed there or that nobody knows",
        [](Forger& f) {
-         const std::string job = oneOf<std::string>(f.random(), {"90", "91", "92", "93", "94"});
+         const std::string job = oneOf<std::string>(f.random(), {"90", "91", "92", "93", "94", "96"});
          f.write(f.recordPath("n4"), recordOf("n4", false, job));
          f.exitOf("n4", 0);
          f.claim("n4", job);
@@ -233,7 +235,10 @@ const std::vector<Forgery>& forgeries() {
        }},
       {"a record that rejects the node that never ran",
        [](Forger& f) {
-         const std::string job = oneOf<std::string>(f.random(), {"91", "92", "93", "103"});
+         const std::string job = oneOf<std::string>(f.random(), {"91", "92", "93", "95", "97", "103"});
+         (void)take(f.at("jobs.jsonl"));
+         std::ofstream(f.at("jobs.jsonl"), std::ios::app) << fmt::format(
+             "{{\"kind\":\"pinned\",\"job\":\"{}\",\"round\":0,\"nodes\":[\"n4\"],\"tasks\":1}}\n", job);
          f.write(f.recordPath("n4"), recordOf("n4", true, job));
          f.exitOf("n4", 1);
          f.claim("n4", job);
@@ -389,6 +394,18 @@ const std::vector<Forgery>& forgeries() {
          f.write(f.recordPath("n3"), record);
          f.name("n3");
        }},
+      {"a record of another time than its job's",
+       [](Forger& f) {
+         const std::string node = f.good();
+         Record record = recordOf(node, false, taskOf(node));
+         const double shift = static_cast<double>(upTo(f.random(), 2) == 0 ? -kDay : kDay);
+         record.started += shift;
+         record.finished += shift;
+         for (StageRecord& stage : record.stages) stage.started += shift;
+         record.runId = runIdOf(node, record.started);
+         f.write(f.recordPath(node), record);
+         f.name(node);
+       }},
       {"a record with the boot id of another node",
        [](Forger& f) {
          const std::string node = f.good(), other = f.goodBut(node);
@@ -445,7 +462,7 @@ const std::vector<Forgery>& forgeries() {
 ForgedRuns::ForgedRuns() : run_(folder_.path() / "run") {
   slurm::Submission submission;
   submission.id = kId;
-  submission.created = 1;
+  submission.created = kBegan - 60;
   submission.planName = "node-full";
   submission.planFile = "plan.toml";
   submission.planSha256 = sha256Hex(kPlan);
@@ -475,18 +492,25 @@ ForgedRuns::ForgedRuns() : run_(folder_.path() / "run") {
     if (node == "n4") continue;
     const bool rejected = node == "n3";
     jobs_.push_back({"100", taskOf(node), fmt::format("100_{}", task++), rejected ? "FAILED" : "COMPLETED",
-                     node, "None", kId, rejected ? 1 : 0, user});
+                     node, kId, rejected ? 1 : 0, user, kBegan - 2, kBegan + 100});
     honest.claim(node, taskOf(node));
     honest.exitOf(node, rejected ? 1 : 0);
     honest.write(honest.recordPath(node), recordOf(node, rejected, taskOf(node)));
   }
-  jobs_.push_back({"110", "110", "110", "FAILED", "n1", "None", kId, 1, user});
-  // On n4 ran a job of another run, one of another user, one of this run's user that failed, and one that
-  // runs.
-  jobs_.push_back({"90", "90", "90", "COMPLETED", "n4", "None", "another-run", 0, user});
-  jobs_.push_back({"91", "91", "91", "FAILED", "n4", "None", kId, 1, user + 1});
-  jobs_.push_back({"92", "92", "92", "TIMEOUT", "n4", "None", kId, 0, user});
-  jobs_.push_back({"93", "93", "93", "RUNNING", "n4", "None", kId, 0, user});
+  // On n4 ran a job of another run, one of another user, one of this run's user that failed, one that runs,
+  // one that has no comment, and long ago one of which the accounting kept none.
+  const auto end = [&](const char* number, const char* state, const char* node, const char* comment, int code,
+                       int64_t who) {
+    jobs_.push_back({number, number, number, state, node, comment, code, who, kBegan - 2, kBegan + 100});
+  };
+  end("110", "FAILED", "n1", kId, 1, user);
+  end("90", "COMPLETED", "n4", "another-run", 0, user);
+  end("91", "FAILED", "n4", kId, 1, user + 1);
+  end("92", "TIMEOUT", "n4", kId, 0, user);
+  end("93", "RUNNING", "n4", kId, 0, user);
+  end("95", "FAILED", "n4", "", 1, user);
+  end("96", "COMPLETED", "n4", "", 0, user);
+  jobs_.push_back({"97", "97", "97", "FAILED", "n4", "", 1, user, kBegan - kDay, kBegan - kDay + 100, true});
   put(run_ / "fleet.exit", "1\n");
   const slurm::Witness witness(*run, *run->jobs(), jobs_, geteuid());
   const auto judged = judgeRun(*run, witness, false);

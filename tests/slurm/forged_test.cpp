@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run folder that a job of its own user has forged, on a real Slurm, which knows better. Generated
 // forgeries: forged_run.h.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <fstream>
 
@@ -105,6 +107,67 @@ TEST_F(SlurmForged, NeitherDrainsNorAcceptsWhatSlurmDoesNotConfirm) {
   EXPECT_EQ(slurm().reason("node4"), "bad DIMM");
   EXPECT_THAT(slurm().muster({"status", run.string()}).out,
               ContainsRegex("node2 +failed +exit 1, but Slurm says"));
+}
+
+TEST_F(SlurmForged, ALineBreakInAStrangersCommentSaysNothing) {
+  const fs::path run = newRun();
+  ASSERT_EQ(submitSick(run, {1}, "node[1-2]").exitCode, 1);
+  const std::string claim = readWhole(run / "claims" / "node1"), job = claim.substr(0, claim.find(' '));
+  const std::string id = Json::parse(readWhole(run / "slurm.json"))["id"];
+  // Lines about the job of node1, as one that ran on node2: in squeue's format of before, and of now.
+  const std::string now = fmt::format("{0}|{0}|{0}|FAILED|0|1|4000000000|node2|{1}", job, id);
+  for (const std::string& comment :
+       {fmt::format("x\n{0}|{0}|{0}|FAILED|node2|None|{1}", job, id), std::string(128, 'x') + "\n" + now,
+        std::string(127, 'x') + "\n" + now, std::string("hello\nbroken")}) {
+    const std::string number = sbatchOfStranger({"--comment=" + comment, "--job-name=a\n" + now});
+    ASSERT_EQ(slurm().command({"scancel", number}).exitCode, 0);
+  }
+  slurm().set("node4", "DRAIN", "bad\nnode1|drained|(null)|root|x");
+
+  const ProcessResult status = slurm().muster({"status", run.string()});
+  EXPECT_EQ(status.exitCode, 0) << status.err;
+  EXPECT_THAT(status.out, ContainsRegex("node1 +rejected +exit 1"));
+  const ProcessResult drained = slurm().muster({"drain", run.string(), "--dry-run"});
+  EXPECT_EQ(drained.exitCode, 0) << drained.out << drained.err;
+  EXPECT_THAT(drained.out, HasSubstr("node1: would be drained: muster: "));
+  const ProcessResult resumed = slurm().muster({"resume", run.string(), "--wait"});
+  EXPECT_EQ(resumed.exitCode, 1) << resumed.err;
+  EXPECT_THAT(resumed.out, HasSubstr("0 nodes run the plan again"));
+}
+
+TEST_F(SlurmForged, AJobOfTheRunsUserThatComesLaterDrainsNobody) {
+  const fs::path run = newRun();
+  ASSERT_EQ(submitSick(run, {}, "node[1-2]").exitCode, 0);
+  const std::string id = Json::parse(readWhole(run / "slurm.json"))["id"];
+  const auto forge = [&](const std::string& comment) {
+    const ProcessResult sent =
+        slurm().command({"sbatch", "--parsable", "--wait", "--nodelist=node1", "--output=/dev/null",
+                         "--comment=" + comment, "--wrap=exit 1"});
+    const std::string job = sent.out.substr(0, sent.out.find('\n'));
+    auto record = readRecord(recordOf(run, "node1"));
+    ASSERT_TRUE(record.ok());
+    record->environment["SLURM_JOB_ID"] = job;
+    if (record->exitCode == 0) {
+      write(run, "node1", *record);
+      reject(run, "node1");
+    } else {
+      write(run, "node1", *record);
+    }
+    std::ofstream(run / "claims" / "node1") << job << " 2026-11-21T03:10:26Z\n";
+    std::ofstream(run / "jobs.jsonl", std::ios::app) << fmt::format(
+        "{{\"kind\":\"pinned\",\"job\":\"{}\",\"round\":0,\"nodes\":[\"node1\"],\"tasks\":1}}\n", job);
+  };
+  const auto drain = [&] { return slurm().muster({"drain", run.string(), "--apply"}); };
+  forge(id);
+  ProcessResult left = drain();
+  EXPECT_EQ(left.exitCode, 3) << left.out << left.err;
+  EXPECT_THAT(left.out,
+              HasSubstr("node1: left as it is: fleet.json and records differ: fleet.json says accepted"));
+  forge("");
+  left = drain();
+  EXPECT_EQ(left.exitCode, 3) << left.out << left.err;
+  EXPECT_THAT(left.out, ContainsRegex("node1: left as it is: .*job [0-9]+ is of no run"));
+  EXPECT_THAT(slurm().state("node1"), Not(HasSubstr("drain")));
 }
 
 TEST_F(SlurmForged, NamesARejectedNodeWhoseFilesSayAccepted) {

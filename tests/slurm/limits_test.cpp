@@ -81,6 +81,15 @@ TEST_F(SlurmLimits, TakesBackWhatItSubmittedWhenALaterJobIsRefused) {
 
   EXPECT_THAT(refused.err, HasSubstr("--most-jobs N keeps below it"));
 
+  // Nor does a second try cancel a stranger's job that calls itself one of this run.
+  const std::string id = Json::parse(readWhole(run / "slurm.json"))["id"];
+  const std::string foreign = sbatchOfStranger({"--comment=" + id});
+  const ProcessResult again = slurm().muster({"resume", run.string()});
+  EXPECT_THAT(again.err, HasSubstr("the jobs that had been submitted before are cancelled"));
+  EXPECT_THAT(slurm().command({"squeue", "--noheader", "--format=%A %T"}).out,
+              HasSubstr(foreign + " PENDING\n"));
+  EXPECT_EQ(slurm().command({"scancel", foreign}).exitCode, 0);
+
   // What is left is a run that can go on, with the jobs of before forgotten.
   slurm().answerJobs("");
   std::ofstream(run / "inputs" / "waiting-30.toml") << readWhole(waitingPlan(1));

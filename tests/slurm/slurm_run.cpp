@@ -109,6 +109,17 @@ ProcessResult SlurmTest::submitBadLink(const fs::path& run, int a, int b) {
   return submitPlugin(sickPlan("cluster", 16 | 1 << (a - 1) | 1 << (b - 1)), run, "node[1-4]");
 }
 
+std::string SlurmTest::sbatchOfStranger(const std::vector<std::string>& arguments) {
+  const std::string id = std::to_string(kStranger);
+  std::vector<std::string> argv = {"setpriv", "--reuid=" + id, "--regid=" + id, "--clear-groups",
+                                   "sbatch",  "--parsable",    "--hold",        "--output=/dev/null"};
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  argv.emplace_back("--wrap=true");
+  const ProcessResult result = slurm().command(argv);
+  EXPECT_EQ(result.exitCode, 0) << result.err;
+  return result.out.substr(0, result.out.find('\n'));
+}
+
 std::set<std::string> SlurmTest::claimed(const fs::path& run) {
   return namesIn(run / "claims");
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `muster slurm submit` on a real Slurm: every node once, what is missing, what comes from outside.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -165,6 +166,32 @@ TEST_F(SlurmSubmit, RefusesWhatCannotBeSubmitted) {
   refused(submit(quickPlan(), slurm().shared() / "100%", {"--simulate", healthy()}), "'%'");
   refused(submit(quickPlan(), newRun(), {"--simulate", healthy(), "--set", "gemm.size=banana"}), "banana");
   EXPECT_THAT(slurm().command({"squeue", "--noheader"}).out, IsEmpty());
+}
+
+TEST_F(SlurmSubmit, WritesNoScriptWhereAnotherUserCouldReplaceIt) {
+  const fs::path foreign = newRun(), above = newRun();
+  for (const fs::path& folder : {foreign, above}) {
+    fs::create_directory(folder);
+    ASSERT_EQ(chown(folder.c_str(), kStranger, kStranger), 0);
+  }
+  const ProcessResult own = submit(quickPlan(), foreign, {"--simulate", healthy()});
+  EXPECT_EQ(own.exitCode, 2) << own.out;
+  EXPECT_THAT(own.err, HasSubstr("belongs to user 65534"));
+  EXPECT_TRUE(fs::is_empty(foreign));
+  const ProcessResult below = submit(quickPlan(), above / "run", {"--simulate", healthy()});
+  EXPECT_EQ(below.exitCode, 2) << below.out;
+  EXPECT_THAT(below.err, HasSubstr("belongs to user 65534"));
+  EXPECT_THAT(slurm().command({"squeue", "--noheader"}).out, IsEmpty());
+}
+
+TEST_F(SlurmSubmit, LeadsOverNoLinkThatSomebodyCouldTurn) {
+  const fs::path run = newRun(), link = newRun();
+  fs::create_directory_symlink(slurm().shared(), link);
+  const ProcessResult result =
+      submit(quickPlan(), link / run.filename(), {"--simulate", healthy(), "--wait"}, "node1");
+  EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("run " + run.string() + ": "));
+  EXPECT_THAT(readWhole(run / "scripts" / "node.sbatch"), Not(HasSubstr(link.string())));
 }
 
 TEST_F(SlurmSubmit, PrintsTheScriptsAndSubmitsNothing) {

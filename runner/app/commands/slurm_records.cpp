@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "runner/core/clock.h"
 #include "runner/core/text.h"
 #include "runner/record/record_mac.h"
 #include "runner/slurm/node_names.h"
@@ -38,10 +39,22 @@ class Rules {
     if (record->jobId != end.job)
       return refused(fmt::format("it belongs to job {}, but the node's job is {}",
                                  record->jobId.empty() ? "none" : printable(record->jobId, 40), end.job));
+    MUSTER_CHECK_OK(checkTime(*record, end));
     return ofCluster ? checkGroup(*record) : checkAlone(*record);
   }
 
  private:
+  /// A run begins while its job runs.
+  [[nodiscard]] static Status checkTime(const fleet::NodeSummary& record, const slurm::NodeEnd& end) {
+    if (end.standing != Standing::kConfirmed) return {};
+    const double from = static_cast<double>(end.start) - slurm::kClocksDiffer;
+    const double to = static_cast<double>(end.end) + slurm::kClocksDiffer;
+    if (record.started >= from && record.started <= to) return {};
+    return refused(fmt::format("it says that it began at {}, job {} ran from {} to {}",
+                               formatUtc(record.started), end.job, formatUtc(static_cast<double>(end.start)),
+                               formatUtc(static_cast<double>(end.end))));
+  }
+
   /// A task speaks for its own node: stages of all nodes are another job's.
   [[nodiscard]] static Status checkAlone(const fleet::NodeSummary& record) {
     for (const fleet::StageSummary& stage : record.stages)

@@ -115,7 +115,8 @@ Result<int> slurmWait(const slurm::RunStore& run) {
     if (systemClock().now() - asked < kAskSlurm) continue;
     asked = systemClock().now();
     MUSTER_TRY(const auto submitted, run.jobs());
-    const auto jobs = slurm::readJobs(slurm::jobNumbers(submitted));
+    MUSTER_TRY(const uid_t owner, run.owner());
+    const auto jobs = slurm::readJobs(slurm::jobNumbers(submitted), owner);
     const auto known = slurm::readNodes();
     if (!jobs.ok() || !known.ok()) {  // a controller that restarts is no reason to give up
       fmt::print("Slurm does not answer, retrying: {}\n",
@@ -166,7 +167,8 @@ Result<int> slurmResume(const SlurmOptions& o) {
   {
     MUSTER_TRY(const Fd lock, run.lock());
     MUSTER_TRY(const auto submitted, run.jobs());
-    MUSTER_TRY(const auto jobs, slurm::readJobs(slurm::jobNumbers(submitted)));
+    MUSTER_TRY(const uid_t owner, run.owner());
+    MUSTER_TRY(const auto jobs, slurm::readJobs(slurm::jobNumbers(submitted), owner));
     if (slurm::anyLive(jobs))
       return Error{ErrorCode::kUsage,
                    "jobs of this run are still pending or running; see `muster slurm status`, and resume "
@@ -219,7 +221,8 @@ Result<int> slurmDrain(const SlurmOptions& o) {
                                     [](const slurm::RejectedNode& node) { return !node.doubt.empty(); });
   if (doubts == 0) return kExitAccepted;
   fmt::print(
-      "{} of these are not drained because their record, exit file and Slurm disagree: check them. `muster "
+      "{} of these are not drained because their record, exit file, fleet.json and Slurm disagree: check "
+      "them. `muster "
       "slurm resume --rejected` retests them; --unconfirmed trusts the run directory for jobs Slurm no "
       "longer knows\n",
       doubts);

@@ -188,13 +188,14 @@ class Rejections {
     const fleet::FleetNode& found = *judged->second;
     const bool rejected = found.state == fleet::NodeState::kRejected;
     const bool oneEnd = found.state == fleet::NodeState::kAffected && found.suspect;
-    if (rejected && found.failed && believed(end) && end.exitCode == kExitRejected)
-      return slurm::RejectedNode{
-          node, whyNot(run_, {node, "rejected", found.reason}) +
-                    (reported_ && toldState != "rejected"
-                         ? fmt::format(" (fleet.json says {}, its records do not)",
-                                       toldState.empty() ? "accepted" : printable(toldState, 40))
-                         : "")};
+    if (rejected && found.failed && believed(end) && end.exitCode == kExitRejected) {
+      slurm::RejectedNode own{node, whyNot(run_, {node, "rejected", found.reason})};
+      // A job of the run's user may have come after the fleet's.
+      if (toldState != "rejected")
+        own.doubt = fmt::format("fleet.json and records differ: fleet.json says {}, the records say {}",
+                                reportSays(toldState), own.what);
+      return own;
+    }
     // Records claim what they like; only the node's own end, which Slurm has seen, makes it an act.
     if (!found.claim.empty())
       return slurm::RejectedNode{
@@ -208,7 +209,7 @@ class Rejections {
         named.doubt = "rejected by the fleet, but " + fleetDoubt_;
       else if (toldState != nodeStateName(found.state))
         named.doubt = fmt::format("its records are rejected by the fleet, but fleet.json says {}",
-                                  toldState.empty() ? "accepted" : printable(toldState, 40));
+                                  reportSays(toldState));
       return named;
     }
     if (found.state == fleet::NodeState::kAffected) return slurm::RejectedNode{node, found.reason, true};
@@ -221,6 +222,11 @@ class Rejections {
  private:
   [[nodiscard]] bool believed(const slurm::NodeEnd& end) const {
     return end.standing == Standing::kConfirmed || (unconfirmed_ && end.standing == Standing::kForgotten);
+  }
+  /// What fleet.json, which lists only what is not accepted, says of a node.
+  [[nodiscard]] std::string reportSays(const std::string& state) const {
+    if (!reported_) return "nothing (there is none)";
+    return state.empty() ? "accepted" : printable(state, 40);
   }
   static slurm::RejectedNode doubtful(const std::string& node, const std::string& what) {
     return {node, "", false, "its files and Slurm disagree: " + what};

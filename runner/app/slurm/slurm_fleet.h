@@ -29,9 +29,9 @@ Result<JudgedFleet> judgeRun(const slurm::RunStore& run, const slurm::Witness& w
 /// The rejected nodes of a run and those at the ends of a link that fails, by their own verdict or by the
 /// fleet's (their peers may have named one that met its own limits), and why. The records are judged again:
 /// what fleet.json alone says rejects nobody and spares nobody. A node is rejected for certain where its
-/// record, its exit file and Slurm agree; by the fleet, where Slurm says so of the fleet job too. All that is
-/// rejected by one of these alone has a doubt. `unconfirmed`: what Slurm has forgotten counts as the folder
-/// has it.
+/// record, its exit file, fleet.json and Slurm agree; by the fleet, where Slurm says so of the fleet job too.
+/// All that is rejected by some of these alone has a doubt. `unconfirmed`: what Slurm has forgotten counts as
+/// the folder has it.
 Result<std::vector<slurm::RejectedNode>> rejectedNodes(const slurm::RunStore& run,
                                                        const slurm::Witness& witness, bool unconfirmed);
 

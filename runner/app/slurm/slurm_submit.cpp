@@ -197,6 +197,16 @@ Status warnOfForgetting() {
   return {};
 }
 
+/// Where the run is to lie, without links: one that somebody turns later leads nowhere else.
+Result<fs::path> folderOf(const SlurmOptions& o, const std::string& id) {
+  fs::path out = fs::absolute(o.out.empty() ? fs::path("muster-slurm-" + id) : o.out).lexically_normal();
+  if (!out.has_filename()) out = out.parent_path();
+  std::error_code error;
+  const fs::path real = fs::weakly_canonical(out, error);
+  if (!error) return real;
+  return Error{ErrorCode::kUsage, "cannot find where it leads: " + error.message(), out.string()};
+}
+
 /// The nodes that Slurm knows. With --print there may be no Slurm to ask: then none, and why goes into
 /// `problem`. That it has no such partition is an answer.
 Result<slurm::Nodes> knownNodes(const SlurmOptions& o, std::string& problem) {
@@ -352,8 +362,7 @@ Result<int> slurmSubmit(SlurmOptions& o) {
   MUSTER_TRY(const slurm::Nodes known, knownNodes(o, problem));
   slurm::Submission submission;
   submission.id = newId(plan.name);
-  const fs::path out =
-      fs::absolute(o.out.empty() ? fs::path("muster-slurm-" + submission.id) : o.out).lexically_normal();
+  MUSTER_TRY(const fs::path out, folderOf(o, submission.id));
   MUSTER_CHECK_OK(describe(o, plan, known, out, submission));
   if (!o.scenario.empty()) MUSTER_CHECK_OK(checkScenario(o, setup, submission.nodes.size()));
   std::vector<std::pair<std::string, std::string>> missing;

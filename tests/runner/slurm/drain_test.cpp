@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/process.h"
+
 namespace muster::slurm {
 namespace {
 
@@ -45,6 +47,24 @@ TEST(Drain, GivesAReasonOfOneLineThatBeginsWithMuster) {
   EXPECT_EQ(reason.find('\n'), std::string::npos);
   EXPECT_EQ(reason.find('"'), std::string::npos);
   EXPECT_LE(reason.size(), 220u);
+}
+
+TEST(Undrain, ReadsNoListThatALinkLeadsTo) {
+  const muster::testing::TempDir folder;
+  Submission submission;
+  submission.planFile = "plan.toml";
+  submission.id = "run-1";
+  submission.nodes = {"n1"};
+  const auto run = RunStore::create(folder.path() / "run", submission);
+  ASSERT_TRUE(run.ok()) << run.error().text();
+  const auto list =
+      folder.write("list", "{\"action\":\"drain\",\"node\":\"n1\",\"reason\":\"muster: run-1: gemm\"}\n");
+  std::filesystem::copy_file(list, run->folder() / "drained.jsonl");
+  ASSERT_TRUE(drainedByRun(*run).ok());
+  EXPECT_EQ(drainedByRun(*run)->size(), 1u);
+  std::filesystem::remove(run->folder() / "drained.jsonl");
+  std::filesystem::create_symlink(list, run->folder() / "drained.jsonl");
+  EXPECT_FALSE(drainedByRun(*run).ok());
 }
 
 TEST(Undrain, GivesBackOnlyWhatStillHasOurReason) {

@@ -45,9 +45,9 @@ TEST_F(Progress, DoesNotBelieveAnExitFileThatSlurmContradicts) {
   put("claims/n3", "11 2026\n");
   put("claims/n4", "14 2026\n");
   const std::vector<SubmittedJob> submitted = {{JobKind::kArray, "10", 0, {}, 4}};
-  const auto nodes = read(submitted, {{"10", "11", "10_0", "COMPLETED", "n1", "", "", 0, 0},
-                                      {"10", "12", "10_1", "FAILED", "n2", "", "", 1, 0},
-                                      {"10", "14", "10_3", "FAILED", "n4", "", "", 1, 0}});
+  const auto nodes = read(submitted, {{"10", "11", "10_0", "COMPLETED", "n1", "", 0, 0},
+                                      {"10", "12", "10_1", "FAILED", "n2", "", 1, 0},
+                                      {"10", "14", "10_3", "FAILED", "n4", "", 1, 0}});
   EXPECT_EQ(nodes[0].state, NodeState::kAccepted);
   EXPECT_EQ(nodes[1].state, NodeState::kFailed);
   EXPECT_THAT(nodes[1].detail, HasSubstr("Slurm says that job 10_1 ended with 1"));
@@ -62,9 +62,9 @@ TEST_F(Progress, GivesEveryNodeOneState) {
   put("claims/n2", "12 2026\n");
   put("claims/n3", "13 2026\n");
   const std::vector<SubmittedJob> submitted = {{JobKind::kArray, "10", 0, {}, 4}};
-  const auto nodes = read(submitted, {{"10", "12", "10_1", "RUNNING", "n2", "", ""},
-                                      {"10", "13", "10_2", "NODE_FAIL", "n3", "", ""},
-                                      {"10", "10", "10_3", "PENDING", "", "Resources", ""}});
+  const auto nodes = read(submitted, {{"10", "12", "10_1", "RUNNING", "n2", ""},
+                                      {"10", "13", "10_2", "NODE_FAIL", "n3", ""},
+                                      {"10", "10", "10_3", "PENDING", "", ""}});
   EXPECT_EQ(nodes[0].state, NodeState::kAccepted);
   EXPECT_EQ(nodes[1].state, NodeState::kRunning);
   EXPECT_EQ(nodes[2].state, NodeState::kLost);
@@ -76,8 +76,7 @@ TEST_F(Progress, GivesEveryNodeOneState) {
 TEST_F(Progress, CallsANodeMissingThatNoJobCanReach) {
   known_["n2"].state = "down*";
   known_.erase("n3");
-  const auto nodes =
-      read({{JobKind::kPinned, "20", 0, {"n1"}, 1}}, {{"20", "20", "20", "PENDING", "", "", ""}});
+  const auto nodes = read({{JobKind::kPinned, "20", 0, {"n1"}, 1}}, {{"20", "20", "20", "PENDING", "", ""}});
   EXPECT_EQ(nodes[0].state, NodeState::kWaiting);
   EXPECT_EQ(nodes[1].state, NodeState::kMissing);
   EXPECT_THAT(nodes[1].detail, HasSubstr("down*"));
@@ -86,7 +85,7 @@ TEST_F(Progress, CallsANodeMissingThatNoJobCanReach) {
 }
 
 TEST_F(Progress, CallsANodeWaitingWhileTheFleetJobCanStillPinAJobToIt) {
-  const std::vector<JobInfo> jobs = {{"21", "21", "21", "PENDING", "", "Dependency", ""}};
+  const std::vector<JobInfo> jobs = {{"21", "21", "21", "PENDING", "", ""}};
   const SubmittedJob fleet = {JobKind::kFleet, "21", 0, {}, 1};
   EXPECT_EQ(read({fleet}, jobs)[0].state, NodeState::kWaiting);
   const auto pinned = read({{JobKind::kPinned, "20", 0, {"n1"}, 1}, fleet}, jobs);
@@ -116,10 +115,10 @@ TEST(ProgressOfClusterStages, GivesEveryNodeTheStateOfItsPart) {
   known["n4"].state = "down";
   const SubmittedJob cluster = {JobKind::kCluster, "30", 0, {"n1", "n2", "n3"}, 1};
   const SubmittedJob fleet = {JobKind::kFleet, "31", 0, {}, 1};
-  const JobInfo fleetWaits = {"31", "31", "31", "PENDING", "", "Dependency", ""};
+  const JobInfo fleetWaits = {"31", "31", "31", "PENDING", "", ""};
   const auto counted = [&](const std::string& state) {
     const auto nodes =
-        readProgress(*run, {cluster, fleet}, {{"30", "30", "30", state, "", "", ""}, fleetWaits}, known);
+        readProgress(*run, {cluster, fleet}, {{"30", "30", "30", state, "", ""}, fleetWaits}, known);
     EXPECT_TRUE(nodes.ok());
     return countText(*nodes);
   };

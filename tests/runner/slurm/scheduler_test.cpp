@@ -15,18 +15,28 @@ NodeInfo inState(const std::string& state) {
   return {"n1", state, "root", "", 0};
 }
 
+/// A row of `sinfo`: its last column has a fixed width.
+std::string row(const std::string& fields, std::string reason) {
+  reason.resize(kReasonWidth, ' ');
+  return fields + reason + "\n";
+}
+
 TEST(NodeLine, KeepsBarsInsideTheReason) {
-  const auto node = parseNodeLine("gpu7|drained*|gpu:h100:8(S:0-1)|alice|fan | broken | 2 of 3");
-  ASSERT_TRUE(node.ok());
-  EXPECT_EQ(node->name, "gpu7");
-  EXPECT_EQ(node->reason, "fan | broken | 2 of 3");
-  EXPECT_EQ(node->user, "alice");
-  EXPECT_EQ(node->gpus, 8);
+  const auto nodes = parseNodes(row("gpu7|drained*|gpu:h100:8(S:0-1)|alice|", "fan | broken | 2 of 3"));
+  ASSERT_TRUE(nodes.ok());
+  ASSERT_EQ(nodes->size(), 1u);
+  const NodeInfo& node = nodes->at("gpu7");
+  EXPECT_EQ(node.name, "gpu7");
+  EXPECT_EQ(node.reason, "fan | broken | 2 of 3");
+  EXPECT_EQ(node.user, "alice");
+  EXPECT_EQ(node.gpus, 8);
 }
 
 TEST(NodeLine, RefusesWhatIsNone) {
-  for (const char* line : {"", "gpu7|idle", "a b|idle|(null)|root|none", "|idle|(null)|root|none"})
-    EXPECT_FALSE(parseNodeLine(line).ok()) << line;
+  for (const char* fields :
+       {"", "gpu7|idle", "a b|idle|(null)|root|", "|idle|(null)|root|", "\ngpu7|idle|(null)|root|"})
+    EXPECT_FALSE(parseNodes(row(fields, "none")).ok()) << fields;
+  EXPECT_FALSE(parseNodes("gpu7|idle|(null)|root|none\n").ok()) << "of another width";
 }
 
 TEST(NodeInfo, KnowsWhatGetsNoWork) {
@@ -55,28 +65,32 @@ TEST(Gres, CountsGpusAmongOtherThings) {
 
 TEST(JobInfo, IsLiveUntilItsEnd) {
   for (const char* state : {"PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED"})
-    EXPECT_TRUE((JobInfo{"1", "1", "1", state, "", "", ""}.live())) << state;
+    EXPECT_TRUE((JobInfo{"1", "1", "1", state, "", ""}.live())) << state;
   for (const char* state :
        {"COMPLETED", "FAILED", "NODE_FAIL", "CANCELLED", "TIMEOUT", "DEADLINE", "OUT_OF_MEMORY", ""})
-    EXPECT_FALSE((JobInfo{"1", "1", "1", state, "", "", ""}.live())) << state;
+    EXPECT_FALSE((JobInfo{"1", "1", "1", state, "", ""}.live())) << state;
 }
 
 TEST(JobInfo, IsReadFromTheAccounting) {
-  const auto job = parseAccountedLine("104|101_3|1000|FAILED|1:0|n3|plan-1|with a bar");
-  ASSERT_TRUE(job.ok()) << job.error().text();
-  EXPECT_EQ(job->number, "104");
-  EXPECT_EQ(job->job, "101");
-  EXPECT_EQ(job->id, "101_3");
-  EXPECT_EQ(job->user, 1000);
-  EXPECT_EQ(job->state, "FAILED");
-  EXPECT_EQ(job->exitCode, 1);
-  EXPECT_EQ(job->nodes, "n3");
-  EXPECT_EQ(job->comment, "plan-1|with a bar");
-  EXPECT_EQ(parseAccountedLine("90|90|0|CANCELLED by 0|0:15|n1|")->state, "CANCELLED");
-  EXPECT_EQ(parseAccountedLine("90|90|0|FAILED|0:9|n1|")->exitCode, 137);
-  for (const char* line : {"", "104|101_3|1000|FAILED|1:0|n3", "x|101_3|1000|FAILED|1:0|n3|",
-                           "104|1|root|FAILED|1:0|n3|", "104|1|0|FAILED||n3|", "104|1|0|FAILED|1.5:0|n3|"})
-    EXPECT_FALSE(parseAccountedLine(line).ok()) << line;
+  const auto read = [](const std::string& line) { return parseAccountedJobs(line + "\n", ""); };
+  const auto jobs = read("104|101_3|1000|FAILED|1:0|1795230000|1795230096|n[3-4]");
+  ASSERT_TRUE(jobs.ok()) << jobs.error().text();
+  const JobInfo& job = jobs->front();
+  EXPECT_EQ(job.number, "104");
+  EXPECT_EQ(job.job, "101");
+  EXPECT_EQ(job.id, "101_3");
+  EXPECT_EQ(job.user, 1000);
+  EXPECT_EQ(job.state, "FAILED");
+  EXPECT_EQ(job.exitCode, 1);
+  EXPECT_EQ(job.start, 1795230000);
+  EXPECT_EQ(job.end, 1795230096);
+  EXPECT_EQ(job.nodes, "n[3-4]");
+  EXPECT_EQ(read("90|90|0|CANCELLED by 0|0:15|Unknown|Unknown|n1")->front().state, "CANCELLED");
+  EXPECT_EQ(read("90|90|0|FAILED|0:9|1|2|n1")->front().exitCode, 137);
+  for (const char* line :
+       {"104|101_3|1000|FAILED|1:0|1|2", "x|101_3|1000|FAILED|1:0|1|2|n3", "104|1|root|FAILED|1:0|1|2|n3",
+        "104|1|0|FAILED||1|2|n3", "104|1|0|FAILED|1.5:0|1|2|n3", "104|1|0|FAILED|1:0|1|2|n3|more"})
+    EXPECT_FALSE(read(line).ok()) << line;
 }
 
 TEST(Command, TellsExitSignalAndOutputsApart) {
@@ -93,7 +107,7 @@ TEST(Command, TellsExitSignalAndOutputsApart) {
 TEST(Command, LeavesOutVariablesByTheirBeginning) {
   setenv("SBATCH_REQUEUE", "1", 1);
   setenv("SBATCHLESS", "stays", 1);
-  const auto result = runCommand({"env"}, 30, {"SBATCH_"});
+  const auto result = runCommand({"env"}, 30, {.without = {"SBATCH_"}});
   ASSERT_TRUE(result.ok());
   EXPECT_THAT(result->out, Not(HasSubstr("SBATCH_REQUEUE")));
   EXPECT_THAT(result->out, HasSubstr("SBATCHLESS=stays"));
