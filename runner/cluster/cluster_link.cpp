@@ -11,7 +11,7 @@
 #include "runner/core/clock.h"
 #include "runner/core/secret.h"
 #include "runner/core/text.h"
-#include "runner/rendezvous/store_key.h"
+#include "runner/rendezvous/wire/store_key.h"
 
 namespace muster {
 namespace {

@@ -14,8 +14,8 @@
 #include "runner/cluster/running_time.h"
 #include "runner/core/clock.h"
 #include "runner/core/result.h"
-#include "runner/rendezvous/store_address.h"
 #include "runner/rendezvous/store_world.h"
+#include "runner/rendezvous/wire/store_address.h"
 
 namespace muster {
 

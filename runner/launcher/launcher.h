@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runner/core/result.h"
-#include "runner/rendezvous/store_address.h"
+#include "runner/rendezvous/wire/store_address.h"
 
 namespace muster {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runner/rendezvous/store_desk.h"
-#include "runner/rendezvous/store_protocol.h"
+#include "runner/rendezvous/wire/store_protocol.h"
 
 namespace muster {
 

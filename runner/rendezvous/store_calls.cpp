@@ -18,7 +18,7 @@
 
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
-#include "runner/rendezvous/store_channel.h"
+#include "runner/rendezvous/wire/store_channel.h"
 
 namespace muster {
 namespace {

@@ -7,7 +7,7 @@
 #include "runner/core/files.h"
 #include "runner/core/result.h"
 #include "runner/rendezvous/store_client.h"
-#include "runner/rendezvous/store_protocol.h"
+#include "runner/rendezvous/wire/store_protocol.h"
 
 namespace muster {
 

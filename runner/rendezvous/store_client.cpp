@@ -11,7 +11,7 @@
 
 #include "runner/core/text.h"
 #include "runner/rendezvous/store_calls.h"
-#include "runner/rendezvous/store_protocol.h"
+#include "runner/rendezvous/wire/store_protocol.h"
 
 namespace muster {
 namespace {

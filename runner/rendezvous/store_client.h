@@ -10,8 +10,8 @@
 
 #include "runner/core/files.h"
 #include "runner/core/result.h"
-#include "runner/rendezvous/store_address.h"
-#include "runner/rendezvous/store_protocol.h"
+#include "runner/rendezvous/wire/store_address.h"
+#include "runner/rendezvous/wire/store_protocol.h"
 
 namespace muster {
 

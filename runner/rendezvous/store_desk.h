@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "runner/rendezvous/store_protocol.h"
+#include "runner/rendezvous/wire/store_protocol.h"
 
 namespace muster {
 

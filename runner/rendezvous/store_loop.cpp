@@ -18,7 +18,7 @@
 
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
-#include "runner/rendezvous/listener.h"
+#include "runner/rendezvous/wire/listener.h"
 
 namespace muster {
 namespace {

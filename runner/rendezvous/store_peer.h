@@ -7,8 +7,8 @@
 #include <string>
 
 #include "runner/rendezvous/store_desk.h"
-#include "runner/rendezvous/store_protocol.h"
-#include "runner/rendezvous/store_stream.h"
+#include "runner/rendezvous/wire/store_protocol.h"
+#include "runner/rendezvous/wire/store_stream.h"
 
 namespace muster {
 

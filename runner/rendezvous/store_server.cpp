@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "runner/core/text.h"
-#include "runner/rendezvous/listener.h"
-#include "runner/rendezvous/store_key.h"
 #include "runner/rendezvous/store_loop.h"
 #include "runner/rendezvous/store_relay.h"
 #include "runner/rendezvous/store_state.h"
+#include "runner/rendezvous/wire/listener.h"
+#include "runner/rendezvous/wire/store_key.h"
 
 namespace muster {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "runner/core/files.h"
 #include "runner/core/result.h"
-#include "runner/rendezvous/store_address.h"
+#include "runner/rendezvous/wire/store_address.h"
 
 namespace muster {
 

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "runner/core/clock.h"
-#include "runner/rendezvous/store_channel.h"
+#include "runner/rendezvous/wire/store_channel.h"
 
 namespace muster {
 namespace {

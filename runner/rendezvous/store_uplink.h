@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "runner/core/result.h"
-#include "runner/rendezvous/store_protocol.h"
 #include "runner/rendezvous/store_server.h"
+#include "runner/rendezvous/wire/store_protocol.h"
 
 namespace muster {
 

@@ -12,7 +12,7 @@ case $4 in
     ;;
   bytes)
     packages='fmt nettle openssl zlib libjpeg gtest'
-    set -- "$root"/runner/rendezvous/*.cpp "$root"/runner/launcher/*.cpp "$root"/runner/hosts/*.cpp "$root"/runner/dispatch/frame_*.cpp "$root"/runner/app/stage/frame_collector.cpp \
+    set -- "$root"/runner/rendezvous/*.cpp "$root"/runner/rendezvous/wire/*.cpp "$root"/runner/launcher/*.cpp "$root"/runner/hosts/*.cpp "$root"/runner/dispatch/frame_*.cpp "$root"/runner/app/stage/frame_collector.cpp \
       "$root"/kernels/host/rdma/perftest_output.cpp "$root"/plugins/train/data/*.cpp "$root"/plugins/train/data/files/*.cpp \
       "$root"/tests/support/process.cpp \
       "$root"/tests/fuzz/*target*.cpp "$root"/tests/fuzz/document_mutator.cpp "$root"/tests/fuzz/mutate_run.cpp "$root"/tests/fuzz/bytes_fuzzer.cpp

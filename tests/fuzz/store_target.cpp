@@ -10,10 +10,10 @@
 #include <optional>
 
 #include "runner/core/text.h"
-#include "runner/rendezvous/store_key.h"
 #include "runner/rendezvous/store_peer.h"
-#include "runner/rendezvous/store_protocol.h"
 #include "runner/rendezvous/store_state.h"
+#include "runner/rendezvous/wire/store_key.h"
+#include "runner/rendezvous/wire/store_protocol.h"
 #include "tests/fuzz/targets.h"
 
 namespace muster::testing {

@@ -11,6 +11,7 @@ import sys
 CORE = "runner/core"
 METRICS = "runner/metrics"
 HOSTS = "runner/hosts"
+WIRE = "runner/rendezvous/wire"
 TOML = "runner/core/toml"
 RECORD = "runner/record"
 KERNELS = ["kernels/interfaces", "kernels/spec", "kernels/checks", "kernels/loading"]
@@ -28,17 +29,18 @@ USES = {
     "runner/judge": [CORE, TOML, METRICS],
     RECORD: [CORE, METRICS, "runner/judge", "runner/record/fold"],
     "runner/record/fold": [CORE, METRICS],
-    "runner/rendezvous": [CORE],
-    "runner/launcher": [CORE, HOSTS, "runner/rendezvous"],
+    WIRE: [CORE],
+    "runner/rendezvous": [CORE, WIRE],
+    "runner/launcher": [CORE, HOSTS, WIRE],
     "runner/slurm": [CORE, HOSTS],
     "runner/dispatch": [CORE, METRICS],
-    "runner/cluster": [CORE, "runner/dispatch", "runner/rendezvous"],
+    "runner/cluster": [CORE, "runner/dispatch", "runner/rendezvous", WIRE],
     "runner/host": [CORE, "runner/rendezvous", "plugins/abi", "plugins/sdk"],
     APP + "process": [CORE],
     APP + "view": [CORE, "runner/dispatch", RECORD, "reports/terminal", APP + "process"],
     APP + "stage": [CORE, METRICS, "runner/plan", "runner/plan/lua", "runner/sku", "runner/judge", "runner/dispatch", "runner/rendezvous", "runner/cluster",
                     RECORD, "runner/record/fold", APP + "process", APP + "view"],
-    APP + "node": [CORE, "runner/plan", "runner/sku", "runner/judge", "runner/rendezvous", "runner/launcher", "runner/cluster", RECORD,
+    APP + "node": [CORE, "runner/plan", "runner/sku", "runner/judge", WIRE, "runner/launcher", "runner/cluster", RECORD,
                    "reports/html", "reports/junit", APP + "process", APP + "view", APP + "stage"],
     APP + "commands": [CORE, TOML, METRICS, HOSTS, "runner/plan", "runner/plan/lua", "runner/sku", "runner/judge", "runner/dispatch", "runner/launcher",
                        "runner/slurm", RECORD, "reports/fleet", "reports/fleet/read", "reports/fleet/render", "reports/terminal",

@@ -12,7 +12,7 @@
 #include "runner/app/process/interrupt.h"
 #include "runner/core/build_info.h"
 #include "runner/core/text.h"
-#include "runner/rendezvous/store_key.h"
+#include "runner/rendezvous/wire/store_key.h"
 
 namespace muster {
 namespace {

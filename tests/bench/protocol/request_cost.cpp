@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "runner/core/clock.h"
-#include "runner/rendezvous/store_channel.h"
-#include "runner/rendezvous/store_key.h"
 #include "runner/rendezvous/store_server.h"
+#include "runner/rendezvous/wire/store_channel.h"
+#include "runner/rendezvous/wire/store_key.h"
 #include "tests/bench/protocol/fibers.h"
 
 namespace muster::bench {

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "runner/cluster/cluster_stage.h"
-#include "runner/rendezvous/store_key.h"
+#include "runner/rendezvous/wire/store_key.h"
 
 namespace muster::testing {
 namespace {

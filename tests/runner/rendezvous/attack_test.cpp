@@ -22,9 +22,9 @@
 #include "runner/core/secret.h"
 #include "runner/core/text.h"
 #include "runner/rendezvous/store_client.h"
-#include "runner/rendezvous/store_key.h"
-#include "runner/rendezvous/store_protocol.h"
 #include "runner/rendezvous/store_server.h"
+#include "runner/rendezvous/wire/store_key.h"
+#include "runner/rendezvous/wire/store_protocol.h"
 #include "tests/runner/rendezvous/raw_peer.h"
 
 namespace muster {

@@ -11,7 +11,7 @@
 #include <algorithm>
 
 #include "runner/core/clock.h"
-#include "runner/rendezvous/store_key.h"
+#include "runner/rendezvous/wire/store_key.h"
 
 namespace muster::testing {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "runner/core/files.h"
-#include "runner/rendezvous/store_stream.h"
+#include "runner/rendezvous/wire/store_stream.h"
 
 namespace muster::testing {
 

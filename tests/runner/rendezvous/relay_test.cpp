@@ -11,8 +11,8 @@
 
 #include "runner/core/clock.h"
 #include "runner/rendezvous/store_client.h"
-#include "runner/rendezvous/store_key.h"
 #include "runner/rendezvous/store_server.h"
+#include "runner/rendezvous/wire/store_key.h"
 
 namespace muster {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests and addresses as bytes: round trips, every truncation.
-#include "runner/rendezvous/store_protocol.h"
+#include "runner/rendezvous/wire/store_protocol.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "runner/rendezvous/store_address.h"
+#include "runner/rendezvous/wire/store_address.h"
 
 namespace muster {
 namespace {

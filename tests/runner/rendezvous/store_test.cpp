@@ -15,8 +15,8 @@
 #include "runner/core/files.h"
 #include "runner/core/secret.h"
 #include "runner/rendezvous/store_client.h"
-#include "runner/rendezvous/store_key.h"
 #include "runner/rendezvous/store_server.h"
+#include "runner/rendezvous/wire/store_key.h"
 #include "tests/runner/rendezvous/raw_peer.h"
 
 namespace muster {

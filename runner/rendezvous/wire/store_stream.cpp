@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // See store_stream.h.
-#include "runner/rendezvous/store_stream.h"
+#include "runner/rendezvous/wire/store_stream.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 
 #include <cerrno>
 
-#include "runner/rendezvous/store_key.h"
+#include "runner/rendezvous/wire/store_key.h"
 
 namespace muster {
 namespace {

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <memory>
 
-#include "runner/rendezvous/store_stream.h"
+#include "runner/rendezvous/wire/store_stream.h"
 
 namespace muster {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // See store_protocol.h.
-#include "runner/rendezvous/store_protocol.h"
+#include "runner/rendezvous/wire/store_protocol.h"
 
 #include <fmt/format.h>
 

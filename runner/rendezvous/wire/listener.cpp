@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // See listener.h.
-#include "runner/rendezvous/listener.h"
+#include "runner/rendezvous/wire/listener.h"
 
 #include <fmt/format.h>
 #include <netdb.h>

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "runner/rendezvous/store_address.h"
-#include "runner/rendezvous/store_protocol.h"
-#include "runner/rendezvous/store_stream.h"
+#include "runner/rendezvous/wire/store_address.h"
+#include "runner/rendezvous/wire/store_protocol.h"
+#include "runner/rendezvous/wire/store_stream.h"
 
 struct addrinfo;
 

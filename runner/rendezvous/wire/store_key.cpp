@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // See store_key.h.
-#include "runner/rendezvous/store_key.h"
+#include "runner/rendezvous/wire/store_key.h"
 
 #include <fmt/format.h>
 

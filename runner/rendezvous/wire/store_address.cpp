@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // See store_address.h.
-#include "runner/rendezvous/store_address.h"
+#include "runner/rendezvous/wire/store_address.h"
 
 #include <fmt/format.h>
 

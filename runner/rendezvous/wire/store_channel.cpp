@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // See store_channel.h.
-#include "runner/rendezvous/store_channel.h"
+#include "runner/rendezvous/wire/store_channel.h"
 
 #include <fmt/format.h>
 #include <netdb.h>
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "runner/core/clock.h"
-#include "runner/rendezvous/listener.h"
+#include "runner/rendezvous/wire/listener.h"
 
 namespace muster {
 namespace {
