@@ -28,14 +28,6 @@ constexpr double kTryOne = 5;         // seconds for one try, as one that hangs 
 constexpr int kSure = 3;  // so many strangers in a row are no accident on the way: waiting will not help
 constexpr std::chrono::duration<double> kLook{0.05};  // how often cancellation is looked at
 
-Error usage(const std::string& what) {
-  return {ErrorCode::kUsage, what, ""};
-}
-
-std::string secondsText(double seconds) {
-  return fmt::format("{:.6g} s", seconds);
-}
-
 /// A connection and the answers that have come for its open requests. Whoever waits reads for all.
 struct Link {
   explicit Link(StoreChannel connected) : channel(std::move(connected)) {}
@@ -120,7 +112,7 @@ class ConnectedCalls : public StoreCalls {
 Result<StoreChannel> ConnectedCalls::open(double timeout) {
   if (options_.address.host.empty() || options_.address.port == 0)
     return found_ ? Error{ErrorCode::kIo, who() + " has lost " + place(), ""}
-                  : usage("no address of a store was given");
+                  : storeUsage("no address of a store was given");
   const double deadline = systemClock().now() + timeout;
   Error told;  // the last error; one of a try that lacked time says less than the one before it
   for (int strange = 0;;) {
@@ -239,6 +231,14 @@ Result<StoreResponse> ConnectedCalls::ask(const StoreRequest& request, double wa
 }
 
 }  // namespace
+
+Error storeUsage(const std::string& what) {
+  return {ErrorCode::kUsage, what, ""};
+}
+
+std::string secondsText(double seconds) {
+  return fmt::format("{:.6g} s", seconds);
+}
 
 std::unique_ptr<StoreCalls> makeStoreCalls(StoreClientOptions options, Fd socket) {
   return std::make_unique<ConnectedCalls>(std::move(options), std::move(socket));

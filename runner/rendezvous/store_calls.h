@@ -11,6 +11,11 @@
 
 namespace muster {
 
+/// What is wrong with how this process uses the store.
+Error storeUsage(const std::string& what);
+/// "0.5 s".
+std::string secondsText(double seconds);
+
 /// Many requests may be open, of several threads. Nothing is connected before the first of them.
 class StoreCalls {
  public:

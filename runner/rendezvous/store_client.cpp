@@ -18,26 +18,18 @@ namespace {
 
 static_assert(StoreClient::kMaxKey == kStoreMaxKey && StoreClient::kMaxValue == kStoreMaxValue);
 
-Error usage(const std::string& what) {
-  return {ErrorCode::kUsage, what, ""};
-}
-
-std::string secondsText(double seconds) {
-  return fmt::format("{:.6g} s", seconds);
-}
-
 Status checkKey(const StoreClientOptions& options, const std::string& key) {
-  if (key.empty()) return usage("an empty store key");
+  if (key.empty()) return storeUsage("an empty store key");
   const size_t size = options.prefix.size() + key.size();
   if (size > StoreClient::kMaxKey)
-    return usage(fmt::format("store key {} has {} bytes with its prefix, wanted at most {}",
-                             printable(key, 60), size, StoreClient::kMaxKey));
+    return storeUsage(fmt::format("store key {} has {} bytes with its prefix, wanted at most {}",
+                                  printable(key, 60), size, StoreClient::kMaxKey));
   return {};
 }
 
 Status checkTimeout(double timeout) {
   if (timeout >= 0) return {};
-  return usage(fmt::format("store timeout {}, wanted 0 or more seconds", timeout));
+  return storeUsage(fmt::format("store timeout {}, wanted 0 or more seconds", timeout));
 }
 
 int64_t milliseconds(double seconds) {
@@ -45,7 +37,7 @@ int64_t milliseconds(double seconds) {
 }
 
 Error refusedBy(const StoreResponse& response, const std::string& what) {
-  return usage("the store refused " + what + ": " + response.text);
+  return storeUsage("the store refused " + what + ": " + response.text);
 }
 
 Result<int64_t> numberOf(const StoreResponse& response) {
@@ -78,8 +70,8 @@ Status StoreClient::connect(double timeout) {
 Status StoreClient::set(const std::string& key, std::string_view value) {
   MUSTER_CHECK_OK(checkKey(calls_->options(), key));
   if (value.size() > kMaxValue)
-    return usage(fmt::format("the value of store key {} has {} bytes, wanted at most {}", printable(key, 60),
-                             value.size(), kMaxValue));
+    return storeUsage(fmt::format("the value of store key {} has {} bytes, wanted at most {}",
+                                  printable(key, 60), value.size(), kMaxValue));
   StoreRequest request;
   request.op = StoreOp::kSet;
   request.key = calls_->options().prefix + key;
@@ -121,7 +113,7 @@ Status StoreClient::barrier(const std::string& name, int rank, int count, double
   MUSTER_CHECK_OK(checkKey(calls_->options(), name));
   MUSTER_CHECK_OK(checkTimeout(timeout));
   if (count < 1 || rank < 0 || rank >= count || count > kStoreMaxRanks)
-    return usage(fmt::format("rank {} at barrier {} of {} ranks", rank, printable(name, 60), count));
+    return storeUsage(fmt::format("rank {} at barrier {} of {} ranks", rank, printable(name, 60), count));
   StoreRequest request;
   request.op = StoreOp::kBarrier;
   request.key = calls_->options().prefix + name;
