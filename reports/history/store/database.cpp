@@ -45,15 +45,18 @@ const char* nextStep(int code) {
 Result<fs::path> placeOf(const fs::path& named, Access access, int links = 0) {
   if (named == ":memory:") return named;
   const fs::path folder = named.has_parent_path() ? named.parent_path() : fs::path(".");
+  std::error_code none;
+  if (geteuid() != 0) {
+    if (access == Access::kWrite) fs::create_directories(folder, none);
+    return named;
+  }
   if (access == Access::kWrite) MUSTER_CHECK_OK(makeOutputFolder(folder, "--db"));
-  if (geteuid() != 0) return named;
   auto own = ownFolder(folder, "history's folder");
   if (!own.ok())
     return Error{own.error().code,
                  own.error().message + "; name another file with --db, or run this as that user",
                  own.error().where};
   const fs::path file = *own / named.filename();
-  std::error_code none;
   const fs::path target = fs::read_symlink(file, none);
   return none || links == kMostLinks ? file : placeOf(*own / target, access, links + 1);
 }

@@ -313,7 +313,7 @@ TEST_F(HistoryFile, OnAFullDiskKeepsWhatItHadAndSaysWhatIsWrong) {
   const auto smallDisk = [&] {
     // Seen by this child alone, and gone with it.
     if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-        mount("tmpfs", file().parent_path().c_str(), "tmpfs", 0, "size=256k") != 0)
+        mount("tmpfs", file().parent_path().c_str(), "tmpfs", 0, "mode=0755,size=256k") != 0)
       _exit(3);
   };
   const std::string said = inChild(smallDisk, [&] {

@@ -3,6 +3,7 @@
 // while.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <thread>
 

@@ -24,13 +24,12 @@ RawPeer::RawPeer(uint16_t port, int from) : socket_(::socket(AF_INET, SOCK_STREA
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl((INADDR_LOOPBACK & ~0xffU) | static_cast<uint32_t>(from));
-  if (from != 1)
-    EXPECT_EQ(bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0)
-        << errnoText(errno);
+  const auto* raw = reinterpret_cast<const sockaddr*>(&address);
+  const bool bound = from == 1 || bind(socket_.get(), raw, sizeof address) == 0;
+  EXPECT_TRUE(bound) << errnoText(errno);
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0)
-      << errnoText(errno);
+  EXPECT_EQ(connect(socket_.get(), raw, sizeof address), 0) << errnoText(errno);
 }
 
 bool RawPeer::await(short events, double deadline) const {
