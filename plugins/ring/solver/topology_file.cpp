@@ -135,11 +135,10 @@ class Reader {
     if (it == index_.end()) return {};  // not part of this run
     int& now = topology_.leafOf[it->second];
     if (now >= 0 && now != leaf)
-      return Error{
-          ErrorCode::kUsage,
-          fmt::format("node {} hangs on leaf {} already, and here on {}; a node has one leaf",
-                      printable(host), topology_.names[static_cast<size_t>(now)], topology_.names.back()),
-          where};
+      return Error{ErrorCode::kUsage,
+                   fmt::format("node {} is on leaf {} and on {}; a node has one leaf", printable(host),
+                               topology_.names[static_cast<size_t>(now)], topology_.names.back()),
+                   where};
     now = leaf;
     return {};
   }
