@@ -14,7 +14,7 @@ Result<double> measureOwnTime(const Bench& bench, int probes) {
   MUSTER_CHECK_OK(work->prepare(0));  // the first one meets memory that was never touched
   double sum = 0;
   for (int probe = 0; probe < probes; ++probe) {
-    bench.host.progress(1, "each rank alone: how long it takes for its own part");
+    bench.host.progress(1, "measuring the local compute time of each rank");
     if (bench.host.cancelled()) return Error{ErrorCode::kTimeout, "the sweep was cancelled", ""};
     MUSTER_CHECK_OK(bench.group.barrier());
     MUSTER_TRY(const double seconds, bench.group.time([&] { return work->prepare(0); }));

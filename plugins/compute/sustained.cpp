@@ -62,7 +62,7 @@ Result<Works> prepareWorks(const Bench& bench, const Params& params, uint64_t se
   const double wanted = std::min(static_cast<double>(before) * params.memory / taken, kMostWorks);
   while (static_cast<double>(works.size() + 1) <= wanted) {
     if (bench.host.cancelled())
-      return Error{ErrorCode::kTimeout, "the burn was cancelled", bench.device.info().id};
+      return Error{ErrorCode::kTimeout, "the stress test was cancelled", bench.device.info().id};
     bench.host.progress(0, fmt::format("filling memory, {} of {:.0f} multiplications", works.size(), wanted));
     MUSTER_CHECK_OK(add());
   }
@@ -109,11 +109,11 @@ class Burn {
 
   Status report() {
     if (bench_.host.cancelled())
-      return Error{ErrorCode::kTimeout, "the burn was cancelled", bench_.device.info().id};
+      return Error{ErrorCode::kTimeout, "the stress test was cancelled", bench_.device.info().id};
     if (elapsed() < reportAt_) return {};
     reportAt_ = elapsed() + kProgressPause;
     const double share = params_.duration > 0 ? elapsed() / params_.duration : 0;
-    bench_.host.progress(share, fmt::format("burning, {} results compared, {} elements wrong",
+    bench_.host.progress(share, fmt::format("stress test: {} results compared, {} elements wrong",
                                             found_.comparisons, found_.mismatches));
     return {};
   }
@@ -191,7 +191,7 @@ Status startTogether(const Bench& bench, const Params& params) {
   double spread = 0;  // simulated ranks all begin at the same virtual moment
   if (!bench.virtualTime) {
     sdk::HostStore store(bench.host);
-    bench.host.progress(0, "waiting for the other ranks to begin together");
+    bench.host.progress(0, "waiting for all ranks to start");
     MUSTER_CHECK_OK(store.barrier("ready", params.startTimeout));
     const double left = bench.device.now();
     MUSTER_CHECK_OK(store.barrier("begin", params.startTimeout));

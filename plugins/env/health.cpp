@@ -46,7 +46,7 @@ class HealthTest : public sdk::Session {
     MUSTER_TRY(Readings readings, machine_.inventory->surroundings(params.folder));
     // Simulated time passes by itself.
     if (!machine_.virtualTime() && !pauseUntil(reporter_.host(), watched + params.idleWindow))
-      return Error{ErrorCode::kTimeout, "cancelled while it watched whether the node is idle", ""};
+      return Error{ErrorCode::kTimeout, "cancelled while measuring idle CPU time", ""};
     MUSTER_TRY(const Readings state, machine_.inventory->health(watched + params.idleWindow, "idle"));
     readings.values.insert(readings.values.end(), state.values.begin(), state.values.end());
     readings.unreadable.insert(readings.unreadable.end(), state.unreadable.begin(), state.unreadable.end());
@@ -64,7 +64,7 @@ class HealthTest : public sdk::Session {
                                   [](const UnreadableSource& source) { return source.name == kKernelLog; });
     std::string said = log == readings.unreadable.end() ? "read" : "not readable: " + log->reason;
     if (choice == "off") {
-      said = "not looked at: the plan says kernel_log = \"off\"";
+      said = "not read: the plan sets kernel_log = \"off\"";
       std::erase_if(readings.values,
                     [](const Reading& reading) { return reading.name == "hardware_errors"; });
     }
@@ -75,8 +75,7 @@ class HealthTest : public sdk::Session {
   /// What could be read has been reported; the rest makes the case an error, never "none seen".
   static Status unreadableAsError(const std::vector<UnreadableSource>& unreadable) {
     if (unreadable.empty()) return {};
-    return Error{ErrorCode::kIo,
-                 "cannot be read, so it is not known to be well: " + unreadableText(unreadable), ""};
+    return Error{ErrorCode::kIo, "cannot be read: " + unreadableText(unreadable), ""};
   }
 
   Machine machine_;

@@ -141,7 +141,7 @@ Result<uint64_t> chooseBytes(const sdk::Host& host, Device& device, double wante
   const uint64_t affordable = free / 2 / kBuffers / kPage * kPage;
   if (affordable < cache)
     host.log(MUSTER_LOG_WARNING,
-             fmt::format("{}: buffers of {} are less than 4 times the last-level cache ({}): the figures "
+             fmt::format("{}: buffers of {} are smaller than 4 times the last-level cache ({}), so results "
                          "include the cache",
                          device.info().id, formatQuantity(static_cast<double>(affordable), "B"),
                          formatQuantity(static_cast<double>(device.info().lastLevelCacheBytes), "B")));

@@ -163,7 +163,7 @@ Status runHostCopy(const Bench& bench, const Json& json, uint64_t seed) {
   const std::vector<Place> places = choosePlaces(nodes, wanted);
   if (places.empty())
     return Error{ErrorCode::kUnsupported,
-                 "only \"far\" was asked for, and all memory of this host is equally near",
+                 "only \"far\" was requested, but all memory of this host is equally near",
                  bench.device.info().id};
   HostCopyTest test(bench, *copies, params, seed);
   return inTurn(bench, params.turnTimeout, [&] { return test.run(places); });

@@ -65,7 +65,7 @@ class PatternTest {
     MUSTER_TRY(uint64_t free, device_.freeBytes());
     if (bytes > free)
       return Error{ErrorCode::kIo,
-                   fmt::format("out of memory: expected {} to test, {} is free; lower bytes or fraction",
+                   fmt::format("out of memory: {} requested, {} free; lower bytes or fraction",
                                formatQuantity(static_cast<double>(bytes), "B"),
                                formatQuantity(static_cast<double>(free), "B")),
                    device_.info().id};

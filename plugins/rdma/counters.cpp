@@ -32,7 +32,7 @@ Status carryTraffic(const Site& site, Rdma& rdma, const std::vector<RdmaPort>& p
     active = 0;
     for (const RdmaPort& port : ports) {
       if (site.host.cancelled())
-        return Error{ErrorCode::kTimeout, "cancelled while it watched the counters", ""};
+        return Error{ErrorCode::kTimeout, "cancelled while reading the counters", ""};
       if (!port.active()) continue;
       ++active;
       site.host.progress(duration > 0 ? std::min(1.0, (rdma.now() - start) / duration) : 1,
@@ -106,7 +106,7 @@ Status runCounters(Site& site, const Json& params) {
     MUSTER_CHECK_OK(carryTraffic(site, *rdma, ports, common.transfer, duration, failures));
   else
     rdma->sleep(duration);
-  if (site.host.cancelled()) return Error{ErrorCode::kTimeout, "cancelled while it watched the counters", ""};
+  if (site.host.cancelled()) return Error{ErrorCode::kTimeout, "cancelled while reading the counters", ""};
   MUSTER_TRY(const std::vector<RdmaCounters> after, look(*rdma, ports));
   for (size_t i = 0; i < ports.size(); ++i) {
     MUSTER_CHECK_OK(reportGrowth(site, ports[i], before[i], after[i], rdma->now()));

@@ -9,46 +9,46 @@ namespace {
 
 constexpr const char* kPerftestTest = R"json({
   "name": "perftest",
-  "summary": "Each RDMA port alone: bandwidth and latency to itself (scope node), to the same rail of other nodes (scope cluster)",
+  "summary": "Bandwidth and latency of each RDMA port alone: to itself (scope node) or to the same rail of other nodes (scope cluster)",
   "backends": ["host", "sim", "cuda"],
   "scopes": ["node", "cluster"],
   "params": [
     {"name": "memory", "type": "string", "default": "host", "one_of": ["host", "gpu"],
-     "summary": "where the buffers are; gpu needs a perftest that was built with CUDA"},
+     "summary": "buffer location; gpu requires a perftest built with CUDA"},
     {"name": "samples", "type": "int", "default": 3, "min": 1, "max": 1000, "summary": "runs of each kind on each port"},
     {"name": "latency_size", "type": "quantity", "unit": "B", "default": "2 B", "min": "1 B", "max": "1 MiB",
      "summary": "message of the latency runs"},
     {"name": "latency_iterations", "type": "int", "default": 10000, "min": 5, "max": 10000000,
      "summary": "exchanges of a latency run"},
     {"name": "both_ways", "type": "bool", "default": false,
-     "summary": "also write both ways at once; the figure is the sum"},
+     "summary": "also measure both directions at once (sum)"},
     {"name": "interface", "type": "string", "default": "",
-     "summary": "network interface whose IPv4 address the other nodes reach perftest at; empty: this host's name"}
+     "summary": "network interface for the IPv4 control connection; empty: the host name"}
   ],
   "metrics": [
     {"name": "write_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["port", "path", "peer"], "informational": true,
      "summary": "RDMA writes, one way, average of each run"},
     {"name": "line_rate_share", "unit": "ratio", "direction": "higher", "labels": ["port", "path", "peer"], "optional": true,
-     "summary": "the same as a share of the port's line rate, where the port tells it"},
+     "summary": "write_bandwidth as a share of the port's line rate, if known"},
     {"name": "write_bandwidth_both_ways", "unit": "B/s", "direction": "higher", "labels": ["port", "path", "peer"],
      "informational": true, "optional": true, "summary": "RDMA writes both ways at once, sum of both"},
     {"name": "send_latency", "unit": "s", "direction": "lower", "labels": ["port", "path", "peer"],
      "summary": "half a round trip of small sends, median of each run"},
     {"name": "send_latency_p99", "unit": "s", "direction": "lower", "labels": ["port", "path", "peer"], "informational": true,
-     "summary": "its 99th percentile"},
-    {"name": "engine", "unit": "text", "informational": true, "summary": "what moved the bytes"}
+     "summary": "99th percentile of send latency"},
+    {"name": "engine", "unit": "text", "informational": true, "summary": "tool or library used"}
   ]
 })json";
 
 constexpr const char* kCountersTest = R"json({
   "name": "counters",
-  "summary": "What the error counters of each RDMA port grow by while it carries traffic, or while it rests",
+  "summary": "Increase of each RDMA port's error counters, under traffic or idle",
   "backends": ["host", "sim", "cuda"],
   "scopes": ["node"],
   "params": [
     {"name": "duration", "type": "quantity", "unit": "s", "default": "10s", "min": "0s", "max": "24h",
-     "summary": "how long to watch"},
-    {"name": "traffic", "type": "bool", "default": true, "summary": "write from each port to itself meanwhile, port after port"}
+     "summary": "measuring time"},
+    {"name": "traffic", "type": "bool", "default": true, "summary": "write from each port to itself meanwhile, one port at a time"}
   ],
   "metrics": [
     {"name": "missing_counters", "unit": "text", "labels": ["port"], "informational": true, "optional": true,
@@ -69,7 +69,7 @@ constexpr const char* kCommonParams = R"json([
   {"name": "service_level", "type": "int", "default": 0, "min": 0, "max": 15, "summary": "service level"},
   {"name": "traffic_class", "type": "int", "default": -1, "min": -1, "max": 255, "summary": "traffic class (RoCE); -1: not set"},
   {"name": "engine_timeout", "type": "quantity", "unit": "s", "default": "30s", "min": "1s", "max": "24h",
-   "summary": "how long one run of the engine may take, beside its own length"}
+   "summary": "timeout of one perftest run, in addition to its duration"}
 ])json";
 
 /// Metrics of both.
@@ -78,34 +78,34 @@ constexpr const char* kPortMetrics = R"json([
   {"name": "port_active", "unit": "bool", "direction": "higher", "labels": ["port"],
    "summary": "the port's link is up and active, before and after",
    "standing": {"min": 1, "source": "a port that is down carries nothing",
-                "remedy": "Check the cable, the switch port and the subnet manager (ibstat, rdma link); name the ports in use in `hcas` if this one is not meant to be"}},
+                "remedy": "Check the cable, the switch port and the subnet manager (ibstat, rdma link); if this port is unused, list the used ports in `hcas`"}},
   {"name": "line_rate", "unit": "B/s", "direction": "higher", "labels": ["port"], "informational": true, "optional": true,
    "summary": "its line rate, one way"}
 ])json";
 
 /// Of the counters. Every one is optional: a port has those of its driver.
 constexpr const char* kCounterMetrics = R"json([
-  {"name": "link_downed", "summary": "times that the link went down",
+  {"name": "link_downed", "summary": "number of times the link went down",
    "standing": {"max": 0, "source": "a link that goes down under load is not healthy",
                 "remedy": "Reseat or replace cable and transceiver, then look at the switch port; see dmesg and mlxlink -d DEVICE"}},
-  {"name": "symbol_errors", "summary": "symbol errors beyond what error correction repaired",
+  {"name": "symbol_errors", "summary": "symbol errors after error correction",
    "standing": {"max": 0, "source": "InfiniBand allows a bit error rate of 1e-12 before and practically none after error correction",
                 "remedy": "Clean or replace cable and transceiver; see mlxlink -d DEVICE --show_ber"}},
-  {"name": "link_error_recoveries", "summary": "times that the link recovered by training itself again",
+  {"name": "link_error_recoveries", "summary": "number of link retrainings",
    "standing": {"max": 0, "source": "each one stops traffic for milliseconds", "remedy": "Reseat or replace cable and transceiver"}},
-  {"name": "receive_errors", "summary": "packets that arrived damaged",
+  {"name": "receive_errors", "summary": "corrupted packets received",
    "standing": {"max": 0, "source": "a healthy link damages none", "remedy": "Clean or replace cable and transceiver"}},
-  {"name": "link_integrity_errors", "summary": "times that errors came faster than the link allows",
+  {"name": "link_integrity_errors", "summary": "number of times the error rate exceeded the link's limit",
    "standing": {"max": 0, "source": "a healthy link has none", "remedy": "Reseat or replace cable and transceiver"}},
-  {"name": "buffer_overruns", "summary": "times that the receive buffer overran",
+  {"name": "buffer_overruns", "summary": "receive buffer overruns",
    "standing": {"max": 0, "source": "credits forbid it", "remedy": "Update the firmware of HCA and switch; check the cable"}},
   {"name": "transmit_discards", "summary": "packets dropped because the port could not send them",
    "standing": {"max": 0, "severity": "warn", "source": "a lossless fabric drops none", "remedy": "Look for congestion and links that are down"}},
-  {"name": "retransmits", "summary": "packets sent again: out of sequence, lost, or acknowledged too late",
+  {"name": "retransmits", "summary": "retransmitted packets: out of sequence, lost, or acknowledged late",
    "standing": {"max": 0, "severity": "warn", "source": "a lossless fabric needs none",
                 "remedy": "Check flow control (PFC, ECN) on RoCE, cables and switch buffers"}},
   {"name": "congestion_marks", "summary": "congestion notifications sent and handled (ECN, CNP)", "informational": true},
-  {"name": "transmit_waits", "summary": "ticks in which data waited for credits", "informational": true},
+  {"name": "transmit_waits", "summary": "ticks spent waiting for credits", "informational": true},
   {"name": "sent_bytes", "unit": "B", "direction": "none", "summary": "bytes sent", "informational": true},
   {"name": "received_bytes", "unit": "B", "direction": "none", "summary": "bytes received", "informational": true}
 ])json";

@@ -102,12 +102,11 @@ Status checkRails(const Members& members) {
                        })->first;
   for (size_t i = 0; i < members.ranks.size(); ++i)
     if (members.ranks[i].size() != rails)
-      return Error{
-          ErrorCode::kUsage,
-          fmt::format("{} has {} ranks where others have {}; the ring pairs rail with rail, so every "
-                      "node must have as many: give the stage `ranks`, or repair the node",
-                      printable(members.names[i]), members.ranks[i].size(), rails),
-          "ring"};
+      return Error{ErrorCode::kUsage,
+                   fmt::format("{} has {} ranks where others have {}; the ring pairs rail with rail, so all "
+                               "nodes need the same number: set `ranks` for the stage, or repair the node",
+                               printable(members.names[i]), members.ranks[i].size(), rails),
+                   "ring"};
   return {};
 }
 

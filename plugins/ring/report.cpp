@@ -48,8 +48,8 @@ class Reporter {
         ErrorCode::kTimeout,
         fmt::format("the bandwidths of healthy pairs vary so much, or other processes slow them down so "
                     "much, that a loss of {:.0f}% may hide in it, so nothing "
-                    "can be said of those that pass: see that no other work is on these hosts and their "
-                    "network (env.health), or raise samples and bytes",
+                    "can be said of those that pass: check for other workloads on these hosts and their "
+                    "network (env.health), or increase samples and bytes",
                     100 * resolution.loss),
         ""};
   }
@@ -136,7 +136,7 @@ class Reporter {
         const Lane& of = found_.log->lanes()[lane];
         MUSTER_CHECK_OK(
             host_.fact("unrepeated",
-                       fmt::format("{} was slow once, and not when it was measured again",
+                       fmt::format("{} was slow once, but not when remeasured",
                                    of.quantity == Quantity::kBandwidth ? "bandwidth" : "latency"),
                        {{"a", name(members_, pair.a)}, {"b", name(members_, pair.b)}, {"rail", of.rail}}));
       }

@@ -103,8 +103,8 @@ class RingSession : public sdk::Session {
     MUSTER_TRY(const auto communicator, formGroup(params));
     MUSTER_TRY(const Members members, gatherMembers(place_, *communicator));
     if (members.count() < 2)
-      return Error{ErrorCode::kUnsupported, "a ring needs two nodes, or two ranks on one: this group has one",
-                   ""};
+      return Error{ErrorCode::kUnsupported,
+                   "a ring needs at least two nodes or two ranks; this group has one", ""};
     MUSTER_TRY(Topology topology, readTopology(params.topology, members));
     MUSTER_TRY(const auto meter, Meter::prepare(*device_.device, *communicator, members, params.meter));
     const std::string key =
@@ -179,7 +179,7 @@ class RingSession : public sdk::Session {
     Turn turn{log.rounds() - 1, 1};
     for (Round pairs = pairsInDoubt(log); !pairs.empty(); pairs = pairsInDoubt(log), ++turn.look) {
       if (host_.cancelled()) return Error{ErrorCode::kTimeout, "the ring was cancelled", ""};
-      host_.progress(-1, fmt::format("round {}: {} pairs once more", turn.round + 1, pairs.size()));
+      host_.progress(-1, fmt::format("round {}: remeasuring {} pairs", turn.round + 1, pairs.size()));
       MUSTER_CHECK_OK(meter.hold(turn, pairs, log, figures));
     }
     return {};
@@ -191,7 +191,7 @@ class RingSession : public sdk::Session {
     for (auto rounds = nextVisit(log); !rounds.empty(); rounds = nextVisit(log)) {
       if (host_.cancelled()) return Error{ErrorCode::kTimeout, "the ring was cancelled", ""};
       const int visit = log.visitsHeld();
-      host_.progress(-1, fmt::format("confirmation {}: slow pairs are measured again", visit + 1));
+      host_.progress(-1, fmt::format("confirmation {}: remeasuring slow pairs", visit + 1));
       const double after = visitTime(visit, seconds);
       meter.pause(after - (visit > 0 ? visitTime(visit - 1, seconds) : 0));
       for (size_t i = 0; i < rounds.size(); ++i)

@@ -88,11 +88,12 @@ class Solver {
     for (const LinkFault& f : found.links)
       links_[{f.pair.a, f.pair.b}].push_back(
           {&lane, f.loss, f.strength,
-           fmt::format("slow each of {} times, both are well with others", f.times)});
+           fmt::format("slow in all {} measurements, both are normal with others", f.times)});
     for (const LeafFault& f : found.leaves)
       leaves_[f.leaf].push_back(
           {&lane, f.loss, f.strength,
-           fmt::format("{} of {} pairs across are slow, pairs inside are well", f.slowPairs, f.pairs)});
+           fmt::format("{} of {} pairs across leaves are slow, pairs within the leaf are normal", f.slowPairs,
+                       f.pairs)});
     for (const OpenFault& f : found.open) open_.emplace_back(&lane, f);
   }
 
@@ -168,7 +169,7 @@ class Solver {
       if (touchesNamed(open.pair) || namedLinks_.count({open.pair.a, open.pair.b}) == 1) continue;
       if (!namedOpen_.insert({open.pair.a, open.pair.b}).second) continue;
       Culprit& culprit = add(Culprit::Kind::kUnattributable, {open.pair.a, open.pair.b},
-                             {lane, open.loss, 0, "the rounds did not tell the link from its nodes"},
+                             {lane, open.loss, 0, "the measurements cannot separate the link from its nodes"},
                              fmt::format("the pair #{} - #{}", open.pair.a, open.pair.b));
       culprit.confidence = 0;
     }
@@ -250,8 +251,8 @@ class Solver {
     culprit.nodes.assign(namedNodes_.begin(), namedNodes_.end());
     culprit.loss = culprits_.front().loss;
     culprit.evidence = fmt::format(
-        "{} of {} nodes are slower than the fastest pairs: their peers are no yardstick, look at the figures "
-        "themselves",
+        "{} of {} nodes are slower than the fastest pairs, so peer comparison is unreliable: check the "
+        "absolute values",
         namedNodes_.size(), log_.nodes());
     culprits_ = {std::move(culprit)};
     lanes_.resize(1);

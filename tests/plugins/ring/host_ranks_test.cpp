@@ -80,7 +80,7 @@ TEST(RingOverGloo, PairsTheRanksOfOneNode) {
 TEST(RingOverGloo, RefusesNodesWithDifferentNumbersOfRanks) {
   for (const std::string& words : runAll(5, 2)) {
     EXPECT_NE(words.find("example.org has 1 ranks where others have 2"), std::string::npos) << words;
-    EXPECT_NE(words.find("give the stage `ranks`"), std::string::npos) << words;
+    EXPECT_NE(words.find("set `ranks` for the stage"), std::string::npos) << words;
   }
 }
 
