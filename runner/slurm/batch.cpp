@@ -24,27 +24,25 @@ std::string listed(const std::set<std::string>& jobs) {
   return join(std::vector<std::string>(jobs.begin(), jobs.end()), " ");
 }
 
-/// The larger of two numbers of jobs, as a number.
-uint64_t atLeast(uint64_t least, const std::string& job) {
+uint64_t numberOf(const std::string& job) {
   uint64_t number = 0;
   std::from_chars(job.data(), job.data() + job.size(), number);
-  return std::max(least, number);
+  return number;
 }
 
 /// Jobs of this run that wait or run and were submitted in this step: also one that sbatch submitted and did
-/// not live to tell the number of. They are known by their comment, which anybody can give to a job of his,
-/// so they must be this user's too, and have a number that Slurm gave after those of `before`; from the
-/// step's first job on where its number is known.
+/// not live to tell the number of. They are known by their comment. Any user can give it to a job, so they
+/// must also be this user's and have a number above those of `before`, and not below the first of `numbers`,
+/// the known ones of this step.
 Result<std::set<std::string>> strays(const std::string& id, const std::set<std::string>& before,
                                      const std::vector<std::string>& numbers) {
-  uint64_t least = 0;
-  for (const std::string& job : before) least = atLeast(least, job);
-  if (!numbers.empty()) least = atLeast(least, numbers.front());
+  uint64_t least = numbers.empty() ? 0 : numberOf(numbers.front());
+  for (const std::string& job : before) least = std::max(least, numberOf(job) + 1);
   MUSTER_TRY(const auto all, readJobs());
   std::set<std::string> found;
   for (const JobInfo& job : all)
     if (job.live() && job.comment == id && job.user == static_cast<int64_t>(geteuid()) &&
-        before.count(job.job) == 0 && atLeast(least, job.job) == atLeast(0, job.job))
+        numberOf(job.job) >= least)
       found.insert(job.job);
   return found;
 }

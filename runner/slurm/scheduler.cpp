@@ -35,15 +35,15 @@ std::string oneLine(std::string_view text) {
   return printable(join(lines, "; "), 600);
 }
 
-/// Nothing of a user's habits filters or formats what is read here; times are seconds since 1970.
-CommandSetting questions() {
+/// Leaves out variables that filter or format what the tools print; times are printed as seconds since 1970.
+CommandSetting querySetting() {
   return {{"SQUEUE_", "SINFO_", "SACCT_", "SCANCEL_", "SLURM_TIME_FORMAT", "SLURM_BITSTR_LEN"},
           {"SLURM_TIME_FORMAT=%s"}};
 }
 
 /// What a tool printed, or an Error that quotes its complaint. kTimeout when no controller answered.
 Result<std::string> answer(const std::vector<std::string>& argv,
-                           const CommandSetting& setting = questions()) {
+                           const CommandSetting& setting = querySetting()) {
   MUSTER_TRY(const CommandResult result, runCommand(argv, kPatience, setting));
   if (result.exitCode == 0) return result.out;
   const std::string said = oneLine(trim(result.err).empty() ? result.out : result.err);
@@ -68,9 +68,9 @@ struct Row {
   std::string text;
 };
 
-Error unexpected(const char* tool, const std::string& found, const char* wanted) {
+Error unexpected(const char* tool, const std::string& found, const char* expected) {
   return Error{ErrorCode::kProtocol,
-               fmt::format("{} printed \"{}\", wanted {}", tool, printable(found, 120), wanted), ""};
+               fmt::format("{} printed \"{}\", expected {}", tool, printable(found, 120), expected), ""};
 }
 
 /// Rows of `count` fields, each with a bar after it, a text of exactly `width` bytes and a line break. Only
@@ -220,13 +220,13 @@ int gpusOf(const std::string& gres) {
 }
 
 Result<Nodes> parseNodes(const std::string& text) {
-  constexpr const char* kWanted = "NODE|STATE|GRES|USER|REASON";
+  constexpr const char* kExpected = "NODE|STATE|GRES|USER|REASON";
   std::vector<Row> rows;
-  if (!readRows(text, 4, kReasonWidth, rows)) return unexpected("sinfo", text, kWanted);
+  if (!readRows(text, 4, kReasonWidth, rows)) return unexpected("sinfo", text, kExpected);
   Nodes nodes;
   for (const Row& row : rows) {
     const auto& field = row.fields;
-    if (!isPlainName(field[0]) || field[1].empty()) return unexpected("sinfo", join(field, "|"), kWanted);
+    if (!isPlainName(field[0]) || field[1].empty()) return unexpected("sinfo", join(field, "|"), kExpected);
     NodeInfo node{field[0], field[1], field[3], printable(row.text, kReasonWidth), gpusOf(field[2])};
     if (node.reason == "none") node.reason.clear();
     nodes.insert_or_assign(node.name, std::move(node));  // a node of two partitions is shown twice
@@ -250,15 +250,15 @@ Result<Nodes> readNodes(const std::string& partition) {
 }
 
 Result<std::vector<JobInfo>> parseJobs(const std::string& text) {
-  constexpr const char* kWanted = "JOB|NUMBER|ID|STATE|UID|START|END|NODES|COMMENT";
+  constexpr const char* kExpected = "JOB|NUMBER|ID|STATE|UID|START|END|NODES|COMMENT";
   std::vector<Row> rows;
-  if (!readRows(text, 8, kCommentWidth, rows)) return unexpected("squeue", text, kWanted);
+  if (!readRows(text, 8, kCommentWidth, rows)) return unexpected("squeue", text, kExpected);
   std::vector<JobInfo> jobs;
   for (Row& row : rows) {
     const auto& field = row.fields;
     JobInfo job{field[0], field[1], field[2], field[3], field[7], std::move(row.text)};
     if (!isNumber(job.job) || !isNumber(job.number) || !readNumber(field[4], job.user))
-      return unexpected("squeue", join(field, "|"), kWanted);
+      return unexpected("squeue", join(field, "|"), kExpected);
     job.start = timeOf(field[5]);
     job.end = timeOf(field[6]);
     if (job.comment == "(null)") job.comment.clear();

@@ -40,7 +40,7 @@ struct JobInfo {
   std::string id;      ///< "17_3"
   std::string state;   ///< "RUNNING", "NODE_FAIL" ...
   std::string nodes;
-  std::string comment;     ///< ours hold the run's id; empty: none. Its user writes here what he likes
+  std::string comment;     ///< ours hold the run's id; empty: none. Free text of its user
   int exitCode = -1;       ///< of its script; -1: not known
   int64_t user = -1;       ///< id of the user it runs as
   int64_t start = 0;       ///< seconds since 1970, by the controller's clock; 0: not yet, or not known

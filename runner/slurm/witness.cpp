@@ -90,7 +90,7 @@ NodeEnd Witness::judge(const JobInfo* found, const std::string& number) const {
     return contradicted(fmt::format("job {} has not ended ({})", number, printable(job.state, 40)));
   if (job.state != "COMPLETED" && job.state != "FAILED")
     return contradicted(fmt::format("Slurm says that job {} ended as {}", number, printable(job.state, 40)));
-  if (static_cast<double>(job.start) + kClocksDiffer < run_.submission().created)
+  if (static_cast<double>(job.start) + kMaxClockSkew < run_.submission().created)
     return contradicted(fmt::format("job {} began before this run was submitted", number));
   return {Standing::kConfirmed, job.exitCode, number, "", job.start, job.end};
 }

@@ -29,9 +29,8 @@ struct NodeEnd {
   int64_t end = 0;
 };
 
-/// Seconds by which the clocks of nodes, controller and submitting host may differ: what munge allows at
-/// most.
-constexpr double kClocksDiffer = 300;
+/// Seconds by which the clocks of nodes, controller and submitting host may differ; munge allows no more.
+constexpr double kMaxClockSkew = 300;
 
 class Witness {
  public:

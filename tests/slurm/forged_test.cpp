@@ -109,7 +109,7 @@ TEST_F(SlurmForged, NeitherDrainsNorAcceptsWhatSlurmDoesNotConfirm) {
               ContainsRegex("node2 +failed +exit 1, but Slurm says"));
 }
 
-TEST_F(SlurmForged, ALineBreakInAStrangersCommentSaysNothing) {
+TEST_F(SlurmForged, IgnoresLineBreaksInCommentsOfOtherUsers) {
   const fs::path run = newRun();
   ASSERT_EQ(submitSick(run, {1}, "node[1-2]").exitCode, 1);
   const std::string claim = readWhole(run / "claims" / "node1"), job = claim.substr(0, claim.find(' '));
@@ -119,7 +119,7 @@ TEST_F(SlurmForged, ALineBreakInAStrangersCommentSaysNothing) {
   for (const std::string& comment :
        {fmt::format("x\n{0}|{0}|{0}|FAILED|node2|None|{1}", job, id), std::string(128, 'x') + "\n" + now,
         std::string(127, 'x') + "\n" + now, std::string("hello\nbroken")}) {
-    const std::string number = sbatchOfStranger({"--comment=" + comment, "--job-name=a\n" + now});
+    const std::string number = sbatchAsOtherUser({"--comment=" + comment, "--job-name=a\n" + now});
     ASSERT_EQ(slurm().command({"scancel", number}).exitCode, 0);
   }
   slurm().set("node4", "DRAIN", "bad\nnode1|drained|(null)|root|x");
@@ -135,7 +135,7 @@ TEST_F(SlurmForged, ALineBreakInAStrangersCommentSaysNothing) {
   EXPECT_THAT(resumed.out, HasSubstr("0 nodes run the plan again"));
 }
 
-TEST_F(SlurmForged, AJobOfTheRunsUserThatComesLaterDrainsNobody) {
+TEST_F(SlurmForged, DrainsNoNodeForAJobThatFleetJsonDoesNotKnow) {
   const fs::path run = newRun();
   ASSERT_EQ(submitSick(run, {}, "node[1-2]").exitCode, 0);
   const std::string id = Json::parse(readWhole(run / "slurm.json"))["id"];

@@ -81,9 +81,9 @@ TEST_F(SlurmLimits, TakesBackWhatItSubmittedWhenALaterJobIsRefused) {
 
   EXPECT_THAT(refused.err, HasSubstr("--most-jobs N keeps below it"));
 
-  // Nor does a second try cancel a stranger's job that calls itself one of this run.
+  // A second attempt does not cancel another user's job that has this run's id as its comment.
   const std::string id = Json::parse(readWhole(run / "slurm.json"))["id"];
-  const std::string foreign = sbatchOfStranger({"--comment=" + id});
+  const std::string foreign = sbatchAsOtherUser({"--comment=" + id});
   const ProcessResult again = slurm().muster({"resume", run.string()});
   EXPECT_THAT(again.err, HasSubstr("the jobs that had been submitted before are cancelled"));
   EXPECT_THAT(slurm().command({"squeue", "--noheader", "--format=%A %T"}).out,

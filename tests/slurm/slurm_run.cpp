@@ -109,8 +109,8 @@ ProcessResult SlurmTest::submitBadLink(const fs::path& run, int a, int b) {
   return submitPlugin(sickPlan("cluster", 16 | 1 << (a - 1) | 1 << (b - 1)), run, "node[1-4]");
 }
 
-std::string SlurmTest::sbatchOfStranger(const std::vector<std::string>& arguments) {
-  const std::string id = std::to_string(kStranger);
+std::string SlurmTest::sbatchAsOtherUser(const std::vector<std::string>& arguments) {
+  const std::string id = std::to_string(kOtherUser);
   std::vector<std::string> argv = {"setpriv", "--reuid=" + id, "--regid=" + id, "--clear-groups",
                                    "sbatch",  "--parsable",    "--hold",        "--output=/dev/null"};
   argv.insert(argv.end(), arguments.begin(), arguments.end());

@@ -43,9 +43,9 @@ class SlurmTest : public ::testing::Test {
   /// The same with a stage of all nodes, in which node1 names the link between two of them as bad.
   static ProcessResult submitBadLink(const std::filesystem::path& run, int a, int b);
 
-  /// `sbatch ARGUMENTS` as a user who has nothing to do with the run; returns the job's number.
-  static constexpr uid_t kStranger = 65534;
-  static std::string sbatchOfStranger(const std::vector<std::string>& arguments);
+  /// `sbatch ARGUMENTS` as another user than the run's; returns the job's number.
+  static constexpr uid_t kOtherUser = 65534;
+  static std::string sbatchAsOtherUser(const std::vector<std::string>& arguments);
 
   /// Nodes with a claim; with an exit code; with a record.
   static std::set<std::string> claimed(const std::filesystem::path& run);

@@ -168,11 +168,11 @@ TEST_F(SlurmSubmit, RefusesWhatCannotBeSubmitted) {
   EXPECT_THAT(slurm().command({"squeue", "--noheader"}).out, IsEmpty());
 }
 
-TEST_F(SlurmSubmit, WritesNoScriptWhereAnotherUserCouldReplaceIt) {
+TEST_F(SlurmSubmit, RefusesAFolderThatAnotherUserOwnsOrCouldReplace) {
   const fs::path foreign = newRun(), above = newRun();
   for (const fs::path& folder : {foreign, above}) {
     fs::create_directory(folder);
-    ASSERT_EQ(chown(folder.c_str(), kStranger, kStranger), 0);
+    ASSERT_EQ(chown(folder.c_str(), kOtherUser, kOtherUser), 0);
   }
   const ProcessResult own = submit(quickPlan(), foreign, {"--simulate", healthy()});
   EXPECT_EQ(own.exitCode, 2) << own.out;
@@ -184,7 +184,7 @@ TEST_F(SlurmSubmit, WritesNoScriptWhereAnotherUserCouldReplaceIt) {
   EXPECT_THAT(slurm().command({"squeue", "--noheader"}).out, IsEmpty());
 }
 
-TEST_F(SlurmSubmit, LeadsOverNoLinkThatSomebodyCouldTurn) {
+TEST_F(SlurmSubmit, WritesTheRealPathWhereOutIsALink) {
   const fs::path run = newRun(), link = newRun();
   fs::create_directory_symlink(slurm().shared(), link);
   const ProcessResult result =

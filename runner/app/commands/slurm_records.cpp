@@ -47,8 +47,8 @@ class Rules {
   /// A run begins while its job runs.
   [[nodiscard]] static Status checkTime(const fleet::NodeSummary& record, const slurm::NodeEnd& end) {
     if (end.standing != Standing::kConfirmed) return {};
-    const double from = static_cast<double>(end.start) - slurm::kClocksDiffer;
-    const double to = static_cast<double>(end.end) + slurm::kClocksDiffer;
+    const double from = static_cast<double>(end.start) - slurm::kMaxClockSkew;
+    const double to = static_cast<double>(end.end) + slurm::kMaxClockSkew;
     if (record.started >= from && record.started <= to) return {};
     return refused(fmt::format("it says that it began at {}, job {} ran from {} to {}",
                                formatUtc(record.started), end.job, formatUtc(static_cast<double>(end.start)),
