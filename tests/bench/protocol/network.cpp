@@ -70,7 +70,7 @@ void Network::send(const std::shared_ptr<Connection>& connection, const StoreReq
     ++requests;
     received_ = std::max(received_, fibers_.now()) + wire * 8 / options_.bandwidth;
     fibers_.at(work(received_, options_.requestCost), 0, [this, connection, bytes = std::move(bytes)] {
-      if (connection->up) store_->take(connection->id, bytes);
+      if (connection->up && store_ != nullptr) store_->take(connection->id, bytes);
     });
   });
 }
@@ -96,7 +96,24 @@ void Network::close(const std::shared_ptr<Connection>& connection) {
   connection->onAnswer = nullptr;
   connection->onLost = nullptr;
   connections_.erase(connection->id);
-  fibers_.after(options_.roundTrip / 2, 0, [this, connection] { store_->close(connection->id); });
+  endOnServer(connection->id);
+}
+
+void Network::endOnServer(StorePeerId connection) {
+  fibers_.after(options_.roundTrip / 2, 0, [this, connection] {
+    if (store_ != nullptr) store_->close(connection);
+  });
+}
+
+void Network::endOnClient(const std::shared_ptr<Connection>& connection) {
+  fibers_.after(options_.roundTrip / 2, connection->node, [connection] {
+    if (std::exchange(connection->up, false)) connection->onLost();
+  });
+}
+
+void Network::endStore() {
+  store_ = nullptr;
+  for (const auto& [id, connection] : std::exchange(connections_, {})) endOnClient(connection);
 }
 
 void Network::kill(int node, bool host) {
@@ -104,13 +121,8 @@ void Network::kill(int node, bool host) {
   for (auto it = connections_.begin(); it != connections_.end();) {
     const std::shared_ptr<Connection> connection = it->second;
     const bool gone = !host && (connection->node == node || node == 0);
-    if (gone && node != 0)
-      fibers_.after(options_.roundTrip / 2, 0, [this, connection] { store_->close(connection->id); });
-    if (gone && node == 0)
-      fibers_.after(options_.roundTrip / 2, connection->node, [connection] {
-        connection->up = false;
-        connection->onLost();
-      });
+    if (gone && node != 0) endOnServer(connection->id);
+    if (gone && node == 0) endOnClient(connection);
     it = gone ? connections_.erase(it) : std::next(it);
   }
 }
@@ -126,8 +138,8 @@ void SimServer::pass(std::vector<StoreAskers::Answer> answers) {
   const double next = desk_->nextDeadline();
   if (next >= deadline_) return;
   deadline_ = next;
-  network_.fibers().at(next, node_, [this, next] {
-    if (deadline_ != next) return;
+  network_.fibers().at(next, node_, [this, next, lives = std::weak_ptr<bool>(lives_)] {
+    if (lives.expired() || deadline_ != next) return;
     deadline_ = kForever;
     proceed();
   });
@@ -308,9 +320,11 @@ class SimCalls : public StoreCalls {
     if (node_ == 0) {
       ++network_.requests;
       const double done = network_.work(network_.fibers().now(), network_.options().requestCost);
-      network_.fibers().at(done, 0, [server = server_, local = local_, request = std::move(request)] {
-        server->takeLocal(local, request);
-      });
+      network_.fibers().at(
+          done, 0,
+          [server = server_, lives = server_->lives(), local = local_, request = std::move(request)] {
+            if (!lives.expired()) server->takeLocal(local, request);
+          });
     } else {
       server_->takeLocal(local_, std::move(request));
     }

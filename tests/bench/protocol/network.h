@@ -48,6 +48,8 @@ class Network {
   };
 
   void serve(SimServer* store) { store_ = store; }
+  /// Node 0 ends its run in order: all connections are closed.
+  void endStore();
   [[nodiscard]] bool reachable() const { return store_ != nullptr && fibers_.alive(0); }
   std::shared_ptr<Connection> connect(int node);
   void send(const std::shared_ptr<Connection>& connection, const StoreRequest& request);
@@ -66,6 +68,8 @@ class Network {
  private:
   [[nodiscard]] double wireBytes(size_t size) const;
   double delay();
+  void endOnServer(StorePeerId connection);
+  void endOnClient(const std::shared_ptr<Connection>& connection);
 
   NetworkOptions options_;
   Fibers& fibers_;
@@ -82,6 +86,12 @@ class SimServer : public StoreServer {
   SimServer(Network& network, int node, std::unique_ptr<StoreDesk> desk)
       : network_(network), node_(node), desk_(std::move(desk)), askers_(*desk_) {}
 
+  ~SimServer() override {
+    if (node_ == 0) network_.endStore();
+  }
+  SimServer(const SimServer&) = delete;
+  SimServer& operator=(const SimServer&) = delete;
+
   /// Bytes of a request of another node, with its length.
   void take(StorePeerId connection, const std::string& bytes);
   /// A request of this node itself.
@@ -92,6 +102,7 @@ class SimServer : public StoreServer {
   void detach(StorePeerId connection, const std::string& prefix);
   [[nodiscard]] Network& network() { return network_; }
   [[nodiscard]] int node() const { return node_; }
+  [[nodiscard]] std::weak_ptr<bool> lives() const { return lives_; }
 
   Result<Fd> connect(const std::string& prefix) override;
   [[nodiscard]] uint16_t port() const override { return 1; }
@@ -110,6 +121,7 @@ class SimServer : public StoreServer {
   StorePeerId next_ = kLocal;
   std::map<StorePeerId, std::function<void(StoreResponse)>> locals_;
   double deadline_ = kForever;
+  std::shared_ptr<bool> lives_ = std::make_shared<bool>(true);  ///< of which timers have a weak one
 };
 
 /// What one node stands on.
