@@ -2,6 +2,7 @@
 // How expectations read, and their JSON.
 #include "runner/metrics/expectation.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace muster {
