@@ -149,7 +149,7 @@ TEST_F(Delta, MergesTheReplacedNodeIntoTheAcceptedFleetAndSaysWhatIsFromWhere) {
   const std::string before = readWhole(accepted() / "fleet.json");
   const auto result = merge(again(1, kNewSerial));
   EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
-  EXPECT_THAT(result.out, HasSubstr("2 stay as accepted, 1 taken from new runs"));
+  EXPECT_THAT(result.out, HasSubstr("2 unchanged, 1 taken from new runs"));
   EXPECT_THAT(result.out, HasSubstr("SIMULATED ACCEPTED"));
   const Json fleet = fleetJson();
   EXPECT_EQ(fleet["coverage"]["states"]["accepted"], 3);
@@ -163,7 +163,7 @@ TEST_F(Delta, MergesTheReplacedNodeIntoTheAcceptedFleetAndSaysWhatIsFromWhere) {
   EXPECT_EQ(fleet["nodes"][1]["records"][0]["path"], nodeName(1) + "/rerun/record.json");
   EXPECT_EQ(fleet["nodes"][1]["serials"]["gpu3"], kNewSerial);
   const std::string html = readWhole(out() / "fleet.html");
-  EXPECT_THAT(html, HasSubstr("Delta acceptance: 1 of 3 nodes ran again"));
+  EXPECT_THAT(html, HasSubstr("Incremental re-acceptance: 1 of 3 nodes retested"));
   EXPECT_THAT(html, HasSubstr("replaced by " + kNewSerial));
   // The records are there, byte for byte, and judged as a fleet of their own they give the same.
   EXPECT_EQ(readWhole(out() / "records" / nodeName(0) / "accepted/record.json"),
@@ -184,8 +184,8 @@ TEST_F(Delta, TakesTheLastAcceptanceFromTheHistoryAndBuildsOnItsOwnResult) {
   EXPECT_THAT(history({"add", accepted().string()}).out, Not(HasSubstr("fleet")));
   ASSERT_EQ(delta({first, "--out", out().string()}).exitCode, 0);
   const auto added = history({"add", out().string()});
-  EXPECT_THAT(added.out, HasSubstr("1 kept, 2 known already"));
-  EXPECT_THAT(added.out, HasSubstr("1 fleet kept"));
+  EXPECT_THAT(added.out, HasSubstr("1 added, 2 already known"));
+  EXPECT_THAT(added.out, HasSubstr("1 fleet added"));
   const auto fleets = history({"fleets"});
   EXPECT_THAT(fleets.out, HasSubstr("accepted     3 nodes, short"));
   EXPECT_EQ(Json::parse(history({"fleets", "--json"}).out).size(), 2u);

@@ -50,7 +50,7 @@ TEST_F(SlurmResume, CompletesARunWhoseNodeWentDownInTheMiddle) {
   ASSERT_TRUE(within(60, [] { return slurm().state("node2") == "idle"; }));
   const ProcessResult second = slurm().muster({"resume", run.string(), "--wait"});
   EXPECT_EQ(second.exitCode, 0) << second.out << second.err;
-  EXPECT_THAT(second.out, HasSubstr("1 nodes run the plan again: node2\n"));
+  EXPECT_THAT(second.out, HasSubstr("retesting 1 nodes with the plan: node2\n"));
   EXPECT_THAT(recorded(run), ElementsAre("node1", "node2", "node3", "node4"));
   EXPECT_EQ(fs::last_write_time(run / "records" / "nodes" / "node1" / "record.json"), before)
       << "node1 ran again";
