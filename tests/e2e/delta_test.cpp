@@ -130,7 +130,7 @@ TEST_F(Delta, SurveySaysWhichNodesMustRunAgain) {
   const std::string survey = again(1, kNewSerial, "h100x8-healthy", look, "survey");
   const auto result = delta({"--survey", survey, "--since", accepted().string()});
   EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
-  EXPECT_THAT(result.out, HasSubstr("run again: sim-node-0001\n"));
+  EXPECT_THAT(result.out, HasSubstr("retest: sim-node-0001\n"));
   EXPECT_THAT(result.out, HasSubstr("muster slurm submit PLAN --nodes sim-node-0001"));
   EXPECT_THAT(result.out,
               HasSubstr("gpu3: " + serialIn(accepted() / nodeName(1), 3) + " replaced by " + kNewSerial));
@@ -241,7 +241,7 @@ TEST_F(Delta, RefusesWhileANodeThatChangedWasNotRun) {
   const std::string part = serialIn(accepted() / nodeName(2), 0);
   const std::string runs = again(1, part);
   const auto result = merge(runs);
-  expectRefused(result, 3, "run again: sim-node-0002");
+  expectRefused(result, 3, "retest: sim-node-0002");
   EXPECT_THAT(result.out, HasSubstr("is in sim-node-0001 now"));
   EXPECT_FALSE(fs::exists(out()));
   again(2);
@@ -252,10 +252,10 @@ TEST_F(Delta, RefusesWhileANodeThatChangedWasNotRun) {
 TEST_F(Delta, RefusesWhereAnUntouchedNodesRecordIsMissingOrWasEdited) {
   const std::string runs = again(1, kNewSerial);
   replaceIn(accepted() / nodeName(0) / "record.json", "\"seed\"", "\"seed\" ");
-  expectRefused(merge(runs), 3, "run again: sim-node-0000");
+  expectRefused(merge(runs), 3, "retest: sim-node-0000");
   fs::remove_all(accepted() / nodeName(2));
   const auto result = merge(runs);
-  expectRefused(result, 3, "run again: sim-node-0000,sim-node-0002");
+  expectRefused(result, 3, "retest: sim-node-0000,sim-node-0002");
   EXPECT_THAT(result.out, HasSubstr("sim-node-0002/record.json"));
   EXPECT_THAT(result.out, HasSubstr("is missing or was changed"));
 }
