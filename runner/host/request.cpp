@@ -54,7 +54,7 @@ Status checkIndices(const HostRequest& request) {
   std::set<int> seen;
   for (const HostCase& entry : request.cases)
     if (!seen.insert(entry.index).second)
-      return Error{ErrorCode::kProtocol, fmt::format("request.cases: index {} stands twice", entry.index),
+      return Error{ErrorCode::kProtocol, fmt::format("request.cases: index {} is listed twice", entry.index),
                    ""};
   return {};
 }

@@ -20,7 +20,8 @@ constexpr size_t kBoundDigits = 12;
 
 Error contradiction(const std::string& message) {
   return {ErrorCode::kProtocol,
-          message + "; the file was edited or torn: use the record as `muster run` wrote it", "record"};
+          message + "; the file was edited or truncated: use the original record written by `muster run`",
+          "record"};
 }
 
 Accounting recount(const Record& record) {

@@ -89,13 +89,13 @@ class Search {
     const size_t before = left_.size();
     for (const LearnGroup& group : input_.groups) lookAt(group, devices, nodes, means);
     if (left_.size() > before) return;
-    lookAtScores(devices, "all that was measured of it, taken together,", kDeviceRoom, 1);
+    lookAtScores(devices, "its metrics combined", kDeviceRoom, 1);
     if (left_.size() > before) return;
-    lookAtScores(besideNode(devices), "all that was measured of it, beside the other devices of its node,",
+    lookAtScores(besideNode(devices), "its metrics combined, compared with the other devices of its node,",
                  kDeviceRoom, 1);
     if (left_.size() > before) return;
     for (const auto& [what, scores] : means) lookAtScores(scores, what, kNodeRoom, input_.groups.size());
-    lookAtScores(nodes, "all that was measured of the node, taken together,", kNodeRoom, 1);
+    lookAtScores(nodes, "the metrics of the node combined", kNodeRoom, 1);
   }
 
   void lookAt(const LearnGroup& group, Scores& devices, Scores& nodes,

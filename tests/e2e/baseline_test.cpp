@@ -178,7 +178,7 @@ TEST(Baseline, RefusesAFleetThatIsSlowAsAWhole) {
   const std::string slow = fleet().make("slow-fleet", sickScenario(dir, faults), "1", 8);
   const auto result = learn(slow, (dir.path() / "x.toml").string(), {"--allow-simulated"});
   EXPECT_EQ(result.exitCode, 2) << result.out;
-  EXPECT_TRUE(has(result.err, "8 of 8 nodes are sick")) << result.err;
+  EXPECT_TRUE(has(result.err, "8 of 8 nodes failed or are outliers")) << result.err;
   EXPECT_TRUE(has(result.err, "memory.bandwidth of gpu")) << result.err;
 }
 

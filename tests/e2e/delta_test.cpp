@@ -130,7 +130,7 @@ TEST_F(Delta, SurveySaysWhichNodesMustRunAgain) {
   const std::string survey = again(1, kNewSerial, "h100x8-healthy", look, "survey");
   const auto result = delta({"--survey", survey, "--since", accepted().string()});
   EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
-  EXPECT_THAT(result.out, HasSubstr("run again: sim-node-0001\n"));
+  EXPECT_THAT(result.out, HasSubstr("retest: sim-node-0001\n"));
   EXPECT_THAT(result.out, HasSubstr("muster slurm submit PLAN --nodes sim-node-0001"));
   EXPECT_THAT(result.out,
               HasSubstr("gpu3: " + serialIn(accepted() / nodeName(1), 3) + " replaced by " + kNewSerial));
@@ -149,7 +149,7 @@ TEST_F(Delta, MergesTheReplacedNodeIntoTheAcceptedFleetAndSaysWhatIsFromWhere) {
   const std::string before = readWhole(accepted() / "fleet.json");
   const auto result = merge(again(1, kNewSerial));
   EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
-  EXPECT_THAT(result.out, HasSubstr("2 stay as accepted, 1 taken from new runs"));
+  EXPECT_THAT(result.out, HasSubstr("2 unchanged, 1 taken from new runs"));
   EXPECT_THAT(result.out, HasSubstr("SIMULATED ACCEPTED"));
   const Json fleet = fleetJson();
   EXPECT_EQ(fleet["coverage"]["states"]["accepted"], 3);
@@ -163,7 +163,7 @@ TEST_F(Delta, MergesTheReplacedNodeIntoTheAcceptedFleetAndSaysWhatIsFromWhere) {
   EXPECT_EQ(fleet["nodes"][1]["records"][0]["path"], nodeName(1) + "/rerun/record.json");
   EXPECT_EQ(fleet["nodes"][1]["serials"]["gpu3"], kNewSerial);
   const std::string html = readWhole(out() / "fleet.html");
-  EXPECT_THAT(html, HasSubstr("Delta acceptance: 1 of 3 nodes ran again"));
+  EXPECT_THAT(html, HasSubstr("Incremental re-acceptance: 1 of 3 nodes retested"));
   EXPECT_THAT(html, HasSubstr("replaced by " + kNewSerial));
   // The records are there, byte for byte, and judged as a fleet of their own they give the same.
   EXPECT_EQ(readWhole(out() / "records" / nodeName(0) / "accepted/record.json"),
@@ -184,8 +184,8 @@ TEST_F(Delta, TakesTheLastAcceptanceFromTheHistoryAndBuildsOnItsOwnResult) {
   EXPECT_THAT(history({"add", accepted().string()}).out, Not(HasSubstr("fleet")));
   ASSERT_EQ(delta({first, "--out", out().string()}).exitCode, 0);
   const auto added = history({"add", out().string()});
-  EXPECT_THAT(added.out, HasSubstr("1 kept, 2 known already"));
-  EXPECT_THAT(added.out, HasSubstr("1 fleet kept"));
+  EXPECT_THAT(added.out, HasSubstr("1 added, 2 already known"));
+  EXPECT_THAT(added.out, HasSubstr("1 fleet added"));
   const auto fleets = history({"fleets"});
   EXPECT_THAT(fleets.out, HasSubstr("accepted     3 nodes, short"));
   EXPECT_EQ(Json::parse(history({"fleets", "--json"}).out).size(), 2u);
@@ -241,7 +241,7 @@ TEST_F(Delta, RefusesWhileANodeThatChangedWasNotRun) {
   const std::string part = serialIn(accepted() / nodeName(2), 0);
   const std::string runs = again(1, part);
   const auto result = merge(runs);
-  expectRefused(result, 3, "run again: sim-node-0002");
+  expectRefused(result, 3, "retest: sim-node-0002");
   EXPECT_THAT(result.out, HasSubstr("is in sim-node-0001 now"));
   EXPECT_FALSE(fs::exists(out()));
   again(2);
@@ -252,10 +252,10 @@ TEST_F(Delta, RefusesWhileANodeThatChangedWasNotRun) {
 TEST_F(Delta, RefusesWhereAnUntouchedNodesRecordIsMissingOrWasEdited) {
   const std::string runs = again(1, kNewSerial);
   replaceIn(accepted() / nodeName(0) / "record.json", "\"seed\"", "\"seed\" ");
-  expectRefused(merge(runs), 3, "run again: sim-node-0000");
+  expectRefused(merge(runs), 3, "retest: sim-node-0000");
   fs::remove_all(accepted() / nodeName(2));
   const auto result = merge(runs);
-  expectRefused(result, 3, "run again: sim-node-0000,sim-node-0002");
+  expectRefused(result, 3, "retest: sim-node-0000,sim-node-0002");
   EXPECT_THAT(result.out, HasSubstr("sim-node-0002/record.json"));
   EXPECT_THAT(result.out, HasSubstr("is missing or was changed"));
 }

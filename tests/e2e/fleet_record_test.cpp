@@ -85,7 +85,7 @@ TEST_F(FleetRecord, OfARunThatWasCutIsNamedWithTheCommandThatGoesOn) {
   EXPECT_TRUE(fleet["quarantined"].empty())
       << "other files of a run are no records: " << fleet["quarantined"];
   const auto reason = fleet["cut"][0]["reason"].get<std::string>();
-  EXPECT_THAT(reason, HasSubstr("its run was cut (2 stages finished)"));
+  EXPECT_THAT(reason, HasSubstr("its run was interrupted (2 stages finished)"));
   EXPECT_THAT(reasonOf("sim-node-0001"), HasSubstr("incomplete: " + reason));
   EXPECT_THAT(readWhole(run_.path() / "out/fleet.html"), HasSubstr("muster run --resume"));
   // The very command goes on, and the fleet is whole.

@@ -81,7 +81,7 @@ TEST_F(FleetSuspect, IsARackWhoseNodesAreSlow) {
   EXPECT_THAT(run_.suspects("group"), IsEmpty());
   EXPECT_THAT(run_.suspects("device"), IsEmpty()) << "what all devices of a node fail is the node's";
   EXPECT_EQ(run_.suspects("node").size(), 4u);
-  EXPECT_THAT(result.out, HasSubstr("4 of its 4 nodes are suspect"));
+  EXPECT_THAT(result.out, HasSubstr("4 of its 4 nodes are flagged"));
 }
 
 TEST_F(FleetSuspect, IsARailThatIsSlowOnEveryNode) {

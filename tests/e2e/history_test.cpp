@@ -42,7 +42,7 @@ TEST_F(History, KeepsARunOnceAndComparesItWithTheLastAcceptance) {
   const std::string good = run("h100x8-healthy", 1), slow = run("h100x8-one-slow-gpu", 2);
   const auto added = history({"add", good, slow});
   EXPECT_EQ(added.exitCode, 0) << added.out << added.err;
-  EXPECT_THAT(added.out, HasSubstr("2 kept, 0 known"));
+  EXPECT_THAT(added.out, HasSubstr("2 added, 0 already known"));
   EXPECT_THAT(history({"add", good + "/record.json"}).out, HasSubstr("0 added, 1 already known"));
   ProcessOptions beside;
   beside.folder = dir_.path();
@@ -116,8 +116,8 @@ TEST_F(History, NamesARecordThatCannotBeReadAndKeepsTheRest) {
   const std::string torn = dir_.write("torn/record.json", "{\"schema\": 1, \"acc").string();
   const auto added = history({"add", torn, good});
   EXPECT_EQ(added.exitCode, 3);
-  EXPECT_THAT(added.out, HasSubstr("1 kept"));
-  EXPECT_THAT(added.err, HasSubstr("torn/record.json: not kept"));
+  EXPECT_THAT(added.out, HasSubstr("1 added"));
+  EXPECT_THAT(added.err, HasSubstr("torn/record.json: not added"));
 }
 
 TEST_F(History, LeavesADamagedFileAsItIs) {

@@ -204,7 +204,7 @@ TEST(Operator, IsToldThatANodeHasNoHistory) {
   ASSERT_EQ(shell(simulatedRun(out)).exitCode, 0);
   ASSERT_EQ(runMuster({"history", "add", out.string(), "--db", database.string()}).exitCode, 0);
   expectRefused(runMuster({"history", "trend", "--node", "n71", "--db", database.string()}),
-                "no run of n71 is kept");
+                "no run of n71 in the history");
   EXPECT_EQ(runMuster({"history", "trend", "--node", "sim-node-0000", "--db", database.string()}).exitCode,
             0);
 }

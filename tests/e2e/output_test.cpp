@@ -203,7 +203,7 @@ TEST_F(Output, ChecksAPlanFromStandardInput) {
   EXPECT_EQ(bad.exitCode, 2);
   EXPECT_THAT(bad.err,
               HasSubstr("stdin.toml:2:8: not valid TOML: name: found short; expected a text in quotes"));
-  EXPECT_THAT(bad.err, HasSubstr("standard input: 1 mistake\n"));
+  EXPECT_THAT(bad.err, HasSubstr("standard input: 1 error\n"));
   EXPECT_EQ(check("").exitCode, 2);
   EXPECT_THAT(check("return 3\n").err, HasSubstr("stdin.lua:1: the plan returns number"));
   const ProcessResult run = runMuster({"run", "-", "--out", (dir_.path() / "no").string()});

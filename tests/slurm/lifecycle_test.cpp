@@ -50,7 +50,7 @@ TEST_F(SlurmResume, CompletesARunWhoseNodeWentDownInTheMiddle) {
   ASSERT_TRUE(within(60, [] { return slurm().state("node2") == "idle"; }));
   const ProcessResult second = slurm().muster({"resume", run.string(), "--wait"});
   EXPECT_EQ(second.exitCode, 0) << second.out << second.err;
-  EXPECT_THAT(second.out, HasSubstr("1 nodes run the plan again: node2\n"));
+  EXPECT_THAT(second.out, HasSubstr("retesting 1 nodes with the plan: node2\n"));
   EXPECT_THAT(recorded(run), ElementsAre("node1", "node2", "node3", "node4"));
   EXPECT_EQ(fs::last_write_time(run / "records" / "nodes" / "node1" / "record.json"), before)
       << "node1 ran again";
@@ -73,7 +73,7 @@ TEST_F(SlurmResume, LeavesARejectedNodeItsVerdict) {
   EXPECT_THAT(again.out, HasSubstr("0 nodes run the plan again\n"));
   // After a repair it runs again when asked for, and what it had is kept.
   const ProcessResult repaired = slurm().muster({"resume", run.string(), "--rejected", "--wait"});
-  EXPECT_THAT(repaired.out, HasSubstr("1 nodes run the plan again: node1\n"));
+  EXPECT_THAT(repaired.out, HasSubstr("retesting 1 nodes with the plan: node1\n"));
   EXPECT_TRUE(fs::exists(run / "attempts" / "nodes" / "node1.1" / "run" / "record.json"));
 }
 
@@ -305,7 +305,7 @@ TEST_F(SlurmScope, ResumeRunsClusterStagesAgainWhereANodeWasMissing) {
   ASSERT_TRUE(within(60, [] { return slurm().state("node4") == "idle"; }));
   const ProcessResult second = slurm().muster({"resume", run.string(), "--wait"});
   EXPECT_EQ(second.exitCode, 0) << second.out << second.err;
-  EXPECT_THAT(second.out, HasSubstr("4 nodes run the cluster stages again: node[1-4]\n"));
+  EXPECT_THAT(second.out, HasSubstr("retesting 4 nodes with the cluster stages: node[1-4]\n"));
   EXPECT_THAT(slurm().muster({"status", run.string()}).out, HasSubstr("4 nodes: 4 accepted\n"));
   EXPECT_TRUE(fs::exists(run / "attempts" / "cluster.0" / "run"));
 }

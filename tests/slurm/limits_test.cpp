@@ -98,7 +98,7 @@ TEST_F(SlurmLimits, TakesBackWhatItSubmittedWhenALaterJobIsRefused) {
   const ProcessResult resumed = slurm().muster({"resume", run.string(), "--most-jobs", "4", "--wait"});
   EXPECT_EQ(resumed.exitCode, 0) << resumed.out << resumed.err;
   EXPECT_THAT(resumed.out, HasSubstr("--most-jobs is 4: 3 of 4 nodes now, the others after them\n"));
-  EXPECT_THAT(resumed.out, HasSubstr("4 nodes run the plan again: node[1-4]\n"));
+  EXPECT_THAT(resumed.out, HasSubstr("retesting 4 nodes with the plan: node[1-4]\n"));
   EXPECT_THAT(recorded(run), ElementsAre("node1", "node2", "node3", "node4"));
 }
 

@@ -63,7 +63,7 @@ TEST_F(SlurmSick, ANodeUnderACpuQuotaIsRejectedDrainedRepairedAndTakenBack) {
       within(60, [] { return slurm().state("node3") == "idle" && slurm().state("node4") == "idle"; }));
   const ProcessResult again = slurm().muster({"resume", run.string(), "--rejected", "--wait"});
   EXPECT_EQ(again.exitCode, 0) << again.out << again.err;
-  EXPECT_THAT(again.out, HasSubstr("2 nodes run the plan again: node[3-4]\n"));
+  EXPECT_THAT(again.out, HasSubstr("retesting 2 nodes with the plan: node[3-4]\n"));
   EXPECT_THAT(recorded(run), ElementsAre("node1", "node2", "node3", "node4"));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `muster check`: every mistake of a plan in one go, without running anything.
+// `muster check`: validates plans and lists all errors; runs nothing.
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -58,7 +58,7 @@ Result<int> checkCommand(const std::vector<std::filesystem::path>& plans,
     }
     if (mistakes > 0 || !outcome.plan) {
       ++bad;
-      printError(fmt::format("{}: {} mistake{}", name, mistakes, mistakes == 1 ? "" : "s"));
+      printError(fmt::format("{}: {} error{}", name, mistakes, mistakes == 1 ? "" : "s"));
       continue;
     }
     size_t cases = 0;

@@ -504,7 +504,7 @@ TEST(FleetHtml, IsSelfContainedAndEscaped) {
   for (const char* part :
        {"REJECTED", "SIMULATED", "default-src 'none'", "&lt;script&gt;alert(1)", "n7", "gone", "stranger",
         "a duplicate", "truncated: the JSON ends", "class=\"node-map\"",
-        "Delta acceptance: 1 of 13 nodes ran again", "again/n3/record.json", "replaced by &lt;S9&gt;",
+        "Incremental re-acceptance: 1 of 13 nodes retested", "again/n3/record.json", "replaced by &lt;S9&gt;",
         "1970-01-02", "Check first", "<dt>Devices measured</dt>"})
     EXPECT_THAT(*html, HasSubstr(part));
   for (const char* part : {"<script>alert", "<b>nodes.txt", "<i>first", "<S9>", "src=\"http", "style=\""})

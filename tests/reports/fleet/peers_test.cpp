@@ -257,7 +257,7 @@ TEST(Peers, NoteWhatCannotBeCompared) {
   }
   const PeerFindings findings = findingsOf(group);
   EXPECT_THAT(findings.outliers, IsEmpty());
-  EXPECT_THAT(allNotes(findings), AllOf(HasSubstr("compute-bound-1: no device has it"),
+  EXPECT_THAT(allNotes(findings), AllOf(HasSubstr("compute-bound-1: not measured on any device"),
                                         HasSubstr("compute-bound-2: the median of all devices is 0")));
 }
 

@@ -40,7 +40,7 @@ TEST(ParseJson, BoundsTheDepthWithoutMemoryOrStack) {
 }
 
 TEST(ParseJson, RefusesAKeyThatStandsTwice) {
-  EXPECT_NE(parseJson(R"({"b":{"a":1,"c":2,"a":3}})").error().message.find("the key \"a\" stands twice"),
+  EXPECT_NE(parseJson(R"({"b":{"a":1,"c":2,"a":3}})").error().message.find("the key \"a\" is defined twice"),
             std::string::npos);
   std::string many;
   for (int i = 0; i < 100; ++i) many += "\"k" + std::to_string(i) + "\":1,";

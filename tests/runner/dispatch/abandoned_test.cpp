@@ -37,7 +37,7 @@ TEST(Abandoned, ARankThatSurvivesKillIsAbandonedAndNamed) {
   EXPECT_THAT(outcome.ends.at(0).error,
               HasSubstr("timed out after " + formatQuantity(group.options.timeout, "s") + ", and process " +
                         std::to_string(traced) + " (muster-rank, state "));
-  EXPECT_THAT(outcome.ends.at(0).error, HasSubstr("did not die within 0.3 s of KILL"));
+  EXPECT_THAT(outcome.ends.at(0).error, HasSubstr("did not end within 0.3 s of SIGKILL"));
   EXPECT_EQ(waitpid(traced, nullptr, __WALL), traced);
   EXPECT_THAT(group.left(), IsEmpty());
 }

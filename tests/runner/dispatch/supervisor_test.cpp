@@ -231,7 +231,7 @@ TEST(Supervisor, EndsAndNamesChildrenThatAreLeftBehind) {
   EXPECT_EQ(outcome.ends.at(0).state, State::kOk) << outcome.ends.at(0).error;
   ASSERT_EQ(outcome.of("log").size(), 1U);
   EXPECT_THAT(outcome.of("log")[0]["text"].get<std::string>(),
-              HasSubstr("rank 0 (gpu0) left 4 process(es) behind"));
+              HasSubstr("rank 0 (gpu0) left 4 process(es) running"));
   EXPECT_THAT(group.left(), IsEmpty());
 }
 

@@ -67,7 +67,7 @@ TEST(Request, RefusesWhatIsMissingOrWrong) {
   expectRefused(with("/abandon_after", 1e9), "abandon_after");
   Json twice = good();
   twice["cases"].push_back(twice["cases"][0]);
-  expectRefused(twice, "index 2 stands twice");
+  expectRefused(twice, "index 2 is listed twice");
 }
 
 TEST(Request, KnowsWhoTalksToWhom) {

@@ -163,7 +163,7 @@ TEST(Traps, AnotherUnitIsAnError) {
   story.evidence.measurements[0].unit = "furlong";
   expectError(story, "is not a base unit");
   expectError(Story().ends(0).says(0, "fast").expects(expectingOf(kDriver, "text", CheckKind::kMax, 1)),
-              "the measurement is a text");
+              "the measurement is text");
 }
 
 TEST(Traps, AUnitThatChangesBetweenRepeatsIsAnError) {

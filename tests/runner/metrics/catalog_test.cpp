@@ -100,7 +100,7 @@ TEST(PluginSpec, RefusesSeriesThatCannotBeJudged) {
     const auto spec = pluginSpecFromDescribe("compute", withThroughput(more));
     return spec.ok() ? std::string("accepted") : spec.error().text();
   };
-  EXPECT_THAT(error(R"({"series": "often"})"), HasSubstr("\"often\" is no series"));
+  EXPECT_THAT(error(R"({"series": "often"})"), HasSubstr("\"often\" is not a series"));
   EXPECT_THAT(error(R"({"series": "windows"})"), HasSubstr("window"));
   EXPECT_THAT(error(R"({"series": "windows", "window": "size"})"), HasSubstr("quantity in s"));
   EXPECT_THAT(error(R"({"series": "runs", "window": "min_time"})"), HasSubstr("window"));
@@ -179,7 +179,7 @@ TEST(PluginSpec, RefusesBadTests) {
 }
 
 TEST(PluginSpec, RefusesBadParameters) {
-  EXPECT_THAT(paramError(0, "type", "integer"), HasSubstr("\"integer\" is no type"));
+  EXPECT_THAT(paramError(0, "type", "integer"), HasSubstr("\"integer\" is not a type"));
   EXPECT_THAT(paramError(0, "default", 8),
               HasSubstr("parameter \"size\".default: found 8; expected a whole number from 16"));
   EXPECT_THAT(paramError(0, "default", "8"), HasSubstr("expected a whole number"));

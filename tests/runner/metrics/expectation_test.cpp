@@ -22,7 +22,7 @@ TEST(ExpectationText, SaysWhatIsWanted) {
   EXPECT_EQ(expectation(CheckKind::kMax, 85, "degC").text(), "max 85 °C");
   EXPECT_EQ(expectation(CheckKind::kEquals, 8, "count").text(), "equals 8");
   EXPECT_EQ(expectation(CheckKind::kOfPeak, 0.7, "").text(), "at least 70% of the peak");
-  EXPECT_EQ(expectation(CheckKind::kCvMax, 0.02, "").text(), "cv at most 2%");
+  EXPECT_EQ(expectation(CheckKind::kCvMax, 0.02, "").text(), "coefficient of variation at most 2%");
   EXPECT_EQ(expectation(CheckKind::kPredicate, 0, "").text(), "predicate of the plan");
   Expectation e = expectation(CheckKind::kBaseline, 1e9, "B/s");
   e.tolerance = 0.05;
