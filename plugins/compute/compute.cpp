@@ -27,8 +27,8 @@ class ComputeSession : public sdk::Session {
 
   Status run(const Json& caseJson) override {
     MUSTER_TRY(const sdk::CaseInput input, sdk::readCase(caseJson));
-    return runCase_({host_, *device_.device, *ops_, together_, device_.backend->virtualTime()},
-                    *input.params, input.seed);
+    return runCase_({host_, *device_.device, *ops_, together_, device_.backend->virtualTime()}, *input.params,
+                    input.seed);
   }
 
  private:

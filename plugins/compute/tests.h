@@ -12,7 +12,7 @@ struct Bench {
   const sdk::Host& host;
   Device& device;
   Ops& ops;
-  bool together = false;   ///< all ranks of the group begin at once
+  bool together = false;     ///< all ranks of the group begin at once
   bool virtualTime = false;  ///< ranks exchange no messages
 };
 

@@ -20,7 +20,7 @@ struct Bench {
   Device& device;
   sdk::Group group;
   std::vector<std::string> devices;  ///< ids of all of the node
-  bool virtualTime = false;            ///< ranks are functions of the scenario and do not wait for each other
+  bool virtualTime = false;          ///< ranks are functions of the scenario and do not wait for each other
 };
 
 Status runBandwidth(const Bench& bench, const Json& params, uint64_t seed);
