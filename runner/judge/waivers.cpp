@@ -94,7 +94,8 @@ class UseOfOne {
       use_.detail = fmt::format("covers {} failure{}", use_.covered, use_.covered == 1 ? "" : "s");
     } else if (use_.passed > 0 && use_.passed == matched_ && errors_ == 0) {
       use_.state = WaiverState::kUnexpectedPass;
-      use_.detail = fmt::format("all {} it names met their limits; remove or narrow it", use_.passed);
+      use_.detail =
+          fmt::format("all {} it names met their limits; remove it, or narrow it to what fails", use_.passed);
     } else if (matched_ > 0 || errors_ > 0) {
       use_.state = WaiverState::kUndecided;
       use_.detail = errors_ > 0 ? "it names a metric without a result, which a waiver cannot cover"

@@ -69,10 +69,11 @@ void takeNumbers(std::string_view column, std::vector<double>& out) {
 }  // namespace
 
 Error damagedFigures(const std::string& what) {
-  return {ErrorCode::kProtocol,
-          "history: " + what +
-              " of a run are damaged; restore a copy, or name another file with --db and add the runs again",
-          ""};
+  return {
+      ErrorCode::kProtocol,
+      "history: " + what +
+          " of a run are damaged; restore a backup, or give another file with --db and add the runs again",
+      ""};
 }
 
 PackedFigures packFigures(const std::vector<FigurePlace>& places, const std::vector<FigureValues>& values) {

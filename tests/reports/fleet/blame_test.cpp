@@ -614,8 +614,8 @@ TEST(Blame, ANodesOwnStageBlamesNobodyElse) {
     EXPECT_STREQ(findingKindName(fleet.findings[0].kind), "binding");
     EXPECT_THAT(fleet.findings[0].nodes, ::testing::ElementsAre(GroupFleet::nameOf(forger)));
     // Of a link it may be the end that is named first.
-    EXPECT_THAT(fleet.findings[0].text, ::testing::AnyOf(HasSubstr("against " + GroupFleet::nameOf(other)),
-                                                         HasSubstr("against n0 ")));
+    EXPECT_THAT(fleet.findings[0].text, ::testing::AnyOf(HasSubstr("a fault of " + GroupFleet::nameOf(other)),
+                                                         HasSubstr("a fault of n0 ")));
   }
 }
 

@@ -46,7 +46,7 @@ TEST(Drift, LackingAFactIsDriftToo) {
   const Drift drift = driftAmong({5, 5, kNoFact});
   EXPECT_EQ(drift.kind, DriftKind::kDrift);
   EXPECT_THAT(drift.drifted(), ElementsAre(2));
-  EXPECT_THAT(textOf(drift), ::testing::HasSubstr("node2 has nothing, where 2 of 3 have \"v5\""));
+  EXPECT_THAT(textOf(drift), ::testing::HasSubstr("node2 has nothing, but 2 of 3 have \"v5\""));
 }
 
 TEST(Drift, HavingAFactThatMostLackIsDriftToo) {
@@ -90,9 +90,8 @@ TEST(Drift, OrderOfHoldersDoesNotMatter) {
 TEST(Drift, LongListsAreCounted) {
   std::vector<uint32_t> values(30, 1);
   for (uint32_t i = 0; i < 8; ++i) values[i] = 2;
-  EXPECT_THAT(
-      textOf(driftAmong(values)),
-      ::testing::HasSubstr("node0, node1, node2, node3, node4 and 3 more have \"v2\", where 22 of 30"));
+  EXPECT_THAT(textOf(driftAmong(values)),
+              ::testing::HasSubstr("node0, node1, node2, node3, node4 and 3 more have \"v2\", but 22 of 30"));
 }
 
 }  // namespace

@@ -246,7 +246,7 @@ TEST_F(HistoryFile, ThatIsTornIsNamedAndLeftAsItIs) {
       if (!read.ok()) error = read.error().text();
     }
     EXPECT_THAT(error, HasSubstr("history.sqlite")) << size;
-    EXPECT_THAT(error, HasSubstr("is not changed")) << size;
+    EXPECT_THAT(error, HasSubstr("was not changed")) << size;
     EXPECT_EQ(bytes(), torn) << size;
   }
 }

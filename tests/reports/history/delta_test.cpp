@@ -223,7 +223,7 @@ TEST_F(HistoryDelta, RefusesWhatWasMeasuredOtherwise) {
   refused("--set \"a.b=1\"", [](Node& n) { n.overrides = {"a.b=1"}; });
   refused("it is simulated", [](Node& n) { n.simulated = true; });
   refused("evaluated with profile", [](Node& n) { n.profileSha256 = "other"; });
-  refused("judged by profile (none)", [](Node& n) { n.profileSha256 = n.profileName = ""; });
+  refused("evaluated with profile (none)", [](Node& n) { n.profileSha256 = n.profileName = ""; });
   refused("measured on backend host", [](Node& n) { n.backend = "host"; });
   refused("before the fleet run ended", [](Node& n) { n.started = kAccepted + 50; });
   refused("node n9 is not in the accepted fleet", [](Node& n) { n.node = "n9"; });

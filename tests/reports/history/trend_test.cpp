@@ -186,8 +186,8 @@ TEST(Trend, SaysThatAPartBecameSlowWhereItWasMovedTo) {
       movedPart(30, [](const std::string& s, int run) { return s == "S3" && run >= 5 ? 0.95 : 1.0; }));
   ASSERT_EQ(found.changes.size(), 1u);
   EXPECT_EQ(found.changes.front().at, 5u);
-  EXPECT_THAT(found.changes.front().seen(), HasSubstr("it was moved from n17 gpu3 to n18 gpu9"));
-  EXPECT_THAT(found.changes.front().next(), HasSubstr("its new place, n18 gpu9"));
+  EXPECT_THAT(found.changes.front().seen(), HasSubstr("it moved from n17 gpu3 to n18 gpu9"));
+  EXPECT_THAT(found.changes.front().next(), HasSubstr("its new position, n18 gpu9"));
 }
 
 TEST(Trend, FollowsASlopeAcrossAMove) {

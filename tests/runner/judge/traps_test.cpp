@@ -250,7 +250,7 @@ TEST(Traps, ANodeComparedWithItselfIsNoPeer) {
   // Two devices by inventory, one of them measured: its own figure is no reference.
   const Story story = healthy().ends(1, CaseEnd::State::kError, "hang").expects(within(0.03));
   EXPECT_EQ(story.outcomes(), "error error");
-  EXPECT_THAT(story.judge().verdicts[1].detail, HasSubstr("no peer of the node was measured"));
+  EXPECT_THAT(story.judge().verdicts[1].detail, HasSubstr("no peer in the node was measured"));
 }
 
 TEST(Traps, AnExpectationOnALabelThatNothingCarriesIsAnError) {

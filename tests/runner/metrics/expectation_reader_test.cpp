@@ -194,8 +194,10 @@ TEST(ExpectationReader, RefusesTheWrongUnitOrType) {
 TEST(ExpectationReader, RefusesHalfOfAPair) {
   expectComplaint(R"({"metric":"p.gemm_throughput","baseline":1})", "needs a `tolerance`");
   expectComplaint(R"({"metric":"p.gemm_throughput","within":"3%"})", "needs `of`");
-  expectComplaint(R"({"metric":"p.gemm_throughput","min":1,"tolerance":"3%"})", "only beside `baseline`");
-  expectComplaint(R"({"metric":"p.gemm_throughput","min":1,"of":"node"})", "only beside `within`");
+  expectComplaint(R"({"metric":"p.gemm_throughput","min":1,"tolerance":"3%"})",
+                  "only valid together with `baseline`");
+  expectComplaint(R"({"metric":"p.gemm_throughput","min":1,"of":"node"})",
+                  "only valid together with `within`");
 }
 
 TEST(ExpectationReader, RefusesBaselineAndPeersWithoutADirection) {

@@ -146,7 +146,7 @@ TEST(MeasurementJson, RefusesDamage) {
             "m.direction: \"up\" is not a direction; expected higher, lower or none");
   EXPECT_EQ(errorWith("series", "often"),
             "m.series: \"often\" is not a series; expected windows, runs or none");
-  EXPECT_EQ(errorWith("window", -1), "m.window: is no duration");
+  EXPECT_EQ(errorWith("window", -1), "m.window: is not a duration");
   EXPECT_EQ(errorWith("samples", {1, "x"}), "m.samples: item 1: found \"x\"; expected a number");
   EXPECT_EQ(errorWith("labels", {{"a", 1}}), "m.labels: \"a\": found 1; expected a text");
   EXPECT_FALSE(measurementFromJson(Json::array(), "m").ok());

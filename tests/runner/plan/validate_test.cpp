@@ -58,8 +58,8 @@ plan.toml:4:1: backend: found "sim"; expected cuda or host; select simulated dev
 plan.toml:5:1: allow_unknown_sku: found "yes"; expected true or false
 plan.toml:10:1: stage "gemm": test: plugin "compute" has no test "gem"; did you mean "gemm"?; it has gemm, cluster_gemm
 plan.toml:11:1: stage "gemm": unknown key "tiemout"; did you mean "timeout"?
-plan.toml:14:1: stage "gemm": the name stands already at plan.toml:8:1; expected one of its own
-plan.toml:17:1: stage "gemm": unknown key "size"; it is a parameter of compute.gemm: write it under params
+plan.toml:14:1: stage "gemm": the name is already used at plan.toml:8:1; expected a unique name
+plan.toml:17:1: stage "gemm": unknown key "size"; it is a parameter of compute.gemm; write it in params
 plan.toml:18:1: stage "gemm": scope: compute.gemm does not run in scope "node"; expected device
 plan.toml:19:1: stage "gemm": timeout: "0s" is too short; expected a duration above 0s and up to 30d, for example 5m
 plan.toml:20:1: stage "gemm": repeat: found 0; expected a whole number from 1 to 1000
@@ -74,7 +74,7 @@ plan.toml:29:15: stage "gemm": matrix "scale": 1 is listed twice
 plan.toml:29:18: stage "gemm": parameter "scale": found 7; expected a number from 0.5 to 2
 plan.toml:31:1: stage "gemm", expect 1: no plugin declares metric "compute.gemm_throughputs"; did you mean "compute.gemm_throughput"?
 plan.toml:35:1: stage "b r": name: found "b r"; expected a name of letters, digits, '_', '-' and '.', at most 64 long
-plan.toml:36:1: stage "b r": plugin: plugin "broken" is there and was refused: /opt/broken.so: it was built for ABI 9, wanted 1
+plan.toml:36:1: stage "b r": plugin: plugin "broken" was found but rejected: /opt/broken.so: it was built for ABI 9, wanted 1
 plan.toml:38:1: stage 4: name is missing; expected a name
 plan.toml:38:1: stage 4: test is missing; expected a name
 plan.toml:39:1: stage 4: plugin: no plugin "comptue" is installed; did you mean "compute"?; installed are compute, env, memory; --plugins DIR adds those of a folder

@@ -131,7 +131,7 @@ TEST(VerdictFold, LeavesOutThePlainWordsOfAPass) {
       R"("observed":[350.0,420.0],"margin":[0.5,0.4]}}])");
   const StageRecord back = again(stage);
   ASSERT_EQ(back.verdicts.size(), 2u);
-  EXPECT_EQ(back.verdicts[1].detail, "gpu1 (kind=gpu): 420 W, wanted at most 700 W (40% below)");
+  EXPECT_EQ(back.verdicts[1].detail, "gpu1 (kind=gpu): 420 W, required at most 700 W (40% below)");
   EXPECT_EQ(back.verdicts[1].observedText, "420 W");
   EXPECT_EQ(back.verdicts[1].remedy, "Look at the fans.");
   EXPECT_EQ(toJson(back), toJson(stage));

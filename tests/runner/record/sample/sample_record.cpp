@@ -93,7 +93,7 @@ Verdict judge(const StageRecord& stage, const Figure& figure, int index, const M
   const bool met = isMax ? v.observed <= figure.limit : v.observed >= figure.limit;
   v.outcome = met ? Outcome::kPass : figure.severity == Severity::kWarn ? Outcome::kWarn : Outcome::kFail;
   if (!met)
-    v.detail = fmt::format("{} on {}: {}, wanted {}", figure.metric, v.device, v.observedText, v.limitText);
+    v.detail = fmt::format("{} on {}: {}, required {}", figure.metric, v.device, v.observedText, v.limitText);
   v.remedy = figure.remedy;
   return v;
 }
