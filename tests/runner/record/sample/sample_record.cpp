@@ -446,7 +446,7 @@ TemplatesFolder::TemplatesFolder() {
     folder_.write(std::string("report/") + name, readWhole(sourceDir() / "templates" / "report" / name));
   for (const char* name : {"fleet.mustache", "fleet.css", "fleet.js"})
     folder_.write(std::string("fleet/") + name, readWhole(sourceDir() / "templates" / "fleet" / name));
-  folder_.write("record.schema.json", readWhole(sourceDir() / "reports" / "model" / "record.schema.json"));
+  folder_.write("record.schema.json", readWhole(sourceDir() / "runner" / "record" / "record.schema.json"));
 }
 
 }  // namespace muster::testing
