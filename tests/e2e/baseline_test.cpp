@@ -90,7 +90,7 @@ TEST(Baseline, LearnsAProfileThatSparesAnotherHealthyFleet) {
   const std::string profile = (fleet().dir.path() / "learned.toml").string();
   const auto result = learn(fleet().run, profile, {"--allow-simulated"});
   ASSERT_EQ(result.exitCode, 0) << result.err;
-  for (const char* part : {"SIMULATED", "10 nodes under plan learn: 10 used",
+  for (const char* part : {"SIMULATED", "10 nodes of plan learn: 10 used",
                            "compute.gemm_throughput dtype=bf16", "muster judge RECORD --sku"})
     EXPECT_TRUE(has(result.out, part)) << part << " in " << result.out;
   const std::string text = readWhole(profile);
@@ -201,7 +201,7 @@ TEST(Baseline, SetsATornRecordAsideAndSaysSo) {
   const auto result = learn(copy, (dir.path() / "x.toml").string(), {"--allow-simulated"});
   EXPECT_EQ(result.exitCode, 0) << result.err;
   EXPECT_TRUE(has(result.out, "set aside: sim-node-0005/record.json")) << result.out;
-  EXPECT_TRUE(has(result.out, "9 nodes under plan learn")) << result.out;
+  EXPECT_TRUE(has(result.out, "9 nodes of plan learn")) << result.out;
 }
 
 TEST(Baseline, LearnsASkuThatNoProfileKnows) {

@@ -269,7 +269,7 @@ TEST_F(Delta, RefusesWhatDoesNotBelongToTheAcceptance) {
   dir_.write("skus/h100.toml", readWhole(plan("skus/h100-sxm5-80gb.toml")) + "\n# another text\n");
   expectRefused(merge(again(1, kNewSerial, "h100x8-healthy", kPlan, "profile",
                             {"--skus", (dir_.path() / "skus").string()})),
-                2, "judged by profile h100-sxm5-80gb");
+                2, "evaluated with profile h100-sxm5-80gb");
   const std::string renamed = again(1, kNewSerial, "h100x8-healthy", kPlan, "renamed");
   for (const char* space : {"", " "})
     replaceIn(fs::path(renamed) / nodeName(1) / "record.json",

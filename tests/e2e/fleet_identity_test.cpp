@@ -129,7 +129,7 @@ TEST_F(FleetIdentity, OfARejudgedRecordIsShownAndItCountsOnlyWhenAllowed) {
   ASSERT_EQ(judge(folder("n1") / "record.json", "run/again").exitCode, 0);
   const auto refused = run_.judge("n[0-1]\n");
   EXPECT_EQ(refused.exitCode, 3) << refused.out << refused.err;
-  EXPECT_THAT(refused.out, HasSubstr("again/record.json was re-judged on"));
+  EXPECT_THAT(refused.out, HasSubstr("again/record.json was re-evaluated on"));
   const auto allowed = run_.judge("n[0-1]\n", {"--allow-rejudged"});
   EXPECT_EQ(allowed.exitCode, 0) << allowed.out << allowed.err;
   EXPECT_EQ(run_.json()["nodes"][1]["records"][0]["path"], "again/record.json");

@@ -33,7 +33,7 @@ TEST_F(FleetSuspect, IsADeviceThatItsPeersName) {
   expectOnly("device");
   const auto rejected = run_.judge(10, {"--reject-outliers"});
   EXPECT_EQ(rejected.exitCode, 1);
-  EXPECT_THAT(rejected.out, HasSubstr("rejected sim-node-0003: named by its peers"));
+  EXPECT_THAT(rejected.out, HasSubstr("rejected sim-node-0003: statistical outlier"));
 }
 
 TEST_F(FleetSuspect, IsANodeWhoseDevicesAreAllSlow) {

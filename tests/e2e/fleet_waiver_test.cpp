@@ -85,7 +85,7 @@ TEST_F(FleetWaiver, ThatNoNodeMatchesIsAnErrorOfTheFleet) {
   EXPECT_THAT(result.out, HasSubstr("4 waivers match nothing in the fleet"));
   EXPECT_THAT(detailOf(1), HasSubstr("no device of the fleet has serial nowhere"));
   EXPECT_THAT(detailOf(2), HasSubstr("node sim-node-9999 is not expected"));
-  EXPECT_THAT(detailOf(3), HasSubstr("there is no device gpu9"));
+  EXPECT_THAT(detailOf(3), HasSubstr("no such device: gpu9"));
   EXPECT_THAT(detailOf(4), HasSubstr("did not check compute.no_such there"));
   const Json fleet = run_.json();
   EXPECT_EQ(fleet["accounting"]["counts"]["error"], 4) << "and the accounting still balances";

@@ -104,7 +104,7 @@ TEST(Operator, IsToldAboutAWriteThatFailedAndCanGoOn) {
   const auto cut = shell("ulimit -f 40; " + simulatedRun(out));  // KiB a file
   EXPECT_EQ(cut.exitCode, 4) << cut.signal;
   EXPECT_THAT(cut.err, HasSubstr("EFBIG"));
-  EXPECT_THAT(cut.err, HasSubstr("go on with `muster run --resume " + out.string() + "`"));
+  EXPECT_THAT(cut.err, HasSubstr("resume with `muster run --resume " + out.string() + "`"));
   const auto resumed = runMuster({"run", "--resume", out.string()});
   EXPECT_EQ(resumed.exitCode, 0) << resumed.out << resumed.err;
   EXPECT_EQ(recordIn(out).acceptance, "accepted");
@@ -151,9 +151,9 @@ TEST(Operator, CannotChangeARunByResumingIt) {
   const auto out = (dir.path() / "run").string();
   ASSERT_EQ(shell(simulatedRun(out) + " --seed 7").exitCode, 0);
   const std::vector<std::string> resume = {"run", "--resume", out};
-  expectRefused(runMuster(resume + std::vector<std::string>{"--strict"}), "was without this --strict");
+  expectRefused(runMuster(resume + std::vector<std::string>{"--strict"}), "do not include --strict");
   expectRefused(runMuster(resume + std::vector<std::string>{"--scope", "node", "--seed", "8"}),
-                "was without this --seed, --scope");
+                "do not include --seed, --scope");
   expectRefused(runMuster(resume + withFakes()), "--plugins");
   EXPECT_EQ(runMuster(resume + std::vector<std::string>{"--seed", "7"}).exitCode, 0)
       << "the same may be said";

@@ -194,7 +194,7 @@ TEST_F(Output, ChecksAPlanFromStandardInput) {
   };
   const ProcessResult toml = check(kPlan);
   EXPECT_EQ(toml.exitCode, 0) << toml.err;
-  EXPECT_EQ(toml.out, "standard input: good: plan short, 1 stage, 1 case\n");
+  EXPECT_EQ(toml.out, "standard input: valid: plan short, 1 stage, 1 case\n");
   const ProcessResult lua = check(
       "local size = 8192\nreturn plan{ schema = 1, name = 'short', stage{ name = 'gemm', plugin = 'compute', "
       "test = 'gemm', params = { size = size } } }\n");

@@ -132,7 +132,7 @@ TEST_F(SlurmForged, IgnoresLineBreaksInCommentsOfOtherUsers) {
   EXPECT_THAT(drained.out, HasSubstr("node1: would be drained: muster: "));
   const ProcessResult resumed = slurm().muster({"resume", run.string(), "--wait"});
   EXPECT_EQ(resumed.exitCode, 1) << resumed.err;
-  EXPECT_THAT(resumed.out, HasSubstr("0 nodes run the plan again"));
+  EXPECT_THAT(resumed.out, HasSubstr("retesting 0 nodes with the plan"));
 }
 
 TEST_F(SlurmForged, DrainsNoNodeForAJobThatFleetJsonDoesNotKnow) {
@@ -162,11 +162,11 @@ TEST_F(SlurmForged, DrainsNoNodeForAJobThatFleetJsonDoesNotKnow) {
   ProcessResult left = drain();
   EXPECT_EQ(left.exitCode, 3) << left.out << left.err;
   EXPECT_THAT(left.out,
-              HasSubstr("node1: left as it is: fleet.json and records differ: fleet.json says accepted"));
+              HasSubstr("node1: not changed: fleet.json and records differ: fleet.json says accepted"));
   forge("");
   left = drain();
   EXPECT_EQ(left.exitCode, 3) << left.out << left.err;
-  EXPECT_THAT(left.out, ContainsRegex("node1: left as it is: .*job [0-9]+ is of no run"));
+  EXPECT_THAT(left.out, ContainsRegex("node1: not changed: .*job [0-9]+ is of no run"));
   EXPECT_THAT(slurm().state("node1"), Not(HasSubstr("drain")));
 }
 

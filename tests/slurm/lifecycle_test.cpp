@@ -70,7 +70,7 @@ TEST_F(SlurmResume, LeavesARejectedNodeItsVerdict) {
   ASSERT_EQ(submit(quickPlan(), run, {"--simulate", slowFirstNode(), "--wait"}, "node[1-2]").exitCode, 1);
   const ProcessResult again = slurm().muster({"resume", run.string(), "--wait"});
   EXPECT_EQ(again.exitCode, 1) << again.out << again.err;
-  EXPECT_THAT(again.out, HasSubstr("0 nodes run the plan again\n"));
+  EXPECT_THAT(again.out, HasSubstr("retesting 0 nodes with the plan\n"));
   // After a repair it runs again when asked for, and what it had is kept.
   const ProcessResult repaired = slurm().muster({"resume", run.string(), "--rejected", "--wait"});
   EXPECT_THAT(repaired.out, HasSubstr("retesting 1 nodes with the plan: node1\n"));
@@ -290,7 +290,7 @@ TEST_F(SlurmScope, StatusOfAPlanWithOnlyClusterStagesIsThatOfItsNodes) {
   // All have their result: nothing runs again.
   const ProcessResult again = slurm().muster({"resume", run.string(), "--wait"});
   EXPECT_EQ(again.exitCode, 0) << again.out << again.err;
-  EXPECT_THAT(again.out, HasSubstr("0 nodes run the cluster stages again\n"));
+  EXPECT_THAT(again.out, HasSubstr("retesting 0 nodes with the cluster stages\n"));
   EXPECT_FALSE(fs::exists(run / "attempts" / "cluster.0"));
 }
 

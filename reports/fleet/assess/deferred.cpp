@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "reports/fleet/assess/fleet_waivers.h"
@@ -78,19 +80,28 @@ FleetBounds boundsOf(const DeferredKey& key, const Group& measured, const std::v
   return bounds;
 }
 
-/// Whether `observed`, which misses the bound by all records, also misses it without the record of any one
-/// other node. Leaving out the highest or the lowest moves the median as far as leaving out any can. Each
-/// vote counts twice, so that of two that are left the median is the limit, too, and not the better one.
+/// The fleet's figure without one vote: the median, and of two that are left their geometric mean, as far
+/// from the one as from the other.
+Peers peersWithout(const std::vector<std::pair<double, const FleetNode*>>& votes, size_t without) {
+  Peers peers;
+  for (size_t i = 0; i < votes.size(); ++i)
+    if (i != without) peers.values.push_back(votes[i].first);
+  if (peers.values.size() != 2) return peers;
+  const double low = peers.values[0], high = peers.values[1];
+  peers.values.assign(kFewestNodes, low > 0 ? std::sqrt(low) * std::sqrt(high) : std::midpoint(low, high));
+  return peers;
+}
+
+/// Whether a figure that misses the bound by all records also misses it without the record of any one other
+/// node. Leaving out the highest or the lowest moves the median as far as leaving out any can.
 bool missedWithoutAnother(const Judging& of, const Entry& entry) {
   const auto& votes = of.bounds.votes;
   const auto other = [&](const auto& vote) { return vote.second != entry.node; };
   const auto lowest = std::find_if(votes.begin(), votes.end(), other) - votes.begin();
   const auto highest = votes.rend() - std::find_if(votes.rbegin(), votes.rend(), other) - 1;
   for (const auto without : {lowest, highest}) {
-    Peers peers;
-    for (auto i = std::ptrdiff_t{0}; i < std::ssize(votes); ++i)
-      if (i != without) peers.values.insert(peers.values.end(), 2, votes[static_cast<size_t>(i)].first);
-    const auto bound = boundOf(of.key.expectation, of.measured, {}, peers);
+    const auto bound =
+        boundOf(of.key.expectation, of.measured, {}, peersWithout(votes, static_cast<size_t>(without)));
     if (!bound.ok() || distanceTo(*bound, entry.verdict->observed).met) return false;
   }
   return true;

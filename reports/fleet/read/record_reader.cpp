@@ -120,7 +120,7 @@ class RecordReader::Impl {
     if (!fd.valid()) return damaged("cannot read it: " + errnoText(errno));
     struct stat info {};
     if (fstat(fd.get(), &info) != 0) return damaged("cannot read it: " + errnoText(errno));
-    if (!S_ISREG(info.st_mode)) return damaged("no regular file");
+    if (!S_ISREG(info.st_mode)) return damaged("not a regular file");
     if (origin_.owner && info.st_uid != *origin_.owner)
       return damaged(
           fmt::format("it belongs to user {}, but the run to user {}", info.st_uid, *origin_.owner));

@@ -641,7 +641,7 @@ TEST(Blame, AStageOfAllNodesBlamesOnlyItsMembers) {
     EXPECT_NE(nodeOf(fleet, name).state, NodeState::kRejected);
     EXPECT_FALSE(nodeOf(fleet, name).suspect);
     ASSERT_EQ(fleet.findings.size(), 1u);
-    EXPECT_THAT(fleet.findings[0].text, HasSubstr("against " + name));
+    EXPECT_THAT(fleet.findings[0].text, HasSubstr("a fault of " + name));
   }
 }
 

@@ -127,7 +127,7 @@ TEST_F(Mixture, NamesANodeThatWasNotRunAgain) {
   add("n1", 2);
   add("n2", 2);
   EXPECT_THAT(notes(), HasSubstr("was run again on"));
-  EXPECT_THAT(notes(), HasSubstr("the last record of one node is older: n3; no record names a fleet run"));
+  EXPECT_THAT(notes(), HasSubstr("the newest record of one node is older: n3; no record has a fleet run ID"));
 }
 
 TEST_F(Mixture, OfWholeRunsIsTheLastOne) {

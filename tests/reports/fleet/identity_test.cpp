@@ -313,7 +313,7 @@ TEST(Sku, ComparesModelNumberAndMemoryUnderOneProfile) {
     return findingsOf(fleet);
   };
   EXPECT_THAT(odd([](Record& r) { r.inventory["devices"][2]["name"] = "NVIDIA H200"; }),
-              HasSubstr("+ 1 × NVIDIA H200, and 3 of 4 nodes"));
+              HasSubstr("+ 1 × NVIDIA H200, but 3 of 4 nodes"));
   EXPECT_THAT(odd([](Record& r) { r.inventory["devices"].erase(7); }), HasSubstr("n4 has 7 × "));
   EXPECT_THAT(odd([](Record& r) { r.inventory["devices"][2]["memory_bytes"] = 42'000'000'000ull; }),
               HasSubstr("n4: a GPU has "));
@@ -407,7 +407,7 @@ TEST(Rejudged, DoesNotCountUnlessAllowed) {
   Fleet fleet = folder.assess(options);
   EXPECT_EQ(nodeOf(fleet, "n2").state, NodeState::kIncomplete);
   EXPECT_THAT(findingsOf(fleet),
-              AllOf(HasSubstr("n2/record.json was re-judged on"), HasSubstr("are not accepted")));
+              AllOf(HasSubstr("n2/record.json was re-evaluated on"), HasSubstr("are not accepted")));
   options.allowRejudged = true;
   fleet = folder.assess(options);
   EXPECT_EQ(fleet.acceptance, "accepted") << findingsOf(fleet);

@@ -67,7 +67,7 @@ TEST(Quarantine, NamesAnotherSchema) {
   EXPECT_THAT(reasonFor(replaced(goodText(), "\"schema\": 2", "\"schema\": 1")),
               HasSubstr("a record of schema 1, written by an older Muster; this one reads schema 2"));
   EXPECT_THAT(reasonFor("{\"a\": 1}"), HasSubstr("no schema version"));
-  EXPECT_THAT(reasonFor("[1, 2]"), HasSubstr("no record"));
+  EXPECT_THAT(reasonFor("[1, 2]"), HasSubstr("not a record"));
 }
 
 /// Each list and object of a record, in place of which is nothing, or something else.
