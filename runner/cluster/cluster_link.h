@@ -187,7 +187,7 @@ class ClusterLink {
   struct News {
     std::string sign;            ///< node 0's
     std::string round, culprit;  ///< why that round cannot go on
-    std::string open;            ///< the question that node 0 came to last
+    std::string open;            ///< the question that node 0 opened last
     std::string decided;         ///< and the one that it decided last
     std::string decision;        ///< empty: it is too long
   } news_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See acl.h.
+// Reads the lists as the kernel hands them over, byte by byte.
 #include "runner/core/acl.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See tasks.h.
+// Tasks as threads of this process.
 #include "runner/core/tasks.h"
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See store_askers.h.
+// Numbers of open requests, and the connections that they belong to.
 #include "runner/rendezvous/store_askers.h"
 
 #include <fmt/format.h>

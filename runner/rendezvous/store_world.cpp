@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See store_world.h.
+// The seam over this machine: real servers, connections and threads.
 #include "runner/rendezvous/store_world.h"
 
 #include <utility>

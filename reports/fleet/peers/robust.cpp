@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See robust.h.
+// Huber's mean by reweighting.
 #include "reports/fleet/peers/robust.h"
 #include "runner/core/statistics.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See cluster.h.
+// Nodes of the simulation, their ranks, and what is measured of them.
 #include "tests/bench/protocol/cluster.h"
 
 #include <fmt/format.h>

@@ -34,7 +34,7 @@ enum class Death { kNone, kRank, kRunner, kHost, kLeader, kLeaderHost };
 struct ClusterSimResult {
   double lastArrival = 0;
   double joined = 0;                 ///< after the last arrival, until all have entered the stage
-  std::vector<double> barriers;      ///< from the last rank that came to the last that went on
+  std::vector<double> barriers;      ///< seconds from the last arrival to the last release
   double workCpu = 0, workTime = 0;  ///< of node 0 while the ranks work
   uint64_t workRequests = 0;         ///< that node 0's store got meanwhile
   double stageEnd = 0;               ///< from the end of work until all have left the stage

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See fibers.h.
+// Fibers by ucontext, and the queue of events in virtual time.
 #include "tests/bench/protocol/fibers.h"
 
 #include <sys/mman.h>

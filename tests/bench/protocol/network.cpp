@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See network.h.
+// Messages on their way: delay, node 0's bandwidth, losses and repeats.
 #include "tests/bench/protocol/network.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See request_cost.h.
+// Requests of many clients to a real store over TLS, and the CPU time of its thread.
 #include "tests/bench/protocol/request_cost.h"
 
 #include <fmt/format.h>
