@@ -25,7 +25,7 @@ std::string listOf(std::vector<std::string> names) {
 
 double heartbeatInterval(int nodes, double lostAfter) {
   constexpr double kNodesPerSecond = 2000;
-  return std::min(std::max(0.5, nodes / kNodesPerSecond), lostAfter / 6);
+  return std::min(std::max(0.5, nodes / kNodesPerSecond), lostAfter / 5);
 }
 
 std::string signText(const NodeSign& sign) {

@@ -123,6 +123,8 @@ Result<StoreChannel> ConnectedCalls::open(double timeout) {
     if (options_.cancelled())
       return Error{ErrorCode::kTimeout, who() + " was cancelled while it looked for " + place(), ""};
     Error error = std::move(channel).error();
+    if (error.code == ErrorCode::kUnsupported)
+      return Error{ErrorCode::kIo, fmt::format("{} cannot use {}: {}", who(), place(), error.text()), ""};
     strange = error.code == ErrorCode::kProtocol ? strange + 1 : 0;
     if (error.code != ErrorCode::kTimeout || told.message.empty()) told = std::move(error);
     const double now = systemClock().now();

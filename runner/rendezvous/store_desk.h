@@ -3,6 +3,7 @@
 // this folder.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -16,7 +17,7 @@ namespace muster {
 /// A value that counts itself in the store's memory for as long as anyone refers to it.
 class StoredValue {
  public:
-  StoredValue(std::string text, size_t& memory) : text_(std::move(text)), memory_(memory) {
+  StoredValue(std::string text, std::atomic<size_t>& memory) : text_(std::move(text)), memory_(memory) {
     memory_ += text_.size();
   }
   ~StoredValue() { memory_ -= text_.size(); }
@@ -26,7 +27,7 @@ class StoredValue {
 
  private:
   std::string text_;
-  size_t& memory_;
+  std::atomic<size_t>& memory_;
 };
 
 /// One open request, or one connection.

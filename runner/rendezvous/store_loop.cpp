@@ -3,7 +3,6 @@
 #include "runner/rendezvous/store_loop.h"
 
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -14,6 +13,8 @@
 #include <cmath>
 #include <cstddef>
 #include <string_view>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "runner/core/clock.h"
@@ -28,18 +29,11 @@ constexpr int kAcceptsAtOnce = 64;
 constexpr int kAcceptsBesidePeers = 8;  // in a turn where others are served, so that a flood leaves them time
 constexpr int kReadsAtOnce = 64;        // of one connection, so that a busy one leaves the others their turn
 constexpr double kAcceptPause = 0.1;
+constexpr size_t kConnectionsPerWriter =
+    256;  // some 2 ms of encryption and system calls; a thread costs 0.05
+constexpr size_t kMostWriters = 4;
 constexpr size_t kBufferShare = 4;  // of the memory limit, one part in so many is for requests on their way
 constexpr uint64_t kProving = ~uint64_t{0};  // the transfer of a stranger
-
-/// Who can open any number of connections: a machine, which under IPv6 has a network of its own.
-std::string networkOf(const sockaddr_storage& from) {
-  std::string bytes(reinterpret_cast<const char*>(&from), sizeof from);
-  if (from.ss_family == AF_INET) return bytes.substr(offsetof(sockaddr_in, sin_addr), 4);
-  if (from.ss_family != AF_INET6) return "";
-  const std::string address = bytes.substr(offsetof(sockaddr_in6, sin6_addr), 16);
-  const bool mapped = IN6_IS_ADDR_V4MAPPED(reinterpret_cast<const in6_addr*>(address.data()));
-  return mapped ? address.substr(12) : address.substr(0, 8);
-}
 
 }  // namespace
 
@@ -141,7 +135,10 @@ void StoreLoop::acceptAll(double now) {
     Fd socket(
         accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.valid()) {
-      add(std::move(socket), networkOf(from), now);
+      sockaddr_storage own{};
+      getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &(size = sizeof own));
+      std::string network = StoreStrangers::networkOf(from, own);
+      add(std::move(socket), std::move(network), now);
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       if (!makeRoom(now)) return;
     } else if (errno != ECONNABORTED && errno != EINTR) {
@@ -150,15 +147,9 @@ void StoreLoop::acceptAll(double now) {
   }
 }
 
-/// The oldest stranger of the address that has most of them goes: a flood from one machine closes itself.
 void StoreLoop::crowdOut() {
-  std::map<std::string_view, std::pair<size_t, StorePeerId>> crowds;
-  for (const auto& [id, from] : strangers_) ++crowds.try_emplace(from, 0, id).first->second.first;
-  const auto largest = std::max_element(crowds.begin(), crowds.end(), [](const auto& a, const auto& b) {
-    return a.second.first < b.second.first;
-  });
   ++crowdedOut_;
-  close(largest->second.second, StorePeer::End::kGone);
+  close(strangers_.crowded(), StorePeer::End::kGone);
 }
 
 /// Descriptors ran out: the oldest stranger goes, or, when there is none, newcomers wait a moment.
@@ -178,7 +169,7 @@ void StoreLoop::add(Fd socket, std::string from, double now) {
   tuneStoreSocket(socket.get());
   Result<StoreStream> stream = StoreStream::server(std::move(socket), token_);
   if (!stream.ok()) return;
-  strangers_.emplace(nextId_, std::move(from));
+  strangers_.add(nextId_, std::move(from));
   keep(StorePeer(std::move(*stream)), nextId_++, now);
 }
 
@@ -216,31 +207,28 @@ void StoreLoop::serve(StorePeerId id, uint32_t events, double now) {
   }
   const auto still = connections_.find(id);  // advance() may have closed it
   if (still == connections_.end()) return;
-  if (end == StorePeer::End::kGone && strangers_.count(id) > 0) ++cut_;
+  if (end == StorePeer::End::kGone && strangers_.has(id)) ++cut_;
   if (end != StorePeer::End::kNone) return close(id, end);
-  settle(still, now);
+  if (answered_.count(id) == 0) settle(still, now);  // else flush() does, once the answer is out
 }
 
-/// One beyond the limit stays among the strangers, which are limited, too, and has their deadline.
-void StoreLoop::admitProven(Connections::iterator it) {
-  const auto stranger = strangers_.find(it->first);
-  if (stranger == strangers_.end() || it->second.surplus) return;
+/// Tells a stranger that has just proven the token whether it is served. False: it is not, and is gone.
+bool StoreLoop::admitProven(Connections::iterator it) {
+  if (!strangers_.has(it->first)) return true;
+  StorePeer& peer = it->second.peer;
   if (connections_.size() - strangers_.size() >= limits_.connections) {
     ++full_;
-    it->second.surplus = true;
-    return;
+    peer.greet({it->first, StoreAnswer::kUnavailable, nullptr,
+                fmt::format("it serves {} connections already, which is its limit", limits_.connections)});
+    (void)peer.write();
+    close(it->first, StorePeer::End::kGone);
+    return false;
   }
-  strangers_.erase(stranger);
+  strangers_.remove(it->first);
   ++accepted_;
-}
-
-void StoreLoop::turnAway(StorePeerId id, uint32_t request) {
-  StorePeer& peer = connections_.at(id).peer;
-  peer.answer({id, StoreAnswer::kUnavailable, nullptr,
-               fmt::format("it serves {} connections already, which is its limit", limits_.connections)},
-              request);
-  (void)peer.write();
-  close(id, StorePeer::End::kGone);
+  peer.greet({it->first, StoreAnswer::kOk, nullptr, ""});
+  answered_.insert(it->first);
+  return true;
 }
 
 /// Does what the peer's new bytes ask for. False: nothing new can be there, or the connection is gone.
@@ -249,7 +237,7 @@ bool StoreLoop::advance(StorePeerId id, double now) {
   Connection& connection = it->second;
   StorePeer& peer = connection.peer;
   if (peer.phase() == StorePeer::Phase::kProving) return false;
-  admitProven(it);
+  if (!admitProven(it)) return false;
   if (peer.phase() == StorePeer::Phase::kQueueing) {
     if (reserve(connection)) return true;
     queue_.push_back(id);
@@ -259,10 +247,6 @@ bool StoreLoop::advance(StorePeerId id, double now) {
   std::string problem;
   if (!peer.takeRequest(request, problem)) return false;
   release(connection);
-  if (problem.empty() && connection.surplus) {
-    turnAway(id, request.id);
-    return false;
-  }
   // What the socket still holds epoll shows again; mostly there is nothing, and a look for it is in vain.
   if (problem.empty() && take(id, std::move(request), now)) return connections_.at(id).peer.buffered();
   close(id, StorePeer::End::kMalformed);
@@ -286,16 +270,40 @@ void StoreLoop::reply(const std::vector<StoreAskers::Answer>& answers) {
   }
 }
 
-/// Sends what this turn has answered, the answers of a connection together.
+size_t StoreLoop::writersFor(size_t connections, size_t cpus) {
+  return std::clamp(connections / kConnectionsPerWriter, size_t{1},
+                    std::clamp(cpus, size_t{1}, kMostWriters));
+}
+
+/// Sends what this turn has answered, the answers of a connection together. When a barrier of all nodes ends,
+/// several threads encrypt and send, each connection by one of them.
 void StoreLoop::flush(double now) {
-  for (const StorePeerId id : std::exchange(answered_, {})) {
-    const auto it = connections_.find(id);
-    if (it == connections_.end()) continue;
-    const StorePeer::End end = it->second.peer.write();
+  struct Written {
+    Connections::iterator connection;
+    StorePeer::End end = StorePeer::End::kNone;
+  };
+  std::vector<Written> written;
+  for (const StorePeerId id : std::exchange(answered_, {}))
+    if (const auto it = connections_.find(id); it != connections_.end()) written.push_back({it});
+  std::atomic<size_t> next{0};
+  const auto write = [&] {
+    for (size_t i = next++; i < written.size(); i = next++)
+      written[i].end = written[i].connection->second.peer.write();
+  };
+  {
+    const size_t writers = writersFor(written.size(), std::thread::hardware_concurrency());
+    std::vector<std::jthread> others;
+    try {
+      while (others.size() + 1 < writers) others.emplace_back(write);
+    } catch (const std::system_error&) {  // no more threads: those that there are write all
+    }
+    write();
+  }
+  for (const auto& [connection, end] : written) {
     if (end == StorePeer::End::kNone)
-      settle(it, now);
+      settle(connection, now);
     else
-      close(id, end);
+      close(connection->first, end);
   }
 }
 
@@ -334,7 +342,7 @@ void StoreLoop::settle(Connections::iterator it, double now) {
   if (events != connection.watched) watch(peer.fd(), it->first, events, false);
   connection.watched = events;
   if (peer.wantsToRead() && peer.buffered()) again_.push_back(it->first);
-  const bool stranger = strangers_.count(it->first) > 0;
+  const bool stranger = strangers_.has(it->first);
   const auto follow = [&](Timer& timer, uint64_t transfer) {
     if (timer.transfer == transfer) return;
     timer = {transfer,
@@ -357,7 +365,7 @@ void StoreLoop::close(StorePeerId id, StorePeer::End why) {
   if (why == StorePeer::End::kMalformed) ++malformed_;
   release(it->second);
   deadlines_.erase({it->second.deadline, id});
-  strangers_.erase(id);
+  strangers_.remove(id);
   askers_.close(id);
   if (it->second.peer.local()) desk_->detach(it->second.peer.prefix());
   connections_.erase(it);

@@ -19,6 +19,7 @@
 #include "runner/rendezvous/store_desk.h"
 #include "runner/rendezvous/store_peer.h"
 #include "runner/rendezvous/store_server.h"
+#include "runner/rendezvous/store_strangers.h"
 
 namespace muster {
 
@@ -34,6 +35,8 @@ class StoreLoop {
   /// Serves one end of a socket pair, whose keys all get `prefix`.
   void attach(Fd socket, std::string prefix);
   [[nodiscard]] StoreCounts counts() const;
+  /// How many threads send answers to so many connections, on a machine with so many CPUs.
+  static size_t writersFor(size_t connections, size_t cpus);
 
  private:
   static constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -49,7 +52,6 @@ class StoreLoop {
     Timer in, out;
     double deadline = kNever;  ///< the earlier of both
     size_t reserved = 0;       ///< bytes of buffers
-    bool surplus = false;      ///< beyond the limit of connections: told so, then closed
   };
   using Connections = std::map<StorePeerId, Connection>;
 
@@ -62,8 +64,7 @@ class StoreLoop {
   void crowdOut();
   void add(Fd socket, std::string from, double now);
   void keep(StorePeer peer, StorePeerId id, double now);
-  void admitProven(Connections::iterator it);
-  void turnAway(StorePeerId id, uint32_t request);
+  bool admitProven(Connections::iterator it);
   void serve(StorePeerId id, uint32_t events, double now);
   bool advance(StorePeerId id, double now);
   bool take(StorePeerId id, StoreRequest request, double now);
@@ -85,10 +86,10 @@ class StoreLoop {
   std::unique_ptr<StoreDesk> desk_;
   StoreAskers askers_;
   Connections connections_;
-  std::map<StorePeerId, std::string> strangers_;  // with their networks; ids grow, so the first is the oldest
-  std::deque<StorePeerId> queue_;                 // wait for room; some may be gone
-  std::vector<StorePeerId> again_;                // have bytes that their sockets do not show
-  std::set<StorePeerId> answered_;                // have answers that are not sent yet
+  StoreStrangers strangers_;
+  std::deque<StorePeerId> queue_;   // wait for room; some may be gone
+  std::vector<StorePeerId> again_;  // have bytes that their sockets do not show
+  std::set<StorePeerId> answered_;  // have answers that are not sent yet
   std::set<std::pair<double, StorePeerId>> deadlines_;
   size_t reserved_ = 0;
   StorePeerId nextId_;

@@ -101,6 +101,11 @@ void StorePeer::answer(const StoreReply& reply, uint32_t id) {
   answers_.push_back({encodeStoreReplyHead(reply.answer, id, size) + reply.text, reply.value});
 }
 
+void StorePeer::greet(const StoreReply& reply) {
+  ++open_;
+  answer(reply, kStoreGreeting);
+}
+
 /// Short answers go out together; a large value is sent from where it is kept.
 void StorePeer::gather() {
   while (!answers_.empty() && out_.size() < kGatherAtOnce && !value_) {

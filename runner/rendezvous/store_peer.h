@@ -53,6 +53,8 @@ class StorePeer {
   bool takeRequest(StoreRequest& request, std::string& problem);
   /// Keeps an answer for write().
   void answer(const StoreReply& reply, uint32_t id);
+  /// The same for the first answer of a connection, which nobody asked for: whether it is served.
+  void greet(const StoreReply& reply);
   /// An open request that gets no answer.
   void forget() { --open_; }
   /// Sends answers, as far as the peer takes them.

@@ -3,6 +3,7 @@
 // folder.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -56,7 +57,7 @@ class StoreRelay : public StoreDesk {
   StoreRelayOptions options_;
   std::unique_ptr<StoreUplink> uplink_;
   uint32_t last_ = 0;
-  size_t memory_ = 0;                       // before what counts itself in it
+  std::atomic<size_t> memory_{0};           // before what counts itself in it
   std::map<std::string, size_t> attached_;  ///< processes by prefix
   std::map<Barrier, Gathering> gatherings_;
   struct Open {

@@ -2,6 +2,7 @@
 // What a store holds: keys, counters, barriers and who waits for them. No sockets, no clock of its own.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -64,7 +65,7 @@ class StoreState : public StoreDesk {
 
   StoreLimits limits_;
   uint64_t noRoom_ = 0;
-  size_t memory_ = 0;  // first: values count themselves out of it when they go
+  std::atomic<size_t> memory_{0};  // first: values count themselves out of it when they go
   std::map<std::string, Entry> values_;
   uint64_t version_ = 0;
   std::map<std::string, Barrier> barriers_;

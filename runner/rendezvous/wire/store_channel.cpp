@@ -95,15 +95,30 @@ Result<StoreChannel> StoreChannel::open(const addrinfo& address, const std::stri
           await(stream.fd(), step == StoreStream::Step::kWantsRead ? POLLIN : POLLOUT, deadline, cancelled));
       step = stream.handshake();
     }
-    const bool cut = stream.fault() == TlsFault::kCut || stream.fault() == TlsFault::kEnded;
     StoreChannel channel(std::move(stream));
-    if (step == StoreStream::Step::kDone) return channel;
-    // A store that is flooded closes strangers, and nobody is known before the handshake.
-    if (!cut || systemClock().now() + kAgain >= deadline) return channel.failure(step).error();
+    const Status greeted =
+        step == StoreStream::Step::kDone ? channel.awaitGreeting(deadline, cancelled) : channel.failure(step);
+    if (greeted.ok()) return channel;
+    // A store that is flooded closes strangers, and nobody is known before the greeting.
+    const TlsFault fault = channel.stream_.fault();
+    const bool cut = fault == TlsFault::kCut || fault == TlsFault::kEnded;
+    const bool told = greeted.error().code == ErrorCode::kUnsupported;
+    if (!cut || told || systemClock().now() + kAgain >= deadline) return greeted.error();
     for (const double end = systemClock().now() + kAgain; systemClock().now() < end && !cancelled();)
       poll(nullptr, 0, static_cast<int>(kCancelLook * 1000));
     if (cancelled()) return Error{ErrorCode::kTimeout, "cancelled", ""};
   }
+}
+
+Status StoreChannel::awaitGreeting(double deadline, const Cancelled& cancelled) {
+  std::vector<StoreResponse> answers;
+  while (answers.empty()) {
+    MUSTER_CHECK_OK(await(stream_.fd(), POLLIN, deadline, cancelled));
+    const Status read = this->read(answers);
+    if (answers.empty()) MUSTER_CHECK_OK(read);
+  }
+  if (answers.front().answer == StoreAnswer::kOk) return {};
+  return Error{ErrorCode::kUnsupported, printable(answers.front().text, 400), ""};
 }
 
 StoreChannel StoreChannel::over(Fd socket) {

@@ -23,7 +23,7 @@ class StoreChannel {
   /// The first of the address's machines that has the token; each gets a share of the time. `key`: storeKey()
   /// of `prefix`. Ends by the deadline (seconds of systemClock()), or soon after `cancelled` says so. kIo or
   /// kTimeout: nothing answers there, or bytes were altered on their way; kProtocol: what answers is not this
-  /// run's store.
+  /// run's store; kUnsupported: it is, and does not serve this connection.
   static Result<StoreChannel> open(const StoreAddress& address, const std::string& prefix,
                                    const std::string& key, double deadline, const Cancelled& cancelled);
   /// A socket pair's end whose other one a server has.
@@ -43,6 +43,8 @@ class StoreChannel {
   static Result<StoreChannel> open(const addrinfo& address, const std::string& prefix, const std::string& key,
                                    double deadline, const Cancelled& cancelled);
   explicit StoreChannel(StoreStream stream) : stream_(std::move(stream)) {}
+  /// Waits for what the server says first.
+  Status awaitGreeting(double deadline, const Cancelled& cancelled);
   [[nodiscard]] Status failure(StoreStream::Step step) const;
   Status takeAnswers(std::vector<StoreResponse>& out);
 

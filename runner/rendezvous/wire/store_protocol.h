@@ -2,7 +2,9 @@
 // What travels between the store's server and its clients. Internal to this folder.
 //
 // All of it goes through a StoreStream. A client may have many requests open: each has a number of its own,
-// which is in the answer. Answers come in any order. Numbers are little-endian.
+// which is in the answer. Answers come in any order. Numbers are little-endian. Over TLS the server speaks
+// first: kStoreGreeting says whether it serves the connection. Until then a client may be crowded out by
+// strangers, and tries again.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +22,7 @@ constexpr size_t kStoreMaxValue = 4u << 20;
 constexpr int64_t kStoreMaxRanks = 1 << 20;                ///< of one barrier
 constexpr size_t kStoreMaxTogether = 4096;                 ///< that come to it in one request
 constexpr int64_t kStoreMaxWait = 7LL * 24 * 3600 * 1000;  ///< milliseconds
+constexpr uint32_t kStoreGreeting = 0;                     ///< number of the answer that nobody asked for
 constexpr size_t kStoreLength = 4;                         ///< the length in front of each frame
 constexpr size_t kStoreRequestHead = 1 + 4 + 3 * 8 + 4;
 constexpr size_t kStoreMaxRequest = kStoreRequestHead + kStoreMaxKey + kStoreMaxValue;

@@ -57,6 +57,7 @@ class Connection : public StoreStream::Connection {
   Step handshake() override {
     ERR_clear_error();
     const int result = SSL_do_handshake(ssl_);
+    starved_ = result != 1;
     if (result != 1) return stepOf(result);
     ready = SSL_session_reused(ssl_) == 1;
     if (!ready) fault = TlsFault::kNoToken;  // not by the key, however else
@@ -65,6 +66,7 @@ class Connection : public StoreStream::Connection {
   Step read(char* data, size_t size, size_t& got) override {
     ERR_clear_error();
     const int result = SSL_read_ex(ssl_, data, size, &got);
+    starved_ = result != 1;
     return result == 1 ? Step::kDone : stepOf(result);
   }
   Step write(std::string_view bytes, size_t& sent) override {
@@ -77,7 +79,7 @@ class Connection : public StoreStream::Connection {
     }
     return Step::kDone;
   }
-  [[nodiscard]] bool buffered() const override { return SSL_pending(ssl_) > 0; }
+  [[nodiscard]] bool buffered() const override { return !starved_ && SSL_has_pending(ssl_) == 1; }
 
   TlsKeyOf keyOf;
   std::string start;   ///< the first two bytes that came
@@ -108,6 +110,7 @@ class Connection : public StoreStream::Connection {
   }
 
   SSL* ssl_;
+  bool starved_ = false;  ///< what is here is no whole record: nothing to read until the socket has more
 };
 
 Connection& connectionOf(SSL* ssl) {
@@ -198,6 +201,7 @@ SSL_CTX* makeContext() {
   if (!made) return nullptr;
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_clear_options(context, SSL_OP_ENABLE_MIDDLEBOX_COMPAT);
+  SSL_CTX_set_read_ahead(context, 1);  // a record's head and body with one recv()
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                 SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_psk_client_callback(context, clientKey);

@@ -9,6 +9,7 @@
 #include <deque>
 #include <utility>
 
+#include "runner/rendezvous/store_loop.h"
 #include "runner/rendezvous/store_relay.h"
 #include "runner/rendezvous/store_state.h"
 
@@ -20,6 +21,7 @@ constexpr double kRecord = 16384, kRecordHead = 22;   // and of TLS
 constexpr double kHandshake = 700;                    // bytes each way
 constexpr double kResend = 0.2;                       // seconds after which TCP sends again, first
 constexpr double kRetryPause = 0.05;
+constexpr size_t kCpusOfNodeZero = 4;  // or more
 
 std::string textOf(const StoreReply& reply) {
   return reply.value ? reply.value->text() : reply.text;
@@ -75,7 +77,7 @@ void Network::send(const std::shared_ptr<Connection>& connection, const StoreReq
   });
 }
 
-void Network::answer(StorePeerId id, const StoreReply& reply, uint32_t request) {
+void Network::answer(StorePeerId id, const StoreReply& reply, uint32_t request, double cost) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   const std::shared_ptr<Connection> connection = found->second;
@@ -83,7 +85,7 @@ void Network::answer(StorePeerId id, const StoreReply& reply, uint32_t request) 
   const double wire =
       wireBytes(encodeStoreReplyHead(reply.answer, request, text.size()).size() + text.size());
   bytesOut += static_cast<uint64_t>(wire);
-  sent_ = std::max(sent_, fibers_.now()) + wire * 8 / options_.bandwidth;
+  sent_ = std::max(sent_, work(fibers_.now(), cost)) + wire * 8 / options_.bandwidth;
   connection->toClient = std::max(connection->toClient, sent_ + delay());
   fibers_.at(connection->toClient, connection->node,
              [connection, response = StoreResponse{reply.answer, request, std::move(text)}] {
@@ -128,10 +130,12 @@ void Network::kill(int node, bool host) {
 }
 
 void SimServer::pass(std::vector<StoreAskers::Answer> answers) {
+  const double cost = network_.options().answerCost /
+                      static_cast<double>(StoreLoop::writersFor(answers.size(), kCpusOfNodeZero));
   for (StoreAskers::Answer& answer : answers) {
     const auto local = locals_.find(answer.connection);
     if (local == locals_.end())
-      network_.answer(answer.connection, answer.reply, answer.id);
+      network_.answer(answer.connection, answer.reply, answer.id, cost);
     else
       local->second({answer.reply.answer, answer.id, textOf(answer.reply)});
   }

@@ -24,7 +24,8 @@ struct NetworkOptions {
   double roundTrip = 1e-3;     ///< seconds between a node and node 0
   double bandwidth = 1e9;      ///< bits per second at node 0, each way
   double loss = 0;             ///< share of messages that are sent again, after 0.2 s and more
-  double requestCost = 20e-6;  ///< seconds of node 0's store thread for one request and its answer
+  double requestCost = 10e-6;  ///< seconds of node 0's store thread for one request
+  double answerCost = 10e-6;   ///< for one answer; many at once are sent by several threads
   double proofCost = 100e-6;   ///< and for one TLS handshake
 };
 
@@ -53,7 +54,8 @@ class Network {
   [[nodiscard]] bool reachable() const { return store_ != nullptr && fibers_.alive(0); }
   std::shared_ptr<Connection> connect(int node);
   void send(const std::shared_ptr<Connection>& connection, const StoreRequest& request);
-  void answer(StorePeerId connection, const StoreReply& reply, uint32_t id);
+  /// `cost`: seconds of node 0's store before it is sent.
+  void answer(StorePeerId connection, const StoreReply& reply, uint32_t id, double cost);
   void close(const std::shared_ptr<Connection>& connection);
   /// The node ends: its processes at once, or the host, which then says nothing more to anybody.
   void kill(int node, bool host);

@@ -3,6 +3,7 @@
 #include "tests/bench/protocol/request_cost.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <time.h>
 
 #include <memory>
@@ -26,19 +27,42 @@ double storeSeconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9 - threadSeconds();
 }
 
-/// Asks on all connections and waits for all answers; the store's seconds for one.
+/// Waits until the store's thread does nothing.
+void awaitIdle() {
+  constexpr double kNothing = 50e-6;  // seconds in one look; reading the clocks takes some, too
+  double before = storeSeconds(), used = 1;
+  while (used > kNothing) {
+    poll(nullptr, 0, 10);
+    const double now = storeSeconds();
+    used = now - std::exchange(before, now);
+  }
+}
+
+/// Asks on all connections and waits for all answers; the store's seconds for one request before the last,
+/// and in all.
 template <typename Make>
-Result<double> askAll(std::vector<StoreChannel>& channels, int rounds, const Make& make) {
-  const double begin = storeSeconds();
+Result<std::pair<double, double>> askAll(std::vector<StoreChannel>& channels, int rounds, const Make& make) {
+  double asked = 0, answered = 0;
   for (int round = 0; round < rounds; ++round) {
+    const double begin = storeSeconds();
     for (size_t i = 0; i < channels.size(); ++i) {
+      if (i + 1 == channels.size()) {
+        awaitIdle();
+        asked += storeSeconds() - begin;
+      }
       channels[i].put(make(static_cast<int>(i), round));
       MUSTER_CHECK_OK(channels[i].write());
     }
     for (StoreChannel& channel : channels)
-      for (std::vector<StoreResponse> answers; answers.empty();) MUSTER_CHECK_OK(channel.read(answers));
+      for (std::vector<StoreResponse> answers; answers.empty();) {
+        pollfd socket{channel.fd(), POLLIN, 0};
+        poll(&socket, 1, -1);
+        MUSTER_CHECK_OK(channel.read(answers));
+      }
+    answered += storeSeconds() - begin;
   }
-  return (storeSeconds() - begin) / static_cast<double>(rounds) / static_cast<double>(channels.size());
+  const auto count = static_cast<double>(rounds) * static_cast<double>(channels.size());
+  return std::pair{asked / count, answered / count};
 }
 
 }  // namespace
@@ -58,14 +82,15 @@ Result<StoreCosts> measureStoreCosts(int connections, int rounds) {
     channels.push_back(std::move(channel));
   }
   costs.proof = (storeSeconds() - begin) / connections;
-  MUSTER_TRY(costs.request, askAll(channels, rounds, [](int node, int round) {
+  MUSTER_TRY(const auto heartbeats, askAll(channels, rounds, [](int node, int round) {
                StoreRequest request;
                request.op = StoreOp::kSet;
                request.key = fmt::format("muster/sign/{}/beat", node);
                request.value = std::to_string(round);
                return request;
              }));
-  MUSTER_TRY(costs.barrier, askAll(channels, rounds, [&](int node, int /*round*/) {
+  costs.heartbeat = heartbeats.second;
+  MUSTER_TRY(const auto barriers, askAll(channels, rounds, [&](int node, int /*round*/) {
                StoreRequest request;
                request.op = StoreOp::kBarrier;
                request.key = "muster/walk/1/0/step";
@@ -74,6 +99,8 @@ Result<StoreCosts> measureStoreCosts(int connections, int rounds) {
                request.count = connections;
                return request;
              }));
+  costs.enter = barriers.first;
+  costs.answer = barriers.second - barriers.first;
   return costs;
 }
 

@@ -8,9 +8,10 @@ namespace muster::bench {
 
 /// CPU seconds of the store's thread.
 struct StoreCosts {
-  double proof = 0;    ///< of a connection and its TLS handshake
-  double request = 0;  ///< of one heartbeat and its answer
-  double barrier = 0;  ///< of one node's request at a barrier of all, and its answer
+  double proof = 0;      ///< of a connection and its TLS handshake
+  double heartbeat = 0;  ///< of one heartbeat and its answer
+  double enter = 0;      ///< of one node's request at a barrier of all
+  double answer = 0;     ///< of the answer to it, sent by one thread
 };
 
 /// Over `connections` real connections of this process. They all ask at the same moment, `rounds` times.

@@ -54,7 +54,8 @@ double exponent(const std::vector<double>& xs, const std::vector<double>& ys) {
 
 /// What node 0 does for heartbeats: its own code as measured, and its store's thread as --request-cost says.
 double heartbeatLoad(const ClusterSimResult& r, const NetworkOptions& network) {
-  return (r.workCpu + static_cast<double>(r.workRequests) * network.requestCost) / r.workTime;
+  return (r.workCpu + static_cast<double>(r.workRequests) * (network.requestCost + network.answerCost)) /
+         r.workTime;
 }
 
 bool measureGrowth(const Options& options) {
@@ -165,6 +166,7 @@ int runAll(int argc, char** argv) {
   app.add_option("--loss", options.cluster.network.loss, "share of messages");
   app.add_option("--request-cost", options.cluster.network.requestCost,
                  "seconds of node 0's store per request");
+  app.add_option("--answer-cost", options.cluster.network.answerCost, "seconds of node 0's store per answer");
   app.add_option("--proof-cost", options.cluster.network.proofCost,
                  "seconds of node 0's store per connection");
   app.add_flag("--measure-costs", options.measure, "both costs as this machine has them");
@@ -178,11 +180,13 @@ int runAll(int argc, char** argv) {
       return 1;
     }
     fmt::print(
-        "the store's thread takes {:.1f} us for a connection, {:.1f} for a heartbeat, {:.1f} for a node at a "
-        "barrier\n",
-        costs->proof * 1e6, costs->request * 1e6, costs->barrier * 1e6);
+        "the store's thread takes {:.1f} us for a connection, {:.1f} for a heartbeat, {:.1f} for a node that "
+        "enters a "
+        "barrier, {:.1f} for its answer\n",
+        costs->proof * 1e6, costs->heartbeat * 1e6, costs->enter * 1e6, costs->answer * 1e6);
     options.cluster.network.proofCost = costs->proof;
-    options.cluster.network.requestCost = std::max(costs->request, costs->barrier);
+    options.cluster.network.requestCost = std::max(costs->enter, costs->heartbeat - costs->answer);
+    options.cluster.network.answerCost = costs->answer;
   }
   const bool grown = options.nodes.empty() || measureGrowth(options);
   const bool told = options.deaths == 0 || measureDeaths(options);

@@ -235,18 +235,6 @@ TEST_F(HostilePeer, InCrowdsLosesTheOldestAndNeverTheProven) {
   EXPECT_EQ(*client->get("before", 0), "1");
 }
 
-TEST_F(HostilePeer, InCrowdsLosesNobodyOfAnotherAddress) {
-  StoreLimits limits;
-  limits.strangers = 8;
-  start(limits);
-  RawPeer other(server->port(), 2);
-  std::vector<std::unique_ptr<RawPeer>> crowd;
-  for (int i = 0; i < 200; ++i) crowd.push_back(std::make_unique<RawPeer>(server->port()));
-  awaitCount(&StoreCounts::crowdedOut, 193);
-  other.prove(kToken);
-  awaitCount(&StoreCounts::accepted, 2);
-}
-
 /// What a flood does that only connects and resets.
 TEST_F(HostilePeer, ThatHangsUpBeforeProvingIsCountedAndTold) {
   start({});

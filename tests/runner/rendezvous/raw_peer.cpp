@@ -12,6 +12,7 @@
 
 #include "runner/core/clock.h"
 #include "runner/rendezvous/wire/store_key.h"
+#include "runner/rendezvous/wire/store_protocol.h"
 
 namespace muster::testing {
 namespace {
@@ -20,13 +21,10 @@ constexpr double kPatience = 20;  // seconds for what must happen
 
 }  // namespace
 
-RawPeer::RawPeer(uint16_t port, int from) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+RawPeer::RawPeer(uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl((INADDR_LOOPBACK & ~0xffU) | static_cast<uint32_t>(from));
   const auto* raw = reinterpret_cast<const sockaddr*>(&address);
-  const bool bound = from == 1 || bind(socket_.get(), raw, sizeof address) == 0;
-  EXPECT_TRUE(bound) << errnoText(errno);
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(connect(socket_.get(), raw, sizeof address), 0) << errnoText(errno);
@@ -102,6 +100,7 @@ void RawPeer::prove(const std::string& token, const std::string& prefix) {
   auto step = tls_->handshake();
   while (step == StoreStream::Step::kWantsRead && await(POLLIN, deadline)) step = tls_->handshake();
   ASSERT_EQ(step, StoreStream::Step::kDone) << tls_->faultText();
+  ASSERT_EQ(receive(kStoreLength + kStoreReplyHead, kPatience).size(), kStoreLength + kStoreReplyHead);
 }
 
 TlsFault RawPeer::tryKey(const std::string& key) {

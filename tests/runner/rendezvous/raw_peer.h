@@ -15,8 +15,8 @@ namespace muster::testing {
 
 class RawPeer {
  public:
-  /// Connects to 127.0.0.1:port, from the address 127.0.0.`from`; the test fails when it cannot.
-  explicit RawPeer(uint16_t port, int from = 1);
+  /// Connects to 127.0.0.1:port; the test fails when it cannot.
+  explicit RawPeer(uint16_t port);
   /// A connection that somebody else has made.
   explicit RawPeer(Fd socket) : socket_(std::move(socket)) {}
 

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clients and a server over real sockets: what the store promises to those that keep to the protocol.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netdb.h>
+#include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <atomic>
 #include <limits>
+#include <map>
 #include <memory>
 #include <set>
 #include <thread>
@@ -16,6 +20,7 @@
 #include "runner/core/secret.h"
 #include "runner/rendezvous/store_client.h"
 #include "runner/rendezvous/store_server.h"
+#include "runner/rendezvous/wire/store_channel.h"
 #include "runner/rendezvous/wire/store_key.h"
 #include "tests/runner/rendezvous/raw_peer.h"
 
@@ -56,6 +61,43 @@ TEST(Store, KeepsValuesOfAllSizes) {
     const auto got = client.get("key", 0);
     ASSERT_TRUE(got.ok()) << got.error().text();
     EXPECT_TRUE(*got == value) << size;
+  }
+}
+
+/// So many that several threads send their answers.
+TEST(Store, AnswersAllOfALargeBarrierAndGivesEachItsValue) {
+  constexpr int kPeers = 600;
+  rlimit files{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  files.rlim_cur = files.rlim_max;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+  const auto server = std::move(StoreServer::startLocal()).value();
+  std::vector<StoreChannel> peers;
+  for (int i = 0; i < kPeers; ++i) peers.push_back(StoreChannel::over(server->connect("").value()));
+  for (uint32_t round = 1; round <= 3; ++round) {
+    for (int i = 0; i < kPeers; ++i) {
+      StoreChannel& peer = peers[static_cast<size_t>(i)];
+      peer.put({StoreOp::kBarrier, 60'000, i, kPeers, fmt::format("step{}", round), "", 2 * round});
+      peer.put({StoreOp::kGet, 60'000, 0, 0, fmt::format("key{}", round), "", 2 * round + 1});
+      ASSERT_TRUE(peer.write().ok());
+    }
+    const std::string value(1000, static_cast<char>('a' + round));
+    peers[0].put({StoreOp::kSet, 0, 0, 0, fmt::format("key{}", round), value, 1});
+    ASSERT_TRUE(peers[0].write().ok());
+    for (StoreChannel& peer : peers) {
+      std::map<uint32_t, std::string> texts;
+      while (texts.size() < (&peer == &peers[0] ? 3U : 2U)) {
+        pollfd socket{peer.fd(), POLLIN, 0};
+        ASSERT_EQ(poll(&socket, 1, 60'000), 1);
+        std::vector<StoreResponse> answers;
+        ASSERT_TRUE(peer.read(answers).ok());
+        for (const StoreResponse& answer : answers) {
+          EXPECT_EQ(answer.answer, StoreAnswer::kOk);
+          EXPECT_TRUE(texts.emplace(answer.id, answer.text).second) << "answered twice";
+        }
+      }
+      EXPECT_EQ(texts.at(2 * round + 1), value);
+    }
   }
 }
 
