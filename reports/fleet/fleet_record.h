@@ -56,21 +56,6 @@ struct FleetOptions {
   bool rejectOutliers = false;  ///< a device or node named by its peers is rejected, not only suspected
 };
 
-/// Each expected node is in exactly one of these.
-enum class NodeState {
-  kRejected,
-  kIncomplete,
-  kAffected,  ///< it fails only by findings that name another part, or is one end of a link that fails
-  kMissing,
-  kQuarantined,  ///< its only record could not be used
-  kStale,        ///< its only record is of another plan
-  kDown,         ///< it has no record, and the scheduler says why
-  kDrained,
-  kAccepted,
-};
-inline constexpr int kNodeStateCount = 9;
-const char* nodeStateName(NodeState state);
-
 /// One expected node.
 struct FleetNode {
   std::string name;
@@ -99,8 +84,8 @@ inline constexpr size_t kMostNamed = 20;
 struct LeftOut {
   std::string path;
   std::string node;
-  std::string acceptance;
-  std::string reason;  ///< one line
+  std::string acceptance;  ///< of a run without a record: running, cut
+  std::string reason;      ///< one line
 };
 
 enum class FindingKind {
@@ -222,7 +207,7 @@ struct FleetWaiver {
 
 /// Everything about one fleet. Points into the records it was made from only by index.
 struct Fleet {
-  std::string acceptance;  ///< accepted, rejected, incomplete
+  Acceptance acceptance = Acceptance::kIncomplete;
   int exitCode = 3;
   std::vector<std::string> reasons;
   bool simulated = false;

@@ -58,7 +58,7 @@ Status measure(const std::filesystem::path& templates, size_t count, const Copie
   fmt::print("{:>7} {:>9.2f} {:>9.2f} {:>9.2f} {:>7.1f} {:>9.0f} {:>10.2f} {:>10.2f}  {}, {} suspects\n",
              count, all, read, judged - read, cpu(usage.ru_utime) + cpu(usage.ru_stime),
              static_cast<double>(usage.ru_maxrss) / 1024, static_cast<double>(text.size()) / 1e6,
-             static_cast<double>(html.size()) / 1e6, fleet.acceptance, fleet.suspects.size());
+             static_cast<double>(html.size()) / 1e6, nameOf(fleet.acceptance), fleet.suspects.size());
   return {};
 }
 

@@ -46,7 +46,7 @@ void findUnreported(const FleetRecords& records, Fleet& fleet) {
   for (const FleetNode& node : fleet.nodes)
     for (const size_t i : node.records)
       for (const StageSummary& stage : records.nodes[i].stages) {
-        if (stage.state != "ran" || stage.groupNodes < 2) continue;
+        if (stage.state != StageState::kRan || stage.groupNodes < 2) continue;
         reported[fmt::format("stage {} of {} nodes", records.names->texts[stage.name], stage.groupNodes)] |=
             records.nodes[i].nodeRank == 0;
       }

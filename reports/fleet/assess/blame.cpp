@@ -28,7 +28,7 @@ const StageSummary* stageOf(const DeviationSummary& deviation, const NodeSummary
 
 /// Whether its ranks are all this node's.
 bool isOfOneNode(const StageSummary& stage, const NodeSummary& record) {
-  return stage.scope != "cluster" || record.nodeCount <= 1 || stage.groupNodes == 1;
+  return stage.scope != Scope::kCluster || record.nodeCount <= 1 || stage.groupNodes == 1;
 }
 
 /// Which run of several nodes a record belongs to.
@@ -38,7 +38,7 @@ std::string runKey(const NodeSummary& record) {
 
 /// Whom the record holds to have ended the stage, or why it did not begin.
 const std::string& saidOf(const StageSummary& stage) {
-  return stage.state == "error" ? stage.reason : stage.culprit;
+  return stage.state == StageState::kError ? stage.reason : stage.culprit;
 }
 
 bool accuses(const std::string& said, int node) {
@@ -88,7 +88,7 @@ std::string BlameTable::groupKey(const StageSummary& stage, const NodeSummary& r
 
 void BlameTable::addRecord(const NodeSummary& record) {
   for (const StageSummary& stage : record.stages) {
-    if (stage.scope == "device" || stage.state == "elsewhere") continue;
+    if (stage.scope == Scope::kDevice || stage.state == StageState::kElsewhere) continue;
     Group& group = groups_[groupKey(stage, record)];
     for (const auto& [rank, device] : stage.ranks) {
       const auto [at, fresh] = group.ranks.try_emplace(rank, Place{&record, device, true});
@@ -118,7 +118,7 @@ void BlameTable::hearTheAbsent(const NodeSummary& record) {
     if (at == leaderSays_.end() || !absentNodes(at->second.text)) continue;
     LeaderSaid& leader = at->second;
     const std::string& said = saidOf(stage);
-    const bool finished = stage.state == "ran" && said.empty() && record.resumed < leader.resumed;
+    const bool finished = stage.state == StageState::kRan && said.empty() && record.resumed < leader.resumed;
     if (!(finished || accuses(said, 0)) || !accuses(leader.text, record.nodeRank)) continue;
     leader.absentSay = finished ? "node 0 was restarted after others had finished this stage" : said;
     ++leader.absent;

@@ -146,11 +146,12 @@ class Coverage {
       const std::string stale = staleReason(node);
       const auto superseded = superseded_.find(i);
       if (superseded != superseded_.end()) {
-        fleet_.duplicates.push_back({node.path, node.node, node.acceptance, superseded->second});
+        fleet_.duplicates.push_back({node.path, node.node, nameOf(node.acceptance), superseded->second});
       } else if (at == place_.end()) {
-        fleet_.foreign.push_back({node.path, node.node, node.acceptance, "this node is not expected"});
+        fleet_.foreign.push_back(
+            {node.path, node.node, nameOf(node.acceptance), "this node is not expected"});
       } else if (!stale.empty()) {
-        fleet_.stale.push_back({node.path, node.node, node.acceptance, stale});
+        fleet_.stale.push_back({node.path, node.node, nameOf(node.acceptance), stale});
         staleOf_[at->second] = stale;
       } else {
         candidates_[at->second].push_back(i);
@@ -162,7 +163,7 @@ class Coverage {
     for (const auto& [i, reason] : outdatedNodes(records_, candidates_, fleet_)) {
       for (const size_t k : candidates_[i]) {
         const NodeSummary& node = records_.nodes[k];
-        fleet_.stale.push_back({node.path, node.node, node.acceptance, reason});
+        fleet_.stale.push_back({node.path, node.node, nameOf(node.acceptance), reason});
       }
       candidates_[i].clear();
       staleOf_[i] = reason;
@@ -267,18 +268,11 @@ class Coverage {
   std::vector<std::string> cutOf_;
 };
 
-constexpr const char* kStateNames[] = {"rejected", "incomplete", "affected", "missing", "quarantined",
-                                       "stale",    "down",       "drained",  "accepted"};
-
 void tell(std::vector<std::string>& reasons, size_t n, size_t of, const char* what) {
   if (n > 0) reasons.push_back(fmt::format("{} of {} nodes {} {}", n, of, n == 1 ? "is" : "are", what));
 }
 
 }  // namespace
-
-const char* nodeStateName(NodeState state) {
-  return kStateNames[static_cast<size_t>(state)];
-}
 
 Status cover(FleetRecords& records, const FleetOptions& options, Fleet& fleet) {
   return Coverage(records, options, fleet).run();
@@ -325,7 +319,9 @@ Status decideFleet(Fleet& fleet) {
       in(NodeState::kRejected) > 0 || twice > 0 ||
       std::any_of(fleet.nodes.begin(), fleet.nodes.end(), [](const FleetNode& node) { return node.failed; });
   const bool accepted = in(NodeState::kAccepted) == all && fleet.waiversUnmatched == 0 && !unreported;
-  fleet.acceptance = rejected ? "rejected" : accepted ? "accepted" : "incomplete";
+  fleet.acceptance = rejected   ? Acceptance::kRejected
+                     : accepted ? Acceptance::kAccepted
+                                : Acceptance::kIncomplete;
   fleet.exitCode = rejected ? 1 : accepted ? 0 : 3;
   return {};
 }

@@ -15,17 +15,15 @@
 namespace muster::fleet {
 namespace {
 
-/// Stages of the runner itself, such as "muster:inventory": every job of a node has them.
-
 /// How bad an acceptance is; the greatest of a node's records counts.
-int badness(const std::string& acceptance) {
-  if (acceptance == "accepted") return 0;
-  if (acceptance == "no-gpu") return 1;
-  return acceptance == "rejected" ? 3 : 2;
+int badness(Acceptance acceptance) {
+  if (acceptance == Acceptance::kAccepted) return 0;
+  if (acceptance == Acceptance::kNoGpu) return 1;
+  return acceptance == Acceptance::kRejected ? 3 : 2;
 }
 
 bool ranElsewhere(const StageSummary& stage) {
-  return stage.state == "elsewhere";
+  return stage.state == StageState::kElsewhere;
 }
 
 void add(Accounting& sum, const Accounting& part) {
@@ -83,7 +81,7 @@ class Merge {
     const int bad = badness(worst->acceptance);
     node_.state = bad == 0 ? NodeState::kAccepted : bad == 3 ? NodeState::kRejected : NodeState::kIncomplete;
     if (bad > 0) {
-      node_.reason = worst->reasons.empty() ? worst->acceptance : join(worst->reasons, "; ");
+      node_.reason = worst->reasons.empty() ? nameOf(worst->acceptance) : join(worst->reasons, "; ");
       // Counts alone do not tell what to look at; deviations stand with the worst first.
       if (!worst->deviations.empty())
         node_.reason += "; " + deviationLine(worst->deviations.front(), *records_.names);
@@ -105,7 +103,7 @@ class Merge {
 };
 
 std::string whenAndWhat(const NodeSummary& record) {
-  return fmt::format("{} ({}, {})", record.path, record.acceptance, formatUtc(record.started));
+  return fmt::format("{} ({}, {})", record.path, nameOf(record.acceptance), formatUtc(record.started));
 }
 
 }  // namespace
@@ -132,7 +130,7 @@ void mergeRecords(const FleetRecords& records, std::vector<size_t> candidates, F
     std::string why = "a duplicate; using " + whenAndWhat(kept);
     if (badness(kept.acceptance) > badness(record.acceptance) && kept.started < record.started)
       why += ": a repeated run does not replace a failed one; after a repair, move the old record away";
-    duplicates.push_back({record.path, record.node, record.acceptance, why});
+    duplicates.push_back({record.path, record.node, nameOf(record.acceptance), why});
   }
   merge.judge();
   merge.sum();
@@ -148,7 +146,7 @@ void countFleet(const FleetRecords& records, Fleet& fleet) {
     add(fleet.accounting, node.accounting);
     for (const size_t i : node.records)
       for (const StageSummary& stage : records.nodes[i].stages) {
-        if (stage.scope != "cluster" || ranElsewhere(stage)) continue;
+        if (stage.scope != Scope::kCluster || ranElsewhere(stage)) continue;
         const std::string& name = records.names->texts[stage.name];
         Group& group =
             groups[fmt::format("{}\n{}\n{}\n{}", name, stage.groupNodes, stage.worldSize, stage.culprit)];

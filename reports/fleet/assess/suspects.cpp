@@ -77,7 +77,7 @@ std::string waivedBy(const PeerTable& table, const Outlier& outlier, const Suspe
 bool isGroupStage(const FleetRecords& records, const std::string& stage) {
   return std::any_of(records.nodes.begin(), records.nodes.end(), [&](const NodeSummary& node) {
     return std::any_of(node.stages.begin(), node.stages.end(), [&](const StageSummary& one) {
-      return one.scope == "cluster" && records.names->texts[one.name] == stage;
+      return one.scope == Scope::kCluster && records.names->texts[one.name] == stage;
     });
   });
 }

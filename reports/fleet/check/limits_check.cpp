@@ -160,7 +160,7 @@ class LimitsCheck {
     eachRecord(nodes, [&](size_t n, const NodeSummary& record) {
       if (known.contains(n)) return;
       for (const StageSummary& stage : record.stages) {
-        if (stage.state != "ran" || isOwnStage(text(stage.name))) continue;
+        if (stage.state != StageState::kRan || isOwnStage(text(stage.name))) continue;
         std::vector<std::pair<uint32_t, uint32_t>> key;
         for (const LimitSummary& one : stage.limits) key.emplace_back(one.about, one.limit);
         std::sort(key.begin(), key.end());

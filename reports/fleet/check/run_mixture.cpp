@@ -35,7 +35,8 @@ struct LastRun {
 bool sameStages(const NodeSummary& a, const NodeSummary& b) {
   return std::equal(a.stages.begin(), a.stages.end(), b.stages.begin(), b.stages.end(),
                     [](const StageSummary& x, const StageSummary& y) {
-                      return x.name == y.name && (x.state == "elsewhere") == (y.state == "elsewhere");
+                      return x.name == y.name &&
+                             (x.state == StageState::kElsewhere) == (y.state == StageState::kElsewhere);
                     });
 }
 

@@ -158,7 +158,7 @@ class SkuCheck {
   [[nodiscard]] bool sawNoDevice(const FleetNode& node) const {
     return std::all_of(node.records.begin(), node.records.end(), [&](size_t r) {
       const NodeSummary& record = records_.nodes[r];
-      return record.acceptance != "accepted" && record.profileName.empty() &&
+      return record.acceptance != Acceptance::kAccepted && record.profileName.empty() &&
              std::all_of(record.devices.begin(), record.devices.end(),
                          [](const DeviceIdentity& device) { return device.name.empty(); });
     });

@@ -147,7 +147,7 @@ Result<RunSetup> prepare(const RunOptions& options, RunView& view) {
 /// Fails when --scope leaves nothing to run: an empty run is no success.
 Status checkScopes(const Plan& plan, const RunOptions& options) {
   std::set<std::string> present;
-  for (const Stage& stage : plan.stages) present.insert(scopeName(stage.scope));
+  for (const Stage& stage : plan.stages) present.insert(nameOf(stage.scope));
   const auto& asked = options.scopes;
   if (asked.empty() || std::any_of(asked.begin(), asked.end(),
                                    [&](const std::string& scope) { return present.count(scope) > 0; }))

@@ -104,11 +104,11 @@ Status checkAccepted(const KeptFleet& fleet, const HistoryOptions& options) {
                              "one with --waivers",
                              printable(fleet.waiversFrom, 80)),
                  fleet.folder.string()};
-  if (fleet.acceptance == "accepted") return {};
+  if (fleet.acceptance == Acceptance::kAccepted) return {};
   return Error{ErrorCode::kUsage,
                fmt::format("this fleet is {}; only an accepted fleet can be re-accepted. Merge all records "
                            "again with `muster fleet`",
-                           printable(fleet.acceptance, 40)),
+                           nameOf(fleet.acceptance)),
                fleet.folder.string()};
 }
 
@@ -273,7 +273,7 @@ Result<int> merge(DeltaInput& input, const Delta& delta, const HistoryOptions& o
   MUSTER_CHECK_OK(writeFileAtomically(options.out / "fleet.html", html, Durable::kNo));
   if (options.json) {
     Json json = toJson(delta);
-    json["acceptance"] = fleet.acceptance;
+    json["acceptance"] = nameOf(fleet.acceptance);
     json["fleet"] = (options.out / "fleet.json").string();
     fmt::print("{}\n", dumpJson(json));
     return fleet.exitCode;

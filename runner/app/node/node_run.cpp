@@ -142,7 +142,7 @@ void NodeRun::endWaivers() {
 
 Status NodeRun::keep(const StageOutcome& outcome, const Json& extra) {
   MUSTER_CHECK_OK(folder_.appendStage({outcome.record, node_.virtualNow, extra}));
-  if (node_.cluster != nullptr && outcome.record.scope == scopeName(Scope::kCluster)) {
+  if (node_.cluster != nullptr && outcome.record.scope == Scope::kCluster) {
     MUSTER_CHECK_OK(folder_.settle());
     node_.cluster->noteFinished(outcome.record.name, outcomeName(outcome.record.outcome));
   }
@@ -172,11 +172,11 @@ void NodeRun::tellOthers(const Stage& stage, const std::string& why) {
 }
 
 Result<StageOutcome> NodeRun::runOne(const Stage& stage) {
-  const std::vector<std::string>& scopes = setup_.options->scopes;
-  if (!scopes.empty() && std::count(scopes.begin(), scopes.end(), scopeName(stage.scope)) == 0)
-    return stageNotRun(
-        stage, StageState::kElsewhere,
-        fmt::format("its scope is {}; this job runs scope {}", scopeName(stage.scope), join(scopes, ", ")));
+  const RunOptions& options = *setup_.options;
+  if (!options.runsScope(stage.scope))
+    return stageNotRun(stage, StageState::kElsewhere,
+                       fmt::format("its scope is {}; this job runs scope {}", nameOf(stage.scope),
+                                   join(options.scopes, ", ")));
   const std::string reason = whyNot(stage);
   if (!reason.empty()) {
     tellOthers(stage, reason);
@@ -258,8 +258,7 @@ void NodeRun::judgeReboot(const Journal& earlier) {
   evidence.expectations.push_back(same);
   StageRecord stage;
   stage.name = kRunStage;
-  stage.state = "ran";
-  stage.scope = scopeName(Scope::kNode);
+  stage.scope = Scope::kNode;
   const Accounting accounting = judgeInto(stage, evidence, {});
   stage.measurements = evidence.measurements;
   add(stage, accounting);
@@ -283,7 +282,7 @@ void NodeRun::decideAll() {
         return !flaky || (stage != plan.stages.end() && stage->allowFlaky);
       });
   const Decision decision = decide(input);
-  record_.acceptance = acceptanceName(decision.acceptance);
+  record_.acceptance = decision.acceptance;
   record_.exitCode = decision.exitCode;
   record_.reasons = decision.reasons;
   if (!inventory_.problem.empty()) record_.reasons.insert(record_.reasons.begin(), inventory_.problem);

@@ -33,22 +33,6 @@ std::vector<CaseRun> runsOf(const Stage& stage, const std::vector<const Case*>& 
   return runs;
 }
 
-const char* stateName(RankEnd::State state) {
-  switch (state) {
-    case RankEnd::State::kOk:
-      return "ok";
-    case RankEnd::State::kError:
-      return "error";
-    case RankEnd::State::kTimeout:
-      return "timeout";
-    case RankEnd::State::kCancelled:
-      return "cancelled";
-    case RankEnd::State::kAbandoned:
-      return "abandoned";
-  }
-  return "error";
-}
-
 }  // namespace
 
 HangLimits simulatedHang(const Stage& stage) {
@@ -159,8 +143,8 @@ Result<std::unique_ptr<StoreServer>> RankGroup::serveStore(std::vector<RankSpec>
 }
 
 void RankGroup::keepEnd(const RankSlot& slot, const RankEnd& end, StageRecord& record) {
-  record.ranks.push_back({slot.rank, slot.device, attempt_, stateName(end.state), end.exitCode,
-                          signalName(end.signal), end.error, end.lastProgress, end.outputTail, end.rerun});
+  record.ranks.push_back({slot.rank, slot.device, attempt_, end.state, end.exitCode, signalName(end.signal),
+                          end.error, end.lastProgress, end.outputTail, end.rerun});
   if (end.state == RankEnd::State::kAbandoned && !slot.device.empty())
     node_.quarantined[slot.device] =
         fmt::format("a process of stage {} could not be killed on it", stage_.name);

@@ -42,10 +42,9 @@ StageRecord beginRecord(const Stage& stage) {
   record.name = stage.name;
   record.plugin = stage.plugin;
   record.test = stage.test;
-  record.scope = scopeName(stage.scope);
+  record.scope = stage.scope;
   record.needs = stage.needs;
   record.required = stage.required;
-  record.state = "ran";
   record.started = systemClock().wallUnix();
   record.timeout = stage.timeout;
   record.repeat = stage.repeat;
@@ -180,7 +179,7 @@ Json rankContext(const NodeContext& node, const Stage& stage, const RankSlot& sl
   return {{"test", stage.test},
           {"devices", std::move(devices)},
           {"backend", node.backend},
-          {"scope", scopeName(stage.scope)},
+          {"scope", nameOf(stage.scope)},
           {"device", slot.deviceJson},
           {"rank", slot.rank},
           {"world_size", place.worldSize},
@@ -235,9 +234,7 @@ StageOutcome stageNotRun(const Stage& stage, StageState state, const std::string
   evidence.state = state;
   evidence.reason = reason;
   evidence.required = stage.required;
-  outcome.record.state = state == StageState::kSkipped     ? "skipped"
-                         : state == StageState::kElsewhere ? "elsewhere"
-                                                           : "error";
+  outcome.record.state = state;
   outcome.record.reason = reason;
   outcome.record.attempts = 0;
   outcome.accounting = judgeInto(outcome.record, evidence, {});

@@ -67,8 +67,8 @@ Record smallRecord() {
   }
   StageRecord inventory;
   inventory.name = "muster:inventory";
-  inventory.scope = "node";
-  inventory.state = "ran";
+  inventory.scope = Scope::kNode;
+  inventory.state = StageState::kRan;
   inventory.outcome = Outcome::kPass;
   record.stages.push_back(inventory);
   settle(record);
@@ -753,7 +753,7 @@ std::string wrongVerdict(const MadeFleet& made) {
   const auto fleet = fleet::assess(records, made.options);
   if (!fleet.ok()) return "refused: " + fleet.error().text();
   if (made.forged) {
-    if (fleet->acceptance == "accepted") return "accepted";
+    if (fleet->acceptance == Acceptance::kAccepted) return "accepted";
     for (const auto& node : fleet->nodes)
       if (node.state == fleet::NodeState::kRejected && !holds(made.toName, node.name))
         return "rejects another node: " + node.name + ": " + node.reason;

@@ -220,7 +220,7 @@ TEST(Quarantine, NamesEditedRecords) {
   EXPECT_THAT(reasonFor(replaced(recordText(failedRecord("bad")), "\"rejected\"", "\"accepted\"")),
               HasSubstr("edited"));
   Record record = failedRecord("bad");
-  record.acceptance = "accepted";
+  record.acceptance = Acceptance::kAccepted;
   record.exitCode = 0;
   EXPECT_THAT(reasonFor(recordText(record)), HasSubstr("found and"));
   --record.accounting.counts[0];
@@ -231,7 +231,7 @@ TEST(Quarantine, NamesEditedRecords) {
 TEST(Quarantine, NamesAStageThatPassedDespiteAFaultyComponent) {
   Record record = nodeRecord("bad");
   StageRecord& stage = record.stages.back();
-  stage.scope = "cluster";
+  stage.scope = Scope::kCluster;
   stage.group = {{"world_size", 3}, {"first_rank", 0}, {"nodes", 3}, {"culprit", ""}};
   FleetFolder folder;
   folder.add(record);
