@@ -136,14 +136,15 @@ void mergeRecords(const FleetRecords& records, std::vector<size_t> candidates, F
   merge.sum();
 }
 
-void countFleet(const FleetRecords& records, Fleet& fleet) {
+FleetCount countFleet(const FleetRecords& records, const FleetNodes& nodes) {
+  FleetCount count;
   struct Group {
     GroupStage stage;
     bool first = true;
   };
   std::map<std::string, Group> groups;
-  for (const FleetNode& node : fleet.nodes) {
-    add(fleet.accounting, node.accounting);
+  for (const FleetNode& node : nodes) {
+    add(count.accounting, node.accounting);
     for (const size_t i : node.records)
       for (const StageSummary& stage : records.nodes[i].stages) {
         if (stage.scope != Scope::kCluster || ranElsewhere(stage)) continue;
@@ -160,13 +161,14 @@ void countFleet(const FleetRecords& records, Fleet& fleet) {
         }
         group.stage.outcome = std::min(group.stage.outcome, stage.outcome);
         // The first node of the group has counted what all of them share.
-        fleet.accounting.expected -= stage.shared.expected;
-        fleet.accounting.requiredSkips -= stage.shared.requiredSkips;
+        count.accounting.expected -= stage.shared.expected;
+        count.accounting.requiredSkips -= stage.shared.requiredSkips;
         for (size_t k = 0; k < stage.shared.counts.size(); ++k)
-          fleet.accounting.counts[k] -= stage.shared.counts[k];
+          count.accounting.counts[k] -= stage.shared.counts[k];
       }
   }
-  for (auto& [key, group] : groups) fleet.groups.push_back(std::move(group.stage));
+  for (auto& [key, group] : groups) count.groups.push_back(std::move(group.stage));
+  return count;
 }
 
 }  // namespace muster::fleet
