@@ -251,8 +251,8 @@ std::string checkJournal(const std::string& text) {
   const Result<NodeInventory> inventory = inventoryFromJson(journal->stages.front().extra);
   if (!inventory.ok()) return faultOf(inventory.error());
   (void)inventory->devices();
-  NodeContext node;
-  useInventory(*inventory, node);
+  NodeProgress node;
+  useInventory(*inventory, false, node);
   return "";
 }
 
