@@ -44,8 +44,7 @@ class StageReader {
     readCounts();
     if (test_ != nullptr)
       stage_.cases = readCases(document_, pointer_, stage_.name, *test_, context_.budget, diagnostics_);
-    readStageExpectations(document_, pointer_, context_.catalog, context_.backend, test_, stage_,
-                          diagnostics_);
+    readStageExpectations(document_, pointer_, context_, test_, stage_, diagnostics_);
     return std::move(stage_);
   }
 

@@ -30,14 +30,14 @@ double seconds() {
 
 Status measure(const std::filesystem::path& templates, size_t count, const CopiedFleet& copies) {
   const double begin = seconds();
-  FleetRecords records = readEach(
-      count, 2, {},
-      [&](RecordReader& reader, size_t i) {
-        thread_local std::string text;
-        copies.make(i, text);
-        return reader.parse(text);
-      },
-      CopiedFleet::nodeName);
+  FleetRecords records = readEach({count,
+                                   [&](RecordReader& reader, size_t i) {
+                                     thread_local std::string text;
+                                     copies.make(i, text);
+                                     return reader.parse(text);
+                                   },
+                                   CopiedFleet::nodeName},
+                                  2);
   const double read = seconds() - begin;
   FleetOptions options;
   for (size_t i = 0; i < count; ++i) options.expected.push_back({CopiedFleet::nodeName(i), "", false});

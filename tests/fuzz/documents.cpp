@@ -203,7 +203,7 @@ std::string checkFleetReaders(const std::string& text) {
     if (node.ok()) options.expected.push_back({node->node, "", false});
     return node;
   };
-  fleet::FleetRecords records = fleet::readEach(1, 1, {}, read, [](size_t) { return "n1/record.json"; });
+  fleet::FleetRecords records = fleet::readEach({1, read, [](size_t) { return "n1/record.json"; }}, 1);
   if (!problem.empty() || records.nodes.empty()) return problem;
   const auto fleet = fleet::assess(records, options);
   if (!fleet.ok()) return faultOf(fleet.error());

@@ -119,9 +119,9 @@ DeltaInput readAll(KeptFleet accepted, const std::vector<FoundRecord>& found, co
   input.accepted = std::move(accepted);
   const auto nameOf = [&](size_t i) { return validUtf8(found[i].path.string()); };
   input.records = fleet::readEach(
-      found.size(), fleet::readerThreads(), {},
-      [&](fleet::RecordReader& reader, size_t i) { return reader.read(found[i].path); }, nameOf,
-      waivers.list);
+      {found.size(), [&](fleet::RecordReader& reader, size_t i) { return reader.read(found[i].path); },
+       nameOf},
+      fleet::readerThreads(), {}, waivers.list);
   setAsideIncomplete(input.records);
   std::map<std::string, RecordUse> uses;
   for (size_t i = 0; i < found.size(); ++i) uses.emplace(nameOf(i), found[i].use);

@@ -746,9 +746,10 @@ MadeFleet honestFleet(uint64_t seed) {
 
 std::string wrongVerdict(const MadeFleet& made) {
   fleet::FleetRecords records = fleet::readEach(
-      made.files.size(), 1, {},
-      [&](fleet::RecordReader& reader, size_t i) { return reader.parse(made.files[i].second); },
-      [&](size_t i) { return made.files[i].first; });
+      {made.files.size(),
+       [&](fleet::RecordReader& reader, size_t i) { return reader.parse(made.files[i].second); },
+       [&](size_t i) { return made.files[i].first; }},
+      1);
   fleet::setAsideIncomplete(records, {});
   const auto fleet = fleet::assess(records, made.options);
   if (!fleet.ok()) return "refused: " + fleet.error().text();

@@ -163,13 +163,14 @@ TEST(Quarantine, NamesTextsThatRowsUnfoldWithoutBound) {
 
 TEST(Quarantine, NamesTheRecordThatThereIsNoMemoryFor) {
   const std::string text = goodText();
-  const auto records = fleet::readEach(
-      2, 1, {},
-      [&](fleet::RecordReader& reader, size_t i) {
-        if (i == 0) throw std::bad_alloc();
-        return reader.parse(text);
-      },
-      [](size_t i) { return i == 0 ? "bomb/record.json" : "good/record.json"; });
+  const auto records =
+      fleet::readEach({2,
+                       [&](fleet::RecordReader& reader, size_t i) {
+                         if (i == 0) throw std::bad_alloc();
+                         return reader.parse(text);
+                       },
+                       [](size_t i) { return i == 0 ? "bomb/record.json" : "good/record.json"; }},
+                      1);
   ASSERT_EQ(records.quarantined.size(), 1u);
   EXPECT_EQ(records.quarantined[0].path, "bomb/record.json");
   EXPECT_THAT(records.quarantined[0].reason, HasSubstr("not enough memory"));
