@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies of a GPU. Several transfers run on streams of their own, between a fork from the device's stream and
 // a join.
-#include "kernels/cuda/copies.h"
-
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "kernels/checks/operands.h"
 #include "kernels/cuda/buffer.h"
+#include "kernels/cuda/device.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/numa.h"
 #include "kernels/cuda/open.h"
 #include "kernels/cuda/problems.h"
+#include "kernels/interfaces/copies.h"
 #include "kernels/spec/pattern.h"
 
 namespace muster::cuda {
@@ -200,12 +200,8 @@ Status CudaCopies::copy(const std::vector<Transfer>& transfers, CopyEngine engin
 
 }  // namespace
 
-std::unique_ptr<Copies> makeCudaCopies(CudaDevice& device) {
-  return std::make_unique<CudaCopies>(device);
-}
-
 Result<std::unique_ptr<Copies>> openCopies(Device& device) {
-  return makeCudaCopies(static_cast<CudaDevice&>(device));
+  return std::unique_ptr<Copies>(std::make_unique<CudaCopies>(static_cast<CudaDevice&>(device)));
 }
 
 }  // namespace muster::cuda

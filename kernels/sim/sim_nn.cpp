@@ -8,7 +8,6 @@
 #include <cmath>
 
 #include "kernels/sim/chance.h"
-#include "kernels/sim/layer_cost.h"
 
 namespace muster::sim {
 namespace {
@@ -17,6 +16,54 @@ constexpr uint64_t kGradientTag = 0x67726164;  // "grad"
 constexpr double kFloor = 0.3;                 ///< share of the first loss that training leaves
 constexpr double kSteps = 60;                  ///< in which the rest falls to 1/e
 constexpr double kWobble = 0.01;               ///< sigma of a batch's loss
+
+/// Rates of one device in one type.
+struct Roofline {
+  double flops = 0;    ///< FLOP/s of matrix products
+  double memory = 0;   ///< B/s
+  size_t element = 4;  ///< bytes of an activation
+};
+
+double elements(const Network& network, Tensor tensor) {
+  return static_cast<double>(elementsOf(network.shape(tensor)));
+}
+
+/// Activations that a forward pass moves, in elements.
+double movedForward(const Network& network, const Layer& layer) {
+  const double in = elements(network, layer.inputs[0]);
+  const double out = elements(network, layer.output);
+  double moved = in + out;
+  if (layer.statistics >= 0) moved += 3 * out;
+  if (layer.residual.there()) moved += out;
+  // Flash-style attention keeps its scores on chip; the loss passes over its logits and writes their
+  // gradient.
+  if (layer.kind == LayerKind::kCrossEntropy) moved += in;
+  return moved;
+}
+
+double weightBytes(const Network& network, const Layer& layer) {
+  if (layer.weight < 0 || layer.kind == LayerKind::kEmbedding) return 0;
+  return 4 * static_cast<double>(network.parameters()[static_cast<size_t>(layer.weight)].elements());
+}
+
+double longer(double flops, double bytes, const Roofline& roofline) {
+  return std::max(flops / roofline.flops, bytes / roofline.memory);
+}
+
+/// Seconds of one layer's forward pass: the longer of its arithmetic and its memory traffic (Williams,
+/// Waterman, Patterson 2009). Traffic counts each operand as often as unfused kernels move it: batch
+/// normalisation reads its input twice and writes it once.
+double forwardSeconds(const Network& network, const Layer& layer, const Roofline& roofline) {
+  const double bytes = movedForward(network, layer) * static_cast<double>(roofline.element);
+  return longer(layerFlops(network, layer), bytes + weightBytes(network, layer), roofline);
+}
+
+/// The same for its backward pass: both products again, and the traffic of gradients beside that of values.
+double backwardSeconds(const Network& network, const Layer& layer, const Roofline& roofline) {
+  const double products = network.isInput(layer.inputs[0]) ? 1 : 2;
+  const double bytes = 2 * movedForward(network, layer) * static_cast<double>(roofline.element);
+  return longer(products * layerFlops(network, layer), bytes + 2 * weightBytes(network, layer), roofline);
+}
 
 uint64_t sum(const std::vector<Parameter>& parameters) {
   int64_t all = 0;

@@ -56,20 +56,14 @@ struct FleetOptions {
   bool rejectOutliers = false;  ///< a device or node named by its peers is rejected, not only suspected
 };
 
-/// Each expected node is in exactly one of these.
-enum class NodeState {
-  kRejected,
-  kIncomplete,
-  kAffected,  ///< it fails only by findings that name another part, or is one end of a link that fails
-  kMissing,
-  kQuarantined,  ///< its only record could not be used
-  kStale,        ///< its only record is of another plan
-  kDown,         ///< it has no record, and the scheduler says why
-  kDrained,
-  kAccepted,
+/// The run whose records count.
+struct FleetRun {
+  std::string planName;
+  std::string planSha256;
+  std::vector<std::string> overrides;
+  std::string fleetId;  ///< of the run over all nodes; empty: the records name none
+  bool simulated = false;
 };
-inline constexpr int kNodeStateCount = 9;
-const char* nodeStateName(NodeState state);
 
 /// One expected node.
 struct FleetNode {
@@ -92,6 +86,10 @@ struct FleetNode {
   std::string worstFigure;  ///< "gpu3, gemm: compute.gemm_throughput (dtype=bf16)"
 };
 
+/// In the order expected. What a node's records say is settled first; later steps may only take it out of the
+/// accepted ones, or find the part of another node at fault.
+using FleetNodes = std::vector<FleetNode>;
+
 /// Nodes, devices or records that one finding names.
 inline constexpr size_t kMostNamed = 20;
 
@@ -99,8 +97,8 @@ inline constexpr size_t kMostNamed = 20;
 struct LeftOut {
   std::string path;
   std::string node;
-  std::string acceptance;
-  std::string reason;  ///< one line
+  std::string acceptance;  ///< of a run without a record: running, cut
+  std::string reason;      ///< one line
 };
 
 enum class FindingKind {
@@ -221,20 +219,15 @@ struct FleetWaiver {
 };
 
 /// Everything about one fleet. Points into the records it was made from only by index.
-struct Fleet {
-  std::string acceptance;  ///< accepted, rejected, incomplete
+struct Fleet : FleetRun {
+  Acceptance acceptance = Acceptance::kIncomplete;
   int exitCode = 3;
   std::vector<std::string> reasons;
-  bool simulated = false;
-  std::string planName;
-  std::string planSha256;
-  std::vector<std::string> overrides;
-  std::string fleetId;  ///< of the run over all nodes; empty: the records name none
   std::string expectedFrom;
   std::string topologyFrom;
   double started = 0;  ///< of the first record that counts; seconds since 1970
   double finished = 0;
-  std::vector<FleetNode> nodes;  ///< in the order expected
+  FleetNodes nodes;
   std::array<size_t, kNodeStateCount> states{};
   Accounting accounting;
   std::vector<LeftOut> duplicates;
@@ -264,7 +257,7 @@ struct Fleet {
 
 /// Accounts for every expected node and looks for what stands out. An error for an empty or ambiguous
 /// expectation (a node named twice), or when the accounting does not balance (kInternal).
-Result<Fleet> assess(FleetRecords& records, const FleetOptions& options);
+Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options);
 
 /// The text of fleet.json: the same records and options give the same bytes.
 std::string fleetText(const Fleet& fleet, const FleetRecords& records);

@@ -23,7 +23,7 @@ using fleet::StageSummary;
 constexpr const char* kInventoryStage = "muster:inventory";
 
 bool ran(const StageSummary& stage) {
-  return stage.state != "elsewhere";
+  return stage.state != StageState::kElsewhere;
 }
 
 class Planner {
@@ -222,7 +222,7 @@ class Planner {
     node.records = found.accepted;
     std::vector<size_t> bad;
     for (const size_t i : found.rerun)
-      if (record(i).acceptance != "accepted") bad.push_back(i);
+      if (record(i).acceptance != Acceptance::kAccepted) bad.push_back(i);
     node.records.insert(node.records.end(), bad.begin(), bad.end());
     if (bad.empty()) {
       node.state = DeltaState::kKept;

@@ -47,7 +47,7 @@ const NodeSummary* likeOf(const DeltaInput& input, const NodeSummary& node) {
 std::string aloneInGroup(const DeltaInput& input, const NodeSummary& node,
                          const std::vector<size_t>& accepted) {
   for (const StageSummary& stage : node.stages) {
-    if (stage.scope != "cluster" || stage.state != "ran" || stage.groupNodes > 1) continue;
+    if (stage.scope != Scope::kCluster || stage.state != StageState::kRan || stage.groupNodes > 1) continue;
     for (const size_t i : accepted)
       for (const StageSummary& before : input.records.nodes[i].stages)
         if (before.name == stage.name && before.groupNodes > 1)

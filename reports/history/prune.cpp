@@ -18,7 +18,7 @@ using Reasons = std::vector<std::optional<KeptFor>>;
 
 /// Spans begin at fixed times, so that each prune finds the same ones.
 void keepSpans(const NodeRuns& runs, const PruneRule& rule, Reasons& reasons) {
-  std::set<std::pair<double, std::string>> seen;
+  std::set<std::pair<double, Acceptance>> seen;
   for (size_t i = 0; i < runs.size(); ++i) {
     const double span = std::floor(runs[i]->started / (rule.every * kSecondsOfDay));
     if (seen.emplace(span, runs[i]->acceptance).second && !reasons[i]) reasons[i] = KeptFor::kSpan;
@@ -27,8 +27,9 @@ void keepSpans(const NodeRuns& runs, const PruneRule& rule, Reasons& reasons) {
 
 /// The node's last acceptance, which `compare` sets later runs beside.
 void keepAcceptance(const NodeRuns& runs, Reasons& reasons) {
-  const auto accepted = std::find_if(runs.begin(), runs.end(),
-                                     [](const RunSummary* run) { return run->acceptance == "accepted"; });
+  const auto accepted = std::find_if(runs.begin(), runs.end(), [](const RunSummary* run) {
+    return run->acceptance == Acceptance::kAccepted;
+  });
   if (accepted == runs.end()) return;
   auto& reason = reasons[static_cast<size_t>(accepted - runs.begin())];
   if (!reason) reason = KeptFor::kAcceptance;

@@ -50,7 +50,7 @@ View itemView(const DeviationItem& item, Sources& sources) {
 /// How the rank ended, where that is the cause.
 View rankView(const RankRecord& rank) {
   View view;
-  view.text("rank", std::to_string(rank.rank)).text("device", rank.device).text("state", rank.state);
+  view.text("rank", std::to_string(rank.rank)).text("device", rank.device).text("state", nameOf(rank.state));
   view.text("signal", rank.signal).text("exit_code", std::to_string(rank.exitCode));
   view.text("error", rank.error).text("last_progress", rank.lastProgress).text("output", rank.outputTail);
   return view;
@@ -59,7 +59,7 @@ View rankView(const RankRecord& rank) {
 std::vector<View> ranksOf(const Deviation& deviation) {
   std::vector<const RankRecord*> ranks;
   for (const auto& item : deviation.items)
-    if (item.rank != nullptr && item.rank->state != "ok" &&
+    if (item.rank != nullptr && item.rank->state != RankOutcome::kOk &&
         std::find(ranks.begin(), ranks.end(), item.rank) == ranks.end())
       ranks.push_back(item.rank);
   return viewsOf(ranks, [](const RankRecord* rank) { return rankView(*rank); });
@@ -236,7 +236,7 @@ namespace {
 
 View waiverView(const WaiverRecord& waiver) {
   View view;
-  view.text("state", waiver.state).text("stage", waiver.stage).text("metric", waiver.metric);
+  view.text("state", waiverStateName(waiver.state)).text("stage", waiver.stage).text("metric", waiver.metric);
   view.text("case", labelsText(waiver.where)).text("node", waiver.node);
   view.text("device", waiver.device).text("serial", waiver.serial);
   view.text("reason", waiver.reason).text("approver", waiver.approver).text("expires", waiver.expires);

@@ -154,7 +154,7 @@ View troubleView(const RankRecord& rank) {
   view.text("rank", std::to_string(rank.rank))
       .text("device", rank.device)
       .text("attempt", std::to_string(rank.attempt));
-  view.text("state", rank.state).text("signal", rank.signal).text("error", rank.error);
+  view.text("state", nameOf(rank.state)).text("signal", rank.signal).text("error", rank.error);
   view.text("last_progress", rank.lastProgress).text("rerun", rank.rerun);
   return view;
 }
@@ -162,13 +162,13 @@ View troubleView(const RankRecord& rank) {
 std::vector<View> troubledRanks(const StageRecord& stage) {
   std::vector<View> views;
   for (const auto& rank : stage.ranks)
-    if (rank.state != "ok") views.push_back(troubleView(rank));
+    if (rank.state != RankOutcome::kOk) views.push_back(troubleView(rank));
   return views;
 }
 
 std::string metaText(const StageRecord& stage) {
-  std::vector<std::string> parts = {"scope " + stage.scope, plural(stage.ranks.size(), "rank"),
-                                    plural(stage.cases.size(), "case")};
+  std::vector<std::string> parts = {std::string("scope ") + nameOf(stage.scope),
+                                    plural(stage.ranks.size(), "rank"), plural(stage.cases.size(), "case")};
   if (stage.repeat > 1) parts.push_back(fmt::format("{} repeats", stage.repeat));
   if (stage.attempts > 1) parts.push_back(fmt::format("{} attempts", stage.attempts));
   parts.push_back(fmt::format("{} (timeout {})", formatQuantity(stage.duration, "s", 3),
@@ -226,9 +226,9 @@ View stageView(const StageRecord& stage, size_t number, Sources& sources) {
   view.text("number", std::to_string(number)).text("name", stage.name);
   view.text("test", stage.plugin + "." + stage.test).text("plugin_version", stage.pluginVersion);
   view.text("outcome", outcomeName(stage.outcome)).text("symbol", outcomeSymbol(stage.outcome));
-  view.text("state", stage.state == "ran" ? "" : stage.state).text("reason", stage.reason);
+  view.text("state", stage.state == StageState::kRan ? "" : nameOf(stage.state)).text("reason", stage.reason);
   view.text("meta", metaText(stage)).text("verdict_counts", countsText(stage));
-  view.text("scope", stage.scope).text("ranks_count", std::to_string(stage.ranks.size()));
+  view.text("scope", nameOf(stage.scope)).text("ranks_count", std::to_string(stage.ranks.size()));
   view.text("duration", formatQuantity(stage.duration, "s", 3));
   view.list("tables",
             viewsOf(splitTables(table), [&](const auto& piece) { return tableView(stage, piece, sources); }));

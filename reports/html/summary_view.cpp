@@ -113,12 +113,7 @@ std::string balanceText(const Accounting& accounting) {
 }  // namespace
 
 void addSummary(View& page, const Record& record) {
-  static const std::vector<std::string> kKnown = {"accepted", "rejected", "incomplete", "interrupted",
-                                                  "no-gpu"};
-  std::string kind = "unknown";
-  for (const auto& name : kKnown)
-    if (record.acceptance == name) kind = name;
-  page.text("acceptance", kind).text("verdict", acceptanceText(record.acceptance));
+  page.text("acceptance", nameOf(record.acceptance)).text("verdict", acceptanceText(record.acceptance));
   page.text("verdict_symbol", acceptanceSymbol(record.acceptance));
   page.text("verdict_meaning", acceptanceMeaning(record.acceptance, record.accounting.of(Outcome::kWaived)));
   page.text("exit_code", std::to_string(record.exitCode));

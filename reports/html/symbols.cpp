@@ -32,30 +32,34 @@ const char* outcomeSymbol(Outcome outcome) {
   return "?";
 }
 
-const char* acceptanceSymbol(const std::string& acceptance) {
-  if (acceptance == "accepted") return "✓";
-  if (acceptance == "rejected") return "✕";
+const char* acceptanceSymbol(Acceptance acceptance) {
+  if (acceptance == Acceptance::kAccepted) return "✓";
+  if (acceptance == Acceptance::kRejected) return "✕";
   return "!";
 }
 
-std::string acceptanceText(const std::string& acceptance) {
+std::string acceptanceText(Acceptance acceptance) {
   std::string text;
-  for (const char c : acceptance) text += c == '-' ? ' ' : static_cast<char>(std::toupper(c));
+  for (const char c : std::string_view(nameOf(acceptance)))
+    text += c == '-' ? ' ' : static_cast<char>(std::toupper(c));
   return text;
 }
 
-std::string acceptanceMeaning(const std::string& acceptance, size_t waived) {
-  if (acceptance == "accepted") {
-    const std::string met = "All requirements were met";
-    return waived == 0 ? met + "." : met + " or waived; see the waivers.";
+std::string acceptanceMeaning(Acceptance acceptance, size_t waived) {
+  switch (acceptance) {
+    case Acceptance::kAccepted:
+      return std::string("All requirements were met") + (waived == 0 ? "." : " or waived; see the waivers.");
+    case Acceptance::kRejected:
+      return "At least one requirement was not met.";
+    case Acceptance::kIncomplete:
+      return "Some required tests produced no result.";
+    case Acceptance::kInterrupted:
+      return "The run was interrupted; this report shows the finished stages. Continue with \"muster run "
+             "--resume\" and the run directory.";
+    case Acceptance::kNoGpu:
+      return "No GPU was found, and --no-gpu=skip was given.";
   }
-  if (acceptance == "rejected") return "At least one requirement was not met.";
-  if (acceptance == "incomplete") return "Some required tests produced no result.";
-  if (acceptance == "interrupted")
-    return "The run was interrupted; this report shows the finished stages. Continue with \"muster run "
-           "--resume\" and the run directory.";
-  if (acceptance == "no-gpu") return "No GPU was found, and --no-gpu=skip was given.";
-  return "Unknown verdict: the record was written by a newer version.";
+  return "";
 }
 
 }  // namespace muster

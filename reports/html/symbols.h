@@ -4,17 +4,18 @@
 
 #include <string>
 
+#include "runner/metrics/states.h"
 #include "runner/metrics/verdict.h"
 
 namespace muster {
 
 const char* outcomeSymbol(Outcome outcome);
-const char* acceptanceSymbol(const std::string& acceptance);
+const char* acceptanceSymbol(Acceptance acceptance);
 
 /// The words of the verdict: "ACCEPTED", "REJECTED", "INCOMPLETE", "INTERRUPTED", "NO GPU".
-std::string acceptanceText(const std::string& acceptance);
+std::string acceptanceText(Acceptance acceptance);
 
 /// One sentence that says what the acceptance means; `waived` failures are never passed over.
-std::string acceptanceMeaning(const std::string& acceptance, size_t waived);
+std::string acceptanceMeaning(Acceptance acceptance, size_t waived);
 
 }  // namespace muster

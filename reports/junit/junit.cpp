@@ -179,7 +179,8 @@ std::string stageSuite(const Record& record, const StageRecord& stage, Counts& t
 std::string runProperties(const Record& record) {
   std::string text = "    <properties>\n";
   text += property("simulated", record.simulated ? "SIMULATED by scenario " + record.scenario : "no");
-  text += property("acceptance", record.acceptance) + property("exit_code", std::to_string(record.exitCode));
+  text += property("acceptance", nameOf(record.acceptance)) +
+          property("exit_code", std::to_string(record.exitCode));
   text += property("expected", std::to_string(record.accounting.expected));
   text += property("plan", record.plan.name) + property("plan_sha256", record.plan.sha256);
   text += property("profile", record.profile.name) + property("run", record.runId);
@@ -194,18 +195,17 @@ std::string acceptanceSuite(const Record& record, Counts& total) {
   Counts counts;
   std::string result;
   const std::string message =
-      escapeAttribute(fmt::format("{}: {}", record.acceptance, join(record.reasons, "; ")));
-  if (record.acceptance == "rejected")
+      escapeAttribute(fmt::format("{}: {}", nameOf(record.acceptance), join(record.reasons, "; ")));
+  if (record.acceptance == Acceptance::kRejected)
     result = fmt::format("      <failure message=\"{}\" type=\"rejected\"/>\n", message);
-  else if (record.acceptance == "no-gpu")
+  else if (record.acceptance == Acceptance::kNoGpu)
     result = fmt::format("      <skipped message=\"{}\"/>\n", message);
-  else if (record.acceptance != "accepted" || record.exitCode != 0)
-    result = fmt::format("      <error message=\"{}\" type=\"{}\"/>\n", message,
-                         escapeAttribute(record.acceptance));
-  counts.add(record.acceptance == "rejected" ? Kind::kFailure
-             : record.acceptance == "no-gpu" ? Kind::kSkipped
-             : result.empty()                ? Kind::kPassed
-                                             : Kind::kError);
+  else if (record.acceptance != Acceptance::kAccepted || record.exitCode != 0)
+    result = fmt::format("      <error message=\"{}\" type=\"{}\"/>\n", message, nameOf(record.acceptance));
+  counts.add(record.acceptance == Acceptance::kRejected ? Kind::kFailure
+             : record.acceptance == Acceptance::kNoGpu  ? Kind::kSkipped
+             : result.empty()                           ? Kind::kPassed
+                                                        : Kind::kError);
   total.add(counts);
   const std::string name = simulatedPrefix(record) + "acceptance";
   const std::string inside = runProperties(record) + testcase(name, "acceptance", 0, result);

@@ -28,9 +28,9 @@ class Paint {
   bool colour_;
 };
 
-const char* acceptanceColour(const std::string& acceptance) {
-  if (acceptance == "accepted") return "1;37;42";
-  return acceptance == "rejected" ? "1;37;41" : "1;30;43";
+const char* acceptanceColour(Acceptance acceptance) {
+  if (acceptance == Acceptance::kAccepted) return "1;37;42";
+  return acceptance == Acceptance::kRejected ? "1;37;41" : "1;30;43";
 }
 
 const char* outcomeColour(Outcome outcome) {
@@ -90,7 +90,7 @@ std::string countsText(const Accounting& accounting, const Paint& paint) {
 
 void addVerdict(Page& page, const Record& record) {
   const std::string verdict =
-      upperCase(record.acceptance == "no-gpu" ? "no GPU" : printable(record.acceptance, 30));
+      upperCase(record.acceptance == Acceptance::kNoGpu ? "no GPU" : nameOf(record.acceptance));
   page.out += "\n" + page.paint(acceptanceColour(record.acceptance), fmt::format(" {} ", verdict));
   if (record.simulated) page.out += " " + page.paint("1;30;43", " SIMULATED ");
   page.out += fmt::format("  exit code {}\n", record.exitCode);
@@ -120,7 +120,7 @@ void addStages(Page& page, const Record& record) {
     const std::string outcome =
         page.paint(outcomeColour(stage.outcome), fmt::format("{:<9}", outcomeName(stage.outcome)));
     const std::string time =
-        stage.state == "ran" ? formatQuantity(stage.duration, "s", 3) : printable(stage.state, 20);
+        stage.state == StageState::kRan ? formatQuantity(stage.duration, "s", 3) : nameOf(stage.state);
     page.out +=
         fmt::format("    {:<{}}  {} {:>4} checks  {}\n", name, widest, outcome, stage.verdicts.size(), time);
   }
@@ -215,15 +215,15 @@ void addWaiverFile(Page& page, const Record& record) {
   size_t elsewhere = 0;
   page.out += fmt::format("\n  Waivers of {}:\n", printable(record.waiverFile.path, 300));
   for (const WaiverRecord& waiver : record.waivers) {
-    if (waiver.state == "elsewhere") {
+    if (waiver.state == WaiverState::kElsewhere) {
       ++elsewhere;
       continue;
     }
     std::string what = waiver.stage + " " + waiver.metric;
     if (!waiver.device.empty()) what += " " + waiver.device;
     if (!waiver.serial.empty()) what += " serial " + waiver.serial;
-    page.line(fmt::format("{}: {} (until {}, approved by {}; {}): {}", waiver.state, what, waiver.expires,
-                          waiver.approver, waiver.at, waiver.detail),
+    page.line(fmt::format("{}: {} (until {}, approved by {}; {}): {}", waiverStateName(waiver.state), what,
+                          waiver.expires, waiver.approver, waiver.at, waiver.detail),
               4);
   }
   if (elsewhere > 0) page.line(fmt::format("{} for other nodes", plural(elsewhere, "waiver")), 4);

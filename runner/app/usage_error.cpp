@@ -14,13 +14,13 @@ namespace muster {
 namespace {
 
 /// The innermost command that was named, and how it is typed: "muster history add".
-struct Named {
+struct NamedCommand {
   const CLI::App* app;
   std::string words = "muster";
 };
 
-Named named(const CLI::App& app) {
-  Named found{&app};
+NamedCommand named(const CLI::App& app) {
+  NamedCommand found{&app};
   for (auto inner = app.get_subcommands(); !inner.empty(); inner = found.app->get_subcommands()) {
     found.app = inner.front();
     found.words += " " + found.app->get_name();
@@ -43,13 +43,13 @@ std::vector<std::string> optionsOf(const CLI::App& app) {
 }
 
 /// The word behind `named` on the command line that should have been a command; empty: there is none.
-std::string wordInPlaceOfCommand(const Named& named, int argc, const char* const* argv) {
+std::string wordInPlaceOfCommand(const NamedCommand& named, int argc, const char* const* argv) {
   const auto depth = std::count(named.words.begin(), named.words.end(), ' ') + 1;
   const std::string word = depth < argc ? argv[depth] : "";
   return word.starts_with("-") ? "" : word;
 }
 
-std::string commandText(const Named& named, int argc, const char* const* argv) {
+std::string commandText(const NamedCommand& named, int argc, const char* const* argv) {
   const std::vector<std::string> known = commandsOf(*named.app);
   const std::string word = wordInPlaceOfCommand(named, argc, argv);
   const std::string what = word.empty() ? "command missing"
@@ -59,7 +59,7 @@ std::string commandText(const Named& named, int argc, const char* const* argv) {
 }
 
 /// Words that nothing of the command takes; of options the mistyped name, and not also the value behind it.
-std::string extraText(const Named& named, const std::vector<std::string>& words) {
+std::string extraText(const NamedCommand& named, const std::vector<std::string>& words) {
   const auto option =
       std::find_if(words.begin(), words.end(), [](const std::string& word) { return word.starts_with("-"); });
   if (option == words.end())
@@ -72,7 +72,7 @@ std::string extraText(const Named& named, const std::vector<std::string>& words)
 }  // namespace
 
 std::string usageText(const CLI::App& app, const CLI::Error& error, int argc, const char* const* argv) {
-  const Named command = named(app);
+  const NamedCommand command = named(app);
   std::string text;
   const auto extra = command.app->remaining();
   const bool lacksCommand =
@@ -88,7 +88,7 @@ std::string usageText(const CLI::App& app, const CLI::Error& error, int argc, co
 }
 
 std::string emptyValueText(const CLI::App& app) {
-  const Named command = named(app);
+  const NamedCommand command = named(app);
   for (const CLI::Option* option : command.app->get_options()) {
     if (option->count() == 0 || option->get_expected_max() == 0 || option->get_positional()) continue;
     const auto& values = option->results();

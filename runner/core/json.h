@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runner/core/names.h"
 #include "runner/core/result.h"
 
 namespace muster {
@@ -47,6 +48,17 @@ class JsonReader {
   void read(const char* key, std::vector<double>& out);
   void read(const char* key, std::vector<std::string>& out);
   void read(const char* key, std::map<std::string, std::string>& out);
+  /// By one of its names.
+  template <Named E>
+  void read(const char* key, E& out) {
+    std::string name;
+    read(key, name);
+    if (!ok()) return;
+    if (const std::optional<E> value = fromName<E>(name))
+      out = *value;
+    else
+      fail(key, noneOf<E>(name));
+  }
 
   /// Like read(), but a missing key leaves `out` as it is.
   template <typename T>

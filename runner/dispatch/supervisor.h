@@ -14,6 +14,7 @@
 #include "runner/core/files.h"
 #include "runner/core/json.h"
 #include "runner/core/result.h"
+#include "runner/metrics/states.h"
 
 namespace muster {
 
@@ -30,7 +31,8 @@ struct RankSpec {
 
 /// How a rank's process ended.
 struct RankEnd {
-  enum class State { kOk, kError, kTimeout, kCancelled, kAbandoned } state = State::kError;
+  using State = RankOutcome;
+  State state = State::kError;
   int rank = 0;
   std::string device;
   int exitCode = 0;

@@ -8,12 +8,14 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 
 #include "runner/core/files.h"
+#include "runner/core/names.h"
 #include "runner/core/text.h"
 #include "runner/host/callbacks.h"
 #include "runner/host/plugin_library.h"
@@ -57,6 +59,12 @@ Status bindToCpus(const std::vector<int>& cpus) {
   return {};
 }
 
+/// How a case ended, as its frame says it.
+enum class CaseState { kOk, kError, kUnsupported, kCancelled };
+constexpr std::array<const char*, 4> namesOf(CaseState) {
+  return {"ok", "error", "unsupported", "cancelled"};
+}
+
 /// What a call of the plugin came to.
 struct Call {
   int status = MUSTER_OK;
@@ -95,8 +103,8 @@ class Session {
     const Problem problem = callbacks_.takeProblem();
     for (const HostCase& entry : request_.cases) {
       if (cancelled.load()) break;
-      MUSTER_CHECK_OK(std::string_view(stateOf(opened, problem)) == "ok" ? runCase(entry, session)
-                                                                         : failCase(entry, opened, problem));
+      MUSTER_CHECK_OK(stateOf(opened, problem) == CaseState::kOk ? runCase(entry, session)
+                                                                 : failCase(entry, opened, problem));
     }
     if (opened.status == MUSTER_OK) close(session);
     // What it printed is its own, not that of the rank which follows in this process.
@@ -125,9 +133,8 @@ class Session {
     std::string message = problem.message;
     if (!call.thrown.empty()) message = call.thrown;
     if (!problem.refused.empty()) message = problem.refused;
-    const char* state = stateOf(call, problem);
-    if (message.empty() && std::string_view(state) == "cancelled")
-      message = "it was told to stop before it finished";
+    const CaseState state = stateOf(call, problem);
+    if (message.empty() && state == CaseState::kCancelled) message = "it was told to stop before it finished";
     if (message.empty() && call.status != MUSTER_OK)
       message = fmt::format("{} of plugin {} returned {} and gave no reason", function,
                             library_.identity.name, statusName(call.status));
@@ -135,16 +142,16 @@ class Session {
       message = fmt::format("{} returned \"cancelled\" without a request to stop", function);
     if (call.status == MUSTER_OK && problem.refused.empty() && !problem.said.empty())
       message = fmt::format("{} returned MUSTER_OK, but had called error(): {}", function, problem.said);
-    if (std::string_view(state) == "ok") message.clear();
-    return frames_.endCase({{"state", state}, {"message", message}, {"remedy", problem.remedy}});
+    if (state == CaseState::kOk) message.clear();
+    return frames_.endCase({{"state", nameOf(state)}, {"message", message}, {"remedy", problem.remedy}});
   }
 
-  static const char* stateOf(const Call& call, const Problem& problem) {
-    if (!problem.refused.empty() || !call.thrown.empty()) return "error";
-    if (call.status == MUSTER_OK) return problem.said.empty() ? "ok" : "error";
-    if (call.status == MUSTER_UNSUPPORTED) return "unsupported";
-    if (call.status == MUSTER_CANCELLED && cancelled.load()) return "cancelled";
-    return "error";
+  static CaseState stateOf(const Call& call, const Problem& problem) {
+    if (!problem.refused.empty() || !call.thrown.empty()) return CaseState::kError;
+    if (call.status == MUSTER_OK) return problem.said.empty() ? CaseState::kOk : CaseState::kError;
+    if (call.status == MUSTER_UNSUPPORTED) return CaseState::kUnsupported;
+    if (call.status == MUSTER_CANCELLED && cancelled.load()) return CaseState::kCancelled;
+    return CaseState::kError;
   }
 
   static std::string statusName(int status) {

@@ -75,24 +75,7 @@ Decision decision(Acceptance acceptance, int exitCode, std::initializer_list<Rea
   return result;
 }
 
-constexpr const char* kNames[] = {"accepted", "rejected", "incomplete", "interrupted", "no-gpu"};
-
 }  // namespace
-
-const char* acceptanceName(Acceptance acceptance) {
-  return kNames[static_cast<size_t>(acceptance)];
-}
-
-Result<Acceptance> acceptanceFromName(std::string_view name) {
-  for (size_t i = 0; i < std::size(kNames); ++i)
-    if (name == kNames[i]) return static_cast<Acceptance>(i);
-  return Error{
-      ErrorCode::kProtocol,
-      fmt::format(
-          "\"{}\" is not a node verdict; expected accepted, rejected, incomplete, interrupted or no-gpu",
-          printable(name, 40)),
-      ""};
-}
 
 Decision decide(const DecisionInput& in) {
   const Reasons rejected = rejections(in);

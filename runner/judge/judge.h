@@ -2,6 +2,7 @@
 // The judge: measurements x expectations -> verdicts. Pure: no I/O, no clock, no randomness.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -10,6 +11,7 @@
 
 #include "runner/metrics/expectation.h"
 #include "runner/metrics/measurement.h"
+#include "runner/metrics/states.h"
 #include "runner/metrics/verdict.h"
 
 namespace muster {
@@ -29,6 +31,9 @@ struct CaseEnd {
   double begun = 0;  ///< on the runner's clock; 0: never, or not known (not part of a record)
   double ended = 0;
 };
+constexpr std::array<const char*, 3> namesOf(CaseEnd::State) {
+  return {"ok", "error", "unsupported"};
+}
 
 /// CPU time that one case lacked because others had it: processes outside of this run, other virtual
 /// machines, or nobody (a CPU quota). Shares of the time that its processors could have given.
@@ -40,9 +45,6 @@ struct ExternalLoad {
   double peak = 0;
   std::string by;  ///< "stress-ng(123), other virtual machines"
 };
-
-/// Whether a stage ran here at all.
-enum class StageState { kRan, kSkipped, kElsewhere, kError };
 
 /// Everything the judge needs of one stage.
 struct StageEvidence {
@@ -103,11 +105,6 @@ struct StageJudgement {
 /// `within` needs at least two peers in the node, else the verdict is an error that says so, unless the group
 /// has a single device by inventory, which gives `skipped` (not required).
 StageJudgement judgeStage(const StageEvidence& evidence, const JudgeContext& context);
-
-/// How a whole node stands.
-enum class Acceptance { kAccepted, kRejected, kIncomplete, kInterrupted, kNoGpu };
-const char* acceptanceName(Acceptance acceptance);
-Result<Acceptance> acceptanceFromName(std::string_view name);
 
 struct Decision {
   Acceptance acceptance = Acceptance::kIncomplete;

@@ -12,6 +12,7 @@
 #include "runner/core/json.h"
 #include "runner/metrics/catalog.h"
 #include "runner/metrics/expectation.h"
+#include "runner/metrics/states.h"
 
 namespace muster {
 
@@ -30,9 +31,6 @@ struct Diagnostic {
   bool warning = false;
   [[nodiscard]] std::string text() const;
 };
-
-enum class Scope { kDevice, kNode, kCluster };
-const char* scopeName(Scope scope);
 
 /// One combination of a stage's parameters and matrix.
 struct Case {

@@ -18,11 +18,11 @@ constexpr size_t kMostExpectations = 1000;
 
 class ExpectReader {
  public:
-  ExpectReader(const PlanDocument& document, const Catalog& catalog, const std::string& backend,
-               const TestSpec* test, Stage& stage, Diagnostics& diagnostics)
+  ExpectReader(const PlanDocument& document, const StageContext& context, const TestSpec* test, Stage& stage,
+               Diagnostics& diagnostics)
       : document_(document),
-        catalog_(catalog),
-        backend_(backend),
+        catalog_(context.catalog),
+        backend_(context.backend),
         test_(test),
         stage_(stage),
         diagnostics_(diagnostics) {}
@@ -140,8 +140,8 @@ class ExpectReader {
 
 }  // namespace
 
-void readStageExpectations(const PlanDocument& document, const std::string& pointer, const Catalog& catalog,
-                           const std::string& backend, const TestSpec* test, Stage& stage,
+void readStageExpectations(const PlanDocument& document, const std::string& pointer,
+                           const StageContext& context, const TestSpec* test, Stage& stage,
                            Diagnostics& diagnostics) {
   TableReader table(document, pointer, fmt::format("stage \"{}\"", stage.name), diagnostics);
   const Json* list = table.list("expect", "a list of tables: [[stage.expect]]");
@@ -149,7 +149,7 @@ void readStageExpectations(const PlanDocument& document, const std::string& poin
   if (list->size() > kMostExpectations)
     return table.fail(
         "expect", fmt::format("found {} expectations; expected at most {}", list->size(), kMostExpectations));
-  ExpectReader reader(document, catalog, backend, test, stage, diagnostics);
+  ExpectReader reader(document, context, test, stage, diagnostics);
   for (size_t i = 0; i < list->size() && !diagnostics.full(); ++i)
     reader.read(pointerTo(pointerTo(pointer, "expect"), std::to_string(i)), i + 1);
 }

@@ -5,13 +5,14 @@
 #include <string>
 
 #include "runner/plan/document.h"
+#include "runner/plan/stage_reader.h"
 
 namespace muster {
 
 /// Reads the list `expect` of the stage at `pointer` into `stage.expectations`. `test` is the stage's test,
 /// or nullptr when it is not known (told elsewhere); the stage's cases are read already.
-void readStageExpectations(const PlanDocument& document, const std::string& pointer, const Catalog& catalog,
-                           const std::string& backend, const TestSpec* test, Stage& stage,
+void readStageExpectations(const PlanDocument& document, const std::string& pointer,
+                           const StageContext& context, const TestSpec* test, Stage& stage,
                            Diagnostics& diagnostics);
 
 }  // namespace muster

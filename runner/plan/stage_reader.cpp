@@ -44,8 +44,7 @@ class StageReader {
     readCounts();
     if (test_ != nullptr)
       stage_.cases = readCases(document_, pointer_, stage_.name, *test_, context_.budget, diagnostics_);
-    readStageExpectations(document_, pointer_, context_.catalog, context_.backend, test_, stage_,
-                          diagnostics_);
+    readStageExpectations(document_, pointer_, context_, test_, stage_, diagnostics_);
     return std::move(stage_);
   }
 
@@ -116,22 +115,19 @@ class StageReader {
   }
 
   void readScope() {
-    std::string scope = scopeName(stage_.scope);
+    std::string scope = nameOf(stage_.scope);
     const bool written = table_.find("scope") != nullptr;
     if (written && !table_.choice("scope", scope, {"device", "node", "cluster"})) return;
-    for (const Scope known : {Scope::kDevice, Scope::kNode, Scope::kCluster})
-      if (scope == scopeName(known)) stage_.scope = known;
+    stage_.scope = *fromName<Scope>(scope);
     if (test_ == nullptr || contains(test_->scopes, scope)) return;
     // A test with one scope needs no word about it.
-    if (!written && test_->scopes.size() == 1) return takeOnlyScope();
+    if (!written && test_->scopes.size() == 1) {
+      stage_.scope = *fromName<Scope>(test_->scopes.front());
+      return;
+    }
     table_.fail("scope",
                 fmt::format("{}.{} does not run in scope \"{}\"{}; expected {}", stage_.plugin, test_->name,
                             scope, written ? "" : " (the default)", join(test_->scopes, " or ")));
-  }
-
-  void takeOnlyScope() {
-    for (const Scope known : {Scope::kDevice, Scope::kNode, Scope::kCluster})
-      if (test_->scopes.front() == scopeName(known)) stage_.scope = known;
   }
 
   void readTimeout() {
@@ -168,18 +164,6 @@ class StageReader {
 };
 
 }  // namespace
-
-const char* scopeName(Scope scope) {
-  switch (scope) {
-    case Scope::kDevice:
-      return "device";
-    case Scope::kNode:
-      return "node";
-    case Scope::kCluster:
-      return "cluster";
-  }
-  return "device";
-}
 
 Stage readStage(const PlanDocument& document, const std::string& pointer, size_t number,
                 StageContext& context, Diagnostics& diagnostics) {

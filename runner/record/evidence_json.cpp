@@ -7,64 +7,26 @@
 namespace muster {
 namespace {
 
-const char* stateName(StageState state) {
-  switch (state) {
-    case StageState::kRan:
-      return "ran";
-    case StageState::kSkipped:
-      return "skipped";
-    case StageState::kElsewhere:
-      return "elsewhere";
-    case StageState::kError:
-      return "error";
-  }
-  return "error";
-}
-
-Result<StageState> stateFromName(const std::string& name, const std::string& path) {
-  for (StageState state :
-       {StageState::kRan, StageState::kSkipped, StageState::kElsewhere, StageState::kError})
-    if (name == stateName(state)) return state;
-  return Error{ErrorCode::kProtocol, "no such stage state: \"" + name + "\"", path};
-}
-
-const char* endName(CaseEnd::State state) {
-  switch (state) {
-    case CaseEnd::State::kOk:
-      return "ok";
-    case CaseEnd::State::kError:
-      return "error";
-    case CaseEnd::State::kUnsupported:
-      return "unsupported";
-  }
-  return "error";
-}
-
 const char* causeName(CaseEnd::Cause cause) {
   return cause == CaseEnd::Cause::kGroup ? "group" : cause == CaseEnd::Cause::kCancelled ? "cancelled" : "";
 }
 
 Result<CaseEnd> caseEndFromJson(const Json& json, const std::string& path) {
   CaseEnd end;
-  std::string state, cause;
+  std::string cause;
   JsonReader reader(json, path);
   reader.read("case", end.caseId);
   reader.read("rank", end.rank);
   reader.optional("device", end.device);
   reader.read("attempt", end.attempt);
-  reader.read("state", state);
+  reader.read("state", end.state);
   reader.optional("message", end.message);
   reader.optional("remedy", end.remedy);
   reader.optional("cause", cause);
   MUSTER_CHECK_OK(reader.status());
   for (auto candidate : {CaseEnd::Cause::kGroup, CaseEnd::Cause::kCancelled})
     if (cause == causeName(candidate)) end.cause = candidate;
-  for (auto candidate : {CaseEnd::State::kOk, CaseEnd::State::kError, CaseEnd::State::kUnsupported}) {
-    if (state != endName(candidate)) continue;
-    end.state = candidate;
-    return end;
-  }
-  return Error{ErrorCode::kProtocol, "no such case state: \"" + state + "\"", path};
+  return end;
 }
 
 Result<ExternalLoad> externalLoadFromJson(const Json& json, const std::string& path) {
@@ -83,14 +45,14 @@ Result<ExternalLoad> externalLoadFromJson(const Json& json, const std::string& p
 }  // namespace
 
 Json evidenceToJson(const StageEvidence& evidence) {
-  Json json = {{"state", stateName(evidence.state)},
+  Json json = {{"state", nameOf(evidence.state)},
                {"reason", evidence.reason},
                {"required", evidence.required},
                {"allow_flaky", evidence.allowFlaky}};
   Json ends = Json::array();
   for (const CaseEnd& end : evidence.ends) {
     Json entry = {
-        {"case", end.caseId}, {"rank", end.rank}, {"attempt", end.attempt}, {"state", endName(end.state)}};
+        {"case", end.caseId}, {"rank", end.rank}, {"attempt", end.attempt}, {"state", nameOf(end.state)}};
     if (!end.device.empty()) entry["device"] = end.device;
     if (!end.message.empty()) entry["message"] = end.message;
     if (!end.remedy.empty()) entry["remedy"] = end.remedy;
@@ -120,9 +82,8 @@ Result<StageEvidence> evidenceFromRecord(const StageRecord& stage) {
   evidence.measurements = stage.measurements;
   evidence.faulty = faultyComponent(stage);
   const std::string path = "stage " + stage.name + ".evidence";
-  std::string state;
   JsonReader reader(stage.evidence, path);
-  reader.read("state", state);
+  reader.read("state", evidence.state);
   reader.optional("reason", evidence.reason);
   reader.read("required", evidence.required);
   reader.read("allow_flaky", evidence.allowFlaky);
@@ -148,7 +109,6 @@ Result<StageEvidence> evidenceFromRecord(const StageRecord& stage) {
   const Json* metrics = reader.object("case_metrics");
   const Json* labels = reader.object("case_labels");
   MUSTER_CHECK_OK(reader.status());
-  MUSTER_TRY(evidence.state, stateFromName(state, path));
   for (const auto& [id, names] : metrics->items()) {
     if (!names.is_array()) return Error{ErrorCode::kProtocol, "expected a list of metrics for " + id, path};
     for (const Json& name : names)

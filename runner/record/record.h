@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "runner/core/json.h"
+#include "runner/judge/waivers.h"
 #include "runner/metrics/measurement.h"
+#include "runner/metrics/states.h"
 #include "runner/metrics/verdict.h"
 
 namespace muster {
@@ -31,7 +33,7 @@ struct RankRecord {
   int rank = 0;
   std::string device;
   int attempt = 1;
-  std::string state;  ///< ok, error, timeout, abandoned, cancelled
+  RankOutcome state = RankOutcome::kError;
   int exitCode = 0;
   std::string signal;        ///< "SIGSEGV", or empty
   std::string error;         ///< one line; empty when ok
@@ -62,10 +64,10 @@ struct StageRecord {
   std::string pluginVersion;
   std::string pluginSha256;  ///< of its library; empty in records of older versions
   std::string test;
-  std::string scope;
+  Scope scope = Scope::kDevice;
   std::vector<std::string> needs;
   bool required = true;
-  std::string state;                  ///< ran, skipped, elsewhere, error
+  StageState state = StageState::kRan;
   std::string reason;                 ///< of a state other than ran
   Outcome outcome = Outcome::kError;  ///< the worst of its verdicts
   double started = 0;                 ///< seconds since 1970; virtual time under simulation
@@ -119,8 +121,8 @@ struct WaiverRecord {
   std::string approver;
   std::string expires;  ///< "2026-12-31"
   std::string at;       ///< file:line:column
-  std::string state;    ///< applied, unexpected pass, undecided, unmatched, elsewhere
-  size_t covered = 0;   ///< failures that it covers
+  WaiverState state = WaiverState::kUndecided;
+  size_t covered = 0;  ///< failures that it covers
   std::string detail;
 };
 
@@ -156,7 +158,7 @@ struct Record {
   std::vector<StageRecord> stages;
   std::vector<Rejudgement> rejudged;  ///< the oldest first; empty: the verdicts are those of the run itself
   Accounting accounting;
-  std::string acceptance;  ///< accepted, rejected, incomplete, interrupted, no-gpu
+  Acceptance acceptance = Acceptance::kIncomplete;
   int exitCode = 3;
   std::vector<std::string> reasons;
   std::string mac;  ///< by its node's key (record_mac.h); empty: it was written without one

@@ -45,10 +45,10 @@ Status checkCounts(const Record& record, const Accounting& found) {
 
 /// Accepted means: nothing blocks, everything expected was accounted for, exit code 0. Nothing else ends 0.
 Status checkAcceptance(const Record& record) {
-  const bool accepted = record.acceptance == "accepted";
+  const bool accepted = record.acceptance == Acceptance::kAccepted;
   if (accepted != (record.exitCode == 0))
     return contradiction(
-        fmt::format("acceptance is {} and the exit code {}", record.acceptance, record.exitCode));
+        fmt::format("acceptance is {} and the exit code {}", nameOf(record.acceptance), record.exitCode));
   if (!accepted) return {};
   const Accounting& counts = record.accounting;
   if (!counts.balanced())
@@ -178,7 +178,7 @@ Status checkRecord(const Record& record) {
   MUSTER_CHECK_OK(checkCounts(record, recount(record)));
   MUSTER_CHECK_OK(checkGroups(record));
   MUSTER_CHECK_OK(checkAcceptance(record));
-  return record.acceptance == "accepted" ? checkVerdicts(record) : Status();
+  return record.acceptance == Acceptance::kAccepted ? checkVerdicts(record) : Status();
 }
 
 }  // namespace muster

@@ -68,9 +68,9 @@ std::string ofFigures(const VerdictClaim& claim) {
 std::string contradictionIn(const VerdictClaim& claim) {
   switch (claim.outcome) {
     case Outcome::kElsewhere:
-      return claim.stageState == "elsewhere" ? "" : "it is left elsewhere, and its stage is not";
+      return claim.stageState == StageState::kElsewhere ? "" : "it is left elsewhere, and its stage is not";
     case Outcome::kDeferred:
-      if (claim.stageState != "ran") return "it is deferred, and its stage did not run";
+      if (claim.stageState != StageState::kRan) return "it is deferred, and its stage did not run";
       return claim.hasExpectation && claim.kind == CheckKind::kWithin
                  ? ""
                  : "it is deferred, and its expectation is not relative to the fleet";

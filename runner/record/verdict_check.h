@@ -5,8 +5,8 @@
 
 #include <limits>
 #include <string>
-#include <string_view>
 
+#include "runner/metrics/states.h"
 #include "runner/metrics/verdict.h"
 
 namespace muster {
@@ -14,7 +14,7 @@ namespace muster {
 /// A verdict and the values that it is based on, as stored in a record. NaN: the value is absent.
 struct VerdictClaim {
   Outcome outcome = Outcome::kError;
-  std::string_view stageState;  ///< ran, skipped, elsewhere, error
+  StageState stageState = StageState::kRan;
   bool hasExpectation = false;
   CheckKind kind = CheckKind::kMin;  ///< this and what follows is of its expectation
   Severity severity = Severity::kFail;

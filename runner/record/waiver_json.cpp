@@ -8,9 +8,6 @@
 namespace muster {
 namespace {
 
-/// The words for what became of a waiver, as the schema has them.
-constexpr std::string_view kStates[] = {"applied", "unexpected pass", "undecided", "unmatched", "elsewhere"};
-
 /// "2026-12-31".
 bool hasShapeOfDate(std::string_view text) {
   constexpr std::string_view kShape = "0000-00-00";
@@ -19,15 +16,24 @@ bool hasShapeOfDate(std::string_view text) {
 }
 
 Json toJson(const WaiverRecord& waiver) {
-  return {{"stage", waiver.stage},   {"metric", waiver.metric},     {"where", Json(waiver.where)},
-          {"device", waiver.device}, {"serial", waiver.serial},     {"node", waiver.node},
-          {"reason", waiver.reason}, {"approver", waiver.approver}, {"expires", waiver.expires},
-          {"at", waiver.at},         {"state", waiver.state},       {"covered", waiver.covered},
+  return {{"stage", waiver.stage},
+          {"metric", waiver.metric},
+          {"where", Json(waiver.where)},
+          {"device", waiver.device},
+          {"serial", waiver.serial},
+          {"node", waiver.node},
+          {"reason", waiver.reason},
+          {"approver", waiver.approver},
+          {"expires", waiver.expires},
+          {"at", waiver.at},
+          {"state", waiverStateName(waiver.state)},
+          {"covered", waiver.covered},
           {"detail", waiver.detail}};
 }
 
 Status readWaiver(const Json& json, const std::string& path, std::vector<WaiverRecord>& out) {
   WaiverRecord waiver;
+  std::string state;
   uint64_t covered = 0;
   JsonReader r(json, path);
   r.read("stage", waiver.stage);
@@ -40,12 +46,14 @@ Status readWaiver(const Json& json, const std::string& path, std::vector<WaiverR
   r.read("approver", waiver.approver);
   r.read("expires", waiver.expires);
   r.read("at", waiver.at);
-  r.read("state", waiver.state);
+  r.read("state", state);
   r.read("covered", covered);
   r.read("detail", waiver.detail);
   waiver.covered = covered;
-  if (r.ok() && std::find(std::begin(kStates), std::end(kStates), waiver.state) == std::end(kStates))
-    r.fail("state", "\"" + waiver.state + "\" is not a waiver state");
+  if (const auto known = waiverStateFromName(state); known.ok())
+    waiver.state = *known;
+  else if (r.ok())
+    r.fail("state", known.error().message);
   if (r.ok() && !hasShapeOfDate(waiver.expires)) r.fail("expires", "expected a date like 2026-12-31");
   out.push_back(std::move(waiver));
   return r.status();

@@ -10,8 +10,8 @@
 #include <cctype>
 #include <charconv>
 
+#include "runner/core/child_process.h"
 #include "runner/core/text.h"
-#include "runner/slurm/command.h"
 
 namespace muster::slurm {
 namespace {
@@ -35,31 +35,39 @@ std::string oneLine(std::string_view text) {
   return printable(join(lines, "; "), 600);
 }
 
-/// Leaves out variables that filter or format what the tools print; times are printed as seconds since 1970.
-CommandSetting querySetting() {
-  return {{"SQUEUE_", "SINFO_", "SACCT_", "SCANCEL_", "SLURM_TIME_FORMAT", "SLURM_BITSTR_LEN"},
-          {"SLURM_TIME_FORMAT=%s"}};
-}
-
 /// What a tool printed, or an Error that quotes its complaint. kTimeout when no controller answered.
-Result<std::string> answer(const std::vector<std::string>& argv,
-                           const CommandSetting& setting = querySetting()) {
-  MUSTER_TRY(const CommandResult result, runCommand(argv, kPatience, setting));
-  if (result.exitCode == 0) return result.out;
-  const std::string said = oneLine(trim(result.err).empty() ? result.out : result.err);
+Result<std::string> printedBy(ProgramSpec program) {
+  const std::string called = printable(join(program.command, " "), 200);
+  Result<ChildProcess> ended = runProgram(std::move(program), kPatience);
+  if (!ended.ok() && ended.error().code == ErrorCode::kNotFound)
+    return Error{ErrorCode::kNotFound, ended.error().message + "; is Slurm's client installed and in PATH?",
+                 ""};
+  if (!ended.ok()) return std::move(ended).error().context(called);
+  const ChildProcess& tool = *ended;
+  if (tool.exitCode() == 0) return tool.out();
+  const std::string said = oneLine(trim(tool.err()).empty() ? tool.out() : tool.err());
   if (saysUnreachable(said))
     return Error{
         ErrorCode::kTimeout,
         fmt::format(
             "Slurm's controller does not answer `{}`: {}; see `scontrol ping`, and try again when it is up",
-            argv.front(), said),
+            tool.program().command.front(), said),
         ""};
   return Error{ErrorCode::kUsage,
-               fmt::format("`{}` ended with {}: {}", printable(join(argv, " "), 200),
-                           result.signal != 0 ? fmt::format("signal {}", result.signal)
-                                              : std::to_string(result.exitCode),
+               fmt::format("`{}` ended with {}: {}", called,
+                           tool.signal() != 0 ? fmt::format("signal {}", tool.signal())
+                                              : std::to_string(tool.exitCode()),
                            said.empty() ? "it said nothing; is the controller up (scontrol ping)?" : said),
                ""};
+}
+
+/// The same of a tool that only asks: without variables that filter or format what it prints, and with times
+/// in seconds since 1970.
+Result<std::string> answer(std::vector<std::string> command) {
+  return printedBy(
+      {.command = std::move(command),
+       .without = {"SQUEUE_", "SINFO_", "SACCT_", "SCANCEL_", "SLURM_TIME_FORMAT", "SLURM_BITSTR_LEN"},
+       .with = {"SLURM_TIME_FORMAT=%s"}});
 }
 
 /// What a tool printed of one node or job: fields that no user writes, then a text that one does.
@@ -374,15 +382,13 @@ Result<std::string> readAssociations() {
 }
 
 Result<std::string> submit(const std::string& script, const std::vector<std::string>& options) {
-  std::vector<std::string> argv = {"sbatch", "--parsable"};
-  argv.insert(argv.end(), options.begin(), options.end());
-  CommandSetting setting;
+  ProgramSpec sbatch{.command = {"sbatch", "--parsable"}, .input = script};
+  sbatch.command.insert(sbatch.command.end(), options.begin(), options.end());
   // What a surrounding job left behind (SLURM_*) would be inherited as if it were this job's own.
-  setting.without = {"SBATCH_",      "SLURM_JOB",      "SLURM_ARRAY",    "SLURM_STEP", "SLURM_NTASKS",
-                     "SLURM_NNODES", "SLURM_NODELIST", "SLURM_MEM",      "SLURM_CPUS", "SLURM_TASKS",
-                     "SLURM_GPUS",   "SLURM_TRES",     "SLURMD_NODENAME"};
-  setting.input = script;
-  MUSTER_TRY(const std::string text, answer(argv, setting));
+  sbatch.without = {"SBATCH_",      "SLURM_JOB",      "SLURM_ARRAY",    "SLURM_STEP", "SLURM_NTASKS",
+                    "SLURM_NNODES", "SLURM_NODELIST", "SLURM_MEM",      "SLURM_CPUS", "SLURM_TASKS",
+                    "SLURM_GPUS",   "SLURM_TRES",     "SLURMD_NODENAME"};
+  MUSTER_TRY(const std::string text, printedBy(std::move(sbatch)));
   const std::string job(trim(text.substr(0, text.find(';'))));
   if (job.empty() || job.find_first_not_of("0123456789") != std::string::npos)
     return unexpected("sbatch", text, "a job's number");

@@ -30,14 +30,14 @@ double seconds() {
 
 Status measure(const std::filesystem::path& templates, size_t count, const CopiedFleet& copies) {
   const double begin = seconds();
-  FleetRecords records = readEach(
-      count, 2, {},
-      [&](RecordReader& reader, size_t i) {
-        thread_local std::string text;
-        copies.make(i, text);
-        return reader.parse(text);
-      },
-      CopiedFleet::nodeName);
+  FleetRecords records = readEach({count,
+                                   [&](RecordReader& reader, size_t i) {
+                                     thread_local std::string text;
+                                     copies.make(i, text);
+                                     return reader.parse(text);
+                                   },
+                                   CopiedFleet::nodeName},
+                                  2);
   const double read = seconds() - begin;
   FleetOptions options;
   for (size_t i = 0; i < count; ++i) options.expected.push_back({CopiedFleet::nodeName(i), "", false});
@@ -58,7 +58,7 @@ Status measure(const std::filesystem::path& templates, size_t count, const Copie
   fmt::print("{:>7} {:>9.2f} {:>9.2f} {:>9.2f} {:>7.1f} {:>9.0f} {:>10.2f} {:>10.2f}  {}, {} suspects\n",
              count, all, read, judged - read, cpu(usage.ru_utime) + cpu(usage.ru_stime),
              static_cast<double>(usage.ru_maxrss) / 1024, static_cast<double>(text.size()) / 1e6,
-             static_cast<double>(html.size()) / 1e6, fleet.acceptance, fleet.suspects.size());
+             static_cast<double>(html.size()) / 1e6, nameOf(fleet.acceptance), fleet.suspects.size());
   return {};
 }
 

@@ -16,7 +16,7 @@ using testing::Browser;
 /// Ten thousand nodes, some in each state, with names that try to break out.
 fleet::Fleet largeFleet() {
   fleet::Fleet fleet;
-  fleet.acceptance = "rejected";
+  fleet.acceptance = Acceptance::kRejected;
   fleet.exitCode = 1;
   fleet.simulated = true;
   fleet.planName = testing::kHostileName;

@@ -37,7 +37,7 @@ WalkPlan endless(const std::string& timeout = "8s") {
 /// The plan goes on: the stage after the one that was lost is there and passed on this host.
 void expectGoesOn(const ClusterRun& run, int host) {
   EXPECT_NE(run.stage(host, "after").outcome, Outcome::kError) << run.details(host, "after");
-  EXPECT_EQ(run.stage(host, "after").state, "ran");
+  EXPECT_EQ(run.stage(host, "after").state, StageState::kRan);
 }
 
 /// The hosts all name one culprit, and it is this one.
@@ -162,7 +162,7 @@ window = "500ms"
   run.finish();
   expectCulprit(run, {0, 2}, "node 1 (n1) was lost: no heartbeat");
   for (const int host : {0, 2}) {
-    EXPECT_NE(run.record(host).acceptance, "accepted");
+    EXPECT_NE(run.record(host).acceptance, Acceptance::kAccepted);
     for (const Verdict& verdict : run.stage(host, "walk").verdicts)
       if (verdict.outcome == Outcome::kError) {
         EXPECT_EQ(verdict.device, "") << verdict.detail;

@@ -41,7 +41,8 @@ class ClusterInterrupt : public ::testing::Test {
     EXPECT_EQ(record.exitCode, 130);
     EXPECT_EQ(run_->stage(host, "walk").outcome, Outcome::kError) << run_->details(host);
     expectNoDeviceBlamed(host);
-    for (const char* stage : {"after", "last"}) EXPECT_EQ(run_->stage(host, stage).state, "skipped");
+    for (const char* stage : {"after", "last"})
+      EXPECT_EQ(run_->stage(host, stage).state, StageState::kSkipped);
     EXPECT_TRUE(std::filesystem::exists(run_->folder(host) / "report.html"));
     EXPECT_TRUE(std::filesystem::exists(run_->folder(host) / "junit.xml"));
   }
@@ -59,7 +60,7 @@ class ClusterInterrupt : public ::testing::Test {
     EXPECT_EQ(run_->ended(host).exitCode, 3) << said(host);
     EXPECT_THAT(run_->culprit(host), HasSubstr(who)) << "host " << host;
     EXPECT_THAT(run_->details(host), HasSubstr(who)) << "host " << host;
-    EXPECT_EQ(run_->stage(host, "after").state, "ran");
+    EXPECT_EQ(run_->stage(host, "after").state, StageState::kRan);
     expectNoDeviceBlamed(host);
   }
 
@@ -72,7 +73,7 @@ TEST_F(ClusterInterrupt, NamesTheHostThatWasInterruptedAndGoesOn) {
   expectInterrupted(2);
   for (const int host : {0, 1}) {
     expectWentOn(host, "node 2 (n2) was interrupted by its user");
-    EXPECT_EQ(run_->stage(host, "last").state, "skipped");
+    EXPECT_EQ(run_->stage(host, "last").state, StageState::kSkipped);
     EXPECT_THAT(run_->details(host, "last"),
                 HasSubstr("node 2 (n2) does not take part: the run was interrupted ("));
   }
@@ -98,7 +99,8 @@ TEST_F(ClusterInterrupt, EndsOnAllHostsAndGoesOnWhenResumed) {
   run_->finish();
   for (int host = 0; host < kHosts; ++host) {
     EXPECT_EQ(run_->ended(host).exitCode, 0) << said(host);
-    for (const char* stage : {"walk", "after", "last"}) EXPECT_EQ(run_->stage(host, stage).state, "ran");
+    for (const char* stage : {"walk", "after", "last"})
+      EXPECT_EQ(run_->stage(host, stage).state, StageState::kRan);
   }
 }
 

@@ -49,7 +49,7 @@ class ClusterResume : public ::testing::Test {
 
   void expectRanWell(int host, const std::string& stage) const {
     const StageRecord record = run_->stage(host, stage);
-    EXPECT_EQ(record.state, "ran") << "host " << host << ": " << record.reason;
+    EXPECT_EQ(record.state, StageState::kRan) << "host " << host << ": " << record.reason;
     EXPECT_NE(record.outcome, Outcome::kError) << "host " << host << ": " << run_->details(host, stage);
     EXPECT_EQ(record.group.value("world_size", 0), kHosts) << "host " << host;
   }
@@ -97,7 +97,7 @@ TEST_F(ClusterResume, TellsWhichHostsHaveFinishedWhatOneHasNot) {
                 "(error), and not on node 2 (n2)");
   for (const int host : {0, 1})
     for (const char* stage : {"first", "walk", "last"}) EXPECT_EQ(endings(host, stage), 1) << stage;
-  EXPECT_EQ(run_->stage(2, "after").state, "ran");
+  EXPECT_EQ(run_->stage(2, "after").state, StageState::kRan);
 }
 
 TEST_F(ClusterResume, TellsNodeZeroWhatTheOthersHaveFinishedWithoutIt) {

@@ -37,11 +37,11 @@ class ClusterScope : public ::testing::Test {
 
   static void expectElsewhere(const ClusterRun& run, int host, const std::string& stage) {
     const StageRecord record = run.stage(host, stage);
-    EXPECT_EQ(record.state, "elsewhere");
+    EXPECT_EQ(record.state, StageState::kElsewhere);
     EXPECT_EQ(record.outcome, Outcome::kElsewhere);
     ASSERT_EQ(record.verdicts.size(), 1U);
     EXPECT_THAT(record.verdicts[0].detail,
-                HasSubstr("its scope is " + record.scope + "; this job runs scope "));
+                HasSubstr(std::string("its scope is ") + nameOf(record.scope) + "; this job runs scope "));
     EXPECT_EQ(run.record(host).accounting.of(Outcome::kElsewhere), 1U);
     EXPECT_THAT(run.record(host).reasons, Contains("1 stage runs in another job (--scope)"));
   }
@@ -52,7 +52,7 @@ TEST_F(ClusterScope, LeavesStagesOfAllNodesToAnotherJobAndNeedsNoOtherNode) {
   // Only one of the two nodes is there at all.
   hold(run, "device,node", 1);
   EXPECT_EQ(run.ended(0).exitCode, 0) << run.ended(0).out << run.ended(0).err;
-  EXPECT_EQ(run.stage(0, "after").state, "ran");
+  EXPECT_EQ(run.stage(0, "after").state, StageState::kRan);
   expectElsewhere(run, 0, "walk");
 }
 

@@ -80,7 +80,7 @@ TEST(ExitCode, IsThreeWithoutAGpuAndFiveWhenThatMayBeSkipped) {
   const auto skipped =
       runMuster({"run", plan("node-quick.toml"), "--out", (dir.path() / "b").string(), "--no-gpu=skip"});
   EXPECT_EQ(skipped.exitCode, 5) << skipped.out << skipped.err;
-  EXPECT_EQ(recordIn(dir.path() / "b").acceptance, "no-gpu");
+  EXPECT_EQ(recordIn(dir.path() / "b").acceptance, Acceptance::kNoGpu);
 }
 
 TEST(ExitCode, IsFourWhenTheRecordCannotBeWritten) {
@@ -110,7 +110,7 @@ TEST(ExitCode, Is130AfterCtrlCAndTheRunCanGoOn) {
   const auto result = runProcess({"bash", "-mc", command});
   EXPECT_EQ(result.exitCode, 130) << result.out << result.err;
   const Record record = recordIn(out);
-  EXPECT_EQ(record.acceptance, "interrupted");
+  EXPECT_EQ(record.acceptance, Acceptance::kInterrupted);
   EXPECT_TRUE(record.accounting.balanced());
   for (const StageRecord& stage : record.stages)
     for (const Verdict& verdict : stage.verdicts)

@@ -26,7 +26,7 @@ void settleCounts(Record& record) {
     }
   }
   record.accounting.expected = record.accounting.total();
-  record.acceptance = "accepted";
+  record.acceptance = Acceptance::kAccepted;
   record.exitCode = 0;
   record.reasons.clear();
 }

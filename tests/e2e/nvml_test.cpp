@@ -301,7 +301,7 @@ TEST(NoGpu, NodeFullIsSkippedWhereThatIsAllowed) {
       runMuster({"run", plan("node-full.toml"), "--out", (dir.path() / "run").string(), "--no-gpu=skip"},
                 noLibraryPath());
   EXPECT_EQ(result.exitCode, 5) << result.out << result.err;
-  EXPECT_EQ(recordIn(dir.path() / "run").acceptance, "no-gpu");
+  EXPECT_EQ(recordIn(dir.path() / "run").acceptance, Acceptance::kNoGpu);
 }
 
 }  // namespace

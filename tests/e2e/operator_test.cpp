@@ -107,7 +107,7 @@ TEST(Operator, IsToldAboutAWriteThatFailedAndCanGoOn) {
   EXPECT_THAT(cut.err, HasSubstr("resume with `muster run --resume " + out.string() + "`"));
   const auto resumed = runMuster({"run", "--resume", out.string()});
   EXPECT_EQ(resumed.exitCode, 0) << resumed.out << resumed.err;
-  EXPECT_EQ(recordIn(out).acceptance, "accepted");
+  EXPECT_EQ(recordIn(out).acceptance, Acceptance::kAccepted);
 }
 
 /// Sends a signal to a run once its stage has begun; `before` comes before the command. What this test itself
@@ -127,7 +127,7 @@ TEST(Operator, WhoseTerminalIsClosedFindsARecord) {
   TempDir dir;
   const auto result = signalled(dir, fakePlan("fake-hang", "60s"), "env --default-signal=HUP", "HUP");
   EXPECT_EQ(result.exitCode, 130) << result.out << result.err;
-  EXPECT_EQ(recordIn(dir.path() / "run").acceptance, "interrupted");
+  EXPECT_EQ(recordIn(dir.path() / "run").acceptance, Acceptance::kInterrupted);
 }
 
 TEST(Operator, WhoSaidNohupIsNotInterruptedByTheTerminal) {
@@ -135,7 +135,7 @@ TEST(Operator, WhoSaidNohupIsNotInterruptedByTheTerminal) {
   const auto result = signalled(dir, fakePlan("fake-ok", "60s", "[stage.params]\nkind = 1500\n"),
                                 "env --ignore-signal=HUP", "HUP");
   EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
-  EXPECT_EQ(recordIn(dir.path() / "run").acceptance, "accepted");
+  EXPECT_EQ(recordIn(dir.path() / "run").acceptance, Acceptance::kAccepted);
 }
 
 TEST(Operator, WhoInterruptsIsHeardAndToldHowToGoOn) {

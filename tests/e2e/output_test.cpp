@@ -145,9 +145,9 @@ TEST_F(Output, EachCommandThatCannotPrintSaysSoAndFails) {
     EXPECT_THAT(full.err, Not(HasSubstr("internal fault"))) << command[0];
   }
   // The record is whole all the same: what it holds is what was accepted.
-  EXPECT_EQ(recordIn(dir_.path() / "plain").acceptance, "accepted");
-  EXPECT_EQ(recordIn(dir_.path() / "json").acceptance, "accepted");
-  EXPECT_EQ(recordIn(dir_.path() / "again").acceptance, "accepted");
+  EXPECT_EQ(recordIn(dir_.path() / "plain").acceptance, Acceptance::kAccepted);
+  EXPECT_EQ(recordIn(dir_.path() / "json").acceptance, Acceptance::kAccepted);
+  EXPECT_EQ(recordIn(dir_.path() / "again").acceptance, Acceptance::kAccepted);
 }
 
 TEST_F(Output, AVerdictOtherThanAcceptedKeepsItsExitCodeWhenItCannotBePrinted) {

@@ -65,11 +65,11 @@ std::vector<std::string> shape(const Record& record) {
       // What telemetry saw of this machine's other processes differs from moment to moment.
       if (verdict.metric.rfind("env.", 0) != 0)
         outcomes.insert(std::string(outcomeName(verdict.outcome)) + " " + verdict.metric);
-    std::string line = stage.name + " " + stage.state;
+    std::string line = stage.name + " " + nameOf(stage.state);
     for (const std::string& outcome : outcomes) line += " | " + outcome;
     lines.push_back(line);
   }
-  lines.push_back(record.acceptance);
+  lines.push_back(nameOf(record.acceptance));
   return lines;
 }
 

@@ -28,7 +28,7 @@ TEST(Simulate, AcceptsAHealthyNode) {
   const auto result = simulate("h100x8-healthy", dir.path() / "run");
   EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
   const Record record = recordIn(dir.path() / "run");
-  EXPECT_EQ(record.acceptance, "accepted");
+  EXPECT_EQ(record.acceptance, Acceptance::kAccepted);
   EXPECT_EQ(record.profile.name, "h100-sxm5-80gb");
   EXPECT_TRUE(record.accounting.balanced());
   EXPECT_GT(record.accounting.of(Outcome::kPass), 50u);

@@ -41,7 +41,7 @@ class Waiver : public ::testing::Test {
   void write(const std::string& text) { dir_.write("waivers.toml", text); }
   std::string file() { return (dir_.path() / "waivers.toml").string(); }
   std::string out() { return (dir_.path() / "run").string(); }
-  std::string stateOf(size_t i) { return recordIn(out()).waivers.at(i).state; }
+  std::string stateOf(size_t i) { return waiverStateName(recordIn(out()).waivers.at(i).state); }
   TempDir dir_;
 };
 
@@ -56,7 +56,7 @@ TEST_F(Waiver, CoversKnownFailuresAndIsSeen) {
   EXPECT_TRUE(record.accounting.balanced());
   EXPECT_EQ(record.waiverFile.text, kAll);
   EXPECT_EQ(record.waiverFile.sha256.size(), 64u);
-  for (const auto& waived : record.waivers) EXPECT_EQ(waived.state, "applied") << waived.detail;
+  for (const auto& waived : record.waivers) EXPECT_EQ(waived.state, WaiverState::kApplied) << waived.detail;
   const std::string html = readFile(out() + "/report.html").value();
   EXPECT_THAT(html, HasSubstr("Active waivers"));
   EXPECT_THAT(html, HasSubstr(record.waiverFile.sha256));

@@ -118,7 +118,7 @@ Record small(Record record) {
 
 std::vector<Record> records() {
   Record grouped = nodeRecord("n1");
-  grouped.stages.back().scope = "cluster";
+  grouped.stages.back().scope = Scope::kCluster;
   grouped.stages.back().group = {{"world_size", 3}, {"first_rank", 0}, {"nodes", 3}, {"culprit", ""}};
   Record again = rejudgedRecord();
   again.node = "n1";
@@ -139,7 +139,7 @@ std::vector<Record> records() {
                      "J. Doe",
                      "2026-12-31",
                      "waivers.toml:3:1",
-                     "unmatched",
+                     WaiverState::kUnmatched,
                      0,
                      "nothing was waived"}};
   return all;
@@ -183,8 +183,8 @@ std::string disagreement(const fleet::NodeSummary& node, const std::string& text
   if (node.node != record->node || node.runId != printable(record->runId, 200))
     return "the fleet takes it for the record of another run than its report";
   if (node.acceptance != record->acceptance || node.exitCode != record->exitCode)
-    return fmt::format("the fleet reads {} ({}), its report {} ({})", node.acceptance, node.exitCode,
-                       record->acceptance, record->exitCode);
+    return fmt::format("the fleet reads {} ({}), its report {} ({})", nameOf(node.acceptance), node.exitCode,
+                       nameOf(record->acceptance), record->exitCode);
   if (node.simulated != record->simulated || node.strict != record->strict)
     return "the fleet and the report differ in what kind of run it was";
   if (node.accounting.counts != record->accounting.counts)
@@ -203,7 +203,7 @@ std::string checkFleetReaders(const std::string& text) {
     if (node.ok()) options.expected.push_back({node->node, "", false});
     return node;
   };
-  fleet::FleetRecords records = fleet::readEach(1, 1, {}, read, [](size_t) { return "n1/record.json"; });
+  fleet::FleetRecords records = fleet::readEach({1, read, [](size_t) { return "n1/record.json"; }}, 1);
   if (!problem.empty() || records.nodes.empty()) return problem;
   const auto fleet = fleet::assess(records, options);
   if (!fleet.ok()) return faultOf(fleet.error());
@@ -251,8 +251,8 @@ std::string checkJournal(const std::string& text) {
   const Result<NodeInventory> inventory = inventoryFromJson(journal->stages.front().extra);
   if (!inventory.ok()) return faultOf(inventory.error());
   (void)inventory->devices();
-  NodeContext node;
-  useInventory(*inventory, node);
+  NodeProgress node;
+  useInventory(*inventory, false, node);
   return "";
 }
 

@@ -150,7 +150,7 @@ void blame(Record& record, const std::string& culprit, const std::string& kind) 
   for (StageRecord& stage : record.stages)
     for (Verdict& verdict : stage.verdicts)
       if (verdict.outcome == Outcome::kFail) {
-        stage.scope = "node";
+        stage.scope = Scope::kNode;
         verdict.labels = {{"culprit", culprit}, {"kind", kind}};
       }
 }
@@ -386,8 +386,8 @@ const std::vector<Forgery>& forgeries() {
          Record record = recordOf("n3", true, taskOf("n3"));
          blame(record, "node " + f.good(), "node");
          for (StageRecord& stage : record.stages) {
-           if (stage.scope != "node") continue;
-           stage.scope = "cluster";
+           if (stage.scope != Scope::kNode) continue;
+           stage.scope = Scope::kCluster;
            stage.group = {{"world_size", 40}, {"first_rank", 0}, {"nodes", 5}, {"culprit", ""}};
          }
          record.nodeCount = 5;
@@ -541,7 +541,7 @@ ForgedRuns::Verdicts ForgedRuns::judge(const fs::path& folder) const {
     // Whose record claims to be what it is not is rejected, and never drained for that.
     if (node.state == fleet::NodeState::kRejected && node.claim.empty()) verdicts.rejected.insert(node.name);
     if (node.state != fleet::NodeState::kAccepted)
-      verdicts.lines.insert(fmt::format("{} {}: {}", node.name, nodeStateName(node.state), node.reason));
+      verdicts.lines.insert(fmt::format("{} {}: {}", node.name, nameOf(node.state), node.reason));
   }
   for (const auto& bad : judged->fleet.quarantined)
     verdicts.lines.insert(fmt::format("{} {}: {}", bad.path, bad.node, bad.reason));

@@ -45,7 +45,7 @@ class SlurmForged : public SlurmTest {
     verdict.detail = "0, required at least 1";
     ++record->accounting.counts[static_cast<size_t>(Outcome::kFail)];
     record->stages.back().outcome = Outcome::kFail;
-    record->acceptance = "rejected";
+    record->acceptance = Acceptance::kRejected;
     record->exitCode = 1;
     record->reasons = {"1 requirement was not met"};
     write(run, node, *record);

@@ -318,7 +318,7 @@ TEST_F(SlurmResume, SaysThatTheTimeLimitEndedTheRun) {
   EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
   const auto record = readRecord(run / "records" / "nodes" / "node1" / "record.json");
   ASSERT_TRUE(record.ok()) << record.error().text();
-  EXPECT_EQ(record->acceptance, "interrupted");
+  EXPECT_EQ(record->acceptance, Acceptance::kInterrupted);
   const std::string text = recordText(*record);
   EXPECT_THAT(text, ContainsRegex("the time limit of Slurm job [0-9]+ .1m. ended the run"));
   EXPECT_THAT(text, Not(HasSubstr("told to stop")));

@@ -14,20 +14,33 @@ namespace {
 
 constexpr int64_t kBlockRows = 64;  ///< scores of a block (64 x 512 floats) fit a core's second-level cache
 
-/// C = alpha op(A) op(B) + beta C, row-major with strides; one thread inside a parallel region.
-void multiply(char transA, char transB, int64_t m, int64_t n, int64_t k, const float* a, int64_t strideA,
-              const float* b, int64_t strideB, float beta, float* c, int64_t strideC) {
-  const dnnl_status_t status =
-      dnnl_sgemm(transA, transB, m, n, k, 1.0f, a, strideA, b, strideB, beta, c, strideC);
-  if (status != dnnl_success) std::fill_n(c, 1, NAN);  // arguments are ours; a failure must not look right
-}
-
 /// Rows of f32 that are `stride` apart.
 struct Matrix {
   float* data = nullptr;
   int64_t stride = 0;
   [[nodiscard]] float* row(int64_t number) const { return data + number * stride; }
 };
+
+/// Rows of f32 as they stand in a product: as they are (N) or transposed (T).
+struct Factor {
+  char as = 'N';
+  const float* data = nullptr;
+  int64_t stride = 0;
+};
+
+/// C = A B + beta C, where A is m x k and B is k x n.
+struct BlockProduct {
+  int64_t m = 0, n = 0, k = 0;
+  float beta = 0;
+};
+
+/// Row-major; one thread inside a parallel region.
+void multiply(const BlockProduct& of, const Factor& a, const Factor& b, const Matrix& c) {
+  const dnnl_status_t status = dnnl_sgemm(a.as, b.as, of.m, of.n, of.k, 1.0f, a.data, a.stride, b.data,
+                                          b.stride, of.beta, c.data, c.stride);
+  if (status != dnnl_success)
+    std::fill_n(c.data, 1, NAN);  // arguments are ours; a failure must not look right
+}
 
 /// One head of one sample: [time, head width] each.
 struct Head {
@@ -149,8 +162,8 @@ class AttentionOp : public Op {
   }
 
   void scores(const Head& head, int64_t row, const ScoreBlock& block, float* to) const {
-    multiply('N', 'T', block.rows, block.columns, headWidth_, head.q.row(row), head.q.stride, head.k.data,
-             head.k.stride, 0, to, block.columns);
+    multiply({block.rows, block.columns, headWidth_}, {'N', head.q.row(row), head.q.stride},
+             {'T', head.k.data, head.k.stride}, {to, block.columns});
   }
 
   void forwardBlock(const Head& head, int64_t row) const {
@@ -158,8 +171,8 @@ class AttentionOp : public Op {
     float* p = myScratch();
     scores(head, row, block, p);
     loops_.softmaxBlock(block, scale_, p, head.logSums + row);
-    multiply('N', 'N', block.rows, headWidth_, block.columns, p, block.columns, head.v.data, head.v.stride, 0,
-             head.y.row(row), head.y.stride);
+    multiply({block.rows, headWidth_, block.columns}, {'N', p, block.columns},
+             {'N', head.v.data, head.v.stride}, {head.y.row(row), head.y.stride});
   }
 
   void backwardBlock(const Head& head, int64_t row) const {
@@ -171,16 +184,16 @@ class AttentionOp : public Op {
     const float* dy = head.dy.row(row);
     scores(head, row, block, p);
     loops_.softmaxAgain(block, scale_, p, head.logSums + row);
-    multiply('T', 'N', block.columns, headWidth_, block.rows, p, block.columns, dy, head.dy.stride, beta,
-             head.dv.data, head.dv.stride);
-    multiply('N', 'T', block.rows, block.columns, headWidth_, dy, head.dy.stride, head.v.data, head.v.stride,
-             0, dp, block.columns);
+    multiply({block.columns, headWidth_, block.rows, beta}, {'T', p, block.columns},
+             {'N', dy, head.dy.stride}, head.dv);
+    multiply({block.rows, block.columns, headWidth_}, {'N', dy, head.dy.stride},
+             {'T', head.v.data, head.v.stride}, {dp, block.columns});
     rowProducts(head, row, block.rows, delta);
     loops_.softmaxBackward(block, scale_, p, dp, delta);
-    multiply('N', 'N', block.rows, headWidth_, block.columns, dp, block.columns, head.k.data, head.k.stride,
-             0, head.dq.row(row), head.dq.stride);
-    multiply('T', 'N', block.columns, headWidth_, block.rows, dp, block.columns, head.q.row(row),
-             head.q.stride, beta, head.dk.data, head.dk.stride);
+    multiply({block.rows, headWidth_, block.columns}, {'N', dp, block.columns},
+             {'N', head.k.data, head.k.stride}, {head.dq.row(row), head.dq.stride});
+    multiply({block.columns, headWidth_, block.rows, beta}, {'T', dp, block.columns},
+             {'N', head.q.row(row), head.q.stride}, head.dk);
   }
 
   /// delta = sum of dy y over a head's width: what softmax's gradient subtracts.

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "kernels/host/inventory/root.h"
@@ -25,6 +26,7 @@ namespace {
 constexpr double kLook = 0.02;   // seconds between looks at processes and at the wish to stop
 constexpr double kAskTime = 10;  // seconds that --version and --help may take
 constexpr double kLastWordsTime = 0.5;
+constexpr size_t kMostOutput = 64u << 10;
 constexpr int kPortAttempts = 3;  // another program may take a free TCP port before perftest does
 
 const char* programName(RdmaMethod method) {
@@ -65,31 +67,30 @@ bool listens(int tcpPort) {
   return false;
 }
 
-Error outOfTime(const Patience& patience, double timeout, const std::string& who, const std::string& output) {
-  if (patience.wasCancelled()) return {ErrorCode::kTimeout, who + " was cancelled", ""};
-  return {ErrorCode::kTimeout,
-          fmt::format("{} did not end within {:g} s and was killed; {}", who, timeout, lastWords(output)),
-          ""};
+Result<ChildProcess> startEngine(std::vector<std::string> command, const std::string& name) {
+  return ChildProcess::start({.command = std::move(command),
+                              .name = name,
+                              .diesWithThread = true,
+                              .oneOutput = true,
+                              .mostOutput = kMostOutput});
 }
 
-/// One process of a transfer.
-struct Side {
-  ChildProcess* process;
-  const char* name;
-};
+/// ChildProcess::service, with the last words of one that printed too much.
+Status look(ChildProcess& process, double seconds) {
+  const Status status = process.service(seconds);
+  if (status.ok()) return status;
+  return Error{status.error().code, status.error().message + "; " + lastWords(process.out()), ""};
+}
 
-/// How processes ended that did not end well: the death by a signal first, since the other side's complaint
-/// is often only its consequence.
-Status verdictOf(const std::vector<Side>& sides) {
-  std::vector<std::string> texts;
-  for (const Side& side : sides) {
-    if (!side.process->ended() || side.process->verdict().ok()) continue;
-    const std::string text = side.process->verdict().error().message;
-    const bool bySignal = text.find(" was killed by signal ") != std::string::npos;
-    texts.insert(bySignal ? texts.begin() : texts.end(), text);
-  }
-  if (texts.empty()) return {};
-  return Error{ErrorCode::kIo, join(texts, " || "), ""};
+/// How it ended, unless by itself with code 0: "ib_write_bw was killed by signal 11 (SIGSEGV); it printed:
+/// ...".
+Status verdictOf(const ChildProcess& process) {
+  if (process.exitCode() == 0) return {};
+  const std::string how = process.signal() > 0 ? fmt::format("was killed by signal {} (SIG{})",
+                                                             process.signal(), sigabbrev_np(process.signal()))
+                                               : fmt::format("ended with code {}", process.exitCode());
+  return Error{ErrorCode::kIo,
+               fmt::format("{} {}; {}", process.program().shownName(), how, lastWords(process.out())), ""};
 }
 
 /// A killed process that stays is the worse news.
@@ -98,15 +99,39 @@ Status killed(ChildProcess& process, Error why) {
   return dead.ok() ? std::move(why) : Status(dead);
 }
 
+/// Ends what has run for too long.
+Status outOfTime(ChildProcess& process, const Patience& patience, double timeout) {
+  const std::string& who = process.program().shownName();
+  if (patience.wasCancelled()) return killed(process, {ErrorCode::kTimeout, who + " was cancelled", ""});
+  return killed(process, {ErrorCode::kTimeout,
+                          fmt::format("{} did not end within {:g} s and was killed; {}", who, timeout,
+                                      lastWords(process.out())),
+                          ""});
+}
+
+/// How processes ended that did not end well: the death by a signal first, since the other side's complaint
+/// is often only its consequence.
+Status verdictOf(const std::vector<ChildProcess*>& sides) {
+  std::vector<std::string> texts;
+  for (const ChildProcess* side : sides) {
+    const Status verdict = side->ended() ? verdictOf(*side) : Status();
+    if (verdict.ok()) continue;
+    const std::string text = verdict.error().message;
+    const bool bySignal = text.find(" was killed by signal ") != std::string::npos;
+    texts.insert(bySignal ? texts.begin() : texts.end(), text);
+  }
+  if (texts.empty()) return {};
+  return Error{ErrorCode::kIo, join(texts, " || "), ""};
+}
+
 /// Waits until all have ended well. Once one has not, the others get a moment to say why.
-Status superviseSides(const RdmaTransfer& transfer, const std::vector<Side>& sides,
-                      const Patience& patience) {
+Status superviseSides(const std::vector<ChildProcess*>& sides, const Patience& patience, double timeout) {
   double failedAt = 0;
   while (true) {
     bool running = false;
-    for (const Side& side : sides) {
-      MUSTER_CHECK_OK(side.process->service(kLook / 2));
-      running |= !side.process->ended();
+    for (ChildProcess* side : sides) {
+      MUSTER_CHECK_OK(look(*side, kLook / 2));
+      running |= !side->ended();
     }
     Status verdict = verdictOf(sides);
     if (!running) return verdict;
@@ -114,10 +139,8 @@ Status superviseSides(const RdmaTransfer& transfer, const std::vector<Side>& sid
     const bool hadItsMoment = failedAt > 0 && systemClock().now() > failedAt + kLastWordsTime;
     if (!patience.over() && !hadItsMoment) continue;
     if (!verdict.ok()) return verdict;
-    for (const Side& side : sides)
-      if (!side.process->ended())
-        return killed(*side.process, outOfTime(patience, transfer.timeout, sideName(transfer, side.name),
-                                               side.process->output()));
+    for (ChildProcess* side : sides)
+      if (!side->ended()) return outOfTime(*side, patience, timeout);
   }
 }
 
@@ -147,6 +170,10 @@ std::vector<std::string> perftestArguments(const RdmaTransfer& transfer, int tcp
   return arguments;
 }
 
+bool Patience::over() const {
+  return systemClock().now() >= until || wasCancelled();
+}
+
 Patience Perftest::patience(double seconds) const {
   return {systemClock().now() + seconds, cancelled_};
 }
@@ -171,13 +198,12 @@ Result<std::string> Perftest::program(RdmaMethod method) const {
 }
 
 Result<std::string> Perftest::ask(const std::string& path, const char* option) const {
-  const std::string name = path + " " + option;
-  MUSTER_TRY(ChildProcess process, ChildProcess::start({path, option}, name));
+  MUSTER_TRY(ChildProcess process, startEngine({path, option}, path + " " + option));
   const Patience limit = patience(kAskTime);
-  while (!process.ended() && !limit.over()) MUSTER_CHECK_OK(process.service(kLook));
+  while (!process.ended() && !limit.over()) MUSTER_CHECK_OK(look(process, kLook));
   // perftest ends with code 0, 1, 10 or 11 after these, depending on its version.
-  if (process.ended()) return process.output();
-  return killed(process, outOfTime(limit, kAskTime, name, process.output())).error();
+  if (process.ended()) return process.out();
+  return outOfTime(process, limit, kAskTime).error();
 }
 
 Result<std::string> Perftest::version(RdmaMethod method) const {
@@ -212,18 +238,16 @@ Result<Perftest::Server> Perftest::startServer(const RdmaTransfer& transfer, con
     MUSTER_TRY(const int tcpPort, freeTcpPort());
     std::vector<std::string> command = perftestArguments(transfer, tcpPort, "");
     command.insert(command.begin(), path);
-    MUSTER_TRY(ChildProcess process, ChildProcess::start(command, who));
+    MUSTER_TRY(ChildProcess process, startEngine(command, who));
     while (!process.ended()) {
-      if (patience.over())
-        return killed(process, outOfTime(patience, transfer.timeout, who, process.output())).error();
-      MUSTER_CHECK_OK(process.service(kLook));
+      if (patience.over()) return outOfTime(process, patience, transfer.timeout).error();
+      MUSTER_CHECK_OK(look(process, kLook));
       if (!process.ended() && listens(tcpPort)) return Server{std::move(process), tcpPort};
     }
-    const bool portWasTaken = process.output().find("listen to port") != std::string::npos;
+    const bool portWasTaken = process.out().find("listen to port") != std::string::npos;
     if (portWasTaken && attempt < kPortAttempts) continue;
-    MUSTER_CHECK_OK(process.verdict());
-    return Error{ErrorCode::kProtocol, who + " ended before a client came; " + lastWords(process.output()),
-                 ""};
+    MUSTER_CHECK_OK(verdictOf(process));
+    return Error{ErrorCode::kProtocol, who + " ended before a client came; " + lastWords(process.out()), ""};
   }
 }
 
@@ -233,11 +257,11 @@ Result<RdmaFigure> Perftest::runClient(const RdmaTransfer& transfer, const std::
                                        const Patience& patience) const {
   std::vector<std::string> command = perftestArguments(transfer, tcpPort, host);
   command.insert(command.begin(), path);
-  MUSTER_TRY(ChildProcess client, ChildProcess::start(command, sideName(transfer, "client")));
-  std::vector<Side> sides = {{&client, "client"}};
-  if (server != nullptr) sides.push_back({server, "server"});
-  MUSTER_CHECK_OK(superviseSides(transfer, sides, patience));
-  return parsePerftest(transfer.method, client.output(), transfer.bytes);
+  MUSTER_TRY(ChildProcess client, startEngine(command, sideName(transfer, "client")));
+  std::vector<ChildProcess*> sides = {&client};
+  if (server != nullptr) sides.push_back(server);
+  MUSTER_CHECK_OK(superviseSides(sides, patience, transfer.timeout));
+  return parsePerftest(transfer.method, client.out(), transfer.bytes);
 }
 
 Result<RdmaFigure> Perftest::loopback(const RdmaTransfer& transfer) const {
@@ -255,12 +279,10 @@ Status Perftest::serve(const RdmaTransfer& transfer, const std::function<Status(
   MUSTER_TRY(Server server, startServer(transfer, path, limit));
   MUSTER_CHECK_OK(announce(server.tcpPort));
   while (!server.process.ended()) {
-    if (limit.over())
-      return killed(server.process, outOfTime(limit, transfer.timeout, sideName(transfer, "server"),
-                                              server.process.output()));
-    MUSTER_CHECK_OK(server.process.service(kLook));
+    if (limit.over()) return outOfTime(server.process, limit, transfer.timeout);
+    MUSTER_CHECK_OK(look(server.process, kLook));
   }
-  return server.process.verdict();
+  return verdictOf(server.process);
 }
 
 Result<RdmaFigure> Perftest::connect(const RdmaTransfer& transfer, const std::string& host,

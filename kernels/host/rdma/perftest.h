@@ -6,10 +6,19 @@
 #include <string>
 #include <vector>
 
-#include "kernels/host/rdma/child_process.h"
 #include "kernels/interfaces/rdma.h"
+#include "runner/core/child_process.h"
 
 namespace muster {
+
+/// A deadline with a way to be cancelled.
+struct Patience {
+  double until = 0;  ///< of systemClock().now()
+  std::function<bool()> cancelled = {};
+
+  [[nodiscard]] bool over() const;
+  [[nodiscard]] bool wasCancelled() const { return cancelled && cancelled(); }
+};
 
 /// Runs perftest's programs as child processes. Whatever they do - hang, crash, print nonsense - becomes an
 /// error that names the port, the program, its side and its last words.

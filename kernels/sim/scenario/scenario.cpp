@@ -8,7 +8,6 @@
 #include <cmath>
 
 #include "kernels/sim/scenario/fault_reader.h"
-#include "kernels/sim/scenario/network_reader.h"
 #include "runner/core/files.h"
 #include "runner/core/text.h"
 #include "runner/core/toml/toml_table.h"
@@ -21,6 +20,26 @@ constexpr double kMaxRate = 1e21;
 constexpr Range kShare = {0, 0.2};
 constexpr double kLeastClockShare = 0.1;
 constexpr Range kClock = {1e6, 1e11};
+
+/// A scenario without one has no communicators.
+void readNetwork(TomlTable& root, Fabric& out) {
+  if (!root.has("network")) return;
+  constexpr Range kRate = {1, 1e15};
+  constexpr Range kLatency = {0, 1};
+  TomlTable network = root.table("network");
+  out.there = true;
+  for (const char* key : {"intra_bandwidth", "rail_bandwidth"}) network.require(key);
+  network.quantity("intra_bandwidth", "B/s", kRate, out.intraBandwidth);
+  network.quantity("intra_latency", "s", kLatency, out.intraLatency);
+  network.text("intra_transport", out.intraTransport);
+  network.quantity("rail_bandwidth", "B/s", kRate, out.railBandwidth);
+  network.integer("rails", {1, 64}, out.rails);
+  network.quantity("inter_latency", "s", kLatency, out.interLatency);
+  network.text("inter_transport", out.interTransport);
+  network.integer("nodes_per_leaf", {0, 1e6}, out.nodesPerLeaf);
+  network.quantity("noise", "ratio", {0, 0.2}, out.noise);
+  network.finish();
+}
 
 void readHead(TomlTable& root, Scenario& scenario) {
   int schema = 0;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// See fleet_record.h: the steps from records to a fleet.
+// See fleet_record.h: the steps from records to a fleet, each with what it takes and what it finds.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <utility>
 
 #include "reports/fleet/assess/blame.h"
 #include "reports/fleet/assess/coverage.h"
 #include "reports/fleet/assess/deferred.h"
-#include "reports/fleet/assess/expected_figures.h"
 #include "reports/fleet/assess/fact_drift.h"
 #include "reports/fleet/assess/findings.h"
 #include "reports/fleet/assess/fleet_waivers.h"
@@ -23,6 +24,36 @@
 
 namespace muster::fleet {
 namespace {
+
+/// The checks of records, one after the other; their findings stand in this order.
+RecordChecks checkRecords(const FleetRecords& records, const FleetOptions& options, const FleetRun& run,
+                          const BlameTable& blame, FleetNodes& nodes) {
+  RecordChecks all;
+  const auto add = [&](RecordChecks part) {
+    std::move(part.findings.begin(), part.findings.end(), std::back_inserter(all.findings));
+    std::move(part.notes.begin(), part.notes.end(), std::back_inserter(all.notes));
+    all.rejudged += part.rejudged;
+  };
+  add(checkBlame(records, blame, nodes));
+  add(checkRejudged(records, options, nodes));
+  add(checkIdentities(records, options, run, nodes));
+  add(checkSkus(records, options, run, nodes));
+  add(checkLimits(records, options, nodes));
+  return all;
+}
+
+/// All suspects as one list: what peers and limits name, then the causes that these have in common.
+OrderedSuspects listSuspects(std::vector<Suspect> byPeers, std::vector<Suspect> failures,
+                             const FleetOptions& options, FleetNodes& nodes) {
+  std::move(failures.begin(), failures.end(), std::back_inserter(byPeers));
+  OrderedSuspects single = orderSuspects(std::move(byPeers), nodes);
+  std::vector<Suspect> all = foldSlowNodes(std::move(single.list), nodes);
+  std::vector<Suspect> common = findCommonCauses(all, options.topology, nodes);
+  std::move(common.begin(), common.end(), std::back_inserter(all));
+  OrderedSuspects ordered = orderSuspects(std::move(all), nodes);
+  ordered.left += single.left;
+  return ordered;
+}
 
 /// The span of the run, and one digest over all that was judged.
 void describe(const FleetRecords& records, Fleet& fleet) {
@@ -41,61 +72,128 @@ void describe(const FleetRecords& records, Fleet& fleet) {
 
 /// What all nodes of a group measured together is in the record of its first node alone. Without that record
 /// nobody has judged it, whatever the others say.
-void findUnreported(const FleetRecords& records, Fleet& fleet) {
+std::vector<std::string> unreportedGroups(const FleetRecords& records, const FleetNodes& nodes) {
   std::map<std::string, bool> reported;  // group -> whether its first node's record counts
-  for (const FleetNode& node : fleet.nodes)
+  for (const FleetNode& node : nodes)
     for (const size_t i : node.records)
       for (const StageSummary& stage : records.nodes[i].stages) {
-        if (stage.state != "ran" || stage.groupNodes < 2) continue;
+        if (stage.state != StageState::kRan || stage.groupNodes < 2) continue;
         reported[fmt::format("stage {} of {} nodes", records.names->texts[stage.name], stage.groupNodes)] |=
             records.nodes[i].nodeRank == 0;
       }
+  std::vector<std::string> reasons;
   for (const auto& [group, found] : reported)
     if (!found)
-      fleet.reasons.push_back(printable(group, 200) +
-                              ": no record of its first node, which holds the results of the whole group");
+      reasons.push_back(printable(group, 200) +
+                        ": no record of its first node, which holds the results of the whole group");
+  return reasons;
+}
+
+void tell(std::vector<std::string>& reasons, size_t n, size_t of, const char* what) {
+  if (n > 0) reasons.push_back(fmt::format("{} of {} nodes {} {}", n, of, n == 1 ? "is" : "are", what));
+}
+
+/// Counts states and decides. kInternal when the accounting does not balance.
+Status decide(Fleet& fleet) {
+  fleet.states.fill(0);
+  for (const FleetNode& node : fleet.nodes) ++fleet.states[static_cast<size_t>(node.state)];
+  size_t placed = 0;
+  for (const size_t count : fleet.states) placed += count;
+  const Accounting& sum = fleet.accounting;
+  if (placed != fleet.nodes.size() || !sum.balanced() ||
+      sum.of(Outcome::kDeferred) + sum.of(Outcome::kElsewhere) > 0)
+    return Error{ErrorCode::kInternal,
+                 fmt::format("internal error: the fleet counts do not agree: {} nodes of {}, {} check "
+                             "results of {}, {} deferred, {} elsewhere; please report this",
+                             placed, fleet.nodes.size(), sum.total(), sum.expected,
+                             sum.of(Outcome::kDeferred), sum.of(Outcome::kElsewhere)),
+                 ""};
+  const bool unreported = !fleet.reasons.empty();
+  const auto twice = static_cast<size_t>(
+      std::count_if(fleet.findings.begin(), fleet.findings.end(), [](const RecordFinding& finding) {
+        return finding.kind == FindingKind::kIdentity && finding.nodes.size() > 1;
+      }));
+  const size_t all = fleet.nodes.size();
+  const auto in = [&](NodeState state) { return fleet.states[static_cast<size_t>(state)]; };
+  tell(fleet.reasons, in(NodeState::kRejected), all, "rejected");
+  tell(fleet.reasons, in(NodeState::kIncomplete), all, "incomplete");
+  tell(fleet.reasons, in(NodeState::kAffected), all, "affected by another component");
+  tell(fleet.reasons, in(NodeState::kMissing), all, "missing: no record");
+  tell(fleet.reasons, in(NodeState::kQuarantined), all, "without a usable record (quarantined)");
+  tell(fleet.reasons, in(NodeState::kStale), all, "stale (another plan or run)");
+  tell(fleet.reasons, in(NodeState::kDown), all, "down");
+  tell(fleet.reasons, in(NodeState::kDrained), all, "drained");
+  if (twice > 0)
+    fleet.reasons.push_back(
+        fmt::format("{} finding{} of a machine, part or run with two names", twice, twice == 1 ? "" : "s"));
+  if (fleet.waiversUnmatched > 0)
+    fleet.reasons.push_back(fmt::format("{} waiver{} nothing in the fleet", fleet.waiversUnmatched,
+                                        fleet.waiversUnmatched == 1 ? " matches" : "s match"));
+  // What a record fails is true of the fleet, whichever part it speaks against.
+  // What is counted twice is a failure, whichever of its names is the wrong one.
+  const bool rejected =
+      in(NodeState::kRejected) > 0 || twice > 0 ||
+      std::any_of(fleet.nodes.begin(), fleet.nodes.end(), [](const FleetNode& node) { return node.failed; });
+  const bool accepted = in(NodeState::kAccepted) == all && fleet.waiversUnmatched == 0 && !unreported;
+  fleet.acceptance = rejected   ? Acceptance::kRejected
+                     : accepted ? Acceptance::kAccepted
+                                : Acceptance::kIncomplete;
+  fleet.exitCode = rejected ? 1 : accepted ? 0 : 3;
+  return {};
 }
 
 }  // namespace
 
-Result<Fleet> assess(FleetRecords& records, const FleetOptions& options) {
+Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options) {
+  // Each step takes what the steps before it found. The nodes are common to all: a step that may change what
+  // becomes of a node takes them as they are by then, and not as const.
+  MUSTER_TRY(Coverage covered, cover(records, options));
+  FleetNodes& nodes = covered.nodes;
+  const BlameTable blame(records, nodes, options.clusterNodes);
+  clearTheAffected(records, blame, nodes);
+  RecordChecks checks = checkRecords(records, options, covered.run, blame, nodes);
+  FleetWaivers waivers = countWaivers(records, nodes);
+  DeferredVerdicts deferred = judgeDeferred(records, waivers, nodes);
+  MUSTER_TRY(PeerComparison peers, comparePeers(records, options, nodes));
+  OrderedSuspects suspects =
+      listSuspects(std::move(peers.suspects), findFailures(records, blame, deferred, nodes), options, nodes);
+  markTheNamed(suspects.list, nodes);
+  FleetCount count = countFleet(records, nodes);
+
   Fleet fleet;
+  static_cast<FleetRun&>(fleet) = std::move(covered.run);
   fleet.expectedFrom = options.expectedFrom;
   fleet.topologyFrom = options.topologyFrom;
-  fleet.notes = options.notes;
-  MUSTER_CHECK_OK(cover(records, options, fleet));
-  const BlameTable blame(records, fleet, options.clusterNodes);
-  clearTheAffected(records, blame, fleet);
-  checkBlame(records, blame, fleet);
   fleet.sameMachine = options.sameMachine;
   fleet.allowRejudged = options.allowRejudged;
-  checkRejudged(records, options, fleet);
-  checkIdentities(records, options, fleet);
-  checkSkus(records, options, fleet);
-  checkLimits(records, options, fleet);
   fleet.waiversFrom = options.waiversFrom;
   fleet.waiversSha256 = options.waiversSha256;
-  countWaivers(records, fleet);
-  judgeDeferred(records, fleet);
-  for (PeerTable& table : peerTables(records, fleet)) {
-    addExpected(table, records, options, fleet);
-    MUSTER_CHECK_OK(addOutliers(table, records, options, fleet));
-    std::vector<Distribution> distributions = distributionsOf(table, records);
-    addWorstShares(table, distributions, fleet);
-    std::move(distributions.begin(), distributions.end(), std::back_inserter(fleet.distributions));
-  }
-  addFailures(records, blame, fleet);
-  orderSuspects(fleet);
-  foldSlowNodes(fleet);
-  addCommonCauses(options, fleet);
-  orderSuspects(fleet);
-  markTheNamed(fleet);
-  fleet.drift = findFactDrift(records, fleet);
-  countFleet(records, fleet);
-  settleWaivers(records, fleet);
+  fleet.duplicates = std::move(covered.duplicates);
+  fleet.stale = std::move(covered.stale);
+  fleet.foreign = std::move(covered.foreign);
+  fleet.cut = std::move(covered.cut);
+  fleet.quarantined = records.quarantined;
+  fleet.findings = std::move(checks.findings);
+  fleet.rejudged = checks.rejudged;
+  fleet.deferredCount = deferred.judged;
+  fleet.deferred = std::move(deferred.misses);
+  fleet.distributions = std::move(peers.distributions);
+  fleet.suspects = std::move(suspects.list);
+  fleet.suspectsLeft = suspects.left;
+  fleet.drift = findFactDrift(records, nodes);
+  fleet.accounting = count.accounting;
+  fleet.groups = std::move(count.groups);
+  fleet.waiversUnmatched = settleWaivers(records, nodes, waivers);
+  fleet.accounting.expected += fleet.waiversUnmatched;
+  fleet.accounting.counts[static_cast<size_t>(Outcome::kError)] += fleet.waiversUnmatched;
+  fleet.waivers = std::move(waivers);
+  if (!options.manyRuns) fleet.reasons = unreportedGroups(records, nodes);
+  fleet.notes = options.notes;
+  for (std::vector<std::string>* notes : {&covered.notes, &checks.notes, &peers.notes})
+    std::move(notes->begin(), notes->end(), std::back_inserter(fleet.notes));
+  fleet.nodes = std::move(nodes);
   describe(records, fleet);
-  if (!options.manyRuns) findUnreported(records, fleet);
-  MUSTER_CHECK_OK(decideFleet(fleet));
+  MUSTER_CHECK_OK(decide(fleet));
   return fleet;
 }
 

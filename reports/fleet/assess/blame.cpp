@@ -28,7 +28,7 @@ const StageSummary* stageOf(const DeviationSummary& deviation, const NodeSummary
 
 /// Whether its ranks are all this node's.
 bool isOfOneNode(const StageSummary& stage, const NodeSummary& record) {
-  return stage.scope != "cluster" || record.nodeCount <= 1 || stage.groupNodes == 1;
+  return stage.scope != Scope::kCluster || record.nodeCount <= 1 || stage.groupNodes == 1;
 }
 
 /// Which run of several nodes a record belongs to.
@@ -38,7 +38,7 @@ std::string runKey(const NodeSummary& record) {
 
 /// Whom the record holds to have ended the stage, or why it did not begin.
 const std::string& saidOf(const StageSummary& stage) {
-  return stage.state == "error" ? stage.reason : stage.culprit;
+  return stage.state == StageState::kError ? stage.reason : stage.culprit;
 }
 
 bool accuses(const std::string& said, int node) {
@@ -70,13 +70,14 @@ bool isAbout(const Suspect& suspect, const std::string& node) {
 
 }  // namespace
 
-BlameTable::BlameTable(const FleetRecords& records, const Fleet& fleet, std::set<std::string> clusterNodes)
+BlameTable::BlameTable(const FleetRecords& records, const FleetNodes& nodes,
+                       std::set<std::string> clusterNodes)
     : records_(records), clusterNodes_(std::move(clusterNodes)) {
-  for (const FleetNode& node : fleet.nodes) {
+  for (const FleetNode& node : nodes) {
     expected_.insert(node.name);
     for (const size_t i : node.records) addRecord(records.nodes[i]);
   }
-  for (const FleetNode& node : fleet.nodes)
+  for (const FleetNode& node : nodes)
     for (const size_t i : node.records) hearTheAbsent(records.nodes[i]);
   believeTheAbsent();
 }
@@ -88,7 +89,7 @@ std::string BlameTable::groupKey(const StageSummary& stage, const NodeSummary& r
 
 void BlameTable::addRecord(const NodeSummary& record) {
   for (const StageSummary& stage : record.stages) {
-    if (stage.scope == "device" || stage.state == "elsewhere") continue;
+    if (stage.scope == Scope::kDevice || stage.state == StageState::kElsewhere) continue;
     Group& group = groups_[groupKey(stage, record)];
     for (const auto& [rank, device] : stage.ranks) {
       const auto [at, fresh] = group.ranks.try_emplace(rank, Place{&record, device, true});
@@ -118,7 +119,7 @@ void BlameTable::hearTheAbsent(const NodeSummary& record) {
     if (at == leaderSays_.end() || !absentNodes(at->second.text)) continue;
     LeaderSaid& leader = at->second;
     const std::string& said = saidOf(stage);
-    const bool finished = stage.state == "ran" && said.empty() && record.resumed < leader.resumed;
+    const bool finished = stage.state == StageState::kRan && said.empty() && record.resumed < leader.resumed;
     if (!(finished || accuses(said, 0)) || !accuses(leader.text, record.nodeRank)) continue;
     leader.absentSay = finished ? "node 0 was restarted after others had finished this stage" : said;
     ++leader.absent;
@@ -399,9 +400,10 @@ class OwnVerdict {
 
 }  // namespace
 
-void checkBlame(const FleetRecords& records, const BlameTable& blame, Fleet& fleet) {
-  for (size_t n = 0; n < fleet.nodes.size(); ++n)
-    for (const size_t i : fleet.nodes[n].records) {
+RecordChecks checkBlame(const FleetRecords& records, const BlameTable& blame, FleetNodes& nodes) {
+  RecordChecks checks;
+  for (size_t n = 0; n < nodes.size(); ++n)
+    for (const size_t i : nodes[n].records) {
       const NodeSummary& record = records.nodes[i];
       std::set<std::string> named;
       std::string stage;
@@ -423,12 +425,13 @@ void checkBlame(const FleetRecords& records, const BlameTable& blame, Fleet& fle
           printable(stage));
       finding.next =
           "The report counts against its own node. Retest that node, and check who could write the record.";
-      addFinding(fleet, records, std::move(finding), {n}, NodeState::kIncomplete);
+      checks.findings.push_back(settled(std::move(finding), {n}, NodeState::kIncomplete, records, nodes));
     }
+  return checks;
 }
 
-void clearTheAffected(const FleetRecords& records, const BlameTable& blame, Fleet& fleet) {
-  for (FleetNode& node : fleet.nodes) {
+void clearTheAffected(const FleetRecords& records, const BlameTable& blame, FleetNodes& nodes) {
+  for (FleetNode& node : nodes) {
     node.failed = node.state == NodeState::kRejected;
     if (node.records.empty() || (!node.failed && node.state != NodeState::kIncomplete)) continue;
     const OwnVerdict own(records, blame, node);
@@ -446,10 +449,10 @@ void clearTheAffected(const FleetRecords& records, const BlameTable& blame, Flee
   }
 }
 
-void markTheNamed(Fleet& fleet) {
+void markTheNamed(const std::vector<Suspect>& suspects, FleetNodes& nodes) {
   std::map<std::string, FleetNode*> places;
-  for (FleetNode& node : fleet.nodes) places.emplace(node.name, &node);
-  for (const Suspect& suspect : fleet.suspects) {
+  for (FleetNode& node : nodes) places.emplace(node.name, &node);
+  for (const Suspect& suspect : suspects) {
     if (!suspect.failed && !suspect.unmeasured) continue;
     const std::vector<std::string> names = nodesOf(suspect);
     const bool link = names.size() > 1;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "reports/fleet/check/record_finding.h"
 #include "reports/fleet/fleet_record.h"
 #include "reports/fleet/read/cause.h"
 
@@ -24,7 +25,7 @@ struct Blame {
 class BlameTable {
  public:
   /// `clusterNodes`: whom a scheduler let take part in stages of scope cluster; empty: nobody said.
-  BlameTable(const FleetRecords& records, const Fleet& fleet, std::set<std::string> clusterNodes = {});
+  BlameTable(const FleetRecords& records, const FleetNodes& nodes, std::set<std::string> clusterNodes = {});
 
   [[nodiscard]] Blame of(const DeviationSummary& deviation, const NodeSummary& record) const;
   /// The node that a failure speaks against though its record has no say about it: only a stage of scope
@@ -86,13 +87,13 @@ class BlameTable {
 };
 
 /// Names each record that speaks against a node of which it has no say; its own node is not accepted then.
-void checkBlame(const FleetRecords& records, const BlameTable& blame, Fleet& fleet);
+RecordChecks checkBlame(const FleetRecords& records, const BlameTable& blame, FleetNodes& nodes);
 
 /// Nodes that fail only by what speaks against other parts become kAffected, with a reason that names these.
-void clearTheAffected(const FleetRecords& records, const BlameTable& blame, Fleet& fleet);
+void clearTheAffected(const FleetRecords& records, const BlameTable& blame, FleetNodes& nodes);
 
 /// Nodes whose own records are content, and that findings of others name: a part that failed rejects its
 /// node, an end of a link is affected.
-void markTheNamed(Fleet& fleet);
+void markTheNamed(const std::vector<Suspect>& suspects, FleetNodes& nodes);
 
 }  // namespace muster::fleet

@@ -27,26 +27,25 @@ std::string fleetName(const std::string& id) {
   return id.empty() ? "no fleet run" : "fleet run " + printable(id, 80);
 }
 
-class Coverage {
+class CoverageMaker {
  public:
-  Coverage(FleetRecords& records, const FleetOptions& options, Fleet& fleet)
-      : records_(records), options_(options), fleet_(fleet) {}
+  CoverageMaker(const FleetRecords& records, const FleetOptions& options)
+      : records_(records), options_(options) {}
 
-  Status run() {
+  Result<Coverage> make() {
     MUSTER_CHECK_OK(placeExpected());
     superseded_ = supersededRecords(records_, options_);
     choosePlan();
     sortRecords();
     sortCutRuns();
-    fleet_.quarantined = records_.quarantined;
     if (!options_.manyRuns) {
-      if (std::string note = mixtureNote(records_, candidates_, fleet_); !note.empty())
-        fleet_.notes.push_back(std::move(note));
+      if (std::string note = mixtureNote(records_, candidates_, made_.nodes, made_.run); !note.empty())
+        made_.notes.push_back(std::move(note));
       dropOutdated();
     }
-    for (size_t i = 0; i < fleet_.nodes.size(); ++i) settle(i);
+    for (size_t i = 0; i < made_.nodes.size(); ++i) settle(i);
     if (!rivals_.empty()) blockRivals();
-    return {};
+    return std::move(made_);
   }
 
  private:
@@ -59,16 +58,16 @@ class Coverage {
         return Error{ErrorCode::kUsage,
                      fmt::format("\"{}\" is not a node name", printable(expected.name, 80)),
                      options_.expectedFrom};
-      if (!place_.emplace(expected.name, fleet_.nodes.size()).second)
+      if (!place_.emplace(expected.name, made_.nodes.size()).second)
         return Error{ErrorCode::kUsage,
                      fmt::format("node {} is listed twice; list each node once", expected.name),
                      options_.expectedFrom};
-      fleet_.nodes.push_back({});
-      fleet_.nodes.back().name = expected.name;
+      made_.nodes.push_back({});
+      made_.nodes.back().name = expected.name;
     }
-    candidates_.resize(fleet_.nodes.size());
-    staleOf_.resize(fleet_.nodes.size());
-    cutOf_.resize(fleet_.nodes.size());
+    candidates_.resize(made_.nodes.size());
+    staleOf_.resize(made_.nodes.size());
+    cutOf_.resize(made_.nodes.size());
     return {};
   }
 
@@ -93,16 +92,16 @@ class Coverage {
       return std::pair(a.second.nodes.size(), a.second.last) <
              std::pair(b.second.nodes.size(), b.second.last);
     });
-    fleet_.planSha256 = options_.planSha256;
-    fleet_.fleetId = options_.fleetId;
+    made_.run.planSha256 = options_.planSha256;
+    made_.run.fleetId = options_.fleetId;
     if (best == votes.end()) return;
     identity_ = best->first;
     const NodeSummary& example = *best->second.example;
-    fleet_.planName = example.planName;
-    fleet_.planSha256 = example.planSha256;
-    fleet_.overrides = example.overrides;
-    fleet_.fleetId = example.fleetId;
-    fleet_.simulated = example.simulated;
+    made_.run.planName = example.planName;
+    made_.run.planSha256 = example.planSha256;
+    made_.run.overrides = example.overrides;
+    made_.run.fleetId = example.fleetId;
+    made_.run.simulated = example.simulated;
     for (const auto& [identity, other] : votes)
       if (identity != best->first && other.nodes.size() == best->second.nodes.size() &&
           other.nodes != best->second.nodes)
@@ -111,11 +110,11 @@ class Coverage {
             "--fleet-id ID",
             other.nodes.size(), printable(other.example->planName, 80));
     if (votes.size() > 1)
-      fleet_.notes.push_back(
+      made_.notes.push_back(
           fmt::format("records of {} runs found; using {}, plan {} (sha256 {}), run by {} of the expected "
                       "nodes; choose another with --plan FILE or --fleet-id ID",
-                      votes.size(), fleetName(fleet_.fleetId), printable(fleet_.planName, 80),
-                      fleet_.planSha256.substr(0, 12), best->second.nodes.size()));
+                      votes.size(), fleetName(made_.run.fleetId), printable(made_.run.planName, 80),
+                      made_.run.planSha256.substr(0, 12), best->second.nodes.size()));
   }
 
   static std::string overridesText(const std::vector<std::string>& overrides) {
@@ -125,17 +124,17 @@ class Coverage {
   /// Why a record is not one of this run; empty when it is.
   [[nodiscard]] std::string staleReason(const NodeSummary& node) const {
     if (runIdentity(node, options_.manyRuns) == identity_) return "";
-    if (node.planSha256 != fleet_.planSha256)
+    if (node.planSha256 != made_.run.planSha256)
       return fmt::format("of another plan: {} (sha256 {}), expected {}", printable(node.planName, 80),
-                         node.planSha256.substr(0, 12), fleet_.planSha256.substr(0, 12));
-    if (!options_.manyRuns && node.fleetId != fleet_.fleetId)
+                         node.planSha256.substr(0, 12), made_.run.planSha256.substr(0, 12));
+    if (!options_.manyRuns && node.fleetId != made_.run.fleetId)
       return fmt::format("of another run: it belongs to {}, expected {}", fleetName(node.fleetId),
-                         fleetName(fleet_.fleetId));
-    if (node.simulated != fleet_.simulated)
+                         fleetName(made_.run.fleetId));
+    if (node.simulated != made_.run.simulated)
       return node.simulated ? "of another run: it is simulated" : "of another run: it is not simulated";
-    if (node.overrides != fleet_.overrides)
+    if (node.overrides != made_.run.overrides)
       return fmt::format("of another run: {} where the others have {}", overridesText(node.overrides),
-                         overridesText(fleet_.overrides));
+                         overridesText(made_.run.overrides));
     return fmt::format("of another run: backend {}", node.backend);
   }
 
@@ -146,11 +145,11 @@ class Coverage {
       const std::string stale = staleReason(node);
       const auto superseded = superseded_.find(i);
       if (superseded != superseded_.end()) {
-        fleet_.duplicates.push_back({node.path, node.node, node.acceptance, superseded->second});
+        made_.duplicates.push_back({node.path, node.node, nameOf(node.acceptance), superseded->second});
       } else if (at == place_.end()) {
-        fleet_.foreign.push_back({node.path, node.node, node.acceptance, "this node is not expected"});
+        made_.foreign.push_back({node.path, node.node, nameOf(node.acceptance), "this node is not expected"});
       } else if (!stale.empty()) {
-        fleet_.stale.push_back({node.path, node.node, node.acceptance, stale});
+        made_.stale.push_back({node.path, node.node, nameOf(node.acceptance), stale});
         staleOf_[at->second] = stale;
       } else {
         candidates_[at->second].push_back(i);
@@ -159,10 +158,10 @@ class Coverage {
   }
 
   void dropOutdated() {
-    for (const auto& [i, reason] : outdatedNodes(records_, candidates_, fleet_)) {
+    for (const auto& [i, reason] : outdatedNodes(records_, candidates_, made_.nodes, made_.run)) {
       for (const size_t k : candidates_[i]) {
         const NodeSummary& node = records_.nodes[k];
-        fleet_.stale.push_back({node.path, node.node, node.acceptance, reason});
+        made_.stale.push_back({node.path, node.node, nameOf(node.acceptance), reason});
       }
       candidates_[i].clear();
       staleOf_[i] = reason;
@@ -171,18 +170,18 @@ class Coverage {
 
   /// As many nodes are of another run, and nobody said which one counts.
   void blockRivals() {
-    for (FleetNode& node : fleet_.nodes) blockNode(node, NodeState::kIncomplete, rivals_);
+    for (FleetNode& node : made_.nodes) blockNode(node, NodeState::kIncomplete, rivals_);
   }
 
   /// Why a run without a record is none of those that count; empty when it is one.
   [[nodiscard]] std::string staleReason(const CutRun& run) const {
-    if (!fleet_.planSha256.empty() && run.planSha256 != fleet_.planSha256)
+    if (!made_.run.planSha256.empty() && run.planSha256 != made_.run.planSha256)
       return "of another plan: " + printable(run.planName, 80);
     if (identity_.empty()) return "";  // no record says more
-    if (!options_.manyRuns && run.fleetId != fleet_.fleetId)
+    if (!options_.manyRuns && run.fleetId != made_.run.fleetId)
       return fmt::format("of another run: it belongs to {}, expected {}", fleetName(run.fleetId),
-                         fleetName(fleet_.fleetId));
-    if (run.simulated != fleet_.simulated || run.overrides != fleet_.overrides)
+                         fleetName(made_.run.fleetId));
+    if (run.simulated != made_.run.simulated || run.overrides != made_.run.overrides)
       return "of another run: started with other options";
     return "";
   }
@@ -202,13 +201,13 @@ class Coverage {
       const auto at = place_.find(run.node);
       const std::string stale = staleReason(run);
       if (at == place_.end()) {
-        fleet_.foreign.push_back({run.path, run.node, state, "this node is not expected"});
+        made_.foreign.push_back({run.path, run.node, state, "this node is not expected"});
       } else if (!stale.empty()) {
-        fleet_.stale.push_back({run.path, run.node, state, stale});
+        made_.stale.push_back({run.path, run.node, state, stale});
         if (staleOf_[at->second].empty()) staleOf_[at->second] = stale;
       } else {
-        fleet_.cut.push_back({run.path, run.node, state, cutReason(run)});
-        cutOf_[at->second] = fleet_.cut.back().reason;
+        made_.cut.push_back({run.path, run.node, state, cutReason(run)});
+        cutOf_[at->second] = made_.cut.back().reason;
       }
     }
   }
@@ -221,7 +220,7 @@ class Coverage {
   }
 
   void settle(size_t i) {
-    FleetNode& node = fleet_.nodes[i];
+    FleetNode& node = made_.nodes[i];
     settleRecords(i);
     // A node whose run broke off is not accepted for what another run of it says.
     if (cutOf_[i].empty()) return;
@@ -232,9 +231,9 @@ class Coverage {
   }
 
   void settleRecords(size_t i) {
-    FleetNode& node = fleet_.nodes[i];
+    FleetNode& node = made_.nodes[i];
     if (!candidates_[i].empty()) {
-      mergeRecords(records_, candidates_[i], node, fleet_.duplicates);
+      mergeRecords(records_, candidates_[i], node, made_.duplicates);
       return;
     }
     const auto quarantined = std::find_if(records_.quarantined.begin(), records_.quarantined.end(),
@@ -255,9 +254,9 @@ class Coverage {
     }
   }
 
-  FleetRecords& records_;
+  const FleetRecords& records_;
   const FleetOptions& options_;
-  Fleet& fleet_;
+  Coverage made_;
   std::string identity_;
   std::string rivals_;  ///< why this run may be the wrong one; empty: it is that of the most nodes
   std::map<size_t, std::string> superseded_;  ///< records by their indices, with the reason
@@ -267,67 +266,10 @@ class Coverage {
   std::vector<std::string> cutOf_;
 };
 
-constexpr const char* kStateNames[] = {"rejected", "incomplete", "affected", "missing", "quarantined",
-                                       "stale",    "down",       "drained",  "accepted"};
-
-void tell(std::vector<std::string>& reasons, size_t n, size_t of, const char* what) {
-  if (n > 0) reasons.push_back(fmt::format("{} of {} nodes {} {}", n, of, n == 1 ? "is" : "are", what));
-}
-
 }  // namespace
 
-const char* nodeStateName(NodeState state) {
-  return kStateNames[static_cast<size_t>(state)];
-}
-
-Status cover(FleetRecords& records, const FleetOptions& options, Fleet& fleet) {
-  return Coverage(records, options, fleet).run();
-}
-
-Status decideFleet(Fleet& fleet) {
-  fleet.states.fill(0);
-  for (const FleetNode& node : fleet.nodes) ++fleet.states[static_cast<size_t>(node.state)];
-  size_t placed = 0;
-  for (const size_t count : fleet.states) placed += count;
-  const Accounting& sum = fleet.accounting;
-  if (placed != fleet.nodes.size() || !sum.balanced() ||
-      sum.of(Outcome::kDeferred) + sum.of(Outcome::kElsewhere) > 0)
-    return Error{ErrorCode::kInternal,
-                 fmt::format("internal error: the fleet counts do not agree: {} nodes of {}, {} check "
-                             "results of {}, {} deferred, {} elsewhere; please report this",
-                             placed, fleet.nodes.size(), sum.total(), sum.expected,
-                             sum.of(Outcome::kDeferred), sum.of(Outcome::kElsewhere)),
-                 ""};
-  const bool unreported = !fleet.reasons.empty();
-  const auto twice = static_cast<size_t>(
-      std::count_if(fleet.findings.begin(), fleet.findings.end(), [](const RecordFinding& finding) {
-        return finding.kind == FindingKind::kIdentity && finding.nodes.size() > 1;
-      }));
-  const size_t all = fleet.nodes.size();
-  const auto in = [&](NodeState state) { return fleet.states[static_cast<size_t>(state)]; };
-  tell(fleet.reasons, in(NodeState::kRejected), all, "rejected");
-  tell(fleet.reasons, in(NodeState::kIncomplete), all, "incomplete");
-  tell(fleet.reasons, in(NodeState::kAffected), all, "affected by another component");
-  tell(fleet.reasons, in(NodeState::kMissing), all, "missing: no record");
-  tell(fleet.reasons, in(NodeState::kQuarantined), all, "without a usable record (quarantined)");
-  tell(fleet.reasons, in(NodeState::kStale), all, "stale (another plan or run)");
-  tell(fleet.reasons, in(NodeState::kDown), all, "down");
-  tell(fleet.reasons, in(NodeState::kDrained), all, "drained");
-  if (twice > 0)
-    fleet.reasons.push_back(
-        fmt::format("{} finding{} of a machine, part or run with two names", twice, twice == 1 ? "" : "s"));
-  if (fleet.waiversUnmatched > 0)
-    fleet.reasons.push_back(fmt::format("{} waiver{} nothing in the fleet", fleet.waiversUnmatched,
-                                        fleet.waiversUnmatched == 1 ? " matches" : "s match"));
-  // What a record fails is true of the fleet, whichever part it speaks against.
-  // What is counted twice is a failure, whichever of its names is the wrong one.
-  const bool rejected =
-      in(NodeState::kRejected) > 0 || twice > 0 ||
-      std::any_of(fleet.nodes.begin(), fleet.nodes.end(), [](const FleetNode& node) { return node.failed; });
-  const bool accepted = in(NodeState::kAccepted) == all && fleet.waiversUnmatched == 0 && !unreported;
-  fleet.acceptance = rejected ? "rejected" : accepted ? "accepted" : "incomplete";
-  fleet.exitCode = rejected ? 1 : accepted ? 0 : 3;
-  return {};
+Result<Coverage> cover(const FleetRecords& records, const FleetOptions& options) {
+  return CoverageMaker(records, options).make();
 }
 
 }  // namespace muster::fleet

@@ -6,12 +6,19 @@
 
 namespace muster::fleet {
 
-/// Fills nodes, duplicates, stale, foreign, quarantined, groups and the plan of `fleet`. States rest on what
-/// the nodes' own records say; fleet-relative expectations come later. kUsage for an expectation that names a
-/// node twice or none at all.
-Status cover(FleetRecords& records, const FleetOptions& options, Fleet& fleet);
+/// The expected nodes, and what of the records is theirs.
+struct Coverage {
+  FleetRun run;
+  FleetNodes nodes;
+  std::vector<LeftOut> duplicates;
+  std::vector<LeftOut> stale;
+  std::vector<LeftOut> foreign;
+  std::vector<LeftOut> cut;
+  std::vector<std::string> notes;
+};
 
-/// Counts states and verdicts, and decides. kInternal when the accounting does not balance.
-Status decideFleet(Fleet& fleet);
+/// States rest on what the nodes' own records say; fleet-relative expectations come later. kUsage for an
+/// expectation that names a node twice or none at all.
+Result<Coverage> cover(const FleetRecords& records, const FleetOptions& options);
 
 }  // namespace muster::fleet

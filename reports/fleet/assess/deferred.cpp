@@ -164,11 +164,12 @@ bool settle(FleetNode& node, Outcome outcome, const std::string& detail) {
 
 }  // namespace
 
-void judgeDeferred(const FleetRecords& records, Fleet& fleet) {
+DeferredVerdicts judgeDeferred(const FleetRecords& records, FleetWaivers& waivers, FleetNodes& nodes) {
+  DeferredVerdicts verdicts;
   // By text: numbers of keys depend on which record came first.
   const auto& names = (*records.names).deferred;
   std::map<std::pair<std::string, std::string>, std::vector<Entry>> groups;
-  for (FleetNode& node : fleet.nodes)
+  for (FleetNode& node : nodes)
     for (const size_t i : node.records)
       for (const DeferredSummary& verdict : records.nodes[i].deferred)
         groups[{node.sku, names.textOf(verdict.key)}].push_back({&node, &verdict});
@@ -184,28 +185,29 @@ void judgeDeferred(const FleetRecords& records, Fleet& fleet) {
     for (const Entry& entry : entries) {
       Judged judged = judgeOne({key, measured, bounds}, entry);
       if (const Waiver* waiver =
-              waiveDeferred(key, *entry.node, entry.verdict->device, records, judged.outcome, fleet)) {
+              waiveDeferred(key, *entry.node, *entry.verdict, judged.outcome, records, waivers)) {
         judged.detail += waivedText(judged.outcome, *waiver);
         judged.outcome = Outcome::kWaived;
       }
-      ++fleet.deferredCount;
+      ++verdicts.judged;
       const std::string detail = fmt::format("{}{}: {}: {}", printable(key.stage),
                                              entry.verdict->device.empty() ? "" : " " + entry.verdict->device,
                                              printable(key.metric), judged.detail);
       if (!settle(*entry.node, judged.outcome, detail) && judged.outcome == Outcome::kFail)
         ++more[entry.node];
       if (judged.outcome != Outcome::kPass)
-        fleet.deferred.push_back(
+        verdicts.misses.push_back(
             {entry.node->name, entry.verdict->device, number, judged.outcome, judged.detail});
     }
   }
   for (const auto& [node, fails] : more)
     node->reason += fmt::format("; {} more failed beside the other nodes", fails);
-  std::stable_sort(fleet.deferred.begin(), fleet.deferred.end(),
+  std::stable_sort(verdicts.misses.begin(), verdicts.misses.end(),
                    [&](const DeferredMiss& a, const DeferredMiss& b) {
                      return std::tie(a.outcome, a.node, a.device, names.textOf(a.key)) <
                             std::tie(b.outcome, b.node, b.device, names.textOf(b.key));
                    });
+  return verdicts;
 }
 
 }  // namespace muster::fleet

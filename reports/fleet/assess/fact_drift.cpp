@@ -27,11 +27,11 @@ struct SkuFacts {
 
 class DriftFinder {
  public:
-  DriftFinder(const FleetRecords& records, const Fleet& fleet) : records_(records), fleet_(fleet) {}
+  DriftFinder(const FleetRecords& records, const FleetNodes& nodes) : records_(records), nodes_(nodes) {}
 
   std::vector<FactDrift> find() {
-    for (size_t i = 0; i < fleet_.nodes.size(); ++i)
-      if (!fleet_.nodes[i].records.empty()) addNode(i);
+    for (size_t i = 0; i < nodes_.size(); ++i)
+      if (!nodes_[i].records.empty()) addNode(i);
     std::vector<FactDrift> all;
     for (auto& [sku, group] : skus_)
       for (auto& [fact, values] : group.facts)
@@ -45,7 +45,7 @@ class DriftFinder {
 
  private:
   void addNode(size_t i) {
-    const FleetNode& node = fleet_.nodes[i];
+    const FleetNode& node = nodes_[i];
     const NodeSummary& record = records_.nodes[node.records.front()];
     // By what a node must be: one of another SKU differs from the others in what makes it another.
     SkuFacts& group = skus_[node.expectedSku.empty() ? node.sku : node.expectedSku];
@@ -64,7 +64,7 @@ class DriftFinder {
   }
 
   [[nodiscard]] std::string nameOf(const Place& place) const {
-    const FleetNode& node = fleet_.nodes[place.first];
+    const FleetNode& node = nodes_[place.first];
     if (place.second < 0) return node.name;
     return node.name + " " +
            records_.nodes[node.records.front()].devices[static_cast<size_t>(place.second)].id;
@@ -95,7 +95,7 @@ class DriftFinder {
   [[nodiscard]] std::map<std::string, std::pair<std::vector<Place>, Values>> byPosition(
       const std::vector<Place>& holders, const Values& values) const {
     const auto position = [&](const Place& place) {
-      return records_.nodes[fleet_.nodes[place.first].records.front()]
+      return records_.nodes[nodes_[place.first].records.front()]
           .devices[static_cast<size_t>(place.second)]
           .id;
     };
@@ -162,15 +162,15 @@ class DriftFinder {
   }
 
   const FleetRecords& records_;
-  const Fleet& fleet_;
+  const FleetNodes& nodes_;
   std::map<std::string, SkuFacts> skus_;
   std::map<std::tuple<SkuFacts*, uint32_t, bool>, std::vector<std::pair<Place, uint32_t>>*> known_;
 };
 
 }  // namespace
 
-std::vector<FactDrift> findFactDrift(const FleetRecords& records, const Fleet& fleet) {
-  return DriftFinder(records, fleet).find();
+std::vector<FactDrift> findFactDrift(const FleetRecords& records, const FleetNodes& nodes) {
+  return DriftFinder(records, nodes).find();
 }
 
 }  // namespace muster::fleet

@@ -94,11 +94,12 @@ struct SlowNode {
 };
 
 /// Stages in which more than half of a node's devices (three or more) are behind: then the node is.
-std::set<std::string> commonStages(const SlowNode& slow, const Fleet& fleet, size_t devices) {
+std::set<std::string> commonStages(const SlowNode& slow, const std::vector<Suspect>& suspects,
+                                   size_t devices) {
   std::map<std::string, size_t> counts;
   for (const size_t i : slow.parts)
-    if (fleet.suspects[i].kind == SuspectKind::kDevice)
-      for (const std::string& stage : fleet.suspects[i].stages) ++counts[stage];
+    if (suspects[i].kind == SuspectKind::kDevice)
+      for (const std::string& stage : suspects[i].stages) ++counts[stage];
   std::set<std::string> common;
   for (const auto& [stage, count] : counts)
     if (count >= kWholeNode && 2 * count > devices) common.insert(stage);
@@ -106,7 +107,7 @@ std::set<std::string> commonStages(const SlowNode& slow, const Fleet& fleet, siz
 }
 
 /// A finding of the node itself, where only its parts have one.
-Suspect wholeNode(const FleetNode& node, const SlowNode& slow, const Fleet& fleet,
+Suspect wholeNode(const FleetNode& node, const SlowNode& slow, const std::vector<Suspect>& suspects,
                   const std::set<std::string>& stages) {
   Suspect suspect;
   suspect.kind = SuspectKind::kNode;
@@ -114,7 +115,7 @@ Suspect wholeNode(const FleetNode& node, const SlowNode& slow, const Fleet& flee
   const Suspect* worst = nullptr;
   size_t count = 0;
   for (const size_t i : slow.parts) {
-    const Suspect& part = fleet.suspects[i];
+    const Suspect& part = suspects[i];
     if (part.kind != SuspectKind::kDevice ||
         std::none_of(part.stages.begin(), part.stages.end(),
                      [&](const auto& stage) { return stages.contains(stage); }))
@@ -168,34 +169,34 @@ FindingClass gradeOf(const DeviationSummary& d, const FleetNames& names) {
   return hasAny(metric, kWrongResults) ? FindingClass::kCorrectness : FindingClass::kLimit;
 }
 
-void foldSlowNodes(Fleet& fleet) {
-  std::map<std::string, SlowNode> nodes;
-  for (size_t i = 0; i < fleet.suspects.size(); ++i) {
-    const Suspect& suspect = fleet.suspects[i];
+std::vector<Suspect> foldSlowNodes(std::vector<Suspect> suspects, const FleetNodes& nodes) {
+  std::map<std::string, SlowNode> slowNodes;
+  for (size_t i = 0; i < suspects.size(); ++i) {
+    const Suspect& suspect = suspects[i];
     if (!isAboutSpeed(suspect)) continue;
     const std::vector<std::string> names = nodesOf(suspect);
     for (const std::string& name : names) {
-      SlowNode& slow = nodes[name];
+      SlowNode& slow = slowNodes[name];
       (names.size() > 1                     ? slow.links
        : suspect.kind == SuspectKind::kNode ? slow.whole
                                             : slow.parts)
           .push_back(i);
     }
   }
-  std::vector<bool> folded(fleet.suspects.size(), false);
+  std::vector<bool> folded(suspects.size(), false);
   std::vector<Suspect> found;
-  for (const FleetNode& node : fleet.nodes) {
-    const auto at = nodes.find(node.name);
-    if (at == nodes.end()) continue;
+  for (const FleetNode& node : nodes) {
+    const auto at = slowNodes.find(node.name);
+    if (at == slowNodes.end()) continue;
     const SlowNode& slow = at->second;
-    const std::set<std::string> common = commonStages(slow, fleet, node.devices);
+    const std::set<std::string> common = commonStages(slow, suspects, node.devices);
     if (slow.whole.empty() && common.empty()) continue;
-    Suspect whole = common.empty() ? Suspect{} : wholeNode(node, slow, fleet, common);
+    Suspect whole = common.empty() ? Suspect{} : wholeNode(node, slow, suspects, common);
     for (const size_t i : slow.whole) {
       if (whole.node.empty())
-        whole = fleet.suspects[i];
+        whole = suspects[i];
       else
-        merge(whole, fleet.suspects[i]);
+        merge(whole, suspects[i]);
       folded[i] = true;
     }
     const auto belongs = [&](const Suspect& part) {
@@ -204,33 +205,34 @@ void foldSlowNodes(Fleet& fleet) {
     };
     for (const auto* parts : {&slow.links, &slow.parts})
       for (const size_t i : *parts) {
-        if (folded[i] || !belongs(fleet.suspects[i])) continue;
-        addBeneath(whole, lineOf(fleet.suspects[i]));
-        whole.failed = whole.failed || fleet.suspects[i].failed;
-        whole.grade = std::min(whole.grade, fleet.suspects[i].grade);
+        if (folded[i] || !belongs(suspects[i])) continue;
+        addBeneath(whole, lineOf(suspects[i]));
+        whole.failed = whole.failed || suspects[i].failed;
+        whole.grade = std::min(whole.grade, suspects[i].grade);
         folded[i] = true;
       }
     if (whole.stages.size() > 1) tellStages(whole);
     found.push_back(std::move(whole));
   }
   size_t kept = 0;
-  for (size_t i = 0; i < fleet.suspects.size(); ++i)
+  for (size_t i = 0; i < suspects.size(); ++i)
     if (!folded[i]) {
-      if (kept != i) fleet.suspects[kept] = std::move(fleet.suspects[i]);
+      if (kept != i) suspects[kept] = std::move(suspects[i]);
       ++kept;
     }
-  fleet.suspects.resize(kept);
-  std::move(found.begin(), found.end(), std::back_inserter(fleet.suspects));
+  suspects.resize(kept);
+  std::move(found.begin(), found.end(), std::back_inserter(suspects));
+  return suspects;
 }
 
-void orderSuspects(Fleet& fleet) {
+OrderedSuspects orderSuspects(std::vector<Suspect> suspects, FleetNodes& nodes) {
   const auto part = [](const Suspect& s) { return std::tie(s.kind, s.node, s.what); };
-  std::stable_sort(fleet.suspects.begin(), fleet.suspects.end(), [&](const Suspect& a, const Suspect& b) {
+  std::stable_sort(suspects.begin(), suspects.end(), [&](const Suspect& a, const Suspect& b) {
     // A missed limit says more than a distance to the peers: it is told first.
     return std::tuple(part(a), a.byPeers, a.grade) < std::tuple(part(b), b.byPeers, b.grade);
   });
   std::vector<Suspect> merged;
-  for (Suspect& suspect : fleet.suspects)
+  for (Suspect& suspect : suspects)
     if (merged.empty() || part(merged.back()) != part(suspect))
       merged.push_back(std::move(suspect));
     else
@@ -239,15 +241,16 @@ void orderSuspects(Fleet& fleet) {
                    [](const Suspect& a, const Suspect& b) { return a.grade < b.grade; });
   for (Suspect& suspect : merged)
     if (suspect.next.empty()) suspect.next = defaultNext(suspect.kind);
-  fleet.suspects = std::move(merged);
   std::set<std::string> named;
-  for (const Suspect& suspect : fleet.suspects)
+  for (const Suspect& suspect : merged)
     for (const std::string& node : nodesOf(suspect)) named.insert(node);
-  for (FleetNode& node : fleet.nodes) node.suspect = node.suspect || named.contains(node.name);
-  if (fleet.suspects.size() > kMostSuspects) {
-    fleet.suspectsLeft += fleet.suspects.size() - kMostSuspects;
-    fleet.suspects.resize(kMostSuspects);
+  for (FleetNode& node : nodes) node.suspect = node.suspect || named.contains(node.name);
+  OrderedSuspects ordered{std::move(merged), 0};
+  if (ordered.list.size() > kMostSuspects) {
+    ordered.left = ordered.list.size() - kMostSuspects;
+    ordered.list.resize(kMostSuspects);
   }
+  return ordered;
 }
 
 }  // namespace muster::fleet

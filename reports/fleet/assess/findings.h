@@ -11,10 +11,15 @@ FindingClass gradeOf(const DeviationSummary& deviation, const FleetNames& names)
 
 /// Puts what belongs to a node that is behind as a whole beneath that node's finding: its devices, its rails
 /// and its links. Only what is about speed: a wrong result or a missing part stays a finding of its own.
-void foldSlowNodes(Fleet& fleet);
+std::vector<Suspect> foldSlowNodes(std::vector<Suspect> suspects, const FleetNodes& nodes);
 
-/// Puts the suspects in order, the gravest first, merges those that name the same part, and marks their
-/// nodes.
-void orderSuspects(Fleet& fleet);
+/// Suspects in order, the gravest first; those that name the same part are one.
+struct OrderedSuspects {
+  std::vector<Suspect> list;  ///< at most kMostSuspects
+  size_t left = 0;            ///< those beyond
+};
+
+/// Also marks the nodes that they name.
+OrderedSuspects orderSuspects(std::vector<Suspect> suspects, FleetNodes& nodes);
 
 }  // namespace muster::fleet

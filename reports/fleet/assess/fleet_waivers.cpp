@@ -35,9 +35,9 @@ const std::string& serialOf(const FleetRecords& records, const FleetNode& node, 
 /// What became of one waiver, and why nothing matched it.
 class Settling {
  public:
-  Settling(const FleetRecords& records, const Fleet& fleet) {
+  Settling(const FleetRecords& records, const FleetNodes& nodes) {
     std::set<uint32_t> stages;
-    for (const FleetNode& node : fleet.nodes) {
+    for (const FleetNode& node : nodes) {
       (node.records.empty() ? without_ : with_).push_back(node.name);
       for (const size_t i : node.records)
         for (const StageSummary& stage : records.nodes[i].stages) stages.insert(stage.name);
@@ -110,36 +110,38 @@ void sayNode(FleetWaiver& entry, const std::string& node) {
 
 }  // namespace
 
-void countWaivers(const FleetRecords& records, Fleet& fleet) {
+FleetWaivers countWaivers(const FleetRecords& records, const FleetNodes& nodes) {
   const FleetNames& names = *records.names;
   std::map<uint32_t, FleetWaiver> all;
   for (uint32_t i = 0; i < names.givenWaivers.size(); ++i) all[i].given = true;
-  for (const FleetNode& node : fleet.nodes)
+  for (const FleetNode& node : nodes)
     for (const size_t i : node.records)
       for (const WaiverCount& count : records.nodes[i].waivers) {
         FleetWaiver& entry = all[count.waiver];
         add(entry.count, count);
         if (count.covered > 0) sayNode(entry, node.name);
       }
+  FleetWaivers waivers;
   for (auto& [number, entry] : all) {
     entry.waiver = names.waivers[number];
-    fleet.waivers.push_back(std::move(entry));
+    waivers.push_back(std::move(entry));
   }
   // Those of the file in its order, then the records' own: their numbers depend on the reading threads.
-  std::stable_sort(fleet.waivers.begin() + static_cast<std::ptrdiff_t>(names.givenWaivers.size()),
-                   fleet.waivers.end(), [](const FleetWaiver& a, const FleetWaiver& b) {
+  std::stable_sort(waivers.begin() + static_cast<std::ptrdiff_t>(names.givenWaivers.size()), waivers.end(),
+                   [](const FleetWaiver& a, const FleetWaiver& b) {
                      return std::pair(a.waiver.text(), a.waiver.reason) <
                             std::pair(b.waiver.text(), b.waiver.reason);
                    });
+  return waivers;
 }
 
-const Waiver* waiveDeferred(const DeferredKey& key, const FleetNode& node, const std::string& device,
-                            const FleetRecords& records, Outcome outcome, Fleet& fleet) {
-  if (fleet.waivers.empty()) return nullptr;
-  const WaiverTarget target = {node.name, key.stage, key.metric, device, serialOf(records, node, device),
-                               key.labels};
+const Waiver* waiveDeferred(const DeferredKey& key, const FleetNode& node, const DeferredSummary& verdict,
+                            Outcome outcome, const FleetRecords& records, FleetWaivers& waivers) {
+  if (waivers.empty()) return nullptr;
+  const WaiverTarget target = {
+      node.name, key.stage, key.metric, verdict.device, serialOf(records, node, verdict.device), key.labels};
   const Waiver* covering = nullptr;
-  for (FleetWaiver& entry : fleet.waivers) {
+  for (FleetWaiver& entry : waivers) {
     if (entry.waiver.stage != key.stage || !covers(entry.waiver, target)) continue;
     // Its record has matched it already, without saying what it came to.
     if (entry.given) --entry.count.matched;
@@ -150,17 +152,17 @@ const Waiver* waiveDeferred(const DeferredKey& key, const FleetNode& node, const
   return covering;
 }
 
-void settleWaivers(const FleetRecords& records, Fleet& fleet) {
-  const Settling settling(records, fleet);
-  for (FleetWaiver& entry : fleet.waivers) {
+size_t settleWaivers(const FleetRecords& records, const FleetNodes& nodes, FleetWaivers& waivers) {
+  const Settling settling(records, nodes);
+  size_t unmatched = 0;
+  for (FleetWaiver& entry : waivers) {
     settling.settle(entry);
     if (entry.state != WaiverState::kUnmatched) continue;
     // Its node's own record holds this error, where it is about a node at all.
     if (!entry.given && entry.count.concerns) continue;
-    ++fleet.waiversUnmatched;
-    ++fleet.accounting.expected;
-    ++fleet.accounting.counts[static_cast<size_t>(Outcome::kError)];
+    ++unmatched;
   }
+  return unmatched;
 }
 
 }  // namespace muster::fleet

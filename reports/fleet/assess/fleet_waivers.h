@@ -6,17 +6,20 @@
 
 namespace muster::fleet {
 
-/// Lists the waivers that the fleet was given, and those under which the records that count were made, with
-/// what they cover there.
-void countWaivers(const FleetRecords& records, Fleet& fleet);
+/// The waivers in force, those of the fleet's own file first.
+using FleetWaivers = std::vector<FleetWaiver>;
+
+/// The waivers that the fleet was given, and those under which the records that count were made, with what
+/// they cover there.
+FleetWaivers countWaivers(const FleetRecords& records, const FleetNodes& nodes);
 
 /// Counts a fleet-relative verdict of `node` for the waivers that name it. The one that covers it if it is a
 /// failure, or nullptr.
-const Waiver* waiveDeferred(const DeferredKey& key, const FleetNode& node, const std::string& device,
-                            const FleetRecords& records, Outcome outcome, Fleet& fleet);
+const Waiver* waiveDeferred(const DeferredKey& key, const FleetNode& node, const DeferredSummary& verdict,
+                            Outcome outcome, const FleetRecords& records, FleetWaivers& waivers);
 
 /// What became of each waiver, when everything is judged. One that no node of the fleet has a match for is an
-/// error of the fleet, and counted as one.
-void settleWaivers(const FleetRecords& records, Fleet& fleet);
+/// error of the fleet: how many there are.
+size_t settleWaivers(const FleetRecords& records, const FleetNodes& nodes, FleetWaivers& waivers);
 
 }  // namespace muster::fleet

@@ -15,17 +15,15 @@
 namespace muster::fleet {
 namespace {
 
-/// Stages of the runner itself, such as "muster:inventory": every job of a node has them.
-
 /// How bad an acceptance is; the greatest of a node's records counts.
-int badness(const std::string& acceptance) {
-  if (acceptance == "accepted") return 0;
-  if (acceptance == "no-gpu") return 1;
-  return acceptance == "rejected" ? 3 : 2;
+int badness(Acceptance acceptance) {
+  if (acceptance == Acceptance::kAccepted) return 0;
+  if (acceptance == Acceptance::kNoGpu) return 1;
+  return acceptance == Acceptance::kRejected ? 3 : 2;
 }
 
 bool ranElsewhere(const StageSummary& stage) {
-  return stage.state == "elsewhere";
+  return stage.state == StageState::kElsewhere;
 }
 
 void add(Accounting& sum, const Accounting& part) {
@@ -83,7 +81,7 @@ class Merge {
     const int bad = badness(worst->acceptance);
     node_.state = bad == 0 ? NodeState::kAccepted : bad == 3 ? NodeState::kRejected : NodeState::kIncomplete;
     if (bad > 0) {
-      node_.reason = worst->reasons.empty() ? worst->acceptance : join(worst->reasons, "; ");
+      node_.reason = worst->reasons.empty() ? nameOf(worst->acceptance) : join(worst->reasons, "; ");
       // Counts alone do not tell what to look at; deviations stand with the worst first.
       if (!worst->deviations.empty())
         node_.reason += "; " + deviationLine(worst->deviations.front(), *records_.names);
@@ -105,7 +103,7 @@ class Merge {
 };
 
 std::string whenAndWhat(const NodeSummary& record) {
-  return fmt::format("{} ({}, {})", record.path, record.acceptance, formatUtc(record.started));
+  return fmt::format("{} ({}, {})", record.path, nameOf(record.acceptance), formatUtc(record.started));
 }
 
 }  // namespace
@@ -132,23 +130,24 @@ void mergeRecords(const FleetRecords& records, std::vector<size_t> candidates, F
     std::string why = "a duplicate; using " + whenAndWhat(kept);
     if (badness(kept.acceptance) > badness(record.acceptance) && kept.started < record.started)
       why += ": a repeated run does not replace a failed one; after a repair, move the old record away";
-    duplicates.push_back({record.path, record.node, record.acceptance, why});
+    duplicates.push_back({record.path, record.node, nameOf(record.acceptance), why});
   }
   merge.judge();
   merge.sum();
 }
 
-void countFleet(const FleetRecords& records, Fleet& fleet) {
+FleetCount countFleet(const FleetRecords& records, const FleetNodes& nodes) {
+  FleetCount count;
   struct Group {
     GroupStage stage;
     bool first = true;
   };
   std::map<std::string, Group> groups;
-  for (const FleetNode& node : fleet.nodes) {
-    add(fleet.accounting, node.accounting);
+  for (const FleetNode& node : nodes) {
+    add(count.accounting, node.accounting);
     for (const size_t i : node.records)
       for (const StageSummary& stage : records.nodes[i].stages) {
-        if (stage.scope != "cluster" || ranElsewhere(stage)) continue;
+        if (stage.scope != Scope::kCluster || ranElsewhere(stage)) continue;
         const std::string& name = records.names->texts[stage.name];
         Group& group =
             groups[fmt::format("{}\n{}\n{}\n{}", name, stage.groupNodes, stage.worldSize, stage.culprit)];
@@ -162,13 +161,14 @@ void countFleet(const FleetRecords& records, Fleet& fleet) {
         }
         group.stage.outcome = std::min(group.stage.outcome, stage.outcome);
         // The first node of the group has counted what all of them share.
-        fleet.accounting.expected -= stage.shared.expected;
-        fleet.accounting.requiredSkips -= stage.shared.requiredSkips;
+        count.accounting.expected -= stage.shared.expected;
+        count.accounting.requiredSkips -= stage.shared.requiredSkips;
         for (size_t k = 0; k < stage.shared.counts.size(); ++k)
-          fleet.accounting.counts[k] -= stage.shared.counts[k];
+          count.accounting.counts[k] -= stage.shared.counts[k];
       }
   }
-  for (auto& [key, group] : groups) fleet.groups.push_back(std::move(group.stage));
+  for (auto& [key, group] : groups) count.groups.push_back(std::move(group.stage));
+  return count;
 }
 
 }  // namespace muster::fleet

@@ -13,8 +13,13 @@ namespace muster::fleet {
 void mergeRecords(const FleetRecords& records, std::vector<size_t> candidates, FleetNode& node,
                   std::vector<LeftOut>& duplicates);
 
+struct FleetCount {
+  Accounting accounting;
+  std::vector<GroupStage> groups;
+};
+
 /// The accounting of the whole fleet: the sum over its nodes, with verdicts that all nodes of a group share
-/// counted once. Also lists the groups.
-void countFleet(const FleetRecords& records, Fleet& fleet);
+/// counted once.
+FleetCount countFleet(const FleetRecords& records, const FleetNodes& nodes);
 
 }  // namespace muster::fleet

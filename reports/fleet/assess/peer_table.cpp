@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // See peer_table.h.
 #include "reports/fleet/assess/peer_table.h"
-#include "runner/core/statistics.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <unordered_map>
+
+#include "runner/core/statistics.h"
 
 namespace muster::fleet {
 namespace {
@@ -85,14 +87,14 @@ Columns columnsOf(const FleetNames& names) {
 
 class TableBuilder {
  public:
-  TableBuilder(const FleetRecords& records, const Fleet& fleet)
-      : records_(records), fleet_(fleet), columns_(columnsOf(*records.names)) {}
+  TableBuilder(const FleetRecords& records, const FleetNodes& nodes)
+      : records_(records), nodes_(nodes), columns_(columnsOf(*records.names)) {}
 
   std::vector<PeerTable> build() {
     std::map<std::pair<std::string, size_t>, std::vector<size_t>> groups;
-    for (size_t i = 0; i < fleet_.nodes.size(); ++i)
-      if (!fleet_.nodes[i].records.empty() && fleet_.nodes[i].devices > 0)
-        groups[{fleet_.nodes[i].sku, fleet_.nodes[i].devices}].push_back(i);
+    for (size_t i = 0; i < nodes_.size(); ++i)
+      if (!nodes_[i].records.empty() && nodes_[i].devices > 0)
+        groups[{nodes_[i].sku, nodes_[i].devices}].push_back(i);
     std::vector<PeerTable> tables;
     for (const auto& [key, nodes] : groups)
       for (const bool nodeWide : {false, true}) {
@@ -110,15 +112,15 @@ class TableBuilder {
     table.nodes = nodes;
     const size_t width = columns_.example.size();
     for (const size_t i : nodes) {
-      PeerNode node{fleet_.nodes[i].name, {}};
+      PeerNode node{nodes_[i].name, {}};
       if (nodeWide)
         node.devices = {kNoDevice};
       else
-        for (const DeviceIdentity& device : records_.nodes[fleet_.nodes[i].records.front()].devices)
+        for (const DeviceIdentity& device : records_.nodes[nodes_[i].records.front()].devices)
           if (device.kind != "other") node.devices.push_back(device.id);
       const size_t row = table.group.values.size();
       table.group.values.resize(row + node.devices.size() * width, kNaN);
-      fill(fleet_.nodes[i], node.devices, table.group.values.data() + row);
+      fill(nodes_[i], node.devices, table.group.values.data() + row);
       table.group.nodes.push_back(std::move(node));
     }
     keepColumns(table);
@@ -174,7 +176,7 @@ class TableBuilder {
   }
 
   const FleetRecords& records_;
-  const Fleet& fleet_;
+  const FleetNodes& nodes_;
   Columns columns_;
 };
 
@@ -202,8 +204,77 @@ Distribution describe(std::vector<double>& values) {
 
 }  // namespace
 
-std::vector<PeerTable> peerTables(const FleetRecords& records, const Fleet& fleet) {
-  return TableBuilder(records, fleet).build();
+std::vector<PeerTable> peerTables(const FleetRecords& records, const FleetNodes& nodes) {
+  return TableBuilder(records, nodes).build();
+}
+
+namespace {
+
+/// A figure and how far a device may stay behind it, as a share.
+struct Wanted {
+  double figure = 0;
+  double tolerance = 0;
+
+  /// The figure that is just good enough.
+  [[nodiscard]] double edge(Direction direction) const {
+    return direction == Direction::kLower ? figure * (1 + tolerance) : figure * (1 - tolerance);
+  }
+};
+
+std::optional<Wanted> wantedBy(const Expectation& e, const FigureKey& key, const ProfileFigures& profile) {
+  // What only warns does not say what a healthy device must reach.
+  if (e.severity != Severity::kFail || e.metric != key.metric || !labelsMatch(key.labels, e.where))
+    return std::nullopt;
+  const bool higher = key.direction == Direction::kHigher;
+  switch (e.kind) {
+    case CheckKind::kMin:
+      return higher ? std::optional(Wanted{e.limit, 0}) : std::nullopt;
+    case CheckKind::kMax:
+      return higher ? std::nullopt : std::optional(Wanted{e.limit, 0});
+    case CheckKind::kBaseline:
+      return Wanted{e.limit, e.tolerance};
+    case CheckKind::kOfPeak: {
+      const auto peak = profile.peaks.find(key.peak);
+      return peak == profile.peaks.end() ? std::nullopt : std::optional(Wanted{e.limit * peak->second, 0});
+    }
+    default:
+      return std::nullopt;  // peers, spread and texts are no figure
+  }
+}
+
+/// The profile that most nodes of the table were judged by; nodes of one SKU may have had different editions.
+const ProfileFigures* profileOf(const PeerTable& table, const FleetRecords& records,
+                                const FleetOptions& options, const FleetNodes& nodes) {
+  std::map<std::string, size_t> votes;
+  for (const size_t node : table.nodes) ++votes[records.nodes[nodes[node].records.front()].profileSha256];
+  const auto most = std::max_element(votes.begin(), votes.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most == votes.end()) return nullptr;
+  const auto found = options.profiles.find(most->first);
+  return found == options.profiles.end() ? nullptr : &found->second;
+}
+
+}  // namespace
+
+void addExpected(PeerTable& table, const FleetRecords& records, const FleetOptions& options,
+                 const FleetNodes& nodes) {
+  const ProfileFigures* profile = profileOf(table, records, options, nodes);
+  if (profile == nullptr) return;
+  for (size_t c = 0; c < table.keys.size(); ++c) {
+    const FigureKey& key = records.names->figures[table.keys[c]];
+    if (key.direction == Direction::kNone) continue;
+    PeerMetric& metric = table.group.metrics[c];
+    for (const Expectation& e : profile->expectations) {
+      const std::optional<Wanted> wanted = wantedBy(e, key, *profile);
+      if (!wanted || !(wanted->figure > 0)) continue;
+      const Wanted now{metric.expected, metric.tolerance};
+      const double stricter = wanted->edge(key.direction) - now.edge(key.direction);
+      if (!std::isnan(now.figure) && (key.direction == Direction::kHigher ? stricter <= 0 : stricter >= 0))
+        continue;
+      metric.expected = wanted->figure;
+      metric.tolerance = wanted->tolerance;
+    }
+  }
 }
 
 std::vector<Distribution> distributionsOf(const PeerTable& table, const FleetRecords& records) {
@@ -226,11 +297,12 @@ std::vector<Distribution> distributionsOf(const PeerTable& table, const FleetRec
   return all;
 }
 
-void addWorstShares(const PeerTable& table, const std::vector<Distribution>& distributions, Fleet& fleet) {
+void addWorstShares(const PeerTable& table, const std::vector<Distribution>& distributions,
+                    FleetNodes& nodes) {
   const size_t width = table.keys.size();
   size_t row = 0;
   for (size_t n = 0; n < table.nodes.size(); ++n) {
-    FleetNode& node = fleet.nodes[table.nodes[n]];
+    FleetNode& node = nodes[table.nodes[n]];
     for (const std::string& device : table.group.nodes[n].devices) {
       const double* values = table.group.values.data() + width * row++;
       for (size_t c = 0; c < width; ++c) {

@@ -19,12 +19,19 @@ struct PeerTable {
 /// hungry their devices are; and the same of the nodes themselves, where they have figures of no device.
 /// Figures that differ only in `peer` (GPU pairs) are one metric, the median over the peers. Metrics whose
 /// median is not above zero (throttled seconds of healthy nodes) have limits of their own and are left out.
-std::vector<PeerTable> peerTables(const FleetRecords& records, const Fleet& fleet);
+std::vector<PeerTable> peerTables(const FleetRecords& records, const FleetNodes& nodes);
+
+/// Fills expected and tolerance of the table's metrics from the profile under which its nodes were judged: of
+/// its min, max, baseline and of_peak expectations the strictest one that covers the figure. A metric without
+/// one, and a table without a known profile, are left as they are.
+void addExpected(PeerTable& table, const FleetRecords& records, const FleetOptions& options,
+                 const FleetNodes& nodes);
 
 /// How each metric of a table is spread.
 std::vector<Distribution> distributionsOf(const PeerTable& table, const FleetRecords& records);
 
 /// Fills worstShare and worstFigure of the table's nodes; `distributions` are those of the same table.
-void addWorstShares(const PeerTable& table, const std::vector<Distribution>& distributions, Fleet& fleet);
+void addWorstShares(const PeerTable& table, const std::vector<Distribution>& distributions,
+                    FleetNodes& nodes);
 
 }  // namespace muster::fleet

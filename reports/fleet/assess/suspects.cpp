@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 
 #include "reports/fleet/assess/culprit.h"
 #include "reports/fleet/assess/findings.h"
+#include "reports/fleet/assess/peer_table.h"
 #include "runner/core/text.h"
 
 namespace muster::fleet {
@@ -77,7 +79,7 @@ std::string waivedBy(const PeerTable& table, const Outlier& outlier, const Suspe
 bool isGroupStage(const FleetRecords& records, const std::string& stage) {
   return std::any_of(records.nodes.begin(), records.nodes.end(), [&](const NodeSummary& node) {
     return std::any_of(node.stages.begin(), node.stages.end(), [&](const StageSummary& one) {
-      return one.scope == "cluster" && records.names->texts[one.name] == stage;
+      return one.scope == Scope::kCluster && records.names->texts[one.name] == stage;
     });
   });
 }
@@ -86,8 +88,8 @@ bool isGroupStage(const FleetRecords& records, const std::string& stage) {
 /// where it is the same place on all of them: that is a rail.
 class Widespread {
  public:
-  Widespread(const FleetRecords& records, const Fleet& fleet) : records_(records) {
-    for (const FleetNode& node : fleet.nodes) {
+  Widespread(const FleetRecords& records, const FleetNodes& nodes) : records_(records) {
+    for (const FleetNode& node : nodes) {
       std::map<Key, const DeviationSummary*> failed;
       for (const size_t i : node.records)
         for (const DeviationSummary& d : records.nodes[i].deviations)
@@ -105,7 +107,7 @@ class Widespread {
   }
   [[nodiscard]] bool covers(const DeviationSummary& d) const { return isWide(keyOf(d), hits_.at(keyOf(d))); }
 
-  void addTo(Fleet& fleet) const {
+  void addTo(std::vector<Suspect>& suspects) const {
     for (const auto& [key, hits] : hits_) {
       if (!isWide(key, hits)) continue;
       const DeviationSummary& d = *hits.example.second;
@@ -124,7 +126,7 @@ class Widespread {
                                 "system image, the plan's limits. " +
                                     d.remedy;
       addFailure(suspect, d, *records_.names);
-      fleet.suspects.push_back(std::move(suspect));
+      suspects.push_back(std::move(suspect));
     }
   }
 
@@ -150,13 +152,11 @@ class Widespread {
   std::map<Key, std::set<std::string>> places_;  ///< devices that fail it
 };
 
-}  // namespace
-
 Status addOutliers(const PeerTable& table, const FleetRecords& records, const FleetOptions& options,
-                   Fleet& fleet) {
+                   FleetNodes& nodes, PeerComparison& found) {
   MUSTER_TRY(const PeerFindings findings, findOutliers(table.group));
   for (const std::string& note : findings.notes)
-    fleet.notes.push_back(
+    found.notes.push_back(
         fmt::format("{}{}: {}", table.group.name, table.nodeWide ? ", metrics of whole nodes" : "", note));
   for (Outlier outlier : findings.outliers) {
     if (table.nodeWide && outlier.level == PeerLevel::kDevice) outlier.level = PeerLevel::kNode;
@@ -172,10 +172,10 @@ Status addOutliers(const PeerTable& table, const FleetRecords& records, const Fl
       suspect.what = table.group.name;
       suspect.next =
           "All devices of the fleet are below their profile: check shared causes before single devices";
-      fleet.suspects.push_back(std::move(suspect));
+      found.suspects.push_back(std::move(suspect));
       continue;
     }
-    FleetNode& node = fleet.nodes[table.nodes[outlier.node]];
+    FleetNode& node = nodes[table.nodes[outlier.node]];
     suspect.node = node.name;
     if (outlier.level == PeerLevel::kDevice) {
       suspect.what = table.group.nodes[outlier.node].devices[outlier.device];
@@ -191,22 +191,38 @@ Status addOutliers(const PeerTable& table, const FleetRecords& records, const Fl
       node.state = NodeState::kRejected;
       node.reason = "statistical outlier: " + suspect.evidence.front();
     }
-    fleet.suspects.push_back(std::move(suspect));
+    found.suspects.push_back(std::move(suspect));
   }
   return {};
+}
+
+}  // namespace
+
+Result<PeerComparison> comparePeers(const FleetRecords& records, const FleetOptions& options,
+                                    FleetNodes& nodes) {
+  PeerComparison found;
+  for (PeerTable& table : peerTables(records, nodes)) {
+    addExpected(table, records, options, nodes);
+    MUSTER_CHECK_OK(addOutliers(table, records, options, nodes, found));
+    std::vector<Distribution> distributions = distributionsOf(table, records);
+    addWorstShares(table, distributions, nodes);
+    std::move(distributions.begin(), distributions.end(), std::back_inserter(found.distributions));
+  }
+  return found;
 }
 
 namespace {
 
 /// Nodes most of whose devices miss the same limit relative to the fleet: then the node is off, not each
 /// device.
-std::set<std::pair<std::string, uint32_t>> deferredOfWholeNodes(const Fleet& fleet) {
+std::set<std::pair<std::string, uint32_t>> deferredOfWholeNodes(const DeferredVerdicts& deferred,
+                                                                const FleetNodes& nodes) {
   std::map<std::pair<std::string, uint32_t>, std::set<std::string>> devices;
-  for (const DeferredMiss& miss : fleet.deferred)
+  for (const DeferredMiss& miss : deferred.misses)
     if (miss.outcome == Outcome::kFail && !miss.device.empty())
       devices[{miss.node, miss.key}].insert(miss.device);
   std::set<std::pair<std::string, uint32_t>> whole;
-  for (const FleetNode& node : fleet.nodes)
+  for (const FleetNode& node : nodes)
     for (auto it = devices.lower_bound({node.name, 0}); it != devices.end() && it->first.first == node.name;
          ++it)
       if (it->second.size() >= kWholeNode && 2 * it->second.size() > node.devices) whole.insert(it->first);
@@ -239,13 +255,13 @@ class Caused {
     }
   }
 
-  void addTo(Fleet& fleet) {
+  void addTo(std::vector<Suspect>& suspects) {
     for (auto& [key, finding] : findings_) {
       Suspect& suspect = finding.suspect;
       suspect.evidence.push_back(evidenceOf(finding));
       suspect.next = nextOf(finding);
       suspect.beneath.push_back(seenText(finding));
-      fleet.suspects.push_back(std::move(suspect));
+      suspects.push_back(std::move(suspect));
     }
   }
 
@@ -303,11 +319,13 @@ class Caused {
 
 }  // namespace
 
-void addFailures(const FleetRecords& records, const BlameTable& blame, Fleet& fleet) {
-  const Widespread widespread(records, fleet);
-  widespread.addTo(fleet);
+std::vector<Suspect> findFailures(const FleetRecords& records, const BlameTable& blame,
+                                  const DeferredVerdicts& deferred, const FleetNodes& nodes) {
+  std::vector<Suspect> suspects;
+  const Widespread widespread(records, nodes);
+  widespread.addTo(suspects);
   Caused caused(records);
-  for (const FleetNode& node : fleet.nodes)
+  for (const FleetNode& node : nodes)
     for (const size_t i : node.records) {
       const NodeSummary& record = records.nodes[i];
       std::vector<const DeviationSummary*> failures;
@@ -319,18 +337,18 @@ void addFailures(const FleetRecords& records, const BlameTable& blame, Fleet& fl
           failures.push_back(&d);
       }
       for (Suspect& suspect : takeWholeNode(failures, node, *records.names))
-        fleet.suspects.push_back(std::move(suspect));
+        suspects.push_back(std::move(suspect));
       for (const DeviationSummary* d : failures)
         for (Suspect& suspect : blame.of(*d, record).parts) {
           suspect.evidence.push_back(deviationLine(*d, *records.names));
           suspect.next = remedyOf(*d);
           addFailure(suspect, *d, *records.names);
-          fleet.suspects.push_back(std::move(suspect));
+          suspects.push_back(std::move(suspect));
         }
     }
-  caused.addTo(fleet);
-  const auto wholeNodes = deferredOfWholeNodes(fleet);
-  for (const DeferredMiss& miss : fleet.deferred) {
+  caused.addTo(suspects);
+  const auto wholeNodes = deferredOfWholeNodes(deferred, nodes);
+  for (const DeferredMiss& miss : deferred.misses) {
     if (miss.outcome != Outcome::kFail) continue;
     const DeferredKey& key = (*records.names).deferred[miss.key];
     const bool whole = miss.device.empty() || wholeNodes.contains({miss.node, miss.key});
@@ -344,13 +362,15 @@ void addFailures(const FleetRecords& records, const BlameTable& blame, Fleet& fl
     suspect.failed = true;
     suspect.grade = FindingClass::kLimit;
     suspect.stages.insert(key.stage);
-    fleet.suspects.push_back(std::move(suspect));
+    suspects.push_back(std::move(suspect));
   }
+  return suspects;
 }
 
-void addCommonCauses(const FleetOptions& options, Fleet& fleet) {
+std::vector<Suspect> findCommonCauses(const std::vector<Suspect>& suspects, const Topology& topology,
+                                      const FleetNodes& nodes) {
   std::set<std::string> measured;
-  std::set<std::string> nodes;
+  std::set<std::string> flagged;
   std::map<std::string, std::set<std::string>> rails;
   std::map<std::string, FindingClass> grades;  ///< of nodes and rails: the gravest of their findings
   const auto grade = [&](const std::string& place, FindingClass of) {
@@ -358,13 +378,13 @@ void addCommonCauses(const FleetOptions& options, Fleet& fleet) {
     if (!fresh) at->second = std::min(at->second, of);
   };
   size_t devices = 0;
-  for (const FleetNode& node : fleet.nodes) {
+  for (const FleetNode& node : nodes) {
     if (!node.records.empty()) measured.insert(node.name);
     devices = std::max(devices, node.devices);
   }
-  for (const Suspect& suspect : fleet.suspects) {
+  for (const Suspect& suspect : suspects) {
     for (const std::string& node : nodesOf(suspect)) {
-      nodes.insert(node);
+      flagged.insert(node);
       grade("node " + node, suspect.grade);
     }
     if (suspect.kind != SuspectKind::kDevice || devices < 2) continue;
@@ -372,22 +392,22 @@ void addCommonCauses(const FleetOptions& options, Fleet& fleet) {
     grade("rail " + suspect.what, suspect.grade);
   }
   std::vector<Suspect> found;
-  for (const auto& [name, members] : options.topology) {
+  for (const auto& [name, members] : topology) {
     size_t size = 0;
     std::vector<std::string> hit;
     for (const std::string& member : members) {
       size += measured.contains(member) ? 1 : 0;
-      if (nodes.contains(member)) hit.push_back(member);
+      if (flagged.contains(member)) hit.push_back(member);
     }
     if (size == measured.size() ||
-        !isCommon(hit.size(), size, nodes.size() - hit.size(), measured.size() - size))
+        !isCommon(hit.size(), size, flagged.size() - hit.size(), measured.size() - size))
       continue;
     Suspect suspect;
     suspect.kind = SuspectKind::kSwitch;
     suspect.what = name;
     suspect.evidence.push_back(
         fmt::format("{0} of its {1} nodes are flagged, but only {3} of the other {2}: {4}", hit.size(), size,
-                    measured.size() - size, nodes.size() - hit.size(), printable(join(hit, ", "), 200)));
+                    measured.size() - size, flagged.size() - hit.size(), printable(join(hit, ", "), 200)));
     suspect.next =
         "Before replacing parts, check causes shared by these nodes: switch, power feed and cooling";
     for (const std::string& member : hit)
@@ -411,7 +431,7 @@ void addCommonCauses(const FleetOptions& options, Fleet& fleet) {
     suspect.grade = grades.at("rail " + device);
     found.push_back(std::move(suspect));
   }
-  fleet.suspects.insert(fleet.suspects.end(), found.begin(), found.end());
+  return found;
 }
 
 }  // namespace muster::fleet

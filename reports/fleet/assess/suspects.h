@@ -3,20 +3,30 @@
 #pragma once
 
 #include "reports/fleet/assess/blame.h"
-#include "reports/fleet/assess/peer_table.h"
+#include "reports/fleet/assess/deferred.h"
 #include "reports/fleet/fleet_record.h"
 
 namespace muster::fleet {
 
-/// What the peers of one table name, added to the suspects; figures that are too few to tell become notes.
-Status addOutliers(const PeerTable& table, const FleetRecords& records, const FleetOptions& options,
-                   Fleet& fleet);
+/// What the peers name, and how each figure is spread among them.
+struct PeerComparison {
+  std::vector<Suspect> suspects;
+  std::vector<Distribution> distributions;
+  std::vector<std::string> notes;  ///< figures that are too few to tell
+};
+
+/// Compares nodes of like SKU. Notes in each node how far it is behind; rejects those that its peers name,
+/// where the options ask for that.
+Result<PeerComparison> comparePeers(const FleetRecords& records, const FleetOptions& options,
+                                    FleetNodes& nodes);
 
 /// Devices, links and nodes that failed their own limits or fleet-relative ones, or that others name.
-void addFailures(const FleetRecords& records, const BlameTable& blame, Fleet& fleet);
+std::vector<Suspect> findFailures(const FleetRecords& records, const BlameTable& blame,
+                                  const DeferredVerdicts& deferred, const FleetNodes& nodes);
 
 /// Switches under which far more nodes are suspect than elsewhere, and rails: the same device number on many
 /// nodes.
-void addCommonCauses(const FleetOptions& options, Fleet& fleet);
+std::vector<Suspect> findCommonCauses(const std::vector<Suspect>& suspects, const Topology& topology,
+                                      const FleetNodes& nodes);
 
 }  // namespace muster::fleet

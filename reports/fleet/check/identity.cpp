@@ -147,13 +147,14 @@ class Groups {
 
 class IdentityCheck {
  public:
-  IdentityCheck(const FleetRecords& records, const FleetOptions& options, Fleet& fleet)
-      : records_(records), options_(options), fleet_(fleet) {}
+  IdentityCheck(const FleetRecords& records, const FleetOptions& options, const FleetRun& run,
+                FleetNodes& nodes)
+      : records_(records), options_(options), run_(run), nodes_(nodes) {}
 
-  void run() {
-    for (const FleetNode& node : fleet_.nodes) ownerOf_.emplace(node.name, ownerOf_.size());
+  RecordChecks check() {
+    for (const FleetNode& node : nodes_) ownerOf_.emplace(node.name, ownerOf_.size());
     counted_.resize(records_.nodes.size(), false);
-    for (const FleetNode& node : fleet_.nodes)
+    for (const FleetNode& node : nodes_)
       for (const size_t i : node.records) counted_[i] = true;
     for (const NodeSummary& record : records_.nodes) ownerOf_.emplace(record.node, ownerOf_.size());
     owners_.resize(ownerOf_.size());
@@ -161,6 +162,7 @@ class IdentityCheck {
     checkWithinNodes();
     checkRuns();
     checkMachines();
+    return std::move(checks_);
   }
 
  private:
@@ -177,12 +179,12 @@ class IdentityCheck {
   using Keys = std::unordered_map<std::string, Key>;
 
   [[nodiscard]] const NodeSummary& record(size_t i) const { return records_.nodes[i]; }
-  [[nodiscard]] bool isExpected(size_t owner) const { return owner < fleet_.nodes.size(); }
+  [[nodiscard]] bool isExpected(size_t owner) const { return owner < nodes_.size(); }
 
   /// Whether a record belongs to the run that is judged, be its node expected or not.
   [[nodiscard]] bool isOfRun(const NodeSummary& node) const {
-    return node.planSha256 == fleet_.planSha256 && node.overrides == fleet_.overrides &&
-           node.simulated == fleet_.simulated && (options_.manyRuns || node.fleetId == fleet_.fleetId);
+    return node.planSha256 == run_.planSha256 && node.overrides == run_.overrides &&
+           node.simulated == run_.simulated && (options_.manyRuns || node.fleetId == run_.fleetId);
   }
 
   [[nodiscard]] std::string placeOf(const Holder& holder) const {
@@ -216,14 +218,15 @@ class IdentityCheck {
     // Any record can name another node's identity: what two of them share says that one is wrong, not which.
     const bool own = std::all_of(holders.begin(), holders.end(),
                                  [&](const Holder& h) { return h.owner == holders[0].owner; });
-    addFinding(fleet_, records_, std::move(finding), {nodes.begin(), nodes.end()},
-               own ? NodeState::kRejected : NodeState::kIncomplete);
+    checks_.findings.push_back(settled(std::move(finding), {nodes.begin(), nodes.end()},
+                                       own ? NodeState::kRejected : NodeState::kIncomplete, records_,
+                                       nodes_));
   }
 
   /// One part twice in one record, and records of one node that are of different machines.
   void checkWithinNodes() {
-    for (size_t n = 0; n < fleet_.nodes.size(); ++n) {
-      const std::vector<size_t> list = fleet_.nodes[n].records;
+    for (size_t n = 0; n < nodes_.size(); ++n) {
+      const std::vector<size_t> list = nodes_[n].records;
       for (const size_t i : list) checkPartsOnce(n, i);
       for (size_t k = 1; k < list.size(); ++k) checkSameMachine(n, list.front(), list[k]);
     }
@@ -249,7 +252,7 @@ class IdentityCheck {
       return std::includes(whole.begin(), whole.end(), part.begin(), part.end());
     };
     const bool parts = !within(one, other) && !within(other, one);
-    const bool frames = !fleet_.simulated && frameOf(record(a)).differsFrom(frameOf(record(b)));
+    const bool frames = !run_.simulated && frameOf(record(a)).differsFrom(frameOf(record(b)));
     if (!parts && !frames) return;
     report({{owner, a}, {owner, b}},
            fmt::format("the records of {} come from two machines: {} and {} have different {}",
@@ -310,7 +313,7 @@ class IdentityCheck {
       for (size_t k = 1; k < each.size(); ++k) groups.unite(each[0].owner, each[k].owner);
     }
     std::vector<std::pair<std::string, std::vector<Holder>>> frames;
-    if (!fleet_.simulated) frames = sharedFrames(looked);
+    if (!run_.simulated) frames = sharedFrames(looked);
     for (const auto& [text, holders] : frames)
       for (size_t k = 1; k < holders.size(); ++k) groups.unite(holders[0].owner, holders[k].owner);
     std::map<size_t, std::pair<std::vector<std::string>, std::vector<Holder>>> found;
@@ -323,7 +326,7 @@ class IdentityCheck {
     for (const Key* key : ordered(keys)) add(key->text, oneEach(key->holders));
     for (const auto& [text, holders] : frames) add(text, holders);
     for (const auto& [group, shared] : found) tell(shared.first, shared.second);
-    if (!fleet_.simulated) noteImages(looked, groups);
+    if (!run_.simulated) noteImages(looked, groups);
   }
 
   void addKeys(size_t i, Keys& keys) {
@@ -396,8 +399,8 @@ class IdentityCheck {
     if (texts.size() > 1) what += fmt::format(" and {} more", texts.size() - 1);
     const std::string who = fmt::format("{} and {}{}", placeOf(each[0]), placeOf(each[1]), andMore(each));
     if (options_.sameMachine) {
-      fleet_.notes.push_back(fmt::format("{} nodes share a machine (allowed by --same-machine): {} share {}",
-                                         each.size(), who, what));
+      checks_.notes.push_back(fmt::format("{} nodes share a machine (allowed by --same-machine): {} share {}",
+                                          each.size(), who, what));
       return;
     }
     report(holders,
@@ -420,7 +423,7 @@ class IdentityCheck {
         machines.insert(groups.find(holder.owner));
       }
       if (machines.size() > 1)
-        fleet_.notes.push_back(
+        checks_.notes.push_back(
             fmt::format("{} nodes have the same /etc/machine-id, probably from one system image: {}; it is "
                         "not used to identify them",
                         names.size(), shortNames(names)));
@@ -430,7 +433,7 @@ class IdentityCheck {
   /// Whether a node is at stake: one that is expected, and has a record that counts.
   [[nodiscard]] bool concerns(const std::vector<Holder>& holders) const {
     return std::any_of(holders.begin(), holders.end(), [&](const Holder& h) {
-      return isExpected(h.owner) && !fleet_.nodes[h.owner].records.empty();
+      return isExpected(h.owner) && !nodes_[h.owner].records.empty();
     });
   }
 
@@ -453,7 +456,9 @@ class IdentityCheck {
 
   const FleetRecords& records_;
   const FleetOptions& options_;
-  Fleet& fleet_;
+  const FleetRun& run_;
+  FleetNodes& nodes_;
+  RecordChecks checks_;
   std::map<std::string, size_t> ownerOf_;  ///< expected nodes have the numbers that they have in the fleet
   std::vector<std::string> owners_;
   std::vector<bool> counted_;
@@ -471,8 +476,9 @@ bool identifies(std::string_view value) {
   return bare.find_first_not_of(bare.front()) != std::string::npos;
 }
 
-void checkIdentities(const FleetRecords& records, const FleetOptions& options, Fleet& fleet) {
-  IdentityCheck(records, options, fleet).run();
+RecordChecks checkIdentities(const FleetRecords& records, const FleetOptions& options, const FleetRun& run,
+                             FleetNodes& nodes) {
+  return IdentityCheck(records, options, run, nodes).check();
 }
 
 }  // namespace muster::fleet

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "reports/fleet/check/record_finding.h"
 #include "reports/fleet/fleet_record.h"
 
 namespace muster::fleet {
@@ -28,6 +29,7 @@ bool identifies(std::string_view value);
 ///
 /// Records that do not count are looked at too where they are of the same run: a node must not be accepted by
 /// the record of another one that is not expected.
-void checkIdentities(const FleetRecords& records, const FleetOptions& options, Fleet& fleet);
+RecordChecks checkIdentities(const FleetRecords& records, const FleetOptions& options, const FleetRun& run,
+                             FleetNodes& nodes);
 
 }  // namespace muster::fleet

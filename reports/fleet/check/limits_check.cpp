@@ -32,24 +32,25 @@ struct Aspect {
 
 class LimitsCheck {
  public:
-  LimitsCheck(const FleetRecords& records, const FleetOptions& options, Fleet& fleet)
-      : records_(records), options_(options), fleet_(fleet) {}
+  LimitsCheck(const FleetRecords& records, const FleetOptions& options, FleetNodes& nodes)
+      : records_(records), options_(options), nodes_(nodes) {}
 
-  void run() {
+  RecordChecks check() {
     std::map<std::string, std::vector<size_t>> groups;
-    for (size_t n = 0; n < fleet_.nodes.size(); ++n) {
-      const FleetNode& node = fleet_.nodes[n];
+    for (size_t n = 0; n < nodes_.size(); ++n) {
+      const FleetNode& node = nodes_[n];
       if (!node.records.empty() && (node.expectedSku.empty() || node.sku == node.expectedSku))
         groups[node.sku].push_back(n);
     }
     for (const auto& [sku, nodes] : groups) compare(sku, nodes);
+    return std::move(checks_);
   }
 
  private:
   template <typename F>
   void eachRecord(const std::vector<size_t>& nodes, F take) const {
     for (const size_t n : nodes)
-      for (const size_t i : fleet_.nodes[n].records) take(n, records_.nodes[i]);
+      for (const size_t i : nodes_[n].records) take(n, records_.nodes[i]);
   }
 
   [[nodiscard]] const std::string& text(uint32_t number) const { return records_.names->texts[number]; }
@@ -129,10 +130,11 @@ class LimitsCheck {
     RecordFinding finding;
     finding.kind = FindingKind::kLimits;
     std::vector<std::string> names;
-    for (const size_t n : nodes) names.push_back(fleet_.nodes[n].name);
+    for (const size_t n : nodes) names.push_back(nodes_[n].name);
     finding.text = fmt::format("other limits: {}: {}; {}", shortNames(names), what, basis);
     finding.next = kNext;
-    addFinding(fleet_, records_, std::move(finding), {nodes.begin(), nodes.end()}, NodeState::kIncomplete);
+    checks_.findings.push_back(
+        settled(std::move(finding), {nodes.begin(), nodes.end()}, NodeState::kIncomplete, records_, nodes_));
     blamed_.insert(nodes.begin(), nodes.end());
   }
 
@@ -160,7 +162,7 @@ class LimitsCheck {
     eachRecord(nodes, [&](size_t n, const NodeSummary& record) {
       if (known.contains(n)) return;
       for (const StageSummary& stage : record.stages) {
-        if (stage.state != "ran" || isOwnStage(text(stage.name))) continue;
+        if (stage.state != StageState::kRan || isOwnStage(text(stage.name))) continue;
         std::vector<std::pair<uint32_t, uint32_t>> key;
         for (const LimitSummary& one : stage.limits) key.emplace_back(one.about, one.limit);
         std::sort(key.begin(), key.end());
@@ -192,14 +194,15 @@ class LimitsCheck {
 
   const FleetRecords& records_;
   const FleetOptions& options_;
-  Fleet& fleet_;
+  FleetNodes& nodes_;
+  RecordChecks checks_;
   std::set<size_t> blamed_;
 };
 
 }  // namespace
 
-void checkLimits(const FleetRecords& records, const FleetOptions& options, Fleet& fleet) {
-  LimitsCheck(records, options, fleet).run();
+RecordChecks checkLimits(const FleetRecords& records, const FleetOptions& options, FleetNodes& nodes) {
+  return LimitsCheck(records, options, nodes).check();
 }
 
 }  // namespace muster::fleet

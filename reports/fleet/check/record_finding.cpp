@@ -30,11 +30,11 @@ NodeState stateOfOdd(size_t agree, size_t odd) {
   return agree > 1 && agree > odd ? NodeState::kRejected : NodeState::kIncomplete;
 }
 
-void addFinding(Fleet& fleet, const FleetRecords& records, RecordFinding finding,
-                const std::vector<size_t>& nodes, NodeState state) {
+RecordFinding settled(RecordFinding finding, const std::vector<size_t>& about, NodeState state,
+                      const FleetRecords& records, FleetNodes& nodes) {
   const bool named = !finding.nodes.empty(), listed = !finding.records.empty();
-  for (const size_t n : nodes) {
-    FleetNode& node = fleet.nodes[n];
+  for (const size_t n : about) {
+    FleetNode& node = nodes[n];
     blockNode(node, state, finding.text);
     const bool claims = finding.kind == FindingKind::kIdentity || finding.kind == FindingKind::kSku ||
                         finding.kind == FindingKind::kRejudged;
@@ -43,7 +43,7 @@ void addFinding(Fleet& fleet, const FleetRecords& records, RecordFinding finding
     for (const size_t i : node.records)
       if (!listed && finding.records.size() < kMostNamed) finding.records.push_back(records.nodes[i].path);
   }
-  fleet.findings.push_back(std::move(finding));
+  return finding;
 }
 
 std::string shortNames(const std::vector<std::string>& names) {

@@ -14,10 +14,17 @@ void blockNode(FleetNode& node, NodeState state, const std::string& reason);
 /// honest. Else nobody can say which are right, and the odd ones are incomplete.
 NodeState stateOfOdd(size_t agree, size_t odd);
 
-/// Adds a finding about some of the fleet's nodes and takes them out of the accepted ones. Names and paths
-/// are filled in from the nodes where the finding has none.
-void addFinding(Fleet& fleet, const FleetRecords& records, RecordFinding finding,
-                const std::vector<size_t>& nodes, NodeState state);
+/// What a check of records found; the nodes that its findings are about are out of the accepted ones.
+struct RecordChecks {
+  std::vector<RecordFinding> findings;
+  std::vector<std::string> notes;
+  size_t rejudged = 0;  ///< records that count and were judged again
+};
+
+/// The finding, once the nodes at `about`, which it is about, are out of the accepted ones. Names and paths
+/// are filled in from them where it has none.
+RecordFinding settled(RecordFinding finding, const std::vector<size_t>& about, NodeState state,
+                      const FleetRecords& records, FleetNodes& nodes);
 
 /// "n1, n2, n3 and 5 more".
 std::string shortNames(const std::vector<std::string>& names);

@@ -60,9 +60,10 @@ std::map<size_t, std::string> supersededRecords(const FleetRecords& records, con
   return superseded;
 }
 
-void checkRejudged(const FleetRecords& records, const FleetOptions& options, Fleet& fleet) {
+RecordChecks checkRejudged(const FleetRecords& records, const FleetOptions& options, FleetNodes& nodes) {
+  RecordChecks check;
   std::map<std::string, size_t> place;
-  for (size_t n = 0; n < fleet.nodes.size(); ++n) place.emplace(fleet.nodes[n].name, n);
+  for (size_t n = 0; n < nodes.size(); ++n) place.emplace(nodes[n].name, n);
   const auto byNode = placesByNode(records);
   for (size_t i = 0; i < records.nodes.size(); ++i) {
     const NodeSummary& again = records.nodes[i];
@@ -75,10 +76,11 @@ void checkRejudged(const FleetRecords& records, const FleetOptions& options, Fle
     if (!options.allowRejudged) {
       finding.text = whatText(again) + "; re-evaluated records are not accepted";
       finding.next = "Use the original record, or --allow-rejudged.";
-      addFinding(fleet, records, std::move(finding), {at->second}, NodeState::kIncomplete);
+      check.findings.push_back(
+          settled(std::move(finding), {at->second}, NodeState::kIncomplete, records, nodes));
       continue;
     }
-    ++fleet.rejudged;
+    ++check.rejudged;
     for (const size_t original : originalsOf(records, byNode, i)) {
       if (records.nodes[original].samplesHash == again.samplesHash) continue;
       RecordFinding differs = finding;
@@ -86,9 +88,11 @@ void checkRejudged(const FleetRecords& records, const FleetOptions& options, Fle
       differs.text = fmt::format("{}, but its samples differ from those of {}, a record of the same run",
                                  whatText(again), printable(records.nodes[original].path, 200));
       differs.next = "A sample was edited: use the original record, or retest the node.";
-      addFinding(fleet, records, std::move(differs), {at->second}, NodeState::kRejected);
+      check.findings.push_back(
+          settled(std::move(differs), {at->second}, NodeState::kRejected, records, nodes));
     }
   }
+  return check;
 }
 
 }  // namespace muster::fleet

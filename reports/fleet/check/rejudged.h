@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "reports/fleet/check/record_finding.h"
 #include "reports/fleet/fleet_record.h"
 
 namespace muster::fleet {
@@ -15,6 +16,6 @@ std::map<size_t, std::string> supersededRecords(const FleetRecords& records, con
 
 /// Adds a finding for each re-judged record of an expected node that may not count, or whose samples differ
 /// from those of a record of the same run.
-void checkRejudged(const FleetRecords& records, const FleetOptions& options, Fleet& fleet);
+RecordChecks checkRejudged(const FleetRecords& records, const FleetOptions& options, FleetNodes& nodes);
 
 }  // namespace muster::fleet

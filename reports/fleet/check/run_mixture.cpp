@@ -35,7 +35,8 @@ struct LastRun {
 bool sameStages(const NodeSummary& a, const NodeSummary& b) {
   return std::equal(a.stages.begin(), a.stages.end(), b.stages.begin(), b.stages.end(),
                     [](const StageSummary& x, const StageSummary& y) {
-                      return x.name == y.name && (x.state == "elsewhere") == (y.state == "elsewhere");
+                      return x.name == y.name &&
+                             (x.state == StageState::kElsewhere) == (y.state == StageState::kElsewhere);
                     });
 }
 
@@ -108,7 +109,7 @@ struct Runs {
 };
 
 Runs runsOf(const FleetRecords& records, const std::vector<std::vector<size_t>>& candidates,
-            const Fleet& fleet) {
+            const FleetNodes& nodes) {
   Runs runs;
   for (size_t i = 0; i < candidates.size(); ++i) {
     if (candidates[i].empty()) continue;
@@ -116,7 +117,7 @@ Runs runsOf(const FleetRecords& records, const std::vector<std::vector<size_t>>&
         candidates[i].begin(), candidates[i].end(),
         [&](size_t a, size_t b) { return records.nodes[a].started < records.nodes[b].started; });
     const NodeSummary& record = records.nodes[newest];
-    runs.last.push_back({i, fleet.nodes[i].name, record.started, record.finished});
+    runs.last.push_back({i, nodes[i].name, record.started, record.finished});
     if (std::any_of(candidates[i].begin(), candidates[i].end(), [&](size_t other) {
           return other != newest && sameStages(records.nodes[other], record);
         }))
@@ -136,15 +137,15 @@ void addOld(const std::vector<LastRun>& runs, double begin, std::map<size_t, std
 
 std::map<size_t, std::string> outdatedNodes(const FleetRecords& records,
                                             const std::vector<std::vector<size_t>>& candidates,
-                                            const Fleet& fleet) {
+                                            const FleetNodes& nodes, const FleetRun& run) {
   std::map<size_t, std::string> outdated;
-  Runs runs = runsOf(records, candidates, fleet);
+  Runs runs = runsOf(records, candidates, nodes);
   if (const std::vector<LastRun> behind = nodesBehind(runs.last, runs.again);
       runs.again.size() > behind.size())
     addOld(behind, firstOf(runs.again).started, outdated);
   std::sort(runs.last.begin(), runs.last.end(),
             [](const LastRun& a, const LastRun& b) { return a.started < b.started; });
-  const double pause = fleet.fleetId.empty() ? kOutdated : kOutdatedInRun;
+  const double pause = run.fleetId.empty() ? kOutdated : kOutdatedInRun;
   std::vector<std::vector<LastRun>> parts;
   double busyUntil = 0;
   for (const LastRun& run : runs.last) {
@@ -161,9 +162,9 @@ std::map<size_t, std::string> outdatedNodes(const FleetRecords& records,
 }
 
 std::string mixtureNote(const FleetRecords& records, const std::vector<std::vector<size_t>>& candidates,
-                        const Fleet& fleet) {
-  if (!fleet.fleetId.empty()) return "";
-  Runs runs = runsOf(records, candidates, fleet);
+                        const FleetNodes& nodes, const FleetRun& run) {
+  if (!run.fleetId.empty()) return "";
+  Runs runs = runsOf(records, candidates, nodes);
   std::string text = leftBehind(runs.last, runs.again);
   if (text.empty()) text = longPause(std::move(runs.last));
   return text.empty() ? "" : text + "; " + kAdvice;

@@ -15,13 +15,13 @@ namespace muster::fleet {
 /// nodes begin. Nodes of a later run than most are not among them.
 std::map<size_t, std::string> outdatedNodes(const FleetRecords& records,
                                             const std::vector<std::vector<size_t>>& candidates,
-                                            const Fleet& fleet);
+                                            const FleetNodes& nodes, const FleetRun& run);
 
 /// What a reader must know where nothing in the records tells one run of the fleet from the next: that some
 /// nodes were run again after others' last record, or that a day lies between two nodes' records. Then a node
 /// may be accepted for what an earlier run of it says. Empty where the records look like one run.
 /// `candidates`: of each node of `fleet`, the indices of all records of its plan.
 std::string mixtureNote(const FleetRecords& records, const std::vector<std::vector<size_t>>& candidates,
-                        const Fleet& fleet);
+                        const FleetNodes& nodes, const FleetRun& run);
 
 }  // namespace muster::fleet

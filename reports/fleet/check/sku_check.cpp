@@ -41,27 +41,28 @@ std::string majorityOf(const Shares& shares) {
 
 class SkuCheck {
  public:
-  SkuCheck(const FleetRecords& records, const FleetOptions& options, Fleet& fleet)
-      : records_(records), options_(options), fleet_(fleet) {}
+  SkuCheck(const FleetRecords& records, const FleetOptions& options, const FleetRun& run, FleetNodes& nodes)
+      : records_(records), options_(options), run_(run), nodes_(nodes) {}
 
-  void run() {
+  RecordChecks check() {
     planSku_ = planSku();
     expect();
     compareSkus();
     std::map<std::string, std::vector<size_t>> alike;
-    for (size_t n = 0; n < fleet_.nodes.size(); ++n)
-      if (const FleetNode& node = fleet_.nodes[n]; !node.records.empty() && node.sku == node.expectedSku)
+    for (size_t n = 0; n < nodes_.size(); ++n)
+      if (const FleetNode& node = nodes_[n]; !node.records.empty() && node.sku == node.expectedSku)
         alike[node.sku].push_back(n);
     for (const auto& [sku, nodes] : alike) {
       compareModels(sku, nodes);
       compareMemory(nodes);
     }
+    return std::move(checks_);
   }
 
  private:
   [[nodiscard]] std::string said(size_t n) const {
     if (!options_.expected[n].sku.empty()) return options_.expected[n].sku;
-    if (options_.pinnedProfiles.contains(fleet_.nodes[n].sku)) return fleet_.nodes[n].sku;
+    if (options_.pinnedProfiles.contains(nodes_[n].sku)) return nodes_[n].sku;
     if (!options_.pinnedProfiles.empty()) return options_.pinnedProfiles.begin()->first;
     return planSku_;
   }
@@ -69,11 +70,11 @@ class SkuCheck {
   /// The SKU that the plan, or `--set sku=NAME`, names; empty where no node is of it: --sku took its place.
   [[nodiscard]] std::string planSku() const {
     std::string sku;
-    if (const auto at = options_.planSkus.find(fleet_.planSha256); at != options_.planSkus.end())
+    if (const auto at = options_.planSkus.find(run_.planSha256); at != options_.planSkus.end())
       sku = at->second;
-    for (const std::string& change : fleet_.overrides)
+    for (const std::string& change : run_.overrides)
       if (change.starts_with("sku=")) sku = change.substr(4);
-    const bool used = std::any_of(fleet_.nodes.begin(), fleet_.nodes.end(), [&](const FleetNode& node) {
+    const bool used = std::any_of(nodes_.begin(), nodes_.end(), [&](const FleetNode& node) {
       return !node.records.empty() && node.sku == sku;
     });
     return used ? sku : "";
@@ -81,15 +82,14 @@ class SkuCheck {
 
   void expect() {
     Shares open;
-    for (size_t n = 0; n < fleet_.nodes.size(); ++n) {
-      fleet_.nodes[n].expectedSku = said(n);
-      if (!fleet_.nodes[n].records.empty() && fleet_.nodes[n].expectedSku.empty())
-        open[fleet_.nodes[n].sku].push_back(n);
+    for (size_t n = 0; n < nodes_.size(); ++n) {
+      nodes_[n].expectedSku = said(n);
+      if (!nodes_[n].records.empty() && nodes_[n].expectedSku.empty()) open[nodes_[n].sku].push_back(n);
     }
     if (open.empty()) return;
     const std::string majority = majorityOf(open);
     for (const auto& [sku, nodes] : open)
-      for (const size_t n : nodes) fleet_.nodes[n].expectedSku = majority;
+      for (const size_t n : nodes) nodes_[n].expectedSku = majority;
     if (majority.empty()) return undecided(open);
     majority_ = fmt::format("as {} of {} nodes are", open[majority].size(), total(open));
     agree_ = open[majority].size();
@@ -105,7 +105,7 @@ class SkuCheck {
   [[nodiscard]] std::vector<std::string> namesOf(const std::vector<size_t>& nodes) const {
     std::vector<std::string> names;
     names.reserve(nodes.size());
-    for (const size_t n : nodes) names.push_back(fleet_.nodes[n].name);
+    for (const size_t n : nodes) names.push_back(nodes_[n].name);
     return names;
   }
 
@@ -115,7 +115,7 @@ class SkuCheck {
     finding.kind = kind;
     finding.text = std::move(text);
     finding.next = next;
-    addFinding(fleet_, records_, std::move(finding), nodes, state);
+    checks_.findings.push_back(settled(std::move(finding), nodes, state, records_, nodes_));
   }
 
   void undecided(const Shares& open) {
@@ -133,8 +133,8 @@ class SkuCheck {
   void compareSkus() {
     std::map<std::pair<std::string, std::string>, std::vector<size_t>> wrong;
     std::vector<size_t> unseen;
-    for (size_t n = 0; n < fleet_.nodes.size(); ++n) {
-      const FleetNode& node = fleet_.nodes[n];
+    for (size_t n = 0; n < nodes_.size(); ++n) {
+      const FleetNode& node = nodes_[n];
       if (node.records.empty() || node.expectedSku.empty() || node.sku == node.expectedSku) continue;
       if (sawNoDevice(node))
         unseen.push_back(n);
@@ -158,14 +158,14 @@ class SkuCheck {
   [[nodiscard]] bool sawNoDevice(const FleetNode& node) const {
     return std::all_of(node.records.begin(), node.records.end(), [&](size_t r) {
       const NodeSummary& record = records_.nodes[r];
-      return record.acceptance != "accepted" && record.profileName.empty() &&
+      return record.acceptance != Acceptance::kAccepted && record.profileName.empty() &&
              std::all_of(record.devices.begin(), record.devices.end(),
                          [](const DeviceIdentity& device) { return device.name.empty(); });
     });
   }
 
   [[nodiscard]] const NodeSummary& recordOf(size_t n) const {
-    return records_.nodes[fleet_.nodes[n].records.front()];
+    return records_.nodes[nodes_[n].records.front()];
   }
 
   /// "8 × NVIDIA H100 80GB HBM3"; empty without GPUs: processors and their memory drift, but are no SKU.
@@ -228,9 +228,8 @@ class SkuCheck {
       const double memory = memoryOf(n);
       if (memory <= 0 || !isOdd(memory)) continue;
       add(FindingKind::kSku,
-          fmt::format("{}: a GPU has {} on average, but the median of nodes of SKU {} is {}",
-                      fleet_.nodes[n].name, formatQuantity(memory, "B"), fleet_.nodes[n].sku,
-                      formatQuantity(median, "B")),
+          fmt::format("{}: a GPU has {} on average, but the median of nodes of SKU {} is {}", nodes_[n].name,
+                      formatQuantity(memory, "B"), nodes_[n].sku, formatQuantity(median, "B")),
           kLookAtGpus, {n}, stateOfOdd(memories.size() - odd, odd));
     }
   }
@@ -242,7 +241,9 @@ class SkuCheck {
 
   const FleetRecords& records_;
   const FleetOptions& options_;
-  Fleet& fleet_;
+  const FleetRun& run_;
+  FleetNodes& nodes_;
+  RecordChecks checks_;
   std::string planSku_;
   std::string majority_;  ///< how many nodes decided, for people
   size_t agree_ = 0;      ///< nodes of the SKU that most are of, and others of those that nobody gave one
@@ -251,8 +252,9 @@ class SkuCheck {
 
 }  // namespace
 
-void checkSkus(const FleetRecords& records, const FleetOptions& options, Fleet& fleet) {
-  SkuCheck(records, options, fleet).run();
+RecordChecks checkSkus(const FleetRecords& records, const FleetOptions& options, const FleetRun& run,
+                       FleetNodes& nodes) {
+  return SkuCheck(records, options, run, nodes).check();
 }
 
 }  // namespace muster::fleet

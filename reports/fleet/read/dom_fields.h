@@ -15,6 +15,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "runner/core/names.h"
 #include "runner/core/result.h"
 #include "runner/core/text.h"
 
@@ -105,6 +106,14 @@ class Fields {
   }
 
   std::string_view text(std::string_view key) { return get<std::string_view>(key, "a text"); }
+  /// A value by one of its names.
+  template <Named E>
+  E named(std::string_view key) {
+    const std::string_view name = text(key);
+    const std::optional<E> value = fromName<E>(name);
+    if (!value) failures_->fail(key, noneOf<E>(name));
+    return value.value_or(E());
+  }
   bool flag(std::string_view key) { return get<bool>(key, "true or false"); }
   dom::object object(std::string_view key) { return get<dom::object>(key, "an object"); }
   dom::array array(std::string_view key) { return get<dom::array>(key, "a list"); }

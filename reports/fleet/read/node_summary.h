@@ -2,6 +2,7 @@
 // What a fleet keeps of one node's record: small enough that ten thousand fit into memory at once.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "reports/fleet/read/name_table.h"
+#include "runner/metrics/states.h"
 #include "runner/metrics/verdict.h"
 
 namespace muster::fleet {
@@ -48,9 +50,9 @@ struct LimitSummary {
 
 /// How one stage of the plan ended on this node.
 struct StageSummary {
-  uint32_t name = 0;   ///< in FleetNames::texts
-  std::string scope;   ///< device, node, cluster
-  std::string state;   ///< ran, skipped, elsewhere, error
+  uint32_t name = 0;  ///< in FleetNames::texts
+  Scope scope = Scope::kDevice;
+  StageState state = StageState::kRan;
   std::string reason;  ///< of a state other than ran; at most 300 bytes
   Outcome outcome = Outcome::kError;
   bool required = true;
@@ -162,7 +164,7 @@ struct NodeSummary {
   int resumed = 0;
   std::optional<RejudgedSummary> rejudged;  ///< nothing: the verdicts are those of the run itself
   uint64_t samplesHash = 0;                 ///< of all measurements; equal for a record and its re-judgement
-  std::string acceptance;                   ///< accepted, rejected, incomplete, interrupted, no-gpu
+  Acceptance acceptance = Acceptance::kIncomplete;
   int exitCode = 3;
   std::vector<std::string> reasons;  ///< at most 8
   Accounting accounting;             ///< agrees with the verdicts, those that the fleet waives moved
@@ -177,6 +179,24 @@ struct NodeSummary {
 };
 
 inline constexpr size_t kMostDeviations = 24;
+
+/// Each expected node is in exactly one of these.
+enum class NodeState {
+  kRejected,
+  kIncomplete,
+  kAffected,  ///< it fails only by findings that name another part, or is one end of a link that fails
+  kMissing,
+  kQuarantined,  ///< its only record could not be used
+  kStale,        ///< its only record is of another plan
+  kDown,         ///< it has no record, and the scheduler says why
+  kDrained,
+  kAccepted,
+};
+inline constexpr int kNodeStateCount = 9;
+constexpr std::array<const char*, kNodeStateCount> namesOf(NodeState) {
+  return {"rejected", "incomplete", "affected", "missing", "quarantined",
+          "stale",    "down",       "drained",  "accepted"};
+}
 
 /// A file that was left out, and why: torn, too large, another schema, hostile names, another run.
 struct Quarantined {

@@ -283,11 +283,7 @@ class RecordReader::Impl {
   }
 
   void readOutcome(Fields& fields, NodeSummary& node) {
-    node.acceptance = textIn(fields, "acceptance");
-    static const std::vector<std::string> kKnown = {"accepted", "rejected", "incomplete", "interrupted",
-                                                    "no-gpu"};
-    if (std::find(kKnown.begin(), kKnown.end(), node.acceptance) == kKnown.end())
-      failures_.fail("acceptance", fmt::format("\"{}\" is none of {}", node.acceptance, join(kKnown, ", ")));
+    node.acceptance = fields.named<Acceptance>("acceptance");
     node.exitCode = fields.count("exit_code");
     node.simulated = fields.flag("simulated");
     node.scenario = textIn(fields, "scenario");
@@ -320,7 +316,7 @@ class RecordReader::Impl {
       if (item.get(stage) != simdjson::SUCCESS)
         failures_.fail("stages", "has an entry that is not an object");
       if (!failures_.ok()) return;
-      stages_.read(stage, node.acceptance == "accepted");
+      stages_.read(stage, node.acceptance == Acceptance::kAccepted);
     }
     stages_.finish();
   }
@@ -336,10 +332,10 @@ class RecordReader::Impl {
     if (said.requiredSkips != found.requiredSkips)
       return damaged(fmt::format("edited or truncated: accounting says {} required skips, the stages hold {}",
                                  said.requiredSkips, found.requiredSkips));
-    const bool accepted = node.acceptance == "accepted";
+    const bool accepted = node.acceptance == Acceptance::kAccepted;
     if (accepted != (node.exitCode == 0))
-      return damaged(
-          fmt::format("edited: acceptance is {} and the exit code {}", node.acceptance, node.exitCode));
+      return damaged(fmt::format("edited: acceptance is {} and the exit code {}", nameOf(node.acceptance),
+                                 node.exitCode));
     if (!node.scenario.empty() && !node.simulated)
       return damaged("edited: a scenario is named, but simulated is false");
     if (!runIdFits(node.runId, node.node, node.started))

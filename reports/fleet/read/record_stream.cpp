@@ -140,10 +140,9 @@ int readerThreads() {
   return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, kMost));
 }
 
-FleetRecords readEach(size_t count, int threads, const ReadLimits& limits,
-                      const std::function<Result<NodeSummary>(RecordReader&, size_t)>& read,
-                      const std::function<std::string(size_t)>& nameOf, const std::vector<Waiver>& waivers,
-                      const RecordRules& rules) {
+FleetRecords readEach(const RecordSource& source, int threads, const ReadLimits& limits,
+                      const std::vector<Waiver>& waivers, const RecordRules& rules) {
+  const auto& [count, read, nameOf] = source;
   FleetRecords records;
   records.names->give(waivers);
   std::vector<ReadFile> outcomes(count);
@@ -179,9 +178,10 @@ Result<FleetRecords> readFleet(const fs::path& folder, int threads, const ReadLi
                                const std::vector<Waiver>& waivers, const RecordRules& rules) {
   MUSTER_TRY(const FoundFiles found, findAll(folder, /*insideRuns=*/rules.nodeAt != nullptr));
   const std::vector<fs::path>& paths = found.records;
-  FleetRecords records = readEach(
-      paths.size(), threads, limits, [&](RecordReader& reader, size_t i) { return reader.read(paths[i]); },
-      [&](size_t i) { return shownPath(paths[i], folder); }, waivers, rules);
+  FleetRecords records =
+      readEach({paths.size(), [&](RecordReader& reader, size_t i) { return reader.read(paths[i]); },
+                [&](size_t i) { return shownPath(paths[i], folder); }},
+               threads, limits, waivers, rules);
   for (const fs::path& path : found.cutRuns) {
     const std::string shown = shownPath(path, folder);
     auto run = readCutRun(path, shown);

@@ -83,11 +83,16 @@ Result<std::vector<std::filesystem::path>> findRecords(const std::filesystem::pa
 /// One for each core that this process may use, at most 16: each thread holds a record and its parsed form.
 int readerThreads();
 
-/// Reads `count` records in `threads` threads, each with a reader of its own: `read(reader, i)` gives the
-/// i-th one, whose name is `nameOf(i)`. What `waivers` cover is waived in all of them.
-FleetRecords readEach(size_t count, int threads, const ReadLimits& limits,
-                      const std::function<Result<NodeSummary>(RecordReader&, size_t)>& read,
-                      const std::function<std::string(size_t)>& nameOf,
+/// Records by their numbers.
+struct RecordSource {
+  size_t count = 0;
+  std::function<Result<NodeSummary>(RecordReader&, size_t)> read;
+  std::function<std::string(size_t)> nameOf;
+};
+
+/// Reads all of them in `threads` threads, each with a reader of its own. What `waivers` cover is waived in
+/// all of them.
+FleetRecords readEach(const RecordSource& source, int threads, const ReadLimits& limits = {},
                       const std::vector<Waiver>& waivers = {}, const RecordRules& rules = {});
 
 /// Reads all records under `folder` in `threads` threads. A record that cannot be read never stops the

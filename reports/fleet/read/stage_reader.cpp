@@ -77,8 +77,8 @@ void StageReader::read(const dom::object& stage, bool accepted) {
   if (stage_.empty() || stage_.size() > kNameBytes || stage_.find_first_of("/\\") != std::string::npos)
     failures_.fail("name", fmt::format("\"{}\" is not a stage name", printable(stage_, 80)));
   stageNumber_ = summary.name = text(stage_);
-  summary.scope = fields.text("scope");
-  summary.state = fields.text("state");
+  summary.scope = fields.named<Scope>("scope");
+  summary.state = fields.named<StageState>("state");
   summary.reason = bounded(fields.text("reason"), kReasonBytes);
   summary.required = fields.flag("required");
   const auto outcome = outcomeFromName(fields.text("outcome"));
@@ -87,8 +87,8 @@ void StageReader::read(const dom::object& stage, bool accepted) {
   else
     failures_.fail("outcome", outcome.error().message);
   if (node_->stages.empty()) waivers_.begin(*node_);  // now its devices are known
-  waivers_.beginStage(stage_, summary.state == "ran");
-  ofGroup_ = summary.scope != "device";
+  waivers_.beginStage(stage_, summary.state == StageState::kRan);
+  ofGroup_ = summary.scope != Scope::kDevice;
   readGroup(stage, summary);
   readRanks(fields.array("ranks"), summary);
   checkArtifacts(fields.array("artifacts"));
@@ -180,7 +180,7 @@ void StageReader::readRanks(const dom::array& ranks, StageSummary& summary) {
     if (!failures_.ok()) return;
     Fields fields(object, failures_);
     const int rank = fields.count("rank");
-    const bool cancelled = fields.text("state") == "cancelled";
+    const bool cancelled = fields.named<RankOutcome>("state") == RankOutcome::kCancelled;
     const int16_t device = deviceIndex(fields.text("device"));
     if (!failures_.ok()) return;
     if (cancelled)

@@ -136,7 +136,7 @@ class StageReader {
   /// What a failure follows from where that is not the part which reports it.
   void findCause(const FoldedRows& verdict, DeviationSummary& deviation) const;
   /// Why the verdict cannot have its outcome; empty: it can.
-  std::string contradictionOf(const VerdictFields& verdict, const Claim& asked, const std::string& state);
+  std::string contradictionOf(const VerdictFields& verdict, const Claim& asked, StageState state);
   const Waiver* coveringWaiver(const FoldedRows& verdict, Outcome recorded);
   void addDeferred(const FoldedRows& verdict, const VerdictFields& fields, const dom::element& expectation);
   /// Notes what the stage's expectations are about, before its measurements are read.

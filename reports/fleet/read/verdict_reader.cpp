@@ -166,8 +166,7 @@ void StageReader::readVerdict(const FoldedRows& verdict, VerdictFields& fields, 
                  waiver == nullptr ? "" : waivedText(*outcome, *waiver));
 }
 
-std::string StageReader::contradictionOf(const VerdictFields& verdict, const Claim& asked,
-                                         const std::string& state) {
+std::string StageReader::contradictionOf(const VerdictFields& verdict, const Claim& asked, StageState state) {
   VerdictClaim claim = asked.claim;
   claim.outcome = verdict.outcome;
   claim.stageState = state;

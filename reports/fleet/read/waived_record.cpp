@@ -74,7 +74,7 @@ void decideWaived(NodeSummary& node, bool flakyAllowed) {
   if (sum.counts == node.accounting.counts) return;
   node.accounting = sum;
   const Decision decision = decideAnew(node, sum);
-  node.acceptance = acceptanceName(decision.acceptance);
+  node.acceptance = decision.acceptance;
   node.exitCode = decision.exitCode;
   node.reasons = decision.reasons;
 }
@@ -83,8 +83,8 @@ Decision decideAnew(const NodeSummary& node, const Accounting& sum) {
   DecisionInput input;
   input.accounting = sum;
   input.strict = node.strict;
-  input.interrupted = node.acceptance == acceptanceName(Acceptance::kInterrupted);
-  input.noGpuSkip = node.acceptance == acceptanceName(Acceptance::kNoGpu);
+  input.interrupted = node.acceptance == Acceptance::kInterrupted;
+  input.noGpuSkip = node.acceptance == Acceptance::kNoGpu;
   input.unknownSku = node.profileName.empty();
   input.allowUnknownSku = node.allowUnknownSku;
   input.flakyAllowed = node.flakyAllowed;

@@ -69,9 +69,10 @@ std::vector<View> linesOf(const std::vector<std::string>& lines) {
   });
 }
 
-const char* meaningOf(const std::string& acceptance) {
-  if (acceptance == "accepted") return "All expected nodes were tested with this plan and accepted.";
-  if (acceptance == "rejected") return "At least one requirement was not met.";
+const char* meaningOf(Acceptance acceptance) {
+  if (acceptance == Acceptance::kAccepted)
+    return "All expected nodes were tested with this plan and accepted.";
+  if (acceptance == Acceptance::kRejected) return "At least one requirement was not met.";
   return "No node was rejected, but some expected nodes have no complete result.";
 }
 
@@ -126,7 +127,7 @@ void addHeadlines(View& page, const Fleet& fleet) {
 }
 
 void addHead(View& page, const Fleet& fleet, const std::string& recordSha256) {
-  page.text("acceptance", fleet.acceptance).text("verdict", upperCase(fleet.acceptance));
+  page.text("acceptance", nameOf(fleet.acceptance)).text("verdict", upperCase(nameOf(fleet.acceptance)));
   page.text("verdict_meaning", meaningOf(fleet.acceptance)).text("exit_code", std::to_string(fleet.exitCode));
   page.text("verdict_symbol", fleet.exitCode == 0 ? "✓" : fleet.exitCode == 1 ? "✕" : "!");
   page.flag("simulated", fleet.simulated).text("version", toolVersion()).text("build_id", buildId());
@@ -141,8 +142,7 @@ void addHead(View& page, const Fleet& fleet, const std::string& recordSha256) {
   std::vector<View> states;
   for (int i = kNodeStateCount - 1; i >= 0; --i) {
     View view;
-    view.text("state", nodeStateName(static_cast<NodeState>(i)))
-        .text("count", std::to_string(fleet.states[i]));
+    view.text("state", nameOf(static_cast<NodeState>(i))).text("count", std::to_string(fleet.states[i]));
     view.flag("none", fleet.states[i] == 0);
     states.push_back(std::move(view));
   }
@@ -158,7 +158,7 @@ void addHead(View& page, const Fleet& fleet, const std::string& recordSha256) {
 std::string hoverLines(const Fleet& fleet) {
   std::string lines;
   for (const FleetNode& node : fleet.nodes) {
-    lines += node.name + " " + nodeStateName(node.state);
+    lines += node.name + " " + nameOf(node.state);
     if (!std::isnan(node.worstShare))
       lines += fmt::format(", {:.1f}% {}", 100 * node.worstShare, node.worstFigure);
     if (!node.reason.empty()) lines += ": " + printable(node.reason, 80);
@@ -169,7 +169,7 @@ std::string hoverLines(const Fleet& fleet) {
 
 View nodeView(const FleetNode& node, const FleetRecords& records) {
   View view;
-  view.text("node", node.name).text("state", nodeStateName(node.state)).text("reason", node.reason);
+  view.text("node", node.name).text("state", nameOf(node.state)).text("reason", node.reason);
   view.text("sku", node.sku).text("devices", node.devices > 0 ? std::to_string(node.devices) : "");
   std::vector<std::string> paths;
   for (const size_t i : node.records) paths.push_back(records.nodes[i].path);

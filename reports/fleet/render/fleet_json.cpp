@@ -67,7 +67,7 @@ Json serialsOf(const NodeSummary& record) {
 }
 
 Json nodeJson(const FleetNode& node, const FleetRecords& records) {
-  Json json = {{"node", node.name}, {"state", nodeStateName(node.state)}};
+  Json json = {{"node", node.name}, {"state", nameOf(node.state)}};
   if (!node.reason.empty()) json["reason"] = node.reason;
   if (node.suspect) json["suspect"] = true;
   if (node.records.empty()) return json;
@@ -82,7 +82,7 @@ Json nodeJson(const FleetNode& node, const FleetRecords& records) {
   for (const size_t i : node.records) {
     const NodeSummary& record = records.nodes[i];
     Json entry = {{"path", record.path},       {"sha256", record.sha256},
-                  {"run", record.runId},       {"acceptance", record.acceptance},
+                  {"run", record.runId},       {"acceptance", nameOf(record.acceptance)},
                   {"started", record.started}, {"finished", record.finished}};
     if (record.rejudged) entry["rejudged_from"] = record.rejudged->from.front();
     list.push_back(std::move(entry));
@@ -221,13 +221,12 @@ std::string fleetText(const Fleet& fleet, const FleetRecords& records) {
   const auto plain = [](const auto& item) { return toJson(item); };
   Writer out;
   out.member("fleet_schema", kFleetSchema);
-  out.member("acceptance", fleet.acceptance);
+  out.member("acceptance", nameOf(fleet.acceptance));
   out.member("exit_code", fleet.exitCode);
   out.member("reasons", fleet.reasons);
   out.member("simulated", fleet.simulated);
   Json states = Json::object();
-  for (int i = 0; i < kNodeStateCount; ++i)
-    states[nodeStateName(static_cast<NodeState>(i))] = fleet.states[i];
+  for (int i = 0; i < kNodeStateCount; ++i) states[nameOf(static_cast<NodeState>(i))] = fleet.states[i];
   out.member("coverage",
              {{"expected", fleet.nodes.size()}, {"from", fleet.expectedFrom}, {"states", states}});
   out.member("accounting", toJson(fleet.accounting));

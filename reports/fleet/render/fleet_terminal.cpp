@@ -73,7 +73,7 @@ std::string coverageText(const Fleet& fleet) {
   std::vector<std::string> parts;
   for (int i = kNodeStateCount - 1; i >= 0; --i)
     if (fleet.states[i] > 0)
-      parts.push_back(fmt::format("{} {}", fleet.states[i], nodeStateName(static_cast<NodeState>(i))));
+      parts.push_back(fmt::format("{} {}", fleet.states[i], nameOf(static_cast<NodeState>(i))));
   return fmt::format("{} nodes expected by {}: {}", fleet.nodes.size(), printable(fleet.expectedFrom, 60),
                      join(parts, ", "));
 }
@@ -83,7 +83,8 @@ std::string coverageText(const Fleet& fleet) {
 std::string renderFleetSummary(const Fleet& fleet, int width) {
   Screen screen(width);
   screen.line(fmt::format("{}{}  fleet of {} nodes, plan {}", fleet.simulated ? "SIMULATED " : "",
-                          upperCase(fleet.acceptance), fleet.nodes.size(), printable(fleet.planName, 60)));
+                          upperCase(nameOf(fleet.acceptance)), fleet.nodes.size(),
+                          printable(fleet.planName, 60)));
   for (const std::string& reason : fleet.reasons) screen.line(reason, 2);
   screen.line(coverageText(fleet), 2);
   std::vector<const FleetNode*> open;
@@ -92,7 +93,7 @@ std::string renderFleetSummary(const Fleet& fleet, int width) {
   std::stable_sort(open.begin(), open.end(),
                    [](const auto* a, const auto* b) { return a->state < b->state; });
   screen.list("Not accepted", open, [](const FleetNode* node) {
-    return fmt::format("{} {}: {}", nodeStateName(node->state), node->name, printable(node->reason, 300));
+    return fmt::format("{} {}: {}", nameOf(node->state), node->name, printable(node->reason, 300));
   });
   screen.list("Inconsistent records", fleet.findings, [](const RecordFinding& finding) {
     return fmt::format("{}. Next: {}", printable(finding.text, 600), finding.next);

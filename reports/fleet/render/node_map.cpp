@@ -38,7 +38,7 @@ int heatLevel(const FleetNode& node) {
 
 std::string stateMap(const Fleet& fleet) {
   return mapOf(fleet, "state-map", "All nodes by state", [](const FleetNode& node) {
-    return fmt::format("state-{}{}", nodeStateName(node.state),
+    return fmt::format("state-{}{}", nameOf(node.state),
                        node.suspect && node.state == NodeState::kAccepted ? " is-suspect" : "");
   });
 }

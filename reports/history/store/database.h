@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "runner/core/names.h"
 #include "runner/core/result.h"
 
 struct sqlite3;
@@ -35,6 +36,11 @@ class Statement {
   [[nodiscard]] int64_t integer(int column) const;
   [[nodiscard]] double number(int column) const;
   [[nodiscard]] std::string text(int column) const;
+  /// A value by its name; `unknown` where another word is there.
+  template <Named E>
+  [[nodiscard]] E named(int column, E unknown) const {
+    return fromName<E>(text(column)).value_or(unknown);
+  }
   /// Bytes as they were bound; valid until the next row() or reset().
   [[nodiscard]] std::string_view blob(int column) const;
 

@@ -75,12 +75,12 @@ Status readHead(const Json& json, KeptFleet& fleet) {
 
 /// An acceptance that its own nodes contradict was edited.
 Status checkFleet(const KeptFleet& fleet) {
-  if (fleet.acceptance != "accepted") return {};
+  if (fleet.acceptance != Acceptance::kAccepted) return {};
   for (const FleetMember& member : fleet.nodes)
-    if (member.state != "accepted" || member.records.empty())
+    if (member.state != fleet::NodeState::kAccepted || member.records.empty())
       return Error{ErrorCode::kProtocol,
                    fmt::format("says accepted, and node {} is {} with {} records", member.name,
-                               printable(member.state, 40), member.records.size()),
+                               nameOf(member.state), member.records.size()),
                    ""};
   if (!fleet.nodes.empty()) return {};
   return Error{ErrorCode::kProtocol, "says accepted, and names no node", ""};

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/fleet/read/node_summary.h"
 #include "runner/core/result.h"
 
 namespace muster::history {
@@ -18,7 +19,7 @@ struct FleetEntry {
 
 struct FleetMember {
   std::string name;
-  std::string state;  ///< "accepted", "missing" ...
+  fleet::NodeState state = fleet::NodeState::kMissing;
   std::string sku;
   std::vector<FleetEntry> records;
 };
@@ -28,7 +29,7 @@ struct KeptFleet {
   int64_t number = 0;            ///< in the history, from 1; 0: not from there
   std::filesystem::path folder;  ///< that holds the fleet and its records
   std::string sha256;            ///< of fleet.json
-  std::string acceptance;        ///< accepted, rejected, incomplete
+  Acceptance acceptance = Acceptance::kIncomplete;
   bool simulated = false;
   std::string plan;
   std::string planSha256;

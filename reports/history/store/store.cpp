@@ -198,7 +198,7 @@ Status Store::insertRun(const fleet::NodeSummary& node, double now) {
                         "tool, path, added) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"));
   insert.bind(node.sha256).bind(node.runId).bind(node.node).bind(node.started).bind(node.finished);
   insert.bind(node.planName).bind(node.planSha256).bind(node.profileName).bind(node.profileSha256);
-  insert.bind(node.backend).bind(int64_t{node.simulated}).bind(node.scenario).bind(node.acceptance);
+  insert.bind(node.backend).bind(int64_t{node.simulated}).bind(node.scenario).bind(nameOf(node.acceptance));
   insert.bind(int64_t{node.exitCode}).bind(node.toolVersion).bind(node.path).bind(now);
   return insert.run();
 }

@@ -25,7 +25,7 @@ struct Run {
   std::string planSha256;
   std::string profile;
   bool simulated = false;
-  std::string acceptance;
+  Acceptance acceptance = Acceptance::kIncomplete;
   std::string path;  ///< where the record lay when it was added
 };
 
@@ -79,7 +79,7 @@ struct RunSummary {
   std::string node;
   double started = 0;
   bool simulated = false;
-  std::string acceptance;
+  Acceptance acceptance = Acceptance::kIncomplete;
 };
 
 class Store {

@@ -18,7 +18,7 @@ KeptFleet fleetAt(const Statement& row) {
   fleet.number = row.integer(0);
   fleet.sha256 = row.text(1);
   fleet.folder = row.text(2);
-  fleet.acceptance = row.text(3);
+  fleet.acceptance = row.named(3, Acceptance::kIncomplete);
   fleet.simulated = row.integer(4) != 0;
   fleet.plan = row.text(5);
   fleet.planSha256 = row.text(6);
@@ -38,13 +38,16 @@ Result<bool> Store::addFleet(const KeptFleet& fleet, double now) {
   MUSTER_TRY(Statement insert,
              database_.prepare("INSERT INTO fleet (sha256, path, acceptance, simulated, plan, plan_sha256, "
                                "started, finished, added) VALUES (?,?,?,?,?,?,?,?,?)"));
-  insert.bind(fleet.sha256).bind(fleet.folder.string()).bind(fleet.acceptance).bind(int64_t{fleet.simulated});
+  insert.bind(fleet.sha256)
+      .bind(fleet.folder.string())
+      .bind(nameOf(fleet.acceptance))
+      .bind(int64_t{fleet.simulated});
   insert.bind(fleet.plan).bind(fleet.planSha256).bind(fleet.started).bind(fleet.finished).bind(now);
   MUSTER_CHECK_OK(insert.run());
   const int64_t number = database_.lastInsert();
   MUSTER_TRY(Statement member, database_.prepare("INSERT INTO fleet_node VALUES (?,?,?)"));
   for (const FleetMember& node : fleet.nodes)
-    MUSTER_CHECK_OK(member.bind(number).bind(node.name).bind(node.state).run());
+    MUSTER_CHECK_OK(member.bind(number).bind(node.name).bind(nameOf(node.state)).run());
   MUSTER_CHECK_OK(transaction.commit());
   return true;
 }
@@ -63,7 +66,7 @@ Result<std::vector<KeptFleet>> Store::fleets() {
     for (;;) {
       MUSTER_TRY(const bool another, member.row());
       if (!another) break;
-      found.back().nodes.push_back({member.text(0), member.text(1), {}, {}});
+      found.back().nodes.push_back({member.text(0), member.named(1, fleet::NodeState::kMissing), {}, {}});
     }
     member.reset();
   }

@@ -24,8 +24,8 @@ Result<std::vector<RunSummary>> Store::summaries() {
   for (;;) {
     MUSTER_TRY(const bool more, select.row());
     if (!more) return found;
-    found.push_back(
-        {select.integer(0), select.text(1), select.number(2), select.integer(3) != 0, select.text(4)});
+    found.push_back({select.integer(0), select.text(1), select.number(2), select.integer(3) != 0,
+                     select.named(4, Acceptance::kIncomplete)});
   }
 }
 

@@ -28,7 +28,7 @@ Run runAt(const Statement& row) {
   run.planSha256 = row.text(6);
   run.profile = row.text(7);
   run.simulated = row.integer(8) != 0;
-  run.acceptance = row.text(9);
+  run.acceptance = row.named(9, Acceptance::kIncomplete);
   run.path = row.text(10);
   return run;
 }

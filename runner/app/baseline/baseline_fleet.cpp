@@ -118,7 +118,7 @@ class Gatherer {
     for (const auto& device : node.devices)
       if (device.name != fleet_.device)
         return fmt::format("{} is a {} and not a {}", device.id, printable(device.name, 80), fleet_.device);
-    if (node.acceptance == "interrupted") return "its run was interrupted";
+    if (node.acceptance == Acceptance::kInterrupted) return "its run was interrupted";
     size_t bad = 0;
     std::string first;
     for (const auto& deviation : node.deviations) {

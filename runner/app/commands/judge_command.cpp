@@ -61,8 +61,8 @@ void decideAgain(Record& record, const Accounting& accounting) {
   DecisionInput input;
   input.accounting = accounting;
   input.strict = record.strict;
-  input.interrupted = record.acceptance == acceptanceName(Acceptance::kInterrupted);
-  input.noGpuSkip = record.acceptance == acceptanceName(Acceptance::kNoGpu);
+  input.interrupted = record.acceptance == Acceptance::kInterrupted;
+  input.noGpuSkip = record.acceptance == Acceptance::kNoGpu;
   input.unknownSku = record.profile.name.empty();
   input.allowUnknownSku = record.allowUnknownSku;
   input.flakyAllowed = std::all_of(record.stages.begin(), record.stages.end(), [](const StageRecord& stage) {
@@ -72,7 +72,7 @@ void decideAgain(Record& record, const Accounting& accounting) {
   });
   const Decision decision = decide(input);
   record.accounting = accounting;
-  record.acceptance = acceptanceName(decision.acceptance);
+  record.acceptance = decision.acceptance;
   record.exitCode = decision.exitCode;
   record.reasons = decision.reasons;
 }

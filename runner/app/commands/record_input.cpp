@@ -58,7 +58,7 @@ std::string differenceBetween(const Record& record, const Record& again) {
         return fmt::format("stage {} has {} {}, the record says {}", printable(stage, 80), now,
                            outcomeName(static_cast<Outcome>(i)), before);
   if (again.acceptance == record.acceptance && again.exitCode == record.exitCode) return "";
-  return fmt::format("they are {}, the record says {}", again.acceptance, record.acceptance);
+  return fmt::format("they are {}, the record says {}", nameOf(again.acceptance), nameOf(record.acceptance));
 }
 
 }  // namespace

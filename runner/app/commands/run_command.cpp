@@ -147,7 +147,7 @@ Result<RunSetup> prepare(const RunOptions& options, RunView& view) {
 /// Fails when --scope leaves nothing to run: an empty run is no success.
 Status checkScopes(const Plan& plan, const RunOptions& options) {
   std::set<std::string> present;
-  for (const Stage& stage : plan.stages) present.insert(scopeName(stage.scope));
+  for (const Stage& stage : plan.stages) present.insert(nameOf(stage.scope));
   const auto& asked = options.scopes;
   if (asked.empty() || std::any_of(asked.begin(), asked.end(),
                                    [&](const std::string& scope) { return present.count(scope) > 0; }))
@@ -227,7 +227,7 @@ Result<int> runResumed(const RunOptions& asked, RunView& view, const Launcher& p
                  asked.resume.string()};
   if (!setup.options->scenario.empty() || node == nodeName(asked)) {
     MUSTER_TRY(const auto cluster, joinCluster(setup.plan, options, place, &journal));
-    NodeRun run(setup, std::move(folder), node, rank, count, launcherJson(place), cluster.get());
+    NodeRun run(setup, std::move(folder), {node, rank, count, launcherJson(place), cluster.get()});
     MUSTER_TRY(const Record record, run.run());
     leave(place, cluster.get(), view);
     return record.exitCode;
@@ -257,7 +257,7 @@ Result<int> runSimulatedNode(const RunSetup& setup, const RunOptions& options, c
         fmt::format("--node-name is {}, but place {} of --node-names has {}", name, rank, printable(ranked)),
         ""};
   MUSTER_TRY(RunFolder folder, RunFolder::create(out));
-  NodeRun run(setup, std::move(folder), name, rank, count);
+  NodeRun run(setup, std::move(folder), {name, rank, count});
   MUSTER_TRY(const Record record, run.run());
   return record.exitCode;
 }
@@ -274,7 +274,7 @@ Result<int> runSimulated(const RunSetup& setup, const RunOptions& options, const
   const auto runOne = [&](int rank) -> Result<int> {
     const std::string node = fmt::format("sim-node-{:04}", rank);
     MUSTER_TRY(RunFolder folder, RunFolder::create(out / node));
-    NodeRun run(setup, std::move(folder), node, rank, options.nodes);
+    NodeRun run(setup, std::move(folder), {node, rank, options.nodes});
     MUSTER_TRY(const Record record, run.run());
     return record.exitCode;
   };
@@ -307,8 +307,8 @@ Result<int> runNew(const RunOptions& options, RunView& view, const Launcher& pla
   if (options.scenario.empty()) {
     MUSTER_TRY(const auto cluster, joinCluster(setup.plan, options, place));
     MUSTER_TRY(RunFolder folder, RunFolder::create(options.resume.empty() ? nodeFolder(out, place) : out));
-    NodeRun run(setup, std::move(folder), nodeName(options), place.nodeRank, place.nodeCount,
-                launcherJson(place), cluster.get());
+    NodeRun run(setup, std::move(folder),
+                {nodeName(options), place.nodeRank, place.nodeCount, launcherJson(place), cluster.get()});
     MUSTER_TRY(const Record record, run.run());
     leave(place, cluster.get(), view);
     return record.exitCode;

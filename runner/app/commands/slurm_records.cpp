@@ -58,7 +58,7 @@ class Rules {
   /// A task speaks for its own node: stages of all nodes are another job's.
   [[nodiscard]] static Status checkAlone(const fleet::NodeSummary& record) {
     for (const fleet::StageSummary& stage : record.stages)
-      if (stage.scope == "cluster" && stage.state != "elsewhere")
+      if (stage.scope == Scope::kCluster && stage.state != StageState::kElsewhere)
         return refused("it holds a stage of scope cluster, which the task of one node does not run");
     return {};
   }

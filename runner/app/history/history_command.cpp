@@ -26,7 +26,7 @@ constexpr size_t kMostShown = 40;
 
 std::string runLine(const history::Run& run) {
   return fmt::format("#{:<5} {}  {:<20} {:<12} {}{}{}", run.number, formatUtc(run.started),
-                     printable(run.node, 64), run.acceptance, printable(run.plan, 64),
+                     printable(run.node, 64), nameOf(run.acceptance), printable(run.plan, 64),
                      run.profile.empty() ? "" : ", " + printable(run.profile, 64),
                      run.simulated ? "  SIMULATED" : "");
 }
@@ -127,7 +127,7 @@ Result<int> listFleets(const HistoryOptions& options) {
   }
   for (const history::KeptFleet& fleet : fleets)
     fmt::print("#{:<5} {}  {:<12} {} nodes, {}  {}{}\n", fleet.number, formatUtc(fleet.finished),
-               fleet.acceptance, fleet.nodes.size(), printable(fleet.plan, 64),
+               nameOf(fleet.acceptance), fleet.nodes.size(), printable(fleet.plan, 64),
                printable(fleet.folder.string(), 200), fleet.simulated ? "  SIMULATED" : "");
   if (fleets.empty()) fmt::print("no fleets in the history; add one with `muster history add FOLDER`\n");
   return kExitAccepted;

@@ -104,11 +104,11 @@ Status checkAccepted(const KeptFleet& fleet, const HistoryOptions& options) {
                              "one with --waivers",
                              printable(fleet.waiversFrom, 80)),
                  fleet.folder.string()};
-  if (fleet.acceptance == "accepted") return {};
+  if (fleet.acceptance == Acceptance::kAccepted) return {};
   return Error{ErrorCode::kUsage,
                fmt::format("this fleet is {}; only an accepted fleet can be re-accepted. Merge all records "
                            "again with `muster fleet`",
-                           printable(fleet.acceptance, 40)),
+                           nameOf(fleet.acceptance)),
                fleet.folder.string()};
 }
 
@@ -119,9 +119,9 @@ DeltaInput readAll(KeptFleet accepted, const std::vector<FoundRecord>& found, co
   input.accepted = std::move(accepted);
   const auto nameOf = [&](size_t i) { return validUtf8(found[i].path.string()); };
   input.records = fleet::readEach(
-      found.size(), fleet::readerThreads(), {},
-      [&](fleet::RecordReader& reader, size_t i) { return reader.read(found[i].path); }, nameOf,
-      waivers.list);
+      {found.size(), [&](fleet::RecordReader& reader, size_t i) { return reader.read(found[i].path); },
+       nameOf},
+      fleet::readerThreads(), {}, waivers.list);
   setAsideIncomplete(input.records);
   std::map<std::string, RecordUse> uses;
   for (size_t i = 0; i < found.size(); ++i) uses.emplace(nameOf(i), found[i].use);
@@ -273,7 +273,7 @@ Result<int> merge(DeltaInput& input, const Delta& delta, const HistoryOptions& o
   MUSTER_CHECK_OK(writeFileAtomically(options.out / "fleet.html", html, Durable::kNo));
   if (options.json) {
     Json json = toJson(delta);
-    json["acceptance"] = fleet.acceptance;
+    json["acceptance"] = nameOf(fleet.acceptance);
     json["fleet"] = (options.out / "fleet.json").string();
     fmt::print("{}\n", dumpJson(json));
     return fleet.exitCode;

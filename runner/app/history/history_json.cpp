@@ -57,7 +57,7 @@ Json toJson(const history::FigureChange& figure) {
 Json toJson(const history::Run& run) {
   return {{"number", run.number},   {"node", run.node},           {"id", run.runId},
           {"started", run.started}, {"plan", run.plan},           {"plan_sha256", run.planSha256},
-          {"profile", run.profile}, {"simulated", run.simulated}, {"acceptance", run.acceptance},
+          {"profile", run.profile}, {"simulated", run.simulated}, {"acceptance", nameOf(run.acceptance)},
           {"path", run.path},       {"sha256", run.sha256}};
 }
 
@@ -87,9 +87,9 @@ Json toJson(const history::Comparison& comparison) {
 
 Json toJson(const history::KeptFleet& fleet) {
   Json nodes = Json::array();
-  for (const auto& node : fleet.nodes) nodes.push_back({{"node", node.name}, {"state", node.state}});
+  for (const auto& node : fleet.nodes) nodes.push_back({{"node", node.name}, {"state", nameOf(node.state)}});
   return {{"number", fleet.number},          {"folder", fleet.folder.string()},
-          {"sha256", fleet.sha256},          {"acceptance", fleet.acceptance},
+          {"sha256", fleet.sha256},          {"acceptance", nameOf(fleet.acceptance)},
           {"simulated", fleet.simulated},    {"plan", fleet.plan},
           {"plan_sha256", fleet.planSha256}, {"started", fleet.started},
           {"finished", fleet.finished},      {"nodes", nodes}};

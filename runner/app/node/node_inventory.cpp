@@ -141,14 +141,14 @@ NodeInventory readInventory(const StageRecord& stage, const StageEvidence& evide
   return inventory;
 }
 
-void useInventory(const NodeInventory& inventory, NodeContext& node) {
+void useInventory(const NodeInventory& inventory, bool simulated, NodeProgress& node) {
   if (!inventory.facts.is_object()) return;
   for (const Json& device : inventory.facts["devices"]) {
     std::string id;
     JsonReader(device, "device").optional("id", id);
     node.devices.push_back({static_cast<int>(node.devices.size()), id, device});
   }
-  if (const auto host = inventory.facts.find("host"); node.simulated() && host != inventory.facts.end()) {
+  if (const auto host = inventory.facts.find("host"); simulated && host != inventory.facts.end()) {
     std::vector<double> counts;
     JsonReader(*host, "host").optional("devices_of_nodes", counts);
     node.devicesOfNodes.assign(counts.begin(), counts.end());

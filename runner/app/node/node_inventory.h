@@ -36,7 +36,7 @@ NodeInventory readInventory(const StageRecord& stage, const StageEvidence& evide
                             const std::filesystem::path& folder);
 
 /// Fills devices and peaks of `node` from the inventory and its profile.
-void useInventory(const NodeInventory& inventory, NodeContext& node);
+void useInventory(const NodeInventory& inventory, bool simulated, NodeProgress& node);
 
 /// Adds the number of devices that the profile wants; without one, at least one.
 void expectDeviceCount(const Profile* profile, StageEvidence& evidence);

@@ -51,9 +51,7 @@ Json launcherJson(const Launcher& place) {
 }
 
 bool wantsCluster(const Plan& plan, const RunOptions& options) {
-  const auto& scopes = options.scopes;
-  if (!scopes.empty() && std::count(scopes.begin(), scopes.end(), scopeName(Scope::kCluster)) == 0)
-    return false;
+  if (!options.runsScope(Scope::kCluster)) return false;
   return std::any_of(plan.stages.begin(), plan.stages.end(),
                      [](const Stage& stage) { return stage.scope == Scope::kCluster; });
 }
@@ -84,7 +82,7 @@ Result<std::unique_ptr<ClusterLink>> joinCluster(const Plan& plan, const RunOpti
                       {"seed", std::to_string(options.seed)}};
   if (earlier != nullptr)
     for (const JournalStage& entry : earlier->stages)
-      if (entry.stage.scope == scopeName(Scope::kCluster))
+      if (entry.stage.scope == Scope::kCluster)
         cluster.finished[entry.stage.name] = outcomeName(entry.stage.outcome);
   MUSTER_TRY(auto link, ClusterLink::start(std::move(cluster)));
   MUSTER_CHECK_OK(link->join(kJoinPatience));

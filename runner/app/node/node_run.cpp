@@ -37,8 +37,7 @@ double finishedAt(double started, double elapsed, double wall, bool resumed) {
   return resumed ? std::max(wall, started + elapsed) : started + elapsed;
 }
 
-NodeRun::NodeRun(const RunSetup& setup, RunFolder folder, std::string node, int nodeRank, int nodeCount,
-                 Json launcher, ClusterLink* cluster)
+NodeRun::NodeRun(const RunSetup& setup, RunFolder folder, NodeSeat seat)
     : setup_(setup), begun_(systemClock().now()), folder_(std::move(folder)) {
   const RunOptions& options = *setup.options;
   node_.tree = setup.tree;
@@ -46,24 +45,24 @@ NodeRun::NodeRun(const RunSetup& setup, RunFolder folder, std::string node, int 
   node_.backend = options.scenario.empty() ? setup.plan.backend : "sim";
   node_.scenario = options.scenario.empty() ? fs::path() : fs::absolute(options.scenario);
   node_.folder = folder_.path();
-  node_.node = std::move(node);
+  node_.node = seat.node;
   node_.nodeNames = options.nodeNames;
-  node_.nodeRank = nodeRank;
-  node_.nodeCount = nodeCount;
+  node_.nodeRank = seat.rank;
+  node_.nodeCount = seat.count;
   node_.seed = options.seed;
   // Nodes that run side by side share the CPUs.
   if (node_.simulated())
     node_.processes = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / options.nodes);
   node_.cancelled = &interrupted();
   node_.view = setup.view;
-  node_.cluster = cluster;
+  node_.cluster = seat.cluster;
   node_.arrival = options.arrival;
 
   record_.toolVersion = toolVersion();
   record_.buildId = buildId();
   record_.node = node_.node;
-  record_.nodeRank = nodeRank;
-  record_.nodeCount = nodeCount;
+  record_.nodeRank = seat.rank;
+  record_.nodeCount = seat.count;
   record_.simulated = node_.simulated();
   record_.scenario = node_.scenario.stem().string();
   record_.backend = node_.backend;
@@ -74,7 +73,7 @@ NodeRun::NodeRun(const RunSetup& setup, RunFolder folder, std::string node, int 
   record_.allowUnknownSku = setup.plan.allowUnknownSku;
   record_.strict = options.strict;
   record_.command = options.command;
-  record_.launcher = std::move(launcher);
+  record_.launcher = std::move(seat.launcher);
   if (!options.fleetId.empty()) record_.launcher["fleet_id"] = options.fleetId;
   record_.environment = recordedEnvironment();
 }
@@ -141,8 +140,8 @@ void NodeRun::endWaivers() {
 }
 
 Status NodeRun::keep(const StageOutcome& outcome, const Json& extra) {
-  MUSTER_CHECK_OK(folder_.appendStage({outcome.record, node_.virtualNow, extra}));
-  if (node_.cluster != nullptr && outcome.record.scope == scopeName(Scope::kCluster)) {
+  MUSTER_CHECK_OK(folder_.appendStage({outcome.record, progress_.virtualNow, extra}));
+  if (node_.cluster != nullptr && outcome.record.scope == Scope::kCluster) {
     MUSTER_CHECK_OK(folder_.settle());
     node_.cluster->noteFinished(outcome.record.name, outcomeName(outcome.record.outcome));
   }
@@ -172,17 +171,17 @@ void NodeRun::tellOthers(const Stage& stage, const std::string& why) {
 }
 
 Result<StageOutcome> NodeRun::runOne(const Stage& stage) {
-  const std::vector<std::string>& scopes = setup_.options->scopes;
-  if (!scopes.empty() && std::count(scopes.begin(), scopes.end(), scopeName(stage.scope)) == 0)
-    return stageNotRun(
-        stage, StageState::kElsewhere,
-        fmt::format("its scope is {}; this job runs scope {}", scopeName(stage.scope), join(scopes, ", ")));
+  const RunOptions& options = *setup_.options;
+  if (!options.runsScope(stage.scope))
+    return stageNotRun(stage, StageState::kElsewhere,
+                       fmt::format("its scope is {}; this job runs scope {}", nameOf(stage.scope),
+                                   join(options.scopes, ", ")));
   const std::string reason = whyNot(stage);
   if (!reason.empty()) {
     tellOthers(stage, reason);
     return stageNotRun(stage, StageState::kSkipped, reason);
   }
-  MUSTER_TRY(StageOutcome outcome, runStage(node_, stage));
+  MUSTER_TRY(StageOutcome outcome, runStage(node_, progress_, stage));
   if (node_.cluster != nullptr)
     if (const std::string strangers = node_.cluster->turnedAway(); !strangers.empty())
       outcome.record.log.push_back(strangers);
@@ -207,7 +206,7 @@ Status NodeRun::runStages(const Journal* earlier) {
     Accounting accounting;
     accounting.expected = entry.stage.verdicts.size();
     for (const Verdict& verdict : entry.stage.verdicts) accounting.add(verdict);
-    node_.virtualNow = entry.virtualEnd;
+    progress_.virtualNow = entry.virtualEnd;
     add(entry.stage, accounting);
   };
   if (const auto it = done.find(kInventoryStage); it != done.end()) takeDone(*it->second);
@@ -258,8 +257,7 @@ void NodeRun::judgeReboot(const Journal& earlier) {
   evidence.expectations.push_back(same);
   StageRecord stage;
   stage.name = kRunStage;
-  stage.state = "ran";
-  stage.scope = scopeName(Scope::kNode);
+  stage.scope = Scope::kNode;
   const Accounting accounting = judgeInto(stage, evidence, {});
   stage.measurements = evidence.measurements;
   add(stage, accounting);
@@ -283,7 +281,7 @@ void NodeRun::decideAll() {
         return !flaky || (stage != plan.stages.end() && stage->allowFlaky);
       });
   const Decision decision = decide(input);
-  record_.acceptance = acceptanceName(decision.acceptance);
+  record_.acceptance = decision.acceptance;
   record_.exitCode = decision.exitCode;
   record_.reasons = decision.reasons;
   if (!inventory_.problem.empty()) record_.reasons.insert(record_.reasons.begin(), inventory_.problem);

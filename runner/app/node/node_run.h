@@ -42,12 +42,18 @@ bool satisfies(Outcome outcome);
 /// meanwhile. How long a resumed run lay still only the wall clock knows.
 double finishedAt(double started, double elapsed, double wall, bool resumed);
 
+/// A node among those of its run.
+struct NodeSeat {
+  std::string node;  ///< the host name, or "sim-node-0003" for simulated ones
+  int rank = 0;
+  int count = 1;
+  Json launcher = {{"kind", "none"}};  ///< what the record says of how it got its place
+  ClusterLink* cluster = nullptr;      ///< the tie to the others; nullptr: it runs alone, or simulated
+};
+
 class NodeRun {
  public:
-  /// `node` is the host name, or "sim-node-0003" for simulated ones.
-  /// `launcher`: what the record says of how this node got its place.
-  NodeRun(const RunSetup& setup, RunFolder folder, std::string node, int nodeRank, int nodeCount,
-          Json launcher = {{"kind", "none"}}, ClusterLink* cluster = nullptr);
+  NodeRun(const RunSetup& setup, RunFolder folder, NodeSeat seat);
 
   /// Runs every stage that the journal does not hold yet and writes record and reports. Failures of stages
   /// are in the record; an Error is bad input (kUsage) or a fault of Muster itself.
@@ -78,7 +84,8 @@ class NodeRun {
   const RunSetup& setup_;
   const double begun_;  ///< by the steady clock, which nobody sets
   RunFolder folder_;
-  NodeContext node_;
+  NodeConfig node_;
+  NodeProgress progress_;
   Record record_;
   std::optional<Profile> profile_;  ///< the frozen one
   NodeInventory inventory_;

@@ -123,18 +123,18 @@ Status NodeRun::chooseProfile(NodeInventory& inventory) {
 void NodeRun::announce(const NodeInventory& inventory) {
   inventory_ = inventory;
   if (profile_) {
-    node_.profile = &*profile_;
+    progress_.profile = &*profile_;
     record_.profile = {profile_->name, profile_->path.string(), profile_->sha256, profile_->text};
   }
-  useInventory(inventory, node_);
+  useInventory(inventory, node_.simulated(), progress_);
   const PlanNetwork& network = setup_.plan.network;
-  addNetworkPeaks(network.rails, network.railBandwidth, node_.devices.size(), node_.nodeCount,
-                  node_.judge.peaks);
-  if (network.rails > 0 || network.railBandwidth > 0) node_.judge.peaksFrom += kNetworkOfPlan;
+  addNetworkPeaks(network.rails, network.railBandwidth, progress_.devices.size(), node_.nodeCount,
+                  progress_.judge.peaks);
+  if (network.rails > 0 || network.railBandwidth > 0) progress_.judge.peaksFrom += kNetworkOfPlan;
   record_.inventory = inventory.facts.is_object() ? inventory.facts : Json::object();
   record_.skuHow = inventory.problem.empty() ? inventory.skuHow : "unknown: " + inventory.problem;
-  record_.peaks = node_.judge.peaks;
-  record_.peaksFrom = node_.judge.peaksFrom;
+  record_.peaks = progress_.judge.peaks;
+  record_.peaksFrom = progress_.judge.peaksFrom;
   setup_.view->runStarted(record_, folder_.path());
   for (const char* name : {"LD_PRELOAD", "LD_AUDIT"})
     if (const auto found = record_.environment.find(name); found != record_.environment.end())
@@ -142,12 +142,12 @@ void NodeRun::announce(const NodeInventory& inventory) {
           fmt::format("warning: {}={}: this library is loaded into every process of the run and can change "
                       "results; unset it unless intended",
                       name, printable(found->second, 200)));
-  node_.announced = true;
+  progress_.announced = true;
 }
 
 Status NodeRun::takeInventory() {
   MUSTER_TRY(const Stage stage, inventoryStage(setup_.catalog));
-  MUSTER_TRY(StageOutcome outcome, runStage(node_, stage));
+  MUSTER_TRY(StageOutcome outcome, runStage(node_, progress_, stage));
   MUSTER_TRY(StageEvidence evidence, evidenceFromRecord(outcome.record));
   NodeInventory inventory = readInventory(outcome.record, evidence, folder_.path());
   // A mistake in the scenario file is the user's, as one in the plan: nothing runs.
@@ -155,8 +155,8 @@ Status NodeRun::takeInventory() {
     return Error{ErrorCode::kUsage, inventory.problem, ""};
   MUSTER_CHECK_OK(chooseProfile(inventory));
   announce(inventory);
-  expectDevices(inventory, node_.profile, evidence);
-  outcome.accounting = judgeInto(outcome.record, evidence, node_.judge);
+  expectDevices(inventory, progress_.profile, evidence);
+  outcome.accounting = judgeInto(outcome.record, evidence, progress_.judge);
   outcome.record.measurements = std::move(evidence.measurements);
   waive(outcome);
   Json extra = toJson(inventory);

@@ -2,6 +2,7 @@
 // What the command line of `muster run` came to.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "runner/app/view/view.h"
+#include "runner/plan/plan.h"
 
 namespace muster {
 
@@ -20,7 +22,7 @@ struct RunOptions {
   std::filesystem::path waivers;   ///< --waivers; empty: none
   std::string sku;                 ///< overrides the plan's; empty: as the plan says
   std::vector<std::string> sets;
-  std::vector<std::string> scopes;  ///< --scope device,node; empty: all
+  std::vector<std::string> scopes;  ///< --scope device,node: names of Scope; empty: all
   std::vector<std::filesystem::path> pluginFolders;
   std::vector<std::filesystem::path> skuFolders;
   int nodes = 1;                 ///< simulated nodes
@@ -39,6 +41,10 @@ struct RunOptions {
   bool noGpuSkip = false;
   ViewKind view = ViewKind::kAuto;
   std::vector<std::string> command;  ///< argv, for the record
+
+  [[nodiscard]] bool runsScope(Scope scope) const {
+    return scopes.empty() || std::find(scopes.begin(), scopes.end(), nameOf(scope)) != scopes.end();
+  }
 };
 
 }  // namespace muster

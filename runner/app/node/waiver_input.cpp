@@ -24,19 +24,9 @@ std::vector<std::string> metricNames(const Catalog& catalog) {
 }
 
 WaiverRecord recordOf(const Waiver& waiver, const WaiverUse& use) {
-  return {waiver.stage,
-          waiver.metric,
-          waiver.where,
-          waiver.device,
-          waiver.serial,
-          waiver.node,
-          waiver.reason,
-          waiver.approver,
-          waiver.expires,
-          waiver.at,
-          waiverStateName(use.state),
-          use.covered,
-          use.detail};
+  return {waiver.stage, waiver.metric, waiver.where,    waiver.device,  waiver.serial,
+          waiver.node,  waiver.reason, waiver.approver, waiver.expires, waiver.at,
+          use.state,    use.covered,   use.detail};
 }
 
 }  // namespace
@@ -100,7 +90,7 @@ std::optional<StageOutcome> settleWaivers(Record& record, const Waivers& waivers
   if (waivers.sha256.empty()) return std::nullopt;
   std::vector<StageVerdicts> stages;
   for (const StageRecord& stage : record.stages)
-    stages.push_back({stage.name, stage.state == "ran", &stage.verdicts});
+    stages.push_back({stage.name, stage.state == StageState::kRan, &stage.verdicts});
   const std::vector<WaiverUse> uses = waiverUses(waivers.list, waivedNode(record), stages);
   StageEvidence evidence;
   evidence.stage = kWaiverStage;
@@ -116,8 +106,7 @@ std::optional<StageOutcome> settleWaivers(Record& record, const Waivers& waivers
   if (evidence.ends.empty()) return std::nullopt;
   StageOutcome outcome;
   outcome.record.name = kWaiverStage;
-  outcome.record.state = "ran";
-  outcome.record.scope = scopeName(Scope::kNode);
+  outcome.record.scope = Scope::kNode;
   outcome.accounting = judgeInto(outcome.record, evidence, {});
   return outcome;
 }

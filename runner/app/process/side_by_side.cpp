@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "runner/app/process/interrupt.h"
+#include "runner/core/child_process.h"
 #include "runner/core/files.h"
 #include "runner/core/json.h"
 
@@ -30,16 +31,6 @@ constexpr int kLook = 200;  // ms; a signal may come right before the wait that 
 
 Error systemError(const char* what) {
   return {ErrorCode::kInternal, fmt::format("cannot {}: {}", what, errnoText(errno)), ""};
-}
-
-struct Pipe {
-  Fd from, to;
-};
-
-Result<Pipe> makePipe() {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return systemError("make a pipe");
-  return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
 
 Json toJson(const Result<int>& result) {
@@ -87,9 +78,9 @@ class Part {
     if (part.pid_ == 0) installInterruptHandlers(false);
     sigprocmask(SIG_SETMASK, &before, nullptr);
     if (part.pid_ < 0) return systemError("fork");
-    if (part.pid_ == 0) become(parent, output.to.get(), result.to.get(), [&] { return work(number); });
-    part.output_ = std::move(output.from);
-    part.result_ = std::move(result.from);
+    if (part.pid_ == 0) become(parent, output.write.get(), result.write.get(), [&] { return work(number); });
+    part.output_ = std::move(output.read);
+    part.result_ = std::move(result.read);
     return part;
   }
 

@@ -36,10 +36,12 @@ std::string worstOf(const Record& record) {
                      who.empty() ? "" : " of ", who);
 }
 
+using fleet::NodeState;
+
 /// A node in the fleet's report.
 struct FleetLine {
   std::string node;
-  std::string state;
+  NodeState state = NodeState::kMissing;
   std::string reason;
   bool suspect = false;  ///< a suspect of the fleet names it
 };
@@ -69,7 +71,7 @@ Result<FleetReport> readReport(const slurm::RunStore& run) {
     node.read("state", line.state);
     node.optional("reason", line.reason);
     node.optional("suspect", line.suspect);
-    if (line.state != "accepted") lines.push_back(std::move(line));
+    if (line.state != NodeState::kAccepted) lines.push_back(std::move(line));
     return node.status();
   });
   MUSTER_CHECK_OK(reader.status());
@@ -78,11 +80,11 @@ Result<FleetReport> readReport(const slurm::RunStore& run) {
 
 /// What a node's own record rejects it for, or what the fleet says.
 std::string whyNot(const slurm::RunStore& run, const FleetLine& line) {
-  if (line.state == "rejected" && slurm::readExit(run.exit(line.node)) == kExitRejected) {
+  if (line.state == NodeState::kRejected && slurm::readExit(run.exit(line.node)) == kExitRejected) {
     const auto record = readRecord(run.nodeFolder(line.node) / "record.json");
     return record.ok() ? worstOf(*record) : "rejected";
   }
-  return line.reason.empty() ? line.state + " by the fleet" : line.reason;
+  return line.reason.empty() ? std::string(nameOf(line.state)) + " by the fleet" : line.reason;
 }
 
 /// Whether the run's plan, its fleet's report or any of its records is simulated.
@@ -121,7 +123,8 @@ Result<int> showFleet(const slurm::RunStore& run, int code) {
   MUSTER_TRY(const FleetReport report, readReport(run));
   const std::vector<FleetLine>& lines = report.lines;
   for (size_t i = 0; i < lines.size() && i < kMostLines; ++i)
-    fmt::print("{:<20} {:<10} {}\n", lines[i].node, lines[i].state, printable(whyNot(run, lines[i]), 200));
+    fmt::print("{:<20} {:<10} {}\n", lines[i].node, nameOf(lines[i].state),
+               printable(whyNot(run, lines[i]), 200));
   if (lines.size() > kMostLines) fmt::print("and {} nodes more\n", lines.size() - kMostLines);
   fmt::print("fleet report: {}\n", fleetReportText(run, code));
   std::error_code error;
@@ -177,21 +180,21 @@ class Rejections {
   [[nodiscard]] std::optional<slurm::RejectedNode> of(const std::string& node) const {
     const auto judged = judged_.find(node);
     const auto told = told_.find(node);
-    const std::string toldState = told == told_.end() ? "" : told->second.state;
-    const bool toldSuspect = toldState == "affected" && told->second.suspect;
+    const auto toldState = told == told_.end() ? NodeState::kAccepted : told->second.state;
+    const bool toldSuspect = toldState == NodeState::kAffected && told->second.suspect;
     const slurm::NodeEnd end =
         run_.submission().nodeStages ? witness_.ofNode(node) : witness_.ofCluster(node);
-    const bool anybody = toldState == "rejected" || toldSuspect ||
+    const bool anybody = toldState == NodeState::kRejected || toldSuspect ||
                          slurm::readExit(run_.exit(node)) == kExitRejected || end.exitCode == kExitRejected;
     if (judged == judged_.end())
       return anybody ? std::optional(doubtful(node, "it has no evaluated record")) : std::nullopt;
     const fleet::FleetNode& found = *judged->second;
-    const bool rejected = found.state == fleet::NodeState::kRejected;
-    const bool oneEnd = found.state == fleet::NodeState::kAffected && found.suspect;
+    const bool rejected = found.state == NodeState::kRejected;
+    const bool oneEnd = found.state == NodeState::kAffected && found.suspect;
     if (rejected && found.failed && believed(end) && end.exitCode == kExitRejected) {
-      slurm::RejectedNode own{node, whyNot(run_, {node, "rejected", found.reason})};
+      slurm::RejectedNode own{node, whyNot(run_, {node, NodeState::kRejected, found.reason})};
       // A job of the run's user may have come after the fleet's.
-      if (toldState != "rejected")
+      if (toldState != NodeState::kRejected)
         own.doubt = fmt::format("fleet.json and records differ: fleet.json says {}, the records say {}",
                                 reportSays(toldState), own.what);
       return own;
@@ -207,16 +210,16 @@ class Rejections {
         named.doubt = "rejected, but not confirmed: " + end.why;
       else if (!fleetDoubt_.empty())
         named.doubt = "rejected by the fleet, but " + fleetDoubt_;
-      else if (toldState != nodeStateName(found.state))
+      else if (toldState != found.state)
         named.doubt = fmt::format("its records are rejected by the fleet, but fleet.json says {}",
                                   reportSays(toldState));
       return named;
     }
-    if (found.state == fleet::NodeState::kAffected) return slurm::RejectedNode{node, found.reason, true};
-    if (!anybody && found.state != fleet::NodeState::kQuarantined) return std::nullopt;
+    if (found.state == NodeState::kAffected) return slurm::RejectedNode{node, found.reason, true};
+    if (!anybody && found.state != NodeState::kQuarantined) return std::nullopt;
     // Somebody says so, and the records do not.
-    return doubtful(node, fmt::format("{}{}{}", nodeStateName(found.state), found.reason.empty() ? "" : ": ",
-                                      found.reason));
+    return doubtful(
+        node, fmt::format("{}{}{}", nameOf(found.state), found.reason.empty() ? "" : ": ", found.reason));
   }
 
  private:
@@ -224,9 +227,9 @@ class Rejections {
     return end.standing == Standing::kConfirmed || (unconfirmed_ && end.standing == Standing::kForgotten);
   }
   /// What fleet.json, which lists only what is not accepted, says of a node.
-  [[nodiscard]] std::string reportSays(const std::string& state) const {
+  [[nodiscard]] std::string reportSays(NodeState state) const {
     if (!reported_) return "nothing (there is none)";
-    return state.empty() ? "accepted" : printable(state, 40);
+    return nameOf(state);
   }
   static slurm::RejectedNode doubtful(const std::string& node, const std::string& what) {
     return {node, "", false, "its files and Slurm disagree: " + what};

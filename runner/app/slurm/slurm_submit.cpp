@@ -326,7 +326,7 @@ Status checkScenario(const SlurmOptions& o, const RunSetup& asked, size_t nodes)
   setup.view = &view;
   setup.plan.stages.clear();
   MUSTER_TRY(RunFolder folder, RunFolder::create(scratch.path() / "run"));
-  NodeRun run(setup, std::move(folder), "submit", 0, static_cast<int>(std::max<size_t>(nodes, 1)));
+  NodeRun run(setup, std::move(folder), {"submit", 0, static_cast<int>(std::max<size_t>(nodes, 1))});
   const auto record = run.run();
   return record.ok() ? Status() : Status(record.error());
 }

@@ -143,8 +143,8 @@ void FrameCollector::takeCase(const RankSlot& slot, const Json& frame) {
   // It was told to stop, so it did not run to its end: why is known to who told it, not to the rank.
   if (ended == "cancelled") return;
   CaseEnd& end = endOf(slot, static_cast<size_t>(index));
-  if (ended != "ok") {
-    const auto kind = ended == "unsupported" ? CaseEnd::State::kUnsupported : CaseEnd::State::kError;
+  const auto kind = fromName<CaseEnd::State>(ended).value_or(CaseEnd::State::kError);
+  if (kind != CaseEnd::State::kOk) {
     std::string message = textField(frame, "message");
     if (message.empty()) message = "the plugin gave no reason";
     worsen(end, kind, message, textField(frame, "remedy"));

@@ -33,39 +33,23 @@ std::vector<CaseRun> runsOf(const Stage& stage, const std::vector<const Case*>& 
   return runs;
 }
 
-const char* stateName(RankEnd::State state) {
-  switch (state) {
-    case RankEnd::State::kOk:
-      return "ok";
-    case RankEnd::State::kError:
-      return "error";
-    case RankEnd::State::kTimeout:
-      return "timeout";
-    case RankEnd::State::kCancelled:
-      return "cancelled";
-    case RankEnd::State::kAbandoned:
-      return "abandoned";
-  }
-  return "error";
-}
-
 }  // namespace
 
 HangLimits simulatedHang(const Stage& stage) {
   return {kSimulatedIdle, std::max(stage.timeout, kSimulatedIdle)};
 }
 
-RankGroup::RankGroup(NodeContext& node, const Stage& stage, const PluginSpec& plugin, const TestSpec& test,
-                     const std::vector<const Case*>& cases, const std::vector<RankSlot>& slots,
-                     const GroupPlace& place, int attempt, std::function<void()> onTick)
-    : node_(node),
-      stage_(stage),
-      plugin_(plugin),
-      slots_(slots),
-      place_(place),
+RankGroup::RankGroup(const StageHere& here, const std::vector<const Case*>& cases, int attempt,
+                     std::function<void()> onTick)
+    : node_(here.node),
+      progress_(here.progress),
+      stage_(here.stage),
+      plugin_(here.plugin),
+      slots_(here.slots),
+      place_(here.place),
       attempt_(attempt),
       onTick_(std::move(onTick)),
-      collector_(plugin, test, runsOf(stage, cases), attempt) {}
+      collector_(here.plugin, here.test, runsOf(here.stage, cases), attempt) {}
 
 double RankGroup::secondsLeft(double begin) const {
   if (node_.simulated()) return std::numeric_limits<double>::infinity();
@@ -98,7 +82,7 @@ RankSpec RankGroup::specFor(const RankSlot& slot, int start) const {
                   {"plugin", plugin_.path},
                   {"test", stage_.test},
                   {"cases", std::move(cases)},
-                  {"context", rankContext(node_, stage_, slot, place_)},
+                  {"context", rankContext(node_, progress_, stage_, slot, place_)},
                   {"artifact_dir", (node_.folder / "artifacts" / stage_.name).string()}};
   if (slot.deviceJson.is_object() && slot.deviceJson.contains("cpus"))
     spec.request["affinity"] = slot.deviceJson["cpus"];
@@ -111,7 +95,7 @@ RankSpec RankGroup::specFor(const RankSlot& slot, int start) const {
 
 void RankGroup::showProgress(double begin) {
   onTick_();
-  if (!node_.announced) return;
+  if (!progress_.announced) return;
   node_.view->stageProgress(
       {systemClock().now() - begin, collector_.fraction(slots_.size()), collector_.lastProgress()});
 }
@@ -159,10 +143,10 @@ Result<std::unique_ptr<StoreServer>> RankGroup::serveStore(std::vector<RankSpec>
 }
 
 void RankGroup::keepEnd(const RankSlot& slot, const RankEnd& end, StageRecord& record) {
-  record.ranks.push_back({slot.rank, slot.device, attempt_, stateName(end.state), end.exitCode,
-                          signalName(end.signal), end.error, end.lastProgress, end.outputTail, end.rerun});
+  record.ranks.push_back({slot.rank, slot.device, attempt_, end.state, end.exitCode, signalName(end.signal),
+                          end.error, end.lastProgress, end.outputTail, end.rerun});
   if (end.state == RankEnd::State::kAbandoned && !slot.device.empty())
-    node_.quarantined[slot.device] =
+    progress_.quarantined[slot.device] =
         fmt::format("a process of stage {} could not be killed on it", stage_.name);
 }
 
@@ -283,7 +267,7 @@ Status RankGroup::runOnce(const std::vector<RankSlot>& slots, int start, double 
 Status RankGroup::run(StageRecord& record, StageEvidence& evidence) {
   const double begin = systemClock().now();
   for (const RankSlot& slot : slots_)
-    if (const auto it = node_.quarantined.find(slot.device); it != node_.quarantined.end())
+    if (const auto it = progress_.quarantined.find(slot.device); it != progress_.quarantined.end())
       failPending(slot, slot.device + " is quarantined: " + it->second);
 
   for (int start = 0;; ++start) {
@@ -308,7 +292,7 @@ Status RankGroup::run(StageRecord& record, StageEvidence& evidence) {
   }
 
   if (node_.simulated()) {
-    const double span = collector_.deviceTime - node_.virtualNow;
+    const double span = collector_.deviceTime - progress_.virtualNow;
     if (span > stage_.timeout)
       for (const RankSlot& slot : slots_)
         for (size_t i = 0; i < collector_.runs().size(); ++i)
@@ -316,7 +300,7 @@ Status RankGroup::run(StageRecord& record, StageEvidence& evidence) {
                              fmt::format("it took {} of simulated time; the timeout is {}",
                                          formatQuantity(span, "s"), formatQuantity(stage_.timeout, "s")));
     // A stage ends at its deadline, whatever time it reported: the next ones must not pay for a wrong figure.
-    node_.virtualNow += std::clamp(span, 0.0, stage_.timeout);
+    progress_.virtualNow += std::clamp(span, 0.0, stage_.timeout);
   }
   const auto ends = collector_.caseEnds(slots_);
   evidence.ends.insert(evidence.ends.end(), ends.begin(), ends.end());

@@ -20,9 +20,8 @@ HangLimits simulatedHang(const Stage& stage);
 
 class RankGroup {
  public:
-  RankGroup(NodeContext& node, const Stage& stage, const PluginSpec& plugin, const TestSpec& test,
-            const std::vector<const Case*>& cases, const std::vector<RankSlot>& slots,
-            const GroupPlace& place, int attempt, std::function<void()> onTick);
+  RankGroup(const StageHere& here, const std::vector<const Case*>& cases, int attempt,
+            std::function<void()> onTick);
 
   /// Runs to the end or the stage's deadline. Adds ranks, artifacts and log to `record`, ends and
   /// measurements to `evidence`, and moves the node's virtual time. An Error is a fault of Muster itself.
@@ -49,7 +48,8 @@ class RankGroup {
   void showProgress(double begin);
   Status runOnce(const std::vector<RankSlot>& slots, int start, double begin, StageRecord& record);
 
-  NodeContext& node_;
+  const NodeConfig& node_;
+  NodeProgress& progress_;
   const Stage& stage_;
   const PluginSpec& plugin_;
   std::vector<RankSlot> slots_;

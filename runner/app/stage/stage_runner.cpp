@@ -42,10 +42,9 @@ StageRecord beginRecord(const Stage& stage) {
   record.name = stage.name;
   record.plugin = stage.plugin;
   record.test = stage.test;
-  record.scope = scopeName(stage.scope);
+  record.scope = stage.scope;
   record.needs = stage.needs;
   record.required = stage.required;
-  record.state = "ran";
   record.started = systemClock().wallUnix();
   record.timeout = stage.timeout;
   record.repeat = stage.repeat;
@@ -53,21 +52,21 @@ StageRecord beginRecord(const Stage& stage) {
   return record;
 }
 
-StageEvidence beginEvidence(const NodeContext& node, const Stage& stage, const PluginSpec& plugin,
-                            const TestSpec& test, const GroupPlace& place) {
+StageEvidence beginEvidence(const StageHere& here) {
+  const Stage& stage = here.stage;
   StageEvidence evidence;
   evidence.stage = stage.name;
   evidence.required = stage.required;
   evidence.allowFlaky = stage.allowFlaky;
   evidence.expectations = stage.expectations;
-  evidence.leaderMetrics = leaderMetricsOn(plugin, test, stage.scope);
+  evidence.leaderMetrics = leaderMetricsOn(here.plugin, here.test, stage.scope);
   for (const Case& c : stage.cases) {
-    evidence.caseMetrics[c.id] = metricsOn(plugin, test, node.backend);
+    evidence.caseMetrics[c.id] = metricsOn(here.plugin, here.test, here.node.backend);
     Labels& labels = evidence.caseLabels[c.id];
     labels = knownLabels(c);
     // What is expected of another size of group is not missing here.
-    labels.emplace("ranks", std::to_string(place.worldSize));
-    labels.emplace("nodes", std::to_string(stage.scope == Scope::kCluster ? node.nodeCount : 1));
+    labels.emplace("ranks", std::to_string(here.place.worldSize));
+    labels.emplace("nodes", std::to_string(stage.scope == Scope::kCluster ? here.node.nodeCount : 1));
   }
   return evidence;
 }
@@ -99,31 +98,34 @@ void sealArtifacts(StageRecord& record, const fs::path& folder) {
 }
 
 /// Why this node cannot take part in a group; empty when it can.
-std::string unfit(const NodeContext& node, const std::vector<RankSlot>& slots) {
+std::string unfit(const NodeProgress& progress, const std::vector<RankSlot>& slots) {
   if (slots.empty()) return "no device was found to run on";
   for (const RankSlot& slot : slots)
-    if (const auto it = node.quarantined.find(slot.device); it != node.quarantined.end())
+    if (const auto it = progress.quarantined.find(slot.device); it != progress.quarantined.end())
       return slot.device + " is quarantined: " + it->second;
   return "";
 }
 
 /// Of a stage of all simulated nodes, by node: what real ones tell each other when they meet.
-std::vector<int> ranksOfNodes(const NodeContext& node, const Stage& stage, int local) {
+std::vector<int> ranksOfNodes(const NodeConfig& node, const NodeProgress& progress, const Stage& stage,
+                              int local) {
   const auto count = static_cast<size_t>(node.nodeCount);
-  const bool differ = stage.ranks == 0 && node.devicesOfNodes.size() == count;
-  return differ ? node.devicesOfNodes : std::vector<int>(count, local);
+  const bool differ = stage.ranks == 0 && progress.devicesOfNodes.size() == count;
+  return differ ? progress.devicesOfNodes : std::vector<int>(count, local);
 }
 
 /// Meets the other nodes of a cluster-scope stage and gives this node's ranks their numbers among all. Nodes
 /// that are alone or simulated meet nobody. An entry that is not kGo says why the stage does not run.
-ClusterEntry enterGroup(NodeContext& node, const Stage& stage, std::vector<RankSlot>& slots,
-                        GroupPlace& place, std::unique_ptr<ClusterStage>& cluster, StageRecord& record) {
+ClusterEntry enterGroup(StageHere& here, std::unique_ptr<ClusterStage>& cluster, StageRecord& record) {
+  const NodeConfig& node = here.node;
+  std::vector<RankSlot>& slots = here.slots;
+  GroupPlace& place = here.place;
   const auto local = static_cast<int>(slots.size());
   ClusterEntry entry{ClusterEntry::Kind::kGo, "", 0, local};
   if (node.cluster != nullptr) {
-    cluster = std::make_unique<ClusterStage>(*node.cluster, stage.name,
-                                             node.arrival > 0 ? node.arrival : stage.timeout);
-    const std::string why = unfit(node, slots);
+    cluster = std::make_unique<ClusterStage>(*node.cluster, here.stage.name,
+                                             node.arrival > 0 ? node.arrival : here.stage.timeout);
+    const std::string why = unfit(here.progress, slots);
     if (!why.empty()) {
       cluster->decline(why);
       return {ClusterEntry::Kind::kError, why, 0, 1};
@@ -131,7 +133,7 @@ ClusterEntry enterGroup(NodeContext& node, const Stage& stage, std::vector<RankS
     node.view->stageProgress({0, -1, fmt::format("waiting for all {} nodes", node.nodeCount)});
     entry = cluster->enter(local);
   } else if (node.simulated()) {
-    const std::vector<int> counts = ranksOfNodes(node, stage, local);
+    const std::vector<int> counts = ranksOfNodes(node, here.progress, here.stage, local);
     const auto own = counts.begin() + node.nodeRank;
     entry.firstRank = std::accumulate(counts.begin(), own, 0);
     entry.worldSize = std::accumulate(own, counts.end(), entry.firstRank);
@@ -170,17 +172,18 @@ void nameFaulty(StageRecord& record, const std::string& component) {
   if (!component.empty() && faultyComponent(record).empty()) record.group["culprit"] = component;
 }
 
-Json rankContext(const NodeContext& node, const Stage& stage, const RankSlot& slot, const GroupPlace& place) {
+Json rankContext(const NodeConfig& node, const NodeProgress& progress, const Stage& stage,
+                 const RankSlot& slot, const GroupPlace& place) {
   Json placeOfNode = {{"rank", node.nodeRank}, {"count", node.nodeCount}, {"name", node.node}};
   if (!node.nodeNames.empty() && stage.scope == Scope::kCluster) placeOfNode["names"] = node.nodeNames;
   Json devices = Json::array();
-  for (const RankSlot& one : node.devices) devices.push_back(one.device);
-  if (!node.devicesOfNodes.empty() && stage.scope == Scope::kCluster)
-    placeOfNode["ranks"] = ranksOfNodes(node, stage, place.localSize);
+  for (const RankSlot& one : progress.devices) devices.push_back(one.device);
+  if (!progress.devicesOfNodes.empty() && stage.scope == Scope::kCluster)
+    placeOfNode["ranks"] = ranksOfNodes(node, progress, stage, place.localSize);
   return {{"test", stage.test},
           {"devices", std::move(devices)},
           {"backend", node.backend},
-          {"scope", scopeName(stage.scope)},
+          {"scope", nameOf(stage.scope)},
           {"device", slot.deviceJson},
           {"rank", slot.rank},
           {"world_size", place.worldSize},
@@ -190,7 +193,7 @@ Json rankContext(const NodeContext& node, const Stage& stage, const RankSlot& sl
           {"seed", node.seed},
           {"backend_dir", node.tree.backends.string()},
           {"scenario", node.scenario.string()},
-          {"virtual_start", node.virtualNow},
+          {"virtual_start", progress.virtualNow},
           {"run_id", node.runId},
           {"stage", stage.name}};
 }
@@ -235,79 +238,77 @@ StageOutcome stageNotRun(const Stage& stage, StageState state, const std::string
   evidence.state = state;
   evidence.reason = reason;
   evidence.required = stage.required;
-  outcome.record.state = state == StageState::kSkipped     ? "skipped"
-                         : state == StageState::kElsewhere ? "elsewhere"
-                                                           : "error";
+  outcome.record.state = state;
   outcome.record.reason = reason;
   outcome.record.attempts = 0;
   outcome.accounting = judgeInto(outcome.record, evidence, {});
   return outcome;
 }
 
-Result<StageOutcome> runStage(NodeContext& node, const Stage& written) {
+Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, const Stage& written) {
   const PluginSpec* plugin = node.catalog->plugin(written.plugin);
   const TestSpec* test = plugin == nullptr ? nullptr : plugin->test(written.test);
   if (test == nullptr)
     return stageNotRun(written, StageState::kError,
                        "plugin " + written.plugin + " has no test " + written.test);
   Stage stage = written;
-  if (node.profile != nullptr)
+  if (progress.profile != nullptr)
     for (Case& c : stage.cases)
-      MUSTER_CHECK_OK(applyStageParams(*node.profile, *test, stage.plugin + "." + stage.test, c));
+      MUSTER_CHECK_OK(applyStageParams(*progress.profile, *test, stage.plugin + "." + stage.test, c));
 
-  std::vector<RankSlot> slots = slotsFor(node.devices, stage);
+  StageHere here{node, progress, stage, *plugin, *test, slotsFor(progress.devices, stage), {}};
+  here.place.localSize = here.place.worldSize = static_cast<int>(here.slots.size());
   StageOutcome outcome{beginRecord(stage), {}};
   StageRecord& record = outcome.record;
-  GroupPlace place{0, static_cast<int>(slots.size()), static_cast<int>(slots.size()), nullptr};
   std::unique_ptr<ClusterStage> cluster;
   if (stage.scope == Scope::kCluster) {
-    const ClusterEntry entry = enterGroup(node, stage, slots, place, cluster, record);
+    const ClusterEntry entry = enterGroup(here, cluster, record);
     if (entry.kind != ClusterEntry::Kind::kGo)
       return stageNotRun(stage,
                          entry.kind == ClusterEntry::Kind::kSkip ? StageState::kSkipped : StageState::kError,
                          entry.why);
     record.started = systemClock().wallUnix();
   }
-  if (slots.empty()) return stageNotRun(stage, StageState::kError, "no device was found to run on");
+  if (here.slots.empty()) return stageNotRun(stage, StageState::kError, "no device was found to run on");
   record.pluginVersion = plugin->version;
   auto librarySum = std::async(std::launch::async, librarySha256, plugin->path);
-  StageEvidence evidence = beginEvidence(node, stage, *plugin, *test, place);
-  if (node.profile != nullptr) {
-    const auto fromProfile = profileExpectations(*node.profile, evidence);
+  StageEvidence evidence = beginEvidence(here);
+  if (progress.profile != nullptr) {
+    const auto fromProfile = profileExpectations(*progress.profile, evidence);
     evidence.expectations.insert(evidence.expectations.end(), fromProfile.begin(), fromProfile.end());
   }
   const auto standing = standingExpectations(*test, node.backend);
   evidence.expectations.insert(evidence.expectations.end(), standing.begin(), standing.end());
 
   const double begin = systemClock().now();
-  const double virtualStart = node.virtualNow;
-  StageTelemetry telemetry(node, stage);
+  const double virtualStart = progress.virtualNow;
+  StageTelemetry telemetry(node, progress, stage);
   telemetry.start();
 
   std::vector<const Case*> cases;
   for (const Case& c : stage.cases) cases.push_back(&c);
-  JudgeContext context = node.judge;
+  JudgeContext context = progress.judge;
   for (int attempt = 1; attempt <= stage.attempts && !cases.empty(); ++attempt) {
     record.attempts = attempt;
-    RankGroup group(node, stage, *plugin, *test, cases, slots, place, attempt, [&] { telemetry.poll(); });
+    RankGroup group(here, cases, attempt, [&] { telemetry.poll(); });
     MUSTER_CHECK_OK(group.run(record, evidence));
     if (node.cancelled->load() || attempt == stage.attempts) break;
     MUSTER_CHECK_OK(answerPredicates(evidence, context));
-    MUSTER_TRY(cases, agreedRetries(stage, casesToRetry(stage, evidence, context), place, attempt,
+    MUSTER_TRY(cases, agreedRetries(stage, casesToRetry(stage, evidence, context), here.place, attempt,
                                     faultyComponent(record)));
   }
   std::vector<std::string> caseIds;
   for (const Case& c : stage.cases) caseIds.push_back(c.id);
   leaveOutUnmeasured(*plugin, *test, caseIds, evidence);
-  telemetry.finish(virtualStart, node.virtualNow, record, evidence);
-  if (node.profile != nullptr && evidence.caseMetrics.count(StageTelemetry::kCaseId) > 0) {
+  telemetry.finish(virtualStart, progress.virtualNow, record, evidence);
+  if (progress.profile != nullptr && evidence.caseMetrics.count(StageTelemetry::kCaseId) > 0) {
     StageEvidence onlyTelemetry;
     onlyTelemetry.caseMetrics[StageTelemetry::kCaseId] = evidence.caseMetrics[StageTelemetry::kCaseId];
-    const auto fromProfile = profileExpectations(*node.profile, onlyTelemetry);
+    const auto fromProfile = profileExpectations(*progress.profile, onlyTelemetry);
     evidence.expectations.insert(evidence.expectations.end(), fromProfile.begin(), fromProfile.end());
   }
 
-  record.duration = node.simulated() ? node.virtualNow - virtualStart : systemClock().now() - begin;
+  record.duration = node.simulated() ? progress.virtualNow - virtualStart : systemClock().now() - begin;
   record.pluginSha256 = librarySum.get();
   sealArtifacts(record, node.folder);
   groupMeasurements(evidence.measurements);  // predicates answer by their order, so before they are asked

@@ -22,8 +22,8 @@
 
 namespace muster {
 
-/// What all stages of one node's run share.
-struct NodeContext {
+/// What all stages of one node's run share and none of them changes.
+struct NodeConfig {
   Tree tree;
   const Catalog* catalog = nullptr;
   std::string backend;
@@ -42,18 +42,18 @@ struct NodeContext {
       nullptr;         ///< the tie to the other nodes; nullptr: this node runs alone, or simulated
   double arrival = 0;  ///< seconds to wait for them at a stage; 0: the stage's timeout
 
-  // Known once the inventory has been taken.
+  [[nodiscard]] bool simulated() const { return backend == "sim"; }
+};
+
+/// What one node's run knows by now: from its inventory, and from the stages that ran.
+struct NodeProgress {
   std::vector<RankSlot> devices;
   std::vector<int> devicesOfNodes;   ///< simulated: of all nodes by rank, where they differ
   const Profile* profile = nullptr;  ///< nullptr: unknown SKU
   JudgeContext judge;
-
-  // Change as stages run.
   bool announced = false;  ///< the run has been shown to its user: stages may show progress
   double virtualNow = 0;   ///< sim: virtual seconds since the run began
   std::map<std::string, std::string> quarantined;  ///< device id -> why no later stage may use it
-
-  [[nodiscard]] bool simulated() const { return backend == "sim"; }
 };
 
 /// A stage's record with what the judge needs of it beside the record.
@@ -70,14 +70,26 @@ struct GroupPlace {
   ClusterStage* cluster = nullptr;  ///< how the group's nodes agree; nullptr: all its ranks are on this node
 };
 
+/// A stage on this node while it runs: where, what, and by which ranks.
+struct StageHere {
+  const NodeConfig& node;
+  NodeProgress& progress;
+  const Stage& stage;
+  const PluginSpec& plugin;
+  const TestSpec& test;
+  std::vector<RankSlot> slots;
+  GroupPlace place;
+};
+
 /// The context_json of one rank of a stage.
-Json rankContext(const NodeContext& node, const Stage& stage, const RankSlot& slot, const GroupPlace& place);
+Json rankContext(const NodeConfig& node, const NodeProgress& progress, const Stage& stage,
+                 const RankSlot& slot, const GroupPlace& place);
 
 /// Keeps whom the stage's group found faulty; the first one stays.
 void nameFaulty(StageRecord& record, const std::string& component);
 
 /// Runs `stage`; failures of the stage are verdicts in its record. An Error is a fault of Muster itself.
-Result<StageOutcome> runStage(NodeContext& node, const Stage& stage);
+Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, const Stage& stage);
 
 /// The record of a stage that does not run here, with its one verdict.
 StageOutcome stageNotRun(const Stage& stage, StageState state, const std::string& reason);

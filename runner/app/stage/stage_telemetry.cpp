@@ -76,7 +76,8 @@ ExternalLoad loadDuring(const std::vector<double>& times, const std::vector<doub
   return load;
 }
 
-StageTelemetry::StageTelemetry(NodeContext& node, const Stage& stage) : node_(node), stage_(stage) {
+StageTelemetry::StageTelemetry(const NodeConfig& node, const NodeProgress& progress, const Stage& stage)
+    : node_(node), progress_(progress), stage_(stage) {
   if (stage.plugin == "env") return;
   enabled_ = true;
   plugin_ = node.catalog->plugin("env");
@@ -112,7 +113,7 @@ RankSpec StageTelemetry::rankSpec() const {
                                           {"repeat", 0},
                                           {"attempt", 1},
                                           {"seed", node_.seed}}})},
-                  {"context", rankContext(node_, stage_, RankSlot{}, GroupPlace{})},
+                  {"context", rankContext(node_, progress_, stage_, RankSlot{}, GroupPlace{})},
                   {"artifact_dir", (node_.folder / "artifacts" / stage_.name).string()}};
   spec.requestFile = node_.folder / "requests" / (name + ".json");
   spec.outputFile = node_.folder / "output" / (name + ".txt");

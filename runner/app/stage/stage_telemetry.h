@@ -22,7 +22,7 @@ class StageTelemetry {
   static constexpr const char* kCaseId = "telemetry";
 
   /// Nothing is sampled around stages of the env plugin: they are observation themselves.
-  StageTelemetry(NodeContext& node, const Stage& stage);
+  StageTelemetry(const NodeConfig& node, const NodeProgress& progress, const Stage& stage);
 
   /// Starts the helper and waits for its first readings.
   void start();
@@ -52,7 +52,8 @@ class StageTelemetry {
   /// Who had the processors between two moments, the busiest first.
   [[nodiscard]] std::string loadedBy(double begin, double end) const;
 
-  NodeContext& node_;
+  const NodeConfig& node_;
+  const NodeProgress& progress_;
   const Stage& stage_;
   const PluginSpec* plugin_ = nullptr;
   const TestSpec* test_ = nullptr;

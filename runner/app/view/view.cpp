@@ -97,8 +97,9 @@ std::vector<std::string> troubleLines(const StageRecord& stage) {
 }
 
 std::string stageText(const StageRecord& stage, bool colour) {
-  if (stage.state != "ran")
-    return fmt::format("{}: {}", coloured(stage.outcome, stage.state, colour), printable(stage.reason));
+  if (stage.state != StageState::kRan)
+    return fmt::format("{}: {}", coloured(stage.outcome, nameOf(stage.state), colour),
+                       printable(stage.reason));
   std::set<std::string> devices;
   for (const RankRecord& rank : stage.ranks)
     if (!rank.device.empty()) devices.insert(rank.device);
@@ -138,7 +139,7 @@ class PlainView : public RunView {
   void runEnded(const Record& record, const std::filesystem::path& folder) override {
     std::fputs(renderSummary(record, colour_, std::max(columns(), kNarrowestSummary)).c_str(), stdout);
     line(fmt::format("report {}", (folder / "report.html").string()));
-    if (record.acceptance != "interrupted") return;
+    if (record.acceptance != Acceptance::kInterrupted) return;
     if (const std::string why = interruptionText(); !why.empty()) line("interrupted: " + why);
     line("resume with " + resumeCommand(record, folder));
   }

@@ -43,7 +43,7 @@ class JsonView : public RunView {
       if (verdict.outcome != Outcome::kPass) verdicts.push_back(toJson(verdict));
     emit({{"event", "stage_ended"},
           {"stage", stage.name},
-          {"state", stage.state},
+          {"state", nameOf(stage.state)},
           {"reason", stage.reason},
           {"outcome", outcomeName(stage.outcome)},
           {"duration", stage.duration},
@@ -55,7 +55,7 @@ class JsonView : public RunView {
     for (int i = 0; i < kOutcomeCount; ++i)
       counts[outcomeName(static_cast<Outcome>(i))] = record.accounting.of(static_cast<Outcome>(i));
     emit({{"event", "run_ended"},
-          {"acceptance", record.acceptance},
+          {"acceptance", nameOf(record.acceptance)},
           {"exit_code", record.exitCode},
           {"simulated", record.simulated},
           {"reasons", record.reasons},

@@ -84,11 +84,11 @@ class GroupFleet {
       verdict.metric = "collective.collective_wrong_elements";
       verdict.detail = fault.device + ": 1, wanted at most 0";
     }
-    for (int node = 0; node < nodes_; ++node) end(node, "rejected", 1);
+    for (int node = 0; node < nodes_; ++node) end(node, Acceptance::kRejected, 1);
   }
 
   /// What node 0 published ends the stage on all nodes but those that wrote no record.
-  void endBy(const std::string& culprit, const std::string& acceptance = "incomplete", int exit = 3) {
+  void endBy(const std::string& culprit, Acceptance acceptance = Acceptance::kIncomplete, int exit = 3) {
     for (int node = 0; node < nodes_; ++node) {
       stage(node).group["culprit"] = culprit;
       for (int i = 0; i < ranks_; ++i) {
@@ -121,7 +121,7 @@ class GroupFleet {
   /// The stage of `node` ended in an error before it began, as stageNotRun() says it.
   void didNotBegin(int node, const std::string& why) {
     StageRecord& at = stage(node);
-    at.state = "error";
+    at.state = StageState::kError;
     at.reason = why;
     at.group = Json();
     at.ranks.clear();
@@ -131,7 +131,7 @@ class GroupFleet {
     at.verdicts.front().stage = kStage;
     at.verdicts.front().outcome = Outcome::kError;
     at.verdicts.front().detail = why;
-    end(node, "incomplete", 3);
+    end(node, Acceptance::kIncomplete, 3);
   }
 
   /// A verdict of the ring on another part, in the record of `node`.
@@ -149,10 +149,10 @@ class GroupFleet {
     verdict.margin = std::nan("");
     verdict.detail = fmt::format("gpu0 (culprit={} kind={}): 1, wanted at most 0", culprit, kind);
     stage(node).verdicts.push_back(verdict);
-    end(node, "rejected", 1);
+    end(node, Acceptance::kRejected, 1);
   }
 
-  void end(int node, const std::string& acceptance, int exit) {
+  void end(int node, Acceptance acceptance, int exit) {
     settle(record(node));
     record(node).acceptance = acceptance;
     record(node).exitCode = exit;
@@ -179,7 +179,7 @@ class GroupFleet {
     for (const auto& node : fleet.nodes) {
       if (isGuilty(node.name)) continue;
       EXPECT_TRUE(node.state == NodeState::kAffected || node.state == NodeState::kAccepted)
-          << node.name << " is " << nodeStateName(node.state) << ": " << node.reason;
+          << node.name << " is " << muster::nameOf(node.state) << ": " << node.reason;
       EXPECT_FALSE(node.suspect) << node.name;
       if (node.state == NodeState::kAffected) {
         EXPECT_THAT(node.reason, HasSubstr("not faulty itself")) << node.name;
@@ -188,7 +188,7 @@ class GroupFleet {
     for (const auto& suspect : fleet.suspects)
       for (const std::string& name : nodesOf(suspect)) EXPECT_TRUE(isGuilty(name)) << suspect.name();
     EXPECT_NE(fleet.exitCode, 0);
-    EXPECT_NE(fleet.acceptance, "accepted");
+    EXPECT_NE(fleet.acceptance, Acceptance::kAccepted);
     for (const auto& suspect : fleet.suspects) EXPECT_FALSE(suspect.next.empty()) << suspect.name();
   }
 
@@ -210,8 +210,8 @@ class GroupFleet {
     stage.name = kStage;
     stage.plugin = "collective";
     stage.test = "sweep";
-    stage.scope = "cluster";
-    stage.state = "ran";
+    stage.scope = Scope::kCluster;
+    stage.state = StageState::kRan;
     stage.cases.push_back({kStage, Json::object()});
     stage.group = {
         {"world_size", nodes_ * ranks_}, {"first_rank", node * ranks_}, {"nodes", nodes_}, {"culprit", ""}};
@@ -220,7 +220,7 @@ class GroupFleet {
       RankRecord rank;
       rank.rank = node * ranks_ + i;
       rank.device = fmt::format("gpu{}", i);
-      rank.state = "ok";
+      rank.state = RankOutcome::kOk;
       stage.ranks.push_back(rank);
       Verdict verdict;
       verdict.outcome = Outcome::kPass;
@@ -466,7 +466,7 @@ TEST(Blame, WhatAUserOrASchedulerEndedIsNobodysFault) {
         verdict.outcome = Outcome::kError;
         verdict.detail = detail;
       }
-      made.end(node, "interrupted", 130);
+      made.end(node, Acceptance::kInterrupted, 130);
     }
     const Fleet fleet = made.assess();
     EXPECT_TRUE(fleet.suspects.empty()) << detail << ": " << fleet.suspects.front().name();
@@ -478,7 +478,7 @@ TEST(Blame, WhatAUserOrASchedulerEndedIsNobodysFault) {
 TEST(Blame, OneNodesInterruptionIsNoFindingOfTheOthers) {
   GroupFleet made(6);
   made.endBy(GroupFleet::nodeText(1) + " was interrupted by its user");
-  made.end(1, "interrupted", 130);
+  made.end(1, Acceptance::kInterrupted, 130);
   const Fleet fleet = made.assess();
   EXPECT_TRUE(fleet.suspects.empty());
   EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kIncomplete);
@@ -500,7 +500,7 @@ TEST(Blame, AnOwnFailureIsNotExcusedByAnothersFinding) {
         verdict.detail = "gpu3: too slow";
         break;
       }
-    made.end(sick, "rejected", 1);
+    made.end(sick, Acceptance::kRejected, 1);
     const Fleet fleet = made.assess();
     EXPECT_EQ(nodeOf(fleet, GroupFleet::nameOf(sick)).state, NodeState::kRejected);
     EXPECT_EQ(fleet.states[static_cast<size_t>(NodeState::kRejected)], 1u);
@@ -513,7 +513,7 @@ TEST(Blame, AnOwnErrorBesideAnothersFindingIsIncomplete) {
   Verdict& verdict = made.record(0).stages[1].verdicts.front();
   verdict.outcome = Outcome::kError;
   verdict.detail = "no valid measurement: it is no number";
-  made.end(0, "rejected", 1);
+  made.end(0, Acceptance::kRejected, 1);
   const Fleet fleet = made.assess();
   EXPECT_EQ(nodeOf(fleet, "n0").state, NodeState::kIncomplete) << nodeOf(fleet, "n0").reason;
   EXPECT_EQ(fleet.exitCode, 1) << "the link's failure stays one";
@@ -593,13 +593,13 @@ TEST(Blame, ANodesOwnStageBlamesNobodyElse) {
     const int forger = made.below(made.nodes());
     const int other = (forger + 1 + made.below(made.nodes() - 1)) % made.nodes();
     StageRecord& stage = made.record(forger).stages[static_cast<size_t>(made.below(2))];
-    stage.scope = made.below(2) == 0 ? "node" : "device";
+    stage.scope = made.below(2) == 0 ? Scope::kNode : Scope::kDevice;
     const auto verdict = std::find_if(stage.verdicts.begin(), stage.verdicts.end(),
                                       [](const Verdict& v) { return v.outcome == Outcome::kPass; });
     ASSERT_NE(verdict, stage.verdicts.end());
     blame.apply(stage, *verdict, other);
     const bool failed = verdict->outcome == Outcome::kFail;
-    made.end(forger, failed ? "rejected" : "incomplete", failed ? 1 : 3);
+    made.end(forger, failed ? Acceptance::kRejected : Acceptance::kIncomplete, failed ? 1 : 3);
 
     const Fleet fleet = made.assess();
     const auto& guilty = nodeOf(fleet, GroupFleet::nameOf(forger));
@@ -652,7 +652,7 @@ TEST(Blame, FindingsStandInTheOrderOfTheirGravity) {
     verdict.outcome = Outcome::kFail;
     verdict.metric = metric;
     verdict.detail = "gpu0: bad";
-    made.end(node, "rejected", 1);
+    made.end(node, Acceptance::kRejected, 1);
   };
   fail(0, "compute.gemm_throughput");
   fail(1, "env.device_lost");

@@ -30,7 +30,7 @@ TEST(Coverage, AcceptsAFleetWhoseNodesAreAllAccepted) {
   FleetFolder folder;
   for (const char* name : {"n1", "n2", "n3"}) folder.add(nodeRecord(name), std::string("deep/er/") + name);
   const Fleet fleet = folder.assess({"n1", "n2", "n3"});
-  EXPECT_EQ(fleet.acceptance, "accepted");
+  EXPECT_EQ(fleet.acceptance, Acceptance::kAccepted);
   EXPECT_EQ(fleet.exitCode, 0);
   EXPECT_EQ(fleet.accounting.expected, 3 * nodeRecord("n1").accounting.expected);
 }
@@ -213,7 +213,7 @@ TEST(Coverage, CountsWhatAGroupSharesOnce) {
   Record record = nodeRecord("n1");
   const size_t before = record.accounting.expected;
   StageRecord& stage = record.stages.back();
-  stage.scope = "cluster";
+  stage.scope = Scope::kCluster;
   stage.group = {{"world_size", 16}, {"first_rank", 0}, {"nodes", 2}, {"culprit", ""}};
   Verdict shared;
   shared.outcome = Outcome::kPass;

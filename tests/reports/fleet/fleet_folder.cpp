@@ -48,10 +48,10 @@ Record failedRecord(const std::string& name, const std::string& device) {
   Record record = nodeRecord(name);
   for (StageRecord& stage : record.stages)
     for (Verdict& verdict : stage.verdicts)
-      if (verdict.device == device && verdict.expectation && record.acceptance == "accepted") {
+      if (verdict.device == device && verdict.expectation && record.acceptance == Acceptance::kAccepted) {
         verdict.outcome = Outcome::kFail;
         verdict.detail = device + ": too slow";
-        record.acceptance = "rejected";
+        record.acceptance = Acceptance::kRejected;
       }
   settle(record);
   record.exitCode = 1;
@@ -62,8 +62,8 @@ Record failedRecord(const std::string& name, const std::string& device) {
 void leaveElsewhere(Record& record, const std::string& name) {
   for (StageRecord& stage : record.stages) {
     if (stage.name != name) continue;
-    stage.state = "elsewhere";
-    stage.reason = "its scope is " + stage.scope;
+    stage.state = StageState::kElsewhere;
+    stage.reason = std::string("its scope is ") + nameOf(stage.scope);
     stage.measurements.clear();
     Verdict verdict;
     verdict.outcome = Outcome::kElsewhere;

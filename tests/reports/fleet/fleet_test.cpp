@@ -58,7 +58,7 @@ TEST(Fleet, NamesASlowDeviceBesideItsPeers) {
   FleetFolder folder;
   const auto names = addNodes(folder, 20);
   const Fleet fleet = folder.assess(names);
-  EXPECT_EQ(fleet.acceptance, "accepted") << "it meets its limits, so it is a suspect only";
+  EXPECT_EQ(fleet.acceptance, Acceptance::kAccepted) << "it meets its limits, so it is a suspect only";
   ASSERT_EQ(fleet.suspects.size(), 1u);
   EXPECT_EQ(fleet.suspects[0].kind, SuspectKind::kDevice);
   EXPECT_EQ(fleet.suspects[0].node, "n7");
@@ -392,7 +392,7 @@ TEST(Fleet, DoesNotExcludeSingleDevicesWhereAllNodesRunOneStageTogether) {
       record.nodeRank = i;
       record.nodeCount = 4;
       if (together)
-        for (StageRecord& stage : record.stages) stage.scope = "cluster";
+        for (StageRecord& stage : record.stages) stage.scope = Scope::kCluster;
       folder.add(record);
     }
     const Fleet fleet = folder.assess(names);
@@ -414,7 +414,7 @@ TEST(Fleet, IsNotAcceptedWithoutTheRecordThatHoldsWhatAGroupMeasuredTogether) {
       record.nodeRank = i;
       record.nodeCount = 4;
       StageRecord& stage = record.stages.back();
-      stage.scope = "cluster";
+      stage.scope = Scope::kCluster;
       stage.group = {{"world_size", 32}, {"first_rank", 8 * i}, {"nodes", 4}, {"culprit", ""}};
       folder.add(record);
     }

@@ -67,8 +67,8 @@ Record smallRecord() {
   }
   StageRecord inventory;
   inventory.name = "muster:inventory";
-  inventory.scope = "node";
-  inventory.state = "ran";
+  inventory.scope = Scope::kNode;
+  inventory.state = StageState::kRan;
   inventory.outcome = Outcome::kPass;
   record.stages.push_back(inventory);
   settle(record);
@@ -746,14 +746,15 @@ MadeFleet honestFleet(uint64_t seed) {
 
 std::string wrongVerdict(const MadeFleet& made) {
   fleet::FleetRecords records = fleet::readEach(
-      made.files.size(), 1, {},
-      [&](fleet::RecordReader& reader, size_t i) { return reader.parse(made.files[i].second); },
-      [&](size_t i) { return made.files[i].first; });
+      {made.files.size(),
+       [&](fleet::RecordReader& reader, size_t i) { return reader.parse(made.files[i].second); },
+       [&](size_t i) { return made.files[i].first; }},
+      1);
   fleet::setAsideIncomplete(records, {});
   const auto fleet = fleet::assess(records, made.options);
   if (!fleet.ok()) return "refused: " + fleet.error().text();
   if (made.forged) {
-    if (fleet->acceptance == "accepted") return "accepted";
+    if (fleet->acceptance == Acceptance::kAccepted) return "accepted";
     for (const auto& node : fleet->nodes)
       if (node.state == fleet::NodeState::kRejected && !holds(made.toName, node.name))
         return "rejects another node: " + node.name + ": " + node.reason;

@@ -72,7 +72,7 @@ Fleet pairOf(F change, FleetOptions options = expecting({"n1", "n2", "n3"})) {
 }
 
 void expectBothNamed(const Fleet& fleet) {
-  EXPECT_EQ(fleet.acceptance, "rejected");
+  EXPECT_EQ(fleet.acceptance, Acceptance::kRejected);
   EXPECT_THAT(join(fleet.reasons, "; "), HasSubstr("with two names"));
   for (const char* name : {"n1", "n2"}) {
     EXPECT_EQ(nodeOf(fleet, name).state, NodeState::kIncomplete) << "either record may be the forged one";
@@ -85,7 +85,7 @@ void expectBothNamed(const Fleet& fleet) {
 
 TEST(Identity, OfDifferentMachinesIsNoFinding) {
   const Fleet fleet = pairOf([](Record&) {});
-  EXPECT_EQ(fleet.acceptance, "accepted") << findingsOf(fleet);
+  EXPECT_EQ(fleet.acceptance, Acceptance::kAccepted) << findingsOf(fleet);
   EXPECT_THAT(fleet.findings, IsEmpty());
 }
 
@@ -117,7 +117,7 @@ TEST(Identity, OfOneRunUnderTwoNamesIsAFailureEvenOnOneMachine) {
   FleetOptions options = expecting({"n1", "n2"});
   options.sameMachine = true;
   const Fleet fleet = folder.assess(options);
-  EXPECT_EQ(fleet.acceptance, "rejected");
+  EXPECT_EQ(fleet.acceptance, Acceptance::kRejected);
   EXPECT_THAT(findingsOf(fleet),
               AllOf(HasSubstr("one run appears under 2 names"), HasSubstr("n1"), HasSubstr("n2")));
 }
@@ -126,7 +126,7 @@ TEST(Identity, SharedOnPurposeIsANote) {
   FleetOptions options = expecting({"n1", "n2", "n3"});
   options.sameMachine = true;
   const Fleet fleet = pairOf([](Record& r) { r.bootId = machineRecord("n1").bootId; }, options);
-  EXPECT_EQ(fleet.acceptance, "accepted") << findingsOf(fleet);
+  EXPECT_EQ(fleet.acceptance, Acceptance::kAccepted) << findingsOf(fleet);
   EXPECT_TRUE(fleet.sameMachine);
   EXPECT_THAT(join(fleet.notes, "\n"), AllOf(HasSubstr("--same-machine"), HasSubstr("n1"), HasSubstr("n2")));
 }
@@ -138,7 +138,7 @@ TEST(Identity, OfAnImageOrAVendorsTextIsNone) {
     host["product_serial"] =
         machineRecord("n1").inventory["host"]["product_serial"];  // of a chassis of two nodes
   });
-  EXPECT_EQ(fleet.acceptance, "accepted") << findingsOf(fleet);
+  EXPECT_EQ(fleet.acceptance, Acceptance::kAccepted) << findingsOf(fleet);
   EXPECT_THAT(join(fleet.notes, "\n"), HasSubstr("the same /etc/machine-id"));
 
   FleetFolder folder;
@@ -151,7 +151,7 @@ TEST(Identity, OfAnImageOrAVendorsTextIsNone) {
     folder.add(record);
   }
   const Fleet vendor = folder.assess({"n1", "n2", "n3"});
-  EXPECT_EQ(vendor.acceptance, "accepted") << findingsOf(vendor);
+  EXPECT_EQ(vendor.acceptance, Acceptance::kAccepted) << findingsOf(vendor);
 }
 
 TEST(Identity, KnowsWhatIsNoSerial) {
@@ -167,12 +167,12 @@ TEST(Identity, KnowsWhatIsNoSerial) {
 TEST(Identity, OfASimulatedNodeIsThatOfTheScenario) {
   FleetFolder folder;
   for (const char* name : {"n1", "n2"}) folder.add(nodeRecord(name));  // one host simulated both
-  EXPECT_EQ(folder.assess({"n1", "n2"}).acceptance, "accepted");
+  EXPECT_EQ(folder.assess({"n1", "n2"}).acceptance, Acceptance::kAccepted);
   Record copy = nodeRecord("n2");
   giveParts(copy, "n1");
   folder.add(copy);
   const Fleet fleet = folder.assess({"n1", "n2"});
-  EXPECT_EQ(fleet.acceptance, "rejected");
+  EXPECT_EQ(fleet.acceptance, Acceptance::kRejected);
   EXPECT_THAT(findingsOf(fleet), HasSubstr("GPU UUID"));
 }
 
@@ -183,11 +183,11 @@ TEST(Identity, OfTwoJobsOfANodeIsOne) {
   for (const char* stage : {"env", "memory-bandwidth", "host-copy"}) testing::leaveElsewhere(cluster, stage);
   folder.add(array, "array/n1");
   folder.add(cluster, "cluster/n1");
-  EXPECT_EQ(folder.assess({"n1"}).acceptance, "accepted");
+  EXPECT_EQ(folder.assess({"n1"}).acceptance, Acceptance::kAccepted);
   giveParts(cluster, "another machine");
   folder.add(cluster, "cluster/n1");
   const Fleet fleet = folder.assess({"n1"});
-  EXPECT_EQ(fleet.acceptance, "rejected");
+  EXPECT_EQ(fleet.acceptance, Acceptance::kRejected);
   EXPECT_THAT(findingsOf(fleet), AllOf(HasSubstr("the records of n1 come from two machines"),
                                        HasSubstr("array/n1"), HasSubstr("cluster/n1")));
 }
@@ -200,7 +200,7 @@ TEST(Identity, OfAnUnexpectedNodeCountsTooInTheSameRun) {
   copy.inventory = real.inventory;
   folder.add(copy);
   const Fleet fleet = folder.assess({"n1"});
-  EXPECT_EQ(fleet.acceptance, "rejected");
+  EXPECT_EQ(fleet.acceptance, Acceptance::kRejected);
   EXPECT_THAT(findingsOf(fleet), AllOf(HasSubstr("spare"), HasSubstr("n1")));
 }
 
@@ -210,7 +210,7 @@ TEST(RunId, IsBoundToItsNodeAndStart) {
   EXPECT_TRUE(checkRecord(record).ok());
   FleetFolder folder;
   folder.add(record);
-  EXPECT_EQ(folder.assess({"n1"}).acceptance, "accepted");
+  EXPECT_EQ(folder.assess({"n1"}).acceptance, Acceptance::kAccepted);
   record.node = "n2";
   EXPECT_THAT(checkRecord(record).error().message, HasSubstr("is not of a run of n2"));
   folder.add(record);
@@ -225,11 +225,11 @@ TEST(Record, OfOneRunInTwoVersionsWasEdited) {
   record.runId = "one-run";
   folder.add(record, "a");
   folder.add(record, "copy");
-  EXPECT_EQ(folder.assess({"n1"}).acceptance, "accepted") << "an exact copy changes nothing";
+  EXPECT_EQ(folder.assess({"n1"}).acceptance, Acceptance::kAccepted) << "an exact copy changes nothing";
   record.seed += 1;
   folder.add(record, "edited");
   const Fleet fleet = folder.assess({"n1"});
-  EXPECT_EQ(fleet.acceptance, "rejected");
+  EXPECT_EQ(fleet.acceptance, Acceptance::kRejected);
   EXPECT_THAT(findingsOf(fleet), HasSubstr("n1 has two different records of one run"));
 }
 
@@ -248,7 +248,7 @@ TEST(Sku, ThatMostNodesAreOfIsExpectedOfAll) {
   for (const char* name : {"n1", "n2", "n3"}) folder.add(machineRecord(name));
   folder.add(h200Record("n4"));
   Fleet fleet = folder.assess({"n1", "n2", "n3", "n4"});
-  EXPECT_EQ(fleet.acceptance, "rejected");
+  EXPECT_EQ(fleet.acceptance, Acceptance::kRejected);
   EXPECT_EQ(nodeOf(fleet, "n4").state, NodeState::kRejected);
   EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kAccepted);
   EXPECT_THAT(findingsOf(fleet),
@@ -258,7 +258,7 @@ TEST(Sku, ThatMostNodesAreOfIsExpectedOfAll) {
   FleetOptions options = expecting({"n1", "n2", "n3", "n4"});
   options.expected[3].sku = "h200-sxm";
   fleet = folder.assess(options);
-  EXPECT_EQ(fleet.acceptance, "accepted") << findingsOf(fleet);
+  EXPECT_EQ(fleet.acceptance, Acceptance::kAccepted) << findingsOf(fleet);
   options.expected[0].sku = "h200-sxm";
   EXPECT_EQ(nodeOf(folder.assess(options), "n1").state, NodeState::kRejected);
 }
@@ -277,7 +277,7 @@ TEST(Sku, IsNotWrongWhereARunEndedBeforeItsInventory) {
   FleetFolder folder;
   for (const char* name : {"n1", "n2", "n3"}) folder.add(machineRecord(name));
   Record record = machineRecord("n4");
-  record.acceptance = "interrupted";
+  record.acceptance = Acceptance::kInterrupted;
   record.exitCode = 130;
   record.profile = {};
   record.inventory = Json::object();
@@ -410,7 +410,7 @@ TEST(Rejudged, DoesNotCountUnlessAllowed) {
               AllOf(HasSubstr("n2/record.json was re-evaluated on"), HasSubstr("are not accepted")));
   options.allowRejudged = true;
   fleet = folder.assess(options);
-  EXPECT_EQ(fleet.acceptance, "accepted") << findingsOf(fleet);
+  EXPECT_EQ(fleet.acceptance, Acceptance::kAccepted) << findingsOf(fleet);
   EXPECT_EQ(fleet.rejudged, 1u);
 }
 
@@ -423,7 +423,7 @@ TEST(Rejudged, IsComparedWithTheRecordOfTheRun) {
   FleetOptions options = expecting({"n1"});
   options.allowRejudged = true;
   Fleet fleet = folder.assess(options);
-  EXPECT_EQ(fleet.acceptance, "accepted") << findingsOf(fleet);
+  EXPECT_EQ(fleet.acceptance, Acceptance::kAccepted) << findingsOf(fleet);
   ASSERT_EQ(fleet.duplicates.size(), 1u);
   EXPECT_EQ(fleet.duplicates[0].path, "original/record.json");
 
@@ -431,7 +431,7 @@ TEST(Rejudged, IsComparedWithTheRecordOfTheRun) {
   edited.stages[1].measurements[3].samples[2] *= 1.01;
   folder.add(rejudged(edited), "again");
   fleet = folder.assess(options);
-  EXPECT_EQ(fleet.acceptance, "rejected");
+  EXPECT_EQ(fleet.acceptance, Acceptance::kRejected);
   EXPECT_THAT(findingsOf(fleet), HasSubstr("its samples differ from those of original/record.json"));
 }
 
@@ -447,7 +447,7 @@ TEST(Outdated, RecordsDoNotStandForTheirNodes) {
   EXPECT_EQ(nodeOf(fleet, "n3").state, NodeState::kStale);
   EXPECT_THAT(nodeOf(fleet, "n3").reason, HasSubstr("of an earlier run"));
   options.manyRuns = true;
-  EXPECT_EQ(folder.assess(options).acceptance, "accepted");
+  EXPECT_EQ(folder.assess(options).acceptance, Acceptance::kAccepted);
 }
 
 TEST(Outdated, IsAMinorityThatWasNotRunAgain) {
@@ -491,7 +491,7 @@ TEST(Verdict, ThatPassesBelowItsLimitWasEdited) {
         verdict.margin = -0.1;
       }
   testing::settle(record);
-  record.acceptance = "accepted";
+  record.acceptance = Acceptance::kAccepted;
   record.exitCode = 0;
   record.reasons.clear();
   folder.add(record);

@@ -163,13 +163,14 @@ TEST(Quarantine, NamesTextsThatRowsUnfoldWithoutBound) {
 
 TEST(Quarantine, NamesTheRecordThatThereIsNoMemoryFor) {
   const std::string text = goodText();
-  const auto records = fleet::readEach(
-      2, 1, {},
-      [&](fleet::RecordReader& reader, size_t i) {
-        if (i == 0) throw std::bad_alloc();
-        return reader.parse(text);
-      },
-      [](size_t i) { return i == 0 ? "bomb/record.json" : "good/record.json"; });
+  const auto records =
+      fleet::readEach({2,
+                       [&](fleet::RecordReader& reader, size_t i) {
+                         if (i == 0) throw std::bad_alloc();
+                         return reader.parse(text);
+                       },
+                       [](size_t i) { return i == 0 ? "bomb/record.json" : "good/record.json"; }},
+                      1);
   ASSERT_EQ(records.quarantined.size(), 1u);
   EXPECT_EQ(records.quarantined[0].path, "bomb/record.json");
   EXPECT_THAT(records.quarantined[0].reason, HasSubstr("not enough memory"));
@@ -220,7 +221,7 @@ TEST(Quarantine, NamesEditedRecords) {
   EXPECT_THAT(reasonFor(replaced(recordText(failedRecord("bad")), "\"rejected\"", "\"accepted\"")),
               HasSubstr("edited"));
   Record record = failedRecord("bad");
-  record.acceptance = "accepted";
+  record.acceptance = Acceptance::kAccepted;
   record.exitCode = 0;
   EXPECT_THAT(reasonFor(recordText(record)), HasSubstr("found and"));
   --record.accounting.counts[0];
@@ -231,7 +232,7 @@ TEST(Quarantine, NamesEditedRecords) {
 TEST(Quarantine, NamesAStageThatPassedDespiteAFaultyComponent) {
   Record record = nodeRecord("bad");
   StageRecord& stage = record.stages.back();
-  stage.scope = "cluster";
+  stage.scope = Scope::kCluster;
   stage.group = {{"world_size", 3}, {"first_rank", 0}, {"nodes", 3}, {"culprit", ""}};
   FleetFolder folder;
   folder.add(record);

@@ -33,7 +33,7 @@ class Compare : public HistoryTest {
   /// A run in which the metric `stepped` is `factor` of what it was.
   fleet::NodeSummary runOf(int day, const std::string& stepped = "", double factor = 1,
                            const std::string& name = "n17") {
-    fleet::NodeSummary summary = node(day, "accepted", name);
+    fleet::NodeSummary summary = node(day, Acceptance::kAccepted, name);
     summary.figures.clear();
     summary.devices.clear();
     for (int16_t gpu = 0; gpu < 8; ++gpu) {

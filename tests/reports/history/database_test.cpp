@@ -158,7 +158,7 @@ TEST_F(HistoryFile, OfTheOldestVersionIsBroughtUpToDateAndKeepsEverything) {
     const auto runs = store.runs({});
     ASSERT_TRUE(runs.ok() && runs->size() == 1);
     EXPECT_EQ(runs->front().number, 7);
-    EXPECT_EQ(runs->front().acceptance, "accepted");
+    EXPECT_EQ(runs->front().acceptance, Acceptance::kAccepted);
     EXPECT_EQ(runs->front().path, "/old/record.json");
     const auto points = store.pointsOf(runs->front());
     ASSERT_TRUE(points.ok() && points->size() == 1);

@@ -24,12 +24,12 @@ class HistoryDelta : public ::testing::Test {
  protected:
   HistoryDelta() {
     input_.accepted.planSha256 = "plan";
-    input_.accepted.acceptance = "accepted";
+    input_.accepted.acceptance = Acceptance::kAccepted;
     input_.accepted.finished = kAccepted + 100;
     for (const char* name : {"n1", "n2", "n3"}) {
       const size_t i = add(record(name, kAccepted), RecordUse::kAccepted);
       input_.accepted.nodes.push_back(
-          {name, "accepted", "", {{std::string(name) + "/record.json", of(i).sha256}}});
+          {name, fleet::NodeState::kAccepted, "", {{std::string(name) + "/record.json", of(i).sha256}}});
     }
   }
 
@@ -44,18 +44,18 @@ class HistoryDelta : public ::testing::Test {
     node.profileSha256 = "profile";
     node.profileName = "h100";
     node.backend = "cuda";
-    node.acceptance = "accepted";
+    node.acceptance = Acceptance::kAccepted;
     for (const char* gpu : {"gpu0", "gpu1"})
       node.devices.push_back({gpu, "gpu", "H100", "", name + "-" + gpu, ""});
-    stage(node, "gemm", "device");
+    stage(node, "gemm", Scope::kDevice);
     fact(node, -1, "software.driver", "580");
     return node;
   }
-  void stage(fleet::NodeSummary& node, const std::string& name, const std::string& scope, int group = 0) {
+  void stage(fleet::NodeSummary& node, const std::string& name, Scope scope, int group = 0) {
     fleet::StageSummary stage;
     stage.name = names().text(name);
     stage.scope = scope;
-    stage.state = "ran";
+    stage.state = StageState::kRan;
     stage.groupNodes = group;
     node.stages.push_back(stage);
   }
@@ -247,9 +247,9 @@ TEST_F(HistoryDelta, HoldsANodeWithoutItsRecordToAProfileOfTheFleet) {
 }
 
 TEST_F(HistoryDelta, WantsAStageOfSeveralNodesRunWithMoreThanOne) {
-  stage(of(1), "allreduce", "cluster", 3);
+  stage(of(1), "allreduce", Scope::kCluster, 3);
   auto node = replaced("n2");
-  stage(node, "allreduce", "cluster", 1);
+  stage(node, "allreduce", Scope::kCluster, 1);
   const size_t at = add(node, RecordUse::kRerun);
   EXPECT_THAT(plan().mismatches,
               ElementsAre(HasSubstr("stage allreduce met no other node, and 3 nodes when")));
@@ -258,16 +258,16 @@ TEST_F(HistoryDelta, WantsAStageOfSeveralNodesRunWithMoreThanOne) {
 }
 
 TEST_F(HistoryDelta, LeavesARunOfSomeStagesOutWhereNothingWasReplacedUnlessItFailed) {
-  stage(of(0), "allreduce", "cluster", 3);
+  stage(of(0), "allreduce", Scope::kCluster, 3);
   auto node = record("n1", kLater);
   node.stages.clear();
-  stage(node, "allreduce", "cluster", 2);
+  stage(node, "allreduce", Scope::kCluster, 2);
   const size_t at = add(node, RecordUse::kRerun);
   Delta delta = plan();
   EXPECT_EQ(delta.nodes[0].state, DeltaState::kKept);
   EXPECT_THAT(delta.nodes[0].records, ElementsAre(0));
   EXPECT_THAT(delta.notTaken, ElementsAre(HasSubstr("incomplete run of a node")));
-  of(at).acceptance = "rejected";
+  of(at).acceptance = Acceptance::kRejected;
   delta = plan();
   EXPECT_EQ(delta.nodes[0].state, DeltaState::kRerun);
   EXPECT_THAT(delta.nodes[0].records, ElementsAre(0, at)) << "both: the worse one counts";
@@ -278,7 +278,7 @@ TEST_F(HistoryDelta, LeavesARunOfSomeStagesOutWhereNothingWasReplacedUnlessItFai
 
 TEST_F(HistoryDelta, NeverHidesThatAnUntouchedNodeFailedNow) {
   auto node = record("n1", kLater);
-  node.acceptance = "rejected";
+  node.acceptance = Acceptance::kRejected;
   const size_t at = add(node, RecordUse::kRerun);
   EXPECT_THAT(plan().nodes[0].records, ElementsAre(at));
 }

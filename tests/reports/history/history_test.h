@@ -19,7 +19,7 @@ namespace muster::history {
 /// A history in a folder of its own, and made runs to put into it.
 class HistoryTest : public ::testing::Test {
  protected:
-  fleet::NodeSummary node(int day, const std::string& acceptance = "accepted",
+  fleet::NodeSummary node(int day, Acceptance acceptance = Acceptance::kAccepted,
                           const std::string& name = "n17") {
     fleet::NodeSummary summary;
     summary.node = name;

@@ -29,8 +29,8 @@ std::vector<RunSummary> daily(int days, F acceptance, const std::string& node = 
   return runs;
 }
 
-std::string accepted(int) {
-  return "accepted";
+Acceptance accepted(int) {
+  return Acceptance::kAccepted;
 }
 
 size_t keptFor(const PrunePlan& plan, KeptFor reason) {
@@ -67,20 +67,22 @@ TEST(Prune, KeepsTheNewestRunsOfANodeThatIsSeldomTested) {
 }
 
 TEST(Prune, KeepsTheLastAcceptance) {
-  const auto runs = daily(300, [](int age) { return age > 200 ? "accepted" : "rejected"; });
+  const auto runs =
+      daily(300, [](int age) { return age > 200 ? Acceptance::kAccepted : Acceptance::kRejected; });
   const PrunePlan plan = planPrune(runs, {10, 5, 1e6}, kNow);
   EXPECT_EQ(keptFor(plan, KeptFor::kAcceptance), 1u);
   const auto left = without(runs, plan.remove);
-  EXPECT_EQ(left.front().acceptance, "accepted");
+  EXPECT_EQ(left.front().acceptance, Acceptance::kAccepted);
   EXPECT_EQ(left.front().started, kNow - 201 * kDay - 1);
 }
 
 TEST(Prune, KeepsARejectionBesideTheAcceptancesOfItsSpan) {
-  const auto runs = daily(300, [](int age) { return age == 150 ? "rejected" : "accepted"; });
+  const auto runs =
+      daily(300, [](int age) { return age == 150 ? Acceptance::kRejected : Acceptance::kAccepted; });
   const auto left = without(runs, planPrune(runs, {10, 5, 30}, kNow).remove);
-  EXPECT_EQ(
-      std::count_if(left.begin(), left.end(), [](const auto& run) { return run.acceptance == "rejected"; }),
-      1);
+  EXPECT_EQ(std::count_if(left.begin(), left.end(),
+                          [](const auto& run) { return run.acceptance == Acceptance::kRejected; }),
+            1);
 }
 
 TEST(Prune, LooksAtEachNodeAndAtSimulationsApart) {
@@ -95,9 +97,9 @@ TEST(Prune, LooksAtEachNodeAndAtSimulationsApart) {
 /// SQLite gives the largest number plus one to the next run.
 TEST(Prune, KeepsTheRunThatWasAddedLastHoweverOldItIs) {
   auto runs = daily(100, accepted);
-  runs.push_back({101, "n17", 0, false, "rejected"});
-  runs.push_back({100'000, "n17", 3 * kDay, false, "rejected"});
-  runs.push_back({99'999, "n17", 4 * kDay, false, "rejected"});
+  runs.push_back({101, "n17", 0, false, Acceptance::kRejected});
+  runs.push_back({100'000, "n17", 3 * kDay, false, Acceptance::kRejected});
+  runs.push_back({99'999, "n17", 4 * kDay, false, Acceptance::kRejected});
   const PrunePlan plan = planPrune(runs, {1, 1, 1e6}, kNow);
   EXPECT_EQ(std::count(plan.remove.begin(), plan.remove.end(), 100'000), 0);
 }

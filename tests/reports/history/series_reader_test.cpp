@@ -18,7 +18,7 @@ class HistorySeries : public HistoryTest {
  protected:
   /// Two figures of each of four GPUs, and one of the node.
   fleet::NodeSummary wide(int day, const std::string& name, const std::string& serials) {
-    fleet::NodeSummary summary = node(day, "accepted", name);
+    fleet::NodeSummary summary = node(day, Acceptance::kAccepted, name);
     summary.devices.clear();
     summary.figures.clear();
     for (int16_t gpu = 0; gpu < 4; ++gpu) {
@@ -88,8 +88,8 @@ TEST_F(HistorySeries, FollowsTheNodesPartsIntoOtherNodes) {
   Store store = open();
   add(store, node(1));
   add(store, node(2));
-  add(store, node(3, "accepted", "n18"));  // the same part, S0
-  auto other = node(4, "accepted", "n18");
+  add(store, node(3, Acceptance::kAccepted, "n18"));  // the same part, S0
+  auto other = node(4, Acceptance::kAccepted, "n18");
   other.devices[0].serial = "T0";
   add(store, other);
   auto reader = SeriesReader::open(store, {"n17", 0});

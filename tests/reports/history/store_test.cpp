@@ -27,7 +27,7 @@ TEST_F(HistoryStore, GivesBackWhatWasKept) {
   const auto run = store.find("1");
   ASSERT_TRUE(run.ok()) << run.error().text();
   EXPECT_EQ(run->node, "n17");
-  EXPECT_EQ(run->acceptance, "accepted");
+  EXPECT_EQ(run->acceptance, Acceptance::kAccepted);
   const auto points = store.pointsOf(*run);
   ASSERT_TRUE(points.ok() && points->size() == 1);
   EXPECT_EQ(points->front().device.serial, "S0");
@@ -52,7 +52,7 @@ TEST_F(HistoryStore, KeepsTheSameRecordOnce) {
 TEST_F(HistoryStore, OrdersByTimeAndSelects) {
   Store store = open();
   for (const int day : {5, 3, 4}) add(store, node(day));
-  add(store, node(9, "rejected", "n18"));
+  add(store, node(9, Acceptance::kRejected, "n18"));
   const auto newest = store.runs({"n17", 2});
   ASSERT_EQ(newest->size(), 2u);
   EXPECT_EQ(newest->front().started, 4 * 86400.0);
@@ -65,20 +65,20 @@ TEST_F(HistoryStore, KeepsFleetsOnceAndFindsTheLastAcceptedOne) {
   KeptFleet fleet;
   fleet.folder = "/runs/first";
   fleet.sha256 = "a";
-  fleet.acceptance = "accepted";
+  fleet.acceptance = Acceptance::kAccepted;
   fleet.plan = "node-full";
   fleet.finished = 100;
-  fleet.nodes = {{"n17", "accepted", "", {}}, {"n18", "accepted", "", {}}};
+  fleet.nodes = {{"n17", fleet::NodeState::kAccepted, "", {}}, {"n18", fleet::NodeState::kAccepted, "", {}}};
   EXPECT_TRUE(*store.addFleet(fleet, 1));
   EXPECT_FALSE(*store.addFleet(fleet, 2));
   fleet.sha256 = "b";
   fleet.folder = "/runs/rejected";
-  fleet.acceptance = "rejected";
+  fleet.acceptance = Acceptance::kRejected;
   fleet.finished = 300;
   EXPECT_TRUE(*store.addFleet(fleet, 3));
   fleet.sha256 = "c";
   fleet.folder = "/runs/second";
-  fleet.acceptance = "accepted";
+  fleet.acceptance = Acceptance::kAccepted;
   fleet.finished = 200;
   fleet.nodes.pop_back();
   EXPECT_TRUE(*store.addFleet(fleet, 4));
@@ -100,7 +100,7 @@ TEST_F(HistoryStore, KeepsFleetsOnceAndFindsTheLastAcceptedOne) {
 TEST_F(HistoryStore, FindsTheLastAcceptance) {
   Store store = open();
   add(store, node(1));
-  add(store, node(2, "rejected"));
+  add(store, node(2, Acceptance::kRejected));
   EXPECT_EQ(store.lastAccepted("n17", 3 * 86400.0, false)->number, 1);
   EXPECT_FALSE(store.lastAccepted("n17", 1 * 86400.0, false).ok());
   EXPECT_FALSE(store.lastAccepted("n17", 3 * 86400.0, true).ok())

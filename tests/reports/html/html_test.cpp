@@ -80,7 +80,7 @@ TEST(Html, DoesNotCallJudgedFiguresUnjudged) {
 
 TEST(Html, SaysHowAnInterruptedRunGoesOnAndHowOftenItDid) {
   Record record = healthyRecord();
-  record.acceptance = "interrupted";
+  record.acceptance = Acceptance::kInterrupted;
   record.resumed = 1;
   const std::string html = render(record);
   expectHas(html, "muster run --resume");
@@ -88,10 +88,10 @@ TEST(Html, SaysHowAnInterruptedRunGoesOnAndHowOftenItDid) {
 }
 
 TEST(Html, NamesEachAcceptance) {
-  for (const auto& [acceptance, word] : {std::pair{"incomplete", "INCOMPLETE"},
-                                         {"interrupted", "INTERRUPTED"},
-                                         {"no-gpu", "NO GPU"},
-                                         {"rejected", "REJECTED"}}) {
+  for (const auto& [acceptance, word] : {std::pair{Acceptance::kIncomplete, "INCOMPLETE"},
+                                         {Acceptance::kInterrupted, "INTERRUPTED"},
+                                         {Acceptance::kNoGpu, "NO GPU"},
+                                         {Acceptance::kRejected, "REJECTED"}}) {
     Record record = healthyRecord();
     record.acceptance = acceptance;
     expectHas(render(record), std::string("verdict-word\">") + word);
@@ -158,8 +158,8 @@ TEST(Html, EscapesEveryTextOfARecord) {
   };
   for (auto* field :
        {&record.node, &record.runId, &record.scenario, &record.backend, &record.skuHow, &record.toolVersion,
-        &record.buildId, &record.bootId, &record.acceptance, &record.peaksFrom, &record.plan.name,
-        &record.plan.path, &record.plan.text, &record.profile.name, &record.profile.text})
+        &record.buildId, &record.bootId, &record.peaksFrom, &record.plan.name, &record.plan.path,
+        &record.plan.text, &record.profile.name, &record.profile.text})
     text(*field);
   for (auto* list : {&record.overrides, &record.command, &record.reasons})
     for (auto& item : *list) text(item);
@@ -167,15 +167,14 @@ TEST(Html, EscapesEveryTextOfARecord) {
   poison(record.launcher);
   record.environment = {{"<img src=x>", "<img src=x>"}};
   for (auto& stage : record.stages) {
-    for (auto* field :
-         {&stage.name, &stage.plugin, &stage.test, &stage.scope, &stage.reason, &stage.pluginVersion})
+    for (auto* field : {&stage.name, &stage.plugin, &stage.test, &stage.reason, &stage.pluginVersion})
       text(*field);
     for (auto& item : stage.log) text(item);
     for (auto& item : stage.cases) poison(item.params), text(item.id);
     for (auto& artifact : stage.artifacts) text(artifact.name), text(artifact.path);
     for (auto& rank : stage.ranks)
-      for (auto* field : {&rank.device, &rank.signal, &rank.error, &rank.lastProgress, &rank.outputTail,
-                          &rank.rerun, &rank.state})
+      for (auto* field :
+           {&rank.device, &rank.signal, &rank.error, &rank.lastProgress, &rank.outputTail, &rank.rerun})
         text(*field);
     for (auto& series : stage.telemetry) text(series.metric), text(series.device), text(series.unit);
     for (auto& m : stage.measurements) text(m.metric), text(m.device), text(m.text);
@@ -291,7 +290,7 @@ TEST(Html, TellsSharedDevicePropertiesOnce) {
 
 TEST(Html, RendersAnEmptyRecord) {
   Record record;
-  record.acceptance = "interrupted";
+  record.acceptance = Acceptance::kInterrupted;
   record.exitCode = 130;
   const std::string html = render(record);
   expectHas(html, "INTERRUPTED");

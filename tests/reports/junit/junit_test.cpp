@@ -41,7 +41,7 @@ TEST(Junit, IsValidForEverySample) {
   expectValid(renderJunit(healthyRecord()));
   expectValid(renderJunit(sickRecord()));
   Record empty;
-  empty.acceptance = "interrupted";
+  empty.acceptance = Acceptance::kInterrupted;
   empty.exitCode = 130;
   expectValid(renderJunit(empty));
 }
@@ -91,11 +91,12 @@ TEST(Junit, TellsTheWholeFailure) {
 TEST(Junit, IsGreenOnlyWhenAccepted) {
   const std::string bad = "count(//testsuite[1]//failure|//testsuite[1]//error)";
   EXPECT_EQ(query(renderJunit(healthyRecord()), "count(//failure|//error)"), "0");
-  for (const char* acceptance : {"rejected", "incomplete", "interrupted", "something else"}) {
+  for (const Acceptance acceptance :
+       {Acceptance::kRejected, Acceptance::kIncomplete, Acceptance::kInterrupted}) {
     Record record = healthyRecord();
     record.acceptance = acceptance;
     record.exitCode = 3;
-    EXPECT_EQ(query(renderJunit(record), bad), "1") << acceptance;
+    EXPECT_EQ(query(renderJunit(record), bad), "1") << nameOf(acceptance);
   }
   Record record = healthyRecord();
   record.exitCode = 4;
@@ -106,7 +107,7 @@ TEST(Junit, IsRedOverARequiredSkip) {
   Record record = healthyRecord();
   record.stages[0].verdicts[0].outcome = Outcome::kSkipped;
   settle(record);
-  record.acceptance = "incomplete";
+  record.acceptance = Acceptance::kIncomplete;
   record.exitCode = 3;
   EXPECT_NE(query(renderJunit(record), "count(//error)"), "0");
 }

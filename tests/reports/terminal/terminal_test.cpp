@@ -99,7 +99,7 @@ TEST(Terminal, LetsNoControlCharacterThrough) {
   record.node = record.plan.name = record.scenario = record.skuHow = hostile;
   record.reasons = {hostile};
   for (auto& stage : record.stages) {
-    stage.name = stage.state = hostile;
+    stage.name = hostile;
     for (auto& rank : stage.ranks) rank.rerun = hostile;
     for (auto& verdict : stage.verdicts) {
       verdict.metric = verdict.device = verdict.detail = verdict.remedy = verdict.observedText = hostile;
@@ -124,7 +124,7 @@ TEST(Terminal, ListsTheFirstOfManyFigures) {
 
 TEST(Terminal, RendersAnEmptyRecord) {
   Record record;
-  record.acceptance = "interrupted";
+  record.acceptance = Acceptance::kInterrupted;
   record.exitCode = 130;
   expectHas(renderSummary(record, false, 80), "INTERRUPTED");
   expectHas(renderSummary(record, false, 0), "no checks");

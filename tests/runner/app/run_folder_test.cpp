@@ -16,8 +16,8 @@ using testing::TempDir;
 JournalStage stageNamed(const std::string& name) {
   JournalStage entry;
   entry.stage.name = name;
-  entry.stage.state = "ran";
-  entry.stage.scope = "node";
+  entry.stage.state = StageState::kRan;
+  entry.stage.scope = Scope::kNode;
   entry.stage.evidence = Json::object();
   entry.virtualEnd = 4.5;
   return entry;

@@ -25,7 +25,7 @@ DecisionInput nodeWith(std::initializer_list<Outcome> outcomes) {
 
 void expectDecision(const DecisionInput& input, Acceptance acceptance, int exitCode) {
   const Decision decision = decide(input);
-  EXPECT_STREQ(acceptanceName(decision.acceptance), acceptanceName(acceptance));
+  EXPECT_STREQ(nameOf(decision.acceptance), nameOf(acceptance));
   EXPECT_EQ(decision.exitCode, exitCode);
 }
 
@@ -141,8 +141,8 @@ TEST(Decide, RejectedAndIncompleteGoBeforeNoGpu) {
 
 TEST(AcceptanceNames, AreThoseOfTheRecord) {
   for (const char* name : {"accepted", "rejected", "incomplete", "interrupted", "no-gpu"})
-    EXPECT_STREQ(acceptanceName(*acceptanceFromName(name)), name);
-  EXPECT_FALSE(acceptanceFromName("fine").ok());
+    EXPECT_STREQ(nameOf(*fromName<Acceptance>(name)), name);
+  EXPECT_FALSE(fromName<Acceptance>("fine").has_value());
 }
 
 }  // namespace

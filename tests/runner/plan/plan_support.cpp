@@ -20,9 +20,9 @@ PlanOutcome parse(const std::string& text, const std::string& path,
 }
 
 Json modelOf(const Stage& stage) {
-  Json json = {{"name", stage.name},         {"plugin", stage.plugin},          {"test", stage.test},
-               {"needs", stage.needs},       {"scope", scopeName(stage.scope)}, {"timeout", stage.timeout},
-               {"repeat", stage.repeat},     {"attempts", stage.attempts},      {"ranks", stage.ranks},
+  Json json = {{"name", stage.name},         {"plugin", stage.plugin},         {"test", stage.test},
+               {"needs", stage.needs},       {"scope", nameOf(stage.scope)},   {"timeout", stage.timeout},
+               {"repeat", stage.repeat},     {"attempts", stage.attempts},     {"ranks", stage.ranks},
                {"required", stage.required}, {"allow_flaky", stage.allowFlaky}};
   for (const Case& c : stage.cases)
     json["cases"].push_back(

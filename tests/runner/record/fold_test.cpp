@@ -32,8 +32,8 @@ Measurement power(int rank, std::vector<double> samples) {
 StageRecord stageOf(std::vector<Measurement> measurements) {
   StageRecord stage;
   stage.name = "gemm";
-  stage.scope = "device";
-  stage.state = "ran";
+  stage.scope = Scope::kDevice;
+  stage.state = StageState::kRan;
   stage.outcome = Outcome::kPass;
   stage.evidence = {{"expectations", Json::array()}};
   stage.measurements = std::move(measurements);

@@ -32,7 +32,7 @@ TEST(RecordCheck, RefusesAnAcceptanceOverFailures) {
   expectContradiction(
       sickRecord(),
       [](Record& r) {
-        r.acceptance = "accepted";
+        r.acceptance = Acceptance::kAccepted;
         r.exitCode = 0;
       },
       "block acceptance");
@@ -118,7 +118,7 @@ TEST(RecordCheck, RefusesAStageThatPassedDespiteAFaultyComponent) {
   name(record, "node 1 (n1) was lost");
   record.stages[1].verdicts[0].outcome = Outcome::kError;
   settle(record);
-  record.acceptance = "incomplete";
+  record.acceptance = Acceptance::kIncomplete;
   record.exitCode = 3;
   EXPECT_TRUE(checkRecord(record).ok()) << checkRecord(record).error().text();
 }

@@ -82,7 +82,7 @@ TEST(RecordSchema, AdmitsWhatIsWritten) {
 
 TEST(RecordSchema, AdmitsAnEmptyRun) {
   Record record;
-  record.acceptance = "interrupted";
+  record.acceptance = Acceptance::kInterrupted;
   record.exitCode = 130;
   EXPECT_EQ(problems(plain(record)), "");
 }
@@ -150,7 +150,7 @@ Record waivedRecord() {
                      "J. Doe",
                      "2026-12-31",
                      "waivers.toml:3:1",
-                     "applied",
+                     WaiverState::kApplied,
                      2,
                      "covers 2"}};
   return record;

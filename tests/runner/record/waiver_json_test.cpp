@@ -23,7 +23,7 @@ Record waivedRecord() {
                      "J. Doe",
                      "2026-12-31",
                      "waivers.toml:3:1",
-                     "applied",
+                     WaiverState::kApplied,
                      2,
                      "covers 2 failures"}};
   return record;

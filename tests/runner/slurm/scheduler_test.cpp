@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runner/slurm/command.h"
-
 namespace muster::slurm {
 namespace {
 
@@ -91,35 +89,6 @@ TEST(JobInfo, IsReadFromTheAccounting) {
        {"104|101_3|1000|FAILED|1:0|1|2", "x|101_3|1000|FAILED|1:0|1|2|n3", "104|1|root|FAILED|1:0|1|2|n3",
         "104|1|0|FAILED||1|2|n3", "104|1|0|FAILED|1.5:0|1|2|n3", "104|1|0|FAILED|1:0|1|2|n3|more"})
     EXPECT_FALSE(read(line).ok()) << line;
-}
-
-TEST(Command, TellsExitSignalAndOutputsApart) {
-  const auto result = runCommand({"sh", "-c", "echo out; echo err >&2; exit 7"}, 30);
-  ASSERT_TRUE(result.ok()) << result.error().text();
-  EXPECT_EQ(result->exitCode, 7);
-  EXPECT_EQ(result->out, "out\n");
-  EXPECT_EQ(result->err, "err\n");
-  const auto killed = runCommand({"sh", "-c", "kill -KILL $$"}, 30);
-  ASSERT_TRUE(killed.ok());
-  EXPECT_EQ(killed->signal, 9);
-}
-
-TEST(Command, LeavesOutVariablesByTheirBeginning) {
-  setenv("SBATCH_REQUEUE", "1", 1);
-  setenv("SBATCHLESS", "stays", 1);
-  const auto result = runCommand({"env"}, 30, {.without = {"SBATCH_"}});
-  ASSERT_TRUE(result.ok());
-  EXPECT_THAT(result->out, Not(HasSubstr("SBATCH_REQUEUE")));
-  EXPECT_THAT(result->out, HasSubstr("SBATCHLESS=stays"));
-}
-
-TEST(Command, NamesAMissingProgramAndEndsASlowOne) {
-  const auto missing = runCommand({"no-such-program-of-slurm"}, 30);
-  ASSERT_FALSE(missing.ok());
-  EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
-  const auto slow = runCommand({"sh", "-c", "sleep 60 & sleep 60"}, 0.3);
-  ASSERT_FALSE(slow.ok());
-  EXPECT_EQ(slow.error().code, ErrorCode::kTimeout);
 }
 
 }  // namespace

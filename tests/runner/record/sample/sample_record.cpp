@@ -124,8 +124,8 @@ StageRecord makeStage(const std::string& name, const std::string& plugin, const 
   stage.plugin = plugin;
   stage.pluginVersion = "0.1.0";
   stage.test = test;
-  stage.scope = "device";
-  stage.state = "ran";
+  stage.scope = Scope::kDevice;
+  stage.state = StageState::kRan;
   stage.started = kStart + started;
   stage.duration = duration;
   stage.timeout = 300;
@@ -134,7 +134,7 @@ StageRecord makeStage(const std::string& name, const std::string& plugin, const 
     RankRecord rank;
     rank.rank = i;
     rank.device = gpu(i);
-    rank.state = "ok";
+    rank.state = RankOutcome::kOk;
     rank.rerun = fmt::format("muster-host --request muster-out/requests/{}-rank{}.json", name, i);
     stage.ranks.push_back(rank);
   }
@@ -247,7 +247,7 @@ StageRecord hostCopyStage() {
 
 StageRecord envStage() {
   StageRecord stage = makeStage("env", "env", "health", 0, 8.4);
-  stage.scope = "node";
+  stage.scope = Scope::kNode;
   stage.ranks.resize(1);
   stage.ranks[0].device = "";
   addFigure(stage,
@@ -350,7 +350,7 @@ StageRecord crashedStage() {
   v.detail = "rank 5 on gpu5 ended by SIGSEGV after \"pass 3 of 8\"";
   v.remedy = "Run the rank again; if it crashes again, look at dmesg and swap the GPU.";
   RankRecord& rank = stage.ranks[5];
-  rank.state = "error";
+  rank.state = RankOutcome::kError;
   rank.signal = "SIGSEGV";
   rank.exitCode = -1;
   rank.error = "ended by SIGSEGV before done";
@@ -364,7 +364,7 @@ StageRecord crashedStage() {
 
 StageRecord skippedStage() {
   StageRecord stage = makeStage("storage", "storage", "read", 0, 0);
-  stage.state = "skipped";
+  stage.state = StageState::kSkipped;
   stage.reason = "no local NVMe device was found";
   stage.required = false;
   stage.ranks.clear();
@@ -401,7 +401,7 @@ Record healthyRecord() {
   Record record = baseRecord("node-17");
   record.stages = {envStage(), gemmStage(-1, 1), memoryStage(-1, 1), hostCopyStage()};
   settle(record);
-  record.acceptance = "accepted";
+  record.acceptance = Acceptance::kAccepted;
   record.exitCode = 0;
   return record;
 }
@@ -433,7 +433,7 @@ Record sickRecord() {
   unjudged.limitText.clear();
   unjudged.detail = "no limit";
   settle(record);
-  record.acceptance = "rejected";
+  record.acceptance = Acceptance::kRejected;
   record.exitCode = 1;
   record.reasons = {fmt::format("{} requirements were not met", record.accounting.of(Outcome::kFail)),
                     "1 verdict is flaky", "1 case could not be measured"};

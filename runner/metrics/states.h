@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// How stages, ranks and whole runs ended: the words that plans, records and reports share.
+#pragma once
+
+#include <array>
+
+#include "runner/core/names.h"
+
+namespace muster {
+
+/// What one group of a stage's ranks is: each device alone, all devices of a node, or those of all nodes.
+enum class Scope { kDevice, kNode, kCluster };
+constexpr std::array<const char*, 3> namesOf(Scope) {
+  return {"device", "node", "cluster"};
+}
+
+/// Whether a stage ran here at all.
+enum class StageState { kRan, kSkipped, kElsewhere, kError };
+constexpr std::array<const char*, 4> namesOf(StageState) {
+  return {"ran", "skipped", "elsewhere", "error"};
+}
+
+/// How the process of one rank ended.
+enum class RankOutcome { kOk, kError, kTimeout, kAbandoned, kCancelled };
+constexpr std::array<const char*, 5> namesOf(RankOutcome) {
+  return {"ok", "error", "timeout", "abandoned", "cancelled"};
+}
+
+/// How a whole node stands; of a whole fleet, one of the first three.
+enum class Acceptance { kAccepted, kRejected, kIncomplete, kInterrupted, kNoGpu };
+constexpr std::array<const char*, 5> namesOf(Acceptance) {
+  return {"accepted", "rejected", "incomplete", "interrupted", "no-gpu"};
+}
+
+}  // namespace muster
