@@ -50,5 +50,5 @@ Result<std::unique_ptr<sdk::Session>> openSession(const sdk::Host& host, const J
 }  // namespace
 }  // namespace muster::compute
 
-MUSTER_DEFINE_PLUGIN("compute", "1.0.0", muster::compute::kDescribe, muster::compute::openSession,
+MUSTER_DEFINE_PLUGIN("compute", "1.0.0", muster::compute::describe(), muster::compute::openSession,
                      MUSTER_PLUGIN_IN_TURN)

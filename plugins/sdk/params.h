@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parameters of a test, each declared once: describe() and the reading of a case both follow from that.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "plugins/sdk/describe.h"
+#include "runner/core/json.h"
+#include "runner/core/result.h"
+
+namespace muster::sdk {
+
+/// Bounds of a parameter, both included; an empty one does not bound: {0, 100}, {"1 B", "1 GiB"}, {1}, {}.
+template <typename T>
+struct Range {
+  std::optional<T> min = {};
+  std::optional<T> max = {};
+};
+
+template <typename T>
+concept QuantityField = std::same_as<T, double> || std::same_as<T, uint64_t>;
+
+/// Goes through the rows of a struct of parameters, to describe them or to read a case into its fields. A row
+/// is a call: name, field, default, range or choices, summary. The field's type is the parameter's; a unit
+/// before the default makes it a quantity, which arrives in that unit.
+///   struct Params {
+///     double duration = 0;
+///     int size = 0;
+///     void declare(sdk::ParamTable& param) {
+///       param("duration", duration, "s", "1m", {"0s", "1h"}, "how long to measure");
+///       param("size", size, 2048, {1, 131072}, "rows and columns");
+///     }
+///   };
+/// Rows that several tests share are a function that takes the table. The host has checked range and choice
+/// of every value before run(); the table checks that each is there, of its type, and fits into its field.
+class ParamTable {
+ public:
+  ParamTable() = default;
+  explicit ParamTable(JsonReader& reader) : reader_(&reader) {}
+
+  /// A whole number.
+  template <WholeNumber T>
+  void operator()(const char* name, T& field, WholeNumber auto standard, const Range<int64_t>& range,
+                  const char* summary) {
+    if (reader_ != nullptr) return reader_->read(name, field);
+    addNumber(name, "int", standard, range, summary);
+  }
+  void operator()(const char* name, double& field, double standard, const Range<double>& range,
+                  const char* summary) {
+    if (reader_ != nullptr) return reader_->read(name, field);
+    addNumber(name, "float", standard, range, summary);
+  }
+  void operator()(const char* name, bool& field, std::same_as<bool> auto standard, const char* summary) {
+    if (reader_ != nullptr) return reader_->read(name, field);
+    addRow(row(name, "bool", standard, summary));
+  }
+  void operator()(const char* name, std::string& field, const char* standard, const char* summary) {
+    (*this)(name, field, standard, Names(), summary);
+  }
+  void operator()(const char* name, std::string& field, const char* standard, const Names& oneOf,
+                  const char* summary) {
+    if (reader_ != nullptr) return reader_->read(name, field);
+    addText(name, "string", standard, oneOf, summary);
+  }
+  void operator()(const char* name, Names& field, const Names& standard, const char* summary) {
+    (*this)(name, field, standard, Names(), summary);
+  }
+  void operator()(const char* name, Names& field, const Names& standard, const Names& oneOf,
+                  const char* summary) {
+    if (reader_ != nullptr) return reader_->read(name, field);
+    addText(name, "list", standard, oneOf, summary);
+  }
+
+  /// A quantity. A field of whole numbers takes it without its fraction.
+  template <QuantityField T>
+  void operator()(const char* name, T& field, const char* unit, const char* standard,
+                  const Range<const char*>& range, const char* summary) {
+    if (reader_ != nullptr) return readQuantity(name, field);
+    addNumber(name, "quantity", standard, range, summary, unit);
+  }
+
+  /// A text that `convert` makes the field's value or a Result of it: an enumerator, say.
+  template <typename T, typename Convert>
+  requires std::is_scalar_v<T>
+  void operator()(const char* name, T& field, const char* standard, const Names& oneOf, Convert convert,
+                  const char* summary) {
+    std::string text;
+    (*this)(name, text, standard, oneOf, summary);
+    if (reading()) take(convert(text), field);
+  }
+  /// The same of each item of a list.
+  template <typename T, typename Convert>
+  void operator()(const char* name, std::vector<T>& field, const Names& standard, const Names& oneOf,
+                  Convert convert, const char* summary) {
+    Names texts;
+    (*this)(name, texts, standard, oneOf, summary);
+    field.clear();
+    for (size_t i = 0; i < texts.size() && reading(); ++i) take(convert(texts[i]), field.emplace_back());
+  }
+
+  /// What was declared: the JSON of `params` in describe().
+  [[nodiscard]] std::string described() const { return "[" + rows_ + "]"; }
+
+ private:
+  [[nodiscard]] bool reading() const { return reader_ != nullptr && reader_->ok(); }
+
+  template <typename T>
+  void take(Result<T> value, std::type_identity_t<T>& field) {
+    if (value.ok())
+      field = *std::move(value);
+    else
+      reader_->fail(std::move(value).error());
+  }
+  template <typename T>
+  void take(T value, T& field) {
+    field = std::move(value);
+  }
+
+  void readQuantity(const char* name, double& field) { reader_->read(name, field); }
+  void readQuantity(const char* name, uint64_t& field) {
+    constexpr double kTooLarge = 18446744073709551616.0;
+    double value = 0;
+    reader_->read(name, value);
+    if (value >= 0 && value < kTooLarge)
+      field = static_cast<uint64_t>(value);
+    else
+      reader_->fail(name, "found " + dumpJson(numberToJson(value)) + "; expected a number from 0 to 2^64");
+  }
+
+  template <typename T>
+  static ObjectText row(const char* name, std::string_view type, const T& standard, const char* summary) {
+    ObjectText row;
+    row.add("name", name);
+    row.add("type", type);
+    if (type == "list") row.add("items", "string");
+    row.add("default", standard);
+    row.add("summary", summary);
+    return row;
+  }
+  template <typename T, typename Bound>
+  void addNumber(const char* name, const char* type, const T& standard, const Range<Bound>& range,
+                 const char* summary, const char* unit = nullptr) {
+    ObjectText text = row(name, type, standard, summary);
+    if (unit != nullptr) text.add("unit", unit);
+    if (range.min) text.add("min", *range.min);
+    if (range.max) text.add("max", *range.max);
+    addRow(text);
+  }
+  template <typename T>
+  void addText(const char* name, const char* type, const T& standard, const Names& oneOf,
+               const char* summary) {
+    ObjectText text = row(name, type, standard, summary);
+    if (!oneOf.empty()) text.add("one_of", oneOf);
+    addRow(text);
+  }
+  void addRow(const ObjectText& row) { rows_ += (rows_.empty() ? "" : ",") + row.text(); }
+
+  JsonReader* reader_ = nullptr;  ///< of the case; null: the rows are described
+  std::string rows_;
+};
+
+/// The `params` of a test, from the struct that declares them.
+template <typename Params>
+std::string describeParams() {
+  Params params;
+  ParamTable table;
+  params.declare(table);
+  return table.described();
+}
+
+/// The parameters of a case. `Status Params::complete()`, where it exists, comes last: it computes what
+/// follows from the fields, and says which do not fit together.
+template <typename Params>
+Result<Params> readParams(const Json& json) {
+  Params params;
+  JsonReader reader(json, "params");
+  ParamTable table(reader);
+  params.declare(table);
+  MUSTER_CHECK_OK(reader.status());
+  if constexpr (requires { params.complete(); }) MUSTER_CHECK_OK(params.complete());
+  return params;
+}
+
+}  // namespace muster::sdk
