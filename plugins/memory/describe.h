@@ -1,28 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the memory plugin offers, as plugins/abi/README.md describes it.
+// What the memory plugin offers. The metrics are JSON as plugins/abi/README.md describes it.
 #pragma once
+
+#include "plugins/memory/params.h"
 
 namespace muster::memory {
 
-inline constexpr const char* kDescribe = R"json({"tests": [
-{
-  "name": "bandwidth",
-  "summary": "Memory bandwidth as in STREAM: bytes read plus bytes written, buffers larger than the last-level cache",
-  "backends": ["host", "sim", "cuda"],
-  "scopes": ["device"],
-  "params": [
-    {"name": "ops", "type": "list", "items": "string", "default": ["read", "write", "copy", "triad"],
-     "one_of": ["read", "write", "copy", "triad"], "summary": "kernels to time: copy is a = b, triad a = b + s c"},
-    {"name": "bytes", "type": "quantity", "unit": "B", "default": "0 B", "min": "0 B", "max": "16 TiB",
-     "summary": "size of each of the three buffers; 0 B: four times the last-level cache, in at most half of the free memory"},
-    {"name": "warmup", "type": "quantity", "unit": "s", "default": "2s", "min": "0s", "max": "1h",
-     "summary": "longest warm-up of each kernel; it ends early once the rate is steady"},
-    {"name": "min_time", "type": "quantity", "unit": "s", "default": "1s", "min": "0s", "max": "24h",
-     "summary": "minimum sampling time per kernel"},
-    {"name": "max_time", "type": "quantity", "unit": "s", "default": "5s", "min": "0s", "max": "24h",
-     "summary": "longest sampling time if the rate has not converged"}
-  ],
-  "metrics": [
+inline constexpr const char* kBandwidthMetrics = R"json([
     {"name": "bandwidth", "unit": "B/s", "direction": "higher", "labels": ["op"], "peak": "memory_bandwidth", "series": "runs",
      "summary": "rate of each sample: bytes read plus bytes written"},
     {"name": "bandwidth_wrong_elements", "unit": "count", "direction": "lower",
@@ -35,26 +19,9 @@ inline constexpr const char* kDescribe = R"json({"tests": [
      "summary": "whether the warm-up reached a steady rate"},
     {"name": "bandwidth_relative_error", "unit": "ratio", "direction": "lower", "labels": ["op"], "informational": true,
      "summary": "standard error of the rate's mean"}
-  ]
-},
-{
-  "name": "pattern",
-  "summary": "Writes data patterns over memory and reads them back; names the offset and the bits of the first error",
-  "backends": ["host", "sim", "cuda"],
-  "scopes": ["device"],
-  "params": [
-    {"name": "bytes", "type": "quantity", "unit": "B", "default": "1 GiB", "min": "8 B", "max": "16 TiB",
-     "summary": "memory to test; an error if more than the free memory"},
-    {"name": "fraction", "type": "quantity", "unit": "ratio", "default": "0%", "min": "0%", "max": "95%",
-     "summary": "share of free memory to test; 0%: use bytes"},
-    {"name": "patterns", "type": "list", "items": "string",
-     "default": ["zeros", "ones", "checkerboard", "inverse_checkerboard", "walking_one", "address", "random"],
-     "one_of": ["zeros", "ones", "checkerboard", "inverse_checkerboard", "walking_one", "walking_zero", "address",
-                "inverse_address", "random"],
-     "summary": "patterns to write; see kernels/spec/pattern.h"},
-    {"name": "passes", "type": "int", "default": 1, "min": 1, "max": 1000000, "summary": "repetitions of all patterns"}
-  ],
-  "metrics": [
+  ])json";
+
+inline constexpr const char* kPatternMetrics = R"json([
     {"name": "pattern_errors", "unit": "count", "direction": "lower",
      "summary": "bytes read back incorrectly, over all patterns and passes",
      "standing": {"max": 0, "source": "memory returns what was written",
@@ -65,27 +32,9 @@ inline constexpr const char* kDescribe = R"json({"tests": [
      "series": "runs", "summary": "read and compare rate of each pattern over the whole test"},
     {"name": "pattern_first_error", "unit": "text", "informational": true, "optional": true,
      "summary": "device, pattern, offset and bits of the first error"}
-  ]
-},
-{
-  "name": "latency",
-  "summary": "Latency of dependent loads: a pointer chase through memory much larger than the caches",
-  "backends": ["host", "sim", "cuda"],
-  "scopes": ["device"],
-  "params": [
-    {"name": "bytes", "type": "quantity", "unit": "B", "default": "0 B", "min": "0 B", "max": "16 TiB",
-     "summary": "size of the ring, rounded down to a power of two of lines; 0 B: at least eight times the last-level cache"},
-    {"name": "stride", "type": "quantity", "unit": "B", "default": "256 B", "min": "8 B", "max": "1 GiB",
-     "summary": "distance between lines; each is visited once per round, in random order"},
-    {"name": "steps", "type": "int", "default": 100000, "min": 1, "max": 1000000000, "summary": "loads per timing"},
-    {"name": "warmup", "type": "quantity", "unit": "s", "default": "1s", "min": "0s", "max": "1h",
-     "summary": "longest warm-up of each metric; it ends early once the rate is steady"},
-    {"name": "min_time", "type": "quantity", "unit": "s", "default": "1s", "min": "0s", "max": "24h",
-     "summary": "minimum sampling time per metric"},
-    {"name": "max_time", "type": "quantity", "unit": "s", "default": "5s", "min": "0s", "max": "24h",
-     "summary": "longest sampling time if the value has not converged"}
-  ],
-  "metrics": [
+  ])json";
+
+inline constexpr const char* kLatencyMetrics = R"json([
     {"name": "latency", "unit": "s", "direction": "lower", "series": "runs",
      "summary": "time of one load, including address translation"},
     {"name": "latency_ring", "unit": "B", "informational": true, "summary": "size of the ring"},
@@ -93,30 +42,9 @@ inline constexpr const char* kDescribe = R"json({"tests": [
      "summary": "timings that ended at the wrong line",
      "standing": {"max": 0, "source": "a ring is followed in its order",
                   "remedy": "The memory corrupts data: run memory.pattern and take the device out of service"}}
-  ]
-},
-{
-  "name": "host_copy",
-  "summary": "Copies between a device and pinned host memory, each way and both at once, one device at a time",
-  "backends": ["sim", "cuda"],
-  "scopes": ["node", "device"],
-  "params": [
-    {"name": "bytes", "type": "quantity", "unit": "B", "default": "256 MiB", "min": "8 B", "max": "1 TiB",
-     "summary": "size of each copy"},
-    {"name": "engines", "type": "list", "items": "string", "default": ["copy_engine"], "one_of": ["copy_engine", "kernel"],
-     "summary": "copy method: copy engines, or a kernel that reads and writes across the link"},
-    {"name": "numa", "type": "list", "items": "string", "default": ["near", "far"], "one_of": ["near", "far"],
-     "summary": "NUMA node of the host memory: near (the device's own) or far (the farthest, if there is another)"},
-    {"name": "turn_timeout", "type": "quantity", "unit": "s", "default": "5m", "min": "1s", "max": "24h",
-     "summary": "timeout for the turns of other ranks"},
-    {"name": "warmup", "type": "quantity", "unit": "s", "default": "500ms", "min": "0s", "max": "1h",
-     "summary": "longest warm-up of each metric; it ends early once the rate is steady"},
-    {"name": "min_time", "type": "quantity", "unit": "s", "default": "300ms", "min": "0s", "max": "24h",
-     "summary": "minimum sampling time per metric"},
-    {"name": "max_time", "type": "quantity", "unit": "s", "default": "2s", "min": "0s", "max": "24h",
-     "summary": "longest sampling time if the value has not converged"}
-  ],
-  "metrics": [
+  ])json";
+
+inline constexpr const char* kHostCopyMetrics = R"json([
     {"name": "host_to_device_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["engine", "numa"], "series": "runs",
      "summary": "one-way rate of each sample"},
     {"name": "device_to_host_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["engine", "numa"], "series": "runs",
@@ -129,28 +57,9 @@ inline constexpr const char* kDescribe = R"json({"tests": [
                   "remedy": "Copies between host and device are corrupted: check PCIe replays and AER counts, reseat the device, test the host's memory"}},
     {"name": "host_copy_numa_node", "unit": "text", "labels": ["numa"], "informational": true,
      "summary": "NUMA node used"}
-  ]
-},
-{
-  "name": "peer",
-  "summary": "Copies to every other device of the node, one way and both ways at once, one device at a time",
-  "backends": ["sim", "cuda"],
-  "scopes": ["node", "device"],
-  "params": [
-    {"name": "bytes", "type": "quantity", "unit": "B", "default": "256 MiB", "min": "8 B", "max": "1 TiB",
-     "summary": "size of each copy"},
-    {"name": "engines", "type": "list", "items": "string", "default": ["copy_engine"], "one_of": ["copy_engine", "kernel"],
-     "summary": "copy method: copy engines, or a kernel that reads and writes across the link"},
-    {"name": "turn_timeout", "type": "quantity", "unit": "s", "default": "5m", "min": "1s", "max": "24h",
-     "summary": "timeout for the turns of other ranks"},
-    {"name": "warmup", "type": "quantity", "unit": "s", "default": "100ms", "min": "0s", "max": "1h",
-     "summary": "longest warm-up of each metric; it ends early once the rate is steady"},
-    {"name": "min_time", "type": "quantity", "unit": "s", "default": "100ms", "min": "0s", "max": "24h",
-     "summary": "minimum sampling time per metric"},
-    {"name": "max_time", "type": "quantity", "unit": "s", "default": "1s", "min": "0s", "max": "24h",
-     "summary": "longest sampling time if the value has not converged"}
-  ],
-  "metrics": [
+  ])json";
+
+inline constexpr const char* kPeerMetrics = R"json([
     {"name": "peer_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["peer", "direction", "engine"], "series": "runs",
      "summary": "rate from this device to the peer (unidirectional), or the sum of both directions at once (bidirectional)"},
     {"name": "peer_access", "unit": "bool", "direction": "higher", "labels": ["peer"], "informational": true,
@@ -159,8 +68,45 @@ inline constexpr const char* kDescribe = R"json({"tests": [
      "summary": "bytes that differ after a copy to or from this peer",
      "standing": {"max": 0, "source": "a copy is equal to its source",
                   "remedy": "Peer copies are corrupted: find the pair with nvidia-smi nvlink -e and dmesg; then check ACS and IOMMU settings"}}
-  ]
+  ])json";
+
+inline std::string describe() {
+  const sdk::Names everywhere = {"host", "sim", "cuda"};
+  const sdk::Names withCopies = {"sim", "cuda"};
+  return sdk::describe({
+      {"bandwidth",
+       "Memory bandwidth as in STREAM: bytes read plus bytes written, buffers larger than the last-level "
+       "cache",
+       everywhere,
+       {"device"},
+       sdk::describeParams<BandwidthParams>(),
+       kBandwidthMetrics},
+      {"pattern",
+       "Writes data patterns over memory and reads them back; names the offset and the bits of the first "
+       "error",
+       everywhere,
+       {"device"},
+       sdk::describeParams<PatternParams>(),
+       kPatternMetrics},
+      {"latency",
+       "Latency of dependent loads: a pointer chase through memory much larger than the caches",
+       everywhere,
+       {"device"},
+       sdk::describeParams<LatencyParams>(),
+       kLatencyMetrics},
+      {"host_copy",
+       "Copies between a device and pinned host memory, each way and both at once, one device at a time",
+       withCopies,
+       {"node", "device"},
+       sdk::describeParams<HostCopyParams>(),
+       kHostCopyMetrics},
+      {"peer",
+       "Copies to every other device of the node, one way and both ways at once, one device at a time",
+       withCopies,
+       {"node", "device"},
+       sdk::describeParams<PeerParams>(),
+       kPeerMetrics},
+  });
 }
-]})json";
 
 }  // namespace muster::memory

@@ -54,5 +54,5 @@ Result<std::unique_ptr<sdk::Session>> openSession(const sdk::Host& host, const J
 }  // namespace
 }  // namespace muster::memory
 
-MUSTER_DEFINE_PLUGIN("memory", "1.0.0", muster::memory::kDescribe, muster::memory::openSession,
+MUSTER_DEFINE_PLUGIN("memory", "1.0.0", muster::memory::describe(), muster::memory::openSession,
                      MUSTER_PLUGIN_IN_TURN)
