@@ -22,7 +22,7 @@ class CollectiveSession : public sdk::Session {
     reader.read("seed", seed);
     const Json* json = reader.object("params");
     MUSTER_CHECK_OK(reader.status());
-    MUSTER_TRY(Params params, readParams(*json));
+    MUSTER_TRY(const Params params, sdk::readParams<Params>(*json));
     MUSTER_TRY(std::unique_ptr<Communicator> group, form(params));
     return runSweep({host_, *device_.device, *group, nodes_}, *json, seed);
   }
@@ -68,5 +68,5 @@ Result<std::unique_ptr<sdk::Session>> openSession(const sdk::Host& host, const J
 }  // namespace
 }  // namespace muster::collective
 
-MUSTER_DEFINE_PLUGIN("collective", "1.0.0", muster::collective::kDescribe, muster::collective::openSession,
+MUSTER_DEFINE_PLUGIN("collective", "1.0.0", muster::collective::describe(), muster::collective::openSession,
                      MUSTER_PLUGIN_IN_TURN)
