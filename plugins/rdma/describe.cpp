@@ -1,31 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rdma plugin offers. The texts below are JSON as plugins/abi/README.md describes it.
+// What the rdma plugin offers. The metrics are JSON as plugins/abi/README.md describes it.
 #include "plugins/rdma/describe.h"
 
-#include "runner/core/json.h"
+#include "plugins/rdma/params.h"
 
 namespace muster::rdma {
 namespace {
 
-constexpr const char* kPerftestTest = R"json({
-  "name": "perftest",
-  "summary": "Bandwidth and latency of each RDMA port alone: to itself (scope node) or to the same rail of other nodes (scope cluster)",
-  "backends": ["host", "sim", "cuda"],
-  "scopes": ["node", "cluster"],
-  "params": [
-    {"name": "memory", "type": "string", "default": "host", "one_of": ["host", "gpu"],
-     "summary": "buffer location; gpu requires a perftest built with CUDA"},
-    {"name": "samples", "type": "int", "default": 3, "min": 1, "max": 1000, "summary": "runs of each kind on each port"},
-    {"name": "latency_size", "type": "quantity", "unit": "B", "default": "2 B", "min": "1 B", "max": "1 MiB",
-     "summary": "message of the latency runs"},
-    {"name": "latency_iterations", "type": "int", "default": 10000, "min": 5, "max": 10000000,
-     "summary": "exchanges of a latency run"},
-    {"name": "both_ways", "type": "bool", "default": false,
-     "summary": "also measure both directions at once (sum)"},
-    {"name": "interface", "type": "string", "default": "",
-     "summary": "network interface for the IPv4 control connection; empty: the host name"}
-  ],
-  "metrics": [
+constexpr const char* kPerftestMetrics = R"json([
     {"name": "write_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["port", "path", "peer"], "informational": true,
      "summary": "RDMA writes, one way, average of each run"},
     {"name": "line_rate_share", "unit": "ratio", "direction": "higher", "labels": ["port", "path", "peer"], "optional": true,
@@ -37,40 +19,12 @@ constexpr const char* kPerftestTest = R"json({
     {"name": "send_latency_p99", "unit": "s", "direction": "lower", "labels": ["port", "path", "peer"], "informational": true,
      "summary": "99th percentile of send latency"},
     {"name": "engine", "unit": "text", "informational": true, "summary": "tool or library used"}
-  ]
-})json";
+  ])json";
 
-constexpr const char* kCountersTest = R"json({
-  "name": "counters",
-  "summary": "Increase of each RDMA port's error counters, under traffic or idle",
-  "backends": ["host", "sim", "cuda"],
-  "scopes": ["node"],
-  "params": [
-    {"name": "duration", "type": "quantity", "unit": "s", "default": "10s", "min": "0s", "max": "24h",
-     "summary": "measuring time"},
-    {"name": "traffic", "type": "bool", "default": true, "summary": "write from each port to itself meanwhile, one port at a time"}
-  ],
-  "metrics": [
+constexpr const char* kCountersMetrics = R"json([
     {"name": "missing_counters", "unit": "text", "labels": ["port"], "informational": true, "optional": true,
      "summary": "counters that this port's driver does not have"}
-  ]
-})json";
-
-/// Parameters of both.
-constexpr const char* kCommonParams = R"json([
-  {"name": "hcas", "type": "list", "items": "string", "default": ["all"],
-   "summary": "devices (mlx5_0) or ports (mlx5_0/1) to use; all: every port of the node"},
-  {"name": "size", "type": "quantity", "unit": "B", "default": "1 MiB", "min": "2 B", "max": "1 GiB",
-   "summary": "message of the bandwidth runs"},
-  {"name": "seconds", "type": "int", "default": 2, "min": 1, "max": 3600, "summary": "length of a bandwidth run"},
-  {"name": "queue_pairs", "type": "int", "default": 1, "min": 1, "max": 1024, "summary": "queue pairs of a bandwidth run"},
-  {"name": "gid_index", "type": "int", "default": -1, "min": -1, "max": 255,
-   "summary": "GID to use (RoCE); -1: the engine's choice"},
-  {"name": "service_level", "type": "int", "default": 0, "min": 0, "max": 15, "summary": "service level"},
-  {"name": "traffic_class", "type": "int", "default": -1, "min": -1, "max": 255, "summary": "traffic class (RoCE); -1: not set"},
-  {"name": "engine_timeout", "type": "quantity", "unit": "s", "default": "30s", "min": "1s", "max": "24h",
-   "summary": "timeout of one perftest run, in addition to its duration"}
-])json";
+  ])json";
 
 /// Metrics of both.
 constexpr const char* kPortMetrics = R"json([
@@ -125,21 +79,32 @@ Json counterMetrics() {
   return metrics;
 }
 
-Json complete(Json test) {
-  for (const Json& param : literal(kCommonParams)) test["params"].push_back(param);
-  for (const Json& metric : literal(kPortMetrics)) test["metrics"].push_back(metric);
-  return test;
+void append(Json& metrics, const Json& more) {
+  for (const Json& metric : more) metrics.push_back(metric);
 }
 
 }  // namespace
 
-const char* describeText() {
-  static const std::string text = [] {
-    Json counters = complete(literal(kCountersTest));
-    for (const Json& metric : counterMetrics()) counters["metrics"].push_back(metric);
-    return dumpJson({{"tests", {complete(literal(kPerftestTest)), std::move(counters)}}});
-  }();
-  return text.c_str();
+std::string describe() {
+  Json perftest = literal(kPerftestMetrics), counters = literal(kCountersMetrics);
+  for (Json* metrics : {&perftest, &counters}) append(*metrics, literal(kPortMetrics));
+  append(counters, counterMetrics());
+  const sdk::Names everywhere = {"host", "sim", "cuda"};
+  return sdk::describe({
+      {"perftest",
+       "Bandwidth and latency of each RDMA port alone: to itself (scope node) or to the same rail of other "
+       "nodes (scope cluster)",
+       everywhere,
+       {"node", "cluster"},
+       sdk::describeParams<PerftestParams>(),
+       dumpJson(perftest)},
+      {"counters",
+       "Increase of each RDMA port's error counters, under traffic or idle",
+       everywhere,
+       {"node"},
+       sdk::describeParams<CountersParams>(),
+       dumpJson(counters)},
+  });
 }
 
 }  // namespace muster::rdma

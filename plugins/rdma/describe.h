@@ -7,6 +7,6 @@
 namespace muster::rdma {
 
 /// The JSON of describe().
-const char* describeText();
+std::string describe();
 
 }  // namespace muster::rdma

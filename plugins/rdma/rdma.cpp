@@ -45,5 +45,5 @@ Result<std::unique_ptr<sdk::Session>> openSession(const sdk::Host& host, const J
 }  // namespace
 }  // namespace muster::rdma
 
-MUSTER_DEFINE_PLUGIN("rdma", "1.0.0", muster::rdma::describeText(), muster::rdma::openSession,
+MUSTER_DEFINE_PLUGIN("rdma", "1.0.0", muster::rdma::describe(), muster::rdma::openSession,
                      MUSTER_PLUGIN_IN_TURN)
