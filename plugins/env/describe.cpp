@@ -1,40 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the env plugin offers. The texts below are JSON as plugins/abi/README.md describes it.
+// What the env plugin offers. The metrics are JSON as plugins/abi/README.md describes it.
 #include "plugins/env/describe.h"
 
 #include <algorithm>
 
 #include "plugins/env/gpu_metrics.h"
-#include "runner/core/json.h"
+#include "plugins/env/params.h"
 
 namespace muster::env {
 
 namespace {
 
-constexpr const char* kInventoryTest = R"json({
-  "name": "inventory",
-  "summary": "Inventory of devices, host, software and network interfaces, stored as inventory.json",
-  "backends": ["host", "sim", "cuda"], "scopes": ["node", "device"], "params": [],
-  "metrics": [
+constexpr const char* kInventoryMetrics = R"json([
     {"name": "device_count", "unit": "count", "direction": "higher", "informational": true,
      "summary": "Devices of the backend that this process can see"},
     {"name": "device_name", "unit": "text", "labels": ["device"], "informational": true, "summary": "Model of a device"},
     {"name": "device_memory", "unit": "B", "direction": "higher", "labels": ["device"], "informational": true,
      "summary": "Memory of a device; on the host of a NUMA node"}
-  ]})json";
-
-constexpr const char* kHealthTest = R"json({
-  "name": "health",
-  "summary": "Preconditions for measuring: limits, control groups, clock, disk space, network, errors, idle CPUs",
-  "backends": ["host", "sim", "cuda"], "scopes": ["node", "device"],
-  "params": [
-    {"name": "idle_window", "type": "quantity", "unit": "s", "default": "1s", "min": "0s", "max": "60s",
-     "summary": "How long to measure CPU use by other processes; at least 20 ms, because Linux counts in steps of 10 ms"},
-    {"name": "folder", "type": "string", "default": "",
-     "summary": "Folder whose free space is measured; empty: the current one"},
-    {"name": "kernel_log", "type": "string", "default": "required", "one_of": ["required", "optional", "off"],
-     "summary": "Handling of an unreadable kernel log: required (error), optional (note) or off (not read)"}
-  ]})json";
+  ])json";
 
 /// Of the node's surroundings: Inventory::surroundings().
 constexpr const char* kSurroundings = R"json([
@@ -115,24 +98,7 @@ constexpr const char* kSurroundings = R"json([
    "backends": ["host", "cuda"], "optional": true, "summary": "Sum of the error counters"}
 ])json";
 
-constexpr const char* kTelemetryTest = R"json({
-  "name": "telemetry",
-  "summary": "Used by the runner: samples every device during a stage. Counters are reported as increments since the last sample",
-  "backends": ["host", "sim", "cuda"], "scopes": ["node"],
-  "params": [
-    {"name": "interval", "type": "quantity", "unit": "s", "default": "1s", "min": "10ms", "max": "1h",
-     "summary": "Time between samples"},
-    {"name": "duration", "type": "quantity", "unit": "s", "default": "0s", "min": "0s",
-     "summary": "How long to sample; 0s: until told to stop (real devices)"
-},
-    {"name": "start", "type": "quantity", "unit": "s", "default": "0s", "min": "0s",
-     "summary": "Start of the simulated time span (simulation)"},
-    {"name": "end", "type": "quantity", "unit": "s", "default": "0s", "min": "0s", "summary": "End of the simulated time span (simulation)"},
-    {"name": "max_samples", "type": "int", "default": 600, "min": 2, "max": 100000,
-     "summary": "Maximum samples of a simulated time span; longer spans use a longer interval"},
-    {"name": "load", "type": "string", "default": "idle", "summary": "Simulated load: idle, compute, memory"}
-  ],
-  "metrics": [
+constexpr const char* kTelemetryMetrics = R"json([
     {"name": "unreadable_sources", "unit": "count", "direction": "lower", "labels": ["sources"],
      "summary": "Telemetry sources that could not be read",
      "standing": {"max": 0, "severity": "error", "remedy": "Give this process access to what the label names, then run again"}},
@@ -157,8 +123,7 @@ constexpr const char* kTelemetryTest = R"json({
     {"name": "pcie_link_generation", "unit": "count", "direction": "higher", "labels": ["device"], "backends": ["cuda"],
      "informational": true, "optional": true,
      "summary": "PCIe link generation under load; idle links slow down to save power"}
-  ]
-})json";
+  ])json";
 
 /// Of each RDMA port while a stage runs: kRdmaCounters of kernels/interfaces/rdma.h.
 constexpr const char* kRdmaTelemetry = R"json([
@@ -233,43 +198,71 @@ Json literal(const char* text) {
   return Json::parse(text);
 }
 
-void append(Json& test, const char* metrics) {
-  for (const Json& metric : literal(metrics)) test["metrics"].push_back(metric);
+void append(Json& metrics, const char* more) {
+  for (const Json& metric : literal(more)) metrics.push_back(metric);
 }
 
-void appendForGpus(Json& test, const char* metrics) {
-  for (Json metric : literal(metrics)) {
+void appendForGpus(Json& metrics, const char* more) {
+  for (Json metric : literal(more)) {
     metric["backends"] = {"cuda"};
-    test["metrics"].push_back(std::move(metric));
+    metrics.push_back(std::move(metric));
   }
 }
 
-Json describe() {
-  Json health = literal(kHealthTest);
-  append(health, kSurroundings);
-  append(health, kState);
-  appendForGpus(health, kGpuState);
-  appendForGpus(health, kGpuSetup);
-  Json telemetry = literal(kTelemetryTest);
-  append(telemetry, kState);
-  appendForGpus(telemetry, kGpuState);
+Json healthMetrics() {
+  Json metrics = literal(kSurroundings);
+  append(metrics, kState);
+  appendForGpus(metrics, kGpuState);
+  appendForGpus(metrics, kGpuSetup);
+  return metrics;
+}
+
+Json telemetryMetrics() {
+  Json metrics = literal(kTelemetryMetrics);
+  append(metrics, kState);
+  appendForGpus(metrics, kGpuState);
   for (Json metric : literal(kRdmaTelemetry)) {
     metric.update({{"unit", "count"}, {"direction", "lower"}, {"labels", {"port"}}, {"optional", true}});
-    telemetry["metrics"].push_back(std::move(metric));
+    metrics.push_back(std::move(metric));
   }
-  return {{"tests", {literal(kInventoryTest), std::move(health), std::move(telemetry)}}};
+  return metrics;
+}
+
+std::string describe() {
+  const sdk::Names everywhere = {"host", "sim", "cuda"};
+  return sdk::describe({
+      {"inventory",
+       "Inventory of devices, host, software and network interfaces, stored as inventory.json",
+       everywhere,
+       {"node", "device"},
+       "[]",
+       kInventoryMetrics},
+      {"health",
+       "Preconditions for measuring: limits, control groups, clock, disk space, network, errors, idle CPUs",
+       everywhere,
+       {"node", "device"},
+       sdk::describeParams<HealthParams>(),
+       dumpJson(healthMetrics())},
+      {"telemetry",
+       "Used by the runner: samples every device during a stage. Counters are reported as increments since "
+       "the last sample",
+       everywhere,
+       {"node"},
+       sdk::describeParams<TelemetryParams>(),
+       dumpJson(telemetryMetrics())},
+  });
 }
 
 }  // namespace
 
-const char* describeText() {
-  static const std::string text = dumpJson(describe());
-  return text.c_str();
+const std::string& describeText() {
+  static const std::string text = describe();
+  return text;
 }
 
 std::set<std::string> metricNames(const std::string& test, const std::string& backend) {
   std::set<std::string> names;
-  const Json described = literal(describeText());
+  const Json described = Json::parse(describeText());
   for (const Json& entry : described["tests"]) {
     if (entry["name"] != test) continue;
     for (const Json& metric : entry["metrics"]) {
