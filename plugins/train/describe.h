@@ -2,9 +2,11 @@
 // What the train plugin offers.
 #pragma once
 
+#include <string>
+
 namespace muster::train {
 
 /// The JSON of describe(), see plugins/abi/README.md.
-const char* describe();
+std::string describe();
 
 }  // namespace muster::train
