@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the collective plugin offers. The metrics are JSON as plugins/abi/README.md describes it.
+// What the collective plugin offers: JSON as plugins/abi/README.md describes it, without the parameters.
 #pragma once
 
 #include "plugins/collective/params.h"
 
 namespace muster::collective {
 
-inline constexpr const char* kMetrics = R"json([
+inline constexpr const char* kSweepTest = R"json({
+  "name": "sweep",
+  "summary": "Collectives over a range of sizes: bandwidth as nccl-tests counts it, latency, exact correctness, proof of the transport",
+  "backends": ["host", "sim", "cuda"],
+  "scopes": ["node", "cluster"],
+  "metrics": [
     {"name": "large_message_bus_bandwidth", "unit": "B/s", "direction": "higher", "leader": true, "series": "runs",
      "labels": ["op", "dtype", "bytes", "placement", "ranks", "nodes"], "peak": "network_bandwidth.{op}",
      "summary": "bus_bandwidth of the largest size; use this metric for limits"},
@@ -42,16 +47,11 @@ inline constexpr const char* kMetrics = R"json([
     {"name": "collective_ranks", "unit": "count", "leader": true, "labels": ["op", "dtype"], "informational": true, "summary": "ranks of the group"},
     {"name": "collective_implementation", "unit": "text", "leader": true, "labels": ["op", "dtype"], "informational": true,
      "summary": "library, version and transport used"}
-  ])json";
+  ]
+})json";
 
 inline std::string describe() {
-  return sdk::describe({{"sweep",
-                         "Collectives over a range of sizes: bandwidth as nccl-tests counts it, latency, "
-                         "exact correctness, proof of the transport",
-                         {"host", "sim", "cuda"},
-                         {"node", "cluster"},
-                         sdk::describeParams<Params>(),
-                         kMetrics}});
+  return sdk::describe({{kSweepTest, sdk::describeParams<Params>()}});
 }
 
 }  // namespace muster::collective

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the compute plugin offers. The metrics are JSON as plugins/abi/README.md describes it.
+// What the compute plugin offers: JSON as plugins/abi/README.md describes it, without the parameters.
 #pragma once
 
 #include "plugins/compute/params.h"
 
 namespace muster::compute {
 
-inline constexpr const char* kGemmMetrics = R"json([
+inline constexpr const char* kGemmTest = R"json({
+  "name": "gemm",
+  "summary": "Matrix multiplication: sustained rate, correctness against a high-precision reference, bitwise repeatability",
+  "backends": ["host", "sim", "cuda"],
+  "scopes": ["device"],
+  "metrics": [
     {"name": "gemm_throughput", "unit": "FLOP/s", "direction": "higher", "labels": ["dtype", "size"],
      "peak": "flops.{dtype}", "series": "runs", "summary": "rate of each sample; 2 m n k operations a run (integer ones for i8)"
 },
@@ -32,9 +37,15 @@ inline constexpr const char* kGemmMetrics = R"json([
      "summary": "standard error of the rate's mean"},
     {"name": "gemm_first_fault", "unit": "text", "labels": ["dtype", "size"], "informational": true, "optional": true,
      "summary": "position of the first wrong element"}
-  ])json";
+  ]
+})json";
 
-inline constexpr const char* kBestMetrics = R"json([
+inline constexpr const char* kBestTest = R"json({
+  "name": "best",
+  "summary": "Matrix multiplication: best rate over many shapes and algorithms. Informational; limits apply to one shape and algorithm, see gemm",
+  "backends": ["host", "sim", "cuda"],
+  "scopes": ["device"],
+  "metrics": [
     {"name": "best_throughput", "unit": "FLOP/s", "direction": "higher", "labels": ["dtype"], "peak": "flops.{dtype}", "informational": true,
      "summary": "samples of the fastest shape (highest median)"},
     {"name": "best_shape", "unit": "text", "labels": ["dtype"], "informational": true, "summary": "fastest shape, MxNxK"},
@@ -48,9 +59,15 @@ inline constexpr const char* kBestMetrics = R"json([
                   "remedy": "The device computes wrong results: take it out of service and test its memory and cooling"}},
     {"name": "best_first_fault", "unit": "text", "labels": ["dtype"], "informational": true, "optional": true,
      "summary": "position of the first wrong element"}
-  ])json";
+  ]
+})json";
 
-inline constexpr const char* kSustainedMetrics = R"json([
+inline constexpr const char* kSustainedTest = R"json({
+  "name": "sustained",
+  "summary": "Stress test: multiplies for a given time, compares results bitwise and tracks the rate as the device heats up. In scope cluster, all devices of all nodes start together",
+  "backends": ["host", "sim", "cuda"],
+  "scopes": ["device", "cluster"],
+  "metrics": [
     {"name": "sustained_start_spread", "unit": "s", "direction": "lower", "informational": true, "optional": true,
      "summary": "scope cluster: delay between the start of this rank and the last one (upper bound)"},
     {"name": "sustained_throughput", "unit": "FLOP/s", "direction": "higher", "labels": ["dtype", "size"],
@@ -73,33 +90,13 @@ inline constexpr const char* kSustainedMetrics = R"json([
      "summary": "library, version, kernel and threads used"},
     {"name": "sustained_first_fault", "unit": "text", "labels": ["dtype", "size"], "informational": true, "optional": true,
      "summary": "time and position of the first wrong element"}
-  ])json";
+  ]
+})json";
 
 inline std::string describe() {
-  const sdk::Names everywhere = {"host", "sim", "cuda"};
-  return sdk::describe({
-      {"gemm",
-       "Matrix multiplication: sustained rate, correctness against a high-precision reference, bitwise "
-       "repeatability",
-       everywhere,
-       {"device"},
-       sdk::describeParams<GemmParams>(),
-       kGemmMetrics},
-      {"best",
-       "Matrix multiplication: best rate over many shapes and algorithms. Informational; limits apply to one "
-       "shape and algorithm, see gemm",
-       everywhere,
-       {"device"},
-       sdk::describeParams<BestParams>(),
-       kBestMetrics},
-      {"sustained",
-       "Stress test: multiplies for a given time, compares results bitwise and tracks the rate as the device "
-       "heats up. In scope cluster, all devices of all nodes start together",
-       everywhere,
-       {"device", "cluster"},
-       sdk::describeParams<SustainedParams>(),
-       kSustainedMetrics},
-  });
+  return sdk::describe({{kGemmTest, sdk::describeParams<GemmParams>()},
+                        {kBestTest, sdk::describeParams<BestParams>()},
+                        {kSustainedTest, sdk::describeParams<SustainedParams>()}});
 }
 
 }  // namespace muster::compute

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the env plugin offers. The metrics are JSON as plugins/abi/README.md describes it.
+// What the env plugin offers. The texts below are JSON as plugins/abi/README.md describes it, without the
+// parameters.
 #include "plugins/env/describe.h"
 
 #include <algorithm>
@@ -11,13 +12,22 @@ namespace muster::env {
 
 namespace {
 
-constexpr const char* kInventoryMetrics = R"json([
+constexpr const char* kInventoryTest = R"json({
+  "name": "inventory",
+  "summary": "Inventory of devices, host, software and network interfaces, stored as inventory.json",
+  "backends": ["host", "sim", "cuda"], "scopes": ["node", "device"],
+  "metrics": [
     {"name": "device_count", "unit": "count", "direction": "higher", "informational": true,
      "summary": "Devices of the backend that this process can see"},
     {"name": "device_name", "unit": "text", "labels": ["device"], "informational": true, "summary": "Model of a device"},
     {"name": "device_memory", "unit": "B", "direction": "higher", "labels": ["device"], "informational": true,
      "summary": "Memory of a device; on the host of a NUMA node"}
-  ])json";
+  ]})json";
+
+constexpr const char* kHealthTest = R"json({
+  "name": "health",
+  "summary": "Preconditions for measuring: limits, control groups, clock, disk space, network, errors, idle CPUs",
+  "backends": ["host", "sim", "cuda"], "scopes": ["node", "device"]})json";
 
 /// Of the node's surroundings: Inventory::surroundings().
 constexpr const char* kSurroundings = R"json([
@@ -98,7 +108,11 @@ constexpr const char* kSurroundings = R"json([
    "backends": ["host", "cuda"], "optional": true, "summary": "Sum of the error counters"}
 ])json";
 
-constexpr const char* kTelemetryMetrics = R"json([
+constexpr const char* kTelemetryTest = R"json({
+  "name": "telemetry",
+  "summary": "Used by the runner: samples every device during a stage. Counters are reported as increments since the last sample",
+  "backends": ["host", "sim", "cuda"], "scopes": ["node"],
+  "metrics": [
     {"name": "unreadable_sources", "unit": "count", "direction": "lower", "labels": ["sources"],
      "summary": "Telemetry sources that could not be read",
      "standing": {"max": 0, "severity": "error", "remedy": "Give this process access to what the label names, then run again"}},
@@ -123,7 +137,8 @@ constexpr const char* kTelemetryMetrics = R"json([
     {"name": "pcie_link_generation", "unit": "count", "direction": "higher", "labels": ["device"], "backends": ["cuda"],
      "informational": true, "optional": true,
      "summary": "PCIe link generation under load; idle links slow down to save power"}
-  ])json";
+  ]
+})json";
 
 /// Of each RDMA port while a stage runs: kRdmaCounters of kernels/interfaces/rdma.h.
 constexpr const char* kRdmaTelemetry = R"json([
@@ -198,59 +213,33 @@ Json literal(const char* text) {
   return Json::parse(text);
 }
 
-void append(Json& metrics, const char* more) {
-  for (const Json& metric : literal(more)) metrics.push_back(metric);
+void append(Json& test, const char* metrics) {
+  for (const Json& metric : literal(metrics)) test["metrics"].push_back(metric);
 }
 
-void appendForGpus(Json& metrics, const char* more) {
-  for (Json metric : literal(more)) {
+void appendForGpus(Json& test, const char* metrics) {
+  for (Json metric : literal(metrics)) {
     metric["backends"] = {"cuda"};
-    metrics.push_back(std::move(metric));
+    test["metrics"].push_back(std::move(metric));
   }
-}
-
-Json healthMetrics() {
-  Json metrics = literal(kSurroundings);
-  append(metrics, kState);
-  appendForGpus(metrics, kGpuState);
-  appendForGpus(metrics, kGpuSetup);
-  return metrics;
-}
-
-Json telemetryMetrics() {
-  Json metrics = literal(kTelemetryMetrics);
-  append(metrics, kState);
-  appendForGpus(metrics, kGpuState);
-  for (Json metric : literal(kRdmaTelemetry)) {
-    metric.update({{"unit", "count"}, {"direction", "lower"}, {"labels", {"port"}}, {"optional", true}});
-    metrics.push_back(std::move(metric));
-  }
-  return metrics;
 }
 
 std::string describe() {
-  const sdk::Names everywhere = {"host", "sim", "cuda"};
-  return sdk::describe({
-      {"inventory",
-       "Inventory of devices, host, software and network interfaces, stored as inventory.json",
-       everywhere,
-       {"node", "device"},
-       "[]",
-       kInventoryMetrics},
-      {"health",
-       "Preconditions for measuring: limits, control groups, clock, disk space, network, errors, idle CPUs",
-       everywhere,
-       {"node", "device"},
-       sdk::describeParams<HealthParams>(),
-       dumpJson(healthMetrics())},
-      {"telemetry",
-       "Used by the runner: samples every device during a stage. Counters are reported as increments since "
-       "the last sample",
-       everywhere,
-       {"node"},
-       sdk::describeParams<TelemetryParams>(),
-       dumpJson(telemetryMetrics())},
-  });
+  Json health = literal(kHealthTest);
+  append(health, kSurroundings);
+  append(health, kState);
+  appendForGpus(health, kGpuState);
+  appendForGpus(health, kGpuSetup);
+  Json telemetry = literal(kTelemetryTest);
+  append(telemetry, kState);
+  appendForGpus(telemetry, kGpuState);
+  for (Json metric : literal(kRdmaTelemetry)) {
+    metric.update({{"unit", "count"}, {"direction", "lower"}, {"labels", {"port"}}, {"optional", true}});
+    telemetry["metrics"].push_back(std::move(metric));
+  }
+  return sdk::describe({{kInventoryTest, "[]"},
+                        {dumpJson(health), sdk::describeParams<HealthParams>()},
+                        {dumpJson(telemetry), sdk::describeParams<TelemetryParams>()}});
 }
 
 }  // namespace

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the memory plugin offers. The metrics are JSON as plugins/abi/README.md describes it.
+// What the memory plugin offers: JSON as plugins/abi/README.md describes it, without the parameters.
 #pragma once
 
 #include "plugins/memory/params.h"
 
 namespace muster::memory {
 
-inline constexpr const char* kBandwidthMetrics = R"json([
+inline constexpr const char* kBandwidthTest = R"json({
+  "name": "bandwidth",
+  "summary": "Memory bandwidth as in STREAM: bytes read plus bytes written, buffers larger than the last-level cache",
+  "backends": ["host", "sim", "cuda"],
+  "scopes": ["device"],
+  "metrics": [
     {"name": "bandwidth", "unit": "B/s", "direction": "higher", "labels": ["op"], "peak": "memory_bandwidth", "series": "runs",
      "summary": "rate of each sample: bytes read plus bytes written"},
     {"name": "bandwidth_wrong_elements", "unit": "count", "direction": "lower",
@@ -19,9 +24,15 @@ inline constexpr const char* kBandwidthMetrics = R"json([
      "summary": "whether the warm-up reached a steady rate"},
     {"name": "bandwidth_relative_error", "unit": "ratio", "direction": "lower", "labels": ["op"], "informational": true,
      "summary": "standard error of the rate's mean"}
-  ])json";
+  ]
+})json";
 
-inline constexpr const char* kPatternMetrics = R"json([
+inline constexpr const char* kPatternTest = R"json({
+  "name": "pattern",
+  "summary": "Writes data patterns over memory and reads them back; names the offset and the bits of the first error",
+  "backends": ["host", "sim", "cuda"],
+  "scopes": ["device"],
+  "metrics": [
     {"name": "pattern_errors", "unit": "count", "direction": "lower",
      "summary": "bytes read back incorrectly, over all patterns and passes",
      "standing": {"max": 0, "source": "memory returns what was written",
@@ -32,9 +43,15 @@ inline constexpr const char* kPatternMetrics = R"json([
      "series": "runs", "summary": "read and compare rate of each pattern over the whole test"},
     {"name": "pattern_first_error", "unit": "text", "informational": true, "optional": true,
      "summary": "device, pattern, offset and bits of the first error"}
-  ])json";
+  ]
+})json";
 
-inline constexpr const char* kLatencyMetrics = R"json([
+inline constexpr const char* kLatencyTest = R"json({
+  "name": "latency",
+  "summary": "Latency of dependent loads: a pointer chase through memory much larger than the caches",
+  "backends": ["host", "sim", "cuda"],
+  "scopes": ["device"],
+  "metrics": [
     {"name": "latency", "unit": "s", "direction": "lower", "series": "runs",
      "summary": "time of one load, including address translation"},
     {"name": "latency_ring", "unit": "B", "informational": true, "summary": "size of the ring"},
@@ -42,9 +59,15 @@ inline constexpr const char* kLatencyMetrics = R"json([
      "summary": "timings that ended at the wrong line",
      "standing": {"max": 0, "source": "a ring is followed in its order",
                   "remedy": "The memory corrupts data: run memory.pattern and take the device out of service"}}
-  ])json";
+  ]
+})json";
 
-inline constexpr const char* kHostCopyMetrics = R"json([
+inline constexpr const char* kHostCopyTest = R"json({
+  "name": "host_copy",
+  "summary": "Copies between a device and pinned host memory, each way and both at once, one device at a time",
+  "backends": ["sim", "cuda"],
+  "scopes": ["node", "device"],
+  "metrics": [
     {"name": "host_to_device_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["engine", "numa"], "series": "runs",
      "summary": "one-way rate of each sample"},
     {"name": "device_to_host_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["engine", "numa"], "series": "runs",
@@ -57,9 +80,15 @@ inline constexpr const char* kHostCopyMetrics = R"json([
                   "remedy": "Copies between host and device are corrupted: check PCIe replays and AER counts, reseat the device, test the host's memory"}},
     {"name": "host_copy_numa_node", "unit": "text", "labels": ["numa"], "informational": true,
      "summary": "NUMA node used"}
-  ])json";
+  ]
+})json";
 
-inline constexpr const char* kPeerMetrics = R"json([
+inline constexpr const char* kPeerTest = R"json({
+  "name": "peer",
+  "summary": "Copies to every other device of the node, one way and both ways at once, one device at a time",
+  "backends": ["sim", "cuda"],
+  "scopes": ["node", "device"],
+  "metrics": [
     {"name": "peer_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["peer", "direction", "engine"], "series": "runs",
      "summary": "rate from this device to the peer (unidirectional), or the sum of both directions at once (bidirectional)"},
     {"name": "peer_access", "unit": "bool", "direction": "higher", "labels": ["peer"], "informational": true,
@@ -68,45 +97,15 @@ inline constexpr const char* kPeerMetrics = R"json([
      "summary": "bytes that differ after a copy to or from this peer",
      "standing": {"max": 0, "source": "a copy is equal to its source",
                   "remedy": "Peer copies are corrupted: find the pair with nvidia-smi nvlink -e and dmesg; then check ACS and IOMMU settings"}}
-  ])json";
+  ]
+})json";
 
 inline std::string describe() {
-  const sdk::Names everywhere = {"host", "sim", "cuda"};
-  const sdk::Names withCopies = {"sim", "cuda"};
-  return sdk::describe({
-      {"bandwidth",
-       "Memory bandwidth as in STREAM: bytes read plus bytes written, buffers larger than the last-level "
-       "cache",
-       everywhere,
-       {"device"},
-       sdk::describeParams<BandwidthParams>(),
-       kBandwidthMetrics},
-      {"pattern",
-       "Writes data patterns over memory and reads them back; names the offset and the bits of the first "
-       "error",
-       everywhere,
-       {"device"},
-       sdk::describeParams<PatternParams>(),
-       kPatternMetrics},
-      {"latency",
-       "Latency of dependent loads: a pointer chase through memory much larger than the caches",
-       everywhere,
-       {"device"},
-       sdk::describeParams<LatencyParams>(),
-       kLatencyMetrics},
-      {"host_copy",
-       "Copies between a device and pinned host memory, each way and both at once, one device at a time",
-       withCopies,
-       {"node", "device"},
-       sdk::describeParams<HostCopyParams>(),
-       kHostCopyMetrics},
-      {"peer",
-       "Copies to every other device of the node, one way and both ways at once, one device at a time",
-       withCopies,
-       {"node", "device"},
-       sdk::describeParams<PeerParams>(),
-       kPeerMetrics},
-  });
+  return sdk::describe({{kBandwidthTest, sdk::describeParams<BandwidthParams>()},
+                        {kPatternTest, sdk::describeParams<PatternParams>()},
+                        {kLatencyTest, sdk::describeParams<LatencyParams>()},
+                        {kHostCopyTest, sdk::describeParams<HostCopyParams>()},
+                        {kPeerTest, sdk::describeParams<PeerParams>()}});
 }
 
 }  // namespace muster::memory

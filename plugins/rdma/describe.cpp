@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rdma plugin offers. The metrics are JSON as plugins/abi/README.md describes it.
+// What the rdma plugin offers. The texts below are JSON as plugins/abi/README.md describes it, without the
+// parameters.
 #include "plugins/rdma/describe.h"
 
 #include "plugins/rdma/params.h"
@@ -7,7 +8,12 @@
 namespace muster::rdma {
 namespace {
 
-constexpr const char* kPerftestMetrics = R"json([
+constexpr const char* kPerftestTest = R"json({
+  "name": "perftest",
+  "summary": "Bandwidth and latency of each RDMA port alone: to itself (scope node) or to the same rail of other nodes (scope cluster)",
+  "backends": ["host", "sim", "cuda"],
+  "scopes": ["node", "cluster"],
+  "metrics": [
     {"name": "write_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["port", "path", "peer"], "informational": true,
      "summary": "RDMA writes, one way, average of each run"},
     {"name": "line_rate_share", "unit": "ratio", "direction": "higher", "labels": ["port", "path", "peer"], "optional": true,
@@ -19,12 +25,19 @@ constexpr const char* kPerftestMetrics = R"json([
     {"name": "send_latency_p99", "unit": "s", "direction": "lower", "labels": ["port", "path", "peer"], "informational": true,
      "summary": "99th percentile of send latency"},
     {"name": "engine", "unit": "text", "informational": true, "summary": "tool or library used"}
-  ])json";
+  ]
+})json";
 
-constexpr const char* kCountersMetrics = R"json([
+constexpr const char* kCountersTest = R"json({
+  "name": "counters",
+  "summary": "Increase of each RDMA port's error counters, under traffic or idle",
+  "backends": ["host", "sim", "cuda"],
+  "scopes": ["node"],
+  "metrics": [
     {"name": "missing_counters", "unit": "text", "labels": ["port"], "informational": true, "optional": true,
      "summary": "counters that this port's driver does not have"}
-  ])json";
+  ]
+})json";
 
 /// Metrics of both.
 constexpr const char* kPortMetrics = R"json([
@@ -79,32 +92,18 @@ Json counterMetrics() {
   return metrics;
 }
 
-void append(Json& metrics, const Json& more) {
-  for (const Json& metric : more) metrics.push_back(metric);
+Json complete(Json test) {
+  for (const Json& metric : literal(kPortMetrics)) test["metrics"].push_back(metric);
+  return test;
 }
 
 }  // namespace
 
 std::string describe() {
-  Json perftest = literal(kPerftestMetrics), counters = literal(kCountersMetrics);
-  for (Json* metrics : {&perftest, &counters}) append(*metrics, literal(kPortMetrics));
-  append(counters, counterMetrics());
-  const sdk::Names everywhere = {"host", "sim", "cuda"};
-  return sdk::describe({
-      {"perftest",
-       "Bandwidth and latency of each RDMA port alone: to itself (scope node) or to the same rail of other "
-       "nodes (scope cluster)",
-       everywhere,
-       {"node", "cluster"},
-       sdk::describeParams<PerftestParams>(),
-       dumpJson(perftest)},
-      {"counters",
-       "Increase of each RDMA port's error counters, under traffic or idle",
-       everywhere,
-       {"node"},
-       sdk::describeParams<CountersParams>(),
-       dumpJson(counters)},
-  });
+  Json counters = complete(literal(kCountersTest));
+  for (const Json& metric : counterMetrics()) counters["metrics"].push_back(metric);
+  return sdk::describe({{dumpJson(complete(literal(kPerftestTest))), sdk::describeParams<PerftestParams>()},
+                        {dumpJson(counters), sdk::describeParams<CountersParams>()}});
 }
 
 }  // namespace muster::rdma

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ring plugin offers. The metrics are JSON as plugins/abi/README.md describes it.
+// What the ring plugin offers: JSON as plugins/abi/README.md describes it, without the parameters.
 #pragma once
 
 #include "plugins/ring/params.h"
 
 namespace muster::ring {
 
-inline constexpr const char* kMetrics = R"json([
+inline constexpr const char* kRingTest = R"json({
+  "name": "ring",
+  "summary": "Locates slow nodes, links, rails and leaf uplinks: each node is measured with two others, slow pairs again with healthy nodes",
+  "backends": ["host", "sim", "cuda"],
+  "scopes": ["node", "cluster"],
+  "metrics": [
     {"name": "culprits", "unit": "count", "direction": "lower", "labels": ["culprit", "kind"],
      "summary": "faulty components: rank 0 of the group reports all, every other rank those on its own node and rail",
      "standing": {"max": 0, "source": "median and MAD over the pairs of this run, see plugins/README.md",
@@ -42,16 +47,11 @@ inline constexpr const char* kMetrics = R"json([
     {"name": "looks_again", "unit": "count", "direction": "lower", "informational": true,
      "summary": "pairs remeasured within their round because of uncertain values"},
     {"name": "implementation", "unit": "text", "informational": true, "summary": "library and transport used"}
-  ])json";
+  ]
+})json";
 
 inline std::string describe() {
-  return sdk::describe({{"ring",
-                         "Locates slow nodes, links, rails and leaf uplinks: each node is measured with two "
-                         "others, slow pairs again with healthy nodes",
-                         {"host", "sim", "cuda"},
-                         {"node", "cluster"},
-                         sdk::describeParams<Params>(),
-                         kMetrics}});
+  return sdk::describe({{kRingTest, sdk::describeParams<Params>()}});
 }
 
 }  // namespace muster::ring

@@ -9,6 +9,7 @@
 #include "plugins/ring/report.h"
 #include "plugins/ring/solver/leaf_switches.h"
 #include "plugins/sdk/group_store.h"
+#include "plugins/sdk/test_case.h"
 #include "runner/core/files.h"
 #include "runner/core/units.h"
 
@@ -63,10 +64,8 @@ class RingSession : public sdk::Session {
         device_(std::move(device)) {}
 
   Status run(const Json& caseJson) override {
-    JsonReader reader(caseJson, "case");
-    const Json* json = reader.object("params");
-    MUSTER_CHECK_OK(reader.status());
-    MUSTER_TRY(const Params params, sdk::readParams<Params>(*json));
+    MUSTER_TRY(const sdk::CaseInput input, sdk::readCase(caseJson));
+    MUSTER_TRY(const Params params, sdk::readParams<Params>(*input.params));
     MUSTER_TRY(const auto communicator, formGroup(params));
     MUSTER_TRY(const Members members, gatherMembers(place_, *communicator));
     if (members.count() < 2)

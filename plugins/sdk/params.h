@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
-#include "plugins/sdk/describe.h"
 #include "runner/core/json.h"
 #include "runner/core/result.h"
 
@@ -22,6 +22,10 @@ struct Range {
   std::optional<T> max = {};
 };
 
+using Names = std::vector<std::string>;
+
+template <typename T>
+concept WholeNumber = std::integral<T> && !std::same_as<T, bool>;
 template <typename T>
 concept QuantityField = std::same_as<T, double> || std::same_as<T, uint64_t>;
 
@@ -48,16 +52,16 @@ class ParamTable {
   void operator()(const char* name, T& field, WholeNumber auto standard, const Range<int64_t>& range,
                   const char* summary) {
     if (reader_ != nullptr) return reader_->read(name, field);
-    addNumber(name, "int", standard, range, summary);
+    addBounds(add(name, "int", standard, summary), range);
   }
   void operator()(const char* name, double& field, double standard, const Range<double>& range,
                   const char* summary) {
     if (reader_ != nullptr) return reader_->read(name, field);
-    addNumber(name, "float", standard, range, summary);
+    addBounds(add(name, "float", standard, summary), range);
   }
   void operator()(const char* name, bool& field, std::same_as<bool> auto standard, const char* summary) {
     if (reader_ != nullptr) return reader_->read(name, field);
-    addRow(row(name, "bool", standard, summary));
+    add(name, "bool", standard, summary);
   }
   void operator()(const char* name, std::string& field, const char* standard, const char* summary) {
     (*this)(name, field, standard, Names(), summary);
@@ -65,7 +69,7 @@ class ParamTable {
   void operator()(const char* name, std::string& field, const char* standard, const Names& oneOf,
                   const char* summary) {
     if (reader_ != nullptr) return reader_->read(name, field);
-    addText(name, "string", standard, oneOf, summary);
+    addChoices(add(name, "string", standard, summary), oneOf);
   }
   void operator()(const char* name, Names& field, const Names& standard, const char* summary) {
     (*this)(name, field, standard, Names(), summary);
@@ -73,7 +77,9 @@ class ParamTable {
   void operator()(const char* name, Names& field, const Names& standard, const Names& oneOf,
                   const char* summary) {
     if (reader_ != nullptr) return reader_->read(name, field);
-    addText(name, "list", standard, oneOf, summary);
+    Json& row = add(name, "list", standard, summary);
+    row["items"] = "string";
+    addChoices(row, oneOf);
   }
 
   /// A quantity. A field of whole numbers takes it without its fraction.
@@ -81,7 +87,9 @@ class ParamTable {
   void operator()(const char* name, T& field, const char* unit, const char* standard,
                   const Range<const char*>& range, const char* summary) {
     if (reader_ != nullptr) return readQuantity(name, field);
-    addNumber(name, "quantity", standard, range, summary, unit);
+    Json& row = add(name, "quantity", standard, summary);
+    row["unit"] = unit;
+    addBounds(row, range);
   }
 
   /// A text that `convert` makes the field's value or a Result of it: an enumerator, say.
@@ -104,7 +112,7 @@ class ParamTable {
   }
 
   /// What was declared: the JSON of `params` in describe().
-  [[nodiscard]] std::string described() const { return "[" + rows_ + "]"; }
+  [[nodiscard]] std::string described() const { return dumpJson(rows_); }
 
  private:
   [[nodiscard]] bool reading() const { return reader_ != nullptr && reader_->ok(); }
@@ -133,35 +141,21 @@ class ParamTable {
   }
 
   template <typename T>
-  static ObjectText row(const char* name, std::string_view type, const T& standard, const char* summary) {
-    ObjectText row;
-    row.add("name", name);
-    row.add("type", type);
-    if (type == "list") row.add("items", "string");
-    row.add("default", standard);
-    row.add("summary", summary);
-    return row;
-  }
-  template <typename T, typename Bound>
-  void addNumber(const char* name, const char* type, const T& standard, const Range<Bound>& range,
-                 const char* summary, const char* unit = nullptr) {
-    ObjectText text = row(name, type, standard, summary);
-    if (unit != nullptr) text.add("unit", unit);
-    if (range.min) text.add("min", *range.min);
-    if (range.max) text.add("max", *range.max);
-    addRow(text);
+  Json& add(const char* name, const char* type, const T& standard, const char* summary) {
+    rows_.push_back({{"name", name}, {"type", type}, {"default", standard}, {"summary", summary}});
+    return rows_.back();
   }
   template <typename T>
-  void addText(const char* name, const char* type, const T& standard, const Names& oneOf,
-               const char* summary) {
-    ObjectText text = row(name, type, standard, summary);
-    if (!oneOf.empty()) text.add("one_of", oneOf);
-    addRow(text);
+  static void addBounds(Json& row, const Range<T>& range) {
+    if (range.min) row["min"] = *range.min;
+    if (range.max) row["max"] = *range.max;
   }
-  void addRow(const ObjectText& row) { rows_ += (rows_.empty() ? "" : ",") + row.text(); }
+  static void addChoices(Json& row, const Names& oneOf) {
+    if (!oneOf.empty()) row["one_of"] = oneOf;
+  }
 
   JsonReader* reader_ = nullptr;  ///< of the case; null: the rows are described
-  std::string rows_;
+  Json rows_ = Json::array();
 };
 
 /// The `params` of a test, from the struct that declares them.
@@ -184,6 +178,15 @@ Result<Params> readParams(const Json& json) {
   MUSTER_CHECK_OK(reader.status());
   if constexpr (requires { params.complete(); }) MUSTER_CHECK_OK(params.complete());
   return params;
+}
+
+/// The text of describe(). Of each test: its JSON object as plugins/abi/README.md describes it, without
+/// `params`, and these.
+inline std::string describe(const std::vector<std::pair<std::string, std::string>>& tests) {
+  std::string list;
+  for (const auto& [test, params] : tests)
+    list += (list.empty() ? "" : ",") + ("{\"params\":" + params) + "," + test.substr(1);
+  return "{\"tests\":[" + list + "]}";
 }
 
 }  // namespace muster::sdk

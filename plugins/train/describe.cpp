@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the train plugin offers. The metrics are JSON as plugins/abi/README.md describes it.
+// What the train plugin offers: JSON as plugins/abi/README.md describes it, without the parameters.
 #include "plugins/train/describe.h"
 
 #include "plugins/train/params.h"
@@ -7,7 +7,12 @@
 namespace muster::train {
 namespace {
 
-constexpr const char* kTrainingMetrics = R"json([
+constexpr const char* kTrainingTest = R"json({
+  "name": "training",
+  "summary": "Real training steps of one model over all ranks: rate, loss, communication, agreement of gradients",
+  "backends": ["host", "sim", "cuda"],
+  "scopes": ["device", "node", "cluster"],
+  "metrics": [
     {"name": "throughput", "unit": "samples/s", "direction": "higher", "leader": true, "series": "runs",
      "summary": "of the whole group, each sample counted once: all batches over the slowest rank's time, per step"},
     {"name": "rank_throughput", "unit": "samples/s", "direction": "higher", "informational": true, "summary": "of one rank, per step"},
@@ -51,9 +56,15 @@ constexpr const char* kTrainingMetrics = R"json([
     {"name": "process_memory", "unit": "B", "direction": "lower", "informational": true, "summary": "largest resident memory of the rank's process"},
     {"name": "implementation", "unit": "text", "informational": true, "summary": "libraries, kernels and threads that did the work"},
     {"name": "communication", "unit": "text", "informational": true, "leader": true, "summary": "library and transport of the group; none: one rank"}
-  ])json";
+  ]
+})json";
 
-constexpr const char* kDeterminismMetrics = R"json([
+constexpr const char* kDeterminismTest = R"json({
+  "name": "determinism",
+  "summary": "The same training twice: every loss, gradient and parameter must come out in the same bits, and alike on all ranks",
+  "backends": ["host", "sim", "cuda"],
+  "scopes": ["device", "node", "cluster"],
+  "metrics": [
     {"name": "loss_mismatches", "unit": "count", "direction": "lower", "summary": "steps whose loss differs between the runs",
      "standing": {"max": 0, "source": "the same operations in the same order give the same bits",
                   "remedy": "Results are not reproducible between runs: silent data corruption; take the device out of service"}},
@@ -70,22 +81,14 @@ constexpr const char* kDeterminismMetrics = R"json([
                   "remedy": "The named rank's device or link corrupts data silently: take it out of service; run collective's sweep and compute's gemm there"}},
     {"name": "first_diverged", "unit": "text", "informational": true, "optional": true, "summary": "which ranks, on which nodes"},
     {"name": "final_parameters", "unit": "text", "informational": true, "leader": true, "summary": "hash of the parameters at the end: equal for equal seeds, ranks and machines"}
-  ])json";
+  ]
+})json";
 
 }  // namespace
 
 std::string describe() {
-  const sdk::Names everywhere = {"host", "sim", "cuda"};
-  const sdk::Names scopes = {"device", "node", "cluster"};
-  return sdk::describe({
-      {"training",
-       "Real training steps of one model over all ranks: rate, loss, communication, agreement of gradients",
-       everywhere, scopes, sdk::describeParams<TrainingParams>(), kTrainingMetrics},
-      {"determinism",
-       "The same training twice: every loss, gradient and parameter must come out in the same bits, and "
-       "alike on all ranks",
-       everywhere, scopes, sdk::describeParams<DeterminismParams>(), kDeterminismMetrics},
-  });
+  return sdk::describe({{kTrainingTest, sdk::describeParams<TrainingParams>()},
+                        {kDeterminismTest, sdk::describeParams<DeterminismParams>()}});
 }
 
 }  // namespace muster::train

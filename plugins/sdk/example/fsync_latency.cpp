@@ -35,17 +35,18 @@ struct Params {
   }
 };
 
-constexpr const char* kMetrics = R"([
-  {"name": "latency", "unit": "s", "direction": "lower", "labels": ["folder"],
-   "summary": "time of one write and its fsync"}])";
+constexpr const char* kFsync = R"({
+  "name": "fsync",
+  "summary": "Time until a small write to a folder is on the disk",
+  "backends": ["host", "cuda"],
+  "scopes": ["device", "node"],
+  "metrics": [
+    {"name": "latency", "unit": "s", "direction": "lower", "labels": ["folder"],
+     "summary": "time of one write and its fsync"}]
+})";
 
 std::string describe() {
-  return muster::sdk::describe({{"fsync",
-                                 "Time until a small write to a folder is on the disk",
-                                 {"host", "cuda"},
-                                 {"device", "node"},
-                                 muster::sdk::describeParams<Params>(),
-                                 kMetrics}});
+  return muster::sdk::describe({{kFsync, muster::sdk::describeParams<Params>()}});
 }
 
 /// An open file that has no name, so that nothing of it is left however the test ends.

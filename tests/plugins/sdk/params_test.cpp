@@ -63,8 +63,8 @@ struct Every {
 /// What the host makes of a test with these parameters.
 template <typename Params>
 Result<PluginSpec> hostsView() {
-  MUSTER_TRY(const Json json,
-             parseJson(describe({{"t", "s", {"host"}, {"device"}, describeParams<Params>(), "[]"}})));
+  const std::string test = R"({"name": "t", "backends": ["host"], "scopes": ["device"]})";
+  MUSTER_TRY(const Json json, parseJson(describe({{test, describeParams<Params>()}})));
   return pluginSpecFromDescribe("p", json);
 }
 
