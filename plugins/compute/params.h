@@ -27,9 +27,10 @@ struct ShapeParams {
     param("k", spec.k, 0, {0, 131072}, "columns of A, rows of B; 0: size");
     declareDtype(param, spec.dtype);
   }
-  void completeShape() {
+  Status complete() {
     for (int64_t* dimension : {&spec.m, &spec.n, &spec.k})
       if (*dimension == 0) *dimension = size;
+    return {};
   }
 };
 
@@ -51,10 +52,9 @@ struct GemmParams : ShapeParams {
     param("comparisons", comparisons, 4, {1, 1000000}, "results compared bitwise with the first one");
   }
   Status complete() {
-    completeShape();
     sampling.warmupMin = std::min(sampling.warmupMin, sampling.warmupMax);
     sampling.maxTime = std::max(sampling.maxTime, sampling.minTime);
-    return {};
+    return ShapeParams::complete();
   }
 };
 
@@ -102,10 +102,6 @@ struct SustainedParams : ShapeParams {
     param("start_timeout", startTimeout, "s", "1m", {"1s", "1h"},
           "scope cluster: timeout for all ranks to become ready");
     param("reference_samples", referenceSamples, 256, {1, 1000000}, "elements verified in higher precision");
-  }
-  Status complete() {
-    completeShape();
-    return {};
   }
 };
 

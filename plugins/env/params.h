@@ -19,10 +19,6 @@ struct HealthParams {
     param("kernel_log", kernelLog, "required", {"required", "optional", "off"},
           "Handling of an unreadable kernel log: required (error), optional (note) or off (not read)");
   }
-  Status complete() {
-    if (folder.empty()) folder = ".";
-    return {};
-  }
 };
 
 struct TelemetryParams {
@@ -42,10 +38,6 @@ struct TelemetryParams {
     param("max_samples", maxSamples, 600, {2, 100000},
           "Maximum samples of a simulated time span; longer spans use a longer interval");
     param("load", load, "idle", "Simulated load: idle, compute, memory");
-  }
-  Status complete() const {
-    if (interval <= 0) return Error{ErrorCode::kUsage, "interval must be more than 0s", ""};
-    return {};
   }
 };
 

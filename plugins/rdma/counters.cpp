@@ -87,7 +87,7 @@ Status lookAgain(const Site& site, Rdma& rdma, const std::vector<RdmaPort>& port
 
 }  // namespace
 
-Status runCounters(Site& site, const Json& json) {
+Status runCounters(Site& site, const Json& json, const std::string& /*caseName*/) {
   MUSTER_TRY(const CountersParams params, sdk::readParams<CountersParams>(json));
   MUSTER_TRY(const auto rdma, site.backend->rdma(rdmaOptions(site.host)));
   MUSTER_TRY(const std::vector<RdmaPort> all, rdma->ports());

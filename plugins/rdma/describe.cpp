@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the rdma plugin offers. The texts below are JSON as plugins/abi/README.md describes it, without the
 // parameters.
-#include "plugins/rdma/describe.h"
-
 #include "plugins/rdma/params.h"
+#include "plugins/rdma/tests.h"
 
 namespace muster::rdma {
 namespace {

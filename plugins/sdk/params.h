@@ -32,14 +32,10 @@ concept QuantityField = std::same_as<T, double> || std::same_as<T, uint64_t>;
 /// Goes through the rows of a struct of parameters, to describe them or to read a case into its fields. A row
 /// is a call: name, field, default, range or choices, summary. The field's type is the parameter's; a unit
 /// before the default makes it a quantity, which arrives in that unit.
-///   struct Params {
-///     double duration = 0;
-///     int size = 0;
-///     void declare(sdk::ParamTable& param) {
-///       param("duration", duration, "s", "1m", {"0s", "1h"}, "how long to measure");
-///       param("size", size, 2048, {1, 131072}, "rows and columns");
-///     }
-///   };
+///   void Params::declare(sdk::ParamTable& param) {
+///     param("size", size, 2048, {1, 131072}, "rows and columns");
+///     param("duration", duration, "s", "1m", {"0s", "1h"}, "how long to measure");
+///   }
 /// Rows that several tests share are a function that takes the table. The host has checked range and choice
 /// of every value before run(); the table checks that each is there, of its type, and fits into its field.
 class ParamTable {
@@ -99,7 +95,7 @@ class ParamTable {
                   const char* summary) {
     std::string text;
     (*this)(name, text, standard, oneOf, summary);
-    if (reading()) take(convert(text), field);
+    if (reading()) take(text, convert, field);
   }
   /// The same of each item of a list.
   template <typename T, typename Convert>
@@ -108,7 +104,7 @@ class ParamTable {
     Names texts;
     (*this)(name, texts, standard, oneOf, summary);
     field.clear();
-    for (size_t i = 0; i < texts.size() && reading(); ++i) take(convert(texts[i]), field.emplace_back());
+    for (size_t i = 0; i < texts.size() && reading(); ++i) take(texts[i], convert, field.emplace_back());
   }
 
   /// What was declared: the JSON of `params` in describe().
@@ -117,16 +113,11 @@ class ParamTable {
  private:
   [[nodiscard]] bool reading() const { return reader_ != nullptr && reader_->ok(); }
 
-  template <typename T>
-  void take(Result<T> value, std::type_identity_t<T>& field) {
-    if (value.ok())
-      field = *std::move(value);
-    else
-      reader_->fail(std::move(value).error());
-  }
-  template <typename T>
-  void take(T value, T& field) {
-    field = std::move(value);
+  template <typename T, typename Convert>
+  void take(const std::string& text, Convert convert, T& field) {
+    Result<T> value = convert(text);
+    if (!value.ok()) return reader_->fail(std::move(value).error());
+    field = *std::move(value);
   }
 
   void readQuantity(const char* name, double& field) { reader_->read(name, field); }
@@ -140,13 +131,11 @@ class ParamTable {
       reader_->fail(name, "found " + dumpJson(numberToJson(value)) + "; expected a number from 0 to 2^64");
   }
 
-  template <typename T>
-  Json& add(const char* name, const char* type, const T& standard, const char* summary) {
+  Json& add(const char* name, const char* type, const auto& standard, const char* summary) {
     rows_.push_back({{"name", name}, {"type", type}, {"default", standard}, {"summary", summary}});
     return rows_.back();
   }
-  template <typename T>
-  static void addBounds(Json& row, const Range<T>& range) {
+  static void addBounds(Json& row, const auto& range) {
     if (range.min) row["min"] = *range.min;
     if (range.max) row["max"] = *range.max;
   }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the train plugin offers: JSON as plugins/abi/README.md describes it, without the parameters.
-#include "plugins/train/describe.h"
-
 #include "plugins/train/params.h"
+#include "plugins/train/tests.h"
 
 namespace muster::train {
 namespace {
