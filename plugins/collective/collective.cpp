@@ -7,6 +7,7 @@
 #include "plugins/collective/params.h"
 #include "plugins/collective/tests.h"
 #include "plugins/sdk/group_store.h"
+#include "plugins/sdk/test_case.h"
 
 namespace muster::collective {
 namespace {
@@ -17,14 +18,10 @@ class CollectiveSession : public sdk::Session {
       : host_(host), device_(std::move(device)), place_(place), nodes_(nodes), store_(host) {}
 
   Status run(const Json& caseJson) override {
-    uint64_t seed = 0;
-    JsonReader reader(caseJson, "case");
-    reader.read("seed", seed);
-    const Json* json = reader.object("params");
-    MUSTER_CHECK_OK(reader.status());
-    MUSTER_TRY(Params params, readParams(*json));
+    MUSTER_TRY(const sdk::CaseInput input, sdk::readCase(caseJson));
+    MUSTER_TRY(const Params params, sdk::readParams<Params>(*input.params));
     MUSTER_TRY(std::unique_ptr<Communicator> group, form(params));
-    return runSweep({host_, *device_.device, *group, nodes_}, *json, seed);
+    return runSweep({host_, *device_.device, *group, nodes_}, *input.params, input.seed);
   }
 
  private:
@@ -68,5 +65,5 @@ Result<std::unique_ptr<sdk::Session>> openSession(const sdk::Host& host, const J
 }  // namespace
 }  // namespace muster::collective
 
-MUSTER_DEFINE_PLUGIN("collective", "1.0.0", muster::collective::kDescribe, muster::collective::openSession,
+MUSTER_DEFINE_PLUGIN("collective", "1.0.0", muster::collective::describe(), muster::collective::openSession,
                      MUSTER_PLUGIN_IN_TURN)

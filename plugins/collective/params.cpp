@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the parameters of a sweep and spreads its sizes.
+// Declares the parameters of a sweep and spreads its sizes.
 #include "plugins/collective/params.h"
 
 #include <algorithm>
@@ -39,55 +39,57 @@ Status readSettings(const std::string& texts, std::map<std::string, std::string>
   return {};
 }
 
-Status readNames(const std::string& op, const std::string& dtype, const std::string& reduction,
-                 CollectiveSpec& spec) {
-  MUSTER_TRY(spec.op, collectiveOpFromName(op));
-  MUSTER_TRY(spec.dtype, dtypeFromName(dtype));
-  MUSTER_TRY(spec.reduce, reduceOpFromName(reduction));
-  return {};
-}
-
 }  // namespace
 
-Result<Params> readParams(const Json& json) {
-  Params params;
-  std::string op, dtype, reduction, fabric = "none", settings;
-  std::vector<std::string> placements;
-  double from = 0, to = 0, factor = 2, latencyTo = 0;
-  JsonReader reader(json, "params");
-  reader.read("op", op);
-  reader.read("dtype", dtype);
-  reader.read("reduction", reduction);
-  reader.read("root", params.spec.root);
-  reader.read("from", from);
-  reader.read("to", to);
-  reader.read("factor", factor);
-  reader.read("placements", placements);
-  reader.read("checks", params.checks);
-  reader.read("warmup", params.warmup);
-  reader.read("iterations", params.iterations);
-  reader.read("sample_time", params.sampleTime);
-  reader.read("latency_to", latencyTo);
-  reader.read("own_time_probes", params.ownTimeProbes);
-  reader.read("interface", params.interface);
-  reader.read("fabric", fabric);
-  reader.read("settings", settings);
-  reader.read("graph", params.graph);
-  reader.read("call_timeout", params.callTimeout);
-  MUSTER_CHECK_OK(reader.status());
-  MUSTER_CHECK_OK(readNames(op, dtype, reduction, params.spec));
-  MUSTER_TRY(params.settings, fabricSettings(fabric));
-  MUSTER_CHECK_OK(readSettings(settings, params.settings));
-  MUSTER_TRY(params.sizes, spreadSizes(from, to, factor));
-  params.latencyTo = static_cast<uint64_t>(latencyTo);
-  for (bool inPlace : {false, true}) {
-    const bool wanted = std::count(placements.begin(), placements.end(), placementName(inPlace)) > 0;
-    if (wanted && (!inPlace || worksInPlace(params.spec.op))) params.inPlace.push_back(inPlace);
+void Params::declare(sdk::ParamTable& param) {
+  param("op", spec.op, "all_reduce",
+        {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "gather", "scatter",
+         "sendrecv"},
+        collectiveOpFromName, "collective operation");
+  param("dtype", spec.dtype, "f32",
+        {"f64", "f32", "tf32", "f16", "bf16", "fp8_e4m3", "fp8_e5m2", "i8", "fp4"}, dtypeFromName,
+        "element type; skipped if the device does not support it");
+  param("reduction", spec.reduce, "sum", {"sum", "prod", "min", "max", "avg"}, reduceOpFromName,
+        "of all_reduce, reduce_scatter and reduce");
+  param("root", spec.root, 0, {0, 1000000}, "root rank of broadcast, reduce, gather and scatter");
+  param("from", from, "B", "8 B", {"1 B", "16 TiB"}, "smallest size");
+  param("to", to, "B", "128 MiB", {"1 B", "16 TiB"}, "largest size");
+  param("factor", factor, 2, {1.01, 1000000}, "factor from one size to the next");
+  param("placements", placements, {"out_of_place", "in_place"}, {"out_of_place", "in_place"},
+        "buffer placement; in_place is skipped for alltoall and sendrecv");
+  param("checks", checks, 1, {1, 1000000},
+        "checked runs of each size and placement before timing; more runs find rarer errors");
+  param("warmup", warmup, 5, {0, 1000000}, "untimed runs of each size before timing");
+  param("iterations", iterations, 20, {1, 100000}, "samples of each size");
+  param("sample_time", sampleTime, "s", "500us", {"0s", "1m"},
+        "minimum duration of a sample; shorter runs are repeated");
+  param("latency_to", latencyTo, "B", "1 KiB", {"0 B", "16 TiB"},
+        "largest size whose time is also reported as latency");
+  param("own_time_probes", ownTimeProbes, 10, {0, 10000}, "number of own_time samples; 0: none");
+  param("interface", interface, "", "network interface or address to use; empty: the backend's choice");
+  param(
+      "fabric", fabric, "none", fabricNames(),
+      "NCCL settings published for this fabric (plugins/collective/fabrics.cpp); `settings` overrides them");
+  param("graph", graph, false,
+        "time a CUDA graph of the runs, without launch overhead; skipped if the backend has no graphs");
+  param("settings", addedSettings, "",
+        "library settings NAME=value, separated by spaces (NCCL_ALGO=Ring NCCL_P2P_DISABLE=1)");
+  param("call_timeout", callTimeout, "s", "1m", {"1ms", "1h"}, "timeout after which a peer counts as lost");
+}
+
+Status Params::complete() {
+  MUSTER_TRY(settings, fabricSettings(fabric));
+  MUSTER_CHECK_OK(readSettings(addedSettings, settings));
+  MUSTER_TRY(sizes, spreadSizes(from, to, factor));
+  for (bool place : {false, true}) {
+    const bool wanted = std::count(placements.begin(), placements.end(), placementName(place)) > 0;
+    if (wanted && (!place || worksInPlace(spec.op))) inPlace.push_back(place);
   }
-  if (params.inPlace.empty())
-    return Error{ErrorCode::kUsage, op + " has no form in place, and no other was asked for",
+  if (inPlace.empty())
+    return Error{ErrorCode::kUsage,
+                 collectiveOpName(spec.op) + std::string(" has no form in place, and no other was asked for"),
                  "params.placements"};
-  return params;
+  return {};
 }
 
 uint64_t countFor(const CollectiveSpec& spec, uint64_t bytes, int ranks) {

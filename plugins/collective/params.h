@@ -8,11 +8,14 @@
 #include <vector>
 
 #include "kernels/interfaces/communicator.h"
-#include "runner/core/json.h"
+#include "plugins/sdk/params.h"
 
 namespace muster::collective {
 
 struct Params {
+  void declare(sdk::ParamTable& param);
+  Status complete();
+
   CollectiveSpec spec;          ///< without count and inPlace
   std::vector<uint64_t> sizes;  ///< bytes as asked for, rising
   std::vector<bool> inPlace;    ///< the placements to run
@@ -26,9 +29,12 @@ struct Params {
   std::map<std::string, std::string> settings;  ///< the fabric's, and what the plan adds
   bool graph = false;
   double callTimeout = 60;  ///< seconds
-};
 
-Result<Params> readParams(const Json& json);
+  /// As the plan says it; the fields above follow from these.
+  double from = 0, to = 0, factor = 0;
+  sdk::Names placements;
+  std::string fabric, addedSettings;
+};
 
 /// Elements that make a collective of at most `bytes`, at least one (or one per rank).
 uint64_t countFor(const CollectiveSpec& spec, uint64_t bytes, int ranks);

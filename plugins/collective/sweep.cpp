@@ -181,7 +181,7 @@ Status runSweep(const Bench& bench, const Json& json, uint64_t seed) {
     return Error{ErrorCode::kUnsupported,
                  "a collective needs two ranks or more, and this group has one; set `ranks`",
                  bench.device.info().id};
-  MUSTER_TRY(Params params, readParams(json));
+  MUSTER_TRY(Params params, sdk::readParams<Params>(json));
   return Sweep(bench, std::move(params), seed).run();
 }
 

@@ -7,6 +7,7 @@
 
 #include "kernels/checks/timing.h"
 #include "plugins/compute/multiplication.h"
+#include "plugins/compute/params.h"
 #include "plugins/compute/tests.h"
 #include "runner/core/statistics.h"
 #include "runner/core/text.h"
@@ -16,12 +17,6 @@ namespace {
 
 constexpr const char* kBest =
     "best";  ///< what a backend calls the best of many algorithms, where it has that
-
-struct Params {
-  std::vector<GemmSpec> shapes;
-  SamplingOptions sampling;
-  int referenceSamples = 0;
-};
 
 /// "8192x8192x4096".
 Result<GemmSpec> readShape(const std::string& text, Dtype dtype) {
@@ -41,30 +36,18 @@ Result<GemmSpec> readShape(const std::string& text, Dtype dtype) {
                "params.shapes"};
 }
 
-Result<Params> readParams(const Bench& bench, const Json& json) {
-  Params params;
-  std::vector<std::string> shapes;
-  std::string name;
-  double time = 0;
-  JsonReader reader(json, "params");
-  reader.read("shapes", shapes);
-  reader.read("dtype", name);
-  reader.read("warmup", params.sampling.warmupMax);
-  reader.read("time", time);
-  reader.read("reference_samples", params.referenceSamples);
-  MUSTER_CHECK_OK(reader.status());
-  params.sampling.warmupMin = std::min(params.sampling.warmupMin, params.sampling.warmupMax);
-  params.sampling.minTime = params.sampling.maxTime = time;
-  MUSTER_TRY(Dtype dtype, dtypeFromName(name));
-  const std::vector<std::string> algorithms = bench.ops.gemmAlgorithms(dtype);
+/// All shapes of the plan, each by the best algorithm where the backend searches for it.
+Result<std::vector<GemmSpec>> shapesOf(const Bench& bench, const BestParams& params) {
+  const std::vector<std::string> algorithms = bench.ops.gemmAlgorithms(params.dtype);
   const bool searches = std::count(algorithms.begin(), algorithms.end(), kBest) > 0;
-  for (const std::string& text : shapes) {
-    MUSTER_TRY(GemmSpec spec, readShape(text, dtype));
+  std::vector<GemmSpec> shapes;
+  for (const std::string& text : params.shapes) {
+    MUSTER_TRY(GemmSpec spec, readShape(text, params.dtype));
     if (searches) spec.algorithm = kBest;
-    params.shapes.push_back(spec);
+    shapes.push_back(spec);
   }
-  if (params.shapes.empty()) return Error{ErrorCode::kUsage, "there is no shape to run", "params.shapes"};
-  return params;
+  if (shapes.empty()) return Error{ErrorCode::kUsage, "there is no shape to run", "params.shapes"};
+  return shapes;
 }
 
 std::string shapeName(const GemmSpec& spec) {
@@ -81,13 +64,13 @@ struct Shape {
   [[nodiscard]] double median() const { return medianOf(rates); }
 };
 
-Result<Shape> measure(const Bench& bench, const Params& params, size_t index, uint64_t seed) {
+Result<Shape> measure(const Bench& bench, const BestParams& params, const std::vector<GemmSpec>& specs,
+                      size_t index, uint64_t seed) {
   Shape shape;
-  shape.spec = params.shapes[index];
+  shape.spec = specs[index];
   const std::string text = "multiplying " + shapeName(shape.spec);
   const auto keepGoing = [&](double share) {
-    bench.host.progress((static_cast<double>(index) + share) / static_cast<double>(params.shapes.size()),
-                        text);
+    bench.host.progress((static_cast<double>(index) + share) / static_cast<double>(specs.size()), text);
     return !bench.host.cancelled();
   };
   keepGoing(0);
@@ -125,10 +108,11 @@ Status report(const Bench& bench, const std::vector<Shape>& shapes) {
 }  // namespace
 
 Status runBest(const Bench& bench, const Json& json, uint64_t seed) {
-  MUSTER_TRY(Params params, readParams(bench, json));
+  MUSTER_TRY(const BestParams params, sdk::readParams<BestParams>(json));
+  MUSTER_TRY(const std::vector<GemmSpec> specs, shapesOf(bench, params));
   std::vector<Shape> shapes;
-  for (size_t i = 0; i < params.shapes.size(); ++i) {
-    MUSTER_TRY(Shape shape, measure(bench, params, i, seed));
+  for (size_t i = 0; i < specs.size(); ++i) {
+    MUSTER_TRY(Shape shape, measure(bench, params, specs, i, seed));
     shapes.push_back(std::move(shape));
   }
   return report(bench, shapes);

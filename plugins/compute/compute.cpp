@@ -10,11 +10,6 @@ namespace {
 
 using RunCase = Status (*)(const Bench& bench, const Json& params, uint64_t seed);
 
-Result<RunCase> findTest(const Json& context) {
-  return sdk::chooseTest<RunCase>(context, "compute",
-                                  {{"gemm", runGemm}, {"best", runBest}, {"sustained", runSustained}});
-}
-
 class ComputeSession : public sdk::Session {
  public:
   ComputeSession(const sdk::Host& host, RunCase runCase, bool together, OpenDevice device,
@@ -40,7 +35,9 @@ class ComputeSession : public sdk::Session {
 };
 
 Result<std::unique_ptr<sdk::Session>> openSession(const sdk::Host& host, const Json& context) {
-  MUSTER_TRY(RunCase runCase, findTest(context));
+  MUSTER_TRY(const RunCase runCase,
+             sdk::chooseTest<RunCase>(context, "compute",
+                                      {{"gemm", runGemm}, {"best", runBest}, {"sustained", runSustained}}));
   MUSTER_TRY(OpenDevice device, openDevice(context));
   MUSTER_TRY(std::unique_ptr<Ops> ops, device.backend->ops(*device.device));
   return std::unique_ptr<sdk::Session>(std::make_unique<ComputeSession>(
@@ -50,5 +47,5 @@ Result<std::unique_ptr<sdk::Session>> openSession(const sdk::Host& host, const J
 }  // namespace
 }  // namespace muster::compute
 
-MUSTER_DEFINE_PLUGIN("compute", "1.0.0", muster::compute::kDescribe, muster::compute::openSession,
+MUSTER_DEFINE_PLUGIN("compute", "1.0.0", muster::compute::describe(), muster::compute::openSession,
                      MUSTER_PLUGIN_IN_TURN)

@@ -1,35 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the compute plugin offers, as plugins/abi/README.md describes it.
+// What the compute plugin offers: JSON as plugins/abi/README.md describes it, without the parameters.
 #pragma once
+
+#include "plugins/compute/params.h"
 
 namespace muster::compute {
 
-inline constexpr const char* kDescribe = R"json({"tests": [
-{
+inline constexpr const char* kGemmTest = R"json({
   "name": "gemm",
   "summary": "Matrix multiplication: sustained rate, correctness against a high-precision reference, bitwise repeatability",
   "backends": ["host", "sim", "cuda"],
   "scopes": ["device"],
-  "params": [
-    {"name": "size", "type": "int", "default": 2048, "min": 1, "max": 131072, "summary": "default for m, n and k"},
-    {"name": "m", "type": "int", "default": 0, "min": 0, "max": 131072, "summary": "rows of A and C; 0: size"},
-    {"name": "n", "type": "int", "default": 0, "min": 0, "max": 131072, "summary": "columns of B and C; 0: size"},
-    {"name": "k", "type": "int", "default": 0, "min": 0, "max": 131072, "summary": "columns of A, rows of B; 0: size"},
-    {"name": "dtype", "type": "string", "default": "f32", "summary": "type of A and B; skipped if the device does not support it",
-     "one_of": ["f64", "f32", "tf32", "f16", "bf16", "fp8_e4m3", "fp8_e5m2", "i8", "fp4"]},
-    {"name": "algorithm", "type": "string", "default": "default",
-     "summary": "an implementation of the backend (host: onednn, openblas), or default: its fastest"},
-    {"name": "warmup", "type": "quantity", "unit": "s", "default": "5s", "min": "0s", "max": "1h",
-     "summary": "longest warm-up; it ends early once the rate is steady"},
-    {"name": "min_time", "type": "quantity", "unit": "s", "default": "2s", "min": "0s", "max": "24h",
-     "summary": "minimum sampling time"},
-    {"name": "max_time", "type": "quantity", "unit": "s", "default": "10s", "min": "0s", "max": "24h",
-     "summary": "longest sampling time if the rate has not converged"},
-    {"name": "reference_samples", "type": "int", "default": 256, "min": 1, "max": 1000000,
-     "summary": "elements verified in higher precision"},
-    {"name": "comparisons", "type": "int", "default": 4, "min": 1, "max": 1000000,
-     "summary": "results compared bitwise with the first one"}
-  ],
   "metrics": [
     {"name": "gemm_throughput", "unit": "FLOP/s", "direction": "higher", "labels": ["dtype", "size"],
      "peak": "flops.{dtype}", "series": "runs", "summary": "rate of each sample; 2 m n k operations a run (integer ones for i8)"
@@ -57,24 +38,13 @@ inline constexpr const char* kDescribe = R"json({"tests": [
     {"name": "gemm_first_fault", "unit": "text", "labels": ["dtype", "size"], "informational": true, "optional": true,
      "summary": "position of the first wrong element"}
   ]
-},
-{
+})json";
+
+inline constexpr const char* kBestTest = R"json({
   "name": "best",
   "summary": "Matrix multiplication: best rate over many shapes and algorithms. Informational; limits apply to one shape and algorithm, see gemm",
   "backends": ["host", "sim", "cuda"],
   "scopes": ["device"],
-  "params": [
-    {"name": "shapes", "type": "list", "items": "string", "summary": "MxNxK each",
-     "default": ["2048x2048x2048", "4096x4096x4096", "6144x6144x6144", "8192x8192x8192", "10240x10240x10240", "12288x12288x12288", "16384x16384x16384", "16384x8192x4096", "4096x16384x8192", "6144x17920x2816"]},
-    {"name": "dtype", "type": "string", "default": "f32", "summary": "type of A and B; skipped if the device does not support it",
-     "one_of": ["f64", "f32", "tf32", "f16", "bf16", "fp8_e4m3", "fp8_e5m2", "i8", "fp4"]},
-    {"name": "warmup", "type": "quantity", "unit": "s", "default": "500ms", "min": "0s", "max": "1h",
-     "summary": "longest warm-up of each shape"},
-    {"name": "time", "type": "quantity", "unit": "s", "default": "500ms", "min": "0s", "max": "1h",
-     "summary": "sampling time per shape"},
-    {"name": "reference_samples", "type": "int", "default": 64, "min": 1, "max": 1000000,
-     "summary": "elements per shape verified in higher precision"}
-  ],
   "metrics": [
     {"name": "best_throughput", "unit": "FLOP/s", "direction": "higher", "labels": ["dtype"], "peak": "flops.{dtype}", "informational": true,
      "summary": "samples of the fastest shape (highest median)"},
@@ -90,33 +60,13 @@ inline constexpr const char* kDescribe = R"json({"tests": [
     {"name": "best_first_fault", "unit": "text", "labels": ["dtype"], "informational": true, "optional": true,
      "summary": "position of the first wrong element"}
   ]
-},
-{
+})json";
+
+inline constexpr const char* kSustainedTest = R"json({
   "name": "sustained",
   "summary": "Stress test: multiplies for a given time, compares results bitwise and tracks the rate as the device heats up. In scope cluster, all devices of all nodes start together",
   "backends": ["host", "sim", "cuda"],
   "scopes": ["device", "cluster"],
-  "params": [
-    {"name": "duration", "type": "quantity", "unit": "s", "default": "1m", "min": "0s", "max": "7d",
-     "summary": "duration of the stress test"},
-    {"name": "window", "type": "quantity", "unit": "s", "default": "5s", "min": "1ms", "max": "1h",
-     "summary": "duration of one rate sample"},
-    {"name": "check_interval", "type": "quantity", "unit": "s", "default": "0s", "min": "0s", "max": "1h",
-     "summary": "interval between compared results; 0s: compare every result"},
-    {"name": "size", "type": "int", "default": 4096, "min": 1, "max": 131072, "summary": "default for m, n and k"},
-    {"name": "m", "type": "int", "default": 0, "min": 0, "max": 131072, "summary": "rows of A and C; 0: size"},
-    {"name": "n", "type": "int", "default": 0, "min": 0, "max": 131072, "summary": "columns of B and C; 0: size"},
-    {"name": "k", "type": "int", "default": 0, "min": 0, "max": 131072, "summary": "columns of A, rows of B; 0: size"},
-    {"name": "dtype", "type": "string", "default": "f32", "summary": "type of A and B; skipped if the device does not support it",
-     "one_of": ["f64", "f32", "tf32", "f16", "bf16", "fp8_e4m3", "fp8_e5m2", "i8", "fp4"]},
-    {"name": "algorithm", "type": "string", "default": "default", "summary": "an implementation of the backend"},
-    {"name": "memory", "type": "float", "default": 0, "min": 0, "max": 0.98,
-     "summary": "share of free memory to fill with operands, used in turn; 0: operands of one multiplication"},
-    {"name": "start_timeout", "type": "quantity", "unit": "s", "default": "1m", "min": "1s", "max": "1h",
-     "summary": "scope cluster: timeout for all ranks to become ready"},
-    {"name": "reference_samples", "type": "int", "default": 256, "min": 1, "max": 1000000,
-     "summary": "elements verified in higher precision"}
-  ],
   "metrics": [
     {"name": "sustained_start_spread", "unit": "s", "direction": "lower", "informational": true, "optional": true,
      "summary": "scope cluster: delay between the start of this rank and the last one (upper bound)"},
@@ -141,7 +91,12 @@ inline constexpr const char* kDescribe = R"json({"tests": [
     {"name": "sustained_first_fault", "unit": "text", "labels": ["dtype", "size"], "informational": true, "optional": true,
      "summary": "time and position of the first wrong element"}
   ]
+})json";
+
+inline std::string describe() {
+  return sdk::describe({{kGemmTest, sdk::describeParams<GemmParams>()},
+                        {kBestTest, sdk::describeParams<BestParams>()},
+                        {kSustainedTest, sdk::describeParams<SustainedParams>()}});
 }
-]})json";
 
 }  // namespace muster::compute

@@ -5,32 +5,11 @@
 
 #include "kernels/checks/timing.h"
 #include "plugins/compute/multiplication.h"
+#include "plugins/compute/params.h"
 #include "plugins/compute/tests.h"
 
 namespace muster::compute {
 namespace {
-
-struct Params {
-  GemmSpec spec;
-  SamplingOptions sampling;
-  int referenceSamples = 0;
-  int comparisons = 0;
-};
-
-Result<Params> readParams(const Json& json) {
-  Params params;
-  MUSTER_TRY(params.spec, readSpec(json));
-  JsonReader reader(json, "params");
-  reader.read("warmup", params.sampling.warmupMax);
-  reader.read("min_time", params.sampling.minTime);
-  reader.read("max_time", params.sampling.maxTime);
-  reader.read("reference_samples", params.referenceSamples);
-  reader.read("comparisons", params.comparisons);
-  MUSTER_CHECK_OK(reader.status());
-  params.sampling.warmupMin = std::min(params.sampling.warmupMin, params.sampling.warmupMax);
-  params.sampling.maxTime = std::max(params.sampling.maxTime, params.sampling.minTime);
-  return params;
-}
 
 /// Every sample's last result is compared with the first one: what goes wrong in between and heals again
 /// shows.
@@ -84,7 +63,7 @@ Status reportFaults(const Bench& bench, const Faults& faults) {
 }  // namespace
 
 Status runGemm(const Bench& bench, const Json& json, uint64_t seed) {
-  MUSTER_TRY(Params params, readParams(json));
+  MUSTER_TRY(const GemmParams params, sdk::readParams<GemmParams>(json));
   MUSTER_TRY(Multiplication work, Multiplication::prepare(bench.host, bench.device, bench.ops, params.spec,
                                                           params.referenceSamples, seed));
   MUSTER_TRY(Sampling sampling, sample(bench, work, params.sampling));

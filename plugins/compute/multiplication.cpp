@@ -6,24 +6,6 @@
 
 namespace muster::compute {
 
-Result<GemmSpec> readSpec(const Json& params) {
-  GemmSpec spec;
-  int64_t size = 0;
-  std::string dtype;
-  JsonReader reader(params, "params");
-  reader.read("size", size);
-  reader.read("m", spec.m);
-  reader.read("n", spec.n);
-  reader.read("k", spec.k);
-  reader.read("dtype", dtype);
-  reader.read("algorithm", spec.algorithm);
-  MUSTER_CHECK_OK(reader.status());
-  for (int64_t* dimension : {&spec.m, &spec.n, &spec.k})
-    if (*dimension == 0) *dimension = size;
-  MUSTER_TRY(spec.dtype, dtypeFromName(dtype));
-  return spec;
-}
-
 Result<Multiplication> Multiplication::prepare(const sdk::Host& host, Device& device, Ops& ops,
                                                const GemmSpec& spec, int referenceSamples, uint64_t seed) {
   MUSTER_TRY(auto gemm, ops.gemm(spec));

@@ -11,9 +11,6 @@
 
 namespace muster::compute {
 
-/// Reads size, m, n, k, dtype and algorithm of a case's parameters.
-Result<GemmSpec> readSpec(const Json& params);
-
 /// Wrong results found so far.
 struct Faults {
   uint64_t wrong = 0;       ///< elements beyond the reference's error bound

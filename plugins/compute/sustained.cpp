@@ -6,35 +6,12 @@
 
 #include "kernels/checks/gemm_reference.h"
 #include "plugins/compute/multiplication.h"
+#include "plugins/compute/params.h"
 #include "plugins/compute/tests.h"
 #include "plugins/sdk/group_store.h"
 
 namespace muster::compute {
 namespace {
-
-struct Params {
-  GemmSpec spec;
-  double duration = 0;
-  double window = 0;
-  double checkInterval = 0;
-  double startTimeout = 60;
-  double memory = 0;  ///< share of what is free
-  int referenceSamples = 0;
-};
-
-Result<Params> readParams(const Json& json) {
-  Params params;
-  MUSTER_TRY(params.spec, readSpec(json));
-  JsonReader reader(json, "params");
-  reader.read("duration", params.duration);
-  reader.read("window", params.window);
-  reader.read("check_interval", params.checkInterval);
-  reader.read("start_timeout", params.startTimeout);
-  reader.read("reference_samples", params.referenceSamples);
-  reader.read("memory", params.memory);
-  MUSTER_CHECK_OK(reader.status());
-  return params;
-}
 
 /// Multiplications that are burned in turn, each with operands of its own.
 using Works = std::vector<Multiplication>;
@@ -45,7 +22,7 @@ constexpr double kProgressPause =
 
 /// As many as fill the memory that the plan gives away, one at least. What one takes is seen, workspaces of
 /// libraries included, by what is free before and after it.
-Result<Works> prepareWorks(const Bench& bench, const Params& params, uint64_t seed) {
+Result<Works> prepareWorks(const Bench& bench, const SustainedParams& params, uint64_t seed) {
   Works works;
   const auto add = [&]() -> Status {
     MUSTER_TRY(Multiplication work, Multiplication::prepare(bench.host, bench.device, bench.ops, params.spec,
@@ -86,7 +63,7 @@ Faults faultsOf(const Works& works) {
 /// The burn: its clock, its windows and its checks.
 class Burn {
  public:
-  Burn(const Bench& bench, const Params& params, Works& works)
+  Burn(const Bench& bench, const SustainedParams& params, Works& works)
       : bench_(bench), params_(params), works_(works), start_(bench.device.now()), found_(faultsOf(works)) {}
 
   Status run() {
@@ -165,7 +142,7 @@ class Burn {
   }
 
   const Bench& bench_;
-  const Params& params_;
+  const SustainedParams& params_;
   Works& works_;
   size_t current_ = 0;
   double start_;
@@ -186,7 +163,7 @@ class Burn {
 /// cannot make. Nodes share no clock, so the spread is bounded without one: nobody leaves the second barrier
 /// before the last rank has left the first and come to it, hence the time between the two is at least what
 /// that rank was behind.
-Status startTogether(const Bench& bench, const Params& params) {
+Status startTogether(const Bench& bench, const SustainedParams& params) {
   if (!bench.together) return {};
   double spread = 0;  // simulated ranks all begin at the same virtual moment
   if (!bench.virtualTime) {
@@ -200,7 +177,7 @@ Status startTogether(const Bench& bench, const Params& params) {
   return bench.host.measurement("sustained_start_spread", "s", {spread}, {}, bench.device.now());
 }
 
-Status report(const Bench& bench, const Params& params, const Works& works,
+Status report(const Bench& bench, const SustainedParams& params, const Works& works,
               const std::vector<double>& rates) {
   const Faults faults = faultsOf(works);
   const double drift = std::max(0.0, 1 - rates.back() / rates.front());
@@ -221,7 +198,7 @@ Status report(const Bench& bench, const Params& params, const Works& works,
 }  // namespace
 
 Status runSustained(const Bench& bench, const Json& json, uint64_t seed) {
-  MUSTER_TRY(Params params, readParams(json));
+  MUSTER_TRY(const SustainedParams params, sdk::readParams<SustainedParams>(json));
   MUSTER_TRY(Works works, prepareWorks(bench, params, seed));
   MUSTER_CHECK_OK(startTogether(bench, params));
   Burn burn(bench, params, works);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the env plugin offers. The texts below are JSON as plugins/abi/README.md describes it.
+// What the env plugin offers. The texts below are JSON as plugins/abi/README.md describes it, without the
+// parameters.
 #include "plugins/env/describe.h"
 
 #include <algorithm>
 
 #include "plugins/env/gpu_metrics.h"
-#include "runner/core/json.h"
+#include "plugins/env/params.h"
 
 namespace muster::env {
 
@@ -14,7 +15,7 @@ namespace {
 constexpr const char* kInventoryTest = R"json({
   "name": "inventory",
   "summary": "Inventory of devices, host, software and network interfaces, stored as inventory.json",
-  "backends": ["host", "sim", "cuda"], "scopes": ["node", "device"], "params": [],
+  "backends": ["host", "sim", "cuda"], "scopes": ["node", "device"],
   "metrics": [
     {"name": "device_count", "unit": "count", "direction": "higher", "informational": true,
      "summary": "Devices of the backend that this process can see"},
@@ -26,15 +27,7 @@ constexpr const char* kInventoryTest = R"json({
 constexpr const char* kHealthTest = R"json({
   "name": "health",
   "summary": "Preconditions for measuring: limits, control groups, clock, disk space, network, errors, idle CPUs",
-  "backends": ["host", "sim", "cuda"], "scopes": ["node", "device"],
-  "params": [
-    {"name": "idle_window", "type": "quantity", "unit": "s", "default": "1s", "min": "0s", "max": "60s",
-     "summary": "How long to measure CPU use by other processes; at least 20 ms, because Linux counts in steps of 10 ms"},
-    {"name": "folder", "type": "string", "default": "",
-     "summary": "Folder whose free space is measured; empty: the current one"},
-    {"name": "kernel_log", "type": "string", "default": "required", "one_of": ["required", "optional", "off"],
-     "summary": "Handling of an unreadable kernel log: required (error), optional (note) or off (not read)"}
-  ]})json";
+  "backends": ["host", "sim", "cuda"], "scopes": ["node", "device"]})json";
 
 /// Of the node's surroundings: Inventory::surroundings().
 constexpr const char* kSurroundings = R"json([
@@ -119,19 +112,6 @@ constexpr const char* kTelemetryTest = R"json({
   "name": "telemetry",
   "summary": "Used by the runner: samples every device during a stage. Counters are reported as increments since the last sample",
   "backends": ["host", "sim", "cuda"], "scopes": ["node"],
-  "params": [
-    {"name": "interval", "type": "quantity", "unit": "s", "default": "1s", "min": "10ms", "max": "1h",
-     "summary": "Time between samples"},
-    {"name": "duration", "type": "quantity", "unit": "s", "default": "0s", "min": "0s",
-     "summary": "How long to sample; 0s: until told to stop (real devices)"
-},
-    {"name": "start", "type": "quantity", "unit": "s", "default": "0s", "min": "0s",
-     "summary": "Start of the simulated time span (simulation)"},
-    {"name": "end", "type": "quantity", "unit": "s", "default": "0s", "min": "0s", "summary": "End of the simulated time span (simulation)"},
-    {"name": "max_samples", "type": "int", "default": 600, "min": 2, "max": 100000,
-     "summary": "Maximum samples of a simulated time span; longer spans use a longer interval"},
-    {"name": "load", "type": "string", "default": "idle", "summary": "Simulated load: idle, compute, memory"}
-  ],
   "metrics": [
     {"name": "unreadable_sources", "unit": "count", "direction": "lower", "labels": ["sources"],
      "summary": "Telemetry sources that could not be read",
@@ -244,7 +224,7 @@ void appendForGpus(Json& test, const char* metrics) {
   }
 }
 
-Json describe() {
+std::string describe() {
   Json health = literal(kHealthTest);
   append(health, kSurroundings);
   append(health, kState);
@@ -257,19 +237,21 @@ Json describe() {
     metric.update({{"unit", "count"}, {"direction", "lower"}, {"labels", {"port"}}, {"optional", true}});
     telemetry["metrics"].push_back(std::move(metric));
   }
-  return {{"tests", {literal(kInventoryTest), std::move(health), std::move(telemetry)}}};
+  return sdk::describe({{kInventoryTest, "[]"},
+                        {dumpJson(health), sdk::describeParams<HealthParams>()},
+                        {dumpJson(telemetry), sdk::describeParams<TelemetryParams>()}});
 }
 
 }  // namespace
 
-const char* describeText() {
-  static const std::string text = dumpJson(describe());
-  return text.c_str();
+const std::string& describeText() {
+  static const std::string text = describe();
+  return text;
 }
 
 std::set<std::string> metricNames(const std::string& test, const std::string& backend) {
   std::set<std::string> names;
-  const Json described = literal(describeText());
+  const Json described = Json::parse(describeText());
   for (const Json& entry : described["tests"]) {
     if (entry["name"] != test) continue;
     for (const Json& metric : entry["metrics"]) {

@@ -8,7 +8,7 @@
 namespace muster::env {
 
 /// The JSON of describe().
-const char* describeText();
+const std::string& describeText();
 
 /// Names of the metrics that `test` reports on `backend`.
 std::set<std::string> metricNames(const std::string& test, const std::string& backend);

@@ -2,8 +2,10 @@
 // Test `health`: whether the node is fit to be measured.
 #include <algorithm>
 
+#include "plugins/env/params.h"
 #include "plugins/env/pause.h"
 #include "plugins/env/tests.h"
+#include "plugins/sdk/test_case.h"
 #include "runner/core/clock.h"
 
 namespace muster::env {
@@ -12,38 +14,20 @@ namespace {
 
 constexpr const char* kKernelLog = "kernel log";
 
-struct HealthParams {
-  double idleWindow = 1;
-  std::string folder;
-  std::string kernelLog = "required";
-};
-
-Result<HealthParams> readParams(const Json& caseJson) {
-  HealthParams params;
-  JsonReader outer(caseJson, "case");
-  const Json* json = outer.object("params");
-  if (json == nullptr) return outer.status().error();
-  JsonReader r(*json, "case.params");
-  r.optional("idle_window", params.idleWindow);
-  r.optional("folder", params.folder);
-  r.optional("kernel_log", params.kernelLog);
-  MUSTER_CHECK_OK(r.status());
-  if (params.folder.empty()) params.folder = ".";
-  return params;
-}
-
 class HealthTest : public sdk::Session {
  public:
   HealthTest(const sdk::Host& host, Machine machine)
       : machine_(std::move(machine)), reporter_(host, machine_, "health") {}
 
   Status run(const Json& caseJson) override {
-    MUSTER_TRY(const HealthParams params, readParams(caseJson));
+    MUSTER_TRY(const sdk::CaseInput input, sdk::readCase(caseJson));
+    MUSTER_TRY(const HealthParams params, sdk::readParams<HealthParams>(*input.params));
     const double start = machine_.virtualTime() ? machine_.virtualStart : systemClock().now();
     // Counters are read twice: what grows in between shows whether the node is idle.
     MUSTER_CHECK_OK(machine_.inventory->health(start, "idle"));
     const double watched = machine_.virtualTime() ? start : systemClock().now();
-    MUSTER_TRY(Readings readings, machine_.inventory->surroundings(params.folder));
+    MUSTER_TRY(Readings readings,
+               machine_.inventory->surroundings(params.folder.empty() ? "." : params.folder));
     // Simulated time passes by itself.
     if (!machine_.virtualTime() && !pauseUntil(reporter_.host(), watched + params.idleWindow))
       return Error{ErrorCode::kTimeout, "cancelled while measuring idle CPU time", ""};

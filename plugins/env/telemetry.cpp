@@ -4,39 +4,15 @@
 #include <set>
 
 #include "plugins/env/growth.h"
+#include "plugins/env/params.h"
 #include "plugins/env/pause.h"
 #include "plugins/env/tests.h"
+#include "plugins/sdk/test_case.h"
 #include "runner/core/clock.h"
 
 namespace muster::env {
 
 namespace {
-
-struct TelemetryParams {
-  double interval = 1;
-  double duration = 0;
-  double start = 0;
-  double end = 0;
-  int maxSamples = 600;
-  std::string load = "idle";
-};
-
-Result<TelemetryParams> readParams(const Json& caseJson) {
-  TelemetryParams params;
-  JsonReader outer(caseJson, "case");
-  const Json* json = outer.object("params");
-  if (json == nullptr) return outer.status().error();
-  JsonReader r(*json, "case.params");
-  r.optional("interval", params.interval);
-  r.optional("duration", params.duration);
-  r.optional("start", params.start);
-  r.optional("end", params.end);
-  r.optional("max_samples", params.maxSamples);
-  r.optional("load", params.load);
-  MUSTER_CHECK_OK(r.status());
-  if (params.interval <= 0) return Error{ErrorCode::kUsage, "interval must be more than 0s", ""};
-  return params;
-}
 
 class TelemetryTest : public sdk::Session {
  public:
@@ -44,7 +20,8 @@ class TelemetryTest : public sdk::Session {
       : machine_(std::move(machine)), reporter_(host, machine_, "telemetry") {}
 
   Status run(const Json& caseJson) override {
-    MUSTER_TRY(const TelemetryParams params, readParams(caseJson));
+    MUSTER_TRY(const sdk::CaseInput input, sdk::readCase(caseJson));
+    MUSTER_TRY(const TelemetryParams params, sdk::readParams<TelemetryParams>(*input.params));
     return machine_.virtualTime() ? overSpan(params) : live(params);
   }
 

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "kernels/checks/timing.h"
+#include "plugins/memory/params.h"
 #include "plugins/memory/tests.h"
 #include "runner/core/units.h"
 
@@ -16,41 +17,6 @@ constexpr uint64_t kCacheShare = 4;           ///< a buffer is at least this man
 constexpr uint64_t kLeastBytes = 128u << 20;  ///< and at least this large, so that one pass takes long enough
 constexpr uint64_t kBuffers = 3;
 constexpr uint64_t kPage = 4096;
-
-struct Op {
-  const char* name;
-  MemoryOp op;
-  double streams;  ///< buffers that are read or written in one pass
-};
-constexpr std::array kOps = {Op{"read", MemoryOp::kRead, 1}, Op{"write", MemoryOp::kWrite, 1},
-                             Op{"copy", MemoryOp::kCopy, 2}, Op{"triad", MemoryOp::kTriad, 3}};
-
-struct Params {
-  std::vector<Op> ops;
-  double bytes = 0;
-  SamplingOptions sampling;
-};
-
-Result<Params> readParams(const Json& json) {
-  Params params;
-  std::vector<std::string> names;
-  JsonReader reader(json, "params");
-  reader.read("ops", names);
-  reader.read("bytes", params.bytes);
-  reader.read("warmup", params.sampling.warmupMax);
-  reader.read("min_time", params.sampling.minTime);
-  reader.read("max_time", params.sampling.maxTime);
-  MUSTER_CHECK_OK(reader.status());
-  for (const std::string& name : names) {
-    const auto* found = std::find_if(kOps.begin(), kOps.end(), [&](const Op& op) { return name == op.name; });
-    if (found == kOps.end())
-      return Error{ErrorCode::kUsage, "there is no memory kernel \"" + name + "\"", "params.ops"};
-    params.ops.push_back(*found);
-  }
-  params.sampling.warmupMin = std::min(params.sampling.warmupMin, params.sampling.warmupMax);
-  params.sampling.maxTime = std::max(params.sampling.maxTime, params.sampling.minTime);
-  return params;
-}
 
 /// Three equal buffers, each larger than the caches: every pass begins in another one than the last.
 class Buffers {
@@ -134,8 +100,8 @@ class Buffers {
 
 /// The size that was asked for, or one past the caches; never so large that the machine is left without
 /// memory.
-Result<uint64_t> chooseBytes(const sdk::Host& host, Device& device, double wanted) {
-  if (wanted >= 8) return static_cast<uint64_t>(wanted) / 8 * 8;
+Result<uint64_t> chooseBytes(const sdk::Host& host, Device& device, uint64_t wanted) {
+  if (wanted >= 8) return wanted / 8 * 8;
   MUSTER_TRY(uint64_t free, device.freeBytes());
   const uint64_t cache = kCacheShare * device.info().lastLevelCacheBytes;
   const uint64_t affordable = free / 2 / kBuffers / kPage * kPage;
@@ -216,7 +182,7 @@ Status timeOp(const sdk::Host& host, Device& device, Buffers& buffers, uint64_t 
 Status runBandwidth(const Bench& bench, const Json& json, uint64_t seed) {
   const sdk::Host& host = bench.host;
   Device& device = bench.device;
-  MUSTER_TRY(Params params, readParams(json));
+  MUSTER_TRY(const BandwidthParams params, sdk::readParams<BandwidthParams>(json));
   MUSTER_TRY(uint64_t bytes, chooseBytes(host, device, params.bytes));
   MUSTER_TRY(Buffers buffers, Buffers::allocate(device, bytes, seed));
   MUSTER_CHECK_OK(host.measurement("bandwidth_buffer", "B", {static_cast<double>(bytes)}, {}, device.now()));

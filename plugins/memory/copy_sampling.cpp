@@ -10,28 +10,6 @@
 
 namespace muster::memory {
 
-Result<CopyParams> readCopyParams(const Json& json) {
-  CopyParams params;
-  double bytes = 0;
-  std::vector<std::string> engines;
-  JsonReader reader(json, "params");
-  reader.read("bytes", bytes);
-  reader.read("engines", engines);
-  reader.read("warmup", params.sampling.warmupMax);
-  reader.read("min_time", params.sampling.minTime);
-  reader.read("max_time", params.sampling.maxTime);
-  reader.read("turn_timeout", params.turnTimeout);
-  MUSTER_CHECK_OK(reader.status());
-  params.bytes = static_cast<uint64_t>(bytes) / 8 * 8;
-  for (const std::string& name : engines) {
-    MUSTER_TRY(CopyEngine engine, copyEngineFromName(name));
-    params.engines.push_back(engine);
-  }
-  params.sampling.warmupMin = std::min(params.sampling.warmupMin, params.sampling.warmupMax);
-  params.sampling.maxTime = std::max(params.sampling.maxTime, params.sampling.minTime);
-  return params;
-}
-
 Result<std::vector<double>> sampleCopy(const Bench& bench, Copies& copies,
                                        const std::vector<Transfer>& transfers, CopyEngine engine,
                                        const SamplingOptions& options,

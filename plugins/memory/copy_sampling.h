@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of copies share: their parameters, and the timing and checking of one kind of transfer.
+// What the tests of copies share: the timing and checking of one kind of transfer.
 #pragma once
 
 #include <set>
@@ -9,19 +9,10 @@
 
 #include "kernels/checks/timing.h"
 #include "kernels/interfaces/copies.h"
+#include "plugins/memory/params.h"
 #include "plugins/memory/tests.h"
 
 namespace muster::memory {
-
-struct CopyParams {
-  uint64_t bytes = 0;  ///< of each buffer, whole 64-bit words
-  std::vector<CopyEngine> engines;
-  double turnTimeout = 0;
-  SamplingOptions sampling;
-};
-
-/// Reads what both tests have: bytes, engines, warmup, min_time, max_time, turn_timeout.
-Result<CopyParams> readCopyParams(const Json& json);
 
 /// Rates in B/s of copying `transfers` side by side, one for each sample: all bytes over the time of all.
 /// `options.check` is left to the caller.

@@ -1,27 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the memory plugin offers, as plugins/abi/README.md describes it.
+// What the memory plugin offers: JSON as plugins/abi/README.md describes it, without the parameters.
 #pragma once
+
+#include "plugins/memory/params.h"
 
 namespace muster::memory {
 
-inline constexpr const char* kDescribe = R"json({"tests": [
-{
+inline constexpr const char* kBandwidthTest = R"json({
   "name": "bandwidth",
   "summary": "Memory bandwidth as in STREAM: bytes read plus bytes written, buffers larger than the last-level cache",
   "backends": ["host", "sim", "cuda"],
   "scopes": ["device"],
-  "params": [
-    {"name": "ops", "type": "list", "items": "string", "default": ["read", "write", "copy", "triad"],
-     "one_of": ["read", "write", "copy", "triad"], "summary": "kernels to time: copy is a = b, triad a = b + s c"},
-    {"name": "bytes", "type": "quantity", "unit": "B", "default": "0 B", "min": "0 B", "max": "16 TiB",
-     "summary": "size of each of the three buffers; 0 B: four times the last-level cache, in at most half of the free memory"},
-    {"name": "warmup", "type": "quantity", "unit": "s", "default": "2s", "min": "0s", "max": "1h",
-     "summary": "longest warm-up of each kernel; it ends early once the rate is steady"},
-    {"name": "min_time", "type": "quantity", "unit": "s", "default": "1s", "min": "0s", "max": "24h",
-     "summary": "minimum sampling time per kernel"},
-    {"name": "max_time", "type": "quantity", "unit": "s", "default": "5s", "min": "0s", "max": "24h",
-     "summary": "longest sampling time if the rate has not converged"}
-  ],
   "metrics": [
     {"name": "bandwidth", "unit": "B/s", "direction": "higher", "labels": ["op"], "peak": "memory_bandwidth", "series": "runs",
      "summary": "rate of each sample: bytes read plus bytes written"},
@@ -36,24 +25,13 @@ inline constexpr const char* kDescribe = R"json({"tests": [
     {"name": "bandwidth_relative_error", "unit": "ratio", "direction": "lower", "labels": ["op"], "informational": true,
      "summary": "standard error of the rate's mean"}
   ]
-},
-{
+})json";
+
+inline constexpr const char* kPatternTest = R"json({
   "name": "pattern",
   "summary": "Writes data patterns over memory and reads them back; names the offset and the bits of the first error",
   "backends": ["host", "sim", "cuda"],
   "scopes": ["device"],
-  "params": [
-    {"name": "bytes", "type": "quantity", "unit": "B", "default": "1 GiB", "min": "8 B", "max": "16 TiB",
-     "summary": "memory to test; an error if more than the free memory"},
-    {"name": "fraction", "type": "quantity", "unit": "ratio", "default": "0%", "min": "0%", "max": "95%",
-     "summary": "share of free memory to test; 0%: use bytes"},
-    {"name": "patterns", "type": "list", "items": "string",
-     "default": ["zeros", "ones", "checkerboard", "inverse_checkerboard", "walking_one", "address", "random"],
-     "one_of": ["zeros", "ones", "checkerboard", "inverse_checkerboard", "walking_one", "walking_zero", "address",
-                "inverse_address", "random"],
-     "summary": "patterns to write; see kernels/spec/pattern.h"},
-    {"name": "passes", "type": "int", "default": 1, "min": 1, "max": 1000000, "summary": "repetitions of all patterns"}
-  ],
   "metrics": [
     {"name": "pattern_errors", "unit": "count", "direction": "lower",
      "summary": "bytes read back incorrectly, over all patterns and passes",
@@ -66,25 +44,13 @@ inline constexpr const char* kDescribe = R"json({"tests": [
     {"name": "pattern_first_error", "unit": "text", "informational": true, "optional": true,
      "summary": "device, pattern, offset and bits of the first error"}
   ]
-},
-{
+})json";
+
+inline constexpr const char* kLatencyTest = R"json({
   "name": "latency",
   "summary": "Latency of dependent loads: a pointer chase through memory much larger than the caches",
   "backends": ["host", "sim", "cuda"],
   "scopes": ["device"],
-  "params": [
-    {"name": "bytes", "type": "quantity", "unit": "B", "default": "0 B", "min": "0 B", "max": "16 TiB",
-     "summary": "size of the ring, rounded down to a power of two of lines; 0 B: at least eight times the last-level cache"},
-    {"name": "stride", "type": "quantity", "unit": "B", "default": "256 B", "min": "8 B", "max": "1 GiB",
-     "summary": "distance between lines; each is visited once per round, in random order"},
-    {"name": "steps", "type": "int", "default": 100000, "min": 1, "max": 1000000000, "summary": "loads per timing"},
-    {"name": "warmup", "type": "quantity", "unit": "s", "default": "1s", "min": "0s", "max": "1h",
-     "summary": "longest warm-up of each metric; it ends early once the rate is steady"},
-    {"name": "min_time", "type": "quantity", "unit": "s", "default": "1s", "min": "0s", "max": "24h",
-     "summary": "minimum sampling time per metric"},
-    {"name": "max_time", "type": "quantity", "unit": "s", "default": "5s", "min": "0s", "max": "24h",
-     "summary": "longest sampling time if the value has not converged"}
-  ],
   "metrics": [
     {"name": "latency", "unit": "s", "direction": "lower", "series": "runs",
      "summary": "time of one load, including address translation"},
@@ -94,28 +60,13 @@ inline constexpr const char* kDescribe = R"json({"tests": [
      "standing": {"max": 0, "source": "a ring is followed in its order",
                   "remedy": "The memory corrupts data: run memory.pattern and take the device out of service"}}
   ]
-},
-{
+})json";
+
+inline constexpr const char* kHostCopyTest = R"json({
   "name": "host_copy",
   "summary": "Copies between a device and pinned host memory, each way and both at once, one device at a time",
   "backends": ["sim", "cuda"],
   "scopes": ["node", "device"],
-  "params": [
-    {"name": "bytes", "type": "quantity", "unit": "B", "default": "256 MiB", "min": "8 B", "max": "1 TiB",
-     "summary": "size of each copy"},
-    {"name": "engines", "type": "list", "items": "string", "default": ["copy_engine"], "one_of": ["copy_engine", "kernel"],
-     "summary": "copy method: copy engines, or a kernel that reads and writes across the link"},
-    {"name": "numa", "type": "list", "items": "string", "default": ["near", "far"], "one_of": ["near", "far"],
-     "summary": "NUMA node of the host memory: near (the device's own) or far (the farthest, if there is another)"},
-    {"name": "turn_timeout", "type": "quantity", "unit": "s", "default": "5m", "min": "1s", "max": "24h",
-     "summary": "timeout for the turns of other ranks"},
-    {"name": "warmup", "type": "quantity", "unit": "s", "default": "500ms", "min": "0s", "max": "1h",
-     "summary": "longest warm-up of each metric; it ends early once the rate is steady"},
-    {"name": "min_time", "type": "quantity", "unit": "s", "default": "300ms", "min": "0s", "max": "24h",
-     "summary": "minimum sampling time per metric"},
-    {"name": "max_time", "type": "quantity", "unit": "s", "default": "2s", "min": "0s", "max": "24h",
-     "summary": "longest sampling time if the value has not converged"}
-  ],
   "metrics": [
     {"name": "host_to_device_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["engine", "numa"], "series": "runs",
      "summary": "one-way rate of each sample"},
@@ -130,26 +81,13 @@ inline constexpr const char* kDescribe = R"json({"tests": [
     {"name": "host_copy_numa_node", "unit": "text", "labels": ["numa"], "informational": true,
      "summary": "NUMA node used"}
   ]
-},
-{
+})json";
+
+inline constexpr const char* kPeerTest = R"json({
   "name": "peer",
   "summary": "Copies to every other device of the node, one way and both ways at once, one device at a time",
   "backends": ["sim", "cuda"],
   "scopes": ["node", "device"],
-  "params": [
-    {"name": "bytes", "type": "quantity", "unit": "B", "default": "256 MiB", "min": "8 B", "max": "1 TiB",
-     "summary": "size of each copy"},
-    {"name": "engines", "type": "list", "items": "string", "default": ["copy_engine"], "one_of": ["copy_engine", "kernel"],
-     "summary": "copy method: copy engines, or a kernel that reads and writes across the link"},
-    {"name": "turn_timeout", "type": "quantity", "unit": "s", "default": "5m", "min": "1s", "max": "24h",
-     "summary": "timeout for the turns of other ranks"},
-    {"name": "warmup", "type": "quantity", "unit": "s", "default": "100ms", "min": "0s", "max": "1h",
-     "summary": "longest warm-up of each metric; it ends early once the rate is steady"},
-    {"name": "min_time", "type": "quantity", "unit": "s", "default": "100ms", "min": "0s", "max": "24h",
-     "summary": "minimum sampling time per metric"},
-    {"name": "max_time", "type": "quantity", "unit": "s", "default": "1s", "min": "0s", "max": "24h",
-     "summary": "longest sampling time if the value has not converged"}
-  ],
   "metrics": [
     {"name": "peer_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["peer", "direction", "engine"], "series": "runs",
      "summary": "rate from this device to the peer (unidirectional), or the sum of both directions at once (bidirectional)"},
@@ -160,7 +98,14 @@ inline constexpr const char* kDescribe = R"json({"tests": [
      "standing": {"max": 0, "source": "a copy is equal to its source",
                   "remedy": "Peer copies are corrupted: find the pair with nvidia-smi nvlink -e and dmesg; then check ACS and IOMMU settings"}}
   ]
+})json";
+
+inline std::string describe() {
+  return sdk::describe({{kBandwidthTest, sdk::describeParams<BandwidthParams>()},
+                        {kPatternTest, sdk::describeParams<PatternParams>()},
+                        {kLatencyTest, sdk::describeParams<LatencyParams>()},
+                        {kHostCopyTest, sdk::describeParams<HostCopyParams>()},
+                        {kPeerTest, sdk::describeParams<PeerParams>()}});
 }
-]})json";
 
 }  // namespace muster::memory

@@ -151,16 +151,12 @@ class HostCopyTest {
 }  // namespace
 
 Status runHostCopy(const Bench& bench, const Json& json, uint64_t seed) {
-  MUSTER_TRY(CopyParams params, readCopyParams(json));
-  std::vector<std::string> wanted;
-  JsonReader reader(json, "params");
-  reader.read("numa", wanted);
-  MUSTER_CHECK_OK(reader.status());
+  MUSTER_TRY(const HostCopyParams params, sdk::readParams<HostCopyParams>(json));
   MUSTER_TRY(std::unique_ptr<Copies> copies, bench.backend.copies(bench.device));
   MUSTER_TRY(std::vector<HostNode> nodes, copies->hostNodes());
   if (nodes.empty())
     return Error{ErrorCode::kIo, "the host shows no NUMA node with memory", bench.device.info().id};
-  const std::vector<Place> places = choosePlaces(nodes, wanted);
+  const std::vector<Place> places = choosePlaces(nodes, params.numa);
   if (places.empty())
     return Error{ErrorCode::kUnsupported,
                  "only \"far\" was requested, but all memory of this host is equally near",

@@ -6,6 +6,7 @@
 
 #include "kernels/checks/pointer_chase.h"
 #include "kernels/checks/timing.h"
+#include "plugins/memory/params.h"
 #include "plugins/memory/tests.h"
 #include "runner/core/units.h"
 
@@ -14,33 +15,6 @@ namespace {
 
 constexpr uint64_t kCacheShare = 8;             ///< a ring is at least this many times the last-level cache
 constexpr uint64_t kLeastBytes = 256ull << 20;  ///< and at least this large
-
-struct Params {
-  uint64_t bytes = 0;
-  uint64_t stride = 0;
-  uint64_t steps = 0;
-  SamplingOptions sampling;
-};
-
-Result<Params> readParams(const Json& json) {
-  Params params;
-  double bytes = 0, stride = 0;
-  int steps = 0;
-  JsonReader reader(json, "params");
-  reader.read("bytes", bytes);
-  reader.read("stride", stride);
-  reader.read("steps", steps);
-  reader.read("warmup", params.sampling.warmupMax);
-  reader.read("min_time", params.sampling.minTime);
-  reader.read("max_time", params.sampling.maxTime);
-  MUSTER_CHECK_OK(reader.status());
-  params.bytes = static_cast<uint64_t>(bytes);
-  params.stride = static_cast<uint64_t>(stride) / 8 * 8;
-  params.steps = static_cast<uint64_t>(steps);
-  params.sampling.warmupMin = std::min(params.sampling.warmupMin, params.sampling.warmupMax);
-  params.sampling.maxTime = std::max(params.sampling.maxTime, params.sampling.minTime);
-  return params;
-}
 
 Result<uint64_t> chooseBytes(Device& device, uint64_t wanted) {
   if (wanted > 0) return wanted;
@@ -51,7 +25,7 @@ Result<uint64_t> chooseBytes(Device& device, uint64_t wanted) {
 /// A ring in memory, followed piece by piece; each piece must end where the ring says.
 class Chase {
  public:
-  Chase(Device& device, Buffer& buffer, const Params& params, uint64_t seed)
+  Chase(Device& device, Buffer& buffer, const LatencyParams& params, uint64_t seed)
       : device_(device),
         buffer_(buffer),
         steps_(params.steps),
@@ -81,7 +55,7 @@ class Chase {
 }  // namespace
 
 Status runLatency(const Bench& bench, const Json& json, uint64_t seed) {
-  MUSTER_TRY(Params params, readParams(json));
+  MUSTER_TRY(const LatencyParams params, sdk::readParams<LatencyParams>(json));
   MUSTER_TRY(uint64_t bytes, chooseBytes(bench.device, params.bytes));
   MUSTER_TRY(std::unique_ptr<Buffer> buffer, bench.device.allocate(bytes));
   MUSTER_CHECK_OK(bench.device.fillRing(*buffer, params.stride, seed));

@@ -10,15 +10,6 @@ namespace {
 
 using RunCase = Status (*)(const Bench& bench, const Json& params, uint64_t seed);
 
-Result<RunCase> findTest(const Json& context) {
-  return sdk::chooseTest<RunCase>(context, "memory",
-                                  {{"bandwidth", runBandwidth},
-                                   {"pattern", runPattern},
-                                   {"latency", runLatency},
-                                   {"host_copy", runHostCopy},
-                                   {"peer", runPeer}});
-}
-
 class MemorySession : public sdk::Session {
  public:
   MemorySession(const sdk::Host& host, RunCase runCase, OpenDevice open, sdk::Group group,
@@ -41,7 +32,12 @@ class MemorySession : public sdk::Session {
 };
 
 Result<std::unique_ptr<sdk::Session>> openSession(const sdk::Host& host, const Json& context) {
-  MUSTER_TRY(RunCase runCase, findTest(context));
+  MUSTER_TRY(const RunCase runCase, sdk::chooseTest<RunCase>(context, "memory",
+                                                             {{"bandwidth", runBandwidth},
+                                                              {"pattern", runPattern},
+                                                              {"latency", runLatency},
+                                                              {"host_copy", runHostCopy},
+                                                              {"peer", runPeer}}));
   MUSTER_TRY(OpenDevice device, openDevice(context));
   std::vector<std::string> devices;
   JsonReader reader(context, "context");
@@ -54,5 +50,5 @@ Result<std::unique_ptr<sdk::Session>> openSession(const sdk::Host& host, const J
 }  // namespace
 }  // namespace muster::memory
 
-MUSTER_DEFINE_PLUGIN("memory", "1.0.0", muster::memory::kDescribe, muster::memory::openSession,
+MUSTER_DEFINE_PLUGIN("memory", "1.0.0", muster::memory::describe(), muster::memory::openSession,
                      MUSTER_PLUGIN_IN_TURN)

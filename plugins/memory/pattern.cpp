@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 
+#include "plugins/memory/params.h"
 #include "plugins/memory/tests.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
@@ -19,32 +20,6 @@ constexpr uint64_t kChunk =
 constexpr int kLoggedErrors = 16;
 constexpr double kWarmup = 0.2;    ///< seconds that a cold clock needs; rates count after them
 constexpr size_t kMostRates = 64;  ///< samples of the rate for each pattern; longer tests take longer samples
-
-struct Params {
-  double bytes = 0;
-  double fraction = 0;
-  int passes = 0;
-  std::vector<NamedPattern> patterns;
-};
-
-Result<Params> readParams(const Json& json) {
-  Params params;
-  std::vector<std::string> names;
-  JsonReader reader(json, "params");
-  reader.read("bytes", params.bytes);
-  reader.read("fraction", params.fraction);
-  reader.read("passes", params.passes);
-  reader.read("patterns", names);
-  MUSTER_CHECK_OK(reader.status());
-  for (const std::string& name : names) {
-    const auto* found = std::find_if(kPatterns.begin(), kPatterns.end(),
-                                     [&](const NamedPattern& p) { return name == p.name; });
-    if (found == kPatterns.end())
-      return Error{ErrorCode::kUsage, "there is no pattern \"" + name + "\"", "params.patterns"};
-    params.patterns.push_back(*found);
-  }
-  return params;
-}
 
 /// "1, 17" for the bits that differ.
 std::string flippedBits(uint64_t expected, uint64_t actual) {
@@ -184,8 +159,8 @@ class PatternTest {
 
 Status runPattern(const Bench& bench, const Json& json, uint64_t seed) {
   Device& device = bench.device;
-  MUSTER_TRY(Params params, readParams(json));
-  double bytes = params.bytes;
+  MUSTER_TRY(const PatternParams params, sdk::readParams<PatternParams>(json));
+  auto bytes = static_cast<double>(params.bytes);
   if (params.fraction > 0) {
     MUSTER_TRY(uint64_t free, device.freeBytes());
     bytes = params.fraction * static_cast<double>(free);

@@ -109,7 +109,7 @@ class PeerTest {
 }  // namespace
 
 Status runPeer(const Bench& bench, const Json& json, uint64_t seed) {
-  MUSTER_TRY(CopyParams params, readCopyParams(json));
+  MUSTER_TRY(const PeerParams params, sdk::readParams<PeerParams>(json));
   MUSTER_TRY(std::unique_ptr<Copies> copies, bench.backend.copies(bench.device));
   MUSTER_TRY(std::vector<std::string> peers, peersOf(bench));
   PeerTest test(bench, *copies, params, seed);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "plugins/rdma/params.h"
 #include "plugins/rdma/tests.h"
 #include "runner/core/text.h"
 
@@ -86,26 +87,20 @@ Status lookAgain(const Site& site, Rdma& rdma, const std::vector<RdmaPort>& port
 
 }  // namespace
 
-Status runCounters(Site& site, const Json& params) {
-  double duration = 0;
-  bool traffic = true;
-  JsonReader reader(params, "params");
-  reader.read("duration", duration);
-  reader.read("traffic", traffic);
-  MUSTER_CHECK_OK(reader.status());
-  MUSTER_TRY(const CommonParams common, readCommon(params, site.host));
-  MUSTER_TRY(const auto rdma, site.backend->rdma(common.options));
+Status runCounters(Site& site, const Json& json, const std::string& /*caseName*/) {
+  MUSTER_TRY(const CountersParams params, sdk::readParams<CountersParams>(json));
+  MUSTER_TRY(const auto rdma, site.backend->rdma(rdmaOptions(site.host)));
   MUSTER_TRY(const std::vector<RdmaPort> all, rdma->ports());
-  MUSTER_TRY(const std::vector<RdmaPort> ports, choosePorts(all, common.hcas));
+  MUSTER_TRY(const std::vector<RdmaPort> ports, choosePorts(all, params.hcas));
   Failures failures;
   MUSTER_CHECK_OK(
       site.host.measurement("port_count", "count", {static_cast<double>(ports.size())}, {}, rdma->now()));
   for (const RdmaPort& port : ports) MUSTER_CHECK_OK(reportPort(site, port, rdma->now()));
   MUSTER_TRY(const std::vector<RdmaCounters> before, look(*rdma, ports));
-  if (traffic)
-    MUSTER_CHECK_OK(carryTraffic(site, *rdma, ports, common.transfer, duration, failures));
+  if (params.traffic)
+    MUSTER_CHECK_OK(carryTraffic(site, *rdma, ports, params.transfer, params.duration, failures));
   else
-    rdma->sleep(duration);
+    rdma->sleep(params.duration);
   if (site.host.cancelled()) return Error{ErrorCode::kTimeout, "cancelled while reading the counters", ""};
   MUSTER_TRY(const std::vector<RdmaCounters> after, look(*rdma, ports));
   for (size_t i = 0; i < ports.size(); ++i) {

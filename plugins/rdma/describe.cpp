@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rdma plugin offers. The texts below are JSON as plugins/abi/README.md describes it.
-#include "plugins/rdma/describe.h"
-
-#include "runner/core/json.h"
+// What the rdma plugin offers. The texts below are JSON as plugins/abi/README.md describes it, without the
+// parameters.
+#include "plugins/rdma/params.h"
+#include "plugins/rdma/tests.h"
 
 namespace muster::rdma {
 namespace {
@@ -12,19 +12,6 @@ constexpr const char* kPerftestTest = R"json({
   "summary": "Bandwidth and latency of each RDMA port alone: to itself (scope node) or to the same rail of other nodes (scope cluster)",
   "backends": ["host", "sim", "cuda"],
   "scopes": ["node", "cluster"],
-  "params": [
-    {"name": "memory", "type": "string", "default": "host", "one_of": ["host", "gpu"],
-     "summary": "buffer location; gpu requires a perftest built with CUDA"},
-    {"name": "samples", "type": "int", "default": 3, "min": 1, "max": 1000, "summary": "runs of each kind on each port"},
-    {"name": "latency_size", "type": "quantity", "unit": "B", "default": "2 B", "min": "1 B", "max": "1 MiB",
-     "summary": "message of the latency runs"},
-    {"name": "latency_iterations", "type": "int", "default": 10000, "min": 5, "max": 10000000,
-     "summary": "exchanges of a latency run"},
-    {"name": "both_ways", "type": "bool", "default": false,
-     "summary": "also measure both directions at once (sum)"},
-    {"name": "interface", "type": "string", "default": "",
-     "summary": "network interface for the IPv4 control connection; empty: the host name"}
-  ],
   "metrics": [
     {"name": "write_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["port", "path", "peer"], "informational": true,
      "summary": "RDMA writes, one way, average of each run"},
@@ -45,32 +32,11 @@ constexpr const char* kCountersTest = R"json({
   "summary": "Increase of each RDMA port's error counters, under traffic or idle",
   "backends": ["host", "sim", "cuda"],
   "scopes": ["node"],
-  "params": [
-    {"name": "duration", "type": "quantity", "unit": "s", "default": "10s", "min": "0s", "max": "24h",
-     "summary": "measuring time"},
-    {"name": "traffic", "type": "bool", "default": true, "summary": "write from each port to itself meanwhile, one port at a time"}
-  ],
   "metrics": [
     {"name": "missing_counters", "unit": "text", "labels": ["port"], "informational": true, "optional": true,
      "summary": "counters that this port's driver does not have"}
   ]
 })json";
-
-/// Parameters of both.
-constexpr const char* kCommonParams = R"json([
-  {"name": "hcas", "type": "list", "items": "string", "default": ["all"],
-   "summary": "devices (mlx5_0) or ports (mlx5_0/1) to use; all: every port of the node"},
-  {"name": "size", "type": "quantity", "unit": "B", "default": "1 MiB", "min": "2 B", "max": "1 GiB",
-   "summary": "message of the bandwidth runs"},
-  {"name": "seconds", "type": "int", "default": 2, "min": 1, "max": 3600, "summary": "length of a bandwidth run"},
-  {"name": "queue_pairs", "type": "int", "default": 1, "min": 1, "max": 1024, "summary": "queue pairs of a bandwidth run"},
-  {"name": "gid_index", "type": "int", "default": -1, "min": -1, "max": 255,
-   "summary": "GID to use (RoCE); -1: the engine's choice"},
-  {"name": "service_level", "type": "int", "default": 0, "min": 0, "max": 15, "summary": "service level"},
-  {"name": "traffic_class", "type": "int", "default": -1, "min": -1, "max": 255, "summary": "traffic class (RoCE); -1: not set"},
-  {"name": "engine_timeout", "type": "quantity", "unit": "s", "default": "30s", "min": "1s", "max": "24h",
-   "summary": "timeout of one perftest run, in addition to its duration"}
-])json";
 
 /// Metrics of both.
 constexpr const char* kPortMetrics = R"json([
@@ -126,20 +92,17 @@ Json counterMetrics() {
 }
 
 Json complete(Json test) {
-  for (const Json& param : literal(kCommonParams)) test["params"].push_back(param);
   for (const Json& metric : literal(kPortMetrics)) test["metrics"].push_back(metric);
   return test;
 }
 
 }  // namespace
 
-const char* describeText() {
-  static const std::string text = [] {
-    Json counters = complete(literal(kCountersTest));
-    for (const Json& metric : counterMetrics()) counters["metrics"].push_back(metric);
-    return dumpJson({{"tests", {complete(literal(kPerftestTest)), std::move(counters)}}});
-  }();
-  return text.c_str();
+std::string describe() {
+  Json counters = complete(literal(kCountersTest));
+  for (const Json& metric : counterMetrics()) counters["metrics"].push_back(metric);
+  return sdk::describe({{dumpJson(complete(literal(kPerftestTest))), sdk::describeParams<PerftestParams>()},
+                        {dumpJson(counters), sdk::describeParams<CountersParams>()}});
 }
 
 }  // namespace muster::rdma

@@ -4,41 +4,12 @@
 
 #include <functional>
 
+#include "plugins/rdma/params.h"
 #include "plugins/rdma/rails.h"
 #include "plugins/rdma/tests.h"
 
 namespace muster::rdma {
 namespace {
-
-struct Params {
-  CommonParams common;
-  RdmaTransfer latency;
-  int samples = 3;
-  bool bothWays = false;
-  bool onGpu = false;
-  std::string interface;
-};
-
-Result<Params> readParams(const Json& json, const sdk::Host& host) {
-  Params params;
-  MUSTER_TRY(params.common, readCommon(json, host));
-  params.latency = params.common.transfer;
-  params.latency.method = RdmaMethod::kSendLatency;
-  params.latency.queuePairs = 1;
-  std::string memory;
-  double bytes = 0;
-  JsonReader reader(json, "params");
-  reader.read("memory", memory);
-  reader.read("samples", params.samples);
-  reader.read("latency_size", bytes);
-  reader.read("latency_iterations", params.latency.iterations);
-  reader.read("both_ways", params.bothWays);
-  reader.read("interface", params.interface);
-  MUSTER_CHECK_OK(reader.status());
-  params.latency.bytes = static_cast<uint64_t>(bytes);
-  params.onGpu = memory == "gpu";
-  return params;
-}
 
 /// One run of the engine; `run` numbers it among all runs of the case.
 using Transfer = std::function<Result<RdmaFigure>(const RdmaTransfer& transfer, int run)>;
@@ -54,9 +25,9 @@ struct Samples {
 /// What runs on one port.
 class PortRuns {
  public:
-  PortRuns(const Params& params, const RdmaPort& port, int gpu) : params_(params) {
-    bandwidth_ = params.common.transfer;
-    latency_ = params.latency;
+  PortRuns(const PerftestParams& params, const RdmaPort& port, int gpu) : params_(params) {
+    bandwidth_ = params.transfer;
+    latency_ = params.latency();
     for (RdmaTransfer* transfer : {&bandwidth_, &latency_}) {
       transfer->device = port.device;
       transfer->port = port.port;
@@ -82,7 +53,7 @@ class PortRuns {
   }
 
  private:
-  const Params& params_;
+  const PerftestParams& params_;
   RdmaTransfer bandwidth_;
   RdmaTransfer latency_;
   int run_ = 0;
@@ -107,7 +78,8 @@ Status report(const Site& site, const RdmaPort& port, const Samples& samples, sd
 /// One case: its ports, its engine, and what went wrong so far.
 class PerftestCase {
  public:
-  PerftestCase(Site& site, const Params& params, std::string name, Rdma& rdma, std::vector<RdmaPort> ports)
+  PerftestCase(Site& site, const PerftestParams& params, std::string name, Rdma& rdma,
+               std::vector<RdmaPort> ports)
       : site_(site), params_(params), name_(std::move(name)), rdma_(rdma), ports_(std::move(ports)) {}
 
   Status run() {
@@ -177,7 +149,7 @@ class PerftestCase {
       return Error{ErrorCode::kUnsupported, "pairs need two nodes, and this run has one; use scope \"node\"",
                    ""};
     if (!site_.virtualTime) {
-      MUSTER_CHECK_OK(compareRails(site_, name_, ports_.size(), params_.common.transfer.timeout));
+      MUSTER_CHECK_OK(compareRails(site_, name_, ports_.size(), params_.transfer.timeout));
       MUSTER_TRY(address_, ownAddress(params_.interface));
     }
     const auto rounds = ringRounds(site_.nodeCount);
@@ -193,7 +165,7 @@ class PerftestCase {
   Status meet(size_t round) {
     if (site_.virtualTime) return {};
     const double patience =
-        params_.common.transfer.timeout * 4 * params_.samples * static_cast<double>(ports_.size());
+        params_.transfer.timeout * 4 * params_.samples * static_cast<double>(ports_.size());
     return sdk::HostStore(site_.host).barrier(fmt::format("{}/round{}", name_, round), patience);
   }
 
@@ -225,7 +197,7 @@ class PerftestCase {
   }
 
   Site& site_;
-  const Params& params_;
+  const PerftestParams& params_;
   std::string name_;
   Rdma& rdma_;
   std::vector<RdmaPort> ports_;
@@ -237,10 +209,10 @@ class PerftestCase {
 }  // namespace
 
 Status runPerftest(Site& site, const Json& json, const std::string& caseName) {
-  MUSTER_TRY(const Params params, readParams(json, site.host));
-  MUSTER_TRY(const auto rdma, site.backend->rdma(params.common.options));
+  MUSTER_TRY(const PerftestParams params, sdk::readParams<PerftestParams>(json));
+  MUSTER_TRY(const auto rdma, site.backend->rdma(rdmaOptions(site.host)));
   MUSTER_TRY(const std::vector<RdmaPort> all, rdma->ports());
-  MUSTER_TRY(std::vector<RdmaPort> ports, choosePorts(all, params.common.hcas));
+  MUSTER_TRY(std::vector<RdmaPort> ports, choosePorts(all, params.hcas));
   return PerftestCase(site, params, caseName, *rdma, std::move(ports)).run();
 }
 

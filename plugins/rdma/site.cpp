@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rank's place, its RDMA ports, and the common parameters.
+// The rank's place and its RDMA ports.
 #include "plugins/rdma/site.h"
 
 #include <algorithm>
@@ -31,28 +31,12 @@ Result<Site> openSite(const sdk::Host& host, const Json& context) {
   return site;
 }
 
-Result<CommonParams> readCommon(const Json& params, const sdk::Host& host) {
-  CommonParams common;
-  RdmaTransfer& transfer = common.transfer;
-  double bytes = 0;
-  double timeout = 0;
-  JsonReader reader(params, "params");
-  reader.read("hcas", common.hcas);
-  reader.read("size", bytes);
-  reader.read("seconds", transfer.seconds);
-  reader.read("queue_pairs", transfer.queuePairs);
-  reader.read("gid_index", transfer.gidIndex);
-  reader.read("service_level", transfer.serviceLevel);
-  reader.read("traffic_class", transfer.trafficClass);
-  reader.read("engine_timeout", timeout);
-  MUSTER_CHECK_OK(reader.status());
-  // Not of the plan: who hands over a plan must not choose which programs run.
-  if (const char* folder = std::getenv("MUSTER_PERFTEST_DIR")) common.options.engineFolder = folder;
-  if (const char* sysfs = std::getenv("MUSTER_SYSFS")) common.options.sysfs = sysfs;
-  transfer.bytes = static_cast<uint64_t>(bytes);
-  transfer.timeout = timeout + transfer.seconds;
-  common.options.cancelled = [host] { return host.cancelled(); };
-  return common;
+RdmaOptions rdmaOptions(const sdk::Host& host) {
+  RdmaOptions options;
+  if (const char* folder = std::getenv("MUSTER_PERFTEST_DIR")) options.engineFolder = folder;
+  if (const char* sysfs = std::getenv("MUSTER_SYSFS")) options.sysfs = sysfs;
+  options.cancelled = [host] { return host.cancelled(); };
+  return options;
 }
 
 Result<std::vector<RdmaPort>> choosePorts(const std::vector<RdmaPort>& ports,

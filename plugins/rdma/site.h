@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both tests of this plugin work with: the rank's place, its RDMA ports, and the common parameters.
+// What both tests of this plugin work with: the rank's place and its RDMA ports.
 #pragma once
 
 #include <memory>
@@ -24,13 +24,9 @@ struct Site {
 };
 Result<Site> openSite(const sdk::Host& host, const Json& context);
 
-/// Parameters that both tests have.
-struct CommonParams {
-  std::vector<std::string> hcas;
-  RdmaOptions options;
-  RdmaTransfer transfer;  ///< a bandwidth run, its port still open
-};
-Result<CommonParams> readCommon(const Json& params, const sdk::Host& host);
+/// Where the engine and sysfs are: the environment says that, and no plan, since who hands over a plan must
+/// not choose which programs run.
+RdmaOptions rdmaOptions(const sdk::Host& host);
 
 /// The ports that `hcas` names, or all of them where it says "all". kUnsupported where the node has none at
 /// all; kNotFound names one that is not there.

@@ -1,37 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ring plugin offers, as plugins/abi/README.md describes it.
+// What the ring plugin offers: its parameters, and the rest as JSON that plugins/abi/README.md describes.
 #pragma once
+
+#include "plugins/ring/meter.h"
+#include "plugins/sdk/params.h"
 
 namespace muster::ring {
 
-inline constexpr const char* kDescribe = R"json({"tests": [
-{
+struct Params {
+  MeterOptions meter;
+  std::string rails;
+  Coverage coverage = Coverage::kQuick;
+  std::string topology;
+  std::string interface;
+  double timeout = 60;
+  double confirm = 30;  ///< seconds
+
+  void declare(sdk::ParamTable& param) {
+    const auto coverageNamed = [](const std::string& name) {
+      return name == "all" ? Coverage::kAll : Coverage::kQuick;
+    };
+    param("bytes", meter.bytes, "B", "32 MiB", {"4 KiB", "4 GiB"}, "message size for bandwidth, one way");
+    param("samples", meter.samples, 5, {3, 99},
+          "messages each way and latencies per pair and round; the median is used");
+    param("warmup", meter.warmup, 1, {0, 99}, "untimed messages each way before sampling");
+    param("rails", rails, "both", {"both", "alone", "together"},
+          "how the rails (ranks) of a node run: alone (in turn), together, or both");
+    param("coverage", coverage, "quick", {"quick", "all"}, coverageNamed,
+          "which pairs are measured: quick: each node with two others, in 2 rounds (3 if the nodes are odd); "
+          "all: every pair of N nodes, in N - 1 rounds (N if odd), so a slow link between any two is found; "
+          "it takes (N - 1) / 2 times as long as quick, and the log says how long after its first round");
+    param("topology", topology, "",
+          "Slurm topology.conf with the leaf switch of each node; pairs within a leaf are measured first, "
+          "then across leaves");
+    param("interface", interface, "", "network interface or address; empty: the backend's choice");
+    param("timeout", timeout, "s", "1m", {"1s", "1h"}, "timeout for the group to form and for each exchange");
+    param("confirm", confirm, "s", "30s", {"0s", "10m"},
+          "time over which a slow pair must stay slow to be reported: it is remeasured 6 times with doubling "
+          "pauses; no extra time if nothing is slow");
+    param("noise_floor", meter.noiseFloor, "ratio", "2%", {"0.1%", "25%"},
+          "minimum sigma assumed for healthy bandwidths");
+    param("latency_noise_floor", meter.latencyNoiseFloor, "ratio", "10%", {"0.1%", "1000%"},
+          "minimum sigma assumed for healthy latencies; larger if processes share CPUs or links");
+  }
+  Status complete() {
+    meter.bytes = meter.bytes / 8 * 8;  // whole elements of every type
+    meter.alone = rails != "together";
+    meter.together = rails != "alone";
+    return {};
+  }
+};
+
+inline constexpr const char* kRingTest = R"json({
   "name": "ring",
   "summary": "Locates slow nodes, links, rails and leaf uplinks: each node is measured with two others, slow pairs again with healthy nodes",
   "backends": ["host", "sim", "cuda"],
   "scopes": ["node", "cluster"],
-  "params": [
-    {"name": "bytes", "type": "quantity", "unit": "B", "default": "32 MiB", "min": "4 KiB", "max": "4 GiB",
-     "summary": "message size for bandwidth, one way"},
-    {"name": "samples", "type": "int", "default": 5, "min": 3, "max": 99,
-     "summary": "messages each way and latencies per pair and round; the median is used"},
-    {"name": "warmup", "type": "int", "default": 1, "min": 0, "max": 99, "summary": "untimed messages each way before sampling"},
-    {"name": "rails", "type": "string", "default": "both", "one_of": ["both", "alone", "together"],
-     "summary": "how the rails (ranks) of a node run: alone (in turn), together, or both"},
-    {"name": "coverage", "type": "string", "default": "quick", "one_of": ["quick", "all"],
-     "summary": "which pairs are measured: quick: each node with two others, in 2 rounds (3 if the nodes are odd); all: every pair of N nodes, in N - 1 rounds (N if odd), so a slow link between any two is found; it takes (N - 1) / 2 times as long as quick, and the log says how long after its first round"},
-    {"name": "topology", "type": "string", "default": "",
-     "summary": "Slurm topology.conf with the leaf switch of each node; pairs within a leaf are measured first, then across leaves"},
-    {"name": "interface", "type": "string", "default": "", "summary": "network interface or address; empty: the backend's choice"},
-    {"name": "timeout", "type": "quantity", "unit": "s", "default": "1m", "min": "1s", "max": "1h",
-     "summary": "timeout for the group to form and for each exchange"},
-    {"name": "confirm", "type": "quantity", "unit": "s", "default": "30s", "min": "0s", "max": "10m",
-     "summary": "time over which a slow pair must stay slow to be reported: it is remeasured 6 times with doubling pauses; no extra time if nothing is slow"},
-    {"name": "noise_floor", "type": "quantity", "unit": "ratio", "default": "2%", "min": "0.1%", "max": "25%",
-     "summary": "minimum sigma assumed for healthy bandwidths"},
-    {"name": "latency_noise_floor", "type": "quantity", "unit": "ratio", "default": "10%", "min": "0.1%", "max": "1000%",
-     "summary": "minimum sigma assumed for healthy latencies; larger if processes share CPUs or links"}
-  ],
   "metrics": [
     {"name": "culprits", "unit": "count", "direction": "lower", "labels": ["culprit", "kind"],
      "summary": "faulty components: rank 0 of the group reports all, every other rank those on its own node and rail",
@@ -69,7 +93,10 @@ inline constexpr const char* kDescribe = R"json({"tests": [
      "summary": "pairs remeasured within their round because of uncertain values"},
     {"name": "implementation", "unit": "text", "informational": true, "summary": "library and transport used"}
   ]
+})json";
+
+inline std::string describe() {
+  return sdk::describe({{kRingTest, sdk::describeParams<Params>()}});
 }
-]})json";
 
 }  // namespace muster::ring

@@ -9,6 +9,7 @@
 #include "plugins/ring/report.h"
 #include "plugins/ring/solver/leaf_switches.h"
 #include "plugins/sdk/group_store.h"
+#include "plugins/sdk/test_case.h"
 #include "runner/core/files.h"
 #include "runner/core/units.h"
 
@@ -16,39 +17,6 @@ namespace muster::ring {
 namespace {
 
 constexpr size_t kRoundsOfARing = 3;  ///< that open one, at most; more are a tournament
-
-struct Params {
-  MeterOptions meter;
-  Coverage coverage = Coverage::kQuick;
-  std::string topology;
-  std::string interface;
-  double timeout = 60;
-  double confirm = 30;  ///< seconds
-};
-
-Result<Params> readParams(const Json& json) {
-  Params params;
-  std::string rails, coverage;
-  double bytes = 0;
-  JsonReader reader(json, "params");
-  reader.read("bytes", bytes);
-  reader.read("samples", params.meter.samples);
-  reader.read("warmup", params.meter.warmup);
-  reader.read("rails", rails);
-  reader.read("coverage", coverage);
-  reader.read("topology", params.topology);
-  reader.read("interface", params.interface);
-  reader.read("timeout", params.timeout);
-  reader.read("confirm", params.confirm);
-  reader.read("noise_floor", params.meter.noiseFloor);
-  reader.read("latency_noise_floor", params.meter.latencyNoiseFloor);
-  MUSTER_CHECK_OK(reader.status());
-  params.meter.bytes = static_cast<uint64_t>(bytes) / 8 * 8;  // whole elements of every type
-  params.meter.alone = rails != "together";
-  params.meter.together = rails != "alone";
-  params.coverage = coverage == "all" ? Coverage::kAll : Coverage::kQuick;
-  return params;
-}
 
 Result<Topology> readTopology(const std::string& path, const Members& members) {
   if (path.empty()) return Topology();
@@ -96,10 +64,8 @@ class RingSession : public sdk::Session {
         device_(std::move(device)) {}
 
   Status run(const Json& caseJson) override {
-    JsonReader reader(caseJson, "case");
-    const Json* json = reader.object("params");
-    MUSTER_CHECK_OK(reader.status());
-    MUSTER_TRY(const Params params, readParams(*json));
+    MUSTER_TRY(const sdk::CaseInput input, sdk::readCase(caseJson));
+    MUSTER_TRY(const Params params, sdk::readParams<Params>(*input.params));
     MUSTER_TRY(const auto communicator, formGroup(params));
     MUSTER_TRY(const Members members, gatherMembers(place_, *communicator));
     if (members.count() < 2)
@@ -218,5 +184,5 @@ Result<std::unique_ptr<sdk::Session>> openSession(const sdk::Host& host, const J
 }  // namespace
 }  // namespace muster::ring
 
-MUSTER_DEFINE_PLUGIN("ring", "1.0.0", muster::ring::kDescribe, muster::ring::openSession,
+MUSTER_DEFINE_PLUGIN("ring", "1.0.0", muster::ring::describe(), muster::ring::openSession,
                      MUSTER_PLUGIN_IN_TURN)

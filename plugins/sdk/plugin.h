@@ -140,17 +140,20 @@ struct Border {
 
 /// Exports a plugin: its name and version, the text of describe(), the function that opens a session, and, if
 /// there are any, its flags.
-#define MUSTER_DEFINE_PLUGIN(pluginName, pluginVersion, describeText, openSession, ...)          \
-  extern "C" MUSTER_EXPORT const muster_plugin_info muster_plugin = {                            \
-      MUSTER_PLUGIN_MAGIC, sizeof(muster_plugin_info),   MUSTER_ABI_MAJOR,                       \
-      MUSTER_ABI_MINOR,    0u __VA_OPT__(|) __VA_ARGS__, pluginName,                             \
-      pluginVersion};                                                                            \
-  extern "C" MUSTER_EXPORT const muster_plugin_ops* muster_plugin_entry(uint32_t) {              \
-    static const muster_plugin_ops ops = {sizeof(muster_plugin_ops),                             \
-                                          MUSTER_ABI_MINOR,                                      \
-                                          [] { return static_cast<const char*>(describeText); }, \
-                                          &muster::sdk::Border<openSession>::open,               \
-                                          &muster::sdk::Border<openSession>::run,                \
-                                          &muster::sdk::Border<openSession>::close};             \
-    return &ops;                                                                                 \
+#define MUSTER_DEFINE_PLUGIN(pluginName, pluginVersion, describeText, openSession, ...)   \
+  extern "C" MUSTER_EXPORT const muster_plugin_info muster_plugin = {                     \
+      MUSTER_PLUGIN_MAGIC, sizeof(muster_plugin_info),   MUSTER_ABI_MAJOR,                \
+      MUSTER_ABI_MINOR,    0u __VA_OPT__(|) __VA_ARGS__, pluginName,                      \
+      pluginVersion};                                                                     \
+  extern "C" MUSTER_EXPORT const muster_plugin_ops* muster_plugin_entry(uint32_t) {       \
+    static const muster_plugin_ops ops = {sizeof(muster_plugin_ops),                      \
+                                          MUSTER_ABI_MINOR,                               \
+                                          [] {                                            \
+                                            static const std::string text = describeText; \
+                                            return text.c_str();                          \
+                                          },                                              \
+                                          &muster::sdk::Border<openSession>::open,        \
+                                          &muster::sdk::Border<openSession>::run,         \
+                                          &muster::sdk::Border<openSession>::close};      \
+    return &ops;                                                                          \
   }

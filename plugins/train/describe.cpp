@@ -1,67 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the train plugin offers, as plugins/abi/README.md describes it.
-#include "plugins/train/describe.h"
-
-#include <string>
+// What the train plugin offers: JSON as plugins/abi/README.md describes it, without the parameters.
+#include "plugins/train/params.h"
+#include "plugins/train/tests.h"
 
 namespace muster::train {
 namespace {
 
-/// Parameters that both tests have.
-constexpr const char* kModelParams = R"json(
-    {"name": "model", "type": "string", "default": "resnet18", "one_of": ["resnet18", "resnet50", "transformer"],
-     "summary": "resnet50 is v1.5; transformer is a decoder-only language model"},
-    {"name": "batch_size", "type": "int", "default": 32, "min": 1, "max": 65536, "summary": "samples of one rank's step"},
-    {"name": "num_classes", "type": "int", "default": 1000, "min": 2, "max": 1000000, "summary": "outputs of a ResNet"},
-    {"name": "image_size", "type": "int", "default": 0, "min": 0, "max": 4096,
-     "summary": "pixels a side; 0: 224 for synthetic and imagenet, 32 for the other data"},
-    {"name": "width", "type": "int", "default": 64, "min": 1, "max": 4096, "summary": "channels of a ResNet's first stage"},
-    {"name": "vocabulary", "type": "int", "default": 32000, "min": 2, "max": 10000000, "summary": "tokens of the transformer"},
-    {"name": "dimension", "type": "int", "default": 1024, "min": 1, "max": 131072, "summary": "width of the transformer"},
-    {"name": "heads", "type": "int", "default": 16, "min": 1, "max": 1024, "summary": "attention heads; they divide dimension"},
-    {"name": "layers", "type": "int", "default": 12, "min": 1, "max": 1000, "summary": "transformer blocks"},
-    {"name": "feed_forward", "type": "int", "default": 4096, "min": 1, "max": 1000000, "summary": "width of the hidden layer"},
-    {"name": "sequence", "type": "int", "default": 512, "min": 1, "max": 1000000, "summary": "tokens of a sample"},
-    {"name": "dtype", "type": "string", "default": "f32", "one_of": ["f32", "tf32", "bf16"],
-     "summary": "of activations and products; parameters stay f32. Skipped where the device has it not"},
-    {"name": "optimizer", "type": "string", "default": "sgd", "one_of": ["sgd", "adamw"], "summary": "update rule"},
-    {"name": "learning_rate", "type": "float", "default": 0.01, "min": 0, "max": 100, "summary": "of every step"},
-    {"name": "momentum", "type": "float", "default": 0.9, "min": 0, "max": 1, "summary": "of sgd"},
-    {"name": "weight_decay", "type": "float", "default": 0, "min": 0, "max": 10, "summary": "of all parameters; of a transformer's weights only"},
-    {"name": "bucket_bytes", "type": "quantity", "unit": "B", "default": "25 MiB", "min": "4 B", "max": "64 GiB",
-     "summary": "gradients that are summed over the ranks at once, while the backward pass goes on"},
-    {"name": "interface", "type": "string", "default": "", "summary": "network interface or address of the group; empty: the backend's choice"},
-    {"name": "group_timeout", "type": "quantity", "unit": "s", "default": "60s", "min": "1s", "max": "1h",
-     "summary": "to form the group, and for each call in it"})json";
-
-std::string text() {
-  return std::string(R"json({"tests": [
-{
+constexpr const char* kTrainingTest = R"json({
   "name": "training",
   "summary": "Real training steps of one model over all ranks: rate, loss, communication, agreement of gradients",
   "backends": ["host", "sim", "cuda"],
   "scopes": ["device", "node", "cluster"],
-  "params": [)json") +
-         std::string(kModelParams) + R"json(,
-    {"name": "data_mode", "type": "string", "default": "synthetic",
-     "one_of": ["synthetic", "fashion-mnist", "cifar10", "cifar100", "imagenet"], "summary": "which data; imagenet: a folder of JPEGs a class"},
-    {"name": "data_dir", "type": "string", "default": "",
-     "summary": "folder of the data; empty: where Debian's dataset-fashion-mnist puts it"},
-    {"name": "download", "type": "bool", "default": false, "summary": "fetch what is missing (fashion-mnist, cifar10, cifar100) into data_dir, and verify what is there"},
-    {"name": "download_url", "type": "string", "default": "", "summary": "https:// folder of a mirror; empty: the publisher's"},
-    {"name": "samples", "type": "int", "default": 0, "min": 0, "max": 4000000000, "summary": "of the training data, spread over all; 0: all"},
-    {"name": "test_samples", "type": "int", "default": 0, "min": 0, "max": 4000000000, "summary": "of the test data; 0: all"},
-    {"name": "augment", "type": "bool", "default": false, "summary": "random crops and mirror images"},
-    {"name": "loader_workers", "type": "int", "default": 2, "min": 1, "max": 256, "summary": "threads of one rank that read data"},
-    {"name": "prefetch", "type": "int", "default": 4, "min": 1, "max": 1024, "summary": "batches read ahead"},
-    {"name": "warmup_iterations", "type": "int", "default": 50, "min": 0, "max": 1000000000, "summary": "steps before the timed ones"},
-    {"name": "active_iterations", "type": "int", "default": 100, "min": 1, "max": 1000000000, "summary": "steps that are timed"},
-    {"name": "epochs", "type": "int", "default": 0, "min": 0, "max": 100000,
-     "summary": "passes over the data in place of active_iterations; the test data is judged after each"},
-    {"name": "solo_iterations", "type": "int", "default": 10, "min": 0, "max": 100000,
-     "summary": "steps without communication, and of rank 0 alone, that the shares are computed from; 0: none"},
-    {"name": "deterministic", "type": "bool", "default": false, "summary": "bitwise the same from run to run"}
-  ],
   "metrics": [
     {"name": "throughput", "unit": "samples/s", "direction": "higher", "leader": true, "series": "runs",
      "summary": "of the whole group, each sample counted once: all batches over the slowest rank's time, per step"},
@@ -107,16 +56,13 @@ std::string text() {
     {"name": "implementation", "unit": "text", "informational": true, "summary": "libraries, kernels and threads that did the work"},
     {"name": "communication", "unit": "text", "informational": true, "leader": true, "summary": "library and transport of the group; none: one rank"}
   ]
-},
-{
+})json";
+
+constexpr const char* kDeterminismTest = R"json({
   "name": "determinism",
   "summary": "The same training twice: every loss, gradient and parameter must come out in the same bits, and alike on all ranks",
   "backends": ["host", "sim", "cuda"],
   "scopes": ["device", "node", "cluster"],
-  "params": [)json" +
-         std::string(kModelParams) + R"json(,
-    {"name": "iterations", "type": "int", "default": 10, "min": 1, "max": 1000000, "summary": "steps of each of the two runs"}
-  ],
   "metrics": [
     {"name": "loss_mismatches", "unit": "count", "direction": "lower", "summary": "steps whose loss differs between the runs",
      "standing": {"max": 0, "source": "the same operations in the same order give the same bits",
@@ -135,15 +81,13 @@ std::string text() {
     {"name": "first_diverged", "unit": "text", "informational": true, "optional": true, "summary": "which ranks, on which nodes"},
     {"name": "final_parameters", "unit": "text", "informational": true, "leader": true, "summary": "hash of the parameters at the end: equal for equal seeds, ranks and machines"}
   ]
-}
-]})json";
-}
+})json";
 
 }  // namespace
 
-const char* describe() {
-  static const std::string kText = text();
-  return kText.c_str();
+std::string describe() {
+  return sdk::describe({{kTrainingTest, sdk::describeParams<TrainingParams>()},
+                        {kDeterminismTest, sdk::describeParams<DeterminismParams>()}});
 }
 
 }  // namespace muster::train

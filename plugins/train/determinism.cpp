@@ -88,7 +88,7 @@ Status reportDifference(const Bench& bench, const Group& group, const Trace& tra
 }  // namespace
 
 Status runDeterminism(const Bench& bench, const Json& json, uint64_t seed) {
-  MUSTER_TRY(Params params, readDeterminismParams(json));
+  MUSTER_TRY(DeterminismParams params, sdk::readParams<DeterminismParams>(json));
   params.data.seed = seed;
   MUSTER_TRY(Group group,
              Group::form(bench.open, {bench.place, params.interface, params.groupTimeout}, bench.store));

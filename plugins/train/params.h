@@ -3,13 +3,17 @@
 #pragma once
 
 #include "kernels/interfaces/nn.h"
+#include "plugins/sdk/params.h"
 #include "plugins/train/data/dataset.h"
 #include "plugins/train/models/model.h"
-#include "runner/core/json.h"
 
 namespace muster::train {
 
+/// What both tests work with.
 struct Params {
+  void declareCommon(sdk::ParamTable& param);
+  Status complete();
+
   ModelSpec model;
   DatasetSpec data;
   ProgramOptions program;
@@ -30,9 +34,13 @@ struct Params {
   double groupTimeout = 60;
 };
 
-/// Reads the parameters of "training"; kUsage names what does not fit together.
-Result<Params> readTrainingParams(const Json& json);
-/// The same of "determinism": always in deterministic mode, and nothing is timed.
-Result<Params> readDeterminismParams(const Json& json);
+struct TrainingParams : Params {
+  void declare(sdk::ParamTable& param);
+};
+/// Always in deterministic mode, and nothing is timed.
+struct DeterminismParams : Params {
+  void declare(sdk::ParamTable& param);
+  Status complete();
+};
 
 }  // namespace muster::train

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tests of this plugin, one function for one case of each.
+// What this plugin offers, and its tests, one function for one case of each.
 #pragma once
 
 #include "kernels/loading/open_device.h"
@@ -17,6 +17,9 @@ struct Bench {
   Place place;
   GroupStore& store;
 };
+
+/// The JSON of describe().
+std::string describe();
 
 Status runTraining(const Bench& bench, const Json& params, uint64_t seed);
 Status runDeterminism(const Bench& bench, const Json& params, uint64_t seed);

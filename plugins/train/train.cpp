@@ -2,18 +2,12 @@
 // The train plugin: opens a rank's device, and trains on it one case after the other.
 #include "plugins/sdk/group_store.h"
 #include "plugins/sdk/test_case.h"
-#include "plugins/train/describe.h"
 #include "plugins/train/tests.h"
 
 namespace muster::train {
 namespace {
 
 using RunCase = Status (*)(const Bench& bench, const Json& params, uint64_t seed);
-
-Result<RunCase> findTest(const Json& context) {
-  return sdk::chooseTest<RunCase>(context, "train",
-                                  {{"training", runTraining}, {"determinism", runDeterminism}});
-}
 
 Place placeOf(const Json& context) {
   const sdk::Group group = sdk::groupOf(context);
@@ -47,7 +41,9 @@ class TrainSession : public sdk::Session {
 };
 
 Result<std::unique_ptr<sdk::Session>> openSession(const sdk::Host& host, const Json& context) {
-  MUSTER_TRY(RunCase runCase, findTest(context));
+  MUSTER_TRY(const RunCase runCase,
+             sdk::chooseTest<RunCase>(context, "train",
+                                      {{"training", runTraining}, {"determinism", runDeterminism}}));
   MUSTER_TRY(OpenDevice device, openDevice(context));
   MUSTER_TRY(std::unique_ptr<Nn> nn, device.backend->nn(*device.device));
   return std::unique_ptr<sdk::Session>(

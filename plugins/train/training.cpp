@@ -147,7 +147,7 @@ class Run {
 }  // namespace
 
 Status runTraining(const Bench& bench, const Json& json, uint64_t seed) {
-  MUSTER_TRY(Params params, readTrainingParams(json));
+  MUSTER_TRY(TrainingParams params, sdk::readParams<TrainingParams>(json));
   params.data.seed = seed;
   MUSTER_TRY(Group group,
              Group::form(bench.open, {bench.place, params.interface, params.groupTimeout}, bench.store));

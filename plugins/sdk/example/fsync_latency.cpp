@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "plugins/sdk/params.h"
 #include "plugins/sdk/test_case.h"
 
 namespace {
@@ -18,41 +19,34 @@ namespace {
 using muster::Error;
 using muster::ErrorCode;
 using muster::Json;
-using muster::JsonReader;
 using muster::Result;
 using muster::Status;
 
-constexpr const char* kDescribe = R"({"tests": [{
+/// What a plan may set. The host checks plans against this, so each value is there and in its range.
+struct Params {
+  std::string folder;
+  uint64_t block = 0;  ///< bytes
+  int samples = 0;
+
+  void declare(muster::sdk::ParamTable& param) {
+    param("folder", folder, "/tmp", "where to write");
+    param("block", block, "B", "4 KiB", {"1 B", "1 GiB"}, "bytes of one write");
+    param("samples", samples, 50, {2, 100000}, "writes to time");
+  }
+};
+
+constexpr const char* kFsync = R"({
   "name": "fsync",
   "summary": "Time until a small write to a folder is on the disk",
   "backends": ["host", "cuda"],
   "scopes": ["device", "node"],
-  "params": [
-    {"name": "folder", "type": "string", "default": "/tmp", "summary": "where to write"},
-    {"name": "block", "type": "quantity", "unit": "B", "default": "4 KiB", "min": "1 B", "max": "1 GiB",
-     "summary": "bytes of one write"},
-    {"name": "samples", "type": "int", "default": 50, "min": 2, "max": 100000, "summary": "writes to time"}],
   "metrics": [
     {"name": "latency", "unit": "s", "direction": "lower", "labels": ["folder"],
      "summary": "time of one write and its fsync"}]
-}]})";
+})";
 
-/// What a case asks for. Plans were checked against describe(), so each value is there and in its range.
-struct Params {
-  std::string folder;
-  double block = 0;  ///< bytes: a quantity arrives as a number in its base unit
-  int samples = 0;
-};
-
-Result<Params> readParams(const Json& caseJson) {
-  MUSTER_TRY(const muster::sdk::CaseInput input, muster::sdk::readCase(caseJson));
-  Params params;
-  JsonReader reader(*input.params, "params");
-  reader.read("folder", params.folder);
-  reader.read("block", params.block);
-  reader.read("samples", params.samples);
-  MUSTER_CHECK_OK(reader.status());
-  return params;
+std::string describe() {
+  return muster::sdk::describe({{kFsync, muster::sdk::describeParams<Params>()}});
 }
 
 /// An open file that has no name, so that nothing of it is left however the test ends.
@@ -87,11 +81,12 @@ class FsyncSession : public muster::sdk::Session {
   explicit FsyncSession(const muster::sdk::Host& host) : host_(host) {}
 
   Status run(const Json& caseJson) override {
-    MUSTER_TRY(const Params params, readParams(caseJson));
+    MUSTER_TRY(const muster::sdk::CaseInput input, muster::sdk::readCase(caseJson));
+    MUSTER_TRY(const Params params, muster::sdk::readParams<Params>(*input.params));
     const ScratchFile file(params.folder);
     if (!file.valid())
       return failure("cannot make a file in " + params.folder, "let `folder` name one that may be written");
-    const std::vector<char> data(static_cast<size_t>(params.block), 'm');
+    const std::vector<char> data(params.block, 'm');
     std::vector<double> seconds;
     for (int i = 0; i < params.samples; ++i) {
       if (host_.cancelled()) return Error{ErrorCode::kTimeout, "it was cancelled", ""};
@@ -116,4 +111,4 @@ Result<std::unique_ptr<muster::sdk::Session>> openSession(const muster::sdk::Hos
 
 }  // namespace
 
-MUSTER_DEFINE_PLUGIN("fsync-latency", "1.0.0", kDescribe, openSession)
+MUSTER_DEFINE_PLUGIN("fsync-latency", "1.0.0", describe(), openSession)

@@ -36,7 +36,7 @@ TEST(Fabrics, NameTheNearestOneOnATypo) {
 
 TEST(Fabrics, AreThoseThatThePluginOffers) {
   for (const std::string& name : fabricNames()) {
-    EXPECT_THAT(kDescribe, HasSubstr("\"" + name + "\""));
+    EXPECT_THAT(describe(), HasSubstr("\"" + name + "\""));
     EXPECT_TRUE(fabricSettings(name).ok()) << name;
   }
 }

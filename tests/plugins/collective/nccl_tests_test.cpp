@@ -107,7 +107,7 @@ TEST(SweepParams, SpreadSizesByTheFactor) {
                      {"interface", ""},    {"fabric", "none"},
                      {"graph", false},     {"settings", "NCCL_ALGO=Ring  EMPTY="},
                      {"call_timeout", 1.0}};
-  const auto params = readParams(json);
+  const auto params = sdk::readParams<Params>(json);
   ASSERT_TRUE(params.ok()) << params.error().text();
   EXPECT_EQ(params->sizes, (std::vector<uint64_t>{8, 24, 72}));
   EXPECT_EQ(params->inPlace, std::vector<bool>{false});
