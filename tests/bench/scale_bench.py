@@ -2,7 +2,8 @@
 """Times runs over many nodes, all of them processes of this machine: what a node more costs node 0.
 
 Each node is a real `muster run` with real ranks; they meet at 127.0.0.1. The plan is made of cluster stages in which ranks
-do next to nothing but meet. Of node 0's runner: CPU time, memory and descriptors. The last line has the exponents with which
+do next to nothing but meet. Every other node has a PID namespace of its own where that is allowed (root), as its telemetry
+reads all of /proc: hundreds of nodes that each see the processes of all would do little else. Of node 0's runner: CPU time, memory and descriptors. The last line has the exponents with which
 each value grows with the number of nodes (1: in proportion).
 Usage: scale_bench.py BUILD [--nodes 8,16,32,64] [--ranks 8] [--stages 4]. Ends 1 when a run was not accepted.
 """
@@ -77,8 +78,11 @@ def run_once(build, nodes, ranks, stages):
     place = f"127.0.0.1:{free_port()}"
     begin = time.time()
     runs = []
+    alone = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if subprocess.run([*alone, "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        alone = []
     for node in range(nodes):
-        command = [str(build / "dist/bin/muster"), "run", str(plan), "--plugins", str(plugins), "--out", str(folder / "out"),
+        command = [*(alone if node > 0 else []), str(build / "dist/bin/muster"), "run", str(plan), "--plugins", str(plugins), "--out", str(folder / "out"),
                    "--plain", "--lost-after", "120s", "--nnodes", str(nodes), "--node-rank", str(node), "--rendezvous", place]
         with open(folder / f"log{node}", "w", encoding="utf-8") as log:
             runs.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
