@@ -5,7 +5,7 @@ Each node is a real `muster run` with real ranks; they meet at 127.0.0.1. The pl
 do next to nothing but meet. Every other node has a PID namespace of its own where that is allowed (root), as its telemetry
 reads all of /proc: hundreds of nodes that each see the processes of all would do little else. Of node 0's runner: CPU time, memory and descriptors. The last line has the exponents with which
 each value grows with the number of nodes (1: in proportion).
-Usage: scale_bench.py BUILD [--nodes 8,16,32,64] [--ranks 8] [--stages 4]. Ends 1 when a run was not accepted.
+Usage: scale_bench.py BUILD [--nodes 8,16,32,64] [--ranks 8] [--stages 4] [--kinds]. Ends 1 when a run was not accepted.
 """
 import argparse
 import json
@@ -33,12 +33,28 @@ timeout = "300s"
 steps = 3
 work = 0.001
 """
+# One stage of each plugin that has scope cluster on CPUs, as small as it goes.
+KINDS = {
+    "sweep": ("collective", "sweep", 'op = "all_reduce"\nfrom = "8 B"\nto = "64 B"\nfactor = 8\niterations = 2\nwarmup = 1\ncall_timeout = "5m"'),
+    "ring": ("ring", "ring", 'bytes = "4 KiB"\nsamples = 3\nrails = "alone"\nconfirm = "0s"\nnoise_floor = "25%"\nlatency_noise_floor = 10\ntimeout = "5m"'),
+    "sustained": ("compute", "sustained", 'size = 64\nduration = "2s"\nwindow = "500ms"\nstart_timeout = "5m"'),
+    "training": ("train", "training", 'width = 4\nbatch_size = 1\nnum_classes = 4\nimage_size = 32\nwarmup_iterations = 1\nactive_iterations = 3\nsolo_iterations = 1\nloader_workers = 1\ngroup_timeout = "5m"'),
+    "determinism": ("train", "determinism", 'width = 4\nbatch_size = 1\nnum_classes = 4\nimage_size = 32\niterations = 2\ngroup_timeout = "5m"'),
+}
 COLUMNS = ("join s", "stage s", "node 0 CPU s", "CPU ms/stage", "MB", "descriptors", "connections")
 
 
+HEAD = 'schema = 1\nname = "scale"\nsku = "auto"\nbackend = "host"\n'
+
+
+def kinds_text(ranks):
+    return HEAD + "".join(
+        f'\n[[stage]]\nname = "{name}"\nplugin = "{plugin}"\ntest = "{test}"\nscope = "cluster"\nranks = {ranks}\ntimeout = "10m"\n'
+        f"[stage.params]\n{params}\n" for name, (plugin, test, params) in KINDS.items())
+
+
 def plan_text(ranks, stages):
-    head = 'schema = 1\nname = "scale"\nsku = "auto"\nbackend = "host"\n'
-    return head + "".join(STAGE.format(number=number, ranks=ranks) for number in range(stages))
+    return HEAD + "".join(STAGE.format(number=number, ranks=ranks) for number in range(stages))
 
 
 def free_port():
@@ -67,16 +83,15 @@ class Watched:
             pass  # it has ended, or a descriptor was closed meanwhile
 
 
-def run_once(build, nodes, ranks, stages):
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-scale-"))
+def launch(build, folder, text, nodes):
+    """Runs the plan on so many nodes: their exit codes, and what node 0's runner used."""
     plugins = folder / "plugins"
     plugins.mkdir()
     shutil.copy(build / "tests/fakes/fake-lockstep.so", plugins)
     plan = folder / "plan.toml"
-    plan.write_text(plan_text(ranks, stages))
+    plan.write_text(text)
     environment = dict(os.environ, MUSTER_TOKEN=secrets.token_hex(16), OMP_NUM_THREADS="1")
     place = f"127.0.0.1:{free_port()}"
-    begin = time.time()
     runs = []
     alone = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
     if subprocess.run([*alone, "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
@@ -90,7 +105,30 @@ def run_once(build, nodes, ranks, stages):
     while runs[0].poll() is None:
         leader.look()
         time.sleep(0.05)
-    codes = [run.wait() for run in runs]
+    return [run.wait() for run in runs], leader
+
+
+def run_kinds(build, nodes, ranks):
+    """Prints in how many nodes each kind of stage ran to its end; whether it did in all. On so full a machine limits of rates
+    may be missed: the outcomes are only shown."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-scale-"))
+    launch(build, folder, kinds_text(ranks), nodes)
+    records = [json.loads(path.read_text()) for path in folder.glob("out/node-*/record.json")]
+    shutil.rmtree(folder)
+    good = len(records) == nodes
+    for name in KINDS:
+        stages = [next(stage for stage in record["stages"] if stage["name"] == name) for record in records]
+        ran = [stage for stage in stages if stage["state"] == "ran" and all(rank["state"] == "ok" for rank in stage["ranks"])]
+        outcomes = {outcome: sum(stage["outcome"] == outcome for stage in stages) for outcome in {stage["outcome"] for stage in stages}}
+        print(f"{nodes} x {ranks} {name:12} ran to its end on {len(ran)} nodes, {max((s['duration'] for s in stages), default=0):.1f} s {outcomes}", flush=True)
+        good = good and len(ran) == nodes
+    return good
+
+
+def run_once(build, nodes, ranks, stages):
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-scale-"))
+    begin = time.time()
+    codes, leader = launch(build, folder, plan_text(ranks, stages), nodes)
     bad = [node for node, code in enumerate(codes) if code != 0]
     if bad:
         log = (folder / f"log{bad[0]}").read_text()
@@ -118,9 +156,12 @@ def main():
     parser.add_argument("--nodes", default="8,16,32,64")
     parser.add_argument("--ranks", type=int, default=8)
     parser.add_argument("--stages", type=int, default=4)
+    parser.add_argument("--kinds", action="store_true", help="instead: one stage of each kind; whether all nodes end it")
     options = parser.parse_args()
     sizes, rows = [], []
     print(f"{'nodes x ranks':14}" + "".join(f"{column:>14}" for column in COLUMNS), flush=True)
+    if options.kinds:
+        return 0 if all([run_kinds(options.build.resolve(), int(size), options.ranks) for size in options.nodes.split(",")]) else 1
     for nodes in (int(size) for size in options.nodes.split(",")):
         values = run_once(options.build.resolve(), nodes, options.ranks, options.stages)
         if values is None:
