@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <set>
 
+#include "plugins/collective/local_compute_time.h"
 #include "plugins/collective/nccl_tests.h"
-#include "plugins/collective/own_time.h"
 #include "plugins/collective/tests.h"
 #include "runner/core/text.h"
 

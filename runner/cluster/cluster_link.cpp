@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See cluster_link.h: start and end, who takes part, rounds. Signs of life are in cluster_signs.cpp,
+// See cluster_link.h: start and end, who takes part, rounds. Signs of life are in cluster_heartbeat.cpp,
 // agreements in cluster_agree.cpp.
 #include "runner/cluster/cluster_link.h"
 

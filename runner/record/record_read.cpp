@@ -8,8 +8,8 @@
 
 #include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/record/fold/columnar_rows.h"
 #include "runner/record/fold/measurement_fold.h"
-#include "runner/record/fold/row_fold.h"
 #include "runner/record/record.h"
 #include "runner/record/record_check.h"
 #include "runner/record/telemetry_fold.h"

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "runner/core/digits.h"
-#include "runner/record/fold/row_fold.h"
+#include "runner/record/fold/columnar_rows.h"
 #include "runner/record/fold/sample_pack.h"
 
 namespace muster {

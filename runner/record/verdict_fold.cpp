@@ -5,8 +5,8 @@
 #include <map>
 
 #include "runner/core/units.h"
+#include "runner/record/fold/columnar_rows.h"
 #include "runner/record/fold/device_label.h"
-#include "runner/record/fold/row_fold.h"
 
 namespace muster {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "kernels/sim/sim_inventory.h"
 #include "reports/fleet/fleet_record.h"
-#include "reports/fleet/read/cut_run.h"
+#include "reports/fleet/read/interrupted_run.h"
 #include "reports/fleet/render/fleet_html.h"
 #include "reports/fleet/render/fleet_terminal.h"
 #include "reports/history/store/kept_fleet.h"

@@ -2,8 +2,8 @@
 // One lane's figures read: which nodes, links and leaves they accuse, and which questions are still open.
 #pragma once
 
-#include "plugins/ring/solver/encounters.h"
 #include "plugins/ring/solver/findings.h"
+#include "plugins/ring/solver/meetings_by_node.h"
 #include "plugins/ring/solver/round_log.h"
 
 namespace muster::ring {

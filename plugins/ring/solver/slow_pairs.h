@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "plugins/ring/solver/encounters.h"
 #include "plugins/ring/solver/lane_figures.h"
+#include "plugins/ring/solver/meetings_by_node.h"
 
 namespace muster::ring {
 

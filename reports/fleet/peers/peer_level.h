@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/fleet/peers/noise_tail.h"
+#include "reports/fleet/peers/tail_model.h"
 
 namespace muster::fleet {
 

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <span>
 
-#include "reports/fleet/peers/node_effect.h"
+#include "reports/fleet/peers/node_component.h"
 #include "reports/fleet/peers/peer_level.h"
 #include "runner/core/statistics.h"
 #include "runner/core/units.h"

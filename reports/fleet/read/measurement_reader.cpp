@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "reports/fleet/read/cause.h"
-#include "reports/fleet/read/folded_rows.h"
+#include "reports/fleet/read/columnar_reader.h"
 #include "reports/fleet/read/label_list.h"
 #include "reports/fleet/read/stage_reader.h"
 #include "runner/core/statistics.h"

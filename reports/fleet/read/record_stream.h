@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reports/fleet/read/cut_run.h"
+#include "reports/fleet/read/interrupted_run.h"
 #include "reports/fleet/read/node_summary.h"
 #include "runner/core/result.h"
 

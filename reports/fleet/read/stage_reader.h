@@ -8,9 +8,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "reports/fleet/read/columnar_reader.h"
 #include "reports/fleet/read/dom_fields.h"
 #include "reports/fleet/read/flat_map.h"
-#include "reports/fleet/read/folded_rows.h"
 #include "reports/fleet/read/label_list.h"
 #include "reports/fleet/read/record_stream.h"
 #include "reports/fleet/read/waiver_tally.h"

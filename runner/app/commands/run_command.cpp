@@ -9,7 +9,7 @@
 
 #include "runner/app/commands/commands.h"
 #include "runner/app/commands/plan_input.h"
-#include "runner/app/node/node_place.h"
+#include "runner/app/node/launch_position.h"
 #include "runner/app/node/node_run.h"
 #include "runner/app/node/waiver_input.h"
 #include "runner/app/process/environment.h"

@@ -2,8 +2,8 @@
 // See measurement_fold.h.
 #include "runner/record/fold/measurement_fold.h"
 
+#include "runner/record/fold/columnar_rows.h"
 #include "runner/record/fold/device_label.h"
-#include "runner/record/fold/row_fold.h"
 #include "runner/record/fold/sample_pack.h"
 
 namespace muster {

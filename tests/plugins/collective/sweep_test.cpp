@@ -9,7 +9,7 @@
 #include <numeric>
 #include <optional>
 
-#include "plugins/collective/own_time.h"
+#include "plugins/collective/local_compute_time.h"
 #include "plugins/collective/tests.h"
 #include "tests/kernels/host_gloo/ranks.h"
 #include "tests/plugins/recording_host.h"

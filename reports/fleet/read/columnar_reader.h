@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of one group of a record's measurements or verdicts (runner/record/fold/row_fold.h), without
+// The rows of one group of a record's measurements or verdicts (runner/record/fold/columnar_rows.h), without
 // copying what they share.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See cut_run.h.
-#include "reports/fleet/read/cut_run.h"
+// See interrupted_run.h.
+#include "reports/fleet/read/interrupted_run.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See noise_tail.h.
-#include "reports/fleet/peers/noise_tail.h"
+// See tail_model.h.
+#include "reports/fleet/peers/tail_model.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See node_effect.h.
-#include "reports/fleet/peers/node_effect.h"
+// See node_component.h.
+#include "reports/fleet/peers/node_component.h"
 
 #include <algorithm>
 #include <cmath>

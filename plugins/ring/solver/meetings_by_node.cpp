@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each node's meetings, in one array.
-#include "plugins/ring/solver/encounters.h"
+#include "plugins/ring/solver/meetings_by_node.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See row_fold.h.
-#include "runner/record/fold/row_fold.h"
+// See columnar_rows.h.
+#include "runner/record/fold/columnar_rows.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runner/record/fold/row_fold.h"
+#include "runner/record/fold/columnar_rows.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/fleet/peers/noise_tail.h"
+#include "reports/fleet/peers/tail_model.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See own_time.h.
-#include "plugins/collective/own_time.h"
+// See local_compute_time.h.
+#include "plugins/collective/local_compute_time.h"
 
 #include "plugins/collective/params.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/fleet/peers/node_effect.h"
+#include "reports/fleet/peers/node_component.h"
 
 #include <gtest/gtest.h>
 

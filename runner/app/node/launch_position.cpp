@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See node_place.h.
-#include "runner/app/node/node_place.h"
+// See launch_position.h.
+#include "runner/app/node/launch_position.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
