@@ -9,6 +9,6 @@
 namespace muster::ring {
 
 /// What each lane of the log says, in their order.
-std::vector<LaneFindings> analyseLanes(const RoundLog& log, const Encounters& encounters);
+std::vector<LaneFindings> analyseLanes(const RoundLog& log, const MeetingsByNode& meetingsByNode);
 
 }  // namespace muster::ring
