@@ -270,12 +270,12 @@ Status checkUnfolded(const Json& record) {
   for (const Json& stage : *stages) {
     if (!stage.is_object()) continue;
     for (const char* list : {"measurements", "verdicts"})
-      if (stage.contains(list)) bytes += unfoldedBytes(stage[list]) + kRowBytes * rowCount(stage[list]);
+      if (stage.contains(list)) bytes += expandedBytes(stage[list]) + kRowBytes * rowCount(stage[list]);
     MUSTER_TRY(const uint64_t referred, referredBytes(stage));
     bytes += referred;
     const auto telemetry = stage.find("telemetry");
     if (telemetry != stage.end() && telemetry->is_object() && telemetry->contains("series"))
-      bytes += unfoldedBytes((*telemetry)["series"]) + kSeriesBytes * rowCount((*telemetry)["series"]);
+      bytes += expandedBytes((*telemetry)["series"]) + kSeriesBytes * rowCount((*telemetry)["series"]);
     if (stage.contains("measurements")) samples += packedSampleCount(stage["measurements"]);
   }
   if (bytes <= kMostUnfolded && samples <= kMostSamples) return {};

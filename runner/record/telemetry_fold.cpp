@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See telemetry_fold.h.
+// Writes and reads telemetry as columnar rows with shared time axes.
 #include "runner/record/telemetry_fold.h"
 
 #include <fmt/format.h>
@@ -113,7 +113,7 @@ class Folder {
   Json fold() {
     std::vector<KeyedObject> objects;
     for (const TelemetrySeries& series : stage_.telemetry) objects.push_back(one(series));
-    return {{"times", std::move(axes_)}, {"series", foldRows(objects)}};
+    return {{"times", std::move(axes_)}, {"series", toColumnarRows(objects)}};
   }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See verdict_fold.h.
+// Writes and reads verdicts as columnar rows.
 #include "runner/record/verdict_fold.h"
 
 #include <map>
@@ -99,7 +99,7 @@ Json foldedVerdicts(const StageRecord& stage) {
   std::vector<KeyedObject> objects;
   for (const Verdict& verdict : stage.verdicts)
     objects.push_back({verdictKey(verdict), folded(verdict, stage, units, expectations)});
-  return foldRows(objects);
+  return toColumnarRows(objects);
 }
 
 Result<std::vector<Verdict>> unfoldedVerdicts(const Json& list, const StageRecord& stage,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See fleet_waivers.h.
+// Determines what each waiver of a fleet covers, and which are unused.
 #include "reports/fleet/assess/fleet_waivers.h"
 
 #include <fmt/format.h>
@@ -141,7 +141,7 @@ const Waiver* waiveDeferred(const DeferredKey& key, const FleetNode& node, const
   const Waiver* covering = nullptr;
   for (FleetWaiver& entry : fleet.waivers) {
     if (entry.waiver.stage != key.stage || !covers(entry.waiver, target)) continue;
-    // Its record has matched it already, without saying what it came to.
+    // Its record has matched it already, without its outcome.
     if (entry.given) --entry.count.matched;
     if (!countFor(entry.waiver, outcome, target, entry.count)) continue;
     sayNode(entry, node.name);

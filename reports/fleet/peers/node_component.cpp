@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See node_component.h.
+// Estimates the node component: robust locations of nodes, variances within and between them.
 #include "reports/fleet/peers/node_component.h"
 
 #include <algorithm>

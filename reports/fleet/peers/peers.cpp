@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See peers.h.
+// Detects outlier devices and nodes of a group of like SKU.
 #include "reports/fleet/peers/peers.h"
 
 #include <fmt/format.h>

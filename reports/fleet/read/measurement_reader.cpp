@@ -115,7 +115,7 @@ void StageReader::readMeasurementGroup(const dom::object& group, bool accepted) 
       failures_.fail(key, "a measurement's field is of another type than expected");
   };
   for (const auto& [key, value] : group) take(shared, key, value);
-  FoldedRows rows(group, failures_);
+  ColumnarReader rows(group, failures_);
   const bool alike = !rows.hasColumn("metric") && !rows.hasColumn("labels") && !rows.hasColumn("case") &&
                      !rows.hasColumn("unit");
   Parts parts;
