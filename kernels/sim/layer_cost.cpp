@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See layer_cost.h.
+// Computes the simulated time of a layer from its operations and bytes.
 #include "kernels/sim/layer_cost.h"
 
 #include <algorithm>
