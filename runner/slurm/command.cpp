@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See command.h.
+// Runs a Slurm command line tool.
 #include "runner/slurm/command.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See scheduler.h.
+// Runs Slurm's tools and parses their output.
 #include "runner/slurm/scheduler.h"
 
 #include <fmt/format.h>
@@ -58,7 +58,7 @@ Result<std::string> answer(const std::vector<std::string>& argv,
                fmt::format("`{}` ended with {}: {}", printable(join(argv, " "), 200),
                            result.signal != 0 ? fmt::format("signal {}", result.signal)
                                               : std::to_string(result.exitCode),
-                           said.empty() ? "it said nothing; is the controller up (scontrol ping)?" : said),
+                           said.empty() ? "it printed nothing; is the controller up (scontrol ping)?" : said),
                ""};
 }
 
