@@ -240,7 +240,7 @@ std::string checkJournal(const std::string& text) {
   const fs::path folder = workFolder() / "run";
   fs::create_directories(folder);
   put(folder / "journal.jsonl", text);
-  if (const auto cut = fleet::readCutRun(folder, "run"); !cut.ok())
+  if (const auto cut = fleet::readInterruptedRun(folder, "run"); !cut.ok())
     if (std::string problem = faultOf(cut.error()); !problem.empty()) return problem;
   const Result<RunFolder> run = RunFolder::open(folder);
   if (!run.ok()) return faultOf(run.error());
