@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes the simulated time of a layer from its operations and bytes.
+// See layer_cost.h.
 #include "kernels/sim/layer_cost.h"
 
 #include <algorithm>

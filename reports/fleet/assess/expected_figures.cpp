@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes the expected values of a group from its profile.
+// See expected_figures.h.
 #include "reports/fleet/assess/expected_figures.h"
 
 #include <cmath>
