@@ -79,7 +79,7 @@ bool couldPin(const SubmittedJob& fleet, const std::string& node,
 NodeProgress unclaimed(const std::string& node, const std::vector<SubmittedJob>& submitted,
                        const std::set<std::string>& live, const Nodes& known) {
   const auto found = known.find(node);
-  if (found == known.end()) return {node, NodeState::kMissing, "Slurm does not know this node"};
+  if (found == known.end()) return {node, NodeState::kMissing, "Slurm has no such node"};
   if (!found->second.available()) return {node, NodeState::kMissing, found->second.text()};
   for (const SubmittedJob& job : submitted)
     if (live.count(job.job) > 0 && (couldTake(job, node) || couldPin(job, node, submitted)))

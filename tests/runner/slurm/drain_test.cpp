@@ -29,7 +29,7 @@ TEST(Drain, TouchesNeitherDrainedNorDownNodes) {
   EXPECT_EQ(actions[1].reason, "muster: run-1: gemm");
   for (size_t i = 2; i < 5; ++i) EXPECT_EQ(actions[i].reason, "") << actions[i].node;
   EXPECT_THAT(actions[2].why, HasSubstr("drained already (drained: fan [alice])"));
-  EXPECT_THAT(actions[4].why, HasSubstr("does not know this node"));
+  EXPECT_THAT(actions[4].why, HasSubstr("no such node"));
 }
 
 TEST(Drain, LeavesANodeWhoseFailuresSpeakAgainstOthers) {
