@@ -59,8 +59,8 @@ Status checkGemmShape(const GemmSpec& spec) {
   for (int64_t dimension : {spec.m, spec.n, spec.k})
     if (dimension < 1 || dimension > kMaxDimension)
       return Error{ErrorCode::kUsage,
-                   "a matrix of dimension " + std::to_string(dimension) + " is out of bounds, wanted 1 to " +
-                       std::to_string(kMaxDimension),
+                   "a matrix of dimension " + std::to_string(dimension) +
+                       " is out of bounds, expected 1 to " + std::to_string(kMaxDimension),
                    ""};
   return {};
 }

@@ -33,13 +33,13 @@ Status checkRing(const Buffer& buffer, uint64_t stride, const std::string& devic
   if (stride >= 8 && stride % 8 == 0 && stride <= buffer.bytes()) return {};
   return Error{ErrorCode::kUsage,
                "a ring of lines of " + std::to_string(stride) + " B does not fit " +
-                   std::to_string(buffer.bytes()) + " B; wanted a multiple of 8 B, and room for a line",
+                   std::to_string(buffer.bytes()) + " B; expected a multiple of 8 B, and room for a line",
                device};
 }
 
 Error outOfMemory(const std::string& device, uint64_t wanted, uint64_t free, const std::string& reason) {
   return {ErrorCode::kIo,
-          "out of memory: wanted " + formatQuantity(static_cast<double>(wanted), "B") + ", " +
+          "out of memory: required " + formatQuantity(static_cast<double>(wanted), "B") + ", " +
               formatQuantity(static_cast<double>(free), "B") + " is free" +
               (reason.empty() ? "" : " (" + reason + ")") + "; make the buffers smaller or free memory",
           device};

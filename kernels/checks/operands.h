@@ -16,7 +16,7 @@ Status checkOperands(MemoryOp op, const Buffer& a, const Buffer* b, const Buffer
 /// kUsage unless `stride` is a multiple of 8 and the buffer holds at least one line.
 Status checkRing(const Buffer& buffer, uint64_t stride, const std::string& device);
 
-/// "out of memory: wanted 1 PiB, 64 GB is free (reason); make the buffers smaller or free memory". Never
+/// "out of memory: required 1 PiB, 64 GB is free (reason); make the buffers smaller or free memory". Never
 /// kUnsupported, which would be a skip.
 Error outOfMemory(const std::string& device, uint64_t wanted, uint64_t free, const std::string& reason);
 

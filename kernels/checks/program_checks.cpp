@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See program_checks.h.
+// Checks the indices, shapes and sizes that callers pass to a Program.
 #include "kernels/checks/program_checks.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ Status checkCount(const std::string& what, size_t found, int64_t wanted, const S
 
 Status checkInput(const Network& network, Tensor input, size_t count, bool indices) {
   if (input.id < 0 || input.id >= network.tensorCount() || !network.isInput(input))
-    return Error{ErrorCode::kUsage, fmt::format("tensor {} is no input of this network", input.id), ""};
+    return Error{ErrorCode::kUsage, fmt::format("tensor {} is not an input of this network", input.id), ""};
   if ((network.limit(input) > 0) != indices)
     return Error{
         ErrorCode::kUsage,
@@ -69,7 +69,7 @@ Status checkIndices(const Network& network, Tensor input, std::span<const int32_
   for (size_t i = 0; i < indices.size(); ++i)
     if (indices[i] < 0 || indices[i] >= limit)
       return Error{ErrorCode::kUsage,
-                   fmt::format("index {} at position {} of input {} is out of bounds, wanted 0 to {}",
+                   fmt::format("index {} at position {} of input {} is out of bounds, expected 0 to {}",
                                indices[i], i, input.id, limit - 1),
                    ""};
   return {};

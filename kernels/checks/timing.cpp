@@ -59,8 +59,8 @@ Result<double> Sampler::timeBatch() {
   }));
   if (!std::isfinite(seconds) || seconds <= 0)
     return Error{ErrorCode::kCorrupt,
-                 "the device's clock says that " + std::to_string(sampling_.batch) + " repetitions took " +
-                     std::to_string(seconds) + " s; wanted a positive time",
+                 "the device's clock reports that " + std::to_string(sampling_.batch) + " repetitions took " +
+                     std::to_string(seconds) + " s; expected a positive time",
                  device_.info().id};
   return seconds / static_cast<double>(sampling_.batch);
 }

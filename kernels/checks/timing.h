@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How to time repeated work rightly: warm up to a plateau, then sample until the figure is known well enough.
+// Times repeated work: warm up to a plateau, then sample until the rate has converged.
 #pragma once
 
 #include <functional>

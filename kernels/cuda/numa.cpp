@@ -86,7 +86,7 @@ Status checkPlace(void* data, int node) {
   const std::map<int, uint64_t> pages = pagesByNode(*maps, reinterpret_cast<uintptr_t>(data));
   if (pages.size() == 1 && pages.begin()->first == node) return {};
   return Error{ErrorCode::kIo,
-               "wanted pinned memory on NUMA node " + std::to_string(node) + ", found " + describe(pages) +
+               "expected pinned memory on NUMA node " + std::to_string(node) + ", found " + describe(pages) +
                    "; free memory there, or give the process its processors and memory (cpuset, numactl, "
                    "CAP_SYS_NICE)",
                ""};

@@ -69,7 +69,7 @@ Status openToolkitLibrary(const std::string& soname) {
   }
   return Error{ErrorCode::kNotFound,
                problem + "; looked in the loader's paths and " +
-                   (folders.empty() ? "found no folder of a CUDA toolkit" : join(folders, ", ")) +
+                   (folders.empty() ? "found no CUDA toolkit directory" : join(folders, ", ")) +
                    "; install it, or set LD_LIBRARY_PATH or CUDA_HOME to where it is",
                soname};
 }

@@ -21,7 +21,7 @@ Result<size_t> placeOf(std::string_view name, const std::array<const char*, N>& 
     if (name == names[i]) return i;
   const std::vector<std::string> wanted(names.begin(), names.end());
   return Error{ErrorCode::kUsage,
-               std::string("unknown ") + what + " \"" + printable(name, 40) + "\", wanted one of " +
+               std::string("unknown ") + what + " \"" + printable(name, 40) + "\", expected one of " +
                    join(wanted, ", ") + didYouMean(name, wanted),
                ""};
 }
@@ -97,7 +97,8 @@ uint64_t CollectiveSpec::receiveCount(int ranks) const {
 
 Status checkSpec(const CollectiveSpec& spec, int ranks) {
   const std::string name = collectiveOpName(spec.op);
-  if (spec.count == 0) return Error{ErrorCode::kUsage, "a collective of no elements, wanted 1 or more", name};
+  if (spec.count == 0)
+    return Error{ErrorCode::kUsage, "a collective of no elements, expected 1 or more", name};
   if (hasRoot(spec.op) && (spec.root < 0 || spec.root >= ranks))
     return Error{ErrorCode::kUsage,
                  "there is no root " + std::to_string(spec.root) + " in a group of " + std::to_string(ranks),

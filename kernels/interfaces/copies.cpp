@@ -14,7 +14,7 @@ Result<CopyEngine> copyEngineFromName(std::string_view name) {
   for (CopyEngine engine : {CopyEngine::kCopyEngine, CopyEngine::kKernel})
     if (name == copyEngineName(engine)) return engine;
   return Error{ErrorCode::kUsage,
-               "nothing called \"" + printable(name, 40) + "\" copies memory, wanted copy_engine or kernel",
+               "nothing called \"" + printable(name, 40) + "\" copies memory, expected copy_engine or kernel",
                ""};
 }
 

@@ -29,7 +29,7 @@ const DtypeRow& row(Dtype dtype) {
 void readCpus(JsonReader& reader, std::vector<int>& cpus) {
   reader.each("cpus", [&](const Json& item, const std::string& path) -> Status {
     if (!item.is_number_integer() || item.get<int64_t>() < 0 || item.get<int64_t>() > 1 << 20)
-      return Error{ErrorCode::kProtocol, "found " + dumpJson(item) + ", wanted a processor number", path};
+      return Error{ErrorCode::kProtocol, "found " + dumpJson(item) + ", expected a processor number", path};
     cpus.push_back(item.get<int>());
     return {};
   });
@@ -40,7 +40,7 @@ void readPeaks(JsonReader& reader, std::map<std::string, double>& peaks) {
   if (object == nullptr) return;
   for (const auto& [name, value] : object->items()) {
     if (!value.is_number())
-      return reader.fail("peaks", name + " is " + dumpJson(value) + ", wanted a number");
+      return reader.fail("peaks", name + " is " + dumpJson(value) + ", expected a number");
     peaks[name] = value.get<double>();
   }
 }
@@ -49,7 +49,8 @@ void readFacts(JsonReader& reader, std::map<std::string, std::string>& facts) {
   const Json* object = reader.object("facts");
   if (object == nullptr) return;
   for (const auto& [name, value] : object->items()) {
-    if (!value.is_string()) return reader.fail("facts", name + " is " + dumpJson(value) + ", wanted a text");
+    if (!value.is_string())
+      return reader.fail("facts", name + " is " + dumpJson(value) + ", expected a text");
     facts[name] = value.get<std::string>();
   }
 }
@@ -71,7 +72,7 @@ Result<Dtype> dtypeFromName(std::string_view name) {
     names.emplace_back(candidate.name);
   }
   return Error{ErrorCode::kUsage,
-               "unknown dtype \"" + printable(name, 40) + "\", wanted one of " + join(names, ", ") +
+               "unknown dtype \"" + printable(name, 40) + "\", expected one of " + join(names, ", ") +
                    didYouMean(name, names),
                ""};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node has and how it fares: devices, software, health readings. Implemented by each backend.
+// Inventory and health of a node: devices, software, readings. Implemented by each backend.
 #pragma once
 
 #include <memory>

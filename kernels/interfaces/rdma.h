@@ -58,7 +58,7 @@ inline constexpr std::array kRdmaCounters = {
 };
 
 /// A port's counters at one moment, by the names above, since the driver was loaded. One that the port does
-/// not have is not among them; one that is there and cannot be read, or stands at its maximum, is in
+/// not have is not among them; one that is there and cannot be read, or is at its maximum, is in
 /// `unreadable`.
 struct RdmaCounters {
   std::map<std::string, uint64_t> values;
@@ -90,7 +90,7 @@ struct RdmaTransfer {
   [[nodiscard]] std::string portName() const { return device + "/" + std::to_string(port); }
 };
 
-/// What a transfer came to.
+/// Result of a transfer.
 struct RdmaFigure {
   double bandwidth = 0;   ///< B/s, kWriteBandwidth
   double latency = 0;     ///< s, the median of one way (half a round trip), kSendLatency

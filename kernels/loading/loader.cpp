@@ -70,7 +70,7 @@ Result<const BackendEntry*> openModule(const fs::path& named) {
                  path.string()};
   const auto* entry = static_cast<const BackendEntry*>(dlsym(module, "muster_backend_entry"));
   if (entry == nullptr)
-    return Error{ErrorCode::kProtocol, "this library is no Muster backend: it lacks muster_backend_entry",
+    return Error{ErrorCode::kProtocol, "this library is not a Muster backend: it lacks muster_backend_entry",
                  path.string()};
   return entry;
 }

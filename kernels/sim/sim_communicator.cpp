@@ -286,7 +286,7 @@ Result<std::vector<TransportUse>> SimCommunicator::transports() {
       uses.push_back(
           {name, bytes, fmt::format("simulated counters of {}: +{}", name, formatQuantity(bytes, "B"))});
   if (uses.empty())
-    return Error{ErrorCode::kNotFound, "nothing was sent yet, so nothing proves the transport",
+    return Error{ErrorCode::kNotFound, "nothing was sent yet, so the transport is not confirmed",
                  device_.info().id};
   std::stable_sort(uses.begin(), uses.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
   return uses;

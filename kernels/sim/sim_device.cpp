@@ -106,7 +106,7 @@ Result<std::unique_ptr<Buffer>> SimDevice::allocate(uint64_t bytes) {
   if (bytes > 0 && bytes <= free)
     return std::unique_ptr<Buffer>(std::make_unique<SimBuffer>(bytes, used_, unit_.place));
   return Error{ErrorCode::kIo,
-               fmt::format("out of device memory: wanted {}, free are {}",
+               fmt::format("out of device memory: required {}, free are {}",
                            formatQuantity(static_cast<double>(bytes), "B"),
                            formatQuantity(static_cast<double>(free), "B")),
                unit_.info.id};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a simulated node has and how it fares at a virtual time.
+// Inventory and health of a simulated node at a virtual time.
 #pragma once
 
 #include <string>

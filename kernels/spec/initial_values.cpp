@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See initial_values.h.
+// Computes the initial parameters of a network from seed and index.
 #include "kernels/spec/initial_values.h"
 
 #include <algorithm>

@@ -87,10 +87,10 @@ bool Network::fits(const std::string& layer, Tensor x, size_t dimensions) {
     return wrong(layer, "follows the loss, which ends a network");
   if (x.id < 0 || x.id >= tensorCount())
     return wrong(layer,
-                 "its input is no tensor of this network; an earlier layer is wrong, or it was left out");
+                 "its input is not a tensor of this network; an earlier layer is wrong, or it was left out");
   if (dimensions != 0 && shape(x).size() != dimensions)
     return wrong(layer,
-                 fmt::format("its input is {}, wanted {} dimensions", shapeText(shape(x)), dimensions));
+                 fmt::format("its input is {}, expected {} dimensions", shapeText(shape(x)), dimensions));
   return true;
 }
 
@@ -166,7 +166,8 @@ Tensor Network::add(const Linear& spec, Tensor x) {
   if (!fits(spec.name, x, 0)) return {};
   Shape out = shape(x);
   if (out.size() < 2 || spec.features < 1 || limit(x) > 0) {
-    wrong(spec.name, fmt::format("{} features of {}, wanted rows of numbers", spec.features, shapeText(out)));
+    wrong(spec.name,
+          fmt::format("{} features of {}, expected rows of numbers", spec.features, shapeText(out)));
     return {};
   }
   const int64_t in = out.back();

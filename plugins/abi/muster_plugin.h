@@ -36,7 +36,7 @@ typedef struct muster_plugin_info {
   char version[32];
 } muster_plugin_info;
 
-/* What a call came to. Anything but MUSTER_OK ends the case as an error with the text given to host->error().
+/* Result of a call. Anything but MUSTER_OK ends the case as an error with the text given to host->error().
  */
 typedef enum muster_status {
   MUSTER_OK = 0,

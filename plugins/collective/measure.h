@@ -12,7 +12,7 @@
 
 namespace muster::collective {
 
-/// What one placement of one size came to.
+/// Result of one placement of one size.
 struct Timing {
   bool inPlace = false;
   std::vector<double> seconds;  ///< of one run in each sample, on the slowest rank

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <set>
 
+#include "plugins/collective/local_compute_time.h"
 #include "plugins/collective/nccl_tests.h"
-#include "plugins/collective/own_time.h"
 #include "plugins/collective/tests.h"
 #include "runner/core/text.h"
 
@@ -30,7 +30,7 @@ class Sweep {
       MUSTER_CHECK_OK(runSize(sizes[i]));
     }
     MUSTER_CHECK_OK(reportCorrectness());
-    MUSTER_CHECK_OK(reportOwnTime());
+    MUSTER_CHECK_OK(reportLocalComputeTime());
     if (!isLeader()) return {};
     for (const SizeResult& size : result_.sizes) MUSTER_CHECK_OK(reportSize(size));
     MUSTER_CHECK_OK(reportGroup());
@@ -89,10 +89,10 @@ class Sweep {
     return firstFault_.empty() ? Status() : bench_.host.fact("collective_first_fault", firstFault_);
   }
 
-  Status reportOwnTime() {
+  Status reportLocalComputeTime() {
     const int probes = result_.params.ownTimeProbes;
     if (probes == 0) return {};
-    MUSTER_TRY(const double seconds, measureOwnTime(bench_, probes));
+    MUSTER_TRY(const double seconds, measureLocalComputeTime(bench_, probes));
     return bench_.host.measurement("own_time", "s", {seconds}, {}, bench_.device.now());
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test "gemm": how fast the device multiplies matrices, and whether it does so rightly.
+// Test "gemm": speed and correctness of matrix multiplication.
 #include <algorithm>
 #include <limits>
 

@@ -99,7 +99,8 @@ class Burn {
     current_ = (current_ + 1) % works_.size();
     MUSTER_TRY(double seconds, bench_.device.time([this] { return works_[current_].run(); }));
     if (!(seconds > 0))
-      return Error{ErrorCode::kCorrupt, fmt::format("the device's clock says that a run took {} s", seconds),
+      return Error{ErrorCode::kCorrupt,
+                   fmt::format("the device's clock reports that a run took {} s", seconds),
                    bench_.device.info().id};
     checked_ = false;
     busy_ += seconds;

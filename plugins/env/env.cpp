@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The env plugin: what a node has (inventory), whether it is fit (health), how it fares (telemetry).
+// The env plugin: inventory, health and telemetry of a node.
 #include "plugins/env/describe.h"
 #include "plugins/env/tests.h"
 #include "plugins/sdk/test_case.h"

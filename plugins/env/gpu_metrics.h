@@ -4,7 +4,7 @@
 
 namespace muster::env {
 
-/// How a GPU fares now (Inventory::health()); the tests health and telemetry report it.
+/// Current health of a GPU (Inventory::health()); the tests health and telemetry report it.
 extern const char* const kGpuState;
 /// How a GPU is set up (Inventory::surroundings()); the test health reports it.
 extern const char* const kGpuSetup;

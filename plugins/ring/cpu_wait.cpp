@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See cpu_wait.h.
+// Sums the CPU wait times of all threads from /proc/self/task/*/schedstat.
 #include "plugins/ring/cpu_wait.h"
 
 #include <charconv>

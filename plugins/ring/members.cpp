@@ -95,7 +95,7 @@ Result<std::vector<Seat>> gatherSeats(const Place& place, Communicator& communic
 }
 
 Status checkRails(const Members& members) {
-  std::map<size_t, int> nodesWith;  // so many ranks
+  std::map<size_t, int> nodesWith;  // by number of ranks
   for (const auto& ranks : members.ranks) ++nodesWith[ranks.size()];
   const size_t rails = std::max_element(nodesWith.begin(), nodesWith.end(), [](const auto& a, const auto& b) {
                          return std::pair(a.second, a.first) < std::pair(b.second, b.first);

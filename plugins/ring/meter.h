@@ -33,7 +33,7 @@ struct Turn {
 /// What a pair reached in one look on one rail, or over all. Medians of the samples.
 struct PairFigures {
   int round = 0;
-  int look = 0;    ///< from 0; further ones are at pairs in doubt
+  int look = 0;    ///< from 0; later ones remeasure inconclusive pairs
   int visit = -1;  ///< see Turn
   Pair pair;
   std::string rail;

@@ -47,8 +47,8 @@ class Reporter {
     return Error{
         ErrorCode::kTimeout,
         fmt::format("the bandwidths of healthy pairs vary so much, or other processes slow them down so "
-                    "much, that a loss of {:.0f}% may hide in it, so nothing "
-                    "can be said of those that pass: check for other workloads on these hosts and their "
+                    "much, that a loss of {:.0f}% may hide in it, so passing "
+                    "pairs are not proven healthy: check for other workloads on these hosts and their "
                     "network (env.health), or increase samples and bytes",
                     100 * resolution.loss),
         ""};
@@ -82,7 +82,7 @@ class Reporter {
     return {};
   }
 
-  /// Those that are beyond doubt, or those that are not.
+  /// Reports the undecided culprits, or the others.
   Status culprits(const char* metric, bool undecided) {
     bool any = false;
     for (const Culprit& culprit : found_.culprits) {
@@ -130,7 +130,7 @@ class Reporter {
   }
 
   Status unrepeated() {
-    const std::vector<LaneFindings> findings = analyseLanes(*found_.log, Encounters(*found_.log));
+    const std::vector<LaneFindings> findings = analyseLanes(*found_.log, MeetingsByNode(*found_.log));
     for (size_t lane = 0; lane < findings.size(); ++lane)
       for (const Pair& pair : findings[lane].unrepeated) {
         const Lane& of = found_.log->lanes()[lane];

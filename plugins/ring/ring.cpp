@@ -125,7 +125,7 @@ class RingSession : public sdk::Session {
       const auto done = static_cast<double>(number) / static_cast<double>(opening);
       host_.progress(done < 1 ? done : -1, fmt::format("round {}: {} pairs", number + 1, round.size()));
       MUSTER_CHECK_OK(meter.hold({number, 0}, round, log, figures));
-      MUSTER_CHECK_OK(lookAgain(meter, log, figures));
+      MUSTER_CHECK_OK(remeasure(meter, log, figures));
       if (number == 0 && opening > kRoundsOfARing)
         note(
             fmt::format("the first of {} rounds took {}: expect {} for all of them", opening,
@@ -140,10 +140,10 @@ class RingSession : public sdk::Session {
     if (place_.rank == 0) host_.log(MUSTER_LOG_INFO, text);
   }
 
-  /// Those that are in doubt meet again before the round ends: both are there, and it spares a round.
-  Status lookAgain(Meter& meter, RoundLog& log, std::vector<PairFigures>& figures) {
+  /// Inconclusive pairs are remeasured before the round ends: both nodes are there, and it saves a round.
+  Status remeasure(Meter& meter, RoundLog& log, std::vector<PairFigures>& figures) {
     Turn turn{log.rounds() - 1, 1};
-    for (Round pairs = pairsInDoubt(log); !pairs.empty(); pairs = pairsInDoubt(log), ++turn.look) {
+    for (Round pairs = pairsToRemeasure(log); !pairs.empty(); pairs = pairsToRemeasure(log), ++turn.look) {
       if (host_.cancelled()) return Error{ErrorCode::kTimeout, "the ring was cancelled", ""};
       host_.progress(-1, fmt::format("round {}: remeasuring {} pairs", turn.round + 1, pairs.size()));
       MUSTER_CHECK_OK(meter.hold(turn, pairs, log, figures));

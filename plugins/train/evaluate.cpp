@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See evaluate.h.
+// Runs the test data through a trained model and counts correct answers.
 #include "plugins/train/evaluate.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See figures.h.
+// Computes drift, communication share and overlap from the steps of a run.
 #include "plugins/train/figures.h"
 #include "runner/core/statistics.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training run comes to, from its steps: pure functions.
+// Results of a training run, computed from its steps: pure functions.
 #pragma once
 
 #include <cstdint>

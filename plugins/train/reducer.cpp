@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See reducer.h.
+// Fills buckets with gradients and sums them while the backward pass runs.
 #include "plugins/train/reducer.h"
 
 #include <fmt/format.h>

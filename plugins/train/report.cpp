@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See report.h.
+// Reports the measurements and artifacts of a training run.
 #include "plugins/train/report.h"
 
 #include <fmt/format.h>

@@ -32,7 +32,7 @@ struct Reported {
 /// the same ranks.
 Status reportDiverged(const Bench& bench, const Group& group, const std::set<int>& diverged);
 
-/// Tells what each rank knows of itself, and from rank 0 what the group came to. Called by all ranks.
+/// Reports the results of each rank, and from rank 0 those of the group. Called by all ranks.
 Status report(const Reported& of, const Outcome& outcome);
 
 }  // namespace muster::train

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See trainer.h.
+// Runs the training steps of one rank.
 #include "plugins/train/trainer.h"
 
 #include <fmt/format.h>

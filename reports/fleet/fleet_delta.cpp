@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See fleet_delta.h.
+// Converts the delta part of a fleet record to JSON.
 #include "reports/fleet/fleet_delta.h"
 
 namespace muster::fleet {

@@ -42,7 +42,7 @@ struct FleetOptions {
   std::map<std::string, std::string> planSkus;  ///< that plans name, by their digests; "auto" names none
   std::string fleetId;                 ///< of the run that counts; empty: the one that most records name
   std::set<std::string> clusterNodes;  ///< that took part in stages of scope cluster; empty: nobody said
-  std::string resumeWith;  ///< the command that goes on with all runs that were cut; empty: each has its own
+  std::string resumeWith;  ///< the command that resumes all interrupted runs; empty: each has its own
   bool manyRuns = false;   ///< the records were put together from several runs on purpose
   std::map<std::string, ProfileFigures> profiles;  ///< by the digest of their text, as records name them
   std::vector<std::string> notes;                  ///< what could not be read of all that
@@ -163,7 +163,7 @@ enum class FindingClass {
   kMissing,      ///< a part or a node is lost or dead
   kLimit,        ///< a limit was missed
   kUnmeasured,   ///< something could not be measured or judged
-  kOutlier,      ///< within its limits, but unlike its peers
+  kOutlier,      ///< within its limits, but an outlier among its peers
 };
 const char* findingClassName(FindingClass grade);
 

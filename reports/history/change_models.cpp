@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See change_models.h.
+// Fits steps and slopes in O(n log n).
 #include "reports/history/change_models.h"
 #include "runner/core/statistics.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See compare.h.
+// Compares parts, facts and values of two runs.
 #include "reports/history/compare.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See delta.h.
+// Decides which nodes must run again and which records count.
 #include "reports/history/delta.h"
 
 #include <fmt/format.h>
@@ -115,7 +115,7 @@ class Planner {
     Found& found = found_[at->second];
     if (survey && node.simulated != input_.accepted.simulated) {
       delta_.mismatches.push_back(
-          fmt::format("{}: {} says nothing of what is there", printable(node.path),
+          fmt::format("{}: {} shows nothing about these nodes", printable(node.path),
                       node.simulated ? "a simulated inventory scan" : "an inventory scan of hardware"));
       return;
     }

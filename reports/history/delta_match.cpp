@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See delta_match.h.
+// Checks that a new record is comparable with the accepted ones.
 #include "reports/history/delta_match.h"
 
 #include <fmt/format.h>

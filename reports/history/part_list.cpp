@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See part_list.h.
+// Lists the parts of a node and the changes between two lists.
 #include "reports/history/part_list.h"
 
 #include <fmt/format.h>

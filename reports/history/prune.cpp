@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See prune.h.
+// Selects the runs that a history keeps.
 #include "reports/history/prune.h"
 
 #include <algorithm>

@@ -13,7 +13,7 @@ namespace muster::history {
 /// What is kept of each node, of its measured and its simulated runs apart.
 struct PruneRule {
   double days = 90;    ///< every run that is younger
-  size_t newest = 20;  ///< so many, however old
+  size_t newest = 20;  ///< number of newest runs to keep, of any age
   double every = 7;    ///< days: of older runs the last of each such span, by acceptance
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See series_reader.h.
+// Reads the series of many runs in passes of bounded memory.
 #include "reports/history/series_reader.h"
 
 #include <algorithm>

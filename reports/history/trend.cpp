@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See trend.h.
+// Tests a series for steps and slopes.
 #include "reports/history/trend.h"
 #include "runner/core/statistics.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See axis.h.
+// Chooses units, tick values and positions of an axis.
 #include "reports/html/axis.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See csp.h.
+// Builds the Content-Security-Policy from the digests of inline styles and scripts.
 #include "reports/html/csp.h"
 
 #include "runner/core/files.h"

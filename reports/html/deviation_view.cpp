@@ -23,11 +23,6 @@ std::string attemptsText(const Verdict& verdict) {
   return parts.size() > 1 ? join(parts, ", ") : "";
 }
 
-/// "-26%": negative where the limit was missed.
-std::string signedPercent(double margin) {
-  return std::isfinite(margin) ? fmt::format("{:+.{}f}%", margin * 100, std::fabs(margin) < 0.1 ? 1 : 0) : "";
-}
-
 std::string citeOf(const Expectation& expectation, Sources& sources) {
   const int cited = sources.number(expectation.source);
   return cited > 0 ? std::to_string(cited) : "";
@@ -39,7 +34,7 @@ View itemView(const DeviationItem& item, Sources& sources) {
   view.text("device", verdict.device.empty() ? "node" : verdict.device);
   view.text("rank", verdict.rank >= 0 ? std::to_string(verdict.rank) : "");
   view.text("case", caseText(verdict)).text("wanted", wantedText(verdict));
-  view.text("observed", verdict.observedText).text("margin", signedPercent(verdict.margin));
+  view.text("observed", verdict.observedText).text("margin", marginText(verdict));
   view.text("samples", samplesText(samplesOf(*item.stage, verdict), unitOf(verdict)));
   view.text("stage", item.stage->name);
   view.text("cite", verdict.expectation ? citeOf(*verdict.expectation, sources) : "");
@@ -151,7 +146,7 @@ View deviationView(const Deviation& deviation, Sources& sources) {
   view.text("who", who.empty() ? "the whole node" : who).text("first_fault", deviation.firstFault());
   view.text("metric", first.metric).text("case", whereText(deviation));
   view.text("wanted", deviation.commonWanted());
-  view.text("observed", first.observedText).text("margin", marginText(first.margin));
+  view.text("observed", first.observedText).text("margin", marginText(first));
   view.flag("single", deviation.items.size() == 1).flag("several", deviation.items.size() > 1);
   view.text("samples", samplesText(samplesOf(*deviation.items.front().stage, first), unitOf(first)));
   view.text("attempts", attemptsText(first));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See html.h.
+// Fills the templates of report.html.
 #include "reports/html/html.h"
 
 #include "reports/html/csp.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See stage_plots.h.
+// Chooses and draws the plots of a stage.
 #include "reports/html/stage_plots.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kMaxPlots = 24;
-constexpr size_t kSweepPoints = 4;  ///< a sweep of at least so many sizes is a curve
+constexpr size_t kSweepPoints = 4;  ///< sizes from which on a sweep is drawn as a curve
 
 /// Texts, states and stability are no figures to draw.
 bool isDrawable(const TableRow& row) {

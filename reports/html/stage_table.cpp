@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See stage_table.h.
+// Builds the verdict table of a stage.
 #include "reports/html/stage_table.h"
 
 #include <fmt/format.h>

@@ -38,7 +38,7 @@ std::string tipText(const StageRecord& stage, const std::string& column,
   std::vector<std::string> lines = {column + (samples.empty() ? "" : " (" + samples + ")")};
   for (const Verdict* verdict : cell) {
     std::vector<std::string> parts;
-    for (const auto& part : {verdict->observedText, wantedText(*verdict), marginText(verdict->margin)})
+    for (const auto& part : {verdict->observedText, wantedText(*verdict), marginText(*verdict)})
       if (!part.empty()) parts.push_back(part);
     lines.push_back(fmt::format("{}: {}", outcomeName(verdict->outcome),
                                 parts.empty() ? verdict->detail : join(parts, ", ")));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See symbols.h.
+// Maps outcomes and acceptances to symbols.
 #include "reports/html/symbols.h"
 
 #include <cctype>

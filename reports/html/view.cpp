@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See view.h.
+// Stores the values of one template level and escapes texts.
 #include "reports/html/view.h"
 
 #include <utility>

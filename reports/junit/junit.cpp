@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See junit.h.
+// Writes stages as test suites and verdicts as test cases.
 #include "reports/junit/junit.h"
 
 #include <fmt/format.h>
@@ -100,7 +100,7 @@ std::string bodyText(const Verdict& verdict) {
   add("device", verdict.device);
   add("measured", verdict.observedText);
   add("required", wantedText(verdict));
-  add("margin", marginText(verdict.margin));
+  add("margin", marginText(verdict));
   add("detail", verdict.detail);
   if (verdict.expectation) add("source", verdict.expectation->source);
   add("remedy", verdict.remedy);

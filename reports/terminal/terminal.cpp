@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See terminal.h.
+// Prints the summary of a run.
 #include "reports/terminal/terminal.h"
 
 #include <fmt/format.h>
@@ -136,7 +136,7 @@ std::string itemText(const DeviationItem& item, bool withStage, bool withCase, b
   text += (text.empty() ? "" : ": ") +
           (verdict.observedText.empty() ? std::string("nothing") : verdict.observedText);
   if (withWanted) text += ", required " + wantedText(verdict);
-  const std::string margin = marginText(verdict.margin);
+  const std::string margin = marginText(verdict);
   return margin.empty() ? text : text + " (" + margin + ")";
 }
 

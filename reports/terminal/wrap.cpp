@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See wrap.h.
+// Wraps texts at a width, counting UTF-8 characters.
 #include "reports/terminal/wrap.h"
 
 #include <algorithm>

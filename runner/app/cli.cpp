@@ -101,12 +101,10 @@ void addPlace(CLI::App* run, Arguments& a) {
 CLI::App* addRun(CLI::App& app, Arguments& a) {
   CLI::App* run = app.add_subcommand("run", "run a plan on this node and check the results");
   run->add_option("plan", a.run.plan, "plan file (.toml or .lua)");
-  run->add_option("--out", a.run.out, "run directory (default: ./muster-PLAN-HOST-TIME)")
-      ->type_name("FOLDER");
-  run->add_option(
-         "--resume", a.run.resume,
-         "resume the interrupted run in FOLDER; if a plan is given and FOLDER holds no run, start one")
-      ->type_name("FOLDER");
+  run->add_option("--out", a.run.out, "run directory (default: ./muster-PLAN-HOST-TIME)")->type_name("DIR");
+  run->add_option("--resume", a.run.resume,
+                  "resume the interrupted run in DIR; if a plan is given and DIR holds no run, start one")
+      ->type_name("DIR");
   addSets(run, a.run.sets);
   run->add_option("--sku", a.run.sku, "SKU profile to use instead of the plan's; auto: match the devices");
   run->add_option("--simulate", a.run.scenario, "use the simulated devices of this scenario, in virtual time")
@@ -129,10 +127,10 @@ CLI::App* addRun(CLI::App& app, Arguments& a) {
       ->check(CLI::IsMember({"fail", "skip"}))
       ->capture_default_str();
   run->add_option("--plugins", a.run.pluginFolders, "directory with additional plugins")
-      ->type_name("FOLDER")
+      ->type_name("DIR")
       ->allow_extra_args(false);
   run->add_option("--skus", a.run.skuFolders, "directory with additional SKU profiles")
-      ->type_name("FOLDER")
+      ->type_name("DIR")
       ->allow_extra_args(false);
   run->add_flag("--json", a.json, "print events as JSON, one object per line");
   run->add_flag("--plain", a.plain, "print plain lines even on a terminal");
@@ -148,10 +146,10 @@ CLI::App* addCheck(CLI::App& app, Arguments& a) {
       ->required();
   addSets(check, a.sets);
   check->add_option("--plugins", a.pluginFolders, "directory with additional plugins")
-      ->type_name("FOLDER")
+      ->type_name("DIR")
       ->allow_extra_args(false);
   check->add_option("--skus", a.skuFolders, "directory with additional SKU profiles")
-      ->type_name("FOLDER")
+      ->type_name("DIR")
       ->allow_extra_args(false);
   check->footer(kCheckExamples);
   return check;
@@ -163,7 +161,7 @@ CLI::App* addJudge(CLI::App& app, Arguments& a) {
   judge->add_option("--sku", a.judge.profile, "profile file; its limits replace those in the record")
       ->type_name("FILE");
   addWaivers(judge, a.judge.waivers);
-  judge->add_option("--out", a.judge.out, "directory for the new record and reports")->type_name("FOLDER");
+  judge->add_option("--out", a.judge.out, "directory for the new record and reports")->type_name("DIR");
   judge->add_flag("--strict", a.judge.strict, "measurements without a limit block acceptance");
   judge->footer(kJudgeExamples);
   return judge;
@@ -186,7 +184,7 @@ namespace {
 
 CLI::App* addFleet(CLI::App& app, FleetCommandOptions& o) {
   CLI::App* fleet = app.add_subcommand("fleet", "merge node records into one fleet verdict");
-  fleet->add_option("run", o.run, "parent of the nodes' run directories")->required()->type_name("FOLDER");
+  fleet->add_option("run", o.run, "parent of the nodes' run directories")->required()->type_name("DIR");
   fleet->add_option("--expect", o.expect, "file listing the nodes that must have a record")
       ->type_name("FILE");
   fleet->add_flag("--expect-slurm", o.expectSlurm, "expect every node known to Slurm");
@@ -200,7 +198,7 @@ CLI::App* addFleet(CLI::App& app, FleetCommandOptions& o) {
   addFleetId(fleet, o.fleetId, "required fleet run ID (default: the ID of most records)");
   addWaivers(fleet, o.waivers);
   fleet->add_option("--out", o.out, "directory for fleet.json and fleet.html (default: RUN)")
-      ->type_name("FOLDER");
+      ->type_name("DIR");
   fleet
       ->add_option("--sku", o.profiles,
                    "profile required for nodes of its SKU (default: the profile of most of them)")
@@ -213,7 +211,7 @@ CLI::App* addFleet(CLI::App& app, FleetCommandOptions& o) {
   fleet
       ->add_option("--slurm-run", o.slurmRun,
                    "Slurm run of these records; a record counts only if Slurm confirms how its job ended")
-      ->type_name("FOLDER");
+      ->type_name("DIR");
   fleet->add_flag("--unconfirmed", o.unconfirmed,
                   "with --slurm-run: trust the run directory for jobs Slurm no longer knows");
   addNodeSkus(fleet, o.nodeSkus);
@@ -325,19 +323,19 @@ int muster(int argc, char** argv) {
   CLI::App* report =
       app.add_subcommand("report", "show the summary of a record, or render its reports again");
   report->add_option("record", a.record, "record.json")->required();
-  report->add_option("--out", a.out, "directory for report.html and junit.xml")->type_name("FOLDER");
+  report->add_option("--out", a.out, "directory for report.html and junit.xml")->type_name("DIR");
   report->footer(kReportExamples);
   CLI::App* plugins =
       app.add_subcommand("plugins", "list plugins, or show the tests, parameters and metrics of one");
   plugins->add_option("name", a.name, "plugin");
   plugins->add_option("--plugins", a.pluginFolders, "directory with additional plugins")
-      ->type_name("FOLDER")
+      ->type_name("DIR")
       ->allow_extra_args(false);
   plugins->add_flag("--json", a.json, "as JSON");
   CLI::App* skus = app.add_subcommand("skus", "list SKU profiles, or show the limits and sources of one");
   skus->add_option("name", a.name, "profile");
   skus->add_option("--skus", a.skuFolders, "directory with additional SKU profiles")
-      ->type_name("FOLDER")
+      ->type_name("DIR")
       ->allow_extra_args(false);
   CLI::App* baseline = addBaseline(app, a.baseline);
   CLI::App* slurm = addSlurm(app, a.slurm);

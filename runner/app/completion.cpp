@@ -24,7 +24,7 @@ struct Words {
 
 std::vector<std::string>* valuesOf(const CLI::Option& option, Words& words) {
   const std::string type = option.get_type_name();
-  if (type == "FOLDER" || type == "RUN") return &words.folders;
+  if (type == "DIR" || type == "RUN") return &words.folders;
   return type == "FILE" || type == "SCENARIO" ? &words.files : &words.texts;
 }
 

@@ -25,7 +25,7 @@ Exit codes: 0 accepted, 1 rejected, 2 invalid usage, plan or profile, 3 incomple
 
 inline constexpr const char* kRunExamples = R"(
 Writes record.json, report.html and junit.xml into the run directory.
-Ctrl-C stops cleanly and saves finished work (exit 130); continue with `muster run --resume FOLDER`. SIGTERM does the
+Ctrl-C stops cleanly and saves finished work (exit 130); continue with `muster run --resume DIR`. SIGTERM does the
 same, and so does closing the terminal unless the command was started with `nohup`.
 
 Examples:

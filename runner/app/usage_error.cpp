@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See usage_error.h.
+// Formats command line errors and detects empty values.
 #include "runner/app/usage_error.h"
 
 #include <fmt/format.h>

@@ -126,7 +126,7 @@ Result<Json> ClusterLink::leadQuestion(const Question& question, const Decide& d
   publishNews();
   int64_t left = 0;
   const Answers answers = gather(question, left);
-  readSigns();  // so that the decision names hosts as they are known now
+  readStatuses();  // so that the decision names hosts as they are known now
   Json decision = decide(answers);
   const auto stay =
       std::count_if(answers.begin() + 1, answers.end(), [](const auto& a) { return a.has_value(); });
@@ -208,7 +208,7 @@ Result<std::string> ClusterLink::awaitDecision(const std::string& name, double s
 /// Which start of node 0 is there, as far as this node knows.
 std::string ClusterLink::leader() {
   const std::lock_guard lock(mutex_);
-  return peers_.sign(0) == nullptr ? "" : peers_.sign(0)->nonce;
+  return peers_.status(0) == nullptr ? "" : peers_.status(0)->nonce;
 }
 
 bool ClusterLink::hasFinished(int rank, const std::string& stage) {

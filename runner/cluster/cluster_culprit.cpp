@@ -147,7 +147,7 @@ std::string straggler(const std::vector<NodeReport>& nodes) {
   const bool known = std::all_of(all.begin(), all.end(), [](const Place& p) { return p.rank->active >= 0; });
   if (known && mostActive >= kBusy && next <= mostActive * kWaiting)
     return fmt::format(
-        "{} is at work while all others wait for it: not asleep in {:.0f}% of the looks, the next "
+        "{} is running while all others wait for it: not asleep in {:.0f}% of the samples, the next "
         "one in {:.0f}%",
         nameOf(busiest[0]), mostActive * 100, next * 100);
   return "";
@@ -163,7 +163,7 @@ std::string knownCulprit(const std::vector<NodeReport>& nodes) {
 
 std::string stoppedNode(const std::string& name, double seconds) {
   return fmt::format(
-      "{} did not run for {:.0f} s: it was stopped or got no CPU time, so the others gave it up", name,
+      "{} did not run for {:.0f} s: it was stopped or got no CPU time, so the others declared it lost", name,
       seconds);
 }
 
@@ -178,7 +178,8 @@ bool namesRank(const std::string& culprit, int rank) {
 std::string culpritAtDeadline(const std::vector<NodeReport>& nodes) {
   for (const auto& look : {knownCulprit, stoppedOrStuck, straggler})
     if (std::string found = look(nodes); !found.empty()) return found;
-  return "nobody can be blamed: no rank failed, stopped, fell behind or worked alone, and all nodes answered";
+  return "no faulty component found: no rank failed, stopped, fell behind or worked alone, and all nodes "
+         "answered";
 }
 
 }  // namespace muster

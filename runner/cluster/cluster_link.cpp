@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See cluster_link.h: start and end, who takes part, rounds. Signs of life are in cluster_signs.cpp,
+// See cluster_link.h: start and end, who takes part, rounds. Heartbeats are in cluster_heartbeat.cpp,
 // agreements in cluster_agree.cpp.
 #include "runner/cluster/cluster_link.h"
 
@@ -211,7 +211,7 @@ void ClusterLink::noteFinished(const std::string& stage, const std::string& outc
   const std::lock_guard lock(mutex_);
   peers_.release();
   options_.finished[stage] = outcome;
-  signsNew_ = true;
+  statusesNew_ = true;
 }
 
 std::string ClusterLink::finishedWhere(const std::string& stage) {
@@ -219,7 +219,7 @@ std::string ClusterLink::finishedWhere(const std::string& stage) {
     const std::lock_guard lock(mutex_);
     return peers_.disagreement(stage);
   }
-  // Node 0 says in its own sign that it has finished a stage a moment before it tells who else has.
+  // Node 0 says in its own status that it has finished a stage a moment before it tells who else has.
   for (int turn = 0; turn < kFinishedTurns; ++turn) {
     readFinished();
     {
@@ -270,8 +270,8 @@ std::string ClusterLink::lostLeader() {
   const double silence = time_.now() - answeredAt_;
   if (silence <= options_.lostAfter) return "";
   const std::string me = peers_.name(options_.nodeRank);
-  const std::string why =
-      fmt::format("no answer for {:.0f} s ({})", silence, trouble_.empty() ? "no error was told" : trouble_);
+  const std::string why = fmt::format("no answer for {:.0f} s ({})", silence,
+                                      trouble_.empty() ? "no error was reported" : trouble_);
   if (const auto stop = time_.longestStop(); stop.seconds > 0 && peers_.givenUpFor(stop, answeredAt_))
     return stoppedNode(me, stop.seconds);
   if (options_.nodeCount == 2) return lostEachOther(why);

@@ -118,10 +118,10 @@ class ClusterLink {
   void tick();
   Status claimRank();
   void noteJoined();
-  [[nodiscard]] std::string ownSign();
-  Status giveSign();
+  [[nodiscard]] std::string ownStatus();
+  Status sendStatus();
   void drawOrder();
-  void readSigns();
+  void readStatuses();
   void takeLeader();
   void takeNews(const std::string& text);
   void publishNews();
@@ -129,7 +129,7 @@ class ClusterLink {
   void publishFinished();
   void readFinished();
   void publishCulprit();
-  static std::string signKey(int rank);
+  static std::string statusKey(int rank);
   static std::string beatKey(int rank);
   void answered(const Status& status);
   void pause(double seconds);
@@ -155,14 +155,14 @@ class ClusterLink {
   StoreCounts told_;                     ///< what turnedAway() has told
   std::unique_ptr<StoreClient> client_;
 
-  // Of the thread that gives signs alone:
+  // Only used by the thread that sends heartbeats:
   int64_t beats_ = 0;       ///< of node 0
-  std::string given_;       ///< the sign that node 0's store has; empty: not known
-  std::string leaderText_;  ///< node 0's sign
+  std::string given_;       ///< this node's status as node 0's store has it; empty: not known
+  std::string leaderText_;  ///< node 0's status
 
-  std::mutex mutex_;                        // guards all below
-  bool reading_ = false;                    ///< one thread at a time reads signs
-  uint64_t beatsSeen_ = 0, signsSeen_ = 0;  ///< versions of the store
+  std::mutex mutex_;                           // guards all below
+  bool reading_ = false;                       ///< one thread at a time reads statuses
+  uint64_t beatsSeen_ = 0, statusesSeen_ = 0;  ///< versions of the store
   bool stopping_ = false;
   bool hurry_ = false;    ///< a rank began to fail: do not wait for the next beat
   bool claimed_ = false;  ///< no other host has this node's rank
@@ -176,16 +176,16 @@ class ClusterLink {
   double failureSeenAt_ = -1;
   RankWatch watch_;
   ClusterPeers peers_;
-  bool signsNew_ = true;  ///< since node 0 published what they say
+  bool statusesNew_ = true;  ///< since node 0 published what they say
   /// What node 0 published last about the others.
   struct Finished {
     std::string text;
-    int seen = 0;                               ///< nodes that have given a sign
+    int seen = 0;                               ///< nodes that have sent a status
     std::map<std::string, std::string> stages;  ///< see finishedWhere()
   } finished_;
   /// What node 0 tells all others, who get it with the answers to their heartbeats.
   struct News {
-    std::string sign;            ///< node 0's
+    std::string status;          ///< node 0's
     std::string round, culprit;  ///< why that round cannot go on
     std::string open;            ///< the question that node 0 opened last
     std::string decided;         ///< and the one that it decided last

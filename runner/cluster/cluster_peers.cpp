@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See cluster_peers.h.
+// Tracks heartbeats and statuses of the other nodes and compares identities.
 #include "runner/cluster/cluster_peers.h"
 
 #include <fmt/format.h>
@@ -28,46 +28,46 @@ double heartbeatInterval(int nodes, double lostAfter) {
   return std::min(std::max(0.5, nodes / kNodesPerSecond), lostAfter / 5);
 }
 
-std::string signText(const NodeSign& sign) {
-  Json json = {{"nonce", sign.nonce}, {"host", sign.host}, {"identity", sign.identity}};
-  if (!sign.finished.empty()) json["finished"] = sign.finished;
-  if (!sign.round.empty()) json["round"] = sign.round;
-  for (const RankReport& report : sign.failures) json["failures"].push_back(toJson(report));
-  if (sign.interrupted) json["interrupted"] = true;
-  if (sign.ended) json["ended"] = true;
+std::string statusText(const NodeStatus& status) {
+  Json json = {{"nonce", status.nonce}, {"host", status.host}, {"identity", status.identity}};
+  if (!status.finished.empty()) json["finished"] = status.finished;
+  if (!status.round.empty()) json["round"] = status.round;
+  for (const RankReport& report : status.failures) json["failures"].push_back(toJson(report));
+  if (status.interrupted) json["interrupted"] = true;
+  if (status.ended) json["ended"] = true;
   return dumpJson(json);
 }
 
-Result<NodeSign> signFromText(std::string_view text) {
+Result<NodeStatus> statusFromText(std::string_view text) {
   MUSTER_TRY(const Json json, parseJson(text));
-  if (!json.is_object()) return Error{ErrorCode::kProtocol, "a sign that is no object", ""};
-  NodeSign sign;
-  JsonReader reader(json, "sign");
-  reader.read("nonce", sign.nonce);
-  reader.read("host", sign.host);
-  reader.read("identity", sign.identity);
-  reader.optional("finished", sign.finished);
-  reader.optional("round", sign.round);
-  reader.optional("interrupted", sign.interrupted);
-  reader.optional("ended", sign.ended);
+  if (!json.is_object()) return Error{ErrorCode::kProtocol, "a node status that is not an object", ""};
+  NodeStatus status;
+  JsonReader reader(json, "node status");
+  reader.read("nonce", status.nonce);
+  reader.read("host", status.host);
+  reader.read("identity", status.identity);
+  reader.optional("finished", status.finished);
+  reader.optional("round", status.round);
+  reader.optional("interrupted", status.interrupted);
+  reader.optional("ended", status.ended);
   if (reader.has("failures"))
     reader.each("failures", [&](const Json& entry, const std::string& path) -> Status {
       MUSTER_TRY(RankReport report, rankReportFromJson(entry, path));
-      sign.failures.push_back(std::move(report));
+      status.failures.push_back(std::move(report));
       return {};
     });
   MUSTER_CHECK_OK(reader.status());
-  return sign;
+  return status;
 }
 
 ClusterPeers::ClusterPeers(const ClusterOptions& options)
     : options_(options), peers_(options.nodeRank == 0 ? static_cast<size_t>(options.nodeCount) : 1) {}
 
-void ClusterPeers::takeSign(int rank, std::optional<NodeSign> sign, double now) {
+void ClusterPeers::takeStatus(int rank, std::optional<NodeStatus> status, double now) {
   Peer& peer = at(rank);
   peer.seenAt = now;
-  peer.signGiven = true;
-  peer.sign = std::move(sign);
+  peer.statusGiven = true;
+  peer.status = std::move(status);
 }
 
 void ClusterPeers::hold(Members members, double now) {
@@ -80,8 +80,8 @@ std::string ClusterPeers::name(int rank) const {
   std::string host;
   if (rank == options_.nodeRank)
     host = options_.host;
-  else if (at(rank).sign)
-    host = printable(at(rank).sign->host, 100);
+  else if (at(rank).status)
+    host = printable(at(rank).status->host, 100);
   if (host.empty() && index < options_.nodes.size()) host = options_.nodes[index];
   return host.empty() ? fmt::format("node {}", rank) : fmt::format("node {} ({})", rank, host);
 }
@@ -98,22 +98,22 @@ bool ClusterPeers::silent(int rank, double now) const {
 bool ClusterPeers::mayStillAnswer(int rank, double now) const {
   if (startedAgain(rank)) return false;  // it knows nothing of the question
   if (!silent(rank, now)) return true;
-  // One that never gave a sign may only be late; one that fell silent, or was waited for before, is lost.
+  // One that never sent a status may only be late; one that fell silent, or was waited for before, is lost.
   return !seen(rank) && !at(rank).givenUp;
 }
 
-/// What was seen before the stage says nothing: the new start may give its own first sign, which comes before
-/// its first heartbeat, a moment after its first answer.
+/// What was seen before the stage says nothing: the new start may send its own first status, which comes
+/// before its first heartbeat, a moment after its first answer.
 bool ClusterPeers::startedAgain(int rank) const {
   const auto index = static_cast<size_t>(rank);
   const Peer& peer = at(rank);
-  return index < members_.size() && peer.seenAt > heldSince_ && peer.sign &&
-         peer.sign->nonce != members_[index];
+  return index < members_.size() && peer.seenAt > heldSince_ && peer.status &&
+         peer.status->nonce != members_[index];
 }
 
 std::string ClusterPeers::gone(int rank) const {
   if (startedAgain(rank)) return "was started again in the middle of this stage";
-  return at(rank).sign && at(rank).sign->interrupted ? "was interrupted by its user" : "";
+  return at(rank).status && at(rank).status->interrupted ? "was interrupted by its user" : "";
 }
 
 int64_t ClusterPeers::liveOthers(double now) const {
@@ -126,16 +126,17 @@ int64_t ClusterPeers::liveOthers(double now) const {
 int64_t ClusterPeers::othersAtWork(double now) const {
   int64_t count = 0;
   for (int rank = 0; rank < options_.nodeCount; ++rank)
-    if (rank != options_.nodeRank && !silent(rank, now) && !(at(rank).sign && at(rank).sign->ended)) ++count;
+    if (rank != options_.nodeRank && !silent(rank, now) && !(at(rank).status && at(rank).status->ended))
+      ++count;
   return count;
 }
 
 std::string ClusterPeers::identityProblem(int rank, bool theyLead) const {
-  if (rank == options_.nodeRank || !at(rank).signGiven) return "";
+  if (rank == options_.nodeRank || !at(rank).statusGiven) return "";
   const std::string theirName = name(rank);
-  if (!at(rank).sign || at(rank).sign->identity.empty())
+  if (!at(rank).status || at(rank).status->identity.empty())
     return theirName + " sends heartbeats without an identity; is it another version of Muster?";
-  const auto& theirs = at(rank).sign->identity;
+  const auto& theirs = at(rank).status->identity;
   for (const auto& [what, value] : options_.identity) {
     const auto found = theirs.find(what);
     const std::string other = found == theirs.end() ? "(none)" : found->second;
@@ -150,8 +151,8 @@ std::string ClusterPeers::identityProblem(int rank, bool theyLead) const {
 
 std::optional<std::string> ClusterPeers::finished(int rank, const std::string& stage) const {
   const bool own = rank == options_.nodeRank;
-  if (!own && !at(rank).sign) return std::nullopt;
-  const auto& all = own ? options_.finished : at(rank).sign->finished;
+  if (!own && !at(rank).status) return std::nullopt;
+  const auto& all = own ? options_.finished : at(rank).status->finished;
   const auto found = all.find(stage);
   return found == all.end() ? "" : printable(found->second, 20);
 }
@@ -177,8 +178,8 @@ std::map<std::string, std::string> ClusterPeers::disagreements() const {
   std::set<std::string> stages;
   for (const auto& [stage, outcome] : options_.finished) stages.insert(stage);
   for (const Peer& peer : peers_)
-    if (peer.sign)
-      for (const auto& [stage, outcome] : peer.sign->finished) stages.insert(stage);
+    if (peer.status)
+      for (const auto& [stage, outcome] : peer.status->finished) stages.insert(stage);
   std::map<std::string, std::string> all;
   for (const std::string& stage : stages) all[stage] = disagreement(stage);
   return all;
@@ -203,7 +204,7 @@ std::vector<NodeReport> ClusterPeers::reports(const std::string& round, const Ru
     if (rank != 0 && stop.seconds > 0 && peer.seenAt >= 0)
       node.lostInStop = givenUpFor(stop, node.silent ? peer.seenAt : stop.until) ? stop.seconds : 0;
     node.gone = gone(rank);
-    if (peer.sign && peer.sign->round == round) node.ranks = peer.sign->failures;
+    if (peer.status && peer.status->round == round) node.ranks = peer.status->failures;
     all.push_back(std::move(node));
   }
   return all;

@@ -46,9 +46,9 @@ double heartbeatInterval(int nodes, double lostAfter);
 /// node that was started again is another one. All of them on node 0; elsewhere node 0 is enough.
 using Members = std::vector<std::string>;
 
-/// What a node says of itself to node 0. It changes rarely, and is sent only then; that the node lives is
-/// said by heartbeats, which hold nothing.
-struct NodeSign {
+/// What a node reports of itself to node 0. Sent only when it changes; heartbeats, which carry no data, show
+/// that the node is alive.
+struct NodeStatus {
   std::string nonce;  ///< what this start of the node drew
   std::string host;
   std::map<std::string, std::string> identity;
@@ -59,9 +59,9 @@ struct NodeSign {
   bool ended = false;                ///< its run has ended
 };
 
-std::string signText(const NodeSign& sign);
-/// From another process: kProtocol for whatever is no sign.
-Result<NodeSign> signFromText(std::string_view text);
+std::string statusText(const NodeStatus& status);
+/// From another process: kProtocol for anything but a node status.
+Result<NodeStatus> statusFromText(std::string_view text);
 
 /// Not thread-safe. Times are seconds of one clock, in which the node's own stops do not count.
 class ClusterPeers {
@@ -70,16 +70,18 @@ class ClusterPeers {
   explicit ClusterPeers(const ClusterOptions& options);
 
   void takeHeartbeat(int rank, double now) { at(rank).seenAt = now; }
-  /// The newest sign of a node; none: it cannot be read.
-  void takeSign(int rank, std::optional<NodeSign> sign, double now);
-  /// Nobody waits for the first sign of this node any more.
+  /// The latest status of a node; none: it cannot be read.
+  void takeStatus(int rank, std::optional<NodeStatus> status, double now);
+  /// Stop waiting for the first status of this node.
   void giveUp(int rank) { at(rank).givenUp = true; }
 
   /// From now on who of these is started again is gone; empty: nobody is looked at.
   void hold(Members members, double now);
   void release() { members_.clear(); }
 
-  [[nodiscard]] const NodeSign* sign(int rank) const { return at(rank).sign ? &*at(rank).sign : nullptr; }
+  [[nodiscard]] const NodeStatus* status(int rank) const {
+    return at(rank).status ? &*at(rank).status : nullptr;
+  }
   /// "node 2 (n2)", or "node 2" while its host's name is not known.
   [[nodiscard]] std::string name(int rank) const;
   [[nodiscard]] bool seen(int rank) const { return at(rank).seenAt >= 0; }
@@ -109,15 +111,15 @@ class ClusterPeers {
   /// What is known of every node, with the ranks that fail in `round`. `stop`: this node's own longest stop.
   [[nodiscard]] std::vector<NodeReport> reports(const std::string& round, const RunningTime::Stop& stop,
                                                 double now) const;
-  /// Whether this node stopped for so long that another one had to hold it for lost, and that one was not
-  /// heard of for long since: `heardAt` is when it was last.
+  /// Whether this node stopped for so long that another one had to declare it lost, and that one was not
+  /// heard from for long since: `heardAt` is when it was last.
   [[nodiscard]] bool givenUpFor(const RunningTime::Stop& stop, double heardAt) const;
 
  private:
   struct Peer {
-    std::optional<NodeSign> sign;
-    bool signGiven = false;
-    double seenAt = -1;    ///< when its sign or its heartbeat last changed
+    std::optional<NodeStatus> status;
+    bool statusGiven = false;
+    double seenAt = -1;    ///< when its status or its heartbeat last changed
     bool givenUp = false;  ///< see giveUp()
   };
   [[nodiscard]] Peer& at(int rank) { return peers_[static_cast<size_t>(rank)]; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See cluster_stage.h.
+// Runs the agreements of a cluster stage: entry, rounds, results.
 #include "runner/cluster/cluster_stage.h"
 
 #include <fmt/format.h>
@@ -57,7 +57,7 @@ int countOf(const Json& object, const char* key) {
 /// Which nodes have finished the stage and which have not, after a part of them was started again.
 std::string ClusterStage::disagreement() {
   return "nodes disagree on whether this stage is finished: " + link_.finishedWhere(stage_) +
-         "; what is finished is not run again, and the others cannot run it alone: start a new run with "
+         "; a finished stage is not rerun, and the others cannot run it alone: start a new run with "
          "--out";
 }
 
@@ -78,7 +78,7 @@ Json ClusterStage::decideEntry(const ClusterLink::Answers& answers, Members& mem
     if (const std::string why = textOf(*answers[rank], "skip"); !why.empty())
       return {{"skip", fmt::format("{} does not take part: {}", name, why)}};
     const int ranks = countOf(*answers[rank], "ranks");
-    if (ranks > kMostRanks) return {{"error", fmt::format("{} says that it has {} ranks", name, ranks)}};
+    if (ranks > kMostRanks) return {{"error", fmt::format("{} reports {} ranks", name, ranks)}};
     members.push_back(textOf(*answers[rank], "start"));
     parts.push_back({{"first", world}, {"start", members.back()}});
     world += ranks;
@@ -199,7 +199,7 @@ RoundResult roundResult(const ClusterLink::Answers& answers, size_t runs) {
   add([&](size_t run) { return ended.count(run) == 0 && (!result.again || begun.count(run) > 0); });
   // A round in which nothing was begun would be the same again.
   add([&](size_t run) { return ended.count(run) == 0; });
-  // All runs were ended, and then a rank did not end well: that puts all that it said in doubt.
+  // All runs ended, and then a rank failed: that invalidates all its results.
   add([](size_t) { return true; });
   return result;
 }
@@ -275,7 +275,7 @@ std::string ClusterStage::leave(const std::string& faulty) {
   const auto decision = link_.agree(stage_ + "/leave", {{"faulty", faulty}}, patience, decide);
   if (!faulty.empty()) return faulty;
   if (!decision.ok()) return decision.error().text();
-  return decision->is_string() ? decision->get<std::string>() : "node 0 did not say how the stage ended";
+  return decision->is_string() ? decision->get<std::string>() : "node 0 did not report how the stage ended";
 }
 
 }  // namespace muster

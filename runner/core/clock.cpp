@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See clock.h.
+// Reads the system clocks and formats time stamps.
 #include "runner/core/clock.h"
 
 #include <cmath>

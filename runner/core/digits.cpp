@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See digits.h.
+// Rounds numbers to significant digits.
 #include "runner/core/digits.h"
 
 #include <array>

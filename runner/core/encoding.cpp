@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See encoding.h.
+// Validates UTF-8 and guesses other encodings.
 #include "runner/core/encoding.h"
 
 #include <fmt/format.h>

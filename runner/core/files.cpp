@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See files.h.
+// Reads, writes and hashes files.
 #include "runner/core/files.h"
 
 #include <fcntl.h>
@@ -25,16 +25,16 @@ std::string writeAdvice(int error) {
   switch (error) {
     case ENOSPC:
     case EDQUOT:
-      return "free some space there or choose a folder on another disk";
+      return "free some space there or choose a directory on another disk";
     case EROFS:
     case EACCES:
     case EPERM:
-      return "choose a folder that you may write to";
+      return "choose a writable directory";
     case ENOENT:
     case ENOTDIR:
-      return "make the folder first";
+      return "create the directory first";
     case EISDIR:
-      return "remove the folder of that name or choose another name";
+      return "remove the directory of that name or choose another name";
     default:
       return "check the disk and the path";
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See json.h.
+// Parses and writes JSON, and reads typed fields.
 #include "runner/core/json.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See secret.h.
+// Draws random secrets and computes HMACs.
 #include "runner/core/secret.h"
 
 #include <fmt/format.h>

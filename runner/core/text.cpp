@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See text.h.
+// Computes edit distances, formats lists and escapes texts.
 #include "runner/core/text.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See trust.h.
+// Checks owner, mode and parents of files before use.
 #include "runner/core/trust.h"
 
 #include <fcntl.h>

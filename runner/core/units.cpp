@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See units.h.
+// Parses and formats quantities.
 #include "runner/core/units.h"
 
 #include <fmt/format.h>

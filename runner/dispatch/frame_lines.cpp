@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See frame_lines.h.
+// Splits the bytes of a pipe into bounded lines.
 #include "runner/dispatch/frame_lines.h"
 
 #include <utility>

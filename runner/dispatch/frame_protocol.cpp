@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See frame_protocol.h.
+// Checks the type, fields and order of each frame.
 #include "runner/dispatch/frame_protocol.h"
 
 #include <fmt/format.h>

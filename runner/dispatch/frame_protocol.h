@@ -10,8 +10,8 @@
 
 namespace muster {
 
-/// Follows the frames of one rank. A frame that is accepted has all its fields in the right types, so readers
-/// further on need not doubt them; figures in it may still be lies.
+/// Follows the frames of one rank. A frame that is accepted has all its fields in the right types, so later
+/// readers need not check them; its values may still be false.
 class FrameProtocol {
  public:
   /// An error says what is wrong; after one, the stream is not to be trusted any more.

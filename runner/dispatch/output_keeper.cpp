@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See output_keeper.h.
+// Stores the output of a rank within fixed bounds.
 #include "runner/dispatch/output_keeper.h"
 
 #include <fcntl.h>

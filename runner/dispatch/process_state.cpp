@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See process_state.h.
+// Reads process states from /proc/PID/stat.
 #include "runner/dispatch/process_state.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See supervisor.h.
+// Runs a group of muster-host processes with deadlines.
 #include "runner/dispatch/supervisor.h"
 
 #include <fcntl.h>

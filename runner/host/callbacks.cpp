@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See callbacks.h.
+// Implements the muster_host functions that plugins call.
 #include "runner/host/callbacks.h"
 
 #include <fmt/format.h>

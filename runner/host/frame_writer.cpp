@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See frame_writer.h.
+// Writes frames to the supervisor, one JSON object per line.
 #include "runner/host/frame_writer.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes frames, one JSON object a line, from any thread of the rank and from no other process.
+// Writes frames, one JSON object per line, from any thread of the rank and from no other process.
 #pragma once
 
 #include <sys/types.h>

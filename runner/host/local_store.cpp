@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See local_store.h.
+// Implements the store of a group with one rank.
 #include "runner/host/local_store.h"
 
 #include <fmt/format.h>

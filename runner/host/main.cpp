@@ -23,7 +23,7 @@ constexpr const char* kHelp =
     R"(muster-host loads one plugin and runs one test for one rank. `muster run` starts it; to look at a failure, you can too.
 
   muster-host --describe PLUGIN.so   print what the plugin offers
-  muster-host --request FILE         run the request in FILE again; its frames go to stdout, one JSON object a line,
+  muster-host --request FILE         run the request in FILE again; its frames go to stdout, one JSON object per line,
                                      the plugin's own output goes to stderr
   muster-host --version | --help
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See plugin_identity.h.
+// Reads the identity of a plugin from its ELF file and checks it.
 #include "runner/host/plugin_identity.h"
 
 #include <fcntl.h>

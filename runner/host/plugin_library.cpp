@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See plugin_library.h.
+// Loads a plugin and finds its entry.
 #include "runner/host/plugin_library.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See process_tree.h.
+// Lists child processes from /proc.
 #include "runner/host/process_tree.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See rank.h.
+// Runs the cases of one rank, or describes its plugin.
 #include "runner/host/rank.h"
 
 #include <cxxabi.h>
@@ -65,7 +65,7 @@ constexpr std::array<const char*, 4> namesOf(CaseState) {
   return {"ok", "error", "unsupported", "cancelled"};
 }
 
-/// What a call of the plugin came to.
+/// Result of a call of the plugin.
 struct Call {
   int status = MUSTER_OK;
   std::string thrown;  ///< an exception crossed the border

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See request.h.
+// Reads the request file.
 #include "runner/host/request.h"
 
 #include <fmt/format.h>

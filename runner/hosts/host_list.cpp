@@ -43,7 +43,7 @@ class HostListReader {
       }
       if (c == ']') return fail("\"]\" without \"[\"");
       if (static_cast<unsigned char>(c) <= ' ' || c == '\x7f')
-        return fail("a character that no host name has");
+        return fail("a character that is not valid in host names");
       if (names.front().size() >= kMaxName) return fail("a host name that is too long");
       for (std::string& name : names) name += c;
       ++at_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See bound.h.
+// Computes the bounds of numeric expectations.
 #include "runner/judge/bound.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See check.h.
+// Compares the samples of one measurement with one expectation.
 #include "runner/judge/check.h"
 
 #include <fmt/format.h>

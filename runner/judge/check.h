@@ -9,7 +9,7 @@
 
 namespace muster {
 
-/// What a check came to, with the figures that a verdict shows. NaN: there is no such figure.
+/// Result of a check, with the values that a verdict shows. NaN: no such value.
 struct CheckResult {
   Outcome outcome = Outcome::kError;
   double observed = 0;

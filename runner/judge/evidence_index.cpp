@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See evidence_index.h.
+// Indexes the evidence of a stage and merges the samples of repeats.
 #include "runner/judge/evidence_index.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The evidence of a stage, ordered for judging: what each case came to on each rank, and samples merged over
+// The evidence of a stage, ordered for judging: the result of each case on each rank, and samples merged over
 // repeats.
 #pragma once
 

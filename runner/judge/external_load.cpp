@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See external_load.h.
+// Estimates how much external CPU load slows a healthy device.
 #include "runner/judge/external_load.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See peers.h.
+// Finds the peers of a measurement and their values.
 #include "runner/judge/peers.h"
 
 #include <algorithm>

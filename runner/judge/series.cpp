@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See series.h.
+// Finds the worst stretch of a series and the smallest detectable drop.
 #include "runner/judge/series.h"
 
 #include <fmt/format.h>

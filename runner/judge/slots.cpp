@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See slots.h.
+// Lists the slots of a stage.
 #include "runner/judge/slots.h"
 
 #include <fmt/format.h>

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "runner/core/text.h"
+#include "runner/metrics/renamed.h"
 
 namespace muster {
 namespace {
@@ -40,7 +41,7 @@ std::string nearestOf(const Waiver& waiver, const WaivedNode& node, const StageV
     if (verdict.metric == waiver.metric && labels.empty()) labels = labelsText(verdict.labels);
   }
   if (std::count(metrics.begin(), metrics.end(), waiver.metric) == 0)
-    return fmt::format("the stage did not check {}{}", waiver.metric, didYouMean(waiver.metric, metrics));
+    return fmt::format("the stage did not check {}{}", waiver.metric, nameHint(waiver.metric, metrics));
   if (!waiver.device.empty() && std::count(devices.begin(), devices.end(), waiver.device) == 0)
     return fmt::format("there is no device {}{}", waiver.device, didYouMean(waiver.device, devices));
   if (!waiver.serial.empty() && std::none_of(node.serials.begin(), node.serials.end(),

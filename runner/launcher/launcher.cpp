@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See launcher.h.
+// Selects the launcher and applies the user's flags.
 #include "runner/launcher/launcher.h"
 
 #include <fmt/format.h>

@@ -64,7 +64,7 @@ Detected detectOpenMpi(const Environment& environment) {
                expandHostList(slurm.text("SLURM_JOB_NODELIST")).context("SLURM_JOB_NODELIST"));
     launcher.store = {hosts.front(), 0};
   }
-  launcher.why = fmt::format("Open MPI: OMPI_COMM_WORLD_RANK={} of OMPI_COMM_WORLD_SIZE={}, {} a node",
+  launcher.why = fmt::format("Open MPI: OMPI_COMM_WORLD_RANK={} of OMPI_COMM_WORLD_SIZE={}, {} per node",
                              place.rank, place.world, place.perNode);
   return std::optional<Launcher>(std::move(launcher));
 }
@@ -125,7 +125,7 @@ Detected detectPlain(const Environment& environment) {
   if (launcher.nodeCount > 1) {
     MUSTER_TRY(launcher.store, masterAddress(variables));
   }
-  launcher.why = fmt::format("RANK={} of WORLD_SIZE={}, {} a node", place.rank, place.world, place.perNode);
+  launcher.why = fmt::format("RANK={} of WORLD_SIZE={}, {} per node", place.rank, place.world, place.perNode);
   return std::optional<Launcher>(std::move(launcher));
 }
 

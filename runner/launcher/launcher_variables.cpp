@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See launcher_variables.h.
+// Reads and checks the environment variables of a launcher.
 #include "runner/launcher/launcher_variables.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See expectation.h.
+// Formats expectations and converts them from and to JSON.
 #include "runner/metrics/expectation.h"
 
 #include <fmt/format.h>

@@ -11,6 +11,7 @@
 
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/metrics/renamed.h"
 
 namespace muster {
 namespace {
@@ -88,7 +89,7 @@ class Reader {
     spec_ = frame_.catalog->metric(base_.metric);
     if (spec_ == nullptr) {
       fail("metric", fmt::format("no plugin declares metric \"{}\"{}", printable(base_.metric),
-                                 didYouMean(base_.metric, metricNames())));
+                                 nameHint(base_.metric, metricNames())));
       return;
     }
     base_.unit = spec_->unit;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See measurement.h.
+// Converts measurements from and to JSON.
 #include "runner/metrics/measurement.h"
 
 #include <fmt/format.h>

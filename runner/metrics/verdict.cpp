@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See verdict.h.
+// Formats verdicts, converts them from and to JSON, and counts outcomes.
 #include "runner/metrics/verdict.h"
 
 #include <fmt/format.h>

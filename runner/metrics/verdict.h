@@ -30,7 +30,7 @@ inline constexpr int kOutcomeCount = 10;
 const char* outcomeName(Outcome outcome);
 Result<Outcome> outcomeFromName(std::string_view name);
 
-/// What one attempt came to, kept when there were several.
+/// Result of one attempt, kept when there were several.
 struct AttemptOutcome {
   int attempt = 1;
   Outcome outcome = Outcome::kPass;

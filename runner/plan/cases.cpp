@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See cases.h.
+// Expands params and matrix of a stage to its cases.
 #include "runner/plan/cases.h"
 
 #include <fmt/format.h>
@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runner/core/text.h"
+#include "runner/metrics/renamed.h"
 
 namespace muster {
 namespace {
@@ -68,7 +69,7 @@ class CaseReader {
   const ParamSpec* declared(const std::string& name, const std::string& pointer) {
     const ParamSpec* spec = test_.param(name);
     if (spec != nullptr) return spec;
-    std::string help = didYouMean(name, paramNames());
+    std::string help = nameHint(name, paramNames());
     if (help.empty())
       help = test_.params.empty() ? "; it has none" : "; expected one of " + join(paramNames(), ", ");
     fail(pointer,

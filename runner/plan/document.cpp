@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See document.h.
+// Reads typed values of a plan document and reports errors with their place.
 #include "runner/plan/document.h"
 
 #include <fmt/format.h>

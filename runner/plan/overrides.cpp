@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See overrides.h.
+// Applies `--set` values to a plan document.
 #include "runner/plan/overrides.h"
 
 #include <fmt/format.h>

@@ -94,7 +94,7 @@ struct PlanOptions {
   std::vector<std::string> skus;  ///< profiles that `sku` may name beside "auto"; empty: any name passes
 };
 
-/// What loading came to: a plan when there is no error among the diagnostics.
+/// Result of loading: a plan if there is no error among the diagnostics.
 struct PlanOutcome {
   std::optional<Plan> plan;
   std::vector<Diagnostic> diagnostics;  ///< in file order

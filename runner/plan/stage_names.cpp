@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See stage_names.h.
+// Reads the stage names of a plan's text.
 #include "runner/plan/stage_names.h"
 
 #include "runner/plan/loader.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See stage_reader.h.
+// Reads and checks one stage of a plan.
 #include "runner/plan/stage_reader.h"
 
 #include <fmt/format.h>
@@ -82,9 +82,9 @@ class StageReader {
         return fmt::format("plugin \"{}\" was found but rejected: {}", stage_.plugin, why.text());
     std::vector<std::string> names;
     for (const auto& [name, spec] : context_.catalog.plugins) names.push_back(name);
-    return fmt::format(
-        "no plugin \"{}\" is installed{}; installed are {}; --plugins DIR adds those of a folder",
-        stage_.plugin, didYouMean(stage_.plugin, names), names.empty() ? "none" : join(names, ", "));
+    return fmt::format("no plugin \"{}\" is installed{}; installed are {}; --plugins DIR adds more",
+                       stage_.plugin, didYouMean(stage_.plugin, names),
+                       names.empty() ? "none" : join(names, ", "));
   }
 
   void checkBackend() {

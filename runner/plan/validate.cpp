@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See validate.h.
+// Validates a plan document and builds the typed plan.
 #include "runner/plan/validate.h"
 
 #include <fmt/format.h>
@@ -44,8 +44,8 @@ bool readBackend(TableReader& table, std::string& backend) {
 void readSku(TableReader& table, const std::vector<std::string>& known, std::string& sku) {
   if (table.find("sku") == nullptr || !table.name("sku", sku) || sku == "auto" || known.empty()) return;
   if (std::find(known.begin(), known.end(), sku) == known.end())
-    table.fail("sku", fmt::format("no SKU profile \"{}\"{}; available: auto, {}; --skus FOLDER adds more",
-                                  sku, didYouMean(sku, known), join(known, ", ")));
+    table.fail("sku", fmt::format("no SKU profile \"{}\"{}; available: auto, {}; --skus DIR adds more", sku,
+                                  didYouMean(sku, known), join(known, ", ")));
 }
 
 void readNetwork(const PlanDocument& document, TableReader& root, PlanNetwork& network,

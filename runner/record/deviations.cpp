@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See deviations.h.
+// Groups verdicts into deviations and formats their texts.
 #include "runner/record/deviations.h"
 
 #include <fmt/format.h>
@@ -254,12 +254,13 @@ std::string plural(size_t count, const std::string& noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-std::string marginText(double margin) {
-  if (!std::isfinite(margin)) return "";
-  const double percent = std::fabs(margin) * 100;
+std::string marginText(const Verdict& verdict) {
+  if (!std::isfinite(verdict.margin)) return "";
+  const double percent = std::fabs(verdict.margin) * 100;
   if (percent < 0.05) return "at the limit";
   const std::string text = fmt::format("{:.{}f}%", percent, percent < 10 ? 1 : 0);
-  return margin < 0 ? fmt::format("missed by {}", text) : fmt::format("{} to spare", text);
+  if (verdict.margin >= 0) return text + " to spare";
+  return text + (verdict.observed < verdict.limit ? " below limit" : " above limit");
 }
 
 }  // namespace muster

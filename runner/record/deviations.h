@@ -77,8 +77,8 @@ std::string skuNote(const Record& record);
 /// "1 rank", "8 ranks".
 std::string plural(size_t count, const std::string& noun);
 
-/// The margin as people read it: "missed by 26%", "4.1% to spare"; empty when it has no
-/// meaning.
-std::string marginText(double margin);
+/// The distance to the limit for people: "26% below limit", "12% above limit" if it was missed, else "4.1% to
+/// spare"; empty when it has no meaning.
+std::string marginText(const Verdict& verdict);
 
 }  // namespace muster

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See evidence_json.h.
+// Converts the evidence of a stage from and to JSON.
 #include "runner/record/evidence_json.h"
 
 #include "runner/record/record_check.h"

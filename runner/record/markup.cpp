@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See markup.h.
+// Escapes text for HTML and XML.
 #include "runner/record/markup.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See record_check.h.
+// Checks counts, acceptance, stages and digests of a record.
 #include "runner/record/record_check.h"
 
 #include <fmt/format.h>

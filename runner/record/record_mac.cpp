@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See record_mac.h.
+// Reads node keys, and computes and verifies the MAC of a record.
 #include "runner/record/record_mac.h"
 
 #include <fcntl.h>

@@ -8,8 +8,8 @@
 
 #include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/record/fold/columnar_rows.h"
 #include "runner/record/fold/measurement_fold.h"
-#include "runner/record/fold/row_fold.h"
 #include "runner/record/record.h"
 #include "runner/record/record_check.h"
 #include "runner/record/telemetry_fold.h"
@@ -261,12 +261,12 @@ Status checkUnfolded(const Json& record) {
   for (const Json& stage : *stages) {
     if (!stage.is_object()) continue;
     for (const char* list : {"measurements", "verdicts"})
-      if (stage.contains(list)) bytes += unfoldedBytes(stage[list]) + kRowBytes * rowCount(stage[list]);
+      if (stage.contains(list)) bytes += expandedBytes(stage[list]) + kRowBytes * rowCount(stage[list]);
     MUSTER_TRY(const uint64_t referred, referredBytes(stage));
     bytes += referred;
     const auto telemetry = stage.find("telemetry");
     if (telemetry != stage.end() && telemetry->is_object() && telemetry->contains("series"))
-      bytes += unfoldedBytes((*telemetry)["series"]) + kSeriesBytes * rowCount((*telemetry)["series"]);
+      bytes += expandedBytes((*telemetry)["series"]) + kSeriesBytes * rowCount((*telemetry)["series"]);
     if (stage.contains("measurements")) samples += packedSampleCount(stage["measurements"]);
   }
   if (bytes <= kMostUnfolded && samples <= kMostSamples) return {};

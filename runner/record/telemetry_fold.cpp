@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See telemetry_fold.h.
+// Writes and reads telemetry as columnar rows with shared time axes.
 #include "runner/record/telemetry_fold.h"
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 #include <set>
 
 #include "runner/core/digits.h"
-#include "runner/record/fold/row_fold.h"
+#include "runner/record/fold/columnar_rows.h"
 #include "runner/record/fold/sample_pack.h"
 
 namespace muster {
@@ -113,7 +113,7 @@ class Folder {
   Json fold() {
     std::vector<KeyedObject> objects;
     for (const TelemetrySeries& series : stage_.telemetry) objects.push_back(one(series));
-    return {{"times", std::move(axes_)}, {"series", foldRows(objects)}};
+    return {{"times", std::move(axes_)}, {"series", toColumnarRows(objects)}};
   }
 
  private:

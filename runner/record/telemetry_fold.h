@@ -10,8 +10,8 @@
 
 namespace muster {
 
-/// The stage's series as JSON: {"times": [axes], "series": [groups]}, see row_fold.h. An axis is a list of
-/// seconds, or {"start", "step", "n"} where its points stand evenly (to the millisecond). A series has
+/// The stage's series as JSON: {"times": [axes], "series": [groups]}, see columnar_rows.h. An axis is a list
+/// of seconds, or {"start", "step", "n"} where its points stand evenly (to the millisecond). A series has
 /// `time`, the index of its axis, and either `of`, the index of the measurement of which it has metric, unit,
 /// device and samples, or these itself. A summary that its values give is left out.
 Json foldedTelemetry(const StageRecord& stage);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See verdict_check.h.
+// Checks the outcome of a verdict against its values.
 #include "runner/record/verdict_check.h"
 
 #include <fmt/format.h>

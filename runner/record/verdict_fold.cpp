@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// See verdict_fold.h.
+// Writes and reads verdicts as columnar rows.
 #include "runner/record/verdict_fold.h"
 
 #include <map>
 
 #include "runner/core/units.h"
+#include "runner/record/fold/columnar_rows.h"
 #include "runner/record/fold/device_label.h"
-#include "runner/record/fold/row_fold.h"
 
 namespace muster {
 namespace {
@@ -99,7 +99,7 @@ Json foldedVerdicts(const StageRecord& stage) {
   std::vector<KeyedObject> objects;
   for (const Verdict& verdict : stage.verdicts)
     objects.push_back({verdictKey(verdict), folded(verdict, stage, units, expectations)});
-  return foldRows(objects);
+  return toColumnarRows(objects);
 }
 
 Result<std::vector<Verdict>> unfoldedVerdicts(const Json& list, const StageRecord& stage,

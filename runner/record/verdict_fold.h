@@ -10,7 +10,7 @@
 namespace muster {
 
 /// The stage's verdicts as JSON, in the order of groupVerdicts: one object for an expectation on a metric of
-/// a case, with a row for each device (see row_fold.h). `expectation` is an index into the stage's
+/// a case, with a row for each device (see columnar_rows.h). `expectation` is an index into the stage's
 /// evidence.expectations where it stands there. Left out are the stage's name, a remedy that is the
 /// expectation's own, and the texts of a pass where they are what comparisonText makes of its figures.
 Json foldedVerdicts(const StageRecord& stage);

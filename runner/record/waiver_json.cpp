@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See waiver_json.h.
+// Converts waivers from and to JSON.
 #include "runner/record/waiver_json.h"
 
 #include <algorithm>

@@ -25,7 +25,7 @@ namespace {
 
 constexpr double kRetryPause = 0.05;  // seconds between two tries
 constexpr double kTryOne = 5;         // seconds for one try, as one that hangs may be the last of a server
-constexpr int kSure = 3;  // so many strangers in a row are no accident on the way: waiting will not help
+constexpr int kSure = 3;  // so many strangers in a row are no accident on the way: waiting does not help
 constexpr std::chrono::duration<double> kLook{0.05};  // how often cancellation is looked at
 
 /// A connection and the answers that have come for its open requests. Whoever waits reads for all.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See store_client.h.
+// Sends requests to the store and waits for their answers.
 #include "runner/rendezvous/store_client.h"
 
 #include <fmt/format.h>
@@ -22,14 +22,14 @@ Status checkKey(const StoreClientOptions& options, const std::string& key) {
   if (key.empty()) return storeUsage("an empty store key");
   const size_t size = options.prefix.size() + key.size();
   if (size > StoreClient::kMaxKey)
-    return storeUsage(fmt::format("store key {} has {} bytes with its prefix, wanted at most {}",
+    return storeUsage(fmt::format("store key {} has {} bytes with its prefix, expected at most {}",
                                   printable(key, 60), size, StoreClient::kMaxKey));
   return {};
 }
 
 Status checkTimeout(double timeout) {
   if (timeout >= 0) return {};
-  return storeUsage(fmt::format("store timeout {}, wanted 0 or more seconds", timeout));
+  return storeUsage(fmt::format("store timeout {}, expected 0 or more seconds", timeout));
 }
 
 int64_t milliseconds(double seconds) {
@@ -46,7 +46,7 @@ Result<int64_t> numberOf(const StoreResponse& response) {
   const auto [at, failure] = std::from_chars(response.text.data(), end, number);
   if (failure != std::errc() || at != end)
     return Error{ErrorCode::kProtocol,
-                 "the store answered \"" + printable(response.text, 40) + "\", wanted a number", ""};
+                 "the store answered \"" + printable(response.text, 40) + "\", expected a number", ""};
   return number;
 }
 
@@ -70,7 +70,7 @@ Status StoreClient::connect(double timeout) {
 Status StoreClient::set(const std::string& key, std::string_view value) {
   MUSTER_CHECK_OK(checkKey(calls_->options(), key));
   if (value.size() > kMaxValue)
-    return storeUsage(fmt::format("the value of store key {} has {} bytes, wanted at most {}",
+    return storeUsage(fmt::format("the value of store key {} has {} bytes, expected at most {}",
                                   printable(key, 60), value.size(), kMaxValue));
   StoreRequest request;
   request.op = StoreOp::kSet;
@@ -91,7 +91,7 @@ Result<std::string> StoreClient::get(const std::string& key, double timeout) {
   MUSTER_TRY(StoreResponse response, calls_->ask(request, timeout));
   if (response.answer == StoreAnswer::kTimeout)
     return Error{ErrorCode::kTimeout,
-                 fmt::format("{} waited {} for store key {}, and nobody set it", who(), secondsText(timeout),
+                 fmt::format("{} waited {} for store key {}, which was not set", who(), secondsText(timeout),
                              printable(key, 200)),
                  ""};
   if (response.answer == StoreAnswer::kRefused) return refusedBy(response, "key " + printable(key, 60));

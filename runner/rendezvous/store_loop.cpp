@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See store_loop.h.
+// Polls the connections of the store's server.
 #include "runner/rendezvous/store_loop.h"
 
 #include <fmt/format.h>

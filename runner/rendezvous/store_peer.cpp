@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See store_peer.h.
+// Reads and writes one connection of the store's server.
 #include "runner/rendezvous/store_peer.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See store_relay.h.
+// Forwards the requests of ranks to node 0 and merges barriers.
 #include "runner/rendezvous/store_relay.h"
 
 #include <fmt/format.h>

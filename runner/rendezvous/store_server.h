@@ -23,7 +23,7 @@ struct StoreLimits {
   double handshakeTimeout = 5;  ///< to prove the token
   double transferTimeout = 30;  ///< for one request to arrive in full, or one answer to be taken
 
-  /// What the store of a run over so many nodes needs.
+  /// Limits for the store of a run with this number of nodes.
   static StoreLimits forNodes(size_t nodes);
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See store_state.h.
+// Executes requests on the keys, counters and barriers of a store.
 #include "runner/rendezvous/store_state.h"
 
 #include <fmt/format.h>
@@ -122,8 +122,8 @@ void StoreState::add(StorePeerId peer, const StoreRequest& request, std::vector<
     const std::string& text = found->second.value->text();
     const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (failure != std::errc() || end != text.data() + text.size()) {
-      out.push_back(
-          refusal(peer, refused("the key holds \"" + printable(text, 40) + "\", which is no whole number")));
+      out.push_back(refusal(
+          peer, refused("the key holds \"" + printable(text, 40) + "\", which is not a whole number")));
       return;
     }
   }

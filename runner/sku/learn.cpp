@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See learn.h.
+// Learns limits from the values of a fleet.
 #include "runner/sku/learn.h"
 
 #include <fmt/format.h>
@@ -85,7 +85,7 @@ class Learner {
     LearnInput rest = input_;
     for (LearnGroup& group : rest.groups)
       std::erase_if(group.figures, [&](const LearnFigure& f) { return out_.count({f.node, -1}) > 0; });
-    learned_.leftOut = findUnlike(rest);
+    learned_.leftOut = findOutliers(rest);
     for (const LeftOut& left : learned_.leftOut) out_.insert({left.node, left.device});
     std::set<int> sick;
     std::set<int> gone;

@@ -91,7 +91,7 @@ struct Learned {
 /// do.
 Result<Learned> learnLimits(const LearnInput& input, const LearnOptions& options);
 
-/// The first part of it: which devices and nodes are unlike the others in a single figure or in all together.
-std::vector<LeftOut> findUnlike(const LearnInput& input);
+/// First step: the devices and nodes that are outliers in a single metric or in all together.
+std::vector<LeftOut> findOutliers(const LearnInput& input);
 
 }  // namespace muster

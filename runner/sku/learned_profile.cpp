@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See learned_profile.h.
+// Builds a profile from learned limits.
 #include "runner/sku/learned_profile.h"
 
 #include <fmt/format.h>
@@ -98,7 +98,7 @@ class Builder {
     return fmt::format(
         "{}learned: n = {} figures of {} healthy nodes in stage {} of plan {}, sigma {}, skew {:.3f}; with "
         "{} "
-        "confidence at most {} of healthy figures miss it; a loss of {} is caught 99 times of 100; "
+        "confidence at most {} of healthy values miss it; a loss of {} is rejected with 99% probability; "
         "{}; {}; records sha256 {}",
         provenance_.scenario.empty() ? "" : "SIMULATED, ", limit.n, limit.nodes, group.stage,
         provenance_.plan, formatQuantity(limit.sigma, "ratio", 3), limit.skew,
@@ -152,7 +152,7 @@ class Builder {
   void writeFacts() {
     auto& facts = out_.profile.facts;
     facts[kLearnedFact] =
-        fmt::format("{} nodes ({} left out in part or whole) under plan {}, records sha256 {}", learned_.used,
+        fmt::format("{} nodes ({} left out partly or fully) under plan {}, records sha256 {}", learned_.used,
                     learned_.sick.size(), provenance_.plan, provenance_.records);
     facts["learned_on"] = provenance_.date;
     facts["learned_with"] = provenance_.software;

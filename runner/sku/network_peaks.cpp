@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See network_peaks.h.
+// Computes the peak bandwidths of the network between nodes.
 #include "runner/sku/network_peaks.h"
 
 namespace muster {

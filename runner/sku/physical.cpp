@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See physical.h.
+// Computes the physical maximum of a metric.
 #include "runner/sku/physical.h"
 
 #include <fmt/format.h>

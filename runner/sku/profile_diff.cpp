@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See profile_diff.h.
+// Describes the changes between two profiles.
 #include "runner/sku/profile_diff.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See profile_writer.h.
+// Writes a profile as TOML.
 #include "runner/sku/profile_writer.h"
 
 #include <fmt/format.h>

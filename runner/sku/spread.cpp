@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See spread.h.
+// Fits centre, sigma and skew, and computes tolerance limits.
 #include "runner/sku/spread.h"
 #include "runner/core/statistics.h"
 

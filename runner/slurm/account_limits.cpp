@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See account_limits.h.
+// Reads the job limits of accounts and QOS.
 #include "runner/slurm/account_limits.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See batch.h.
+// Submits the jobs of one step, and cancels them if a submission fails.
 #include "runner/slurm/batch.h"
 
 #include <fmt/format.h>
@@ -126,7 +126,7 @@ Error Batch::takeBack(Error error) const {
                          ? ""
                          : " (an account or QOS may limit your jobs, see `sacctmgr show qos,assoc`: "
                            "--most-jobs N keeps below it)";
-  error.message += fmt::format("\n{}; when that is mended, go on with: muster slurm resume {}{}", fate,
+  error.message += fmt::format("\n{}; once fixed, continue with: muster slurm resume {}{}", fate,
                                shellQuote(run_.folder().string()), hint);
   return error;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See clean.h.
+// Finds and removes old run directories.
 #include "runner/slurm/clean.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See drain.h.
+// Decides which nodes to drain and undrain, and does it.
 #include "runner/slurm/drain.h"
 
 #include <fcntl.h>
@@ -42,14 +42,14 @@ std::string reasonHead(const std::string& runId) {
 }
 
 std::string whyNotUndrain(const Submission& run, const NodeAction& drained, const Nodes& known) {
-  if (std::count(run.nodes.begin(), run.nodes.end(), drained.node) == 0) return "is no node of this run";
+  if (std::count(run.nodes.begin(), run.nodes.end(), drained.node) == 0) return "is not a node of this run";
   const auto found = known.find(drained.node);
   if (found == known.end()) return "Slurm has no such node";
-  if (!found->second.drained()) return fmt::format("is not drained any more ({})", found->second.text());
+  if (!found->second.drained()) return fmt::format("is no longer drained ({})", found->second.text());
   if (!found->second.reason.starts_with(reasonHead(run.id)))
     return "was not drained by this run (" + found->second.text() + ")";
   if (found->second.reason != drained.reason)
-    return "somebody gave another reason since (" + found->second.text() + ")";
+    return "its reason was changed since (" + found->second.text() + ")";
   return "";
 }
 
@@ -65,9 +65,9 @@ std::vector<NodeAction> planDrain(const std::string& runId, const std::vector<Re
                                   const Nodes& known) {
   std::vector<NodeAction> actions;
   for (const RejectedNode& node : rejected) {
-    const std::string why = !node.doubt.empty() ? node.doubt
-                            : node.affected     ? node.what
-                                                : whyNotDrain(node.node, known);
+    const std::string why = !node.unconfirmed.empty() ? node.unconfirmed
+                            : node.affected           ? node.what
+                                                      : whyNotDrain(node.node, known);
     if (why.empty())
       actions.push_back({node.node, drainReason(runId, node.what), node.what});
     else

@@ -21,8 +21,9 @@ struct NodeAction {
 struct RejectedNode {
   std::string node;
   std::string what;
-  bool affected = false;   ///< all that it failed speaks against other parts
-  std::string doubt = {};  ///< why its rejection is not certain: then it is left as it is
+  bool affected = false;  ///< all that it failed speaks against other parts
+  std::string unconfirmed =
+      {};  ///< why its rejection is not certain: the node is left as it is; empty: certain
 };
 
 /// "muster: RUN: what", as Slurm keeps it: one line, at most 200 bytes.

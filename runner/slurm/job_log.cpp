@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The jobs of a run, one a line of jobs.jsonl; see submission.h.
+// The jobs of a run, one per line of jobs.jsonl; see submission.h.
 #include <fcntl.h>
 #include <fmt/format.h>
 
@@ -48,7 +48,7 @@ Status readJobLine(const std::string& line, const std::string& where, std::vecto
         where};
   job.kind = *found;
   if (job.kind == JobKind::kPinned && job.nodes.size() != 1)
-    return Error{ErrorCode::kUsage, fmt::format("a pinned job of {} nodes, wanted one", job.nodes.size()),
+    return Error{ErrorCode::kUsage, fmt::format("a pinned job of {} nodes, expected one", job.nodes.size()),
                  where};
   all.push_back(std::move(job));
   return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See node_names.h.
+// Expands and compresses lists of node names.
 #include "runner/slurm/node_names.h"
 
 #include <fmt/format.h>
@@ -55,7 +55,7 @@ Result<std::vector<std::string>> nodeNames(std::string_view list) {
   for (const std::string& name : expanded) {
     if (!isPlainName(name))
       return Error{ErrorCode::kUsage,
-                   fmt::format("\"{}\" is no node's name; wanted letters, digits, '-', '_' and '.'",
+                   fmt::format("\"{}\" is not a node name; expected letters, digits, '-', '_' and '.'",
                                printable(name, 80)),
                    ""};
     if (seen.insert(name).second) names.push_back(name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See progress.h.
+// Determines the state of every node of a run.
 #include "runner/slurm/progress.h"
 
 #include <fmt/format.h>
@@ -58,7 +58,7 @@ std::string whatSlurmSays(const std::string& node, const std::string& number, in
     return fmt::format("exit {}, but job {}, which claimed it, ran on {}", code, job->id,
                        printable(job->nodes, 80));
   if (job->exitCode < 0 || job->exitCode == code) return "";
-  return fmt::format("exit {}, but Slurm says that job {} ended with {}", code, job->id, job->exitCode);
+  return fmt::format("exit {}, but Slurm reports that job {} ended with {}", code, job->id, job->exitCode);
 }
 
 /// Whether a queued job could take a node that nobody has claimed.
@@ -79,7 +79,7 @@ bool couldPin(const SubmittedJob& fleet, const std::string& node,
 NodeProgress unclaimed(const std::string& node, const std::vector<SubmittedJob>& submitted,
                        const std::set<std::string>& live, const Nodes& known) {
   const auto found = known.find(node);
-  if (found == known.end()) return {node, NodeState::kMissing, "Slurm has no such node (any more)"};
+  if (found == known.end()) return {node, NodeState::kMissing, "Slurm has no such node"};
   if (!found->second.available()) return {node, NodeState::kMissing, found->second.text()};
   for (const SubmittedJob& job : submitted)
     if (live.count(job.job) > 0 && (couldTake(job, node) || couldPin(job, node, submitted)))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See room.h.
+// Computes how many more jobs Slurm accepts.
 #include "runner/slurm/room.h"
 
 #include <fmt/format.h>
@@ -25,7 +25,8 @@ Result<QueueRoom> queueRoom(const std::map<std::string, std::string>& configurat
     const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), most);
     if (failure != std::errc() || end != text.data() + text.size())
       return Error{ErrorCode::kProtocol,
-                   fmt::format("scontrol says MaxJobCount = {}, wanted a number", printable(text, 40)), ""};
+                   fmt::format("scontrol reports MaxJobCount = {}, expected a number", printable(text, 40)),
+                   ""};
   }
   const int there = static_cast<int>(std::min<size_t>(known, static_cast<size_t>(std::max(most, 0))));
   return QueueRoom{most - there, fmt::format("MaxJobCount is {}, and Slurm knows {} jobs", most, known)};
@@ -51,10 +52,9 @@ Status checkRoom(const QueueRoom& room) {
   if (room.jobs >= kLeastJobs) return {};
   return Error{
       ErrorCode::kUsage,
-      fmt::format(
-          "Slurm takes {} more jobs ({}), and a run needs {} at the same time at least; wait until "
-          "others have ended (for MaxJobCount: and MinJobAge seconds after that), or have that limit raised",
-          room.jobs, room.why, kLeastJobs),
+      fmt::format("Slurm accepts {} more jobs ({}), but a run needs at least {} at the same time; wait until "
+                  "others have ended (for MaxJobCount: plus MinJobAge seconds), or have that limit raised",
+                  room.jobs, room.why, kLeastJobs),
       ""};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See rounds.h.
+// Plans and submits the rounds of a run.
 #include "runner/slurm/rounds.h"
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ Result<int> maxArraySize() {
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), size);
   if (failure == std::errc() && end == text.data() + text.size()) return size;
   return Error{ErrorCode::kProtocol,
-               fmt::format("scontrol says MaxArraySize = {}, wanted a number", printable(text, 40)), ""};
+               fmt::format("scontrol reports MaxArraySize = {}, expected a number", printable(text, 40)), ""};
 }
 
 /// Nodes that nobody has claimed and that could run the plan now.
@@ -143,7 +143,7 @@ Result<std::vector<std::string>> fitting(const RunStore& run, const std::vector<
   const auto most = static_cast<size_t>(std::max(room.jobs - 1, 0));
   if (nodes.size() <= most) return nodes;
   if (most == 0)
-    return Error{ErrorCode::kTimeout, fmt::format("Slurm takes {} more jobs now ({})", room.jobs, room.why),
+    return Error{ErrorCode::kTimeout, fmt::format("Slurm accepts {} more jobs now ({})", room.jobs, room.why),
                  ""};
   fmt::print("{}: {} of {} nodes now, the others after them\n", room.why, most, nodes.size());
   return std::vector<std::string>(nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(most));

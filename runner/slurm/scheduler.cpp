@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See scheduler.h.
+// Runs Slurm's tools and parses their output.
 #include "runner/slurm/scheduler.h"
 
 #include <fmt/format.h>
@@ -57,7 +57,7 @@ Result<std::string> printedBy(ProgramSpec program) {
                fmt::format("`{}` ended with {}: {}", called,
                            tool.signal() != 0 ? fmt::format("signal {}", tool.signal())
                                               : std::to_string(tool.exitCode()),
-                           said.empty() ? "it said nothing; is the controller up (scontrol ping)?" : said),
+                           said.empty() ? "it printed nothing; is the controller up (scontrol ping)?" : said),
                ""};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See scripts.h.
+// Renders the job scripts and checks the values in them.
 #include "runner/slurm/scripts.h"
 
 #include <fmt/format.h>
@@ -28,7 +28,8 @@ Status checkValue(const std::string& what, const std::string& value) {
   if (!control) return {};
   return Error{
       ErrorCode::kUsage,
-      fmt::format("\"{}\" holds control characters, which no script can carry", printable(value, 120)), what};
+      fmt::format("\"{}\" contains control characters, which a script cannot hold", printable(value, 120)),
+      what};
 }
 
 /// Refuses what is not of `allowed` beside letters and digits. Slurm reads the words of a #SBATCH line by
@@ -40,7 +41,7 @@ Status checkCharacters(const std::string& what, const std::string& value, std::s
   });
   if (bad == value.end()) return {};
   return Error{ErrorCode::kUsage,
-               fmt::format("\"{}\" holds {}; wanted letters, digits and {}", printable(value, 120),
+               fmt::format("\"{}\" holds {}; expected letters, digits and {}", printable(value, 120),
                            *bad == ' ' ? "a blank" : printable(std::string(1, *bad)), allowed),
                what};
 }
@@ -68,11 +69,10 @@ Status checkValues(const Submission& submission, const fs::path& folder) {
     MUSTER_CHECK_OK(checkValue("option of muster fleet", option));
   MUSTER_CHECK_OK(checkValue("--out", folder.string()));
   if (folder.string().find_first_of("'\"\\%") == std::string::npos) return {};
-  return Error{
-      ErrorCode::kUsage,
-      fmt::format("Slurm cannot be told the path \"{}\": it holds a quote, '\\' or '%'; choose another",
-                  printable(folder.string(), 200)),
-      "--out"};
+  return Error{ErrorCode::kUsage,
+               fmt::format("Slurm cannot use the path \"{}\": it holds a quote, '\\' or '%'; choose another",
+                           printable(folder.string(), 200)),
+               "--out"};
 }
 
 /// Mounts are FROM:TO[:FLAGS], several with commas between them; neither Pyxis nor Apptainer can quote these,
@@ -84,7 +84,7 @@ Status checkMounts(const JobSettings& jobs, const fs::path& folder) {
     return Error{
         ErrorCode::kUsage,
         fmt::format(
-            "{} cannot mount \"{}\": its path must hold no comma, colon or blank; choose another --out",
+            "{} cannot mount \"{}\": its path must not contain a comma, colon or blank; choose another --out",
             jobs.runtime, printable(folder.string(), 200)),
         "--out"};
   for (const std::string& mount : jobs.mounts) {
@@ -92,9 +92,10 @@ Status checkMounts(const JobSettings& jobs, const fs::path& folder) {
     const bool sound = (parts.size() == 2 || parts.size() == 3) && !parts[0].empty() && !parts[1].empty() &&
                        (jobs.runtime != "pyxis" || mount.find(' ') == std::string::npos);
     if (!sound)
-      return Error{ErrorCode::kUsage,
-                   fmt::format("\"{}\" is no mount; wanted FROM:TO or FROM:TO:FLAGS", printable(mount, 200)),
-                   "--container-mounts"};
+      return Error{
+          ErrorCode::kUsage,
+          fmt::format("\"{}\" is not a mount; expected FROM:TO or FROM:TO:FLAGS", printable(mount, 200)),
+          "--container-mounts"};
   }
   return {};
 }

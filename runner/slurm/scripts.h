@@ -37,7 +37,7 @@ struct Hook {
   std::string folder;     ///< on the node: the last two results
   std::string slurmBin;   ///< where scontrol and sinfo are
   std::string slurmConf;  ///< where slurm.conf is, if not where Slurm looks by itself
-  int seconds = 0;        ///< the plan is ended after so many
+  int seconds = 0;        ///< time after which the plan is ended
 };
 
 /// The hook's script; each value is quoted.

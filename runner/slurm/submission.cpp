@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See submission.h.
+// Reads and writes slurm.json.
 #include "runner/slurm/submission.h"
 
 #include <fcntl.h>
@@ -104,12 +104,12 @@ Result<Submission> submissionFromJson(const Json& json, const std::string& path)
   MUSTER_CHECK_OK(reader.status());
   if (schema != kSchema)
     return Error{ErrorCode::kUsage,
-                 fmt::format("schema {}, wanted {}: another version of muster wrote it", schema, kSchema),
+                 fmt::format("schema {}, expected {}: another version of muster wrote it", schema, kSchema),
                  path};
   // These become file names and script text, and the file may have been changed.
   for (const std::string& node : submission.nodes)
     if (!isPlainName(node))
-      return Error{ErrorCode::kUsage, fmt::format("\"{}\" is no node's name", printable(node, 80)), path};
+      return Error{ErrorCode::kUsage, fmt::format("\"{}\" is not a node name", printable(node, 80)), path};
   if (!isPlainName(submission.planFile) ||
       (!submission.scenarioFile.empty() && !isPlainName(submission.scenarioFile)) ||
       !isPlainName(submission.id))
@@ -132,8 +132,7 @@ Status checkPath(const fs::path& folder) {
 
 Error folderError(const fs::path& path, const std::error_code& error) {
   return Error{ErrorCode::kUsage,
-               "cannot make it: " + error.message() + "; choose a shared folder that you may write to",
-               path.string()};
+               "cannot make it: " + error.message() + "; choose a writable shared directory", path.string()};
 }
 
 /// Moves those of `parts` that are there into the new folder `to`, in their order.
@@ -161,7 +160,7 @@ Result<RunStore> RunStore::create(const fs::path& folder, const Submission& subm
   const fs::path path = fs::absolute(folder).lexically_normal();
   MUSTER_CHECK_OK(checkPath(path));
   if (fs::exists(path, error) && !fs::is_empty(path, error))
-    return Error{ErrorCode::kUsage, "this folder is not empty, and it is kept as it is; choose another --out",
+    return Error{ErrorCode::kUsage, "this directory is not empty and was not changed; choose another --out",
                  path.string()};
   fs::create_directories(path, error);
   if (error) return folderError(path, error);
@@ -169,7 +168,7 @@ Result<RunStore> RunStore::create(const fs::path& folder, const Submission& subm
   MUSTER_TRY(const fs::path own, ownFolder(path));
   if (own != path)
     return Error{ErrorCode::kUsage,
-                 fmt::format("it leads over a symbolic link to {}; give that path", own.string()),
+                 fmt::format("it contains a symbolic link and resolves to {}; use that path", own.string()),
                  path.string()};
   for (const char* name : {"inputs", "scripts", "logs", "claims", "exits", "records/nodes", "attempts"}) {
     MUSTER_CHECK_OK(makeOutputFolder(path / name, "--out"));
@@ -182,10 +181,10 @@ Result<RunStore> RunStore::create(const fs::path& folder, const Submission& subm
 Result<RunStore> RunStore::open(const fs::path& folder) {
   const fs::path path = fs::absolute(folder).lexically_normal();
   if (!holdsRun(path))
-    return Error{
-        ErrorCode::kUsage,
-        "this is no run on Slurm (it holds no slurm.json); give the folder that `muster slurm submit` named",
-        path.string()};
+    return Error{ErrorCode::kUsage,
+                 "this is not a Slurm run (it has no slurm.json); give the directory that `muster slurm "
+                 "submit` printed",
+                 path.string()};
   MUSTER_TRY(const std::string text, readOwnFile(path / kManifest, kMostManifestBytes));
   MUSTER_TRY(const Json json, parseJson(text).context((path / kManifest).string()));
   auto submission = submissionFromJson(json, (path / kManifest).string());

@@ -104,7 +104,7 @@ class RunStore {
     return folder_ / "keys" / node;
   }
 
-  /// From now on at most so many jobs of this run may be in the queue.
+  /// Sets the maximum number of jobs of this run in the queue.
   Status limitJobs(int mostJobs);
   Status append(const SubmittedJob& job) const;
   /// Notes that a job was taken back before it could begin: from then on it counts as never submitted.

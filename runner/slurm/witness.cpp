@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See witness.h.
+// Compares exit files and records with Slurm's job states.
 #include "runner/slurm/witness.h"
 
 #include <fmt/format.h>
@@ -22,12 +22,12 @@ NodeEnd contradicted(std::string why) {
 /// Takes what the folder says of the exit code into what Slurm says.
 NodeEnd agreeing(NodeEnd end, int folderSays, const std::string& file) {
   if (end.standing == Standing::kContradicted) return end;
-  if (folderSays < 0) return contradicted(fmt::format("{} holds no exit code", file));
+  if (folderSays < 0) return contradicted(fmt::format("{} contains no exit code", file));
   if (end.standing == Standing::kForgotten)
     end.exitCode = folderSays;
   else if (end.exitCode != folderSays)
-    return contradicted(fmt::format("Slurm says that job {} ended with {}, {} says {}", end.job, end.exitCode,
-                                    file, folderSays));
+    return contradicted(fmt::format("Slurm reports that job {} ended with {}, {} says {}", end.job,
+                                    end.exitCode, file, folderSays));
   return end;
 }
 
@@ -75,9 +75,8 @@ std::vector<std::string> Witness::clusterNodes() const {
 
 NodeEnd Witness::judge(const JobInfo* found, const std::string& number) const {
   if (found == nullptr)
-    return {
-        Standing::kForgotten, -1, number,
-        fmt::format("Slurm does not know job {} any more (MinJobAge), and there is no accounting", number)};
+    return {Standing::kForgotten, -1, number,
+            fmt::format("Slurm no longer knows job {} (MinJobAge), and there is no accounting", number)};
   const JobInfo& job = *found;
   if (job.user != static_cast<int64_t>(owner_))
     return contradicted(
@@ -89,7 +88,8 @@ NodeEnd Witness::judge(const JobInfo* found, const std::string& number) const {
   if (job.live())
     return contradicted(fmt::format("job {} has not ended ({})", number, printable(job.state, 40)));
   if (job.state != "COMPLETED" && job.state != "FAILED")
-    return contradicted(fmt::format("Slurm says that job {} ended as {}", number, printable(job.state, 40)));
+    return contradicted(
+        fmt::format("Slurm reports that job {} ended as {}", number, printable(job.state, 40)));
   if (static_cast<double>(job.start) + kMaxClockSkew < run_.submission().created)
     return contradicted(fmt::format("job {} began before this run was submitted", number));
   return {Standing::kConfirmed, job.exitCode, number, "", job.start, job.end};
@@ -117,7 +117,7 @@ NodeEnd Witness::ofNode(const std::string& node) const {
 NodeEnd Witness::ofCluster(const std::string& node) const {
   const SubmittedJob* job = last(JobKind::kCluster);
   if (job == nullptr || std::find(job->nodes.begin(), job->nodes.end(), node) == job->nodes.end())
-    return contradicted("it is no node of the job of the stages of scope cluster");
+    return contradicted("it is not a node of the job that ran the stages of scope cluster");
   const auto found = byNumber_.find(job->job);
   NodeEnd end = judge(found == byNumber_.end() ? nullptr : &found->second, job->job);
   if (end.standing == Standing::kContradicted) return end;
@@ -131,7 +131,7 @@ NodeEnd Witness::ofCluster(const std::string& node) const {
   end = agreeing(end, whole, "cluster.exit");
   if (end.standing == Standing::kContradicted) return end;
   if (part < 0 || part > whole)
-    return contradicted(fmt::format("its part of job {} ended with {}, the whole with {}", job->job,
+    return contradicted(fmt::format("its part of job {} ended with {}, the job with {}", job->job,
                                     part < 0 ? "no exit code" : std::to_string(part), whole));
   end.exitCode = part;
   return end;

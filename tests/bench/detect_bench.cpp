@@ -281,16 +281,16 @@ std::string take(Options& options, std::string_view name, std::string_view text)
   uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size())
-    return fmt::format("{} {}: wanted a whole number", name, text);
+    return fmt::format("{} {}: expected a whole number", name, text);
   if (name == "--seed") {
     options.seed = value;
   } else if (name == "--fleets") {
     if (value < 1 || value > 1000000)
-      return fmt::format("--fleets {}: wanted a number from 1 to 1000000", text);
+      return fmt::format("--fleets {}: expected a number from 1 to 1000000", text);
     options.fleets = value;
   } else if (name == "--nodes") {
     if (value < 1000 || value > 100000)
-      return fmt::format("--nodes {}: wanted a number from 1000 to 100000", text);
+      return fmt::format("--nodes {}: expected a number from 1000 to 100000", text);
     options.nodes = value;
   } else {
     return fmt::format("there is no option \"{}\"", name);

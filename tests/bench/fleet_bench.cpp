@@ -78,7 +78,7 @@ Status run(const std::vector<std::string>& arguments) {
   const bool write = !arguments.empty() && arguments[0] == "--write";
   const size_t first = write ? 1 : 0;
   if (arguments.size() < first + 3)
-    return Error{ErrorCode::kUsage, "wanted [--write] FOLDER N RECORD...", "fleet-bench"};
+    return Error{ErrorCode::kUsage, "expected [--write] FOLDER N RECORD...", "fleet-bench"};
   const size_t count = std::strtoul(arguments[first + 1].c_str(), nullptr, 10);
   MUSTER_TRY(
       const CopiedFleet copies,

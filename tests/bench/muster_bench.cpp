@@ -89,7 +89,7 @@ bool run(const Contest& contest) {
   std::vector<double> ratios;
   for (size_t i = 0; i < ours.size(); ++i) ratios.push_back(ours[i] / theirs[rival][i]);
   const double ratio = median(ratios);
-  fmt::print("{:<16} {:>14}   {:<15} {:>14}   ratio {:.3f} (pairs {:.3f} to {:.3f}), wanted {:.2f}: {}\n",
+  fmt::print("{:<16} {:>14}   {:<15} {:>14}   ratio {:.3f} (pairs {:.3f} to {:.3f}), required {:.2f}: {}\n",
              contest.name, formatQuantity(median(ours), contest.unit), contest.rivals[rival]->name,
              formatQuantity(median(theirs[rival]), contest.unit), ratio,
              *std::min_element(ratios.begin(), ratios.end()), *std::max_element(ratios.begin(), ratios.end()),

@@ -66,12 +66,11 @@ class Bench {
         "what they\n"
         "cost. Wrong: trials in which anything healthy was named. Rounds: mean, and the most of any trial, "
         "of faults that\n"
-        "cost 15% or more. Looks: how often, of 100 trials, a round went on with another look at pairs in "
-        "doubt.\n\n",
+        "cost 15% or more. Remeasured: how often, of 100 trials, a round remeasured inconclusive pairs.\n\n",
         options_.seed);
     fmt::print("{:<12}{:>6}{:>7}  {:<17}", "noise", "nodes", "trials", "planted");
     for (const double severity : kSeverities) fmt::print("{:>8}", fmt::format("{:.0f}%", 100 * severity));
-    fmt::print("{:>7}{:>14}{:>7}\n", "wrong", "rounds", "looks");
+    fmt::print("{:>7}{:>14}{:>7}\n", "wrong", "rounds", "remeasured");
     for (const Noise noise :
          {Noise::kNormal, Noise::kSkewed, Noise::kPersistentNormal, Noise::kPersistentSkewed})
       for (const int nodes : options_.nodes)

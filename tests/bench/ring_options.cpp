@@ -71,15 +71,15 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
     if (name == "--nodes") {
       options.nodes = sizes(value);
       if (options.nodes.empty())
-        return usage(fmt::format("--nodes {}: wanted numbers from {} to {}, with commas between them", value,
-                                 kFewestNodes, kMostNodes));
+        return usage(fmt::format("--nodes {}: expected numbers from {} to {}, with commas between them",
+                                 value, kFewestNodes, kMostNodes));
     } else if (name == "--trials") {
       const auto trials = number<int>(value, 1, 10000000);
-      if (!trials) return usage(fmt::format("--trials {}: wanted a number from 1 to 10000000", value));
+      if (!trials) return usage(fmt::format("--trials {}: expected a number from 1 to 10000000", value));
       options.trials = *trials;
     } else {
       const auto seed = number<uint64_t>(value, 0, UINT64_MAX);
-      if (!seed) return usage(fmt::format("--seed {}: wanted a whole number", value));
+      if (!seed) return usage(fmt::format("--seed {}: expected a whole number", value));
       options.seed = *seed;
     }
   }

@@ -279,7 +279,7 @@ TEST_F(Cluster, SaysThatSomebodyElseHoldsTheRendezvous) {
               AllOf(HasSubstr("cannot listen on 10.77.0.1, port 29400"), HasSubstr("EADDRINUSE")));
   EXPECT_NE(run.ended(0).exitCode, 0);
   EXPECT_EQ(run.ended(1).exitCode, 2);
-  EXPECT_THAT(run.ended(1).err, HasSubstr("what listens there does not speak TLS"));
+  EXPECT_THAT(run.ended(1).err, HasSubstr("the service there does not speak TLS"));
 }
 
 TEST_F(Cluster, TriesAgainOnAllHostsWhatFailedOnOne) {

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 void expectUsageError(const ProcessResult& result, const std::string& said) {
   EXPECT_EQ(result.exitCode, 2) << result.out << result.err;
-  EXPECT_NE(result.err.find(said), std::string::npos) << "wanted: " << said << "\nfound: " << result.err;
+  EXPECT_NE(result.err.find(said), std::string::npos) << "expected: " << said << "\nfound: " << result.err;
 }
 
 TEST(BadInput, AMissingPlanIsNamed) {
@@ -23,7 +23,7 @@ TEST(BadInput, AMissingPlanIsNamed) {
   expectUsageError(runMuster({"run", (dir.path() / "nowhere.toml").string()}), "nowhere.toml");
 }
 
-TEST(BadInput, AFolderIsNoPlan) {
+TEST(BadInput, AFolderIsNotAPlan) {
   TempDir dir;
   fs::create_directories(dir.path() / "plan.toml");
   expectUsageError(runMuster({"check", (dir.path() / "plan.toml").string()}), "is a folder");
@@ -38,7 +38,7 @@ TEST(BadInput, APlanOfAGigabyteIsRefusedUnread) {
   expectUsageError(runMuster({"check", file.string()}, options), "larger than 4 MiB");
 }
 
-TEST(BadInput, ABinaryIsNoPlan) {
+TEST(BadInput, ABinaryIsNotAPlan) {
   TempDir dir;
   const auto file = dir.write("binary.toml", readWhole("/bin/true").substr(0, 20000));
   expectUsageError(runMuster({"check", file.string()}), "binary.toml");

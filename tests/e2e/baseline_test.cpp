@@ -192,7 +192,7 @@ TEST(Baseline, RefusesTwoRecordsOfOneNode) {
   EXPECT_TRUE(has(result.err, "2 records are of node")) << result.err;
 }
 
-TEST(Baseline, SetsATornRecordAsideAndSaysSo) {
+TEST(Baseline, SetsATruncatedRecordAsideAndSaysSo) {
   TempDir dir;
   const std::string copy = (dir.path() / "run").string();
   std::filesystem::copy(fleet().run, copy, std::filesystem::copy_options::recursive);

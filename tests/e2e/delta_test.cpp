@@ -292,7 +292,7 @@ TEST_F(Delta, RefusesWhatDoesNotBelongToTheAcceptance) {
 
 TEST_F(Delta, RefusesAFleetThatIsNoneAndAFolderThatIsInUse) {
   const std::string runs = again(1, kNewSerial);
-  expectRefused(delta({}), 2, "--survey FOLDER");
+  expectRefused(delta({}), 2, "--survey DIR");
   expectRefused(delta({runs, "--since", accepted().string()}), 2, "--out");
   expectRefused(delta({runs, "--since", accepted().string(), "--out", accepted().string()}), 2,
                 "is not empty");

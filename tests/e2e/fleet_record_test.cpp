@@ -115,7 +115,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }
 
 /// Six hostile records in one folder beside two good ones.
-TEST_F(FleetRecord, ThatIsTornHugeForeignOrHostileIsQuarantinedWithItsReason) {
+TEST_F(FleetRecord, ThatIsTruncatedHugeForeignOrHostileIsQuarantinedWithItsReason) {
   ASSERT_EQ(run_.simulate(8, "").exitCode, 0);
   const auto change = [&](int node, const std::string& from, const std::string& to) {
     const std::string text = replaced(readWhole(record(node)), from, to);

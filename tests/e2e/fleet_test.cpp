@@ -94,7 +94,7 @@ TEST_F(Fleet, RejectsASickNodeAndNamesItsDevice) {
   EXPECT_TRUE(device) << written["suspects"].dump(1);
 }
 
-TEST_F(Fleet, QuarantinesATornRecordAndJudgesTheRest) {
+TEST_F(Fleet, QuarantinesATruncatedRecordAndJudgesTheRest) {
   const std::string whole = readWhole(run() / "sim-node-0001/record.json");
   folder_.write("run/sim-node-0001/record.json", whole.substr(0, whole.size() / 2));
   const auto result = fleet("sim-node-[0000-0003]\n");

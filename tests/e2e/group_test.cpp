@@ -83,7 +83,7 @@ TEST_F(Group, RefusesGiantKeysAndValues) {
   EXPECT_THAT(texts(Outcome::kError), Contains(HasSubstr("has more than 512 bytes")));
   std::filesystem::remove_all(folder());
   EXPECT_EQ(run(kGiantValue).exitCode, 3);
-  EXPECT_THAT(texts(Outcome::kError), Contains(HasSubstr("has 8388608 bytes, wanted at most 4194304")));
+  EXPECT_THAT(texts(Outcome::kError), Contains(HasSubstr("has 8388608 bytes, expected at most 4194304")));
 }
 
 TEST_F(Group, GoesOnInStepAfterADeath) {

@@ -27,7 +27,7 @@ std::vector<Verdict> verdictsOf(const Record& record, Outcome outcome);
 std::string fakePlan(const std::string& plugin, const std::string& timeout = "10s",
                      const std::string& extra = "");
 
-/// Arguments that make the fakes known: --plugins FOLDER.
+/// Arguments that make the fakes known: --plugins DIR.
 std::vector<std::string> withFakes();
 
 /// Joins argument lists.

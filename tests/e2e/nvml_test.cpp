@@ -186,7 +186,7 @@ TEST(Gpus, AHealthyNodeIsAcceptedUnderItsProfile) {
   EXPECT_EQ(record.inventory["software"]["nvidia_driver"], "580.95.05");
 }
 
-TEST(Gpus, WhatADeviceLacksIsNoFault) {
+TEST(Gpus, WhatADeviceLacksIsNotAFault) {
   GpuNode node;
   const auto result = node.run(
       "gpu * call nvmlDeviceGetSerial 3\ngpu * call nvmlDeviceGetPcieReplayCounter 3\n"
@@ -262,7 +262,7 @@ TEST(Gpus, ADriverTooOldIsOneLineWithWhatToDo) {
 }
 
 /// A driver library without symbols, in the place of the real one.
-TEST(Gpus, ALibraryThatIsNoNvmlIsNamedWithWhatItLacks) {
+TEST(Gpus, ALibraryThatIsNotNvmlIsNamedWithWhatItLacks) {
   const TempDir dir;
   std::filesystem::copy_file(buildDir() / "tests/fakes/nvml/fake-nvml-torn.so",
                              dir.path() / "libnvidia-ml.so.1");

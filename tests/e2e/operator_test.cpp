@@ -187,7 +187,7 @@ TEST(Operator, IsToldWhichFileJudgeWants) {
                 "for this name, " + plan("skus/h100-sxm5-80gb.toml"));
 }
 
-TEST(Operator, WhoMayNotReadAFileIsNoInternalFault) {
+TEST(Operator, WhoMayNotReadAFileIsNotAnInternalFault) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
   TempDir dir;
   chmod(dir.path().c_str(), 0755);

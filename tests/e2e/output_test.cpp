@@ -158,7 +158,7 @@ TEST_F(Output, AVerdictOtherThanAcceptedKeepsItsExitCodeWhenItCannotBePrinted) {
   EXPECT_THAT(full.err, HasSubstr("muster: cannot write to standard output"));
 }
 
-TEST_F(Output, AReaderThatHasSeenEnoughIsNoFailure) {
+TEST_F(Output, AReaderThatHasSeenEnoughIsNotAFailure) {
   const ProcessResult result =
       runProcess({"bash", "-c", "set -o pipefail; \"$0\" \"$@\" | head -n 1; exit ${PIPESTATUS[0]}",
                   (distDir() / "bin" / "muster").string(), "run", plan_, "--simulate",
@@ -229,7 +229,7 @@ TEST_F(Output, APreloadedLibraryIsTold) {
 }
 
 TEST_F(Output, ScriptsForSlurmArePrintedWithoutSlurm) {
-  // What a machine without a controller gets to hear, on two lines.
+  // Expected message on a machine without a controller, on two lines.
   const fs::path sinfo =
       dir_.write("bin/sinfo",
                  "#!/bin/sh\necho 'sinfo: error: no controller' >&2\necho "

@@ -189,7 +189,7 @@ TEST(Resume, FailsANodeThatRebootedInBetween) {
   EXPECT_EQ(fails.back().metric, "run.boot_id");
 }
 
-TEST(Resume, GoesOnBehindATornLine) {
+TEST(Resume, GoesOnBehindATruncatedLine) {
   TempDir dir;
   const auto file = dir.write("plan.toml", kPlan);
   const auto out = dir.path() / "run";

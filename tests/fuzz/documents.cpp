@@ -12,7 +12,7 @@
 
 #include "kernels/sim/sim_inventory.h"
 #include "reports/fleet/fleet_record.h"
-#include "reports/fleet/read/cut_run.h"
+#include "reports/fleet/read/interrupted_run.h"
 #include "reports/fleet/render/fleet_html.h"
 #include "reports/fleet/render/fleet_terminal.h"
 #include "reports/history/store/kept_fleet.h"
@@ -240,7 +240,7 @@ std::string checkJournal(const std::string& text) {
   const fs::path folder = workFolder() / "run";
   fs::create_directories(folder);
   put(folder / "journal.jsonl", text);
-  if (const auto cut = fleet::readCutRun(folder, "run"); !cut.ok())
+  if (const auto cut = fleet::readInterruptedRun(folder, "run"); !cut.ok())
     if (std::string problem = faultOf(cut.error()); !problem.empty()) return problem;
   const Result<RunFolder> run = RunFolder::open(folder);
   if (!run.ok()) return faultOf(run.error());

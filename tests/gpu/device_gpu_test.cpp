@@ -207,7 +207,7 @@ TEST_F(GpuDevice, FollowsAPointerChaseToTheRightPlace) {
 TEST_F(GpuDevice, SaysHowMuchMemoryIsFreeAndWorksOnAfterwards) {
   const auto refused = gpu_->allocate(1ull << 50);
   ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.error().text(), HasSubstr("out of memory: wanted 1 PiB, "));
+  EXPECT_THAT(refused.error().text(), HasSubstr("out of memory: required 1 PiB, "));
   EXPECT_EQ(refused.error().code, ErrorCode::kIo);
   auto a = buffer(4096);
   ASSERT_TRUE(gpu_->fillPattern(*a, 1).ok());

@@ -34,7 +34,7 @@ def measurements(path):
     """(stage, metric, unit, labels, samples) of every measurement of the record at `path`."""
     record = json.loads(path.read_text())
     if record.get("schema") != 2:
-        raise ValueError(f"{path}: a record of schema {record.get('schema')}; wanted 2")
+        raise ValueError(f"{path}: a record of schema {record.get('schema')}; expected 2")
     for stage in record["stages"]:
         for group in stage["measurements"]:
             for one in rows(group):

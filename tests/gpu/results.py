@@ -19,7 +19,7 @@ class Results:
         self.path = pathlib.Path(folder) / f"{date:%Y%m%d-%H%M%S}-{gpu}.json"
 
     def check(self, name, outcome, detail="", **more):
-        """One line of the table: what was checked, how it ended, and the figure beside what was wanted."""
+        """One line of the table: what was checked, how it ended, and the figure beside what was expected."""
         self.document["checks"].append({"name": name, "outcome": outcome, "detail": detail, **more})
         print(f"  {outcome:4}  {name:52} {detail}", flush=True)
         self.save()

@@ -180,7 +180,7 @@ class Session:
             return
         ratio = contest.median_ratio(ours, theirs)
         self.results.check(name, results.PASS if ratio >= least else results.FAIL,
-                           f"ours {max(ours):.4g}, torch {max(theirs):.4g}: ratio {ratio:.3f}, wanted {least}",
+                           f"ours {max(ours):.4g}, torch {max(theirs):.4g}: ratio {ratio:.3f}, required {least}",
                            ours=ours, theirs=theirs, ratio=ratio, wanted=least)
 
 

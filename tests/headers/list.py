@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the headers of the project that have to be compiled alone, one a line.
+"""Prints the headers of the project that have to be compiled alone, one per line.
 
 A header that is the very first include of the source of its name (x.h of x.cpp) compiles alone already: that
 source would not build otherwise. All others get a test of their own. Every header must say #pragma once.

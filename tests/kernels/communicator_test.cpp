@@ -32,7 +32,7 @@ TEST(Collective, HasTheNamesOfNcclTests) {
 
 TEST(Collective, NamesTheNearestOnATypo) {
   EXPECT_EQ(collectiveOpFromName("allreduce").error().message,
-            "unknown collective \"allreduce\", wanted one of all_reduce, all_gather, reduce_scatter, "
+            "unknown collective \"allreduce\", expected one of all_reduce, all_gather, reduce_scatter, "
             "broadcast, reduce, alltoall, gather, scatter, sendrecv; did you mean \"all_reduce\"?");
 }
 

@@ -38,7 +38,7 @@ TEST(LoadBackend, RefusesAModuleOfAnotherBuild) {
   EXPECT_NE(text.find("backend_stale.so"), std::string::npos) << text;
 }
 
-TEST(LoadBackend, RefusesALibraryThatIsNoBackend) {
+TEST(LoadBackend, RefusesALibraryThatIsNotABackend) {
   EXPECT_NE(refusal("empty", fakeFolder()).find("lacks muster_backend_entry"), std::string::npos);
 }
 
@@ -58,7 +58,7 @@ TEST(LoadBackend, SaysThatAFolderHasNone) {
   EXPECT_NE(refusal("host", folder.path().string()).find("found no backend in"), std::string::npos);
 }
 
-TEST(LoadBackend, RefusesAFileThatIsNoLibrary) {
+TEST(LoadBackend, RefusesAFileThatIsNotALibrary) {
   const testing::TempDir folder;
   (void)folder.write("backend_text.so", "not a library\n");
   EXPECT_NE(refusal("text", folder.path().string()).find("cannot be loaded"), std::string::npos);

@@ -70,10 +70,10 @@ TEST(NetworkMistakes, NameLayerAndShapes) {
   EXPECT_EQ(mistakeOf([](Network& n) {
               n.add(Convolution{.name = "c", .channels = 4}, n.indices({1, 2}, 3));
             }),
-            "layer \"c\": its input is 1x2, wanted 4 dimensions");
-  EXPECT_EQ(
-      mistakeOf([](Network& n) { n.add(Linear{.name = "l", .features = 4}, Tensor{}); }),
-      "layer \"l\": its input is no tensor of this network; an earlier layer is wrong, or it was left out");
+            "layer \"c\": its input is 1x2, expected 4 dimensions");
+  EXPECT_EQ(mistakeOf([](Network& n) { n.add(Linear{.name = "l", .features = 4}, Tensor{}); }),
+            "layer \"l\": its input is not a tensor of this network; an earlier layer is wrong, or it was "
+            "left out");
   EXPECT_EQ(mistakeOf([](Network& n) {
               const Tensor x = n.images(1, 3, 4, 4);
               n.add(Convolution{.name = "c", .norm = "n", .channels = 4, .residual = x}, x);

@@ -158,7 +158,7 @@ def main(root):
             print(f"{name}:{line}: {what}")
             bad += 1
     if files == 0:
-        print(f"{root}: no source found; wanted the project's root folder")
+        print(f"{root}: no source found; expected the project's root folder")
         return 1
     print(f"includes: {files} files, {bad} mistakes")
     return 1 if bad else 0

@@ -90,7 +90,7 @@ TEST_F(SlurmForged, NeitherDrainsNorAcceptsWhatSlurmDoesNotConfirm) {
 
   EXPECT_EQ(fleet(run).exitCode, 1);
   EXPECT_THAT(stateOf(run, "node2"),
-              ContainsRegex("quarantined: Slurm says that job [0-9]+ ended with 0, exits/node2 says 1"));
+              ContainsRegex("quarantined: Slurm reports that job [0-9]+ ended with 0, exits/node2 says 1"));
   EXPECT_THAT(stateOf(run, "node3"), ContainsRegex("quarantined: Slurm says"));
   EXPECT_THAT(stateOf(run, "node4"), Not(HasSubstr("accepted")));
   EXPECT_THAT(readWhole(run / "again" / "fleet.json"),
@@ -102,11 +102,11 @@ TEST_F(SlurmForged, NeitherDrainsNorAcceptsWhatSlurmDoesNotConfirm) {
   for (const char* node : {"node2", "node3"}) {
     EXPECT_THAT(slurm().state(node), Not(HasSubstr("drain"))) << node;
     EXPECT_THAT(drained.out, ContainsRegex(std::string(node) +
-                                           ": not changed: .*Slurm says that job [0-9]+ ended with 0"));
+                                           ": not changed: .*Slurm reports that job [0-9]+ ended with 0"));
   }
   EXPECT_EQ(slurm().reason("node4"), "bad DIMM");
   EXPECT_THAT(slurm().muster({"status", run.string()}).out,
-              ContainsRegex("node2 +failed +exit 1, but Slurm says"));
+              ContainsRegex("node2 +failed +exit 1, but Slurm reports"));
 }
 
 TEST_F(SlurmForged, IgnoresLineBreaksInCommentsOfOtherUsers) {

@@ -219,7 +219,7 @@ TEST_F(SlurmDrain, DoesNotGiveBackWhatSomebodyGaveAnotherReason) {
     std::ofstream(run / "drained.jsonl", std::ios::app) << line << "\n";
   const ProcessResult forged = slurm().muster({"undrain", run.string(), "--apply"});
   EXPECT_THAT(forged.out, HasSubstr("node1: not changed: was not drained by this run"));
-  EXPECT_THAT(forged.out, HasSubstr("node3: not changed: is no node of this run"));
+  EXPECT_THAT(forged.out, HasSubstr("node3: not changed: is not a node of this run"));
   EXPECT_EQ(slurm().state("node1"), "drained");
   EXPECT_EQ(slurm().state("node3"), "drained");
 }

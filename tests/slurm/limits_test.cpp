@@ -46,7 +46,7 @@ TEST_F(SlurmLimits, SubmitsNothingWhereTheQueueIsFull) {
   slurm().restartController(kLua);
   EXPECT_EQ(result.exitCode, 2) << result.out;
   EXPECT_THAT(result.err,
-              HasSubstr(fmt::format("Slurm takes 2 more jobs (MaxJobCount is {}, and Slurm knows {} jobs)",
+              HasSubstr(fmt::format("Slurm accepts 2 more jobs (MaxJobCount is {}, and Slurm knows {} jobs)",
                                     count + 2, count)));
   EXPECT_THAT(result.err, HasSubstr("have that limit raised"));
   EXPECT_FALSE(fs::exists(run));

@@ -157,7 +157,7 @@ TEST_F(SlurmSubmit, RefusesWhatCannotBeSubmitted) {
   refused(submit(quickPlan(), newRun(), {"--simulate", healthy()}, "node[1-3],nodo4"),
           "nodo4; did you mean \"node4\"?");
   refused(submit(quickPlan(), newRun(), {"--simulate", healthy()}, "node[1-"), "--nodes");
-  refused(submit(quickPlan(), newRun(), {"--simulate", healthy()}, "../../etc"), "no node's name");
+  refused(submit(quickPlan(), newRun(), {"--simulate", healthy()}, "../../etc"), "not a node name");
   refused(submit(quickPlan(), newRun(), {"--simulate", healthy(), "--partition", "mian"}), "mian");
   refused(submit(quickPlan(), newRun(), {"--simulate", healthy(), "--job-name", "two\nlines"}), "--job-name");
   for (const char* option : {"--account", "--reservation", "--qos", "--constraint", "--container-image"})

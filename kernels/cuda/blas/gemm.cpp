@@ -165,7 +165,7 @@ Status CudaGemm::choose() {
   return {};
 }
 
-/// Gathers a column of B on the device first: two bytes a row are slow to copy over PCIe.
+/// Gathers a column of B on the device first: two bytes per row are slow to copy over PCIe.
 Status CudaGemm::readColumn(int64_t column) {
   const uint64_t element = dtypeBits(spec_.dtype) / 8;
   const auto n = static_cast<uint64_t>(spec_.n);

@@ -45,7 +45,7 @@ class CudaOps : public Ops {
     for (const std::string& name : algorithms()) known = known || name == spec.algorithm;
     if (!known)
       return Error{ErrorCode::kUsage,
-                   "unknown algorithm \"" + printable(spec.algorithm, 64) + "\", wanted one of " +
+                   "unknown algorithm \"" + printable(spec.algorithm, 64) + "\", expected one of " +
                        join(algorithms(), ", ") + didYouMean(spec.algorithm, algorithms()),
                    ""};
     MUSTER_TRY(GemmType type, gemmType(spec.dtype, device_.computeCapability()));

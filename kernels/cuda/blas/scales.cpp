@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See scales.h.
+// Computes and lays out the scales of fp8 and fp4 operands.
 #include "kernels/cuda/blas/scales.h"
 
 #include <algorithm>

@@ -67,7 +67,7 @@ Result<Readings> CudaInventory::health(double at, const std::string& load) {
   xids_->look();
   std::vector<Absence> absences;
   for (const Gpu& gpu : gpus_) readDevice(gpu, readings, absences);
-  doubtAbsences(absences, gpus_, readings);
+  checkAbsences(absences, gpus_, readings);
   return readings;
 }
 
@@ -91,7 +91,7 @@ Result<Readings> CudaInventory::surroundings(const std::string& folder) {
     readGpuSetup(collector, sources_.host.root);
     collector.moveTo(readings, absences);
   }
-  doubtAbsences(absences, gpus_, readings);
+  checkAbsences(absences, gpus_, readings);
   compareVbios(*nvml_, gpus_, readings);
   // Only a machine with RDMA devices has anything that could reach the GPUs' memory.
   if (!readRdmaPorts(sources_.host.root).empty()) {

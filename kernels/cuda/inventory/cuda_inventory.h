@@ -19,7 +19,7 @@ struct CudaSources {
   int builtFor = 0;  ///< CUDA version of this build's kernels (13000); 0: it has none, so any driver will do
 };
 
-/// What a machine with NVIDIA GPUs has and how it fares. The node's own part is HostInventory's.
+/// Inventory and health of a machine with NVIDIA GPUs. The node's own part is HostInventory's.
 class CudaInventory : public Inventory {
  public:
   static Result<std::unique_ptr<CudaInventory>> open(CudaSources sources);

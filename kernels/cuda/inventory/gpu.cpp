@@ -17,7 +17,7 @@ Result<std::vector<Gpu>> listGpus(const Nvml& nvml) {
   const auto count = ask<unsigned>(nvml->nvmlDeviceGetCount_v2);
   if (!count.ok())
     return Error{ErrorCode::kIo,
-                 "the driver does not tell how many GPUs there are: " + nvml.words(count.code) +
+                 "the driver does not report the number of GPUs: " + nvml.words(count.code) +
                      "; see dmesg | grep NVRM",
                  kNvmlLibrary};
   std::vector<Gpu> gpus;
@@ -78,7 +78,7 @@ void GpuCollector::moveTo(Readings& out, std::vector<Absence>& absences) {
   absences_ = {};
 }
 
-void doubtAbsences(const std::vector<Absence>& absences, const std::vector<Gpu>& gpus, Readings& readings) {
+void checkAbsences(const std::vector<Absence>& absences, const std::vector<Gpu>& gpus, Readings& readings) {
   const auto modelOf = [&](const std::string& device) {
     const auto gpu = std::find_if(gpus.begin(), gpus.end(), [&](const Gpu& one) { return one.id == device; });
     return gpu == gpus.end() ? std::string() : gpu->name;
@@ -91,8 +91,8 @@ void doubtAbsences(const std::vector<Absence>& absences, const std::vector<Gpu>&
         });
     if (peer != readings.values.end())
       readings.unreadable.push_back({absence.name, absence.device,
-                                     "the driver says that this GPU has no such thing, but " + peer->device +
-                                         " of the same model has"});
+                                     "the driver reports that this GPU does not support it, but " +
+                                         peer->device + " of the same model does"});
   }
 }
 

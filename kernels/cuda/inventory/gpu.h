@@ -37,7 +37,7 @@ struct Absence {
 
 /// "The device has no such thing" is believed of a model, not of one GPU: where another one of the same model
 /// has the reading, its absence becomes an unreadable source.
-void doubtAbsences(const std::vector<Absence>& absences, const std::vector<Gpu>& gpus, Readings& readings);
+void checkAbsences(const std::vector<Absence>& absences, const std::vector<Gpu>& gpus, Readings& readings);
 
 /// Collects the readings of one GPU. An answer that says "not supported" leaves no reading: the device has no
 /// such thing. Any other failure is an unreadable source in NVML's words, but for a lost GPU, which is one

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How one GPU fares now.
+// Reads the health of one GPU.
 #include "kernels/cuda/inventory/gpu_health.h"
 
 #include "kernels/cuda/inventory/nvlink.h"

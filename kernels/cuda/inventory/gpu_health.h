@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How one GPU fares now: what changes while stages run.
+// Health readings of one GPU that change while stages run.
 #pragma once
 
 #include "kernels/cuda/inventory/gpu.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node with NVIDIA GPUs has and how it fares: the inventory of the cuda backend.
+// Inventory of the cuda backend: devices, software and health of a node with NVIDIA GPUs.
 #pragma once
 
 #include <memory>

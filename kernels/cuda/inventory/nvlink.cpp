@@ -76,7 +76,7 @@ Answer<double> slowest(const Nvml& nvml, nvmlDevice_t device, const NvLinks& lin
   for (const auto& speed : readFields(nvml, device, fields))
     if (speed.ok() && (!least.ok() || speed.value < least.value)) least = speed;
   if (!least.ok()) least = readFields(nvml, device, {{NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON}}).front();
-  least.value *= 1e6;  // megabytes a second, as nvidia-smi nvlink -s shows them
+  least.value *= 1e6;  // megabytes per second, as nvidia-smi nvlink -s shows them
   return least;
 }
 

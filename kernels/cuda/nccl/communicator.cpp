@@ -93,7 +93,7 @@ std::string NcclCommunicator::implementation() const {
 
 Status NcclCommunicator::checkRange(const char* what, const Buffer& buffer, uint64_t bytes) {
   if (bytes <= buffer.bytes()) return {};
-  return Error{ErrorCode::kUsage, fmt::format("wants {} bytes of a buffer of {}", bytes, buffer.bytes()),
+  return Error{ErrorCode::kUsage, fmt::format("needs {} bytes, but the buffer has {}", bytes, buffer.bytes()),
                what};
 }
 
@@ -207,14 +207,14 @@ Result<std::vector<TransportUse>> NcclCommunicator::transports() {
   MUSTER_TRY(NcclLog log, NcclProcess::get().log());
   if (log.lines == 0)
     return Error{ErrorCode::kNotFound,
-                 "NCCL wrote no log, so nothing proves the transport; is NCCL_DEBUG set in "
+                 "NCCL wrote no log, so the transport is not confirmed; is NCCL_DEBUG set in "
                  "/etc/nccl.conf or by a plugin?",
                  implementation()};
   std::vector<TransportUse> uses =
       transportsSince(logBefore_, log, LinkCounters::between(sentBefore_, counters_.read()), queued_);
   if (uses.empty())
     return Error{ErrorCode::kNotFound,
-                 "NCCL's log names no connection of this group, so nothing proves the transport",
+                 "NCCL's log lists no connection of this group, so the transport is not confirmed",
                  describe(log)};
   uses.front().evidence += "; " + describe(log);
   return uses;

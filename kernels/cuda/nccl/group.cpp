@@ -63,9 +63,9 @@ Result<ncclUniqueId> shareId(const CommunicatorSpec& spec, GroupStore& store) {
   }
   MUSTER_TRY(std::string bytes, store.get(key, spec.timeout));
   if (bytes.size() != sizeof id.internal)
-    return Error{ErrorCode::kProtocol,
-                 fmt::format("rank 0's unique id has {} bytes, wanted {}", bytes.size(), sizeof id.internal),
-                 key};
+    return Error{
+        ErrorCode::kProtocol,
+        fmt::format("rank 0's unique id has {} bytes, expected {}", bytes.size(), sizeof id.internal), key};
   std::memcpy(id.internal, bytes.data(), bytes.size());
   return id;
 }

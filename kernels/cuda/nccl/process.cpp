@@ -53,7 +53,7 @@ Status NcclProcess::configure(const Settings& settings) {
   if (configured_ && settings != settings_)
     return Error{ErrorCode::kUsage,
                  "NCCL reads its environment once a process, and this one has " + listed(settings_) +
-                     ", wanted " + listed(settings) + "; give each set of settings a stage of its own",
+                     ", expected " + listed(settings) + "; use a separate stage for each set of settings",
                  "settings"};
   if (configured_) return {};
   MUSTER_CHECK_OK(openLog());

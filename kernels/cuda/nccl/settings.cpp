@@ -32,7 +32,7 @@ Status checkSettings(const Settings& settings) {
       return Error{
           ErrorCode::kUsage,
           "\"" + printable(name, 64) +
-              "\" is no setting of NCCL or a network plugin; wanted a name that begins with NCCL_, FI_, "
+              "\" is not a setting of NCCL or a network plugin; expected a name that begins with NCCL_, FI_, "
               "OFI_, UCX_, RDMAV_, MLX5_, IBV_, SHARP_ or FASTRAK_",
           "settings"};
     if (std::find(kOwn.begin(), kOwn.end(), name) != kOwn.end())
@@ -56,7 +56,7 @@ SettingsProof proveSettings(const Settings& settings, const NcclLog& log) {
     else if (said->second == printable(value, 400))
       proof.taken.push_back(name + "=" + value);
     else
-      proof.changed.push_back(name + " is " + said->second + ", wanted " + printable(value, 400));
+      proof.changed.push_back(name + " is " + said->second + ", expected " + printable(value, 400));
   }
   return proof;
 }

@@ -21,7 +21,7 @@ Status checkSettings(const Settings& settings);
 struct SettingsProof {
   std::vector<std::string> taken;    ///< NCCL said that it took them, with that value
   std::vector<std::string> unsaid;   ///< NCCL's log does not name them: unknown to it, or not yet needed
-  std::vector<std::string> changed;  ///< NCCL says another value: "NCCL_X is 5, wanted 4"
+  std::vector<std::string> changed;  ///< NCCL says another value: "NCCL_X is 5, expected 4"
 };
 SettingsProof proveSettings(const Settings& settings, const NcclLog& log);
 

@@ -74,7 +74,7 @@ Result<std::vector<Candidate>> HostOps::candidatesFor(const GemmSpec& spec) {
   if (!candidates.empty()) return candidates;
   if (reasons.empty())
     return Error{ErrorCode::kUsage,
-                 "unknown algorithm \"" + printable(spec.algorithm, 64) + "\", wanted one of " +
+                 "unknown algorithm \"" + printable(spec.algorithm, 64) + "\", expected one of " +
                      join(names, ", ") + didYouMean(spec.algorithm, names),
                  ""};
   return Error{ErrorCode::kUnsupported, join(reasons, "; "), ""};

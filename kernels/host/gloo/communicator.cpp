@@ -72,7 +72,7 @@ class GlooCommunicator : public Communicator {
 
 Status GlooCommunicator::checkRange(const char* what, const Buffer& buffer, uint64_t bytes) {
   if (bytes <= buffer.bytes()) return {};
-  return Error{ErrorCode::kUsage, fmt::format("wants {} bytes of a buffer of {}", bytes, buffer.bytes()),
+  return Error{ErrorCode::kUsage, fmt::format("needs {} bytes, but the buffer has {}", bytes, buffer.bytes()),
                what};
 }
 
@@ -155,7 +155,7 @@ Result<std::vector<TransportUse>> GlooCommunicator::transports() {
          fmt::format("{}: tx_bytes +{}, rx_bytes +{}", name, text(bytes.sent), text(bytes.received))});
   }
   if (uses.empty())
-    return Error{ErrorCode::kNotFound, "no interface counted any byte, so nothing proves the transport",
+    return Error{ErrorCode::kNotFound, "no interface counted any byte, so the transport is not confirmed",
                  "/sys/class/net/*/statistics"};
   std::stable_sort(uses.begin(), uses.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
   return uses;

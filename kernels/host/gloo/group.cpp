@@ -141,7 +141,7 @@ Status GlooGroup::lost(const char* what, const std::string& reason) {
     broken_ = Error{late ? ErrorCode::kTimeout : ErrorCode::kIo,
                     "rank " + std::to_string(context_->rank) + " of " + std::to_string(context_->size) +
                         " lost its group in " + what + ": " + reason +
-                        "; a peer ended or stands still: see how the other ranks ended",
+                        "; a peer ended or hangs: check how the other ranks ended",
                     name_};
   return broken_;
 }

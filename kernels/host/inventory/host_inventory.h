@@ -25,7 +25,7 @@ struct HostSources {
 /// The sources of the running machine.
 HostSources machineSources();
 
-/// What this machine has and how it fares.
+/// Inventory and health of this machine.
 class HostInventory : public Inventory {
  public:
   explicit HostInventory(HostSources sources);

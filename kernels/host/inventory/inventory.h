@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine has and how it fares, read from Linux: the inventory of the host backend, and of any
+// Inventory and health of this machine, read from Linux: the inventory of the host backend, and of any
 // backend's node.
 #pragma once
 

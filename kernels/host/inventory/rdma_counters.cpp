@@ -50,7 +50,8 @@ Result<uint64_t> readCount(const Root& root, const std::string& path) {
   const char* end = text.data() + text.size();
   const auto [rest, problem] = std::from_chars(text.data(), end, value);
   if (problem != std::errc{} || rest != end || text.empty())
-    return Error{ErrorCode::kProtocol, "holds \"" + printable(text, 40) + "\" where a count is wanted", path};
+    return Error{ErrorCode::kProtocol, "holds \"" + printable(text, 40) + "\" where a count is expected",
+                 path};
   return value;
 }
 
@@ -70,7 +71,7 @@ RdmaCounters readRdmaCounters(const Root& root, const std::string& device, int p
     else if (*count >= entry.limit && entry.limit != kNoLimit)
       counters.unreadable.push_back(
           {source, name,
-           "stands at its maximum " + std::to_string(*count) +
+           "is at its maximum " + std::to_string(*count) +
                " and counts no further; clear it with perfquery -R or by loading the driver again"});
     else
       counters.values[entry.counter] += *count * entry.unit;

@@ -53,7 +53,7 @@ Result<int64_t> Root::integer(const std::string& path) const {
   const char* end = content.data() + content.size();
   const auto [rest, problem] = std::from_chars(content.data(), end, value);
   if (problem != std::errc{} || rest != end || content.empty())
-    return Error{ErrorCode::kProtocol, "holds \"" + printable(content, 40) + "\" where a number is wanted",
+    return Error{ErrorCode::kProtocol, "holds \"" + printable(content, 40) + "\" where a number is expected",
                  path};
   return value;
 }

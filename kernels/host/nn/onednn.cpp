@@ -65,7 +65,7 @@ Status hasBf16() {
   const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
   if (isa == dnnl::cpu_isa::avx512_core_bf16 || isa == dnnl::cpu_isa::avx512_core_amx) return {};
   return Error{ErrorCode::kUnsupported,
-               fmt::format("this processor does not train in bf16: oneDNN found {}, and wants AVX512_BF16 or "
+               fmt::format("this processor does not train in bf16: oneDNN found {}, and needs AVX512_BF16 or "
                            "AMX for it; use f32",
                            isaName()),
                ""};

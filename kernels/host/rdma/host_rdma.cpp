@@ -19,7 +19,7 @@ namespace {
 Status checkName(const std::string& device) {
   if (isPlainName(device)) return {};
   return Error{ErrorCode::kProtocol,
-               "an RDMA device is called \"" + printable(device, 64) + "\", which is no name",
+               "an RDMA device is called \"" + printable(device, 64) + "\", which is not a valid name",
                "/sys/class/infiniband"};
 }
 

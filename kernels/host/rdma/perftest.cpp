@@ -192,7 +192,7 @@ Result<std::string> Perftest::program(RdmaMethod method) const {
   return Error{
       ErrorCode::kNotFound,
       fmt::format("there is no program {} in {}; install the package perftest (apt-get install perftest), or "
-                  "name the folder that has it in MUSTER_PERFTEST_DIR",
+                  "set MUSTER_PERFTEST_DIR to its directory",
                   name, folder_.empty() ? "PATH" : printable(folder_)),
       ""};
 }
@@ -213,7 +213,7 @@ Result<std::string> Perftest::version(RdmaMethod method) const {
   const size_t at = text.find(kBefore);
   if (at == std::string::npos)
     return Error{ErrorCode::kProtocol,
-                 fmt::format("{} --version names no version; {}", path, lastWords(text)), ""};
+                 fmt::format("{} --version printed no version; {}", path, lastWords(text)), ""};
   const std::string_view rest = std::string_view(text).substr(at + kBefore.size());
   return fmt::format("perftest {} ({})", printable(trim(rest.substr(0, rest.find('\n'))), 32), path);
 }

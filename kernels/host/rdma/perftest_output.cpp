@@ -41,7 +41,7 @@ std::vector<std::string_view> words(std::string_view line) {
 
 Error malformed(const std::string& what) {
   return {ErrorCode::kProtocol,
-          what + "; wanted the table of perftest 4.5 or later (Debian package perftest)", ""};
+          what + "; expected the table of perftest 4.5 or later (Debian package perftest)", ""};
 }
 
 std::string quoted(std::string_view line) {
@@ -80,7 +80,7 @@ Result<std::vector<double>> numbersOf(std::string_view row, size_t columns) {
     double value = 0;
     const auto [rest, problem] = std::from_chars(word.data(), word.data() + word.size(), value);
     if (problem != std::errc{} || rest != word.data() + word.size() || !std::isfinite(value) || value < 0)
-      return malformed("a row of results holds " + quoted(word) + " where a number is wanted, in " +
+      return malformed("a row of results holds " + quoted(word) + " where a number is expected, in " +
                        quoted(row));
     numbers.push_back(value);
   }
@@ -93,9 +93,9 @@ Result<std::vector<double>> numbersOf(std::string_view row, size_t columns) {
 Result<RdmaFigure> bandwidthOf(const std::vector<double>& row) {
   RdmaFigure figure;
   figure.bandwidth = row[3] * 1e9 / 8;
-  if (!(figure.bandwidth > 0)) return malformed("the engine says that it moved nothing (average 0 Gb/s)");
+  if (!(figure.bandwidth > 0)) return malformed("the engine reports that it moved nothing (average 0 Gb/s)");
   if (!std::isfinite(figure.bandwidth))
-    return malformed(fmt::format("the engine says that it moved {} Gb/s", row[3]));
+    return malformed(fmt::format("the engine reports that it moved {} Gb/s", row[3]));
   return figure;
 }
 
@@ -121,8 +121,8 @@ Result<RdmaFigure> parsePerftest(RdmaMethod method, std::string_view output, uin
   MUSTER_TRY(const std::vector<double> row,
              numbersOf(rows[0], isBandwidth ? kBandwidthColumns : kLatencyColumns));
   if (row[0] != static_cast<double>(bytes))
-    return malformed(fmt::format("the engine used messages of {} B, it was told {} B", row[0], bytes));
-  if (!(row[1] > 0)) return malformed("the engine says that it did 0 iterations");
+    return malformed(fmt::format("the engine used messages of {} B, expected {} B", row[0], bytes));
+  if (!(row[1] > 0)) return malformed("the engine reports 0 iterations");
   return isBandwidth ? bandwidthOf(row) : latencyOf(row);
 }
 

@@ -54,7 +54,7 @@ class FaultReader {
     const std::vector<std::string> kinds = {"slow",      "throttle", "ecc",          "corruption",
                                             "hang",      "crash",    "missing",      "xid",
                                             "slow_link", "slow_nic", "flapping_nic", "slow_uplink"};
-    table_.complain("kind", fmt::format("there is no fault \"{}\"{}; wanted one of {}", printable(kind),
+    table_.complain("kind", fmt::format("there is no fault \"{}\"{}; expected one of {}", printable(kind),
                                         didYouMean(kind, kinds), join(kinds, ", ")));
     return false;
   }
@@ -107,7 +107,7 @@ class FaultReader {
     table_.quantity("down", "s", {0, kMaxTime}, fault_.down);
     if (fault_.down >= fault_.period && fault_.period > 0)
       table_.complain("down",
-                      "`down` must be shorter than `period`: a link that is always down is no flapping one");
+                      "`down` must be shorter than `period`: a link that is always down does not flap");
     readSpan();
     return true;
   }
@@ -221,7 +221,7 @@ class FaultReader {
       if (at != workNames().end())
         fault_.ops.push_back(static_cast<Work>(at - workNames().begin()));
       else
-        table_.complain("ops", fmt::format("there is no work \"{}\"{}; wanted some of {}", printable(name),
+        table_.complain("ops", fmt::format("there is no work \"{}\"{}; expected some of {}", printable(name),
                                            didYouMean(name, workNames()), join(workNames(), ", ")));
     }
   }

@@ -44,7 +44,7 @@ RdmaFault readFault(TomlTable& table, int hcas, int nodes) {
     if (fault.counts.empty()) table.complain("", "an errors fault needs a counter, such as `symbol_errors`");
   } else {
     const std::vector<std::string> kinds = {"slow", "link_down", "errors"};
-    table.complain("kind", fmt::format("there is no fault \"{}\" of an HCA{}; wanted one of {}",
+    table.complain("kind", fmt::format("there is no fault \"{}\" of an HCA{}; expected one of {}",
                                        printable(kind), didYouMean(kind, kinds), join(kinds, ", ")));
     return fault;
   }

@@ -9,10 +9,10 @@
 namespace muster::ring {
 namespace {
 
-constexpr double kPriorFigures = 32;  ///< so many figures weigh as much as the floor
+constexpr double kPriorFigures = 32;  ///< figures that weigh as much as the floor
 constexpr double kLeastSigma = 0.004;
-constexpr double kMostSigma = 0.25;     ///< unless the floor is wider
-constexpr double kDoubtChance = 0.1;    ///< healthy tests in which a pair is looked at again
+constexpr double kMostSigma = 0.25;       ///< unless the floor is wider
+constexpr double kRemeasureChance = 0.1;  ///< share of healthy tests in which a pair is remeasured
 constexpr double kNeededChance = 2e-4;  ///< healthy tests in which a single figure makes a pair slow, at most
 constexpr double kSaferChance = 1e-8;   ///< the same, where noise is small
 constexpr double kSaferUpTo = 0.12;     ///< well short of the least fault that must be found (15%: 0.16)
@@ -114,10 +114,10 @@ Limits limitsOf(const Baseline& base, const Tail& tail, size_t family) {
     return -normalQuantile(std::min(0.5, chance)) * believedSigma(base.floor, seen, base.figures);
   };
   Limits limits;
-  limits.doubtful = std::max(kLeastLoss, limit(kDoubtChance / figures, kTailPower));
+  limits.remeasure = std::max(kLeastLoss, limit(kRemeasureChance / figures, kTailPower));
   // Where noise is small, more distance costs no fault that matters and spares rounds.
   const double safer = std::min(limit(kSaferChance / figures, kFarTailPower), kSaferUpTo);
-  limits.slow = std::max({limits.doubtful, limit(kNeededChance / figures, kFarTailPower), safer});
+  limits.slow = std::max({limits.remeasure, limit(kNeededChance / figures, kFarTailPower), safer});
   limits.confirms = std::max(-normalQuantile(kConfirmChance) * base.sigma, limit(kConfirmChance, kTailPower));
   limits.slowAgain = std::max(kLeastLoss, limit(kAgainChance, kNearTailPower));
   return limits;

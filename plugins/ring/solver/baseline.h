@@ -21,10 +21,10 @@ struct Tail {
 
 /// Losses by which a pair is judged, as logarithms: 0.16 is 15%.
 struct Limits {
-  double doubtful = 0;   ///< a single figure beyond it is worth another look at the pair, in the same round
+  double remeasure = 0;  ///< a single figure beyond it: the pair is remeasured in the same round
   double slow = 0;       ///< a single figure beyond it is no chance
   double confirms = 0;   ///< a single figure beyond it confirms, in a later round, what another one said
-  double slowAgain = 0;  ///< once a figure was doubtful, several are no chance if each lies beyond this
+  double slowAgain = 0;  ///< of a remeasured pair: several figures that all lie beyond it are no chance
 };
 
 /// Natural logarithms.

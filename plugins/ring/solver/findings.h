@@ -53,9 +53,9 @@ struct LaneFindings {
   std::vector<LinkFault> links;
   std::vector<LeafFault> leaves;
   std::vector<OpenFault> open;
-  std::vector<Pair> unrepeated;  ///< slow once, and not when measured again
-  std::vector<Pair> doubtful;    ///< looked at once, and neither good nor slow
-  std::vector<Pair> disturbed;   ///< slow each time, but other processes on the hosts may account for it
+  std::vector<Pair> unrepeated;    ///< slow once, and not when measured again
+  std::vector<Pair> inconclusive;  ///< measured once, neither good nor slow
+  std::vector<Pair> disturbed;     ///< slow each time, but other processes on the hosts may account for it
   std::vector<Wish> wishes;
   std::vector<int> suspects;  ///< every node of a slow pair
 };

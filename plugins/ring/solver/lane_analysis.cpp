@@ -19,8 +19,8 @@ constexpr double kClearsMany = 16;   ///< evidence that clears a node with sever
 constexpr int kCondemning = 3;       ///< slow partners
 constexpr size_t kMostMeetings = 9;  ///< of a node, before its question is left open
 
-/// What is known of an accused node, beside what others explain.
-struct Testimony {
+/// Evidence about an accused node, without what other faults explain.
+struct NodeEvidence {
   double loss = 0;  ///< the least of its slow pairs'
   std::vector<int> slowWith;
   std::vector<int> fineWith;
@@ -33,14 +33,14 @@ struct Testimony {
 
 class LaneAnalysis {
  public:
-  LaneAnalysis(const RoundLog& log, const Encounters& encounters, const LaneFigures& figures)
-      : log_(log), encounters_(encounters), figures_(figures), uplinks_(log, figures, found_) {}
+  LaneAnalysis(const RoundLog& log, const MeetingsByNode& meetingsByNode, const LaneFigures& figures)
+      : log_(log), meetingsByNode_(meetingsByNode), figures_(figures), uplinks_(log, figures, found_) {}
 
   LaneFindings run() {
-    SlowPairs pairs = findSlowPairs(log_, encounters_, figures_);
+    SlowPairs pairs = findSlowPairs(log_, meetingsByNode_, figures_);
     slow_ = std::move(pairs.slow);
     found_.unrepeated = std::move(pairs.unrepeated);
-    found_.doubtful = std::move(pairs.doubtful);
+    found_.inconclusive = std::move(pairs.inconclusive);
     found_.disturbed = std::move(pairs.disturbed);
     for (size_t i = 0; i < slow_.size(); ++i)
       for (int node : {slow_[i].pair.a, slow_[i].pair.b}) slowOf_[node].push_back(i);
@@ -58,15 +58,15 @@ class LaneAnalysis {
   }
 
   [[nodiscard]] bool explainedMeeting(const Pair& pair, int node) const;
-  [[nodiscard]] Testimony hear(int node) const;
+  [[nodiscard]] NodeEvidence collect(int node) const;
   [[nodiscard]] bool condemned(int node) const { return condemned_.count(node) == 1; }
-  [[nodiscard]] bool vouchedFor(const Testimony& testimony) const;
+  [[nodiscard]] bool hasHealthyPartner(const NodeEvidence& evidence) const;
   void condemnNodes();
   void judgePair(const SlowPair& slow);
-  void wishFor(int node, const Testimony& testimony);
+  void wishFor(int node, const NodeEvidence& evidence);
 
   const RoundLog& log_;
-  const Encounters& encounters_;
+  const MeetingsByNode& meetingsByNode_;
   const LaneFigures& figures_;
   LaneFindings found_;
   Uplinks uplinks_;
@@ -82,51 +82,51 @@ bool LaneAnalysis::explainedMeeting(const Pair& pair, int node) const {
   return (condemned(other) && !condemned(node)) || uplinks_.explain(pair);
 }
 
-Testimony LaneAnalysis::hear(int node) const {
-  Testimony testimony;
-  testimony.loss = 1e9;
+NodeEvidence LaneAnalysis::collect(int node) const {
+  NodeEvidence evidence;
+  evidence.loss = 1e9;
   for (size_t i : slowOf_.at(node))
-    if (!slow_[i].explained) testimony.loss = std::min(testimony.loss, slow_[i].loss);
-  for (size_t m : encounters_.of(node)) {
-    ++testimony.meetings;
+    if (!slow_[i].explained) evidence.loss = std::min(evidence.loss, slow_[i].loss);
+  for (size_t m : meetingsByNode_.of(node)) {
+    ++evidence.meetings;
     const Pair& pair = log_.meetings()[m].pair;
     if (explainedMeeting(pair, node)) continue;
     const Baseline& base = baseline(pair);
     const int other = pair.a == node ? pair.b : pair.a;
     const double lost = std::max(0.0, figures_.loss[m]);
     const bool slow =
-        figures_.slow(log_, m) || figures_.sure[m] > std::max(testimony.loss / 2, base.limits.confirms);
-    if (!slow && lost > testimony.loss / 2) continue;  // says neither
-    auto& list = slow ? testimony.slowWith : testimony.fineWith;
+        figures_.slow(log_, m) || figures_.sure[m] > std::max(evidence.loss / 2, base.limits.confirms);
+    if (!slow && lost > evidence.loss / 2) continue;  // says neither
+    auto& list = slow ? evidence.slowWith : evidence.fineWith;
     if (std::find(list.begin(), list.end(), other) == list.end()) list.push_back(other);
-    if (!slow) testimony.fine += fineEvidence(testimony.loss, lost, base.sigma);
+    if (!slow) evidence.fine += fineEvidence(evidence.loss, lost, base.sigma);
   }
-  return testimony;
+  return evidence;
 }
 
-/// Whether one of those with whom a node is slow is himself well.
-bool LaneAnalysis::vouchedFor(const Testimony& testimony) const {
-  return std::any_of(testimony.slowWith.begin(), testimony.slowWith.end(), [&](int partner) {
+/// True if at least one slow partner is otherwise healthy.
+bool LaneAnalysis::hasHealthyPartner(const NodeEvidence& evidence) const {
+  return std::any_of(evidence.slowWith.begin(), evidence.slowWith.end(), [&](int partner) {
     const auto slow = slowOf_.find(partner);
-    return slow == slowOf_.end() || slow->second.size() == 1 || hear(partner).fine >= kClearsOne;
+    return slow == slowOf_.end() || slow->second.size() == 1 || collect(partner).fine >= kClearsOne;
   });
 }
 
-/// Names nodes that are slow with three partners (with all, where there are fewer), one of whom is himself
-/// well. Two adjacent bad links look like a bad node until the node meets a third partner.
+/// Names nodes that are slow with three partners (with all, where there are fewer), one of whom is otherwise
+/// healthy. Two adjacent bad links look like a bad node until the node meets a third partner.
 void LaneAnalysis::condemnNodes() {
   const int needed = std::min(kCondemning, log_.nodes() - 1);
   std::vector<NodeFault> found;
   for (const auto& [node, pairs] : slowOf_) {
     if (std::all_of(pairs.begin(), pairs.end(), [&](size_t i) { return slow_[i].explained; })) continue;
-    Testimony t = hear(node);
+    NodeEvidence t = collect(node);
     const auto slow = static_cast<int>(t.slowWith.size());
     const auto fine = static_cast<int>(t.fineWith.size());
     // A bad node is slow inside its leaf too; one that is slow across only may hang on a bad uplink.
     const bool fineInside = std::any_of(t.fineWith.begin(), t.fineWith.end(), [&](int partner) {
       return log_.topology().known() && !log_.topology().crosses(makePair(node, partner));
     });
-    if (needed < 2 || slow < needed + 2 * fine || fineInside || !vouchedFor(t)) continue;
+    if (needed < 2 || slow < needed + 2 * fine || fineInside || !hasHealthyPartner(t)) continue;
     const double strength =
         std::min(slow * slowEvidence(t.loss, figures_.sameLeaf.sigma), (slow - 1) * kSecondFault) -
         fine * kSecondFault;
@@ -139,18 +139,18 @@ void LaneAnalysis::condemnNodes() {
   for (SlowPair& slow : slow_) slow.explained |= condemned(slow.pair.a) || condemned(slow.pair.b);
 }
 
-void LaneAnalysis::wishFor(int node, const Testimony& testimony) {
+void LaneAnalysis::wishFor(int node, const NodeEvidence& evidence) {
   if (!wished_.insert(node).second) return;
   found_.wishes.push_back(
-      {Wish::Kind::kHealthyPartner, {node, -1}, static_cast<int>(testimony.slowWith.size())});
+      {Wish::Kind::kHealthyPartner, {node, -1}, static_cast<int>(evidence.slowWith.size())});
 }
 
 /// A slow pair that no node and no leaf explains: its link, once both nodes are cleared and it is slow again.
 /// Where it is all that speaks against its nodes, it is measured again before anybody else is asked: most
 /// figures that are rare but possible by chance end there.
 void LaneAnalysis::judgePair(const SlowPair& slow) {
-  const Testimony a = hear(slow.pair.a);
-  const Testimony b = hear(slow.pair.b);
+  const NodeEvidence a = collect(slow.pair.a);
+  const NodeEvidence b = collect(slow.pair.b);
   const bool nodesCleared = a.cleared() && b.cleared();
   if (nodesCleared && uplinks_.cleared(slow) && slow.settled()) {
     const double evidence = slow.times * slowEvidence(slow.loss, baseline(slow.pair).sigma);
@@ -162,16 +162,16 @@ void LaneAnalysis::judgePair(const SlowPair& slow) {
     found_.wishes.push_back({Wish::Kind::kAgain, slow.pair, 1});
     return;
   }
-  for (const auto& [node, testimony] : {std::pair{slow.pair.a, &a}, {slow.pair.b, &b}})
-    if (!testimony->cleared() && testimony->meetings < kMostMeetings) wishFor(node, *testimony);
+  for (const auto& [node, evidence] : {std::pair{slow.pair.a, &a}, {slow.pair.b, &b}})
+    if (!evidence->cleared() && evidence->meetings < kMostMeetings) wishFor(node, *evidence);
 }
 
 }  // namespace
 
-std::vector<LaneFindings> analyseLanes(const RoundLog& log, const Encounters& encounters) {
+std::vector<LaneFindings> analyseLanes(const RoundLog& log, const MeetingsByNode& meetingsByNode) {
   std::vector<LaneFindings> all;
   for (const LaneFigures& figures : readLanes(log))
-    all.push_back(LaneAnalysis(log, encounters, figures).run());
+    all.push_back(LaneAnalysis(log, meetingsByNode, figures).run());
   return all;
 }
 

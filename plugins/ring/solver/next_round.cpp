@@ -12,9 +12,9 @@ namespace {
 /// Fills one round with wishes.
 class Matchmaker {
  public:
-  Matchmaker(const RoundLog& log, const Encounters& encounters, Round round)
+  Matchmaker(const RoundLog& log, const MeetingsByNode& meetingsByNode, Round round)
       : log_(log),
-        encounters_(encounters),
+        meetingsByNode_(meetingsByNode),
         busy_(size(log)),
         suspect_(size(log)),
         wanted_(size(log)),
@@ -26,9 +26,9 @@ class Matchmaker {
     for (int node : nodes) suspect_[at(node)] = true;
   }
 
-  /// Doubtful pairs are measured again where both nodes are idle in a round that is held anyway: before they
-  /// are slow by another round's figures.
-  Round serve(std::vector<Wish> wishes, const std::vector<Pair>& doubtful) {
+  /// Inconclusive pairs are remeasured if both nodes are idle in a round that is held anyway, before another
+  /// round's figures make them slow.
+  Round serve(std::vector<Wish> wishes, const std::vector<Pair>& inconclusive) {
     std::stable_sort(wishes.begin(), wishes.end(),
                      [](const Wish& x, const Wish& y) { return x.weight > y.weight; });
     for (const Wish& wish : wishes)
@@ -38,7 +38,7 @@ class Matchmaker {
     for (const bool healthy : {true, false})
       for (const Wish& wish : wishes) serveOne(wish, healthy);
     if (round_.empty()) return {};
-    for (const Pair& pair : doubtful) serveOne({Wish::Kind::kAgain, pair, 0}, true);
+    for (const Pair& pair : inconclusive) serveOne({Wish::Kind::kAgain, pair, 0}, true);
     return std::move(round_);
   }
 
@@ -64,7 +64,7 @@ class Matchmaker {
 
   [[nodiscard]] bool fits(int node, int partner, bool healthy) const {
     if (partner == node || busy_[at(partner)] || wanted_[at(partner)]) return false;
-    return (!healthy || !suspect_[at(partner)]) && !encounters_.met(log_, node, partner);
+    return (!healthy || !suspect_[at(partner)]) && !meetingsByNode_.met(log_, node, partner);
   }
 
   /// Inside the leaf where that is possible, so that no uplink has a say; across where the wish asks for it.
@@ -81,7 +81,7 @@ class Matchmaker {
   }
 
   const RoundLog& log_;
-  const Encounters& encounters_;
+  const MeetingsByNode& meetingsByNode_;
   std::vector<bool> busy_;
   std::vector<bool> suspect_;
   std::vector<bool> wanted_;  ///< waits for a partner, so it is none
@@ -109,16 +109,16 @@ Round nextRound(const RoundLog& log) {
   if (held >= opening.size() + kMostRounds) return {};
   Round round = held < opening.size() ? opening[held] : Round();
   if (held < 2 || 2 * round.size() + 1 >= static_cast<size_t>(log.nodes())) return round;  // nobody is idle
-  const Encounters encounters(log);
-  Matchmaker matchmaker(log, encounters, std::move(round));
+  const MeetingsByNode meetingsByNode(log);
+  Matchmaker matchmaker(log, meetingsByNode, std::move(round));
   std::vector<Wish> wishes;
-  std::vector<Pair> doubtful;
-  for (const LaneFindings& found : analyseLanes(log, encounters)) {
+  std::vector<Pair> inconclusive;
+  for (const LaneFindings& found : analyseLanes(log, meetingsByNode)) {
     matchmaker.suspect(found.suspects);
     merge(wishes, found.wishes);
-    doubtful.insert(doubtful.end(), found.doubtful.begin(), found.doubtful.end());
+    inconclusive.insert(inconclusive.end(), found.inconclusive.begin(), found.inconclusive.end());
   }
-  return matchmaker.serve(std::move(wishes), doubtful);
+  return matchmaker.serve(std::move(wishes), inconclusive);
 }
 
 }  // namespace muster::ring

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See round_log.h.
+// Stores the measured rounds of a ring.
 #include "plugins/ring/solver/round_log.h"
 
 #include <fmt/format.h>

@@ -66,7 +66,7 @@ class Solver {
   }
 
   std::vector<Culprit> run() {
-    const std::vector<LaneFindings> found = analyseLanes(log_, Encounters(log_));
+    const std::vector<LaneFindings> found = analyseLanes(log_, MeetingsByNode(log_));
     for (size_t i = 0; i < found.size(); ++i) collect(log_.lanes()[i], found[i]);
     for (const auto& [leaf, said] : leaves_) nameLeaf(leaf, said);
     for (const auto& [node, said] : nodes_) nameNode(node, said);
@@ -186,7 +186,7 @@ class Solver {
         culprit.undecided = true;
         culprit.evidence = fmt::format(
             "the pair #{} - #{} was slow whenever it was measured, but its ranks waited for a CPU that other "
-            "processes used, or it was not slow alike",
+            "processes used, or its slowness varied",
             pair.a, pair.b);
         culprits_.push_back(std::move(culprit));
         lanes_.push_back(i);

@@ -17,9 +17,9 @@ constexpr int kMostRounds =
 /// done.
 Round nextRound(const RoundLog& log);
 
-/// The pairs that are to be looked at once more before the round just held ends: those of an opening round
-/// whose figures are neither good nor beyond doubt. Empty: the round is over.
-Round pairsInDoubt(const RoundLog& log);
+/// The pairs to remeasure before the round just held ends: those of an opening round whose figures are
+/// inconclusive. Empty: the round is over.
+Round pairsToRemeasure(const RoundLog& log);
 
 /// Once the rounds are over: what is measured again at a later time, because it is about to be reported as a
 /// fault, and healthy pairs beside it; rounds right after each other. Empty: there is none, or it was

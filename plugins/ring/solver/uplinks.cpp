@@ -35,9 +35,9 @@ void Uplinks::judge(std::vector<SlowPair>& slow) {
   for (SlowPair& one : slow) one.explained |= explain(one.pair);
 }
 
-LeafTestimony Uplinks::hear(int leaf, double loss, const Pair* without) const {
+LeafEvidence Uplinks::collect(int leaf, double loss, const Pair* without) const {
   const Topology& topology = log_.topology();
-  LeafTestimony t;
+  LeafEvidence t;
   double sum = 0;
   for (size_t m = 0; m < log_.meetings().size(); ++m) {
     const auto& [round, pair, looks] = log_.meetings()[m];
@@ -70,7 +70,7 @@ LeafTestimony Uplinks::hear(int leaf, double loss, const Pair* without) const {
 /// An uplink is to blame when nearly all pairs across are slow, of two nodes or more and with two leaves or
 /// more, while pairs inside the leaf are fine.
 void Uplinks::judgeLeaf(int leaf, double loss) {
-  const LeafTestimony t = hear(leaf, loss, nullptr);
+  const LeafEvidence t = collect(leaf, loss, nullptr);
   if (t.members.size() < 2 || t.partners.size() < 2 || t.inside == 0) return;
   if (t.slowAcross < kUplinkShare * t.across || t.slowInside > (1 - kUplinkShare) * t.inside) return;
   badLeaves_.insert(leaf);
@@ -97,7 +97,7 @@ bool Uplinks::cleared(const SlowPair& slow) {
   for (int node : {slow.pair.a, slow.pair.b}) {
     const int leaf = topology.leaf(node);
     const auto size = std::count(topology.leafOf.begin(), topology.leafOf.end(), leaf);
-    const LeafTestimony t = hear(leaf, slow.loss, &slow.pair);
+    const LeafEvidence t = collect(leaf, slow.loss, &slow.pair);
     const bool fine = t.fine >= kClearsOne && t.slowAcross <= (1 - kUplinkShare) * t.across;
     if (size < 2 || fine) continue;
     cleared = false;

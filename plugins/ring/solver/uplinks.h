@@ -10,8 +10,8 @@
 
 namespace muster::ring {
 
-/// What is known of an accused uplink.
-struct LeafTestimony {
+/// Evidence about an accused uplink.
+struct LeafEvidence {
   double loss = 0;  ///< mean of the slow pairs across
   double fine = 0;  ///< log odds that it has not the loss it is accused of
   int across = 0, slowAcross = 0, inside = 0, slowInside = 0;
@@ -34,8 +34,8 @@ class Uplinks {
 
  private:
   void judgeLeaf(int leaf, double loss);
-  /// The leaf's pairs, seen under the suspicion that its uplink costs `loss`.
-  [[nodiscard]] LeafTestimony hear(int leaf, double loss, const Pair* without) const;
+  /// Evidence of the leaf's pairs, assuming that its uplink costs `loss`.
+  [[nodiscard]] LeafEvidence collect(int leaf, double loss, const Pair* without) const;
   void wishAcross(int leaf, const std::set<int>& members);
 
   const RoundLog& log_;

@@ -50,7 +50,7 @@ Status append(const std::filesystem::path& path, const Form& form, ImageStore& s
   if (content.empty() || content.size() % record != 0)
     return Error{
         ErrorCode::kCorrupt,
-        fmt::format("at byte {}: it has {} bytes, not a multiple of a record's {}; it is cut short, fetch it "
+        fmt::format("at byte {}: it has {} bytes, not a multiple of a record's {}; it is truncated, fetch it "
                     "again",
                     content.size() / record * record, content.size(), record),
         path.string()};

@@ -55,7 +55,7 @@ struct DatasetSpec {
   int classes = 0;     ///< that the model tells apart; more in the data are an error. 0: as the data has
   int imageSize = 0;   ///< pixels; 0: 224 for synthetic and imagenet, 32 for the others
   int tokens = 0;      ///< synthetic: length of a sequence; 0: images
-  uint64_t limit = 0;  ///< only so many samples of it, spread over all; 0: all
+  uint64_t limit = 0;  ///< number of samples to use, spread over all; 0: all
   uint64_t seed = 0;   ///< synthetic: of everything
 };
 

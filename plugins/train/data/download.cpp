@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See download.h.
+// Lists the files of each data set with their digests and downloads them.
 #include "plugins/train/data/download.h"
 
 #include <fcntl.h>
@@ -69,8 +69,8 @@ Result<Source> sourceOf(const std::string& mode) {
           {{"train.bin", "f31298fc616915fa142368359df1c4ca2ae984d6915ca468b998a5ec6aeebf29"},
            {"test.bin", "d8b1e6b7b3bee4020055f0699b111f60b1af1e262aeb93a0b659061746f8224a"}}}}};
   return Error{ErrorCode::kUsage,
-               "download = true, and nobody may hand out data_mode \"" + mode +
-                   "\" without asking; fetch it by hand and give data_dir",
+               "download = true, but data_mode \"" + mode +
+                   "\" is not freely distributable; download it manually and give data_dir",
                "download"};
 }
 
@@ -135,7 +135,7 @@ Status fetchDataset(const sdk::Host& host, const DatasetSpec& spec, const std::s
   if (spec.mode == "synthetic") return {};
   MUSTER_TRY(Source source, sourceOf(spec.mode));
   if (spec.folder.empty())
-    return Error{ErrorCode::kUsage, "download = true needs data_dir, the folder to put the files into",
+    return Error{ErrorCode::kUsage, "download = true needs data_dir, the directory for the files",
                  "data_dir"};
   MUSTER_TRY(const fs::path folder, makeOutputFolder(spec.folder, "data_dir"));
   MUSTER_TRY(Fd lock, lockFolder(folder));

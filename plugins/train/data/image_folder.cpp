@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See image_folder.h.
+// Lists classes and images of a directory and decodes them on demand.
 #include "plugins/train/data/image_folder.h"
 
 #include <fmt/format.h>

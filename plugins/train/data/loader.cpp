@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See loader.h.
+// Runs the reader threads and hands out their batches in order.
 #include "plugins/train/data/loader.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See memory_images.h.
+// Converts images held in memory to normalised samples.
 #include "plugins/train/data/memory_images.h"
 
 #include <algorithm>

@@ -16,7 +16,7 @@ struct ImageStore {
   int classes = 0;
   int channels = 1;  ///< stored: 1 (grey, given out three times) or 3
   int side = 28;     ///< stored, pixels
-  int shift = 4;     ///< augmentation: moved by up to so many pixels, and mirrored
+  int shift = 4;     ///< augmentation: maximum shift in pixels, and mirroring
   std::array<float, 3> mean = {};
   std::array<float, 3> sigma = {};
   std::vector<uint8_t> pixels;

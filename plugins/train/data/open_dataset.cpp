@@ -13,11 +13,12 @@ namespace muster::train {
 namespace {
 
 Error needsFolder(const DatasetSpec& spec) {
-  return {ErrorCode::kUsage,
-          fmt::format("data_mode \"{}\" needs data_dir, the folder that holds it; or download = true and a "
-                      "folder to download into",
-                      spec.mode),
-          "data_dir"};
+  return {
+      ErrorCode::kUsage,
+      fmt::format("data_mode \"{}\" needs data_dir, the directory that holds it; or download = true and a "
+                  "folder to download into",
+                  spec.mode),
+      "data_dir"};
 }
 
 Result<std::unique_ptr<Dataset>> openImages(const DatasetSpec& spec) {

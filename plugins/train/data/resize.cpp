@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See resize.h.
+// Resamples one channel of an image.
 #include "plugins/train/data/resize.h"
 
 #include <algorithm>

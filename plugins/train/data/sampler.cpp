@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See sampler.h.
+// Shuffles the samples of an epoch and splits them over ranks and batches.
 #include "plugins/train/data/sampler.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See subset.h.
+// Selects samples evenly over a data set.
 #include "plugins/train/data/subset.h"
 
 #include <fmt/format.h>

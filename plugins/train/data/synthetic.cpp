@@ -13,7 +13,7 @@ namespace muster::train {
 namespace {
 
 constexpr int kLive = 16;  ///< classes that occur
-constexpr int kGrid = 4;   ///< a class's pattern has so many fields a side
+constexpr int kGrid = 4;   ///< fields per side of a class's pattern
 constexpr size_t kBank = 1 << 18;
 constexpr float kPattern = 0.7F;
 constexpr float kNoise = 0.7F;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See blame.h.
+// Attributes each failure to a part, using the records of all nodes.
 #include "reports/fleet/assess/blame.h"
 
 #include <fmt/format.h>
@@ -78,7 +78,7 @@ BlameTable::BlameTable(const FleetRecords& records, const FleetNodes& nodes,
     for (const size_t i : node.records) addRecord(records.nodes[i]);
   }
   for (const FleetNode& node : nodes)
-    for (const size_t i : node.records) hearTheAbsent(records.nodes[i]);
+    for (const size_t i : node.records) collectAbsent(records.nodes[i]);
   believeTheAbsent();
 }
 
@@ -113,7 +113,7 @@ void BlameTable::addRecord(const NodeSummary& record) {
 }
 
 /// Counts those that were there, though node 0 says that they did not arrive.
-void BlameTable::hearTheAbsent(const NodeSummary& record) {
+void BlameTable::collectAbsent(const NodeSummary& record) {
   for (const StageSummary& stage : record.stages) {
     const auto at = leaderSays_.find({runKey(record), stage.name});
     if (at == leaderSays_.end() || !absentNodes(at->second.text)) continue;

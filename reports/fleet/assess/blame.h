@@ -47,7 +47,7 @@ class BlameTable {
   [[nodiscard]] std::string groupKey(const StageSummary& stage, const NodeSummary& record) const;
   [[nodiscard]] const Group* groupOf(const DeviationSummary& deviation, const NodeSummary& record) const;
   void addRecord(const NodeSummary& record);
-  void hearTheAbsent(const NodeSummary& record);
+  void collectAbsent(const NodeSummary& record);
   void believeTheAbsent();
   [[nodiscard]] Suspect deviceOf(const Place& place) const;
   /// Whether `record` has a say about `node` in what that stage reports.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See coverage.h.
+// Assigns records to expected nodes and determines the state of each node.
 #include "reports/fleet/assess/coverage.h"
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ class CoverageMaker {
     superseded_ = supersededRecords(records_, options_);
     choosePlan();
     sortRecords();
-    sortCutRuns();
+    sortInterruptedRuns();
     if (!options_.manyRuns) {
       if (std::string note = mixtureNote(records_, candidates_, made_.nodes, made_.run); !note.empty())
         made_.notes.push_back(std::move(note));
@@ -174,7 +174,7 @@ class CoverageMaker {
   }
 
   /// Why a run without a record is none of those that count; empty when it is one.
-  [[nodiscard]] std::string staleReason(const CutRun& run) const {
+  [[nodiscard]] std::string staleReason(const InterruptedRun& run) const {
     if (!made_.run.planSha256.empty() && run.planSha256 != made_.run.planSha256)
       return "of another plan: " + printable(run.planName, 80);
     if (identity_.empty()) return "";  // no record says more
@@ -187,7 +187,7 @@ class CoverageMaker {
   }
 
   /// What is to be done about a run without a record.
-  [[nodiscard]] std::string cutReason(const CutRun& run) const {
+  [[nodiscard]] std::string interruptedReason(const InterruptedRun& run) const {
     const std::string stages = fmt::format("{} stage{} finished", run.stages, run.stages == 1 ? "" : "s");
     if (run.running) return fmt::format("its run is still in progress ({}); wait for its record", stages);
     return fmt::format("its run was interrupted ({}); resume with `{}`{}", stages,
@@ -195,8 +195,8 @@ class CoverageMaker {
                        options_.resumeWith.empty() && !run.simulated ? " on " + run.node : "");
   }
 
-  void sortCutRuns() {
-    for (const CutRun& run : records_.cutRuns) {
+  void sortInterruptedRuns() {
+    for (const InterruptedRun& run : records_.interruptedRuns) {
       const std::string state = run.running ? "running" : "cut";
       const auto at = place_.find(run.node);
       const std::string stale = staleReason(run);
@@ -206,7 +206,7 @@ class CoverageMaker {
         made_.stale.push_back({run.path, run.node, state, stale});
         if (staleOf_[at->second].empty()) staleOf_[at->second] = stale;
       } else {
-        made_.cut.push_back({run.path, run.node, state, cutReason(run)});
+        made_.cut.push_back({run.path, run.node, state, interruptedReason(run)});
         cutOf_[at->second] = made_.cut.back().reason;
       }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See culprit.h.
+// Determines the part that one deviation speaks against.
 #include "reports/fleet/assess/culprit.h"
 
 #include <fmt/format.h>

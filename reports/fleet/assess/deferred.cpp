@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See deferred.h.
+// Evaluates fleet-relative expectations over all records.
 #include "reports/fleet/assess/deferred.h"
 
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ struct Entry {
   const DeferredSummary* verdict;
 };
 
-/// What one verdict came to.
+/// Result of one deferred verdict.
 struct Judged {
   Outcome outcome = Outcome::kError;
   std::string detail;
@@ -110,7 +110,7 @@ bool missedWithoutAnother(const Judging& of, const Entry& entry) {
 /// Why the record of one other node could be all that decides; empty: it is not. A node is rejected by what
 /// it misses without that record too. A slow one may pass by a record that was forged to be as slow: then it
 /// would not by another record.
-std::string doubtOf(const Judging& of, const Entry& entry, bool met) {
+std::string whyUncertain(const Judging& of, const Entry& entry, bool met) {
   const FleetBounds& bounds = of.bounds;
   const std::string& unit = of.measured.unit;
   if (!met && bounds.nodes == 2)
@@ -136,16 +136,16 @@ Judged judgeOne(const Judging& of, const Entry& entry) {
   const Result<Bound>& bound = of.bounds.bound;
   if (!bound.ok()) return {Outcome::kError, bound.error().message};
   const BoundDistance distance = distanceTo(*bound, observed);
-  if (const std::string doubt = doubtOf(of, entry, distance.met); !doubt.empty())
+  if (const std::string why = whyUncertain(of, entry, distance.met); !why.empty())
     return {Outcome::kError,
-            fmt::format("{}, required {}; {}", formatQuantity(observed, unit), bound->text, doubt)};
+            fmt::format("{}, required {}; {}", formatQuantity(observed, unit), bound->text, why)};
   Judged judged;
   if (distance.met)
     judged.outcome = distance.margin < e.warnBand ? Outcome::kWarn : Outcome::kPass;
   else
     judged.outcome = e.severity == Severity::kWarn ? Outcome::kWarn : Outcome::kFail;
   if (judged.outcome != Outcome::kPass)
-    judged.detail = fmt::format("{}, wanted {}", formatQuantity(observed, unit), bound->text);
+    judged.detail = fmt::format("{}, required {}", formatQuantity(observed, unit), bound->text);
   return judged;
 }
 

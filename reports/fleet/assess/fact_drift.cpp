@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See fact_drift.h.
+// Compares the inventory facts of nodes of like SKU.
 #include "reports/fleet/assess/fact_drift.h"
 
 #include <algorithm>

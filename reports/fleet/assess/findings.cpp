@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See findings.h.
+// Sorts findings by severity and merges those that share a cause.
 #include "reports/fleet/assess/findings.h"
 
 #include <fmt/format.h>

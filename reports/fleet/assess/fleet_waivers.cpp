@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See fleet_waivers.h.
+// Determines what each waiver of a fleet covers, and which are unused.
 #include "reports/fleet/assess/fleet_waivers.h"
 
 #include <fmt/format.h>
@@ -143,7 +143,7 @@ const Waiver* waiveDeferred(const DeferredKey& key, const FleetNode& node, const
   const Waiver* covering = nullptr;
   for (FleetWaiver& entry : waivers) {
     if (entry.waiver.stage != key.stage || !covers(entry.waiver, target)) continue;
-    // Its record has matched it already, without saying what it came to.
+    // Its record has matched it already, without its outcome.
     if (entry.given) --entry.count.matched;
     if (!countFor(entry.waiver, outcome, target, entry.count)) continue;
     sayNode(entry, node.name);

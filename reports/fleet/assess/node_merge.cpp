@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See node_merge.h.
+// Merges the records of one node and resolves duplicates.
 #include "reports/fleet/assess/node_merge.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See peer_table.h.
+// Builds the tables of values that peer comparison and distributions use.
 #include "reports/fleet/assess/peer_table.h"
 
 #include <fmt/format.h>

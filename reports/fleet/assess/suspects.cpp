@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See suspects.h.
+// Collects and merges the evidence against each suspect.
 #include "reports/fleet/assess/suspects.h"
 
 #include <fmt/format.h>

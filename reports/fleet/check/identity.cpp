@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See identity.h.
+// Finds machines, parts and runs that appear under two names.
 #include "reports/fleet/check/identity.h"
 
 #include <fmt/format.h>

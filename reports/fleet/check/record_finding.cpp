@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See record_finding.h.
+// Adds findings about records and sets the states of their nodes.
 #include "reports/fleet/check/record_finding.h"
 
 #include <fmt/format.h>

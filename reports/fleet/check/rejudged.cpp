@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See rejudged.h.
+// Checks re-judged records against their originals.
 #include "reports/fleet/check/rejudged.h"
 
 #include <fmt/format.h>

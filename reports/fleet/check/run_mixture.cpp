@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See run_mixture.h.
+// Detects records of several runs by their times and by nodes run twice.
 #include "reports/fleet/check/run_mixture.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See drift.h.
+// Finds units whose fact differs from the majority.
 #include "reports/fleet/peers/drift.h"
 
 #include <fmt/format.h>

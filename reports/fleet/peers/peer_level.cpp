@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See peer_level.h.
+// Scores each unit per metric and per class of metrics.
 #include "reports/fleet/peers/peer_level.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ constexpr double kAssumedSkew = 0.5;
 constexpr double kMostInClass = 4;
 /// Sums of independent deviations vary by 1; negative correlations are not relied on for more than this.
 constexpr double kLeastSumScale = 0.9;
-/// A spread found by medians is as sure as a standard deviation of so many values.
+/// Values of which a standard deviation is as certain as a spread by medians.
 constexpr double kShareOfFreedom = 0.4;
 constexpr double kLeastFloor = 1e-12;
 const char* const kAllMetrics = "all";
@@ -45,7 +45,7 @@ struct Learning {
   TailCounts bad, good;
 };
 
-NoiseTail tailOf(const TailCounts& counts, double sigma, double prior, double floor, double freedom) {
+TailModel tailOf(const TailCounts& counts, double sigma, double prior, double floor, double freedom) {
   const TailFit fit = shrunkFit(counts, prior);
   return {std::max(fit.scale * sigma, floor), fit.skew, kShareOfFreedom * freedom};
 }
@@ -149,7 +149,7 @@ LevelTests::Sum LevelTests::sumOf(size_t classNumber, std::span<const double> ro
 }
 
 double LevelTests::deviationOf(size_t metric, double z) const {
-  const NoiseTail& tail = usual_[metric].bad;
+  const TailModel& tail = usual_[metric].bad;
   double low = 0;
   double high = tail.scale();
   while (tail.zOf(high) < z && high < 1e9 * tail.scale()) high *= 2;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/fleet/peers/noise_tail.h"
+#include "reports/fleet/peers/tail_model.h"
 
 namespace muster::fleet {
 
@@ -48,8 +48,8 @@ class LevelTests {
 
  private:
   struct Usual {
-    NoiseTail bad{1, 0, 0};
-    NoiseTail good{1, 0, 0};  ///< the other side, where both are bad
+    TailModel bad{1, 0, 0};
+    TailModel good{1, 0, 0};  ///< the other side, where both are bad
     bool bothSides = false;
   };
   struct Sum {
@@ -65,7 +65,7 @@ class LevelTests {
   std::vector<Usual> usual_;
   std::vector<std::string> names_;
   std::vector<std::vector<size_t>> members_;  ///< metrics of each class
-  std::vector<NoiseTail> classUsual_;
+  std::vector<TailModel> classUsual_;
   double metricTests_ = 0;
   double classTests_ = 0;
 };

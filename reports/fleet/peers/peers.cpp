@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See peers.h.
+// Detects outlier devices and nodes of a group of like SKU.
 #include "reports/fleet/peers/peers.h"
 
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 #include <cmath>
 #include <span>
 
-#include "reports/fleet/peers/node_effect.h"
+#include "reports/fleet/peers/node_component.h"
 #include "reports/fleet/peers/peer_level.h"
 #include "runner/core/statistics.h"
 #include "runner/core/units.h"

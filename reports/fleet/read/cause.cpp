@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See cause.h.
+// Recognises causes and named parts in the runner's error texts.
 #include "reports/fleet/read/cause.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See inventory_reader.h.
+// Reads the inventory of a record.
 #include "reports/fleet/read/inventory_reader.h"
 
 #include <algorithm>

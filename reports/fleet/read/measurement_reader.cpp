@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "reports/fleet/read/cause.h"
-#include "reports/fleet/read/folded_rows.h"
+#include "reports/fleet/read/columnar_reader.h"
 #include "reports/fleet/read/label_list.h"
 #include "reports/fleet/read/stage_reader.h"
 #include "runner/core/statistics.h"
@@ -115,7 +115,7 @@ void StageReader::readMeasurementGroup(const dom::object& group, bool accepted) 
       failures_.fail(key, "a measurement's field is of another type than expected");
   };
   for (const auto& [key, value] : group) take(shared, key, value);
-  FoldedRows rows(group, failures_);
+  ColumnarReader rows(group, failures_);
   const bool alike = !rows.hasColumn("metric") && !rows.hasColumn("labels") && !rows.hasColumn("case") &&
                      !rows.hasColumn("unit");
   Parts parts;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See name_table.h.
+// Stores shared texts and keys once and numbers them.
 #include "reports/fleet/read/name_table.h"
 
 #include <fmt/format.h>

@@ -38,7 +38,7 @@ bool isOneOf(const std::string& name, const Names& names) {
 struct FoundFiles {
   bool insideRuns = false;  ///< a run's own folder is searched for further records, too
   std::vector<fs::path> records;
-  std::vector<fs::path> cutRuns;  ///< folders of runs without a record
+  std::vector<fs::path> interruptedRuns;  ///< folders of runs without a record
 };
 
 Status findIn(const fs::path& folder, int depth, bool insideRun, FoundFiles& found) {
@@ -51,7 +51,7 @@ Status findIn(const fs::path& folder, int depth, bool insideRun, FoundFiles& fou
     found.records.push_back(folder / kRecordName);
     insideRun = true;
   } else if (holds(kJournalName)) {
-    found.cutRuns.push_back(folder);
+    found.interruptedRuns.push_back(folder);
     insideRun = true;
   }
   if (insideRun && !found.insideRuns) return {};
@@ -119,7 +119,7 @@ Result<FoundFiles> findAll(const fs::path& folder, bool insideRuns) {
   FoundFiles found{insideRuns, {}, {}};
   MUSTER_CHECK_OK(findIn(folder, 0, false, found));
   std::sort(found.records.begin(), found.records.end());
-  std::sort(found.cutRuns.begin(), found.cutRuns.end());
+  std::sort(found.interruptedRuns.begin(), found.interruptedRuns.end());
   return found;
 }
 
@@ -182,12 +182,12 @@ Result<FleetRecords> readFleet(const fs::path& folder, int threads, const ReadLi
       readEach({paths.size(), [&](RecordReader& reader, size_t i) { return reader.read(paths[i]); },
                 [&](size_t i) { return shownPath(paths[i], folder); }},
                threads, limits, waivers, rules);
-  for (const fs::path& path : found.cutRuns) {
+  for (const fs::path& path : found.interruptedRuns) {
     const std::string shown = shownPath(path, folder);
-    auto run = readCutRun(path, shown);
+    auto run = readInterruptedRun(path, shown);
     const Status placed = run.ok() ? checkPlace(rules, shown, run->node, nullptr) : Status(run.error());
     if (placed.ok())
-      records.cutRuns.push_back(std::move(*run));
+      records.interruptedRuns.push_back(std::move(*run));
     else
       records.quarantined.push_back({shown, nodeOf(rules, shown, ""), placed.error().message});
   }

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reports/fleet/read/cut_run.h"
+#include "reports/fleet/read/interrupted_run.h"
 #include "reports/fleet/read/node_summary.h"
 #include "runner/core/result.h"
 
@@ -60,9 +60,9 @@ class RecordReader {
 /// All records under a folder.
 struct FleetRecords {
   std::unique_ptr<FleetNames> names = std::make_unique<FleetNames>();
-  std::vector<NodeSummary> nodes;        ///< in the order of their paths
-  std::vector<Quarantined> quarantined;  ///< in the order of their paths
-  std::vector<CutRun> cutRuns;           ///< runs without a record, in the order of their paths
+  std::vector<NodeSummary> nodes;               ///< in the order of their paths
+  std::vector<Quarantined> quarantined;         ///< in the order of their paths
+  std::vector<InterruptedRun> interruptedRuns;  ///< runs without a record, in the order of their paths
 };
 
 /// Who may write which record, where the launcher knows it: other records are set aside.

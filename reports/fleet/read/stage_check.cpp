@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See stage_check.h.
+// Compares the stages of a record with those of its plan.
 #include "reports/fleet/read/stage_check.h"
 
 #include <algorithm>

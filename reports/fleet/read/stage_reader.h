@@ -8,9 +8,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "reports/fleet/read/columnar_reader.h"
 #include "reports/fleet/read/dom_fields.h"
 #include "reports/fleet/read/flat_map.h"
-#include "reports/fleet/read/folded_rows.h"
 #include "reports/fleet/read/label_list.h"
 #include "reports/fleet/read/record_stream.h"
 #include "reports/fleet/read/waiver_tally.h"
@@ -34,7 +34,7 @@ class StageReader {
   void noteWaivers(const dom::object& record);
   /// Reads one stage. `accepted`: the record says so, which figures that are no numbers contradict.
   void read(const dom::object& stage, bool accepted);
-  /// What all verdicts so far came to, as the record has them.
+  /// Counts of all verdicts so far, as the record has them.
   [[nodiscard]] const Accounting& counted() const { return counted_; }
   /// Whether every flaky verdict's stage allows it.
   [[nodiscard]] bool flakyAllowed() const { return flakyAllowed_; }
@@ -107,7 +107,7 @@ class StageReader {
     double high = -std::numeric_limits<double>::infinity();
   };
 
-  /// What the stage came to, where a waiver may have changed it.
+  /// Outcome of the stage, which a waiver may have changed.
   void settleStage(const dom::object& evidence, StageSummary& summary);
   void readLimits(const dom::object& stage, const dom::array* expectations, StageSummary& summary);
   void readGroup(const dom::object& stage, StageSummary& summary);
@@ -130,19 +130,20 @@ class StageReader {
   void finishFigures();
   void readVerdicts(const dom::array& verdicts, const dom::array& expectations, StageSummary& summary);
   void readClaims(const dom::array& expectations);
-  void readVerdict(const FoldedRows& verdict, VerdictFields& fields, StageSummary& summary);
-  void addDeviation(const FoldedRows& verdict, const dom::element& expectation, bool hasExpectation,
+  void readVerdict(const ColumnarReader& verdict, VerdictFields& fields, StageSummary& summary);
+  void addDeviation(const ColumnarReader& verdict, const dom::element& expectation, bool hasExpectation,
                     Outcome outcome, const std::string& waived);
   /// What a failure follows from where that is not the part which reports it.
-  void findCause(const FoldedRows& verdict, DeviationSummary& deviation) const;
+  void findCause(const ColumnarReader& verdict, DeviationSummary& deviation) const;
   /// Why the verdict cannot have its outcome; empty: it can.
   std::string contradictionOf(const VerdictFields& verdict, const Claim& asked, StageState state);
-  const Waiver* coveringWaiver(const FoldedRows& verdict, Outcome recorded);
-  void addDeferred(const FoldedRows& verdict, const VerdictFields& fields, const dom::element& expectation);
+  const Waiver* coveringWaiver(const ColumnarReader& verdict, Outcome recorded);
+  void addDeferred(const ColumnarReader& verdict, const VerdictFields& fields,
+                   const dom::element& expectation);
   /// Notes what the stage's expectations are about, before its measurements are read.
   void readExpectations(const dom::object& evidence);
   void readAsked(const dom::array& expectations);
-  /// Counts a measurement at its unfolded size: what rows share costs two bytes a row in the file.
+  /// Counts a measurement at its unfolded size: what rows share costs two bytes per row in the file.
   void countUnfolded(const Parts& parts);
   /// The measurement that a verdict is about, as noteAsked() knows it.
   std::optional<uint64_t> measurementOf(const VerdictFields& verdict);

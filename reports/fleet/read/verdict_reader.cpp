@@ -21,7 +21,7 @@ std::string_view textOr(const Object& object, std::string_view key) {
   return object.at_key(key).get(text) == simdjson::SUCCESS ? text : std::string_view();
 }
 
-double numberOr(const FoldedRows& object, std::string_view key) {
+double numberOr(const ColumnarReader& object, std::string_view key) {
   dom::element element;
   if (object.at_key(key).get(element) != simdjson::SUCCESS) return std::numeric_limits<double>::quiet_NaN();
   return numberOf(element).value_or(std::numeric_limits<double>::quiet_NaN());
@@ -103,7 +103,7 @@ void StageReader::readVerdicts(const dom::array& verdicts, const dom::array& exp
     dom::object object;
     if (item.get(object) != simdjson::SUCCESS)
       return failures_.fail("verdicts", "has an entry that is not an object");
-    FoldedRows rows(object, failures_);
+    ColumnarReader rows(object, failures_);
     VerdictFields shared;
     for (const auto& [key, value] : object)  // where a column has null, the verdict has nothing
       if (!rows.hasColumn(key)) shared.read(key, value);
@@ -119,7 +119,7 @@ void StageReader::readVerdicts(const dom::array& verdicts, const dom::array& exp
   }
 }
 
-void StageReader::readVerdict(const FoldedRows& verdict, VerdictFields& fields, StageSummary& summary) {
+void StageReader::readVerdict(const ColumnarReader& verdict, VerdictFields& fields, StageSummary& summary) {
   const auto outcome = outcomeFromName(fields.outcomeName);
   if (!outcome.ok()) return failures_.fail("verdicts", outcome.error().message);
   fields.outcome = *outcome;
@@ -182,7 +182,7 @@ std::string StageReader::contradictionOf(const VerdictFields& verdict, const Cla
   return contradictionIn(claim);
 }
 
-const Waiver* StageReader::coveringWaiver(const FoldedRows& verdict, Outcome recorded) {
+const Waiver* StageReader::coveringWaiver(const ColumnarReader& verdict, Outcome recorded) {
   WaiverTarget target;
   target.node = node_->node;
   target.stage = stage_;
@@ -218,7 +218,7 @@ bool StageReader::blocksOrTells(Outcome outcome, bool required) const {
   }
 }
 
-void StageReader::addDeviation(const FoldedRows& verdict, const dom::element& expectation,
+void StageReader::addDeviation(const ColumnarReader& verdict, const dom::element& expectation,
                                bool hasExpectation, Outcome outcome, const std::string& waived) {
   LabelList labels;
   if (dom::element element; verdict.at_key("labels").get(element) == simdjson::SUCCESS)
@@ -254,7 +254,7 @@ void StageReader::addDeviation(const FoldedRows& verdict, const dom::element& ex
   all.resize(kMostDeviations);
 }
 
-void StageReader::findCause(const FoldedRows& verdict, DeviationSummary& deviation) const {
+void StageReader::findCause(const ColumnarReader& verdict, DeviationSummary& deviation) const {
   const std::string_view metric = textOr(verdict, "metric");
   const std::string_view detail = textOr(verdict, "detail");
   if (metric.empty()) {
@@ -295,7 +295,7 @@ void StageReader::finish() {
   node_->figures.shrink_to_fit();
 }
 
-void StageReader::addDeferred(const FoldedRows& verdict, const VerdictFields& fields,
+void StageReader::addDeferred(const ColumnarReader& verdict, const VerdictFields& fields,
                               const dom::element& expectation) {
   LabelList labels;
   if (dom::element element; verdict.at_key("labels").get(element) == simdjson::SUCCESS)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See waived_record.h.
+// Applies waivers to one record and recomputes its acceptance.
 #include "reports/fleet/read/waived_record.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See waiver_tally.h.
+// Matches the verdicts of one record with the waivers of the fleet.
 #include "reports/fleet/read/waiver_tally.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See fleet_html.h.
+// Fills the templates of fleet.html.
 #include "reports/fleet/render/fleet_html.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See fleet_terminal.h.
+// Prints the summary of `muster fleet`.
 #include "reports/fleet/render/fleet_terminal.h"
 
 #include <fmt/format.h>

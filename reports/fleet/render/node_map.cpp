@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See node_map.h.
+// Draws the SVG map of nodes.
 #include "reports/fleet/render/node_map.h"
 
 #include <fmt/format.h>

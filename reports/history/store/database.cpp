@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See database.h.
+// Wraps SQLite connections and statements.
 #include "reports/history/store/database.h"
 
 #include <fmt/format.h>

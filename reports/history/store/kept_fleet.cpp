@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See kept_fleet.h.
+// Reads and checks a stored fleet record.
 #include "reports/history/store/kept_fleet.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See packed_figures.h.
+// Packs and unpacks the values of a run.
 #include "reports/history/store/packed_figures.h"
 
 #include <cstring>

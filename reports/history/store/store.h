@@ -70,7 +70,7 @@ struct KeptDeviation {
 /// Which runs: an empty field takes all.
 struct Selection {
   std::string node;
-  size_t newest = 0;  ///< only so many, the newest; 0: all
+  size_t newest = 0;  ///< number of newest runs to read; 0: all
 };
 
 /// A run as far as choosing what to keep needs it.

@@ -82,7 +82,7 @@ Result<KeptFleet> Store::lastAcceptedFleet(const std::string& node, bool simulat
   if (found) return fleetAt(select);
   return Error{ErrorCode::kNotFound,
                fmt::format("history has no accepted{} fleet with node {}; keep one with `muster history add "
-                           "FOLDER`, or name its folder with --since",
+                           "DIR`, or give its directory with --since",
                            simulated ? " simulated" : "", printable(node, 80)),
                database_.path().string()};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See store_pack.h.
+// Writes packed values and migrates older tables.
 #include "reports/history/store/store_pack.h"
 
 #include <map>

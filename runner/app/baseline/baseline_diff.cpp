@@ -124,7 +124,7 @@ CLI::App* addBaseline(CLI::App& app, BaselineOptions& o) {
   diff->footer(kDiffHelp);
   for (CLI::App* sub : {learn, diff})
     sub->add_option("--plugins", o.pluginFolders, "directory with additional plugins")
-        ->type_name("FOLDER")
+        ->type_name("DIR")
         ->allow_extra_args(false);
   return baseline;
 }

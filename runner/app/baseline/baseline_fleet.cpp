@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See baseline_fleet.h.
+// Converts the records of a fleet to the input of learning.
 #include "runner/app/baseline/baseline_fleet.h"
 
 #include <fmt/format.h>

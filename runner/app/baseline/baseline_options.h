@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the command line of `muster baseline` came to, and its subcommands.
+// Parsed options of `muster baseline`, and its subcommands.
 #pragma once
 
 #include <filesystem>

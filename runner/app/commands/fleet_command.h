@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `muster fleet` comes to, for those who act on it.
+// Result of `muster fleet`, for commands that act on it.
 #pragma once
 
 #include "reports/fleet/fleet_record.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See plan_input.h.
+// Loads plans with profiles and overrides, and collects all errors.
 #include "runner/app/commands/plan_input.h"
 
 #include <fmt/format.h>
@@ -34,7 +34,7 @@ Status checkSkuName(const std::string& sku, const std::map<std::string, Profile>
   if (sku == "auto" || profiles.contains(sku)) return {};
   const auto names = namesOf(profiles);
   return Error{ErrorCode::kUsage,
-               fmt::format("no SKU profile \"{}\"{}; available: auto, {}; --skus FOLDER adds more",
+               fmt::format("no SKU profile \"{}\"{}; available: auto, {}; --skus DIR adds more",
                            printable(sku), didYouMean(sku, names), join(names, ", ")),
                "--sku"};
 }

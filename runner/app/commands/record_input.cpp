@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See record_input.h.
+// Loads records and checks them against their plans.
 #include "runner/app/commands/record_input.h"
 
 #include <fmt/format.h>

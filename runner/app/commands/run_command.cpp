@@ -9,7 +9,7 @@
 
 #include "runner/app/commands/commands.h"
 #include "runner/app/commands/plan_input.h"
-#include "runner/app/node/node_place.h"
+#include "runner/app/node/launch_position.h"
 #include "runner/app/node/node_run.h"
 #include "runner/app/node/waiver_input.h"
 #include "runner/app/process/environment.h"
@@ -182,17 +182,17 @@ int worstExit(int a, int b) {
 }
 
 /// Says what was detected, for the terminal.
-void showPlace(const Launcher& place, RunView& view) {
-  if (place.kind == LauncherKind::kNone) return;
-  std::string text = fmt::format("node {} of {} ({}: {})", place.nodeRank, place.nodeCount,
-                                 launcherName(place.kind), place.why);
-  if (!place.store.host.empty()) text += ", rendezvous at " + place.store.text();
+void showPosition(const Launcher& position, RunView& view) {
+  if (position.kind == LauncherKind::kNone) return;
+  std::string text = fmt::format("node {} of {} ({}: {})", position.nodeRank, position.nodeCount,
+                                 launcherName(position.kind), position.why);
+  if (!position.store.host.empty()) text += ", rendezvous at " + position.store.text();
   view.note(text);
 }
 
 /// The run's end, where a launcher would end the runs of all other nodes with it.
-void leave(const Launcher& place, ClusterLink* cluster, RunView& view) {
-  if (!endsAllWithTheFirst(place)) return;
+void leave(const Launcher& position, ClusterLink* cluster, RunView& view) {
+  if (!endsAllWithTheFirst(position)) return;
   if (cluster == nullptr)
     return view.note(
         "mpirun kills the runs on all other nodes when this one exits with a code other than 0; set "
@@ -205,7 +205,7 @@ std::string nodeName(const RunOptions& options) {
   return options.nodeName.empty() ? hostName() : options.nodeName;
 }
 
-Result<int> runResumed(const RunOptions& asked, RunView& view, const Launcher& place) {
+Result<int> runResumed(const RunOptions& asked, RunView& view, const Launcher& position) {
   MUSTER_TRY(RunFolder folder, RunFolder::open(asked.resume));
   MUSTER_TRY(const Journal journal, folder.readJournal());
   MUSTER_CHECK_OK(checkSamePlan(asked.plan, journal.run));
@@ -219,17 +219,17 @@ Result<int> runResumed(const RunOptions& asked, RunView& view, const Launcher& p
   MUSTER_TRY(setup.waivers, waiversOf(journal.run));
   const std::string node = journal.run.value("node", nodeName(asked));
   const int rank = journal.run.value("node_rank", 0), count = journal.run.value("node_count", 1);
-  if (options.scenario.empty() && (rank != place.nodeRank || count != place.nodeCount))
+  if (options.scenario.empty() && (rank != position.nodeRank || count != position.nodeCount))
     return Error{ErrorCode::kUsage,
                  fmt::format("this run was node {} of {}, but was now started as node {} of {}; resume it "
                              "with the original rank, or start a new run with --out",
-                             rank, count, place.nodeRank, place.nodeCount),
+                             rank, count, position.nodeRank, position.nodeCount),
                  asked.resume.string()};
   if (!setup.options->scenario.empty() || node == nodeName(asked)) {
-    MUSTER_TRY(const auto cluster, joinCluster(setup.plan, options, place, &journal));
-    NodeRun run(setup, std::move(folder), {node, rank, count, launcherJson(place), cluster.get()});
+    MUSTER_TRY(const auto cluster, joinCluster(setup.plan, options, position, &journal));
+    NodeRun run(setup, std::move(folder), {node, rank, count, launcherJson(position), cluster.get()});
     MUSTER_TRY(const Record record, run.run());
-    leave(place, cluster.get(), view);
+    leave(position, cluster.get(), view);
     return record.exitCode;
   }
   return Error{ErrorCode::kUsage,
@@ -282,7 +282,7 @@ Result<int> runSimulated(const RunSetup& setup, const RunOptions& options, const
   return std::accumulate(codes.begin(), codes.end(), static_cast<int>(kExitAccepted), worstExit);
 }
 
-Result<int> runNew(const RunOptions& options, RunView& view, const Launcher& place) {
+Result<int> runNew(const RunOptions& options, RunView& view, const Launcher& position) {
   if (!options.scenario.empty()) {
     MUSTER_TRY(const std::string scenario, readFile(options.scenario));
     if (scenario.empty()) return Error{ErrorCode::kUsage, "the scenario is empty", options.scenario.string()};
@@ -305,12 +305,13 @@ Result<int> runNew(const RunOptions& options, RunView& view, const Launcher& pla
                        : options.out.empty()   ? defaultFolder(setup.plan)
                                                : options.out;
   if (options.scenario.empty()) {
-    MUSTER_TRY(const auto cluster, joinCluster(setup.plan, options, place));
-    MUSTER_TRY(RunFolder folder, RunFolder::create(options.resume.empty() ? nodeFolder(out, place) : out));
-    NodeRun run(setup, std::move(folder),
-                {nodeName(options), place.nodeRank, place.nodeCount, launcherJson(place), cluster.get()});
+    MUSTER_TRY(const auto cluster, joinCluster(setup.plan, options, position));
+    MUSTER_TRY(RunFolder folder, RunFolder::create(options.resume.empty() ? nodeFolder(out, position) : out));
+    NodeRun run(
+        setup, std::move(folder),
+        {nodeName(options), position.nodeRank, position.nodeCount, launcherJson(position), cluster.get()});
     MUSTER_TRY(const Record record, run.run());
-    leave(place, cluster.get(), view);
+    leave(position, cluster.get(), view);
     return record.exitCode;
   }
   return runSimulated(setup, options, out);
@@ -321,22 +322,22 @@ Result<int> runNew(const RunOptions& options, RunView& view, const Launcher& pla
 Result<int> runCommand(const RunOptions& options) {
   installInterruptHandlers();
   const auto view = makeView(options.view);
-  MUSTER_TRY(const Launcher place, findPlace(options));
-  showPlace(place, *view);
-  if (!place.leadsNode()) {
+  MUSTER_TRY(const Launcher position, findLaunchPosition(options));
+  showPosition(position, *view);
+  if (!position.leadsNode()) {
     view->note(fmt::format("local rank {}: the process with local rank 0 runs the plan on this node",
-                           place.localRank));
+                           position.localRank));
     return kExitAccepted;
   }
   RunOptions own = options;
-  if (!own.resume.empty()) own.resume = nodeFolder(own.resume, place);
-  if (!own.resume.empty() && RunFolder::holdsRun(own.resume)) return runResumed(own, *view, place);
+  if (!own.resume.empty()) own.resume = nodeFolder(own.resume, position);
+  if (!own.resume.empty() && RunFolder::holdsRun(own.resume)) return runResumed(own, *view, position);
   if (options.plan.empty())
     return Error{ErrorCode::kUsage,
                  options.resume.empty() ? "no plan given; try `muster run plans/quickstart.toml`"
                                         : "no run to resume in this directory, and no plan to start one",
                  options.resume.string()};
-  return runNew(own, *view, place);
+  return runNew(own, *view, position);
 }
 
 }  // namespace muster

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See slurm_records.h.
+// Checks records against what Slurm reports about their jobs.
 #include "runner/app/commands/slurm_records.h"
 
 #include <fmt/format.h>

@@ -80,14 +80,14 @@ void addDelta(CLI::App* delta, HistoryOptions& o) {
   delta
       ->add_option("--since", o.since,
                    "directory of the accepted fleet (default: the newest accepted fleet in the history)")
-      ->type_name("FOLDER");
+      ->type_name("DIR");
   delta
       ->add_option("--survey", o.surveys,
                    "inventory scan: later runs of any plan that show the current parts")
-      ->type_name("FOLDER")
+      ->type_name("DIR")
       ->allow_extra_args(false);
   delta->add_option("--out", o.out, "directory for the merged fleet: fleet.json, fleet.html, records")
-      ->type_name("FOLDER");
+      ->type_name("DIR");
   delta->add_option("--waivers", o.waivers, "approved, time-limited waivers, as in `muster fleet`")
       ->type_name("FILE");
   delta->add_flag("--reject-outliers", o.rejectOutliers,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See history_command.h.
+// Runs the subcommands of `muster history`.
 #include "runner/app/history/history_command.h"
 
 #include <fmt/format.h>
@@ -129,7 +129,7 @@ Result<int> listFleets(const HistoryOptions& options) {
     fmt::print("#{:<5} {}  {:<12} {} nodes, {}  {}{}\n", fleet.number, formatUtc(fleet.finished),
                nameOf(fleet.acceptance), fleet.nodes.size(), printable(fleet.plan, 64),
                printable(fleet.folder.string(), 200), fleet.simulated ? "  SIMULATED" : "");
-  if (fleets.empty()) fmt::print("no fleets in the history; add one with `muster history add FOLDER`\n");
+  if (fleets.empty()) fmt::print("no fleets in the history; add one with `muster history add DIR`\n");
   return kExitAccepted;
 }
 

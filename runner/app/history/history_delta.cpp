@@ -45,7 +45,7 @@ Status checkOptions(const HistoryOptions& options) {
   if (options.reruns.empty() && options.surveys.empty())
     return Error{
         ErrorCode::kUsage,
-        "give the run directories after the repair (RUN...), or --survey FOLDER to list the nodes to retest",
+        "give the run directories after the repair (RUN...), or --survey DIR to list the nodes to retest",
         ""};
   if (!options.reruns.empty() && options.out.empty())
     return Error{ErrorCode::kUsage, "give --out, the directory for the merged fleet", ""};

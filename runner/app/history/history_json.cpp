@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See history_json.h.
+// Converts runs, changes, comparisons, fleets and deltas to JSON.
 #include "runner/app/history/history_json.h"
 
 namespace muster {

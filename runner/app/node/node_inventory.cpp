@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See node_inventory.h.
+// Runs the env plugin's inventory and judges it like a stage.
 #include "runner/app/node/node_inventory.h"
 
 #include <fmt/format.h>

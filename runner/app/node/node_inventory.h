@@ -14,7 +14,7 @@ namespace muster {
 /// colon.
 inline constexpr const char* kInventoryStage = "muster:inventory";
 
-/// What the inventory came to.
+/// Result of the inventory.
 struct NodeInventory {
   Json facts;           ///< {"host", "software", "nics", "devices"}; null when it could not be taken
   std::string problem;  ///< why it could not be taken; empty when it was

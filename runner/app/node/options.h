@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the command line of `muster run` came to.
+// Parsed options of `muster run`.
 #pragma once
 
 #include <algorithm>

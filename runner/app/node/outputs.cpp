@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See outputs.h.
+// Writes record.json, report.html and junit.xml.
 #include "runner/app/node/outputs.h"
 
 #include <future>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See run_folder.h.
+// Creates, locks and reopens run directories, and appends to the journal.
 #include "runner/app/node/run_folder.h"
 
 #include <fcntl.h>

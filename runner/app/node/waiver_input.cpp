@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See waiver_input.h.
+// Reads waivers, checks them against the plan, and applies them at the end.
 #include "runner/app/node/waiver_input.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See environment.h.
+// Reads host name, boot id and environment variables.
 #include "runner/app/process/environment.h"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See interrupt.h.
+// Installs the signal handlers and keeps the first signal.
 #include "runner/app/process/interrupt.h"
 
 #include <fmt/format.h>

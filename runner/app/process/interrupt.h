@@ -18,7 +18,7 @@ std::string interruptionText();
 int interruptingSignal();
 
 /// Installs the handlers. A second signal has its default effect; ranks then end through their lifeline.
-/// `tells`: whether a line on stderr says that the signal was heard.
+/// `tells`: whether to confirm the signal on stderr.
 void installInterruptHandlers(bool tells = true);
 
 }  // namespace muster

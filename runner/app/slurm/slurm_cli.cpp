@@ -76,7 +76,7 @@ void addSubmit(CLI::App* slurm, SlurmOptions& o) {
       ->required()
       ->type_name("LIST");
   submit->add_option("--out", o.out, "run directory, shared by all nodes (default: ./muster-slurm-PLAN-TIME)")
-      ->type_name("FOLDER");
+      ->type_name("DIR");
   addJobOptions(submit, o);
   submit
       ->add_option("--set", o.sets,
@@ -85,10 +85,10 @@ void addSubmit(CLI::App* slurm, SlurmOptions& o) {
       ->allow_extra_args(false);
   submit->add_option("--sku", o.sku, "SKU profile to use instead of the plan's");
   submit->add_option("--skus", o.skuFolders, "directory with additional SKU profiles")
-      ->type_name("FOLDER")
+      ->type_name("DIR")
       ->allow_extra_args(false);
   submit->add_option("--plugins", o.pluginFolders, "directory with additional plugins")
-      ->type_name("FOLDER")
+      ->type_name("DIR")
       ->allow_extra_args(false);
   submit->add_option("--simulate", o.scenario, "use the simulated devices of this scenario")
       ->type_name("SCENARIO");
@@ -139,7 +139,7 @@ CLI::App* addSlurm(CLI::App& app, SlurmOptions& o) {
   addDryRun(drain, o);
   addDryRun(addOnRun(slurm, o, "undrain", "undrain only the nodes this run drained"), o);
   CLI::App* clean = slurm->add_subcommand("clean", "remove old runs");
-  clean->add_option("folder", o.run, "parent of run directories")->required();
+  clean->add_option("directory", o.run, "parent of run directories")->required();
   clean->add_option("--older-than", o.olderThan, "time since the last change, e.g. 30d")
       ->required()
       ->type_name("DURATION");
@@ -148,7 +148,7 @@ CLI::App* addSlurm(CLI::App& app, SlurmOptions& o) {
       "hooks",
       "write HealthCheckProgram, Prolog and Epilog scripts that run a short plan within Slurm's time limits");
   hooks->add_option("plan", o.plan, "short plan, on a path that exists on all nodes")->required();
-  hooks->add_option("--out", o.out, "directory for the scripts")->required()->type_name("FOLDER");
+  hooks->add_option("--out", o.out, "directory for the scripts")->required()->type_name("DIR");
   hooks->add_option("--time", o.hookTime, "time limit of the plan; at most 50s for a HealthCheckProgram")
       ->type_name("DURATION")
       ->capture_default_str();

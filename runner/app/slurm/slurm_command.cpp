@@ -217,15 +217,16 @@ Result<int> slurmDrain(const SlurmOptions& o) {
   if (actions.empty()) fmt::print("no node of this run is rejected\n");
   if (o.apply) MUSTER_CHECK_OK(slurm::applyDrain(run, actions));
   showActions(actions, "drained", o.apply);
-  const auto doubts = std::count_if(rejected.begin(), rejected.end(),
-                                    [](const slurm::RejectedNode& node) { return !node.doubt.empty(); });
-  if (doubts == 0) return kExitAccepted;
+  const auto unconfirmed =
+      std::count_if(rejected.begin(), rejected.end(),
+                    [](const slurm::RejectedNode& node) { return !node.unconfirmed.empty(); });
+  if (unconfirmed == 0) return kExitAccepted;
   fmt::print(
       "{} of these are not drained because their record, exit file, fleet.json and Slurm disagree: check "
       "them. `muster "
       "slurm resume --rejected` retests them; --unconfirmed trusts the run directory for jobs Slurm no "
       "longer knows\n",
-      doubts);
+      unconfirmed);
   return kExitIncomplete;
 }
 

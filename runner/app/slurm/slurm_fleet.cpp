@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See slurm_fleet.h.
+// Determines the rejected nodes of a Slurm run from records, exit files, fleet.json and Slurm.
 #include "runner/app/slurm/slurm_fleet.h"
 
 #include <fmt/format.h>
@@ -170,9 +170,9 @@ class Rejections {
     reported_ = report.there;
     const slurm::NodeEnd end = witness.ofFleet();
     if (!believed(end))
-      fleetDoubt_ = "the fleet job does not confirm it: " + end.why;
+      fleetUnconfirmed_ = "the fleet job does not confirm it: " + end.why;
     else if (end.exitCode != kExitRejected || fleet.exitCode != kExitRejected)
-      fleetDoubt_ =
+      fleetUnconfirmed_ =
           fmt::format("the fleet job ended with {}, but its records give {}", end.exitCode, fleet.exitCode);
   }
 
@@ -187,7 +187,7 @@ class Rejections {
     const bool anybody = toldState == NodeState::kRejected || toldSuspect ||
                          slurm::readExit(run_.exit(node)) == kExitRejected || end.exitCode == kExitRejected;
     if (judged == judged_.end())
-      return anybody ? std::optional(doubtful(node, "it has no evaluated record")) : std::nullopt;
+      return anybody ? std::optional(contradictory(node, "it has no evaluated record")) : std::nullopt;
     const fleet::FleetNode& found = *judged->second;
     const bool rejected = found.state == NodeState::kRejected;
     const bool oneEnd = found.state == NodeState::kAffected && found.suspect;
@@ -195,8 +195,8 @@ class Rejections {
       slurm::RejectedNode own{node, whyNot(run_, {node, NodeState::kRejected, found.reason})};
       // A job of the run's user may have come after the fleet's.
       if (toldState != NodeState::kRejected)
-        own.doubt = fmt::format("fleet.json and records differ: fleet.json says {}, the records say {}",
-                                reportSays(toldState), own.what);
+        own.unconfirmed = fmt::format("fleet.json and records differ: fleet.json says {}, the records say {}",
+                                      reportSays(toldState), own.what);
       return own;
     }
     // Records claim what they like; only the node's own end, which Slurm has seen, makes it an act.
@@ -207,18 +207,18 @@ class Rejections {
     if (rejected || oneEnd) {
       slurm::RejectedNode named{node, found.reason};
       if (!believed(end))
-        named.doubt = "rejected, but not confirmed: " + end.why;
-      else if (!fleetDoubt_.empty())
-        named.doubt = "rejected by the fleet, but " + fleetDoubt_;
+        named.unconfirmed = "rejected, but not confirmed: " + end.why;
+      else if (!fleetUnconfirmed_.empty())
+        named.unconfirmed = "rejected by the fleet, but " + fleetUnconfirmed_;
       else if (toldState != found.state)
-        named.doubt = fmt::format("its records are rejected by the fleet, but fleet.json says {}",
-                                  reportSays(toldState));
+        named.unconfirmed = fmt::format("its records are rejected by the fleet, but fleet.json says {}",
+                                        reportSays(toldState));
       return named;
     }
     if (found.state == NodeState::kAffected) return slurm::RejectedNode{node, found.reason, true};
     if (!anybody && found.state != NodeState::kQuarantined) return std::nullopt;
     // Somebody says so, and the records do not.
-    return doubtful(
+    return contradictory(
         node, fmt::format("{}{}{}", nameOf(found.state), found.reason.empty() ? "" : ": ", found.reason));
   }
 
@@ -231,7 +231,7 @@ class Rejections {
     if (!reported_) return "nothing (there is none)";
     return nameOf(state);
   }
-  static slurm::RejectedNode doubtful(const std::string& node, const std::string& what) {
+  static slurm::RejectedNode contradictory(const std::string& node, const std::string& what) {
     return {node, "", false, "its files and Slurm disagree: " + what};
   }
 
@@ -241,7 +241,7 @@ class Rejections {
   std::map<std::string, const fleet::FleetNode*> judged_;
   std::map<std::string, FleetLine> told_;
   bool reported_ = false;
-  std::string fleetDoubt_;
+  std::string fleetUnconfirmed_;
 };
 
 }  // namespace

@@ -30,7 +30,7 @@ Result<JudgedFleet> judgeRun(const slurm::RunStore& run, const slurm::Witness& w
 /// fleet's (their peers may have named one that met its own limits), and why. The records are judged again:
 /// what fleet.json alone says rejects nobody and spares nobody. A node is rejected for certain where its
 /// record, its exit file, fleet.json and Slurm agree; by the fleet, where Slurm says so of the fleet job too.
-/// All that is rejected by some of these alone has a doubt. `unconfirmed`: what Slurm has forgotten counts as
+/// All that only some of these reject is unconfirmed. `unconfirmed`: what Slurm has forgotten counts as
 /// the folder has it.
 Result<std::vector<slurm::RejectedNode>> rejectedNodes(const slurm::RunStore& run,
                                                        const slurm::Witness& witness, bool unconfirmed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See expectations.h.
+// Merges the expectations of plan, profile and metrics for a stage.
 #include "runner/app/stage/expectations.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See frame_collector.h.
+// Collects and checks the frames of a stage's ranks.
 #include "runner/app/stage/frame_collector.h"
 
 #include <fmt/format.h>
@@ -116,7 +116,7 @@ void FrameCollector::overrule(const RankSlot& slot, size_t index, const std::str
           remedy, cause);
 }
 
-void FrameCollector::lie(const RankSlot& slot, const std::string& message) {
+void FrameCollector::rejectReport(const RankSlot& slot, const std::string& message) {
   const int open = openRun(slot.rank);
   if (open >= 0)
     worsen(endOf(slot, static_cast<size_t>(open)), CaseEnd::State::kError,
@@ -178,8 +178,9 @@ void FrameCollector::takeMeasurement(const RankSlot& slot, const Json& frame) {
     deviceTime = std::max(deviceTime, frame["time"].get<double>());
   const std::string name = textField(frame, "metric");
   const MetricSpec* metric = test_.metric(name);
-  if (metric == nullptr) return lie(slot, undeclared(plugin_, test_, name));
-  if (measurements.size() >= kMostMeasurements) return lie(slot, "it reported more than 200000 measurements");
+  if (metric == nullptr) return rejectReport(slot, undeclared(plugin_, test_, name));
+  if (measurements.size() >= kMostMeasurements)
+    return rejectReport(slot, "it reported more than 200000 measurements");
 
   Measurement m;
   m.metric = plugin_.name + "." + name;
@@ -201,15 +202,16 @@ void FrameCollector::takeMeasurement(const RankSlot& slot, const Json& frame) {
     if (const size_t at = m.peak.find(mark); at != std::string::npos) m.peak.replace(at, mark.size(), value);
   }
   if (m.unit != metric->unit)
-    return lie(slot, fmt::format("{} came in \"{}\", declared is \"{}\"", name, printable(m.unit, 40),
-                                 metric->unit));
-  if (const std::string problem = wrongKind(*metric, frame); !problem.empty()) return lie(slot, problem);
+    return rejectReport(slot, fmt::format("{} came in \"{}\", declared is \"{}\"", name,
+                                          printable(m.unit, 40), metric->unit));
+  if (const std::string problem = wrongKind(*metric, frame); !problem.empty())
+    return rejectReport(slot, problem);
   if (m.isText()) {
     m.text = textField(frame, "text");
   } else {
     JsonReader reader(frame, "measurement");
     reader.read("samples", m.samples);
-    if (!reader.ok()) return lie(slot, reader.status().error().text());
+    if (!reader.ok()) return rejectReport(slot, reader.status().error().text());
     // Here, before anything is judged: what is written is exactly what was judged.
     roundSamples(m.samples, m.unit, kSampleDigits);
   }

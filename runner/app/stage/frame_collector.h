@@ -81,7 +81,7 @@ class FrameCollector {
   void takeProgress(const RankSlot& slot, const Json& frame);
   void takeArtifact(const RankSlot& slot, const Json& frame);
   void takeLog(const RankSlot& slot, const Json& frame);
-  void lie(const RankSlot& slot, const std::string& message);
+  void rejectReport(const RankSlot& slot, const std::string& message);
   CaseEnd& endOf(const RankSlot& slot, size_t index);
   [[nodiscard]] Labels labelsFor(const MetricSpec& metric, const Case& planned, const RankSlot& slot,
                                  const Json& sent) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See rank_group.h.
+// Runs all ranks of one attempt and restarts those that die.
 #include "runner/app/stage/rank_group.h"
 
 #include <fmt/format.h>
@@ -228,7 +228,7 @@ void RankGroup::settle(const RankSlot& slot, const RankEnd& end, StageRecord& re
   }
   if (end.state == RankEnd::State::kError && open >= 0) return;  // the rest gets another start
   failPending(slot, message, cause);
-  // A bad end outside of a case belongs to no case: it puts all that the rank said in doubt.
+  // A bad end outside of a case belongs to no case: it invalidates all results of the rank.
   if (open < 0 && end.state != RankEnd::State::kOk && end.state != RankEnd::State::kCancelled)
     for (size_t i = 0; i < collector_.runs().size(); ++i) collector_.failRun(slot, i, message, kDeathRemedy);
 }

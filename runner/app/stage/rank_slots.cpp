@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See rank_slots.h.
+// Assigns devices, CPUs and rails to the ranks of a stage.
 #include "runner/app/stage/rank_slots.h"
 
 #include <map>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See stage_runner.h.
+// Runs the attempts of a stage, judges them and fills the stage record.
 #include "runner/app/stage/stage_runner.h"
 
 #include <fmt/format.h>

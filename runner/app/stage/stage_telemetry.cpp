@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See stage_telemetry.h.
+// Starts, reads and stops the telemetry process of a stage.
 #include "runner/app/stage/stage_telemetry.h"
 
 #include <fmt/format.h>

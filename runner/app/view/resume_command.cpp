@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See resume_command.h.
+// Builds the command that resumes a run.
 #include "runner/app/view/resume_command.h"
 
 #include "runner/dispatch/start_host.h"

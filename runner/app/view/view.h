@@ -40,7 +40,7 @@ class RunView {
 
 enum class ViewKind { kAuto, kPlain, kJson };
 
-/// The view for standard output: live on a terminal, plain lines elsewhere, one JSON object a line with
+/// The view for standard output: live on a terminal, plain lines elsewhere, one JSON object per line with
 /// kJson.
 std::unique_ptr<RunView> makeView(ViewKind kind);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See view_json.h.
+// Writes the events of `--json`.
 #include "runner/app/view/view_json.h"
 
 #include <cstdio>
@@ -30,7 +30,7 @@ class JsonView : public RunView {
           {"timeout", stage.timeout}});
   }
   void stageProgress(const StageProgress& progress) override {
-    if (progress.elapsed >= last_ && progress.elapsed < last_ + 1) return;  // one a second is enough
+    if (progress.elapsed >= last_ && progress.elapsed < last_ + 1) return;  // one per second is enough
     last_ = progress.elapsed;
     emit({{"event", "stage_progress"},
           {"elapsed", progress.elapsed},

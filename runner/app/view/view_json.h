@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `--json`: the run as a stream of events, one JSON object a line, for programs.
+// `--json`: the run as a stream of events, one JSON object per line, for programs.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See lua_child.h.
+// Forks the limited child process and reads its output.
 #include "runner/plan/lua/lua_child.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See lua_lexer.h.
+// Splits Lua text into tokens.
 #include "runner/plan/lua/lua_lexer.h"
 
 #include <algorithm>

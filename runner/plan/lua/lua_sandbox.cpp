@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See lua_sandbox.h.
+// Creates the limited Lua state and runs code in it.
 #include "runner/plan/lua/lua_sandbox.h"
 
 #include <fmt/format.h>

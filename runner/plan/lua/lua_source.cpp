@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See lua_source.h.
+// Finds the source text of a Lua function.
 #include "runner/plan/lua/lua_source.h"
 
 #include <fmt/format.h>

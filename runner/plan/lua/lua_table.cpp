@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See lua_table.h.
+// Converts the table of a Lua plan to JSON.
 #include "runner/plan/lua/lua_table.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See predicate.h.
+// Evaluates Lua predicates in the child process.
 #include "runner/plan/lua/predicate.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See device_label.h.
+// Omits and restores the label "device".
 #include "runner/record/fold/device_label.h"
 
 namespace muster {

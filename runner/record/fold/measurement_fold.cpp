@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// See measurement_fold.h.
+// Writes and reads measurements as columnar rows.
 #include "runner/record/fold/measurement_fold.h"
 
+#include "runner/record/fold/columnar_rows.h"
 #include "runner/record/fold/device_label.h"
-#include "runner/record/fold/row_fold.h"
 #include "runner/record/fold/sample_pack.h"
 
 namespace muster {
@@ -21,7 +21,7 @@ std::string measurementKey(const Measurement& m) {
   return key + sharedLabelsText(m.labels, m.device);
 }
 
-/// The lists of samples of each group, in the order of foldRows.
+/// The lists of samples of each group, in the order of toColumnarRows.
 std::vector<std::vector<const std::vector<double>*>> samplesByGroup(
     const std::vector<Measurement>& measurements) {
   std::map<std::string, size_t> places;
@@ -85,7 +85,7 @@ Json foldedMeasurements(const std::vector<Measurement>& measurements) {
     foldDeviceLabel(keyed.object);
     objects.push_back(std::move(keyed));
   }
-  Json list = foldRows(objects);
+  Json list = toColumnarRows(objects);
   const auto samples = samplesByGroup(measurements);
   for (size_t i = 0; i < samples.size(); ++i) addSamples(list[i], samples[i]);
   return list;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See sample_pack.h.
+// Packs and unpacks samples without loss.
 #include "runner/record/fold/sample_pack.h"
 
 #include <fmt/format.h>

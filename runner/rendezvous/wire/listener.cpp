@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See listener.h.
+// Opens listening sockets and sets socket options.
 #include "runner/rendezvous/wire/listener.h"
 
 #include <fmt/format.h>

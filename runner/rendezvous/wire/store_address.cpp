@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See store_address.h.
+// Parses and checks store addresses.
 #include "runner/rendezvous/wire/store_address.h"
 
 #include <fmt/format.h>
@@ -14,11 +14,12 @@ namespace {
 constexpr size_t kMaxHost = 253;  // of a DNS name
 
 Error badAddress(std::string_view text, const std::string& why) {
-  return {ErrorCode::kUsage,
-          fmt::format("\"{}\" is no store address: {}; required: host:port or host, such as node-0:29400 or "
-                      "[fd00::1]:29400",
-                      printable(text, 100), why),
-          ""};
+  return {
+      ErrorCode::kUsage,
+      fmt::format("\"{}\" is not a store address: {}; required: host:port or host, such as node-0:29400 or "
+                  "[fd00::1]:29400",
+                  printable(text, 100), why),
+      ""};
 }
 
 }  // namespace
@@ -35,13 +36,13 @@ Result<StoreAddress> parseStoreAddress(std::string_view text) {
   if (host.starts_with('[') && host.ends_with(']')) {
     host = host.substr(1, host.size() - 2);
   } else if (host.find(':') != std::string_view::npos) {
-    return badAddress(text, "an IPv6 address stands in brackets");
+    return badAddress(text, "an IPv6 address must be in brackets");
   }
   if (host.empty() || host.size() > kMaxHost)
     return badAddress(text, fmt::format("a host name of {} characters", host.size()));
   for (const char c : host)
     if (static_cast<unsigned char>(c) <= ' ' || c == '/' || c == '[' || c == ']' || c == '\x7f')
-      return badAddress(text, "the host name holds a character that no host name has");
+      return badAddress(text, "the host name contains an invalid character");
   if (colon == std::string_view::npos) return StoreAddress{std::string(host), 0};
   const std::string_view digits = text.substr(colon + 1);
   int port = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See store_channel.h.
+// Connects to a store and exchanges messages.
 #include "runner/rendezvous/wire/store_channel.h"
 
 #include <fmt/format.h>

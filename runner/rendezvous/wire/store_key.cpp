@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See store_key.h.
+// Checks tokens and derives keys and ports.
 #include "runner/rendezvous/wire/store_key.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See store_protocol.h.
+// Encodes and decodes the messages of a store.
 #include "runner/rendezvous/wire/store_protocol.h"
 
 #include <fmt/format.h>
@@ -40,14 +40,15 @@ std::string encodeStoreRequest(const StoreRequest& request) {
 
 Result<StoreRequest> decodeStoreRequest(std::string_view body) {
   if (body.size() < kStoreRequestHead)
-    return malformed(fmt::format("a request of {} bytes, wanted {} or more", body.size(), kStoreRequestHead));
+    return malformed(
+        fmt::format("a request of {} bytes, expected {} or more", body.size(), kStoreRequestHead));
   const uint64_t op = readNumber(body, 0, 1);
   if (op < static_cast<uint64_t>(StoreOp::kSet) || op > static_cast<uint64_t>(StoreOp::kTouch))
     return malformed(fmt::format("the unknown operation {}", op));
   const uint64_t key = readNumber(body, 1, 4);
   const bool withdraws = op == static_cast<uint64_t>(StoreOp::kWithdraw);
   if ((key == 0) != withdraws || key > kStoreMaxKey || key > body.size() - kStoreRequestHead)
-    return malformed(fmt::format("a key of {} bytes, wanted 1 to {}", key, kStoreMaxKey));
+    return malformed(fmt::format("a key of {} bytes, expected 1 to {}", key, kStoreMaxKey));
   StoreRequest request;
   request.op = static_cast<StoreOp>(op);
   request.timeoutMs = static_cast<int64_t>(readNumber(body, 5, 8));
@@ -58,13 +59,13 @@ Result<StoreRequest> decodeStoreRequest(std::string_view body) {
   request.value = body.substr(kStoreRequestHead + key);
   if (request.value.size() > kStoreMaxValue)
     return malformed(
-        fmt::format("a value of {} bytes, wanted at most {}", request.value.size(), kStoreMaxValue));
+        fmt::format("a value of {} bytes, expected at most {}", request.value.size(), kStoreMaxValue));
   if (request.timeoutMs < 0 || request.timeoutMs > kStoreMaxWait)
-    return malformed(fmt::format("a wait of {} ms, wanted 0 to {}", request.timeoutMs, kStoreMaxWait));
+    return malformed(fmt::format("a wait of {} ms, expected 0 to {}", request.timeoutMs, kStoreMaxWait));
   if (request.op == StoreOp::kBarrier && (request.count < 1 || request.count > kStoreMaxRanks))
-    return malformed(fmt::format("a barrier of {} ranks, wanted 1 to {}", request.count, kStoreMaxRanks));
+    return malformed(fmt::format("a barrier of {} ranks, expected 1 to {}", request.count, kStoreMaxRanks));
   if (request.op == StoreOp::kTouch && (request.value.empty() || request.value.size() > kStoreMaxKey))
-    return malformed(fmt::format("a key of {} bytes, wanted 1 to {}", request.value.size(), kStoreMaxKey));
+    return malformed(fmt::format("a key of {} bytes, expected 1 to {}", request.value.size(), kStoreMaxKey));
   if (request.op == StoreOp::kBarrier) {
     if (request.value.size() % kRankSize != 0 || request.value.size() >= kRankSize * kStoreMaxTogether)
       return malformed(fmt::format("ranks at a barrier in {} bytes", request.value.size()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See store_stream.h.
+// Runs TLS over one connection of the store.
 #include "runner/rendezvous/wire/store_stream.h"
 
 #include <dlfcn.h>
@@ -93,11 +93,11 @@ std::string StoreStream::faultText() const {
     case TlsFault::kEnded:
       return "it closed the connection";
     case TlsFault::kCut:
-      return fmt::format("the connection was cut{}{}",
+      return fmt::format("the connection was interrupted{}{}",
                          connection_->ready ? "" : " before the keys were agreed on",
                          connection_->reason == 0 ? "" : ": " + errnoText(connection_->reason));
     case TlsFault::kNotTls:
-      return "what listens there does not speak TLS: it is no Muster rendezvous";
+      return "the service there does not speak TLS: it is not a Muster rendezvous";
     case TlsFault::kNoToken:
       return "what listens there has another token or none: it is not the rendezvous of this run, or "
              "MUSTER_TOKEN is not the same on every node";

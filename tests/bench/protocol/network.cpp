@@ -188,7 +188,7 @@ Result<Fd> SimServer::connect(const std::string& /*prefix*/) {
   return Error{ErrorCode::kUsage, "a simulated server has no sockets", ""};
 }
 
-/// A relay's connection. Unlike the real one connect() does not wait: what is put goes once it is there.
+/// A relay's connection. connect() does not wait as the real one does: what is put goes once it is there.
 class SimUplink : public StoreUplink {
  public:
   SimUplink(Network& network, int node) : network_(network), node_(node) {}

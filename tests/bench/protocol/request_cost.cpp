@@ -85,7 +85,7 @@ Result<StoreCosts> measureStoreCosts(int connections, int rounds) {
   MUSTER_TRY(const auto heartbeats, askAll(channels, rounds, [](int node, int round) {
                StoreRequest request;
                request.op = StoreOp::kSet;
-               request.key = fmt::format("muster/sign/{}/beat", node);
+               request.key = fmt::format("muster/status/{}/beat", node);
                request.value = std::to_string(round);
                return request;
              }));

@@ -38,10 +38,10 @@ inside() { chroot "$root" /usr/bin/env -i PATH=/usr/bin:/bin HOME=/root "$place/
 
 # expect CODES WHAT ARG...: runs muster with ARG in the root; it must end with one of CODES and print WHAT.
 expect() {
-  local wanted=$1 what=$2 code=0 said
+  local expected=$1 what=$2 code=0 said
   shift 2
   said=$(inside "$@" 2>&1) || code=$?
-  [[ " $wanted " == *" $code "* ]] || fail "muster $* ended with $code, wanted $wanted: $said"
+  [[ " $expected " == *" $code "* ]] || fail "muster $* ended with $code, expected $expected: $said"
   [[ $said == *"$what"* ]] || fail "muster $* did not print '$what': $said"
   echo "ok: muster $*"
 }

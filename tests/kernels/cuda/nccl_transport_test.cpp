@@ -107,7 +107,7 @@ TEST(NcclTransport, HasNoTransportWithoutAConnection) {
   EXPECT_THAT(transportsSince({}, withGraph("NVL"), {{"nvlink", 1e9}}, 1e9), IsEmpty());
 }
 
-TEST(NcclSettings, RefusesWhatIsNoSettingOfNccl) {
+TEST(NcclSettings, RefusesWhatIsNotASettingOfNccl) {
   EXPECT_FALSE(checkSettings({{"LD_PRELOAD", "/tmp/x.so"}}).ok());
   EXPECT_FALSE(checkSettings({{"PATH", "/tmp"}}).ok());
   EXPECT_FALSE(checkSettings({{"NCCL_A B", "1"}}).ok());
@@ -127,7 +127,7 @@ TEST(NcclSettings, AreProvenByTheLog) {
   const SettingsProof proof =
       proveSettings({{"NCCL_IB_TIMEOUT", "23"}, {"NCCL_ALGO", "Ring"}, {"NCCL_TYPO", "1"}}, log);
   EXPECT_THAT(proof.taken, ElementsAre("NCCL_IB_TIMEOUT=23"));
-  EXPECT_THAT(proof.changed, ElementsAre("NCCL_ALGO is Tree, wanted Ring"));
+  EXPECT_THAT(proof.changed, ElementsAre("NCCL_ALGO is Tree, expected Ring"));
   EXPECT_THAT(proof.unsaid, ElementsAre("NCCL_TYPO"));
 }
 

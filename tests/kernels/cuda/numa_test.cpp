@@ -92,7 +92,7 @@ TEST(NumaPages, RefuseANodeThatIsNotThere) {
   const auto pages = NumaPages::map(1 << 20, 777);
   if (access("/proc/self/numa_maps", R_OK) != 0) GTEST_SKIP() << "this kernel has no /proc/self/numa_maps";
   ASSERT_FALSE(pages.ok());
-  EXPECT_THAT(pages.error().text(), ::testing::HasSubstr("wanted pinned memory on NUMA node 777, found "));
+  EXPECT_THAT(pages.error().text(), ::testing::HasSubstr("expected pinned memory on NUMA node 777, found "));
 }
 
 TEST(NumaPages, SayThatTheHostHasNotSoMuch) {

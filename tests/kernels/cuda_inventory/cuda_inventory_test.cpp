@@ -144,7 +144,7 @@ TEST(CudaInventory, OlderDriversTellThrottlingByViolationTimes) {
   EXPECT_DOUBLE_EQ(valueOf(readings, reading::kThrottlePowerBrake, "gpu1"), 4);
 }
 
-TEST(CudaInventory, NotSupportedLeavesNoReadingAndIsNoFault) {
+TEST(CudaInventory, NotSupportedLeavesNoReadingAndIsNotAFault) {
   FakeNode node("gpu * call nvmlDeviceGetPcieReplayCounter 3\ngpu * memory_temperature none\n");
   const Readings readings = healthOf(*node.open());
   EXPECT_EQ(readingOf(readings, reading::kPcieReplay, "gpu0"), nullptr);
@@ -158,7 +158,7 @@ TEST(CudaInventory, WhatPeersOfTheSameModelHaveIsNotBelievedToBeAbsent) {
       "gpu 4 name NVIDIA T400\n");
   const Readings readings = healthOf(*node.open());
   EXPECT_THAT(unreadableOf(readings, "gpu2"),
-              HasSubstr("pcie_replay: the driver says that this GPU has no such"));
+              HasSubstr("pcie_replay: the driver reports that this GPU does not support it"));
   EXPECT_EQ(unreadableOf(readings, "gpu4"), "") << "another model";
 }
 

@@ -107,7 +107,7 @@ TEST_F(HostDeviceTest, FindsAPlantedBitOfAPattern) {
 TEST_F(HostDeviceTest, SaysHowMuchMemoryWasWantedAndIsFree) {
   const auto buffer = device_->allocate(1ull << 50);
   ASSERT_FALSE(buffer.ok());
-  EXPECT_NE(buffer.error().text().find("cpu0: out of memory: wanted 1 PiB, "), std::string::npos)
+  EXPECT_NE(buffer.error().text().find("cpu0: out of memory: required 1 PiB, "), std::string::npos)
       << buffer.error().text();
   EXPECT_NE(buffer.error().text().find(" is free; make the buffers smaller"), std::string::npos)
       << buffer.error().text();

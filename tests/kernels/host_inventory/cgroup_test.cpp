@@ -141,7 +141,7 @@ TEST(Cgroup, AKernelWithoutControlGroupsLimitsNothing) {
   EXPECT_TRUE(state.unreadable.empty());
 }
 
-TEST(Cgroup, TornLinesAreLeftOut) {
+TEST(Cgroup, TruncatedLinesAreLeftOut) {
   const CgroupState state = CgroupTree("cpu\n::\n1:cpu\n", "1 2 3\n- cgroup\nx - cgroup\n").read();
   EXPECT_FALSE(state.quota);
 }

@@ -281,7 +281,7 @@ TEST(CpuWatch, HiddenProcessesAreAnError) {
   EXPECT_NE(look.error().message.find("hidepid"), std::string::npos);
 }
 
-TEST(CpuWatch, TornAndAlienFilesAreLeftOut) {
+TEST(CpuWatch, TruncatedAndAlienFilesAreLeftOut) {
   const TempDir alien;
   alien.write("proc/1/stat",
               "1 (init) S 0 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n");

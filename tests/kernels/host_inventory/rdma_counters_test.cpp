@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters of RDMA ports: what is there, what cannot be read, what stands at its maximum.
+// Counters of RDMA ports: what is there, what cannot be read, what is at its maximum.
 #include "kernels/host/inventory/rdma_counters.h"
 
 #include <gtest/gtest.h>

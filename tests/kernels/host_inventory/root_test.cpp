@@ -44,7 +44,7 @@ TEST(Root, NeverWaitsForAPipe) {
   EXPECT_EQ(Root(dir.path()).factOr("/pipe", "nothing"), "nothing");
 }
 
-TEST(Root, QuotesBinaryContentSafelyWhereANumberIsWanted) {
+TEST(Root, QuotesBinaryContentSafelyWhereANumberIsExpected) {
   const TempDir dir;
   dir.write("number", std::string("\x1b[31m\x00\xff", 7));
   const auto value = Root(dir.path()).integer("/number");

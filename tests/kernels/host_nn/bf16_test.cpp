@@ -155,7 +155,7 @@ TEST(Bf16Refusals, NameTheInstructionsThatAreMissing) {
   }
   if (compiled.ok()) return;
   EXPECT_EQ(compiled.error().code, ErrorCode::kUnsupported);
-  EXPECT_NE(compiled.error().message.find("wants AVX512_BF16 or AMX"), std::string::npos)
+  EXPECT_NE(compiled.error().message.find("needs AVX512_BF16 or AMX"), std::string::npos)
       << compiled.error().text();
 }
 

@@ -253,12 +253,12 @@ TEST(Refusals, NameWhatIsWrong) {
   std::vector<int32_t> tokens(12, 3);
   tokens[5] = 9;
   expectError(program.writeInput(text.tokens, tokens),
-              "index 9 at position 5 of input 0 is out of bounds, wanted 0 to 8");
+              "index 9 at position 5 of input 0 is out of bounds, expected 0 to 8");
   tokens[5] = -1;
   expectError(program.writeInput(text.tokens, tokens), "index -1");
   expectError(program.writeInput(text.tokens, std::vector<int32_t>(11)), "takes 12 values (2x6), not 11");
   expectError(program.writeInput(text.tokens, std::vector<float>(12)), "takes indices, not numbers");
-  expectError(program.writeInput(text.logits, std::vector<float>(108)), "is no input");
+  expectError(program.writeInput(text.logits, std::vector<float>(108)), "is not an input");
   expectError(program.writeParameter(99, std::vector<float>(1)), "there is no parameter 99");
   expectError(program.writeParameter(0, std::vector<float>(1)), "t.weight takes 108 values (9x12), not 1");
   expectError(program.step(0.1), "setOptimizer()");

@@ -351,7 +351,7 @@ TEST(NetworkFault, ThatMakesNoSenseIsAMistakeWithItsPlace) {
       {"kind=\"slow_link\"\nnode=0\ndevice=1\npeer_device=1\nfactor=0.5\n", "a link has two ends"},
       {"kind=\"slow_nic\"\nnode=0\nrail=2\nfactor=0.5\n", "`rail`"},
       {"kind=\"slow_nic\"\nrail=1\nfactor=0.5\n", "`node`"},
-      {"kind=\"flapping_nic\"\nnode=0\nperiod=1\ndown=1\n", "no flapping one"},
+      {"kind=\"flapping_nic\"\nnode=0\nperiod=1\ndown=1\n", "does not flap"},
       {"kind=\"slow_uplink\"\nfactor=0.5\n", "`leaf`"},
       {"kind=\"slow_nic\"\nnode=0\nfactor=0.5\nops=[\"gemm\"]\n", "ops"},
   };

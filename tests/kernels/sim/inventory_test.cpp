@@ -36,7 +36,7 @@ TEST(SimInventory, TellsDevicesWithIdentity) {
   EXPECT_NE((*devices)[0].uuid, second.uuid);
 }
 
-TEST(SimInventory, NumbersTheRestAnewWhenADeviceIsMissing) {
+TEST(SimInventory, RenumbersTheRestWhenADeviceIsMissing) {
   auto healthy = inventoryOf("").devices();
   auto devices = inventoryOf("[[fault]]\nkind = \"missing\"\ndevice = 0\n").devices();
   ASSERT_EQ(devices->size(), 1u);

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <optional>
 
-#include "plugins/collective/own_time.h"
+#include "plugins/collective/local_compute_time.h"
 #include "plugins/collective/tests.h"
 #include "tests/kernels/host_gloo/ranks.h"
 #include "tests/plugins/recording_host.h"
@@ -179,7 +179,7 @@ TEST_F(CollectiveSweep, TellsAStragglerFromThoseWhoWaitForIt) {
   EXPECT_NEAR(own[1] / own[0], 2, 0.1);
 }
 
-TEST_F(CollectiveSweep, TakesNoOwnTimeWhereNoneIsWanted) {
+TEST_F(CollectiveSweep, TakesNoLocalComputeTimeUnlessRequested) {
   ASSERT_EQ(onSim(kNetwork, {{"to", "1 KiB"}, {"own_time_probes", 0}}).ran, MUSTER_OK) << host_.error;
   EXPECT_TRUE(host_.told("own_time").empty());
 }
@@ -293,7 +293,7 @@ TEST(CollectiveSweepOnThisCpu, TellsARealStragglerFromThoseWhoWaitForIt) {
     const sdk::Host sdkHost(host.table());
     std::optional<Pulses> pulses;
     if (rank.spec.rank == kStraggler) pulses.emplace(getpid());
-    const auto own = collective::measureOwnTime({sdkHost, *rank.device, **group}, 40);
+    const auto own = collective::measureLocalComputeTime({sdkHost, *rank.device, **group}, 40);
     pulses.reset();
     if (!own.ok()) return own.error().text();
     std::vector<double> all(3);

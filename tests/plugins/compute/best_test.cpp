@@ -41,7 +41,7 @@ TEST_F(ComputeBest, CountsWrongResultsOfAnyShape) {
   EXPECT_GT(host_.value("best_wrong_elements"), 0);
 }
 
-TEST_F(ComputeBest, RefusesWhatIsNoShape) {
+TEST_F(ComputeBest, RefusesWhatIsNotAShape) {
   for (const char* shape : {"8192", "1x2", "1x2x3x4", "ax2x3", "0x2x3", "1x2x-3", "1x2x3 ", ""}) {
     RecordingHost host;
     EXPECT_NE(plugin_.run(host, "best", {{"shapes", {shape}}}, contextFor("host", "cpu0")).ran, MUSTER_OK)

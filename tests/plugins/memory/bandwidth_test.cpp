@@ -54,7 +54,7 @@ TEST_F(MemoryBandwidth, FailsWhereTheBuffersDoNotFit) {
   Json params = quick();
   params["bytes"] = "16 TiB";
   EXPECT_EQ(onHost(params).ran, MUSTER_ERROR);
-  EXPECT_NE(host_.error.find("out of memory: wanted 16 TiB"), std::string::npos) << host_.error;
+  EXPECT_NE(host_.error.find("out of memory: required 16 TiB"), std::string::npos) << host_.error;
 }
 
 TEST_F(MemoryBandwidth, CountsBytesAsStreamDoes) {

@@ -83,7 +83,7 @@ TEST_F(RdmaCountersTest, IsAnErrorWhereACounterStandsAtItsMaximum) {
   hcas_.add("mlx5_0");
   hcas_.set("mlx5_0", "counters/symbol_error", "65535\n");
   EXPECT_EQ(onHost("counters", kShort).ran, MUSTER_ERROR);
-  EXPECT_THAT(host_.error, HasSubstr("stands at its maximum 65535"));
+  EXPECT_THAT(host_.error, HasSubstr("is at its maximum 65535"));
   EXPECT_EQ(of("link_downed", "mlx5_0/1"), 0) << "the other counters are told all the same";
 }
 

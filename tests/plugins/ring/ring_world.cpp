@@ -196,7 +196,7 @@ class World {
 
   /// Noise that is the same in all samples of a meeting is so in its further looks too.
   void lookAgain(RoundLog& log) {
-    for (Round pairs = pairsInDoubt(log); !pairs.empty(); pairs = pairsInDoubt(log)) {
+    for (Round pairs = pairsToRemeasure(log); !pairs.empty(); pairs = pairsToRemeasure(log)) {
       ++result_.looks;
       for (const Pair& pair : pairs) {
         const std::vector<double> speeds = persistent(spec_.noise) ? speedsOf(log, pair) : measure(log, pair);

@@ -64,7 +64,7 @@ struct TrialResult {
   int wrong = 0;           ///< healthy nodes, links, rails or leaves named
   int unattributable = 0;  ///< culprits left open
   int rounds = 0;
-  int looks = 0;            ///< times that a round went on with another look at pairs in doubt
+  int looks = 0;            ///< times that a round remeasured inconclusive pairs
   double smallestLoss = 0;  ///< that the run says it can detect
   bool blind = false;       ///< the run ends with an error, as noise hides too much
   int rejecting = 0;        ///< culprits that are not undecided

@@ -45,7 +45,7 @@ RoundLog measureAll(int nodes, const SpeedOf& speedOf, Topology topology = {},
       EXPECT_TRUE(busy.insert(pair.a).second && busy.insert(pair.b).second) << "round " << number;
       log.add(number, pair, measure(log, pair, speedOf, number).data(), noSpreads(log).data());
     }
-    for (Round again = pairsInDoubt(log); !again.empty(); again = pairsInDoubt(log))
+    for (Round again = pairsToRemeasure(log); !again.empty(); again = pairsToRemeasure(log))
       for (const Pair& pair : again)
         log.addLook(pair, measure(log, pair, speedOf, number).data(), noSpreads(log).data());
   }
@@ -223,7 +223,7 @@ TEST(Ring, ForgetsWhatDoesNotRepeat) {
   };
   const RoundLog log = measureAll(8, once);
   EXPECT_TRUE(solve(log).empty());
-  const LaneFindings found = analyseLanes(log, Encounters(log)).front();
+  const LaneFindings found = analyseLanes(log, MeetingsByNode(log)).front();
   EXPECT_EQ(found.unrepeated, (std::vector<Pair>{{2, 3}}));
 }
 
@@ -239,32 +239,32 @@ TEST(Ring, MeasuresALoneSlowPairAgainBeforeItAsksOthers) {
   EXPECT_TRUE(solve(log).empty());
 }
 
-constexpr Pair kDoubtful = {3, 4};
-constexpr double kDoubtfulSpeed = 0.935;
+constexpr Pair kInconclusive = {3, 4};
+constexpr double kInconclusiveSpeed = 0.935;
 
-TEST(Ring, LooksAgainAtAPairInDoubtBeforeItsRoundEnds) {
+TEST(Ring, RemeasuresAnInconclusivePairBeforeItsRoundEnds) {
   int looks = 0;
   const SpeedOf once = [&](const Pair& pair, const Lane&, int) {
-    return pair == kDoubtful && looks++ == 0 ? kDoubtfulSpeed : 1.0;
+    return pair == kInconclusive && looks++ == 0 ? kInconclusiveSpeed : 1.0;
   };
   const RoundLog log = measureAll(64, once);
   EXPECT_EQ(log.rounds(), 2);
   EXPECT_TRUE(solve(log).empty());
-  for (const Meeting& m : log.meetings()) EXPECT_EQ(m.looks, m.pair == kDoubtful ? 2 : 1);
+  for (const Meeting& m : log.meetings()) EXPECT_EQ(m.looks, m.pair == kInconclusive ? 2 : 1);
 }
 
-TEST(Ring, NamesALinkThatIsADoubtfulLittleSlowInEveryLook) {
-  const RoundLog log = measureAll(64, slowLinks({kDoubtful}, kDoubtfulSpeed));
+TEST(Ring, NamesALinkThatIsSlightlySlowInEveryMeasurement) {
+  const RoundLog log = measureAll(64, slowLinks({kInconclusive}, kInconclusiveSpeed));
   EXPECT_EQ(namesOf(log), Names{"link 3 4"});
   for (const Meeting& m : log.meetings())
-    EXPECT_EQ(m.looks, m.pair == kDoubtful && m.round < 2 ? 3 : 1) << "round " << m.round;
+    EXPECT_EQ(m.looks, m.pair == kInconclusive && m.round < 2 ? 3 : 1) << "round " << m.round;
   EXPECT_EQ(log.rounds(), 4) << "three of them must agree";
 }
 
 TEST(Ring, DoesNotTrustLooksOfOneRoundLikeFiguresOfSeveral) {
   // Noise that lasts as long as a round is in all its looks.
   const SpeedOf twoRounds = [](const Pair& pair, const Lane&, int round) {
-    return pair == kDoubtful && round < 3 ? kDoubtfulSpeed : 1.0;
+    return pair == kInconclusive && round < 3 ? kInconclusiveSpeed : 1.0;
   };
   EXPECT_TRUE(solve(measureAll(64, twoRounds)).empty());
 }
@@ -278,7 +278,7 @@ TEST(Ring, NamesNothingThatWasSlowForAWhileAndDoesNotPassItEither) {
         return round < until && slow(pair) ? factor : 1.0;
       };
     };
-    const auto link = [](const Pair& pair) { return pair == kDoubtful; };
+    const auto link = [](const Pair& pair) { return pair == kInconclusive; };
     const auto node = [](const Pair& pair) { return has(pair, 5); };
     const RoundLog slowLink = measureAll(64, passing(0.85, link)),
                    slowNode = measureAll(64, passing(0.3, node));
@@ -286,7 +286,7 @@ TEST(Ring, NamesNothingThatWasSlowForAWhileAndDoesNotPassItEither) {
     EXPECT_EQ(namesOf(slowNode), Names{"unattributable 5"}) << until;
     EXPECT_FALSE(rejects(slowLink) || rejects(slowNode)) << until;
   }
-  const RoundLog lasting = measureAll(64, slowLinks({kDoubtful}, 0.85));
+  const RoundLog lasting = measureAll(64, slowLinks({kInconclusive}, 0.85));
   EXPECT_EQ(namesOf(lasting), Names{"link 3 4"});
   EXPECT_TRUE(rejects(lasting));
 }
@@ -304,7 +304,7 @@ TEST(Ring, RejectsAPairOfTwoOnlyWhereItStaysSlow) {
   }
 }
 
-TEST(Ring, RejectsNothingForWhatIsNamedWithDoubt) {
+TEST(Ring, RejectsNothingForAnUncertainFinding) {
   RoundLog log(16, {}, {Lane{Quantity::kBandwidth, "all"}});
   std::vector<int> machines;
   for (int node = 0; node < log.nodes(); ++node) machines.push_back(node / 2);
@@ -319,8 +319,8 @@ TEST(Ring, RejectsNothingForWhatIsNamedWithDoubt) {
   EXPECT_FALSE(rejects(log));
 }
 
-TEST(Ring, DoesNotLookAgainWhereAFigureIsBeyondDoubt) {
-  const RoundLog log = measureAll(64, slowLinks({kDoubtful}, 0.5));
+TEST(Ring, DoesNotRemeasureAPairThatASingleFigureProvesSlow) {
+  const RoundLog log = measureAll(64, slowLinks({kInconclusive}, 0.5));
   EXPECT_EQ(namesOf(log), Names{"link 3 4"});
   for (const Meeting& m : log.meetings()) EXPECT_EQ(m.looks, 1);
 }
@@ -361,7 +361,7 @@ class WaitingPairs {
         const Figure f = figure(pair);
         log_.add(number, pair, &f.speed, &kNoSpread, &f.excuse);
       }
-      for (Round again = pairsInDoubt(log_); !again.empty(); again = pairsInDoubt(log_))
+      for (Round again = pairsToRemeasure(log_); !again.empty(); again = pairsToRemeasure(log_))
         for (const Pair& pair : again) {
           const Figure f = figure(pair);
           log_.addLook(pair, &f.speed, &kNoSpread, &f.excuse);
@@ -452,13 +452,13 @@ Round thirdRound(const SpeedOf& speedOf) {
   return nextRound(log);
 }
 
-TEST(Ring, MeasuresADoubtfulPairOfAnEarlierRoundAgainOnlyWhereARoundIsHeldAnyway) {
-  const SpeedOf doubtful = slowLinks({kDoubtful}, kDoubtfulSpeed);
-  EXPECT_TRUE(thirdRound(doubtful).empty());
+TEST(Ring, RemeasuresAnInconclusivePairOfAnEarlierRoundOnlyInARoundThatIsHeldAnyway) {
+  const SpeedOf inconclusive = slowLinks({kInconclusive}, kInconclusiveSpeed);
+  EXPECT_TRUE(thirdRound(inconclusive).empty());
   const Round held = thirdRound([&](const Pair& pair, const Lane& lane, int round) {
-    return has(pair, 10) ? 0.6 : doubtful(pair, lane, round);
+    return has(pair, 10) ? 0.6 : inconclusive(pair, lane, round);
   });
-  EXPECT_EQ(std::count(held.begin(), held.end(), kDoubtful), 1);
+  EXPECT_EQ(std::count(held.begin(), held.end(), kInconclusive), 1);
 }
 
 TEST(Ring, NamesNobodyWhereMostAreSlow) {

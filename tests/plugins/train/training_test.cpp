@@ -85,7 +85,7 @@ TEST_F(Training, GivesEqualBitsForEqualSeeds) {
   }
 }
 
-TEST_F(Training, SaysWhenTheLossIsNoNumber) {
+TEST_F(Training, SaysWhenTheLossIsNotANumber) {
   EXPECT_EQ(
       onHost(with(tinyTransformer(), {{"optimizer", "sgd"}, {"learning_rate", 100}, {"weight_decay", 10}}))
           .ran,

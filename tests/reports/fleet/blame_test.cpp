@@ -82,7 +82,7 @@ class GroupFleet {
       Verdict& verdict = at.verdicts[static_cast<size_t>(rank % ranks_)];
       verdict.outcome = Outcome::kFail;
       verdict.metric = "collective.collective_wrong_elements";
-      verdict.detail = fault.device + ": 1, wanted at most 0";
+      verdict.detail = fault.device + ": 1, required at most 0";
     }
     for (int node = 0; node < nodes_; ++node) end(node, Acceptance::kRejected, 1);
   }
@@ -147,7 +147,7 @@ class GroupFleet {
     verdict.observed = 1;
     verdict.limit = 0;
     verdict.margin = std::nan("");
-    verdict.detail = fmt::format("gpu0 (culprit={} kind={}): 1, wanted at most 0", culprit, kind);
+    verdict.detail = fmt::format("gpu0 (culprit={} kind={}): 1, required at most 0", culprit, kind);
     stage(node).verdicts.push_back(verdict);
     end(node, Acceptance::kRejected, 1);
   }
@@ -262,7 +262,7 @@ TEST(Blame, AWrongSumIsTheRanksWhoseDataItWas) {
   }
 }
 
-TEST(Blame, AWrongSumOfUnknownSourceIsNoDevices) {
+TEST(Blame, AWrongSumOfUnknownSourceIsNotADeviceFault) {
   GroupFleet made(5);
   made.corrupt(0);
   for (int node = 0; node < made.nodes(); ++node)
@@ -316,7 +316,7 @@ TEST(Blame, WhoLostNodeZeroIsNotNamedForIt) {
     made.loses(node,
                fmt::format("{} lost {}, which serves the store: no answer for 12 s ({})", me,
                            GroupFleet::nodeText(0),
-                           node % 2 == 0 ? "no error was told"
+                           node % 2 == 0 ? "no error was reported"
                                          : me + " could not reach the store (10.0.0.1:29400: no answer in "
                                                 "time) within 1 s"));
   }
@@ -337,7 +337,7 @@ TEST(Blame, ANodeZeroThatWasStartedAgainIsNotBelievedThatTheOthersDidNotArrive) 
       made.loses(node,
                  fmt::format("{} lost {}, which {}", GroupFleet::nodeText(node), GroupFleet::nodeText(0),
                              noticed ? "was started again in the middle of this stage"
-                                     : "serves the store: no answer for 12 s (no error was told)"));
+                                     : "serves the store: no answer for 12 s (no error was reported)"));
     }
     made.record(0).resumed = 1;
     made.meetsNobody(true);
@@ -399,9 +399,9 @@ TEST(Blame, ANodeThatDidNotArriveWhenAllWereStartedAgainIsNamed) {
     made.record(node).resumed = 1;
     made.didNotBegin(node, absent);
   }
-  made.didNotBegin(1,
-                   fmt::format("{} lost {}, which serves the store: no answer for 12 s (no error was told)",
-                               GroupFleet::nodeText(1), GroupFleet::nodeText(0)));
+  made.didNotBegin(
+      1, fmt::format("{} lost {}, which serves the store: no answer for 12 s (no error was reported)",
+                     GroupFleet::nodeText(1), GroupFleet::nodeText(0)));
   const Fleet fleet = made.assess();
   made.expectInnocent(fleet, {"n1"});
   made.expectFirst(fleet, "node n1");
@@ -411,7 +411,7 @@ TEST(Blame, NodeZeroIsBelievedBeforeTheNodeThatLostIt) {
   GroupFleet made(3);
   made.endBy(GroupFleet::nodeText(1) + " was lost: no heartbeat for 12 s");
   made.loses(1, GroupFleet::nodeText(1) + " lost " + GroupFleet::nodeText(0) +
-                    ", which serves the store: no answer for 12 s (no error was told)");
+                    ", which serves the store: no answer for 12 s (no error was reported)");
   const Fleet fleet = made.assess();
   made.expectInnocent(fleet, {"n1"});
   made.expectFirst(fleet, "node n1");
@@ -475,7 +475,7 @@ TEST(Blame, WhatAUserOrASchedulerEndedIsNobodysFault) {
   }
 }
 
-TEST(Blame, OneNodesInterruptionIsNoFindingOfTheOthers) {
+TEST(Blame, OneNodesInterruptionIsNotAFindingOfTheOthers) {
   GroupFleet made(6);
   made.endBy(GroupFleet::nodeText(1) + " was interrupted by its user");
   made.end(1, Acceptance::kInterrupted, 130);
@@ -684,7 +684,7 @@ TEST(Cause, ReadsWhatTheRunnerSays) {
             "[-1  1 n1 interrupted][-1  2 n2]");
   EXPECT_EQ(one("2 of 4 nodes did not arrive: node 1 (n1), node 3; look at their runs, or start them"),
             "[-1  1 n1][-1  3 ]");
-  EXPECT_EQ(one("nobody can be blamed: no rank failed"), "");
+  EXPECT_EQ(one("no faulty component found: no rank failed"), "");
   // Whoever explains a finding, and in whose words, is not accused by it.
   for (const char* subject : {"node 0 (n0) was lost", "node 2 (n2) lost node 0 (n0), which serves the store",
                               "node 0 (n0) did not come to this stage within 64 s",

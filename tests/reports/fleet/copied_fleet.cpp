@@ -34,7 +34,7 @@ Result<CopiedFleet> CopiedFleet::from(const std::vector<std::string>& records) {
     }
     fleet.bases_.push_back(std::move(base));
   }
-  if (fleet.bases_.empty()) return Error{ErrorCode::kUsage, "wanted at least one record to copy", ""};
+  if (fleet.bases_.empty()) return Error{ErrorCode::kUsage, "expected at least one record to copy", ""};
   return fleet;
 }
 

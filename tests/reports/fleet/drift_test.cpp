@@ -53,7 +53,7 @@ TEST(Drift, HavingAFactThatMostLackIsDriftToo) {
   EXPECT_THAT(driftAmong({kNoFact, kNoFact, 3}).drifted(), ElementsAre(2));
 }
 
-TEST(Drift, HalfIsNoMajority) {
+TEST(Drift, HalfIsNotAMajority) {
   const Drift drift = driftAmong({5, 9, 5, 9});
   EXPECT_EQ(drift.kind, DriftKind::kSplit);
   EXPECT_THAT(drift.drifted(), IsEmpty());

@@ -83,7 +83,7 @@ void expectBothNamed(const Fleet& fleet) {
   EXPECT_THAT(findingsOf(fleet), AllOf(HasSubstr("n1/record.json"), HasSubstr("n2/record.json")));
 }
 
-TEST(Identity, OfDifferentMachinesIsNoFinding) {
+TEST(Identity, OfDifferentMachinesIsNotAFinding) {
   const Fleet fleet = pairOf([](Record&) {});
   EXPECT_EQ(fleet.acceptance, Acceptance::kAccepted) << findingsOf(fleet);
   EXPECT_THAT(fleet.findings, IsEmpty());
@@ -154,7 +154,7 @@ TEST(Identity, OfAnImageOrAVendorsTextIsNone) {
   EXPECT_EQ(vendor.acceptance, Acceptance::kAccepted) << findingsOf(vendor);
 }
 
-TEST(Identity, KnowsWhatIsNoSerial) {
+TEST(Identity, KnowsWhatIsNotASerial) {
   for (const char* none :
        {"", "0", "None", "N/A", "To be filled by O.E.M.", "Default string", "0123456789", "123456789",
         "xxxxxxxx", "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF", "00000000-0000-0000-0000-000000000000",

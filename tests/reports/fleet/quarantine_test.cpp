@@ -45,7 +45,7 @@ const std::string& goodText() {
   return text;
 }
 
-TEST(Quarantine, NamesATornRecord) {
+TEST(Quarantine, NamesATruncatedRecord) {
   EXPECT_THAT(reasonFor(goodText().substr(0, goodText().size() / 2)),
               HasSubstr("bad/record.json: truncated: the JSON ends after"));
   EXPECT_THAT(reasonFor(""), HasSubstr("truncated: the file is empty"));
@@ -138,7 +138,7 @@ TEST(Quarantine, NamesRowsThatAreTooMany) {
               HasSubstr("not a list of numbers"));
 }
 
-/// What costs two bytes a row in the file costs a name or an expectation when it is read.
+/// What costs two bytes per row in the file costs a name or an expectation when it is read.
 TEST(Quarantine, NamesTextsThatRowsUnfoldWithoutBound) {
   const auto with = [&](const std::string& name, const std::string& text, size_t rows) {
     std::string cases, samples;
@@ -242,7 +242,7 @@ TEST(Quarantine, NamesAStageThatPassedDespiteAFaultyComponent) {
               HasSubstr("a faulty component is named, but the stage has no error"));
 }
 
-TEST(Quarantine, NamesWhatIsNoFile) {
+TEST(Quarantine, NamesWhatIsNotAFile) {
   FleetFolder folder;
   folder.add(nodeRecord("good"));
   std::filesystem::create_directory(folder.path() / "pipe");

@@ -226,7 +226,7 @@ TEST_F(HistoryFile, OfANewerVersionIsRefusedInOneLineAndLeftAsItIs) {
   EXPECT_EQ(bytes(), before);
 }
 
-TEST_F(HistoryFile, ThatIsTornIsNamedAndLeftAsItIs) {
+TEST_F(HistoryFile, ThatIsTruncatedIsNamedAndLeftAsItIs) {
   {
     Store store = open();
     for (int day = 0; day < 60; ++day) add(store, node(day));

@@ -56,7 +56,7 @@ TEST_F(HistoryKeptFleet, IsFoundInARunThroughSlurm) {
   EXPECT_EQ(recordsFolderOf(dir_.path()), dir_.path() / "records");
 }
 
-TEST_F(HistoryKeptFleet, IsNotBelievedWhenItIsTornOrContradictsItself) {
+TEST_F(HistoryKeptFleet, IsRefusedWhenItIsTruncatedOrContradictsItself) {
   EXPECT_THAT(readFleetIn(dir_.path()).error().text(), HasSubstr("muster fleet RUN --expect FILE"));
   EXPECT_EQ(errorOf(fleetText()), "");
   EXPECT_THAT(errorOf(fleetText().substr(0, 100)), HasSubstr("is not a fleet record"));

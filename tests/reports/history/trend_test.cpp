@@ -117,10 +117,10 @@ TEST(Trend, IsQuietOverHealthyNodes) {
     looked += found.series;
   }
   EXPECT_EQ(looked, 1600u);
-  EXPECT_LE(named, 6u) << "the wanted rate is one in a hundred nodes";
+  EXPECT_LE(named, 6u) << "the expected rate is one in a hundred nodes";
 }
 
-TEST(Trend, OfOneOddRunInBetweenIsNoDegradation) {
+TEST(Trend, OfOneOddRunInBetweenIsNotADegradation) {
   const auto found = trendsOf(node(11, 5, [](int gpu, int run) { return gpu == 2 && run == 5 ? 0.9 : 1.0; }));
   EXPECT_TRUE(found.changes.empty());
 }

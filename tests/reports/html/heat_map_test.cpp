@@ -62,7 +62,7 @@ TEST(HeatMap, ShowsTheSlowestRailsFirstAndCountsTheRest) {
   EXPECT_EQ(dropped, 2u);
 }
 
-TEST(HeatMap, LeavesOutWhatIsNoPairAndWhatIsNoNumber) {
+TEST(HeatMap, LeavesOutWhatIsNotAPairAndWhatIsNotANumber) {
   StageRecord stage;
   stage.measurements = {between("a", "b", {std::nan("")}), between("a", "b", {})};
   Measurement single = between("a", "b", {1});

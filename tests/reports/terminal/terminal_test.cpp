@@ -40,7 +40,7 @@ TEST(Terminal, SaysThatARecordWasRejudged) {
 TEST(Terminal, TellsEachDeviationInFull) {
   const std::string text = renderSummary(sickRecord(), false, 160);
   for (const char* part : {"FAIL  gpu3  compute.gemm_throughput", "500.5 TFLOP/s", "at least 672 TFLOP/s",
-                           "missed by 26%", "huggingface/gpu-fryer", "Check clocks, power cap",
+                           "26% below limit", "huggingface/gpu-fryer", "Check clocks, power cap",
                            "muster-host --request", "ERROR  gpu5", "SIGSEGV", "FLAKY  gpu2", "WARN  gpu1"})
     expectHas(text, part);
 }

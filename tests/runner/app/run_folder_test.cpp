@@ -82,7 +82,7 @@ TEST(RunFolder, RefusesASecondProcess) {
   EXPECT_NE(second.error().message.find("another muster"), std::string::npos);
 }
 
-TEST(RunFolder, CutsOffATornLineAndGoesOn) {
+TEST(RunFolder, DropsATruncatedLineAndContinues) {
   TempDir dir;
   {
     auto folder = RunFolder::create(dir.path() / "run");

@@ -68,9 +68,9 @@ TEST(KnownCulprit, IsNodeZerosLinkWhenAllOthersAreSilent) {
 
 /// Each has only its own word that it was the other one.
 TEST(KnownCulprit, IsNotKnownWhenOneOfTwoNodesLosesTheOther) {
-  for (bool NodeReport::*sign : {&NodeReport::silent, &NodeReport::mute, &NodeReport::cutOff}) {
+  for (bool NodeReport::*symptom : {&NodeReport::silent, &NodeReport::mute, &NodeReport::cutOff}) {
     auto nodes = healthy(2);
-    nodes[1].*sign = true;
+    nodes[1].*symptom = true;
     nodes[1].silence = 5;
     const std::string text = knownCulprit(nodes);
     const std::string start =
@@ -83,16 +83,16 @@ TEST(KnownCulprit, IsNotKnownWhenOneOfTwoNodesLosesTheOther) {
   }
 }
 
-TEST(KnownCulprit, IsNodeZeroWhenItDidNotRunForSoLongThatTheOthersGaveItUp) {
+TEST(KnownCulprit, IsNodeZeroWhenItStoppedUntilTheOthersDeclaredItLost) {
   for (int count = 2; count < 6; ++count)
     for (int lost = 1; lost < count; ++lost) {
       auto nodes = healthy(count);
       auto& node = nodes[static_cast<size_t>(lost)];
       node.cutOff = true;
       node.lostInStop = 9;
-      EXPECT_EQ(
-          knownCulprit(nodes),
-          "node 0 (n0) did not run for 9 s: it was stopped or got no CPU time, so the others gave it up");
+      EXPECT_EQ(knownCulprit(nodes),
+                "node 0 (n0) did not run for 9 s: it was stopped or got no CPU time, so the others declared "
+                "it lost");
       node.cutOff = false;
       EXPECT_EQ(knownCulprit(nodes), "");
     }
@@ -144,21 +144,21 @@ TEST(CulpritAtDeadline, IsTheOneRankThatIsCasesBehind) {
 TEST(CulpritAtDeadline, IsTheOneRankAtWorkWhileAllOthersWait) {
   auto nodes = healthy(4);
   nodes[1].ranks[0].active = 0.97;
-  EXPECT_EQ(
-      culpritAtDeadline(nodes),
-      "rank 1 (gpu0 of node 1 (n1)) is at work while all others wait for it: not asleep in 97% of the looks, "
-      "the next one in 10%");
+  EXPECT_EQ(culpritAtDeadline(nodes),
+            "rank 1 (gpu0 of node 1 (n1)) is running while all others wait for it: not asleep in 97% of the "
+            "samples, "
+            "the next one in 10%");
 }
 
-TEST(CulpritAtDeadline, IsNobodyWhenAllWorkAlikeOrTooLittleIsKnown) {
+TEST(CulpritAtDeadline, IsNobodyWhenAllAreEquallyBusyOrTooLittleIsKnown) {
   auto nodes = healthy(4);
   for (auto& node : nodes) node.ranks[0].active = 0.97;
-  EXPECT_NE(culpritAtDeadline(nodes).find("nobody can be blamed"), std::string::npos);
+  EXPECT_NE(culpritAtDeadline(nodes).find("no faulty component found"), std::string::npos);
   for (auto& node : nodes) node.ranks[0].active = -1;
   nodes[2].ranks[0].active = 0.97;
-  EXPECT_NE(culpritAtDeadline(nodes).find("nobody can be blamed"), std::string::npos);
+  EXPECT_NE(culpritAtDeadline(nodes).find("no faulty component found"), std::string::npos);
   for (auto& node : nodes) node.ranks.clear();
-  EXPECT_NE(culpritAtDeadline(nodes).find("nobody can be blamed"), std::string::npos);
+  EXPECT_NE(culpritAtDeadline(nodes).find("no faulty component found"), std::string::npos);
 }
 
 TEST(RankWatch, FollowsStatesAndTellsANewFailureOnce) {

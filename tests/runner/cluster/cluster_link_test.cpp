@@ -255,10 +255,10 @@ TEST(ClusterLink, OutlivesWhateverAPeerWithTheTokenSays) {
   for (const std::string& text : junk) {
     const std::string stage = fmt::format("walk{}", question++);
     for (const int rank : {0, 1, 2, 99}) {
-      ASSERT_TRUE(hostile->set(fmt::format("sign/{}", rank), text).ok());
-      ASSERT_TRUE(hostile->set(fmt::format("sign/{}/beat", rank), text).ok());
+      ASSERT_TRUE(hostile->set(fmt::format("status/{}", rank), text).ok());
+      ASSERT_TRUE(hostile->set(fmt::format("status/{}/beat", rank), text).ok());
     }
-    ASSERT_TRUE(hostile->set("sign/x", text).ok());
+    ASSERT_TRUE(hostile->set("status/x", text).ok());
     for (const char* topic : {"enter", "1/0/end", "retry/1", "leave"})
       for (const char* rank : {"1", "2", "77", "-1", "x"})
         ASSERT_TRUE(hostile->set(fmt::format("q/{}/{}/answer/{}", stage, topic, rank), text).ok());
@@ -467,7 +467,7 @@ RankStatus statusOf(int rank, const std::string& failure = "", int signal = 0) {
   return status;
 }
 
-TEST(ClusterStage, TellsAllNodesOfADeadRankWhileTheRoundRunsAndGoesOnWithWhatNobodyBegan) {
+TEST(ClusterStage, TellsAllNodesOfADeadRankWhileTheRoundRunsAndContinuesWithUnstartedCases) {
   Nodes nodes(3);
   nodes.startAll();
   const auto verdicts = nodes.onEach<RoundVerdict>([](ClusterLink& link) {
@@ -613,7 +613,7 @@ TEST(ClusterStage, IsLeftByAllOrFailsForAll) {
 /// Rounds as they may happen: each node is lost, or says what it saw of each run and of its ranks' ends. A
 /// round passes exactly when nobody is lost and everybody saw everything end well; else runs fail, and what
 /// is not started again and did not fail was ended by every member.
-TEST(RoundResult, PassesOnlyWhenEveryMemberReportedEveryRunAndLeftWell) {
+TEST(RoundResult, PassesOnlyWhenEveryMemberReportedEveryRunAndEndedWithoutError) {
   std::mt19937 random(20261122);
   const auto chance = [&](int percent) { return static_cast<int>(random() % 100) < percent; };
   int passed = 0;

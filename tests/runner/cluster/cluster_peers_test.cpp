@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is made of the signs of other nodes, also of those that are none.
+// How statuses of other nodes are evaluated, invalid ones too.
 #include "runner/cluster/cluster_peers.h"
 
 #include <fmt/format.h>
@@ -11,12 +11,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
-NodeSign signOf(const std::string& nonce, const std::string& host) {
-  NodeSign sign;
-  sign.nonce = nonce;
-  sign.host = host;
-  sign.identity = {{"plan", "aaaa"}};
-  return sign;
+NodeStatus statusOf(const std::string& nonce, const std::string& host) {
+  NodeStatus status;
+  status.nonce = nonce;
+  status.host = host;
+  status.identity = {{"plan", "aaaa"}};
+  return status;
 }
 
 class ClusterPeersTest : public ::testing::Test {
@@ -33,25 +33,25 @@ class ClusterPeersTest : public ::testing::Test {
   ClusterPeers peers{options};
 };
 
-TEST(NodeSign, ReadsWhatItWrites) {
-  NodeSign sign = signOf("12ab", "n3");
-  sign.finished = {{"walk", "pass"}};
-  sign.round = "burn/1/0";
-  sign.interrupted = sign.ended = true;
+TEST(NodeStatus, ReadsWhatItWrites) {
+  NodeStatus status = statusOf("12ab", "n3");
+  status.finished = {{"walk", "pass"}};
+  status.round = "burn/1/0";
+  status.interrupted = status.ended = true;
   RankReport report;
   report.rank = 7;
   report.failure = "was killed";
   report.signal = 9;
   report.order = 2;
-  sign.failures = {report};
-  const auto back = signFromText(signText(sign));
+  status.failures = {report};
+  const auto back = statusFromText(statusText(status));
   ASSERT_TRUE(back.ok()) << back.error().text();
-  EXPECT_EQ(signText(*back), signText(sign));
+  EXPECT_EQ(statusText(*back), statusText(status));
   EXPECT_EQ(back->failures.at(0).order, 2);
   EXPECT_EQ(back->finished.at("walk"), "pass");
 }
 
-TEST(NodeSign, IsRefusedWhereItsTypesAreOthers) {
+TEST(NodeStatus, IsRefusedWhereItsTypesAreOthers) {
   for (const char* text :
        {"", "[]", "7", "null", "{}", "{\"nonce\": 1, \"host\": \"n\", \"identity\": {}}",
         "{\"nonce\": \"a\", \"host\": [], \"identity\": {}}",
@@ -63,19 +63,19 @@ TEST(NodeSign, IsRefusedWhereItsTypesAreOthers) {
         "{\"nonce\": \"a\", \"host\": \"n\", \"identity\": {}, \"failures\": [1]}",
         "{\"nonce\": \"a\", \"host\": \"n\", \"identity\": {}, \"failures\": [{\"rank\": \"x\"}]}",
         "{\"nonce\": \"a\", \"host\": \"n\", \"identity\": {}, \"ended\": \"yes\"}"}) {
-    const auto sign = signFromText(text);
-    ASSERT_FALSE(sign.ok()) << text;
-    EXPECT_EQ(sign.error().code, ErrorCode::kProtocol) << text;
+    const auto status = statusFromText(text);
+    ASSERT_FALSE(status.ok()) << text;
+    EXPECT_EQ(status.error().code, ErrorCode::kProtocol) << text;
   }
 }
 
 TEST_F(ClusterPeersTest, TellsWhoIsSilentAndWhoMayStillAnswer) {
-  peers.takeSign(1, signOf("a", "n1"), 100);
+  peers.takeStatus(1, statusOf("a", "n1"), 100);
   EXPECT_FALSE(peers.silent(1, 109));
   EXPECT_TRUE(peers.silent(1, 111));
   peers.takeHeartbeat(1, 110);
   EXPECT_FALSE(peers.silent(1, 111));
-  EXPECT_TRUE(peers.silent(2, 111)) << "it never gave a sign";
+  EXPECT_TRUE(peers.silent(2, 111)) << "it never sent a status";
   EXPECT_TRUE(peers.mayStillAnswer(2, 111));
   peers.giveUp(2);
   EXPECT_FALSE(peers.mayStillAnswer(2, 111));
@@ -85,12 +85,12 @@ TEST_F(ClusterPeersTest, TellsWhoIsSilentAndWhoMayStillAnswer) {
 }
 
 TEST_F(ClusterPeersTest, TellsANodeThatWasStartedAgainFromItsEarlierStart) {
-  peers.takeSign(1, signOf("old", "n1"), 100);
+  peers.takeStatus(1, statusOf("old", "n1"), 100);
   peers.hold({"leader", "new", "c"}, 101);
-  EXPECT_FALSE(peers.startedAgain(1)) << "its new start answered before its first sign";
-  peers.takeSign(1, signOf("new", "n1"), 102);
+  EXPECT_FALSE(peers.startedAgain(1)) << "its new start answered before its first status";
+  peers.takeStatus(1, statusOf("new", "n1"), 102);
   EXPECT_FALSE(peers.startedAgain(1));
-  peers.takeSign(1, signOf("newer", "n1"), 103);
+  peers.takeStatus(1, statusOf("newer", "n1"), 103);
   EXPECT_EQ(peers.gone(1), "was started again in the middle of this stage");
   peers.release();
   EXPECT_EQ(peers.gone(1), "");
@@ -98,32 +98,32 @@ TEST_F(ClusterPeersTest, TellsANodeThatWasStartedAgainFromItsEarlierStart) {
 
 TEST_F(ClusterPeersTest, NamesWhatDiffersAndASignThatCannotBeRead) {
   peers.takeHeartbeat(1, 100);
-  EXPECT_EQ(peers.identityProblem(1, false), "") << "its sign is on the way";
-  peers.takeSign(1, std::nullopt, 100);
+  EXPECT_EQ(peers.identityProblem(1, false), "") << "its status is on the way";
+  peers.takeStatus(1, std::nullopt, 100);
   EXPECT_THAT(peers.identityProblem(1, false), HasSubstr("node 1 sends heartbeats without an identity"));
-  NodeSign other = signOf("a", "n1");
+  NodeStatus other = statusOf("a", "n1");
   other.identity["plan"] = "bbbb";
-  peers.takeSign(1, other, 101);
+  peers.takeStatus(1, other, 101);
   EXPECT_EQ(peers.identityProblem(1, false),
             "node 1 (n1) has plan bbbb, and node 0 (n0) has aaaa; all nodes of a run must have the same");
 }
 
 TEST_F(ClusterPeersTest, SaysWhoHasFinishedAStage) {
-  for (const int rank : {0, 1, 2}) peers.takeSign(rank, signOf("a", fmt::format("n{}", rank)), 100);
+  for (const int rank : {0, 1, 2}) peers.takeStatus(rank, statusOf("a", fmt::format("n{}", rank)), 100);
   EXPECT_EQ(peers.disagreement("walk"), "");
-  NodeSign done = signOf("a", "n2");
+  NodeStatus done = statusOf("a", "n2");
   done.finished = {{"walk", "pass"}};
-  peers.takeSign(2, done, 101);
+  peers.takeStatus(2, done, 101);
   EXPECT_EQ(peers.disagreement("walk"),
             "it is on node 2 (n2) (pass), and not on node 0 (n0), node 1 (n1); not there: node 3");
   EXPECT_EQ(peers.disagreements().size(), 1u);
 }
 
 TEST_F(ClusterPeersTest, KnowsTheFailuresOfTheOpenRoundAlone) {
-  NodeSign sign = signOf("a", "n1");
-  sign.round = "walk/1/0";
-  sign.failures.resize(2);
-  peers.takeSign(1, sign, 100);
+  NodeStatus status = statusOf("a", "n1");
+  status.round = "walk/1/0";
+  status.failures.resize(2);
+  peers.takeStatus(1, status, 100);
   EXPECT_EQ(peers.reports("walk/1/0", {}, 100)[1].ranks.size(), 2u);
   EXPECT_TRUE(peers.reports("walk/1/1", {}, 100)[1].ranks.empty());
 }

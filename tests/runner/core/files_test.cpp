@@ -31,7 +31,7 @@ TEST(ReadFile, ReturnsEveryByte) {
   EXPECT_EQ(*readFile(dir.write("empty", "")), "");
 }
 
-TEST(ReadFile, ReadsKernelFilesWhoseSizeIsALie) {
+TEST(ReadFile, ReadsKernelFilesWhoseSizeIsWrong) {
   EXPECT_THAT(*readFile("/proc/self/status"), HasSubstr("Pid:"));
 }
 
@@ -111,7 +111,7 @@ TEST(WriteFileAtomically, ChangesNothingWhereItCannot) {
   EXPECT_THAT(onFolder.error().text(), HasSubstr("EISDIR"));
   EXPECT_THAT(onFolder.error().text(), HasSubstr("choose another name"));
   EXPECT_THAT(writeFileAtomically(dir.path() / "none" / "f", "x").error().text(),
-              HasSubstr("make the folder first"));
+              HasSubstr("create the directory first"));
   EXPECT_EQ(writeFileAtomically(dir.write("file", "x") / "f", "x").error().code, ErrorCode::kIo);
   EXPECT_EQ(entriesOf(dir.path()), 2u);
 }

@@ -54,7 +54,7 @@ TEST(ParseJson, BoundsTheKeysOfAnObject) {
   EXPECT_NE(parseJson(many + "\"a\":1}").error().message.find("more than 20000 keys"), std::string::npos);
 }
 
-TEST(ParseJson, BracketsInTextsAreNoDepth) {
+TEST(ParseJson, BracketsInTextsAreNotDepth) {
   EXPECT_TRUE(parseJson("[\"" + std::string(1000, '[') + "\\\"" + std::string(1000, '{') + "\"]", 2).ok());
 }
 
@@ -133,7 +133,7 @@ std::string readError(const Json& json, const char* key) {
   return r.ok() ? "read" : r.status().error().text();
 }
 
-TEST(JsonReader, SaysThePathWhatWasFoundAndWhatWasWanted) {
+TEST(JsonReader, GivesThePathTheValueFoundAndTheValueExpected) {
   const Json json = {
       {"a", 1.5}, {"t", "x"}, {"l", {1, "y"}}, {"big", 1e300}, {"huge", 18446744073709551615ull}};
   EXPECT_EQ(readError<std::string>(json, "a"), "record.stages[2].a: found 1.5; expected a text");

@@ -21,7 +21,7 @@ TEST(Median, IsTheMeanOfTheMiddleTwoForAnEvenCount) {
   EXPECT_EQ(medianOf(Values{7}), 7);
 }
 
-TEST(Median, OfNothingOrOfWhatIsNotFiniteIsNoNumber) {
+TEST(Median, OfNothingOrOfWhatIsNotFiniteIsNotANumber) {
   EXPECT_TRUE(std::isnan(medianOf(Values{})));
   EXPECT_TRUE(std::isnan(medianOf(Values{1, kNaN, 2})));
   EXPECT_TRUE(std::isnan(medianOf(Values{1, std::numeric_limits<double>::infinity(), 2})));

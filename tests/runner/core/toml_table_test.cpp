@@ -104,7 +104,7 @@ TEST(TomlTable, ComplainsInFileOrder) {
   EXPECT_EQ(found, "f.toml:1:1: first\nf.toml:2:1: second");
 }
 
-TEST(TomlTable, RefusesAValueWhereATableIsWanted) {
+TEST(TomlTable, RefusesAValueWhereATableIsExpected) {
   EXPECT_THAT(complaintsOf("a = 1\n", [](TomlTable& t) { t.table("a"); }),
               HasSubstr("expected a table, found 1"));
   EXPECT_THAT(complaintsOf("a = 1\n", [](TomlTable& t) { t.tables("a"); }), HasSubstr("[[a]]"));

@@ -257,7 +257,7 @@ TEST(OwnFile, RefusesWhatAnotherUserPutThere) {
   }
 }
 
-TEST(OwnFolder, IsNoStrangersAndNotEverybodys) {
+TEST(OwnFolder, BelongsToThisUserAndIsNotWritableByAll) {
   const TempDir folder;
   EXPECT_TRUE(ownFolder(folder.path()).ok());
   ASSERT_EQ(chmod(folder.path().c_str(), 01777), 0);

@@ -130,7 +130,7 @@ TEST_F(DescriptionCacheTest, WorksWithoutAFolderForIt) {
   }
 }
 
-TEST_F(DescriptionCacheTest, ADamagedFileIsNoAnswerOrTheRightOne) {
+TEST_F(DescriptionCacheTest, ADamagedFileIsNotAnAnswerOrTheRightOne) {
   describe();
   const std::string whole = *readFile(cacheFile());
   const fs::path library = plugins() / "fake-ok.so";

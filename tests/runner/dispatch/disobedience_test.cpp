@@ -55,7 +55,7 @@ TEST(Disobedience, WhoClosesTheFramesIsToldSo) {
   EXPECT_THAT(group.left(), IsEmpty());
 }
 
-TEST(Disobedience, ClosingStderrTooIsNoCrash) {
+TEST(Disobedience, ClosingStderrTooIsNotACrash) {
   FakeGroup group;
   const RankEnd end = group.run("disobey", kClosesAll).ends.at(0);
   EXPECT_EQ(end.signal, 0) << end.error;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plugins that write their own bytes into the frames, and plugins whose figures are lies.
+// Plugins that write their own bytes into the frames, and plugins that report false values.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -27,7 +27,7 @@ void expectBroken(int kind, const std::string& why) {
 TEST(HostileFrames, DoneTwiceIsAnError) {
   expectBroken(0, "came after `done`");
 }
-TEST(HostileFrames, ATornFrameIsAnError) {
+TEST(HostileFrames, ATruncatedFrameIsAnError) {
   expectBroken(1, "ended within a frame");
 }
 TEST(HostileFrames, AnEndlessFrameIsAnError) {
@@ -48,7 +48,7 @@ TEST(HostileFrames, AnUnknownTypeIsAnError) {
 TEST(HostileFrames, AMeasurementOfAnotherCaseIsAnError) {
   expectBroken(7, "of case 7 came while case 0 was open");
 }
-TEST(HostileFrames, SamplesThatAreNoNumbersAreAnError) {
+TEST(HostileFrames, SamplesThatAreNotNumbersAreAnError) {
   expectBroken(8, "samples are not a list of numbers");
 }
 TEST(HostileFrames, DoneInsideACaseIsAnError) {
@@ -58,55 +58,55 @@ TEST(HostileFrames, InvalidUtf8IsAnError) {
   expectBroken(10, "a frame is not JSON");
 }
 
-/// The lies fake with this kind; its measurements.
-GroupOutcome lie(int kind) {
+/// Runs the "lies" fake with this kind of false report.
+GroupOutcome runLies(int kind) {
   FakeGroup group;
   GroupOutcome outcome = group.run("lies", kind);
   EXPECT_EQ(outcome.ends.at(0).state, State::kOk) << outcome.ends.at(0).error;
   return outcome;
 }
 
-TEST(Lies, NonFiniteFiguresReachTheJudge) {
-  EXPECT_EQ(lie(0).of("measurement").at(0)["samples"], Json({"nan"}));
-  EXPECT_EQ(lie(1).of("measurement").at(0)["samples"], Json({"inf"}));
+TEST(FalseReports, NonFiniteFiguresReachTheJudge) {
+  EXPECT_EQ(runLies(0).of("measurement").at(0)["samples"], Json({"nan"}));
+  EXPECT_EQ(runLies(1).of("measurement").at(0)["samples"], Json({"inf"}));
 }
 
-TEST(Lies, FalseFiguresAndNamesReachTheJudge) {
-  EXPECT_EQ(lie(2).of("measurement").at(0)["samples"], Json({-1.0}));
-  EXPECT_THAT(lie(3).of("measurement"), IsEmpty());
-  EXPECT_EQ(lie(4).of("measurement").at(0)["samples"], Json::array());
-  EXPECT_EQ(lie(5).of("measurement").at(0)["metric"], "undeclared");
-  EXPECT_EQ(lie(6).of("measurement").at(0)["unit"], "s");
+TEST(FalseReports, FalseFiguresAndNamesReachTheJudge) {
+  EXPECT_EQ(runLies(2).of("measurement").at(0)["samples"], Json({-1.0}));
+  EXPECT_THAT(runLies(3).of("measurement"), IsEmpty());
+  EXPECT_EQ(runLies(4).of("measurement").at(0)["samples"], Json::array());
+  EXPECT_EQ(runLies(5).of("measurement").at(0)["metric"], "undeclared");
+  EXPECT_EQ(runLies(6).of("measurement").at(0)["unit"], "s");
 }
 
 /// A call that the host refuses makes the case an error that says why.
 void expectRefused(int kind, const std::string& why) {
-  const GroupOutcome outcome = lie(kind);
+  const GroupOutcome outcome = runLies(kind);
   EXPECT_EQ(outcome.caseStates(), (std::map<int, std::string>{{0, "error"}})) << kind;
   EXPECT_THAT(outcome.of("case").at(1)["message"].get<std::string>(), HasSubstr(why)) << kind;
   EXPECT_THAT(outcome.of("measurement"), IsEmpty());
 }
 
-TEST(Lies, ImpossibleCallsAreRefused) {
+TEST(FalseReports, ImpossibleCallsAreRefused) {
   expectRefused(7, "metric or unit is NULL");
   expectRefused(8, "1073741824 samples do not fit a frame");
   expectRefused(9, "refused a measurement: it is NULL");
 }
 
-TEST(Lies, ARefusalCannotBeHidden) {
+TEST(FalseReports, ARefusalCannotBeHidden) {
   expectRefused(13, "refused a measurement: it is NULL");
 }
 
-TEST(Lies, InvalidTextIsRepaired) {
-  const GroupOutcome outcome = lie(10);
+TEST(FalseReports, InvalidTextIsRepaired) {
+  const GroupOutcome outcome = runLies(10);
   EXPECT_EQ(outcome.of("measurement").at(0)["metric"], "value\xEF\xBF\xBD\n\x1b[31m");
 }
 
-TEST(Lies, UnknownStatusAndUnorderedCancellationAreErrors) {
-  const GroupOutcome unknown = lie(11);
+TEST(FalseReports, UnknownStatusAndUnorderedCancellationAreErrors) {
+  const GroupOutcome unknown = runLies(11);
   EXPECT_EQ(unknown.caseStates().at(0), "error");
   EXPECT_THAT(unknown.of("case").at(1)["message"].get<std::string>(), HasSubstr("unknown status 77"));
-  const GroupOutcome cancelled = lie(12);
+  const GroupOutcome cancelled = runLies(12);
   EXPECT_EQ(cancelled.caseStates().at(0), "error");
   EXPECT_THAT(cancelled.of("case").at(1)["message"].get<std::string>(),
               HasSubstr("without a request to stop"));

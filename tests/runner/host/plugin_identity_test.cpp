@@ -108,7 +108,7 @@ TEST(PluginIdentity, RefusesAStrangersFile) {
               HasSubstr("belongs to user 12345; it must belong to root"));
 }
 
-TEST(PluginIdentity, RefusesWhatIsNoFile) {
+TEST(PluginIdentity, RefusesWhatIsNotAFile) {
   const testing::TempDir folder;
   EXPECT_THAT(identifyPlugin(folder.path() / "none.so").error().text(),
               HasSubstr("none.so: cannot find the plugin"));

@@ -24,12 +24,18 @@ TEST(HostList, ExpandsRangesInOrder) {
 
 TEST(HostList, NamesTheColumnOfAMistake) {
   const std::pair<const char*, const char*> mistakes[] = {
-      {"", "column 1: it is empty"},           {"a,,b", "column 3: a host name is missing"},
-      {"a,", "column 3: a host name is"},      {"a[1-3", "column 6: expected \",\" or \"]\""},
-      {"a1]", "column 3: \"]\" without"},      {"a[]", "column 3: expected a number"},
-      {"a[3-1]", "the range 3-1 runs back"},   {"a[1-]", "column 5: expected a number"},
-      {"a[x]", "column 3: expected a number"}, {"a b", "column 2: a character that no host name has"},
-      {"a[1[2]]", "column 4: expected"},       {"a[1-2-3]", "column 6: expected"}};
+      {"", "column 1: it is empty"},
+      {"a,,b", "column 3: a host name is missing"},
+      {"a,", "column 3: a host name is"},
+      {"a[1-3", "column 6: expected \",\" or \"]\""},
+      {"a1]", "column 3: \"]\" without"},
+      {"a[]", "column 3: expected a number"},
+      {"a[3-1]", "the range 3-1 runs back"},
+      {"a[1-]", "column 5: expected a number"},
+      {"a[x]", "column 3: expected a number"},
+      {"a b", "column 2: a character that is not valid in host names"},
+      {"a[1[2]]", "column 4: expected"},
+      {"a[1-2-3]", "column 6: expected"}};
   for (const auto& [list, message] : mistakes) {
     const auto hosts = expandHostList(list);
     ASSERT_FALSE(hosts.ok()) << list;

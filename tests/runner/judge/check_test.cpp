@@ -46,7 +46,7 @@ TEST(CheckMax, ZeroIsALimitForErrorCounts) {
   EXPECT_TRUE(std::isnan(v.margin));
 }
 
-TEST(CheckMax, OfYesAndNoSaysJustWhichIsWanted) {
+TEST(CheckMax, OfYesAndNoSaysWhichIsRequired) {
   Group group;
   group.unit = "bool";
   const auto text = [&](CheckKind kind, double limit) {

@@ -26,7 +26,7 @@ TEST(Within, TheSlowOneOfManyMissesTheMedian) {
       "gpu3: 600 FLOP/s, required at least 679 FLOP/s (within 3% of the node median 700 FLOP/s) (12% below)");
 }
 
-TEST(Within, TheFastOneIsNoFault) {
+TEST(Within, TheFastOneIsNotAFault) {
   EXPECT_EQ(nodeOf({700, 700, 900}, within(0.03)).outcomes(), "pass pass pass");
 }
 
@@ -60,7 +60,7 @@ TEST(Within, ASingleDeviceHasNoPeerAndThatBlocksNothing) {
   EXPECT_THAT(v.detail, HasSubstr("the node has only one device"));
 }
 
-TEST(Within, BrokenFiguresAreNoReference) {
+TEST(Within, BrokenValuesAreNotAReference) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(nodeOf({700, nan, 600, 700}, within(0.03)).outcomes(), "pass error fail pass");
   EXPECT_EQ(nodeOf({700, nan}, within(0.03)).outcomes(), "error error");

@@ -146,7 +146,7 @@ TEST(Drop, OfRunsIsWeighedByTime) {
   EXPECT_EQ(told(samples, noDropOver(0.1), Series::kRuns).verdict().outcome, Outcome::kFail);
 }
 
-TEST(Drop, IsNoSingleSlowRun) {
+TEST(Drop, IsNotASingleSlowRun) {
   std::vector<double> samples(166, kLevel);
   samples[80] = kLevel / 4;
   EXPECT_EQ(told(samples, noDropOver(0.1), Series::kRuns).verdict().outcome, Outcome::kPass);
@@ -331,7 +331,7 @@ TEST(HealthySeries, RaiseNoAlarm) {
   RecordProperty("warnings", warnings);
 }
 
-TEST(HealthySeries, SlowDriftBelowTheToleranceIsNoAlarm) {
+TEST(HealthySeries, SlowDriftBelowTheToleranceIsNotAnAlarm) {
   std::mt19937_64 random(4);
   for (int i = 0; i < 1000; ++i) {
     Generated g;

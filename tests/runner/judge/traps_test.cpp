@@ -84,7 +84,7 @@ TEST(Traps, AnEmptyResultIsAnError) {
   expectError(Story().ends(0).measures(0, std::vector<double>{}).expects(atLeast(1)), "it has no sample");
 }
 
-TEST(Traps, AllSkippedIsNoSuccess) {
+TEST(Traps, AllSkippedIsNotASuccess) {
   const Story story =
       Story().ends(0, CaseEnd::State::kUnsupported, "no GPU").ends(1, CaseEnd::State::kUnsupported, "no GPU");
   EXPECT_EQ(story.outcomes(), "skipped skipped");
@@ -246,7 +246,7 @@ TEST(Traps, AnAttemptThatNeverEndedIsAnError) {
   EXPECT_THAT(story.judge().verdicts[0].detail, HasSubstr("has measurements but did not end"));
 }
 
-TEST(Traps, ANodeComparedWithItselfIsNoPeer) {
+TEST(Traps, ANodeComparedWithItselfIsNotAPeer) {
   // Two devices by inventory, one of them measured: its own figure is no reference.
   const Story story = healthy().ends(1, CaseEnd::State::kError, "hang").expects(within(0.03));
   EXPECT_EQ(story.outcomes(), "error error");

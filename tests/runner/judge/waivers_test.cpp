@@ -195,7 +195,7 @@ TEST(WaiverUses, AreUndecidedWhereNothingWasMeasured) {
       << "an error is no unexpected pass";
 }
 
-TEST(WaiverUses, OfOtherNodesAreNoBusinessOfThisOne) {
+TEST(WaiverUses, OfOtherNodesDoNotConcernThisOne) {
   EXPECT_EQ(useOf(one(), {}, true, {"n18", {}}).state, WaiverState::kElsewhere);
   Waiver bySerial = one("serial = \"S9\"\n");
   bySerial.node.clear();

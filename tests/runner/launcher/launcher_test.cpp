@@ -270,7 +270,7 @@ TEST(LauncherFlags, AreCheckedThemselves) {
   EXPECT_FALSE(detectLauncher({0, 0, "n0:5000"}, {}, "n").ok());
   EXPECT_FALSE(detectLauncher({4, -1, "n0:5000"}, {}, "n").ok());
   EXPECT_THAT(detectLauncher({4, 1, "n0:"}, {}, "n").error().text(),
-              HasSubstr("--rendezvous: \"n0:\" is no store address"));
+              HasSubstr("--rendezvous: \"n0:\" is not a store address"));
   EXPECT_THAT(detectLauncher({{}, 1, ""}, kSlurm, "n").error().text(),
               HasSubstr("--node-rank 1 contradicts"));
 }

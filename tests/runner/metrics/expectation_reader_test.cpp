@@ -38,6 +38,11 @@ Catalog smallCatalog() {
   plugin.tests = {test};
   Catalog catalog;
   catalog.plugins["p"] = plugin;
+  PluginSpec collective;
+  collective.name = "collective";
+  collective.tests = {TestSpec{}};
+  collective.tests[0].metrics = {metric("local_compute_time", "s", Direction::kLower)};
+  catalog.plugins["collective"] = collective;
   return catalog;
 }
 
@@ -72,6 +77,12 @@ void expectComplaint(const std::string& text, const std::string& part) {
   Read read = readJson(text);
   EXPECT_THAT(read.complaints, Contains(HasSubstr(part))) << text;
   EXPECT_THAT(read.expectations, IsEmpty()) << text;
+}
+
+TEST(ExpectationReader, GivesTheNewNameOfARenamedMetric) {
+  expectComplaint(R"({"metric": "collective.own_time", "max": "1s"})",
+                  "metric: no plugin declares metric \"collective.own_time\"; it was renamed to "
+                  "\"collective.local_compute_time\"");
 }
 
 TEST(ExpectationReader, ReadsAMinimumInTheMetricsUnit) {

@@ -17,7 +17,7 @@ Expectation expectation(CheckKind kind, double limit, const std::string& unit) {
   return e;
 }
 
-TEST(ExpectationText, SaysWhatIsWanted) {
+TEST(ExpectationText, SaysWhatIsRequired) {
   EXPECT_EQ(expectation(CheckKind::kMin, 6.5e14, "FLOP/s").text(), "min 650 TFLOP/s");
   EXPECT_EQ(expectation(CheckKind::kMax, 85, "degC").text(), "max 85 °C");
   EXPECT_EQ(expectation(CheckKind::kEquals, 8, "count").text(), "equals 8");

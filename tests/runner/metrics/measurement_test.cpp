@@ -61,7 +61,7 @@ TEST(Labels, PrintInOrder) {
   EXPECT_EQ(labelsText({}), "");
 }
 
-TEST(Labels, MatchWhenEveryWantedOneStandsThere) {
+TEST(Labels, MatchWhenEveryRequiredOneIsPresent) {
   const Labels labels = {{"device", "gpu3"}, {"dtype", "bf16"}};
   EXPECT_TRUE(labelsMatch(labels, {}));
   EXPECT_TRUE(labelsMatch(labels, {{"dtype", "bf16"}}));

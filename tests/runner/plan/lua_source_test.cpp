@@ -40,7 +40,7 @@ TEST(LuaSource, TakesTheNameOffANamedFunction) {
             "error: the predicate is a method; expected function(m) ... end");
 }
 
-TEST(LuaSource, AsksForALineOfItsOwnWhenInDoubt) {
+TEST(LuaSource, AsksForALineOfItsOwnIfAmbiguous) {
   EXPECT_EQ(cut("a = function(m) end b = function(m) end", 1, 1),
             "error: line 1 holds 2 functions that could be the predicate; write it on a line of its own");
   EXPECT_EQ(cut("a = 3", 1, 1),

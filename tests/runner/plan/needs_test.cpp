@@ -5,7 +5,7 @@
 namespace muster::testing {
 namespace {
 
-/// A plan of stages with their needs, four lines a stage from line 4 on.
+/// A plan of stages with their needs, four lines per stage from line 4 on.
 std::string stages(const std::vector<std::pair<std::string, std::string>>& all) {
   std::string text = "schema = 1\nname = \"p\"\nbackend = \"host\"\n";
   for (const auto& [name, needs] : all)

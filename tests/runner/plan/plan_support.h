@@ -17,7 +17,7 @@ std::string gemmPlan(const std::string& lines);
 PlanOutcome parseToml(const std::string& text, const std::vector<std::string>& overrides = {});
 PlanOutcome parseLua(const std::string& text, const std::vector<std::string>& overrides = {});
 
-/// Every diagnostic, one a line; empty when there is none.
+/// Every diagnostic, one per line; empty when there is none.
 std::string problemsOf(const PlanOutcome& outcome);
 
 /// The plan, or a failed test and an empty plan.

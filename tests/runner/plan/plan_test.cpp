@@ -62,12 +62,12 @@ TEST(Plan, NamesTheNearestSkuProfileOnATypo) {
   text.replace(text.find('\n'), 1, "\nsku = \"h200-sxn\"\n");
   EXPECT_EQ(problemsOf(parsePlan(text, "plan.toml", sampleCatalog(), options)),
             "plan.toml:2:1: sku: no SKU profile \"h200-sxn\"; did you mean \"h200-sxm\"?; available: auto, "
-            "h100-sxm5-80gb, h200-sxm; --skus FOLDER adds more\n");
+            "h100-sxm5-80gb, h200-sxm; --skus DIR adds more\n");
   options.overrides = {{"sku", "auto"}};
   EXPECT_EQ(problemsOf(parsePlan(text, "plan.toml", sampleCatalog(), options)), "");
 }
 
-TEST(Plan, RefusesWhatIsNoRegularFile) {
+TEST(Plan, RefusesWhatIsNotARegularFile) {
   const TempDir folder;
   fs::create_directory(folder.path() / "folder.toml");
   EXPECT_EQ(refusalOf(folder.path() / "folder.toml"), ": is a folder; expected a regular file\n");

@@ -57,7 +57,8 @@ Catalog sampleCatalog() {
   add(catalog, "compute", kCompute);
   add(catalog, "memory", kMemory);
   add(catalog, "env", kEnv);
-  catalog.refused["broken.so"] = {ErrorCode::kProtocol, "it was built for ABI 9, wanted 1", "/opt/broken.so"};
+  catalog.refused["broken.so"] = {ErrorCode::kProtocol, "it was built for ABI 9, expected 1",
+                                  "/opt/broken.so"};
   return catalog;
 }
 

@@ -212,11 +212,19 @@ TEST(DeviationTexts, NameDevicesShortly) {
   EXPECT_EQ(devicesText(std::vector<std::string>(20, "g")), "g, g, g, g, g, g, g, g and 12 more");
 }
 
-TEST(DeviationTexts, SayMarginsAsPeopleDo) {
-  EXPECT_EQ(marginText(-0.258), "missed by 26%");
-  EXPECT_EQ(marginText(0.041), "4.1% to spare");
-  EXPECT_EQ(marginText(0), "at the limit");
-  EXPECT_EQ(marginText(std::numeric_limits<double>::quiet_NaN()), "");
+TEST(DeviationTexts, SayOnWhichSideOfTheLimitAValueIs) {
+  const auto text = [](double observed, double margin) {
+    Verdict verdict;
+    verdict.observed = observed;
+    verdict.limit = 100;
+    verdict.margin = margin;
+    return marginText(verdict);
+  };
+  EXPECT_EQ(text(74.2, -0.258), "26% below limit");
+  EXPECT_EQ(text(112, -0.12), "12% above limit");
+  EXPECT_EQ(text(104.1, 0.041), "4.1% to spare");
+  EXPECT_EQ(text(100, 0), "at the limit");
+  EXPECT_EQ(text(50, std::numeric_limits<double>::quiet_NaN()), "");
 }
 
 TEST(DeviationTexts, WriteSizesAsPeopleDo) {

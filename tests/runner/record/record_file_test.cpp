@@ -59,7 +59,7 @@ TEST(RecordFile, StaysUnderAMegabyteForANode) {
   EXPECT_LT(recordText(sickRecord()).size(), 1000000u);
 }
 
-TEST(RecordFile, RefusesWhatIsNoRecord) {
+TEST(RecordFile, RefusesWhatIsNotARecord) {
   const TempDir folder;
   expectUnreadable(folder.path() / "missing.json", "");
   expectUnreadable(folder.path(), "");
@@ -72,7 +72,7 @@ TEST(RecordFile, RefusesWhatIsNoRecord) {
   expectUnreadable(folder.write("utf8.json", "{\"schema\": \"\xff\"}"), "");
 }
 
-TEST(RecordFile, RefusesTornFiles) {
+TEST(RecordFile, RefusesTruncatedFiles) {
   const TempDir folder;
   const std::string text = recordText(sickRecord());
   for (const size_t part : {1u, 3u, 10u, 97u})

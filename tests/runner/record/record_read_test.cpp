@@ -179,7 +179,7 @@ TEST(RecordRead, RefusesRowsThatAreNone) {
   expectRefused(json, "record.stages[1].measurements[0].rows", "rows, the column before");
   json = good;
   json["stages"][1]["measurements"][0]["rows"]["unit"] = json["stages"][1]["measurements"][0]["rows"]["rank"];
-  expectRefused(json, "record.stages[1].measurements[0].rows.unit", "beside the rows too");
+  expectRefused(json, "record.stages[1].measurements[0].rows.unit", "also outside the rows");
 }
 
 TEST(RecordRead, RefusesToUnfoldWithoutBound) {
@@ -203,7 +203,7 @@ TEST(RecordRead, RefusesToUnfoldWithoutBound) {
   expectRefused(json, "samples.n", "1001");
 }
 
-TEST(RecordRead, RefusesAStageThatIsNoObject) {
+TEST(RecordRead, RefusesAStageThatIsNotAnObject) {
   for (const Json& value : {Json(nullptr), Json(3), Json("x"), Json::array()}) {
     Json json = sickJson();
     json["stages"][2] = value;
@@ -211,7 +211,7 @@ TEST(RecordRead, RefusesAStageThatIsNoObject) {
   }
 }
 
-TEST(RecordRead, RefusesARecordThatIsNoObject) {
+TEST(RecordRead, RefusesARecordThatIsNotAnObject) {
   for (const Json& value : {Json(nullptr), Json(3), Json("x"), Json::array(), Json::object()})
     EXPECT_FALSE(recordFromJson(value).ok()) << dumpJson(value);
 }
@@ -223,7 +223,7 @@ TEST(RecordRead, ReadsSingleStagesForTheJournal) {
   EXPECT_EQ(toJson(*back), toJson(stage));
 }
 
-/// References of two bytes a row must not ask for all memory.
+/// References of two bytes per row must not ask for all memory.
 TEST(RecordRead, CountsWhatRowsReferToAtItsUnfoldedSize) {
   Json json = toJson(healthyRecord());
   Json& stage = json["stages"][1];

@@ -39,7 +39,7 @@ const std::string kToken = "a secret of these tests";
 constexpr double kGenerous = 20;  // seconds in which something must have happened
 
 const std::string kNotTls = "does not speak TLS", kNoToken = "has another token or none",
-                  kAltered = "bytes were altered or replayed", kCut = "the connection was cut",
+                  kAltered = "bytes were altered or replayed", kCut = "the connection was interrupted",
                   kEnded = "it closed the connection", kSilent = "no answer in time";
 
 int tries(int sample) {

@@ -79,7 +79,7 @@ TEST_F(HostilePeer, HasOnlyThePartOfTheStoreThatItsKeyIsFor) {
   EXPECT_TRUE(ask("ranks/walk/1/", StoreOp::kGet, "ranks/walk/1/key"));
   uint64_t closed = 0;
   for (const std::string other :
-       {"before", "muster/sign/0", "ranks/walk/2/key", "ranks/walk/", "ranks/walk/1"})
+       {"before", "muster/status/0", "ranks/walk/2/key", "ranks/walk/", "ranks/walk/1"})
     for (const StoreOp op : {StoreOp::kSet, StoreOp::kGet, StoreOp::kAdd, StoreOp::kClear}) {
       EXPECT_FALSE(ask("ranks/walk/1/", op, other)) << other;
       awaitCount(&StoreCounts::malformed, ++closed);

@@ -93,12 +93,12 @@ TEST_F(Relay, BringsTheRanksOfANodeOverOneConnection) {
 TEST_F(Relay, KeepsARankToItsOwnRound) {
   const auto node = relay(1);
   const auto client = rank(*node, 3), other = rank(*node, 4, "walk2/");
-  ASSERT_TRUE(runner()->set("muster/sign/0", "node 0's").ok());
-  for (const char* key : {"muster/sign/0", "../muster/sign/0", "ranks/walk2/key", "key"})
+  ASSERT_TRUE(runner()->set("muster/status/0", "node 0's").ok());
+  for (const char* key : {"muster/status/0", "../muster/status/0", "ranks/walk2/key", "key"})
     EXPECT_TRUE(client->set(key, "forged").ok());
   EXPECT_EQ(other->get("key", 0).error().code, ErrorCode::kTimeout);
-  EXPECT_EQ(*runner()->get("muster/sign/0", 0), "node 0's");
-  EXPECT_EQ(*runner()->get("ranks/walk/muster/sign/0", 0), "forged");
+  EXPECT_EQ(*runner()->get("muster/status/0", 0), "node 0's");
+  EXPECT_EQ(*runner()->get("ranks/walk/muster/status/0", 0), "forged");
   EXPECT_EQ(*client->clear("key"), 1);
   for (const size_t size : {1014, 1020})  // more than the relay's own prefix, or the rank's, leaves
     EXPECT_THAT(client->set(std::string(size, 'k'), "").error().text(), HasSubstr("bytes with its prefix"));

@@ -68,7 +68,7 @@ TEST_F(StoreStateTest, TellsWhatChangedSinceAVersionTheOldestFirst) {
   StoreState large{StoreLimits()};
   const auto changes = [&](uint64_t since) {
     std::vector<StoreReply> out;
-    large.handle(9, {StoreOp::kChanges, 0, static_cast<int64_t>(since), 0, "sign/", ""}, 0, out);
+    large.handle(9, {StoreOp::kChanges, 0, static_cast<int64_t>(since), 0, "status/", ""}, 0, out);
     return decodeStoreChanges(out.at(0).text).value();
   };
   const auto put = [&](const std::string& key, const std::string& value) {
@@ -76,17 +76,17 @@ TEST_F(StoreStateTest, TellsWhatChangedSinceAVersionTheOldestFirst) {
     large.handle(1, {StoreOp::kSet, 0, 0, 0, key, value}, 0, out);
   };
   using Entries = std::vector<std::pair<std::string, std::string>>;
-  put("sign/2", "a");
+  put("status/2", "a");
   put("other", "b");
-  put("sign/1", "c");
+  put("status/1", "c");
   StoreChanges seen = changes(0);
   EXPECT_EQ(seen.entries, (Entries{{"2", "a"}, {"1", "c"}}));
   EXPECT_TRUE(changes(seen.version).entries.empty());
-  put("sign/2", "d");
+  put("status/2", "d");
   EXPECT_EQ(changes(seen.version).entries, (Entries{{"2", "d"}}));
   // More than goes into one answer comes in several, and nothing twice.
-  for (int i = 0; i < 40; ++i) put(fmt::format("sign/{}", 100 + i), std::string(100'000, 'x'));
-  put("sign/giant", std::string(2u << 20, 'x'));
+  for (int i = 0; i < 40; ++i) put(fmt::format("status/{}", 100 + i), std::string(100'000, 'x'));
+  put("status/giant", std::string(2u << 20, 'x'));
   std::set<std::string> keys;
   int answers = 0;
   for (bool more = true; more; ++answers) {

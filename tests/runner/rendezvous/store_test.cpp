@@ -107,7 +107,7 @@ TEST(Store, RefusesWhatIsTooLargeWithItsSize) {
   EXPECT_THAT(client.set(std::string(2000, 'k'), "").error().text(),
               HasSubstr("has 2000 bytes with its prefix"));
   EXPECT_THAT(client.set("key", std::string(StoreClient::kMaxValue + 1, 'v')).error().text(),
-              HasSubstr("has 4194305 bytes, wanted at most 4194304"));
+              HasSubstr("has 4194305 bytes, expected at most 4194304"));
   EXPECT_THAT(client.set("", "").error().text(), HasSubstr("empty store key"));
   EXPECT_THAT(client.get("key", -1).error().text(), HasSubstr("store timeout -1"));
   EXPECT_FALSE(client.get("key", std::numeric_limits<double>::quiet_NaN()).ok());
@@ -140,7 +140,7 @@ TEST(Store, NamesKeyRankAndSecondsOfAWaitInVain) {
   const auto value = client.get("nccl-id", 0.25);
   ASSERT_FALSE(value.ok());
   EXPECT_EQ(value.error().code, ErrorCode::kTimeout);
-  EXPECT_EQ(value.error().text(), "rank 7 waited 0.25 s for store key nccl-id, and nobody set it");
+  EXPECT_EQ(value.error().text(), "rank 7 waited 0.25 s for store key nccl-id, which was not set");
   EXPECT_TRUE(client.set("nccl-id", "x").ok()) << "the connection must be of use afterwards";
 }
 
@@ -172,11 +172,11 @@ TEST(Store, CountsExactlyUnderContention) {
   EXPECT_EQ(*client.get("counter", 0), "0");
 }
 
-TEST(Store, RefusesToCountOnWhatIsNoNumber) {
+TEST(Store, RefusesToCountOnWhatIsNotANumber) {
   const auto server = serve();
   StoreClient client(clientOptions(server->port()));
   ASSERT_TRUE(client.set("text", "12 apples").ok());
-  EXPECT_THAT(client.add("text", 1).error().text(), HasSubstr("\"12 apples\", which is no whole number"));
+  EXPECT_THAT(client.add("text", 1).error().text(), HasSubstr("\"12 apples\", which is not a whole number"));
   ASSERT_TRUE(client.set("full", "9223372036854775807").ok());
   EXPECT_THAT(client.add("full", 1).error().text(), HasSubstr("64 bits"));
 }

@@ -76,7 +76,7 @@ TEST(LearnLimits, SparesTheOtherHalfOfAHealthyFleetAndCatchesASlowGpu) {
   }
 }
 
-TEST(LearnLimits, AreTheSameWithTenPercentSickNodes) {
+TEST(LearnLimits, AreTheSameWithTenPercentFaultyNodes) {
   for (const bool whole : {false, true}) {
     for (const bool skewed : {false, true}) {
       FleetModel sick = model(300, 0.01, skewed);
@@ -158,7 +158,7 @@ TEST(LearnLimits, PutADeviceBesideTwoOthersAtTheLeast) {
   EXPECT_TRUE(learned(input).leftOut.empty());
 }
 
-TEST(LearnLimits, LeaveOutNodesThatTheirVerdictsCallSick) {
+TEST(LearnLimits, LeaveOutNodesThatFailedTheirChecks) {
   LearnInput input = fleetOf(model(20, 0.01));
   input.nodes[3].sick = "env.ecc_uncorrected of gpu1 fail";
   const Learned l = learned(input);
@@ -214,7 +214,7 @@ TEST(LearnLimits, RefuseTooFewNodes) {
   EXPECT_TRUE(says(why, "run the plan on more nodes")) << why;
 }
 
-TEST(LearnLimits, RefuseASickFleetAndNameTheSick) {
+TEST(LearnLimits, RefuseAFaultyFleetAndNameTheFaultyNodes) {
   LearnInput input = fleetOf(model(40, 0.01));
   for (size_t i = 0; i < 9; ++i) input.nodes[i].sick = "compute.gemm_throughput of gpu0 fail";
   const std::string why = refusal(input);

@@ -24,7 +24,7 @@ struct FleetModel {
   uint64_t seed = 1;
 };
 
-/// Not cut at three sigmas, unlike those of scenarios: tails are what is learned here.
+/// Not truncated at three sigmas as those of scenarios are: tails are learned here.
 inline double wholeNormal(uint64_t key) {
   const double radius = std::sqrt(-2 * std::log(sim::uniform(key)));
   return radius * std::cos(2 * std::numbers::pi * sim::uniform(sim::mix(key, uint64_t{1})));

@@ -149,7 +149,7 @@ TEST(ProfileLoader, TellsEveryMistakeInOneGo) {
     EXPECT_THAT(profile.error().text(), HasSubstr(part));
 }
 
-TEST(ProfileLoader, RefusesAFileThatIsNoToml) {
+TEST(ProfileLoader, RefusesAFileThatIsNotToml) {
   EXPECT_THAT(load("this is = = not toml").error().text(), HasSubstr("not valid TOML"));
   EXPECT_FALSE(loadProfile("/nonexistent.toml", nullptr).ok());
   EXPECT_FALSE(loadProfile("/tmp", nullptr).ok());

@@ -79,7 +79,7 @@ TEST(Undrain, GivesBackOnlyWhatStillHasOurReason) {
   EXPECT_EQ(actions[1].reason, "");
   EXPECT_THAT(actions[1].why, HasSubstr("was not drained by this run (drained: fan [alice])"));
   EXPECT_EQ(actions[2].reason, "");
-  EXPECT_THAT(actions[2].why, HasSubstr("not drained any more"));
+  EXPECT_THAT(actions[2].why, HasSubstr("no longer drained"));
 }
 
 /// Lines that somebody else has written into drained.jsonl, beside what Slurm says.
@@ -101,8 +101,8 @@ TEST(Undrain, DoesNotBelieveItsOwnList) {
   for (const NodeAction& action : actions) EXPECT_EQ(action.reason, "") << action.node;
   EXPECT_THAT(actions[0].why, HasSubstr("was not drained by this run (drained: fan [alice])"));
   EXPECT_THAT(actions[1].why, HasSubstr("was not drained by this run"));
-  EXPECT_THAT(actions[2].why, HasSubstr("somebody gave another reason"));
-  EXPECT_THAT(actions[3].why, HasSubstr("is no node of this run"));
+  EXPECT_THAT(actions[2].why, HasSubstr("its reason was changed"));
+  EXPECT_THAT(actions[3].why, HasSubstr("is not a node of this run"));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ TEST(NodeNames, KeepsTheOrderAndEachNameOnce) {
   EXPECT_THAT(*names, ElementsAre("node3", "node1", "node2", "login"));
 }
 
-TEST(NodeNames, RefusesNamesThatAreNoFileNames) {
+TEST(NodeNames, RefusesNamesThatAreNotFileNames) {
   for (const char* list : {"../../etc", "a/b", "$(reboot)", "a b", "-x", ".hidden"}) {
     const auto names = nodeNames(list);
     ASSERT_FALSE(names.ok()) << list;

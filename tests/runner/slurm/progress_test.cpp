@@ -50,7 +50,7 @@ TEST_F(Progress, DoesNotBelieveAnExitFileThatSlurmContradicts) {
                                       {"10", "14", "10_3", "FAILED", "n4", "", 1, 0}});
   EXPECT_EQ(nodes[0].state, NodeState::kAccepted);
   EXPECT_EQ(nodes[1].state, NodeState::kFailed);
-  EXPECT_THAT(nodes[1].detail, HasSubstr("Slurm says that job 10_1 ended with 1"));
+  EXPECT_THAT(nodes[1].detail, HasSubstr("Slurm reports that job 10_1 ended with 1"));
   EXPECT_EQ(nodes[2].state, NodeState::kFailed);
   EXPECT_THAT(nodes[2].detail, HasSubstr("ran on n1"));
   EXPECT_EQ(nodes[3].state, NodeState::kRejected);
@@ -166,7 +166,7 @@ TEST_F(Progress, RefusesARunWhoseNodesLeadOutOfItsFolder) {
   put("slurm.json", text);
   const auto run = RunStore::open(folder_.path() / "run");
   ASSERT_FALSE(run.ok());
-  EXPECT_THAT(run.error().message, HasSubstr("no node's name"));
+  EXPECT_THAT(run.error().message, HasSubstr("not a node name"));
 }
 
 TEST_F(Progress, LetsOnlyOneAtATimeSubmit) {

@@ -18,7 +18,7 @@ TEST(QueueRoom, IsWhatMaxJobCountLeaves) {
   EXPECT_EQ(queueRoom({{"MaxJobCount", "5"}}, 9)->jobs, 0) << "it may have been lowered";
 }
 
-TEST(QueueRoom, RefusesALimitThatIsNoNumber) {
+TEST(QueueRoom, RefusesALimitThatIsNotANumber) {
   for (const char* text : {"", "many", "10 000", "1e4"})
     EXPECT_FALSE(queueRoom({{"MaxJobCount", text}}, 1).ok()) << text;
 }

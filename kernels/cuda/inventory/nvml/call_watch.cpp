@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See call_watch.h.
+// Writes the NVML call in progress to a descriptor, so that a hang can be named.
 #include "kernels/cuda/inventory/nvml/call_watch.h"
 
 #include <fmt/format.h>

@@ -123,12 +123,11 @@ Status Nvml::bind(const std::string& library) {
 #undef MUSTER_NVML_OPTIONAL
   find(library_, "nvmlErrorString", true, api_.nvmlErrorString, missing);
   if (!missing.empty())
-    return Error{
-        ErrorCode::kNotFound,
-        "this library lacks " + join(missing, ", ") +
-            ": it is no NVML, or its driver is older than any that this build knows; install a newer "
-            "driver",
-        library};
+    return Error{ErrorCode::kNotFound,
+                 "this library lacks " + join(missing, ", ") +
+                     ": it is not NVML, or its driver is older than this build supports; install a newer "
+                     "driver",
+                 library};
 #define MUSTER_NVML_WATCH(name, parameters) watch<k_##name>(api_.name);
   MUSTER_NVML_FUNCTIONS(MUSTER_NVML_WATCH, MUSTER_NVML_WATCH)
 #undef MUSTER_NVML_WATCH

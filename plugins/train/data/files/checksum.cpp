@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See checksum.h.
+// Computes the SHA-256 of a file in pieces.
 #include "plugins/train/data/files/checksum.h"
 
 #include <fmt/format.h>

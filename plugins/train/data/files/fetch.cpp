@@ -196,7 +196,7 @@ Status fetchFile(const RemoteFile& file, const std::filesystem::path& path, cons
     return Error{
         ErrorCode::kCorrupt,
         fmt::format(
-            "SHA-256 of the {} bytes is {}, expected {}; they were removed, run again to fetch them anew",
+            "SHA-256 of the {} bytes is {}, expected {}; they were removed, run again to fetch them again",
             bytes, sha256, file.sha256),
         file.url};
   }

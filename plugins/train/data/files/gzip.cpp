@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See gzip.h.
+// Reads a file, decompressing it with zlib if needed.
 #include "plugins/train/data/files/gzip.h"
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ Result<bool> readChunk(gzFile_s* file, std::string& content, const std::string& 
   if (got < 0 || code == Z_BUF_ERROR)
     return Error{
         ErrorCode::kCorrupt,
-        fmt::format("damaged or cut short at byte {} of its decompressed content ({}); fetch it again",
+        fmt::format("damaged or truncated at byte {} of its decompressed content ({}); fetch it again",
                     content.size(), code == Z_BUF_ERROR ? "unexpected end of file" : text),
         where};
   return got == 0;

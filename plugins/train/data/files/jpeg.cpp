@@ -103,8 +103,8 @@ bool fitsIn(const jpeg_decompress_struct& info, uint64_t bytes) {
 
 Error damaged(const std::filesystem::path& path, const Decoder& decoder) {
   return {ErrorCode::kCorrupt,
-          fmt::format("not a whole JPEG image: at byte {} of {}: {}; fetch the file again", decoder.offset(),
-                      decoder.size, decoder.trap.text),
+          fmt::format("an incomplete JPEG image: at byte {} of {}: {}; fetch the file again",
+                      decoder.offset(), decoder.size, decoder.trap.text),
           path.string()};
 }
 

@@ -70,10 +70,10 @@ def convert_launch(text):
     name_end = len(text[:opened].rstrip())
     name_start = kernel_before(text, name_end)
     if closed < 0 or call is None or name_start == name_end:
-        raise Mistake(f"{line_of(text, opened)}: found <<<, wanted kernel<<<grid, block, shared, stream>>>(arguments)")
+        raise Mistake(f"{line_of(text, opened)}: found <<<, expected kernel<<<grid, block, shared, stream>>>(arguments)")
     shape = split(text[opened + 3 : closed])
     if len(shape) != 4:
-        raise Mistake(f"{line_of(text, opened)}: a launch with {len(shape)} settings, wanted grid, block, shared, stream")
+        raise Mistake(f"{line_of(text, opened)}: a launch with {len(shape)} settings, expected grid, block, shared, stream")
     end = closing(text, call.end() - 1)
     arguments = text[call.end() : end - 1].strip()
     lines = "\n" * (text.count("\n", name_start, end) - arguments.count("\n"))  # what follows keeps its lines

@@ -178,7 +178,7 @@ void Scheduler::toHost() {
 }
 
 void Scheduler::refuseShuffle(unsigned lanes) {
-  problem_ = "a shuffle among " + std::to_string(lanes) + " lanes; wanted all 32 of a warp";
+  problem_ = "a shuffle among " + std::to_string(lanes) + " lanes; expected all 32 of a warp";
 }
 
 /// The threads of this block stay where they are and are never resumed: nothing on their stacks may own

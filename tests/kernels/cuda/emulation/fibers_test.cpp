@@ -99,7 +99,7 @@ TEST(EmulatedGrid, TellsOfABarrierThatNotAllReach) {
 
 TEST(EmulatedGrid, TellsOfAShuffleWithoutAllLanes) {
   const auto half = [] { exchange(0xFFFFFFFF, 1, 1); };
-  EXPECT_EQ(runGrid(1, 48, half), "a shuffle among 16 lanes; wanted all 32 of a warp");
+  EXPECT_EQ(runGrid(1, 48, half), "a shuffle among 16 lanes; expected all 32 of a warp");
   EXPECT_EQ(runGrid(1, 64, half), "");
 }
 

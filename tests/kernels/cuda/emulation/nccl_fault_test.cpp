@@ -239,7 +239,7 @@ TEST(NcclForming, FailsForTheSecondOfTwoThatAreTheSameRank) {
 }
 
 TEST(NcclForming, RefusesAnIdOfAnotherLength) {
-  EXPECT_THAT(wordsOf("foreign id", 2)[1], HasSubstr("rank 0's unique id has 5 bytes, wanted 128"));
+  EXPECT_THAT(wordsOf("foreign id", 2)[1], HasSubstr("rank 0's unique id has 5 bytes, expected 128"));
 }
 
 TEST(NcclForming, EndsAtItsDeadlineWithoutAnId) {
@@ -324,13 +324,13 @@ TEST(NcclLogOfAGroup, TellsGpuDirectFromIt) {
 
 TEST(NcclLogOfAGroup, IsMissedWhereNcclWritesNone) {
   EXPECT_THAT(wordsOf("transports", 2, {{0, "silent"}, {1, "silent"}}),
-              Each(HasSubstr("NCCL wrote no log, so nothing proves the transport")));
+              Each(HasSubstr("NCCL wrote no log, so the transport is not confirmed")));
 }
 
 TEST(NcclLogOfAGroup, ContradictsASettingThatNcclDidNotTake) {
   const auto words = wordsOf("transports", 2, {{1, "takes NCCL_IB_DISABLE=0"}});
   EXPECT_THAT(words[0], HasSubstr("2 settings taken"));
-  EXPECT_THAT(words[1], HasSubstr("NCCL_IB_DISABLE is 0, wanted 1"));
+  EXPECT_THAT(words[1], HasSubstr("NCCL_IB_DISABLE is 0, expected 1"));
 }
 
 }  // namespace

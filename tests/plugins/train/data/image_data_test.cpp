@@ -127,10 +127,10 @@ TEST_F(ImageData, FindsACompressedFileThatIsCutShortOrBent) {
   std::string whole = gzipped(idxImages(40), folder_);
   folder_.write("train-images-idx3-ubyte.gz", whole.substr(0, whole.size() / 2));
   EXPECT_THAT(errorOf("fashion-mnist"),
-              HasSubstr("train-images-idx3-ubyte.gz: damaged or cut short at byte"));
+              HasSubstr("train-images-idx3-ubyte.gz: damaged or truncated at byte"));
   whole[whole.size() - 5] = static_cast<char>(whole[whole.size() - 5] ^ 1);
   folder_.write("train-images-idx3-ubyte.gz", whole);
-  EXPECT_THAT(errorOf("fashion-mnist"), HasSubstr("damaged or cut short")) << "its checksum no longer fits";
+  EXPECT_THAT(errorOf("fashion-mnist"), HasSubstr("damaged or truncated")) << "its checksum no longer fits";
 }
 
 TEST_F(ImageData, ReadsBothKindsOfCifar) {

@@ -83,7 +83,7 @@ TEST(Jpeg, NamesFileAndOffsetOfDamage) {
     const auto image = decodeJpeg(folder.write("cut.jpg", whole.substr(0, kept)), 200);
     ASSERT_FALSE(image.ok()) << kept << " of " << whole.size() << " bytes";
     EXPECT_EQ(image.error().code, ErrorCode::kCorrupt);
-    EXPECT_THAT(image.error().text(), HasSubstr("cut.jpg: not a whole JPEG image: at byte"));
+    EXPECT_THAT(image.error().text(), HasSubstr("cut.jpg: an incomplete JPEG image: at byte"));
   }
   EXPECT_FALSE(decodeJpeg(folder.write("text.jpg", "this is a text"), 8).ok());
   EXPECT_EQ(decodeJpeg(folder.path() / "none.jpg", 8).error().code, ErrorCode::kNotFound);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of one group of a record's measurements or verdicts (runner/record/fold/row_fold.h), without
-// copying what they share.
+// Iterates over the columnar rows of a record's measurements or verdicts (runner/record/fold/columnar_rows.h)
+// without copying shared fields.
 #pragma once
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 namespace muster::fleet {
 
 /// Goes through the rows of one group: a plain object is a single row.
-class FoldedRows {
+class ColumnarReader {
  public:
   /// A group whose columns are none, empty or of unequal length, or that says a thing twice, is a failure.
-  FoldedRows(const dom::object& group, Failures& failures) : group_(group) {
+  ColumnarReader(const dom::object& group, Failures& failures) : group_(group) {
     requireUniqueKeys(group, failures);
     dom::element rows;
     if (group.at_key("rows").get(rows) == simdjson::SUCCESS) readColumns(rows, failures);

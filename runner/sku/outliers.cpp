@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which devices and nodes of a fleet are unlike the others: by a single figure, or by all of them together.
+// Finds the outliers of a fleet: devices and nodes that differ in a single metric, or in all of them
+// together.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +23,7 @@ constexpr double kFirstRoom = 1.5;
 constexpr double kNodeRoom = 1;
 constexpr double kDeviceRoom = 1.5;
 /// A fit in the middle of n figures knows its sigma within about 1.1 / sqrt(n).
-constexpr double kMiddleDoubt = 2;
+constexpr double kMiddleMargin = 2;
 /// A score of fewer members is no reason to leave one out.
 constexpr size_t kLeastScores = 8;
 /// A device is put beside so many others of its node at the least: with one, nobody knows which of the two is
@@ -63,11 +64,11 @@ class Search {
   [[nodiscard]] double room(const Spread& spread, size_t n, size_t kinds) const {
     const auto count = static_cast<double>(n);
     const double tail = kMistakes / (count * static_cast<double>(kinds));
-    if (window_ == FitWindow::kMiddle) return kFirstRoom * doubt(n) * spread.reach(tail);
+    if (window_ == FitWindow::kMiddle) return kFirstRoom * fitMargin(n) * spread.reach(tail);
     return toleranceFactor(spread, tail, kConfidence, count, {});
   }
 
-  static double doubt(size_t n) { return 1 + kMiddleDoubt / std::sqrt(static_cast<double>(n)); }
+  static double fitMargin(size_t n) { return 1 + kMiddleMargin / std::sqrt(static_cast<double>(n)); }
 
   [[nodiscard]] bool isOut(int node, int device) const {
     return out_.count({node, -1}) > 0 || (device >= 0 && out_.count({node, device}) > 0);
@@ -167,7 +168,7 @@ class Search {
     if (window_ == FitWindow::kMiddle) factor = kFirstRoom;
     const auto n = static_cast<double>(kept.size());
     const double below =
-        factor * doubt(kept.size()) * spread.reach(kMistakes / (n * static_cast<double>(kinds)));
+        factor * fitMargin(kept.size()) * spread.reach(kMistakes / (n * static_cast<double>(kinds)));
     for (size_t i = 0; i < kept.size(); ++i) {
       const double u = (values[i] - spread.centre) / spread.sigma;
       if (u < -below) leaveOut(kept[i].node, kept[i].device, what, u);
@@ -182,7 +183,7 @@ class Search {
 
 }  // namespace
 
-std::vector<LeftOut> findUnlike(const LearnInput& input) {
+std::vector<LeftOut> findOutliers(const LearnInput& input) {
   return Search(input).run();
 }
 

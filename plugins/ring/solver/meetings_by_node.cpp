@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each node's meetings, in one array.
-#include "plugins/ring/solver/encounters.h"
+// Builds the index: the meetings of all nodes in one array.
+#include "plugins/ring/solver/meetings_by_node.h"
 
 #include <algorithm>
 
 namespace muster::ring {
 
-Encounters::Encounters(const RoundLog& log) : start_(static_cast<size_t>(log.nodes()) + 1) {
+MeetingsByNode::MeetingsByNode(const RoundLog& log) : start_(static_cast<size_t>(log.nodes()) + 1) {
   const auto& meetings = log.meetings();
   for (const Meeting& m : meetings) {
     ++start_[static_cast<size_t>(m.pair.a) + 1];
@@ -20,12 +20,12 @@ Encounters::Encounters(const RoundLog& log) : start_(static_cast<size_t>(log.nod
       meetings_[next[static_cast<size_t>(node)]++] = i;
 }
 
-Encounters::Range Encounters::of(int node) const {
+MeetingsByNode::Range MeetingsByNode::of(int node) const {
   const auto i = static_cast<size_t>(node);
   return {meetings_.data() + start_[i], meetings_.data() + start_[i + 1]};
 }
 
-bool Encounters::met(const RoundLog& log, int x, int y) const {
+bool MeetingsByNode::met(const RoundLog& log, int x, int y) const {
   const Pair wanted = makePair(x, y);
   const Range range = of(x);
   return std::any_of(range.begin(), range.end(), [&](size_t m) { return log.meetings()[m].pair == wanted; });

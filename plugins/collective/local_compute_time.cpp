@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// See own_time.h.
-#include "plugins/collective/own_time.h"
+// Measures the local compute time of a rank by filling inputs.
+#include "plugins/collective/local_compute_time.h"
 
 #include "plugins/collective/params.h"
 
 namespace muster::collective {
 
-Result<double> measureOwnTime(const Bench& bench, int probes) {
+Result<double> measureLocalComputeTime(const Bench& bench, int probes) {
   CollectiveSpec
       spec;  // all_reduce in f32: every rank has equally much to fill, whatever the case's op and root
-  spec.count = countFor(spec, kOwnTimeBytes, bench.group.size());
+  spec.count = countFor(spec, kLocalComputeBytes, bench.group.size());
   MUSTER_TRY(std::unique_ptr<Collective> work, bench.group.collective(spec));
   MUSTER_CHECK_OK(work->prepare(0));  // the first one meets memory that was never touched
   double sum = 0;

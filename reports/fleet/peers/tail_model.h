@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far out healthy values reach on the bad side: fitted to the values that are not far out.
+// Models the tail of healthy values; fitted to the central values only.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@ namespace muster::fleet {
 
 /// The bad half of a noise as a gamma distribution of skewness `skew` (0: normal) and standard deviation
 /// `scale` around its median. zOf is the Wilson-Hilferty transformation (1931), which makes it normal.
-class NoiseTail {
+class TailModel {
  public:
-  NoiseTail(double scale, double skew, double freedom);
+  TailModel(double scale, double skew, double freedom);
 
   /// The standard normal quantile that `deviation` (from the median, bad is positive) is as rare as.
   [[nodiscard]] double zOf(double deviation) const;
@@ -29,7 +29,7 @@ struct TailFit {
   size_t n = 0;  ///< values on the bad side that were used
 };
 
-/// Values on the bad side of the median, counted in bins of their distance: all that a fit wants to know.
+/// Values on the bad side of the median, counted in bins of their distance: all that a fit needs.
 class TailCounts {
  public:
   static constexpr double kReach = 4;  ///< in standard deviations; what lies further out may be sick

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See cut_run.h.
-#include "reports/fleet/read/cut_run.h"
+// Reads what the journal of an interrupted run says.
+#include "reports/fleet/read/interrupted_run.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -49,7 +49,7 @@ std::string quoted(const std::string& text) {
   return word + "'";
 }
 
-Status readFrozen(const std::string& line, CutRun& run) {
+Status readFrozen(const std::string& line, InterruptedRun& run) {
   MUSTER_TRY(const Json json, parseJson(line));
   std::string scenario, plan;
   JsonReader reader(json, "journal.jsonl:1");
@@ -118,12 +118,12 @@ class JournalLines {
 
 }  // namespace
 
-Result<CutRun> readCutRun(const fs::path& folder, const std::string& shown) {
+Result<InterruptedRun> readInterruptedRun(const fs::path& folder, const std::string& shown) {
   JournalLines journal(folder / kJournalName);
   if (const std::string problem = journal.problem(); !problem.empty()) return unusable(problem);
   const std::optional<std::string> line = journal.next(kLongestLine);
   if (!line || line->size() == kLongestLine) return unusable("its journal has no complete first line");
-  CutRun run;
+  InterruptedRun run;
   if (const Status read = readFrozen(*line, run); !read.ok())
     return unusable("its journal cannot be read: " + read.error().text());
   if (!isPlainName(run.node))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See row_fold.h.
-#include "runner/record/fold/row_fold.h"
+// Writes, reads and measures columnar rows.
+#include "runner/record/fold/columnar_rows.h"
 
 #include <fmt/format.h>
 
@@ -75,7 +75,7 @@ Result<size_t> rowCount(const Json& group, const Json& shared, const std::string
     if (!column.is_array() || column.empty()) return damaged("must be a list of at least one row", at);
     if (count != 0 && column.size() != count)
       return damaged(fmt::format("has {} rows, the column before {}", column.size(), count), at);
-    if (shared.contains(key)) return damaged("stands beside the rows too", at);
+    if (shared.contains(key)) return damaged("is also outside the rows", at);
     count = column.size();
   }
   return count;
@@ -99,7 +99,7 @@ Status readGroup(const Json& group, const std::string& path, const Read& read) {
 
 }  // namespace
 
-Json foldRows(const std::vector<KeyedObject>& objects) {
+Json toColumnarRows(const std::vector<KeyedObject>& objects) {
   std::map<std::string_view, size_t> places;
   std::vector<Group> groups;
   for (const KeyedObject& keyed : objects) {
@@ -139,7 +139,7 @@ size_t rowCount(const Json& list) {
   return count;
 }
 
-uint64_t unfoldedBytes(const Json& list) {
+uint64_t expandedBytes(const Json& list) {
   uint64_t bytes = 0;
   if (!list.is_array()) return bytes;
   for (const Json& group : list) {

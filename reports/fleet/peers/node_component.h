@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the devices of a node have in common, apart from what is each device's own.
+// Splits the values of devices into the node's common component and each device's own.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See node_effect.h.
-#include "reports/fleet/peers/node_effect.h"
+// Estimates the node component: robust locations of nodes, variances within and between them.
+#include "reports/fleet/peers/node_component.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/fleet/peers/noise_tail.h"
+#include "reports/fleet/peers/tail_model.h"
 
 #include <gtest/gtest.h>
 
@@ -28,39 +28,39 @@ std::vector<double> noise(double shape, size_t count, uint64_t seed) {
   return values;
 }
 
-NoiseTail tailOf(const std::vector<double>& values, double prior) {
+TailModel tailOf(const std::vector<double>& values, double prior) {
   const double sigma = kMadToSigma * madOf(values, 0);
   const TailFit fit = shrunkFit(TailCounts(values, sigma), prior);
   return {fit.scale * sigma, fit.skew, 0};
 }
 
-TEST(NoiseTail, IsNormalWhereTheNoiseIs) {
-  const NoiseTail tail = tailOf(noise(0, 80000, 1), 0.5);
+TEST(TailModel, IsNormalWhereTheNoiseIs) {
+  const TailModel tail = tailOf(noise(0, 80000, 1), 0.5);
   EXPECT_LT(tail.skew(), 0.05);
   EXPECT_NEAR(tail.scale(), 1, 0.02);
   EXPECT_NEAR(tail.zOf(5), 5, 0.2);
 }
 
-TEST(NoiseTail, FollowsSkewedNoiseFarBeyondWhatWasSeen) {
+TEST(TailModel, FollowsSkewedNoiseFarBeyondWhatWasSeen) {
   // P(X > x) = 1e-7 of a standardized gamma of shape 16 is at 7.66 around its mean, 7.74 around its median.
-  const NoiseTail tail = tailOf(noise(16, 80000, 2), 0);
+  const TailModel tail = tailOf(noise(16, 80000, 2), 0);
   EXPECT_NEAR(tail.skew(), 0.5, 0.1);
   EXPECT_NEAR(tail.zOf(7.74), -normalQuantile(1e-7), 0.25);
 }
 
-TEST(NoiseTail, IsNotMovedByTheSick) {
+TEST(TailModel, IsNotMovedByFaultyUnits) {
   std::vector<double> values = noise(0, 80000, 3);
   for (size_t i = 0; i < 4000; ++i) values[i] = 8;
   EXPECT_NEAR(tailOf(values, 0.5).zOf(5), 5, 0.5);
 }
 
-TEST(NoiseTail, BelievesThePriorWhereThereIsTooLittle) {
+TEST(TailModel, UsesThePriorWhereValuesAreFew) {
   EXPECT_EQ(tailOf(noise(0, 60, 4), 0.5).skew(), 0.5);
 }
 
-TEST(NoiseTail, GrowsWithTheDeviationOnBothSides) {
+TEST(TailModel, GrowsWithTheDeviationOnBothSides) {
   for (const double skew : {0.0, 0.3, 1.0, 1.9}) {
-    const NoiseTail tail(0.01, skew, 20);
+    const TailModel tail(0.01, skew, 20);
     EXPECT_NEAR(tail.zOf(0), 0, 0.02);
     double before = tail.zOf(-0.2);
     for (double deviation = -0.199; deviation < 0.2; deviation += 0.001) {
@@ -71,9 +71,9 @@ TEST(NoiseTail, GrowsWithTheDeviationOnBothSides) {
   }
 }
 
-TEST(NoiseTail, IsLessSureWithLittleFreedom) {
-  EXPECT_LT(NoiseTail(1, 0, 3).zOf(6), NoiseTail(1, 0, 30).zOf(6));
-  EXPECT_LT(NoiseTail(1, 0, 30).zOf(6), NoiseTail(1, 0, 0).zOf(6));
+TEST(TailModel, IsLessSureWithLittleFreedom) {
+  EXPECT_LT(TailModel(1, 0, 3).zOf(6), TailModel(1, 0, 30).zOf(6));
+  EXPECT_LT(TailModel(1, 0, 30).zOf(6), TailModel(1, 0, 0).zOf(6));
 }
 
 TEST(Robust, HuberMeanIsAMeanWithoutOutliersAndStandsWithThem) {

@@ -17,9 +17,9 @@ namespace {
 
 constexpr double kFailureSettle = 0.5;  // seconds in which failures that belong together arrive
 
-constexpr const char* kSigns = "sign/";  // and a node's rank: its sign
-constexpr const char* kBeats = "beat/";  // and its rank: a number that grows with each heartbeat
-constexpr const char* kNews = "news";    // what node 0 tells all others
+constexpr const char* kStatuses = "status/";  // and a node's rank: its NodeStatus
+constexpr const char* kBeats = "beat/";       // and its rank: a number that grows with each heartbeat
+constexpr const char* kNews = "news";         // what node 0 tells all others
 
 /// The rank in "12"; -1: it is none.
 int rankOfKey(std::string_view key, int count) {
@@ -28,15 +28,15 @@ int rankOfKey(std::string_view key, int count) {
   return failure == std::errc() && end == key.data() + key.size() && rank >= 0 && rank < count ? rank : -1;
 }
 
-std::optional<NodeSign> readableSign(const std::string& text) {
-  auto sign = signFromText(text);
-  return sign.ok() ? std::optional(std::move(*sign)) : std::nullopt;
+std::optional<NodeStatus> readableStatus(const std::string& text) {
+  auto status = statusFromText(text);
+  return status.ok() ? std::optional(std::move(*status)) : std::nullopt;
 }
 
 }  // namespace
 
-std::string ClusterLink::signKey(int rank) {
-  return fmt::format("{}{}", kSigns, rank);
+std::string ClusterLink::statusKey(int rank) {
+  return fmt::format("{}{}", kStatuses, rank);
 }
 
 std::string ClusterLink::beatKey(int rank) {
@@ -59,7 +59,7 @@ void ClusterLink::pulse() {
     }
     if (claimed) {
       drawOrder();
-      status = giveSign();
+      status = sendStatus();
     }
     if (claimed && status.ok()) noteJoined();
     if (leads() && claimed) {
@@ -100,15 +100,14 @@ void ClusterLink::beat() {
   }
 }
 
-/// Only now: the sign that is given while the rank is claimed comes before it is known whether this node may
-/// join.
+/// Only now: the status sent while the rank is claimed comes before it is known whether this node may join.
 void ClusterLink::noteJoined() {
   const std::lock_guard lock(mutex_);
   claimed_ = joined_ = joined_ || refused_.empty();
   tasks_->notify();
 }
 
-/// Makes sure that no other host gives signs under this rank, and that node 0 runs the same.
+/// Makes sure that no other host reports under this rank, and that node 0 runs the same.
 Status ClusterLink::claimRank() {
   const auto mine = client_->get(beatKey(options_.nodeRank), 0);
   if (!mine.ok() && mine.error().code != ErrorCode::kTimeout) return mine.error();
@@ -118,12 +117,12 @@ Status ClusterLink::claimRank() {
     const auto later = client_->get(beatKey(options_.nodeRank), 0);
     if (!later.ok()) return later.error();
     if (*later != *mine) {
-      const auto text = client_->get(signKey(options_.nodeRank), 0);
-      const auto sign = text.ok() ? readableSign(*text) : std::nullopt;
+      const auto text = client_->get(statusKey(options_.nodeRank), 0);
+      const auto status = text.ok() ? readableStatus(*text) : std::nullopt;
       const std::lock_guard lock(mutex_);
-      refused_ = fmt::format(
-          "node rank {} is already taken by host {}, and this is {}; give each node a rank of its own",
-          options_.nodeRank, sign ? printable(sign->host) : "?", options_.host);
+      refused_ =
+          fmt::format("node rank {} is already taken by host {}, and this is {}; give each node its own rank",
+                      options_.nodeRank, status ? printable(status->host) : "?", options_.host);
       tasks_->notify();
       return {};
     }
@@ -131,38 +130,38 @@ Status ClusterLink::claimRank() {
   if (leads()) return {};
   const auto told = client_->get(kNews, 1);
   if (!told.ok()) return told.error();
-  MUSTER_CHECK_OK(giveSign());  // so that node 0 can name what differs, too
+  MUSTER_CHECK_OK(sendStatus());  // so that node 0 can name what differs, too
   takeNews(*told);
   const std::lock_guard lock(mutex_);
-  auto sign = readableSign(news_.sign);
-  leaderText_ = news_.sign;
-  peers_.takeSign(0, std::move(sign), time_.now());
+  auto status = readableStatus(news_.status);
+  leaderText_ = news_.status;
+  peers_.takeStatus(0, std::move(status), time_.now());
   refused_ = peers_.identityProblem(0, true);
   tasks_->notify();
   return {};
 }
 
-std::string ClusterLink::ownSign() {
-  NodeSign sign;
-  sign.nonce = nonce_;
-  sign.host = options_.host;
-  sign.identity = {options_.identity.begin(), options_.identity.end()};
-  sign.interrupted = options_.cancelled->load();
+std::string ClusterLink::ownStatus() {
+  NodeStatus status;
+  status.nonce = nonce_;
+  status.host = options_.host;
+  status.identity = {options_.identity.begin(), options_.identity.end()};
+  status.interrupted = options_.cancelled->load();
   const std::lock_guard lock(mutex_);
-  sign.finished = options_.finished;
+  status.finished = options_.finished;
   for (const RankReport& report : watch_.reports())
-    if (!report.failure.empty()) sign.failures.push_back(report);
-  if (!sign.failures.empty()) sign.round = round_;
-  sign.ended = ended_;
-  return signText(sign);
+    if (!report.failure.empty()) status.failures.push_back(report);
+  if (!status.failures.empty()) status.round = round_;
+  status.ended = ended_;
+  return statusText(status);
 }
 
 /// Only where it has changed. Node 0 has nobody who answers its heartbeats with news, so it sends them here.
-Status ClusterLink::giveSign() {
-  const std::string text = ownSign();
+Status ClusterLink::sendStatus() {
+  const std::string text = ownStatus();
   if (text != given_) {
     given_.clear();
-    const Status given = client_->set(signKey(options_.nodeRank), text);
+    const Status given = client_->set(statusKey(options_.nodeRank), text);
     answered(given);
     MUSTER_CHECK_OK(given);
     given_ = text;
@@ -170,7 +169,7 @@ Status ClusterLink::giveSign() {
   if (!leads()) return {};
   {
     const std::lock_guard lock(mutex_);
-    news_.sign = text;
+    news_.status = text;
   }
   const Status beat = client_->set(beatKey(0), std::to_string(++beats_));
   answered(beat);
@@ -194,19 +193,19 @@ void ClusterLink::drawOrder() {
   if (round == round_) watch_.order(*place);
 }
 
-/// Node 0: all that has changed. Signs are read before anybody has to wait for it, and after heartbeats: a
-/// node gives its sign before its first heartbeat.
-void ClusterLink::readSigns() {
-  uint64_t beatsSeen = 0, signsSeen = 0;
+/// Node 0: reads all that has changed. Statuses are read outside of the lock, and after heartbeats: a node
+/// sends its status before its first heartbeat.
+void ClusterLink::readStatuses() {
+  uint64_t beatsSeen = 0, statusesSeen = 0;
   {
     std::unique_lock lock(mutex_);
     while (reading_) tasks_->wait(lock, options_.beat);
     reading_ = true;
     beatsSeen = beatsSeen_;
-    signsSeen = signsSeen_;
+    statusesSeen = statusesSeen_;
   }
   std::vector<int> beats;
-  std::vector<std::pair<int, std::optional<NodeSign>>> signs;
+  std::vector<std::pair<int, std::optional<NodeStatus>>> statuses;
   const auto read = [&](const char* start, uint64_t& since, const auto& take) {
     for (bool more = true; more;) {
       const auto changes = client_->changes(start, since);
@@ -218,15 +217,15 @@ void ClusterLink::readSigns() {
     }
   };
   read(kBeats, beatsSeen, [&](int rank, const std::string& /*count*/) { beats.push_back(rank); });
-  read(kSigns, signsSeen,
-       [&](int rank, const std::string& text) { signs.emplace_back(rank, readableSign(text)); });
+  read(kStatuses, statusesSeen,
+       [&](int rank, const std::string& text) { statuses.emplace_back(rank, readableStatus(text)); });
   const std::lock_guard lock(mutex_);
   const double now = time_.now();
-  signsNew_ = signsNew_ || !signs.empty();
-  for (auto& [rank, sign] : signs) peers_.takeSign(rank, std::move(sign), now);
+  statusesNew_ = statusesNew_ || !statuses.empty();
+  for (auto& [rank, status] : statuses) peers_.takeStatus(rank, std::move(status), now);
   for (const int rank : beats) peers_.takeHeartbeat(rank, now);
   beatsSeen_ = beatsSeen;
-  signsSeen_ = signsSeen;
+  statusesSeen_ = statusesSeen;
   reading_ = false;
   tasks_->notify();
 }
@@ -236,13 +235,13 @@ void ClusterLink::publishNews() {
   {
     std::unique_lock lock(mutex_);
     while (telling_) tasks_->wait(lock, options_.beat);
-    text = dumpJson({{"sign", news_.sign},
+    text = dumpJson({{"status", news_.status},
                      {"round", news_.round},
                      {"culprit", news_.culprit},
                      {"open", news_.open},
                      {"decided", news_.decided},
                      {"decision", news_.decision}});
-    if (text == newsTold_ || news_.sign.empty()) return;  // before its first sign node 0 has no news
+    if (text == newsTold_ || news_.status.empty()) return;  // before its first status node 0 has no news
     telling_ = true;
   }
   const Status told = client_->set(kNews, text);
@@ -258,7 +257,7 @@ void ClusterLink::takeNews(const std::string& text) {
   if (!json.ok()) return;
   News news;
   JsonReader reader(*json, "news");
-  reader.read("sign", news.sign);
+  reader.read("status", news.status);
   reader.read("round", news.round);
   reader.read("culprit", news.culprit);
   reader.read("open", news.open);
@@ -266,38 +265,38 @@ void ClusterLink::takeNews(const std::string& text) {
   reader.read("decision", news.decision);
   if (!reader.ok()) return;
   const std::lock_guard lock(mutex_);
-  if (news.sign != news_.sign) hurry_ = true;
+  if (news.status != news_.status) hurry_ = true;
   news_ = std::move(news);
   tasks_->notify();
 }
 
-/// Sees whether node 0 was started again: its new store gets this node's sign before this node speaks of the
-/// new start.
+/// Sees whether node 0 was started again: its new store gets this node's status before this node speaks of
+/// the new start.
 void ClusterLink::takeLeader() {
   std::string text;
   {
     const std::lock_guard lock(mutex_);
-    text = news_.sign;
+    text = news_.status;
   }
   if (text == leaderText_) return;
-  auto sign = readableSign(text);
-  if (sign && sign->nonce != leader()) {
+  auto status = readableStatus(text);
+  if (status && status->nonce != leader()) {
     given_.clear();
-    if (!giveSign().ok()) return;
+    if (!sendStatus().ok()) return;
   }
   leaderText_ = text;
   const std::lock_guard lock(mutex_);
-  peers_.takeSign(0, std::move(sign), time_.now());
+  peers_.takeStatus(0, std::move(status), time_.now());
   tasks_->notify();
 }
 
-/// Node 0 reads all signs, and tells the others in a few words what they say about finished stages.
+/// Node 0 reads all statuses and publishes a summary of the finished stages.
 void ClusterLink::publishFinished() {
-  readSigns();
+  readStatuses();
   Finished now;
   {
     const std::lock_guard lock(mutex_);
-    if (!std::exchange(signsNew_, false)) return;
+    if (!std::exchange(statusesNew_, false)) return;
     now.seen = peers_.seenCount();
     now.stages = peers_.disagreements();
     now.text = dumpJson({{"seen", now.seen}, {"stages", now.stages}});
@@ -306,7 +305,7 @@ void ClusterLink::publishFinished() {
   const Status told = client_->set("finished", now.text);
   answered(told);
   const std::lock_guard lock(mutex_);
-  if (!told.ok()) return (void)(signsNew_ = true);
+  if (!told.ok()) return (void)(statusesNew_ = true);
   finished_ = std::move(now);
 }
 
@@ -324,7 +323,7 @@ void ClusterLink::readFinished() {
   finished_ = std::move(now);
 }
 
-/// While a round runs, node 0 tells all nodes as soon as it knows who is lost: nobody waits for the dead.
+/// While a round runs, node 0 tells all nodes as soon as it knows who is lost: nobody waits for it.
 void ClusterLink::publishCulprit() {
   const std::lock_guard lock(mutex_);
   if (round_.empty() || !published().empty()) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of like objects as tables: what a group of them shares is written once, what differs in columns.
+// Columnar rows: a list of like objects as a table; shared fields are written once, the others as columns.
 #pragma once
 
 #include <functional>
@@ -22,11 +22,11 @@ struct KeyedObject {
 /// lacks it:
 ///   {"metric": "env.power", "unit": "W", "rows": {"rank": [0, 1], "device": ["gpu0", "gpu1"]}}
 /// Groups stand in the order of their first object, objects inside a group in theirs.
-Json foldRows(const std::vector<KeyedObject>& objects);
+Json toColumnarRows(const std::vector<KeyedObject>& objects);
 
-/// Calls `read(object, path)` for every object that foldRows wrote, in order; stops at the first error.
+/// Calls `read(object, path)` for every object that toColumnarRows wrote, in order; stops at the first error.
 /// Columns of unequal length, without rows, or of a field that is shared too are errors. What is shared is
-/// copied into each row: ask unfoldedBytes before reading what strangers wrote.
+/// copied into each row: ask expandedBytes before reading what strangers wrote.
 Status eachRow(const Json& list, const std::string& path,
                const std::function<Status(const Json& object, const std::string& path)>& read);
 
@@ -34,9 +34,9 @@ Status eachRow(const Json& list, const std::string& path,
 size_t rowCount(const Json& list);
 
 /// About how many bytes of text the rows of `list` unfold to.
-uint64_t unfoldedBytes(const Json& list);
+uint64_t expandedBytes(const Json& list);
 
-/// Puts items of equal key beside each other, in the order of foldRows.
+/// Puts items of equal key beside each other, in the order of toColumnarRows.
 template <typename T, typename Key>
 void groupRows(std::vector<T>& items, Key keyOf) {
   std::map<std::string, size_t> places;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs that have a journal and no record: they were cut, or are still at work.
+// Runs that have a journal but no record: they were interrupted, or are still running.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@ namespace muster::fleet {
 inline constexpr const char* kJournalName = "journal.jsonl";
 
 /// What the journal of a run without a record says.
-struct CutRun {
+struct InterruptedRun {
   std::string path;  ///< of the run's folder, relative to the folder that was read
   std::string node;  ///< a plain name
   std::string planName;
@@ -30,7 +30,7 @@ struct CutRun {
 };
 
 /// Reads the first line of the journal in `folder` and counts its stages; `shown` is the folder's path for
-/// people. Errors are reasons for a quarantine: a torn first line, no name of a node.
-Result<CutRun> readCutRun(const std::filesystem::path& folder, const std::string& shown);
+/// people. Errors are reasons for quarantine: a truncated first line, a missing node name.
+Result<InterruptedRun> readInterruptedRun(const std::filesystem::path& folder, const std::string& shown);
 
 }  // namespace muster::fleet

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See node_place.h.
-#include "runner/app/node/node_place.h"
+// Detects the launch position of this process and joins the other nodes.
+#include "runner/app/node/launch_position.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -32,21 +32,21 @@ std::map<std::string, std::string> wholeEnvironment() {
 
 }  // namespace
 
-Result<Launcher> findPlace(const RunOptions& options) {
+Result<Launcher> findLaunchPosition(const RunOptions& options) {
   if (!options.scenario.empty()) return Launcher{};
-  MUSTER_TRY(Launcher place, detectLauncher({options.nodeCount, options.nodeRank, options.rendezvous},
-                                            wholeEnvironment(), hostName()));
-  const bool open = !place.store.host.empty() && place.store.port == 0;
-  if (open && !runToken().empty()) place.store.port = storePort(runToken(), place.job);
-  return place;
+  MUSTER_TRY(Launcher position, detectLauncher({options.nodeCount, options.nodeRank, options.rendezvous},
+                                               wholeEnvironment(), hostName()));
+  const bool open = !position.store.host.empty() && position.store.port == 0;
+  if (open && !runToken().empty()) position.store.port = storePort(runToken(), position.job);
+  return position;
 }
 
-Json launcherJson(const Launcher& place) {
-  Json json{{"kind", launcherName(place.kind)},
-            {"node_rank", place.nodeRank},
-            {"node_count", place.nodeCount},
-            {"why", place.why}};
-  if (!place.store.host.empty()) json["rendezvous"] = place.store.text();
+Json launcherJson(const Launcher& position) {
+  Json json{{"kind", launcherName(position.kind)},
+            {"node_rank", position.nodeRank},
+            {"node_count", position.nodeCount},
+            {"why", position.why}};
+  if (!position.store.host.empty()) json["rendezvous"] = position.store.text();
   return json;
 }
 
@@ -57,24 +57,24 @@ bool wantsCluster(const Plan& plan, const RunOptions& options) {
 }
 
 Result<std::unique_ptr<ClusterLink>> joinCluster(const Plan& plan, const RunOptions& options,
-                                                 const Launcher& place, const Journal* earlier) {
-  const bool leavesTogether = endsAllWithTheFirst(place) && !runToken().empty();
-  if (place.nodeCount == 1 || !(wantsCluster(plan, options) || leavesTogether))
+                                                 const Launcher& position, const Journal* earlier) {
+  const bool leavesTogether = endsAllWithTheFirst(position) && !runToken().empty();
+  if (position.nodeCount == 1 || !(wantsCluster(plan, options) || leavesTogether))
     return std::unique_ptr<ClusterLink>();
   MUSTER_CHECK_OK(
       checkToken(runToken()).context("stages of scope cluster need a secret that all nodes share"));
   ClusterOptions cluster;
   cluster.token = runToken();
-  cluster.nodeRank = place.nodeRank;
-  cluster.nodeCount = place.nodeCount;
+  cluster.nodeRank = position.nodeRank;
+  cluster.nodeCount = position.nodeCount;
   cluster.host = options.nodeName.empty() ? hostName() : options.nodeName;
-  cluster.nodes = place.nodes;
-  cluster.store = place.store;
+  cluster.nodes = position.nodes;
+  cluster.store = position.store;
   cluster.lostAfter = options.lostAfter;
-  cluster.beat = heartbeatInterval(place.nodeCount, options.lostAfter);
+  cluster.beat = heartbeatInterval(position.nodeCount, options.lostAfter);
   cluster.cancelled = &interrupted();
   std::vector<std::string> overrides = plan.overrides;
-  cluster.identity = {{"nodes", std::to_string(place.nodeCount)},
+  cluster.identity = {{"nodes", std::to_string(position.nodeCount)},
                       {"Muster", buildId()},
                       {"plan", plan.sha256},
                       {"overrides", join(overrides, " ")},
@@ -90,12 +90,12 @@ Result<std::unique_ptr<ClusterLink>> joinCluster(const Plan& plan, const RunOpti
   return link;
 }
 
-bool endsAllWithTheFirst(const Launcher& place) {
-  return place.kind == LauncherKind::kOpenMpi && place.nodeCount > 1;
+bool endsAllWithTheFirst(const Launcher& position) {
+  return position.kind == LauncherKind::kOpenMpi && position.nodeCount > 1;
 }
 
-std::filesystem::path nodeFolder(const std::filesystem::path& given, const Launcher& place) {
-  return place.nodeCount == 1 ? given : given / fmt::format("node-{:04}", place.nodeRank);
+std::filesystem::path nodeFolder(const std::filesystem::path& given, const Launcher& position) {
+  return position.nodeCount == 1 ? given : given / fmt::format("node-{:04}", position.nodeRank);
 }
 
 }  // namespace muster

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who met whom.
+// Index of the meetings of each node.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace muster::ring {
 
-/// The meetings of each node, by index into RoundLog::meetings().
-class Encounters {
+/// Lists the meetings of each node as indices into RoundLog::meetings().
+class MeetingsByNode {
  public:
-  explicit Encounters(const RoundLog& log);
+  explicit MeetingsByNode(const RoundLog& log);
   struct Range {
     const size_t* first;
     const size_t* last;

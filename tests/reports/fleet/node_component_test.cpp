@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/fleet/peers/node_effect.h"
+#include "reports/fleet/peers/node_component.h"
 
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ NodeParts partsOf(const Made& made) {
   return takeApart(made.values, made.first, kFewestNodes);
 }
 
-TEST(NodeEffect, TellsWhatIsCommonFromWhatIsOwn) {
+TEST(NodeComponent, SeparatesTheCommonPartFromTheOwn) {
   const NodeParts parts = partsOf(make(1000, 8, 0.01, 0.02));
   EXPECT_NEAR(parts.deviceSigma, 0.01, 0.0005);
   EXPECT_NEAR(parts.nodeSigma, 0.02, 0.002);
@@ -42,11 +42,11 @@ TEST(NodeEffect, TellsWhatIsCommonFromWhatIsOwn) {
   EXPECT_EQ(parts.freedom, 7000);
 }
 
-TEST(NodeEffect, SeesNoneWhereThereIsNone) {
+TEST(NodeComponent, SeesNoneWhereThereIsNone) {
   EXPECT_LT(partsOf(make(1000, 8, 0.01, 0)).nodeSigma, 0.002);
 }
 
-TEST(NodeEffect, DoesNotLayASlowNodeOnItsDevices) {
+TEST(NodeComponent, DoesNotAttributeASlowNodeToItsDevices) {
   Made made = make(100, 8, 0.01, 0.01);
   for (size_t i = 80; i < 88; ++i) made.values[i] += 0.3;
   const NodeParts parts = partsOf(made);
@@ -54,7 +54,7 @@ TEST(NodeEffect, DoesNotLayASlowNodeOnItsDevices) {
   for (size_t i = 80; i < 88; ++i) EXPECT_LT(std::abs(parts.own[i]), 0.05);
 }
 
-TEST(NodeEffect, DoesNotLayASlowDeviceOnItsNodeOrNeighbours) {
+TEST(NodeComponent, DoesNotAttributeASlowDeviceToItsNodeOrNeighbours) {
   Made made = make(100, 8, 0.01, 0.01);
   made.values[83] += 0.5;
   const NodeParts parts = partsOf(made);
@@ -63,14 +63,14 @@ TEST(NodeEffect, DoesNotLayASlowDeviceOnItsNodeOrNeighbours) {
   EXPECT_LT(std::abs(parts.own[82]), 0.04);
 }
 
-TEST(NodeEffect, DoesNotCompareNodesThatAreTooFew) {
+TEST(NodeComponent, DoesNotCompareNodesThatAreTooFew) {
   const NodeParts parts = partsOf(make(4, 8, 0.01, 0.01));
   for (const double node : parts.node) EXPECT_TRUE(std::isnan(node));
   EXPECT_EQ(parts.nodeSigma, 0);
   EXPECT_TRUE(std::isfinite(parts.own[0]));
 }
 
-TEST(NodeEffect, KnowsNothingOfASingleDeviceOfAFewNodes) {
+TEST(NodeComponent, KnowsNothingOfASingleDeviceOfAFewNodes) {
   Made made = make(3, 4, 0.01, 0.01);
   for (size_t i = 5; i < 8; ++i) made.values[i] = kNaN;
   const NodeParts parts = partsOf(made);
@@ -80,13 +80,13 @@ TEST(NodeEffect, KnowsNothingOfASingleDeviceOfAFewNodes) {
   EXPECT_EQ(parts.n, 9u);
 }
 
-TEST(NodeEffect, ComparesNodesOfOneDeviceDirectly) {
+TEST(NodeComponent, ComparesNodesOfOneDeviceDirectly) {
   const Made made = make(50, 1, 0.01, 0);
   const NodeParts parts = partsOf(made);
   for (size_t i = 0; i < 50; ++i) EXPECT_NEAR(parts.own[i], made.values[i] - parts.center, 1e-8);
 }
 
-TEST(NodeEffect, SurvivesNoValuesAndEqualOnes) {
+TEST(NodeComponent, SurvivesNoValuesAndEqualOnes) {
   Made made = make(6, 2, 0, 0);
   EXPECT_EQ(partsOf(made).deviceSigma, 0);
   EXPECT_EQ(partsOf(made).own[3], 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// This process's place among the nodes of a run: what the launcher or the user said, and the tie to the
-// others.
+// Launch position: this process's rank among the nodes of a run, from the launcher or the user, and its link
+// to the other nodes.
 #pragma once
 
 #include <filesystem>
@@ -15,11 +15,11 @@
 
 namespace muster {
 
-/// Detects the place from flags and environment; simulated runs have none.
-Result<Launcher> findPlace(const RunOptions& options);
+/// Detects the position from flags and environment; simulated runs have none.
+Result<Launcher> findLaunchPosition(const RunOptions& options);
 
 /// What a record keeps of it.
-Json launcherJson(const Launcher& place);
+Json launcherJson(const Launcher& position);
 
 /// Whether any stage of the plan that this job runs wants all nodes.
 bool wantsCluster(const Plan& plan, const RunOptions& options);
@@ -29,12 +29,12 @@ bool wantsCluster(const Plan& plan, const RunOptions& options);
 /// for a MUSTER_TOKEN that is missing or too short, for a node that runs something else than node 0, and for
 /// a rank that is taken. `earlier`: the journal of a run that is resumed.
 Result<std::unique_ptr<ClusterLink>> joinCluster(const Plan& plan, const RunOptions& options,
-                                                 const Launcher& place, const Journal* earlier = nullptr);
+                                                 const Launcher& position, const Journal* earlier = nullptr);
 
 /// Whether the launcher ends all processes as soon as one of them exits with another code than 0.
-bool endsAllWithTheFirst(const Launcher& place);
+bool endsAllWithTheFirst(const Launcher& position);
 
 /// The folder of one of several nodes inside the one that all were given.
-std::filesystem::path nodeFolder(const std::filesystem::path& given, const Launcher& place);
+std::filesystem::path nodeFolder(const std::filesystem::path& given, const Launcher& position);
 
 }  // namespace muster

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See noise_tail.h.
-#include "reports/fleet/peers/noise_tail.h"
+// Fits scale and skewness of a tail by maximum likelihood.
+#include "reports/fleet/peers/tail_model.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 constexpr double kMostSkew = 1.9;     ///< an exponential distribution has 2
 constexpr double kNormal = 1e-3;      ///< a smaller skewness is none
 constexpr size_t kLeastForFit = 100;  ///< values on the bad side; fewer tell no shape
-constexpr double kDoubt = 4;          ///< likelihood ratio (twice its logarithm) of two standard errors
+constexpr double kLeastRatio = 4;     ///< likelihood ratio (twice its logarithm) of two standard errors
 constexpr double kGolden = 0.6180339887498949;
 
 /// The most likely x in [low, high] of a function with one peak.
@@ -43,12 +43,12 @@ double peakOf(F function, double low, double high, double precision) {
 
 }  // namespace
 
-NoiseTail::NoiseTail(double scale, double skew, double freedom)
+TailModel::TailModel(double scale, double skew, double freedom)
     : scale_(scale), skew_(skew), median_(0), freedom_(freedom) {
   if (skew_ > kNormal) median_ = 2 / skew_ * (std::pow(1 - skew_ * skew_ / 36, 3) - 1);
 }
 
-double NoiseTail::zOf(double deviation) const {
+double TailModel::zOf(double deviation) const {
   double u = deviation / scale_;
   if (skew_ > kNormal) {
     // The gamma's lower end: nothing is better than that, so all below is as good as it gets.
@@ -73,7 +73,7 @@ void TailCounts::add(const TailCounts& other) {
 }
 
 double TailCounts::logLikelihood(const TailFit& fit) const {
-  const NoiseTail tail(fit.scale, fit.skew, 0);
+  const TailModel tail(fit.scale, fit.skew, 0);
   const double all = 0.5 - normalTail(tail.zOf(kReach));
   double sum = 0;
   double before = 0.5;
@@ -101,7 +101,7 @@ TailFit shrunkFit(const TailCounts& counts, double prior) {
   const TailFit free = counts.fit();
   const TailFit held = counts.fitScale(prior);
   const double ratio = 2 * (counts.logLikelihood(free) - counts.logLikelihood(held));
-  const double trust = ratio > kDoubt ? 1 - kDoubt / ratio : 0;
+  const double trust = ratio > kLeastRatio ? 1 - kLeastRatio / ratio : 0;
   return counts.fitScale(prior + trust * (free.skew - prior));
 }
 
