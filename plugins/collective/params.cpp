@@ -65,7 +65,8 @@ void Params::declare(sdk::ParamTable& param) {
         "minimum duration of a sample; shorter runs are repeated");
   param("latency_to", latencyTo, "B", "1 KiB", {"0 B", "16 TiB"},
         "largest size whose time is also reported as latency");
-  param("own_time_probes", ownTimeProbes, 10, {0, 10000}, "number of own_time samples; 0: none");
+  param("local_compute_probes", localComputeProbes, 10, {0, 10000},
+        "number of local_compute_time samples; 0: none");
   param("interface", interface, "", "network interface or address to use; empty: the backend's choice");
   param(
       "fabric", fabric, "none", fabricNames(),

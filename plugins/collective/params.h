@@ -24,7 +24,7 @@ struct Params {
   int iterations = 1;
   double sampleTime = 0;  ///< seconds
   uint64_t latencyTo = 0;
-  int ownTimeProbes = 0;
+  int localComputeProbes = 0;
   std::string interface;
   std::map<std::string, std::string> settings;  ///< the fabric's, and what the plan adds
   bool graph = false;

@@ -90,10 +90,10 @@ class Sweep {
   }
 
   Status reportLocalComputeTime() {
-    const int probes = result_.params.ownTimeProbes;
+    const int probes = result_.params.localComputeProbes;
     if (probes == 0) return {};
     MUSTER_TRY(const double seconds, measureLocalComputeTime(bench_, probes));
-    return bench_.host.measurement("own_time", "s", {seconds}, {}, bench_.device.now());
+    return bench_.host.measurement("local_compute_time", "s", {seconds}, {}, bench_.device.now());
   }
 
   Status reportSize(const SizeResult& size) {
@@ -137,9 +137,7 @@ class Sweep {
     if (use.taken.empty() && use.unsaid.empty())
       for (const auto& [name, value] : result_.params.settings) use.unsaid.push_back(name);
     if (!use.taken.empty()) MUSTER_CHECK_OK(bench_.host.fact("settings_taken", join(use.taken, " ")));
-    if (!use.unsaid.empty()) MUSTER_CHECK_OK(bench_.host.fact("settings_unproven", join(use.unsaid, " ")));
-    return bench_.host.measurement("unproven_settings", "count", {static_cast<double>(use.unsaid.size())}, {},
-                                   bench_.device.now());
+    return bench_.host.fact("unconfirmed_settings", use.unsaid.empty() ? "none" : join(use.unsaid, " "));
   }
 
   /// Transports that carried a hundredth of the bytes or more: the rest is background.

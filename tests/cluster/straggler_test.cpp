@@ -45,9 +45,9 @@ placements = ["out_of_place"]
 warmup = 1
 iterations = 3
 sample_time = "0s"
-own_time_probes = 10
+local_compute_probes = 10
 [[stage.expect]]
-metric = "collective.own_time"
+metric = "collective.local_compute_time"
 within = "95%"
 of = "fleet"
 source = "this test"
@@ -88,9 +88,9 @@ class ClusterStraggler : public ::testing::Test {
         "sh"};
   }
 
-  static double ownTime(const ClusterRun& run, int host) {
+  static double localComputeTime(const ClusterRun& run, int host) {
     for (const Measurement& m : run.stage(host, "sweep").measurements)
-      if (m.metric == "collective.own_time") return m.samples.at(0);
+      if (m.metric == "collective.local_compute_time") return m.samples.at(0);
     ADD_FAILURE() << "host " << host << " tells no own time\n" << run.details(host, "sweep");
     return 0;
   }
@@ -127,12 +127,13 @@ TEST_F(ClusterStraggler, IsNamedByTheFleetAndThoseWhoWaitForItAreNot) {
   std::string times;
   for (int host = 0; host < kHosts; ++host) {
     EXPECT_EQ(run.ended(host).exitCode, 0) << run.ended(host).out << run.ended(host).err;
-    times += fmt::format("{}: {} s\n", Hosts::name(host), ownTime(run, host));
+    times += fmt::format("{}: {} s\n", Hosts::name(host), localComputeTime(run, host));
   }
   fs::create_directories(dir_.path() / "run");
   const ProcessResult result = fleet(run);
   EXPECT_EQ(result.exitCode, 1) << result.out << result.err << times;
-  EXPECT_EQ(missed(), (std::map<std::string, std::string>{{Hosts::name(kStraggler), "collective.own_time"}}))
+  EXPECT_EQ(missed(),
+            (std::map<std::string, std::string>{{Hosts::name(kStraggler), "collective.local_compute_time"}}))
       << result.out << times;
 }
 

@@ -235,7 +235,7 @@ TEST(Simulate, NamesTheStragglerOfACollectiveAndNotThoseWhoWait) {
   EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
   std::vector<std::string> named;
   for (const Verdict& verdict : verdictsOf(recordIn(dir.path() / "straggler"), Outcome::kFail))
-    if (verdict.metric == "collective.own_time") named.push_back(verdict.device);
+    if (verdict.metric == "collective.local_compute_time") named.push_back(verdict.device);
   EXPECT_EQ(named, std::vector<std::string>{"gpu3"});
   EXPECT_EQ(run("h100x8-cluster-healthy", dir.path() / "healthy").exitCode, 0);
 }

@@ -39,7 +39,7 @@ SMALL_MODEL = 'width = 8\nbatch_size = 4\nnum_classes = 10\nimage_size = 32\nbuc
 KINDS = {
     "stress": ("compute", "sustained", 'size = 128\nduration = "2s"\nwindow = "500ms"\n', "", 3),
     "ring": ("ring", "ring", 'bytes = "512 KiB"\nsamples = 3\nnoise_floor = "25%"\nlatency_noise_floor = "1000%"\n', "", 2),
-    "sweep": ("collective", "sweep", 'to = "4 KiB"\nfactor = 64\nwarmup = 1\niterations = 3\nown_time_probes = 3\n',
+    "sweep": ("collective", "sweep", 'to = "4 KiB"\nfactor = 64\nwarmup = 1\niterations = 3\nlocal_compute_probes = 3\n',
               'op = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "alltoall", "sendrecv"]\n', 3),
     "all-reduce": ("collective", "sweep", 'op = "all_reduce"\nfrom = "1 KiB"\nto = "256 KiB"\nfactor = 16\niterations = 50\n', "", 2),
     "training": ("train", "training", SMALL_MODEL + "warmup_iterations = 1\nactive_iterations = 5\nsolo_iterations = 1\n"

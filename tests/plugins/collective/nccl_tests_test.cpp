@@ -103,7 +103,7 @@ TEST(SweepParams, SpreadSizesByTheFactor) {
                      {"factor", 3.0},      {"placements", {"out_of_place"}},
                      {"checks", 1},        {"warmup", 1},
                      {"iterations", 1},    {"sample_time", 0.0},
-                     {"latency_to", 0.0},  {"own_time_probes", 0},
+                     {"latency_to", 0.0},  {"local_compute_probes", 0},
                      {"interface", ""},    {"fabric", "none"},
                      {"graph", false},     {"settings", "NCCL_ALGO=Ring  EMPTY="},
                      {"call_timeout", 1.0}};
