@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <deque>
+#include <map>
+#include <mutex>
 
 #include "runner/core/acl.h"
 
@@ -67,9 +69,24 @@ int findEntry(Find find, uint32_t number, Entry& space, std::string& buffer, Ent
   }
 }
 
+/// Whether another user than `user` has `group` as his primary one, which the group does not list. Those of a
+/// directory that does not let itself be listed stay unknown. Asked once for each group: a list may be long.
+bool isOthersPrimary(gid_t group, uid_t user) {
+  static std::mutex mutex;
+  static std::map<gid_t, bool> known;
+  const std::scoped_lock lock(mutex);
+  const auto [answer, isNew] = known.emplace(group, false);
+  if (!isNew) return answer->second;
+  setpwent();
+  while (const struct passwd* entry = getpwent())
+    if (entry->pw_gid == group && entry->pw_uid != user) answer->second = true;
+  endpwent();
+  return answer->second;
+}
+
 /// Whether the group is the owner's alone: of his number, and without another member. Root's is not, as
-/// containers run any user with group 0. A group that is not listed has no members; one that cannot be looked
-/// up may have.
+/// containers run any user with group 0. A group that is not listed has no members but those whose primary
+/// one it is; one that cannot be looked up may have.
 bool isPrivateGroup(const struct stat& info) {
   if (info.st_uid == 0 || info.st_gid != info.st_uid) return false;
   struct group groupSpace {
@@ -78,12 +95,13 @@ bool isPrivateGroup(const struct stat& info) {
   }, *user = nullptr;
   std::string groupBuffer, userBuffer;
   const int error = findEntry(getgrgid_r, info.st_gid, groupSpace, groupBuffer, group);
-  if (group == nullptr) return error == 0 || error == ENOENT || error == ESRCH;
-  if (group->gr_mem[0] == nullptr) return true;
-  if (findEntry(getpwuid_r, info.st_uid, userSpace, userBuffer, user) != 0 || user == nullptr) return false;
-  for (char** member = group->gr_mem; *member != nullptr; ++member)
-    if (std::string_view(*member) != user->pw_name) return false;
-  return true;
+  if (group == nullptr && error != 0 && error != ENOENT && error != ESRCH) return false;
+  if (group != nullptr && group->gr_mem[0] != nullptr) {
+    if (findEntry(getpwuid_r, info.st_uid, userSpace, userBuffer, user) != 0 || user == nullptr) return false;
+    for (char** member = group->gr_mem; *member != nullptr; ++member)
+      if (std::string_view(*member) != user->pw_name) return false;
+  }
+  return !isOthersPrimary(info.st_gid, info.st_uid);
 }
 
 /// Whether more users than the owner and those who are believed may write.
@@ -231,8 +249,8 @@ uid_t sudoCaller() {
 
 /// A folder that root writes files into, each made under another name and renamed: others may have files
 /// there, where the sticky bit protects the entries.
-Result<fs::path> rootsOutput(const fs::path& folder, Missing missing) {
-  const Believed believed{geteuid(), sudoCaller()};
+Result<fs::path> rootsOutput(const fs::path& folder, Missing missing,
+                             const Believed& believed = {geteuid(), sudoCaller()}) {
   MUSTER_TRY(const fs::path program, programFolder(Above::kOthersThanProgram));
   MUSTER_TRY(const fs::path real, Way("output", believed, program, missing).to(folder));
   if (!holdsProgram(real, program)) MUSTER_CHECK_OK(checkAbove(real, "output", believed));
@@ -316,6 +334,11 @@ Result<fs::path> ownFolder(const fs::path& folder, const std::string& kind) {
 
 Result<fs::path> outputFolder(const fs::path& folder) {
   return geteuid() == 0 ? rootsOutput(folder, Missing::kRefused) : folder;
+}
+
+Result<fs::path> makeOwnFolder(const fs::path& folder) {
+  if (geteuid() == 0) return rootsOutput(folder, Missing::kMade, {});
+  return makeOutputFolder(folder, "");
 }
 
 Result<fs::path> makeOutputFolder(const fs::path& folder, const std::string& option) {

@@ -55,4 +55,8 @@ Result<std::filesystem::path> outputFolder(const std::filesystem::path& folder);
 Result<std::filesystem::path> makeOutputFolder(const std::filesystem::path& folder,
                                                const std::string& option);
 
+/// The same for a folder that nobody named: in a home that root was handed by sudo nothing is made, as only
+/// root could remove it there.
+Result<std::filesystem::path> makeOwnFolder(const std::filesystem::path& folder);
+
 }  // namespace muster

@@ -81,7 +81,7 @@ void DescriptionCache::keep(const fs::path& library, const Json& answer) {
 void DescriptionCache::save() {
   if (!changed_ || file_.empty()) return;
   // Root may be told another user's home.
-  const auto base = makeOutputFolder(file_.parent_path().parent_path(), "");
+  const auto base = makeOwnFolder(file_.parent_path().parent_path());
   if (!base.ok()) return;
   const fs::path own = *base / file_.parent_path().filename();
   if (mkdir(own.c_str(), 0700) != 0 && errno != EEXIST) return;

@@ -247,7 +247,7 @@ Result<uint64_t> referredBytes(const Json& stage) {
         fmt::format("{} expectations; at most {} of a stage are read", list->size(), kMostExpectations),
         "record.stages.evidence.expectations"};
   uint64_t longest = 0;
-  for (const Json& expectation : *list) longest = std::max<uint64_t>(longest, dumpJson(expectation).size());
+  for (const Json& expectation : *list) longest = std::max(longest, heldBytes(expectation));
   const auto verdicts = stage.find("verdicts");
   return verdicts == stage.end() ? 0 : longest * rowCount(*verdicts);
 }

@@ -155,15 +155,16 @@ bool RunStore::holdsRun(const fs::path& folder) {
   return fs::is_regular_file(folder / kManifest, error);
 }
 
-Result<RunStore> RunStore::create(const fs::path& folder, const Submission& submission) {
+Result<RunStore> RunStore::create(const fs::path& folder, const Submission& submission,
+                                  const fs::path& named) {
   std::error_code error;
   const fs::path path = fs::absolute(folder).lexically_normal();
   MUSTER_CHECK_OK(checkPath(path));
   if (fs::exists(path, error) && !fs::is_empty(path, error))
     return Error{ErrorCode::kUsage, "this directory is not empty and was not changed; choose another --out",
                  path.string()};
-  fs::create_directories(path, error);
-  if (error) return folderError(path, error);
+  // The way that was named: whose link is on it does not show in `folder`.
+  MUSTER_CHECK_OK(makeOutputFolder(named.empty() ? path : named, "--out"));
   // Root would have Slurm run whatever the owner of the folder, or of one above it, puts there.
   MUSTER_TRY(const fs::path own, ownFolder(path));
   if (own != path)

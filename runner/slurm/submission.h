@@ -76,8 +76,10 @@ struct SubmittedJob {
 class RunStore {
  public:
   /// Makes the folder of a new run. kUsage when something is there already, when its path cannot be told to
-  /// Slurm or leads over a symbolic link, and for a folder that others could change (ownFolder()).
-  static Result<RunStore> create(const std::filesystem::path& folder, const Submission& submission);
+  /// Slurm or leads over a symbolic link, and for a folder that others could change (ownFolder()). `named`:
+  /// the way to `folder` as the user gave it, if by other links than root's root does not take it.
+  static Result<RunStore> create(const std::filesystem::path& folder, const Submission& submission,
+                                 const std::filesystem::path& named = {});
   /// Opens the folder of a run. kUsage when it is none.
   static Result<RunStore> open(const std::filesystem::path& folder);
   static bool holdsRun(const std::filesystem::path& folder);

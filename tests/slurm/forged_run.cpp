@@ -406,6 +406,21 @@ const std::vector<Forgery>& forgeries() {
          f.write(f.recordPath(node), record);
          f.name(node);
        }},
+      {"a record that says it is simulated",
+       [](Forger& f) {
+         const std::string node = oneOf<std::string>(f.random(), {"n1", "n2", "n4", "n5"});
+         Record record = recordOf(node, false, taskOf(node));
+         record.simulated = true;
+         record.scenario = "h100x8-healthy";
+         f.write(f.recordPath(node), record);
+         f.name(node);
+       }},
+      {"a fleet's report that says it is simulated",
+       [](Forger& f) {
+         Json fleet = Json::parse(take(f.at("fleet/fleet.json")));
+         fleet["simulated"] = true;
+         put(f.at("fleet/fleet.json"), fleet.dump());
+       }},
       {"a record with the boot id of another node",
        [](Forger& f) {
          const std::string node = f.good(), other = f.goodBut(node);
@@ -550,6 +565,9 @@ ForgedRuns::Verdicts ForgedRuns::judge(const fs::path& folder) const {
     for (const auto& out : *list)
       verdicts.lines.insert(fmt::format("{} {}: {}", out.path, out.node, out.reason));
   for (const auto& finding : judged->fleet.findings) verdicts.lines.insert(finding.text);
+  // Nobody but who submitted it makes a whole run simulated.
+  if (const Status measured = requireMeasured(*run, "drain nodes"); !measured.ok())
+    return refuse({ErrorCode::kUsage, measured.error().message, ""});
   const auto rejected = rejectedNodes(*run, witness, false);
   if (!rejected.ok()) return refuse(rejected.error());
   slurm::Nodes known;

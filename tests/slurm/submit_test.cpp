@@ -54,6 +54,19 @@ TEST_F(SlurmSubmit, ReportsADrainedNodeAsMissingAtOnceAndLeavesItDrained) {
   EXPECT_THAT(readWhole(run / "fleet" / "fleet.json"), HasSubstr("node3"));
 }
 
+TEST_F(SlurmSubmit, AsRootDoesNotFollowAnothersLink) {
+  const TempDir his;
+  const fs::path target = slurm().shared() / "roots";
+  fs::create_directories(target);
+  fs::create_symlink(target, his.path() / "link");
+  ASSERT_EQ(lchown((his.path() / "link").c_str(), kOtherUser, kOtherUser), 0);
+  const ProcessResult result =
+      submit(quickPlan(), his.path() / "link" / "run", {"--simulate", healthy()}, "node1");
+  EXPECT_EQ(result.exitCode, 2) << result.out << result.err;
+  EXPECT_THAT(result.err, HasSubstr(fmt::format("the link to the output belongs to user {}", kOtherUser)));
+  EXPECT_TRUE(fs::is_empty(target));
+}
+
 TEST_F(SlurmSubmit, FillsTheGapsThatOneNodeAtATimeLeaves) {
   // Each task meets the first node that is free, which is the same one again: the others are gaps.
   const fs::path run = newRun();

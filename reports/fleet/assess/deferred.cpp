@@ -8,7 +8,6 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <optional>
 
 #include "reports/fleet/assess/fleet_waivers.h"
 #include "reports/fleet/read/waiver_tally.h"
@@ -40,10 +39,6 @@ struct FleetBounds {
   size_t nodes = 0;
   std::vector<std::pair<double, const FleetNode*>> votes;  ///< sorted
   Result<Bound> bound;                                     ///< by all of them
-  /// Where any one record may say anything: the median lies between these two. Empty where that bounds
-  /// nothing.
-  std::optional<std::pair<double, double>> reach;
-  std::vector<Bound> shaken{};  ///< the bounds by both
 };
 
 /// What one group is judged by.
@@ -53,30 +48,15 @@ struct Judging {
   const FleetBounds& bounds;
 };
 
-/// The median of sorted values, moved up or down by one place: as far as any one of them can move it.
-double medianMoved(const std::vector<double>& sorted, int by) {
-  const auto upper = static_cast<size_t>(static_cast<std::ptrdiff_t>(sorted.size() / 2) + by);
-  const size_t lower = sorted.size() % 2 == 1 ? upper : upper - 1;
-  return (sorted[lower] + sorted[upper]) / 2;
-}
-
 FleetBounds boundsOf(const DeferredKey& key, const Group& measured, const std::vector<Entry>& entries) {
   std::map<const FleetNode*, std::vector<double>> observed;
   for (const Entry& entry : entries) observed[entry.node].push_back(entry.verdict->observed);
   Peers peers;
   for (const auto& [node, values] : observed) peers.values.push_back(medianOf(values));
   if (observed.size() == 1) peers.values = observed.begin()->second;  // all that is compared is its own
-  FleetBounds bounds{observed.size(), {}, boundOf(key.expectation, measured, {}, peers), {}};
+  FleetBounds bounds{observed.size(), {}, boundOf(key.expectation, measured, {}, peers)};
   for (const auto& [node, values] : observed) bounds.votes.emplace_back(medianOf(values), node);
   std::sort(bounds.votes.begin(), bounds.votes.end());
-  if (bounds.nodes < kFewestNodes) return bounds;
-  std::sort(peers.values.begin(), peers.values.end());
-  bounds.reach = {medianMoved(peers.values, -1), medianMoved(peers.values, 1)};
-  for (const double median : {bounds.reach->first, bounds.reach->second}) {
-    peers.values.assign(kFewestNodes, median);
-    if (auto shaken = boundOf(key.expectation, measured, {}, peers); shaken.ok())
-      bounds.shaken.push_back(std::move(*shaken));
-  }
   return bounds;
 }
 
@@ -92,9 +72,9 @@ Peers peersWithout(const std::vector<std::pair<double, const FleetNode*>>& votes
   return peers;
 }
 
-/// Whether a figure that misses the bound by all records also misses it without the record of any one other
-/// node. Leaving out the highest or the lowest moves the median as far as leaving out any can.
-bool missedWithoutAnother(const Judging& of, const Entry& entry) {
+/// Whether a figure meets or misses the bound also without the record of any one other node. Leaving out the
+/// highest or the lowest moves the median as far as leaving out any can.
+bool isSameWithoutAnother(const Judging& of, const Entry& entry, bool met) {
   const auto& votes = of.bounds.votes;
   const auto other = [&](const auto& vote) { return vote.second != entry.node; };
   const auto lowest = std::find_if(votes.begin(), votes.end(), other) - votes.begin();
@@ -102,30 +82,20 @@ bool missedWithoutAnother(const Judging& of, const Entry& entry) {
   for (const auto without : {lowest, highest}) {
     const auto bound =
         boundOf(of.key.expectation, of.measured, {}, peersWithout(votes, static_cast<size_t>(without)));
-    if (!bound.ok() || distanceTo(*bound, entry.verdict->observed).met) return false;
+    if (!bound.ok() || distanceTo(*bound, entry.verdict->observed).met != met) return false;
   }
   return true;
 }
 
 /// Why the record of one other node could be all that decides; empty: it is not. A node is rejected by what
-/// it misses without that record too. A slow one may pass by a record that was forged to be as slow: then it
-/// would not by another record.
+/// it misses without that record too, and a slow one does not pass by a record that was forged to be as slow.
 std::string whyUncertain(const Judging& of, const Entry& entry, bool met) {
-  const FleetBounds& bounds = of.bounds;
-  const std::string& unit = of.measured.unit;
-  if (!met && bounds.nodes == 2)
+  const size_t nodes = of.bounds.nodes;
+  if (!met && nodes == 2)
     return "two nodes differ, and nothing tells which of their records is right: three or more are needed";
-  if (!met) {
-    if (bounds.nodes < kFewestNodes || missedWithoutAnother(of, entry)) return "";
-    return fmt::format("too few nodes to say: without one of the other {} records it would meet the limit",
-                       bounds.nodes - 1);
-  }
-  if (std::all_of(bounds.shaken.begin(), bounds.shaken.end(),
-                  [&](const Bound& bound) { return distanceTo(bound, entry.verdict->observed).met; }))
-    return "";
-  return fmt::format(
-      "too few nodes to say: any one of the {} records can move the fleet median between {} and {}",
-      bounds.nodes, formatQuantity(bounds.reach->first, unit), formatQuantity(bounds.reach->second, unit));
+  if (nodes < kFewestNodes || isSameWithoutAnother(of, entry, met)) return "";
+  return fmt::format("too few nodes to say: without one of the other {} records it would {} the limit",
+                     nodes - 1, met ? "miss" : "meet");
 }
 
 Judged judgeOne(const Judging& of, const Entry& entry) {

@@ -2,9 +2,13 @@
 // Wraps SQLite connections and statements.
 #include "reports/history/store/database.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <string_view>
 
 #include "runner/core/trust.h"
 
@@ -40,16 +44,66 @@ const char* nextStep(int code) {
   }
 }
 
-/// Where the file is. Root opens none, not even to read it, in whose folder others could put a journal that
+/// SQLite's files without super-journals and write-ahead logs, neither of which Muster makes: who plays back
+/// a journal that names a super-journal deletes that path, whatever it is.
+const char* ownFiles() {
+  static sqlite3_vfs* const usual = sqlite3_vfs_find(nullptr);
+  static sqlite3_vfs own = [] {
+    sqlite3_vfs vfs = *usual;
+    vfs.zName = "muster";
+    vfs.xOpen = [](sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int* out) {
+      file->pMethods = nullptr;
+      if ((flags & (SQLITE_OPEN_SUPER_JOURNAL | SQLITE_OPEN_WAL)) != 0) return SQLITE_CANTOPEN;
+      return usual->xOpen(usual, name, file, flags, out);
+    };
+    return vfs;
+  }();
+  static const int registered = sqlite3_vfs_register(&own, 0);
+  return registered == SQLITE_OK ? own.zName : nullptr;
+}
+
+/// Whether a journal is one of several databases at once: its last 8 bytes say so.
+bool namesSuperJournal(const Fd& journal, off_t size) {
+  constexpr std::string_view kMagic = "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7";
+  char end[kMagic.size()];
+  return pread(journal.get(), end, sizeof end, size - static_cast<off_t>(sizeof end)) == sizeof end &&
+         std::string_view(end, sizeof end) == kMagic;
+}
+
+/// Refuses what lies beside the file and cannot be a journal that a Muster left, before SQLite plays it back.
+Status checkBeside(const fs::path& file) {
+  const auto refused = [&](const char* suffix, const std::string& what) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("refused: {}; another user may have put it there: remove it, or name another "
+                             "file with --db",
+                             what),
+                 file.string() + suffix};
+  };
+  struct stat own {
+  }, info{};
+  if (lstat((file.string() + "-wal").c_str(), &info) == 0)
+    return refused("-wal", "it is a write-ahead log, which Muster does not make");
+  const Fd journal(
+      open((file.string() + "-journal").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+  if (!journal.valid() && errno == ENOENT) return {};
+  const bool isLink = !journal.valid() && errno == ELOOP;
+  if (!isLink && (!journal.valid() || fstat(journal.get(), &info) != 0))
+    return refused("-journal", "this journal cannot be read: " + errnoText(errno));
+  if (isLink || !S_ISREG(info.st_mode) || info.st_nlink > 1)
+    return refused("-journal", "this journal is not a regular file of one name");
+  const bool ofFilesOwner = stat(file.c_str(), &own) == 0 && info.st_uid == own.st_uid;
+  if (!ofFilesOwner && info.st_uid != 0 && info.st_uid != geteuid())
+    return refused("-journal", fmt::format("this journal belongs to user {}", info.st_uid));
+  if (namesSuperJournal(journal, info.st_size))
+    return refused("-journal", "this journal names another file to be deleted, as none of Muster's does");
+  return {};
+}
+
+/// Where the file is. None is opened, not even to read it, in whose folder others could put a journal that
 /// SQLite would then play back, or a link.
 Result<fs::path> placeOf(const fs::path& named, Access access, int links = 0) {
   if (named == ":memory:") return named;
   const fs::path folder = named.has_parent_path() ? named.parent_path() : fs::path(".");
-  std::error_code none;
-  if (geteuid() != 0) {
-    if (access == Access::kWrite) fs::create_directories(folder, none);
-    return named;
-  }
   if (access == Access::kWrite) MUSTER_CHECK_OK(makeOutputFolder(folder, "--db"));
   auto own = ownFolder(folder, "history's folder");
   if (!own.ok())
@@ -57,6 +111,7 @@ Result<fs::path> placeOf(const fs::path& named, Access access, int links = 0) {
                  own.error().message + "; name another file with --db, or run this as that user",
                  own.error().where};
   const fs::path file = *own / named.filename();
+  std::error_code none;
   const fs::path target = fs::read_symlink(file, none);
   return none || links == kMostLinks ? file : placeOf(*own / target, access, links + 1);
 }
@@ -165,25 +220,34 @@ Result<Database> Database::open(const fs::path& named, Access access, uint64_t m
     return Error{ErrorCode::kNotFound, "no history yet; start one with `muster history add RUN`",
                  named.string()};
   MUSTER_TRY(const fs::path path, placeOf(named, access));
+  if (path != ":memory:") MUSTER_CHECK_OK(checkBeside(path));
   Database database(path);
-  sqlite3* handle = nullptr;
-  const int flags = SQLITE_OPEN_READWRITE | (access == Access::kWrite ? SQLITE_OPEN_CREATE : 0) |
-                    (geteuid() == 0 ? SQLITE_OPEN_NOFOLLOW : 0);
-  const int code = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);
-  database.handle_.reset(handle);
+  database.budget_ = std::make_unique<Budget>(Budget{0, mostSteps});
+  int code = database.connect(access == Access::kRead ? SQLITE_OPEN_READONLY
+                                                      : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+  // Whoever wrote it was killed: his journal has to be played back first.
+  if (code == SQLITE_READONLY_ROLLBACK) code = database.connect(SQLITE_OPEN_READWRITE);
   if (code != SQLITE_OK) return database.error(code);
+  return database;
+}
+
+int Database::connect(int access) {
+  handle_.reset();
+  sqlite3* handle = nullptr;
+  const int code = sqlite3_open_v2(path_.c_str(), &handle, access | SQLITE_OPEN_NOFOLLOW, ownFiles());
+  handle_.reset(handle);
+  if (code != SQLITE_OK) return code;
   sqlite3_extended_result_codes(handle, 1);
   sqlite3_busy_timeout(handle, kWaitMilliseconds);
-  database.budget_ = std::make_unique<Budget>(Budget{0, mostSteps});
-  sqlite3_progress_handler(handle, kStepsPerCount, Budget::count, database.budget_.get());
+  sqlite3_progress_handler(handle, kStepsPerCount, Budget::count, budget_.get());
   // A hostile file must not run code of its own, and a power cut must not lose a run.
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-  MUSTER_CHECK_OK(
-      database.execute("PRAGMA trusted_schema = OFF; PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL"));
-  // The first that reads the file: what is no database is found here.
-  MUSTER_TRY(Statement check, database.prepare("SELECT count(*) FROM sqlite_master"));
-  MUSTER_CHECK_OK(check.run());
-  return database;
+  budget_->steps = 0;
+  // The last is the first that reads the file: what is no database is found here.
+  return sqlite3_exec(handle,
+                      "PRAGMA trusted_schema = OFF; PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; "
+                      "SELECT count(*) FROM sqlite_master",
+                      nullptr, nullptr, nullptr);
 }
 
 Result<Statement> Database::prepare(std::string_view sql) {

@@ -64,8 +64,9 @@ inline constexpr uint64_t kMostSteps = 5'000'000'000;
 /// An open database file. Waits up to 30 s where another process writes.
 class Database {
  public:
-  /// kRead: the file must be there. kWrite: it and its folder are made. A file that is no database, is
-  /// damaged or is another program's is an error, and is left as it is.
+  /// kRead: the file must be there, and nothing is changed but that the journal of a killed writer is played
+  /// back. kWrite: it and its folder are made. A file that is no database, is damaged or is another program's
+  /// is an error, and is left as it is. So is one where another user could put a journal, or has put one.
   static Result<Database> open(const std::filesystem::path& path, Access access,
                                uint64_t mostSteps = kMostSteps);
 
@@ -84,6 +85,9 @@ class Database {
   explicit Database(std::filesystem::path path) : path_(std::move(path)) {}
 
   friend class Statement;
+
+  /// Opens path_ by these flags of SQLite and reads from it; returns SQLite's code.
+  int connect(int access);
 
   /// Ends a statement that takes too many steps: a file may hold a view without end.
   struct Budget {

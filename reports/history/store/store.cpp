@@ -120,19 +120,16 @@ Result<std::filesystem::path> defaultHistory() {
 Result<Store> Store::open(const std::filesystem::path& path, Access access) {
   MUSTER_TRY(Database database, Database::open(path, access));
   Store store(std::move(database));
-  MUSTER_CHECK_OK(store.migrate(access));
-  return store;
-}
-
-Status Store::migrate(Access access) {
   // One look at the file, beside a process that may be making it.
-  MUSTER_CHECK_OK(database_.execute("BEGIN"));
-  MUSTER_TRY(const int64_t known, checkedVersion(access));
-  MUSTER_CHECK_OK(database_.execute("COMMIT"));
-  if (known == kNewest) return {};
-  return bringUpToDate().context(
+  MUSTER_CHECK_OK(store.database_.execute("BEGIN"));
+  MUSTER_TRY(const int64_t known, store.checkedVersion(access));
+  MUSTER_CHECK_OK(store.database_.execute("COMMIT"));
+  if (known == kNewest) return store;
+  if (access == Access::kRead) return open(path, Access::kWrite);
+  MUSTER_CHECK_OK(store.bringUpToDate().context(
       known == 0 ? "making the history"
-                 : fmt::format("bringing this history from version {} to {}", known, kNewest));
+                 : fmt::format("bringing this history from version {} to {}", known, kNewest)));
+  return store;
 }
 
 /// How many versions the tables have had. A file from elsewhere may have a view without end in a table's

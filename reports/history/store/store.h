@@ -126,7 +126,6 @@ class Store {
 
  private:
   explicit Store(Database database) : database_(std::move(database)) {}
-  Status migrate(Access access);
   Result<int64_t> checkedVersion(Access access);
   Status bringUpToDate();
   Status insertRun(const fleet::NodeSummary& node, double now);

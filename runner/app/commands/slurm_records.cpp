@@ -23,7 +23,8 @@ Error refused(std::string why) {
 
 class Rules {
  public:
-  Rules(const slurm::Witness& witness, bool believe) : witness_(witness), believe_(believe) {}
+  Rules(const slurm::Witness& witness, bool simulated, bool believe)
+      : witness_(witness), simulated_(simulated), believe_(believe) {}
 
   [[nodiscard]] Status check(const std::string& node, const fs::path& path,
                              const fleet::NodeSummary* record) const {
@@ -39,6 +40,9 @@ class Rules {
     if (record->jobId != end.job)
       return refused(fmt::format("it belongs to job {}, but the node's job is {}",
                                  record->jobId.empty() ? "none" : printable(record->jobId, 40), end.job));
+    if (record->simulated != simulated_)
+      return refused(fmt::format("it is {}simulated, but the run was submitted {} --simulate",
+                                 simulated_ ? "not " : "", simulated_ ? "with" : "without"));
     MUSTER_CHECK_OK(checkTime(*record, end));
     return ofCluster ? checkGroup(*record) : checkAlone(*record);
   }
@@ -72,6 +76,7 @@ class Rules {
   }
 
   const slurm::Witness& witness_;
+  bool simulated_;
   bool believe_;
 };
 
@@ -97,7 +102,7 @@ Result<fleet::RecordRules> slurmRules(const slurm::RunStore& run, const slurm::W
   }
   rules.origin.owner = witness.owner();
   rules.nodeAt = [&run](const fs::path& path) { return nodeOfPath(run.submission(), path); };
-  const Rules each(witness, unconfirmed);
+  const Rules each(witness, !run.submission().scenarioFile.empty(), unconfirmed);
   rules.check = [each](const std::string& node, const fs::path& path, const fleet::NodeSummary* record) {
     return each.check(node, path, record);
   };

@@ -82,7 +82,8 @@ Result<int> historyPrune(const HistoryOptions& options) {
   if (!options.json) printPlan(plan, options.rule, store.database().path().string(), before);
   uint64_t after = before;
   if (options.apply) {
-    MUSTER_TRY(after, apply(store, plan));
+    MUSTER_TRY(history::Store writer, openHistory(options, history::Access::kWrite));
+    MUSTER_TRY(after, apply(writer, plan));
   }
   if (options.json)
     fmt::print("{}\n", dumpJson(toJson(plan, before, after, options.apply)));

@@ -49,7 +49,6 @@ struct FleetLine {
 /// The fleet's report: its nodes that are not accepted; nothing while there is none.
 struct FleetReport {
   bool there = false;
-  bool simulated = false;
   std::vector<FleetLine> lines;
 };
 
@@ -63,7 +62,6 @@ Result<FleetReport> readReport(const slurm::RunStore& run) {
   MUSTER_TRY(const Json fleet, parseJson(text).context(path.string()));
   report.there = true;
   JsonReader reader(fleet, path.string());
-  reader.read("simulated", report.simulated);
   reader.each("nodes", [&](const Json& item, const std::string& where) -> Status {
     FleetLine line;
     JsonReader node(item, where);
@@ -85,19 +83,6 @@ std::string whyNot(const slurm::RunStore& run, const FleetLine& line) {
     return record.ok() ? worstOf(*record) : "rejected";
   }
   return line.reason.empty() ? std::string(nameOf(line.state)) + " by the fleet" : line.reason;
-}
-
-/// Whether the run's plan, its fleet's report or any of its records is simulated.
-Result<bool> isSimulated(const slurm::RunStore& run, const FleetReport& report) {
-  if (report.simulated || !run.submission().scenarioFile.empty()) return true;
-  for (const std::string& node : run.submission().nodes) {
-    const fs::path path = run.nodeFolder(node) / "record.json";
-    std::error_code error;
-    if (!fs::exists(path, error)) continue;
-    // What cannot be read proves nothing: it is no reason to drain anything either.
-    if (const auto record = readRecord(path); record.ok() && record->simulated) return true;
-  }
-  return false;
 }
 
 /// Why there is no report though the fleet job ended.
@@ -134,9 +119,7 @@ Result<int> showFleet(const slurm::RunStore& run, int code) {
 }
 
 Status requireMeasured(const slurm::RunStore& run, const std::string& action) {
-  MUSTER_TRY(const FleetReport report, readReport(run));
-  MUSTER_TRY(const bool simulated, isSimulated(run, report));
-  return requireMeasured(simulated, action, run.folder());
+  return requireMeasured(!run.submission().scenarioFile.empty(), action, run.folder());
 }
 
 Result<JudgedFleet> judgeRun(const slurm::RunStore& run, const slurm::Witness& witness, bool unconfirmed) {

@@ -197,14 +197,19 @@ Status warnOfForgetting() {
   return {};
 }
 
-/// Where the run is to lie, without links: one that somebody turns later leads nowhere else.
-Result<fs::path> folderOf(const SlurmOptions& o, const std::string& id) {
-  fs::path out = fs::absolute(o.out.empty() ? fs::path("muster-slurm-" + id) : o.out).lexically_normal();
-  if (!out.has_filename()) out = out.parent_path();
+/// Where the run is to lie, as it was named.
+fs::path namedFolder(const SlurmOptions& o, const std::string& id) {
+  const fs::path out =
+      fs::absolute(o.out.empty() ? fs::path("muster-slurm-" + id) : o.out).lexically_normal();
+  return out.has_filename() ? out : out.parent_path();
+}
+
+/// The same without links: one that somebody turns later leads nowhere else.
+Result<fs::path> realFolder(const fs::path& named) {
   std::error_code error;
-  const fs::path real = fs::weakly_canonical(out, error);
+  const fs::path real = fs::weakly_canonical(named, error);
   if (!error) return real;
-  return Error{ErrorCode::kUsage, "cannot find where it leads: " + error.message(), out.string()};
+  return Error{ErrorCode::kUsage, "cannot find where it leads: " + error.message(), named.string()};
 }
 
 /// The nodes that Slurm knows. With --print there may be no Slurm to ask: then none, and why goes into
@@ -362,7 +367,8 @@ Result<int> slurmSubmit(SlurmOptions& o) {
   MUSTER_TRY(const slurm::Nodes known, knownNodes(o, problem));
   slurm::Submission submission;
   submission.id = newId(plan.name);
-  MUSTER_TRY(const fs::path out, folderOf(o, submission.id));
+  const fs::path named = namedFolder(o, submission.id);
+  MUSTER_TRY(const fs::path out, realFolder(named));
   MUSTER_CHECK_OK(describe(o, plan, known, out, submission));
   if (!o.scenario.empty()) MUSTER_CHECK_OK(checkScenario(o, setup, submission.nodes.size()));
   std::vector<std::pair<std::string, std::string>> missing;
@@ -376,7 +382,7 @@ Result<int> slurmSubmit(SlurmOptions& o) {
   if (!o.unconfirmed) MUSTER_CHECK_OK(warnOfForgetting());
   MUSTER_TRY(const slurm::QueueRoom room, slurm::askQueueRoom(submission.jobs, 0));
   MUSTER_CHECK_OK(slurm::checkRoom(room));
-  MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::create(out, submission));
+  MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::create(out, submission, named));
   MUSTER_CHECK_OK(writeFiles(run, o, plan, scripts));
   MUSTER_CHECK_OK(writeKeys(run));
   {

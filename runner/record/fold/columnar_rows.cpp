@@ -12,6 +12,7 @@ namespace muster {
 namespace {
 
 constexpr const char* kRows = "rows";
+constexpr uint64_t kEntryBytes = 100;  ///< what an entry of a map takes in memory beside its text
 
 using Group = std::vector<const Json*>;
 
@@ -130,6 +131,14 @@ size_t rowsOf(const Json& group) {
   return count;
 }
 
+/// Entries of objects and elements of lists, at any depth.
+uint64_t entriesOf(const Json& value) {
+  uint64_t count = value.is_structured() ? value.size() : 0;
+  if (count > 0)
+    for (const Json& part : value) count += entriesOf(part);
+  return count;
+}
+
 }  // namespace
 
 size_t rowCount(const Json& list) {
@@ -139,14 +148,17 @@ size_t rowCount(const Json& list) {
   return count;
 }
 
+uint64_t heldBytes(const Json& value) {
+  return dumpJson(value).size() + kEntryBytes * entriesOf(value);
+}
+
 uint64_t expandedBytes(const Json& list) {
   uint64_t bytes = 0;
   if (!list.is_array()) return bytes;
   for (const Json& group : list) {
     const auto rows = group.is_object() ? group.find(kRows) : group.end();
     if (rows == group.end() || !rows->is_object()) continue;
-    const uint64_t columns = dumpJson(*rows).size();
-    bytes += columns + rowsOf(group) * (dumpJson(group).size() - columns);
+    bytes += dumpJson(*rows).size() + rowsOf(group) * (heldBytes(group) - heldBytes(*rows));
   }
   return bytes;
 }

@@ -33,7 +33,10 @@ Status eachRow(const Json& list, const std::string& path,
 /// How many objects `list` unfolds to.
 size_t rowCount(const Json& list);
 
-/// About how many bytes of text the rows of `list` unfold to.
+/// About how many bytes a value takes in memory: its text, and what each entry needs, however short it is.
+uint64_t heldBytes(const Json& value);
+
+/// About how many bytes the rows of `list` unfold to, in memory.
 uint64_t expandedBytes(const Json& list);
 
 /// Puts items of equal key beside each other, in the order of toColumnarRows.

@@ -299,6 +299,10 @@ TEST(Fleet, OneRecordNeitherRejectsNorHidesAnotherNode) {
   constexpr double kHuge = 9e300, kTiny = 1, kGood = 7e14, kSlow = 5e14;
   EXPECT_EQ(statesOf({kHuge, kGood})[1], kIncomplete) << "nobody can say which of two is right";
   EXPECT_EQ(statesOf({kHuge, kGood, kGood})[1], kIncomplete);
+  EXPECT_EQ(statesOf({kHuge, kGood, kGood, kGood}), (States{kAccepted, kAccepted, kAccepted, kAccepted}));
+  EXPECT_EQ(statesOf({kTiny, kGood, kGood, kGood})[3], kAccepted);
+  EXPECT_EQ(statesOf({kSlow, kSlow, kGood})[1], kIncomplete) << "forged to be as slow";
+  EXPECT_EQ(statesOf({kSlow, kSlow, kGood, kGood})[1], kIncomplete);
   EXPECT_EQ(statesOf({kHuge, kGood, kGood, kGood, kGood}),
             (States{kAccepted, kAccepted, kAccepted, kAccepted, kAccepted}));
   EXPECT_EQ(statesOf({kTiny, kSlow, kGood})[1], kIncomplete) << "a slow node is not hidden";

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -110,6 +111,137 @@ std::string inChild(const std::function<void()>& before, const std::function<std
 /// Somebody for whom permissions count.
 void becomeNobody() {
   if (geteuid() == 0 && setuid(65534) != 0) _exit(2);
+}
+
+/// A number as journals have it.
+std::string bigEndian(uint32_t number) {
+  std::string text;
+  for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(number >> shift & 0xff);
+  return text;
+}
+
+/// A journal that a writer would have left who was killed, and that names `victim` as its super-journal.
+std::string journalNaming(const fs::path& database, const fs::path& victim) {
+  constexpr uint32_t kPage = 4096, kSector = 512;
+  const std::string magic = "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7", name = victim.string();
+  const auto pages = static_cast<uint32_t>(fs::file_size(database) / kPage);
+  std::string text = magic;
+  for (const uint32_t number : {0u, 1u, pages, kSector, kPage}) text += bigEndian(number);
+  text.resize(kSector, '\0');
+  uint32_t sum = 0;
+  for (const char c : name) sum += static_cast<uint32_t>(static_cast<signed char>(c));
+  return text + bigEndian(0x40000000 / kPage + 1) + name + bigEndian(static_cast<uint32_t>(name.size())) +
+         bigEndian(sum) + magic;
+}
+
+TEST_F(HistoryFile, WhoseJournalNamesAnotherFileDeletesNothing) {
+  add(*std::make_unique<Store>(open()), node(1));
+  const fs::path victim = dir_.path() / "victim", journal = file().string() + "-journal";
+  dir_.write("victim", "kept");
+  const std::string planted = journalNaming(file(), victim), before = bytes();
+  for (const Access access : {Access::kRead, Access::kWrite}) {
+    dir_.write("state/history.sqlite-journal", planted);
+    EXPECT_THAT(errorOf(access), ::testing::AllOf(HasSubstr("-journal: refused: this journal names another"),
+                                                  HasSubstr("remove it")));
+    EXPECT_TRUE(fs::exists(victim));
+    EXPECT_EQ(readFile(journal).value(), planted);
+    EXPECT_EQ(bytes(), before);
+  }
+}
+
+/// Where the journal comes after the check, SQLite itself reads it.
+TEST_F(HistoryFile, WhoseJournalComesLateDeletesNothing) {
+  Store store = open();
+  add(store, node(1));
+  dir_.write("victim", "kept");
+  dir_.write("state/history.sqlite-journal", journalNaming(file(), dir_.path() / "victim"));
+  static_cast<void>(store.runs({}));
+  static_cast<void>(store.add(node(2), names_, 1));
+  EXPECT_TRUE(fs::exists(dir_.path() / "victim"));
+}
+
+TEST_F(HistoryFile, BesideWhichLiesWhatNoMusterLeftIsRefused) {
+  add(*std::make_unique<Store>(open()), node(1));
+  const fs::path journal = file().string() + "-journal", log = file().string() + "-wal";
+  const auto refused = [&](const char* why) {
+    for (const Access access : {Access::kRead, Access::kWrite}) EXPECT_THAT(errorOf(access), HasSubstr(why));
+    fs::remove(journal);
+  };
+  fs::create_symlink(file(), journal);
+  refused("not a regular file of one name");
+  ASSERT_EQ(mkfifo(journal.c_str(), 0666), 0);
+  refused("not a regular file of one name");
+  dir_.write("victim", "");
+  fs::create_hard_link(dir_.path() / "victim", journal);
+  refused("not a regular file of one name");
+  if (geteuid() == 0) {
+    dir_.write("state/history.sqlite-journal", "his");
+    ASSERT_EQ(chown(journal.c_str(), 12345, 12345), 0);
+    refused("this journal belongs to user 12345");
+  }
+  dir_.write("state/history.sqlite-wal", "");
+  refused("a write-ahead log, which Muster does not make");
+  fs::remove(log);
+  EXPECT_EQ(open(Access::kRead).runs({})->size(), 1u);
+}
+
+/// A writer that was killed in the middle of a transaction.
+TEST_F(HistoryFile, OfAKilledWriterIsAsBeforeItsTransaction) {
+  for (const Access access : {Access::kRead, Access::kWrite}) {
+    fs::remove(file());
+    add(*std::make_unique<Store>(open()), node(1));
+    const std::string before = bytes();
+    const pid_t child = fork();
+    if (child == 0) {
+      auto database = Database::open(file(), Access::kWrite);
+      // So small a cache that changed pages are written before the end.
+      const bool begun =
+          database.ok() && database
+                               ->execute(
+                                   "PRAGMA cache_size = 1; BEGIN IMMEDIATE; UPDATE run SET node = 'no'; "
+                                   "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT "
+                                   "2000) INSERT INTO fact SELECT 1, '', 'name', x FROM c")
+                               .ok();
+      _exit(begun ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+    ASSERT_TRUE(bytes() != before) << "nothing was written";
+    ASSERT_TRUE(fs::exists(file().string() + "-journal"));
+    {
+      Store store = open(access);
+      ASSERT_EQ(store.runs({})->size(), 1u);
+      EXPECT_EQ(store.runs({})->front().node, "n17");
+      EXPECT_EQ(store.facts(store.runs({})->front())->size(), 2u);
+    }
+    EXPECT_FALSE(fs::exists(file().string() + "-journal"));
+  }
+}
+
+TEST_F(HistoryFile, ThatIsReadIsNotOpenedForWriting) {
+  open();
+  auto database = Database::open(file(), Access::kRead);
+  EXPECT_THAT(database->execute("DELETE FROM run").error().text(), HasSubstr("readonly"));
+}
+
+TEST_F(HistoryFile, WhereOthersCouldPutAJournalIsNotRead) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  add(*std::make_unique<Store>(open()), node(1));
+  const fs::path folder = file().parent_path();
+  fs::permissions(dir_.path(), fs::perms(0755));
+  const auto said = [&] {
+    return inChild(becomeNobody, [&] {
+      const auto store = Store::open(file(), Access::kRead);
+      return store.ok() ? std::string("read") : store.error().text();
+    });
+  };
+  EXPECT_EQ(said(), "read");
+  ASSERT_EQ(chown(folder.c_str(), 12345, 12345), 0);
+  EXPECT_THAT(said(), HasSubstr("the history's folder belongs to user 12345"));
+  ASSERT_EQ(chown(folder.c_str(), 65534, 65534), 0);
+  fs::permissions(folder, fs::perms(0777));
+  EXPECT_THAT(said(), HasSubstr("the history's folder is writable by others"));
 }
 
 TEST_F(HistoryFile, WhoseTableIsAViewWithoutEndIsRefused) {
@@ -289,7 +421,7 @@ TEST_F(HistoryFile, InAFolderWhereNobodyMayWriteCanBeReadAndSaysWhyItCannotBeKep
     const auto store = Store::open(file().parent_path() / "new/history.sqlite", Access::kWrite);
     return store.ok() ? std::string("made") : store.error().text();
   });
-  EXPECT_THAT(none, HasSubstr("check the path and its permissions"));
+  EXPECT_THAT(none, HasSubstr("cannot make it: Permission denied; choose another folder with --db"));
   fs::permissions(file().parent_path(), fs::perms(0755));
 }
 

@@ -154,11 +154,12 @@ TEST(Trust, RefusesARunFolderWhoseNewFilesOthersCouldWrite) {
   EXPECT_TRUE(ownFolder(folder.path()).ok());
 }
 
-/// What `judge` says where the group 12345 has these members.
-bool withGroup(const std::string& members, const std::function<bool()>& judge, bool& tried) {
+/// What `judge` says where the group 12345 has these members, and these users are there too.
+bool withGroup(const std::string& members, const std::function<bool()>& judge, bool& tried,
+               const std::string& users = "") {
   const TempDir folder;
   write(folder.path() / "group", "root:x:0:\nhis:x:12345:" + members + "\n");
-  write(folder.path() / "passwd", "root:x:0:0::/:/bin/sh\nhis:x:12345:12345::/:/bin/sh\n");
+  write(folder.path() / "passwd", "root:x:0:0::/:/bin/sh\nhis:x:12345:12345::/:/bin/sh\n" + users);
   const pid_t child = fork();
   if (child == 0) {
     if (unshare(CLONE_NEWNS) != 0 || mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) _exit(2);
@@ -185,14 +186,17 @@ TEST(Trust, AGroupIsPrivateOnlyWithoutOtherMembers) {
   setenv("SUDO_UID", "12345", 1);
   bool tried = false;
   const auto accepted = [&] { return ownFolder(run).ok(); };
-  EXPECT_TRUE(accepted()) << "no such group is listed";
   const bool alone = withGroup("", accepted, tried), himself = withGroup("his", accepted, tried),
-             more = withGroup("his,mallory", accepted, tried);
+             more = withGroup("his,mallory", accepted, tried),
+             primary = withGroup("", accepted, tried, "bob:x:12346:12345::/:/bin/sh\n"),
+             unlisted = accepted();  // last: who has the group is asked once
   unsetenv("SUDO_UID");
+  EXPECT_TRUE(unlisted) << "no such group is listed";
   if (!tried) GTEST_SKIP() << "cannot mount another /etc/group here";
   EXPECT_TRUE(alone);
   EXPECT_TRUE(himself);
   EXPECT_FALSE(more);
+  EXPECT_FALSE(primary) << "bob writes with his primary group";
 }
 
 TEST(Trust, NamesTheFolderAboveThatIsOpenAndWhatToDo) {
@@ -307,6 +311,20 @@ TEST(OutputFolder, OfRootIsNotReachedByAnothersLink) {
   fs::create_symlink(his.path(), roots.path() / "his");
   EXPECT_FALSE(outputFolder(roots.path() / "his").ok());
   EXPECT_FALSE(outputFolder(roots.path() / "his" / ".." / roots.path().filename()).ok());
+}
+
+TEST(OwnFolder, IsNotMadeInTheHomeOfWhoCalledSudo) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
+  const TempDir his, roots;
+  ASSERT_EQ(chown(his.path().c_str(), kStranger, kStranger), 0);
+  setenv("SUDO_UID", "12345", 1);
+  const bool made = makeOwnFolder(his.path() / ".cache").ok();
+  const bool output = makeOutputFolder(his.path() / "run", "--out").ok();
+  unsetenv("SUDO_UID");
+  EXPECT_FALSE(made);
+  EXPECT_FALSE(fs::exists(his.path() / ".cache"));
+  EXPECT_TRUE(output) << "he named it";
+  EXPECT_TRUE(makeOwnFolder(roots.path() / "home" / ".cache").ok());
 }
 
 TEST(OutputFolder, OfRootMayBeReachedByRootsOwnLinksAndLieInASharedFolder) {

@@ -91,6 +91,26 @@ TEST_F(DescriptionCacheTest, OfRootIsNotMadeInAnothersHome) {
   EXPECT_TRUE(fs::is_empty(target));
 }
 
+/// Only root could remove there what root made.
+TEST_F(DescriptionCacheTest, OfRootIsNotMadeInTheHomeOfWhoCalledSudo) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
+  const std::string before = getenv("HOME") == nullptr ? "/root" : getenv("HOME");
+  const fs::path home = folder_.path() / "home", cache = home / ".cache";
+  fs::create_directories(home);
+  ASSERT_EQ(chown(home.c_str(), 12345, 12345), 0);
+  unsetenv("XDG_CACHE_HOME");
+  setenv("HOME", home.c_str(), 1);
+  setenv("SUDO_UID", "12345", 1);
+  EXPECT_FALSE(describe().empty());
+  EXPECT_TRUE(fs::is_empty(home));
+  fs::create_directories(cache);
+  ASSERT_EQ(chown(cache.c_str(), 12345, 12345), 0);
+  EXPECT_FALSE(describe().empty());
+  EXPECT_TRUE(fs::is_empty(cache));
+  unsetenv("SUDO_UID");
+  setenv("HOME", before.c_str(), 1);
+}
+
 TEST_F(DescriptionCacheTest, AsksAgainOnlyForWhatHasChangedOrWasRefused) {
   EXPECT_THAT(describe(), UnorderedElementsAre("fake-ok.so", "fake-crash.so", "fake-describe-garbage.so"));
   EXPECT_THAT(describe(), ElementsAre("fake-describe-garbage.so"));

@@ -203,6 +203,35 @@ TEST(RecordRead, RefusesToUnfoldWithoutBound) {
   expectRefused(json, "samples.n", "1001");
 }
 
+/// An entry of six bytes in the file, shared by all rows, costs each row a hundred in memory.
+TEST(RecordRead, CountsSharedEntriesAtWhatTheyTakeInMemory) {
+  Json labels = Json::object();
+  for (int i = 0; i < 200; ++i) labels[std::to_string(i)] = "";
+  const Json rows = {{"rank", std::vector<int>(20'000, 0)}};
+  const auto with = [&](const Json& group, const char* list) {
+    Json json = toJson(healthyRecord());
+    json["stages"][1][list].push_back(group);
+    EXPECT_LT(dumpJson(json).size(), 3'000'000u);
+    return json;
+  };
+  expectRefused(
+      with({{"outcome", "warn"}, {"metric", "a.b"}, {"labels", labels}, {"rows", rows}}, "verdicts"),
+      "record.stages", "its rows unfold to");
+  expectRefused(with({{"metric", "a.b"}, {"unit", "s"}, {"labels", labels}, {"rows", rows}}, "measurements"),
+                "record.stages", "its rows unfold to");
+  expectRefused(
+      with({{"metric", "a.b"}, {"unit", "s"}, {"samples", std::vector<int>(200, 1)}, {"rows", rows}},
+           "measurements"),
+      "record.stages", "its rows unfold to");
+  Json json = toJson(healthyRecord());
+  Json& expectations = json["stages"][1]["evidence"]["expectations"];
+  expectations.push_back(expectations[0]);
+  expectations.back()["where"] = labels;
+  json["stages"][1]["verdicts"].push_back(
+      {{"outcome", "warn"}, {"metric", "a.b"}, {"expectation", expectations.size() - 1}, {"rows", rows}});
+  expectRefused(json, "record.stages", "its rows unfold to");
+}
+
 TEST(RecordRead, RefusesAStageThatIsNotAnObject) {
   for (const Json& value : {Json(nullptr), Json(3), Json("x"), Json::array()}) {
     Json json = sickJson();
