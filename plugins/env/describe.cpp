@@ -181,7 +181,7 @@ constexpr const char* kState = R"json([
    "standing": {"max": "25%", "severity": "warn",
                 "remedy": "Stop the process that the label names, or move it off this node, then run again"}},
   {"name": "busiest_process", "unit": "text", "labels": ["device"], "informational": true, "optional": true,
-   "summary": "Busiest process and where it ran"},
+   "summary": "Busiest process and its CPU"},
   {"name": "external_load", "unit": "ratio", "direction": "lower", "informational": true, "backends": ["host", "cuda"],
    "optional": true,
    "summary": "Share of CPU time this run lost to other processes, the hypervisor or a CPU quota"},
