@@ -107,16 +107,25 @@ void ClusterLink::noteJoined() {
   tasks_->notify();
 }
 
+/// The last heartbeat under this rank; empty: there was none.
+Result<std::string> ClusterLink::lastBeat() {
+  auto beat = client_->get(beatKey(options_.nodeRank), 0);
+  if (!beat.ok() && beat.error().code == ErrorCode::kTimeout) return std::string();
+  return beat;
+}
+
 /// Makes sure that no other host reports under this rank, and that node 0 runs the same.
 Status ClusterLink::claimRank() {
-  const auto mine = client_->get(beatKey(options_.nodeRank), 0);
-  if (!mine.ok() && mine.error().code != ErrorCode::kTimeout) return mine.error();
-  if (mine.ok()) {
-    // Somebody was here: an earlier start of this node, or a second host under the same rank.
+  if (claims_ == 0) {
+    MUSTER_TRY(claims_, client_->add(fmt::format("claim/{}", options_.nodeRank), 1));
+  }
+  if (claims_ > 1) {
+    // Somebody was here: an earlier start of this node, or a second host under the same rank. Only the latter
+    // sends heartbeats; it may not have sent its first one yet.
+    MUSTER_TRY(const std::string before, lastBeat());
     pause(3 * options_.beat);
-    const auto later = client_->get(beatKey(options_.nodeRank), 0);
-    if (!later.ok()) return later.error();
-    if (*later != *mine) {
+    MUSTER_TRY(const std::string later, lastBeat());
+    if (later != before) {
       const auto text = client_->get(statusKey(options_.nodeRank), 0);
       const auto status = text.ok() ? readableStatus(*text) : std::nullopt;
       const std::lock_guard lock(mutex_);

@@ -116,6 +116,7 @@ class ClusterLink {
   void pulse();
   void beat();
   void tick();
+  Result<std::string> lastBeat();
   Status claimRank();
   void noteJoined();
   [[nodiscard]] std::string ownStatus();
@@ -193,6 +194,7 @@ class ClusterLink {
   } news_;
   bool telling_ = false;  ///< one thread at a time publishes news
   std::string newsTold_;
+  int64_t claims_ = 0;    ///< starts under this rank, with ours, when it asked; 0: it has not
   std::string lastRead_;  ///< the question whose decision this node has read last
   std::string question_;  ///< the last one that was decided
   int64_t readers_ = 0;   ///< nodes that will read its decision
