@@ -171,7 +171,7 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"NotSupportedWhereWanted", "gpu * call nvmlDeviceGetEccMode 3\n", 3, kError, "health",
               "env.ecc_mode", "", "no measurement", "Turn ECC on"},
         Fault{"NotSupportedByOne", "gpu 3 call nvmlDeviceGetEccMode 3\n", 3, kError, "health", "", "",
-              "ecc_mode of gpu3: the driver says", "rerun"}),
+              "ecc_mode of gpu3: the driver reports", "rerun"}),
     [](const auto& info) { return info.param.name; });
 
 TEST(Gpus, AHealthyNodeIsAcceptedUnderItsProfile) {
