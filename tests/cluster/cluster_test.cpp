@@ -101,7 +101,7 @@ TEST_F(Cluster, NamesARankThatIsTenTimesSlower) {
   ClusterRun run(4, plan);
   run.startAll();
   run.finish();
-  expectCulprit(run, {0, 1, 2, 3}, "of node 3 (n3)) is at work while all others wait");
+  expectCulprit(run, {0, 1, 2, 3}, "of node 3 (n3)) is running while all others wait");
 }
 
 TEST_F(Cluster, TellsTheHostWhoseLinkWentDownFromTheOthers) {

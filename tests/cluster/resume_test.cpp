@@ -110,7 +110,7 @@ TEST_F(ClusterResume, TellsNodeZeroWhatTheOthersHaveFinishedWithoutIt) {
   for (const char* stage : {"walk", "last"})
     expectError(
         0, stage,
-        "it is on node 1 (n1) (error), node 2 (n2) (error), and not on node 0 (n0); what is finished");
+        "it is on node 1 (n1) (error), node 2 (n2) (error), and not on node 0 (n0); a finished stage");
 }
 
 TEST_F(ClusterResume, TakesAHostBackThatWasStartedAgainAtOnce) {

@@ -91,7 +91,7 @@ TEST_F(SlurmForged, NeitherDrainsNorAcceptsWhatSlurmDoesNotConfirm) {
   EXPECT_EQ(fleet(run).exitCode, 1);
   EXPECT_THAT(stateOf(run, "node2"),
               ContainsRegex("quarantined: Slurm reports that job [0-9]+ ended with 0, exits/node2 says 1"));
-  EXPECT_THAT(stateOf(run, "node3"), ContainsRegex("quarantined: Slurm says"));
+  EXPECT_THAT(stateOf(run, "node3"), ContainsRegex("quarantined: Slurm reports"));
   EXPECT_THAT(stateOf(run, "node4"), Not(HasSubstr("accepted")));
   EXPECT_THAT(readWhole(run / "again" / "fleet.json"),
               ContainsRegex("job [0-9]+, which claimed it, ran on node2"));
