@@ -178,7 +178,7 @@ Result<Record> recordFromJson(const Json& json);
 /// in reports.
 std::string recordText(const Record& record);
 
-/// Reads a record file of at most 64 MiB and checks it field by field; hostile files give an error, never a
+/// Reads a record file of at most 16 MiB and checks it field by field; hostile files give an error, never a
 /// crash.
 Result<Record> readRecord(const std::filesystem::path& path);
 Status writeRecord(const Record& record, const std::filesystem::path& path);

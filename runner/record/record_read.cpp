@@ -19,7 +19,7 @@
 namespace muster {
 namespace {
 
-constexpr uint64_t kMaxRecordBytes = 64ull << 20;
+constexpr uint64_t kMaxRecordBytes = 16ull << 20;
 /// What shared fields and packed samples may unfold to: a real record of eight GPUs has a megabyte and a
 /// hundred thousand samples.
 constexpr uint64_t kMostUnfolded = 256ull << 20;

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "reports/fleet/assess/fleet_waivers.h"
 #include "reports/fleet/read/waiver_tally.h"
@@ -132,17 +133,34 @@ bool settle(FleetNode& node, Outcome outcome, const std::string& detail) {
   return true;
 }
 
+using Question = std::pair<std::string, std::string>;  ///< SKU and text
+using Groups = std::map<Question, std::vector<Entry>>;
+
+/// Why nobody of this group can be judged: other records answer the same question and say that it is the
+/// other direction in which values are bad, and this group has no majority. Empty: it has.
+std::string whyContradicted(const DeferredKey& key, const std::vector<Entry>& entries,
+                            const std::set<const FleetNode*>& asked) {
+  std::set<const FleetNode*> own;
+  for (const Entry& entry : entries) own.insert(entry.node);
+  if (2 * own.size() > asked.size()) return "";
+  return fmt::format("{} of {} records say that the direction of {} is \"{}\", and the others differ",
+                     own.size(), asked.size(), printable(key.metric), directionName(key.direction));
+}
+
 }  // namespace
 
 DeferredVerdicts judgeDeferred(const FleetRecords& records, FleetWaivers& waivers, FleetNodes& nodes) {
   DeferredVerdicts verdicts;
   // By text: numbers of keys depend on which record came first.
   const auto& names = (*records.names).deferred;
-  std::map<std::pair<std::string, std::string>, std::vector<Entry>> groups;
+  Groups groups;
+  std::map<Question, std::set<const FleetNode*>> asked;
   for (FleetNode& node : nodes)
     for (const size_t i : node.records)
-      for (const DeferredSummary& verdict : records.nodes[i].deferred)
+      for (const DeferredSummary& verdict : records.nodes[i].deferred) {
         groups[{node.sku, names.textOf(verdict.key)}].push_back({&node, &verdict});
+        asked[{node.sku, names[verdict.key].question}].insert(&node);
+      }
   std::map<FleetNode*, size_t> more;  // fails that the reason does not name
   for (auto& [group, entries] : groups) {
     const uint32_t number = entries.front().verdict->key;
@@ -152,8 +170,10 @@ DeferredVerdicts judgeDeferred(const FleetRecords& records, FleetWaivers& waiver
     measured.unit = key.expectation.unit;
     measured.direction = key.direction;
     const FleetBounds bounds = boundsOf(key, measured, entries);
+    const std::string contradicted = whyContradicted(key, entries, asked[{group.first, key.question}]);
     for (const Entry& entry : entries) {
-      Judged judged = judgeOne({key, measured, bounds}, entry);
+      Judged judged = contradicted.empty() ? judgeOne({key, measured, bounds}, entry)
+                                           : Judged{Outcome::kError, contradicted};
       if (const Waiver* waiver =
               waiveDeferred(key, *entry.node, *entry.verdict, judged.outcome, records, waivers)) {
         judged.detail += waivedText(judged.outcome, *waiver);

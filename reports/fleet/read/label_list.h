@@ -53,6 +53,7 @@ class LabelList {
     for (const auto& [name, value] : labels_) sum += name.size() + value.size();
     return sum;
   }
+  [[nodiscard]] size_t size() const { return labels_.size(); }
   /// The value of the label `name`, or nothing.
   [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const {
     const auto at =

@@ -15,6 +15,7 @@
 namespace muster::fleet {
 namespace {
 
+constexpr uint64_t kMostCompared = 100'000'000;  ///< pairs of labels; real records have some 100,000
 constexpr size_t kMostFaults = 1'000;  ///< of one stage; each failed verdict is held against all of them
 
 /// Whether figures of this kind are compared between nodes. Counts and flags have limits of their own, and
@@ -258,8 +259,12 @@ void StageReader::noteAsked(Parts& parts) {
   if (askedOfMetric_.empty() && !ofFleet_) return;
   const std::string_view device = parts.deviceLabel ? parts.device : std::string_view();
   concerned_.clear();
-  for (Asked* asked : askedOfMetric_)
+  for (Asked* asked : askedOfMetric_) {
+    compared_ += asked->where.size() * parts.labels.size();
     if (parts.labels.match(asked->where, device)) concerned_.push_back(asked);
+  }
+  if (compared_ > kMostCompared)
+    return failures_.fail("expectations", "they and the measurements have too many labels to compare");
   if (concerned_.empty() && !ofFleet_) return;
   const uint64_t id =
       measurementId(parts.metric, parts.caseId, parts.rank, parts.labels, device, scratchKey_);
@@ -372,6 +377,10 @@ uint32_t StageReader::figureKey(const Parts& parts) {
   for (const std::string_view part : {std::string_view(stage_), parts.caseId, parts.metric, parts.unit})
     appendPart(key, part);
   parts.labels.append(key, {"device", "rank"});
+  // What a record says of a metric is not said for the others.
+  for (const std::string_view part : {std::string_view(directionName(parts.side)),
+                                      std::string_view(parts.informational ? "i" : ""), parts.peak})
+    appendPart(key, part);
   const auto at = knownKeys_.find(key);
   if (at != knownKeys_.end()) return at->second;
   const uint32_t number = names_.figures.number(key, [&] {

@@ -38,6 +38,7 @@ struct DeferredKey {
   Labels labels;  ///< without device, rank and peer: those that have these in common are peers
   Direction direction = Direction::kNone;
   Expectation expectation;
+  std::string question;  ///< all of it as text, but for the direction
 };
 
 /// Values numbered in the order in which they came, by their text. May be used by many threads at once; a

@@ -49,7 +49,7 @@ void StageReader::begin(NodeSummary& node) {
   flakyAllowed_ = true;
   measurements_ = verdicts_ = 0;
   samples_ = 0;
-  unfolded_ = 0;
+  unfolded_ = compared_ = 0;
   // Serial numbers and other texts of one record alone must not gather here for the whole fleet.
   constexpr size_t kMostKnown = 50'000;
   if (knownTexts_.size() > kMostKnown) knownTexts_.clear();

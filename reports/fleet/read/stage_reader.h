@@ -188,6 +188,7 @@ class StageReader {
   size_t measurements_ = 0;
   size_t verdicts_ = 0;
   size_t samples_ = 0;
+  uint64_t compared_ = 0;    ///< labels of expectations with labels of measurements
   uint64_t unfolded_ = 0;    ///< bytes of the measurements' texts, each counted for every row that has it
   std::vector<Slot> slots_;  ///< the first usedSlots_ are those of this stage; the others keep their memory
   size_t usedSlots_ = 0;

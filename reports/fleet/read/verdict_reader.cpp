@@ -322,6 +322,8 @@ void StageReader::addDeferred(const ColumnarReader& verdict, const VerdictFields
   const auto facts = metrics_.find(metric);
   if (facts == metrics_.end())
     return failures_.fail("verdicts", fmt::format("deferred, but no {} was measured", printable(metric, 80)));
+  const std::string question = key;
+  appendPart(key, directionName(facts->second.direction));  // no record chooses for the others
   DeferredSummary deferred;
   deferred.key = names_.deferred.number(key, [&] {
     return DeferredKey{stage_,
@@ -329,7 +331,8 @@ void StageReader::addDeferred(const ColumnarReader& verdict, const VerdictFields
                        metric,
                        labels.without({"device", "rank", "peer"}),
                        facts->second.direction,
-                       *read};
+                       *read,
+                       question};
   });
   deferred.device = bounded(textOr(verdict, "device"), kLineBytes);
   deferred.observed = numberOr(verdict, "observed");

@@ -16,6 +16,7 @@ namespace muster::history {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr int kMostValueBytes = 4 << 20;  // a run of eight GPUs has 15 KB
 constexpr int kWaitMilliseconds = 30'000;
 constexpr int kStepsPerCount = 10'000;
 constexpr int kMostLinks = 8;
@@ -116,6 +117,14 @@ Result<fs::path> placeOf(const fs::path& named, Access access, int links = 0) {
   return none || links == kMostLinks ? file : placeOf(*own / target, access, links + 1);
 }
 
+/// What one statement may read: a few times what the file has on the disk, as joins repeat values.
+uint64_t mostBytesOf(const fs::path& path) {
+  constexpr uint64_t kRepeated = 8, kSmall = 64u << 20, kBlock = 512;
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return kSmall;
+  return kSmall + kRepeated * kBlock * static_cast<uint64_t>(info.st_blocks);
+}
+
 }  // namespace
 
 int Database::Budget::count(void* budget) {
@@ -164,13 +173,23 @@ Statement& Statement::bindBlob(std::string_view bytes) {
 Result<bool> Statement::row() {
   if (failed_ != 0) return database_->error(failed_);
   const int code = sqlite3_step(statement_.get());
-  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_ROW) {
+    Database::Budget& budget = *database_->budget_;
+    for (int column = 0; column < sqlite3_data_count(statement_.get()); ++column)
+      if (const int type = sqlite3_column_type(statement_.get(), column);
+          type == SQLITE_TEXT || type == SQLITE_BLOB)
+        budget.bytes += static_cast<uint64_t>(sqlite3_column_bytes(statement_.get(), column));
+    if (budget.bytes <= budget.mostBytes) return true;
+    return Error{ErrorCode::kProtocol,
+                 "history: damaged: its rows hold more than the file; restore a copy of it",
+                 database_->path_.string()};
+  }
   if (code == SQLITE_DONE) return false;
   return database_->error(code);
 }
 
 void Statement::reset() {
-  database_->budget_->steps = 0;
+  database_->budget_->restart();
   sqlite3_reset(statement_.get());
   sqlite3_clear_bindings(statement_.get());
   next_ = 1;
@@ -222,7 +241,9 @@ Result<Database> Database::open(const fs::path& named, Access access, uint64_t m
   MUSTER_TRY(const fs::path path, placeOf(named, access));
   if (path != ":memory:") MUSTER_CHECK_OK(checkBeside(path));
   Database database(path);
-  database.budget_ = std::make_unique<Budget>(Budget{0, mostSteps});
+  database.budget_ = std::make_unique<Budget>();
+  database.budget_->most = mostSteps;
+  database.budget_->mostBytes = mostBytesOf(path);
   int code = database.connect(access == Access::kRead ? SQLITE_OPEN_READONLY
                                                       : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
   // Whoever wrote it was killed: his journal has to be played back first.
@@ -238,11 +259,12 @@ int Database::connect(int access) {
   handle_.reset(handle);
   if (code != SQLITE_OK) return code;
   sqlite3_extended_result_codes(handle, 1);
+  sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, kMostValueBytes);
   sqlite3_busy_timeout(handle, kWaitMilliseconds);
   sqlite3_progress_handler(handle, kStepsPerCount, Budget::count, budget_.get());
   // A hostile file must not run code of its own, and a power cut must not lose a run.
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-  budget_->steps = 0;
+  budget_->restart();
   // The last is the first that reads the file: what is no database is found here.
   return sqlite3_exec(handle,
                       "PRAGMA trusted_schema = OFF; PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; "
@@ -251,7 +273,7 @@ int Database::connect(int access) {
 }
 
 Result<Statement> Database::prepare(std::string_view sql) {
-  budget_->steps = 0;
+  budget_->restart();
   sqlite3_stmt* statement = nullptr;
   const int code =
       sqlite3_prepare_v2(handle_.get(), sql.data(), static_cast<int>(sql.size()), &statement, nullptr);
@@ -260,7 +282,7 @@ Result<Statement> Database::prepare(std::string_view sql) {
 }
 
 Status Database::execute(const std::string& sql) {
-  budget_->steps = 0;
+  budget_->restart();
   const int code = sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) return error(code);
   return {};

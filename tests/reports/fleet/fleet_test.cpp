@@ -313,6 +313,35 @@ TEST(Fleet, OneRecordNeitherRejectsNorHidesAnotherNode) {
   EXPECT_EQ(statesOf({kGood, kGood, kGood}), (States{kAccepted, kAccepted, kAccepted}));
 }
 
+/// Records are read by name, so the liar comes first.
+TEST(Fleet, NoRecordChoosesTheDirectionOfAMetricForTheOthers) {
+  using enum fleet::NodeState;
+  constexpr double kGood = 7e14, kSlow = 5e14;
+  for (const bool expected : {true, false}) {
+    FleetFolder folder;
+    std::vector<std::string> names = {"n1", "n2", "n3", "n4"};
+    for (const std::string& name : names) {
+      Record record = nodeRecord(name);
+      defer(record, name == "n2" ? kSlow : kGood);
+      folder.add(record);
+    }
+    Record liar = nodeRecord("a0");
+    defer(liar, kGood);
+    for (StageRecord& stage : liar.stages)
+      for (Measurement& measurement : stage.measurements)
+        if (measurement.metric == "compute.gemm_throughput") measurement.direction = Direction::kLower;
+    folder.add(liar);
+    if (expected) names.push_back("a0");
+    const Fleet fleet = folder.assess(names);
+    EXPECT_EQ(nodeOf(fleet, "n1").state, kAccepted) << nodeOf(fleet, "n1").reason;
+    EXPECT_EQ(nodeOf(fleet, "n2").state, kRejected) << nodeOf(fleet, "n2").reason;
+    EXPECT_EQ(nodeOf(fleet, "n4").state, kAccepted) << nodeOf(fleet, "n4").reason;
+    if (expected) {
+      EXPECT_NE(nodeOf(fleet, "a0").state, kAccepted);
+    }
+  }
+}
+
 /// The limit is within 10% of the fleet's median. Whatever the first node claims: a node that meets the limit
 /// which all others set by themselves is not rejected.
 TEST(Fleet, NoClaimRejectsANodeThatMeetsTheLimitOfTheOthers) {

@@ -267,6 +267,27 @@ TEST_F(HistoryFile, WhoseTableIsAViewWithoutEndIsRefused) {
   }
 }
 
+/// In a damaged file many rows may share one value.
+TEST_F(HistoryFile, AStatementThatReadsMoreThanTheFileHoldsIsEnded) {
+  auto database = Database::open(file(), Access::kWrite);
+  ASSERT_TRUE(database.ok()) << database.error().text();
+  const auto failureOf = [&](const std::string& sql) -> std::string {
+    auto statement = database->prepare(sql);
+    if (!statement.ok()) return statement.error().text();
+    for (int rows = 0; rows < 1000; ++rows) {
+      const auto more = statement->row();
+      if (!more.ok()) return more.error().text();
+      if (!*more) return "";
+    }
+    return "";
+  };
+  const std::string many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200) ";
+  EXPECT_EQ(failureOf(many + "SELECT printf('%.*c', 1000, 'x') FROM n"), "");
+  EXPECT_THAT(failureOf(many + "SELECT printf('%.*c', 1000000, 'x') FROM n"),
+              HasSubstr("its rows hold more than the file"));
+  EXPECT_THAT(failureOf("SELECT zeroblob(5000000)"), HasSubstr("too big"));
+}
+
 TEST_F(HistoryFile, AStatementWithoutEndIsEnded) {
   auto database = Database::open(file(), Access::kWrite, 1'000'000);
   auto endless = database->prepare(
