@@ -161,6 +161,35 @@ TEST(Quarantine, NamesTextsThatRowsUnfoldWithoutBound) {
   EXPECT_THAT(reasonFor(record.dump()), HasSubstr("evidence.expectations: the stage has more than 1000"));
 }
 
+/// 300 expectations of 60 labels each, beside 100 rows of as many: minutes of comparing in a larger record.
+TEST(Quarantine, NamesLabelsThatAreTooManyToCompare) {
+  Json labels = Json::object();
+  for (int i = 0; i < 60; ++i) labels["label" + std::to_string(i)] = "x";
+  Json record = parseJson(goodText()).value();
+  for (Json& stage : record["stages"]) {
+    if (stage["name"] != "gemm") continue;
+    Json& expectations = stage["evidence"]["expectations"];
+    for (int i = 0; i < 300; ++i) {
+      expectations.push_back({{"metric", "compute.gemm_throughput"},
+                              {"kind", "min"},
+                              {"limit", i},
+                              {"unit", "FLOP/s"},
+                              {"source", "a test"},
+                              {"remedy", "none"},
+                              {"where", labels}});
+    }
+    stage["measurements"].push_back({{"metric", "compute.gemm_throughput"},
+                                     {"unit", "FLOP/s"},
+                                     {"case", "gemm"},
+                                     {"device", "gpu0"},
+                                     {"direction", "higher"},
+                                     {"labels", labels},
+                                     {"samples", {1}},
+                                     {"rows", {{"rank", std::vector<int>(100, 0)}}}});
+  }
+  EXPECT_THAT(reasonFor(dumpJson(record)), HasSubstr("too many labels to compare"));
+}
+
 TEST(Quarantine, NamesTheRecordThatThereIsNoMemoryFor) {
   const std::string text = goodText();
   const auto records =
