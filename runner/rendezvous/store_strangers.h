@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections that have not proven the token, and which of them goes when there are too many. Internal to this
-// folder.
+// Connections that have not proven the token, and which of them goes when there are too many. Internal to
+// this folder.
 #pragma once
 
 #include <sys/socket.h>
@@ -14,8 +14,9 @@ namespace muster {
 
 class StoreStrangers {
  public:
-  /// Who can open any number of connections: a machine, which under IPv6 has a network of its own. All addresses
-  /// of this machine, with the 16 million of loopback, are one network. `own`: the address that was reached.
+  /// Who can open any number of connections: a machine, which under IPv6 has a network of its own. All
+  /// addresses of this machine, with the 16 million of loopback, are one network. `own`: the address that was
+  /// reached.
   static std::string networkOf(const sockaddr_storage& peer, const sockaddr_storage& own);
 
   /// Ids grow.
