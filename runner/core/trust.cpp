@@ -15,6 +15,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "runner/core/acl.h"
 
@@ -70,18 +71,28 @@ int findEntry(Find find, uint32_t number, Entry& space, std::string& buffer, Ent
 }
 
 /// Whether another user than `user` has `group` as his primary one, which the group does not list. Those of a
-/// directory that does not let itself be listed stay unknown. Asked once for each group: a list may be long.
+/// directory that does not let itself be listed stay unknown. A group's users are asked for once: a list may
+/// be long. Where it cannot be read, there may be another.
 bool isOthersPrimary(gid_t group, uid_t user) {
   static std::mutex mutex;
-  static std::map<gid_t, bool> known;
+  static std::map<gid_t, std::set<uid_t>> known;
   const std::scoped_lock lock(mutex);
-  const auto [answer, isNew] = known.emplace(group, false);
-  if (!isNew) return answer->second;
-  setpwent();
-  while (const struct passwd* entry = getpwent())
-    if (entry->pw_gid == group && entry->pw_uid != user) answer->second = true;
-  endpwent();
-  return answer->second;
+  auto found = known.find(group);
+  if (found == known.end()) {
+    std::set<uid_t> users;
+    setpwent();
+    errno = 0;
+    while (const struct passwd* entry = getpwent()) {
+      if (entry->pw_gid == group) users.insert(entry->pw_uid);
+      errno = 0;
+    }
+    const int error = errno;
+    endpwent();
+    if (error != 0 && error != ENOENT && error != ESRCH) return true;
+    found = known.emplace(group, std::move(users)).first;
+  }
+  return std::any_of(found->second.begin(), found->second.end(),
+                     [user](uid_t other) { return other != user; });
 }
 
 /// Whether the group is the owner's alone: of his number, and without another member. Root's is not, as

@@ -189,6 +189,15 @@ TEST(Trust, AGroupIsPrivateOnlyWithoutOtherMembers) {
   const bool alone = withGroup("", accepted, tried), himself = withGroup("his", accepted, tried),
              more = withGroup("his,mallory", accepted, tried),
              primary = withGroup("", accepted, tried, "bob:x:12346:12345::/:/bin/sh\n"),
+             others = withGroup(
+                 "",
+                 [&] {  // his own folder is private to him; bob's with the same group is not to bob
+                   if (!accepted() || chown(home.c_str(), 12346, kStranger) != 0) return true;
+                   setenv("SUDO_UID", "12346", 1);
+                   return accepted();
+                 },
+                 tried),
+             restored = chown(home.c_str(), kStranger, kStranger) == 0,
              unlisted = accepted();  // last: who has the group is asked once
   unsetenv("SUDO_UID");
   EXPECT_TRUE(unlisted) << "no such group is listed";
@@ -197,6 +206,8 @@ TEST(Trust, AGroupIsPrivateOnlyWithoutOtherMembers) {
   EXPECT_TRUE(himself);
   EXPECT_FALSE(more);
   EXPECT_FALSE(primary) << "bob writes with his primary group";
+  EXPECT_TRUE(restored);
+  EXPECT_FALSE(others) << "the group is another user's primary one";
 }
 
 TEST(Trust, NamesTheFolderAboveThatIsOpenAndWhatToDo) {
