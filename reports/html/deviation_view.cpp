@@ -231,7 +231,7 @@ namespace {
 
 View waiverView(const WaiverRecord& waiver) {
   View view;
-  view.text("state", waiverStateName(waiver.state)).text("stage", waiver.stage).text("metric", waiver.metric);
+  view.text("state", nameOf(waiver.state)).text("stage", waiver.stage).text("metric", waiver.metric);
   view.text("case", labelsText(waiver.where)).text("node", waiver.node);
   view.text("device", waiver.device).text("serial", waiver.serial);
   view.text("reason", waiver.reason).text("approver", waiver.approver).text("expires", waiver.expires);

@@ -222,7 +222,7 @@ void addWaiverFile(Page& page, const Record& record) {
     std::string what = waiver.stage + " " + waiver.metric;
     if (!waiver.device.empty()) what += " " + waiver.device;
     if (!waiver.serial.empty()) what += " serial " + waiver.serial;
-    page.line(fmt::format("{}: {} (until {}, approved by {}; {}): {}", waiverStateName(waiver.state), what,
+    page.line(fmt::format("{}: {} (until {}, approved by {}; {}): {}", nameOf(waiver.state), what,
                           waiver.expires, waiver.approver, waiver.at, waiver.detail),
               4);
   }

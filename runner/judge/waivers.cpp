@@ -12,8 +12,6 @@
 namespace muster {
 namespace {
 
-constexpr const char* kStates[] = {"applied", "unexpected pass", "undecided", "unmatched", "elsewhere"};
-
 WaiverTarget targetOf(const Verdict& verdict, const WaivedNode& node) {
   const auto serial = node.serials.find(verdict.device);
   return {node.name,
@@ -151,19 +149,6 @@ void applyWaivers(const std::vector<Waiver>& waivers, const WaivedNode& node, st
                                   waiver->reason, waiver->approver, waiver->expires);
     verdict.outcome = Outcome::kWaived;
   }
-}
-
-const char* waiverStateName(WaiverState state) {
-  return kStates[static_cast<size_t>(state)];
-}
-
-Result<WaiverState> waiverStateFromName(std::string_view name) {
-  for (size_t i = 0; i < std::size(kStates); ++i)
-    if (name == kStates[i]) return static_cast<WaiverState>(i);
-  return Error{ErrorCode::kProtocol,
-               fmt::format("\"{}\" is not a waiver state; expected one of {}", printable(name, 40),
-                           fmt::join(kStates, ", ")),
-               ""};
 }
 
 std::vector<WaiverUse> waiverUses(const std::vector<Waiver>& waivers, const WaivedNode& node,

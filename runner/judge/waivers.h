@@ -3,6 +3,7 @@
 // out.
 #pragma once
 
+#include <array>
 #include <map>
 #include <string>
 #include <string_view>
@@ -74,8 +75,9 @@ enum class WaiverState {
   kUnmatched,       ///< its stage ran and nothing it names was judged: an error
   kElsewhere,       ///< it is about another node or a part that is not here
 };
-const char* waiverStateName(WaiverState state);
-Result<WaiverState> waiverStateFromName(std::string_view name);
+constexpr std::array<const char*, 5> namesOf(WaiverState) {
+  return {"applied", "unexpected pass", "undecided", "unmatched", "elsewhere"};
+}
 
 struct WaiverUse {
   WaiverState state = WaiverState::kElsewhere;

@@ -41,7 +41,7 @@ class Waiver : public ::testing::Test {
   void write(const std::string& text) { dir_.write("waivers.toml", text); }
   std::string file() { return (dir_.path() / "waivers.toml").string(); }
   std::string out() { return (dir_.path() / "run").string(); }
-  std::string stateOf(size_t i) { return waiverStateName(recordIn(out()).waivers.at(i).state); }
+  std::string stateOf(size_t i) { return nameOf(recordIn(out()).waivers.at(i).state); }
   TempDir dir_;
 };
 

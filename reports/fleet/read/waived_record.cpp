@@ -40,11 +40,10 @@ WaiverCount countOf(WaiverState state, uint32_t covered) {
 void readOne(const dom::object& object, FleetNames& names, NodeSummary& node, Failures& failures) {
   Fields fields(object, failures);
   const Waiver waiver = waiverOf(fields, failures);
-  const auto state = waiverStateFromName(fields.text("state"));
+  const auto state = fields.named<WaiverState>("state");
   const int covered = fields.count("covered");
-  if (!state.ok()) failures.fail("state", state.error().message);
   if (!failures.ok()) return;
-  WaiverCount count = countOf(*state, static_cast<uint32_t>(covered));
+  WaiverCount count = countOf(state, static_cast<uint32_t>(covered));
   count.waiver = names.waiver(waiver);
   if (count.waiver >= names.givenWaivers.size()) node.waivers.push_back(count);
 }

@@ -242,7 +242,7 @@ View leftOutView(const LeftOut& out) {
 View waiverView(const FleetWaiver& entry) {
   const Waiver& waiver = entry.waiver;
   View view;
-  view.text("state", waiverStateName(entry.state)).text("what", waiver.text()).text("detail", entry.detail);
+  view.text("state", nameOf(entry.state)).text("what", waiver.text()).text("detail", entry.detail);
   view.text("reason", waiver.reason).text("approver", waiver.approver).text("expires", waiver.expires);
   view.text("at", waiver.at).text("by", entry.given ? "fleet" : "nodes");
   view.flag("unmatched", entry.state == WaiverState::kUnmatched);

@@ -154,7 +154,7 @@ Json toJson(const FleetWaiver& entry) {
           {"expires", waiver.expires},
           {"at", waiver.at},
           {"by", entry.given ? "fleet" : "nodes"},
-          {"state", waiverStateName(entry.state)},
+          {"state", nameOf(entry.state)},
           {"covered", entry.count.covered},
           {"nodes", entry.nodes},
           {"detail", entry.detail}};

@@ -65,8 +65,8 @@ std::string suspectText(const Suspect& s) {
 
 std::string waiverText(const FleetWaiver& entry) {
   const Waiver& waiver = entry.waiver;
-  return fmt::format("{}: {}: {} ({}, approved by {}, until {}; {})", waiverStateName(entry.state),
-                     waiver.text(), entry.detail, waiver.reason, waiver.approver, waiver.expires, waiver.at);
+  return fmt::format("{}: {}: {} ({}, approved by {}, until {}; {})", nameOf(entry.state), waiver.text(),
+                     entry.detail, waiver.reason, waiver.approver, waiver.expires, waiver.at);
 }
 
 std::string coverageText(const Fleet& fleet) {

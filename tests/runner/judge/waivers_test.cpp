@@ -205,11 +205,11 @@ TEST(WaiverUses, OfOtherNodesDoNotConcernThisOne) {
 TEST(WaiverUses, NamesOfStatesGoBothWays) {
   for (const auto state : {WaiverState::kApplied, WaiverState::kUnexpectedPass, WaiverState::kUndecided,
                            WaiverState::kUnmatched, WaiverState::kElsewhere}) {
-    const auto back = waiverStateFromName(waiverStateName(state));
-    ASSERT_TRUE(back.ok());
+    const auto back = fromName<WaiverState>(nameOf(state));
+    ASSERT_TRUE(back);
     EXPECT_EQ(*back, state);
   }
-  EXPECT_FALSE(waiverStateFromName("forgiven").ok());
+  EXPECT_FALSE(fromName<WaiverState>("forgiven"));
 }
 
 }  // namespace
