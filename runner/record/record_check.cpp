@@ -31,35 +31,46 @@ Accounting recount(const Record& record) {
   return accounting;
 }
 
-Status checkCounts(const Record& record, const Accounting& found) {
-  for (int i = 0; i < kOutcomeCount; ++i) {
-    if (found.counts[i] == record.accounting.counts[i]) continue;
-    return contradiction(fmt::format("accounting says {} {}, the stages hold {}", record.accounting.counts[i],
-                                     outcomeName(static_cast<Outcome>(i)), found.counts[i]));
-  }
-  if (found.requiredSkips != record.accounting.requiredSkips)
-    return contradiction(fmt::format("accounting says {} required skips, the stages hold {}",
-                                     record.accounting.requiredSkips, found.requiredSkips));
-  return {};
+/// How two accounts of the same results differ; empty: they do not.
+std::string countDifference(const Accounting& said, const Accounting& found) {
+  for (int i = 0; i < kOutcomeCount; ++i)
+    if (found.counts[i] != said.counts[i])
+      return fmt::format("accounting says {} {}, the stages hold {}", said.counts[i],
+                         outcomeName(static_cast<Outcome>(i)), found.counts[i]);
+  if (found.requiredSkips == said.requiredSkips) return "";
+  return fmt::format("accounting says {} required skips, the stages hold {}", said.requiredSkips,
+                     found.requiredSkips);
 }
 
 /// Accepted means: nothing blocks, everything expected was accounted for, exit code 0. Nothing else ends 0.
-Status checkAcceptance(const Record& record) {
-  const bool accepted = record.acceptance == Acceptance::kAccepted;
-  if (accepted != (record.exitCode == 0))
-    return contradiction(
-        fmt::format("acceptance is {} and the exit code {}", nameOf(record.acceptance), record.exitCode));
-  if (!accepted) return {};
-  const Accounting& counts = record.accounting;
+std::string acceptanceContradiction(const RecordClaim& claim) {
+  const bool accepted = claim.acceptance == Acceptance::kAccepted;
+  if (accepted != (claim.exitCode == 0))
+    return fmt::format("acceptance is {} and the exit code {}", nameOf(claim.acceptance), claim.exitCode);
+  if (!accepted) return "";
+  const Accounting& counts = claim.said;
   if (!counts.balanced())
-    return contradiction(fmt::format("accepted, but {} check results were expected and {} found",
-                                     counts.expected, counts.total()));
+    return fmt::format("accepted, but {} check results were expected and {} found", counts.expected,
+                       counts.total());
   const size_t blocking = counts.of(Outcome::kFail) + counts.of(Outcome::kError) + counts.requiredSkips +
-                          (record.strict ? counts.of(Outcome::kUnjudged) : 0);
-  if (blocking > 0)
-    return contradiction(fmt::format("accepted, but {} check results block acceptance", blocking));
-  if (counts.total() == 0) return contradiction("accepted, but no measurement was checked");
-  return {};
+                          (claim.strict ? counts.of(Outcome::kUnjudged) : 0);
+  if (blocking > 0) return fmt::format("accepted, but {} check results block acceptance", blocking);
+  return counts.total() == 0 ? "accepted, but no measurement was checked" : "";
+}
+
+RecordClaim claimOf(const Record& record) {
+  return {.acceptance = record.acceptance,
+          .exitCode = record.exitCode,
+          .strict = record.strict,
+          .simulated = record.simulated,
+          .scenario = record.scenario,
+          .runId = record.runId,
+          .node = record.node,
+          .started = record.started,
+          .nodeRank = record.nodeRank,
+          .nodeCount = record.nodeCount,
+          .said = record.accounting,
+          .found = recount(record)};
 }
 
 /// A stage with a faulty component never passes, whatever its cases say; so no such run is accepted either.
@@ -164,20 +175,22 @@ std::string stageDifference(std::vector<std::string> found, std::vector<std::str
   return fmt::format("stage {} is not of its plan, or is there twice", printable(*have, 80));
 }
 
+std::string contradictionIn(const RecordClaim& claim) {
+  if (!runIdFits(claim.runId, claim.node, claim.started))
+    return fmt::format("run id {} is not of a run of {} that started at {}", printable(claim.runId, 80),
+                       printable(claim.node, 80), formatUtc(claim.started));
+  if (!claim.scenario.empty() && !claim.simulated) return "a scenario is named, but simulated is false";
+  if (claim.nodeRank >= claim.nodeCount)
+    return fmt::format("node_rank {} of node_count {}", claim.nodeRank, claim.nodeCount);
+  std::string counts = countDifference(claim.said, claim.found);
+  return counts.empty() ? acceptanceContradiction(claim) : counts;
+}
+
 Status checkRecord(const Record& record) {
   if (sha256Hex(record.plan.text) != record.plan.sha256)
     return contradiction("the text of its plan has another digest than plan.sha256");
-  if (!runIdFits(record.runId, record.node, record.started))
-    return contradiction(fmt::format("run id {} is not of a run of {} that started at {}",
-                                     printable(record.runId, 80), printable(record.node, 80),
-                                     formatUtc(record.started)));
-  if (!record.scenario.empty() && !record.simulated)
-    return contradiction("a scenario is named, but simulated is false");
-  if (record.nodeRank >= record.nodeCount)
-    return contradiction(fmt::format("node_rank {} of node_count {}", record.nodeRank, record.nodeCount));
-  MUSTER_CHECK_OK(checkCounts(record, recount(record)));
+  if (const std::string why = contradictionIn(claimOf(record)); !why.empty()) return contradiction(why);
   MUSTER_CHECK_OK(checkGroups(record));
-  MUSTER_CHECK_OK(checkAcceptance(record));
   return record.acceptance == Acceptance::kAccepted ? checkVerdicts(record) : Status();
 }
 

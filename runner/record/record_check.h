@@ -29,6 +29,26 @@ bool isOwnStage(std::string_view name);
 /// missing"; empty: they do not. Muster's own stages ("muster:run") may be there beside them.
 std::string stageDifference(std::vector<std::string> found, std::vector<std::string> wanted);
 
+/// What a record says of its run as a whole, and what its stages hold.
+struct RecordClaim {
+  Acceptance acceptance = Acceptance::kIncomplete;
+  int exitCode = 0;
+  bool strict = false;
+  bool simulated = false;
+  std::string_view scenario;
+  const std::string& runId;
+  const std::string& node;
+  double started = 0;
+  int nodeRank = 0;
+  int nodeCount = 0;
+  const Accounting& said;
+  Accounting found;
+};
+
+/// Why a record that claims this was edited or truncated: "accounting says 1 fail, the stages hold 2"; empty:
+/// nothing contradicts it.
+std::string contradictionIn(const RecordClaim& claim);
+
 /// Refuses contradictions: a text of the plan that has another digest, counts that differ from the verdicts,
 /// an acceptance with exit code or blocking outcomes that do not go with it, a stage that passed although its
 /// group names a faulty component, a scenario without the mark SIMULATED, a run id of another node or start.

@@ -274,7 +274,7 @@ TEST_F(Delta, RefusesWhatDoesNotBelongToTheAcceptance) {
   for (const char* space : {"", " "})
     replaceIn(fs::path(renamed) / nodeName(1) / "record.json",
               fmt::format("\"node\":{}\"sim-node-0001\"", space), "\"node\":\"other\"");
-  expectRefused(merge(renamed), 2, "edited: run id");
+  expectRefused(merge(renamed), 2, "edited or truncated: run id");
   const fs::path foreign = dir_.path() / "foreign";
   const auto other =
       runMuster({"run", dir_.write("foreign.toml", kPlan).string(), "--simulate", scenario("h100x8-healthy"),

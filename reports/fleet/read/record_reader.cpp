@@ -12,7 +12,6 @@
 #include "reports/fleet/read/record_stream.h"
 #include "reports/fleet/read/stage_reader.h"
 #include "reports/fleet/read/waived_record.h"
-#include "runner/core/clock.h"
 #include "runner/core/files.h"
 #include "runner/core/units.h"
 #include "runner/record/record.h"
@@ -321,35 +320,20 @@ class RecordReader::Impl {
     stages_.finish();
   }
 
-  /// What record_check.h asks of a record, on what is kept here.
   [[nodiscard]] Status check(const NodeSummary& node) const {
-    const Accounting& said = node.accounting;
-    const Accounting& found = stages_.counted();
-    for (int i = 0; i < kOutcomeCount; ++i)
-      if (said.counts[i] != found.counts[i])
-        return damaged(fmt::format("edited or truncated: accounting says {} {}, the stages hold {}",
-                                   said.counts[i], outcomeName(static_cast<Outcome>(i)), found.counts[i]));
-    if (said.requiredSkips != found.requiredSkips)
-      return damaged(fmt::format("edited or truncated: accounting says {} required skips, the stages hold {}",
-                                 said.requiredSkips, found.requiredSkips));
-    const bool accepted = node.acceptance == Acceptance::kAccepted;
-    if (accepted != (node.exitCode == 0))
-      return damaged(fmt::format("edited: acceptance is {} and the exit code {}", nameOf(node.acceptance),
-                                 node.exitCode));
-    if (!node.scenario.empty() && !node.simulated)
-      return damaged("edited: a scenario is named, but simulated is false");
-    if (!runIdFits(node.runId, node.node, node.started))
-      return damaged(fmt::format("edited: run id {} is not of a run of {} that started at {}", node.runId,
-                                 node.node, formatUtc(node.started)));
-    if (node.nodeRank >= node.nodeCount)
-      return damaged(fmt::format("edited: node_rank {} of node_count {}", node.nodeRank, node.nodeCount));
-    if (!accepted) return {};
-    const size_t blocking = said.of(Outcome::kFail) + said.of(Outcome::kError) + said.requiredSkips +
-                            (node.strict ? said.of(Outcome::kUnjudged) : 0);
-    if (blocking > 0 || !said.balanced() || said.total() == 0)
-      return damaged(fmt::format("edited: accepted, but {} results expected, {} found and {} block",
-                                 said.expected, said.total(), blocking));
-    return {};
+    const std::string why = contradictionIn(RecordClaim{.acceptance = node.acceptance,
+                                                        .exitCode = node.exitCode,
+                                                        .strict = node.strict,
+                                                        .simulated = node.simulated,
+                                                        .scenario = node.scenario,
+                                                        .runId = node.runId,
+                                                        .node = node.node,
+                                                        .started = node.started,
+                                                        .nodeRank = node.nodeRank,
+                                                        .nodeCount = node.nodeCount,
+                                                        .said = node.accounting,
+                                                        .found = stages_.counted()});
+    return why.empty() ? Status() : damaged("edited or truncated: " + why);
   }
 
   FleetNames& names_;
