@@ -49,12 +49,13 @@ fs::path SlurmTest::newRun() {
 }
 
 ProcessResult SlurmTest::submit(const fs::path& plan, const fs::path& run,
-                                const std::vector<std::string>& more, const std::string& nodes) {
+                                const std::vector<std::string>& more, const std::string& nodes,
+                                double timeout) {
   std::vector<std::string> arguments = {
       "submit", plan.string(), "--nodes",       nodes,
       "--out",  run.string(),  "--same-machine"};  // one host plays all nodes
   arguments.insert(arguments.end(), more.begin(), more.end());
-  return slurm().muster(arguments);
+  return slurm().muster(arguments, timeout);
 }
 
 fs::path SlurmTest::waitingPlan(int seconds) {

@@ -27,10 +27,10 @@ class SlurmTest : public ::testing::Test {
   static SlurmCluster& slurm() { return *theCluster; }
   /// A run folder of this case that does not exist yet.
   static std::filesystem::path newRun();
-  /// `muster slurm submit PLAN --nodes node[1-4] --out RUN MORE`.
+  /// `muster slurm submit PLAN --nodes node[1-4] --out RUN MORE`, killed after so many seconds.
   static ProcessResult submit(const std::filesystem::path& plan, const std::filesystem::path& run,
                               const std::vector<std::string>& more = {},
-                              const std::string& nodes = "node[1-4]");
+                              const std::string& nodes = "node[1-4]", double timeout = 500);
 
   /// One stage that waits so many seconds on this machine: as cheap as sleeping.
   static std::filesystem::path waitingPlan(int seconds);

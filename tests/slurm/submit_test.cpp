@@ -108,7 +108,7 @@ TEST_F(SlurmQuickstart, AcceptsFourNodesThatReallyWorkOneAfterTheOther) {
         "memory.min_time=300ms", "memory.max_time=500ms", "sustained.duration=2s", "pattern.bytes=64 MiB"})
     more.insert(more.end(), {"--set", set});
   const ProcessResult result =
-      submit(distDir() / "share" / "muster" / "plans" / "quickstart.toml", run, more);
+      submit(distDir() / "share" / "muster" / "plans" / "quickstart.toml", run, more, "node[1-4]", 1400);
   EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
   // Four nodes are two arrays here, each with a limit of its own: together they must keep to it as well.
   EXPECT_THAT(result.out, Not(HasSubstr("2 running")));
