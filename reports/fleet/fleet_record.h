@@ -211,6 +211,7 @@ struct Distribution {
 /// A waiver that was in force in the fleet, and what became of it.
 struct FleetWaiver {
   Waiver waiver;
+  uint32_t number = 0;  ///< in FleetNames::waivers
   bool given = false;  ///< by the fleet's own file; else nodes ran under it
   WaiverState state = WaiverState::kUndecided;
   WaiverCount count;               ///< over all records that count

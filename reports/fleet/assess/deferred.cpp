@@ -11,6 +11,7 @@
 #include <set>
 
 #include "reports/fleet/assess/fleet_waivers.h"
+#include "reports/fleet/assess/node_merge.h"
 #include "reports/fleet/read/waiver_tally.h"
 #include "runner/core/statistics.h"
 #include "runner/core/text.h"
@@ -155,12 +156,16 @@ DeferredVerdicts judgeDeferred(const FleetRecords& records, FleetWaivers& waiver
   const auto& names = (*records.names).deferred;
   Groups groups;
   std::map<Question, std::set<const FleetNode*>> asked;
-  for (FleetNode& node : nodes)
+  for (FleetNode& node : nodes) {
+    const auto chosen = chosenStages(records, node);
     for (const size_t i : node.records)
       for (const DeferredSummary& verdict : records.nodes[i].deferred) {
+        const auto stage = chosen.find(names[verdict.key].stage);
+        if (stage == chosen.end() || stage->second.record != i) continue;
         groups[{node.sku, names.textOf(verdict.key)}].push_back({&node, &verdict});
         asked[{node.sku, names[verdict.key].question}].insert(&node);
       }
+  }
   std::map<FleetNode*, size_t> more;  // fails that the reason does not name
   for (auto& [group, entries] : groups) {
     const uint32_t number = entries.front().verdict->key;

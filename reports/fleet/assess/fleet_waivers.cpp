@@ -108,6 +108,15 @@ void sayNode(FleetWaiver& entry, const std::string& node) {
     entry.nodes.push_back(node);
 }
 
+/// Whether the node ran under a waiver that is about it. One that another node's record names is not its own.
+bool ranUnder(const FleetNode& node, uint32_t waiver, const FleetRecords& records) {
+  return std::any_of(node.records.begin(), node.records.end(), [&](size_t i) {
+    const std::vector<WaiverCount>& own = records.nodes[i].waivers;
+    return std::any_of(own.begin(), own.end(),
+                       [&](const WaiverCount& count) { return count.waiver == waiver && count.concerns; });
+  });
+}
+
 }  // namespace
 
 FleetWaivers countWaivers(const FleetRecords& records, const FleetNodes& nodes) {
@@ -124,6 +133,7 @@ FleetWaivers countWaivers(const FleetRecords& records, const FleetNodes& nodes) 
   FleetWaivers waivers;
   for (auto& [number, entry] : all) {
     entry.waiver = names.waivers[number];
+    entry.number = number;
     waivers.push_back(std::move(entry));
   }
   // Those of the file in its order, then the records' own: their numbers depend on the reading threads.
@@ -143,6 +153,7 @@ const Waiver* waiveDeferred(const DeferredKey& key, const FleetNode& node, const
   const Waiver* covering = nullptr;
   for (FleetWaiver& entry : waivers) {
     if (entry.waiver.stage != key.stage || !covers(entry.waiver, target)) continue;
+    if (!entry.given && !ranUnder(node, entry.number, records)) continue;
     // Its record has matched it already, without its outcome.
     if (entry.given) --entry.count.matched;
     if (!countFor(entry.waiver, outcome, target, entry.count)) continue;

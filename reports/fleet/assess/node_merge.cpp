@@ -49,18 +49,11 @@ class Merge {
 
   /// Sums up the chosen records, the first one's inventory; what every one left to another was never run.
   void sum() {
-    std::map<uint32_t, const StageSummary*> chosen;
-    for (const size_t i : node_.records)
-      for (const StageSummary& stage : records_.nodes[i].stages) {
-        const auto [at, fresh] = chosen.emplace(stage.name, &stage);
-        if (!fresh && ranElsewhere(*at->second)) at->second = &stage;
-      }
     std::vector<std::string> left;
-    for (const auto& [name, stage] : chosen) {
-      add(node_.accounting, stage->accounting);
-      if (ranElsewhere(*stage)) left.push_back(records_.names->texts[name]);
+    for (const auto& [name, chosen] : chosenStages(records_, node_)) {
+      add(node_.accounting, chosen.stage->accounting);
+      if (ranElsewhere(*chosen.stage)) left.emplace_back(name);
     }
-    std::sort(left.begin(), left.end());
     // Nobody ran them: they could not be measured.
     size_t& elsewhere = node_.accounting.counts[static_cast<size_t>(Outcome::kElsewhere)];
     node_.accounting.counts[static_cast<size_t>(Outcome::kError)] += elsewhere;
@@ -107,6 +100,17 @@ std::string whenAndWhat(const NodeSummary& record) {
 }
 
 }  // namespace
+
+std::map<std::string_view, ChosenStage> chosenStages(const FleetRecords& records, const FleetNode& node) {
+  std::map<std::string_view, ChosenStage> chosen;
+  for (const size_t i : node.records)
+    for (const StageSummary& stage : records.nodes[i].stages) {
+      const ChosenStage one = {&stage, i};
+      const auto [at, fresh] = chosen.emplace(records.names->texts[stage.name], one);
+      if (!fresh && ranElsewhere(*at->second.stage)) at->second = one;
+    }
+  return chosen;
+}
 
 void mergeRecords(const FleetRecords& records, std::vector<size_t> candidates, FleetNode& node,
                   std::vector<LeftOut>& duplicates) {

@@ -2,6 +2,9 @@
 // The records of one node put together: jobs of different scopes add up, duplicates are resolved and named.
 #pragma once
 
+#include <map>
+#include <string_view>
+
 #include "reports/fleet/fleet_record.h"
 
 namespace muster::fleet {
@@ -12,6 +15,14 @@ namespace muster::fleet {
 /// by trying again.
 void mergeRecords(const FleetRecords& records, std::vector<size_t> candidates, FleetNode& node,
                   std::vector<LeftOut>& duplicates);
+
+/// A stage of a node, and which of the node's records it counts from.
+struct ChosenStage {
+  const StageSummary* stage;
+  size_t record;
+};
+/// By name. Of several records of a node that have a stage, the first that ran it counts.
+std::map<std::string_view, ChosenStage> chosenStages(const FleetRecords& records, const FleetNode& node);
 
 struct FleetCount {
   Accounting accounting;

@@ -19,7 +19,12 @@ void FleetNames::give(const std::vector<Waiver>& list) {
 }
 
 uint32_t FleetNames::waiver(const Waiver& waiver) {
-  const std::string text = join({waiver.text(), waiver.reason, waiver.approver, waiver.expires}, "\n");
+  std::string text;
+  const auto add = [&text](const std::string& part) { text += fmt::format("{}:{}", part.size(), part); };
+  for (const std::string* part : {&waiver.stage, &waiver.metric, &waiver.device, &waiver.serial, &waiver.node,
+                                  &waiver.reason, &waiver.approver, &waiver.expires})
+    add(*part);
+  for (const auto& [name, value] : waiver.where) add(name), add(value);
   return waivers.number(text, [&] { return waiver; });
 }
 

@@ -58,6 +58,12 @@ class Table {
     numbers_.emplace(texts_.back(), number);
     return number;
   }
+  /// The value with this `text`, or nullptr.
+  [[nodiscard]] const T* find(std::string_view text) const {
+    const std::lock_guard lock(mutex_);
+    const auto at = numbers_.find(text);
+    return at == numbers_.end() ? nullptr : &values_[at->second];
+  }
   [[nodiscard]] size_t size() const {
     const std::lock_guard lock(mutex_);
     return values_.size();

@@ -24,9 +24,13 @@ namespace {
 
 constexpr size_t kFaultBytes = 200;
 constexpr size_t kMostReasons = 8;
+constexpr size_t kMostOverrides = 1'000;
+constexpr size_t kMostRejudged = 1'000;
 constexpr size_t kDeepestJson = 64;
 constexpr size_t kTextFileBytes = 1u << 20;
-constexpr size_t kMostTexts = 64;
+constexpr size_t kShortText = 64u << 10;
+constexpr size_t kMostLongTexts = 64;
+constexpr size_t kMostTexts = 1'000;
 /// Only one record above this is parsed at a time: a hostile one may need fifteen times its size.
 constexpr size_t kLarge = 6u << 20;
 std::mutex oneLargeRecord;
@@ -151,6 +155,7 @@ class RecordReader::Impl {
 
   Result<NodeSummary> parseBuffer() {
     failures_.clear();
+    planText_ = profileText_ = {};
     if (size_ > allocated_) {
       allocated_ = std::max<size_t>(size_, 1u << 20);
       if (parser_.allocate(allocated_, kDeepestJson) != simdjson::SUCCESS) {
@@ -178,6 +183,9 @@ class RecordReader::Impl {
     readOwnWaivers(record, names_, node, failures_);
     if (!failures_.ok()) return failures_.error();
     decideWaived(node, stages_.flakyAllowed());
+    keepText(names_.plans, planText_, node.planSha256);
+    if (hasDigest(profileText_, node.profileSha256, names_.profiles))
+      keepText(names_.profiles, profileText_, node.profileSha256);
     return node;
   }
 
@@ -202,15 +210,15 @@ class RecordReader::Impl {
       Fields part(plan, failures_);
       node.planName = textIn(part, "name");
       node.planSha256 = textIn(part, "sha256");
-      if (sha256Hex(part.text("text")) != node.planSha256)
+      planText_ = part.text("text");
+      if (!hasDigest(planText_, node.planSha256, names_.plans))
         failures_.fail("plan.text", "edited or truncated: its digest differs from plan.sha256");
-      keepText(names_.plans, part.text("text"), node.planSha256);
     }
     if (const dom::object profile = fields.object("profile"); failures_.ok()) {
       Fields part(profile, failures_);
       node.profileName = textIn(part, "name");
       node.profileSha256 = textIn(part, "sha256");
-      keepText(names_.profiles, part.text("text"), node.profileSha256);
+      profileText_ = part.text("text");
     }
     if (const dom::object tool = fields.object("tool"); failures_.ok()) {
       Fields part(tool, failures_);
@@ -236,6 +244,8 @@ class RecordReader::Impl {
       dom::object object;
       if (item.get(object) != simdjson::SUCCESS)
         return failures_.fail("", "has an entry that is not an object");
+      if (node.rejudged->from.size() >= kMostRejudged)
+        return failures_.fail("", fmt::format("holds more than {}", kMostRejudged));
       Fields part(object, failures_);
       node.rejudged->from.push_back(textIn(part, "from_sha256"));
       node.rejudged->at = part.seconds("at");
@@ -248,9 +258,17 @@ class RecordReader::Impl {
     failures_.at("");
   }
 
-  /// Each plan's and profile's text once: thousands of records hold the same.
+  /// Whether a text has this digest: equal to the one that is known by it, or found to have it.
+  static bool hasDigest(std::string_view text, const std::string& sha256, const Table<std::string>& known) {
+    const std::string* same = known.find(sha256);
+    return same != nullptr ? text == *same : sha256Hex(text) == sha256;
+  }
+
+  /// Each plan's and profile's text once: thousands of records hold the same. Only of a record that can be
+  /// used: the first text with a digest is everybody's.
   static void keepText(Table<std::string>& table, std::string_view text, const std::string& sha256) {
-    if (!sha256.empty() && text.size() <= kTextFileBytes && table.size() < kMostTexts)
+    const size_t most = text.size() > kShortText ? kMostLongTexts : kMostTexts;
+    if (!sha256.empty() && text.size() <= kTextFileBytes && table.size() < most)
       table.number(sha256, [&] { return std::string(text); });
   }
 
@@ -277,6 +295,9 @@ class RecordReader::Impl {
     for (const dom::element item : fields.array("overrides")) {
       std::string_view text;
       if (item.get(text) != simdjson::SUCCESS) failures_.fail("overrides", "must be texts");
+      if (node.overrides.size() >= kMostOverrides)
+        failures_.fail("overrides", fmt::format("holds more than {}", kMostOverrides));
+      if (!failures_.ok()) return;
       node.overrides.push_back(bounded(text, kFaultBytes));
     }
   }
@@ -316,8 +337,18 @@ class RecordReader::Impl {
         failures_.fail("stages", "has an entry that is not an object");
       if (!failures_.ok()) return;
       stages_.read(stage, node.acceptance == Acceptance::kAccepted);
+      if (failures_.ok()) checkStage(node);
     }
     stages_.finish();
+  }
+
+  /// Of the stage that was read last.
+  void checkStage(const NodeSummary& node) {
+    const StageSummary& stage = node.stages.back();
+    if (stage.state != StageState::kRan && stage.accounting.of(Outcome::kDeferred) > 0)
+      failures_.fail("", "edited: it did not run, but has deferred check results");
+    for (size_t i = 0; i + 1 < node.stages.size(); ++i)
+      if (node.stages[i].name == stage.name) failures_.fail("name", "edited: two stages have this name");
   }
 
   [[nodiscard]] Status check(const NodeSummary& node) const {
@@ -345,6 +376,7 @@ class RecordReader::Impl {
   size_t allocated_ = 0;
   std::vector<char> buffer_;
   size_t size_ = 0;
+  std::string_view planText_, profileText_;  ///< of the record that is read
 };
 
 RecordReader::RecordReader(FleetNames& names, const ReadLimits& limits, RecordOrigin origin)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runner/core/clock.h"
 #include "runner/judge/judge.h"
 
 namespace muster::fleet {
@@ -11,6 +12,8 @@ namespace {
 
 constexpr size_t kMostWaivers = 1000;
 constexpr size_t kWaiverTextBytes = 300;
+constexpr size_t kMostLabels = 100;  ///< that one waiver asks for
+constexpr size_t kDateBytes = 10;    ///< "2026-12-31"
 
 Waiver waiverOf(Fields& fields, Failures& failures) {
   Waiver waiver;
@@ -22,8 +25,12 @@ Waiver waiverOf(Fields& fields, Failures& failures) {
   for (const auto& [key, value] : fields.object("where")) {
     std::string_view text;
     if (value.get(text) != simdjson::SUCCESS) failures.fail("where", "must be texts by name");
+    if (waiver.where.size() >= kMostLabels)
+      failures.fail("where", fmt::format("holds more than {} labels", kMostLabels));
+    if (!failures.ok()) return waiver;
     waiver.where.emplace(bounded(key, kWaiverTextBytes), bounded(text, kReasonBytes));
   }
+  if (waiver.node.empty() && waiver.serial.empty()) failures.fail("list", "a waiver names no node or serial");
   return waiver;
 }
 
@@ -42,6 +49,9 @@ void readOne(const dom::object& object, FleetNames& names, NodeSummary& node, Fa
   const Waiver waiver = waiverOf(fields, failures);
   const auto state = fields.named<WaiverState>("state");
   const int covered = fields.count("covered");
+  if (failures.ok() && waiver.expires < formatUtc(node.started).substr(0, kDateBytes))
+    failures.fail("list", fmt::format("a waiver expired on {}, before the run began",
+                                      printable(waiver.expires, kDateBytes)));
   if (!failures.ok()) return;
   WaiverCount count = countOf(state, static_cast<uint32_t>(covered));
   count.waiver = names.waiver(waiver);

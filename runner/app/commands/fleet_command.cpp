@@ -184,19 +184,21 @@ Result<fleet::FleetOptions> readOptions(const FleetCommandOptions& options) {
 
 /// The profiles that records hold, read once each.
 void readProfiles(const fleet::FleetRecords& records, fleet::FleetOptions& wanted) {
-  const auto& profiles = records.names->profiles;
-  for (uint32_t i = 0; i < profiles.size(); ++i) {
-    const std::string& sha256 = profiles.textOf(i);
-    const bool whole = sha256Hex(profiles[i]) == sha256;
-    auto profile = parseProfile(profiles[i], "profile-" + sha256.substr(0, 12) + ".toml", nullptr);
-    if (whole && profile.ok())
+  std::set<std::string> digests;
+  for (const fleet::NodeSummary& node : records.nodes)
+    if (!node.profileSha256.empty()) digests.insert(node.profileSha256);
+  for (const std::string& sha256 : digests) {
+    const std::string* text = records.names->profiles.find(sha256);
+    Result<Profile> profile = text == nullptr
+                                  ? Error{ErrorCode::kProtocol, "no record holds a text with it", ""}
+                                  : parseProfile(*text, "profile-" + sha256.substr(0, 12) + ".toml", nullptr);
+    if (profile.ok())
       wanted.profiles[sha256] = {std::move(profile->expectations), std::move(profile->peaks)};
     else
       wanted.notes.push_back(
           fmt::format("the profile with digest {} in the records cannot be read, so fleet medians are not "
                       "compared with it: {}",
-                      sha256.substr(0, 12),
-                      whole ? printable(profile.error().text(), 300) : "the digest of its text differs"));
+                      sha256.substr(0, 12), printable(profile.error().text(), 300)));
   }
 }
 

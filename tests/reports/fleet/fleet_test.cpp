@@ -236,6 +236,88 @@ TEST(Fleet, JudgesWhatNodesDeferred) {
   EXPECT_THAT(fleet.deferred[0].detail, HasSubstr("within 10% of the fleet median 700 TFLOP/s"));
 }
 
+/// Five nodes whose throughput is judged beside the others'; n3 is too slow.
+std::vector<Record> deferredFleet() {
+  std::vector<Record> records;
+  for (int i = 0; i < 5; ++i) {
+    records.push_back(nodeRecord("n" + std::to_string(i)));
+    defer(records.back(), i == 3 ? 5e14 : 7e14);
+  }
+  return records;
+}
+
+fleet::Fleet assessAll(const std::vector<Record>& records) {
+  FleetFolder folder;
+  std::vector<std::string> names;
+  for (const Record& record : records) {
+    names.push_back(record.node);
+    folder.add(record);
+  }
+  return folder.assess(names);
+}
+
+/// Of n3's throughput, as a record names it that ran under such a waiver.
+WaiverRecord waiverOfN3(const Record& record, WaiverState state) {
+  WaiverRecord waiver;
+  for (const StageRecord& stage : record.stages)
+    for (const Verdict& verdict : stage.verdicts)
+      if (verdict.outcome == Outcome::kDeferred) waiver.stage = stage.name, waiver.metric = verdict.metric;
+  waiver.node = "n3";
+  waiver.reason = "known";
+  waiver.approver = "someone";
+  waiver.expires = "2999-12-31";
+  waiver.at = "waivers.toml:1:1";
+  waiver.state = state;
+  return waiver;
+}
+
+TEST(Fleet, AWaiverInOneRecordCoversNoOtherNode) {
+  for (const WaiverState state : {WaiverState::kElsewhere, WaiverState::kUndecided, WaiverState::kApplied,
+                                  WaiverState::kUnexpectedPass}) {
+    std::vector<Record> records = deferredFleet();
+    records[0].waivers = {waiverOfN3(records[0], state)};
+    EXPECT_EQ(nodeOf(assessAll(records), "n3").state, fleet::NodeState::kRejected) << nameOf(state);
+  }
+  std::vector<Record> own = deferredFleet();
+  own[3].waivers = {waiverOfN3(own[3], WaiverState::kUndecided)};
+  EXPECT_EQ(nodeOf(assessAll(own), "n3").state, fleet::NodeState::kAccepted) << "its run was under it";
+}
+
+TEST(Fleet, SetsAsideARecordWithAWaiverThatNoRunAccepts) {
+  std::vector<Record> records = deferredFleet();
+  records[3].waivers = {waiverOfN3(records[3], WaiverState::kUndecided)};
+  records[3].waivers[0].expires = "2020-01-01";
+  EXPECT_THAT(nodeOf(assessAll(records), "n3").reason, HasSubstr("a waiver expired on 2020-01-01"));
+  records[3].waivers[0].expires = "2999-12-31";
+  records[3].waivers[0].node = "";
+  EXPECT_THAT(nodeOf(assessAll(records), "n3").reason, HasSubstr("a waiver names no node or serial"));
+}
+
+TEST(Fleet, TheTextOfAPlanIsNeverThatOfARecordThatCannotBeUsed) {
+  FleetFolder folder;
+  const Record honest = nodeRecord("n1");
+  Record edited = nodeRecord("n0");
+  edited.plan.text += "\n# edited";
+  folder.add(edited, "a/n0");
+  folder.add(honest, "b/n1");
+  const Fleet fleet = folder.assess({"n0", "n1"});
+  EXPECT_EQ(nodeOf(fleet, "n0").state, fleet::NodeState::kQuarantined);
+  const std::string* text = folder.records().names->plans.find(honest.plan.sha256);
+  ASSERT_NE(text, nullptr);
+  EXPECT_EQ(*text, honest.plan.text);
+}
+
+TEST(Fleet, SetsAsideARecordThatHasAStageTwice) {
+  std::vector<Record> records = deferredFleet();
+  for (int i = 0; i < 2; ++i) {
+    records[0].stages.push_back(records[0].stages[1]);
+    records[0].stages.back().name = "muster:a";
+    for (Verdict& verdict : records[0].stages.back().verdicts) verdict.stage = "muster:a";
+  }
+  settle(records[0]);
+  EXPECT_THAT(nodeOf(assessAll(records), "n0").reason, HasSubstr("two stages have this name"));
+}
+
 /// The verdicts of one figure, fleet-relative: on the first `slow` devices far below the others.
 void deferAll(Record& record, size_t slow) {
   const auto isFigure = [](const Verdict& v) {

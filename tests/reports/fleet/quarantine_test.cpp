@@ -252,7 +252,7 @@ TEST(Quarantine, NamesEditedRecords) {
   Record record = failedRecord("bad");
   record.acceptance = Acceptance::kAccepted;
   record.exitCode = 0;
-  EXPECT_THAT(reasonFor(recordText(record)), HasSubstr("found and"));
+  EXPECT_THAT(reasonFor(recordText(record)), HasSubstr("block acceptance"));
   --record.accounting.counts[0];
   EXPECT_THAT(reasonFor(recordText(record)), HasSubstr("accounting says"));
 }
