@@ -211,9 +211,8 @@ TEST_F(EmulatedKernels, FillAndCheckCollectives) {
       const auto check = [&] {
         EXPECT_TRUE(gpu_->synchronize().ok());
         *found = {0, ~0ull};
-        EXPECT_EQ(
-            cuda::launchCheck(cuda::bytesOf(*inputs), spec, values, 0, count, found, cudaDevice().stream()),
-            cudaSuccess);
+        EXPECT_EQ(cuda::launchCheck(cuda::bytesOf(*inputs), spec, values, 0, found, cudaDevice().stream()),
+                  cudaSuccess);
         EXPECT_TRUE(gpu_->synchronize().ok());
         return *found;
       };
