@@ -160,7 +160,7 @@ Status CudaCopies::queue(const Transfer& transfer, CopyEngine engine, cudaStream
   const uint64_t bytes = transfer.to->bytes();
   if (engine == CopyEngine::kCopyEngine)
     return checked(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "queueing a copy");
-  return checked(launchStream(StreamOp::kCopy, kLinkShape, to, from, nullptr, bytes, nullptr, stream),
+  return checked(launchStream(StreamOp::kCopy, kLinkShape, {to, from, nullptr, bytes, nullptr}, stream),
                  "queueing a copy by kernel");
 }
 

@@ -210,15 +210,13 @@ Result<uint64_t> CudaDevice::hash(const Buffer& buffer) {
 }
 
 /// Passes write the same result each time, so that those which only choose a shape do no harm.
-Result<StreamShape> CudaDevice::shapeFor(StreamOp op, void* a, const void* b, const void* c, uint64_t bytes) {
-  return shapes_.choose(op, bytes, [&](const StreamShape& shape) -> Result<double> {
+Result<StreamShape> CudaDevice::shapeFor(StreamOp op, const StreamArrays& at) {
+  return shapes_.choose(op, at.bytes, [&](const StreamShape& shape) -> Result<double> {
     letGo();
     MUSTER_TRY(Event begin, makeEvent(true));
     MUSTER_TRY(Event end, makeEvent(true));
     MUSTER_CHECK_OK(queued(cudaEventRecord(begin.get(), stream_.get()), "an event"));
-    MUSTER_CHECK_OK(
-        queued(launchStream(op, shape, a, b, c, bytes, static_cast<uint64_t*>(word_.get()), stream_.get()),
-               "a memory kernel"));
+    MUSTER_CHECK_OK(queued(launchStream(op, shape, at, stream_.get()), "a memory kernel"));
     MUSTER_CHECK_OK(queued(cudaEventRecord(end.get(), stream_.get()), "an event"));
     MUSTER_CHECK_OK(synchronize());
     float milliseconds = 0;
@@ -231,10 +229,9 @@ Status CudaDevice::memoryOp(MemoryOp op, Buffer& a, const Buffer* b, const Buffe
   MUSTER_CHECK_OK(checkOperands(op, a, b, c, info_.id));
   MUSTER_CHECK_OK(use());
   const StreamOp kernel = streamOp(op);
-  MUSTER_TRY(StreamShape shape, shapeFor(kernel, bytesOf(a), dataOf(b), dataOf(c), a.bytes()));
-  return queued(launchStream(kernel, shape, bytesOf(a), dataOf(b), dataOf(c), a.bytes(),
-                             static_cast<uint64_t*>(word_.get()), stream_.get()),
-                "a memory kernel");
+  const StreamArrays at = {bytesOf(a), dataOf(b), dataOf(c), a.bytes(), static_cast<uint64_t*>(word_.get())};
+  MUSTER_TRY(StreamShape shape, shapeFor(kernel, at));
+  return queued(launchStream(kernel, shape, at, stream_.get()), "a memory kernel");
 }
 
 Status CudaDevice::fillRing(Buffer& buffer, uint64_t stride, uint64_t seed) {

@@ -54,7 +54,7 @@ class CudaDevice : public Device {
   [[nodiscard]] Status queued(cudaError_t code, const char* what) const;
   Result<Mismatch> collectFound();
   Result<double> elapsed(const std::function<Status()>& work);
-  Result<StreamShape> shapeFor(StreamOp op, void* a, const void* b, const void* c, uint64_t bytes);
+  Result<StreamShape> shapeFor(StreamOp op, const StreamArrays& at);
 
   DeviceInfo info_;
   int ordinal_;

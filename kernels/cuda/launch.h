@@ -37,10 +37,14 @@ struct StreamShape {
   bool resident;
 };
 enum class StreamOp { kRead, kWrite, kCopy, kTriad };
-/// One pass over `bytes` (whole 64-bit words). kRead: `sink` is 8 bytes of the device that are never written
-/// in practice; they keep the loads from being left out.
-cudaError_t launchStream(StreamOp op, const StreamShape& shape, void* a, const void* b, const void* c,
-                         uint64_t bytes, uint64_t* sink, cudaStream_t stream);
+/// What a pass goes over: `bytes` (whole 64-bit words) of each array that the kernel has.
+struct StreamArrays {
+  void* a;
+  const void *b, *c;
+  uint64_t bytes;
+  uint64_t* sink;  ///< kRead: 8 bytes that are never written in practice; they keep loads from being left out
+};
+cudaError_t launchStream(StreamOp op, const StreamShape& shape, const StreamArrays& at, cudaStream_t stream);
 
 /// Holds the stream until *gate is not 0, `limit` seconds at most: what is queued meanwhile runs without
 /// gaps. `gate` is pinned memory of the host.

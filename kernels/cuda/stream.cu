@@ -105,27 +105,26 @@ cudaError_t gridOf(const StreamShape& shape, uint64_t pairs, unsigned& blocks) {
 }
 
 template <typename Op, int kUnroll>
-cudaError_t stream(const StreamShape& shape, void* a, const void* b, const void* c, uint64_t bytes,
-                   uint64_t* sink, cudaStream_t queue) {
-  const uint64_t pairs = bytes / sizeof(Pair);
+cudaError_t stream(const StreamShape& shape, const StreamArrays& at, cudaStream_t queue) {
+  const uint64_t pairs = at.bytes / sizeof(Pair);
   if (pairs > 0) {
     unsigned blocks = 0;
     if (const cudaError_t code = gridOf<Op, kUnroll>(shape, pairs, blocks); code != cudaSuccess) return code;
-    streamKernel<Op, kUnroll><<<blocks, shape.threads, 0, queue>>>(
-        static_cast<Pair*>(a), static_cast<const Pair*>(b), static_cast<const Pair*>(c), pairs, sink);
+    streamKernel<Op, kUnroll>
+        <<<blocks, shape.threads, 0, queue>>>(static_cast<Pair*>(at.a), static_cast<const Pair*>(at.b),
+                                              static_cast<const Pair*>(at.c), pairs, at.sink);
   }
-  if (bytes % sizeof(Pair) != 0)
-    lastWordKernel<Op><<<1, 1, 0, queue>>>(static_cast<double*>(a), static_cast<const double*>(b),
-                                           static_cast<const double*>(c), pairs * 2, sink);
+  if (at.bytes % sizeof(Pair) != 0)
+    lastWordKernel<Op><<<1, 1, 0, queue>>>(static_cast<double*>(at.a), static_cast<const double*>(at.b),
+                                           static_cast<const double*>(at.c), pairs * 2, at.sink);
   return cudaGetLastError();
 }
 
 template <typename Op>
-cudaError_t streamOf(const StreamShape& shape, void* a, const void* b, const void* c, uint64_t bytes,
-                     uint64_t* sink, cudaStream_t queue) {
-  if (shape.unroll == 2) return stream<Op, 2>(shape, a, b, c, bytes, sink, queue);
-  if (shape.unroll == 4) return stream<Op, 4>(shape, a, b, c, bytes, sink, queue);
-  if (shape.unroll == 8) return stream<Op, 8>(shape, a, b, c, bytes, sink, queue);
+cudaError_t streamOf(const StreamShape& shape, const StreamArrays& at, cudaStream_t queue) {
+  if (shape.unroll == 2) return stream<Op, 2>(shape, at, queue);
+  if (shape.unroll == 4) return stream<Op, 4>(shape, at, queue);
+  if (shape.unroll == 8) return stream<Op, 8>(shape, at, queue);
   return cudaErrorInvalidValue;
 }
 
@@ -150,17 +149,16 @@ __global__ void chaseKernel(const std::byte* data, uint64_t steps, uint64_t* pla
 
 }  // namespace
 
-cudaError_t launchStream(StreamOp op, const StreamShape& shape, void* a, const void* b, const void* c,
-                         uint64_t bytes, uint64_t* sink, cudaStream_t stream) {
+cudaError_t launchStream(StreamOp op, const StreamShape& shape, const StreamArrays& at, cudaStream_t stream) {
   switch (op) {
     case StreamOp::kRead:
-      return streamOf<Read>(shape, a, b, c, bytes, sink, stream);
+      return streamOf<Read>(shape, at, stream);
     case StreamOp::kWrite:
-      return streamOf<Write>(shape, a, b, c, bytes, sink, stream);
+      return streamOf<Write>(shape, at, stream);
     case StreamOp::kCopy:
-      return streamOf<Copy>(shape, a, b, c, bytes, sink, stream);
+      return streamOf<Copy>(shape, at, stream);
     case StreamOp::kTriad:
-      return streamOf<Triad>(shape, a, b, c, bytes, sink, stream);
+      return streamOf<Triad>(shape, at, stream);
   }
   return cudaErrorInvalidValue;
 }

@@ -28,10 +28,10 @@ Status checkOnce(Communicator& group, Collective& work, Timing& timing) {
 }
 
 /// Runs so many times that a sample lasts about as long as it should: the same number on all ranks.
-Result<int> chooseBatch(Communicator& group, Collective& work, const Params& params) {
-  MUSTER_TRY(double once, group.time([&] { return work.run(); }));
-  MUSTER_TRY(std::vector<double> longest, group.maxOverRanks({once}));
-  const double wanted = std::ceil(params.sampleTime / std::max(longest[0], 1e-9));
+Result<int> chooseBatch(const Placement& placement, Collective& work) {
+  MUSTER_TRY(double once, placement.group.time([&] { return work.run(); }));
+  MUSTER_TRY(std::vector<double> longest, placement.group.maxOverRanks({once}));
+  const double wanted = std::ceil(placement.params.sampleTime / std::max(longest[0], 1e-9));
   return static_cast<int>(std::clamp(wanted, 1.0, kLargestBatch));
 }
 
@@ -43,20 +43,19 @@ Status runBatch(Collective& work, const Params& params, int batch) {
 
 /// Checks the last run of each sample. In place that run's inputs are what the one before it left, and sums
 /// grow with every run: what can be checked there is a sample of one run, made ready anew.
-Result<std::vector<double>> sample(Communicator& group, Collective& work, const Params& params,
-                                   const CollectiveSpec& spec, int batch, uint64_t seed,
-                                   const std::function<bool()>& keepGoing, Timing& timing) {
-  const bool anew = spec.inPlace && batch == 1 && !params.graph;
+Result<std::vector<double>> sample(const Placement& placement, Collective& work, int batch, Timing& timing) {
+  const Params& params = placement.params;
+  const bool anew = placement.spec.inPlace && batch == 1 && !params.graph;
   std::vector<double> seconds;
   for (int i = 0; i < params.iterations; ++i) {
-    if (!keepGoing()) return Error{ErrorCode::kTimeout, "the sweep was cancelled", ""};
-    if (anew) MUSTER_CHECK_OK(work.prepare(seed + static_cast<uint64_t>(i)));
-    MUSTER_CHECK_OK(group.barrier());
-    MUSTER_TRY(double took, group.time([&] { return runBatch(work, params, batch); }));
+    if (!placement.keepGoing()) return Error{ErrorCode::kTimeout, "the sweep was cancelled", ""};
+    if (anew) MUSTER_CHECK_OK(work.prepare(placement.seed + static_cast<uint64_t>(i)));
+    MUSTER_CHECK_OK(placement.group.barrier());
+    MUSTER_TRY(double took, placement.group.time([&] { return runBatch(work, params, batch); }));
     seconds.push_back(took / batch);
-    if (anew || !spec.inPlace) MUSTER_CHECK_OK(checkOnce(group, work, timing));
+    if (anew || !placement.spec.inPlace) MUSTER_CHECK_OK(checkOnce(placement.group, work, timing));
   }
-  return group.maxOverRanks(seconds);
+  return placement.group.maxOverRanks(seconds);
 }
 
 Status checkTimes(const std::vector<double>& seconds) {
@@ -79,26 +78,28 @@ const Timing* SizeResult::timing(bool inPlace) const {
   return found == timings.end() ? nullptr : &*found;
 }
 
-Status measure(Communicator& group, const Params& params, const CollectiveSpec& spec, uint64_t seed,
-               const std::function<bool()>& keepGoing, Timing& timing) {
-  timing.inPlace = spec.inPlace;
-  MUSTER_TRY(std::unique_ptr<Collective> work, group.collective(spec));
+Result<Timing> measure(const Placement& placement) {
+  Communicator& group = placement.group;
+  const Params& params = placement.params;
+  Timing timing;
+  timing.inPlace = placement.spec.inPlace;
+  MUSTER_TRY(std::unique_ptr<Collective> work, group.collective(placement.spec));
   for (int i = 0; i < params.checks; ++i) {
-    MUSTER_CHECK_OK(work->prepare(seed + static_cast<uint64_t>(i)));
+    MUSTER_CHECK_OK(work->prepare(placement.seed + static_cast<uint64_t>(i)));
     MUSTER_CHECK_OK(work->run());
     MUSTER_CHECK_OK(checkOnce(group, *work, timing));
   }
   for (int i = 0; i < params.warmup; ++i) MUSTER_CHECK_OK(work->run());
-  MUSTER_TRY(int batch, chooseBatch(group, *work, params));
+  MUSTER_TRY(int batch, chooseBatch(placement, *work));
   if (params.graph) {
     MUSTER_CHECK_OK(work->record(batch));
     MUSTER_CHECK_OK(work->replay());  // the first launch of a graph also uploads it
   }
-  MUSTER_TRY(timing.seconds, sample(group, *work, params, spec, batch, seed, keepGoing, timing));
+  MUSTER_TRY(timing.seconds, sample(placement, *work, batch, timing));
   MUSTER_CHECK_OK(checkTimes(timing.seconds));
   MUSTER_TRY(std::vector<double> worst, group.maxOverRanks({static_cast<double>(timing.mismatch.wrong)}));
   timing.mostWrong = worst[0];
-  return {};
+  return timing;
 }
 
 }  // namespace muster::collective

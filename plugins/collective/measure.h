@@ -39,10 +39,17 @@ struct SizeResult {
   }
 };
 
-/// Runs one placement: checked runs first, then the warm-up, then the samples, each from a barrier on. Out
-/// of place, the last timed result is checked too. All ranks call it.
-/// `timing` must be empty.
-Status measure(Communicator& group, const Params& params, const CollectiveSpec& spec, uint64_t seed,
-               const std::function<bool()>& keepGoing, Timing& timing);
+/// One size in one placement, to be measured.
+struct Placement {
+  Communicator& group;
+  const Params& params;
+  const CollectiveSpec& spec;
+  uint64_t seed;
+  std::function<bool()> keepGoing;  ///< asked between samples; false cancels
+};
+
+/// Checked runs first, then the warm-up, then the samples, each from a barrier on. Out of place, the last
+/// timed result is checked too. All ranks call it.
+Result<Timing> measure(const Placement& placement);
 
 }  // namespace muster::collective

@@ -64,9 +64,9 @@ class Sweep {
       bench_.host.progress(place_, text);
       return !bench_.host.cancelled();
     };
-    Timing timing;
-    Status measured = measure(bench_.group, result_.params, size.spec, seed_ + size.asked, keepGoing, timing);
-    if (!measured.ok()) return std::move(measured).context(text);
+    MUSTER_TRY(
+        Timing timing,
+        measure({bench_.group, result_.params, size.spec, seed_ + size.asked, keepGoing}).context(text));
     noteFault(text, timing.mismatch);
     size.timings.push_back(std::move(timing));
     return {};

@@ -31,6 +31,8 @@ class Buffers {
     return buffers;
   }
 
+  [[nodiscard]] uint64_t bytes() const { return all_[0]->bytes(); }  ///< of each
+
   /// Goes before the passes of `op`. Copies hand one buffer's random data on; triads take turns in which of
   /// their sources they scale, so that two results are right.
   Status begin(Device& device, MemoryOp op) {
@@ -155,16 +157,17 @@ class PassCheck {
   uint64_t wrong_ = 0;
 };
 
-/// Times one kernel, reports it and adds the words that it left wrong.
-Status timeOp(const sdk::Host& host, Device& device, Buffers& buffers, uint64_t bytes, const Op& op,
-              SamplingOptions options, const std::function<bool(double)>& keepGoing, uint64_t& wrong) {
+/// Times one kernel and reports it; the words that it left wrong.
+Result<uint64_t> timeOp(const sdk::Host& host, Device& device, Buffers& buffers, const Op& op,
+                        SamplingOptions options, const std::function<bool(double)>& keepGoing) {
   MUSTER_CHECK_OK(buffers.begin(device, op.op));
   PassCheck check(host, device, buffers, op);
   options.check = [&check] { return check.between(); };
   MUSTER_TRY(Sampling sampling, sampleWork(
                                     device, [&] { return buffers.pass(device, op.op); }, options, keepGoing));
   std::vector<double> rates;
-  for (double seconds : sampling.seconds) rates.push_back(op.streams * static_cast<double>(bytes) / seconds);
+  for (double seconds : sampling.seconds)
+    rates.push_back(op.streams * static_cast<double>(buffers.bytes()) / seconds);
   const sdk::Host::LabelList labels = {{"op", op.name}};
   const double now = device.now();
   MUSTER_CHECK_OK(host.measurement("bandwidth", "B/s", rates, labels, now));
@@ -173,8 +176,7 @@ Status timeOp(const sdk::Host& host, Device& device, Buffers& buffers, uint64_t 
   MUSTER_CHECK_OK(
       host.measurement("bandwidth_relative_error", "ratio", {sampling.relativeError}, labels, now));
   MUSTER_CHECK_OK(check.now());
-  wrong += check.wrong();
-  return {};
+  return check.wrong();
 }
 
 }  // namespace
@@ -193,7 +195,8 @@ Status runBandwidth(const Bench& bench, const Json& json, uint64_t seed) {
       host.progress((static_cast<double>(i) + fraction) / static_cast<double>(params.ops.size()), op.name);
       return !host.cancelled();
     };
-    MUSTER_CHECK_OK(timeOp(host, device, buffers, bytes, op, params.sampling, keepGoing, wrong));
+    MUSTER_TRY(const uint64_t found, timeOp(host, device, buffers, op, params.sampling, keepGoing));
+    wrong += found;
   }
   return host.measurement("bandwidth_wrong_elements", "count", {static_cast<double>(wrong)}, {},
                           device.now());

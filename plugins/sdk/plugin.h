@@ -26,11 +26,11 @@ class Host {
   /// Reports samples in a base unit.
   Status measurement(const std::string& metric, const std::string& unit, const std::vector<double>& samples,
                      const LabelList& labels = {}, double time = -1) const {
-    return send(metric, unit, labels, samples.data(), samples.size(), nullptr, time);
+    return send(metric, unit, labels, samples, nullptr, time);
   }
   /// Reports a text value.
   Status fact(const std::string& metric, const std::string& value, const LabelList& labels = {}) const {
-    return send(metric, "text", labels, nullptr, 0, value.c_str(), -1);
+    return send(metric, "text", labels, {}, value.c_str(), -1);
   }
   void progress(double fraction, const std::string& text) const {
     host_->progress(host_->context, fraction, text.c_str());
@@ -49,7 +49,7 @@ class Host {
 
  private:
   Status send(const std::string& metric, const std::string& unit, const LabelList& labels,
-              const double* samples, size_t count, const char* text, double time) const {
+              const std::vector<double>& samples, const char* text, double time) const {
     std::vector<muster_label> raw;
     raw.reserve(labels.size());
     for (const auto& [key, value] : labels) raw.push_back({key.c_str(), value.c_str()});
@@ -59,8 +59,8 @@ class Host {
     m.metric = metric.c_str();
     m.unit = unit.c_str();
     m.labels = raw.data();
-    m.samples = samples;
-    m.sample_count = count;
+    m.samples = samples.data();
+    m.sample_count = samples.size();
     m.text = text;
     m.time = time;
     if (host_->measurement(host_->context, &m) != MUSTER_OK)

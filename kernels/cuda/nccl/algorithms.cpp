@@ -126,8 +126,9 @@ ncclRedOp_t ncclReduction(ReduceOp op) {
 }
 
 ncclResult_t runCollective(const CollectiveSpec& spec, ncclDataType_t type, const DeviceOperands& at,
-                           int rank, int ranks, ncclComm_t comm, cudaStream_t stream) {
-  const Call call = {spec, type, at, rank, ranks, comm, stream};
+                           const NcclGroup& group, ncclComm_t comm) {
+  const cudaStream_t stream = group.stream();
+  const Call call = {spec, type, at, group.rank(), group.size(), comm, stream};
   const ncclRedOp_t reduction = ncclReduction(spec.reduce);
   switch (spec.op) {
     case CollectiveOp::kAllReduce:

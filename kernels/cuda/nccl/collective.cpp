@@ -106,9 +106,8 @@ Status NcclCollective::prepare(uint64_t seed) {
 Status NcclCollective::run() {
   if (!prepared_) return Error{ErrorCode::kInternal, "run() before prepare()", collectiveOpName(spec_.op)};
   queued_ += movedBytes();
-  return group_.queue(collectiveOpName(spec_.op), [&](ncclComm_t comm) {
-    return runCollective(spec_, type_, at_, group_.rank(), group_.size(), comm, group_.stream());
-  });
+  return group_.queue(collectiveOpName(spec_.op),
+                      [&](ncclComm_t comm) { return runCollective(spec_, type_, at_, group_, comm); });
 }
 
 Status NcclCollective::record(int runs) {
@@ -144,8 +143,7 @@ Result<WrongElements> NcclCollective::countWrong() {
   if (!hasResult(spec_, group_.rank())) return found;
   auto* place = reinterpret_cast<WrongElements*>(bytesOf(*found_));
   MUSTER_CUDA(cudaMemcpyAsync(place, &found, sizeof found, cudaMemcpyHostToDevice, group_.stream()));
-  MUSTER_CUDA(launchCheck(at_.receive, spec_, values(), group_.rank(), spec_.receiveCount(group_.size()),
-                          place, group_.stream()));
+  MUSTER_CUDA(launchCheck(at_.receive, spec_, values(), group_.rank(), place, group_.stream()));
   // Waited for first: a copy to pageable memory would block where a lost peer keeps the stream busy.
   MUSTER_CHECK_OK(group_.wait("checking a result"));
   MUSTER_CUDA(cudaMemcpyAsync(&found, place, sizeof found, cudaMemcpyDeviceToHost, group_.stream()));

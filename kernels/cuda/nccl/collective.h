@@ -22,8 +22,8 @@ struct DeviceOperands {
   std::byte* send = nullptr;
   std::byte* receive = nullptr;
 };
-/// Queues `spec` once on `stream`.
+/// Queues `spec` once on the stream of `group`, whose communicator `comm` is.
 ncclResult_t runCollective(const CollectiveSpec& spec, ncclDataType_t type, const DeviceOperands& at,
-                           int rank, int ranks, ncclComm_t comm, cudaStream_t stream);
+                           const NcclGroup& group, ncclComm_t comm);
 
 }  // namespace muster::cuda

@@ -51,7 +51,8 @@ cudaError_t launchInputs(void* to, Dtype dtype, const ExactValues& values, int r
 }
 
 cudaError_t launchCheck(const void* received, const CollectiveSpec& spec, const ExactValues& values, int rank,
-                        uint64_t count, WrongElements* found, cudaStream_t stream) {
+                        WrongElements* found, cudaStream_t stream) {
+  const uint64_t count = spec.receiveCount(values.ranks());
   const bool known = withCollectiveElement(spec.dtype, [&](auto element) {
     using Element = decltype(element);
     checkReceived<Element><<<blocksFor(count), kThreads, 0, stream>>>(

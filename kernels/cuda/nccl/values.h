@@ -20,8 +20,8 @@ struct WrongElements {
 /// that collectives have not.
 cudaError_t launchInputs(void* to, Dtype dtype, const ExactValues& values, int rank, uint64_t count,
                          cudaStream_t stream);
-/// Queues the check of `count` received elements. `found`, on the device, must hold {0, ~0}.
+/// Queues the check of all that `rank` received. `found`, on the device, must hold {0, ~0}.
 cudaError_t launchCheck(const void* received, const CollectiveSpec& spec, const ExactValues& values, int rank,
-                        uint64_t count, WrongElements* found, cudaStream_t stream);
+                        WrongElements* found, cudaStream_t stream);
 
 }  // namespace muster::cuda

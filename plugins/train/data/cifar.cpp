@@ -23,8 +23,7 @@ struct Form {
   size_t labelBytes;
   std::vector<std::string> train;
   std::string test;
-  std::array<float, 3> mean;
-  std::array<float, 3> sigma;
+  std::array<ChannelMoments, 3> moments;
 };
 
 Form formOf(const std::string& mode) {
@@ -35,10 +34,9 @@ Form formOf(const std::string& mode) {
         1,
         {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"},
         "test_batch.bin",
-        {0.4914F, 0.4822F, 0.4465F},
-        {0.2470F, 0.2435F, 0.2616F}};
-  return {"cifar-100-binary",         100, 2, {"train.bin"}, "test.bin", {0.5071F, 0.4865F, 0.4409F},
-          {0.2673F, 0.2564F, 0.2762F}};
+        {{{0.4914F, 0.2470F}, {0.4822F, 0.2435F}, {0.4465F, 0.2616F}}}};
+  return {"cifar-100-binary", 100,        2,
+          {"train.bin"},      "test.bin", {{{0.5071F, 0.2673F}, {0.4865F, 0.2564F}, {0.4409F, 0.2762F}}}};
 }
 
 Status append(const std::filesystem::path& path, const Form& form, ImageStore& store) {
@@ -81,8 +79,7 @@ Result<std::unique_ptr<Dataset>> openCifar(const DatasetSpec& spec) {
   store.classes = form.classes;
   store.channels = 3;
   store.side = 32;
-  store.mean = form.mean;
-  store.sigma = form.sigma;
+  store.moments = form.moments;
   const auto files = spec.split == Split::kTrain ? form.train : std::vector<std::string>{form.test};
   for (const std::string& file : files) MUSTER_CHECK_OK(append(folder / file, form, store));
   return makeMemoryImages(std::move(store), spec.imageSize);

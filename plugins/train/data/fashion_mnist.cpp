@@ -103,8 +103,7 @@ Result<std::unique_ptr<Dataset>> openFashionMnist(const DatasetSpec& spec) {
   store.classes = kClasses;
   store.side = kSide;
   store.shift = 2;
-  store.mean = {0.2860F, 0.2860F, 0.2860F};
-  store.sigma = {0.3530F, 0.3530F, 0.3530F};
+  store.moments[0] = {0.2860F, 0.3530F};
   store.pixels.assign(images.content.begin() + static_cast<int64_t>(images.header), images.content.end());
   store.labels.assign(labels.content.begin() + static_cast<int64_t>(labels.header), labels.content.end());
   return makeMemoryImages(std::move(store), spec.imageSize);

@@ -23,8 +23,7 @@ namespace fs = std::filesystem;
 constexpr int kImageSize = 224;
 constexpr double kCentre = 224.0 / 256;  ///< share of the shorter side that a test crop takes
 constexpr int kTries = 10;
-constexpr std::array<float, 3> kMean = {0.485F, 0.456F, 0.406F};
-constexpr std::array<float, 3> kSigma = {0.229F, 0.224F, 0.225F};
+constexpr std::array<ChannelMoments, 3> kMoments = {{{0.485F, 0.229F}, {0.456F, 0.224F}, {0.406F, 0.225F}}};
 
 struct Entry {
   uint32_t label;
@@ -66,9 +65,8 @@ class ImageFolder : public Dataset {
     MUSTER_TRY(RgbImage image, decodeJpeg(folder_ / entry.file, key != 0 ? 2 * side_ : side_));
     const Box box = key != 0 ? randomCrop(image, key) : centre(image);
     for (size_t c = 0; c < 3; ++c)
-      resizePlane({image.pixels.data() + c, image.width, image.height, 3}, box, (key & 2) != 0,
-                  1 / (255 * kSigma[c]), -kMean[c] / kSigma[c], side_,
-                  sink.image + static_cast<ptrdiff_t>(c) * side_ * side_);
+      resizePlane({image.pixels.data() + c, image.width, image.height, 3}, box, (key & 2) != 0, kMoments[c],
+                  side_, sink.image + static_cast<ptrdiff_t>(c) * side_ * side_);
     *sink.labels = static_cast<int32_t>(entry.label);
     return {};
   }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "plugins/train/data/resize.h"
 #include "plugins/train/random.h"
 
 namespace muster::train {
@@ -27,8 +26,7 @@ class MemoryImages : public Dataset {
       const int stored = std::min(c, store_.channels - 1);
       const auto channel = static_cast<size_t>(stored);
       const Plane plane = {canvas.data() + channel * kCanvas * kCanvas, kCanvas, kCanvas, 1};
-      resizePlane(plane, {0, 0, kCanvas, kCanvas}, (key & 2) != 0, 1 / (255 * store_.sigma[channel]),
-                  -store_.mean[channel] / store_.sigma[channel], side_,
+      resizePlane(plane, {0, 0, kCanvas, kCanvas}, (key & 2) != 0, store_.moments[channel], side_,
                   sink.image + static_cast<ptrdiff_t>(c) * side_ * side_);
     }
     *sink.labels = store_.labels[index];

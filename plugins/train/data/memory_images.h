@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plugins/train/data/dataset.h"
+#include "plugins/train/data/resize.h"
 
 namespace muster::train {
 
@@ -17,8 +18,7 @@ struct ImageStore {
   int channels = 1;  ///< stored: 1 (grey, given out three times) or 3
   int side = 28;     ///< stored, pixels
   int shift = 4;     ///< augmentation: maximum shift in pixels, and mirroring
-  std::array<float, 3> mean = {};
-  std::array<float, 3> sigma = {};
+  std::array<ChannelMoments, 3> moments = {};
   std::vector<uint8_t> pixels;
   std::vector<uint8_t> labels;
 };

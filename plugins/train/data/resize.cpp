@@ -28,8 +28,10 @@ std::vector<Tap> taps(double start, double length, int side, int pixels) {
 
 }  // namespace
 
-void resizePlane(const Plane& plane, const Box& box, bool mirror, float scale, float shift, int side,
+void resizePlane(const Plane& plane, const Box& box, bool mirror, const ChannelMoments& moments, int side,
                  float* out) {
+  const float scale = 1 / (255 * moments.sigma);
+  const float shift = -moments.mean / moments.sigma;
   const std::vector<Tap> columns = taps(box.left, box.width, side, plane.width);
   const std::vector<Tap> rows = taps(box.top, box.height, side, plane.height);
   const auto row = [&](int y) { return plane.pixels + static_cast<int64_t>(y) * plane.width * plane.stride; };

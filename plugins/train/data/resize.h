@@ -22,9 +22,15 @@ struct Box {
   double height;
 };
 
-/// Scales `box` to side x side by bilinear interpolation between pixel centres and writes value * scale +
-/// shift.
-void resizePlane(const Plane& plane, const Box& box, bool mirror, float scale, float shift, int side,
+/// Mean and standard deviation of a channel's values, scaled to 0..1.
+struct ChannelMoments {
+  float mean;
+  float sigma;
+};
+
+/// Scales `box` to side x side by bilinear interpolation between pixel centres and writes (value / 255 -
+/// mean) / sigma.
+void resizePlane(const Plane& plane, const Box& box, bool mirror, const ChannelMoments& moments, int side,
                  float* out);
 
 }  // namespace muster::train

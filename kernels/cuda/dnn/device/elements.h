@@ -101,9 +101,15 @@ struct AdamFactors {
   float beta1 = 0, beta2 = 0, epsilon = 0;
 };
 
+/// A parameter and the moments of its gradients.
+struct AdamState {
+  float &p, &m, &v;
+};
+
 /// AdamW (Loshchilov and Hutter 2019) with bias correction, as torch.optim.AdamW.
-MUSTER_HD inline void adamElement(const StepScalars& s, const AdamFactors& f, float decay, float g, float& p,
-                                  float& m, float& v) {
+MUSTER_HD inline void adamElement(const StepScalars& s, const AdamFactors& f, float decay, float g,
+                                  const AdamState& at) {
+  auto& [p, m, v] = at;
   const float gradient = g * s.gradientScale;
   m = f.beta1 * m + (1 - f.beta1) * gradient;
   v = f.beta2 * v + (1 - f.beta2) * gradient * gradient;

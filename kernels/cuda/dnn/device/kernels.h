@@ -18,6 +18,12 @@ constexpr int64_t bytesOf(Element element) {
   return element == Element::kBf16 ? 2 : 4;
 }
 
+/// Where an operation leaves a gradient.
+struct Sink {
+  void* data = nullptr;
+  bool keep = false;  ///< add to what is there
+};
+
 // ---- Element by element: elementwise.cu
 cudaError_t castToBf16(const float* from, void* to, int64_t count, cudaStream_t stream);
 cudaError_t castFromBf16(const void* from, float* to, int64_t count, cudaStream_t stream);
@@ -34,12 +40,15 @@ cudaError_t reluBackward(Element element, const void* y, void* dy, int64_t count
 /// f32 NCHW -> padded NHWC.
 cudaError_t imagesToNhwc(Element element, const float* from, void* to, const ImageShape& shape,
                          cudaStream_t stream);
-/// [n, t, parts, heads, width] -> [parts, n, heads, t, width], and back. Parts begin `stride` elements apart:
-/// a multiple of 16 bytes.
-cudaError_t unpackHeads(Element element, const void* from, void* to, const HeadShape& shape, int64_t parts,
-                        int64_t stride, cudaStream_t stream);
-cudaError_t packHeads(Element element, const void* from, void* to, const HeadShape& shape, int64_t parts,
-                      int64_t stride, cudaStream_t stream);
+/// Tensors one behind the other that begin `stride` elements apart: a multiple of 16 bytes.
+struct HeadParts {
+  int64_t count = 0, stride = 0;
+};
+/// [n, t, parts, heads, width] -> [parts, n, heads, t, width], and back.
+cudaError_t unpackHeads(Element element, const void* from, void* to, const HeadShape& shape,
+                        const HeadParts& parts, cudaStream_t stream);
+cudaError_t packHeads(Element element, const void* from, void* to, const HeadShape& shape,
+                      const HeadParts& parts, cudaStream_t stream);
 
 /// A matrix whose columns are summed. `partial` is scratch of columnScratch() floats, see grids.h.
 struct Columns {
@@ -97,13 +106,12 @@ struct PoolShape {
 /// `taken`: which pixel of its window won, the first of equals; NaN wins.
 cudaError_t maxPoolForward(Element element, const PoolShape& pool, const void* x, void* y, uint8_t* taken,
                            cudaStream_t stream);
-/// dx = (keep ? dx : 0) + what the windows give back.
 cudaError_t maxPoolBackward(Element element, const PoolShape& pool, const void* dy, const uint8_t* taken,
-                            void* dx, bool keep, cudaStream_t stream);
+                            const Sink& dx, cudaStream_t stream);
 /// [n, h, w, padded] -> [n, c].
 cudaError_t averagePoolForward(Element element, const ImageShape& shape, const void* x, void* y,
                                cudaStream_t stream);
-cudaError_t averagePoolBackward(Element element, const ImageShape& shape, const void* dy, void* dx, bool keep,
+cudaError_t averagePoolBackward(Element element, const ImageShape& shape, const void* dy, const Sink& dx,
                                 cudaStream_t stream);
 
 // ---- Layer normalisation over rows: layer_norm.cu
@@ -117,9 +125,8 @@ struct LayerNormArrays {
   float epsilon = 0;
 };
 cudaError_t layerNormForward(Element element, const LayerNormArrays& arrays, void* y, cudaStream_t stream);
-/// dx = (keep ? dx : 0) + gradient of x.
-cudaError_t layerNormInputGradient(Element element, const LayerNormArrays& arrays, const void* dy, void* dx,
-                                   bool keep, cudaStream_t stream);
+cudaError_t layerNormInputGradient(Element element, const LayerNormArrays& arrays, const void* dy,
+                                   const Sink& dx, cudaStream_t stream);
 cudaError_t layerNormParameterGradients(Element element, const Columns& columns,
                                         const LayerNormArrays& arrays, const void* dy, float* scale,
                                         float* shift);
@@ -138,16 +145,17 @@ struct Classifier {
 cudaError_t classify(Element element, const Classifier& data, cudaStream_t stream);
 
 // ---- Embedding: embedding.cu
-struct EmbeddingShape {
+struct EmbeddingArrays {
   int64_t batch = 0, time = 0, width = 0, rows = 0;  ///< rows of the table
+  const int32_t* tokens = nullptr;
+  const float* table = nullptr;
+  const float* positions = nullptr;  ///< may be missing
+  const int32_t* order = nullptr;    ///< the places in the batch sorted by token, ties by place
+  const int32_t* starts = nullptr;   ///< rows + 1 offsets into it
 };
-cudaError_t embeddingForward(Element element, const EmbeddingShape& shape, const int32_t* tokens,
-                             const float* table, const float* positions, void* y, cudaStream_t stream);
-/// `order`: the places in the batch sorted by token, ties by place; `starts`: rows + 1 offsets into it.
-cudaError_t embeddingGradient(Element element, const EmbeddingShape& shape, const int32_t* order,
-                              const int32_t* starts, const void* dy, float* table, cudaStream_t stream);
-cudaError_t positionsGradient(Element element, const EmbeddingShape& shape, const void* dy, float* positions,
-                              cudaStream_t stream);
+cudaError_t embeddingForward(Element element, const EmbeddingArrays& arrays, void* y, cudaStream_t stream);
+cudaError_t embeddingGradient(Element element, const EmbeddingArrays& arrays, const void* dy, float* table,
+                              float* positions, cudaStream_t stream);
 
 // ---- Attention's scores: attention_softmax.cu
 struct Scores {

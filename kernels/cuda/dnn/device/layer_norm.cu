@@ -133,12 +133,12 @@ cudaError_t layerNormForward(Element element, const LayerNormArrays& a, void* y,
   });
 }
 
-cudaError_t layerNormInputGradient(Element element, const LayerNormArrays& a, const void* dy, void* dx,
-                                   bool keep, cudaStream_t stream) {
+cudaError_t layerNormInputGradient(Element element, const LayerNormArrays& a, const void* dy, const Sink& dx,
+                                   cudaStream_t stream) {
   return withVectors(element, a.width, [&](auto type, auto width) {
     using T = decltype(type);
     normInputGradient<T, decltype(width)::value>
-        <<<gridOf(a), kThreads, 0, stream>>>(a, static_cast<const T*>(dy), static_cast<T*>(dx), keep);
+        <<<gridOf(a), kThreads, 0, stream>>>(a, static_cast<const T*>(dy), static_cast<T*>(dx.data), dx.keep);
     return cudaGetLastError();
   });
 }

@@ -18,27 +18,26 @@ __global__ void __launch_bounds__(kThreads) toNhwc(const float* from, T* to, Ima
 }
 
 template <typename T, int kVector, bool kPack>
-__global__ void __launch_bounds__(kThreads)
-    moveHeads(const T* from, T* to, HeadShape s, int64_t parts, int64_t stride) {
+__global__ void __launch_bounds__(kThreads) moveHeads(const T* from, T* to, HeadShape s, HeadParts parts) {
   const int64_t elements = s.elements();
-  eachIndex(parts * elements / kVector, [&](int64_t i) {
+  eachIndex(parts.count * elements / kVector, [&](int64_t i) {
     const int64_t index = i * kVector;
-    const int64_t packed = packedOf(s, parts, index);
-    const int64_t apart = index / elements * stride + index % elements;
+    const int64_t packed = packedOf(s, parts.count, index);
+    const int64_t apart = index / elements * parts.stride + index % elements;
     const auto* source = reinterpret_cast<const Pack<T, kVector>*>(from + (kPack ? apart : packed));
     *reinterpret_cast<Pack<T, kVector>*>(to + (kPack ? packed : apart)) = *source;
   });
 }
 
 template <bool kPack>
-cudaError_t move(Element element, const void* from, void* to, const HeadShape& shape, int64_t parts,
-                 int64_t stride, cudaStream_t stream) {
+cudaError_t move(Element element, const void* from, void* to, const HeadShape& shape, const HeadParts& parts,
+                 cudaStream_t stream) {
   return withVectors(element, shape.width, [&](auto type, auto width) {
     using T = decltype(type);
     constexpr int kVector = decltype(width)::value;
-    const int64_t vectors = parts * shape.elements() / kVector;
+    const int64_t vectors = parts.count * shape.elements() / kVector;
     moveHeads<T, kVector, kPack><<<static_cast<unsigned>(blocksFor(vectors)), kThreads, 0, stream>>>(
-        static_cast<const T*>(from), static_cast<T*>(to), shape, parts, stride);
+        static_cast<const T*>(from), static_cast<T*>(to), shape, parts);
     return cudaGetLastError();
   });
 }
@@ -54,13 +53,13 @@ cudaError_t imagesToNhwc(Element element, const float* from, void* to, const Ima
     return cudaGetLastError();
   });
 }
-cudaError_t unpackHeads(Element element, const void* from, void* to, const HeadShape& shape, int64_t parts,
-                        int64_t stride, cudaStream_t stream) {
-  return move<false>(element, from, to, shape, parts, stride, stream);
+cudaError_t unpackHeads(Element element, const void* from, void* to, const HeadShape& shape,
+                        const HeadParts& parts, cudaStream_t stream) {
+  return move<false>(element, from, to, shape, parts, stream);
 }
-cudaError_t packHeads(Element element, const void* from, void* to, const HeadShape& shape, int64_t parts,
-                      int64_t stride, cudaStream_t stream) {
-  return move<true>(element, from, to, shape, parts, stride, stream);
+cudaError_t packHeads(Element element, const void* from, void* to, const HeadShape& shape,
+                      const HeadParts& parts, cudaStream_t stream) {
+  return move<true>(element, from, to, shape, parts, stream);
 }
 
 }  // namespace muster::cuda

@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kThreads) sgd(Optimized d) {
 
 __global__ void __launch_bounds__(kThreads) adam(Optimized d, AdamFactors factors) {
   eachParameter<true>(d, [&](const StepScalars& s, float decay, float g, float& p, float& m, float& v) {
-    adamElement(s, factors, decay, g, p, m, v);
+    adamElement(s, factors, decay, g, {p, m, v});
   });
 }
 

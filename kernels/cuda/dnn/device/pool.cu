@@ -121,12 +121,12 @@ cudaError_t maxPoolForward(Element element, const PoolShape& pool, const void* x
 }
 
 cudaError_t maxPoolBackward(Element element, const PoolShape& pool, const void* dy, const uint8_t* taken,
-                            void* dx, bool keep, cudaStream_t stream) {
+                            const Sink& dx, cudaStream_t stream) {
   return withType(element, [&](auto type) {
     using T = decltype(type);
     constexpr int kVector = kVectorOf<T>;
     maxBackward<T, kVector><<<gridOf(pool.in.elements() / kVector), kThreads, 0, stream>>>(
-        pool, static_cast<const T*>(dy), taken, static_cast<T*>(dx), keep);
+        pool, static_cast<const T*>(dy), taken, static_cast<T*>(dx.data), dx.keep);
     return cudaGetLastError();
   });
 }
@@ -141,12 +141,12 @@ cudaError_t averagePoolForward(Element element, const ImageShape& shape, const v
   });
 }
 
-cudaError_t averagePoolBackward(Element element, const ImageShape& shape, const void* dy, void* dx, bool keep,
+cudaError_t averagePoolBackward(Element element, const ImageShape& shape, const void* dy, const Sink& dx,
                                 cudaStream_t stream) {
   return withType(element, [&](auto type) {
     using T = decltype(type);
     averageBackward<T><<<gridOf(shape.elements()), kThreads, 0, stream>>>(shape, static_cast<const T*>(dy),
-                                                                          static_cast<T*>(dx), keep);
+                                                                          static_cast<T*>(dx.data), dx.keep);
     return cudaGetLastError();
   });
 }

@@ -26,9 +26,8 @@ class BatchedAttention : public AttentionMethod {
   [[nodiscard]] uint64_t partBytes() const {
     return static_cast<uint64_t>(padTo(shape_.heads.elements() * bytesOf(engine_.element), Storage::kAlign));
   }
-  /// From one part to the next, in elements.
-  [[nodiscard]] int64_t stride() const {
-    return static_cast<int64_t>(partBytes()) / bytesOf(engine_.element);
+  [[nodiscard]] HeadParts parts(int64_t count) const {
+    return {count, static_cast<int64_t>(partBytes()) / bytesOf(engine_.element)};
   }
   [[nodiscard]] int64_t scoreCount() const { return rows().rows * shape_.heads.t; }
   [[nodiscard]] static std::byte* part(void* parts, uint64_t bytes, int which) {
@@ -101,24 +100,24 @@ Status BatchedAttention::tune(const AttentionData&) {
 
 Status BatchedAttention::forward(const AttentionData& data) {
   const Element element = engine_.element;
-  MUSTER_CUDA(unpackHeads(element, data.x, apart_, shape_.heads, 3, stride(), engine_.stream));
+  MUSTER_CUDA(unpackHeads(element, data.x, apart_, shape_.heads, parts(3), engine_.stream));
   MUSTER_CHECK_OK(scoresOf_->run());
   MUSTER_CUDA(attentionSoftmax(element, rows(), scores_, probabilities_, engine_.stream));
   MUSTER_CHECK_OK(outputOf_->run());
-  MUSTER_CUDA(packHeads(element, outApart_, data.y, shape_.heads, 1, stride(), engine_.stream));
+  MUSTER_CUDA(packHeads(element, outApart_, data.y, shape_.heads, parts(1), engine_.stream));
   return {};
 }
 
 Status BatchedAttention::backward(const AttentionData& data) {
   const Element element = engine_.element;
-  MUSTER_CUDA(unpackHeads(element, data.dy, outApart_, shape_.heads, 1, stride(), engine_.stream));
+  MUSTER_CUDA(unpackHeads(element, data.dy, outApart_, shape_.heads, parts(1), engine_.stream));
   MUSTER_CHECK_OK(dv_->run());
   MUSTER_CHECK_OK(dp_->run());
   MUSTER_CUDA(
       attentionSoftmaxBackward(element, rows(), probabilities_, scores_, scoreGradient_, engine_.stream));
   MUSTER_CHECK_OK(dq_->run());
   MUSTER_CHECK_OK(dk_->run());
-  MUSTER_CUDA(packHeads(element, gradientApart_, data.dx, shape_.heads, 3, stride(), engine_.stream));
+  MUSTER_CUDA(packHeads(element, gradientApart_, data.dx, shape_.heads, parts(3), engine_.stream));
   return {};
 }
 

@@ -12,26 +12,25 @@ class EmbeddingOp : public Op {
   Status prepare(Plan& plan) override {
     engine_ = &plan.engine;
     const Shape& out = plan.network.shape(layer_.output);
-    shape_ = {out[0], out[1], out[2], layer_.embedding.rows};
+    arrays_ = {out[0], out[1], out[2], layer_.embedding.rows};
     MUSTER_CHECK_OK(plan.makeValue(layer_.output));
-    order_.tensor = layer_.inputs[0].id;
-    order_.rows = shape_.rows;
-    const auto places = static_cast<uint64_t>(shape_.batch * shape_.time);
+    const auto places = static_cast<uint64_t>(arrays_.batch * arrays_.time);
     MUSTER_TRY(void* order, plan.storage.keep(places * sizeof(int32_t)));
-    MUSTER_TRY(void* starts, plan.storage.keep(static_cast<uint64_t>(shape_.rows + 1) * sizeof(int32_t)));
-    order_.order = static_cast<int32_t*>(order);
-    order_.starts = static_cast<int32_t*>(starts);
-    plan.tokens.push_back(order_);
+    MUSTER_TRY(void* starts, plan.storage.keep(static_cast<uint64_t>(arrays_.rows + 1) * sizeof(int32_t)));
+    plan.tokens.push_back(
+        {layer_.inputs[0].id, arrays_.rows, static_cast<int32_t*>(order), static_cast<int32_t*>(starts)});
+    arrays_.order = plan.tokens.back().order;
+    arrays_.starts = plan.tokens.back().starts;
     return {};
   }
 
   Status bind(Plan& plan) override {
-    tokens_ = static_cast<const int32_t*>(plan.of(layer_.inputs[0]).data);
+    arrays_.tokens = static_cast<const int32_t*>(plan.of(layer_.inputs[0]).data);
     y_ = plan.of(layer_.output).data;
-    table_ = plan.parameter(layer_.weight);
+    arrays_.table = plan.parameter(layer_.weight);
     tableGradient_ = plan.gradient(layer_.weight);
     if (layer_.bias < 0) return {};
-    positions_ = plan.parameter(layer_.bias);
+    arrays_.positions = plan.parameter(layer_.bias);
     positionsGradient_ = plan.gradient(layer_.bias);
     return {};
   }
@@ -43,24 +42,18 @@ class EmbeddingOp : public Op {
   }
 
   Status forward(Pass) override {
-    MUSTER_CUDA(embeddingForward(engine_->element, shape_, tokens_, table_, positions_, y_, engine_->stream));
+    MUSTER_CUDA(embeddingForward(engine_->element, arrays_, y_, engine_->stream));
     return {};
   }
   Status backward() override {
-    MUSTER_CUDA(embeddingGradient(engine_->element, shape_, order_.order, order_.starts, dy_, tableGradient_,
+    MUSTER_CUDA(embeddingGradient(engine_->element, arrays_, dy_, tableGradient_, positionsGradient_,
                                   engine_->stream));
-    if (positionsGradient_ != nullptr)
-      MUSTER_CUDA(positionsGradient(engine_->element, shape_, dy_, positionsGradient_, engine_->stream));
     return {};
   }
 
  private:
   Engine* engine_ = nullptr;
-  EmbeddingShape shape_;
-  TokenOrder order_;
-  const int32_t* tokens_ = nullptr;
-  const float* table_ = nullptr;
-  const float* positions_ = nullptr;
+  EmbeddingArrays arrays_;
   float* tableGradient_ = nullptr;
   float* positionsGradient_ = nullptr;
   void* y_ = nullptr;

@@ -49,7 +49,7 @@ class LayerNormOp : public Op {
     return {};
   }
   Status backward() override {
-    MUSTER_CUDA(layerNormInputGradient(engine_->element, arrays_, dy_, dx_.data, dx_.keep, engine_->stream));
+    MUSTER_CUDA(layerNormInputGradient(engine_->element, arrays_, dy_, dx_, engine_->stream));
     MUSTER_CUDA(layerNormParameterGradients(engine_->element, columns_, arrays_, dy_, scaleGradient_,
                                             shiftGradient_));
     return {};

@@ -34,18 +34,12 @@ struct StatisticsPlace {
   float* variance = nullptr;
 };
 
-/// What embeddings need to know of an input of tokens: see embeddingGradient().
+/// What embeddings need to know of an input of tokens: see EmbeddingArrays.
 struct TokenOrder {
   int tensor = -1;
   int64_t rows = 0;
   int32_t* order = nullptr;
   int32_t* starts = nullptr;
-};
-
-/// Where an operation leaves a gradient: over what is there, or added to it.
-struct Sink {
-  void* data = nullptr;
-  bool keep = false;
 };
 
 /// What operations are made with. Forward order first, then planBackward() in reverse: all memory is fixed

@@ -40,7 +40,7 @@ class MaxPoolOp : public Op {
   }
   Status backward() override {
     if (dx_.data != nullptr)
-      MUSTER_CUDA(maxPoolBackward(engine_->element, pool_, dy_, taken_, dx_.data, dx_.keep, engine_->stream));
+      MUSTER_CUDA(maxPoolBackward(engine_->element, pool_, dy_, taken_, dx_, engine_->stream));
     return {};
   }
 
@@ -83,7 +83,7 @@ class AveragePoolOp : public Op {
   }
   Status backward() override {
     if (dx_.data != nullptr)
-      MUSTER_CUDA(averagePoolBackward(engine_->element, shape_, dy_, dx_.data, dx_.keep, engine_->stream));
+      MUSTER_CUDA(averagePoolBackward(engine_->element, shape_, dy_, dx_, engine_->stream));
     return {};
   }
 

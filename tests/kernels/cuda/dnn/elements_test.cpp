@@ -98,7 +98,7 @@ TEST_F(Optimizer, AdamIsTheHosts) {
               wantedM.data(), wantedV.data(), kCount);
     const StepScalars scalars{1e-3f, 0.25f, 0, correction1, correction2};
     for (size_t i = 0; i < kCount; ++i)
-      adamElement(scalars, {0.9f, 0.999f, 1e-8f}, 0.1f, g[i], p[i], m[i], v[i]);
+      adamElement(scalars, {0.9f, 0.999f, 1e-8f}, 0.1f, g[i], {p[i], m[i], v[i]});
     expectNear(p, wantedP);
     expectNear(m, wantedM);
     expectNear(v, wantedV);
@@ -110,7 +110,7 @@ TEST(Optimizers, LeavePaddingZero) {
   float p = 0, m = 0, v = 0;
   sgdElement({0.1f, 1, 0.9f, 1, 1}, 0.01f, 0, p, m);
   EXPECT_EQ(p, 0.0f);
-  adamElement({0.1f, 1, 0, 0.1f, 0.001f}, {0.9f, 0.999f, 1e-8f}, 0.01f, 0, p, m, v);
+  adamElement({0.1f, 1, 0, 0.1f, 0.001f}, {0.9f, 0.999f, 1e-8f}, 0.01f, 0, {p, m, v});
   EXPECT_EQ(p, 0.0f);
 }
 

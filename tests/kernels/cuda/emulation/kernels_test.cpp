@@ -165,10 +165,9 @@ TEST_F(EmulatedKernels, CopyWriteAndCombineInEveryShape) {
                    std::to_string(shape.unroll) + (shape.resident ? " resident" : ""));
       const auto run = [&](cuda::StreamOp op) {
         ASSERT_TRUE(gpu_->fillPattern(*a, 7).ok());
-        ASSERT_EQ(
-            cuda::launchStream(op, shape, cuda::bytesOf(*a), cuda::bytesOf(*b), cuda::bytesOf(*c), bytes,
-                               reinterpret_cast<uint64_t*>(cuda::bytesOf(*sink)), cudaDevice().stream()),
-            cudaSuccess);
+        const cuda::StreamArrays at = {cuda::bytesOf(*a), cuda::bytesOf(*b), cuda::bytesOf(*c), bytes,
+                                       reinterpret_cast<uint64_t*>(cuda::bytesOf(*sink))};
+        ASSERT_EQ(cuda::launchStream(op, shape, at, cudaDevice().stream()), cudaSuccess);
       };
       run(cuda::StreamOp::kCopy);
       EXPECT_EQ(read<double>(*a), x);
@@ -212,9 +211,8 @@ TEST_F(EmulatedKernels, FillAndCheckCollectives) {
       const auto check = [&] {
         EXPECT_TRUE(gpu_->synchronize().ok());
         *found = {0, ~0ull};
-        EXPECT_EQ(
-            cuda::launchCheck(cuda::bytesOf(*inputs), spec, values, 0, count, found, cudaDevice().stream()),
-            cudaSuccess);
+        EXPECT_EQ(cuda::launchCheck(cuda::bytesOf(*inputs), spec, values, 0, found, cudaDevice().stream()),
+                  cudaSuccess);
         EXPECT_TRUE(gpu_->synchronize().ok());
         return *found;
       };
