@@ -127,7 +127,7 @@ TEST(SimInventory, TellsApplicationXidsFromFatalOnes) {
 }
 
 TEST(SimInventory, TellsTheFabricsHealthFromItsTimeOn) {
-  SimInventory inventory = inventoryOf("[[fault]]\nkind = \"fabric\"\ndevice = 1\nat = 5\nmask = 434\n");
+  SimInventory inventory = inventoryOf("[[fault]]\nkind = \"fabric\"\ndevice = 1\nat = 5\nmask = 410\n");
   EXPECT_EQ(valueOf(*inventory.health(4, ""), reading::kFabricHealthy, "gpu1"), 1);
   const Readings later = *inventory.health(5, "");
   EXPECT_EQ(valueOf(later, reading::kFabricHealthy, "gpu1"), 0);
