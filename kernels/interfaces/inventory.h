@@ -22,6 +22,8 @@ inline constexpr const char* kClock = "clock";                              ///<
 inline constexpr const char* kUtilization = "utilization";                  ///< ratio of busy time, 0..1
 inline constexpr const char* kThrottleThermal = "throttle_thermal";         ///< s, cumulative
 inline constexpr const char* kThrottlePowerBrake = "throttle_power_brake";  ///< s, cumulative
+inline constexpr const char* kThrottleHardware =
+    "throttle_hardware";  ///< s, cumulative: slowdown of the hardware by neither heat nor the brake
 inline constexpr const char* kThrottlePowerCap =
     "throttle_power_cap";                                          ///< s, cumulative; normal under full load
 inline constexpr const char* kEccCorrected = "ecc_corrected";      ///< count, cumulative
@@ -30,11 +32,16 @@ inline constexpr const char* kRowRemapPending = "row_remap_pending";  ///< bool
 inline constexpr const char* kRowRemapFailed = "row_remap_failed";    ///< bool
 inline constexpr const char* kXidFatal =
     "xid_fatal";  ///< count, cumulative; text: "XID 79 (GPU fell off the bus)"
-inline constexpr const char* kXidApplication = "xid_application";  ///< count, cumulative: XID 13, 31, 43, 45
+inline constexpr const char* kXidApplication =
+    "xid_application";  ///< count, cumulative: kernels/checks/xid.h
+inline constexpr const char* kXidInformation = "xid_information";  ///< count, cumulative: the same
 inline constexpr const char* kPcieReplay = "pcie_replay";          ///< count, cumulative
 inline constexpr const char* kNvlinkErrors = "nvlink_errors";      ///< count, cumulative
+inline constexpr const char* kFabricHealthy = "fabric_healthy";    ///< bool; text: what is wrong with it
 // Of the node (device empty), where the operating system tells them:
-inline constexpr const char* kLoad = "load";  ///< count: runnable tasks, 1-minute average
+inline constexpr const char* kSxidFatal = "sxid_fatal";  ///< count, cumulative: of NVSwitches; text: the last
+inline constexpr const char* kSxidNonfatal = "sxid_nonfatal";  ///< count, cumulative
+inline constexpr const char* kLoad = "load";                   ///< count: runnable tasks, 1-minute average
 inline constexpr const char* kCgroupThrottled =
     "cgroup_throttled";  ///< s, cumulative, of this process's cpu cgroup
 inline constexpr const char* kBusyShare =
@@ -71,6 +78,9 @@ struct Readings {
   std::vector<UnreadableSource> unreadable;
 };
 
+/// Older lines of the kernel's log are history (Azure's node health checks look as far back).
+inline constexpr double kLogWindow = 2 * 3600;
+
 /// What inventory knows of one backend's machine.
 class Inventory {
  public:
@@ -89,6 +99,9 @@ class Inventory {
     (void)folder;
     return Readings{};
   }
+  /// How far back before the first look the kernel's log counts, in seconds. Call it before that look;
+  /// without it: kLogWindow.
+  virtual void setLogWindow(double seconds) { (void)seconds; }
 };
 
 }  // namespace muster

@@ -8,15 +8,18 @@
 #include <cmath>
 #include <numeric>
 
+#include "kernels/checks/fabric.h"
 #include "kernels/checks/xid.h"
 #include "kernels/sim/chance.h"
 #include "kernels/sim/sim_network.h"
 #include "kernels/sim/sim_rdma.h"
+#include "runner/core/text.h"
 
 namespace muster::sim {
 namespace {
 
-constexpr int kFellOffTheBus = 79;  // its XID
+// All flags of a healthy fabric: none of the troubles, a correct configuration.
+constexpr unsigned kHealthyFabric = 0x1aa;
 
 uint64_t unitKey(const Scenario& scenario, int nodeRank, int place) {
   return mix(mix(mix(scatter(scenario.seed), scenario.name), static_cast<uint64_t>(nodeRank)),
@@ -59,11 +62,27 @@ struct Errors {
   double uncorrected = 0;
   bool remapPending = false;
   bool remapFailed = false;
-  int fatal = 0;
-  int application = 0;
-  std::string fatalText;
-  std::string applicationText;
+  struct Xids {
+    int count = 0;
+    std::string text;
+  };
+  Xids fatal, application, information;
+  unsigned fabric = kHealthyFabric;
 };
+
+/// Those that ask for nothing are left out, as the driver's are.
+Errors::Xids* xidsOf(Errors& e, int xid) {
+  switch (xidClass(xid)) {
+    case XidClass::kIgnored:
+      return nullptr;
+    case XidClass::kApplication:
+      return &e.application;
+    case XidClass::kInformation:
+      return &e.information;
+    default:
+      return &e.fatal;
+  }
+}
 
 Errors errorsOf(const FaultList& faults, double at) {
   Errors e;
@@ -75,11 +94,12 @@ Errors errorsOf(const FaultList& faults, double at) {
       e.remapPending |= f.remapPending;
       e.remapFailed |= f.remapFailed;
     }
+    if (f.kind == FaultKind::kFabric) e.fabric = static_cast<unsigned>(f.mask);
     if (f.kind != FaultKind::kXid) continue;
-    std::string text = xidText(f.xid);
-    bool isApplication = isApplicationXid(f.xid);
-    ++(isApplication ? e.application : e.fatal);
-    (isApplication ? e.applicationText : e.fatalText) = text;
+    if (Errors::Xids* xids = xidsOf(e, f.xid)) {
+      ++xids->count;
+      xids->text = xidText(f.xid);
+    }
   }
   return e;
 }
@@ -89,8 +109,11 @@ void addErrors(const Errors& e, const std::string& id, Readings& out) {
   add(out, reading::kEccUncorrected, "count", id, e.uncorrected);
   add(out, reading::kRowRemapPending, "bool", id, e.remapPending ? 1 : 0);
   add(out, reading::kRowRemapFailed, "bool", id, e.remapFailed ? 1 : 0);
-  add(out, reading::kXidFatal, "count", id, e.fatal, e.fatalText);
-  add(out, reading::kXidApplication, "count", id, e.application, e.applicationText);
+  add(out, reading::kXidFatal, "count", id, e.fatal.count, e.fatal.text);
+  add(out, reading::kXidApplication, "count", id, e.application.count, e.application.text);
+  add(out, reading::kXidInformation, "count", id, e.information.count, e.information.text);
+  const auto troubles = FabricHealth{e.fabric, 0}.troubles();
+  add(out, reading::kFabricHealthy, "bool", id, troubles.empty() ? 1 : 0, join(troubles, ", "));
   add(out, reading::kPcieReplay, "count", id, 0);
   add(out, reading::kNvlinkErrors, "count", id, 0);
 }
@@ -159,14 +182,29 @@ Result<Readings> SimInventory::health(double at, const std::string& load) {
   for (const SimUnit& unit : units_) {
     if (unit.faults.lost(at)) {
       out.unreadable.push_back({"driver", unit.info.id, "the GPU is lost"});
-      add(out, reading::kXidFatal, "count", unit.info.id, 1, xidText(kFellOffTheBus));
+      add(out, reading::kXidFatal, "count", unit.info.id, 1, xidText(kXidFallenOffTheBus));
       continue;
     }
     MUSTER_CHECK_OK(unit.faults.strike(Work::kHealth, at));
     readDevice(unit, at, load.empty() || load == "idle", out);
   }
   readNics(at, out);
+  readSwitches(at, out);
   return out;
+}
+
+void SimInventory::readSwitches(double at, Readings& out) const {
+  for (const bool fatal : {true, false}) {
+    int count = 0;
+    std::string text;
+    for (const Fault& f : scenario_->faults) {
+      const bool here = f.node < 0 || f.node == nodeRank_;
+      if (f.kind != FaultKind::kSxid || f.fatal != fatal || !here || at < f.from) continue;
+      ++count;
+      text = fmt::format("SXid {}, {}", f.xid, fatal ? "Fatal" : "Non-fatal");
+    }
+    add(out, fatal ? reading::kSxidFatal : reading::kSxidNonfatal, "count", "", count, text);
+  }
 }
 
 /// A scenario without [rdma] says nothing of its NICs' counters but how often flapping took them down.

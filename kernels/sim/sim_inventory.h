@@ -35,6 +35,7 @@ class SimInventory : public Inventory {
  private:
   void readDevice(const SimUnit& unit, double at, bool idle, Readings& out) const;
   void readNics(double at, Readings& out) const;
+  void readSwitches(double at, Readings& out) const;
 
   std::shared_ptr<const Scenario> scenario_;
   std::vector<SimUnit> units_;

@@ -21,7 +21,10 @@ const char* const kGpuState = R"json([
   {"name": "nvlinks_active", "unit": "count", "direction": "higher", "labels": ["device", "inactive"], "informational": true,
    "summary": "NVLinks that are up"},
   {"name": "fabric_ready", "unit": "bool", "direction": "higher", "labels": ["device", "reason"], "informational": true,
-   "summary": "The fabric manager has admitted a GPU to the NVSwitches"}
+   "summary": "The fabric manager has admitted a GPU to the NVSwitches"},
+  {"name": "recovery_needed", "unit": "bool", "direction": "lower", "labels": ["device", "action"], "optional": true,
+   "summary": "The driver asks for an action before the GPU can be used again",
+   "standing": {"max": 0, "remedy": "Do what the label names, then run again; if it is asked for again, replace the GPU"}}
 ])json";
 
 const char* const kGpuSetup = R"json([
@@ -45,6 +48,11 @@ const char* const kGpuSetup = R"json([
    "summary": "ECC of a GPU's memory is on"},
   {"name": "ecc_errors", "unit": "count", "direction": "lower", "labels": ["device", "memory", "kind", "since"],
    "informational": true, "summary": "ECC errors by memory (sram, dram), kind (corrected, uncorrected) and time (load: since the driver was loaded; ever)"},
+  {"name": "sram_threshold_exceeded", "unit": "bool", "direction": "lower", "labels": ["device"], "optional": true,
+   "summary": "Uncorrectable errors in a GPU's own memories (SRAM) exceed NVIDIA's threshold for field diagnostics",
+   "standing": {"max": 0, "remedy": "Run NVIDIA's field diagnostic and ask for a replacement"}},
+  {"name": "sram_state", "unit": "text", "labels": ["device"], "informational": true, "optional": true,
+   "summary": "Reason why errors in a GPU's own memories are unknown"},
   {"name": "remapped_rows", "unit": "count", "direction": "lower", "labels": ["device"], "informational": true, "optional": true,
    "summary": "Memory rows replaced by spare rows"},
   {"name": "retired_pages", "unit": "count", "direction": "lower", "labels": ["device"], "informational": true, "optional": true,

@@ -22,6 +22,7 @@ class HealthTest : public sdk::Session {
   Status run(const Json& caseJson) override {
     MUSTER_TRY(const sdk::CaseInput input, sdk::readCase(caseJson));
     MUSTER_TRY(const HealthParams params, sdk::readParams<HealthParams>(*input.params));
+    machine_.inventory->setLogWindow(params.kernelLogWindow);
     const double start = machine_.virtualTime() ? machine_.virtualStart : systemClock().now();
     // Counters are read twice: what grows in between shows whether the node is idle.
     MUSTER_CHECK_OK(machine_.inventory->health(start, "idle"));
@@ -49,8 +50,9 @@ class HealthTest : public sdk::Session {
     std::string said = log == readings.unreadable.end() ? "read" : "not readable: " + log->reason;
     if (choice == "off") {
       said = "not read: the plan sets kernel_log = \"off\"";
-      std::erase_if(readings.values,
-                    [](const Reading& reading) { return reading.name == "hardware_errors"; });
+      std::erase_if(readings.values, [](const Reading& reading) {
+        return reading.name == "hardware_errors" || reading.name == "hca_log_errors";
+      });
     }
     if (choice != "required" && log != readings.unreadable.end()) readings.unreadable.erase(log);
     return reporter_.fact("kernel_log", said);

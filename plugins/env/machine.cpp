@@ -16,7 +16,8 @@ const std::map<std::string, std::string>& factNames() {
   static const std::map<std::string, std::string> names{{reading::kBusyShare, "busiest_process"},
                                                         {"hardware_errors", "last_hardware_error"},
                                                         {reading::kXidFatal, "last_xid"},
-                                                        {reading::kXidApplication, "last_xid"}};
+                                                        {reading::kXidApplication, "last_xid"},
+                                                        {reading::kXidInformation, "last_xid"}};
   return names;
 }
 
@@ -25,7 +26,10 @@ const std::map<std::string, std::string>& labelNames() {
   static const std::map<std::string, std::string> names{
       {reading::kXidFatal, "xid"},           {reading::kXidApplication, "xid"},
       {reading::kNvlinkErrors, "links"},     {"device_lost", "reason"},
+      {reading::kXidInformation, "xid"},     {reading::kSxidFatal, "sxid"},
+      {reading::kSxidNonfatal, "sxid"},      {"hca_log_errors", "message"},
       {"nvlinks_active", "inactive"},        {"fabric_ready", "reason"},
+      {reading::kFabricHealthy, "reason"},   {"recovery_needed", "action"},
       {"gpu_processes", "processes"},        {"vbios_differs", "versions"},
       {"acs_redirecting_bridges", "bridges"}};
   return names;

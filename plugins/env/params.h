@@ -10,6 +10,7 @@ struct HealthParams {
   double idleWindow = 0;
   std::string folder;
   std::string kernelLog;
+  double kernelLogWindow = 0;
 
   void declare(sdk::ParamTable& param) {
     param("idle_window", idleWindow, "s", "1s", {"0s", "60s"},
@@ -18,6 +19,8 @@ struct HealthParams {
     param("folder", folder, "", "Directory whose free space is measured; empty: the current one");
     param("kernel_log", kernelLog, "required", {"required", "optional", "off"},
           "Handling of an unreadable kernel log: required (error), optional (note) or off (not read)");
+    param("kernel_log_window", kernelLogWindow, "s", "2h", {"0s"},
+          "How far back before this test the kernel log counts; older lines are history");
   }
 };
 

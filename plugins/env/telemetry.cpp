@@ -6,6 +6,7 @@
 #include "plugins/env/growth.h"
 #include "plugins/env/params.h"
 #include "plugins/env/pause.h"
+#include "plugins/env/power_excess.h"
 #include "plugins/env/tests.h"
 #include "plugins/sdk/test_case.h"
 #include "runner/core/clock.h"
@@ -58,11 +59,13 @@ class TelemetryTest : public sdk::Session {
 
   Status sample(double time, const std::string& load) {
     MUSTER_TRY(Readings readings, machine_.inventory->health(time, load));
+    std::vector<Reading> sampled;
     for (Reading& reading : readings.values) {
       boundProcessNames(reading);
-      if (const auto grown = growth_.since(std::move(reading)))
-        MUSTER_CHECK_OK(reporter_.report(*grown, time));
+      if (auto grown = growth_.since(std::move(reading))) sampled.push_back(*std::move(grown));
     }
+    MUSTER_CHECK_OK(reporter_.report(sampled, time));
+    MUSTER_CHECK_OK(reporter_.report(powerExcess(sampled), time));
     return reportUnreadable(readings.unreadable, time);
   }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "tests/e2e/muster.h"
+#include "tests/fakes/nvml/headers.h"
 #include "tests/fakes/nvml/scenario.h"
 
 namespace muster::testing {
@@ -141,8 +142,28 @@ INSTANTIATE_TEST_SUITE_P(
               "process that caused it"},
         Fault{"ThermalThrottle", "gpu 1 thermal_ns 2000000000 working\n", 1, kFail, "work",
               "env.throttle_thermal", "gpu1", "2s", "Check fans"},
-        Fault{"PowerBrake", "gpu 1 power_brake_ns 1000000000 working\n", 1, kFail, "work",
+        Fault{"ThermalThrottleOfHardware", "gpu 1 clock_reasons 72 working\n", 1, kFail, "work",
+              "env.throttle_thermal", "gpu1", "s", "Check fans"},
+        Fault{"ThermalThrottleR575", "header 12.9.79\ngpu 1 thermal_ns 2000000000 working\n", 1, kFail,
+              "work", "env.throttle_thermal", "gpu1", "2s", "Check fans"},
+        Fault{"PowerBrake", "gpu 1 clock_reasons 136 working\n", 1, kFail, "work", "env.throttle_power_brake",
+              "gpu1", "s", "Check power supplies"},
+        Fault{"PowerBrakeR575", "header 12.9.79\ngpu 1 power_brake_ns 1000000000 working\n", 1, kFail, "work",
               "env.throttle_power_brake", "gpu1", "1s", "Check power supplies"},
+        Fault{"PowerBrakeR590", "header 13.1.115\ngpu 1 power_brake_ns 1000000000 working\n", 1, kFail,
+              "work", "env.throttle_power_brake", "gpu1", "1s", "Check power supplies"},
+        Fault{"PowerCapFarBelowItsPeers", "gpu 1 power_cap_ns 1000000000 working\ngpu 1 clock 1100 working\n",
+              1, kFail, "work", "env.throttle_power_excess", "gpu1", "1s", "far more than its peers"},
+        Fault{"HardwareSlowdown", "gpu 1 clock_reasons 8 working\n", 0, kWarn, "work",
+              "env.throttle_hardware", "gpu1", "s", "it can be a change of clocks"},
+        Fault{"RecoveryAction", "gpu 4 recovery_action 4\n", 1, kFail, "health", "env.recovery_needed",
+              "gpu4", "stop peer-to-peer work, then reset the GPU", "Do what the label names"},
+        Fault{"SramThreshold", "gpu 4 sram_threshold 1\n", 1, kFail, "health", "env.sram_threshold_exceeded",
+              "gpu4", "true", "field diagnostic"},
+        Fault{"FabricDegraded", "gpu 3 fabric_mask 425\n", 1, kFail, "health", "env.fabric_healthy", "gpu3",
+              "degraded bandwidth", "See nvidia-smi -q (Fabric)"},
+        Fault{"FabricUnhealthy", "gpu 3 fabric_summary 2 working\n", 1, kFail, "work", "env.fabric_healthy",
+              "gpu3", "unhealthy", "See nvidia-smi -q (Fabric)"},
         Fault{"NvlinkDown", "gpu 6 nvlink_down 7\n", 1, kFail, "health", "env.nvlinks_active", "gpu6",
               "inactive=7", "nvidia-smi nvlink -s"},
         Fault{"NvlinkGoesDown", "gpu 6 nvlink_down 7 working\n", 1, kFail, "work", "env.nvlinks_active",
@@ -184,6 +205,29 @@ TEST(Gpus, AHealthyNodeIsAcceptedUnderItsProfile) {
   ASSERT_EQ(record.inventory["devices"].size(), 8u);
   EXPECT_EQ(record.inventory["devices"][5]["uuid"], "GPU-00000000-0000-0000-0000-000000000005");
   EXPECT_EQ(record.inventory["software"]["nvidia_driver"], "580.95.05");
+}
+
+/// Drivers of every age, none of which slows a GPU down, though some answer other things at the ids that
+/// others have the slowdowns at; the power limit holds all GPUs alike.
+TEST(Gpus, AHealthyNodeIsAcceptedUnderEveryDriver) {
+  for (const HeaderFacts& header : kHeaders) {
+    if (header.fabricInfo == 0) continue;  // no H100 has so old a driver, and its profile asks for the fabric
+    GpuNode node;
+    const auto result = node.run(std::string("header ") + header.version +
+                                 "\ngpu * power_smoothing 95 working\ngpu * power_cap_ns 1000000000 working\n"
+                                 "gpu * board_limit_ns 1000000000 working\ngpu * clock 1300 working\n");
+    EXPECT_EQ(result.exitCode, 0) << header.version << result.out << result.err;
+    EXPECT_TRUE(findingsIn(recordIn(node.out())).empty()) << header.version;
+  }
+}
+
+TEST(Gpus, WithoutRootErrorsOfTheChipsMemoriesAreARemark) {
+  GpuNode node;
+  const auto result = node.run("gpu * call nvmlDeviceGetSramEccErrorStatus 4\ngpu * ecc_sram none\n");
+  EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+  EXPECT_TRUE(findingsIn(recordIn(node.out())).empty());
+  EXPECT_THAT(readWhole(node.out() / "record.json"),
+              HasSubstr("Insufficient Permissions (NVML 4); run as root"));
 }
 
 TEST(Gpus, WhatADeviceLacksIsNotAFault) {

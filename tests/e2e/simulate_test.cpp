@@ -142,6 +142,68 @@ TEST(Simulate, RejectsGpusThatGetTooHot) {
   EXPECT_THAT(failing("node-quick.toml", hot), ::testing::Contains("env.throttle_thermal"));
 }
 
+/// The one fault, and the device and metric that the full plan names it by, beside what the fault slows down.
+struct HealthFault {
+  const char* name;
+  const char* fault;
+  const char* metric;
+  const char* device;
+};
+
+class HealthFaultOfNodeFull : public ::testing::TestWithParam<HealthFault> {};
+
+TEST_P(HealthFaultOfNodeFull, IsAFailureWithItsName) {
+  const HealthFault& fault = GetParam();
+  const TempDir dir;
+  const auto file =
+      dir.write("scene.toml", readWhole(scenario("h100x8-healthy")) + "\n[[fault]]\n" + fault.fault);
+  const auto out = dir.path() / "run";
+  const auto result = runMuster(
+      {"run", plan("node-full.toml"), "--simulate", file.string(), "--plain", "--out", out.string()});
+  EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
+  const Record record = recordIn(out);
+  const auto fails = verdictsOf(record, Outcome::kFail);
+  EXPECT_TRUE(std::any_of(fails.begin(), fails.end(), [&](const Verdict& verdict) {
+    return verdict.metric == fault.metric;
+  })) << result.out;
+  for (const Verdict& verdict : fails) EXPECT_EQ(verdict.device, fault.device) << verdict.detail;
+  // Of what health looks at, this alone fails.
+  std::set<std::string> health;
+  for (const Verdict& verdict : fails)
+    if (verdict.metric.starts_with("env.")) health.insert(verdict.metric);
+  EXPECT_EQ(health, std::set<std::string>{fault.metric});
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, HealthFaultOfNodeFull,
+    ::testing::Values(HealthFault{"Power",
+                                  "kind = \"throttle\"\ndevice = 6\nfactor = 0.6\nfrom = \"7s\"\nreason = "
+                                  "\"power_cap\"\nops = [\"gemm\"]\n",
+                                  "env.throttle_power_excess", "gpu6"},
+                      HealthFault{"Thermal",
+                                  "kind = \"throttle\"\ndevice = 6\nfactor = 0.6\nfrom = \"7s\"\nreason = "
+                                  "\"thermal\"\nops = [\"gemm\"]\n",
+                                  "env.throttle_thermal", "gpu6"},
+                      HealthFault{"Brake",
+                                  "kind = \"throttle\"\ndevice = 6\nfactor = 0.6\nfrom = \"7s\"\nreason = "
+                                  "\"power_brake\"\nops = [\"gemm\"]\n",
+                                  "env.throttle_power_brake", "gpu6"},
+                      HealthFault{"Fabric", "kind = \"fabric\"\ndevice = 2\nat = \"7s\"\nmask = 425\n",
+                                  "env.fabric_healthy", "gpu2"},
+                      HealthFault{"Sxid", "kind = \"sxid\"\nat = \"7s\"\nsxid = 20034\n", "env.sxid_fatal",
+                                  ""}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(Simulate, TheFullPlanAcceptsAHealthyNode) {
+  const TempDir dir;
+  const auto out = dir.path() / "run";
+  const auto result = runMuster({"run", plan("node-full.toml"), "--simulate", scenario("h100x8-healthy"),
+                                 "--plain", "--out", out.string()});
+  EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+  for (const Outcome outcome : {Outcome::kFail, Outcome::kWarn, Outcome::kError, Outcome::kUnjudged})
+    EXPECT_TRUE(verdictsOf(recordIn(out), outcome).empty());
+}
+
 TEST(Simulate, RejectsOnePairOfGpusInTheNcclPlan) {
   const std::string text = readWhole(scenario("h100x8-cluster-healthy"));
   const std::string link = "\n[[fault]]\nkind = \"slow_link\"\ndevice = 1\npeer_device = 4\nfactor = 0.5\n";

@@ -63,17 +63,22 @@ Result<Json> CudaInventory::node() {
 
 Result<Readings> CudaInventory::health(double at, const std::string& load) {
   MUSTER_TRY(Readings readings, host_.health(at, load));
-  if (xids_ == nullptr) xids_ = std::make_unique<XidWatch>(nvml_, gpus_, sources_.host.kernelLog);
+  if (xids_ == nullptr)
+    xids_ = std::make_unique<XidWatch>(nvml_, gpus_, [this] { return host_.kernelLog(); });
   xids_->look();
+  xids_->countSwitches(readings);
   std::vector<Absence> absences;
-  for (const Gpu& gpu : gpus_) readDevice(gpu, readings, absences);
+  for (const Gpu& gpu : gpus_) readDevice(gpu, at, readings, absences);
   checkAbsences(absences, gpus_, readings);
   return readings;
 }
 
-void CudaInventory::readDevice(const Gpu& gpu, Readings& out, std::vector<Absence>& absences) {
+void CudaInventory::readDevice(const Gpu& gpu, double at, Readings& out, std::vector<Absence>& absences) {
   GpuCollector collector(*nvml_, gpu);
-  if (gpu.lost.empty()) readGpuHealth(collector, sources_.host.root);
+  if (gpu.lost.empty()) {
+    readGpuHealth(collector, sources_.host.root);
+    throttling_.read(collector, at);
+  }
   std::string lost = gpu.lost.empty() ? collector.lost() : gpu.lost;
   xids_->count(collector);
   collector.put(

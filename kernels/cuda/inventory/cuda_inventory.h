@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/cuda/inventory/gpu.h"
+#include "kernels/cuda/inventory/throttling.h"
 #include "kernels/cuda/inventory/xid_watch.h"
 #include "kernels/host/inventory/host_inventory.h"
 
@@ -29,15 +30,17 @@ class CudaInventory : public Inventory {
   Result<Json> node() override;
   Result<Readings> health(double at, const std::string& load) override;
   Result<Readings> surroundings(const std::string& folder) override;
+  void setLogWindow(double seconds) override { host_.setLogWindow(seconds); }
 
  private:
   CudaInventory(CudaSources sources, std::shared_ptr<const Nvml> nvml, std::vector<Gpu> gpus);
-  void readDevice(const Gpu& gpu, Readings& out, std::vector<Absence>& absences);
+  void readDevice(const Gpu& gpu, double at, Readings& out, std::vector<Absence>& absences);
 
   CudaSources sources_;
   HostInventory host_;
   std::shared_ptr<const Nvml> nvml_;
   std::vector<Gpu> gpus_;
+  Throttling throttling_;
   std::unique_ptr<XidWatch> xids_;  ///< from the first health() on
 };
 

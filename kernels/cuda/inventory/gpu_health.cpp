@@ -2,6 +2,7 @@
 // Reads the health of one GPU.
 #include "kernels/cuda/inventory/gpu_health.h"
 
+#include "kernels/checks/fabric.h"
 #include "kernels/cuda/inventory/nvlink.h"
 #include "kernels/cuda/inventory/nvml/pci.h"
 #include "runner/core/text.h"
@@ -9,7 +10,26 @@
 namespace muster::cuda {
 namespace {
 
-constexpr double kNanosecond = 1e-9;
+std::string recoveryWords(unsigned action) {
+  switch (action) {
+    case NVML_GPU_RECOVERY_ACTION_GPU_RESET:
+      return "reset the GPU";
+    case NVML_GPU_RECOVERY_ACTION_NODE_REBOOT:
+      return "reboot the node";
+    case NVML_GPU_RECOVERY_ACTION_DRAIN_P2P:
+      return "stop peer-to-peer work";
+    case NVML_GPU_RECOVERY_ACTION_DRAIN_AND_RESET:
+      return "stop peer-to-peer work, then reset the GPU";
+    case NVML_GPU_RECOVERY_ACTION_RECOVER_IMEX_DOMAIN:
+      return "recover the IMEX domain";
+    case NVML_GPU_RECOVERY_ACTION_BUS_RESET:
+      return "reset the GPU's PCIe bus";
+    case NVML_GPU_RECOVERY_ACTION_SYSTEM_REBOOT:
+      return "reboot the system";
+    default:
+      return "recovery action " + std::to_string(action);
+  }
+}
 
 Answer<double> chipTemperature(const Nvml& nvml, nvmlDevice_t device) {
   Answer<nvmlTemperature_t> newer;
@@ -36,38 +56,6 @@ double readClimate(GpuCollector& c) {
   const double busy = static_cast<double>(use.value.gpu) * 0.01;
   c.put(reading::kUtilization, "ratio", busy);
   return busy;
-}
-
-Answer<double> violation(const Nvml& nvml, nvmlDevice_t device, int policy) {
-  const auto time = ask<nvmlViolationTime_t>(nvml->nvmlDeviceGetViolationStatus, device, policy);
-  return {time.code, static_cast<double>(time.value.violationTime)};
-}
-
-/// Cumulative times by the fields of newer drivers, which tell heat from an external brake; else by the
-/// violation counters that older ones have.
-void readThrottling(GpuCollector& c) {
-  const Nvml& nvml = c.nvml();
-  const auto fields = readFields(nvml, c.device(),
-                                 {{NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN},
-                                  {NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN},
-                                  {NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN}});
-  Answer<double> thermal = fields[0];
-  if (fields[1].ok()) thermal = {fields[1].code, (fields[0].ok() ? fields[0].value : 0) + fields[1].value};
-  // A source that failed is worth more than one that did not: half a sum would look healthy.
-  for (const auto& half : {fields[0], fields[1]})
-    if (!half.ok() && !half.absent()) thermal = half;
-  if (thermal.absent()) thermal = violation(nvml, c.device(), NVML_PERF_POLICY_THERMAL);
-  Answer<double> brake = fields[2];
-  if (brake.absent()) brake = violation(nvml, c.device(), NVML_PERF_POLICY_BOARD_LIMIT);
-  c.number(reading::kThrottleThermal, "s", thermal, kNanosecond);
-  c.number(reading::kThrottlePowerBrake, "s", brake, kNanosecond);
-  c.number(reading::kThrottlePowerCap, "s", violation(nvml, c.device(), NVML_PERF_POLICY_POWER), kNanosecond);
-  auto reasons = ask<unsigned long long>(nvml->nvmlDeviceGetCurrentClocksEventReasons, c.device());
-  if (reasons.code == NVML_ERROR_FUNCTION_NOT_FOUND)
-    reasons = ask<unsigned long long>(nvml->nvmlDeviceGetCurrentClocksThrottleReasons, c.device());
-  if (c.note("clock_capped", reasons.code, reasons.absent()))
-    c.put("clock_capped", "bool",
-          (reasons.value & nvmlClocksEventReasonApplicationsClocksSetting) != 0 ? 1 : 0);
 }
 
 Answer<unsigned> retiredPages(const Nvml& nvml, nvmlDevice_t device) {
@@ -143,14 +131,32 @@ void readNvLinkState(GpuCollector& c) {
   if (c.note("nvlink_speed", speed.code, speed.absent())) c.put("nvlink_speed", "B/s", speed.value);
 }
 
-/// The fabric manager has to admit a GPU to the NVSwitches before CUDA can use it.
+/// What a GPU says of its fabric, by the newest form of the call that this driver knows.
+Answer<nvmlGpuFabricInfo_v3_t> fabricInfo(const Nvml& nvml, nvmlDevice_t device) {
+  Answer<nvmlGpuFabricInfo_v3_t> fabric{NVML_ERROR_FUNCTION_NOT_FOUND, {}};
+  for (const unsigned version :
+       {NVML_STRUCT_VERSION(nvmlGpuFabricInfo_v3_t, 3U), NVML_STRUCT_VERSION(nvmlGpuFabricInfo_v2_t, 2U)}) {
+    if (nvml->nvmlDeviceGetGpuFabricInfoV == nullptr) break;
+    fabric.value = {};
+    fabric.value.version = version;
+    fabric.code = nvml->nvmlDeviceGetGpuFabricInfoV(device, &fabric.value);
+    const bool unknownForm =
+        fabric.code == NVML_ERROR_ARGUMENT_VERSION_MISMATCH || fabric.code == NVML_ERROR_INVALID_ARGUMENT;
+    if (!unknownForm && fabric.code != NVML_ERROR_FUNCTION_NOT_FOUND) return fabric;
+  }
+  const auto first = ask<nvmlGpuFabricInfo_t>(nvml->nvmlDeviceGetGpuFabricInfo, device);
+  if (first.code == NVML_ERROR_FUNCTION_NOT_FOUND) return fabric;
+  fabric = {first.code, {}};
+  fabric.value.status = first.value.status;
+  fabric.value.state = first.value.state;
+  return fabric;
+}
+
+/// The fabric manager has to admit a GPU to the NVSwitches before CUDA can use it, and the way to its peers
+/// has to be as wide as it should be.
 void readFabric(GpuCollector& c) {
   const Nvml& nvml = c.nvml();
-  Answer<nvmlGpuFabricInfoV_t> fabric;
-  fabric.value.version = NVML_STRUCT_VERSION(nvmlGpuFabricInfoV_t, 2);
-  fabric.code = nvml->nvmlDeviceGetGpuFabricInfoV == nullptr
-                    ? NVML_ERROR_FUNCTION_NOT_FOUND
-                    : nvml->nvmlDeviceGetGpuFabricInfoV(c.device(), &fabric.value);
+  const auto fabric = fabricInfo(nvml, c.device());
   if (!c.note("fabric_ready", fabric.code, fabric.absent())) return;
   const unsigned char state = fabric.value.state;
   if (state == NVML_GPU_FABRIC_STATE_NOT_SUPPORTED) {
@@ -165,17 +171,29 @@ void readFabric(GpuCollector& c) {
            : state == NVML_GPU_FABRIC_STATE_IN_PROGRESS ? "registration is under way"
                                                         : "registration has not started";
   c.put("fabric_ready", "bool", ready ? 1 : 0, text);
+  const FabricHealth health{fabric.value.healthMask, fabric.value.healthSummary};
+  if (health.known())
+    c.put(reading::kFabricHealthy, "bool", health.troubles().empty() ? 1 : 0, join(health.troubles(), ", "));
+}
+
+/// What the driver asks for before the GPU can be used again.
+void readRecoveryAction(GpuCollector& c) {
+  const auto action = readFields(c.nvml(), c.device(), {{NVML_FI_DEV_GET_GPU_RECOVERY_ACTION}}).front();
+  if (!c.note("recovery_needed", action.code, action.absent())) return;
+  const auto asked = static_cast<unsigned>(action.value);
+  c.put("recovery_needed", "bool", asked == NVML_GPU_RECOVERY_ACTION_NONE ? 0 : 1,
+        asked == NVML_GPU_RECOVERY_ACTION_NONE ? "" : recoveryWords(asked));
 }
 
 }  // namespace
 
 void readGpuHealth(GpuCollector& collector, const Root& root) {
   const double utilization = readClimate(collector);
-  readThrottling(collector);
   readMemoryErrors(collector);
   readPcie(collector, root, utilization > 0.1);
   readNvLinkState(collector);
   readFabric(collector);
+  readRecoveryAction(collector);
 }
 
 }  // namespace muster::cuda

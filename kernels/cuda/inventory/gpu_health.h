@@ -6,8 +6,8 @@
 
 namespace muster::cuda {
 
-/// Temperatures, power, clock, utilization, throttle times, ECC counts, row remaps, PCIe link, replays and
-/// errors, NVLinks and the fabric. XIDs are XidWatch's.
+/// Temperatures, power, clock, utilization, ECC counts, row remaps, PCIe link, replays and errors, NVLinks,
+/// the fabric and the recovery action. XIDs are XidWatch's, throttle times Throttling's.
 void readGpuHealth(GpuCollector& collector, const Root& root);
 
 }  // namespace muster::cuda

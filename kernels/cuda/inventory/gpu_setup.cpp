@@ -35,24 +35,31 @@ void readLimits(GpuCollector& c) {
   c.fact("vbios", nvml.text(nvml->nvmlDeviceGetVbiosVersion, c.device()));
 }
 
-using Count = Answer<unsigned long long>;
-
-/// Errors in the chip's own memories by the call that newer GPUs have in place of counters by location.
-Count sramErrors(const Nvml& nvml, nvmlDevice_t device, bool corrected, bool ever) {
+Answer<nvmlEccSramErrorStatus_t> sramStatus(const Nvml& nvml, nvmlDevice_t device) {
   Answer<nvmlEccSramErrorStatus_t> status;
   status.value.version = NVML_STRUCT_VERSION(nvmlEccSramErrorStatus_t, 1);
   status.code = nvml->nvmlDeviceGetSramEccErrorStatus == nullptr
                     ? NVML_ERROR_FUNCTION_NOT_FOUND
                     : nvml->nvmlDeviceGetSramEccErrorStatus(device, &status.value);
-  const nvmlEccSramErrorStatus_t& counts = status.value;
-  if (corrected) return {status.code, ever ? counts.aggregateCor : counts.volatileCor};
-  return {status.code, ever ? counts.aggregateUncParity + counts.aggregateUncSecDed
-                            : counts.volatileUncParity + counts.volatileUncSecDed};
+  return status;
 }
 
-/// Errors by where they happened. "ever" counts over the GPU's whole life, "load" since the driver's.
+unsigned long long sramErrors(const nvmlEccSramErrorStatus_t& counts, bool corrected, bool ever) {
+  if (corrected) return ever ? counts.aggregateCor : counts.volatileCor;
+  return ever ? counts.aggregateUncParity + counts.aggregateUncSecDed
+              : counts.volatileUncParity + counts.volatileUncSecDed;
+}
+
+/// Errors by where they happened. "ever" counts over the GPU's whole life, "load" since the driver's. Newer
+/// GPUs tell those of the chip's own memories by a call of their own, which only root may make.
 void readEccPlaces(GpuCollector& c) {
   const Nvml& nvml = c.nvml();
+  const auto status = sramStatus(nvml, c.device());
+  const bool forbidden = status.code == NVML_ERROR_NO_PERMISSION;
+  if (forbidden)
+    c.put("sram_state", "text", 0, "not readable: " + nvml.words(status.code) + "; run as root");
+  else if (c.note("sram_threshold_exceeded", status.code, status.absent()))
+    c.put("sram_threshold_exceeded", "bool", status.value.bThresholdExceeded != 0 ? 1 : 0);
   for (const bool sram : {true, false})
     for (const bool corrected : {true, false})
       for (const bool ever : {true, false}) {
@@ -61,7 +68,10 @@ void readEccPlaces(GpuCollector& c) {
             int{corrected ? NVML_MEMORY_ERROR_TYPE_CORRECTED : NVML_MEMORY_ERROR_TYPE_UNCORRECTED},
             int{ever ? NVML_AGGREGATE_ECC : NVML_VOLATILE_ECC},
             int{sram ? NVML_MEMORY_LOCATION_SRAM : NVML_MEMORY_LOCATION_DRAM});
-        if (sram && count.absent()) count = sramErrors(nvml, c.device(), corrected, ever);
+        if (sram && count.absent()) {
+          if (forbidden) continue;
+          count = {status.code, sramErrors(status.value, corrected, ever)};
+        }
         c.number("ecc_errors", "count", count, 1,
                  {{"memory", sram ? "sram" : "dram"},
                   {"kind", corrected ? "corrected" : "uncorrected"},

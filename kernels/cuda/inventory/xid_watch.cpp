@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts XIDs of each GPU.
+// Counts XIDs of each GPU, and SXids.
 #include "kernels/cuda/inventory/xid_watch.h"
 
 #include <algorithm>
-#include <charconv>
 
+#include "kernels/checks/log_line.h"
 #include "kernels/checks/xid.h"
 #include "runner/core/text.h"
 
@@ -12,13 +12,9 @@ namespace muster::cuda {
 namespace {
 
 /// Log and events may both hold an XID; what the log held before the events began is counted by it alone.
-XidCount together(const XidCount& before, const XidCount& events, const XidCount& now) {
-  XidCount sum;
-  sum.fatal = std::max(before.fatal + events.fatal, now.fatal);
-  sum.application = std::max(before.application + events.application, now.application);
-  const auto last = [](int a, int b, int c) { return a != 0 ? a : b != 0 ? b : c; };
-  sum.lastFatal = last(events.lastFatal, now.lastFatal, before.lastFatal);
-  sum.lastApplication = last(events.lastApplication, now.lastApplication, before.lastApplication);
+XidTally together(const XidTally& before, const XidTally& events, const XidTally& now) {
+  XidTally sum{std::max(before.count + events.count, now.count), events.last};
+  if (sum.last == 0) sum.last = now.last != 0 ? now.last : before.last;
   return sum;
 }
 
@@ -27,34 +23,57 @@ XidCount of(const std::map<std::string, XidCount>& counts, const std::string& ad
   return found == counts.end() ? XidCount{} : found->second;
 }
 
-}  // namespace
+/// The driver often reports the loss of a GPU twice: as XID 79, and in words.
+class FallenOff {
+ public:
+  /// Whether this report of `address` is another one than all before.
+  bool isNew(const std::string& address, LogKind kind) {
+    auto& [xids, words] = seen_[address];
+    const bool paired = kind == LogKind::kXid ? xids < words : words < xids;
+    ++(kind == LogKind::kXid ? xids : words);
+    // Several lines of words may follow each other; it is lost once.
+    return !paired && (kind == LogKind::kXid || words == 1);
+  }
 
-void XidCount::add(int xid) {
-  const bool application_ = isApplicationXid(xid);
-  ++(application_ ? application : fatal);
-  (application_ ? lastApplication : lastFatal) = xid;
+ private:
+  std::map<std::string, std::pair<int, int>> seen_;
+};
+
+void addSxid(const LogLine& found, std::string_view line, SxidCount& out) {
+  const size_t words = line.find("SXid (");
+  std::string text = printable(line.substr(words), 150);
+  ++(found.fatal ? out.fatal : out.nonfatal);
+  (found.fatal ? out.lastFatal : out.lastNonfatal) = std::move(text);
 }
 
-std::map<std::string, XidCount> xidsInLog(std::string_view log) {
-  constexpr std::string_view kMark = "NVRM: Xid (";
-  constexpr size_t kAddressLength = 10;  // 0000:4e:00
-  std::map<std::string, XidCount> counts;
-  while (!log.empty()) {
-    const size_t end = std::min(log.find('\n'), log.size());
-    std::string_view line = log.substr(0, end);
-    log.remove_prefix(std::min(end + 1, log.size()));
-    const size_t mark = line.find(kMark);
-    if (mark == std::string_view::npos) continue;
-    line.remove_prefix(mark + kMark.size());
-    if (line.starts_with("PCI:")) line.remove_prefix(4);
-    const size_t number = line.find("): ");
-    if (number == std::string_view::npos || line.size() < kAddressLength) continue;
-    int xid = 0;
-    const char* begin = line.data() + number + 3;
-    if (std::from_chars(begin, line.data() + line.size(), xid).ec != std::errc{}) continue;
-    counts[std::string(line.substr(0, kAddressLength))].add(xid);
+}  // namespace
+
+void XidCount::add(int xid, bool fatalByText) {
+  XidClass kind = xidClass(xid);
+  if (kind == XidClass::kByText) kind = fatalByText ? XidClass::kFatal : XidClass::kInformation;
+  if (kind == XidClass::kIgnored) return;
+  XidTally& tally = kind == XidClass::kFatal         ? fatal
+                    : kind == XidClass::kApplication ? application
+                                                     : information;
+  ++tally.count;
+  tally.last = xid;
+}
+
+GpuLog readGpuLog(std::string_view log) {
+  GpuLog found;
+  FallenOff fallenOff;
+  std::string mentioned;
+  for (const std::string& line : split(log, '\n')) {
+    LogLine one = readLogLine(line);
+    if (const std::string gpu = gpuInLogLine(line); !gpu.empty()) mentioned = gpu;
+    if (one.kind == LogKind::kSxid) addSxid(one, line, found.sxids);
+    if (one.kind != LogKind::kXid && one.kind != LogKind::kFallenOffBus) continue;
+    if (one.address.empty()) one.address = mentioned;
+    if (one.address.empty()) continue;
+    if (one.code == kXidFallenOffTheBus && !fallenOff.isNew(one.address, one.kind)) continue;
+    found.xids[one.address].add(one.code, one.fatal);
   }
-  return counts;
+  return found;
 }
 
 XidWatch::XidWatch(std::shared_ptr<const Nvml> nvml, const std::vector<Gpu>& gpus,
@@ -83,7 +102,7 @@ XidWatch::~XidWatch() {
 void XidWatch::look() {
   const auto log = kernelLog_();
   logProblem_ = log.ok() ? "" : log.error().text();
-  logged_ = log.ok() ? xidsInLog(*log) : std::map<std::string, XidCount>{};
+  logged_ = log.ok() ? readGpuLog(*log) : GpuLog{};
   if (!looked_) before_ = logged_;
   looked_ = true;
   takeEvents();
@@ -95,7 +114,7 @@ void XidWatch::takeEvents() {
     nvmlEventData_t event{};
     if ((*nvml_)->nvmlEventSetWait_v2(set_, &event, 0) != NVML_SUCCESS) return;
     if (event.eventType == nvmlEventTypeXidCriticalError)
-      events_[event.device].add(static_cast<int>(event.eventData));
+      events_[event.device].push_back(static_cast<int>(event.eventData));
   }
 }
 
@@ -106,13 +125,34 @@ void XidWatch::count(GpuCollector& collector) const {
   if (noEvents && !logProblem_.empty())
     return collector.unreadable(
         "XID errors", "events: " + (set_ == nullptr ? setProblem_ : problem->second) + "; " + logProblem_);
-  const auto event = events_.find(collector.device());
   const std::string key = address.substr(0, address.rfind('.'));
-  const XidCount sum =
-      together(of(before_, key), event == events_.end() ? XidCount{} : event->second, of(logged_, key));
-  collector.put(reading::kXidFatal, "count", sum.fatal, sum.fatal > 0 ? xidText(sum.lastFatal) : "");
-  collector.put(reading::kXidApplication, "count", sum.application,
-                sum.application > 0 ? xidText(sum.lastApplication) : "");
+  const XidCount before = of(before_.xids, key);
+  const XidCount events = eventsOf(collector.device());
+  const XidCount now = of(logged_.xids, key);
+  for (const auto& [name, kind] : {std::pair{reading::kXidFatal, &XidCount::fatal},
+                                   {reading::kXidApplication, &XidCount::application},
+                                   {reading::kXidInformation, &XidCount::information}}) {
+    const XidTally sum = together(before.*kind, events.*kind, now.*kind);
+    collector.put(name, "count", sum.count, sum.count > 0 ? xidText(sum.last) : "");
+  }
+}
+
+/// An event says no more than its number. Where that is not enough the log tells, if it can be read; else the
+/// event counts as a fault.
+XidCount XidWatch::eventsOf(nvmlDevice_t device) const {
+  XidCount counted;
+  const auto events = events_.find(device);
+  if (events == events_.end()) return counted;
+  for (const int xid : events->second)
+    if (xidClass(xid) != XidClass::kByText || !logProblem_.empty()) counted.add(xid);
+  return counted;
+}
+
+void XidWatch::countSwitches(Readings& out) const {
+  if (!logProblem_.empty()) return;
+  const SxidCount& sxids = logged_.sxids;
+  out.values.push_back({reading::kSxidFatal, "count", "", double(sxids.fatal), sxids.lastFatal, {}});
+  out.values.push_back({reading::kSxidNonfatal, "count", "", double(sxids.nonfatal), sxids.lastNonfatal, {}});
 }
 
 }  // namespace muster::cuda

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <ctime>
 #include <utility>
 
 #include "kernels/host/inventory/cgroup.h"
@@ -52,7 +53,13 @@ DeviceInfo describeNode(const NumaNode& node, int index, const CpuModel& model, 
 }  // namespace
 
 HostSources machineSources() {
-  return {Root(), readKernelLog, "", getpid(), processCpuSeconds};
+  // printk's clock starts at boot and stands still while the machine sleeps, as this one does.
+  const auto uptime = [] {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+  };
+  return {Root(), readKernelLog, "", getpid(), processCpuSeconds, uptime};
 }
 
 std::unique_ptr<Inventory> makeHostInventory() {
@@ -100,7 +107,7 @@ Result<Readings> HostInventory::health(double /*at*/, const std::string& /*load*
 
 Result<Readings> HostInventory::surroundings(const std::string& folder) {
   Readings readings = readSurroundings(sources_.root, folder);
-  addHardwareErrors(readings);
+  addLogErrors(readings);
   return readings;
 }
 
@@ -170,12 +177,20 @@ void HostInventory::addRdma(Readings& readings) const {
   }
 }
 
-void HostInventory::addHardwareErrors(Readings& readings) const {
-  const auto log = sources_.kernelLog();
+Result<std::string> HostInventory::kernelLog() {
+  MUSTER_TRY(const std::string log, sources_.kernelLog());
+  if (!logBegin_) logBegin_ = sources_.uptime() - logWindow_;
+  return logSince(log, *logBegin_);
+}
+
+void HostInventory::addLogErrors(Readings& readings) {
+  const auto log = kernelLog();
   if (!log.ok()) return readings.unreadable.push_back({"kernel log", "", log.error().text()});
-  const HardwareErrors errors = findHardwareErrors(*log);
-  readings.values.push_back(
-      {"hardware_errors", "count", "", static_cast<double>(errors.count), errors.last, {}});
+  for (const auto& [name, kind] :
+       {std::pair{"hardware_errors", LogKind::kHardwareError}, {"hca_log_errors", LogKind::kHcaError}}) {
+    const LogErrors errors = findInLog(*log, kind);
+    readings.values.push_back({name, "count", "", static_cast<double>(errors.count), errors.last, {}});
+  }
 }
 
 }  // namespace muster

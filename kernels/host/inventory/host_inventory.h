@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,10 @@ namespace muster {
 struct HostSources {
   Root root;
   std::function<Result<std::string>()> kernelLog;  ///< the whole log
-  std::string syntheticTopology;  ///< hwloc's words for a made-up machine; empty: the real one
-  int self = 0;                   ///< our pid as /proc shows it
-  ProcessClock processClock;      ///< none: ticks must do
+  std::string syntheticTopology;   ///< hwloc's words for a made-up machine; empty: the real one
+  int self = 0;                    ///< our pid as /proc shows it
+  ProcessClock processClock;       ///< none: ticks must do
+  std::function<double()> uptime;  ///< seconds since boot, as the kernel's log counts them
 };
 
 /// The sources of the running machine.
@@ -35,6 +37,9 @@ class HostInventory : public Inventory {
   /// The first call starts the watch over processes, so shares of CPU time come from the second call on.
   Result<Readings> health(double at, const std::string& load) override;
   Result<Readings> surroundings(const std::string& folder) override;
+  void setLogWindow(double seconds) override { logWindow_ = seconds; }
+  /// The kernel's log from the window before the first call on.
+  Result<std::string> kernelLog();
 
  private:
   void addSensors(Readings& readings) const;
@@ -43,12 +48,14 @@ class HostInventory : public Inventory {
   /// The seconds that our control group was throttled so far.
   double addThrottling(Readings& readings) const;
   void addRdma(Readings& readings) const;
-  void addHardwareErrors(Readings& readings) const;
+  void addLogErrors(Readings& readings);
 
   HostSources sources_;
   CpuWatch watch_;
   std::vector<int> allowed_;
   double throttledSeconds_ = 0;  ///< at the last look
+  double logWindow_ = kLogWindow;
+  std::optional<double> logBegin_;  ///< seconds since boot
 };
 
 }  // namespace muster

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel's log: hardware errors that it reported since boot.
+// The kernel's log: errors of the hardware that it reported.
 #include "kernels/host/inventory/kernel_log.h"
 
 #include <sys/klog.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <optional>
 
 #include "runner/core/files.h"
 #include "runner/core/text.h"
@@ -25,11 +27,25 @@ Error forbidden(int error) {
           "kernel log"};
 }
 
-bool isHardwareError(std::string_view line) {
-  const auto has = [line](std::string_view part) { return line.find(part) != std::string_view::npos; };
-  return has("[Hardware Error]: Machine check") || has("[Hardware Error]: CPU ") ||
-         has("event severity: fatal") || has("event severity: recoverable") || has("Memory failure: ") ||
-         (has("EDAC ") && has(" UE ")) || (has("AER: ") && has("Uncorrect"));
+/// The time of "<4>[   12.345678] text", in seconds since boot; nothing where printk wrote none.
+std::optional<double> timeOf(std::string_view line) {
+  if (line.starts_with('<')) line.remove_prefix(std::min(line.find('>'), line.size() - 1) + 1);
+  if (!line.starts_with('[')) return std::nullopt;
+  line.remove_prefix(std::min(line.find_first_not_of(' ', 1), line.size()));
+  double seconds = 0;
+  const auto [after, error] = std::from_chars(line.data(), line.data() + line.size(), seconds);
+  const bool closed = error == std::errc{} && after != line.data() + line.size() && *after == ']';
+  return closed ? std::optional(seconds) : std::nullopt;
+}
+
+/// Calls `each` with every line.
+template <typename Each>
+void forEachLine(std::string_view log, Each each) {
+  while (!log.empty()) {
+    const size_t end = std::min(log.find('\n'), log.size());
+    each(log.substr(0, end));
+    log.remove_prefix(std::min(end + 1, log.size()));
+  }
 }
 
 }  // namespace
@@ -44,17 +60,21 @@ Result<std::string> readKernelLog() {
   return log;
 }
 
-HardwareErrors findHardwareErrors(std::string_view log) {
-  HardwareErrors errors;
-  while (!log.empty()) {
-    const size_t end = std::min(log.find('\n'), log.size());
-    const std::string_view line = log.substr(0, end);
-    if (isHardwareError(line)) {
-      ++errors.count;
-      errors.last = printable(line, 200);
-    }
-    log.remove_prefix(std::min(end + 1, log.size()));
-  }
+std::string logSince(std::string_view log, double since) {
+  std::string recent;
+  forEachLine(log, [&](std::string_view line) {
+    if (timeOf(line).value_or(since) >= since) recent.append(line).push_back('\n');
+  });
+  return recent;
+}
+
+LogErrors findInLog(std::string_view log, LogKind kind) {
+  LogErrors errors;
+  forEachLine(log, [&](std::string_view line) {
+    if (readLogLine(line).kind != kind) return;
+    ++errors.count;
+    errors.last = printable(line, 200);
+  });
   return errors;
 }
 

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel's log: hardware errors that it reported since boot.
+// The kernel's log: errors of the hardware that it reported.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "kernels/checks/log_line.h"
 #include "runner/core/result.h"
 
 namespace muster {
 
-/// Hardware errors among the lines of a kernel log.
-struct HardwareErrors {
-  uint64_t count = 0;  ///< events: one line each of machine checks, memory failures and PCIe errors
+/// Lines of one kind in a kernel log.
+struct LogErrors {
+  uint64_t count = 0;  ///< events: one line each
   std::string last;    ///< the last such line, printable
 };
 
@@ -20,8 +21,11 @@ struct HardwareErrors {
 /// it is forbidden (dmesg_restrict, seccomp in a container) the error says what to do.
 Result<std::string> readKernelLog();
 
-/// Finds hardware errors: "[Hardware Error]" (machine checks, APEI), "Memory failure:" (a page lost), "EDAC
-/// ... UE" (uncorrected memory error), "AER: " with "Uncorrect" (PCIe).
-HardwareErrors findHardwareErrors(std::string_view log);
+/// The part of a log that was written at `since` (seconds since boot) or later; lines without a time count as
+/// late.
+std::string logSince(std::string_view log, double since);
+
+/// The events of a kind, as readLogLine() tells them.
+LogErrors findInLog(std::string_view log, LogKind kind);
 
 }  // namespace muster

@@ -23,11 +23,13 @@ enum class FaultKind {
   kCrash,       ///< the next of `ops` after `from` ends the process with a signal
   kMissing,     ///< the device is not there, or falls off the bus at `from`
   kXid,         ///< the driver logged XID `xid` at `from`
+  kFabric,      ///< the driver reports health `mask` of the device's NVLink fabric from `from` on
   // Of the network, and of no device:
   kSlowLink,     ///< what goes between two devices, or two nodes, at `factor` of its speed
   kSlowNic,      ///< one rail of a node, or all of them
   kFlappingNic,  ///< the same is down for `down` seconds of each `period`: transfers wait
   kSlowUplink,   ///< what goes out of a leaf switch, or into it
+  kSxid,         ///< an NVSwitch of a node reports SXid `xid` at `from`
 };
 
 /// The kinds of work that faults tell apart. kInventory and kHealth are questions to the driver.
@@ -62,7 +64,9 @@ struct Fault {
   int every = 1;              ///< kCorruption, between `from` and `until`
   uint64_t offset = 0;        ///< kCorruption: byte offset of the wrong element
   int bit = 0;                ///< kCorruption: the bit that flips in its 8 bytes
-  int xid = 0;                ///< kXid
+  int xid = 0;                ///< kXid, kSxid
+  bool fatal = true;          ///< kSxid
+  int mask = 0;               ///< kFabric: as NVML has it
   int peerNode = -1;          ///< kSlowLink between nodes
   int peerDevice = -1;        ///< kSlowLink; -1, as in `device`: every one of that node
   int rail = -1;              ///< of a NIC; -1: all of the node's

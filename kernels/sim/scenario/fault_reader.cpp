@@ -49,21 +49,23 @@ class FaultReader {
     if (kind == "corruption") return corruption();
     if (kind == "hang") return stop(FaultKind::kHang);
     if (kind == "crash") return stop(FaultKind::kCrash);
-    if (kind == "xid") return xid();
+    if (kind == "xid") return xid(FaultKind::kXid, "xid", 1000);
+    if (kind == "fabric") return fabric();
     if (kind == "missing") return missing();
-    const std::vector<std::string> kinds = {"slow",      "throttle", "ecc",          "corruption",
-                                            "hang",      "crash",    "missing",      "xid",
-                                            "slow_link", "slow_nic", "flapping_nic", "slow_uplink"};
+    const std::vector<std::string> kinds = {
+        "slow", "throttle", "ecc",       "corruption", "hang",         "crash",       "missing",
+        "xid",  "fabric",   "slow_link", "slow_nic",   "flapping_nic", "slow_uplink", "sxid"};
     table_.complain("kind", fmt::format("there is no fault \"{}\"{}; expected one of {}", printable(kind),
                                         didYouMean(kind, kinds), join(kinds, ", ")));
     return false;
   }
 
-  /// Faults of links and NICs, which belong to no device.
+  /// Faults of links, NICs and switches, which belong to no device.
   bool readNetworkKind(const std::string& kind) {
     if (kind == "slow_link") return slowLink();
     if (kind == "slow_nic") return slowNic();
     if (kind == "flapping_nic") return flappingNic();
+    if (kind == "sxid") return sxid();
     return kind == "slow_uplink" && slowUplink();
   }
 
@@ -203,11 +205,24 @@ class FaultReader {
     return true;
   }
 
-  bool xid() {
-    fault_.kind = FaultKind::kXid;
+  bool xid(FaultKind kind, const char* key, double most) {
+    fault_.kind = kind;
     readAt();
-    table_.require("xid");
-    table_.integer("xid", {1, 1000}, fault_.xid);
+    table_.require(key);
+    table_.integer(key, {1, most}, fault_.xid);
+    return true;
+  }
+
+  bool sxid() {
+    table_.flag("fatal", fault_.fatal);
+    return xid(FaultKind::kSxid, "sxid", 99999);
+  }
+
+  bool fabric() {
+    fault_.kind = FaultKind::kFabric;
+    readAt();
+    table_.require("mask");
+    table_.integer("mask", {1, 0xffff}, fault_.mask);
     return true;
   }
 

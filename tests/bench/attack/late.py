@@ -89,6 +89,8 @@ FAULTS = [
     Fault("device lost", of_device("missing"), GPU, ends=False),
     Fault("XID 79", of_device("xid", xid=79), GPU, ends=False),
     Fault("XID 31", of_device("xid", xid=31), GPU, ends=False),
+    Fault("degraded fabric", of_device("fabric", mask=425), GPU, ends=False),
+    Fault("SXid 20034", {"kind": "sxid", "sxid": 20034}, ("SXid 20034",), ends=False),
     Fault("link of two GPUs at 50%", {"kind": "slow_link", "device": DEVICE, "peer_device": PEER, "factor": 0.5},
           (f"gpu{DEVICE}", f"gpu{PEER}")),
     Fault("link of two nodes at 50%", {"kind": "slow_link", "peer_node": PEER_NODE, "factor": 0.5},

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "kernels/cuda/inventory/nvml/nvml_types.h"
+#include "tests/fakes/nvml/headers.h"
 #include "tests/fakes/nvml/scenario.h"
 
 // Each definition of the fake has the type that our declarations give it.
@@ -20,6 +21,11 @@ MUSTER_NVML_FUNCTIONS(SAME_TYPE, SAME_TYPE)
 
 inline const Scenario& scenario() {
   return Scenario::loaded();
+}
+
+/// The header that the library was made with.
+inline const HeaderFacts& header() {
+  return headerFacts(scenario().fact("header", "13.0.87"));
 }
 
 /// Handles are addresses of this table's elements.

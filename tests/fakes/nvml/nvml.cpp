@@ -26,6 +26,8 @@ extern "C" __attribute__((visibility("default"))) const char* nvmlErrorString(nv
       return "Insufficient Permissions";
     case NVML_ERROR_DRIVER_NOT_LOADED:
       return "Driver Not Loaded";
+    case NVML_ERROR_INVALID_ARGUMENT:
+      return "Invalid Argument";
     case NVML_ERROR_GPU_IS_LOST:
       return "GPU is lost";
     default:
@@ -47,7 +49,7 @@ nvmlReturn_t nvmlSystemGetDriverVersion(char* text, unsigned length) {
 }
 nvmlReturn_t nvmlSystemGetNVMLVersion(char* text, unsigned length) {
   BEHAVE(-1);
-  return give(scenario().fact("nvml", "13.580.95.05"), text, length);
+  return give(scenario().fact("nvml", header().reported), text, length);
 }
 nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int* version) {
   BEHAVE(-1);

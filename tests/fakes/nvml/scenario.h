@@ -14,12 +14,11 @@ inline constexpr const char* kWorkVariable = "MUSTER_FAKE_NVML_WORK";
 /// One line of a scenario. Lines are words; `#` begins a comment:
 ///
 ///     driver 580.95.05              a fact of the node: driver, nvml, cuda, count, init (a return code)
-///     gpu * name NVIDIA H100        a value of all GPUs, or of one by its number
-///     gpu 3 ecc_uncorrected 4 working    ... from when work has begun (see kWorkVariable)
-///     gpu 3 xid 79 working          an event
-///     call nvmlDeviceGetSerial 3    what a function returns, whatever it is asked
-///     gpu 3 call * 15               the same for one GPU and all functions that take a handle
-///     call nvmlDeviceGetPowerUsage hang | crash
+///     header 12.9.79                another one: the version of nvml.h whose ids and structs it answers
+///     (headers.h) gpu * name NVIDIA H100        a value of all GPUs, or of one by its number gpu 3
+///     ecc_uncorrected 4 working    ... from when work has begun (see kWorkVariable) gpu 3 xid 79 working an
+///     event call nvmlDeviceGetSerial 3    what a function returns, whatever it is asked gpu 3 call * 15 the
+///     same for one GPU and all functions that take a handle call nvmlDeviceGetPowerUsage hang | crash
 ///
 /// The last line that fits counts.
 struct Line {

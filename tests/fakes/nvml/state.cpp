@@ -17,7 +17,16 @@ nvmlReturn_t fieldOf(nvmlDevice_t device, nvmlFieldValue_t& field) {
     field.valueType = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
     return giveNumber(device, key, otherwise, &field.value.ullVal);
   };
-  switch (field.fieldId) {
+  const unsigned id = field.fieldId;
+  if (id >= header().fieldsEnd) return NVML_ERROR_INVALID_ARGUMENT;
+  if (const unsigned first = header().slowdowns; first != 0 && id >= first && id < first + 3)
+    return put(id == first ? "thermal_ns" : id == first + 1 ? "hw_thermal_ns" : "power_brake_ns", 0);
+  if (id >= kFirstMovingField && id < kEndOfMovingFields) return put("power_smoothing", 0);
+  switch (id) {
+    case 74:
+      return put("power_cap_ns", 0);
+    case 75:
+      return put("thermal_violation_ns", scenario().number(indexOf(device), "thermal_ns", 0));
     case NVML_FI_DEV_MEMORY_TEMP:
       return put("memory_temperature", 45);
     case NVML_FI_DEV_NVLINK_LINK_COUNT:
@@ -33,14 +42,10 @@ nvmlReturn_t fieldOf(nvmlDevice_t device, nvmlFieldValue_t& field) {
       field.valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
       field.value.uiVal = 0;
       return NVML_SUCCESS;
-    case NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN:
-      return put("thermal_ns", 0);
-    case NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN:
-      return put("hw_thermal_ns", 0);
-    case NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN:
-      return put("power_brake_ns", 0);
     case NVML_FI_DEV_RETIRED_PENDING:
       return put("retired_pending", 0);
+    case 230:
+      return put("recovery_action", 0);
     default:
       return NVML_ERROR_NOT_SUPPORTED;
   }
@@ -64,6 +69,7 @@ nvmlReturn_t nvmlDeviceGetSramEccErrorStatus(nvmlDevice_t d, nvmlEccSramErrorSta
   BEHAVE(indexOf(d));
   if (status->version != NVML_STRUCT_VERSION(nvmlEccSramErrorStatus_t, 1))
     return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  status->bThresholdExceeded = static_cast<unsigned>(scenario().number(indexOf(d), "sram_threshold", 0));
   return giveNumber(d, "ecc_sram", 0, &status->aggregateUncSecDed);
 }
 nvmlReturn_t nvmlDeviceGetRetiredPages(nvmlDevice_t d, int, unsigned* count, unsigned long long*) {
@@ -141,10 +147,11 @@ nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t d, nvmlTemperature_t* temper
 nvmlReturn_t nvmlDeviceGetViolationStatus(nvmlDevice_t d, int policy, nvmlViolationTime_t* time) {
   BEHAVE(indexOf(d));
   *time = {};
-  const char* key = policy == NVML_PERF_POLICY_POWER     ? "power_cap_ns"
-                    : policy == NVML_PERF_POLICY_THERMAL ? "thermal_violation_ns"
-                                                         : "board_limit_ns";
-  return giveNumber(d, key, 0, &time->violationTime);
+  if (policy == NVML_PERF_POLICY_POWER) return giveNumber(d, "power_cap_ns", 0, &time->violationTime);
+  if (policy == NVML_PERF_POLICY_THERMAL)
+    return giveNumber(d, "thermal_violation_ns", scenario().number(indexOf(d), "thermal_ns", 0),
+                      &time->violationTime);
+  return giveNumber(d, "board_limit_ns", 0, &time->violationTime);
 }
 nvmlReturn_t nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t d, unsigned long long* reasons) {
   BEHAVE(indexOf(d));
@@ -159,9 +166,24 @@ nvmlReturn_t nvmlDeviceGetNvLinkErrorCounter(nvmlDevice_t d, unsigned, int, unsi
   *count = 0;
   return NVML_SUCCESS;
 }
-nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t d, nvmlGpuFabricInfoV_t* info) {
+nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t d, nvmlGpuFabricInfo_t* info) {
   BEHAVE(indexOf(d));
-  if (info->version != NVML_STRUCT_VERSION(nvmlGpuFabricInfoV_t, 2)) return NVML_ERROR_UNKNOWN;
+  if (header().fabricInfo < 1) return NVML_ERROR_FUNCTION_NOT_FOUND;
   info->status = NVML_SUCCESS;
+  return giveNumber(d, "fabric", NVML_GPU_FABRIC_STATE_COMPLETED, &info->state);
+}
+/// A caller's struct may be of any version that the header has; an older library lacks the function.
+nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t d, nvmlGpuFabricInfo_v3_t* info) {
+  BEHAVE(indexOf(d));
+  constexpr int kHealthy = 0x1aa;
+  const unsigned version = info->version >> 24;
+  const size_t size = info->version & 0xffffffU;
+  if (header().fabricInfo < 2) return NVML_ERROR_FUNCTION_NOT_FOUND;
+  const bool known = (version == 2 && size == sizeof(nvmlGpuFabricInfo_v2_t)) ||
+                     (version == 3 && size == sizeof(nvmlGpuFabricInfo_v3_t));
+  if (!known || version > header().fabricInfo) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  info->status = NVML_SUCCESS;
+  (void)giveNumber(d, "fabric_mask", kHealthy, &info->healthMask);
+  if (version == 3) (void)giveNumber(d, "fabric_summary", 1, &info->healthSummary);
   return giveNumber(d, "fabric", NVML_GPU_FABRIC_STATE_COMPLETED, &info->state);
 }

@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "tests/fakes/nvml/headers.h"
 #include "tests/kernels/cuda_inventory/fake_nvml.h"
 
 namespace muster::testing {
@@ -19,8 +22,8 @@ std::vector<DeviceInfo> devicesOf(cuda::CudaInventory& inventory) {
   return {};
 }
 
-Readings healthOf(cuda::CudaInventory& inventory) {
-  auto readings = inventory.health(0, "idle");
+Readings healthOf(cuda::CudaInventory& inventory, double at = 0) {
+  auto readings = inventory.health(at, "idle");
   if (readings.ok()) return std::move(readings).value();
   ADD_FAILURE() << readings.error().text();
   return {};
@@ -120,7 +123,8 @@ TEST(CudaInventory, AGpuThatIsLostMeanwhileSaysSo) {
 
 TEST(CudaInventory, ReadsHealthInBaseUnits) {
   FakeNode node(
-      "gpu 1 thermal_ns 1500000000\ngpu 1 hw_thermal_ns 500000000\ngpu 1 power_cap_ns 3000000000\n"
+      "header 13.1.115\ngpu 1 thermal_ns 1500000000\ngpu 1 hw_thermal_ns 500000000\n"
+      "gpu 1 power_cap_ns 3000000000\n"
       "gpu 1 power_brake_ns 250000000\ngpu 1 clock_reasons 2\n");
   const Readings readings = healthOf(*node.open());
   EXPECT_EQ(valueOf(readings, reading::kTemperature, "gpu1"), 35);
@@ -135,13 +139,109 @@ TEST(CudaInventory, ReadsHealthInBaseUnits) {
   EXPECT_EQ(valueOf(readings, "clock_capped", "gpu0"), 0);
 }
 
-TEST(CudaInventory, OlderDriversTellThrottlingByViolationTimes) {
-  FakeNode node(
-      "gpu * thermal_ns none\ngpu * hw_thermal_ns none\ngpu * power_brake_ns none\n"
-      "gpu 1 thermal_violation_ns 7000000000\ngpu 1 board_limit_ns 4000000000\n");
+/// What a GPU's clocks were held down by, in seconds, between a healthy sample and one two seconds later.
+std::map<std::string, double> throttledBy(const std::string& scenario) {
+  FakeNode node(scenario);
+  const auto inventory = node.open();
+  const Readings before = healthOf(*inventory, 10);
+  node.beginWork();
+  const Readings after = healthOf(*inventory, 12);
+  EXPECT_EQ(unreadableOf(after, "gpu1"), "");
+  std::map<std::string, double> grown;
+  for (const char* name : {reading::kThrottleThermal, reading::kThrottlePowerBrake,
+                           reading::kThrottlePowerCap, reading::kThrottleHardware})
+    if (const double by = valueOf(after, name, "gpu1") - valueOf(before, name, "gpu1"); by != 0)
+      grown[name] = by;
+  return grown;
+}
+
+/// Every version of NVML that the fake knows, by its header.
+class EveryNvml : public ::testing::TestWithParam<HeaderFacts> {
+ protected:
+  [[nodiscard]] static std::string header() { return std::string("header ") + GetParam().version + "\n"; }
+};
+
+TEST_P(EveryNvml, FindsThermalThrottling) {
+  EXPECT_EQ(throttledBy(header() + "gpu 1 thermal_ns 1500000000 working\n"),
+            (std::map<std::string, double>{{reading::kThrottleThermal, 1.5}}));
+  EXPECT_EQ(throttledBy(header() + "gpu 1 clock_reasons 72 working\n"),
+            (std::map<std::string, double>{{reading::kThrottleThermal, 2}}));
+}
+
+TEST_P(EveryNvml, FindsThePowerBrake) {
+  EXPECT_EQ(
+      throttledBy(header() + "gpu 1 power_brake_ns 2000000000 working\ngpu 1 clock_reasons 136 working\n"),
+      (std::map<std::string, double>{{reading::kThrottlePowerBrake, 2}}));
+}
+
+TEST_P(EveryNvml, FindsThePowerCap) {
+  EXPECT_EQ(throttledBy(header() + "gpu 1 power_cap_ns 1750000000 working\ngpu 1 clock_reasons 4 working\n"),
+            (std::map<std::string, double>{{reading::kThrottlePowerCap, 1.75}}));
+}
+
+TEST_P(EveryNvml, BlamesNeitherPowerSmoothingNorTheBoardLimit) {
+  EXPECT_EQ(
+      throttledBy(header() +
+                  "gpu * power_smoothing 1000000000 working\ngpu * board_limit_ns 1000000000 working\n"),
+      (std::map<std::string, double>{}));
+}
+
+TEST_P(EveryNvml, ReadsTheFabricAsFarAsItIsTold) {
+  FakeNode node(header() + "gpu 3 fabric_mask 425\ngpu 4 fabric 2\n");
   const Readings readings = healthOf(*node.open());
-  EXPECT_DOUBLE_EQ(valueOf(readings, reading::kThrottleThermal, "gpu1"), 7);
-  EXPECT_DOUBLE_EQ(valueOf(readings, reading::kThrottlePowerBrake, "gpu1"), 4);
+  EXPECT_EQ(unreadableOf(readings, "gpu3"), "");
+  if (GetParam().fabricInfo == 0) {
+    EXPECT_EQ(readingOf(readings, "fabric_ready", "gpu3"), nullptr);
+    return;
+  }
+  EXPECT_EQ(valueOf(readings, "fabric_ready", "gpu3"), 1);
+  EXPECT_EQ(valueOf(readings, "fabric_ready", "gpu4"), 0);
+  if (GetParam().fabricInfo == 1) {
+    EXPECT_EQ(readingOf(readings, reading::kFabricHealthy, "gpu3"), nullptr) << "this driver tells no health";
+    return;
+  }
+  EXPECT_EQ(valueOf(readings, reading::kFabricHealthy, "gpu2"), 1);
+  EXPECT_EQ(valueOf(readings, reading::kFabricHealthy, "gpu3"), 0);
+  EXPECT_EQ(readingOf(readings, reading::kFabricHealthy, "gpu3")->text, "degraded bandwidth");
+}
+
+TEST_P(EveryNvml, ReadsTheRecoveryActionWhereThereIsOne) {
+  FakeNode node(header() + "gpu 3 recovery_action 1\n");
+  const Readings readings = healthOf(*node.open());
+  EXPECT_EQ(unreadableOf(readings, "gpu3"), "");
+  if (GetParam().fieldsEnd <= 230) {
+    EXPECT_EQ(readingOf(readings, "recovery_needed", "gpu3"), nullptr);
+    return;
+  }
+  EXPECT_EQ(valueOf(readings, "recovery_needed", "gpu3"), 1);
+  EXPECT_EQ(readingOf(readings, "recovery_needed", "gpu3")->text, "reset the GPU");
+  EXPECT_EQ(valueOf(readings, "recovery_needed", "gpu2"), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryNvml, ::testing::ValuesIn(kHeaders), [](const auto& info) {
+  std::string name = info.param.version;
+  std::replace(name.begin(), name.end(), '.', '_');
+  return name;
+});
+
+TEST(CudaInventory, ThrottlingIsToldByFieldsWhereTheCallIsGone) {
+  const std::string gone = "gpu * call nvmlDeviceGetViolationStatus 13\n";
+  EXPECT_EQ(throttledBy(gone + "gpu 1 thermal_violation_ns 7000000000 working\n"),
+            (std::map<std::string, double>{{reading::kThrottleThermal, 7}}));
+  EXPECT_EQ(throttledBy(gone + "gpu 1 power_cap_ns 4000000000 working\n"),
+            (std::map<std::string, double>{{reading::kThrottlePowerCap, 4}}));
+}
+
+TEST(CudaInventory, ASlowdownOfTheHardwareWithoutAnotherReasonIsAReadingOfItsOwn) {
+  EXPECT_EQ(throttledBy("gpu 1 clock_reasons 8 working\n"),
+            (std::map<std::string, double>{{reading::kThrottleHardware, 2}}));
+}
+
+TEST(CudaInventory, AThrottleSourceThatFailsIsUnreadable) {
+  FakeNode node("header 13.1.115\ngpu 1 call nvmlDeviceGetViolationStatus 999\n");
+  const Readings readings = healthOf(*node.open());
+  EXPECT_EQ(readingOf(readings, reading::kThrottleThermal, "gpu1"), nullptr);
+  EXPECT_THAT(unreadableOf(readings, "gpu1"), HasSubstr("throttle_thermal: Unknown Error (NVML 999)"));
 }
 
 TEST(CudaInventory, NotSupportedLeavesNoReadingAndIsNotAFault) {
@@ -212,6 +312,44 @@ TEST(CudaInventory, AFabricThatIsNotReadySaysWhy) {
   EXPECT_EQ(readingOf(readings, "fabric_ready", "gpu0")->text, "registration is under way");
   EXPECT_EQ(readingOf(readings, "fabric_ready", "gpu1"), nullptr) << "no fabric";
   EXPECT_EQ(valueOf(readings, "fabric_ready", "gpu2"), 1);
+}
+
+TEST(CudaInventory, AFabricsTroublesAreNamed) {
+  FakeNode node(
+      "gpu 0 fabric_mask 681\ngpu 1 fabric_mask 357\ngpu 2 fabric_summary 2\ngpu 3 fabric_summary 3\n"
+      "gpu 4 fabric_mask 0\ngpu 4 fabric_summary 0\ngpu 4 name NVIDIA H100 NVL\ngpu 5 fabric_mask 4010\n");
+  const Readings readings = healthOf(*node.open());
+  const auto text = [&](const char* gpu) {
+    const Reading* reading = readingOf(readings, reading::kFabricHealthy, gpu);
+    return reading == nullptr ? "none" : reading->text;
+  };
+  EXPECT_EQ(text("gpu0"), "degraded bandwidth, incorrect configuration: wrong system GUID");
+  EXPECT_EQ(text("gpu1"),
+            "degraded bandwidth, route recovery in progress, recovery from an access timeout in progress");
+  EXPECT_EQ(text("gpu2"), "unhealthy, for a reason that is not reported");
+  EXPECT_EQ(text("gpu3"), "limited capacity");
+  EXPECT_EQ(text("gpu4"), "none") << "nothing of it is supported";
+  EXPECT_EQ(text("gpu5"), "incorrect configuration 15");
+  EXPECT_EQ(text("gpu6"), "");
+}
+
+TEST(CudaInventory, WithoutRootErrorsOfTheChipsMemoriesAreARemark) {
+  FakeNode node(
+      "gpu * call nvmlDeviceGetMemoryErrorCounter 3\ngpu * call nvmlDeviceGetSramEccErrorStatus 4\n");
+  const Readings readings = setupOf(*node.open());
+  EXPECT_EQ(unreadableOf(readings, "gpu3"), "");
+  EXPECT_EQ(readingOf(readings, "ecc_errors", "gpu3"), nullptr);
+  EXPECT_EQ(readingOf(readings, "sram_threshold_exceeded", "gpu3"), nullptr);
+  ASSERT_NE(readingOf(readings, "sram_state", "gpu3"), nullptr);
+  EXPECT_EQ(readingOf(readings, "sram_state", "gpu3")->text,
+            "not readable: Insufficient Permissions (NVML 4); run as root");
+}
+
+TEST(CudaInventory, TheThresholdOfTheChipsMemoriesIsReadEvenWhereCountersAreByLocation) {
+  FakeNode node("gpu 7 sram_threshold 1\n");
+  const Readings readings = setupOf(*node.open());
+  EXPECT_EQ(valueOf(readings, "sram_threshold_exceeded", "gpu7"), 1);
+  EXPECT_EQ(valueOf(readings, "sram_threshold_exceeded", "gpu6"), 0);
 }
 
 TEST(CudaInventory, ReadsHowAGpuIsSetUp) {

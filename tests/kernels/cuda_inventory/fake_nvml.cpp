@@ -28,6 +28,7 @@ Result<std::unique_ptr<cuda::CudaInventory>> FakeNode::tryToOpen(int builtFor) c
     if (kernelLogForbidden) return Error{ErrorCode::kIo, "Operation not permitted", "kernel log"};
     return kernelLog;
   };
+  host.uptime = [this] { return uptime; };
   return cuda::CudaInventory::open({std::move(host), fakeNvmlLibrary(), builtFor});
 }
 

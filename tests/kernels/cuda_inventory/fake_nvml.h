@@ -31,6 +31,7 @@ class FakeNode {
 
   std::string kernelLog;
   bool kernelLogForbidden = false;
+  double uptime = 60;  ///< seconds since boot, as the log's lines count them
 
  private:
   TempDir dir_;

@@ -24,21 +24,6 @@ Readings healthOf(cuda::CudaInventory& inventory) {
   return std::move(readings).value();
 }
 
-TEST(XidLog, FindsXidsByPciAddressAndClass) {
-  const auto counts = cuda::xidsInLog(std::string(kLog79) +
-                                      "[1] NVRM: Xid (PCI:0000:4e:00): 31, pid=1, MMU Fault\n"
-                                      "[2] NVRM: Xid (0000:18:00): 62, an old form\n"
-                                      "[3] NVRM: Xid (PCI:0000:60:00 GPU-I:05): 13, in a MIG instance\n"
-                                      "[4] NVRM: Xid (PCI:0000:99:00): many\n"
-                                      "[5] NVRM: loading NVIDIA UNIX Open Kernel Module\n[6] NVRM: Xid (");
-  ASSERT_EQ(counts.size(), 3u);
-  EXPECT_EQ(counts.at("0000:4e:00").fatal, 1);
-  EXPECT_EQ(counts.at("0000:4e:00").lastFatal, 79);
-  EXPECT_EQ(counts.at("0000:4e:00").application, 1);
-  EXPECT_EQ(counts.at("0000:18:00").fatal, 1);
-  EXPECT_EQ(counts.at("0000:60:00").application, 1);
-}
-
 TEST(XidWatch, CountsWhatTheLogHeldBefore) {
   FakeNode node;
   node.kernelLog = kLog79;
@@ -74,6 +59,30 @@ TEST(XidWatch, EventsDoWithoutTheLogAndTheLogWithoutEvents) {
   EXPECT_EQ(valueOf(healthOf(*byLog), reading::kXidFatal, "gpu3"), 0);
   log.kernelLog = kLog79;
   EXPECT_EQ(valueOf(healthOf(*byLog), reading::kXidFatal, "gpu3"), 1);
+}
+
+TEST(XidWatch, WhetherAnNvlinkErrorIsFatalTheLogTellsIfItCanBeRead) {
+  for (const bool forbidden : {false, true}) {
+    FakeNode node("gpu 3 xid 145 working\n");
+    node.kernelLogForbidden = forbidden;
+    const auto inventory = node.open();
+    EXPECT_EQ(valueOf(healthOf(*inventory), reading::kXidFatal, "gpu3"), 0);
+    node.beginWork();
+    node.kernelLog = "[ 12.1] NVRM: Xid (PCI:0000:4e:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0)\n";
+    const Readings readings = healthOf(*inventory);
+    EXPECT_EQ(valueOf(readings, reading::kXidFatal, "gpu3"), forbidden ? 1 : 0);
+    EXPECT_EQ(valueOf(readings, reading::kXidInformation, "gpu3"), forbidden ? 0 : 1);
+  }
+}
+
+TEST(XidWatch, XidsThatAskForNothingAreNoReading) {
+  FakeNode node("gpu 3 xid 63 working\ngpu 3 xid 94 working\n");
+  const auto inventory = node.open();
+  (void)healthOf(*inventory);
+  node.beginWork();
+  const Readings readings = healthOf(*inventory);
+  EXPECT_EQ(valueOf(readings, reading::kXidFatal, "gpu3"), 0);
+  EXPECT_EQ(valueOf(readings, reading::kXidApplication, "gpu3"), 1);
 }
 
 TEST(XidWatch, NeitherEventsNorLogIsUnreadable) {

@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using testing::TempDir;
 
 HostSources sourcesOf(const TempDir& dir) {
-  return {Root(dir.path()), [] { return std::string(); }, "", 1, nullptr};
+  return {Root(dir.path()), [] { return std::string(); }, "", 1, nullptr, [] { return 0.0; }};
 }
 
 const Reading* find(const Readings& readings, const std::string& name) {

@@ -7,8 +7,12 @@
 namespace muster {
 namespace {
 
+LogErrors hardwareErrors(std::string_view log) {
+  return findInLog(log, LogKind::kHardwareError);
+}
+
 TEST(KernelLog, CountsEventsAndKeepsTheLast) {
-  const HardwareErrors errors = findHardwareErrors(
+  const LogErrors errors = hardwareErrors(
       "<6>[    0.000000] Linux version 6.1\n"
       "<2>[   10.000000] mce: [Hardware Error]: CPU 3: Machine Check: 0 Bank 5: bea0000000000108\n"
       "<3>[   11.000000] mce: [Hardware Error]: TSC 0 ADDR 1ffffa\n"
@@ -20,25 +24,34 @@ TEST(KernelLog, CountsEventsAndKeepsTheLast) {
 }
 
 TEST(KernelLog, CorrectedErrorsAndPlainLinesAreNone) {
-  EXPECT_EQ(findHardwareErrors(
-                "EDAC MC0: 1 CE memory read error\nAER: Corrected error received\nmce: CPU0 supports\n")
-                .count,
-            0u);
-  EXPECT_EQ(findHardwareErrors("").count, 0u);
+  EXPECT_EQ(
+      hardwareErrors("EDAC MC0: 1 CE memory read error\nAER: Corrected error received\nmce: CPU0 supports\n")
+          .count,
+      0u);
+  EXPECT_EQ(hardwareErrors("").count, 0u);
 }
 
 TEST(KernelLog, HostileLinesArePrintable) {
-  const HardwareErrors errors =
-      findHardwareErrors(std::string("Memory failure: \x1b[2J\xff") + std::string(9000, 'x'));
+  const LogErrors errors =
+      hardwareErrors(std::string("Memory failure: \x1b[2J\xff") + std::string(9000, 'x'));
   EXPECT_EQ(errors.count, 1u);
   EXPECT_LE(errors.last.size(), 220u);
   EXPECT_EQ(errors.last.find('\x1b'), std::string::npos);
 }
 
+TEST(KernelLog, LinesOlderThanItsBeginAreLeftOut) {
+  const std::string log =
+      "<6>[    9.999999] old\n<6>[   10.000000] new\n[  11.5][ T12] with a thread\nwithout a time\n[many] no "
+      "time\n<";
+  EXPECT_EQ(logSince(log, 10),
+            "<6>[   10.000000] new\n[  11.5][ T12] with a thread\nwithout a time\n[many] no time\n<\n");
+  EXPECT_EQ(logSince("", 10), "");
+}
+
 TEST(KernelLog, IsReadOrTheErrorSaysWhatToDo) {
   const auto log = readKernelLog();
   if (log.ok()) {
-    EXPECT_LE(findHardwareErrors(*log).count, log->size());
+    EXPECT_LE(hardwareErrors(*log).count, log->size());
   } else {
     EXPECT_NE(log.error().message.find("CAP_SYSLOG"), std::string::npos);
   }

@@ -126,6 +126,28 @@ TEST(SimInventory, TellsApplicationXidsFromFatalOnes) {
   }));
 }
 
+TEST(SimInventory, TellsTheFabricsHealthFromItsTimeOn) {
+  SimInventory inventory = inventoryOf("[[fault]]\nkind = \"fabric\"\ndevice = 1\nat = 5\nmask = 410\n");
+  EXPECT_EQ(valueOf(*inventory.health(4, ""), reading::kFabricHealthy, "gpu1"), 1);
+  const Readings later = *inventory.health(5, "");
+  EXPECT_EQ(valueOf(later, reading::kFabricHealthy, "gpu1"), 0);
+  EXPECT_EQ(valueOf(later, reading::kFabricHealthy, "gpu0"), 1);
+  EXPECT_TRUE(std::any_of(later.values.begin(), later.values.end(), [](const Reading& r) {
+    return r.name == reading::kFabricHealthy && r.text == "unhealthy route";
+  }));
+}
+
+TEST(SimInventory, CountsSxidsOfItsNode) {
+  SimInventory inventory = inventoryOf(
+      "[[fault]]\nkind = \"sxid\"\nat = 5\nsxid = 20034\n[[fault]]\nkind = \"sxid\"\nsxid = 22013\nfatal = "
+      "false\n"
+      "[[fault]]\nkind = \"sxid\"\nsxid = 12028\nnode = 7\n");
+  EXPECT_EQ(valueOf(*inventory.health(4, ""), reading::kSxidFatal, ""), 0);
+  const Readings later = *inventory.health(5, "");
+  EXPECT_EQ(valueOf(later, reading::kSxidFatal, ""), 1);
+  EXPECT_EQ(valueOf(later, reading::kSxidNonfatal, ""), 1);
+}
+
 TEST(SimInventory, SpreadsHealthyDevicesByLittle) {
   Scenario scenario = *smallScenario();
   scenario.figures.spread = 0.006;

@@ -141,6 +141,30 @@ TEST(EnvTelemetry, WhatStrikesAtTheVeryStartCounts) {
   EXPECT_THAT(result.one("last_xid").text, HasSubstr("79"));
 }
 
+TEST(EnvTelemetry, APowerLimitCountsWhereItSlowsAGpuFarBelowItsPeers) {
+  const TempDir dir;
+  const auto cap = [](int device, const char* factor) {
+    return "[[fault]]\nkind = \"throttle\"\nreason = \"power_cap\"\nfrom = \"2s\"\ndevice = " +
+           std::to_string(device) + "\nfactor = " + factor + "\n";
+  };
+  const auto excess = [&](int devices, const std::string& faults) {
+    EnvOptions options;
+    options.backend = "sim";
+    std::string text = std::string(kScenario) + faults;
+    text.replace(text.find("count = 2"), 9, "count = " + std::to_string(devices));
+    options.scenario = dir.write("some.toml", text);
+    options.params = {{"start", "0s"}, {"end", "4s"}, {"load", "compute"}};
+    return runEnv("telemetry", options).of("throttle_power_excess");
+  };
+  const auto one = excess(4, cap(1, "0.6"));
+  EXPECT_DOUBLE_EQ(sumOf(one, "gpu1"), 2);
+  EXPECT_DOUBLE_EQ(sumOf(one, "gpu0"), 0);
+  EXPECT_DOUBLE_EQ(sumOf(excess(4, cap(1, "0.8")), "gpu1"), 0) << "a GPU that is capped harder than others";
+  const auto all = excess(4, cap(0, "0.6") + cap(1, "0.6") + cap(2, "0.6") + cap(3, "0.6"));
+  for (const char* device : {"gpu0", "gpu1", "gpu2", "gpu3"}) EXPECT_DOUBLE_EQ(sumOf(all, device), 0);
+  EXPECT_TRUE(excess(2, cap(1, "0.6")).empty()) << "two tell nothing of each other";
+}
+
 TEST(EnvTelemetry, OneRankOfManyReportsItsOwnDeviceAndTheNode) {
   const TempDir dir;
   EnvOptions options;

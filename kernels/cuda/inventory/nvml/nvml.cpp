@@ -98,6 +98,12 @@ Answer<std::string> textOf(nvmlReturn_t code, const char* text) {
   return {code, code == NVML_SUCCESS ? printable(text, NVML_TEXT_SIZE) : ""};
 }
 
+/// The second number of "13.580.95.05": the first is that of CUDA.
+int branchOf(const std::string& version) {
+  const size_t dot = version.find('.');
+  return dot == std::string::npos ? 0 : static_cast<int>(leadingInteger(version.substr(dot + 1), 0));
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Nvml>> Nvml::open(const Root& root, const std::string& library) {
@@ -106,6 +112,7 @@ Result<std::shared_ptr<const Nvml>> Nvml::open(const Root& root, const std::stri
   if (nvml->library_ == nullptr) return noDriver(root, dlerror(), library);
   MUSTER_CHECK_OK(nvml->bind(library));
   MUSTER_CHECK_OK(nvml->start(root));
+  nvml->driverBranch_ = branchOf(nvml->text(nvml->api_.nvmlSystemGetNVMLVersion).value);
   return std::shared_ptr<const Nvml>(std::move(nvml));
 }
 

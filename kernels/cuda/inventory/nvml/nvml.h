@@ -65,6 +65,8 @@ class Nvml {
   const NvmlApi* operator->() const { return &api_; }
   /// How messages call the GPU behind a handle from now on: "gpu3".
   static void name(nvmlDevice_t device, const std::string& id);
+  /// The driver's branch by the version that the library reports: 580 of "13.580.95.05"; 0: it does not tell.
+  [[nodiscard]] int driverBranch() const { return driverBranch_; }
   /// "Unknown Error (NVML 999)".
   [[nodiscard]] std::string words(nvmlReturn_t code) const;
   /// A call that fills a text of at most NVML_TEXT_SIZE bytes, made printable.
@@ -79,6 +81,7 @@ class Nvml {
 
   NvmlApi api_;
   void* library_ = nullptr;
+  int driverBranch_ = 0;
   mutable bool started_ = false;
 };
 

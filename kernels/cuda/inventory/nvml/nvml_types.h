@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 extern "C" {
 
@@ -101,7 +102,24 @@ struct nvmlEccSramErrorStatus_t {  // version 1
   unsigned int bThresholdExceeded;
 };
 
-struct nvmlGpuFabricInfoV_t {  // version 2
+struct nvmlGpuFabricInfo_t {  // of drivers before 550
+  unsigned char clusterUuid[NVML_GPU_FABRIC_UUID_LEN];
+  nvmlReturn_t status;
+  unsigned int cliqueId;
+  unsigned char state;
+};
+
+struct nvmlGpuFabricInfo_v3_t {  // version 2, from driver 550 on, ends before healthSummary
+  unsigned int version;
+  unsigned char clusterUuid[NVML_GPU_FABRIC_UUID_LEN];
+  nvmlReturn_t status;
+  unsigned int cliqueId;
+  unsigned char state;
+  unsigned int healthMask;
+  unsigned char healthSummary;
+};
+
+struct nvmlGpuFabricInfo_v2_t {
   unsigned int version;
   unsigned char clusterUuid[NVML_GPU_FABRIC_UUID_LEN];
   nvmlReturn_t status;
@@ -146,7 +164,7 @@ enum : int {
 enum : int { NVML_FEATURE_DISABLED = 0, NVML_FEATURE_ENABLED = 1 };
 enum : int { NVML_TEMPERATURE_GPU = 0 };
 enum : int { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2 };
-enum : int { NVML_PERF_POLICY_POWER = 0, NVML_PERF_POLICY_THERMAL = 1, NVML_PERF_POLICY_BOARD_LIMIT = 3 };
+enum : int { NVML_PERF_POLICY_POWER = 0, NVML_PERF_POLICY_THERMAL = 1 };
 enum : int { NVML_MEMORY_ERROR_TYPE_CORRECTED = 0, NVML_MEMORY_ERROR_TYPE_UNCORRECTED = 1 };
 enum : int { NVML_VOLATILE_ECC = 0, NVML_AGGREGATE_ECC = 1 };
 enum : int { NVML_MEMORY_LOCATION_DRAM = 2, NVML_MEMORY_LOCATION_SRAM = 7 };
@@ -168,10 +186,28 @@ enum : unsigned char {
   NVML_GPU_FABRIC_STATE_COMPLETED = 3
 };
 enum : unsigned long long { nvmlEventTypeXidCriticalError = 0x8 };
-enum : unsigned long long { nvmlClocksEventReasonApplicationsClocksSetting = 0x2 };
+enum : unsigned long long {
+  nvmlClocksEventReasonApplicationsClocksSetting = 0x2,
+  nvmlClocksThrottleReasonHwSlowdown = 0x8,
+  nvmlClocksEventReasonSwThermalSlowdown = 0x20,
+  nvmlClocksThrottleReasonHwThermalSlowdown = 0x40,
+  nvmlClocksThrottleReasonHwPowerBrakeSlowdown = 0x80,
+};
+enum : unsigned {
+  NVML_GPU_RECOVERY_ACTION_NONE = 0,
+  NVML_GPU_RECOVERY_ACTION_GPU_RESET = 1,
+  NVML_GPU_RECOVERY_ACTION_NODE_REBOOT = 2,
+  NVML_GPU_RECOVERY_ACTION_DRAIN_P2P = 3,
+  NVML_GPU_RECOVERY_ACTION_DRAIN_AND_RESET = 4,
+  NVML_GPU_RECOVERY_ACTION_RECOVER_IMEX_DOMAIN = 5,
+  NVML_GPU_RECOVERY_ACTION_BUS_RESET = 6,
+  NVML_GPU_RECOVERY_ACTION_SYSTEM_REBOOT = 7,
+};
 
 enum : unsigned {
   NVML_FI_DEV_RETIRED_PENDING = 31,
+  NVML_FI_DEV_PERF_POLICY_POWER = 74,  // ns, cumulative
+  NVML_FI_DEV_PERF_POLICY_THERMAL = 75,
   NVML_FI_DEV_MEMORY_TEMP = 82,
   NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON = 90,
   NVML_FI_DEV_NVLINK_LINK_COUNT = 91,
@@ -182,9 +218,7 @@ enum : unsigned {
   NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS = 208,  // these three from Blackwell on
   NVML_FI_DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS = 211,
   NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS = 215,
-  NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN = 269,  // ns, cumulative
-  NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN = 270,
-  NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN = 271,
+  NVML_FI_DEV_GET_GPU_RECOVERY_ACTION = 230,
 };
 
 /// Every function that we call, as (name, parameters): REQUIRED ones are in every driver that we support,
@@ -244,13 +278,31 @@ enum : unsigned {
   OPTIONAL(nvmlDeviceGetCurrentClocksEventReasons, (nvmlDevice_t, unsigned long long*))            \
   OPTIONAL(nvmlDeviceGetCurrentClocksThrottleReasons, (nvmlDevice_t, unsigned long long*))         \
   OPTIONAL(nvmlDeviceGetNvLinkErrorCounter, (nvmlDevice_t, unsigned, int, unsigned long long*))    \
-  OPTIONAL(nvmlDeviceGetGpuFabricInfoV, (nvmlDevice_t, nvmlGpuFabricInfoV_t*))
+  OPTIONAL(nvmlDeviceGetGpuFabricInfo, (nvmlDevice_t, nvmlGpuFabricInfo_t*))                       \
+  OPTIONAL(nvmlDeviceGetGpuFabricInfoV, (nvmlDevice_t, nvmlGpuFabricInfo_v3_t*))
 
 /// Gives the words for a return code; the one function that does not return one.
 using nvmlErrorString_t = const char* (*)(nvmlReturn_t);
 }
 
 namespace muster::cuda {
+
+/// Ids of the fields NVML_FI_DEV_CLOCKS_EVENT_REASON_{SW_THERM,HW_THERM,HW_POWER_BRAKE}_SLOWDOWN: how long
+/// the clocks were held down, ns, cumulative.
+struct SlowdownFields {
+  unsigned swThermal;
+  unsigned hwThermal;
+  unsigned hwPowerBrake;
+};
+
+/// NVIDIA has moved these ids: CUDA 12.9 (driver 575) has them from 251 on, CUDA 13.1 (driver 590) and newer
+/// from 269 on, and CUDA 13.0 (driver 580) either, by its update. The other place holds settings of power
+/// smoothing. So a driver of which the ids are not certain gives none.
+constexpr std::optional<SlowdownFields> slowdownFields(int driverBranch) {
+  if (driverBranch == 575) return SlowdownFields{251, 252, 253};
+  if (driverBranch >= 590) return SlowdownFields{269, 270, 271};
+  return std::nullopt;
+}
 
 /// The functions of an opened library; nullptr for an optional one that it lacks.
 struct NvmlApi {
