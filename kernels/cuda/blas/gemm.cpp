@@ -33,7 +33,7 @@ class CudaGemm : public Gemm {
   Status run() override { return runCandidate(use_); }
   Result<ReferenceError> checkAgainstReference(int samples, uint64_t seed) override;
   Status keepResult() override;
-  Result<Mismatch> compareWithKept() override;
+  Status compareWithKept(Tally& found) override;
   [[nodiscard]] std::string implementation() const override;
 
  private:
@@ -227,12 +227,11 @@ Status CudaGemm::keepResult() {
   return clearResult();
 }
 
-Result<Mismatch> CudaGemm::compareWithKept() {
+Status CudaGemm::compareWithKept(Tally& found) {
   // i32 has the size of f32 but no NaN: compared as bytes.
   const Dtype bits = spec_.dtype == Dtype::kI8 ? Dtype::kI8 : gemmOutput(spec_.dtype);
-  MUSTER_TRY(Mismatch mismatch, device_.compareBits(*kept_, *c_, bits));
-  MUSTER_CHECK_OK(clearResult());
-  return mismatch;
+  MUSTER_CHECK_OK(device_.countDifferences(*kept_, *c_, bits, found));
+  return clearResult();
 }
 
 std::string CudaGemm::implementation() const {
