@@ -84,6 +84,7 @@ Status CudaDevice::start() {
     return cannotOpen(code, info_);
   MUSTER_CHECK_OK(refuseMig(properties, info_));
   computeCapability_ = properties.major * 10 + properties.minor;
+  MUSTER_CHECK_OK(checkGeneration(computeCapability_, CUDART_VERSION, info_.id));
   multiprocessors_ = properties.multiProcessorCount;
   MUSTER_TRY(stream_, makeStream());
   MUSTER_TRY(begin_, makeEvent(true));

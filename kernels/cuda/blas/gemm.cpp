@@ -120,7 +120,10 @@ Status CudaGemm::plan() {
                            bScale_ ? bytesOf(*bScale_) : nullptr};
   for (const GemmPlan::Mode& mode : modes) {
     auto made = GemmPlan::make(handle_, spec_, type_, mode, at, best() ? kManyHeuristics : 1);
-    if (!made.ok() && made.error().code == ErrorCode::kUnsupported && !plans_.empty()) continue;
+    if (!made.ok() && !plans_.empty()) {
+      MUSTER_CHECK_OK(device_.synchronize());  // a mode that the library does not take is left out
+      continue;
+    }
     if (!made.ok()) return std::move(made).error();
     for (size_t i = 0; i < (*made)->algorithms(); ++i) candidates_.push_back({plans_.size(), i});
     plans_.push_back(std::move(made).value());
@@ -158,8 +161,10 @@ Status CudaGemm::choose() {
     use_ = one;
     if (implementation() == chosen_) return {};
   }
-  MUSTER_TRY(size_t index, fastest(candidates_.size(),
-                                   [&](size_t i, int runs) { return secondsOf(candidates_[i], runs); }));
+  MUSTER_TRY(size_t index,
+             fastest(
+                 candidates_.size(), [&](size_t i, int runs) { return secondsOf(candidates_[i], runs); },
+                 [&] { return device_.synchronize(); }));
   use_ = candidates_[index];
   chosen_ = implementation();
   return {};
