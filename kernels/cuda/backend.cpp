@@ -5,6 +5,7 @@
 #include "kernels/cuda/inventory/inventory.h"
 #include "kernels/cuda/modules.h"
 #include "kernels/cuda/open.h"
+#include "kernels/host/rdma/host_rdma.h"
 #include "runner/core/build_info.h"
 #include "runner/core/text.h"
 
@@ -49,6 +50,8 @@ class CudaBackend : public Backend {
     MUSTER_TRY(const DnnEntry* dnn, modules_.dnn());
     return dnn->open(device);
   }
+
+  Result<std::unique_ptr<Rdma>> rdma(const RdmaOptions& options) override { return makeHostRdma(options); }
 
   Result<std::unique_ptr<Communicator>> communicator(Device& device, const CommunicatorSpec& spec,
                                                      GroupStore& store) override {

@@ -41,10 +41,10 @@ __device__ Unit load(const std::byte* data, uint64_t unit, uint64_t count, const
 }
 
 __global__ void __launch_bounds__(kThreads)
-    checkKernel(const std::byte* data, uint64_t pattern, uint64_t bytes, Mismatch* parts) {
+    checkKernel(const std::byte* data, PatternPart part, uint64_t bytes, Mismatch* parts) {
   Mismatch found;
   eachUnit(bytes, [&](uint64_t unit, uint64_t count) {
-    const Unit expected = patternUnit(pattern, unit);
+    const Unit expected = patternUnit(part, unit);
     checkUnit(expected, load(data, unit, count, expected), unit, found);
   });
   const Mismatch whole = reduceFound(found);
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kThreads)
     compareUnits<T>(load(a, unit, count, Unit{0, 0}), load(b, unit, count, Unit{0, 0}), rule, unit, found);
   });
   const Mismatch whole = reduceFound(found);
-  if (threadIdx.x == 0) parts[blockIdx.x] = whole;
+  if (threadIdx.x == 0 && whole.wrong != 0) parts[blockIdx.x] = followedBy(parts[blockIdx.x], whole);
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -84,9 +84,9 @@ cudaError_t compare(const void* a, const void* b, Dtype dtype, uint64_t bytes, M
 
 }  // namespace
 
-cudaError_t launchCheckPattern(const void* data, uint64_t pattern, uint64_t bytes, Mismatch* parts,
+cudaError_t launchCheckPattern(const void* data, const PatternPart& part, uint64_t bytes, Mismatch* parts,
                                int blocks, cudaStream_t stream) {
-  checkKernel<<<blocks, kThreads, 0, stream>>>(static_cast<const std::byte*>(data), pattern, bytes, parts);
+  checkKernel<<<blocks, kThreads, 0, stream>>>(static_cast<const std::byte*>(data), part, bytes, parts);
   return cudaGetLastError();
 }
 

@@ -41,6 +41,13 @@ StreamOp streamOp(MemoryOp op) {
   return StreamOp::kRead;
 }
 
+/// Between two events that are over.
+Result<double> secondsBetween(cudaEvent_t begin, cudaEvent_t end) {
+  float milliseconds = 0;
+  MUSTER_CUDA(cudaEventElapsedTime(&milliseconds, begin, end));
+  return static_cast<double>(milliseconds) * 1e-3;
+}
+
 Error cannotOpen(cudaError_t code, const DeviceInfo& info) {
   (void)cudaGetLastError();
   int driver = 0, runtime = 0;
@@ -77,6 +84,7 @@ Status CudaDevice::start() {
     return cannotOpen(code, info_);
   MUSTER_CHECK_OK(refuseMig(properties, info_));
   computeCapability_ = properties.major * 10 + properties.minor;
+  MUSTER_CHECK_OK(checkGeneration(computeCapability_, CUDART_VERSION, info_.id));
   multiprocessors_ = properties.multiProcessorCount;
   MUSTER_TRY(stream_, makeStream());
   MUSTER_TRY(begin_, makeEvent(true));
@@ -161,38 +169,74 @@ Status CudaDevice::fillNormal(Buffer& buffer, Dtype dtype, uint64_t seed) {
                 "a fill with random values");
 }
 
-Status CudaDevice::fillPattern(Buffer& buffer, uint64_t pattern) {
+Status CudaDevice::fillPattern(Buffer& buffer, const PatternPart& part) {
   MUSTER_CHECK_OK(use());
-  return queued(launchFillPattern(bytesOf(buffer), pattern, buffer.bytes(), blocks(), stream_.get()),
+  return queued(launchFillPattern(bytesOf(buffer), part, buffer.bytes(), blocks(), stream_.get()),
                 "a fill with a pattern");
 }
 
 /// Waits for the blocks' parts and combines them.
-Result<Mismatch> CudaDevice::collectFound() {
+Result<Mismatch> CudaDevice::collectFound(const DeviceMemory& found) {
   const size_t bytes = static_cast<size_t>(blocks()) * sizeof(Mismatch);
+  MUSTER_CHECK_OK(use());
   MUSTER_CHECK_OK(
-      queued(cudaMemcpyAsync(hostParts_.get(), parts_.get(), bytes, cudaMemcpyDeviceToHost, stream_.get()),
+      queued(cudaMemcpyAsync(hostParts_.get(), found.get(), bytes, cudaMemcpyDeviceToHost, stream_.get()),
              "a copy of results"));
   MUSTER_CHECK_OK(synchronize());
   const auto* parts = static_cast<const Mismatch*>(hostParts_.get());
   return std::accumulate(parts, parts + blocks(), Mismatch(), combine);
 }
 
-Result<Mismatch> CudaDevice::checkPattern(const Buffer& buffer, uint64_t pattern) {
+Result<Mismatch> CudaDevice::checkPattern(const Buffer& buffer, const PatternPart& part) {
   MUSTER_CHECK_OK(use());
-  MUSTER_CHECK_OK(queued(launchCheckPattern(bytesOf(buffer), pattern, buffer.bytes(),
+  MUSTER_CHECK_OK(queued(launchCheckPattern(bytesOf(buffer), part, buffer.bytes(),
                                             static_cast<Mismatch*>(parts_.get()), blocks(), stream_.get()),
                          "a check of a pattern"));
-  return collectFound();
+  return collectFound(parts_);
+}
+
+/// What blocks found, block by block, in all comparisons.
+class CudaDevice::PartsTally : public Tally {
+ public:
+  PartsTally(CudaDevice& device, DeviceMemory parts) : device_(device), parts_(std::move(parts)) {}
+  [[nodiscard]] const DeviceMemory& parts() const { return parts_; }
+  Result<Mismatch> read() override { return device_.collectFound(parts_); }
+
+ private:
+  CudaDevice& device_;
+  DeviceMemory parts_;
+};
+
+Status CudaDevice::clearFound(const DeviceMemory& found) {
+  const size_t bytes = static_cast<size_t>(blocks()) * sizeof(Mismatch);
+  return queued(cudaMemsetAsync(found.get(), 0, bytes, stream_.get()), "the clearing of a count");
+}
+
+Status CudaDevice::countInto(const DeviceMemory& found, const Buffer& a, const Buffer& b, Dtype dtype) {
+  MUSTER_CHECK_OK(sameSize(a, b, info_.id));
+  return queued(launchCompare(bytesOf(a), bytesOf(b), dtype, a.bytes(), static_cast<Mismatch*>(found.get()),
+                              blocks(), stream_.get()),
+                "a comparison");
 }
 
 Result<Mismatch> CudaDevice::compareBits(const Buffer& a, const Buffer& b, Dtype dtype) {
-  MUSTER_CHECK_OK(sameSize(a, b, info_.id));
   MUSTER_CHECK_OK(use());
-  MUSTER_CHECK_OK(queued(launchCompare(bytesOf(a), bytesOf(b), dtype, a.bytes(),
-                                       static_cast<Mismatch*>(parts_.get()), blocks(), stream_.get()),
-                         "a comparison"));
-  return collectFound();
+  MUSTER_CHECK_OK(clearFound(parts_));
+  MUSTER_CHECK_OK(countInto(parts_, a, b, dtype));
+  return collectFound(parts_);
+}
+
+Result<std::unique_ptr<Tally>> CudaDevice::tally() {
+  MUSTER_CHECK_OK(use());
+  letGo();  // the driver may wait for running work before it hands out memory
+  MUSTER_TRY(DeviceMemory parts, makeDeviceMemory(static_cast<size_t>(blocks()) * sizeof(Mismatch)));
+  MUSTER_CHECK_OK(clearFound(parts));
+  return std::unique_ptr<Tally>(new PartsTally(*this, std::move(parts)));
+}
+
+Status CudaDevice::countDifferences(const Buffer& a, const Buffer& b, Dtype dtype, Tally& found) {
+  MUSTER_CHECK_OK(use());
+  return countInto(static_cast<PartsTally&>(found).parts(), a, b, dtype);
 }
 
 Result<uint64_t> CudaDevice::hash(const Buffer& buffer) {
@@ -219,9 +263,7 @@ Result<StreamShape> CudaDevice::shapeFor(StreamOp op, const StreamArrays& at) {
     MUSTER_CHECK_OK(queued(launchStream(op, shape, at, stream_.get()), "a memory kernel"));
     MUSTER_CHECK_OK(queued(cudaEventRecord(end.get(), stream_.get()), "an event"));
     MUSTER_CHECK_OK(synchronize());
-    float milliseconds = 0;
-    MUSTER_CUDA(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()));
-    return static_cast<double>(milliseconds) * 1e-3;
+    return secondsBetween(begin.get(), end.get());
   });
 }
 
@@ -267,6 +309,31 @@ Status CudaDevice::synchronize() {
   return {};
 }
 
+class CudaDevice::EventMark : public Mark {
+ public:
+  explicit EventMark(Event event) : event_(std::move(event)) {}
+  [[nodiscard]] cudaEvent_t event() const { return event_.get(); }
+
+ private:
+  Event event_;
+};
+
+Result<std::unique_ptr<Mark>> CudaDevice::mark() {
+  MUSTER_CHECK_OK(use());
+  MUSTER_TRY(Event event, makeEvent(true));
+  MUSTER_CHECK_OK(queued(cudaEventRecord(event.get(), stream_.get()), "an event"));
+  return std::unique_ptr<Mark>(new EventMark(std::move(event)));
+}
+
+Result<double> CudaDevice::seconds(const Mark& from, const Mark& to) {
+  MUSTER_CHECK_OK(use());
+  letGo();
+  const cudaEvent_t end = static_cast<const EventMark&>(to).event();
+  if (const cudaError_t code = cudaEventSynchronize(end); code != cudaSuccess)
+    return workProblem(code, info_.id, "waiting for queued work");
+  return secondsBetween(static_cast<const EventMark&>(from).event(), end);
+}
+
 /// Runs `work` between the two events, and waits.
 Result<double> CudaDevice::elapsed(const std::function<Status()>& work) {
   MUSTER_CHECK_OK(queued(cudaEventRecord(begin_.get(), stream_.get()), "an event"));
@@ -274,9 +341,7 @@ Result<double> CudaDevice::elapsed(const std::function<Status()>& work) {
   MUSTER_CHECK_OK(use());  // the work may have used another GPU
   MUSTER_CHECK_OK(queued(cudaEventRecord(end_.get(), stream_.get()), "an event"));
   MUSTER_CHECK_OK(synchronize());
-  float milliseconds = 0;
-  MUSTER_CUDA(cudaEventElapsedTime(&milliseconds, begin_.get(), end_.get()));
-  return static_cast<double>(milliseconds) * 1e-3;
+  return secondsBetween(begin_.get(), end_.get());
 }
 
 Result<double> CudaDevice::time(const std::function<Status()>& work) {

@@ -33,9 +33,11 @@ class CudaDevice : public Device {
   Result<std::unique_ptr<Buffer>> allocate(uint64_t bytes) override;
   [[nodiscard]] Result<uint64_t> freeBytes() override;
   Status fillNormal(Buffer& buffer, Dtype dtype, uint64_t seed) override;
-  Status fillPattern(Buffer& buffer, uint64_t pattern) override;
-  Result<Mismatch> checkPattern(const Buffer& buffer, uint64_t pattern) override;
+  Status fillPattern(Buffer& buffer, const PatternPart& part) override;
+  Result<Mismatch> checkPattern(const Buffer& buffer, const PatternPart& part) override;
   Result<Mismatch> compareBits(const Buffer& a, const Buffer& b, Dtype dtype) override;
+  Result<std::unique_ptr<Tally>> tally() override;
+  Status countDifferences(const Buffer& a, const Buffer& b, Dtype dtype, Tally& found) override;
   Result<uint64_t> hash(const Buffer& buffer) override;
   Status memoryOp(MemoryOp op, Buffer& a, const Buffer* b, const Buffer* c) override;
   Status fillRing(Buffer& buffer, uint64_t stride, uint64_t seed) override;
@@ -44,15 +46,21 @@ class CudaDevice : public Device {
   /// By events on stream(), around work that is queued while a kernel holds the stream: gaps between launches
   /// do not count. The hold ends when `work` waits for the GPU through this Device, or after kHoldLimit.
   Result<double> time(const std::function<Status()>& work) override;
+  Result<std::unique_ptr<Mark>> mark() override;
+  Result<double> seconds(const Mark& from, const Mark& to) override;
 
  private:
+  class EventMark;
+  class PartsTally;
   CudaDevice(const DeviceInfo& info, int ordinal) : info_(info), ordinal_(ordinal) {}
   Status start();
   [[nodiscard]] Status use() const;
   void letGo();
   [[nodiscard]] int blocks() const;
   [[nodiscard]] Status queued(cudaError_t code, const char* what) const;
-  Result<Mismatch> collectFound();
+  Status clearFound(const DeviceMemory& found);
+  Status countInto(const DeviceMemory& found, const Buffer& a, const Buffer& b, Dtype dtype);
+  Result<Mismatch> collectFound(const DeviceMemory& found);
   Result<double> elapsed(const std::function<Status()>& work);
   Result<StreamShape> shapeFor(StreamOp op, const StreamArrays& at);
 

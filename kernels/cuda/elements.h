@@ -134,8 +134,8 @@ MUSTER_HD inline Unit normalUnit<ToF64>(uint64_t key, uint64_t unit) {
 
 // --- Patterns, comparisons, hashes ---
 
-MUSTER_HD constexpr Unit patternUnit(uint64_t pattern, uint64_t unit) {
-  return {patternWord(pattern, 2 * unit), patternWord(pattern, 2 * unit + 1)};
+MUSTER_HD constexpr Unit patternUnit(const PatternPart& part, uint64_t unit) {
+  return {part.word(2 * unit), part.word(2 * unit + 1)};
 }
 
 /// Counts in `found` the bytes of a unit that differ from the pattern.

@@ -34,8 +34,8 @@ __global__ void __launch_bounds__(kThreads) normalKernel(std::byte* data, uint64
   fillUnits(data, bytes, [key](uint64_t unit) { return normalUnit<To>(key, unit); });
 }
 
-__global__ void __launch_bounds__(kThreads) patternKernel(std::byte* data, uint64_t pattern, uint64_t bytes) {
-  fillUnits(data, bytes, [pattern](uint64_t unit) { return patternUnit(pattern, unit); });
+__global__ void __launch_bounds__(kThreads) patternKernel(std::byte* data, PatternPart part, uint64_t bytes) {
+  fillUnits(data, bytes, [part](uint64_t unit) { return patternUnit(part, unit); });
 }
 
 __global__ void __launch_bounds__(kThreads) ringKernel(std::byte* data, ChaseRing ring, uint64_t stride) {
@@ -77,8 +77,9 @@ cudaError_t launchFillNormal(void* data, Dtype dtype, uint64_t seed, uint64_t by
   return cudaErrorInvalidValue;
 }
 
-cudaError_t launchFillPattern(void* data, uint64_t pattern, uint64_t bytes, int blocks, cudaStream_t stream) {
-  patternKernel<<<blocks, kThreads, 0, stream>>>(static_cast<std::byte*>(data), pattern, bytes);
+cudaError_t launchFillPattern(void* data, const PatternPart& part, uint64_t bytes, int blocks,
+                              cudaStream_t stream) {
+  patternKernel<<<blocks, kThreads, 0, stream>>>(static_cast<std::byte*>(data), part, bytes);
   return cudaGetLastError();
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "kernels/spec/mismatch.h"
+#include "kernels/spec/pattern.h"
 
 namespace muster::cuda {
 
@@ -19,10 +20,12 @@ inline constexpr int kMaxParts = 4096;
 /// for a dtype that has no fill.
 cudaError_t launchFillNormal(void* data, Dtype dtype, uint64_t seed, uint64_t bytes, int blocks,
                              cudaStream_t stream);
-cudaError_t launchFillPattern(void* data, uint64_t pattern, uint64_t bytes, int blocks, cudaStream_t stream);
+cudaError_t launchFillPattern(void* data, const PatternPart& part, uint64_t bytes, int blocks,
+                              cudaStream_t stream);
 /// Each block leaves what it found in parts[block].
-cudaError_t launchCheckPattern(const void* data, uint64_t pattern, uint64_t bytes, Mismatch* parts,
+cudaError_t launchCheckPattern(const void* data, const PatternPart& part, uint64_t bytes, Mismatch* parts,
                                int blocks, cudaStream_t stream);
+/// Each block adds what it found to parts[block].
 cudaError_t launchCompare(const void* a, const void* b, Dtype dtype, uint64_t bytes, Mismatch* parts,
                           int blocks, cudaStream_t stream);
 /// Each block leaves the sum of its words' shares in parts[block].

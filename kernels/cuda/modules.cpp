@@ -24,7 +24,7 @@ Result<const BlasEntry*> Modules::blas() {
   return open(blas_, "matrix operations", {kCublasLt});
 }
 Result<const DnnEntry*> Modules::dnn() {
-  return open(dnn_, "training", {kCublasLt, kCudnn});
+  return open(dnn_, "training", {kCublasLt, kNvrtc, kCudnn});
 }
 Result<const NcclEntry*> Modules::nccl() {
   return open(nccl_, "communicators", {kNccl});

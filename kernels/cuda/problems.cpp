@@ -16,11 +16,10 @@ std::string named(cudaError_t code) {
   return std::string(cudaGetErrorString(code)) + " (" + cudaGetErrorName(code) + ")";
 }
 
-/// The oldest driver branch that runs a runtime of this version (CUDA release notes, table of driver
-/// versions).
+/// The oldest driver branch that runs a runtime of this major version (CUDA release notes, "CUDA minor
+/// version compatibility"); kernels/cuda/inventory/versions.cpp says the same.
 std::string driverFor(int runtimeVersion) {
-  if (runtimeVersion >= 13000) return "580";
-  return "550";  // 12.4, the oldest toolkit that builds this
+  return runtimeVersion >= 13000 ? "580" : "525";
 }
 
 std::string driverTooOld(int driverVersion, int runtimeVersion) {
@@ -89,6 +88,17 @@ Error openProblem(cudaError_t code, const std::string& device, const std::string
       return {ErrorCode::kIo,
               "the GPU cannot be opened: " + named(code) + "; see dmesg for XIDs and nvidia-smi -q", device};
   }
+}
+
+Status checkGeneration(int capability, int toolkit, const std::string& device) {
+  constexpr int kBlackwell = 100, kFirstWithBlackwell = 12080;
+  if (capability < kBlackwell || toolkit >= kFirstWithBlackwell) return {};
+  return Error{ErrorCode::kNotFound,
+               "this build was made with CUDA " + versionText(toolkit) +
+                   ", which has no code for a GPU of compute capability " + std::to_string(capability / 10) +
+                   "." + std::to_string(capability % 10) + "; use a build made with CUDA " +
+                   versionText(kFirstWithBlackwell) + " or newer",
+               device};
 }
 
 Error workProblem(cudaError_t code, const std::string& device, const std::string& doing) {

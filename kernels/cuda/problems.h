@@ -15,6 +15,10 @@ namespace muster::cuda {
 Error openProblem(cudaError_t code, const std::string& device, const std::string& pciAddress,
                   int driverVersion, int runtimeVersion);
 
+/// Whether the toolkit of this build came before a GPU of `capability` (100 for 10.0): its libraries have no
+/// kernels for it. `toolkit` as CUDART_VERSION counts.
+Status checkGeneration(int capability, int toolkit, const std::string& device);
+
 /// The error for work that failed on an open GPU; `doing`: "waiting for queued work".
 Error workProblem(cudaError_t code, const std::string& device, const std::string& doing);
 

@@ -14,8 +14,9 @@ namespace muster::cuda {
 
 #define MUSTER_STRING_INNER(x) #x
 #define MUSTER_STRING(x) MUSTER_STRING_INNER(x)
-// libcublasLt's major version is the toolkit's; cuDNN and NCCL have their own.
+// The major versions of libcublasLt and libnvrtc are the toolkit's; cuDNN and NCCL have their own.
 const char* const kCublasLt = "libcublasLt.so." MUSTER_STRING(MUSTER_CUDA_MAJOR);
+const char* const kNvrtc = "libnvrtc.so." MUSTER_STRING(MUSTER_CUDA_MAJOR);
 const char* const kCudnn = "libcudnn.so.9";
 const char* const kNccl = "libnccl.so.2";
 

@@ -10,6 +10,7 @@
 namespace muster::cuda {
 
 extern const char* const kCublasLt;  ///< the SONAME that this build was linked against
+extern const char* const kNvrtc;  ///< compiles cuDNN's kernels, which looks for it by itself and says little
 extern const char* const kCudnn;
 extern const char* const kNccl;
 

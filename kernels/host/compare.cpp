@@ -42,17 +42,17 @@ Mismatch compareElements(const std::byte* a, const std::byte* b, Dtype dtype, ui
   }
 }
 
-void fillPattern(std::byte* data, uint64_t pattern, uint64_t begin, uint64_t end) {
+void fillPattern(std::byte* data, const PatternPart& part, uint64_t begin, uint64_t end) {
   for (uint64_t at = begin; at < end; at += 8) {
-    const uint64_t word = patternWord(pattern, at / 8);
+    const uint64_t word = part.word(at / 8);
     std::memcpy(data + at, &word, std::min<uint64_t>(8, end - at));
   }
 }
 
-Mismatch checkPattern(const std::byte* data, uint64_t pattern, uint64_t begin, uint64_t end) {
+Mismatch checkPattern(const std::byte* data, const PatternPart& part, uint64_t begin, uint64_t end) {
   Mismatch found;
   for (uint64_t at = begin; at < end; at += 8) {
-    const uint64_t expected = patternWord(pattern, at / 8);
+    const uint64_t expected = part.word(at / 8);
     uint64_t actual = expected;  // so that bytes past the end are equal
     std::memcpy(&actual, data + at, std::min<uint64_t>(8, end - at));
     compareWord(expected, actual, at, found);

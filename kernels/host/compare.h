@@ -15,8 +15,8 @@ Mismatch compareElements(const std::byte* a, const std::byte* b, Dtype dtype, ui
 
 /// Fills or checks bytes [begin, end) of a buffer with the words of a pattern; `begin` falls on a word, `end`
 /// need not.
-void fillPattern(std::byte* data, uint64_t pattern, uint64_t begin, uint64_t end);
-Mismatch checkPattern(const std::byte* data, uint64_t pattern, uint64_t begin, uint64_t end);
+void fillPattern(std::byte* data, const PatternPart& part, uint64_t begin, uint64_t end);
+Mismatch checkPattern(const std::byte* data, const PatternPart& part, uint64_t begin, uint64_t end);
 
 /// Sum of a scattered function of each word and its place in bytes [begin, end): shares of a buffer add up to
 /// the same in any order. `begin` falls on a word; a last word that is cut short is filled with zeros.

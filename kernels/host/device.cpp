@@ -96,18 +96,18 @@ Status HostDevice::fillNormal(Buffer& buffer, Dtype dtype, uint64_t seed) {
   return {};
 }
 
-Status HostDevice::fillPattern(Buffer& buffer, uint64_t pattern) {
+Status HostDevice::fillPattern(Buffer& buffer, const PatternPart& part) {
   std::byte* data = bytesOf(buffer);
   pool_.split(buffer.bytes(),
-              [&](size_t, uint64_t begin, uint64_t end) { host::fillPattern(data, pattern, begin, end); });
+              [&](size_t, uint64_t begin, uint64_t end) { host::fillPattern(data, part, begin, end); });
   return {};
 }
 
-Result<Mismatch> HostDevice::checkPattern(const Buffer& buffer, uint64_t pattern) {
+Result<Mismatch> HostDevice::checkPattern(const Buffer& buffer, const PatternPart& part) {
   const std::byte* data = bytesOf(buffer);
   std::vector<Mismatch> parts(pool_.size());
   pool_.split(buffer.bytes(), [&](size_t worker, uint64_t begin, uint64_t end) {
-    parts[worker] = host::checkPattern(data, pattern, begin, end);
+    parts[worker] = host::checkPattern(data, part, begin, end);
   });
   return merge(parts);
 }

@@ -25,8 +25,8 @@ class HostDevice : public Device {
   Result<std::unique_ptr<Buffer>> allocate(uint64_t bytes) override;
   [[nodiscard]] Result<uint64_t> freeBytes() override;
   Status fillNormal(Buffer& buffer, Dtype dtype, uint64_t seed) override;
-  Status fillPattern(Buffer& buffer, uint64_t pattern) override;
-  Result<Mismatch> checkPattern(const Buffer& buffer, uint64_t pattern) override;
+  Status fillPattern(Buffer& buffer, const PatternPart& part) override;
+  Result<Mismatch> checkPattern(const Buffer& buffer, const PatternPart& part) override;
   Result<Mismatch> compareBits(const Buffer& a, const Buffer& b, Dtype dtype) override;
   Result<uint64_t> hash(const Buffer& buffer) override;
   Status memoryOp(MemoryOp op, Buffer& a, const Buffer* b, const Buffer* c) override;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and sizes of element types, and DeviceInfo as JSON.
+// Names and sizes of element types, DeviceInfo as JSON, and marks and tallies where nothing is queued.
 #include "kernels/interfaces/device.h"
 
 #include <array>
@@ -25,6 +25,11 @@ constexpr std::array kDtypes = {
 const DtypeRow& row(Dtype dtype) {
   return kDtypes[static_cast<size_t>(dtype)];
 }
+
+struct TimeMark : Mark {
+  explicit TimeMark(double seconds) : at(seconds) {}
+  double at;
+};
 
 void readCpus(JsonReader& reader, std::vector<int>& cpus) {
   reader.each("cpus", [&](const Json& item, const std::string& path) -> Status {
@@ -56,6 +61,20 @@ void readFacts(JsonReader& reader, std::map<std::string, std::string>& facts) {
 }
 
 }  // namespace
+
+Status Device::countDifferences(const Buffer& a, const Buffer& b, Dtype dtype, Tally& found) {
+  MUSTER_TRY(const Mismatch mismatch, compareBits(a, b, dtype));
+  static_cast<PlainTally&>(found).add(mismatch);
+  return {};
+}
+
+Result<std::unique_ptr<Mark>> Device::mark() {
+  return std::unique_ptr<Mark>(new TimeMark(now()));
+}
+
+Result<double> Device::seconds(const Mark& from, const Mark& to) {
+  return static_cast<const TimeMark&>(to).at - static_cast<const TimeMark&>(from).at;
+}
 
 const char* dtypeName(Dtype dtype) {
   return row(dtype).name;

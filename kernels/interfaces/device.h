@@ -11,6 +11,7 @@
 
 #include "kernels/spec/dtype.h"
 #include "kernels/spec/mismatch.h"
+#include "kernels/spec/pattern.h"
 #include "runner/core/json.h"
 #include "runner/core/result.h"
 
@@ -47,10 +48,37 @@ class Buffer {
   [[nodiscard]] virtual uint64_t bytes() const = 0;
 };
 
+/// A place in the work that was queued on a device; must not outlive it.
+class Mark {
+ public:
+  virtual ~Mark() = default;
+};
+
+/// Adds up what comparisons find, on the device, until somebody reads it; must not outlive the device.
+class Tally {
+ public:
+  virtual ~Tally() = default;
+  /// What all comparisons queued so far found: the sum of their counts, and where one of the first ones
+  /// differed. Waits for them.
+  virtual Result<Mismatch> read() = 0;
+};
+
+/// The tally of a device whose comparisons are done when their call returns.
+class PlainTally : public Tally {
+ public:
+  void add(const Mismatch& found) { sum_ = followedBy(sum_, found); }
+  Result<Mismatch> read() override { return sum_; }
+
+ private:
+  Mismatch sum_;
+};
+
 /// The simple memory kernels; bytes counts as STREAM does: read and written bytes, one-way.
 enum class MemoryOp { kRead, kWrite, kCopy, kTriad };
 
-/// A device that is open for work. Calls queue work in order; synchronize() waits. Not thread-safe.
+/// A device that is open for work. Calls queue work in order; synchronize() waits. Not thread-safe. Marks and
+/// tallies are for devices that work on while the caller does something else; what is implemented here serves
+/// those whose calls return when their work is done.
 class Device {
  public:
   virtual ~Device() = default;
@@ -70,11 +98,15 @@ class Device {
   /// index.
   virtual Status fillNormal(Buffer& buffer, Dtype dtype, uint64_t seed) = 0;
   /// Fills 64-bit words with a pure function of pattern and word index; see PatternTest in the memory plugin.
-  virtual Status fillPattern(Buffer& buffer, uint64_t pattern) = 0;
+  virtual Status fillPattern(Buffer& buffer, const PatternPart& part) = 0;
   /// Reads back what fillPattern wrote.
-  virtual Result<Mismatch> checkPattern(const Buffer& buffer, uint64_t pattern) = 0;
+  virtual Result<Mismatch> checkPattern(const Buffer& buffer, const PatternPart& part) = 0;
   /// Bitwise comparison of two buffers of one dtype; a NaN is wrong even against the same NaN.
   virtual Result<Mismatch> compareBits(const Buffer& a, const Buffer& b, Dtype dtype) = 0;
+  /// A tally of nothing yet.
+  virtual Result<std::unique_ptr<Tally>> tally() { return std::unique_ptr<Tally>(new PlainTally); }
+  /// Queues compareBits() and adds what it finds to `found`, a tally of this device.
+  virtual Status countDifferences(const Buffer& a, const Buffer& b, Dtype dtype, Tally& found);
   /// A number that is equal for buffers of equal bytes, and differs for others but for one in 2^64: to
   /// compare what lies on several devices. On sim it is a function of the content's tag.
   virtual Result<uint64_t> hash(const Buffer& buffer) = 0;
@@ -100,6 +132,12 @@ class Device {
   virtual Status synchronize() = 0;
   /// Device seconds that `work` takes: what it queues is timed from its first start to its last end.
   virtual Result<double> time(const std::function<Status()>& work) = 0;
+
+  /// Queues a mark, which is reached once all work queued before it is done. Does not wait.
+  virtual Result<std::unique_ptr<Mark>> mark();
+  /// Waits until `to` is reached, and for nothing that was queued after it; device seconds that passed since
+  /// `from`, which was queued before it.
+  virtual Result<double> seconds(const Mark& from, const Mark& to);
 };
 
 }  // namespace muster

@@ -46,9 +46,9 @@ class Gemm {
   virtual Result<ReferenceError> checkAgainstReference(int samples, uint64_t seed) = 0;
   /// Keeps the last result as the one that later results are compared with, bit by bit.
   virtual Status keepResult() = 0;
-  /// Compares the last result with the kept one. That result may be used up: each comparison needs a run of
-  /// its own.
-  virtual Result<Mismatch> compareWithKept() = 0;
+  /// Queues a comparison of the last result with the kept one, and adds what it finds to `found`, a tally of
+  /// the device. That result may be used up: each comparison needs a run of its own.
+  virtual Status compareWithKept(Tally& found) = 0;
   /// The implementation in use, "onednn 2.6.3 avx512_core_bf16".
   [[nodiscard]] virtual std::string implementation() const = 0;
 };

@@ -123,35 +123,35 @@ Status SimDevice::fillNormal(Buffer& buffer, Dtype dtype, uint64_t seed) {
   return {};
 }
 
-Content patternContent(uint64_t pattern) {
-  return {mix(kPatternTag, pattern), {}};
+Content patternContent(const PatternPart& part) {
+  return {mix(mix(kPatternTag, part.pattern), part.first), {}};
 }
 
-Mismatch checkContent(const Content& content, uint64_t pattern, uint64_t bytes) {
+Mismatch checkContent(const Content& content, const PatternPart& part, uint64_t bytes) {
   Mismatch mismatch;
-  if (content.tag != mix(kPatternTag, pattern)) {
+  if (content.tag != patternContent(part).tag) {
     mismatch.wrong = bytes;
-    mismatch.expectedBits = patternWord(pattern, 0);
+    mismatch.expectedBits = part.word(0);
     mismatch.actualBits = content.tag;
   } else if (content.flaw.there) {
     mismatch.wrong = 1;
     mismatch.firstOffset = content.flaw.offset;
-    mismatch.expectedBits = patternWord(pattern, content.flaw.offset / 8);
+    mismatch.expectedBits = part.word(content.flaw.offset / 8);
     mismatch.actualBits = mismatch.expectedBits ^ (1ull << content.flaw.bit);
   }
   return mismatch;
 }
 
-Status SimDevice::fillPattern(Buffer& buffer, uint64_t pattern) {
+Status SimDevice::fillPattern(Buffer& buffer, const PatternPart& part) {
   MUSTER_CHECK_OK(perform(Work::kPattern, transfer(MemoryOp::kWrite, buffer.bytes())));
-  sim(buffer).content = patternContent(pattern);
+  sim(buffer).content = patternContent(part);
   sim(buffer).content.flaw = flawOfNext(Work::kPattern, buffer.bytes());
   return {};
 }
 
-Result<Mismatch> SimDevice::checkPattern(const Buffer& buffer, uint64_t pattern) {
+Result<Mismatch> SimDevice::checkPattern(const Buffer& buffer, const PatternPart& part) {
   MUSTER_CHECK_OK(perform(Work::kPattern, transfer(MemoryOp::kRead, buffer.bytes())));
-  return checkContent(sim(buffer).content, pattern, buffer.bytes());
+  return checkContent(sim(buffer).content, part, buffer.bytes());
 }
 
 Result<Mismatch> SimDevice::compareBits(const Buffer& a, const Buffer& b, Dtype dtype) {

@@ -67,8 +67,8 @@ class SimBuffer : public Buffer {
 };
 
 /// What fillPattern() leaves in a buffer, and what checkPattern() finds in one of `bytes` bytes.
-Content patternContent(uint64_t pattern);
-Mismatch checkContent(const Content& content, uint64_t pattern, uint64_t bytes);
+Content patternContent(const PatternPart& part);
+Mismatch checkContent(const Content& content, const PatternPart& part, uint64_t bytes);
 
 class SimDevice : public Device {
  public:
@@ -80,8 +80,8 @@ class SimDevice : public Device {
   Result<std::unique_ptr<Buffer>> allocate(uint64_t bytes) override;
   [[nodiscard]] Result<uint64_t> freeBytes() override;
   Status fillNormal(Buffer& buffer, Dtype dtype, uint64_t seed) override;
-  Status fillPattern(Buffer& buffer, uint64_t pattern) override;
-  Result<Mismatch> checkPattern(const Buffer& buffer, uint64_t pattern) override;
+  Status fillPattern(Buffer& buffer, const PatternPart& part) override;
+  Result<Mismatch> checkPattern(const Buffer& buffer, const PatternPart& part) override;
   Result<Mismatch> compareBits(const Buffer& a, const Buffer& b, Dtype dtype) override;
   Result<uint64_t> hash(const Buffer& buffer) override;
   Status memoryOp(MemoryOp op, Buffer& a, const Buffer* b, const Buffer* c) override;

@@ -85,10 +85,11 @@ class SimGemm : public Gemm {
     return {};
   }
 
-  Result<Mismatch> compareWithKept() override {
+  Status compareWithKept(Tally& found) override {
     if (!hasKept_) return misuse("compareWithKept() before keepResult()");
-    return difference(kept_, result_, static_cast<uint64_t>(spec_.m * spec_.n),
-                      dtypeBits(resultType(spec_.dtype)));
+    static_cast<PlainTally&>(found).add(difference(kept_, result_, static_cast<uint64_t>(spec_.m * spec_.n),
+                                                   dtypeBits(resultType(spec_.dtype))));
+    return {};
   }
 
   [[nodiscard]] std::string implementation() const override { return "sim " + device_.unit().scenario->name; }

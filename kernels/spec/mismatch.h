@@ -24,6 +24,13 @@ constexpr Mismatch combine(const Mismatch& a, const Mismatch& b) {
   return both;
 }
 
+/// A comparison and a later one together: counts add up, the difference that was found first stays.
+constexpr Mismatch followedBy(const Mismatch& earlier, const Mismatch& later) {
+  Mismatch both = earlier.wrong == 0 ? later : earlier;
+  both.wrong = earlier.wrong + later.wrong;
+  return both;
+}
+
 /// Bits above which the magnitude of an IEEE-like number is a NaN; types without NaN never are.
 struct NanRule {
   uint64_t magnitude;  ///< all bits but the sign

@@ -17,7 +17,7 @@ enum class Pattern : uint64_t {
   kInverseCheckerboard = 3,  ///< 0xAAAA...
   kWalkingOne = 4,           ///< one bit set, a place further in each word
   kWalkingZero = 5,
-  kAddress = 6,  ///< each word holds its own byte offset: finds address lines that are stuck or crossed
+  kAddress = 6,  ///< each word holds its own address: finds address lines that are stuck or crossed
   kInverseAddress = 7,
   kFirstRandom = 8,
 };
@@ -70,5 +70,14 @@ constexpr uint64_t patternWord(uint64_t pattern, uint64_t index) {
       return scatter(scatter(pattern) ^ index);
   }
 }
+
+/// The words of a pattern that one buffer holds, of the many that it may go on through: a number alone stands
+/// for a pattern that begins with the buffer.
+struct PatternPart {
+  uint64_t pattern;
+  uint64_t first;  ///< index of the buffer's first word
+  constexpr PatternPart(uint64_t pattern, uint64_t first = 0) : pattern(pattern), first(first) {}
+  [[nodiscard]] constexpr uint64_t word(uint64_t index) const { return patternWord(pattern, first + index); }
+};
 
 }  // namespace muster

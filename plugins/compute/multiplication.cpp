@@ -33,15 +33,26 @@ Status Multiplication::checkReference() {
 }
 
 Status Multiplication::compare() {
-  MUSTER_CHECK_OK(device_->synchronize());
-  MUSTER_TRY(Mismatch mismatch, gemm_->compareWithKept());
-  ++faults_.comparisons;
-  faults_.mismatches += mismatch.wrong;
-  if (mismatch.wrong > 0)
-    note(fmt::format(
-        "{} elements differ from the first result, the first at byte offset {} (bits {:#x}, then {:#x})",
-        mismatch.wrong, mismatch.firstOffset, mismatch.expectedBits, mismatch.actualBits));
+  if (tally_ == nullptr) {
+    MUSTER_TRY(tally_, device_->tally());
+  }
+  MUSTER_CHECK_OK(compare(*tally_));
+  MUSTER_TRY(const Mismatch found, tally_->read());
+  blame(found);
   return {};
+}
+
+Status Multiplication::compare(Tally& found) {
+  ++faults_.comparisons;
+  return gemm_->compareWithKept(found);
+}
+
+void Multiplication::blame(const Mismatch& found) {
+  faults_.mismatches = found.wrong;
+  if (found.wrong == 0) return;
+  note(fmt::format(
+      "{} elements differ from the first result, the first at byte offset {} (bits {:#x}, then {:#x})",
+      found.wrong, found.firstOffset, found.expectedBits, found.actualBits));
 }
 
 void Multiplication::note(const std::string& fault) {

@@ -29,8 +29,12 @@ class Multiplication {
 
   /// Queues one multiplication.
   Status run() { return gemm_->run(); }
-  /// Compares the last result with the first one; it is used up by that.
+  /// Compares the last result with the first one; it is used up by that. Waits.
   Status compare();
+  /// Queues that comparison, which adds what it finds to `found`; blame() must be told what that comes to.
+  Status compare(Tally& found);
+  /// Books what all comparisons so far found together.
+  void blame(const Mismatch& found);
   /// Runs once more and checks that result against the reference.
   Status checkReference();
 
@@ -47,6 +51,7 @@ class Multiplication {
   Device* device_;
   GemmSpec spec_;
   std::unique_ptr<Gemm> gemm_;
+  std::unique_ptr<Tally> tally_;  ///< of compare() without one; made when it is first asked for
   int referenceSamples_ = 0;
   uint64_t seed_ = 0;
   Faults faults_;

@@ -78,13 +78,13 @@ class PatternTest {
   Status sweep(const NamedPattern& pattern, int pass) {
     for (size_t i = 0; i < chunks_.size(); ++i) {
       MUSTER_CHECK_OK(progress(pattern, pass, static_cast<double>(i) / 2));
-      MUSTER_CHECK_OK(device_.fillPattern(*chunks_[i], words(pattern, pass, i)));
+      MUSTER_CHECK_OK(device_.fillPattern(*chunks_[i], part(pattern, pass, i)));
     }
     MUSTER_CHECK_OK(device_.synchronize());
     for (size_t i = 0; i < chunks_.size(); ++i) {
       MUSTER_CHECK_OK(progress(pattern, pass, static_cast<double>(i + chunks_.size()) / 2));
       const double begun = device_.now();
-      MUSTER_TRY(Mismatch mismatch, device_.checkPattern(*chunks_[i], words(pattern, pass, i)));
+      MUSTER_TRY(Mismatch mismatch, device_.checkPattern(*chunks_[i], part(pattern, pass, i)));
       if (begun - start_ >= kWarmup)
         addRate(rates_[pattern.name], chunks_[i]->bytes(), device_.now() - begun);
       if (mismatch.wrong > 0) note(mismatch, pattern, pass, i);
@@ -110,12 +110,20 @@ class PatternTest {
     read.chunks = 0;
   }
 
-  /// Random words differ in each pass and chunk; the others are what their name says.
-  [[nodiscard]] uint64_t words(const NamedPattern& pattern, int pass, size_t chunk) const {
+  /// Words go on from chunk to chunk, so that those which lie whole chunks apart differ, too. In each pass
+  /// random words are others and the walking bit is a place further.
+  [[nodiscard]] PatternPart part(const NamedPattern& pattern, int pass, size_t chunk) const {
     const auto number = static_cast<uint64_t>(pattern.pattern);
-    if (pattern.pattern != Pattern::kFirstRandom) return number;
-    const uint64_t seed = scatter(scatter(scatter(seed_) + static_cast<uint64_t>(pass)) + chunk);
-    return std::max(seed, number);
+    const uint64_t first = chunk * (kChunk / 8);
+    switch (pattern.pattern) {
+      case Pattern::kFirstRandom:
+        return {std::max(scatter(scatter(seed_) + static_cast<uint64_t>(pass)), number), first};
+      case Pattern::kWalkingOne:
+      case Pattern::kWalkingZero:
+        return {number, first + static_cast<uint64_t>(pass)};
+      default:
+        return {number, first};
+    }
   }
 
   Status progress(const NamedPattern& pattern, int pass, double chunk) const {

@@ -23,6 +23,8 @@ constexpr const char* kPerftestTest = R"json({
      "summary": "half a round trip of small sends, median of each run"},
     {"name": "send_latency_p99", "unit": "s", "direction": "lower", "labels": ["port", "path", "peer"], "informational": true,
      "summary": "99th percentile of send latency"},
+    {"name": "gpu", "unit": "text", "labels": ["port"], "informational": true, "optional": true,
+     "summary": "GPU whose memory holds the buffers, and how near it is to the port (nvidia-smi topo)"},
     {"name": "engine", "unit": "text", "informational": true, "summary": "tool or library used"}
   ]
 })json";

@@ -95,23 +95,20 @@ class PerftestCase {
     if (!params_.onGpu) return {};
     MUSTER_TRY(Inventory * inventory, site_.backend->inventory());
     MUSTER_TRY(const std::vector<DeviceInfo> devices, inventory->devices());
+    std::vector<DeviceInfo> gpus;
     for (const DeviceInfo& device : devices)
-      if (device.kind == "gpu") gpus_.push_back(device);
-    if (!gpus_.empty()) return {};
-    return Error{ErrorCode::kUnsupported,
-                 "backend " + site_.backend->name() + " has no GPU whose memory could hold the buffers", ""};
+      if (device.kind == "gpu") gpus.push_back(device);
+    if (gpus.empty())
+      return Error{ErrorCode::kUnsupported,
+                   "backend " + site_.backend->name() + " has no GPU whose memory could hold the buffers",
+                   ""};
+    MUSTER_TRY(const Json node, inventory->node());
+    gpus_ = nearestGpus(ports_, gpus, node.value("topology", Json::array()));
+    return {};
   }
 
-  /// The GPU for a port: of those on its NUMA node, taken in turn; -1 for host memory.
-  [[nodiscard]] int gpuFor(size_t index) const {
-    std::vector<int> near;
-    size_t turn = 0;
-    for (size_t i = 0; i < index; ++i) turn += ports_[i].numaNode == ports_[index].numaNode ? 1 : 0;
-    for (const DeviceInfo& gpu : gpus_)
-      if (gpu.numaNode == ports_[index].numaNode) near.push_back(gpu.index);
-    if (!near.empty()) return near[turn % near.size()];
-    return gpus_.empty() ? -1 : gpus_[index % gpus_.size()].index;
-  }
+  /// -1 for host memory.
+  [[nodiscard]] int gpuFor(size_t index) const { return gpus_.empty() ? -1 : gpus_[index].index; }
 
   /// Ranks of one node share its ports among them.
   [[nodiscard]] bool isOurs(size_t index) const {
@@ -124,8 +121,13 @@ class PerftestCase {
     const double now = rdma_.now();
     MUSTER_CHECK_OK(
         site_.host.measurement("port_count", "count", {static_cast<double>(ports_.size())}, {}, now));
-    for (size_t i = 0; i < ports_.size(); ++i)
-      if (isOurs(i)) MUSTER_CHECK_OK(reportPort(site_, ports_[i], now));
+    for (size_t i = 0; i < ports_.size(); ++i) {
+      if (!isOurs(i)) continue;
+      MUSTER_CHECK_OK(reportPort(site_, ports_[i], now));
+      if (!gpus_.empty())
+        MUSTER_CHECK_OK(
+            site_.host.fact("gpu", gpus_[i].id + ", " + gpus_[i].distance, {{"port", ports_[i].name()}}));
+    }
     return {};
   }
 
@@ -201,7 +203,7 @@ class PerftestCase {
   std::string name_;
   Rdma& rdma_;
   std::vector<RdmaPort> ports_;
-  std::vector<DeviceInfo> gpus_;
+  std::vector<NearGpu> gpus_;  ///< by port; empty for host memory
   std::string address_;
   Failures failures_;
 };

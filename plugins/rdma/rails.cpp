@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pairs of one rail: schedule and rendezvous.
+// The pairs of one rail: schedule and rendezvous; the GPU of each.
 #include "plugins/rdma/rails.h"
 
 #include <arpa/inet.h>
@@ -8,12 +8,32 @@
 #include <netinet/in.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
+#include <tuple>
 
 #include "runner/core/files.h"
 #include "runner/core/text.h"
 
 namespace muster::rdma {
+namespace {
+
+constexpr std::array kDistances = {"PIX", "PXB", "PHB", "NODE", "SYS"};  ///< the nearest first
+
+std::string distanceOf(const DeviceInfo& gpu, const RdmaPort& port, const Json& topology) {
+  for (const Json& from : topology)
+    if (from.value("device", "") == gpu.id && from.contains("near") && from["near"].contains(port.device))
+      return from["near"].value(port.device, "SYS");
+  return gpu.numaNode >= 0 && gpu.numaNode == port.numaNode ? "NODE" : "SYS";
+}
+
+auto placesApart(const std::string& distance) {
+  return std::find(kDistances.begin(), kDistances.end(), distance) - kDistances.begin();
+}
+
+}  // namespace
+
 std::vector<std::vector<NodePair>> ringRounds(int nodes) {
   if (nodes < 2) return {};
   std::vector<std::vector<NodePair>> rounds(nodes % 2 == 0 ? 2 : 3);
@@ -22,6 +42,23 @@ std::vector<std::vector<NodePair>> ringRounds(int nodes) {
     rounds[closesOddRing ? 2 : static_cast<size_t>(i % 2)].push_back({i, (i + 1) % nodes});
   }
   return rounds;
+}
+
+std::vector<NearGpu> nearestGpus(const std::vector<RdmaPort>& ports, const std::vector<DeviceInfo>& gpus,
+                                 const Json& topology) {
+  std::vector<NearGpu> chosen;
+  std::vector<int> taken(gpus.size(), 0);
+  for (const RdmaPort& port : ports) {
+    size_t best = 0;
+    const auto rank = [&](size_t gpu) {
+      return std::tuple(placesApart(distanceOf(gpus[gpu], port, topology)), taken[gpu], gpu);
+    };
+    for (size_t gpu = 1; gpu < gpus.size(); ++gpu)
+      if (rank(gpu) < rank(best)) best = gpu;
+    ++taken[best];
+    chosen.push_back({gpus[best].index, gpus[best].id, distanceOf(gpus[best], port, topology)});
+  }
+  return chosen;
 }
 
 Status StoreMeeting::announce(int tcpPort) {

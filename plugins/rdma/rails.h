@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which node meets which, and where they meet: the pairs of one rail.
+// Which node meets which, and where they meet: the pairs of one rail; which GPU is near it.
 #pragma once
 
 #include <string>
@@ -20,6 +20,19 @@ struct NodePair {
 /// odd number. Every node serves one neighbour and is the client of the other, so none is left out and each
 /// has figures of its own (two nodes meet twice, once each way).
 std::vector<std::vector<NodePair>> ringRounds(int nodes);
+
+/// The GPU that holds the buffers of a port.
+struct NearGpu {
+  int index = -1;
+  std::string id;
+  std::string distance;  ///< in nvidia-smi's words: PIX, PXB, PHB, NODE or SYS
+};
+
+/// For each port the GPU that the fewest PCIe bridges part from it; of equally near ones the one that the
+/// fewest ports before it have, then the first. `topology` is the inventory's: for each GPU how near the
+/// others are. Without it NUMA nodes decide.
+std::vector<NearGpu> nearestGpus(const std::vector<RdmaPort>& ports, const std::vector<DeviceInfo>& gpus,
+                                 const Json& topology);
 
 /// The stage's store as both sides of a pair use it. `key` names pair, rail and run.
 class StoreMeeting : public RdmaMeeting {

@@ -9,6 +9,7 @@
 #include "kernels/checks/gemm_reference.h"
 #include "kernels/checks/timing.h"
 #include "tests/gpu/gpu.h"
+#include "tests/kernels/compare_with_kept.h"
 
 namespace muster::gpu {
 namespace {
@@ -34,7 +35,7 @@ GemmSpec specOf(Dtype dtype, int64_t m, int64_t n, int64_t k, const std::string&
   return {up(m), up(n), up(k), dtype, algorithm};
 }
 
-class Blas : public testing::Test {
+class Blas : public ::testing::Test {
  protected:
   Blas() : device_(openGpu()) {
     auto ops = backend("cuda").ops(*device_);
@@ -109,7 +110,7 @@ TEST_F(Blas, GivesTheSameBitsEveryTime) {
     ASSERT_TRUE(gemm->keepResult().ok());
     for (int i = 0; i < 20; ++i) {
       ASSERT_TRUE(gemm->run().ok());
-      const auto mismatch = gemm->compareWithKept();
+      const auto mismatch = testing::compareWithKept(*device_, *gemm);
       ASSERT_TRUE(mismatch.ok());
       EXPECT_EQ(mismatch->wrong, 0u) << dtypeName(dtype);
     }
@@ -127,7 +128,7 @@ TEST_F(Blas, TakesAResultThatNobodyComputedForWrong) {
     EXPECT_GT(error->wrong, 90u) << dtypeName(dtype);
     ASSERT_TRUE(gemm->run().ok());
     ASSERT_TRUE(gemm->keepResult().ok());
-    const auto unused = gemm->compareWithKept();  // no run since
+    const auto unused = testing::compareWithKept(*device_, *gemm);  // no run since
     ASSERT_TRUE(unused.ok());
     EXPECT_GT(unused->wrong, static_cast<uint64_t>(spec.m * spec.n * 9 / 10)) << dtypeName(dtype);
   }

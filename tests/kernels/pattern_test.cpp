@@ -15,6 +15,15 @@ TEST(PatternWord, IsWhatItsNameSays) {
   EXPECT_EQ(patternWord(static_cast<uint64_t>(Pattern::kInverseAddress), 3), ~24ull);
 }
 
+TEST(PatternPart, GoesOnWhereTheBufferBeforeEnded) {
+  constexpr uint64_t kFar = uint64_t{5} << 40;
+  for (const NamedPattern& named : kPatterns) {
+    const auto number = static_cast<uint64_t>(named.pattern);
+    EXPECT_EQ(PatternPart(number, kFar).word(3), patternWord(number, kFar + 3)) << named.name;
+    EXPECT_EQ(PatternPart(number).word(3), patternWord(number, 3)) << named.name;
+  }
+}
+
 TEST(PatternWord, DiffersBySeedAndIndexWhenRandom) {
   EXPECT_NE(patternWord(100, 0), patternWord(100, 1));
   EXPECT_NE(patternWord(100, 0), patternWord(101, 0));

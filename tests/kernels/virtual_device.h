@@ -39,8 +39,8 @@ class VirtualDevice : public Device {
   Result<std::unique_ptr<Buffer>> allocate(uint64_t) override { return no(); }
   Result<uint64_t> freeBytes() override { return no(); }
   Status fillNormal(Buffer&, Dtype, uint64_t) override { return no(); }
-  Status fillPattern(Buffer&, uint64_t) override { return no(); }
-  Result<Mismatch> checkPattern(const Buffer&, uint64_t) override { return no(); }
+  Status fillPattern(Buffer&, const PatternPart&) override { return no(); }
+  Result<Mismatch> checkPattern(const Buffer&, const PatternPart&) override { return no(); }
   Result<Mismatch> compareBits(const Buffer&, const Buffer&, Dtype) override { return no(); }
   Result<uint64_t> hash(const Buffer&) override { return no(); }
   Status memoryOp(MemoryOp, Buffer&, const Buffer*, const Buffer*) override { return no(); }

@@ -9,8 +9,10 @@
 
 namespace muster::cuda {
 
-/// `seconds(candidate, runs)` times that many runs of one candidate, after one that is not timed; a candidate
-/// that cannot run is kUnsupported and left out. An error where none can.
-Result<size_t> fastest(size_t candidates, const std::function<Result<double>(size_t, int)>& seconds);
+/// `seconds(candidate, runs)` times that many runs of one candidate, after one that is not timed. A candidate
+/// that fails is left out as long as the device goes on, which `usable` tells. An error where all fail:
+/// kUnsupported only if that is the error of each.
+Result<size_t> fastest(size_t candidates, const std::function<Result<double>(size_t, int)>& seconds,
+                       const std::function<Status()>& usable);
 
 }  // namespace muster::cuda

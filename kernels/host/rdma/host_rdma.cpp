@@ -25,8 +25,7 @@ Status checkName(const std::string& device) {
 
 }  // namespace
 
-HostRdma::HostRdma(const RdmaOptions& options)
-    : options_(options), perftest_(options.engineFolder, options.cancelled) {}
+HostRdma::HostRdma(const RdmaOptions& options) : options_(options), perftest_(options) {}
 
 double HostRdma::now() const {
   return systemClock().now();

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -67,13 +68,37 @@ bool listens(int tcpPort) {
   return false;
 }
 
-Result<ChildProcess> startEngine(std::vector<std::string> command, const std::string& name) {
-  return ChildProcess::start({.command = std::move(command),
-                              .name = name,
-                              .diesWithThread = true,
-                              .oneOutput = true,
-                              .mostOutput = kMostOutput});
+Result<ChildProcess> startEngine(ProgramSpec program) {
+  program.diesWithThread = true;
+  program.oneOutput = true;
+  program.mostOutput = kMostOutput;
+  return ChildProcess::start(std::move(program));
 }
+
+/// Keeps the calling thread, and what it starts, on the processors of an RDMA device's NUMA node. Does
+/// nothing where that node is not told or its processors are not for this process.
+class NodeBinding {
+ public:
+  NodeBinding(const std::string& sysfs, const std::string& device) {
+    const int64_t node = Root().integerOr(sysfs + "/class/infiniband/" + device + "/device/numa_node", -1);
+    cpu_set_t near;
+    CPU_ZERO(&near);
+    for (const int cpu :
+         parseCpuList(Root().factOr(fmt::format("{}/devices/system/node/node{}/cpulist", sysfs, node))))
+      if (cpu < CPU_SETSIZE) CPU_SET(cpu, &near);
+    bound_ = sched_getaffinity(0, sizeof before_, &before_) == 0 && CPU_COUNT(&near) > 0 &&
+             sched_setaffinity(0, sizeof near, &near) == 0;
+  }
+  ~NodeBinding() {
+    if (bound_) (void)sched_setaffinity(0, sizeof before_, &before_);
+  }
+  NodeBinding(const NodeBinding&) = delete;
+  NodeBinding& operator=(const NodeBinding&) = delete;
+
+ private:
+  cpu_set_t before_{};
+  bool bound_ = false;
+};
 
 /// ChildProcess::service, with the last words of one that printed too much.
 Status look(ChildProcess& process, double seconds) {
@@ -146,8 +171,8 @@ Status superviseSides(const std::vector<ChildProcess*>& sides, const Patience& p
 
 }  // namespace
 
-std::vector<std::string> perftestArguments(const RdmaTransfer& transfer, int tcpPort,
-                                           const std::string& host) {
+std::vector<std::string> perftestArguments(const RdmaTransfer& transfer, int tcpPort, const std::string& host,
+                                           bool dmaBuf) {
   std::vector<std::string> arguments = {"-d", transfer.device,
                                         "-i", std::to_string(transfer.port),
                                         "-p", std::to_string(tcpPort),
@@ -166,6 +191,7 @@ std::vector<std::string> perftestArguments(const RdmaTransfer& transfer, int tcp
   if (transfer.gidIndex >= 0) add({"-x", std::to_string(transfer.gidIndex)});
   if (transfer.trafficClass >= 0) add({fmt::format("--tclass={}", transfer.trafficClass)});
   if (transfer.gpu >= 0) add({fmt::format("--use_cuda={}", transfer.gpu)});
+  if (transfer.gpu >= 0 && dmaBuf) add({"--use_cuda_dmabuf"});
   if (!host.empty()) add({host});
   return arguments;
 }
@@ -175,17 +201,18 @@ bool Patience::over() const {
 }
 
 Patience Perftest::patience(double seconds) const {
-  return {systemClock().now() + seconds, cancelled_};
+  return {systemClock().now() + seconds, options_.cancelled};
 }
 
 Result<std::string> Perftest::program(RdmaMethod method) const {
   const std::string name = programName(method);
-  std::vector<std::string> folders = {folder_};
-  if (const char* path = getenv("PATH"); folder_.empty() && path != nullptr) folders = split(path, ':');
-  for (const std::string& folder : folders)
-    if (!folder.empty() && access((folder + "/" + name).c_str(), X_OK) == 0) {
+  const std::string& folder = options_.engineFolder;
+  std::vector<std::string> folders = {folder};
+  if (const char* path = getenv("PATH"); folder.empty() && path != nullptr) folders = split(path, ':');
+  for (const std::string& one : folders)
+    if (!one.empty() && access((one + "/" + name).c_str(), X_OK) == 0) {
       // By its own name, which may be a link: nobody else can turn one in a trusted folder.
-      MUSTER_TRY(const std::filesystem::path own, trustedPath(folder, "folder of the program", Above::kAll));
+      MUSTER_TRY(const std::filesystem::path own, trustedPath(one, "folder of the program", Above::kAll));
       MUSTER_CHECK_OK(trustedPath(own / name, "program", Above::kAll));
       return (own / name).string();
     }
@@ -193,12 +220,12 @@ Result<std::string> Perftest::program(RdmaMethod method) const {
       ErrorCode::kNotFound,
       fmt::format("there is no program {} in {}; install the package perftest (apt-get install perftest), or "
                   "set MUSTER_PERFTEST_DIR to its directory",
-                  name, folder_.empty() ? "PATH" : printable(folder_)),
+                  name, folder.empty() ? "PATH" : printable(folder)),
       ""};
 }
 
 Result<std::string> Perftest::ask(const std::string& path, const char* option) const {
-  MUSTER_TRY(ChildProcess process, startEngine({path, option}, path + " " + option));
+  MUSTER_TRY(ChildProcess process, startEngine({.command = {path, option}, .name = path + " " + option}));
   const Patience limit = patience(kAskTime);
   while (!process.ended() && !limit.over()) MUSTER_CHECK_OK(look(process, kLook));
   // perftest ends with code 0, 1, 10 or 11 after these, depending on its version.
@@ -218,27 +245,57 @@ Result<std::string> Perftest::version(RdmaMethod method) const {
   return fmt::format("perftest {} ({})", printable(trim(rest.substr(0, rest.find('\n'))), 32), path);
 }
 
-Status Perftest::checkGpu(const RdmaTransfer& transfer) const {
-  if (transfer.gpu < 0) return {};
-  MUSTER_TRY(const std::string path, program(transfer.method));
-  MUSTER_TRY(const std::string help, ask(path, "--help"));
-  if (help.find("--use_cuda") != std::string::npos) return {};
-  return Error{
-      ErrorCode::kUnsupported,
-      path +
-          " is built without CUDA, so it cannot use a GPU's memory; build perftest with CUDA and name its "
-          "folder in MUSTER_PERFTEST_DIR",
-      ""};
+Result<Perftest::Engine> Perftest::prepare(const RdmaTransfer& transfer) const {
+  Engine engine;
+  MUSTER_TRY(engine.path, program(transfer.method));
+  if (transfer.gpu >= 0) {
+    MUSTER_TRY(engine.dmaBuf, needsDmaBuf(engine.path));
+  }
+  return engine;
 }
 
-Result<Perftest::Server> Perftest::startServer(const RdmaTransfer& transfer, const std::string& path,
+/// How this perftest reaches a GPU's memory on this node: through the module nvidia_peermem, else by DMA-BUF,
+/// else not at all.
+Result<bool> Perftest::needsDmaBuf(const std::string& path) const {
+  MUSTER_TRY(const std::string help, ask(path, "--help"));
+  if (help.find("--use_cuda") == std::string::npos)
+    return Error{
+        ErrorCode::kUnsupported,
+        path +
+            " is built without CUDA, so it cannot use a GPU's memory; build perftest with CUDA and name its "
+            "folder in MUSTER_PERFTEST_DIR",
+        ""};
+  if (Root().exists(options_.sysfs + "/module/nvidia_peermem")) return false;
+  if (help.find("--use_cuda_dmabuf") != std::string::npos) return true;
+  return Error{ErrorCode::kUnsupported,
+               "the kernel module nvidia_peermem is not loaded and " + path +
+                   " is built without DMA-BUF, so it cannot use a GPU's memory; modprobe nvidia_peermem, or "
+                   "build perftest with CUDA 11.7 or newer (--use_cuda_dmabuf in its help) and name its "
+                   "folder in MUSTER_PERFTEST_DIR",
+               ""};
+}
+
+/// Client and server alike: they spin on a processor, and their buffers lie where that one is. The GPU's
+/// number is its place on the PCI bus.
+Result<ChildProcess> Perftest::startSide(const RdmaTransfer& transfer, const Engine& engine, int tcpPort,
+                                         const std::string& host) const {
+  ProgramSpec program{.command = perftestArguments(transfer, tcpPort, host, engine.dmaBuf),
+                      .name = sideName(transfer, host.empty() ? "server" : "client")};
+  program.command.insert(program.command.begin(), engine.path);
+  if (transfer.gpu >= 0) {
+    program.without = {"CUDA_VISIBLE_DEVICES"};
+    program.with = {"CUDA_DEVICE_ORDER=PCI_BUS_ID"};
+  }
+  const NodeBinding bound(options_.sysfs, transfer.device);
+  return startEngine(std::move(program));
+}
+
+Result<Perftest::Server> Perftest::startServer(const RdmaTransfer& transfer, const Engine& engine,
                                                const Patience& patience) const {
   const std::string who = sideName(transfer, "server");
   for (int attempt = 1;; ++attempt) {
     MUSTER_TRY(const int tcpPort, freeTcpPort());
-    std::vector<std::string> command = perftestArguments(transfer, tcpPort, "");
-    command.insert(command.begin(), path);
-    MUSTER_TRY(ChildProcess process, startEngine(command, who));
+    MUSTER_TRY(ChildProcess process, startSide(transfer, engine, tcpPort, ""));
     while (!process.ended()) {
       if (patience.over()) return outOfTime(process, patience, transfer.timeout).error();
       MUSTER_CHECK_OK(look(process, kLook));
@@ -252,12 +309,10 @@ Result<Perftest::Server> Perftest::startServer(const RdmaTransfer& transfer, con
 }
 
 /// Runs the client, and its server beside it where that is here too, until all have ended.
-Result<RdmaFigure> Perftest::runClient(const RdmaTransfer& transfer, const std::string& path,
+Result<RdmaFigure> Perftest::runClient(const RdmaTransfer& transfer, const Engine& engine,
                                        const std::string& host, int tcpPort, ChildProcess* server,
                                        const Patience& patience) const {
-  std::vector<std::string> command = perftestArguments(transfer, tcpPort, host);
-  command.insert(command.begin(), path);
-  MUSTER_TRY(ChildProcess client, startEngine(command, sideName(transfer, "client")));
+  MUSTER_TRY(ChildProcess client, startSide(transfer, engine, tcpPort, host));
   std::vector<ChildProcess*> sides = {&client};
   if (server != nullptr) sides.push_back(server);
   MUSTER_CHECK_OK(superviseSides(sides, patience, transfer.timeout));
@@ -265,18 +320,16 @@ Result<RdmaFigure> Perftest::runClient(const RdmaTransfer& transfer, const std::
 }
 
 Result<RdmaFigure> Perftest::loopback(const RdmaTransfer& transfer) const {
-  MUSTER_CHECK_OK(checkGpu(transfer));
-  MUSTER_TRY(const std::string path, program(transfer.method));
+  MUSTER_TRY(const Engine engine, prepare(transfer));
   const Patience limit = patience(transfer.timeout);
-  MUSTER_TRY(Server server, startServer(transfer, path, limit));
-  return runClient(transfer, path, "127.0.0.1", server.tcpPort, &server.process, limit);
+  MUSTER_TRY(Server server, startServer(transfer, engine, limit));
+  return runClient(transfer, engine, "127.0.0.1", server.tcpPort, &server.process, limit);
 }
 
 Status Perftest::serve(const RdmaTransfer& transfer, const std::function<Status(int)>& announce) const {
-  MUSTER_CHECK_OK(checkGpu(transfer));
-  MUSTER_TRY(const std::string path, program(transfer.method));
+  MUSTER_TRY(const Engine engine, prepare(transfer));
   const Patience limit = patience(transfer.timeout);
-  MUSTER_TRY(Server server, startServer(transfer, path, limit));
+  MUSTER_TRY(Server server, startServer(transfer, engine, limit));
   MUSTER_CHECK_OK(announce(server.tcpPort));
   while (!server.process.ended()) {
     if (limit.over()) return outOfTime(server.process, limit, transfer.timeout);
@@ -287,9 +340,8 @@ Status Perftest::serve(const RdmaTransfer& transfer, const std::function<Status(
 
 Result<RdmaFigure> Perftest::connect(const RdmaTransfer& transfer, const std::string& host,
                                      int tcpPort) const {
-  MUSTER_CHECK_OK(checkGpu(transfer));
-  MUSTER_TRY(const std::string path, program(transfer.method));
-  return runClient(transfer, path, host, tcpPort, nullptr, patience(transfer.timeout));
+  MUSTER_TRY(const Engine engine, prepare(transfer));
+  return runClient(transfer, engine, host, tcpPort, nullptr, patience(transfer.timeout));
 }
 
 }  // namespace muster

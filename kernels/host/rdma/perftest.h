@@ -21,12 +21,11 @@ struct Patience {
 };
 
 /// Runs perftest's programs as child processes. Whatever they do - hang, crash, print nonsense - becomes an
-/// error that names the port, the program, its side and its last words.
+/// error that names the port, the program, its side and its last words. They run on the processors of the
+/// NUMA node that the port is on, where sysfs tells it and this process may use them.
 class Perftest {
  public:
-  /// `folder`: where the programs are; empty: PATH. `cancelled` is asked while one runs.
-  Perftest(std::string folder, std::function<bool()> cancelled)
-      : folder_(std::move(folder)), cancelled_(std::move(cancelled)) {}
+  explicit Perftest(const RdmaOptions& options) : options_(options) {}
 
   /// "perftest 6.06 (/usr/bin/ib_write_bw)".
   Result<std::string> version(RdmaMethod method) const;
@@ -37,6 +36,11 @@ class Perftest {
   Result<RdmaFigure> connect(const RdmaTransfer& transfer, const std::string& host, int tcpPort) const;
 
  private:
+  /// The program of a transfer, and how it gets at a GPU's memory.
+  struct Engine {
+    std::string path;
+    bool dmaBuf = false;
+  };
   /// A server that listens.
   struct Server {
     ChildProcess process;
@@ -44,20 +48,23 @@ class Perftest {
   };
   [[nodiscard]] Result<std::string> program(RdmaMethod method) const;
   [[nodiscard]] Result<std::string> ask(const std::string& path, const char* option) const;
-  [[nodiscard]] Status checkGpu(const RdmaTransfer& transfer) const;
-  [[nodiscard]] Result<Server> startServer(const RdmaTransfer& transfer, const std::string& path,
+  [[nodiscard]] Result<Engine> prepare(const RdmaTransfer& transfer) const;
+  [[nodiscard]] Result<bool> needsDmaBuf(const std::string& path) const;
+  [[nodiscard]] Result<ChildProcess> startSide(const RdmaTransfer& transfer, const Engine& engine,
+                                               int tcpPort, const std::string& host) const;
+  [[nodiscard]] Result<Server> startServer(const RdmaTransfer& transfer, const Engine& engine,
                                            const Patience& patience) const;
-  [[nodiscard]] Result<RdmaFigure> runClient(const RdmaTransfer& transfer, const std::string& path,
+  [[nodiscard]] Result<RdmaFigure> runClient(const RdmaTransfer& transfer, const Engine& engine,
                                              const std::string& host, int tcpPort, ChildProcess* server,
                                              const Patience& patience) const;
   [[nodiscard]] Patience patience(double seconds) const;
 
-  std::string folder_;
-  std::function<bool()> cancelled_;
+  RdmaOptions options_;
 };
 
-/// The arguments of one side; `host` is empty on the serving one.
-std::vector<std::string> perftestArguments(const RdmaTransfer& transfer, int tcpPort,
-                                           const std::string& host);
+/// The arguments of one side; `host` is empty on the serving one. `dmaBuf`: a GPU's memory is shared that
+/// way, as there is no nvidia_peermem.
+std::vector<std::string> perftestArguments(const RdmaTransfer& transfer, int tcpPort, const std::string& host,
+                                           bool dmaBuf);
 
 }  // namespace muster

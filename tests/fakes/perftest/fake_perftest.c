@@ -7,7 +7,9 @@
  *
  * "count FILE N": each client run adds N to the number in FILE, a counter of a made-up sysfs.
  *
- * "cuda": it is built with CUDA.
+ * "cuda", "dmabuf": it is built with CUDA, with DMA-BUF.
+ *
+ * "log FILE": each run adds a line to FILE, with its arguments and the processors that it may use.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -26,7 +28,8 @@ static const char* rule =
     "---------------------------------------------------------------------------------------\n";
 
 struct run {
-  int is_latency, both_ways, tcp_port, ib_port, report_gbits, cuda, built_with_cuda;
+  int is_latency, both_ways, tcp_port, ib_port, report_gbits, cuda, built_with_cuda, dmabuf,
+      built_with_dmabuf;
   unsigned long size;
   long iterations;
   const char *device, *host;
@@ -71,10 +74,32 @@ static int read_configuration(struct run* run) {
       found = 1;
     }
     if (strcmp(line, "cuda\n") == 0) run->built_with_cuda = 1;
+    if (strcmp(line, "dmabuf\n") == 0) run->built_with_dmabuf = 1;
     if (sscanf(line, "count %4095s %ld", path, &n) == 2 && run->host != NULL) add_to_file(path, n);
   }
   fclose(file);
   return found;
+}
+
+/* "--version" and "--help" end before they come here. */
+static void log_start(const struct run* run, int argc, char** argv) {
+  char line[5000], path[4096], cpus[256] = "";
+  FILE* file = open_beside(run, "fake-perftest.conf", "r");
+  const char* order = getenv("CUDA_DEVICE_ORDER");
+  path[0] = 0;
+  while (file != NULL && fgets(line, sizeof line, file) != NULL) sscanf(line, "log %4095s", path);
+  if (file != NULL) fclose(file);
+  if (path[0] == 0) return;
+  file = fopen("/proc/self/status", "r");
+  while (file != NULL && fgets(line, sizeof line, file) != NULL)
+    sscanf(line, "Cpus_allowed_list: %255s", cpus);
+  if (file != NULL) fclose(file);
+  file = fopen(path, "a");
+  if (file == NULL) exit(3);
+  if (order != NULL) fprintf(file, "CUDA_DEVICE_ORDER=%s ", order);
+  for (int i = 0; i < argc; ++i) fprintf(file, "%s ", argv[i]);
+  fprintf(file, "on processors %s\n", cpus);
+  fclose(file);
 }
 
 static int usage(const struct run* run, int full) {
@@ -84,6 +109,8 @@ static int usage(const struct run* run, int full) {
         "<dev>\n");
   if (full && run->built_with_cuda)
     printf("      --use_cuda=<cuda device id> Use CUDA specific device for GPUDirect RDMA testing\n");
+  if (full && run->built_with_dmabuf)
+    printf("      --use_cuda_dmabuf Use CUDA DMA-BUF for GPUDirect RDMA testing\n");
   if (!full)
     fprintf(stderr,
             " Invalid Command or flag.\n Please check command line and run again.\n\n Parser function exited "
@@ -92,10 +119,13 @@ static int usage(const struct run* run, int full) {
 }
 
 static int parse(int argc, char** argv, struct run* run) {
-  static const struct option options[] = {
-      {"report_gbits", no_argument, NULL, 'G'},   {"tclass", required_argument, NULL, 'T'},
-      {"use_cuda", required_argument, NULL, 'U'}, {"version", no_argument, NULL, 'V'},
-      {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0}};
+  static const struct option options[] = {{"report_gbits", no_argument, NULL, 'G'},
+                                          {"tclass", required_argument, NULL, 'T'},
+                                          {"use_cuda", required_argument, NULL, 'U'},
+                                          {"version", no_argument, NULL, 'V'},
+                                          {"use_cuda_dmabuf", no_argument, NULL, 'M'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
   const char* known = run->is_latency ? "d:i:p:s:S:Fn:x:" : "d:i:p:s:S:FD:q:bx:";
   int option;
   while ((option = getopt_long(argc, argv, known, options, NULL)) != -1) switch (option) {
@@ -123,6 +153,9 @@ static int parse(int argc, char** argv, struct run* run) {
       case 'U':
         run->cuda = 1;
         break;
+      case 'M':
+        run->dmabuf = 1;
+        break;
       case 'V':
         printf("Version: 6.06\n");
         exit(1);
@@ -135,7 +168,8 @@ static int parse(int argc, char** argv, struct run* run) {
         break;
     }
   if (optind < argc) run->host = argv[optind];
-  return run->cuda && !run->built_with_cuda ? usage(run, 0) : 0;
+  const int unknown = (run->cuda && !run->built_with_cuda) || (run->dmabuf && !run->built_with_dmabuf);
+  return unknown ? usage(run, 0) : 0;
 }
 
 static int listen_and_accept(int tcp_port) {
@@ -247,6 +281,7 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i)
     if (strncmp(argv[i], "--use_cuda", 10) == 0) read_configuration(&run);
   if (parse(argc, argv, &run) != 0) return 1;
+  log_start(&run, argc, argv);
   if (!read_configuration(&run)) {
     printf(" IB device %s not found\n Unable to find the Infiniband/RoCE device\n",
            run.device == NULL ? "" : run.device);

@@ -92,17 +92,18 @@ TEST(CudaElements, FillNarrowFloatsWithTheRoundedNumbers) {
 TEST(CudaElements, WriteAndCheckTheHostsPatterns) {
   for (uint64_t pattern : {0, 1, 2, 3, 4, 5, 6, 7, 8, 12345})
     for (uint64_t bytes : kSizes) {
+      const PatternPart part(pattern, uint64_t{3} << 37 | 5);
       Bytes expected(bytes);
-      host::fillPattern(expected.data(), pattern, 0, bytes);
-      Bytes data = filled(bytes, [&](uint64_t unit) { return patternUnit(pattern, unit); });
+      host::fillPattern(expected.data(), part, 0, bytes);
+      Bytes data = filled(bytes, [&](uint64_t unit) { return patternUnit(part, unit); });
       ASSERT_EQ(data, expected) << pattern << ", " << bytes << " B";
       if (bytes == 0) continue;
       data[bytes / 2] ^= std::byte{0x10};
       data[bytes - 1] ^= std::byte{0x81};
-      const Mismatch wanted = host::checkPattern(data.data(), pattern, 0, bytes);
+      const Mismatch wanted = host::checkPattern(data.data(), part, 0, bytes);
       Mismatch found;
       for (uint64_t unit = 0; unit < unitsOf(bytes); ++unit) {
-        const Unit right = patternUnit(pattern, unit);
+        const Unit right = patternUnit(part, unit);
         checkUnit(right, unitAt(data, unit, right), unit, found);
       }
       EXPECT_GT(found.wrong, 0u);

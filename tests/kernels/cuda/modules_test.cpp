@@ -77,6 +77,13 @@ TEST_F(CudaModules, WithoutCudnnOnlyTrainingStops) {
   expectNamed(words["dnn"], "libcudnn.so.9", "training");
 }
 
+TEST_F(CudaModules, WithoutNvrtcOnlyTrainingStops) {
+  auto words = said(kNvrtc);
+  EXPECT_EQ(words["blas"], "opened");
+  EXPECT_EQ(words["nccl"], "opened");
+  expectNamed(words["dnn"], kNvrtc, "training");
+}
+
 TEST_F(CudaModules, WithoutNcclOnlyCommunicatorsStop) {
   auto words = said(kNccl);
   EXPECT_EQ(words["blas"], "opened");

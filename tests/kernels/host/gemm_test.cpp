@@ -11,6 +11,7 @@
 #include "kernels/host/blas.h"
 #include "kernels/host/buffer.h"
 #include "kernels/host/device.h"
+#include "tests/kernels/compare_with_kept.h"
 #include "tests/support/process.h"
 
 namespace muster {
@@ -32,8 +33,10 @@ class SpyingDevice : public Device {
   void sleep(double) override {}
   Result<uint64_t> freeBytes() override { return real_.freeBytes(); }
   Status fillNormal(Buffer& b, Dtype d, uint64_t s) override { return real_.fillNormal(b, d, s); }
-  Status fillPattern(Buffer& b, uint64_t p) override { return real_.fillPattern(b, p); }
-  Result<Mismatch> checkPattern(const Buffer& b, uint64_t p) override { return real_.checkPattern(b, p); }
+  Status fillPattern(Buffer& b, const PatternPart& p) override { return real_.fillPattern(b, p); }
+  Result<Mismatch> checkPattern(const Buffer& b, const PatternPart& p) override {
+    return real_.checkPattern(b, p);
+  }
   Result<Mismatch> compareBits(const Buffer& a, const Buffer& b, Dtype d) override {
     return real_.compareBits(a, b, d);
   }
@@ -84,7 +87,7 @@ class HostGemmTest : public ::testing::Test {
     EXPECT_EQ(error->wrong, 0u) << "worst " << error->worst << " of " << error->bound;
     ASSERT_TRUE(gemm->keepResult().ok());
     ASSERT_TRUE(gemm->run().ok());
-    const auto mismatch = gemm->compareWithKept();
+    const auto mismatch = testing::compareWithKept(*spy_, *gemm);
     ASSERT_TRUE(mismatch.ok());
     EXPECT_EQ(mismatch->wrong, 0u);
     EXPECT_NE(gemm->implementation().find("thread"), std::string::npos);
@@ -151,7 +154,7 @@ TEST_F(HostGemmTest, CallsAResultWrongThatNobodyComputed) {
   EXPECT_EQ(error->wrong, 100u);
   ASSERT_TRUE(gemm->run().ok());
   ASSERT_TRUE(gemm->keepResult().ok());
-  const auto mismatch = gemm->compareWithKept();  // no run in between
+  const auto mismatch = testing::compareWithKept(*spy_, *gemm);  // no run in between
   ASSERT_TRUE(mismatch.ok());
   EXPECT_EQ(mismatch->wrong, 32u * 32u);
 }
@@ -194,7 +197,7 @@ TEST_F(PlantedFault, IsFoundByTheComparisonToTheLastBit) {
   ASSERT_TRUE(gemm_->keepResult().ok());
   ASSERT_TRUE(gemm_->run().ok());
   flip(3, 8 * 100, 0);  // the results have changed places
-  const auto mismatch = gemm_->compareWithKept();
+  const auto mismatch = testing::compareWithKept(*spy_, *gemm_);
   ASSERT_TRUE(mismatch.ok());
   EXPECT_EQ(mismatch->wrong, 1u);
   EXPECT_EQ(mismatch->firstOffset, 800u);
@@ -208,7 +211,7 @@ TEST_F(PlantedFault, InAnOperandIsFoundByTheComparison) {
   flip(0, 2 * 50 * 3 + 1,
        6);  // an exponent bit of A, row 3: reference and result change alike, the kept one does not
   ASSERT_TRUE(gemm_->run().ok());
-  EXPECT_GT(gemm_->compareWithKept()->wrong, 20u);
+  EXPECT_GT(testing::compareWithKept(*spy_, *gemm_)->wrong, 20u);
 }
 
 TEST_F(PlantedFault, NanInAnOperandIsFoundByBoth) {
@@ -219,7 +222,7 @@ TEST_F(PlantedFault, NanInAnOperandIsFoundByBoth) {
   EXPECT_EQ(gemm_->checkAgainstReference(1200, 1)->wrong, 40u);  // column 0
   ASSERT_TRUE(gemm_->keepResult().ok());
   ASSERT_TRUE(gemm_->run().ok());
-  EXPECT_EQ(gemm_->compareWithKept()->wrong, 40u);
+  EXPECT_EQ(testing::compareWithKept(*spy_, *gemm_)->wrong, 40u);
 }
 
 }  // namespace

@@ -30,11 +30,11 @@ class TransparentDevice : public Device {
   Status fillNormal(Buffer& buffer, Dtype dtype, uint64_t seed) override {
     return real_->fillNormal(buffer, dtype, seed);
   }
-  Status fillPattern(Buffer& buffer, uint64_t pattern) override {
-    return real_->fillPattern(buffer, pattern);
+  Status fillPattern(Buffer& buffer, const PatternPart& part) override {
+    return real_->fillPattern(buffer, part);
   }
-  Result<Mismatch> checkPattern(const Buffer& buffer, uint64_t pattern) override {
-    return real_->checkPattern(buffer, pattern);
+  Result<Mismatch> checkPattern(const Buffer& buffer, const PatternPart& part) override {
+    return real_->checkPattern(buffer, part);
   }
   Result<Mismatch> compareBits(const Buffer& a, const Buffer& b, Dtype dtype) override {
     return real_->compareBits(a, b, dtype);

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/kernels/compare_with_kept.h"
 #include "tests/kernels/sim/small_scenario.h"
 
 namespace muster::sim {
@@ -89,7 +90,7 @@ TEST(SimGemm, IsCorrectAndRepeatable) {
   ASSERT_TRUE(gemm->run().ok());
   ASSERT_TRUE(gemm->keepResult().ok());
   ASSERT_TRUE(gemm->run().ok());
-  EXPECT_EQ(gemm->compareWithKept()->wrong, 0u);
+  EXPECT_EQ(testing::compareWithKept(*device, *gemm)->wrong, 0u);
   auto error = gemm->checkAgainstReference(256, 3);
   EXPECT_EQ(error->wrong, 0u);
   EXPECT_EQ(error->checked, 256u);
@@ -105,9 +106,10 @@ TEST(SimGemm, ShowsSilentCorruptionAtItsOffset) {
   ASSERT_TRUE(gemm->keepResult().ok());
   EXPECT_EQ(gemm->checkAgainstReference(8, 1)->wrong, 0u);
   ASSERT_TRUE(gemm->run().ok());
-  EXPECT_EQ(gemm->compareWithKept()->wrong, 1u);
-  EXPECT_EQ(gemm->compareWithKept()->firstOffset, 256u);
-  EXPECT_EQ(gemm->compareWithKept()->expectedBits ^ gemm->compareWithKept()->actualBits, 1u << 3);
+  const auto found = testing::compareWithKept(*device, *gemm);
+  EXPECT_EQ(found->wrong, 1u);
+  EXPECT_EQ(found->firstOffset, 256u);
+  EXPECT_EQ(found->expectedBits ^ found->actualBits, 1u << 3);
   auto error = gemm->checkAgainstReference(8, 1);
   EXPECT_EQ(error->wrong, 1u);
   EXPECT_EQ(error->row, 1);
@@ -121,7 +123,7 @@ TEST(SimGemm, NeverRepeatsACorruptionExactly) {
   ASSERT_TRUE(gemm->run().ok());
   ASSERT_TRUE(gemm->keepResult().ok());
   ASSERT_TRUE(gemm->run().ok());
-  EXPECT_EQ(gemm->compareWithKept()->wrong, 1u);
+  EXPECT_EQ(testing::compareWithKept(*device, *gemm)->wrong, 1u);
 }
 
 TEST(SimGemm, RefusesCallsOutOfOrder) {
@@ -129,7 +131,7 @@ TEST(SimGemm, RefusesCallsOutOfOrder) {
   auto gemm = make(*device, cube(64));
   EXPECT_FALSE(gemm->run().ok());
   EXPECT_FALSE(gemm->keepResult().ok());
-  EXPECT_FALSE(gemm->compareWithKept().ok());
+  EXPECT_FALSE(testing::compareWithKept(*device, *gemm).ok());
   EXPECT_FALSE(gemm->checkAgainstReference(1, 1).ok());
 }
 

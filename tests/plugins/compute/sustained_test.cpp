@@ -31,6 +31,8 @@ TEST_F(ComputeSustained, ComparesEveryResultOnThisCpu) {
   EXPECT_EQ(host_.value("sustained_mismatches"), 0);
   EXPECT_EQ(host_.value("sustained_wrong_elements"), 0);
   EXPECT_GT(host_.value("sustained_comparisons"), 1);
+  EXPECT_GT(host_.value("sustained_duty"), 0);
+  EXPECT_LE(host_.value("sustained_duty"), 1);
 }
 
 TEST_F(ComputeSustained, RunsOnceWhenItHasNoTime) {
@@ -47,6 +49,7 @@ TEST_F(ComputeSustained, TakesOneSampleAWindow) {
   EXPECT_NEAR(static_cast<double>(rate.samples.size()), 10, 1);
   for (double sample : rate.samples) EXPECT_NEAR(sample, 700e12, 20e12);
   EXPECT_LT(host_.value("sustained_drift"), 0.02);
+  EXPECT_GE(host_.value("sustained_duty"), 0.99);
 }
 
 TEST_F(ComputeSustained, ShowsTheDriftOfAThrottlingDevice) {

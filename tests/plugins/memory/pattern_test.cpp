@@ -2,6 +2,11 @@
 // memory.pattern over the C border: healthy memory, and a flipped bit that it must name.
 #include <gtest/gtest.h>
 
+#include <optional>
+
+#include "plugins/memory/params.h"
+#include "plugins/memory/tests.h"
+#include "tests/kernels/virtual_device.h"
 #include "tests/plugins/recording_host.h"
 #include "tests/plugins/scenario.h"
 
@@ -74,6 +79,83 @@ TEST_F(MemoryPattern, LogsABoundedNumberOfErrors) {
   ASSERT_EQ(onSim(corruption("pattern", 1, 4096, 17), {{"bytes", "1 GiB"}, {"passes", 50}}).ran, MUSTER_OK);
   EXPECT_EQ(host_.logs.size(), 16u);
   EXPECT_EQ(host_.value("pattern_errors"), 50 * 7);
+}
+
+/// Memory with a dead address line: buffers of 1 GiB lie on two cells of 1 GiB in turn. A cell holds the part
+/// of a pattern that was written to it last.
+class AliasingDevice : public VirtualDevice {
+ public:
+  std::vector<PatternPart> written;  ///< in order
+
+  Result<uint64_t> freeBytes() override { return uint64_t{64} << 30; }
+  Result<std::unique_ptr<Buffer>> allocate(uint64_t bytes) override {
+    return std::unique_ptr<Buffer>(new Cell(bytes, buffers_++ % 2));
+  }
+  Status fillPattern(Buffer& buffer, const PatternPart& part) override {
+    cells_.at(static_cast<Cell&>(buffer).number) = part;
+    written.push_back(part);
+    return work();
+  }
+  Result<Mismatch> checkPattern(const Buffer& buffer, const PatternPart& part) override {
+    const PatternPart& held = *cells_.at(static_cast<const Cell&>(buffer).number);
+    Mismatch found;
+    for (uint64_t word = 0; word < 128; ++word)
+      compareWord(part.word(word), held.word(word), word * 8, found);
+    return found;
+  }
+
+ private:
+  struct Cell : Buffer {
+    Cell(uint64_t size, size_t cell) : number(cell), size_(size) {}
+    [[nodiscard]] uint64_t bytes() const override { return size_; }
+    size_t number;
+
+   private:
+    uint64_t size_;
+  };
+  size_t buffers_ = 0;
+  std::array<std::optional<PatternPart>, 2> cells_;
+};
+
+class MemoryPatternOfAliases : public ::testing::Test {
+ protected:
+  void run(const std::vector<std::string>& patterns, int passes = 1) {
+    const sdk::Host host(host_.table());
+    BackendOptions options;
+    options.folder = (buildDir() / "kernels/host").string();
+    auto backend = loadBackend("host", options);
+    ASSERT_TRUE(backend.ok()) << backend.error().text();
+    const Json params = {
+        {"bytes", uint64_t{4} << 30}, {"fraction", 0}, {"patterns", patterns}, {"passes", passes}};
+    const Status ran = memory::runPattern({host, **backend, device_, {}, {}}, params, 5);
+    ASSERT_TRUE(ran.ok()) << ran.error().text();
+  }
+  AliasingDevice device_;
+  RecordingHost host_;
+};
+
+TEST_F(MemoryPatternOfAliases, FindsAddressesThatAreTheSameCellAGibibyteApart) {
+  for (const char* pattern : {"address", "inverse_address", "random"}) {
+    host_.measurements.clear();
+    run({pattern});
+    EXPECT_GT(host_.value("pattern_errors"), 0) << pattern;
+  }
+}
+
+TEST_F(MemoryPatternOfAliases, CannotFindThemByPatternsThatAreTheSameEverywhere) {
+  run({"zeros", "checkerboard", "walking_one"});
+  EXPECT_EQ(host_.value("pattern_errors"), 0);
+}
+
+TEST_F(MemoryPatternOfAliases, MovesTheWalkingBitEachPass) {
+  run({"walking_one", "walking_zero"}, 64);
+  uint64_t ones = 0, zeros = 0;
+  for (const PatternPart& part : device_.written) {
+    if (part.pattern == static_cast<uint64_t>(Pattern::kWalkingOne)) ones |= part.word(17);
+    if (part.pattern == static_cast<uint64_t>(Pattern::kWalkingZero)) zeros |= ~part.word(17);
+  }
+  EXPECT_EQ(ones, ~uint64_t{0}) << "each bit of a word was set alone";
+  EXPECT_EQ(zeros, ~uint64_t{0});
 }
 
 TEST_F(MemoryPattern, StopsSoonWhenItIsCancelled) {

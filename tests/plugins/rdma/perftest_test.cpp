@@ -82,6 +82,12 @@ TEST_F(RdmaPerftest, NamesThePackageWhenTheEngineIsMissing) {
   EXPECT_THAT(host_.error, HasSubstr("apt-get install perftest"));
 }
 
+TEST_F(RdmaPerftest, MeasuresANodeOfGpusToo) {
+  hcas_.add("mlx5_0");
+  ASSERT_EQ(onCuda("perftest", {{"samples", 1}}).ran, MUSTER_OK) << host_.error;
+  EXPECT_GT(of("write_bandwidth", "mlx5_0/1"), 0);
+}
+
 TEST_F(RdmaPerftest, HasNoGpuMemoryOnTheHost) {
   hcas_.add("mlx5_0");
   EXPECT_EQ(onHost("perftest", {{"memory", "gpu"}}).ran, MUSTER_UNSUPPORTED);

@@ -32,6 +32,48 @@ TEST_P(RingRounds, LetEveryNodeServeOnceAndBeClientOnceAndNeverBothAtOnce) {
 
 INSTANTIATE_TEST_SUITE_P(Rails, RingRounds, ::testing::Values(2, 3, 4, 5, 8, 33, 1024));
 
+/// Two sockets with two GPUs each, gpu0 to gpu3.
+std::vector<DeviceInfo> fourGpus() {
+  std::vector<DeviceInfo> gpus(4);
+  for (int i = 0; i < 4; ++i) {
+    gpus[static_cast<size_t>(i)].index = i;
+    gpus[static_cast<size_t>(i)].id = "gpu" + std::to_string(i);
+    gpus[static_cast<size_t>(i)].numaNode = i / 2;
+  }
+  return gpus;
+}
+RdmaPort portOf(const std::string& device, int numaNode) {
+  RdmaPort port;
+  port.device = device;
+  port.numaNode = numaNode;
+  return port;
+}
+std::vector<std::string> ids(const std::vector<NearGpu>& gpus) {
+  std::vector<std::string> all;
+  for (const NearGpu& gpu : gpus) all.push_back(gpu.id + " " + gpu.distance);
+  return all;
+}
+
+/// On one NUMA node and in another order than the GPUs: turns would pair each with the other switch's.
+TEST(NearestGpus, ArePairedByPcieSwitch) {
+  const Json topology = {
+      {{"device", "gpu0"}, {"near", {{"mlx5_0", "PXB"}, {"mlx5_1", "PIX"}, {"mlx5_2", "SYS"}}}},
+      {{"device", "gpu1"}, {"near", {{"mlx5_0", "PIX"}, {"mlx5_1", "PXB"}, {"mlx5_2", "SYS"}}}},
+      {{"device", "gpu2"}, {"near", {{"mlx5_0", "SYS"}, {"mlx5_1", "SYS"}, {"mlx5_2", "NODE"}}}},
+      {{"device", "gpu3"}, {"near", {{"mlx5_0", "SYS"}, {"mlx5_1", "SYS"}, {"mlx5_2", "PHB"}}}}};
+  const auto near =
+      nearestGpus({portOf("mlx5_0", 0), portOf("mlx5_1", 0), portOf("mlx5_2", 1)}, fourGpus(), topology);
+  EXPECT_EQ(ids(near), (std::vector<std::string>{"gpu1 PIX", "gpu0 PIX", "gpu3 PHB"}));
+  EXPECT_EQ(near[2].index, 3);
+}
+
+TEST(NearestGpus, TakeTurnsWhereTheyAreEquallyNear) {
+  const std::vector<RdmaPort> ports = {portOf("a", 1), portOf("b", 1), portOf("c", 1), portOf("d", 0),
+                                       portOf("e", -1)};
+  EXPECT_EQ(ids(nearestGpus(ports, fourGpus(), Json::array())),
+            (std::vector<std::string>{"gpu2 NODE", "gpu3 NODE", "gpu2 NODE", "gpu0 NODE", "gpu1 SYS"}));
+}
+
 TEST(Rails, ANodeAloneHasNoPairs) {
   EXPECT_TRUE(ringRounds(1).empty());
 }

@@ -20,6 +20,11 @@ class RdmaRun : public ::testing::Test {
     for (const auto& [name, value] : hcas_.environment()) setenv(name.c_str(), value.c_str(), 1);
     return plugin_.run(host_, test, params, context("host", scope, ""));
   }
+  /// On the made-up machine by the backend for GPUs, which needs none for its HCAs.
+  CaseResult onCuda(const std::string& test, const Json& params = Json::object()) {
+    for (const auto& [name, value] : hcas_.environment()) setenv(name.c_str(), value.c_str(), 1);
+    return plugin_.run(host_, test, params, context("cuda", "node", ""));
+  }
   /// On a simulated node with four HCAs of 400 Gb/s and `faults` planted.
   CaseResult onSim(const std::string& test, const std::string& faults, const Json& params = Json::object(),
                    const std::string& scope = "node", int nodeRank = 0, int nodeCount = 1) {

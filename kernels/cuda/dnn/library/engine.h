@@ -56,8 +56,6 @@ class Engine {
   Engine(CudaDevice& device, const ProgramOptions& options);
   Status start();
   Result<double> secondsOf(const std::function<Status()>& run);
-
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
 };
 
 /// Library versions: "cudnn 9.19.0, cublaslt 13.0.2".

@@ -10,6 +10,7 @@
 #include "kernels/cuda/open.h"
 #include "tests/kernels/cuda/emulation/gpus.h"
 
+extern "C" const muster::cuda::BlasEntry muster_cuda_blas_entry;
 extern "C" const muster::cuda::DnnEntry muster_cuda_dnn_entry;
 extern "C" const muster::cuda::NcclEntry muster_cuda_nccl_entry;
 
@@ -27,9 +28,7 @@ class EmulatedBackend : public Backend {
       if (info.id == deviceId) return cuda::openDevice(info);
     return Error{ErrorCode::kNotFound, "there is no emulated GPU " + deviceId, ""};
   }
-  Result<std::unique_ptr<Ops>> ops(Device&) override {
-    return Error{ErrorCode::kUnsupported, "emulated GPUs have no operations", ""};
-  }
+  Result<std::unique_ptr<Ops>> ops(Device& device) override { return muster_cuda_blas_entry.open(device); }
   Result<std::unique_ptr<Nn>> nn(Device& device) override { return muster_cuda_dnn_entry.open(device); }
   Result<std::unique_ptr<Copies>> copies(Device& device) override { return cuda::openCopies(device); }
   Result<std::unique_ptr<Communicator>> communicator(Device& device, const CommunicatorSpec& spec,

@@ -54,12 +54,14 @@ class EmulatedKernels : public ::testing::Test {
 TEST_F(EmulatedKernels, WriteHashAndCheckPatternsAsTheHostDoes) {
   for (uint64_t bytes : kSizes) {
     auto a = buffer(bytes), b = made(*host_, bytes);
-    for (uint64_t pattern : {0, 6, 4711}) {
-      SCOPED_TRACE(std::to_string(bytes) + " B, pattern " + std::to_string(pattern));
-      ASSERT_TRUE(gpu_->fillPattern(*a, pattern).ok());
-      ASSERT_TRUE(host_->fillPattern(*b, pattern).ok());
+    for (const PatternPart& part :
+         {PatternPart(0), PatternPart(6), PatternPart(6, uint64_t{9} << 30), PatternPart(4711, 3)}) {
+      SCOPED_TRACE(std::to_string(bytes) + " B, pattern " + std::to_string(part.pattern) + " from word " +
+                   std::to_string(part.first));
+      ASSERT_TRUE(gpu_->fillPattern(*a, part).ok());
+      ASSERT_TRUE(host_->fillPattern(*b, part).ok());
       EXPECT_EQ(*gpu_->hash(*a), *host_->hash(*b));
-      EXPECT_EQ(gpu_->checkPattern(*a, pattern)->wrong, 0u);
+      EXPECT_EQ(gpu_->checkPattern(*a, part)->wrong, 0u);
       EXPECT_EQ(std::memcmp(cuda::bytesOf(*a), host::bytesOf(*b), bytes), 0);
     }
   }
@@ -132,6 +134,45 @@ TEST_F(EmulatedKernels, FillTheSameBytesInAnyLength) {
       for (uint64_t i = filled; i < bytes; ++i) EXPECT_EQ(got[i], 0xff) << "past the last whole element";
     }
   }
+}
+
+/// Until they are read, differences of many comparisons add up; the place is that of one of the first ones.
+TEST_F(EmulatedKernels, AddUpWhatComparisonsFind) {
+  constexpr uint64_t kBytes = 40'000;
+  auto a = buffer(kBytes), b = buffer(kBytes);
+  ASSERT_TRUE(gpu_->fillPattern(*a, 99).ok());
+  ASSERT_TRUE(gpu_->fillPattern(*b, 99).ok());
+  const auto found = std::move(gpu_->tally()).value();
+  const auto compare = [&] { ASSERT_TRUE(gpu_->countDifferences(*a, *b, Dtype::kI8, *found).ok()); };
+  compare();
+  EXPECT_EQ(found->read()->wrong, 0u);
+  flip(*a, 30'000);
+  compare();
+  compare();
+  flip(*a, 30'000);
+  EXPECT_EQ(gpu_->compareBits(*a, *b, Dtype::kI8)->wrong, 0u) << "one that was not asked for a sum";
+  flip(*a, 30'001);  // in the same block's unit
+  compare();
+  const auto all = found->read();
+  EXPECT_EQ(all->wrong, 3u);
+  EXPECT_EQ(all->firstOffset, 30'000u);
+  EXPECT_EQ(all->expectedBits ^ all->actualBits, 0x10u);
+  EXPECT_EQ(found->read()->wrong, 3u);
+}
+
+/// Marks tell of the work between them, and waiting for one leaves what is behind it in the queue.
+TEST_F(EmulatedKernels, WaitForAMarkAndNoFurther) {
+  auto a = buffer(4096);
+  const auto begin = std::move(gpu_->mark()).value();
+  ASSERT_TRUE(gpu_->fillPattern(*a, 99).ok());
+  const auto middle = std::move(gpu_->mark()).value();
+  const uint64_t before = emulation::kernelsRun();
+  ASSERT_TRUE(gpu_->fillPattern(*a, 98).ok());
+  const auto end = std::move(gpu_->mark()).value();
+  EXPECT_GT(*gpu_->seconds(*begin, *middle), 0);
+  EXPECT_EQ(emulation::kernelsRun(), before + 1);
+  EXPECT_GT(*gpu_->seconds(*middle, *end), 0);
+  EXPECT_EQ(emulation::kernelsRun(), before + 2);
 }
 
 TEST_F(EmulatedKernels, CompareEachTypeAndCallNanWrong) {

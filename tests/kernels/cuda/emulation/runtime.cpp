@@ -2,7 +2,6 @@
 // The CUDA runtime of the emulated GPUs but for streams: devices, memory, copies.
 #include <cuda_runtime_api.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +10,7 @@
 
 #include "tests/kernels/cuda/emulation/device_code.h"
 #include "tests/kernels/cuda/emulation/gpus.h"
+#include "tests/kernels/cuda/emulation/libraries.h"
 
 namespace muster::emulation {
 namespace {
@@ -26,6 +26,7 @@ struct Memory {
 std::map<const std::byte*, Memory> known;
 int current = 0;
 size_t allocated = 0;
+uint64_t copies = 0;  ///< to the host
 
 /// What the runtime knows of an address; Unregistered for plain memory of the host.
 Memory memoryAt(const void* data) {
@@ -64,8 +65,8 @@ cudaError_t release(void* data, cudaMemoryType type) {
 
 }  // namespace
 
-uint64_t nanoseconds() {
-  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+uint64_t copiesToHost() {
+  return copies;
 }
 
 DeviceInfo gpuInfo(int index) {
@@ -166,7 +167,9 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 }
 
 /// Plain memory of the host is copied while the caller waits; what is pinned, when its turn comes.
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  copies += kind == cudaMemcpyDeviceToHost;
   if (memoryAt(from).type == cudaMemoryTypeUnregistered) {
     if (capturing()) return cudaErrorStreamCaptureUnsupported;
     const auto* first = static_cast<const std::byte*>(from);
@@ -181,6 +184,15 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   });
   if (code != cudaSuccess || memoryAt(to).type != cudaMemoryTypeUnregistered) return code;
   return cudaStreamSynchronize(stream);
+}
+cudaError_t cudaMemcpy2DAsync(void* to, size_t toPitch, const void* from, size_t fromPitch, size_t width,
+                              size_t height, cudaMemcpyKind, cudaStream_t stream) {
+  return queue(stream, [=] {
+    for (size_t row = 0; row < height; ++row)
+      std::memcpy(static_cast<std::byte*>(to) + row * toPitch,
+                  static_cast<const std::byte*>(from) + row * fromPitch, width);
+    return cudaSuccess;
+  });
 }
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
   if (const cudaError_t code = finishAll(); code != cudaSuccess) return code;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues of work in order, what waits for what, and graphs of work.
+// Queues of work in order, what waits for what, graphs of work, and the clocks of host and GPU.
 #include "tests/kernels/cuda/emulation/streams.h"
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <set>
@@ -14,15 +15,24 @@
 
 using muster::emulation::Work;
 
+/// Work with the GPU's time that it takes.
+struct Timed {
+  Work work = {};
+  double seconds = 0;
+  double queuedAt = 0;                 ///< by the host's clock
+  std::shared_ptr<double> stamp = {};  ///< told when it is done
+  std::shared_ptr<double> after = {};  ///< when what it waits for on another stream was done
+};
 struct CUgraph_st {
-  std::vector<Work> work;
+  std::vector<Timed> work;
 };
 struct CUgraphExec_st {
-  std::vector<Work> work;
+  std::vector<Timed> work;
 };
 struct CUstream_st {
-  std::deque<Work> queued;
+  std::deque<Timed> queued;
   uint64_t done = 0;  ///< of all that was ever queued
+  double clock = 0;   ///< when the last of it ended
   cudaError_t broken = cudaSuccess;
   std::unique_ptr<CUgraph_st> capture;
 };
@@ -37,17 +47,27 @@ namespace muster::emulation {
 namespace {
 
 constexpr unsigned kNapMicroseconds = 50;  ///< between two looks at work that waits for another process
+constexpr double kQueueing = 2e-6;         ///< seconds that a call costs the host
+constexpr double kWakingUp = 20e-6;        ///< and how long after the GPU it goes on when it waited
 
 std::set<cudaStream_t> streams;
 cudaError_t lastError = cudaSuccess;
 uint64_t kernels = 0;
+double host = 1;  ///< the host's clock, in seconds: what it queues begins no sooner
+bool lookedAtTheClock = false;
 
 /// Runs what can run now; cudaErrorNotReady where work waits for another process. A stream whose work failed
 /// does nothing more, as a context that died.
 cudaError_t advance(cudaStream_t stream, uint64_t place) {
   while (stream->done < place && stream->broken == cudaSuccess) {
-    const cudaError_t code = stream->queued.front()();
+    const Timed& next = stream->queued.front();
+    const cudaError_t code = next.work();
     if (code == cudaErrorNotReady) return code;
+    const double ready = std::max(next.queuedAt, next.after == nullptr ? 0 : *next.after);
+    stream->clock = std::max(stream->clock, ready) + next.seconds;
+    // A kernel that looks at the clock waits for the host, which waits for the GPU now.
+    if (std::exchange(lookedAtTheClock, false)) stream->clock = std::max(stream->clock, host);
+    if (next.stamp != nullptr) *next.stamp = stream->clock;
     stream->queued.pop_front();
     ++stream->done;
     if (stream->broken == cudaSuccess) stream->broken = code;
@@ -63,9 +83,21 @@ cudaError_t runUntil(cudaStream_t stream, uint64_t place) {
 uint64_t endOf(cudaStream_t stream) {
   return stream->done + stream->queued.size();
 }
+/// The host goes on once the GPU's work is done.
+void wakeUp(double workDone) {
+  host = std::max(host, workDone) + kWakingUp;
+}
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+cudaError_t queueTimed(cudaStream_t stream, Timed timed) {
+  if (stream == nullptr || !streams.contains(stream)) return cudaErrorInvalidValue;
+  if (stream->broken != cudaSuccess) return stream->broken;
+  host += kQueueing;
+  timed.queuedAt = host;
+  if (stream->capture != nullptr)
+    stream->capture->work.push_back(std::move(timed));
+  else
+    stream->queued.push_back(std::move(timed));
+  return cudaSuccess;
 }
 
 bool fits(dim3 grid, dim3 block) {
@@ -75,6 +107,11 @@ bool fits(dim3 grid, dim3 block) {
 }
 
 }  // namespace
+
+uint64_t nanoseconds() {
+  lookedAtTheClock = true;
+  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
 
 void setLastError(cudaError_t code) {
   lastError = code;
@@ -88,14 +125,8 @@ bool capturing() {
   return false;
 }
 
-cudaError_t queue(cudaStream_t stream, Work work) {
-  if (stream == nullptr || !streams.contains(stream)) return cudaErrorInvalidValue;
-  if (stream->broken != cudaSuccess) return stream->broken;
-  if (stream->capture != nullptr)
-    stream->capture->work.push_back(std::move(work));
-  else
-    stream->queued.push_back(std::move(work));
-  return cudaSuccess;
+cudaError_t queue(cudaStream_t stream, Work work, double seconds) {
+  return queueTimed(stream, {std::move(work), seconds});
 }
 
 void queueKernel(cudaStream_t stream, dim3 grid, dim3 block, std::function<void()> kernel) {
@@ -141,7 +172,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (!streams.contains(stream)) return cudaErrorInvalidValue;
   if (stream->capture != nullptr) return cudaErrorStreamCaptureUnsupported;
-  return runUntil(stream, endOf(stream));
+  const cudaError_t code = runUntil(stream, endOf(stream));
+  wakeUp(stream->clock);
+  return code;
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
@@ -155,9 +188,6 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   (*event)->timed = (flags & cudaEventDisableTiming) == 0;
   return cudaSuccess;
 }
-cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  return cudaEventCreateWithFlags(event, cudaEventDefault);
-}
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete event;
   return cudaSuccess;
@@ -166,16 +196,16 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (!streams.contains(stream)) return cudaErrorInvalidValue;
   if (stream->capture != nullptr) return cudaErrorStreamCaptureUnsupported;  // forks in graphs: not emulated
   event->seconds = std::make_shared<double>(-1);
-  const cudaError_t code = queue(stream, [seconds = event->seconds] {
-    *seconds = now();
-    return cudaSuccess;
-  });
+  const cudaError_t code = queueTimed(stream, {.work = [] { return cudaSuccess; }, .stamp = event->seconds});
   event->stream = stream;
   event->place = endOf(stream);
   return code;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  return event->stream == nullptr ? cudaSuccess : runUntil(event->stream, event->place);
+  if (event->stream == nullptr) return cudaSuccess;
+  const cudaError_t code = runUntil(event->stream, event->place);
+  wakeUp(*event->seconds);
+  return code;
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   if (!begin->timed || !end->timed || begin->stream == nullptr || end->stream == nullptr)
@@ -186,7 +216,8 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEve
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (event->stream == nullptr) return cudaSuccess;
-  return queue(stream, [other = event->stream, place = event->place] { return advance(other, place); });
+  const auto reached = [other = event->stream, place = event->place] { return advance(other, place); };
+  return queueTimed(stream, {.work = reached, .after = event->seconds});
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
@@ -207,8 +238,8 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph
   return cudaGraphInstantiate(executable, graph, flags);
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
-  for (const Work& each : executable->work)
-    if (const cudaError_t code = queue(stream, each); code != cudaSuccess) return code;
+  for (const Timed& each : executable->work)
+    if (const cudaError_t code = queueTimed(stream, each); code != cudaSuccess) return code;
   return cudaSuccess;
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
