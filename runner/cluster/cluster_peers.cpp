@@ -61,13 +61,16 @@ Result<NodeStatus> statusFromText(std::string_view text) {
 }
 
 ClusterPeers::ClusterPeers(const ClusterOptions& options)
-    : options_(options), peers_(options.nodeRank == 0 ? static_cast<size_t>(options.nodeCount) : 1) {}
+    : options_(options),
+      peers_(options.nodeRank == 0 ? static_cast<size_t>(options.nodeCount) : 1),
+      finished_(options.finished) {}
 
 void ClusterPeers::takeStatus(int rank, std::optional<NodeStatus> status, double now) {
   Peer& peer = at(rank);
   peer.seenAt = now;
   peer.statusGiven = true;
   peer.status = std::move(status);
+  ++changes_;
 }
 
 void ClusterPeers::hold(Members members, double now) {
@@ -149,10 +152,15 @@ std::string ClusterPeers::identityProblem(int rank, bool theyLead) const {
   return "";
 }
 
+void ClusterPeers::noteFinished(const std::string& stage, const std::string& outcome) {
+  finished_[stage] = outcome;
+  ++changes_;
+}
+
 std::optional<std::string> ClusterPeers::finished(int rank, const std::string& stage) const {
   const bool own = rank == options_.nodeRank;
   if (!own && !at(rank).status) return std::nullopt;
-  const auto& all = own ? options_.finished : at(rank).status->finished;
+  const auto& all = own ? finished_ : at(rank).status->finished;
   const auto found = all.find(stage);
   return found == all.end() ? "" : printable(found->second, 20);
 }
@@ -176,7 +184,7 @@ std::string ClusterPeers::disagreement(const std::string& stage) const {
 
 std::map<std::string, std::string> ClusterPeers::disagreements() const {
   std::set<std::string> stages;
-  for (const auto& [stage, outcome] : options_.finished) stages.insert(stage);
+  for (const auto& [stage, outcome] : finished_) stages.insert(stage);
   for (const Peer& peer : peers_)
     if (peer.status)
       for (const auto& [stage, outcome] : peer.status->finished) stages.insert(stage);

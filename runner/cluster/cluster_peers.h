@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -78,6 +79,11 @@ class ClusterPeers {
   /// From now on who of these is started again is gone; empty: nobody is looked at.
   void hold(Members members, double now);
   void release() { members_.clear(); }
+  /// This node has finished a stage.
+  void noteFinished(const std::string& stage, const std::string& outcome);
+  [[nodiscard]] const std::map<std::string, std::string>& ownFinished() const { return finished_; }
+  /// How many statuses and finished stages have come, from 1.
+  [[nodiscard]] uint64_t changes() const { return changes_; }
 
   [[nodiscard]] const NodeStatus* status(int rank) const {
     return at(rank).status ? &*at(rank).status : nullptr;
@@ -129,8 +135,10 @@ class ClusterPeers {
   }
 
   const ClusterOptions& options_;
-  std::vector<Peer> peers_;  ///< on node 0 all, elsewhere only node 0
-  Members members_;          ///< of the stage that this node is in
+  std::vector<Peer> peers_;                      ///< on node 0 all, elsewhere only node 0
+  std::map<std::string, std::string> finished_;  ///< this node's own stages
+  uint64_t changes_ = 1;
+  Members members_;  ///< of the stage that this node is in
   double heldSince_ = 0;
 };
 

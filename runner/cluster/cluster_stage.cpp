@@ -56,21 +56,21 @@ int countOf(const Json& object, const char* key) {
 
 /// Which nodes have finished the stage and which have not, after a part of them was started again.
 std::string ClusterStage::disagreement() {
-  return "nodes disagree on whether this stage is finished: " + link_.finishedWhere(stage_) +
+  return "nodes disagree on whether this stage is finished: " + link_.members().finishedWhere(stage_) +
          "; a finished stage is not rerun, and the others cannot run it alone: start a new run with "
          "--out";
 }
 
 /// `members`: who takes part, where all have come.
-Json ClusterStage::decideEntry(const ClusterLink::Answers& answers, Members& members) {
-  if (!link_.finishedWhere(stage_).empty()) return {{"finished", true}};
+Json ClusterStage::decideEntry(const ClusterAgreement::Answers& answers, Members& members) {
+  if (!link_.members().finishedWhere(stage_).empty()) return {{"finished", true}};
   std::vector<std::string> missing;
   for (int rank = 0; rank < static_cast<int>(answers.size()); ++rank)
-    if (const std::string other = link_.mismatch(rank); !other.empty()) return {{"error", other}};
+    if (const std::string other = link_.members().mismatch(rank); !other.empty()) return {{"error", other}};
   Json parts = Json::array();
   int world = 0;
   for (size_t rank = 0; rank < answers.size(); ++rank) {
-    const std::string name = link_.nodeName(static_cast<int>(rank));
+    const std::string name = link_.members().nameOf(static_cast<int>(rank));
     if (!answers[rank]) {
       missing.push_back(name);
       continue;
@@ -83,9 +83,10 @@ Json ClusterStage::decideEntry(const ClusterLink::Answers& answers, Members& mem
     parts.push_back({{"first", world}, {"start", members.back()}});
     world += ranks;
   }
-  if (missing.empty()) return {{"world", world}, {"leader", link_.self()}, {"parts", std::move(parts)}};
+  if (missing.empty())
+    return {{"world", world}, {"leader", link_.members().self()}, {"parts", std::move(parts)}};
   if (link_.options().cancelled->load())
-    return {{"error", link_.nodeName(0) + " was interrupted by its user"}};
+    return {{"error", link_.members().nameOf(0) + " was interrupted by its user"}};
   const size_t count = missing.size();
   if (count > kMostMissing) missing.resize(kMostMissing);
   return {
@@ -95,11 +96,12 @@ Json ClusterStage::decideEntry(const ClusterLink::Answers& answers, Members& mem
 
 ClusterEntry ClusterStage::enter(int localSize) {
   ClusterEntry entry;
-  link_.leave();
+  link_.members().release();
   Members members;
-  const auto decision = link_.agree(
-      stage_ + "/enter", {{"ranks", static_cast<unsigned>(localSize)}, {"start", link_.self()}}, arrival_,
-      [&](const ClusterLink::Answers& answers) { return decideEntry(answers, members); }, stage_);
+  const auto decision = link_.agreement().ask(
+      stage_ + "/enter", {{"ranks", static_cast<unsigned>(localSize)}, {"start", link_.members().self()}},
+      arrival_, [&](const ClusterAgreement::Answers& answers) { return decideEntry(answers, members); },
+      stage_);
   if (!decision.ok()) {
     entry.why = decision.error().text();
     if (link_.options().cancelled->load()) decline("its run was interrupted");
@@ -116,35 +118,35 @@ ClusterEntry ClusterStage::enter(int localSize) {
   if (!entry.why.empty()) return entry;
   entry.worldSize = countOf(*decision, "world");
   const Json part = decision->is_object() && decision->contains("part") ? (*decision)["part"] : Json();
-  if (textOf(part, "start") != link_.self()) {
+  if (textOf(part, "start") != link_.members().self()) {
     entry.kind = ClusterEntry::Kind::kError;
     entry.why = fmt::format(
         "{} was started again in the middle of this stage, which the others had begun with its earlier start",
-        link_.nodeName(link_.options().nodeRank));
+        link_.members().nameOf(link_.options().nodeRank));
     return entry;
   }
   if (members.empty()) members.push_back(textOf(*decision, "leader"));
-  link_.hold(std::move(members));
+  link_.members().hold(std::move(members));
   entry.firstRank = countOf(part, "first");
   entry.kind = ClusterEntry::Kind::kGo;
   return entry;
 }
 
 void ClusterStage::decline(const std::string& why) {
-  const std::string name = link_.nodeName(link_.options().nodeRank);
+  const std::string name = link_.members().nameOf(link_.options().nodeRank);
   // Node 0's answer is the decision itself.
   const bool leads = link_.options().nodeRank == 0;
-  link_.decline(stage_ + "/enter",
-                {{"skip", leads ? fmt::format("{} does not take part: {}", name, why) : why}});
+  link_.agreement().decline(stage_ + "/enter",
+                            {{"skip", leads ? fmt::format("{} does not take part: {}", name, why) : why}});
 }
 
 void ClusterStage::beginRound(int attempt, int start) {
   round_ = fmt::format("{}/{}/{}", stage_, attempt, start);
-  link_.beginRound(round_);
+  link_.rounds().begin(round_);
 }
 
-std::vector<NodeReport> ClusterStage::sightsOfNodes(const ClusterLink::Answers& answers) {
-  std::vector<NodeReport> nodes = link_.nodes();
+std::vector<NodeReport> ClusterStage::sightsOfNodes(const ClusterAgreement::Answers& answers) {
+  std::vector<NodeReport> nodes = link_.rounds().nodes();
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (!answers[i]) continue;
     nodes[i].silent = false;
@@ -158,13 +160,13 @@ std::vector<NodeReport> ClusterStage::sightsOfNodes(const ClusterLink::Answers& 
   return nodes;
 }
 
-std::string ClusterStage::culpritOf(const ClusterLink::Answers& answers) {
-  std::string published = link_.lost();
+std::string ClusterStage::culpritOf(const ClusterAgreement::Answers& answers) {
+  std::string published = link_.rounds().lost();
   if (!published.empty()) return published;
   bool late = false;
   for (size_t rank = 0; rank < answers.size(); ++rank) {
     if (answers[rank] && flag(*answers[rank], "interrupted"))
-      return link_.nodeName(static_cast<int>(rank)) + " was interrupted by its user";
+      return link_.members().nameOf(static_cast<int>(rank)) + " was interrupted by its user";
     late = late || (answers[rank] && flag(*answers[rank], "late"));
   }
   std::vector<NodeReport> nodes = sightsOfNodes(answers);
@@ -172,7 +174,7 @@ std::string ClusterStage::culpritOf(const ClusterLink::Answers& answers) {
   return late ? culpritAtDeadline(nodes) : knownCulprit(nodes);
 }
 
-RoundResult roundResult(const ClusterLink::Answers& answers, size_t runs) {
+RoundResult roundResult(const ClusterAgreement::Answers& answers, size_t runs) {
   std::set<size_t> begun, ended;
   for (size_t run = 0; run < runs; ++run) ended.insert(run);
   bool complete = true, late = false, clean = true;
@@ -204,7 +206,7 @@ RoundResult roundResult(const ClusterLink::Answers& answers, size_t runs) {
   return result;
 }
 
-Json ClusterStage::decideRound(const ClusterLink::Answers& answers, size_t runs) {
+Json ClusterStage::decideRound(const ClusterAgreement::Answers& answers, size_t runs) {
   const RoundResult result = roundResult(answers, runs);
   std::string culprit = result.passed ? "" : culpritOf(answers);
   if (culprit.empty() && !result.passed)
@@ -214,15 +216,15 @@ Json ClusterStage::decideRound(const ClusterLink::Answers& answers, size_t runs)
 
 RoundVerdict ClusterStage::endRound(const RoundSight& sight, size_t runs, double timeLeft) {
   Json ranks = Json::array();
-  for (const RankReport& report : link_.ownReports()) ranks.push_back(toJson(report));
+  for (const RankReport& report : link_.rounds().ownReports()) ranks.push_back(toJson(report));
   const Json mine = {{"late", sight.late},           {"interrupted", sight.interrupted},
                      {"lost", sight.lost},           {"begun", listOf(sight.begun)},
                      {"ended", listOf(sight.ended)}, {"clean", sight.clean},
                      {"ranks", std::move(ranks)}};
   const double patience = timeLeft + link_.options().lostAfter + kEndSlack;
-  const auto decision =
-      link_.agree(round_ + "/end", mine, patience,
-                  [&](const ClusterLink::Answers& answers) { return decideRound(answers, runs); });
+  const auto decision = link_.agreement().ask(
+      round_ + "/end", mine, patience,
+      [&](const ClusterAgreement::Answers& answers) { return decideRound(answers, runs); });
   RoundVerdict verdict;
   if (decision.ok()) {
     verdict.culprit = textOf(*decision, "culprit");
@@ -233,14 +235,14 @@ RoundVerdict ClusterStage::endRound(const RoundSight& sight, size_t runs, double
     verdict.culprit = sight.lost.empty() ? decision.error().text() : sight.lost;
     for (size_t run = 0; run < runs; ++run) verdict.failed.insert(run);
   }
-  link_.endRound();
+  link_.rounds().end();
   link_.clearRound(round_);
   return verdict;
 }
 
 Result<std::set<std::string>> ClusterStage::retries(int attempt, const std::set<std::string>& mine,
                                                     const std::string& faulty) {
-  const auto merge = [](const ClusterLink::Answers& answers) {
+  const auto merge = [](const ClusterAgreement::Answers& answers) {
     std::set<std::string> all;
     for (const auto& answer : answers) {
       if (!answer || !textOf(*answer, "faulty").empty() || !answer->contains("cases")) return Json::array();
@@ -250,8 +252,9 @@ Result<std::set<std::string>> ClusterStage::retries(int attempt, const std::set<
     return Json(all);
   };
   const double patience = link_.options().lostAfter + kEndSlack;
-  MUSTER_TRY(const Json decision, link_.agree(fmt::format("{}/retry/{}", stage_, attempt),
-                                              {{"cases", mine}, {"faulty", faulty}}, patience, merge));
+  MUSTER_TRY(const Json decision,
+             link_.agreement().ask(fmt::format("{}/retry/{}", stage_, attempt),
+                                   {{"cases", mine}, {"faulty", faulty}}, patience, merge));
   std::set<std::string> cases;
   for (const Json& id : decision)
     if (id.is_string()) cases.insert(id.get<std::string>());
@@ -259,10 +262,10 @@ Result<std::set<std::string>> ClusterStage::retries(int attempt, const std::set<
 }
 
 std::string ClusterStage::leave(const std::string& faulty) {
-  const auto decide = [&](const ClusterLink::Answers& answers) {
+  const auto decide = [&](const ClusterAgreement::Answers& answers) {
     for (const auto& answer : answers)
       if (answer && !textOf(*answer, "faulty").empty()) return Json(textOf(*answer, "faulty"));
-    std::vector<NodeReport> nodes = link_.nodes();
+    std::vector<NodeReport> nodes = link_.rounds().nodes();
     for (size_t i = 0; i < nodes.size(); ++i) {
       nodes[i].ranks.clear();  // they have ended, and are judged already
       nodes[i].gone = answers[i] ? "" : nodes[i].gone;
@@ -272,7 +275,7 @@ std::string ClusterStage::leave(const std::string& faulty) {
     return Json(knownCulprit(nodes));
   };
   const double patience = link_.options().lostAfter + kLeaveSlack;
-  const auto decision = link_.agree(stage_ + "/leave", {{"faulty", faulty}}, patience, decide);
+  const auto decision = link_.agreement().ask(stage_ + "/leave", {{"faulty", faulty}}, patience, decide);
   if (!faulty.empty()) return faulty;
   if (!decision.ok()) return decision.error().text();
   return decision->is_string() ? decision->get<std::string>() : "node 0 did not report how the stage ended";

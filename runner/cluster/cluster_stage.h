@@ -43,7 +43,7 @@ struct RoundResult {
 };
 
 /// `answers`: a sight as JSON for each node, nothing for one that was lost. Pure.
-RoundResult roundResult(const ClusterLink::Answers& answers, size_t runs);
+RoundResult roundResult(const ClusterAgreement::Answers& answers, size_t runs);
 
 /// Meets the other nodes at fixed points. Every answer comes within a deadline.
 class ClusterStage {
@@ -71,14 +71,14 @@ class ClusterStage {
 
   /// A connection to the store for a rank of the open round.
   Result<Fd> connectStore() { return link_.connectRank(round_); }
-  [[nodiscard]] ClusterLink& link() { return link_; }
+  [[nodiscard]] ClusterRounds& rounds() { return link_.rounds(); }
 
  private:
   [[nodiscard]] std::string disagreement();
-  [[nodiscard]] Json decideEntry(const ClusterLink::Answers& answers, Members& members);
-  [[nodiscard]] Json decideRound(const ClusterLink::Answers& answers, size_t runs);
-  [[nodiscard]] std::vector<NodeReport> sightsOfNodes(const ClusterLink::Answers& answers);
-  [[nodiscard]] std::string culpritOf(const ClusterLink::Answers& answers);
+  [[nodiscard]] Json decideEntry(const ClusterAgreement::Answers& answers, Members& members);
+  [[nodiscard]] Json decideRound(const ClusterAgreement::Answers& answers, size_t runs);
+  [[nodiscard]] std::vector<NodeReport> sightsOfNodes(const ClusterAgreement::Answers& answers);
+  [[nodiscard]] std::string culpritOf(const ClusterAgreement::Answers& answers);
 
   ClusterLink& link_;
   std::string stage_;

@@ -197,7 +197,7 @@ void leave(const Launcher& position, ClusterLink* cluster, RunView& view) {
     return view.note(
         "mpirun kills the runs on all other nodes when this one exits with a code other than 0; set "
         "MUSTER_TOKEN (mpirun -x MUSTER_TOKEN) so that the nodes wait for each other");
-  cluster->leaveTogether();
+  cluster->members().leaveTogether();
 }
 
 /// How this node is called in its record.

@@ -85,8 +85,8 @@ Result<std::unique_ptr<ClusterLink>> joinCluster(const Plan& plan, const RunOpti
       if (entry.stage.scope == Scope::kCluster)
         cluster.finished[entry.stage.name] = outcomeName(entry.stage.outcome);
   MUSTER_TRY(auto link, ClusterLink::start(std::move(cluster)));
-  MUSTER_CHECK_OK(link->join(kJoinPatience));
-  if (earlier != nullptr) link->rollCall(kRollCall);
+  MUSTER_CHECK_OK(link->members().join(kJoinPatience));
+  if (earlier != nullptr) link->members().rollCall(kRollCall);
   return link;
 }
 

@@ -143,7 +143,7 @@ Status NodeRun::keep(const StageOutcome& outcome, const Json& extra) {
   MUSTER_CHECK_OK(folder_.appendStage({outcome.record, progress_.virtualNow, extra}));
   if (node_.cluster != nullptr && outcome.record.scope == Scope::kCluster) {
     MUSTER_CHECK_OK(folder_.settle());
-    node_.cluster->noteFinished(outcome.record.name, outcomeName(outcome.record.outcome));
+    node_.cluster->members().noteFinished(outcome.record.name, outcomeName(outcome.record.outcome));
   }
   add(outcome.record, outcome.accounting);
   return {};

@@ -151,10 +151,10 @@ void RankGroup::keepEnd(const RankSlot& slot, const RankEnd& end, StageRecord& r
 }
 
 void RankGroup::watchPeers(GroupOptions& options, std::string& lost) {
-  ClusterLink& link = place_.cluster->link();
-  options.onStatus = [&link](const std::vector<RankStatus>& all) { link.report(all); };
-  options.groupLost = [&link, &lost] {
-    if (lost.empty()) lost = link.lost();
+  ClusterRounds& rounds = place_.cluster->rounds();
+  options.onStatus = [&rounds](const std::vector<RankStatus>& all) { rounds.report(all); };
+  options.groupLost = [&rounds, &lost] {
+    if (lost.empty()) lost = rounds.lost();
     return lost;
   };
 }

@@ -87,7 +87,7 @@ void ClusterSim::live(int node) {
   {
     auto link = ClusterLink::start(linkOptions(node));
     if (!link.ok()) throw std::runtime_error(link.error().text());
-    Status joined = (*link)->join(kJoinPatience);
+    Status joined = (*link)->members().join(kJoinPatience);
     ClusterStage stage(**link, "walk", kStagePatience);
     const ClusterEntry entry = stage.enter(options_.ranks);
     if (!joined.ok()) culprit = joined.error().text();
@@ -120,7 +120,7 @@ void ClusterSim::runRanks(int node, ClusterStage& stage, const ClusterEntry& ent
         node, [this, node, local, entry, raw = stores.back().get()] { runRank(node, local, entry, *raw); });
   }
   RoundSight sight;
-  watchRanks(node, stage.link(), sight.lost);
+  watchRanks(node, stage.rounds(), sight.lost);
   sight.begun = {0};
   if (sight.lost.empty()) sight.ended = {0};
   sight.clean = std::all_of(mine.ranks.begin(), mine.ranks.end(),
@@ -136,7 +136,7 @@ void ClusterSim::runRanks(int node, ClusterStage& stage, const ClusterEntry& ent
 
 /// What the supervisor does: statuses four times a second and when a rank fails, and whether the round is
 /// lost.
-void ClusterSim::watchRanks(int node, ClusterLink& link, std::string& lost) {
+void ClusterSim::watchRanks(int node, ClusterRounds& rounds, std::string& lost) {
   Node& mine = nodes_[static_cast<size_t>(node)];
   double reported = -1;
   size_t failures = 0;
@@ -144,11 +144,11 @@ void ClusterSim::watchRanks(int node, ClusterLink& link, std::string& lost) {
     const auto failed = static_cast<size_t>(std::count_if(
         mine.ranks.begin(), mine.ranks.end(), [](const auto& rank) { return !rank.failure.empty(); }));
     if (fibers_.now() >= reported + 0.25 || failed != failures) {
-      link.report(mine.ranks);
+      rounds.report(mine.ranks);
       reported = fibers_.now();
       failures = failed;
     }
-    lost = link.lost();
+    lost = rounds.lost();
     if (!lost.empty()) mine.noticedAt = fibers_.now();
     if (!lost.empty() ||
         std::all_of(mine.ranks.begin(), mine.ranks.end(), [](const RankStatus& rank) { return rank.ended; }))

@@ -68,7 +68,7 @@ class ClusterSim {
   void live(int node);
   void runRanks(int node, ClusterStage& stage, const ClusterEntry& entry);
   void runRank(int node, int local, const ClusterEntry& entry, StoreClient& store);
-  void watchRanks(int node, ClusterLink& link, std::string& lost);
+  void watchRanks(int node, ClusterRounds& rounds, std::string& lost);
   void beginWork();
   void die(Death death);
   void failRank(int node, int local, const std::string& failure, int signal);

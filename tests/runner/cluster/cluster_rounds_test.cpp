@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whom a round is lost to, and who is not lost.
+#include "runner/cluster/cluster_rounds.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "tests/runner/cluster/cluster_nodes.h"
+
+namespace muster::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A clock that others set forward: what a process that is stopped for so long sees of it.
+class SetClock : public Clock {
+ public:
+  [[nodiscard]] double now() const override { return systemClock().now() + ahead.load(); }
+  [[nodiscard]] double wallUnix() const override { return systemClock().wallUnix(); }
+  std::atomic<double> ahead{0};
+};
+
+/// Nobody is lost for the time in which who judges them was stopped.
+TEST(ClusterRounds, LosesNobodyWhileItIsStoppedItself) {
+  for (const int stopped : {0, 1}) {
+    SetClock clock;  // outlives the nodes
+    Nodes nodes(2);
+    for (int rank = 0; rank < 2; ++rank) {
+      ClusterOptions options = nodes.options(rank);
+      options.lostAfter = 1000;  // however slow this machine is
+      if (rank == stopped) options.clock = &clock;
+      nodes.start(options);
+    }
+    const auto said = nodes.onEach<std::string>([&](ClusterLink& link) {
+      EXPECT_TRUE(link.members().join(20).ok());
+      const int rank = link.options().nodeRank;
+      ClusterStage stage(link, "walk", 100);
+      const ClusterEntry entry = stage.enter(1);
+      EXPECT_EQ(entry.kind, ClusterEntry::Kind::kGo) << entry.why;
+      stage.beginRound(1, 0);
+      std::string lost;
+      if (rank == stopped) {
+        clock.ahead = 5000;
+        // Before and after the next looks at the others.
+        for (int turn = 0; turn < 20; ++turn) {
+          lost += link.rounds().lost();
+          if (rank == 0) lost += link.rounds().nodes()[1].silent ? "silent" : "";
+          std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        }
+      }
+      RoundSight sight;
+      sight.begun = sight.ended = {0};
+      sight.clean = true;
+      return lost + stage.endRound(sight, 1, 100).culprit;
+    });
+    for (const std::string& text : said) EXPECT_EQ(text, "");
+  }
+}
+
+/// The same stop, and the other node has given this one up and says so.
+TEST(ClusterRounds, NamesItselfWhereItWasStoppedUntilTheOtherNodeGaveItUp) {
+  for (const bool later : {false, true}) {
+    SetClock clock;  // outlives the nodes
+    Nodes nodes(2);
+    for (int rank = 0; rank < 2; ++rank) {
+      ClusterOptions options = nodes.options(rank);
+      options.lostAfter = 1000;
+      if (rank == 0) options.clock = &clock;
+      nodes.start(options);
+    }
+    const auto said = nodes.onEach<std::string>([&](ClusterLink& link) {
+      EXPECT_TRUE(link.members().join(20).ok());
+      ClusterStage stage(link, "walk", 100);
+      EXPECT_EQ(stage.enter(1).kind, ClusterEntry::Kind::kGo);
+      stage.beginRound(1, 0);
+      RoundSight sight = cutShortIn(0);
+      if (link.options().nodeRank == 0) {
+        clock.ahead = 5000;
+        // It is heard of for long after that: it gave up this round, and not its run.
+        for (int second = 0; later && second < 2000; ++second) {
+          (void)link.rounds().nodes();
+          clock.ahead = clock.ahead + 0.9;
+        }
+        while (link.rounds().nodes()[1].silent) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      } else {
+        sight.lost = "node 1 (n1) lost node 0 (n0)";
+      }
+      return stage.endRound(sight, 1, 100).culprit;
+    });
+    for (const std::string& text : said)
+      EXPECT_THAT(text, HasSubstr("node 0 (n0) did not run for 5000 s: it was stopped"));
+  }
+}
+
+RankStatus statusOf(int rank, const std::string& failure = "", int signal = 0) {
+  RankStatus status;
+  status.rank = rank;
+  status.state = 'S';
+  status.failure = failure;
+  status.signal = signal;
+  status.ended = signal != 0;
+  return status;
+}
+
+TEST(ClusterRounds, TellsAllNodesOfADeadRankWhileTheRoundRunsAndContinuesWithUnstartedCases) {
+  Nodes nodes(3);
+  nodes.startAll();
+  const auto verdicts = nodes.onEach<RoundVerdict>([](ClusterLink& link) {
+    const int rank = link.options().nodeRank;
+    ClusterStage stage(link, "walk", 10);
+    EXPECT_EQ(stage.enter(1).kind, ClusterEntry::Kind::kGo);
+    stage.beginRound(1, 0);
+    for (int turn = 0; turn < 500 && link.rounds().lost().empty(); ++turn) {
+      link.rounds().report(
+          {rank == 1 && turn > 5 ? statusOf(1, "was killed by SIGKILL (Killed)", SIGKILL) : statusOf(rank)});
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return stage.endRound(cutShortIn(1), 3, 10);
+  });
+  for (const RoundVerdict& verdict : verdicts) {
+    EXPECT_EQ(verdict.culprit, "rank 1 (node 1 (n1)) was killed by SIGKILL (Killed)");
+    EXPECT_EQ(verdict.failed, std::set<size_t>{1});
+    EXPECT_TRUE(verdict.again);
+  }
+}
+
+TEST(ClusterRounds, NamesASilentNodeAndDoesNotStartAgain) {
+  Nodes nodes(3);
+  nodes.startAll();
+  nodes.onEach<ClusterEntry>([](ClusterLink& link) { return ClusterStage(link, "walk", 10).enter(1); });
+  nodes.lose(2);
+  const auto verdicts = nodes.onEach<RoundVerdict>([](ClusterLink& link) {
+    ClusterStage stage(link, "walk", 10);
+    stage.beginRound(1, 0);
+    for (int turn = 0; turn < 500 && link.rounds().lost().empty(); ++turn) {
+      link.rounds().report({statusOf(link.options().nodeRank)});
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return stage.endRound(cutShortIn(0), 3, 10);
+  });
+  for (const RoundVerdict& verdict : verdicts) {
+    EXPECT_THAT(verdict.culprit, HasSubstr("node 2 (n2) was lost: no heartbeat for"));
+    EXPECT_EQ(verdict.failed.size(), 3U);
+    EXPECT_FALSE(verdict.again);
+  }
+}
+
+TEST(ClusterRounds, SaysThatNodeZeroWasLost) {
+  Nodes nodes(3);
+  nodes.startAll();
+  nodes.onEach<ClusterEntry>([](ClusterLink& link) { return ClusterStage(link, "walk", 10).enter(1); });
+  nodes.lose(0);
+  const auto verdicts = nodes.onEach<RoundVerdict>([](ClusterLink& link) {
+    ClusterStage stage(link, "walk", 10);
+    stage.beginRound(1, 0);
+    std::string lost;
+    for (int turn = 0; turn < 500 && lost.empty(); ++turn) {
+      lost = link.rounds().lost();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    RoundSight sight = cutShortIn(0);
+    sight.lost = lost;
+    return stage.endRound(sight, 1, 10);
+  });
+  EXPECT_THAT(verdicts.at(0).culprit, HasSubstr("node 1 (n1) lost node 0 (n0), which serves the store"));
+  EXPECT_THAT(verdicts.at(1).culprit, HasSubstr("node 2 (n2) lost node 0 (n0), which serves the store"));
+  for (const RoundVerdict& verdict : verdicts) EXPECT_EQ(verdict.failed, std::set<size_t>{0});
+}
+
+}  // namespace
+}  // namespace muster::testing

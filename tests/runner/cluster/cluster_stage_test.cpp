@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes enter a stage together and agree on how it went.
+#include "runner/cluster/cluster_stage.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runner/rendezvous/wire/store_key.h"
+#include "tests/runner/cluster/cluster_nodes.h"
+
+namespace muster::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// What a stage leaves in node 0's store does not grow with the rounds, but for a few words for each.
+TEST(ClusterStage, LeavesNoKeysOfItsRanksAndParts) {
+  Nodes nodes(3);
+  nodes.startAll();
+  nodes.onEach<bool>([](ClusterLink& link) {
+    for (int stage = 0; stage < 3; ++stage) {
+      ClusterStage walk(link, fmt::format("walk{}", stage), 20);
+      EXPECT_EQ(walk.enter(2).kind, ClusterEntry::Kind::kGo);
+      walk.beginRound(1, 0);
+      StoreClient rank(walk.connectStore().value(), {});
+      for (int key = 0; key < 10; ++key)
+        EXPECT_TRUE(rank.set(fmt::format("{}/{}", link.options().nodeRank, key), "x").ok());
+      RoundSight sight;
+      sight.begun = sight.ended = {0};
+      EXPECT_EQ(walk.endRound(sight, 1, 20).culprit, "");
+      EXPECT_EQ(walk.leave(""), "");
+    }
+    return true;
+  });
+  StoreClientOptions client;
+  client.address = nodes.first().storeAddress();
+  client.key = storeKey(nodes.first().options().token, "");
+  StoreClient all(client);
+  EXPECT_TRUE(all.changes("ranks/", 0)->entries.empty());
+  const StoreChanges left = all.changes("muster/q/", 0).value();
+  for (const auto& [key, value] : left.entries)
+    EXPECT_THAT(key, ::testing::AnyOf(::testing::EndsWith("/open"), ::testing::EndsWith("/decision"),
+                                      ::testing::EndsWith("/read")));
+}
+
+TEST(ClusterStage, NumbersRanksOverNodesOfDifferentSizes) {
+  Nodes nodes(3);
+  nodes.startAll();
+  const auto entries = nodes.onEach<ClusterEntry>(
+      [](ClusterLink& link) { return ClusterStage(link, "walk", 10).enter(link.options().nodeRank + 2); });
+  for (const auto& [rank, first] : {std::pair{0, 0}, {1, 2}, {2, 5}}) {
+    const ClusterEntry& entry = entries[static_cast<size_t>(rank)];
+    EXPECT_EQ(entry.kind, ClusterEntry::Kind::kGo) << entry.why;
+    EXPECT_EQ(entry.firstRank, first);
+    EXPECT_EQ(entry.worldSize, 9);
+  }
+}
+
+TEST(ClusterStage, NamesMissingNodesAndWaitsForThemOnlyOnce) {
+  Nodes nodes(4);
+  for (const int rank : {0, 1}) nodes.start(nodes.options(rank));
+  for (const char* name : {"walk", "again"}) {
+    // The second time would take an hour, were the missing ones waited for again.
+    const double arrival = name == std::string("walk") ? 0.5 : 3600;
+    const auto entries = nodes.onEach<ClusterEntry>(
+        [&](ClusterLink& link) { return ClusterStage(link, name, arrival).enter(1); });
+    for (const ClusterEntry& entry : entries) {
+      EXPECT_EQ(entry.kind, ClusterEntry::Kind::kError);
+      EXPECT_EQ(entry.why, "2 of 4 nodes did not arrive: node 2, node 3; look at their runs, or start them");
+    }
+  }
+}
+
+TEST(ClusterStage, RunsWhatNobodyFinishedAfterANodeCameBack) {
+  Nodes nodes(2);
+  nodes.startAll();
+  nodes.onEach<ClusterEntry>([](ClusterLink& link) { return ClusterStage(link, "walk", 10).enter(1); });
+  nodes.lose(1);
+  nodes.start(nodes.options(1));
+  const auto again = nodes.onEach<ClusterEntry>([](ClusterLink& link) {
+    if (link.options().nodeRank == 0) return ClusterEntry{};
+    return ClusterStage(link, "walk", 10).enter(1);
+  });
+  EXPECT_EQ(again[1].kind, ClusterEntry::Kind::kError);
+  EXPECT_THAT(again[1].why, HasSubstr("node 1 (n1) was started again in the middle of this stage"));
+  const auto entries =
+      nodes.onEach<ClusterEntry>([](ClusterLink& link) { return ClusterStage(link, "next", 10).enter(1); });
+  for (const ClusterEntry& entry : entries) EXPECT_EQ(entry.kind, ClusterEntry::Kind::kGo) << entry.why;
+}
+
+TEST(ClusterStage, SkipsForAllWhatOneNodeDoesNotTakePartIn) {
+  for (const int who : {0, 2}) {
+    Nodes nodes(3);
+    nodes.startAll();
+    const auto entries = nodes.onEach<ClusterEntry>([&](ClusterLink& link) {
+      ClusterStage stage(link, "walk", 10);
+      if (link.options().nodeRank != who) return stage.enter(1);
+      stage.decline("stage env came to fail");
+      return ClusterEntry{ClusterEntry::Kind::kSkip,
+                          fmt::format("node {0} (n{0}) does not take part: stage env came to fail", who), 0,
+                          1};
+    });
+    for (const ClusterEntry& entry : entries) {
+      EXPECT_EQ(entry.kind, ClusterEntry::Kind::kSkip);
+      EXPECT_EQ(entry.why, fmt::format("node {0} (n{0}) does not take part: stage env came to fail", who));
+    }
+  }
+}
+
+TEST(ClusterStage, TriesAgainWhatAnyNodeAsksFor) {
+  Nodes nodes(3);
+  nodes.startAll();
+  const auto all = nodes.onEach<Result<std::set<std::string>>>([](ClusterLink& link) {
+    std::set<std::string> mine;
+    if (link.options().nodeRank > 0) mine.insert(fmt::format("case{}", link.options().nodeRank));
+    return ClusterStage(link, "walk", 10).retries(1, mine, "");
+  });
+  for (const auto& cases : all) {
+    ASSERT_TRUE(cases.ok()) << cases.error().text();
+    EXPECT_EQ(*cases, (std::set<std::string>{"case1", "case2"}));
+  }
+}
+
+TEST(ClusterStage, TriesNothingAgainOnceAComponentIsFaultyOrANodeLost) {
+  for (const bool lost : {false, true}) {
+    Nodes nodes(3);
+    nodes.startAll();
+    if (lost) nodes.lose(2);
+    const auto all = nodes.onEach<Result<std::set<std::string>>>([&](ClusterLink& link) {
+      const bool names = !lost && link.options().nodeRank == 1;
+      return ClusterStage(link, "walk", 10).retries(1, {"case1"}, names ? "rank 1 (node 1 (n1)) died" : "");
+    });
+    for (const auto& cases : all) {
+      ASSERT_TRUE(cases.ok()) << cases.error().text();
+      EXPECT_TRUE(cases->empty());
+    }
+  }
+}
+
+/// A node that has seen all `runs` of a round end well.
+RoundSight completeSight(size_t runs) {
+  RoundSight sight;
+  for (size_t run = 0; run < runs; ++run) {
+    sight.begun.insert(run);
+    sight.ended.insert(run);
+  }
+  return sight;
+}
+
+TEST(ClusterStage, FailsForAllOthersWhenANodeIsLostWhoseShareTheyDoNotWaitFor) {
+  Nodes nodes(3);
+  nodes.startAll();
+  nodes.onEach<ClusterEntry>([](ClusterLink& link) { return ClusterStage(link, "burn", 10).enter(1); });
+  nodes.lose(1);
+  const auto verdicts = nodes.onEach<RoundVerdict>([](ClusterLink& link) {
+    ClusterStage stage(link, "burn", 10);
+    stage.beginRound(1, 0);
+    // All of the others' ranks end well before anybody misses the lost node.
+    return stage.endRound(completeSight(2), 2, 10);
+  });
+  for (const RoundVerdict& verdict : verdicts) {
+    EXPECT_THAT(verdict.culprit, HasSubstr("node 1 (n1) was lost"));
+    EXPECT_EQ(verdict.failed, (std::set<size_t>{0, 1}));
+    EXPECT_FALSE(verdict.again);
+  }
+}
+
+TEST(ClusterStage, IsLeftByAllOrFailsForAll) {
+  Nodes nodes(3);
+  nodes.startAll();
+  const auto leave = [](const std::string& stage, int who, const std::string& faulty) {
+    return [=](ClusterLink& link) {
+      return ClusterStage(link, stage, 10).leave(link.options().nodeRank == who ? faulty : "");
+    };
+  };
+  for (const std::string& found : nodes.onEach<std::string>(leave("first", 0, ""))) EXPECT_EQ(found, "");
+  // What one node found is passed on to all.
+  for (const std::string& found : nodes.onEach<std::string>(leave("second", 2, "rank 7 (node 2 (n2)) died")))
+    EXPECT_EQ(found, "rank 7 (node 2 (n2)) died");
+  nodes.lose(2);
+  for (const std::string& found : nodes.onEach<std::string>(leave("third", 0, "")))
+    EXPECT_THAT(found, HasSubstr("node 2 (n2) was lost"));
+  nodes.lose(0);
+  for (const std::string& found : nodes.onEach<std::string>(leave("fourth", 0, "")))
+    EXPECT_THAT(found, HasSubstr("node 1 (n1) lost node 0 (n0)"));
+}
+
+/// Rounds as they may happen: each node is lost, or says what it saw of each run and of its ranks' ends. A
+/// round passes exactly when nobody is lost and everybody saw everything end well; else runs fail, and what
+/// is not started again and did not fail was ended by every member.
+TEST(RoundResult, PassesOnlyWhenEveryMemberReportedEveryRunAndEndedWithoutError) {
+  std::mt19937 random(20261122);
+  const auto chance = [&](int percent) { return static_cast<int>(random() % 100) < percent; };
+  int passed = 0;
+  for (int trial = 0; trial < 5000; ++trial) {
+    const size_t runs = 1 + random() % 4;
+    const size_t count = 2 + random() % 4;
+    const int trouble = chance(50) ? 0 : 25;  // percent, of each single thing
+    ClusterAgreement::Answers answers(count);
+    bool good = true, complete = true;
+    std::set<size_t> endedByAll = completeSight(runs).ended;
+    for (size_t node = 0; node < count; ++node) {
+      if (node > 0 && chance(trouble)) {
+        good = complete = false;
+        continue;
+      }
+      const RoundSight all = completeSight(runs);
+      Json begun = all.begun, ended = all.ended;
+      if (chance(trouble)) {
+        const size_t open = random() % runs;
+        begun = Json::array();
+        ended = Json::array();
+        for (size_t run = 0; run < open; ++run) ended.push_back(run);
+        for (size_t run = 0; run <= open; ++run) begun.push_back(run);
+        for (size_t run = open; run < runs; ++run) endedByAll.erase(run);
+        good = false;
+      }
+      const bool late = chance(trouble / 5), clean = !chance(trouble / 5), interrupted = chance(trouble / 5);
+      const std::string lost = chance(trouble / 5) ? "node 1 was lost" : "";
+      good = good && !late && clean && !interrupted && lost.empty();
+      answers[node] = Json{{"late", late},   {"interrupted", interrupted},
+                           {"lost", lost},   {"clean", clean},
+                           {"begun", begun}, {"ended", ended}};
+    }
+    const RoundResult result = roundResult(answers, runs);
+    ASSERT_EQ(result.passed, good) << Json(trial);
+    ASSERT_EQ(result.failed.empty(), good) << trial;
+    ASSERT_FALSE(result.again && (good || !complete)) << trial;
+    for (size_t run = 0; run < runs; ++run) {
+      const bool counts = result.failed.count(run) == 0 && !result.again;
+      ASSERT_TRUE(!counts || (complete && endedByAll.count(run) > 0)) << trial;
+    }
+    passed += good ? 1 : 0;
+  }
+  EXPECT_GT(passed, 500);
+}
+
+}  // namespace
+}  // namespace muster::testing
