@@ -58,8 +58,6 @@ Engine::Engine(CudaDevice& device, const ProgramOptions& options)
       deterministic(options.deterministic) {}
 
 Engine::~Engine() {
-  if (begin_ != nullptr) (void)cudaEventDestroy(begin_);
-  if (end_ != nullptr) (void)cudaEventDestroy(end_);
   if (blas != nullptr) (void)cublasLtDestroy(blas);
   if (cudnn != nullptr) (void)cudnnDestroy(cudnn);
 }
@@ -75,8 +73,6 @@ Status Engine::start() {
   int processors = 0;
   MUSTER_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device.ordinal()));
   columnBlocks = 2 * static_cast<int64_t>(processors);
-  MUSTER_CUDA(cudaEventCreate(&begin_));
-  MUSTER_CUDA(cudaEventCreate(&end_));
   MUSTER_CUDNN(cudnnCreate(&cudnn));
   MUSTER_CUDNN(cudnnSetStream(cudnn, stream));
   MUSTER_CUBLAS(cublasLtCreate(&blas));
@@ -88,18 +84,13 @@ uint64_t Engine::columnBytes(int64_t rows, int64_t count, int sums) const {
   return static_cast<uint64_t>(columnScratch(rows, count, vector, sums, columnBlocks)) * sizeof(float);
 }
 
-/// The best of a few runs behind one that warms up.
+/// The best of a few runs behind one that warms up. Behind the device's gate, so that launches do not count.
 Result<double> Engine::secondsOf(const std::function<Status()>& run) {
   MUSTER_CHECK_OK(run());
   double best = std::numeric_limits<double>::infinity();
   for (int i = 0; i < kChoiceRuns; ++i) {
-    MUSTER_CUDA(cudaEventRecord(begin_, stream));
-    MUSTER_CHECK_OK(run());
-    MUSTER_CUDA(cudaEventRecord(end_, stream));
-    MUSTER_CUDA(cudaEventSynchronize(end_));
-    float milliseconds = 0;
-    MUSTER_CUDA(cudaEventElapsedTime(&milliseconds, begin_, end_));
-    best = std::min(best, static_cast<double>(milliseconds) * 1e-3);
+    MUSTER_TRY(const double seconds, device.time(run));
+    best = std::min(best, seconds);
   }
   return best;
 }
