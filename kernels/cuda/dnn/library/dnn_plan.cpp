@@ -138,12 +138,12 @@ Status PlanSearch::trySuggestions(cudnnBackendHeurMode_t mode) {
 }
 
 /// The heuristics of cuDNN 9.19 suggest nothing for most convolutions in bf16 on a B300, though engines of
-/// older GPUs take them; the fallback mode's engine has no tensor cores. Those that need least workspace come
-/// first.
+/// older GPUs take them; the fallback mode's engine has no tensor cores. Engines that are compiled when they
+/// are planned come last and are not reached: they take a second each.
 Status PlanSearch::tryTensorCores() {
   int64_t count = 0;
   MUSTER_CHECK_OK(graph_.get(CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, CUDNN_TYPE_INT64, &count));
-  for (int64_t index = 0; index < count; ++index) {
+  for (int64_t index = 0; index < count && found_.size() < most_; ++index) {
     Descriptor engine, configuration;
     MUSTER_CHECK_OK(engine.make(CUDNN_BACKEND_ENGINE_DESCRIPTOR));
     MUSTER_CHECK_OK(engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph_));
@@ -159,9 +159,6 @@ Status PlanSearch::tryTensorCores() {
     MUSTER_CHECK_OK(configuration.finalize());
     note(tryConfiguration(configuration));
   }
-  std::stable_sort(found_.begin(), found_.end(),
-                   [](const DnnPlan& a, const DnnPlan& b) { return a.workspaceBytes < b.workspaceBytes; });
-  if (found_.size() > most_) found_.resize(most_);
   return {};
 }
 
