@@ -171,7 +171,7 @@ std::string CudaProgram::implementation() const {
   std::string text = libraryVersions() + ", " + dtypeName(engine_->dtype);
   std::set<std::string> methods;
   for (const auto& op : ops_)
-    if (!op->method().empty()) methods.insert(op->method());
+    for (std::string& method : op->methods()) methods.insert(std::move(method));
   for (const std::string& method : methods) text += ", " + method;
   const std::string* reason = &training_.reason();
   for (const Segment& segment : segments_)

@@ -3,56 +3,60 @@
 #include "kernels/cuda/dnn/library/dnn_graph.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace muster::cuda {
 namespace {
 
 constexpr int64_t kTensorAlignment = 16;
-constexpr int64_t kMostConfigurations = 8;
-constexpr int64_t kMostNotes = 16;
+
+/// cuDNN has an operation for each product, with the same attributes under names of its own.
+struct ConvolutionNames {
+  cudnnBackendDescriptorType_t operation;
+  cudnnBackendAttributeName_t how, x, w, y, alpha, beta;
+};
+
+ConvolutionNames namesOf(ConvolutionProduct product) {
+  switch (product) {
+    case ConvolutionProduct::kOutput:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
+    case ConvolutionProduct::kInputGradient:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
+    default:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
+  }
+}
 
 }  // namespace
-
-Descriptor::~Descriptor() {
-  if (raw_ != nullptr) (void)cudnnBackendDestroyDescriptor(raw_);
-}
-Descriptor::Descriptor(Descriptor&& other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  std::swap(raw_, other.raw_);
-  return *this;
-}
-
-Status Descriptor::make(cudnnBackendDescriptorType_t type) {
-  MUSTER_CUDNN(cudnnBackendCreateDescriptor(type, &raw_));
-  return {};
-}
-template <typename T>
-Status Descriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const T* values,
-                       int64_t count) {
-  MUSTER_CUDNN(cudnnBackendSetAttribute(raw_, name, type, count, values));
-  return {};
-}
-Status Descriptor::set(cudnnBackendAttributeName_t name, const Descriptor& value) {
-  const cudnnBackendDescriptor_t raw = value.get();
-  return set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, &raw, 1);
-}
-Status Descriptor::finalize() {
-  MUSTER_CUDNN(cudnnBackendFinalize(raw_));
-  return {};
-}
 
 Status DnnGraph::addTensor(const GraphTensor& spec, Descriptor& to, int64_t id) {
   const bool isVirtual = spec.holding == Holding::kVirtual;
   const bool isValue = spec.holding == Holding::kValue;
   MUSTER_CHECK_OK(to.make(CUDNN_BACKEND_TENSOR_DESCRIPTOR));
-  MUSTER_CHECK_OK(to.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, &spec.type, 1));
+  MUSTER_CHECK_OK(to.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, &spec.type));
   MUSTER_CHECK_OK(to.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, spec.dims.data(), 4));
   MUSTER_CHECK_OK(to.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, spec.strides.data(), 4));
-  MUSTER_CHECK_OK(to.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, &id, 1));
-  MUSTER_CHECK_OK(to.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, &kTensorAlignment, 1));
-  MUSTER_CHECK_OK(to.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, &isVirtual, 1));
-  MUSTER_CHECK_OK(to.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, &isValue, 1));
+  MUSTER_CHECK_OK(to.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, &id));
+  MUSTER_CHECK_OK(to.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, &kTensorAlignment));
+  MUSTER_CHECK_OK(to.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, &isVirtual));
+  MUSTER_CHECK_OK(to.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, &isValue));
   return to.finalize();
 }
 
@@ -67,7 +71,7 @@ Status DnnGraph::addMatmul(int a, int b, int to) {
   Descriptor how, operation;
   const cudnnDataType_t precision = CUDNN_DATA_FLOAT;
   MUSTER_CHECK_OK(how.make(CUDNN_BACKEND_MATMUL_DESCRIPTOR));
-  MUSTER_CHECK_OK(how.set(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, &precision, 1));
+  MUSTER_CHECK_OK(how.set(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, &precision));
   MUSTER_CHECK_OK(how.finalize());
   MUSTER_CHECK_OK(operation.make(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR));
   MUSTER_CHECK_OK(operation.set(CUDNN_ATTR_OPERATION_MATMUL_ADESC, at(a)));
@@ -85,9 +89,9 @@ Status DnnGraph::addPointwise(cudnnPointwiseMode_t mode, int64_t axis, const std
                               int to, cudnnDataType_t precision) {
   Descriptor how, operation;
   MUSTER_CHECK_OK(how.make(CUDNN_BACKEND_POINTWISE_DESCRIPTOR));
-  MUSTER_CHECK_OK(how.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, &mode, 1));
-  MUSTER_CHECK_OK(how.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, &precision, 1));
-  if (axis >= 0) MUSTER_CHECK_OK(how.set(CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, &axis, 1));
+  MUSTER_CHECK_OK(how.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, &mode));
+  MUSTER_CHECK_OK(how.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, &precision));
+  if (axis >= 0) MUSTER_CHECK_OK(how.set(CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, &axis));
   MUSTER_CHECK_OK(how.finalize());
   MUSTER_CHECK_OK(operation.make(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR));
   MUSTER_CHECK_OK(operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how));
@@ -105,8 +109,8 @@ Status DnnGraph::addReduction(cudnnReduceTensorOp_t op, int x, int to) {
   Descriptor how, operation;
   const cudnnDataType_t precision = CUDNN_DATA_FLOAT;
   MUSTER_CHECK_OK(how.make(CUDNN_BACKEND_REDUCTION_DESCRIPTOR));
-  MUSTER_CHECK_OK(how.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, &op, 1));
-  MUSTER_CHECK_OK(how.set(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, &precision, 1));
+  MUSTER_CHECK_OK(how.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, &op));
+  MUSTER_CHECK_OK(how.set(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, &precision));
   MUSTER_CHECK_OK(how.finalize());
   MUSTER_CHECK_OK(operation.make(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR));
   MUSTER_CHECK_OK(operation.set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, how));
@@ -128,6 +132,41 @@ Status DnnGraph::addReshape(int x, int to) {
   return {};
 }
 
+Status DnnGraph::describeConvolution(Descriptor& how, int64_t stride, int64_t padding) {
+  const cudnnDataType_t precision = CUDNN_DATA_FLOAT;
+  const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
+  const std::array<int64_t, 2> strides = {stride, stride}, paddings = {padding, padding}, dilations = {1, 1};
+  const int64_t dimensions = 2;
+  MUSTER_CHECK_OK(how.make(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR));
+  MUSTER_CHECK_OK(how.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, &precision));
+  MUSTER_CHECK_OK(how.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, &mode));
+  MUSTER_CHECK_OK(how.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, &dimensions));
+  MUSTER_CHECK_OK(how.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, strides.data(), 2));
+  MUSTER_CHECK_OK(how.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, dilations.data(), 2));
+  MUSTER_CHECK_OK(how.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, paddings.data(), 2));
+  MUSTER_CHECK_OK(how.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, paddings.data(), 2));
+  return how.finalize();
+}
+
+Status DnnGraph::addConvolution(ConvolutionProduct product, const std::array<int, 3>& xwy, int64_t stride,
+                                int64_t padding, bool added) {
+  const ConvolutionNames names = namesOf(product);
+  const float alpha = 1, beta = added ? 1 : 0;
+  Descriptor how, operation;
+  MUSTER_CHECK_OK(describeConvolution(how, stride, padding));
+  MUSTER_CHECK_OK(operation.make(names.operation));
+  MUSTER_CHECK_OK(operation.set(names.how, how));
+  MUSTER_CHECK_OK(operation.set(names.x, at(xwy[0])));
+  MUSTER_CHECK_OK(operation.set(names.w, at(xwy[1])));
+  MUSTER_CHECK_OK(operation.set(names.y, at(xwy[2])));
+  MUSTER_CHECK_OK(operation.set(names.alpha, CUDNN_TYPE_FLOAT, &alpha));
+  MUSTER_CHECK_OK(operation.set(names.beta, CUDNN_TYPE_FLOAT, &beta));
+  MUSTER_CHECK_OK(operation.finalize());
+  helpers_.push_back(std::move(how));
+  operations_.push_back(std::move(operation));
+  return {};
+}
+
 void DnnGraph::matmul(int a, int b, int to) {
   if (status_.ok()) note(addMatmul(a, b, to));
 }
@@ -144,83 +183,34 @@ void DnnGraph::reduce(cudnnReduceTensorOp_t op, int x, int to) {
 void DnnGraph::reshape(int x, int to) {
   if (status_.ok()) note(addReshape(x, to));
 }
-
-/// Whether the engine of a configuration gives the same bits every time.
-Result<bool> DnnGraph::staysTheSame(const Descriptor& configuration) {
-  Descriptor engine;
-  MUSTER_CHECK_OK(engine.make(CUDNN_BACKEND_ENGINE_DESCRIPTOR));
-  cudnnBackendDescriptor_t raw = engine.get();
-  int64_t found = 0;
-  MUSTER_CUDNN(cudnnBackendGetAttribute(configuration.get(), CUDNN_ATTR_ENGINECFG_ENGINE,
-                                        CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &found, &raw));
-  std::array<cudnnBackendNumericalNote_t, kMostNotes> notes{};
-  MUSTER_CUDNN(cudnnBackendGetAttribute(raw, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
-                                        kMostNotes, &found, notes.data()));
-  const auto end = notes.begin() + std::min(found, kMostNotes);
-  return std::find(notes.begin(), end, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) == end;
+void DnnGraph::convolution(ConvolutionProduct product, int x, int w, int y, int64_t stride, int64_t padding,
+                           bool added) {
+  if (status_.ok()) note(addConvolution(product, {x, w, y}, stride, padding, added));
 }
 
-Status DnnGraph::tryConfiguration(const Descriptor& configuration) {
-  if (engine_.deterministic) {
-    MUSTER_TRY(const bool same, staysTheSame(configuration));
-    if (!same) return Error{ErrorCode::kUnsupported, "cuDNN's engine is not deterministic", ""};
-  }
-  Descriptor plan;
-  MUSTER_CHECK_OK(plan.make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR));
-  MUSTER_CHECK_OK(plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, &engine_.cudnn, 1));
-  MUSTER_CHECK_OK(plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration));
-  MUSTER_CHECK_OK(plan.finalize());
-  int64_t found = 0;
-  int64_t bytes = 0;
-  MUSTER_CUDNN(cudnnBackendGetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                                        CUDNN_TYPE_INT64, 1, &found, &bytes));
-  workspaceBytes_ = static_cast<uint64_t>(bytes);
-  plan_ = std::move(plan);
-  return {};
-}
-
-Status DnnGraph::tryConfigurations(const Descriptor& graph, cudnnBackendHeurMode_t mode) {
-  Descriptor heuristics;
-  MUSTER_CHECK_OK(heuristics.make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR));
-  MUSTER_CHECK_OK(heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph));
-  MUSTER_CHECK_OK(heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, &mode, 1));
-  MUSTER_CHECK_OK(heuristics.finalize());
-  std::array<Descriptor, kMostConfigurations> configurations;
-  std::array<cudnnBackendDescriptor_t, kMostConfigurations> raw{};
-  for (size_t i = 0; i < configurations.size(); ++i) {
-    MUSTER_CHECK_OK(configurations[i].make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
-    raw[i] = configurations[i].get();
-  }
-  int64_t found = 0;
-  MUSTER_CUDNN(cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                        CUDNN_TYPE_BACKEND_DESCRIPTOR, kMostConfigurations, &found,
-                                        raw.data()));
-  Status last = Error{ErrorCode::kUnsupported, "cuDNN suggests no engine", ""};
-  for (int64_t i = 0; i < std::min(found, kMostConfigurations); ++i) {
-    last = tryConfiguration(configurations[static_cast<size_t>(i)]);
-    if (last.ok()) return last;
-  }
-  return last;
-}
-
-Status DnnGraph::compile() {
+Status DnnGraph::compile(size_t most) {
   Descriptor graph;
   std::vector<cudnnBackendDescriptor_t> operations;
-  for (const Descriptor& operation : operations_) operations.push_back(operation.get());
+  for (const Descriptor& operation : operations_) operations.push_back(operation.raw());
   MUSTER_CHECK_OK(graph.make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR));
-  MUSTER_CHECK_OK(graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, &engine_.cudnn, 1));
+  if (target_.device == nullptr)
+    MUSTER_CHECK_OK(graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, &target_.handle));
   MUSTER_CHECK_OK(graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, operations.data(),
                             static_cast<int64_t>(operations.size())));
   MUSTER_CHECK_OK(graph.finalize());
-  const Status best = tryConfigurations(graph, CUDNN_HEUR_MODE_A);
-  return best.ok() ? best : tryConfigurations(graph, CUDNN_HEUR_MODE_FALLBACK);
+  MUSTER_TRY(plans_, findPlans(target_, graph, most));
+  return {};
 }
 
-/// Which shapes, types and GPUs are served is cuDNN's to say, and it says so with several codes.
-Status DnnGraph::build() {
-  if (status_.ok()) note(compile());
-  if (status_.ok()) return {};
-  return Error{ErrorCode::kUnsupported, status_.error().message, status_.error().where};
+Status DnnGraph::build(size_t most) {
+  if (status_.ok()) note(compile(most));
+  return status_;
+}
+
+uint64_t DnnGraph::workspaceBytes() const {
+  uint64_t bytes = 0;
+  for (const DnnPlan& plan : plans_) bytes = std::max(bytes, plan.workspaceBytes);
+  return bytes;
 }
 
 Status DnnGraph::bind(const std::vector<int>& tensors, const std::vector<void*>& data, void* workspace) {
@@ -231,12 +221,12 @@ Status DnnGraph::bind(const std::vector<int>& tensors, const std::vector<void*>&
   MUSTER_CHECK_OK(pack_.make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR));
   MUSTER_CHECK_OK(pack_.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, data.data(), count));
   MUSTER_CHECK_OK(pack_.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, ids.data(), count));
-  MUSTER_CHECK_OK(pack_.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, &workspace, 1));
+  MUSTER_CHECK_OK(pack_.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, &workspace));
   return pack_.finalize();
 }
 
-Status DnnGraph::run() {
-  MUSTER_CUDNN(cudnnBackendExecute(engine_.cudnn, plan_.get(), pack_.get()));
+Status DnnGraph::run(size_t plan) {
+  MUSTER_CUDNN(cudnnBackendExecute(target_.handle, plans_[plan].plan.raw(), pack_.raw()));
   return {};
 }
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A graph of operations that cuDNN compiles into one kernel: its backend API in the few words that attention
-// needs.
+// A graph of operations that cuDNN computes as one: its backend API in the few words that attention and
+// convolutions need.
 #pragma once
 
 #include <array>
-#include <memory>
 #include <vector>
 
-#include "kernels/cuda/dnn/library/engine.h"
+#include "kernels/cuda/dnn/library/dnn_plan.h"
 
 namespace muster::cuda {
 
@@ -27,33 +26,14 @@ struct GraphTensor {
   Holding holding = Holding::kVirtual;
 };
 
-/// Owns a descriptor of the backend API.
-class Descriptor {
- public:
-  Descriptor() = default;
-  ~Descriptor();
-  Descriptor(Descriptor&& other) noexcept;
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  Status make(cudnnBackendDescriptorType_t type);
-  template <typename T>
-  Status set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const T* values,
-             int64_t count);
-  Status set(cudnnBackendAttributeName_t name, const Descriptor& value);
-  Status finalize();
-  [[nodiscard]] cudnnBackendDescriptor_t get() const { return raw_; }
-
- private:
-  cudnnBackendDescriptor_t raw_ = nullptr;
-};
+/// The three products of a convolution with filter w: y = w * x, dx = w^T * dy and dw = dy * x.
+enum class ConvolutionProduct { kOutput, kInputGradient, kFilterGradient };
 
 /// Operations are added in any order; tensors are named by the numbers that tensor() gives. The first failure
 /// is kept and returned by build().
 class DnnGraph {
  public:
-  explicit DnnGraph(Engine& engine) : engine_(engine) {}
+  explicit DnnGraph(const DnnTarget& target) : target_(target) {}
 
   int tensor(const GraphTensor& spec);
   /// Adds an operation; `to` is what it writes. pointwise: `b` and `select` where the mode has them.
@@ -63,14 +43,19 @@ class DnnGraph {
   void index(int like, int64_t axis, int to);
   void reduce(cudnnReduceTensorOp_t op, int x, int to);
   void reshape(int x, int to);
+  /// `x` and `y` stand for their gradients too. `added`: to what the written tensor holds.
+  void convolution(ConvolutionProduct product, int x, int w, int y, int64_t stride, int64_t padding,
+                   bool added);
 
-  /// Compiles the graph by the first of cuDNN's suggestions that works; in deterministic mode by one that
-  /// says it is. kUnsupported where there is none.
-  Status build();
-  [[nodiscard]] uint64_t workspaceBytes() const { return workspaceBytes_; }
+  /// Makes up to `most` plans: see findPlans().
+  Status build(size_t most = 1);
+  /// Once it is built.
+  [[nodiscard]] const std::vector<DnnPlan>& plans() const { return plans_; }
+  /// The most that any plan wants.
+  [[nodiscard]] uint64_t workspaceBytes() const;
   /// Where each tensor that is not virtual lies; then run() may be called.
   Status bind(const std::vector<int>& tensors, const std::vector<void*>& data, void* workspace);
-  Status run();
+  Status run(size_t plan = 0);
 
  private:
   void note(const Status& status) {
@@ -82,17 +67,17 @@ class DnnGraph {
   Status addMatmul(int a, int b, int to);
   Status addReduction(cudnnReduceTensorOp_t op, int x, int to);
   Status addReshape(int x, int to);
-  Status compile();
-  Status tryConfigurations(const Descriptor& graph, cudnnBackendHeurMode_t mode);
-  Status tryConfiguration(const Descriptor& configuration);
-  Result<bool> staysTheSame(const Descriptor& configuration);
+  Status addConvolution(ConvolutionProduct product, const std::array<int, 3>& xwy, int64_t stride,
+                        int64_t padding, bool added);
+  Status describeConvolution(Descriptor& how, int64_t stride, int64_t padding);
+  Status compile(size_t most);
   [[nodiscard]] const Descriptor& at(int tensor) const { return tensors_[static_cast<size_t>(tensor)]; }
 
-  Engine& engine_;
+  DnnTarget target_;
   Status status_;
   std::vector<Descriptor> tensors_, operations_, helpers_;
-  Descriptor plan_, pack_;
-  uint64_t workspaceBytes_ = 0;
+  std::vector<DnnPlan> plans_;
+  Descriptor pack_;
 };
 
 }  // namespace muster::cuda

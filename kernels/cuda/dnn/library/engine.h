@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/dnn/device/kernels.h"
-#include "kernels/cuda/dnn/library/library_error.h"
+#include "kernels/cuda/dnn/library/dnn_plan.h"
 #include "kernels/interfaces/nn.h"
 
 namespace muster::cuda {
@@ -37,9 +37,7 @@ class Engine {
   [[nodiscard]] cudaDataType_t blasType() const {
     return element == Element::kBf16 ? CUDA_R_16BF : CUDA_R_32F;
   }
-  [[nodiscard]] cudnnDataType_t dnnType() const {
-    return element == Element::kBf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
-  }
+  [[nodiscard]] DnnTarget target() const { return {cudnn, nullptr, dtype, deterministic}; }
   /// A matrix for sums over its columns; scratch is the plan's.
   [[nodiscard]] Columns columns(int64_t rows, int64_t count, void* scratch) const {
     return {rows, count, columnBlocks, static_cast<float*>(scratch), stream};

@@ -2,8 +2,6 @@
 // Scaled dot-product attention over packed projections, by cuDNN's fused kernels where it has them.
 #include "kernels/cuda/dnn/ops/attention.h"
 
-#include <cmath>
-
 namespace muster::cuda {
 namespace {
 
@@ -13,12 +11,7 @@ class AttentionOp : public Op {
 
   Status prepare(Plan& plan) override {
     engine_ = &plan.engine;
-    const Shape& out = plan.network.shape(layer_.output);
-    const int64_t heads = layer_.attention.heads;
-    AttentionShape shape;
-    shape.heads = {out[0], out[1], heads, out[2] / heads};
-    shape.causal = layer_.attention.causal;
-    shape.scale = 1.0f / std::sqrt(static_cast<float>(shape.heads.width));
+    const AttentionShape shape = attentionShape(plan.network, layer_);
     MUSTER_CHECK_OK(plan.makeValue(layer_.output));
     auto fused = makeFusedAttention(plan, shape);
     if (!fused.ok() && fused.error().code != ErrorCode::kUnsupported) return std::move(fused).error();
@@ -26,6 +19,7 @@ class AttentionOp : public Op {
       method_ = std::move(*fused);
       return {};
     }
+    refusal_ = fused.error().message;
     MUSTER_TRY(method_, makeBatchedAttention(plan, shape));
     return {};
   }
@@ -60,11 +54,14 @@ class AttentionOp : public Op {
     if (addTo_ != nullptr) MUSTER_CUDA(addTo(engine_->element, addTo_, data_.dx, elements_, engine_->stream));
     return {};
   }
-  [[nodiscard]] std::string method() const override { return method_->name(); }
+  [[nodiscard]] std::vector<std::string> methods() const override {
+    return {refusal_.empty() ? method_->name() : method_->name() + " (not fused: " + refusal_ + ")"};
+  }
 
  private:
   Engine* engine_ = nullptr;
   std::unique_ptr<AttentionMethod> method_;
+  std::string refusal_;  ///< why it is not cuDNN's fused one
   AttentionData data_;
   void* addTo_ = nullptr;
   int64_t elements_ = 0;

@@ -4,15 +4,10 @@
 
 #include <memory>
 
+#include "kernels/cuda/dnn/ops/attention_graphs.h"
 #include "kernels/cuda/dnn/ops/op.h"
 
 namespace muster::cuda {
-
-struct AttentionShape {
-  HeadShape heads;
-  bool causal = true;
-  float scale = 1;
-};
 
 /// Where one layer's values lie: x and dx [n, t, 3, heads, width], y and dy [n, t, heads, width].
 struct AttentionData {

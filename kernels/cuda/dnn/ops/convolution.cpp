@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution, batch normalisation, residual and ReLU as one operation: cuDNN convolves, our kernels do the
 // rest.
-#include "kernels/cuda/dnn/ops/convolve.h"
+#include "kernels/cuda/dnn/ops/convolution_graph.h"
 #include "kernels/cuda/dnn/ops/op.h"
 
 namespace muster::cuda {
@@ -16,8 +16,12 @@ class ConvolutionOp : public Op {
   Status tune() override;
   Status forward(Pass pass) override;
   Status backward() override;
+  [[nodiscard]] std::vector<std::string> methods() const override;
 
  private:
+  /// One of the three products: its plans, and later the one that is fastest on the arrays it will have.
+  Result<std::unique_ptr<ConvolutionGraph>> make(Plan& plan, ConvolutionProduct product, bool added = false);
+  Status tune(ConvolutionGraph& graph, const void* x, const void* w, const void* y);
   Status makeMemory(Plan& plan);
   Status planResidual(Plan& plan);
   Status backwardOfNorm();
@@ -27,7 +31,7 @@ class ConvolutionOp : public Op {
 
   Engine* engine_ = nullptr;
   ConvolutionShape shape_;
-  std::unique_ptr<Convolver> convolver_;
+  std::unique_ptr<ConvolutionGraph> output_, inputGradient_, filterGradient_;
   Columns columns_;  ///< of the output
   const void* x_ = nullptr;
   const void* w_ = nullptr;
@@ -42,22 +46,25 @@ class ConvolutionOp : public Op {
   void* convolvedGradient_ = nullptr;
   void* residualGradient_ = nullptr;  ///< to be added to; else dy was handed on
   Sink dx_;
-  float* filterGradient_ = nullptr;
-  void* lowFilterGradient_ = nullptr;  ///< cuDNN's in bf16, scratch
+  float* dw_ = nullptr;
+  void* lowDw_ = nullptr;  ///< scratch: in bf16, as cuDNN has no engine from bf16 to f32
 };
+
+Result<std::unique_ptr<ConvolutionGraph>> ConvolutionOp::make(Plan& plan, ConvolutionProduct product,
+                                                              bool added) {
+  auto made = std::make_unique<ConvolutionGraph>(engine_->target(), shape_, product, added);
+  MUSTER_CHECK_OK(made->build());
+  plan.wantWorkspace(made->workspaceBytes());
+  return made;
+}
 
 Status ConvolutionOp::prepare(Plan& plan) {
   engine_ = &plan.engine;
-  const Convolution& spec = layer_.convolution;
   MUSTER_CHECK_OK(plan.makeValue(layer_.output));
-  shape_.in = plan.of(layer_.inputs[0]).image;
-  shape_.out = plan.of(layer_.output).image;
-  shape_.filter = {spec.channels, shape_.in.c, spec.kernel, spec.kernel, shape_.out.padded, shape_.in.padded};
-  shape_.stride = spec.stride;
-  shape_.padding = spec.padding;
+  shape_ = convolutionShape(plan.network, layer_, engine_->channelUnit());
   plan.places[static_cast<size_t>(layer_.weight)].filter = shape_.filter;
-  MUSTER_TRY(convolver_, Convolver::make(*engine_, shape_, plan.of(layer_.inputs[0]).needsGradient));
-  plan.wantWorkspace(convolver_->workspaceBytes());
+  MUSTER_TRY(output_, make(plan, ConvolutionProduct::kOutput));
+  MUSTER_TRY(filterGradient_, make(plan, ConvolutionProduct::kFilterGradient));
   plan.wantScratch(engine_->columnBytes(shape_.out.rows(), shape_.out.padded, 2));
   if (engine_->element == Element::kBf16)
     plan.wantScratch(static_cast<uint64_t>(shape_.filter.paddedElements()) * 2);
@@ -80,8 +87,8 @@ Status ConvolutionOp::makeMemory(Plan& plan) {
 Status ConvolutionOp::bind(Plan& plan) {
   x_ = plan.of(layer_.inputs[0]).data;
   w_ = plan.weight(layer_.weight);
-  filterGradient_ = plan.gradient(layer_.weight);
-  lowFilterGradient_ = engine_->element == Element::kBf16 ? plan.scratch : filterGradient_;
+  dw_ = plan.gradient(layer_.weight);
+  lowDw_ = engine_->element == Element::kBf16 ? plan.scratch : dw_;
   columns_ = engine_->columns(shape_.out.rows(), shape_.out.padded, plan.scratch);
   if (layer_.bias >= 0) {
     bias_ = plan.parameter(layer_.bias);
@@ -130,20 +137,28 @@ Status ConvolutionOp::planBackward(Plan& plan) {
   gradients_.dx = convolvedGradient_;
   if (plan.of(layer_.inputs[0]).needsGradient) {
     MUSTER_TRY(dx_, plan.sinkOf(layer_.inputs[0]));
+    MUSTER_TRY(inputGradient_, make(plan, ConvolutionProduct::kInputGradient, dx_.keep));
   }
   plan.storage.give(convolvedGradient_);
   return {};
 }
 
+Status ConvolutionOp::tune(ConvolutionGraph& graph, const void* x, const void* w, const void* y) {
+  MUSTER_CHECK_OK(graph.bind(x, w, y, engine_->workspace));
+  MUSTER_TRY(const size_t fastest, engine_->choose(graph.name(), graph.plans().size(),
+                                                   [&](size_t plan) { return graph.run(plan); }));
+  graph.choose(fastest);
+  return {};
+}
+
 Status ConvolutionOp::tune() {
-  MUSTER_CHECK_OK(convolver_->tuneForward(x_, w_, convolved_));
-  MUSTER_CHECK_OK(convolver_->tuneFilterGradient(x_, convolvedGradient_, lowFilterGradient_));
-  if (dx_.data == nullptr) return {};
-  return convolver_->tuneInputGradient(w_, convolvedGradient_, dx_.data, dx_.keep);
+  MUSTER_CHECK_OK(tune(*output_, x_, w_, convolved_));
+  MUSTER_CHECK_OK(tune(*filterGradient_, x_, lowDw_, convolvedGradient_));
+  return inputGradient_ == nullptr ? Status() : tune(*inputGradient_, dx_.data, w_, convolvedGradient_);
 }
 
 Status ConvolutionOp::forward(Pass pass) {
-  MUSTER_CHECK_OK(convolver_->forward(x_, w_, convolved_));
+  MUSTER_CHECK_OK(output_->run());
   const Element element = engine_->element;
   if (normalised() && pass == Pass::kTraining)
     MUSTER_CUDA(batchNormTrain(element, columns_, norm_, convolved_, residual_, y_));
@@ -171,12 +186,16 @@ Status ConvolutionOp::backwardOfBias() {
 
 Status ConvolutionOp::backward() {
   MUSTER_CHECK_OK(normalised() ? backwardOfNorm() : backwardOfBias());
-  MUSTER_CHECK_OK(convolver_->filterGradient(x_, convolvedGradient_, lowFilterGradient_));
+  MUSTER_CHECK_OK(filterGradient_->run());
   if (engine_->element == Element::kBf16)
-    MUSTER_CUDA(
-        castFromBf16(lowFilterGradient_, filterGradient_, shape_.filter.paddedElements(), engine_->stream));
-  if (dx_.data == nullptr) return {};
-  return convolver_->inputGradient(w_, convolvedGradient_, dx_.data, dx_.keep);
+    MUSTER_CUDA(castFromBf16(lowDw_, dw_, shape_.filter.paddedElements(), engine_->stream));
+  return inputGradient_ == nullptr ? Status() : inputGradient_->run();
+}
+
+std::vector<std::string> ConvolutionOp::methods() const {
+  std::vector<std::string> all = {output_->method(), filterGradient_->method()};
+  if (inputGradient_ != nullptr) all.push_back(inputGradient_->method());
+  return all;
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // What all operations share: the plan of memory and gradients.
 #include "kernels/cuda/dnn/ops/op.h"
 
+#include "kernels/cuda/dnn/ops/convolution_graph.h"
+
 namespace muster::cuda {
 
 Status Plan::makeValue(Tensor tensor) {
@@ -9,7 +11,7 @@ Status Plan::makeValue(Tensor tensor) {
   Value& value = of(tensor);
   value.elements = elementsOf(shape);
   if (isImage(tensor)) {
-    value.image = {shape[0], shape[1], shape[2], shape[3], padTo(shape[1], engine.channelUnit())};
+    value.image = imageShape(shape, engine.channelUnit());
     value.elements = value.image.elements();
   }
   MUSTER_TRY(value.data, storage.keep(static_cast<uint64_t>(value.elements * bytesPerElement())));

@@ -92,8 +92,8 @@ class Op {
   virtual Status tune() { return {}; }
   virtual Status forward(Pass pass) = 0;
   virtual Status backward() = 0;
-  /// How it is done, where that is not always the same: "attention by cudnn". Empty: nothing to say.
-  [[nodiscard]] virtual std::string method() const { return ""; }
+  /// How it is done, where that is not always the same: "attention fused by cudnn".
+  [[nodiscard]] virtual std::vector<std::string> methods() const { return {}; }
   [[nodiscard]] const Layer& layer() const { return layer_; }
 
  protected:

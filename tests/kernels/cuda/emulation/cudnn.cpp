@@ -1,150 +1,259 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuDNN's convolutions by plain loops over NHWC images.
+// cuDNN's backend API for graphs of one convolution; it says of all others that it does not support them.
 #include <cudnn.h>
 
 #include <array>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
 
+#include "tests/kernels/cuda/emulation/convolutions.h"
+#include "tests/kernels/cuda/emulation/libraries.h"
 #include "tests/kernels/cuda/emulation/numbers.h"
 #include "tests/kernels/cuda/emulation/streams.h"
 
 struct cudnnContext {
   cudaStream_t stream = nullptr;
 };
-struct cudnnTensorStruct {
-  bool bf16 = false;
-  int64_t n = 0, c = 0, h = 0, w = 0;
-  [[nodiscard]] int64_t elements() const { return n * c * h * w; }
-};
-struct cudnnFilterStruct {
-  bool bf16 = false;
-  int64_t k = 0, c = 0, r = 0, s = 0;
-  [[nodiscard]] int64_t elements() const { return k * c * r * s; }
-};
-struct cudnnConvolutionStruct {
-  int64_t padding = 0, stride = 1;
-};
 
 namespace muster::emulation {
 namespace {
 
-struct Shape {
-  cudnnTensorStruct x, y;
-  cudnnFilterStruct w;
-  cudnnConvolutionStruct convolution;
+cudnnStatus_t answerToOtherGraphs = CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN;
 
-  [[nodiscard]] bool fits() const {
-    const auto sized = [&](int64_t in, int64_t kernel, int64_t out) {
-      return (in + 2 * convolution.padding - kernel) / convolution.stride + 1 == out;
-    };
-    return x.c == w.c && y.c == w.k && x.n == y.n && sized(x.h, w.r, y.h) && sized(x.w, w.s, y.w);
+/// What a cudnnBackendDescriptor_t points to. Attributes that are descriptors are kept as they were then.
+struct Node {
+  cudnnBackendDescriptorType_t type{};
+  bool finalized = false;
+  std::map<cudnnBackendAttributeName_t, std::vector<std::byte>> values;
+  std::map<cudnnBackendAttributeName_t, std::vector<std::shared_ptr<const Node>>> nodes;
+  size_t engine = 0;  ///< of configurations and engines
+
+  template <typename T>
+  [[nodiscard]] std::vector<T> all(cudnnBackendAttributeName_t name) const {
+    const std::vector<std::byte>& bytes = values.at(name);
+    std::vector<T> found(bytes.size() / sizeof(T));
+    std::memcpy(found.data(), bytes.data(), found.size() * sizeof(T));
+    return found;
   }
-  /// Calls visit(pixel of x, pixel of y, place in the filter) wherever the three meet.
-  template <typename Visit>
-  void each(Visit visit) const {
-    for (int64_t n = 0; n < y.n; ++n)
-      for (int64_t h = 0; h < y.h; ++h)
-        for (int64_t v = 0; v < y.w; ++v)
-          for (int64_t rs = 0; rs < w.r * w.s; ++rs) {
-            const int64_t row = h * convolution.stride - convolution.padding + rs / w.s;
-            const int64_t column = v * convolution.stride - convolution.padding + rs % w.s;
-            if (row < 0 || column < 0 || row >= x.h || column >= x.w) continue;
-            visit((n * x.h + row) * x.w + column, (n * y.h + h) * y.w + v, rs);
-          }
+  template <typename T>
+  [[nodiscard]] T one(cudnnBackendAttributeName_t name) const {
+    return all<T>(name).at(0);
   }
+  [[nodiscard]] const Node& node(cudnnBackendAttributeName_t name) const { return *nodes.at(name).at(0); }
+};
+struct Descriptor {
+  std::shared_ptr<Node> node = std::make_shared<Node>();
 };
 
-/// Filters as [place][c][k], so that the inner loop is over neighbours.
-std::vector<float> readFilter(const cudnnFilterStruct& w, const void* data) {
-  const std::vector<float> krsc = readNumbers(data, w.bf16, w.elements());
-  std::vector<float> rsck(krsc.size());
-  for (int64_t k = 0; k < w.k; ++k)
-    for (int64_t rs = 0; rs < w.r * w.s; ++rs)
-      for (int64_t c = 0; c < w.c; ++c)
-        rsck[static_cast<size_t>((rs * w.c + c) * w.k + k)] =
-            krsc[static_cast<size_t>((k * w.r * w.s + rs) * w.c + c)];
-  return rsck;
+/// One that cannot make a plan, one that takes inputs for TF32, one that adds in any order, and a plain one
+/// that only the fallback mode knows.
+struct EngineKind {
+  int64_t number;
+  cudnnBackendHeurMode_t mode;
+  std::optional<cudnnBackendNumericalNote_t> note;
+  int64_t workspace;
+  bool runs = true;
+};
+constexpr std::array kEngines = {
+    EngineKind{5, CUDNN_HEUR_MODE_A, {}, 0, false},
+    EngineKind{62, CUDNN_HEUR_MODE_A, CUDNN_NUMERICAL_NOTE_TENSOR_CORE, 0},
+    EngineKind{20, CUDNN_HEUR_MODE_A, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, 100},
+    EngineKind{1, CUDNN_HEUR_MODE_FALLBACK, {}, 16},
+};
+
+/// An operation on a convolution, and the tensors' names in the variant pack.
+struct Operation {
+  ConvolutionSize size;
+  cudnnBackendDescriptorType_t type;
+  int64_t x, w, y;
+  float beta;
+};
+
+/// [n, c, h, w] or [k, c, r, s] whose second dimension lies innermost.
+std::array<int64_t, 4> dimensionsOf(const Node& tensor) {
+  const auto dims = tensor.all<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS);
+  const auto strides = tensor.all<int64_t>(CUDNN_ATTR_TENSOR_STRIDES);
+  const std::vector<int64_t> wanted = {dims.at(1) * dims.at(2) * dims.at(3), 1, dims.at(1) * dims.at(3),
+                                       dims.at(1)};
+  if (strides != wanted) throw CUDNN_STATUS_NOT_SUPPORTED_LAYOUT;
+  return {dims[0], dims[1], dims[2], dims[3]};
+}
+bool isBf16(const Node& tensor) {
+  return tensor.one<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE) == CUDNN_DATA_BFLOAT16;
+}
+ImageSize imageOf(const Node& tensor) {
+  const auto [n, c, h, w] = dimensionsOf(tensor);
+  return {isBf16(tensor), n, c, h, w};
 }
 
-void write(void* to, bool bf16, const std::vector<double>& values, float beta) {
-  for (size_t i = 0; i < values.size(); ++i) {
-    const auto at = static_cast<int64_t>(i);
-    writeNumber(to, bf16, at, values[i] + (beta != 0 ? beta * readNumber(to, bf16, at) : 0));
+struct Names {
+  cudnnBackendAttributeName_t how, x, w, y, alpha, beta;
+};
+Names namesOf(cudnnBackendDescriptorType_t type) {
+  if (type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR)
+    return {
+        CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+        CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+        CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
+  if (type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR)
+    return {
+        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
+  if (type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR)
+    return {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
+  throw answerToOtherGraphs;
+}
+
+Operation operationOf(const Node& graph) {
+  const auto& operations = graph.nodes.at(CUDNN_ATTR_OPERATIONGRAPH_OPS);
+  if (operations.size() != 1) throw answerToOtherGraphs;
+  const Node& node = *operations[0];
+  const Names names = namesOf(node.type);
+  const Node &how = node.node(names.how), &x = node.node(names.x), &w = node.node(names.w),
+             &y = node.node(names.y);
+  const auto [k, c, r, s] = dimensionsOf(w);
+  Operation made{
+      {imageOf(x), imageOf(y), {isBf16(w), k, c, r, s}}, node.type,
+      x.one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID),       w.one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID),
+      y.one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID),       node.one<float>(names.beta)};
+  const auto strides = how.all<int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
+  const auto paddings = how.all<int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+  made.size.stride = strides.at(0);
+  made.size.padding = paddings.at(0);
+  const bool plain =
+      strides == std::vector<int64_t>(2, strides[0]) && paddings == std::vector<int64_t>(2, paddings[0]) &&
+      paddings == how.all<int64_t>(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS) &&
+      how.all<int64_t>(CUDNN_ATTR_CONVOLUTION_DILATIONS) == std::vector<int64_t>(2, 1) &&
+      how.one<int64_t>(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS) == 2 &&
+      how.one<int>(CUDNN_ATTR_CONVOLUTION_CONV_MODE) == CUDNN_CROSS_CORRELATION &&
+      how.one<int>(CUDNN_ATTR_CONVOLUTION_COMP_TYPE) == CUDNN_DATA_FLOAT && node.one<float>(names.alpha) == 1;
+  if (!plain || !made.size.fits()) throw CUDNN_STATUS_BAD_PARAM;
+  return made;
+}
+
+void finalize(Node& node) {
+  if (node.type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) (void)operationOf(node);
+  if (node.type == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)
+    (void)node.node(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+  if (node.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR &&
+      !kEngines.at(node.node(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG).engine).runs)
+    throw CUDNN_STATUS_NOT_SUPPORTED;
+  node.finalized = true;
+}
+
+/// Configurations know their engine and graph.
+int64_t suggest(const Node& heuristics, int64_t most, void* const* to) {
+  const auto mode = heuristics.one<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE);
+  int64_t count = 0;
+  for (size_t i = 0; i < kEngines.size() && count < most; ++i) {
+    if (kEngines[i].mode != mode) continue;
+    Node& configuration = *static_cast<Descriptor*>(to[count++])->node;
+    configuration.engine = i;
+    configuration.nodes[CUDNN_ATTR_OPERATIONGRAPH_OPS] =
+        heuristics.node(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH).nodes.at(CUDNN_ATTR_OPERATIONGRAPH_OPS);
+    configuration.finalized = true;
+  }
+  return count;
+}
+
+template <typename T>
+int64_t give(T value, void* to) {
+  return *static_cast<T*>(to) = value, 1;
+}
+
+int64_t get(const Node& node, cudnnBackendAttributeName_t name, int64_t most, void* to) {
+  switch (name) {
+    case CUDNN_ATTR_ENGINEHEUR_RESULTS:
+      return suggest(node, most, static_cast<void**>(to));
+    case CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT:
+      return give<int64_t>(0, to);
+    case CUDNN_ATTR_ENGINECFG_ENGINE:
+      return (*static_cast<Descriptor**>(to))->node->engine = node.engine, 1;
+    case CUDNN_ATTR_ENGINE_GLOBAL_INDEX:
+      return give(kEngines.at(node.engine).number, to);
+    case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE:
+      return kEngines.at(node.engine).note ? give(*kEngines[node.engine].note, to) : 0;
+    case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
+      return give(kEngines.at(node.node(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG).engine).workspace, to);
+    default:
+      throw CUDNN_STATUS_BAD_PARAM;
   }
 }
 
-void forward(const Shape& s, const void* x, const void* w, void* y, float beta) {
-  const std::vector<float> in = readNumbers(x, s.x.bf16, s.x.elements());
-  const std::vector<float> filter = readFilter(s.w, w);
-  std::vector<double> out(static_cast<size_t>(s.y.elements()));
-  s.each([&](int64_t from, int64_t to, int64_t rs) {
-    for (int64_t c = 0; c < s.w.c; ++c) {
-      const double value = in[static_cast<size_t>(from * s.w.c + c)];
-      const float* row = filter.data() + (rs * s.w.c + c) * s.w.k;
-      double* sums = out.data() + to * s.w.k;
-      for (int64_t k = 0; k < s.w.k; ++k) sums[k] += value * static_cast<double>(row[k]);
-    }
-  });
-  write(y, s.y.bf16, out, beta);
+void* dataOf(const Node& pack, int64_t id) {
+  const auto ids = pack.all<int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+  const auto data = pack.all<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+  for (size_t i = 0; i < ids.size(); ++i)
+    if (ids[i] == id && data.at(i) != nullptr && reinterpret_cast<uintptr_t>(data[i]) % 16 == 0)
+      return data[i];
+  throw CUDNN_STATUS_BAD_PARAM;
 }
 
-void inputGradient(const Shape& s, const void* w, const void* dy, void* dx, float beta) {
-  const std::vector<float> gradient = readNumbers(dy, s.y.bf16, s.y.elements());
-  const std::vector<float> filter = readFilter(s.w, w);
-  std::vector<double> out(static_cast<size_t>(s.x.elements()));
-  s.each([&](int64_t to, int64_t from, int64_t rs) {
-    const float* g = gradient.data() + from * s.w.k;
-    for (int64_t c = 0; c < s.w.c; ++c) {
-      const float* row = filter.data() + (rs * s.w.c + c) * s.w.k;
-      double sum = 0;
-      for (int64_t k = 0; k < s.w.k; ++k) sum += static_cast<double>(g[k]) * static_cast<double>(row[k]);
-      out[static_cast<size_t>(to * s.w.c + c)] += sum;
-    }
-  });
-  write(dx, s.x.bf16, out, beta);
-}
-
-void filterGradient(const Shape& s, const void* x, const void* dy, void* dw, float beta) {
-  const std::vector<float> in = readNumbers(x, s.x.bf16, s.x.elements());
-  const std::vector<float> gradient = readNumbers(dy, s.y.bf16, s.y.elements());
-  std::vector<double> out(static_cast<size_t>(s.w.elements()));
-  s.each([&](int64_t pixel, int64_t from, int64_t rs) {
-    const float* row = in.data() + pixel * s.w.c;
-    for (int64_t k = 0; k < s.w.k; ++k) {
-      const double g = gradient[static_cast<size_t>(from * s.w.k + k)];
-      double* sums = out.data() + (k * s.w.r * s.w.s + rs) * s.w.c;
-      for (int64_t c = 0; c < s.w.c; ++c) sums[c] += g * static_cast<double>(row[c]);
-    }
-  });
-  write(dw, s.w.bf16, out, beta);
-}
-
-/// One that is not supported, a faster one that adds in any order, and one that is deterministic.
-template <typename Offer>
-cudnnStatus_t offer(int wanted, int* found, Offer* to) {
-  const std::array<Offer, 3> all = {
-      {{{}, CUDNN_STATUS_NOT_SUPPORTED, -1, 0, CUDNN_DETERMINISTIC, CUDNN_FMA_MATH},
-       {{}, CUDNN_STATUS_SUCCESS, -1, 100, CUDNN_NON_DETERMINISTIC, CUDNN_FMA_MATH},
-       {{}, CUDNN_STATUS_SUCCESS, -1, 0, CUDNN_DETERMINISTIC, CUDNN_FMA_MATH}}};
-  *found = std::min(wanted, static_cast<int>(all.size()));
-  std::copy_n(all.begin(), *found, to);
-  return CUDNN_STATUS_SUCCESS;
-}
-
-float numberAt(const void* value) {
-  return *static_cast<const float*>(value);
-}
-
-template <typename Run>
-cudnnStatus_t queueIfFits(cudnnHandle_t handle, const Shape& shape, Run run) {
-  if (!shape.fits()) return CUDNN_STATUS_BAD_PARAM;
-  (void)queue(handle->stream, [run, shape] {
-    run(shape);
+void execute(cudaStream_t stream, const Node& plan, const Node& pack) {
+  const Node& configuration = plan.node(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+  const EngineKind& engine = kEngines.at(configuration.engine);
+  Operation op = operationOf(configuration);
+  op.size.tensorCores = engine.note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
+  void *x = dataOf(pack, op.x), *w = dataOf(pack, op.w), *y = dataOf(pack, op.y);
+  void* workspace = pack.one<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+  (void)queue(stream, [=, bytes = static_cast<size_t>(engine.workspace)] {
+    std::memset(workspace, 0xA5, bytes);
+    if (op.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR)
+      convolve(op.size, x, w, y, op.beta);
+    else if (op.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR)
+      convolveToInput(op.size, x, w, y, op.beta);
+    else
+      convolveToFilter(op.size, x, w, y, op.beta);
     return cudaSuccess;
   });
-  return CUDNN_STATUS_SUCCESS;
+}
+
+/// The status that `work` throws; missing attributes are bad parameters.
+template <typename Work>
+cudnnStatus_t statusOf(Work work) {
+  try {
+    work();
+    return CUDNN_STATUS_SUCCESS;
+  } catch (cudnnStatus_t status) {
+    return status;
+  } catch (const std::out_of_range&) {
+    return CUDNN_STATUS_BAD_PARAM;
+  }
+}
+
+size_t sizeOf(cudnnBackendAttributeType_t type) {
+  switch (type) {
+    case CUDNN_TYPE_BOOLEAN:
+      return sizeof(bool);
+    case CUDNN_TYPE_HANDLE:
+    case CUDNN_TYPE_INT64:
+    case CUDNN_TYPE_VOID_PTR:
+      return sizeof(int64_t);
+    default:
+      return sizeof(int);
+  }
+}
+
+Node& nodeOf(cudnnBackendDescriptor_t descriptor) {
+  return *static_cast<Descriptor*>(descriptor)->node;
 }
 
 }  // namespace
+
+void answerGraphs(int status) {
+  answerToOtherGraphs =
+      status == 0 ? CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN : static_cast<cudnnStatus_t>(status);
+}
+
 }  // namespace muster::emulation
 
 using namespace muster::emulation;
@@ -167,92 +276,40 @@ cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
   return handle->stream = stream, CUDNN_STATUS_SUCCESS;
 }
-cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* tensor) {
-  return *tensor = new cudnnTensorStruct, CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensor) {
-  return delete tensor, CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTensorFormat_t format,
-                                         cudnnDataType_t type, int n, int c, int h, int w) {
-  if (format != CUDNN_TENSOR_NHWC) return CUDNN_STATUS_NOT_SUPPORTED;
-  *tensor = {type == CUDNN_DATA_BFLOAT16, n, c, h, w};
+cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
+                                           cudnnBackendDescriptor_t* descriptor) {
+  *descriptor = new Descriptor;
+  nodeOf(*descriptor).type = type;
   return CUDNN_STATUS_SUCCESS;
 }
-cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t* filter) {
-  return *filter = new cudnnFilterStruct, CUDNN_STATUS_SUCCESS;
+cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor) {
+  return delete static_cast<Descriptor*>(descriptor), CUDNN_STATUS_SUCCESS;
 }
-cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t filter) {
-  return delete filter, CUDNN_STATUS_SUCCESS;
+cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
+  return statusOf([&] { finalize(nodeOf(descriptor)); });
 }
-cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filter, cudnnDataType_t type,
-                                         cudnnTensorFormat_t format, int k, int c, int r, int s) {
-  if (format != CUDNN_TENSOR_NHWC) return CUDNN_STATUS_NOT_SUPPORTED;
-  *filter = {type == CUDNN_DATA_BFLOAT16, k, c, r, s};
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t count, const void* values) {
+  Node& node = nodeOf(descriptor);
+  if (node.finalized || count < 1) return CUDNN_STATUS_BAD_PARAM;
+  if (type != CUDNN_TYPE_BACKEND_DESCRIPTOR) {
+    const auto* bytes = static_cast<const std::byte*>(values);
+    node.values[name] = {bytes, bytes + static_cast<size_t>(count) * sizeOf(type)};
+    return CUDNN_STATUS_SUCCESS;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const auto& set = static_cast<Descriptor* const*>(values)[i]->node;
+    if (!set->finalized) return CUDNN_STATUS_BAD_PARAM;
+    node.nodes[name].push_back(set);
+  }
   return CUDNN_STATUS_SUCCESS;
 }
-cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t* convolution) {
-  return *convolution = new cudnnConvolutionStruct, CUDNN_STATUS_SUCCESS;
+cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t, int64_t most, int64_t* count,
+                                       void* values) {
+  return statusOf([&] { *count = get(nodeOf(descriptor), name, most, values); });
 }
-cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t convolution) {
-  return delete convolution, CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t convolution, int paddingH,
-                                              int paddingW, int strideH, int strideW, int dilationH,
-                                              int dilationW, cudnnConvolutionMode_t mode, cudnnDataType_t) {
-  if (paddingH != paddingW || strideH != strideW || dilationH != 1 || dilationW != 1 ||
-      mode != CUDNN_CROSS_CORRELATION)
-    return CUDNN_STATUS_NOT_SUPPORTED;
-  *convolution = {paddingH, strideH};
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t, cudnnMathType_t) {
-  return CUDNN_STATUS_SUCCESS;
-}
-cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t, cudnnTensorDescriptor_t,
-                                                     cudnnFilterDescriptor_t, cudnnConvolutionDescriptor_t,
-                                                     cudnnTensorDescriptor_t, int wanted, int* found,
-                                                     cudnnConvolutionFwdAlgoPerf_t* offers) {
-  return offer(wanted, found, offers);
-}
-cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t, cudnnTensorDescriptor_t,
-                                                            cudnnTensorDescriptor_t,
-                                                            cudnnConvolutionDescriptor_t,
-                                                            cudnnFilterDescriptor_t, int wanted, int* found,
-                                                            cudnnConvolutionBwdFilterAlgoPerf_t* offers) {
-  return offer(wanted, found, offers);
-}
-cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t, cudnnFilterDescriptor_t,
-                                                          cudnnTensorDescriptor_t,
-                                                          cudnnConvolutionDescriptor_t,
-                                                          cudnnTensorDescriptor_t, int wanted, int* found,
-                                                          cudnnConvolutionBwdDataAlgoPerf_t* offers) {
-  return offer(wanted, found, offers);
-}
-cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void*, cudnnTensorDescriptor_t xShape,
-                                      const void* x, cudnnFilterDescriptor_t wShape, const void* w,
-                                      cudnnConvolutionDescriptor_t convolution, cudnnConvolutionFwdAlgo_t,
-                                      void*, size_t, const void* beta, cudnnTensorDescriptor_t yShape,
-                                      void* y) {
-  return queueIfFits(handle, {*xShape, *yShape, *wShape, *convolution},
-                     [x, w, y, add = numberAt(beta)](const Shape& shape) { forward(shape, x, w, y, add); });
-}
-cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void*, cudnnFilterDescriptor_t wShape,
-                                           const void* w, cudnnTensorDescriptor_t yShape, const void* dy,
-                                           cudnnConvolutionDescriptor_t convolution,
-                                           cudnnConvolutionBwdDataAlgo_t, void*, size_t, const void* beta,
-                                           cudnnTensorDescriptor_t xShape, void* dx) {
-  return queueIfFits(
-      handle, {*xShape, *yShape, *wShape, *convolution},
-      [w, dy, dx, add = numberAt(beta)](const Shape& shape) { inputGradient(shape, w, dy, dx, add); });
-}
-cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void*,
-                                             cudnnTensorDescriptor_t xShape, const void* x,
-                                             cudnnTensorDescriptor_t yShape, const void* dy,
-                                             cudnnConvolutionDescriptor_t convolution,
-                                             cudnnConvolutionBwdFilterAlgo_t, void*, size_t, const void* beta,
-                                             cudnnFilterDescriptor_t wShape, void* dw) {
-  return queueIfFits(
-      handle, {*xShape, *yShape, *wShape, *convolution},
-      [x, dy, dw, add = numberAt(beta)](const Shape& shape) { filterGradient(shape, x, dy, dw, add); });
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
+                                  cudnnBackendDescriptor_t pack) {
+  return statusOf([&] { execute(handle->stream, nodeOf(plan), nodeOf(pack)); });
 }

@@ -15,5 +15,7 @@ uint64_t copiesToHost();
 uint64_t productsQueued();
 /// Flips a bit in the first element of the result of a product to come: the next one's for 1.
 void spoilProduct(uint64_t after);
+/// What cuDNN says of graphs that are no convolution, as a cudnnStatus_t; 0: it does not support them.
+void answerGraphs(int status);
 
 }  // namespace muster::emulation

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small models trained on an emulated GPU beside the host: loss curves, the same bits twice, graphs that
 // replay, libraries that lack an epilogue. Layers one by one are in tests/gpu/nn_gpu_test.cpp.
+#include <cudnn.h>
+#include <gmock/gmock.h>
+
 #include <cmath>
 
 #include "tests/gpu/nn_pair.h"
@@ -8,6 +11,9 @@
 
 namespace muster::gpu {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr int kSteps = 6;
 
@@ -122,6 +128,47 @@ TEST_P(EmulatedTraining, LetsNoNanGoByUnseen) {
     ASSERT_TRUE(pair.gpu().forward(Pass::kTraining).ok());
     EXPECT_TRUE(std::isnan(*pair.gpu().loss()));
   }
+}
+
+/// What a network is made of on an emulated GPU.
+std::string implementationOf(const Network& network, const ProgramOptions& options) {
+  OpenedNn on(true);
+  return on.compile(network, options)->implementation();
+}
+
+TEST(EmulatedAttention, SaysWhyItIsNotFused) {
+  EXPECT_THAT(
+      implementationOf(textNetwork(), {Dtype::kBf16, true}),
+      HasSubstr(
+          "attention by batched products (not fused: attention: cudnnBackendFinalize(raw_): an error of "
+          "the emulated cuDNN"));
+  EXPECT_THAT(
+      implementationOf(textNetwork(), {Dtype::kF32, true}),
+      HasSubstr("attention by batched products (not fused: cuDNN fuses attention of 16-bit floats only)"));
+}
+
+/// A driver that fails, say, must not look like a GPU without fused attention.
+TEST(EmulatedAttention, FailsWhereCudnnFailsOtherwise) {
+  for (const cudnnStatus_t status : {CUDNN_STATUS_INTERNAL_ERROR, CUDNN_STATUS_BAD_PARAM}) {
+    emulation::answerGraphs(status);
+    OpenedNn on(true);
+    const auto compiled = on.nn->compile(textNetwork(), {Dtype::kBf16, true});
+    EXPECT_FALSE(compiled.ok());
+    if (compiled.ok()) continue;
+    EXPECT_EQ(compiled.error().code, ErrorCode::kInternal);
+    EXPECT_THAT(compiled.error().text(), HasSubstr("attention"));
+  }
+  emulation::answerGraphs(0);
+}
+
+/// Of the emulated engines 62 rounds its inputs to TF32 and 20 adds in any order; 5 makes no plan.
+TEST(EmulatedConvolutions, TakeEnginesThatKeepTheTypesPromises) {
+  const std::string exact = implementationOf(imageNetwork(), {Dtype::kF32, true});
+  for (const char* product : {"output", "input gradient", "filter gradient"})
+    EXPECT_THAT(exact, HasSubstr(std::string("convolution ") + product + " by cudnn engine 1,"));
+  EXPECT_THAT(exact, Not(HasSubstr("engine 62")));
+  EXPECT_THAT(implementationOf(imageNetwork(), {Dtype::kF32, false}), HasSubstr("output by cudnn engine 20"));
+  EXPECT_THAT(implementationOf(imageNetwork(), {Dtype::kTf32, true}), HasSubstr("output by cudnn engine 62"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, EmulatedTraining,

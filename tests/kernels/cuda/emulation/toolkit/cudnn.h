@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of cuDNN that convolutions use, declared for the emulation.
+// The part of cuDNN that training uses, declared for the emulation: its backend API.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,34 +7,145 @@
 enum cudnnStatus_t {
   CUDNN_STATUS_SUCCESS = 0,
   CUDNN_STATUS_BAD_PARAM = 2000,
-  CUDNN_STATUS_NOT_SUPPORTED = 3000
+  CUDNN_STATUS_NOT_SUPPORTED = 3000,
+  CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN = 3001,
+  CUDNN_STATUS_NOT_SUPPORTED_LAYOUT = 3004,
+  CUDNN_STATUS_INTERNAL_ERROR = 4000
 };
-enum cudnnDataType_t { CUDNN_DATA_FLOAT = 0, CUDNN_DATA_BFLOAT16 = 9 };
-enum cudnnTensorFormat_t { CUDNN_TENSOR_NCHW, CUDNN_TENSOR_NHWC };
+enum cudnnDataType_t {
+  CUDNN_DATA_FLOAT = 0,
+  CUDNN_DATA_INT32 = 4,
+  CUDNN_DATA_BFLOAT16 = 9,
+  CUDNN_DATA_BOOLEAN = 11
+};
 enum cudnnConvolutionMode_t { CUDNN_CONVOLUTION, CUDNN_CROSS_CORRELATION };
-enum cudnnMathType_t { CUDNN_DEFAULT_MATH, CUDNN_TENSOR_OP_MATH, CUDNN_FMA_MATH = 3 };
-enum cudnnDeterminism_t { CUDNN_NON_DETERMINISTIC, CUDNN_DETERMINISTIC };
-enum cudnnConvolutionFwdAlgo_t : int {};
-enum cudnnConvolutionBwdFilterAlgo_t : int {};
-enum cudnnConvolutionBwdDataAlgo_t : int {};
-
-template <typename Algorithm>
-struct ConvolutionOffer {
-  Algorithm algo;
-  cudnnStatus_t status;
-  float time;
-  size_t memory;
-  cudnnDeterminism_t determinism;
-  cudnnMathType_t mathType;
+enum cudnnReduceTensorOp_t { CUDNN_REDUCE_TENSOR_ADD, CUDNN_REDUCE_TENSOR_MAX };
+enum cudnnBackendHeurMode_t { CUDNN_HEUR_MODE_FALLBACK = 2, CUDNN_HEUR_MODE_A };
+enum cudnnBackendNumericalNote_t {
+  CUDNN_NUMERICAL_NOTE_TENSOR_CORE,
+  CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS,
+  CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION,
+  CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC = 4
 };
-using cudnnConvolutionFwdAlgoPerf_t = ConvolutionOffer<cudnnConvolutionFwdAlgo_t>;
-using cudnnConvolutionBwdFilterAlgoPerf_t = ConvolutionOffer<cudnnConvolutionBwdFilterAlgo_t>;
-using cudnnConvolutionBwdDataAlgoPerf_t = ConvolutionOffer<cudnnConvolutionBwdDataAlgo_t>;
+enum cudnnPointwiseMode_t {
+  CUDNN_POINTWISE_ADD,
+  CUDNN_POINTWISE_BINARY_SELECT,
+  CUDNN_POINTWISE_CMP_GE,
+  CUDNN_POINTWISE_DIV,
+  CUDNN_POINTWISE_EXP,
+  CUDNN_POINTWISE_GEN_INDEX,
+  CUDNN_POINTWISE_IDENTITY,
+  CUDNN_POINTWISE_LOG,
+  CUDNN_POINTWISE_MUL,
+  CUDNN_POINTWISE_SUB
+};
+enum cudnnBackendAttributeType_t {
+  CUDNN_TYPE_HANDLE,
+  CUDNN_TYPE_DATA_TYPE,
+  CUDNN_TYPE_BOOLEAN,
+  CUDNN_TYPE_INT64,
+  CUDNN_TYPE_FLOAT,
+  CUDNN_TYPE_VOID_PTR,
+  CUDNN_TYPE_CONVOLUTION_MODE,
+  CUDNN_TYPE_HEUR_MODE,
+  CUDNN_TYPE_NUMERICAL_NOTE,
+  CUDNN_TYPE_POINTWISE_MODE,
+  CUDNN_TYPE_BACKEND_DESCRIPTOR,
+  CUDNN_TYPE_REDUCTION_OPERATOR_TYPE
+};
+enum cudnnBackendDescriptorType_t {
+  CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR,
+  CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
+  CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR,
+  CUDNN_BACKEND_ENGINE_DESCRIPTOR,
+  CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR,
+  CUDNN_BACKEND_MATMUL_DESCRIPTOR,
+  CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
+  CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+  CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+  CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+  CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR,
+  CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+  CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
+  CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
+  CUDNN_BACKEND_POINTWISE_DESCRIPTOR,
+  CUDNN_BACKEND_REDUCTION_DESCRIPTOR,
+  CUDNN_BACKEND_TENSOR_DESCRIPTOR,
+  CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR,
+};
+enum cudnnBackendAttributeName_t {
+  CUDNN_ATTR_CONVOLUTION_COMP_TYPE,
+  CUDNN_ATTR_CONVOLUTION_CONV_MODE,
+  CUDNN_ATTR_CONVOLUTION_DILATIONS,
+  CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES,
+  CUDNN_ATTR_CONVOLUTION_POST_PADDINGS,
+  CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS,
+  CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS,
+  CUDNN_ATTR_ENGINECFG_ENGINE,
+  CUDNN_ATTR_ENGINEHEUR_MODE,
+  CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH,
+  CUDNN_ATTR_ENGINEHEUR_RESULTS,
+  CUDNN_ATTR_ENGINE_GLOBAL_INDEX,
+  CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+  CUDNN_ATTR_ENGINE_OPERATION_GRAPH,
+  CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
+  CUDNN_ATTR_EXECUTION_PLAN_HANDLE,
+  CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+  CUDNN_ATTR_MATMUL_COMP_TYPE,
+  CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT,
+  CUDNN_ATTR_OPERATIONGRAPH_HANDLE,
+  CUDNN_ATTR_OPERATIONGRAPH_OPS,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+  CUDNN_ATTR_OPERATION_MATMUL_ADESC,
+  CUDNN_ATTR_OPERATION_MATMUL_BDESC,
+  CUDNN_ATTR_OPERATION_MATMUL_CDESC,
+  CUDNN_ATTR_OPERATION_MATMUL_DESC,
+  CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
+  CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR,
+  CUDNN_ATTR_OPERATION_POINTWISE_TDESC,
+  CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
+  CUDNN_ATTR_OPERATION_POINTWISE_YDESC,
+  CUDNN_ATTR_OPERATION_REDUCTION_DESC,
+  CUDNN_ATTR_OPERATION_REDUCTION_XDESC,
+  CUDNN_ATTR_OPERATION_REDUCTION_YDESC,
+  CUDNN_ATTR_OPERATION_RESHAPE_XDESC,
+  CUDNN_ATTR_OPERATION_RESHAPE_YDESC,
+  CUDNN_ATTR_POINTWISE_AXIS,
+  CUDNN_ATTR_POINTWISE_MATH_PREC,
+  CUDNN_ATTR_POINTWISE_MODE,
+  CUDNN_ATTR_REDUCTION_COMP_TYPE,
+  CUDNN_ATTR_REDUCTION_OPERATOR,
+  CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT,
+  CUDNN_ATTR_TENSOR_DATA_TYPE,
+  CUDNN_ATTR_TENSOR_DIMENSIONS,
+  CUDNN_ATTR_TENSOR_IS_BY_VALUE,
+  CUDNN_ATTR_TENSOR_IS_VIRTUAL,
+  CUDNN_ATTR_TENSOR_STRIDES,
+  CUDNN_ATTR_TENSOR_UNIQUE_ID,
+  CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
+  CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS,
+  CUDNN_ATTR_VARIANT_PACK_WORKSPACE,
+};
 
 using cudnnHandle_t = struct cudnnContext*;
-using cudnnTensorDescriptor_t = struct cudnnTensorStruct*;
-using cudnnFilterDescriptor_t = struct cudnnFilterStruct*;
-using cudnnConvolutionDescriptor_t = struct cudnnConvolutionStruct*;
+using cudnnBackendDescriptor_t = void*;
 
 size_t cudnnGetVersion();
 const char* cudnnGetErrorString(cudnnStatus_t status);
@@ -42,54 +153,14 @@ void cudnnGetLastErrorString(char* text, size_t bytes);
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle);
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle);
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream);
-cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* tensor);
-cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensor);
-cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTensorFormat_t format,
-                                         cudnnDataType_t type, int n, int c, int h, int w);
-cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t* filter);
-cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t filter);
-cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filter, cudnnDataType_t type,
-                                         cudnnTensorFormat_t format, int k, int c, int r, int s);
-cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t* convolution);
-cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t convolution);
-cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t convolution, int paddingH,
-                                              int paddingW, int strideH, int strideW, int dilationH,
-                                              int dilationW, cudnnConvolutionMode_t mode,
-                                              cudnnDataType_t compute);
-cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t convolution, cudnnMathType_t math);
-
-cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
-                                                     cudnnFilterDescriptor_t w,
-                                                     cudnnConvolutionDescriptor_t convolution,
-                                                     cudnnTensorDescriptor_t y, int wanted, int* found,
-                                                     cudnnConvolutionFwdAlgoPerf_t* offers);
-cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
-                                                            cudnnTensorDescriptor_t dy,
-                                                            cudnnConvolutionDescriptor_t convolution,
-                                                            cudnnFilterDescriptor_t dw, int wanted,
-                                                            int* found,
-                                                            cudnnConvolutionBwdFilterAlgoPerf_t* offers);
-cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t handle, cudnnFilterDescriptor_t w,
-                                                          cudnnTensorDescriptor_t dy,
-                                                          cudnnConvolutionDescriptor_t convolution,
-                                                          cudnnTensorDescriptor_t dx, int wanted, int* found,
-                                                          cudnnConvolutionBwdDataAlgoPerf_t* offers);
-cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha, cudnnTensorDescriptor_t xShape,
-                                      const void* x, cudnnFilterDescriptor_t wShape, const void* w,
-                                      cudnnConvolutionDescriptor_t convolution,
-                                      cudnnConvolutionFwdAlgo_t algorithm, void* workspace, size_t bytes,
-                                      const void* beta, cudnnTensorDescriptor_t yShape, void* y);
-cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* alpha,
-                                           cudnnFilterDescriptor_t wShape, const void* w,
-                                           cudnnTensorDescriptor_t yShape, const void* dy,
-                                           cudnnConvolutionDescriptor_t convolution,
-                                           cudnnConvolutionBwdDataAlgo_t algorithm, void* workspace,
-                                           size_t bytes, const void* beta, cudnnTensorDescriptor_t xShape,
-                                           void* dx);
-cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void* alpha,
-                                             cudnnTensorDescriptor_t xShape, const void* x,
-                                             cudnnTensorDescriptor_t yShape, const void* dy,
-                                             cudnnConvolutionDescriptor_t convolution,
-                                             cudnnConvolutionBwdFilterAlgo_t algorithm, void* workspace,
-                                             size_t bytes, const void* beta, cudnnFilterDescriptor_t wShape,
-                                             void* dw);
+cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
+                                           cudnnBackendDescriptor_t* descriptor);
+cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor);
+cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor);
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t count, const void* values);
+cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t most, int64_t* count,
+                                       void* values);
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
+                                  cudnnBackendDescriptor_t pack);
