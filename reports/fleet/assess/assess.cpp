@@ -174,6 +174,7 @@ Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options) {
   fleet.cut = std::move(covered.cut);
   fleet.quarantined = records.quarantined;
   fleet.findings = std::move(checks.findings);
+  std::move(peers.findings.begin(), peers.findings.end(), std::back_inserter(fleet.findings));
   fleet.rejudged = checks.rejudged;
   fleet.deferredCount = deferred.judged;
   fleet.deferred = std::move(deferred.misses);
