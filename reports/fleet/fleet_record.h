@@ -190,6 +190,7 @@ struct Suspect {
 };
 inline constexpr size_t kMostEvidence = 6;
 inline constexpr size_t kMostSuspects = 5000;
+inline constexpr size_t kMostQuarantined = 2000;
 
 /// How one figure spreads over the devices of like SKU.
 struct Distribution {
@@ -234,8 +235,8 @@ struct Fleet : FleetRun {
   std::vector<LeftOut> duplicates;
   std::vector<LeftOut> stale;
   std::vector<LeftOut> foreign;
-  std::vector<LeftOut> cut;  ///< runs of this plan without a record: cut, or still at work
-  std::vector<Quarantined> quarantined;
+  std::vector<LeftOut> cut;              ///< runs of this plan without a record: cut, or still at work
+  std::vector<Quarantined> quarantined;  ///< at most kMostQuarantined; a note counts the others
   std::vector<GroupStage> groups;
   size_t deferredCount = 0;
   std::vector<DeferredMiss> deferred;

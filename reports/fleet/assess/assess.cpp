@@ -70,6 +70,16 @@ void describe(const FleetRecords& records, Fleet& fleet) {
   fleet.recordsSha256 = sha256Hex(digests);
 }
 
+/// The first ones; of thousands nobody reads the rest.
+void listQuarantined(const FleetRecords& records, Fleet& fleet) {
+  const std::vector<Quarantined>& all = records.quarantined;
+  const size_t listed = std::min(all.size(), kMostQuarantined);
+  fleet.quarantined.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(listed));
+  if (listed < all.size())
+    fleet.notes.push_back(
+        fmt::format("{} records could not be used; the first {} are listed", all.size(), listed));
+}
+
 /// What all nodes of a group measured together is in the record of its first node alone. Without that record
 /// nobody has judged it, whatever the others say.
 std::vector<std::string> unreportedGroups(const FleetRecords& records, const FleetNodes& nodes) {
@@ -172,8 +182,9 @@ Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options) {
   fleet.stale = std::move(covered.stale);
   fleet.foreign = std::move(covered.foreign);
   fleet.cut = std::move(covered.cut);
-  fleet.quarantined = records.quarantined;
+  listQuarantined(records, fleet);
   fleet.findings = std::move(checks.findings);
+  std::move(peers.findings.begin(), peers.findings.end(), std::back_inserter(fleet.findings));
   fleet.rejudged = checks.rejudged;
   fleet.deferredCount = deferred.judged;
   fleet.deferred = std::move(deferred.misses);
@@ -188,7 +199,7 @@ Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options) {
   fleet.accounting.counts[static_cast<size_t>(Outcome::kError)] += fleet.waiversUnmatched;
   fleet.waivers = std::move(waivers);
   if (!options.manyRuns) fleet.reasons = unreportedGroups(records, nodes);
-  fleet.notes = options.notes;
+  fleet.notes.insert(fleet.notes.end(), options.notes.begin(), options.notes.end());
   for (std::vector<std::string>* notes : {&covered.notes, &checks.notes, &peers.notes})
     std::move(notes->begin(), notes->end(), std::back_inserter(fleet.notes));
   fleet.nodes = std::move(nodes);

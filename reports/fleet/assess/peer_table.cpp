@@ -8,15 +8,20 @@
 #include <cmath>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
+#include "reports/fleet/assess/majority.h"
+#include "reports/fleet/check/record_finding.h"
 #include "runner/core/statistics.h"
+#include "runner/core/text.h"
 
 namespace muster::fleet {
 namespace {
 
 const std::string kNoDevice;  ///< stands for the node itself
 constexpr size_t kBins = 24;
-constexpr size_t kFewest = 8;  ///< devices that a metric is compared over
+constexpr size_t kFewest = 8;     ///< devices that a metric is compared over
+constexpr size_t kSparsest = 64;  ///< and one in so many has it: else the table is nearly empty
 
 bool startsWith(const std::string& text, const char* prefix) {
   return text.rfind(prefix, 0) == 0;
@@ -57,117 +62,262 @@ PeerMetric metricOf(const FigureKey& key) {
   return metric;
 }
 
-/// Which figures are one column, for all tables: keys without `peer`, in the order of their text.
-struct Columns {
-  std::vector<int> ofKey;         ///< -1: none
-  std::vector<uint32_t> example;  ///< one key of each column
-};
-
-Columns columnsOf(const FleetNames& names) {
-  std::map<std::string, std::vector<uint32_t>> byText;
-  for (uint32_t i = 0; i < names.figures.size(); ++i) {
-    const FigureKey& key = names.figures[i];
-    if (!tells(key)) continue;
-    FigureKey shown = key;
-    shown.labels.erase("peer");
-    byText[fmt::format("{}\n{}\n{}", shown.text(), shown.caseId, shown.unit)].push_back(i);
-  }
-  Columns columns;
-  columns.ofKey.assign(names.figures.size(), -1);
-  for (auto& [text, keys] : byText) {
-    // Of the keys that differ in `peer`, the one with the least text: the numbers depend on the reading
-    // threads.
-    std::sort(keys.begin(), keys.end(),
-              [&](uint32_t a, uint32_t b) { return names.figures.textOf(a) < names.figures.textOf(b); });
-    for (const uint32_t key : keys) columns.ofKey[key] = static_cast<int>(columns.example.size());
-    columns.example.push_back(keys.front());
-  }
-  return columns;
+/// What a record says of a figure beside its value: it decides how nodes are compared.
+std::string answerOf(const FigureKey& key) {
+  return fmt::format("{}\n{}\n{}", directionName(key.direction), key.informational ? "i" : "", key.peak);
 }
 
-class TableBuilder {
- public:
-  TableBuilder(const FleetRecords& records, const FleetNodes& nodes)
-      : records_(records), nodes_(nodes), columns_(columnsOf(*records.names)) {}
+/// The same for people: `gemm: compute.gemm_throughput (dtype=bf16) has the direction "higher" and ...`.
+std::string answerText(const FigureKey& key) {
+  FigureKey shown = key;
+  shown.labels.erase("peer");
+  return fmt::format("{} has the direction \"{}\" and {}{}", shown.text(), directionName(key.direction),
+                     key.peak.empty() ? "no peak" : fmt::format("the peak \"{}\"", printable(key.peak, 80)),
+                     key.informational ? ", and is informational" : "");
+}
 
-  std::vector<PeerTable> build() {
-    std::map<std::pair<std::string, size_t>, std::vector<size_t>> groups;
-    for (size_t i = 0; i < nodes_.size(); ++i)
-      if (!nodes_[i].records.empty() && nodes_[i].devices > 0)
-        groups[{nodes_[i].sku, nodes_[i].devices}].push_back(i);
-    std::vector<PeerTable> tables;
-    for (const auto& [key, nodes] : groups)
-      for (const bool nodeWide : {false, true}) {
-        PeerTable table = tableOf(key.first, nodes, nodeWide);
-        if (!nodeWide || !table.keys.empty()) tables.push_back(std::move(table));
-      }
-    return tables;
+/// Keys that give one answer to one question, and whose records hold them.
+struct Answer {
+  uint32_t question = 0;
+  uint32_t example = 0;  ///< of its keys, which differ in `peer`, the one with the least text
+  size_t nodes = 0;
+};
+
+/// The figures of the nodes of one group. What they are of, without `peer`, is a question; direction, peak
+/// and whether they are informational are the answer that a record gives to it. Each answer is a column of
+/// its own, so that no record chooses how the values of the others are compared.
+class GroupFigures {
+ public:
+  GroupFigures(const FleetRecords& records, const FleetNodes& nodes, const std::vector<size_t>& group)
+      : records_(records), nodes_(nodes), group_(group) {
+    numberAnswers();
+    count();
+  }
+
+  [[nodiscard]] const std::vector<Answer>& answers() const { return answers_; }
+  [[nodiscard]] uint32_t answerOfKey(uint32_t key) const { return answerOf_.at(key); }
+  /// Whether peers say something about it.
+  [[nodiscard]] bool isCompared(uint32_t answer) const { return tells(keyOf(answer)); }
+
+  /// Names the nodes whose answers are not those of most nodes; they are not accepted.
+  void addContradictions(FleetNodes& nodes, std::vector<RecordFinding>& findings) const {
+    struct Contradicted {
+      std::string text;  ///< of the first one
+      size_t more = 0;
+    };
+    std::map<std::vector<size_t>, Contradicted> byNodes;
+    for (auto& [answer, odd] : minorities()) {
+      const std::string why =
+          whyNoMajority(odd.size(), asked_[answers_[answer].question], answerText(keyOf(answer)));
+      const auto [at, fresh] = byNodes.try_emplace(odd, Contradicted{why, 0});
+      if (!fresh) ++at->second.more;
+    }
+    for (const auto& [odd, contradicted] : byNodes) {
+      std::vector<std::string> names;
+      for (const size_t n : odd) names.push_back(nodes[n].name);
+      RecordFinding finding;
+      finding.kind = FindingKind::kBinding;
+      finding.text = fmt::format("{}: {}", shortNames(names), contradicted.text);
+      if (contradicted.more > 0)
+        finding.text += fmt::format("; so it is with {} more metric{}", contradicted.more,
+                                    contradicted.more == 1 ? "" : "s");
+      finding.next = "Compare the versions of Muster and its plugins, then run the plan again on these nodes";
+      findings.push_back(settled(std::move(finding), odd, NodeState::kIncomplete, records_, nodes));
+    }
   }
 
  private:
-  PeerTable tableOf(const std::string& sku, const std::vector<size_t>& nodes, bool nodeWide) const {
+  [[nodiscard]] const FigureKey& keyOf(uint32_t answer) const {
+    return records_.names->figures[answers_[answer].example];
+  }
+
+  void numberAnswers() {
+    for (const size_t n : group_)
+      for (const size_t r : nodes_[n].records)
+        for (const Figure& figure : records_.nodes[r].figures) answerOf_.emplace(figure.key, 0);
+    std::map<std::string, std::map<std::string, std::vector<uint32_t>>> byText;
+    for (const auto& [number, none] : answerOf_) {
+      const FigureKey& key = records_.names->figures[number];
+      FigureKey shown = key;
+      shown.labels.erase("peer");
+      byText[fmt::format("{}\n{}\n{}", shown.text(), shown.caseId, shown.unit)][answerOf(key)].push_back(
+          number);
+    }
+    for (const auto& [question, answers] : byText) {
+      for (const auto& [text, keys] : answers) {
+        // The numbers depend on the reading threads.
+        const auto least = std::min_element(keys.begin(), keys.end(), [&](uint32_t a, uint32_t b) {
+          return records_.names->figures.textOf(a) < records_.names->figures.textOf(b);
+        });
+        for (const uint32_t key : keys) answerOf_[key] = static_cast<uint32_t>(answers_.size());
+        answers_.push_back({static_cast<uint32_t>(asked_.size()), *least, 0});
+      }
+      asked_.push_back(0);
+    }
+  }
+
+  /// Each node has one vote for each answer that it gives, however many figures it has.
+  void count() {
+    std::vector<size_t> lastAnswer(answers_.size(), nodes_.size()), lastAsked(asked_.size(), nodes_.size());
+    for (const size_t n : group_)
+      for (const size_t r : nodes_[n].records)
+        for (const Figure& figure : records_.nodes[r].figures) {
+          const uint32_t number = answerOfKey(figure.key);
+          Answer& answer = answers_[number];
+          if (std::exchange(lastAnswer[number], n) != n) ++answer.nodes;
+          if (std::exchange(lastAsked[answer.question], n) != n) ++asked_[answer.question];
+        }
+  }
+
+  /// Answers without a majority, each with its nodes, where peers say something about the question.
+  [[nodiscard]] std::map<uint32_t, std::vector<size_t>> minorities() const {
+    std::vector<bool> compared(asked_.size());
+    for (uint32_t i = 0; i < answers_.size(); ++i)
+      if (isCompared(i)) compared[answers_[i].question] = true;
+    std::map<uint32_t, std::vector<size_t>> found;
+    for (uint32_t i = 0; i < answers_.size(); ++i)
+      if (compared[answers_[i].question] && !isMajority(answers_[i].nodes, asked_[answers_[i].question]))
+        found[i];
+    if (found.empty()) return found;
+    for (const size_t n : group_)
+      for (const size_t r : nodes_[n].records)
+        for (const Figure& figure : records_.nodes[r].figures) {
+          const auto at = found.find(answerOfKey(figure.key));
+          if (at != found.end() && (at->second.empty() || at->second.back() != n)) at->second.push_back(n);
+        }
+    return found;
+  }
+
+  const FleetRecords& records_;
+  const FleetNodes& nodes_;
+  const std::vector<size_t>& group_;
+  std::unordered_map<uint32_t, uint32_t> answerOf_;  ///< by number of the key
+  std::vector<Answer> answers_;                      ///< in the order of their texts
+  std::vector<size_t> asked_;                        ///< of each question, the nodes that answer it
+};
+
+class TableBuilder {
+ public:
+  TableBuilder(const FleetRecords& records, const FleetNodes& nodes, const std::vector<size_t>& group)
+      : records_(records), nodes_(nodes), group_(group), figures_(records, nodes, group) {}
+
+  [[nodiscard]] const GroupFigures& figures() const { return figures_; }
+
+  [[nodiscard]] PeerTable table(const std::string& sku, bool nodeWide,
+                                std::vector<std::string>& notes) const {
     PeerTable table;
     table.nodeWide = nodeWide;
     table.group.name = sku;
-    table.nodes = nodes;
-    const size_t width = columns_.example.size();
-    for (const size_t i : nodes) {
+    table.nodes = group_;
+    size_t rows = 0;
+    for (const size_t i : group_) {
       PeerNode node{nodes_[i].name, {}};
       if (nodeWide)
         node.devices = {kNoDevice};
       else
         for (const DeviceIdentity& device : records_.nodes[nodes_[i].records.front()].devices)
           if (device.kind != "other") node.devices.push_back(device.id);
-      const size_t row = table.group.values.size();
-      table.group.values.resize(row + node.devices.size() * width, kNaN);
-      fill(nodes_[i], node.devices, table.group.values.data() + row);
+      rows += node.devices.size();
       table.group.nodes.push_back(std::move(node));
     }
-    keepColumns(table);
+    const Columns columns = columnsOf(table, rows);
+    if (columns.sparse > 0)
+      notes.push_back(fmt::format("{}: {} metric{} not compared: fewer than one {} in {} has {}", sku,
+                                  columns.sparse, columns.sparse == 1 ? " was" : "s were",
+                                  nodeWide ? "node" : "device", kSparsest,
+                                  columns.sparse == 1 ? "it" : "them"));
+    const size_t width = columns.answers.size();
+    table.group.values.assign(rows * width, kNaN);
+    double* at = table.group.values.data();
+    for (size_t i = 0; i < group_.size(); ++i) {
+      fill(nodes_[group_[i]], table.group.nodes[i].devices, columns, at);
+      at += width * table.group.nodes[i].devices.size();
+    }
+    keepColumns(table, columns, rows);
     return table;
   }
 
-  /// Writes the figures of one node, row by row. Pairs of one device become their median.
-  void fill(const FleetNode& node, const std::vector<std::string>& devices, double* rows) const {
-    const size_t width = columns_.example.size();
-    std::map<size_t, std::vector<double>> several;
+ private:
+  /// The answers that have a column.
+  struct Columns {
+    std::vector<int> ofAnswer;      ///< -1: none
+    std::vector<uint32_t> answers;  ///< of each column
+    size_t sparse = 0;              ///< answers that too few of many rows have
+  };
+
+  /// Calls `visit(row of the node, answer, median)` for its figures of these devices.
+  template <typename F>
+  void eachFigure(const FleetNode& node, const std::vector<std::string>& devices, F visit) const {
     for (const size_t r : node.records) {
       const NodeSummary& record = records_.nodes[r];
-      for (const Figure& figure : record.figures) {
-        const int column = columns_.ofKey[figure.key];
-        if (column < 0) continue;
-        const std::string& id =
-            figure.device < 0 ? kNoDevice : record.devices[static_cast<size_t>(figure.device)].id;
-        const auto at = std::find(devices.begin(), devices.end(), id);
-        if (at == devices.end()) continue;
-        const size_t cell = static_cast<size_t>(at - devices.begin()) * width + static_cast<size_t>(column);
-        if (std::isnan(rows[cell])) {
-          rows[cell] = figure.median;
-          continue;
-        }
-        auto& list = several[cell];
-        if (list.empty()) list.push_back(rows[cell]);
-        list.push_back(figure.median);
-      }
+      const auto rowOf = [&](const std::string& id) {
+        return std::find(devices.begin(), devices.end(), id) - devices.begin();
+      };
+      const auto end = static_cast<std::ptrdiff_t>(devices.size());
+      std::vector<std::ptrdiff_t> rows = {rowOf(kNoDevice)};
+      for (const DeviceIdentity& device : record.devices) rows.push_back(rowOf(device.id));
+      for (const Figure& figure : record.figures)
+        if (const std::ptrdiff_t row = rows[static_cast<size_t>(figure.device + 1)]; row != end)
+          visit(static_cast<size_t>(row), figures_.answerOfKey(figure.key), figure.median);
     }
+  }
+
+  /// The least number of values that a column of so many rows is made for. What the first rank alone reports
+  /// for its whole group has no peers.
+  static size_t fewestOf(size_t rows) { return rows < kFewest ? 1 : std::max(kFewest, rows / kSparsest); }
+
+  /// Counted before the table is allocated: what only a few records hold would cost a value in every row.
+  [[nodiscard]] Columns columnsOf(const PeerTable& table, size_t rows) const {
+    std::vector<size_t> figures(figures_.answers().size());
+    for (size_t i = 0; i < group_.size(); ++i)
+      eachFigure(nodes_[group_[i]], table.group.nodes[i].devices,
+                 [&](size_t, uint32_t answer, double) { ++figures[answer]; });
+    Columns columns;
+    columns.ofAnswer.assign(figures.size(), -1);
+    for (uint32_t answer = 0; answer < figures.size(); ++answer) {
+      if (!figures_.isCompared(answer)) continue;
+      if (figures[answer] < fewestOf(rows)) {
+        if (figures[answer] >= kFewest) ++columns.sparse;
+        continue;
+      }
+      columns.ofAnswer[answer] = static_cast<int>(columns.answers.size());
+      columns.answers.push_back(answer);
+    }
+    return columns;
+  }
+
+  /// Writes the figures of one node, row by row. Pairs of one device become their median.
+  void fill(const FleetNode& node, const std::vector<std::string>& devices, const Columns& columns,
+            double* rows) const {
+    const size_t width = columns.answers.size();
+    std::map<size_t, std::vector<double>> several;
+    eachFigure(node, devices, [&](size_t row, uint32_t answer, double median) {
+      if (columns.ofAnswer[answer] < 0) return;
+      const size_t cell = row * width + static_cast<size_t>(columns.ofAnswer[answer]);
+      if (std::isnan(rows[cell])) {
+        rows[cell] = median;
+        return;
+      }
+      auto& list = several[cell];
+      if (list.empty()) list.push_back(rows[cell]);
+      list.push_back(median);
+    });
     for (auto& [cell, list] : several) rows[cell] = medianOf(list);
   }
 
-  /// Drops columns that nobody has, or whose median is not above zero.
-  void keepColumns(PeerTable& table) const {
-    const size_t width = columns_.example.size();
-    const size_t rows = width == 0 ? 0 : table.group.values.size() / width;
+  /// Drops columns of too few devices, or whose median is not above zero.
+  void keepColumns(PeerTable& table, const Columns& columns, size_t rows) const {
+    const size_t width = columns.answers.size();
     std::vector<size_t> kept;
     std::vector<double> column;
     for (size_t c = 0; c < width; ++c) {
       column.clear();
       for (size_t r = 0; r < rows; ++r)
         if (const double x = table.group.values[r * width + c]; !std::isnan(x)) column.push_back(x);
-      // What the first rank alone reports for its whole group has no peers.
-      if (column.empty() || (column.size() < kFewest && rows >= kFewest) || !(medianOf(column) > 0)) continue;
+      if (column.size() < fewestOf(rows) || !(medianOf(column) > 0)) continue;
       kept.push_back(c);
-      table.keys.push_back(columns_.example[c]);
-      table.group.metrics.push_back(metricOf(records_.names->figures[columns_.example[c]]));
+      table.keys.push_back(figures_.answers()[columns.answers[c]].example);
+      table.group.metrics.push_back(metricOf(records_.names->figures[table.keys.back()]));
     }
     size_t to = 0;
     for (size_t r = 0; r < rows; ++r)
@@ -177,7 +327,8 @@ class TableBuilder {
 
   const FleetRecords& records_;
   const FleetNodes& nodes_;
-  Columns columns_;
+  const std::vector<size_t>& group_;
+  GroupFigures figures_;
 };
 
 double quantile(const std::vector<double>& sorted, double share) {
@@ -204,8 +355,21 @@ Distribution describe(std::vector<double>& values) {
 
 }  // namespace
 
-std::vector<PeerTable> peerTables(const FleetRecords& records, const FleetNodes& nodes) {
-  return TableBuilder(records, nodes).build();
+PeerTables peerTables(const FleetRecords& records, FleetNodes& nodes) {
+  std::map<std::pair<std::string, size_t>, std::vector<size_t>> groups;
+  for (size_t i = 0; i < nodes.size(); ++i)
+    if (!nodes[i].records.empty() && nodes[i].devices > 0)
+      groups[{nodes[i].sku, nodes[i].devices}].push_back(i);
+  PeerTables made;
+  for (const auto& [key, group] : groups) {
+    const TableBuilder builder(records, nodes, group);
+    builder.figures().addContradictions(nodes, made.findings);
+    for (const bool nodeWide : {false, true}) {
+      PeerTable table = builder.table(key.first, nodeWide, made.notes);
+      if (!nodeWide || !table.keys.empty()) made.tables.push_back(std::move(table));
+    }
+  }
+  return made;
 }
 
 namespace {

@@ -201,7 +201,10 @@ Status addOutliers(const PeerTable& table, const FleetRecords& records, const Fl
 Result<PeerComparison> comparePeers(const FleetRecords& records, const FleetOptions& options,
                                     FleetNodes& nodes) {
   PeerComparison found;
-  for (PeerTable& table : peerTables(records, nodes)) {
+  PeerTables peers = peerTables(records, nodes);
+  found.findings = std::move(peers.findings);
+  found.notes = std::move(peers.notes);
+  for (PeerTable& table : peers.tables) {
     addExpected(table, records, options, nodes);
     MUSTER_CHECK_OK(addOutliers(table, records, options, nodes, found));
     std::vector<Distribution> distributions = distributionsOf(table, records);

@@ -12,7 +12,8 @@ namespace muster::fleet {
 struct PeerComparison {
   std::vector<Suspect> suspects;
   std::vector<Distribution> distributions;
-  std::vector<std::string> notes;  ///< figures that are too few to tell
+  std::vector<RecordFinding> findings;  ///< records that others contradict
+  std::vector<std::string> notes;       ///< figures that are too few to tell
 };
 
 /// Compares nodes of like SKU. Notes in each node how far it is behind; rejects those that its peers name,

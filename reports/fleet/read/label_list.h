@@ -53,6 +53,8 @@ class LabelList {
     for (const auto& [name, value] : labels_) sum += name.size() + value.size();
     return sum;
   }
+  /// What they cost where they are kept as Labels: two texts and a place in a map for each.
+  [[nodiscard]] size_t keptBytes() const { return bytes() + labels_.size() * kKeptLabel; }
   [[nodiscard]] size_t size() const { return labels_.size(); }
   /// The value of the label `name`, or nothing.
   [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const {
@@ -79,6 +81,7 @@ class LabelList {
   }
 
  private:
+  static constexpr size_t kKeptLabel = sizeof(Labels::value_type) + 48;  ///< with what allocators add
   std::vector<std::pair<std::string_view, std::string_view>> labels_;
 };
 

@@ -146,7 +146,7 @@ void StageReader::addMeasurement(Parts& parts, bool accepted) {
   noteAsked(parts);
   if (!failures_.ok() || !parts.compared) return;
   if (parts.key == Parts::kNoKey) parts.key = figureKey(parts);
-  addSamples(parts, accepted);
+  if (failures_.ok()) addSamples(parts, accepted);
 }
 
 void StageReader::noteMetric(Parts& parts) {
@@ -248,11 +248,20 @@ void StageReader::countUnfolded(const Parts& parts) {
   samples_ += samples;
   if (samples_ > limits_.samples)
     return failures_.fail("samples", fmt::format("the record holds more than {} samples", limits_.samples));
-  unfolded_ += parts.metric.size() + parts.caseId.size() + parts.unit.size() + parts.device.size() +
-               parts.text.size() + parts.peak.size() + parts.labels.bytes();
+  countUnfolded(parts.metric.size() + parts.caseId.size() + parts.unit.size() + parts.device.size() +
+                parts.text.size() + parts.peak.size() + parts.labels.bytes());
+}
+
+void StageReader::countUnfolded(uint64_t bytes) {
+  unfolded_ += bytes;
   if (unfolded_ > limits_.bytes)
     failures_.fail("measurements", fmt::format("the texts of their rows unfold to more than {}",
                                                formatQuantity(static_cast<double>(limits_.bytes), "B")));
+}
+
+void StageReader::countKey(size_t textBytes, const LabelList& labels) {
+  constexpr size_t kCopies = 3;  // the text in the table and in the reader's own, and its parts
+  countUnfolded(kCopies * textBytes + labels.keptBytes());
 }
 
 void StageReader::noteAsked(Parts& parts) {
@@ -381,8 +390,22 @@ uint32_t StageReader::figureKey(const Parts& parts) {
   for (const std::string_view part : {std::string_view(directionName(parts.side)),
                                       std::string_view(parts.informational ? "i" : ""), parts.peak})
     appendPart(key, part);
+  const size_t textBytes = key.size();
+  const uint32_t number = numberOfFigure(parts, std::move(key));
+  if (!figures_.tryEmplace(number, true).second) return number;
+  countKey(textBytes, parts.labels);
+  if (figures_.size() > limits_.figures)
+    failures_.fail("measurements",
+                   fmt::format("the record holds more than {} figures that differ in what they "
+                               "are of",
+                               limits_.figures));
+  return number;
+}
+
+uint32_t StageReader::numberOfFigure(const Parts& parts, std::string key) {
   const auto at = knownKeys_.find(key);
   if (at != knownKeys_.end()) return at->second;
+  knownBytes_ += key.size();
   const uint32_t number = names_.figures.number(key, [&] {
     return FigureKey{stage_,
                      std::string(parts.caseId),

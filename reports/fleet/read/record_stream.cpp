@@ -24,6 +24,9 @@ constexpr std::array kOthers = {"fleet.json", "slurm.json"};
 /// Folders in which a run keeps what a resume set aside.
 constexpr std::array kSetAside = {"attempts"};
 constexpr int kDeepestFolder = 16;
+/// Of what is kept of a record that cannot be used; the end of its path says whose it is.
+constexpr size_t kQuarantinePathBytes = 300;
+constexpr size_t kQuarantineReasonBytes = 400;
 
 Error unreadable(const fs::path& folder, const std::error_code& error) {
   return {ErrorCode::kIo, "cannot read this folder: " + error.message(), folder.string()};
@@ -37,8 +40,9 @@ bool isOneOf(const std::string& name, const Names& names) {
 /// What lies below a folder.
 struct FoundFiles {
   bool insideRuns = false;  ///< a run's own folder is searched for further records, too
-  std::vector<fs::path> records;
-  std::vector<fs::path> interruptedRuns;  ///< folders of runs without a record
+  // As texts: a path of many folders needs several times its length.
+  std::vector<std::string> records;
+  std::vector<std::string> interruptedRuns;  ///< folders of runs without a record
 };
 
 Status findIn(const fs::path& folder, int depth, bool insideRun, FoundFiles& found) {
@@ -48,10 +52,10 @@ Status findIn(const fs::path& folder, int depth, bool insideRun, FoundFiles& fou
   };
   // A link here would be followed out of the run; a pipe of this name is named by the reader.
   if (holds(kRecordName)) {
-    found.records.push_back(folder / kRecordName);
+    found.records.push_back((folder / kRecordName).string());
     insideRun = true;
   } else if (holds(kJournalName)) {
-    found.interruptedRuns.push_back(folder);
+    found.interruptedRuns.push_back(folder.string());
     insideRun = true;
   }
   if (insideRun && !found.insideRuns) return {};
@@ -66,7 +70,7 @@ Status findIn(const fs::path& folder, int depth, bool insideRun, FoundFiles& fou
       if (depth < kDeepestFolder && !isOneOf(name, kSetAside))
         MUSTER_CHECK_OK(findIn(entries->path(), depth + 1, insideRun, found));
     } else if (!insideRun && entries->path().extension() == ".json" && !isOneOf(name, kOthers)) {
-      found.records.push_back(entries->path());
+      found.records.push_back(entries->path().string());
     }
   }
   return error ? Status(unreadable(folder, error)) : Status();
@@ -99,16 +103,35 @@ std::string nodeOf(const RecordRules& rules, const std::string& path, const std:
   return rules.nodeAt ? rules.nodeAt(path) : said;
 }
 
+/// However deep its folder and whatever it holds, a record that cannot be used costs about as little.
+Quarantined setAside(std::string path, std::string node, const std::string& reason) {
+  if (path.size() > kQuarantinePathBytes) {
+    size_t at = path.size() - kQuarantinePathBytes;
+    while (at < path.size() && (static_cast<unsigned char>(path[at]) & 0xC0) == 0x80)
+      ++at;  // inside a letter
+    path = "..." + path.substr(at);
+  }
+  return {std::move(path), std::move(node), printable(reason, kQuarantineReasonBytes)};
+}
+
 ReadFile outcomeOf(RecordReader& reader, Result<NodeSummary> summary, std::string name,
                    const RecordRules& rules) {
   const Status placed =
       summary.ok() ? checkPlace(rules, name, summary->node, &*summary) : Status(summary.error());
   if (!placed.ok()) {
     std::string node = nodeOf(rules, name, reader.lastNode());
-    return Quarantined{std::move(name), std::move(node), placed.error().message};
+    return setAside(std::move(name), std::move(node), placed.error().message);
   }
   summary->path = std::move(name);
   return std::move(*summary);
+}
+
+/// Folder by folder, as fs::path has it.
+bool isPathBefore(const std::string& a, const std::string& b) {
+  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), [](char left, char right) {
+    const auto place = [](char c) { return c == '/' ? -1 : static_cast<int>(static_cast<unsigned char>(c)); };
+    return place(left) < place(right);
+  });
 }
 
 Result<FoundFiles> findAll(const fs::path& folder, bool insideRuns) {
@@ -118,8 +141,8 @@ Result<FoundFiles> findAll(const fs::path& folder, bool insideRuns) {
                  folder.string()};
   FoundFiles found{insideRuns, {}, {}};
   MUSTER_CHECK_OK(findIn(folder, 0, false, found));
-  std::sort(found.records.begin(), found.records.end());
-  std::sort(found.interruptedRuns.begin(), found.interruptedRuns.end());
+  std::sort(found.records.begin(), found.records.end(), isPathBefore);
+  std::sort(found.interruptedRuns.begin(), found.interruptedRuns.end(), isPathBefore);
   return found;
 }
 
@@ -132,7 +155,7 @@ std::string shownPath(const fs::path& path, const fs::path& folder) {
 
 Result<std::vector<fs::path>> findRecords(const fs::path& folder) {
   MUSTER_TRY(FoundFiles found, findAll(folder, false));
-  return std::move(found.records);
+  return std::vector<fs::path>(found.records.begin(), found.records.end());
 }
 
 int readerThreads() {
@@ -155,8 +178,8 @@ FleetRecords readEach(const RecordSource& source, int threads, const ReadLimits&
         outcomes[i] = outcomeOf(reader, placed.ok() ? read(reader, i) : Result<NodeSummary>(placed.error()),
                                 nameOf(i), rules);
       } catch (const std::bad_alloc&) {  // one record must not end the whole fleet
-        outcomes[i] = Quarantined{nameOf(i), nodeOf(rules, nameOf(i), reader.lastNode()),
-                                  "there is not enough memory to read it"};
+        outcomes[i] = setAside(nameOf(i), nodeOf(rules, nameOf(i), reader.lastNode()),
+                               "there is not enough memory to read it");
         reader = RecordReader(*records.names, limits, rules.origin);
       }
     }
@@ -177,19 +200,19 @@ FleetRecords readEach(const RecordSource& source, int threads, const ReadLimits&
 Result<FleetRecords> readFleet(const fs::path& folder, int threads, const ReadLimits& limits,
                                const std::vector<Waiver>& waivers, const RecordRules& rules) {
   MUSTER_TRY(const FoundFiles found, findAll(folder, /*insideRuns=*/rules.nodeAt != nullptr));
-  const std::vector<fs::path>& paths = found.records;
+  const std::vector<std::string>& paths = found.records;
   FleetRecords records =
       readEach({paths.size(), [&](RecordReader& reader, size_t i) { return reader.read(paths[i]); },
                 [&](size_t i) { return shownPath(paths[i], folder); }},
                threads, limits, waivers, rules);
-  for (const fs::path& path : found.interruptedRuns) {
+  for (const std::string& path : found.interruptedRuns) {
     const std::string shown = shownPath(path, folder);
     auto run = readInterruptedRun(path, shown);
     const Status placed = run.ok() ? checkPlace(rules, shown, run->node, nullptr) : Status(run.error());
     if (placed.ok())
       records.interruptedRuns.push_back(std::move(*run));
     else
-      records.quarantined.push_back({shown, nodeOf(rules, shown, ""), placed.error().message});
+      records.quarantined.push_back(setAside(shown, nodeOf(rules, shown, ""), placed.error().message));
   }
   return records;
 }

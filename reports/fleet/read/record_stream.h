@@ -16,10 +16,12 @@
 
 namespace muster::fleet {
 
-/// What one record may cost. A real one of eight GPUs has 0.8 MB, 3,000 measurements and 100,000 samples.
+/// What one record may cost. A real one of eight GPUs has 0.8 MB, 3,600 measurements of 150 figures and
+/// 100,000 samples; one with every pair of 32 nodes on eight rails 4,000 figures.
 struct ReadLimits {
   uint64_t bytes = 16ull << 20;
   size_t measurements = 50'000;
+  size_t figures = 20'000;  ///< that differ in what they are of; each is kept by its name
   size_t verdicts = 100'000;
   size_t samples = 4'000'000;  ///< packed ones counted one by one
   size_t stages = 1'000;

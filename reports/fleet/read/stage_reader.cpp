@@ -39,6 +39,7 @@ uint32_t StageReader::text(std::string_view text) {
   if (at != knownTexts_.end()) return at->second;
   const uint32_t number = names_.text(text);
   knownTexts_.emplace(text, number);
+  knownBytes_ += text.size();
   return number;
 }
 
@@ -50,10 +51,15 @@ void StageReader::begin(NodeSummary& node) {
   measurements_ = verdicts_ = 0;
   samples_ = 0;
   unfolded_ = compared_ = 0;
+  figures_.clear();
+  deferredKeys_.clear();
   // Serial numbers and other texts of one record alone must not gather here for the whole fleet.
   constexpr size_t kMostKnown = 50'000;
-  if (knownTexts_.size() > kMostKnown) knownTexts_.clear();
-  if (knownKeys_.size() > kMostKnown) knownKeys_.clear();
+  constexpr size_t kMostKnownBytes = 8u << 20;
+  if (knownTexts_.size() + knownKeys_.size() <= kMostKnown && knownBytes_ <= kMostKnownBytes) return;
+  knownTexts_.clear();
+  knownKeys_.clear();
+  knownBytes_ = 0;
 }
 
 void StageReader::noteWaivers(const dom::object& record) {

@@ -126,6 +126,7 @@ class StageReader {
   void scale(const Parts& parts);
   static bool readSamples(const dom::element& samples, std::vector<double>& out);
   uint32_t figureKey(const Parts& parts);
+  uint32_t numberOfFigure(const Parts& parts, std::string key);
   Slot& slotOf(uint32_t key, int16_t device);
   void finishFigures();
   void readVerdicts(const dom::array& verdicts, const dom::array& expectations, StageSummary& summary);
@@ -145,6 +146,9 @@ class StageReader {
   void readAsked(const dom::array& expectations);
   /// Counts a measurement at its unfolded size: what rows share costs two bytes per row in the file.
   void countUnfolded(const Parts& parts);
+  void countUnfolded(uint64_t bytes);
+  /// Counts a key at what it costs to keep, the first time that the record has it.
+  void countKey(size_t textBytes, const LabelList& labels);
   /// The measurement that a verdict is about, as noteAsked() knows it.
   std::optional<uint64_t> measurementOf(const VerdictFields& verdict);
   void requireWithin(const Span& span, const VerdictFields& verdict, const char* outcome);
@@ -189,7 +193,8 @@ class StageReader {
   size_t verdicts_ = 0;
   size_t samples_ = 0;
   uint64_t compared_ = 0;    ///< labels of expectations with labels of measurements
-  uint64_t unfolded_ = 0;    ///< bytes of the measurements' texts, each counted for every row that has it
+  uint64_t unfolded_ = 0;    ///< bytes of the measurements' texts, each counted for every row that has it,
+                             ///< and of the keys that are kept
   std::vector<Slot> slots_;  ///< the first usedSlots_ are those of this stage; the others keep their memory
   size_t usedSlots_ = 0;
   FlatMap<size_t> slotByKey_;
@@ -200,6 +205,9 @@ class StageReader {
   std::set<std::string> cancelledCases_;  ///< ended with the whole run, on any rank
   std::set<std::string> leaderMetrics_;   ///< reported by rank 0 for the whole group
   std::vector<FirstFault> firstFaults_;
+  FlatMap<bool> figures_;  ///< keys of the figures that this record has
+  FlatMap<bool> deferredKeys_;
+  size_t knownBytes_ = 0;  ///< of the texts in the next two
   std::unordered_map<std::string, uint32_t> knownKeys_;
   std::unordered_map<std::string, uint32_t> knownTexts_;
 };

@@ -334,6 +334,7 @@ void StageReader::addDeferred(const ColumnarReader& verdict, const VerdictFields
                        *read,
                        question};
   });
+  if (deferredKeys_.tryEmplace(deferred.key, true).second) countKey(key.size(), labels);
   deferred.device = bounded(textOr(verdict, "device"), kLineBytes);
   deferred.observed = numberOr(verdict, "observed");
   if (!std::isfinite(deferred.observed))

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
@@ -422,6 +423,100 @@ TEST(Fleet, NoRecordChoosesTheDirectionOfAMetricForTheOthers) {
       EXPECT_NE(nodeOf(fleet, "a0").state, kAccepted);
     }
   }
+}
+
+/// What a record may say of the throughput for itself, and not for the others.
+using Lie = std::function<void(Measurement&)>;
+
+void tell(Record& record, const Lie& lie) {
+  for (StageRecord& stage : record.stages)
+    for (Measurement& measurement : stage.measurements)
+      if (measurement.metric == "compute.gemm_throughput") lie(measurement);
+}
+
+/// Twenty nodes whose outliers are rejected. gpu3 of n7 has `share` of the throughput of the others, and the
+/// first record is a liar's: of n0, or of a node that nobody expects.
+Fleet comparedBeside(double share, const Lie& lie, const std::string& liar, bool quarantined) {
+  FleetFolder folder;
+  fleet::FleetOptions options;
+  options.rejectOutliers = true;
+  for (int i = 0; i < 20; ++i) {
+    Record record = nodeRecord("n" + std::to_string(i));
+    vary(record, static_cast<unsigned>(i), i == 7 ? "gpu3" : "", share);
+    if (record.node == liar) tell(record, lie);
+    options.expected.push_back({record.node, "", false});
+    folder.add(record);
+  }
+  if (liar == "a0") {
+    Record record = nodeRecord(liar);
+    tell(record, lie);
+    if (quarantined) ++record.accounting.expected;
+    folder.add(record);
+  }
+  const Fleet fleet = folder.assess(options);
+  EXPECT_EQ(fleet.quarantined.size(), quarantined ? 1u : 0u);
+  return fleet;
+}
+
+TEST(Fleet, NoRecordChoosesHowPeersCompareAMetric) {
+  const std::vector<Lie> lies = {[](Measurement& m) { m.direction = Direction::kLower; },
+                                 [](Measurement& m) { m.informational = true; },
+                                 [](Measurement& m) { m.peak = "flops.of_nobody"; }};
+  for (size_t lie = 0; lie < lies.size(); ++lie)
+    for (const double share : {0.9, 1.1})
+      for (const auto& [liar, quarantined] :
+           {std::pair("n0", false), std::pair("a0", false), std::pair("a0", true)}) {
+        SCOPED_TRACE(::testing::Message() << "lie " << lie << " of " << liar << ", share " << share);
+        const Fleet fleet = comparedBeside(share, lies[lie], liar, quarantined);
+        for (const fleet::FleetNode& node : fleet.nodes) {
+          const auto state = node.name == liar                ? fleet::NodeState::kIncomplete
+                             : node.name == "n7" && share < 1 ? fleet::NodeState::kRejected
+                                                              : fleet::NodeState::kAccepted;
+          EXPECT_EQ(node.state, state) << node.name << ": " << node.reason;
+        }
+        ASSERT_EQ(fleet.findings.size(), std::string(liar) == "n0" ? 1u : 0u);
+        if (fleet.findings.empty()) continue;
+        EXPECT_EQ(fleet.findings[0].nodes, std::vector<std::string>{"n0"});
+        EXPECT_THAT(fleet.findings[0].text,
+                    HasSubstr("1 of 20 records say that gemm: compute.gemm_throughput"));
+      }
+}
+
+/// All are behind 90% of the peak; the liar comes first, and says that there is none.
+TEST(Fleet, NoRecordTakesThePeakOfAMetricFromTheOthers) {
+  for (const bool lies : {false, true}) {
+    FleetFolder folder;
+    fleet::FleetOptions options;
+    for (int i = 0; i < 5; ++i) {
+      Record record = nodeRecord("n" + std::to_string(i));
+      tell(record, [&](Measurement& m) { m.peak = lies && i == 0 ? "" : "flops.bf16"; });
+      options.expected.push_back({record.node, "", false});
+      folder.add(record);
+      Expectation wanted;
+      wanted.metric = "compute.gemm_throughput";
+      wanted.kind = CheckKind::kOfPeak;
+      wanted.limit = 0.9;
+      options.profiles[record.profile.sha256] = {{wanted}, {{"flops.bf16", 989.4e12}}};
+    }
+    const Fleet fleet = folder.assess(options);
+    EXPECT_EQ(std::count_if(fleet.suspects.begin(), fleet.suspects.end(),
+                            [](const auto& s) { return s.kind == SuspectKind::kGroup; }),
+              1);
+  }
+}
+
+/// Of two that differ nobody can say which is right: neither is accepted, and each is compared within itself.
+TEST(Fleet, WithoutAMajorityNoRecordSaysHowAMetricIsCompared) {
+  FleetFolder folder;
+  for (const char* name : {"n0", "n1"}) {
+    Record record = nodeRecord(name);
+    if (record.node == "n0") tell(record, [](Measurement& m) { m.direction = Direction::kLower; });
+    folder.add(record);
+  }
+  const Fleet fleet = folder.assess(std::vector<std::string>{"n0", "n1"});
+  EXPECT_EQ(nodeOf(fleet, "n0").state, fleet::NodeState::kIncomplete);
+  EXPECT_EQ(nodeOf(fleet, "n1").state, fleet::NodeState::kIncomplete);
+  EXPECT_EQ(fleet.findings.size(), 2u);
 }
 
 /// The limit is within 10% of the fleet's median. Whatever the first node claims: a node that meets the limit

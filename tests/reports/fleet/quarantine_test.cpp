@@ -161,6 +161,30 @@ TEST(Quarantine, NamesTextsThatRowsUnfoldWithoutBound) {
   EXPECT_THAT(reasonFor(record.dump()), HasSubstr("evidence.expectations: the stage has more than 1000"));
 }
 
+/// What rows share costs nothing per row in the file, and 6 KB in the name of each figure.
+TEST(Quarantine, NamesFiguresWhoseNamesAreTooManyOrTooLarge) {
+  const auto with = [](size_t rows, int labelCount) {
+    Json labels = Json::object(), cases = Json::array();
+    for (int i = 0; i < labelCount; ++i) labels[fmt::format("l{}", i)] = "";
+    for (size_t i = 0; i < rows; ++i) cases.push_back(std::to_string(i));
+    Json record = parseJson(goodText()).value();
+    record["stages"].back()["measurements"].push_back({{"metric", "a.b"},
+                                                       {"unit", "s"},
+                                                       {"direction", "lower"},
+                                                       {"labels", labels},
+                                                       {"samples", {1}},
+                                                       {"rank", 0},
+                                                       {"rows", {{"case", cases}}}});
+    return dumpJson(record);
+  };
+  EXPECT_THAT(reasonFor(with(5'000, 62)), HasSubstr("unfold to more than"));
+  EXPECT_THAT(reasonFor(with(25'000, 0)), HasSubstr("more than 20000 figures"));
+  FleetFolder folder;
+  folder.write("bad/record.json", with(5'000, 5));
+  EXPECT_EQ(folder.assess({"bad"}).quarantined.size(), 0u) << "as many as the pairs of 32 nodes";
+  EXPECT_GE(folder.records().names->figures.size(), 5'000u);
+}
+
 /// 300 expectations of 60 labels each, beside 100 rows of as many: minutes of comparing in a larger record.
 TEST(Quarantine, NamesLabelsThatAreTooManyToCompare) {
   Json labels = Json::object();
@@ -204,6 +228,22 @@ TEST(Quarantine, NamesTheRecordThatThereIsNoMemoryFor) {
   EXPECT_EQ(records.quarantined[0].path, "bomb/record.json");
   EXPECT_THAT(records.quarantined[0].reason, HasSubstr("not enough memory"));
   EXPECT_EQ(records.nodes.size(), 1u);
+}
+
+TEST(Quarantine, ListsTheFirstThousandsAndCountsTheRest) {
+  FleetFolder folder;
+  std::string deep;
+  for (int i = 0; i < 12; ++i) deep += std::string(150, 'd') + "/";
+  folder.write(deep + "n1/record.json", "");
+  for (int i = 0; i < 2'004; ++i) folder.write(fmt::format("x{}/record.json", i), "");
+  const fleet::Fleet fleet = folder.assess({"n1"});
+  EXPECT_EQ(testing::nodeOf(fleet, "n1").state, fleet::NodeState::kQuarantined)
+      << "the end of its path says whose it is";
+  ASSERT_EQ(fleet.quarantined.size(), 2'000u);
+  EXPECT_THAT(fleet.quarantined[0].path, ::testing::EndsWith("/n1/record.json"));
+  EXPECT_LT(fleet.quarantined[0].path.size(), 310u);
+  EXPECT_THAT(fleet.notes,
+              ::testing::Contains(HasSubstr("2005 records could not be used; the first 2000 are listed")));
 }
 
 TEST(Quarantine, NamesJournalsThatAreNone) {
