@@ -248,12 +248,8 @@ void StageReader::countUnfolded(const Parts& parts) {
   samples_ += samples;
   if (samples_ > limits_.samples)
     return failures_.fail("samples", fmt::format("the record holds more than {} samples", limits_.samples));
-  countUnfolded(parts.metric.size() + parts.caseId.size() + parts.unit.size() + parts.device.size() +
-                parts.text.size() + parts.peak.size() + parts.labels.bytes());
-}
-
-void StageReader::countUnfolded(uint64_t bytes) {
-  unfolded_ += bytes;
+  unfolded_ += parts.metric.size() + parts.caseId.size() + parts.unit.size() + parts.device.size() +
+               parts.text.size() + parts.peak.size() + parts.labels.bytes();
   if (unfolded_ > limits_.bytes)
     failures_.fail("measurements", fmt::format("the texts of their rows unfold to more than {}",
                                                formatQuantity(static_cast<double>(limits_.bytes), "B")));
@@ -261,7 +257,10 @@ void StageReader::countUnfolded(uint64_t bytes) {
 
 void StageReader::countKey(size_t textBytes, const LabelList& labels) {
   constexpr size_t kCopies = 3;  // the text in the table and in the reader's own, and its parts
-  countUnfolded(kCopies * textBytes + labels.keptBytes());
+  keyBytes_ += kCopies * textBytes + labels.keptBytes();
+  if (keyBytes_ > limits_.keyBytes)
+    failures_.fail("measurements", fmt::format("the names and labels of its figures unfold to more than {}",
+                                               formatQuantity(static_cast<double>(limits_.keyBytes), "B")));
 }
 
 void StageReader::noteAsked(Parts& parts) {
@@ -392,13 +391,7 @@ uint32_t StageReader::figureKey(const Parts& parts) {
     appendPart(key, part);
   const size_t textBytes = key.size();
   const uint32_t number = numberOfFigure(parts, std::move(key));
-  if (!figures_.tryEmplace(number, true).second) return number;
-  countKey(textBytes, parts.labels);
-  if (figures_.size() > limits_.figures)
-    failures_.fail("measurements",
-                   fmt::format("the record holds more than {} figures that differ in what they "
-                               "are of",
-                               limits_.figures));
+  if (figures_.tryEmplace(number, true).second) countKey(textBytes, parts.labels);
   return number;
 }
 

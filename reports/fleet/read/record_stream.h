@@ -17,11 +17,11 @@
 namespace muster::fleet {
 
 /// What one record may cost. A real one of eight GPUs has 0.8 MB, 3,600 measurements of 150 figures and
-/// 100,000 samples; one with every pair of 32 nodes on eight rails 4,000 figures.
+/// 100,000 samples; that of a ring of 1,000 nodes on eight rails 24,000 figures, whose names take 15 MB.
 struct ReadLimits {
   uint64_t bytes = 16ull << 20;
   size_t measurements = 50'000;
-  size_t figures = 20'000;  ///< that differ in what they are of; each is kept by its name
+  uint64_t keyBytes = 32ull << 20;  ///< names and labels of figures, each counted once
   size_t verdicts = 100'000;
   size_t samples = 4'000'000;  ///< packed ones counted one by one
   size_t stages = 1'000;

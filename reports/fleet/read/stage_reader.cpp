@@ -50,7 +50,7 @@ void StageReader::begin(NodeSummary& node) {
   flakyAllowed_ = true;
   measurements_ = verdicts_ = 0;
   samples_ = 0;
-  unfolded_ = compared_ = 0;
+  unfolded_ = keyBytes_ = compared_ = 0;
   figures_.clear();
   deferredKeys_.clear();
   // Serial numbers and other texts of one record alone must not gather here for the whole fleet.

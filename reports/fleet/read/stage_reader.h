@@ -146,7 +146,6 @@ class StageReader {
   void readAsked(const dom::array& expectations);
   /// Counts a measurement at its unfolded size: what rows share costs two bytes per row in the file.
   void countUnfolded(const Parts& parts);
-  void countUnfolded(uint64_t bytes);
   /// Counts a key at what it costs to keep, the first time that the record has it.
   void countKey(size_t textBytes, const LabelList& labels);
   /// The measurement that a verdict is about, as noteAsked() knows it.
@@ -193,8 +192,8 @@ class StageReader {
   size_t verdicts_ = 0;
   size_t samples_ = 0;
   uint64_t compared_ = 0;    ///< labels of expectations with labels of measurements
-  uint64_t unfolded_ = 0;    ///< bytes of the measurements' texts, each counted for every row that has it,
-                             ///< and of the keys that are kept
+  uint64_t unfolded_ = 0;    ///< bytes of the measurements' texts, each counted for every row that has it
+  uint64_t keyBytes_ = 0;    ///< of the keys that are kept
   std::vector<Slot> slots_;  ///< the first usedSlots_ are those of this stage; the others keep their memory
   size_t usedSlots_ = 0;
   FlatMap<size_t> slotByKey_;
