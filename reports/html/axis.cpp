@@ -11,6 +11,9 @@
 namespace muster {
 namespace {
 
+/// Further from zero than so many steps, steps come near to the distance of two doubles.
+constexpr double kFarthestStep = 1e12;
+
 /// Durations are written as "1h30m" for people, which no axis can use.
 DisplayUnit durationUnit(double largest) {
   if (largest >= 2 * 3600) return {1.0 / 3600, "h"};
@@ -45,9 +48,11 @@ std::vector<double> roundTicks(double low, double high, int wanted) {
   const double power = std::pow(10, std::floor(std::log10(raw)));
   const double share = raw / power;
   const double step = power * (share < 1.5 ? 1 : share < 3.5 ? 2 : share < 7.5 ? 5 : 10);
+  const double first = std::ceil(low / step - 1e-9);
+  if (!(std::fabs(first) < kFarthestStep)) return {low};
   std::vector<double> ticks;
-  for (double k = std::ceil(low / step - 1e-9); k * step <= high + step * 1e-9; ++k)
-    ticks.push_back(k * step);
+  for (int i = 0; i <= 2 * wanted && (first + i) * step <= high + step * 1e-9; ++i)
+    ticks.push_back((first + i) * step);
   return ticks;
 }
 

@@ -70,29 +70,46 @@ int findEntry(Find find, uint32_t number, Entry& space, std::string& buffer, Ent
   }
 }
 
-/// Whether another user than `user` has `group` as his primary one, which the group does not list. Those of a
-/// directory that does not let itself be listed stay unknown. A group's users are asked for once: a list may
-/// be long. Where it cannot be read, there may be another.
-bool isOthersPrimary(gid_t group, uid_t user) {
-  static std::mutex mutex;
-  static std::map<gid_t, std::set<uid_t>> known;
-  const std::scoped_lock lock(mutex);
-  auto found = known.find(group);
-  if (found == known.end()) {
-    std::set<uid_t> users;
-    setpwent();
+/// Reads a list that getpwent or getgrent gives one by one. False where it cannot be read.
+template <typename Next, typename Read>
+bool eachEntry(Next next, Read read) {
+  errno = 0;
+  while (const auto* entry = next()) {
+    read(*entry);
     errno = 0;
-    while (const struct passwd* entry = getpwent()) {
-      if (entry->pw_gid == group) users.insert(entry->pw_uid);
-      errno = 0;
-    }
-    const int error = errno;
-    endpwent();
-    if (error != 0 && error != ENOENT && error != ESRCH) return true;
-    found = known.emplace(group, std::move(users)).first;
   }
-  return std::any_of(found->second.begin(), found->second.end(),
-                     [user](uid_t other) { return other != user; });
+  return errno == 0 || errno == ENOENT || errno == ESRCH;
+}
+
+/// Who has the rights of a group, as far as the lists of users and groups say.
+struct GroupUsers {
+  std::set<uid_t> primary;        ///< users whose primary group it is, which the group does not list
+  std::set<std::string> members;  ///< of all groups of its number: `groupadd -o` makes more than one
+};
+
+/// A group's users are asked for once: a list may be long. Those of a directory that does not let itself be
+/// listed stay unknown. nullptr where a list cannot be read: there may be others.
+const GroupUsers* listedUsers(gid_t group) {
+  static std::mutex mutex;
+  static std::map<gid_t, GroupUsers> known;
+  const std::scoped_lock lock(mutex);
+  if (const auto found = known.find(group); found != known.end()) return &found->second;
+  GroupUsers users;
+  setpwent();
+  bool complete = eachEntry(getpwent, [&](const struct passwd& entry) {
+    if (entry.pw_gid == group) users.primary.insert(entry.pw_uid);
+  });
+  endpwent();
+  setgrent();
+  complete = eachEntry(getgrent,
+                       [&](const struct group& entry) {
+                         if (entry.gr_gid != group) return;
+                         for (char** member = entry.gr_mem; *member != nullptr; ++member)
+                           users.members.insert(*member);
+                       }) &&
+             complete;
+  endgrent();
+  return complete ? &known.emplace(group, std::move(users)).first->second : nullptr;
 }
 
 /// Whether the group is the owner's alone: of his number, and without another member. Root's is not, as
@@ -107,12 +124,17 @@ bool isPrivateGroup(const struct stat& info) {
   std::string groupBuffer, userBuffer;
   const int error = findEntry(getgrgid_r, info.st_gid, groupSpace, groupBuffer, group);
   if (group == nullptr && error != 0 && error != ENOENT && error != ESRCH) return false;
-  if (group != nullptr && group->gr_mem[0] != nullptr) {
+  const GroupUsers* listed = listedUsers(info.st_gid);
+  if (listed == nullptr) return false;
+  std::set<std::string> members = listed->members;
+  if (group != nullptr)
+    for (char** member = group->gr_mem; *member != nullptr; ++member) members.insert(*member);
+  if (!members.empty()) {
     if (findEntry(getpwuid_r, info.st_uid, userSpace, userBuffer, user) != 0 || user == nullptr) return false;
-    for (char** member = group->gr_mem; *member != nullptr; ++member)
-      if (std::string_view(*member) != user->pw_name) return false;
+    if (members.size() > 1 || *members.begin() != user->pw_name) return false;
   }
-  return !isOthersPrimary(info.st_gid, info.st_uid);
+  return std::all_of(listed->primary.begin(), listed->primary.end(),
+                     [&](uid_t other) { return other == info.st_uid; });
 }
 
 /// Whether more users than the owner and those who are believed may write.

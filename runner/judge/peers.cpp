@@ -5,8 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runner/core/statistics.h"
+
 namespace muster {
 namespace {
+
+constexpr size_t kFewest = 3;  ///< values that are compared with their median
 
 /// What two measurements share when they are peers.
 std::string peerKey(const Group& group) {
@@ -20,6 +24,10 @@ std::string peerKey(const Group& group) {
 
 }  // namespace
 
+PeerTable::PeerTable(const EvidenceIndex& index) : index_(index) {
+  for (const auto& caseRank : index.caseRanks()) ++ranks_[caseRank->caseId];
+}
+
 const std::map<std::string, std::vector<double>>& PeerTable::valuesFor(const Expectation& e) {
   const auto [at, fresh] = known_.try_emplace(&e);
   if (!fresh) return at->second;
@@ -29,13 +37,15 @@ const std::map<std::string, std::vector<double>>& PeerTable::valuesFor(const Exp
     const double value = comparedStatistic(e, *group, group->last());
     if (std::isfinite(value)) at->second[peerKey(*group)].push_back(value);
   }
+  // Every one of them is compared with all: only their median counts.
+  for (auto& [key, values] : at->second)
+    if (values.size() > kFewest) values.assign(kFewest, medianOf(values));
   return at->second;
 }
 
 bool PeerTable::singleDevice(const std::string& caseId) const {
-  size_t ranks = 0;
-  for (const auto& caseRank : index_.caseRanks()) ranks += caseRank->caseId == caseId ? 1 : 0;
-  return ranks <= 1 && index_.devices().size() <= 1;
+  const auto ranks = ranks_.find(caseId);
+  return (ranks == ranks_.end() || ranks->second <= 1) && index_.devices().size() <= 1;
 }
 
 Peers PeerTable::of(const Expectation& e, const Group& group) {

@@ -12,10 +12,11 @@ namespace muster {
 /// Collects, once per metric and statistic, what every rank measured.
 class PeerTable {
  public:
-  explicit PeerTable(const EvidenceIndex& index) : index_(index) {}
+  explicit PeerTable(const EvidenceIndex& index);
 
   /// Valid figures of all measurements like `group`: same metric, case and labels apart from device, rank and
-  /// peer; its own among them. Those that the expectation's `where` leaves out are no peers.
+  /// peer; its own among them. Those that the expectation's `where` leaves out are no peers. Of more than
+  /// three the median alone, three times.
   Peers of(const Expectation& expectation, const Group& group);
 
  private:
@@ -23,6 +24,7 @@ class PeerTable {
   [[nodiscard]] bool singleDevice(const std::string& caseId) const;
 
   const EvidenceIndex& index_;
+  std::map<std::string, size_t> ranks_;  ///< of each case
   std::map<const Expectation*, std::map<std::string, std::vector<double>>> known_;
 };
 

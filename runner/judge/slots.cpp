@@ -120,13 +120,12 @@ class Lister {
   /// Errors that come from elsewhere: one for each case, about none of the devices that report them. A case
   /// that a rank of this node failed by itself has its error already.
   void listFollowers() {
+    std::set<std::pair<std::string, Outcome>> own;
+    for (const Slot& slot : slots_)
+      if (slot.caseRank != nullptr && slot.fixed) own.emplace(slot.caseRank->caseId, *slot.fixed);
     for (const auto& [key, follower] : followers_) {
       const auto& [caseId, outcome] = key;
-      const bool own =
-          std::any_of(slots_.begin(), slots_.end(), [&, &id = caseId, &same = outcome](const Slot& slot) {
-            return slot.caseRank != nullptr && slot.caseRank->caseId == id && slot.fixed == same;
-          });
-      if (!own || follower.end.cause == CaseEnd::Cause::kCancelled)
+      if (own.count(key) == 0 || follower.end.cause == CaseEnd::Cause::kCancelled)
         slots_.push_back({.fixed = outcome,
                           .detail = follower.detail,
                           .remedy = follower.end.remedy,
@@ -169,7 +168,14 @@ class Lister {
     }
     const size_t before = slots_.size();
     bool wanted = false;
-    for (const auto& caseRank : index_.caseRanks()) wanted |= listOnCase(e, *caseRank);
+    occurred_.clear();
+    if (measured != byMetric_.end())
+      for (const Group* group : measured->second)
+        if (labelsMatch(group->labels, e.where)) occurred_.insert(group->caseId);
+    for (const auto& caseRank : index_.caseRanks()) {
+      if (bytes_ > kMostVerdictBytes) return;  // nothing of this is kept
+      wanted |= listOnCase(e, *caseRank);
+    }
     if (slots_.size() == before && !wanted && isPlans(e))
       add({.expectation = &e,
            .fixed = Outcome::kError,
@@ -250,21 +256,15 @@ class Lister {
   /// that only the case itself decides: what `e` is about did not occur. If it occurred on another rank of
   /// the case, it is missing here.
   bool measuredOtherwise(const Expectation& e, const CaseRank& caseRank) const {
+    if (occurred_.count(caseRank.caseId) > 0) return false;
     const Labels known = knownLabels(caseRank);
-    bool otherwise = false;
-    const auto measured = byMetric_.find(e.metric);
-    if (measured == byMetric_.end()) return false;
-    for (const Group* group : measured->second) {
-      if (group->caseId != caseRank.caseId) continue;
-      if (labelsMatch(group->labels, e.where)) return false;
-      otherwise |=
-          group->rank == caseRank.rank && std::all_of(e.where.begin(), e.where.end(), [&](const auto& label) {
-            const auto own = group->labels.find(label.first);
-            return own != group->labels.end() &&
-                   (own->second == label.second || !determined(known, label.first));
-          });
-    }
-    return otherwise;
+    return std::any_of(caseRank.groups.begin(), caseRank.groups.end(), [&](const Group* group) {
+      if (group->metric != e.metric) return false;
+      return std::all_of(e.where.begin(), e.where.end(), [&](const auto& label) {
+        const auto own = group->labels.find(label.first);
+        return own != group->labels.end() && (own->second == label.second || !determined(known, label.first));
+      });
+    });
   }
 
   /// Whether the parameters of a case, or its rank, fix the values of a label.
@@ -288,9 +288,13 @@ class Lister {
                                        [&](const std::string& device) { return devices.count(device) > 0; });
     if (!perDevice || !caseRank.endedWell()) return;
     const auto wanted = e.where.find("device");
-    for (const auto& device : devices)
-      if (reported.count(device) == 0 && (wanted == e.where.end() || wanted->second == device))
-        addMissing(e, caseRank, device);
+    if (wanted != e.where.end() && (devices.count(wanted->second) == 0 || reported.count(wanted->second) > 0))
+      return;
+    if (wanted != e.where.end()) return addMissing(e, caseRank, wanted->second);
+    for (const auto& device : devices) {
+      if (bytes_ > kMostVerdictBytes) return;
+      if (reported.count(device) == 0) addMissing(e, caseRank, device);
+    }
   }
 
   [[nodiscard]] Labels knownLabels(const CaseRank& caseRank) const {
@@ -334,6 +338,7 @@ class Lister {
   const EvidenceIndex& index_;
   const StageEvidence& evidence_;
   std::map<std::string, std::vector<const Group*>> byMetric_;
+  std::set<std::string_view> occurred_;  ///< cases that measured, on any rank, what the expectation is about
   std::vector<Slot> slots_;
   size_t bytes_ = 0;  ///< of the verdicts
   struct Follower {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "runner/core/text.h"
 #include "runner/core/units.h"
@@ -16,16 +17,46 @@
 namespace muster {
 namespace {
 
-/// The rank a verdict speaks of: by its number, else by its device; the last attempt counts.
-const RankRecord* rankOf(const StageRecord& stage, const Verdict& verdict) {
-  const RankRecord* found = nullptr;
-  for (const auto& rank : stage.ranks) {
-    const bool same = verdict.rank >= 0 ? rank.rank == verdict.rank
-                                        : !verdict.device.empty() && rank.device == verdict.device;
-    if (same && (found == nullptr || rank.attempt >= found->attempt)) found = &rank;
+/// The ranks of a stage by their numbers and devices; the last attempt counts.
+class RankIndex {
+ public:
+  explicit RankIndex(const StageRecord& stage) {
+    for (const RankRecord& rank : stage.ranks) {
+      add(byNumber_[rank.rank], rank);
+      add(byDevice_[rank.device], rank);
+    }
   }
-  return found;
-}
+  /// The rank a verdict speaks of: by its number, else by its device.
+  [[nodiscard]] const RankRecord* of(const Verdict& verdict) const {
+    if (verdict.rank >= 0) return find(byNumber_, verdict.rank);
+    return verdict.device.empty() ? nullptr : find(byDevice_, verdict.device);
+  }
+
+ private:
+  static void add(const RankRecord*& last, const RankRecord& rank) {
+    if (last == nullptr || rank.attempt >= last->attempt) last = &rank;
+  }
+  template <typename Ranks, typename Key>
+  static const RankRecord* find(const Ranks& ranks, const Key& key) {
+    const auto found = ranks.find(key);
+    return found == ranks.end() ? nullptr : found->second;
+  }
+  std::map<int, const RankRecord*> byNumber_;
+  std::map<std::string, const RankRecord*> byDevice_;
+};
+
+/// Texts without repeats, in the order in which they came.
+class DistinctTexts {
+ public:
+  void add(const std::string& text) {
+    if (seen_.insert(text).second) inOrder_.push_back(text);
+  }
+  std::vector<std::string> take() { return std::move(inOrder_); }
+
+ private:
+  std::set<std::string> seen_;
+  std::vector<std::string> inOrder_;
+};
 
 /// What verdicts of one deviation have in common. Without a metric the text says what happened, and where.
 std::string deviationKey(const StageRecord& stage, const Verdict& verdict, bool blocks) {
@@ -66,12 +97,13 @@ std::vector<Deviation> group(const Record& record, const std::function<bool(cons
   std::vector<Deviation> groups;
   std::map<std::string, size_t> known;
   for (const auto& stage : record.stages) {
+    const RankIndex ranks(stage);
     for (const auto& verdict : stage.verdicts) {
       const bool blocks = blocksAcceptance(record, stage, verdict);
       if (!wanted(verdict, blocks)) continue;
       const auto [at, isNew] = known.try_emplace(deviationKey(stage, verdict, blocks), groups.size());
       if (isNew) groups.push_back({verdict.outcome, blocks, {}});
-      groups[at->second].items.push_back({&verdict, &stage, rankOf(stage, verdict)});
+      groups[at->second].items.push_back({&verdict, &stage, ranks.of(verdict)});
     }
   }
   std::stable_sort(groups.begin(), groups.end(), [](const Deviation& a, const Deviation& b) {
@@ -84,13 +116,10 @@ std::vector<Deviation> group(const Record& record, const std::function<bool(cons
 }  // namespace
 
 std::vector<std::string> Deviation::devices() const {
-  std::vector<std::string> names;
-  for (const auto& item : items) {
-    const std::string& device = item.verdict->device;
-    if (!device.empty() && std::find(names.begin(), names.end(), device) == names.end())
-      names.push_back(device);
-  }
-  return names;
+  DistinctTexts names;
+  for (const auto& item : items)
+    if (!item.verdict->device.empty()) names.add(item.verdict->device);
+  return names.take();
 }
 
 namespace {
@@ -115,42 +144,46 @@ const DeviationItem& Deviation::worst() const {
 }
 
 std::string Deviation::who() const {
-  std::vector<std::string> culprits;
+  DistinctTexts culprits;
   for (const auto& item : items) {
     const auto found = item.verdict->labels.find("culprit");
     if (found == item.verdict->labels.end()) return devicesText(devices());
-    if (std::find(culprits.begin(), culprits.end(), found->second) == culprits.end())
-      culprits.push_back(found->second);
+    culprits.add(found->second);
   }
-  return devicesText(culprits);
+  return devicesText(culprits.take());
 }
 
 namespace {
 
-/// Whether `fact` is what a test says of the wrong results that `verdict` counts: "gemm_first_fault" belongs
+/// Whether `fact` is what a test says of the wrong results that `metric` counts: "gemm_first_fault" belongs
 /// to "gemm_wrong_elements" and "gemm_repeat_mismatches".
-bool tellsFirstFault(const Measurement& fact, const Verdict& verdict) {
+bool tellsFirstFault(const Measurement& fact, const std::string& metric) {
   const std::string_view ending = "_first_fault";
-  if (fact.text.empty() || !fact.metric.ends_with(ending) || fact.device != verdict.device) return false;
-  const std::string stem = fact.metric.substr(0, fact.metric.size() - ending.size() + 1);
-  return verdict.metric.starts_with(stem) && verdict.expectation && verdict.expectation->unit == "count";
+  if (fact.text.empty() || !fact.metric.ends_with(ending)) return false;
+  return metric.starts_with(std::string_view(fact.metric).substr(0, fact.metric.size() - ending.size() + 1));
 }
 
 }  // namespace
 
 std::string Deviation::firstFault() const {
-  for (const auto& item : items)
-    for (const auto& m : item.stage->measurements)
-      if (tellsFirstFault(m, *item.verdict) && m.caseId == item.verdict->caseId) return m.text;
+  std::map<std::tuple<const StageRecord*, std::string_view, std::string_view>, const std::string*> facts;
+  const StageRecord* indexed = nullptr;  // items come in the order of the stages
+  for (const auto& item : items) {
+    if (item.stage != indexed)
+      for (const auto& m : item.stage->measurements)
+        if (tellsFirstFault(m, first().metric)) facts.try_emplace({item.stage, m.caseId, m.device}, &m.text);
+    indexed = item.stage;
+    if (!item.verdict->expectation || item.verdict->expectation->unit != "count") continue;
+    const auto found = facts.find({item.stage, item.verdict->caseId, item.verdict->device});
+    if (found != facts.end()) return *found->second;
+  }
   return "";
 }
 
 std::vector<std::string> Deviation::stages() const {
-  std::vector<std::string> names;
-  for (const auto& item : items)
-    if (std::find(names.begin(), names.end(), item.stage->name) == names.end())
-      names.push_back(item.stage->name);
-  return names;
+  DistinctTexts names;
+  for (const auto& item : items) names.add(item.stage->name);
+  return names.take();
 }
 
 std::string Deviation::commonCase() const {
@@ -170,28 +203,26 @@ std::string Deviation::commonDetail() const {
 
 std::vector<const Expectation*> Deviation::origins() const {
   std::vector<const Expectation*> found;
+  std::set<std::string> sources;
   for (const auto& item : items) {
     if (!item.verdict->expectation || item.verdict->expectation->source.empty()) continue;
     const Expectation* wanted = &*item.verdict->expectation;
-    const bool known = std::any_of(found.begin(), found.end(),
-                                   [&](const auto* other) { return other->source == wanted->source; });
-    if (!known) found.push_back(wanted);
+    if (sources.insert(wanted->source).second) found.push_back(wanted);
   }
   return found;
 }
 
 std::vector<std::string> Deviation::remedies() const {
-  std::vector<std::string> found;
+  DistinctTexts found;
   for (const auto& item : items) {
     const Verdict& verdict = *item.verdict;
     std::string remedy = verdict.remedy;
     if (remedy.empty() && verdict.expectation) remedy = verdict.expectation->remedy;
     const auto culprit = verdict.labels.find("kind");
     if (culprit != verdict.labels.end()) remedy = remedyFor(remedy, culprit->second);
-    if (!remedy.empty() && std::find(found.begin(), found.end(), remedy) == found.end())
-      found.push_back(remedy);
+    if (!remedy.empty()) found.add(remedy);
   }
-  return found;
+  return found.take();
 }
 
 std::vector<Deviation> deviations(const Record& record) {

@@ -269,6 +269,7 @@ Status checkUnfolded(const Json& record) {
       bytes += expandedBytes((*telemetry)["series"]) + kSeriesBytes * rowCount((*telemetry)["series"]);
     if (stage.contains("measurements")) samples += packedSampleCount(stage["measurements"]);
   }
+  bytes += samples * sizeof(double);
   if (bytes <= kMostUnfolded && samples <= kMostSamples) return {};
   return Error{ErrorCode::kProtocol,
                fmt::format("its rows unfold to {} bytes and {} packed samples; at most {} and {} are read",

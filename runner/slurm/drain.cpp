@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
+#include <set>
 
 #include "runner/core/files.h"
 #include "runner/core/text.h"
@@ -41,8 +43,9 @@ std::string reasonHead(const std::string& runId) {
   return "muster: " + runId + ": ";
 }
 
-std::string whyNotUndrain(const Submission& run, const NodeAction& drained, const Nodes& known) {
-  if (std::count(run.nodes.begin(), run.nodes.end(), drained.node) == 0) return "is not a node of this run";
+std::string whyNotUndrain(const Submission& run, const std::set<std::string>& ofRun,
+                          const NodeAction& drained, const Nodes& known) {
+  if (ofRun.count(drained.node) == 0) return "is not a node of this run";
   const auto found = known.find(drained.node);
   if (found == known.end()) return "Slurm has no such node";
   if (!found->second.drained()) return fmt::format("is no longer drained ({})", found->second.text());
@@ -78,9 +81,10 @@ std::vector<NodeAction> planDrain(const std::string& runId, const std::vector<Re
 
 std::vector<NodeAction> planUndrain(const Submission& run, const std::vector<NodeAction>& drained,
                                     const Nodes& known) {
+  const std::set<std::string> ofRun(run.nodes.begin(), run.nodes.end());
   std::vector<NodeAction> actions;
   for (const NodeAction& node : drained) {
-    const std::string why = whyNotUndrain(run, node, known);
+    const std::string why = whyNotUndrain(run, ofRun, node, known);
     actions.push_back(
         {node.node, why.empty() ? node.reason : "", why.empty() ? "was drained by this run" : why});
   }
@@ -105,10 +109,12 @@ Status applyDrain(const RunStore& run, std::vector<NodeAction>& actions) {
 }
 
 Status applyUndrain(const RunStore& run, std::vector<NodeAction>& actions) {
+  const auto& nodes = run.submission().nodes;
+  const std::set<std::string> ofRun(nodes.begin(), nodes.end());
   for (NodeAction& action : actions) {
     if (action.reason.empty()) continue;
     MUSTER_TRY(const Nodes known, readNodes());
-    if (const std::string why = whyNotUndrain(run.submission(), action, known); !why.empty()) {
+    if (const std::string why = whyNotUndrain(run.submission(), ofRun, action, known); !why.empty()) {
       action.reason.clear();
       action.why = why;
       continue;
@@ -120,10 +126,11 @@ Status applyUndrain(const RunStore& run, std::vector<NodeAction>& actions) {
 }
 
 Result<std::vector<NodeAction>> drainedByRun(const RunStore& run) {
-  std::vector<NodeAction> open;
   const fs::path path = run.folder() / kDrained;
   std::error_code error;
-  if (!fs::exists(path, error)) return open;
+  if (!fs::exists(path, error)) return std::vector<NodeAction>();
+  std::map<std::string, std::pair<size_t, NodeAction>> last;  // by node; with the number of its last line
+  size_t number = 0;
   MUSTER_TRY(const std::string text, readOwnFile(path, kMostDrainedBytes));
   for (const std::string& line : split(text, '\n')) {
     if (line.empty()) continue;
@@ -135,11 +142,15 @@ Result<std::vector<NodeAction>> drainedByRun(const RunStore& run) {
     reader.read("node", node.node);
     reader.read("reason", node.reason);
     MUSTER_CHECK_OK(reader.status());
-    open.erase(std::remove_if(open.begin(), open.end(),
-                              [&](const NodeAction& other) { return other.node == node.node; }),
-               open.end());
-    if (action == "drain") open.push_back(std::move(node));
+    if (action == "drain")
+      last.insert_or_assign(node.node, std::pair(number++, node));
+    else
+      last.erase(node.node);
   }
+  std::map<size_t, NodeAction> ordered;
+  for (auto& [name, numbered] : last) ordered.emplace(numbered.first, std::move(numbered.second));
+  std::vector<NodeAction> open;
+  for (auto& [line, action] : ordered) open.push_back(std::move(action));
   return open;
 }
 

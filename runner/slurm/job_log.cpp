@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 
 #include "runner/core/text.h"
 #include "runner/core/trust.h"
@@ -19,8 +20,31 @@ constexpr uint64_t kMostBytes = 64ull << 20;
 constexpr const char* kCancelled = "cancelled";
 constexpr JobKind kKinds[] = {JobKind::kArray, JobKind::kPinned, JobKind::kCluster, JobKind::kFleet};
 
+/// Jobs in the order of their lines, and the places of each number's.
+struct JobList {
+  std::vector<SubmittedJob> jobs;
+  std::multimap<std::string, size_t> places;
+
+  void add(SubmittedJob job) {
+    places.emplace(job.job, jobs.size());
+    jobs.push_back(std::move(job));
+  }
+  void cancel(const std::string& number) { places.erase(number); }
+  /// Those that were not cancelled.
+  std::vector<SubmittedJob> left() && {
+    std::vector<size_t> order;
+    order.reserve(places.size());
+    for (const auto& [number, place] : places) order.push_back(place);
+    std::sort(order.begin(), order.end());
+    std::vector<SubmittedJob> left;
+    left.reserve(order.size());
+    for (const size_t place : order) left.push_back(std::move(jobs[place]));
+    return left;
+  }
+};
+
 /// One line of jobs.jsonl: a job more, or one less.
-Status readJobLine(const std::string& line, const std::string& where, std::vector<SubmittedJob>& all) {
+Status readJobLine(const std::string& line, const std::string& where, JobList& all) {
   MUSTER_TRY(const Json json, parseJson(line).context(where));
   SubmittedJob job;
   std::string kind;
@@ -34,9 +58,7 @@ Status readJobLine(const std::string& line, const std::string& where, std::vecto
   }
   MUSTER_CHECK_OK(reader.status());
   if (kind == kCancelled) {
-    all.erase(std::remove_if(all.begin(), all.end(),
-                             [&](const SubmittedJob& other) { return other.job == job.job; }),
-              all.end());
+    all.cancel(job.job);
     return {};
   }
   const auto* found =
@@ -50,7 +72,7 @@ Status readJobLine(const std::string& line, const std::string& where, std::vecto
   if (job.kind == JobKind::kPinned && job.nodes.size() != 1)
     return Error{ErrorCode::kUsage, fmt::format("a pinned job of {} nodes, expected one", job.nodes.size()),
                  where};
-  all.push_back(std::move(job));
+  all.add(std::move(job));
   return {};
 }
 
@@ -90,8 +112,8 @@ Status RunStore::appendCancelled(const std::string& job) const {
 
 Result<std::vector<SubmittedJob>> RunStore::jobs() const {
   std::error_code error;
-  std::vector<SubmittedJob> all;
-  if (!fs::exists(folder_ / kJobs, error)) return all;
+  JobList all;
+  if (!fs::exists(folder_ / kJobs, error)) return std::vector<SubmittedJob>();
   MUSTER_TRY(const std::string text, readOwnFile(folder_ / kJobs, kMostBytes));
   size_t number = 0;
   for (const std::string& line : split(text, '\n')) {
@@ -99,7 +121,7 @@ Result<std::vector<SubmittedJob>> RunStore::jobs() const {
     if (line.empty()) continue;
     MUSTER_CHECK_OK(readJobLine(line, fmt::format("{}:{}", (folder_ / kJobs).string(), number), all));
   }
-  return all;
+  return std::move(all).left();
 }
 
 std::set<std::string> jobNumbers(const std::vector<SubmittedJob>& jobs) {

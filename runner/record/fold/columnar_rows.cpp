@@ -122,15 +122,6 @@ Status eachRow(const Json& list, const std::string& path, const Read& read) {
 
 namespace {
 
-/// The longest column of a group; a plain object is one row.
-size_t rowsOf(const Json& group) {
-  const auto rows = group.is_object() ? group.find(kRows) : group.end();
-  if (rows == group.end() || !rows->is_object()) return 1;
-  size_t count = 0;
-  for (const Json& column : *rows) count = std::max(count, column.size());
-  return count;
-}
-
 /// Entries of objects and elements of lists, at any depth.
 uint64_t entriesOf(const Json& value) {
   uint64_t count = value.is_structured() ? value.size() : 0;
@@ -140,6 +131,14 @@ uint64_t entriesOf(const Json& value) {
 }
 
 }  // namespace
+
+size_t rowsOf(const Json& group) {
+  const auto rows = group.is_object() ? group.find(kRows) : group.end();
+  if (rows == group.end() || !rows->is_object()) return 1;
+  size_t count = 0;
+  for (const Json& column : *rows) count = std::max(count, column.size());
+  return count;
+}
 
 size_t rowCount(const Json& list) {
   size_t count = 0;

@@ -30,6 +30,9 @@ Json toColumnarRows(const std::vector<KeyedObject>& objects);
 Status eachRow(const Json& list, const std::string& path,
                const std::function<Status(const Json& object, const std::string& path)>& read);
 
+/// How many objects a group unfolds to: its longest column; a plain object is one row.
+size_t rowsOf(const Json& group);
+
 /// How many objects `list` unfolds to.
 size_t rowCount(const Json& list);
 

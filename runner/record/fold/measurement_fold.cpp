@@ -111,7 +111,7 @@ uint64_t packedSampleCount(const Json& list) {
   if (!list.is_array()) return count;
   for (const Json& group : list) {
     if (!group.is_object()) continue;
-    if (group.contains(kSamples)) count += packedCount(group[kSamples]);
+    if (group.contains(kSamples)) count += packedCount(group[kSamples]) * rowsOf(group);
     const auto rows = group.find("rows");
     if (rows == group.end() || !rows->is_object() || !rows->contains(kSamples)) continue;
     for (const Json& cell : (*rows)[kSamples]) count += packedCount(cell);

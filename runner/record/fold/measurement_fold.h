@@ -20,7 +20,7 @@ Result<std::vector<Measurement>> unfoldedMeasurements(const Json& list, const st
 /// in this order, so what is judged and shown before it is written had better be in it, too.
 void groupMeasurements(std::vector<Measurement>& measurements);
 
-/// Samples that packed lists of `list` stand for; see sample_pack.h.
+/// Samples that packed lists of `list` stand for in all of its rows; see sample_pack.h.
 uint64_t packedSampleCount(const Json& list);
 
 }  // namespace muster

@@ -40,6 +40,18 @@ TEST(Axis, SurvivesRangesThatAreNone) {
   EXPECT_EQ(roundTicks(0, std::numeric_limits<double>::quiet_NaN(), 4).size(), 1u);
 }
 
+/// Beyond 2^53 a number and the next whole one may be the same double.
+TEST(Axis, EndsWhereStepsAreSmallerThanTheNumbersCanTell) {
+  for (const double low : {1e20, -1e20, 9007199254740992.0, 1e299})
+    for (const double spread : {0.0, 1.0, 3.0, 16384.0, 49152.0, 1e9}) {
+      const auto ticks = roundTicks(low, low + spread, 5);
+      EXPECT_GE(ticks.size(), 1u) << low << " " << spread;
+      EXPECT_LE(ticks.size(), 12u) << low << " " << spread;
+    }
+  EXPECT_LE(roundTicks(0, std::numeric_limits<double>::denorm_min(), 5).size(), 12u);
+  EXPECT_GE(roundTicks(1.7e9, 1.7e9 + 100, 5).size(), 4u) << "seconds since 1970";
+}
+
 TEST(Axis, MapsBothWays) {
   EXPECT_DOUBLE_EQ((Axis{0, 10, 100, 200, false}.at(5)), 150);
   EXPECT_DOUBLE_EQ((Axis{1, 100, 0, 200, true}.at(10)), 100);

@@ -41,6 +41,20 @@ TEST(BarPlot, DrawsABarForEachDeviceAndTheLimit) {
   EXPECT_NE(svg.find("✕"), std::string::npos) << "the failing bar needs a sign beside its colour";
 }
 
+TEST(LinePlot, EndsWithTimesThatDifferInTheirLastDigitsAlone) {
+  LinePlot plot;
+  plot.title = "clock";
+  plot.unit = plot.xUnit = "s";
+  plot.lines.push_back({"gpu0", {}, {}, false});
+  for (int i = 0; i < 4; ++i) {
+    plot.lines[0].x.push_back(1e20 + 16384.0 * i);
+    plot.lines[0].y.push_back(i);
+  }
+  const std::string svg = linePlotSvg(plot);
+  checkSvg(svg);
+  EXPECT_LT(svg.size(), 10'000u);
+}
+
 TEST(BarPlot, DrawsBarsInProportionFromZero) {
   const std::string svg =
       barPlotSvg({"x", {{"a", 100, "", Outcome::kPass}, {"b", 50, "", Outcome::kPass}}, kNaN, ""});

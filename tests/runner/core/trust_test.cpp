@@ -188,6 +188,8 @@ TEST(Trust, AGroupIsPrivateOnlyWithoutOtherMembers) {
   const auto accepted = [&] { return ownFolder(run).ok(); };
   const bool alone = withGroup("", accepted, tried), himself = withGroup("his", accepted, tried),
              more = withGroup("his,mallory", accepted, tried),
+             second = withGroup("\nproj6:x:12345:mallory", accepted, tried),
+             secondAlone = withGroup("\nproj6:x:12345:his", accepted, tried),
              primary = withGroup("", accepted, tried, "bob:x:12346:12345::/:/bin/sh\n"),
              others = withGroup(
                  "",
@@ -205,6 +207,8 @@ TEST(Trust, AGroupIsPrivateOnlyWithoutOtherMembers) {
   EXPECT_TRUE(alone);
   EXPECT_TRUE(himself);
   EXPECT_FALSE(more);
+  EXPECT_FALSE(second) << "mallory is a member of another group with the number";
+  EXPECT_TRUE(secondAlone);
   EXPECT_FALSE(primary) << "bob writes with his primary group";
   EXPECT_TRUE(restored);
   EXPECT_FALSE(others) << "the group is another user's primary one";

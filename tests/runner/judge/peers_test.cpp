@@ -93,5 +93,16 @@ TEST(Within, ABrokenFigureIsNotDeferred) {
   EXPECT_EQ(Story().ends(0).expects(within(0.03, PeerGroup::kFleet)).outcomes(), "error");
 }
 
+/// Going through all peers for each rank would take many minutes here.
+TEST(Within, ManyRanksAreComparedWithOneMedian) {
+  constexpr size_t kRanks = 100'000;
+  Story story;
+  for (int rank = 0; rank < static_cast<int>(kRanks); ++rank)
+    story.ends(rank).measures(rank, {rank == 5 ? 5e14 : 7e14});
+  const auto judgement = story.expects(within(0.1)).expects(within(0.2)).judge();
+  EXPECT_EQ(judgement.accounting.of(Outcome::kPass), 2 * (kRanks - 1));
+  EXPECT_EQ(judgement.accounting.of(Outcome::kFail), 2u);
+}
+
 }  // namespace
 }  // namespace muster

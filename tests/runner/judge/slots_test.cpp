@@ -50,6 +50,41 @@ TEST(Slots, VerdictsThatWouldTakeAllMemoryAreOneError) {
   EXPECT_THAT(judgement.verdicts[0].detail, HasSubstr("1000 expectations on 50 measurements"));
 }
 
+/// Comparing each rank with all others would take many minutes here.
+TEST(Slots, ManyRanksThatMeasuredOtherwiseAreAskedNothing) {
+  constexpr int kRanks = 60'000, kExpectations = 8;
+  Story story;
+  Measurement m;
+  m.metric = kThroughput;
+  m.unit = "FLOP/s";
+  m.direction = Direction::kHigher;
+  m.labels["dtype"] = "bf16";
+  m.samples = {7e14};
+  for (int rank = 0; rank < kRanks; ++rank) story.ends(rank).measures(rank, m, 1, "gemm");
+  for (int i = 0; i < kExpectations; ++i)
+    story.expects(onDtype("other" + std::to_string(i), "profile large"));
+  const auto judgement = story.judge();
+  EXPECT_EQ(judgement.accounting.of(Outcome::kUnjudged), static_cast<size_t>(kRanks));
+  EXPECT_EQ(judgement.verdicts.size(), static_cast<size_t>(kRanks));
+  story.evidence.measurements.back().labels["dtype"] = "other0";
+  const auto missing = story.judge();
+  EXPECT_EQ(missing.accounting.of(Outcome::kError), static_cast<size_t>(kRanks - 1))
+      << "what one rank measured is missing on the others";
+}
+
+/// An error that many cases have in common is told once for each.
+TEST(Slots, ManyCasesWithErrorsFromElsewhereAreOneErrorEach) {
+  constexpr int kCases = 60'000;
+  Story story;
+  for (int i = 0; i < kCases; ++i)
+    for (const int rank : {0, 1}) {
+      story.ends(rank, CaseEnd::State::kError, "lost its peer", 1, "case" + std::to_string(i));
+      if (rank == 1) story.evidence.ends.back().cause = CaseEnd::Cause::kGroup;
+    }
+  story.evidence.caseMetrics.clear();
+  EXPECT_EQ(story.judge().verdicts.size(), static_cast<size_t>(kCases));
+}
+
 TEST(Slots, AMetricOfTheLeaderIsAskedOfRankZeroAlone) {
   Story story =
       Story().ends(0).measures(0, {7e14}).ends(1).measures(1, {1}, "compute.copy").expects(atLeast(6.5e14));

@@ -189,6 +189,43 @@ TEST(Deviations, TellTheFirstFaultOfWrongResultsAlone) {
   EXPECT_EQ(deviations(record)[0].firstFault(), "") << "a rate is no count of wrong results";
 }
 
+/// Comparing each of them with all others would take many minutes here.
+TEST(Deviations, OfManyDevicesListEachOnce) {
+  constexpr size_t kDevices = 200'000;
+  Record record = healthyRecord();
+  StageRecord& stage = record.stages[1];
+  Verdict verdict = stage.verdicts[0];
+  verdict.outcome = Outcome::kFail;
+  verdict.metric = "compute.gemm_wrong_elements";
+  verdict.rank = -1;
+  verdict.expectation->unit = "count";
+  verdict.expectation->origin = "plan";
+  Measurement fault;
+  fault.metric = "compute.gemm_first_fault";
+  fault.unit = "text";
+  fault.text = "another case";
+  for (size_t i = 0; i < kDevices; ++i) {
+    verdict.device = fault.device = "device" + std::to_string(i);
+    verdict.expectation->source = "source " + verdict.device;
+    verdict.remedy = "remedy of " + verdict.device;
+    stage.verdicts.push_back(verdict);
+    stage.measurements.push_back(fault);
+    RankRecord rank;
+    rank.rank = static_cast<int>(1000 + i);
+    rank.device = verdict.device;
+    stage.ranks.push_back(rank);
+  }
+  const Deviation found = deviations(record)[0];
+  EXPECT_EQ(found.devices().size(), kDevices);
+  EXPECT_EQ(found.devices()[1], "device1");
+  EXPECT_EQ(found.origins().size(), kDevices);
+  EXPECT_EQ(found.remedies().size(), kDevices);
+  EXPECT_EQ(found.items[2].rank->device, "device2");
+  EXPECT_EQ(found.firstFault(), "");
+  stage.measurements.back().caseId = verdict.caseId;
+  EXPECT_EQ(deviations(record)[0].firstFault(), "another case");
+}
+
 TEST(DeviationTexts, SayWhatToDoAboutTheCulpritThatWasFound) {
   const std::string remedy = "link: replace the cable; node: its NIC; node-rail: that NIC and its cable";
   EXPECT_EQ(remedyFor(remedy, "link"), "link: replace the cable");

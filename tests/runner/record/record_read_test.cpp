@@ -203,6 +203,23 @@ TEST(RecordRead, RefusesToUnfoldWithoutBound) {
   expectRefused(json, "samples.n", "1001");
 }
 
+/// Packed samples beside the rows stand for those of each row.
+TEST(RecordRead, CountsPackedSamplesOnceForEachRowThatSharesThem) {
+  const auto with = [](size_t rows) {
+    Json json = toJson(healthyRecord());
+    Json group = {{"metric", "a.b"}, {"unit", "W"}, {"case", "gemm"}, {"direction", "lower"}};
+    group["samples"] = {{"n", 1000}, {"value", 1}};
+    group["rows"] = {{"rank", std::vector<size_t>(rows, 0)}};
+    json["stages"][1]["measurements"].push_back(group);
+    return json;
+  };
+  EXPECT_LT(dumpJson(with(30'000)).size(), 1'000'000u);
+  expectRefused(with(30'000), "record.stages", "and 30000");
+  const auto few = recordFromJson(with(30));
+  ASSERT_TRUE(few.ok()) << few.error().text();
+  EXPECT_EQ(few->stages[1].measurements.back().samples.size(), 1000u);
+}
+
 /// An entry of six bytes in the file, shared by all rows, costs each row a hundred in memory.
 TEST(RecordRead, CountsSharedEntriesAtWhatTheyTakeInMemory) {
   Json labels = Json::object();

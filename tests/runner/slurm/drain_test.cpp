@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runner/slurm/drain.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -65,6 +66,36 @@ TEST(Undrain, ReadsNoListThatALinkLeadsTo) {
   std::filesystem::remove(run->folder() / "drained.jsonl");
   std::filesystem::create_symlink(list, run->folder() / "drained.jsonl");
   EXPECT_FALSE(drainedByRun(*run).ok());
+}
+
+/// Comparing each line with all before it would take many minutes here.
+TEST(Undrain, ReadsALongListInItsOrder) {
+  constexpr int kNodes = 300'000;
+  const muster::testing::TempDir folder;
+  Submission submission;
+  submission.planFile = "plan.toml";
+  submission.id = "run-1";
+  submission.nodes = {"n1"};
+  const auto run = RunStore::create(folder.path() / "run", submission);
+  ASSERT_TRUE(run.ok()) << run.error().text();
+  std::string list;
+  const auto add = [&](const char* action, int node) {
+    list += fmt::format("{{\"action\":\"{}\",\"node\":\"n{}\",\"reason\":\"r\"}}\n", action, node);
+  };
+  for (int i = kNodes; i > 0; --i) add("drain", i);
+  add("undrain", 7);
+  add("undrain", 9);
+  add("drain", 9);
+  folder.write("run/drained.jsonl", list);
+  const auto drained = drainedByRun(*run);
+  ASSERT_TRUE(drained.ok()) << drained.error().text();
+  ASSERT_EQ(drained->size(), kNodes - 1u);
+  EXPECT_EQ(drained->front().node, "n300000");
+  EXPECT_EQ((*drained)[kNodes - 2].node, "n9") << "drained last";
+  EXPECT_EQ((*drained)[kNodes - 3].node, "n1");
+  const auto actions = planUndrain(run->submission(), *drained, known());
+  ASSERT_EQ(actions.size(), kNodes - 1u);
+  EXPECT_EQ(actions[0].why, "is not a node of this run");
 }
 
 TEST(Undrain, GivesBackOnlyWhatStillHasOurReason) {

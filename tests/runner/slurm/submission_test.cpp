@@ -2,6 +2,7 @@
 // Where the folder of a run is made, and where not.
 #include "runner/slurm/submission.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -48,6 +49,25 @@ TEST(Submission, OfRootIsNotReachedByAnothersLink) {
   fs::create_symlink(roots.path(), his.path() / "roots");
   EXPECT_TRUE(RunStore::create(roots.path() / "run", submission(), his.path() / "roots" / "run").ok())
       << "root's own link";
+}
+
+/// Comparing each line with all before it would take many minutes here.
+TEST(Submission, ReadsManyJobsInTheirOrder) {
+  constexpr int kJobs = 200'000;
+  const TempDir folder;
+  const auto run = RunStore::create(folder.path() / "run", submission());
+  ASSERT_TRUE(run.ok()) << run.error().text();
+  std::string log;
+  for (int i = 0; i < kJobs; ++i)
+    log += fmt::format("{{\"kind\":\"array\",\"job\":\"{}\",\"round\":0,\"nodes\":[],\"tasks\":1}}\n", i);
+  for (int i = 1; i < kJobs; i += 2) log += fmt::format("{{\"kind\":\"cancelled\",\"job\":\"{}\"}}\n", i);
+  log += "{\"kind\":\"fleet\",\"job\":\"1\",\"round\":1,\"nodes\":[],\"tasks\":1}\n";
+  folder.write("run/jobs.jsonl", log);
+  const auto jobs = run->jobs();
+  ASSERT_TRUE(jobs.ok()) << jobs.error().text();
+  ASSERT_EQ(jobs->size(), kJobs / 2 + 1u);
+  for (size_t i = 0; i < kJobs / 2; ++i) ASSERT_EQ((*jobs)[i].job, std::to_string(2 * i));
+  EXPECT_EQ(jobs->back().kind, JobKind::kFleet) << "submitted again under the number of one taken back";
 }
 
 TEST(Submission, IsNotMadeElsewhereThanItsScriptsSay) {
