@@ -53,18 +53,18 @@ View rankView(const RankRecord& rank) {
 
 std::vector<View> ranksOf(const Deviation& deviation) {
   std::vector<const RankRecord*> ranks;
+  std::set<const RankRecord*> known;
   for (const auto& item : deviation.items)
-    if (item.rank != nullptr && item.rank->state != RankOutcome::kOk &&
-        std::find(ranks.begin(), ranks.end(), item.rank) == ranks.end())
+    if (item.rank != nullptr && item.rank->state != RankOutcome::kOk && known.insert(item.rank).second)
       ranks.push_back(item.rank);
   return viewsOf(ranks, [](const RankRecord* rank) { return rankView(*rank); });
 }
 
 std::vector<View> rerunsOf(const Deviation& deviation) {
   std::vector<std::string> commands;
+  std::set<std::string> known;
   for (const auto& item : deviation.items)
-    if (item.rank != nullptr && !item.rank->rerun.empty() &&
-        std::find(commands.begin(), commands.end(), item.rank->rerun) == commands.end())
+    if (item.rank != nullptr && !item.rank->rerun.empty() && known.insert(item.rank->rerun).second)
       commands.push_back(item.rank->rerun);
   return viewsOf(commands, [](const std::string& command) {
     View view;

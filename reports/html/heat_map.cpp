@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "reports/html/stage_table.h"
 #include "runner/core/text.h"
@@ -36,10 +38,11 @@ HeatMap mapOf(const std::string& title, const std::vector<Entry>& entries) {
   map.title = title;
   map.unit = entries.front().measurement->unit;
   map.higherIsBetter = entries.front().measurement->direction != Direction::kLower;
-  for (const Entry& e : entries)
-    for (const std::string& name : {e.a, e.b})
-      if (std::find(map.names.begin(), map.names.end(), name) == map.names.end()) map.names.push_back(name);
-  std::sort(map.names.begin(), map.names.end(), naturalLess);
+  std::set<std::string> names;
+  for (const Entry& e : entries) names.insert({e.a, e.b});
+  map.names.assign(names.begin(), names.end());
+  if (map.names.size() > kMostNames) return map;  // it is not drawn
+  std::stable_sort(map.names.begin(), map.names.end(), naturalLess);
   std::vector<double> all;
   for (const Entry& e : entries) {
     const auto place = [&](const std::string& name) {

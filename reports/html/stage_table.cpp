@@ -66,9 +66,8 @@ void addWanted(TableRow& row, const Verdict& verdict) {
 
 void addCell(TableRow& row, const std::string& column, const Verdict& verdict) {
   auto& cell = row.cells[column];
-  cell.push_back(&verdict);
-  std::stable_sort(cell.begin(), cell.end(),
-                   [](const Verdict* a, const Verdict* b) { return a->outcome < b->outcome; });
+  const auto after = [](const Verdict* a, const Verdict* b) { return a->outcome < b->outcome; };
+  cell.insert(std::upper_bound(cell.begin(), cell.end(), &verdict, after), &verdict);
   row.worst = std::min(row.worst, verdict.outcome);
   addWanted(row, verdict);
 }

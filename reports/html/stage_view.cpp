@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "reports/html/heat_map.h"
@@ -105,16 +106,15 @@ std::vector<Reported> reportedOf(const StageRecord& stage) {
   for (const auto& v : stage.verdicts)
     if (v.expectation) judged.insert(subjectOf(v.metric, v.device, v.labels));
   std::vector<Reported> rows;
+  std::map<std::pair<std::string, std::string>, size_t> places;
   for (const auto& m : stage.measurements) {
     if (!m.informational || judged.count(subjectOf(m.metric, m.device, m.labels)) > 0) continue;
     Labels labels = m.labels;
     labels.erase("device");
     const std::string text = labelsText(labels);
-    auto found = std::find_if(rows.begin(), rows.end(), [&](const auto& row) {
-      return row.metric == m.metric && row.caseText == text;
-    });
-    if (found == rows.end()) found = rows.insert(rows.end(), {m.metric, text, m.unit, {}});
-    found->measurements.push_back(&m);
+    const auto [place, isNew] = places.try_emplace({m.metric, text}, rows.size());
+    if (isNew) rows.push_back({m.metric, text, m.unit, {}});
+    rows[place->second].measurements.push_back(&m);
   }
   return rows;
 }

@@ -17,6 +17,7 @@
 #include "runner/app/usage_error.h"
 #include "runner/core/build_info.h"
 #include "runner/core/duration.h"
+#include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/hosts/host_list.h"
@@ -256,7 +257,7 @@ int complete(const CLI::App& app, const std::string& shell) {
                     printable(shell)));
     return kExitUsage;
   }
-  fmt::print("{}", bashCompletion(app));
+  printLines(bashCompletion(app));
   return kExitAccepted;
 }
 

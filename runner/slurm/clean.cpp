@@ -34,20 +34,30 @@ double lastChange(const fs::path& folder) {
   return last;
 }
 
-/// Why a run that is old enough stays all the same.
-Result<std::string> whyKept(const RunStore& run) {
+/// Finds why a run that is old enough stays all the same. What its user wrote concerns it alone; an error is
+/// one of all runs: Slurm does not answer.
+Status findWhyKept(const RunStore& run, OldRun& old) {
   std::error_code none;  // whoever is at work on the run has made its lock; looking for one makes nothing
   if (fs::exists(run.folder() / ".lock", none))
-    if (const auto lock = run.lock(); !lock.ok()) return lock.error().message;
-  MUSTER_TRY(const auto submitted, run.jobs());
-  MUSTER_TRY(const uid_t owner, run.owner());
-  MUSTER_TRY(const auto jobs, readJobs(jobNumbers(submitted), owner));
-  if (anyLive(jobs)) return std::string("its jobs still wait or run");
-  MUSTER_TRY(const auto drained, drainedByRun(run));
-  if (!drained.empty())
-    return fmt::format("it drained {} and could not give it back without its notes (muster slurm undrain)",
-                       drained.front().node);
-  return std::string();
+    if (const auto lock = run.lock(); !lock.ok()) {
+      old.kept = lock.error().message;
+      return {};
+    }
+  const auto submitted = run.jobs();
+  const auto owner = run.owner();
+  const auto drained = drainedByRun(run);
+  if (!submitted.ok() || !owner.ok() || !drained.ok()) {
+    old.keep(!submitted.ok() ? submitted.error() : !owner.ok() ? owner.error() : drained.error());
+    return {};
+  }
+  MUSTER_TRY(const auto jobs, readJobs(jobNumbers(*submitted), *owner));
+  if (anyLive(jobs))
+    old.kept = "its jobs still wait or run";
+  else if (!drained->empty())
+    old.kept =
+        fmt::format("it drained {} and could not give it back without its notes (muster slurm undrain)",
+                    drained->front().node);
+  return {};
 }
 
 }  // namespace
@@ -63,7 +73,7 @@ Result<std::vector<OldRun>> oldRuns(const fs::path& folder, double age, double n
     } else if (const auto run = RunStore::open(entry.path()); !run.ok()) {
       old.kept = run.error().text();
     } else {
-      MUSTER_TRY(old.kept, whyKept(*run));
+      MUSTER_CHECK_OK(findWhyKept(*run, old));
     }
     runs.push_back(std::move(old));
   }
@@ -72,14 +82,10 @@ Result<std::vector<OldRun>> oldRuns(const fs::path& folder, double age, double n
   return runs;
 }
 
-Status removeRuns(const std::vector<OldRun>& runs) {
-  for (const OldRun& run : runs) {
-    if (!run.kept.empty()) continue;
-    std::error_code error;
-    fs::remove_all(run.folder, error);
-    if (error) return Error{ErrorCode::kIo, "cannot remove it: " + error.message(), run.folder.string()};
-  }
-  return {};
+void removeRun(OldRun& run) {
+  std::error_code error;
+  fs::remove_all(run.folder, error);
+  if (error) run.keep({ErrorCode::kIo, "cannot remove it: " + error.message(), run.folder.string()});
 }
 
 }  // namespace muster::slurm

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <set>
 
+#include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/slurm/node_names.h"
 #include "runner/slurm/room.h"
@@ -145,7 +146,7 @@ Result<std::vector<std::string>> fitting(const RunStore& run, const std::vector<
   if (most == 0)
     return Error{ErrorCode::kTimeout, fmt::format("Slurm accepts {} more jobs now ({})", room.jobs, room.why),
                  ""};
-  fmt::print("{}: {} of {} nodes now, the others after them\n", room.why, most, nodes.size());
+  printText("{}: {} of {} nodes now, the others after them\n", room.why, most, nodes.size());
   return std::vector<std::string>(nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(most));
 }
 
@@ -215,11 +216,11 @@ Status checkKnown(const RunStore& run, const Nodes& known) {
 Status fillGaps(const RunStore& run, const std::vector<SubmittedJob>& jobs, int round,
                 const std::vector<std::string>& open) {
   MUSTER_TRY(const auto now, fitting(run, open, 1));
-  fmt::print("nodes that no task met, now with a job pinned to each: {}\n", shortList(now));
+  printText("nodes that no task met, now with a job pinned to each: {}\n", shortList(now));
   Batch batch(run, round, jobs);
   Status sent = batch.sendPinned(now);
   if (!sent.ok() && !batch.numbers().empty())
-    fmt::print("{} of these were submitted: {}\n", batch.numbers().size(), sent.error().message);
+    printText("{} of these were submitted: {}\n", batch.numbers().size(), sent.error().message);
   if (sent.ok() || !batch.numbers().empty()) sent = batch.sendFleetAfterWhatFits();
   return sent.ok() ? sent : batch.takeBack(sent.error());
 }
@@ -249,10 +250,10 @@ Result<bool> fillRound(const RunStore& run) {
     return false;
   const std::vector<std::string> fit = clusterNodes(run, known);
   if (fit.empty()) {
-    fmt::print("no node is left for the stages of scope cluster\n");
+    printText("no node is left for the stages of scope cluster\n");
     return false;
   }
-  fmt::print("stages of scope cluster on {}\n", shortList(fit));
+  printText("stages of scope cluster on {}\n", shortList(fit));
   Batch batch(run, round, jobs);
   Status sent = batch.sendCluster(fit);
   if (sent.ok()) sent = batch.sendFleet();

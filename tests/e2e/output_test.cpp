@@ -102,6 +102,95 @@ TEST_F(Output, NoErrorBringsItsEscapesToTheTerminal) {
   }
 }
 
+constexpr const char* kEscape = "\x1b]0;x\x07\x1b[2J\x1b[Hall nodes accepted";
+
+void expectNoEscapes(const ProcessResult& result) {
+  for (const char c : result.out + result.err)
+    ASSERT_TRUE(static_cast<unsigned char>(c) >= ' ' || c == '\n')
+        << printable(result.out + result.err, 4000);
+}
+
+/// A run on Slurm as its user could leave it.
+std::string slurmRun(const TempDir& dir, const std::string& name) {
+  Json run = {{"schema", 1},
+              {"id", name},
+              {"created", 1.0},
+              {"plan_name", "p"},
+              {"plan_file", "p.toml"},
+              {"plan_sha256", ""},
+              {"scenario_file", ""},
+              {"nodes", {"n1"}},
+              {"options", Json::array()},
+              {"fleet_options", Json::array()},
+              {"node_stages", true},
+              {"cluster_stages", false}};
+  run["jobs"] = {{"name", ""},
+                 {"partition", ""},
+                 {"account", ""},
+                 {"reservation", ""},
+                 {"qos", ""},
+                 {"constraint", ""},
+                 {"runtime", "none"},
+                 {"image", ""},
+                 {"mounts", Json::array()},
+                 {"container_muster", ""},
+                 {"muster", ""},
+                 {"minutes", 1},
+                 {"gap_minutes", 1},
+                 {"at_once", 0},
+                 {"gpus", 0}};
+  dir.write("runs/" + name + "/slurm.json", run.dump());
+  return (dir.path() / "runs" / name).string();
+}
+
+TEST_F(Output, NoListingBringsEscapesToTheTerminal) {
+  std::string profile = readWhole(plan("skus/h100-sxm5-80gb.toml"));
+  const size_t at = profile.find("description = \"");
+  ASSERT_NE(at, std::string::npos);
+  profile.insert(at + 15, "\\u001b[2J");
+  profile.replace(profile.find("h100-sxm5-80gb"), 14, "odd");
+  dir_.write("skus/odd.toml", profile);
+  const auto skus = runMuster({"skus", "--skus", (dir_.path() / "skus").string()});
+  EXPECT_EQ(skus.exitCode, 0) << skus.err;
+  EXPECT_THAT(skus.out, HasSubstr("\\x1b[2J"));
+  expectNoEscapes(skus);
+
+  const std::string run = slurmRun(dir_, "one");
+  const auto report = [&](const std::string& node) {
+    const Json said = {{"nodes", {{{"node", node}, {"state", "rejected"}, {"reason", kEscape}}}}};
+    dir_.write("runs/one/fleet/fleet.json", said.dump());
+    dir_.write("runs/one/fleet.exit", "0\n");
+    return runMuster({"slurm", "wait", run});
+  };
+  const auto escapes = report(kEscape), elsewhere = report("../../x"), known = report("n1");
+  EXPECT_THAT(escapes.err, HasSubstr("is not a node name"));
+  EXPECT_THAT(elsewhere.err, HasSubstr("is not a node name"));
+  EXPECT_THAT(known.out, HasSubstr("\\x1b[2J"));
+  for (const auto* result : {&escapes, &elsewhere, &known}) expectNoEscapes(*result);
+}
+
+/// What the user of one run puts into its folder must not keep root from removing those of others.
+TEST_F(Output, CleaningGoesOnAfterARunThatCannotBeRead) {
+  slurmRun(dir_, "a-odd");
+  slurmRun(dir_, "b-drainer");
+  slurmRun(dir_, "c-done");
+  dir_.write("runs/a-odd/jobs.jsonl", "{\"kind\":");
+  dir_.write("runs/b-drainer/drained.jsonl",
+             Json({{"action", "drain"}, {"node", kEscape}, {"reason", "r"}}).dump());
+  fs::permissions(dir_.write("bin/squeue", "#!/bin/sh\n"), fs::perms(0755));
+  ProcessOptions options;
+  options.environment["PATH"] = (dir_.path() / "bin").string() + ":" + std::getenv("PATH");
+  const auto clean = runMuster(
+      {"slurm", "clean", (dir_.path() / "runs").string(), "--older-than", "0s", "--apply"}, options);
+  EXPECT_EQ(clean.exitCode, 3) << clean.err;
+  EXPECT_THAT(clean.out, HasSubstr("a-odd: kept: "));
+  EXPECT_THAT(clean.out, HasSubstr("c-done: removed"));
+  EXPECT_FALSE(fs::exists(dir_.path() / "runs/c-done"));
+  EXPECT_TRUE(fs::exists(dir_.path() / "runs/a-odd"));
+  EXPECT_TRUE(fs::exists(dir_.path() / "runs/b-drainer"));
+  expectNoEscapes(clean);
+}
+
 TEST_F(Output, EachCommandThatCannotPrintSaysSoAndFails) {
   const std::string record = (dir_.path() / "made" / "record.json").string();
   ASSERT_EQ(runMuster(simulated("made")).exitCode, 0);

@@ -22,8 +22,10 @@ GOOD = [
     ("kernels/host/inventory/cpu.cpp", '#include "kernels/host/inventory/cpu.h"\n#include <hwloc.h>'),
     ("reports/html/page.cpp", '#include "runner/record/record.h"'),
     ("runner/judge/judge.cpp", '#include "runner/metrics/verdict.h"\n#include <cmath>'),
+    ("runner/app/main.cpp", 'printText("{}\\n", node); fmt::print(stderr, "x");'),
 ]
 BAD = [
+    ("runner/app/main.cpp", 'fmt::print("{}\\n", node);'),
     ("runner/core/units.cpp", '#include "runner/plan/plan.h"'),
     ("runner/plan/plan.cpp", '#include "runner/sku/profile.h"'),
     ("runner/app/main.cpp", '#include "plugins/sdk/plugin.h"'),

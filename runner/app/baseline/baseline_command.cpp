@@ -10,6 +10,7 @@
 #include "runner/app/baseline/baseline_options.h"
 #include "runner/app/commands/record_input.h"
 #include "runner/core/files.h"
+#include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/dispatch/plugins.h"
@@ -113,9 +114,9 @@ Result<Profile> baseProfile(const BaselineOptions& options, const Record& record
 
 void printList(const char* title, const std::vector<std::string>& lines) {
   if (lines.empty()) return;
-  fmt::print("\n{}\n", title);
-  for (size_t i = 0; i < lines.size() && i < kMostLines; ++i) fmt::print("  {}\n", printable(lines[i], 600));
-  if (lines.size() > kMostLines) fmt::print("  and {} more\n", lines.size() - kMostLines);
+  printText("\n{}\n", title);
+  for (size_t i = 0; i < lines.size() && i < kMostLines; ++i) printText("  {}\n", printable(lines[i], 600));
+  if (lines.size() > kMostLines) printText("  and {} more\n", lines.size() - kMostLines);
 }
 
 std::vector<std::string> leftOutLines(const LearnInput& input, const Learned& learned) {
@@ -131,27 +132,27 @@ std::vector<std::string> leftOutLines(const LearnInput& input, const Learned& le
 }
 
 void printLimits(const LearnInput& input, const Learned& learned) {
-  fmt::print("\n{:<66} {:>14} {:>7} {:>16} {:>6} {:>8}\n", "learned", "value", "sigma", "limit", "n",
-             "catches");
+  printText("\n{:<66} {:>14} {:>7} {:>16} {:>6} {:>8}\n", "learned", "value", "sigma", "limit", "n",
+            "catches");
   for (const LearnedLimit& limit : learned.limits) {
     const LearnGroup& group = input.groups[limit.group];
     const bool lower = group.direction == Direction::kLower;
     const double end = limit.value * (lower ? 1 + limit.tolerance : 1 - limit.tolerance);
-    fmt::print("{:<66} {:>14} {:>7} {:>2} {:>13} {:>6} {:>8}\n", printable(group.text(), 120),
-               formatQuantity(limit.value, group.unit), formatQuantity(limit.sigma, "ratio", 2),
-               lower ? "<=" : ">=", formatQuantity(end, group.unit), limit.n,
-               formatQuantity(limit.caught, "ratio", 2));
+    printText("{:<66} {:>14} {:>7} {:>2} {:>13} {:>6} {:>8}\n", printable(group.text(), 120),
+              formatQuantity(limit.value, group.unit), formatQuantity(limit.sigma, "ratio", 2),
+              lower ? "<=" : ">=", formatQuantity(end, group.unit), limit.n,
+              formatQuantity(limit.caught, "ratio", 2));
   }
-  fmt::print(
+  printText(
       "catches: smallest slowdown this limit rejects with 99% probability; `muster fleet` detects smaller "
       "outliers\n");
 }
 
 void printFindings(const FleetToLearn& fleet, const Learned& learned, const LearnedProfile& result) {
   const LearnInput& input = fleet.input;
-  if (fleet.simulated) fmt::print("SIMULATED: values of scenario {}\n", fleet.provenance.scenario);
-  fmt::print("{} nodes of plan {}: {} used, {} failed or outliers\n", input.nodes.size(),
-             fleet.provenance.plan, learned.used, learned.sick.size());
+  if (fleet.simulated) printText("SIMULATED: values of scenario {}\n", fleet.provenance.scenario);
+  printText("{} nodes of plan {}: {} used, {} failed or outliers\n", input.nodes.size(),
+            fleet.provenance.plan, learned.used, learned.sick.size());
   printList("remarks", fleet.remarks);
   printList("left out", leftOutLines(input, learned));
   printLimits(input, learned);
@@ -222,7 +223,7 @@ Result<int> baselineLearn(BaselineOptions& options) {
   printFindings(fleet, learned, result);
   MUSTER_CHECK_OK(writeFileAtomically(options.out, text));
   const std::string out = options.out.string();
-  fmt::print(
+  printText(
       "\nwritten: {} (profile {}, sha256 {})\nnext: muster judge RECORD --sku {}   or   muster run PLAN "
       "--skus {}\n",
       out, again->name, again->sha256.substr(0, 12), out,

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "runner/app/baseline/baseline_options.h"
+#include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/dispatch/plugins.h"
@@ -72,18 +73,19 @@ Result<int> baselineDiff(const BaselineOptions& options) {
     const MetricSpec* spec = catalog.metric(metric);
     return spec == nullptr ? Direction::kNone : spec->direction;
   });
-  for (const std::string& line : diff.facts) fmt::print("{}\n", line);
+  for (const std::string& line : diff.facts) printText("{}\n", line);
   for (const Change kind :
        {Change::kLooser, Change::kTighter, Change::kOther, Change::kAdded, Change::kRemoved}) {
     bool first = true;
     for (const LimitChange& change : diff.limits) {
       if (change.change != kind) continue;
-      if (first) fmt::print("\n{}\n", titleOf(kind));
+      if (first) printText("\n{}\n", titleOf(kind));
       first = false;
-      fmt::print("  {}\n", printable(lineOf(change), 600));
+      printText("  {}\n", printable(lineOf(change), 600));
     }
   }
-  fmt::print("{}{} limits as before\n", diff.facts.empty() && diff.limits.empty() ? "" : "\n", diff.same);
+  if (!diff.facts.empty() || !diff.limits.empty()) printText("\n");
+  printText("{} limits as before\n", diff.same);
   return kExitAccepted;
 }
 

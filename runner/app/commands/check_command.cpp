@@ -9,6 +9,7 @@
 #include "runner/app/commands/plan_input.h"
 #include "runner/app/process/print_error.h"
 #include "runner/core/files.h"
+#include "runner/core/print.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/judge/exit_code.h"
 
@@ -63,9 +64,9 @@ Result<int> checkCommand(const std::vector<std::filesystem::path>& plans,
     }
     size_t cases = 0;
     for (const Stage& stage : outcome.plan->stages) cases += stage.cases.size();
-    fmt::print("{}: valid: plan {}, {} stage{}, {} case{}\n", name, outcome.plan->name,
-               outcome.plan->stages.size(), outcome.plan->stages.size() == 1 ? "" : "s", cases,
-               cases == 1 ? "" : "s");
+    printText("{}: valid: plan {}, {} stage{}, {} case{}\n", name, outcome.plan->name,
+              outcome.plan->stages.size(), outcome.plan->stages.size() == 1 ? "" : "s", cases,
+              cases == 1 ? "" : "s");
   }
   return bad == 0 ? kExitAccepted : kExitUsage;
 }

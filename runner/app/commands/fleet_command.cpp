@@ -19,6 +19,7 @@
 #include "runner/app/node/waiver_input.h"
 #include "runner/core/clock.h"
 #include "runner/core/files.h"
+#include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/core/toml/toml_document.h"
 #include "runner/core/trust.h"
@@ -265,7 +266,7 @@ Result<slurm::Witness> askPatiently(const fs::path& folder) {
     auto witness = slurm::Witness::ask(run);
     const bool passing = !witness.ok() && witness.error().code == ErrorCode::kTimeout;
     if (!passing || systemClock().now() > end) return witness;
-    fmt::print("trying again: {}\n", witness.error().text());
+    printText("trying again: {}\n", witness.error().text());
     std::fflush(stdout);
     usleep(kSlurmPause);
   }
@@ -287,8 +288,8 @@ Result<int> fleetCommand(const FleetCommandOptions& options) {
   MUSTER_CHECK_OK(writeFileAtomically(out / "fleet.json", text).context("writing the fleet record"));
   MUSTER_TRY(const std::string html, fleet::renderFleetHtml(fleet, records, sha256Hex(text), tree.templates));
   MUSTER_CHECK_OK(writeFileAtomically(out / "fleet.html", html, Durable::kNo));
-  fmt::print("{}", fleet::renderFleetSummary(fleet, kSummaryColumns));
-  fmt::print("report {}\n", (named / "fleet.html").string());
+  printLines(fleet::renderFleetSummary(fleet, kSummaryColumns));
+  printText("report {}\n", (named / "fleet.html").string());
   return fleet.exitCode;
 }
 

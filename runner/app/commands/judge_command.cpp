@@ -16,6 +16,7 @@
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
 #include "runner/core/files.h"
+#include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/core/trust.h"
 #include "runner/dispatch/plugins.h"
@@ -174,20 +175,20 @@ Result<int> judgeCommand(const JudgeOptions& options) {
                    options.out.string()};
     MUSTER_CHECK_OK(writeOutputs(record, out, tree.templates));
   }
-  fmt::print("{}", renderSummary(record, false, kSummaryColumns));
+  printLines(renderSummary(record, false, kSummaryColumns));
   return record.exitCode;
 }
 
 Result<int> reportCommand(const fs::path& path, const fs::path& named) {
   MUSTER_TRY(const Record record, soundRecordAt(path));
   if (named.empty()) {
-    fmt::print("{}", renderSummary(record, false, kSummaryColumns));
+    printLines(renderSummary(record, false, kSummaryColumns));
     return record.exitCode;
   }
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const fs::path out, makeOutputFolder(named, "--out"));
   MUSTER_CHECK_OK(writeReports(record, out, tree.templates));
-  fmt::print("report {}\n", (named / "report.html").string());
+  printText("report {}\n", (named / "report.html").string());
   return record.exitCode;
 }
 

@@ -5,6 +5,7 @@
 #include "runner/app/commands/commands.h"
 #include "runner/app/commands/plan_input.h"
 #include "runner/app/process/print_error.h"
+#include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/dispatch/plugins.h"
@@ -47,19 +48,19 @@ std::string allowedText(const ParamSpec& param) {
 }
 
 void printTest(const PluginSpec& plugin, const TestSpec& test) {
-  fmt::print("\n{}.{}  {}\n", plugin.name, test.name, test.summary);
-  fmt::print("  backends {}; scopes {}\n", join(test.backends, ", "), join(test.scopes, ", "));
-  fmt::print("  parameters\n");
+  printText("\n{}.{}  {}\n", plugin.name, test.name, test.summary);
+  printText("  backends {}; scopes {}\n", join(test.backends, ", "), join(test.scopes, ", "));
+  printText("  parameters\n");
   for (const ParamSpec& param : test.params) {
-    fmt::print("    {:<18} {:<9} default {:<12} {}{}\n", param.name, typeName(param.type), defaultText(param),
-               param.summary, allowedText(param));
+    printText("    {:<18} {:<9} default {:<12} {}{}\n", param.name, typeName(param.type), defaultText(param),
+              param.summary, allowedText(param));
   }
-  fmt::print("  metrics\n");
+  printText("  metrics\n");
   for (const MetricSpec& metric : test.metrics) {
-    fmt::print("    {:<34} {:<8} {:<7} {}\n", plugin.name + "." + metric.name, metric.unit,
-               directionName(metric.direction), metric.summary);
+    printText("    {:<34} {:<8} {:<7} {}\n", plugin.name + "." + metric.name, metric.unit,
+              directionName(metric.direction), metric.summary);
     for (const Expectation& standing : metric.standing)
-      fmt::print("    {:<34} always: {}\n", "", standing.text());
+      printText("    {:<34} always: {}\n", "", standing.text());
   }
 }
 
@@ -91,16 +92,16 @@ Result<int> pluginsCommand(const std::string& name, const std::vector<std::files
     for (const TestSpec& test : spec.tests) tests.push_back(test.name);
     list.push_back({{"name", known}, {"version", spec.version}, {"path", spec.path}, {"tests", tests}});
     if (json) continue;
-    fmt::print("{:<10} {:<8} {:<48} {}\n", known, spec.version, join(tests, ", "), spec.path);
+    printText("{:<10} {:<8} {:<48} {}\n", known, spec.version, join(tests, ", "), spec.path);
     if (name.empty()) continue;
     for (const TestSpec& test : spec.tests) printTest(spec, test);
   }
   for (const auto& [file, why] : catalog.refused)
     printError(fmt::format("refused: {}: {}", file, why.text()));
   if (json)
-    fmt::print("{}\n", dumpJson(list, 2));
+    printJson(list, 2);
   else if (name.empty())
-    fmt::print("\n`muster plugins NAME` shows a plugin's tests, parameters and metrics.\n");
+    printText("\n`muster plugins NAME` shows a plugin's tests, parameters and metrics.\n");
   return kExitAccepted;
 }
 
@@ -115,13 +116,13 @@ Result<int> skusCommand(const std::string& name, const std::vector<std::filesyst
   }
   for (const auto& [known, profile] : profiles) {
     if (!name.empty() && known != name) continue;
-    fmt::print("{:<18} {:>2} devices  {:>3} expectations  {}\n", known,
-               profile.deviceCount == 0 ? "any" : std::to_string(profile.deviceCount),
-               profile.expectations.size(), profile.description);
+    printText("{:<18} {:>2} devices  {:>3} expectations  {}\n", known,
+              profile.deviceCount == 0 ? "any" : std::to_string(profile.deviceCount),
+              profile.expectations.size(), profile.description);
     if (name.empty()) continue;
     for (const Expectation& expectation : profile.expectations)
-      fmt::print("\n  {} {}: {}\n    source: {}\n    remedy: {}\n", expectation.metric,
-                 labelsText(expectation.where), expectation.text(), expectation.source, expectation.remedy);
+      printText("\n  {} {}: {}\n    source: {}\n    remedy: {}\n", expectation.metric,
+                labelsText(expectation.where), expectation.text(), expectation.source, expectation.remedy);
   }
   return kExitAccepted;
 }

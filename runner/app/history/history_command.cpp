@@ -14,6 +14,7 @@
 #include "runner/app/history/history_json.h"
 #include "runner/app/process/print_error.h"
 #include "runner/core/clock.h"
+#include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/judge/exit_code.h"
@@ -94,10 +95,10 @@ Result<int> add(const HistoryOptions& options) {
     }
   }
   if (options.json)
-    fmt::print("{}\n", dumpJson({{"kept", kept}, {"known", known}, {"unreadable", bad}, {"fleets", fleets}}));
+    printJson({{"kept", kept}, {"known", known}, {"unreadable", bad}, {"fleets", fleets}});
   else
-    fmt::print("{} added, {} already known, {} could not be read{}\n", kept, known, bad,
-               fleets == 0 ? "" : fmt::format("; {} fleet{} added", fleets, fleets == 1 ? "" : "s"));
+    printText("{} added, {} already known, {} could not be read{}\n", kept, known, bad,
+              fleets == 0 ? "" : fmt::format("; {} fleet{} added", fleets, fleets == 1 ? "" : "s"));
   return bad > 0 ? kExitIncomplete : kExitAccepted;
 }
 
@@ -107,12 +108,12 @@ Result<int> list(const HistoryOptions& options) {
   if (options.json) {
     Json all = Json::array();
     for (const history::Run& run : runs) all.push_back(toJson(run));
-    fmt::print("{}\n", dumpJson(all));
+    printJson(all);
     return kExitAccepted;
   }
-  for (const history::Run& run : runs) fmt::print("{}\n", runLine(run));
+  for (const history::Run& run : runs) printText("{}\n", runLine(run));
   if (runs.empty())
-    fmt::print("no runs{} in the history\n", options.node.empty() ? "" : " of " + printable(options.node));
+    printText("no runs{} in the history\n", options.node.empty() ? "" : " of " + printable(options.node));
   return kExitAccepted;
 }
 
@@ -122,14 +123,14 @@ Result<int> listFleets(const HistoryOptions& options) {
   if (options.json) {
     Json all = Json::array();
     for (const history::KeptFleet& fleet : fleets) all.push_back(toJson(fleet));
-    fmt::print("{}\n", dumpJson(all));
+    printJson(all);
     return kExitAccepted;
   }
   for (const history::KeptFleet& fleet : fleets)
-    fmt::print("#{:<5} {}  {:<12} {} nodes, {}  {}{}\n", fleet.number, formatUtc(fleet.finished),
-               nameOf(fleet.acceptance), fleet.nodes.size(), printable(fleet.plan, 64),
-               printable(fleet.folder.string(), 200), fleet.simulated ? "  SIMULATED" : "");
-  if (fleets.empty()) fmt::print("no fleets in the history; add one with `muster history add DIR`\n");
+    printText("#{:<5} {}  {:<12} {} nodes, {}  {}{}\n", fleet.number, formatUtc(fleet.finished),
+              nameOf(fleet.acceptance), fleet.nodes.size(), printable(fleet.plan, 64),
+              printable(fleet.folder.string(), 200), fleet.simulated ? "  SIMULATED" : "");
+  if (fleets.empty()) printText("no fleets in the history; add one with `muster history add DIR`\n");
   return kExitAccepted;
 }
 
@@ -157,14 +158,13 @@ Result<int> show(const HistoryOptions& options) {
                                  {"n", p.n},
                                  {"median", numberToJson(p.median)},
                                  {"cv", numberToJson(p.cv)}});
-    fmt::print("{}\n", dumpJson(json));
+    printJson(json);
     return kExitAccepted;
   }
-  fmt::print("{}\n  record {}\n  sha256 {}\n  id     {}\n  {} figures\n", runLine(run), printable(run.path),
-             run.sha256, printable(run.runId), points.size());
+  printText("{}\n  record {}\n  sha256 {}\n  id     {}\n  {} figures\n", runLine(run), printable(run.path),
+            run.sha256, printable(run.runId), points.size());
   for (const auto& d : deviations)
-    fmt::print("  {:<8} {} {} {}\n", d.outcome, printable(d.device), printable(d.metric),
-               printable(d.detail));
+    printText("  {:<8} {} {} {}\n", d.outcome, printable(d.device), printable(d.metric), printable(d.detail));
   return kExitAccepted;
 }
 
@@ -185,21 +185,21 @@ Result<int> trend(const HistoryOptions& options) {
   // A simulation says nothing of real parts: it decides only where there is nothing else.
   const bool worse = (trends.measured > 0 ? trends.worseMeasured : trends.worseSimulated) > 0;
   if (options.json) {
-    fmt::print("{}\n", dumpJson(toJson(trends)));
+    printJson(toJson(trends));
     return worse ? kExitRejected : kExitAccepted;
   }
   size_t shown = 0;
   for (const history::Change& change : trends.changes) {
     if (++shown > kMostShown) break;
-    fmt::print("{}{}{}\n  seen  {}\n  sure  {}\n  next  {}\n", change.worse ? "WORSE  " : "changed  ",
-               printable(change.series.text()), change.series.simulated ? "  SIMULATED" : "", change.seen(),
-               change.sure(), change.next());
+    printText("{}{}{}\n  seen  {}\n  sure  {}\n  next  {}\n", change.worse ? "WORSE  " : "changed  ",
+              printable(change.series.text()), change.series.simulated ? "  SIMULATED" : "", change.seen(),
+              change.sure(), change.next());
   }
   const size_t changed = trends.changes.size() + trends.left;
   if (changed > kMostShown)
-    fmt::print("and {} more; --json lists {}\n", changed - kMostShown,
-               trends.left == 0 ? "them all" : fmt::format("the first {}", trends.changes.size()));
-  fmt::print(
+    printText("and {} more; --json lists {}\n", changed - kMostShown,
+              trends.left == 0 ? "them all" : fmt::format("the first {}", trends.changes.size()));
+  printText(
       "{} series, {} changed; {} have too few runs (required: 4 runs of a part and 6 successive pairs of its "
       "metric on the node)\n",
       trends.series, changed, trends.tooFew);
@@ -219,27 +219,27 @@ Result<std::pair<history::Run, history::Run>> comparedRuns(history::Store& store
 }
 
 void printComparison(const history::Comparison& c) {
-  fmt::print("before {}\nafter  {}\n", runLine(c.before), runLine(c.after));
+  printText("before {}\nafter  {}\n", runLine(c.before), runLine(c.after));
   for (const auto& fact : c.facts)
-    fmt::print("  {} {}: {} -> {}\n", fact.device.empty() ? "node" : printable(fact.device),
-               printable(fact.name), fact.before.empty() ? "(none)" : printable(fact.before, 100),
-               fact.after.empty() ? "(none)" : printable(fact.after, 100));
+    printText("  {} {}: {} -> {}\n", fact.device.empty() ? "node" : printable(fact.device),
+              printable(fact.name), fact.before.empty() ? "(none)" : printable(fact.before, 100),
+              fact.after.empty() ? "(none)" : printable(fact.after, 100));
   size_t shown = 0;
   for (const auto& f : c.figures) {
     if (++shown > kMostShown) break;
     const double by = f.after.median - f.before.median;
     const history::FigureName& name = f.after.figure;
-    fmt::print("  {} {} {} {}{}{}: {} -> {} ({})\n", f.worse ? "WORSE  " : "changed",
-               f.after.device.name.empty() ? "node" : printable(f.after.device.name), printable(name.stage),
-               printable(name.metric), name.labels.empty() ? "" : " ", printable(name.labels),
-               formatQuantity(f.before.median, name.unit), formatQuantity(f.after.median, name.unit),
-               f.share ? fmt::format("{:+.1f}%", f.change * 100)
-                       : (by > 0 ? "+" : "") + formatQuantity(by, name.unit));
+    printText("  {} {} {} {}{}{}: {} -> {} ({})\n", f.worse ? "WORSE  " : "changed",
+              f.after.device.name.empty() ? "node" : printable(f.after.device.name), printable(name.stage),
+              printable(name.metric), name.labels.empty() ? "" : " ", printable(name.labels),
+              formatQuantity(f.before.median, name.unit), formatQuantity(f.after.median, name.unit),
+              f.share ? fmt::format("{:+.1f}%", f.change * 100)
+                      : (by > 0 ? "+" : "") + formatQuantity(by, name.unit));
   }
   if (c.figures.size() > kMostShown)
-    fmt::print("  and {} more; --json lists them all\n", c.figures.size() - kMostShown);
-  fmt::print("{} metrics changed, {} unchanged, {} in only one of the runs\n", c.figures.size(), c.alike,
-             c.onlyBefore + c.onlyAfter);
+    printText("  and {} more; --json lists them all\n", c.figures.size() - kMostShown);
+  printText("{} metrics changed, {} unchanged, {} in only one of the runs\n", c.figures.size(), c.alike,
+            c.onlyBefore + c.onlyAfter);
 }
 
 Result<int> compare(const HistoryOptions& options) {
@@ -254,7 +254,7 @@ Result<int> compare(const HistoryOptions& options) {
                            printable(runs.first.node), printable(runs.second.node)));
   MUSTER_TRY(const history::Comparison comparison, history::compareRuns(store, runs.first, runs.second));
   if (options.json)
-    fmt::print("{}\n", dumpJson(toJson(comparison)));
+    printJson(toJson(comparison));
   else
     printComparison(comparison);
   const bool worse = std::any_of(comparison.figures.begin(), comparison.figures.end(),

@@ -18,6 +18,7 @@
 #include "runner/app/node/waiver_input.h"
 #include "runner/core/clock.h"
 #include "runner/core/files.h"
+#include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/core/trust.h"
 #include "runner/dispatch/plugins.h"
@@ -157,10 +158,10 @@ Status checkNews(const DeltaInput& input) {
 
 void printList(const char* title, const std::vector<std::string>& lines) {
   if (lines.empty()) return;
-  fmt::print("{}\n", title);
-  for (size_t i = 0; i < std::min(lines.size(), kMostListed); ++i) fmt::print("  {}\n", lines[i]);
+  printText("{}\n", title);
+  for (size_t i = 0; i < std::min(lines.size(), kMostListed); ++i) printText("  {}\n", lines[i]);
   if (lines.size() > kMostListed)
-    fmt::print("  and {} more; --json lists them all\n", lines.size() - kMostListed);
+    printText("  and {} more; --json lists them all\n", lines.size() - kMostListed);
 }
 
 std::vector<std::string> linesOf(const Delta& delta, DeltaState state) {
@@ -180,10 +181,10 @@ void printPlan(const DeltaInput& input, const Delta& delta) {
     return std::count_if(delta.nodes.begin(), delta.nodes.end(),
                          [&](const DeltaNode& node) { return node.state == state; });
   };
-  fmt::print("{}accepted fleet {}: {} nodes, plan {}; {} unchanged, {} taken from new runs, {} to retest\n",
-             input.accepted.simulated ? "SIMULATED " : "", printable(input.accepted.folder.string(), 200),
-             delta.nodes.size(), printable(input.accepted.plan, 80), count(DeltaState::kKept),
-             count(DeltaState::kRerun), count(DeltaState::kNeeds));
+  printText("{}accepted fleet {}: {} nodes, plan {}; {} unchanged, {} taken from new runs, {} to retest\n",
+            input.accepted.simulated ? "SIMULATED " : "", printable(input.accepted.folder.string(), 200),
+            delta.nodes.size(), printable(input.accepted.plan, 80), count(DeltaState::kKept),
+            count(DeltaState::kRerun), count(DeltaState::kNeeds));
   printList("taken from new runs", linesOf(delta, DeltaState::kRerun));
   printList("to retest", linesOf(delta, DeltaState::kNeeds));
   printList("not used", delta.notTaken);
@@ -275,19 +276,19 @@ Result<int> merge(DeltaInput& input, const Delta& delta, const HistoryOptions& o
     Json json = toJson(delta);
     json["acceptance"] = nameOf(fleet.acceptance);
     json["fleet"] = (options.out / "fleet.json").string();
-    fmt::print("{}\n", dumpJson(json));
+    printJson(json);
     return fleet.exitCode;
   }
-  fmt::print("\n{}report {}\n", fleet::renderFleetSummary(fleet, kSummaryColumns),
-             (options.out / "fleet.html").string());
+  printLines("\n" + fleet::renderFleetSummary(fleet, kSummaryColumns));
+  printText("report {}\n", (options.out / "fleet.html").string());
   if (fleet.exitCode == kExitAccepted)
-    fmt::print("next: `muster history add {}` stores it as the last acceptance\n", options.out.string());
+    printText("next: `muster history add {}` stores it as the last acceptance\n", options.out.string());
   return fleet.exitCode;
 }
 
 void sayWhatToRun(const Delta& delta) {
   const std::string list = join(delta.needing(), ",");
-  fmt::print("\nretest: {}\nnext: muster slurm submit PLAN --nodes {}\n", list, list);
+  printText("\nretest: {}\nnext: muster slurm submit PLAN --nodes {}\n", list, list);
 }
 
 }  // namespace
@@ -316,7 +317,7 @@ Result<int> historyDelta(const HistoryOptions& options) {
   if (!options.json) printPlan(input, delta);
   if (complete && !options.reruns.empty()) return merge(input, delta, options, waivers);
   if (options.json)
-    fmt::print("{}\n", dumpJson(toJson(delta)));
+    printJson(toJson(delta));
   else if (!complete)
     sayWhatToRun(delta);
   return complete ? kExitAccepted : kExitIncomplete;

@@ -11,6 +11,7 @@
 #include "runner/app/process/print_error.h"
 #include "runner/core/clock.h"
 #include "runner/core/json.h"
+#include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/judge/exit_code.h"
 
@@ -29,16 +30,16 @@ std::string megabytes(uint64_t bytes) {
 
 void printPlan(const history::PrunePlan& plan, const history::PruneRule& rule, const std::string& where,
                uint64_t size) {
-  fmt::print("{}: {} runs of {} nodes, {}\n", printable(where, 200), plan.runs, plan.nodes, megabytes(size));
-  const auto line = [](size_t count, const std::string& what) { fmt::print("  {:>8}  {}\n", count, what); };
-  fmt::print("keeps {} runs\n", plan.runs - plan.remove.size());
+  printText("{}: {} runs of {} nodes, {}\n", printable(where, 200), plan.runs, plan.nodes, megabytes(size));
+  const auto line = [](size_t count, const std::string& what) { printText("  {:>8}  {}\n", count, what); };
+  printText("keeps {} runs\n", plan.runs - plan.remove.size());
   line(keptFor(plan, KeptFor::kYoung), fmt::format("of the last {:g} days", rule.days));
   line(keptFor(plan, KeptFor::kNewest),
        fmt::format("older, but among the newest {} of their node", rule.newest));
   line(keptFor(plan, KeptFor::kAcceptance), "older, the last acceptance of their node");
   line(keptFor(plan, KeptFor::kSpan),
        fmt::format("older, the last of their verdict per {:g} days", rule.every));
-  fmt::print("removes {} runs\n", plan.remove.size());
+  printText("removes {} runs\n", plan.remove.size());
 }
 
 /// On a terminal one line that counts up.
@@ -86,11 +87,11 @@ Result<int> historyPrune(const HistoryOptions& options) {
     MUSTER_TRY(after, apply(writer, plan));
   }
   if (options.json)
-    fmt::print("{}\n", dumpJson(toJson(plan, before, after, options.apply)));
+    printJson(toJson(plan, before, after, options.apply));
   else if (options.apply)
-    fmt::print("done: {} now, {} before\n", megabytes(after), megabytes(before));
+    printText("done: {} now, {} before\n", megabytes(after), megabytes(before));
   else if (!plan.remove.empty())
-    fmt::print("nothing was removed; use --apply to remove\n");
+    printText("nothing was removed; use --apply to remove\n");
   return kExitAccepted;
 }
 

@@ -12,6 +12,7 @@
 #include "runner/app/slurm/slurm_options.h"
 #include "runner/core/clock.h"
 #include "runner/core/files.h"
+#include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/core/trust.h"
 #include "runner/core/units.h"
@@ -52,9 +53,9 @@ bool runsAgain(const slurm::NodeProgress& node, bool rejectedToo) {
 void showActions(const std::vector<slurm::NodeAction>& actions, const char* done, bool applied) {
   for (const slurm::NodeAction& action : actions)
     if (action.reason.empty())
-      fmt::print("{}: not changed: {}\n", printable(action.node), printable(action.why));
+      printText("{}: not changed: {}\n", printable(action.node), printable(action.why));
     else
-      fmt::print("{}: {}{}: {}\n", action.node, applied ? "" : "would be ", done, printable(action.reason));
+      printText("{}: {}{}: {}\n", action.node, applied ? "" : "would be ", done, printable(action.reason));
 }
 
 /// Puts aside what another round makes again: the old fleet report, and what the cluster-scope job left where
@@ -81,14 +82,14 @@ Result<int> slurmStatus(const SlurmOptions& o) {
   MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(o.run));
   MUSTER_TRY(const auto nodes, slurm::readProgress(run));
   for (const slurm::NodeProgress& node : nodes)
-    fmt::print("{:<20} {:<10} {}\n", node.node, nodeStateName(node.state), node.detail);
+    printText("{:<20} {:<10} {}\n", node.node, nodeStateName(node.state), node.detail);
   if (run.submission().clusterStages) {
     const int code = slurm::readExit(run.folder() / "cluster.exit");
-    fmt::print("{:<20} {}\n", "(cluster scope)", code < 0 ? "not ended yet" : fmt::format("exit {}", code));
+    printText("{:<20} {}\n", "(cluster scope)", code < 0 ? "not ended yet" : fmt::format("exit {}", code));
   }
-  fmt::print("{} nodes: {}\n", nodes.size(), countText(nodes));
+  printText("{} nodes: {}\n", nodes.size(), countText(nodes));
   const auto code = slurm::fleetExit(run);
-  fmt::print("fleet report: {}\n", code ? fleetReportText(run, *code) : "not yet");
+  printText("fleet report: {}\n", code ? fleetReportText(run, *code) : "not yet");
   return kExitAccepted;
 }
 
@@ -100,8 +101,8 @@ Result<int> slurmWait(const slurm::RunStore& run) {
   for (;;) {
     if (const auto code = slurm::fleetExit(run)) return showFleet(run, *code);
     if (interrupted().load()) {
-      fmt::print("the jobs continue; wait again with: muster slurm wait {}\n",
-                 slurm::shellQuote(run.folder().string()));
+      printText("the jobs continue; wait again with: muster slurm wait {}\n",
+                slurm::shellQuote(run.folder().string()));
       return kExitInterrupted;
     }
     if (unsure >= kUnsurePatience) {
@@ -119,15 +120,15 @@ Result<int> slurmWait(const slurm::RunStore& run) {
     const auto jobs = slurm::readJobs(slurm::jobNumbers(submitted), owner);
     const auto known = slurm::readNodes();
     if (!jobs.ok() || !known.ok()) {  // a controller that restarts is no reason to give up
-      fmt::print("Slurm does not answer, retrying: {}\n",
-                 printable((jobs.ok() ? known.error() : jobs.error()).message));
+      printText("Slurm does not answer, retrying: {}\n",
+                printable((jobs.ok() ? known.error() : jobs.error()).message));
       std::fflush(stdout);
       continue;
     }
     unsure = anyLive(*jobs) ? 0 : unsure + 1;
     MUSTER_TRY(const auto nodes, slurm::readProgress(run, submitted, *jobs, *known));
     if (const std::string now = countText(nodes); now != shown)
-      fmt::print("{} {}\n", formatUtc(systemClock().wallUnix()), shown = now);
+      printText("{} {}\n", formatUtc(systemClock().wallUnix()), shown = now);
     std::fflush(stdout);
   }
 }
@@ -155,7 +156,7 @@ Result<int> slurmFill(const SlurmOptions& o) {
     if (more.ok()) return *more ? slurm::kExitAgain : kExitAccepted;
     const bool passing = !lock.ok() || more.error().code == ErrorCode::kTimeout;
     if (!passing || systemClock().now() > end) return more.error();
-    fmt::print("trying again: {}\n", printable(more.error().text()));
+    printText("trying again: {}\n", printable(more.error().text()));
     std::fflush(stdout);
     lock = Fd();
     usleep(kFillPause);
@@ -187,8 +188,8 @@ Result<int> slurmResume(const SlurmOptions& o) {
       if (available)
         again.push_back(node.node);
       else
-        fmt::print("missing: {} ({})\n", node.node,
-                   found == known.end() ? "Slurm has no such node" : found->second.text());
+        printText("missing: {} ({})\n", node.node,
+                  found == known.end() ? "Slurm has no such node" : found->second.text());
     }
     // Stages of scope cluster are of all nodes: where one of them has no result, all run them again.
     if (onlyCluster && !again.empty()) again = usable;
@@ -199,8 +200,8 @@ Result<int> slurmResume(const SlurmOptions& o) {
     const bool clusterAgain = onlyCluster ? !again.empty() : o.rejectedToo && cluster == kExitRejected;
     MUSTER_CHECK_OK(prepareRound(run, round, clusterAgain));
     MUSTER_CHECK_OK(slurm::beginRound(run, again, round));
-    fmt::print("run {}: retesting {} nodes with the {}{}{}\n", run.folder().string(), again.size(),
-               onlyCluster ? "cluster stages" : "plan", again.empty() ? "" : ": ", slurm::shortList(again));
+    printText("run {}: retesting {} nodes with the {}{}{}\n", run.folder().string(), again.size(),
+              onlyCluster ? "cluster stages" : "plan", again.empty() ? "" : ": ", slurm::shortList(again));
     std::fflush(stdout);
   }
   return o.wait ? slurmWait(run) : Result<int>(kExitAccepted);
@@ -214,14 +215,14 @@ Result<int> slurmDrain(const SlurmOptions& o) {
   MUSTER_TRY(const auto rejected, rejectedNodes(run, witness, o.unconfirmed));
   MUSTER_TRY(const slurm::Nodes known, slurm::readNodes());
   auto actions = slurm::planDrain(run.submission().id, rejected, known);
-  if (actions.empty()) fmt::print("no node of this run is rejected\n");
+  if (actions.empty()) printText("no node of this run is rejected\n");
   if (o.apply) MUSTER_CHECK_OK(slurm::applyDrain(run, actions));
   showActions(actions, "drained", o.apply);
   const auto unconfirmed =
       std::count_if(rejected.begin(), rejected.end(),
                     [](const slurm::RejectedNode& node) { return !node.unconfirmed.empty(); });
   if (unconfirmed == 0) return kExitAccepted;
-  fmt::print(
+  printText(
       "{} of these are not drained because their record, exit file, fleet.json and Slurm disagree: check "
       "them. `muster "
       "slurm resume --rejected` retests them; --unconfirmed trusts the run directory for jobs Slurm no "
@@ -237,7 +238,7 @@ Result<int> slurmUndrain(const SlurmOptions& o) {
   MUSTER_TRY(const auto drained, slurm::drainedByRun(run));
   MUSTER_TRY(const slurm::Nodes known, slurm::readNodes());
   auto actions = slurm::planUndrain(run.submission(), drained, known);
-  if (actions.empty()) fmt::print("no node is drained by this run\n");
+  if (actions.empty()) printText("no node is drained by this run\n");
   if (o.apply) MUSTER_CHECK_OK(slurm::applyUndrain(run, actions));
   showActions(actions, "given back", o.apply);
   return kExitAccepted;
@@ -246,16 +247,18 @@ Result<int> slurmUndrain(const SlurmOptions& o) {
 Result<int> slurmClean(const SlurmOptions& o) {
   MUSTER_TRY(const double age, parseDuration(o.olderThan).context("--older-than"));
   MUSTER_TRY(const fs::path folder, trustedPath(o.run, "folder of runs", Above::kAll));
-  MUSTER_TRY(const auto runs, slurm::oldRuns(folder, age, systemClock().wallUnix()));
-  for (const slurm::OldRun& run : runs) {
-    if (o.apply) MUSTER_CHECK_OK(slurm::removeRuns({run}));
-    fmt::print("{}: {}\n", run.folder.string(),
-               !run.kept.empty() ? "kept: " + run.kept
-               : o.apply         ? "removed"
-                                 : "would be removed");
+  MUSTER_TRY(auto runs, slurm::oldRuns(folder, age, systemClock().wallUnix()));
+  bool failed = false;
+  for (slurm::OldRun& run : runs) {
+    if (o.apply && run.kept.empty()) slurm::removeRun(run);
+    failed = failed || run.failed;
+    printText("{}: {}\n", run.folder.string(),
+              !run.kept.empty() ? "kept: " + run.kept
+              : o.apply         ? "removed"
+                                : "would be removed");
   }
-  if (runs.empty()) fmt::print("{}: no runs in this directory\n", o.run.string());
-  return kExitAccepted;
+  if (runs.empty()) printText("{}: no runs in this directory\n", o.run.string());
+  return failed ? kExitIncomplete : kExitAccepted;
 }
 
 }  // namespace muster

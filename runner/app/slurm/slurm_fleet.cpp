@@ -10,6 +10,7 @@
 #include "runner/app/commands/measured_only.h"
 #include "runner/core/files.h"
 #include "runner/core/json.h"
+#include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/core/trust.h"
 #include "runner/judge/exit_code.h"
@@ -66,6 +67,8 @@ Result<FleetReport> readReport(const slurm::RunStore& run) {
     FleetLine line;
     JsonReader node(item, where);
     node.read("node", line.node);
+    // It becomes a part of paths.
+    if (node.ok() && !isPlainName(line.node)) node.fail("node", "is not a node name");
     node.read("state", line.state);
     node.optional("reason", line.reason);
     node.optional("suspect", line.suspect);
@@ -108,10 +111,10 @@ Result<int> showFleet(const slurm::RunStore& run, int code) {
   MUSTER_TRY(const FleetReport report, readReport(run));
   const std::vector<FleetLine>& lines = report.lines;
   for (size_t i = 0; i < lines.size() && i < kMostLines; ++i)
-    fmt::print("{:<20} {:<10} {}\n", lines[i].node, nameOf(lines[i].state),
-               printable(whyNot(run, lines[i]), 200));
-  if (lines.size() > kMostLines) fmt::print("and {} nodes more\n", lines.size() - kMostLines);
-  fmt::print("fleet report: {}\n", fleetReportText(run, code));
+    printText("{:<20} {:<10} {}\n", lines[i].node, nameOf(lines[i].state),
+              printable(whyNot(run, lines[i]), 200));
+  if (lines.size() > kMostLines) printText("and {} nodes more\n", lines.size() - kMostLines);
+  printText("fleet report: {}\n", fleetReportText(run, code));
   std::error_code error;
   const bool missing = !fs::exists(run.folder() / "fleet" / "fleet.json", error);
   // Without a report nothing is accepted or rejected.

@@ -10,6 +10,7 @@
 #include "runner/app/commands/plan_input.h"
 #include "runner/app/slurm/slurm_options.h"
 #include "runner/core/files.h"
+#include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/core/trust.h"
 #include "runner/core/units.h"
@@ -29,7 +30,7 @@ constexpr int kNoLimit = 65534;          // how PrologEpilogTimeout says that it
 int prologSeconds() {
   const auto configuration = slurm::readConfiguration();
   if (!configuration.ok()) {
-    fmt::print("note: cannot read PrologEpilogTimeout from Slurm: {}\n", configuration.error().message);
+    printText("note: cannot read PrologEpilogTimeout from Slurm: {}\n", configuration.error().message);
     return kNoLimit;
   }
   const auto found = configuration->find("PrologEpilogTimeout");
@@ -56,7 +57,7 @@ Status writeHook(const fs::path& templates, const fs::path& out, const slurm::Ho
   const auto readable = static_cast<unsigned>(fs::status(file, error).permissions()) & 0444U;
   if (!error) fs::permissions(file, fs::perms(readable >> 2U), fs::perm_options::add, error);
   if (error) return Error{ErrorCode::kIo, "cannot make it executable: " + error.message(), file.string()};
-  fmt::print("wrote {}\n", file.string());
+  printText("wrote {}\n", file.string());
   return {};
 }
 
@@ -115,7 +116,7 @@ Result<int> slurmHooks(const SlurmOptions& o) {
     hook.folder = (results / kind).string();
     MUSTER_CHECK_OK(writeHook(tree.templates, out, hook));
   }
-  fmt::print(
+  printText(
       "add them to slurm.conf as described at the top of each script, then run: scontrol reconfigure\n");
   return 0;
 }

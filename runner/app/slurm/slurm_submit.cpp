@@ -18,6 +18,7 @@
 #include "runner/core/clock.h"
 #include "runner/core/duration.h"
 #include "runner/core/files.h"
+#include "runner/core/print.h"
 #include "runner/core/secret.h"
 #include "runner/core/text.h"
 #include "runner/core/trust.h"
@@ -174,7 +175,7 @@ Status describe(SlurmOptions& o, const Plan& plan, const slurm::Nodes& known, co
 }
 
 void sayMissing(const std::vector<std::pair<std::string, std::string>>& missing) {
-  for (const auto& [node, why] : missing) fmt::print("missing: {} ({})\n", node, why);
+  for (const auto& [node, why] : missing) printText("missing: {} ({})\n", node, why);
 }
 
 /// Says where Slurm may forget how a task ended before the fleet job asks: then its node does not count.
@@ -189,7 +190,7 @@ Status warnOfForgetting() {
   const int seconds = std::atoi(age.c_str());
   if ((!storage.empty() && storage.find("none") == std::string::npos) || seconds == 0 || seconds >= kLongAge)
     return {};
-  fmt::print(
+  printText(
       "note: Slurm has no accounting and drops a job {} s after its end (MinJobAge): a node whose task ends "
       "earlier than that before the fleet job cannot be confirmed and does not count, unless --unconfirmed "
       "is given\n",
@@ -223,12 +224,12 @@ Result<slurm::Nodes> knownNodes(const SlurmOptions& o, std::string& problem) {
 
 /// What the scripts lack because there was no Slurm to ask.
 void sayUnknown(const SlurmOptions& o, const slurm::Submission& submission, const std::string& problem) {
-  fmt::print("#### unknown, because Slurm does not answer ({}):\n", problem);
+  printText("#### unknown, because Slurm does not answer ({}):\n", problem);
   if (o.nodes == "all")
-    fmt::print("####   the nodes that --nodes all stands for; NODE_COUNT is their number\n");
+    printText("####   the nodes that --nodes all stands for; NODE_COUNT is their number\n");
   if (submission.jobs.nvidia && submission.jobs.gpus == 0)
-    fmt::print("####   the GPUs per node: `submit` adds --gpus-per-node from Slurm\n");
-  fmt::print("####   which nodes are down or drained, how large an array may be, and how many jobs fit\n");
+    printText("####   the GPUs per node: `submit` adds --gpus-per-node from Slurm\n");
+  printText("####   which nodes are down or drained, how large an array may be, and how many jobs fit\n");
 }
 
 int showScripts(const SlurmOptions& o, const slurm::Submission& submission,
@@ -237,13 +238,13 @@ int showScripts(const SlurmOptions& o, const slurm::Submission& submission,
     const bool cluster = script.name == "cluster.sbatch" || script.name == "step.sh";
     if ((cluster && !submission.clusterStages) || (script.name == "node.sbatch" && !submission.nodeStages))
       continue;
-    fmt::print("#### {}\n{}\n", script.name, script.text);
+    printLines(fmt::format("#### {}\n{}\n", script.name, script.text));
   }
   if (!problem.empty())
     sayUnknown(o, submission, problem);
   else
-    fmt::print("#### {} of {} nodes are available\n", available, submission.nodes.size());
-  fmt::print("#### nothing was submitted\n");
+    printText("#### {} of {} nodes are available\n", available, submission.nodes.size());
+  printText("#### nothing was submitted\n");
   return 0;
 }
 
@@ -389,8 +390,8 @@ Result<int> slurmSubmit(SlurmOptions& o) {
     MUSTER_TRY(const Fd lock, run.lock());
     MUSTER_CHECK_OK(slurm::beginRun(run, known));
   }
-  fmt::print("run {}: {} of {} nodes submitted\n", run.folder().string(), available, submission.nodes.size());
-  fmt::print("follow it with: muster slurm status {}\n", slurm::shellQuote(run.folder().string()));
+  printText("run {}: {} of {} nodes submitted\n", run.folder().string(), available, submission.nodes.size());
+  printText("follow it with: muster slurm status {}\n", slurm::shellQuote(run.folder().string()));
   std::fflush(stdout);
   return o.wait ? slurmWait(run) : Result<int>(0);
 }

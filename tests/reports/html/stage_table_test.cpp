@@ -35,6 +35,17 @@ TEST(StageTable, KeepsVerdictsThatLookAlike) {
   EXPECT_EQ(cellsOf(stageTable(stage)), stage.verdicts.size());
 }
 
+/// Sorting a cell anew for each verdict would take many minutes here.
+TEST(StageTable, HoldsManyVerdictsInOneCellTheWorstFirst) {
+  StageRecord stage = healthyRecord().stages[1];
+  stage.verdicts.resize(1);
+  stage.verdicts.resize(100'000, stage.verdicts[0]);
+  stage.verdicts.back().outcome = Outcome::kFail;
+  const StageTable table = stageTable(stage);
+  EXPECT_EQ(cellsOf(table), stage.verdicts.size());
+  EXPECT_EQ(table.rows.at(0).cells.begin()->second.front()->outcome, Outcome::kFail);
+}
+
 TEST(StageTable, GivesSharedDevicesAColumnPerRank) {
   StageRecord stage = healthyRecord().stages[1];
   stage.verdicts.resize(8);
