@@ -67,7 +67,7 @@ TEST_F(FleetIdentity, OfACopiedRecordIsThatOfItsRun) {
   const auto result = run_.judge("n1\nn2\n", {"--same-machine"});
   EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
   EXPECT_EQ(stateOf("n2"), "quarantined");
-  EXPECT_THAT(result.out, HasSubstr("is not of a run of n2"));
+  EXPECT_THAT(result.out, HasSubstr("edited or truncated: run id"));
 }
 
 TEST_F(FleetIdentity, OfAnotherSkuMustBeExpected) {

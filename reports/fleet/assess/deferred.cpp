@@ -11,6 +11,7 @@
 #include <set>
 
 #include "reports/fleet/assess/fleet_waivers.h"
+#include "reports/fleet/assess/majority.h"
 #include "reports/fleet/assess/node_merge.h"
 #include "reports/fleet/read/waiver_tally.h"
 #include "runner/core/statistics.h"
@@ -143,9 +144,9 @@ std::string whyContradicted(const DeferredKey& key, const std::vector<Entry>& en
                             const std::set<const FleetNode*>& asked) {
   std::set<const FleetNode*> own;
   for (const Entry& entry : entries) own.insert(entry.node);
-  if (2 * own.size() > asked.size()) return "";
-  return fmt::format("{} of {} records say that the direction of {} is \"{}\", and the others differ",
-                     own.size(), asked.size(), printable(key.metric), directionName(key.direction));
+  return whyNoMajority(
+      own.size(), asked.size(),
+      fmt::format("the direction of {} is \"{}\"", printable(key.metric), directionName(key.direction)));
 }
 
 }  // namespace

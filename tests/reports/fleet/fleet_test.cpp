@@ -519,6 +519,29 @@ TEST(Fleet, WithoutAMajorityNoRecordSaysHowAMetricIsCompared) {
   EXPECT_EQ(fleet.findings.size(), 2u);
 }
 
+/// A column costs a value in every row, whoever has it.
+TEST(Fleet, ComparesNothingThatOneOfManyNodesAloneHas) {
+  FleetFolder folder;
+  std::vector<std::string> names;
+  for (int i = 0; i < 72; ++i) {
+    names.push_back("n" + std::to_string(i));
+    Record record = nodeRecord(names.back());
+    if (i == 5) {
+      tell(record, [](Measurement& m) { m.labels["of"] = "n5"; });
+      for (StageRecord& stage : record.stages)
+        for (Verdict& verdict : stage.verdicts)
+          if (verdict.metric == "compute.gemm_throughput") verdict.labels["of"] = "n5";
+    }
+    folder.add(record);
+  }
+  const Fleet fleet = folder.assess(names);
+  EXPECT_EQ(fleet.quarantined.size(), 0u);
+  EXPECT_FALSE(fleet.distributions.empty());
+  for (const auto& distribution : fleet.distributions)
+    EXPECT_THAT(distribution.name, Not(HasSubstr("of=n5")));
+  EXPECT_THAT(fleet.notes, ::testing::Contains(HasSubstr("fewer than one device in 64")));
+}
+
 /// The limit is within 10% of the fleet's median. Whatever the first node claims: a node that meets the limit
 /// which all others set by themselves is not rejected.
 TEST(Fleet, NoClaimRejectsANodeThatMeetsTheLimitOfTheOthers) {
