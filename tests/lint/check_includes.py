@@ -61,7 +61,7 @@ USES = {
     "kernels/host": [CORE, *KERNELS],
     "kernels/sim": [CORE, *KERNELS, "kernels/sim/scenario"],
     "kernels/sim/scenario": [CORE, TOML, "kernels/interfaces"],
-    "kernels/cuda": [CORE, *KERNELS, "kernels/host/inventory"],  # the node around the GPUs is any Linux machine
+    "kernels/cuda": [CORE, *KERNELS, "kernels/host/inventory", "kernels/host/rdma"],  # the node around the GPUs is any Linux machine
     "kernels/cuda/dnn/library": [CORE, *KERNELS, "kernels/cuda", "kernels/cuda/dnn/device"],
     "kernels/cuda/dnn/device": ["kernels/cuda"],
     "kernels/cuda/dnn/ops": [CORE, *KERNELS, "kernels/cuda", "kernels/cuda/dnn/library", "kernels/cuda/dnn/device"],

@@ -257,9 +257,11 @@ fleet::Fleet assessAll(const std::vector<Record>& records) {
   return folder.assess(names);
 }
 
-/// Of n3's throughput, as a record names it that ran under such a waiver.
-WaiverRecord waiverOfN3(const Record& record, WaiverState state) {
-  WaiverRecord waiver;
+/// As a run under a waiver of n3's throughput has it.
+void giveWaiverOfN3(Record& record, WaiverState state) {
+  record.waiverFile.path = "waivers.toml";
+  record.waiverFile.sha256 = sha256Hex("waivers");
+  WaiverRecord& waiver = record.waivers.emplace_back();
   for (const StageRecord& stage : record.stages)
     for (const Verdict& verdict : stage.verdicts)
       if (verdict.outcome == Outcome::kDeferred) waiver.stage = stage.name, waiver.metric = verdict.metric;
@@ -269,24 +271,23 @@ WaiverRecord waiverOfN3(const Record& record, WaiverState state) {
   waiver.expires = "2999-12-31";
   waiver.at = "waivers.toml:1:1";
   waiver.state = state;
-  return waiver;
 }
 
 TEST(Fleet, AWaiverInOneRecordCoversNoOtherNode) {
   for (const WaiverState state : {WaiverState::kElsewhere, WaiverState::kUndecided, WaiverState::kApplied,
                                   WaiverState::kUnexpectedPass}) {
     std::vector<Record> records = deferredFleet();
-    records[0].waivers = {waiverOfN3(records[0], state)};
+    giveWaiverOfN3(records[0], state);
     EXPECT_EQ(nodeOf(assessAll(records), "n3").state, fleet::NodeState::kRejected) << nameOf(state);
   }
   std::vector<Record> own = deferredFleet();
-  own[3].waivers = {waiverOfN3(own[3], WaiverState::kUndecided)};
+  giveWaiverOfN3(own[3], WaiverState::kUndecided);
   EXPECT_EQ(nodeOf(assessAll(own), "n3").state, fleet::NodeState::kAccepted) << "its run was under it";
 }
 
 TEST(Fleet, SetsAsideARecordWithAWaiverThatNoRunAccepts) {
   std::vector<Record> records = deferredFleet();
-  records[3].waivers = {waiverOfN3(records[3], WaiverState::kUndecided)};
+  giveWaiverOfN3(records[3], WaiverState::kUndecided);
   records[3].waivers[0].expires = "2020-01-01";
   EXPECT_THAT(nodeOf(assessAll(records), "n3").reason, HasSubstr("a waiver expired on 2020-01-01"));
   records[3].waivers[0].expires = "2999-12-31";
