@@ -8,9 +8,9 @@
 namespace muster::emulation {
 namespace {
 
-/// TF32 keeps 10 bits of a fraction's 23.
+/// TF32 keeps 10 bits of a fraction's 23: to the nearest, as cvt.rna.tf32 does.
 float toTf32(float value) {
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(value) & ~uint32_t{0x1FFF});
+  return std::bit_cast<float>((std::bit_cast<uint32_t>(value) + 0x1000) & ~uint32_t{0x1FFF});
 }
 
 std::vector<float> read(const ConvolutionSize& s, const void* from, bool bf16, int64_t count) {
