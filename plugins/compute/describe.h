@@ -75,7 +75,7 @@ inline constexpr const char* kSustainedTest = R"json({
      "summary": "rate of each window: idle time counts, comparisons do not"},
     {"name": "sustained_duty", "unit": "ratio", "direction": "higher", "labels": ["dtype", "size"],
      "summary": "share of the elapsed time in which the device had work",
-     "standing": {"min": 0.99, "source": "Muster: batches of 30 ms are queued ahead; only the device's own pauses and a stalled host are left",
+     "standing": {"min": 0.99, "severity": "warn", "source": "Muster: batches of 30 ms are queued ahead; only the device's own pauses and a stalled host are left",
                   "remedy": "The device waited for the host: see what else runs on its CPUs (top, steal time) and run again"}},
     {"name": "sustained_drift", "unit": "ratio", "direction": "lower", "labels": ["dtype", "size"], "informational": true,
      "summary": "rate loss from the first to the last window"},
