@@ -17,11 +17,8 @@ float toTf32(float value) {
 
 std::vector<float> read(const ConvolutionSize& s, const void* from, bool bf16, int64_t count) {
   std::vector<float> values = readNumbers(from, bf16, count);
-  for (float& value : values) {
-    // Only stale memory, over which algorithms are timed, holds these; a CPU is a hundred times slower on them.
-    if (std::fpclassify(value) == FP_SUBNORMAL) value = 0;
-    if (s.tensorCores) value = toTf32(value);
-  }
+  if (s.tensorCores)
+    for (float& value : values) value = toTf32(value);
   return values;
 }
 
