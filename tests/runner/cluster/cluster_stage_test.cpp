@@ -101,14 +101,14 @@ TEST(ClusterStage, SkipsForAllWhatOneNodeDoesNotTakePartIn) {
     const auto entries = nodes.onEach<ClusterEntry>([&](ClusterLink& link) {
       ClusterStage stage(link, "walk", 10);
       if (link.options().nodeRank != who) return stage.enter(1);
-      stage.decline("stage env came to fail");
+      stage.decline("stage env has failed");
       return ClusterEntry{ClusterEntry::Kind::kSkip,
-                          fmt::format("node {0} (n{0}) does not take part: stage env came to fail", who), 0,
+                          fmt::format("node {0} (n{0}) does not take part: stage env has failed", who), 0,
                           1};
     });
     for (const ClusterEntry& entry : entries) {
       EXPECT_EQ(entry.kind, ClusterEntry::Kind::kSkip);
-      EXPECT_EQ(entry.why, fmt::format("node {0} (n{0}) does not take part: stage env came to fail", who));
+      EXPECT_EQ(entry.why, fmt::format("node {0} (n{0}) does not take part: stage env has failed", who));
     }
   }
 }
