@@ -103,8 +103,7 @@ TEST(ClusterStage, SkipsForAllWhatOneNodeDoesNotTakePartIn) {
       if (link.options().nodeRank != who) return stage.enter(1);
       stage.decline("stage env has failed");
       return ClusterEntry{ClusterEntry::Kind::kSkip,
-                          fmt::format("node {0} (n{0}) does not take part: stage env has failed", who), 0,
-                          1};
+                          fmt::format("node {0} (n{0}) does not take part: stage env has failed", who), 0, 1};
     });
     for (const ClusterEntry& entry : entries) {
       EXPECT_EQ(entry.kind, ClusterEntry::Kind::kSkip);
