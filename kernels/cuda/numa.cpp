@@ -14,9 +14,9 @@
 #include <thread>
 #include <utility>
 
-#include "runner/core/files.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/system/files.h"
 
 namespace muster::cuda {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "kernels/host/inventory/root.h"
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 
 namespace muster::host {
 namespace {

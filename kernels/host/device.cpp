@@ -18,7 +18,7 @@
 #include "kernels/host/free_memory.h"
 #include "kernels/host/normal.h"
 #include "kernels/spec/pattern.h"
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 
 namespace muster::host {
 namespace {

@@ -8,7 +8,7 @@
 #include "kernels/interfaces/backend.h"
 #include "runner/core/build_info.h"
 #include "runner/core/text.h"
-#include "runner/core/trust.h"
+#include "runner/system/trust.h"
 
 namespace muster {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "runner/core/build_info.h"
-#include "runner/core/trust.h"
+#include "runner/system/trust.h"
 
 namespace muster {
 

@@ -13,8 +13,8 @@
 #include <charconv>
 #include <tuple>
 
-#include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/system/files.h"
 
 namespace muster::rdma {
 namespace {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 
 namespace muster::ring {
 

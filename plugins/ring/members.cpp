@@ -8,8 +8,8 @@
 #include <map>
 #include <utility>
 
-#include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/system/files.h"
 
 namespace muster::ring {
 namespace {

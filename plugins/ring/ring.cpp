@@ -10,8 +10,8 @@
 #include "plugins/ring/solver/leaf_switches.h"
 #include "plugins/sdk/group_store.h"
 #include "plugins/sdk/test_case.h"
-#include "runner/core/files.h"
 #include "runner/core/units.h"
+#include "runner/system/files.h"
 
 namespace muster::ring {
 namespace {

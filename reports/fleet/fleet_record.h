@@ -97,7 +97,7 @@ inline constexpr size_t kMostNamed = 20;
 struct LeftOut {
   std::string path;
   std::string node;
-  std::string acceptance;  ///< of a run without a record: running, cut
+  std::string acceptance;  ///< of a run without a record: running, interrupted
   std::string reason;      ///< one line
 };
 
@@ -213,7 +213,7 @@ struct Distribution {
 struct FleetWaiver {
   Waiver waiver;
   uint32_t number = 0;  ///< in FleetNames::waivers
-  bool given = false;  ///< by the fleet's own file; else nodes ran under it
+  bool given = false;   ///< by the fleet's own file; else nodes ran under it
   WaiverState state = WaiverState::kUndecided;
   WaiverCount count;               ///< over all records that count
   std::vector<std::string> nodes;  ///< on which it covers something: at most kMostNamed
@@ -235,7 +235,7 @@ struct Fleet : FleetRun {
   std::vector<LeftOut> duplicates;
   std::vector<LeftOut> stale;
   std::vector<LeftOut> foreign;
-  std::vector<LeftOut> cut;              ///< runs of this plan without a record: cut, or still at work
+  std::vector<LeftOut> withoutRecord;    ///< runs of this plan: interrupted, or still at work
   std::vector<Quarantined> quarantined;  ///< at most kMostQuarantined; a note counts the others
   std::vector<GroupStage> groups;
   size_t deferredCount = 0;

@@ -2,7 +2,7 @@
 // Builds the Content-Security-Policy from the digests of inline styles and scripts.
 #include "reports/html/csp.h"
 
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "reports/html/csp.h"
 #include "reports/html/sections.h"
-#include "runner/core/files.h"
 #include "runner/record/markup.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "reports/html/sections.h"
-#include "runner/core/files.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "runner/core/secret.h"
 #include "runner/rendezvous/wire/store_key.h"
+#include "runner/system/secret.h"
 
 namespace muster {
 namespace {

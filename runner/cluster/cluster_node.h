@@ -9,8 +9,8 @@
 #include "runner/cluster/cluster_peers.h"
 #include "runner/cluster/running_time.h"
 #include "runner/core/result.h"
-#include "runner/core/tasks.h"
 #include "runner/rendezvous/store_client.h"
+#include "runner/system/tasks.h"
 
 namespace muster {
 

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "runner/core/build_info.h"
-#include "runner/core/files.h"
-#include "runner/core/trust.h"
+#include "runner/system/files.h"
+#include "runner/system/trust.h"
 
 namespace muster {
 namespace {

@@ -10,7 +10,7 @@
 #include <cerrno>
 
 #include "runner/core/text.h"
-#include "runner/core/trust.h"
+#include "runner/system/trust.h"
 
 namespace muster {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 
 namespace muster {
 

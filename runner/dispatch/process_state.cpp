@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string>
 
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 
 namespace muster {
 

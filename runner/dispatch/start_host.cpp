@@ -14,8 +14,8 @@
 #include <cerrno>
 #include <memory>
 
-#include "runner/core/child_process.h"
 #include "runner/core/clock.h"
+#include "runner/system/child_process.h"
 
 namespace muster {
 namespace {

@@ -11,9 +11,9 @@
 #include <optional>
 
 #include "runner/core/clock.h"
-#include "runner/core/trust.h"
 #include "runner/core/units.h"
 #include "runner/dispatch/host_process.h"
+#include "runner/system/trust.h"
 
 namespace muster {
 namespace {

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/files.h"
 #include "runner/core/json.h"
 #include "runner/core/result.h"
 #include "runner/metrics/states.h"
+#include "runner/system/files.h"
 
 namespace muster {
 

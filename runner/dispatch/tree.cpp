@@ -4,9 +4,9 @@
 
 #include <cstdlib>
 
-#include "runner/core/files.h"
-#include "runner/core/trust.h"
 #include "runner/dispatch/plugins.h"
+#include "runner/system/files.h"
+#include "runner/system/trust.h"
 
 namespace muster {
 namespace {

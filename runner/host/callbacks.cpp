@@ -9,9 +9,9 @@
 #include <cstring>
 
 #include "runner/core/clock.h"
-#include "runner/core/files.h"
 #include "runner/core/text.h"
 #include "runner/host/abi_version.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {

@@ -12,7 +12,7 @@
 #include <map>
 #include <vector>
 
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <cerrno>
 
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 
 namespace muster {
 

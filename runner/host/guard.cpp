@@ -18,9 +18,9 @@
 #include <string>
 
 #include "runner/core/clock.h"
-#include "runner/core/files.h"
 #include "runner/core/json.h"
 #include "runner/host/process_tree.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {

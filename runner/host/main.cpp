@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "runner/core/build_info.h"
-#include "runner/core/files.h"
 #include "runner/host/abi_version.h"
 #include "runner/host/frame_writer.h"
 #include "runner/host/guard.h"
 #include "runner/host/rank.h"
 #include "runner/host/request.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {

@@ -9,11 +9,11 @@
 
 #include <cstring>
 
-#include "runner/core/files.h"
 #include "runner/core/text.h"
-#include "runner/core/trust.h"
 #include "runner/host/abi_version.h"
 #include "runner/host/elf_file.h"
+#include "runner/system/files.h"
+#include "runner/system/trust.h"
 
 namespace muster {
 namespace {

@@ -13,7 +13,7 @@
 #include <memory>
 #include <optional>
 
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {

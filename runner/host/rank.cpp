@@ -14,11 +14,11 @@
 #include <cstring>
 #include <exception>
 
-#include "runner/core/files.h"
 #include "runner/core/names.h"
 #include "runner/core/text.h"
 #include "runner/host/callbacks.h"
 #include "runner/host/plugin_library.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {

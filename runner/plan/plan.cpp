@@ -7,13 +7,13 @@
 #include <algorithm>
 
 #include "runner/core/encoding.h"
-#include "runner/core/files.h"
 #include "runner/core/text.h"
 #include "runner/core/toml/toml_document.h"
 #include "runner/core/units.h"
 #include "runner/plan/loader.h"
 #include "runner/plan/overrides.h"
 #include "runner/plan/validate.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {

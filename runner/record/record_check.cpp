@@ -7,9 +7,9 @@
 #include <algorithm>
 
 #include "runner/core/clock.h"
-#include "runner/core/files.h"
 #include "runner/core/text.h"
 #include "runner/record/verdict_check.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The record as a file: one deterministic text, written as one step. Reading is in record_read.cpp.
-#include "runner/core/files.h"
 #include "runner/record/record.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {

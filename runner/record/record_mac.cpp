@@ -10,9 +10,9 @@
 
 #include <cerrno>
 
-#include "runner/core/files.h"
-#include "runner/core/secret.h"
 #include "runner/core/text.h"
+#include "runner/system/files.h"
+#include "runner/system/secret.h"
 
 namespace muster {
 namespace {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runner/core/files.h"
 #include "runner/core/text.h"
 #include "runner/record/fold/columnar_rows.h"
 #include "runner/record/fold/measurement_fold.h"
@@ -15,6 +14,7 @@
 #include "runner/record/telemetry_fold.h"
 #include "runner/record/verdict_fold.h"
 #include "runner/record/waiver_json.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {

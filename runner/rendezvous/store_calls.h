@@ -4,10 +4,10 @@
 
 #include <memory>
 
-#include "runner/core/files.h"
 #include "runner/core/result.h"
 #include "runner/rendezvous/store_client.h"
 #include "runner/rendezvous/wire/store_protocol.h"
+#include "runner/system/files.h"
 
 namespace muster {
 

@@ -8,10 +8,10 @@
 #include <string>
 #include <string_view>
 
-#include "runner/core/files.h"
 #include "runner/core/result.h"
 #include "runner/rendezvous/wire/store_address.h"
 #include "runner/rendezvous/wire/store_protocol.h"
+#include "runner/system/files.h"
 
 namespace muster {
 

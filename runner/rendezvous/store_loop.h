@@ -14,12 +14,12 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/files.h"
 #include "runner/rendezvous/store_askers.h"
 #include "runner/rendezvous/store_desk.h"
 #include "runner/rendezvous/store_peer.h"
 #include "runner/rendezvous/store_server.h"
 #include "runner/rendezvous/store_strangers.h"
+#include "runner/system/files.h"
 
 namespace muster {
 

@@ -7,9 +7,9 @@
 #include <memory>
 #include <string>
 
-#include "runner/core/files.h"
 #include "runner/core/result.h"
 #include "runner/rendezvous/wire/store_address.h"
+#include "runner/system/files.h"
 
 namespace muster {
 

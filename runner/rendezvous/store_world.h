@@ -7,9 +7,9 @@
 #include <string>
 
 #include "runner/core/result.h"
-#include "runner/core/tasks.h"
 #include "runner/rendezvous/store_client.h"
 #include "runner/rendezvous/store_server.h"
+#include "runner/system/tasks.h"
 
 namespace muster {
 

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runner/core/files.h"
 #include "runner/core/text.h"
 #include "runner/core/toml/toml_table.h"
 #include "runner/core/units.h"
 #include "runner/metrics/expectation_reader.h"
 #include "runner/sku/profile.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {

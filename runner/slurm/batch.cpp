@@ -10,10 +10,10 @@
 #include <cstdint>
 
 #include "runner/core/text.h"
-#include "runner/core/trust.h"
 #include "runner/slurm/node_names.h"
 #include "runner/slurm/scheduler.h"
 #include "runner/slurm/scripts.h"
+#include "runner/system/trust.h"
 
 namespace muster::slurm {
 namespace {

@@ -10,9 +10,9 @@
 #include <map>
 #include <set>
 
-#include "runner/core/files.h"
 #include "runner/core/text.h"
-#include "runner/core/trust.h"
+#include "runner/system/files.h"
+#include "runner/system/trust.h"
 
 namespace muster::slurm {
 namespace fs = std::filesystem;

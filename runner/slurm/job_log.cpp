@@ -8,8 +8,8 @@
 #include <map>
 
 #include "runner/core/text.h"
-#include "runner/core/trust.h"
 #include "runner/slurm/submission.h"
+#include "runner/system/trust.h"
 
 namespace muster::slurm {
 namespace fs = std::filesystem;

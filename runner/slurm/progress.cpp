@@ -8,8 +8,8 @@
 #include <array>
 #include <set>
 
-#include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/system/files.h"
 
 namespace muster::slurm {
 namespace {

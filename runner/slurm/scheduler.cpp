@@ -10,8 +10,8 @@
 #include <cctype>
 #include <charconv>
 
-#include "runner/core/child_process.h"
 #include "runner/core/text.h"
+#include "runner/system/child_process.h"
 
 namespace muster::slurm {
 namespace {

@@ -9,8 +9,8 @@
 #include <kainjow/mustache.hpp>
 #include <tuple>
 
-#include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/system/files.h"
 
 namespace muster::slurm {
 namespace fs = std::filesystem;

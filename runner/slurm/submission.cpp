@@ -12,7 +12,7 @@
 #include <charconv>
 
 #include "runner/core/text.h"
-#include "runner/core/trust.h"
+#include "runner/system/trust.h"
 
 namespace muster::slurm {
 namespace fs = std::filesystem;

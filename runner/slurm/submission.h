@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/files.h"
 #include "runner/core/json.h"
 #include "runner/core/result.h"
+#include "runner/system/files.h"
 
 namespace muster::slurm {
 

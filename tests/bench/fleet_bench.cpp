@@ -15,7 +15,7 @@
 
 #include "reports/fleet/fleet_record.h"
 #include "reports/fleet/render/fleet_html.h"
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 #include "tests/browser/browser.h"
 #include "tests/reports/fleet/copied_fleet.h"
 

@@ -14,7 +14,7 @@
 #include "reports/fleet/read/record_stream.h"
 #include "reports/history/store/store.h"
 #include "runner/core/clock.h"
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 
 namespace muster::history {
 namespace {

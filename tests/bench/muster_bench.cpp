@@ -13,8 +13,8 @@
 #include <thread>
 
 #include "runner/core/clock.h"
-#include "runner/core/files.h"
 #include "runner/core/units.h"
+#include "runner/system/files.h"
 #include "tests/bench/direct.h"
 #include "tests/plugins/recording_host.h"
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/files.h"
 #include "runner/core/json.h"
+#include "runner/system/files.h"
 #include "tests/support/process.h"
 
 namespace muster::testing {

@@ -16,19 +16,19 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int kHosts = 3;
+constexpr int kInterruptHosts = 3;
 
 class ClusterInterrupt : public ::testing::Test {
  protected:
   void SetUp() override {
     if (const std::string why = Hosts::whyNot(); !why.empty()) GTEST_SKIP() << why;
     run_ = std::make_unique<ClusterRun>(
-        kHosts,
+        kInterruptHosts,
         "schema = 1\nname = \"interrupted\"\nsku = \"auto\"\nbackend = \"host\"\n\n" +
             clusterWalk("walk", 150, "60s") + kAfterStage + clusterWalk("last", 3, "30s"),
         std::vector<std::string>{"lockstep", "ok"});
     run_->startAll();
-    for (int host = 0; host < kHosts; ++host) run_->awaitRank(host);
+    for (int host = 0; host < kInterruptHosts; ++host) run_->awaitRank(host);
   }
 
   std::string said(int host) const { return run_->ended(host).out + run_->ended(host).err; }
@@ -90,14 +90,14 @@ TEST_F(ClusterInterrupt, NamesNodeZeroThatWasTerminatedAndGoesOn) {
 }
 
 TEST_F(ClusterInterrupt, EndsOnAllHostsAndGoesOnWhenResumed) {
-  for (int host = 0; host < kHosts; ++host) run_->signal(host, host == 1 ? SIGTERM : SIGINT);
+  for (int host = 0; host < kInterruptHosts; ++host) run_->signal(host, host == 1 ? SIGTERM : SIGINT);
   run_->finish();
-  for (int host = 0; host < kHosts; ++host) {
+  for (int host = 0; host < kInterruptHosts; ++host) {
     expectInterrupted(host);
     run_->resume(host);
   }
   run_->finish();
-  for (int host = 0; host < kHosts; ++host) {
+  for (int host = 0; host < kInterruptHosts; ++host) {
     EXPECT_EQ(run_->ended(host).exitCode, 0) << said(host);
     for (const char* stage : {"walk", "after", "last"})
       EXPECT_EQ(run_->stage(host, stage).state, StageState::kRan);

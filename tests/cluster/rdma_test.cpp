@@ -14,9 +14,9 @@
 namespace muster::testing {
 namespace {
 
-constexpr int kHosts = 2;
+constexpr int kRdmaHosts = 2;
 
-constexpr const char* kPlan = R"(schema = 1
+constexpr const char* kRdmaPlan = R"(schema = 1
 name = "rails"
 sku = "auto"
 backend = "host"
@@ -51,7 +51,7 @@ class ClusterRdma : public ::testing::Test {
   }
 
   void hold() {
-    for (int host = 0; host < kHosts; ++host) {
+    for (int host = 0; host < kRdmaHosts; ++host) {
       ProcessOptions options;
       options.environment = hcas_.at(static_cast<size_t>(host)).environment();
       run_.start(host, host, {}, options);
@@ -69,14 +69,14 @@ class ClusterRdma : public ::testing::Test {
     return ports;
   }
 
-  std::array<FakeHcas, kHosts> hcas_;
-  ClusterRun run_{kHosts, kPlan, {}};
+  std::array<FakeHcas, kRdmaHosts> hcas_;
+  ClusterRun run_{kRdmaHosts, kRdmaPlan, {}};
 };
 
 TEST_F(ClusterRdma, AcceptsHealthyRails) {
   for (FakeHcas& hcas : hcas_) hcas.add("mlx5_1");
   hold();
-  for (int host = 0; host < kHosts; ++host) {
+  for (int host = 0; host < kRdmaHosts; ++host) {
     EXPECT_EQ(run_.ended(host).exitCode, 0) << said(host);
     int pairs = 0;
     for (const Verdict& verdict : run_.stage(host, "rails").verdicts)
@@ -95,7 +95,7 @@ TEST_F(ClusterRdma, NamesThePortOfTheHostThatHasASlowOne) {
   hold();
   EXPECT_EQ(run_.ended(1).exitCode, 1) << said(1);
   EXPECT_EQ(failed(1), std::vector<std::string>{"mlx5_1/1"}) << said(1);
-  EXPECT_EQ(run_.stage(0, "rails").group.value("world_size", 0), kHosts) << said(0);
+  EXPECT_EQ(run_.stage(0, "rails").group.value("world_size", 0), kRdmaHosts) << said(0);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-constexpr int kHosts = 3;
+constexpr int kResumeHosts = 3;
 
 /// The walk takes some seconds, so that it can be cut short, and ends when it is run again.
 std::string plan() {
@@ -33,9 +33,9 @@ class ClusterResume : public ::testing::Test {
  protected:
   void SetUp() override {
     if (const std::string why = Hosts::whyNot(); !why.empty()) GTEST_SKIP() << why;
-    run_ = std::make_unique<ClusterRun>(kHosts, plan(), std::vector<std::string>{"lockstep", "ok"});
+    run_ = std::make_unique<ClusterRun>(kResumeHosts, plan(), std::vector<std::string>{"lockstep", "ok"});
     run_->startAll();
-    for (int host = 0; host < kHosts; ++host) run_->awaitRank(host);
+    for (int host = 0; host < kResumeHosts; ++host) run_->awaitRank(host);
   }
 
   /// How often the host's journal says that a stage ended.
@@ -51,7 +51,7 @@ class ClusterResume : public ::testing::Test {
     const StageRecord record = run_->stage(host, stage);
     EXPECT_EQ(record.state, StageState::kRan) << "host " << host << ": " << record.reason;
     EXPECT_NE(record.outcome, Outcome::kError) << "host " << host << ": " << run_->details(host, stage);
-    EXPECT_EQ(record.group.value("world_size", 0), kHosts) << "host " << host;
+    EXPECT_EQ(record.group.value("world_size", 0), kResumeHosts) << "host " << host;
   }
 
   void expectError(int host, const std::string& stage, const std::string& text) const {
@@ -65,16 +65,16 @@ class ClusterResume : public ::testing::Test {
 };
 
 TEST_F(ClusterResume, RunsWhatNobodyFinishedOnAllHostsAgain) {
-  for (int host = 0; host < kHosts; ++host) run_->signal(host, SIGKILL);
+  for (int host = 0; host < kResumeHosts; ++host) run_->signal(host, SIGKILL);
   run_->finish();
-  for (int host = 0; host < kHosts; ++host) {
+  for (int host = 0; host < kResumeHosts; ++host) {
     EXPECT_TRUE(run_->nothingLeft(host));
     EXPECT_EQ(endings(host, "first"), 1);
     EXPECT_EQ(endings(host, "walk"), 0);
     run_->resume(host);
   }
   run_->finish();
-  for (int host = 0; host < kHosts; ++host) {
+  for (int host = 0; host < kResumeHosts; ++host) {
     EXPECT_EQ(run_->ended(host).exitCode, 0) << said(host);
     for (const char* stage : {"first", "walk", "last"}) {
       expectRanWell(host, stage);
@@ -88,9 +88,9 @@ TEST_F(ClusterResume, TellsWhichHostsHaveFinishedWhatOneHasNot) {
   run_->signal(2, SIGKILL);
   run_->finish();
   for (const int host : {0, 1}) expectError(host, "walk", "node 2 (n2) was lost");
-  for (int host = 0; host < kHosts; ++host) run_->resume(host);
+  for (int host = 0; host < kResumeHosts; ++host) run_->resume(host);
   run_->finish();
-  for (int host = 0; host < kHosts; ++host) EXPECT_EQ(run_->ended(host).exitCode, 3) << said(host);
+  for (int host = 0; host < kResumeHosts; ++host) EXPECT_EQ(run_->ended(host).exitCode, 3) << said(host);
   for (const char* stage : {"walk", "last"})
     expectError(2, stage,
                 "nodes disagree on whether this stage is finished: it is on node 0 (n0) (error), node 1 (n1) "
@@ -104,9 +104,9 @@ TEST_F(ClusterResume, TellsNodeZeroWhatTheOthersHaveFinishedWithoutIt) {
   run_->signal(0, SIGKILL);
   run_->finish();
   for (const int host : {1, 2}) expectError(host, "walk", "lost node 0 (n0)");
-  for (int host = 0; host < kHosts; ++host) run_->resume(host);
+  for (int host = 0; host < kResumeHosts; ++host) run_->resume(host);
   run_->finish();
-  for (int host = 0; host < kHosts; ++host) EXPECT_EQ(run_->ended(host).exitCode, 3) << said(host);
+  for (int host = 0; host < kResumeHosts; ++host) EXPECT_EQ(run_->ended(host).exitCode, 3) << said(host);
   for (const char* stage : {"walk", "last"})
     expectError(
         0, stage,
@@ -128,7 +128,7 @@ TEST_F(ClusterResume, TakesAHostBackThatWasStartedAgainAtOnce) {
   EXPECT_EQ(run_->stage(2, "walk").outcome, Outcome::kError);
   EXPECT_THAT(run_->details(2), AnyOf(HasSubstr("node 2 (n2) was started again in the middle of this stage"),
                                       HasSubstr("nodes disagree on whether this stage is finished")));
-  for (int host = 0; host < kHosts; ++host) {
+  for (int host = 0; host < kResumeHosts; ++host) {
     EXPECT_EQ(run_->ended(host).exitCode, 3) << said(host);
     expectRanWell(host, "last");
   }
@@ -142,7 +142,7 @@ TEST_F(ClusterResume, GoesOnWithNodeZeroThatWasStartedAgainAtOnce) {
   // Which was started again, or where its start takes longer than --lost-after, which serves the store.
   for (const int host : {1, 2}) expectError(host, "walk", "lost node 0 (n0), which ");
   expectError(0, "walk", "nodes disagree on whether this stage is finished");
-  for (int host = 0; host < kHosts; ++host) {
+  for (int host = 0; host < kResumeHosts; ++host) {
     EXPECT_EQ(run_->ended(host).exitCode, 3) << said(host);
     expectRanWell(host, "last");
   }

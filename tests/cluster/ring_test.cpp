@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int kHosts = 4;
+constexpr int kRingHosts = 4;
 // So slow that the few cores of one machine carry all hosts at once with time to spare: what a pair reaches
 // is what its link allows, not what the scheduler left it.
 constexpr const char* kHealthy = "100mbit";
@@ -24,7 +24,7 @@ constexpr const char* kSlow = "10mbit";
 
 // Wide noise floors, since tests run side by side: a healthy pair may lose half of its bandwidth and keep its
 // good name, and a tenth is still far beyond. A latency here is what the scheduler makes of it.
-constexpr const char* kPlan = R"(schema = 1
+constexpr const char* kRingPlan = R"(schema = 1
 name = "ring"
 sku = "auto"
 backend = "host"
@@ -49,8 +49,8 @@ class ClusterRing : public ::testing::Test {
  protected:
   void SetUp() override {
     if (const std::string why = Hosts::whyNot(); !why.empty()) GTEST_SKIP() << why;
-    run_ = std::make_unique<ClusterRun>(kHosts, kPlan, std::vector<std::string>{});
-    for (int host = 0; host < kHosts; ++host) run_->hosts.limit(host, kHealthy);
+    run_ = std::make_unique<ClusterRun>(kRingHosts, kRingPlan, std::vector<std::string>{});
+    for (int host = 0; host < kRingHosts; ++host) run_->hosts.limit(host, kHealthy);
   }
 
   void hold() {
@@ -93,7 +93,7 @@ class ClusterRing : public ::testing::Test {
 
 TEST_F(ClusterRing, NamesNobodyWhenAllAreWell) {
   hold();
-  for (int host = 0; host < kHosts; ++host) expectAccepted(host);
+  for (int host = 0; host < kRingHosts; ++host) expectAccepted(host);
   std::string implementation;
   int pairs = 0;
   for (const Measurement& m : run_->stage(0, "ring").measurements) {
@@ -103,7 +103,7 @@ TEST_F(ClusterRing, NamesNobodyWhenAllAreWell) {
     for (const double sample : m.samples) EXPECT_LT(sample, kShaped) << told(0);
   }
   EXPECT_THAT(implementation, HasSubstr("gloo"));
-  EXPECT_GE(pairs, kHosts) << told(0);
+  EXPECT_GE(pairs, kRingHosts) << told(0);
 }
 
 TEST_F(ClusterRing, NamesALinkAtATenth) {

@@ -15,7 +15,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-constexpr int kHosts = 2;
+constexpr int kScopeHosts = 2;
 
 class ClusterScope : public ::testing::Test {
  protected:
@@ -30,7 +30,7 @@ class ClusterScope : public ::testing::Test {
     return "schema = 1\nname = \"two-jobs\"\nsku = \"auto\"\nbackend = \"host\"\n\n" + kAfterStage + walk;
   }
 
-  static void hold(ClusterRun& run, const std::string& scopes, int hosts = kHosts) {
+  static void hold(ClusterRun& run, const std::string& scopes, int hosts = kScopeHosts) {
     for (int host = 0; host < hosts; ++host) run.start(host, host, {"--scope", scopes});
     run.finish();
   }
@@ -48,7 +48,7 @@ class ClusterScope : public ::testing::Test {
 };
 
 TEST_F(ClusterScope, LeavesStagesOfAllNodesToAnotherJobAndNeedsNoOtherNode) {
-  ClusterRun run(kHosts, plan(), {"lockstep", "ok"});
+  ClusterRun run(kScopeHosts, plan(), {"lockstep", "ok"});
   // Only one of the two nodes is there at all.
   hold(run, "device,node", 1);
   EXPECT_EQ(run.ended(0).exitCode, 0) << run.ended(0).out << run.ended(0).err;
@@ -57,12 +57,12 @@ TEST_F(ClusterScope, LeavesStagesOfAllNodesToAnotherJobAndNeedsNoOtherNode) {
 }
 
 TEST_F(ClusterScope, RunsStagesOfAllNodesAndLeavesTheRestToAnotherJob) {
-  ClusterRun run(kHosts, plan(), {"lockstep", "ok"});
+  ClusterRun run(kScopeHosts, plan(), {"lockstep", "ok"});
   hold(run, "cluster");
-  for (int host = 0; host < kHosts; ++host) {
+  for (int host = 0; host < kScopeHosts; ++host) {
     EXPECT_EQ(run.ended(host).exitCode, 0) << run.ended(host).out << run.ended(host).err;
     const StageRecord walk = run.stage(host, "walk");
-    EXPECT_EQ(walk.group.value("world_size", 0), kHosts) << run.details(host);
+    EXPECT_EQ(walk.group.value("world_size", 0), kScopeHosts) << run.details(host);
     EXPECT_THAT(walk.log, Contains(HasSubstr("it needs after, which runs in another job")));
     expectElsewhere(run, host, "after");
   }
@@ -71,14 +71,14 @@ TEST_F(ClusterScope, RunsStagesOfAllNodesAndLeavesTheRestToAnotherJob) {
 TEST_F(ClusterScope, StillFailsWhenAStageOfAllNodesDoes) {
   std::string text = plan();
   text.insert(text.find("steps ="), "fail_rank = 1\n");
-  ClusterRun run(kHosts, text, {"lockstep", "ok"});
+  ClusterRun run(kScopeHosts, text, {"lockstep", "ok"});
   hold(run, "cluster");
   EXPECT_EQ(run.ended(1).exitCode, 3) << run.ended(1).out << run.ended(1).err;
   expectElsewhere(run, 1, "after");
 }
 
 TEST_F(ClusterScope, RefusesNodesOfDifferentJobs) {
-  ClusterRun run(kHosts, plan(), {"lockstep", "ok"});
+  ClusterRun run(kScopeHosts, plan(), {"lockstep", "ok"});
   run.start(0, 0, {"--arrival", "5s"});
   run.start(1, 1, {"--arrival", "5s", "--scope", "cluster"});
   run.finish();
@@ -87,7 +87,7 @@ TEST_F(ClusterScope, RefusesNodesOfDifferentJobs) {
 }
 
 TEST_F(ClusterScope, IsRefusedWhenItLeavesNothingToRun) {
-  ClusterRun run(kHosts, plan(), {"lockstep", "ok"});
+  ClusterRun run(kScopeHosts, plan(), {"lockstep", "ok"});
   hold(run, "node", 1);
   EXPECT_EQ(run.ended(0).exitCode, 2) << run.ended(0).out;
   EXPECT_THAT(

@@ -20,13 +20,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kHosts = 3;
+constexpr int kStragglerHosts = 3;
 constexpr int kStraggler = 2;
 constexpr double kQuota = 0.03;  ///< of one processor: far less than its share of a full machine
 
 // Nearly twice the median. That of three is the slower one of the two that are well: however much tests that
 // run beside this one hold them up, neither can be far above it.
-constexpr const char* kPlan = R"(schema = 1
+constexpr const char* kStragglerPlan = R"(schema = 1
 name = "straggler"
 sku = "auto"
 backend = "host"
@@ -97,9 +97,9 @@ class ClusterStraggler : public ::testing::Test {
 
   /// The records of all hosts as one fleet.
   ProcessResult fleet(const ClusterRun& run) {
-    for (int host = 0; host < kHosts; ++host)
+    for (int host = 0; host < kStragglerHosts; ++host)
       fs::copy(run.folder(host), dir_.path() / "run" / Hosts::name(host), fs::copy_options::recursive);
-    const fs::path nodes = dir_.write("nodes.txt", fmt::format("n[0-{}]\n", kHosts - 1));
+    const fs::path nodes = dir_.write("nodes.txt", fmt::format("n[0-{}]\n", kStragglerHosts - 1));
     return runProcess(
         {distDir() / "bin/muster", "fleet", dir_.path() / "run", "--expect", nodes, "--same-machine"});
   }
@@ -116,7 +116,7 @@ class ClusterStraggler : public ::testing::Test {
 };
 
 TEST_F(ClusterStraggler, IsNamedByTheFleetAndThoseWhoWaitForItAreNot) {
-  ClusterRun run(kHosts, kPlan, {});
+  ClusterRun run(kStragglerHosts, kStragglerPlan, {});
   const QuotaGroup quota(kQuota / static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)));
   if (!quota.ready()) GTEST_SKIP() << "a cpu cgroup cannot be made here";
   run.wrapper = withOwnInterfaces();
@@ -125,7 +125,7 @@ TEST_F(ClusterStraggler, IsNamedByTheFleetAndThoseWhoWaitForItAreNot) {
   run.finish();
   ASSERT_TRUE(slowed) << run.ended(kStraggler).out << run.ended(kStraggler).err;
   std::string times;
-  for (int host = 0; host < kHosts; ++host) {
+  for (int host = 0; host < kStragglerHosts; ++host) {
     EXPECT_EQ(run.ended(host).exitCode, 0) << run.ended(host).out << run.ended(host).err;
     times += fmt::format("{}: {} s\n", Hosts::name(host), localComputeTime(run, host));
   }

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-constexpr int kHosts = 2;
+constexpr int kTorchrunHosts = 2;
 constexpr int kPerHost = 2;
 constexpr int kAgentPort = 29500;  ///< of a host that is this test's own
 constexpr const char* kAgent = "torchrun-agent";
@@ -63,8 +63,8 @@ class Torchrun : public ::testing::Test {
     options.timeout = 90;
     options.environment = {
         {"MUSTER_TOKEN", ClusterRun::kToken},  {"TORCHELASTIC_RUN_ID", "none"},
-        {"GROUP_RANK", std::to_string(host)},  {"GROUP_WORLD_SIZE", std::to_string(kHosts)},
-        {"RANK", std::to_string(rank)},        {"WORLD_SIZE", std::to_string(kHosts * kPerHost)},
+        {"GROUP_RANK", std::to_string(host)},  {"GROUP_WORLD_SIZE", std::to_string(kTorchrunHosts)},
+        {"RANK", std::to_string(rank)},        {"WORLD_SIZE", std::to_string(kTorchrunHosts * kPerHost)},
         {"LOCAL_RANK", std::to_string(local)}, {"LOCAL_WORLD_SIZE", std::to_string(kPerHost)},
         {"MASTER_ADDR", Hosts::address(0)},    {"MASTER_PORT", std::to_string(kAgentPort)}};
     return hosts_.start(host,
@@ -78,16 +78,18 @@ class Torchrun : public ::testing::Test {
     ASSERT_TRUE(record.ok()) << record.error().text();
     EXPECT_EQ(record->node, Hosts::name(host));
     EXPECT_EQ(record->nodeRank, host);
-    EXPECT_EQ(record->nodeCount, kHosts);
+    EXPECT_EQ(record->nodeCount, kTorchrunHosts);
     EXPECT_EQ(record->launcher.value("kind", ""), "torchrun");
     const auto walk = std::find_if(record->stages.begin(), record->stages.end(),
                                    [](const StageRecord& stage) { return stage.name == "walk"; });
     ASSERT_NE(walk, record->stages.end());
-    EXPECT_EQ(walk->group,
-              Json({{"world_size", kHosts}, {"first_rank", host}, {"nodes", kHosts}, {"culprit", ""}}));
+    EXPECT_EQ(walk->group, Json({{"world_size", kTorchrunHosts},
+                                 {"first_rank", host},
+                                 {"nodes", kTorchrunHosts},
+                                 {"culprit", ""}}));
   }
 
-  Hosts hosts_{kHosts};
+  Hosts hosts_{kTorchrunHosts};
   TempDir dir_;
   fs::path plan_;
   std::future<ProcessResult> agent_;
@@ -96,7 +98,7 @@ class Torchrun : public ::testing::Test {
 TEST_F(Torchrun, LeadsOneNodeOnEachHostBesideItsAgentAndTheOtherProcessesEndAtOnce) {
   ASSERT_NO_FATAL_FAILURE(startAgent());
   std::vector<std::future<ProcessResult>> running;
-  for (int host = 0; host < kHosts; ++host)
+  for (int host = 0; host < kTorchrunHosts; ++host)
     for (int local = 0; local < kPerHost; ++local) running.push_back(start(host, local));
   for (size_t i = 0; i < running.size(); ++i) {
     const ProcessResult result = running[i].get();
@@ -105,7 +107,7 @@ TEST_F(Torchrun, LeadsOneNodeOnEachHostBesideItsAgentAndTheOtherProcessesEndAtOn
     EXPECT_THAT(result.out + result.err,
                 HasSubstr("local rank 1: the process with local rank 0 runs the plan"));
   }
-  for (int host = 0; host < kHosts; ++host) expectPartOfTheGroup(host);
+  for (int host = 0; host < kTorchrunHosts; ++host) expectPartOfTheGroup(host);
 }
 
 }  // namespace

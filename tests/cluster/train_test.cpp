@@ -13,10 +13,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int kHosts = 3;
+constexpr int kTrainHosts = 3;
 constexpr int kSick = 1;
 
-constexpr const char* kPlan = R"(schema = 1
+constexpr const char* kTrainPlan = R"(schema = 1
 name = "train"
 sku = "auto"
 backend = "host"
@@ -70,13 +70,13 @@ class ClusterTrain : public ::testing::Test {
 };
 
 TEST_F(ClusterTrain, AcceptsHealthyHosts) {
-  ClusterRun run(kHosts, kPlan, {});
+  ClusterRun run(kTrainHosts, kTrainPlan, {});
   run.startAll();
   run.finish();
-  for (int host = 0; host < kHosts; ++host) {
+  for (int host = 0; host < kTrainHosts; ++host) {
     EXPECT_EQ(run.ended(host).exitCode, 0) << run.ended(host).out << run.ended(host).err;
     for (const char* stage : {"train", "twice"}) {
-      EXPECT_EQ(run.stage(host, stage).group.value("world_size", 0), kHosts);
+      EXPECT_EQ(run.stage(host, stage).group.value("world_size", 0), kTrainHosts);
       EXPECT_EQ(textOf(run, host, stage, "train.first_diverged"), "");
     }
   }
@@ -85,13 +85,13 @@ TEST_F(ClusterTrain, AcceptsHealthyHosts) {
 }
 
 TEST_F(ClusterTrain, NamesTheHostWhoseSumsAreWrongOnAllHosts) {
-  ClusterRun run(kHosts, kPlan, {});
+  ClusterRun run(kTrainHosts, kTrainPlan, {});
   ProcessOptions sick;
   sick.environment["LD_PRELOAD"] = buildDir() / "tests/fakes/gloo/corrupt-sum.so";
-  for (int host = 0; host < kHosts; ++host)
+  for (int host = 0; host < kTrainHosts; ++host)
     run.start(host, host, {}, host == kSick ? sick : ProcessOptions{});
   run.finish();
-  for (int host = 0; host < kHosts; ++host)
+  for (int host = 0; host < kTrainHosts; ++host)
     for (const char* stage : {"train", "twice"})
       EXPECT_EQ(textOf(run, host, stage, "train.first_diverged"),
                 "rank 1 (n1): other gradients than the others' after the same sum")

@@ -14,7 +14,7 @@ namespace {
 constexpr int kNodes = 10;
 
 /// What a fleet is learned from here: seconds for ten nodes.
-constexpr const char* kPlan = R"(schema = 1
+constexpr const char* kBaselinePlan = R"(schema = 1
 name = "learn"
 sku = "auto"
 backend = "cuda"
@@ -39,7 +39,7 @@ timeout = "3m"
 /// One fleet for all cases, made when the first one asks.
 struct Fleet {
   TempDir dir;
-  std::string planFile = dir.write("plan.toml", kPlan).string();
+  std::string planFile = dir.write("plan.toml", kBaselinePlan).string();
   std::string run = make("run", scenario("h100x8-healthy"), "42", kNodes);
 
   std::string make(const std::string& name, const std::string& scenarioFile, const std::string& seed,

@@ -3,9 +3,9 @@
 // completion.
 #include <gtest/gtest.h>
 
-#include "runner/core/files.h"
 #include "runner/core/json.h"
 #include "runner/core/text.h"
+#include "runner/system/files.h"
 #include "tests/e2e/muster.h"
 
 namespace muster::testing {

@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 #include "tests/e2e/muster.h"
 
 namespace muster::testing {
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 /// What the fleet is accepted by here: a second for a node.
-constexpr const char* kPlan = R"(schema = 1
+constexpr const char* kDeltaPlan = R"(schema = 1
 name = "short"
 sku = "auto"
 backend = "cuda"
@@ -38,7 +38,7 @@ const fs::path& acceptedFleet() {
   static const TempDir folder;
   static const fs::path fleet = folder.path() / "fleet";
   static const bool made = [] {
-    const auto planFile = folder.write("plan.toml", kPlan);
+    const auto planFile = folder.write("plan.toml", kDeltaPlan);
     const auto run = runMuster({"run", planFile.string(), "--simulate", scenario("h100x8-healthy"), "--nodes",
                                 "3", "--out", fleet.string(), "--plain"});
     EXPECT_EQ(run.exitCode, 0) << run.out << run.err;
@@ -63,7 +63,7 @@ class Delta : public ::testing::Test {
 
   /// Runs one node anew; in the record its gpu3 has `serial`, where one is given.
   std::string again(int rank, const std::string& serial = "", const std::string& scene = "h100x8-healthy",
-                    const std::string& planText = kPlan, const std::string& folder = "again",
+                    const std::string& planText = kDeltaPlan, const std::string& folder = "again",
                     const std::vector<std::string>& more = {}) {
     const fs::path to = dir_.path() / folder / nodeName(rank);
     const auto run =
@@ -124,7 +124,7 @@ TEST_F(Delta, RefusesTheAcceptedFleetItselfAsASurvey) {
 
 TEST_F(Delta, SurveySaysWhichNodesMustRunAgain) {
   // Of another plan: only its inventory counts.
-  std::string look = kPlan;
+  std::string look = kDeltaPlan;
   look.replace(look.find("short"), 5, "look");
   again(0, "", "h100x8-healthy", look, "survey");
   const std::string survey = again(1, kNewSerial, "h100x8-healthy", look, "survey");
@@ -178,7 +178,7 @@ TEST_F(Delta, MergesTheReplacedNodeIntoTheAcceptedFleetAndSaysWhatIsFromWhere) {
 }
 
 TEST_F(Delta, TakesTheLastAcceptanceFromTheHistoryAndBuildsOnItsOwnResult) {
-  const std::string first = again(1, kNewSerial, "h100x8-healthy", kPlan, "first");
+  const std::string first = again(1, kNewSerial, "h100x8-healthy", kDeltaPlan, "first");
   EXPECT_THAT(delta({first, "--out", out().string()}).err, HasSubstr("history add"));
   ASSERT_EQ(history({"add", accepted().string()}).exitCode, 0);
   EXPECT_THAT(history({"add", accepted().string()}).out, Not(HasSubstr("fleet")));
@@ -191,7 +191,7 @@ TEST_F(Delta, TakesTheLastAcceptanceFromTheHistoryAndBuildsOnItsOwnResult) {
   EXPECT_EQ(Json::parse(history({"fleets", "--json"}).out).size(), 2u);
 
   // The next replacement, in another node: the first one's new part is what was accepted now.
-  const std::string second = again(2, "8888888888888", "h100x8-healthy", kPlan, "second");
+  const std::string second = again(2, "8888888888888", "h100x8-healthy", kDeltaPlan, "second");
   const auto next = delta({second, "--out", (dir_.path() / "out2").string()});
   EXPECT_EQ(next.exitCode, 0) << next.out << next.err;
   const Json fleet = Json::parse(readWhole(dir_.path() / "out2/fleet.json"));
@@ -208,7 +208,7 @@ TEST_F(Delta, RejectsTheFleetWhoseReplacementIsSick) {
   EXPECT_THAT(result.out, Not(HasSubstr("history add")));
   // A rejected fleet is nothing to build upon.
   const fs::path next = dir_.path() / "next";
-  const auto upon = delta({again(1, "7777777777777", "h100x8-healthy", kPlan, "third"), "--since",
+  const auto upon = delta({again(1, "7777777777777", "h100x8-healthy", kDeltaPlan, "third"), "--since",
                            out().string(), "--out", next.string()});
   EXPECT_EQ(upon.exitCode, 2) << upon.out;
   EXPECT_THAT(upon.err, HasSubstr("this fleet is rejected; only an accepted fleet can be re-accepted"));
@@ -217,7 +217,7 @@ TEST_F(Delta, RejectsTheFleetWhoseReplacementIsSick) {
 
 TEST_F(Delta, WantsTheWaiversUnderWhichTheFleetWasAccepted) {
   // Node 0 has a known slow GPU, and the fleet was accepted with it.
-  again(0, "", "h100x8-one-slow-gpu", kPlan, "slow");
+  again(0, "", "h100x8-one-slow-gpu", kDeltaPlan, "slow");
   fs::remove_all(accepted() / nodeName(0));
   fs::copy(dir_.path() / "slow" / nodeName(0), accepted() / nodeName(0), fs::copy_options::recursive);
   const std::string waivers =
@@ -261,25 +261,26 @@ TEST_F(Delta, RefusesWhereAnUntouchedNodesRecordIsMissingOrWasEdited) {
 }
 
 TEST_F(Delta, RefusesWhatDoesNotBelongToTheAcceptance) {
-  std::string otherPlan = kPlan;
+  std::string otherPlan = kDeltaPlan;
   otherPlan.replace(otherPlan.find("8192"), 4, "4096");
   expectRefused(merge(again(1, kNewSerial, "h100x8-healthy", otherPlan, "plan")), 2, "of plan short");
-  expectRefused(merge(again(1, kNewSerial, "h100x8-healthy", kPlan, "set", {"--set", "gemm.timeout=3m"})), 2,
-                "--set \"gemm.timeout=3m\"");
+  expectRefused(
+      merge(again(1, kNewSerial, "h100x8-healthy", kDeltaPlan, "set", {"--set", "gemm.timeout=3m"})), 2,
+      "--set \"gemm.timeout=3m\"");
   dir_.write("skus/h100.toml", readWhole(plan("skus/h100-sxm5-80gb.toml")) + "\n# another text\n");
-  expectRefused(merge(again(1, kNewSerial, "h100x8-healthy", kPlan, "profile",
+  expectRefused(merge(again(1, kNewSerial, "h100x8-healthy", kDeltaPlan, "profile",
                             {"--skus", (dir_.path() / "skus").string()})),
                 2, "evaluated with profile h100-sxm5-80gb");
-  const std::string renamed = again(1, kNewSerial, "h100x8-healthy", kPlan, "renamed");
+  const std::string renamed = again(1, kNewSerial, "h100x8-healthy", kDeltaPlan, "renamed");
   for (const char* space : {"", " "})
     replaceIn(fs::path(renamed) / nodeName(1) / "record.json",
               fmt::format("\"node\":{}\"sim-node-0001\"", space), "\"node\":\"other\"");
   expectRefused(merge(renamed), 2, "edited or truncated: run id");
   const fs::path foreign = dir_.path() / "foreign";
   const auto other =
-      runMuster({"run", dir_.write("foreign.toml", kPlan).string(), "--simulate", scenario("h100x8-healthy"),
-                 "--node-rank", "1", "--nnodes", "3", "--node-name", "other", "--seed", "7", "--plain",
-                 "--out", (foreign / "other").string()});
+      runMuster({"run", dir_.write("foreign.toml", kDeltaPlan).string(), "--simulate",
+                 scenario("h100x8-healthy"), "--node-rank", "1", "--nnodes", "3", "--node-name", "other",
+                 "--seed", "7", "--plain", "--out", (foreign / "other").string()});
   EXPECT_EQ(other.exitCode, 0) << other.out << other.err;
   expectRefused(merge(foreign.string()), 2, "node other is not in the accepted fleet");
   expectRefused(merge(accepted().string()), 2,

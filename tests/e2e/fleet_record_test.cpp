@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which records count for a fleet: those of its run, whole and honest. The others are named, and so are runs
-// that were cut.
+// that were interrupted.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -81,10 +81,10 @@ TEST_F(FleetRecord, OfARunThatWasCutIsNamedWithTheCommandThatGoesOn) {
   auto result = run_.judge(3);
   EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
   const Json fleet = run_.json();
-  ASSERT_EQ(fleet["cut"].size(), 1u);
+  ASSERT_EQ(fleet["without_record"].size(), 1u);
   EXPECT_TRUE(fleet["quarantined"].empty())
       << "other files of a run are no records: " << fleet["quarantined"];
-  const auto reason = fleet["cut"][0]["reason"].get<std::string>();
+  const auto reason = fleet["without_record"][0]["reason"].get<std::string>();
   EXPECT_THAT(reason, HasSubstr("its run was interrupted (2 stages finished)"));
   EXPECT_THAT(reasonOf("sim-node-0001"), HasSubstr("incomplete: " + reason));
   EXPECT_THAT(readWhole(run_.path() / "out/fleet.html"), HasSubstr("muster run --resume"));

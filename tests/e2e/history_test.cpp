@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "runner/core/files.h"
 #include "runner/core/json.h"
+#include "runner/system/files.h"
 #include "tests/e2e/muster.h"
 
 namespace muster::testing {

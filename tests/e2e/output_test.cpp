@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr const char* kPlan = R"(schema = 1
+constexpr const char* kOutputPlan = R"(schema = 1
 name = "short"
 [[stage]]
 name = "gemm"
@@ -52,7 +52,7 @@ ProcessResult onTerminal(const std::vector<std::string>& arguments,
 
 class Output : public ::testing::Test {
  protected:
-  Output() : plan_(dir_.write("plan.toml", kPlan).string()) {}
+  Output() : plan_(dir_.write("plan.toml", kOutputPlan).string()) {}
   [[nodiscard]] std::vector<std::string> simulated(const std::string& out) const {
     return {"run", plan_, "--simulate", scenario("h100x8-healthy"), "--out", (dir_.path() / out).string()};
   }
@@ -281,7 +281,7 @@ TEST_F(Output, ChecksAPlanFromStandardInput) {
     options.input = text;
     return runMuster({"check", "-"}, options);
   };
-  const ProcessResult toml = check(kPlan);
+  const ProcessResult toml = check(kOutputPlan);
   EXPECT_EQ(toml.exitCode, 0) << toml.err;
   EXPECT_EQ(toml.out, "standard input: valid: plan short, 1 stage, 1 case\n");
   const ProcessResult lua = check(

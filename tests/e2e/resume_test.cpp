@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
 // Several short stages, one of whose ranks starts a child in a session of its own.
-constexpr const char* kPlan = R"(schema = 1
+constexpr const char* kResumePlan = R"(schema = 1
 name = "resumable"
 sku = "host"
 backend = "host"
@@ -80,7 +80,7 @@ void expectNothingLeft(const std::string& marker) {
 
 TEST(Resume, EndsAsAnUndisturbedRunAfterKill9AtTwentyRandomMoments) {
   TempDir dir;
-  const auto file = dir.write("plan.toml", kPlan);
+  const auto file = dir.write("plan.toml", kResumePlan);
   const auto command = [&](const fs::path& out) {
     return std::vector<std::string>{"run", file.string(), "--resume", out.string()} + withFakes();
   };
@@ -110,7 +110,7 @@ TEST(Resume, EndsAsAnUndisturbedRunAfterKill9AtTwentyRandomMoments) {
 
 TEST(Resume, DoesNotRunFinishedStagesAgain) {
   TempDir dir;
-  const auto file = dir.write("plan.toml", kPlan);
+  const auto file = dir.write("plan.toml", kResumePlan);
   const auto out = dir.path() / "run";
   const auto command = std::vector<std::string>{"run", file.string(), "--resume", out.string()} + withFakes();
   runMuster(command);
@@ -126,10 +126,10 @@ TEST(Resume, DoesNotRunFinishedStagesAgain) {
 
 TEST(Resume, RefusesAnotherPlan) {
   TempDir dir;
-  const auto file = dir.write("plan.toml", kPlan);
+  const auto file = dir.write("plan.toml", kResumePlan);
   const auto out = (dir.path() / "run").string();
   runMuster(std::vector<std::string>{"run", file.string(), "--out", out} + withFakes());
-  const auto other = dir.write("other.toml", std::string(kPlan) + "# changed\n");
+  const auto other = dir.write("other.toml", std::string(kResumePlan) + "# changed\n");
   const auto result = runMuster({"run", other.string(), "--resume", out});
   EXPECT_EQ(result.exitCode, 2);
   EXPECT_NE(result.err.find("was started with another plan"), std::string::npos) << result.err;
@@ -138,7 +138,7 @@ TEST(Resume, RefusesAnotherPlan) {
 /// A run that was cut behind its inventory, and what somebody did to its folder meanwhile.
 TEST(Resume, RefusesInputsThatWereChangedInBetween) {
   TempDir dir;
-  const auto file = dir.write("plan.toml", kPlan);
+  const auto file = dir.write("plan.toml", kResumePlan);
   const fs::path whole = dir.path() / "whole";
   runMuster(std::vector<std::string>{"run", file.string(), "--out", whole.string()} + withFakes());
   const std::string lines = readWhole(whole / "journal.jsonl");
@@ -171,7 +171,7 @@ TEST(Resume, RefusesInputsThatWereChangedInBetween) {
 
 TEST(Resume, FailsANodeThatRebootedInBetween) {
   TempDir dir;
-  const auto file = dir.write("plan.toml", kPlan);
+  const auto file = dir.write("plan.toml", kResumePlan);
   const auto out = dir.path() / "run";
   const auto command = std::vector<std::string>{"run", file.string(), "--resume", out.string()} + withFakes();
   runMuster(command);
@@ -191,7 +191,7 @@ TEST(Resume, FailsANodeThatRebootedInBetween) {
 
 TEST(Resume, GoesOnBehindATruncatedLine) {
   TempDir dir;
-  const auto file = dir.write("plan.toml", kPlan);
+  const auto file = dir.write("plan.toml", kResumePlan);
   const auto out = dir.path() / "run";
   const auto command = std::vector<std::string>{"run", file.string(), "--resume", out.string()} + withFakes();
   const auto whole = runMuster(command);

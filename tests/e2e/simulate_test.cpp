@@ -19,7 +19,7 @@ ProcessResult simulate(const std::string& name, const std::filesystem::path& out
                    more);
 }
 
-bool contains(const std::string& text, const std::string& part) {
+bool mentions(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
@@ -38,10 +38,10 @@ TEST(Simulate, AcceptsAHealthyNode) {
 TEST(Simulate, MarksEverythingSimulated) {
   TempDir dir;
   const auto result = simulate("h100x8-healthy", dir.path() / "run");
-  EXPECT_TRUE(contains(result.out, "SIMULATED")) << result.out;
+  EXPECT_TRUE(mentions(result.out, "SIMULATED")) << result.out;
   EXPECT_TRUE(recordIn(dir.path() / "run").simulated);
-  EXPECT_TRUE(contains(readWhole(dir.path() / "run" / "report.html"), "SIMULATED"));
-  EXPECT_TRUE(contains(readWhole(dir.path() / "run" / "junit.xml"), "SIMULATED"));
+  EXPECT_TRUE(mentions(readWhole(dir.path() / "run" / "report.html"), "SIMULATED"));
+  EXPECT_TRUE(mentions(readWhole(dir.path() / "run" / "junit.xml"), "SIMULATED"));
 }
 
 TEST(Simulate, NamesTheSlowGpuEverywhere) {
@@ -60,13 +60,13 @@ TEST(Simulate, NamesTheSlowGpuEverywhere) {
   EXPECT_FALSE(first.expectation->source.empty());
   EXPECT_FALSE(first.remedy.empty());
   for (const std::string& text : {device, first.metric}) {
-    EXPECT_TRUE(contains(result.out, text)) << text << "\n" << result.out;
-    EXPECT_TRUE(contains(html, text)) << text;
+    EXPECT_TRUE(mentions(result.out, text)) << text << "\n" << result.out;
+    EXPECT_TRUE(mentions(html, text)) << text;
   }
-  EXPECT_TRUE(contains(html, first.expectation->source.substr(0, 20)));
-  EXPECT_TRUE(contains(html, first.remedy.substr(0, 20)));
-  EXPECT_TRUE(contains(result.out, first.remedy.substr(0, 20))) << result.out;
-  EXPECT_TRUE(contains(result.out, first.expectation->source.substr(0, 20))) << result.out;
+  EXPECT_TRUE(mentions(html, first.expectation->source.substr(0, 20)));
+  EXPECT_TRUE(mentions(html, first.remedy.substr(0, 20)));
+  EXPECT_TRUE(mentions(result.out, first.remedy.substr(0, 20))) << result.out;
+  EXPECT_TRUE(mentions(result.out, first.expectation->source.substr(0, 20))) << result.out;
 }
 
 TEST(Simulate, EndsAHangAtTheDeadlineAndNamesRankAndDevice) {
@@ -236,8 +236,8 @@ TEST(Simulate, RefusesAFaultOnANodeThatTheRunDoesNotHave) {
         std::pair{std::vector<std::string>{"--nnodes", "2", "--node-rank", "1"}, "2 nodes"}}) {
     const auto result = run(nodes);
     EXPECT_EQ(result.exitCode, 2) << result.out << result.err;
-    EXPECT_TRUE(contains(result.err, file.string() + ":")) << result.err;
-    EXPECT_TRUE(contains(result.err, std::string("this fault is on node 2, and the run has ") + has))
+    EXPECT_TRUE(mentions(result.err, file.string() + ":")) << result.err;
+    EXPECT_TRUE(mentions(result.err, std::string("this fault is on node 2, and the run has ") + has))
         << result.err;
     std::filesystem::remove_all(dir.path() / "run");
   }

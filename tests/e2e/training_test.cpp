@@ -17,8 +17,8 @@ std::vector<double> samplesOf(const Record& record, const std::string& metric) {
   return {};
 }
 
-std::string stage(const std::string& backend, const std::string& sku, const std::string& test,
-                  const std::string& params) {
+std::string trainingStage(const std::string& backend, const std::string& sku, const std::string& test,
+                          const std::string& params) {
   return "schema = 1\nname = \"training\"\nsku = \"" + sku + "\"\nbackend = \"" + backend +
          "\"\nallow_unknown_sku = true\n[[stage]]\nname = \"train\"\nplugin = \"train\"\ntest = \"" + test +
          "\"\nscope = \"node\"\ntimeout = \"8m\"\n" + params;
@@ -28,7 +28,7 @@ TEST(Training, TwoRanksLearnToTellClothesApart) {
   ASSERT_TRUE(std::filesystem::exists("/usr/share/datasets/fashion-mnist"))
       << "apt-get install dataset-fashion-mnist";
   TempDir dir;
-  const auto path = dir.write("plan.toml", stage("host", "host", "training", R"(ranks = 2
+  const auto path = dir.write("plan.toml", trainingStage("host", "host", "training", R"(ranks = 2
 [stage.params]
 model = "resnet18"
 data_mode = "fashion-mnist"
@@ -58,7 +58,7 @@ remedy = "compare with tests/plugins/train/golden"
 
 TEST(Training, TwoRanksTrainTwiceInTheSameBits) {
   TempDir dir;
-  const auto path = dir.write("plan.toml", stage("host", "host", "determinism", R"(ranks = 2
+  const auto path = dir.write("plan.toml", trainingStage("host", "host", "determinism", R"(ranks = 2
 [stage.params]
 width = 8
 batch_size = 4
@@ -85,7 +85,7 @@ bucket_bytes = "64 KiB"
 
 TEST(Training, EightSimulatedGpusTrainAsOneGroup) {
   TempDir dir;
-  const auto path = dir.write("plan.toml", stage("cuda", "auto", "training", R"([stage.params]
+  const auto path = dir.write("plan.toml", trainingStage("cuda", "auto", "training", R"([stage.params]
 model = "resnet50"
 dtype = "bf16"
 batch_size = 256

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "runner/core/files.h"
 #include "runner/record/record_check.h"
+#include "runner/system/files.h"
 #include "tests/e2e/muster.h"
 
 namespace muster::testing {

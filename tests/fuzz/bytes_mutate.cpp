@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 #include "tests/fuzz/mutator.h"
 #include "tests/fuzz/targets.h"
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 #include "tests/fuzz/mutate_run.h"
 #include "tests/fuzz/mutator.h"
 #include "tests/fuzz/plan_check.h"

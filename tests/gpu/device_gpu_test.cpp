@@ -24,7 +24,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr uint64_t kSizes[] = {1, 7, 8, 9, 15, 16, 17, 31, 4095, 4096, (1 << 20) + 5, (64 << 20) + 8};
+constexpr uint64_t kBufferSizes[] = {1, 7, 8, 9, 15, 16, 17, 31, 4095, 4096, (1 << 20) + 5, (64 << 20) + 8};
 constexpr uint64_t kPast32Bits = (5ull << 30) + 24;
 
 class GpuDevice : public ::testing::Test {
@@ -64,7 +64,7 @@ class GpuDevice : public ::testing::Test {
 };
 
 TEST_F(GpuDevice, WritesAndHashesPatternsAsTheHostDoes) {
-  for (uint64_t bytes : kSizes) {
+  for (uint64_t bytes : kBufferSizes) {
     auto a = buffer(bytes), b = made(*host_, bytes);
     for (uint64_t pattern : {0, 1, 2, 3, 4, 5, 6, 7, 8, 4711}) {
       ASSERT_TRUE(gpu_->fillPattern(*a, pattern).ok());
@@ -76,7 +76,7 @@ TEST_F(GpuDevice, WritesAndHashesPatternsAsTheHostDoes) {
 }
 
 TEST_F(GpuDevice, FindsADamagedByteOfAPatternWhereverItIs) {
-  for (uint64_t bytes : kSizes) {
+  for (uint64_t bytes : kBufferSizes) {
     auto a = buffer(bytes);
     for (uint64_t offset : {uint64_t{0}, bytes / 2, bytes - 1}) {
       ASSERT_TRUE(gpu_->fillPattern(*a, 99).ok());

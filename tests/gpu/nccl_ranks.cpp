@@ -80,7 +80,7 @@ bool waitUntil(pid_t pid, Clock::time_point end, int& status) {
   return late;
 }
 
-std::string wordsOf(const fs::path& folder, int rank, int status, bool late) {
+std::string wordsOfRank(const fs::path& folder, int rank, int status, bool late) {
   if (late) return "took too long";
   if (WIFSIGNALED(status)) return "ended by signal " + std::to_string(WTERMSIG(status));
   // Words are the last thing that a rank has to do: without them it never came to the end of its role.
@@ -153,7 +153,7 @@ std::vector<std::string> play(const Stage& stage, const std::string& role, int r
   for (int rank = 0; rank < ranks; ++rank) {
     int status = 0;
     const bool late = waitUntil(pids[static_cast<size_t>(rank)], end, status);
-    words.push_back(wordsOf(folder, rank, status, late));
+    words.push_back(wordsOfRank(folder, rank, status, late));
   }
   fs::remove_all(folder);
   return words;

@@ -9,6 +9,7 @@ import re
 import sys
 
 CORE = "runner/core"
+SYSTEM = "runner/system"
 METRICS = "runner/metrics"
 HOSTS = "runner/hosts"
 WIRE = "runner/rendezvous/wire"
@@ -20,61 +21,62 @@ APP = "runner/app/"
 # The longest matching folder rules a file. A name stands for that folder alone, except for those of WHOLE.
 USES = {
     CORE: [],
+    SYSTEM: [CORE],
     TOML: [CORE],
     METRICS: [CORE],
     HOSTS: [CORE],
-    "runner/plan": [CORE, TOML, METRICS, "runner/plan/lua"],
-    "runner/plan/lua": [CORE, TOML, METRICS],
-    "runner/sku": [CORE, TOML, METRICS],
+    "runner/plan": [CORE, SYSTEM, TOML, METRICS, "runner/plan/lua"],
+    "runner/plan/lua": [CORE, SYSTEM, TOML, METRICS],
+    "runner/sku": [CORE, SYSTEM, TOML, METRICS],
     "runner/judge": [CORE, TOML, METRICS],
-    RECORD: [CORE, METRICS, "runner/judge", "runner/record/fold"],
+    RECORD: [CORE, SYSTEM, METRICS, "runner/judge", "runner/record/fold"],
     "runner/record/fold": [CORE, METRICS],
-    WIRE: [CORE],
-    "runner/rendezvous": [CORE, WIRE],
+    WIRE: [CORE, SYSTEM],
+    "runner/rendezvous": [CORE, SYSTEM, WIRE],
     "runner/launcher": [CORE, HOSTS, WIRE],
-    "runner/slurm": [CORE, HOSTS],
-    "runner/dispatch": [CORE, METRICS],
-    "runner/cluster": [CORE, "runner/dispatch", "runner/rendezvous", WIRE],
-    "runner/host": [CORE, "runner/rendezvous", "plugins/abi", "plugins/sdk"],
-    APP + "process": [CORE],
+    "runner/slurm": [CORE, SYSTEM, HOSTS],
+    "runner/dispatch": [CORE, SYSTEM, METRICS],
+    "runner/cluster": [CORE, SYSTEM, "runner/dispatch", "runner/rendezvous", WIRE],
+    "runner/host": [CORE, SYSTEM, "runner/rendezvous", "plugins/abi", "plugins/sdk"],
+    APP + "process": [CORE, SYSTEM],
     APP + "view": [CORE, "runner/dispatch", RECORD, "reports/terminal", APP + "process"],
-    APP + "stage": [CORE, METRICS, "runner/plan", "runner/plan/lua", "runner/sku", "runner/judge", "runner/dispatch", "runner/rendezvous", "runner/cluster",
+    APP + "stage": [CORE, SYSTEM, METRICS, "runner/plan", "runner/plan/lua", "runner/sku", "runner/judge", "runner/dispatch", "runner/rendezvous", "runner/cluster",
                     RECORD, "runner/record/fold", APP + "process", APP + "view"],
-    APP + "node": [CORE, "runner/plan", "runner/sku", "runner/judge", WIRE, "runner/launcher", "runner/cluster", RECORD,
+    APP + "node": [CORE, SYSTEM, "runner/plan", "runner/sku", "runner/judge", WIRE, "runner/launcher", "runner/cluster", RECORD,
                    "reports/html", "reports/junit", APP + "process", APP + "view", APP + "stage"],
-    APP + "commands": [CORE, TOML, METRICS, HOSTS, "runner/plan", "runner/plan/lua", "runner/sku", "runner/judge", "runner/dispatch", "runner/launcher",
+    APP + "commands": [CORE, SYSTEM, TOML, METRICS, HOSTS, "runner/plan", "runner/plan/lua", "runner/sku", "runner/judge", "runner/dispatch", "runner/launcher",
                        "runner/slurm", RECORD, "reports/fleet", "reports/fleet/read", "reports/fleet/render", "reports/terminal",
                        APP + "process", APP + "stage", APP + "node"],
-    APP + "slurm": [CORE, "runner/judge", "runner/dispatch", "runner/slurm", RECORD, APP + "process", APP + "node", APP + "commands"],
-    APP + "history": [CORE, "runner/judge", "runner/dispatch", "reports/history", "reports/history/store", "reports/fleet/read", "reports/fleet/render",
+    APP + "slurm": [CORE, SYSTEM, "runner/judge", "runner/dispatch", "runner/slurm", RECORD, APP + "process", APP + "node", APP + "commands"],
+    APP + "history": [CORE, SYSTEM, "runner/judge", "runner/dispatch", "reports/history", "reports/history/store", "reports/fleet/read", "reports/fleet/render",
                       APP + "process", APP + "node", APP + "commands"],
-    APP + "baseline": [CORE, "runner/judge", "runner/dispatch", "runner/sku", RECORD, "reports/fleet/read", APP + "commands"],
+    APP + "baseline": [CORE, SYSTEM, "runner/judge", "runner/dispatch", "runner/sku", RECORD, "reports/fleet/read", APP + "commands"],
     "runner/app": [CORE, HOSTS, "runner/judge", RECORD, APP + "process", APP + "commands", APP + "slurm", APP + "history", APP + "baseline"],
     "plugins/abi": [],
     "plugins/sdk": [CORE, METRICS, "plugins/abi", "kernels/interfaces"],
     "plugins/ring/solver": [CORE, HOSTS],
-    "plugins": [CORE, METRICS, "plugins/abi", "plugins/sdk", *KERNELS],
+    "plugins": [CORE, SYSTEM, METRICS, "plugins/abi", "plugins/sdk", *KERNELS],
     "kernels/spec": [CORE],
     "kernels/interfaces": [CORE, METRICS, "kernels/spec"],
     "kernels/checks": [CORE, "kernels/spec", "kernels/interfaces"],
-    "kernels/loading": [CORE, "kernels/interfaces"],
-    "kernels/host": [CORE, *KERNELS],
+    "kernels/loading": [CORE, SYSTEM, "kernels/interfaces"],
+    "kernels/host": [CORE, SYSTEM, *KERNELS],
     "kernels/sim": [CORE, *KERNELS, "kernels/sim/scenario"],
-    "kernels/sim/scenario": [CORE, TOML, "kernels/interfaces"],
-    "kernels/cuda": [CORE, *KERNELS, "kernels/host/inventory", "kernels/host/rdma"],  # the node around the GPUs is any Linux machine
+    "kernels/sim/scenario": [CORE, SYSTEM, TOML, "kernels/interfaces"],
+    "kernels/cuda": [CORE, SYSTEM, *KERNELS, "kernels/host/inventory", "kernels/host/rdma"],  # the node around the GPUs is any Linux machine
     "kernels/cuda/dnn/library": [CORE, *KERNELS, "kernels/cuda", "kernels/cuda/dnn/device"],
     "kernels/cuda/dnn/device": ["kernels/cuda"],
     "kernels/cuda/dnn/ops": [CORE, *KERNELS, "kernels/cuda", "kernels/cuda/dnn/library", "kernels/cuda/dnn/device"],
     "reports/terminal": [CORE, METRICS, RECORD],
     "reports/junit": [CORE, METRICS, RECORD],
-    "reports/html": [CORE, METRICS, RECORD],
+    "reports/html": [CORE, SYSTEM, METRICS, RECORD],
     "reports/fleet/peers": [CORE, METRICS],
-    "reports/fleet/read": [CORE, METRICS, "runner/judge", RECORD, "runner/record/fold", "reports/fleet/peers"],
+    "reports/fleet/read": [CORE, SYSTEM, METRICS, "runner/judge", RECORD, "runner/record/fold", "reports/fleet/peers"],
     "reports/fleet": [CORE, "reports/fleet/read"],
     "reports/fleet/check": [CORE, METRICS, RECORD, "reports/fleet", "reports/fleet/read"],
-    "reports/fleet/assess": [CORE, METRICS, "runner/judge", RECORD, "reports/fleet", "reports/fleet/peers", "reports/fleet/read", "reports/fleet/check"],
-    "reports/fleet/render": [CORE, RECORD, "reports/html", "reports/terminal", "reports/fleet"],
-    "reports/history/store": [CORE, METRICS, "reports/fleet/read"],
+    "reports/fleet/assess": [CORE, SYSTEM, METRICS, "runner/judge", RECORD, "reports/fleet", "reports/fleet/peers", "reports/fleet/read", "reports/fleet/check"],
+    "reports/fleet/render": [CORE, SYSTEM, RECORD, "reports/html", "reports/terminal", "reports/fleet"],
+    "reports/history/store": [CORE, SYSTEM, METRICS, "reports/fleet/read"],
     "reports/history": [CORE, "reports/fleet/read", "reports/history/store"],
 }
 # Libraries whose folders are one: each may include what lies anywhere below it.
@@ -94,7 +96,7 @@ EXTERNAL = [
 ]
 # The judge is pure: it neither reads nor writes anything.
 JUDGE = "runner/judge"
-IMPURE = re.compile(r"fstream|iostream|filesystem|cstdio|stdio\.h|unistd\.h|fcntl\.h|sys/|chrono|ctime|random|thread|runner/core/(files|clock)\.h")
+IMPURE = re.compile(r"fstream|iostream|filesystem|cstdio|stdio\.h|unistd\.h|fcntl\.h|sys/|chrono|ctime|random|thread|runner/core/clock\.h|runner/system/")
 # What these folders print may be anybody's text: runner/core/print.h escapes it.
 PRINTING = ["runner/app/", "runner/slurm/"]
 PRINT = re.compile(r"fmt::print\((?!\s*stderr\b)")

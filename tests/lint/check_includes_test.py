@@ -33,7 +33,7 @@ BAD = [
     ("runner/dispatch/launch.cpp", "#include <cuda_runtime.h>"),
     ("runner/host/host.cpp", '#include "runner/plan/plan.h"'),
     ("runner/judge/judge.cpp", '  #  include <fstream>'),
-    ("runner/judge/judge.cpp", '#include "runner/core/files.h"'),
+    ("runner/judge/judge.cpp", '#include "runner/system/files.h"'),
     ("plugins/compute/gemm.cpp", '#include "kernels/host/gemm.h"'),
     ("plugins/compute/gemm.cpp", '#include "plugins/memory/copy.h"'),
     ("plugins/compute/gemm.cpp", "#include <dnnl.hpp>"),

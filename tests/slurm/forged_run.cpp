@@ -15,11 +15,11 @@
 #include <stdexcept>
 
 #include "runner/app/slurm/slurm_fleet.h"
-#include "runner/core/files.h"
-#include "runner/core/secret.h"
 #include "runner/core/text.h"
 #include "runner/record/record_check.h"
 #include "runner/record/record_mac.h"
+#include "runner/system/files.h"
+#include "runner/system/secret.h"
 #include "tests/reports/fleet/fleet_folder.h"
 #include "tests/runner/record/sample/sample_record.h"
 
@@ -561,7 +561,7 @@ ForgedRuns::Verdicts ForgedRuns::judge(const fs::path& folder) const {
   for (const auto& bad : judged->fleet.quarantined)
     verdicts.lines.insert(fmt::format("{} {}: {}", bad.path, bad.node, bad.reason));
   for (const auto* list :
-       {&judged->fleet.duplicates, &judged->fleet.stale, &judged->fleet.foreign, &judged->fleet.cut})
+       {&judged->fleet.duplicates, &judged->fleet.stale, &judged->fleet.foreign, &judged->fleet.withoutRecord})
     for (const auto& out : *list)
       verdicts.lines.insert(fmt::format("{} {}: {}", out.path, out.node, out.reason));
   for (const auto& finding : judged->fleet.findings) verdicts.lines.insert(finding.text);

@@ -9,8 +9,8 @@
 #include <charconv>
 #include <optional>
 
-#include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/system/files.h"
 
 namespace muster {
 

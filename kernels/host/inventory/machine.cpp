@@ -16,8 +16,8 @@
 #include <cstdlib>
 
 #include "kernels/host/inventory/cpu.h"
-#include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/system/files.h"
 
 namespace muster {
 

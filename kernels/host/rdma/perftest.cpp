@@ -18,7 +18,7 @@
 #include "kernels/host/rdma/perftest_output.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
-#include "runner/core/trust.h"
+#include "runner/system/trust.h"
 
 namespace muster {
 

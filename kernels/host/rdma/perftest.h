@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/interfaces/rdma.h"
-#include "runner/core/child_process.h"
+#include "runner/system/child_process.h"
 
 namespace muster {
 

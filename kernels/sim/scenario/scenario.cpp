@@ -8,9 +8,9 @@
 #include <cmath>
 
 #include "kernels/sim/scenario/fault_reader.h"
-#include "runner/core/files.h"
 #include "runner/core/text.h"
 #include "runner/core/toml/toml_table.h"
+#include "runner/system/files.h"
 
 namespace muster::sim {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "plugins/train/data/memory_images.h"
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 
 namespace muster::train {
 namespace {

@@ -12,9 +12,9 @@
 #include "plugins/train/data/files/checksum.h"
 #include "plugins/train/data/files/fetch.h"
 #include "plugins/train/data/files/tar.h"
-#include "runner/core/files.h"
-#include "runner/core/trust.h"
 #include "runner/core/units.h"
+#include "runner/system/files.h"
+#include "runner/system/trust.h"
 
 namespace muster::train {
 namespace {

@@ -13,7 +13,7 @@
 #include "plugins/train/data/files/jpeg.h"
 #include "plugins/train/data/resize.h"
 #include "plugins/train/random.h"
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 
 namespace muster::train {
 namespace {

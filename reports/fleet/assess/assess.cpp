@@ -19,8 +19,8 @@
 #include "reports/fleet/check/rejudged.h"
 #include "reports/fleet/check/sku_check.h"
 #include "reports/fleet/fleet_record.h"
-#include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/system/files.h"
 
 namespace muster::fleet {
 namespace {
@@ -181,7 +181,7 @@ Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options) {
   fleet.duplicates = std::move(covered.duplicates);
   fleet.stale = std::move(covered.stale);
   fleet.foreign = std::move(covered.foreign);
-  fleet.cut = std::move(covered.cut);
+  fleet.withoutRecord = std::move(covered.withoutRecord);
   listQuarantined(records, fleet);
   fleet.findings = std::move(checks.findings);
   std::move(peers.findings.begin(), peers.findings.end(), std::back_inserter(fleet.findings));

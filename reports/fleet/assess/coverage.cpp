@@ -67,7 +67,7 @@ class CoverageMaker {
     }
     candidates_.resize(made_.nodes.size());
     staleOf_.resize(made_.nodes.size());
-    cutOf_.resize(made_.nodes.size());
+    interruptedOf_.resize(made_.nodes.size());
     return {};
   }
 
@@ -197,7 +197,7 @@ class CoverageMaker {
 
   void sortInterruptedRuns() {
     for (const InterruptedRun& run : records_.interruptedRuns) {
-      const std::string state = run.running ? "running" : "cut";
+      const std::string state = run.running ? "running" : "interrupted";
       const auto at = place_.find(run.node);
       const std::string stale = staleReason(run);
       if (at == place_.end()) {
@@ -206,8 +206,8 @@ class CoverageMaker {
         made_.stale.push_back({run.path, run.node, state, stale});
         if (staleOf_[at->second].empty()) staleOf_[at->second] = stale;
       } else {
-        made_.cut.push_back({run.path, run.node, state, interruptedReason(run)});
-        cutOf_[at->second] = made_.cut.back().reason;
+        made_.withoutRecord.push_back({run.path, run.node, state, interruptedReason(run)});
+        interruptedOf_[at->second] = made_.withoutRecord.back().reason;
       }
     }
   }
@@ -223,11 +223,11 @@ class CoverageMaker {
     FleetNode& node = made_.nodes[i];
     settleRecords(i);
     // A node whose run broke off is not accepted for what another run of it says.
-    if (cutOf_[i].empty()) return;
-    node.gap = cutOf_[i];
+    if (interruptedOf_[i].empty()) return;
+    node.gap = interruptedOf_[i];
     if (node.state == NodeState::kRejected) return;
     node.state = NodeState::kIncomplete;
-    node.reason = cutOf_[i];
+    node.reason = interruptedOf_[i];
   }
 
   void settleRecords(size_t i) {
@@ -263,7 +263,7 @@ class CoverageMaker {
   std::map<std::string, size_t> place_;
   std::vector<std::vector<size_t>> candidates_;
   std::vector<std::string> staleOf_;
-  std::vector<std::string> cutOf_;
+  std::vector<std::string> interruptedOf_;
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ struct Coverage {
   std::vector<LeftOut> duplicates;
   std::vector<LeftOut> stale;
   std::vector<LeftOut> foreign;
-  std::vector<LeftOut> cut;
+  std::vector<LeftOut> withoutRecord;
   std::vector<std::string> notes;
 };
 

@@ -14,9 +14,9 @@
 #include <optional>
 #include <vector>
 
-#include "runner/core/files.h"
 #include "runner/core/json.h"
 #include "runner/core/text.h"
+#include "runner/system/files.h"
 
 namespace muster::fleet {
 namespace fs = std::filesystem;

@@ -12,11 +12,11 @@
 #include "reports/fleet/read/record_stream.h"
 #include "reports/fleet/read/stage_reader.h"
 #include "reports/fleet/read/waived_record.h"
-#include "runner/core/files.h"
 #include "runner/core/units.h"
 #include "runner/record/record.h"
 #include "runner/record/record_check.h"
 #include "runner/record/record_mac.h"
+#include "runner/system/files.h"
 
 namespace muster::fleet {
 namespace fs = std::filesystem;

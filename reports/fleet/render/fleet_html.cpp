@@ -13,10 +13,10 @@
 #include "reports/html/view.h"
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
-#include "runner/core/files.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/record/markup.h"
+#include "runner/system/files.h"
 
 namespace muster::fleet {
 namespace {
@@ -331,7 +331,7 @@ Result<std::string> renderFleetHtml(const Fleet& fleet, const FleetRecords& reco
   addBounded(view, "drift", fleet.drift, driftView);
   addBounded(view, "duplicates", fleet.duplicates, leftOutView);
   addBounded(view, "stale", fleet.stale, leftOutView);
-  addBounded(view, "cut", fleet.cut, leftOutView);
+  addBounded(view, "without_record", fleet.withoutRecord, leftOutView);
   addBounded(view, "foreign", fleet.foreign, leftOutView);
   addBounded(view, "quarantined", fleet.quarantined, [](const Quarantined& q) {
     View one;

@@ -252,7 +252,7 @@ std::string fleetText(const Fleet& fleet, const FleetRecords& records) {
   out.list("duplicates", fleet.duplicates, plain);
   out.list("stale", fleet.stale, plain);
   out.list("foreign", fleet.foreign, plain);
-  out.list("cut", fleet.cut, plain);
+  out.list("without_record", fleet.withoutRecord, plain);
   out.list("quarantined", fleet.quarantined, plain);
   out.list("groups", fleet.groups, plain);
   out.member("deferred_judged", fleet.deferredCount);

@@ -104,7 +104,7 @@ std::string renderFleetSummary(const Fleet& fleet, int width) {
   const auto out = [](const LeftOut& o) {
     return fmt::format("{} ({}): {}", printable(o.node), printable(o.path), o.reason);
   };
-  screen.list("Without a record", fleet.cut, out);
+  screen.list("Without a record", fleet.withoutRecord, out);
   screen.list("Duplicates", fleet.duplicates, out);
   screen.list("Stale (another plan or run)", fleet.stale, out);
   screen.list("Unexpected nodes", fleet.foreign, out);

@@ -10,7 +10,7 @@
 
 #include <string_view>
 
-#include "runner/core/trust.h"
+#include "runner/system/trust.h"
 
 namespace muster::history {
 namespace fs = std::filesystem;

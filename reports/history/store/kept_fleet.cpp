@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include "runner/core/files.h"
 #include "runner/core/json.h"
 #include "runner/core/text.h"
+#include "runner/system/files.h"
 
 namespace muster::history {
 namespace fs = std::filesystem;

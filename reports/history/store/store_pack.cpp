@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 
 namespace muster::history {
 namespace {

@@ -9,7 +9,6 @@
 #include "runner/app/baseline/baseline_fleet.h"
 #include "runner/app/baseline/baseline_options.h"
 #include "runner/app/commands/record_input.h"
-#include "runner/core/files.h"
 #include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
@@ -18,6 +17,7 @@
 #include "runner/record/record.h"
 #include "runner/sku/physical.h"
 #include "runner/sku/profile_writer.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace fs = std::filesystem;

@@ -9,8 +9,8 @@
 #include <set>
 
 #include "runner/core/clock.h"
-#include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {

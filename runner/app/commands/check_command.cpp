@@ -8,10 +8,10 @@
 #include "runner/app/commands/commands.h"
 #include "runner/app/commands/plan_input.h"
 #include "runner/app/process/print_error.h"
-#include "runner/core/files.h"
 #include "runner/core/print.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/judge/exit_code.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {

@@ -18,11 +18,9 @@
 #include "runner/app/commands/slurm_records.h"
 #include "runner/app/node/waiver_input.h"
 #include "runner/core/clock.h"
-#include "runner/core/files.h"
 #include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/core/toml/toml_document.h"
-#include "runner/core/trust.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/hosts/host_list.h"
 #include "runner/hosts/topology_file.h"
@@ -30,6 +28,8 @@
 #include "runner/sku/profile.h"
 #include "runner/slurm/scheduler.h"
 #include "runner/slurm/scripts.h"
+#include "runner/system/files.h"
+#include "runner/system/trust.h"
 
 namespace muster {
 namespace fs = std::filesystem;

@@ -15,15 +15,15 @@
 #include "runner/app/stage/stage_runner.h"
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
-#include "runner/core/files.h"
 #include "runner/core/print.h"
 #include "runner/core/text.h"
-#include "runner/core/trust.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/judge/exit_code.h"
 #include "runner/plan/lua/predicate.h"
 #include "runner/record/evidence_json.h"
 #include "runner/sku/network_peaks.h"
+#include "runner/system/files.h"
+#include "runner/system/trust.h"
 
 namespace muster {
 namespace fs = std::filesystem;

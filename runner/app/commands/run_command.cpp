@@ -16,9 +16,9 @@
 #include "runner/app/process/interrupt.h"
 #include "runner/app/process/side_by_side.h"
 #include "runner/core/clock.h"
-#include "runner/core/files.h"
 #include "runner/core/text.h"
 #include "runner/judge/exit_code.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace fs = std::filesystem;

@@ -17,12 +17,12 @@
 #include "runner/app/history/history_json.h"
 #include "runner/app/node/waiver_input.h"
 #include "runner/core/clock.h"
-#include "runner/core/files.h"
 #include "runner/core/print.h"
 #include "runner/core/text.h"
-#include "runner/core/trust.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/judge/exit_code.h"
+#include "runner/system/files.h"
+#include "runner/system/trust.h"
 
 namespace muster {
 namespace fs = std::filesystem;

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {

@@ -15,10 +15,10 @@
 #include "runner/app/view/resume_command.h"
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
-#include "runner/core/files.h"
 #include "runner/core/text.h"
 #include "runner/record/evidence_json.h"
 #include "runner/record/record_mac.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace fs = std::filesystem;

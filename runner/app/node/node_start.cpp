@@ -6,11 +6,11 @@
 
 #include "runner/app/node/node_run.h"
 #include "runner/core/clock.h"
-#include "runner/core/files.h"
 #include "runner/core/text.h"
 #include "runner/record/evidence_json.h"
 #include "runner/record/record_check.h"
 #include "runner/sku/network_peaks.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace fs = std::filesystem;

@@ -6,8 +6,8 @@
 
 #include "reports/html/html.h"
 #include "reports/junit/junit.h"
-#include "runner/core/files.h"
 #include "runner/record/record_check.h"
+#include "runner/system/files.h"
 
 namespace muster {
 

@@ -11,7 +11,7 @@
 #include <cerrno>
 
 #include "runner/core/text.h"
-#include "runner/core/trust.h"
+#include "runner/system/trust.h"
 
 namespace muster {
 namespace fs = std::filesystem;

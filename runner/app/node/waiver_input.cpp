@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "runner/app/node/node_inventory.h"
-#include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {

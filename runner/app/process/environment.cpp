@@ -9,8 +9,8 @@
 #include <cstring>
 #include <string_view>
 
-#include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {

@@ -20,9 +20,9 @@
 #include <utility>
 
 #include "runner/app/process/interrupt.h"
-#include "runner/core/child_process.h"
-#include "runner/core/files.h"
 #include "runner/core/json.h"
+#include "runner/system/child_process.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {

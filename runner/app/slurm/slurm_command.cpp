@@ -11,10 +11,8 @@
 #include "runner/app/slurm/slurm_fleet.h"
 #include "runner/app/slurm/slurm_options.h"
 #include "runner/core/clock.h"
-#include "runner/core/files.h"
 #include "runner/core/print.h"
 #include "runner/core/text.h"
-#include "runner/core/trust.h"
 #include "runner/core/units.h"
 #include "runner/judge/exit_code.h"
 #include "runner/slurm/clean.h"
@@ -23,6 +21,8 @@
 #include "runner/slurm/progress.h"
 #include "runner/slurm/rounds.h"
 #include "runner/slurm/scripts.h"
+#include "runner/system/files.h"
+#include "runner/system/trust.h"
 
 namespace muster {
 namespace fs = std::filesystem;

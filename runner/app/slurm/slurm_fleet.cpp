@@ -8,13 +8,13 @@
 #include <optional>
 
 #include "runner/app/commands/measured_only.h"
-#include "runner/core/files.h"
 #include "runner/core/json.h"
 #include "runner/core/print.h"
 #include "runner/core/text.h"
-#include "runner/core/trust.h"
 #include "runner/judge/exit_code.h"
 #include "runner/record/deviations.h"
+#include "runner/system/files.h"
+#include "runner/system/trust.h"
 
 namespace muster {
 namespace fs = std::filesystem;

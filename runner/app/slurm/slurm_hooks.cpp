@@ -9,14 +9,14 @@
 
 #include "runner/app/commands/plan_input.h"
 #include "runner/app/slurm/slurm_options.h"
-#include "runner/core/files.h"
 #include "runner/core/print.h"
 #include "runner/core/text.h"
-#include "runner/core/trust.h"
 #include "runner/core/units.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/slurm/scheduler.h"
 #include "runner/slurm/scripts.h"
+#include "runner/system/files.h"
+#include "runner/system/trust.h"
 
 namespace muster {
 namespace fs = std::filesystem;

@@ -17,17 +17,17 @@
 #include "runner/app/slurm/slurm_options.h"
 #include "runner/core/clock.h"
 #include "runner/core/duration.h"
-#include "runner/core/files.h"
 #include "runner/core/print.h"
-#include "runner/core/secret.h"
 #include "runner/core/text.h"
-#include "runner/core/trust.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/record/record_mac.h"
 #include "runner/slurm/node_names.h"
 #include "runner/slurm/room.h"
 #include "runner/slurm/rounds.h"
 #include "runner/slurm/scripts.h"
+#include "runner/system/files.h"
+#include "runner/system/secret.h"
+#include "runner/system/trust.h"
 
 namespace muster {
 namespace fs = std::filesystem;

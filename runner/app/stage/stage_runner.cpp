@@ -14,13 +14,13 @@
 #include "runner/app/stage/rank_slots.h"
 #include "runner/app/stage/stage_telemetry.h"
 #include "runner/core/clock.h"
-#include "runner/core/files.h"
 #include "runner/core/text.h"
 #include "runner/plan/lua/predicate.h"
 #include "runner/record/evidence_json.h"
 #include "runner/record/fold/measurement_fold.h"
 #include "runner/record/record_check.h"
 #include "runner/record/verdict_fold.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace fs = std::filesystem;

@@ -14,8 +14,8 @@
 #include "runner/app/stage/rank_group.h"
 #include "runner/core/clock.h"
 #include "runner/core/digits.h"
-#include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {

@@ -17,8 +17,8 @@
 #include <cstring>
 
 #include "runner/core/clock.h"
-#include "runner/core/files.h"
 #include "runner/core/units.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "runner/core/files.h"
 #include "runner/core/result.h"
+#include "runner/system/files.h"
 
 namespace muster {
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "runner/core/secret.h"
+#include "runner/system/secret.h"
 
 namespace muster {
 namespace {

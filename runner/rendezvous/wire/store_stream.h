@@ -13,8 +13,8 @@
 #include <string>
 #include <string_view>
 
-#include "runner/core/files.h"
 #include "runner/core/result.h"
+#include "runner/system/files.h"
 
 namespace muster {
 

@@ -13,8 +13,8 @@
 #include <map>
 #include <string>
 
-#include "runner/core/files.h"
 #include "runner/core/json.h"
+#include "runner/system/files.h"
 #include "tests/reports/fleet/forgery.h"
 #include "tests/slurm/forged_run.h"
 

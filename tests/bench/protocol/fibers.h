@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "runner/core/clock.h"
-#include "runner/core/tasks.h"
+#include "runner/system/tasks.h"
 
 namespace muster::bench {
 

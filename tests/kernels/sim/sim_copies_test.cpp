@@ -10,7 +10,7 @@
 namespace muster::sim {
 namespace {
 
-constexpr uint64_t kMegabyte = 1000000;
+constexpr uint64_t kCopyBytes = 1000000;
 const std::string kLinks = R"([figures.copies]
 host_to_device = "100 MB/s"
 device_to_host = "50 MB/s"
@@ -29,12 +29,12 @@ class SimCopiesTest : public ::testing::Test {
     auto copies = makeCopies(*gpu_, 0);
     ASSERT_TRUE(copies.ok());
     copies_ = std::move(*copies);
-    near_ = copies_->allocatePinned(kMegabyte, 0).value();
-    far_ = copies_->allocatePinned(kMegabyte, 1).value();
-    own_ = gpu_->allocate(kMegabyte).value();
-    other_ = gpu_->allocate(kMegabyte).value();
-    there_ = peer_->allocate(kMegabyte).value();
-    back_ = peer_->allocate(kMegabyte).value();
+    near_ = copies_->allocatePinned(kCopyBytes, 0).value();
+    far_ = copies_->allocatePinned(kCopyBytes, 1).value();
+    own_ = gpu_->allocate(kCopyBytes).value();
+    other_ = gpu_->allocate(kCopyBytes).value();
+    there_ = peer_->allocate(kCopyBytes).value();
+    back_ = peer_->allocate(kCopyBytes).value();
   }
   double seconds(const std::vector<Transfer>& transfers, CopyEngine engine = CopyEngine::kCopyEngine) {
     return *gpu_->time([&] { return copies_->copy(transfers, engine); });

@@ -9,7 +9,7 @@
 namespace muster::testing {
 namespace {
 
-Json quick() {
+Json quickParams() {
   return Json{
       {"bytes", "1 MiB"}, {"steps", 10007}, {"warmup", "5ms"}, {"min_time", "10ms"}, {"max_time", "20ms"}};
 }
@@ -26,7 +26,8 @@ class MemoryLatency : public ::testing::Test {
 };
 
 TEST_F(MemoryLatency, FollowsARealRingToItsEnd) {
-  ASSERT_EQ(plugin_.run(host_, "latency", quick(), contextFor("host", "cpu0")).ran, MUSTER_OK) << host_.error;
+  ASSERT_EQ(plugin_.run(host_, "latency", quickParams(), contextFor("host", "cpu0")).ran, MUSTER_OK)
+      << host_.error;
   plugin_.expectDeclared(host_, "latency");
   EXPECT_EQ(host_.value("latency_wrong_ends"), 0);
   EXPECT_EQ(host_.value("latency_ring"), 1 << 20);
@@ -35,7 +36,7 @@ TEST_F(MemoryLatency, FollowsARealRingToItsEnd) {
 }
 
 TEST_F(MemoryLatency, RoundsTheRingDownToAPowerOfTwoOfLines) {
-  Json params = quick();
+  Json params = quickParams();
   params["bytes"] = "1000000 B";
   params["stride"] = "64 B";
   ASSERT_EQ(plugin_.run(host_, "latency", params, contextFor("host", "cpu0")).ran, MUSTER_OK) << host_.error;
@@ -43,7 +44,7 @@ TEST_F(MemoryLatency, RoundsTheRingDownToAPowerOfTwoOfLines) {
 }
 
 TEST_F(MemoryLatency, RefusesLinesThatDoNotFit) {
-  Json params = quick();
+  Json params = quickParams();
   params["stride"] = "2 MiB";
   EXPECT_EQ(plugin_.run(host_, "latency", params, contextFor("host", "cpu0")).ran, MUSTER_BAD_PARAMETER);
   EXPECT_NE(host_.error.find("does not fit 1048576 B"), std::string::npos) << host_.error;

@@ -70,7 +70,7 @@ class RingPlugin : public ::testing::Test {
   bool tellNames_ = false;
 };
 
-using Names = std::set<std::string>;
+using NameSet = std::set<std::string>;
 
 TEST_F(RingPlugin, TellsWhatItDeclares) {
   plant("");
@@ -87,7 +87,7 @@ TEST_F(RingPlugin, TellsWhatItDeclares) {
 
 TEST_F(RingPlugin, NamesNobodyOnHealthyNodes) {
   plant("");
-  for (int rank : {0, 1, 7}) EXPECT_EQ(culprits(rank), Names{"none"});
+  for (int rank : {0, 1, 7}) EXPECT_EQ(culprits(rank), NameSet{"none"});
 }
 
 /// One device of one node is missing: the ring cannot pair its rails, and nobody else is named.
@@ -116,10 +116,10 @@ TEST_F(RingPlugin, NamesTheNodeThatHasFewerRanksThanOthers) {
 
 TEST_F(RingPlugin, NamesASlowNodeToRankZeroAndToItself) {
   plant("[[fault]]\nkind = \"slow_nic\"\nnode = 5\nfactor = 0.7\n");
-  EXPECT_EQ(culprits(0), Names{"node sim-node-0005"});
-  EXPECT_EQ(culprits(10), Names{"node sim-node-0005"});
-  EXPECT_EQ(culprits(11), Names{"none"}) << "one rank speaks for its node";
-  EXPECT_EQ(culprits(8), Names{"none"}) << "a neighbour is well";
+  EXPECT_EQ(culprits(0), NameSet{"node sim-node-0005"});
+  EXPECT_EQ(culprits(10), NameSet{"node sim-node-0005"});
+  EXPECT_EQ(culprits(11), NameSet{"none"}) << "one rank speaks for its node";
+  EXPECT_EQ(culprits(8), NameSet{"none"}) << "a neighbour is well";
 }
 
 TEST_F(RingPlugin, TellsWhatDidNotLastAsUndecided) {
@@ -127,35 +127,35 @@ TEST_F(RingPlugin, TellsWhatDidNotLastAsUndecided) {
   const auto undecided = [&](int rank) {
     testing::RecordingHost host;
     EXPECT_EQ(run(rank, host).ran, MUSTER_OK) << host.error;
-    Names names;
+    NameSet names;
     for (const auto& told : host.told("undecided")) names.insert(told.labels.at("culprit"));
     return names;
   };
-  EXPECT_EQ(culprits(0), Names{"none"});
-  EXPECT_EQ(undecided(0), Names{"sim-node-0005"});
-  EXPECT_EQ(undecided(10), Names{"sim-node-0005"});
-  EXPECT_EQ(undecided(8), Names{"none"});
+  EXPECT_EQ(culprits(0), NameSet{"none"});
+  EXPECT_EQ(undecided(0), NameSet{"sim-node-0005"});
+  EXPECT_EQ(undecided(10), NameSet{"sim-node-0005"});
+  EXPECT_EQ(undecided(8), NameSet{"none"});
 }
 
 TEST_F(RingPlugin, NamesARailToTheRankThatHasIt) {
   plant("[[fault]]\nkind = \"slow_nic\"\nnode = 3\nrail = 1\nfactor = 0.5\n");
-  EXPECT_EQ(culprits(0), Names{"node sim-node-0003, rail 1"});
-  EXPECT_EQ(culprits(7), Names{"node sim-node-0003, rail 1"});
-  EXPECT_EQ(culprits(6), Names{"none"});
+  EXPECT_EQ(culprits(0), NameSet{"node sim-node-0003, rail 1"});
+  EXPECT_EQ(culprits(7), NameSet{"node sim-node-0003, rail 1"});
+  EXPECT_EQ(culprits(6), NameSet{"none"});
 }
 
 TEST_F(RingPlugin, NamesALinkToBothItsNodes) {
   plant("[[fault]]\nkind = \"slow_link\"\nnode = 2\npeer_node = 3\nfactor = 0.6\n");
-  const Names link = {"link sim-node-0002 - sim-node-0003"};
+  const NameSet link = {"link sim-node-0002 - sim-node-0003"};
   for (int rank : {0, 4, 6}) EXPECT_EQ(culprits(rank), link);
-  EXPECT_EQ(culprits(8), Names{"none"});
+  EXPECT_EQ(culprits(8), NameSet{"none"});
 }
 
 TEST_F(RingPlugin, FindsALinkOfNodesThatTheRingNeverPairs) {
   plant("[[fault]]\nkind = \"slow_link\"\nnode = 1\npeer_node = 5\nfactor = 0.5\n");
-  EXPECT_EQ(culprits(0, {{"coverage", "all"}}), Names{"link sim-node-0001 - sim-node-0005"});
-  EXPECT_EQ(culprits(10, {{"coverage", "all"}}), Names{"link sim-node-0001 - sim-node-0005"});
-  EXPECT_EQ(culprits(8, {{"coverage", "all"}}), Names{"none"});
+  EXPECT_EQ(culprits(0, {{"coverage", "all"}}), NameSet{"link sim-node-0001 - sim-node-0005"});
+  EXPECT_EQ(culprits(10, {{"coverage", "all"}}), NameSet{"link sim-node-0001 - sim-node-0005"});
+  EXPECT_EQ(culprits(8, {{"coverage", "all"}}), NameSet{"none"});
 }
 
 TEST_F(RingPlugin, TellsWhichShareOfThePairsItMeasured) {
@@ -183,8 +183,8 @@ TEST_F(RingPlugin, CallsALinkTheSameOnAllRanksWhateverTheNodesAreCalled) {
       tellNames_ = told;
       const std::string link =
           told ? "link " + names[2] + " - " + names[3] : "link node-rank-2 - node-rank-3";
-      for (const int rank : {0, 4, 6}) EXPECT_EQ(culprits(rank), Names{link}) << "rank " << rank;
-      for (const int rank : {2, 8, 12}) EXPECT_EQ(culprits(rank), Names{"none"}) << "rank " << rank;
+      for (const int rank : {0, 4, 6}) EXPECT_EQ(culprits(rank), NameSet{link}) << "rank " << rank;
+      for (const int rank : {2, 8, 12}) EXPECT_EQ(culprits(rank), NameSet{"none"}) << "rank " << rank;
     }
 }
 
@@ -195,9 +195,9 @@ TEST_F(RingPlugin, NamesAnUplinkByItsTopologyFile) {
       << "SwitchName=east Nodes=sim-node-000[0-1]\nSwitchName=west Nodes=sim-node-000[2-3]\n"
          "SwitchName=north Nodes=sim-node-000[4-5]\nSwitchName=south Nodes=sim-node-000[6-7]\n";
   const Json params = {{"topology", file.string()}};
-  EXPECT_EQ(culprits(0, params), Names{"uplink of west"});
-  EXPECT_EQ(culprits(4, params), Names{"uplink of west"});
-  EXPECT_EQ(culprits(8, params), Names{"none"});
+  EXPECT_EQ(culprits(0, params), NameSet{"uplink of west"});
+  EXPECT_EQ(culprits(4, params), NameSet{"uplink of west"});
+  EXPECT_EQ(culprits(8, params), NameSet{"none"});
 }
 
 TEST_F(RingPlugin, SaysWhatSpeaksAgainstACulprit) {

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "reports/fleet/read/record_stream.h"
-#include "runner/core/files.h"
 #include "runner/record/record_check.h"
+#include "runner/system/files.h"
 
 namespace muster::testing {
 

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 #include "tests/runner/record/sample/sample_record.h"
 
 namespace muster::testing {

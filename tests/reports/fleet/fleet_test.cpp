@@ -15,8 +15,8 @@
 #include "reports/fleet/render/fleet_html.h"
 #include "reports/fleet/render/fleet_terminal.h"
 #include "reports/html/csp.h"
-#include "runner/core/files.h"
 #include "runner/core/statistics.h"
+#include "runner/system/files.h"
 #include "tests/reports/fleet/fleet_folder.h"
 #include "tests/runner/record/sample/sample_record.h"
 

@@ -11,9 +11,9 @@
 #include <stdexcept>
 
 #include "reports/fleet/read/stage_check.h"
-#include "runner/core/files.h"
 #include "runner/core/text.h"
 #include "runner/record/record_check.h"
+#include "runner/system/files.h"
 #include "tests/reports/fleet/fleet_folder.h"
 #include "tests/runner/record/sample/sample_record.h"
 

@@ -7,9 +7,9 @@
 
 #include <functional>
 
-#include "runner/core/files.h"
 #include "runner/core/text.h"
 #include "runner/record/record_check.h"
+#include "runner/system/files.h"
 #include "tests/reports/fleet/fleet_folder.h"
 #include "tests/runner/record/sample/sample_record.h"
 

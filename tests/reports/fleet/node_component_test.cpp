@@ -10,7 +10,7 @@
 namespace muster::fleet {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
 constexpr size_t kFewestNodes = 5;
 
 struct Made {
@@ -72,7 +72,7 @@ TEST(NodeComponent, DoesNotCompareNodesThatAreTooFew) {
 
 TEST(NodeComponent, KnowsNothingOfASingleDeviceOfAFewNodes) {
   Made made = make(3, 4, 0.01, 0.01);
-  for (size_t i = 5; i < 8; ++i) made.values[i] = kNaN;
+  for (size_t i = 5; i < 8; ++i) made.values[i] = kNotMeasured;
   const NodeParts parts = partsOf(made);
   EXPECT_TRUE(std::isnan(parts.own[4]));
   EXPECT_TRUE(std::isnan(parts.own[5]));
@@ -90,7 +90,7 @@ TEST(NodeComponent, SurvivesNoValuesAndEqualOnes) {
   Made made = make(6, 2, 0, 0);
   EXPECT_EQ(partsOf(made).deviceSigma, 0);
   EXPECT_EQ(partsOf(made).own[3], 0);
-  for (double& value : made.values) value = kNaN;
+  for (double& value : made.values) value = kNotMeasured;
   EXPECT_EQ(partsOf(made).n, 0u);
 }
 

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "reports/fleet/read/name_table.h"
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 
 namespace muster::history {
 namespace {

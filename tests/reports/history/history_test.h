@@ -11,7 +11,7 @@
 
 #include "reports/fleet/read/name_table.h"
 #include "reports/history/series_reader.h"
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 #include "tests/support/process.h"
 
 namespace muster::history {

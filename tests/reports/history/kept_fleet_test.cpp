@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 #include "tests/support/process.h"
 
 namespace muster::history {

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 #include "tests/reports/history/history_test.h"
 
 namespace muster::history {

@@ -10,7 +10,7 @@
 #include <regex>
 
 #include "reports/html/csp.h"
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 #include "tests/runner/record/sample/sample_record.h"
 
 namespace muster {

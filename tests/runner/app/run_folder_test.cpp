@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 #include "tests/support/process.h"
 
 namespace muster {

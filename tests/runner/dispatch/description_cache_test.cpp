@@ -12,8 +12,8 @@
 #include <sstream>
 #include <thread>
 
-#include "runner/core/files.h"
 #include "runner/dispatch/plugins.h"
+#include "runner/system/files.h"
 #include "tests/runner/dispatch/fake_group.h"
 
 namespace muster::testing {

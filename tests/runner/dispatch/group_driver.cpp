@@ -3,8 +3,8 @@
 // REQUEST...
 #include <cstdio>
 
-#include "runner/core/files.h"
 #include "runner/dispatch/supervisor.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {

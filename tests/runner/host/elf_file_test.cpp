@@ -12,7 +12,7 @@
 #include <random>
 
 #include "plugins/abi/muster_plugin.h"
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 #include "tests/support/process.h"
 
 namespace muster {

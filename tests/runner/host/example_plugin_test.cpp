@@ -14,8 +14,8 @@ using ::testing::Each;
 using ::testing::Gt;
 using ::testing::IsEmpty;
 
-std::string host() {
-  return buildDir() / "runner" / "host" / "muster-host";
+std::string hostProgram() {
+  return buildDir() / "runner" / "hostProgram" / "muster-hostProgram";
 }
 
 /// Builds the example in `folder`, where nothing but the header can be included.
@@ -38,7 +38,7 @@ std::vector<Json> framesOf(const ProcessResult& result) {
 
 TEST(ExamplePlugin, DescribesItself) {
   const TempDir folder;
-  const std::vector<Json> frames = framesOf(runProcess({host(), "--describe", build(folder)}));
+  const std::vector<Json> frames = framesOf(runProcess({hostProgram(), "--describe", build(folder)}));
   ASSERT_EQ(frames.size(), 1U);
   const Result<PluginSpec> spec = pluginSpecFromDescribe("pipe-latency", frames[0]["description"]);
   ASSERT_TRUE(spec.ok()) << spec.error().text();
@@ -55,7 +55,7 @@ TEST(ExamplePlugin, MeasuresAndCleansUp) {
       {"cases", {{{"index", 0}, {"case", "latency"}, {"params", {{"rounds", 50}, {"samples", 4}}}}}},
       {"context", {{"world_size", 1}}}};
   const ProcessResult result =
-      runProcess({host(), "--request", folder.write("request.json", dumpJson(request))});
+      runProcess({hostProgram(), "--request", folder.write("request.json", dumpJson(request))});
   ASSERT_EQ(result.exitCode, 0) << result.err << result.out;
   std::vector<Json> measurements;
   for (const Json& frame : framesOf(result))

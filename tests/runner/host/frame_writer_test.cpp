@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/system/files.h"
 
 namespace muster {
 namespace {

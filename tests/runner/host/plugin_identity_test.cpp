@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-fs::path fake(const std::string& name) {
+fs::path fakePath(const std::string& name) {
   return testing::buildDir() / "tests" / "fakes" / ("fake-" + name + ".so");
 }
 
@@ -37,12 +37,12 @@ std::string refusal(const muster_plugin_info& info) {
 
 TEST(PluginIdentity, TakesAGoodLibraryByItsRealPath) {
   const testing::TempDir folder;
-  fs::create_symlink(fake("ok"), folder.path() / "link.so");
+  fs::create_symlink(fakePath("ok"), folder.path() / "link.so");
   const Result<PluginIdentity> identity = identifyPlugin(folder.path() / "link.so");
   ASSERT_TRUE(identity.ok()) << identity.error().text();
   EXPECT_EQ(identity->name, "fake-ok");
   EXPECT_EQ(identity->version, "1.0.0");
-  EXPECT_EQ(identity->path, fs::canonical(fake("ok")));
+  EXPECT_EQ(identity->path, fs::canonical(fakePath("ok")));
 }
 
 TEST(PluginIdentity, NeedsTheSameMajorAndNoNewerMinor) {
@@ -80,7 +80,7 @@ TEST(PluginIdentity, RefusesWrongMagicSizeAndNames) {
 TEST(PluginIdentity, RefusesWhatOthersCanWrite) {
   const testing::TempDir folder;
   const fs::path copy = folder.path() / "fake-ok.so";
-  fs::copy_file(fake("ok"), copy);
+  fs::copy_file(fakePath("ok"), copy);
   for (const mode_t mode : {0666, 0664, 0602}) {
     ASSERT_EQ(chmod(copy.c_str(), mode), 0);
     EXPECT_THAT(identifyPlugin(copy).error().text(), HasSubstr("refused: the plugin is writable by others"))
@@ -102,7 +102,7 @@ TEST(PluginIdentity, RefusesAStrangersFile) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
   const testing::TempDir folder;
   const fs::path copy = folder.path() / "fake-ok.so";
-  fs::copy_file(fake("ok"), copy);
+  fs::copy_file(fakePath("ok"), copy);
   ASSERT_EQ(chown(copy.c_str(), 12345, 12345), 0);
   EXPECT_THAT(identifyPlugin(copy).error().text(),
               HasSubstr("belongs to user 12345; it must belong to root"));

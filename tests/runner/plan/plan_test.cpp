@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 #include "tests/runner/plan/plan_support.h"
 #include "tests/runner/plan/sample_catalog.h"
 #include "tests/support/process.h"

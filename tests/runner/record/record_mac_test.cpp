@@ -7,7 +7,7 @@
 
 #include <random>
 
-#include "runner/core/secret.h"
+#include "runner/system/secret.h"
 #include "tests/runner/record/sample/sample_record.h"
 #include "tests/support/process.h"
 

@@ -137,7 +137,7 @@ TEST(RecordSchema, RefusesEveryMissingKey) {
 }
 
 /// One of a waiver file with a waiver, beside the failures of the sick record.
-Record waivedRecord() {
+Record recordWithWaiver() {
   Record record = sickRecord();
   record.waiverFile = {"", "waivers.toml", std::string(64, 'a'), "schema = 1"};
   record.waivers = {{"gemm",
@@ -157,7 +157,7 @@ Record waivedRecord() {
 }
 
 TEST(RecordSchema, AdmitsWaiversAndNothingHalf) {
-  Plain good = plain(waivedRecord());
+  Plain good = plain(recordWithWaiver());
   good["stages"] = Plain::array();
   ASSERT_EQ(problems(good), "");
   for (const char* at : {"/waivers", "/waivers/list/0"}) {
@@ -178,7 +178,7 @@ TEST(RecordSchema, AdmitsWaiversAndNothingHalf) {
 
 TEST(RecordSchema, RefusesWhatTheReaderRefuses) {
   const auto refuse = [](const char* at, const Plain& value) {
-    Plain bad = plain(waivedRecord());
+    Plain bad = plain(recordWithWaiver());
     bad[Plain::json_pointer(at)] = value;
     EXPECT_NE(problems(bad), "") << at << " = " << value;
     const auto json = parseJson(bad.dump());

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 #include "tests/runner/record/sample/sample_record.h"
 
 namespace muster::testing {

@@ -19,12 +19,12 @@
 #include <thread>
 
 #include "runner/core/clock.h"
-#include "runner/core/secret.h"
 #include "runner/core/text.h"
 #include "runner/rendezvous/store_client.h"
 #include "runner/rendezvous/store_server.h"
 #include "runner/rendezvous/wire/store_key.h"
 #include "runner/rendezvous/wire/store_protocol.h"
+#include "runner/system/secret.h"
 #include "tests/runner/rendezvous/raw_peer.h"
 
 namespace muster {
@@ -33,10 +33,9 @@ namespace {
 using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using testing::kGenerous;
+using testing::kToken;
 using testing::RawPeer;
-
-const std::string kToken = "a secret of these tests";
-constexpr double kGenerous = 20;  // seconds in which something must have happened
 
 const std::string kNotTls = "does not speak TLS", kNoToken = "has another token or none",
                   kAltered = "bytes were altered or replayed", kCut = "the connection was interrupted",
@@ -107,9 +106,9 @@ struct Tampering {
 };
 
 /// Stands between clients and the server. The first connection after tamper() is tampered with.
-class Relay {
+class Interceptor {
  public:
-  explicit Relay(uint16_t server) : server_(server), listening_([this](Fd client) { carry(client); }) {}
+  explicit Interceptor(uint16_t server) : server_(server), listening_([this](Fd client) { carry(client); }) {}
   [[nodiscard]] uint16_t port() const { return listening_.port(); }
   void tamper(const Tampering& next) {
     const std::lock_guard lock(mutex_);
@@ -217,7 +216,7 @@ std::string joinAndWork(StoreClient& victim, const std::string& name) {
 }
 
 TEST_F(Attack, ARelayThatTampersChangesNothingAndIsTold) {
-  Relay relay(server->port());
+  Interceptor relay(server->port());
   relay.tamper({});
   ASSERT_EQ(joinAndWork(*connectTo(relay.port()), "clean"), "");
   const size_t toServer = relay.seen(Way::kToServer).size(), toClient = relay.seen(Way::kToClient).size();
@@ -252,7 +251,7 @@ TEST_F(Attack, ARelayThatTampersChangesNothingAndIsTold) {
 
 /// Within the handshake a change costs one try of many, afterwards the call in which it happens.
 TEST_F(Attack, ARelayIsToldByWhatItDoes) {
-  Relay relay(server->port());
+  Interceptor relay(server->port());
   relay.tamper({});
   auto victim = connectTo(relay.port());
   ASSERT_TRUE(victim->connect(kGenerous).ok());
@@ -282,7 +281,7 @@ TEST_F(Attack, ARelayIsToldByWhatItDoes) {
 }
 
 TEST_F(Attack, AReplayOfACapturedJoinIsRefused) {
-  Relay relay(server->port());
+  Interceptor relay(server->port());
   relay.tamper({});
   ASSERT_EQ(joinAndWork(*connectTo(relay.port()), "victim"), "");
   const std::string captured = relay.seen(Way::kToServer), answers = relay.seen(Way::kToClient);

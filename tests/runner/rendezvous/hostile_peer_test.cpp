@@ -19,10 +19,9 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using testing::kGenerous;
+using testing::kToken;
 using testing::RawPeer;
-
-const std::string kToken = "a secret of these tests";
-constexpr double kGenerous = 20;  // seconds in which something must have happened
 
 class HostilePeer : public ::testing::Test {
  protected:

@@ -8,10 +8,15 @@
 #include <string>
 #include <string_view>
 
-#include "runner/core/files.h"
 #include "runner/rendezvous/wire/store_stream.h"
+#include "runner/system/files.h"
 
 namespace muster::testing {
+
+/// Of the stores that these tests start.
+inline const std::string kToken = "a secret of these tests";
+/// Seconds in which something must have happened.
+inline constexpr double kGenerous = 20;
 
 class RawPeer {
  public:

@@ -13,14 +13,15 @@
 #include "runner/rendezvous/store_client.h"
 #include "runner/rendezvous/store_server.h"
 #include "runner/rendezvous/wire/store_key.h"
+#include "tests/runner/rendezvous/raw_peer.h"
 
 namespace muster {
 namespace {
 
+using testing::kToken;
+
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-const std::string kToken = "a secret of these tests";
 
 class Relay : public ::testing::Test {
  protected:

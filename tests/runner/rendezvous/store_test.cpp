@@ -16,22 +16,22 @@
 #include <thread>
 
 #include "runner/core/clock.h"
-#include "runner/core/files.h"
-#include "runner/core/secret.h"
 #include "runner/rendezvous/store_client.h"
 #include "runner/rendezvous/store_server.h"
 #include "runner/rendezvous/wire/store_channel.h"
 #include "runner/rendezvous/wire/store_key.h"
+#include "runner/system/files.h"
+#include "runner/system/secret.h"
 #include "tests/runner/rendezvous/raw_peer.h"
 
 namespace muster {
 namespace {
 
+using testing::kToken;
+
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-const std::string kToken = "a secret of these tests";
 
 std::unique_ptr<StoreServer> serve(const StoreLimits& limits = {}) {
   StoreServerOptions options;

@@ -8,20 +8,20 @@
 namespace muster {
 namespace {
 
-std::map<std::string, Profile> shipped() {
+std::map<std::string, Profile> shippedProfiles() {
   auto profiles = loadProfiles(testing::sourceDir() / "plans" / "skus", nullptr);
   EXPECT_TRUE(profiles.ok()) << profiles.error().text();
   return *profiles;
 }
 
 TEST(ShippedProfiles, AreNamedAsTheirFiles) {
-  const auto profiles = shipped();
+  const auto profiles = shippedProfiles();
   EXPECT_EQ(profiles.size(), 5u);
   for (const auto& [name, profile] : profiles) EXPECT_EQ(profile.path.stem().string(), name);
 }
 
 TEST(ShippedProfiles, GiveSourceAndRemedyOfEveryExpectation) {
-  for (const auto& [name, profile] : shipped()) {
+  for (const auto& [name, profile] : shippedProfiles()) {
     EXPECT_FALSE(profile.expectations.empty()) << name;
     for (const Expectation& e : profile.expectations) {
       EXPECT_GT(e.source.size(), 20u) << name << " " << e.metric;
@@ -31,12 +31,12 @@ TEST(ShippedProfiles, GiveSourceAndRemedyOfEveryExpectation) {
 }
 
 TEST(ShippedProfiles, WantEightGpusANodeAndAnyHost) {
-  for (const auto& [name, profile] : shipped())
+  for (const auto& [name, profile] : shippedProfiles())
     EXPECT_EQ(profile.deviceCount, name == "host" ? 0 : 8) << name;
 }
 
 TEST(ShippedProfiles, FixTheShapeOfEveryGemmFigure) {
-  for (const auto& [name, profile] : shipped()) {
+  for (const auto& [name, profile] : shippedProfiles()) {
     if (name == "host") continue;
     EXPECT_EQ(profile.stageParams.at("compute.gemm")["size"], 8192) << name;
     for (const Expectation& e : profile.expectations)
@@ -66,7 +66,7 @@ TEST(ShippedProfiles, RejectAThirdOfTheFlopsAndAcceptMeasuredFigures) {
       {"h200-sxm", "dtype", "bf16", 705e12},       {"h200-sxm", "op", "triad", 4.15e12},
       {"a100-sxm4-80gb", "dtype", "tf32", 130e12}, {"a100-sxm4-80gb", "op", "copy", 1.61e12},
       {"b200", "dtype", "bf16", 1484e12},          {"h100-sxm5-80gb", "dtype", "fp8_e4m3", 1403e12 * 0.85}};
-  const auto profiles = shipped();
+  const auto profiles = shippedProfiles();
   for (const Measured& m : measured) {
     const Profile& profile = profiles.at(m.profile);
     bool judged = false;
@@ -84,7 +84,7 @@ TEST(ShippedProfiles, RejectAThirdOfTheFlopsAndAcceptMeasuredFigures) {
 TEST(ShippedProfiles, NeverTakeABestShapeFigureAsALimit) {
   const std::map<std::string, double> bestShapes = {
       {"a100-sxm4-80gb", 271e12}, {"h100-sxm5-80gb", 794.5e12}, {"h200-sxm", 794e12}, {"b200", 1745e12}};
-  const auto profiles = shipped();
+  const auto profiles = shippedProfiles();
   for (const auto& [name, best] : bestShapes) {
     for (const Expectation& e : profiles.at(name).expectations) {
       auto dtype = e.where.find("dtype");

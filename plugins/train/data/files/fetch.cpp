@@ -13,9 +13,9 @@
 #include <memory>
 
 #include "plugins/train/data/files/checksum.h"
-#include "runner/core/files.h"
 #include "runner/core/text.h"
-#include "runner/core/trust.h"
+#include "runner/system/files.h"
+#include "runner/system/trust.h"
 
 namespace muster::train {
 namespace {

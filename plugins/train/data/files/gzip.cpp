@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 
 namespace muster::train {
 namespace {

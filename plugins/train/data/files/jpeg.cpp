@@ -12,7 +12,7 @@
 
 #include <algorithm>
 
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 
 namespace muster::train {
 namespace {

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "plugins/train/data/files/gzip.h"
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 
 namespace muster::train {
 namespace {

@@ -11,7 +11,7 @@
 namespace muster::cuda {
 namespace {
 
-constexpr float kInfinity = INFINITY;
+constexpr float kInfinite = INFINITY;
 
 std::vector<float> row(size_t count, float mean, float sigma) {
   std::mt19937 random(static_cast<uint32_t>(count));
@@ -53,8 +53,8 @@ TEST(SoftmaxParts, EmptyOnesChangeNothing) {
 }
 
 TEST(SoftmaxParts, TakeMinusInfinityForNothing) {
-  EXPECT_EQ(with(SoftmaxPart{}, -kInfinity).sum, 0.0f);
-  const SoftmaxPart part = with(with(SoftmaxPart{}, -kInfinity), 1.0f);
+  EXPECT_EQ(with(SoftmaxPart{}, -kInfinite).sum, 0.0f);
+  const SoftmaxPart part = with(with(SoftmaxPart{}, -kInfinite), 1.0f);
   EXPECT_EQ(part.top, 1.0f);
   EXPECT_EQ(part.sum, 1.0f);
 }
@@ -66,7 +66,7 @@ TEST(SoftmaxParts, KeepNan) {
     const SoftmaxPart part = inLanes<SoftmaxPart>(values, 32);
     EXPECT_TRUE(std::isnan(part.top) && std::isnan(part.sum)) << place;
   }
-  EXPECT_TRUE(std::isnan(with(with(SoftmaxPart{}, 1.0f), kInfinity).sum));  // infinity - infinity
+  EXPECT_TRUE(std::isnan(with(with(SoftmaxPart{}, 1.0f), kInfinite).sum));  // infinity - infinity
 }
 
 TEST(Moments, AreThoseOfTheRow) {

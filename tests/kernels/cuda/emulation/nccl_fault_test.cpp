@@ -172,7 +172,7 @@ std::string transports(Rank& me) {
       settings.ok() ? fmt::format("{} settings taken", settings->taken.size()) : settings.error().text());
 }
 
-const Roles& roles() {
+const Roles& faultRoles() {
   static const Roles all = {
       {"sums", [](Rank& me) { return sums(me, 5); }},
       {"sums with a short deadline", sumsWithShortDeadline},
@@ -193,24 +193,24 @@ const Roles& roles() {
 }
 
 TEST(NcclFaultRank, DISABLED_Plays) {
-  playRole(roles());
+  playRole(faultRoles());
 }
 
 /// What `ranks` ranks say in a role while a scenario befalls some of them.
-std::vector<std::string> wordsOf(const std::string& role, int ranks,
-                                 const std::map<int, std::string>& scenarios = {}) {
+std::vector<std::string> faultWordsOf(const std::string& role, int ranks,
+                                      const std::map<int, std::string>& scenarios = {}) {
   std::map<int, std::map<std::string, std::string>> variables;
   for (const auto& [rank, scenario] : scenarios) variables[rank] = {{"MUSTER_FAKE_NCCL", scenario}};
   return play({"NcclFaultRank.DISABLED_Plays"}, role, ranks, variables, 60);
 }
 
 TEST(NcclForming, WaitsForARankThatComesLate) {
-  EXPECT_THAT(wordsOf("late", 3), Each("2 sums"));
+  EXPECT_THAT(faultWordsOf("late", 3), Each("2 sums"));
 }
 
 /// The first that sees it names the rank; the others may see that one leave.
 TEST(NcclForming, FailsAtOnceWhenARankDiesInIt) {
-  auto words = wordsOf("sums", 3, {{1, "exit in init"}});
+  auto words = faultWordsOf("sums", 3, {{1, "exit in init"}});
   EXPECT_EQ(words[1], "ended without a word");
   words.erase(words.begin() + 1);
   EXPECT_THAT(words, Each(HasSubstr("forming the group group: connecting the ranks: remote process exited")));
@@ -218,18 +218,18 @@ TEST(NcclForming, FailsAtOnceWhenARankDiesInIt) {
 }
 
 TEST(NcclForming, EndsAtItsDeadlineWhenNobodyNoticesThatARankDied) {
-  const auto words = wordsOf("sums with a short deadline", 2, {{0, "unseen"}, {1, "exit in init"}});
+  const auto words = faultWordsOf("sums with a short deadline", 2, {{0, "unseen"}, {1, "exit in init"}});
   EXPECT_THAT(words[0], HasSubstr("connecting the ranks took longer than 1 s: a rank of the group is late"));
 }
 
 TEST(NcclForming, TellsNcclsWarningWhenRanksDisagreeOnTheirNumber) {
-  const auto words = wordsOf("another size", 2, {{0, "unseen"}, {1, "unseen"}});
+  const auto words = faultWordsOf("another size", 2, {{0, "unseen"}, {1, "unseen"}});
   EXPECT_THAT(words, Each(HasSubstr("took longer than 1 s")));
   EXPECT_THAT(words[0], HasSubstr("mismatch in rank count from procs 2 : 3"));
 }
 
 TEST(NcclForming, FailsForTheSecondOfTwoThatAreTheSameRank) {
-  const auto words = wordsOf("same rank", 3, {{0, "unseen"}, {1, "unseen"}, {2, "unseen"}});
+  const auto words = faultWordsOf("same rank", 3, {{0, "unseen"}, {1, "unseen"}, {2, "unseen"}});
   EXPECT_THAT(words[0], HasSubstr("took longer than 1 s"));
   // Which of the two comes first is open.
   EXPECT_THAT((std::vector<std::string>{words[1], words[2]}),
@@ -239,19 +239,19 @@ TEST(NcclForming, FailsForTheSecondOfTwoThatAreTheSameRank) {
 }
 
 TEST(NcclForming, RefusesAnIdOfAnotherLength) {
-  EXPECT_THAT(wordsOf("foreign id", 2)[1], HasSubstr("rank 0's unique id has 5 bytes, expected 128"));
+  EXPECT_THAT(faultWordsOf("foreign id", 2)[1], HasSubstr("rank 0's unique id has 5 bytes, expected 128"));
 }
 
 TEST(NcclForming, EndsAtItsDeadlineWithoutAnId) {
-  EXPECT_THAT(wordsOf("no id", 1), ElementsAre(HasSubstr("group/nccl-id")));
+  EXPECT_THAT(faultWordsOf("no id", 1), ElementsAre(HasSubstr("group/nccl-id")));
 }
 
 TEST(NcclCalls, AreWaitedForWhenNcclTakesThemLater) {
-  EXPECT_THAT(wordsOf("sums", 2, {{0, "busy"}, {1, "busy"}}), Each("5 sums"));
+  EXPECT_THAT(faultWordsOf("sums", 2, {{0, "busy"}, {1, "busy"}}), Each("5 sums"));
 }
 
 TEST(NcclCalls, FailForAllWhenARankDiesInOne) {
-  auto words = wordsOf("sums", 3, {{1, "exit in call 3"}});
+  auto words = faultWordsOf("sums", 3, {{1, "exit in call 3"}});
   EXPECT_EQ(words[1], "ended without a word");
   words.erase(words.begin() + 1);
   EXPECT_THAT(words, Each(AllOf(HasSubstr("remote process exited or there was a network error"),
@@ -261,55 +261,57 @@ TEST(NcclCalls, FailForAllWhenARankDiesInOne) {
 
 TEST(NcclCalls, EndAtTheirDeadlineWhenNobodyNoticesThatARankDied) {
   const auto words =
-      wordsOf("sums with a short deadline", 3, {{0, "unseen"}, {1, "exit in call 3"}, {2, "unseen"}});
+      faultWordsOf("sums with a short deadline", 3, {{0, "unseen"}, {1, "exit in call 3"}, {2, "unseen"}});
   for (const size_t rank : {0, 2})
     EXPECT_THAT(words[rank],
                 AllOf(HasSubstr("waiting for queued work took longer than 1 s"), Not(HasSubstr(", then"))));
 }
 
 TEST(NcclCalls, FailAtOnceWithNcclsWords) {
-  const auto words = wordsOf("sums", 2, {{0, "fail call 2 3"}});
+  const auto words = faultWordsOf("sums", 2, {{0, "fail call 2 3"}});
   EXPECT_THAT(words[0], AllOf(HasSubstr("rank 0 of group: all_reduce: internal error"),
                               HasSubstr("a call that the scenario lets fail"), Not(HasSubstr(", then"))));
   EXPECT_THAT(words[1], HasSubstr("Connection closed by remote peer of rank 0"));
 }
 
 TEST(NcclCalls, FailWithAnErrorThatNcclMetOnItsOwnThreads) {
-  const auto words = wordsOf("sums", 2, {{0, "fail after 2 2"}});
+  const auto words = faultWordsOf("sums", 2, {{0, "fail after 2 2"}});
   EXPECT_THAT(words[0], AllOf(HasSubstr("unhandled system error"),
                               HasSubstr("NCCL's last warnings: an asynchronous failure of the scenario")));
   EXPECT_THAT(words[1], HasSubstr("remote process exited"));
 }
 
 TEST(NcclCalls, EndAtTheirDeadlineWhenRanksMeanDifferentThings) {
-  EXPECT_THAT(wordsOf("other count", 2, {{0, "unseen"}, {1, "unseen"}}),
+  EXPECT_THAT(faultWordsOf("other count", 2, {{0, "unseen"}, {1, "unseen"}}),
               Each(HasSubstr("took longer than 1 s")));
 }
 
 TEST(NcclAbort, LetsGoOfAWaitAtOnce) {
-  EXPECT_THAT(wordsOf("aborted wait", 2), ElementsAre(HasSubstr("the group was aborted"), ""));
+  EXPECT_THAT(faultWordsOf("aborted wait", 2), ElementsAre(HasSubstr("the group was aborted"), ""));
 }
 
 TEST(NcclAbort, IsLeftBehindWhereItHangs) {
-  const auto words = wordsOf("barrier and killed", 2, {{0, "unseen;abort hangs"}, {1, "exit in call 1"}});
+  const auto words =
+      faultWordsOf("barrier and killed", 2, {{0, "unseen;abort hangs"}, {1, "exit in call 1"}});
   EXPECT_THAT(words[0], HasSubstr("comparing values of all ranks took longer than 1 s"));
 }
 
 TEST(NcclEnd, DoesNotWaitForWorkThatNeverEnds) {
-  EXPECT_THAT(wordsOf("ended while queued", 2), Each(""));
+  EXPECT_THAT(faultWordsOf("ended while queued", 2), Each(""));
 }
 
 TEST(NcclEnd, AbortsWhereNcclDoesNotComeToAnEnd) {
-  EXPECT_THAT(wordsOf("sums with a short deadline", 2, {{0, "finalize hangs"}}), Each("5 sums"));
+  EXPECT_THAT(faultWordsOf("sums with a short deadline", 2, {{0, "finalize hangs"}}), Each("5 sums"));
 }
 
 TEST(NcclCheck, FindsDataThatWereDamagedOnTheWay) {
-  const auto gathered = wordsOf("checked all_gather", 3, {{2, "wrong call 1"}});
+  const auto gathered = faultWordsOf("checked all_gather", 3, {{2, "wrong call 1"}});
   EXPECT_THAT(gathered, Each("1 wrong, source 2"));
 }
 
 TEST(NcclLogOfAGroup, ProvesTheTransport) {
-  const auto words = wordsOf("transports", 2, {{0, "via SHM/direct/direct"}, {1, "via SHM/direct/direct"}});
+  const auto words =
+      faultWordsOf("transports", 2, {{0, "via SHM/direct/direct"}, {1, "via SHM/direct/direct"}});
   EXPECT_THAT(words, Each(AllOf(HasSubstr("1 x shm: NCCL's log: 1 x SHM/direct/direct; no counter to read"),
                                 HasSubstr("AllReduce RING/SIMPLE (1 calls, 2 channels, up to 3.815 MiB)"),
                                 HasSubstr("2 settings taken"))));
@@ -317,18 +319,18 @@ TEST(NcclLogOfAGroup, ProvesTheTransport) {
 
 TEST(NcclLogOfAGroup, TellsGpuDirectFromIt) {
   const std::string hcas = "says NET/IB : Using [0]mlx5_0:1/RoCE [RO];";
-  const auto words = wordsOf("transports", 2, {{0, hcas + "via NET/IB/0/GDRDMA"}, {1, "via P2P/CUMEM"}});
+  const auto words = faultWordsOf("transports", 2, {{0, hcas + "via NET/IB/0/GDRDMA"}, {1, "via P2P/CUMEM"}});
   EXPECT_THAT(words[0], HasSubstr("roce+gdr"));
   EXPECT_THAT(words[1], HasSubstr("1 x p2p: "));
 }
 
 TEST(NcclLogOfAGroup, IsMissedWhereNcclWritesNone) {
-  EXPECT_THAT(wordsOf("transports", 2, {{0, "silent"}, {1, "silent"}}),
+  EXPECT_THAT(faultWordsOf("transports", 2, {{0, "silent"}, {1, "silent"}}),
               Each(HasSubstr("NCCL wrote no log, so the transport is not confirmed")));
 }
 
 TEST(NcclLogOfAGroup, ContradictsASettingThatNcclDidNotTake) {
-  const auto words = wordsOf("transports", 2, {{1, "takes NCCL_IB_DISABLE=0"}});
+  const auto words = faultWordsOf("transports", 2, {{1, "takes NCCL_IB_DISABLE=0"}});
   EXPECT_THAT(words[0], HasSubstr("2 settings taken"));
   EXPECT_THAT(words[1], HasSubstr("NCCL_IB_DISABLE is 0, expected 1"));
 }

@@ -13,7 +13,7 @@
 #include "plugins/train/data/download.h"
 #include "plugins/train/data/files/checksum.h"
 #include "plugins/train/data/files/tar.h"
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 #include "tests/plugins/recording_host.h"
 #include "tests/support/process.h"
 

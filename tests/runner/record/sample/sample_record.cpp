@@ -8,8 +8,8 @@
 #include <cmath>
 #include <limits>
 
-#include "runner/core/files.h"
 #include "runner/core/units.h"
+#include "runner/system/files.h"
 
 namespace muster::testing {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // See child_process.h.
-#include "runner/core/child_process.h"
+#include "runner/system/child_process.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

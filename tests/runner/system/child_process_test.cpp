@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs under supervision: bounded output, a known end, nothing left behind.
-#include "runner/core/child_process.h"
+#include "runner/system/child_process.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

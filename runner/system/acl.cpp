@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the lists as the kernel hands them over, byte by byte.
-#include "runner/core/acl.h"
+#include "runner/system/acl.h"
 
 #include <arpa/inet.h>
 #include <endian.h>

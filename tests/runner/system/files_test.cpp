@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading and replacing files on real, full, read-only and odd file systems.
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

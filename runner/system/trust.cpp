@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks owner, mode and parents of files before use.
-#include "runner/core/trust.h"
+#include "runner/system/trust.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 #include <mutex>
 #include <set>
 
-#include "runner/core/acl.h"
+#include "runner/system/acl.h"
 
 namespace muster {
 namespace fs = std::filesystem;

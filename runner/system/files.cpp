@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads, writes and hashes files.
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,8 +13,8 @@
 #include <cstring>
 #include <vector>
 
-#include "runner/core/trust.h"
 #include "runner/core/units.h"
+#include "runner/system/trust.h"
 
 namespace muster {
 namespace fs = std::filesystem;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Draws random secrets and computes HMACs.
-#include "runner/core/secret.h"
+#include "runner/system/secret.h"
 
 #include <fmt/format.h>
 #include <nettle/hmac.h>
@@ -8,7 +8,7 @@
 
 #include <cerrno>
 
-#include "runner/core/files.h"
+#include "runner/system/files.h"
 
 namespace muster {
 

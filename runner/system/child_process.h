@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/files.h"
 #include "runner/core/result.h"
+#include "runner/system/files.h"
 
 namespace muster {
 

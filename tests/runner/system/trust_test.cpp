@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What another user could change, tried by a process of another user.
-#include "runner/core/trust.h"
+#include "runner/system/trust.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

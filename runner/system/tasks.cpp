@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tasks as threads of this process.
-#include "runner/core/tasks.h"
+#include "runner/system/tasks.h"
 
 #include <chrono>
 #include <cmath>

@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <string>
 
-#include "runner/core/files.h"
 #include "runner/core/result.h"
+#include "runner/system/files.h"
 
 namespace muster {
 

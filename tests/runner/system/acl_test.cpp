@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Access control lists in the form that the kernel gives them.
-#include "runner/core/acl.h"
+#include "runner/system/acl.h"
 
 #include <gtest/gtest.h>
 
