@@ -79,7 +79,7 @@ void figure(const std::string& name, const std::string& unit, double value, cons
 }  // namespace muster::gpu
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
+  ::testing::InitGoogleTest(&argc, argv);
   const std::string problem = muster::gpu::lookForGpus();
   if (!problem.empty()) {
     std::fprintf(stderr, "skipped: %s\n", problem.c_str());

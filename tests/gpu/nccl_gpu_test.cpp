@@ -257,8 +257,8 @@ std::vector<std::string> wordsOf(const std::string& role, int ranks) {
   return play({"NcclRank.DISABLED_Plays"}, role, ranks);
 }
 
-class Nccl : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Ranks, Nccl, testing::Values(2, 4));
+class Nccl : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, Nccl, ::testing::Values(2, 4));
 
 TEST_P(Nccl, IsExactInEveryCollectiveAndType) {
   EXPECT_THAT(wordsOf("collectives", GetParam()), Each(""));

@@ -13,10 +13,10 @@
 namespace muster {
 namespace {
 
-class EveryFormat : public testing::TestWithParam<FloatFormat> {};
+class EveryFormat : public ::testing::TestWithParam<FloatFormat> {};
 
 INSTANTIATE_TEST_SUITE_P(NarrowFloats, EveryFormat,
-                         testing::Values(kF16Format, kE4m3Format, kE5m2Format, kE2m1Format));
+                         ::testing::Values(kF16Format, kE4m3Format, kE5m2Format, kE2m1Format));
 
 TEST_P(EveryFormat, GivesEachCodeBack) {
   const FloatFormat format = GetParam();

@@ -6,9 +6,9 @@
 #include <cstdio>
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
+  ::testing::InitGoogleTest(&argc, argv);
   const int code = RUN_ALL_TESTS();
-  const auto* unit = testing::UnitTest::GetInstance();
+  const auto* unit = ::testing::UnitTest::GetInstance();
   if (unit->test_to_run_count() == 0 && !GTEST_FLAG_GET(list_tests)) {
     std::fprintf(stderr, "no test matches the filter %s\n", GTEST_FLAG_GET(filter).c_str());
     return 1;

@@ -8,7 +8,7 @@
 namespace muster::cuda {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(GemmTypes, NameWhatAGpuLacks) {
   EXPECT_TRUE(gemmType(Dtype::kF16, 75).ok());

@@ -25,9 +25,9 @@ CollectiveSpec specOf(CollectiveOp op, Dtype dtype, ReduceOp reduce, uint64_t co
 }
 
 template <typename Element>
-class NcclElements : public testing::Test {};
-using Elements = testing::Types<CollectiveF64, CollectiveF32, CollectiveF16, CollectiveBf16, CollectiveE4m3,
-                                CollectiveE5m2, CollectiveI8>;
+class NcclElements : public ::testing::Test {};
+using Elements = ::testing::Types<CollectiveF64, CollectiveF32, CollectiveF16, CollectiveBf16, CollectiveE4m3,
+                                  CollectiveE5m2, CollectiveI8>;
 TYPED_TEST_SUITE(NcclElements, Elements);
 
 template <typename Element>

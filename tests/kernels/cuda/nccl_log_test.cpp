@@ -8,9 +8,9 @@
 namespace muster::cuda {
 namespace {
 
-using testing::ElementsAre;
-using testing::Pair;
-using testing::SizeIs;
+using ::testing::ElementsAre;
+using ::testing::Pair;
+using ::testing::SizeIs;
 
 NcclLog read(const std::string& text) {
   NcclLogReader reader;

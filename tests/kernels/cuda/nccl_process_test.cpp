@@ -9,8 +9,8 @@
 namespace muster::cuda {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // NCCL reads its environment once a process: one test says it all, in order.
 TEST(NcclProcess, PutsSettingsInPlaceAndReadsWhatNcclSaysOfThem) {

@@ -10,10 +10,10 @@
 namespace muster::cuda {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 NcclLog withGraph(const std::string& inside) {
   NcclLog log;

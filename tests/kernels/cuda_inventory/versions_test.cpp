@@ -8,10 +8,10 @@
 namespace muster::cuda {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr LibraryVersions kBuilt = {13000, {91900, 13000}, {22809, 0}};
 

@@ -14,9 +14,9 @@ constexpr const char* kShown = "\\x1b]0;x\\x07\\x1b[2J\\nnode1 accepted \\x9b2J"
 
 template <typename Print>
 std::string printedBy(Print print) {
-  testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStdout();
   print();
-  return testing::internal::GetCapturedStdout();
+  return ::testing::internal::GetCapturedStdout();
 }
 
 TEST(Print, EscapesEveryTextWhateverItsType) {

@@ -31,7 +31,7 @@ Result<std::string> readFrom(const std::string& content, std::string_view symbol
   return readElfSymbol(file.get(), "x.so", symbol, bytes);
 }
 
-void expectRefused(const std::string& content, const std::string& why) {
+void expectRefusedElf(const std::string& content, const std::string& why) {
   const Result<std::string> data = readFrom(content);
   ASSERT_FALSE(data.ok()) << why;
   EXPECT_THAT(data.error().text(), HasSubstr(why));
@@ -39,7 +39,7 @@ void expectRefused(const std::string& content, const std::string& why) {
 
 /// `content` with one header field replaced.
 template <typename T>
-std::string with(std::string content, T Elf64_Ehdr::*field, T value) {
+std::string elfWith(std::string content, T Elf64_Ehdr::*field, T value) {
   Elf64_Ehdr header;
   std::memcpy(&header, content.data(), sizeof header);
   header.*field = value;
@@ -57,21 +57,23 @@ TEST(ElfFile, ReadsTheSymbolsBytes) {
 }
 
 TEST(ElfFile, NeedsNoSectionHeaders) {
-  std::string stripped = with(goodLibrary(), &Elf64_Ehdr::e_shoff, Elf64_Off{0});
-  stripped = with(stripped, &Elf64_Ehdr::e_shnum, Elf64_Half{0});
+  std::string stripped = elfWith(goodLibrary(), &Elf64_Ehdr::e_shoff, Elf64_Off{0});
+  stripped = elfWith(stripped, &Elf64_Ehdr::e_shnum, Elf64_Half{0});
   EXPECT_TRUE(readFrom(stripped).ok());
 }
 
 TEST(ElfFile, RefusesWhatIsNotALibraryForThisMachine) {
-  expectRefused("", "its header lies beyond the end of the file");
-  expectRefused(std::string(4096, 'x'), "does not start with the ELF magic");
+  expectRefusedElf("", "its header lies beyond the end of the file");
+  expectRefusedElf(std::string(4096, 'x'), "does not start with the ELF magic");
   std::string narrow = goodLibrary();
   narrow[EI_CLASS] = ELFCLASS32;
-  expectRefused(narrow, "not 64-bit little-endian");
-  expectRefused(with(goodLibrary(), &Elf64_Ehdr::e_type, Elf64_Half{ET_REL}), "its type is 1");
-  expectRefused(with(goodLibrary(), &Elf64_Ehdr::e_machine, Elf64_Half{EM_S390}), "it is for ELF machine 22");
-  expectRefused(with(goodLibrary(), &Elf64_Ehdr::e_phoff, Elf64_Off{1} << 62), "beyond the end of the file");
-  expectRefused(with(goodLibrary(), &Elf64_Ehdr::e_phnum, Elf64_Half{0}), "no usable program headers");
+  expectRefusedElf(narrow, "not 64-bit little-endian");
+  expectRefusedElf(elfWith(goodLibrary(), &Elf64_Ehdr::e_type, Elf64_Half{ET_REL}), "its type is 1");
+  expectRefusedElf(elfWith(goodLibrary(), &Elf64_Ehdr::e_machine, Elf64_Half{EM_S390}),
+                   "it is for ELF machine 22");
+  expectRefusedElf(elfWith(goodLibrary(), &Elf64_Ehdr::e_phoff, Elf64_Off{1} << 62),
+                   "beyond the end of the file");
+  expectRefusedElf(elfWith(goodLibrary(), &Elf64_Ehdr::e_phnum, Elf64_Half{0}), "no usable program headers");
 }
 
 TEST(ElfFile, RefusesAMissingShortOrWrongSymbol) {

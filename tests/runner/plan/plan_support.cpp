@@ -19,7 +19,7 @@ PlanOutcome parse(const std::string& text, const std::string& path,
   return parsePlan(text, path, kCatalog, options);
 }
 
-Json modelOf(const Stage& stage) {
+Json stageModelOf(const Stage& stage) {
   Json json = {{"name", stage.name},         {"plugin", stage.plugin},         {"test", stage.test},
                {"needs", stage.needs},       {"scope", nameOf(stage.scope)},   {"timeout", stage.timeout},
                {"repeat", stage.repeat},     {"attempts", stage.attempts},     {"ranks", stage.ranks},
@@ -65,7 +65,7 @@ std::string modelOf(const Plan& plan) {
   Json json = {
       {"name", plan.name},       {"description", plan.description},           {"sku", plan.sku},
       {"backend", plan.backend}, {"allow_unknown_sku", plan.allowUnknownSku}, {"overrides", plan.overrides}};
-  for (const Stage& stage : plan.stages) json["stages"].push_back(modelOf(stage));
+  for (const Stage& stage : plan.stages) json["stages"].push_back(stageModelOf(stage));
   return dumpJson(json, 1);
 }
 

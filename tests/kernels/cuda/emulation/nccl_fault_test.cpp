@@ -233,9 +233,9 @@ TEST(NcclForming, FailsForTheSecondOfTwoThatAreTheSameRank) {
   EXPECT_THAT(words[0], HasSubstr("took longer than 1 s"));
   // Which of the two comes first is open.
   EXPECT_THAT((std::vector<std::string>{words[1], words[2]}),
-              testing::UnorderedElementsAre(HasSubstr("took longer than 1 s"),
-                                            AllOf(HasSubstr("initializing NCCL: unhandled system error"),
-                                                  HasSubstr("another one is"))));
+              ::testing::UnorderedElementsAre(HasSubstr("took longer than 1 s"),
+                                              AllOf(HasSubstr("initializing NCCL: unhandled system error"),
+                                                    HasSubstr("another one is"))));
 }
 
 TEST(NcclForming, RefusesAnIdOfAnotherLength) {
