@@ -20,10 +20,6 @@ constexpr double kMostTolerance = 0.5;
 constexpr double kSureCatch = 0.99;
 constexpr size_t kMostNamed = 5;
 
-Error refusal(const std::string& message) {
-  return {ErrorCode::kUsage, message, ""};
-}
-
 /// "n1 (gemm failed), n2, and 7 more"
 std::string named(const LearnInput& input, const std::vector<int>& nodes, const std::vector<LeftOut>& left) {
   std::vector<std::string> parts;
@@ -46,7 +42,7 @@ class Learner {
   Learner(const LearnInput& input, const LearnOptions& options) : input_(input), options_(options) {}
 
   Result<Learned> run() {
-    MUSTER_CHECK_OK(checkFigures());
+    MUSTER_CHECK_OK(checkFigures(input_));
     MUSTER_CHECK_OK(chooseHealthy());
     // A node is judged by as many figures as the fullest one has; each gets its share of the false alarms.
     learned_.tail = options_.falseRejects / std::max(1.0, figuresOfANode());
@@ -59,20 +55,6 @@ class Learner {
   }
 
  private:
-  [[nodiscard]] Status checkFigures() const {
-    for (size_t i = 0; i < input_.groups.size(); ++i) {
-      const LearnGroup& group = input_.groups[i];
-      for (const LearnFigure& figure : group.figures) {
-        if (std::isfinite(figure.value) && figure.value >= 0) continue;
-        return refusal(
-            fmt::format("{} of {} is {}: a rate or a time is a number from zero up; this record is damaged, "
-                        "take it out of the folder",
-                        group.text(), input_.nodes[static_cast<size_t>(figure.node)].name, figure.value));
-      }
-    }
-    return {};
-  }
-
   Status chooseHealthy() {
     const size_t all = input_.nodes.size();
     if (all < options_.leastNodes)
@@ -147,7 +129,7 @@ class Learner {
       return {};
     }
     setLimit(limit, spread, clusteringOf(values, nodes));
-    MUSTER_CHECK_OK(checkPhysical(limit));
+    MUSTER_CHECK_OK(checkPossible(group, input_.physical[index], limit.value));
     if (limit.tolerance > kMostTolerance)
       notLearned(
           index,
@@ -169,18 +151,6 @@ class Learner {
     limit.caught = limit.tolerance + limit.sigma * normalQuantile(kSureCatch);
   }
 
-  [[nodiscard]] Status checkPhysical(const LearnedLimit& limit) const {
-    const LearnGroup& group = input_.groups[limit.group];
-    const PhysicalLimit& physical = input_.physical[limit.group];
-    const bool rate = group.direction == Direction::kHigher;
-    if (physical.most <= 0 || !rate || limit.value <= physical.most) return {};
-    return refusal(
-        fmt::format("{} is {}, above the physical limit {} ({}). The measurement or the peak in the profile "
-                    "is wrong, and so would be the learned limit. Check both, then learn again",
-                    group.text(), formatQuantity(limit.value, group.unit),
-                    formatQuantity(physical.most, group.unit), physical.source));
-  }
-
   const LearnInput& input_;
   const LearnOptions& options_;
   std::set<std::pair<int, int>> out_;
@@ -188,6 +158,29 @@ class Learner {
 };
 
 }  // namespace
+
+Status checkFigures(const LearnInput& input) {
+  for (const LearnGroup& group : input.groups) {
+    for (const LearnFigure& figure : group.figures) {
+      if (std::isfinite(figure.value) && figure.value >= 0) continue;
+      return refusal(
+          fmt::format("{} of {} is {}: a rate or a time is a number from zero up; this record is damaged, "
+                      "take it out of the folder",
+                      group.text(), input.nodes[static_cast<size_t>(figure.node)].name, figure.value));
+    }
+  }
+  return {};
+}
+
+Status checkPossible(const LearnGroup& group, const PhysicalLimit& physical, double value) {
+  const bool rate = group.direction == Direction::kHigher;
+  if (physical.most <= 0 || !rate || value <= physical.most) return {};
+  return refusal(
+      fmt::format("{} is {}, above the physical limit {} ({}). The measurement or the peak in the profile "
+                  "is wrong, and so would be the learned limit. Check both, then learn again",
+                  group.text(), formatQuantity(value, group.unit), formatQuantity(physical.most, group.unit),
+                  physical.source));
+}
 
 std::string LearnGroup::text() const {
   const std::string labels = labelsText(where);

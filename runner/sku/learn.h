@@ -17,6 +17,7 @@ struct LearnFigure {
   int node = 0;     ///< index into LearnInput::nodes
   int device = -1;  ///< index into its devices; -1: of the node as a whole
   double value = 0;
+  size_t samples = 1;  ///< of which it is the median
 };
 
 /// All figures that one expectation of a profile would judge in one stage.
@@ -36,7 +37,8 @@ struct LearnGroup {
 struct LearnNode {
   std::string name;
   std::vector<std::string> devices;
-  std::string sick;  ///< why its own verdicts make it no example; empty: they do not
+  std::string sick;     ///< why its own verdicts make it no example; empty: they do not
+  bool misfit = false;  ///< it is no example whatever its verdicts: another model, or an interrupted run
 };
 
 /// The most that a metric can physically be, and whose word that is.

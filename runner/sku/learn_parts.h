@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
+#include "runner/core/result.h"
 #include "runner/core/statistics.h"
 #include "runner/sku/learn.h"
+#include "runner/sku/profile.h"
 #include "runner/sku/spread.h"
 
 namespace muster {
@@ -16,6 +19,22 @@ namespace muster {
 inline double signedFigure(const LearnGroup& group, double value) {
   return group.direction == Direction::kLower ? -value : value;
 }
+
+inline Error refusal(const std::string& message) {
+  return {ErrorCode::kUsage, message, ""};
+}
+
+/// Nothing can be made of a figure that is NaN, infinite or negative: kUsage names it and its node.
+Status checkFigures(const LearnInput& input);
+
+/// kUsage where the value of a group is beyond what is physically possible.
+Status checkPossible(const LearnGroup& group, const PhysicalLimit& physical, double value);
+
+/// Six significant digits: more would be noise.
+double roundedFigure(double value);
+
+/// Writes the mark of a profile that was learned from this scenario; none where it is empty.
+void markSimulated(Profile& profile, const std::string& scenario);
 
 /// Healthy machines repeat a figure within a thousandth at best: a fleet that agrees better than that, by
 /// chance or by rounding, must not get a limit that the next run misses.

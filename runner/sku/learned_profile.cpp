@@ -11,6 +11,7 @@
 #include "runner/core/statistics.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/sku/learn_parts.h"
 
 namespace muster {
 namespace {
@@ -20,21 +21,8 @@ constexpr const char* kRemedy =
     "measure it "
     "again alone, then swap its place";
 
-/// Six significant digits: more would be noise.
-double rounded(double value) {
-  const double scale = std::pow(10, 5 - std::floor(std::log10(value)));
-  return std::round(value * scale) / scale;
-}
-
 double tolerance(const LearnedLimit& limit) {
   return std::ceil(limit.tolerance * 1e5) / 1e5;
-}
-
-/// Whether this expectation bounds the figures on their bad side, so that a learned limit may take its place.
-bool isBound(const Expectation& e, Direction direction) {
-  if (e.severity == Severity::kWarn || e.unit == "text") return false;
-  if (e.kind == CheckKind::kBaseline || e.kind == CheckKind::kOfPeak) return true;
-  return e.kind == (direction == Direction::kLower ? CheckKind::kMax : CheckKind::kMin);
 }
 
 std::string chanceText(double share) {
@@ -86,7 +74,7 @@ class Builder {
     e.where = group.where;
     e.kind = CheckKind::kBaseline;
     e.unit = group.unit;
-    e.limit = rounded(limit.value);
+    e.limit = roundedFigure(limit.value);
     e.tolerance = tolerance(limit);
     e.source = source(limit, group);
     e.remedy = remedy(group);
@@ -159,14 +147,7 @@ class Builder {
     facts["learned_for"] = fmt::format(
         "at most {} of healthy nodes rejected, with {} confidence for each limit",
         formatQuantity(options_.falseRejects, "ratio"), formatQuantity(options_.confidence, "ratio"));
-    if (provenance_.scenario.empty()) {
-      facts.erase(kSimulatedFact);
-      return;
-    }
-    facts[kSimulatedFact] =
-        "SIMULATED: learned from scenario " + provenance_.scenario + ", no figure was measured";
-    if (out_.profile.description.rfind("SIMULATED", 0) != 0)
-      out_.profile.description = "SIMULATED: " + out_.profile.description;
+    markSimulated(out_.profile, provenance_.scenario);
   }
 
   const Profile& base_;
@@ -188,6 +169,27 @@ double peakOf(const Expectation& e, const Profile& profile) {
 }
 
 }  // namespace
+
+double roundedFigure(double value) {
+  const double scale = std::pow(10, 5 - std::floor(std::log10(value)));
+  return std::round(value * scale) / scale;
+}
+
+bool isBound(const Expectation& e, Direction direction) {
+  if (e.severity == Severity::kWarn || e.unit == "text") return false;
+  if (e.kind == CheckKind::kBaseline || e.kind == CheckKind::kOfPeak) return true;
+  return e.kind == (direction == Direction::kLower ? CheckKind::kMax : CheckKind::kMin);
+}
+
+void markSimulated(Profile& profile, const std::string& scenario) {
+  if (scenario.empty()) {
+    profile.facts.erase(kSimulatedFact);
+    return;
+  }
+  profile.facts[kSimulatedFact] = "SIMULATED: learned from scenario " + scenario + ", no figure was measured";
+  if (profile.description.rfind("SIMULATED", 0) != 0)
+    profile.description = "SIMULATED: " + profile.description;
+}
 
 LearnedProfile learnedProfile(const Profile& base, const LearnInput& input, const Learned& learned,
                               const LearnOptions& options, const Provenance& provenance) {

@@ -13,7 +13,7 @@ struct Provenance {
   std::string date;      ///< of the last record, "2026-11-21"
   std::string plan;      ///< name of the plan
   std::string software;  ///< "driver 580.95.05, CUDA 13.0, NCCL 2.28"
-  std::string records;   ///< SHA-256 over the digests of the records
+  std::string records;   ///< SHA-256 of the record; of several, over their digests
   std::string scenario;  ///< not empty: the records are simulated
   size_t figures = 0;    ///< judged of one node
 };
@@ -28,6 +28,9 @@ struct LearnedProfile {
 /// says nothing of (links, modes, health, figures that were not measured) stay as they are.
 LearnedProfile learnedProfile(const Profile& base, const LearnInput& input, const Learned& learned,
                               const LearnOptions& options, const Provenance& provenance);
+
+/// Whether this expectation bounds the figures on their bad side, so that a learned limit may take its place.
+bool isBound(const Expectation& expectation, Direction direction);
 
 /// "at least 697.8 TFLOP/s": what an expectation lets pass, once peaks are resolved; empty if it is no bound.
 std::string boundText(const Expectation& expectation, const Profile& profile, Direction direction);

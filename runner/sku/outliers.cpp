@@ -116,7 +116,8 @@ class Search {
     Scores here;
     for (size_t i = 0; i < kept.size(); ++i) {
       const double u = (values[i] - spread.centre) / spread.sigma;
-      const auto [node, device, value] = kept[i];
+      const int node = kept[i].node;
+      const int device = kept[i].device;
       if (u < -below || u > above) leaveOut(node, device, group.text(), u);
       if (device >= 0) add(devices[{node, device}], node, device, u);
       add(nodes[{node, -1}], node, -1, u);

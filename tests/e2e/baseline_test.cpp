@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "runner/core/files.h"
 #include "runner/core/text.h"
 #include "tests/e2e/muster.h"
 
@@ -202,6 +203,68 @@ TEST(Baseline, SetsATruncatedRecordAsideAndSaysSo) {
   EXPECT_EQ(result.exitCode, 0) << result.err;
   EXPECT_TRUE(has(result.out, "set aside: sim-node-0005/record.json")) << result.out;
   EXPECT_TRUE(has(result.out, "9 nodes of plan learn")) << result.out;
+}
+
+/// Options of a correction by one simulated machine.
+const std::vector<std::string> kCorrect = {"--correct", "--allow-simulated"};
+
+/// The fault of one node's GPUs that the plan's own limits do not see: GEMMs at 85%.
+std::string slowGemms(int gpus) {
+  std::string faults;
+  for (int device = 0; device < gpus; ++device)
+    faults += "\n[[fault]]\nkind = \"slow\"\ndevice = " + std::to_string(device) +
+              "\nfactor = 0.85\nops = [\"gemm\"]\n";
+  return faults;
+}
+
+TEST(Baseline, CorrectsTheLimitsThatOneMachineContradicts) {
+  TempDir dir;
+  const std::string run = fleet().make("one-slow-model", sickScenario(dir, slowGemms(8)), "1", 1);
+  const std::string profile = (dir.path() / "corrected.toml").string();
+  const auto result = learn(run, profile, kCorrect);
+  ASSERT_EQ(result.exitCode, 0) << result.err;
+  for (const char* part :
+       {"SIMULATED", "looser; check that the machine is healthy",
+        "compute.gemm_throughput dtype=bf16 size=8192: at least ", "was at least 657 TFLOP/s",
+        "confirmed, kept as before", "memory.bandwidth op=copy: at least 2.697 TB/s"})
+    EXPECT_TRUE(has(result.out, part)) << part << " in " << result.out;
+  const std::string text = readWhole(profile);
+  for (const char* part : {"name = \"h100-sxm5-80gb\"", "simulated = ", "SIMULATED, measured: ",
+                           "on sim-node-0000", "in place of at least 657 TFLOP/s", "env.nvlinks_active"})
+    EXPECT_TRUE(has(text, part)) << part;
+  const std::string record = run + "/record.json";
+  EXPECT_TRUE(has(text, "record sha256 " + sha256Hex(readWhole(record))));
+  EXPECT_EQ(runMuster({"judge", record}).exitCode, 1) << "the shipped limits reject it";
+  EXPECT_EQ(runMuster({"judge", record, "--sku", profile}).exitCode, 0);
+}
+
+TEST(Baseline, CorrectsNothingByASimulatedMachineUnlessToldOtherwise) {
+  TempDir dir;
+  const std::string out = (dir.path() / "x.toml").string();
+  const std::string run = fleet().make("one", scenario("h100x8-healthy"), "1", 1);
+  const auto refused = learn(run, out, {"--correct"});
+  EXPECT_EQ(refused.exitCode, 2) << refused.out;
+  EXPECT_TRUE(has(refused.err, "these records are SIMULATED")) << refused.err;
+  EXPECT_EQ(learn(run, out, kCorrect + std::vector<std::string>{"--tolerance", "99%"}).exitCode, 2);
+  EXPECT_EQ(learn(run, out, kCorrect + std::vector<std::string>{"--min-nodes", "5"}).exitCode, 2);
+  EXPECT_EQ(learn(run, out, {"--allow-simulated", "--tolerance", "5%"}).exitCode, 2);
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+TEST(Baseline, LoosensNothingByAFaultyDeviceOrMachine) {
+  TempDir dir;
+  const std::string out = (dir.path() / "x.toml").string();
+  const std::string one = fleet().make("one-slow-gpu", sickScenario(dir, slowGemms(1)), "1", 1);
+  EXPECT_EQ(runMuster({"judge", one + "/record.json"}).exitCode, 1) << "the profile rejects that GPU";
+  const auto slow = learn(one, out, kCorrect);
+  EXPECT_EQ(slow.exitCode, 0) << slow.err;
+  EXPECT_FALSE(has(slow.out, "looser")) << slow.out;
+  EXPECT_TRUE(has(slow.out, "dtype=bf16 size=8192: at least 657 TFLOP/s; measured")) << slow.out;
+  // Wrong results are no matter of limits, whatever its rates.
+  const std::string corrupt = fleet().make("corrupt", scenario("h100x8-silent-corruption"), "1", 1);
+  const auto refused = learn(corrupt, out, kCorrect + std::vector<std::string>{"--force"});
+  EXPECT_EQ(refused.exitCode, 2) << refused.out;
+  EXPECT_TRUE(has(refused.err, "no healthy node: sim-node-0000: compute.gemm")) << refused.err;
 }
 
 TEST(Baseline, LearnsASkuThatNoProfileKnows) {

@@ -15,6 +15,7 @@
 #include "runner/dispatch/plugins.h"
 #include "runner/judge/exit_code.h"
 #include "runner/record/record.h"
+#include "runner/sku/corrected_profile.h"
 #include "runner/sku/physical.h"
 #include "runner/sku/profile_writer.h"
 #include "runner/system/files.h"
@@ -167,12 +168,56 @@ void printFindings(const FleetToLearn& fleet, const Learned& learned, const Lear
   printList("looser than before; check that the fleet is as fast as expected", result.looser);
 }
 
+/// Whether a verdict says no more than that a rate or time misses the profile's limit, which may be wrong.
+bool isMissedLimit(const Verdict& verdict, const LearnInput& input) {
+  if (verdict.outcome != Outcome::kFail || !verdict.expectation ||
+      !verdict.expectation->origin.starts_with("profile "))
+    return false;
+  return std::any_of(input.groups.begin(), input.groups.end(), [&](const LearnGroup& group) {
+    return group.metric == verdict.metric && isBound(*verdict.expectation, group.direction);
+  });
+}
+
+/// The first verdict that makes a node no example even where limits of the profile are wrong; empty: none.
+std::string faultBesideLimits(const Record& record, const LearnInput& input) {
+  for (const StageRecord& stage : record.stages)
+    for (const Verdict& verdict : stage.verdicts)
+      if (speaksAgainst(verdict.outcome) && !isMissedLimit(verdict, input))
+        return fmt::format("{}{} {}", verdict.metric.empty() ? stage.name : verdict.metric,
+                           verdict.device.empty() ? "" : " of " + verdict.device,
+                           outcomeName(verdict.outcome));
+  return "";
+}
+
+void printCorrections(const FleetToLearn& fleet, const CorrectedProfile& result) {
+  if (fleet.simulated) printText("SIMULATED: values of scenario {}\n", fleet.provenance.scenario);
+  printList("remarks", fleet.remarks);
+  printList("left out", leftOutLines(fleet.input, {}));
+  std::vector<std::string> lines[2];
+  for (const Correction& one : result.corrections)
+    lines[one.looser ? 0 : 1].push_back(
+        fmt::format("{}: {}, was {}; measured {}", one.what, one.after, one.before, one.measured));
+  printList("looser; check that the machine is healthy: its median misses the limit", lines[0]);
+  printList("tighter", lines[1]);
+  printList("confirmed, kept as before", result.confirmed);
+  printText("\n{} limits corrected, {} confirmed, {} kept without a measurement\n", result.corrections.size(),
+            result.confirmed.size(), result.kept);
+}
+
 std::string headComment(const FleetToLearn& fleet, const Learned& learned, const LearnOptions& options) {
   return fmt::format(
       "{}Learned by `muster baseline learn` from {} nodes on {}. Format: plans/README.md.\n"
       "All limits together reject at most {} of healthy nodes ({} confidence for each limit).",
       fleet.simulated ? "SIMULATED: no value here was measured.\n" : "", learned.used, fleet.provenance.date,
       formatQuantity(options.falseRejects, "ratio"), formatQuantity(options.confidence, "ratio"));
+}
+
+std::string headComment(const FleetToLearn& fleet, const CorrectedProfile& result, const Profile& base) {
+  return fmt::format(
+      "{}{} limits of profile {} corrected by `muster baseline learn --correct` on {}: see their sources. "
+      "Format: plans/README.md.",
+      fleet.simulated ? "SIMULATED: no value here was measured.\n" : "", result.corrections.size(), base.name,
+      fleet.provenance.date);
 }
 
 Result<double> shareOption(const std::string& text, const char* name, double least, double most) {
@@ -182,6 +227,44 @@ Result<double> shareOption(const std::string& text, const char* name, double lea
                fmt::format("{} is {}, expected {} to {}", name, printable(text, 40),
                            formatQuantity(least, "ratio"), formatQuantity(most, "ratio")),
                ""};
+}
+
+/// Writes a profile once it can be read as a run would read it.
+Result<int> writeProfile(const std::string& text, const fs::path& path, const Catalog& catalog) {
+  auto again = parseProfile(text, path, &catalog);
+  if (!again.ok())
+    return Error{ErrorCode::kInternal, "the learned profile cannot be read: " + again.error().text(), ""};
+  MUSTER_CHECK_OK(writeFileAtomically(path, text));
+  const std::string out = path.string();
+  printText(
+      "\nwritten: {} (profile {}, sha256 {})\nnext: muster judge RECORD --sku {}   or   muster run PLAN "
+      "--skus {}\n",
+      out, again->name, again->sha256.substr(0, 12), out,
+      path.has_parent_path() ? path.parent_path().string() : ".");
+  return kExitAccepted;
+}
+
+Result<int> correct(const BaselineOptions& options, const FleetToLearn& fleet, const Profile& base,
+                    const Catalog& catalog) {
+  MUSTER_TRY(const double tolerance, shareOption(options.tolerance, "--tolerance", 0.001, 0.5));
+  MUSTER_TRY(const CorrectedProfile result, correctedProfile(base, fleet.input, tolerance, fleet.provenance)
+                                                .context("correcting by " + options.run.string()));
+  printCorrections(fleet, result);
+  if (result.corrections.empty()) {
+    printText("nothing to correct: no profile was written\n");
+    return kExitAccepted;
+  }
+  return writeProfile(profileToml(result.profile, headComment(fleet, result, base)), options.out, catalog);
+}
+
+Result<int> learn(const BaselineOptions& options, const FleetToLearn& fleet, const Profile& base,
+                  const Catalog& catalog) {
+  MUSTER_TRY(const Learned learned,
+             learnLimits(fleet.input, options.learn).context("learning from " + options.run.string()));
+  const LearnedProfile result = learnedProfile(base, fleet.input, learned, options.learn, fleet.provenance);
+  printFindings(fleet, learned, result);
+  return writeProfile(profileToml(result.profile, headComment(fleet, learned, options.learn)), options.out,
+                      catalog);
 }
 
 }  // namespace
@@ -194,11 +277,12 @@ Result<int> baselineLearn(BaselineOptions& options) {
   MUSTER_TRY(const Catalog catalog, describePlugins(tree, options.pluginFolders, {}));
   MUSTER_TRY(fleet::FleetRecords records, fleet::readFleet(options.run));
   setAsideIncomplete(records);
-  for (const fleet::NodeSummary& node : records.nodes) {
-    const auto sound = soundRecordAt(options.run / node.path);
-    if (!sound.ok()) return sound.error();
-  }
   MUSTER_TRY(FleetToLearn fleet, fleetToLearn(records).context("learning from " + options.run.string()));
+  for (size_t i = 0; i < records.nodes.size(); ++i) {
+    MUSTER_TRY(const Record sound, soundRecordAt(options.run / records.nodes[i].path));
+    LearnNode& node = fleet.input.nodes[i];
+    if (options.correct && !node.misfit) node.sick = faultBesideLimits(sound, fleet.input);
+  }
   if (fleet.simulated && !options.allowSimulated)
     return Error{
         ErrorCode::kUsage,
@@ -210,25 +294,9 @@ Result<int> baselineLearn(BaselineOptions& options) {
   MUSTER_TRY(const Profile base, baseProfile(options, example, fleet, catalog));
   for (const LearnGroup& group : fleet.input.groups)
     fleet.input.physical.push_back(physicalLimit(group, base));
-  MUSTER_TRY(const Learned learned,
-             learnLimits(fleet.input, options.learn).context("learning from " + options.run.string()));
   // What is not learned stays as the base has it: limits of a scenario must not lose their mark.
   if (!fleet.simulated) MUSTER_CHECK_OK(checkOrigin(base, false));
-  const LearnedProfile result = learnedProfile(base, fleet.input, learned, options.learn, fleet.provenance);
-  const std::string text = profileToml(result.profile, headComment(fleet, learned, options.learn));
-  // Read as a run would read it, before anything is written.
-  auto again = parseProfile(text, options.out, &catalog);
-  if (!again.ok())
-    return Error{ErrorCode::kInternal, "the learned profile cannot be read: " + again.error().text(), ""};
-  printFindings(fleet, learned, result);
-  MUSTER_CHECK_OK(writeFileAtomically(options.out, text));
-  const std::string out = options.out.string();
-  printText(
-      "\nwritten: {} (profile {}, sha256 {})\nnext: muster judge RECORD --sku {}   or   muster run PLAN "
-      "--skus {}\n",
-      out, again->name, again->sha256.substr(0, 12), out,
-      options.out.has_parent_path() ? options.out.parent_path().string() : ".");
-  return kExitAccepted;
+  return options.correct ? correct(options, fleet, base, catalog) : learn(options, fleet, base, catalog);
 }
 
 }  // namespace muster

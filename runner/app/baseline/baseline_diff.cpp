@@ -27,6 +27,11 @@ meet. Requires at least 8 healthy nodes and at most 20% excluded nodes. More nod
   muster judge runs/first/n17/record.json --sku skus/h100-ours.toml
   muster run plans/node-full.toml --skus skus               use the learned limits from now on
 
+On the first machine, with too few nodes to learn from: corrects the shipped limits that it contradicts, and says of
+each on which machine, when and on how many samples it was measured, and what was shipped.
+  muster run plans/node-full.toml --out runs/one
+  muster baseline learn runs/one --correct -o skus/h100-corrected.toml
+
 Without hardware:
   muster run plans/node-quick.toml --simulate plans/scenarios/h100x8-healthy.toml --nodes 20 --out runs/sim
   muster baseline learn runs/sim -o learned.toml --allow-simulated)";
@@ -104,15 +109,28 @@ CLI::App* addBaseline(CLI::App& app, BaselineOptions& o) {
       ->type_name("FILE");
   learn->add_option("--name", o.name,
                     "name of the profile (default: that of the base profile, which --skus then replaces)");
+  auto* correct = learn->add_flag("--correct", o.correct,
+                                  "move only those limits of the base profile that the records contradict or "
+                                  "would tighten; one node is enough");
+  learn
+      ->add_option("--tolerance", o.tolerance,
+                   "with --correct: how far limits without a tolerance of their own lie from the measured "
+                   "median")
+      ->needs(correct)
+      ->type_name("SHARE")
+      ->capture_default_str();
   learn
       ->add_option("--false-rejects", o.falseRejects,
                    "largest share of healthy nodes that the limits may reject")
+      ->excludes(correct)
       ->type_name("SHARE")
       ->capture_default_str();
   learn->add_option("--confidence", o.confidence, "probability that this share is not exceeded")
+      ->excludes(correct)
       ->type_name("SHARE")
       ->capture_default_str();
   learn->add_option("--min-nodes", o.learn.leastNodes, "least number of healthy nodes per metric")
+      ->excludes(correct)
       ->check(CLI::Range(5, 100000))
       ->capture_default_str();
   learn->add_flag("--force", o.force, "overwrite FILE.toml if it exists");

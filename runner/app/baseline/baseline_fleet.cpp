@@ -113,23 +113,25 @@ class Gatherer {
     fleet_.deviceCount = std::stoi(mostVoted(counts));
   }
 
-  /// Why this node is no example of a healthy one; empty: nothing speaks against it.
-  [[nodiscard]] std::string sickness(const NodeSummary& node) const {
+  /// Why this node is no example, whatever its verdicts.
+  [[nodiscard]] std::string misfit(const NodeSummary& node) const {
     for (const auto& device : node.devices)
       if (device.name != fleet_.device)
         return fmt::format("{} is a {} and not a {}", device.id, printable(device.name, 80), fleet_.device);
-    if (node.acceptance == Acceptance::kInterrupted) return "its run was interrupted";
+    return node.acceptance == Acceptance::kInterrupted ? "its run was interrupted" : "";
+  }
+
+  /// Why its verdicts make this node no example of a healthy one; empty: nothing speaks against it.
+  [[nodiscard]] std::string sickness(const NodeSummary& node) const {
     size_t bad = 0;
     std::string first;
     for (const auto& deviation : node.deviations) {
-      const Outcome outcome = deviation.outcome;
-      const bool counts = outcome == Outcome::kFail || outcome == Outcome::kError ||
-                          outcome == Outcome::kFlaky || outcome == Outcome::kWaived;
-      if (counts && ++bad == 1)
+      if (speaksAgainst(deviation.outcome) && ++bad == 1)
         first = fmt::format("{}{} {}",
                             names_.texts[deviation.metric].empty() ? names_.texts[deviation.stage]
                                                                    : names_.texts[deviation.metric],
-                            deviation.device.empty() ? "" : " of " + deviation.device, outcomeName(outcome));
+                            deviation.device.empty() ? "" : " of " + deviation.device,
+                            outcomeName(deviation.outcome));
     }
     if (bad > 1) first += fmt::format(" and {} more", bad - 1 + node.deviationsLeft);
     return first;
@@ -141,7 +143,9 @@ class Gatherer {
       const NodeSummary& node = records_.nodes[i];
       LearnNode entry;
       entry.name = node.node;
-      entry.sick = sickness(node);
+      entry.sick = misfit(node);
+      entry.misfit = !entry.sick.empty();
+      if (!entry.misfit) entry.sick = sickness(node);
       for (const auto& device : node.devices) entry.devices.push_back(device.id);
       if (entry.sick.empty() && !chosen) fleet_.example = i;
       chosen = chosen || entry.sick.empty();
@@ -162,7 +166,8 @@ class Gatherer {
         std::erase_if(group.where, [](const auto& label) { return kPlaces.count(label.first) > 0; });
         const std::string text = group.text();
         LearnGroup& at = groups.try_emplace(text, std::move(group)).first->second;
-        at.figures.push_back({static_cast<int>(i), figure.device, static_cast<double>(figure.median)});
+        at.figures.push_back(
+            {static_cast<int>(i), figure.device, static_cast<double>(figure.median), figure.n});
       }
     }
     for (auto& [text, group] : groups) fleet_.input.groups.push_back(std::move(group));
@@ -209,7 +214,7 @@ class Gatherer {
     provenance.date = formatUtc(last).substr(0, 10);
     provenance.plan = records_.nodes.front().planName;
     provenance.software = software();
-    provenance.records = sha256Hex(join(digests, "\n"));
+    provenance.records = digests.size() == 1 ? digests.front() : sha256Hex(join(digests, "\n"));
     if (fleet_.simulated)
       provenance.scenario = mostVoted(votes([](const NodeSummary& n) { return n.scenario; }));
   }
@@ -220,6 +225,11 @@ class Gatherer {
 };
 
 }  // namespace
+
+bool speaksAgainst(Outcome outcome) {
+  return outcome == Outcome::kFail || outcome == Outcome::kError || outcome == Outcome::kFlaky ||
+         outcome == Outcome::kWaived;
+}
 
 Result<FleetToLearn> fleetToLearn(const FleetRecords& records) {
   return Gatherer(records).gather();

@@ -19,6 +19,9 @@ struct FleetToLearn {
   bool simulated = false;
 };
 
+/// Whether a node with a verdict of this outcome is no example of a healthy one.
+bool speaksAgainst(Outcome outcome);
+
 /// Errors (kUsage) name what does not belong together: several plans, simulated records beside real ones, two
 /// records of one node, no record at all.
 Result<FleetToLearn> fleetToLearn(const fleet::FleetRecords& records);

@@ -24,6 +24,8 @@ struct BaselineOptions {
   std::string falseRejects = "0.05%";
   std::string confidence = "95%";
   LearnOptions learn;
+  bool correct = false;  ///< correct the limits of the base by few nodes, instead of learning by many
+  std::string tolerance = "10%";
   bool force = false;
   bool allowSimulated = false;
   // diff

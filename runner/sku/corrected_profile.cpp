@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moves the limits of a profile to what machines measured, each with its provenance.
+#include "runner/sku/corrected_profile.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <set>
+
+#include "runner/core/text.h"
+#include "runner/core/units.h"
+#include "runner/sku/learn_parts.h"
+
+namespace muster {
+namespace {
+
+/// A bound that would move less than this stays.
+constexpr double kSame = 0.01;
+constexpr size_t kMostNodes = 4;
+constexpr const char* kInPlaceOf = "; in place of ";
+
+/// What the healthy nodes measured of one group.
+struct Measured {
+  const LearnGroup* group = nullptr;
+  double value = 0;  ///< median over devices
+  double bound = 0;  ///< of the base, for this group
+  size_t figures = 0;
+  size_t samples = 0;
+
+  [[nodiscard]] bool lower() const { return group->direction == Direction::kLower; }
+  /// Below 1: the bound is missed.
+  [[nodiscard]] double headroom() const { return lower() ? bound / value : value / bound; }
+};
+
+class Corrector {
+ public:
+  Corrector(const Profile& base, const LearnInput& input, double tolerance, const Provenance& provenance)
+      : base_(base), input_(input), tolerance_(tolerance), provenance_(provenance) {}
+
+  Result<CorrectedProfile> run() {
+    MUSTER_CHECK_OK(checkFigures(input_));
+    for (const LearnNode& node : input_.nodes)
+      if (node.sick.empty()) names_.push_back(node.name);
+    if (names_.empty())
+      return refusal(
+          fmt::format("no healthy node: {}: {}. Only a missed limit of the profile may be "
+                      "corrected; repair the rest and run the plan again",
+                      input_.nodes.front().name, input_.nodes.front().sick));
+    out_.profile = base_;
+    out_.profile.path.clear();
+    for (Expectation& e : out_.profile.expectations) MUSTER_CHECK_OK(correct(e));
+    if (out_.corrections.empty() && out_.confirmed.empty())
+      return refusal(fmt::format("no limit of profile {} was measured", base_.name));
+    writeFacts();
+    return std::move(out_);
+  }
+
+ private:
+  Status correct(Expectation& e) {
+    MUSTER_TRY(const std::optional<Measured> found, weakest(e));
+    if (!found) {
+      ++out_.kept;
+      return {};
+    }
+    const double tolerance = e.kind == CheckKind::kBaseline ? e.tolerance : tolerance_;
+    const double bound = found->value * (found->lower() ? 1 + tolerance : 1 - tolerance);
+    const double tighter = found->lower() ? found->bound / bound : bound / found->bound;
+    const std::string labels = labelsText(e.where);
+    const std::string what = e.metric + (labels.empty() ? "" : " " + labels);
+    const std::string measured = formatQuantity(found->value, found->group->unit);
+    if (found->headroom() >= 1 && tighter <= 1 + kSame) {
+      out_.confirmed.push_back(
+          fmt::format("{}: {}; measured {}", what, text(*found, found->bound), measured));
+      return {};
+    }
+    const std::string before = text(*found, found->bound);
+    e.source = source(e, *found, before);
+    if (e.kind == CheckKind::kBaseline)
+      e.limit = roundedFigure(found->value);
+    else if (e.kind == CheckKind::kOfPeak)
+      e.limit = std::floor(e.limit * bound / found->bound * 1e4) / 1e4;
+    else
+      e.limit = roundedFigure(bound);
+    out_.corrections.push_back({what, before, text(*found, bound), measured, found->headroom() < 1});
+    return {};
+  }
+
+  static std::string text(const Measured& found, double bound) {
+    return fmt::format("{} {}", found.lower() ? "at most" : "at least",
+                       formatQuantity(bound, found.group->unit));
+  }
+
+  /// What `e` judges with the least room; nothing where it is no bound of something that was measured.
+  [[nodiscard]] Result<std::optional<Measured>> weakest(const Expectation& e) const {
+    std::optional<Measured> least;
+    if (e.statistic != "median") return least;
+    for (size_t i = 0; i < input_.groups.size(); ++i) {
+      const LearnGroup& group = input_.groups[i];
+      if (group.metric != e.metric || !labelsMatch(group.where, e.where) || !isBound(e, group.direction))
+        continue;
+      const Measured found = measured(group, e);
+      if (found.figures == 0 || found.value <= 0 || !(found.bound > 0)) continue;
+      MUSTER_CHECK_OK(checkPossible(group, input_.physical[i], found.value));
+      if (!least || found.headroom() < least->headroom()) least = found;
+    }
+    return least;
+  }
+
+  [[nodiscard]] Measured measured(const LearnGroup& group, const Expectation& e) const {
+    Measured found{&group};
+    std::vector<double> values;
+    for (const LearnFigure& figure : group.figures) {
+      if (!input_.nodes[static_cast<size_t>(figure.node)].sick.empty()) continue;
+      values.push_back(figure.value);
+      found.samples += figure.samples;
+    }
+    found.figures = values.size();
+    if (!values.empty()) found.value = medianOf(values);
+    const auto peak = base_.peaks.find(group.peak);
+    found.bound = e.kind == CheckKind::kOfPeak ? e.limit * (peak == base_.peaks.end() ? 0 : peak->second)
+                                               : boundFigure(e, base_, group.direction);
+    return found;
+  }
+
+  [[nodiscard]] std::string source(const Expectation& e, const Measured& found,
+                                   const std::string& before) const {
+    // A limit that was corrected before keeps saying what was shipped.
+    const size_t at = e.source.find(kInPlaceOf);
+    const std::string old = at == std::string::npos ? fmt::format("{}{} ({})", kInPlaceOf, before, e.source)
+                                                    : e.source.substr(at);
+    return fmt::format(
+        "{}measured: {} on {}, {}, median of {} figures with {} samples in stage {} of plan {}; tolerance "
+        "{}; "
+        "{}; record sha256 {}{}",
+        provenance_.scenario.empty() ? "" : "SIMULATED, ", formatQuantity(found.value, found.group->unit),
+        nodesText(), provenance_.date, found.figures, found.samples, found.group->stage, provenance_.plan,
+        e.kind == CheckKind::kBaseline ? "as shipped"
+                                       : formatQuantity(tolerance_, "ratio") + " by --tolerance",
+        provenance_.software, provenance_.records, old);
+  }
+
+  [[nodiscard]] std::string nodesText() const {
+    std::vector<std::string> shown(
+        names_.begin(), names_.begin() + static_cast<std::ptrdiff_t>(std::min(kMostNodes, names_.size())));
+    if (names_.size() > kMostNodes) shown.push_back(fmt::format("{} more", names_.size() - kMostNodes));
+    return join(shown, ", ");
+  }
+
+  void writeFacts() {
+    auto& facts = out_.profile.facts;
+    facts[kLearnedFact] =
+        fmt::format("{} of its limits, measured on {} under plan {}, record sha256 {}",
+                    out_.corrections.size(), nodesText(), provenance_.plan, provenance_.records);
+    facts["learned_on"] = provenance_.date;
+    facts["learned_with"] = provenance_.software;
+    markSimulated(out_.profile, provenance_.scenario);
+  }
+
+  const Profile& base_;
+  const LearnInput& input_;
+  double tolerance_;
+  const Provenance& provenance_;
+  std::vector<std::string> names_;  ///< of the healthy nodes
+  CorrectedProfile out_;
+};
+
+}  // namespace
+
+Result<CorrectedProfile> correctedProfile(const Profile& base, const LearnInput& input, double tolerance,
+                                          const Provenance& provenance) {
+  return Corrector(base, input, tolerance, provenance).run();
+}
+
+}  // namespace muster
