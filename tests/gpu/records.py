@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measurements of a record of schema 2: rows and packed samples as plain values (reports/README.md has the rules)."""
+"""Measurements and verdicts of a record of schema 2: rows and packed samples as plain values (reports/README.md has the rules)."""
 
 import json
 
@@ -30,12 +30,73 @@ def labels(measurement):
     return own
 
 
-def measurements(path):
-    """(stage, metric, unit, labels, samples) of every measurement of the record at `path`."""
+def read(path):
     record = json.loads(path.read_text())
     if record.get("schema") != 2:
         raise ValueError(f"{path}: a record of schema {record.get('schema')}; expected 2")
+    return record
+
+
+def measurements(record):
+    """(stage, metric, unit, labels, samples) of every measurement."""
     for stage in record["stages"]:
         for group in stage["measurements"]:
             for one in rows(group):
                 yield stage["name"], one["metric"], one["unit"], labels(one), samples(one)
+
+
+# The worst first; what a reader must see decides what is said of a requirement.
+ORDER = ["fail", "flaky", "waived", "missed", "error", "skipped", "deferred", "elsewhere", "pass"]
+
+
+def requirements(record):
+    """One object for each expectation of each stage: what it asks for, whose word that is, and how its verdicts ended.
+
+    `outcomes` counts the verdicts; a warning counts as pass where the limit was met, as "missed" where it was not.
+    The other texts are those of the worst verdict. `trouble` is the stage's: what a rank did not measure has no verdict.
+    """
+    for stage in record["stages"]:
+        problems = troubles(stage)
+        expectations = stage["evidence"].get("expectations", [])
+        found = {}
+        for group in stage["verdicts"]:
+            for verdict in rows(group):
+                expectation = verdict.get("expectation")
+                if isinstance(expectation, int):
+                    expectation = expectations[expectation]
+                if expectation:
+                    key = json.dumps(expectation, sort_keys=True)
+                    found.setdefault(key, (expectation, []))[1].append((*order(verdict), verdict))
+        for expectation, verdicts in found.values():
+            yield {**requirement(stage["name"], expectation, verdicts), "trouble": "; ".join(problems[:1])}
+
+
+def troubles(stage):
+    """Why a stage, a case or a rank of it has no result, one line each."""
+    found = [stage["reason"] or stage["state"]] if stage["state"] != "ran" else []
+    for verdict in [one for group in stage["verdicts"] for one in rows(group)]:
+        if "expectation" not in verdict and verdict["outcome"] not in ("pass", "warn", "unjudged"):
+            # The command that reruns it names a folder that is gone by then.
+            found.append((verdict.get("detail") or verdict["outcome"]).split("; rerun it alone: ")[0])
+    return found
+
+
+def order(verdict):
+    """(outcome, margin) of a verdict, in words of ORDER."""
+    known = isinstance(verdict.get("margin"), (int, float))
+    margin = verdict["margin"] if known else 0
+    outcome = verdict["outcome"]
+    if outcome == "warn":
+        outcome = "pass" if known and margin >= 0 else "missed"
+    return outcome, margin
+
+
+def requirement(stage, expectation, verdicts):
+    worst = min(verdicts, key=lambda one: (ORDER.index(one[0]) if one[0] in ORDER else 0, one[1]))[2]
+    outcomes = {}
+    for outcome, _, _ in verdicts:
+        outcomes[outcome] = outcomes.get(outcome, 0) + 1
+    return {"stage": stage, "metric": expectation["metric"], "where": expectation.get("where", {}), "kind": expectation["kind"],
+            "origin": expectation.get("origin", ""), "source": expectation.get("source", ""), "unit": expectation.get("unit", ""),
+            "requires": worst.get("limit_text", ""), "outcomes": outcomes, "observed": worst.get("observed"),
+            "detail": worst.get("detail", "") or worst.get("observed_text", "")}

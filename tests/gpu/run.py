@@ -2,37 +2,32 @@
 """Everything that needs a GPU: `./dev gpu` runs this, here or from what `./dev gpu --pack` packed.
 
 Needs python3, an NVIDIA driver and NVIDIA's libraries (of a toolkit, or Python's nvidia packages); PyTorch for the
-comparisons, compute-sanitizer for its checks. What is missing is a line that says "skip" and why. Ends 0 when
-everything that could run passed, 1 when a check failed, 3 when nothing could run.
+comparisons, nvbandwidth and nccl-tests for others, compute-sanitizer for its checks. What is missing is a line that
+says "skip" and why. At the end, also after Ctrl-C, a page is written: what Muster claims and what this GPU says
+(page.py). Ends 0 when everything that could run passed, 1 when a check failed, 3 when nothing could run.
 """
 import argparse
 import glob
 import importlib.util
 import json
+import math
 import os
 import pathlib
+import re
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 
+import claims
 import contest
+import page
+import peers
 import records
 import results
 
 HERE = pathlib.Path(__file__).resolve().parent
-# What is judged against PyTorch on the same GPU: (line for the workers, torch's variants, least ratio).
-GEMM_SIZES = [4096, 8192, 16384]
-GEMM_TYPES = ["bf16", "f16", "tf32", "f32", "f64", "fp8_e4m3", "fp8_e5m2", "i8"]
-SIZES_OF = {"f64": [4096, 8192], "f32": [4096, 8192]}
-COMPARISONS = [(f"gemm {dtype} {size}", [""], 0.99) for dtype in GEMM_TYPES for size in SIZES_OF.get(dtype, GEMM_SIZES)]
-COMPARISONS += [("copy 4294967296", ["torch", "vector"], 0.98), ("host_to_device 1073741824", [""], 0.98),
-                ("device_to_host 1073741824", [""], 0.98)]
-for batch in (128, 256):
-    for model in ("resnet50", "resnet18"):
-        COMPARISONS += [(f"train {model} {batch} 224", ["eager"], 1.3), (f"train {model} {batch} 224", ["compile"], 1.0)]
-COMPARISONS += [("train transformer 32 512", ["compile"], 1.1)]
 SANITIZED = "*Sanitized*"  # the tests of our own kernels on small sizes
 SANITIZERS = ["memcheck", "racecheck", "initcheck"]
 
@@ -72,6 +67,7 @@ class Session:
         self.turns = options.turns
         self.environment = environment(self.dist)
         self.results = results.Results(options.out, machine())
+        self.gpus = self.results.document["machine"]["gpus"]
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="muster-gpu-"))
 
     # --- correctness -------------------------------------------------------------------------------------------
@@ -101,10 +97,10 @@ class Session:
                 self.results.figure(found["figure"], found["value"], found["unit"], **found["labels"])
 
     def take_cases(self, name, report, ran):
-        cases = []
-        if report.exists():
-            document = json.loads(report.read_text())
-            cases = [case for suite in document["testsuites"] for case in suite["testsuite"]]
+        cases = cases_of(report)
+        if not cases:  # gtest writes its report at the end: a program that crashed has printed its cases only
+            for case, outcome in cases_printed(ran.stdout):
+                self.results.check(f"{name}: {case}", outcome, "" if outcome != results.FAIL else f"ended with {ran.returncode} in this case")
         for case in cases:
             failures = case.get("failures", [])
             outcome = results.FAIL if failures else results.SKIP if case["result"] == "SKIPPED" else results.PASS
@@ -136,35 +132,51 @@ class Session:
 
     def plans_run(self):
         """Ready plans as a user runs them; an accepted run passes, and what was measured is kept."""
-        for plan in ("node-quick",):
+        for plan, gpus in (("node-quick", 1), ("nccl", 2)):
+            if self.gpus < gpus:
+                self.results.check(f"muster run {plan}.toml", results.SKIP, f"it needs {gpus} GPUs; found {self.gpus}")
+                continue
             out = self.scratch / plan
             command = [str(self.dist / "bin/muster"), "run", str(self.dist / f"share/muster/plans/{plan}.toml"), "--out", str(out)]
             ran = subprocess.run(command, capture_output=True, text=True, env=self.environment, check=False)
             print(ran.stdout[-6000:], end="")
-            self.results.check(f"muster run {plan}.toml", results.PASS if ran.returncode == 0 else results.FAIL,
-                               f"exit code {ran.returncode}" + (f": {ran.stderr.strip().splitlines()[-1]}" if ran.stderr.strip() else ""))
-            self.take_record(plan, out / "record.json")
+            measured = self.take_record(plan, out / "record.json")
+            outcome = results.FAIL if ran.returncode != 0 else results.PASS if measured else results.SKIP
+            self.results.check(f"muster run {plan}.toml", outcome, f"exit code {ran.returncode}" + ("" if measured else ", and no record that was measured")
+                               + (f": {ran.stderr.strip().splitlines()[-1]}" if ran.stderr.strip() else ""))
 
     def take_record(self, plan, path):
+        """True if there is a record of this machine: figures of a simulated one are compared with nothing."""
         if not path.exists():
-            return
-        for stage, metric, unit, labels, samples in records.measurements(path):
+            return False
+        record = records.read(path)
+        self.keep_record(plan, path, record)
+        if record["simulated"] is not False:
+            return False
+        for stage, metric, unit, labels, samples in records.measurements(record):
             if samples:
                 self.results.figure(metric, statistics.median(samples), unit, **{**labels, "plan": plan, "stage": stage})
+        return True
+
+    def keep_record(self, plan, path, record):
+        kept = self.results.path.with_suffix("") / plan
+        kept.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, kept)
+        self.results.record(plan, record, str(kept.relative_to(self.results.path.parent)))
 
     # --- beside PyTorch ----------------------------------------------------------------------------------------
 
     def beats_torch(self):
         worker = self.tests / "muster-gpu-worker"
         if not importlib.util.find_spec("torch"):
-            self.results.check("comparison with PyTorch", results.SKIP, f"{sys.executable} has no torch")
+            self.results.check("comparison with PyTorch", results.SKIP, f"{sys.executable} has no torch", whole_part=True)
             return
         if not worker.exists():
-            self.results.check("comparison with PyTorch", results.FAIL, f"{worker} is missing")
+            self.results.check("comparison with PyTorch", results.FAIL, f"{worker} is missing", whole_part=True)
             return
         ours = theirs = None
-        for line, variants, least in COMPARISONS:
-            name = " ".join([line, *variants]).strip()
+        for line, variants, least in claims.TORCH:
+            name = claims.torch_name(line, variants)
             try:
                 # A worker that died takes only its own question along.
                 ours = ours or contest.Worker([worker, self.dist / "lib/muster/backends"], self.environment)
@@ -175,6 +187,8 @@ class Session:
                 ours = theirs = None
 
     def judge(self, name, ours, theirs, problem, least):
+        if not problem and not all(rate > 0 and math.isfinite(rate) for rate in ours + theirs):
+            problem = f"{'torch' if all(rate > 0 and math.isfinite(rate) for rate in ours) else 'ours'}: a rate that is no number above zero"
         if problem:
             self.results.check(name, results.FAIL if problem.startswith("ours") else results.SKIP, problem)
             return
@@ -183,8 +197,65 @@ class Session:
                            f"ours {max(ours):.4g}, torch {max(theirs):.4g}: ratio {ratio:.3f}, required {least}",
                            ours=ours, theirs=theirs, ratio=ratio, wanted=least)
 
+    # --- beside other tools ------------------------------------------------------------------------------------
 
-PARTS = {"tests": Session.tests_pass, "plans": Session.plans_run, "torch": Session.beats_torch, "sanitizer": Session.sanitizers_are_quiet}
+    def agrees_with_peers(self):
+        said = {}  # of each tool: what it measured, or why it did not
+        for peer in peers.PEERS:
+            ours = self.results.values(peer.metric, peer.where)
+            try:
+                if self.gpus < peer.gpus:
+                    raise peers.ToolFailed(f"it needs {peer.gpus} GPUs; found {self.gpus}")
+                if not ours:
+                    raise peers.ToolFailed(f"Muster measured no {peer.metric} in this run (--part plans)")
+                if peer.tool not in said:
+                    said[peer.tool] = self.ask(peer.tool)
+                if isinstance(said[peer.tool], peers.ToolFailed):
+                    raise said[peer.tool]
+                agrees, detail, ratio = peers.compare(peer, ours, said[peer.tool])
+                self.results.check(peer.name, results.PASS if agrees else results.FAIL, detail, ratio=ratio)
+            except peers.WrongValues as problem:
+                self.results.check(peer.name, results.FAIL, str(problem))
+            except peers.ToolFailed as problem:
+                self.results.check(peer.name, results.SKIP, str(problem))
+
+    def ask(self, tool):
+        try:
+            return peers.run_tool(tool, self.gpus)
+        except peers.ToolFailed as problem:
+            return problem
+
+
+def cases_of(report):
+    """The cases in gtest's report; none where there is no whole one."""
+    try:
+        return [case for suite in json.loads(report.read_text())["testsuites"] for case in suite["testsuite"]]
+    except (OSError, ValueError, KeyError):
+        return []
+
+
+def cases_printed(output):
+    """(name, outcome) of every case that gtest says it began; one without an end is where the program died."""
+    ends = {name: word for word, name in re.findall(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?:,.*)? \(\d+ ms\)", output, re.MULTILINE)}
+    outcome = {"OK": results.PASS, "SKIPPED": results.SKIP}
+    return [(name, outcome.get(ends.get(name), results.FAIL)) for name in re.findall(r"^\[ RUN      \] (\S+)", output, re.MULTILINE)]
+
+
+PARTS = {"tests": Session.tests_pass, "plans": Session.plans_run, "torch": Session.beats_torch, "peers": Session.agrees_with_peers,
+         "sanitizer": Session.sanitizers_are_quiet}
+
+
+def run_part(session, part):
+    """What one part raises must not take the others and the page along."""
+    print(f"== {part}", flush=True)
+    session.results.begin(part)
+    try:
+        PARTS[part](session)
+        session.results.end("done")
+    except Exception as problem:  # pylint: disable=broad-except
+        text = f"{type(problem).__name__}: {problem}"
+        session.results.end(f"crashed: {text}")
+        session.results.check(f"part {part} of run.py", results.FAIL, text, whole_part=True)
 
 
 def main():
@@ -197,16 +268,20 @@ def main():
     options = parser.parse_args()
     session = Session(options)
     print(f"{session.results.document['machine']}\n")
-    if not session.results.document["machine"].get("gpu"):
-        session.results.check("an NVIDIA GPU", results.SKIP, "nvidia-smi names none: install the driver, or run this where a GPU is")
-    else:
-        for part in options.part or PARTS:
-            print(f"== {part}", flush=True)
-            PARTS[part](session)
-    shutil.rmtree(session.scratch, ignore_errors=True)
     found = session.results
-    print(f"\n{found.count(results.PASS)} passed, {found.count(results.FAIL)} failed, {found.count(results.SKIP)} skipped; {found.path}")
+    try:
+        if not session.gpus:
+            found.check("an NVIDIA GPU", results.SKIP, "nvidia-smi names none: install the driver, or run this where a GPU is")
+        else:
+            for part in options.part or PARTS:
+                run_part(session, part)
+    finally:
+        shutil.rmtree(session.scratch, ignore_errors=True)
+        page.write(found.document, found.path.with_suffix(".html"))
+    print(f"\n{found.count(results.PASS)} passed, {found.count(results.FAIL)} failed, {found.count(results.SKIP)} skipped; {found.path}\n"
+          f"What Muster claims and what this GPU says: {found.path.with_suffix('.html')}")
     return found.exit_code()
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
