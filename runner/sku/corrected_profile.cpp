@@ -4,8 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
-#include <set>
 
 #include "runner/core/text.h"
 #include "runner/core/units.h"

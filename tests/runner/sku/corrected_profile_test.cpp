@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "runner/sku/profile_writer.h"
 #include "tests/support/process.h"
