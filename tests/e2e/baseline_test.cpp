@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "runner/core/files.h"
 #include "runner/core/text.h"
+#include "runner/system/files.h"
 #include "tests/e2e/muster.h"
 
 namespace muster::testing {
