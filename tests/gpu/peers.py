@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """nvbandwidth and nccl-tests on the same machine: run where they are on PATH, their output read, their rates beside Muster's.
 
-nvbandwidth is asked for JSON (json_output.cpp of NVIDIA/nvbandwidth, ): a matrix of texts in GB/s, "N/A" where
+nvbandwidth is asked for JSON (json_output.cpp of NVIDIA/nvbandwidth): a matrix of texts in GB/s, "N/A" where
 a GPU has no path to itself. nccl-tests prints a table under a comment line that names its columns (util.cu of
 NVIDIA/nccl-tests); "busbw" is in 1e9 B/s, once for buffers out of place and once in place.
 """
