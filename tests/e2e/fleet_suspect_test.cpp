@@ -101,7 +101,7 @@ TEST_F(FleetSuspect, IsTheWholeFleetWhereAllAreFifteenPercentSlow) {
   EXPECT_THAT(run_.suspects("group"), Contains("h100-sxm5-80gb")) << "its median is behind its profile";
   EXPECT_THAT(run_.suspects("group"), Contains("gemm, compute.gemm_throughput"));
   expectOnly("group");
-  EXPECT_THAT(result.out, HasSubstr("the expected value (730 TFLOP/s)"));
+  EXPECT_THAT(result.out, HasSubstr("the expected value (686 TFLOP/s)"));
 }
 
 TEST_F(FleetSuspect, IsANodeByFiguresOfNoDevice) {
