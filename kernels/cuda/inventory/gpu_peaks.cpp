@@ -8,34 +8,46 @@ namespace muster::cuda {
 namespace {
 
 /// Dense operations that one multiprocessor finishes in a clock (a fused multiply-add is two), from NVIDIA's
-/// architecture white papers; 0: the type is missing. `cores` is what NVML counts as cores of one.
+/// architecture white papers; 0: the type is missing, or not known. `cores` is what NVML counts as cores of
+/// one.
 struct Architecture {
   int capability;
   unsigned cores;
   double f64, f32, tf32, half, fp8, i8;
   uint64_t cacheBytes;  ///< second-level cache of the largest chip
+  /// Share of the highest clock at which the tensor cores' peaks are stated: H100's white paper has 1830 of
+  /// 1980 MHz; of B200 it follows from the datasheet (2250 TFLOP/s of 148 multiprocessors, 1965 MHz).
+  double tensorClock = 1;
 };
-constexpr std::array<Architecture, 5> kArchitectures{{
+constexpr double kHopperTensorClock = 1830.0 / 1980, kBlackwellTensorClock = 1856.0 / 1965;
+// 8.6: A40's datasheet (149.7 TFLOP/s of 84 multiprocessors at 1740 MHz); 10.3: HGX B300's datasheet; 12.0:
+// the white paper of RTX PRO 6000 (503.8 TFLOP/s of 188 multiprocessors at 2617 MHz). GeForce has half
+// of 8.6's and 12.0's tensor rates with sums in f32.
+constexpr std::array<Architecture, 8> kArchitectures{{
     {75, 64, 4, 128, 0, 1024, 0, 2048, 6u << 20},
     {80, 64, 128, 128, 1024, 2048, 0, 4096, 40u << 20},
+    {86, 128, 4, 256, 512, 1024, 0, 2048, 6u << 20},
     {89, 128, 4, 256, 512, 1024, 2048, 2048, 96u << 20},
-    {90, 128, 256, 256, 2048, 4096, 8192, 8192, 50u << 20},
-    {100, 128, 128, 256, 4096, 8192, 16384, 16384, 126u << 20},
+    {90, 128, 256, 256, 2048, 4096, 8192, 8192, 50u << 20, kHopperTensorClock},
+    {100, 128, 128, 256, 4096, 8192, 16384, 16384, 126u << 20, kBlackwellTensorClock},
+    {103, 128, 4, 256, 4096, 8192, 16384, 0, 126u << 20, kBlackwellTensorClock},
+    {120, 128, 4, 256, 512, 1024, 2048, 2048, 128u << 20},
 }};
 
 void addRates(const Architecture& architecture, double multiprocessors, double clock, DeviceInfo& info) {
-  const auto add = [&](const char* name, double operations) {
-    if (operations > 0) info.peaks[name] = operations * multiprocessors * clock;
+  const auto add = [&](const char* name, double operations, double share) {
+    if (operations > 0) info.peaks[name] = operations * multiprocessors * clock * share;
   };
-  add("flops.f64", architecture.f64);
-  add("flops.f32", architecture.f32);
-  add("flops.tf32", architecture.tf32);
-  add("flops.f16", architecture.half);
+  const double tensor = architecture.tensorClock;
+  add("flops.f64", architecture.f64, 1);
+  add("flops.f32", architecture.f32, 1);
+  add("flops.tf32", architecture.tf32, tensor);
+  add("flops.f16", architecture.half, tensor);
   // Turing multiplies f16 alone.
-  if (architecture.capability >= 80) add("flops.bf16", architecture.half);
-  add("flops.fp8_e4m3", architecture.fp8);
-  add("flops.fp8_e5m2", architecture.fp8);
-  add("flops.i8", architecture.i8);
+  if (architecture.capability >= 80) add("flops.bf16", architecture.half, tensor);
+  add("flops.fp8_e4m3", architecture.fp8, tensor);
+  add("flops.fp8_e5m2", architecture.fp8, tensor);
+  add("flops.i8", architecture.i8, tensor);
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t d, nvmlMemory_t* memory) {
 }
 nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t d, int* major, int* minor) {
   BEHAVE(indexOf(d));
-  *minor = 0;
+  (void)giveNumber(d, "capability_minor", 0, minor);
   return giveNumber(d, "capability", 9, major);
 }
 nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t d, unsigned size, unsigned long* set) {

@@ -75,10 +75,40 @@ TEST(CudaInventory, TellsWhatEachGpuIs) {
 TEST(CudaInventory, ComputesPeaksOfKnownArchitecturesOnly) {
   FakeNode node("gpu 1 capability 30\n");
   const auto devices = devicesOf(*node.open());
-  // 132 multiprocessors at 1980 MHz; the datasheet's 989 TFLOP/s are at 1830.
-  EXPECT_NEAR(devices[0].peaks.at("flops.bf16"), 1070.5e12, 0.1e12);
+  // The datasheet's: of 132 multiprocessors at 1830 MHz, and at 1980 MHz without the tensor cores.
+  EXPECT_NEAR(devices[0].peaks.at("flops.bf16"), 989.4e12, 0.1e12);
+  EXPECT_NEAR(devices[0].peaks.at("flops.f32"), 66.9e12, 0.1e12);
   EXPECT_NEAR(devices[0].peaks.at("memory_bandwidth"), 3.352e12, 0.001e12);
   EXPECT_EQ(devices[1].peaks.count("flops.bf16"), 0u);
+}
+
+TEST(CudaInventory, ComputesThePeaksOfDatasheets) {
+  struct Sheet {
+    const char* name;
+    int major, minor, cores, clock;
+    std::map<std::string, double> teraflops;  ///< 0: the datasheet has none, or we know none
+  };
+  const Sheet sheets[] = {
+      {"A40", 8, 6, 10752, 1740, {{"bf16", 149.7}, {"tf32", 74.8}, {"i8", 299.3}, {"fp8_e4m3", 0}}},
+      {"B200", 10, 0, 18944, 1965, {{"bf16", 2250}, {"fp8_e4m3", 4500}, {"f32", 74.5}, {"f64", 37.2}}},
+      {"B300", 10, 3, 18944, 1965, {{"bf16", 2250}, {"fp8_e4m3", 4500}, {"f64", 1.2}, {"i8", 0}}},
+      {"RTX PRO 6000",
+       12,
+       0,
+       24064,
+       2617,
+       {{"bf16", 503.8}, {"tf32", 251.9}, {"fp8_e4m3", 1007.6}, {"f64", 1.97}}}};
+  for (const Sheet& sheet : sheets) {
+    FakeNode node("gpu * capability " + std::to_string(sheet.major) + "\ngpu * capability_minor " +
+                  std::to_string(sheet.minor) + "\ngpu * cores " + std::to_string(sheet.cores) +
+                  "\ngpu * clock_max " + std::to_string(sheet.clock) + "\n");
+    const auto peaks = devicesOf(*node.open()).at(0).peaks;
+    for (const auto& [type, rate] : sheet.teraflops) {
+      const auto found = peaks.find("flops." + type);
+      EXPECT_NEAR(found == peaks.end() ? 0 : found->second, rate * 1e12, rate * 0.04e12)
+          << sheet.name << " " << type;
+    }
+  }
 }
 
 TEST(CudaInventory, LeavesOutFactsThatADeviceLacksAndQuotesFailures) {
