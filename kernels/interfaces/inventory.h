@@ -15,19 +15,23 @@ namespace muster {
 /// `env.<name>`. "Cumulative" counts since boot (or driver load, or scenario start) and never falls: the
 /// plugin reports what it grew by.
 namespace reading {
-inline constexpr const char* kTemperature = "temperature";                  ///< degC, of the chip
-inline constexpr const char* kMemoryTemperature = "memory_temperature";     ///< degC
-inline constexpr const char* kPower = "power";                              ///< W
-inline constexpr const char* kClock = "clock";                              ///< Hz; on a GPU that of the SMs
-inline constexpr const char* kUtilization = "utilization";                  ///< ratio of busy time, 0..1
-inline constexpr const char* kThrottleThermal = "throttle_thermal";         ///< s, cumulative
+inline constexpr const char* kTemperature = "temperature";               ///< degC, of the chip
+inline constexpr const char* kMemoryTemperature = "memory_temperature";  ///< degC
+inline constexpr const char* kPower = "power";                           ///< W
+inline constexpr const char* kClock = "clock";                           ///< Hz; on a GPU that of the SMs
+inline constexpr const char* kUtilization = "utilization";               ///< ratio of busy time, 0..1
+inline constexpr const char* kThrottleThermal =
+    "throttle_thermal";  ///< s, cumulative: by the hardware, or by what the driver does not tell
+inline constexpr const char* kThrottleSoftware =
+    "throttle_software";  ///< s, cumulative: by the driver, at the target temperature
 inline constexpr const char* kThrottlePowerBrake = "throttle_power_brake";  ///< s, cumulative
 inline constexpr const char* kThrottleHardware =
     "throttle_hardware";  ///< s, cumulative: slowdown of the hardware by neither heat nor the brake
 inline constexpr const char* kThrottlePowerCap =
-    "throttle_power_cap";                                          ///< s, cumulative; normal under full load
-inline constexpr const char* kEccCorrected = "ecc_corrected";      ///< count, cumulative
-inline constexpr const char* kEccUncorrected = "ecc_uncorrected";  ///< count, cumulative
+    "throttle_power_cap";  ///< s, cumulative; normal under full load
+inline constexpr const char* kEccCorrected =
+    "ecc_corrected";  ///< count, cumulative; label memory: sram or dram, where the driver tells them apart
+inline constexpr const char* kEccUncorrected = "ecc_uncorrected";     ///< count, cumulative
 inline constexpr const char* kRowRemapPending = "row_remap_pending";  ///< bool
 inline constexpr const char* kRowRemapFailed = "row_remap_failed";    ///< bool
 inline constexpr const char* kXidFatal =
@@ -36,8 +40,10 @@ inline constexpr const char* kXidApplication =
     "xid_application";  ///< count, cumulative: kernels/checks/xid.h
 inline constexpr const char* kXidInformation = "xid_information";  ///< count, cumulative: the same
 inline constexpr const char* kPcieReplay = "pcie_replay";          ///< count, cumulative
-inline constexpr const char* kNvlinkErrors = "nvlink_errors";      ///< count, cumulative
-inline constexpr const char* kFabricHealthy = "fabric_healthy";    ///< bool; text: what is wrong with it
+inline constexpr const char* kNvlinkErrors =
+    "nvlink_errors";  ///< count, cumulative: what a link had to repeat or recover from
+inline constexpr const char* kNvlinkCrcErrors = "nvlink_crc_errors";  ///< count, cumulative
+inline constexpr const char* kFabricHealthy = "fabric_healthy";       ///< bool; text: what is wrong with it
 // Of the node (device empty), where the operating system tells them:
 inline constexpr const char* kSxidFatal = "sxid_fatal";  ///< count, cumulative: of NVSwitches; text: the last
 inline constexpr const char* kSxidNonfatal = "sxid_nonfatal";  ///< count, cumulative

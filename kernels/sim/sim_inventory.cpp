@@ -52,13 +52,14 @@ DeviceInfo infoOf(const Model& model, uint64_t key, int index, int place) {
 }
 
 void add(Readings& out, const char* name, const char* unit, const std::string& device, double value,
-         const std::string& text = "") {
-  out.values.push_back({name, unit, device, value, text, {}});
+         const std::string& text = "", const Labels& labels = {}) {
+  out.values.push_back({name, unit, device, value, text, labels});
 }
 
 /// ECC counts, remaps and XIDs that faults have caused by `at`.
 struct Errors {
-  double corrected = 0;
+  double correctedInDram = 0;
+  double correctedInSram = 0;
   double uncorrected = 0;
   bool remapPending = false;
   bool remapFailed = false;
@@ -89,7 +90,7 @@ Errors errorsOf(const FaultList& faults, double at) {
   for (const Fault& f : faults.all()) {
     if (at < f.from) continue;
     if (f.kind == FaultKind::kEcc) {
-      e.corrected += f.corrected;
+      (f.memory == "sram" ? e.correctedInSram : e.correctedInDram) += f.corrected;
       e.uncorrected += f.uncorrected;
       e.remapPending |= f.remapPending;
       e.remapFailed |= f.remapFailed;
@@ -105,7 +106,8 @@ Errors errorsOf(const FaultList& faults, double at) {
 }
 
 void addErrors(const Errors& e, const std::string& id, Readings& out) {
-  add(out, reading::kEccCorrected, "count", id, e.corrected);
+  add(out, reading::kEccCorrected, "count", id, e.correctedInDram, "", {{"memory", "dram"}});
+  add(out, reading::kEccCorrected, "count", id, e.correctedInSram, "", {{"memory", "sram"}});
   add(out, reading::kEccUncorrected, "count", id, e.uncorrected);
   add(out, reading::kRowRemapPending, "bool", id, e.remapPending ? 1 : 0);
   add(out, reading::kRowRemapFailed, "bool", id, e.remapFailed ? 1 : 0);
@@ -116,6 +118,7 @@ void addErrors(const Errors& e, const std::string& id, Readings& out) {
   add(out, reading::kFabricHealthy, "bool", id, troubles.empty() ? 1 : 0, join(troubles, ", "));
   add(out, reading::kPcieReplay, "count", id, 0);
   add(out, reading::kNvlinkErrors, "count", id, 0);
+  add(out, reading::kNvlinkCrcErrors, "count", id, 0);
 }
 
 }  // namespace
@@ -228,7 +231,8 @@ void SimInventory::readDevice(const SimUnit& unit, double at, bool idle, Reading
   // The memory lags a little behind the chip.
   double warm = idle ? 0 : 1 - std::exp(-std::max(0.0, at) / c.timeConstant);
   double jitter = normal(mix(mix(unit.key, std::string_view("climate")), std::floor(at)));
-  bool isHot = !idle && (unit.faults.throttlesNow("thermal", at) || c.throttlesAt(at));
+  bool isHot = !idle && (unit.faults.throttlesNow("thermal", at) ||
+                         unit.faults.throttlesNow("thermal_software", at) || c.throttlesAt(at));
   double temperature = isHot  ? c.throttleTemperature
                        : idle ? c.idleTemperature + 0.5 * jitter
                               : c.heatedTo(at) + 0.5 * jitter;
@@ -240,6 +244,7 @@ void SimInventory::readDevice(const SimUnit& unit, double at, bool idle, Reading
   add(out, reading::kClock, "Hz", id, idle ? c.idleClock : c.loadClock * speed);
   add(out, reading::kUtilization, "ratio", id, idle ? 0 : 1);
   add(out, reading::kThrottleThermal, "s", id, unit.faults.throttled("thermal", at) + c.throttledBy(at));
+  add(out, reading::kThrottleSoftware, "s", id, unit.faults.throttled("thermal_software", at));
   add(out, reading::kThrottlePowerBrake, "s", id, unit.faults.throttled("power_brake", at));
   add(out, reading::kThrottlePowerCap, "s", id, unit.faults.throttled("power_cap", at));
   addErrors(errorsOf(unit.faults, at), id, out);

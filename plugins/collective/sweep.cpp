@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "plugins/collective/local_compute_time.h"
@@ -13,6 +14,19 @@
 
 namespace muster::collective {
 namespace {
+
+/// Whether all that leaves a node goes from GPU memory to the HCA directly; sockets never do. Not known of
+/// the networks of other vendors, unless they say so.
+std::optional<bool> usesGpuDirect(const std::vector<std::string>& transports) {
+  std::optional<bool> direct;
+  for (const std::string& name : transports) {
+    const bool isDirect = name.ends_with("+gdr");
+    const bool known =
+        isDirect || name == "ib" || name == "roce" || name == "socket" || name.starts_with("collnet-");
+    if (known) direct = isDirect && direct.value_or(true);
+  }
+  return direct;
+}
 
 class Sweep {
  public:
@@ -153,6 +167,9 @@ class Sweep {
     }
     MUSTER_CHECK_OK(bench_.host.fact("transport", join(names, ",")));
     MUSTER_CHECK_OK(bench_.host.fact("transport_evidence", join(evidence, "; ")));
+    if (const auto direct = usesGpuDirect(names); direct && bench_.nodes > 1)
+      MUSTER_CHECK_OK(
+          bench_.host.measurement("gpudirect_rdma", "bool", {*direct ? 1.0 : 0.0}, {}, bench_.device.now()));
     return bench_.host.measurement("transport_bytes", "B", {all}, {}, bench_.device.now());
   }
 

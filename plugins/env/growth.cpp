@@ -10,13 +10,14 @@
 namespace muster::env {
 
 bool isCumulative(const std::string& name) {
-  constexpr std::array<std::string_view, 17> kNames{
-      reading::kThrottleThermal,  reading::kThrottlePowerBrake, reading::kThrottlePowerCap,
-      reading::kThrottleHardware, reading::kEccCorrected,       reading::kEccUncorrected,
-      reading::kXidFatal,         reading::kXidApplication,     reading::kXidInformation,
-      reading::kSxidFatal,        reading::kSxidNonfatal,       reading::kPcieReplay,
-      reading::kNvlinkErrors,     reading::kCgroupThrottled,    reading::kCpuThrottleThermal,
-      "pcie_errors_uncorrected",  "pcie_errors_corrected"};
+  constexpr std::array<std::string_view, 19> kNames{
+      reading::kThrottleThermal,  reading::kThrottleSoftware,   reading::kThrottlePowerBrake,
+      reading::kThrottlePowerCap, reading::kThrottleHardware,   reading::kEccCorrected,
+      reading::kEccUncorrected,   reading::kXidFatal,           reading::kXidApplication,
+      reading::kXidInformation,   reading::kSxidFatal,          reading::kSxidNonfatal,
+      reading::kPcieReplay,       reading::kNvlinkErrors,       reading::kNvlinkCrcErrors,
+      reading::kCgroupThrottled,  reading::kCpuThrottleThermal, "pcie_errors_uncorrected",
+      "pcie_errors_corrected"};
   return name.starts_with(kRdmaReadings) || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 

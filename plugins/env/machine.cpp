@@ -25,7 +25,8 @@ const std::map<std::string, std::string>& factNames() {
 const std::map<std::string, std::string>& labelNames() {
   static const std::map<std::string, std::string> names{
       {reading::kXidFatal, "xid"},           {reading::kXidApplication, "xid"},
-      {reading::kNvlinkErrors, "links"},     {"device_lost", "reason"},
+      {reading::kNvlinkErrors, "links"},     {reading::kNvlinkCrcErrors, "links"},
+      {"nvlink_crc_per_second", "links"},    {"device_lost", "reason"},
       {reading::kXidInformation, "xid"},     {reading::kSxidFatal, "sxid"},
       {reading::kSxidNonfatal, "sxid"},      {"hca_log_errors", "message"},
       {"nvlinks_active", "inactive"},        {"fabric_ready", "reason"},

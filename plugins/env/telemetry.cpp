@@ -7,6 +7,7 @@
 #include "plugins/env/params.h"
 #include "plugins/env/pause.h"
 #include "plugins/env/power_excess.h"
+#include "plugins/env/recent_growth.h"
 #include "plugins/env/tests.h"
 #include "plugins/sdk/test_case.h"
 #include "runner/core/clock.h"
@@ -66,6 +67,7 @@ class TelemetryTest : public sdk::Session {
     }
     MUSTER_CHECK_OK(reporter_.report(sampled, time));
     MUSTER_CHECK_OK(reporter_.report(powerExcess(sampled), time));
+    MUSTER_CHECK_OK(reporter_.report(recentGrowth_.rates(sampled, time), time));
     return reportUnreadable(readings.unreadable, time);
   }
 
@@ -96,6 +98,7 @@ class TelemetryTest : public sdk::Session {
   Machine machine_;
   Reporter reporter_;
   Growth growth_;
+  RecentGrowth recentGrowth_;
   std::set<std::string> processNames_;
 };
 

@@ -42,12 +42,14 @@ constexpr const char* kCountersTest = R"json({
 
 /// Metrics of both.
 constexpr const char* kPortMetrics = R"json([
-  {"name": "port_count", "unit": "count", "direction": "higher", "informational": true, "summary": "RDMA ports that are used"},
+  {"name": "port_count", "unit": "count", "direction": "higher", "informational": true, "peak": "rails",
+   "summary": "RDMA ports that are used"},
   {"name": "port_active", "unit": "bool", "direction": "higher", "labels": ["port"],
    "summary": "the port's link is up and active, before and after",
    "standing": {"min": 1, "source": "a port that is down carries nothing",
                 "remedy": "Check the cable, the switch port and the subnet manager (ibstat, rdma link); if this port is unused, list the used ports in `hcas`"}},
   {"name": "line_rate", "unit": "B/s", "direction": "higher", "labels": ["port"], "informational": true, "optional": true,
+   "peak": "rail_bandwidth",
    "summary": "its line rate, one way"}
 ])json";
 

@@ -78,7 +78,8 @@ Result<Bound> peakBound(const Expectation& e, const Group& group, const JudgeCon
   if (at == context.peaks.end())
     return Error{ErrorCode::kProtocol,
                  fmt::format("no peak \"{}\" is known from {}; {}", printable(group.peak, 80), from,
-                             group.peak.starts_with("network_bandwidth") || group.peak == "rail_bandwidth"
+                             group.peak.starts_with("network_bandwidth") || group.peak == "rail_bandwidth" ||
+                                     group.peak == "rails"
                                  ? "state the network between nodes: --set network.rails=8 --set "
                                    "\"network.rail_bandwidth=50 GB/s\", or both peaks in the profile"
                                  : "add it to the profile or use min"),

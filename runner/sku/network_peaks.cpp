@@ -23,6 +23,7 @@ void addNetworkPeaks(int statedRails, double statedRailBandwidth, size_t devices
                                              : 0;
   const double rail = statedRailBandwidth > 0 ? statedRailBandwidth : peak(kRailPeak);
   if (!(rails > 0) || !(rail > 0) || devices == 0) return;
+  peaks[kRails] = rails;
   peaks[kRailPeak] = rail;
   const double node = peaks[kNodePeak] = rails * rail;
   for (const char* op : kSharedByNode) peaks[std::string(kNodePeak) + "." + op] = node;

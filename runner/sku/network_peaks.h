@@ -10,6 +10,7 @@ namespace muster {
 
 inline constexpr const char* kRailPeak = "rail_bandwidth";     ///< of one NIC, one way
 inline constexpr const char* kNodePeak = "network_bandwidth";  ///< of all NICs of a node
+inline constexpr const char* kRails = "rails";                 ///< NICs of a node
 
 /// Ends `peaksFrom` where the plan states the network.
 inline constexpr const char* kNetworkOfPlan = ", network of the plan";

@@ -84,7 +84,8 @@ void readRemaps(GpuCollector& c) {
     if (!c.note("row remaps", code, false)) return;
     c.put(reading::kRowRemapPending, "bool", pending != 0 ? 1 : 0);
     c.put(reading::kRowRemapFailed, "bool", failed != 0 ? 1 : 0);
-    return c.put("remapped_rows", "count", corrected + uncorrected);
+    c.put("remapped_rows", "count", corrected, "", {{"kind", "corrected"}});
+    return c.put("remapped_rows", "count", uncorrected, "", {{"kind", "uncorrected"}});
   }
   const auto waiting = readFields(nvml, c.device(), {{NVML_FI_DEV_RETIRED_PENDING}}).front();
   if (c.note(reading::kRowRemapPending, waiting.code, waiting.absent()))
@@ -95,13 +96,27 @@ void readRemaps(GpuCollector& c) {
   c.put("retired_pages", "count", pages.value);
 }
 
-void readMemoryErrors(GpuCollector& c) {
+/// By place, for each has its own limit; all together where the driver tells of no place.
+void readCorrected(GpuCollector& c) {
   const Nvml& nvml = c.nvml();
-  for (const auto& [name, kind] : {std::pair{reading::kEccCorrected, NVML_MEMORY_ERROR_TYPE_CORRECTED},
-                                   {reading::kEccUncorrected, NVML_MEMORY_ERROR_TYPE_UNCORRECTED}})
-    c.number(name, "count",
-             ask<unsigned long long>(nvml->nvmlDeviceGetTotalEccErrors, c.device(), int{kind},
-                                     int{NVML_VOLATILE_ECC}));
+  const auto inPlace = [&](int place) {
+    return ask<unsigned long long>(nvml->nvmlDeviceGetMemoryErrorCounter, c.device(),
+                                   int{NVML_MEMORY_ERROR_TYPE_CORRECTED}, int{NVML_VOLATILE_ECC}, int{place});
+  };
+  const auto dram = inPlace(NVML_MEMORY_LOCATION_DRAM), sram = inPlace(NVML_MEMORY_LOCATION_SRAM);
+  if (dram.absent() && sram.absent())
+    return c.number(reading::kEccCorrected, "count",
+                    ask<unsigned long long>(nvml->nvmlDeviceGetTotalEccErrors, c.device(),
+                                            int{NVML_MEMORY_ERROR_TYPE_CORRECTED}, int{NVML_VOLATILE_ECC}));
+  c.number(reading::kEccCorrected, "count", dram, 1, {{"memory", "dram"}});
+  c.number(reading::kEccCorrected, "count", sram, 1, {{"memory", "sram"}});
+}
+
+void readMemoryErrors(GpuCollector& c) {
+  readCorrected(c);
+  c.number(reading::kEccUncorrected, "count",
+           ask<unsigned long long>(c.nvml()->nvmlDeviceGetTotalEccErrors, c.device(),
+                                   int{NVML_MEMORY_ERROR_TYPE_UNCORRECTED}, int{NVML_VOLATILE_ECC}));
   readRemaps(c);
 }
 
@@ -125,8 +140,9 @@ void readNvLinkState(GpuCollector& c) {
   for (const int link : links.value.inactive) inactive.push_back(std::to_string(link));
   c.put("nvlinks_active", "count", links.value.active, join(inactive, ", "));
   const auto errors = readNvLinkErrors(c.nvml(), c.device(), links.value.present);
-  if (c.note(reading::kNvlinkErrors, errors.code, errors.absent()))
-    c.put(reading::kNvlinkErrors, "count", errors.value.total, errors.value.links);
+  for (const auto& [name, count] :
+       {std::pair{reading::kNvlinkErrors, errors.repeated}, {reading::kNvlinkCrcErrors, errors.crc}})
+    if (c.note(name, count.code, count.absent())) c.put(name, "count", count.value.total, count.value.links);
   const auto& speed = links.value.bytesPerSecond;
   if (c.note("nvlink_speed", speed.code, speed.absent())) c.put("nvlink_speed", "B/s", speed.value);
 }

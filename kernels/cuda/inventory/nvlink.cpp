@@ -3,7 +3,7 @@
 #include "kernels/cuda/inventory/nvlink.h"
 
 #include <algorithm>
-#include <array>
+#include <climits>
 
 #include "runner/core/text.h"
 
@@ -24,10 +24,10 @@ class LinkSums {
     }
   }
 
-  [[nodiscard]] Answer<NvLinkErrors> result() const {
+  [[nodiscard]] Answer<NvLinkCount> result() const {
     if (failure_ != NVML_SUCCESS) return {failure_, {}};
     if (!known_) return {NVML_ERROR_NOT_SUPPORTED, {}};
-    NvLinkErrors errors;
+    NvLinkCount errors;
     std::vector<std::string> parts;
     for (size_t link = 0; link < sums_.size(); ++link) {
       errors.total += sums_[link];
@@ -45,8 +45,8 @@ class LinkSums {
   nvmlReturn_t failure_ = NVML_SUCCESS;
 };
 
-Answer<NvLinkErrors> errorsByFields(const Nvml& nvml, nvmlDevice_t device, int present,
-                                    const std::array<unsigned, 3>& ids) {
+Answer<NvLinkCount> errorsByFields(const Nvml& nvml, nvmlDevice_t device, int present,
+                                   const std::vector<unsigned>& ids) {
   std::vector<Field> fields;
   for (int link = 0; link < present; ++link)
     for (const unsigned id : ids) fields.push_back({id, static_cast<unsigned>(link)});
@@ -56,10 +56,11 @@ Answer<NvLinkErrors> errorsByFields(const Nvml& nvml, nvmlDevice_t device, int p
   return sums.result();
 }
 
-Answer<NvLinkErrors> errorsByCounters(const Nvml& nvml, nvmlDevice_t device, int present) {
+Answer<NvLinkCount> errorsByCounters(const Nvml& nvml, nvmlDevice_t device, int present, int first,
+                                     int last) {
   LinkSums sums(present);
   for (int link = 0; link < present; ++link)
-    for (int counter = NVML_NVLINK_ERROR_DL_REPLAY; counter <= NVML_NVLINK_ERROR_DL_ECC_DATA; ++counter) {
+    for (int counter = first; counter <= last; ++counter) {
       const auto count = ask<unsigned long long>(nvml->nvmlDeviceGetNvLinkErrorCounter, device,
                                                  static_cast<unsigned>(link), counter);
       sums.add(static_cast<size_t>(link), {count.code, static_cast<double>(count.value)});
@@ -100,17 +101,29 @@ Answer<NvLinks> readNvLinks(const Nvml& nvml, nvmlDevice_t device) {
   return {NVML_SUCCESS, std::move(links)};
 }
 
-Answer<NvLinkErrors> readNvLinkErrors(const Nvml& nvml, nvmlDevice_t device, int present) {
-  auto errors = errorsByFields(nvml, device, present,
-                               {NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY, NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY,
-                                NVML_FI_DEV_NVLINK_ERROR_DL_CRC});
-  if (errors.absent())
-    errors = errorsByFields(
-        nvml, device, present,
-        {NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS, NVML_FI_DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS,
-         NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS});
-  if (errors.absent()) errors = errorsByCounters(nvml, device, present);
-  return errors;
+NvLinkErrors readNvLinkErrors(const Nvml& nvml, nvmlDevice_t device, int present) {
+  const auto byFields = [&](const std::vector<unsigned>& ids) {
+    return errorsByFields(nvml, device, present, ids);
+  };
+  NvLinkErrors errors{byFields({NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY, NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY}),
+                      byFields({NVML_FI_DEV_NVLINK_ERROR_DL_CRC})};
+  if (errors.repeated.absent())
+    errors.repeated =
+        byFields({NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS, NVML_FI_DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS,
+                  NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS});
+  if (!errors.repeated.absent()) return errors;
+  return {
+      errorsByCounters(nvml, device, present, NVML_NVLINK_ERROR_DL_REPLAY, NVML_NVLINK_ERROR_DL_RECOVERY),
+      errorsByCounters(nvml, device, present, NVML_NVLINK_ERROR_DL_CRC_FLIT, NVML_NVLINK_ERROR_DL_ECC_DATA)};
+}
+
+Answer<double> readNvLinkSentBytes(const Nvml& nvml, nvmlDevice_t device) {
+  constexpr double kKibibyte = 1024;
+  constexpr unsigned kAllLinks = UINT_MAX;
+  const auto answers = readFields(
+      nvml, device,
+      {{NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, kAllLinks}, {NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES, kAllLinks}});
+  return answers[0].ok() ? Answer<double>{NVML_SUCCESS, answers[0].value * kKibibyte} : answers[1];
 }
 
 }  // namespace muster::cuda

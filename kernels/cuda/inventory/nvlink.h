@@ -19,13 +19,21 @@ struct NvLinks {
 /// Absent where the GPU has no NVLink.
 Answer<NvLinks> readNvLinks(const Nvml& nvml, nvmlDevice_t device);
 
-/// Errors of all links together since the driver was loaded: replays, recoveries and CRC errors up to Hopper;
-/// receive and integrity errors and recoveries from Blackwell on.
-struct NvLinkErrors {
+/// Errors of one kind of all links together since the driver was loaded.
+struct NvLinkCount {
   double total = 0;
   std::string links;  ///< "link 3: 12, link 7: 1"
 };
-/// `present` of readNvLinks(). Absent where no way to count them works.
-Answer<NvLinkErrors> readNvLinkErrors(const Nvml& nvml, nvmlDevice_t device, int present);
+/// Each is absent where no way to count it works.
+struct NvLinkErrors {
+  Answer<NvLinkCount>
+      repeated;             ///< replays and recoveries; from Blackwell on receive and integrity errors too
+  Answer<NvLinkCount> crc;  ///< up to Hopper
+};
+/// `present` of readNvLinks().
+NvLinkErrors readNvLinkErrors(const Nvml& nvml, nvmlDevice_t device, int present);
+
+/// Bytes that all links together have sent.
+Answer<double> readNvLinkSentBytes(const Nvml& nvml, nvmlDevice_t device);
 
 }  // namespace muster::cuda

@@ -10,7 +10,7 @@ namespace muster::cuda {
 
 /// Reads throttle times. The driver's counters are used where their ids are certain; what it has none for is
 /// taken from the event reasons of the samples: a reason that holds now is taken to hold since the last
-/// sample.
+/// sample. Thermal time that is not certainly the software's counts as the hardware's.
 class Throttling {
  public:
   /// Adds the readings of the collector's GPU at time `at`, in seconds.
@@ -24,8 +24,16 @@ class Throttling {
   };
   struct Seen {
     double at = 0;
-    Cause thermal, brake, hardware;
+    Cause thermal, software, brake, hardware;
+    bool slowedBySoftware = false;  ///< in the sample
+    bool slowedByHardware = false;
+    double policy = 0;            ///< thermal time that the driver counted whatever its cause, seconds
+    double policyOfSoftware = 0;  ///< what of it is the software's
   };
+  struct Times {
+    Answer<double> thermal, software, brake;
+  };
+  static Times countedTimes(const Nvml& nvml, nvmlDevice_t device, Seen& seen, bool bySoftwareAlone);
   std::map<nvmlDevice_t, Seen> seen_;
 };
 

@@ -2,15 +2,11 @@
 // Counters of /sys/class/net, /sys/class/infiniband and NVML.
 #include "kernels/cuda/nccl/counters.h"
 
-#include <climits>
-
-#include "kernels/cuda/inventory/nvml/nvml.h"
+#include "kernels/cuda/inventory/nvlink.h"
 
 namespace muster::cuda {
 namespace {
 
-constexpr unsigned kNvlinkSentField = 138;  ///< NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, KiB; scope: all links
-constexpr double kKibibyte = 1024;
 constexpr double kIbWord =
     4;  ///< port_xmit_data counts 32-bit words (InfiniBand specification, PortCounters)
 
@@ -56,8 +52,8 @@ SentBytes LinkCounters::read() const {
   readInterfaces(root_, sent);
   readHcas(root_, sent);
   if (gpu_ == nullptr) return sent;
-  const auto answers = readFields(*gpu_->nvml, gpu_->device, {{kNvlinkSentField, UINT_MAX}});
-  if (answers[0].ok()) sent["nvlink"] = answers[0].value * kKibibyte;
+  const auto bytes = readNvLinkSentBytes(*gpu_->nvml, gpu_->device);
+  if (bytes.ok()) sent["nvlink"] = bytes.value;
   return sent;
 }
 

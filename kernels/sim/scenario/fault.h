@@ -56,7 +56,8 @@ struct Fault {
   double from = 0;        ///< virtual seconds
   double until = std::numeric_limits<double>::infinity();
   double factor = 1;          ///< share of full speed that is left
-  std::string reason;         ///< kThrottle: thermal, power_brake or power_cap
+  std::string reason;         ///< kThrottle: thermal, thermal_software, power_brake or power_cap
+  std::string memory;         ///< kEcc: where errors were corrected, dram or sram
   int corrected = 0;          ///< kEcc
   int uncorrected = 0;        ///< kEcc
   bool remapPending = false;  ///< kEcc: a row remap waits for a reset

@@ -158,19 +158,23 @@ class FaultReader {
     return true;
   }
 
+  /// Reads a text that must be one of `allowed`, the first where the fault says nothing.
+  void readChoice(const char* key, const std::vector<std::string>& allowed, std::string& out) {
+    out = allowed.front();
+    if (table_.text(key, out) && std::count(allowed.begin(), allowed.end(), out) == 0)
+      table_.complain(key, fmt::format("`{}` must be one of {}, found \"{}\"{}", key, join(allowed, ", "),
+                                       printable(out), didYouMean(out, allowed)));
+  }
+
   bool throttle() {
-    const std::vector<std::string> reasons = {"thermal", "power_brake", "power_cap"};
-    fault_.reason = reasons.front();
-    if (table_.text("reason", fault_.reason) &&
-        std::count(reasons.begin(), reasons.end(), fault_.reason) == 0)
-      table_.complain("reason", fmt::format("`reason` must be one of {}, found \"{}\"{}", join(reasons, ", "),
-                                            printable(fault_.reason), didYouMean(fault_.reason, reasons)));
+    readChoice("reason", {"thermal", "thermal_software", "power_brake", "power_cap"}, fault_.reason);
     return slow(FaultKind::kThrottle);
   }
 
   bool ecc() {
     fault_.kind = FaultKind::kEcc;
     readAt();
+    readChoice("memory", {"dram", "sram"}, fault_.memory);
     table_.integer("corrected", {0, 1e9}, fault_.corrected);
     table_.integer("uncorrected", {0, 1e9}, fault_.uncorrected);
     table_.flag("remap_pending", fault_.remapPending);

@@ -17,6 +17,13 @@ nvmlReturn_t fieldOf(nvmlDevice_t device, nvmlFieldValue_t& field) {
     field.valueType = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
     return giveNumber(device, key, otherwise, &field.value.ullVal);
   };
+  const auto putOfLink = [&](int link, const char* key) -> nvmlReturn_t {
+    if (static_cast<int>(field.scopeId) == link) return put(key, 0);
+    field.valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
+    field.value.uiVal = 0;
+    return NVML_SUCCESS;
+  };
+  const bool blackwell = scenario().number(indexOf(device), "capability", 9) >= 10;
   const unsigned id = field.fieldId;
   if (id >= header().fieldsEnd) return NVML_ERROR_INVALID_ARGUMENT;
   if (const unsigned first = header().slowdowns; first != 0 && id >= first && id < first + 3)
@@ -34,14 +41,23 @@ nvmlReturn_t fieldOf(nvmlDevice_t device, nvmlFieldValue_t& field) {
     case NVML_FI_DEV_NVLINK_GET_SPEED:
     case NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON:
       return put("nvlink_speed", 26562);
-    case NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY:
-      if (field.scopeId != 0) return field.value.ullVal = 0, NVML_SUCCESS;
-      return put("nvlink_replays", 0);
-    case NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY:
-    case NVML_FI_DEV_NVLINK_ERROR_DL_CRC:
-      field.valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
-      field.value.uiVal = 0;
-      return NVML_SUCCESS;
+    case 138:
+      if (blackwell || scenario().text(indexOf(device), "nvlink_kib").empty())
+        return NVML_ERROR_NOT_SUPPORTED;
+      return put("nvlink_kib", 0);
+    case 161:
+      return blackwell ? NVML_ERROR_NOT_SUPPORTED : putOfLink(0, "nvlink_replays");
+    case 162:
+      return blackwell ? NVML_ERROR_NOT_SUPPORTED : putOfLink(1, "nvlink_recoveries");
+    case 163:
+      return blackwell ? NVML_ERROR_NOT_SUPPORTED : putOfLink(2, "nvlink_crc");
+    case 202:
+      return blackwell ? put("nvlink_bytes", 0) : NVML_ERROR_NOT_SUPPORTED;
+    case 208:
+    case 211:
+      return blackwell ? putOfLink(-1, "") : NVML_ERROR_NOT_SUPPORTED;
+    case 215:
+      return blackwell ? putOfLink(1, "nvlink_recoveries") : NVML_ERROR_NOT_SUPPORTED;
     case NVML_FI_DEV_RETIRED_PENDING:
       return put("retired_pending", 0);
     case 230:

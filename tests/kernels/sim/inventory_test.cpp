@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "kernels/sim/sim_inventory.h"
@@ -112,6 +113,25 @@ TEST(SimInventory, ShowsEccErrorsFromTheirTimeOn) {
   EXPECT_DOUBLE_EQ(valueOf(later, reading::kEccUncorrected, "gpu0"), 2);
   EXPECT_DOUBLE_EQ(valueOf(later, reading::kEccCorrected, "gpu0"), 40);
   EXPECT_DOUBLE_EQ(valueOf(later, reading::kRowRemapPending, "gpu0"), 1);
+}
+
+TEST(SimInventory, ShowsCorrectedErrorsByPlace) {
+  SimInventory inventory = inventoryOf(
+      "[[fault]]\nkind = \"ecc\"\ndevice = 0\ncorrected = 40\n"
+      "[[fault]]\nkind = \"ecc\"\ndevice = 0\ncorrected = 7\nmemory = \"sram\"\n");
+  const Readings readings = *inventory.health(1, "");
+  std::map<std::string, double> corrected;
+  for (const Reading& reading : readings.values)
+    if (reading.name == reading::kEccCorrected && reading.device == "gpu0")
+      corrected[reading.labels.at("memory")] = reading.value;
+  EXPECT_EQ(corrected, (std::map<std::string, double>{{"dram", 40}, {"sram", 7}}));
+}
+
+TEST(SimInventory, CountsThrottlingBySoftwareApart) {
+  SimInventory inventory = inventoryOf(
+      "[[fault]]\nkind = \"throttle\"\ndevice = 1\nfactor = 0.9\nreason = \"thermal_software\"\nfrom = 10\n");
+  EXPECT_DOUBLE_EQ(valueOf(*inventory.health(12, "compute"), reading::kThrottleSoftware, "gpu1"), 2);
+  EXPECT_DOUBLE_EQ(valueOf(*inventory.health(12, "compute"), reading::kThrottleThermal, "gpu1"), 0);
 }
 
 TEST(SimInventory, TellsApplicationXidsFromFatalOnes) {

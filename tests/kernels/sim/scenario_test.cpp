@@ -105,6 +105,8 @@ TEST(Scenario, RefusesFaultsOutOfRange) {
   expectMistake("[[fault]]\nkind = \"throttle\"\ndevice = 0\nfactor = 0.5\nreason = \"heat\"\n",
                 "`reason` must be one of");
   expectMistake("[[fault]]\nkind = \"ecc\"\ndevice = 0\n", "an ecc fault needs");
+  expectMistake("[[fault]]\nkind = \"ecc\"\ndevice = 0\ncorrected = 1\nmemory = \"hbm\"\n",
+                "`memory` must be one of dram, sram");
   expectMistake("[[fault]]\nkind = \"xid\"\ndevice = 0\n", "`xid` is missing");
 }
 

@@ -93,6 +93,32 @@ TEST_F(CollectiveSweep, MeasuresASimulatedGroup) {
   EXPECT_EQ(host_.told("bus_bandwidth").size(), 56u);  // 28 sizes, two placements
 }
 
+/// Of two nodes: what NCCL calls the network between them, and whether that is GPUDirect RDMA; -1: not told.
+TEST_F(CollectiveSweep, TellsWhetherHcasReachTheMemoryOfGpus) {
+  for (const auto& [transport, direct] : std::map<std::string, double>{{"ib+gdr", 1},
+                                                                       {"roce+gdr", 1},
+                                                                       {"roce", 0},
+                                                                       {"collnet-sharp", 0},
+                                                                       {"socket", 0},
+                                                                       {"aws libfabric", -1},
+                                                                       {"gib+gdr", 1}}) {
+    for (const int nodes : {1, 2}) {
+      RecordingHost host;
+      const auto path = folder_.write("scenario.toml",
+                                      scenarioText(kNetwork + "inter_transport = \"" + transport + "\"\n"));
+      Json context = contextFor("sim", "gpu0", path.string());
+      context.update({{"scope", "cluster"},
+                      {"rank", 0},
+                      {"world_size", 2 * nodes},
+                      {"node", {{"rank", 0}, {"count", nodes}}}});
+      ASSERT_EQ(plugin_.run(host, "sweep", {{"from", "1 MiB"}, {"to", "1 MiB"}}, context).ran, MUSTER_OK)
+          << host.error;
+      const auto told = host.told("gpudirect_rdma");
+      EXPECT_EQ(told.empty() ? -1 : told[0].samples.at(0), nodes == 1 ? -1 : direct) << transport << nodes;
+    }
+  }
+}
+
 TEST_F(CollectiveSweep, LeavesTheGroupsFiguresToRankZero) {
   ASSERT_EQ(onSim(kNetwork, {{"to", "1 MiB"}}, 1).ran, MUSTER_OK) << host_.error;
   EXPECT_EQ(host_.value("collective_wrong_elements"), 0);

@@ -57,6 +57,10 @@ TEST(EnvDescribe, TelemetryHoldsWhatHoldsInEveryStage) {
     EXPECT_EQ(standing.statistic, "max") << "one bad sample must not vanish in a median: " << name;
     EXPECT_EQ(standing.severity, Severity::kFail) << name;
   }
+  const Expectation& software = telemetry->metric("throttle_software_share")->standing.at(0);
+  EXPECT_EQ(software.limit, 0.01);
+  EXPECT_EQ(software.statistic, "mean") << "of the time, not of its worst second";
+  EXPECT_GT(software.warnBand, 0.99) << "any at all is a warning";
   EXPECT_EQ(telemetry->metric(reading::kXidApplication)->standing[0].severity, Severity::kWarn);
   EXPECT_EQ(telemetry->metric(reading::kBusyShare)->standing[0].severity, Severity::kWarn);
 }

@@ -165,6 +165,19 @@ TEST(EnvTelemetry, APowerLimitCountsWhereItSlowsAGpuFarBelowItsPeers) {
   EXPECT_TRUE(excess(2, cap(1, "0.6")).empty()) << "two tell nothing of each other";
 }
 
+TEST(EnvTelemetry, ReportsTheShareOfTimeThatSoftwareThrottled) {
+  const TempDir dir;
+  const std::string fault =
+      "[[fault]]\nkind = \"throttle\"\nreason = \"thermal_software\"\ndevice = 1\nfactor = 0.9\nfrom = "
+      "\"2s\"\n"
+      "until = \"4s\"\n";
+  const EnvResult result = runSpan(dir, fault, {{"start", "1s"}, {"end", "9s"}, {"load", "compute"}});
+  ASSERT_EQ(result.state, "ok") << result.output;
+  EXPECT_DOUBLE_EQ(sumOf(result.of("throttle_software_share"), "gpu1"), 2);
+  EXPECT_DOUBLE_EQ(sumOf(result.of("throttle_software_share"), "gpu0"), 0);
+  EXPECT_DOUBLE_EQ(sumOf(result.of("throttle_thermal"), "gpu1"), 0) << "that would be the hardware's";
+}
+
 TEST(EnvTelemetry, OneRankOfManyReportsItsOwnDeviceAndTheNode) {
   const TempDir dir;
   EnvOptions options;

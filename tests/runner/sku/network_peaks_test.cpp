@@ -18,6 +18,7 @@ TEST(NetworkPeaks, AreThoseOfTheReferenceDesign) {
   EXPECT_EQ(peaks.at("network_bandwidth.all_reduce"), 400e9);
   EXPECT_EQ(peaks.at("network_bandwidth.alltoall"), 50e9);
   EXPECT_EQ(peaks.at("network_bandwidth.device"), 50e9);
+  EXPECT_EQ(peaks.at("rails"), 8);
   EXPECT_EQ(peaks.at("memory_bandwidth"), 3.35e12);
 }
 
@@ -39,6 +40,7 @@ TEST(NetworkPeaks, AreAsThePlanStatesThemInOneLine) {
   EXPECT_EQ(slower.at("network_bandwidth.all_reduce"), 200e9) << "as many rails as the reference design has";
   EXPECT_EQ(slower.at("network_bandwidth.device"), 25e9);
   addNetworkPeaks(4, 0, 8, 1, fewer);
+  EXPECT_EQ(fewer.at("rails"), 4);
   EXPECT_EQ(fewer.at("network_bandwidth"), 200e9);
   EXPECT_EQ(fewer.at("network_bandwidth.device"), 25e9) << "two devices share a NIC";
   addNetworkPeaks(4, 25e9, 4, 1, other);
