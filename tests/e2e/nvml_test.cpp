@@ -153,6 +153,18 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"TargetTemperatureForAMoment", "header 12.9.79\ngpu 1 thermal_ns 1000000 working\n", 0, kWarn,
               "work", "env.throttle_software_share", "gpu1", "inside the warning band",
               "its target temperature"},
+        Fault{"EccCorrectedInSram", "gpu 2 ecc_sram 10001 working\n", 1, kFail, "work", "env.ecc_corrected",
+              "gpu2", "memory=sram", "run the memory pattern test"},
+        Fault{"EccCorrectedInDram", "gpu 2 ecc_corrected 20000001 working\n", 1, kFail, "work",
+              "env.ecc_corrected", "gpu2", "memory=dram", "run the memory pattern test"},
+        Fault{"RowsRemapped", "gpu 2 remapped_rows 512\n", 1, kFail, "health", "env.remapped_rows", "gpu2",
+              "kind=uncorrected", "field diagnostic"},
+        Fault{"NvlinkReplay", "gpu 6 nvlink_replays 1 working\n", 1, kFail, "work", "env.nvlink_errors",
+              "gpu6", "links=link 0: 1", "nvidia-smi nvlink -e"},
+        Fault{"NvlinkCrc", "gpu 6 nvlink_crc 100000 working\n", 1, kFail, "work", "env.nvlink_crc_per_second",
+              "gpu6", "links=link 2: 100000", "nvidia-smi nvlink -e"},
+        Fault{"PcieReplays", "gpu 4 pcie_replays 32 working\n", 1, kFail, "work",
+              "env.pcie_replays_per_minute", "gpu4", "32", "check riser and retimer"},
         Fault{"PowerBrake", "gpu 1 clock_reasons 136 working\n", 1, kFail, "work", "env.throttle_power_brake",
               "gpu1", "s", "Check power supplies"},
         Fault{"PowerBrakeR575", "header 12.9.79\ngpu 1 power_brake_ns 1000000000 working\n", 1, kFail, "work",
@@ -212,6 +224,16 @@ TEST(Gpus, AHealthyNodeIsAcceptedUnderItsProfile) {
   ASSERT_EQ(record.inventory["devices"].size(), 8u);
   EXPECT_EQ(record.inventory["devices"][5]["uuid"], "GPU-00000000-0000-0000-0000-000000000005");
   EXPECT_EQ(record.inventory["software"]["nvidia_driver"], "580.95.05");
+}
+
+/// What a healthy GPU may count, and what it counted before.
+TEST(Gpus, ErrorsWithinTheirLimitsAreAccepted) {
+  GpuNode node;
+  const auto result = node.run(
+      "gpu 2 ecc_corrected 15000 working\ngpu 3 remapped_rows 511\n"
+      "gpu 4 pcie_replays 31 working\ngpu 5 nvlink_crc 99 working\ngpu 6 nvlink_replays 7\n");
+  EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+  EXPECT_TRUE(findingsIn(recordIn(node.out())).empty()) << result.out;
 }
 
 /// Drivers of every age, none of which slows a GPU down, though some answer other things at the ids that

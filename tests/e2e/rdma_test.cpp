@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <future>
+#include <set>
 
 #include "tests/e2e/muster.h"
 #include "tests/support/fake_hcas.h"
@@ -258,6 +259,37 @@ TEST(SimulatedHca, AHealthyNodeIsAccepted) {
   const Record record = recordIn(dir.path() / "run");
   EXPECT_TRUE(verdictsOf(record, Outcome::kUnjudged).empty());
   EXPECT_EQ(record.inventory["nics"].size(), 8u);
+}
+
+/// Each of these passes any share of the rate that its ports trained at.
+TEST(SimulatedHca, PortsAreComparedWithTheNetworkThatIsExpected) {
+  const auto failing = [](const std::string& line, const std::string& by,
+                          const std::vector<std::string>& more) {
+    const TempDir dir;
+    std::string text = readWhole(scenario("h100x8-hca-healthy"));
+    text.replace(text.find(line), line.size(), by);
+    const auto file = dir.write("scene.toml", text);
+    const auto result =
+        runMuster(std::vector<std::string>{"run", plan("rdma.toml"), "--simulate", file.string(), "--out",
+                                           (dir.path() / "run").string()} +
+                  more);
+    std::set<std::string> metrics;
+    for (const Verdict& verdict : verdictsOf(recordIn(dir.path() / "run"), Outcome::kFail))
+      metrics.insert(verdict.metric);
+    EXPECT_EQ(result.exitCode, metrics.empty() ? 0 : 1) << result.out << result.err;
+    return metrics;
+  };
+  const std::string rate = "line_rate = \"50 GB/s\"";
+  const std::string slower =
+      "line_rate = \"12.5 GB/s\"\nbandwidth = \"12.3 GB/s\"\nloopback_bandwidth = \"12.2 GB/s\"\n#";
+  const std::string rest = "\nbandwidth = \"48.9 GB/s\"\nloopback_bandwidth = \"48.6 GB/s\"";
+  EXPECT_EQ(failing(rate + rest, slower, {}), std::set<std::string>{"rdma.line_rate"});
+  EXPECT_EQ(failing(rate + rest, slower, {"--set", "network.rail_bandwidth=12.5 GB/s"}),
+            std::set<std::string>{});
+  EXPECT_EQ(failing("count = 8\nline_rate", "count = 7\nline_rate", {}),
+            std::set<std::string>{"rdma.port_count"});
+  EXPECT_EQ(failing("count = 8\nline_rate", "count = 4\nline_rate", {"--set", "network.rails=4"}),
+            std::set<std::string>{});
 }
 
 }  // namespace

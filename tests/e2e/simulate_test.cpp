@@ -184,6 +184,14 @@ INSTANTIATE_TEST_SUITE_P(
                                   "kind = \"throttle\"\ndevice = 6\nfactor = 0.6\nfrom = \"7s\"\nreason = "
                                   "\"thermal\"\nops = [\"gemm\"]\n",
                                   "env.throttle_thermal", "gpu6"},
+                      HealthFault{"Software",
+                                  "kind = \"throttle\"\ndevice = 6\nfactor = 0.98\nfrom = \"7s\"\nreason = "
+                                  "\"thermal_software\"\nops = [\"gemm\"]\n",
+                                  "env.throttle_software_share", "gpu6"},
+                      HealthFault{"Sram",
+                                  "kind = \"ecc\"\ndevice = 5\nat = \"7s\"\ncorrected = 10001\nmemory = "
+                                  "\"sram\"\n",
+                                  "env.ecc_corrected", "gpu5"},
                       HealthFault{"Brake",
                                   "kind = \"throttle\"\ndevice = 6\nfactor = 0.6\nfrom = \"7s\"\nreason = "
                                   "\"power_brake\"\nops = [\"gemm\"]\n",
@@ -204,10 +212,61 @@ TEST(Simulate, TheFullPlanAcceptsAHealthyNode) {
     EXPECT_TRUE(verdictsOf(recordIn(out), outcome).empty());
 }
 
+TEST(Simulate, TheFullPlanAcceptsCorrectedErrorsOfTheDram) {
+  const TempDir dir;
+  const auto file = dir.write("scene.toml", readWhole(scenario("h100x8-healthy")) +
+                                                "\n[[fault]]\nkind = \"ecc\"\ndevice = 5\nat = \"7s\"\n"
+                                                "corrected = 10001\n");
+  const auto result = runMuster({"run", plan("node-quick.toml"), "--simulate", file.string(), "--plain",
+                                 "--out", (dir.path() / "run").string()});
+  EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+}
+
+/// all_reduce alone can use NVLS to the full: each of the others has a limit of its own.
+TEST(Simulate, RejectsEveryCollectiveOfANodeWhoseLinksAreSlow) {
+  const TempDir dir;
+  const auto file = dir.write(
+      "scene.toml",
+      changed("h100x8-cluster-healthy", "intra_bandwidth = \"479 GB/s\"", "intra_bandwidth = \"270 GB/s\""));
+  std::string stages = readWhole(plan("nccl.toml"));
+  const std::string needs = "needs = [\"all-reduce\"]\n";
+  ASSERT_NE(stages.find(needs), std::string::npos);
+  stages.erase(stages.find(needs), needs.size());
+  const auto out = dir.path() / "run";
+  const auto result = runMuster({"run", dir.write("nccl.toml", stages).string(), "--simulate", file.string(),
+                                 "--plain", "--out", out.string()});
+  EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
+  std::set<std::string> ops;
+  for (const Verdict& verdict : verdictsOf(recordIn(out), Outcome::kFail))
+    if (verdict.metric == "collective.large_message_bus_bandwidth") ops.insert(verdict.labels.at("op"));
+  EXPECT_EQ(ops, (std::set<std::string>{"all_reduce", "all_gather", "reduce_scatter", "alltoall"}));
+}
+
+TEST(Simulate, RejectsANetworkThatGoesThroughTheHostsMemory) {
+  const TempDir dir;
+  const auto file = dir.write("scene.toml", changed("h100x8-cluster-healthy", "inter_transport = \"ib+gdr\"",
+                                                    "inter_transport = \"ib\""));
+  const auto run = [&](const char* name, int nodes) {
+    const auto out = dir.path() / name;
+    const auto result = runMuster({"run", plan("cluster.toml"), "--simulate", file.string(), "--nodes",
+                                   std::to_string(nodes), "--plain", "--out", out.string()});
+    EXPECT_EQ(result.exitCode, nodes == 1 ? 0 : 1) << result.out << result.err;
+    std::set<std::string> metrics;
+    for (const Verdict& verdict :
+         verdictsOf(recordIn(nodes == 1 ? out : out / "sim-node-0000"), Outcome::kFail))
+      metrics.insert(verdict.metric);
+    return metrics;
+  };
+  EXPECT_EQ(run("two", 2), std::set<std::string>{"collective.gpudirect_rdma"});
+  EXPECT_EQ(run("one", 1), std::set<std::string>{}) << "nothing leaves the node";
+}
+
 TEST(Simulate, RejectsOnePairOfGpusInTheNcclPlan) {
   const std::string text = readWhole(scenario("h100x8-cluster-healthy"));
   const std::string link = "\n[[fault]]\nkind = \"slow_link\"\ndevice = 1\npeer_device = 4\nfactor = 0.5\n";
-  EXPECT_EQ(failing("nccl.toml", text + link), std::set<std::string>{"memory.peer_bandwidth"});
+  EXPECT_EQ(failing("nccl.toml", text + link),
+            (std::set<std::string>{"collective.large_message_bus_bandwidth", "memory.peer_bandwidth"}))
+      << "alltoall uses every pair";
   const std::string copies =
       "\n[[fault]]\nkind = \"slow\"\ndevice = 3\nfactor = 0.5\nops = [\"peer_copy\"]\n";
   EXPECT_EQ(failing("nccl.toml", text + copies), std::set<std::string>{"memory.peer_bandwidth"});

@@ -2,6 +2,8 @@
 // The profiles that ship: complete, sourced, and fair to a healthy machine.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "runner/sku/profile.h"
 #include "tests/support/process.h"
 
@@ -78,6 +80,68 @@ TEST(ShippedProfiles, RejectAThirdOfTheFlopsAndAcceptMeasuredFigures) {
       EXPECT_GT(floorOf(e, profile), m.figure / 3) << m.profile << " " << m.value;
     }
     EXPECT_TRUE(judged) << m.profile << " " << m.value;
+  }
+}
+
+/// The one expectation of a metric with these labels.
+const Expectation& limitOf(const Profile& profile, const std::string& metric, const Labels& where) {
+  static const Expectation none;
+  const Expectation* found = nullptr;
+  for (const Expectation& e : profile.expectations)
+    if (e.metric == metric && e.where == where) {
+      EXPECT_EQ(found, nullptr) << profile.name << " " << metric << ": two limits";
+      found = &e;
+    }
+  EXPECT_NE(found, nullptr) << profile.name << " " << metric;
+  return found == nullptr ? none : *found;
+}
+
+TEST(ShippedProfiles, SayOfALimitThatIsDerivedThatItWasNotMeasured) {
+  const auto profiles = shipped();
+  const auto derived = [&](const Profile& profile, const std::string& metric, const Labels& where) {
+    const Expectation& e = limitOf(profile, metric, where);
+    EXPECT_EQ(e.source.rfind("derived, not measured: ", 0), 0u) << profile.name << " " << e.source;
+    return e.kind == CheckKind::kMin ? e.limit : floorOf(e, profile);
+  };
+  const Labels bf16{{"dtype", "bf16"}, {"size", "8192"}};
+  EXPECT_DOUBLE_EQ(derived(profiles.at("h100-sxm5-80gb"), "compute.gemm_throughput", bf16), 0.9 * 686e12);
+  EXPECT_DOUBLE_EQ(derived(profiles.at("h200-sxm"), "compute.gemm_throughput", bf16), 0.9 * 686e12);
+  EXPECT_DOUBLE_EQ(floorOf(limitOf(profiles.at("a100-sxm4-80gb"), "compute.gemm_throughput", bf16),
+                           profiles.at("a100-sxm4-80gb")),
+                   0.92 * 252e12);
+  const Profile& b200 = profiles.at("b200");
+  for (const auto& [op, share] : {std::pair{"copy", 0.83}, {"triad", 0.85}, {"read", 0.85}, {"write", 0.85}})
+    EXPECT_DOUBLE_EQ(derived(b200, "memory.bandwidth", {{"op", op}}), share * 8e12) << op;
+  EXPECT_DOUBLE_EQ(
+      derived(b200, "memory.peer_bandwidth", {{"direction", "unidirectional"}, {"engine", "copy_engine"}}),
+      690e9);
+  for (const auto& [name, profile] : profiles) {
+    if (name == "host") continue;
+    const Labels place{{"ranks", "8"}, {"nodes", "1"}};
+    Labels all = place;
+    all.insert({{"op", "all_reduce"}, {"bytes", "8589934592"}});
+    const double best = limitOf(profile, "collective.large_message_bus_bandwidth", all).limit;
+    for (const char* op : {"all_gather", "reduce_scatter", "alltoall"}) {
+      Labels where = place;
+      where.insert({{"op", op}, {"bytes", "1073741824"}});
+      const double least = derived(profile, "collective.large_message_bus_bandwidth", where);
+      EXPECT_GT(least, best / 2) << name << " " << op;
+      EXPECT_LT(least, best) << name << " " << op << ": only all_reduce can use NVLS to the full";
+    }
+  }
+}
+
+TEST(ShippedProfiles, LimitMemoryErrorsByPlaceAndLinksByRate) {
+  for (const auto& [name, profile] : shipped()) {
+    if (name == "host") continue;
+    for (const auto& [memory, most] : {std::pair{"sram", 10e3}, {"dram", 20e6}}) {
+      EXPECT_EQ(limitOf(profile, "env.ecc_errors", {{"memory", memory}, {"kind", "corrected"}}).limit, most);
+      EXPECT_EQ(limitOf(profile, "env.ecc_corrected", {{"memory", memory}}).limit, most);
+    }
+    EXPECT_EQ(limitOf(profile, "env.remapped_rows", {{"kind", "uncorrected"}}).limit, 511);
+    EXPECT_EQ(limitOf(profile, "env.nvlink_errors", {}).limit, 0);
+    const double lanes = 16, perLane = name == "a100-sxm4-80gb" ? 0.96 : 1.92;
+    EXPECT_EQ(limitOf(profile, "env.pcie_replays_per_minute", {}).limit, std::ceil(lanes * perLane)) << name;
   }
 }
 
