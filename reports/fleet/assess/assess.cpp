@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "reports/fleet/assess/blame.h"
+#include "reports/fleet/assess/cluster_stages.h"
 #include "reports/fleet/assess/coverage.h"
 #include "reports/fleet/assess/deferred.h"
 #include "reports/fleet/assess/fact_drift.h"
@@ -83,11 +84,13 @@ void listQuarantined(const FleetRecords& records, Fleet& fleet) {
 /// What all nodes of a group measured together is in the record of its first node alone. Without that record
 /// nobody has judged it, whatever the others say.
 std::vector<std::string> unreportedGroups(const FleetRecords& records, const FleetNodes& nodes) {
+  const std::set<uint32_t> overNodes = clusterStages(records, nodes);
   std::map<std::string, bool> reported;  // group -> whether its first node's record counts
   for (const FleetNode& node : nodes)
     for (const size_t i : node.records)
       for (const StageSummary& stage : records.nodes[i].stages) {
-        if (stage.state != StageState::kRan || stage.groupNodes < 2) continue;
+        if (stage.state != StageState::kRan || stage.groupNodes < 2 || !overNodes.contains(stage.name))
+          continue;
         reported[fmt::format("stage {} of {} nodes", records.names->texts[stage.name], stage.groupNodes)] |=
             records.nodes[i].nodeRank == 0;
       }

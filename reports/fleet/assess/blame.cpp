@@ -8,6 +8,7 @@
 #include <optional>
 #include <regex>
 
+#include "reports/fleet/assess/cluster_stages.h"
 #include "reports/fleet/assess/culprit.h"
 #include "reports/fleet/check/record_finding.h"
 #include "reports/fleet/read/cause.h"
@@ -24,11 +25,6 @@ const StageSummary* stageOf(const DeviationSummary& deviation, const NodeSummary
   const auto found = std::find_if(record.stages.begin(), record.stages.end(),
                                   [&](const StageSummary& stage) { return stage.name == deviation.stage; });
   return found == record.stages.end() ? nullptr : &*found;
-}
-
-/// Whether its ranks are all this node's.
-bool isOfOneNode(const StageSummary& stage, const NodeSummary& record) {
-  return stage.scope != Scope::kCluster || record.nodeCount <= 1 || stage.groupNodes == 1;
 }
 
 /// Which run of several nodes a record belongs to.
@@ -72,7 +68,9 @@ bool isAbout(const Suspect& suspect, const std::string& node) {
 
 BlameTable::BlameTable(const FleetRecords& records, const FleetNodes& nodes,
                        std::set<std::string> clusterNodes)
-    : records_(records), clusterNodes_(std::move(clusterNodes)) {
+    : records_(records),
+      clusterNodes_(std::move(clusterNodes)),
+      clusterStages_(clusterStages(records, nodes)) {
   for (const FleetNode& node : nodes) {
     expected_.insert(node.name);
     for (const size_t i : node.records) addRecord(records.nodes[i]);
@@ -80,6 +78,11 @@ BlameTable::BlameTable(const FleetRecords& records, const FleetNodes& nodes,
   for (const FleetNode& node : nodes)
     for (const size_t i : node.records) collectAbsent(records.nodes[i]);
   believeTheAbsent();
+}
+
+bool BlameTable::isOfOneNode(const StageSummary& stage, const NodeSummary& record) const {
+  return !clusterStages_.contains(stage.name) || stage.scope != Scope::kCluster || record.nodeCount <= 1 ||
+         stage.groupNodes == 1;
 }
 
 std::string BlameTable::groupKey(const StageSummary& stage, const NodeSummary& record) const {

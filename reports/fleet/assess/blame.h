@@ -44,6 +44,8 @@ class BlameTable {
     std::map<int32_t, Place> ranks;
     std::map<uint32_t, Votes> sources;  ///< of wrong results: by metric, how many verdicts name each rank
   };
+  /// Whether its ranks are all this node's.
+  [[nodiscard]] bool isOfOneNode(const StageSummary& stage, const NodeSummary& record) const;
   [[nodiscard]] std::string groupKey(const StageSummary& stage, const NodeSummary& record) const;
   [[nodiscard]] const Group* groupOf(const DeviationSummary& deviation, const NodeSummary& record) const;
   void addRecord(const NodeSummary& record);
@@ -69,6 +71,7 @@ class BlameTable {
   const FleetRecords& records_;
   std::set<std::string> expected_;
   std::set<std::string> clusterNodes_;
+  std::set<uint32_t> clusterStages_;
   std::map<std::string, Group> groups_;
   std::map<std::pair<std::string, uint32_t>, std::set<std::string>>
       members_;  ///< nodes whose records hold a stage of all nodes, by run and stage

@@ -11,6 +11,7 @@
 #include "reports/fleet/check/record_finding.h"
 #include "reports/fleet/check/rejudged.h"
 #include "reports/fleet/check/run_mixture.h"
+#include "reports/fleet/read/label_list.h"
 #include "runner/core/text.h"
 
 namespace muster::fleet {
@@ -19,8 +20,12 @@ namespace {
 /// What makes two records ones of the same run: the id by which all of its nodes were started, the plan's
 /// text, what was changed of it, and where it ran.
 std::string runIdentity(const NodeSummary& node, bool manyRuns) {
-  return (manyRuns ? "" : node.fleetId) + "\n" + node.planSha256 + "\n" + join(node.overrides, "\n") + "\n" +
-         node.backend + (node.simulated ? "\nsim" : "");
+  std::string identity;
+  for (const std::string& part : {manyRuns ? "" : node.fleetId, node.planSha256, node.backend,
+                                  std::string(node.simulated ? "sim" : "")})
+    appendPart(identity, part);
+  for (const std::string& part : node.overrides) appendPart(identity, part);
+  return identity;
 }
 
 std::string fleetName(const std::string& id) {
@@ -77,6 +82,7 @@ class CoverageMaker {
       std::set<std::string> nodes;
       double last = 0;
       const NodeSummary* example = nullptr;
+      std::map<std::string, size_t> names;  ///< of the plan: free text, which one record must not choose
     };
     std::map<std::string, Votes> votes;
     for (const NodeSummary& node : records_.nodes) {
@@ -87,6 +93,7 @@ class CoverageMaker {
       v.nodes.insert(node.node);
       v.last = std::max(v.last, node.started);
       v.example = &node;
+      ++v.names[node.planName];
     }
     const auto best = std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) {
       return std::pair(a.second.nodes.size(), a.second.last) <
@@ -97,7 +104,10 @@ class CoverageMaker {
     if (best == votes.end()) return;
     identity_ = best->first;
     const NodeSummary& example = *best->second.example;
-    made_.run.planName = example.planName;
+    const auto& names = best->second.names;
+    made_.run.planName = std::max_element(names.begin(), names.end(), [](const auto& a, const auto& b) {
+                           return a.second < b.second;
+                         })->first;
     made_.run.planSha256 = example.planSha256;
     made_.run.overrides = example.overrides;
     made_.run.fleetId = example.fleetId;

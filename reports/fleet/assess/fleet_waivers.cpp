@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <set>
 
+#include "reports/fleet/assess/majority.h"
+#include "reports/fleet/check/record_finding.h"
 #include "reports/fleet/read/waiver_tally.h"
 #include "runner/core/text.h"
 
@@ -108,13 +110,20 @@ void sayNode(FleetWaiver& entry, const std::string& node) {
     entry.nodes.push_back(node);
 }
 
+/// What the node's records say of a waiver, if they name it.
+std::vector<const WaiverCount*> countsOf(const FleetNode& node, uint32_t waiver,
+                                         const FleetRecords& records) {
+  std::vector<const WaiverCount*> counts;
+  for (const size_t i : node.records)
+    for (const WaiverCount& count : records.nodes[i].waivers)
+      if (count.waiver == waiver) counts.push_back(&count);
+  return counts;
+}
+
 /// Whether the node ran under a waiver that is about it. One that another node's record names is not its own.
 bool ranUnder(const FleetNode& node, uint32_t waiver, const FleetRecords& records) {
-  return std::any_of(node.records.begin(), node.records.end(), [&](size_t i) {
-    const std::vector<WaiverCount>& own = records.nodes[i].waivers;
-    return std::any_of(own.begin(), own.end(),
-                       [&](const WaiverCount& count) { return count.waiver == waiver && count.concerns; });
-  });
+  const auto counts = countsOf(node, waiver, records);
+  return std::any_of(counts.begin(), counts.end(), [](const WaiverCount* count) { return count->concerns; });
 }
 
 }  // namespace
@@ -163,7 +172,28 @@ const Waiver* waiveDeferred(const DeferredKey& key, const FleetNode& node, const
   return covering;
 }
 
-size_t settleWaivers(const FleetRecords& records, const FleetNodes& nodes, FleetWaivers& waivers) {
+namespace {
+
+/// Whether only few records name a waiver that matches nothing; their nodes are incomplete then, and the
+/// others not for what these say.
+bool isOfFew(const FleetWaiver& entry, const FleetRecords& records, FleetNodes& nodes) {
+  std::vector<FleetNode*> own;
+  size_t withRecord = 0;
+  for (FleetNode& node : nodes) {
+    if (!node.records.empty()) ++withRecord;
+    if (!countsOf(node, entry.number, records).empty()) own.push_back(&node);
+  }
+  if (isMajority(own.size(), withRecord)) return false;
+  for (FleetNode* node : own)
+    blockNode(*node, NodeState::kIncomplete,
+              fmt::format("its record has a waiver ({}) that matches nothing in the fleet",
+                          printable(entry.waiver.text(), 200)));
+  return true;
+}
+
+}  // namespace
+
+size_t settleWaivers(const FleetRecords& records, FleetNodes& nodes, FleetWaivers& waivers) {
   const Settling settling(records, nodes);
   size_t unmatched = 0;
   for (FleetWaiver& entry : waivers) {
@@ -171,7 +201,7 @@ size_t settleWaivers(const FleetRecords& records, const FleetNodes& nodes, Fleet
     if (entry.state != WaiverState::kUnmatched) continue;
     // Its node's own record holds this error, where it is about a node at all.
     if (!entry.given && entry.count.concerns) continue;
-    ++unmatched;
+    if (entry.given || !isOfFew(entry, records, nodes)) ++unmatched;
   }
   return unmatched;
 }

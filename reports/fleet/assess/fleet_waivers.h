@@ -19,7 +19,7 @@ const Waiver* waiveDeferred(const DeferredKey& key, const FleetNode& node, const
                             Outcome outcome, const FleetRecords& records, FleetWaivers& waivers);
 
 /// What became of each waiver, when everything is judged. One that no node of the fleet has a match for is an
-/// error of the fleet: how many there are.
-size_t settleWaivers(const FleetRecords& records, const FleetNodes& nodes, FleetWaivers& waivers);
+/// error of the fleet (how many there are), or of the few nodes whose records alone name it.
+size_t settleWaivers(const FleetRecords& records, FleetNodes& nodes, FleetWaivers& waivers);
 
 }  // namespace muster::fleet

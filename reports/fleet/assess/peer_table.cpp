@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
+#include "reports/fleet/assess/cluster_stages.h"
 #include "reports/fleet/assess/majority.h"
 #include "reports/fleet/check/record_finding.h"
 #include "runner/core/statistics.h"
@@ -89,7 +91,7 @@ struct Answer {
 class GroupFigures {
  public:
   GroupFigures(const FleetRecords& records, const FleetNodes& nodes, const std::vector<size_t>& group)
-      : records_(records), nodes_(nodes), group_(group) {
+      : records_(records), nodes_(nodes), group_(group), clusterStages_(clusterStages(records, nodes)) {
     numberAnswers();
     count();
   }
@@ -178,6 +180,7 @@ class GroupFigures {
     for (uint32_t i = 0; i < answers_.size(); ++i)
       if (compared[answers_[i].question] && !isMajority(answers_[i].nodes, asked_[answers_[i].question]))
         found[i];
+    for (const uint32_t answer : leadersAnswers(found)) found.erase(answer);
     if (found.empty()) return found;
     for (const size_t n : group_)
       for (const size_t r : nodes_[n].records)
@@ -188,9 +191,35 @@ class GroupFigures {
     return found;
   }
 
+  /// What a group of nodes measured together is in the record of its first node alone: of `contested`
+  /// answers, those that a first node gives, where no other first node gives another.
+  [[nodiscard]] std::vector<uint32_t> leadersAnswers(
+      const std::map<uint32_t, std::vector<size_t>>& contested) const {
+    if (contested.empty()) return {};
+    std::map<uint32_t, std::set<uint32_t>> given;  // by question
+    for (const size_t n : group_)
+      for (const size_t r : nodes_[n].records) {
+        const NodeSummary& record = records_.nodes[r];
+        if (record.nodeRank != 0 || record.nodeCount < 2) continue;
+        std::set<std::string> stages;
+        for (const StageSummary& stage : record.stages)
+          if (clusterStages_.contains(stage.name)) stages.insert(records_.names->texts[stage.name]);
+        for (const Figure& figure : record.figures) {
+          const uint32_t answer = answerOfKey(figure.key);
+          if (contested.contains(answer) && stages.contains(keyOf(answer).stage))
+            given[answers_[answer].question].insert(answer);
+        }
+      }
+    std::vector<uint32_t> known;
+    for (const auto& [question, answers] : given)
+      if (answers.size() == 1) known.push_back(*answers.begin());
+    return known;
+  }
+
   const FleetRecords& records_;
   const FleetNodes& nodes_;
   const std::vector<size_t>& group_;
+  const std::set<uint32_t> clusterStages_;
   std::unordered_map<uint32_t, uint32_t> answerOf_;  ///< by number of the key
   std::vector<Answer> answers_;                      ///< in the order of their texts
   std::vector<size_t> asked_;                        ///< of each question, the nodes that answer it

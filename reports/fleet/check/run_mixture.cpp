@@ -147,11 +147,17 @@ std::map<size_t, std::string> outdatedNodes(const FleetRecords& records,
             [](const LastRun& a, const LastRun& b) { return a.started < b.started; });
   const double pause = run.fleetId.empty() ? kOutdated : kOutdatedInRun;
   std::vector<std::vector<LastRun>> parts;
-  double busyUntil = 0;
+  // Of the runs of a part the second-latest end counts: one record with forged times must not fill a pause.
+  double latest = 0, second = 0;
   for (const LastRun& run : runs.last) {
-    if (parts.empty() || run.started - busyUntil > pause) parts.emplace_back();
+    const double busyUntil = !parts.empty() && parts.back().size() == 1 ? latest : second;
+    if (parts.empty() || run.started - busyUntil > pause) {
+      parts.emplace_back();
+      latest = second = 0;
+    }
     parts.back().push_back(run);
-    busyUntil = std::max(busyUntil, run.finished);
+    second = std::max(second, std::min(latest, run.finished));
+    latest = std::max(latest, run.finished);
   }
   if (parts.size() < 2) return outdated;
   size_t most = 0;

@@ -98,6 +98,15 @@ Status checkPlace(const RecordRules& rules, const std::string& path, const std::
   return rules.check ? rules.check(node, path, record) : Status();
 }
 
+/// Why the journal of a run without a record does not count. It has no MAC: where records must have one, only
+/// its place tells whose it is.
+Status checkJournal(const RecordRules& rules, const std::string& path, const std::string& said) {
+  if (!rules.nodeAt && !rules.origin.runKey.empty())
+    return Error{ErrorCode::kUsage,
+                 "a run without a record has no MAC, so with --record-key it does not count", ""};
+  return checkPlace(rules, path, said, nullptr);
+}
+
 /// Whose a record is that cannot be used.
 std::string nodeOf(const RecordRules& rules, const std::string& path, const std::string& said) {
   return rules.nodeAt ? rules.nodeAt(path) : said;
@@ -208,7 +217,7 @@ Result<FleetRecords> readFleet(const fs::path& folder, int threads, const ReadLi
   for (const std::string& path : found.interruptedRuns) {
     const std::string shown = shownPath(path, folder);
     auto run = readInterruptedRun(path, shown);
-    const Status placed = run.ok() ? checkPlace(rules, shown, run->node, nullptr) : Status(run.error());
+    const Status placed = run.ok() ? checkJournal(rules, shown, run->node) : Status(run.error());
     if (placed.ok())
       records.interruptedRuns.push_back(std::move(*run));
     else

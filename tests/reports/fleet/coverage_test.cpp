@@ -154,6 +154,26 @@ TEST_F(Mixture, WithIdsIsToldApartByThem) {
   EXPECT_THAT(notes(), Not(HasSubstr("lie between")));
 }
 
+// n1 is ten days older than n2 to n4, and n5 says anything of its times.
+TEST(Coverage, APauseBetweenTwoRunsIsNotHiddenByOneRecord) {
+  constexpr double kDay = 24 * 3600, kBegin = 1790000000;
+  const std::pair<double, double> lies[] = {{10, 10}, {5, 5}, {-1, 11}, {0.5, 9.5}, {0.5, 0.5}};
+  for (const auto& [started, finished] : lies) {
+    FleetFolder folder;
+    for (const char* name : {"n1", "n2", "n3", "n4", "n5"}) {
+      Record record = nodeRecord(name);
+      const double took = record.finished - record.started;
+      record.started = kBegin + (record.node == "n5" ? started : record.node == "n1" ? 0 : 10) * kDay;
+      record.finished = record.node == "n5" ? kBegin + finished * kDay + took : record.started + took;
+      folder.add(record);
+    }
+    const Fleet fleet = folder.assess({"n1", "n2", "n3", "n4", "n5"});
+    EXPECT_EQ(nodeOf(fleet, "n1").state, fleet::NodeState::kStale) << started << " to " << finished;
+    for (const char* name : {"n2", "n3", "n4"})
+      EXPECT_EQ(nodeOf(fleet, name).state, fleet::NodeState::kAccepted) << started << " to " << finished;
+  }
+}
+
 TEST(Coverage, IsNotPassedByTryingAgain) {
   FleetFolder folder;
   Record old = failedRecord("n1");

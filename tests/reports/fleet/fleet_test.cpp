@@ -259,14 +259,14 @@ fleet::Fleet assessAll(const std::vector<Record>& records) {
 }
 
 /// As a run under a waiver of n3's throughput has it.
-void giveWaiverOfN3(Record& record, WaiverState state) {
+void giveWaiverOf(const std::string& node, Record& record, WaiverState state) {
   record.waiverFile.path = "waivers.toml";
   record.waiverFile.sha256 = sha256Hex("waivers");
   WaiverRecord& waiver = record.waivers.emplace_back();
   for (const StageRecord& stage : record.stages)
     for (const Verdict& verdict : stage.verdicts)
       if (verdict.outcome == Outcome::kDeferred) waiver.stage = stage.name, waiver.metric = verdict.metric;
-  waiver.node = "n3";
+  waiver.node = node;
   waiver.reason = "known";
   waiver.approver = "someone";
   waiver.expires = "2999-12-31";
@@ -278,17 +278,17 @@ TEST(Fleet, AWaiverInOneRecordCoversNoOtherNode) {
   for (const WaiverState state : {WaiverState::kElsewhere, WaiverState::kUndecided, WaiverState::kApplied,
                                   WaiverState::kUnexpectedPass}) {
     std::vector<Record> records = deferredFleet();
-    giveWaiverOfN3(records[0], state);
+    giveWaiverOf("n3", records[0], state);
     EXPECT_EQ(nodeOf(assessAll(records), "n3").state, fleet::NodeState::kRejected) << nameOf(state);
   }
   std::vector<Record> own = deferredFleet();
-  giveWaiverOfN3(own[3], WaiverState::kUndecided);
+  giveWaiverOf("n3", own[3], WaiverState::kUndecided);
   EXPECT_EQ(nodeOf(assessAll(own), "n3").state, fleet::NodeState::kAccepted) << "its run was under it";
 }
 
 TEST(Fleet, SetsAsideARecordWithAWaiverThatNoRunAccepts) {
   std::vector<Record> records = deferredFleet();
-  giveWaiverOfN3(records[3], WaiverState::kUndecided);
+  giveWaiverOf("n3", records[3], WaiverState::kUndecided);
   records[3].waivers[0].expires = "2020-01-01";
   EXPECT_THAT(nodeOf(assessAll(records), "n3").reason, HasSubstr("a waiver expired on 2020-01-01"));
   records[3].waivers[0].expires = "2999-12-31";
@@ -425,6 +425,140 @@ TEST(Fleet, NoRecordChoosesTheDirectionOfAMetricForTheOthers) {
       EXPECT_NE(nodeOf(fleet, "a0").state, kAccepted);
     }
   }
+}
+
+/// Four healthy nodes, of which n4 says something untrue.
+Fleet besideLiar(const std::function<void(Record&)>& lie, FleetFolder& folder) {
+  for (const char* name : {"n1", "n2", "n3", "n4"}) {
+    Record record = nodeRecord(name);
+    if (record.node == "n4") lie(record);
+    folder.add(record);
+  }
+  return folder.assess({"n1", "n2", "n3", "n4"});
+}
+
+Fleet besideLiar(const std::function<void(Record&)>& lie) {
+  FleetFolder folder;
+  return besideLiar(lie, folder);
+}
+
+void expectOthersAccepted(const Fleet& fleet) {
+  for (const char* name : {"n1", "n2", "n3"})
+    EXPECT_EQ(nodeOf(fleet, name).state, fleet::NodeState::kAccepted) << nodeOf(fleet, name).reason;
+}
+
+/// Makes `stage` one of three nodes in a run of 77, in which this record says that n1 failed.
+void accuseN1In(StageRecord& stage, Record& record) {
+  stage.scope = Scope::kCluster;
+  stage.group = {{"world_size", 24}, {"first_rank", 0}, {"nodes", 3}, {"culprit", ""}};
+  record.nodeCount = 77;
+  Verdict verdict;
+  verdict.outcome = Outcome::kFail;
+  verdict.stage = stage.name;
+  verdict.metric = "compute.gemm_throughput";
+  verdict.labels = {{"culprit", "node n1"}, {"kind", "node"}};
+  verdict.detail = "slow";
+  verdict.observed = verdict.limit = verdict.margin = std::nan("");
+  stage.verdicts.push_back(verdict);
+  settle(record);
+  record.acceptance = Acceptance::kRejected;
+  record.exitCode = 1;
+  record.reasons = {"1 check failed"};
+}
+
+TEST(Fleet, NoRecordMakesAStageOneOfSeveralNodes) {
+  const Fleet known = besideLiar([](Record& record) { accuseN1In(record.stages.back(), record); });
+  expectOthersAccepted(known);
+  EXPECT_EQ(nodeOf(known, "n4").state, fleet::NodeState::kRejected) << nodeOf(known, "n4").reason;
+  const Fleet invented = besideLiar([](Record& record) {
+    StageRecord stage = record.stages.back();
+    stage.name = "muster:links";
+    stage.verdicts.clear();
+    stage.measurements.clear();
+    stage.evidence = {{"expectations", Json::array()}};
+    accuseN1In(stage, record);
+    record.stages.push_back(stage);
+    settle(record);
+    record.acceptance = Acceptance::kRejected;
+    record.exitCode = 1;
+    record.reasons = {"1 check failed"};
+  });
+  expectOthersAccepted(invented);
+  EXPECT_EQ(nodeOf(invented, "n4").state, fleet::NodeState::kRejected) << nodeOf(invented, "n4").reason;
+}
+
+TEST(Fleet, NoRecordSaysThatAGroupLacksItsFirstNode) {
+  const Fleet fleet = besideLiar([](Record& record) {
+    StageRecord stage = record.stages.back();
+    stage.name = "muster:links";
+    stage.scope = Scope::kCluster;
+    stage.group = {{"world_size", 16}, {"first_rank", 8}, {"nodes", 2}, {"culprit", ""}};
+    record.nodeRank = 1;
+    record.nodeCount = 2;
+    record.stages.push_back(stage);
+    settle(record);
+  });
+  expectOthersAccepted(fleet);
+  EXPECT_THAT(fleet.reasons, ::testing::Not(::testing::Contains(HasSubstr("no record of its first node"))));
+}
+
+TEST(Fleet, NoRecordChoosesTheOverridesOfARun) {
+  // What the others ran without overrides is not of another run because of one that has an empty one.
+  const auto lie = [](Record& record) { record.overrides = {""}; };
+  FleetFolder folder;
+  Record copy = nodeRecord("n9");
+  testing::giveParts(copy, "n1");
+  folder.add(copy);
+  const Fleet fleet = besideLiar(lie, folder);
+  EXPECT_EQ(nodeOf(fleet, "n4").state, fleet::NodeState::kStale);
+  EXPECT_NE(nodeOf(fleet, "n1").state, fleet::NodeState::kAccepted) << "n9 has its parts";
+}
+
+TEST(Fleet, NoRecordNamesThePlanForTheOthers) {
+  const std::string name = nodeRecord("n1").plan.name;
+  EXPECT_EQ(besideLiar([](Record& record) { record.plan.name = "burn-in of everything"; }).planName, name);
+}
+
+TEST(Fleet, AWaiverOfOneRecordThatMatchesNothingIsItsNodesError) {
+  const Fleet fleet = besideLiar([](Record& record) {
+    giveWaiverOf("nowhere", record, WaiverState::kElsewhere);
+    record.waivers.back().stage = record.stages.back().name;
+    record.waivers.back().metric = "compute.gemm_throughput";
+  });
+  expectOthersAccepted(fleet);
+  EXPECT_EQ(fleet.waiversUnmatched, 0u);
+  EXPECT_EQ(nodeOf(fleet, "n4").state, fleet::NodeState::kIncomplete);
+  EXPECT_THAT(nodeOf(fleet, "n4").reason, HasSubstr("that matches nothing in the fleet"));
+}
+
+/// A figure that the first node of a group reports for all of its nodes.
+void reportForAll(Record& record, Direction direction) {
+  Measurement measurement;
+  measurement.metric = "collective.large_message_bus_bandwidth";
+  measurement.unit = "B/s";
+  measurement.direction = direction;
+  measurement.samples = {4e11};
+  record.stages.back().measurements.push_back(measurement);
+}
+
+TEST(Fleet, WhatAFirstNodeReportsForAllIsNotContradictedByOneRecord) {
+  FleetFolder folder;
+  std::vector<std::string> names;
+  for (int i = 0; i < 8; ++i) {
+    names.push_back("n" + std::to_string(i));
+    Record record = nodeRecord(names.back());
+    record.nodeRank = i;
+    record.nodeCount = 8;
+    record.stages.back().scope = Scope::kCluster;
+    record.stages.back().group = {{"world_size", 64}, {"first_rank", 8 * i}, {"nodes", 8}, {"culprit", ""}};
+    if (i == 0) reportForAll(record, Direction::kHigher);
+    if (i == 5) reportForAll(record, Direction::kLower);
+    settle(record);
+    folder.add(record);
+  }
+  const Fleet fleet = folder.assess(names);
+  EXPECT_EQ(nodeOf(fleet, "n0").state, fleet::NodeState::kAccepted) << nodeOf(fleet, "n0").reason;
+  EXPECT_EQ(nodeOf(fleet, "n5").state, fleet::NodeState::kIncomplete) << nodeOf(fleet, "n5").reason;
 }
 
 /// What a record may say of the throughput for itself, and not for the others.
