@@ -6,7 +6,7 @@ namespace muster {
 
 inline constexpr const char* kExamples = R"(
 Examples:
-  muster run plans/quickstart.toml                     test this machine's CPU, about a minute
+  muster run plans/quickstart.toml                     test this machine's CPU, half a minute
   muster run plans/node-quick.toml --out /data/n17     test this node's GPUs, five minutes
   muster run plans/node-quick.toml --simulate plans/scenarios/h100x8-one-slow-gpu.toml
   muster run --resume /data/n17                        resume after a crash or Ctrl-C
