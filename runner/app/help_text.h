@@ -39,10 +39,11 @@ Kubernetes, Open MPI and torchrun are detected; without them, give the options:
   muster run plans/cluster.toml --nnodes 4 --node-rank 2 --rendezvous node-0:29400)";
 
 inline constexpr const char* kFleetExamples = R"(
-Reads every record.json (and other *.json) in RUN and its subdirectories. Reports one state for every expected node:
-accepted, rejected, incomplete, missing, down, drained, stale (another plan) or quarantined (truncated or invalid record).
-Writes fleet.json and fleet.html. The --expect file has one node list per line, optionally with the required SKU
-(default: that of most nodes) or the scheduler's state:
+Reads every record.json in RUN and its subdirectories (other *.json where there is none). Reports one state for every
+expected node: accepted, rejected, affected (fails only due to another component), incomplete, missing, down, drained,
+stale (another plan or run) or quarantined (truncated or invalid record). Writes fleet.json and fleet.html.
+The --expect file has one node list per line, optionally with the required SKU (default: that of most nodes) or the
+scheduler's state:
   node[001-128]
   node[129-136] sku=h200-sxm
   node137 down Not responding
