@@ -13,7 +13,7 @@ inline constexpr const char* kGemmTest = R"json({
   "scopes": ["device"],
   "metrics": [
     {"name": "gemm_throughput", "unit": "FLOP/s", "direction": "higher", "labels": ["dtype", "size"],
-     "peak": "flops.{dtype}", "series": "runs", "summary": "rate of each sample; 2 m n k operations a run (integer ones for i8)"
+     "peak": "flops.{dtype}", "series": "runs", "summary": "rate of each sample; 2 m n k operations per run (integer ones for i8)"
 },
     {"name": "gemm_wrong_elements", "unit": "count", "direction": "lower", "labels": ["dtype", "size"],
      "summary": "checked elements outside the error bound of their type, including NaN",
