@@ -42,7 +42,7 @@ struct GemmParams : ShapeParams {
   void declare(sdk::ParamTable& param) {
     declareShape(param, 2048);
     param("algorithm", spec.algorithm, "default",
-          "an implementation of the backend (host: onednn, openblas; cuda: best), or default: the backend's choice");
+          "implementation of the backend (host: onednn, openblas; cuda: best); default: its choice");
     param("warmup", sampling.warmupMax, "s", "5s", {"0s", "1h"},
           "longest warm-up; it ends early once the rate is steady");
     param("min_time", sampling.minTime, "s", "2s", {"0s", "24h"}, "minimum sampling time");

@@ -26,7 +26,7 @@ constexpr const char* kDeltaExamples = R"(
 After a repair, only the affected nodes are retested. RUN holds their new records; the records of all other nodes come
 from the accepted fleet (--since, default: the newest accepted fleet in the history). A node must be retested if a newer
 record shows another serial number or driver, if one of its parts was found in another node, or if the record it was
-accepted with is gone. --survey takes later runs of any plan; only their inventory is used.
+accepted with is gone. --survey takes later runs of any plan with the fleet's backend; only their inventory is used.
 
 Nothing is merged while a node must be retested (exit 3) or if the plan, overrides, profile or backend of a new record
 differ from the accepted fleet (exit 2). Otherwise writes the records, fleet.json and fleet.html, which state the source
@@ -34,7 +34,7 @@ run of each node, to --out; the exit code is that of the fleet.
 
 Examples:
   muster history add runs/accepted                              store the accepted fleet
-  muster slurm submit plans/environment.toml --nodes all --out runs/look
+  muster slurm submit plans/environment.toml --set backend=cuda --sku auto --nodes all --out runs/look
   muster history delta --survey runs/look                       prints: retest: n17,n23
   muster slurm submit plans/node-full.toml --nodes n17,n23 --out runs/again
   muster history delta runs/again --survey runs/look --out runs/accepted-2

@@ -154,7 +154,7 @@ CLI::App* addSlurm(CLI::App& app, SlurmOptions& o) {
       ->capture_default_str();
   hooks->add_option("--keep", o.hookFolder, "directory on each node for the last two results")
       ->capture_default_str();
-  addOnRun(slurm, o, "fill", "submit missing nodes of this round; called by the fleet job")->group("");
+  addOnRun(slurm, o, "fill", "submit jobs for missing nodes; called by the fleet job")->group("");
   return slurm;
 }
 
