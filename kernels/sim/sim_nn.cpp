@@ -243,7 +243,7 @@ Result<std::unique_ptr<Program>> SimNn::compile(const Network& network, const Pr
   if (rate == scenario.figures.gemm.end())
     return Error{
         ErrorCode::kUnsupported,
-        fmt::format("scenario \"{}\" gives no GEMM figure for {}", scenario.name, dtypeName(options.dtype)),
+        fmt::format("scenario \"{}\" has no GEMM rate for {}", scenario.name, dtypeName(options.dtype)),
         device_.info().id};
   MUSTER_CHECK_OK(network.check());
   const Roofline roofline = {rate->second, scenario.figures.memory.at(MemoryOp::kCopy),

@@ -133,7 +133,7 @@ Result<std::unique_ptr<Gemm>> SimOps::gemm(const GemmSpec& spec) {
   const std::string& id = device_.info().id;
   if (rate == rates.end())
     return Error{ErrorCode::kUnsupported,
-                 fmt::format("scenario \"{}\" gives no GEMM figure for {}", device_.unit().scenario->name,
+                 fmt::format("scenario \"{}\" has no GEMM rate for {}", device_.unit().scenario->name,
                              dtypeName(spec.dtype)),
                  id};
   if (spec.m <= 0 || spec.n <= 0 || spec.k <= 0)

@@ -31,7 +31,7 @@ Outcome missed(const Expectation& e) {
 CheckResult compare(const Expectation& e, double observed, const Bound& bound, const std::string& unit) {
   CheckResult result = errorResult("");
   if (!std::isfinite(observed)) {
-    result.detail = "the compared figure has no value (its samples are all zero, or too large)";
+    result.detail = "the compared statistic is undefined (all samples are zero, or too large)";
     return result;
   }
   const BoundDistance distance = distanceTo(bound, observed);

@@ -56,7 +56,7 @@ std::string ofFigures(const VerdictClaim& claim) {
   if (claim.outcome == Outcome::kPass) {
     if (missed) return figures(claim, "passes");
     if (hasBound(claim.kind) && !(std::isfinite(claim.observed) && std::isfinite(claim.limit)))
-      return "it passes without a figure or a limit";
+      return "it passes without a value or a limit";
   }
   const bool warns = claim.outcome == Outcome::kWarn || claim.outcome == Outcome::kFlaky;
   if (warns && missed && !missWarns(claim)) return figures(claim, "only warns");

@@ -84,7 +84,7 @@ class Builder {
 
   [[nodiscard]] std::string source(const LearnedLimit& limit, const LearnGroup& group) const {
     return fmt::format(
-        "{}learned: n = {} figures of {} healthy nodes in stage {} of plan {}, sigma {}, skew {:.3f}; with "
+        "{}learned: n = {} values of {} healthy nodes in stage {} of plan {}, sigma {}, skew {:.3f}; with "
         "{} "
         "confidence at most {} of healthy values miss it; a loss of {} is rejected with 99% probability; "
         "{}; {}; records sha256 {}",

@@ -259,8 +259,9 @@ void StageReader::countKey(size_t textBytes, const LabelList& labels) {
   constexpr size_t kCopies = 3;  // the text in the table and in the reader's own, and its parts
   keyBytes_ += kCopies * textBytes + labels.keptBytes();
   if (keyBytes_ > limits_.keyBytes)
-    failures_.fail("measurements", fmt::format("the names and labels of its figures unfold to more than {}",
-                                               formatQuantity(static_cast<double>(limits_.keyBytes), "B")));
+    failures_.fail("measurements",
+                   fmt::format("the names and labels of its measurements expand to more than {}",
+                               formatQuantity(static_cast<double>(limits_.keyBytes), "B")));
 }
 
 void StageReader::noteAsked(Parts& parts) {

@@ -339,7 +339,7 @@ void StageReader::addDeferred(const ColumnarReader& verdict, const VerdictFields
   deferred.observed = numberOr(verdict, "observed");
   if (!std::isfinite(deferred.observed))
     return failures_.fail("verdicts",
-                          fmt::format("{} is deferred without a finite figure", printable(metric, 80)));
+                          fmt::format("{} is deferred without a finite value", printable(metric, 80)));
   // One vote for each thing that was measured: what has no measurement would outvote the other nodes.
   const std::optional<uint64_t> id = measurementOf(fields);
   const auto span = id ? comparable_.find(*id) : comparable_.end();

@@ -161,7 +161,7 @@ Result<int> show(const HistoryOptions& options) {
     printJson(json);
     return kExitAccepted;
   }
-  printText("{}\n  record {}\n  sha256 {}\n  id     {}\n  {} figures\n", runLine(run), printable(run.path),
+  printText("{}\n  record {}\n  sha256 {}\n  id     {}\n  {} values\n", runLine(run), printable(run.path),
             run.sha256, printable(run.runId), points.size());
   for (const auto& d : deviations)
     printText("  {:<8} {} {} {}\n", d.outcome, printable(d.device), printable(d.metric), printable(d.detail));
