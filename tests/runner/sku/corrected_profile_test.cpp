@@ -14,9 +14,9 @@ namespace muster {
 namespace {
 
 constexpr double kTolerance = 0.1;
-const Provenance kProvenance = {"2026-11-23", "node-quick", "driver 580.95.05", std::string(64, 'a'), "", 1};
+const Provenance kCorrection = {"2026-11-23", "node-quick", "driver 580.95.05", std::string(64, 'a'), "", 1};
 
-Profile h100() {
+Profile shippedH100() {
   auto profile = loadProfile(testing::sourceDir() / "plans/skus/h100-sxm5-80gb.toml", nullptr);
   EXPECT_TRUE(profile.ok());
   return profile.ok() ? std::move(*profile) : Profile{};
@@ -51,7 +51,7 @@ LearnInput inputOf(std::vector<LearnGroup> groups, size_t nodes = 1) {
 }
 
 CorrectedProfile corrected(const Profile& base, const LearnInput& input,
-                           const Provenance& from = kProvenance) {
+                           const Provenance& from = kCorrection) {
   auto result = correctedProfile(base, input, kTolerance, from);
   EXPECT_TRUE(result.ok()) << result.error().text();
   return result.ok() ? std::move(*result) : CorrectedProfile{};
@@ -66,13 +66,13 @@ const Expectation& of(const Profile& profile, const std::string& metric, const L
 }
 
 std::string refusalOf(const LearnInput& input) {
-  const auto result = correctedProfile(h100(), input, kTolerance, kProvenance);
+  const auto result = correctedProfile(shippedH100(), input, kTolerance, kCorrection);
   EXPECT_FALSE(result.ok());
   return result.ok() ? "" : result.error().text();
 }
 
 TEST(CorrectedProfile, MovesABaselineThatTheMachineMissesAndSaysWhereItWasMeasured) {
-  const Profile base = h100();
+  const Profile base = shippedH100();
   const CorrectedProfile result = corrected(base, inputOf({gemm(600e12)}));
   const Expectation& e = of(result.profile, "compute.gemm_throughput", {{"dtype", "bf16"}});
   EXPECT_EQ(e.kind, CheckKind::kBaseline);
@@ -89,7 +89,7 @@ TEST(CorrectedProfile, MovesABaselineThatTheMachineMissesAndSaysWhereItWasMeasur
 }
 
 TEST(CorrectedProfile, KeepsEverythingElseAsItWas) {
-  const Profile base = h100();
+  const Profile base = shippedH100();
   const CorrectedProfile result = corrected(base, inputOf({gemm(600e12)}));
   ASSERT_EQ(result.profile.expectations.size(), base.expectations.size());
   size_t same = 0;
@@ -103,7 +103,7 @@ TEST(CorrectedProfile, KeepsEverythingElseAsItWas) {
 
 TEST(CorrectedProfile, KeepsALimitThatIsMetAndWouldOnlyBecomeLooser) {
   // 50 GB/s meets the 48 GB/s; 10% below 50 would be less.
-  const CorrectedProfile result = corrected(h100(), inputOf({gemm(730e12), hostCopy(50e9)}));
+  const CorrectedProfile result = corrected(shippedH100(), inputOf({gemm(730e12), hostCopy(50e9)}));
   EXPECT_TRUE(result.corrections.empty());
   ASSERT_EQ(result.confirmed.size(), 2u);
   EXPECT_EQ(of(result.profile, "memory.host_to_device_bandwidth").limit, 48e9);
@@ -111,8 +111,8 @@ TEST(CorrectedProfile, KeepsALimitThatIsMetAndWouldOnlyBecomeLooser) {
 
 TEST(CorrectedProfile, TightensALimitOfTheSameKind) {
   const CorrectedProfile result = corrected(
-      h100(), inputOf({hostCopy(60e9),
-                       group("memory.bandwidth", {{"op", "read"}}, "B/s", 3e12, "memory_bandwidth")}));
+      shippedH100(), inputOf({hostCopy(60e9),
+                              group("memory.bandwidth", {{"op", "read"}}, "B/s", 3e12, "memory_bandwidth")}));
   ASSERT_EQ(result.corrections.size(), 2u);
   EXPECT_FALSE(result.corrections[0].looser || result.corrections[1].looser);
   const Expectation& least = of(result.profile, "memory.host_to_device_bandwidth");
@@ -127,7 +127,7 @@ TEST(CorrectedProfile, TightensALimitOfTheSameKind) {
 TEST(CorrectedProfile, OfSeveralFiguresUnderOneLimitTheOneWithTheLeastRoomCounts) {
   LearnGroup hot = gemm(650e12);
   hot.stage = "hot";
-  const CorrectedProfile result = corrected(h100(), inputOf({gemm(740e12), hot}));
+  const CorrectedProfile result = corrected(shippedH100(), inputOf({gemm(740e12), hot}));
   EXPECT_DOUBLE_EQ(of(result.profile, "compute.gemm_throughput", {{"dtype", "bf16"}}).limit, 650e12);
 }
 
@@ -137,7 +137,7 @@ TEST(CorrectedProfile, LeavesSickNodesOutAndNamesTheOthers) {
   for (LearnFigure& figure : input.groups[0].figures)
     if (figure.node == 1) figure.value = 1e12;
   input.nodes[1].sick = "memory.pattern_errors of gpu1 fail";
-  const CorrectedProfile result = corrected(h100(), input);
+  const CorrectedProfile result = corrected(shippedH100(), input);
   const Expectation& e = of(result.profile, "compute.gemm_throughput", {{"dtype", "bf16"}});
   EXPECT_DOUBLE_EQ(e.limit, 600e12);
   EXPECT_NE(e.source.find("on n0, n2, 2026"), std::string::npos) << e.source;
@@ -158,7 +158,7 @@ TEST(CorrectedProfile, RefusesWhatCannotBe) {
 }
 
 TEST(CorrectedProfile, CorrectedAgainItStillSaysWhatWasThereAtFirst) {
-  const CorrectedProfile once = corrected(h100(), inputOf({gemm(600e12)}));
+  const CorrectedProfile once = corrected(shippedH100(), inputOf({gemm(600e12)}));
   const CorrectedProfile twice = corrected(once.profile, inputOf({gemm(500e12)}));
   const std::string& source = of(twice.profile, "compute.gemm_throughput", {{"dtype", "bf16"}}).source;
   EXPECT_NE(source.find("measured: 500 TFLOP/s"), std::string::npos) << source;
@@ -167,11 +167,11 @@ TEST(CorrectedProfile, CorrectedAgainItStillSaysWhatWasThereAtFirst) {
 }
 
 TEST(CorrectedProfile, IsReadAgainAndMarkedByItsOrigin) {
-  Provenance simulated = kProvenance;
+  Provenance simulated = kCorrection;
   simulated.scenario = "h100x8-healthy";
   for (const bool real : {true, false}) {
     const Profile profile =
-        corrected(h100(), inputOf({gemm(600e12)}), real ? kProvenance : simulated).profile;
+        corrected(shippedH100(), inputOf({gemm(600e12)}), real ? kCorrection : simulated).profile;
     const auto again = parseProfile(profileToml(profile, "x"), "again.toml", nullptr);
     ASSERT_TRUE(again.ok()) << again.error().text();
     EXPECT_EQ(checkOrigin(*again, false).ok(), real);
