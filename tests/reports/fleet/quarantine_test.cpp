@@ -177,7 +177,7 @@ TEST(Quarantine, NamesFiguresWhoseNamesAreTooManyOrTooLarge) {
                                                        {"rows", {{"case", cases}}}});
     return dumpJson(record);
   };
-  EXPECT_THAT(reasonFor(with(5'000, 62)), HasSubstr("unfold to more than"));
+  EXPECT_THAT(reasonFor(with(5'000, 62)), HasSubstr("expand to more than"));
   FleetFolder folder;
   folder.write("bad/record.json", with(25'000, 3));
   EXPECT_EQ(folder.assess({"bad"}).quarantined.size(), 0u)
