@@ -15,7 +15,7 @@ using ::testing::Gt;
 using ::testing::IsEmpty;
 
 std::string hostProgram() {
-  return buildDir() / "runner" / "host" / "muster-hostProgram";
+  return buildDir() / "runner" / "host" / "muster-host";
 }
 
 /// Builds the example in `folder`, where nothing but the header can be included.
