@@ -18,16 +18,13 @@ enum class LogKind {
 
 struct LogLine {
   LogKind kind = LogKind::kNone;
-  std::string address;  ///< of kXid, kFallenOffBus and kSxid: "0000:4e:00"; empty where the line has none
+  std::string address;  ///< of kXid, kFallenOffBus and kSxid: "0000:4e:00"
   int code = 0;         ///< the XID or SXid
   bool fatal = true;    ///< of an SXid, and of an XID whose text says Fatal or Nonfatal
 };
 
-/// Reads a line as printk writes it, with or without level, time and host.
+/// Reads one message of the log, with or without level, time and host. It counts only if it is the kernel's
+/// and begins as the driver begins it: what a user may choose, a process' name or a file's, stands elsewhere.
 LogLine readLogLine(std::string_view line);
-
-/// The address in a line that begins a report of several lines about a GPU ("NVRM: The NVIDIA GPU
-/// 0000:4e:00.0"), of which only a later one says what happened; else empty.
-std::string gpuInLogLine(std::string_view line);
 
 }  // namespace muster

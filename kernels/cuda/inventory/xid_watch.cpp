@@ -62,14 +62,10 @@ void XidCount::add(int xid, bool fatalByText) {
 GpuLog readGpuLog(std::string_view log) {
   GpuLog found;
   FallenOff fallenOff;
-  std::string mentioned;
   for (const std::string& line : split(log, '\n')) {
-    LogLine one = readLogLine(line);
-    if (const std::string gpu = gpuInLogLine(line); !gpu.empty()) mentioned = gpu;
+    const LogLine one = readLogLine(line);
     if (one.kind == LogKind::kSxid) addSxid(one, line, found.sxids);
     if (one.kind != LogKind::kXid && one.kind != LogKind::kFallenOffBus) continue;
-    if (one.address.empty()) one.address = mentioned;
-    if (one.address.empty()) continue;
     if (one.code == kXidFallenOffTheBus && !fallenOff.isNew(one.address, one.kind)) continue;
     found.xids[one.address].add(one.code, one.fatal);
   }

@@ -2,9 +2,15 @@
 // The kernel's log: errors of the hardware that it reported.
 #include "kernels/host/inventory/kernel_log.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/klog.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <optional>
@@ -18,6 +24,8 @@ namespace {
 
 constexpr int kReadAll = 3;      // SYSLOG_ACTION_READ_ALL: does not consume
 constexpr int kSizeBuffer = 10;  // SYSLOG_ACTION_SIZE_BUFFER
+constexpr size_t kMostBytes = size_t{64} << 20;
+constexpr std::string_view kLineBreak = "\\x0a";  // as /dev/kmsg writes it
 
 Error forbidden(int error) {
   return {ErrorCode::kIo,
@@ -48,16 +56,77 @@ void forEachLine(std::string_view log, Each each) {
   }
 }
 
+/// /dev/kmsg, behind what was cleared; not valid where it cannot be opened or is something else.
+Fd openRecords() {
+  constexpr unsigned kMajor = 1, kMinor = 11;
+  Fd file(open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY));
+  struct stat info {};
+  if (!file.valid() || fstat(file.get(), &info) != 0 || !S_ISCHR(info.st_mode) ||
+      info.st_rdev != makedev(kMajor, kMinor) || lseek(file.get(), 0, SEEK_DATA) < 0)
+    return Fd();
+  return file;
+}
+
+Result<std::string> readRecords(const Fd& file) {
+  std::string log;
+  std::array<char, 1 << 14> record;  // the kernel's longest has 8 KiB
+  while (log.size() < kMostBytes) {
+    const ssize_t got = read(file.get(), record.data(), record.size());
+    if (got > 0)
+      log += lineOfRecord({record.data(), static_cast<size_t>(got)});
+    else if (got == 0 || errno == EAGAIN)
+      break;
+    else if (errno != EPIPE && errno != EINTR)  // EPIPE: it was overwritten meanwhile, the next one follows
+      return forbidden(errno);
+  }
+  return log;
+}
+
 }  // namespace
 
+std::string lineOfRecord(std::string_view record) {
+  // "LEVEL,NUMBER,MICROSECONDS,FLAGS[,...];TEXT", and lines of details.
+  const size_t text = record.find(';');
+  if (text == std::string_view::npos) return "";
+  const std::vector<std::string> head = split(record.substr(0, text), ',');
+  if (head.size() < 4 || head[3] != "-") return "";
+  uint64_t time = 0;
+  std::from_chars(head[2].data(), head[2].data() + head[2].size(), time);
+  record.remove_prefix(text + 1);
+  return fmt::format("<{}>[{:5}.{:06}] {}\n", head[0], time / 1000000, time % 1000000,
+                     record.substr(0, record.find('\n')));
+}
+
+Result<std::string> linesOfSyslog(std::string_view log) {
+  std::string lines, last;
+  bool timed = true;
+  forEachLine(log, [&](std::string_view line) {
+    timed = timed && timeOf(line).has_value();
+    const std::string head(line.substr(0, line.find(']')));
+    if (!lines.empty() && head == last) {
+      lines.pop_back();
+      lines += kLineBreak;
+    }
+    last = head;
+    lines.append(line).push_back('\n');
+  });
+  if (timed) return lines;
+  return Error{
+      ErrorCode::kIo,
+      "/dev/kmsg is not readable, and without printk.time=1 messages cannot be told apart from names "
+      "in them; set it, pass /dev/kmsg to the container, or set the parameter kernel_log = \"off\"",
+      "kernel log"};
+}
+
 Result<std::string> readKernelLog() {
+  if (const Fd records = openRecords(); records.valid()) return readRecords(records);
   const int size = klogctl(kSizeBuffer, nullptr, 0);
   if (size < 0) return forbidden(errno);
-  std::string log(static_cast<size_t>(std::clamp(size, 1 << 12, 64 << 20)), '\0');
+  std::string log(std::clamp(static_cast<size_t>(size), size_t{1} << 12, kMostBytes), '\0');
   const int got = klogctl(kReadAll, log.data(), static_cast<int>(log.size()));
   if (got < 0) return forbidden(errno);
   log.resize(static_cast<size_t>(got));
-  return log;
+  return linesOfSyslog(log);
 }
 
 std::string logSince(std::string_view log, double since) {

@@ -2,7 +2,10 @@
 // Hardware errors in kernel logs.
 #include "kernels/host/inventory/kernel_log.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 namespace muster {
 namespace {
@@ -33,7 +36,7 @@ TEST(KernelLog, CorrectedErrorsAndPlainLinesAreNone) {
 
 TEST(KernelLog, HostileLinesArePrintable) {
   const LogErrors errors =
-      hardwareErrors(std::string("Memory failure: \x1b[2J\xff") + std::string(9000, 'x'));
+      hardwareErrors(std::string("Memory failure: 0x1\x1b[2J\xff") + std::string(9000, 'x'));
   EXPECT_EQ(errors.count, 1u);
   EXPECT_LE(errors.last.size(), 220u);
   EXPECT_EQ(errors.last.find('\x1b'), std::string::npos);
@@ -46,6 +49,34 @@ TEST(KernelLog, LinesOlderThanItsBeginAreLeftOut) {
   EXPECT_EQ(logSince(log, 10),
             "<6>[   10.000000] new\n[  11.5][ T12] with a thread\nwithout a time\n[many] no time\n<\n");
   EXPECT_EQ(logSince("", 10), "");
+}
+
+TEST(KernelLog, OneRecordIsOneLineWhateverNamesItHolds) {
+  EXPECT_EQ(lineOfRecord("6,339,5140900,-;NET: Registered\n SUBSYSTEM=net\n DEVICE=n3\n"),
+            "<6>[    5.140900] NET: Registered\n");
+  EXPECT_EQ(lineOfRecord("3,340,3888804123,-,caller=T77;a\\x0ab"), "<3>[ 3888.804123] a\\x0ab\n");
+  EXPECT_EQ(lineOfRecord("12,341,1,-;of a user"), "<12>[    0.000001] of a user\n");
+  EXPECT_EQ(lineOfRecord("6,342,1,c;the rest of another"), "");
+  EXPECT_EQ(lineOfRecord("6,343"), "");
+  EXPECT_EQ(lineOfRecord(""), "");
+}
+
+TEST(KernelLog, WhatFollowsALineBreakIsNoMessageOfItsOwn) {
+  const std::string_view forged = "mlx5_core 0000:1a:00.0: Fatal error 3 detected";
+  for (const char* caller : {"", "[   T77]"}) {
+    const std::string head = fmt::format("<6>[ 3888.804123]{} ", caller);
+    const std::string crash = fmt::format(
+        "{0}\n{0}x[7]: segfault at 0 ip 0 sp 0 error 6 in \n{0}{1}[1129,5000+1000]\n", head, forged);
+    const auto lines = linesOfSyslog(crash + "<6>[ 3888.804124] " + std::string(forged) + "\n");
+    ASSERT_TRUE(lines.ok());
+    EXPECT_EQ(std::count(lines->begin(), lines->end(), '\n'), 2) << *lines;
+    EXPECT_EQ(findInLog(*lines, LogKind::kHcaError).count, 1u) << "its own is one";
+  }
+  EXPECT_EQ(*linesOfSyslog(""), "");
+  EXPECT_FALSE(linesOfSyslog("\n").ok());
+  const auto timeless = linesOfSyslog("<6>x[7]: segfault in \n<6>" + std::string(forged) + "\n");
+  ASSERT_FALSE(timeless.ok());
+  EXPECT_NE(timeless.error().message.find("printk.time=1"), std::string::npos);
 }
 
 TEST(KernelLog, IsReadOrTheErrorSaysWhatToDo) {
