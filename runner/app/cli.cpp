@@ -127,7 +127,8 @@ CLI::App* addRun(CLI::App& app, Arguments& a) {
   run->add_option("--no-gpu", a.noGpu, "result on a node without a GPU: fail (exit 3) or skip (exit 5)")
       ->check(CLI::IsMember({"fail", "skip"}))
       ->capture_default_str();
-  run->add_option("--plugins", a.run.pluginFolders, "directory with additional plugins")
+  run->add_option("--plugins", a.run.pluginFolders,
+                  "directory with additional plugins; a resumed run needs the same ones named again")
       ->type_name("DIR")
       ->allow_extra_args(false);
   run->add_option("--skus", a.run.skuFolders, "directory with additional SKU profiles")

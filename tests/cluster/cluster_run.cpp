@@ -91,7 +91,7 @@ void ClusterRun::start(int host, int rank, const std::vector<std::string>& more,
 }
 
 void ClusterRun::resume(int host, const std::vector<std::string>& more) {
-  std::vector<std::string> command = {"--resume", out(host)};
+  std::vector<std::string> command = {"--resume", out(host), "--plugins", dir_.path() / "plugins"};
   command.insert(command.end(), more.begin(), more.end());
   launch(host, command);
 }

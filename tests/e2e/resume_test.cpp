@@ -169,6 +169,42 @@ TEST(Resume, RefusesInputsThatWereChangedInBetween) {
   EXPECT_EQ(result.exitCode, 2) << result.out << result.err;
 }
 
+/// A plugin's library is loaded to be described: a folder that the journal alone names must not get that far.
+TEST(Resume, LoadsNoPluginBecauseAJournalNamesIt) {
+  TempDir dir;
+  const auto file = dir.write("plan.toml", kResumePlan);
+  const fs::path out = dir.path() / "run", strange = dir.path() / "strange", loaded = dir.path() / "loaded";
+  const std::string fakes = withFakes()[1];
+  runMuster(std::vector<std::string>{"run", file.string(), "--out", out.string()} + withFakes());
+  fs::remove(out / "record.json");
+  const std::string lines = readWhole(out / "journal.jsonl");
+  const std::string journal = lines.substr(0, lines.find('\n', lines.find('\n') + 1) + 1);
+  const auto resumed = [&](const std::string& named, const std::vector<std::string>& options) {
+    std::string edited = journal;
+    const size_t at = edited.find(fakes);
+    EXPECT_NE(at, std::string::npos);
+    std::ofstream(out / "journal.jsonl") << edited.replace(at, fakes.size(), named);
+    ProcessOptions process;
+    process.environment["FAKE_LOADED"] = loaded.string();
+    return runMuster(std::vector<std::string>{"run", "--resume", out.string()} + options, process);
+  };
+  const auto expectRefused = [&](const ProcessResult& result, const std::string& part) {
+    EXPECT_EQ(result.exitCode, 2) << result.out << result.err;
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+    EXPECT_FALSE(fs::exists(loaded)) << "it was loaded";
+    EXPECT_FALSE(fs::exists(out / "record.json"));
+  };
+  fs::create_directories(strange);
+  fs::copy_file(buildDir() / "tests/fakes/fake-mark.so", strange / "fake-mark.so");
+  expectRefused(resumed(strange.string(), {}), "was started with plugins from " + strange.string());
+  expectRefused(resumed(strange.string(), withFakes()), "repeat --plugins DIR");
+  expectRefused(resumed(fakes, {}), "was started with plugins from " + fakes);
+  expectRefused(resumed(fakes, withFakes() + std::vector<std::string>{"--plugins", strange.string()}),
+                "its --plugins are others");
+  EXPECT_NE(resumed(fakes, {"--plugins", fakes + "/"}).exitCode, 2) << "the same folder, in other words";
+  EXPECT_TRUE(fs::exists(out / "record.json"));
+}
+
 TEST(Resume, FailsANodeThatRebootedInBetween) {
   TempDir dir;
   const auto file = dir.write("plan.toml", kResumePlan);

@@ -30,25 +30,50 @@ fs::path defaultFolder(const Plan& plan) {
   return fmt::format("muster-{}-{}-{}", plan.name, hostName(), time);
 }
 
+/// As node_start.cpp writes them into a journal; a last slash makes no difference.
+std::vector<fs::path> absolutePaths(const std::vector<fs::path>& paths) {
+  std::vector<fs::path> all;
+  all.reserve(paths.size());
+  for (const fs::path& path : paths) {
+    fs::path absolute = fs::absolute(path).lexically_normal();
+    all.push_back(absolute.has_filename() ? absolute : absolute.parent_path());
+  }
+  return all;
+}
+
 /// What was given beside --resume and differs from what the run was started with. Silence about it would be a
 /// promise that is not kept: `--strict`, say, of a run that is not strict.
 std::vector<std::string> givenOtherwise(const RunOptions& asked, const RunOptions& frozen) {
-  const auto absolute = [](const std::vector<fs::path>& paths) {
-    std::vector<fs::path> all;
-    all.reserve(paths.size());
-    for (const fs::path& path : paths) all.push_back(fs::absolute(path));
-    return all;
-  };
   std::vector<std::string> options;
   if (asked.seedGiven && asked.seed != frozen.seed) options.emplace_back("--seed");
   if (asked.strict && !frozen.strict) options.emplace_back("--strict");
   if (asked.noGpuSkip && !frozen.noGpuSkip) options.emplace_back("--no-gpu=skip");
   if (!asked.scopes.empty() && asked.scopes != frozen.scopes) options.emplace_back("--scope");
-  if (!asked.pluginFolders.empty() && absolute(asked.pluginFolders) != frozen.pluginFolders)
-    options.emplace_back("--plugins");
-  if (!asked.skuFolders.empty() && absolute(asked.skuFolders) != frozen.skuFolders)
+  if (!asked.skuFolders.empty() && absolutePaths(asked.skuFolders) != absolutePaths(frozen.skuFolders))
     options.emplace_back("--skus");
   return options;
+}
+
+/// Plugins are code: a journal, which others may have written, never says which ones are loaded. Fails unless
+/// the command line names all that the run was started with, and no others.
+Status checkPluginFolders(const std::vector<fs::path>& asked, const std::vector<std::string>& started) {
+  const std::vector<fs::path> given = absolutePaths(asked);
+  const std::vector<fs::path> wanted = absolutePaths({started.begin(), started.end()});
+  std::vector<std::string> missing;
+  for (const fs::path& path : wanted)
+    if (std::find(given.begin(), given.end(), path) == given.end())
+      missing.push_back(printable(path.string(), 200));
+  if (!missing.empty())
+    return Error{ErrorCode::kUsage,
+                 fmt::format("this run was started with plugins from {}; plugins are never loaded because a "
+                             "journal names them: if you trust them, repeat --plugins DIR for each",
+                             join(missing, ", ")),
+                 ""};
+  if (given == wanted) return {};
+  return Error{ErrorCode::kUsage,
+               "a resumed run keeps its original options, and its --plugins are others, or in another order; "
+               "repeat the original ones, or start a new run with --out",
+               ""};
 }
 
 /// The options under which an interrupted run was started; what the user may still choose (the view) is kept.
@@ -86,7 +111,7 @@ Result<RunOptions> frozenOptions(const Json& run, const RunOptions& asked) {
         asked.resume.string()};
   options.plan = plan;
   options.scenario = scenario;
-  options.pluginFolders.assign(plugins.begin(), plugins.end());
+  MUSTER_CHECK_OK(checkPluginFolders(asked.pluginFolders, plugins).context(asked.resume.string()));
   options.skuFolders.assign(skus.begin(), skus.end());
   if (const auto other = givenOtherwise(asked, options); !other.empty())
     return Error{ErrorCode::kUsage,
@@ -321,7 +346,7 @@ Result<int> runNew(const RunOptions& options, RunView& view, const Launcher& pos
 
 Result<int> runCommand(const RunOptions& options) {
   installInterruptHandlers();
-  const auto view = makeView(options.view);
+  const auto view = makeView(options.view, options.pluginFolders);
   MUSTER_TRY(const Launcher position, findLaunchPosition(options));
   showPosition(position, *view);
   if (!position.leadsNode()) {

@@ -84,7 +84,7 @@ Result<Record> NodeRun::run() {
   if (!record.ok() && record.error().code != ErrorCode::kUsage && RunFolder::holdsRun(folder_.path())) {
     Error error = std::move(record).error();
     error.message += "; finished work is saved: fix the cause, then resume with `" +
-                     resumeCommand(record_, folder_.path()) + "`";
+                     resumeCommand(record_, folder_.path(), setup_.options->pluginFolders) + "`";
     return error;
   }
   return record;

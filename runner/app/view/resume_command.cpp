@@ -6,9 +6,14 @@
 
 namespace muster {
 
-std::string resumeCommand(const Record& record, const std::filesystem::path& folder) {
+std::string resumeCommand(const Record& record, const std::filesystem::path& folder,
+                          const std::vector<std::filesystem::path>& pluginFolders) {
   const bool shared = record.nodeCount > 1 && !record.simulated;
-  return shellCommand({"muster", "run", "--resume", (shared ? folder.parent_path() : folder).string()});
+  std::vector<std::string> command = {"muster", "run", "--resume",
+                                      (shared ? folder.parent_path() : folder).string()};
+  for (const std::filesystem::path& plugins : pluginFolders)
+    command.insert(command.end(), {"--plugins", std::filesystem::absolute(plugins).string()});
+  return shellCommand(command);
 }
 
 }  // namespace muster

@@ -113,7 +113,8 @@ std::string stageText(const StageRecord& stage, bool colour) {
 /// Lines without control sequences but colours, where these are asked for: files, pipes, --plain.
 class PlainView : public RunView {
  public:
-  explicit PlainView(bool colour) : colour_(colour) {}
+  PlainView(bool colour, std::vector<std::filesystem::path> pluginFolders)
+      : colour_(colour), pluginFolders_(std::move(pluginFolders)) {}
   void runStarted(const Record& record, const std::filesystem::path& folder) override {
     const std::string sku = record.profile.name.empty() ? record.skuHow : record.profile.name;
     line(fmt::format("{}muster {}: plan {} on {} ({}), {}", record.simulated ? "SIMULATED " : "",
@@ -141,7 +142,7 @@ class PlainView : public RunView {
     line(fmt::format("report {}", (folder / "report.html").string()));
     if (record.acceptance != Acceptance::kInterrupted) return;
     if (const std::string why = interruptionText(); !why.empty()) line("interrupted: " + why);
-    line("resume with " + resumeCommand(record, folder));
+    line("resume with " + resumeCommand(record, folder, pluginFolders_));
   }
 
  protected:
@@ -162,13 +163,15 @@ class PlainView : public RunView {
 
  private:
   bool colour_;
+  std::vector<std::filesystem::path> pluginFolders_;
   double nextReport_ = kReportEvery;
 };
 
 /// The live view: a progress bar that is redrawn in place under the lines of PlainView.
 class LiveView : public PlainView {
  public:
-  LiveView() : PlainView(useColour()) {}
+  explicit LiveView(const std::vector<std::filesystem::path>& pluginFolders)
+      : PlainView(useColour(), pluginFolders) {}
   ~LiveView() override { erase(); }
   void stageStarted(const StageStart& stage) override {
     PlainView::stageStarted(stage);
@@ -214,10 +217,11 @@ std::string stageLine(const StageRecord& stage) {
   return stageText(stage, useColour());
 }
 
-std::unique_ptr<RunView> makeView(ViewKind kind) {
+std::unique_ptr<RunView> makeView(ViewKind kind, const std::vector<std::filesystem::path>& pluginFolders) {
   if (kind == ViewKind::kJson) return makeJsonView();
-  if (kind == ViewKind::kAuto && isatty(1) != 0 && !dumbTerminal()) return std::make_unique<LiveView>();
-  return std::make_unique<PlainView>(false);
+  if (kind == ViewKind::kAuto && isatty(1) != 0 && !dumbTerminal())
+    return std::make_unique<LiveView>(pluginFolders);
+  return std::make_unique<PlainView>(false, pluginFolders);
 }
 
 }  // namespace muster

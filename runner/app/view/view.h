@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runner/record/record.h"
 
@@ -41,8 +42,8 @@ class RunView {
 enum class ViewKind { kAuto, kPlain, kJson };
 
 /// The view for standard output: live on a terminal, plain lines elsewhere, one JSON object per line with
-/// kJson.
-std::unique_ptr<RunView> makeView(ViewKind kind);
+/// kJson. `pluginFolders` are those of the command line.
+std::unique_ptr<RunView> makeView(ViewKind kind, const std::vector<std::filesystem::path>& pluginFolders);
 
 /// The line that LiveView redraws in place: a bar and how far the stage is, never wider than the terminal.
 std::string liveLine(double fraction, const std::string& text, int columns, bool utf8);
