@@ -7,10 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "runner/core/keyed_hash.h"
+
 namespace muster::fleet {
 
-/// Numbers to values. Keys must be well spread themselves, as hashes are, or differ in their low bits. A
-/// pointer to a value is valid until the next tryEmplace().
+/// Numbers to values. A pointer to a value is valid until the next tryEmplace().
 template <typename V>
 class FlatMap {
  public:
@@ -44,7 +45,9 @@ class FlatMap {
   };
   Entry& entryOf(uint64_t key) {
     const size_t mask = entries_.size() - 1;
-    size_t at = ((key * 0x9e3779b97f4a7c15u) >> 32) & mask;
+    uint64_t hash = (key ^ secret_.k0) * 0x9e3779b97f4a7c15u;
+    hash = (hash ^ (hash >> 32) ^ secret_.k1) * 0x9e3779b97f4a7c15u;
+    size_t at = (hash >> 32) & mask;
     while (entries_[at].round == round_ && entries_[at].key != key) at = (at + 1) & mask;
     return entries_[at];
   }
@@ -55,6 +58,7 @@ class FlatMap {
       if (entry.round == round_) entryOf(entry.key) = entry;
   }
 
+  HashKey secret_ = processHashKey();  ///< so that no record can choose keys that share a place
   std::vector<Entry> entries_;
   uint64_t round_ = 1;
   size_t size_ = 0;

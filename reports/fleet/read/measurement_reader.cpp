@@ -39,7 +39,8 @@ uint64_t measurementId(std::string_view metric, std::string_view caseId, int64_t
   for (const std::string_view part : {metric, caseId, labels.find("device").value_or(deviceLabel)})
     appendPart(key, part);
   labels.append(key, {"device"});
-  return std::hash<std::string>()(key) * 31 + static_cast<uint64_t>(rank);
+  key.append(reinterpret_cast<const char*>(&rank), sizeof rank);
+  return keyedHash(key);
 }
 
 }  // namespace
@@ -168,7 +169,7 @@ void StageReader::noteMetric(Parts& parts) {
   metrics_[std::string(parts.metric)] = {*direction, std::string(parts.unit)};
   parts.nameHash = 0;
   for (const std::string_view part : {std::string_view(stage_), parts.metric, parts.caseId, parts.unit})
-    parts.nameHash = mixed(parts.nameHash, std::hash<std::string_view>()(part));
+    parts.nameHash = mixed(parts.nameHash, keyedHash(part));
   parts.noted = true;
 }
 
@@ -345,7 +346,7 @@ void StageReader::checkAsked() {
 void StageReader::hashMeasurement(Parts& parts) {
   uint64_t hash = parts.nameHash;
   const auto mix = [&](uint64_t value) { hash = mixed(hash, value); };
-  for (const std::string_view part : {parts.device, parts.text}) mix(std::hash<std::string_view>()(part));
+  for (const std::string_view part : {parts.device, parts.text}) mix(keyedHash(part));
   mix(static_cast<uint64_t>(parts.attempt));
   mix(static_cast<uint64_t>(parts.exponent));
   if (dom::array list; parts.hasSamples && parts.samples.get(list) == simdjson::SUCCESS) {

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runner/core/keyed_hash.h"
 #include "runner/judge/waivers.h"
 #include "runner/metrics/expectation.h"
 
@@ -77,7 +78,7 @@ class Table {
   mutable std::mutex mutex_;
   std::deque<std::string> texts_;
   std::deque<T> values_;
-  std::unordered_map<std::string_view, uint32_t> numbers_;
+  std::unordered_map<std::string_view, uint32_t, KeyedHash> numbers_;
 };
 
 /// The tables of one fleet. Numbers depend on which record was read first: order by text whatever is written.

@@ -163,7 +163,8 @@ struct NodeSummary {
   bool flakyAllowed = true;  ///< every flaky verdict's stage allows it
   int resumed = 0;
   std::optional<RejudgedSummary> rejudged;  ///< nothing: the verdicts are those of the run itself
-  uint64_t samplesHash = 0;                 ///< of all measurements; equal for a record and its re-judgement
+  /// Of all measurements, with the key of this process; equal for a record and its re-judgement.
+  uint64_t samplesHash = 0;
   Acceptance acceptance = Acceptance::kIncomplete;
   int exitCode = 3;
   std::vector<std::string> reasons;  ///< at most 8

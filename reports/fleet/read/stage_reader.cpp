@@ -35,7 +35,7 @@ void appendValue(std::string& out, const dom::element& value) {
 }  // namespace
 
 uint32_t StageReader::text(std::string_view text) {
-  const auto at = knownTexts_.find(std::string(text));
+  const auto at = knownTexts_.find(text);
   if (at != knownTexts_.end()) return at->second;
   const uint32_t number = names_.text(text);
   knownTexts_.emplace(text, number);

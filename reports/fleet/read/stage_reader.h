@@ -14,6 +14,7 @@
 #include "reports/fleet/read/label_list.h"
 #include "reports/fleet/read/record_stream.h"
 #include "reports/fleet/read/waiver_tally.h"
+#include "runner/core/keyed_hash.h"
 #include "runner/record/verdict_check.h"
 
 namespace muster::fleet {
@@ -45,6 +46,8 @@ class StageReader {
   uint32_t text(std::string_view text);
 
  private:
+  template <typename V>
+  using TextMap = std::unordered_map<std::string, V, KeyedHash, std::equal_to<>>;
   /// A measurement while its repeats are gathered.
   struct Slot {
     uint32_t key = 0;
@@ -197,7 +200,7 @@ class StageReader {
   std::vector<Slot> slots_;  ///< the first usedSlots_ are those of this stage; the others keep their memory
   size_t usedSlots_ = 0;
   FlatMap<size_t> slotByKey_;
-  std::unordered_map<std::string, MetricFacts> metrics_;
+  TextMap<MetricFacts> metrics_;
   std::string culprit_;                   ///< of this stage's group, as the record has it
   bool ofGroup_ = false;                  ///< its ranks work together: scope node or cluster
   std::set<int64_t> stopped_;             ///< ranks that were told to stop
@@ -207,8 +210,8 @@ class StageReader {
   FlatMap<bool> figures_;  ///< keys of the figures that this record has
   FlatMap<bool> deferredKeys_;
   size_t knownBytes_ = 0;  ///< of the texts in the next two
-  std::unordered_map<std::string, uint32_t> knownKeys_;
-  std::unordered_map<std::string, uint32_t> knownTexts_;
+  TextMap<uint32_t> knownKeys_;
+  TextMap<uint32_t> knownTexts_;
 };
 
 }  // namespace muster::fleet
