@@ -41,12 +41,19 @@ bool nearEnough(size_t distance, size_t length) {
   return distance <= std::max<size_t>(1, length / 3) && 2 * distance < length;
 }
 
-/// One character of UTF-8 text. size 1 and valid false for a byte that starts no valid character.
-struct Character {
-  uint32_t code = 0;
-  size_t size = 1;
-  bool valid = true;
+struct Range {
+  uint32_t first, last;
 };
+/// Control characters, line and paragraph separators, bidirectional formatting, annotations, and the default
+/// ignorable code points (https://www.unicode.org/Public/UCD/latest/ucd/DerivedCoreProperties.txt).
+constexpr Range kHidden[] = {
+    {0x0000, 0x001f}, {0x007f, 0x009f},   {0x00ad, 0x00ad},   {0x034f, 0x034f},   {0x061c, 0x061c},
+    {0x115f, 0x1160}, {0x17b4, 0x17b5},   {0x180b, 0x180f},   {0x200b, 0x200f},   {0x2028, 0x202e},
+    {0x2060, 0x206f}, {0x3164, 0x3164},   {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0},
+    {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
+};
+
+}  // namespace
 
 Character characterAt(std::string_view text, size_t at) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -65,47 +72,59 @@ Character characterAt(std::string_view text, size_t at) {
   return {code, size, true};
 }
 
-/// Characters that would move a terminal's cursor or turn the direction of the text around them.
-bool isControl(uint32_t code) {
-  return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x202A && code <= 0x202E) ||
-         (code >= 0x2066 && code <= 0x2069) || code == 0x200E || code == 0x200F || code == 0x2028 ||
-         code == 0x2029;
+bool isHidden(uint32_t code) {
+  return std::any_of(std::begin(kHidden), std::end(kHidden),
+                     [&](const Range& range) { return code >= range.first && code <= range.last; });
 }
 
 std::string escaped(uint32_t code) {
-  if (code == '\n') return "\\n";
-  if (code == '\t') return "\\t";
-  if (code == '\r') return "\\r";
-  return code < 0x100 ? fmt::format("\\x{:02x}", code) : fmt::format("\\u{:04x}", code);
+  if (code < 0x100) return fmt::format("\\x{:02x}", code);
+  return code < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\U{:08x}", code);
 }
 
-}  // namespace
-
-std::optional<std::string> nearestName(std::string_view name, const std::vector<std::string>& candidates) {
+std::optional<std::string> Suggester::nearestName(std::string_view name,
+                                                  const std::vector<std::string>& candidates) {
   if (name.empty() || name.size() > kLongestName) return std::nullopt;
   const std::string wanted = lower(name);
   std::optional<std::string> best;
   size_t bestDistance = kLongestName;
   for (const auto& candidate : candidates) {
-    if (candidate.size() > kLongestName) continue;
+    const auto [shorter, longer] = std::minmax({name.size(), candidate.size()});
+    const bool comparable = longer <= kLongestName && nearEnough(longer - shorter, longer);
+    const size_t steps = comparable ? (name.size() + 1) * (candidate.size() + 1) : 1;
+    steps_ -= std::min(steps, steps_);
+    if (steps_ == 0) return std::nullopt;
+    if (!comparable) continue;
     const size_t distance = editDistance(wanted, lower(candidate));
-    if (distance >= bestDistance || !nearEnough(distance, std::max(name.size(), candidate.size()))) continue;
+    if (distance >= bestDistance || !nearEnough(distance, longer)) continue;
     best = candidate;
     bestDistance = distance;
   }
   if (best) return best;
   // The plugin's name was left out: "gemm_throughput" for "compute.gemm_throughput".
+  const std::string ending = "." + std::string(name);
   for (const auto& candidate : candidates)
-    if (candidate.ends_with("." + std::string(name))) return candidate;
+    if (candidate.ends_with(ending)) return candidate;
   return std::nullopt;
 }
 
-std::string didYouMean(std::string_view name, const std::vector<std::string>& candidates) {
+std::string Suggester::didYouMean(std::string_view name, const std::vector<std::string>& candidates) {
   const auto nearest = nearestName(name, candidates);
   return nearest ? "; did you mean \"" + *nearest + "\"?" : "";
 }
 
+std::optional<std::string> nearestName(std::string_view name, const std::vector<std::string>& candidates) {
+  return Suggester().nearestName(name, candidates);
+}
+
+std::string didYouMean(std::string_view name, const std::vector<std::string>& candidates) {
+  return Suggester().didYouMean(name, candidates);
+}
+
 std::string printable(std::string_view text, size_t limit) {
+  const auto shown = [](uint32_t code) -> std::string {
+    return code == '\n' ? "\\n" : code == '\t' ? "\\t" : code == '\r' ? "\\r" : escaped(code);
+  };
   const auto plain = [](char c) { return c >= ' ' && c <= '~'; };
   if (text.size() <= limit && std::all_of(text.begin(), text.end(), plain)) return std::string(text);
   constexpr std::string_view kCut = "...";
@@ -113,9 +132,9 @@ std::string printable(std::string_view text, size_t limit) {
   size_t lastFit = 0;  // where to cut so that the mark still fits
   for (size_t at = 0; at < text.size();) {
     const Character c = characterAt(text, at);
-    const std::string piece = !c.valid            ? std::string(kReplacement)
-                              : isControl(c.code) ? escaped(c.code)
-                                                  : std::string(text.substr(at, c.size));
+    const std::string piece = !c.valid           ? std::string(kReplacement)
+                              : isHidden(c.code) ? shown(c.code)
+                                                 : std::string(text.substr(at, c.size));
     if (result.size() + piece.size() > limit) {
       result.resize(lastFit);
       if (limit >= kCut.size()) result += kCut;

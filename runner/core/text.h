@@ -2,6 +2,7 @@
 // Small text helpers shared by diagnostics: nearest names, safe printing of hostile text.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,14 +10,38 @@
 
 namespace muster {
 
-/// The candidate nearest to `name` by edit distance (transpositions count one), if one is near enough to be
-/// meant.
-std::optional<std::string> nearestName(std::string_view name, const std::vector<std::string>& candidates);
+/// Suggests what unknown names may have been meant to be. All that one of these suggests takes less than a
+/// second, so that a file of a thousand unknown names costs no more; then it suggests nothing.
+class Suggester {
+ public:
+  /// The candidate nearest to `name` by edit distance (transpositions count one), if one is near enough to be
+  /// meant.
+  std::optional<std::string> nearestName(std::string_view name, const std::vector<std::string>& candidates);
+  /// `; did you mean "x"?` or an empty text.
+  std::string didYouMean(std::string_view name, const std::vector<std::string>& candidates);
 
-/// `; did you mean "x"?` or an empty text.
+ private:
+  size_t steps_ = 50'000'000;  ///< of edit distances that are left
+};
+
+/// The same for one name alone.
+std::optional<std::string> nearestName(std::string_view name, const std::vector<std::string>& candidates);
 std::string didYouMean(std::string_view name, const std::vector<std::string>& candidates);
 
-/// `text` with control characters escaped and cut to `limit` bytes at a UTF-8 border, so it is safe on a
+/// One character of UTF-8 text. size 1 and valid false for a byte that starts no valid character.
+struct Character {
+  uint32_t code = 0;
+  size_t size = 1;
+  bool valid = true;
+};
+Character characterAt(std::string_view text, size_t at);
+/// Whether a character would move a terminal's cursor, turn the direction of the text around it, or be there
+/// without being seen: then two names that look alike are not the same.
+bool isHidden(uint32_t code);
+/// What stands for a hidden character: "\x1b", "\u202e", "\U000e0041".
+std::string escaped(uint32_t code);
+
+/// `text` with hidden characters escaped and cut to `limit` bytes at a UTF-8 border, so it is safe on a
 /// terminal.
 std::string printable(std::string_view text, size_t limit = 400);
 

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "runner/core/text.h"
 #include "runner/metrics/renamed.h"
@@ -29,65 +31,77 @@ bool concerns(const Waiver& waiver, const WaivedNode& node) {
                      [&](const auto& entry) { return entry.second == waiver.serial; });
 }
 
-/// What of a waiver's stage it did not find: the nearest thing that was there.
-std::string nearestOf(const Waiver& waiver, const WaivedNode& node, const StageVerdicts& stage) {
-  std::vector<std::string> metrics, devices;
-  std::string labels;
-  for (const Verdict& verdict : *stage.verdicts) {
-    if (!verdict.metric.empty()) metrics.push_back(verdict.metric);
-    if (!verdict.device.empty()) devices.push_back(verdict.device);
-    if (verdict.metric == waiver.metric && labels.empty()) labels = labelsText(verdict.labels);
+/// What the waivers of one stage are held against. Made once for all of them.
+class StageNames {
+ public:
+  explicit StageNames(const StageVerdicts& stage) {
+    for (const Verdict& verdict : *stage.verdicts) {
+      if (!verdict.metric.empty()) addMetric(verdict);
+      if (!verdict.device.empty() && known_.insert(verdict.device).second) devices_.push_back(verdict.device);
+    }
   }
-  if (std::count(metrics.begin(), metrics.end(), waiver.metric) == 0)
-    return fmt::format("the stage did not check {}{}", waiver.metric, nameHint(waiver.metric, metrics));
-  if (!waiver.device.empty() && std::count(devices.begin(), devices.end(), waiver.device) == 0)
-    return fmt::format("there is no device {}{}", waiver.device, didYouMean(waiver.device, devices));
-  if (!waiver.serial.empty() && std::none_of(node.serials.begin(), node.serials.end(),
-                                             [&](const auto& s) { return s.second == waiver.serial; }))
-    return fmt::format("no device of this node has serial {}: was it replaced?", printable(waiver.serial));
-  return fmt::format("no {} matches all its labels; one that was checked has {}", waiver.metric,
-                     labels.empty() ? "no labels" : labels);
-}
+
+  /// What of a waiver's stage it did not find: the nearest thing that was there.
+  [[nodiscard]] std::string nearestOf(const Waiver& waiver, const WaivedNode& node,
+                                      Suggester& suggester) const {
+    const auto labels = labels_.find(waiver.metric);
+    if (labels == labels_.end())
+      return fmt::format("the stage did not check {}{}", waiver.metric,
+                         nameHint(waiver.metric, metrics_, suggester));
+    if (!waiver.device.empty() && !known_.contains(waiver.device))
+      return fmt::format("there is no device {}{}", waiver.device,
+                         suggester.didYouMean(waiver.device, devices_));
+    if (!waiver.serial.empty() && std::none_of(node.serials.begin(), node.serials.end(),
+                                               [&](const auto& s) { return s.second == waiver.serial; }))
+      return fmt::format("no device of this node has serial {}: was it replaced?", printable(waiver.serial));
+    const std::string checked = labelsText(*labels->second);
+    return fmt::format("no {} matches all its labels; one that was checked has {}", waiver.metric,
+                       checked.empty() ? "no labels" : checked);
+  }
+
+ private:
+  void addMetric(const Verdict& verdict) {
+    const auto [labels, isNew] = labels_.emplace(verdict.metric, &verdict.labels);
+    if (isNew) metrics_.push_back(verdict.metric);
+    if (labels->second->empty()) labels->second = &verdict.labels;
+  }
+
+  std::vector<std::string> metrics_, devices_;        ///< each once, in the verdicts' order
+  std::map<std::string_view, const Labels*> labels_;  ///< of the first verdict of each metric that has any
+  std::set<std::string_view> known_;                  ///< devices
+};
 
 class UseOfOne {
  public:
-  UseOfOne(const Waiver& waiver, const WaivedNode& node) : waiver_(waiver), node_(node) {}
-
-  WaiverUse over(const std::vector<StageVerdicts>& stages) {
+  UseOfOne(const Waiver& waiver, const WaivedNode& node, const std::vector<StageVerdicts>& stages)
+      : waiver_(waiver), node_(node) {
     if (!concerns(waiver_, node_)) {
       use_.detail = "it applies to another node";
-      return use_;
+      return;
     }
     const auto stage = std::find_if(stages.begin(), stages.end(),
                                     [&](const StageVerdicts& s) { return s.stage == waiver_.stage; });
     if (stage == stages.end() || !stage->ran) {
       use_.state = WaiverState::kUndecided;
       use_.detail = fmt::format("stage {} did not run here", waiver_.stage);
-      return use_;
+      return;
     }
-    count(*stage);
-    settle(*stage);
-    return use_;
+    stage_ = &*stage;
   }
 
- private:
-  void count(const StageVerdicts& stage) {
-    for (const Verdict& verdict : *stage.verdicts) {
-      if (verdict.outcome == Outcome::kError && aboutSamePlace(verdict)) ++errors_;
-      if (!covers(waiver_, targetOf(verdict, node_))) continue;
-      ++matched_;
-      if (verdict.outcome == Outcome::kWaived) ++use_.covered;
-      if (verdict.outcome == Outcome::kPass || verdict.outcome == Outcome::kWarn) ++use_.passed;
-    }
+  /// Whose verdicts it counts and is settled by; nullptr: it has its use without.
+  [[nodiscard]] const StageVerdicts* stage() const { return stage_; }
+  [[nodiscard]] const WaiverUse& use() const { return use_; }
+
+  void count(const Verdict& verdict, const WaiverTarget& target) {
+    if (verdict.outcome == Outcome::kError && aboutSamePlace(verdict)) ++errors_;
+    if (!covers(waiver_, target)) return;
+    ++matched_;
+    if (verdict.outcome == Outcome::kWaived) ++use_.covered;
+    if (verdict.outcome == Outcome::kPass || verdict.outcome == Outcome::kWarn) ++use_.passed;
   }
 
-  /// An error of a case or stage has no metric and fewer labels; it may be why nothing matched.
-  [[nodiscard]] bool aboutSamePlace(const Verdict& verdict) const {
-    if (!verdict.metric.empty() && verdict.metric != waiver_.metric) return false;
-    return waiver_.device.empty() || verdict.device.empty() || verdict.device == waiver_.device;
-  }
-
-  void settle(const StageVerdicts& stage) {
+  void settle(const StageNames& names, Suggester& suggester) {
     if (use_.covered > 0) {
       use_.state = WaiverState::kApplied;
       use_.detail = fmt::format("covers {} failure{}", use_.covered, use_.covered == 1 ? "" : "s");
@@ -101,12 +115,20 @@ class UseOfOne {
                                 : "the metric it names is not checked here";
     } else {
       use_.state = WaiverState::kUnmatched;
-      use_.detail = nearestOf(waiver_, node_, stage);
+      use_.detail = names.nearestOf(waiver_, node_, suggester);
     }
+  }
+
+ private:
+  /// An error of a case or stage has no metric and fewer labels; it may be why nothing matched.
+  [[nodiscard]] bool aboutSamePlace(const Verdict& verdict) const {
+    if (!verdict.metric.empty() && verdict.metric != waiver_.metric) return false;
+    return waiver_.device.empty() || verdict.device.empty() || verdict.device == waiver_.device;
   }
 
   const Waiver& waiver_;
   const WaivedNode& node_;
+  const StageVerdicts* stage_ = nullptr;
   WaiverUse use_;
   size_t matched_ = 0;
   size_t errors_ = 0;
@@ -153,9 +175,24 @@ void applyWaivers(const std::vector<Waiver>& waivers, const WaivedNode& node, st
 
 std::vector<WaiverUse> waiverUses(const std::vector<Waiver>& waivers, const WaivedNode& node,
                                   const std::vector<StageVerdicts>& stages) {
+  std::vector<UseOfOne> all;
+  all.reserve(waivers.size());
+  std::map<const StageVerdicts*, std::vector<UseOfOne*>> byStage;
+  for (const Waiver& waiver : waivers) {
+    UseOfOne& one = all.emplace_back(waiver, node, stages);
+    if (one.stage() != nullptr) byStage[one.stage()].push_back(&one);
+  }
+  Suggester suggester;
+  for (const auto& [stage, ofStage] : byStage) {
+    for (const Verdict& verdict : *stage->verdicts) {
+      const WaiverTarget target = targetOf(verdict, node);
+      for (UseOfOne* one : ofStage) one->count(verdict, target);
+    }
+    const StageNames names(*stage);
+    for (UseOfOne* one : ofStage) one->settle(names, suggester);
+  }
   std::vector<WaiverUse> uses;
-  uses.reserve(waivers.size());
-  for (const Waiver& waiver : waivers) uses.push_back(UseOfOne(waiver, node).over(stages));
+  for (const UseOfOne& one : all) uses.push_back(one.use());
   return uses;
 }
 

@@ -6,8 +6,6 @@
 #include <array>
 #include <utility>
 
-#include "runner/core/text.h"
-
 namespace muster {
 namespace {
 
@@ -22,11 +20,16 @@ constexpr std::array kRenamed{
 
 }  // namespace
 
-std::string nameHint(std::string_view name, const std::vector<std::string>& known) {
+std::string nameHint(std::string_view name, const std::vector<std::string>& known, Suggester& suggester) {
   for (const auto& [former, current] : kRenamed)
     if (name == former && std::find(known.begin(), known.end(), current) != known.end())
       return "; it was renamed to \"" + std::string(current) + "\"";
-  return didYouMean(name, known);
+  return suggester.didYouMean(name, known);
+}
+
+std::string nameHint(std::string_view name, const std::vector<std::string>& known) {
+  Suggester suggester;
+  return nameHint(name, known, suggester);
 }
 
 }  // namespace muster

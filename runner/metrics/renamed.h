@@ -6,10 +6,14 @@
 #include <string_view>
 #include <vector>
 
+#include "runner/core/text.h"
+
 namespace muster {
 
 /// What to add to an error about an unknown metric or parameter: `; it was renamed to "x"` for a former name
 /// whose new name is among `known`, else didYouMean().
 std::string nameHint(std::string_view name, const std::vector<std::string>& known);
+/// The same for one of many names.
+std::string nameHint(std::string_view name, const std::vector<std::string>& known, Suggester& suggester);
 
 }  // namespace muster

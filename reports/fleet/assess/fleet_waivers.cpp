@@ -48,7 +48,7 @@ class Settling {
     std::sort(stageNames_.begin(), stageNames_.end());
   }
 
-  void settle(FleetWaiver& entry) const {
+  void settle(FleetWaiver& entry) {
     const WaiverCount& count = entry.count;
     if (count.covered > 0) {
       entry.state = WaiverState::kApplied;
@@ -73,19 +73,19 @@ class Settling {
 
  private:
   /// It is about no node that has a record.
-  void strangers(FleetWaiver& entry) const {
+  void strangers(FleetWaiver& entry) {
     const std::string& node = entry.waiver.node;
     entry.state = WaiverState::kUnmatched;
     if (node.empty())
       entry.detail =
           fmt::format("no device of the fleet has serial {}: was it replaced?", entry.waiver.serial);
     else if (std::find(without_.begin(), without_.end(), node) == without_.end())
-      entry.detail = fmt::format("node {} is not expected{}", node, didYouMean(node, with_));
+      entry.detail = fmt::format("node {} is not expected{}", node, suggester_.didYouMean(node, with_));
     else
       entry.state = WaiverState::kUndecided, entry.detail = fmt::format("node {} has no record", node);
   }
 
-  void undecided(FleetWaiver& entry) const {
+  void undecided(FleetWaiver& entry) {
     const std::string& stage = entry.waiver.stage;
     entry.state = WaiverState::kUndecided;
     if (entry.count.errors > 0) {
@@ -96,12 +96,14 @@ class Settling {
       entry.detail = fmt::format("stage {} did not run there", stage);
     } else {
       entry.state = WaiverState::kUnmatched;
-      entry.detail = fmt::format("no record has a stage {}{}", stage, didYouMean(stage, stageNames_));
+      entry.detail =
+          fmt::format("no record has a stage {}{}", stage, suggester_.didYouMean(stage, stageNames_));
     }
   }
 
   std::vector<std::string> with_, without_;  ///< nodes with and without a record that counts
   std::vector<std::string> stageNames_;
+  Suggester suggester_;
 };
 
 void sayNode(FleetWaiver& entry, const std::string& node) {
@@ -194,7 +196,7 @@ bool isOfFew(const FleetWaiver& entry, const FleetRecords& records, FleetNodes& 
 }  // namespace
 
 size_t settleWaivers(const FleetRecords& records, FleetNodes& nodes, FleetWaivers& waivers) {
-  const Settling settling(records, nodes);
+  Settling settling(records, nodes);
   size_t unmatched = 0;
   for (FleetWaiver& entry : waivers) {
     settling.settle(entry);

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "runner/core/clock.h"
+#include "runner/core/print.h"
 
 namespace muster {
 namespace {
@@ -67,7 +68,7 @@ class JsonView : public RunView {
  private:
   static void emit(Json event) {
     event["time"] = formatUtc(systemClock().wallUnix());
-    std::fputs((dumpJson(event) + "\n").c_str(), stdout);
+    printJson(event);
     std::fflush(stdout);
   }
   double last_ = -1;

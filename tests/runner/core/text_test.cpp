@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
+#include <utility>
+
 namespace muster {
 namespace {
 
@@ -39,6 +42,18 @@ TEST(NearestName, IsNotSlowedByEndlessNames) {
   EXPECT_EQ(nearestName("a", {endless}), std::nullopt);
 }
 
+TEST(Suggester, StopsSuggestingBeforeAThousandNamesTakeMinutes) {
+  std::vector<std::string> candidates(1000, std::string(125, 'b'));
+  candidates.push_back("timeout");
+  Suggester suggester;
+  EXPECT_EQ(suggester.nearestName("timeuot", candidates), "timeout");
+  const std::clock_t before = std::clock();
+  for (int i = 0; i < 1000; ++i) suggester.nearestName(std::string(125, 'a'), candidates);
+  EXPECT_LT((std::clock() - before) / CLOCKS_PER_SEC, 10);
+  EXPECT_EQ(suggester.nearestName("timeuot", candidates), std::nullopt);
+  EXPECT_EQ(nearestName("timeuot", candidates), "timeout") << "alone, it is the first";
+}
+
 TEST(DidYouMean, IsAWholeClauseOrNothing) {
   EXPECT_EQ(didYouMean("scop", {"scope"}), "; did you mean \"scope\"?");
   EXPECT_EQ(didYouMean("zebra", {"scope"}), "");
@@ -51,6 +66,18 @@ TEST(Printable, EscapesWhatATerminalWouldObey) {
   EXPECT_EQ(printable("\xE2\x80\xAE"
                       "abc"),
             "\\u202eabc");  // turns the text around
+}
+
+TEST(Printable, EscapesWhatNobodySees) {
+  const std::pair<const char*, const char*> kHidden[] = {
+      {"\u00AD", "\\xad"},           {"\u061C", "\\u061c"},        {"\u180E", "\\u180e"},
+      {"\u200B", "\\u200b"},         {"\u200C", "\\u200c"},        {"\u200F", "\\u200f"},
+      {"\u2028", "\\u2028"},         {"\u2029", "\\u2029"},        {"\u2060", "\\u2060"},
+      {"\u2065", "\\u2065"},         {"\u206F", "\\u206f"},        {"\uFE0F", "\\ufe0f"},
+      {"\uFEFF", "\\ufeff"},         {"\uFFF9", "\\ufff9"},        {"\uFFFB", "\\ufffb"},
+      {"\U000E0000", "\\U000e0000"}, {"\U000E007F", "\\U000e007f"}};
+  for (const auto& [character, shown] : kHidden) EXPECT_EQ(printable(character), shown);
+  EXPECT_EQ(printable("\u2010\u2030\uFFFD"), "\u2010\u2030\uFFFD");
 }
 
 TEST(Printable, KeepsLettersOfAllLanguages) {

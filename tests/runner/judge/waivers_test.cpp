@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ctime>
+
 namespace muster::testing {
 namespace {
 
@@ -200,6 +202,23 @@ TEST(WaiverUses, OfOtherNodesDoNotConcernThisOne) {
   Waiver bySerial = one("serial = \"S9\"\n");
   bySerial.node.clear();
   EXPECT_EQ(useOf(bySerial, {verdict(Outcome::kFail, "gpu3")}).state, WaiverState::kElsewhere);
+}
+
+/// Comparing each with each takes minutes.
+TEST(WaiverUses, OfAThousandThatFindNothingAreSettledInSeconds) {
+  const std::string filler(100, 'h');
+  std::vector<Verdict> verdicts;
+  for (int i = 0; i < 4000; ++i)
+    verdicts.push_back(verdict(Outcome::kPass, "gpu0", {}, filler + std::to_string(i)));
+  std::vector<Waiver> waivers(990, one());
+  for (size_t i = 0; i < waivers.size(); ++i) waivers[i].metric = std::string(100, 'g') + std::to_string(i);
+  waivers[0].metric = filler.substr(1) + "7";
+  const std::clock_t before = std::clock();
+  const std::vector<WaiverUse> uses = waiverUses(waivers, kNode, {{"gemm", true, &verdicts}});
+  EXPECT_LT((std::clock() - before) / CLOCKS_PER_SEC, 10);
+  ASSERT_EQ(uses.size(), waivers.size());
+  EXPECT_THAT(uses.front().detail, HasSubstr("; did you mean \"" + filler + "7\"?"));
+  for (const WaiverUse& use : uses) EXPECT_EQ(use.state, WaiverState::kUnmatched);
 }
 
 TEST(WaiverUses, NamesOfStatesGoBothWays) {

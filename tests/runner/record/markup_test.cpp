@@ -27,6 +27,13 @@ TEST(Markup, ShowsCharactersThatReorderText) {
                          "exe"),
             "gpu\\u202eexe");
   EXPECT_EQ(escapeMarkup("\xe2\x81\xa6x"), "\\u2066x");
+  EXPECT_EQ(escapeMarkup("\u061Cx"), "\\u061cx");
+  EXPECT_EQ(escapeAttribute("\u2028x"), "\\u2028x");
+}
+
+TEST(Markup, ShowsWhatNobodySees) {
+  EXPECT_EQ(escapeMarkup("a\u00AD\u200B\uFEFF\U000E0041z"), "a\\xad\\u200b\\ufeff\\U000e0041z");
+  EXPECT_EQ(escapeAttribute("\u009Bx"), "\\x9bx");
 }
 
 TEST(Markup, ReplacesInvalidUtf8AndNonCharacters) {
