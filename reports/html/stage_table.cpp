@@ -52,16 +52,16 @@ TableRow makeRow(const Verdict& verdict) {
   return row;
 }
 
-void addWanted(TableRow& row, const Verdict& verdict) {
+/// Places in a row's `wanted`, by the text and its source.
+using KnownWanted = std::map<std::pair<std::string, std::string>, size_t>;
+
+void addWanted(TableRow& row, KnownWanted& known, const Verdict& verdict) {
   if (!verdict.expectation) return;
   const std::string text = wantedText(verdict);
-  const auto found = std::find_if(row.wanted.begin(), row.wanted.end(), [&](const Wanted& wanted) {
-    return wanted.text == text && wanted.expectation->source == verdict.expectation->source;
-  });
-  if (found == row.wanted.end())
-    row.wanted.push_back({text, &*verdict.expectation, verdict.outcome});
-  else
-    found->worst = std::min(found->worst, verdict.outcome);
+  const auto [at, isNew] = known.try_emplace({text, verdict.expectation->source}, row.wanted.size());
+  if (isNew) row.wanted.push_back({text, &*verdict.expectation, verdict.outcome});
+  Outcome& worst = row.wanted[at->second].worst;
+  worst = std::min(worst, verdict.outcome);
 }
 
 void addCell(TableRow& row, const std::string& column, const Verdict& verdict) {
@@ -69,7 +69,6 @@ void addCell(TableRow& row, const std::string& column, const Verdict& verdict) {
   const auto after = [](const Verdict* a, const Verdict* b) { return a->outcome < b->outcome; };
   cell.insert(std::upper_bound(cell.begin(), cell.end(), &verdict, after), &verdict);
   row.worst = std::min(row.worst, verdict.outcome);
-  addWanted(row, verdict);
 }
 
 /// The base unit of what the row compares; empty where cells are texts.
@@ -149,12 +148,14 @@ StageTable stageTable(const StageRecord& stage) {
   StageTable table;
   const bool byRank = ranksShareDevices(stage);
   std::map<std::string, size_t> known;
+  std::vector<KnownWanted> wanted;  ///< of each row
   std::set<std::string> columns;
   for (const auto& verdict : stage.verdicts) {
     const auto [at, isNew] = known.try_emplace(rowKey(verdict), table.rows.size());
-    if (isNew) table.rows.push_back(makeRow(verdict));
+    if (isNew) table.rows.push_back(makeRow(verdict)), wanted.emplace_back();
     const std::string column = columnOf(verdict, byRank);
     addCell(table.rows[at->second], column, verdict);
+    addWanted(table.rows[at->second], wanted[at->second], verdict);
     columns.insert(column);
   }
   for (auto& row : table.rows) settleUnit(row);

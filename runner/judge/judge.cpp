@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 
 #include "runner/core/statistics.h"
 #include "runner/core/text.h"
@@ -43,7 +44,10 @@ StageJudgement judgeNotRun(const StageEvidence& evidence) {
 class StageJudge {
  public:
   StageJudge(const EvidenceIndex& index, const JudgeContext& context)
-      : index_(index), context_(context), peers_(index) {}
+      : index_(index), context_(context), peers_(index) {
+    for (const ExternalLoad& load : index.evidence().externalLoad)
+      loads_.emplace(std::pair(load.caseId, load.attempt), &load);
+  }
 
   Verdict judge(const Slot& slot) {
     Verdict verdict = describe(slot);
@@ -108,16 +112,14 @@ class StageJudge {
   void excuse(const Slot& slot, int attempt, CheckResult& result, Verdict& verdict) const {
     verdict.remedy = slot.expectation->remedy;
     if (result.outcome != Outcome::kFail) return;
-    for (const ExternalLoad& load : index_.evidence().externalLoad) {
-      if (load.caseId != slot.group->caseId || load.attempt != attempt) continue;
-      const std::string why =
-          explainedByLoad(*slot.expectation, *slot.group, result, load, isOfGroup(*slot.group));
-      if (why.empty()) continue;
-      result.outcome = Outcome::kError;
-      result.detail += "; not measurable: " + why;
-      verdict.remedy = "Stop other work on this node, then run again";
-      return;
-    }
+    const auto load = loads_.find({slot.group->caseId, attempt});
+    if (load == loads_.end()) return;
+    const std::string why =
+        explainedByLoad(*slot.expectation, *slot.group, result, *load->second, isOfGroup(*slot.group));
+    if (why.empty()) return;
+    result.outcome = Outcome::kError;
+    result.detail += "; not measurable: " + why;
+    verdict.remedy = "Stop other work on this node, then run again";
   }
 
   CheckResult checkAttempt(const Slot& slot, int attempt, const Merged& merged, Verdict& verdict) {
@@ -189,6 +191,7 @@ class StageJudge {
   const EvidenceIndex& index_;
   const JudgeContext& context_;
   PeerTable peers_;
+  std::map<std::pair<std::string, int>, const ExternalLoad*> loads_;  ///< by case and attempt
 };
 
 }  // namespace

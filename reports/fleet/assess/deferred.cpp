@@ -42,6 +42,7 @@ struct FleetBounds {
   size_t nodes = 0;
   std::vector<std::pair<double, const FleetNode*>> votes;  ///< sorted
   Result<Bound> bound;                                     ///< by all of them
+  std::map<size_t, Result<Bound>> without;                 ///< by all but one of the two at either end
 };
 
 /// What one group is judged by.
@@ -50,18 +51,6 @@ struct Judging {
   const Group& measured;
   const FleetBounds& bounds;
 };
-
-FleetBounds boundsOf(const DeferredKey& key, const Group& measured, const std::vector<Entry>& entries) {
-  std::map<const FleetNode*, std::vector<double>> observed;
-  for (const Entry& entry : entries) observed[entry.node].push_back(entry.verdict->observed);
-  Peers peers;
-  for (const auto& [node, values] : observed) peers.values.push_back(medianOf(values));
-  if (observed.size() == 1) peers.values = observed.begin()->second;  // all that is compared is its own
-  FleetBounds bounds{observed.size(), {}, boundOf(key.expectation, measured, {}, peers)};
-  for (const auto& [node, values] : observed) bounds.votes.emplace_back(medianOf(values), node);
-  std::sort(bounds.votes.begin(), bounds.votes.end());
-  return bounds;
-}
 
 /// The fleet's figure without one vote: the median, and of two that are left their geometric mean, as far
 /// from the one as from the other.
@@ -75,16 +64,32 @@ Peers peersWithout(const std::vector<std::pair<double, const FleetNode*>>& votes
   return peers;
 }
 
+FleetBounds boundsOf(const DeferredKey& key, const Group& measured, const std::vector<Entry>& entries) {
+  std::map<const FleetNode*, std::vector<double>> observed;
+  for (const Entry& entry : entries) observed[entry.node].push_back(entry.verdict->observed);
+  Peers peers;
+  for (const auto& [node, values] : observed) peers.values.push_back(medianOf(values));
+  if (observed.size() == 1) peers.values = observed.begin()->second;  // all that is compared is its own
+  FleetBounds bounds{observed.size(), {}, boundOf(key.expectation, measured, {}, peers), {}};
+  for (const auto& [node, values] : observed) bounds.votes.emplace_back(medianOf(values), node);
+  std::sort(bounds.votes.begin(), bounds.votes.end());
+  const size_t nodes = bounds.nodes;
+  if (nodes < kFewestNodes) return bounds;
+  for (const size_t without : {size_t{0}, size_t{1}, nodes - 2, nodes - 1})
+    if (!bounds.without.contains(without))
+      bounds.without.emplace(without,
+                             boundOf(key.expectation, measured, {}, peersWithout(bounds.votes, without)));
+  return bounds;
+}
+
 /// Whether a figure meets or misses the bound also without the record of any one other node. Leaving out the
 /// highest or the lowest moves the median as far as leaving out any can.
 bool isSameWithoutAnother(const Judging& of, const Entry& entry, bool met) {
   const auto& votes = of.bounds.votes;
-  const auto other = [&](const auto& vote) { return vote.second != entry.node; };
-  const auto lowest = std::find_if(votes.begin(), votes.end(), other) - votes.begin();
-  const auto highest = votes.rend() - std::find_if(votes.rbegin(), votes.rend(), other) - 1;
-  for (const auto without : {lowest, highest}) {
-    const auto bound =
-        boundOf(of.key.expectation, of.measured, {}, peersWithout(votes, static_cast<size_t>(without)));
+  const size_t lowest = votes.front().second == entry.node ? 1 : 0;
+  const size_t highest = votes.size() - (votes.back().second == entry.node ? 2 : 1);
+  for (const size_t without : {lowest, highest}) {
+    const Result<Bound>& bound = of.bounds.without.at(without);
     if (!bound.ok() || distanceTo(*bound, entry.verdict->observed).met != met) return false;
   }
   return true;

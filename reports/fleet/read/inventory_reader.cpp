@@ -30,28 +30,35 @@ class Flattener {
  public:
   Flattener(NodeSummary& node, StageReader& names) : node_(node), names_(names) {}
 
-  /// Adds every scalar below `element`; lists of objects are numbered, lists of scalars are one text.
-  void add(const std::string& name, const dom::element& element, int16_t device, int depth = 0) {
-    if (depth > kDeepestFact || node_.facts.size() >= kMostFacts) return;
+  /// Adds every scalar below `element`, which has the name `whole`; items of lists are numbered.
+  void add(const std::string& whole, const dom::element& element, int16_t device, int depth = 0) {
+    if (depth > kDeepestFact || isFull()) return;
+    const std::string name = bounded(whole, kFactBytes);  // it is repeated for all that is below it
     if (dom::object object; element.get(object) == simdjson::SUCCESS) {
-      for (const auto& [key, value] : object)
+      for (const auto& [key, value] : object) {
+        if (isFull()) return;
         if (!isOwn(key))
           add(name.empty() ? std::string(key) : name + "." + std::string(key), value, device, depth + 1);
+      }
       return;
     }
     if (dom::array array; element.get(array) == simdjson::SUCCESS) {
       size_t number = 0;
-      for (const dom::element item : array)
+      for (const dom::element item : array) {
+        if (isFull()) return;
         add(fmt::format("{}[{}]", name, number++), item, device, depth + 1);
+      }
       return;
     }
     std::string_view text;
     const std::string value =
         element.get(text) == simdjson::SUCCESS ? bounded(text, kFactBytes) : simdjson::minify(element);
-    node_.facts.push_back({device, names_.text(bounded(name, kFactBytes)), names_.text(value)});
+    node_.facts.push_back({device, names_.text(name), names_.text(value)});
   }
 
  private:
+  [[nodiscard]] bool isFull() const { return node_.facts.size() >= kMostFacts; }
+
   NodeSummary& node_;
   StageReader& names_;
 };

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ctime>
 
 #include "reports/html/stage_plots.h"
 #include "tests/runner/record/sample/sample_record.h"
@@ -44,6 +45,19 @@ TEST(StageTable, HoldsManyVerdictsInOneCellTheWorstFirst) {
   const StageTable table = stageTable(stage);
   EXPECT_EQ(cellsOf(table), stage.verdicts.size());
   EXPECT_EQ(table.rows.at(0).cells.begin()->second.front()->outcome, Outcome::kFail);
+}
+
+/// Holding each requirement against all before it would take half a minute here.
+TEST(StageTable, ListsManyRequirementsOfOneRowOnceEach) {
+  StageRecord stage = healthyRecord().stages[1];
+  ASSERT_TRUE(stage.verdicts[0].expectation);
+  stage.verdicts.resize(1);
+  stage.verdicts.resize(100'000, stage.verdicts[0]);
+  for (size_t i = 2; i < stage.verdicts.size(); ++i)
+    stage.verdicts[i].expectation->source = "source " + std::to_string(100'000 + i);
+  const std::clock_t before = std::clock();
+  EXPECT_EQ(stageTable(stage).rows.at(0).wanted.size(), stage.verdicts.size() - 1);
+  EXPECT_LT((std::clock() - before) / CLOCKS_PER_SEC, 10);
 }
 
 TEST(StageTable, GivesSharedDevicesAColumnPerRank) {

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records made to keep the reader busy: what one of a few megabytes costs is seconds, not minutes.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <ctime>
+
+#include "reports/fleet/assess/deferred.h"
+#include "tests/reports/fleet/fleet_folder.h"
+#include "tests/runner/record/sample/sample_record.h"
+
+namespace muster {
+namespace {
+
+using testing::FleetFolder;
+using testing::nodeRecord;
+using testing::settle;
+
+/// Of CPU time, so that other work on the machine does not count. Each of these took 20 or more.
+constexpr int kSeconds = 10;
+
+class Cost : public ::testing::Test {
+ protected:
+  void TearDown() override { EXPECT_LT((std::clock() - begun_) / CLOCKS_PER_SEC, kSeconds); }
+
+ private:
+  std::clock_t begun_ = std::clock();
+};
+
+TEST_F(Cost, OfAnInventoryWithALongNameOverALongList) {
+  FleetFolder folder;
+  Record record = nodeRecord("n0");
+  record.inventory["host"][std::string(1'000'000, 'k')] = std::vector<int>(1'000'000, 0);
+  folder.add(record);
+  folder.assess({"n0"});
+  const auto& records = folder.records();
+  ASSERT_EQ(records.nodes.size(), 1u);
+  EXPECT_LE(records.nodes[0].facts.size(), 1001u);
+  for (const auto& fact : records.nodes[0].facts) EXPECT_LE(records.names->texts[fact.name].size(), 200u);
+}
+
+/// `count` texts of 16 letters and signs that all have one std::hash: libstdc++'s is MurmurHash64A with a
+/// fixed seed (libstdc++-v3/libsupc++/hash_bytes.cc), each step of which can be undone. The first half of a
+/// text is counted up; the second is what leads to the same end.
+std::vector<std::string> textsOfOneHash(size_t count) {
+  constexpr uint64_t kMul = 0xc6a4a7935bd1e995u;
+  uint64_t inverse = kMul;
+  for (int i = 0; i < 6; ++i) inverse *= 2 - kMul * inverse;
+  const auto shiftMix = [](uint64_t value) { return value ^ (value >> 47); };
+  const uint64_t begin = 0xc70f6907u ^ (16 * kMul);
+  const uint64_t end = 0x0123456789abcdefu;
+  const auto isPlain = [](uint64_t word) {
+    for (; word != 0; word >>= 8)
+      if (const auto c = word & 255; c <= ' ' || c > '~' || c == '"' || c == '\\') return false;
+    return true;
+  };
+  std::vector<std::string> texts;
+  for (uint64_t n = 0; texts.size() < count; ++n) {
+    uint64_t first = 0;
+    for (size_t i = 0; i < 8; ++i) first = first << 8 | ('a' + ((n >> (4 * i)) & 15));
+    const uint64_t half = (begin ^ (shiftMix(first * kMul) * kMul)) * kMul;
+    const uint64_t second = shiftMix((half ^ end) * inverse) * inverse;
+    if (!isPlain(second) || second >> 56 == 0) continue;
+    std::string text(16, ' ');
+    std::memcpy(text.data(), &first, 8);
+    std::memcpy(text.data() + 8, &second, 8);
+    texts.push_back(text);
+  }
+  return texts;
+}
+
+TEST_F(Cost, OfNamesThatHaveOneHash) {
+  constexpr size_t kNames = 30'000;
+  FleetFolder folder;
+  const std::vector<std::string> names = textsOfOneHash(kNames);
+  EXPECT_EQ(std::hash<std::string>()(names.front()), std::hash<std::string>()(names.back()));
+  Json record = Json::parse(recordText(nodeRecord("n0")));
+  Json& stage = record["stages"][1];
+  const Json rows = {{"metric", names}};
+  stage["verdicts"].push_back({{"outcome", "error"}, {"case", "x"}, {"detail", ""}, {"rows", rows}});
+  stage["outcome"] = "error";
+  Json& accounting = record["accounting"];
+  accounting["expected"] = accounting["expected"].get<size_t>() + kNames;
+  accounting["counts"]["error"] = accounting["counts"]["error"].get<size_t>() + kNames;
+  record["acceptance"] = "incomplete";
+  record["exit_code"] = 3;
+  record["reasons"] = {"x"};
+  folder.write("n0/record.json", dumpJson(record));
+  const fleet::Fleet fleet = folder.assess({"n0"});
+  ASSERT_TRUE(fleet.quarantined.empty()) << fleet.quarantined[0].reason;
+  EXPECT_GE(folder.records().names->texts.size(), kNames);
+}
+
+TEST_F(Cost, OfWaiversThatFindNoStage) {
+  FleetFolder folder;
+  Record record = nodeRecord("n0");
+  StageRecord other = record.stages[0];
+  other.measurements.clear();
+  other.verdicts.clear();
+  other.evidence["expectations"] = Json::array();
+  for (int i = 0; i < 990; ++i) {
+    other.name = fmt::format("muster:{:06}{}", i, std::string(115, 'a'));
+    record.stages.push_back(other);
+    WaiverRecord& waiver = record.waivers.emplace_back();
+    waiver.stage = fmt::format("w{:06}{}", i, std::string(121, 'b'));
+    waiver.metric = "x";
+    waiver.node = "n0";
+    waiver.reason = "known";
+    waiver.approver = "someone";
+    waiver.expires = "2999-12-31";
+    waiver.at = "waivers.toml:1:1";
+    waiver.state = WaiverState::kUndecided;
+  }
+  record.waiverFile.path = "waivers.toml";
+  record.waiverFile.sha256 = std::string(64, '0');
+  settle(record);
+  folder.add(record);
+  const fleet::Fleet fleet = folder.assess({"n0"});
+  ASSERT_TRUE(fleet.quarantined.empty()) << fleet.quarantined[0].reason;
+  EXPECT_EQ(fleet.waivers.size(), 990u);
+}
+
+/// 5,000 nodes of 8 devices, each of which six figures are fleet-relative of.
+TEST_F(Cost, OfAFleetThatIsJudgedBesideItself) {
+  fleet::FleetRecords records;
+  fleet::FleetNodes nodes;
+  const uint32_t stage = records.names->text("gemm");
+  for (size_t n = 0; n < 5000; ++n) {
+    fleet::NodeSummary& record = records.nodes.emplace_back();
+    record.stages.emplace_back().name = stage;
+    for (int d = 0; d < 8; ++d)
+      for (int k = 0; k < 6; ++k) {
+        fleet::DeferredKey key;
+        key.stage = "gemm";
+        key.metric = key.question = fmt::format("compute.figure{}", k);
+        key.direction = Direction::kHigher;
+        key.expectation.kind = CheckKind::kWithin;
+        key.expectation.peers = PeerGroup::kFleet;
+        key.expectation.tolerance = 0.1;
+        key.expectation.unit = "FLOP/s";
+        const uint32_t number = records.names->deferred.number(key.question, [&] { return key; });
+        fleet::DeferredSummary& verdict = record.deferred.emplace_back();
+        verdict.key = number;
+        verdict.device = fmt::format("gpu{}", d);
+        verdict.observed = n == 7 ? 5e14 : 7e14 + 1e9 * static_cast<double>(n);
+      }
+    fleet::FleetNode& node = nodes.emplace_back();
+    node.name = fmt::format("n{}", n);
+    node.state = fleet::NodeState::kAccepted;
+    node.records = {n};
+  }
+  fleet::FleetWaivers waivers;
+  const fleet::DeferredVerdicts verdicts = judgeDeferred(records, waivers, nodes);
+  EXPECT_EQ(verdicts.judged, 5000u * 8 * 6);
+  EXPECT_EQ(verdicts.misses.size(), 8u * 6);
+  EXPECT_EQ(nodes[7].state, fleet::NodeState::kRejected);
+}
+
+}  // namespace
+}  // namespace muster
