@@ -6,6 +6,7 @@
 
 #include "runner/app/node/node_run.h"
 #include "runner/app/view/resume_command.h"
+#include "runner/app/view/view_json.h"
 
 namespace muster {
 namespace {
@@ -31,6 +32,15 @@ TEST(LiveLine, ShowsBarAndTextInFortyColumns) {
 TEST(LiveLine, IsAsciiWhereTheLocaleIsNotUtf8) {
   for (const char c : liveLine(0.3, "text", 80, false)) EXPECT_LT(static_cast<unsigned char>(c), 0x80);
   EXPECT_NE(liveLine(0.3, "text", 80, true).find("█"), std::string::npos);
+}
+
+TEST(JsonView, PrintsAsciiAlone) {
+  const std::string text = "gpu\u009B31m \u202E 85 °C\x7f";
+  ::testing::internal::CaptureStdout();
+  makeJsonView()->note(text);
+  const std::string line = ::testing::internal::GetCapturedStdout();
+  for (const char c : line) EXPECT_LT(static_cast<unsigned char>(c), 0x7f) << line;
+  EXPECT_EQ(Json::parse(line)["text"], text);
 }
 
 TEST(FinishedAt, IsNotMovedByAClockThatIsSet) {
