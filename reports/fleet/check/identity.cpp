@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "reports/fleet/check/record_finding.h"
+#include "runner/core/keyed_hash.h"
 #include "runner/core/text.h"
 
 namespace muster::fleet {
@@ -176,7 +177,7 @@ class IdentityCheck {
     std::string text;
     std::vector<Holder> holders;
   };
-  using Keys = std::unordered_map<std::string, Key>;
+  using Keys = std::unordered_map<std::string, Key, KeyedHash>;
 
   [[nodiscard]] const NodeSummary& record(size_t i) const { return records_.nodes[i]; }
   [[nodiscard]] bool isExpected(size_t owner) const { return owner < nodes_.size(); }

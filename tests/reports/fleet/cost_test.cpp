@@ -121,12 +121,13 @@ TEST_F(Cost, OfWaiversThatFindNoStage) {
   EXPECT_EQ(fleet.waivers.size(), 990u);
 }
 
-/// 5,000 nodes of 8 devices, each of which six figures are fleet-relative of.
+/// 12,000 nodes of 8 devices, each of which six figures are fleet-relative of.
 TEST_F(Cost, OfAFleetThatIsJudgedBesideItself) {
+  constexpr size_t kNodes = 12'000;
   fleet::FleetRecords records;
   fleet::FleetNodes nodes;
   const uint32_t stage = records.names->text("gemm");
-  for (size_t n = 0; n < 5000; ++n) {
+  for (size_t n = 0; n < kNodes; ++n) {
     fleet::NodeSummary& record = records.nodes.emplace_back();
     record.stages.emplace_back().name = stage;
     for (int d = 0; d < 8; ++d)
@@ -152,7 +153,7 @@ TEST_F(Cost, OfAFleetThatIsJudgedBesideItself) {
   }
   fleet::FleetWaivers waivers;
   const fleet::DeferredVerdicts verdicts = judgeDeferred(records, waivers, nodes);
-  EXPECT_EQ(verdicts.judged, 5000u * 8 * 6);
+  EXPECT_EQ(verdicts.judged, kNodes * 8 * 6);
   EXPECT_EQ(verdicts.misses.size(), 8u * 6);
   EXPECT_EQ(nodes[7].state, fleet::NodeState::kRejected);
 }
