@@ -8,9 +8,8 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <unordered_set>
+#include <set>
 
-#include "runner/core/keyed_hash.h"
 #include "runner/core/text.h"
 
 namespace muster {
@@ -72,8 +71,8 @@ class Builder : public nlohmann::json_sax<Json> {
   /// An object or list that has not ended.
   struct Open {
     Json value;
-    std::string key = {};                                  ///< of the member that comes next
-    std::unordered_set<std::string, KeyedHash> keys = {};  ///< of an object with many
+    std::string key = {};             ///< of the member that comes next
+    std::set<std::string> keys = {};  ///< of an object with many
   };
 
   bool refuse(const std::string& problem) {
