@@ -53,12 +53,20 @@ TEST(FinishedAt, IsNotMovedByAClockThatIsSet) {
 
 TEST(ResumeCommand, CanBeTypedIntoAShell) {
   Record record;
-  EXPECT_EQ(resumeCommand(record, "/data/a b"), "muster run --resume '/data/a b'");
+  EXPECT_EQ(resumeCommand(record, "/data/a b", {}), "muster run --resume '/data/a b'");
   record.nodeCount = 4;
-  EXPECT_EQ(resumeCommand(record, "/data/run/node-0002"), "muster run --resume /data/run")
+  EXPECT_EQ(resumeCommand(record, "/data/run/node-0002", {}), "muster run --resume /data/run")
       << "every node is given the folder of all";
   record.simulated = true;
-  EXPECT_EQ(resumeCommand(record, "/data/run/sim-node-0002"), "muster run --resume /data/run/sim-node-0002");
+  EXPECT_EQ(resumeCommand(record, "/data/run/sim-node-0002", {}),
+            "muster run --resume /data/run/sim-node-0002");
+}
+
+TEST(ResumeCommand, NamesTheFoldersWithPluginsWhichAJournalCannot) {
+  EXPECT_EQ(resumeCommand({}, "/data/run", {"/our/plugins", "/my plugins"}),
+            "muster run --resume /data/run --plugins /our/plugins --plugins '/my plugins'");
+  EXPECT_EQ(resumeCommand({}, "/data/run", {"mine"}),
+            "muster run --resume /data/run --plugins " + (std::filesystem::current_path() / "mine").string());
 }
 
 }  // namespace
