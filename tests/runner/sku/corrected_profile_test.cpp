@@ -78,9 +78,9 @@ TEST(CorrectedProfile, MovesABaselineThatTheMachineMissesAndSaysWhereItWasMeasur
   EXPECT_EQ(e.kind, CheckKind::kBaseline);
   EXPECT_DOUBLE_EQ(e.limit, 600e12) << "the median: one slow device does not count";
   EXPECT_DOUBLE_EQ(e.tolerance, 0.1);
-  for (const char* part :
-       {"measured: 600 TFLOP/s on n0, 2026-11-23", "8 figures with 160 samples", "plan node-quick",
-        "driver 580.95.05", "record sha256 aaaa", "in place of at least 617.4 TFLOP/s (derived, not measured"})
+  for (const char* part : {"measured: 600 TFLOP/s on n0, 2026-11-23", "8 figures with 160 samples",
+                           "plan node-quick", "driver 580.95.05", "record sha256 aaaa",
+                           "in place of at least 617.4 TFLOP/s (derived, not measured"})
     EXPECT_NE(e.source.find(part), std::string::npos) << part << " in " << e.source;
   ASSERT_EQ(result.corrections.size(), 1u);
   EXPECT_TRUE(result.corrections[0].looser);
