@@ -91,7 +91,7 @@ struct Answer {
 class GroupFigures {
  public:
   GroupFigures(const FleetRecords& records, const FleetNodes& nodes, const std::vector<size_t>& group)
-      : records_(records), nodes_(nodes), group_(group), clusterStages_(clusterStages(records, nodes)) {
+      : records_(records), nodes_(nodes), group_(group) {
     numberAnswers();
     count();
   }
@@ -196,6 +196,7 @@ class GroupFigures {
   [[nodiscard]] std::vector<uint32_t> leadersAnswers(
       const std::map<uint32_t, std::vector<size_t>>& contested) const {
     if (contested.empty()) return {};
+    const std::set<uint32_t> overNodes = clusterStages(records_, nodes_);
     std::map<uint32_t, std::set<uint32_t>> given;  // by question
     for (const size_t n : group_)
       for (const size_t r : nodes_[n].records) {
@@ -203,7 +204,7 @@ class GroupFigures {
         if (record.nodeRank != 0 || record.nodeCount < 2) continue;
         std::set<std::string> stages;
         for (const StageSummary& stage : record.stages)
-          if (clusterStages_.contains(stage.name)) stages.insert(records_.names->texts[stage.name]);
+          if (overNodes.contains(stage.name)) stages.insert(records_.names->texts[stage.name]);
         for (const Figure& figure : record.figures) {
           const uint32_t answer = answerOfKey(figure.key);
           if (contested.contains(answer) && stages.contains(keyOf(answer).stage))
@@ -219,7 +220,6 @@ class GroupFigures {
   const FleetRecords& records_;
   const FleetNodes& nodes_;
   const std::vector<size_t>& group_;
-  const std::set<uint32_t> clusterStages_;
   std::unordered_map<uint32_t, uint32_t> answerOf_;  ///< by number of the key
   std::vector<Answer> answers_;                      ///< in the order of their texts
   std::vector<size_t> asked_;                        ///< of each question, the nodes that answer it
