@@ -130,9 +130,8 @@ class Corrector {
     const std::string old = at == std::string::npos ? fmt::format("{}{} ({})", kInPlaceOf, before, e.source)
                                                     : e.source.substr(at);
     return fmt::format(
-        "{}measured: {} on {}, {}, median of {} figures with {} samples in stage {} of plan {}; tolerance "
-        "{}; "
-        "{}; record sha256 {}{}",
+        "{}measured: {} on {}, {}, median of {} figures with {} samples in stage {} of plan {}; "
+        "tolerance {}; {}; record sha256 {}{}",
         provenance_.scenario.empty() ? "" : "SIMULATED, ", formatQuantity(found.value, found.group->unit),
         nodesText(), provenance_.date, found.figures, found.samples, found.group->stage, provenance_.plan,
         e.kind == CheckKind::kBaseline ? "as shipped"
