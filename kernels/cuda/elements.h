@@ -33,15 +33,21 @@ constexpr uint64_t bytesOfUnit(uint64_t unit, uint64_t bytes) {
   return left < kUnitBytes ? left : kUnitBytes;
 }
 
-/// The unit at `at`, of which only `count` bytes exist; the others are taken from `rest`.
+/// The unit at `at`, of which only `count` bytes exist; the others are taken from `rest`. By shifts, here and
+/// below: an array of bytes with a variable index would lie in the GPU's local memory.
 MUSTER_HD inline Unit loadPart(const std::byte* at, uint64_t count, Unit rest) {
-  auto* to = reinterpret_cast<std::byte*>(&rest);
-  for (uint64_t i = 0; i < count; ++i) to[i] = at[i];
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint64_t shift = i % 8 * 8, mask = 0xffull << shift, byte = static_cast<uint64_t>(at[i]) << shift;
+    if (i < 8)
+      rest.low = (rest.low & ~mask) | byte;
+    else
+      rest.high = (rest.high & ~mask) | byte;
+  }
   return rest;
 }
 MUSTER_HD inline void storePart(std::byte* at, uint64_t count, const Unit& unit) {
-  const auto* from = reinterpret_cast<const std::byte*>(&unit);
-  for (uint64_t i = 0; i < count; ++i) at[i] = from[i];
+  for (uint64_t i = 0; i < count; ++i)
+    at[i] = static_cast<std::byte>((i < 8 ? unit.low : unit.high) >> (i % 8 * 8));
 }
 
 // --- Normally distributed numbers ---

@@ -35,8 +35,8 @@ cudaError_t launchHash(const void* data, uint64_t bytes, uint64_t* parts, int bl
 /// threads; `resident`: as many blocks as run at once go through the buffer, else a block does one tile and
 /// ends.
 struct StreamShape {
-  int threads;
-  int unroll;  ///< 2, 4 or 8
+  int threads;  ///< at most 2048 / unroll
+  int unroll;   ///< 2, 4 or 8
   bool resident;
 };
 enum class StreamOp { kRead, kWrite, kCopy, kTriad };

@@ -11,28 +11,36 @@ namespace {
 
 using Pair = double2;  // 16 bytes: one vector access
 
-/// What each memory kernel does with one pair. Loads and stores are marked as used once: none of it is worth
-/// a place in the cache.
+/// What each memory kernel loads for one pair, and the pair that it makes of it. Loads and stores are marked as
+/// used once: none of it is worth a place in the cache.
 struct Read {
   static constexpr bool kStores = false;
-  static __device__ Pair load(const Pair* a, const Pair*, const Pair*, uint64_t i) { return __ldcs(a + i); }
+  using Loaded = Pair;
+  static __device__ Loaded load(const Pair* a, const Pair*, const Pair*, uint64_t i) { return __ldcs(a + i); }
+  static __device__ Pair value(const Loaded& loaded) { return loaded; }
 };
 struct Write {
   static constexpr bool kStores = true;
-  static __device__ Pair load(const Pair*, const Pair*, const Pair*, uint64_t) {
-    return {kWriteValue, kWriteValue};
-  }
+  struct Loaded {};
+  static __device__ Loaded load(const Pair*, const Pair*, const Pair*, uint64_t) { return {}; }
+  static __device__ Pair value(const Loaded&) { return {kWriteValue, kWriteValue}; }
 };
 struct Copy {
   static constexpr bool kStores = true;
-  static __device__ Pair load(const Pair*, const Pair* b, const Pair*, uint64_t i) { return __ldcs(b + i); }
+  using Loaded = Pair;
+  static __device__ Loaded load(const Pair*, const Pair* b, const Pair*, uint64_t i) { return __ldcs(b + i); }
+  static __device__ Pair value(const Loaded& loaded) { return loaded; }
 };
 struct Triad {
   static constexpr bool kStores = true;
-  static __device__ Pair load(const Pair*, const Pair* b, const Pair* c, uint64_t i) {
-    const Pair x = __ldcs(b + i);
-    const Pair y = __ldcs(c + i);
-    return {fma(kTriadScalar, y.x, x.x), fma(kTriadScalar, y.y, x.y)};
+  struct Loaded {
+    Pair b, c;
+  };
+  static __device__ Loaded load(const Pair*, const Pair* b, const Pair* c, uint64_t i) {
+    return {__ldcs(b + i), __ldcs(c + i)};
+  }
+  static __device__ Pair value(const Loaded& loaded) {
+    return {fma(kTriadScalar, loaded.c.x, loaded.b.x), fma(kTriadScalar, loaded.c.y, loaded.b.y)};
   }
 };
 
@@ -42,31 +50,40 @@ __device__ uint64_t fold(uint64_t sum, const Pair& value) {
          static_cast<uint64_t>(__double_as_longlong(value.y)) * 3;
 }
 
-/// Tiles of kUnroll * blockDim.x pairs: a thread has kUnroll accesses in flight, neighbours' ones lie side by
-/// side.
+/// kUnroll accesses of a thread to each array. All loads come before the first use, which waits for what it
+/// uses: without conditions between them, which lead the compiler to use each value before it loads the next.
+template <typename Op, int kUnroll, bool kWhole>
+__device__ uint64_t streamTile(Pair* a, const Pair* b, const Pair* c, uint64_t first, uint64_t pairs) {
+  typename Op::Loaded loaded[kUnroll];
+#pragma unroll
+  for (int j = 0; j < kUnroll; ++j) {
+    const uint64_t i = first + static_cast<uint64_t>(j) * blockDim.x;
+    if (kWhole || i < pairs) loaded[j] = Op::load(a, b, c, i);
+  }
+  uint64_t sum = 0;
+#pragma unroll
+  for (int j = 0; j < kUnroll; ++j) {
+    const uint64_t i = first + static_cast<uint64_t>(j) * blockDim.x;
+    if (!kWhole && i >= pairs) continue;
+    if constexpr (Op::kStores)
+      __stcs(a + i, Op::value(loaded[j]));
+    else
+      sum = fold(sum, Op::value(loaded[j]));
+  }
+  return sum;
+}
+
+/// Tiles of kUnroll * blockDim.x pairs: a thread has kUnroll accesses to each array in flight, neighbours' ones
+/// lie side by side. The last tile may be cut short.
 template <typename Op, int kUnroll>
-__global__ void __launch_bounds__(kUnroll == 8 ? 512 : 1024)
+__global__ void __launch_bounds__(2048 / kUnroll)
     streamKernel(Pair* a, const Pair* b, const Pair* c, uint64_t pairs, uint64_t* sink) {
   const uint64_t tile = static_cast<uint64_t>(blockDim.x) * kUnroll;
   uint64_t sum = 0;
   for (uint64_t base = blockIdx.x * tile; base < pairs; base += gridDim.x * tile) {
     const uint64_t first = base + threadIdx.x;
-    const bool whole = base + tile <= pairs;
-    Pair value[kUnroll];
-#pragma unroll
-    for (int j = 0; j < kUnroll; ++j) {
-      const uint64_t i = first + static_cast<uint64_t>(j) * blockDim.x;
-      if (whole || i < pairs) value[j] = Op::load(a, b, c, i);
-    }
-#pragma unroll
-    for (int j = 0; j < kUnroll; ++j) {
-      const uint64_t i = first + static_cast<uint64_t>(j) * blockDim.x;
-      if (!whole && i >= pairs) continue;
-      if constexpr (Op::kStores)
-        __stcs(a + i, value[j]);
-      else
-        sum = fold(sum, value[j]);
-    }
+    sum ^= base + tile <= pairs ? streamTile<Op, kUnroll, true>(a, b, c, first, pairs)
+                                : streamTile<Op, kUnroll, false>(a, b, c, first, pairs);
   }
   if constexpr (!Op::kStores) {
     if (sum == 0x6d75737465722121u) *sink = sum;  // one in 2^64

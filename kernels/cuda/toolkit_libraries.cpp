@@ -22,6 +22,17 @@ const char* const kNccl = "libnccl.so.2";
 
 namespace {
 
+/// The packages that hold a library: of NVIDIA's apt repository, and of Python's registry.
+std::string packagesOf(const std::string& soname) {
+  const std::string major = MUSTER_STRING(MUSTER_CUDA_MAJOR);
+  const std::string toolkit = major + "-" + std::to_string(MUSTER_CUDA_VERSION % 1000 / 10);
+  const std::string wheel = major == "12" ? "-cu12" : "";  // from 13 on without the version
+  if (soname == kCublasLt) return "libcublas-" + toolkit + " or nvidia-cublas" + wheel;
+  if (soname == kNvrtc) return "cuda-nvrtc-" + toolkit + " or nvidia-cuda-nvrtc" + wheel;
+  if (soname == kCudnn) return "libcudnn9-cuda-" + major + " or nvidia-cudnn-cu" + major;
+  return "libnccl2 or nvidia-nccl-cu" + major;
+}
+
 std::vector<std::string> matches(const std::string& pattern) {
   glob_t found{};
   std::vector<std::string> paths;
@@ -71,7 +82,8 @@ Status openToolkitLibrary(const std::string& soname) {
   return Error{ErrorCode::kNotFound,
                problem + "; looked in the loader's paths and " +
                    (folders.empty() ? "found no CUDA toolkit directory" : join(folders, ", ")) +
-                   "; install it, or set LD_LIBRARY_PATH or CUDA_HOME to where it is",
+                   "; install the package " + packagesOf(soname) +
+                   " (apt or pip), or set LD_LIBRARY_PATH or CUDA_HOME to where it is",
                soname};
 }
 

@@ -15,8 +15,8 @@ extern const char* const kCudnn;
 extern const char* const kNccl;
 
 /// Opens a library for good, so that a module which needs it finds it loaded: where the dynamic loader looks
-/// (LD_LIBRARY_PATH, ld.so.conf), then in toolkitFolders(). kNotFound names the library and where it was
-/// looked for.
+/// (LD_LIBRARY_PATH, ld.so.conf), then in toolkitFolders(). kNotFound names the library, where it was looked
+/// for and the packages that hold it.
 Status openToolkitLibrary(const std::string& soname);
 
 /// The folders where a toolkit or Python's `nvidia` packages put libraries: below $CUDA_HOME or

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node with eight healthy GPUs (of the fake NVML) where libcudnn.so.9 is missing: the inventory says so,
-// and every stage is tried, none skipped. There is no real driver, so that each stage which wants to work on
-// a GPU ends with that reason; what opens without cuDNN and what does not is shown by
-// tests/kernels/cuda/modules_test.cpp.
+// A node with eight healthy GPUs (of the fake NVML) where libcudnn.so.9 and libcuda.so.1 are missing: the
+// inventory says so, and every stage is tried, none skipped. Each stage which wants to work on a GPU ends
+// with that reason; what opens without which library is shown by tests/kernels/cuda/modules_test.cpp.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +40,7 @@ std::vector<std::string> detailsOf(const Record& record, const std::string& name
   return details;
 }
 
-TEST(MissingCudnn, IsToldByTheInventoryAndLeavesEveryStageTried) {
+TEST(MissingLibraries, AreToldByTheInventoryAndLeaveEveryStageTried) {
   if (std::string_view(MUSTER_BUILD_CUDA) == "none") GTEST_SKIP() << "this build runs nothing on GPUs";
   if (std::filesystem::exists("/proc/driver/nvidia/version"))
     GTEST_SKIP() << "this machine has an NVIDIA driver: its GPUs are not those of the fake NVML";
@@ -49,9 +48,10 @@ TEST(MissingCudnn, IsToldByTheInventoryAndLeavesEveryStageTried) {
   ProcessOptions options;
   options.timeout = 300;
   options.environment["LD_LIBRARY_PATH"] = (buildDir() / "tests/fakes/nvml").string();
-  options.environment[kScenarioVariable] = dir.write("scenario.txt", "count 8\n").string();
+  options.environment[kScenarioVariable] =
+      dir.write("scenario.txt", "count 8\ncall nvmlSystemGetCudaDriverVersion_v2 12\n").string();
   options.environment["LD_AUDIT"] = (buildDir() / "tests/fakes/hidden/hidden-library.so").string();
-  options.environment["MUSTER_FAKE_HIDDEN"] = "libcudnn.so.9";
+  options.environment["MUSTER_FAKE_HIDDEN"] = "libcudnn.so.9:libcuda.so.1";
   const auto out = dir.path() / "run";
   const auto result = runMuster(
       {"run", dir.write("plan.toml", planOfEveryPlugin()).string(), "--out", out.string()}, options);
@@ -59,6 +59,8 @@ TEST(MissingCudnn, IsToldByTheInventoryAndLeavesEveryStageTried) {
   const Record record = recordIn(out);
   EXPECT_EQ(record.inventory["software"]["cudnn"], "not found");
   EXPECT_NE(record.inventory["software"]["nccl"], "not found");
+  EXPECT_THAT(record.inventory["software"]["fit"].get<std::string>(),
+              HasSubstr("libcuda.so.1 of driver 580.95.05 is missing"));
   EXPECT_THAT(detailsOf(record, "health", Outcome::kError), ::testing::IsEmpty());
   EXPECT_THAT(detailsOf(record, "health", Outcome::kPass), ::testing::Not(::testing::IsEmpty()));
   for (const char* name : {"gemm", "memory", "all-reduce", "training"}) {

@@ -29,6 +29,16 @@ static void deepFrame(void) {
   fakeWrite(brackets, sizeof brackets);
 }
 
+/* As the host says what it could not start, at great length. */
+static void endlessReason(void) {
+  static char reason[900000];
+  memset(reason, 'A', sizeof reason);
+  say("{\"type\":\"fatal\",\"message\":\"");
+  fakeWrite(reason, sizeof reason);
+  say("\"}\n");
+  _exit(1);
+}
+
 static muster_status run(Fake* fake, const char* json) {
   const muster_status status = fakeReport(fake, fakeNumber(json, "value", 1));
   switch ((int)fakeNumber(json, "kind", 0)) {
@@ -68,6 +78,9 @@ static muster_status run(Fake* fake, const char* json) {
       break;
     case 10:
       say("{\"type\":\"log\",\"level\":\"info\",\"text\":\"\xff\xfe\"}\n");
+      break;
+    case 11:
+      endlessReason();
       break;
     default:
       break;

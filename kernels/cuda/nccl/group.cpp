@@ -243,10 +243,12 @@ Status NcclGroup::waitFor(cudaStream_t stream, const char* what, double deadline
   Pause pause(device_);
   while (true) {
     const cudaError_t code = cudaStreamQuery(stream);
-    if (code == cudaSuccess) return broken();  // an abort from another thread ends kernels early
-    if (code != cudaErrorNotReady) return breakWith(cudaError(code, what, __FILE__, __LINE__));
+    if (code != cudaSuccess && code != cudaErrorNotReady)
+      return breakWith(cudaError(code, what, __FILE__, __LINE__));
+    // Also of work that has ended: an error or an abort from another thread ends kernels early.
     ncclResult_t state = ncclSuccess;
     MUSTER_CHECK_OK(asyncError(what, state));
+    if (code == cudaSuccess) return {};
     if (device_.now() > deadline) return breakWith(late(what, timeout_));
     pause.take();
   }

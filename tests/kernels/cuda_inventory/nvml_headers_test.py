@@ -5,15 +5,16 @@ The headers are in Python's registry. A small generated source, compiled with ea
 size, offset and function of kernels/cuda/inventory/nvml/nvml_types.h that the header has; a name that no header has is a
 mistake, too. The same for the ids that NVIDIA has moved, and for what the fake NVML says of a version.
 """
-import glob
 import json
 import os
 import re
 import subprocess
 import sys
-import zipfile
 
 SOURCE = os.environ["MUSTER_SOURCE"]
+sys.path.insert(0, os.path.join(SOURCE, "tests/support"))
+import registry
+
 FOLDER = os.path.join(os.environ["MUSTER_BUILD"], "nvml-headers")
 TYPES = "kernels/cuda/inventory/nvml/nvml_types.h"
 FAKE = "tests/fakes/nvml/headers.h"
@@ -32,32 +33,6 @@ RENAMED = {("nvmlGpuFabricInfo_t", "cliqueId"): "partitionId"}  # until CUDA 12.
 BRANCHES = {"12.6": 560, "12.8": 570, "12.9": 575, "13.0": 580, "13.1": 590, "13.2": 590, "13.3": 590, "13.4": 590, "13.5": 590}
 SLOWDOWNS = ["NVML_FI_DEV_CLOCKS_EVENT_REASON_" + what for what in
              ("SW_THERM_SLOWDOWN", "HW_THERM_SLOWDOWN", "HW_POWER_BRAKE_SLOWDOWN")]
-
-
-class Unavailable(Exception):
-    """Why the headers cannot be had."""
-
-
-def header_of(package, version):
-    path = os.path.join(FOLDER, version, "nvml.h")
-    if os.path.exists(path):
-        return path
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--retries", "1", "--no-deps",
-               "--only-binary", ":all:", "--dest", os.path.dirname(path), f"{package}=={version}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        said = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
-        raise Unavailable(f"{package} {version} cannot be had from Python's registry: {said}")
-    wheel, = glob.glob(os.path.join(os.path.dirname(path), "*.whl"))
-    with zipfile.ZipFile(wheel) as archive:
-        name, = [name for name in archive.namelist() if name.endswith("/nvml.h")]
-        text = archive.read(name)
-    with open(path + ".new", "wb") as file:
-        file.write(text)
-    os.rename(path + ".new", path)
-    os.remove(wheel)
-    return path
 
 
 def compiled(source, name, run, *options):
@@ -221,8 +196,9 @@ def wrong_fakes(headers, ours):
 def main():
     os.makedirs(FOLDER, exist_ok=True)
     try:
-        headers = [Header(version, header_of(package, version)) for package, versions in PACKAGES for version in versions]
-    except Unavailable as why:
+        headers = [Header(version, registry.fetch(package, version, "/nvml.h", os.path.join(FOLDER, version)))
+                   for package, versions in PACKAGES for version in versions]
+    except registry.Unavailable as why:
         print(why)
         return 1 if os.environ.get("CI") else 77
     ours = Declarations()
