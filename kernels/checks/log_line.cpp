@@ -156,6 +156,16 @@ bool isHcaError(std::string_view text) {
                        "handling bad device", "leak of a command resource"});
 }
 
+/// "mlx5_core 0000:17:00.0 ens1f0np0: Link down", and no more.
+LogLine hcaLinkIn(std::string_view text) {
+  if (!skip(text, "mlx5_core ") || !skipDevice(text) || !skip(text, " ")) return {};
+  LogLine found;
+  found.address = text.substr(0, text.find(':'));
+  if (!skipAll(text, isWordPart) || (text != ": Link down" && text != ": Link up")) return {};
+  found.kind = text == ": Link up" ? LogKind::kHcaLinkUp : LogKind::kHcaLinkDown;
+  return found;
+}
+
 /// "pcieport 0000:17:00.0: AER: Uncorrected (Fatal) error received": any driver's device.
 bool isPcieError(std::string_view text) {
   return skipAll(text, isWordPart) && skip(text, " ") && skipDevice(text) && skip(text, ": AER: ") &&
@@ -232,6 +242,7 @@ LogLine readLogLine(std::string_view line) {
   if (std::string_view sxid = text; skip(sxid, "nvidia-nvswitch")) return sxidIn(sxid);
   LogLine found;
   if (std::string_view other = text; skip(other, "NVRM: ")) found = fallenOffIn(other);
+  if (found.kind == LogKind::kNone) found = hcaLinkIn(text);
   if (found.kind != LogKind::kNone) return found;
   found.kind = isHcaError(text)        ? LogKind::kHcaError
                : isHardwareError(text) ? LogKind::kHardwareError

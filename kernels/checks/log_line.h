@@ -14,11 +14,13 @@ enum class LogKind {
   kSxid,           ///< of an NVSwitch
   kHardwareError,  ///< machine check, lost memory page, uncorrected memory or PCIe error, NVLink training
   kHcaError,       ///< of an HCA: its power, PCIe link, temperature, cable or firmware
+  kHcaLinkDown,    ///< an Ethernet port of an HCA has lost its link, or has none yet after its driver's start
+  kHcaLinkUp,      ///< it has its link
 };
 
 struct LogLine {
   LogKind kind = LogKind::kNone;
-  std::string address;  ///< of kXid, kFallenOffBus and kSxid: "0000:4e:00"
+  std::string address;  ///< of kXid, kFallenOffBus and kSxid: "0000:4e:00"; of a link its interface: "ens1f0"
   int code = 0;         ///< the XID or SXid
   bool fatal = true;    ///< of an SXid, and of an XID whose text says Fatal or Nonfatal
 };

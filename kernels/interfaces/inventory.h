@@ -17,9 +17,11 @@ namespace muster {
 namespace reading {
 inline constexpr const char* kTemperature = "temperature";               ///< degC, of the chip
 inline constexpr const char* kMemoryTemperature = "memory_temperature";  ///< degC
-inline constexpr const char* kPower = "power";                           ///< W
-inline constexpr const char* kClock = "clock";                           ///< Hz; on a GPU that of the SMs
-inline constexpr const char* kUtilization = "utilization";               ///< ratio of busy time, 0..1
+inline constexpr const char* kSlowdownMargin =
+    "slowdown_margin";  ///< degC that are left until the hardware slows the clocks down
+inline constexpr const char* kPower = "power";              ///< W
+inline constexpr const char* kClock = "clock";              ///< Hz; on a GPU that of the SMs
+inline constexpr const char* kUtilization = "utilization";  ///< ratio of busy time, 0..1
 inline constexpr const char* kThrottleThermal =
     "throttle_thermal";  ///< s, cumulative: by the hardware, or by what the driver does not tell
 inline constexpr const char* kThrottleSoftware =
@@ -100,7 +102,7 @@ class Inventory {
   /// hardware). `load` names the stage's kind of work ("idle", "compute", "memory"), which only sim uses.
   virtual Result<Readings> health(double at, const std::string& load) = 0;
   /// The node's surroundings, which do not change while stages run: limits, cgroup, clock source, space,
-  /// network. `folder` is where results are written. A backend without a real node (sim) has none.
+  /// network. `folder` is where results are written.
   virtual Result<Readings> surroundings(const std::string& folder) {
     (void)folder;
     return Readings{};

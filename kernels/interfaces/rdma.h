@@ -17,6 +17,18 @@
 
 namespace muster {
 
+/// The PCIe link of an RDMA device as it trained, and the best that the device can.
+struct PcieLink {
+  int lanes = 0, mostLanes = 0;     ///< 0: not told, as of a virtual function
+  double speed = 0, mostSpeed = 0;  ///< GT/s of a lane
+
+  [[nodiscard]] bool known() const { return lanes > 0 && mostLanes > 0 && speed > 0 && mostSpeed > 0; }
+  /// Lanes times speed, as a share of the best.
+  [[nodiscard]] double share() const;
+  /// "x8 at 16 GT/s of x16 at 32 GT/s"
+  [[nodiscard]] std::string text() const;
+};
+
 /// One port of an RDMA device (HCA).
 struct RdmaPort {
   std::string device;  ///< mlx5_0
@@ -29,6 +41,7 @@ struct RdmaPort {
   double bytesPerSecond = 0;  ///< line rate one way; 0: not told
   int numaNode = -1;
   int64_t errors = 0;  ///< symbol errors, link downed, receive errors: sum of the port's error counters
+  PcieLink pcie = {};  ///< of the device
 
   [[nodiscard]] std::string name() const { return device + "/" + std::to_string(port); }
   [[nodiscard]] bool active() const { return state == "ACTIVE"; }
@@ -36,6 +49,9 @@ struct RdmaPort {
 
 /// As the inventory shows it among the NICs.
 Json toJson(const RdmaPort& port);
+
+/// The reading `hca_pcie_share` of each device whose link is known.
+std::vector<Reading> pcieReadings(const std::vector<RdmaPort>& ports);
 
 /// What a counter of a port is about. Each sums up the files of the drivers that count it.
 struct RdmaCounter {

@@ -196,6 +196,10 @@ Result<Readings> SimInventory::health(double at, const std::string& load) {
   return out;
 }
 
+Result<Readings> SimInventory::surroundings(const std::string& /*folder*/) {
+  return Readings{pcieReadings(simRdmaPorts(scenario_->rdma, nodeRank_, start_)), {}};
+}
+
 void SimInventory::readSwitches(double at, Readings& out) const {
   for (const bool fatal : {true, false}) {
     int count = 0;
@@ -240,6 +244,7 @@ void SimInventory::readDevice(const SimUnit& unit, double at, bool idle, Reading
   double power = idle ? c.idlePower : c.idlePower + (c.loadPower - c.idlePower) * speed;
   add(out, reading::kTemperature, "degC", id, temperature);
   add(out, reading::kMemoryTemperature, "degC", id, temperature + 4 + 8 * warm);
+  add(out, reading::kSlowdownMargin, "degC", id, c.throttleTemperature - temperature);
   add(out, reading::kPower, "W", id, power * (1 + 0.005 * jitter));
   add(out, reading::kClock, "Hz", id, idle ? c.idleClock : c.loadClock * speed);
   add(out, reading::kUtilization, "ratio", id, idle ? 0 : 1);

@@ -31,6 +31,7 @@ class SimInventory : public Inventory {
   Result<std::vector<DeviceInfo>> devices() override;
   Result<Json> node() override;
   Result<Readings> health(double at, const std::string& load) override;
+  Result<Readings> surroundings(const std::string& folder) override;
 
  private:
   void readDevice(const SimUnit& unit, double at, bool idle, Readings& out) const;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "kernels/sim/chance.h"
 #include "kernels/sim/sim_network.h"
@@ -25,6 +26,17 @@ bool isDown(const RdmaModel& model, int node, int hca, double begin, double end)
   });
 }
 
+PcieLink pcieLink(const RdmaModel& model, int node, int hca) {
+  constexpr std::array<double, kHcaGeneration> kSpeeds = {2.5, 5, 8, 16, 32};  // GT/s by generation
+  PcieLink link{kHcaLanes, kHcaLanes, kSpeeds.back(), kSpeeds.back()};
+  for (const RdmaFault& fault : model.faults)
+    if (fault.kind == RdmaFaultKind::kPcie && concerns(fault, node, hca)) {
+      link.lanes = fault.lanes;
+      link.speed = kSpeeds[static_cast<size_t>(fault.generation - 1)];
+    }
+  return link;
+}
+
 }  // namespace
 
 std::vector<RdmaPort> simRdmaPorts(const RdmaModel& model, int node, double at) {
@@ -40,6 +52,7 @@ std::vector<RdmaPort> simRdmaPorts(const RdmaModel& model, int node, double at) 
     port.firmware = model.firmware;
     port.bytesPerSecond = model.lineRate;
     port.numaNode = hca * 2 / model.count;
+    port.pcie = pcieLink(model, node, hca);
     for (const auto& [counter, value] : simRdmaCounters(model, node, hca, at).values)
       port.errors += static_cast<int64_t>(value);
     ports.push_back(std::move(port));

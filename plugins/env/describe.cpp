@@ -74,6 +74,10 @@ constexpr const char* kSurroundings = R"json([
    "summary": "Messages of HCAs about power, PCIe link, temperature, cables or firmware in the kernel log",
    "standing": {"max": 0, "severity": "warn",
                 "remedy": "Read dmesg | grep mlx5_core: check the slot's power and PCIe link, the module's cooling and the cable; then update the firmware"}},
+  {"name": "hca_link_flaps", "unit": "count", "direction": "lower", "labels": ["message"], "backends": ["host", "cuda"], "optional": true,
+   "summary": "Number of times an Ethernet port of an HCA lost its link, by the kernel log",
+   "standing": {"max": 0, "severity": "warn",
+                "remedy": "Read dmesg | grep -E 'mlx5_core.*Link'; unless the link was taken down on purpose, reseat or replace cable and transceiver and look at the switch port"}},
   {"name": "kernel_log", "unit": "text", "informational": true, "backends": ["host", "cuda"],
    "summary": "Whether the kernel log was read, and if not, why"},
   {"name": "limit_memlock", "unit": "B", "direction": "higher", "informational": true, "backends": ["host", "cuda"],
@@ -109,7 +113,10 @@ constexpr const char* kSurroundings = R"json([
   {"name": "rdma_rate", "unit": "B/s", "direction": "higher", "labels": ["port"], "informational": true,
    "backends": ["host", "cuda"], "optional": true, "summary": "Line rate, one way"},
   {"name": "rdma_errors", "unit": "count", "direction": "lower", "labels": ["port"], "informational": true,
-   "backends": ["host", "cuda"], "optional": true, "summary": "Sum of the error counters"}
+   "backends": ["host", "cuda"], "optional": true, "summary": "Sum of the error counters"},
+  {"name": "hca_pcie_share", "unit": "ratio", "direction": "higher", "labels": ["hca", "link"], "informational": true,
+   "optional": true,
+   "summary": "Lanes times speed of an HCA's own PCIe link, as a share of the best the device can; the profile limits it"}
 ])json";
 
 constexpr const char* kTelemetryTest = R"json({
@@ -190,6 +197,8 @@ constexpr const char* kState = R"json([
    "optional": true, "summary": "Temperature of a chip"},
   {"name": "memory_temperature", "unit": "degC", "direction": "lower", "labels": ["device"], "informational": true,
    "backends": ["sim", "cuda"], "optional": true, "summary": "Temperature of a device's memory"},
+  {"name": "slowdown_margin", "unit": "degC", "direction": "higher", "labels": ["device"], "informational": true,
+   "backends": ["sim", "cuda"], "optional": true, "summary": "Degrees left until a GPU's hardware slows its clocks down; the profile limits it"},
   {"name": "power", "unit": "W", "labels": ["device"], "informational": true, "backends": ["sim", "cuda"],
    "summary": "Power draw of a device"},
   {"name": "clock", "unit": "Hz", "direction": "higher", "labels": ["device"], "informational": true, "optional": true,

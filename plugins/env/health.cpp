@@ -45,16 +45,17 @@ class HealthTest : public sdk::Session {
   /// that.
   Status applyKernelLogChoice(const std::string& choice, Readings& readings) const {
     if (machine_.virtualTime()) return {};
-    const auto log = std::find_if(readings.unreadable.begin(), readings.unreadable.end(),
-                                  [](const UnreadableSource& source) { return source.name == kKernelLog; });
+    const auto isLog = [](const UnreadableSource& source) { return source.name == kKernelLog; };
+    const auto log = std::find_if(readings.unreadable.begin(), readings.unreadable.end(), isLog);
     std::string said = log == readings.unreadable.end() ? "read" : "not readable: " + log->reason;
     if (choice == "off") {
       said = "not read: the plan sets kernel_log = \"off\"";
       std::erase_if(readings.values, [](const Reading& reading) {
-        return reading.name == "hardware_errors" || reading.name == "hca_log_errors";
+        return reading.name == "hardware_errors" || reading.name == "hca_log_errors" ||
+               reading.name == "hca_link_flaps";
       });
     }
-    if (choice != "required" && log != readings.unreadable.end()) readings.unreadable.erase(log);
+    if (choice != "required") std::erase_if(readings.unreadable, isLog);
     return reporter_.fact("kernel_log", said);
   }
 

@@ -23,16 +23,28 @@ const std::map<std::string, std::string>& factNames() {
 
 /// Labels that carry the words of a number about a GPU, so that its verdict says what was found.
 const std::map<std::string, std::string>& labelNames() {
-  static const std::map<std::string, std::string> names{
-      {reading::kXidFatal, "xid"},           {reading::kXidApplication, "xid"},
-      {reading::kNvlinkErrors, "links"},     {reading::kNvlinkCrcErrors, "links"},
-      {"nvlink_crc_per_second", "links"},    {"device_lost", "reason"},
-      {reading::kXidInformation, "xid"},     {reading::kSxidFatal, "sxid"},
-      {reading::kSxidNonfatal, "sxid"},      {"hca_log_errors", "message"},
-      {"nvlinks_active", "inactive"},        {"fabric_ready", "reason"},
-      {reading::kFabricHealthy, "reason"},   {"recovery_needed", "action"},
-      {"gpu_processes", "processes"},        {"vbios_differs", "versions"},
-      {"acs_redirecting_bridges", "bridges"}};
+  static const std::map<std::string, std::string> names{{reading::kXidFatal, "xid"},
+                                                        {reading::kXidApplication, "xid"},
+                                                        {reading::kNvlinkErrors, "links"},
+                                                        {reading::kNvlinkCrcErrors, "links"},
+                                                        {"nvlink_crc_per_second", "links"},
+                                                        {"device_lost", "reason"},
+                                                        {reading::kXidInformation, "xid"},
+                                                        {reading::kSxidFatal, "sxid"},
+                                                        {reading::kSxidNonfatal, "sxid"},
+                                                        {"hca_log_errors", "message"},
+                                                        {"hca_pcie_share", "link"},
+                                                        {"hca_link_flaps", "message"},
+                                                        {"fabric_clique_differs", "cliques"},
+                                                        {"fabric_manager_errors", "message"},
+                                                        {"imex_ready", "reason"},
+                                                        {"nvlinks_active", "inactive"},
+                                                        {"fabric_ready", "reason"},
+                                                        {reading::kFabricHealthy, "reason"},
+                                                        {"recovery_needed", "action"},
+                                                        {"gpu_processes", "processes"},
+                                                        {"vbios_differs", "versions"},
+                                                        {"acs_redirecting_bridges", "bridges"}};
   return names;
 }
 

@@ -261,6 +261,20 @@ TEST(SimulatedHca, AHealthyNodeIsAccepted) {
   EXPECT_EQ(record.inventory["nics"].size(), 8u);
 }
 
+TEST(SimulatedHca, AnHcaBelowItsPcieLinkIsNamedByTheProfilesLimit) {
+  const TempDir dir;
+  const auto file = dir.write("scene.toml", readWhole(scenario("h100x8-hca-healthy")) +
+                                                "[[rdma.fault]]\nkind = \"pcie\"\nhca = 6\nlanes = 8\n");
+  const auto result = runMuster(
+      {"run", plan("node-quick.toml"), "--simulate", file.string(), "--out", (dir.path() / "run").string()});
+  EXPECT_EQ(result.exitCode, 0) << result.out << result.err;
+  const auto warnings = verdictsOf(recordIn(dir.path() / "run"), Outcome::kWarn);
+  ASSERT_EQ(warnings.size(), 1u) << result.out;
+  EXPECT_EQ(warnings[0].metric, "env.hca_pcie_share");
+  EXPECT_EQ(warnings[0].labels.at("hca"), "mlx5_6");
+  EXPECT_EQ(warnings[0].labels.at("link"), "x8 at 32 GT/s of x16 at 32 GT/s");
+}
+
 /// Each of these passes any share of the rate that its ports trained at.
 TEST(SimulatedHca, PortsAreComparedWithTheNetworkThatIsExpected) {
   const auto failing = [](const std::string& line, const std::string& by,

@@ -51,7 +51,8 @@ def healthy():
                              "profile": {"name": "h100", "sha256": "", "text": PROFILE}, "requirements": [
                                  gemm(), requirement("compute.sustained_duty"), requirement("env.nvlinks_active", origin="profile h100"),
                                  *(requirement(f"env.{name}") for name in ("clock_max", "throttle_thermal", "ecc_corrected", "row_remap_failed",
-                                                                           "fabric_healthy", "recovery_needed", "sram_threshold_exceeded"))]}]}
+                                                                           "fabric_healthy", "recovery_needed", "sram_threshold_exceeded", "inforom_valid", "remap_banks",
+                                                                           "slowdown_margin", "fabric_manager_errors"))]}]}
     for name in [claims.torch_name(line, variants) for line, variants, _ in claims.TORCH]:
         document["checks"].append({"name": name, "part": "torch", "outcome": "pass", "detail": "ratio 1.01"})
     for peer in peers.PEERS:

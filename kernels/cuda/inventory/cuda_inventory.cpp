@@ -2,6 +2,11 @@
 // The inventory of a machine with NVIDIA GPUs.
 #include "kernels/cuda/inventory/cuda_inventory.h"
 
+#include <algorithm>
+#include <ctime>
+
+#include "kernels/cuda/inventory/fabric_info.h"
+#include "kernels/cuda/inventory/fabric_services.h"
 #include "kernels/cuda/inventory/gpu_health.h"
 #include "kernels/cuda/inventory/gpu_info.h"
 #include "kernels/cuda/inventory/gpu_setup.h"
@@ -29,7 +34,10 @@ CudaInventory::CudaInventory(CudaSources sources, std::shared_ptr<const Nvml> nv
     : sources_(std::move(sources)), host_(sources_.host), nvml_(std::move(nvml)), gpus_(std::move(gpus)) {}
 
 Result<std::vector<DeviceInfo>> CudaInventory::devices() {
-  MUSTER_CHECK_OK(checkDriver(*nvml_, sources_.builtFor));
+  // Without libcuda.so.1 all that NVML reads is there; opening a GPU reports that it is missing.
+  if (const Status driver = checkDriver(*nvml_, sources_.builtFor);
+      !driver.ok() && driver.error().code != ErrorCode::kNotFound)
+    return driver.error();
   const auto driver = nvml_->text((*nvml_)->nvmlSystemGetDriverVersion);
   const auto cuda = ask<int>((*nvml_)->nvmlSystemGetCudaDriverVersion_v2);
   std::vector<DeviceInfo> devices;
@@ -66,6 +74,7 @@ Result<Readings> CudaInventory::health(double at, const std::string& load) {
   if (xids_ == nullptr)
     xids_ = std::make_unique<XidWatch>(nvml_, gpus_, [this] { return host_.kernelLog(); });
   xids_->look();
+  if (!host_.missedLog().empty()) readings.unreadable.push_back({"kernel log", "", host_.missedLog()});
   xids_->countSwitches(readings);
   std::vector<Absence> absences;
   for (const Gpu& gpu : gpus_) readDevice(gpu, at, readings, absences);
@@ -98,12 +107,25 @@ Result<Readings> CudaInventory::surroundings(const std::string& folder) {
   }
   checkAbsences(absences, gpus_, readings);
   compareVbios(*nvml_, gpus_, readings);
+  readFabrics(readings);
   // Only a machine with RDMA devices has anything that could reach the GPUs' memory.
   if (!readRdmaPorts(sources_.host.root).empty()) {
     const std::string way = gpuDirectRdma(sources_.host.root);
     readings.values.push_back({"gpudirect_rdma", "bool", "", way == "none" ? 0.0 : 1.0, "", {{"by", way}}});
   }
   return readings;
+}
+
+void CudaInventory::readFabrics(Readings& out) {
+  std::vector<nvmlGpuFabricInfo_v3_t> fabrics;
+  for (const Gpu& gpu : gpus_)
+    fabrics.push_back(gpu.lost.empty() ? readFabricInfo(*nvml_, gpu.handle).value : nvmlGpuFabricInfo_v3_t{});
+  compareCliques(gpus_, fabrics, out);
+  constexpr double kLongestWindow = 1e9;  // seconds
+  const auto window = static_cast<std::time_t>(std::min(host_.logWindow(), kLongestWindow));
+  const Root& root = sources_.host.root;
+  readFabricManagerLog(root, std::time(nullptr) - window, out);
+  if (std::any_of(fabrics.begin(), fabrics.end(), spansNodes)) readImex(root, out);
 }
 
 }  // namespace muster::cuda

@@ -35,6 +35,8 @@ class CudaInventory : public Inventory {
  private:
   CudaInventory(CudaSources sources, std::shared_ptr<const Nvml> nvml, std::vector<Gpu> gpus);
   void readDevice(const Gpu& gpu, double at, Readings& out, std::vector<Absence>& absences);
+  /// What the node's GPUs and their fabric's services say of it.
+  void readFabrics(Readings& out);
 
   CudaSources sources_;
   HostInventory host_;

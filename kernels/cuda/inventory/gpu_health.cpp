@@ -3,6 +3,7 @@
 #include "kernels/cuda/inventory/gpu_health.h"
 
 #include "kernels/checks/fabric.h"
+#include "kernels/cuda/inventory/fabric_info.h"
 #include "kernels/cuda/inventory/nvlink.h"
 #include "kernels/cuda/inventory/nvml/pci.h"
 #include "runner/core/text.h"
@@ -42,10 +43,33 @@ Answer<double> chipTemperature(const Nvml& nvml, nvmlDevice_t device) {
   return {older.code, static_cast<double>(older.value)};
 }
 
+/// Degrees that are left until the hardware slows the clocks down. Newer GPUs give both temperatures as
+/// distances from their highest operating temperature (T.Limit in nvidia-smi).
+Answer<double> slowdownMargin(const Nvml& nvml, nvmlDevice_t device, const Answer<double>& temperature) {
+  Answer<nvmlMarginTemperature_t> margin;
+  margin.value.version = NVML_STRUCT_VERSION(nvmlMarginTemperature_t, 1);
+  margin.code = nvml->nvmlDeviceGetMarginTemperature == nullptr
+                    ? NVML_ERROR_FUNCTION_NOT_FOUND
+                    : nvml->nvmlDeviceGetMarginTemperature(device, &margin.value);
+  const auto slowdown = readFields(nvml, device, {{NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT}}).front();
+  if (margin.ok() && slowdown.ok()) {
+    // Below that temperature, so negative, whatever type a driver gives it.
+    const auto limit = static_cast<int32_t>(static_cast<int64_t>(slowdown.value));
+    return {NVML_SUCCESS, static_cast<double>(margin.value.marginTemperature - limit)};
+  }
+  const auto limit = ask<unsigned>(nvml->nvmlDeviceGetTemperatureThreshold, device,
+                                   int{NVML_TEMPERATURE_THRESHOLD_SLOWDOWN});
+  // Not every GPU knows this threshold.
+  if (limit.code == NVML_ERROR_INVALID_ARGUMENT || !temperature.ok()) return {NVML_ERROR_NOT_SUPPORTED, 0};
+  return {limit.code, limit.value - temperature.value};
+}
+
 /// The load decides whether the PCIe link's generation says anything: an idle link slows down to save power.
 double readClimate(GpuCollector& c) {
   const Nvml& nvml = c.nvml();
-  c.number(reading::kTemperature, "degC", chipTemperature(nvml, c.device()));
+  const auto temperature = chipTemperature(nvml, c.device());
+  c.number(reading::kTemperature, "degC", temperature);
+  c.number(reading::kSlowdownMargin, "degC", slowdownMargin(nvml, c.device(), temperature));
   c.number(reading::kMemoryTemperature, "degC",
            readFields(nvml, c.device(), {{NVML_FI_DEV_MEMORY_TEMP}}).front());
   c.number(reading::kPower, "W", ask<unsigned>(nvml->nvmlDeviceGetPowerUsage, c.device()), 1e-3);
@@ -71,6 +95,19 @@ Answer<unsigned> retiredPages(const Nvml& nvml, nvmlDevice_t device) {
   return sum;
 }
 
+/// How many of its memory's banks have how many of their spare rows left.
+void readSpareRows(GpuCollector& c) {
+  const auto banks =
+      ask<nvmlRowRemapperHistogramValues_t>(c.nvml()->nvmlDeviceGetRowRemapperHistogram, c.device());
+  if (!c.note("remap_banks", banks.code, banks.absent())) return;
+  for (const auto& [left, count] : {std::pair{"all", banks.value.max},
+                                    {"most", banks.value.high},
+                                    {"some", banks.value.partial},
+                                    {"few", banks.value.low},
+                                    {"none", banks.value.none}})
+    c.put("remap_banks", "count", count, "", {{"spare_rows", left}});
+}
+
 /// Ampere and later replace rows, earlier GPUs retire pages: both wait for a reset, and both run out of room.
 void readRemaps(GpuCollector& c) {
   constexpr unsigned kMostPages = 64;  // "Dynamic Page Retirement", docs.nvidia.com/deploy
@@ -85,7 +122,8 @@ void readRemaps(GpuCollector& c) {
     c.put(reading::kRowRemapPending, "bool", pending != 0 ? 1 : 0);
     c.put(reading::kRowRemapFailed, "bool", failed != 0 ? 1 : 0);
     c.put("remapped_rows", "count", corrected, "", {{"kind", "corrected"}});
-    return c.put("remapped_rows", "count", uncorrected, "", {{"kind", "uncorrected"}});
+    c.put("remapped_rows", "count", uncorrected, "", {{"kind", "uncorrected"}});
+    return readSpareRows(c);
   }
   const auto waiting = readFields(nvml, c.device(), {{NVML_FI_DEV_RETIRED_PENDING}}).front();
   if (c.note(reading::kRowRemapPending, waiting.code, waiting.absent()))
@@ -147,32 +185,11 @@ void readNvLinkState(GpuCollector& c) {
   if (c.note("nvlink_speed", speed.code, speed.absent())) c.put("nvlink_speed", "B/s", speed.value);
 }
 
-/// What a GPU says of its fabric, by the newest form of the call that this driver knows.
-Answer<nvmlGpuFabricInfo_v3_t> fabricInfo(const Nvml& nvml, nvmlDevice_t device) {
-  Answer<nvmlGpuFabricInfo_v3_t> fabric{NVML_ERROR_FUNCTION_NOT_FOUND, {}};
-  for (const unsigned version :
-       {NVML_STRUCT_VERSION(nvmlGpuFabricInfo_v3_t, 3U), NVML_STRUCT_VERSION(nvmlGpuFabricInfo_v2_t, 2U)}) {
-    if (nvml->nvmlDeviceGetGpuFabricInfoV == nullptr) break;
-    fabric.value = {};
-    fabric.value.version = version;
-    fabric.code = nvml->nvmlDeviceGetGpuFabricInfoV(device, &fabric.value);
-    const bool unknownForm =
-        fabric.code == NVML_ERROR_ARGUMENT_VERSION_MISMATCH || fabric.code == NVML_ERROR_INVALID_ARGUMENT;
-    if (!unknownForm && fabric.code != NVML_ERROR_FUNCTION_NOT_FOUND) return fabric;
-  }
-  const auto first = ask<nvmlGpuFabricInfo_t>(nvml->nvmlDeviceGetGpuFabricInfo, device);
-  if (first.code == NVML_ERROR_FUNCTION_NOT_FOUND) return fabric;
-  fabric = {first.code, {}};
-  fabric.value.status = first.value.status;
-  fabric.value.state = first.value.state;
-  return fabric;
-}
-
 /// The fabric manager has to admit a GPU to the NVSwitches before CUDA can use it, and the way to its peers
 /// has to be as wide as it should be.
 void readFabric(GpuCollector& c) {
   const Nvml& nvml = c.nvml();
-  const auto fabric = fabricInfo(nvml, c.device());
+  const auto fabric = readFabricInfo(nvml, c.device());
   if (!c.note("fabric_ready", fabric.code, fabric.absent())) return;
   const unsigned char state = fabric.value.state;
   if (state == NVML_GPU_FABRIC_STATE_NOT_SUPPORTED) {

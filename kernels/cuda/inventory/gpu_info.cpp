@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <climits>
 
+#include "kernels/cuda/inventory/fabric_info.h"
 #include "kernels/cuda/inventory/gpu_peaks.h"
 #include "kernels/cuda/inventory/nvlink.h"
 #include "kernels/cuda/inventory/nvml/pci.h"
@@ -152,6 +153,8 @@ Result<DeviceInfo> describeGpu(const Nvml& nvml, const Gpu& gpu, const Root& roo
   if (!serial.ok()) facts.text("serial", serial);
   addSettings(nvml, gpu.handle, facts);
   addNvLinks(nvml, gpu.handle, facts);
+  const auto fabric = readFabricInfo(nvml, gpu.handle);
+  if (fabric.ok() && spansNodes(fabric.value)) info.facts["fabric_clique"] = cliqueOf(fabric.value);
   return info;
 }
 

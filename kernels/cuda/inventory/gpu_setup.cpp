@@ -79,6 +79,17 @@ void readEccPlaces(GpuCollector& c) {
       }
 }
 
+/// Reads the InfoROM, the configuration in a GPU's flash memory, and checks its sums.
+void readInforom(GpuCollector& c) {
+  const Nvml& nvml = c.nvml();
+  const nvmlReturn_t code = nvml->nvmlDeviceValidateInforom == nullptr
+                                ? NVML_ERROR_FUNCTION_NOT_FOUND
+                                : nvml->nvmlDeviceValidateInforom(c.device());
+  const bool corrupted = code == NVML_ERROR_CORRUPTED_INFOROM;
+  if (corrupted || c.note("inforom_valid", code, Answer<int>{code, 0}.absent()))
+    c.put("inforom_valid", "bool", corrupted ? 0 : 1);
+}
+
 std::string processName(const Nvml& nvml, unsigned pid) {
   char name[256] = {};
   const bool told = nvml->nvmlSystemGetProcessName(pid, name, sizeof name - 1) == NVML_SUCCESS;
@@ -123,6 +134,7 @@ void readGpuSetup(GpuCollector& collector, const Root& root) {
   readModes(collector);
   readLimits(collector);
   readEccPlaces(collector);
+  readInforom(collector);
   readProcesses(collector);
   readPlace(collector, root);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "kernels/cuda/inventory/fabric_info.h"
 #include "kernels/cuda/inventory/nvml/pci.h"
 
 namespace muster::cuda {
@@ -17,6 +18,27 @@ struct Place {
   int numaNode = -1;
   std::vector<std::string> path;
 };
+
+/// For each GPU that told something, whether most GPUs of its model on this node told something else.
+void compareWithMost(const char* reading, const std::vector<Gpu>& gpus, const std::vector<std::string>& told,
+                     Readings& out) {
+  std::map<std::string, std::map<std::string, int>> counts;  // model -> what it told -> how many
+  for (size_t i = 0; i < gpus.size(); ++i)
+    if (!told[i].empty()) ++counts[gpus[i].name][told[i]];
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    if (told[i].empty()) continue;
+    const auto& values = counts[gpus[i].name];
+    const auto most = std::max_element(values.begin(), values.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    const bool differs = values.at(told[i]) < most->second;
+    out.values.push_back({reading,
+                          "bool",
+                          gpus[i].id,
+                          differs ? 1.0 : 0.0,
+                          differs ? told[i] + ", where most of its peers have " + most->first : "",
+                          {}});
+  }
+}
 
 Place placeOf(const Root& root, const std::string& name, const std::string& address) {
   return {name, address, pciNumaNode(root, address), pciPath(root, address)};
@@ -51,7 +73,7 @@ Json pciTopology(const Root& root, const std::vector<Gpu>& gpus) {
       if (&to != &from && !to.path.empty())
         near[to.name] = pciDistance(from.path, from.numaNode, to.path, to.numaNode);
     topology.push_back({{"device", from.name},
-                        {"pci_address", from.address},
+                        {"bus_address", from.address},
                         {"numa_node", from.numaNode},
                         {"near", std::move(near)}});
   }
@@ -59,30 +81,19 @@ Json pciTopology(const Root& root, const std::vector<Gpu>& gpus) {
 }
 
 void compareVbios(const Nvml& nvml, const std::vector<Gpu>& gpus, Readings& out) {
-  std::map<std::string, std::map<std::string, int>> counts;  // model -> version -> how many
-  std::vector<std::pair<std::string, std::string>> told;
-  for (const Gpu& gpu : gpus) {
-    const auto name =
-        gpu.lost.empty() ? nvml.text(nvml->nvmlDeviceGetName, gpu.handle) : Answer<std::string>{};
-    const auto vbios =
-        gpu.lost.empty() ? nvml.text(nvml->nvmlDeviceGetVbiosVersion, gpu.handle) : Answer<std::string>{};
-    told.emplace_back(name.value, vbios.value);
-    if (!vbios.value.empty()) ++counts[name.value][vbios.value];
-  }
-  for (size_t i = 0; i < gpus.size(); ++i) {
-    const auto& [name, vbios] = told[i];
-    if (vbios.empty()) continue;
-    const auto& versions = counts[name];
-    const auto most = std::max_element(versions.begin(), versions.end(),
-                                       [](const auto& a, const auto& b) { return a.second < b.second; });
-    const bool differs = versions.at(vbios) < most->second;
-    out.values.push_back({"vbios_differs",
-                          "bool",
-                          gpus[i].id,
-                          differs ? 1.0 : 0.0,
-                          differs ? vbios + ", where most of its peers have " + most->first : "",
-                          {}});
-  }
+  std::vector<std::string> told;
+  told.reserve(gpus.size());
+  for (const Gpu& gpu : gpus)
+    told.push_back(gpu.lost.empty() ? nvml.text(nvml->nvmlDeviceGetVbiosVersion, gpu.handle).value : "");
+  compareWithMost("vbios_differs", gpus, told, out);
+}
+
+void compareCliques(const std::vector<Gpu>& gpus, const std::vector<nvmlGpuFabricInfo_v3_t>& fabrics,
+                    Readings& out) {
+  std::vector<std::string> told;
+  told.reserve(fabrics.size());
+  for (const auto& fabric : fabrics) told.push_back(cliqueOf(fabric));
+  compareWithMost("fabric_clique_differs", gpus, told, out);
 }
 
 }  // namespace muster::cuda

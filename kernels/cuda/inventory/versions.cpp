@@ -100,11 +100,17 @@ Status checkDriver(const Nvml& nvml, int built) {
   if (built == 0) return {};
   const auto cuda = driverCuda(nvml);
   const auto driver = nvml.text(nvml->nvmlSystemGetDriverVersion);
+  if (cuda.code == NVML_ERROR_LIBRARY_NOT_FOUND)
+    return Error{ErrorCode::kNotFound,
+                 "libcuda.so.1 of driver " + textOr(nvml, driver) +
+                     " is missing, so nothing can run on GPUs; install all of the driver, or give the "
+                     "container NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+                 ""};
   if (!cuda.ok())
-    return Error{ErrorCode::kIo,
-                 "the CUDA version of driver " + textOr(nvml, driver) + " cannot be read: " +
-                     nvml.words(cuda.code) + "; is libcuda.so.1 installed with the driver?",
-                 kNvmlLibrary};
+    return Error{
+        ErrorCode::kIo,
+        "the CUDA version of driver " + textOr(nvml, driver) + " cannot be read: " + nvml.words(cuda.code),
+        kNvmlLibrary};
   if (cuda.value / kMajor >= built / kMajor) return {};
   const std::string wanted = cudaVersionText(built);
   std::string package = wanted;

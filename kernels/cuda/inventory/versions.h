@@ -35,7 +35,7 @@ std::vector<std::string> misfits(const LibraryVersions& built, const LibraryVers
 
 /// An Error in one line when the driver is too old for kernels of CUDA `built`, with what to do. The driver's
 /// CUDA version counts, which an installed cuda-compat raises: it has to be of the same major version at
-/// least.
+/// least. kNotFound when the driver's libcuda.so.1 is missing, by which NVML reads that version.
 Status checkDriver(const Nvml& nvml, int built);
 
 /// {"nvidia_driver", "nvml", "cuda_driver", "cuda_build", "cudnn", "nccl", "fit"}. `fit` is "yes" or says

@@ -2,6 +2,7 @@
 // The inventory of a Linux machine.
 #include "kernels/host/inventory/host_inventory.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -177,20 +178,36 @@ void HostInventory::addRdma(Readings& readings) const {
   }
 }
 
+Status HostInventory::takeLog() {
+  MUSTER_TRY(const KernelLog look, sources_.kernelLog());
+  const double now = sources_.uptime();
+  constexpr const char* kNext = "find what writes so many messages, or boot with a larger log_buf_len";
+  if (!log_.add(look)) missedLog_ = fmt::format("messages were overwritten between two looks; {}", kNext);
+  if (!logBegin_) {
+    logBegin_ = std::max(0.0, now - logWindow());
+    if (askedWindow_ && look.from > *logBegin_)
+      windowGap_ = fmt::format(
+          "it reaches back {} of {}, what is older was overwritten; {}, or set kernel_log_window, or "
+          "kernel_log = \"optional\"",
+          formatQuantity(now - look.from, "s"), formatQuantity(now - *logBegin_, "s"), kNext);
+  }
+  return {};
+}
+
 Result<std::string> HostInventory::kernelLog() {
-  MUSTER_TRY(const std::string log, sources_.kernelLog());
-  if (!logBegin_) logBegin_ = sources_.uptime() - logWindow_;
-  return logSince(log, *logBegin_);
+  MUSTER_CHECK_OK(takeLog());
+  return logSince(log_.lines(), *logBegin_);
 }
 
 void HostInventory::addLogErrors(Readings& readings) {
-  const auto log = kernelLog();
-  if (!log.ok()) return readings.unreadable.push_back({"kernel log", "", log.error().text()});
-  for (const auto& [name, kind] :
-       {std::pair{"hardware_errors", LogKind::kHardwareError}, {"hca_log_errors", LogKind::kHcaError}}) {
-    const LogErrors errors = findInLog(*log, kind);
-    readings.values.push_back({name, "count", "", static_cast<double>(errors.count), errors.last, {}});
-  }
+  if (const Status log = takeLog(); !log.ok())
+    return readings.unreadable.push_back({"kernel log", "", log.error().text()});
+  if (!windowGap_.empty()) readings.unreadable.push_back({"kernel log", "", windowGap_});
+  const std::string log = logSince(log_.lines(), *logBegin_);
+  for (const auto& [name, found] : {std::pair{"hardware_errors", findInLog(log, LogKind::kHardwareError)},
+                                    {"hca_log_errors", findInLog(log, LogKind::kHcaError)},
+                                    {"hca_link_flaps", findLinkFlaps(log_.lines(), *logBegin_)}})
+    readings.values.push_back({name, "count", "", static_cast<double>(found.count), found.last, {}});
 }
 
 }  // namespace muster

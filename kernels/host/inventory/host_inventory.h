@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/host/inventory/kernel_log.h"
 #include "kernels/host/inventory/processes.h"
 #include "kernels/host/inventory/root.h"
 #include "kernels/interfaces/inventory.h"
@@ -17,7 +18,7 @@ namespace muster {
 /// Where a HostInventory looks.
 struct HostSources {
   Root root;
-  std::function<Result<std::string>()> kernelLog;  ///< the whole log
+  std::function<Result<KernelLog>()> kernelLog;
   std::string syntheticTopology;   ///< hwloc's words for a made-up machine; empty: the real one
   int self = 0;                    ///< our pid as /proc shows it
   ProcessClock processClock;       ///< none: ticks must do
@@ -37,9 +38,12 @@ class HostInventory : public Inventory {
   /// The first call starts the watch over processes, so shares of CPU time come from the second call on.
   Result<Readings> health(double at, const std::string& load) override;
   Result<Readings> surroundings(const std::string& folder) override;
-  void setLogWindow(double seconds) override { logWindow_ = seconds; }
+  void setLogWindow(double seconds) override { askedWindow_ = seconds; }
+  [[nodiscard]] double logWindow() const { return askedWindow_.value_or(kLogWindow); }
   /// The kernel's log from the window before the first call on.
   Result<std::string> kernelLog();
+  /// That messages were overwritten between two calls of kernelLog(); empty: none were.
+  [[nodiscard]] const std::string& missedLog() const { return missedLog_; }
 
  private:
   void addSensors(Readings& readings) const;
@@ -49,13 +53,18 @@ class HostInventory : public Inventory {
   double addThrottling(Readings& readings) const;
   void addRdma(Readings& readings) const;
   void addLogErrors(Readings& readings);
+  /// Reads the log; the first call fixes where the window begins.
+  Status takeLog();
 
   HostSources sources_;
   CpuWatch watch_;
   std::vector<int> allowed_;
-  double throttledSeconds_ = 0;  ///< at the last look
-  double logWindow_ = kLogWindow;
-  std::optional<double> logBegin_;  ///< seconds since boot
+  double throttledSeconds_ = 0;        ///< at the last look
+  std::optional<double> askedWindow_;  ///< seconds before the first look that the log has to cover
+  std::optional<double> logBegin_;     ///< seconds since boot
+  LogHistory log_;
+  std::string windowGap_;  ///< what of the window that was asked for the log does not cover; empty: nothing
+  std::string missedLog_;
 };
 
 }  // namespace muster

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <charconv>
 #include <optional>
+#include <set>
 
 #include "runner/core/text.h"
 #include "runner/system/files.h"
@@ -46,6 +47,14 @@ std::optional<double> timeOf(std::string_view line) {
   return closed ? std::optional(seconds) : std::nullopt;
 }
 
+/// The time of a record as /dev/kmsg gives it; 0 where it has none.
+uint64_t microseconds(std::string_view record) {
+  const std::vector<std::string> head = split(record.substr(0, record.find(';')), ',');
+  uint64_t time = 0;
+  if (head.size() > 2) std::from_chars(head[2].data(), head[2].data() + head[2].size(), time);
+  return time;
+}
+
 /// Calls `each` with every line.
 template <typename Each>
 void forEachLine(std::string_view log, Each each) {
@@ -56,33 +65,54 @@ void forEachLine(std::string_view log, Each each) {
   }
 }
 
-/// /dev/kmsg, behind what was cleared; not valid where it cannot be opened or is something else.
+/// /dev/kmsg; not valid where it cannot be opened or is something else.
 Fd openRecords() {
   constexpr unsigned kMajor = 1, kMinor = 11;
   Fd file(open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY));
   struct stat info {};
   if (!file.valid() || fstat(file.get(), &info) != 0 || !S_ISCHR(info.st_mode) ||
-      info.st_rdev != makedev(kMajor, kMinor) || lseek(file.get(), 0, SEEK_DATA) < 0)
+      info.st_rdev != makedev(kMajor, kMinor) || lseek(file.get(), 0, SEEK_DATA) < 0 ||
+      lseek(file.get(), 0, SEEK_SET) < 0)
     return Fd();
   return file;
 }
 
-Result<std::string> readRecords(const Fd& file) {
-  std::string log;
-  std::array<char, 1 << 14> record;  // the kernel's longest has 8 KiB
-  while (log.size() < kMostBytes) {
-    const ssize_t got = read(file.get(), record.data(), record.size());
-    if (got > 0)
-      log += lineOfRecord({record.data(), static_cast<size_t>(got)});
-    else if (got == 0 || errno == EAGAIN)
-      break;
-    else if (errno != EPIPE && errno != EINTR)  // EPIPE: it was overwritten meanwhile, the next one follows
-      return forbidden(errno);
+/// A message of /dev/kmsg.
+struct LogRecord {
+  std::string text;     ///< empty after the last
+  bool missed = false;  ///< those that should have come before it were overwritten; it is the oldest now
+};
+
+Result<LogRecord> nextRecord(const KernelLogDevice& device) {
+  std::array<char, 1 << 14> text;  // the kernel's longest has 8 KiB
+  bool missed = false;
+  while (true) {
+    const ssize_t got = device.read(text.data(), text.size());
+    if (got >= 0) return LogRecord{std::string(text.data(), static_cast<size_t>(got)), missed};
+    if (errno == EAGAIN) return LogRecord{"", missed};
+    if (errno != EPIPE && errno != EINTR) return forbidden(errno);
+    missed = missed || errno == EPIPE;
   }
-  return log;
 }
 
 }  // namespace
+
+Result<KernelLog> readRecords(const KernelLogDevice& device) {
+  KernelLog log;
+  MUSTER_TRY(const LogRecord oldest, nextRecord(device));
+  log.from = microseconds(oldest.text) * 1e-6;
+  device.skipCleared();
+  for (size_t taken = 0; taken < kMostBytes;) {
+    MUSTER_TRY(const LogRecord record, nextRecord(device));
+    if (record.missed && record.text.empty())
+      return Error{ErrorCode::kIo, "messages are overwritten before they can be read", "kernel log"};
+    if (record.missed) log = {"", microseconds(record.text) * 1e-6};
+    if (record.text.empty()) break;
+    taken += record.text.size();
+    log.lines += lineOfRecord(record.text);
+  }
+  return log;
+}
 
 std::string lineOfRecord(std::string_view record) {
   // "LEVEL,NUMBER,MICROSECONDS,FLAGS[,...];TEXT", and lines of details.
@@ -90,8 +120,7 @@ std::string lineOfRecord(std::string_view record) {
   if (text == std::string_view::npos) return "";
   const std::vector<std::string> head = split(record.substr(0, text), ',');
   if (head.size() < 4 || head[3] != "-") return "";
-  uint64_t time = 0;
-  std::from_chars(head[2].data(), head[2].data() + head[2].size(), time);
+  const uint64_t time = microseconds(record);
   record.remove_prefix(text + 1);
   return fmt::format("<{}>[{:5}.{:06}] {}\n", head[0], time / 1000000, time % 1000000,
                      record.substr(0, record.find('\n')));
@@ -118,15 +147,33 @@ Result<std::string> linesOfSyslog(std::string_view log) {
       "kernel log"};
 }
 
-Result<std::string> readKernelLog() {
-  if (const Fd records = openRecords(); records.valid()) return readRecords(records);
+Result<KernelLog> readKernelLog() {
+  if (const Fd records = openRecords(); records.valid())
+    return readRecords({[&](char* to, size_t size) { return read(records.get(), to, size); },
+                        [&] { (void)lseek(records.get(), 0, SEEK_DATA); }});
   const int size = klogctl(kSizeBuffer, nullptr, 0);
   if (size < 0) return forbidden(errno);
   std::string log(std::clamp(static_cast<size_t>(size), size_t{1} << 12, kMostBytes), '\0');
   const int got = klogctl(kReadAll, log.data(), static_cast<int>(log.size()));
   if (got < 0) return forbidden(errno);
   log.resize(static_cast<size_t>(got));
-  return linesOfSyslog(log);
+  MUSTER_TRY(std::string lines, linesOfSyslog(log));
+  const double from = timeOf(lines.substr(0, lines.find('\n'))).value_or(0);
+  return KernelLog{std::move(lines), from};
+}
+
+bool LogHistory::add(const KernelLog& look) {
+  const bool whole = last_ < 0 || look.from <= last_;
+  std::string lines;
+  forEachLine(lines_, [&](std::string_view line) {
+    if (timeOf(line).value_or(look.from) < look.from && readLogLine(line).kind != LogKind::kNone)
+      lines.append(line).push_back('\n');
+  });
+  lines_ = std::move(lines) + look.lines;
+  forEachLine(look.lines,
+              [&](std::string_view line) { last_ = std::max(last_, timeOf(line).value_or(last_)); });
+  last_ = std::max(last_, look.from);
+  return whole;
 }
 
 std::string logSince(std::string_view log, double since) {
@@ -135,6 +182,20 @@ std::string logSince(std::string_view log, double since) {
     if (timeOf(line).value_or(since) >= since) recent.append(line).push_back('\n');
   });
   return recent;
+}
+
+LogErrors findLinkFlaps(std::string_view log, double since) {
+  LogErrors flaps;
+  std::set<std::string> up;
+  forEachLine(log, [&](std::string_view line) {
+    const LogLine found = readLogLine(line);
+    if (found.kind == LogKind::kHcaLinkUp) up.insert(found.address);
+    if (found.kind != LogKind::kHcaLinkDown || up.erase(found.address) == 0) return;
+    if (timeOf(line).value_or(since) < since) return;
+    ++flaps.count;
+    flaps.last = printable(line, 200);
+  });
+  return flaps;
 }
 
 LogErrors findInLog(std::string_view log, LogKind kind) {

@@ -5,6 +5,7 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#include <fmt/format.h>
 #include <gnu/libc-version.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
@@ -14,6 +15,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <map>
 
 #include "kernels/host/inventory/cpu.h"
 #include "runner/core/text.h"
@@ -67,6 +69,49 @@ std::string hypervisorVendor() {
 #else
   return "";
 #endif
+}
+
+/// "16 x 64 GiB", by the memory controllers' driver (EDAC); empty where none is loaded.
+std::string installedDimms(const Root& root) {
+  const std::string controllers = "/sys/devices/system/edac/mc/";
+  std::map<int64_t, int> counts;  // MiB -> how many
+  for (const std::string& controller : root.list(controllers))
+    for (const std::string& dimm : root.list(controllers + controller))
+      if (dimm.starts_with("dimm"))
+        if (const int64_t size = root.integerOr(controllers + controller + "/" + dimm + "/size", 0); size > 0)
+          ++counts[size];
+  std::vector<std::string> parts;
+  parts.reserve(counts.size());
+  for (const auto& [size, count] : counts)
+    parts.push_back(fmt::format("{} x {:g} GiB", count, static_cast<double>(size) / 1024));
+  return join(parts, ", ");
+}
+
+/// "performance", or "performance on 0-62, powersave on 63"; empty without cpufreq (most virtual machines).
+std::string cpuGovernors(const Root& root) {
+  std::map<std::string, std::vector<int>> cpus;
+  for (const int cpu : onlineCpus(root)) {
+    const std::string governor =
+        root.factOr("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cpufreq/scaling_governor");
+    if (!governor.empty()) cpus[governor].push_back(cpu);
+  }
+  if (cpus.size() == 1) return cpus.begin()->first;
+  std::vector<std::string> parts;
+  parts.reserve(cpus.size());
+  for (const auto& [governor, of] : cpus) parts.push_back(governor + " on " + formatCpuList(of));
+  return join(parts, ", ");
+}
+
+/// "intel_idle: POLL, C1, C1E, C6 off", of the first processor; empty where the kernel uses none.
+std::string idleStates(const Root& root) {
+  const std::string folder = "/sys/devices/system/cpu/cpu0/cpuidle/";
+  std::vector<std::string> states;
+  for (const std::string& state : root.list(folder))
+    states.push_back(root.factOr(folder + state + "/name", state) +
+                     (root.integerOr(folder + state + "/disable", 0) != 0 ? " off" : ""));
+  if (states.empty()) return "";
+  return root.factOr("/sys/devices/system/cpu/cpuidle/current_driver", "unknown driver") + ": " +
+         join(states, ", ");
 }
 
 }  // namespace
@@ -138,7 +183,12 @@ Json hostFacts(const Root& root) {
           {"cpus_allowed", formatCpuList(affinity())},
           {"numa_nodes", root.factOr("/sys/devices/system/node/online")},
           {"clock_source", root.factOr("/sys/devices/system/clocksource/clocksource0/current_clocksource")},
+          {"cpu_governor", cpuGovernors(root)},
+          {"c_states", idleStates(root)},
+          {"numa_balancing", root.factOr("/proc/sys/kernel/numa_balancing")},
+          {"dimms", installedDimms(root)},
           {"memory_bytes", memory.ok() ? memory->total : 0},
+          {"swap_bytes", memory.ok() ? memory->swap : 0},
           {"shm_bytes", shared.ok() ? shared->total : 0}};
 }
 

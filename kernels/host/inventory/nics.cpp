@@ -21,12 +21,29 @@ std::string afterColon(const std::string& text) {
   return colon == std::string::npos ? text : text.substr(colon + 2);
 }
 
-/// "2.5 Gb/sec (1X SDR)" in B/s; 0 when there is no rate at its begin.
+/// The number at the beginning of `text`, which `unit` follows; 0 when there is none, or none that can be.
+double numberBefore(const char* unit, const std::string& text) {
+  double number = 0;
+  const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool told = problem == std::errc{} && std::string_view(rest).starts_with(unit);
+  return told && number > 0 && number < 1e5 ? number : 0;
+}
+
+/// "2.5 Gb/sec (1X SDR)" in B/s.
 double lineRate(const std::string& text) {
-  double gigabits = 0;
-  const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), gigabits);
-  const bool told = problem == std::errc{} && std::string_view(rest).starts_with(" Gb/sec");
-  return told && gigabits > 0 && gigabits < 1e5 ? gigabits * 1e9 / 8 : 0;
+  return numberBefore(" Gb/sec", text) * 1e9 / 8;
+}
+
+/// From a device's folder. "Unknown" and 0 lanes, which virtual functions have, are not told.
+PcieLink readPcieLink(const Root& root, const std::string& folder) {
+  constexpr int64_t kMostLanes = 32;
+  const auto lanes = [&](const char* file) {
+    const int64_t count = root.integerOr(folder + file, 0);
+    return count > 0 && count <= kMostLanes ? static_cast<int>(count) : 0;
+  };
+  const auto speed = [&](const char* file) { return numberBefore(" GT/s", root.factOr(folder + file)); };
+  return {lanes("current_link_width"), lanes("max_link_width"), speed("current_link_speed"),
+          speed("max_link_speed")};
 }
 
 /// A line rate as people say it, "25 Gb/s"; empty when it is not known.
@@ -68,6 +85,7 @@ RdmaPort readPort(const Root& root, const std::string& classFolder, const std::s
   found.bytesPerSecond = lineRate(found.rate);
   found.firmware = root.factOr(classFolder + device + "/fw_ver");
   found.numaNode = static_cast<int>(root.integerOr(classFolder + device + "/device/numa_node", -1));
+  found.pcie = readPcieLink(root, classFolder + device + "/device/");
   for (const char* counter : {"symbol_error", "link_downed", "link_error_recovery", "port_rcv_errors",
                               "local_link_integrity_errors", "excessive_buffer_overrun_errors"})
     found.errors += root.integerOr(folder + "/counters/" + counter, 0);

@@ -125,6 +125,7 @@ class Surroundings {
       number("rdma_rate", "B/s", port.bytesPerSecond, labels);
       number("rdma_errors", "count", static_cast<double>(port.errors), labels);
     }
+    for (Reading& reading : pcieReadings(ports)) readings.values.push_back(std::move(reading));
   }
 
   Readings readings;

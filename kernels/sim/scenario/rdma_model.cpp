@@ -42,8 +42,14 @@ RdmaFault readFault(TomlTable& table, int hcas, int nodes) {
         fault.counts[counter.name] = static_cast<uint64_t>(count);
     }
     if (fault.counts.empty()) table.complain("", "an errors fault needs a counter, such as `symbol_errors`");
+  } else if (kind == "pcie") {
+    fault.kind = RdmaFaultKind::kPcie;
+    table.integer("lanes", {1, kHcaLanes}, fault.lanes);
+    table.integer("generation", {1, kHcaGeneration}, fault.generation);
+    if (fault.lanes == kHcaLanes && fault.generation == kHcaGeneration)
+      table.complain("", "a pcie fault needs fewer `lanes` than 16 or a lower `generation` than 5");
   } else {
-    const std::vector<std::string> kinds = {"slow", "link_down", "errors"};
+    const std::vector<std::string> kinds = {"slow", "link_down", "errors", "pcie"};
     table.complain("kind", fmt::format("there is no fault \"{}\" of an HCA{}; expected one of {}",
                                        printable(kind), didYouMean(kind, kinds), join(kinds, ", ")));
     return fault;

@@ -12,10 +12,14 @@
 
 namespace muster::sim {
 
+/// The PCIe link of a healthy HCA: what ConnectX-7 has.
+constexpr int kHcaLanes = 16, kHcaGeneration = 5;
+
 enum class RdmaFaultKind {
   kSlow,      ///< moves bytes at `factor` of its speed
   kLinkDown,  ///< the link is down from `from` until `until`; the port counts that
   kErrors,    ///< the port counts errors at `from`
+  kPcie,      ///< its PCIe link trained to `lanes` and `generation`
 };
 
 /// A fault of one HCA.
@@ -27,6 +31,8 @@ struct RdmaFault {
   double until = std::numeric_limits<double>::infinity();
   double factor = 1;
   std::map<std::string, uint64_t> counts;  ///< kErrors: by the names of kRdmaCounters
+  int lanes = kHcaLanes;                   ///< kPcie
+  int generation = kHcaGeneration;         ///< kPcie
 };
 
 /// HCAs of one node, all of one model with one port each. Rates are of long, warm runs.

@@ -77,7 +77,7 @@ Result<Source> sourceOf(const std::string& mode) {
 /// One process at a time works on a folder; the lock goes with the descriptor.
 Result<Fd> lockFolder(const fs::path& folder) {
   const fs::path path = folder / ".muster-download.lock";
-  MUSTER_TRY(Fd lock, openOwnFile(path, O_RDWR));
+  MUSTER_TRY(Fd lock, openLockFile(path));
   while (flock(lock.get(), LOCK_EX) != 0)
     if (errno != EINTR) return Error{ErrorCode::kIo, "cannot be locked: " + errnoText(errno), path.string()};
   return lock;

@@ -12,6 +12,11 @@ bool linkIsDown(nvmlDevice_t device, unsigned link) {
   return scenario().number(indexOf(device), "nvlink_down", -1) == static_cast<double>(link);
 }
 
+/// From Hopper on, and by the headers that have the call.
+bool tellsMargin(nvmlDevice_t device) {
+  return header().fieldsEnd >= 269 && scenario().number(indexOf(device), "capability", 9) >= 9;
+}
+
 nvmlReturn_t fieldOf(nvmlDevice_t device, nvmlFieldValue_t& field) {
   const auto put = [&](const char* key, double otherwise) {
     field.valueType = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
@@ -34,6 +39,12 @@ nvmlReturn_t fieldOf(nvmlDevice_t device, nvmlFieldValue_t& field) {
       return put("power_cap_ns", 0);
     case 75:
       return put("thermal_violation_ns", scenario().number(indexOf(device), "thermal_ns", 0));
+    case 194: {  // negative, and declared as unsigned
+      field.valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
+      if (!tellsMargin(device)) return NVML_ERROR_NOT_SUPPORTED;
+      field.value.uiVal = static_cast<unsigned>(-2);
+      return NVML_SUCCESS;
+    }
     case NVML_FI_DEV_MEMORY_TEMP:
       return put("memory_temperature", 45);
     case NVML_FI_DEV_NVLINK_LINK_COUNT:
@@ -65,6 +76,15 @@ nvmlReturn_t fieldOf(nvmlDevice_t device, nvmlFieldValue_t& field) {
     default:
       return NVML_ERROR_NOT_SUPPORTED;
   }
+}
+
+/// The cluster's id is one number over and over; 0: a fabric of one node.
+template <typename Info>
+void giveClique(nvmlDevice_t device, Info& info) {
+  int byte = 0;
+  (void)giveNumber(device, "fabric_cluster", 0, &byte);
+  memset(info.clusterUuid, byte, sizeof info.clusterUuid);
+  (void)giveNumber(device, "fabric_clique", 0, &info.cliqueId);
 }
 
 }  // namespace
@@ -160,6 +180,29 @@ nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t d, nvmlTemperature_t* temper
   if (temperature->version != NVML_STRUCT_VERSION(nvmlTemperature_t, 1)) return NVML_ERROR_UNKNOWN;
   return giveNumber(d, "temperature", 35, &temperature->temperature);
 }
+nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t d, int threshold, unsigned* celsius) {
+  BEHAVE(indexOf(d));
+  if (threshold != 1) return NVML_ERROR_INVALID_ARGUMENT;
+  return giveNumber(d, "slowdown_temperature", 89, celsius);
+}
+nvmlReturn_t nvmlDeviceGetMarginTemperature(nvmlDevice_t d, nvmlMarginTemperature_t* margin) {
+  BEHAVE(indexOf(d));
+  if (!tellsMargin(d)) return NVML_ERROR_FUNCTION_NOT_FOUND;
+  if (margin->version != NVML_STRUCT_VERSION(nvmlMarginTemperature_t, 1))
+    return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  return giveNumber(d, "margin", 52, &margin->marginTemperature);
+}
+nvmlReturn_t nvmlDeviceValidateInforom(nvmlDevice_t d) {
+  BEHAVE(indexOf(d));
+  return NVML_SUCCESS;
+}
+nvmlReturn_t nvmlDeviceGetRowRemapperHistogram(nvmlDevice_t d, nvmlRowRemapperHistogramValues_t* banks) {
+  BEHAVE(indexOf(d));
+  *banks = {};
+  (void)giveNumber(d, "banks_without_rows", 0, &banks->none);
+  (void)giveNumber(d, "banks_with_few_rows", 0, &banks->low);
+  return giveNumber(d, "banks", 640, &banks->max);
+}
 nvmlReturn_t nvmlDeviceGetViolationStatus(nvmlDevice_t d, int policy, nvmlViolationTime_t* time) {
   BEHAVE(indexOf(d));
   *time = {};
@@ -186,6 +229,7 @@ nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t d, nvmlGpuFabricInfo_t* inf
   BEHAVE(indexOf(d));
   if (header().fabricInfo < 1) return NVML_ERROR_FUNCTION_NOT_FOUND;
   info->status = NVML_SUCCESS;
+  giveClique(d, *info);
   return giveNumber(d, "fabric", NVML_GPU_FABRIC_STATE_COMPLETED, &info->state);
 }
 /// A caller's struct may be of any version that the header has; an older library lacks the function.
@@ -199,6 +243,7 @@ nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t d, nvmlGpuFabricInfo_v3_t*
                      (version == 3 && size == sizeof(nvmlGpuFabricInfo_v3_t));
   if (!known || version > header().fabricInfo) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   info->status = NVML_SUCCESS;
+  giveClique(d, *info);
   (void)giveNumber(d, "fabric_mask", kHealthy, &info->healthMask);
   if (version == 3) (void)giveNumber(d, "fabric_summary", 1, &info->healthSummary);
   return giveNumber(d, "fabric", NVML_GPU_FABRIC_STATE_COMPLETED, &info->state);

@@ -4,8 +4,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <optional>
 
 #include "kernels/cuda/inventory/nvlink.h"
 #include "tests/fakes/nvml/headers.h"
@@ -263,6 +267,29 @@ TEST_P(EveryNvml, ReadsTheRecoveryActionWhereThereIsOne) {
   EXPECT_EQ(valueOf(readings, "recovery_needed", "gpu2"), 0);
 }
 
+TEST_P(EveryNvml, TellsTheDegreesThatAreLeftToTheSlowdown) {
+  FakeNode node(header() + "gpu 1 temperature 80\ngpu 1 slowdown_temperature 84\ngpu 1 margin 2\n");
+  const Readings readings = healthOf(*node.open());
+  EXPECT_EQ(unreadableOf(readings, "gpu1"), "");
+  EXPECT_EQ(valueOf(readings, "slowdown_margin", "gpu1"), 4);
+  EXPECT_EQ(valueOf(readings, "slowdown_margin", "gpu0"), 54);
+}
+
+TEST_P(EveryNvml, NamesGpusOfAnotherCliqueThanMost) {
+  FakeNode node(header() + "gpu * fabric_clique 3\ngpu 5 fabric_clique 4\ngpu 6 fabric_cluster 171\n");
+  const Readings readings = setupOf(*node.open());
+  if (GetParam().fabricInfo == 0) {
+    EXPECT_EQ(readingOf(readings, "fabric_clique_differs", "gpu5"), nullptr);
+    return;
+  }
+  EXPECT_EQ(valueOf(readings, "fabric_clique_differs", "gpu4"), 0);
+  EXPECT_EQ(readingOf(readings, "fabric_clique_differs", "gpu5")->text,
+            "00000000-0000-0000-0000-000000000000.4, where most of its peers have "
+            "00000000-0000-0000-0000-000000000000.3");
+  EXPECT_THAT(readingOf(readings, "fabric_clique_differs", "gpu6")->text,
+              HasSubstr("abababab-abab-abab-abab-abababababab.3, where"));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, EveryNvml, ::testing::ValuesIn(kHeaders), [](const auto& info) {
   std::string name = info.param.version;
   std::replace(name.begin(), name.end(), '.', '_');
@@ -334,6 +361,131 @@ TEST(CudaInventory, CountsRemappedRowsByTheErrorsThatCausedThem) {
   const Readings readings = healthOf(*node.open());
   EXPECT_EQ(valueOf(readings, "remapped_rows", "gpu3", {{"kind", "uncorrected"}}), 600);
   EXPECT_EQ(valueOf(readings, "remapped_rows", "gpu3", {{"kind", "corrected"}}), 0);
+}
+
+TEST(CudaInventory, CountsBanksByTheSpareRowsThatTheyHaveLeft) {
+  FakeNode node(
+      "gpu 3 banks 637\ngpu 3 banks_with_few_rows 2\ngpu 3 banks_without_rows 1\n"
+      "gpu * call nvmlDeviceGetRowRemapperHistogram 3\ngpu 3 call nvmlDeviceGetRowRemapperHistogram 0\n"
+      "gpu 3 name NVIDIA H200\n");
+  const Readings readings = healthOf(*node.open());
+  for (const auto& [left, count] : {std::pair{"all", 637}, {"most", 0}, {"some", 0}, {"few", 2}, {"none", 1}})
+    EXPECT_EQ(valueOf(readings, "remap_banks", "gpu3", {{"spare_rows", left}}), count) << left;
+  EXPECT_EQ(readingOf(readings, "remap_banks", "gpu2"), nullptr);
+  EXPECT_EQ(unreadableOf(readings, "gpu2"), "");
+}
+
+TEST(CudaInventory, ACorruptedInforomIsTold) {
+  FakeNode node(
+      "gpu 3 call nvmlDeviceValidateInforom 14\ngpu 4 call nvmlDeviceValidateInforom 3\n"
+      "gpu 4 name NVIDIA T400\ngpu 5 call nvmlDeviceValidateInforom 999\n");
+  const Readings readings = setupOf(*node.open());
+  EXPECT_EQ(valueOf(readings, "inforom_valid", "gpu2"), 1);
+  EXPECT_EQ(valueOf(readings, "inforom_valid", "gpu3"), 0);
+  EXPECT_EQ(unreadableOf(readings, "gpu3"), "");
+  EXPECT_EQ(readingOf(readings, "inforom_valid", "gpu4"), nullptr) << "it has none";
+  EXPECT_EQ(unreadableOf(readings, "gpu4"), "");
+  EXPECT_THAT(unreadableOf(readings, "gpu5"), HasSubstr("inforom_valid: Unknown Error (NVML 999)"));
+}
+
+TEST(CudaInventory, AGpuWithoutThatThresholdHasNoMargin) {
+  FakeNode node("header 12.6.77\ngpu * call nvmlDeviceGetTemperatureThreshold 2\n");
+  const Readings readings = healthOf(*node.open());
+  EXPECT_EQ(readingOf(readings, "slowdown_margin", "gpu0"), nullptr);
+  EXPECT_EQ(unreadableOf(readings, "gpu0"), "");
+}
+
+/// What IMEX says; nothing where it was not asked.
+std::optional<Reading> imexOf(const Readings& readings) {
+  const Reading* found = readingOf(readings, "imex_ready", "");
+  return found == nullptr ? std::nullopt : std::optional(*found);
+}
+
+void installImex(const FakeNode& node, const std::string& script, int mode = 0755) {
+  node.file("usr/bin/nvidia-imex-ctl", "#!/bin/sh\n" + script + "\n");
+  std::filesystem::permissions(node.path() / "usr/bin/nvidia-imex-ctl", std::filesystem::perms(mode));
+}
+
+TEST(CudaInventory, AsksImexWhereTheFabricSpansSeveralNodes) {
+  FakeNode node("gpu * fabric_cluster 171\ngpu * fabric_clique 9\n");
+  const auto inventory = node.open();
+  EXPECT_FALSE(imexOf(setupOf(*inventory))) << "it is not installed";
+  installImex(node, "test \"$*\" = -q && echo READY");
+  ASSERT_TRUE(imexOf(setupOf(*inventory)));
+  EXPECT_EQ(imexOf(setupOf(*inventory))->value, 1);
+  EXPECT_EQ(devicesOf(*inventory)[2].facts.at("fabric_clique"), "abababab-abab-abab-abab-abababababab.9");
+  installImex(node, "echo UNAVAILABLE; exit 1");
+  EXPECT_EQ(imexOf(setupOf(*inventory))->value, 0);
+  EXPECT_EQ(imexOf(setupOf(*inventory))->text, "UNAVAILABLE");
+  installImex(node, "echo READY", 0777);
+  EXPECT_EQ(imexOf(setupOf(*inventory))->value, 0) << "a program that everybody can replace is not run";
+  EXPECT_THAT(imexOf(setupOf(*inventory))->text, HasSubstr("nvidia-imex-ctl"));
+}
+
+TEST(CudaInventory, DoesNotAskImexOfAFabricOfOneNode) {
+  FakeNode node;
+  installImex(node, "echo READY");
+  const auto inventory = node.open();
+  EXPECT_FALSE(imexOf(setupOf(*inventory)));
+  EXPECT_EQ(devicesOf(*inventory)[2].facts.count("fabric_clique"), 0u);
+}
+
+TEST(CudaInventory, CountsTheFabricManagersErrorsWithinTheWindow) {
+  FakeNode node;
+  const auto errors = [](const Readings& readings) {
+    const Reading* found = readingOf(readings, "fabric_manager_errors", "");
+    return found == nullptr ? std::nullopt : std::optional(*found);
+  };
+  const auto at = [](double ago) {
+    const std::time_t when = std::time(nullptr) - static_cast<std::time_t>(ago);
+    std::tm local{};
+    char text[40];
+    strftime(text, sizeof text, "[%b %d %Y %H:%M:%S] ", localtime_r(&when, &local));
+    return std::string(text);
+  };
+  const auto inventory = node.open();
+  EXPECT_FALSE(errors(setupOf(*inventory))) << "no fabric manager, or it logs elsewhere";
+  const std::string log =
+      at(30000) + "[ERROR] [tid 841] detected NVSwitch fatal error 20034 on fid 0, long ago\n" + at(60) +
+      "[INFO] [tid 841] Received an inband message:  Message header details: magic Id:adbc\n" + at(59) +
+      "[ERROR] [tid 841] detected NVSwitch non-fatal error 12028 on fid 0 on NVSwitch pci bus id "
+      "00000000:86:00.0 physical id 3 port 61\n" +
+      "[ERROR] [tid 841] without a time\n" + at(50) + "[WARNING] [tid 841] [ERROR] in its text\n" + at(40) +
+      "[CRITICAL] [tid 841] fabric manager is exiting\x1b[2J\n";
+  node.file("var/log/fabricmanager.log", log);
+  ASSERT_TRUE(errors(setupOf(*inventory)));
+  EXPECT_EQ(errors(setupOf(*inventory))->value, 2);
+  EXPECT_THAT(errors(setupOf(*inventory))->text, HasSubstr("[CRITICAL] [tid 841] fabric manager is exiting"));
+  EXPECT_EQ(errors(setupOf(*inventory))->text.find('\x1b'), std::string::npos);
+  inventory->setLogWindow(50000);
+  EXPECT_EQ(errors(setupOf(*inventory))->value, 3);
+  node.file("var/log/fabricmanager.log",
+            log + std::string(5 << 20, 'x') + "\n" + at(1) + "[ERROR] the end\n");
+  EXPECT_EQ(errors(setupOf(*inventory))->value, 1) << "of a large log the end is read";
+}
+
+TEST(CudaInventory, AFabricManagersLogThatCannotBeTrustedIsARemark) {
+  FakeNode node;
+  node.file("elsewhere", "");
+  const auto log = node.path() / "var/log/fabricmanager.log";
+  std::filesystem::create_directories(log.parent_path());
+  const auto inventory = node.open();
+  const auto remark = [&]() -> std::string {
+    const Readings readings = setupOf(*inventory);
+    EXPECT_EQ(readingOf(readings, "fabric_manager_errors", ""), nullptr);
+    EXPECT_EQ(unreadableOf(readings, "").find("fabric"), std::string::npos);
+    const Reading* found = readingOf(readings, "fabric_manager_log", "");
+    return found == nullptr ? "" : found->text;
+  };
+  std::filesystem::create_symlink(node.path() / "elsewhere", log);
+  EXPECT_THAT(remark(), HasSubstr("ELOOP"));
+  std::filesystem::remove(log);
+  ASSERT_EQ(mkfifo(log.c_str(), 0644), 0);
+  EXPECT_THAT(remark(), HasSubstr("regular file"));
+  std::filesystem::remove(log);
+  node.file("var/log/fabricmanager.log", "");
+  std::filesystem::permissions(log, std::filesystem::perms(0666));
+  EXPECT_THAT(remark(), HasSubstr("not everybody can write"));
 }
 
 TEST(CudaInventory, CountsCorrectedErrorsByPlaceWhereTheDriverTellsIt) {
@@ -506,6 +658,17 @@ TEST(CudaInventory, ADriverTooOldForTheBuildIsOneLineWithWhatToDo) {
             "at least)");
   EXPECT_TRUE(node.open(12040)->devices().ok()) << "minor versions of CUDA fit each other";
   EXPECT_TRUE(node.open(0)->devices().ok()) << "a build without kernels needs none";
+}
+
+TEST(CudaInventory, WithoutLibcudaListsTheGpusAndSaysWhatToInstall) {
+  FakeNode node("call nvmlSystemGetCudaDriverVersion_v2 12\n");
+  const auto inventory = node.open(13000);
+  EXPECT_EQ(devicesOf(*inventory).size(), 8u);
+  const auto facts = inventory->node();
+  ASSERT_TRUE(facts.ok());
+  EXPECT_EQ((*facts)["software"]["fit"],
+            "libcuda.so.1 of driver 580.95.05 is missing, so nothing can run on GPUs; install all of the "
+            "driver, or give the container NVIDIA_DRIVER_CAPABILITIES=compute,utility");
 }
 
 TEST(CudaInventory, NodeFactsTellVersionsAndWhetherTheyFit) {

@@ -24,9 +24,9 @@ FakeNode::~FakeNode() {
 Result<std::unique_ptr<cuda::CudaInventory>> FakeNode::tryToOpen(int builtFor) const {
   HostSources host = machineSources();
   host.root = root();
-  host.kernelLog = [this]() -> Result<std::string> {
+  host.kernelLog = [this]() -> Result<KernelLog> {
     if (kernelLogForbidden) return Error{ErrorCode::kIo, "Operation not permitted", "kernel log"};
-    return kernelLog;
+    return KernelLog{kernelLog};
   };
   host.uptime = [this] { return uptime; };
   return cuda::CudaInventory::open({std::move(host), fakeNvmlLibrary(), builtFor});

@@ -26,6 +26,8 @@ std::string verdictOf(const std::string& log) {
   counts["sxid_nonfatal"] = static_cast<uint64_t>(gpus.sxids.nonfatal);
   counts["hardware_error"] = findInLog(log, LogKind::kHardwareError).count;
   counts["hca_error"] = findInLog(log, LogKind::kHcaError).count;
+  counts["hca_link_down"] = findInLog(log, LogKind::kHcaLinkDown).count;
+  counts["hca_link_up"] = findInLog(log, LogKind::kHcaLinkUp).count;
   std::string verdict;
   for (const auto& [name, count] : counts)
     for (uint64_t i = 0; i < count; ++i) verdict += (verdict.empty() ? "" : " and ") + name;

@@ -132,6 +132,8 @@ TEST(NodeFacts, TopologyNamesNearNicsAndGpus) {
   gpu.pciAddress = "0000:18:00.0";
   const Json topology = cuda::pciTopology(bus.root(), {gpu});
   ASSERT_EQ(topology.size(), 1u);
+  EXPECT_EQ(topology[0]["bus_address"], "0000:18:00.0");
+  EXPECT_EQ(topology[0]["numa_node"], 0);
   EXPECT_EQ(topology[0]["near"]["mlx5_0"], "PIX");
   EXPECT_EQ(topology[0]["near"]["mlx5_1"], "SYS");
 }

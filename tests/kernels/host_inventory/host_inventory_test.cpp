@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
+#include <tuple>
 
 #include "kernels/host/inventory/cpu.h"
 #include "kernels/host/inventory/inventory.h"
@@ -21,7 +22,7 @@ using ::testing::HasSubstr;
 using testing::TempDir;
 
 HostSources sourcesOf(const TempDir& dir) {
-  return {Root(dir.path()), [] { return std::string(); }, "", 1, nullptr, [] { return 0.0; }};
+  return {Root(dir.path()), [] { return KernelLog(); }, "", 1, nullptr, [] { return 0.0; }};
 }
 
 const Reading* find(const Readings& readings, const std::string& name) {
@@ -79,7 +80,7 @@ TEST(HostInventory, SharesOfCpuTimeComeFromTheSecondLookOn) {
 TEST(HostInventory, WhatCannotBeReadIsSaidAndNotLeftOut) {
   const TempDir empty;
   HostSources sources = sourcesOf(empty);
-  sources.kernelLog = [] { return Result<std::string>(Error{ErrorCode::kIo, "forbidden", "kernel log"}); };
+  sources.kernelLog = [] { return Result<KernelLog>(Error{ErrorCode::kIo, "forbidden", "kernel log"}); };
   HostInventory inventory(std::move(sources));
   EXPECT_TRUE(isUnreadable(*inventory.health(0, "idle"), "processes"));
   const auto surroundings = inventory.surroundings("/no/such/folder");
@@ -89,6 +90,78 @@ TEST(HostInventory, WhatCannotBeReadIsSaidAndNotLeftOut) {
   EXPECT_TRUE(isUnreadable(*surroundings, "clock source"));
   EXPECT_TRUE(isUnreadable(*surroundings, "memory size"));
   EXPECT_EQ(find(*surroundings, "hardware_errors"), nullptr);
+}
+
+/// The reason why the log cannot be read; empty: it can.
+std::string logProblem(const Readings& readings) {
+  for (const UnreadableSource& source : readings.unreadable)
+    if (source.name == "kernel log") return source.reason;
+  return "";
+}
+
+TEST(HostInventory, ALogThatWasOverwrittenIsNoCleanOne) {
+  const TempDir empty;
+  for (const auto& [from, window, whole] : {std::tuple{0.0, 7200.0, true},
+                                            {2000.0, 7200.0, true},
+                                            {2801.0, 7200.0, false},
+                                            {9990.0, 7200.0, false},
+                                            {9990.0, 5.0, true},
+                                            {9999.0, 0.0, true}}) {
+    HostSources sources = sourcesOf(empty);
+    sources.uptime = [] { return 10000.0; };
+    sources.kernelLog = [from = from] { return KernelLog{"<6>[ 9999.500000] usb 1-1: new device\n", from}; };
+    HostInventory inventory(std::move(sources));
+    inventory.setLogWindow(window);
+    const std::string problem = logProblem(*inventory.surroundings("/"));
+    EXPECT_EQ(problem.empty(), whole) << from << " " << window << ": " << problem;
+    EXPECT_EQ(problem.find("what is older was overwritten") != std::string::npos, !whole) << problem;
+  }
+}
+
+TEST(HostInventory, MessagesBetweenTwoLooksAreKeptOrMissed) {
+  const TempDir empty;
+  const std::string error = "<3>[  100.000000] EDAC MC0: 1 UE memory read error on CPU_SrcID#0\n";
+  KernelLog log{error + "<6>[  101.000000] a\n", 90};
+  HostSources sources = sourcesOf(empty);
+  sources.uptime = [] { return 102.0; };
+  sources.kernelLog = [&log] { return log; };
+  HostInventory inventory(std::move(sources));
+  const auto errors = [&] { return find(*inventory.surroundings("/"), "hardware_errors")->value; };
+  EXPECT_EQ(errors(), 1);
+  log = {"<6>[  101.000000] a\n" +
+             std::string("<3>[  103.000000] EDAC MC0: 1 UE memory read error on any memory\n"),
+         101};
+  EXPECT_EQ(errors(), 2) << "the first one was overwritten";
+  EXPECT_EQ(inventory.missedLog(), "");
+  log = {"<6>[  105.000000] b\n", 104};
+  EXPECT_EQ(errors(), 2);
+  EXPECT_THAT(inventory.missedLog(), HasSubstr("overwritten between two looks"));
+}
+
+TEST(Surroundings, TellLinkFlapsWithinTheWindowAndHcasBelowTheirPcieLink) {
+  const TempDir dir;
+  const std::string hca = "sys/class/infiniband/mlx5_0/";
+  dir.write(hca + "ports/1/state", "4: ACTIVE\n");
+  for (const auto& [file, value] : {std::pair{"current_link_width", "8"},
+                                    {"max_link_width", "16"},
+                                    {"current_link_speed", "32.0 GT/s PCIe"},
+                                    {"max_link_speed", "32.0 GT/s PCIe"}})
+    dir.write(hca + "device/" + file, value);
+  HostSources sources = sourcesOf(dir);
+  sources.uptime = [] { return 10000.0; };
+  sources.kernelLog = [] {
+    return KernelLog{
+        "<6>[ 10.0] mlx5_core 0000:17:00.0 ens1f0np0: Link up\n"
+        "<6>[ 20.0] mlx5_core 0000:17:00.0 ens1f0np0: Link down\n"
+        "<6>[ 30.0] mlx5_core 0000:17:00.0 ens1f0np0: Link up\n"
+        "<6>[ 9000.0] mlx5_core 0000:17:00.0 ens1f0np0: Link down\n"};
+  };
+  const auto readings = HostInventory(std::move(sources)).surroundings("/");
+  ASSERT_NE(find(*readings, "hca_link_flaps"), nullptr);
+  EXPECT_EQ(find(*readings, "hca_link_flaps")->value, 1);
+  EXPECT_THAT(find(*readings, "hca_link_flaps")->text, HasSubstr("9000.0"));
+  ASSERT_NE(find(*readings, "hca_pcie_share"), nullptr);
+  EXPECT_EQ(find(*readings, "hca_pcie_share")->value, 0.5);
 }
 
 TEST(Surroundings, AQuotaIsToldAsRatioAndInWords) {
@@ -124,7 +197,7 @@ TEST(Surroundings, WithoutEdacNothingIsKnownOfMemoryErrors) {
 
 TEST(Surroundings, ThisMachineIsReadInFull) {
   HostSources sources = machineSources();
-  sources.kernelLog = [] { return std::string(); };
+  sources.kernelLog = [] { return KernelLog(); };
   const auto readings = HostInventory(std::move(sources)).surroundings("/tmp");
   ASSERT_TRUE(readings.ok());
   for (const UnreadableSource& source : readings->unreadable)

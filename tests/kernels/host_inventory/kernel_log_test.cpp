@@ -6,6 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <vector>
 
 namespace muster {
 namespace {
@@ -51,6 +54,24 @@ TEST(KernelLog, LinesOlderThanItsBeginAreLeftOut) {
   EXPECT_EQ(logSince("", 10), "");
 }
 
+TEST(KernelLog, ALinkFlapsWhenItGoesDownAfterItWasUp) {
+  const std::string log =
+      "<6>[    5.2] mlx5_core 0000:17:00.0 ens1f0np0: Link down\n"
+      "<6>[    8.1] mlx5_core 0000:17:00.0 ens1f0np0: Link up\n"
+      "<6>[    8.2] mlx5_core 0000:17:00.1 ens1f1np1: Link down\n"
+      "<6>[  100.0] mlx5_core 0000:17:00.0 ens1f0np0: Link down\n"
+      "<6>[  101.0] mlx5_core 0000:17:00.0 ens1f0np0: Link up\n"
+      "<6>[  200.0] mlx5_core 0000:17:00.0 ens1f0np0: Link down\n"
+      "<6>[  200.1] mlx5_core 0000:17:00.0 ens1f0np0: Link down\n"
+      "<12>[  201.0] mlx5_core 0000:17:00.0 ens1f0np0: Link up\n"
+      "<6>[  202.0] mlx5_core 0000:17:00.0 ens1f0np0: Link down\n";
+  EXPECT_EQ(findLinkFlaps(log, 0).count, 2u) << "a user's own line changes nothing";
+  const LogErrors recent = findLinkFlaps(log, 150);
+  EXPECT_EQ(recent.count, 1u) << "that it was up is known from before the window";
+  EXPECT_EQ(recent.last, "<6>[  200.0] mlx5_core 0000:17:00.0 ens1f0np0: Link down");
+  EXPECT_EQ(findLinkFlaps(log, 250).count, 0u);
+}
+
 TEST(KernelLog, OneRecordIsOneLineWhateverNamesItHolds) {
   EXPECT_EQ(lineOfRecord("6,339,5140900,-;NET: Registered\n SUBSYSTEM=net\n DEVICE=n3\n"),
             "<6>[    5.140900] NET: Registered\n");
@@ -79,10 +100,42 @@ TEST(KernelLog, WhatFollowsALineBreakIsNoMessageOfItsOwn) {
   EXPECT_NE(timeless.error().message.find("printk.time=1"), std::string::npos);
 }
 
+/// A device whose reads come to these: messages, or "" for EPIPE.
+KernelLogDevice deviceOf(std::vector<std::string> reads) {
+  auto next = std::make_shared<std::vector<std::string>>(std::move(reads));
+  return {[next](char* to, size_t size) -> ssize_t {
+            errno = EAGAIN;
+            if (next->empty()) return -1;
+            const std::string text = next->front();
+            next->erase(next->begin());
+            errno = EPIPE;
+            return text.empty() ? -1 : static_cast<ssize_t>(text.copy(to, size));
+          },
+          [] {}};
+}
+
+TEST(KernelLog, BeginsWithWhatIsLeftWhereMessagesAreOverwrittenMeanwhile) {
+  const auto log = [](std::vector<std::string> reads) {
+    return readRecords(deviceOf(std::move(reads))).value();
+  };
+  EXPECT_EQ(log({}).from, 0);
+  // The first read is of the oldest message.
+  const KernelLog whole = log({"6,1,1000000,-;a", "6,1,1000000,-;a", "6,2,2000000,-;b"});
+  EXPECT_EQ(whole.from, 1);
+  EXPECT_EQ(whole.lines, "<6>[    1.000000] a\n<6>[    2.000000] b\n");
+  // Cleared behind 2; then all of it is overwritten while it is read.
+  EXPECT_EQ(log({"6,1,1000000,-;a", "6,3,3000000,-;c"}).from, 1);
+  const KernelLog flooded =
+      log({"6,1,1000000,-;a", "6,1,1000000,-;a", "", "6,8,8000000,-;h", "6,9,9000000,-;i"});
+  EXPECT_EQ(flooded.from, 8);
+  EXPECT_EQ(flooded.lines, "<6>[    8.000000] h\n<6>[    9.000000] i\n");
+  EXPECT_FALSE(readRecords(deviceOf({"6,1,1000000,-;a", ""})).ok());
+}
+
 TEST(KernelLog, IsReadOrTheErrorSaysWhatToDo) {
   const auto log = readKernelLog();
   if (log.ok()) {
-    EXPECT_LE(hardwareErrors(*log).count, log->size());
+    EXPECT_LE(hardwareErrors(log->lines).count, log->lines.size());
   } else {
     EXPECT_NE(log.error().message.find("CAP_SYSLOG"), std::string::npos);
   }

@@ -61,6 +61,35 @@ TEST(HostFacts, NameTheMachineAndItsSystem) {
   EXPECT_GT(hostFacts(Root()).at("memory_bytes").get<uint64_t>(), 0u);
 }
 
+TEST(HostFacts, TellHowTheHostIsSetUp) {
+  const TempDir dir;
+  const Json none = hostFacts(Root(dir.path()));
+  for (const char* name : {"cpu_governor", "c_states", "numa_balancing", "dimms"})
+    EXPECT_EQ(none[name], "") << name;
+  const std::string cpus = "sys/devices/system/cpu/";
+  dir.write(cpus + "online", "0-3\n");
+  for (const char* cpu : {"cpu0", "cpu1", "cpu2", "cpu3"})
+    dir.write(cpus + cpu + "/cpufreq/scaling_governor", "performance\n");
+  dir.write(cpus + "cpuidle/current_driver", "intel_idle\n");
+  dir.write(cpus + "cpu0/cpuidle/state0/name", "POLL\n");
+  dir.write(cpus + "cpu0/cpuidle/state0/disable", "0\n");
+  dir.write(cpus + "cpu0/cpuidle/state1/name", "C6\n");
+  dir.write(cpus + "cpu0/cpuidle/state1/disable", "1\n");
+  dir.write("proc/sys/kernel/numa_balancing", "1\n");
+  dir.write("proc/meminfo", "MemTotal: 24684092 kB\nSwapTotal: 1024 kB\n");
+  for (const char* dimm : {"mc0/dimm0", "mc0/dimm1", "mc1/dimm0"})
+    dir.write(std::string("sys/devices/system/edac/mc/") + dimm + "/size", "65536\n");
+  dir.write("sys/devices/system/edac/mc/mc1/dimm1/size", "32768\n");
+  const Json facts = hostFacts(Root(dir.path()));
+  EXPECT_EQ(facts["cpu_governor"], "performance");
+  EXPECT_EQ(facts["c_states"], "intel_idle: POLL, C6 off");
+  EXPECT_EQ(facts["numa_balancing"], "1");
+  EXPECT_EQ(facts["dimms"], "1 x 32 GiB, 3 x 64 GiB");
+  EXPECT_EQ(facts["swap_bytes"], 1024 << 10);
+  dir.write(cpus + "cpu3/cpufreq/scaling_governor", "powersave\n");
+  EXPECT_EQ(hostFacts(Root(dir.path()))["cpu_governor"], "performance on 0-2, powersave on 3");
+}
+
 TEST(HostFacts, IdentifyTheMachine) {
   const TempDir dir;
   EXPECT_EQ(hostFacts(Root(dir.path()))["machine_id"], "") << "what cannot be read is not made up";

@@ -72,6 +72,33 @@ TEST(Rdma, ReadsPorts) {
   EXPECT_EQ(toJson(ports[0])["name"], "mlx5_0/1");
 }
 
+TEST(Rdma, ReadsTheDevicesPcieLinkBesideWhatItCan) {
+  const TempDir dir;
+  const auto device = [&](const std::string& name, const std::vector<std::string>& values) {
+    const std::string folder = "sys/class/infiniband/" + name;
+    dir.write(folder + "/ports/1/state", "4: ACTIVE\n");
+    dir.write(folder + "/ports/2/state", "4: ACTIVE\n");
+    const char* files[] = {"current_link_width", "max_link_width", "current_link_speed", "max_link_speed"};
+    for (size_t i = 0; i < values.size(); ++i) dir.write(folder + "/device/" + files[i], values[i] + "\n");
+  };
+  device("mlx5_0", {"16", "16", "32.0 GT/s PCIe", "32.0 GT/s PCIe"});
+  device("mlx5_1", {"8", "16", "16.0 GT/s PCIe", "32 GT/s"});
+  device("mlx5_2", {"0", "16", "Unknown", "32.0 GT/s PCIe"});
+  device("mlx5_3", {"-8", "99999999999", "\x1b[2J GT/s", "1e300 GT/s"});
+  device("mlx5_4", {});
+  const std::vector<RdmaPort> ports = readRdmaPorts(Root(dir.path()));
+  ASSERT_EQ(ports.size(), 10u);
+  const std::vector<Reading> readings = pcieReadings(ports);
+  ASSERT_EQ(readings.size(), 2u) << "one for each device that tells it, whatever its ports";
+  EXPECT_EQ(readings[0].labels.at("hca"), "mlx5_0");
+  EXPECT_DOUBLE_EQ(readings[0].value, 1);
+  EXPECT_EQ(readings[1].labels.at("hca"), "mlx5_1");
+  EXPECT_DOUBLE_EQ(readings[1].value, 0.25);
+  EXPECT_EQ(readings[1].text, "x8 at 16 GT/s of x16 at 32 GT/s");
+  EXPECT_EQ(toJson(ports[2])["pcie"], readings[1].text);
+  EXPECT_FALSE(toJson(ports[9]).contains("pcie"));
+}
+
 TEST(Rdma, HostileFilesBecomeHarmlessFacts) {
   const TempDir dir;
   const std::string port = "sys/class/infiniband/mlx5_0/ports/1/";

@@ -127,6 +127,14 @@ TEST(SimInventory, ShowsCorrectedErrorsByPlace) {
   EXPECT_EQ(corrected, (std::map<std::string, double>{{"dram", 40}, {"sram", 7}}));
 }
 
+TEST(SimInventory, AGpuThatHeatThrottlesHasNoMarginLeft) {
+  SimInventory inventory = inventoryOf(
+      "[[fault]]\nkind = \"throttle\"\ndevice = 1\nfactor = 0.9\nreason = \"thermal\"\nfrom = 10\n");
+  EXPECT_GT(valueOf(*inventory.health(9, "compute"), reading::kSlowdownMargin, "gpu1"), 10);
+  EXPECT_DOUBLE_EQ(valueOf(*inventory.health(12, "compute"), reading::kSlowdownMargin, "gpu1"), 0);
+  EXPECT_GT(valueOf(*inventory.health(12, "compute"), reading::kSlowdownMargin, "gpu0"), 10);
+}
+
 TEST(SimInventory, CountsThrottlingBySoftwareApart) {
   SimInventory inventory = inventoryOf(
       "[[fault]]\nkind = \"throttle\"\ndevice = 1\nfactor = 0.9\nreason = \"thermal_software\"\nfrom = 10\n");

@@ -66,6 +66,17 @@ TEST(SimRdma, TellsItsPorts) {
   EXPECT_EQ(ports->at(3).rate, "400 Gb/sec");
 }
 
+TEST(SimRdma, APcieFaultIsToldOfItsHcaAlone) {
+  const std::string fault = "[[rdma.fault]]\nkind = \"pcie\"\nhca = 2\nlanes = 8\ngeneration = 4\n";
+  const auto readings = pcieReadings(*openRdma(fault).ports());
+  ASSERT_EQ(readings.size(), 4u);
+  EXPECT_DOUBLE_EQ(readings[1].value, 1);
+  EXPECT_DOUBLE_EQ(readings[2].value, 0.25);
+  EXPECT_EQ(readings[2].text, "x8 at 16 GT/s of x16 at 32 GT/s");
+  const std::string none = "[[rdma.fault]]\nkind = \"pcie\"\nhca = 2\nlanes = 16\n";
+  EXPECT_NE(problemsOf(rdma(none)).find("fewer `lanes`"), std::string::npos);
+}
+
 TEST(SimRdma, HasNoPortsUnlessTheScenarioSaysSo) {
   SimRdma node(smallScenario(""), 0, 7, std::make_shared<double>(0));
   EXPECT_TRUE(node.ports()->empty());

@@ -145,6 +145,18 @@ TEST(ShippedProfiles, LimitMemoryErrorsByPlaceAndLinksByRate) {
   }
 }
 
+/// What is a fault of one design may be the design of another: these must not reject a node.
+TEST(ShippedProfiles, OnlyWarnOfWhatDependsOnTheNodesDesign) {
+  for (const auto& [name, profile] : shipped()) {
+    if (name == "host") continue;
+    for (const char* metric : {"env.hca_pcie_share", "env.fabric_manager_errors", "env.slowdown_margin"})
+      EXPECT_EQ(limitOf(profile, metric, {}).severity, Severity::kWarn) << name << " " << metric;
+    EXPECT_EQ(limitOf(profile, "env.remap_banks", {{"spare_rows", "none"}}).severity, Severity::kWarn)
+        << name;
+    for (const Expectation& e : profile.expectations) EXPECT_NE(e.metric, "env.imex_ready") << name;
+  }
+}
+
 TEST(ShippedProfiles, NeverTakeABestShapeFigureAsALimit) {
   const std::map<std::string, double> bestShapes = {
       {"a100-sxm4-80gb", 271e12}, {"h100-sxm5-80gb", 794.5e12}, {"h200-sxm", 794e12}, {"b200", 1745e12}};

@@ -19,7 +19,9 @@ enum : nvmlReturn_t {
   NVML_ERROR_INSUFFICIENT_SIZE = 7,
   NVML_ERROR_DRIVER_NOT_LOADED = 9,
   NVML_ERROR_TIMEOUT = 10,
+  NVML_ERROR_LIBRARY_NOT_FOUND = 12,
   NVML_ERROR_FUNCTION_NOT_FOUND = 13,
+  NVML_ERROR_CORRUPTED_INFOROM = 14,
   NVML_ERROR_GPU_IS_LOST = 15,
   NVML_ERROR_RESET_REQUIRED = 16,
   NVML_ERROR_LIB_RM_VERSION_MISMATCH = 18,
@@ -84,6 +86,19 @@ struct nvmlTemperature_t {  // version 1
   unsigned int version;
   int sensorType;
   int temperature;
+};
+
+struct nvmlMarginTemperature_t {  // version 1
+  unsigned int version;
+  int marginTemperature;
+};
+
+struct nvmlRowRemapperHistogramValues_t {  // banks by the spare rows that they have left
+  unsigned int max;
+  unsigned int high;
+  unsigned int partial;
+  unsigned int low;
+  unsigned int none;
 };
 
 struct nvmlEccSramErrorStatus_t {  // version 1
@@ -163,6 +178,7 @@ enum : int {
 
 enum : int { NVML_FEATURE_DISABLED = 0, NVML_FEATURE_ENABLED = 1 };
 enum : int { NVML_TEMPERATURE_GPU = 0 };
+enum : int { NVML_TEMPERATURE_THRESHOLD_SLOWDOWN = 1 };
 enum : int { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2 };
 enum : int { NVML_PERF_POLICY_POWER = 0, NVML_PERF_POLICY_THERMAL = 1 };
 enum : int { NVML_MEMORY_ERROR_TYPE_CORRECTED = 0, NVML_MEMORY_ERROR_TYPE_UNCORRECTED = 1 };
@@ -221,6 +237,7 @@ enum : unsigned {
   NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY = 162,
   NVML_FI_DEV_NVLINK_ERROR_DL_CRC = 163,
   NVML_FI_DEV_NVLINK_GET_SPEED = 164,
+  NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT = 194,
   NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES = 202,  // these four from Blackwell on
   NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS = 208,
   NVML_FI_DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS = 211,
@@ -276,11 +293,15 @@ enum : unsigned {
   OPTIONAL(nvmlDeviceGetComputeRunningProcesses_v3, (nvmlDevice_t, unsigned*, nvmlProcessInfo_t*)) \
   OPTIONAL(nvmlDeviceGetSramEccErrorStatus, (nvmlDevice_t, nvmlEccSramErrorStatus_t*))             \
   OPTIONAL(nvmlDeviceGetRemappedRows, (nvmlDevice_t, unsigned*, unsigned*, unsigned*, unsigned*))  \
+  OPTIONAL(nvmlDeviceGetRowRemapperHistogram, (nvmlDevice_t, nvmlRowRemapperHistogramValues_t*))   \
+  OPTIONAL(nvmlDeviceValidateInforom, (nvmlDevice_t))                                              \
   OPTIONAL(nvmlDeviceGetMemoryAffinity, (nvmlDevice_t, unsigned, unsigned long*, unsigned))        \
   OPTIONAL(nvmlDeviceGetNumGpuCores, (nvmlDevice_t, unsigned*))                                    \
   OPTIONAL(nvmlDeviceGetMemoryBusWidth, (nvmlDevice_t, unsigned*))                                 \
   OPTIONAL(nvmlDeviceGetTemperature, (nvmlDevice_t, int, unsigned*))                               \
   OPTIONAL(nvmlDeviceGetTemperatureV, (nvmlDevice_t, nvmlTemperature_t*))                          \
+  OPTIONAL(nvmlDeviceGetTemperatureThreshold, (nvmlDevice_t, int, unsigned*))                      \
+  OPTIONAL(nvmlDeviceGetMarginTemperature, (nvmlDevice_t, nvmlMarginTemperature_t*))               \
   OPTIONAL(nvmlDeviceGetViolationStatus, (nvmlDevice_t, int, nvmlViolationTime_t*))                \
   OPTIONAL(nvmlDeviceGetCurrentClocksEventReasons, (nvmlDevice_t, unsigned long long*))            \
   OPTIONAL(nvmlDeviceGetCurrentClocksThrottleReasons, (nvmlDevice_t, unsigned long long*))         \
