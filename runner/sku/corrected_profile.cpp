@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
+#include <set>
 
+#include "runner/core/majority.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/sku/learn_parts.h"
@@ -23,8 +26,9 @@ constexpr const char* kInPlaceOf = "; in place of ";
 /// What the healthy nodes measured of one group.
 struct Measured {
   const LearnGroup* group = nullptr;
-  double value = 0;  ///< median over devices
+  double value = 0;  ///< median over nodes of each one's median over devices: one figure for each node
   double bound = 0;  ///< of the base, for this group
+  std::set<int> nodes{};
   size_t figures = 0;
   size_t samples = 0;
 
@@ -40,9 +44,8 @@ class Corrector {
 
   Result<CorrectedProfile> run() {
     MUSTER_CHECK_OK(checkFigures(input_));
-    for (const LearnNode& node : input_.nodes)
-      if (node.sick.empty()) names_.push_back(node.name);
-    if (names_.empty())
+    for (const LearnNode& node : input_.nodes) healthy_ += node.sick.empty() ? 1 : 0;
+    if (healthy_ == 0)
       return refusal(
           fmt::format("no healthy node: {}: {}. Only a missed limit of the profile may be "
                       "corrected; repair the rest and run the plan again",
@@ -51,7 +54,10 @@ class Corrector {
     out_.profile.path.clear();
     for (Expectation& e : out_.profile.expectations) MUSTER_CHECK_OK(correct(e));
     if (out_.corrections.empty() && out_.confirmed.empty())
-      return refusal(fmt::format("no limit of profile {} was measured", base_.name));
+      return refusal(
+          fmt::format("no limit of profile {} was measured{}", base_.name,
+                      notCounted_.empty() ? "" : " by most nodes; the first: " + *notCounted_.begin()));
+    out_.notCounted.assign(notCounted_.begin(), notCounted_.end());
     writeFacts();
     return std::move(out_);
   }
@@ -76,6 +82,7 @@ class Corrector {
     }
     const std::string before = text(*found, found->bound);
     e.source = source(e, *found, before);
+    measuredBy_.insert(found->nodes.begin(), found->nodes.end());
     if (e.kind == CheckKind::kBaseline)
       e.limit = roundedFigure(found->value);
     else if (e.kind == CheckKind::kOfPeak)
@@ -92,7 +99,7 @@ class Corrector {
   }
 
   /// What `e` judges with the least room; nothing where it is no bound of something that was measured.
-  [[nodiscard]] Result<std::optional<Measured>> weakest(const Expectation& e) const {
+  [[nodiscard]] Result<std::optional<Measured>> weakest(const Expectation& e) {
     std::optional<Measured> least;
     if (e.statistic != "median") return least;
     for (size_t i = 0; i < input_.groups.size(); ++i) {
@@ -101,6 +108,11 @@ class Corrector {
         continue;
       const Measured found = measured(group, e);
       if (found.figures == 0 || found.value <= 0 || !(found.bound > 0)) continue;
+      if (!isMajority(found.nodes.size(), healthy_)) {
+        notCounted_.insert(
+            fmt::format("{}: {} of {} healthy nodes", group.text(), found.nodes.size(), healthy_));
+        continue;
+      }
       MUSTER_CHECK_OK(checkPossible(group, input_.physical[i], found.value));
       if (!least || found.headroom() < least->headroom()) least = found;
     }
@@ -109,14 +121,19 @@ class Corrector {
 
   [[nodiscard]] Measured measured(const LearnGroup& group, const Expectation& e) const {
     Measured found{&group};
-    std::vector<double> values;
+    std::map<int, std::vector<double>> nodes;
     for (const LearnFigure& figure : group.figures) {
       if (!input_.nodes[static_cast<size_t>(figure.node)].sick.empty()) continue;
-      values.push_back(figure.value);
+      nodes[figure.node].push_back(figure.value);
+      ++found.figures;
       found.samples += figure.samples;
     }
-    found.figures = values.size();
-    if (!values.empty()) found.value = medianOf(values);
+    std::vector<double> medians;
+    for (const auto& [node, values] : nodes) {
+      found.nodes.insert(node);
+      medians.push_back(medianOf(values));
+    }
+    if (!medians.empty()) found.value = medianOf(medians);
     const auto peak = base_.peaks.find(group.peak);
     found.bound = e.kind == CheckKind::kOfPeak ? e.limit * (peak == base_.peaks.end() ? 0 : peak->second)
                                                : boundFigure(e, base_, group.direction);
@@ -130,19 +147,22 @@ class Corrector {
     const std::string old = at == std::string::npos ? fmt::format("{}{} ({})", kInPlaceOf, before, e.source)
                                                     : e.source.substr(at);
     return fmt::format(
-        "{}measured: {} on {}, {}, median of {} figures with {} samples in stage {} of plan {}; "
+        "{}measured: {} on {}, {}, median of {}{} figures with {} samples in stage {} of plan {}; "
         "tolerance {}; {}; record sha256 {}{}",
         provenance_.scenario.empty() ? "" : "SIMULATED, ", formatQuantity(found.value, found.group->unit),
-        nodesText(), provenance_.date, found.figures, found.samples, found.group->stage, provenance_.plan,
+        nodesText(found.nodes), provenance_.date,
+        found.nodes.size() == 1 ? "" : fmt::format("{} nodes' medians of ", found.nodes.size()),
+        found.figures, found.samples, found.group->stage, provenance_.plan,
         e.kind == CheckKind::kBaseline ? "as shipped"
                                        : formatQuantity(tolerance_, "ratio") + " by --tolerance",
         provenance_.software, provenance_.records, old);
   }
 
-  [[nodiscard]] std::string nodesText() const {
-    std::vector<std::string> shown(
-        names_.begin(), names_.begin() + static_cast<std::ptrdiff_t>(std::min(kMostNodes, names_.size())));
-    if (names_.size() > kMostNodes) shown.push_back(fmt::format("{} more", names_.size() - kMostNodes));
+  [[nodiscard]] std::string nodesText(const std::set<int>& nodes) const {
+    std::vector<std::string> shown;
+    for (const int node : nodes)
+      if (shown.size() < kMostNodes) shown.push_back(input_.nodes[static_cast<size_t>(node)].name);
+    if (nodes.size() > kMostNodes) shown.push_back(fmt::format("{} more", nodes.size() - kMostNodes));
     return join(shown, ", ");
   }
 
@@ -150,7 +170,7 @@ class Corrector {
     auto& facts = out_.profile.facts;
     facts[kLearnedFact] =
         fmt::format("{} of its limits, measured on {} under plan {}, record sha256 {}",
-                    out_.corrections.size(), nodesText(), provenance_.plan, provenance_.records);
+                    out_.corrections.size(), nodesText(measuredBy_), provenance_.plan, provenance_.records);
     facts["learned_on"] = provenance_.date;
     facts["learned_with"] = provenance_.software;
     markSimulated(out_.profile, provenance_.scenario);
@@ -160,7 +180,9 @@ class Corrector {
   const LearnInput& input_;
   double tolerance_;
   const Provenance& provenance_;
-  std::vector<std::string> names_;  ///< of the healthy nodes
+  size_t healthy_ = 0;                ///< nodes
+  std::set<int> measuredBy_;          ///< nodes whose figures moved a limit
+  std::set<std::string> notCounted_;  ///< see CorrectedProfile
   CorrectedProfile out_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -37,6 +38,40 @@ std::string named(const LearnInput& input, const std::vector<int>& nodes, const 
   return join(parts, "; ");
 }
 
+size_t nodesOf(const LearnGroup& group) {
+  std::set<int> nodes;
+  for (const LearnFigure& figure : group.figures) nodes.insert(figure.node);
+  return nodes.size();
+}
+
+/// Of a node's figures so many, evenly from the worst to the best.
+std::vector<LearnFigure> fewer(std::vector<LearnFigure> figures, size_t count) {
+  std::sort(figures.begin(), figures.end(), [](const LearnFigure& a, const LearnFigure& b) {
+    return std::pair(a.value, a.device) < std::pair(b.value, b.device);
+  });
+  if (count == 1) return {figures[figures.size() / 2]};
+  std::vector<LearnFigure> kept;
+  for (size_t i = 0; i < count; ++i) kept.push_back(figures[i * (figures.size() - 1) / (count - 1)]);
+  return kept;
+}
+
+/// No node outvotes the others by the number of its figures: it keeps no more than the node in the middle
+/// has.
+void balance(LearnGroup& group) {
+  std::map<int, std::vector<LearnFigure>> nodes;
+  for (const LearnFigure& figure : group.figures) nodes[figure.node].push_back(figure);
+  std::vector<size_t> counts;
+  for (const auto& [node, figures] : nodes) counts.push_back(figures.size());
+  std::sort(counts.begin(), counts.end());
+  if (counts.empty() || counts.back() == counts[counts.size() / 2]) return;
+  const size_t most = counts[counts.size() / 2];
+  group.figures.clear();
+  for (auto& [node, figures] : nodes) {
+    if (figures.size() > most) figures = fewer(std::move(figures), most);
+    group.figures.insert(group.figures.end(), figures.begin(), figures.end());
+  }
+}
+
 class Learner {
  public:
   Learner(const LearnInput& input, const LearnOptions& options) : input_(input), options_(options) {}
@@ -64,11 +99,16 @@ class Learner {
                       all, options_.leastNodes));
     for (size_t i = 0; i < all; ++i)
       if (!input_.nodes[i].sick.empty()) out_.insert({static_cast<int>(i), -1});
-    LearnInput rest = input_;
-    for (LearnGroup& group : rest.groups)
-      std::erase_if(group.figures, [&](const LearnFigure& f) { return out_.count({f.node, -1}) > 0; });
+    counted_ = input_.groups;
+    dropOut();
+    LearnInput rest{input_.nodes, {}, {}};
+    for (LearnGroup& group : counted_) {
+      balance(group);
+      if (isMeasured(group)) rest.groups.push_back(group);
+    }
     learned_.leftOut = findOutliers(rest);
     for (const LeftOut& left : learned_.leftOut) out_.insert({left.node, left.device});
+    dropOut();
     std::set<int> sick;
     std::set<int> gone;
     for (const auto& [node, device] : out_) {
@@ -95,29 +135,42 @@ class Learner {
     return {};
   }
 
+  void dropOut() {
+    for (LearnGroup& group : counted_)
+      std::erase_if(group.figures, [&](const LearnFigure& f) {
+        return out_.count({f.node, -1}) > 0 || out_.count({f.node, f.device}) > 0;
+      });
+  }
+
+  /// Whether enough nodes measured it for a limit.
+  [[nodiscard]] bool isMeasured(const LearnGroup& group) const {
+    return nodesOf(group) >= options_.leastNodes;
+  }
+
   [[nodiscard]] double figuresOfANode() const {
     std::map<int, size_t> counts;
     size_t most = 0;
-    for (const LearnGroup& group : input_.groups)
+    for (const LearnGroup& group : counted_) {
+      if (!isMeasured(group)) continue;
       for (const LearnFigure& figure : group.figures) most = std::max(most, ++counts[figure.node]);
+    }
     return static_cast<double>(most);
   }
 
   void notLearned(size_t index, const std::string& why) { learned_.notLearned.emplace_back(index, why); }
 
   Status learnGroup(size_t index) {
-    const LearnGroup& group = input_.groups[index];
+    const LearnGroup& group = counted_[index];
     std::vector<double> values;
     std::vector<int> nodes;
     for (const LearnFigure& figure : group.figures) {
-      if (out_.count({figure.node, -1}) > 0 || out_.count({figure.node, figure.device}) > 0) continue;
       values.push_back(signedFigure(group, figure.value));
       nodes.push_back(figure.node);
     }
     LearnedLimit limit;
     limit.group = index;
     limit.n = values.size();
-    limit.nodes = std::set<int>(nodes.begin(), nodes.end()).size();
+    limit.nodes = nodesOf(group);
     if (limit.nodes < options_.leastNodes) {
       notLearned(index, fmt::format("{}: {} healthy nodes measured it, required at least {}", group.text(),
                                     limit.nodes, options_.leastNodes));
@@ -154,6 +207,7 @@ class Learner {
   const LearnInput& input_;
   const LearnOptions& options_;
   std::set<std::pair<int, int>> out_;
+  std::vector<LearnGroup> counted_;  ///< the groups of the input with the figures that count
   Learned learned_;
 };
 

@@ -38,7 +38,7 @@ struct LearnNode {
   std::string name;
   std::vector<std::string> devices;
   std::string sick;     ///< why its own verdicts make it no example; empty: they do not
-  bool misfit = false;  ///< it is no example whatever its verdicts: another model, or an interrupted run
+  bool misfit = false;  ///< it is no example whatever its verdicts: unlike most nodes, or interrupted
 };
 
 /// The most that a metric can physically be, and whose word that is.

@@ -62,6 +62,9 @@ ProcessResult learn(const std::string& run, const std::string& out,
   return runMuster(std::vector<std::string>{"baseline", "learn", run, "-o", out} + more);
 }
 
+/// Options of a correction by simulated machines.
+const std::vector<std::string> kCorrect = {"--correct", "--allow-simulated"};
+
 /// The healthy H100s with a fault of one node's GPU.
 std::string sickScenario(const TempDir& dir, const std::string& faults) {
   return dir.write("sick.toml", readWhole(scenario("h100x8-healthy")) + faults).string();
@@ -193,6 +196,68 @@ TEST(Baseline, RefusesTwoRecordsOfOneNode) {
   EXPECT_TRUE(has(result.err, "2 records are of node")) << result.err;
 }
 
+/// The text with each `from` in it replaced.
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+TEST(Baseline, TakesTheBaseFromTheProfileOfMostNodes) {
+  TempDir dir;
+  const std::string out = (dir.path() / "x.toml").string();
+  const std::string lax =
+      replaced(readWhole(plan("skus/h100-sxm5-80gb.toml")), "max = 10000\n", "max = 1000000000\n");
+  ASSERT_TRUE(has(lax, "max = 1000000000\n"));
+  dir.write("skus/h100-sxm5-80gb.toml", lax);
+  const std::string odd = (dir.path() / "odd").string();
+  runMuster({"run", fleet().planFile, "--simulate", scenario("h100x8-healthy"), "--nodes", "5", "--skus",
+             (dir.path() / "skus").string(), "--out", odd, "--plain"});
+  const std::string run = (dir.path() / "run").string();
+  std::filesystem::copy(fleet().run, run, std::filesystem::copy_options::recursive);
+  dir.write("run/sim-node-0000/record.json", readWhole(nodeRecord(odd, 0)));
+  for (const std::vector<std::string>& more : {std::vector<std::string>{"--allow-simulated"}, kCorrect}) {
+    const auto result = learn(run, out, more + std::vector<std::string>{"--force"});
+    ASSERT_EQ(result.exitCode, 0) << result.err;
+    EXPECT_TRUE(has(result.out, "sim-node-0000: profile h100-sxm5-80gb ")) << result.out;
+    EXPECT_TRUE(has(result.out, "; 9 of 10 nodes have h100-sxm5-80gb ")) << result.out;
+    EXPECT_FALSE(has(std::filesystem::exists(out) ? readWhole(out) : "", "1000000000"));
+  }
+  // A record that claims the digest of the others under another text is not believed either.
+  const std::string record = readWhole(nodeRecord(fleet().run, 0));
+  const std::string forged = replaced(record, "max = 10000\\n", "max = 1000000000\\n");
+  ASSERT_NE(forged, record);
+  dir.write("run/sim-node-0000/record.json", forged);
+  ASSERT_EQ(learn(run, out, {"--allow-simulated", "--force"}).exitCode, 0);
+  EXPECT_FALSE(has(readWhole(out), "1000000000"));
+  // Two groups of the same size: none decides.
+  for (int node = 0; node < 5; ++node)
+    dir.write("run/sim-node-000" + std::to_string(node) + "/record.json", readWhole(nodeRecord(odd, node)));
+  const auto refused = learn(run, out, {"--allow-simulated", "--force"});
+  EXPECT_EQ(refused.exitCode, 2) << refused.out;
+  EXPECT_TRUE(has(refused.err, "profile: no value has a majority: ")) << refused.err;
+  EXPECT_TRUE(has(refused.err, "--base FILE")) << refused.err;
+  const auto given =
+      learn(run, out, {"--allow-simulated", "--force", "--base", plan("skus/h100-sxm5-80gb.toml")});
+  EXPECT_EQ(given.exitCode, 0) << given.err;
+  EXPECT_TRUE(has(given.out, "profiles differ: ")) << given.out;
+}
+
+TEST(Baseline, LeavesOutANodeWithAnotherNumberOfDevices) {
+  TempDir dir;
+  const std::string many =
+      dir.write("many.toml", replaced(readWhole(scenario("h100x8-healthy")), "count = 8", "count = 64"))
+          .string();
+  const std::string odd = fleet().make("many", many, "1", 1);
+  const std::string run = (dir.path() / "run").string();
+  std::filesystem::copy(fleet().run, run, std::filesystem::copy_options::recursive);
+  dir.write("run/sim-node-0000/record.json", readWhole(odd + "/record.json"));
+  const auto result = learn(run, (dir.path() / "x.toml").string(), {"--allow-simulated"});
+  ASSERT_EQ(result.exitCode, 0) << result.err;
+  EXPECT_TRUE(has(result.out, "sim-node-0000: devices 64 x ")) << result.out;
+  EXPECT_TRUE(has(result.out, "10 nodes of plan learn: 9 used, 1 failed or outliers")) << result.out;
+}
+
 TEST(Baseline, SetsATruncatedRecordAsideAndSaysSo) {
   TempDir dir;
   const std::string copy = (dir.path() / "run").string();
@@ -204,9 +269,6 @@ TEST(Baseline, SetsATruncatedRecordAsideAndSaysSo) {
   EXPECT_TRUE(has(result.out, "set aside: sim-node-0005/record.json")) << result.out;
   EXPECT_TRUE(has(result.out, "9 nodes of plan learn")) << result.out;
 }
-
-/// Options of a correction by one simulated machine.
-const std::vector<std::string> kCorrect = {"--correct", "--allow-simulated"};
 
 /// The fault of one node's GPUs that the plan's own limits do not see: GEMMs at 85%.
 std::string slowGemms(int gpus) {

@@ -214,7 +214,7 @@ std::string checkFleetReaders(const std::string& text) {
     if (printable(line, line.size()) != line) return "the fleet's summary is not fit for a terminal";
   if (const auto html = fleet::renderFleetHtml(*fleet, records, sha256Hex(json), templates()); !html.ok())
     return faultOf(html.error());
-  const auto learned = fleetToLearn(records);
+  const auto learned = fleetToLearn(records, false);
   return learned.ok() ? "" : faultOf(learned.error());
 }
 

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "reports/fleet/assess/majority.h"
+#include "runner/core/majority.h"
 
 namespace muster::fleet {
 

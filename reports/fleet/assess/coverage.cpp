@@ -199,15 +199,18 @@ class CoverageMaker {
   /// What is to be done about a run without a record.
   [[nodiscard]] std::string interruptedReason(const InterruptedRun& run) const {
     const std::string stages = fmt::format("{} stage{} finished", run.stages, run.stages == 1 ? "" : "s");
-    if (run.running) return fmt::format("its run is still in progress ({}); wait for its record", stages);
-    return fmt::format("its run was interrupted ({}); resume with `{}`{}", stages,
-                       options_.resumeWith.empty() ? run.goOnWith : options_.resumeWith,
-                       options_.resumeWith.empty() && !run.simulated ? " on " + run.node : "");
+    if (run.running == true)
+      return fmt::format("its run is still in progress ({}); wait for its record", stages);
+    return fmt::format(
+        "its run {} ({}); resume with `{}`{}",
+        run.running ? "was interrupted" : "is in progress or was interrupted, as its user can tell", stages,
+        options_.resumeWith.empty() ? run.goOnWith : options_.resumeWith,
+        options_.resumeWith.empty() && !run.simulated ? " on " + run.node : "");
   }
 
   void sortInterruptedRuns() {
     for (const InterruptedRun& run : records_.interruptedRuns) {
-      const std::string state = run.running ? "running" : "interrupted";
+      const std::string state = run.running == true ? "running" : "interrupted";
       const auto at = place_.find(run.node);
       const std::string stale = staleReason(run);
       if (at == place_.end()) {

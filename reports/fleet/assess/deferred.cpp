@@ -11,9 +11,9 @@
 #include <set>
 
 #include "reports/fleet/assess/fleet_waivers.h"
-#include "reports/fleet/assess/majority.h"
 #include "reports/fleet/assess/node_merge.h"
 #include "reports/fleet/read/waiver_tally.h"
+#include "runner/core/majority.h"
 #include "runner/core/statistics.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"

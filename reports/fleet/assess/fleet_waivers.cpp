@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <set>
 
-#include "reports/fleet/assess/majority.h"
 #include "reports/fleet/check/record_finding.h"
 #include "reports/fleet/read/waiver_tally.h"
+#include "runner/core/majority.h"
 #include "runner/core/text.h"
 
 namespace muster::fleet {

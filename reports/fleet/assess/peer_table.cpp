@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "reports/fleet/assess/cluster_stages.h"
-#include "reports/fleet/assess/majority.h"
 #include "reports/fleet/check/record_finding.h"
+#include "runner/core/majority.h"
 #include "runner/core/statistics.h"
 #include "runner/core/text.h"
 

@@ -107,9 +107,11 @@ CaseCause caseCause(std::string_view detail, std::string_view culprit, bool stop
 }
 
 std::vector<Mention> accusedBy(const std::string& source) {
+  // Node 0's count of absent nodes comes before anybody is named: later the words are somebody else's.
   constexpr std::string_view kAbsent = " did not arrive: ";
   const size_t absent = source.find(kAbsent);
-  std::string said = absent == std::string::npos ? source : source.substr(absent + kAbsent.size());
+  const bool counts = absent != std::string::npos && findMentions(source.substr(0, absent)).empty();
+  std::string said = counts ? source.substr(absent + kAbsent.size()) : source;
   // What follows explains it, in the words of whoever met it: nobody is accused there.
   for (const char* explanation : {"; ", ": "}) said = said.substr(0, said.find(explanation));
   std::vector<Found> found = findMentions(said);

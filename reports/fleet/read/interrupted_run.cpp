@@ -31,9 +31,11 @@ Error unusable(const std::string& why) {
   return {ErrorCode::kProtocol, "no record, and " + why + "; rerun the plan on its node", ""};
 }
 
-/// Whether a process has the run's lock, as far as the file system's locks reach.
-bool isHeld(const fs::path& folder) {
+/// Whether a process has the run's lock, as far as the file system's locks reach; nothing where only its user
+/// may ask.
+std::optional<bool> isHeld(const fs::path& folder) {
   const Fd lock(open((folder / ".lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!lock.valid() && errno == EACCES) return std::nullopt;
   return lock.valid() && flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 

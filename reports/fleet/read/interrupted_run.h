@@ -23,10 +23,10 @@ struct InterruptedRun {
   std::vector<std::string> overrides;  ///< the --set arguments
   std::string fleetId;
   bool simulated = false;
-  double started = 0;    ///< seconds since 1970
-  size_t stages = 0;     ///< that it has finished
-  bool running = false;  ///< a process holds its lock
-  std::string goOnWith;  ///< the command that resumes it on its node
+  double started = 0;                   ///< seconds since 1970
+  size_t stages = 0;                    ///< that it has finished
+  std::optional<bool> running = false;  ///< a process holds its lock; nothing where only its user may ask
+  std::string goOnWith;                 ///< the command that resumes it on its node
 };
 
 /// Reads the first line of the journal in `folder` and counts its stages; `shown` is the folder's path for

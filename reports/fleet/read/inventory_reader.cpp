@@ -12,13 +12,13 @@ constexpr size_t kMostFacts = 1000;
 constexpr size_t kFactBytes = 200;
 constexpr int kDeepestFact = 6;
 
-/// Last parts of names that differ from machine to machine, or from minute to minute.
+/// Last parts of names that differ from machine to machine, from rack to rack, or from minute to minute.
 constexpr std::array kOwn = {
-    "hostname",     "boot_id", "machine_id",   "serial",    "uuid",      "pci_address", "address",
-    "mac",          "ip",      "guid",         "node_guid", "port_guid", "gid",         "lid",
-    "index",        "id",      "simulated",    "uptime",    "time",      "free",        "available",
-    "used",         "cpus",    "board_serial", "minor",     "handle",    "gpu_uuid",    "product_serial",
-    "product_uuid", "bmc_guid"};
+    "hostname",     "boot_id",  "machine_id",   "serial",    "uuid",      "pci_address", "address",
+    "mac",          "ip",       "guid",         "node_guid", "port_guid", "gid",         "lid",
+    "index",        "id",       "simulated",    "uptime",    "time",      "free",        "available",
+    "used",         "cpus",     "board_serial", "minor",     "handle",    "gpu_uuid",    "product_serial",
+    "product_uuid", "bmc_guid", "fabric_clique"};
 
 /// Also what the inventory measures, such as clock_measured: a value of its own at every look.
 bool isOwn(std::string_view name) {

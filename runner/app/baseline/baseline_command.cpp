@@ -61,15 +61,15 @@ void fixParams(const Record& record, Profile& profile) {
 }
 
 /// A profile for a SKU that none knows: the devices as the inventory shows them, without any limit.
-Result<Profile> profileFromInventory(const Record& record, const FleetToLearn& fleet) {
+Result<Profile> profileFromInventory(const Record& record, const fleet::NodeSummary& node) {
   const Json devices = record.inventory.value("devices", Json::array());
-  if (!devices.is_array() || devices.empty() || !devices[0].is_object())
+  if (!devices.is_array() || devices.empty() || !devices[0].is_object() || node.devices.empty())
     return Error{ErrorCode::kUsage, "the records list no device, so no profile matches; give --base FILE",
                  ""};
   constexpr double kMemoryRoom = 0.04;  // drivers keep a varying part for themselves
   Profile profile;
   profile.match.kind = "gpu";
-  profile.description = fleet.device;
+  profile.description = node.devices.front().name;
   std::string pciId;
   double memory = 0;
   JsonReader device(devices[0], "inventory.devices[0]");
@@ -78,11 +78,11 @@ Result<Profile> profileFromInventory(const Record& record, const FleetToLearn& f
   device.optional("pci_id", pciId);
   MUSTER_CHECK_OK(device.status());
   if (profile.match.kind == "gpu") {
-    profile.match.names = {fleet.device};
+    profile.match.names = {node.devices.front().name};
     profile.match.pciIds = {pciId};
     profile.match.memoryMin = std::floor(memory * (1 - kMemoryRoom) / 1e9) * 1e9;
     profile.match.memoryMax = std::ceil(memory * (1 + kMemoryRoom) / 1e9) * 1e9;
-    profile.deviceCount = fleet.deviceCount;
+    profile.deviceCount = static_cast<int>(node.devices.size());
   }
   profile.peaks = record.peaks;
   // What follows from the network's own two is derived anew for each run.
@@ -92,16 +92,26 @@ Result<Profile> profileFromInventory(const Record& record, const FleetToLearn& f
   return profile;
 }
 
-Result<Profile> baseProfile(const BaselineOptions& options, const Record& record, const FleetToLearn& fleet,
-                            const Catalog& catalog) {
+/// `example`: index of the record to take it from. The text is one that has the digest: what a record says of
+/// its profile may be wrong.
+Result<Profile> baseProfile(const BaselineOptions& options, const fleet::FleetRecords& records,
+                            size_t example, const Catalog& catalog) {
+  const fleet::NodeSummary& node = records.nodes[example];
+  MUSTER_TRY(const Record record, readRecord(options.run / node.path));
   Profile base;
   if (!options.base.empty()) {
     MUSTER_TRY(base, loadProfile(options.base, &catalog));
-  } else if (!record.profile.name.empty()) {
-    MUSTER_TRY(base, parseProfile(record.profile.text, record.profile.path, &catalog)
+  } else if (!node.profileName.empty()) {
+    const std::string* text = records.names->profiles.find(node.profileSha256);
+    if (text == nullptr)
+      return Error{
+          ErrorCode::kUsage,
+          "the text of its profile has another digest than profile.sha256; give the profile by --base",
+          node.path};
+    MUSTER_TRY(base, parseProfile(*text, record.profile.path, &catalog)
                          .context("the profile in the records (give another by --base)"));
   } else {
-    MUSTER_TRY(base, profileFromInventory(record, fleet));
+    MUSTER_TRY(base, profileFromInventory(record, node));
     base.name = options.out.stem().string();
   }
   if (!options.name.empty()) base.name = options.name;
@@ -200,6 +210,7 @@ void printCorrections(const FleetToLearn& fleet, const CorrectedProfile& result)
   printList("looser; check that the machine is healthy: its median misses the limit", lines[0]);
   printList("tighter", lines[1]);
   printList("confirmed, kept as before", result.confirmed);
+  printList("not counted: measured by too few nodes", result.notCounted);
   printText("\n{} limits corrected, {} confirmed, {} kept without a measurement\n", result.corrections.size(),
             result.confirmed.size(), result.kept);
 }
@@ -277,7 +288,8 @@ Result<int> baselineLearn(BaselineOptions& options) {
   MUSTER_TRY(const Catalog catalog, describePlugins(tree, options.pluginFolders, {}));
   MUSTER_TRY(fleet::FleetRecords records, fleet::readFleet(options.run));
   setAsideIncomplete(records);
-  MUSTER_TRY(FleetToLearn fleet, fleetToLearn(records).context("learning from " + options.run.string()));
+  MUSTER_TRY(FleetToLearn fleet,
+             fleetToLearn(records, !options.base.empty()).context("learning from " + options.run.string()));
   for (size_t i = 0; i < records.nodes.size(); ++i) {
     MUSTER_TRY(const Record sound, soundRecordAt(options.run / records.nodes[i].path));
     LearnNode& node = fleet.input.nodes[i];
@@ -290,8 +302,7 @@ Result<int> baselineLearn(BaselineOptions& options) {
                     "hardware; add --allow-simulated to learn anyway, which marks the profile SIMULATED",
                     fleet.provenance.scenario),
         options.run.string()};
-  MUSTER_TRY(const Record example, readRecord(options.run / records.nodes[fleet.example].path));
-  MUSTER_TRY(const Profile base, baseProfile(options, example, fleet, catalog));
+  MUSTER_TRY(const Profile base, baseProfile(options, records, fleet.example, catalog));
   for (const LearnGroup& group : fleet.input.groups)
     fleet.input.physical.push_back(physicalLimit(group, base));
   // What is not learned stays as the base has it: limits of a scenario must not lose their mark.

@@ -105,7 +105,7 @@ CLI::App* addBaseline(CLI::App& app, BaselineOptions& o) {
   learn
       ->add_option("--base", o.base,
                    "profile that supplies all other limits, peaks and parameters (default: the one used in "
-                   "the records)")
+                   "most records)")
       ->type_name("FILE");
   learn->add_option("--name", o.name,
                     "name of the profile (default: that of the base profile, which --skus then replaces)");

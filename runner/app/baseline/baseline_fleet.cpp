@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "runner/core/clock.h"
+#include "runner/core/majority.h"
 #include "runner/core/text.h"
 #include "runner/system/files.h"
 
@@ -42,6 +44,40 @@ std::string votesText(const std::map<std::string, size_t>& votes) {
   return join(parts, ", ");
 }
 
+/// What has to be the same on the nodes that are learned from, as text with so many digits of each digest.
+struct Aspect {
+  const char* name;
+  std::string (*of)(const NodeSummary& node, size_t digits);
+  const char* next;  ///< what to do where no value has a majority
+};
+constexpr size_t kAllDigits = 64;
+constexpr size_t kShownDigits = 12;
+
+const Aspect kPlan = {"plan",
+                      [](const NodeSummary& node, size_t digits) {
+                        std::string text = node.planName + " " + node.planSha256.substr(0, digits);
+                        for (const std::string& change : node.overrides) text += " --set " + change;
+                        return text;
+                      },
+                      "move the records of all plans but one away"};
+const Aspect kDevices = {"devices",
+                         [](const NodeSummary& node, size_t) {
+                           std::map<std::string, size_t> models;
+                           for (const auto& device : node.devices) ++models[device.name];
+                           std::vector<std::string> parts;
+                           for (const auto& [model, count] : models)
+                             parts.push_back(fmt::format("{} x {}", count, model));
+                           return parts.empty() ? "none" : join(parts, ", ");
+                         },
+                         "move the records of all kinds of nodes but one away"};
+const Aspect kProfile = {"profile",
+                         [](const NodeSummary& node, size_t digits) {
+                           return node.profileName.empty()
+                                      ? "none"
+                                      : node.profileName + " " + node.profileSha256.substr(0, digits);
+                         },
+                         "give the profile to start from by --base FILE, or move the other records away"};
+
 std::string mostVoted(const std::map<std::string, size_t>& votes) {
   const auto most = std::max_element(votes.begin(), votes.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -50,7 +86,8 @@ std::string mostVoted(const std::map<std::string, size_t>& votes) {
 
 class Gatherer {
  public:
-  explicit Gatherer(const FleetRecords& records) : records_(records), names_(*records.names) {}
+  Gatherer(const FleetRecords& records, bool ownBase)
+      : records_(records), names_(*records.names), ownBase_(ownBase), misfits_(records.nodes.size()) {}
 
   Result<FleetToLearn> gather() {
     if (records_.nodes.empty())
@@ -62,7 +99,6 @@ class Gatherer {
     for (const auto& bad : records_.quarantined)
       fleet_.remarks.push_back(fmt::format("set aside: {}: {}", printable(bad.path), bad.reason));
     MUSTER_CHECK_OK(checkTogether());
-    gatherDevices();
     gatherNodes();
     gatherFigures();
     gatherProvenance();
@@ -84,40 +120,59 @@ class Gatherer {
             fmt::format("{} was re-judged by `muster judge`; limits can only be learned from original "
                         "records: use the record of the run itself (sha256 {})",
                         printable(node.path, 200), node.rejudged->from.front().substr(0, 12)));
-    const auto plans =
-        votes([](const NodeSummary& n) { return n.planName + " " + n.planSha256.substr(0, 12); });
-    if (plans.size() > 1)
-      return refusal(
-          fmt::format("the records are of {} plans: {}; only one plan can be learned at a time: move the "
-                      "other records away",
-                      plans.size(), votesText(plans)));
     const auto kinds =
         votes([](const NodeSummary& n) { return std::string(n.simulated ? "simulated" : "real"); });
     if (kinds.size() > 1)
       return refusal("simulated records are mixed with real ones: " + votesText(kinds) +
                      "; move the simulated ones away");
-    for (const auto& [node, count] : votes([](const NodeSummary& n) { return n.node; }))
+    fleet_.simulated = records_.nodes.front().simulated;
+    for (const Aspect& aspect : {kPlan, kDevices}) MUSTER_CHECK_OK(compare(aspect));
+    if (!ownBase_)
+      MUSTER_CHECK_OK(compare(kProfile));
+    else if (votes([](const NodeSummary& n) { return n.profileSha256; }).size() > 1)
+      fleet_.remarks.push_back(
+          fmt::format("profiles differ: {}; nodes may have passed by different limits", shown(kProfile)));
+    std::map<std::string, size_t> counts;
+    for (size_t i = 0; i < records_.nodes.size(); ++i) {
+      const NodeSummary& node = records_.nodes[i];
+      if (misfits_[i].empty()) misfits_[i] = misfit(node);
+      if (misfits_[i].empty()) ++counts[node.node];
+    }
+    for (const auto& [node, count] : counts)
       if (count > 1)
         return refusal(fmt::format("{} records are of node {}; keep only the latest", count, node));
-    fleet_.simulated = records_.nodes.front().simulated;
     return {};
   }
 
-  void gatherDevices() {
-    std::map<std::string, size_t> models;
-    for (const NodeSummary& node : records_.nodes)
-      if (!node.devices.empty()) ++models[node.devices.front().name];
-    fleet_.device = mostVoted(models);
-    if (models.size() > 1) fleet_.remarks.push_back("devices: " + votesText(models));
-    const auto counts = votes([](const NodeSummary& n) { return std::to_string(n.devices.size()); });
-    fleet_.deviceCount = std::stoi(mostVoted(counts));
+  /// What most records say counts, and the others are left out: no single one decides for the rest.
+  Status compare(const Aspect& aspect) {
+    const auto all = votes([&](const NodeSummary& n) { return aspect.of(n, kAllDigits); });
+    const std::string most = mostVoted(all);
+    const size_t count = all.at(most);
+    if (!isMajority(count, records_.nodes.size()))
+      return refusal(
+          fmt::format("{}: no value has a majority: {}; {}", aspect.name, shown(aspect), aspect.next));
+    const auto example = std::find_if(records_.nodes.begin(), records_.nodes.end(),
+                                      [&](const NodeSummary& n) { return aspect.of(n, kAllDigits) == most; });
+    for (size_t i = 0; i < records_.nodes.size(); ++i) {
+      const NodeSummary& node = records_.nodes[i];
+      if (!misfits_[i].empty() || aspect.of(node, kAllDigits) == most) continue;
+      misfits_[i] = fmt::format("{} {}; {} of {} nodes have {}", aspect.name,
+                                printable(aspect.of(node, kShownDigits), 160), count, records_.nodes.size(),
+                                printable(aspect.of(*example, kShownDigits), 160));
+    }
+    return {};
   }
 
-  /// Why this node is no example, whatever its verdicts.
-  [[nodiscard]] std::string misfit(const NodeSummary& node) const {
+  [[nodiscard]] std::string shown(const Aspect& aspect) const {
+    return votesText(votes([&](const NodeSummary& n) { return aspect.of(n, kShownDigits); }));
+  }
+
+  /// Why this node, by itself, is no example, whatever its verdicts.
+  [[nodiscard]] static std::string misfit(const NodeSummary& node) {
     for (const auto& device : node.devices)
-      if (device.name != fleet_.device)
-        return fmt::format("{} is a {} and not a {}", device.id, printable(device.name, 80), fleet_.device);
+      if (device.name != node.devices.front().name)
+        return "devices of several models: " + printable(kDevices.of(node, kShownDigits), 160);
     return node.acceptance == Acceptance::kInterrupted ? "its run was interrupted" : "";
   }
 
@@ -138,24 +193,27 @@ class Gatherer {
   }
 
   void gatherNodes() {
-    bool chosen = false;
+    int best = 0;  // a healthy node, else one that only failed
     for (size_t i = 0; i < records_.nodes.size(); ++i) {
       const NodeSummary& node = records_.nodes[i];
       LearnNode entry;
       entry.name = node.node;
-      entry.sick = misfit(node);
-      entry.misfit = !entry.sick.empty();
-      if (!entry.misfit) entry.sick = sickness(node);
+      entry.misfit = !misfits_[i].empty();
+      entry.sick = entry.misfit ? misfits_[i] : sickness(node);
       for (const auto& device : node.devices) entry.devices.push_back(device.id);
-      if (entry.sick.empty() && !chosen) fleet_.example = i;
-      chosen = chosen || entry.sick.empty();
+      const int worth = entry.misfit ? 0 : entry.sick.empty() ? 2 : 1;
+      if (worth > best) fleet_.example = i;
+      best = std::max(best, worth);
       fleet_.input.nodes.push_back(std::move(entry));
     }
   }
 
   void gatherFigures() {
-    std::map<std::string, LearnGroup> groups;  // by text: the same order whichever record was read first
+    // By text first: the same order whichever record was read first. A record that defines a metric
+    // differently makes a group of its own.
+    std::map<std::tuple<std::string, std::string, Direction, std::string>, LearnGroup> groups;
     for (size_t i = 0; i < records_.nodes.size(); ++i) {
+      if (!misfits_[i].empty()) continue;
       for (const fleet::Figure& figure : records_.nodes[i].figures) {
         const fleet::FigureKey& key = names_.figures[figure.key];
         const bool ofHealth = key.metric.rfind("env.", 0) == 0;
@@ -164,13 +222,13 @@ class Gatherer {
           continue;
         LearnGroup group{key.stage, key.metric, key.labels, key.unit, key.direction, key.peak, {}};
         std::erase_if(group.where, [](const auto& label) { return kPlaces.count(label.first) > 0; });
-        const std::string text = group.text();
-        LearnGroup& at = groups.try_emplace(text, std::move(group)).first->second;
+        std::tuple identity{group.text(), key.unit, key.direction, key.peak};
+        LearnGroup& at = groups.try_emplace(std::move(identity), std::move(group)).first->second;
         at.figures.push_back(
             {static_cast<int>(i), figure.device, static_cast<double>(figure.median), figure.n});
       }
     }
-    for (auto& [text, group] : groups) fleet_.input.groups.push_back(std::move(group));
+    for (auto& [identity, group] : groups) fleet_.input.groups.push_back(std::move(group));
   }
 
   /// The value of one inventory fact, of the node or of its first device.
@@ -212,7 +270,7 @@ class Gatherer {
     std::sort(digests.begin(), digests.end());
     Provenance& provenance = fleet_.provenance;
     provenance.date = formatUtc(last).substr(0, 10);
-    provenance.plan = records_.nodes.front().planName;
+    provenance.plan = records_.nodes[fleet_.example].planName;
     provenance.software = software();
     provenance.records = digests.size() == 1 ? digests.front() : sha256Hex(join(digests, "\n"));
     if (fleet_.simulated)
@@ -221,6 +279,8 @@ class Gatherer {
 
   const FleetRecords& records_;
   const FleetNames& names_;
+  bool ownBase_;
+  std::vector<std::string> misfits_;  ///< why a record is unlike most; empty: it is not
   FleetToLearn fleet_;
 };
 
@@ -231,8 +291,8 @@ bool speaksAgainst(Outcome outcome) {
          outcome == Outcome::kWaived;
 }
 
-Result<FleetToLearn> fleetToLearn(const FleetRecords& records) {
-  return Gatherer(records).gather();
+Result<FleetToLearn> fleetToLearn(const FleetRecords& records, bool ownBase) {
+  return Gatherer(records, ownBase).gather();
 }
 
 }  // namespace muster

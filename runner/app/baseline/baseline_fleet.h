@@ -13,17 +13,16 @@ struct FleetToLearn {
   LearnInput input;
   Provenance provenance;
   std::vector<std::string> remarks;  ///< what the reader should know: records set aside, mixed drivers
-  std::string device;                ///< model of most devices
-  int deviceCount = 0;               ///< of most nodes
-  size_t example = 0;                ///< index of a record to take profile, parameters and peaks from
+  size_t example = 0;  ///< index of a record that agrees with most, for profile, parameters and peaks
   bool simulated = false;
 };
 
 /// Whether a node with a verdict of this outcome is no example of a healthy one.
 bool speaksAgainst(Outcome outcome);
 
-/// Errors (kUsage) name what does not belong together: several plans, simulated records beside real ones, two
-/// records of one node, no record at all.
-Result<FleetToLearn> fleetToLearn(const fleet::FleetRecords& records);
+/// Plan with overrides, devices and profile are those of most records; the others are misfits that say why.
+/// `ownBase`: the user gives the base profile, so those of the records may differ. Errors (kUsage): one of
+/// them has no majority, simulated records beside real ones, two records of one node, no record at all.
+Result<FleetToLearn> fleetToLearn(const fleet::FleetRecords& records, bool ownBase);
 
 }  // namespace muster

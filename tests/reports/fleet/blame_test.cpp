@@ -685,6 +685,9 @@ TEST(Cause, ReadsWhatTheRunnerSays) {
   EXPECT_EQ(one("2 of 4 nodes did not arrive: node 1 (n1), node 3; look at their runs, or start them"),
             "[-1  1 n1][-1  3 ]");
   EXPECT_EQ(one("no faulty component found: no rank failed"), "");
+  // Only node 0 counts absent nodes.
+  EXPECT_EQ(one("node 2 (n2) does not take part: 1 of 4 nodes did not arrive: node 1 (n1)"), "[-1  2 n2]");
+  EXPECT_EQ(one("node 2 (n2) reports: node 1 (n1) lost node 0 (n0), which serves the store"), "[-1  2 n2]");
   // Whoever explains a finding, and in whose words, is not accused by it.
   for (const char* subject : {"node 0 (n0) was lost", "node 2 (n2) lost node 0 (n0), which serves the store",
                               "node 0 (n0) did not come to this stage within 64 s",

@@ -167,6 +167,29 @@ TEST(Fleet, NamesConfigurationThatDrifts) {
   EXPECT_EQ(fleet.drift.size(), 2u);
 }
 
+TEST(Fleet, NamesGpusAndHostSettingsThatDifferFromTheMajority) {
+  FleetFolder folder;
+  std::vector<std::string> names;
+  for (int i = 0; i < 5; ++i) {
+    names.push_back("n" + std::to_string(i));
+    Record record = nodeRecord(names.back());
+    record.inventory["host"]["cpu_governor"] = i == 1 ? "powersave" : "performance";
+    record.inventory["topology"] = {{{"device", "gpu0"},
+                                     {"bus_address", i == 2 ? "0000:3b:00.0" : "0000:18:00.0"},
+                                     {"numa_node", i == 3 ? 1 : 0},
+                                     {"near", {{"mlx5_0", i == 4 ? "SYS" : "PIX"}}}}};
+    // Each rack has its own.
+    record.inventory["devices"][0]["facts"]["fabric_clique"] = i < 3 ? "0a.1" : "0b.1";
+    folder.add(record);
+  }
+  std::map<std::string, std::string> odd;
+  for (const auto& drift : folder.assess(names).drift) odd[drift.fact] = drift.odd[0].where[0];
+  EXPECT_EQ(odd, (std::map<std::string, std::string>{{"host.cpu_governor", "n1"},
+                                                     {"topology[0].bus_address", "n2"},
+                                                     {"topology[0].numa_node", "n3"},
+                                                     {"topology[0].near.mlx5_0", "n4"}}));
+}
+
 TEST(Fleet, TakesNothingThatTheInventoryMeasuresForConfiguration) {
   FleetFolder folder;
   std::vector<std::string> names;

@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <new>
 
+#include "reports/fleet/read/interrupted_run.h"
+#include "runner/system/trust.h"
 #include "tests/reports/fleet/fleet_folder.h"
 
 namespace muster {
@@ -331,6 +334,27 @@ TEST(Quarantine, SaysWhichNodeItWas) {
   const fleet::Fleet fleet = folder.assess({"bad"});
   EXPECT_EQ(testing::nodeOf(fleet, "bad").state, fleet::NodeState::kQuarantined);
   EXPECT_THAT(testing::nodeOf(fleet, "bad").reason, HasSubstr("scope: must be a text"));
+}
+
+TEST(InterruptedRun, IsToldFromOneThatGoesOnByItsLock) {
+  FleetFolder folder;
+  folder.write("run/journal.jsonl",
+               R"({"node":"n1","plan_path":"p.toml","plan_sha256":"x","sets":[],"started":1,"scenario":""})"
+               "\n");
+  const auto running = [&] {
+    return fleet::readInterruptedRun(folder.path() / "run", "run").value().running;
+  };
+  EXPECT_EQ(running(), false);
+  const Fd lock = openLockFile(folder.path() / "run/.lock").value();
+  EXPECT_EQ(running(), false) << "nobody holds it";
+  ASSERT_EQ(flock(lock.get(), LOCK_EX), 0);
+  EXPECT_EQ(running(), true);
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
+  ASSERT_EQ(seteuid(12345), 0);
+  const std::optional<bool> asked = running();
+  ASSERT_EQ(seteuid(0), 0);
+  EXPECT_EQ(asked, std::nullopt) << "a lock that others can open they can hold";
 }
 
 }  // namespace

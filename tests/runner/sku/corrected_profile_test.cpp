@@ -145,6 +145,48 @@ TEST(CorrectedProfile, LeavesSickNodesOutAndNamesTheOthers) {
   EXPECT_NE(refusalOf(input).find("no healthy node: n0: x"), std::string::npos);
 }
 
+LearnGroup readRate(double value, int nodes) {
+  return group("memory.bandwidth", {{"op", "read"}}, "B/s", value, "memory_bandwidth", nodes);
+}
+
+TEST(CorrectedProfile, CountsOnlyWhatMostHealthyNodesMeasuredAndNamesTheRest) {
+  const Labels own = {{"foo", "bar"}, {"op", "read"}};
+  LearnInput input =
+      inputOf({readRate(3e12, 10), group("memory.bandwidth", own, "B/s", 2e12, "memory_bandwidth", 10)}, 10);
+  std::erase_if(input.groups[1].figures, [](const LearnFigure& f) { return f.node != 9; });
+  const Labels read = {{"op", "read"}};
+  const CorrectedProfile result = corrected(shippedH100(), input);
+  EXPECT_NEAR(of(result.profile, "memory.bandwidth", read).limit, 0.9 * 3e12 / 3.35e12, 1e-4);
+  ASSERT_EQ(result.notCounted.size(), 1u);
+  EXPECT_EQ(result.notCounted[0], "memory.bandwidth foo=bar op=read in stage stage: 1 of 10 healthy nodes");
+  // Half of the nodes are not most of them.
+  input.groups[1] = group("memory.bandwidth", own, "B/s", 2e12, "memory_bandwidth", 5);
+  EXPECT_EQ(corrected(shippedH100(), input).notCounted.size(), 1u);
+  input.groups.erase(input.groups.begin());
+  EXPECT_NE(refusalOf(input).find("foo=bar op=read in stage stage: 5 of 10 healthy nodes"),
+            std::string::npos);
+}
+
+TEST(CorrectedProfile, NamesTheNodesThatMeasuredTheFigureAndNoOther) {
+  LearnInput input = inputOf({readRate(3e12, 3)}, 4);
+  std::erase_if(input.groups[0].figures, [](const LearnFigure& f) { return f.node == 1; });
+  input.groups[0].figures.push_back({3, 0, 3e12, 20});
+  const CorrectedProfile result = corrected(shippedH100(), input);
+  const std::string& source = of(result.profile, "memory.bandwidth", {{"op", "read"}}).source;
+  EXPECT_NE(
+      source.find("on n0, n2, n3, 2026-11-23, median of 3 nodes' medians of 17 figures with 340 samples"),
+      std::string::npos)
+      << source;
+  EXPECT_NE(result.profile.facts.at(kLearnedFact).find("measured on n0, n2, n3 under"), std::string::npos);
+}
+
+TEST(CorrectedProfile, GivesEachNodeOneVoteHoweverManyFiguresItHas) {
+  LearnInput input = inputOf({readRate(3e12, 10)}, 10);
+  for (int i = 0; i < 500; ++i) input.groups[0].figures.push_back({9, i % 8, 1e12, 20});
+  const CorrectedProfile result = corrected(shippedH100(), input);
+  EXPECT_NEAR(of(result.profile, "memory.bandwidth", {{"op", "read"}}).limit, 0.9 * 3e12 / 3.35e12, 1e-4);
+}
+
 TEST(CorrectedProfile, RefusesWhatCannotBe) {
   EXPECT_NE(refusalOf(inputOf({gemm(std::numeric_limits<double>::quiet_NaN())})).find("record is damaged"),
             std::string::npos);

@@ -167,6 +167,46 @@ TEST(LearnLimits, LeaveOutNodesThatFailedTheirChecks) {
   for (const LearnedLimit& limit : l.limits) EXPECT_EQ(limit.nodes, 19u);
 }
 
+TEST(LearnLimits, LetNoNodeOutvoteTheOthersByTheNumberOfItsFigures) {
+  const LearnInput honest = fleetOf(model(10, 0.01));
+  const Learned before = learned(honest);
+  LearnInput input = honest;
+  for (int i = 0; i < 4000; ++i) input.groups[0].figures.push_back({9, i % 8, 0.7e12 + 1e6 * i});
+  const Learned l = learned(input);
+  for (const LeftOut& left : l.leftOut) EXPECT_EQ(left.node, 9) << left.why;
+  ASSERT_EQ(l.limits.size(), 10u);
+  EXPECT_NEAR(l.limits[0].value / before.limits[0].value, 1, 0.01);
+  EXPECT_DOUBLE_EQ(l.tail, before.tail) << "the others' limits do not become looser by it";
+}
+
+TEST(LearnLimits, IgnoreWhatOnlyOneNodeMeasured) {
+  LearnInput input = fleetOf(model(10, 0.01));
+  for (LearnFigure& figure : input.groups[3].figures)
+    if (figure.node == 9) figure.value *= 0.9;
+  const Learned before = learned(input);
+  EXPECT_FALSE(before.leftOut.empty());
+  for (int i = 0; i < 200; ++i) {
+    LearnGroup own = input.groups[0];
+    own.where = {{"own", std::to_string(i)}};
+    std::erase_if(own.figures, [](const LearnFigure& f) { return f.node != 9; });
+    input.groups.push_back(own);
+  }
+  input.physical.resize(input.groups.size());
+  const Learned l = learned(input);
+  EXPECT_EQ(l.notLearned.size(), 200u);
+  EXPECT_DOUBLE_EQ(l.tail, before.tail);
+  ASSERT_EQ(l.leftOut.size(), before.leftOut.size());
+  for (size_t i = 0; i < l.leftOut.size(); ++i) EXPECT_EQ(l.leftOut[i].why, before.leftOut[i].why);
+}
+
+TEST(LearnLimits, CountNoFiguresOfNodesThatFailedForTheShareOfFalseRejects) {
+  LearnInput input = fleetOf(model(10, 0.01));
+  input.nodes[9].sick = "made.rate0 of gpu0 fail";
+  const double tail = learned(input).tail;
+  for (int i = 0; i < 4000; ++i) input.groups[0].figures.push_back({9, i % 8, 1e12});
+  EXPECT_DOUBLE_EQ(learned(input).tail, tail);
+}
+
 TEST(LearnLimits, OfTimesLieAbove) {
   LearnInput input = fleetOf(model(40, 0.01));
   for (LearnGroup& group : input.groups) {

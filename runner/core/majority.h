@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace muster::fleet {
+namespace muster {
 
 /// Whether what `own` of `asked` nodes say counts.
 inline bool isMajority(size_t own, size_t asked) {
@@ -20,4 +20,4 @@ inline std::string whyNoMajority(size_t own, size_t asked, std::string_view answ
   return fmt::format("{} of {} records say that {}, and the others differ", own, asked, answer);
 }
 
-}  // namespace muster::fleet
+}  // namespace muster
