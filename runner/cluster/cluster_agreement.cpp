@@ -23,6 +23,14 @@ std::string answerKey(const std::string& name, int rank) {
   return fmt::format("q/{}/answer/{}", name, rank);
 }
 
+std::string decisionKey(const std::string& name) {
+  return leaderKey("q/" + name + "/decision");
+}
+
+std::string partsKey(const std::string& name) {
+  return leaderKey("q/" + name + "/part/");
+}
+
 constexpr size_t kLongestNews = 1024;           // bytes of a decision that goes to all nodes by itself
 constexpr const char* kHasParts = "has_parts";  // in a decision: each node's part has a key of its own
 
@@ -47,6 +55,9 @@ Result<Json> ClusterAgreement::ask(const std::string& name, const Json& mine, do
   {
     const std::lock_guard lock(node_.mutex);
     if (!node_.refused.empty()) return Error{ErrorCode::kUsage, node_.refused, ""};
+    // A call to a node 0 that is lost would only wait for it once more.
+    if (const std::string lost = node_.joined ? node_.lostLeader() : ""; !lost.empty())
+      return Error{ErrorCode::kIo, lost, ""};
   }
   const Question question{name, mine, patience, stage};
   return node_.leads() ? leadQuestion(question, decide) : askLeader(question);
@@ -140,12 +151,12 @@ Result<Json> ClusterAgreement::leadQuestion(const Question& question, const Deci
 
 Status ClusterAgreement::publish(const std::string& name, Json decision, int64_t readers) {
   // Who answered this question has read the parts of the last one.
-  if (!decided_.empty()) (void)node_.client->clear("q/" + decided_ + "/part/").ok();
+  if (!decided_.empty()) (void)node_.client->clear(partsKey(decided_)).ok();
   if (const Json parts = takeParts(decision); !parts.empty())
     for (size_t rank = 1; rank < parts.size(); ++rank)
-      MUSTER_CHECK_OK(node_.client->set(fmt::format("q/{}/part/{}", name, rank), dumpJson(parts[rank])));
+      MUSTER_CHECK_OK(node_.client->set(partsKey(name) + std::to_string(rank), dumpJson(parts[rank])));
   const std::string text = dumpJson(decision);
-  MUSTER_CHECK_OK(node_.client->set("q/" + name + "/decision", text).context("deciding " + name));
+  MUSTER_CHECK_OK(node_.client->set(decisionKey(name), text).context("deciding " + name));
   {
     const std::lock_guard lock(node_.mutex);
     ClusterNews::News& news = news_.last();
@@ -204,8 +215,11 @@ std::optional<Error> ClusterAgreement::whyStopWaiting(const Question& question, 
 Result<Json> ClusterAgreement::readDecision(const std::string& name, const std::string& text) {
   MUSTER_TRY(Json decision, parseJson(text));
   if (!decision.is_object() || !decision.contains(kHasParts)) return decision;
-  const auto part = node_.client->get(fmt::format("q/{}/part/{}", name, node_.options.nodeRank), 0);
-  if (!part.ok()) return decision;  // it came too late to have one
+  const auto part = node_.client->get(partsKey(name) + std::to_string(node_.options.nodeRank), 0);
+  node_.answered(part.ok() ? Status() : Status(part.error()));
+  if (!part.ok() && part.error().code == ErrorCode::kTimeout)
+    return decision;  // it came too late to have one
+  if (!part.ok()) return part.error();
   MUSTER_TRY(decision["part"], parseJson(*part));
   return decision;
 }
@@ -225,7 +239,7 @@ Result<std::string> ClusterAgreement::awaitDecision(const std::string& name, dou
     checked = news.decided;
     if (news.decided == name && !news.decision.empty()) return news.decision;
   }
-  auto decision = node_.client->get("q/" + name + "/decision", 0);
+  auto decision = node_.client->get(decisionKey(name), 0);
   node_.answered(decision.ok() ? Status() : Status(decision.error()));
   return decision;
 }
@@ -251,11 +265,15 @@ Result<Json> ClusterAgreement::askLeader(const Question& question) {
       told = status.ok() ? std::optional(now) : std::nullopt;
     }
     if (told) {
-      const auto decision = awaitDecision(question.name, slice, checked);
-      if (decision.ok()) {
-        lastRead_ = question.name;
-        noteRead(question.name);
-        return readDecision(question.name, *decision);
+      if (const auto text = awaitDecision(question.name, slice, checked); text.ok()) {
+        auto decision = readDecision(question.name, *text);
+        if (decision.ok() || decision.error().code != ErrorCode::kIo) {
+          lastRead_ = question.name;
+          noteRead(question.name);
+          return decision;
+        }
+        checked = lastRead_;  // node 0 may still give this node its part
+        node_.pause(kSlice);
       }
       const std::lock_guard lock(node_.mutex);
       if (openSince < 0 && news_.last().open == question.name) openSince = node_.time.now();
@@ -268,8 +286,8 @@ Result<Json> ClusterAgreement::askLeader(const Question& question) {
       return interruptedError();
     }
     if (auto why = whyStopWaiting(question, since, openSince)) {
-      // Node 0 must not count on this node any more.
-      (void)node_.client->set(key, dumpJson(Json(kGone))).ok();
+      // Node 0 must not count on this node any more; where it was lost, another call would only wait for it.
+      if (why->code != ErrorCode::kIo) (void)node_.client->set(key, dumpJson(Json(kGone))).ok();
       return *std::move(why);
     }
   }

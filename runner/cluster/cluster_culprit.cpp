@@ -47,7 +47,7 @@ int victimClass(const RankReport& rank) {
   return rank.signal != 0 && rank.signal != SIGABRT ? 0 : 1;
 }
 
-std::string firstFailure(const std::vector<NodeReport>& nodes) {
+Culprit firstFailure(const std::vector<NodeReport>& nodes) {
   const std::vector<Place> all = allRanks(nodes);
   const Place* first = nullptr;
   const auto key = [](const Place& p) {
@@ -57,15 +57,16 @@ std::string firstFailure(const std::vector<NodeReport>& nodes) {
   };
   for (const Place& place : all)
     if (!place.rank->failure.empty() && (first == nullptr || key(place) < key(*first))) first = &place;
-  return first == nullptr ? "" : nameOf(*first) + " " + first->rank->failure;
+  if (first == nullptr) return {};
+  return {nameOf(*first) + " " + first->rank->failure, {first->rank->rank}};
 }
 
 /// Nodes that were interrupted or started again.
-std::string goneNodes(const std::vector<NodeReport>& nodes) {
+Culprit goneNodes(const std::vector<NodeReport>& nodes) {
   std::vector<std::string> names;
   for (const NodeReport& node : nodes)
     if (!node.gone.empty()) names.push_back(node.name + " " + node.gone);
-  return names.empty() ? "" : joinNames(std::move(names));
+  return {joinNames(std::move(names)), {}};
 }
 
 bool isLost(const NodeReport& node) {
@@ -87,7 +88,7 @@ std::string howLost(const std::vector<NodeReport>& nodes) {
   return cutOff ? "it got no answers itself" : "it never sent a heartbeat";
 }
 
-std::string silentNodes(const std::vector<NodeReport>& nodes) {
+Culprit silentNodes(const std::vector<NodeReport>& nodes) {
   std::vector<std::string> names;
   std::vector<NodeReport> lost;
   double stop = 0;
@@ -97,48 +98,55 @@ std::string silentNodes(const std::vector<NodeReport>& nodes) {
     lost.push_back(node);
     stop = std::max(stop, node.lostInStop);
   }
-  if (names.empty()) return "";
-  if (stop > 0) return stoppedNode(nodes.front().name, stop);
-  if (nodes.size() == 2) return lostEachOther(howLost(lost));
+  if (names.empty()) return {};
+  if (stop > 0) return {stoppedNode(nodes.front().name, stop), {}};
+  if (nodes.size() == 2) return {lostEachOther(howLost(lost)), {}};
   if (names.size() > 1 && names.size() + 1 == nodes.size())
-    return fmt::format("{} lost every other node: its own link is at fault, or the network as a whole",
-                       nodes.front().name);
-  return fmt::format("{} {} lost: {}", joinNames(names), names.size() == 1 ? "was" : "were", howLost(lost));
+    return {fmt::format("{} lost every other node: its own link is at fault, or the network as a whole",
+                        nodes.front().name),
+            {}};
+  return {fmt::format("{} {} lost: {}", joinNames(names), names.size() == 1 ? "was" : "were", howLost(lost)),
+          {}};
 }
 
 /// Ranks that `what` holds for, with `said` behind their names; empty when there is none.
 template <typename Which, typename Said>
-std::string ranksThat(const std::vector<NodeReport>& nodes, const Which& which, const Said& said) {
+Culprit ranksThat(const std::vector<NodeReport>& nodes, const Which& which, const Said& said) {
   std::vector<std::string> names;
-  for (const Place& place : allRanks(nodes))
-    if (which(*place.rank)) names.push_back(nameOf(place) + " " + said(*place.rank));
-  return names.empty() ? "" : joinNames(std::move(names));
+  std::set<int> ranks;
+  for (const Place& place : allRanks(nodes)) {
+    if (!which(*place.rank)) continue;
+    if (names.size() < kMostNames) ranks.insert(place.rank->rank);
+    names.push_back(nameOf(place) + " " + said(*place.rank));
+  }
+  return {joinNames(std::move(names)), std::move(ranks)};
 }
 
-std::string stoppedOrStuck(const std::vector<NodeReport>& nodes) {
+Culprit stoppedOrStuck(const std::vector<NodeReport>& nodes) {
   const auto stopped = [](const RankReport& r) { return r.state == 'T' || r.state == 't'; };
   const auto stuck = [](const RankReport& r) { return r.state == 'D' && r.stateFor >= kStuck; };
-  std::string text = ranksThat(nodes, stopped, [](const RankReport& r) {
+  Culprit found = ranksThat(nodes, stopped, [](const RankReport& r) {
     return fmt::format("is stopped (state {} for {:.0f} s)", r.state, r.stateFor);
   });
-  if (!text.empty()) return text;
+  if (!found.text.empty()) return found;
   return ranksThat(nodes, stuck, [](const RankReport& r) {
     return fmt::format("is stuck in the kernel (state D for {:.0f} s)", r.stateFor);
   });
 }
 
 /// A rank that is cases behind all others, or at work while all others wait.
-std::string straggler(const std::vector<NodeReport>& nodes) {
+Culprit straggler(const std::vector<NodeReport>& nodes) {
   const std::vector<Place> all = allRanks(nodes);
-  if (all.size() < 2) return "";
+  if (all.size() < 2) return {};
   std::vector<Place> behind;
   const auto byCases = [](const Place& a, const Place& b) { return a.rank->casesEnded < b.rank->casesEnded; };
   const int most = std::max_element(all.begin(), all.end(), byCases)->rank->casesEnded;
   for (const Place& place : all)
     if (place.rank->casesEnded < most) behind.push_back(place);
   if (behind.size() == 1)
-    return fmt::format("{} is behind: it ended {} cases where all others ended {}", nameOf(behind[0]),
-                       behind[0].rank->casesEnded, most);
+    return {fmt::format("{} is behind: it ended {} cases where all others ended {}", nameOf(behind[0]),
+                        behind[0].rank->casesEnded, most),
+            {behind[0].rank->rank}};
 
   const auto byActivity = [](const Place& a, const Place& b) { return a.rank->active > b.rank->active; };
   std::vector<Place> busiest = all;
@@ -146,19 +154,20 @@ std::string straggler(const std::vector<NodeReport>& nodes) {
   const double mostActive = busiest[0].rank->active, next = busiest[1].rank->active;
   const bool known = std::all_of(all.begin(), all.end(), [](const Place& p) { return p.rank->active >= 0; });
   if (known && mostActive >= kBusy && next <= mostActive * kWaiting)
-    return fmt::format(
-        "{} is running while all others wait for it: not asleep in {:.0f}% of the samples, the next "
-        "one in {:.0f}%",
-        nameOf(busiest[0]), mostActive * 100, next * 100);
-  return "";
+    return {fmt::format(
+                "{} is running while all others wait for it: not asleep in {:.0f}% of the samples, the next "
+                "one in {:.0f}%",
+                nameOf(busiest[0]), mostActive * 100, next * 100),
+            {busiest[0].rank->rank}};
+  return {};
 }
 
 }  // namespace
 
-std::string knownCulprit(const std::vector<NodeReport>& nodes) {
+Culprit knownCulprit(const std::vector<NodeReport>& nodes) {
   for (const auto& look : {goneNodes, firstFailure, silentNodes})
-    if (std::string found = look(nodes); !found.empty()) return found;
-  return "";
+    if (Culprit found = look(nodes); !found.text.empty()) return found;
+  return {};
 }
 
 std::string stoppedNode(const std::string& name, double seconds) {
@@ -171,15 +180,13 @@ std::string lostEachOther(const std::string& how) {
   return "it is not known which of the two nodes failed, or whether the network between them did: " + how;
 }
 
-bool namesRank(const std::string& culprit, int rank) {
-  return culprit.find(fmt::format("rank {} (", rank)) != std::string::npos;
-}
-
-std::string culpritAtDeadline(const std::vector<NodeReport>& nodes) {
+Culprit culpritAtDeadline(const std::vector<NodeReport>& nodes) {
   for (const auto& look : {knownCulprit, stoppedOrStuck, straggler})
-    if (std::string found = look(nodes); !found.empty()) return found;
-  return "no faulty component found: no rank failed, stopped, fell behind or worked alone, and all nodes "
-         "answered";
+    if (Culprit found = look(nodes); !found.text.empty()) return found;
+  return {
+      "no faulty component found: no rank failed, stopped, fell behind or worked alone, and all nodes "
+      "answered",
+      {}};
 }
 
 }  // namespace muster

@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "runner/core/text.h"
 
 namespace muster {
 namespace {
@@ -17,6 +20,16 @@ bool asleep(char state) {
 }
 
 }  // namespace
+
+bool namesParts(std::string_view text) {
+  return text.find("rank ") != std::string_view::npos || text.find("node ") != std::string_view::npos;
+}
+
+void NodeReport::take(std::vector<RankReport> said) {
+  ranks = std::move(said);
+  std::erase_if(ranks,
+                [&](const RankReport& r) { return r.rank < firstRank || r.rank - firstRank >= rankCount; });
+}
 
 Json toJson(const RankReport& r) {
   return {{"rank", r.rank},          {"device", r.device},
@@ -41,6 +54,10 @@ Result<RankReport> rankReportFromJson(const Json& json, const std::string& path)
   reader.read("ended", report.ended);
   reader.read("cases_ended", report.casesEnded);
   MUSTER_CHECK_OK(reader.status());
+  if (!isPlainName(report.device)) report.device.clear();
+  // What a library said follows a colon.
+  if (namesParts(report.failure.substr(0, report.failure.find(": ")))) report.failure.insert(0, "failed: ");
+  report.failure = reasonText(report.failure);
   report.state = state.empty() ? '\0' : state[0];
   return report;
 }

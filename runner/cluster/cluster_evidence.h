@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runner/core/json.h"
@@ -38,11 +39,22 @@ struct NodeReport {
   /// Seconds for which node 0 itself did not run when it last heard of this node, where that is long enough
   /// for the node to give node 0 up.
   double lostInStop = 0;
-  std::string gone;  ///< how it left: "was interrupted by its user"; empty: it did not
+  std::string gone;                  ///< how it left: "was interrupted by its user"; empty: it did not
+  int firstRank = 0, rankCount = 0;  ///< its own ones of the group
   std::vector<RankReport> ranks;
+
+  /// What it says of its ranks; what it says of others does not count.
+  void take(std::vector<RankReport> said);
+};
+
+/// Who is at fault.
+struct Culprit {
+  std::string text;     ///< in one line that is the same on all nodes; empty: nobody is known to be
+  std::set<int> ranks;  ///< that are at fault themselves: the text may repeat what a library said of others
 };
 
 Json toJson(const RankReport& report);
+/// From another process. It names no rank and no node in the words that stand for the runner's own.
 Result<RankReport> rankReportFromJson(const Json& json, const std::string& path);
 
 /// Follows the statuses of a node's own ranks and makes reports of them.
@@ -64,10 +76,9 @@ class RankWatch {
   std::vector<RankReport> reports_;
 };
 
-/// Who is at fault, in one line that is the same on all nodes; empty when nothing is known yet. Failures
-/// nodes that left come first (that takes their ranks along), then failures (signals before exits that follow
-/// within the same moment), then nodes without a heartbeat.
-std::string knownCulprit(const std::vector<NodeReport>& nodes);
+/// Who is known to be at fault by now: nodes that left come first (that takes their ranks along), then
+/// failures (signals before exits that follow within the same moment), then nodes without a heartbeat.
+Culprit knownCulprit(const std::vector<NodeReport>& nodes);
 
 /// What is said when a node loses others after it was stopped itself for `seconds`.
 std::string stoppedNode(const std::string& name, double seconds);
@@ -76,11 +87,11 @@ std::string stoppedNode(const std::string& name, double seconds);
 /// named.
 std::string lostEachOther(const std::string& how);
 
-/// Whether the line names this rank as (one of) the faulty.
-bool namesRank(const std::string& culprit, int rank);
+/// Whether a text of another node may be taken for the runner's words about a rank or a node.
+bool namesParts(std::string_view text);
 
 /// The same once the group's deadline has passed: also looks at process states and at who works while the
-/// others wait. Never empty: says so when nobody can be blamed.
-std::string culpritAtDeadline(const std::vector<NodeReport>& nodes);
+/// others wait. Its text is never empty: it says so when nobody can be blamed.
+Culprit culpritAtDeadline(const std::vector<NodeReport>& nodes);
 
 }  // namespace muster

@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-constexpr const char* kStatuses = "status/";  // and a node's rank: its NodeStatus
+constexpr const char* kStatuses = "status/";  // and a node's rank, but for node 0: its NodeStatus
 constexpr const char* kBeats = "beat/";       // and its rank: a number that grows with each heartbeat
 
 std::string statusKey(int rank) {
@@ -26,11 +26,11 @@ std::string beatKey(int rank) {
   return fmt::format("{}{}", kBeats, rank);
 }
 
-/// The rank in "12"; -1: it is none.
+/// The rank in "12"; -1: it is none of another node's.
 int rankOfKey(std::string_view key, int count) {
   int rank = -1;
   const auto [end, failure] = std::from_chars(key.data(), key.data() + key.size(), rank);
-  return failure == std::errc() && end == key.data() + key.size() && rank >= 0 && rank < count ? rank : -1;
+  return failure == std::errc() && end == key.data() + key.size() && rank > 0 && rank < count ? rank : -1;
 }
 
 std::optional<NodeStatus> readableStatus(const std::string& text) {
@@ -65,7 +65,7 @@ void ClusterHeartbeat::beat() {
       since = 0;
     }
     const auto changes =
-        node_.client->touch(beatKey(options.nodeRank), ClusterNews::kKey, since, options.beat);
+        node_.client->touch(beatKey(options.nodeRank), ClusterNews::key(), since, options.beat);
     node_.answered(changes.ok() ? Status() : Status(changes.error()));
     if (!changes.ok()) {
       node_.pause(options.beat / 2);
@@ -94,7 +94,7 @@ Result<std::optional<std::string>> ClusterHeartbeat::otherHost() {
 }
 
 Status ClusterHeartbeat::meetLeader() {
-  MUSTER_TRY(const std::string told, node_.client->get(ClusterNews::kKey, 1));
+  MUSTER_TRY(const std::string told, node_.client->get(ClusterNews::key(), 1));
   MUSTER_CHECK_OK(sendStatus());  // so that node 0 can name what differs, too
   news_.take(told);
   const std::string text = leaderNews();
@@ -139,24 +139,23 @@ std::string ClusterHeartbeat::ownStatus() {
   return statusText(status);
 }
 
-/// Node 0 has nobody who answers its heartbeats with news, so it sends them here.
+/// Node 0's goes to the others with its news.
 Status ClusterHeartbeat::sendStatus() {
   const std::string text = ownStatus();
-  if (text != given_) {
-    given_.clear();
-    const Status given = node_.client->set(statusKey(node_.options.nodeRank), text);
-    node_.answered(given);
-    MUSTER_CHECK_OK(given);
-    given_ = text;
-  }
-  if (!node_.leads()) return {};
-  {
+  if (node_.leads()) {
+    auto status = text == given_ ? std::nullopt : readableStatus(text);
     const std::lock_guard lock(node_.mutex);
-    news_.last().status = text;
+    if (status) node_.peers.takeStatus(0, std::move(status), node_.time.now());
+    node_.peers.takeHeartbeat(0, node_.time.now());
+    news_.last().status = given_ = text;
+    return {};
   }
-  const Status beat = node_.client->set(beatKey(0), std::to_string(++beats_));
-  node_.answered(beat);
-  return beat;
+  if (text == given_) return {};
+  given_.clear();
+  const Status given = node_.client->set(statusKey(node_.options.nodeRank), text);
+  node_.answered(given);
+  if (given.ok()) given_ = text;
+  return given;
 }
 
 /// Statuses are read outside of the lock, and after heartbeats: a node sends its status before its first

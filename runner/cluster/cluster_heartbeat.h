@@ -22,7 +22,7 @@ class ClusterHeartbeat {
   void readStatuses();
 
   // For the thread that sends statuses:
-  /// Only where it has changed; on node 0 also its heartbeat.
+  /// Only where it has changed.
   Status sendStatus();
   /// The host that sends heartbeats under this node's rank, too ("?": not known); none: nobody does. Takes a
   /// few heartbeats.
@@ -46,8 +46,7 @@ class ClusterHeartbeat {
   ClusterRounds& rounds_;
 
   // Only used by the thread that sends statuses:
-  int64_t beats_ = 0;       ///< of node 0
-  std::string given_;       ///< this node's status as node 0's store has it; empty: not known
+  std::string given_;       ///< this node's status as node 0 has it; empty: not known
   std::string leaderText_;  ///< node 0's status
 
   // The node's mutex guards all below.

@@ -13,9 +13,7 @@
 namespace muster {
 namespace {
 
-constexpr const char* kRankKeys = "ranks/";     // what all keys of ranks begin with
-constexpr const char* kRunnerKeys = "muster/";  // and those of runners
-constexpr double kConnectTimeout = 1;           // of one try; threads try again and again
+constexpr double kConnectTimeout = 1;  // of one try; threads try again and again
 
 }  // namespace
 
@@ -35,6 +33,7 @@ Result<std::unique_ptr<ClusterLink>> ClusterLink::start(ClusterOptions given) {
   };
   if (node.leads()) {
     MUSTER_TRY(node.client, options.world->client(*link->server_, kRunnerKeys, client));
+    node.refusedToRanks = [server = link->server_.get()] { return server->counts().noRoomForRanks; };
   } else {
     client.address = options.store;
     client.prefix = kRunnerKeys;

@@ -13,7 +13,7 @@ namespace muster {
 namespace {
 
 constexpr int kFinishedTurns = 6;
-constexpr const char* kFinishedKey = "finished";
+const std::string kFinishedKey = leaderKey("finished");
 
 }  // namespace
 
@@ -84,7 +84,7 @@ void ClusterMembership::leaveTogether() {
   constexpr const char* kName = "leave";
   const ClusterOptions& options = node_.options;
   heartbeat_.endRun();
-  const std::string key = fmt::format("q/{}/decision", kName);
+  const std::string key = leaderKey(kName);
   if (node_.leads()) {
     const auto atWork = [&] {
       const std::lock_guard lock(node_.mutex);

@@ -10,13 +10,14 @@ namespace muster {
 
 class ClusterNews {
  public:
-  static constexpr const char* kKey = "news";
+  static std::string key() { return leaderKey("news"); }
   struct News {
-    std::string status;          ///< node 0's
-    std::string round, culprit;  ///< why that round cannot go on
-    std::string open;            ///< the question that node 0 opened last
-    std::string decided;         ///< and the one that it decided last
-    std::string decision;        ///< empty: it is too long
+    std::string status;    ///< node 0's
+    std::string round;     ///< that cannot go on,
+    Culprit culprit;       ///< and because of whom
+    std::string open;      ///< the question that node 0 opened last
+    std::string decided;   ///< and the one that it decided last
+    std::string decision;  ///< empty: it is too long
   };
 
   explicit ClusterNews(ClusterNode& node) : node_(node) {}

@@ -2,9 +2,12 @@
 // What the parts of a ClusterLink share: a node's clock, its connection to node 0's store, and its peers.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "runner/cluster/cluster_peers.h"
 #include "runner/cluster/running_time.h"
@@ -13,6 +16,11 @@
 #include "runner/system/tasks.h"
 
 namespace muster {
+
+/// The client's key of what node 0 alone may write.
+inline std::string leaderKey(const std::string& name) {
+  return std::string(kLeaderKeys.substr(std::string_view(kRunnerKeys).size())) + name;
+}
 
 /// This node among the others. Its one mutex also guards what the parts keep themselves, where they say so:
 /// all threads wait for the same kind of news (Tasks), and most decisions rest on the data of several parts.
@@ -35,6 +43,8 @@ struct ClusterNode {
   const std::unique_ptr<Tasks> tasks;
   RunningTime time;  ///< all durations: those in which this node did not run count against nobody
   std::unique_ptr<StoreClient> client;  ///< there before the first task
+  /// Node 0: how many requests of ranks its store has had no room for.
+  std::function<uint64_t()> refusedToRanks = [] { return uint64_t{0}; };
 
   std::mutex mutex;  // guards all below
   bool stopping = false;

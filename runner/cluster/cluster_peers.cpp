@@ -15,11 +15,19 @@ namespace {
 
 constexpr size_t kMostNodes = 20;
 
-std::string listOf(std::vector<std::string> names) {
-  const size_t count = names.size();
-  if (count > kMostNodes) names.resize(kMostNodes);
-  return join(names, ", ") + (count > kMostNodes ? fmt::format(" and {} more", count - kMostNodes) : "");
-}
+/// "node 1 (n1), node 2 (n2) and 5 more".
+struct NodeList {
+  template <typename Name>
+  void add(const Name& name) {
+    if (++count <= kMostNodes) names.push_back(name());
+  }
+  [[nodiscard]] std::string text() const {
+    return join(names, ", ") + (count > kMostNodes ? fmt::format(" and {} more", count - kMostNodes) : "");
+  }
+
+  std::vector<std::string> names;
+  size_t count = 0;
+};
 
 }  // namespace
 
@@ -62,6 +70,7 @@ Result<NodeStatus> statusFromText(std::string_view text) {
 
 ClusterPeers::ClusterPeers(const ClusterOptions& options)
     : options_(options),
+      claims_{{options.host, 1}},
       peers_(options.nodeRank == 0 ? static_cast<size_t>(options.nodeCount) : 1),
       finished_(options.finished) {}
 
@@ -69,6 +78,13 @@ void ClusterPeers::takeStatus(int rank, std::optional<NodeStatus> status, double
   Peer& peer = at(rank);
   peer.seenAt = now;
   peer.statusGiven = true;
+  if (status)
+    std::erase_if(status->finished,
+                  [&](const auto& finished) { return !options_.stages.contains(finished.first); });
+  if (rank != options_.nodeRank) {
+    if (peer.status && --claims_[peer.status->host] == 0) claims_.erase(peer.status->host);
+    if (status) ++claims_[status->host];
+  }
   peer.status = std::move(status);
   ++changes_;
 }
@@ -78,14 +94,17 @@ void ClusterPeers::hold(Members members, double now) {
   heldSince_ = now;
 }
 
+/// Names stand in texts that are read again: no node may take another one's, or more than a name.
+std::string ClusterPeers::hostOf(int rank) const {
+  if (const auto index = static_cast<size_t>(rank); index < options_.nodes.size())
+    return options_.nodes[index];
+  const NodeStatus* const theirs = status(rank);
+  const std::string host = rank == options_.nodeRank ? options_.host : theirs == nullptr ? "" : theirs->host;
+  return isPlainName(host) && claims_.at(host) == 1 ? host : "";
+}
+
 std::string ClusterPeers::name(int rank) const {
-  const auto index = static_cast<size_t>(rank);
-  std::string host;
-  if (rank == options_.nodeRank)
-    host = options_.host;
-  else if (at(rank).status)
-    host = printable(at(rank).status->host, 100);
-  if (host.empty() && index < options_.nodes.size()) host = options_.nodes[index];
+  const std::string host = hostOf(rank);
   return host.empty() ? fmt::format("node {}", rank) : fmt::format("node {} ({})", rank, host);
 }
 
@@ -111,7 +130,7 @@ bool ClusterPeers::startedAgain(int rank) const {
   const auto index = static_cast<size_t>(rank);
   const Peer& peer = at(rank);
   return index < members_.size() && peer.seenAt > heldSince_ && peer.status &&
-         peer.status->nonce != members_[index];
+         peer.status->nonce != members_[index].start;
 }
 
 std::string ClusterPeers::gone(int rank) const {
@@ -145,9 +164,10 @@ std::string ClusterPeers::identityProblem(int rank, bool theyLead) const {
     const std::string other = found == theirs.end() ? "(none)" : found->second;
     if (other == value) continue;
     const std::string me = name(options_.nodeRank);
+    const std::string shown = namesParts(other) ? "another value" : printable(other, 100);
     return fmt::format("{} has {} {}, and {} has {}; all nodes of a run must have the same",
-                       theyLead ? me : theirName, what, printable(theyLead ? value : other, 100),
-                       theyLead ? theirName : me, printable(theyLead ? other : value, 100));
+                       theyLead ? me : theirName, what, theyLead ? printable(value, 100) : shown,
+                       theyLead ? theirName : me, theyLead ? shown : printable(value, 100));
   }
   return "";
 }
@@ -166,19 +186,19 @@ std::optional<std::string> ClusterPeers::finished(int rank, const std::string& s
 }
 
 std::string ClusterPeers::disagreement(const std::string& stage) const {
-  std::vector<std::string> done, open, absent;
+  NodeList done, open, absent;
   for (int rank = 0; rank < options_.nodeCount; ++rank) {
     const auto state = finished(rank, stage);
     if (!state)
-      absent.push_back(name(rank));
+      absent.add([&] { return name(rank); });
     else if (state->empty())
-      open.push_back(name(rank));
+      open.add([&] { return name(rank); });
     else
-      done.push_back(fmt::format("{} ({})", name(rank), *state));
+      done.add([&] { return fmt::format("{} ({})", name(rank), *state); });
   }
-  if (done.empty()) return "";
-  std::string text = fmt::format("it is on {}, and not on {}", listOf(done), listOf(open));
-  if (!absent.empty()) text += "; not there: " + listOf(absent);
+  if (done.count == 0) return "";
+  std::string text = fmt::format("it is on {}, and not on {}", done.text(), open.text());
+  if (absent.count > 0) text += "; not there: " + absent.text();
   return text;
 }
 
@@ -212,7 +232,11 @@ std::vector<NodeReport> ClusterPeers::reports(const std::string& round, const Ru
     if (rank != 0 && stop.seconds > 0 && peer.seenAt >= 0)
       node.lostInStop = givenUpFor(stop, node.silent ? peer.seenAt : stop.until) ? stop.seconds : 0;
     node.gone = gone(rank);
-    if (peer.status && peer.status->round == round) node.ranks = peer.status->failures;
+    if (const auto index = static_cast<size_t>(rank); index < members_.size()) {
+      node.firstRank = members_[index].firstRank;
+      node.rankCount = members_[index].rankCount;
+    }
+    if (peer.status && peer.status->round == round) node.take(peer.status->failures);
     all.push_back(std::move(node));
   }
   return all;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,6 +32,7 @@ struct ClusterOptions {
   StoreAddress store;              ///< where node 0 serves
   std::string token;               ///< the secret that all nodes share
   NodeIdentity identity;
+  std::set<std::string> stages;  ///< of all nodes, in the plan: a node can have finished no others
   /// Stages of all nodes that an earlier start of this run finished, and their outcome here.
   std::map<std::string, std::string> finished;
   double beat = 0.5;      ///< seconds between heartbeats
@@ -43,9 +45,14 @@ struct ClusterOptions {
 /// Seconds between two heartbeats of a node. Node 0 reads all of them: in large runs they are rarer.
 double heartbeatInterval(int nodes, double lostAfter);
 
-/// Who takes part in a stage of all nodes: by node rank, what each start of a node drew for itself alone. A
-/// node that was started again is another one. All of them on node 0; elsewhere node 0 is enough.
-using Members = std::vector<std::string>;
+/// A node that takes part in a stage of all nodes. One that was started again is another one.
+struct Member {
+  std::string start;  ///< what this start of it drew for itself alone
+  int firstRank = 0;  ///< of the group's ranks
+  int rankCount = 0;
+};
+/// By node rank: all of them on node 0; elsewhere node 0 is enough.
+using Members = std::vector<Member>;
 
 /// What a node reports of itself to node 0. Sent only when it changes; heartbeats, which carry no data, show
 /// that the node is alive.
@@ -88,7 +95,8 @@ class ClusterPeers {
   [[nodiscard]] const NodeStatus* status(int rank) const {
     return at(rank).status ? &*at(rank).status : nullptr;
   }
-  /// "node 2 (n2)", or "node 2" while its host's name is not known.
+  /// "node 2 (n2)", as the launcher calls it, or as it calls itself; "node 2" where neither is known, and
+  /// where what it calls itself is no plain name or another node has it, too.
   [[nodiscard]] std::string name(int rank) const;
   [[nodiscard]] bool seen(int rank) const { return at(rank).seenAt >= 0; }
   [[nodiscard]] int seenCount() const;
@@ -128,6 +136,7 @@ class ClusterPeers {
     double seenAt = -1;    ///< when its status or its heartbeat last changed
     bool givenUp = false;  ///< see giveUp()
   };
+  [[nodiscard]] std::string hostOf(int rank) const;
   [[nodiscard]] Peer& at(int rank) { return peers_[static_cast<size_t>(rank)]; }
   [[nodiscard]] const Peer& at(int rank) const {
     static const Peer unknown;
@@ -135,6 +144,7 @@ class ClusterPeers {
   }
 
   const ClusterOptions& options_;
+  std::map<std::string, int> claims_;            ///< how many nodes call themselves so
   std::vector<Peer> peers_;                      ///< on node 0 all, elsewhere only node 0
   std::map<std::string, std::string> finished_;  ///< this node's own stages
   uint64_t changes_ = 1;

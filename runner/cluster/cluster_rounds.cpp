@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runner/core/text.h"
+
 namespace muster {
 namespace {
 
@@ -16,6 +18,7 @@ void ClusterRounds::begin(const std::string& name) {
   const std::lock_guard lock(node_.mutex);
   round_ = name;
   failureSeenAt_ = -1;
+  refusedBefore_ = node_.refusedToRanks();
   watch_ = {};
   node_.tasks->notify();
 }
@@ -35,15 +38,15 @@ void ClusterRounds::report(const std::vector<RankStatus>& statuses) {
   }
 }
 
-std::string ClusterRounds::lost() {
+Culprit ClusterRounds::lost() {
   const std::lock_guard lock(node_.mutex);
-  const std::string culprit = published();
-  return culprit.empty() ? node_.lostLeader() : culprit;
+  Culprit culprit = published();
+  return culprit.text.empty() ? Culprit{node_.lostLeader(), {}} : culprit;
 }
 
-std::string ClusterRounds::published() const {
+Culprit ClusterRounds::published() const {
   const ClusterNews::News& news = news_.last();
-  return !round_.empty() && news.round == round_ ? news.culprit : "";
+  return !round_.empty() && news.round == round_ ? news.culprit : Culprit{};
 }
 
 std::vector<RankReport> ClusterRounds::ownReports() {
@@ -72,15 +75,23 @@ void ClusterRounds::drawOrder() {
   if (round == round_) watch_.order(*place);
 }
 
+Culprit ClusterRounds::storeFull() const {
+  if (node_.refusedToRanks() == refusedBefore_) return {};
+  return {"the store's memory for ranks is full, and it is not known which of them filled it", {}};
+}
+
 void ClusterRounds::noteCulprit() {
   const std::lock_guard lock(node_.mutex);
-  if (round_.empty() || !published().empty()) return;
-  std::string culprit = knownCulprit(node_.peers.reports(round_, node_.time.longestStop(), node_.time.now()));
-  if (culprit.empty()) return;
+  if (round_.empty() || !published().text.empty()) return;
+  Culprit culprit = storeFull();
+  if (culprit.text.empty())
+    culprit = knownCulprit(node_.peers.reports(round_, node_.time.longestStop(), node_.time.now()));
+  if (culprit.text.empty()) return;
   const double now = node_.time.now();
   if (failureSeenAt_ < 0) failureSeenAt_ = now;
   if (now < failureSeenAt_ + kFailureSettle) return;
   news_.last().round = round_;
+  culprit.text = reasonText(culprit.text);
   news_.last().culprit = std::move(culprit);
 }
 
@@ -91,7 +102,9 @@ void ClusterRounds::addFailures(NodeStatus& status) const {
 }
 
 void ClusterRounds::forgetCulprit() {
-  if (round_.empty()) news_.last().round = news_.last().culprit = "";
+  if (!round_.empty()) return;
+  news_.last().round.clear();
+  news_.last().culprit = {};
 }
 
 }  // namespace muster

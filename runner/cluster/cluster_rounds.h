@@ -2,6 +2,7 @@
 // Rounds, in which nodes watch each other's ranks: how they stand, and why a round cannot go on.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,11 +22,15 @@ class ClusterRounds {
   /// How this node's ranks stand; passed on at once when one began to fail.
   void report(const std::vector<RankStatus>& statuses);
   /// Why the round cannot go on: the culprit that node 0 published, or that node 0 was lost; else empty.
-  [[nodiscard]] std::string lost();
+  [[nodiscard]] Culprit lost();
   /// This node's ranks as they were reported last in this round.
   [[nodiscard]] std::vector<RankReport> ownReports();
   /// Node 0: what is known of every node now.
   [[nodiscard]] std::vector<NodeReport> nodes();
+
+  /// Node 0: where its store had no room for what ranks wrote in this round, that is at fault for all that
+  /// came of it; else empty.
+  [[nodiscard]] Culprit storeFull() const;
 
   /// The store's counter puts the failures of all nodes into one order, whatever their clocks say.
   void drawOrder();
@@ -38,13 +43,14 @@ class ClusterRounds {
   void forgetCulprit();
 
  private:
-  [[nodiscard]] std::string published() const;
+  [[nodiscard]] Culprit published() const;
 
   ClusterNode& node_;
   ClusterNews& news_;
   // The node's mutex guards all below.
   std::string round_;  ///< empty: none
   double failureSeenAt_ = -1;
+  uint64_t refusedBefore_ = 0;  ///< ClusterNode::refusedToRanks() when the round began
   RankWatch watch_;
   bool parting_ = false;  ///< the user interrupts this node, and the others were told
 };

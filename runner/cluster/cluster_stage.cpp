@@ -19,28 +19,25 @@ constexpr double kLeaveSlack = 60;  // seconds that a node may take from its ran
 constexpr size_t kMostMissing = 20;
 constexpr int kMostRanks = 1 << 15;  // of one node
 
-Json listOf(const std::set<size_t>& runs) {
-  Json list = Json::array();
-  for (const size_t run : runs) list.push_back(run);
-  return list;
-}
-
 std::set<size_t> setOf(const Json& object, const char* key) {
-  std::set<size_t> runs;
+  std::set<size_t> numbers;
   if (object.is_object() && object.contains(key) && object[key].is_array())
-    for (const Json& run : object[key])
-      if (run.is_number_integer() && run.get<int64_t>() >= 0) runs.insert(run.get<size_t>());
-  return runs;
+    for (const Json& number : object[key])
+      if (number.is_number_integer() && number.get<int64_t>() >= 0) numbers.insert(number.get<size_t>());
+  return numbers;
 }
 
 bool flag(const Json& object, const char* key) {
   return object.is_object() && object.contains(key) && object[key].is_boolean() && object[key].get<bool>();
 }
 
+/// Of an answer or a decision.
+std::string textOf(const Json& text) {
+  return text.is_string() ? reasonText(text.get_ref<const std::string&>()) : std::string();
+}
+
 std::string textOf(const Json& object, const char* key) {
-  return object.is_object() && object.contains(key) && object[key].is_string()
-             ? object[key].get<std::string>()
-             : std::string();
+  return object.is_object() && object.contains(key) ? textOf(object[key]) : std::string();
 }
 
 /// Whether it is a number from 0 on: what node 0 decides itself was never text, so it may be a signed one.
@@ -79,8 +76,8 @@ Json ClusterStage::decideEntry(const ClusterAgreement::Answers& answers, Members
       return {{"skip", fmt::format("{} does not take part: {}", name, why)}};
     const int ranks = countOf(*answers[rank], "ranks");
     if (ranks > kMostRanks) return {{"error", fmt::format("{} reports {} ranks", name, ranks)}};
-    members.push_back(textOf(*answers[rank], "start"));
-    parts.push_back({{"first", world}, {"start", members.back()}});
+    members.push_back({textOf(*answers[rank], "start"), world, ranks});
+    parts.push_back({{"first", world}, {"start", members.back().start}});
     world += ranks;
   }
   if (missing.empty())
@@ -116,18 +113,27 @@ ClusterEntry ClusterStage::enter(int localSize) {
   entry.kind = ClusterEntry::Kind::kSkip;
   entry.why = textOf(*decision, "skip");
   if (!entry.why.empty()) return entry;
-  entry.worldSize = countOf(*decision, "world");
   const Json part = decision->is_object() && decision->contains("part") ? (*decision)["part"] : Json();
-  if (textOf(part, "start") != link_.members().self()) {
+  if (const std::string start = textOf(part, "start"); start != link_.members().self()) {
     entry.kind = ClusterEntry::Kind::kError;
     entry.why = fmt::format(
-        "{} was started again in the middle of this stage, which the others had begun with its earlier start",
-        link_.members().nameOf(link_.options().nodeRank));
+        "{} {}", link_.members().nameOf(link_.options().nodeRank),
+        start.empty() ? "learned too late that this stage had begun"
+                      : "was started again in the middle of this stage, which the others had begun with its "
+                        "earlier start");
     return entry;
   }
-  if (members.empty()) members.push_back(textOf(*decision, "leader"));
+  const int world = countOf(*decision, "world"), first = countOf(part, "first");
+  if (world > int64_t{kMostRanks} * link_.options().nodeCount || world - first < localSize) {
+    entry.kind = ClusterEntry::Kind::kError;
+    entry.why = fmt::format("node 0 gave {} the ranks from {} on of {}, which cannot be",
+                            link_.members().nameOf(link_.options().nodeRank), first, world);
+    return entry;
+  }
+  if (members.empty()) members.push_back({textOf(*decision, "leader")});
   link_.members().hold(std::move(members));
-  entry.firstRank = countOf(part, "first");
+  entry.firstRank = first;
+  entry.worldSize = world;
   entry.kind = ClusterEntry::Kind::kGo;
   return entry;
 }
@@ -151,24 +157,25 @@ std::vector<NodeReport> ClusterStage::sightsOfNodes(const ClusterAgreement::Answ
     if (!answers[i]) continue;
     nodes[i].silent = false;
     nodes[i].cutOff = !textOf(*answers[i], "lost").empty();
-    nodes[i].ranks.clear();
-    if (!answers[i]->contains("ranks") || !(*answers[i])["ranks"].is_array()) continue;
-    for (const Json& entry : (*answers[i])["ranks"])
-      if (auto report = rankReportFromJson(entry, "round"); report.ok())
-        nodes[i].ranks.push_back(std::move(*report));
+    std::vector<RankReport> said;
+    if (answers[i]->contains("ranks") && (*answers[i])["ranks"].is_array())
+      for (const Json& entry : (*answers[i])["ranks"])
+        if (auto report = rankReportFromJson(entry, "round"); report.ok()) said.push_back(std::move(*report));
+    nodes[i].take(std::move(said));
   }
   return nodes;
 }
 
-std::string ClusterStage::culpritOf(const ClusterAgreement::Answers& answers) {
-  std::string published = link_.rounds().lost();
-  if (!published.empty()) return published;
+Culprit ClusterStage::culpritOf(const ClusterAgreement::Answers& answers) {
+  Culprit published = link_.rounds().lost();
+  if (!published.text.empty()) return published;
   bool late = false;
   for (size_t rank = 0; rank < answers.size(); ++rank) {
     if (answers[rank] && flag(*answers[rank], "interrupted"))
-      return link_.members().nameOf(static_cast<int>(rank)) + " was interrupted by its user";
+      return {link_.members().nameOf(static_cast<int>(rank)) + " was interrupted by its user", {}};
     late = late || (answers[rank] && flag(*answers[rank], "late"));
   }
+  if (Culprit full = link_.rounds().storeFull(); !full.text.empty()) return full;
   std::vector<NodeReport> nodes = sightsOfNodes(answers);
   for (size_t i = 0; i < nodes.size(); ++i) nodes[i].mute = !answers[i];
   return late ? culpritAtDeadline(nodes) : knownCulprit(nodes);
@@ -207,19 +214,27 @@ RoundResult roundResult(const ClusterAgreement::Answers& answers, size_t runs) {
 }
 
 Json ClusterStage::decideRound(const ClusterAgreement::Answers& answers, size_t runs) {
-  const RoundResult result = roundResult(answers, runs);
-  std::string culprit = result.passed ? "" : culpritOf(answers);
-  if (culprit.empty() && !result.passed)
-    culprit = "the group's ranks did not all end their cases, and no rank or node is known to be at fault";
-  return {{"culprit", culprit}, {"failed", listOf(result.failed)}, {"again", result.again}};
+  RoundResult result = roundResult(answers, runs);
+  if (!link_.rounds().storeFull().text.empty()) {  // whatever a rank made of it, its results do not count
+    result = {};
+    for (size_t run = 0; run < runs; ++run) result.failed.insert(run);
+  }
+  const Culprit culprit = result.passed ? Culprit{} : culpritOf(answers);
+  const bool unknown = !result.passed && culprit.text.empty();
+  return {{"culprit", unknown ? "the group's ranks did not all end their cases, and no rank or node is known "
+                                "to be at fault"
+                              : culprit.text},
+          {"ranks", culprit.ranks},
+          {"failed", result.failed},
+          {"again", result.again}};
 }
 
 RoundVerdict ClusterStage::endRound(const RoundSight& sight, size_t runs, double timeLeft) {
   Json ranks = Json::array();
   for (const RankReport& report : link_.rounds().ownReports()) ranks.push_back(toJson(report));
-  const Json mine = {{"late", sight.late},           {"interrupted", sight.interrupted},
-                     {"lost", sight.lost},           {"begun", listOf(sight.begun)},
-                     {"ended", listOf(sight.ended)}, {"clean", sight.clean},
+  const Json mine = {{"late", sight.late},       {"interrupted", sight.interrupted},
+                     {"lost", sight.lost},       {"begun", sight.begun},
+                     {"ended", sight.ended},     {"clean", sight.clean},
                      {"ranks", std::move(ranks)}};
   const double patience = timeLeft + link_.options().lostAfter + kEndSlack;
   const auto decision = link_.agreement().ask(
@@ -228,11 +243,14 @@ RoundVerdict ClusterStage::endRound(const RoundSight& sight, size_t runs, double
   RoundVerdict verdict;
   if (decision.ok()) {
     verdict.culprit = textOf(*decision, "culprit");
+    verdict.ranks = setOf(*decision, "ranks");
     verdict.failed = setOf(*decision, "failed");
     verdict.again = flag(*decision, "again");
   } else {
     // Without node 0 nobody knows how the others fared: nothing of this round counts.
     verdict.culprit = sight.lost.empty() ? decision.error().text() : sight.lost;
+    if (const Culprit lost = link_.rounds().lost(); lost.text == sight.lost)
+      verdict.ranks = {lost.ranks.begin(), lost.ranks.end()};
     for (size_t run = 0; run < runs; ++run) verdict.failed.insert(run);
   }
   link_.rounds().end();
@@ -263,8 +281,11 @@ Result<std::set<std::string>> ClusterStage::retries(int attempt, const std::set<
 
 std::string ClusterStage::leave(const std::string& faulty) {
   const auto decide = [&](const ClusterAgreement::Answers& answers) {
-    for (const auto& answer : answers)
-      if (answer && !textOf(*answer, "faulty").empty()) return Json(textOf(*answer, "faulty"));
+    // Node 0 names others, and has only the word of a node for what that one found.
+    for (size_t rank = 0; rank < answers.size(); ++rank)
+      if (const std::string found = answers[rank] ? textOf(*answers[rank], "faulty") : ""; !found.empty())
+        return Json(rank == 0 ? found
+                              : link_.members().nameOf(static_cast<int>(rank)) + " reports: " + found);
     std::vector<NodeReport> nodes = link_.rounds().nodes();
     for (size_t i = 0; i < nodes.size(); ++i) {
       nodes[i].ranks.clear();  // they have ended, and are judged already
@@ -272,13 +293,13 @@ std::string ClusterStage::leave(const std::string& faulty) {
       nodes[i].silent = nodes[i].silent && !answers[i];
       nodes[i].mute = !answers[i];
     }
-    return Json(knownCulprit(nodes));
+    return Json(knownCulprit(nodes).text);
   };
   const double patience = link_.options().lostAfter + kLeaveSlack;
   const auto decision = link_.agreement().ask(stage_ + "/leave", {{"faulty", faulty}}, patience, decide);
   if (!faulty.empty()) return faulty;
   if (!decision.ok()) return decision.error().text();
-  return decision->is_string() ? decision->get<std::string>() : "node 0 did not report how the stage ended";
+  return decision->is_string() ? textOf(*decision) : "node 0 did not report how the stage ended";
 }
 
 }  // namespace muster

@@ -31,6 +31,7 @@ struct RoundSight {
 /// What node 0 made of it.
 struct RoundVerdict {
   std::string culprit;      ///< empty: the round went well
+  std::set<size_t> ranks;   ///< that are at fault themselves
   std::set<size_t> failed;  ///< runs that count as errors on every rank of the group
   bool again = false;       ///< what is neither ended nor failed is started again, on all nodes
 };
@@ -78,7 +79,7 @@ class ClusterStage {
   [[nodiscard]] Json decideEntry(const ClusterAgreement::Answers& answers, Members& members);
   [[nodiscard]] Json decideRound(const ClusterAgreement::Answers& answers, size_t runs);
   [[nodiscard]] std::vector<NodeReport> sightsOfNodes(const ClusterAgreement::Answers& answers);
-  [[nodiscard]] std::string culpritOf(const ClusterAgreement::Answers& answers);
+  [[nodiscard]] Culprit culpritOf(const ClusterAgreement::Answers& answers);
 
   ClusterLink& link_;
   std::string stage_;

@@ -147,6 +147,10 @@ std::string printable(std::string_view text, size_t limit) {
   return result;
 }
 
+std::string reasonText(std::string_view text) {
+  return printable(text, kLongestReason);
+}
+
 std::string validUtf8(std::string_view text) {
   std::string result;
   result.reserve(text.size());

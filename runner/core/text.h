@@ -45,6 +45,11 @@ std::string escaped(uint32_t code);
 /// terminal.
 std::string printable(std::string_view text, size_t limit = 400);
 
+/// Why something failed, in the words of another process, as it is kept and passed on: at most kLongestReason
+/// bytes, as a record repeats it for each case. What is longer is cut and ends with "...".
+constexpr size_t kLongestReason = 1000;
+std::string reasonText(std::string_view text);
+
 /// `text` made valid UTF-8: every invalid byte becomes U+FFFD.
 std::string validUtf8(std::string_view text);
 

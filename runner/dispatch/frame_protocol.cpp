@@ -64,7 +64,7 @@ Status FrameProtocol::accept(const Json& frame) {
   if (type == "log") return texts(frame, {"level", "text"});
   if (type == "fatal") {
     MUSTER_CHECK_OK(texts(frame, {"message"}));
-    fatal_ = frame["message"];
+    fatal_ = reasonText(frame["message"].get_ref<const std::string&>());
     return {};
   }
   if (type == "describe") {

@@ -168,11 +168,10 @@ Result<Json> HostCallbacks::measurementFrame(const muster_measurement& m) {
 
 muster_status HostCallbacks::measurement(const muster_measurement* measurement) {
   if (measurement == nullptr) return refuse("a measurement", badCall("it is NULL"));
-  const std::string name = "measurement " + printable(textOf(measurement->metric, kMaxLine), 100);
   Result<Json> frame = measurementFrame(*measurement);
-  if (!frame.ok()) return refuse(name, frame.error());
-  const Status status = frames_.writeInCase(std::move(*frame));
-  return status.ok() ? MUSTER_OK : refuse(name, status.error());
+  const Status status = frame.ok() ? frames_.writeInCase(std::move(*frame)) : Status(frame.error());
+  if (status.ok()) return MUSTER_OK;
+  return refuse("measurement " + printable(textOf(measurement->metric, kMaxLine), 100), status.error());
 }
 
 bool HostCallbacks::progressAllowed() {

@@ -64,6 +64,7 @@ class StoreDesk {
   [[nodiscard]] virtual size_t backlog() const { return 0; }
   /// Requests that were refused because keys or memory were used up.
   [[nodiscard]] virtual uint64_t noRoom() const { return 0; }
+  [[nodiscard]] virtual uint64_t noRoomForRanks() const { return 0; }
   /// Ends whatever waits inside of a call. From any thread.
   virtual void stop() {}
 };

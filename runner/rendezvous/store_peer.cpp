@@ -11,6 +11,12 @@ namespace {
 constexpr size_t kReadFromPeer = size_t{64} * 1024;
 constexpr size_t kGatherAtOnce = size_t{16} * 1024;  // one record of TLS
 
+/// Whether it may change a key that begins with `start`.
+bool changes(const StoreRequest& request, std::string_view start) {
+  if (request.op == StoreOp::kGet || request.op == StoreOp::kChanges) return false;
+  return request.key.starts_with(start) || (request.op == StoreOp::kClear && start.starts_with(request.key));
+}
+
 }  // namespace
 
 StorePeer::End StorePeer::endOf(StoreStream::Step step) const {
@@ -92,6 +98,8 @@ bool StorePeer::takeRequest(StoreRequest& request, std::string& problem) {
   } else if (!request.key.starts_with(stream_.prefix()) ||
              (two && !request.value.starts_with(stream_.prefix()))) {
     problem = "a key outside of what its own key is for";
+  } else if (changes(request, kLeaderKeys)) {
+    problem = "a key that only node 0 may change";
   }
   return true;
 }

@@ -13,7 +13,8 @@
 
 namespace muster {
 
-/// What a server accepts. Sizes in bytes, times in seconds.
+/// What a server accepts. Sizes in bytes, times in seconds. A quarter of keys and memory is not for ranks
+/// (kRankKeys): whatever they write, runners can tell each other how they stand.
 struct StoreLimits {
   size_t keys = 1u << 18;       ///< keys and open barriers
   size_t memory = 256u << 20;   ///< keys, values and the buffers of all connections together
@@ -44,17 +45,18 @@ struct StoreRelayOptions {
 
 /// The connections that a server has seen.
 struct StoreCounts {
-  uint64_t accepted = 0;    ///< had the token
-  uint64_t noTls = 0;       ///< spoke something else than TLS
-  uint64_t noToken = 0;     ///< had no token, or another one
-  uint64_t altered = 0;     ///< their bytes were altered or replayed
-  uint64_t late = 0;        ///< were too slow with the handshake, a request or taking an answer
-  uint64_t malformed = 0;   ///< had the token and broke a limit
-  uint64_t cut = 0;         ///< hung up before they had proven the token
-  uint64_t crowdedOut = 0;  ///< strangers closed because there were too many
-  uint64_t full = 0;        ///< had the token and were told that there are too many connections
-  uint64_t noFiles = 0;     ///< times that no file descriptor was left for a newcomer
-  uint64_t noRoom = 0;      ///< requests refused because keys or memory were used up
+  uint64_t accepted = 0;        ///< had the token
+  uint64_t noTls = 0;           ///< spoke something else than TLS
+  uint64_t noToken = 0;         ///< had no token, or another one
+  uint64_t altered = 0;         ///< their bytes were altered or replayed
+  uint64_t late = 0;            ///< were too slow with the handshake, a request or taking an answer
+  uint64_t malformed = 0;       ///< had the token and broke a limit
+  uint64_t cut = 0;             ///< hung up before they had proven the token
+  uint64_t crowdedOut = 0;      ///< strangers closed because there were too many
+  uint64_t full = 0;            ///< had the token and were told that there are too many connections
+  uint64_t noFiles = 0;         ///< times that no file descriptor was left for a newcomer
+  uint64_t noRoom = 0;          ///< requests refused because keys or memory were used up
+  uint64_t noRoomForRanks = 0;  ///< and those of them that were of ranks
 };
 
 /// What was rejected between `earlier` and `now`, for a log; empty where that is nothing.

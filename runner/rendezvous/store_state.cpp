@@ -15,6 +15,7 @@ namespace {
 
 constexpr size_t kEntryCost = 128;           // a map's node and its pointers
 constexpr size_t kMissingNamed = 16;         // ranks named in one message
+constexpr size_t kShareOfRunners = 4;        // one part in so many is not for ranks
 constexpr size_t kMostInChanges = 1u << 20;  // bytes of one answer, about; larger values are left out
 
 Error refused(const std::string& what) {
@@ -52,22 +53,41 @@ void StoreState::handle(StorePeerId peer, StoreRequest request, double now, std:
   }
 }
 
-Error StoreState::full(const std::string& what) {
-  ++noRoom_;
-  return refused(what);
+StoreState::Share& StoreState::shareOf(const std::string& key) {
+  return key.starts_with(kRankKeys) ? ranks_ : others_;
+}
+
+/// Whether there is room for so many bytes in the place of others, and for the key where it is a fresh one.
+Status StoreState::room(const std::string& key, bool fresh, size_t more, size_t less) {
+  Share& share = shareOf(key);
+  const bool rank = &share == &ranks_;
+  const Share& other = rank ? others_ : ranks_;
+  const auto left = [&](size_t limit, size_t taken) {
+    return limit - std::min(limit, rank ? std::max(taken, limit / kShareOfRunners) : taken);
+  };
+  const size_t keys = left(limits_.keys, other.keys), memory = left(limits_.memory, other.memory);
+  const char* whose = rank ? " of ranks" : "";
+  if (fresh && share.keys >= keys) {
+    ++share.refused;
+    return refused(fmt::format("the store holds {} keys{} already, it may hold {}", share.keys, whose, keys));
+  }
+  if (share.memory - less + more <= memory) return {};
+  ++share.refused;
+  return refused(fmt::format("the store would hold more than {} bytes{}", memory, whose));
 }
 
 Status StoreState::keep(const std::string& key, std::string value, std::vector<StoreReply>& out) {
   const auto old = values_.find(key);
   const bool fresh = old == values_.end();
-  if (fresh && values_.size() + barriers_.size() >= limits_.keys)
-    return full(fmt::format("the store holds {} keys already, it may hold {}", values_.size(), limits_.keys));
   const size_t more = value.size() + (fresh ? key.size() + kEntryCost : 0);
   const size_t less = fresh ? 0 : old->second.value->text().size();
-  if (memory_ - less + more > limits_.memory)
-    return full(fmt::format("the store would hold more than {} bytes", limits_.memory));
-  if (fresh) memory_ += key.size() + kEntryCost;
-  const auto kept = std::make_shared<const StoredValue>(std::move(value), memory_);
+  MUSTER_CHECK_OK(room(key, fresh, more, less));
+  Share& share = shareOf(key);
+  if (fresh) {
+    ++share.keys;
+    share.memory += key.size() + kEntryCost;
+  }
+  const auto kept = std::make_shared<const StoredValue>(std::move(value), share.memory);
   values_[key] = {kept, ++version_};
   const auto waiting = keyWaiters_.find(key);
   if (waiting == keyWaiters_.end()) return {};
@@ -77,7 +97,7 @@ Status StoreState::keep(const std::string& key, std::string value, std::vector<S
     const bool touch = waits_.at(peer).touch;
     if (touch && !told)
       told = std::make_shared<const StoredValue>(encodeStoreChanges({version_, false, {{"", kept->text()}}}),
-                                                 memory_);
+                                                 share.memory);
     endWait(peer);
     out.push_back({peer, StoreAnswer::kOk, touch ? told : kept, ""});
   }
@@ -140,11 +160,10 @@ void StoreState::barrier(StorePeerId peer, const StoreRequest& request, double n
                          std::vector<StoreReply>& out) {
   auto found = barriers_.find(request.key);
   if (found == barriers_.end()) {
-    if (values_.size() + barriers_.size() >= limits_.keys) {
-      out.push_back(refusal(peer, full(fmt::format("the store holds {} keys already", limits_.keys))));
-      return;
-    }
+    if (const Status fits = room(request.key, true, 0); !fits.ok())
+      return out.push_back(refusal(peer, fits.error()));
     found = barriers_.emplace(request.key, Barrier{request.count, {}, ""}).first;
+    ++shareOf(request.key).keys;
   }
   Barrier& barrier = found->second;
   if (!barrier.broken.empty()) {
@@ -162,13 +181,13 @@ void StoreState::barrier(StorePeerId peer, const StoreRequest& request, double n
   for (size_t i = 0; i < ranks.size(); ++i)
     if (barrier.here.count(ranks[i]) > 0 || (i > 0 && ranks[i] == ranks[i - 1])) {
       out.push_back(refusal(peer, refused(fmt::format("rank {} is there already", ranks[i]))));
-      if (barrier.here.empty()) barriers_.erase(found);
+      if (barrier.here.empty()) drop(found);
       return;
     }
   wait(peer,
        {now + static_cast<double>(request.timeoutMs) / 1000, true, request.key, std::move(ranks), false},
        out);
-  if (barrier.here.empty()) return (void)barriers_.erase(found);  // there was no room
+  if (barrier.here.empty()) return (void)drop(found);  // there was no room
   if (static_cast<int64_t>(barrier.here.size()) < barrier.count) return;
   std::set<StorePeerId> all;
   for (const auto& [rank, waiting] : barrier.here) all.insert(waiting);
@@ -203,23 +222,28 @@ void StoreState::changes(StorePeerId peer, const StoreRequest& request, std::vec
 void StoreState::clear(StorePeerId peer, const std::string& start, std::vector<StoreReply>& out) {
   int64_t removed = 0;
   for (auto it = values_.lower_bound(start); it != values_.end() && it->first.starts_with(start);) {
-    memory_ -= it->first.size() + kEntryCost;
+    Share& share = shareOf(it->first);
+    share.memory -= it->first.size() + kEntryCost;
+    --share.keys;
     it = values_.erase(it);
     ++removed;
   }
   for (auto it = barriers_.lower_bound(start); it != barriers_.end() && it->first.starts_with(start);)
-    it = it->second.broken.empty() ? std::next(it) : barriers_.erase(it);
+    it = it->second.broken.empty() ? std::next(it) : drop(it);
   out.push_back({peer, StoreAnswer::kOk, nullptr, std::to_string(removed)});
+}
+
+std::map<std::string, StoreState::Barrier>::iterator StoreState::drop(
+    std::map<std::string, Barrier>::iterator barrier) {
+  --shareOf(barrier->first).keys;
+  return barriers_.erase(barrier);
 }
 
 /// Those who wait count in the memory, too: a connection may have many requests open.
 void StoreState::wait(StorePeerId peer, Wait wait, std::vector<StoreReply>& out) {
-  if (memory_ + wait.cost() > limits_.memory) {
-    out.push_back(
-        refusal(peer, full(fmt::format("the store would hold more than {} bytes", limits_.memory))));
-    return;
-  }
-  memory_ += wait.cost();
+  if (const Status fits = room(wait.name, false, wait.cost()); !fits.ok())
+    return out.push_back(refusal(peer, fits.error()));
+  shareOf(wait.name).memory += wait.cost();
   if (wait.barrier) {
     Barrier& barrier = barriers_.at(wait.name);
     for (const int64_t rank : wait.ranks) barrier.here.emplace(rank, peer);
@@ -236,11 +260,11 @@ void StoreState::endWait(StorePeerId peer) {
   const Wait wait = std::move(found->second);
   waits_.erase(found);
   deadlines_.erase({wait.deadline, peer});
-  memory_ -= wait.cost();
+  shareOf(wait.name).memory -= wait.cost();
   if (wait.barrier) {
     const auto barrier = barriers_.find(wait.name);
     for (const int64_t rank : wait.ranks) barrier->second.here.erase(rank);
-    if (barrier->second.here.empty() && barrier->second.broken.empty()) barriers_.erase(barrier);
+    if (barrier->second.here.empty() && barrier->second.broken.empty()) drop(barrier);
   } else {
     const auto waiters = keyWaiters_.find(wait.name);
     waiters->second.erase(peer);
@@ -293,9 +317,8 @@ void StoreState::leaveRank(StorePeerId peer, int64_t rank) {
   const auto gone = std::find(wait.ranks.begin(), wait.ranks.end(), rank);
   if (gone == wait.ranks.end()) return;
   if (wait.ranks.size() == 1) return endWait(peer);
-  memory_ -= wait.cost();
+  shareOf(wait.name).memory -= kEntryCost;
   wait.ranks.erase(gone);
-  memory_ += wait.cost();
   barriers_.at(wait.name).here.erase(rank);
 }
 

@@ -25,13 +25,20 @@ class StoreState : public StoreDesk {
   /// Ends the waits whose deadline has passed.
   void proceed(double now, std::vector<StoreReply>& out) override;
   [[nodiscard]] double nextDeadline() const override;
-  [[nodiscard]] size_t memory() const { return memory_; }
-  [[nodiscard]] uint64_t noRoom() const override { return noRoom_; }
+  [[nodiscard]] size_t memory() const { return ranks_.memory + others_.memory; }
+  [[nodiscard]] uint64_t noRoom() const override { return ranks_.refused + others_.refused; }
+  [[nodiscard]] uint64_t noRoomForRanks() const override { return ranks_.refused; }
 
  private:
   struct Entry {
     std::shared_ptr<const StoredValue> value;
     uint64_t version = 0;  ///< grows with each change of any key
+  };
+  /// What the keys of ranks take, and all others.
+  struct Share {
+    std::atomic<size_t> memory{0};
+    size_t keys = 0;       ///< and open barriers
+    uint64_t refused = 0;  ///< requests that there was no room for
   };
   struct Wait {
     double deadline = 0;
@@ -59,13 +66,14 @@ class StoreState : public StoreDesk {
   Status keep(const std::string& key, std::string value, std::vector<StoreReply>& out);
   void wait(StorePeerId peer, Wait wait, std::vector<StoreReply>& out);
   void endWait(StorePeerId peer);
-  Error full(const std::string& what);
+  Share& shareOf(const std::string& key);
+  Status room(const std::string& key, bool fresh, size_t more, size_t less = 0);
+  std::map<std::string, Barrier>::iterator drop(std::map<std::string, Barrier>::iterator barrier);
   void giveUp(const std::string& name, std::vector<StoreReply>& out);
   [[nodiscard]] std::string missingAt(const std::string& name) const;
 
   StoreLimits limits_;
-  uint64_t noRoom_ = 0;
-  std::atomic<size_t> memory_{0};  // first: values count themselves out of it when they go
+  Share ranks_, others_;  // first: values count themselves out of them when they go
   std::map<std::string, Entry> values_;
   uint64_t version_ = 0;
   std::map<std::string, Barrier> barriers_;

@@ -200,7 +200,7 @@ Result<uid_t> RunStore::owner() const {
 }
 
 Result<Fd> RunStore::lock() const {
-  MUSTER_TRY(Fd lock, openOwnFile(folder_ / ".lock", O_RDWR));
+  MUSTER_TRY(Fd lock, openLockFile(folder_ / ".lock"));
   if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
     return Error{ErrorCode::kUsage, "another muster process is at work on this run; wait for it to end",
                  folder_.string()};

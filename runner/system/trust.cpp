@@ -331,6 +331,13 @@ Result<Fd> openOwnFile(const fs::path& path, int flags, mode_t mode) {
   return file;
 }
 
+Result<Fd> openLockFile(const fs::path& path) {
+  constexpr mode_t kPrivate = 0600;
+  MUSTER_TRY(Fd file, openOwnFile(path, O_RDWR, kPrivate));
+  if (fchmod(file.get(), kPrivate) != 0) return cannotWrite(path, errno);
+  return file;
+}
+
 Result<std::string> readOwnFile(const fs::path& path, uint64_t limit) {
   const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
   struct stat folder {

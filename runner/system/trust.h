@@ -34,6 +34,10 @@ Result<std::filesystem::path> trustedPath(const std::filesystem::path& path, con
 /// second name. `flags`: O_WRONLY or O_RDWR, with O_APPEND, or with O_TRUNC (done after the checks).
 Result<Fd> openOwnFile(const std::filesystem::path& path, int flags, mode_t mode = 0644);
 
+/// Opens a file to flock(); creates it if it is missing. Only its owner can open it: whoever can read a file
+/// can hold its lock.
+Result<Fd> openLockFile(const std::filesystem::path& path);
+
 /// Reads a file of a folder that a job of its owner writes to. Refuses what others could have put there: a
 /// symbolic link, anything but a regular file, a file of another user than the folder's.
 Result<std::string> readOwnFile(const std::filesystem::path& path, uint64_t limit);

@@ -72,6 +72,8 @@ TEST_F(SlurmHooks, DrainARejectedNodeWithOurReason) {
     EXPECT_EQ(call(hooks / (std::string(kind) + ".sh"), "node1").exitCode, 0)
         << "a hook that fails makes Slurm drain without our reason";
     EXPECT_EQ(slurm().state("node1"), "drained") << readWhole(hooks / "keep" / kind / "node1" / "log");
+    EXPECT_EQ(fs::status(hooks / "keep" / kind / "node1" / "lock").permissions(), fs::perms(0600))
+        << "who can read it can hold it, and nothing is checked";
     EXPECT_THAT(calls(hooks, kind, "node1"), HasSubstr("rejected: drained\n"));
     EXPECT_THAT(slurm().reason("node1"), StartsWith(fmt::format("muster: {}: rejected", kind)));
   }

@@ -80,6 +80,8 @@ Result<std::unique_ptr<ClusterLink>> joinCluster(const Plan& plan, const RunOpti
                       {"overrides", join(overrides, " ")},
                       {"scopes", join(options.scopes, ",")},
                       {"seed", std::to_string(options.seed)}};
+  for (const Stage& stage : plan.stages)
+    if (stage.scope == Scope::kCluster) cluster.stages.insert(stage.name);
   if (earlier != nullptr)
     for (const JournalStage& entry : earlier->stages)
       if (entry.stage.scope == Scope::kCluster)

@@ -83,7 +83,7 @@ bool RunFolder::holdsRun(const fs::path& path) {
 
 Result<RunFolder> RunFolder::hold(const fs::path& named) {
   MUSTER_TRY(const fs::path path, ownFolder(named));
-  MUSTER_TRY(Fd lock, openOwnFile(path / ".lock", O_RDWR));
+  MUSTER_TRY(Fd lock, openLockFile(path / ".lock"));
   if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
     return Error{ErrorCode::kUsage, "another muster process is using this run directory; wait until it ends",
                  path.string()};

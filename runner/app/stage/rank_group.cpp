@@ -154,15 +154,16 @@ void RankGroup::watchPeers(GroupOptions& options, std::string& lost) {
   ClusterRounds& rounds = place_.cluster->rounds();
   options.onStatus = [&rounds](const std::vector<RankStatus>& all) { rounds.report(all); };
   options.groupLost = [&rounds, &lost] {
-    if (lost.empty()) lost = rounds.lost();
+    if (lost.empty()) lost = rounds.lost().text;
     return lost;
   };
 }
 
-/// What an error of this rank comes from, once the group has named `faulty`: whatever the others do then,
-/// they do because of it.
-CaseEnd::Cause RankGroup::causeOf(const RankEnd& end, const std::string& faulty) const {
-  if (namesRank(faulty, end.rank) || end.state == RankEnd::State::kAbandoned) return CaseEnd::Cause::kOwn;
+/// What an error of this rank comes from, once the group has named the `faulty`: whatever the others do then,
+/// they do because of them.
+CaseEnd::Cause RankGroup::causeOf(const RankEnd& end, const std::set<size_t>& faulty) const {
+  if (faulty.contains(static_cast<size_t>(end.rank)) || end.state == RankEnd::State::kAbandoned)
+    return CaseEnd::Cause::kOwn;
   return node_.cancelled->load() ? CaseEnd::Cause::kCancelled : CaseEnd::Cause::kGroup;
 }
 
@@ -187,7 +188,7 @@ void RankGroup::settleTogether(const std::vector<RankSlot>& slots, const std::ve
   if (verdict.culprit.empty()) return;
   nameFaulty(record, verdict.culprit);
   for (size_t i = 0; i < slots.size(); ++i) {
-    const CaseEnd::Cause cause = causeOf(ends[i], verdict.culprit);
+    const CaseEnd::Cause cause = causeOf(ends[i], verdict.ranks);
     std::string message = verdict.culprit;
     if (!ends[i].error.empty() && !ends[i].forPeer) message += "; here: " + ends[i].error;
     const char* remedy = cause == CaseEnd::Cause::kOwn ? kDeathRemedy : kPeerRemedy;

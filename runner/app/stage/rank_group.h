@@ -35,7 +35,7 @@ class RankGroup {
   void settleStopped(const RankSlot& slot, const RankEnd& end);
   void failPending(const RankSlot& slot, const std::string& message,
                    CaseEnd::Cause cause = CaseEnd::Cause::kOwn);
-  [[nodiscard]] CaseEnd::Cause causeOf(const RankEnd& end, const std::string& faulty) const;
+  [[nodiscard]] CaseEnd::Cause causeOf(const RankEnd& end, const std::set<size_t>& faulty) const;
   void keepEnd(const RankSlot& slot, const RankEnd& end, StageRecord& record);
   /// A start of ranks whose group spans nodes: how it ended is agreed, so that all nodes blame the same.
   void settleTogether(const std::vector<RankSlot>& slots, const std::vector<RankEnd>& ends,

@@ -17,6 +17,12 @@
 
 namespace muster {
 
+// What keys begin with in the store of a run over several nodes:
+constexpr const char* kRankKeys = "ranks/";     ///< those of ranks
+constexpr const char* kRunnerKeys = "muster/";  ///< those of runners
+/// Those of runners that only processes on the server's machine may change.
+constexpr std::string_view kLeaderKeys = "muster/node-0/";
+
 constexpr size_t kStoreMaxKey = 1024;
 constexpr size_t kStoreMaxValue = 4u << 20;
 constexpr int64_t kStoreMaxRanks = 1 << 20;                ///< of one barrier

@@ -14,10 +14,18 @@ namespace {
 constexpr double kTurn = 0.1;  // seconds between two looks of a node at its ranks, as the supervisor's
 constexpr double kStagePatience = 600;
 constexpr double kJoinPatience = 60;
+// Seconds from the last arrival, the first barrier and the end of work within which a death may fall.
+constexpr double kJoinTime = 0.1;
+constexpr double kBarrierTime = 0.1;
+constexpr double kLeaveTime = 0.1;
 constexpr double kVictims = 0.3;      // share of the other ranks that abort because one died
 constexpr double kAbortWithin = 0.2;  // seconds after it
 
 }  // namespace
+
+bool bothJoined(const ClusterSimResult& r, int survivor) {
+  return r.hadJoined[static_cast<size_t>(r.diedNode)] && r.hadJoined[static_cast<size_t>(survivor)];
+}
 
 ClusterSim::ClusterSim(ClusterSimOptions options)
     : options_(options),
@@ -48,8 +56,9 @@ ClusterOptions ClusterSim::linkOptions(int node) {
   return o;
 }
 
-ClusterSimResult ClusterSim::run(Death death, double after) {
+ClusterSimResult ClusterSim::run(Death death, Moment moment, double after) {
   death_ = death;
+  moment_ = moment;
   deathAfter_ = after;
   std::uniform_real_distribution<double> arrival(0, options_.spread);
   for (int node = 0; node < options_.nodes; ++node) {
@@ -58,6 +67,7 @@ ClusterSimResult ClusterSim::run(Death death, double after) {
     result_.lastArrival = std::max(result_.lastArrival, at);
     fibers_.at(at, node, [this, node] { fibers_.spawn(node, [this, node] { live(node); }); });
   }
+  scheduleDeath(Moment::kJoining, result_.lastArrival + kJoinTime);
   const auto allDone = [&] {
     if (left_ == 0) return false;
     for (int node = 0; node < options_.nodes; ++node)
@@ -69,7 +79,7 @@ ClusterSimResult ClusterSim::run(Death death, double after) {
   for (int node = 0; node < options_.nodes; ++node) {
     if (!fibers_.alive(node)) continue;
     result_.survivors.push_back(node);
-    if (death != Death::kNone)
+    if (result_.diedNode >= 0 && bothJoined(result_, node))
       result_.noticed =
           std::max(result_.noticed, nodes_[static_cast<size_t>(node)].noticedAt - result_.diedAt);
   }
@@ -88,6 +98,7 @@ void ClusterSim::live(int node) {
     auto link = ClusterLink::start(linkOptions(node));
     if (!link.ok()) throw std::runtime_error(link.error().text());
     Status joined = (*link)->members().join(kJoinPatience);
+    nodes_[static_cast<size_t>(node)].joined = joined.ok();
     ClusterStage stage(**link, "walk", kStagePatience);
     const ClusterEntry entry = stage.enter(options_.ranks);
     if (!joined.ok()) culprit = joined.error().text();
@@ -97,7 +108,9 @@ void ClusterSim::live(int node) {
       runRanks(node, stage, entry);
     }
   }
-  nodes_[static_cast<size_t>(node)].done = true;
+  Node& mine = nodes_[static_cast<size_t>(node)];
+  if (!culprit.empty() && mine.noticedAt < 0) mine.noticedAt = fibers_.now();
+  mine.done = true;
   ++left_;
 }
 
@@ -130,6 +143,7 @@ void ClusterSim::runRanks(int node, ClusterStage& stage, const ClusterEntry& ent
   culprit = verdict.culprit;
   const std::string left = stage.leave(culprit);
   if (culprit.empty()) culprit = left;
+  if (!culprit.empty() && mine.noticedAt < 0) mine.noticedAt = fibers_.now();
   result_.stageEnd = std::max(result_.stageEnd, fibers_.now() - workUntil_);
   stores.clear();
 }
@@ -148,7 +162,7 @@ void ClusterSim::watchRanks(int node, ClusterRounds& rounds, std::string& lost) 
       reported = fibers_.now();
       failures = failed;
     }
-    lost = rounds.lost();
+    lost = rounds.lost().text;
     if (!lost.empty()) mine.noticedAt = fibers_.now();
     if (!lost.empty() ||
         std::all_of(mine.ranks.begin(), mine.ranks.end(), [](const RankStatus& rank) { return rank.ended; }))
@@ -166,7 +180,9 @@ void ClusterSim::runRank(int node, int local, const ClusterEntry& entry, StoreCl
   const Status met = status.rank == 0
                          ? store.set(id, std::string(128, 'u'))
                          : Status(store.get(id, 60).ok() ? Status() : Error{ErrorCode::kIo, "no id", ""});
+  if (gone()) return;
   if (!met.ok()) return failRank(node, local, "exited with code 1: " + met.error().text(), 0);
+  if (!std::exchange(inBarriers_, true)) scheduleDeath(Moment::kBarriers, kBarrierTime);
   for (int step = 0; step < options_.barriers; ++step) {
     Barrier& barrier = barriers_[static_cast<size_t>(step)];
     barrier.lastIn = std::max(barrier.lastIn, fibers_.now());
@@ -190,12 +206,19 @@ void ClusterSim::beginWork() {
     result_.workTime = options_.work;
     result_.workRequests = network_.requests - requestsAtWork_;
   });
-  if (death_ != Death::kNone) fibers_.after(deathAfter_, 1, [this] { die(death_); });
+  scheduleDeath(Moment::kWorking, options_.lostAfter);
+  fibers_.at(workUntil_, 1, [this] { scheduleDeath(Moment::kLeaving, kLeaveTime); });
+}
+
+void ClusterSim::scheduleDeath(Moment moment, double span) {
+  if (death_ != Death::kNone && moment == moment_)
+    fibers_.after(deathAfter_ * span, 1, [this] { die(death_); });
 }
 
 void ClusterSim::failRank(int node, int local, const std::string& failure, int signal) {
-  RankStatus& status = nodes_[static_cast<size_t>(node)].ranks[static_cast<size_t>(local)];
-  if (status.ended) return;
+  std::vector<RankStatus>& ranks = nodes_[static_cast<size_t>(node)].ranks;
+  if (ranks.empty() || ranks[static_cast<size_t>(local)].ended) return;
+  RankStatus& status = ranks[static_cast<size_t>(local)];
   status.failure = failure;
   status.signal = signal;
   status.ended = true;
@@ -204,18 +227,20 @@ void ClusterSim::failRank(int node, int local, const std::string& failure, int s
 void ClusterSim::die(Death death) {
   std::uniform_int_distribution<int> anyNode(0, options_.nodes - 1), other(1, options_.nodes - 1);
   std::uniform_real_distribution<double> draw(0, 1);
+  const bool leads = death == Death::kLeader || death == Death::kLeaderHost;
+  int node = leads ? 0 : other(random_);
+  if (death == Death::kRank) do
+      node = anyNode(random_);
+    while (nodes_[static_cast<size_t>(node)].ranks.empty());  // its node has not started them yet
   result_.diedAt = fibers_.now();
-  if (death == Death::kLeader || death == Death::kLeaderHost) {
-    result_.died = "lost node 0 (n0)";
-    return network_.kill(0, death == Death::kLeaderHost);
-  }
+  result_.diedNode = node;
+  for (const Node& one : nodes_) result_.hadJoined.push_back(one.joined);
+  result_.allEnded = fibers_.now() >= workUntil_;
   if (death != Death::kRank) {
-    const int node = other(random_);
-    result_.died = fmt::format("node {} (n{}) was lost", node, node);
-    return network_.kill(node, death == Death::kHost);
+    result_.died = leads ? "lost node 0 (n0)" : fmt::format("node {} (n{}) was lost", node, node);
+    return network_.kill(node, death == Death::kHost || death == Death::kLeaderHost);
   }
-  const int node = anyNode(random_),
-            local = static_cast<int>(random_() % static_cast<uint64_t>(options_.ranks));
+  const int local = static_cast<int>(random_() % static_cast<uint64_t>(options_.ranks));
   result_.died =
       fmt::format("rank {} (gpu{} of node {} (n{}))", node * options_.ranks + local, local, node, node);
   failRank(node, local, "was killed by SIGKILL (Killed)", SIGKILL);

@@ -30,6 +30,9 @@ struct ClusterSimOptions {
 
 enum class Death { kNone, kRank, kRunner, kHost, kLeader, kLeaderHost };
 
+/// When it happens. Ranks exist from the barriers to the end of their work.
+enum class Moment { kJoining, kBarriers, kWorking, kLeaving };
+
 /// What came of it, in seconds of virtual time but for CPU seconds.
 struct ClusterSimResult {
   double lastArrival = 0;
@@ -40,17 +43,24 @@ struct ClusterSimResult {
   double stageEnd = 0;               ///< from the end of work until all have left the stage
   double cpu = 0;                    ///< of node 0 in all
   uint64_t requests = 0, bytesIn = 0, bytesOut = 0;
-  double diedAt = -1, noticed = 0;    ///< seconds after the death until the last survivor knew
-  std::string died;                   ///< what has to be named
+  double diedAt = -1, noticed = 0;  ///< seconds after the death until the last survivor knew
+  std::string died;                 ///< what has to be named
+  int diedNode = -1;
+  std::vector<bool> hadJoined;        ///< by node: it had joined by then
+  bool allEnded = false;              ///< all ranks had ended their work by then
   std::vector<std::string> culprits;  ///< by node; of survivors
   std::vector<int> survivors;
 };
 
+/// Whether the node that died and this survivor had joined by then. Before, one waits for the other as for a
+/// late one.
+bool bothJoined(const ClusterSimResult& r, int survivor);
+
 class ClusterSim {
  public:
   explicit ClusterSim(ClusterSimOptions options);
-  /// `after`: seconds of work before the death.
-  ClusterSimResult run(Death death = Death::kNone, double after = 0);
+  /// `after`: which part of the moment's span has passed at the death, 0 to 1.
+  ClusterSimResult run(Death death = Death::kNone, Moment moment = Moment::kWorking, double after = 0);
 
  private:
   struct Node {
@@ -58,6 +68,7 @@ class ClusterSim {
     std::vector<RankStatus> ranks;
     std::vector<std::vector<std::unique_ptr<StoreClient>>> clients;
     double noticedAt = -1;
+    bool joined = false;
     bool done = false;
   };
   struct Barrier {
@@ -70,6 +81,7 @@ class ClusterSim {
   void runRank(int node, int local, const ClusterEntry& entry, StoreClient& store);
   void watchRanks(int node, ClusterRounds& rounds, std::string& lost);
   void beginWork();
+  void scheduleDeath(Moment moment, double span);
   void die(Death death);
   void failRank(int node, int local, const std::string& failure, int signal);
 
@@ -80,10 +92,12 @@ class ClusterSim {
   std::atomic<bool> cancelled_{false};
   std::vector<Node> nodes_;
   std::vector<Barrier> barriers_;
-  int64_t working_ = 0;  ///< ranks that have come to their work
+  bool inBarriers_ = false;  ///< the first rank has come to the first one
+  int64_t working_ = 0;      ///< ranks that have come to their work
   double workUntil_ = kForever;
   int entered_ = 0, left_ = 0;
   Death death_ = Death::kNone;
+  Moment moment_ = Moment::kWorking;
   double deathAfter_ = 0;
   double cpuAtWork_ = 0;
   uint64_t requestsAtWork_ = 0;

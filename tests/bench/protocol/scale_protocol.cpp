@@ -107,13 +107,30 @@ const char* nameOf(Death death) {
   return kNames[static_cast<size_t>(death)];
 }
 
+const char* nameOf(Moment moment) {
+  constexpr const char* kNames[] = {"joining", "barriers", "working", "leaving"};
+  return kNames[static_cast<size_t>(moment)];
+}
+
 struct Tally {
   int deaths = 0, right = 0, inTime = 0;
   double slowest = 0;
 };
 
+/// A survivor says who died; of a node that did not join while it waited, that it did not come; nothing where
+/// all ranks had ended, since some nodes have left by then.
+bool isRight(const ClusterSimResult& r, int survivor) {
+  const std::string& said = r.culprits[static_cast<size_t>(survivor)];
+  if (said.empty()) return r.allEnded;
+  if (said.find(r.died) != std::string::npos) return true;
+  const std::string absent =
+      r.diedNode == 0 ? "node 0 did not answer at"
+                      : fmt::format("1 of {} nodes did not arrive: node {}", r.culprits.size(), r.diedNode);
+  return !bothJoined(r, survivor) && said.find(absent) != std::string::npos;
+}
+
 bool measureDeaths(const Options& options) {
-  std::map<Death, Tally> tallies;
+  std::map<std::pair<Death, Moment>, Tally> tallies;
   std::mt19937_64 random(options.cluster.seed);
   std::uniform_real_distribution<double> draw(0, 1);
   int wrong = 0;
@@ -125,27 +142,32 @@ bool measureDeaths(const Options& options) {
     cluster.spread = 1;
     cluster.work = 3 * cluster.lostAfter;
     const auto death = static_cast<Death>(1 + random() % 5);
-    const ClusterSimResult r = ClusterSim(cluster).run(death, draw(random) * cluster.lostAfter);
-    Tally& tally = tallies[death];
+    const auto moment = static_cast<Moment>(death == Death::kRank ? 1 + random() % 2 : random() % 4);
+    const ClusterSimResult r = ClusterSim(cluster).run(death, moment, draw(random));
+    if (r.diedNode < 0) continue;  // all had left before
+    Tally& tally = tallies[{death, moment}];
     ++tally.deaths;
-    std::string said;
+    std::string wrongly;
     for (const int node : r.survivors)
-      if (const std::string& culprit = r.culprits[static_cast<size_t>(node)];
-          r.died.empty() || culprit.find(r.died) == std::string::npos)
-        said = fmt::format("node {}: {}", node, culprit);
-    if (said.empty())
+      if (!isRight(r, node))
+        wrongly = fmt::format("node {}: {}", node, r.culprits[static_cast<size_t>(node)]);
+    if (wrongly.empty())
       ++tally.right;
     else if (++wrong <= 5)
-      fmt::print("seed {}: \"{}\" died, and {}\n", cluster.seed, r.died, said);
-    if (r.noticed <= cluster.lostAfter + 2) ++tally.inTime;
+      fmt::print("seed {}: \"{}\" died while {}, and {}\n", cluster.seed, r.died, nameOf(moment), wrongly);
+    if (r.noticed <= cluster.lostAfter + 2)
+      ++tally.inTime;
+    else
+      fmt::print("seed {}: {} {} {}s {}\n", cluster.seed, r.died, nameOf(moment), r.noticed,
+                 r.culprits[r.survivors[0]]);
     tally.slowest = std::max(tally.slowest, r.noticed);
   }
   bool good = true;
-  fmt::print("\n{:16}{:>10}{:>14}{:>14}{:>14}\n", "death of", "deaths", "named right", "in time",
-             "slowest s");
-  for (const auto& [death, tally] : tallies) {
-    fmt::print("{:16}{:10}{:14}{:14}{:14.2f}\n", nameOf(death), tally.deaths, tally.right, tally.inTime,
-               tally.slowest);
+  fmt::print("\n{:16}{:10}{:>10}{:>14}{:>14}{:>14}\n", "death of", "while", "deaths", "named right",
+             "in time", "slowest s");
+  for (const auto& [kind, tally] : tallies) {
+    fmt::print("{:16}{:10}{:10}{:14}{:14}{:14.2f}\n", nameOf(kind.first), nameOf(kind.second), tally.deaths,
+               tally.right, tally.inTime, tally.slowest);
     good = good && tally.right == tally.deaths && tally.inTime == tally.deaths;
   }
   return good;

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <climits>
+
 #include "runner/cluster/cluster_evidence.h"
 
 namespace muster::testing {
@@ -33,36 +35,59 @@ void fail(NodeReport& node, const std::string& failure, int signal, int64_t orde
 }
 
 TEST(KnownCulprit, IsNobodyInAHealthyGroup) {
-  EXPECT_EQ(knownCulprit(healthy(4)), "");
+  EXPECT_EQ(knownCulprit(healthy(4)).text, "");
 }
 
 TEST(KnownCulprit, IsWhoFailedFirstByTheStoresOrder) {
   auto nodes = healthy(4);
   fail(nodes[0], "ended with exit code 1", 0, 2);
   fail(nodes[3], "ended with exit code 7", 0, 1);
-  EXPECT_EQ(knownCulprit(nodes), "rank 3 (gpu0 of node 3 (n3)) ended with exit code 7");
+  EXPECT_EQ(knownCulprit(nodes).text, "rank 3 (gpu0 of node 3 (n3)) ended with exit code 7");
 }
 
 TEST(KnownCulprit, IsWhoWasKilledAndNotWhoAbortedForIt) {
   auto nodes = healthy(4);
   fail(nodes[0], "was killed by SIGABRT (Aborted)", SIGABRT, 1);
   fail(nodes[2], "was killed by SIGKILL (Killed)", SIGKILL, 2);
-  EXPECT_EQ(knownCulprit(nodes), "rank 2 (gpu0 of node 2 (n2)) was killed by SIGKILL (Killed)");
+  EXPECT_EQ(knownCulprit(nodes).text, "rank 2 (gpu0 of node 2 (n2)) was killed by SIGKILL (Killed)");
+}
+
+/// Whatever a text says, a rank is at fault by its number alone.
+TEST(KnownCulprit, IsNotARankOfWhichALibrarySpeaks) {
+  auto nodes = healthy(4);
+  fail(nodes[2], "could not start: the library said: rank 1 (gpu0 of node 1 (n1)) was killed", 0, 1);
+  EXPECT_EQ(knownCulprit(nodes).ranks, std::set<int>{2});
+  nodes = healthy(4);
+  nodes[1].ranks[0].state = nodes[3].ranks[0].state = 'T';
+  EXPECT_EQ(culpritAtDeadline(nodes).ranks, (std::set<int>{1, 3}));
+}
+
+TEST(NodeReport, TakesWhatANodeSaysOfItsOwnRanks) {
+  NodeReport node;
+  node.firstRank = 4;
+  node.rankCount = 2;
+  std::vector<RankReport> said(6);
+  const int ranks[] = {3, 4, 5, 6, -1, INT_MIN};
+  for (size_t i = 0; i < said.size(); ++i) said[i].rank = ranks[i];
+  node.take(said);
+  ASSERT_EQ(node.ranks.size(), 2u);
+  EXPECT_EQ(node.ranks[0].rank, 4);
+  EXPECT_EQ(node.ranks[1].rank, 5);
 }
 
 TEST(KnownCulprit, IsAFailureBeforeASilentNode) {
   auto nodes = healthy(4);
   nodes[1].silent = true;
   nodes[1].silence = 12;
-  EXPECT_EQ(knownCulprit(nodes), "node 1 (n1) was lost: no heartbeat for 12 s");
+  EXPECT_EQ(knownCulprit(nodes).text, "node 1 (n1) was lost: no heartbeat for 12 s");
   fail(nodes[3], "ended with exit code 7", 0, 1);
-  EXPECT_EQ(knownCulprit(nodes), "rank 3 (gpu0 of node 3 (n3)) ended with exit code 7");
+  EXPECT_EQ(knownCulprit(nodes).text, "rank 3 (gpu0 of node 3 (n3)) ended with exit code 7");
 }
 
 TEST(KnownCulprit, IsNodeZerosLinkWhenAllOthersAreSilent) {
   auto nodes = healthy(4);
   for (int i = 1; i < 4; ++i) nodes[static_cast<size_t>(i)].silent = true;
-  EXPECT_EQ(knownCulprit(nodes),
+  EXPECT_EQ(knownCulprit(nodes).text,
             "node 0 (n0) lost every other node: its own link is at fault, or the network as a whole");
 }
 
@@ -72,14 +97,14 @@ TEST(KnownCulprit, IsNotKnownWhenOneOfTwoNodesLosesTheOther) {
     auto nodes = healthy(2);
     nodes[1].*symptom = true;
     nodes[1].silence = 5;
-    const std::string text = knownCulprit(nodes);
+    const std::string text = knownCulprit(nodes).text;
     const std::string start =
         "it is not known which of the two nodes failed, or whether the network between them did: ";
     EXPECT_EQ(text.substr(0, start.size()), start);
     EXPECT_EQ(text.find("no heartbeat for 5 s") != std::string::npos, nodes[1].silent) << text;
     // Unless a rank's end tells more.
     fail(nodes[1], "was killed by SIGKILL (Killed)", SIGKILL, 1);
-    EXPECT_EQ(knownCulprit(nodes), "rank 1 (gpu0 of node 1 (n1)) was killed by SIGKILL (Killed)");
+    EXPECT_EQ(knownCulprit(nodes).text, "rank 1 (gpu0 of node 1 (n1)) was killed by SIGKILL (Killed)");
   }
 }
 
@@ -90,11 +115,11 @@ TEST(KnownCulprit, IsNodeZeroWhenItStoppedUntilTheOthersDeclaredItLost) {
       auto& node = nodes[static_cast<size_t>(lost)];
       node.cutOff = true;
       node.lostInStop = 9;
-      EXPECT_EQ(knownCulprit(nodes),
+      EXPECT_EQ(knownCulprit(nodes).text,
                 "node 0 (n0) did not run for 9 s: it was stopped or got no CPU time, so the others declared "
                 "it lost");
       node.cutOff = false;
-      EXPECT_EQ(knownCulprit(nodes), "");
+      EXPECT_EQ(knownCulprit(nodes).text, "");
     }
 }
 
@@ -104,14 +129,14 @@ TEST(KnownCulprit, IsANodeThatLeftBeforeTheRanksThatItTookAlong) {
   nodes[1].gone = "was interrupted by its user";
   nodes[2].gone = "was started again in the middle of this stage";
   EXPECT_EQ(
-      knownCulprit(nodes),
+      knownCulprit(nodes).text,
       "node 1 (n1) was interrupted by its user, node 2 (n2) was started again in the middle of this stage");
 }
 
 TEST(KnownCulprit, NamesAtMostTwentyNodes) {
   auto nodes = healthy(100);
   for (size_t i = 1; i < 50; ++i) nodes[i].silent = true;
-  const std::string text = knownCulprit(nodes);
+  const std::string text = knownCulprit(nodes).text;
   EXPECT_NE(text.find("node 20 (n20) and 29 more were lost"), std::string::npos) << text;
 }
 
@@ -120,7 +145,7 @@ TEST(CulpritAtDeadline, IsAStoppedRank) {
   nodes[2].ranks[0].state = 'T';
   nodes[2].ranks[0].stateFor = 8;
   nodes[1].ranks[0].active = 0.9;
-  EXPECT_EQ(culpritAtDeadline(nodes), "rank 2 (gpu0 of node 2 (n2)) is stopped (state T for 8 s)");
+  EXPECT_EQ(culpritAtDeadline(nodes).text, "rank 2 (gpu0 of node 2 (n2)) is stopped (state T for 8 s)");
 }
 
 TEST(CulpritAtDeadline, IsARankStuckInTheKernelButNotOneThatPassesThroughIt) {
@@ -129,7 +154,7 @@ TEST(CulpritAtDeadline, IsARankStuckInTheKernelButNotOneThatPassesThroughIt) {
   nodes[0].ranks[0].stateFor = 0.3;
   nodes[2].ranks[0].state = 'D';
   nodes[2].ranks[0].stateFor = 30;
-  EXPECT_EQ(culpritAtDeadline(nodes),
+  EXPECT_EQ(culpritAtDeadline(nodes).text,
             "rank 2 (gpu0 of node 2 (n2)) is stuck in the kernel (state D for 30 s)");
 }
 
@@ -137,14 +162,14 @@ TEST(CulpritAtDeadline, IsTheOneRankThatIsCasesBehind) {
   auto nodes = healthy(4);
   for (auto& node : nodes) node.ranks[0].casesEnded = 5;
   nodes[3].ranks[0].casesEnded = 4;
-  EXPECT_EQ(culpritAtDeadline(nodes),
+  EXPECT_EQ(culpritAtDeadline(nodes).text,
             "rank 3 (gpu0 of node 3 (n3)) is behind: it ended 4 cases where all others ended 5");
 }
 
 TEST(CulpritAtDeadline, IsTheOneRankAtWorkWhileAllOthersWait) {
   auto nodes = healthy(4);
   nodes[1].ranks[0].active = 0.97;
-  EXPECT_EQ(culpritAtDeadline(nodes),
+  EXPECT_EQ(culpritAtDeadline(nodes).text,
             "rank 1 (gpu0 of node 1 (n1)) is running while all others wait for it: not asleep in 97% of the "
             "samples, "
             "the next one in 10%");
@@ -153,12 +178,12 @@ TEST(CulpritAtDeadline, IsTheOneRankAtWorkWhileAllOthersWait) {
 TEST(CulpritAtDeadline, IsNobodyWhenAllAreEquallyBusyOrTooLittleIsKnown) {
   auto nodes = healthy(4);
   for (auto& node : nodes) node.ranks[0].active = 0.97;
-  EXPECT_NE(culpritAtDeadline(nodes).find("no faulty component found"), std::string::npos);
+  EXPECT_NE(culpritAtDeadline(nodes).text.find("no faulty component found"), std::string::npos);
   for (auto& node : nodes) node.ranks[0].active = -1;
   nodes[2].ranks[0].active = 0.97;
-  EXPECT_NE(culpritAtDeadline(nodes).find("no faulty component found"), std::string::npos);
+  EXPECT_NE(culpritAtDeadline(nodes).text.find("no faulty component found"), std::string::npos);
   for (auto& node : nodes) node.ranks.clear();
-  EXPECT_NE(culpritAtDeadline(nodes).find("no faulty component found"), std::string::npos);
+  EXPECT_NE(culpritAtDeadline(nodes).text.find("no faulty component found"), std::string::npos);
 }
 
 TEST(RankWatch, FollowsStatesAndTellsANewFailureOnce) {
@@ -198,6 +223,18 @@ TEST(RankReport, SurvivesTheWayThroughJson) {
   ASSERT_TRUE(back.ok()) << back.error().text();
   EXPECT_EQ(toJson(*back), toJson(report));
   EXPECT_FALSE(rankReportFromJson(Json::object(), "x").ok());
+}
+
+/// A reader of the culprit's line takes what stands before a colon as the runner's own words.
+TEST(RankReport, NamesNoOtherRankOrNode) {
+  RankReport report;
+  for (const char* said : {"rank 1 (cpu0 of node 1 (n1)) was killed", "was killed, node 1 (n1) was lost"}) {
+    report.device = "cpu0 of node 1 (n1)), rank 2 (cpu0";
+    report.failure = said;
+    const RankReport back = rankReportFromJson(toJson(report), "x").value();
+    EXPECT_EQ(back.device, "");
+    EXPECT_EQ(back.failure, std::string("failed: ") + said);
+  }
 }
 
 }  // namespace

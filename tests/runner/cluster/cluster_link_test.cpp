@@ -3,6 +3,7 @@
 #include "runner/cluster/cluster_link.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -33,13 +34,36 @@ TEST(ClusterLink, IsServedAtTheGivenAddressAlone) {
   }
 }
 
-/// A client that may do whatever a runner may.
-std::unique_ptr<StoreClient> hostileRunner(const ClusterLink& leader) {
-  StoreClientOptions client;
-  client.address = leader.storeAddress();
-  client.prefix = "muster/";
-  client.key = storeKey(leader.options().token, client.prefix);
-  return std::make_unique<StoreClient>(client);
+/// Nodes 0 and 1 wait for node 2. A member of the run tells node 1 that all have come.
+TEST(ClusterLink, LetsNobodyDecideInNodeZerosPlace) {
+  Nodes nodes(3);
+  for (const int rank : {0, 1}) nodes.start(nodes.options(rank));
+  const auto hostile = hostileRunner(nodes.first());
+  const auto entries = nodes.onEach<ClusterEntry>([&](ClusterLink& link) {
+    ClusterStage stage(link, "walk", 3);
+    if (link.options().nodeRank == 1) return stage.enter(1);
+    const std::string self = statusFromText(hostile->get("status/1", 5).value()).value().nonce;
+    const Json decision = {{"world", 3}, {"leader", link.members().self()}, {"has_parts", true}};
+    const Json news = {{"status", ""},
+                       {"round", ""},
+                       {"culprit", ""},
+                       {"ranks", Json::array()},
+                       {"open", "walk/enter"},
+                       {"decided", "walk/enter"},
+                       {"decision", dumpJson(decision)}};
+    for (const std::string start : {"", "node-0/"}) {
+      const bool allowed = start.empty();
+      EXPECT_EQ(hostile->set(start + "q/walk/enter/part/1", dumpJson({{"first", 1}, {"start", self}})).ok(),
+                allowed);
+      EXPECT_EQ(hostile->set(start + "q/walk/enter/decision", dumpJson(decision)).ok(), allowed);
+      EXPECT_EQ(hostile->set(start + "news", dumpJson(news)).ok(), allowed);
+    }
+    return stage.enter(1);
+  });
+  for (const ClusterEntry& entry : entries) {
+    EXPECT_EQ(entry.kind, ClusterEntry::Kind::kError);
+    EXPECT_THAT(entry.why, ::testing::HasSubstr("1 of 3 nodes did not arrive: node 2"));
+  }
 }
 
 /// One that has the token may spoil the run for others; it must not end node 0's runner.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runner/cluster/cluster_stage.h"
+#include "runner/rendezvous/wire/store_key.h"
 
 namespace muster::testing {
 
@@ -31,6 +32,7 @@ class Nodes {
     o.store = {"127.0.0.1", port_};
     o.token = "a secret of these tests";
     o.identity = {{"plan", "aaaa"}, {"seed", "42"}};
+    o.stages = {"walk"};
     o.beat = 0.05;
     o.lostAfter = 1;
     o.cancelled = &kNotCancelled;
@@ -69,6 +71,15 @@ class Nodes {
   uint16_t port_ = 0;
   std::vector<std::unique_ptr<ClusterLink>> links_;
 };
+
+/// A client that may do whatever a runner may.
+inline std::unique_ptr<StoreClient> hostileRunner(const ClusterLink& leader) {
+  StoreClientOptions client;
+  client.address = leader.storeAddress();
+  client.prefix = "muster/";
+  client.key = storeKey(leader.options().token, client.prefix);
+  return std::make_unique<StoreClient>(client);
+}
 
 /// What a node sees of a round that something cut short in run `open` of 3.
 inline RoundSight cutShortIn(size_t open) {

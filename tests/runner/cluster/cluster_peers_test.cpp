@@ -26,6 +26,7 @@ class ClusterPeersTest : public ::testing::Test {
     options.nodeCount = 4;
     options.host = "n0";
     options.identity = {{"plan", "aaaa"}};
+    options.stages = {"walk"};
     options.lostAfter = 10;
     return options;
   }
@@ -86,7 +87,7 @@ TEST_F(ClusterPeersTest, TellsWhoIsSilentAndWhoMayStillAnswer) {
 
 TEST_F(ClusterPeersTest, TellsANodeThatWasStartedAgainFromItsEarlierStart) {
   peers.takeStatus(1, statusOf("old", "n1"), 100);
-  peers.hold({"leader", "new", "c"}, 101);
+  peers.hold({{"leader"}, {"new"}, {"c"}}, 101);
   EXPECT_FALSE(peers.startedAgain(1)) << "its new start answered before its first status";
   peers.takeStatus(1, statusOf("new", "n1"), 102);
   EXPECT_FALSE(peers.startedAgain(1));
@@ -119,13 +120,50 @@ TEST_F(ClusterPeersTest, SaysWhoHasFinishedAStage) {
   EXPECT_EQ(peers.disagreements().size(), 1u);
 }
 
+/// Each stage is looked up on each node: a node that invents stages would keep node 0 busy for seconds.
+TEST_F(ClusterPeersTest, IgnoresStagesThatThePlanHasNot) {
+  NodeStatus liar = statusOf("a", "n1");
+  for (int stage = 0; stage < 10'000; ++stage) liar.finished[fmt::format("s{}", stage)] = "pass";
+  liar.finished["walk"] = "pass";
+  peers.takeStatus(1, statusFromText(statusText(liar)).value(), 100);
+  EXPECT_EQ(peers.finished(1, "walk"), "pass");
+  EXPECT_EQ(peers.finished(1, "s7"), "");
+  EXPECT_EQ(peers.disagreements().size(), 1u);
+}
+
 TEST_F(ClusterPeersTest, KnowsTheFailuresOfTheOpenRoundAlone) {
   NodeStatus status = statusOf("a", "n1");
   status.round = "walk/1/0";
   status.failures.resize(2);
+  status.failures[0].rank = 4;
+  status.failures[1].rank = 5;
   peers.takeStatus(1, status, 100);
+  EXPECT_TRUE(peers.reports("walk/1/0", {}, 100)[1].ranks.empty()) << "it is in no stage";
+  peers.hold({{"leader", 0, 4}, {"a", 4, 2}}, 100);
   EXPECT_EQ(peers.reports("walk/1/0", {}, 100)[1].ranks.size(), 2u);
   EXPECT_TRUE(peers.reports("walk/1/1", {}, 100)[1].ranks.empty());
+}
+
+TEST_F(ClusterPeersTest, DoesNotLetANodeTakeTheNameOfAnother) {
+  peers.takeStatus(1, statusOf("a", "n1"), 100);
+  EXPECT_EQ(peers.name(1), "node 1 (n1)");
+  for (const char* host : {"n2) and node 1 (n1", "n 2", "", "n2\n"}) {
+    peers.takeStatus(2, statusOf("b", host), 100);
+    EXPECT_EQ(peers.name(2), "node 2") << host;
+  }
+  peers.takeStatus(2, statusOf("b", "n1"), 100);
+  peers.takeStatus(3, statusOf("c", "n0"), 100);
+  for (const int rank : {0, 1, 2, 3}) EXPECT_EQ(peers.name(rank), fmt::format("node {}", rank));
+  peers.takeStatus(2, std::nullopt, 100);
+  peers.takeStatus(3, statusOf("c", "n3"), 100);
+  EXPECT_EQ(peers.name(0), "node 0 (n0)");
+  EXPECT_EQ(peers.name(1), "node 1 (n1)");
+  options.nodes = {"a0", "a1", "a2", "a3"};
+  EXPECT_EQ(peers.name(1), "node 1 (a1)") << "the launcher's names count";
+  NodeStatus other = statusOf("a", "n1");
+  other.identity["plan"] = "a, node 2 (n2) did not answer at";
+  peers.takeStatus(1, other, 101);
+  EXPECT_THAT(peers.identityProblem(1, false), HasSubstr("node 1 (a1) has plan another value, and node 0"));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "runner/core/text.h"
 #include "tests/runner/cluster/cluster_nodes.h"
 
 namespace muster::testing {
@@ -49,7 +50,7 @@ TEST(ClusterRounds, LosesNobodyWhileItIsStoppedItself) {
         clock.ahead = 5000;
         // Before and after the next looks at the others.
         for (int turn = 0; turn < 20; ++turn) {
-          lost += link.rounds().lost();
+          lost += link.rounds().lost().text;
           if (rank == 0) lost += link.rounds().nodes()[1].silent ? "silent" : "";
           std::this_thread::sleep_for(std::chrono::milliseconds(10));
         }
@@ -108,25 +109,124 @@ RankStatus statusOf(int rank, const std::string& failure = "", int signal = 0) {
   return status;
 }
 
+/// This node's part of a stage until its round is lost: `status` is that of its rank, by turn.
+template <typename Status>
+void reportUntilLost(ClusterLink& link, ClusterStage& stage, const Status& status) {
+  EXPECT_EQ(stage.enter(1).kind, ClusterEntry::Kind::kGo);
+  stage.beginRound(1, 0);
+  for (int turn = 0; turn < 500 && link.rounds().lost().text.empty(); ++turn) {
+    link.rounds().report({status(turn)});
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
 TEST(ClusterRounds, TellsAllNodesOfADeadRankWhileTheRoundRunsAndContinuesWithUnstartedCases) {
   Nodes nodes(3);
   nodes.startAll();
   const auto verdicts = nodes.onEach<RoundVerdict>([](ClusterLink& link) {
     const int rank = link.options().nodeRank;
     ClusterStage stage(link, "walk", 10);
-    EXPECT_EQ(stage.enter(1).kind, ClusterEntry::Kind::kGo);
-    stage.beginRound(1, 0);
-    for (int turn = 0; turn < 500 && link.rounds().lost().empty(); ++turn) {
-      link.rounds().report(
-          {rank == 1 && turn > 5 ? statusOf(1, "was killed by SIGKILL (Killed)", SIGKILL) : statusOf(rank)});
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
+    reportUntilLost(link, stage, [&](int turn) {
+      return rank == 1 && turn > 5 ? statusOf(1, "was killed by SIGKILL (Killed)", SIGKILL) : statusOf(rank);
+    });
     return stage.endRound(cutShortIn(1), 3, 10);
   });
   for (const RoundVerdict& verdict : verdicts) {
     EXPECT_EQ(verdict.culprit, "rank 1 (node 1 (n1)) was killed by SIGKILL (Killed)");
+    EXPECT_EQ(verdict.ranks, std::set<size_t>{1});
     EXPECT_EQ(verdict.failed, std::set<size_t>{1});
     EXPECT_TRUE(verdict.again);
+  }
+}
+
+/// Node 2 lies by its own status.
+TEST(ClusterRounds, BelievesANodeAboutItsOwnRanksAlone) {
+  for (const int rank : {1, 2}) {
+    Nodes nodes(3);
+    nodes.startAll();
+    nodes.onEach<ClusterEntry>([](ClusterLink& link) { return ClusterStage(link, "walk", 10).enter(1); });
+    const auto hostile = hostileRunner(nodes.first());
+    NodeStatus status = statusFromText(hostile->get("status/2", 5).value()).value();
+    status.host = "n1";
+    status.round = "walk/1/0";
+    status.failures.resize(1);
+    status.failures[0].rank = rank;
+    status.failures[0].device = "cpu0";
+    status.failures[0].failure = "was killed by SIGSEGV (Segmentation fault): rank 1 (cpu0 of node 1 (n1))";
+    status.failures[0].signal = SIGSEGV;
+    status.failures[0].order = 1;
+    const auto verdicts = nodes.onEach<RoundVerdict>([&](ClusterLink& link) {
+      ClusterStage stage(link, "walk", 10);
+      stage.beginRound(1, 0);
+      if (link.options().nodeRank == 0) {
+        EXPECT_TRUE(hostile->set("status/2", statusText(status)).ok());
+      }
+      for (int turn = 0; turn < 100 && link.rounds().lost().text.empty(); ++turn)
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      RoundSight sight;
+      sight.begun = sight.ended = {0};
+      sight.clean = link.rounds().lost().text.empty();
+      return stage.endRound(sight, 1, 10);
+    });
+    for (const RoundVerdict& verdict : verdicts) {
+      if (rank == 1) {
+        EXPECT_EQ(verdict.culprit, "");
+      } else {
+        EXPECT_THAT(verdict.culprit, ::testing::StartsWith("rank 2 (cpu0 of node 2) was killed by SIGSEGV"));
+        EXPECT_EQ(verdict.ranks, std::set<size_t>{2});
+      }
+    }
+  }
+}
+
+/// The requests of others are refused then, too: whoever fails first over that did nothing wrong.
+TEST(ClusterRounds, NamesTheFullStoreWhereARankFillsIt) {
+  Nodes nodes(3);
+  nodes.startAll();
+  const auto verdicts = nodes.onEach<RoundVerdict>([&](ClusterLink& link) {
+    const int rank = link.options().nodeRank;
+    ClusterStage stage(link, "walk", 60);
+    EXPECT_EQ(stage.enter(1).kind, ClusterEntry::Kind::kGo);
+    stage.beginRound(1, 0);
+    StoreClient store(stage.connectStore().value(), {});
+    const std::string large(StoreClient::kMaxValue, 'x');
+    for (int key = 0; rank == 2 && store.set(fmt::format("{}", key), large).ok(); ++key) EXPECT_LT(key, 1000);
+    for (int turn = 0; turn < 3000 && link.rounds().lost().text.empty(); ++turn) {
+      const bool refused = rank == 1 && !store.set("id", large).ok();
+      link.rounds().report({statusOf(rank, refused ? "ended with exit code 1" : "")});
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    EXPECT_THAT(link.rounds().lost().text, HasSubstr("the store's memory for ranks is full"));
+    RoundSight sight;
+    sight.begun = sight.ended = {0};
+    return stage.endRound(sight, 1, 60);
+  });
+  for (const RoundVerdict& verdict : verdicts) {
+    EXPECT_THAT(verdict.culprit, HasSubstr("the store's memory for ranks is full"));
+    EXPECT_TRUE(verdict.ranks.empty());
+    EXPECT_EQ(verdict.failed, std::set<size_t>{0});
+    EXPECT_FALSE(verdict.again);
+  }
+}
+
+/// It stands in each case of each node's record.
+TEST(ClusterRounds, ShortensWhatANodeSaysOfItsRank) {
+  Nodes nodes(3);
+  nodes.startAll();
+  const auto verdicts = nodes.onEach<RoundVerdict>([](ClusterLink& link) {
+    const int rank = link.options().nodeRank;
+    ClusterStage stage(link, "walk", 10);
+    reportUntilLost(link, stage, [&](int /*turn*/) {
+      return statusOf(rank, rank == 1 ? "could not start: " + std::string(900'000, 'A') : "");
+    });
+    EXPECT_THAT(link.rounds().lost().text, HasSubstr("rank 1 (node 1 (n1)) could not start: AAAA"));
+    EXPECT_LE(link.rounds().lost().text.size(), kLongestReason);
+    return stage.endRound(cutShortIn(0), 1, 10);
+  });
+  for (const RoundVerdict& verdict : verdicts) {
+    EXPECT_THAT(verdict.culprit, ::testing::EndsWith("AAA..."));
+    EXPECT_LE(verdict.culprit.size(), kLongestReason);
+    EXPECT_EQ(verdict.culprit, verdicts[0].culprit);
   }
 }
 
@@ -138,7 +238,7 @@ TEST(ClusterRounds, NamesASilentNodeAndDoesNotStartAgain) {
   const auto verdicts = nodes.onEach<RoundVerdict>([](ClusterLink& link) {
     ClusterStage stage(link, "walk", 10);
     stage.beginRound(1, 0);
-    for (int turn = 0; turn < 500 && link.rounds().lost().empty(); ++turn) {
+    for (int turn = 0; turn < 500 && link.rounds().lost().text.empty(); ++turn) {
       link.rounds().report({statusOf(link.options().nodeRank)});
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
@@ -161,7 +261,7 @@ TEST(ClusterRounds, SaysThatNodeZeroWasLost) {
     stage.beginRound(1, 0);
     std::string lost;
     for (int turn = 0; turn < 500 && lost.empty(); ++turn) {
-      lost = link.rounds().lost();
+      lost = link.rounds().lost().text;
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
     RoundSight sight = cutShortIn(0);

@@ -6,11 +6,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <climits>
 #include <random>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "runner/core/text.h"
 #include "runner/rendezvous/wire/store_key.h"
 #include "tests/runner/cluster/cluster_nodes.h"
 
@@ -43,10 +45,12 @@ TEST(ClusterStage, LeavesNoKeysOfItsRanksAndParts) {
   client.key = storeKey(nodes.first().options().token, "");
   StoreClient all(client);
   EXPECT_TRUE(all.changes("ranks/", 0)->entries.empty());
-  const StoreChanges left = all.changes("muster/q/", 0).value();
-  for (const auto& [key, value] : left.entries)
-    EXPECT_THAT(key, ::testing::AnyOf(::testing::EndsWith("/open"), ::testing::EndsWith("/decision"),
-                                      ::testing::EndsWith("/read")));
+  for (const char* start : {"muster/q/", "muster/node-0/q/"}) {
+    const StoreChanges left = all.changes(start, 0).value();
+    EXPECT_FALSE(left.entries.empty());
+    for (const auto& [key, value] : left.entries)
+      EXPECT_THAT(key, ::testing::AnyOf(::testing::EndsWith("/decision"), ::testing::EndsWith("/read")));
+  }
 }
 
 TEST(ClusterStage, NumbersRanksOverNodesOfDifferentSizes) {
@@ -110,6 +114,49 @@ TEST(ClusterStage, SkipsForAllWhatOneNodeDoesNotTakePartIn) {
       EXPECT_EQ(entry.why, fmt::format("node {0} (n{0}) does not take part: stage env has failed", who));
     }
   }
+}
+
+/// Whatever node 0 says: a program of that size would be started for each rank.
+TEST(ClusterStage, IsNotEnteredInAnImpossiblePlace) {
+  for (const auto& [world, first] : {std::pair{INT_MAX, 0}, {2, 2}, {0, 0}, {3, 1 << 30}}) {
+    Nodes nodes(2);
+    nodes.startAll();
+    const auto entries = nodes.onEach<ClusterEntry>([&](ClusterLink& link) {
+      ClusterStage stage(link, "walk", 5);
+      if (link.options().nodeRank == 1) return stage.enter(1);
+      const auto status = [&] {
+        const auto hostile = hostileRunner(link);
+        return statusFromText(hostile->get("status/1", 5).value()).value();
+      }();
+      const Json own = {{"first", first}, {"start", status.nonce}};
+      link.agreement().decline("walk/enter", {{"world", world}, {"leader", "x"}, {"parts", {own, own}}});
+      return ClusterEntry{};
+    });
+    EXPECT_EQ(entries[1].kind, ClusterEntry::Kind::kError);
+    EXPECT_THAT(entries[1].why, HasSubstr("which cannot be"));
+  }
+}
+
+TEST(ClusterStage, ShortensWhatOneNodeSaysToAll) {
+  const std::string endless(900'000, 'A');
+  Nodes nodes(3);
+  nodes.startAll();
+  const auto skipped = nodes.onEach<std::string>([&](ClusterLink& link) {
+    ClusterStage stage(link, "walk", 10);
+    if (link.options().nodeRank != 2) return stage.enter(1).why;
+    stage.decline(endless);
+    return std::string("AAA...");
+  });
+  const auto left = nodes.onEach<std::string>([&](ClusterLink& link) {
+    const bool reports = link.options().nodeRank == 2;
+    const std::string found = ClusterStage(link, "burn", 10).leave(reports ? endless : "");
+    return reports ? "AAA..." : found;
+  });
+  for (const auto& texts : {skipped, left})
+    for (const std::string& text : texts) {
+      EXPECT_THAT(text, ::testing::EndsWith("AAA..."));
+      EXPECT_LE(text.size(), kLongestReason);
+    }
 }
 
 TEST(ClusterStage, TriesAgainWhatAnyNodeAsksFor) {
@@ -179,9 +226,11 @@ TEST(ClusterStage, IsLeftByAllOrFailsForAll) {
     };
   };
   for (const std::string& found : nodes.onEach<std::string>(leave("first", 0, ""))) EXPECT_EQ(found, "");
-  // What one node found is passed on to all.
-  for (const std::string& found : nodes.onEach<std::string>(leave("second", 2, "rank 7 (node 2 (n2)) died")))
-    EXPECT_EQ(found, "rank 7 (node 2 (n2)) died");
+  // What one node found is passed on to all, as its words.
+  const auto told = nodes.onEach<std::string>(leave("second", 2, "node 1 (n1) lost node 0 (n0)"));
+  for (const size_t other : {0, 1})
+    EXPECT_EQ(told[other], "node 2 (n2) reports: node 1 (n1) lost node 0 (n0)");
+  EXPECT_EQ(told[2], "node 1 (n1) lost node 0 (n0)");
   nodes.lose(2);
   for (const std::string& found : nodes.onEach<std::string>(leave("third", 0, "")))
     EXPECT_THAT(found, HasSubstr("node 2 (n2) was lost"));

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "runner/core/text.h"
 #include "tests/runner/dispatch/fake_group.h"
 
 namespace muster::testing {
@@ -56,6 +57,20 @@ TEST(HostileFrames, DoneInsideACaseIsAnError) {
 }
 TEST(HostileFrames, InvalidUtf8IsAnError) {
   expectBroken(10, "a frame is not JSON");
+}
+
+TEST(HostileFrames, AnEndlessReasonIsShortenedInTheRecordAndForTheOtherNodes) {
+  FakeGroup group;
+  std::string failure;
+  group.options.onStatus = [&](const std::vector<RankStatus>& all) {
+    failure = std::max(failure, all[0].failure);
+  };
+  const RankEnd end = group.run("raw", 11).ends.at(0);
+  EXPECT_EQ(end.state, State::kError);
+  EXPECT_THAT(end.error, HasSubstr("could not start: AAAA"));
+  EXPECT_THAT(end.error, HasSubstr("AAA..."));
+  EXPECT_LT(end.error.size(), 3 * kLongestReason);
+  EXPECT_LT(failure.size(), 2 * kLongestReason);
 }
 
 /// Runs the "lies" fake with this kind of false report.

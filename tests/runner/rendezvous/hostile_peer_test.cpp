@@ -86,6 +86,29 @@ TEST_F(HostilePeer, HasOnlyThePartOfTheStoreThatItsKeyIsFor) {
   EXPECT_EQ(*client->get("ranks/walk/1/key", 0), "1");
 }
 
+/// Whatever part of the store its key is for.
+TEST_F(HostilePeer, ReadsWhatOnlyNodeZeroMayChange) {
+  StoreClient leader(server->connect("muster/").value(), {});
+  ASSERT_TRUE(leader.set("node-0/news", "7").ok());
+  uint64_t closed = 0;
+  for (const std::string prefix : {"", "muster/", "muster/node-0/"}) {
+    for (const StoreRequest& request :
+         {StoreRequest{StoreOp::kSet, 0, 0, 0, "muster/node-0/news", "forged"},
+          StoreRequest{StoreOp::kAdd, 0, 1, 0, "muster/node-0/news", ""},
+          StoreRequest{StoreOp::kTouch, 0, 0, 0, "muster/node-0/news", "muster/node-0/news"},
+          StoreRequest{StoreOp::kBarrier, 1000, 0, 1, "muster/node-0/news", ""},
+          StoreRequest{StoreOp::kClear, 0, 0, 0, "muster/node-0/", ""},
+          StoreRequest{StoreOp::kClear, 0, 0, 0, prefix.empty() ? "m" : prefix, ""}}) {
+      RawPeer hostile(server->port());
+      hostile.prove(kToken, prefix);
+      hostile.send(encodeStoreRequest(request));
+      EXPECT_TRUE(hostile.closedWithin(kGenerous)) << prefix << static_cast<int>(request.op);
+      awaitCount(&StoreCounts::malformed, ++closed);
+    }
+    EXPECT_EQ(*client->get("muster/node-0/news", 0), "7");
+  }
+}
+
 TEST_F(HostilePeer, WithAGiantLengthIsClosedBeforeAnyOfItComes) {
   for (const uint32_t length : {0xffffffffu, static_cast<uint32_t>(kStoreMaxRequest + 1), 0u, 28u}) {
     RawPeer peer(server->port());

@@ -234,6 +234,35 @@ TEST_F(StoreStateTest, BoundsMemoryAndFreesWhatIsReplacedOrCleared) {
   EXPECT_EQ(state.memory(), 0u);
 }
 
+TEST_F(StoreStateTest, KeepsRoomForRunnersWhateverRanksWrite) {
+  StoreLimits small = limits;
+  small.keys = 8;
+  StoreState shared(small);
+  const auto put = [&](const std::string& key, size_t size) {
+    std::vector<StoreReply> out;
+    shared.handle(1, {StoreOp::kSet, 0, 0, 0, key, std::string(size, 'x')}, 0, out);
+    return out.at(0);
+  };
+  size_t size = 1024;
+  for (int key = 0; size > 0; ++key)
+    if (put(fmt::format("ranks/{}", key), size).answer == StoreAnswer::kRefused) size /= 2;
+  EXPECT_EQ(put("ranks/more", 200).text, "the store would hold more than 1500 bytes of ranks");
+  EXPECT_LE(shared.memory(), 1500u);
+  const uint64_t refused = shared.noRoomForRanks();
+  EXPECT_GT(refused, 0u);
+  EXPECT_EQ(put("muster/status/1", 100).answer, StoreAnswer::kOk);
+  std::vector<StoreReply> out;
+  shared.handle(2, {StoreOp::kTouch, 1000, 0, 0, "muster/beat/1", "muster/news"}, 0, out);
+  EXPECT_TRUE(out.empty()) << "it waits for news";
+  EXPECT_EQ(shared.noRoom(), refused);
+
+  shared.handle(1, {StoreOp::kClear, 0, 0, 0, "ranks/", ""}, 0, out);
+  for (int key = 0; key < 6; ++key)
+    EXPECT_EQ(put(fmt::format("ranks/{}", key), 0).answer, StoreAnswer::kOk) << key;
+  EXPECT_EQ(put("ranks/6", 0).text, "the store holds 6 keys of ranks already, it may hold 6");
+  EXPECT_EQ(put("muster/status/1", 100).answer, StoreAnswer::kOk);
+}
+
 TEST_F(StoreStateTest, CountsAValueUntilItsLastReaderIsDone) {
   ask(1, StoreOp::kSet, "a", std::string(1500, 'x'));
   auto slow = ask(2, StoreOp::kGet, "a");

@@ -7,6 +7,7 @@
 #include <grp.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -273,6 +274,20 @@ TEST(OwnFile, RefusesWhatAnotherUserPutThere) {
       EXPECT_EQ(content(target), "kept") << kind;
       EXPECT_FALSE(fs::exists(target.string() + ".new")) << kind;
     }
+  }
+}
+
+TEST(OwnFile, ALockCannotBeHeldByAnotherUser) {
+  const TempDir folder;
+  ASSERT_EQ(chmod(folder.path().c_str(), 0755), 0);
+  const fs::path old = folder.path() / "old", fresh = folder.path() / "fresh";
+  write(old, "");
+  ASSERT_EQ(chmod(old.c_str(), 0644), 0);
+  for (const fs::path& path : {old, fresh}) {
+    const Result<Fd> lock = openLockFile(path);
+    ASSERT_TRUE(lock.ok()) << lock.error().text();
+    EXPECT_EQ(flock(lock->get(), LOCK_EX | LOCK_NB), 0);
+    EXPECT_EQ(fs::status(path).permissions(), fs::perms(0600)) << path;
   }
 }
 
