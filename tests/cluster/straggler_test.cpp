@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <map>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "runner/core/json.h"
 #include "tests/cluster/cluster_run.h"
@@ -24,8 +26,7 @@ constexpr int kStragglerHosts = 3;
 constexpr int kStraggler = 2;
 constexpr double kQuota = 0.03;  ///< of one processor: far less than its share of a full machine
 
-// Nearly twice the median. That of three is the slower one of the two that are well: however much tests that
-// run beside this one hold them up, neither can be far above it.
+// Nearly twice the median, which is that of the slower one of the two that are well.
 constexpr const char* kStragglerPlan = R"(schema = 1
 name = "straggler"
 sku = "auto"
@@ -95,8 +96,15 @@ class ClusterStraggler : public ::testing::Test {
     return 0;
   }
 
+  /// Whether this machine slowed nobody else: those that are well alike, the straggler far from both.
+  static bool oneStraggler(const std::vector<double>& seconds) {
+    const auto [fast, slow] = std::minmax(seconds.at(0), seconds.at(1));
+    return slow < fast * 1.5 && seconds.at(kStraggler) > slow * 3;
+  }
+
   /// The records of all hosts as one fleet.
   ProcessResult fleet(const ClusterRun& run) {
+    fs::create_directories(dir_.path() / "run");
     for (int host = 0; host < kStragglerHosts; ++host)
       fs::copy(run.folder(host), dir_.path() / "run" / Hosts::name(host), fs::copy_options::recursive);
     const fs::path nodes = dir_.write("nodes.txt", fmt::format("n[0-{}]\n", kStragglerHosts - 1));
@@ -116,25 +124,34 @@ class ClusterStraggler : public ::testing::Test {
 };
 
 TEST_F(ClusterStraggler, IsNamedByTheFleetAndThoseWhoWaitForItAreNot) {
-  ClusterRun run(kStragglerHosts, kStragglerPlan, {});
-  const QuotaGroup quota(kQuota / static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)));
-  if (!quota.ready()) GTEST_SKIP() << "a cpu cgroup cannot be made here";
-  run.wrapper = withOwnInterfaces();
-  run.startAll();
-  const bool slowed = slowDown(run, quota);
-  run.finish();
-  ASSERT_TRUE(slowed) << run.ended(kStraggler).out << run.ended(kStraggler).err;
+  // A machine that others use may hold up one of the two that are well, too: such a run shows two stragglers.
+  constexpr int kTries = 5;
   std::string times;
-  for (int host = 0; host < kStragglerHosts; ++host) {
-    EXPECT_EQ(run.ended(host).exitCode, 0) << run.ended(host).out << run.ended(host).err;
-    times += fmt::format("{}: {} s\n", Hosts::name(host), localComputeTime(run, host));
+  for (int attempt = 1; attempt <= kTries; ++attempt) {
+    ClusterRun run(kStragglerHosts, kStragglerPlan, {});
+    const QuotaGroup quota(kQuota / static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)));
+    if (!quota.ready()) GTEST_SKIP() << "a cpu cgroup cannot be made here";
+    run.wrapper = withOwnInterfaces();
+    run.startAll();
+    const bool slowed = slowDown(run, quota);
+    run.finish();
+    ASSERT_TRUE(slowed) << run.ended(kStraggler).out << run.ended(kStraggler).err;
+    std::vector<double> seconds;
+    for (int host = 0; host < kStragglerHosts; ++host) {
+      EXPECT_EQ(run.ended(host).exitCode, 0) << run.ended(host).out << run.ended(host).err;
+      seconds.push_back(localComputeTime(run, host));
+      times += fmt::format("try {}, {}: {} s\n", attempt, Hosts::name(host), seconds.back());
+    }
+    if (!oneStraggler(seconds)) continue;
+    const ProcessResult result = fleet(run);
+    EXPECT_EQ(result.exitCode, 1) << result.out << result.err << times;
+    EXPECT_EQ(
+        missed(),
+        (std::map<std::string, std::string>{{Hosts::name(kStraggler), "collective.local_compute_time"}}))
+        << result.out << times;
+    return;
   }
-  fs::create_directories(dir_.path() / "run");
-  const ProcessResult result = fleet(run);
-  EXPECT_EQ(result.exitCode, 1) << result.out << result.err << times;
-  EXPECT_EQ(missed(),
-            (std::map<std::string, std::string>{{Hosts::name(kStraggler), "collective.local_compute_time"}}))
-      << result.out << times;
+  FAIL() << "in none of " << kTries << " runs was the straggler the only slow host\n" << times;
 }
 
 }  // namespace
