@@ -61,7 +61,12 @@ class Reader {
     if (root_.integer("schema", {}, schema) && schema != 1)
       root_.complain("schema", fmt::format("this Muster reads waivers of schema 1, found {}", schema));
     root_.require("waiver");
-    for (TomlTable& table : root_.tables("waiver")) readOne(table);
+    std::vector<TomlTable> tables = root_.tables("waiver");
+    if (tables.size() > kMostWaivers)
+      root_.complain("waiver", fmt::format("{} waivers, more than {}: split the file by node", tables.size(),
+                                           kMostWaivers));
+    else
+      for (TomlTable& table : tables) readOne(table);
     root_.finish();
     MUSTER_CHECK_OK(complaints_.status());
     return std::move(waivers_);

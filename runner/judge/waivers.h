@@ -31,6 +31,8 @@ struct Waiver {
 };
 
 /// A waiver file, with its text and digest for the record.
+constexpr size_t kMostWaivers = 1000;  ///< of one file or record
+
 struct Waivers {
   std::string path;
   std::string sha256;  ///< filled in by whoever read the file

@@ -12,6 +12,7 @@
 #include "runner/slurm/drain.h"
 #include "runner/slurm/progress.h"
 #include "runner/slurm/submission.h"
+#include "runner/system/trust.h"
 
 namespace muster::slurm {
 namespace fs = std::filesystem;
@@ -34,9 +35,26 @@ double lastChange(const fs::path& folder) {
   return last;
 }
 
+/// A run inside `folder`: an earlier version, or a hand, put it there. Empty: none.
+fs::path runInside(const fs::path& folder) {
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    if (!at->is_symlink(error) && at->is_directory(error) && RunStore::holdsRun(at->path()))
+      return at->path();
+  return error ? folder : fs::path();
+}
+
 /// Finds why a run that is old enough stays all the same. What its user wrote concerns it alone; an error is
 /// one of all runs: Slurm does not answer.
 Status findWhyKept(const RunStore& run, OldRun& old) {
+  if (const auto own = ownFolder(run.folder()); !own.ok()) {
+    old.kept = own.error().message;
+    return {};
+  }
+  if (const fs::path inside = runInside(run.folder()); !inside.empty()) {
+    old.kept = fmt::format("another run lies inside it: {}", inside.string());
+    return {};
+  }
   std::error_code none;  // whoever is at work on the run has made its lock; looking for one makes nothing
   if (fs::exists(run.folder() / ".lock", none))
     if (const auto lock = run.lock(); !lock.ok()) {

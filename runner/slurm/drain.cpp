@@ -119,7 +119,7 @@ Status applyUndrain(const RunStore& run, std::vector<NodeAction>& actions) {
       action.why = why;
       continue;
     }
-    MUSTER_CHECK_OK(resume(action.node).context("giving back " + action.node));
+    MUSTER_CHECK_OK(undrain(action.node).context("giving back " + action.node));
     MUSTER_CHECK_OK(note(run, "undrain", action));
   }
   return {};

@@ -409,8 +409,9 @@ Status drain(const std::string& node, const std::string& reason) {
   return {};
 }
 
-Status resume(const std::string& node) {
-  MUSTER_TRY(const std::string said, answer({"scontrol", "update", "NodeName=" + node, "State=RESUME"}));
+Status undrain(const std::string& node) {
+  // RESUME would also give back a node that is down.
+  MUSTER_TRY(const std::string said, answer({"scontrol", "update", "NodeName=" + node, "State=UNDRAIN"}));
   return {};
 }
 

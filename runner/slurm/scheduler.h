@@ -80,9 +80,9 @@ Result<std::string> submit(const std::string& script, const std::vector<std::str
 /// Cancels jobs that still wait or run.
 Status cancel(const std::set<std::string>& jobs);
 
-/// Sets a node to DRAIN with this reason, or back to service.
+/// Sets a node to DRAIN with this reason, or takes DRAIN away: one that is down stays down.
 Status drain(const std::string& node, const std::string& reason);
-Status resume(const std::string& node);
+Status undrain(const std::string& node);
 
 /// What the tools print in the formats that the functions above ask for; kProtocol when it is another. Texts
 /// that users choose (comments, reasons) stand last and have a fixed width: they may hold bars and line

@@ -160,6 +160,13 @@ Result<RunStore> RunStore::create(const fs::path& folder, const Submission& subm
   std::error_code error;
   const fs::path path = fs::absolute(folder).lexically_normal();
   MUSTER_CHECK_OK(checkPath(path));
+  for (fs::path above = path.parent_path(); above.has_relative_path(); above = above.parent_path())
+    if (holdsRun(above))
+      return Error{
+          ErrorCode::kUsage,
+          fmt::format("it lies inside another run, {}, and would be removed with it; choose another --out",
+                      above.string()),
+          path.string()};
   if (fs::exists(path, error) && !fs::is_empty(path, error))
     return Error{ErrorCode::kUsage, "this directory is not empty and was not changed; choose another --out",
                  path.string()};

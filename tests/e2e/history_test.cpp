@@ -65,6 +65,10 @@ TEST_F(History, KeepsARunOnceAndComparesItWithTheLastAcceptance) {
   EXPECT_THAT(compared.out, HasSubstr("WORSE   gpu5 gemm compute.gemm_throughput"));
   EXPECT_THAT(compared.out, Not(HasSubstr(" : ")));  // a figure without labels
   EXPECT_EQ(history({"compare", "2", "2"}).exitCode, 0);
+  ASSERT_EQ(history({"add", run("h100x8-ecc-burst", 3)}).exitCode, 0);
+  const auto counted = history({"compare", "1", "3"});
+  EXPECT_EQ(counted.exitCode, 1) << "errors are counts, which are not compared: " << counted.out;
+  EXPECT_THAT(counted.out, HasSubstr("the later run is rejected: muster history show 3"));
 
   const auto json = parseJson(history({"compare", "1", "2", "--json"}).out);
   ASSERT_TRUE(json.ok());

@@ -31,7 +31,7 @@ class SlurmForged : public SlurmTest {
     record.mac.clear();
     record.mac = macOf(record, *readKey(run / "keys" / node));
     fs::create_directories(recordOf(run, node).parent_path());
-    ASSERT_TRUE(writeRecord(record, recordOf(run, node)).ok());
+    ASSERT_TRUE(writeRecord(recordText(record), recordOf(run, node)).ok());
   }
 
   /// Makes the node's own record and exit file those of one that failed.

@@ -79,6 +79,18 @@ TEST_F(SlurmHooks, DrainARejectedNodeWithOurReason) {
   }
 }
 
+TEST_F(SlurmHooks, SeeAllOfANodeWhateverAJobAskedFor) {
+  const fs::path hooks = write(impossiblePlan());
+  const ProcessResult result =
+      slurm().command({(hooks / "prolog.sh").string()}, 60,
+                      {{"SLURMD_NODENAME", "node1"}, {"CUDA_VISIBLE_DEVICES", "0"}, {"NCCL_DEBUG", "INFO"}});
+  EXPECT_EQ(result.exitCode, 0) << result.err;
+  const std::string record = readWhole(hooks / "keep/prolog/node1/run/record.json");
+  EXPECT_THAT(record, HasSubstr("\"environment\""));
+  EXPECT_THAT(record, Not(HasSubstr("CUDA_VISIBLE_DEVICES")));
+  EXPECT_THAT(record, Not(HasSubstr("NCCL_DEBUG")));
+}
+
 TEST_F(SlurmHooks, NeverDrainOnASimulatedVerdict) {
   const fs::path hooks = write(quickPlan());
   const std::string muster = (distDir() / "bin" / "muster").string();

@@ -103,6 +103,18 @@ TEST_F(SlurmDrain, DrainsExactlyTheRejectedNodeAndGivesOnlyThatOneBack) {
   EXPECT_EQ(slurm().state("node4"), "drained");
 }
 
+TEST_F(SlurmDrain, DoesNotGiveBackANodeThatWentDownMeanwhile) {
+  const fs::path run = newRun();
+  EXPECT_EQ(submitSick(run, {1}, "node[1-2]").exitCode, 1);
+  ASSERT_EQ(slurm().muster({"drain", run.string(), "--apply"}).exitCode, 0);
+  const std::string reason = slurm().reason("node1");
+  slurm().set("node1", "DOWN", reason);
+  ASSERT_EQ(slurm().state("node1"), "drained") << "as Slurm shows a node that is both";
+  ASSERT_EQ(slurm().reason("node1"), reason);
+  EXPECT_THAT(slurm().muster({"undrain", run.string(), "--apply"}).out, HasSubstr("node1: given back"));
+  EXPECT_THAT(slurm().state("node1"), StartsWith("down"));
+}
+
 TEST_F(SlurmDrain, RefusesASimulatedVerdict) {
   const fs::path run = newRun();
   ASSERT_EQ(submit(quickPlan(), run, {"--simulate", slowFirstNode(), "--wait"}, "node[1-2]").exitCode, 1);
@@ -353,6 +365,9 @@ TEST_F(SlurmClean, RemovesOldRunsOnlyWhenAskedTo) {
   const std::string said = clean("0s", "--apply");
   EXPECT_THAT(said, HasSubstr("done: removed"));
   EXPECT_THAT(said, HasSubstr("alive: kept: its jobs still wait or run"));
+  const ProcessResult nested = submit(quickPlan(), root / "alive" / "again", {}, "node2");
+  EXPECT_EQ(nested.exitCode, 2);
+  EXPECT_THAT(nested.err, HasSubstr("it lies inside another run"));
   EXPECT_FALSE(fs::exists(root / "done"));
   EXPECT_TRUE(fs::exists(root / "alive" / "slurm.json"));
   EXPECT_TRUE(fs::exists(root / "not-a-run"));
@@ -370,13 +385,23 @@ TEST_F(SlurmClean, KeepsWhatIsNotItsOwnAndWhatItStillNeeds) {
     return slurm().muster({"clean", root.string(), "--older-than", "0s", "--apply"});
   };
 
+  ASSERT_EQ(submit(quickPlan(), root / "outer", {"--simulate", slowFirstNode(), "--wait"}, "node2").exitCode,
+            1);
+  fs::create_directories(root / "outer" / "saved");
+  fs::copy(elsewhere, root / "outer" / "saved" / "inner", fs::copy_options::recursive);
+  fs::copy(elsewhere, root / "others", fs::copy_options::recursive);
+  ASSERT_EQ(chown((root / "others").c_str(), 12345, 12345), 0);
+
   const ProcessResult kept = clean();
   EXPECT_EQ(kept.exitCode, 0) << kept.err;
+  EXPECT_THAT(kept.out, HasSubstr("outer: kept: another run lies inside it: "));
+  EXPECT_THAT(kept.out, HasSubstr("others: kept: "));
   EXPECT_THAT(kept.out, HasSubstr("foreign: kept: "));
   EXPECT_THAT(kept.out, HasSubstr("drainer: kept: it drained node1"));
   EXPECT_THAT(kept.out, Not(HasSubstr("link")));
   for (const fs::path& path :
-       {root / "foreign" / "slurm.json", root / "drainer" / "slurm.json", elsewhere / "slurm.json"})
+       {root / "foreign" / "slurm.json", root / "drainer" / "slurm.json", elsewhere / "slurm.json",
+        root / "outer" / "saved" / "inner" / "slurm.json", root / "others" / "slurm.json"})
     EXPECT_TRUE(fs::exists(path)) << path;
 
   // Given back, it may go; but not while Slurm cannot say whether its jobs run.

@@ -10,7 +10,6 @@
 namespace muster::fleet {
 namespace {
 
-constexpr size_t kMostWaivers = 1000;
 constexpr size_t kWaiverTextBytes = 300;
 constexpr size_t kMostLabels = 100;  ///< that one waiver asks for
 constexpr size_t kDateBytes = 10;    ///< "2026-12-31"
@@ -52,6 +51,9 @@ void readOne(const dom::object& object, FleetNames& names, NodeSummary& node, Fa
   if (failures.ok() && waiver.expires < formatUtc(node.started).substr(0, kDateBytes))
     failures.fail("list", fmt::format("a waiver expired on {}, before the run began",
                                       printable(waiver.expires, kDateBytes)));
+  if (failures.ok() && !waiver.node.empty() && waiver.node != node.node && state != WaiverState::kElsewhere)
+    failures.fail("list", fmt::format("a waiver of node {} is called {} here", printable(waiver.node, 64),
+                                      nameOf(state)));
   if (!failures.ok()) return;
   WaiverCount count = countOf(state, static_cast<uint32_t>(covered));
   count.waiver = names.waiver(waiver);

@@ -19,7 +19,8 @@ Examples:
   muster history delta --survey runs/look       list nodes to retest since the last acceptance
   muster history delta runs/n17-again --out runs/accepted-2     re-accept the fleet with these
 
-Exit code: trend and compare 1 if a metric got worse, add 3 if a record could not be read, delta 3 if nodes must be
+Exit code: trend and compare 1 if a metric got worse, compare also if the earlier run was accepted and the later one was
+not, add 3 if a record could not be read, delta 3 if nodes must be
 retested.)";
 
 constexpr const char* kDeltaExamples = R"(

@@ -238,8 +238,12 @@ void printComparison(const history::Comparison& c) {
   }
   if (c.figures.size() > kMostShown)
     printText("  and {} more; --json lists them all\n", c.figures.size() - kMostShown);
-  printText("{} metrics changed, {} unchanged, {} in only one of the runs\n", c.figures.size(), c.alike,
-            c.onlyBefore + c.onlyAfter);
+  printText(
+      "{} metrics changed, {} unchanged, {} in only one of the runs; counts and yes-or-no values are not "
+      "compared\n",
+      c.figures.size(), c.alike, c.onlyBefore + c.onlyAfter);
+  if (c.after.acceptance != Acceptance::kAccepted)
+    printText("the later run is {}: muster history show {}\n", nameOf(c.after.acceptance), c.after.number);
 }
 
 Result<int> compare(const HistoryOptions& options) {
@@ -259,7 +263,10 @@ Result<int> compare(const HistoryOptions& options) {
     printComparison(comparison);
   const bool worse = std::any_of(comparison.figures.begin(), comparison.figures.end(),
                                  [](const auto& figure) { return figure.worse; });
-  return worse ? kExitRejected : kExitAccepted;
+  // What failed may be a count or a part, which no metric shows.
+  const bool lost =
+      runs.first.acceptance == Acceptance::kAccepted && runs.second.acceptance != Acceptance::kAccepted;
+  return worse || lost ? kExitRejected : kExitAccepted;
 }
 
 }  // namespace

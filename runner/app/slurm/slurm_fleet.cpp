@@ -20,7 +20,7 @@ namespace muster {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr uint64_t kMostFleetBytes = 1ull << 30;
+constexpr uint64_t kMostFleetBytes = 256ull << 20;  ///< 40 MB for 10,000 nodes
 constexpr size_t kMostLines = 40;
 constexpr int kNotStartedByShell = 126;
 constexpr int kNotFoundByShell = 127;

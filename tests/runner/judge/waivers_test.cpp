@@ -64,6 +64,12 @@ Outcome under(const Waiver& waiver, const Verdict& before, const WaivedNode& nod
   return verdicts.front().outcome;
 }
 
+TEST(Waivers, AreAThousandAtMost) {
+  std::string text = kHead;
+  for (size_t i = 0; i <= kMostWaivers; ++i) text += "[[waiver]]\nstage = \"s" + std::to_string(i) + "\"\n";
+  EXPECT_THAT(errorOf(text), ::testing::HasSubstr("1001 waivers, more than 1000"));
+}
+
 TEST(Waivers, AreReadWithTheirPlace) {
   const auto waivers = parseWaivers(kHead + waiver("device = \"gpu3\"\nserial = \"S3\"\n"
                                                    "where = { dtype = \"bf16\" }\n"),
