@@ -12,7 +12,7 @@ extern "C" {
 
 #define MUSTER_PLUGIN_MAGIC 0x31304d5253544d55ull /* the bytes "UMTSRM01" in a little-endian file */
 #define MUSTER_ABI_MAJOR 1u
-#define MUSTER_ABI_MINOR 0u
+#define MUSTER_ABI_MINOR 1u
 
 #if defined(__GNUC__)
 #define MUSTER_EXPORT __attribute__((visibility("default")))
@@ -72,6 +72,8 @@ typedef struct muster_measurement {
   uint64_t sample_count;
   const char *text; /* NULL for a number */
   double time;      /* seconds on the device's clock when it was taken; negative: now */
+  /* Since minor 1: NULL, or when each sample was taken, on the same clock; `time` is that of the last one. */
+  const double *times;
 } muster_measurement;
 
 /* What the host offers a session. Valid until close() returns; callable from any thread. Slots are only

@@ -27,8 +27,9 @@ class HealthTest : public sdk::Session {
     // Counters are read twice: what grows in between shows whether the node is idle.
     MUSTER_CHECK_OK(machine_.inventory->health(start, "idle"));
     const double watched = machine_.virtualTime() ? start : systemClock().now();
-    MUSTER_TRY(Readings readings,
-               machine_.inventory->surroundings(params.folder.empty() ? "." : params.folder));
+    std::string folder = params.folder.empty() ? machine_.runFolder : params.folder;
+    if (folder.empty()) folder = ".";
+    MUSTER_TRY(Readings readings, machine_.inventory->surroundings(folder));
     // Simulated time passes by itself.
     if (!machine_.virtualTime() && !pauseUntil(reporter_.host(), watched + params.idleWindow))
       return Error{ErrorCode::kTimeout, "cancelled while measuring idle CPU time", ""};

@@ -61,6 +61,7 @@ Result<Machine> openMachine(const Json& context) {
   r.optional("virtual_start", options.virtualStart);
   r.optional("seed", options.seed);
   r.optional("world_size", worldSize);
+  r.optional("run_folder", machine.runFolder);
   MUSTER_CHECK_OK(r.status());
   if (context.contains("node") && context["node"].is_object()) {
     JsonReader node(context["node"], "context.node");
@@ -79,14 +80,21 @@ Result<Machine> openMachine(const Json& context) {
 Reporter::Reporter(const sdk::Host& host, const Machine& machine, const std::string& test)
     : host_(host), machine_(machine), declared_(metricNames(test, machine.backendName)) {}
 
-Status Reporter::report(const Reading& reading, double time) const {
+Status Reporter::report(const Reading& reading, double time) {
   if (declared_.count(reading.name) == 0 || !machine_.reports(reading)) return {};
   sdk::Host::LabelList labels(reading.labels.begin(), reading.labels.end());
   if (!reading.device.empty()) labels.emplace_back("device", reading.device);
   const auto label = labelNames().find(reading.name);
   if (label != labelNames().end() && !reading.text.empty()) labels.emplace_back(label->second, reading.text);
   if (reading.unit == "text") return host_.fact(reading.name, reading.text, labels);
-  MUSTER_CHECK_OK(host_.measurement(reading.name, reading.unit, {reading.value}, labels, time));
+  if (keeping_) {
+    Series& series = kept_[{reading.name, std::move(labels)}];
+    series.unit = reading.unit;
+    series.values.push_back(reading.value);
+    series.times.push_back(time);
+  } else {
+    MUSTER_CHECK_OK(host_.measurement(reading.name, reading.unit, {reading.value}, labels, time));
+  }
   const auto fact = factNames().find(reading.name);
   if (fact == factNames().end() || reading.text.empty() || declared_.count(fact->second) == 0) return {};
   return host_.fact(
@@ -94,8 +102,15 @@ Status Reporter::report(const Reading& reading, double time) const {
       reading.device.empty() ? sdk::Host::LabelList{} : sdk::Host::LabelList{{"device", reading.device}});
 }
 
-Status Reporter::report(const std::vector<Reading>& readings, double time) const {
+Status Reporter::report(const std::vector<Reading>& readings, double time) {
   for (const Reading& reading : readings) MUSTER_CHECK_OK(report(reading, time));
+  return {};
+}
+
+Status Reporter::flush() {
+  for (const auto& [key, series] : kept_)
+    MUSTER_CHECK_OK(host_.series(key.first, series.unit, series.values, series.times, key.second));
+  kept_.clear();
   return {};
 }
 

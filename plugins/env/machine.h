@@ -2,9 +2,12 @@
 // The backend that a session of the env plugin looks at, and how its readings are reported.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "kernels/interfaces/backend.h"
 #include "plugins/sdk/plugin.h"
@@ -18,6 +21,7 @@ struct Machine {
   std::string backendName;
   std::string
       device;  ///< our device where the stage has several ranks; empty: this rank speaks for all of the node
+  std::string runFolder;    ///< the run directory; empty: the host does not say
   double virtualStart = 0;  ///< seconds of virtual time at which the session begins (sim)
 
   [[nodiscard]] bool virtualTime() const { return backend->virtualTime(); }
@@ -37,15 +41,25 @@ class Reporter {
   Reporter(const sdk::Host& host, const Machine& machine, const std::string& test);
 
   /// `time`: seconds of the device's clock; negative: now.
-  Status report(const Reading& reading, double time = -1) const;
-  Status report(const std::vector<Reading>& readings, double time = -1) const;
+  Status report(const Reading& reading, double time = -1);
+  Status report(const std::vector<Reading>& readings, double time = -1);
+  /// From now on keeps numbers until `flush`, which reports those of a metric and its labels as one series.
+  void keepSeries() { keeping_ = true; }
+  Status flush();
   Status fact(const std::string& name, const std::string& text) const { return host_.fact(name, text); }
   [[nodiscard]] const sdk::Host& host() const { return host_; }
 
  private:
+  struct Series {
+    std::string unit;
+    std::vector<double> values, times;
+  };
+
   const sdk::Host host_;
   const Machine& machine_;
   std::set<std::string> declared_;
+  bool keeping_ = false;
+  std::map<std::pair<std::string, sdk::Host::LabelList>, Series> kept_;
 };
 
 /// "kernel log: Operation not permitted; processes: ..." for one line.

@@ -16,7 +16,7 @@ struct HealthParams {
     param("idle_window", idleWindow, "s", "1s", {"0s", "60s"},
           "How long to measure CPU use by other processes; at least 20 ms, because Linux counts in steps of "
           "10 ms");
-    param("folder", folder, "", "Directory whose free space is measured; empty: the current one");
+    param("folder", folder, "", "Directory whose free space is measured; empty: the run's own");
     param("kernel_log", kernelLog, "required", {"required", "optional", "off"},
           "Handling of an unreadable kernel log: required (error), optional (note) or off (not read)");
     param("kernel_log_window", kernelLogWindow, "s", "2h", {"0s"},

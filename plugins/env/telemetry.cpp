@@ -48,6 +48,7 @@ class TelemetryTest : public sdk::Session {
   Status overSpan(const TelemetryParams& params) {
     // A scenario's counters begin with it, so what strikes at its very first moment counts too.
     if (params.start <= 0) growth_.startAtZero();
+    reporter_.keepSeries();
     const double span = std::max(0.0, params.end - params.start);
     const double interval = std::max(params.interval, span / (params.maxSamples - 1));
     const auto steps = static_cast<int64_t>(span / interval + 1e-9);
@@ -55,7 +56,8 @@ class TelemetryTest : public sdk::Session {
       MUSTER_CHECK_OK(sample(params.start + static_cast<double>(step) * interval, params.load));
     // Counters need two samples to have grown by something, also over a span in which no time passed.
     const bool reached = steps > 0 && params.start + static_cast<double>(steps) * interval >= params.end;
-    return reached ? Status{} : sample(params.end, params.load);
+    if (!reached) MUSTER_CHECK_OK(sample(params.end, params.load));
+    return reporter_.flush();
   }
 
   Status sample(double time, const std::string& load) {
@@ -71,7 +73,7 @@ class TelemetryTest : public sdk::Session {
     return reportUnreadable(readings.unreadable, time);
   }
 
-  Status reportUnreadable(const std::vector<UnreadableSource>& unreadable, double time) const {
+  Status reportUnreadable(const std::vector<UnreadableSource>& unreadable, double time) {
     Labels labels;
     if (!unreadable.empty()) labels["sources"] = unreadableText(unreadable);
     return reporter_.report(

@@ -26,11 +26,16 @@ class Host {
   /// Reports samples in a base unit.
   Status measurement(const std::string& metric, const std::string& unit, const std::vector<double>& samples,
                      const LabelList& labels = {}, double time = -1) const {
-    return send(metric, unit, labels, samples, nullptr, time);
+    return send(metric, unit, labels, samples, nullptr, time, nullptr);
+  }
+  /// Reports samples of the same length as `times`, which has one element or more.
+  Status series(const std::string& metric, const std::string& unit, const std::vector<double>& samples,
+                const std::vector<double>& times, const LabelList& labels) const {
+    return send(metric, unit, labels, samples, nullptr, times.back(), times.data());
   }
   /// Reports a text value.
   Status fact(const std::string& metric, const std::string& value, const LabelList& labels = {}) const {
-    return send(metric, "text", labels, {}, value.c_str(), -1);
+    return send(metric, "text", labels, {}, value.c_str(), -1, nullptr);
   }
   void progress(double fraction, const std::string& text) const {
     host_->progress(host_->context, fraction, text.c_str());
@@ -49,7 +54,7 @@ class Host {
 
  private:
   Status send(const std::string& metric, const std::string& unit, const LabelList& labels,
-              const std::vector<double>& samples, const char* text, double time) const {
+              const std::vector<double>& samples, const char* text, double time, const double* times) const {
     std::vector<muster_label> raw;
     raw.reserve(labels.size());
     for (const auto& [key, value] : labels) raw.push_back({key.c_str(), value.c_str()});
@@ -63,6 +68,7 @@ class Host {
     m.sample_count = samples.size();
     m.text = text;
     m.time = time;
+    m.times = times;
     if (host_->measurement(host_->context, &m) != MUSTER_OK)
       return Error{ErrorCode::kProtocol, "the host refused measurement " + metric, ""};
     return {};

@@ -37,7 +37,7 @@ Result<Template> loadTemplate(const std::filesystem::path& folder) {
   return parts;
 }
 
-View pageView(const Record& record, const Template& parts) {
+View pageView(const Record& record, const std::string& digest, const Template& parts) {
   View page;
   Sources sources;
   page.markup("style", parts.style).markup("script", parts.script);
@@ -50,13 +50,14 @@ View pageView(const Record& record, const Template& parts) {
   addInventory(page, record);
   addMethod(page, record);
   addSources(page, sources);
-  addProvenance(page, record, parts.schema);
+  addProvenance(page, record, digest, parts.schema);
   return page;
 }
 
 }  // namespace
 
-Result<std::string> renderHtml(const Record& record, const std::filesystem::path& templates) {
+Result<std::string> renderHtml(const Record& record, const std::string& digest,
+                               const std::filesystem::path& templates) {
   auto parts = loadTemplate(templates);
   if (!parts.ok()) return std::move(parts).error().context("loading the report template");
   kainjow::mustache::mustache page(parts->page);
@@ -64,7 +65,7 @@ Result<std::string> renderHtml(const Record& record, const std::filesystem::path
     return Error{ErrorCode::kUnsupported, "the report template is damaged: " + page.error_message(),
                  (templates / "report" / "report.mustache").string()};
   page.set_custom_escape([](const std::string& text) { return escapeMarkup(text); });
-  std::string html = page.render(pageView(record, *parts).data());
+  std::string html = page.render(pageView(record, digest, *parts).data());
   if (!page.is_valid())
     return Error{ErrorCode::kInternal, "rendering the report: " + page.error_message(), templates.string()};
   return html;

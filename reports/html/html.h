@@ -9,9 +9,11 @@
 
 namespace muster {
 
-/// Renders `record` with the template in `templates`/report (share/muster/templates in an installed tree).
-/// The page loads nothing, its policy forbids everything but its own style and script (by digest), and every
-/// text of the record is escaped. Errors name the template file that is missing or damaged.
-Result<std::string> renderHtml(const Record& record, const std::filesystem::path& templates);
+/// Renders `record` with the template in `templates`/report (share/muster/templates in an installed tree),
+/// and `digest`, the SHA-256 of its record.json. The page loads nothing, its policy forbids everything but
+/// its own style and script (by digest), and every text of the record is escaped. Errors name the template
+/// file that is missing or damaged.
+Result<std::string> renderHtml(const Record& record, const std::string& digest,
+                               const std::filesystem::path& templates);
 
 }  // namespace muster

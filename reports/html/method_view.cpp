@@ -95,13 +95,13 @@ void addSources(View& page, const Sources& sources) {
   page.list("sources", std::move(views));
 }
 
-void addProvenance(View& page, const Record& record, const std::string& schema) {
+void addProvenance(View& page, const Record& record, const std::string& digest, const std::string& schema) {
   std::vector<View> digests = {
       digestView("Plan", record.plan.path.empty() ? record.plan.name : record.plan.path, record.plan.sha256),
       digestView("SKU profile", record.profile.name.empty() ? "unknown SKU" : record.profile.name,
                  record.profile.sha256),
       digestView("Record schema", fmt::format("version {}", kRecordSchema), sha256Hex(schema)),
-      digestView("Record", "record.json", sha256Hex(recordText(record))),
+      digestView("Record", "record.json", digest),
   };
   if (!record.waiverFile.sha256.empty())
     digests.insert(digests.begin() + 2,

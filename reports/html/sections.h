@@ -33,7 +33,7 @@ void addMethod(View& page, const Record& record);
 /// Call after all sections that cite.
 void addSources(View& page, const Sources& sources);
 /// `schema` is the text of the record's JSON Schema.
-void addProvenance(View& page, const Record& record, const std::string& schema);
+void addProvenance(View& page, const Record& record, const std::string& digest, const std::string& schema);
 
 /// Telemetry of one stage: a table of all series and plots of those that vary.
 void addTelemetry(View& view, const StageRecord& stage);

@@ -146,8 +146,13 @@ Status FrameProtocol::acceptMeasurement(const Json& frame) {
     return broken("a measurement needs either samples or a text");
   if (text != frame.end())
     return text->is_string() ? Status() : Status(broken("a measurement's text is not a text"));
-  const bool figures = samples->is_array() && std::all_of(samples->begin(), samples->end(), isFigure);
-  return figures ? Status() : Status(broken("a measurement's samples are not a list of numbers"));
+  const auto figures = [](const Json& list) {
+    return list.is_array() && std::all_of(list.begin(), list.end(), isFigure);
+  };
+  if (!figures(*samples)) return broken("a measurement's samples are not a list of numbers");
+  const auto times = frame.find("times");
+  if (times == frame.end() || (figures(*times) && times->size() == samples->size())) return {};
+  return broken("a measurement's times are not a list of as many numbers as it has samples");
 }
 
 Status FrameProtocol::acceptArtifact(const Json& frame) {

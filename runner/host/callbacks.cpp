@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 
 #include "runner/core/clock.h"
@@ -38,6 +39,12 @@ Json numberFrame(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   return value;
+}
+
+Json numbersFrame(const double* values, uint64_t count) {
+  Json numbers = Json::array();
+  for (uint64_t i = 0; i < count; ++i) numbers.push_back(numberFrame(values[i]));
+  return numbers;
 }
 
 const char* levelName(muster_log_level level) {
@@ -134,8 +141,9 @@ double HostCallbacks::timeOf(double given) {
 }
 
 Result<Json> HostCallbacks::measurementFrame(const muster_measurement& m) {
-  if (m.struct_size < sizeof m)
-    return badCall(fmt::format("struct_size is {}, expected at least {}", m.struct_size, sizeof m));
+  constexpr size_t kFirstSize = offsetof(muster_measurement, times);  // of ABI minor 0
+  if (m.struct_size < kFirstSize)
+    return badCall(fmt::format("struct_size is {}, expected at least {}", m.struct_size, kFirstSize));
   if (m.metric == nullptr || m.unit == nullptr) return badCall("metric or unit is NULL");
   if (m.label_count > kMaxLabels || (m.label_count > 0 && m.labels == nullptr))
     return badCall(fmt::format("{} labels at NULL, or more than {}", m.label_count, kMaxLabels));
@@ -158,9 +166,9 @@ Result<Json> HostCallbacks::measurementFrame(const muster_measurement& m) {
   if (m.text != nullptr) {
     frame["text"] = textOf(m.text, kMaxFrameBytes);
   } else {
-    Json samples = Json::array();
-    for (uint64_t i = 0; i < m.sample_count; ++i) samples.push_back(numberFrame(m.samples[i]));
-    frame["samples"] = std::move(samples);
+    frame["samples"] = numbersFrame(m.samples, m.sample_count);
+    if (m.struct_size >= sizeof m && m.times != nullptr)
+      frame["times"] = numbersFrame(m.times, m.sample_count);
   }
   frame["time"] = numberFrame(timeOf(m.time));
   return frame;

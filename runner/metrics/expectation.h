@@ -45,6 +45,7 @@ struct Expectation {
   std::string origin;  ///< "plan", "profile h100-sxm5-80gb" or "standing"
   std::string at;      ///< file:line of its definition; may be empty
 
+  bool operator==(const Expectation&) const = default;
   /// "min 650 TFLOP/s", "within 3% of the node median", "cv at most 2%".
   [[nodiscard]] std::string text() const;
   /// True if what is compared is a share that the samples have among themselves, not their value.

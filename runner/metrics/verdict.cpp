@@ -85,6 +85,10 @@ std::string comparisonText(const Verdict& verdict) {
 }
 
 Json toJson(const Verdict& v) {
+  return toJson(v, v.expectation ? toJson(*v.expectation) : Json());
+}
+
+Json toJson(const Verdict& v, Json expectation) {
   Json json = {{"outcome", outcomeName(v.outcome)}, {"stage", v.stage}};
   const auto text = [&](const char* key, const std::string& value) {
     if (!value.empty()) json[key] = value;
@@ -94,7 +98,7 @@ Json toJson(const Verdict& v) {
   text("device", v.device);
   if (v.rank >= 0) json["rank"] = v.rank;
   if (!v.labels.empty()) json["labels"] = v.labels;
-  if (v.expectation) json["expectation"] = toJson(*v.expectation);
+  if (!expectation.is_null()) json["expectation"] = std::move(expectation);
   putFigure(json, "observed", v.observed);
   text("observed_text", v.observedText);
   putFigure(json, "limit", v.limit);

@@ -71,6 +71,8 @@ std::string distanceText(double observed, double limit);
 std::string comparisonText(const Verdict& verdict);
 
 Json toJson(const Verdict& verdict);
+/// With `expectation` in place of the verdict's own; null: without one.
+Json toJson(const Verdict& verdict, Json expectation);
 Result<Verdict> verdictFromJson(const Json& json, const std::string& path);
 
 /// Counts by outcome. `expected` is counted apart, from what was to be judged; balanced() is the accounting

@@ -181,6 +181,7 @@ std::string recordText(const Record& record);
 /// Reads a record file of at most 16 MiB and checks it field by field; hostile files give an error, never a
 /// crash.
 Result<Record> readRecord(const std::filesystem::path& path);
-Status writeRecord(const Record& record, const std::filesystem::path& path);
+/// `text`: of recordText.
+Status writeRecord(const std::string& text, const std::filesystem::path& path);
 
 }  // namespace muster

@@ -51,8 +51,8 @@ std::string recordText(const Record& record) {
   return text + "\n";
 }
 
-Status writeRecord(const Record& record, const std::filesystem::path& path) {
-  return writeFileAtomically(path, recordText(record)).context("writing the record");
+Status writeRecord(const std::string& text, const std::filesystem::path& path) {
+  return writeFileAtomically(path, text).context("writing the record");
 }
 
 }  // namespace muster

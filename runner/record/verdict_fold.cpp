@@ -11,9 +11,29 @@
 namespace muster {
 namespace {
 
-std::string verdictKey(const Verdict& v) {
+/// The JSON of expectations. Verdicts that follow each other mostly share theirs.
+class ExpectationJson {
+ public:
+  struct Written {
+    Expectation expectation;
+    Json json;
+    std::string text;
+  };
+  const Written& of(const Expectation& expectation) {
+    if (!last_ || !(last_->expectation == expectation)) {
+      last_.emplace(Written{expectation, toJson(expectation), ""});
+      last_->text = dumpJson(last_->json);
+    }
+    return *last_;
+  }
+
+ private:
+  std::optional<Written> last_;
+};
+
+std::string verdictKey(const Verdict& v, ExpectationJson& expectations) {
   std::string key = v.stage + '\x1d' + v.caseId + '\x1d' + v.metric + '\x1d';
-  if (v.expectation) key += dumpJson(toJson(*v.expectation));
+  if (v.expectation) key += expectations.of(*v.expectation).text;
   return key + '\x1d' + sharedLabelsText(v.labels, v.device);
 }
 
@@ -40,15 +60,22 @@ Texts plainTexts(Verdict verdict, const Units& units) {
   return {verdict.observedText, comparisonText(verdict)};
 }
 
-Json folded(const Verdict& verdict, const StageRecord& stage, const Units& units,
-            const std::map<std::string, size_t>& expectations) {
-  Json json = toJson(verdict);
+/// Expectations by their text -> their place in the stage's evidence.
+using Places = std::map<std::string, size_t>;
+
+Json folded(const Verdict& verdict, const StageRecord& stage, const Units& units, const Places& places,
+            ExpectationJson& expectations) {
+  Json expectation;
+  if (verdict.expectation) {
+    const ExpectationJson::Written& written = expectations.of(*verdict.expectation);
+    const auto place = places.find(written.text);
+    expectation = place == places.end() ? written.json : Json(place->second);
+  }
+  Json json = toJson(verdict, std::move(expectation));
   if (verdict.stage == stage.name) json.erase("stage");
   if (verdict.expectation) {
     json["remedy"] = verdict.remedy;
     if (verdict.remedy == verdict.expectation->remedy) json.erase("remedy");
-    const auto it = expectations.find(dumpJson(json["expectation"]));
-    if (it != expectations.end()) json["expectation"] = it->second;
   }
   if (verdict.outcome == Outcome::kPass) {
     const Texts plain = plainTexts(verdict, units);
@@ -91,14 +118,16 @@ Result<Verdict> unfolded(Json json, const std::string& stage, const Json& expect
 }  // namespace
 
 Json foldedVerdicts(const StageRecord& stage) {
-  std::map<std::string, size_t> expectations;
+  Places places;
   if (stage.evidence.is_object() && stage.evidence.contains("expectations"))
     for (size_t i = 0; i < stage.evidence["expectations"].size(); ++i)
-      expectations.emplace(dumpJson(stage.evidence["expectations"][i]), i);
+      places.emplace(dumpJson(stage.evidence["expectations"][i]), i);
   const Units units = unitsOf(stage);
+  ExpectationJson expectations;
   std::vector<KeyedObject> objects;
   for (const Verdict& verdict : stage.verdicts)
-    objects.push_back({verdictKey(verdict), folded(verdict, stage, units, expectations)});
+    objects.push_back(
+        {verdictKey(verdict, expectations), folded(verdict, stage, units, places, expectations)});
   return toColumnarRows(objects);
 }
 
@@ -118,7 +147,8 @@ Result<std::vector<Verdict>> unfoldedVerdicts(const Json& list, const StageRecor
 }
 
 void groupVerdicts(std::vector<Verdict>& verdicts) {
-  groupRows(verdicts, verdictKey);
+  ExpectationJson expectations;
+  groupRows(verdicts, [&](const Verdict& verdict) { return verdictKey(verdict, expectations); });
 }
 
 }  // namespace muster

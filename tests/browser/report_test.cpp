@@ -22,7 +22,7 @@ class ReportFile {
  public:
   explicit ReportFile(const Record& record) {
     const TemplatesFolder templates;
-    const auto html = renderHtml(record, templates.path());
+    const auto html = renderHtml(record, sha256Hex(recordText(record)), templates.path());
     if (!html.ok()) throw std::runtime_error(html.error().text());
     path_ = folder_.write("report.html", *html);
   }

@@ -118,7 +118,7 @@ TEST_F(FleetSuspect, IsANodeByFiguresOfNoDevice) {
     disk.caseId = record->stages.back().cases.front().id;
     disk.samples = {(i == 7 ? 2.1e9 : 3e9) * (1 + 0.002 * (i % 3))};
     record->stages.back().measurements.push_back(disk);
-    ASSERT_TRUE(writeRecord(*record, file).ok());
+    ASSERT_TRUE(writeRecord(recordText(*record), file).ok());
   }
   const auto result = run_.judge(16);
   EXPECT_THAT(run_.suspects("node"), ElementsAre("sim-node-0007")) << result.out << result.err;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reports what cannot be true. */
 #include <math.h>
+#include <stddef.h>
 
 #include "tests/fakes/fake.h"
 
@@ -49,6 +50,19 @@ static muster_status run(Fake* fake, const char* json) {
     case 13:
       fake->host->measurement(fake->host->context, NULL);
       return MUSTER_OK; /* and hides the refusal */
+    case 14: {          /* a plugin of ABI 1.0 ends before `times`: what follows is not the host's to read */
+      muster_measurement m;
+      memset(&m, 0xff, sizeof m);
+      m.struct_size = offsetof(muster_measurement, times);
+      m.label_count = 0;
+      m.metric = "value";
+      m.unit = "count";
+      m.samples = &value;
+      m.sample_count = 1;
+      m.text = NULL;
+      m.time = -1;
+      return fake->host->measurement(fake->host->context, &m);
+    }
     default:
       return MUSTER_BAD_PARAMETER;
   }

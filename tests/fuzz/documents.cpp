@@ -167,7 +167,7 @@ std::string checkRecordReaders(const std::string& text) {
   for (const std::string& line : split(summary, '\n'))
     if (printable(line, line.size()) != line) return "its summary is not fit for a terminal";
   (void)renderJunit(*record);
-  if (const auto html = renderHtml(*record, templates()); !html.ok()) return faultOf(html.error());
+  if (const auto html = renderHtml(*record, "", templates()); !html.ok()) return faultOf(html.error());
   const Result<Record> again = judgedAgain(*record, std::string(64, 'a'), {}, {});
   if (!again.ok()) return faultOf(again.error());
   if (const Status good = checkRecord(*again); !good.ok())

@@ -187,7 +187,7 @@ Result<int> reportCommand(const fs::path& path, const fs::path& named) {
   }
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const fs::path out, makeOutputFolder(named, "--out"));
-  MUSTER_CHECK_OK(writeReports(record, out, tree.templates));
+  MUSTER_CHECK_OK(writeReports(record, sha256Hex(recordText(record)), out, tree.templates));
   printText("report {}\n", (named / "report.html").string());
   return record.exitCode;
 }

@@ -11,10 +11,10 @@
 
 namespace muster {
 
-Status writeReports(const Record& record, const std::filesystem::path& folder,
+Status writeReports(const Record& record, const std::string& digest, const std::filesystem::path& folder,
                     const std::filesystem::path& templates) {
   MUSTER_CHECK_OK(writeFileAtomically(folder / "junit.xml", renderJunit(record), Durable::kNo));
-  MUSTER_TRY(const std::string html, renderHtml(record, templates));
+  MUSTER_TRY(const std::string html, renderHtml(record, digest, templates));
   return writeFileAtomically(folder / "report.html", html, Durable::kNo);
 }
 
@@ -22,10 +22,11 @@ Status writeOutputs(const Record& record, const std::filesystem::path& folder,
                     const std::filesystem::path& templates) {
   // What nobody may read must not be written, nor its exit code returned.
   MUSTER_CHECK_OK(checkRecord(record).context("before it was written"));
+  const std::string text = recordText(record);
   // The reports are rendered while the disk takes the record.
-  auto reports = std::async(std::launch::async, writeReports, std::cref(record), std::cref(folder),
-                            std::cref(templates));
-  const Status written = writeRecord(record, folder / "record.json");
+  auto reports = std::async(std::launch::async, writeReports, std::cref(record), sha256Hex(text),
+                            std::cref(folder), std::cref(templates));
+  const Status written = writeRecord(text, folder / "record.json");
   const Status reported = reports.get();
   return written.ok() ? reported : written;
 }

@@ -8,8 +8,8 @@
 
 namespace muster {
 
-/// report.html and junit.xml.
-Status writeReports(const Record& record, const std::filesystem::path& folder,
+/// report.html, which shows `digest` (of record.json), and junit.xml.
+Status writeReports(const Record& record, const std::string& digest, const std::filesystem::path& folder,
                     const std::filesystem::path& templates);
 
 /// record.json (the canonical one), and report.html and junit.xml beside it.

@@ -195,6 +195,7 @@ Json rankContext(const NodeConfig& node, const NodeProgress& progress, const Sta
           {"scenario", node.scenario.string()},
           {"virtual_start", progress.virtualNow},
           {"run_id", node.runId},
+          {"run_folder", node.folder.string()},
           {"stage", stage.name}};
 }
 

@@ -178,13 +178,14 @@ void StageTelemetry::take(const Json& frame) {
   }
   std::string metric, text;
   Series fresh;
-  std::vector<double> samples;
+  std::vector<double> samples, times;
   double time = -1;
   JsonReader reader(frame, "telemetry frame");
   reader.read("metric", metric);
   reader.optional("samples", samples);
   reader.optional("text", text);
   reader.optional("time", time);
+  reader.optional("times", times);
   if (!reader.ok()) {
     problem_ = reader.status().error().text();
     return;
@@ -201,9 +202,9 @@ void StageTelemetry::take(const Json& frame) {
   if (!text.empty()) fresh.labels["text"] = text;
   roundSamples(samples, test_->metric(metric)->unit, kSensorDigits);
   Series& series = series_.try_emplace(metric + " " + labelsText(fresh.labels), fresh).first->second;
-  for (double sample : samples) {
-    series.time.push_back(time);
-    series.value.push_back(sample);
+  for (size_t i = 0; i < samples.size(); ++i) {
+    series.time.push_back(times.size() == samples.size() ? times[i] : time);
+    series.value.push_back(samples[i]);
   }
 }
 

@@ -68,8 +68,12 @@ void take(const Json& frame, EnvResult& result) {
   if (type != "measurement") return;
   EnvMeasurement m{frame["metric"], {}, 0, frame.value("text", ""), frame.value("time", -1.0)};
   for (const auto& [key, value] : frame["labels"].items()) m.labels[key] = value;
-  if (frame.contains("samples")) m.value = frame["samples"].at(0);
-  result.measurements.push_back(std::move(m));
+  const Json samples = frame.value("samples", Json::array({0}));
+  for (size_t i = 0; i < samples.size(); ++i) {
+    m.value = samples[i];
+    if (frame.contains("times")) m.time = frame["times"].at(i);
+    result.measurements.push_back(m);
+  }
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 
 namespace muster::testing {
 
-/// A measurement frame.
+/// One sample of a measurement frame.
 struct EnvMeasurement {
   std::string metric;
   std::map<std::string, std::string> labels;

@@ -23,7 +23,7 @@ using testing::TemplatesFolder;
 
 std::string render(const Record& record) {
   const TemplatesFolder templates;
-  auto html = renderHtml(record, templates.path());
+  auto html = renderHtml(record, sha256Hex(recordText(record)), templates.path());
   EXPECT_TRUE(html.ok()) << html.error().text();
   return html.ok() ? *html : "";
 }
@@ -328,7 +328,7 @@ TEST(Html, NamesTheTemplateThatIsMissing) {
                            "common/page.js", "record.schema.json"}) {
     const TemplatesFolder templates;
     std::filesystem::remove(templates.path() / name);
-    const auto html = renderHtml(healthyRecord(), templates.path());
+    const auto html = renderHtml(healthyRecord(), "", templates.path());
     ASSERT_FALSE(html.ok());
     EXPECT_NE(html.error().text().find(name), std::string::npos) << html.error().text();
   }
@@ -337,7 +337,7 @@ TEST(Html, NamesTheTemplateThatIsMissing) {
 TEST(Html, RefusesADamagedTemplate) {
   const TemplatesFolder templates;
   std::ofstream(templates.path() / "report/report.mustache") << "{{#open}} never closed";
-  const auto html = renderHtml(healthyRecord(), templates.path());
+  const auto html = renderHtml(healthyRecord(), "", templates.path());
   ASSERT_FALSE(html.ok());
   EXPECT_NE(html.error().text().find("damaged"), std::string::npos) << html.error().text();
 }
@@ -345,7 +345,7 @@ TEST(Html, RefusesADamagedTemplate) {
 TEST(Html, RefusesAScriptThatWouldEndEarly) {
   const TemplatesFolder templates;
   std::ofstream(templates.path() / "report/report.js") << "const x = '</script>';";
-  EXPECT_FALSE(renderHtml(healthyRecord(), templates.path()).ok());
+  EXPECT_FALSE(renderHtml(healthyRecord(), "", templates.path()).ok());
 }
 
 }  // namespace

@@ -33,6 +33,8 @@ TEST(FrameProtocol, AcceptsAWholeSession) {
            R"({"type":"progress","case":0,"fraction":null,"text":"unknown"})",
            R"({"type":"measurement","case":0,"metric":"m","unit":"s","labels":{"a":"b"},"samples":[1,"nan"],)"
            R"("time":0.5})",
+           R"({"type":"measurement","case":0,"metric":"m","unit":"s","labels":{},"samples":[1,2],)"
+           R"("time":0.5,"times":[0.25,0.5]})",
            R"({"type":"measurement","case":0,"metric":"m","unit":"text","labels":{},"text":"t","time":0})",
            R"({"type":"artifact","case":0,"name":"n","media_type":"m","path":"/p","bytes":4})",
            R"({"type":"log","level":"info","text":"t"})", kEnd, kDone}),
@@ -81,6 +83,10 @@ TEST(FrameProtocol, RefusesMeasurementsThatAreNone) {
   EXPECT_THAT(lastError({kBegin, head + R"("labels":{},"samples":[null]})"}),
               HasSubstr("not a list of numbers"));
   EXPECT_THAT(lastError({kBegin, head + R"("labels":{},"samples":1})"}), HasSubstr("not a list of numbers"));
+  for (const char* times : {"[1]", "[1,2,3]", "[1,null]", "1"})
+    EXPECT_THAT(lastError({kBegin, head + R"("labels":{},"samples":[1,2],"times":)" + times + "}"}),
+                HasSubstr("as many numbers as it has samples"))
+        << times;
   EXPECT_THAT(lastError({kBegin, head + R"("labels":{}})"}), HasSubstr("either samples or a text"));
   EXPECT_THAT(lastError({kBegin, head + R"("labels":{},"samples":[1],"text":"t"})"}),
               HasSubstr("either samples or a text"));

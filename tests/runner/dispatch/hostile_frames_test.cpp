@@ -102,6 +102,14 @@ void expectRefused(int kind, const std::string& why) {
   EXPECT_THAT(outcome.of("measurement"), IsEmpty());
 }
 
+TEST(FalseReports, AMeasurementOfTheFirstAbiIsReadNoFurtherThanItGoes) {
+  const GroupOutcome outcome = runLies(14);
+  const auto measurements = outcome.of("measurement");
+  ASSERT_EQ(measurements.size(), 1U);
+  EXPECT_EQ(measurements[0]["samples"], Json({1.5}));
+  EXPECT_FALSE(measurements[0].contains("times"));
+}
+
 TEST(FalseReports, ImpossibleCallsAreRefused) {
   expectRefused(7, "metric or unit is NULL");
   expectRefused(8, "1073741824 samples do not fit a frame");

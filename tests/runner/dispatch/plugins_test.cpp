@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <string>
 
+#include "plugins/abi/muster_plugin.h"
 #include "tests/runner/dispatch/fake_group.h"
 
 namespace muster::testing {
@@ -54,7 +56,8 @@ TEST(Plugins, RefusesHostileOnesEachWithItsReason) {
                 "fake-missing-library", "fake-constructor-abort", "fake-describe-garbage"});
   EXPECT_THAT(catalog.plugins, IsEmpty());
   expectRefused(catalog, "wrong-major", "was built for plugin ABI 2.0, this Muster speaks 1.x");
-  expectRefused(catalog, "newer-minor", "needs plugin ABI 1.1000, this Muster has 1.0");
+  expectRefused(catalog, "newer-minor",
+                "needs plugin ABI 1.1000, this Muster has 1." + std::to_string(MUSTER_ABI_MINOR));
   expectRefused(catalog, "wrong-magic", "has magic 0x000000000000002a");
   expectRefused(catalog, "wrong-size", "has struct_size 8, expected 120");
   expectRefused(catalog, "endless-name", "its name has no end");

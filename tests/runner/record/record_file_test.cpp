@@ -27,7 +27,7 @@ void expectUnreadable(const std::filesystem::path& path, const std::string& reas
 TEST(RecordFile, ComesBackFromDisk) {
   const TempDir folder;
   const auto path = folder.path() / "record.json";
-  ASSERT_TRUE(writeRecord(sickRecord(), path).ok());
+  ASSERT_TRUE(writeRecord(recordText(sickRecord()), path).ok());
   const auto back = readRecord(path);
   ASSERT_TRUE(back.ok()) << back.error().text();
   EXPECT_EQ(recordText(*back), readWhole(path));
@@ -102,7 +102,7 @@ TEST(RecordFile, RefusesFilesOverTheBound) {
 
 TEST(RecordFile, SaysWhereItCouldNotWrite) {
   const auto path = std::filesystem::path("/proc/no-such-folder/record.json");
-  const Status status = writeRecord(healthyRecord(), path);
+  const Status status = writeRecord(recordText(healthyRecord()), path);
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.error().text().find("/proc/no-such-folder"), std::string::npos) << status.error().text();
 }
