@@ -19,8 +19,7 @@
 namespace muster::cuda {
 namespace {
 
-constexpr size_t kMostValues = 4096;       ///< of maxOverRanks() at once
-constexpr uint64_t kCallsPerLook = 10000;  ///< so often the log is read, lest it grow
+constexpr size_t kMostValues = 4096;  ///< of maxOverRanks() at once
 
 class NcclCommunicator : public Communicator {
  public:
@@ -39,7 +38,6 @@ class NcclCommunicator : public Communicator {
   [[nodiscard]] std::string implementation() const override;
 
   Result<std::unique_ptr<Collective>> collective(const CollectiveSpec& spec) override {
-    MUSTER_TRY(NcclLog read, NcclProcess::get().log());
     return makeCollective(*group_, spec, queued_);
   }
   Status allReduce(Buffer& buffer, uint64_t first, uint64_t count, Dtype dtype, ReduceOp reduce) override;
@@ -58,7 +56,6 @@ class NcclCommunicator : public Communicator {
  private:
   static Status checkRange(const char* what, const Buffer& buffer, uint64_t bytes);
   Status maxOf(double* values, size_t count);
-  Status noteCall(double bytes);
 
   CudaDevice& device_;
   Settings settings_;
@@ -66,7 +63,6 @@ class NcclCommunicator : public Communicator {
   LinkCounters counters_;
   SentBytes sentBefore_;
   double queued_ = 0;  ///< bytes that this rank had to move
-  uint64_t calls_ = 0;
   std::unique_ptr<NcclGroup> group_;
   Event begin_, end_;
   DeviceMemory deviceValues_;  ///< kMostValues doubles
@@ -97,13 +93,6 @@ Status NcclCommunicator::checkRange(const char* what, const Buffer& buffer, uint
                what};
 }
 
-Status NcclCommunicator::noteCall(double bytes) {
-  queued_ += bytes;
-  if (++calls_ % kCallsPerLook != 0) return {};
-  MUSTER_TRY(NcclLog read, NcclProcess::get().log());
-  return {};
-}
-
 Status NcclCommunicator::allReduce(Buffer& buffer, uint64_t first, uint64_t count, Dtype dtype,
                                    ReduceOp reduce) {
   CollectiveSpec spec;
@@ -115,7 +104,7 @@ Status NcclCommunicator::allReduce(Buffer& buffer, uint64_t first, uint64_t coun
   MUSTER_TRY(ncclDataType_t type, ncclType(dtype));
   const uint64_t element = dtypeBits(dtype) / 8;
   MUSTER_CHECK_OK(checkRange("all_reduce", buffer, (first + count) * element));
-  MUSTER_CHECK_OK(noteCall(static_cast<double>(spec.bytes(size())) * spec.busFactor(size())));
+  queued_ += static_cast<double>(spec.bytes(size())) * spec.busFactor(size());
   MUSTER_CHECK_OK(group_->afterDevice());
   std::byte* data = bytesOf(buffer) + first * element;
   return group_->queue("all_reduce", [&](ncclComm_t comm) {
@@ -131,7 +120,7 @@ Status NcclCommunicator::broadcast(Buffer& buffer, uint64_t bytes, int root) {
   spec.root = root;
   MUSTER_CHECK_OK(checkSpec(spec, size()));
   MUSTER_CHECK_OK(checkRange("broadcast", buffer, bytes));
-  MUSTER_CHECK_OK(noteCall(static_cast<double>(bytes)));
+  queued_ += static_cast<double>(bytes);
   MUSTER_CHECK_OK(group_->afterDevice());
   MUSTER_CHECK_OK(group_->queue("broadcast", [&](ncclComm_t comm) {
     return ncclBroadcast(bytesOf(buffer), bytesOf(buffer), bytes, ncclInt8, root, comm, group_->stream());
@@ -146,7 +135,7 @@ Status NcclCommunicator::exchange(int peer, const Buffer& send, uint64_t sendByt
                  "exchange"};
   MUSTER_CHECK_OK(checkRange("exchange", send, sendBytes));
   MUSTER_CHECK_OK(checkRange("exchange", receive, receiveBytes));
-  MUSTER_CHECK_OK(noteCall(static_cast<double>(sendBytes)));
+  queued_ += static_cast<double>(sendBytes);
   const std::string what = fmt::format("an exchange with rank {}", peer);
   return group_->queue(what.c_str(), [&](ncclComm_t comm) {
     if (const ncclResult_t begun = ncclGroupStart(); begun != ncclSuccess) return begun;

@@ -6,9 +6,11 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstring>
 #include <future>
-#include <thread>
+#include <utility>
 
 #include "kernels/cuda/error.h"
 #include "kernels/cuda/nccl/process.h"
@@ -17,10 +19,11 @@
 namespace muster::cuda {
 namespace {
 
-constexpr double kSpin = 2e-4;        ///< seconds of waiting without sleep: latencies are measured here
-constexpr double kNap = 5e-5;         ///< then so long between two looks
-constexpr double kEndTimeout = 10;    ///< seconds for a communicator to end well
-constexpr double kAbortTimeout = 10;  ///< and to be aborted, before it is left behind
+constexpr double kSpin = 2e-4;  ///< seconds of waiting without sleep: latencies are measured here
+constexpr double kNap = 5e-5;   ///< then so long between two looks
+constexpr auto kWatch = std::chrono::milliseconds(20);  ///< between two looks at a call in progress
+constexpr double kEndTimeout = 10;                      ///< seconds for a communicator to end well
+constexpr double kAbortTimeout = 10;                    ///< and to be aborted, before it is left behind
 
 Settings settingsOf(const CommunicatorSpec& spec) {
   Settings settings = spec.settings;
@@ -41,11 +44,12 @@ Status checkInterface(const std::string& interface) {
 }
 
 /// ncclCommAbort() waits for kernels that see its flag; on a GPU that is gone they never do.
-void abortWithin(ncclComm_t comm, double seconds) {
+void abortWithin(const std::array<ncclComm_t, 2>& comms, double seconds) {
   auto done = std::make_shared<std::promise<void>>();
   std::future<void> ended = done->get_future();
-  std::thread([comm, done] {
-    (void)ncclCommAbort(comm);
+  std::thread([comms, done] {
+    for (ncclComm_t comm : comms)
+      if (comm != nullptr) (void)ncclCommAbort(comm);
     done->set_value();
   }).detach();
   (void)ended.wait_for(std::chrono::duration<double>(seconds));
@@ -112,43 +116,76 @@ Status NcclGroup::connect(const ncclUniqueId& id) {
   const double deadline = device_.now() + timeout_;
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  const ncclResult_t code = ncclCommInitRankConfig(&comm_, size_, id, rank_, &config);
+  config.splitShare = 1;
+  const ncclResult_t code = ncclCommInitRankConfig(&parent_, size_, id, rank_, &config);
   if (code != ncclSuccess && code != ncclInProgress)
     return breakWith(ncclError(code, "initializing NCCL", nullptr));
-  return settle("connecting the ranks", deadline);
+  MUSTER_CHECK_OK(settle(&NcclGroup::parent_, "connecting the ranks", deadline));
+  MUSTER_CHECK_OK(split(deadline));
+  watchdog_ = std::thread(&NcclGroup::watch, this);
+  return {};
+}
+
+/// All ranks go into the one child, which shares the parent's connections. Whether this call blocks depends
+/// on the parent alone; the child's handle is there when the parent has settled.
+Status NcclGroup::split(double deadline) {
+  constexpr const char* kWhat = "preparing the group for work";
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 1;
+  const ncclResult_t code = ncclCommSplit(parent_, 0, rank_, &comm_, &config);
+  if (code != ncclSuccess && code != ncclInProgress) return breakWith(ncclError(code, kWhat, parent_));
+  MUSTER_CHECK_OK(settle(&NcclGroup::parent_, kWhat, deadline));
+  if (comm_ != nullptr) return {};
+  return breakWith({ErrorCode::kIo, std::string(kWhat) + ": NCCL gave no communicator", ""});
 }
 
 NcclGroup::~NcclGroup() {
   (void)cudaSetDevice(device_.ordinal());
   end();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    leaving_ = true;
+  }
+  left_.notify_all();
+  if (watchdog_.joinable()) watchdog_.join();
 }
 
 /// All ranks end their communicators together; one that is alone with that aborts its own.
 void NcclGroup::end() {
-  if (comm_ == nullptr) return;
-  const ncclResult_t code = ncclCommFinalize(comm_);
-  if (code != ncclSuccess && code != ncclInProgress) return abort();
+  if (!broken().ok() || comm_ == nullptr) return abort();
+  constexpr const char* kWhat = "ending the group";
   const double deadline = device_.now() + std::min(timeout_, kEndTimeout);
-  if (!settle("ending the group", deadline).ok()) return abort();
-  (void)ncclCommDestroy(comm_);
-  comm_ = nullptr;
+  if (!guarded(kWhat, deadline, ncclCommFinalize).ok()) return abort();
+  const ncclResult_t code = ncclCommFinalize(parent_);
+  if (code != ncclSuccess && code != ncclInProgress) return abort();
+  if (!settle(&NcclGroup::parent_, kWhat, deadline).ok()) return abort();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (ncclComm_t* comm : {&comm_, &parent_})
+    if (*comm != nullptr) (void)ncclCommDestroy(std::exchange(*comm, nullptr));
 }
 
+void NcclGroup::keepFirst(Error error) {
+  if (!broken_.ok()) return;
+  if (error.where.empty()) error.where = fmt::format("rank {} of {}", rank_, name_);
+  broken_ = std::move(error);
+}
+
+/// A call in progress uses the child: it ends by the parent's flag, and whoever made it aborts the child.
 void NcclGroup::abort() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (broken_.ok()) broken_ = Error{ErrorCode::kIo, "the group was aborted", name_};
-  if (comm_ == nullptr) return;
-  abortWithin(comm_, kAbortTimeout);
-  comm_ = nullptr;
+  ncclComm_t child = nullptr, parent = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (broken_.ok()) broken_ = Error{ErrorCode::kIo, "the group was aborted", name_};
+    if (calling_ == nullptr) child = std::exchange(comm_, nullptr);
+    parent = std::exchange(parent_, nullptr);
+  }
+  if (child != nullptr || parent != nullptr) abortWithin({child, parent}, kAbortTimeout);
 }
 
 Status NcclGroup::breakWith(Error error) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (broken_.ok()) {
-      if (error.where.empty()) error.where = fmt::format("rank {} of {}", rank_, name_);
-      broken_ = std::move(error);
-    }
+    keepFirst(std::move(error));
   }
   abort();
   return broken();
@@ -160,16 +197,16 @@ Status NcclGroup::broken() {
 }
 
 /// An error that NCCL met on its own threads: a peer that is gone, a link that failed.
-Status NcclGroup::asyncError(const char* what, ncclResult_t& state) {
-  ncclResult_t code = ncclSuccess;
+Status NcclGroup::asyncError(ncclComm_t NcclGroup::*comm, const char* what, ncclResult_t& state) {
+  Error error;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!broken_.ok()) return broken_;
-    code = ncclCommGetAsyncError(comm_, &state);
+    const ncclResult_t code = ncclCommGetAsyncError(this->*comm, &state);
+    if (code == ncclSuccess && (state == ncclSuccess || state == ncclInProgress)) return {};
+    error = ncclError(code == ncclSuccess ? state : code, what, this->*comm);
   }
-  if (code != ncclSuccess) return breakWith(ncclError(code, what, comm_));
-  if (state != ncclSuccess && state != ncclInProgress) return breakWith(ncclError(state, what, comm_));
-  return {};
+  return breakWith(std::move(error));
 }
 
 namespace {
@@ -202,25 +239,72 @@ Error late(const char* what, double timeout) {
 
 }  // namespace
 
-Status NcclGroup::settle(const char* what, double deadline) {
+Status NcclGroup::settle(ncclComm_t NcclGroup::*comm, const char* what, double deadline) {
   Pause pause(device_);
   while (true) {
     ncclResult_t state = ncclSuccess;
-    MUSTER_CHECK_OK(asyncError(what, state));
+    MUSTER_CHECK_OK(asyncError(comm, what, state));
     if (state == ncclSuccess) return {};
     if (device_.now() > deadline) return breakWith(late(what, timeout_));
     pause.take();
   }
 }
 
+/// Looks at calls in progress while their thread cannot.
+void NcclGroup::watch() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!leaving_) {
+    left_.wait_for(lock, kWatch);
+    if (calling_ != nullptr && parent_ != nullptr) lookAtCall(lock);
+  }
+}
+
+void NcclGroup::lookAtCall(std::unique_lock<std::mutex>& lock) {
+  ncclResult_t state = ncclSuccess;
+  const ncclResult_t code = ncclCommGetAsyncError(parent_, &state);
+  if (code != ncclSuccess)
+    keepFirst(ncclError(code, calling_, parent_));
+  else if (state != ncclSuccess && state != ncclInProgress)
+    keepFirst(ncclError(state, calling_, parent_));
+  else if (device_.now() > callEnds_)
+    keepFirst(late(calling_, timeout_));
+  if (broken_.ok()) return;
+  ncclComm_t parent = std::exchange(parent_, nullptr);
+  lock.unlock();
+  abortWithin({parent, nullptr}, kAbortTimeout);
+  lock.lock();
+}
+
+/// One call with the child, which the watchdog or abort() ends where NCCL does not.
+Status NcclGroup::guarded(const char* what, double deadline,
+                          const std::function<ncclResult_t(ncclComm_t)>& call) {
+  ncclComm_t comm = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!broken_.ok()) return broken_;
+    comm = comm_;
+    calling_ = what;
+    callEnds_ = deadline;
+  }
+  const ncclResult_t code = call(comm);
+  bool ended = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    calling_ = nullptr;
+    if (code != ncclSuccess && code != ncclInProgress) keepFirst(ncclError(code, what, comm));
+    ended = broken_.ok();
+  }
+  if (!ended) {
+    abort();
+    return broken();
+  }
+  // Where NCCL's own configuration file says that no communicator blocks.
+  return code == ncclInProgress ? settle(&NcclGroup::comm_, what, deadline) : Status();
+}
+
 Status NcclGroup::queue(const char* what, const std::function<ncclResult_t(ncclComm_t)>& call) {
-  MUSTER_CHECK_OK(broken());
   MUSTER_CUDA(cudaSetDevice(device_.ordinal()));
-  const double deadline = device_.now() + timeout_;
-  const ncclResult_t code = call(comm_);
-  if (code == ncclSuccess) return {};
-  if (code != ncclInProgress) return breakWith(ncclError(code, what, comm_));
-  return settle(what, deadline);
+  return guarded(what, device_.now() + timeout_, call);
 }
 
 Status NcclGroup::afterDevice() {
@@ -247,7 +331,7 @@ Status NcclGroup::waitFor(cudaStream_t stream, const char* what, double deadline
       return breakWith(cudaError(code, what, __FILE__, __LINE__));
     // Also of work that has ended: an error or an abort from another thread ends kernels early.
     ncclResult_t state = ncclSuccess;
-    MUSTER_CHECK_OK(asyncError(what, state));
+    MUSTER_CHECK_OK(asyncError(&NcclGroup::comm_, what, state));
     if (code == cudaSuccess) return {};
     if (device_.now() > deadline) return breakWith(late(what, timeout_));
     pause.take();

@@ -4,10 +4,12 @@
 
 #include <nccl.h>
 
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/handles.h"
@@ -15,11 +17,13 @@
 
 namespace muster::cuda {
 
-/// One rank's communicator. NCCL never blocks here (config.blocking = 0): every call returns at once and is
-/// waited for while its asynchronous error is looked at, until the deadline of the spec on the device's
-/// clock. The first failure aborts the communicator and is the error of every later call. The ranks agree by
-/// that alone: each one sees the failure, or its own deadline, and aborts its part; the runner names the
-/// culprit.
+/// One rank's two communicators. `parent_` never blocks: the group is formed and ended by it. Its only child
+/// `comm_` carries all work, in calls that return when NCCL has queued it: calls that do not block each cost
+/// a thread inside NCCL, which small messages would show. A watchdog bounds those calls by the deadline of
+/// the spec on the device's clock and looks at NCCL's asynchronous error meanwhile; both communicators share
+/// one abort flag, so aborting the parent ends a call of the child without freeing what the call uses. The
+/// first failure is the error of every later call. The ranks agree by that alone: each one sees the failure,
+/// or its own deadline, and aborts its part; the runner names the culprit.
 class NcclGroup {
  public:
   static Result<std::unique_ptr<NcclGroup>> form(CudaDevice& device, const CommunicatorSpec& spec,
@@ -49,11 +53,16 @@ class NcclGroup {
       : device_(device), name_(spec.name), rank_(spec.rank), size_(spec.size), timeout_(spec.timeout) {}
   Status open(const CommunicatorSpec& spec, GroupStore& store);
   Status connect(const ncclUniqueId& id);
-  Status settle(const char* what, double deadline);
+  Status split(double deadline);
+  Status guarded(const char* what, double deadline, const std::function<ncclResult_t(ncclComm_t)>& call);
+  Status settle(ncclComm_t NcclGroup::*comm, const char* what, double deadline);
   Status waitFor(cudaStream_t stream, const char* what, double deadline);
-  Status asyncError(const char* what, ncclResult_t& state);
+  Status asyncError(ncclComm_t NcclGroup::*comm, const char* what, ncclResult_t& state);
   Status breakWith(Error error);
   Status broken();
+  void keepFirst(Error error);
+  void watch();
+  void lookAtCall(std::unique_lock<std::mutex>& lock);
   void end();
 
   CudaDevice& device_;
@@ -63,9 +72,15 @@ class NcclGroup {
   double timeout_;
   Stream stream_;
   Event fromDevice_, toDevice_;
-  std::mutex mutex_;  ///< guards comm_ and broken_
-  ncclComm_t comm_ = nullptr;
+  std::mutex mutex_;  ///< guards what follows
+  ncclComm_t parent_ = nullptr;
+  ncclComm_t comm_ = nullptr;      ///< not freed while a call uses it
+  const char* calling_ = nullptr;  ///< the call of NCCL in progress, in words
+  double callEnds_ = 0;            ///< its deadline
   Status broken_;
+  bool leaving_ = false;
+  std::condition_variable left_;
+  std::thread watchdog_;
 };
 
 /// "all_reduce: unhandled cuda error (run with NCCL_DEBUG=INFO for details)", with NCCL's last warnings.

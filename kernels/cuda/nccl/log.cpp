@@ -119,33 +119,6 @@ bool readGraph(std::string_view text, NcclLog& log) {
   return true;
 }
 
-/// "AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..23}"; older ones print numbers.
-bool readAlgorithm(std::string_view text, NcclLog& log) {
-  const auto choice = after(text, " Bytes -> Algo ");
-  const size_t colon = text.find(": ");
-  if (!choice || colon == std::string_view::npos) return false;
-  std::string_view size = text.substr(colon + 2);
-  uint64_t bytes = 0;
-  const auto protocol = after(*choice, " proto ");
-  if (!readNumber(size, bytes) || !protocol) return false;
-  int low = 0, high = -1;
-  if (const auto span = after(*protocol, "={")) {
-    std::string_view rest = *span;
-    if (!readNumber(rest, low) || !rest.starts_with("..")) return false;
-    rest.remove_prefix(2);
-    if (!readNumber(rest, high)) return false;
-  }
-  const std::string name = printable(text.substr(0, colon), 32) + " " +
-                           printable(untilAny(*choice, " "), 32) + "/" +
-                           printable(untilAny(*protocol, " "), 32);
-  if (log.algorithms.size() >= NcclLogReader::kMostEntries && log.algorithms.count(name) == 0) return true;
-  NcclLog::Algorithm& algorithm = log.algorithms[name];
-  ++algorithm.calls;
-  algorithm.channels = std::max(algorithm.channels, high - low + 1);
-  algorithm.mostBytes = std::max(algorithm.mostBytes, bytes);
-  return true;
-}
-
 /// "24 coll channels, 24 collnet channels, 16 nvls channels, 32 p2p channels, 32 p2p channels per peer".
 bool readChannels(std::string_view text, NcclLog& log) {
   const auto rest = after(text, " coll channels, ");
@@ -188,8 +161,8 @@ bool readNames(std::string_view text, NcclLog& log) {
 }  // namespace
 
 bool NcclLogReader::readInfo(std::string_view text) {
-  for (auto* read : {readEnvironment, readConnection, readAlgorithm, readGraph, readHcas, readChannels,
-                     readMnnvl, readNvls, readNames})
+  for (auto* read :
+       {readEnvironment, readConnection, readGraph, readHcas, readChannels, readMnnvl, readNvls, readNames})
     if (read(text, log_)) return true;
   return false;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NCCL says of itself in its log (NCCL_DEBUG=INFO): connections, algorithms, networks, settings. The log
+// What NCCL says of itself in its log (NCCL_DEBUG=INFO): connections, networks, settings. The log
 // is text for people of a library that changes: what is not understood is counted, and never taken for a
 // fact.
 #pragma once
@@ -27,12 +27,6 @@ struct NcclLog {
     std::string inside;   ///< the worst way between two GPUs of a node: LOC NVL NVB C2C PIX PXB PHB SYS
     std::string between;  ///< and from a GPU to its NIC
   };
-  /// How often an algorithm was taken: "AllReduce RING/SIMPLE".
-  struct Algorithm {
-    uint64_t calls = 0;
-    int channels = 0;        ///< most of any call
-    uint64_t mostBytes = 0;  ///< largest size of any call
-  };
 
   std::string version;                             ///< "2.28.9+cuda13.0"
   std::string network;                             ///< "IB", "Socket", a plugin's name
@@ -44,8 +38,7 @@ struct NcclLog {
   std::map<int, Hca> hcas;
   std::vector<Graph> graphs;
   std::map<std::string, uint64_t> connections;  ///< "P2P/CUMEM", "NET/IB/0/GDRDMA": how many were made
-  std::map<std::string, Algorithm> algorithms;
-  std::vector<std::string> warnings;  ///< the last few, made printable
+  std::vector<std::string> warnings;            ///< the last few, made printable
   uint64_t lines = 0;
   uint64_t unread = 0;  ///< lines of NCCL's that told nothing of the above
 };

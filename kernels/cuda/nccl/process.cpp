@@ -16,8 +16,9 @@
 namespace muster::cuda {
 namespace {
 
-/// Connections, variables, graphs and the choice of algorithms; not each call.
-constexpr const char* kSubsystems = "INIT,ENV,NET,GRAPH,TUNING";
+/// Connections, variables and graphs. Not TUNING, a line for each collective, which small messages would
+/// show.
+constexpr const char* kSubsystems = "INIT,ENV,NET,GRAPH";
 
 Status set(const std::string& name, const std::string& value) {
   if (setenv(name.c_str(), value.c_str(), 1) == 0) return {};
@@ -57,6 +58,7 @@ Status NcclProcess::configure(const Settings& settings) {
                  "settings"};
   if (configured_) return {};
   MUSTER_CHECK_OK(openLog());
+  for (const char* own : {"NCCL_COMM_BLOCKING", "NCCL_COMM_SPLIT_SHARE_RESOURCES"}) unsetenv(own);
   for (const auto& [name, value] : settings) MUSTER_CHECK_OK(set(name, value));
   settings_ = settings;
   configured_ = true;

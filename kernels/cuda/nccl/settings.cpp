@@ -14,8 +14,9 @@ namespace {
 /// Prefixes of what NCCL, its network plugins and the libraries below them read.
 constexpr std::array<std::string_view, 9> kPrefixes = {"NCCL_", "FI_",  "OFI_",   "UCX_",    "RDMAV_",
                                                        "MLX5_", "IBV_", "SHARP_", "FASTRAK_"};
-/// Muster reads the log itself.
-constexpr std::array<std::string_view, 3> kOwn = {"NCCL_DEBUG", "NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS"};
+/// Muster reads the log itself, and ends calls that hang: group.h says how.
+constexpr std::array<std::string_view, 5> kOwn = {"NCCL_DEBUG", "NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS",
+                                                  "NCCL_COMM_BLOCKING", "NCCL_COMM_SPLIT_SHARE_RESOURCES"};
 
 bool isName(std::string_view name) {
   return name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
@@ -36,10 +37,11 @@ Status checkSettings(const Settings& settings) {
               "OFI_, UCX_, RDMAV_, MLX5_, IBV_, SHARP_ or FASTRAK_",
           "settings"};
     if (std::find(kOwn.begin(), kOwn.end(), name) != kOwn.end())
-      return Error{
-          ErrorCode::kUsage,
-          name + " is Muster's own: it reads NCCL's log to prove transport and settings; leave it out",
-          "settings"};
+      return Error{ErrorCode::kUsage,
+                   name +
+                       " is Muster's own: it reads NCCL's log to prove transport and settings, and forms its "
+                       "communicators so that a hanging call ends at its deadline; leave it out",
+                   "settings"};
     if (value.find_first_of(std::string_view("\n\0", 2)) != std::string::npos)
       return Error{ErrorCode::kUsage, "the value of " + name + " has a line break or a zero byte",
                    "settings"};

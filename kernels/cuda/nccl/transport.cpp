@@ -107,10 +107,6 @@ std::string describe(const NcclLog& log) {
   std::vector<std::string> parts;
   if (log.channels > 0) parts.push_back(fmt::format("{} channels", log.channels));
   parts.push_back(log.nvls ? fmt::format("NVLS with {} channels", log.nvlsChannels) : "no NVLS");
-  for (const auto& [name, algorithm] : log.algorithms)
-    parts.push_back(fmt::format("{} ({} calls, {} channels, up to {})", name, algorithm.calls,
-                                algorithm.channels,
-                                formatQuantity(static_cast<double>(algorithm.mostBytes), "B")));
   return join(parts, ", ");
 }
 

@@ -87,19 +87,6 @@ TEST(NcclLog, TellsGraphsChannelsAndMulticast) {
   EXPECT_FALSE(without.mnnvl);
 }
 
-TEST(NcclLog, CountsAlgorithms) {
-  const NcclLog log =
-      read(info("AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..23}") +
-           info("AllReduce: 64 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..0}") +
-           info("AllReduce: 64 Bytes -> Algo 1 proto 0 time 12.3"));
-  ASSERT_THAT(log.algorithms, SizeIs(2));
-  const NcclLog::Algorithm& ring = log.algorithms.at("AllReduce RING/SIMPLE");
-  EXPECT_EQ(ring.calls, 2u);
-  EXPECT_EQ(ring.channels, 24);
-  EXPECT_EQ(ring.mostBytes, 1048576u);
-  EXPECT_EQ(log.algorithms.at("AllReduce 1/0").calls, 1u);
-}
-
 TEST(NcclLog, KeepsTheLastWarnings) {
   std::string text;
   for (int i = 0; i < 20; ++i)
@@ -138,14 +125,12 @@ TEST(NcclLog, StaysBoundedWhateverItIsFed) {
     const std::string n = std::to_string(i);
     reader.feed(info("Channel 00/0 : 0[0] -> 1[1] via P2P/" + n));
     reader.feed(info("NCCL_X" + n + " set by environment to " + n));
-    reader.feed(info("AllReduce" + n + ": 8 Bytes -> Algo A proto B channel{Lo..Hi}={0..1}"));
     reader.feed(info("Pattern 4, crossNic 0, nChannels 1, bw 1/1, type NVL/PIX, sameChannels 1"));
     reader.feed(info("NET/IB : Using [" + n + "]mlx5_0:1/IB"));
   }
   const NcclLog& log = reader.log();
   EXPECT_LE(log.connections.size(), NcclLogReader::kMostEntries);
   EXPECT_LE(log.environment.size(), NcclLogReader::kMostEntries);
-  EXPECT_LE(log.algorithms.size(), NcclLogReader::kMostEntries);
   EXPECT_LE(log.graphs.size(), NcclLogReader::kMostEntries);
   EXPECT_LE(log.hcas.size(), NcclLogReader::kMostEntries);
 }
@@ -154,7 +139,6 @@ TEST(NcclLog, CountsWhatItDoesNotUnderstandAndInventsNothing) {
   const std::string hostile = info("Channel") + info(" via ") + info("Pattern x, nChannels , type ") +
                               info("Pattern 4, nChannels 9999999999999, type /") +
                               info("NET/IB : Using [[[[0]]]] [1]:/ [99999999999999999999]a:1/IB [2]x:y/IB") +
-                              info("AllReduce: -1 Bytes -> Algo  proto ") +
                               info("AllReduce: 8 Bytes -> Algo RING proto LL channel{Lo..Hi}={a..b}") +
                               info("lower_case set by environment to 1") + info(" set by environment to 1") +
                               std::string("\0\x01\x7f\xff\n\n", 6) + info(" coll channels, x nvls channels") +
@@ -163,7 +147,6 @@ TEST(NcclLog, CountsWhatItDoesNotUnderstandAndInventsNothing) {
   EXPECT_TRUE(log.connections.empty());
   EXPECT_TRUE(log.graphs.empty());
   EXPECT_TRUE(log.hcas.empty());
-  EXPECT_TRUE(log.algorithms.empty());
   EXPECT_TRUE(log.environment.empty());
   EXPECT_EQ(log.channels, 0);
   EXPECT_GT(log.unread, 5u);

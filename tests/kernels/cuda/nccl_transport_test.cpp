@@ -115,10 +115,12 @@ TEST(NcclSettings, RefusesWhatIsNotASettingOfNccl) {
   EXPECT_TRUE(checkSettings({{"NCCL_IB_TIMEOUT", "23"}, {"FI_EFA_USE_DEVICE_RDMA", "1"}}).ok());
 }
 
-TEST(NcclSettings, RefusesTheLogsOwnVariablesByName) {
-  const Status refused = checkSettings({{"NCCL_DEBUG_FILE", "/tmp/x"}});
-  ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.error().message, HasSubstr("NCCL_DEBUG_FILE"));
+TEST(NcclSettings, RefusesByNameWhatMusterSetsItself) {
+  for (const char* name : {"NCCL_DEBUG_FILE", "NCCL_COMM_BLOCKING", "NCCL_COMM_SPLIT_SHARE_RESOURCES"}) {
+    const Status refused = checkSettings({{name, "1"}});
+    ASSERT_FALSE(refused.ok()) << name;
+    EXPECT_NE(refused.error().message.find(std::string(name) + " is Muster's own"), std::string::npos);
+  }
 }
 
 TEST(NcclSettings, AreProvenByTheLog) {

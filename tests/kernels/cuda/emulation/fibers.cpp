@@ -15,6 +15,8 @@
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
+#elif defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
 #endif
 
 namespace muster::emulation {
@@ -24,13 +26,14 @@ constexpr size_t kStackBytes = 256 << 10;
 constexpr unsigned kWarp = 32;
 constexpr uint32_t kAllLanes = 0xFFFFFFFF;
 
-/// A stack that runs code; the host's own is one too. AddressSanitizer is told of every change.
+/// A stack that runs code; the host's own is one too. Sanitizers are told of every change.
 struct Fiber {
   ucontext_t context{};
   std::unique_ptr<std::byte[]> stack;
   const void* bottom = nullptr;
   size_t bytes = 0;
   void* fakeStack = nullptr;
+  void* known = nullptr;  ///< to ThreadSanitizer
   jmp_buf place{};
   bool entered = false;
 };
@@ -40,6 +43,13 @@ void change(Fiber& from, Fiber& to) {
   __sanitizer_start_switch_fiber(&from.fakeStack, to.bottom, to.bytes);
   swapcontext(&from.context, &to.context);
   __sanitizer_finish_switch_fiber(from.fakeStack, nullptr, nullptr);
+}
+#elif defined(__SANITIZE_THREAD__)
+void change(Fiber& from, Fiber& to) {
+  from.known = __tsan_get_current_fiber();
+  if (to.known == nullptr) to.known = __tsan_create_fiber(0);
+  __tsan_switch_to_fiber(to.known, 0);
+  swapcontext(&from.context, &to.context);
 }
 #else
 /// A context is only entered the first time: changing it each time asks the kernel for the signal mask twice.

@@ -8,6 +8,7 @@
 
 #include <thread>
 
+#include "kernels/cuda/nccl/process.h"
 #include "tests/gpu/nccl_ranks.h"
 
 namespace muster::gpu {
@@ -122,6 +123,47 @@ std::string abortedWait(Rank& me) {
   return problemOf(waited);
 }
 
+/// All add up until that fails; rank 0 aborts from another thread meanwhile, so that a call is in progress or
+/// not.
+std::string abortedAmongCalls(Rank& me) {
+  auto group = me.join();
+  if (!group.ok()) return group.error().text();
+  auto buffer = me.device->allocate(4);
+  if (!buffer.ok()) return buffer.error().text();
+  std::thread helper([&] {
+    if (me.rank != 0) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    (*group)->abort();
+  });
+  Status done;
+  while (done.ok()) {
+    done = (*group)->allReduce(**buffer, 0, 1, Dtype::kF32, ReduceOp::kMax);
+    if (done.ok()) done = (*group)->synchronize();
+  }
+  helper.join();
+  return done.error().text();
+}
+
+/// How many lines NCCL's log grows by in 20 sums, once ranks are connected.
+std::string linesOfCalls(Rank& me) {
+  auto group = me.join();
+  if (!group.ok()) return group.error().text();
+  auto buffer = me.device->allocate(4);
+  if (!buffer.ok()) return buffer.error().text();
+  uint64_t before = 0;
+  for (int run = 0; run <= 20; ++run) {
+    for (const auto& step :
+         {(*group)->allReduce(**buffer, 0, 1, Dtype::kF32, ReduceOp::kMax), (*group)->synchronize()})
+      if (!step.ok()) return step.error().text();
+    const auto log = cuda::NcclProcess::get().log();
+    if (!log.ok()) return log.error().text();
+    if (run == 0) before = log->lines;
+    if (run == 20)
+      return fmt::format("{} lines more than {}", log->lines - before, before > 0 ? "some" : "none");
+  }
+  return "";
+}
+
 /// Rank 0 ends its group while what it queued waits for rank 1, which never takes part.
 std::string endedWhileQueued(Rank& me) {
   if (const std::string alone = meet(me); !alone.empty()) return alone;
@@ -184,6 +226,8 @@ const Roles& faultRoles() {
       {"foreign id", foreignId},
       {"no id", idThatNobodySets},
       {"aborted wait", abortedWait},
+      {"aborted among calls", abortedAmongCalls},
+      {"lines of calls", linesOfCalls},
       {"ended while queued", endedWhileQueued},
       {"checked all_reduce", [](Rank& me) { return checkedSum(me, CollectiveOp::kAllReduce); }},
       {"checked all_gather", [](Rank& me) { return checkedSum(me, CollectiveOp::kAllGather); }},
@@ -281,6 +325,22 @@ TEST(NcclCalls, FailWithAnErrorThatNcclMetOnItsOwnThreads) {
   EXPECT_THAT(words[1], HasSubstr("remote process exited"));
 }
 
+TEST(NcclCalls, EndAtTheirDeadlineWhereNcclDoesNotReturn) {
+  const auto words =
+      faultWordsOf("sums with a short deadline", 2, {{0, "unseen;hang in call 3"}, {1, "unseen"}});
+  EXPECT_THAT(words[0], AllOf(HasSubstr("all_reduce took longer than 1 s"), Not(HasSubstr(", then"))));
+  EXPECT_THAT(words[1], HasSubstr("waiting for queued work took longer than 1 s"));
+}
+
+/// Long before their deadline, though the thread that made the call cannot look.
+TEST(NcclCalls, ThatDoNotReturnFailWithAnErrorThatNcclMetMeanwhile) {
+  const auto failed = faultWordsOf("sums", 2, {{0, "hang in call 3;fail after 3 2"}});
+  EXPECT_THAT(failed[0], AllOf(HasSubstr("all_reduce: unhandled system error"), Not(HasSubstr(", then"))));
+  EXPECT_THAT(failed[1], HasSubstr("Connection closed by remote peer of rank 0"));
+  const auto left = faultWordsOf("sums", 2, {{0, "hang in call 3"}, {1, "exit in call 3"}});
+  EXPECT_THAT(left[0], HasSubstr("all_reduce: remote process exited"));
+}
+
 TEST(NcclCalls, EndAtTheirDeadlineWhenRanksMeanDifferentThings) {
   EXPECT_THAT(faultWordsOf("other count", 2, {{0, "unseen"}, {1, "unseen"}}),
               Each(HasSubstr("took longer than 1 s")));
@@ -288,6 +348,19 @@ TEST(NcclCalls, EndAtTheirDeadlineWhenRanksMeanDifferentThings) {
 
 TEST(NcclAbort, LetsGoOfAWaitAtOnce) {
   EXPECT_THAT(faultWordsOf("aborted wait", 2), ElementsAre(HasSubstr("the group was aborted"), ""));
+}
+
+TEST(NcclAbort, EndsACallThatDoesNotReturn) {
+  EXPECT_THAT(faultWordsOf("aborted wait", 2, {{0, "hang in call 1"}}),
+              ElementsAre(HasSubstr("the group was aborted"), ""));
+}
+
+TEST(NcclAbort, FreesNothingThatACallUses) {
+  for (int round = 0; round < 5; ++round) {
+    const auto words = faultWordsOf("aborted among calls", 2);
+    EXPECT_THAT(words[0], HasSubstr("the group was aborted"));
+    EXPECT_THAT(words[1], HasSubstr("Connection closed by remote peer of rank 0"));
+  }
 }
 
 TEST(NcclAbort, IsLeftBehindWhereItHangs) {
@@ -313,8 +386,12 @@ TEST(NcclLogOfAGroup, ProvesTheTransport) {
   const auto words =
       faultWordsOf("transports", 2, {{0, "via SHM/direct/direct"}, {1, "via SHM/direct/direct"}});
   EXPECT_THAT(words, Each(AllOf(HasSubstr("1 x shm: NCCL's log: 1 x SHM/direct/direct; no counter to read"),
-                                HasSubstr("AllReduce RING/SIMPLE (1 calls, 2 channels, up to 3.815 MiB)"),
                                 HasSubstr("2 settings taken"))));
+}
+
+/// A line per call, of TUNING, would be part of each measured latency.
+TEST(NcclLogOfAGroup, GrowsByNoLinePerCall) {
+  EXPECT_THAT(faultWordsOf("lines of calls", 2), Each("0 lines more than some"));
 }
 
 TEST(NcclLogOfAGroup, TellsGpuDirectFromIt) {

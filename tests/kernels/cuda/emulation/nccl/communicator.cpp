@@ -49,11 +49,17 @@ ncclResult_t NcclState::look() {
     if (board->gone(peer))
       return fail(ncclRemoteError, "Connection closed by remote peer of rank " + number(peer));
   if (!connected) connect();
-  if (scenario.failAfter && calls >= scenario.failAfter->first)
+  if (scenario.failAfter && shared->calls >= scenario.failAfter->first)
     return fail(scenario.failAfter->second, "an asynchronous failure of the scenario");
   if (finalizing) return board->allLeft(ranks) && !scenario.finalizeHangs ? ncclSuccess : ncclInProgress;
+  if (splitting > 0 && splitting-- > 1) return ncclInProgress;
   if (busy > 0 && busy-- > 1) return ncclInProgress;
   return connected ? ncclSuccess : ncclInProgress;
+}
+
+ncclResult_t NcclState::hang() {
+  while (!shared->aborted) usleep(100);
+  return ncclInternalError;
 }
 
 }  // namespace muster::emulation
@@ -115,8 +121,27 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   state->board = std::move(board);
   state->rank = rank;
   state->ranks = ranks;
+  state->sharing = config->splitShare == 1;
   state->talkedTo.resize(static_cast<size_t>(ranks));
   *comm = new ncclComm{std::move(state)};
+  return ncclInProgress;
+}
+
+/// Does not block, as the parent does not.
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int, ncclComm_t* child, ncclConfig_t* config) {
+  const NcclState& parent = *comm->state;
+  // What the fake does not play: parts of a group, children with a life of their own.
+  if (color != 0 || config->blocking == 0 || !parent.sharing || !parent.connected) return ncclInvalidUsage;
+  auto state = std::make_shared<NcclState>();
+  state->board = parent.board;
+  state->rank = parent.rank;
+  state->ranks = parent.ranks;
+  state->shared = parent.shared;
+  state->connected = state->blocking = true;
+  state->talkedTo.resize(static_cast<size_t>(parent.ranks));
+  *child = new ncclComm{std::move(state)};
+  constexpr int kLooks = 3;
+  comm->state->splitting = kLooks;
   return ncclInProgress;
 }
 
@@ -124,6 +149,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   return *state = comm->state->look(), ncclSuccess;
 }
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  if (comm->state->blocking) return NcclScenario::get().finalizeHangs ? comm->state->hang() : ncclSuccess;
   comm->state->board->leave();
   comm->state->finalizing = true;
   return ncclInProgress;
@@ -131,10 +157,11 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   return delete comm, ncclSuccess;
 }
-/// May be called while another thread looks at the communicator, which NCCL allows: the handle stays.
+/// Frees the handle, as NCCL does: a thread that still uses it is a bug, which sanitizers show.
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   while (NcclScenario::get().abortHangs) pause();
-  comm->state->aborted = true;
+  comm->state->shared->aborted = true;
   comm->state->board->vanish();
+  delete comm;
   return ncclSuccess;
 }

@@ -13,16 +13,24 @@
 
 namespace muster::emulation {
 
+/// What a communicator and its child have together. Atomic, as another thread may look or abort during a
+/// call.
+struct NcclShared {
+  std::atomic<bool> aborted{false};
+  std::atomic<int> calls{0};
+};
+
 /// What queued operations share with the handle, which may be gone before them.
 struct NcclState {
   std::shared_ptr<Board> board;
   int rank = 0;
   int ranks = 0;
-  std::atomic<bool> aborted{false};
+  std::shared_ptr<NcclShared> shared = std::make_shared<NcclShared>();
+  bool blocking = false, sharing = false;
+  int splitting = 0;                 ///< looks until the child is there
   ncclResult_t error = ncclSuccess;  ///< asynchronous; stays once it came
   bool connected = false;
   bool finalizing = false;
-  int calls = 0;
   int busy = 0;  ///< looks until the last call is taken
   std::vector<bool> talkedTo;
   std::string lastError;
@@ -31,6 +39,8 @@ struct NcclState {
   ncclResult_t look();
   void connect();
   ncclResult_t fail(ncclResult_t code, const std::string& warning);
+  /// A blocking call that never comes to an end by itself.
+  ncclResult_t hang();
 };
 
 /// A message of this rank to or from another one (or itself).

@@ -41,6 +41,14 @@ void ncclWarn(const std::string& line) {
   say("WARN", line);
 }
 
+bool ncclSaysTuning() {
+  static const bool says = [] {
+    const char* subsystems = std::getenv("NCCL_DEBUG_SUBSYS");
+    return subsystems != nullptr && std::string(subsystems).find("TUNING") != std::string::npos;
+  }();
+  return says;
+}
+
 void ncclSayEnvironment() {
   static bool said = false;
   if (std::exchange(said, true)) return;

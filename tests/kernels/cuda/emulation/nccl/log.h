@@ -10,5 +10,7 @@ void ncclInfo(const std::string& line);
 void ncclWarn(const std::string& line);
 /// Version, and each NCCL_ variable of the environment; once a process.
 void ncclSayEnvironment();
+/// Whether NCCL_DEBUG_SUBSYS asks for a line about each operation.
+bool ncclSaysTuning();
 
 }  // namespace muster::emulation

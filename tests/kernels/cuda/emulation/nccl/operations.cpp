@@ -44,7 +44,7 @@ void Operation::reset() {
 }
 
 cudaError_t Operation::step() {
-  if (state->aborted) return reset(), cudaSuccess;  // kernels leave when they see the flag
+  if (state->shared->aborted) return reset(), cudaSuccess;  // kernels leave when they see the flag
   if (state->error != ncclSuccess) return cudaErrorNotReady;
   if (NcclScenario::get().exitInCall == call) _exit(0);
   for (bool moved = true; moved;) {
@@ -172,6 +172,7 @@ void Call::sayConnections() {
     ncclInfo("Channel 00/0 : " + std::to_string(rank()) + "[0] -> " + std::to_string(message.peer) +
              "[0] [send] via " + NcclScenario::get().via);
   }
+  if (!ncclSaysTuning()) return;
   ncclInfo(std::string(name_) + ": " + std::to_string(bytes) +
            " Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..1}");
 }
@@ -180,10 +181,12 @@ ncclResult_t Call::queued() {
   NcclState& state = *comm_->state;
   if (!state.connected) return ncclInvalidUsage;
   if (state.error != ncclSuccess) return state.error;
-  operation_->call = ++state.calls;
+  if (state.shared->aborted) return ncclInternalError;
+  const int number = operation_->call = ++state.shared->calls;
   const NcclScenario& scenario = NcclScenario::get();
-  if (scenario.failCall && scenario.failCall->first == state.calls)
+  if (scenario.failCall && scenario.failCall->first == number)
     return state.lastError = "a call that the scenario lets fail", scenario.failCall->second;
+  if (scenario.hangInCall == number) return state.hang();
   sayConnections();
   if (queue(stream_, [operation = operation_] { return operation->step(); }) != cudaSuccess)
     return ncclUnhandledCudaError;

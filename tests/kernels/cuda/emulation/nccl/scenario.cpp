@@ -40,6 +40,8 @@ void readEntry(NcclScenario& made, const std::string& entry) {
   if (readFlag(made, entry)) return;
   if (const auto call = after(entry, "exit in call "))
     made.exitInCall = std::atoi(call->c_str());
+  else if (const auto hanging = after(entry, "hang in call "))
+    made.hangInCall = std::atoi(hanging->c_str());
   else if (const auto failed = after(entry, "fail call "))
     made.failCall = callAndCode(entry, *failed);
   else if (const auto later = after(entry, "fail after "))
