@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 
+#include "runner/core/text.h"
+
 namespace muster::cuda {
 namespace {
 
@@ -27,6 +29,28 @@ Result<Notes> notesOf(const Descriptor& engine) {
   MUSTER_TRY(notes.count, engine.get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
                                      notes.all.data(), notes.all.size()));
   return notes;
+}
+
+constexpr size_t kMostKnobs = 64;
+
+Result<std::string> knobsOf(const Descriptor& configuration) {
+  std::array<Descriptor, kMostKnobs> choices;
+  std::array<cudnnBackendDescriptor_t, kMostKnobs> raw{};
+  for (size_t i = 0; i < choices.size(); ++i) {
+    MUSTER_CHECK_OK(choices[i].make(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR));
+    raw[i] = choices[i].raw();
+  }
+  MUSTER_TRY(const int64_t count, configuration.get(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
+                                                    CUDNN_TYPE_BACKEND_DESCRIPTOR, raw.data(), kMostKnobs));
+  std::vector<std::string> set;
+  for (size_t i = 0; i < std::min(static_cast<size_t>(count), kMostKnobs); ++i) {
+    cudnnBackendKnobType_t type{};
+    int64_t value = 0;
+    MUSTER_CHECK_OK(choices[i].get(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, &type));
+    MUSTER_CHECK_OK(choices[i].get(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, &value));
+    set.push_back(fmt::format("k{}={}", static_cast<int>(type), value));
+  }
+  return join(set, " ");
 }
 
 class PlanSearch {
@@ -102,6 +126,7 @@ Status PlanSearch::tryConfiguration(const Descriptor& configuration) {
   if (!keepsPromises(notes)) return {};
   DnnPlan made;
   MUSTER_CHECK_OK(engine.get(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, &made.engine));
+  MUSTER_TRY(made.knobs, knobsOf(configuration));
   MUSTER_CHECK_OK(made.plan.make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR));
   MUSTER_CHECK_OK(setTarget(made.plan, target_));
   MUSTER_CHECK_OK(made.plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration));
@@ -163,6 +188,10 @@ Status PlanSearch::tryTensorCores() {
 }
 
 }  // namespace
+
+std::string DnnPlan::name() const {
+  return fmt::format("engine {}{}", engine, knobs.empty() ? "" : " (" + knobs + ")");
+}
 
 Result<std::vector<DnnPlan>> findPlans(const DnnTarget& target, const Descriptor& graph, size_t most) {
   return PlanSearch(target, graph, most).run();

@@ -2,6 +2,7 @@
 // The engines that cuDNN has for a graph of operations, as plans that are ready to run.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "kernels/cuda/dnn/library/descriptor.h"
@@ -27,7 +28,11 @@ struct DnnTarget {
 struct DnnPlan {
   Descriptor plan;
   int64_t engine = 0;  ///< cuDNN's number of it
+  std::string knobs;   ///< "k2=17 k14=3": each knob that is set, by the number of cudnnBackendKnobType_t
   uint64_t workspaceBytes = 0;
+
+  /// "engine 62 (k2=17 k14=3)"
+  [[nodiscard]] std::string name() const;
 };
 
 /// Up to `most` plans for an operation graph, in the order of cuDNN's suggestions, which keep what the target

@@ -27,6 +27,8 @@ class AttentionGraphs {
 
   DnnGraph& forward() { return forward_; }
   DnnGraph& backward() { return backward_; }
+  [[nodiscard]] const DnnGraph& forward() const { return forward_; }
+  [[nodiscard]] const DnnGraph& backward() const { return backward_; }
   /// What bind() of each graph is given: q, k, v, y, logarithms, scale, and for causal masks what a row does
   /// not see.
   [[nodiscard]] const std::vector<int>& forwardTensors() const { return forwardTensors_; }

@@ -74,7 +74,7 @@ Status ConvolutionGraph::bind(const void* x, const void* w, const void* y, void*
 }
 
 std::string ConvolutionGraph::method() const {
-  return fmt::format("convolution {} by cudnn engine {}", nameOf(product_), plans()[chosen_].engine);
+  return fmt::format("convolution {} by cudnn {}", nameOf(product_), plans()[chosen_].name());
 }
 
 }  // namespace muster::cuda

@@ -25,7 +25,10 @@ class FusedAttention : public AttentionMethod {
   Status tune(const AttentionData& data) override;
   Status forward(const AttentionData&) override { return graphs_.forward().run(); }
   Status backward(const AttentionData&) override;
-  [[nodiscard]] std::string name() const override { return "attention fused by cudnn"; }
+  [[nodiscard]] std::string name() const override {
+    return "attention fused by cudnn " + graphs_.forward().plans().front().name() + ", gradient by " +
+           graphs_.backward().plans().front().name();
+  }
 
  private:
   [[nodiscard]] uint64_t rowBytes() const {

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <set>
 
 #include "runner/core/text.h"
 #include "tests/kernels/cuda/deviceless/gpus.h"
@@ -22,6 +23,7 @@ namespace {
 using cuda::DnnTarget;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 
 class DevicelessPlans : public ::testing::Test {
@@ -164,6 +166,24 @@ TEST_F(DevicelessPlans, FailLoudlyForAWrongGraph) {
   const Status refused = wrong.build();
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::kInternal) << refused.error().text();
+}
+
+/// Engine and knobs are what `implementation()` tells of a plan: no two plans of a graph have the same ones.
+TEST_F(DevicelessPlans, AreNamedByEngineAndKnobs) {
+  Network network;
+  network.add(Convolution{.name = "c", .channels = 64, .kernel = 3, .padding = 1},
+              network.images(32, 64, 56, 56));
+  const cuda::ConvolutionShape shape = cuda::convolutionShape(network, network.layers()[0], 8);
+  for (const AbsentGpu& gpu : *absentGpus()) {
+    cuda::ConvolutionGraph graph(gpu.target(Dtype::kBf16, false), shape, cuda::ConvolutionProduct::kOutput);
+    ASSERT_TRUE(graph.build().ok()) << gpu.name;
+    std::set<std::string> names;
+    for (const cuda::DnnPlan& plan : graph.plans()) names.insert(plan.name());
+    EXPECT_EQ(names.size(), graph.plans().size()) << gpu.name << ": " << ::testing::PrintToString(names);
+    EXPECT_THAT(graph.method(), MatchesRegex("convolution output by cudnn engine [0-9]+ .k[0-9]+=.*"))
+        << gpu.name;
+    std::printf("%s: %s\n", gpu.name.c_str(), graph.method().c_str());
+  }
 }
 
 /// f32 must not become TF32, which is what cuDNN suggests first for f32 tensors.

@@ -29,7 +29,8 @@ struct Node {
   bool finalized = false;
   std::map<cudnnBackendAttributeName_t, std::vector<std::byte>> values;
   std::map<cudnnBackendAttributeName_t, std::vector<std::shared_ptr<const Node>>> nodes;
-  size_t engine = 0;  ///< of configurations and engines
+  size_t engine = 0;                                  ///< of configurations and engines
+  std::pair<cudnnBackendKnobType_t, int64_t> knob{};  ///< of a knob's choice
 
   template <typename T>
   [[nodiscard]] std::vector<T> all(cudnnBackendAttributeName_t name) const {
@@ -56,10 +57,16 @@ struct EngineKind {
   std::optional<cudnnBackendNumericalNote_t> note;
   int64_t workspace;
   bool runs = true;
+  std::vector<std::pair<cudnnBackendKnobType_t, int64_t>> knobs = {};
 };
-constexpr std::array kEngines = {
+const std::array kEngines = {
     EngineKind{5, CUDNN_HEUR_MODE_A, {}, 0, false},
-    EngineKind{62, CUDNN_HEUR_MODE_A, CUDNN_NUMERICAL_NOTE_TENSOR_CORE, 0},
+    EngineKind{62,
+               CUDNN_HEUR_MODE_A,
+               CUDNN_NUMERICAL_NOTE_TENSOR_CORE,
+               0,
+               true,
+               {{CUDNN_KNOB_TYPE_TILE_SIZE, 17}, {CUDNN_KNOB_TYPE_STAGES, 3}}},
     EngineKind{20, CUDNN_HEUR_MODE_A, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, 100},
     EngineKind{1, CUDNN_HEUR_MODE_FALLBACK, {}, 16},
 };
@@ -165,6 +172,12 @@ int64_t suggest(const Node& heuristics, int64_t most, void* const* to) {
   return count;
 }
 
+int64_t tellKnobs(const EngineKind& engine, int64_t most, void* const* to) {
+  const auto count = std::min(engine.knobs.size(), static_cast<size_t>(most));
+  for (size_t i = 0; i < count; ++i) static_cast<Descriptor*>(to[i])->node->knob = engine.knobs[i];
+  return static_cast<int64_t>(count);
+}
+
 template <typename T>
 int64_t give(T value, void* to) {
   return *static_cast<T*>(to) = value, 1;
@@ -178,6 +191,12 @@ int64_t get(const Node& node, cudnnBackendAttributeName_t name, int64_t most, vo
       return give<int64_t>(0, to);
     case CUDNN_ATTR_ENGINECFG_ENGINE:
       return (*static_cast<Descriptor**>(to))->node->engine = node.engine, 1;
+    case CUDNN_ATTR_ENGINECFG_KNOB_CHOICES:
+      return tellKnobs(kEngines.at(node.engine), most, static_cast<void**>(to));
+    case CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE:
+      return give(node.knob.first, to);
+    case CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE:
+      return give(node.knob.second, to);
     case CUDNN_ATTR_ENGINE_GLOBAL_INDEX:
       return give(kEngines.at(node.engine).number, to);
     case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE:

@@ -168,7 +168,8 @@ TEST(EmulatedConvolutions, TakeEnginesThatKeepTheTypesPromises) {
     EXPECT_THAT(exact, HasSubstr(std::string("convolution ") + product + " by cudnn engine 1,"));
   EXPECT_THAT(exact, Not(HasSubstr("engine 62")));
   EXPECT_THAT(implementationOf(imageNetwork(), {Dtype::kF32, false}), HasSubstr("output by cudnn engine 20"));
-  EXPECT_THAT(implementationOf(imageNetwork(), {Dtype::kTf32, true}), HasSubstr("output by cudnn engine 62"));
+  EXPECT_THAT(implementationOf(imageNetwork(), {Dtype::kTf32, true}),
+              HasSubstr("output by cudnn engine 62 (k2=17 k14=3)"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, EmulatedTraining,
