@@ -49,20 +49,28 @@ double turnOf(const Direct& direct) {
   return median(rates);
 }
 
+/// What Muster's figure is held against: a name, and a function that takes one turn.
+struct Rival {
+  std::string name;
+  std::function<double()> rate;
+};
+Rival rivalOf(std::unique_ptr<Direct> direct) {
+  return {direct->name, [direct = std::shared_ptr<Direct>(std::move(direct))] { return turnOf(*direct); }};
+}
+
 /// One figure of Muster and what it must reach.
 struct Contest {
   std::string name;
   std::string unit;
   double limit = 0;  ///< the ratio to the fastest rival
   std::function<double()> muster;
-  std::vector<std::unique_ptr<Direct>> rivals;
+  std::vector<Rival> rivals;
 };
 
 /// A plugin's own measurement: the median that a record would hold.
 double measured(const testing::PluginLibrary& plugin, const std::string& test, const std::string& metric,
                 Json params) {
   pause();
-  params.update({{"warmup", "300ms"}, {"min_time", kTurn}, {"max_time", kTurn}});
   testing::RecordingHost host;
   const auto result = plugin.run(host, test, params, testing::contextFor("host", "cpu0"));
   if (result.ran == MUSTER_OK) return median(host.told(metric).at(0).samples);
@@ -83,14 +91,14 @@ bool run(const Contest& contest) {
   std::vector<std::vector<double>> theirs(contest.rivals.size());
   for (int pair = 0; pair < kPairs; ++pair) {
     ours.push_back(contest.muster());
-    for (size_t i = 0; i < theirs.size(); ++i) theirs[i].push_back(turnOf(*contest.rivals[i]));
+    for (size_t i = 0; i < theirs.size(); ++i) theirs[i].push_back(contest.rivals[i].rate());
   }
   const size_t rival = fastest(theirs);
   std::vector<double> ratios;
   for (size_t i = 0; i < ours.size(); ++i) ratios.push_back(ours[i] / theirs[rival][i]);
   const double ratio = median(ratios);
   fmt::print("{:<16} {:>14}   {:<15} {:>14}   ratio {:.3f} (pairs {:.3f} to {:.3f}), required {:.2f}: {}\n",
-             contest.name, formatQuantity(median(ours), contest.unit), contest.rivals[rival]->name,
+             contest.name, formatQuantity(median(ours), contest.unit), contest.rivals[rival].name,
              formatQuantity(median(theirs[rival]), contest.unit), ratio,
              *std::min_element(ratios.begin(), ratios.end()), *std::max_element(ratios.begin(), ratios.end()),
              contest.limit, ratio >= contest.limit ? "met" : "MISSED");
@@ -98,13 +106,35 @@ bool run(const Contest& contest) {
   return ratio >= contest.limit;
 }
 
+/// Settings of a turn for tests that sample until a rate is known.
+Json inTurn(Json params) {
+  params.update({{"warmup", "300ms"}, {"min_time", kTurn}, {"max_time", kTurn}});
+  return params;
+}
+
 Contest gemmContest(const testing::PluginLibrary& compute, Dtype dtype, int64_t n) {
   Contest contest{fmt::format("gemm {} {}", dtypeName(dtype), n), "FLOP/s", 0.97, {}, {}};
   contest.muster = [&compute, dtype, n] {
-    return measured(compute, "gemm", "gemm_throughput", {{"size", n}, {"dtype", dtypeName(dtype)}});
+    return measured(compute, "gemm", "gemm_throughput", inTurn({{"size", n}, {"dtype", dtypeName(dtype)}}));
   };
   for (auto* make : {directOnednn, directOpenblas})
-    if (auto rival = make(dtype, n)) contest.rivals.push_back(std::move(rival));
+    if (auto rival = make(dtype, n)) contest.rivals.push_back(rivalOf(std::move(rival)));
+  return contest;
+}
+
+/// The stress test keeps the device full and compares every product; its rate leaves the comparisons out, so
+/// it is gemm's.
+Contest sustainedContest(const testing::PluginLibrary& compute, Dtype dtype, int64_t n) {
+  const Json shape = {{"size", n}, {"dtype", dtypeName(dtype)}};
+  Contest contest{fmt::format("sustained {} {}", dtypeName(dtype), n), "FLOP/s", 0.99, {}, {}};
+  contest.muster = [&compute, shape] {
+    Json params = shape;
+    params.update({{"duration", 2 * kTurn}, {"window", kTurn / 5}});
+    return measured(compute, "sustained", "sustained_throughput", params);
+  };
+  contest.rivals.push_back({"compute.gemm", [&compute, shape] {
+                              return measured(compute, "gemm", "gemm_throughput", inTurn(shape));
+                            }});
   return contest;
 }
 
@@ -112,9 +142,9 @@ Contest copyContest(const testing::PluginLibrary& memory) {
   static constexpr uint64_t kBytes = 256u << 20;
   Contest contest{"memory copy", "B/s", 0.95, {}, {}};
   contest.muster = [&memory] {
-    return measured(memory, "bandwidth", "bandwidth", {{"ops", {"copy"}}, {"bytes", kBytes}});
+    return measured(memory, "bandwidth", "bandwidth", inTurn({{"ops", {"copy"}}, {"bytes", kBytes}}));
   };
-  contest.rivals.push_back(streamCopy(kBytes));
+  contest.rivals.push_back(rivalOf(streamCopy(kBytes)));
   return contest;
 }
 
@@ -138,6 +168,8 @@ int runAll(const std::string& wanted) {
   contests.push_back(copyContest(memory));
   for (const auto& [dtype, n] : {std::pair{Dtype::kF32, 2048}, {Dtype::kF32, 4096}, {Dtype::kF64, 2048}})
     contests.push_back(gemmContest(compute, dtype, n));
+  for (const auto& [dtype, n] : {std::pair{Dtype::kF32, 1024}, {Dtype::kF32, 2048}, {Dtype::kBf16, 2048}})
+    contests.push_back(sustainedContest(compute, dtype, n));
   int ran = 0;
   int missed = 0;
   for (const Contest& contest : contests) {
