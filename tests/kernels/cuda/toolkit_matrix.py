@@ -29,6 +29,11 @@ class Toolkit:
     debian: dict = dataclasses.field(default_factory=dict)
     newest: tuple = ()  # architectures that only its assembler knows, where its front end is older
 
+    @property
+    def architectures(self):
+        """Those of every other front end are in the row of its own version."""
+        return "90a" if self.newest else "all"
+
 
 FRONT_END = {"nvidia-cuda-toolkit": "12.4.131~12.4.1-2"}
 
@@ -99,6 +104,8 @@ def lay_out(wheels, debian, top):
         for source, target in parts.items():
             if (package / source).is_dir():
                 merge(package / source, top / target)
+    if debian is not None:  # an older nvlink refuses it, and nothing of ours is linked on the device
+        (top / "lib64/libcudadevrt.a").unlink(missing_ok=True)
     if not (top / "lib").exists():
         (top / "lib").symlink_to("lib64")
     link_libraries(top / "lib64")
@@ -194,7 +201,7 @@ def attempt(work):
         return "builds"
     except RuntimeError as problem:
         lines = [line for line in str(problem).splitlines() if "error" in line.lower()] or str(problem).splitlines()
-        return "refused: " + lines[-1].split("ERROR: ")[-1].strip()
+        return "refused: " + lines[-1].split("ERROR: ")[-1].removeprefix("Problem encountered: ").strip()
 
 
 def check(toolkit, folder, jobs):
@@ -203,7 +210,7 @@ def check(toolkit, folder, jobs):
     build = folder / toolkit.version / "build"
 
     def backend():
-        configure(top, build)
+        configure(top, build, f"-Dgpu_archs={toolkit.architectures}")
         run(["ninja", "-C", build, f"-j{jobs}", *TARGETS], env=environment(top))
 
     def blackwell():
@@ -212,7 +219,7 @@ def check(toolkit, folder, jobs):
     row = {"toolkit": toolkit.version, "nvcc": release_of(top / "bin/nvcc"), "ptxas": release_of(top / "bin/ptxas"),
            "libraries": ", ".join(f"{name.removeprefix('nvidia-').split('-cu1')[0]} {version}" for name, version in toolkit.packages.items()
                                   if any(word in name for word in ("runtime", "cublas", "cudnn", "nccl"))),
-           "backend": attempt(backend), "-Dgpu_archs=100": attempt(blackwell).replace("builds", "accepted")}
+           "gpu_archs": toolkit.architectures, "backend": attempt(backend), "-Dgpu_archs=100": attempt(blackwell).replace("builds", "accepted")}
     row["assembled"] = "; ".join(f"sm_{arch} {attempt(lambda a=arch: assemble(top, folder / toolkit.version / 'ptx', a))}" for arch in toolkit.newest) or "-"
     return row
 
