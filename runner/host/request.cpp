@@ -46,6 +46,7 @@ Status readContext(const Json& context, HostRequest& request) {
   request.simulated = !scenario.empty();
   Json full = context;
   full["test"] = request.test;
+  full["artifact_dir"] = request.artifactDir.string();
   request.contextJson = dumpJson(full);
   return reader.status();
 }

@@ -122,6 +122,7 @@ Result<ParamSpec> readParam(const Json& json, const std::string& path) {
   r.optional("summary", param.summary);
   if (r.ok() && !r.has("default")) r.fail("default", "is missing; every parameter needs one");
   if (!r.ok()) return r.status().error();
+  if (param.type == ParamType::kList) param.defaultValue = json["default"];  // an empty one allows itself
   auto value = convertParam(param, json["default"]);
   if (!value.ok()) return Error{ErrorCode::kProtocol, value.error().message, path + ".default"};
   param.defaultValue = std::move(*value);

@@ -92,6 +92,7 @@ EXTERNAL = [
     (r"(kainjow/)?mustache", ["reports/html", "reports/fleet/render", "runner/slurm"]),
     (r"jpeglib|jerror|curl/", ["plugins/train"]),
     (r"simdjson", ["reports/fleet/read"]),
+    (r"re2/", ["plugins/exec"]),
     (r"sqlite3", ["reports/history/store"]),
 ]
 # The judge is pure: it neither reads nor writes anything.

@@ -92,7 +92,7 @@ TEST(ConvertParam, BooleansAreNotGuessed) {
   EXPECT_EQ(outcome(spec, 1), "found 1; expected true or false");
 }
 
-TEST(ConvertParam, ListsAreCheckedItemByItemAndNeverEmpty) {
+TEST(ConvertParam, ListsAreCheckedItemByItemAndEmptyOnlyAsTheirDefault) {
   ParamSpec spec = paramOf(ParamType::kList);
   spec.itemType = ParamType::kQuantity;
   spec.unit = "B";
@@ -101,6 +101,8 @@ TEST(ConvertParam, ListsAreCheckedItemByItemAndNeverEmpty) {
   EXPECT_EQ(outcome(spec, "1 KiB"), "found \"1 KiB\"; expected a list, each item a quantity in B");
   EXPECT_EQ(outcome(spec, Json::array()),
             "found []; expected a list, each item a quantity in B; it needs at least one item");
+  spec.defaultValue = Json::array();
+  EXPECT_EQ(outcome(spec, Json::array()), "[]");
 }
 
 }  // namespace
