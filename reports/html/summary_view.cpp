@@ -123,6 +123,12 @@ void addSummary(View& page, const Record& record) {
   page.flag("unknown_sku", record.profile.name.empty());
   page.flag("unknown_sku_allowed", record.profile.name.empty() && record.allowUnknownSku);
   page.text("rejudged", rejudgedText(record));
+  page.flag("imported", !record.imported.empty());
+  page.list("imports", viewsOf(importedTexts(record), [](const std::string& text) {
+              View view;
+              view.text("text", text);
+              return view;
+            }));
   page.list("reasons", viewsOf(record.reasons, [](const std::string& reason) {
               View view;
               view.text("reason", reason);

@@ -78,8 +78,9 @@ std::string property(const std::string& name, const std::string& value) {
                      escapeAttribute(value));
 }
 
-std::string simulatedPrefix(const Record& record) {
-  return record.simulated ? "SIMULATED " : "";
+/// What marks the name of everything that Muster did not measure.
+std::string originPrefix(const Record& record) {
+  return record.simulated ? "SIMULATED " : record.imported.empty() ? "" : "IMPORTED ";
 }
 
 std::string caseName(const Verdict& verdict) {
@@ -164,7 +165,7 @@ std::string suiteElement(const std::string& name, const Record& record, const Co
 
 std::string stageSuite(const Record& record, const StageRecord& stage, Counts& total) {
   Counts counts;
-  const std::string name = simulatedPrefix(record) + stage.name;
+  const std::string name = originPrefix(record) + stage.name;
   std::string inside = stageProperties(record, stage);
   const double share =
       stage.verdicts.empty() ? 0 : stage.duration / static_cast<double>(stage.verdicts.size());
@@ -184,6 +185,7 @@ std::string runProperties(const Record& record) {
   text += property("expected", std::to_string(record.accounting.expected));
   text += property("plan", record.plan.name) + property("plan_sha256", record.plan.sha256);
   text += property("profile", record.profile.name) + property("run", record.runId);
+  for (const std::string& imported : importedTexts(record)) text += property("imported", imported);
   if (!record.rejudged.empty()) text += property("rejudged", rejudgedText(record));
   text += property("muster", record.toolVersion);
   return text + "    </properties>\n";
@@ -207,7 +209,7 @@ std::string acceptanceSuite(const Record& record, Counts& total) {
              : result.empty()                           ? Kind::kPassed
                                                         : Kind::kError);
   total.add(counts);
-  const std::string name = simulatedPrefix(record) + "acceptance";
+  const std::string name = originPrefix(record) + "acceptance";
   const std::string inside = runProperties(record) + testcase(name, "acceptance", 0, result);
   return suiteElement(name, record, counts, 0, record.started, inside);
 }
@@ -221,7 +223,7 @@ std::string renderJunit(const Record& record) {
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{}\" {} "
       "time=\"{}\">\n{}</testsuites>\n",
-      escapeAttribute(simulatedPrefix(record) + record.plan.name), total.text(),
+      escapeAttribute(originPrefix(record) + record.plan.name), total.text(),
       seconds(record.finished - record.started), suites);
 }
 

@@ -93,9 +93,11 @@ void addVerdict(Page& page, const Record& record) {
       upperCase(record.acceptance == Acceptance::kNoGpu ? "no GPU" : nameOf(record.acceptance));
   page.out += "\n" + page.paint(acceptanceColour(record.acceptance), fmt::format(" {} ", verdict));
   if (record.simulated) page.out += " " + page.paint("1;30;43", " SIMULATED ");
+  if (!record.imported.empty()) page.out += " " + page.paint("1;30;43", " IMPORTED ");
   page.out += fmt::format("  exit code {}\n", record.exitCode);
   if (record.simulated)
     page.line(fmt::format("SIMULATED by scenario {}: no hardware was measured.", record.scenario), 1);
+  for (const std::string& text : importedTexts(record)) page.line("IMPORTED " + text, 1);
   if (!record.rejudged.empty()) page.line("RE-JUDGED: " + rejudgedText(record), 1);
   for (const auto& reason : record.reasons) page.line("- " + reason, 1);
   page.out += "\n";

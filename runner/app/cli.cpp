@@ -30,6 +30,7 @@ namespace {
 struct Arguments {
   RunOptions run;
   FleetCommandOptions fleet;
+  ImportOptions import;
   JudgeOptions judge;
   BaselineOptions baseline;
   SlurmOptions slurm;
@@ -167,6 +168,22 @@ CLI::App* addJudge(CLI::App& app, Arguments& a) {
   judge->add_flag("--strict", a.judge.strict, "measurements without a limit block acceptance");
   judge->footer(kJudgeExamples);
   return judge;
+}
+
+CLI::App* addImport(CLI::App& app, ImportOptions& o) {
+  CLI::App* import = app.add_subcommand("import", "judge results of other tools; Muster measures nothing");
+  import->add_option("files", o.files, "files that other tools wrote")->required();
+  import->add_option("--format", o.format, "their format (default: found from the content)")
+      ->type_name("NAME");
+  import->add_option("--sku", o.sku, "name or file of the SKU profile whose limits apply");
+  import
+      ->add_option("--plan", o.plan,
+                   "plan whose limits apply too; those that no file covers are skipped stages")
+      ->type_name("FILE");
+  import->add_option("--out", o.out, "directory for the record and reports, marked IMPORTED")
+      ->type_name("DIR");
+  import->footer(kImportExamples);
+  return import;
 }
 
 }  // namespace
@@ -327,6 +344,7 @@ int muster(int argc, char** argv) {
   report->add_option("record", a.record, "record.json")->required();
   report->add_option("--out", a.out, "directory for report.html and junit.xml")->type_name("DIR");
   report->footer(kReportExamples);
+  CLI::App* import = addImport(app, a.import);
   CLI::App* plugins =
       app.add_subcommand("plugins", "list plugins, or show the tests, parameters and metrics of one");
   plugins->add_option("name", a.name, "plugin");
@@ -361,6 +379,8 @@ int muster(int argc, char** argv) {
   }
   if (check->parsed()) return exitCode(checkCommand(a.plans, a.sets, a.pluginFolders, a.skuFolders));
   if (judge->parsed()) return exitCode(judgeCommand(a.judge));
+  a.import.command = a.run.command;
+  if (import->parsed()) return exitCode(importCommand(a.import));
   if (fleet->parsed()) return exitCode(fleetCommand(a.fleet));
   if (report->parsed()) return exitCode(reportCommand(a.record, a.out));
   if (plugins->parsed()) return exitCode(pluginsCommand(a.name, a.pluginFolders, a.json));

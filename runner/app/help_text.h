@@ -77,6 +77,17 @@ Examples:
   muster judge runs/n17/record.json --sku ours.toml --out runs/n17-again
   muster judge runs/n17/record.json --waivers known.toml)";
 
+inline constexpr const char* kImportExamples = R"(
+Reads nccl-tests (its table, and the JSON of -J) and nvbandwidth (--json). The values get Muster's names, units and labels and are judged by
+its limits, beside what the tool itself says. An imported record is marked IMPORTED everywhere and never counts as a
+run of a node: `fleet`, `history` and `baseline` do not take it. A value without a limit blocks acceptance.
+
+Exit code: as of a run, see `muster --help`; 2 also for a file that is damaged, ambiguous or of an unknown format.
+
+Examples:
+  muster import all_reduce.txt --sku h100-sxm5-80gb
+  muster import nccl/*.json --sku h100-sxm5-80gb --plan plans/nccl.toml --out evidence)";
+
 inline constexpr const char* kReportExamples = R"(
 Exit code: the one stored in the record, see `muster --help`.
 

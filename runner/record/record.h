@@ -109,6 +109,18 @@ struct Rejudgement {
   bool strict = false;        ///< --strict was given
 };
 
+/// A file of another tool, whose values one stage of an imported record holds.
+struct ImportedRecord {
+  std::string stage;
+  std::string file;
+  std::string sha256;
+  uint64_t bytes = 0;
+  std::string format;   ///< "nccl-tests"
+  std::string tool;     ///< its name and version, as the file says
+  std::string said;     ///< the tool's own verdict in its words; empty: it gives none
+  std::string differs;  ///< why the result here is another one; empty: it is the same
+};
+
 /// One waiver that was in force and what became of it here.
 struct WaiverRecord {
   std::string stage;
@@ -156,6 +168,8 @@ struct Record {
   std::map<std::string, double> peaks;             ///< theoretical peaks in force
   std::string peaksFrom;
   std::vector<StageRecord> stages;
+  /// Not empty: `muster import` made the record from these files, and Muster measured nothing itself.
+  std::vector<ImportedRecord> imported;
   std::vector<Rejudgement> rejudged;  ///< the oldest first; empty: the verdicts are those of the run itself
   Accounting accounting;
   Acceptance acceptance = Acceptance::kIncomplete;
@@ -163,6 +177,12 @@ struct Record {
   std::vector<std::string> reasons;
   std::string mac;  ///< by its node's key (record_mac.h); empty: it was written without one
 };
+
+/// The backend of a record that `muster import` made.
+inline constexpr const char* kImportedBackend = "imported";
+
+/// One line for each imported file: what it is, what its tool said, and what the result here is.
+std::vector<std::string> importedTexts(const Record& record);
 
 /// "judged again on 2026-11-21T03:10:00Z by Muster 0.1.0 with profile h100 (sha256 ...), from the record of
 /// sha256 ...": the last time; empty where the verdicts are those of the run itself.

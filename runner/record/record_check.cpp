@@ -186,7 +186,21 @@ std::string contradictionIn(const RecordClaim& claim) {
   return counts.empty() ? acceptanceContradiction(claim) : counts;
 }
 
+/// Whoever takes the list of files away does not make a measurement of Muster's out of it, nor the reverse.
+static std::string importContradiction(const Record& record) {
+  if (record.imported.empty() != (record.backend != kImportedBackend))
+    return fmt::format("{} files were imported, and the backend is {}", record.imported.size(),
+                       printable(record.backend, 40));
+  if (!record.imported.empty() && record.simulated) return "it is imported and simulated";
+  for (const ImportedRecord& item : record.imported)
+    if (std::none_of(record.stages.begin(), record.stages.end(),
+                     [&](const StageRecord& stage) { return stage.name == item.stage; }))
+      return fmt::format("imported stage {} is missing", printable(item.stage, 80));
+  return "";
+}
+
 Status checkRecord(const Record& record) {
+  if (const std::string why = importContradiction(record); !why.empty()) return contradiction(why);
   if (sha256Hex(record.plan.text) != record.plan.sha256)
     return contradiction("the text of its plan has another digest than plan.sha256");
   if (const std::string why = contradictionIn(claimOf(record)); !why.empty()) return contradiction(why);

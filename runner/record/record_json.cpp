@@ -2,6 +2,8 @@
 // Record -> JSON. The order of keys is the order in which a person reads a run: outcome first, bulk last.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runner/core/clock.h"
 #include "runner/record/fold/measurement_fold.h"
 #include "runner/record/record.h"
@@ -76,6 +78,11 @@ Json toJson(const Rejudgement& again) {
           {"strict", again.strict}};
 }
 
+Json toJson(const ImportedRecord& item) {
+  return {{"stage", item.stage},   {"file", item.file}, {"sha256", item.sha256}, {"bytes", item.bytes},
+          {"format", item.format}, {"tool", item.tool}, {"said", item.said},     {"differs", item.differs}};
+}
+
 template <typename T>
 Json listOf(const std::vector<T>& items) {
   Json list = Json::array();
@@ -101,6 +108,20 @@ Json runToJson(const Record& record) {
 }
 
 }  // namespace
+
+std::vector<std::string> importedTexts(const Record& record) {
+  std::vector<std::string> lines;
+  for (const ImportedRecord& item : record.imported) {
+    const auto stage = std::find_if(record.stages.begin(), record.stages.end(),
+                                    [&](const StageRecord& one) { return one.name == item.stage; });
+    const char* here = stage == record.stages.end() ? "nothing" : outcomeName(stage->outcome);
+    lines.push_back(fmt::format("{}: {} by {} (sha256 {}). The tool said: {}. Muster's result: {}{}",
+                                item.stage, item.file, item.tool, item.sha256.substr(0, 12),
+                                item.said.empty() ? "no verdict" : item.said, here,
+                                item.differs.empty() ? "" : "; " + item.differs));
+  }
+  return lines;
+}
 
 std::string rejudgedText(const Record& record) {
   if (record.rejudged.empty()) return "";
@@ -167,6 +188,7 @@ Json toJson(const Record& record) {
                {"launcher", objectOrEmpty(record.launcher)},
                {"environment", textsOf(record.environment)},
                {"stages", listOf(record.stages)}};
+  if (!record.imported.empty()) json["imported"] = listOf(record.imported);
   if (!record.rejudged.empty()) json["rejudged"] = listOf(record.rejudged);
   if (!record.waiverFile.sha256.empty()) json["waivers"] = waiversToJson(record);
   if (!record.mac.empty()) json["mac"] = record.mac;  // the last line: over all that stands before it

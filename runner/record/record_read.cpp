@@ -125,6 +125,21 @@ Result<Rejudgement> rejudgementFromJson(const Json& json, const std::string& pat
   return again;
 }
 
+Result<ImportedRecord> importedFromJson(const Json& json, const std::string& path) {
+  ImportedRecord item;
+  JsonReader r(json, path);
+  readName(r, "stage", item.stage);
+  readName(r, "file", item.file, kMostPathBytes);
+  readDigest(r, "sha256", item.sha256);
+  readCount(r, "bytes", item.bytes);
+  readName(r, "format", item.format);
+  readName(r, "tool", item.tool);
+  readName(r, "said", item.said);
+  readName(r, "differs", item.differs);
+  MUSTER_CHECK_OK(r.status());
+  return item;
+}
+
 Result<SourceRecord> sourceFromJson(const Json& json, const std::string& path) {
   SourceRecord source;
   JsonReader r(json, path);
@@ -364,6 +379,7 @@ Result<Record> consume(Json& json) {
     return profile.status();
   });
   readMaps(r, record);
+  if (r.has("imported")) readList(r, "imported", record.imported, importedFromJson);
   if (r.has("rejudged")) readList(r, "rejudged", record.rejudged, rejudgementFromJson);
   if (r.has("waivers")) readPart(r, "waivers", record, readWaiversJson);
   r.read("peaks_from", record.peaksFrom);

@@ -25,6 +25,7 @@ USES = {
     TOML: [CORE],
     METRICS: [CORE],
     HOSTS: [CORE],
+    "runner/import": [CORE, METRICS],
     "runner/plan": [CORE, SYSTEM, TOML, METRICS, "runner/plan/lua"],
     "runner/plan/lua": [CORE, SYSTEM, TOML, METRICS],
     "runner/sku": [CORE, SYSTEM, TOML, METRICS],
@@ -44,8 +45,8 @@ USES = {
                     RECORD, "runner/record/fold", APP + "process", APP + "view"],
     APP + "node": [CORE, SYSTEM, "runner/plan", "runner/sku", "runner/judge", WIRE, "runner/launcher", "runner/cluster", RECORD,
                    "reports/html", "reports/junit", APP + "process", APP + "view", APP + "stage"],
-    APP + "commands": [CORE, SYSTEM, TOML, METRICS, HOSTS, "runner/plan", "runner/plan/lua", "runner/sku", "runner/judge", "runner/dispatch", "runner/launcher",
-                       "runner/slurm", RECORD, "reports/fleet", "reports/fleet/read", "reports/fleet/render", "reports/terminal",
+    APP + "commands": [CORE, SYSTEM, TOML, METRICS, HOSTS, "runner/import", "runner/plan", "runner/plan/lua", "runner/sku", "runner/judge", "runner/dispatch", "runner/launcher",
+                       "runner/slurm", RECORD, "runner/record/fold", "reports/fleet", "reports/fleet/read", "reports/fleet/render", "reports/terminal",
                        APP + "process", APP + "stage", APP + "node"],
     APP + "slurm": [CORE, SYSTEM, "runner/judge", "runner/dispatch", "runner/slurm", RECORD, APP + "process", APP + "node", APP + "commands"],
     APP + "history": [CORE, SYSTEM, "runner/judge", "runner/dispatch", "reports/history", "reports/history/store", "reports/fleet/read", "reports/fleet/render",
@@ -91,8 +92,8 @@ EXTERNAL = [
     (r"CLI/", ["runner/app"]),
     (r"(kainjow/)?mustache", ["reports/html", "reports/fleet/render", "runner/slurm"]),
     (r"jpeglib|jerror|curl/", ["plugins/train"]),
-    (r"simdjson", ["reports/fleet/read"]),
     (r"re2/", ["plugins/exec"]),
+    (r"simdjson", ["reports/fleet/read"]),
     (r"sqlite3", ["reports/history/store"]),
 ]
 # The judge is pure: it neither reads nor writes anything.

@@ -192,7 +192,12 @@ class RecordReader::Impl {
   /// Whose record it is, and whether its node wrote it: before anything that rows share is unfolded.
   Status readHead(const dom::object& record, std::string_view text, NodeSummary& node) {
     Fields fields(record, failures_);
+    // Before its node is known: it says nothing of a node's own run, neither for nor against it.
+    if (fields.has("imported"))
+      return damaged("it was made by `muster import`: other tools' results do not count as a node's run");
     if (const dom::object run = fields.object("run"); failures_.ok()) readRun(run, node);
+    if (failures_.ok() && node.backend == kImportedBackend)
+      failures_.fail("run.backend", "is that of imported results, whose files are not named");
     if (!failures_.ok()) return failures_.error();
     return origin_.runKey.empty() ? Status() : checkMac(text, nodeKeyOf(origin_.runKey, node.node));
   }

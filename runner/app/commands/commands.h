@@ -37,6 +37,18 @@ Result<Record> judgedAgain(Record record, const std::string& sha256, const Judge
 /// Judges a record's stored samples again, without touching hardware. The record itself is never changed.
 Result<int> judgeCommand(const JudgeOptions& options);
 
+struct ImportOptions {
+  std::vector<std::string> files;
+  std::string format;          ///< empty: found from each file's content
+  std::string sku;             ///< a profile's name or file; empty: the plan's, else unknown
+  std::filesystem::path plan;  ///< whose limits hold as well; empty: none
+  std::filesystem::path out;   ///< where record and reports go; empty: only the summary is shown
+  std::vector<std::string> command;
+};
+/// Judges other tools' results. Returns the exit code of the record that it makes, which no other command
+/// takes for a measurement of Muster's.
+Result<int> importCommand(const ImportOptions& options);
+
 /// Renders a record's reports again into `out`; without one, shows its summary. Returns the record's exit
 /// code.
 Result<int> reportCommand(const std::filesystem::path& record, const std::filesystem::path& out);

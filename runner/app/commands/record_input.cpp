@@ -28,6 +28,7 @@ std::vector<std::string> stagesIn(const std::string& plan) {
 }
 
 Status checkStages(const Record& record) {
+  if (!record.imported.empty()) return {};  // it names its stages itself, and no plan ran
   const std::vector<std::string> wanted = stagesIn(record.plan.text);
   std::vector<std::string> found;
   for (const StageRecord& stage : record.stages) found.push_back(stage.name);

@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: Apache-2.0
+// nccl-tests: the table on standard output, and the JSON of its option -J. Both give rows of one table, which
+// is checked as a whole: columns against each other, and the sizes against those that were asked for.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "runner/core/text.h"
+#include "runner/import/source.h"
+
+namespace muster::imports {
+namespace {
+
+constexpr double kMicros = 1e6;        // in a second
+constexpr uint64_t kLatencyTo = 1024;  // as collective.sweep's latency_to
+
+/// One half of a row: out of place or in place.
+struct Half {
+  bool measured = false;
+  double micros = 0;
+  double algorithm = 0;  ///< GB/s
+  double bus = 0;        ///< GB/s
+  std::optional<double> wrong;
+};
+
+struct Row {
+  uint64_t bytes = 0;
+  std::string type, redop;
+  Half halves[2];
+  size_t line = 0;    ///< of the text, or
+  std::string place;  ///< in the JSON: "results[3]"
+};
+
+struct Table {
+  std::string op;
+  std::string version;
+  std::string library;
+  uint64_t ranks = 0;
+  uint64_t fewest = 0, most = 0, step = 0;  ///< sizes asked for; step 0: not by a factor
+  std::vector<std::string> hosts, devices, errors;
+  std::vector<Row> rows;
+  std::string bounds, average;  ///< the tool's own verdicts: "0 OK"; empty: the file ends before
+  bool boundsFailed = false, averageFailed = false, averageChecked = false;
+};
+
+const std::map<std::string, double (*)(double)>& busFactors() {
+  const auto share = [](double n) { return (n - 1) / n; };
+  const auto one = [](double) { return 1.0; };
+  static const std::map<std::string, double (*)(double)> factors = {
+      {"all_reduce", [](double n) { return 2 * (n - 1) / n; }},
+      {"all_gather", share},
+      {"reduce_scatter", share},
+      {"alltoall", share},
+      {"gather", share},
+      {"scatter", share},
+      {"broadcast", one},
+      {"reduce", one},
+      {"sendrecv", one}};
+  return factors;
+}
+
+/// NCCL's name of a type in Muster's words; others keep theirs.
+std::string dtypeOf(const std::string& type) {
+  static const std::map<std::string, std::string> known = {
+      {"double", "f64"},        {"float", "f32"},         {"half", "f16"},
+      {"bfloat16", "bf16"},     {"f8e4m3", "fp8_e4m3"},   {"f8e5m2", "fp8_e5m2"},
+      {"fp8_e4m3", "fp8_e4m3"}, {"fp8_e5m2", "fp8_e5m2"}, {"int8", "i8"}};
+  const auto at = known.find(type);
+  return at == known.end() ? type : at->second;
+}
+
+/// "./build/all_reduce_perf" is all_reduce.
+std::string opOf(std::string_view program) {
+  if (const size_t slash = program.rfind('/'); slash != std::string_view::npos)
+    program.remove_prefix(slash + 1);
+  constexpr std::string_view kEnd = "_perf";
+  if (program.ends_with(kEnd)) program.remove_suffix(kEnd.size());
+  return std::string(program);
+}
+
+/// 22809 is 2.28.9.
+std::string libraryText(uint64_t code) {
+  return code < 10'000 ? "" : fmt::format("NCCL {}.{}.{}", code / 10'000, code / 100 % 100, code % 100);
+}
+
+bool near(double printed, double computed) {
+  return std::abs(printed - computed) <= 0.011 + 0.02 * std::abs(computed);
+}
+
+/// What a half says must agree: size over time is algbw, algbw times the op's factor is busbw.
+std::string contradictionIn(const Half& half, uint64_t bytes, double factor) {
+  if (half.micros <= 0) return fmt::format("a time of {} us", half.micros);
+  const double algorithm = static_cast<double>(bytes) / half.micros * kMicros / kGiga;
+  if (!near(half.algorithm, algorithm))
+    return fmt::format("algbw is {} GB/s, but {} bytes in {} us are {:.2f}", half.algorithm, bytes,
+                       half.micros, algorithm);
+  if (!near(half.bus, half.algorithm * factor))
+    return fmt::format("busbw is {} GB/s, but algbw {} times {:.4g} is {:.2f}: another op or number of ranks",
+                       half.bus, half.algorithm, factor, half.algorithm * factor);
+  return half.wrong && *half.wrong < 0 ? "a negative count of wrong elements" : "";
+}
+
+/// How many sizes lie between the fewest and the most.
+size_t sizesAskedFor(const Table& table) {
+  size_t count = 0;
+  for (uint64_t size = table.fewest; size > 0 && size <= table.most && count < 1000; size *= table.step)
+    ++count;
+  return count;
+}
+
+const std::string kContradiction = "the row contradicts itself: ";
+
+Status checkTable(const Source& source, const Table& table) {
+  const auto factor = busFactors().find(table.op);
+  if (table.op.empty())
+    return source.refuse("",
+                         "it does not name its collective (nccl-tests 2.17 and newer print "
+                         "\"Collective test starting\"), and its columns fit several");
+  if (factor == busFactors().end())
+    return source.refuse("",
+                         fmt::format("collective \"{}\" has no metric of Muster's", printable(table.op, 60)));
+  if (table.ranks == 0) return source.refuse("", "it lists no ranks, so its rates cannot be judged");
+  for (const Row& row : table.rows)
+    for (const Half& half : row.halves)
+      if (half.measured)
+        if (const std::string why =
+                contradictionIn(half, row.bytes, factor->second(static_cast<double>(table.ranks)));
+            !why.empty())
+          return row.line > 0 ? source.refuse(row.line, kContradiction + why)
+                              : source.refuse(row.place, kContradiction + why);
+  const size_t sizes = table.step > 1 ? sizesAskedFor(table) : 0;
+  if (table.errors.empty() && sizes > 0 && table.rows.size() % sizes != 0)
+    return source.refuse("", fmt::format("it holds {} rows; {} sizes were asked for: rows are missing",
+                                         table.rows.size(), sizes));
+  return {};
+}
+
+constexpr const char* kPlacements[] = {"out_of_place", "in_place"};
+
+/// The rows of one type and reduction as a case.
+void addCase(const Table& table, const std::string& type, const std::string& redop, ImportedFile& file) {
+  ImportedCase one;
+  const bool reduces = redop != "none" && redop != "N/A";
+  one.id = fmt::format("{}[dtype={}{}]", table.op, dtypeOf(type), reduces ? ",reduction=" + redop : "");
+  one.labels = {{"op", table.op},
+                {"dtype", dtypeOf(type)},
+                {"ranks", std::to_string(table.ranks)},
+                {"nodes", std::to_string(std::max<size_t>(1, table.hosts.size()))}};
+  one.metrics = {"collective.large_message_bus_bandwidth", "collective.bus_bandwidth",
+                 "collective.algorithm_bandwidth", "collective.collective_time",
+                 "collective.collective_wrong_elements"};
+  const Row* largest[2] = {nullptr, nullptr};
+  double wrong = 0;
+  bool checked = true;
+  for (const Row& row : table.rows) {
+    if (row.type != type || row.redop != redop) continue;
+    for (size_t place = 0; place < 2; ++place) {
+      const Half& half = row.halves[place];
+      // These two have no form in place whose results could be checked.
+      const bool apart = place == 1 && (table.op == "alltoall" || table.op == "sendrecv");
+      if (!half.measured || (apart && !half.wrong)) continue;
+      checked = checked && half.wrong.has_value();
+      wrong += half.wrong.value_or(0);
+      Labels labels = {{"op", table.op},
+                       {"dtype", dtypeOf(type)},
+                       {"bytes", std::to_string(row.bytes)},
+                       {"placement", kPlacements[place]}};
+      const auto add = [&](const char* metric, double value) {
+        file.measurements.push_back(valueOf(metric, labels, value, one.id));
+      };
+      add("collective.bus_bandwidth", half.bus * kGiga);
+      add("collective.algorithm_bandwidth", half.algorithm * kGiga);
+      add("collective.collective_time", half.micros / kMicros);
+      if (row.bytes <= kLatencyTo) add("collective.latency", half.micros / kMicros);
+      if (largest[place] == nullptr || row.bytes > largest[place]->bytes) largest[place] = &row;
+    }
+  }
+  for (size_t place = 0; place < 2; ++place) {
+    if (largest[place] == nullptr) continue;
+    Labels labels = one.labels;
+    labels["bytes"] = std::to_string(largest[place]->bytes);
+    labels["placement"] = kPlacements[place];
+    file.measurements.push_back(valueOf("collective.large_message_bus_bandwidth", std::move(labels),
+                                        largest[place]->halves[place].bus * kGiga, one.id));
+  }
+  if (checked)
+    file.measurements.push_back(valueOf("collective.collective_wrong_elements",
+                                        {{"op", table.op}, {"dtype", dtypeOf(type)}}, wrong, one.id));
+  else
+    one.error = "its results were not checked (#wrong is N/A): run it with -c 1";
+  if (!table.errors.empty()) one.error = "nccl-tests reported: " + printable(table.errors.front(), 300);
+  file.cases.push_back(std::move(one));
+}
+
+Result<ImportedFile> fileOf(const Source& source, const Table& table) {
+  MUSTER_CHECK_OK(checkTable(source, table));
+  ImportedFile file;
+  file.tool = "nccl-tests" + (table.version.empty() ? "" : " " + table.version) +
+              (table.library.empty() ? "" : ", " + table.library);
+  file.failures = (table.boundsFailed ? 1 : 0) + (table.averageFailed ? 1 : 0);
+  file.verdict = file.failures > 0      ? ToolVerdict::kFailed
+                 : table.bounds.empty() ? ToolVerdict::kNone
+                                        : ToolVerdict::kPassed;
+  if (!table.bounds.empty())
+    file.said = fmt::format("Out of bounds values: {}; Avg bus bandwidth: {}", table.bounds, table.average);
+  file.limits = table.averageChecked ? "correct results and the average busbw over all sizes"
+                                     : "correct results, and no rate";
+  file.ranks = static_cast<int>(table.ranks);
+  file.hosts = table.hosts;
+  file.deviceNames = table.devices;
+  std::vector<std::pair<std::string, std::string>> seen;
+  for (const Row& row : table.rows) {
+    if (std::find(seen.begin(), seen.end(), std::pair(row.type, row.redop)) != seen.end()) continue;
+    seen.emplace_back(row.type, row.redop);
+    addCase(table, row.type, row.redop, file);
+  }
+  if (table.rows.empty())
+    file.cases.push_back({table.op,
+                          {},
+                          {"collective.large_message_bus_bandwidth"},
+                          {},
+                          table.errors.empty()
+                              ? "the file holds no result"
+                              : "nccl-tests reported: " + printable(table.errors.front(), 300)});
+  return file;
+}
+
+// The table on standard output.
+
+bool isText(const Source& source) {
+  return !source.json && source.text.find("# nThread ") != std::string_view::npos &&
+         source.text.find("algbw") != std::string_view::npos;
+}
+
+/// "N/A" is left out.
+bool readHalf(const std::vector<std::string_view>& words, size_t at, Half& half) {
+  if (words[at] == "N/A") return words[at + 1] == "N/A" && words[at + 2] == "N/A" && words[at + 3] == "N/A";
+  const auto time = finiteNumber(words[at]), algorithm = finiteNumber(words[at + 1]),
+             bus = finiteNumber(words[at + 2]);
+  if (!time || !algorithm || !bus) return false;
+  half = {true, *time, *algorithm, *bus, std::nullopt};
+  if (words[at + 3] == "N/A") return true;
+  half.wrong = finiteNumber(words[at + 3]);
+  return half.wrong.has_value();
+}
+
+Status readRow(const Source& source, std::string_view line, size_t number, Table& table) {
+  constexpr size_t kColumns = 13;
+  const auto words = wordsOf(line);
+  if (words.size() != kColumns)
+    return source.refuse(number, fmt::format("a row of {} columns; expected {}: the line is damaged, or the "
+                                             "output has extra columns",
+                                             words.size(), kColumns));
+  const auto bytes = wholeNumber(words[0]);
+  Row row{bytes.value_or(0), std::string(words[2]), std::string(words[3]), {}, number, ""};
+  if (!bytes || !wholeNumber(words[1]) || !readHalf(words, 5, row.halves[0]) ||
+      !readHalf(words, 9, row.halves[1]))
+    return source.refuse(number, "a row with a value that is no finite number: " + printable(line, 160));
+  if (*bytes == 0) return {};  // a size too small for all ranks moves nothing
+  table.rows.push_back(std::move(row));
+  return {};
+}
+
+/// "#  Rank  0 Group  0 Pid   123 on   node1 device  0 [0000:19:00] NVIDIA H100 80GB HBM3"
+Status readRank(const Source& source, std::string_view line, size_t number, Table& table) {
+  const auto words = wordsOf(line);
+  const auto on = std::find(words.begin(), words.end(), "on");
+  const size_t bracket = line.find("] ");
+  if (on == words.end() || on + 1 == words.end() || bracket == std::string_view::npos)
+    return source.refuse(number, "a line about a rank without its host and device: " + printable(line, 160));
+  ++table.ranks;
+  addOnce(table.hosts, std::string(on[1]));
+  addOnce(table.devices, std::string(trim(line.substr(bracket + 2))));
+  return {};
+}
+
+Status readHeader(const Source& source, std::string_view line, size_t number, Table& table) {
+  const auto words = wordsOf(line);
+  const auto valueAfter = [&](std::string_view key) {
+    const auto at = std::find(words.begin(), words.end(), key);
+    return at == words.end() || at + 1 == words.end() ? std::string_view() : at[1];
+  };
+  const auto fewest = wholeNumber(valueAfter("minBytes")), most = wholeNumber(valueAfter("maxBytes"));
+  const std::string_view step = valueAfter("step:");
+  const auto factor = wholeNumber(step.substr(0, step.find('(')));
+  if (!fewest || !most || !factor)
+    return source.refuse(number, "its options cannot be read: " + printable(line, 200));
+  table.fewest = *fewest;
+  table.most = *most;
+  table.step = step.ends_with("(factor)") ? *factor : 0;
+  return {};
+}
+
+Status readComment(const Source& source, std::string_view line, size_t number, Table& table) {
+  if (line.starts_with("# nThread ")) return readHeader(source, line, number, table);
+  if (line.starts_with("#  Rank ")) return readRank(source, line, number, table);
+  if (const auto program = behind(line, "Collective test starting:"); !program.empty())
+    table.op = opOf(program);
+  if (const auto version = behind(line, "# nccl-tests version "); !version.empty()) {
+    table.version = std::string(version.substr(0, version.find(' ')));
+    table.library = libraryText(wholeNumber(behind(line, "nccl-library=")).value_or(0));
+  }
+  if (const auto error = behind(line, "# error: "); !error.empty()) table.errors.emplace_back(error);
+  if (line.starts_with("# Out of bounds values")) {
+    table.bounds = std::string(behind(line, ":"));
+    table.boundsFailed = !table.bounds.ends_with("OK");
+  }
+  if (line.starts_with("# Avg bus bandwidth")) {
+    table.average = std::string(behind(line, ":"));
+    table.averageFailed = table.average.ends_with("FAILED");
+    table.averageChecked = table.averageFailed || table.average.ends_with("OK");
+    if (!finiteNumber(wordsOf(table.average).front()))
+      return source.refuse(number, "the average is no finite number: " + printable(line, 160));
+  }
+  return {};
+}
+
+Result<ImportedFile> readText(const Source& source) {
+  Table table;
+  size_t last = 0;
+  MUSTER_CHECK_OK(eachLine(source.text, [&](std::string_view line, size_t number) -> Status {
+    last = number;
+    if (line.starts_with('#')) return readComment(source, line, number, table);
+    // Lines of NCCL, MPI and programs beside it stand between the rows.
+    const std::string_view begin = trim(line);
+    if (begin.find(": Test ") != std::string_view::npos && begin.find("failure") != std::string_view::npos)
+      table.errors.emplace_back(begin);
+    const auto words = wordsOf(line);
+    if (words.size() < 3 || !wholeNumber(words[0]) || !wholeNumber(words[1])) return {};
+    return readRow(source, line, number, table);
+  }));
+  if (table.errors.empty() && (table.bounds.empty() || table.average.empty()))
+    return source.refuse(last, "the file ends before the line \"# Avg bus bandwidth\": it is truncated");
+  return fileOf(source, table);
+}
+
+// The JSON of -J.
+
+bool isJson(const Source& source) {
+  return source.json && holds(*source.json, "results") && holds(*source.json, "config") &&
+         (holds(*source.json, "out_of_bounds") || holds(*source.json, "nccl_version"));
+}
+
+Status readHalf(const Json& row, const char* key, const std::string& path, Half& half) {
+  if (!row.contains(key) || row[key].is_null()) return {};
+  JsonReader r(row[key], path + "." + key);
+  half.measured = true;
+  r.read(r.has("cpu_time") ? "cpu_time" : "time", half.micros);
+  r.read("alg_bw", half.algorithm);
+  r.read("bus_bw", half.bus);
+  double wrong = 0;
+  if (r.has("nwrong") && !row[key]["nwrong"].is_null()) {
+    r.read("nwrong", wrong);
+    half.wrong = wrong;
+  }
+  MUSTER_CHECK_OK(r.status());
+  for (const double value : {half.micros, half.algorithm, half.bus, wrong})
+    if (!std::isfinite(value))
+      return Error{ErrorCode::kUsage, "holds a number that is not finite", path + "." + key};
+  return {};
+}
+
+Status readConfig(const Json& config, Table& table) {
+  JsonReader r(config, "config");
+  uint64_t threads = 0, gpus = 0;
+  r.read("nthreads", threads);
+  r.read("ngpus", gpus);
+  r.read("minimum_bytes", table.fewest);
+  r.read("maximum_bytes", table.most);
+  r.optional("step_factor", table.step);
+  uint64_t processes = 0;
+  r.each("devices", [&](const Json& item, const std::string& path) -> Status {
+    JsonReader device(item, path);
+    std::string host, name;
+    device.optional("hostname", host);
+    device.optional("device_info", name);
+    MUSTER_CHECK_OK(device.status());
+    ++processes;  // the tool lists the first device of each process
+    if (!host.empty()) addOnce(table.hosts, host);
+    if (!name.empty()) addOnce(table.devices, name);
+    return {};
+  });
+  MUSTER_CHECK_OK(r.status());
+  constexpr uint64_t kMost = 1'000'000;
+  if (threads > kMost || gpus > kMost || processes > kMost)
+    return Error{ErrorCode::kUsage, "more ranks than any machine has", "config"};
+  table.ranks = threads * gpus * processes;
+  return {};
+}
+
+Status readOwnVerdict(const Json& json, Table& table) {
+  JsonReader r(json, "");
+  if (const Json* bounds = r.object("out_of_bounds")) {
+    JsonReader part(*bounds, "out_of_bounds");
+    uint64_t count = 0;
+    bool okay = false;
+    part.read("count", count);
+    part.read("okay", okay);
+    MUSTER_CHECK_OK(part.status());
+    table.boundsFailed = !okay || count > 0;
+    table.bounds = fmt::format("{} {}", count, okay ? "OK" : "FAILED");
+  }
+  if (const Json* average = r.object("average_bus_bandwidth")) {
+    JsonReader part(*average, "average_bus_bandwidth");
+    double bandwidth = 0;
+    part.read("bandwidth", bandwidth);
+    MUSTER_CHECK_OK(part.status());
+    const Json& okay = average->contains("okay") ? (*average)["okay"] : Json("unchecked");
+    if (!std::isfinite(bandwidth))
+      return Error{ErrorCode::kUsage, "is no finite number", "average_bus_bandwidth.bandwidth"};
+    table.averageChecked = okay.is_boolean();
+    table.averageFailed = okay.is_boolean() && !okay.get<bool>();
+    table.average = fmt::format("{:g} {}", bandwidth,
+                                !table.averageChecked ? "unchecked"
+                                : table.averageFailed ? "FAILED"
+                                                      : "OK");
+  }
+  return r.status();
+}
+
+Status readDocument(const Json& json, Table& table) {
+  JsonReader r(json, "");
+  std::vector<std::string> arguments;
+  r.read("args", arguments);
+  uint64_t library = 0;
+  r.optional("nccl_version", library);
+  if (const Json* config = r.object("config")) MUSTER_CHECK_OK(readConfig(*config, table));
+  r.each("results", [&](const Json& item, const std::string& path) -> Status {
+    Row row;
+    row.place = path.substr(1);
+    JsonReader one(item, row.place);
+    one.read("size", row.bytes);
+    one.read("type", row.type);
+    one.read("redop", row.redop);
+    MUSTER_CHECK_OK(one.status());
+    MUSTER_CHECK_OK(readHalf(item, "out_of_place", row.place, row.halves[0]));
+    MUSTER_CHECK_OK(readHalf(item, "in_place", row.place, row.halves[1]));
+    if (row.bytes > 0) table.rows.push_back(std::move(row));
+    return {};
+  });
+  if (r.has("errors")) r.read("errors", table.errors);
+  MUSTER_CHECK_OK(r.status());
+  if (!arguments.empty()) table.op = opOf(arguments.front());
+  table.library = libraryText(library);
+  std::erase(table.errors, "");
+  return readOwnVerdict(json, table);
+}
+
+Result<ImportedFile> readJson(const Source& source) {
+  Table table;
+  if (Status status = readDocument(*source.json, table); !status.ok())
+    return source.refuse(status.error().where, status.error().message);
+  return fileOf(source, table);
+}
+
+}  // namespace
+
+const Format kNcclTestsText = {"nccl-tests", isText, readText};
+const Format kNcclTestsJson = {"nccl-tests-json", isJson, readJson};
+
+}  // namespace muster::imports

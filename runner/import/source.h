@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all readers of formats share: a file's lines or its JSON, numbers, and errors with their place.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runner/core/json.h"
+#include "runner/import/imported.h"
+
+namespace muster::imports {
+
+inline constexpr double kGiga = 1e9;  ///< of GB/s as these tools print it
+
+/// A file as the readers see it.
+struct Source {
+  std::string name;
+  std::string_view text;
+  std::optional<Json> json;  ///< where the text is one JSON document
+
+  [[nodiscard]] Error refuse(size_t line, const std::string& problem) const;
+  /// `place` is a path in the JSON; empty: the file as a whole.
+  [[nodiscard]] Error refuse(const std::string& place, const std::string& problem) const;
+};
+
+/// A format: how it is recognized, and how it is read.
+struct Format {
+  const char* name;
+  bool (*matches)(const Source& source);
+  Result<ImportedFile> (*read)(const Source& source);
+};
+
+/// Calls `each(line, number)` from 1 on until one returns an error.
+template <typename F>
+Status eachLine(std::string_view text, F each) {
+  size_t number = 0;
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    MUSTER_CHECK_OK(each(line, ++number));
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return {};
+}
+
+/// The words of a line, between spaces and tabs.
+std::vector<std::string_view> wordsOf(std::string_view line);
+
+/// The text behind `before` in a line that holds it, up to the end; empty where it does not.
+std::string_view behind(std::string_view line, std::string_view before);
+
+/// A finite number that fills the whole text.
+std::optional<double> finiteNumber(std::string_view text);
+/// A count of at most 2^53 that fills the whole text.
+std::optional<uint64_t> wholeNumber(std::string_view text);
+
+/// Whether an object holds `key`.
+bool holds(const Json& json, const char* key);
+
+/// Adds a text to a list that does not hold it yet.
+void addOnce(std::vector<std::string>& list, std::string text);
+
+/// A measurement of one value.
+Measurement valueOf(std::string metric, Labels labels, double value, std::string caseId);
+
+/// The formats, each in its own source.
+extern const Format kNcclTestsText;
+extern const Format kNcclTestsJson;
+extern const Format kNvbandwidth;
+
+}  // namespace muster::imports

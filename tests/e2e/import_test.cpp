@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// `muster import`: other tools' results under Muster's limits, beside what the tools say, and apart from what
+// Muster measured.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runner/core/json.h"
+#include "tests/e2e/muster.h"
+#include "tests/runner/import/import_samples.h"
+
+namespace muster::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// As of a healthy node: its largest size is the one of the profile's limit.
+NcclTable healthy() {
+  NcclTable table;
+  table.fewest = 2l << 30;
+  return table;
+}
+
+class Imported : public ::testing::Test {
+ protected:
+  ProcessResult import(const std::string& text,
+                       const std::vector<std::string>& more = {"--sku", "h100-sxm5-80gb"}) {
+    const fs::path file = dir_.write("results.txt", text);
+    return runMuster(std::vector<std::string>{"import", file.string()} + more);
+  }
+  /// Imports into out().
+  ProcessResult kept(const std::string& text) {
+    return import(text, {"--sku", "h100-sxm5-80gb", "--out", out().string()});
+  }
+  [[nodiscard]] fs::path out() const { return dir_.path() / "runs/imported"; }
+  TempDir dir_;
+};
+
+TEST_F(Imported, ValuesAreJudgedByTheProfile) {
+  const auto good = kept(healthy().text());
+  EXPECT_EQ(good.exitCode, 0) << good.out << good.err;
+  EXPECT_THAT(good.out, HasSubstr(" IMPORTED "));
+  EXPECT_THAT(good.out, HasSubstr("The tool said: Out of bounds values: 0 OK"));
+  const Record record = recordIn(out());
+  ASSERT_EQ(record.imported.size(), 1u);
+  EXPECT_EQ(record.imported[0].tool, "nccl-tests 2.17.6, NCCL 2.28.9");
+  EXPECT_EQ(record.imported[0].differs, "");
+  EXPECT_EQ(record.imported[0].sha256.size(), 64u);
+  EXPECT_EQ(record.stages.at(0).outcome, Outcome::kPass);
+}
+
+TEST_F(Imported, ASlowResultIsRejectedThoughItsToolSaysOk) {
+  NcclTable slow = healthy();
+  slow.rate = 250;
+  const auto result = kept(slow.text());
+  EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("collective.large_message_bus_bandwidth"));
+  EXPECT_THAT(result.out, HasSubstr("437.5 GB/s"));
+  EXPECT_THAT(recordIn(out()).imported.at(0).differs,
+              HasSubstr("the tool judges correct results, and no rate; Muster: "));
+}
+
+TEST_F(Imported, WrongResultsAndTheToolsOwnFailuresReject) {
+  NcclTable wrong = healthy();
+  wrong.wrong = "1";
+  EXPECT_EQ(import(wrong.text()).exitCode, 1);
+  NcclTable failed = healthy();
+  failed.bounds = "1 FAILED";
+  const auto result = import(failed.text());
+  EXPECT_EQ(result.exitCode, 1) << result.out;
+  EXPECT_THAT(result.out, HasSubstr("imported.tool_failures"));
+}
+
+/// What other tools let pass: no profile, no limit at this size, no result, an allocation error, fewer GPUs.
+TEST_F(Imported, NothingPassesForLackOfEvidence) {
+  const auto exitOf = [&](const std::string& text, const std::string& said) {
+    const auto result = import(text);
+    EXPECT_THAT(result.out, HasSubstr(said)) << result.err;
+    return result.exitCode;
+  };
+  const NcclTable good = healthy();
+  EXPECT_EQ(import(good.text(), {}).exitCode, 3);
+  EXPECT_EQ(exitOf(NcclTable().text(), "measurements have no limit"), 3);
+  EXPECT_EQ(exitOf(good.head() + good.foot(), "the file holds no result"), 3);
+  EXPECT_EQ(exitOf(good.head() + "node1: Test CUDA failure common.cu:954 'out of memory'\n", "out of memory"),
+            3);
+  NcclTable four = healthy();
+  four.ranks = 4;
+  EXPECT_EQ(exitOf(four.text(), "imported.devices"), 1);
+}
+
+TEST_F(Imported, DamagedAndForeignFilesAreRefused) {
+  const std::string whole = healthy().text();
+  const auto cut = import(whole.substr(0, whole.size() - 150));
+  EXPECT_EQ(cut.exitCode, 2) << cut.out;
+  EXPECT_THAT(cut.err, HasSubstr("results.txt:"));
+  NcclTable other = healthy();
+  std::string a100 = other.text();
+  for (size_t at; (at = a100.find("H100 80GB HBM3")) != std::string::npos;)
+    a100.replace(at, 14, "A100-SXM4-80GB");
+  const auto foreign = import(a100);
+  EXPECT_EQ(foreign.exitCode, 2) << foreign.out;
+  EXPECT_THAT(foreign.err, HasSubstr("it is about \"NVIDIA A100-SXM4-80GB\""));
+  const auto file = dir_.write("one.txt", whole), twin = dir_.write("two.txt", whole);
+  EXPECT_THAT(runMuster({"import", file.string(), twin.string()}).err, HasSubstr("the same content as"));
+}
+
+/// All NVLinks down: no GPU reaches another, and the tool says Passed.
+TEST_F(Imported, DeadLinksDoNotPass) {
+  std::string names, matrix;
+  for (int i = 0; i < 8; ++i) {
+    names += fmt::format("{}\"{}: NVIDIA H100 80GB HBM3 (00000000:{:02x}:00): (node1)\"", i > 0 ? "," : "", i,
+                         i + 16);
+    matrix += i > 0 ? ",[" : "[";
+    for (int j = 0; j < 8; ++j) matrix += j > 0 ? ",\"N/A\"" : "\"N/A\"";
+    matrix += "]";
+  }
+  const std::string text =
+      "{\"nvbandwidth\": {\"version\": \"0.8\", \"GPU Device list\": [" + names + "], \"testcases\": [" +
+      nvbandwidthTest("device_to_device_memcpy_write_ce", "[" + matrix + "]", "0") + "]}}";
+  const auto result = import(text);
+  EXPECT_EQ(result.exitCode, 3) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("no value between gpu0 and gpu1"));
+  EXPECT_THAT(result.out, HasSubstr("The tool said: Passed. Muster's result: error"));
+  // Links that came up as PCIe only are slow, which nvbandwidth does not judge.
+  std::string slow = text;
+  for (size_t at; (at = slow.find("N/A")) != std::string::npos;) slow.replace(at, 3, "50");
+  slow.replace(slow.find("\"sum\": 0"), 8, "\"sum\": 3200");
+  EXPECT_EQ(import(slow).exitCode, 1);
+}
+
+TEST_F(Imported, ThePlansLimitsHoldAndWhatNoFileCoversIsSkipped) {
+  const std::string plan =
+      "schema = 1\nname = \"contract\"\nsku = \"h100-sxm5-80gb\"\n"
+      "[[stage]]\nname = \"nccl\"\nplugin = \"collective\"\ntest = \"sweep\"\nscope = \"node\"\n"
+      "[[stage.expect]]\nmetric = \"collective.large_message_bus_bandwidth\"\nwhere = { bytes = "
+      "\"8589934592\" }\n"
+      "min = \"530 GB/s\"\nsource = \"contract\"\nremedy = \"none\"\n";
+  const auto file = dir_.write("plan.toml", plan);
+  const auto strict = import(healthy().text(), {"--plan", file.string()});
+  EXPECT_EQ(strict.exitCode, 1) << strict.out << strict.err;
+  EXPECT_THAT(strict.out, HasSubstr("required at least 530 GB/s"));
+  const auto more = dir_.write("more.toml", plan +
+                                                "[[stage]]\nname = \"copies\"\nplugin = \"memory\"\ntest = "
+                                                "\"peer\"\nscope = \"node\"\n");
+  NcclTable fast = healthy();
+  fast.rate = 310;
+  const auto partial = import(fast.text(), {"--plan", more.string()});
+  EXPECT_EQ(partial.exitCode, 3) << partial.out << partial.err;
+  EXPECT_THAT(partial.out, HasSubstr("no imported file holds a value of memory.peer"));
+}
+
+/// Nothing takes an imported record for a run of a node.
+TEST_F(Imported, CountsNowhereAsAMeasurement) {
+  ASSERT_EQ(kept(healthy().text()).exitCode, 0);
+  const std::string runs = (dir_.path() / "runs").string();
+  const auto nodes = dir_.write("nodes.txt", "imported\n");
+  const auto fleet = runMuster({"fleet", runs, "--expect", nodes.string()});
+  EXPECT_EQ(fleet.exitCode, 3) << fleet.out << fleet.err;
+  EXPECT_THAT(readWhole(dir_.path() / "runs/fleet.json"), HasSubstr("made by `muster import`"));
+  const auto learned = runMuster({"baseline", "learn", runs, "-o", (dir_.path() / "learned.toml").string()});
+  EXPECT_NE(learned.exitCode, 0) << learned.out;
+  EXPECT_FALSE(fs::exists(dir_.path() / "learned.toml"));
+  const auto history = runMuster({"history", "add", runs, "--db", (dir_.path() / "history.db").string()});
+  EXPECT_THAT(history.out + history.err, HasSubstr("made by `muster import`")) << history.exitCode;
+  const auto listed = runMuster({"history", "list", "--db", (dir_.path() / "history.db").string()});
+  EXPECT_THAT(listed.out, Not(HasSubstr("imported")));
+}
+
+TEST_F(Imported, IsMarkedInEveryReport) {
+  ASSERT_EQ(kept(healthy().text()).exitCode, 0);
+  EXPECT_THAT(readWhole(out() / "report.html"), HasSubstr("<strong>IMPORTED</strong>"));
+  EXPECT_THAT(readWhole(out() / "report.html"), HasSubstr("<title>IMPORTED"));
+  EXPECT_THAT(readWhole(out() / "junit.xml"), HasSubstr("name=\"IMPORTED imported-1-nccl-tests\""));
+  const auto again = runMuster({"judge", (out() / "record.json").string()});
+  EXPECT_EQ(again.exitCode, 0) << again.out << again.err;
+  EXPECT_THAT(again.out, HasSubstr(" IMPORTED "));
+}
+
+TEST_F(Imported, TheMarkCannotBeTakenAway) {
+  ASSERT_EQ(kept(healthy().text()).exitCode, 0);
+  auto json = parseJson(readWhole(out() / "record.json"));
+  ASSERT_TRUE(json.ok());
+  json->erase("imported");
+  const auto bare = dir_.write("bare/record.json", dumpJson(*json));
+  EXPECT_THAT(runMuster({"report", bare.string()}).err,
+              HasSubstr("0 files were imported, and the backend is imported"));
+  const auto nodes = dir_.write("nodes.txt", "imported\n");
+  EXPECT_EQ(runMuster({"fleet", (dir_.path() / "bare").string(), "--expect", nodes.string()}).exitCode, 3);
+}
+
+}  // namespace
+}  // namespace muster::testing

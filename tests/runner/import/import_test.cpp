@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is read from files of other tools, and which files are refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runner/import/imported.h"
+#include "tests/runner/import/import_samples.h"
+
+namespace muster::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+ImportedFile imported(const std::string& text) {
+  auto file = importText(text, "file", "");
+  EXPECT_TRUE(file.ok()) << file.error().text();
+  return file.ok() ? *file : ImportedFile();
+}
+
+std::string refusal(const std::string& text, const std::string& format = "") {
+  const auto file = importText(text, "file", format);
+  EXPECT_FALSE(file.ok()) << text.substr(0, 500);
+  return file.ok() ? "" : file.error().text();
+}
+
+std::vector<Measurement> valuesOf(const ImportedFile& file, const std::string& metric) {
+  std::vector<Measurement> found;
+  for (const Measurement& m : file.measurements)
+    if (m.metric == metric) found.push_back(m);
+  return found;
+}
+
+std::string changed(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+TEST(Import, NamesTheFormatsItKnows) {
+  EXPECT_THAT(refusal("hello\n"), HasSubstr("its format is not known; Muster imports nccl-tests, "));
+  EXPECT_THAT(refusal(""), HasSubstr("file: the file is empty"));
+  EXPECT_THAT(refusal("{}"), HasSubstr("its format is not known"));
+  EXPECT_THAT(refusal(NcclTable().text(), "nvbandwidth"), HasSubstr("it is not output of nvbandwidth"));
+  EXPECT_THAT(refusal("x", "nvbandwith"), HasSubstr("did you mean \"nvbandwidth\"?"));
+}
+
+TEST(Import, AFileOfTwoFormatsIsAmbiguous) {
+  const std::string both = changed(ncclJson(), "{\"version\"", R"({"nvbandwidth": {}, "version")");
+  EXPECT_THAT(refusal(both), HasSubstr("it could be nccl-tests-json or nvbandwidth"));
+  EXPECT_TRUE(importText(both, "file", "nccl-tests-json").ok());
+}
+
+TEST(Import, NamesAreShortAndEachResultIsThereOnce) {
+  const std::string test = nvbandwidthTest("host_to_device_memcpy_ce", R"([["55.1", "55.2"]])", "110.3");
+  EXPECT_THAT(refusal(nvbandwidthJson(test + "," + test)),
+              HasSubstr("two results of host_to_device_memcpy_ce"));
+  EXPECT_THAT(refusal(changed(ncclJson(), "\"float\"", "\"" + std::string(5000, 'f') + "\"")),
+              HasSubstr("a name longer than 200 bytes"));
+  EXPECT_LE(
+      imported(changed(NcclTable().text(), "525.000 ", "525.000 " + std::string(5000, 'x'))).said.size(),
+      410u);
+}
+
+TEST(Import, DamagedJsonIsRefusedWithItsLine) {
+  EXPECT_THAT(refusal("{\"nvbandwidth\":\n{\"version\": }"), HasSubstr("line 2"));
+  EXPECT_THAT(refusal(ncclJson().substr(0, 300)), HasSubstr("not valid JSON"));
+  EXPECT_THAT(refusal(changed(ncclJson(), "\"version\": 3", "\"version\": 3, \"version\": 4")),
+              HasSubstr("not valid JSON"));
+  EXPECT_THAT(refusal(std::string(200'000, '[')), HasSubstr("not valid JSON"));
+  EXPECT_THAT(refusal(ncclJson(R"({"time": 10.0, "alg_bw": NaN, "bus_bw": 1, "nwrong": 0})")),
+              HasSubstr("not valid JSON"));
+}
+
+TEST(ImportNccl, TheTableGivesMustersMetrics) {
+  const ImportedFile file = imported(NcclTable().text());
+  EXPECT_EQ(file.format, "nccl-tests");
+  EXPECT_EQ(file.tool, "nccl-tests 2.17.6, NCCL 2.28.9");
+  EXPECT_EQ(file.verdict, ToolVerdict::kPassed);
+  EXPECT_EQ(file.ranks, 8);
+  EXPECT_THAT(file.hosts, ElementsAre("node1"));
+  EXPECT_THAT(file.deviceNames, ElementsAre("NVIDIA H100 80GB HBM3"));
+  const auto large = valuesOf(file, "collective.large_message_bus_bandwidth");
+  ASSERT_EQ(large.size(), 2u);
+  EXPECT_EQ(large[0].labels, (Labels{{"op", "all_reduce"},
+                                     {"dtype", "f32"},
+                                     {"bytes", "4194304"},
+                                     {"placement", "out_of_place"},
+                                     {"ranks", "8"},
+                                     {"nodes", "1"}}));
+  EXPECT_THAT(large[0].samples, ElementsAre(525e9));
+  EXPECT_EQ(valuesOf(file, "collective.bus_bandwidth").size(), 6u);
+  EXPECT_THAT(valuesOf(file, "collective.collective_wrong_elements").at(0).samples, ElementsAre(0));
+}
+
+TEST(ImportNccl, TheJsonGivesTheSame) {
+  const ImportedFile file = imported(ncclJson());
+  EXPECT_EQ(file.format, "nccl-tests-json");
+  EXPECT_EQ(file.ranks, 8);
+  EXPECT_THAT(valuesOf(file, "collective.large_message_bus_bandwidth").at(0).samples,
+              ElementsAre(183.5008e9));
+  EXPECT_THAT(valuesOf(file, "collective.collective_time").at(0).samples, ElementsAre(10e-6));
+}
+
+TEST(ImportNccl, WrongResultsAndOwnFailuresAreKept) {
+  NcclTable table;
+  table.wrong = "3";
+  table.bounds = "6 FAILED";
+  const ImportedFile file = imported(table.text());
+  EXPECT_EQ(file.verdict, ToolVerdict::kFailed);
+  EXPECT_EQ(file.failures, 1);
+  EXPECT_THAT(valuesOf(file, "collective.collective_wrong_elements").at(0).samples, ElementsAre(18));
+  EXPECT_EQ(
+      imported(ncclJson(R"({"time": 10.0, "alg_bw": 104.8576, "bus_bw": 183.5008, "nwrong": 0})", "false"))
+          .verdict,
+      ToolVerdict::kFailed);
+}
+
+TEST(ImportNccl, ErrorsUncheckedAndEmptyResultsAreErrors) {
+  const NcclTable table;
+  const ImportedFile died = imported(table.head() + table.row(1 << 20) +
+                                     "node1: Test CUDA failure common.cu:954 'out of memory'\n");
+  EXPECT_THAT(died.cases.at(0).error, HasSubstr("out of memory"));
+  EXPECT_THAT(imported(table.head() + table.foot()).cases.at(0).error, HasSubstr("the file holds no result"));
+  NcclTable unchecked;
+  unchecked.wrong = "N/A";
+  EXPECT_THAT(imported(unchecked.text()).cases.at(0).error, HasSubstr("its results were not checked"));
+  EXPECT_THAT(imported(ncclJson(R"({"time": 10.0, "alg_bw": 104.8576, "bus_bw": 183.5008, "nwrong": 0})",
+                                "true", R"(, "errors": ["unhandled cuda error"])"))
+                  .cases.at(0)
+                  .error,
+              HasSubstr("unhandled cuda error"));
+}
+
+TEST(ImportNccl, DamageIsRefusedWithItsPlace) {
+  const NcclTable table;
+  const std::string whole = table.text();
+  EXPECT_THAT(refusal(table.head() + table.row(1 << 20)), HasSubstr("it is truncated"));
+  EXPECT_THAT(refusal(table.head() + table.row(1 << 20) + table.row(2 << 20) + table.foot()),
+              HasSubstr("2 rows; 3 sizes were asked for"));
+  EXPECT_THAT(refusal(changed(whole, "300.00", "nan")), HasSubstr("file:18: a row with a value"));
+  EXPECT_THAT(refusal(changed(whole, "300.00", "inf")), HasSubstr("no finite number"));
+  EXPECT_THAT(refusal(changed(whole, "300.00", "310.00")),
+              HasSubstr("file:18: the row contradicts itself: algbw"));
+  EXPECT_THAT(refusal(changed(whole, "525.00  ", "725.00  ")), HasSubstr("busbw is 725"));
+  EXPECT_THAT(refusal(changed(whole, "  525.00", "")), HasSubstr("a row of 12 columns; expected 13"));
+  EXPECT_THAT(refusal(changed(whole, "    : 525.000", "    : -nan")),
+              HasSubstr("the average is no finite number"));
+  EXPECT_THAT(refusal(changed(whole, "# Collective test starting: all_reduce_perf\n", "")),
+              HasSubstr("it does not name its collective"));
+  EXPECT_THAT(refusal(changed(whole, "all_reduce_perf", "hypercube_perf")),
+              HasSubstr("has no metric of Muster's"));
+  EXPECT_THAT(refusal(changed(whole, "all_reduce_perf", "all_gather_perf")),
+              HasSubstr("contradicts itself: busbw"));
+  EXPECT_THAT(refusal(ncclJson(R"({"time": 0, "alg_bw": 1, "bus_bw": 1, "nwrong": 0})")),
+              HasSubstr("results[0]: the row contradicts itself: a time of 0 us"));
+  EXPECT_THAT(refusal(ncclJson(R"({"time": "10", "alg_bw": 1, "bus_bw": 1, "nwrong": 0})")),
+              HasSubstr("results[0].out_of_place.time"));
+}
+
+/// One GPU where eight were meant: the rates themselves say how many took part.
+TEST(ImportNccl, AnotherNumberOfRanksContradictsTheRates) {
+  std::string text = NcclTable().text();
+  for (int i = 1; i < 8; ++i) {
+    const size_t at = text.find(fmt::format("#  Rank {:2} ", i));
+    text.erase(at, text.find('\n', at) + 1 - at);
+  }
+  EXPECT_THAT(refusal(text), HasSubstr("another op or number of ranks"));
+}
+
+const std::string kPeers =
+    nvbandwidthTest("device_to_device_memcpy_write_ce", R"([["N/A", "380.5"], ["379.5", "N/A"]])", "760.0");
+
+TEST(ImportNvbandwidth, CopiesGetMustersMetrics) {
+  const ImportedFile file = imported(nvbandwidthJson(
+      nvbandwidthTest("host_to_device_memcpy_ce", R"([["55.1", "55.2"]])", "110.3") + "," + kPeers + "," +
+      nvbandwidthTest("device_to_device_memcpy_read_sm", R"([["N/A", "301.0"], ["302.0", "N/A"]])", "603") +
+      "," + nvbandwidthTest("device_local_copy", R"([["1400", "1401"]])", "2801")));
+  EXPECT_EQ(file.tool, "nvbandwidth 0.8, driver 580.95.05");
+  EXPECT_EQ(file.ranks, 2);
+  const auto host = valuesOf(file, "memory.host_to_device_bandwidth");
+  ASSERT_EQ(host.size(), 2u);
+  EXPECT_EQ(host[1].labels, (Labels{{"device", "gpu1"}, {"engine", "copy_engine"}, {"numa", "near"}}));
+  EXPECT_THAT(host[1].samples, ElementsAre(55.2e9));
+  const auto peers = valuesOf(file, "memory.peer_bandwidth");
+  ASSERT_EQ(peers.size(), 4u);
+  EXPECT_EQ(peers[0].labels.at("device"), "gpu0");
+  EXPECT_EQ(peers[0].labels.at("peer"), "gpu1");
+  EXPECT_THAT(peers[0].samples, ElementsAre(380.5e9));
+  // A read moves data from the column's GPU to the row's.
+  EXPECT_EQ(peers[2].labels.at("engine"), "kernel");
+  EXPECT_EQ(peers[2].labels.at("device"), "gpu1");
+  EXPECT_EQ(peers[2].labels.at("peer"), "gpu0");
+  EXPECT_THAT(file.notes.at(0), StartsWith("device_local_copy is not imported"));
+}
+
+/// All NVLinks down: no pair has a value, and nvbandwidth says Passed.
+TEST(ImportNvbandwidth, PairsWithoutAValueAreAnError) {
+  const ImportedFile file = imported(nvbandwidthJson(
+      nvbandwidthTest("device_to_device_memcpy_write_ce", R"([["N/A", "N/A"], ["N/A", "N/A"]])", "0.0")));
+  EXPECT_EQ(file.verdict, ToolVerdict::kPassed);
+  EXPECT_THAT(file.cases.at(0).error, HasSubstr("no value between gpu0 and gpu1"));
+}
+
+TEST(ImportNvbandwidth, WhatDidNotEndIsAnError) {
+  for (const char* status : {"Error", "Running", "Waived", "Not Found"}) {
+    const ImportedFile file = imported(
+        nvbandwidthJson(std::string(R"({"name": "host_to_device_memcpy_ce", "status": ")") + status + "\"}"));
+    EXPECT_THAT(file.cases.at(0).error, HasSubstr(status));
+  }
+  EXPECT_THAT(imported(nvbandwidthJson("", R"(, "error": "cuMemAlloc: out of memory")")).cases.at(0).error,
+              HasSubstr("out of memory"));
+  EXPECT_THAT(imported(nvbandwidthJson("")).cases.at(0).error, HasSubstr("no result"));
+}
+
+TEST(ImportNvbandwidth, DamageIsRefusedWithItsPlace) {
+  const auto refused = [](const std::string& matrix, const std::string& sum) {
+    return refusal(nvbandwidthJson(nvbandwidthTest("host_to_device_memcpy_ce", matrix, sum)));
+  };
+  EXPECT_THAT(refused(R"([["55.1", "nan"]])", "55.1"),
+              HasSubstr("testcases[0].bandwidth_matrix[0][1]: is no finite rate"));
+  EXPECT_THAT(refused(R"([["55.1", "-1"]])", "54.1"), HasSubstr("no finite rate"));
+  EXPECT_THAT(refused(R"([["55.1"]])", "55.1"), HasSubstr("is no row of 2 values"));
+  EXPECT_THAT(refused(R"([["55.1", "55.2"], ["1", "1"]])", "112.3"),
+              HasSubstr("has 2 rows; 2 devices need 1"));
+  EXPECT_THAT(refused(R"([["55.1", "55.2"]])", "500"), HasSubstr("sum: is 500; its values add up to 110.3"));
+  EXPECT_THAT(refused("7", "7"), HasSubstr("bandwidth_matrix"));
+  EXPECT_THAT(
+      refusal(nvbandwidthJson(nvbandwidthTest("multinode_device_to_device_memcpy_read_ce", "[]", "0"))),
+      HasSubstr("lists the devices of its first process alone"));
+  EXPECT_THAT(
+      refusal(changed(nvbandwidthJson(kPeers), "(00000000:3b:00): (node1)", "(00000000:3b:00): (node2)")),
+      HasSubstr("names several hosts"));
+}
+
+}  // namespace
+}  // namespace muster::testing
