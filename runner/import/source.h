@@ -70,5 +70,6 @@ Measurement valueOf(std::string metric, Labels labels, double value, std::string
 extern const Format kNcclTestsText;
 extern const Format kNcclTestsJson;
 extern const Format kNvbandwidth;
+extern const Format kDcgmDiag;
 
 }  // namespace muster::imports

@@ -130,6 +130,19 @@ TEST_F(Imported, DeadLinksDoNotPass) {
   EXPECT_EQ(import(slow).exitCode, 1);
 }
 
+TEST_F(Imported, AToolsOwnVerdictRejectsAndNeverAccepts) {
+  std::string results;
+  for (int i = 0; i < 8; ++i) results += (i > 0 ? "," : "") + dcgmResult(i, "Pass");
+  const auto passed = import(dcgmJson(results));
+  EXPECT_EQ(passed.exitCode, 3) << passed.out;
+  EXPECT_THAT(passed.out, HasSubstr("the tool's own verdict is no measurement"));
+  std::string failed = dcgmJson(results, "Fail");
+  failed.replace(failed.find("\"Pass\""), 6, "\"Fail\"");
+  const auto rejected = import(failed);
+  EXPECT_EQ(rejected.exitCode, 1) << rejected.out;
+  EXPECT_THAT(rejected.out, HasSubstr("imported.test_passed"));
+}
+
 TEST_F(Imported, ThePlansLimitsHoldAndWhatNoFileCoversIsSkipped) {
   const std::string plan =
       "schema = 1\nname = \"contract\"\nsku = \"h100-sxm5-80gb\"\n"

@@ -38,6 +38,9 @@ constexpr const char* kToolMetrics = R"json({"tests": [{
     {"name": "tool_failures", "unit": "count", "direction": "lower", "summary": "results that the tool itself calls failed",
      "standing": {"max": 0, "source": "what its own tool calls failed does not pass here",
                   "remedy": "See the tool's own output for the cause"}},
+    {"name": "test_passed", "unit": "bool", "direction": "higher", "labels": ["test"], "summary": "the tool's own result of a test",
+     "standing": {"min": 1, "source": "what its own tool calls failed does not pass here",
+                  "remedy": "See the tool's own output for the cause"}},
     {"name": "tool_verdict", "unit": "text", "informational": true, "summary": "the tool's own verdict"},
     {"name": "devices", "unit": "count", "informational": true, "summary": "devices that took part"}
   ]}]})json";

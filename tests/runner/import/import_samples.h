@@ -83,4 +83,17 @@ inline std::string nvbandwidthTest(const std::string& name, const std::string& m
          R"(", "bandwidth_description": "GB/s", "bandwidth_matrix": )" + matrix + R"(, "sum": )" + sum + "}";
 }
 
+/// dcgmi diag -j of DCGM 4 with one test on GPUs 0 and 1, of which each has this result.
+inline std::string dcgmJson(const std::string& results, const std::string& summary = "Pass") {
+  return R"({"DCGM Diagnostic": {"test_categories": [{"category": "Integration", "tests": [{"name": "pcie", "results": [)" +
+         results + R"(], "test_summary": {"status": ")" + summary + R"("}}]}]},
+ "entity_groups": [{"entity_group": "GPU", "entity_group_id": 1,
+                    "entities": [{"entity_id": 0, "device_id": "2330"}, {"entity_id": 1, "device_id": "2330"}]}],
+ "metadata": {"version": "4.4.1", "Driver Version Detected": "580.95.05"}})";
+}
+inline std::string dcgmResult(int gpu, const std::string& status, const std::string& more = "") {
+  return fmt::format(R"({{"entity_group": "GPU", "entity_group_id": 1, "entity_id": {}, "status": "{}"{}}})",
+                     gpu, status, more);
+}
+
 }  // namespace muster::testing

@@ -234,5 +234,56 @@ TEST(ImportNvbandwidth, DamageIsRefusedWithItsPlace) {
       HasSubstr("names several hosts"));
 }
 
+TEST(ImportDcgm, EachTestOfEachGpuIsAResult) {
+  const ImportedFile file = imported(
+      dcgmJson(dcgmResult(0, "Pass") + "," +
+                   dcgmResult(1, "Fail", R"(, "warnings": [{"warning": "link width 8", "error_id": 1}])"),
+               "Fail"));
+  EXPECT_EQ(file.tool, "DCGM 4.4.1");
+  EXPECT_EQ(file.verdict, ToolVerdict::kFailed);
+  EXPECT_EQ(file.failures, 1);
+  const auto results = valuesOf(file, "imported.test_passed");
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_THAT(results[1].samples, ElementsAre(0));
+  EXPECT_EQ(results[1].device, "gpu1");
+  EXPECT_THAT(file.notes.at(0), HasSubstr("link width 8"));
+}
+
+TEST(ImportDcgm, OlderVersionsAreRead) {
+  const ImportedFile file = imported(
+      R"({"DCGM GPU Diagnostic": {"version": "3.3.5", "test_categories": [{"category": "Deployment", "tests":
+         [{"name": "Denylist", "results": [{"status": "PASS"}]},
+          {"name": "Memory", "results": [{"gpu_id": "0", "status": "Pass"}, {"gpu_ids": "1,2", "status": "Pass"}]}]}]}})");
+  EXPECT_EQ(file.tool, "DCGM 3.3.5");
+  const auto results = valuesOf(file, "imported.test_passed");
+  ASSERT_EQ(results.size(), 4u);
+  EXPECT_EQ(results[0].device, "");
+  EXPECT_EQ(results[3].device, "gpu2");
+  EXPECT_EQ(file.ranks, 3);
+}
+
+/// A part of the verdict is none: DCGM counts what it skipped as no failure.
+TEST(ImportDcgm, WhatWasSkippedOrIsMissingIsAnError) {
+  const auto errorOf = [](const std::string& results, const std::string& summary = "Pass") {
+    return imported(dcgmJson(results, summary)).cases.at(0).error;
+  };
+  EXPECT_THAT(errorOf(dcgmResult(0, "Pass") + "," + dcgmResult(1, "Skip")),
+              HasSubstr("gives gpu1 the status \"Skip\""));
+  EXPECT_THAT(errorOf(dcgmResult(0, "Pass") + "," + dcgmResult(1, "Warn")), HasSubstr("\"Warn\""));
+  EXPECT_THAT(errorOf(dcgmResult(0, "Pass")), HasSubstr("it has no result of gpu1"));
+  EXPECT_THAT(errorOf("", "Skip"), HasSubstr("sums it up as \"Skip\""));
+  EXPECT_THAT(errorOf(""), HasSubstr("it has no result"));
+  EXPECT_THAT(imported(R"({"DCGM Diagnostic": {}})").cases.at(0).error, HasSubstr("holds no test"));
+  EXPECT_THAT(imported(R"({"DCGM Diagnostic": {"runtime_error": "host engine lost"}})").cases.at(0).error,
+              HasSubstr("host engine lost"));
+}
+
+TEST(ImportDcgm, ContradictionsAreRefused) {
+  EXPECT_THAT(refusal(dcgmJson(dcgmResult(0, "Pass") + "," + dcgmResult(0, "Fail"))),
+              HasSubstr("a second result of gpu0"));
+  EXPECT_THAT(refusal(dcgmJson("7")), HasSubstr("results[0]"));
+  EXPECT_THAT(refusal(R"({"DCGM Diagnostic": {"test_categories": {}}})"), HasSubstr("test_categories"));
+}
+
 }  // namespace
 }  // namespace muster::testing
