@@ -71,5 +71,6 @@ extern const Format kNcclTestsText;
 extern const Format kNcclTestsJson;
 extern const Format kNvbandwidth;
 extern const Format kDcgmDiag;
+extern const Format kFio;
 
 }  // namespace muster::imports

@@ -164,6 +164,20 @@ TEST_F(Imported, ThePlansLimitsHoldAndWhatNoFileCoversIsSkipped) {
   EXPECT_THAT(partial.out, HasSubstr("no imported file holds a value of memory.peer"));
 }
 
+/// What has no metric of a plugin is limited by a plan for `muster import`.
+TEST_F(Imported, APlanCanLimitWhatNoPluginMeasures) {
+  const auto plan =
+      dir_.write("disk.toml",
+                 "schema = 1\nname = \"disk\"\nsku = \"host\"\nbackend = \"host\"\n"
+                 "[[stage]]\nname = \"fio\"\nplugin = \"imported\"\ntest = \"tool\"\nscope = "
+                 "\"node\"\n[[stage.expect]]\nmetric = \"imported.bandwidth\"\nwhere = { name = "
+                 "\"seq\", op = \"read\" }\nmin = \"3 GB/s\"\nsource = \"contract\"\nremedy = \"none\"\n");
+  const auto good = import(fioJson(), {"--plan", plan.string()});
+  EXPECT_EQ(good.exitCode, 0) << good.out << good.err;
+  EXPECT_EQ(import(fioJson("2900000000"), {"--plan", plan.string()}).exitCode, 1);
+  EXPECT_EQ(import(fioJson(), {"--sku", "host"}).exitCode, 3);
+}
+
 /// Nothing takes an imported record for a run of a node.
 TEST_F(Imported, CountsNowhereAsAMeasurement) {
   ASSERT_EQ(kept(healthy().text()).exitCode, 0);

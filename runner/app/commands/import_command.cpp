@@ -42,6 +42,12 @@ constexpr const char* kToolMetrics = R"json({"tests": [{
      "standing": {"min": 1, "source": "what its own tool calls failed does not pass here",
                   "remedy": "See the tool's own output for the cause"}},
     {"name": "tool_verdict", "unit": "text", "informational": true, "summary": "the tool's own verdict"},
+    {"name": "bandwidth", "unit": "B/s", "direction": "higher", "labels": ["name", "op"], "optional": true,
+     "summary": "bytes per second of a job"},
+    {"name": "operation_rate", "unit": "OP/s", "direction": "higher", "labels": ["name", "op"], "informational": true, "optional": true,
+     "summary": "operations per second of a job"},
+    {"name": "time", "unit": "s", "direction": "lower", "labels": ["name", "op", "statistic"], "informational": true, "optional": true,
+     "summary": "time of an operation of a job"},
     {"name": "devices", "unit": "count", "informational": true, "summary": "devices that took part"}
   ]}]})json";
 

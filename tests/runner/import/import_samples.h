@@ -96,4 +96,15 @@ inline std::string dcgmResult(int gpu, const std::string& status, const std::str
                      gpu, status, more);
 }
 
+/// fio's JSON with one job that only reads.
+inline std::string fioJson(const std::string& rate = "3500000000", const std::string& error = "0",
+                           const std::string& operations = "1000") {
+  return R"({"fio version": "fio-3.33", "jobs": [{"jobname": "seq", "groupid": 0, "error": )" + error +
+         R"(, "job options": {"rw": "read", "bs": "1M"},
+  "read": {"io_bytes": 1048576000, "bw_bytes": )" +
+         rate + R"(, "iops": 3337.5, "runtime": 300, "total_ios": )" + operations +
+         R"(, "short_ios": 0, "drop_ios": 0, "clat_ns": {"min": 1, "max": 9, "mean": 250000.5, "N": 1000, "percentile": {"99.000000": 400000}}},
+  "write": {"io_bytes": 0, "bw_bytes": 0, "iops": 0.0, "runtime": 0, "total_ios": 0, "short_ios": 0, "drop_ios": 0}}]})";
+}
+
 }  // namespace muster::testing

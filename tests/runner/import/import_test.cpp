@@ -285,5 +285,35 @@ TEST(ImportDcgm, ContradictionsAreRefused) {
   EXPECT_THAT(refusal(R"({"DCGM Diagnostic": {"test_categories": {}}})"), HasSubstr("test_categories"));
 }
 
+TEST(ImportFio, EachJobAndDirectionHasItsValues) {
+  const ImportedFile file = imported(fioJson());
+  EXPECT_EQ(file.tool, "fio-3.33");
+  const auto rates = valuesOf(file, "imported.bandwidth");
+  ASSERT_EQ(rates.size(), 1u);
+  EXPECT_EQ(rates[0].labels, (Labels{{"name", "seq"}, {"op", "read"}}));
+  EXPECT_THAT(rates[0].samples, ElementsAre(3.5e9));
+  const auto times = valuesOf(file, "imported.time");
+  ASSERT_EQ(times.size(), 2u);
+  EXPECT_EQ(times[0].labels.at("statistic"), "p99");
+  EXPECT_THAT(times[0].samples, ElementsAre(4e-4));
+}
+
+TEST(ImportFio, FailedAndEmptyJobsAreErrors) {
+  EXPECT_THAT(imported(fioJson("0", "5")).cases.at(0).error, HasSubstr("ended it with error 5"));
+  EXPECT_EQ(imported(fioJson("0", "5")).verdict, ToolVerdict::kFailed);
+  EXPECT_THAT(imported(fioJson("0", "0", "0")).cases.at(0).error, HasSubstr("the job moved nothing"));
+  EXPECT_THAT(imported(R"({"fio version": "fio-3.33", "jobs": []})").cases.at(0).error,
+              HasSubstr("holds no job"));
+  EXPECT_THAT(imported(changed(fioJson(), "\"drop_ios\": 0", "\"drop_ios\": 3")).cases.at(0).error,
+              HasSubstr("3 were dropped"));
+}
+
+TEST(ImportFio, DamageIsRefusedWithItsPlace) {
+  EXPECT_THAT(refusal(fioJson("\"fast\"")), HasSubstr("jobs[0].read.bw_bytes"));
+  EXPECT_THAT(refusal(fioJson("\"nan\"")), HasSubstr("jobs[0].read: holds a number that is none"));
+  EXPECT_THAT(refusal(fioJson("-1")), HasSubstr("holds a number that is none"));
+  EXPECT_THAT(refusal(R"({"fio version": "fio-3.33"})"), HasSubstr("jobs"));
+}
+
 }  // namespace
 }  // namespace muster::testing
