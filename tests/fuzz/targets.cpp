@@ -11,6 +11,8 @@ const std::vector<Target>& targets() {
       {"host-list", checkHostList, hostListSamples},
       {"frames", checkFrames, frameSamples},
       {"perftest", checkPerftest, perftestSamples},
+      {"import-text", checkImport, importTextSamples},
+      {"import-json", checkImport, importJsonSamples},
       {"cifar", checkCifar, cifarSamples},
       {"fashion-mnist", checkFashionMnist, fashionMnistSamples},
       {"jpeg", checkJpeg, jpegSamples},

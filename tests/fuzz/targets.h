@@ -38,6 +38,11 @@ Samples frameSamples();
 std::string checkPerftest(const std::string& bytes);
 Samples perftestSamples();
 
+/// A file of another tool's results, as `muster import` reads it.
+std::string checkImport(const std::string& text);
+Samples importTextSamples();
+Samples importJsonSamples();
+
 /// A file of CIFAR: the first byte chooses CIFAR-10 or CIFAR-100.
 std::string checkCifar(const std::string& bytes);
 Samples cifarSamples();
