@@ -117,6 +117,8 @@ Status readTest(const Json& test, const std::string& path, const std::set<std::s
     return !one.devices.empty() && !seen.contains(device);
   });
   if (missing != gpus.end() && one.error.empty()) one.error = "it has no result of " + *missing;
+  constexpr size_t kMostTests = 1'000;
+  if (file.cases.size() >= kMostTests) return Error{ErrorCode::kUsage, "is one of too many tests", path};
   for (const ImportedCase& other : file.cases)
     if (other.id == one.id) return Error{ErrorCode::kUsage, "a second test of this name", path + ".name"};
   file.cases.push_back(std::move(one));

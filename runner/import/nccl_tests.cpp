@@ -13,7 +13,10 @@
 namespace muster::imports {
 namespace {
 
-constexpr double kMicros = 1e6;        // in a second
+constexpr double kMicros = 1e6;  // in a second
+constexpr size_t kMostRows = 20'000;
+constexpr size_t kMostTables = 100;  // of one type and reduction each
+constexpr uint64_t kMostRanks = 20'000;
 constexpr uint64_t kLatencyTo = 1024;  // as collective.sweep's latency_to
 
 /// One half of a row: out of place or in place.
@@ -121,6 +124,8 @@ Status checkTable(const Source& source, const Table& table) {
   if (factor == busFactors().end())
     return source.refuse("",
                          fmt::format("collective \"{}\" has no metric of Muster's", printable(table.op, 60)));
+  if (table.rows.size() > kMostRows || table.ranks > kMostRanks)
+    return source.refuse("", fmt::format("it holds more than {} rows or {} ranks", kMostRows, kMostRanks));
   if (table.ranks == 0) return source.refuse("", "it lists no ranks, so its rates cannot be judged");
   for (const Row& row : table.rows)
     for (const Half& half : row.halves)
@@ -213,6 +218,8 @@ Result<ImportedFile> fileOf(const Source& source, const Table& table) {
   std::vector<std::pair<std::string, std::string>> seen;
   for (const Row& row : table.rows) {
     if (std::find(seen.begin(), seen.end(), std::pair(row.type, row.redop)) != seen.end()) continue;
+    if (seen.size() == kMostTables)
+      return source.refuse("", fmt::format("it holds more than {} types and reductions", kMostTables));
     seen.emplace_back(row.type, row.redop);
     addCase(table, row.type, row.redop, file);
   }
@@ -270,7 +277,7 @@ Status readRank(const Source& source, std::string_view line, size_t number, Tabl
   const size_t bracket = line.find("] ");
   if (on == words.end() || on + 1 == words.end() || bracket == std::string_view::npos)
     return source.refuse(number, "a line about a rank without its host and device: " + printable(line, 160));
-  ++table.ranks;
+  if (++table.ranks > kMostRanks) return {};  // refused later
   addOnce(table.hosts, std::string(on[1]));
   addOnce(table.devices, std::string(trim(line.substr(bracket + 2))));
   return {};
@@ -311,7 +318,8 @@ Status readComment(const Source& source, std::string_view line, size_t number, T
     table.average = std::string(behind(line, ":"));
     table.averageFailed = table.average.ends_with("FAILED");
     table.averageChecked = table.averageFailed || table.average.ends_with("OK");
-    if (!finiteNumber(wordsOf(table.average).front()))
+    const auto words = wordsOf(table.average);
+    if (words.empty() || !finiteNumber(words.front()))
       return source.refuse(number, "the average is no finite number: " + printable(line, 160));
   }
   return {};
@@ -377,14 +385,14 @@ Status readConfig(const Json& config, Table& table) {
     device.optional("hostname", host);
     device.optional("device_info", name);
     MUSTER_CHECK_OK(device.status());
-    ++processes;  // the tool lists the first device of each process
+    if (++processes > kMostRanks)
+      return {};  // refused later; the tool lists the first device of each process
     if (!host.empty()) addOnce(table.hosts, host);
     if (!name.empty()) addOnce(table.devices, name);
     return {};
   });
   MUSTER_CHECK_OK(r.status());
-  constexpr uint64_t kMost = 1'000'000;
-  if (threads > kMost || gpus > kMost || processes > kMost)
+  if (threads > kMostRanks || gpus > kMostRanks || processes > kMostRanks)
     return Error{ErrorCode::kUsage, "more ranks than any machine has", "config"};
   table.ranks = threads * gpus * processes;
   return {};

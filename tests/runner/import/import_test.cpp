@@ -63,6 +63,22 @@ TEST(Import, NamesAreShortAndEachResultIsThereOnce) {
       410u);
 }
 
+/// As long as a file may be, and nothing in it twice: what is looked up in lists is bounded.
+TEST(Import, HugeFilesAreRefusedSoon) {
+  const NcclTable table;
+  std::string ranks, rows, tests;
+  for (int i = 0; i < 200'000; ++i) {
+    ranks += fmt::format("#  Rank {} Group 0 Pid 1 on node{} device 0 [0000:10:00] GPU {}\n", i, i, i);
+    rows += fmt::format("1 1 t{} sum -1 N/A N/A N/A N/A N/A N/A N/A N/A\n", i);
+    tests += fmt::format(R"({}{{"name": "t{}", "results": []}})", i > 0 ? "," : "", i);
+  }
+  EXPECT_THAT(refusal(table.head() + ranks + table.row(1 << 20) + table.foot()), HasSubstr("20000 ranks"));
+  EXPECT_THAT(refusal(table.head() + rows + table.foot()), HasSubstr("more than 20000 rows"));
+  EXPECT_THAT(
+      refusal(R"({"DCGM Diagnostic": {"test_categories": [{"category": "x", "tests": [)" + tests + "]}]}}"),
+      HasSubstr("one of too many tests"));
+}
+
 TEST(Import, DamagedJsonIsRefusedWithItsLine) {
   EXPECT_THAT(refusal("{\"nvbandwidth\":\n{\"version\": }"), HasSubstr("line 2"));
   EXPECT_THAT(refusal(ncclJson().substr(0, 300)), HasSubstr("not valid JSON"));
@@ -146,6 +162,8 @@ TEST(ImportNccl, DamageIsRefusedWithItsPlace) {
   EXPECT_THAT(refusal(changed(whole, "525.00  ", "725.00  ")), HasSubstr("busbw is 725"));
   EXPECT_THAT(refusal(changed(whole, "  525.00", "")), HasSubstr("a row of 12 columns; expected 13"));
   EXPECT_THAT(refusal(changed(whole, "    : 525.000", "    : -nan")),
+              HasSubstr("the average is no finite number"));
+  EXPECT_THAT(refusal(changed(whole, "    : 525.000", "    :")),
               HasSubstr("the average is no finite number"));
   EXPECT_THAT(refusal(changed(whole, "# Collective test starting: all_reduce_perf\n", "")),
               HasSubstr("it does not name its collective"));
