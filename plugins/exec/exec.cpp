@@ -84,11 +84,13 @@ class CommandSession : public sdk::Session {
       MUSTER_TRY(values, valuesOfJson(ended.out, params.rules));
     } else if (params.parser == "regex") {
       MUSTER_TRY(values, valuesByRegex(ended.out, params.rules));
+    } else if (params.parser != "none") {
+      MUSTER_TRY(values, valuesOfTool(ended.out, params.parser));
     }
     for (const Value& value : values) {
-      sdk::Host::LabelList labels = {{"name", value.rule->name}};
+      sdk::Host::LabelList labels = {{"name", value.name}};
       labels.insert(labels.end(), value.labels.begin(), value.labels.end());
-      const UnitMetric& metric = *value.rule->metric;
+      const UnitMetric& metric = *value.metric;
       MUSTER_CHECK_OK(value.samples.empty()
                           ? host_.fact(metric.metric, value.text, labels)
                           : host_.measurement(metric.metric, metric.unit, value.samples, labels));

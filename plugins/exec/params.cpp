@@ -4,15 +4,24 @@
 
 #include <set>
 
+#include "runner/import/imported.h"
+
 namespace muster::exec {
+
+sdk::Names CommandParams::parsers() {
+  sdk::Names names = {"none", "json", "regex"};
+  for (std::string& format : importFormats()) names.push_back(std::move(format));
+  return names;
+}
 
 Status CommandParams::complete() {
   if (program.empty())
     return Error{ErrorCode::kUsage, "no program; expected the absolute path of one", "program"};
-  if ((parser == "none") != values.empty())
+  const bool byRules = parser == "json" || parser == "regex";
+  if (byRules == values.empty())
     return Error{ErrorCode::kUsage,
-                 values.empty() ? "no value is to be read; expected at least one, or parser \"none\""
-                                : "values are to be read, but parser is \"none\"; expected json or regex",
+                 byRules ? "no value is to be read; expected at least one, or parser \"none\""
+                         : "values are named, but only the parsers json and regex look for them",
                  "values"};
   std::set<std::pair<std::string, LabelMap>> seen;
   for (const std::string& row : values) {

@@ -30,12 +30,16 @@ struct CommandParams {
     param("exit_code", exitCode, 0, {0, 255}, "exit code that it must end with");
     param("output_limit", outputLimit, "B", "1 MiB", {"1 KiB", "64 MiB"},
           "most that it may print; more is an error");
-    param("parser", parser, "none", {"none", "json", "regex"}, "how its standard output is read");
+    param("parser", parser, "none", parsers(), "how its standard output is read");
     param("values", values, {},
           "what is read: \"NAME{LABEL=VALUE} UNIT: PLACE\"; PLACE is a JSON pointer or a regular expression "
           "with the group (?P<value>...)");
   }
   Status complete();
+
+ private:
+  /// none, json, regex, and the formats of `muster import`.
+  static sdk::Names parsers();
 };
 
 }  // namespace muster::exec

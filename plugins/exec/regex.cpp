@@ -45,7 +45,8 @@ Status takeMatch(const ValueRule& rule, LabelMap labels, const std::string& foun
   while (at < values.size() && values[at].labels != labels) ++at;
   if (at < values.size() && text)
     return Error{ErrorCode::kProtocol, "more than one match, and a text has no further samples", ""};
-  if (at == values.size()) values.push_back({&rule, std::move(labels), {}, text ? found : ""});
+  if (at == values.size())
+    values.push_back({rule.name, rule.metric, std::move(labels), {}, text ? found : ""});
   if (text) return {};
   MUSTER_TRY(const double number, numberFrom(found, rule));
   values[at].samples.push_back(number);

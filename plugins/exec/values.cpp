@@ -47,10 +47,8 @@ Status parseUnit(const std::string& row, const std::string& unit, ValueRule& rul
     base = one->unit;
     rule.scale = one->value;
   }
-  const auto& all = unitMetrics();
-  const auto at = std::find_if(all.begin(), all.end(), [&](const UnitMetric& m) { return base == m.unit; });
-  if (at == all.end()) return badRule(row, "no metric has the unit " + base);
-  rule.metric = &*at;
+  rule.metric = metricOf(base);
+  if (rule.metric == nullptr) return badRule(row, "no metric has the unit " + base);
   return {};
 }
 
@@ -72,8 +70,8 @@ Result<double> numberIn(const Json& value, const ValueRule& rule) {
   return number;
 }
 
-Status takeJson(const Json& found, Value& value) {
-  if (std::string_view(value.rule->metric->unit) == "text") {
+Status takeJson(const Json& found, const ValueRule& rule, Value& value) {
+  if (std::string_view(rule.metric->unit) == "text") {
     if (!found.is_string())
       return Error{ErrorCode::kProtocol, fmt::format("found {}; expected a text", typeName(found)), ""};
     value.text = found.get<std::string>();
@@ -84,7 +82,7 @@ Status takeJson(const Json& found, Value& value) {
   const Json& list = found.is_array() ? found : one;
   if (list.empty()) return Error{ErrorCode::kProtocol, "found an empty list; expected a number", ""};
   for (const Json& item : list) {
-    MUSTER_TRY(const double number, numberIn(item, *value.rule));
+    MUSTER_TRY(const double number, numberIn(item, rule));
     value.samples.push_back(number);
   }
   return {};
@@ -111,8 +109,16 @@ const std::vector<UnitMetric>& unitMetrics() {
   return all;
 }
 
+const UnitMetric* metricOf(std::string_view unit) {
+  const auto& all = unitMetrics();
+  const auto at = std::find_if(all.begin(), all.end(), [&](const UnitMetric& m) { return unit == m.unit; });
+  return at == all.end() ? nullptr : &*at;
+}
+
 const std::vector<std::string>& valueLabels() {
-  static const std::vector<std::string> labels = {"op", "dtype", "bytes", "peer", "port", "placement"};
+  static const std::vector<std::string> labels = {"op",        "dtype", "bytes", "peer",     "port",
+                                                  "placement", "ranks", "nodes", "engine",   "numa",
+                                                  "direction", "job",   "test",  "statistic"};
   return labels;
 }
 
@@ -157,9 +163,9 @@ Result<std::vector<Value>> valuesOfJson(std::string_view output, const std::vect
   MUSTER_TRY(const Json document, parseJson(output).context("its output"));
   std::vector<Value> values;
   for (const ValueRule& rule : rules) {
-    Value value{&rule, rule.labels, {}, ""};
+    Value value{rule.name, rule.metric, rule.labels, {}, ""};
     try {
-      MUSTER_CHECK_OK(takeJson(document.at(Json::json_pointer(rule.place)), value)
+      MUSTER_CHECK_OK(takeJson(document.at(Json::json_pointer(rule.place)), rule, value)
                           .context(fmt::format("value {} at {}", rule.name, printable(rule.place, 120))));
     } catch (const Json::exception&) {
       return Error{

@@ -19,6 +19,8 @@ struct UnitMetric {
   const char* summary;
 };
 const std::vector<UnitMetric>& unitMetrics();
+/// That of a base unit; nullptr: there is none.
+const UnitMetric* metricOf(std::string_view unit);
 
 /// Labels that a value may have beside its name.
 const std::vector<std::string>& valueLabels();
@@ -37,10 +39,11 @@ struct ValueRule {
 /// Reads "NAME{LABEL=VALUE,...} UNIT: PLACE"; labels may be left out. kUsage says what is wrong with the row.
 Result<ValueRule> parseRule(const std::string& row);
 
-/// What was found at a rule's place: samples in its base unit, or a text.
+/// What was found: samples in the metric's base unit, or a text.
 struct Value {
-  const ValueRule* rule = nullptr;
-  LabelMap labels;  ///< the rule's, and those that groups of its expression gave
+  std::string name;
+  const UnitMetric* metric = nullptr;
+  LabelMap labels;
   std::vector<double> samples;
   std::string text;
 };
@@ -52,6 +55,10 @@ Result<std::vector<Value>> valuesOfJson(std::string_view output, const std::vect
 /// The same by regular expressions (RE2's, in which ^ and $ match at lines). Further matches with the same
 /// labels are further samples; groups named like labels give these.
 Result<std::vector<Value>> valuesByRegex(std::string_view output, const std::vector<ValueRule>& rules);
+
+/// What `muster import` reads from the output of another tool: names are Muster's metrics. kProtocol also
+/// where that tool calls a result failed, or has none.
+Result<std::vector<Value>> valuesOfTool(std::string_view output, const std::string& format);
 
 /// kUsage where `place` is no regular expression with a group "value", is too large, or names an unknown
 /// label.

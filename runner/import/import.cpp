@@ -123,9 +123,21 @@ void addOnce(std::vector<std::string>& list, std::string text) {
   if (!contains(list, text)) list.push_back(std::move(text));
 }
 
+namespace {
+
+const char* unitOf(std::string_view metric) {
+  if (metric.ends_with("bandwidth")) return "B/s";
+  if (metric.ends_with("time") || metric.ends_with("latency")) return "s";
+  if (metric.ends_with("operation_rate")) return "OP/s";
+  return metric.ends_with("passed") ? "bool" : "count";
+}
+
+}  // namespace
+
 Measurement valueOf(std::string metric, Labels labels, double value, std::string caseId) {
   Measurement m;
   m.metric = std::move(metric);
+  m.unit = unitOf(m.metric);
   m.labels = std::move(labels);
   m.samples = {value};
   m.caseId = std::move(caseId);

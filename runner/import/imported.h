@@ -35,7 +35,7 @@ struct ImportedFile {
   std::vector<std::string> hosts;  ///< their machines, each once; empty: not told
   std::vector<std::string> deviceNames;  ///< their models, each once; empty: not told
   std::vector<ImportedCase> cases;
-  std::vector<Measurement> measurements;  ///< metric, labels, samples or text, case, device and rank alone
+  std::vector<Measurement> measurements;  ///< metric, unit, labels, samples, case, device and rank alone
   std::vector<std::string> notes;         ///< what the file holds and was not imported, and why
 };
 

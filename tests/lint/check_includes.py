@@ -56,6 +56,7 @@ USES = {
     "plugins/abi": [],
     "plugins/sdk": [CORE, METRICS, "plugins/abi", "kernels/interfaces"],
     "plugins/ring/solver": [CORE, HOSTS],
+    "plugins/exec": [CORE, SYSTEM, METRICS, "plugins/sdk", "runner/import"],
     "plugins": [CORE, SYSTEM, METRICS, "plugins/abi", "plugins/sdk", *KERNELS],
     "kernels/spec": [CORE],
     "kernels/interfaces": [CORE, METRICS, "kernels/spec"],

@@ -99,7 +99,9 @@ Status complete(const Catalog& catalog, Measurement& m) {
   const MetricSpec* spec = catalog.metric(m.metric);
   if (spec == nullptr)
     return Error{ErrorCode::kInternal, "an importer gave a metric that no plugin has", m.metric};
-  m.unit = spec->unit;
+  if (m.unit != spec->unit)
+    return Error{ErrorCode::kInternal, "an importer gave it in " + m.unit + ", declared is " + spec->unit,
+                 m.metric};
   m.direction = spec->direction;
   m.informational = spec->informational;
   m.peak = spec->peak;
@@ -116,6 +118,7 @@ void addToolCase(const ImportedFile& file, StageEvidence& evidence) {
   const auto add = [&](const char* metric, double value) {
     Measurement m;
     m.metric = metric;
+    m.unit = "count";
     m.samples = {value};
     m.caseId = kToolCase;
     evidence.measurements.push_back(std::move(m));
@@ -124,6 +127,7 @@ void addToolCase(const ImportedFile& file, StageEvidence& evidence) {
   add("imported.tool_failures", file.failures);
   Measurement* said = add("imported.tool_verdict", 0);
   said->samples.clear();
+  said->unit = "text";
   said->text = file.said.empty() ? "none" : file.said;
   if (file.ranks == 0) return;
   evidence.caseMetrics[kToolCase].insert("imported.devices");

@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runner/import/imported.h"
+#include "tests/runner/import/import_samples.h"
+
 namespace muster::exec {
 namespace {
 
@@ -128,6 +131,50 @@ TEST(ExecRegex, ExpressionsAreCheckedBeforeTheProgramRuns) {
 TEST(ExecRegex, NoExpressionTakesLongerThanTheOutputIsLong) {
   EXPECT_THAT(refusalOfRegex(std::string(5'000, 'a'), "rate B/s: (a+)+(?P<value>b)"),
               HasSubstr("has no match"));
+}
+
+TEST(ExecTool, OutputOfAKnownToolHasMustersMetricsAsNames) {
+  const auto values = valuesOfTool(testing::NcclTable().text(), "nccl-tests");
+  ASSERT_TRUE(values.ok()) << values.error().text();
+  const Value& large = values->at(values->size() - 2);
+  EXPECT_EQ(values->front().name, "collective.bus_bandwidth");
+  EXPECT_STREQ(values->front().metric->metric, "bandwidth");
+  EXPECT_THAT(values->front().samples, ElementsAre(525e9));
+  EXPECT_EQ(large.name, "collective.large_message_bus_bandwidth");
+  const auto disk = valuesOfTool(testing::fioJson(), "fio");
+  ASSERT_TRUE(disk.ok()) << disk.error().text();
+  EXPECT_EQ(disk->front().labels, (LabelMap{{"job", "seq"}, {"op", "read"}}));
+}
+
+TEST(ExecTool, EveryValueHasAUnitAndLabelsOfThisPlugin) {
+  const std::string matrix = R"([["N/A", "1"], ["2", "N/A"]])";
+  const std::vector<std::pair<std::string, std::string>> outputs = {
+      {"nccl-tests", testing::NcclTable().text()},
+      {"nccl-tests-json", testing::ncclJson()},
+      {"nvbandwidth",
+       testing::nvbandwidthJson(testing::nvbandwidthTest("device_to_device_memcpy_write_ce", matrix, "3"))},
+      {"dcgm-diag", testing::dcgmJson(testing::dcgmResult(0, "Pass") + "," + testing::dcgmResult(1, "Pass"))},
+      {"fio", testing::fioJson()}};
+  EXPECT_EQ(outputs.size(), importFormats().size());
+  for (const auto& [format, output] : outputs) {
+    const auto values = valuesOfTool(output, format);
+    ASSERT_TRUE(values.ok()) << format << ": " << values.error().text();
+    for (const Value& value : *values)
+      for (const auto& [label, text] : value.labels)
+        EXPECT_TRUE(label == "device" || ::testing::Value(valueLabels(), ::testing::Contains(label)))
+            << label;
+  }
+}
+
+TEST(ExecTool, WhatTheToolCallsFailedOrLeftOutIsAnError) {
+  testing::NcclTable failed;
+  failed.bounds = "3 FAILED";
+  EXPECT_THAT(valuesOfTool(failed.text(), "nccl-tests").error().text(), HasSubstr("3 FAILED"));
+  testing::NcclTable unchecked;
+  unchecked.wrong = "N/A";
+  EXPECT_THAT(valuesOfTool(unchecked.text(), "nccl-tests").error().text(), HasSubstr("were not checked"));
+  EXPECT_FALSE(valuesOfTool("", "nccl-tests").ok());
+  EXPECT_FALSE(valuesOfTool(testing::fioJson(), "nccl-tests").ok());
 }
 
 }  // namespace

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The output of a tool whose results `muster import` reads.
+#include <fmt/format.h>
+
+#include "plugins/exec/values.h"
+#include "runner/core/text.h"
+#include "runner/import/imported.h"
+
+namespace muster::exec {
+
+Result<std::vector<Value>> valuesOfTool(std::string_view output, const std::string& format) {
+  MUSTER_TRY(const ImportedFile file, importText(output, "its output", format));
+  if (file.failures > 0)
+    return Error{ErrorCode::kProtocol, fmt::format("{} says: {}", file.tool, file.said), ""};
+  for (const ImportedCase& one : file.cases)
+    if (!one.error.empty()) return Error{ErrorCode::kProtocol, one.error, one.id};
+  std::vector<Value> values;
+  for (const Measurement& m : file.measurements) {
+    Value value{m.metric, metricOf(m.unit), m.labels, m.samples, ""};
+    if (value.metric == nullptr)
+      return Error{ErrorCode::kInternal, "an importer gave a value without a unit", m.metric};
+    // `name` is the metric here.
+    if (auto job = value.labels.extract("name"); !job.empty()) value.labels["job"] = job.mapped();
+    values.push_back(std::move(value));
+  }
+  if (values.empty()) return Error{ErrorCode::kProtocol, "its output holds no value", ""};
+  return values;
+}
+
+}  // namespace muster::exec
