@@ -91,7 +91,8 @@ Result<Json> convertList(const ParamSpec& spec, const Json& value) {
   if (!value.is_array()) return bad(spec, ParamType::kList, value);
   // An empty list would make a test that measures nothing and looks done; where its default says that nothing
   // is meant (no arguments), it may be empty.
-  if (value.empty() && spec.defaultValue != Json::array()) return bad(spec, ParamType::kList, value, "; it needs at least one item");
+  if (value.empty() && spec.defaultValue != Json::array())
+    return bad(spec, ParamType::kList, value, "; it needs at least one item");
   Json list = Json::array();
   for (const auto& item : value) {
     MUSTER_TRY(Json converted, convertOne(spec, spec.itemType, item));
