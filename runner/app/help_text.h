@@ -78,8 +78,8 @@ Examples:
   muster judge runs/n17/record.json --waivers known.toml)";
 
 inline constexpr const char* kImportExamples = R"(
-Reads nccl-tests (its table, and the JSON of -J), nvbandwidth (--json), `dcgmi diag -j`
-and fio (--output-format=json). The values get Muster's names, units and labels and are judged by
+Reads nccl-tests (its table, and the JSON of -J), nvbandwidth (--json), `dcgmi diag -j`,
+fio (--output-format=json) and gpu-burn's output. The values get Muster's names, units and labels and are judged by
 its limits, beside what the tool itself says. An imported record is marked IMPORTED everywhere and never counts as a
 run of a node: `fleet`, `history` and `baseline` do not take it. A value without a limit blocks acceptance.
 

@@ -19,8 +19,8 @@ constexpr size_t kMostNotes = 100;
 constexpr size_t kLongestName = 200;  // a record repeats it in each of its rows
 
 const std::vector<const Format*>& formats() {
-  static const std::vector<const Format*> all = {&kNcclTestsText, &kNcclTestsJson, &kNvbandwidth, &kDcgmDiag,
-                                                 &kFio};
+  static const std::vector<const Format*> all = {&kNcclTestsText, &kNcclTestsJson, &kNvbandwidth,
+                                                 &kDcgmDiag,      &kFio,           &kGpuBurn};
   return all;
 }
 

@@ -72,5 +72,6 @@ extern const Format kNcclTestsJson;
 extern const Format kNvbandwidth;
 extern const Format kDcgmDiag;
 extern const Format kFio;
+extern const Format kGpuBurn;
 
 }  // namespace muster::imports

@@ -141,6 +141,12 @@ TEST_F(Imported, AToolsOwnVerdictRejectsAndNeverAccepts) {
   const auto rejected = import(failed);
   EXPECT_EQ(rejected.exitCode, 1) << rejected.out;
   EXPECT_THAT(rejected.out, HasSubstr("imported.test_passed"));
+  EXPECT_EQ(import(gpuBurn(), {"--sku", "host"}).exitCode, 3);
+  EXPECT_EQ(import(gpuBurn("1234", "7  (WARNING!)", "FAULTY"), {"--sku", "host"}).exitCode, 1);
+  // Its process died, and gpu-burn says OK.
+  const auto died = import(gpuBurn("-1", "0  (DIED!)"), {"--sku", "host"});
+  EXPECT_EQ(died.exitCode, 3) << died.out;
+  EXPECT_THAT(died.out, HasSubstr("gpu1: its process died; gpu-burn calls it OK"));
 }
 
 TEST_F(Imported, ThePlansLimitsHoldAndWhatNoFileCoversIsSkipped) {

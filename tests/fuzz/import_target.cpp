@@ -42,10 +42,35 @@ std::string checkImport(const std::string& text) {
 Samples importTextSamples() {
   NcclTable unchecked;
   unchecked.wrong = "N/A";
-  return {
-      {NcclTable().text(), unchecked.text()},
-      {"nan", "inf", "1e400", "-0", "N/A", "\n", "\r", "#", "0 OK", "FAILED", "step: 1(factor)", "maxBytes 1",
-       "Rank", "] ", "Test CUDA failure", "# error: x\n", "all_gather_perf", "18446744073709551615"}};
+  return {{NcclTable().text(), unchecked.text(), gpuBurn()},
+          {"nan",
+           "inf",
+           "1e400",
+           "-0",
+           "N/A",
+           "\n",
+           "\r",
+           "#",
+           "0 OK",
+           "FAILED",
+           "step: 1(factor)",
+           "maxBytes 1",
+           "Rank",
+           "] ",
+           "Test CUDA failure",
+           "proc'd: ",
+           "  errors: ",
+           "  temps: ",
+           " - ",
+           "Tested 0 GPUs:",
+           "proc'd: ",
+           "  errors: ",
+           "  temps: ",
+           " - ",
+           "Tested 0 GPUs:",
+           "# error: x\n",
+           "all_gather_perf",
+           "18446744073709551615"}};
 }
 
 Samples importJsonSamples() {

@@ -154,7 +154,8 @@ TEST(ExecTool, EveryValueHasAUnitAndLabelsOfThisPlugin) {
       {"nvbandwidth",
        testing::nvbandwidthJson(testing::nvbandwidthTest("device_to_device_memcpy_write_ce", matrix, "3"))},
       {"dcgm-diag", testing::dcgmJson(testing::dcgmResult(0, "Pass") + "," + testing::dcgmResult(1, "Pass"))},
-      {"fio", testing::fioJson()}};
+      {"fio", testing::fioJson()},
+      {"gpu-burn", testing::gpuBurn()}};
   EXPECT_EQ(outputs.size(), importFormats().size());
   for (const auto& [format, output] : outputs) {
     const auto values = valuesOfTool(output, format);

@@ -107,4 +107,17 @@ inline std::string fioJson(const std::string& rate = "3500000000", const std::st
   "write": {"io_bytes": 0, "bw_bytes": 0, "iops": 0.0, "runtime": 0, "total_ios": 0, "short_ios": 0, "drop_ios": 0}}]})";
 }
 
+/// gpu-burn's output of two GPUs: what the last line of progress says of the second, and its result.
+inline std::string gpuBurn(const std::string& products = "1234", const std::string& errors = "0",
+                           const std::string& result = "OK", const std::string& percent = "100.0") {
+  const auto progress = [](const std::string& share, const std::string& second, const std::string& wrong) {
+    return "\r" + share + "%  proc'd: 1300 (45000 Gflop/s) - " + second + " (44000 Gflop/s)   errors: 0 - " +
+           wrong + "   temps: 61 C - 62 C ";
+  };
+  return "Using compare file: compare.ptx\nBurning for 60 seconds.\n" + progress("10.0", "1", "0") +
+         "\n\tSummary at:   now\n\n" + progress(percent, products, errors) +
+         "\nKilling processes with SIGTERM (soft kill)\ndone\n\nTested 2 GPUs:\n\tGPU 0: OK\n\tGPU 1: " +
+         result + "\n";
+}
+
 }  // namespace muster::testing

@@ -333,5 +333,36 @@ TEST(ImportFio, DamageIsRefusedWithItsPlace) {
   EXPECT_THAT(refusal(R"({"fio version": "fio-3.33"})"), HasSubstr("jobs"));
 }
 
+TEST(ImportGpuBurn, EachGpuHasAResult) {
+  const ImportedFile good = imported(gpuBurn());
+  EXPECT_EQ(good.ranks, 2);
+  EXPECT_EQ(good.said, "2 of 2 GPUs OK");
+  EXPECT_EQ(good.cases.at(0).error, "");
+  const ImportedFile faulty = imported(gpuBurn("1234", "7 (WARNING!)", "FAULTY"));
+  EXPECT_EQ(faulty.verdict, ToolVerdict::kFailed);
+  EXPECT_THAT(valuesOf(faulty, "imported.test_passed").at(1).samples, ElementsAre(0));
+  EXPECT_THAT(valuesOf(faulty, "imported.test_passed").at(0).samples, ElementsAre(1));
+}
+
+/// A process that died, or never computed, has reported no error: gpu-burn calls its GPU OK.
+TEST(ImportGpuBurn, NoProgressIsNoPass) {
+  EXPECT_THAT(imported(gpuBurn("-1", "0  (DIED!)")).cases.at(0).error,
+              HasSubstr("gpu1: its process died; gpu-burn calls it OK"));
+  EXPECT_THAT(imported(gpuBurn("0")).cases.at(0).error, HasSubstr("gpu1: it computed nothing"));
+  EXPECT_THAT(imported(gpuBurn("1234", "0", "OK", "41.5")).cases.at(0).error,
+              HasSubstr("it ended at 41.5% of its time"));
+  EXPECT_THAT(valuesOf(imported(gpuBurn("1234", "7 (WARNING!)", "OK")), "imported.test_passed").at(1).samples,
+              ElementsAre(0));
+}
+
+TEST(ImportGpuBurn, DamageIsRefusedWithItsLine) {
+  const std::string whole = gpuBurn();
+  EXPECT_THAT(refusal(whole.substr(0, whole.find("Tested"))), HasSubstr("it is truncated"));
+  EXPECT_THAT(refusal(whole.substr(0, whole.find("\tGPU 1"))), HasSubstr("it is truncated"));
+  EXPECT_THAT(refusal(changed(whole, "1234 (", "nan (")), HasSubstr("file:6: a line of progress"));
+  EXPECT_THAT(refusal(changed(whole, "GPU 1: OK", "GPU 1: FINE")), HasSubstr("a result that is damaged"));
+  EXPECT_THAT(refusal(changed(whole, "Tested 2", "Tested 3")), HasSubstr("it is truncated"));
+}
+
 }  // namespace
 }  // namespace muster::testing
