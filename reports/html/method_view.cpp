@@ -95,6 +95,12 @@ void addSources(View& page, const Sources& sources) {
   page.list("sources", std::move(views));
 }
 
+/// The files that a plan or profile includes, behind it.
+void addIncludes(const SourceRecord& source, std::vector<View>& views) {
+  for (const auto& [file, sha256] : source.includes)
+    views.push_back(digestView("Included in " + source.name, file, sha256));
+}
+
 void addProvenance(View& page, const Record& record, const std::string& digest, const std::string& schema) {
   std::vector<View> digests = {
       digestView("Plan", record.plan.path.empty() ? record.plan.name : record.plan.path, record.plan.sha256),
@@ -103,6 +109,8 @@ void addProvenance(View& page, const Record& record, const std::string& digest, 
       digestView("Record schema", fmt::format("version {}", kRecordSchema), sha256Hex(schema)),
       digestView("Record", "record.json", digest),
   };
+  addIncludes(record.plan, digests);
+  addIncludes(record.profile, digests);
   if (!record.waiverFile.sha256.empty())
     digests.insert(digests.begin() + 2,
                    digestView("Waivers", record.waiverFile.path, record.waiverFile.sha256));

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
 
@@ -158,6 +159,49 @@ CheckResult checkMembership(const Expectation& e, const Group& group, const Merg
   return result;
 }
 
+/// Whether `word` stands in `text` with no letter or digit before or after it: "ib" in "nvlink,ib+gdr", not
+/// in "libfabric".
+bool holdsWord(const std::string& text, const std::string& word) {
+  const auto isPart = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' ||
+           (static_cast<unsigned char>(c) & 0x80) != 0;
+  };
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    const size_t end = at + word.size();
+    const bool begins = at == 0 || !isPart(text[at - 1]) || !isPart(word.front());
+    const bool ends = end == text.size() || !isPart(text[end]) || !isPart(word.back());
+    if (begins && ends) return true;
+  }
+  return false;
+}
+
+/// Every text must hold all of the expectation's words, or none of them.
+CheckResult checkWords(const Expectation& e, const Group& group, const Merged& merged) {
+  if (!group.isText() || merged.texts.empty())
+    return errorResult("the measurement is no text, in which words can be");
+  std::vector<std::string> quoted;
+  for (const std::string& word : e.allowed) quoted.push_back("\"" + printable(word) + "\"");
+  const bool wanted = e.kind == CheckKind::kContains;
+  std::string odd;  // the first word that is missing, or should be
+  const auto text = std::find_if(merged.texts.begin(), merged.texts.end(), [&](const std::string& one) {
+    const auto word = std::find_if(e.allowed.begin(), e.allowed.end(),
+                                   [&](const std::string& each) { return holdsWord(one, each) != wanted; });
+    if (word != e.allowed.end()) odd = *word;
+    return word != e.allowed.end();
+  });
+  CheckResult result = errorResult("");
+  result.outcome = text == merged.texts.end() ? Outcome::kPass : missed(e);
+  result.observedText = "\"" + printable(text == merged.texts.end() ? merged.texts.front() : *text) + "\"";
+  result.limitText = (wanted               ? "a text with "
+                      : quoted.size() == 1 ? "a text without "
+                                           : "a text with none of ") +
+                     join(quoted, ", ");
+  result.detail = fmt::format("{}, required {}", result.observedText, result.limitText);
+  if (!odd.empty() && e.allowed.size() > 1)
+    result.detail += fmt::format("; {} \"{}\"", wanted ? "missing:" : "found:", printable(odd));
+  return result;
+}
+
 CheckResult checkPredicate(const Expectation& e, const Group& group, const Merged& merged,
                            const JudgeContext& context) {
   const auto answers = context.predicateAnswers.find(e.predicate);
@@ -188,7 +232,8 @@ CheckResult checkPredicate(const Expectation& e, const Group& group, const Merge
 
 /// A mismatch between what was measured and what the expectation is about.
 std::string unitFault(const Expectation& e, const Group& group) {
-  const bool membership = e.kind == CheckKind::kEquals || e.kind == CheckKind::kOneOf;
+  const bool membership = e.kind == CheckKind::kEquals || e.kind == CheckKind::kOneOf ||
+                          e.kind == CheckKind::kContains || e.kind == CheckKind::kExcludes;
   if (group.isText() && !membership && e.kind != CheckKind::kPredicate)
     return fmt::format("the measurement is text, which cannot be checked by \"{}\"", checkKindName(e.kind));
   const bool ownFigure =
@@ -243,6 +288,9 @@ CheckResult check(const Expectation& e, const Group& group, const Merged& merged
     case CheckKind::kEquals:
     case CheckKind::kOneOf:
       return checkMembership(e, group, merged);
+    case CheckKind::kContains:
+    case CheckKind::kExcludes:
+      return checkWords(e, group, merged);
     case CheckKind::kPredicate:
       return checkPredicate(e, group, merged, context);
   }

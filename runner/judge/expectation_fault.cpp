@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/judge/check.h"
 
@@ -54,6 +55,8 @@ std::string expectationFault(const Expectation& e) {
   if (e.statistic != "median" && e.statistic != "mean" && e.statistic != "min" && e.statistic != "max")
     return fmt::format("its statistic \"{}\" is none of median, mean, min, max", e.statistic);
   if (e.kind == CheckKind::kOneOf && e.allowed.empty()) return "its list of allowed values is empty";
+  const bool words = e.kind == CheckKind::kContains || e.kind == CheckKind::kExcludes;
+  if (words && (e.allowed.empty() || contains(e.allowed, ""))) return "it has no text to look for";
   if (e.kind == CheckKind::kEquals && e.unit == "text" && e.allowed.empty())
     return "it has no text to compare with";
   if (e.kind == CheckKind::kPredicate && e.predicate.empty()) return "its predicate is empty";

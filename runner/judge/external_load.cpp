@@ -62,6 +62,8 @@ std::string explainedByLoad(const Expectation& e, const Group& group, const Chec
       break;
     case CheckKind::kEquals:
     case CheckKind::kOneOf:
+    case CheckKind::kContains:
+    case CheckKind::kExcludes:
     case CheckKind::kPredicate:
       break;
   }

@@ -200,6 +200,7 @@ void readStandings(StrictReader& r, const Json& json, const std::string& path, c
     if (e->source.empty())
       e->source = fmt::format("plugin {}, in every plan{}", plugin,
                               metric.summary.empty() ? "" : ": " + metric.summary);
+    if (e->remedy.empty()) e->remedy = metric.remedy;
     metric.standing.push_back(std::move(*e));
   }
 }
@@ -262,8 +263,8 @@ void checkPeak(StrictReader& r, const MetricSpec& metric) {
 Result<MetricSpec> readMetric(const Json& json, const std::string& path, const std::string& plugin) {
   MetricSpec metric;
   StrictReader r(json, path,
-                 {"name", "unit", "direction", "labels", "backends", "summary", "peak", "informational",
-                  "optional", "leader", "standing", "series", "window"});
+                 {"name", "unit", "direction", "labels", "backends", "summary", "remedy", "peak",
+                  "informational", "optional", "leader", "standing", "series", "window"});
   r.readName("name", metric.name);
   readBaseUnit(r, metric.unit);
   std::string direction = "none";
@@ -274,6 +275,7 @@ Result<MetricSpec> readMetric(const Json& json, const std::string& path, const s
     r.fail("direction", parsed.error().message);
   r.optional("labels", metric.labels);
   r.optional("summary", metric.summary);
+  r.optional("remedy", metric.remedy);
   r.optional("peak", metric.peak);
   r.optional("informational", metric.informational);
   r.optional("optional", metric.optional);
@@ -332,7 +334,7 @@ Status checkWindows(const TestSpec& test, const std::string& path) {
 
 Result<TestSpec> readTest(const Json& json, const std::string& path, const std::string& plugin) {
   TestSpec test;
-  StrictReader r(json, path, {"name", "summary", "backends", "scopes", "params", "metrics"});
+  StrictReader r(json, path, {"name", "summary", "backends", "scopes", "group", "params", "metrics"});
   r.readName("name", test.name);
   r.optional("summary", test.summary);
   r.readChoices("backends", test.backends, {"cuda", "host", "sim"});
@@ -340,6 +342,12 @@ Result<TestSpec> readTest(const Json& json, const std::string& path, const std::
   readNamed(r, "params", "parameter", path, test.params, readParam);
   readNamed(r, "metrics", "metric", path, test.metrics,
             [&](const Json& item, const std::string& at) { return readMetric(item, at, plugin); });
+  bool group = false;
+  r.optional("group", group);
+  for (MetricSpec& metric : test.metrics)
+    for (const char* label : {kRanksLabel, kNodesLabel})
+      if (group && std::find(metric.labels.begin(), metric.labels.end(), label) == metric.labels.end())
+        metric.labels.emplace_back(label);
   if (!r.ok()) return r.status().error();
   MUSTER_CHECK_OK(checkMetricBackends(test, path));
   MUSTER_CHECK_OK(checkWindows(test, path));

@@ -29,6 +29,11 @@ struct ParamSpec {
   std::string summary;
 };
 
+/// Labels that the runner gives every measurement of a test with "group": how many ranks measured together,
+/// on how many nodes.
+inline constexpr const char* kRanksLabel = "ranks";
+inline constexpr const char* kNodesLabel = "nodes";
+
 /// One metric of a test.
 struct MetricSpec {
   std::string name;  ///< without the plugin's name
@@ -38,6 +43,8 @@ struct MetricSpec {
   std::vector<std::string>
       backends;  ///< backends that report it; empty: all (GPU readings are absent on the host)
   std::string summary;
+  std::string
+      remedy;        ///< what to do if a limit of it is missed; for expectations that say nothing themselves
   std::string peak;  ///< template of the peak's name, "flops.{dtype}"; empty if it has none
   bool informational = false;
   bool optional =

@@ -11,9 +11,10 @@
 namespace muster {
 namespace {
 
-constexpr CheckKind kCheckKinds[] = {
-    CheckKind::kMin,    CheckKind::kMax,    CheckKind::kEquals, CheckKind::kOneOf,   CheckKind::kBaseline,
-    CheckKind::kWithin, CheckKind::kOfPeak, CheckKind::kCvMax,  CheckKind::kDropMax, CheckKind::kPredicate};
+constexpr CheckKind kCheckKinds[] = {CheckKind::kMin,      CheckKind::kMax,      CheckKind::kEquals,
+                                     CheckKind::kOneOf,    CheckKind::kContains, CheckKind::kExcludes,
+                                     CheckKind::kBaseline, CheckKind::kWithin,   CheckKind::kOfPeak,
+                                     CheckKind::kCvMax,    CheckKind::kDropMax,  CheckKind::kPredicate};
 
 const char* peerGroupName(PeerGroup peers) {
   return peers == PeerGroup::kNode ? "node" : "fleet";
@@ -39,6 +40,10 @@ std::string checkText(const Expectation& e) {
       return "equals " + (e.allowed.empty() ? quantity(e.limit) : quoted(e.allowed));
     case CheckKind::kOneOf:
       return "one of " + quoted(e.allowed);
+    case CheckKind::kContains:
+      return "contains " + quoted(e.allowed);
+    case CheckKind::kExcludes:
+      return "contains none of " + quoted(e.allowed);
     case CheckKind::kBaseline:
       return fmt::format("baseline {} with tolerance {}", quantity(e.limit), share(e.tolerance));
     case CheckKind::kWithin:
@@ -108,6 +113,10 @@ const char* checkKindName(CheckKind kind) {
       return "equals";
     case CheckKind::kOneOf:
       return "one_of";
+    case CheckKind::kContains:
+      return "contains";
+    case CheckKind::kExcludes:
+      return "excludes";
     case CheckKind::kBaseline:
       return "baseline";
     case CheckKind::kWithin:

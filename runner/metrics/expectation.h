@@ -15,6 +15,8 @@ enum class CheckKind {
   kMax,        ///< observed <= limit
   kEquals,     ///< observed == limit, or the text equals allowed[0]
   kOneOf,      ///< the text (or number, as text) is one of `allowed`
+  kContains,   ///< the text holds each of `allowed` as a whole word or phrase
+  kExcludes,   ///< the text holds none of `allowed` so
   kBaseline,   ///< not worse than limit by more than the share `tolerance`, in the metric's bad direction
   kWithin,     ///< not worse than the peers' median by more than the share `tolerance`
   kOfPeak,     ///< observed >= limit (a share) x the theoretical peak
@@ -35,7 +37,7 @@ struct Expectation {
   std::string unit;      ///< base unit of the metric
   double tolerance = 0;  ///< kBaseline, kWithin: a share of 1
   PeerGroup peers = PeerGroup::kNode;
-  std::vector<std::string> allowed;  ///< kEquals on text, kOneOf
+  std::vector<std::string> allowed;  ///< kEquals on text, kOneOf, kContains, kExcludes
   std::string predicate;             ///< kPredicate: the Lua source, kept in the record
   std::string statistic = "median";  ///< which summary is compared: median, mean, min or max
   double warnBand = 0;               ///< share of the limit: met, but nearer than this, is a warning
@@ -57,7 +59,7 @@ struct Expectation {
 Json toJson(const Expectation& expectation);
 Result<Expectation> expectationFromJson(const Json& json, const std::string& path);
 
-const char* checkKindName(
-    CheckKind kind);  ///< min, max, equals, one_of, baseline, within, of_peak, cv_max, drop_max, predicate
+const char* checkKindName(CheckKind kind);  ///< min, max, equals, one_of, contains, excludes, baseline,
+                                            ///< within, of_peak, cv_max, drop_max, predicate
 
 }  // namespace muster

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <set>
 
 #include "runner/core/text.h"
 #include "runner/core/units.h"
@@ -16,10 +17,13 @@
 namespace muster {
 namespace {
 
-const std::vector<std::string> kKeys = {"metric",    "where",     "min",       "max",     "equals",
-                                        "one_of",    "baseline",  "within",    "of_peak", "cv_max",
-                                        "drop_max",  "predicate", "tolerance", "of",      "statistic",
-                                        "warn_band", "severity",  "source",    "remedy"};
+const std::vector<std::string> kKeys = {
+    "metric",    "where",    "min",       "max",       "equals",   "one_of",   "contains",
+    "excludes",  "baseline", "within",    "of_peak",   "cv_max",   "drop_max", "predicate",
+    "tolerance", "of",       "statistic", "warn_band", "severity", "source",   "remedy"};
+const std::vector<std::string> kChecks = {"min",      "max",    "equals",  "one_of", "contains", "excludes",
+                                          "baseline", "within", "of_peak", "cv_max", "drop_max", "predicate"};
+constexpr size_t kMostLabelChoices = 100;
 const std::vector<std::string> kStatistics = {"median", "mean", "min", "max"};
 
 /// A value as it would stand in the file, for messages.
@@ -48,7 +52,7 @@ class Reader {
         fail(find(key.c_str()) == nullptr ? "" : key,
              fmt::format("`{}` is longer than {} bytes", key, kMostExpectationText));
     if (failed_) return {};
-    return std::move(found_);
+    return byLabels();
   }
 
  private:
@@ -112,17 +116,52 @@ class Reader {
     }
     for (const auto& [label, value] : where->items()) {
       std::string key = "where." + label;
-      if (value.is_string())
-        base_.where[label] = value.get<std::string>();
-      else if (value.is_number_integer())
-        base_.where[label] = std::to_string(value.get<int64_t>());
-      else if (value.is_boolean())
-        base_.where[label] = value.get<bool>() ? "true" : "false";
-      else
-        fail(key, fmt::format("label `{}` must be a text or a whole number, found {}", printable(label),
-                              shown(value)));
+      if (value.is_array())
+        readChoices(label, value, key);
+      else if (auto text = labelText(label, value, key))
+        base_.where[label] = *text;
       checkLabel(label, key);
     }
+  }
+
+  std::optional<std::string> labelText(const std::string& label, const Json& value, const std::string& key) {
+    if (value.is_string()) return value.get<std::string>();
+    if (value.is_number_integer()) return std::to_string(value.get<int64_t>());
+    if (value.is_boolean()) return value.get<bool>() ? "true" : "false";
+    fail(key, fmt::format("label `{}` must be a text or a whole number, or a list of them, found {}",
+                          printable(label), shown(value)));
+    return {};
+  }
+
+  /// A label with a list of values: the limit holds for each of them.
+  void readChoices(const std::string& label, const Json& list, const std::string& key) {
+    std::vector<std::string> texts;
+    for (const Json& value : list)
+      if (auto text = labelText(label, value, key)) texts.push_back(*text);
+    if (list.empty()) fail(key, fmt::format("label `{}` must have at least one value", printable(label)));
+    if (std::set<std::string>(texts.begin(), texts.end()).size() != texts.size())
+      fail(key, fmt::format("label `{}` has one value twice; once is enough", printable(label)));
+    labelCombinations_ *= std::max<size_t>(texts.size(), 1);
+    if (labelCombinations_ > kMostLabelChoices) {
+      labelCombinations_ = kMostLabelChoices + 1;  // no overflow
+      return fail(key, fmt::format("`where` has more than {} combinations of values", kMostLabelChoices));
+    }
+    choices_.emplace_back(label, std::move(texts));
+  }
+
+  /// What was found, for each combination of the labels' values.
+  std::vector<Expectation> byLabels() {
+    std::vector<Expectation> all = std::move(found_);
+    for (const auto& [label, values] : choices_) {
+      std::vector<Expectation> wider;
+      for (const Expectation& expectation : all)
+        for (const std::string& value : values) {
+          wider.push_back(expectation);
+          wider.back().where[label] = value;
+        }
+      all = std::move(wider);
+    }
+    return all;
   }
 
   void checkLabel(const std::string& label, const std::string& key) {
@@ -138,7 +177,8 @@ class Reader {
     base_.origin = frame_.origin;
     base_.at = frame_.at;
     base_.source = text("source", frame_.provenance);
-    base_.remedy = text("remedy", frame_.provenance);
+    base_.remedy = text("remedy", frame_.provenance && spec_ != nullptr && spec_->remedy.empty());
+    if (base_.remedy.empty() && spec_ != nullptr) base_.remedy = spec_->remedy;
     if (find("statistic") != nullptr) base_.statistic = oneOf("statistic", kStatistics);
     if (find("severity") != nullptr)
       base_.severity = oneOf("severity", {"fail", "warn"}) == "warn" ? Severity::kWarn : Severity::kFail;
@@ -159,16 +199,18 @@ class Reader {
     limitCheck("baseline", CheckKind::kBaseline);
     equalsCheck();
     oneOfCheck();
+    wordsCheck("contains", CheckKind::kContains);
+    wordsCheck("excludes", CheckKind::kExcludes);
     withinCheck();
     shareCheck("of_peak", CheckKind::kOfPeak);
     shareCheck("cv_max", CheckKind::kCvMax);
     shareCheck("drop_max", CheckKind::kDropMax);
     predicateCheck();
     if (checks_ == 0)
-      fail(
-          "",
-          "an expectation needs a limit: min, max, equals, one_of, baseline with tolerance, within, of_peak, "
-          "cv_max or drop_max");
+      fail("",
+           "an expectation needs a limit: min, max, equals, one_of, contains, excludes, baseline with "
+           "tolerance, within, of_peak, "
+           "cv_max or drop_max");
     refuseNothingBetween();
     belongsTo("tolerance", "baseline");
     belongsTo("of", "within");
@@ -336,6 +378,27 @@ class Reader {
     found_.back().allowed = std::move(allowed);
   }
 
+  /// A text, or a list of them.
+  void wordsCheck(const char* key, CheckKind kind) {
+    const Json* value = find(key);
+    if (value == nullptr) return;
+    ++checks_;
+    if (spec_ != nullptr && spec_->unit != "text")
+      return fail(key,
+                  fmt::format("metric \"{}\" is not a text: use min, max, equals or one_of in place of `{}`",
+                              base_.metric, key));
+    const Json list = value->is_array() ? *value : Json::array({*value});
+    std::vector<std::string> words;
+    for (const Json& item : list)
+      if (item.is_string() && !trim(item.get<std::string>()).empty())
+        words.push_back(item.get<std::string>());
+      else
+        return fail(key, fmt::format("`{}` holds texts that are not empty, found {}", key, shown(item)));
+    if (words.empty()) return fail(key, fmt::format("`{}` must have at least one text", key));
+    add(kind, 0, "text");
+    found_.back().allowed = std::move(words);
+  }
+
   void withinCheck() {
     if (find("within") == nullptr) return;
     ++checks_;
@@ -376,28 +439,36 @@ class Reader {
   const MetricSpec* spec_ = nullptr;
   Expectation base_;
   std::vector<Expectation> found_;
+  std::vector<std::pair<std::string, std::vector<std::string>>> choices_;  ///< labels with lists of values
+  size_t labelCombinations_ = 1;
   int checks_ = 0;
   bool failed_ = false;
 };
 
 }  // namespace
 
+const std::vector<std::string>& expectationKeys() {
+  return kKeys;
+}
+
+const std::vector<std::string>& expectationChecks() {
+  return kChecks;
+}
+
 std::string overlongKey(const Expectation& e) {
   size_t where = 0, allowed = 0;
   for (const auto& [label, value] : e.where) where += label.size() + value.size();
   for (const std::string& text : e.allowed) allowed += text.size();
-  const std::pair<const char*, size_t> sizes[] = {{"metric", e.metric.size()},
-                                                  {"where", where},
-                                                  {"unit", e.unit.size()},
-                                                  {e.kind == CheckKind::kEquals  ? "equals"
-                                                   : e.kind == CheckKind::kOneOf ? "one_of"
-                                                                                 : "allowed",
-                                                   allowed},
-                                                  {"statistic", e.statistic.size()},
-                                                  {"source", e.source.size()},
-                                                  {"remedy", e.remedy.size()},
-                                                  {"origin", e.origin.size()},
-                                                  {"at", e.at.size()}};
+  const std::pair<const char*, size_t> sizes[] = {
+      {"metric", e.metric.size()},
+      {"where", where},
+      {"unit", e.unit.size()},
+      {e.unit == "text" || e.kind == CheckKind::kOneOf ? checkKindName(e.kind) : "allowed", allowed},
+      {"statistic", e.statistic.size()},
+      {"source", e.source.size()},
+      {"remedy", e.remedy.size()},
+      {"origin", e.origin.size()},
+      {"at", e.at.size()}};
   for (const auto& [key, size] : sizes)
     if (size > kMostExpectationText) return key;
   return "";

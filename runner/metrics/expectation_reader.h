@@ -18,13 +18,18 @@ struct ExpectationFrame {
       nullptr;              ///< metric names, units and labels are checked against it; nullptr: not checked
   std::string origin;       ///< "plan" or "profile h100-sxm5-80gb"
   std::string at;           ///< file:line of the table
-  bool provenance = false;  ///< `source` and `remedy` must be given (profiles)
+  bool provenance = false;  ///< `source` must be given, and `remedy` where the metric has none (profiles)
   bool predicates = false;  ///< `predicate` (Lua source) is allowed (Lua plans)
 };
 
 /// Told each mistake: the key it concerns ("min", "where.dtype", or "" for the table as a whole), and what
 /// was found, what was wanted and the nearest valid name.
 using ExpectationComplaint = std::function<void(const std::string& key, const std::string& message)>;
+
+/// Every key of an expectation's table (`set` is not among them: expectation_sets.h), and those that state a
+/// limit.
+const std::vector<std::string>& expectationKeys();
+const std::vector<std::string>& expectationChecks();
 
 /// What each of the texts and lists of texts of an expectation may take: every verdict on it repeats them.
 constexpr size_t kMostExpectationText = 4096;
@@ -34,8 +39,9 @@ std::string overlongKey(const Expectation& expectation);
 
 /// The expectations of one table. Keys: metric, where (labels), one or more checks (min, max, equals, one_of,
 /// baseline + tolerance, within + of, of_peak, cv_max, predicate), statistic, warn_band, severity, source,
-/// remedy. Each check becomes one expectation. Every mistake is told; with any, the result is empty. Limits
-/// that can never fail (a minimum of zero, a tolerance of 100%) are mistakes.
+/// remedy (default: the metric's). Each check becomes one expectation; a label with a list of values, one for
+/// each value. Every mistake is told; with any, the result is empty. Limits that can never fail (a minimum of
+/// zero, a tolerance of 100%) are mistakes.
 std::vector<Expectation> readExpectation(const Json& table, const ExpectationFrame& frame,
                                          const ExpectationComplaint& complain);
 

@@ -48,7 +48,10 @@ bool Diagnostics::hasErrors() const {
 std::vector<Diagnostic> Diagnostics::sorted() const {
   std::vector<Diagnostic> all = found_;
   std::stable_sort(all.begin(), all.end(), [](const Diagnostic& a, const Diagnostic& b) {
-    return std::tie(a.at.line, a.at.column) < std::tie(b.at.line, b.at.column);
+    const bool aPlaced = a.at.line > 0, bPlaced = b.at.line > 0;
+    if (!aPlaced || !bPlaced || a.at.file == b.at.file)
+      return std::tie(aPlaced, a.at.line, a.at.column) < std::tie(bPlaced, b.at.line, b.at.column);
+    return a.at.file < b.at.file;
   });
   if (more_ || full())
     all.push_back(

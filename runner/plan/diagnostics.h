@@ -20,7 +20,7 @@ class Diagnostics {
   /// Whether any further mistake would be left out: the moment to stop looking.
   [[nodiscard]] bool full() const { return found_.size() >= kMost; }
   [[nodiscard]] bool hasErrors() const;
-  /// In file order: mistakes of the command line first, then by line and column.
+  /// In file order: mistakes of the command line first, then by file, line and column.
   [[nodiscard]] std::vector<Diagnostic> sorted() const;
 
  private:

@@ -20,7 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kLargestPlan = size_t{4} << 20;
 PlanOutcome refused(SourcePosition at, std::string message) {
   return {std::nullopt, {{std::move(at), std::move(message), false}}};
 }
@@ -53,18 +52,27 @@ std::optional<Diagnostic> notText(const std::string& file, const std::string& te
   return Diagnostic{{file, at.line, at.column}, fault->message, false};
 }
 
-std::optional<PlanDocument> loadDocument(const std::string& text, const fs::path& path,
-                                         Diagnostics& diagnostics) {
-  std::string_view content = text;
-  if (content.starts_with(kByteOrderMark)) content.remove_prefix(kByteOrderMark.size());
-  if (path.extension() == ".toml") return loadToml(content, path.string(), diagnostics);
-  return loadLua(content, path.string(), LuaLimits{}, diagnostics);
+/// `test = "compute.gemm"` is short for plugin and test.
+void splitTestNames(PlanDocument& document) {
+  const auto stages = document.root.find("stage");
+  if (stages == document.root.end() || !stages->is_array()) return;
+  for (size_t i = 0; i < stages->size(); ++i) {
+    Json& stage = (*stages)[i];
+    if (!stage.is_object() || stage.contains("plugin") || !stage.contains("test") ||
+        !stage["test"].is_string())
+      continue;
+    const auto name = stage["test"].get<std::string>();
+    const size_t dot = name.rfind('.');
+    if (dot == std::string::npos || dot == 0) continue;
+    stage["plugin"] = name.substr(0, dot);
+    stage["test"] = name.substr(dot + 1);
+    const std::string pointer = pointerTo("/stage", std::to_string(i));
+    document.places[pointerTo(pointer, "plugin")] = document.at(pointerTo(pointer, "test"));
+  }
 }
 
-}  // namespace
-
-PlanOutcome parsePlan(const std::string& text, const fs::path& path, const Catalog& catalog,
-                      const PlanOptions& options) {
+PlanOutcome parse(const std::string& text, const fs::path& path, InputText::From from, const Catalog& catalog,
+                  const PlanOptions& options) {
   const std::string file = path.string();
   if (path.extension() != ".toml" && path.extension() != ".lua")
     return refused({file, 0, 0}, fmt::format("found the extension \"{}\"; expected a plan, .toml or .lua",
@@ -73,20 +81,44 @@ PlanOutcome parsePlan(const std::string& text, const fs::path& path, const Catal
     return refused({file, 0, 0}, fmt::format("found {} bytes; expected a plan of at most {}", text.size(),
                                              formatQuantity(static_cast<double>(kLargestPlan), "B")));
   if (auto problem = notText(file, text)) return {std::nullopt, {std::move(*problem)}};
+  auto input = InputText::of(text, path, kLargestPlan, from);
+  if (!input.ok()) return refused({file, 0, 0}, input.error().message);
 
   Diagnostics diagnostics;
   PlanOutcome outcome;
-  if (auto document = loadDocument(text, path, diagnostics)) {
+  auto document =
+      path.extension() == ".toml" ? loadToml(*input, diagnostics) : loadLua(*input, LuaLimits{}, diagnostics);
+  if (document) {
+    splitTestNames(*document);
     std::vector<std::string> applied = applyOverrides(options.overrides, catalog, *document, diagnostics);
     Plan plan = validatePlan(*document, catalog, options.skus, diagnostics);
     plan.overrides = std::move(applied);
     plan.path = path;
-    plan.text = text;
-    plan.sha256 = sha256Hex(text);
+    plan.text = input->frozen();
+    plan.sha256 = sha256Hex(plan.text);
+    for (const IncludedFile& included : input->files()) plan.includes[included.path] = included.sha256;
     if (!diagnostics.hasErrors()) outcome.plan = std::move(plan);
   }
   outcome.diagnostics = diagnostics.sorted();
   return outcome;
+}
+
+}  // namespace
+
+PlanOutcome parsePlan(const std::string& text, const fs::path& path, const Catalog& catalog,
+                      const PlanOptions& options) {
+  return parse(text, path, InputText::From::kFrozen, catalog, options);
+}
+
+Result<std::string> frozenPlanText(const fs::path& path) {
+  MUSTER_TRY(const std::string text, readFile(path, kLargestPlan));
+  MUSTER_TRY(InputText input, InputText::of(text, path, kLargestPlan, InputText::From::kDisk));
+  if (path.extension() == ".lua") {
+    MUSTER_CHECK_OK(readLuaIncludes(input));
+  } else {
+    MUSTER_TRY(const TomlDocument document, readTomlInput(input));
+  }
+  return input.frozen();
 }
 
 PlanOutcome loadPlan(const fs::path& path, const Catalog& catalog, const PlanOptions& options) {
@@ -96,7 +128,7 @@ PlanOutcome loadPlan(const fs::path& path, const Catalog& catalog, const PlanOpt
         {"-", 0, 0},
         "expected a plan file, .toml or .lua; only `muster check` reads a plan from standard input");
   auto text = readFile(path, kLargestPlan);
-  if (text.ok()) return parsePlan(*text, path, catalog, options);
+  if (text.ok()) return parse(*text, path, InputText::From::kDisk, catalog, options);
   std::string message = text.error().message;
   std::error_code error;
   if (fs::is_symlink(path, error))

@@ -66,7 +66,11 @@ struct PlanNetwork {
   double railBandwidth = 0;  ///< B/s of each, one way
 };
 
-/// A whole plan. `text` is the file as read (frozen into the run folder); `resolved` the same model as JSON.
+/// At most so many bytes, with what is included.
+constexpr size_t kLargestPlan = size_t{4} << 20;
+
+/// A whole plan. `text` is what was read, with the files that the plan includes: frozen into the run folder,
+/// the record and the job's inputs.
 struct Plan {
   std::string name;
   std::string description;
@@ -79,7 +83,8 @@ struct Plan {
 
   std::filesystem::path path;
   std::string text;
-  std::string sha256;  ///< of text
+  std::string sha256;                           ///< of text
+  std::map<std::string, std::string> includes;  ///< path below the plan's folder -> SHA-256
 };
 
 /// `--set stage.param=value` and `--set key=value` (name, sku, backend).
@@ -104,9 +109,13 @@ struct PlanOutcome {
 /// mistake in one go. The file must be a regular file of at most 4 MiB and valid UTF-8.
 PlanOutcome loadPlan(const std::filesystem::path& path, const Catalog& catalog, const PlanOptions& options);
 
-/// The same from text, `path` only names it; for tests, fuzzers and resumed runs.
+/// The same from text, `path` only names it; for tests, fuzzers and resumed runs. Only a frozen text includes
+/// others: nothing is read from disk.
 PlanOutcome parsePlan(const std::string& text, const std::filesystem::path& path, const Catalog& catalog,
                       const PlanOptions& options);
+
+/// A plan's file with what it includes, as the record of a run holds it: its SHA-256 is the plan's.
+Result<std::string> frozenPlanText(const std::filesystem::path& path);
 
 /// The order in which stages run: needs first, else file order.
 std::vector<size_t> executionOrder(const Plan& plan);

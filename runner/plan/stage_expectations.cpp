@@ -8,13 +8,12 @@
 #include <algorithm>
 
 #include "runner/core/text.h"
+#include "runner/inputs/expectation_sets.h"
 #include "runner/metrics/expectation_reader.h"
 #include "runner/plan/cases.h"
 
 namespace muster {
 namespace {
-
-constexpr size_t kMostExpectations = 1000;
 
 class ExpectReader {
  public:
@@ -27,46 +26,41 @@ class ExpectReader {
         stage_(stage),
         diagnostics_(diagnostics) {}
 
-  void read(const std::string& pointer, size_t number) {
-    pointer_ = pointer;
-    what_ = fmt::format("stage \"{}\", expect {}", stage_.name, number);
-    const Json& table = document_.root.at(Json::json_pointer(pointer));
+  /// Reads what one item of the list asks for, of a set or by itself.
+  void read(const ExpectationTable& item) {
+    item_ = &item;
+    what_ = fmt::format("stage \"{}\", expect {}", stage_.name, item.number);
     ExpectationFrame frame;
     frame.catalog = &catalog_;
     frame.origin = "plan";
     frame.at = place();
     frame.predicates = document_.lua;
     for (Expectation& expectation :
-         readExpectation(table, frame,
+         readExpectation(item.table, frame,
                          [&](const std::string&key, const std::string&message) { complain(key, message); })) {
       for (auto& [label, value] : expectation.where) settleLabel(expectation, label, value);
       stage_.expectations.push_back(std::move(expectation));
     }
-    if (table.is_object() && table.contains("metric") && table["metric"].is_string())
-      checkMetric(table["metric"].get<std::string>());
-    checkPredicate(table);
+    if (item.table.contains("metric") && item.table["metric"].is_string())
+      checkMetric(item.table["metric"].get<std::string>());
+    checkPredicate(item.table);
   }
 
  private:
   void complain(const std::string& key, const std::string& message) {
-    std::string pointer = pointer_;
-    if (key.starts_with("where."))
-      pointer = pointerTo(pointerTo(pointer_, "where"), key.substr(6));
-    else if (!key.empty())
-      pointer = pointerTo(pointer_, key);
-    diagnostics_.error(document_.at(pointer), fmt::format("{}: {}", what_, message));
+    diagnostics_.error(document_.at(item_->placeOf(key)), fmt::format("{}: {}", what_, message));
   }
 
-  /// file:line, as verdicts quote it.
+  /// file:line of the limit, as verdicts quote it.
   [[nodiscard]] std::string place() const {
-    SourcePosition at = document_.at(pointer_);
+    SourcePosition at = document_.at(item_->limitPlace());
     at.column = 0;
     return at.text();
   }
 
   void checkPredicate(const Json& table) {
-    if (!document_.lua || !table.is_object() || !table.contains("predicate")) return;
-    if (document_.functions.count(pointerTo(pointer_, "predicate")) > 0) return;
+    if (!document_.lua || !table.contains("predicate")) return;
+    if (document_.functions.count(item_->placeOf("predicate")) > 0) return;
     complain("predicate",
              fmt::format("predicate: found {}; expected a function, for example function(m) return m.cv < "
                          "0.02 end",
@@ -134,7 +128,7 @@ class ExpectReader {
   const TestSpec* test_;
   Stage& stage_;
   Diagnostics& diagnostics_;
-  std::string pointer_;
+  const ExpectationTable* item_ = nullptr;
   std::string what_;
 };
 
@@ -149,9 +143,23 @@ void readStageExpectations(const PlanDocument& document, const std::string& poin
   if (list->size() > kMostExpectations)
     return table.fail(
         "expect", fmt::format("found {} expectations; expected at most {}", list->size(), kMostExpectations));
+  ExpectationUser user;
+  user.complain = [&](const std::string& at, const std::string& message) {
+    diagnostics.error(document.at(at), fmt::format("stage \"{}\": expect: {}", stage.name, message));
+  };
+  if (test != nullptr) {
+    user.name = stage.plugin + "." + test->name;
+    user.measures = [&](const std::string& metric) {
+      return metric.starts_with(stage.plugin + ".") &&
+             test->metric(std::string_view(metric).substr(stage.plugin.size() + 1)) != nullptr;
+    };
+  }
+  const auto items = expandExpectations(document.root, pointerTo(pointer, "expect"), user);
   ExpectReader reader(document, context, test, stage, diagnostics);
-  for (size_t i = 0; i < list->size() && !diagnostics.full(); ++i)
-    reader.read(pointerTo(pointerTo(pointer, "expect"), std::to_string(i)), i + 1);
+  for (const ExpectationTable& item : items) {
+    if (diagnostics.full()) return;
+    reader.read(item);
+  }
 }
 
 }  // namespace muster

@@ -2,7 +2,9 @@
 // Reads the stage names of a plan's text.
 #include "runner/plan/stage_names.h"
 
+#include "runner/inputs/toml_input.h"
 #include "runner/plan/loader.h"
+#include "runner/plan/plan.h"
 
 namespace muster {
 namespace {
@@ -20,11 +22,21 @@ std::vector<std::string> namesIn(const std::optional<PlanDocument>& document) {
 
 }  // namespace
 
-std::vector<std::string> stageNamesIn(std::string_view text) {
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+std::vector<std::string> stageNamesIn(const std::string& text) {
   Diagnostics ignored;
-  if (auto names = namesIn(loadToml(text, "plan.toml", ignored)); !names.empty()) return names;
-  return namesIn(loadLua(text, "plan.lua", LuaLimits{}, ignored));
+  auto toml = InputText::of(text, "plan.toml", kLargestPlan, InputText::From::kFrozen);
+  if (toml.ok())
+    if (auto names = namesIn(loadToml(*toml, ignored)); !names.empty()) return names;
+  auto lua = InputText::of(text, "plan.lua", kLargestPlan, InputText::From::kFrozen);
+  return lua.ok() ? namesIn(loadLua(*lua, LuaLimits{}, ignored)) : std::vector<std::string>();
+}
+
+std::string skuNamedIn(const std::string& text) {
+  auto input = InputText::of(text, "plan.toml", kLargestPlan, InputText::From::kFrozen);
+  if (!input.ok()) return "";
+  const auto plan = readTomlInput(*input);
+  if (!plan.ok() || !plan->root().contains("sku") || !plan->root()["sku"].is_string()) return "";
+  return plan->root()["sku"] == "auto" ? "" : plan->root()["sku"].get<std::string>();
 }
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 // A TOML plan as a document. The parser itself is shared with the SKU profiles:
 // runner/core/toml/toml_document.h.
 #include <charconv>
+#include <utility>
 
 #include "runner/core/toml/toml_document.h"
 #include "runner/plan/loader.h"
@@ -21,36 +22,37 @@ int takeNumber(std::string& text) {
   return number;
 }
 
+}  // namespace
+
 SourcePosition positionFrom(std::string where) {
   SourcePosition at;
   at.column = takeNumber(where);
   at.line = takeNumber(where);
+  if (at.line == 0) std::swap(at.line, at.column);
   at.file = std::move(where);
   return at;
 }
 
-void addPlaces(const TomlDocument& parsed, const std::string& pointer, const Json& value, PlanDocument& out) {
+void addTomlPlaces(const TomlDocument& parsed, const std::string& pointer, const Json& value,
+                   PlanDocument& out) {
   const TextPosition at = parsed.position(pointer);
-  out.places[pointer] = {out.file, at.line, at.column};
+  out.places[pointer] = {parsed.fileAt(pointer), at.line, at.column};
   if (!value.is_structured()) return;
   size_t index = 0;
   for (const auto& item : value.items())
-    addPlaces(parsed, pointerTo(pointer, value.is_array() ? std::to_string(index++) : item.key()),
-              item.value(), out);
+    addTomlPlaces(parsed, pointerTo(pointer, value.is_array() ? std::to_string(index++) : item.key()),
+                  item.value(), out);
 }
 
-}  // namespace
-
-std::optional<PlanDocument> loadToml(std::string_view text, const std::string& file,
-                                     Diagnostics& diagnostics) {
-  auto parsed = TomlDocument::parse(text, file);
+std::optional<PlanDocument> loadToml(InputText& input, Diagnostics& diagnostics) {
+  auto parsed = readTomlInput(input);
   if (!parsed.ok()) {
     diagnostics.error(positionFrom(parsed.error().where), parsed.error().message);
     return std::nullopt;
   }
   PlanDocument document;
-  document.file = file;
-  addPlaces(*parsed, "", parsed->root(), document);
+  document.file = input.nameOf("");
+  addTomlPlaces(*parsed, "", parsed->root(), document);
   document.root = parsed->root();
   return document;
 }

@@ -8,6 +8,7 @@
 
 #include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/inputs/expectation_sets.h"
 #include "runner/plan/needs.h"
 #include "runner/plan/stage_reader.h"
 
@@ -15,7 +16,8 @@ namespace muster {
 namespace {
 
 const std::vector<std::string> kKeysOfPlan = {
-    "schema", "name", "description", "sku", "backend", "allow_unknown_sku", "network", "stage"};
+    "schema",  "include",           "name",    "description",  "sku",
+    "backend", "allow_unknown_sku", "network", "expectations", "stage"};
 const std::vector<std::string> kKeysOfNetwork = {"rails", "rail_bandwidth"};
 constexpr int kMostRails = 64;
 constexpr size_t kMostStages = 1000;
@@ -101,6 +103,9 @@ Plan validatePlan(const PlanDocument& document, const Catalog& catalog, const st
   TableReader table(document, "", "", diagnostics);
   if (!table.isTable()) return plan;
   table.refuseUnknown(kKeysOfPlan);
+  // The loader of TOML has taken it out.
+  if (table.find("include") != nullptr)
+    table.fail("include", "a Lua plan includes by a statement of its own: include \"site.toml\"");
   readSchema(table);
   table.name("name", plan.name);
   table.text("description", plan.description);
@@ -108,6 +113,9 @@ Plan validatePlan(const PlanDocument& document, const Catalog& catalog, const st
   const bool backendKnown = readBackend(table, plan.backend);
   table.flag("allow_unknown_sku", plan.allowUnknownSku);
   readNetwork(document, table, plan.network, diagnostics);
+  checkExpectationSets(document.root, [&](const std::string& at, const std::string& message) {
+    diagnostics.error(document.at(at), message);
+  });
   StageContext context{catalog, backendKnown ? plan.backend : "", {}};
   readStages(document, table, context, plan, diagnostics);
   return plan;

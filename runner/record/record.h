@@ -89,12 +89,13 @@ struct StageRecord {
                   ///< samples again
 };
 
-/// A text with its digest: the plan and the profile as they were in force.
+/// A text with its digest: the plan and the profile as they were in force, with what they include.
 struct SourceRecord {
   std::string name;
   std::string path;
   std::string sha256;
   std::string text;
+  std::map<std::string, std::string> includes = {};  ///< path below its folder -> SHA-256; part of the text
 };
 
 /// One time that `muster judge` judged the stored samples again.

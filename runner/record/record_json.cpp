@@ -57,7 +57,10 @@ Json toJson(const CaseRecord& item) {
 }
 
 Json toJson(const SourceRecord& source) {
-  return {{"name", source.name}, {"path", source.path}, {"sha256", source.sha256}, {"text", source.text}};
+  Json json = {
+      {"name", source.name}, {"path", source.path}, {"sha256", source.sha256}, {"text", source.text}};
+  if (!source.includes.empty()) json["includes"] = source.includes;
+  return json;
 }
 
 Json toJson(const Accounting& accounting) {

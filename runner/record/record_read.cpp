@@ -147,7 +147,12 @@ Result<SourceRecord> sourceFromJson(const Json& json, const std::string& path) {
   readName(r, "path", source.path, kMostPathBytes);
   readDigest(r, "sha256", source.sha256);
   readName(r, "text", source.text, kMostTextBytes);
+  r.optional("includes", source.includes);
   MUSTER_CHECK_OK(r.status());
+  for (const auto& [file, sha256] : source.includes)
+    if (source.text.find(file + " " + sha256 + "\n") == std::string::npos)
+      return Error{ErrorCode::kProtocol, printable(file, 80) + " is not part of the text with this SHA-256",
+                   path + ".includes"};
   return source;
 }
 

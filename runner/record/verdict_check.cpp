@@ -28,7 +28,8 @@ bool isMissed(const VerdictClaim& claim) {
 
 /// Whether the figure is held against a bound, so that a pass must show it.
 bool hasBound(CheckKind kind) {
-  return kind != CheckKind::kEquals && kind != CheckKind::kOneOf && kind != CheckKind::kPredicate;
+  return kind != CheckKind::kEquals && kind != CheckKind::kOneOf && kind != CheckKind::kContains &&
+         kind != CheckKind::kExcludes && kind != CheckKind::kPredicate;
 }
 
 /// Whether a miss only warns: by its own severity, or as a slow stretch of time does.

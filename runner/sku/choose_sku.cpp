@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <tuple>
 
 #include "runner/core/text.h"
 #include "runner/core/units.h"
@@ -33,6 +35,12 @@ std::vector<std::string> differences(const SkuMatch& match, const DeviceFacts& d
   if (!holds(match.names, device.name))
     found.push_back(
         fmt::format("name \"{}\" in place of \"{}\"", printable(device.name), join(match.names, "\" or \"")));
+  for (const auto& [what, wanted, own] : {std::tuple("vendor", &match.vendors, &device.vendor),
+                                          std::tuple("product", &match.products, &device.product)})
+    if (!holds(*wanted, *own))
+      found.push_back(fmt::format("{} of the machine {} in place of \"{}\"", what,
+                                  own->empty() ? "unknown" : "\"" + printable(*own) + "\"",
+                                  join(*wanted, "\" or \"")));
   if (device.memoryBytes < match.memoryMin || (match.memoryMax > 0 && device.memoryBytes > match.memoryMax))
     found.push_back(fmt::format("memory {:.1f} GB outside {:.1f} to {:.1f} GB", device.memoryBytes / 1e9,
                                 match.memoryMin / 1e9, match.memoryMax / 1e9));
@@ -45,25 +53,31 @@ std::string matchedBy(const Profile& profile, const DeviceFacts& device) {
   if (!profile.match.pciIds.empty()) keys.push_back("PCI id " + device.pciId);
   if (!profile.match.names.empty()) keys.emplace_back("name");
   if (profile.match.memoryMax > 0) keys.emplace_back("memory");
+  if (!profile.match.vendors.empty()) keys.push_back("vendor " + printable(device.vendor));
+  if (!profile.match.products.empty()) keys.push_back("product " + printable(device.product));
   if (keys.empty()) return "matched by kind " + device.kind;
   std::string last = keys.back();
   keys.pop_back();
   return "matched by " + (keys.empty() ? last : join(keys, ", ") + " and " + last);
 }
 
-/// The one profile that matches, or nullptr; several are told in `ambiguous`.
+/// The profile that matches with most conditions, or nullptr; a tie is told in `ambiguous`.
 const Profile* profileOf(const std::map<std::string, Profile>& profiles, const DeviceFacts& device,
                          std::string& ambiguous) {
   std::vector<std::string> names;
   const Profile* found = nullptr;
   for (const auto& [name, profile] : profiles) {
     if (!differences(profile.match, device).empty()) continue;
+    const int conditions = profile.match.conditions(),
+              most = found == nullptr ? -1 : found->match.conditions();
+    if (conditions < most) continue;
+    if (conditions > most) names.clear();
     names.push_back(name);
     found = &profile;
   }
   if (names.size() < 2) return found;
-  ambiguous = fmt::format("{} matches several profiles ({}); name one with `sku`", describe(device),
-                          join(names, ", "));
+  ambiguous = fmt::format("{} matches several profiles equally well ({}); name one with `sku`",
+                          describe(device), join(names, ", "));
   return nullptr;
 }
 
@@ -123,6 +137,12 @@ const Profile* majority(const std::vector<const Profile*>& matches) {
 }
 
 }  // namespace
+
+int SkuMatch::conditions() const {
+  const bool all[] = {!pciIds.empty(), !names.empty(),   memoryMin > 0,    memoryMax > 0,
+                      !kind.empty(),   !vendors.empty(), !products.empty()};
+  return static_cast<int>(std::count(std::begin(all), std::end(all), true));
+}
 
 Result<SkuChoice> chooseSku(const std::map<std::string, Profile>& profiles, const std::string& sku,
                             const std::vector<DeviceFacts>& devices) {

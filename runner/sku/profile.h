@@ -17,11 +17,16 @@ namespace muster {
 
 /// What a profile says of the devices it is for. Empty fields match anything; a profile needs at least one.
 struct SkuMatch {
-  std::vector<std::string> pciIds;  ///< "10de:2330"
-  std::vector<std::string> names;   ///< exact device names, "NVIDIA H100 80GB HBM3"
-  double memoryMin = 0;             ///< bytes; the memory class
-  double memoryMax = 0;             ///< bytes; 0: no bound
-  std::string kind;                 ///< "gpu" or "cpu"
+  std::vector<std::string> pciIds;    ///< "10de:2330"
+  std::vector<std::string> names;     ///< exact device names, "NVIDIA H100 80GB HBM3"
+  double memoryMin = 0;               ///< bytes; the memory class
+  double memoryMax = 0;               ///< bytes; 0: no bound
+  std::string kind;                   ///< "gpu" or "cpu"
+  std::vector<std::string> vendors;   ///< who made the machine, as its firmware says: "Amazon EC2"
+  std::vector<std::string> products;  ///< of the machine: "p5.48xlarge"
+
+  /// How many conditions there are: of several profiles that match, the one with most is meant.
+  [[nodiscard]] int conditions() const;
 };
 
 /// Facts by which a learned profile is known, and one that was learned from simulated records.
@@ -32,6 +37,7 @@ inline constexpr const char* kSimulatedFact = "simulated";
 struct Profile {
   std::string name;
   std::string description;
+  std::string base;  ///< the profile that this one extends; may be empty
   SkuMatch match;
   int deviceCount = 0;                  ///< devices a node must have; 0: any number from one up (host)
   std::map<std::string, double> peaks;  ///< theoretical peaks in base units: "flops.bf16", "memory_bandwidth"
@@ -40,21 +46,27 @@ struct Profile {
       stageParams;  ///< "compute.gemm" -> parameters the profile fixes (shape, algorithm, time)
   std::vector<Expectation> expectations;
   std::filesystem::path path;
-  std::string text;
-  std::string sha256;
+  std::string text;                             ///< what was read, with the files that the profile includes
+  std::string sha256;                           ///< of text
+  std::map<std::string, std::string> includes;  ///< path below the profile's folder -> SHA-256
 };
+
+/// Where the profile that another one extends may lie, as NAME.toml: beside it, then in these folders.
+using ProfileFolders = std::vector<std::filesystem::path>;
 
 /// Reads one profile; every mistake is one line of the error, with file:line:column. Metrics are checked
 /// against the catalogue (name, unit) when one is given.
-Result<Profile> loadProfile(const std::filesystem::path& path, const Catalog* catalog);
+Result<Profile> loadProfile(const std::filesystem::path& path, const Catalog* catalog,
+                            const ProfileFolders& folders = {});
 
-/// The same from text; `path` only names it.
+/// The same from text; `path` only names it. Only a frozen text includes others: nothing is read from disk.
 Result<Profile> parseProfile(const std::string& text, const std::filesystem::path& path,
                              const Catalog* catalog);
 
 /// All profiles of a folder, by name. A damaged profile is an error, never left out.
 Result<std::map<std::string, Profile>> loadProfiles(const std::filesystem::path& folder,
-                                                    const Catalog* catalog);
+                                                    const Catalog* catalog,
+                                                    const ProfileFolders& folders = {});
 
 /// One device as the inventory reports it.
 struct DeviceFacts {
@@ -63,6 +75,8 @@ struct DeviceFacts {
   std::string name;
   std::string pciId;  ///< "10de:2330"; empty on a CPU
   double memoryBytes = 0;
+  std::string vendor;  ///< of the machine around it; empty: unknown
+  std::string product;
 };
 
 /// How the devices of a node were matched.
@@ -73,8 +87,9 @@ struct SkuChoice {
       problems;  ///< devices that do not match the chosen profile (mixed node), for the verdict
 };
 
-/// Matches every device; all must agree. With `sku` other than "auto" that profile is taken and devices that
-/// do not match it become problems. An unknown profile name is an error that lists the nearest.
+/// Matches every device; all must agree. Of the profiles that match a device the one with most conditions
+/// counts: a site's before that of the model. With `sku` other than "auto" that profile is taken and devices
+/// that do not match it become problems. An unknown profile name is an error that lists the nearest.
 Result<SkuChoice> chooseSku(const std::map<std::string, Profile>& profiles, const std::string& sku,
                             const std::vector<DeviceFacts>& devices);
 

@@ -4,10 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <optional>
+#include <set>
 
 #include "runner/core/text.h"
 #include "runner/core/toml/toml_table.h"
 #include "runner/core/units.h"
+#include "runner/inputs/expectation_sets.h"
+#include "runner/inputs/toml_input.h"
 #include "runner/metrics/expectation_reader.h"
 #include "runner/sku/profile.h"
 #include "runner/system/files.h"
@@ -56,6 +61,8 @@ class Loader {
     SkuMatch& m = profile_.match;
     match.texts("pci_ids", m.pciIds);
     match.texts("names", m.names);
+    match.texts("vendors", m.vendors);
+    match.texts("products", m.products);
     match.quantity("memory_min", "B", {1, kMaxMemory}, m.memoryMin);
     match.quantity("memory_max", "B", {1, kMaxMemory}, m.memoryMax);
     match.require("kind");
@@ -179,16 +186,21 @@ class Loader {
     frame.catalog = catalog_;
     frame.origin = "profile " + profile_.name;
     frame.provenance = true;
-    for (TomlTable& table : root_.tables("expect")) {
-      TextPosition at = document_.position(table.pointer());
-      frame.at = fmt::format("{}:{}", document_.file(), at.line);
-      auto complain = [&](const std::string& key, const std::string& message) {
-        std::string pointer = table.pointer();
-        for (const std::string& part : split(key, '.'))
-          if (!part.empty()) pointer = pointerTo(pointer, part);
-        complaints_.add(pointer, message);
-      };
-      std::vector<Expectation> found = readExpectation(table.json(), frame, complain);
+    const auto complain = [&](const std::string& pointer, const std::string& message) {
+      complaints_.add(pointer, message);
+    };
+    root_.raw("expectations");
+    checkExpectationSets(root_.json(), complain);
+    const Json* list = root_.raw("expect");
+    if (list == nullptr) return;
+    if (!list->is_array())
+      return root_.complain("expect", "`expect` must be a list of tables ([[expect]]) and names of sets");
+    for (const ExpectationTable& item : expandExpectations(root_.json(), "/expect", {{}, "", complain})) {
+      const std::string place = item.limitPlace();
+      frame.at = fmt::format("{}:{}", document_.fileAt(place), document_.position(place).line);
+      std::vector<Expectation> found = readExpectation(
+          item.table, frame,
+          [&](const std::string& key, const std::string& message) { complain(item.placeOf(key), message); });
       profile_.expectations.insert(profile_.expectations.end(), found.begin(), found.end());
     }
   }
@@ -202,24 +214,141 @@ class Loader {
 
 }  // namespace
 
-Result<Profile> loadProfile(const std::filesystem::path& path, const Catalog* catalog) {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kDeepestBase = 8;
+
+/// A profile, and its document for those that extend it.
+struct Parsed {
+  Profile profile;
+  TomlDocument document;
+};
+
+/// What stands in the way of each other: a site's limit replaces the base's. What values are, how they spread
+/// and how they compare with peers are questions of their own.
+std::string questionOf(const Expectation& e) {
+  const bool own = e.kind == CheckKind::kWithin || e.kind == CheckKind::kCvMax ||
+                   e.kind == CheckKind::kDropMax || e.kind == CheckKind::kContains ||
+                   e.kind == CheckKind::kExcludes;
+  std::string text = e.metric + "\n" + e.statistic + "\n" + (own ? checkKindName(e.kind) : "value");
+  if (e.kind == CheckKind::kWithin) text += e.peers == PeerGroup::kFleet ? " of fleet" : " of node";
+  for (const auto& [label, value] : e.where) text += "\n" + label + "\n" + value;
+  return text;
+}
+
+std::vector<Expectation> replaced(const std::vector<Expectation>& base, std::vector<Expectation> own) {
+  std::set<std::string> asked;
+  for (const Expectation& e : own) asked.insert(questionOf(e));
+  std::vector<Expectation> all;
+  for (const Expectation& e : base)
+    if (asked.count(questionOf(e)) == 0) all.push_back(e);
+  std::move(own.begin(), own.end(), std::back_inserter(all));
+  return all;
+}
+
+/// Reads a profile and those that it extends.
+class Chain {
+ public:
+  Chain(const Catalog* catalog, const ProfileFolders& folders) : catalog_(catalog), folders_(folders) {}
+
+  Result<Parsed> parse(const std::string& text, const fs::path& path, InputText::From from) {
+    MUSTER_TRY(InputText input, InputText::of(text, path, kMaxProfileBytes, from));
+    MUSTER_TRY(TomlDocument document, readTomlInput(input));
+    std::optional<Parsed> base;
+    if (document.root().contains("extends")) {
+      MUSTER_TRY(base, baseOf(document, path, input));
+      base->document.drop("expect");
+      document.drop("extends");
+      base->document.drop("name");
+      MUSTER_TRY(document, document.over(base->document));
+    }
+    MUSTER_TRY(Profile profile, Loader(document, catalog_).load());
+    if (base) {
+      profile.base = base->profile.name;
+      profile.expectations = replaced(base->profile.expectations, std::move(profile.expectations));
+    }
+    profile.path = path;
+    profile.text = input.frozen();
+    profile.sha256 = sha256Hex(profile.text);
+    for (const IncludedFile& file : input.files()) profile.includes[file.path] = file.sha256;
+    return Parsed{std::move(profile), std::move(document)};
+  }
+
+ private:
+  Result<Parsed> baseOf(const TomlDocument& document, const fs::path& path, InputText& input) {
+    const Json& value = document.root()["extends"];
+    const std::string name = value.is_string() ? value.get<std::string>() : "";
+    const auto fail = [&](const std::string& message) {
+      return Error{ErrorCode::kUsage, "extends: " + message, document.place("/extends")};
+    };
+    if (!isPlainName(name))
+      return fail(fmt::format("found {}; expected the name of a profile", printable(dumpJson(value), 80)));
+    names_.push_back(path.stem().string());
+    if (contains(names_, name)) {
+      names_.push_back(name);
+      return fail(fmt::format("the profile extends itself: {}", join(names_, " -> ")));
+    }
+    if (names_.size() > kDeepestBase)
+      return fail(fmt::format("profiles extend each other more than {} levels deep", kDeepestBase));
+    const std::string file = "extends/" + name + ".toml";
+    if (const std::string* text = input.find(file))
+      return named(name, parse(*text, name + ".toml", InputText::From::kFrozen), fail);
+    if (!input.readsDisk()) return fail(name + " is not part of this text");
+    ProfileFolders places = {path.has_parent_path() ? path.parent_path() : fs::path(".")};
+    places.insert(places.end(), folders_.begin(), folders_.end());
+    std::vector<std::string> known;
+    for (const fs::path& place : places) {
+      std::error_code error;
+      for (const auto& entry : fs::directory_iterator(place, error))
+        if (entry.path().extension() == ".toml") known.push_back(entry.path().stem().string());
+      const fs::path candidate = place / (name + ".toml");
+      if (!fs::exists(candidate, error)) continue;
+      MUSTER_TRY(const std::string text, readFile(candidate, kMaxProfileBytes));
+      MUSTER_TRY(Parsed base, named(name, parse(text, candidate, InputText::From::kDisk), fail));
+      MUSTER_CHECK_OK(input.hold(file, base.profile.text));
+      return base;
+    }
+    std::erase(known, path.stem().string());
+    return fail(fmt::format("there is no profile \"{}\"{}; known: {}", name, didYouMean(name, known),
+                            join(known, ", ")));
+  }
+
+  template <typename Fail>
+  static Result<Parsed> named(const std::string& name, Result<Parsed> base, Fail fail) {
+    if (base.ok() && base->profile.name != name)
+      return fail(fmt::format("{}.toml holds the profile \"{}\"", name, base->profile.name));
+    return base;
+  }
+
+  const Catalog* catalog_;
+  const ProfileFolders& folders_;
+  std::vector<std::string> names_;  ///< of the profiles that are being read
+};
+
+Result<Profile> parse(const std::string& text, const fs::path& path, InputText::From from,
+                      const Catalog* catalog, const ProfileFolders& folders) {
+  MUSTER_TRY(Parsed parsed, Chain(catalog, folders).parse(text, path, from));
+  return std::move(parsed.profile);
+}
+
+}  // namespace
+
+Result<Profile> loadProfile(const std::filesystem::path& path, const Catalog* catalog,
+                            const ProfileFolders& folders) {
   auto text = readFile(path, kMaxProfileBytes);
   if (!text.ok()) return std::move(text).error().context("reading SKU profile");
-  return parseProfile(*text, path, catalog);
+  return parse(*text, path, InputText::From::kDisk, catalog, folders);
 }
 
 Result<Profile> parseProfile(const std::string& text, const std::filesystem::path& path,
                              const Catalog* catalog) {
-  MUSTER_TRY(TomlDocument document, TomlDocument::parse(text, path.string()));
-  MUSTER_TRY(Profile profile, Loader(document, catalog).load());
-  profile.path = path;
-  profile.sha256 = sha256Hex(text);
-  profile.text = text;
-  return profile;
+  return parse(text, path, InputText::From::kFrozen, catalog, {});
 }
 
 Result<std::map<std::string, Profile>> loadProfiles(const std::filesystem::path& folder,
-                                                    const Catalog* catalog) {
+                                                    const Catalog* catalog, const ProfileFolders& folders) {
   std::error_code failure;
   std::filesystem::directory_iterator entries(folder, failure);
   if (failure)
@@ -228,7 +357,7 @@ Result<std::map<std::string, Profile>> loadProfiles(const std::filesystem::path&
   std::map<std::string, Profile> profiles;
   for (const auto& entry : entries) {
     if (entry.path().extension() != ".toml") continue;
-    MUSTER_TRY(Profile profile, loadProfile(entry.path(), catalog));
+    MUSTER_TRY(Profile profile, loadProfile(entry.path(), catalog, folders));
     std::string name = profile.name;
     auto [at, isNew] = profiles.emplace(name, std::move(profile));
     if (!isNew)

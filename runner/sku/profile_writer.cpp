@@ -51,6 +51,8 @@ void writeHead(const Profile& p, std::string& out) {
   out += fmt::format("schema = 1\nname = {}\n{}device_count = {}\n\n[match]\nkind = {}\n", tomlText(p.name),
                      p.description.empty() ? "" : fmt::format("description = {}\n", tomlText(p.description)),
                      p.deviceCount, tomlText(p.match.kind));
+  if (!p.match.vendors.empty()) out += "vendors = " + list(p.match.vendors) + "\n";
+  if (!p.match.products.empty()) out += "products = " + list(p.match.products) + "\n";
   if (!p.match.pciIds.empty()) out += "pci_ids = " + list(p.match.pciIds) + "\n";
   if (!p.match.names.empty()) out += "names = " + list(p.match.names) + "\n";
   if (p.match.memoryMin > 0) out += fmt::format("memory_min = {}\n", quantity(p.match.memoryMin, "B"));
@@ -101,6 +103,9 @@ std::string check(const Expectation& e) {
     case CheckKind::kOneOf:
       return fmt::format("one_of = {}\n",
                          e.unit == "text" ? list(e.allowed) : "[" + join(e.allowed, ", ") + "]");
+    case CheckKind::kContains:
+    case CheckKind::kExcludes:
+      return fmt::format("{} = {}\n", kind, list(e.allowed));
     case CheckKind::kWithin:
       return fmt::format("within = {}\nof = \"{}\"\n", share(e.tolerance),
                          e.peers == PeerGroup::kFleet ? "fleet" : "node");
@@ -123,7 +128,8 @@ void writeExpectation(const Expectation& e, std::string& out) {
   if (e.statistic != "median") out += fmt::format("statistic = \"{}\"\n", e.statistic);
   if (e.warnBand > 0) out += fmt::format("warn_band = {}\n", share(e.warnBand));
   if (e.severity == Severity::kWarn) out += "severity = \"warn\"\n";
-  out += fmt::format("source = {}\nremedy = {}\n", tomlText(e.source), tomlText(e.remedy));
+  out += fmt::format("source = {}\n", tomlText(e.source));
+  if (!e.remedy.empty()) out += fmt::format("remedy = {}\n", tomlText(e.remedy));
 }
 
 }  // namespace

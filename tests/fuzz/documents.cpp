@@ -26,8 +26,8 @@
 #include "runner/app/node/waiver_input.h"
 #include "runner/app/stage/expectations.h"
 #include "runner/core/text.h"
-#include "runner/core/toml/toml_document.h"
 #include "runner/host/request.h"
+#include "runner/inputs/toml_input.h"
 #include "runner/judge/waivers.h"
 #include "runner/record/evidence_json.h"
 #include "runner/record/record_check.h"
@@ -79,8 +79,11 @@ std::vector<Json> tomlDocuments(const char* folder) {
     if (entry.path().extension() == ".toml") paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   std::vector<Json> documents;
-  for (const fs::path& path : paths)
-    documents.push_back(TomlDocument::parse(readFile(path).value(), path.string()).value().root());
+  for (const fs::path& path : paths) {
+    // With what it includes: no file is read while documents are mutated.
+    auto input = InputText::of(readFile(path).value(), path, 1 << 20, InputText::From::kDisk);
+    documents.push_back(readTomlInput(input.value()).value().root());
+  }
   return documents;
 }
 
@@ -323,8 +326,9 @@ std::string checkProfile(const std::string& text) {
   const auto again = parseProfile(profileToml(*profile, "comment"), "again.toml", nullptr);
   if (!again.ok()) return "what was read and written cannot be read: " + again.error().text();
   (void)profileExpectations(*profile, {});
-  const auto chosen = chooseSku({{profile->name, *profile}}, "auto",
-                                {{"gpu0", "gpu", "NVIDIA H100 80GB HBM3", "10de:2330", 85520809984.0}});
+  const auto chosen =
+      chooseSku({{profile->name, *profile}}, "auto",
+                {{"gpu0", "gpu", "NVIDIA H100 80GB HBM3", "10de:2330", 85520809984.0, "", ""}});
   return chosen.ok() ? "" : faultOf(chosen.error());
 }
 

@@ -91,14 +91,16 @@ std::string checkTomlPlan(const std::string& text) {
 
 std::string checkLuaPlan(const std::string& text) {
   Diagnostics diagnostics;
-  return checkDocument(loadLua(text, "plan.lua", smallLimits(), diagnostics), diagnostics);
+  auto input = InputText::of(text, "plan.lua", kLargestPlan, InputText::From::kFrozen);
+  if (!input.ok()) return "";
+  return checkDocument(loadLua(*input, smallLimits(), diagnostics), diagnostics);
 }
 
 std::string checkLuaPlanHere(const std::string& text) {
   Diagnostics diagnostics;
   volatile int line = 0;
-  return checkDocument(readLuaMessage(evaluateLuaPlan(text, smallLimits(), &line), "plan.lua", diagnostics),
-                       diagnostics);
+  return checkDocument(
+      readLuaMessage(evaluateLuaPlan(text, {}, smallLimits(), &line), "plan.lua", diagnostics), diagnostics);
 }
 
 }  // namespace muster::testing

@@ -14,6 +14,7 @@ METRICS = "runner/metrics"
 HOSTS = "runner/hosts"
 WIRE = "runner/rendezvous/wire"
 TOML = "runner/core/toml"
+INPUTS = "runner/inputs"
 RECORD = "runner/record"
 KERNELS = ["kernels/interfaces", "kernels/spec", "kernels/checks", "kernels/loading"]
 APP = "runner/app/"
@@ -26,9 +27,10 @@ USES = {
     METRICS: [CORE],
     HOSTS: [CORE],
     "runner/import": [CORE, METRICS],
-    "runner/plan": [CORE, SYSTEM, TOML, METRICS, "runner/plan/lua"],
+    INPUTS: [CORE, SYSTEM, TOML, METRICS],
+    "runner/plan": [CORE, SYSTEM, TOML, METRICS, INPUTS, "runner/plan/lua"],
     "runner/plan/lua": [CORE, SYSTEM, TOML, METRICS],
-    "runner/sku": [CORE, SYSTEM, TOML, METRICS],
+    "runner/sku": [CORE, SYSTEM, TOML, METRICS, INPUTS],
     "runner/judge": [CORE, TOML, METRICS],
     RECORD: [CORE, SYSTEM, METRICS, "runner/judge", "runner/record/fold"],
     "runner/record/fold": [CORE, METRICS],

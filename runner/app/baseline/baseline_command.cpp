@@ -95,12 +95,12 @@ Result<Profile> profileFromInventory(const Record& record, const fleet::NodeSumm
 /// `example`: index of the record to take it from. The text is one that has the digest: what a record says of
 /// its profile may be wrong.
 Result<Profile> baseProfile(const BaselineOptions& options, const fleet::FleetRecords& records,
-                            size_t example, const Catalog& catalog) {
+                            size_t example, const Tree& tree, const Catalog& catalog) {
   const fleet::NodeSummary& node = records.nodes[example];
   MUSTER_TRY(const Record record, readRecord(options.run / node.path));
   Profile base;
   if (!options.base.empty()) {
-    MUSTER_TRY(base, loadProfile(options.base, &catalog));
+    MUSTER_TRY(base, loadProfile(options.base, &catalog, {tree.plans / "skus"}));
   } else if (!node.profileName.empty()) {
     const std::string* text = records.names->profiles.find(node.profileSha256);
     if (text == nullptr)
@@ -302,7 +302,7 @@ Result<int> baselineLearn(BaselineOptions& options) {
                     "hardware; add --allow-simulated to learn anyway, which marks the profile SIMULATED",
                     fleet.provenance.scenario),
         options.run.string()};
-  MUSTER_TRY(const Profile base, baseProfile(options, records, fleet.example, catalog));
+  MUSTER_TRY(const Profile base, baseProfile(options, records, fleet.example, tree, catalog));
   for (const LearnGroup& group : fleet.input.groups)
     fleet.input.physical.push_back(physicalLimit(group, base));
   // What is not learned stays as the base has it: limits of a scenario must not lose their mark.

@@ -72,8 +72,8 @@ std::string lineOf(const LimitChange& change) {
 Result<int> baselineDiff(const BaselineOptions& options) {
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const Catalog catalog, describePlugins(tree, options.pluginFolders, {}));
-  MUSTER_TRY(const Profile before, loadProfile(options.before, &catalog));
-  MUSTER_TRY(const Profile after, loadProfile(options.after, &catalog));
+  MUSTER_TRY(const Profile before, loadProfile(options.before, &catalog, {tree.plans / "skus"}));
+  MUSTER_TRY(const Profile after, loadProfile(options.after, &catalog, {tree.plans / "skus"}));
   const ProfileDiff diff = diffProfiles(before, after, [&](const std::string& metric) {
     const MetricSpec* spec = catalog.metric(metric);
     return spec == nullptr ? Direction::kNone : spec->direction;

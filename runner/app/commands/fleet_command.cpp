@@ -20,10 +20,10 @@
 #include "runner/core/clock.h"
 #include "runner/core/print.h"
 #include "runner/core/text.h"
-#include "runner/core/toml/toml_document.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/hosts/host_list.h"
 #include "runner/hosts/topology_file.h"
+#include "runner/plan/stage_names.h"
 #include "runner/record/record_mac.h"
 #include "runner/sku/profile.h"
 #include "runner/slurm/scheduler.h"
@@ -173,7 +173,7 @@ Result<fleet::FleetOptions> readOptions(const FleetCommandOptions& options) {
   }
   for (const std::string& text : options.nodeSkus) MUSTER_CHECK_OK(giveSku(text, wanted.expected));
   if (!options.plan.empty()) {
-    MUSTER_TRY(const std::string plan, readFile(options.plan));
+    MUSTER_TRY(const std::string plan, frozenPlanText(options.plan));
     wanted.planSha256 = sha256Hex(plan);
   }
   if (!options.topology.empty()) {
@@ -207,10 +207,8 @@ void readProfiles(const fleet::FleetRecords& records, fleet::FleetOptions& wante
 void readPlanSkus(const fleet::FleetRecords& records, fleet::FleetOptions& wanted) {
   const auto& plans = records.names->plans;
   for (uint32_t i = 0; i < plans.size(); ++i) {
-    const auto plan = TomlDocument::parse(plans[i], "plan");
-    if (plan.ok() && plan->root().contains("sku") && plan->root()["sku"].is_string() &&
-        plan->root()["sku"] != "auto")
-      wanted.planSkus[plans.textOf(i)] = plan->root()["sku"].get<std::string>();
+    if (std::string sku = skuNamedIn(plans[i]); !sku.empty())
+      wanted.planSkus[plans.textOf(i)] = std::move(sku);
   }
 }
 

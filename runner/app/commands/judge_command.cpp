@@ -108,7 +108,18 @@ Result<Profile> profileAt(const fs::path& path, const Tree& tree) {
     return Error{ErrorCode::kUsage,
                  fmt::format("no such file; expected a profile file: for this name, {}", shipped.string()),
                  "--sku " + path.string()};
-  return loadProfile(path, nullptr);
+  return loadProfile(path, nullptr, {tree.plans / "skus"});
+}
+
+/// Expectations without a remedy get that of their metric, where its plugin is installed.
+Status giveRemedies(Profile& profile, const Tree& tree) {
+  const auto silent = [](const Expectation& e) { return e.remedy.empty(); };
+  if (std::none_of(profile.expectations.begin(), profile.expectations.end(), silent)) return {};
+  MUSTER_TRY(const Catalog catalog, describePlugins(tree, {}, {}));
+  for (Expectation& e : profile.expectations)
+    if (const MetricSpec* metric = catalog.metric(e.metric); metric != nullptr && silent(e))
+      e.remedy = metric->remedy;
+  return {};
 }
 
 /// The profile's peaks; but a network that the plan stated stays what it is.
@@ -135,7 +146,9 @@ Result<Record> judgedAgain(Record record, const std::string& sha256, const Judge
   if (!options.profile.empty()) {
     MUSTER_TRY(profile, profileAt(options.profile, tree));
     MUSTER_CHECK_OK(checkOrigin(*profile, record.simulated));
-    record.profile = {profile->name, profile->path.string(), profile->sha256, profile->text};
+    MUSTER_CHECK_OK(giveRemedies(*profile, tree));
+    record.profile = {profile->name, profile->path.string(), profile->sha256, profile->text,
+                      profile->includes};
     record.skuHow = "named by `muster judge --sku`";
     again.profile = profile->name;
     again.profileSha256 = profile->sha256;

@@ -13,7 +13,7 @@ Result<std::map<std::string, Profile>> allProfiles(const Tree& tree,
                                                    const Catalog* catalog) {
   MUSTER_TRY(auto profiles, loadProfiles(tree.plans / "skus", catalog));
   for (const auto& folder : extra) {
-    MUSTER_TRY(auto more, loadProfiles(folder, catalog));
+    MUSTER_TRY(auto more, loadProfiles(folder, catalog, {tree.plans / "skus"}));
     for (auto& [name, profile] : more) profiles.insert_or_assign(name, std::move(profile));
   }
   return profiles;

@@ -125,7 +125,7 @@ Result<RunOptions> frozenOptions(const Json& run, const RunOptions& asked) {
 /// Fails when --resume is given a plan that is not the one the run was started with.
 Status checkSamePlan(const fs::path& asked, const Json& run) {
   if (asked.empty()) return {};
-  MUSTER_TRY(const std::string text, readFile(asked));
+  MUSTER_TRY(const std::string text, frozenPlanText(asked));
   if (sha256Hex(text) == run.value("plan_sha256", "")) return {};
   return Error{
       ErrorCode::kUsage,

@@ -59,8 +59,16 @@ bool listsDevices(const Json& facts) {
 std::vector<DeviceFacts> NodeInventory::devices() const {
   std::vector<DeviceFacts> devices;
   if (!facts.is_object()) return devices;
+  std::string vendor, product;
+  if (facts.contains("host")) {
+    JsonReader host(facts["host"], "host");
+    host.optional("vendor", vendor);
+    host.optional("product", product);
+  }
   for (const Json& device : facts["devices"]) {
     DeviceFacts entry;
+    entry.vendor = vendor;
+    entry.product = product;
     JsonReader reader(device, "device");
     reader.optional("id", entry.id);
     reader.optional("kind", entry.kind);

@@ -68,7 +68,8 @@ NodeRun::NodeRun(const RunSetup& setup, RunFolder folder, NodeSeat seat)
   record_.backend = node_.backend;
   record_.seed = node_.seed;
   record_.bootId = bootId();
-  record_.plan = {setup.plan.name, setup.plan.path.string(), setup.plan.sha256, setup.plan.text};
+  record_.plan = {setup.plan.name, setup.plan.path.string(), setup.plan.sha256, setup.plan.text,
+                  setup.plan.includes};
   record_.overrides = setup.plan.overrides;
   record_.allowUnknownSku = setup.plan.allowUnknownSku;
   record_.strict = options.strict;

@@ -124,7 +124,8 @@ void NodeRun::announce(const NodeInventory& inventory) {
   inventory_ = inventory;
   if (profile_) {
     progress_.profile = &*profile_;
-    record_.profile = {profile_->name, profile_->path.string(), profile_->sha256, profile_->text};
+    record_.profile = {profile_->name, profile_->path.string(), profile_->sha256, profile_->text,
+                       profile_->includes};
   }
   useInventory(inventory, node_.simulated(), progress_);
   const PlanNetwork& network = setup_.plan.network;

@@ -74,18 +74,20 @@ Result<fs::path> trustedResults(const fs::path& folder) {
 
 /// What a hook runs, reads and writes, it does as root: its script names real paths that nobody else can
 /// change.
-Status trustHook(const Tree& tree, slurm::Hook& hook) {
+Status trustHook(const Tree& tree, const std::map<std::string, std::string>& includes, slurm::Hook& hook) {
   MUSTER_TRY(const fs::path muster, trustedPath(hook.muster, "program", Above::kAll));
   MUSTER_TRY(const fs::path plan, trustedPath(hook.plan, "plan", Above::kAll));
   hook.muster = muster.string();
   hook.plan = plan.string();
+  for (const auto& [file, sha256] : includes)
+    MUSTER_CHECK_OK(trustedPath(plan.parent_path() / file, "file that the plan includes", Above::kAll));
   const std::pair<fs::path, const char*> all[] = {{tree.hostExecutable, "program"},
                                                   {tree.plugins, "folder of the plugins"},
                                                   {tree.backends, "folder of the backends"},
                                                   {tree.plans / "skus", "folder of the profiles"}};
   for (const auto& [path, kind] : all) MUSTER_CHECK_OK(trustedPath(path, kind, Above::kAll));
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(tree.plans / "skus", error))
+  for (const auto& entry : fs::recursive_directory_iterator(tree.plans / "skus", error))
     MUSTER_CHECK_OK(trustedPath(entry.path(), "profile", Above::kAll));
   return {};
 }
@@ -108,7 +110,7 @@ Result<int> slurmHooks(const SlurmOptions& o) {
   hook.slurmBin = "/opt/slurm/bin:/usr/local/slurm/bin";
   if (const char* configuration = std::getenv("SLURM_CONF")) hook.slurmConf = configuration;
   hook.seconds = seconds;
-  MUSTER_CHECK_OK(trustHook(tree, hook));
+  MUSTER_CHECK_OK(trustHook(tree, plan.includes, hook));
   MUSTER_TRY(const fs::path out, trustedPath(made, "folder of the hooks", Above::kAll));
   MUSTER_TRY(const fs::path results, trustedResults(o.hookFolder));
   for (const char* kind : {"health_check", "prolog", "epilog"}) {

@@ -162,6 +162,8 @@ Labels FrameCollector::labelsFor(const MetricSpec& metric, const Case& planned, 
     else if (planned.params.contains(name) && !planned.params[name].is_array())
       labels[name] = planned.params[name].is_string() ? planned.params[name].get<std::string>()
                                                       : dumpJson(planned.params[name]);
+    else if (const auto group = group_.find(name); group != group_.end())
+      labels[name] = group->second;
   }
   if (!slot.device.empty()) labels["device"] = slot.device;
   if (sent.is_object())

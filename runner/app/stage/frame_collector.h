@@ -35,6 +35,10 @@ class FrameCollector {
   FrameCollector(const PluginSpec& plugin, const TestSpec& test, std::vector<CaseRun> runs, int attempt)
       : plugin_(plugin), test_(test), runs_(std::move(runs)), attempt_(attempt) {}
 
+  /// The group's size, as its measurements carry it where their metric has the labels.
+  void setGroup(int ranks, int nodes) {
+    group_ = {{kRanksLabel, std::to_string(ranks)}, {kNodesLabel, std::to_string(nodes)}};
+  }
   void take(const RankSlot& slot, const Json& frame);
 
   /// Indices of the runs that this rank has begun or ended, and whether its case is still open.
@@ -67,6 +71,7 @@ class FrameCollector {
   double deviceTime = 0;  ///< latest time stamp of a measurement, on the device's clock (virtual on sim)
 
  private:
+  Labels group_;
   struct RankState {
     std::set<size_t> ended;
     int open = -1;

@@ -49,7 +49,10 @@ RankGroup::RankGroup(const StageHere& here, const std::vector<const Case*>& case
       place_(here.place),
       attempt_(attempt),
       onTick_(std::move(onTick)),
-      collector_(here.plugin, here.test, runsOf(here.stage, cases), attempt) {}
+      collector_(here.plugin, here.test, runsOf(here.stage, cases), attempt) {
+  const bool alone = here.stage.scope == Scope::kDevice, everywhere = here.stage.scope == Scope::kCluster;
+  collector_.setGroup(alone ? 1 : here.place.worldSize, everywhere ? here.node.nodeCount : 1);
+}
 
 double RankGroup::secondsLeft(double begin) const {
   if (node_.simulated()) return std::numeric_limits<double>::infinity();

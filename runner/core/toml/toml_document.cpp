@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "runner/core/encoding.h"
 #include "runner/core/text.h"
@@ -117,8 +119,8 @@ class KeyScanner {
 /// Walks the tree once; keeps the position of every key and list item.
 class Converter {
  public:
-  Converter(const std::string& file, std::map<std::string, TextPosition>& positions)
-      : file_(file), positions_(positions) {}
+  template <typename Keep>
+  Converter(const std::string& file, Keep keep) : file_(file), keep_(std::move(keep)) {}
 
   Result<Json> table(const toml::table& table, const std::string& pointer, int depth) {
     // Json finds a key by going through all of them, so a very large table would cost hours.
@@ -129,7 +131,7 @@ class Converter {
     for (const Entry& entry : inFileOrder(table)) {
       std::string name(entry.key->str());
       std::string child = pointerTo(pointer, name);
-      positions_[child] = positionOf(entry.key->source());
+      keep_(child, positionOf(entry.key->source()));
       MUSTER_TRY(out[name], value(*entry.node, child, depth + 1));
     }
     return out;
@@ -154,7 +156,7 @@ class Converter {
     Json out = Json::array();
     for (const toml::node& item : array) {
       std::string child = pointerTo(pointer, std::to_string(out.size()));
-      positions_[child] = positionOf(item.source());
+      keep_(child, positionOf(item.source()));
       MUSTER_TRY(Json element, value(item, child, depth + 1));
       out.push_back(std::move(element));
     }
@@ -175,7 +177,7 @@ class Converter {
   }
 
   const std::string& file_;
-  std::map<std::string, TextPosition>& positions_;
+  std::function<void(const std::string& pointer, TextPosition at)> keep_;
 };
 
 }  // namespace
@@ -225,21 +227,132 @@ Result<TomlDocument> TomlDocument::parse(std::string_view text, const std::strin
   }
   TomlDocument document;
   document.file_ = file;
-  MUSTER_TRY(document.root_, Converter(document.file_, document.positions_).table(parsed->table(), "", 0));
+  document.files_ = {file};
+  const auto keep = [&](const std::string& pointer, TextPosition at) {
+    document.positions_[pointer] = {at, 0};
+  };
+  MUSTER_TRY(document.root_, Converter(document.file_, keep).table(parsed->table(), "", 0));
   return document;
 }
 
+const TomlDocument::Place* TomlDocument::placeOf(const std::string& pointer) const {
+  for (std::string at = pointer; !at.empty(); at.resize(at.rfind('/')))
+    if (const auto found = positions_.find(at); found != positions_.end()) return &found->second;
+  return nullptr;
+}
+
 TextPosition TomlDocument::position(const std::string& pointer) const {
-  for (std::string at = pointer; !at.empty(); at.resize(at.rfind('/'))) {
-    auto found = positions_.find(at);
-    if (found != positions_.end()) return found->second;
-  }
-  return {1, 1};
+  const Place* place = placeOf(pointer);
+  return place == nullptr ? TextPosition{1, 1} : place->at;
+}
+
+const std::string& TomlDocument::fileAt(const std::string& pointer) const {
+  const Place* place = placeOf(pointer);
+  return place == nullptr ? file_ : files_[place->file];
 }
 
 std::string TomlDocument::place(const std::string& pointer) const {
   TextPosition at = position(pointer);
-  return fmt::format("{}:{}:{}", file_, at.line, at.column);
+  return fmt::format("{}:{}:{}", fileAt(pointer), at.line, at.column);
+}
+
+void TomlDocument::drop(const std::string& key) {
+  root_.erase(key);
+}
+
+/// Lays one document over another.
+class TomlMerger {
+ public:
+  TomlMerger(const TomlDocument& over, const TomlDocument& below) : over_(over), below_(below) {
+    out_.file_ = over.file_;
+    out_.files_ = over.files_;
+    out_.files_.insert(out_.files_.end(), below.files_.begin(), below.files_.end());
+  }
+
+  Result<TomlDocument> merge() {
+    MUSTER_TRY(out_.root_, both(over_.root(), below_.root(), ""));
+    return std::move(out_);
+  }
+
+ private:
+  /// What stands in both, at the same place.
+  Result<Json> both(const Json& over, const Json& below, const std::string& at) {
+    if (over.is_object() && below.is_object()) return tables(over, below, at);
+    if (isAppended(over, at) && isAppended(below, at)) {
+      Json out = Json::array();
+      for (size_t i = 0; i < below.size(); ++i) append(below_, below[i], at, i, out);
+      for (size_t i = 0; i < over.size(); ++i) append(over_, over[i], at, i, out);
+      return out;
+    }
+    copyPlaces(over_, over, at, at);
+    return over;
+  }
+
+  Result<Json> tables(const Json& over, const Json& below, const std::string& at) {
+    Json out = Json::object();
+    for (const auto& [key, value] : over.items()) {
+      const std::string child = pointerTo(at, key);
+      copyPlace(over_, child, child);
+      const auto under = below.find(key);
+      if (under == below.end()) {
+        copyPlaces(over_, value, child, child);
+        out[key] = value;
+        continue;
+      }
+      MUSTER_TRY(out[key], both(value, *under, child));
+    }
+    for (const auto& [key, value] : below.items()) {
+      if (over.contains(key)) continue;
+      copyPlace(below_, pointerTo(at, key), pointerTo(at, key));
+      copyPlaces(below_, value, pointerTo(at, key), pointerTo(at, key));
+      out[key] = value;
+    }
+    if (out.size() <= kMaxKeys) return out;
+    return Error{ErrorCode::kUsage,
+                 fmt::format("with what is included, a table has more than {} keys", kMaxKeys),
+                 over_.place(at)};
+  }
+
+  static bool isAppended(const Json& list, const std::string& at) {
+    if (!list.is_array() || list.empty()) return false;
+    return at == "/expect" ||
+           std::all_of(list.begin(), list.end(), [](const Json& item) { return item.is_object(); });
+  }
+
+  void append(const TomlDocument& from, const Json& item, const std::string& at, size_t index, Json& out) {
+    const std::string before = pointerTo(at, std::to_string(index));
+    const std::string after = pointerTo(at, std::to_string(out.size()));
+    copyPlace(from, before, after);
+    copyPlaces(from, item, before, after);
+    out.push_back(item);
+  }
+
+  void copyPlace(const TomlDocument& from, const std::string& before, const std::string& after) {
+    const auto place = from.positions_.find(before);
+    if (place == from.positions_.end()) return;
+    const size_t shift = &from == &below_ ? over_.files_.size() : 0;
+    out_.positions_[after] = {place->second.at, place->second.file + shift};
+  }
+
+  /// Of everything below `value`.
+  void copyPlaces(const TomlDocument& from, const Json& value, const std::string& before,
+                  const std::string& after) {
+    if (!value.is_structured()) return;
+    size_t index = 0;
+    for (const auto& item : value.items()) {
+      const std::string key = value.is_array() ? std::to_string(index++) : item.key();
+      copyPlace(from, pointerTo(before, key), pointerTo(after, key));
+      copyPlaces(from, item.value(), pointerTo(before, key), pointerTo(after, key));
+    }
+  }
+
+  const TomlDocument& over_;
+  const TomlDocument& below_;
+  TomlDocument out_;
+};
+
+Result<TomlDocument> TomlDocument::over(const TomlDocument& below) const {
+  return TomlMerger(*this, below).merge();
 }
 
 TextPosition positionAt(std::string_view text, size_t offset) {

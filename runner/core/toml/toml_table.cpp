@@ -32,18 +32,21 @@ std::string rangeText(Range range, const std::string& unit) {
 }  // namespace
 
 void Complaints::add(const std::string& pointer, const std::string& message) {
-  found_.push_back({document_.position(pointer), message});
+  found_.push_back({document_.fileAt(pointer), document_.position(pointer), message});
 }
 
 Status Complaints::status() const {
   if (found_.empty()) return {};
   std::vector<Complaint> sorted = found_;
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Complaint& a, const Complaint& b) {
-    return std::tie(a.at.line, a.at.column) < std::tie(b.at.line, b.at.column);
-  });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [&own = document_.file()](const Complaint& a, const Complaint& b) {
+                     const bool aIncluded = a.file != own, bIncluded = b.file != own;
+                     return std::tie(aIncluded, a.file, a.at.line, a.at.column) <
+                            std::tie(bIncluded, b.file, b.at.line, b.at.column);
+                   });
   std::vector<std::string> lines;
   for (const Complaint& c : sorted)
-    lines.push_back(fmt::format("{}:{}:{}: {}", document_.file(), c.at.line, c.at.column, c.message));
+    lines.push_back(fmt::format("{}:{}:{}: {}", c.file, c.at.line, c.at.column, c.message));
   return Error{ErrorCode::kUsage, join(lines, "\n"), ""};
 }
 

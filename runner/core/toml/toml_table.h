@@ -17,11 +17,13 @@ class Complaints {
   explicit Complaints(const TomlDocument& document) : document_(document) {}
   void add(const std::string& pointer, const std::string& message);
   [[nodiscard]] bool empty() const { return found_.empty(); }
-  /// kUsage with one line "file:line:column: message" per mistake, in file order.
+  /// kUsage with one line "file:line:column: message" per mistake, in file order (of merged documents, the
+  /// first one's before those that it includes).
   [[nodiscard]] Status status() const;
 
  private:
   struct Complaint {
+    std::string file;
     TextPosition at;
     std::string message;
   };

@@ -19,9 +19,12 @@ int noteTable(lua_State* lua, MadeBy made, const char* example) {
   if (lua_type(lua, 1) != LUA_TTABLE)
     return luaL_error(lua, "%s: found a %s; expected a table, for example %s", madeByName(made),
                       luaL_typename(lua, 1), example);
-  lua_Debug caller{};
+  // The line of the plan, also where a function of an included file makes the table.
   int line = 0;
-  if (lua_getstack(lua, 1, &caller) != 0 && lua_getinfo(lua, "l", &caller) != 0) line = caller.currentline;
+  lua_Debug caller{};
+  for (int level = 1; line == 0 && lua_getstack(lua, level, &caller) != 0; ++level)
+    if (lua_getinfo(lua, "Sl", &caller) != 0 && std::string_view(caller.source) == kPlanChunk)
+      line = caller.currentline;
   rememberMade(lua, 1, {made, line});
   lua_settop(lua, 1);
   return 1;
@@ -79,8 +82,50 @@ std::optional<LuaFailure> keyDefinedTwice(std::string_view text) {
   return std::nullopt;
 }
 
-Json evaluate(std::string_view text, const LuaLimits& limits, volatile int* line) {
+/// The function `include "lib.lua"`: runs the file once and hands back what it returns.
+class Includer {
+ public:
+  explicit Includer(const LuaFiles& files) : files_(files) {}
+
+  static int call(lua_State* lua) {
+    return static_cast<Includer*>(lua_touserdata(lua, lua_upvalueindex(1)))->include(lua);
+  }
+
+ private:
+  int include(lua_State* lua) {
+    if (lua_type(lua, 1) != LUA_TSTRING)
+      return luaL_error(lua, "include: found a %s; expected a path in quotes", luaL_typename(lua, 1));
+    lua_Debug caller{};
+    const bool known = lua_getstack(lua, 1, &caller) != 0 && lua_getinfo(lua, "S", &caller) != 0;
+    const std::string source = known ? caller.source : kPlanChunk;
+    const auto path = files_.paths.find({source == kPlanChunk ? "" : source.substr(1), lua_tostring(lua, 1)});
+    if (path == files_.paths.end())
+      return luaL_error(
+          lua, "include: the path must stand in quotes behind the word include, as in include \"lib.lua\"");
+    const auto text = files_.texts.find(path->second);
+    if (text == files_.texts.end()) return 0;  // TOML: it lies beneath the plan
+    const std::string key = "muster.include " + path->second;
+    if (lua_getfield(lua, LUA_REGISTRYINDEX, key.c_str()) != LUA_TNIL) return 1;
+    const std::string chunk = "=" + path->second;
+    if (luaL_loadbufferx(lua, text->second.data(), text->second.size(), chunk.c_str(), "t") != LUA_OK)
+      return lua_error(lua);
+    if (const auto failure = keyDefinedTwice(text->second))
+      return luaL_error(lua, "%s:%d: %s", path->second.c_str(), failure->line, failure->message.c_str());
+    lua_call(lua, 0, 1);
+    if (lua_isnil(lua, -1))
+      return luaL_error(lua, "include: %s returns nothing; end it with return { ... }", path->second.c_str());
+    lua_pushvalue(lua, -1);
+    lua_setfield(lua, LUA_REGISTRYINDEX, key.c_str());
+    return 1;
+  }
+
+  const LuaFiles& files_;
+};
+
+Json evaluate(std::string_view text, const LuaFiles& files, const LuaLimits& limits, volatile int* line) {
   LuaSandbox sandbox(limits, line);
+  Includer includer(files);
+  sandbox.define("include", Includer::call, &includer);
   sandbox.define("plan", makePlan, nullptr);
   sandbox.define("stage", makeStage, nullptr);
   sandbox.define("expect", makeExpect, nullptr);
@@ -93,13 +138,14 @@ Json evaluate(std::string_view text, const LuaLimits& limits, volatile int* line
         *line,
         fmt::format("the plan returns {}; expected a table: end it with return plan{{ schema = 1, ... }}",
                     lua_isnil(sandbox.state(), -1) ? "nothing" : luaL_typename(sandbox.state(), -1)));
-  return LuaTableReader(sandbox, text, limits).read();
+  return LuaTableReader(sandbox, text, files, limits).read();
 }
 
 }  // namespace
 
-std::string evaluateLuaPlan(std::string_view text, const LuaLimits& limits, volatile int* line) {
-  return dumpJson(evaluate(text, limits, line));
+std::string evaluateLuaPlan(std::string_view text, const LuaFiles& files, const LuaLimits& limits,
+                            volatile int* line) {
+  return dumpJson(evaluate(text, files, limits, line));
 }
 
 }  // namespace muster

@@ -19,7 +19,7 @@ constexpr int kDeepCalls = 10000;  ///< nested calls that no plan needs
 const std::string kEndlessRecursion =
     fmt::format("calls nest deeper than {} levels; does a function call itself endlessly?", kDeepCalls);
 /// Lua puts the chunk's name before each message; this one is taken off again.
-constexpr const char* kChunkName = "=plan";
+constexpr const char* kChunkName = "=plan";  // kPlanChunk of lua_plan.h
 constexpr std::string_view kChunkPrefix = "plan:";
 
 LuaSandbox* selfOf(lua_State* lua) {

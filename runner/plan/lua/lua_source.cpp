@@ -90,4 +90,21 @@ Result<std::vector<std::string>> namesFromOutside(LuaSandbox& sandbox, const std
   return outside;
 }
 
+std::vector<LuaInclude> luaIncludes(std::string_view text) {
+  std::vector<LuaInclude> found;
+  std::string_view before;
+  for (const LuaToken& token : luaTokens(text)) {
+    const bool field = before == "." || before == ":";
+    before = token.text;
+    if (token.text != "include" || field) continue;
+    size_t at = token.offset + token.text.size();
+    while (at < text.size() && (text[at] == ' ' || text[at] == '\t' || text[at] == '(')) ++at;
+    if (at >= text.size() || (text[at] != '"' && text[at] != '\'')) continue;
+    const size_t end = text.find(text[at], at + 1);
+    if (end == std::string_view::npos) continue;
+    found.push_back({std::string(text.substr(at + 1, end - at - 1)), token.line});
+  }
+  return found;
+}
+
 }  // namespace muster

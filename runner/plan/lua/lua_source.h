@@ -16,6 +16,13 @@ namespace muster {
 /// `lastLine`.
 Result<std::string> cutFunction(std::string_view file, int firstLine, int lastLine);
 
+/// What a text includes: `include "lib.lua"`, with the line. Only paths that stand in quotes behind the word.
+struct LuaInclude {
+  std::string name;
+  int line = 0;
+};
+std::vector<LuaInclude> luaIncludes(std::string_view text);
+
 /// The names that a function text uses and does not define itself, without those of the sandbox: locals and
 /// globals of the file that it was cut out of.
 Result<std::vector<std::string>> namesFromOutside(LuaSandbox& sandbox, const std::string& function);

@@ -164,7 +164,8 @@ const LuaTableReader::Predicate& LuaTableReader::cutPredicate(int index) {
   lua_Debug info{};
   lua_pushvalue(lua_, index);
   lua_getinfo(lua_, ">Su", &info);
-  const auto [at, fresh] = predicates_.try_emplace({info.linedefined, info.lastlinedefined});
+  const std::string chunk = info.source;
+  const auto [at, fresh] = predicates_.try_emplace({chunk, info.linedefined, info.lastlinedefined});
   Predicate& found = at->second;
   if (!fresh) return found;
   if (info.what[0] == 'C')
@@ -172,13 +173,16 @@ const LuaTableReader::Predicate& LuaTableReader::cutPredicate(int index) {
   else if (info.nparams == 0 && info.isvararg == 0)
     found.problem = "the function ignores the measurement; expected function(m) ... end";
   else
-    found = checkedSource(info.linedefined, info.lastlinedefined);
-  found.line = info.linedefined;
+    found = checkedSource(chunk, info.linedefined, info.lastlinedefined);
+  if (chunk == kPlanChunk) found.line = info.linedefined;
   return found;
 }
 
-LuaTableReader::Predicate LuaTableReader::checkedSource(int firstLine, int lastLine) {
-  auto source = cutFunction(text_, firstLine, lastLine);
+LuaTableReader::Predicate LuaTableReader::checkedSource(const std::string& chunk, int firstLine,
+                                                        int lastLine) {
+  const auto included = files_.texts.find(chunk.substr(1));
+  auto source = cutFunction(chunk == kPlanChunk || included == files_.texts.end() ? text_ : included->second,
+                            firstLine, lastLine);
   if (!source.ok()) return {"", source.error().message, 0};
   // A sandbox as predicates are evaluated in: without plan, stage and expect.
   volatile int line = 0;

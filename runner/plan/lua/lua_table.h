@@ -5,10 +5,12 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "runner/core/json.h"
+#include "runner/plan/lua/lua_plan.h"
 #include "runner/plan/lua/lua_sandbox.h"
 
 namespace muster {
@@ -29,8 +31,8 @@ Made recallMade(lua_State* lua, int index);
 /// Reads the table on top of a sandbox's stack; `text` is the plan's source, out of which predicates are cut.
 class LuaTableReader {
  public:
-  LuaTableReader(LuaSandbox& sandbox, std::string_view text, const LuaLimits& limits)
-      : sandbox_(sandbox), lua_(sandbox.state()), text_(text), limits_(limits) {}
+  LuaTableReader(LuaSandbox& sandbox, std::string_view text, const LuaFiles& files, const LuaLimits& limits)
+      : sandbox_(sandbox), lua_(sandbox.state()), text_(text), files_(files), limits_(limits) {}
 
   /// The message that lua_plan.h describes.
   Json read();
@@ -62,7 +64,7 @@ class LuaTableReader {
   Json predicate(int index, const Place& place);
   /// The source of the function at `index` and what is wrong with it, if anything.
   const Predicate& cutPredicate(int index);
-  Predicate checkedSource(int firstLine, int lastLine);
+  Predicate checkedSource(const std::string& chunk, int firstLine, int lastLine);
   Keys keysOf(int index, const Place& place);
   Json items(int index, const Place& place, lua_Integer count, MadeBy wanted);
   void namedItems(int index, const Place& place, const Keys& keys, Json& out);
@@ -74,12 +76,13 @@ class LuaTableReader {
   LuaSandbox& sandbox_;
   lua_State* lua_;
   std::string_view text_;
+  const LuaFiles& files_;
   const LuaLimits& limits_;
   size_t values_ = 0;
   size_t bytes_ = 0;
   bool stopped_ = false;
-  std::map<std::pair<int, int>, Predicate>
-      predicates_;  ///< by first and last line: loops make the same one often
+  std::map<std::tuple<std::string, int, int>, Predicate>
+      predicates_;  ///< by chunk, first and last line: loops make the same one often
   Json lines_ = Json::array();
   Json functions_ = Json::array();
   Json numbers_ = Json::array();

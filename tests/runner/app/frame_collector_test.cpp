@@ -50,6 +50,19 @@ class FrameCollectorTest : public ::testing::Test {
   RankSlot slot_{3, "gpu3", Json::object()};
 };
 
+TEST_F(FrameCollectorTest, GivesMeasurementsOfAGroupItsSize) {
+  auto c = collector();
+  c.setGroup(16, 2);
+  c.take(slot_, begin(0));
+  c.take(slot_, measured("rate", "FLOP/s", {1.0}));
+  EXPECT_EQ(c.measurements.front().labels.count("ranks"), 0u) << "its test is no group's";
+  plugin_.tests.front().metrics.front().labels.insert(plugin_.tests.front().metrics.front().labels.end(),
+                                                      {"ranks", "nodes"});
+  c.take(slot_, measured("rate", "FLOP/s", {1.0}));
+  EXPECT_EQ(c.measurements.back().labels.at("ranks"), "16");
+  EXPECT_EQ(c.measurements.back().labels.at("nodes"), "2");
+}
+
 TEST_F(FrameCollectorTest, MakesMeasurementsWithLabelsOfCaseDeviceAndPlugin) {
   auto c = collector();
   c.take(slot_, begin(0));

@@ -102,6 +102,29 @@ TEST(CheckOneOf, KnowsTextsAndNumbers) {
   EXPECT_STREQ(outcomeOf(numbers, {6}), "error");
 }
 
+TEST(CheckContains, LooksForWholeWordsInEveryText) {
+  const auto outcome = [](CheckKind kind, std::vector<std::string> words, const std::string& text) {
+    return Story().ends(0).says(0, text).expects(onText(kind, std::move(words))).verdict().outcome;
+  };
+  EXPECT_EQ(outcome(CheckKind::kContains, {"ib"}, "nvlink,ib+gdr"), Outcome::kPass);
+  EXPECT_EQ(outcome(CheckKind::kContains, {"ib", "gdr"}, "nvlink,ib+gdr"), Outcome::kPass);
+  EXPECT_EQ(outcome(CheckKind::kContains, {"ib"}, "libfabric"), Outcome::kFail);
+  EXPECT_EQ(outcome(CheckKind::kContains, {"nvlink"}, "mnnvlink"), Outcome::kFail);
+  EXPECT_EQ(outcome(CheckKind::kContains, {"ib", "nvlink"}, "ib"), Outcome::kFail);
+  EXPECT_EQ(outcome(CheckKind::kContains, {"2.2"}, "NCCL 2.29"), Outcome::kFail);
+  EXPECT_EQ(outcome(CheckKind::kContains, {"+gdr"}, "ib+gdr"), Outcome::kPass) << "it begins with no letter";
+  EXPECT_EQ(outcome(CheckKind::kContains, {"a"}, ""), Outcome::kFail);
+  EXPECT_EQ(outcome(CheckKind::kExcludes, {"socket"}, "nvlink,socket"), Outcome::kFail);
+  EXPECT_EQ(outcome(CheckKind::kExcludes, {"socket", "shm"}, "nvlink"), Outcome::kPass);
+  EXPECT_EQ(outcome(CheckKind::kExcludes, {}, "nvlink"), Outcome::kError) << "it could never fail";
+  const Verdict v =
+      Story().ends(0).says(0, "ib").expects(onText(CheckKind::kContains, {"ib", "gdr"})).verdict();
+  EXPECT_EQ(v.detail, "gpu0: \"ib\", required a text with \"ib\", \"gdr\"; missing: \"gdr\"");
+  const Expectation number = onText(CheckKind::kContains, {"4"});
+  EXPECT_EQ(Story().ends(0).measures(0, {4}, number.metric).expects(number).verdict().outcome,
+            Outcome::kError);
+}
+
 TEST(CheckBaseline, IsOneSidedByTheDirection) {
   Expectation e = expecting(CheckKind::kBaseline, 100);
   e.tolerance = 0.03;

@@ -28,6 +28,27 @@ Json goodDescribe() {
        "standing": {"equals": "ok", "severity": "warn"}}]}]})");
 }
 
+TEST(PluginSpec, AMetricsRemedyIsThatOfItsStandingExpectations) {
+  Json describe = goodDescribe();
+  for (Json& metric : describe["tests"][0]["metrics"]) metric["remedy"] = "look";
+  const auto spec = pluginSpecFromDescribe("compute", describe);
+  ASSERT_TRUE(spec.ok()) << spec.error().text();
+  EXPECT_EQ(spec->test("gemm")->metric("throughput")->remedy, "look");
+  EXPECT_EQ(spec->test("gemm")->metric("wrong")->standing[0].remedy, "replace it");
+  EXPECT_EQ(spec->test("gemm")->metric("driver")->standing[0].remedy, "look");
+}
+
+TEST(PluginSpec, TheMetricsOfAGroupsTestHaveItsSizeAsLabels) {
+  Json describe = goodDescribe();
+  describe["tests"][0]["group"] = true;
+  describe["tests"][0]["metrics"][1]["labels"] = {"ranks"};
+  const auto spec = pluginSpecFromDescribe("compute", describe);
+  ASSERT_TRUE(spec.ok()) << spec.error().text();
+  EXPECT_EQ(spec->test("gemm")->metric("throughput")->labels,
+            (std::vector<std::string>{"dtype", "ranks", "nodes"}));
+  EXPECT_EQ(spec->test("gemm")->metric("wrong")->labels, (std::vector<std::string>{"ranks", "nodes"}));
+}
+
 TEST(PluginSpec, ReadsEverythingDescribed) {
   const auto spec = pluginSpecFromDescribe("compute", goodDescribe());
   ASSERT_TRUE(spec.ok()) << spec.error().text();

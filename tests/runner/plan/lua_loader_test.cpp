@@ -3,6 +3,8 @@
 #include "runner/plan/loader.h"
 
 #include "tests/runner/plan/plan_support.h"
+#include "tests/runner/plan/sample_catalog.h"
+#include "tests/support/process.h"
 
 namespace muster::testing {
 namespace {
@@ -122,12 +124,10 @@ TEST(LuaLoader, NamesWhatStandsInAListByMistake) {
   EXPECT_EQ(luaProblems(luaGemm("expect{ metric = 'compute.gemm_time', max = '1s' }, { metric = 3 }, 'x'")),
             "plan.lua:2: entry 2 without a key is a table; expected expect{ ... }, or a key before it\n"
             "plan.lua:2: entry 3 without a key is a string; expected expect{ ... }, or a key before it\n"
+            "plan.lua:2: stage \"gemm\": expect: no set \"x\" among [expectations]; there is none\n"
             "plan.lua:2: stage \"gemm\", expect 2: `metric` must be a text that is not empty, found 3\n"
             "plan.lua:2: stage \"gemm\", expect 2: an expectation needs a limit: min, max, equals, one_of, "
-            "baseline with "
-            "tolerance, within, of_peak, cv_max or drop_max\n"
-            "plan.lua:2: stage \"gemm\", expect 3: an expectation is a table with a metric and a limit, "
-            "found \"x\"\n");
+            "contains, excludes, baseline with tolerance, within, of_peak, cv_max or drop_max\n");
   EXPECT_NE(luaProblems(luaGemm("needs = { 'a', nil, 'b' }")).find("is nil; is a name misspelled?"),
             std::string::npos);
   EXPECT_NE(luaProblems(luaGemm("params = { size = 64, 3 }")).find("mixes a list with named keys"),
@@ -247,6 +247,111 @@ TEST(LuaLoader, DoesNotTrustTheChild) {
     EXPECT_NE(expectBroken(message).find("please report this as a bug in Muster"), std::string::npos)
         << message;
   EXPECT_EQ(expectBroken(R"({"problems": [[-7, "odd \u001b line"]]})"), "plan.lua: odd \\x1b line");
+}
+
+/// The plan in `folder`, with the files that it includes; the problems without the folder's path.
+std::string loaded(const TempDir& folder, std::optional<Plan>& plan) {
+  const PlanOutcome outcome = loadPlan(folder.path() / "plan.lua", sampleCatalog(), {});
+  plan = outcome.plan;
+  std::string problems = problemsOf(outcome);
+  for (size_t at; (at = problems.find(folder.path().string() + "/")) != std::string::npos;)
+    problems.erase(at, folder.path().string().size() + 1);
+  return problems;
+}
+
+constexpr const char* kWithLibrary = R"(local lib = include "common/lib.lua"
+include "limits.toml"
+return plan{ schema = 1, name = "p", backend = "host",
+  lib.gemm("a", 1024), lib.gemm("b", 2048) }
+)";
+constexpr const char* kLibrary = R"(local sizes = include("deep.lua")
+local lib = {}
+function lib.gemm(name, size)
+  return stage{ name = name, plugin = "compute", test = "gemm", params = { size = sizes.twice(size) },
+    expect = { "slow", expect{ metric = "compute.gemm_time",
+      predicate = function(m)
+        return m.median < 3
+      end } } }
+end
+return lib
+)";
+
+TEST(LuaLoader, IncludesFunctionLibrariesAndTomlFiles) {
+  TempDir folder;
+  folder.write("plan.lua", kWithLibrary);
+  folder.write("common/lib.lua", kLibrary);
+  folder.write("common/deep.lua", "return { twice = function(n) return 2 * n end }");
+  folder.write("limits.toml",
+               "sku = \"host\"\n[expectations.slow]\nmetric = \"compute.gemm_time\"\nmax = \"1s\"\n");
+  std::optional<Plan> plan;
+  ASSERT_EQ(loaded(folder, plan), "");
+  ASSERT_EQ(plan->stages.size(), 2u);
+  EXPECT_EQ(plan->stages[1].cases[0].params["size"], 4096);
+  ASSERT_EQ(plan->stages[0].expectations.size(), 2u);
+  EXPECT_EQ(plan->stages[0].expectations[0].limit, 1);
+  EXPECT_TRUE(plan->stages[0].expectations[0].at.ends_with("limits.toml:2"))
+      << plan->stages[0].expectations[0].at;
+  EXPECT_NE(plan->stages[0].expectations[1].predicate.find("return m.median < 3"), std::string::npos);
+  EXPECT_TRUE(plan->stages[0].expectations[1].at.ends_with("plan.lua:4"))
+      << "the call, not the library's line";
+  EXPECT_EQ(plan->sku, "host");
+  EXPECT_EQ(plan->includes.size(), 3u);
+  // What is frozen needs no file.
+  const PlanOutcome again = parsePlan(plan->text, "/nonexistent/plan.lua", sampleCatalog(), {});
+  ASSERT_EQ(problemsOf(again), "");
+  EXPECT_EQ(modelOf(*again.plan), modelOf(*plan));
+  EXPECT_EQ(again.plan->sha256, plan->sha256);
+  EXPECT_EQ(*frozenPlanText(folder.path() / "plan.lua"), plan->text);
+}
+
+TEST(LuaLoader, NamesTheLineOfAMistakeInALibrary) {
+  TempDir folder;
+  std::optional<Plan> plan;
+  folder.write("plan.lua", "local lib = include 'lib.lua'\nreturn lib.make()\n");
+  const auto problem = [&](const std::string& library) {
+    folder.write("lib.lua", library);
+    return loaded(folder, plan);
+  };
+  EXPECT_EQ(problem("return {\n make = function()\n  return nil + 1\n end }"),
+            "lib.lua:3: attempt to perform arithmetic on a nil value\n");
+  EXPECT_EQ(problem("\nreturn {"), "lib.lua:2: unexpected symbol near <eof>\n");
+  EXPECT_EQ(problem("x = io\n"),
+            "lib.lua:1: \"io\" is not available: a plan can compute, but not reach files, processes or "
+            "other code\n");
+  EXPECT_EQ(problem("local lib = {}"),
+            "plan.lua:1: include: lib.lua returns nothing; end it with return { ... }\n");
+  EXPECT_NE(problem("while true do end").find("still running after"), std::string::npos);
+  EXPECT_NE(problem("local t = {} for i = 1, 1e8 do t[i] = i end").find("memory"), std::string::npos);
+}
+
+TEST(LuaLoader, RefusesIncludesThatLeadElsewhere) {
+  TempDir folder;
+  std::optional<Plan> plan;
+  const auto problem = [&](const std::string& text) {
+    folder.write("plan.lua", text);
+    return loaded(folder, plan);
+  };
+  EXPECT_EQ(problem("include 'a.lua'\n"),
+            "plan.lua:1: include: cannot read a.lua: No such file or directory\n");
+  EXPECT_NE(problem("\ninclude '../a.lua'\n")
+                .find("plan.lua:2: include: found \"../a.lua\"; expected a path of plain names"),
+            std::string::npos);
+  EXPECT_EQ(problem("include 'a.txt'\n"),
+            "plan.lua:1: include: found \"a.txt\"; expected a file .lua or .toml\n");
+  EXPECT_EQ(problem("local name = 'a.lua'\ninclude(name)\n"),
+            "plan.lua:2: include: the path must stand in quotes behind the word include, as in include "
+            "\"lib.lua\"\n");
+  EXPECT_EQ(problem("include(3)\n"), "plan.lua:1: include: found a number; expected a path in quotes\n");
+  folder.write("a.lua", "\nreturn include 'b.lua'");
+  folder.write("b.lua", "return include 'a.lua'");
+  EXPECT_EQ(problem("include 'a.lua'\n"),
+            "b.lua:1: include: a.lua includes itself: a.lua -> b.lua -> a.lua\n");
+  folder.write("c.toml", "[[stage]]\nname = \"x\"\n");
+  EXPECT_EQ(problem("include 'c.toml'\nreturn {}\n"),
+            "c.toml:1:3: a file that a Lua plan includes holds no [[stage]]: write stage{ ... } in Lua\n");
+  EXPECT_NE(
+      problem("return plan{ schema = 1, name = 'p', include = { 'c.toml' } }").find("a statement of its own"),
+      std::string::npos);
 }
 
 }  // namespace

@@ -19,10 +19,15 @@
 namespace muster::testing {
 namespace {
 
+std::optional<PlanDocument> evaluated(const std::string& text, Diagnostics& diagnostics) {
+  auto input = InputText::of(text, "plan.lua", kLargestPlan, InputText::From::kFrozen);
+  return input.ok() ? loadLua(*input, LuaLimits{}, diagnostics) : std::nullopt;
+}
+
 /// The problem of evaluating `code`; empty when it ran to its end and returned an empty plan.
 std::string problemOf(const std::string& code) {
   Diagnostics diagnostics;
-  const auto document = loadLua(code + "\nreturn {}", "plan.lua", LuaLimits{}, diagnostics);
+  const auto document = evaluated(code + "\nreturn {}", diagnostics);
   EXPECT_EQ(document.has_value(), !diagnostics.hasErrors());
   return diagnostics.hasErrors() ? diagnostics.sorted()[0].text() : "";
 }
@@ -59,7 +64,7 @@ TEST(LuaSandbox, RefusesBytecode) {
   expectRefused("\x1bLua\x54", "attempt to load a binary chunk (mode is 't')");
   const std::string chunk("\x1bLua\x54\x00\x19\x93\r\n\x1a\n\x04\x08\x08", 15);
   Diagnostics diagnostics;
-  EXPECT_FALSE(loadLua(chunk, "plan.lua", LuaLimits{}, diagnostics).has_value());
+  EXPECT_FALSE(evaluated(chunk, diagnostics).has_value());
   ASSERT_TRUE(diagnostics.hasErrors());
   EXPECT_NE(diagnostics.sorted()[0].message.find("binary chunk"), std::string::npos);
 }

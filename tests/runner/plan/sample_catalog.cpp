@@ -20,7 +20,7 @@ constexpr const char* kCompute = R"({"tests": [
      {"name": "gemm_throughput", "unit": "FLOP/s", "direction": "higher", "labels": ["dtype", "size"],
       "peak": "flops.{dtype}"},
      {"name": "gemm_wrong_elements", "unit": "count", "direction": "lower", "labels": ["dtype", "min_time"]},
-     {"name": "gemm_time", "unit": "s", "direction": "lower"},
+     {"name": "gemm_time", "unit": "s", "direction": "lower", "remedy": "Check clocks"},
      {"name": "gemm_algorithm", "unit": "text"}]},
   {"name": "cluster_gemm", "backends": ["sim"], "scopes": ["node", "cluster"]}]})";
 

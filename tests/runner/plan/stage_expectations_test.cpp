@@ -119,17 +119,80 @@ TEST(StageExpectations, NeedALimitAndAList) {
   expectProblems({
       {throughput(""),
        "plan.toml:8:1: stage \"gemm\", expect 1: an expectation needs a limit: min, max, equals, one_of, "
+       "contains, excludes, "
        "baseline with tolerance, within, of_peak, cv_max or drop_max\n"},
       {"expect = { min = 1 }",
        "plan.toml:8:1: stage \"gemm\": expect: found a table; expected a list of tables: "
        "[[stage.expect]]\n"},
       {"expect = [3]",
-       "plan.toml:8:11: stage \"gemm\", expect 1: an expectation is a table with a metric and a limit, "
-       "found 3\n"},
+       "plan.toml:8:11: stage \"gemm\": expect: found 3; expected a table, or the name of a set of "
+       "[expectations]\n"},
       {throughput("predicate = \"m.cv < 1\""),
        "plan.toml:10:1: stage \"gemm\", expect 1: `predicate` is a Lua function: "
        "only a Lua plan can hold one\n"},
   });
+}
+
+TEST(StageExpectations, OfASetStandWhereTheSetStands) {
+  const auto all = expectationsOf(
+      "expect = [\"slow\", { set = \"slow\", max = \"2s\", remedy = \"Look again\" }]\n[expectations.slow]\n"
+      "metric = [\"compute.gemm_time\", \"memory.latency\"]\nmax = \"1s\"\nsource = \"FACTS\"\n");
+  ASSERT_EQ(all.size(), 2u) << "memory.latency is not measured by this stage";
+  EXPECT_EQ(all[0].metric, "compute.gemm_time");
+  EXPECT_EQ(all[0].limit, 1);
+  EXPECT_EQ(all[0].at, "plan.toml:9");
+  EXPECT_EQ(all[0].remedy, "Check clocks") << "the metric's own";
+  EXPECT_EQ(all[1].limit, 2);
+  EXPECT_EQ(all[1].at, "plan.toml:8");
+  EXPECT_EQ(all[1].source, "FACTS");
+  EXPECT_EQ(all[1].remedy, "Look again");
+}
+
+TEST(StageExpectations, OfASetHaveTheirMistakesThere) {
+  expectProblems({
+      {"expect = [\"slow\"]\n[expectations.slow]\nmetric = \"compute.gemm_time\"\nmax = \"1 B\"\n",
+       "plan.toml:11:1: stage \"gemm\", expect 1: `max`: \"1 B\" is in B; expected s (ns, us, ms, s, m, h, "
+       "d)\n"},
+      {"expect = [\"slow\"]\n[expectations.slow]\nmetric = \"compute.gemm_tme\"\nmax = \"1s\"\n",
+       "plan.toml:8:11: stage \"gemm\": expect: no metric of this set is measured by compute.gemm; the set "
+       "is about "
+       "compute.gemm_tme\n"},
+      {"expect = [\"slo\"]\n[expectations.slow]\nmetric = \"compute.gemm_time\"\nmax = \"1s\"\n",
+       "plan.toml:8:11: stage \"gemm\": expect: no set \"slo\" among [expectations]; did you mean "
+       "\"slow\"?\n"},
+  });
+}
+
+TEST(StageExpectations, OfALabelWithSeveralValuesHoldForEach) {
+  const auto all = expectationsOf(
+      "[stage.matrix]\ndtype = [\"bf16\", \"f32\"]\n[[stage.expect]]\nmetric = \"compute.gemm_throughput\"\n"
+      "where = { dtype = [\"bf16\", \"f32\"] }\nmin = \"1 TFLOP/s\"\n");
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].where, (Labels{{"dtype", "bf16"}}));
+  EXPECT_EQ(all[1].where, (Labels{{"dtype", "f32"}}));
+  expectProblems(
+      {{throughput("where = { dtype = [] }\nmin = 1\n"),
+        "plan.toml:10:11: stage \"gemm\", expect 1: label `dtype` must have at least one value\n"},
+       {throughput("where = { dtype = [\"f32\", \"f32\"] }\nmin = 1\n"),
+        "plan.toml:10:11: stage \"gemm\", expect 1: label `dtype` has one value twice; once is enough\n"}});
+}
+
+TEST(StageExpectations, LookForWordsInTexts) {
+  const auto all = expectationsOf(
+      "[[stage.expect]]\nmetric = \"compute.gemm_algorithm\"\ncontains = \"cublas\"\nexcludes = [\"sim\", "
+      "\"host\"]\n");
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].text(), "contains \"cublas\"");
+  EXPECT_EQ(all[1].text(), "contains none of \"sim\", \"host\"");
+  expectProblems(
+      {{throughput("contains = \"x\"\n"),
+        "plan.toml:10:1: stage \"gemm\", expect 1: metric \"compute.gemm_throughput\" is not a text: use "
+        "min, "
+        "max, equals or one_of in place of `contains`\n"},
+       {"[[stage.expect]]\nmetric = \"compute.gemm_algorithm\"\nexcludes = []\n",
+        "plan.toml:10:1: stage \"gemm\", expect 1: `excludes` must have at least one text\n"},
+       {"[[stage.expect]]\nmetric = \"compute.gemm_algorithm\"\ncontains = [\"a\", 3]\n",
+        "plan.toml:10:1: stage \"gemm\", expect 1: `contains` holds texts that are not empty, found 3\n"}});
 }
 
 }  // namespace

@@ -50,10 +50,10 @@ TEST(TomlLoader, KeepsTheOrderOfTheFileInItsMessages) {
   EXPECT_EQ(
       problemsOf(parseToml("zebra = 1\nschema = 1\napple = 1\nname = \"p\"\n[[stage]]\nname = \"gemm\"\n"
                            "plugin = \"compute\"\ntest = \"gemm\"\n")),
-      "plan.toml:1:1: unknown key \"zebra\"; expected one of schema, name, description, sku, backend, "
-      "allow_unknown_sku, network, stage\n"
-      "plan.toml:3:1: unknown key \"apple\"; expected one of schema, name, description, sku, backend, "
-      "allow_unknown_sku, network, stage\n");
+      "plan.toml:1:1: unknown key \"zebra\"; expected one of schema, include, name, description, sku, "
+      "backend, allow_unknown_sku, network, expectations, stage\n"
+      "plan.toml:3:1: unknown key \"apple\"; expected one of schema, include, name, description, sku, "
+      "backend, allow_unknown_sku, network, expectations, stage\n");
 }
 
 }  // namespace

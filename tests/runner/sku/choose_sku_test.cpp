@@ -20,13 +20,13 @@ const std::map<std::string, Profile>& shipped() {
 }
 
 DeviceFacts h100(int index = 0) {
-  return {"gpu" + std::to_string(index), "gpu", "NVIDIA H100 80GB HBM3", "10de:2330", 85.5e9};
+  return {"gpu" + std::to_string(index), "gpu", "NVIDIA H100 80GB HBM3", "10de:2330", 85.5e9, "", ""};
 }
 DeviceFacts gpu(const std::string& name, const std::string& pciId, double bytes) {
-  return {"gpu0", "gpu", name, pciId, bytes};
+  return {"gpu0", "gpu", name, pciId, bytes, "", ""};
 }
 DeviceFacts cpu() {
-  return {"cpu0", "cpu", "Some CPU", "", 64e9};
+  return {"cpu0", "cpu", "Some CPU", "", 64e9, "", ""};
 }
 
 SkuChoice choose(const std::vector<DeviceFacts>& devices, const std::string& sku = "auto") {
@@ -137,7 +137,7 @@ TEST(ChooseSku, CallsAnAmbiguousDeviceUnknown) {
   auto choice = chooseSku(profiles, "auto", {h100()});
   ASSERT_TRUE(choice.ok());
   EXPECT_EQ(choice->profile, nullptr);
-  EXPECT_THAT(choice->how, HasSubstr("matches several profiles (h100-sxm5-80gb, twin)"));
+  EXPECT_THAT(choice->how, HasSubstr("matches several profiles equally well (h100-sxm5-80gb, twin)"));
 }
 
 }  // namespace
