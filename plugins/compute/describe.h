@@ -13,7 +13,8 @@ inline constexpr const char* kGemmTest = R"json({
   "scopes": ["device"],
   "metrics": [
     {"name": "gemm_throughput", "unit": "FLOP/s", "direction": "higher", "labels": ["dtype", "size"],
-     "peak": "flops.{dtype}", "series": "runs", "summary": "rate of each sample; 2 m n k operations per run (integer ones for i8)"
+     "peak": "flops.{dtype}", "series": "runs", "summary": "rate of each sample; 2 m n k operations per run (integer ones for i8)",
+     "remedy": "Check clocks, power cap and throttle reasons (nvidia-smi -q -d PERFORMANCE,CLOCK,POWER), then cooling; if only this GPU is slow, swap its position, then replace it"
 },
     {"name": "gemm_wrong_elements", "unit": "count", "direction": "lower", "labels": ["dtype", "size"],
      "summary": "checked elements outside the error bound of their type, including NaN",
@@ -52,7 +53,8 @@ inline constexpr const char* kBestTest = R"json({
     {"name": "best_implementation", "unit": "text", "labels": ["dtype"], "informational": true,
      "summary": "library, version and algorithm used"},
     {"name": "shape_throughput", "unit": "FLOP/s", "direction": "higher", "labels": ["dtype", "shape"], "informational": true,
-     "summary": "samples of each shape with its fastest algorithm"},
+     "summary": "samples of each shape with its fastest algorithm",
+     "remedy": "Check clocks, power cap and throttle reasons (nvidia-smi -q -d PERFORMANCE,CLOCK,POWER), then cooling; if only this GPU is slow, swap its position, then replace it"},
     {"name": "best_wrong_elements", "unit": "count", "direction": "lower", "labels": ["dtype"],
      "summary": "checked elements of all shapes outside the error bound of their type, including NaN",
      "standing": {"max": 0, "source": "round-off bound of Higham and Mary 2019, see kernels/checks/reference.h",
@@ -72,7 +74,8 @@ inline constexpr const char* kSustainedTest = R"json({
      "summary": "scope cluster: delay between the start of this rank and the last one (upper bound)"},
     {"name": "sustained_throughput", "unit": "FLOP/s", "direction": "higher", "labels": ["dtype", "size"],
      "peak": "flops.{dtype}", "series": "windows", "window": "window",
-     "summary": "rate of each window: idle time counts, comparisons do not"},
+     "summary": "rate of each window: idle time counts, comparisons do not",
+     "remedy": "Check clocks, power cap and throttle reasons (nvidia-smi -q -d PERFORMANCE,CLOCK,POWER), then cooling; if only this GPU is slow, swap its position, then replace it"},
     {"name": "sustained_duty", "unit": "ratio", "direction": "higher", "labels": ["dtype", "size"],
      "summary": "share of the elapsed time in which the device had work",
      "standing": {"min": 0.99, "severity": "warn", "source": "Muster: batches of 30 ms are queued ahead; only the device's own pauses and a stalled host are left",

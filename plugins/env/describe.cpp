@@ -89,13 +89,15 @@ constexpr const char* kSurroundings = R"json([
   {"name": "shm_size", "unit": "B", "direction": "higher", "informational": true, "backends": ["host", "cuda"],
    "summary": "Size of /dev/shm, through which the ranks of a node exchange data"},
   {"name": "disk_free", "unit": "B", "direction": "higher", "labels": ["folder"], "informational": true,
-   "backends": ["host", "cuda"], "summary": "Free disk space for results"},
+   "backends": ["host", "cuda"], "summary": "Free disk space for results",
+     "remedy": "Free space in the directory that the label names, or choose another one with --out"},
   {"name": "clock_source_fast", "unit": "bool", "direction": "higher", "labels": ["source"], "backends": ["host", "cuda"],
    "summary": "The kernel clock can be read in user space (tsc, kvm-clock and similar)",
    "standing": {"min": 1, "severity": "warn",
                 "remedy": "The clock is slow or coarse: boot with clocksource=tsc; dmesg | grep -i tsc shows why tsc was rejected"}},
   {"name": "cpu_quota_ratio", "unit": "ratio", "direction": "higher", "labels": ["cgroup"], "backends": ["host", "cuda"],
-   "summary": "CPU time allowed by the strictest control group, as a share of the usable processors; 1: no limit"},
+   "summary": "CPU time allowed by the strictest control group, as a share of the usable processors; 1: no limit",
+     "remedy": "Raise or lift the CPU quota of the control group that the label names (cpu.max, cpu.cfs_quota_us, docker --cpus, a pod's limits.cpu)"},
   {"name": "cpu_quota_source", "unit": "text", "informational": true, "backends": ["host", "cuda"],
    "summary": "Description of the quota: amount, base and control group"},
   {"name": "cgroup_throttled_periods", "unit": "count", "direction": "lower", "labels": ["cgroup"], "informational": true,
@@ -116,7 +118,8 @@ constexpr const char* kSurroundings = R"json([
    "backends": ["host", "cuda"], "optional": true, "summary": "Sum of the error counters"},
   {"name": "hca_pcie_share", "unit": "ratio", "direction": "higher", "labels": ["hca", "link"], "informational": true,
    "optional": true,
-   "summary": "Lanes times speed of an HCA's own PCIe link, as a share of the best the device can; the profile limits it"}
+   "summary": "Lanes times speed of an HCA's own PCIe link, as a share of the best the device can; the profile limits it",
+     "remedy": "Unless the slot is smaller by design: reseat the HCA, check riser and the BIOS's link speed; see lspci -vv -s ADDRESS (LnkCap, LnkSta)"}
 ])json";
 
 constexpr const char* kTelemetryTest = R"json({
@@ -155,17 +158,21 @@ constexpr const char* kTelemetryTest = R"json({
     {"name": "pcie_replay", "unit": "count", "direction": "lower", "labels": ["device"], "backends": ["sim", "cuda"],
      "informational": true, "summary": "PCIe transfers that were repeated"},
     {"name": "pcie_replays_per_minute", "unit": "count", "direction": "lower", "labels": ["device"], "backends": ["sim", "cuda"],
-     "informational": true, "optional": true, "summary": "PCIe transfers that were repeated in the last minute; the profile limits them"},
+     "informational": true, "optional": true, "summary": "PCIe transfers that were repeated in the last minute; the profile limits them",
+     "remedy": "Reseat the GPU, check riser and retimer; see the AER counts in dmesg and nvidia-smi -q (Replays Since Reset)"},
     {"name": "nvlink_errors", "unit": "count", "direction": "lower", "labels": ["device", "links"], "backends": ["sim", "cuda"],
      "informational": true, "optional": true,
-     "summary": "NVLink replays and recoveries, from Blackwell on receive and integrity errors too; the profile limits them"},
+     "summary": "NVLink replays and recoveries, from Blackwell on receive and integrity errors too; the profile limits them",
+     "remedy": "See nvidia-smi nvlink -e and dmesg | grep -E 'Xid|nvlink' for the link; reset all GPUs, then reseat or replace the baseboard"},
     {"name": "nvlink_crc_errors", "unit": "count", "direction": "lower", "labels": ["device", "links"], "backends": ["sim", "cuda"],
      "informational": true, "optional": true, "summary": "NVLink CRC errors (up to Hopper)"},
     {"name": "nvlink_crc_per_second", "unit": "count", "direction": "lower", "labels": ["device", "links"], "backends": ["sim", "cuda"],
-     "informational": true, "optional": true, "summary": "NVLink CRC errors of the last second; the profile limits them"},
+     "informational": true, "optional": true, "summary": "NVLink CRC errors of the last second; the profile limits them",
+     "remedy": "See nvidia-smi nvlink -e and dmesg | grep -E 'Xid|nvlink' for the link; reset all GPUs, then reseat or replace the baseboard"},
     {"name": "pcie_link_generation", "unit": "count", "direction": "higher", "labels": ["device"], "backends": ["cuda"],
      "informational": true, "optional": true,
-     "summary": "PCIe link generation under load; idle links slow down to save power"}
+     "summary": "PCIe link generation under load; idle links slow down to save power",
+     "remedy": "The link trained below its rate: check the BIOS's link speed setting, riser and retimer; see lspci -vv -s ADDRESS (LnkSta)"}
   ]
 })json";
 
@@ -194,11 +201,13 @@ constexpr const char* kRdmaTelemetry = R"json([
 /// Of each device and of the node, now: Inventory::health(). Both health and telemetry report them.
 constexpr const char* kState = R"json([
   {"name": "temperature", "unit": "degC", "direction": "lower", "labels": ["device", "sensor"], "informational": true,
-   "optional": true, "summary": "Temperature of a chip"},
+   "optional": true, "summary": "Temperature of a chip",
+     "remedy": "Check fans, inlet temperature and the neighbours' load; compare the GPUs of the node (nvidia-smi -q -d TEMPERATURE)"},
   {"name": "memory_temperature", "unit": "degC", "direction": "lower", "labels": ["device"], "informational": true,
    "backends": ["sim", "cuda"], "optional": true, "summary": "Temperature of a device's memory"},
   {"name": "slowdown_margin", "unit": "degC", "direction": "higher", "labels": ["device"], "informational": true,
-   "backends": ["sim", "cuda"], "optional": true, "summary": "Degrees left until a GPU's hardware slows its clocks down; the profile limits it"},
+   "backends": ["sim", "cuda"], "optional": true, "summary": "Degrees left until a GPU's hardware slows its clocks down; the profile limits it",
+     "remedy": "Check fans, inlet temperature and the neighbours' load; compare the GPUs of the node (nvidia-smi -q -d TEMPERATURE)"},
   {"name": "power", "unit": "W", "labels": ["device"], "informational": true, "backends": ["sim", "cuda"],
    "summary": "Power draw of a device"},
   {"name": "clock", "unit": "Hz", "direction": "higher", "labels": ["device"], "informational": true, "optional": true,
@@ -223,7 +232,8 @@ constexpr const char* kState = R"json([
    "summary": "Memory errors not corrected by ECC",
    "standing": {"max": 0, "remedy": "Drain the node, reset the GPU, run again; if errors come back, replace it; see nvidia-smi -q -d ECC"}},
   {"name": "ecc_corrected", "unit": "count", "direction": "lower", "labels": ["device", "memory"], "backends": ["sim", "cuda"],
-   "informational": true, "summary": "Memory errors corrected by ECC, by memory (sram, dram) where the driver tells it; the profile limits them"},
+   "informational": true, "summary": "Memory errors corrected by ECC, by memory (sram, dram) where the driver tells it; the profile limits them",
+     "remedy": "Reset the GPU and run the memory pattern test; if the errors come back, ask for a replacement"},
   {"name": "row_remap_pending", "unit": "bool", "direction": "lower", "labels": ["device"], "backends": ["sim", "cuda"],
    "summary": "Row remap pending; applied at next GPU reset",
    "standing": {"max": 0, "remedy": "Reset the GPU (nvidia-smi -r) or reboot, then run again"}},

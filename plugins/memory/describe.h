@@ -13,7 +13,8 @@ inline constexpr const char* kBandwidthTest = R"json({
   "scopes": ["device"],
   "metrics": [
     {"name": "bandwidth", "unit": "B/s", "direction": "higher", "labels": ["op"], "peak": "memory_bandwidth", "series": "runs",
-     "summary": "rate of each sample: bytes read plus bytes written"},
+     "summary": "rate of each sample: bytes read plus bytes written",
+     "remedy": "Check the memory clock, ECC and row remaps (nvidia-smi -q -d CLOCK,ECC,ROW_REMAPPER) and that no other process uses the GPU; then reset or replace it"},
     {"name": "bandwidth_wrong_elements", "unit": "count", "direction": "lower",
      "summary": "64-bit words that differ after a copy",
      "standing": {"max": 0, "source": "a copy is equal to its source",
@@ -40,7 +41,8 @@ inline constexpr const char* kPatternTest = R"json({
     {"name": "pattern_bytes", "unit": "B", "informational": true, "summary": "tested memory"},
     {"name": "pattern_sweeps", "unit": "count", "informational": true, "summary": "checked patterns times passes"},
     {"name": "pattern_read_rate", "unit": "B/s", "direction": "higher", "labels": ["pattern"], "informational": true, "optional": true,
-     "series": "runs", "summary": "read and compare rate of each pattern over the whole test"},
+     "series": "runs", "summary": "read and compare rate of each pattern over the whole test",
+     "remedy": "Check the memory clock, ECC and row remaps (nvidia-smi -q -d CLOCK,ECC,ROW_REMAPPER) and that no other process uses the GPU; then reset or replace it"},
     {"name": "pattern_first_error", "unit": "text", "informational": true, "optional": true,
      "summary": "device, pattern, offset and bits of the first error"}
   ]
@@ -53,7 +55,8 @@ inline constexpr const char* kLatencyTest = R"json({
   "scopes": ["device"],
   "metrics": [
     {"name": "latency", "unit": "s", "direction": "lower", "series": "runs",
-     "summary": "time of one load, including address translation"},
+     "summary": "time of one load, including address translation",
+     "remedy": "Check the memory clock, ECC and row remaps (nvidia-smi -q -d CLOCK,ECC,ROW_REMAPPER) and that no other process uses the GPU; then reset or replace it"},
     {"name": "latency_ring", "unit": "B", "informational": true, "summary": "size of the ring"},
     {"name": "latency_wrong_ends", "unit": "count", "direction": "lower",
      "summary": "timings that ended at the wrong line",
@@ -69,11 +72,14 @@ inline constexpr const char* kHostCopyTest = R"json({
   "scopes": ["node", "device"],
   "metrics": [
     {"name": "host_to_device_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["engine", "numa"], "series": "runs",
-     "summary": "one-way rate of each sample"},
+     "summary": "one-way rate of each sample",
+     "remedy": "Check generation and width of the PCIe link under load (nvidia-smi -q), its replays and AER counts, and the BIOS; reseat the GPU"},
     {"name": "device_to_host_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["engine", "numa"], "series": "runs",
-     "summary": "one-way rate of each sample"},
+     "summary": "one-way rate of each sample",
+     "remedy": "Check generation and width of the PCIe link under load (nvidia-smi -q), its replays and AER counts, and the BIOS; reseat the GPU"},
     {"name": "host_bidirectional_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["engine", "numa"], "series": "runs",
-     "summary": "sum of both directions at once"},
+     "summary": "sum of both directions at once",
+     "remedy": "Check generation and width of the PCIe link under load (nvidia-smi -q), its replays and AER counts, and the BIOS; reseat the GPU"},
     {"name": "host_copy_wrong_bytes", "unit": "count", "direction": "lower",
      "summary": "bytes that differ after a copy, over all directions",
      "standing": {"max": 0, "source": "a copy is equal to its source",
@@ -90,7 +96,8 @@ inline constexpr const char* kPeerTest = R"json({
   "scopes": ["node", "device"],
   "metrics": [
     {"name": "peer_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["peer", "direction", "engine"], "series": "runs",
-     "summary": "rate from this device to the peer (unidirectional), or the sum of both directions at once (bidirectional)"},
+     "summary": "rate from this device to the peer (unidirectional), or the sum of both directions at once (bidirectional)",
+     "remedy": "Check the links of both GPUs: nvidia-smi nvlink -s and -e, nvidia-smi topo -m, the fabric manager's log; without NVLink also ACS and IOMMU"},
     {"name": "peer_access", "unit": "bool", "direction": "higher", "labels": ["peer"], "informational": true,
      "summary": "whether the devices access each other's memory directly"},
     {"name": "peer_wrong_bytes", "unit": "count", "direction": "lower", "labels": ["device", "peer"],

@@ -11,7 +11,7 @@ constexpr const char* kPerftestTest = R"json({
   "name": "perftest",
   "summary": "Bandwidth and latency of each RDMA port alone: to itself (scope node) or to the same rail of other nodes (scope cluster)",
   "backends": ["host", "sim", "cuda"],
-  "scopes": ["node", "cluster"],
+  "scopes": ["node", "cluster"], "group": true,
   "metrics": [
     {"name": "write_bandwidth", "unit": "B/s", "direction": "higher", "labels": ["port", "path", "peer"], "informational": true,
      "summary": "RDMA writes, one way, average of each run"},
@@ -43,14 +43,16 @@ constexpr const char* kCountersTest = R"json({
 /// Metrics of both.
 constexpr const char* kPortMetrics = R"json([
   {"name": "port_count", "unit": "count", "direction": "higher", "informational": true, "peak": "rails",
-   "summary": "RDMA ports that are used"},
+   "summary": "RDMA ports that are used",
+     "remedy": "HCAs are missing: see lspci -d 15b3:, dmesg | grep mlx5 and ibstat; fewer rails are stated by network.rails"},
   {"name": "port_active", "unit": "bool", "direction": "higher", "labels": ["port"],
    "summary": "the port's link is up and active, before and after",
    "standing": {"min": 1, "source": "a port that is down carries nothing",
                 "remedy": "Check the cable, the switch port and the subnet manager (ibstat, rdma link); if this port is unused, list the used ports in `hcas`"}},
   {"name": "line_rate", "unit": "B/s", "direction": "higher", "labels": ["port"], "informational": true, "optional": true,
    "peak": "rail_bandwidth",
-   "summary": "its line rate, one way"}
+   "summary": "its line rate, one way",
+     "remedy": "The port came up at a lower rate: check cable, transceiver and switch port (ibstat, mlxlink -d DEVICE); if this port is not one of the rails, list the rails in `hcas`; another network is stated by network.rail_bandwidth"}
 ])json";
 
 /// Of the counters. Every one is optional: a port has those of its driver.

@@ -206,10 +206,12 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 TEST(Baseline, TakesTheBaseFromTheProfileOfMostNodes) {
   TempDir dir;
   const std::string out = (dir.path() / "x.toml").string();
+  copyIncluded("skus", dir.path() / "skus");
   const std::string lax =
-      replaced(readWhole(plan("skus/h100-sxm5-80gb.toml")), "max = 10000\n", "max = 1000000000\n");
+      replaced(readWhole(plan("skus/common/hgx.toml")), "max = 10000\n", "max = 1000000000\n");
   ASSERT_TRUE(has(lax, "max = 1000000000\n"));
-  dir.write("skus/h100-sxm5-80gb.toml", lax);
+  dir.write("skus/common/hgx.toml", lax);
+  dir.write("skus/h100-sxm5-80gb.toml", readWhole(plan("skus/h100-sxm5-80gb.toml")));
   const std::string odd = (dir.path() / "odd").string();
   runMuster({"run", fleet().planFile, "--simulate", scenario("h100x8-healthy"), "--nodes", "5", "--skus",
              (dir.path() / "skus").string(), "--out", odd, "--plain"});
@@ -350,6 +352,7 @@ std::string learnedCopy(const TempDir& dir, const std::string& shipped, const st
     text += "\n[facts]\n" + facts;
   else
     text.insert(at + 8, facts);
+  copyIncluded("skus", dir.path() / "skus");
   return dir.write("skus/learned.toml", text).string();
 }
 

@@ -94,6 +94,7 @@ TEST_F(JudgeAgain, RejectsUnderAHarderProfile) {
   profile +=
       "\n[[expect]]\nmetric = \"compute.gemm_throughput\"\nmin = \"5000 TFLOP/s\"\nsource = \"a "
       "test\"\nremedy = \"none\"\n";
+  copyIncluded("skus", dir_.path());
   const auto file = dir_.write("hard.toml", profile);
   const auto result = runMuster({"judge", record(), "--sku", file.string()});
   EXPECT_EQ(result.exitCode, 1) << result.out << result.err;

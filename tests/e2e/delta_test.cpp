@@ -267,6 +267,7 @@ TEST_F(Delta, RefusesWhatDoesNotBelongToTheAcceptance) {
   expectRefused(
       merge(again(1, kNewSerial, "h100x8-healthy", kDeltaPlan, "set", {"--set", "gemm.timeout=3m"})), 2,
       "--set \"gemm.timeout=3m\"");
+  copyIncluded("skus", dir_.path() / "skus");
   dir_.write("skus/h100.toml", readWhole(plan("skus/h100-sxm5-80gb.toml")) + "\n# another text\n");
   expectRefused(merge(again(1, kNewSerial, "h100x8-healthy", kDeltaPlan, "profile",
                             {"--skus", (dir_.path() / "skus").string()})),

@@ -94,6 +94,7 @@ TEST_F(FleetIdentity, OfALooserProfileIsNotTakenForTheOthers) {
   // The tree's own profiles lie in the way of one of the same name.
   std::string renamed = lax;
   renamed.replace(renamed.find("h100-sxm5-80gb"), 14, "h100-lax");
+  copyIncluded("skus", run_.path() / "lax");
   run_.write("lax/h100-lax.toml", renamed);
   ASSERT_EQ(node(2, "n2", "h100x8-healthy", {"--skus", (run_.path() / "lax").string(), "--sku", "h100-lax"})
                 .exitCode,
@@ -105,6 +106,7 @@ TEST_F(FleetIdentity, OfALooserProfileIsNotTakenForTheOthers) {
   // The same name, by `muster judge`.
   fs::remove_all(folder("n2"));
   ASSERT_EQ(node(2, "n2").exitCode, 0);
+  copyIncluded("skus", run_.path());
   const std::string profile = run_.write("h100-sxm5-80gb.toml", lax).string();
   ASSERT_EQ(runMuster({"judge", (folder("n2") / "record.json").string(), "--sku", profile, "--out",
                        folder("n2-again").string()})

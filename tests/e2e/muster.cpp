@@ -19,6 +19,13 @@ std::string scenario(const std::string& name) {
   return (distDir() / "share/muster/plans/scenarios" / (name + ".toml")).string();
 }
 
+void copyIncluded(const std::string& of, const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy(
+      plan(of + "/common"), folder / "common",
+      std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing);
+}
+
 Record recordIn(const std::filesystem::path& folder) {
   auto record = readRecord(folder / "record.json");
   if (!record.ok()) {

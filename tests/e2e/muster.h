@@ -16,6 +16,8 @@ ProcessResult runMuster(std::vector<std::string> arguments, const ProcessOptions
 /// A ready plan or scenario of the tree under test.
 std::string plan(const std::string& name);
 std::string scenario(const std::string& name);
+/// Copies what the shipped plans (".") or profiles ("skus") include into `folder`, for an edited copy of one.
+void copyIncluded(const std::string& of, const std::filesystem::path& folder);
 
 /// The record in a run folder; the test fails when there is none.
 Record recordIn(const std::filesystem::path& folder);

@@ -149,6 +149,7 @@ TEST_F(Output, NoListingBringsEscapesToTheTerminal) {
   ASSERT_NE(at, std::string::npos);
   profile.insert(at + 15, "\\u001b[2J");
   profile.replace(profile.find("h100-sxm5-80gb"), 14, "odd");
+  copyIncluded("skus", dir_.path() / "skus");
   dir_.write("skus/odd.toml", profile);
   const auto skus = runMuster({"skus", "--skus", (dir_.path() / "skus").string()});
   EXPECT_EQ(skus.exitCode, 0) << skus.err;

@@ -232,6 +232,7 @@ TEST(Simulate, RejectsEveryCollectiveOfANodeWhoseLinksAreSlow) {
   const std::string needs = "needs = [\"all-reduce\"]\n";
   ASSERT_NE(stages.find(needs), std::string::npos);
   stages.erase(stages.find(needs), needs.size());
+  copyIncluded(".", dir.path());
   const auto out = dir.path() / "run";
   const auto result = runMuster({"run", dir.write("nccl.toml", stages).string(), "--simulate", file.string(),
                                  "--plain", "--out", out.string()});

@@ -7,6 +7,7 @@ it is refuted where anything disagreed; all else is "not tried", with the reason
 """
 import dataclasses
 import fnmatch
+import itertools
 import math
 import re
 
@@ -73,7 +74,7 @@ def shown(names, most=3):
 
 def toml_limit(entry):
     """What an [[expect]] of a profile asks for, in its own words."""
-    kinds = ("min", "max", "equals", "one_of", "baseline", "of_peak", "within", "cv_max", "drop_max")
+    kinds = ("min", "max", "equals", "one_of", "contains", "excludes", "baseline", "of_peak", "within", "cv_max", "drop_max")
     kind = next((name for name in kinds if name in entry), "")
     tolerance = f", tolerance {entry['tolerance']}" if "tolerance" in entry else ""
     return kind, f"{kind} {entry.get(kind)}{tolerance}"
@@ -230,9 +231,33 @@ def profile_document(profile):
     if tomllib is None:
         return {}, "this Python is older than 3.11 and cannot read the profile; make the page again elsewhere: page.py RESULTS.json"
     try:
-        return tomllib.loads(profile["text"]), ""
+        return thawed(profile["text"]), ""
     except tomllib.TOMLDecodeError as problem:
         return {}, f"the profile in the record cannot be read: {problem}"
+
+
+def thawed(text):
+    """A frozen profile (runner/inputs) as one document: its limits and those of the files that it includes or extends."""
+    own, *files = text.split("\n#:included ")
+    included = ["\n".join(line[3:] for line in file.split("\n")[1:]) for file in files]
+    documents = [tomllib.loads(own)] + [thawed(file) for file in included]
+    sets, peaks = {}, {}
+    for document in reversed(documents):
+        sets.update(as_dict(document.get("expectations")))
+        peaks.update(as_dict(document.get("peaks")))
+    limits = [limit for document in documents for entry in objects(document.get("expect")) for limit in single_limits(entry, sets)]
+    return {**documents[0], "peaks": peaks, "expectations": sets, "expect": limits}
+
+
+def single_limits(entry, sets):
+    """An expectation of a set, of several metrics or of several values of a label as the single ones that it stands for."""
+    entry = {**as_dict(sets.get(entry.get("set"))), **{key: value for key, value in entry.items() if key != "set"}}
+    where = as_dict(entry.get("where"))
+    values = [value if isinstance(value, list) else [value] for value in where.values()]
+    metrics = entry.get("metric")
+    for metric in metrics if isinstance(metrics, list) else [metrics]:
+        for choice in itertools.product(*values):
+            yield {**entry, "metric": metric, **({"where": dict(zip(where, choice))} if where else {})}
 
 
 def limit_claims(findings):

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "plugins/abi/muster_plugin.h"
+#include "runner/core/toml/toml_document.h"
+#include "runner/metrics/expectation_reader.h"
 #include "runner/plan/plan.h"
 #include "runner/sku/profile.h"
 #include "tests/support/process.h"
@@ -117,10 +119,52 @@ TEST(ReadyPlans, OfGpusJudgeAnUnknownModelByPeakPeersAndStability) {
   }
 }
 
-TEST(ReadyPlans, ProfilesFixParametersThatTheTestsHave) {
+TEST(ReadyPlans, ProfilesFixParametersThatTheTestsHaveAndSayWhatToDo) {
   auto profiles = loadProfiles(testing::sourceDir() / "plans" / "skus", &catalog());
   ASSERT_TRUE(profiles.ok()) << profiles.error().text();
   EXPECT_EQ(profiles->size(), 5u);
+  for (const auto& [name, profile] : *profiles)
+    for (const Expectation& e : profile.expectations)
+      EXPECT_GT(e.remedy.size(), 20u) << name << " " << e.metric << ": its own, or the plugin's";
+}
+
+/// The limit of a table with where it comes from and what to do: what must stand in one place. Empty for a
+/// table that takes its limit from a set.
+std::string limitOf(const Json& table) {
+  std::string limit;
+  for (const std::string& check : expectationChecks())
+    if (table.contains(check)) limit += check + "=" + table[check].dump() + " ";
+  if (limit.empty()) return "";
+  for (const char* key : {"tolerance", "of", "severity", "source", "remedy"})
+    limit += (table.contains(key) ? table[key].dump() : "") + "\n";
+  return limit;
+}
+
+void collectTables(const Json& value, std::vector<Json>& out) {
+  if (value.is_object() && !limitOf(value).empty()) return out.push_back(value);
+  if (!value.is_structured()) return;
+  for (const Json& child : value) collectTables(child, out);
+}
+
+TEST(ReadyPlans, StateEachLimitWithItsSourceAndRemedyOnce) {
+  std::map<std::string, std::string> first;
+  size_t limits = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(testing::sourceDir() / "plans")) {
+    const std::string file = entry.path().string();
+    if (entry.path().extension() != ".toml" || file.find("/scenarios/") != std::string::npos) continue;
+    const auto document = TomlDocument::parse(testing::readWhole(file), file);
+    ASSERT_TRUE(document.ok()) << document.error().text();
+    std::vector<Json> tables;
+    for (const char* key : {"expect", "expectations", "stage"})
+      if (document->root().contains(key)) collectTables(document->root()[key], tables);
+    for (const Json& table : tables) {
+      ++limits;
+      const auto [before, fresh] = first.emplace(limitOf(table), file);
+      EXPECT_TRUE(fresh) << file << " and " << before->second << " both state: " << before->first
+                         << "use a set, a list of metrics or labels, or a file that both include";
+    }
+  }
+  EXPECT_GT(limits, 80u);
 }
 
 }  // namespace
