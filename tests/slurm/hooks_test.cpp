@@ -229,16 +229,19 @@ TEST_F(SlurmHooks, AVerdictThatCannotReachTheControllerIsSaid) {
 /// Whoever can change one of these would have root do something else from then on.
 TEST_F(SlurmHooks, AreWrittenOnlyForWhatNobodyElseCanChange) {
   const fs::path base = slurm().shared() / "trusted";
-  fs::create_directories(base / "plans");
+  fs::create_directories(base / "plans" / "common");
   fs::create_directories(base / "hooks");
   fs::create_directories(base / "keep");
-  fs::copy_file(quickPlan(), base / "plans" / "plan.toml");
+  std::ofstream(base / "plans" / "plan.toml") << "include = [\"common/site.toml\"]\n"
+                                              << readWhole(quickPlan());
+  std::ofstream(base / "plans" / "common" / "site.toml") << "description = \"of this site\"\n";
   const auto hooks = [&] {
     return slurm().muster({"hooks", (base / "plans" / "plan.toml").string(), "--out",
                            (base / "hooks").string(), "--keep", (base / "keep" / "new").string()});
   };
   EXPECT_EQ(hooks().exitCode, 0) << hooks().err;
-  for (const char* part : {"plans/plan.toml", "plans", "hooks", "keep", ""}) {
+  for (const char* part :
+       {"plans/plan.toml", "plans/common/site.toml", "plans/common", "plans", "hooks", "keep", ""}) {
     const fs::perms before = fs::status(base / part).permissions();
     fs::permissions(base / part, fs::perms(0777));
     const ProcessResult result = hooks();
