@@ -81,6 +81,24 @@ plan.toml:39:1: stage 4: plugin: no plugin "comptue" is installed; did you mean 
 )");
 }
 
+TEST(Validate, ATestMayBeNamedWithItsPlugin) {
+  const std::string head = "schema = 1\nname = \"p\"\nbackend = \"host\"\n[[stage]]\nname = \"s\"\n";
+  const Plan plan =
+      planOf(parseToml(head + "test = \"compute.gemm\"\nparams = { size = 64 }\n", {"s.size=128"}));
+  ASSERT_EQ(plan.stages.size(), 1u);
+  EXPECT_EQ(plan.stages[0].plugin, "compute");
+  EXPECT_EQ(plan.stages[0].test, "gemm");
+  EXPECT_EQ(plan.stages[0].cases[0].params["size"], 128);
+  EXPECT_NE(problemsOf(parseToml(head + "test = \"compute.gem\"\n"))
+                .find("plan.toml:6:1: stage \"s\": test: plugin \"compute\" has no test \"gem\"; did you "
+                      "mean \"gemm\"?"),
+            std::string::npos);
+  EXPECT_NE(problemsOf(parseToml(head + "test = \"comput.gemm\"\n"))
+                .find("plan.toml:6:1: stage \"s\": plugin: no plugin \"comput\""),
+            std::string::npos);
+  EXPECT_NE(problemsOf(parseToml(head + "test = \"gemm\"\n")).find("plugin is missing"), std::string::npos);
+}
+
 TEST(Validate, TakesTheDefaultsOfAShortPlan) {
   const Plan plan =
       planOf(parseToml("schema = 1\nname = \"p\"\n[[stage]]\nname = \"gemm\"\nplugin = \"compute\"\n"
