@@ -61,7 +61,7 @@ struct ImportRules {
 
 Result<Profile> namedProfile(const std::string& name, const Tree& tree, const Catalog& catalog) {
   std::error_code error;
-  if (fs::is_regular_file(name, error)) return loadProfile(name, &catalog);
+  if (fs::is_regular_file(name, error)) return loadProfile(name, &catalog, {tree.plans / "skus"});
   MUSTER_TRY(auto profiles, allProfiles(tree, {}, &catalog));
   MUSTER_CHECK_OK(checkSkuName(name, profiles));
   const auto at = profiles.find(name);
@@ -364,11 +364,12 @@ Record beginRecord(const ImportRules& rules, const ImportOptions& options) {
   record.command = options.command;
   record.plan = {"imported", "", sha256Hex(""), ""};
   if (rules.plan)
-    record.plan = {rules.plan->name, rules.plan->path.string(), rules.plan->sha256, rules.plan->text};
+    record.plan = {rules.plan->name, rules.plan->path.string(), rules.plan->sha256, rules.plan->text,
+                   rules.plan->includes};
   record.skuHow = rules.how;
   if (rules.profile) {
     record.profile = {rules.profile->name, rules.profile->path.string(), rules.profile->sha256,
-                      rules.profile->text};
+                      rules.profile->text, rules.profile->includes};
   }
   return record;
 }
