@@ -560,8 +560,8 @@ ForgedRuns::Verdicts ForgedRuns::judge(const fs::path& folder) const {
   }
   for (const auto& bad : judged->fleet.quarantined)
     verdicts.lines.insert(fmt::format("{} {}: {}", bad.path, bad.node, bad.reason));
-  for (const auto* list :
-       {&judged->fleet.duplicates, &judged->fleet.stale, &judged->fleet.foreign, &judged->fleet.withoutRecord})
+  for (const auto* list : {&judged->fleet.duplicates, &judged->fleet.stale, &judged->fleet.foreign,
+                           &judged->fleet.withoutRecord})
     for (const auto& out : *list)
       verdicts.lines.insert(fmt::format("{} {}: {}", out.path, out.node, out.reason));
   for (const auto& finding : judged->fleet.findings) verdicts.lines.insert(finding.text);
