@@ -23,6 +23,7 @@ import xml.etree.ElementTree as ElementTree
 import _attack
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+HEALTH = "common/health.toml"  # the stage that the GPU plans include
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "late.golden")
 SHARES = "5,50,90,97"  # % of a stage
 HEAD = """\
@@ -179,9 +180,14 @@ class Bench:
 
     @staticmethod
     def read_plan(plan):
-        """What stands before the first stage, and the text of each stage by its name."""
-        with open(os.path.join(SOURCE, "plans", plan + ".toml"), encoding="utf-8") as file:
-            head, *stages = re.split(r"^(?=\[\[stage\]\]$)", file.read(), flags=re.M)
+        """What stands before the first stage, and the text of each stage by its name; an included stage is the plan's own."""
+        def parts_of(name):
+            with open(os.path.join(SOURCE, "plans", name), encoding="utf-8") as file:
+                return re.split(r"^(?=\[\[stage\]\]$)", file.read(), flags=re.M)
+        head, *stages = parts_of(plan + ".toml")
+        if f'"{HEALTH}"' in head:
+            head = head.replace(f', "{HEALTH}"', "").replace(f'"{HEALTH}"', "")
+            stages = parts_of(HEALTH)[1:] + stages
         return head, {re.search(r'^name += "(.*)"', stage, re.M).group(1): stage for stage in stages}
 
     def plan_text(self, plan, stage, stays):
@@ -200,7 +206,7 @@ class Bench:
         """Exit code, output, and the folder of the run."""
         out = os.path.join(self.folder, name)
         shutil.rmtree(out, ignore_errors=True)
-        os.makedirs(out)
+        shutil.copytree(os.path.join(SOURCE, "plans", "common"), os.path.join(out, "common"))
         for file_name, content in (("plan.toml", text), ("scenario.toml", scenario)):
             with open(os.path.join(out, file_name), "w", encoding="utf-8") as file:
                 file.write(content)
@@ -264,7 +270,7 @@ class Bench:
         """In words: why the plan cannot detect it; empty where nothing excuses the miss."""
         whole, _ = self.untouched(trial.plan, trial.stage, False)
         stage = self.plans[trial.plan][1][trial.stage]
-        test = ".".join(re.search(rf'^{key} = "(.*)"', stage, re.M).group(1) for key in ("plugin", "test"))
+        test = re.search(r'^test = "(.*)"', stage, re.M).group(1)
         for faults, tests, expected, most, words in REASONS:
             most_seconds = whole * float(most[:-1]) / 100 if isinstance(most, str) else most
             if (re.search(faults, trial.fault.name) and re.search(tests, test) and expected in (None, result)

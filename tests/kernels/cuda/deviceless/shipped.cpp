@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <regex>
-#include <sstream>
 
 #include "tests/support/process.h"
 
@@ -17,19 +16,19 @@ constexpr int64_t kUnitBytes = 16;  ///< Engine::channelUnit()
 
 using Values = std::map<std::string, std::string>;
 
-/// The lines `key = value` of each stage of a plan in TOML, without quotes and comments.
+/// Each `key = value` of each stage of a plan in TOML, on lines or in inline tables, without quotes and
+/// comments.
 std::vector<Values> stagesOf(const std::string& text) {
-  static const std::regex line(R"re(^(\w+) *= *"?([^"#\n]*[^"#\n ])"?)re");
+  static const std::regex value(R"re((\w+) *= *(?:"([^"\n]*)"|([^\s"{}\[\],#]+)))re");
+  static const std::regex comment(R"re((^|\n)#[^\n]*)re");
   std::vector<Values> stages;
   size_t begin = text.find("[[stage]]");
   while (begin != std::string::npos) {
     const size_t end = text.find("[[stage]]", begin + 1);
-    const std::string body = text.substr(begin, end - begin);
+    const std::string body = std::regex_replace(text.substr(begin, end - begin), comment, "$1");
     Values& values = stages.emplace_back();
-    std::istringstream lines(body);
-    std::smatch found;
-    for (std::string one; std::getline(lines, one);)
-      if (std::regex_search(one, found, line)) values.emplace(found[1], found[2]);
+    for (std::sregex_iterator at(body.begin(), body.end(), value), none; at != none; ++at)
+      values.emplace((*at)[1], (*at)[2].matched ? (*at)[2] : (*at)[3]);
     begin = end;
   }
   return stages;
@@ -98,7 +97,7 @@ std::vector<ShippedModel> shippedModels() {
   for (const auto& entry : std::filesystem::directory_iterator(testing::sourceDir() / "plans")) {
     if (!entry.is_regular_file()) continue;
     for (const Values& stage : stagesOf(testing::readWhole(entry.path())))
-      if (stage.count("plugin") != 0 && stage.at("plugin") == "train")
+      if (stage.count("test") != 0 && stage.at("test").starts_with("train."))
         models.push_back(modelOf(entry.path().stem().string() + " " + stage.at("name"), stage));
   }
   return models;
