@@ -40,7 +40,7 @@ inline constexpr const char* kSweepTest = R"json({
     {"name": "gpudirect_rdma", "unit": "bool", "direction": "higher", "leader": true, "labels": ["op", "dtype"], "informational": true,
      "optional": true,
      "summary": "Between nodes, HCAs read and write GPU memory directly (GPUDirect RDMA); false: data passes through host memory or sockets",
-     "remedy": "Load nvidia_peermem or use DMA-BUF of the open kernel modules, turn ACS off, and look for NCCL_NET_GDR_LEVEL; nvidia-smi topo -m shows whether GPU and NIC share a PCIe switch"},
+     "remedy": "Load nvidia_peermem or use DMA-BUF of the open kernel modules, turn ACS off, and check NCCL_NET_GDR_LEVEL; nvidia-smi topo -m shows whether GPU and NIC share a PCIe switch"},
     {"name": "transport_evidence", "unit": "text", "leader": true, "labels": ["op", "dtype"], "informational": true,
      "summary": "counters or log that prove the transport"},
     {"name": "transport_bytes", "unit": "B", "leader": true, "labels": ["op", "dtype"], "informational": true,

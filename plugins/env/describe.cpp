@@ -75,7 +75,7 @@ constexpr const char* kSurroundings = R"json([
    "standing": {"max": 0, "severity": "warn",
                 "remedy": "Read dmesg | grep mlx5_core: check the slot's power and PCIe link, the module's cooling and the cable; then update the firmware"}},
   {"name": "hca_link_flaps", "unit": "count", "direction": "lower", "labels": ["message"], "backends": ["host", "cuda"], "optional": true,
-   "summary": "Number of times an Ethernet port of an HCA lost its link, by the kernel log",
+   "summary": "Number of times an Ethernet port of an HCA lost its link, according to the kernel log",
    "standing": {"max": 0, "severity": "warn",
                 "remedy": "Read dmesg | grep -E 'mlx5_core.*Link'; unless the link was taken down on purpose, reseat or replace cable and transceiver and look at the switch port"}},
   {"name": "kernel_log", "unit": "text", "informational": true, "backends": ["host", "cuda"],
@@ -118,7 +118,7 @@ constexpr const char* kSurroundings = R"json([
    "backends": ["host", "cuda"], "optional": true, "summary": "Sum of the error counters"},
   {"name": "hca_pcie_share", "unit": "ratio", "direction": "higher", "labels": ["hca", "link"], "informational": true,
    "optional": true,
-   "summary": "Lanes times speed of an HCA's own PCIe link, as a share of the best the device can; the profile limits it",
+   "summary": "Lanes times speed of an HCA's own PCIe link, as a share of the HCA's maximum; the profile limits it",
      "remedy": "Unless the slot is smaller by design: reseat the HCA, check riser and the BIOS's link speed; see lspci -vv -s ADDRESS (LnkCap, LnkSta)"}
 ])json";
 

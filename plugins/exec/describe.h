@@ -8,13 +8,13 @@ namespace muster::exec {
 
 inline constexpr const char* kCommandTest = R"json({
   "name": "command",
-  "summary": "Runs a program of the operator's and reads values from its output",
+  "summary": "Runs an operator's program and reads values from its output",
   "backends": ["host", "cuda"],
   "scopes": ["device", "node"],
   "metrics": [
     {"name": "completed", "unit": "bool", "direction": "higher",
      "summary": "the program ended in time with the expected exit code, and its output held every value",
-     "standing": {"min": 1, "source": "anything else is an error of the case"}},
+     "standing": {"min": 1, "source": "a program that does not end as expected is an error"}},
     {"name": "duration", "unit": "s", "direction": "lower", "informational": true, "summary": "run time of the program"},
     {"name": "program", "unit": "text", "informational": true, "summary": "its path and digest"}
   ]

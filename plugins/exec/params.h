@@ -24,15 +24,15 @@ struct CommandParams {
           "absolute path of the program, in one of the directories of MUSTER_EXEC_DIR");
     param("args", args, {}, "its arguments, passed as they are; no shell reads them");
     param("environment", environment, {},
-          "names of variables that it gets from Muster's environment; others are removed");
+          "names of environment variables that it gets from Muster; all others are removed");
     param("time_limit", timeLimit, "s", "1m", {"1s", "24h"},
-          "it is killed after this time; set the stage's timeout above it");
-    param("exit_code", exitCode, 0, {0, 255}, "exit code that it must end with");
+          "the program is killed after this time; set the stage's timeout above it");
+    param("exit_code", exitCode, 0, {0, 255}, "required exit code");
     param("output_limit", outputLimit, "B", "1 MiB", {"1 KiB", "64 MiB"},
-          "most that it may print; more is an error");
+          "maximum size of its output; more is an error");
     param("parser", parser, "none", parsers(), "how its standard output is read");
     param("values", values, {},
-          "what is read: \"NAME{LABEL=VALUE} UNIT: PLACE\"; PLACE is a JSON pointer or a regular expression "
+          "what to read: \"NAME{LABEL=VALUE} UNIT: PLACE\"; PLACE is a JSON pointer or a regular expression "
           "with the group (?P<value>...)");
   }
   Status complete();

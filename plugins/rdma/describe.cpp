@@ -44,7 +44,7 @@ constexpr const char* kCountersTest = R"json({
 constexpr const char* kPortMetrics = R"json([
   {"name": "port_count", "unit": "count", "direction": "higher", "informational": true, "peak": "rails",
    "summary": "RDMA ports that are used",
-     "remedy": "HCAs are missing: see lspci -d 15b3:, dmesg | grep mlx5 and ibstat; fewer rails are stated by network.rails"},
+     "remedy": "HCAs are missing: see lspci -d 15b3:, dmesg | grep mlx5 and ibstat; if the node has fewer rails by design, set network.rails"},
   {"name": "port_active", "unit": "bool", "direction": "higher", "labels": ["port"],
    "summary": "the port's link is up and active, before and after",
    "standing": {"min": 1, "source": "a port that is down carries nothing",
@@ -52,7 +52,7 @@ constexpr const char* kPortMetrics = R"json([
   {"name": "line_rate", "unit": "B/s", "direction": "higher", "labels": ["port"], "informational": true, "optional": true,
    "peak": "rail_bandwidth",
    "summary": "its line rate, one way",
-     "remedy": "The port came up at a lower rate: check cable, transceiver and switch port (ibstat, mlxlink -d DEVICE); if this port is not one of the rails, list the rails in `hcas`; another network is stated by network.rail_bandwidth"}
+     "remedy": "The port came up at a lower rate: check cable, transceiver and switch port (ibstat, mlxlink -d DEVICE); if this port is not one of the rails, list the rails in `hcas`; if the network is slower by design, set network.rail_bandwidth"}
 ])json";
 
 /// Of the counters. Every one is optional: a port has those of its driver.

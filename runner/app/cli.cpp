@@ -178,7 +178,7 @@ CLI::App* addImport(CLI::App& app, ImportOptions& o) {
   import->add_option("--sku", o.sku, "name or file of the SKU profile whose limits apply");
   import
       ->add_option("--plan", o.plan,
-                   "plan whose limits apply too; those that no file covers are skipped stages")
+                   "plan whose limits apply too; limits that no file covers block acceptance")
       ->type_name("FILE");
   import->add_option("--out", o.out, "directory for the record and reports, marked IMPORTED")
       ->type_name("DIR");

@@ -78,16 +78,19 @@ Examples:
   muster judge runs/n17/record.json --waivers known.toml)";
 
 inline constexpr const char* kImportExamples = R"(
-Reads nccl-tests (its table, and the JSON of -J), nvbandwidth (--json), `dcgmi diag -j`,
-fio (--output-format=json) and gpu-burn's output. The values get Muster's names, units and labels and are judged by
-its limits, beside what the tool itself says. An imported record is marked IMPORTED everywhere and never counts as a
-run of a node: `fleet`, `history` and `baseline` do not take it. A value without a limit blocks acceptance.
+Formats (--format): nccl-tests (the table on standard output, 2.17 or newer), nccl-tests-json (-J FILE), nvbandwidth
+(--json), dcgm-diag (`dcgmi diag -j`), fio (--output-format=json) and gpu-burn (standard output).
+Values are compared with the limits of the SKU profile and the plan; the summary shows the tool's own result beside
+Muster's. A value without a limit blocks acceptance: the shipped GPU profiles limit all_reduce at 8 GiB, and
+all_gather, reduce_scatter and alltoall at 1 GiB, as the largest size and on all 8 GPUs of a node. The record is marked
+IMPORTED and never counts as a run of a node: `fleet`, `history` and `baseline` do not accept it.
 
 Exit code: as of a run, see `muster --help`; 2 also for a file that is damaged, ambiguous or of an unknown format.
 
 Examples:
   muster import all_reduce.txt --sku h100-sxm5-80gb
-  muster import nccl/*.json --sku h100-sxm5-80gb --plan plans/nccl.toml --out evidence)";
+  muster import nccl/*.json --sku h100-sxm5-80gb --out evidence
+  muster import fio.json --sku host --plan storage-limits.toml)";
 
 inline constexpr const char* kReportExamples = R"(
 Exit code: the one stored in the record, see `muster --help`.
