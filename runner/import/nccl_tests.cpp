@@ -88,18 +88,21 @@ std::string libraryText(uint64_t code) {
   return code < 10'000 ? "" : fmt::format("NCCL {}.{}.{}", code / 10'000, code / 100 % 100, code % 100);
 }
 
-bool near(double printed, double computed) {
-  return std::abs(printed - computed) <= 0.011 + 0.02 * std::abs(computed);
+constexpr double kRounding = 0.0055;  ///< GB/s: half of the last of two decimals, and a little more
+
+/// `rounding`: how far the rounding of what was printed may take them apart.
+bool near(double printed, double computed, double rounding) {
+  return std::abs(printed - computed) <= rounding + 0.02 * std::abs(computed);
 }
 
 /// What a half says must agree: size over time is algbw, algbw times the op's factor is busbw.
 std::string contradictionIn(const Half& half, uint64_t bytes, double factor) {
   if (half.micros <= 0) return fmt::format("a time of {} us", half.micros);
   const double algorithm = static_cast<double>(bytes) / half.micros * kMicros / kGiga;
-  if (!near(half.algorithm, algorithm))
+  if (!near(half.algorithm, algorithm, kRounding))
     return fmt::format("algbw is {} GB/s, but {} bytes in {} us are {:.2f}", half.algorithm, bytes,
                        half.micros, algorithm);
-  if (!near(half.bus, half.algorithm * factor))
+  if (!near(half.bus, half.algorithm * factor, kRounding * (1 + factor)))
     return fmt::format("busbw is {} GB/s, but algbw {} times {:.4g} is {:.2f}: another op or number of ranks",
                        half.bus, half.algorithm, factor, half.algorithm * factor);
   return half.wrong && *half.wrong < 0 ? "a negative count of wrong elements" : "";

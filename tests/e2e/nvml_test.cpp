@@ -205,7 +205,7 @@ INSTANTIATE_TEST_SUITE_P(
               "96.00.61.00.02, where most of its peers have 96.00.74.00.01", "Flash the VBIOS"},
         Fault{"MigOn", "gpu 0 mig 1\n", 1, kFail, "health", "env.mig_mode", "gpu0", "true", "-mig 0"},
         Fault{"PowerCapped", "gpu 3 power_limit_mw 350000\n", 1, kFail, "health", "env.power_limit", "gpu3",
-              "350 W", "-pl 700"},
+              "350 W", "-pl WATTS"},
         Fault{"ClockLimit", "gpu 3 clock_max 1200\n", 1, kFail, "health", "env.clock_max", "gpu3", "1.2 GHz",
               "Clocks are capped"},
         Fault{"Busy", "gpu 3 process 4711\n", 3, kError, "health", "env.gpu_processes", "gpu3",

@@ -120,9 +120,11 @@ Result<int> skusCommand(const std::string& name, const std::vector<std::filesyst
               profile.deviceCount == 0 ? "any" : std::to_string(profile.deviceCount),
               profile.expectations.size(), profile.description);
     if (name.empty()) continue;
-    for (const Expectation& expectation : profile.expectations)
-      printText("\n  {} {}: {}\n    source: {}\n    remedy: {}\n", expectation.metric,
-                labelsText(expectation.where), expectation.text(), expectation.source, expectation.remedy);
+    for (const Expectation& expectation : profile.expectations) {
+      printText("\n  {} {}: {}\n    source: {}\n", expectation.metric, labelsText(expectation.where),
+                expectation.text(), expectation.source);
+      if (!expectation.remedy.empty()) printText("    remedy: {}\n", expectation.remedy);
+    }
   }
   return kExitAccepted;
 }

@@ -149,6 +149,20 @@ TEST(ImportNccl, ErrorsUncheckedAndEmptyResultsAreErrors) {
               HasSubstr("unhandled cuda error"));
 }
 
+/// Rates of small sizes are mostly rounding.
+TEST(ImportNccl, TwoDecimalsAreNoContradiction) {
+  for (int ranks : {2, 8, 64})
+    for (long bytes = 8; bytes <= 4096; bytes *= 2)
+      for (double micros = 8; micros < 40; micros += 0.37) {
+        NcclTable table;
+        table.ranks = ranks;
+        table.fewest = bytes;
+        table.rate = static_cast<double>(bytes) / (micros * 1e3);
+        const auto file = importText(table.text(), "file", "");
+        ASSERT_TRUE(file.ok()) << file.error().text() << "\n" << table.text();
+      }
+}
+
 TEST(ImportNccl, DamageIsRefusedWithItsPlace) {
   const NcclTable table;
   const std::string whole = table.text();
