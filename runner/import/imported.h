@@ -30,7 +30,7 @@ struct ImportedFile {
   ToolVerdict verdict = ToolVerdict::kNone;
   std::string said;                ///< that verdict in the tool's words
   int failures = 0;                ///< results that the tool itself calls failed
-  std::string limits;              ///< what that verdict rests on: "the results' correctness, and no rate"
+  std::string limits;              ///< what that verdict is based on: "the results' correctness, and no rate"
   int ranks = 0;                   ///< devices that took part
   std::vector<std::string> hosts;  ///< their machines, each once; empty: not told
   std::vector<std::string> deviceNames;  ///< their models, each once; empty: not told

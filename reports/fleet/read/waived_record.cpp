@@ -52,8 +52,8 @@ void readOne(const dom::object& object, FleetNames& names, NodeSummary& node, Fa
     failures.fail("list", fmt::format("a waiver expired on {}, before the run began",
                                       printable(waiver.expires, kDateBytes)));
   if (failures.ok() && !waiver.node.empty() && waiver.node != node.node && state != WaiverState::kElsewhere)
-    failures.fail("list", fmt::format("a waiver of node {} is called {} here", printable(waiver.node, 64),
-                                      nameOf(state)));
+    failures.fail("list", fmt::format("a waiver for node {} is stated as {} in this record",
+                                      printable(waiver.node, 64), nameOf(state)));
   if (!failures.ok()) return;
   WaiverCount count = countOf(state, static_cast<uint32_t>(covered));
   count.waiver = names.waiver(waiver);

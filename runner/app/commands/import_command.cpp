@@ -4,16 +4,14 @@
 
 #include <algorithm>
 
-#include "reports/terminal/terminal.h"
 #include "runner/app/commands/commands.h"
 #include "runner/app/commands/plan_input.h"
-#include "runner/app/node/outputs.h"
+#include "runner/app/commands/record_output.h"
 #include "runner/app/stage/expectations.h"
 #include "runner/app/stage/stage_runner.h"
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
 #include "runner/core/digits.h"
-#include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/import/imported.h"
@@ -22,7 +20,6 @@
 #include "runner/record/record_check.h"
 #include "runner/sku/network_peaks.h"
 #include "runner/system/files.h"
-#include "runner/system/trust.h"
 
 namespace muster {
 namespace fs = std::filesystem;
@@ -393,16 +390,7 @@ Result<int> importCommand(const ImportOptions& options) {
   record.acceptance = decision.acceptance;
   record.exitCode = decision.exitCode;
   record.reasons = decision.reasons;
-  if (!options.out.empty()) {
-    MUSTER_TRY(const fs::path out, makeOutputFolder(options.out, "--out"));
-    std::error_code error;
-    if (fs::exists(out / "record.json", error))
-      return Error{ErrorCode::kUsage, "this directory already holds a record; choose another --out",
-                   options.out.string()};
-    MUSTER_CHECK_OK(writeOutputs(record, out, tree.templates));
-  }
-  printLines(renderSummary(record, false, kSummaryColumns));
-  return record.exitCode;
+  return showRecord(record, options.out, tree.templates);
 }
 
 }  // namespace muster

@@ -8,6 +8,7 @@
 #include "reports/terminal/terminal.h"
 #include "runner/app/commands/commands.h"
 #include "runner/app/commands/record_input.h"
+#include "runner/app/commands/record_output.h"
 #include "runner/app/node/node_inventory.h"
 #include "runner/app/node/outputs.h"
 #include "runner/app/node/waiver_input.h"
@@ -180,16 +181,7 @@ Result<int> judgeCommand(const JudgeOptions& options) {
   std::string().swap(original);
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const Record record, judgedAgain(std::move(given), sha256, options, tree));
-  if (!options.out.empty()) {
-    MUSTER_TRY(const fs::path out, makeOutputFolder(options.out, "--out"));
-    std::error_code error;
-    if (fs::exists(out / "record.json", error))
-      return Error{ErrorCode::kUsage, "this directory already holds a record; choose another --out",
-                   options.out.string()};
-    MUSTER_CHECK_OK(writeOutputs(record, out, tree.templates));
-  }
-  printLines(renderSummary(record, false, kSummaryColumns));
-  return record.exitCode;
+  return showRecord(record, options.out, tree.templates);
 }
 
 Result<int> reportCommand(const fs::path& path, const fs::path& named) {

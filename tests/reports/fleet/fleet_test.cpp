@@ -309,7 +309,7 @@ TEST(Fleet, AWaiverInOneRecordCoversNoOtherNode) {
     }
     EXPECT_NE(nodeOf(fleet, "n3").state, fleet::NodeState::kAccepted) << nameOf(state);
     EXPECT_EQ(nodeOf(fleet, "n0").state, fleet::NodeState::kQuarantined)
-        << nameOf(state) << ": no record says what a waiver came to on another node";
+        << nameOf(state) << ": a record cannot state the result of a waiver for another node";
   }
   std::vector<Record> own = deferredFleet();
   giveWaiverOf("n3", own[3], WaiverState::kUndecided);
