@@ -245,7 +245,8 @@ struct Fleet : FleetRun {
   std::vector<FleetWaiver> waivers;  ///< those of the file in its order, then those of records
   size_t waiversUnmatched = 0;       ///< each is an error of the fleet
   std::vector<RecordFinding> findings;
-  bool sameMachine = false;    ///< as the options say
+  bool sameMachine = false;  ///< as the options say
+  bool rejectOutliers = false;
   bool allowRejudged = false;  ///< as the options say
   size_t rejudged = 0;         ///< records that count and were judged again
   std::vector<FactDrift> drift;

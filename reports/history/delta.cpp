@@ -49,8 +49,9 @@ class Planner {
     std::vector<size_t> accepted;
     std::vector<size_t> rerun;
     std::vector<size_t> survey;
-    std::string lost;       ///< why an accepted record cannot be used
-    std::string lostParts;  ///< parts of it that are in another node now
+    std::string lost;          ///< why an accepted record cannot be used
+    std::string contradicted;  ///< by an inventory scan that says it is older than the acceptance
+    std::string lostParts;     ///< parts of it that are in another node now
   };
 
   [[nodiscard]] const NodeSummary& record(size_t i) const { return input_.records.nodes[i]; }
@@ -119,15 +120,32 @@ class Planner {
                       node.simulated ? "a simulated inventory scan" : "an inventory scan of hardware"));
       return;
     }
-    if (survey) {
-      if (node.started > input_.accepted.finished) found.survey.push_back(i);
-      return;
-    }
+    if (survey) return placeSurvey(i, found);
     const std::string wrong = mismatchOf(input_, node, found.accepted);
     if (wrong.empty())
       found.rerun.push_back(i);
     else
       delta_.mismatches.push_back(fmt::format("{}: {}", printable(node.path), wrong));
+  }
+
+  /// One that is older than the acceptance tells nothing, unless its clock or the other one was wrong: then
+  /// it shows other parts.
+  void placeSurvey(size_t i, Found& found) {
+    const NodeSummary& node = record(i);
+    const double accepted = acceptedUntil(input_, found.accepted);
+    if (node.started > accepted) return found.survey.push_back(i);
+    const std::string when = fmt::format("of {}, before the node's accepted run ended ({})",
+                                         formatUtc(node.started), formatUtc(accepted));
+    delta_.notTaken.push_back(fmt::format("{}: {}", printable(node.path), when));
+    if (found.accepted.empty()) return;
+    const NodeSummary& before = record(found.accepted.front());
+    const auto parts = partChanges(partsOf(before), partsOf(node));
+    const auto facts = softwareChanges(before, node, *input_.records.names);
+    if (parts.empty() && facts.empty()) return;
+    found.contradicted = fmt::format(
+        "an inventory scan {} shows {}: either a clock was wrong, or the scan is older than the repair and "
+        "must not be given",
+        when, parts.empty() ? facts.front() : parts.front().text());
   }
 
   [[nodiscard]] NodeParts acceptedPartsOf(size_t n) const {
@@ -200,6 +218,7 @@ class Planner {
     if (!found.rerun.empty()) return chooseRerun(n, changed);
     if (!found.lostParts.empty()) return need(node, found.lostParts);
     if (changed) return need(node, whatChanged(node));
+    if (!found.contradicted.empty()) return need(node, found.contradicted);
     if (!found.lost.empty()) return need(node, found.lost);
     node.records = found.accepted;
   }

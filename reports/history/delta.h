@@ -67,6 +67,7 @@ struct Delta {
 /// when
 /// - a newer record, or a part that turned up in another node, shows that it changed, and it was not run
 /// since;
+/// - an inventory scan that says it is older than the acceptance shows other parts: its clock may be wrong;
 /// - one of its accepted records is gone or was edited.
 /// Mismatches: a record of another plan, profile or kind (simulated), of a node that the fleet does not have,
 /// older than the acceptance, less strict, unreadable, of a cluster stage that met no other node; one part in

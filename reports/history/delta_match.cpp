@@ -61,15 +61,23 @@ std::string aloneInGroup(const DeltaInput& input, const NodeSummary& node,
 
 }  // namespace
 
+double acceptedUntil(const DeltaInput& input, const std::vector<size_t>& accepted) {
+  double until = 0;
+  for (const size_t i : accepted) until = std::max(until, input.records.nodes[i].finished);
+  return accepted.empty() ? input.accepted.finished : until;
+}
+
 std::string mismatchOf(const DeltaInput& input, const NodeSummary& node,
                        const std::vector<size_t>& accepted) {
   const KeptFleet& fleet = input.accepted;
   if (std::string other = otherPlan(fleet, node); !other.empty()) return other;
   if (node.rejudged && !fleet.allowRejudged)
     return "it was re-evaluated by `muster judge`, but the fleet was accepted with original records only";
-  if (node.started <= fleet.finished)
-    return fmt::format("of {}, before the fleet run ended ({}), so it cannot show a later replacement",
-                       formatUtc(node.started), formatUtc(fleet.finished));
+  if (const double until = acceptedUntil(input, accepted); node.started <= until)
+    return fmt::format(
+        "of {}, before the node's accepted run ended ({}), so it cannot show a later "
+        "replacement; if the node's clock was wrong then, accept the whole fleet again",
+        formatUtc(node.started), formatUtc(until));
   const NodeSummary* before = accepted.empty() ? likeOf(input, node) : &input.records.nodes[accepted.front()];
   if (before == nullptr || node.profileSha256 != before->profileSha256)
     return fmt::format("evaluated with profile {}; {}; rerun the node with the profile of the acceptance",

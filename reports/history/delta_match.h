@@ -9,6 +9,10 @@
 
 namespace muster::history {
 
+/// When the node's records in `accepted` ended, by the node's own clock: others' may be wrong. Where they are
+/// lost, when the fleet did.
+double acceptedUntil(const DeltaInput& input, const std::vector<size_t>& accepted);
+
 /// Why `node`, measured after the acceptance, cannot stand in for the node's records in `accepted` (indices
 /// into input.records.nodes; empty where they are lost); an empty text: it can.
 std::string mismatchOf(const DeltaInput& input, const fleet::NodeSummary& node,

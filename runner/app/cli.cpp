@@ -229,10 +229,11 @@ CLI::App* addFleet(CLI::App& app, FleetCommandOptions& o) {
       ->type_name("FILE");
   fleet
       ->add_option("--slurm-run", o.slurmRun,
-                   "Slurm run of these records; a record counts only if Slurm confirms how its job ended")
+                   "Slurm run of these records (default: the one they lie in); a record counts only if Slurm "
+                   "confirms how its job ended")
       ->type_name("DIR");
   fleet->add_flag("--unconfirmed", o.unconfirmed,
-                  "with --slurm-run: trust the run directory for jobs Slurm no longer knows");
+                  "trust the run directory of a Slurm run for jobs that Slurm no longer knows");
   addNodeSkus(fleet, o.nodeSkus);
   addSameMachine(fleet, o.sameMachine);
   fleet->add_flag("--allow-rejudged", o.allowRejudged,

@@ -122,6 +122,27 @@ TEST_F(Delta, RefusesTheAcceptedFleetItselfAsASurvey) {
   expectRefused(merge(copy.string()), 2, why);
 }
 
+TEST_F(Delta, TheHistoryTakesNoEditedFleet) {
+  const Json fleet = Json::parse(readWhole(accepted() / "fleet.json"));
+  const auto add = [&](const Json& edited) {
+    EXPECT_TRUE(writeFileAtomically(accepted() / "fleet.json", edited.dump()).ok());
+    return history({"add", accepted().string()});
+  };
+  Json edited = fleet;
+  edited["nodes"][0]["records"][0]["sha256"] = std::string(64, 'a');
+  expectRefused(add(edited), 3, "is missing, was changed, or was not added: not added");
+  edited = fleet;
+  std::swap(edited["nodes"][0]["records"], edited["nodes"][1]["records"]);
+  expectRefused(add(edited), 3, "is of node sim-node-0001, not of sim-node-0000");
+  // A node that was rejected, as an accepted one of the fleet.
+  const fs::path slow = fs::path(again(0, "", "h100x8-one-slow-gpu")) / nodeName(0) / "record.json";
+  fs::copy_file(slow, accepted() / nodeName(0) / "record.json", fs::copy_options::overwrite_existing);
+  edited = fleet;
+  edited["nodes"][0]["records"][0]["sha256"] = sha256Hex(readWhole(slow));
+  expectRefused(add(edited), 3, "is rejected, but the fleet is accepted");
+  EXPECT_THAT(history({"fleets"}).out, HasSubstr("no fleets"));
+}
+
 TEST_F(Delta, SurveySaysWhichNodesMustRunAgain) {
   // Of another plan: only its inventory counts.
   std::string look = kDeltaPlan;
@@ -287,7 +308,7 @@ TEST_F(Delta, RefusesWhatDoesNotBelongToTheAcceptance) {
   expectRefused(merge(accepted().string()), 2,
                 "all of these records are already part of the accepted fleet in");
   dir_.write("before/record.json", readWhole(accepted() / nodeName(1) / "record.json") + "\n");
-  expectRefused(merge((dir_.path() / "before").string()), 2, "before the fleet run ended");
+  expectRefused(merge((dir_.path() / "before").string()), 2, "before the node's accepted run ended");
   dir_.write("torn/sim-node-0001/record.json", "{\"schema\": 1, \"acc");
   expectRefused(merge((dir_.path() / "torn").string()), 2, "cannot be used");
 }

@@ -109,6 +109,51 @@ TEST_F(SlurmForged, NeitherDrainsNorAcceptsWhatSlurmDoesNotConfirm) {
               ContainsRegex("node2 +failed +exit 1, but Slurm reports"));
 }
 
+TEST_F(SlurmForged, EntersNoAcceptanceHistoryOrBaselineWithoutSlurm) {
+  const fs::path accepted = newRun(), again = newRun();
+  ASSERT_EQ(submitSick(accepted, {}, "node[1-2]").exitCode, 0);
+  ASSERT_EQ(submitSick(again, {1}, "node1").exitCode, 1);
+  // The rejected node's record becomes that of a healthy one, by the node's own key and of its own job.
+  auto healthy = readRecord(recordOf(accepted, "node1")), own = readRecord(recordOf(again, "node1"));
+  ASSERT_TRUE(healthy.ok() && own.ok());
+  healthy->environment["SLURM_JOB_ID"] = own->environment["SLURM_JOB_ID"];
+  healthy->launcher = own->launcher;
+  healthy->started = own->started;
+  healthy->finished = own->finished;
+  healthy->plan = own->plan;
+  write(again, "node1", *healthy);
+  std::ofstream(again / "exits" / "node1") << "0\n";
+
+  const auto muster = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), (distDir() / "bin" / "muster").string());
+    return slurm().command(arguments);
+  };
+  const fs::path out = slurm().shared() / "forged";
+  const std::string database = (slurm().shared() / "forged.sqlite").string();
+  constexpr const char* kWhy = "Slurm reports that job [0-9]+ ended with 1, exits/node1 says 0";
+  for (const fs::path& named : {again, again / "records", recordOf(again, "node1")}) {
+    const auto merged = muster({"history", "delta", named.string(), "--since", accepted.string(), "--out",
+                                out.string(), "--db", database});
+    EXPECT_EQ(merged.exitCode, 2) << merged.out;
+    EXPECT_THAT(merged.err, ContainsRegex(kWhy));
+    const auto added = muster({"history", "add", named.string(), "--db", database});
+    EXPECT_EQ(added.exitCode, 3) << added.out;
+    EXPECT_THAT(added.err, ContainsRegex(kWhy));
+  }
+  EXPECT_FALSE(fs::exists(out / "fleet.json"));
+  const auto learned = muster({"baseline", "learn", again.string(), "-o", (out / "new.toml").string()});
+  EXPECT_EQ(learned.exitCode, 2) << learned.out;
+  EXPECT_THAT(learned.err, ContainsRegex(kWhy));
+  for (const fs::path& named : {again, again / "records"}) {
+    const auto judged = muster({"fleet", named.string(), "--expect", (again / "expect.txt").string(),
+                                "--same-machine", "--out", out.string()});
+    EXPECT_EQ(judged.exitCode, 3) << judged.out << judged.err;
+    EXPECT_THAT(readWhole(out / "fleet.json"), ContainsRegex(kWhy));
+  }
+  // What Slurm confirms is taken.
+  EXPECT_EQ(muster({"history", "add", accepted.string(), "--db", database}).exitCode, 0);
+}
+
 TEST_F(SlurmForged, IgnoresLineBreaksInCommentsOfOtherUsers) {
   const fs::path run = newRun();
   ASSERT_EQ(submitSick(run, {1}, "node[1-2]").exitCode, 1);

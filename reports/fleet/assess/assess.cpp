@@ -178,6 +178,7 @@ Result<Fleet> assess(const FleetRecords& records, const FleetOptions& options) {
   fleet.expectedFrom = options.expectedFrom;
   fleet.topologyFrom = options.topologyFrom;
   fleet.sameMachine = options.sameMachine;
+  fleet.rejectOutliers = options.rejectOutliers;
   fleet.allowRejudged = options.allowRejudged;
   fleet.waiversFrom = options.waiversFrom;
   fleet.waiversSha256 = options.waiversSha256;

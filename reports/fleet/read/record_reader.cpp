@@ -102,6 +102,7 @@ class RecordReader::Impl {
     return guarded();
   }
 
+  void setOrigin(RecordOrigin origin) { origin_ = std::move(origin); }
   void keepSpreads() { stages_.keepSpreads(); }
 
   std::string lastNode_;
@@ -396,6 +397,10 @@ Result<NodeSummary> RecordReader::read(const fs::path& path) {
 
 Result<NodeSummary> RecordReader::parse(std::string_view text) {
   return impl_->parse(text);
+}
+
+void RecordReader::setOrigin(RecordOrigin origin) {
+  impl_->setOrigin(std::move(origin));
 }
 
 void RecordReader::keepSpreads() {

@@ -85,19 +85,6 @@ Status checkPath(const RecordRules& rules, const std::string& path) {
   return Error{ErrorCode::kUsage, "no job of this run writes a record here; check who created it", ""};
 }
 
-/// Why what lies at `path` and says that it is of `said` does not count.
-Status checkPlace(const RecordRules& rules, const std::string& path, const std::string& said,
-                  const NodeSummary* record) {
-  MUSTER_CHECK_OK(checkPath(rules, path));
-  if (!rules.nodeAt) return {};
-  const std::string node = rules.nodeAt(path);
-  if (said != node)
-    return Error{
-        ErrorCode::kUsage,
-        fmt::format("it claims to be of {}, but is in the directory of {}: neither counts", said, node), ""};
-  return rules.check ? rules.check(node, path, record) : Status();
-}
-
 /// Why the journal of a run without a record does not count. It has no MAC: where records must have one, only
 /// its place tells whose it is.
 Status checkJournal(const RecordRules& rules, const std::string& path, const std::string& said) {
@@ -161,6 +148,18 @@ std::string shownPath(const fs::path& path, const fs::path& folder) {
 }
 
 }  // namespace
+
+Status checkPlace(const RecordRules& rules, const std::string& path, const std::string& said,
+                  const NodeSummary* record) {
+  MUSTER_CHECK_OK(checkPath(rules, path));
+  if (!rules.nodeAt) return {};
+  const std::string node = rules.nodeAt(path);
+  if (said != node)
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("it claims to be of {}, but is in the directory of {}: neither counts", said, node), ""};
+  return rules.check ? rules.check(node, path, record) : Status();
+}
 
 Result<std::vector<fs::path>> findRecords(const fs::path& folder) {
   MUSTER_TRY(FoundFiles found, findAll(folder, false));

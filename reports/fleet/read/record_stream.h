@@ -49,6 +49,8 @@ class RecordReader {
   Result<NodeSummary> read(const std::filesystem::path& path);
   /// The same from memory.
   Result<NodeSummary> parse(std::string_view text);
+  /// From now on records must come from there.
+  void setOrigin(RecordOrigin origin);
   /// From now on figures have their spread too (Figure::cv), which the history keeps and a fleet needs not.
   void keepSpreads();
   /// The node's name as far as the last record could be read; empty where it could not.
@@ -76,6 +78,10 @@ struct RecordRules {
   /// Why a record that lies with the node `node` does not count; a run that was cut has none (nullptr).
   std::function<Status(const std::string& node, const std::filesystem::path&, const NodeSummary*)> check;
 };
+
+/// Why a record at `path` that says it is of node `said` does not count.
+Status checkPlace(const RecordRules& rules, const std::string& path, const std::string& said,
+                  const NodeSummary* record);
 
 /// The records under `folder`: every file named record.json, and other *.json in folders without one; not
 /// followed: links, folders below a record or a journal, folders that begin with a dot. Sorted. An error if

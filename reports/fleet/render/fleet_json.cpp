@@ -240,6 +240,7 @@ std::string fleetText(const Fleet& fleet, const FleetRecords& records) {
   out.member("topology_from", fleet.topologyFrom);
   out.member("notes", fleet.notes);
   out.member("same_machine", fleet.sameMachine);
+  out.member("reject_outliers", fleet.rejectOutliers);
   out.member("allow_rejudged", fleet.allowRejudged);
   out.list("findings", fleet.findings, plain);
   if (fleet.delta) out.member("delta", toJson(*fleet.delta));

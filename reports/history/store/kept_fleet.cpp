@@ -56,6 +56,7 @@ Status readHead(const Json& json, KeptFleet& fleet) {
   r.read("finished", fleet.finished);
   r.optional("waivers_from", fleet.waiversFrom);
   r.optional("same_machine", fleet.sameMachine);
+  r.optional("reject_outliers", fleet.rejectOutliers);
   r.optional("allow_rejudged", fleet.allowRejudged);
   if (const Json* plan = r.object("plan")) {
     JsonReader p(*plan, "fleet.plan");

@@ -35,10 +35,11 @@ struct KeptFleet {
   std::string planSha256;
   std::vector<std::string> overrides;  ///< the --set arguments
   std::string expectedFrom;
-  bool sameMachine = false;    ///< its nodes were allowed to share a machine
-  bool allowRejudged = false;  ///< records that were judged again were allowed
-  std::string waiversFrom;     ///< the fleet's own waiver file; empty: none was given
-  double started = 0;          ///< seconds since 1970
+  bool sameMachine = false;     ///< its nodes were allowed to share a machine
+  bool rejectOutliers = false;  ///< outliers within limits were rejected too
+  bool allowRejudged = false;   ///< records that were judged again were allowed
+  std::string waiversFrom;      ///< the fleet's own waiver file; empty: none was given
+  double started = 0;           ///< seconds since 1970
   double finished = 0;
   std::vector<FleetMember> nodes;  ///< in the order expected
 };

@@ -9,6 +9,7 @@
 #include "runner/app/baseline/baseline_fleet.h"
 #include "runner/app/baseline/baseline_options.h"
 #include "runner/app/commands/record_input.h"
+#include "runner/app/commands/slurm_records.h"
 #include "runner/core/print.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
@@ -278,6 +279,17 @@ Result<int> learn(const BaselineOptions& options, const FleetToLearn& fleet, con
                       catalog);
 }
 
+Result<fleet::FleetRecords> readRecords(const BaselineOptions& options) {
+  MUSTER_TRY(const auto paths, fleet::findRecords(options.run));
+  MUSTER_TRY(const auto slurm, RecordsOfAnyRun::open(paths, options.unconfirmed));
+  auto records = fleet::readEach(
+      {paths.size(), [&](fleet::RecordReader& reader, size_t i) { return slurm.read(reader, paths[i]); },
+       [&](size_t i) { return validUtf8(paths[i].lexically_relative(options.run).string()); }},
+      fleet::readerThreads());
+  setAsideIncomplete(records);
+  return records;
+}
+
 }  // namespace
 
 Result<int> baselineLearn(BaselineOptions& options) {
@@ -286,8 +298,7 @@ Result<int> baselineLearn(BaselineOptions& options) {
   MUSTER_TRY(options.learn.confidence, shareOption(options.confidence, "--confidence", 0.5, 0.999));
   MUSTER_TRY(const Tree tree, findTree());
   MUSTER_TRY(const Catalog catalog, describePlugins(tree, options.pluginFolders, {}));
-  MUSTER_TRY(fleet::FleetRecords records, fleet::readFleet(options.run));
-  setAsideIncomplete(records);
+  MUSTER_TRY(fleet::FleetRecords records, readRecords(options));
   MUSTER_TRY(FleetToLearn fleet,
              fleetToLearn(records, !options.base.empty()).context("learning from " + options.run.string()));
   for (size_t i = 0; i < records.nodes.size(); ++i) {

@@ -27,6 +27,7 @@ struct BaselineOptions {
   bool correct = false;  ///< correct the limits of the base by few nodes, instead of learning by many
   std::string tolerance = "10%";
   bool force = false;
+  bool unconfirmed = false;  ///< what Slurm has forgotten counts as the run's folder has it
   bool allowSimulated = false;
   // diff
   std::filesystem::path before;

@@ -258,10 +258,10 @@ Result<JudgedFleet> judgeFleet(const FleetCommandOptions& options, const slurm::
 namespace {
 
 /// What Slurm says of a run's jobs; a controller that restarts is asked again.
-Result<slurm::Witness> askPatiently(const fs::path& folder) {
-  MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(folder));
+Result<slurm::Witness> askPatiently(const FleetCommandOptions& options) {
+  MUSTER_TRY(const slurm::RunStore run, slurm::RunStore::open(options.slurmRun));
   for (const double end = systemClock().now() + kSlurmPatience;;) {
-    auto witness = slurm::Witness::ask(run);
+    auto witness = askSlurm(run, options.unconfirmed);
     const bool passing = !witness.ok() && witness.error().code == ErrorCode::kTimeout;
     if (!passing || systemClock().now() > end) return witness;
     printText("trying again: {}\n", witness.error().text());
@@ -270,13 +270,29 @@ Result<slurm::Witness> askPatiently(const fs::path& folder) {
   }
 }
 
+/// Records of a run on Slurm are judged as such, whether or not --slurm-run names it.
+Result<FleetCommandOptions> withSlurmRun(FleetCommandOptions options) {
+  if (!options.slurmRun.empty()) return options;
+  options.slurmRun = slurmRunOf(options.run);
+  if (options.slurmRun.empty()) return options;
+  const fs::path records = options.slurmRun / "records";
+  std::error_code error;
+  if (!fs::equivalent(options.run, options.slurmRun, error) && !fs::equivalent(options.run, records, error))
+    return Error{ErrorCode::kUsage, fmt::format("this is a part of a Slurm run; give {}", records.string()),
+                 options.run.string()};
+  if (options.out.empty()) options.out = options.run;
+  options.run = records;
+  return options;
+}
+
 }  // namespace
 
-Result<int> fleetCommand(const FleetCommandOptions& options) {
+Result<int> fleetCommand(const FleetCommandOptions& given) {
+  MUSTER_TRY(const FleetCommandOptions options, withSlurmRun(given));
   MUSTER_TRY(const Tree tree, findTree());
   std::optional<slurm::Witness> witness;
   if (!options.slurmRun.empty()) {
-    MUSTER_TRY(witness, askPatiently(options.slurmRun));
+    MUSTER_TRY(witness, askPatiently(options));
   }
   MUSTER_TRY(const JudgedFleet judged, judgeFleet(options, witness ? &*witness : nullptr));
   const auto& [records, fleet] = judged;

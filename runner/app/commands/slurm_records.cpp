@@ -48,14 +48,16 @@ class Rules {
   }
 
  private:
-  /// A run begins while its job runs.
+  /// A run begins and ends while its job runs; one in simulation ends in virtual time.
   [[nodiscard]] static Status checkTime(const fleet::NodeSummary& record, const slurm::NodeEnd& end) {
     if (end.standing != Standing::kConfirmed) return {};
     const double from = static_cast<double>(end.start) - slurm::kMaxClockSkew;
     const double to = static_cast<double>(end.end) + slurm::kMaxClockSkew;
-    if (record.started >= from && record.started <= to) return {};
-    return refused(fmt::format("it says that it began at {}, job {} ran from {} to {}",
-                               formatUtc(record.started), end.job, formatUtc(static_cast<double>(end.start)),
+    const auto within = [&](double time) { return time >= from && time <= to; };
+    if (within(record.started) && (record.simulated || within(record.finished))) return {};
+    return refused(fmt::format("it says that it ran from {} to {}, job {} ran from {} to {}",
+                               formatUtc(record.started), formatUtc(record.finished), end.job,
+                               formatUtc(static_cast<double>(end.start)),
                                formatUtc(static_cast<double>(end.end))));
   }
 
@@ -107,6 +109,58 @@ Result<fleet::RecordRules> slurmRules(const slurm::RunStore& run, const slurm::W
     return each.check(node, path, record);
   };
   return rules;
+}
+
+fs::path slurmRunOf(const fs::path& path) {
+  std::error_code error;
+  // Whatever has taken the place of slurm.json: RunStore::open() says what is wrong with it.
+  const auto isRun = [&](const fs::path& folder) {
+    return fs::exists(fs::symlink_status(folder / "slurm.json", error));
+  };
+  if (isRun(path)) return path;
+  const fs::path named = fs::absolute(path, error).lexically_normal();
+  // A link below records/ leads out of the run, one on the way to it does not.
+  for (const fs::path& way : {named, fs::weakly_canonical(named, error)})
+    for (fs::path at = way; at.has_relative_path(); at = at.parent_path())
+      if (at.filename() == "records" && isRun(at.parent_path())) return at.parent_path();
+  return {};
+}
+
+Result<slurm::Witness> askSlurm(const slurm::RunStore& run, bool unconfirmed) {
+  auto witness = slurm::Witness::ask(run);
+  if (witness.ok() || !unconfirmed || witness.error().code == ErrorCode::kTimeout) return witness;
+  MUSTER_TRY(const uid_t owner, run.owner());
+  MUSTER_TRY(auto jobs, run.jobs());
+  return slurm::Witness(run, std::move(jobs), {}, owner);
+}
+
+Result<RecordsOfAnyRun> RecordsOfAnyRun::open(const std::vector<fs::path>& records, bool unconfirmed) {
+  RecordsOfAnyRun all;
+  for (const fs::path& record : records) {
+    const fs::path folder = slurmRunOf(record);
+    if (folder.empty() || all.runs_.contains(folder)) continue;
+    MUSTER_TRY(slurm::RunStore store, slurm::RunStore::open(folder));
+    MUSTER_TRY(slurm::Witness witness, askSlurm(store, unconfirmed).context(folder.string()));
+    auto run = std::make_unique<Run>(Run{std::move(store), std::move(witness), {}});
+    MUSTER_TRY(run->rules, slurmRules(run->store, run->witness, unconfirmed));
+    all.runs_.emplace(folder, std::move(run));
+  }
+  return all;
+}
+
+Result<fleet::NodeSummary> RecordsOfAnyRun::read(fleet::RecordReader& reader, const fs::path& record) const {
+  const auto found = runs_.find(slurmRunOf(record));
+  const Run* run = found == runs_.end() ? nullptr : found->second.get();
+  reader.setOrigin(run == nullptr ? fleet::RecordOrigin() : run->rules.origin);
+  auto node = reader.read(record);
+  if (run == nullptr || !node.ok()) return node;
+  std::error_code error;
+  fs::path place =
+      fs::absolute(record, error).lexically_normal().lexically_relative(found->first / "records");
+  if (*place.begin() == "..")
+    place = fs::weakly_canonical(record, error).lexically_relative(found->first / "records");
+  MUSTER_CHECK_OK(checkPlace(run->rules, place.string(), node->node, &*node));
+  return node;
 }
 
 std::string forgottenNote(const slurm::RunStore& run, const slurm::Witness& witness) {

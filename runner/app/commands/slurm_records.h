@@ -3,6 +3,9 @@
 // and says what Slurm says of the node's job.
 #pragma once
 
+#include <filesystem>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,6 +22,29 @@ std::string nodeOfPath(const slurm::Submission& submission, const std::filesyste
 /// `witness` must outlive the rules.
 Result<fleet::RecordRules> slurmRules(const slurm::RunStore& run, const slurm::Witness& witness,
                                       bool unconfirmed);
+
+/// The folder of the run on Slurm that `path` lies in: at it, at its records/ or below those. Empty: none.
+std::filesystem::path slurmRunOf(const std::filesystem::path& path);
+
+/// Slurm's answer; with `unconfirmed` also where there is no Slurm to ask, as if it had forgotten all jobs.
+Result<slurm::Witness> askSlurm(const slurm::RunStore& run, bool unconfirmed);
+
+/// Reads records, wherever they lie, by the rules of the run on Slurm that they lie in, if there is one.
+class RecordsOfAnyRun {
+ public:
+  /// Asks Slurm once for each run of `records`. `unconfirmed`: as for slurmRules().
+  static Result<RecordsOfAnyRun> open(const std::vector<std::filesystem::path>& records, bool unconfirmed);
+  /// As RecordReader::read(); an Error also where the rules refuse the record. From any thread.
+  Result<fleet::NodeSummary> read(fleet::RecordReader& reader, const std::filesystem::path& record) const;
+
+ private:
+  struct Run {
+    slurm::RunStore store;
+    slurm::Witness witness;
+    fleet::RecordRules rules;  ///< point to the two above
+  };
+  std::map<std::filesystem::path, std::unique_ptr<Run>> runs_;  ///< by folder
+};
 
 /// What a report says of nodes whose jobs Slurm has forgotten; empty where it remembers all.
 std::string forgottenNote(const slurm::RunStore& run, const slurm::Witness& witness);

@@ -76,6 +76,11 @@ void addPrune(CLI::App* prune, HistoryOptions& o) {
   prune->footer(kPruneExamples);
 }
 
+void addUnconfirmed(CLI::App* command, HistoryOptions& o) {
+  command->add_flag("--unconfirmed", o.unconfirmed,
+                    "trust the run directory of a Slurm run for jobs that Slurm no longer knows");
+}
+
 void addDelta(CLI::App* delta, HistoryOptions& o) {
   delta->add_option("runs", o.reruns, "directories of runs after the repair")->type_name("RUN");
   delta
@@ -93,6 +98,7 @@ void addDelta(CLI::App* delta, HistoryOptions& o) {
       ->type_name("FILE");
   delta->add_flag("--reject-outliers", o.rejectOutliers,
                   "also reject statistical outliers within limits, as in `muster fleet`");
+  addUnconfirmed(delta, o);
   delta->footer(kDeltaExamples);
 }
 
@@ -113,6 +119,7 @@ std::unique_ptr<HistoryCommands> addHistory(CLI::App& app) {
   commands->add = sub("add", "add the records of these runs");
   commands->add->add_option("runs", o.records, "run directories, parents of run directories, or record files")
       ->required();
+  addUnconfirmed(commands->add, o);
   commands->list = sub("list", "list the stored runs");
   commands->show = sub("show", "show one run's result");
   commands->show->add_option("run", o.runs, "run number, or the first characters of the run id")

@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 
 #include "reports/fleet/read/record_stream.h"
 #include "reports/history/series_reader.h"
 #include "runner/app/commands/measured_only.h"
 #include "runner/app/commands/record_input.h"
+#include "runner/app/commands/slurm_records.h"
 #include "runner/app/history/history_json.h"
 #include "runner/app/process/print_error.h"
 #include "runner/core/clock.h"
@@ -43,12 +45,38 @@ Result<std::vector<fs::path>> recordsAt(const fs::path& path) {
   return std::vector<fs::path>{path};
 }
 
-/// Keeps the fleet of a folder, if there is one in it. False: it is there, and cannot be read.
-Result<bool> addFleet(history::Store& store, const fs::path& folder, size_t& kept) {
+struct AddedRecord {
+  std::string node;
+  Acceptance acceptance = Acceptance::kIncomplete;
+};
+
+/// Whether an accepted fleet has the records it names; `added` are those of its folder, by digest.
+Status checkRecords(const history::KeptFleet& fleet, const std::map<std::string, AddedRecord>& added) {
+  if (fleet.acceptance != Acceptance::kAccepted) return {};
+  const auto refused = [&](const history::FleetEntry& entry, const std::string& why) {
+    return Error{ErrorCode::kUsage, fmt::format("its record {} {}", printable(entry.path), why),
+                 fleet.folder.string()};
+  };
+  for (const history::FleetMember& member : fleet.nodes)
+    for (const history::FleetEntry& entry : member.records) {
+      const auto found = added.find(entry.sha256);
+      if (found == added.end()) return refused(entry, "is missing, was changed, or was not added");
+      if (found->second.node != member.name)
+        return refused(entry, fmt::format("is of node {}, not of {}", found->second.node, member.name));
+      if (found->second.acceptance == Acceptance::kRejected && fleet.waiversFrom.empty())
+        return refused(entry, "is rejected, but the fleet is accepted");
+    }
+  return {};
+}
+
+/// Keeps the fleet of a folder, if there is one in it. False: it is there, and was not added.
+Result<bool> addFleet(history::Store& store, const fs::path& folder,
+                      const std::map<std::string, AddedRecord>& added, size_t& kept) {
   if (history::fleetFileIn(folder).empty()) return true;
   const auto fleet = history::readFleetIn(folder);
-  if (!fleet.ok()) {
-    printError(fmt::format("{}: not added", fleet.error().text()));
+  const Status sound = fleet.ok() ? checkRecords(*fleet, added) : Status(fleet.error());
+  if (!sound.ok()) {
+    printError(fmt::format("{}: not added", sound.error().text()));
     return false;
   }
   MUSTER_TRY(const bool isNew, store.addFleet(*fleet, systemClock().wallUnix()));
@@ -67,20 +95,21 @@ Result<int> add(const HistoryOptions& options) {
   size_t kept = 0, known = 0, bad = 0, fleets = 0;
   for (const fs::path& given : options.records) {
     MUSTER_TRY(const auto records, recordsAt(given));
-    MUSTER_TRY(const bool readable, addFleet(store, given, fleets));
-    bad += readable ? 0 : 1;
+    MUSTER_TRY(const auto slurm, RecordsOfAnyRun::open(records, options.unconfirmed));
+    std::map<std::string, AddedRecord> added;
     for (const fs::path& path : records) {
       // Names of its own: a record is read, kept and forgotten, so memory does not grow with their number.
       fleet::FleetNames names;
       fleet::RecordReader reader(names);
       reader.keepSpreads();
-      auto node = reader.read(path);
+      auto node = slurm.read(reader, path);
       const Status whole = node.ok() ? checkKept(path) : Status(node.error());
       if (!whole.ok()) {
         ++bad;
         printError(fmt::format("{}: not added: {}", printable(path.string()), whole.error().message));
         continue;
       }
+      added[node->sha256] = {node->node, node->acceptance};
       if (node->rejudged) {
         ++bad;
         printError(
@@ -93,6 +122,8 @@ Result<int> add(const HistoryOptions& options) {
       MUSTER_TRY(const bool isNew, store.add(*node, names, systemClock().wallUnix()));
       ++(isNew ? kept : known);
     }
+    MUSTER_TRY(const bool readable, addFleet(store, given, added, fleets));
+    bad += readable ? 0 : 1;
   }
   if (options.json)
     printJson({{"kept", kept}, {"known", known}, {"unreadable", bad}, {"fleets", fleets}});

@@ -28,6 +28,7 @@ struct HistoryOptions {
   std::filesystem::path out;
   std::filesystem::path waivers;  ///< of the fleet; empty: none
   bool rejectOutliers = false;
+  bool unconfirmed = false;  ///< add, delta: what Slurm has forgotten counts as the run's folder has it
   history::PruneRule rule;
   bool apply = false;  ///< prune: remove; else only say what would be removed
 };

@@ -13,6 +13,7 @@
 #include "reports/history/delta.h"
 #include "runner/app/commands/commands.h"
 #include "runner/app/commands/record_input.h"
+#include "runner/app/commands/slurm_records.h"
 #include "runner/app/history/history_command.h"
 #include "runner/app/history/history_json.h"
 #include "runner/app/node/waiver_input.h"
@@ -114,24 +115,30 @@ Status checkAccepted(const KeptFleet& fleet, const HistoryOptions& options) {
 }
 
 /// Reads all of them into one table. What cannot be read of the accepted fleet is found missing by its
-/// digest.
-DeltaInput readAll(KeptFleet accepted, const std::vector<FoundRecord>& found, const Waivers& waivers) {
+/// digest, which also says that a record is the one that was accepted.
+Result<DeltaInput> readAll(KeptFleet accepted, const std::vector<FoundRecord>& found, const Waivers& waivers,
+                           bool unconfirmed) {
   DeltaInput input;
   input.accepted = std::move(accepted);
+  std::vector<fs::path> news;
+  for (const FoundRecord& record : found)
+    if (record.use != RecordUse::kAccepted) news.push_back(record.path);
+  MUSTER_TRY(const auto slurm, RecordsOfAnyRun::open(news, unconfirmed));
+  const RecordsOfAnyRun none;
   const auto nameOf = [&](size_t i) { return validUtf8(found[i].path.string()); };
-  input.records = fleet::readEach(
-      {found.size(), [&](fleet::RecordReader& reader, size_t i) { return reader.read(found[i].path); },
-       nameOf},
-      fleet::readerThreads(), {}, waivers.list);
+  const auto read = [&](fleet::RecordReader& reader, size_t i) {
+    return (found[i].use == RecordUse::kAccepted ? none : slurm).read(reader, found[i].path);
+  };
+  input.records = fleet::readEach({found.size(), read, nameOf}, fleet::readerThreads(), {}, waivers.list);
   setAsideIncomplete(input.records);
   std::map<std::string, RecordUse> uses;
   for (size_t i = 0; i < found.size(); ++i) uses.emplace(nameOf(i), found[i].use);
   for (const auto& node : input.records.nodes) input.uses.push_back(uses.at(node.path));
   auto& bad = input.records.quarantined;
-  const auto news = std::stable_partition(
+  const auto first = std::stable_partition(
       bad.begin(), bad.end(), [&](const auto& one) { return uses.at(one.path) != RecordUse::kAccepted; });
-  input.unreadable.assign(news, bad.end());
-  bad.erase(news, bad.end());
+  input.unreadable.assign(first, bad.end());
+  bad.erase(first, bad.end());
   return input;
 }
 
@@ -231,7 +238,7 @@ fleet::FleetOptions fleetOptions(const KeptFleet& accepted, const HistoryOptions
   wanted.manyRuns = true;
   wanted.sameMachine = accepted.sameMachine;
   wanted.allowRejudged = accepted.allowRejudged;
-  wanted.rejectOutliers = options.rejectOutliers;
+  wanted.rejectOutliers = accepted.rejectOutliers || options.rejectOutliers;
   wanted.waiversFrom = options.waivers.filename().string();
   wanted.waiversSha256 = waivers.sha256;
   return wanted;
@@ -307,7 +314,7 @@ Result<int> historyDelta(const HistoryOptions& options) {
   if (!options.waivers.empty()) {
     MUSTER_TRY(waivers, readWaivers(options.waivers, systemClock().wallUnix()));
   }
-  DeltaInput input = readAll(std::move(accepted), found, waivers);
+  MUSTER_TRY(DeltaInput input, readAll(std::move(accepted), found, waivers, options.unconfirmed));
   MUSTER_CHECK_OK(checkNews(input));
   const Delta delta = history::planDelta(input);
   if (!delta.mismatches.empty())

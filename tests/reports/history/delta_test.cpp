@@ -100,6 +100,25 @@ TEST_F(HistoryDelta, WantsANodeRunAgainInWhichAPartWasReplaced) {
   EXPECT_THAT(delta.nodes[1].why, HasSubstr("not retested since"));
 }
 
+TEST_F(HistoryDelta, HoldsANodeAgainstItsOwnClock) {
+  // n1's clock was 100 years ahead, so the fleet's end is too: of n2 that says nothing.
+  of(0).finished = input_.accepted.finished = kAccepted + 3e9;
+  add(replaced("n2"), RecordUse::kSurvey);
+  Delta delta = plan();
+  EXPECT_THAT(delta.needing(), ElementsAre("n2"));
+  add(replaced("n2", kLater + 5), RecordUse::kRerun);
+  EXPECT_THAT(plan().mismatches, IsEmpty());
+  // A scan of n1 seems older than its acceptance. That it shows the same parts tells nothing; other parts do.
+  const size_t scan = add(record("n1", kLater), RecordUse::kSurvey);
+  delta = plan();
+  EXPECT_THAT(delta.needing(), IsEmpty());
+  EXPECT_THAT(delta.notTaken, ElementsAre(HasSubstr("before the node's accepted run ended")));
+  of(scan).devices[1].serial = "new";
+  delta = plan();
+  EXPECT_THAT(delta.needing(), ElementsAre("n1"));
+  EXPECT_THAT(delta.nodes[0].why, HasSubstr("shows gpu1: n1-gpu1 replaced by new: either a clock was wrong"));
+}
+
 TEST_F(HistoryDelta, TakesTheNewRecordOfAReplacedNodeAndTheOthersAsTheyWere) {
   const size_t again = add(replaced("n2"), RecordUse::kRerun);
   const Delta delta = plan();
@@ -225,7 +244,7 @@ TEST_F(HistoryDelta, RefusesWhatWasMeasuredOtherwise) {
   refused("evaluated with profile", [](Node& n) { n.profileSha256 = "other"; });
   refused("evaluated with profile (none)", [](Node& n) { n.profileSha256 = n.profileName = ""; });
   refused("measured on backend host", [](Node& n) { n.backend = "host"; });
-  refused("before the fleet run ended", [](Node& n) { n.started = kAccepted + 50; });
+  refused("before the node's accepted run ended", [](Node& n) { n.started = kAccepted + 5; });
   refused("node n9 is not in the accepted fleet", [](Node& n) { n.node = "n9"; });
   EXPECT_THAT(plan().mismatches, IsEmpty());
   of(1).strict = true;
@@ -281,11 +300,6 @@ TEST_F(HistoryDelta, NeverHidesThatAnUntouchedNodeFailedNow) {
   node.acceptance = Acceptance::kRejected;
   const size_t at = add(node, RecordUse::kRerun);
   EXPECT_THAT(plan().nodes[0].records, ElementsAre(at));
-}
-
-TEST_F(HistoryDelta, AsksNoSurveyFromBeforeTheAcceptance) {
-  add(replaced("n2", kAccepted - 1000), RecordUse::kSurvey);
-  EXPECT_THAT(plan().needing(), IsEmpty());
 }
 
 TEST_F(HistoryDelta, NotesAStrangerInASurvey) {
