@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times `muster run plans/environment.toml` as a whole process, report included, beside `python3 -c "import torch"`.
+"""Times `muster run plans/environment.toml` as a whole process, report included, beside `python -c "import torch"`.
 
 The two run in turn (A B A B ...), so that both see the same machine; the figure is the median of the pairs' ratios.
-Usage: environment_cost.py MUSTER PLAN [--pairs N]. Ends 1 when the goal is missed, 2 when a run itself failed.
+Usage: environment_cost.py MUSTER PLAN PYTHON [--pairs N]. PYTHON has torch. Ends 1 when the goal is missed, 2 when a run itself failed.
 """
 import argparse
 import pathlib
@@ -13,7 +13,6 @@ import tempfile
 import time
 
 GOAL = 1 / 30
-TORCH = ["/usr/bin/python3", "-c", "import torch"]
 
 
 class RunFailed(Exception):
@@ -29,19 +28,19 @@ def wall_time(command):
     return seconds
 
 
-def pair(muster, plan, folder):
+def pair(muster, plan, python, folder):
     out = pathlib.Path(folder, "out")
     first = wall_time([muster, "run", plan, "--out", str(out)])
     if not (out / "report.html").is_file():
         raise RunFailed(f"{muster} left no report in {out}")
-    return first, wall_time(TORCH)
+    return first, wall_time([python, "-c", "import torch"])
 
 
-def measure(muster, plan, pairs):
+def measure(muster, plan, python, pairs):
     times = []
     for number in range(pairs + 1):  # the first pair fills the caches and is not counted
         with tempfile.TemporaryDirectory() as folder:
-            times.append(pair(muster, plan, folder))
+            times.append(pair(muster, plan, python, folder))
         print(f"\rpair {number} of {pairs}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return times[1:]
@@ -55,16 +54,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("muster")
     parser.add_argument("plan")
+    parser.add_argument("python")
     parser.add_argument("--pairs", type=int, default=7)
     options = parser.parse_args()
     try:
-        times = measure(options.muster, options.plan, options.pairs)
+        times = measure(options.muster, options.plan, options.python, options.pairs)
     except (RunFailed, OSError) as error:
         print(f"environment_cost: {error}", file=sys.stderr)
         return 2
     print(f"{'wall time in ms':34} {'min':>9} {'median':>9} {'max':>9}")
     show("muster run environment.toml", [a for a, _ in times])
-    show('python3 -c "import torch"', [b for _, b in times])
+    show('python -c "import torch"', [b for _, b in times])
     ratio = statistics.median(a / b for a, b in times)
     met = ratio <= GOAL
     print(f"{'PASS' if met else 'MISS'}: median ratio 1/{1 / ratio:.1f} over {len(times)} pairs, required at most 1/{1 / GOAL:.0f}")
