@@ -9,6 +9,7 @@
 #include "plugins/sdk/test_case.h"
 #include "runner/core/text.h"
 #include "runner/system/files.h"
+#include "runner/system/trust.h"
 
 namespace muster::exec {
 namespace fs = std::filesystem;
@@ -51,9 +52,9 @@ class CommandSession : public sdk::Session {
     MUSTER_TRY(std::vector<std::string> environment, allowedEnvironment(params.environment));
     tellPlace(environment);
     MUSTER_CHECK_OK(reportProgram(program));
+    MUSTER_CHECK_OK(makeOwnSubfolder(place_.folder.parent_path(), "stage's artifacts folder"));
+    MUSTER_CHECK_OK(makeOwnSubfolder(place_.folder, "program's work folder"));
     std::error_code error;
-    fs::create_directories(place_.folder, error);
-    if (error) return Error{ErrorCode::kIo, error.message(), place_.folder.string()};
     const ProgramRun ended =
         runToEnd(params, program, environment, place_.folder, [this] { return host_.cancelled(); });
     fs::remove(place_.folder, error);  // stays if the program left files there

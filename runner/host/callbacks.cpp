@@ -13,6 +13,7 @@
 #include "runner/core/text.h"
 #include "runner/host/abi_version.h"
 #include "runner/system/files.h"
+#include "runner/system/trust.h"
 
 namespace muster {
 namespace {
@@ -220,9 +221,8 @@ Result<std::string> HostCallbacks::keepArtifact(const char* name, const void* da
         "folders");
   if (data == nullptr && size > 0) return badCall("its data is NULL");
   if (request_.artifactDir.empty()) return badCall("the request names no artifact_dir");
+  MUSTER_CHECK_OK(makeOwnSubfolder(request_.artifactDir, "stage's artifacts folder"));
   std::error_code failure;
-  std::filesystem::create_directories(request_.artifactDir, failure);
-  if (failure) return Error{ErrorCode::kIo, failure.message(), request_.artifactDir};
   // The plugin may have changed the umask: its runner must be able to read what it kept.
   constexpr auto kAdd = std::filesystem::perm_options::add;
   std::filesystem::permissions(request_.artifactDir, std::filesystem::perms::owner_all, kAdd, failure);

@@ -23,6 +23,8 @@ namespace muster {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr const char* kPlanted = "another user may have put it there: remove it, or choose another folder";
+
 /// Whose files are believed beside root's.
 struct Believed {
   uid_t user = geteuid();
@@ -293,12 +295,11 @@ Result<fs::path> rootsOutput(const fs::path& folder, Missing missing,
 Status checkOwnFile(int fd, const fs::path& path) {
   struct stat info {};
   if (fstat(fd, &info) != 0) return cannotWrite(path, errno);
-  const char* next = "another user may have put it there: remove it, or choose another folder";
-  if (!S_ISREG(info.st_mode)) return refused(fmt::format("it is not a regular file; {}", next), path);
+  if (!S_ISREG(info.st_mode)) return refused(fmt::format("it is not a regular file; {}", kPlanted), path);
   if (info.st_uid != geteuid())
-    return refused(fmt::format("it belongs to user {}; {}", info.st_uid, next), path);
+    return refused(fmt::format("it belongs to user {}; {}", info.st_uid, kPlanted), path);
   if (info.st_nlink > 1)
-    return refused(fmt::format("it has {} names (hard links); {}", info.st_nlink, next), path);
+    return refused(fmt::format("it has {} names (hard links); {}", info.st_nlink, kPlanted), path);
   return {};
 }
 
@@ -322,9 +323,7 @@ Result<Fd> openOwnFile(const fs::path& path, int flags, mode_t mode) {
   file.reset(open(path.c_str(), safe));
   // ELOOP: a symbolic link. ENXIO: a pipe that nobody reads, or a socket.
   if (!file.valid() && (errno == ELOOP || errno == ENXIO))
-    return refused(
-        "it is not a regular file; another user may have put it there: remove it, or choose another folder",
-        path);
+    return refused(fmt::format("it is not a regular file; {}", kPlanted), path);
   if (!file.valid()) return cannotWrite(path, errno);
   MUSTER_CHECK_OK(checkOwnFile(file.get(), path));
   if ((flags & O_TRUNC) != 0 && ftruncate(file.get(), 0) != 0) return cannotWrite(path, errno);
@@ -379,6 +378,18 @@ Result<fs::path> outputFolder(const fs::path& folder) {
 Result<fs::path> makeOwnFolder(const fs::path& folder) {
   if (geteuid() == 0) return rootsOutput(folder, Missing::kMade, {});
   return makeOutputFolder(folder, "");
+}
+
+Status makeOwnSubfolder(const fs::path& folder, const std::string& kind) {
+  struct stat info {};
+  if (mkdir(folder.c_str(), 0755) == 0) return {};
+  if (errno != EEXIST || lstat(folder.c_str(), &info) != 0)
+    return Error{ErrorCode::kUsage, fmt::format("cannot make the {}: {}", kind, errnoText(errno)),
+                 folder.string()};
+  if (!S_ISDIR(info.st_mode)) return refused(fmt::format("it is not a folder; {}", kPlanted), folder);
+  const auto own = ownFolder(folder, kind);
+  if (own.ok()) return {};
+  return Error{own.error().code, fmt::format("{}; {}", own.error().message, kPlanted), own.error().where};
 }
 
 Result<fs::path> makeOutputFolder(const fs::path& folder, const std::string& option) {

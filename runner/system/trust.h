@@ -63,4 +63,9 @@ Result<std::filesystem::path> makeOutputFolder(const std::filesystem::path& fold
 /// root could remove it there.
 Result<std::filesystem::path> makeOwnFolder(const std::filesystem::path& folder);
 
+/// Makes a folder (mode 0755, less the umask) inside one that ownFolder() accepts, or takes the one that is
+/// there. Refuses what others could have put there while they could write to the one above: a symbolic link,
+/// anything but a folder, and what ownFolder() refuses. `kind` is for the message: "artifacts folder".
+Status makeOwnSubfolder(const std::filesystem::path& folder, const std::string& kind);
+
 }  // namespace muster

@@ -160,6 +160,21 @@ TEST(Operator, CannotChangeARunByResumingIt) {
       << "the same may be said";
 }
 
+TEST(Operator, DoesNotRunInFoldersThatAnotherUserMade) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to give a folder to another user";
+  TempDir dir;
+  ASSERT_EQ(chmod(dir.path().c_str(), 0755), 0);
+  for (const char* name : {"artifacts", "requests", "output", "artifacts/muster:inventory"}) {
+    const auto out = dir.path() / ("run-" + std::string(name).substr(0, 3) + std::to_string(strlen(name)));
+    std::filesystem::create_directories(out / name);
+    ASSERT_EQ(chown((out / name).c_str(), 65534, 65534), 0);
+    const auto refused = shell(simulatedRun(out));
+    EXPECT_NE(refused.exitCode, 0) << name;
+    EXPECT_THAT(refused.out + refused.err, HasSubstr("belongs to user 65534")) << name;
+    EXPECT_TRUE(std::filesystem::is_empty(out / name)) << name;
+  }
+}
+
 TEST(Operator, IsOfferedEveryOptionByTheShell) {
   const auto complete = [](const std::string& words, int at) {
     const auto result = shell("source <(\"$0\" completion bash); COMP_WORDS=(" + words +

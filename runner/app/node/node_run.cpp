@@ -92,7 +92,10 @@ Result<Record> NodeRun::run() {
 }
 
 Result<Record> NodeRun::runToEnd() {
-  MUSTER_CHECK_OK(makeFolders());
+  if (Status made = makeFolders(); !made.ok()) {
+    if (!RunFolder::holdsRun(folder_.path())) folder_.discard();
+    return std::move(made).error();
+  }
   std::optional<Journal> earlier;
   if (RunFolder::holdsRun(folder_.path())) {
     MUSTER_TRY(earlier, folder_.readJournal());

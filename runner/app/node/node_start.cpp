@@ -12,6 +12,7 @@
 #include "runner/sku/network_peaks.h"
 #include "runner/system/files.h"
 
+#include "runner/system/trust.h"
 namespace muster {
 namespace fs = std::filesystem;
 namespace {
@@ -44,13 +45,8 @@ const std::string& requiredSku(const Plan& plan, const RunOptions& options) {
 }
 
 Status NodeRun::makeFolders() {
-  for (const char* name : {"artifacts", "requests", "output"}) {
-    std::error_code error;
-    fs::create_directories(folder_.path() / name, error);
-    if (error)
-      return Error{ErrorCode::kUsage, "cannot make the folder: " + error.message(),
-                   (folder_.path() / name).string()};
-  }
+  for (const char* name : {"artifacts", "requests", "output"})
+    MUSTER_CHECK_OK(makeOwnSubfolder(folder_.path() / name, fmt::format("{} folder", name)));
   return {};
 }
 

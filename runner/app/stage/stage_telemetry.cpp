@@ -2,6 +2,7 @@
 // Starts, reads and stops the telemetry process of a stage.
 #include "runner/app/stage/stage_telemetry.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 
@@ -16,6 +17,7 @@
 #include "runner/core/digits.h"
 #include "runner/core/text.h"
 #include "runner/system/files.h"
+#include "runner/system/trust.h"
 
 namespace muster {
 namespace {
@@ -134,8 +136,16 @@ GroupOptions StageTelemetry::options() {
 
 void StageTelemetry::openRaw() {
   rawPath_ = node_.folder / "artifacts" / (stage_.name + ".telemetry.jsonl.gz");
-  raw_.reset(gzopen(rawPath_.c_str(), "wbe"));
-  if (!raw_) problem_ = "cannot write " + rawPath_.string() + ": " + errnoText(errno);
+  auto file = openOwnFile(rawPath_, O_WRONLY | O_TRUNC);
+  if (!file.ok()) {
+    problem_ = file.error().text();
+    return;
+  }
+  raw_.reset(gzdopen(file->get(), "wb"));
+  if (raw_)
+    file->release();
+  else
+    problem_ = "cannot write " + rawPath_.string() + ": " + errnoText(errno);
 }
 
 void StageTelemetry::start() {

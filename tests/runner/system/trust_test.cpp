@@ -325,6 +325,30 @@ TEST(OwnFolder, OfRootIsNotWhereAnotherUserOrAGroupCouldReplaceIt) {
   EXPECT_FALSE(other);
 }
 
+TEST(OwnSubfolder, IsMadeOrTakenWhereNobodyElseCouldHaveMadeIt) {
+  const TempDir run;
+  const fs::path made = run.path() / "made";
+  EXPECT_TRUE(makeOwnSubfolder(made, "output folder").ok());
+  EXPECT_TRUE(makeOwnSubfolder(made, "output folder").ok()) << "it is this user's";
+  ASSERT_EQ(chmod(made.c_str(), 01777), 0);
+  EXPECT_THAT(makeOwnSubfolder(made, "output folder").error().text(),
+              AllOf(HasSubstr("the output folder is writable by others"), HasSubstr(made.string())));
+  const TempDir elsewhere;
+  fs::create_symlink(elsewhere.path(), run.path() / "link");
+  EXPECT_THAT(makeOwnSubfolder(run.path() / "link", "output folder").error().text(),
+              HasSubstr("it is not a folder; another user may have put it there"));
+  write(run.path() / "file", "");
+  EXPECT_FALSE(makeOwnSubfolder(run.path() / "file", "output folder").ok());
+  EXPECT_THAT(makeOwnSubfolder(run.path() / "not" / "there", "output folder").error().text(),
+              HasSubstr("cannot make the output folder"));
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
+  ASSERT_EQ(chmod(made.c_str(), 0755), 0);
+  ASSERT_EQ(chown(made.c_str(), kStranger, kStranger), 0);
+  EXPECT_THAT(
+      makeOwnSubfolder(made, "output folder").error().text(),
+      AllOf(HasSubstr("the output folder belongs to user 12345"), HasSubstr("choose another folder")));
+}
+
 TEST(OutputFolder, OfRootIsNotReachedByAnothersLink) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
   const TempDir roots, his;
