@@ -38,6 +38,7 @@ struct RdmaPort {
   std::string layer;     ///< InfiniBand or Ethernet
   std::string rate;      ///< "400 Gb/sec (4X NDR)"
   std::string firmware;
+  std::string guid;           ///< of the device's node; empty: not told
   double bytesPerSecond = 0;  ///< line rate one way; 0: not told
   int numaNode = -1;
   int64_t errors = 0;  ///< symbol errors, link downed, receive errors: sum of the port's error counters

@@ -47,6 +47,22 @@ remedy = "test"
 class GpuNode {
  public:
   ProcessResult run(const std::string& scenario, const std::vector<std::string>& more = {}) {
+    return start(
+        scenario,
+        std::vector<std::string>{dir_.write("plan.toml", kPlan).string(), "--out", out().string()} + more);
+  }
+  /// Goes on with the run as if it had been interrupted after its inventory.
+  ProcessResult resume(const std::string& scenario) {
+    const std::string journal = readWhole(out() / "journal.jsonl");
+    const size_t inventory = journal.find('\n', journal.find('\n') + 1);
+    std::filesystem::resize_file(out() / "journal.jsonl", inventory + 1);
+    std::filesystem::remove(out() / "record.json");
+    return start(scenario, {"--resume", out().string()});
+  }
+  [[nodiscard]] std::filesystem::path out() const { return dir_.path() / "run"; }
+
+ private:
+  ProcessResult start(const std::string& scenario, const std::vector<std::string>& more) {
     const auto plugins = dir_.path() / "plugins";
     std::filesystem::create_directories(plugins);
     const auto library = buildDir() / "tests/fakes/nvml/fake-work.so";
@@ -56,14 +72,9 @@ class GpuNode {
     options.environment["LD_LIBRARY_PATH"] = (buildDir() / "tests/fakes/nvml").string();
     options.environment[kScenarioVariable] = dir_.write("scenario.txt", "count 8\n" + scenario).string();
     options.environment[kWorkVariable] = (dir_.path() / "work").string();
-    return runMuster(std::vector<std::string>{"run", dir_.write("plan.toml", kPlan).string(), "--out",
-                                              out().string(), "--plugins", plugins.string()} +
-                         more,
-                     options);
+    return runMuster(std::vector<std::string>{"run", "--plugins", plugins.string()} + more, options);
   }
-  [[nodiscard]] std::filesystem::path out() const { return dir_.path() / "run"; }
 
- private:
   TempDir dir_;
 };
 
@@ -287,6 +298,26 @@ TEST(Gpus, OneThatFellOffTheBusFailsByNameAndByCount) {
   }
   EXPECT_THAT(metrics, ::testing::UnorderedElementsAre("muster:inventory env.device_count",
                                                        "health env.device_lost", "work env.device_lost"));
+}
+
+TEST(Gpus, OnesThatChangedMeanwhileAreNotResumedWith) {
+  GpuNode node;
+  ASSERT_EQ(node.run("").exitCode, 0);
+  for (const auto& [scenario, change] :
+       {std::pair{"gpu 2 ecc 0\n", "gpu2 ecc: was on, is off"},
+        {"gpu 3 serial 999\n", "gpu3 serial: was 1651023010003, is 999"},
+        {"gpu 1 power_limit_mw 500000\n", "gpu1 power_limit: was 700 W, is 500 W"},
+        {"count 7\n", "gpu7 is missing"}}) {
+    const auto refused = node.resume(scenario);
+    EXPECT_EQ(refused.exitCode, 2) << refused.out << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr(change));
+    EXPECT_THAT(refused.err, HasSubstr("start a new run with --out"));
+    EXPECT_FALSE(std::filesystem::exists(node.out() / "record.json"));
+  }
+  // What may differ: a temperature, a counter.
+  const auto resumed = node.resume("gpu 2 temperature 41\ngpu 2 ecc_corrected 1\n");
+  EXPECT_EQ(resumed.exitCode, 0) << resumed.out << resumed.err;
+  EXPECT_EQ(recordIn(node.out()).acceptance, Acceptance::kAccepted);
 }
 
 TEST(Gpus, SevenOfEightIsAFail) {

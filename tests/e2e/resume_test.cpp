@@ -225,6 +225,41 @@ TEST(Resume, FailsANodeThatRebootedInBetween) {
   EXPECT_EQ(fails.back().metric, "run.boot_id");
 }
 
+TEST(Resume, RefusesANodeWithOtherParts) {
+  TempDir dir;
+  const auto out = dir.path() / "run";
+  const std::vector<std::string> resume = {"run", "--resume", out.string()};
+  ASSERT_EQ(runMuster({"run", plan("node-quick.toml"), "--simulate", scenario("h100x8-healthy"), "--out",
+                       out.string()})
+                .exitCode,
+            0);
+  std::string journal = readWhole(out / "journal.jsonl");
+  const std::string serial = recordIn(out).inventory["devices"][3]["serial"];
+  const size_t at = journal.find(serial);
+  ASSERT_NE(at, std::string::npos);
+  std::ofstream(out / "journal.jsonl") << journal.replace(at, serial.size(), "1234567890123");
+  const auto refused = runMuster(resume);
+  EXPECT_EQ(refused.exitCode, 2) << refused.out << refused.err;
+  EXPECT_NE(refused.err.find("gpu3 serial: was 1234567890123, is " + serial), std::string::npos)
+      << refused.err;
+  EXPECT_NE(refused.err.find("start a new run with --out"), std::string::npos) << refused.err;
+  EXPECT_EQ(readWhole(out / "journal.jsonl").compare(0, journal.size(), journal), 0) << "nothing is lost";
+}
+
+TEST(Resume, OfASimulatedNodeWithAFaultGoesOn) {
+  TempDir dir;
+  const auto out = dir.path() / "run";
+  ASSERT_EQ(runMuster({"run", plan("node-quick.toml"), "--simulate", scenario("h100x8-one-slow-gpu"), "--out",
+                       out.string()})
+                .exitCode,
+            1);
+  const auto wanted = shape(recordIn(out));
+  const std::string journal = readWhole(out / "journal.jsonl");
+  fs::resize_file(out / "journal.jsonl", journal.find('\n', journal.find('\n') + 1) + 1);
+  EXPECT_EQ(runMuster({"run", "--resume", out.string()}).exitCode, 1);
+  EXPECT_EQ(shape(recordIn(out)), wanted);
+}
+
 TEST(Resume, GoesOnBehindATruncatedLine) {
   TempDir dir;
   const auto file = dir.write("plan.toml", kResumePlan);

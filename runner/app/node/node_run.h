@@ -66,6 +66,7 @@ class NodeRun {
   Status freeze(const Journal* earlier);
   Status takeInventory();
   Status resumeInventory(const JournalStage& kept);
+  Status checkSameNode(const NodeInventory& kept);
   Status chooseProfile(NodeInventory& inventory);
   void announce(const NodeInventory& inventory);
   Status runStages(const Journal* earlier);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runner/app/node/inventory_changes.h"
 #include "runner/app/node/node_run.h"
 #include "runner/core/clock.h"
 #include "runner/core/text.h"
@@ -11,8 +12,8 @@
 #include "runner/record/record_check.h"
 #include "runner/sku/network_peaks.h"
 #include "runner/system/files.h"
-
 #include "runner/system/trust.h"
+
 namespace muster {
 namespace fs = std::filesystem;
 namespace {
@@ -185,8 +186,36 @@ Status NodeRun::resumeInventory(const JournalStage& kept) {
     MUSTER_TRY(profile_, parseProfile(text, frozen, &setup_.catalog));
     MUSTER_CHECK_OK(checkOrigin(*profile_, !node_.scenario.empty()));
   }
+  MUSTER_CHECK_OK(checkSameNode(inventory));
   announce(inventory);
   return {};
+}
+
+/// What the finished stages say holds for the parts and settings that they ran with. The inventory of the
+/// start stays in the record; this one is kept below a name of its own.
+Status NodeRun::checkSameNode(const NodeInventory& kept) {
+  if (!kept.facts.is_object()) return {};
+  MUSTER_TRY(Stage stage, inventoryStage(setup_.catalog));
+  stage.name = fmt::format("{}.resume{}", kInventoryStage, record_.resumed);
+  NodeProgress apart;
+  MUSTER_TRY(const StageOutcome outcome, runStage(node_, apart, stage));
+  if (node_.cancelled->load()) return {};  // nothing runs any more
+  MUSTER_TRY(const StageEvidence evidence, evidenceFromRecord(outcome.record));
+  const NodeInventory now = readInventory(outcome.record, evidence, folder_.path());
+  if (!now.problem.empty())
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("cannot check that this is still the node whose stages are finished: {}; fix that "
+                    "and resume again, or start a new run with --out",
+                    now.problem),
+        folder_.path().string()};
+  const std::vector<std::string> changes = inventoryChanges(kept.facts, now.facts);
+  if (changes.empty()) return {};
+  return Error{ErrorCode::kUsage,
+               fmt::format("the node changed since this run was started, so its finished stages no longer "
+                           "count: {}; start a new run with --out",
+                           join(changes, "; ")),
+               folder_.path().string()};
 }
 
 }  // namespace muster

@@ -63,6 +63,7 @@ TEST(Rdma, ReadsPorts) {
   dir.write(port + "counters/symbol_error", "2\n");
   dir.write(port + "counters/link_downed", "1\n");
   dir.write("sys/class/infiniband/mlx5_0/fw_ver", "28.39.1002\n");
+  dir.write("sys/class/infiniband/mlx5_0/node_guid", "1070:fd03:0076:1e9a\n");
   const std::vector<RdmaPort> ports = readRdmaPorts(Root(dir.path()));
   ASSERT_EQ(ports.size(), 1u);
   EXPECT_EQ(ports[0].state, "ACTIVE");
@@ -70,6 +71,7 @@ TEST(Rdma, ReadsPorts) {
   EXPECT_DOUBLE_EQ(ports[0].bytesPerSecond, 50e9);
   EXPECT_EQ(ports[0].errors, 3);
   EXPECT_EQ(toJson(ports[0])["name"], "mlx5_0/1");
+  EXPECT_EQ(toJson(ports[0])["node_guid"], "1070:fd03:0076:1e9a");
 }
 
 TEST(Rdma, ReadsTheDevicesPcieLinkBesideWhatItCan) {
