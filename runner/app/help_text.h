@@ -21,12 +21,13 @@ Examples:
 `muster COMMAND --help` describes each command.
 
 Exit codes: 0 accepted, 1 rejected, 2 invalid usage, plan or profile, 3 incomplete, 4 internal error,
-5 no GPU and --no-gpu=skip, 130 interrupted.)";
+5 no GPU and --no-gpu=skip, 130 interrupted before anything failed.)";
 
 inline constexpr const char* kRunExamples = R"(
 Writes record.json, report.html and junit.xml into the run directory.
-Ctrl-C stops cleanly and saves finished work (exit 130); continue with `muster run --resume DIR`. SIGTERM does the
-same, and so does closing the terminal unless the command was started with `nohup`.
+Ctrl-C stops cleanly and saves finished work (exit 130, or 1 if something had failed); continue with
+`muster run --resume DIR`. SIGTERM does the same, and so does closing the terminal unless the command was started
+with `nohup`.
 
 Examples:
   muster run plans/node-full.toml --out runs/n17 --strict

@@ -49,6 +49,8 @@ class Group {
   void run() {
     while (!allEnded()) {
       wait();
+      // Before their ends are looked at: the signal that ended the run may have reached the ranks as well.
+      if (options_.cancelled != nullptr && options_.cancelled->load()) stopAll(StopReason::kCancelled, "");
       for (const auto& host : hosts_) host->service();
       showStatus(false);
       stopWhereNeeded();
@@ -81,7 +83,6 @@ class Group {
   }
 
   void stopWhereNeeded() {
-    if (options_.cancelled != nullptr && options_.cancelled->load()) stopAll(StopReason::kCancelled, "");
     if (!late_ && systemClock().now() >= started_ + options_.timeout) {
       late_ = true;
       showStatus(true);

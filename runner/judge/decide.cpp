@@ -2,6 +2,8 @@
 // From counts to a node's outcome and exit code, in the order that DESIGN section 6 fixes. See judge.h.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runner/core/text.h"
 #include "runner/judge/judge.h"
 
@@ -14,6 +16,8 @@ constexpr int kExitIncomplete = 3;
 constexpr int kExitInternal = 4;
 constexpr int kExitNoGpu = 5;
 constexpr int kExitInterrupted = 130;
+
+constexpr const char* kInterruptedReason = "the run was interrupted";
 
 using Reasons = std::vector<std::string>;
 
@@ -80,21 +84,26 @@ Decision decision(Acceptance acceptance, int exitCode, std::initializer_list<Rea
 Decision decide(const DecisionInput& in) {
   const Reasons rejected = rejections(in);
   const Reasons missing = gaps(in);
-  if (in.interrupted)
-    return decision(Acceptance::kInterrupted, kExitInterrupted,
-                    {{"the run was interrupted"}, rejected, missing});
+  const Reasons interruption = in.interrupted ? Reasons{kInterruptedReason} : Reasons{};
+  if (in.interrupted && rejected.empty())
+    return decision(Acceptance::kInterrupted, kExitInterrupted, {interruption, missing});
   if (!in.accounting.balanced())
     return decision(
         Acceptance::kIncomplete, kExitInternal,
         {{fmt::format("internal fault: {} verdicts were expected and {} given; please report this",
                       in.accounting.expected, in.accounting.total())}});
   if (!rejected.empty())
-    return decision(Acceptance::kRejected, kExitRejected, {rejected, missing, notes(in)});
+    return decision(Acceptance::kRejected, kExitRejected, {rejected, interruption, missing, notes(in)});
   if (!missing.empty()) return decision(Acceptance::kIncomplete, kExitIncomplete, {missing, notes(in)});
   if (in.noGpuSkip)
     return decision(Acceptance::kNoGpu, kExitNoGpu,
                     {{"no GPU was found, and --no-gpu=skip allows that"}, notes(in)});
   return decision(Acceptance::kAccepted, kExitAccepted, {notes(in)});
+}
+
+bool wasInterrupted(Acceptance acceptance, const std::vector<std::string>& reasons) {
+  return acceptance == Acceptance::kInterrupted ||
+         std::find(reasons.begin(), reasons.end(), kInterruptedReason) != reasons.end();
 }
 
 }  // namespace muster

@@ -122,8 +122,12 @@ struct DecisionInput {
   bool flakyAllowed = false;  ///< every flaky verdict's stage allows it
 };
 
-/// The node's outcome and exit code, exactly as DESIGN section 6 orders them. Nothing judged at all is
-/// incomplete. An accounting that does not balance is an internal fault (exit 4).
+/// The node's outcome and exit code, as DESIGN section 6 orders them, but that an interrupted run in which
+/// something had failed is rejected: run again from its beginning, it could be accepted. Nothing judged at
+/// all is incomplete. An accounting that does not balance is an internal fault (exit 4).
 Decision decide(const DecisionInput& input);
+
+/// Whether a decision is about an interrupted run.
+bool wasInterrupted(Acceptance acceptance, const std::vector<std::string>& reasons);
 
 }  // namespace muster

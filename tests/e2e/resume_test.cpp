@@ -2,6 +2,7 @@
 // Kill -9 at random moments: a resumed run ends as an undisturbed one would, and no process is left behind.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <random>
@@ -223,6 +224,90 @@ TEST(Resume, FailsANodeThatRebootedInBetween) {
   const auto fails = verdictsOf(recordIn(out), Outcome::kFail);
   ASSERT_FALSE(fails.empty());
   EXPECT_EQ(fails.back().metric, "run.boot_id");
+}
+
+/// Runs `plan` with the fake that fails until it is mended (tests/fakes/mended.c), or resumes it, and
+/// terminates it once the figure is out.
+class UnmendedRun {
+ public:
+  explicit UnmendedRun(const std::string& extra)
+      : plan_(dir_.write("plan.toml", fakePlan("fake-mended", "60s",
+                                               extra + "[[stage.expect]]\nmetric = \"fake-mended.value\"\n"
+                                                       "min = \"1\"\n"))) {}
+
+  [[nodiscard]] fs::path out() const { return dir_.path() / "run"; }
+  void mend() { dir_.write("mended", ""); }
+
+  ProcessResult resume() {
+    return runMuster({"run", "--resume", out().string(), "--plugins", withFakes()[1]}, options());
+  }
+  ProcessResult terminated(bool resumed) {
+    const fs::path told = dir_.path() / "mended.told";
+    fs::remove(told);
+    const std::string command = "\"$0\" run " + (resumed ? "--resume " : plan_.string() + " --out ") +
+                                out().string() + " --plugins " + withFakes()[1] +
+                                " & pid=$!; while kill -0 $pid && [ ! -e " + told.string() +
+                                " ]; do sleep 0.05; done; kill -TERM $pid; wait $pid";
+    return runProcess({"bash", "-mc", command, (distDir() / "bin/muster").string()}, options());
+  }
+
+ private:
+  [[nodiscard]] ProcessOptions options() const {
+    ProcessOptions options;
+    options.environment["FAKE_MENDED"] = (dir_.path() / "mended").string();
+    return options;
+  }
+
+  TempDir dir_;
+  fs::path plan_;
+};
+
+TEST(Resume, DoesNotForgetWhatHadFailedBeforeTheInterruption) {
+  UnmendedRun run("");
+  const auto first = run.terminated(false);
+  EXPECT_EQ(first.exitCode, 1) << first.out << first.err;
+  EXPECT_NE(first.out.find("resume with muster run --resume"), std::string::npos) << first.out;
+  const Record rejected = recordIn(run.out());
+  EXPECT_EQ(rejected.acceptance, Acceptance::kRejected);
+  EXPECT_NE(std::find(rejected.reasons.begin(), rejected.reasons.end(), "the run was interrupted"),
+            rejected.reasons.end());
+  EXPECT_EQ(run.terminated(true).exitCode, 1);
+
+  run.mend();
+  const auto last = run.resume();
+  EXPECT_EQ(last.exitCode, 1) << last.out << last.err;
+  const Record record = recordIn(run.out());
+  EXPECT_TRUE(verdictsOf(record, Outcome::kFail).empty());
+  const auto flaky = verdictsOf(record, Outcome::kFlaky);
+  ASSERT_EQ(flaky.size(), 1u) << last.out;
+  ASSERT_EQ(flaky[0].attempts.size(), 3u);
+  EXPECT_EQ(flaky[0].attempts[0].outcome, Outcome::kFail);
+  EXPECT_DOUBLE_EQ(flaky[0].attempts[1].observed, 0.5);
+  EXPECT_EQ(flaky[0].attempts[2].outcome, Outcome::kPass);
+}
+
+TEST(Resume, AcceptsAFailureBeforeTheInterruptionOnlyWhereThePlanAllowsFlaky) {
+  UnmendedRun run("allow_flaky = true\n");
+  EXPECT_EQ(run.terminated(false).exitCode, 1);
+  run.mend();
+  const auto resumed = run.resume();
+  EXPECT_EQ(resumed.exitCode, 0) << resumed.out << resumed.err;
+  EXPECT_EQ(verdictsOf(recordIn(run.out()), Outcome::kFlaky).size(), 1u);
+}
+
+TEST(Resume, OfAHealthyStageThatWasInterruptedCountsNoAttempt) {
+  TempDir dir;
+  const auto file = dir.write("plan.toml", fakePlan("fake-ok", "60s", "[stage.params]\nkind = 1500\n"));
+  const fs::path out = dir.path() / "run";
+  const std::string command = "\"$0\" run " + file.string() + " --out " + out.string() + " --plugins " +
+                              withFakes()[1] + " & pid=$!; while kill -0 $pid && [ ! -e " +
+                              (out / "requests/trial.rank0.attempt1.json").string() +
+                              " ]; do sleep 0.05; done; kill -TERM $pid; wait $pid";
+  const auto first = runProcess({"bash", "-mc", command, (distDir() / "bin/muster").string()});
+  EXPECT_EQ(first.exitCode, 130) << first.out << first.err;
+  const auto resumed = runMuster({"run", "--resume", out.string(), "--plugins", withFakes()[1]});
+  EXPECT_EQ(resumed.exitCode, 0) << resumed.out << resumed.err;
+  for (const StageRecord& stage : recordIn(out).stages) EXPECT_EQ(stage.attempts, 1) << stage.name;
 }
 
 TEST(Resume, RefusesANodeWithOtherParts) {

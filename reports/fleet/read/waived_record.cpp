@@ -94,7 +94,7 @@ Decision decideAnew(const NodeSummary& node, const Accounting& sum) {
   DecisionInput input;
   input.accounting = sum;
   input.strict = node.strict;
-  input.interrupted = node.acceptance == Acceptance::kInterrupted;
+  input.interrupted = wasInterrupted(node.acceptance, node.reasons);
   input.noGpuSkip = node.acceptance == Acceptance::kNoGpu;
   input.unknownSku = node.profileName.empty();
   input.allowUnknownSku = node.allowUnknownSku;

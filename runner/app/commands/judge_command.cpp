@@ -63,7 +63,7 @@ void decideAgain(Record& record, const Accounting& accounting) {
   DecisionInput input;
   input.accounting = accounting;
   input.strict = record.strict;
-  input.interrupted = record.acceptance == Acceptance::kInterrupted;
+  input.interrupted = wasInterrupted(record.acceptance, record.reasons);
   input.noGpuSkip = record.acceptance == Acceptance::kNoGpu;
   input.unknownSku = record.profile.name.empty();
   input.allowUnknownSku = record.allowUnknownSku;

@@ -12,6 +12,7 @@
 #include "runner/app/node/waiver_input.h"
 #include "runner/app/process/environment.h"
 #include "runner/app/process/interrupt.h"
+#include "runner/app/stage/earlier_attempts.h"
 #include "runner/app/view/resume_command.h"
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
@@ -25,6 +26,14 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kRunStage = "muster:run";
+
+/// Of a stage whose verdicts stand as they are.
+Accounting accountingOf(const StageRecord& stage) {
+  Accounting accounting;
+  accounting.expected = stage.verdicts.size();
+  for (const Verdict& verdict : stage.verdicts) accounting.add(verdict);
+  return accounting;
+}
 
 }  // namespace
 
@@ -153,6 +162,12 @@ Status NodeRun::keep(const StageOutcome& outcome, const Json& extra) {
   return {};
 }
 
+/// Else the run that goes on with this one would know nothing of them.
+Status NodeRun::keepFailures(const StageRecord& interrupted) {
+  MUSTER_TRY(const bool failed, hasFailed(interrupted));
+  return failed ? folder_.appendInterrupted(interrupted) : Status();
+}
+
 std::string NodeRun::whyNot(const Stage& stage) const {
   if (node_.cancelled->load()) {
     const std::string why = interruptionText();
@@ -174,7 +189,9 @@ void NodeRun::tellOthers(const Stage& stage, const std::string& why) {
     ClusterStage(*node_.cluster, stage.name, 0).decline(why);
 }
 
-Result<StageOutcome> NodeRun::runOne(const Stage& stage) {
+/// `interrupted`: what the stage had failed when the run was interrupted in it; stands where it cannot run
+/// again.
+Result<StageOutcome> NodeRun::runOne(const Stage& stage, const StageRecord* interrupted) {
   const RunOptions& options = *setup_.options;
   if (!options.runsScope(stage.scope))
     return stageNotRun(stage, StageState::kElsewhere,
@@ -183,9 +200,12 @@ Result<StageOutcome> NodeRun::runOne(const Stage& stage) {
   const std::string reason = whyNot(stage);
   if (!reason.empty()) {
     tellOthers(stage, reason);
+    if (interrupted != nullptr) return StageOutcome{*interrupted, accountingOf(*interrupted)};
     return stageNotRun(stage, StageState::kSkipped, reason);
   }
-  MUSTER_TRY(StageOutcome outcome, runStage(node_, progress_, stage));
+  MUSTER_TRY(StageOutcome outcome, runStage(node_, progress_, stage, interrupted));
+  if (interrupted != nullptr && outcome.record.state != StageState::kRan)
+    outcome = {*interrupted, accountingOf(*interrupted)};
   if (node_.cluster != nullptr)
     if (const std::string strangers = node_.cluster->turnedAway(); !strangers.empty())
       outcome.record.log.push_back(strangers);
@@ -207,11 +227,8 @@ Status NodeRun::runStages(const Journal* earlier) {
     for (const JournalStage& entry : earlier->stages) done[entry.stage.name] = &entry;
   // What the journal holds is taken as it stands, the inventory first.
   const auto takeDone = [&](const JournalStage& entry) {
-    Accounting accounting;
-    accounting.expected = entry.stage.verdicts.size();
-    for (const Verdict& verdict : entry.stage.verdicts) accounting.add(verdict);
     progress_.virtualNow = entry.virtualEnd;
-    add(entry.stage, accounting);
+    add(entry.stage, accountingOf(entry.stage));
   };
   if (const auto it = done.find(kInventoryStage); it != done.end()) takeDone(*it->second);
 
@@ -226,13 +243,19 @@ Status NodeRun::runStages(const Journal* earlier) {
                                fmt::format("{}.{}, {} case{}", stage.plugin, stage.test, stage.cases.size(),
                                            stage.cases.size() == 1 ? "" : "s"),
                                stage.timeout});
-    MUSTER_TRY(StageOutcome outcome, runOne(stage));
+    const StageRecord* interrupted = nullptr;
+    if (earlier != nullptr)
+      if (const auto it = earlier->interrupted.find(stage.name); it != earlier->interrupted.end())
+        interrupted = &it->second;
+    MUSTER_TRY(StageOutcome outcome, runOne(stage, interrupted));
     waive(outcome);
     // An interrupted stage is not finished: it is in this record, and a resumed run runs it again.
-    if (node_.cancelled->load())
+    if (node_.cancelled->load()) {
+      MUSTER_CHECK_OK(keepFailures(outcome.record));
       add(outcome.record, outcome.accounting);
-    else
+    } else {
       MUSTER_CHECK_OK(keep(outcome, Json()));
+    }
     setup_.view->stageEnded(outcome.record);
   }
   return {};

@@ -70,7 +70,8 @@ class NodeRun {
   Status chooseProfile(NodeInventory& inventory);
   void announce(const NodeInventory& inventory);
   Status runStages(const Journal* earlier);
-  Result<StageOutcome> runOne(const Stage& stage);
+  Result<StageOutcome> runOne(const Stage& stage, const StageRecord* interrupted);
+  Status keepFailures(const StageRecord& interrupted);
   void noteNeedsElsewhere(StageRecord& record) const;
   /// Why a stage does not run: a need that did not pass, no devices, an interruption; empty when it may.
   [[nodiscard]] std::string whyNot(const Stage& stage) const;

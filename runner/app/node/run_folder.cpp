@@ -137,6 +137,12 @@ Result<Journal> RunFolder::readJournal() const {
       journal.run = line;
     }
     if (type == "start") ++journal.starts;
+    if (type == "interrupted") {
+      const Json* stage = reader.object("stage");
+      MUSTER_CHECK_OK(reader.status());
+      MUSTER_TRY(StageRecord record, stageRecordFromJson(*stage, where + ".stage"));
+      journal.interrupted.insert_or_assign(record.name, std::move(record));
+    }
     if (type != "stage") continue;
     MUSTER_TRY(JournalStage stage, journalStageFromJson(line, where));
     journal.stages.push_back(std::move(stage));
@@ -195,6 +201,10 @@ Status RunFolder::appendStage(const JournalStage& stage) {
   Json line = {{"type", "stage"}, {"virtual_end", stage.virtualEnd}, {"stage", toJson(stage.stage)}};
   if (!stage.extra.is_null()) line["extra"] = stage.extra;
   return append(line);
+}
+
+Status RunFolder::appendInterrupted(const StageRecord& stage) {
+  return append({{"type", "interrupted"}, {"stage", toJson(stage)}});
 }
 
 }  // namespace muster

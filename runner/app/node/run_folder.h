@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <future>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,7 +27,8 @@ struct JournalStage {
 struct Journal {
   Json run;  ///< the frozen inputs: options, seed, plan and profile texts, boot id
   std::vector<JournalStage> stages;
-  int starts = 0;  ///< how often the run was started or resumed
+  std::map<std::string, StageRecord> interrupted;  ///< by name: stages that had failed something by then
+  int starts = 0;                                  ///< how often the run was started or resumed
 };
 
 /// A run folder that is held by this process. Layout: journal.jsonl, plan.*, artifacts/, requests/, output/,
@@ -48,6 +50,8 @@ class RunFolder {
   Status appendRun(const Json& frozen);
   Status appendStart();
   Status appendStage(const JournalStage& stage);
+  /// A stage that was interrupted: it is run again, and what it had failed counts as earlier attempts.
+  Status appendInterrupted(const StageRecord& stage);
   /// Begins to write a file of the folder; as above.
   Status keepFile(const std::string& name, std::string content);
   /// Waits until what was begun is on the disk.

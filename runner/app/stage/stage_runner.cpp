@@ -9,6 +9,7 @@
 #include <map>
 #include <numeric>
 
+#include "runner/app/stage/earlier_attempts.h"
 #include "runner/app/stage/expectations.h"
 #include "runner/app/stage/rank_group.h"
 #include "runner/app/stage/rank_slots.h"
@@ -246,7 +247,8 @@ StageOutcome stageNotRun(const Stage& stage, StageState state, const std::string
   return outcome;
 }
 
-Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, const Stage& written) {
+Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, const Stage& written,
+                              const StageRecord* earlier) {
   const PluginSpec* plugin = node.catalog->plugin(written.plugin);
   const TestSpec* test = plugin == nullptr ? nullptr : plugin->test(written.test);
   if (test == nullptr)
@@ -312,6 +314,7 @@ Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, co
   record.duration = node.simulated() ? progress.virtualNow - virtualStart : systemClock().now() - begin;
   record.pluginSha256 = librarySum.get();
   sealArtifacts(record, node.folder);
+  if (earlier != nullptr) MUSTER_CHECK_OK(addEarlierAttempts(*earlier, record, evidence));
   groupMeasurements(evidence.measurements);  // predicates answer by their order, so before they are asked
   MUSTER_CHECK_OK(answerPredicates(evidence, context));
   // Last: who dies before all others have done their part, too, was no member of a stage that passed.

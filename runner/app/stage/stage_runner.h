@@ -89,7 +89,9 @@ Json rankContext(const NodeConfig& node, const NodeProgress& progress, const Sta
 void nameFaulty(StageRecord& record, const std::string& component);
 
 /// Runs `stage`; failures of the stage are verdicts in its record. An Error is a fault of Muster itself.
-Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, const Stage& stage);
+/// `earlier`: what the same stage had failed when its run was interrupted (earlier_attempts.h).
+Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, const Stage& stage,
+                              const StageRecord* earlier = nullptr);
 
 /// The record of a stage that does not run here, with its one verdict.
 StageOutcome stageNotRun(const Stage& stage, StageState state, const std::string& reason);

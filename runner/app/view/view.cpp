@@ -140,7 +140,8 @@ class PlainView : public RunView {
   void runEnded(const Record& record, const std::filesystem::path& folder) override {
     std::fputs(renderSummary(record, colour_, std::max(columns(), kNarrowestSummary)).c_str(), stdout);
     line(fmt::format("report {}", (folder / "report.html").string()));
-    if (record.acceptance != Acceptance::kInterrupted) return;
+    const bool rejected = record.acceptance == Acceptance::kRejected && interrupted().load();
+    if (record.acceptance != Acceptance::kInterrupted && !rejected) return;
     if (const std::string why = interruptionText(); !why.empty()) line("interrupted: " + why);
     line("resume with " + resumeCommand(record, folder, pluginFolders_));
   }

@@ -41,6 +41,23 @@ TEST(RunFolder, KeepsWhatWasAppended) {
   EXPECT_EQ(journal->stages[0].virtualEnd, 4.5);
 }
 
+TEST(RunFolder, KeepsTheLastInterruptionOfAStage) {
+  TempDir dir;
+  auto folder = RunFolder::create(dir.path() / "run");
+  ASSERT_TRUE(folder.ok()) << folder.error().text();
+  ASSERT_TRUE(folder->appendRun({{"run_id", "r1"}}).ok());
+  for (const int attempts : {1, 2}) {
+    StageRecord stage = stageNamed("gemm").stage;
+    stage.attempts = attempts;
+    ASSERT_TRUE(folder->appendInterrupted(stage).ok());
+  }
+  const auto journal = folder->readJournal();
+  ASSERT_TRUE(journal.ok()) << journal.error().text();
+  EXPECT_TRUE(journal->stages.empty()) << "it is run again";
+  ASSERT_EQ(journal->interrupted.size(), 1u);
+  EXPECT_EQ(journal->interrupted.at("gemm").attempts, 2);
+}
+
 TEST(RunFolder, KeepsFilesInOrder) {
   TempDir dir;
   auto folder = RunFolder::create(dir.path() / "run");

@@ -114,11 +114,32 @@ TEST(Decide, NoGpuIsItsOwnOutcomeWhenAllowed) {
   expectDecision(input, Acceptance::kIncomplete, 3);
 }
 
-TEST(Decide, InterruptedGoesBeforeAll) {
-  DecisionInput input = nodeWith({Outcome::kFail, Outcome::kError});
+TEST(Decide, InterruptedGoesBeforeAllButAFailure) {
+  DecisionInput input = nodeWith({Outcome::kError, Outcome::kSkipped});
   input.interrupted = true;
+  input.unknownSku = true;
   ++input.accounting.expected;
   expectDecision(input, Acceptance::kInterrupted, 130);
+}
+
+TEST(Decide, AnInterruptedRunInWhichSomethingFailedIsRejected) {
+  DecisionInput input = nodeWith({Outcome::kFail, Outcome::kError});
+  input.interrupted = true;
+  expectDecision(input, Acceptance::kRejected, 1);
+  EXPECT_THAT(decide(input).reasons, ElementsAre("1 requirement was not met", "the run was interrupted",
+                                                 "1 check produced no result"));
+  EXPECT_TRUE(wasInterrupted(Acceptance::kRejected, decide(input).reasons));
+  // Waived, or judged by other limits, it is what it was: an interrupted run.
+  input = nodeWith({Outcome::kWaived});
+  input.interrupted = true;
+  expectDecision(input, Acceptance::kInterrupted, 130);
+  EXPECT_TRUE(wasInterrupted(Acceptance::kInterrupted, {}));
+  input = nodeWith({Outcome::kFlaky});
+  input.interrupted = true;
+  expectDecision(input, Acceptance::kRejected, 1);
+  input.flakyAllowed = true;
+  expectDecision(input, Acceptance::kInterrupted, 130);
+  EXPECT_FALSE(wasInterrupted(Acceptance::kRejected, decide(nodeWith({Outcome::kFail})).reasons));
 }
 
 TEST(Decide, InternalGoesBeforeRejectedAndRejectedBeforeIncomplete) {

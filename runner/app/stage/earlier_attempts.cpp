@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Selects the failed results of an interrupted stage.
+#include "runner/app/stage/earlier_attempts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "runner/record/evidence_json.h"
+
+namespace muster {
+namespace {
+
+constexpr int kMostAttempts = 1'000'000;  ///< a journal may say anything
+
+/// A waived failure is one as well: it stays waived, and its waiver in use.
+bool failed(const Verdict& verdict) {
+  const auto isFail = [](const AttemptOutcome& attempt) { return attempt.outcome == Outcome::kFail; };
+  return verdict.outcome == Outcome::kFail || verdict.outcome == Outcome::kFlaky ||
+         verdict.outcome == Outcome::kWaived ||
+         std::any_of(verdict.attempts.begin(), verdict.attempts.end(), isFail);
+}
+
+/// The telemetry process has rank -1: it may be lost to the signal that ended the run.
+bool failed(const CaseEnd& end) {
+  return end.state == CaseEnd::State::kError && end.cause == CaseEnd::Cause::kOwn && end.rank >= 0;
+}
+
+/// What identifies a measurement within its stage, as far as its verdicts tell.
+template <typename T>
+auto keyOf(const T& one) {
+  return std::tuple(one.metric, one.caseId, one.rank, one.labels);
+}
+
+/// Removes what has not failed.
+StageEvidence onlyFailed(StageEvidence evidence, const std::vector<Verdict>& verdicts) {
+  std::set<std::tuple<std::string, std::string, int, Labels>> keys;
+  for (const Verdict& verdict : verdicts)
+    if (failed(verdict)) keys.insert(keyOf(verdict));
+  std::erase_if(evidence.ends, [](const CaseEnd& end) { return !failed(end); });
+  std::erase_if(evidence.measurements, [&](const Measurement& m) { return keys.count(keyOf(m)) == 0; });
+  return evidence;
+}
+
+template <typename T>
+void putBefore(std::vector<T>& list, std::vector<T> earlier, int attempts) {
+  for (T& one : list) one.attempt += attempts;
+  earlier.insert(earlier.end(), std::make_move_iterator(list.begin()), std::make_move_iterator(list.end()));
+  list = std::move(earlier);
+}
+
+}  // namespace
+
+Result<bool> hasFailed(const StageRecord& stage) {
+  if (stage.state != StageState::kRan) return false;
+  MUSTER_TRY(StageEvidence evidence, evidenceFromRecord(stage));
+  evidence = onlyFailed(std::move(evidence), stage.verdicts);
+  return !evidence.ends.empty() || !evidence.measurements.empty();
+}
+
+Status addEarlierAttempts(const StageRecord& earlier, StageRecord& record, StageEvidence& evidence) {
+  MUSTER_TRY(StageEvidence before, evidenceFromRecord(earlier));
+  before = onlyFailed(std::move(before), earlier.verdicts);
+  const int attempts = std::clamp(earlier.attempts, 1, kMostAttempts);
+  // Telemetry goes on through all attempts: what it saw of one of them is not undone by the next.
+  for (Measurement& m : before.measurements)
+    if (m.rank < 0) m.attempt = attempts + 1;
+  putBefore(evidence.ends, std::move(before.ends), attempts);
+  putBefore(evidence.measurements, std::move(before.measurements), attempts);
+  putBefore(evidence.externalLoad, std::move(before.externalLoad), attempts);
+  putBefore(record.ranks, earlier.ranks, attempts);
+  record.attempts += attempts;
+  record.log.insert(
+      record.log.begin(),
+      fmt::format("the run was interrupted in attempt {}; what had failed by then counts", attempts));
+  return {};
+}
+
+}  // namespace muster
