@@ -14,14 +14,17 @@
 namespace muster {
 namespace {
 
-/// Which limits take each other's place: same metric, labels, and side.
+/// Which limits take each other's place: same metric, labels and side. Of several, those of one severity.
 std::string placeOf(const Expectation& e, Direction direction) {
   std::string side = checkKindName(e.kind);
   const bool low = e.kind == CheckKind::kMin || e.kind == CheckKind::kOfPeak;
   if (e.kind == CheckKind::kBaseline) side = direction == Direction::kLower ? "max" : "min";
   if (low) side = "min";
-  const char* severity = e.severity == Severity::kWarn ? "warn" : "fail";
-  return fmt::format("{}\n{}\n{}\n{}", e.metric, labelsText(e.where), side, severity);
+  return fmt::format("{}\n{}\n{}", e.metric, labelsText(e.where), side);
+}
+
+const char* severityOf(const Expectation& e) {
+  return e.severity == Severity::kWarn ? "warn" : "fail";
 }
 
 void compare(const char* what, const std::string& before, const std::string& after,
@@ -61,31 +64,58 @@ std::vector<std::string> factsDiff(const Profile& a, const Profile& b) {
   return out;
 }
 
+std::string whatOf(const Expectation& e) {
+  const std::string labels = labelsText(e.where);
+  return e.metric + (labels.empty() ? "" : " " + labels);
+}
+
+/// Every field that boundText does not show, or shows together with others.
+std::vector<std::string> fieldsDiff(const Expectation& a, const Expectation& b) {
+  std::vector<std::string> out;
+  const auto share = [](double value) { return formatQuantity(value, "ratio", 6); };
+  compare("check", checkKindName(a.kind), checkKindName(b.kind), out);
+  compare("tolerance", share(a.tolerance), share(b.tolerance), out);
+  compare("statistic", a.statistic, b.statistic, out);
+  compare("warning band", share(a.warnBand), share(b.warnBand), out);
+  compare("severity", severityOf(a), severityOf(b), out);
+  compare("source", a.source, b.source, out);
+  compare("remedy", a.remedy, b.remedy, out);
+  return out;
+}
+
 LimitChange changeOf(const Expectation& a, const Profile& before, const Expectation& b, const Profile& after,
                      Direction direction) {
   LimitChange change;
-  const std::string labels = labelsText(b.where);
-  change.what = b.metric + (labels.empty() ? "" : " " + labels);
+  change.what = whatOf(b);
   change.before = boundText(a, before, direction);
   change.after = boundText(b, after, direction);
+  change.fields = fieldsDiff(a, b);
   const double from = boundFigure(a, before, direction);
   const double to = boundFigure(b, after, direction);
   const bool most =
       b.kind == CheckKind::kMax || (b.kind == CheckKind::kBaseline && direction == Direction::kLower);
   double moved = to - from;
   if (!std::isfinite(moved)) {  // of peers or of stability: their tolerance is what moves
-    moved = (a.kind == CheckKind::kCvMax ? a.limit - b.limit : a.tolerance - b.tolerance);
+    moved = a.comparesStability() ? a.limit - b.limit : a.tolerance - b.tolerance;
     change.moved = moved;
   } else {
     change.moved = from == 0 ? std::nan("") : moved / std::fabs(from);
     if (most) moved = -moved;
   }
+  // A limit that only warns rejects nothing; figures of two statistics cannot be compared.
+  if (a.severity != b.severity)
+    moved = b.severity == Severity::kWarn ? -1 : 1;
+  else if (a.statistic != b.statistic)
+    moved = 0;
   change.change = moved > 0 ? Change::kTighter : moved < 0 ? Change::kLooser : Change::kOther;
   return change;
 }
 
-bool sameCheck(const Expectation& a, const Expectation& b) {
-  return a.text() == b.text() && a.limit == b.limit && a.tolerance == b.tolerance && a.warnBand == b.warnBand;
+/// Equal wherever they are written.
+bool sameLimit(Expectation a, const Expectation& b) {
+  a.origin = b.origin;
+  a.at = b.at;
+  return a == b;
 }
 
 }  // namespace
@@ -96,29 +126,43 @@ ProfileDiff diffProfiles(const Profile& before, const Profile& after,
   diff.facts = factsDiff(before, after);
   std::multimap<std::string, const Expectation*> old;
   for (const Expectation& e : before.expectations) old.emplace(placeOf(e, directionOf(e.metric)), &e);
-  const auto alone = [&](const Expectation& e, const Profile& profile, Change change) {
-    LimitChange limit;
-    const std::string labels = labelsText(e.where);
-    limit.change = change;
-    limit.what = e.metric + (labels.empty() ? "" : " " + labels);
-    (change == Change::kAdded ? limit.after : limit.before) = boundText(e, profile, directionOf(e.metric));
-    limit.moved = std::nan("");
-    diff.limits.push_back(limit);
+  // The nearest takes the place: an equal one, else one of the same severity, else any.
+  std::vector<const Expectation*> left;
+  for (const Expectation& e : after.expectations) left.push_back(&e);
+  const auto pair = [&](const auto& fits, const auto& found) {
+    std::erase_if(left, [&](const Expectation* e) {
+      const auto [begin, end] = old.equal_range(placeOf(*e, directionOf(e->metric)));
+      const auto at = std::find_if(begin, end, [&](const auto& entry) { return fits(*entry.second, *e); });
+      if (at == end) return false;
+      found(*at->second, *e);
+      old.erase(at);
+      return true;
+    });
   };
-  for (const Expectation& e : after.expectations) {
-    const Direction direction = directionOf(e.metric);
-    const auto at = old.find(placeOf(e, direction));
-    if (at == old.end()) {
-      alone(e, after, Change::kAdded);
-      continue;
-    }
-    const LimitChange change = changeOf(*at->second, before, e, after, direction);
-    if (sameCheck(*at->second, e) && change.change == Change::kOther)
+  const auto changed = [&](const Expectation& a, const Expectation& b) {
+    diff.limits.push_back(changeOf(a, before, b, after, directionOf(b.metric)));
+  };
+  // A limit that is the same may move with its peak.
+  const auto settled = [&](const Expectation& a, const Expectation& b) {
+    const LimitChange change = changeOf(a, before, b, after, directionOf(b.metric));
+    if (change.change == Change::kOther)
       ++diff.same;
     else
       diff.limits.push_back(change);
-    old.erase(at);
-  }
+  };
+  pair(sameLimit, settled);
+  pair([](const Expectation& a, const Expectation& b) { return a.severity == b.severity; }, changed);
+  pair([](const Expectation&, const Expectation&) { return true; }, changed);
+  const auto alone = [&](const Expectation& e, const Profile& profile, Change change) {
+    LimitChange limit;
+    limit.change = change;
+    limit.what = whatOf(e);
+    (change == Change::kAdded ? limit.after : limit.before) =
+        boundText(e, profile, directionOf(e.metric)) + (e.severity == Severity::kWarn ? " (only warns)" : "");
+    limit.moved = std::nan("");
+    diff.limits.push_back(limit);
+  };
+  for (const Expectation* e : left) alone(*e, after, Change::kAdded);
   for (const auto& [place, e] : old) alone(*e, before, Change::kRemoved);
   return diff;
 }

@@ -19,6 +19,8 @@ struct LimitChange {
   std::string before;  ///< "at least 657 TFLOP/s"; empty when added
   std::string after;
   double moved = 0;  ///< share by which the limit moved; NaN when that has no meaning
+  /// All else that differs, one line each: "statistic: min, was median".
+  std::vector<std::string> fields{};
 };
 
 struct ProfileDiff {

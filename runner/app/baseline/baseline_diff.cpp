@@ -37,7 +37,8 @@ Without hardware:
   muster baseline learn runs/sim -o learned.toml --allow-simulated)";
 
 constexpr const char* kDiffHelp = R"(
-A looser limit lets more nodes pass. The exit code is 0 whether or not the profiles differ.
+A looser limit lets more nodes pass. What else of a limit differs (statistic, severity, warning band, source ...) stands
+below it. The exit code is 0 whether or not the profiles differ.
 
   muster baseline diff plans/skus/h100-sxm5-80gb.toml skus/h100-ours.toml)";
 
@@ -87,6 +88,7 @@ Result<int> baselineDiff(const BaselineOptions& options) {
       if (first) printText("\n{}\n", titleOf(kind));
       first = false;
       printText("  {}\n", printable(lineOf(change), 600));
+      for (const std::string& field : change.fields) printText("    {}\n", printable(field, 600));
     }
   }
   if (!diff.facts.empty() || !diff.limits.empty()) printText("\n");

@@ -251,7 +251,7 @@ TEST(DiffProfiles, TellsLooserFromTighterOnEitherSide) {
   const auto of = [&](const std::string& what) {
     const auto at = std::find_if(diff.limits.begin(), diff.limits.end(),
                                  [&](const LimitChange& c) { return c.what == what; });
-    return at == diff.limits.end() ? LimitChange{Change::kOther, "missing", "", "", 0} : *at;
+    return at == diff.limits.end() ? LimitChange{Change::kOther, "missing", "", "", 0, {}} : *at;
   };
   EXPECT_EQ(of("x.rate").change, Change::kTighter);
   EXPECT_NEAR(of("x.rate").moved, 0.045, 1e-9);
@@ -263,6 +263,51 @@ TEST(DiffProfiles, TellsLooserFromTighterOnEitherSide) {
   EXPECT_EQ(of("x.new").change, Change::kAdded);
   EXPECT_EQ(diff.same, 1u);
   EXPECT_EQ(diff.facts, std::vector<std::string>{"device_count: 8, was 0"});
+}
+
+TEST(DiffProfiles, NamesEveryFieldThatDiffers) {
+  const Expectation usual = limit("x.rate", CheckKind::kMin, 100e9);
+  const auto changed = [&](auto change) {
+    Profile a, b;
+    a.expectations = b.expectations = {usual};
+    change(b.expectations[0]);
+    const ProfileDiff diff = diffProfiles(a, b, higher);
+    EXPECT_EQ(diff.same, 0u);
+    EXPECT_EQ(diff.limits.size(), 1u);
+    return diff.limits.empty() ? LimitChange{} : diff.limits[0];
+  };
+  using Fields = std::vector<std::string>;
+  const LimitChange statistic = changed([](Expectation& e) { e.statistic = "min"; });
+  EXPECT_EQ(statistic.change, Change::kOther);
+  EXPECT_EQ(statistic.fields, Fields{"statistic: min, was median"});
+  const LimitChange band = changed([](Expectation& e) { e.warnBand = 0.02; });
+  EXPECT_EQ(band.fields, Fields{"warning band: 2%, was 0%"});
+  const LimitChange severity = changed([](Expectation& e) { e.severity = Severity::kWarn; });
+  EXPECT_EQ(severity.change, Change::kLooser) << "it rejects nothing now";
+  EXPECT_EQ(severity.before, "at least 100 GB/s");
+  EXPECT_EQ(severity.fields, Fields{"severity: warn, was fail"});
+  EXPECT_EQ(changed([](Expectation& e) { e.source = "new"; }).fields, Fields{"source: new, was nothing"});
+  const LimitChange sameFigure = changed([](Expectation& e) {
+    e.kind = CheckKind::kBaseline;
+    e.limit = 200e9;
+    e.tolerance = 0.5;
+  });
+  EXPECT_EQ(sameFigure.fields, (Fields{"check: baseline, was min", "tolerance: 50%, was 0%"}));
+}
+
+TEST(DiffProfiles, PairsTheLimitsOfOneSeverityOfAPlaceFirst) {
+  Expectation fail = limit("x.rate", CheckKind::kMin, 100e9), warn = limit("x.rate", CheckKind::kMin, 110e9);
+  warn.severity = Severity::kWarn;
+  Profile a, b;
+  a.expectations = {fail, warn};
+  fail.limit = 90e9;
+  b.expectations = {warn, fail};
+  const ProfileDiff diff = diffProfiles(a, b, higher);
+  EXPECT_EQ(diff.same, 1u);
+  ASSERT_EQ(diff.limits.size(), 1u);
+  EXPECT_EQ(diff.limits[0].change, Change::kLooser);
+  EXPECT_EQ(diff.limits[0].after, "at least 90 GB/s");
+  EXPECT_TRUE(diff.limits[0].fields.empty());
 }
 
 TEST(DiffProfiles, OfAProfileWithItselfIsEmpty) {
