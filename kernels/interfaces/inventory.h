@@ -110,6 +110,10 @@ class Inventory {
   /// How far back before the first look the kernel's log counts, in seconds. Call it before that look;
   /// without it: kLogWindow.
   virtual void setLogWindow(double seconds) { (void)seconds; }
+  /// How far the kernel's log was read, by its own clock; negative: it was not.
+  [[nodiscard]] virtual double logPosition() const { return -1; }
+  /// The log counts from a position on that an earlier process gave. Call it before the first look.
+  virtual void resumeLog(double position) { (void)position; }
 };
 
 }  // namespace muster

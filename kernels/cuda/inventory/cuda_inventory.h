@@ -31,6 +31,8 @@ class CudaInventory : public Inventory {
   Result<Readings> health(double at, const std::string& load) override;
   Result<Readings> surroundings(const std::string& folder) override;
   void setLogWindow(double seconds) override { host_.setLogWindow(seconds); }
+  [[nodiscard]] double logPosition() const override { return host_.logPosition(); }
+  void resumeLog(double position) override { host_.resumeLog(position); }
 
  private:
   CudaInventory(CudaSources sources, std::shared_ptr<const Nvml> nvml, std::vector<Gpu> gpus);

@@ -194,6 +194,12 @@ Status HostInventory::takeLog() {
   return {};
 }
 
+void HostInventory::resumeLog(double position) {
+  constexpr double kTick = 1e-6;  // of the log's clock
+  log_ = LogHistory(position);
+  logBegin_ = position + kTick / 2;
+}
+
 Result<std::string> HostInventory::kernelLog() {
   MUSTER_CHECK_OK(takeLog());
   return logSince(log_.lines(), *logBegin_);

@@ -39,6 +39,8 @@ class HostInventory : public Inventory {
   Result<Readings> health(double at, const std::string& load) override;
   Result<Readings> surroundings(const std::string& folder) override;
   void setLogWindow(double seconds) override { askedWindow_ = seconds; }
+  [[nodiscard]] double logPosition() const override { return log_.last(); }
+  void resumeLog(double position) override;
   [[nodiscard]] double logWindow() const { return askedWindow_.value_or(kLogWindow); }
   /// The kernel's log from the window before the first call on.
   Result<std::string> kernelLog();

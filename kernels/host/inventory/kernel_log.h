@@ -46,14 +46,18 @@ Result<KernelLog> readRecords(const KernelLogDevice& device);
 /// The log as it grew over several looks.
 class LogHistory {
  public:
+  /// `last`: up to where an earlier history read the log.
+  explicit LogHistory(double last = -1) : last_(last) {}
   /// Adds what a look found. Returns false where messages since the look before are missing.
   bool add(const KernelLog& look);
   /// What was overwritten since is still there, of the kinds that readLogLine() tells.
   [[nodiscard]] const std::string& lines() const { return lines_; }
+  /// Time of the latest message, seconds since boot; negative: none yet.
+  [[nodiscard]] double last() const { return last_; }
 
  private:
   std::string lines_;
-  double last_ = -1;  ///< time of the latest message, seconds since boot; negative: none yet
+  double last_;
 };
 
 /// The line of a record as /dev/kmsg gives it; empty where the record goes on with an earlier message.

@@ -161,5 +161,20 @@ TEST(GpuLog, WhatIsOlderThanTheWindowIsHistory) {
   EXPECT_EQ(counts(none), (std::vector<double>{0, 0, 1}));
 }
 
+TEST(GpuLog, XidsBetweenTwoProcessesAreThoseOfTheSecond) {
+  FakeNode node;
+  node.kernelLog = "<3>[   50.0] NVRM: Xid (PCI:0000:4e:00): 79, pid=1, GPU has fallen off the bus.\n";
+  const auto xids = [](cuda::CudaInventory& of) {
+    const auto readings = of.health(0, "idle");
+    return valueOf(*readings, reading::kXidFatal, "gpu3");
+  };
+  const auto first = node.open();
+  EXPECT_EQ(xids(*first), 1);
+  node.kernelLog += "<3>[   51.0] NVRM: Xid (PCI:0000:4e:00): 48, pid=1, DBE\n";
+  const auto second = node.open();
+  second->resumeLog(first->logPosition());
+  EXPECT_EQ(xids(*second), 1);
+}
+
 }  // namespace
 }  // namespace muster::testing

@@ -138,6 +138,34 @@ TEST(HostInventory, MessagesBetweenTwoLooksAreKeptOrMissed) {
   EXPECT_THAT(inventory.missedLog(), HasSubstr("overwritten between two looks"));
 }
 
+TEST(HostInventory, ALogIsReadFromWhereAnEarlierProcessLeftIt) {
+  const TempDir empty;
+  const auto error = [](const std::string& time) {
+    return "<3>[  " + time + "] EDAC MC0: 1 UE memory read error on CPU_SrcID#0\n";
+  };
+  KernelLog log{error("100.000000") + error("100.000001"), 90};
+  const auto open = [&] {
+    HostSources sources = sourcesOf(empty);
+    sources.uptime = [] { return 10.0; };  // the log's clock and this one may have drifted apart
+    sources.kernelLog = [&log] { return log; };
+    return std::make_unique<HostInventory>(std::move(sources));
+  };
+  const auto errors = [](HostInventory& of) { return find(*of.surroundings("/"), "hardware_errors")->value; };
+  const auto first = open();
+  EXPECT_LT(first->logPosition(), 0) << "not looked at yet";
+  EXPECT_EQ(errors(*first), 2);
+  log.lines += error("100.000002");
+  const auto next = open();
+  next->resumeLog(first->logPosition());
+  EXPECT_EQ(errors(*next), 1);
+  EXPECT_EQ(next->missedLog(), "");
+  log = {error("105.000000"), 104};
+  const auto late = open();
+  late->resumeLog(first->logPosition());
+  EXPECT_EQ(errors(*late), 1);
+  EXPECT_THAT(late->missedLog(), HasSubstr("overwritten between two looks"));
+}
+
 TEST(Surroundings, TellLinkFlapsWithinTheWindowAndHcasBelowTheirPcieLink) {
   const TempDir dir;
   const std::string hca = "sys/class/infiniband/mlx5_0/";
