@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "plugins/env/gpu_metrics.h"
+#include "plugins/env/growth.h"
 #include "plugins/env/params.h"
 
 namespace muster::env {
@@ -124,7 +125,7 @@ constexpr const char* kSurroundings = R"json([
 
 constexpr const char* kTelemetryTest = R"json({
   "name": "telemetry",
-  "summary": "Used by the runner: samples every device during a stage. Counters are reported as increments since the last sample",
+  "summary": "Used by the runner: samples every device during a stage. Counters are reported as their total growth since the last reading of the stage before",
   "backends": ["host", "sim", "cuda"], "scopes": ["node"],
   "metrics": [
     {"name": "unreadable_sources", "unit": "count", "direction": "lower", "labels": ["sources"],
@@ -172,7 +173,9 @@ constexpr const char* kTelemetryTest = R"json({
     {"name": "pcie_link_generation", "unit": "count", "direction": "higher", "labels": ["device"], "backends": ["cuda"],
      "informational": true, "optional": true,
      "summary": "PCIe link generation under load; idle links slow down to save power",
-     "remedy": "The link trained below its rate: check the BIOS's link speed setting, riser and retimer; see lspci -vv -s ADDRESS (LnkSta)"}
+     "remedy": "The link trained below its rate: check the BIOS's link speed setting, riser and retimer; see lspci -vv -s ADDRESS (LnkSta)"},
+    {"name": "counters", "unit": "text", "informational": true, "optional": true, "backends": ["host", "cuda"],
+     "summary": "Last readings of the error counters, from which the next stage goes on; kept by the runner"}
   ]
 })json";
 
@@ -289,6 +292,8 @@ std::string describe() {
     metric.update({{"unit", "count"}, {"direction", "lower"}, {"labels", {"port"}}, {"optional", true}});
     telemetry["metrics"].push_back(std::move(metric));
   }
+  for (Json& metric : telemetry["metrics"])
+    if (isTotal(metric["name"])) metric["total"] = true;
   return sdk::describe({{kInventoryTest, "[]"},
                         {dumpJson(health), sdk::describeParams<HealthParams>()},
                         {dumpJson(telemetry), sdk::describeParams<TelemetryParams>()}});

@@ -62,6 +62,7 @@ Result<Machine> openMachine(const Json& context) {
   r.optional("seed", options.seed);
   r.optional("world_size", worldSize);
   r.optional("run_folder", machine.runFolder);
+  r.optional("counters", machine.counters);
   MUSTER_CHECK_OK(r.status());
   if (context.contains("node") && context["node"].is_object()) {
     JsonReader node(context["node"], "context.node");
@@ -97,6 +98,7 @@ Status Reporter::report(const Reading& reading, double time) {
   }
   const auto fact = factNames().find(reading.name);
   if (fact == factNames().end() || reading.text.empty() || declared_.count(fact->second) == 0) return {};
+  if (!said_.insert(fact->second + "\n" + reading.device + "\n" + reading.text).second) return {};
   return host_.fact(
       fact->second, reading.text,
       reading.device.empty() ? sdk::Host::LabelList{} : sdk::Host::LabelList{{"device", reading.device}});

@@ -22,6 +22,7 @@ struct Machine {
   std::string
       device;  ///< our device where the stage has several ranks; empty: this rank speaks for all of the node
   std::string runFolder;    ///< the run directory; empty: the host does not say
+  std::string counters;     ///< what the telemetry of the stage before handed over; empty: nothing
   double virtualStart = 0;  ///< seconds of virtual time at which the session begins (sim)
 
   [[nodiscard]] bool virtualTime() const { return backend->virtualTime(); }
@@ -60,6 +61,7 @@ class Reporter {
   std::set<std::string> declared_;
   bool keeping_ = false;
   std::map<std::pair<std::string, sdk::Host::LabelList>, Series> kept_;
+  std::set<std::string> said_;  ///< words that were reported as a fact
 };
 
 /// "kernel log: Operation not permitted; processes: ..." for one line.

@@ -21,8 +21,7 @@ constexpr Rate kRates[] = {{reading::kThrottleSoftware, "throttle_software_share
 }  // namespace
 
 std::vector<Reading> RecentGrowth::rates(const std::vector<Reading>& sample, double time) {
-  const double begin = started_ ? last_ : time;
-  started_ = true;
+  const double begin = last_.value_or(time);
   last_ = time;
   std::vector<Reading> found;
   for (const Reading& reading : sample)

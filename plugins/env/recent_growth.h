@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ namespace muster::env {
 /// clocks down, NVLink's CRC errors of a second, PCIe's replays of a minute.
 class RecentGrowth {
  public:
+  /// The first sample holds growth since `time`; without this, of no time at all.
+  void startAt(double time) { last_ = time; }
   /// `sample`: readings that Growth turned into growth since the sample before, taken at `time`. A rate
   /// counts what grew within the time that it is stated for, and less than that where the sampling has only
   /// begun; of samples further apart, the mean.
@@ -26,8 +29,7 @@ class RecentGrowth {
     double growth;
   };
   std::map<std::string, std::deque<Step>> steps_;  ///< by counter and device
-  double last_ = 0;
-  bool started_ = false;
+  std::optional<double> last_;
 };
 
 }  // namespace muster::env

@@ -11,10 +11,13 @@
 #include "plugins/env/tests.h"
 #include "plugins/sdk/test_case.h"
 #include "runner/core/clock.h"
+#include "runner/core/text.h"
 
 namespace muster::env {
 
 namespace {
+
+constexpr const char* kCounters = "counters";  // the fact, and the key of the next stage's context
 
 class TelemetryTest : public sdk::Session {
  public:
@@ -31,6 +34,7 @@ class TelemetryTest : public sdk::Session {
   /// Real devices: samples until told to stop, and once more then, so that nothing after the last sample is
   /// lost.
   Status live(const TelemetryParams& params) {
+    MUSTER_CHECK_OK(takeUp());
     const double start = systemClock().now();
     const double end = start + params.duration;
     double next = start;
@@ -40,8 +44,35 @@ class TelemetryTest : public sdk::Session {
       // A sample that was late does not make the next ones come in a bunch.
       next = std::max(next + params.interval, systemClock().now());
       if (params.duration > 0) next = std::min(next, end);
-      if (!pauseUntil(reporter_.host(), next)) return sample(systemClock().now(), params.load);
+      if (pauseUntil(reporter_.host(), next)) continue;
+      MUSTER_CHECK_OK(sample(systemClock().now(), params.load));
+      return handOver();
     }
+  }
+
+  /// Counters go on from where the stage before left them, so that what they grew by between two stages is
+  /// not lost.
+  Status takeUp() {
+    if (machine_.counters.empty()) return {};
+    MUSTER_TRY(const Json before, parseJson(machine_.counters).context("context.counters"));
+    JsonReader r(before, "context.counters");
+    double time = 0, log = -1;
+    r.read("time", time);
+    r.optional("log", log);
+    r.optional("devices", devicesBefore_);
+    if (r.ok() && !before.contains("counts")) r.fail("counts", "is missing");
+    MUSTER_CHECK_OK(r.status());
+    if (log >= 0) machine_.inventory->resumeLog(log);
+    counts_ = before["counts"];
+    recentGrowth_.startAt(time);
+    return {};
+  }
+
+  Status handOver() const {
+    const double log = machine_.inventory->logPosition();
+    Json counters = {{"time", sampled_}, {"devices", devices_}, {"counts", growth_.counts(log >= 0)}};
+    if (log >= 0) counters["log"] = log;
+    return reporter_.fact(kCounters, dumpJson(counters));
   }
 
   /// A simulation: samples the virtual span, both ends included, at once.
@@ -62,15 +93,26 @@ class TelemetryTest : public sdk::Session {
 
   Status sample(double time, const std::string& load) {
     MUSTER_TRY(Readings readings, machine_.inventory->health(time, load));
+    resumeGrowth(readings.values);
+    sampled_ = time;
     std::vector<Reading> sampled;
     for (Reading& reading : readings.values) {
       boundProcessNames(reading);
       if (auto grown = growth_.since(std::move(reading))) sampled.push_back(*std::move(grown));
     }
-    MUSTER_CHECK_OK(reporter_.report(sampled, time));
-    MUSTER_CHECK_OK(reporter_.report(powerExcess(sampled), time));
+    MUSTER_CHECK_OK(reporter_.report(totals_.add(sampled), time));
+    MUSTER_CHECK_OK(reporter_.report(totals_.add(powerExcess(sampled)), time));
     MUSTER_CHECK_OK(reporter_.report(recentGrowth_.rates(sampled, time), time));
     return reportUnreadable(readings.unreadable, time);
+  }
+
+  /// Where a GPU is gone, the driver may give its number to another one, whose counters are no growth.
+  void resumeGrowth(const std::vector<Reading>& values) {
+    devices_.clear();
+    for (const Reading& reading : values)
+      if (!reading.device.empty() && !contains(devices_, reading.device)) devices_.push_back(reading.device);
+    if (!counts_.empty() && devices_ == devicesBefore_) growth_.resume(counts_);
+    counts_.clear();
   }
 
   Status reportUnreadable(const std::vector<UnreadableSource>& unreadable, double time) {
@@ -100,8 +142,13 @@ class TelemetryTest : public sdk::Session {
   Machine machine_;
   Reporter reporter_;
   Growth growth_;
+  Totals totals_;
   RecentGrowth recentGrowth_;
   std::set<std::string> processNames_;
+  std::vector<std::string> devices_;  ///< of the last sample
+  std::vector<std::string> devicesBefore_;
+  Json counts_ = Json::object();  ///< of the stage before, until the first sample
+  double sampled_ = 0;
 };
 
 }  // namespace

@@ -264,7 +264,7 @@ Result<MetricSpec> readMetric(const Json& json, const std::string& path, const s
   MetricSpec metric;
   StrictReader r(json, path,
                  {"name", "unit", "direction", "labels", "backends", "summary", "remedy", "peak",
-                  "informational", "optional", "leader", "standing", "series", "window"});
+                  "informational", "optional", "leader", "total", "standing", "series", "window"});
   r.readName("name", metric.name);
   readBaseUnit(r, metric.unit);
   std::string direction = "none";
@@ -280,6 +280,7 @@ Result<MetricSpec> readMetric(const Json& json, const std::string& path, const s
   r.optional("informational", metric.informational);
   r.optional("optional", metric.optional);
   r.optional("leader", metric.leader);
+  r.optional("total", metric.total);
   if (r.has("backends")) r.readChoices("backends", metric.backends, {"cuda", "host", "sim"});
   if (r.ok()) checkPeak(r, metric);
   readStandings(r, json, path, plugin, metric);

@@ -51,6 +51,7 @@ struct MetricSpec {
       false;  ///< only some machines have it (EDAC counters): unmeasured, it is not among a case's metrics
   bool leader =
       false;  ///< rank 0 alone reports it, for its whole group (a rate that all ranks reach together)
+  bool total = false;  ///< telemetry: samples are a running total, of which only the last one is judged
   Series series = Series::kNone;      ///< how the samples of one measurement follow each other in time
   std::string window;                 ///< kWindows: the parameter that says how long one sample takes
   std::vector<Expectation> standing;  ///< hold in every plan; metric and origin are filled

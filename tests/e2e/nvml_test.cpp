@@ -44,12 +44,46 @@ source = "test"
 remedy = "test"
 )";
 
+/// Between two stages that watch the GPUs, a program writes another scenario. The telemetry of its own stage
+/// has read the first one by then.
+constexpr const char* kLaterStages = R"(
+[[stage]]
+name = "between"
+test = "exec.command"
+scope = "node"
+ranks = 1
+timeout = "20s"
+params = { program = "FOLDER/bin/change", parser = "none" }
+[[stage]]
+name = "later"
+plugin = "fake-work"
+test = "run"
+scope = "node"
+ranks = 1
+timeout = "20s"
+[[stage.expect]]
+metric = "fake-work.value"
+min = 1
+source = "test"
+remedy = "test"
+)";
+
 class GpuNode {
  public:
+  /// `after` is the scenario once the work is done.
+  ProcessResult runThrough(const std::string& before, const std::string& after) {
+    const auto change =
+        dir_.write("bin/change", "#!/bin/sh\ncat '" + dir_.write("after.txt", "count 8\n" + after).string() +
+                                     "' > '" + (dir_.path() / "scenario.txt").string() + "'\n");
+    std::filesystem::permissions(change, std::filesystem::perms(0755));
+    later_ = kLaterStages;
+    later_.replace(later_.find("FOLDER"), 6, dir_.path().string());
+    return run(before);
+  }
   ProcessResult run(const std::string& scenario, const std::vector<std::string>& more = {}) {
     return start(
         scenario,
-        std::vector<std::string>{dir_.write("plan.toml", kPlan).string(), "--out", out().string()} + more);
+        std::vector<std::string>{dir_.write("plan.toml", kPlan + later_).string(), "--out", out().string()} + more);
   }
   /// Goes on with the run as if it had been interrupted after its inventory.
   ProcessResult resume(const std::string& scenario) {
@@ -60,6 +94,8 @@ class GpuNode {
     return start(scenario, {"--resume", out().string()});
   }
   [[nodiscard]] std::filesystem::path out() const { return dir_.path() / "run"; }
+  /// Exists once work has begun.
+  [[nodiscard]] std::filesystem::path work() const { return dir_.path() / "work"; }
 
  private:
   ProcessResult start(const std::string& scenario, const std::vector<std::string>& more) {
@@ -71,11 +107,13 @@ class GpuNode {
     ProcessOptions options;
     options.environment["LD_LIBRARY_PATH"] = (buildDir() / "tests/fakes/nvml").string();
     options.environment[kScenarioVariable] = dir_.write("scenario.txt", "count 8\n" + scenario).string();
-    options.environment[kWorkVariable] = (dir_.path() / "work").string();
+    options.environment[kWorkVariable] = work().string();
+    options.environment["MUSTER_EXEC_DIR"] = (dir_.path() / "bin").string();
     return runMuster(std::vector<std::string>{"run", "--plugins", plugins.string()} + more, options);
   }
 
   TempDir dir_;
+  std::string later_;
 };
 
 /// A verdict of one stage that is not a pass, warnings about the test machine's own load left out.
@@ -269,6 +307,34 @@ TEST(Gpus, AHealthyNodeIsAcceptedUnderEveryDriver) {
   }
 }
 
+TEST(Gpus, ErrorsBetweenTwoStagesCountInTheLaterOne) {
+  GpuNode node;
+  const auto result = node.runThrough("gpu 2 nvlink_replays 7\n", "gpu 2 nvlink_replays 9\n");
+  EXPECT_EQ(result.exitCode, 1) << result.out << result.err;
+  const Record record = recordIn(node.out());
+  const auto findings = findingsIn(record);
+  ASSERT_EQ(findings.size(), 1u) << result.out;
+  EXPECT_EQ(findings[0].stage, "later");
+  EXPECT_EQ(findings[0].verdict.metric, "env.nvlink_errors");
+  EXPECT_EQ(findings[0].verdict.device, "gpu2");
+  EXPECT_EQ(findings[0].verdict.observed, 2);
+  EXPECT_THAT(record.stages.back().log, ::testing::Contains(::testing::AllOf(
+                                            HasSubstr("env.nvlink_errors device=gpu2"),
+                                            HasSubstr("counts 2 from before this stage's ranks started"))));
+}
+
+/// Neither a reset between two stages nor other numbers of the GPUs, one of which is gone, are errors.
+TEST(Gpus, CountersThatBeginAnewBetweenTwoStagesAreNoErrors) {
+  for (const auto& [before, after] :
+       {std::pair{"gpu 2 nvlink_replays 7\ngpu 3 pcie_replays 5000\n", "gpu 3 pcie_replays 4000\n"},
+        {"gpu 7 nvlink_replays 7\n", "count 7\ngpu 6 nvlink_replays 7\n"}}) {
+    GpuNode node;
+    const auto result = node.runThrough(before, after);
+    EXPECT_EQ(result.exitCode, 0) << after << result.out << result.err;
+    EXPECT_TRUE(findingsIn(recordIn(node.out())).empty()) << after << result.out;
+  }
+}
+
 TEST(Gpus, WithoutRootErrorsOfTheChipsMemoriesAreARemark) {
   GpuNode node;
   const auto result = node.run("gpu * call nvmlDeviceGetSramEccErrorStatus 4\ngpu * ecc_sram none\n");
@@ -347,7 +413,13 @@ TEST(Gpus, ACallThatHangsCostsOneProcess) {
   const auto findings = findingsIn(recordIn(node.out()));
   ASSERT_EQ(findings.size(), 2u) << result.out;
   EXPECT_THAT(findings[0].verdict.detail, HasSubstr("timed out after 4s"));
-  EXPECT_THAT(findings[1].verdict.detail, HasSubstr("telemetry"));
+  EXPECT_EQ(findings[1].verdict.outcome, Outcome::kError);
+  EXPECT_THAT(
+      findings[1].verdict.detail,
+      HasSubstr("telemetry: no reading came within 20s. Without a first reading of the error counters no "
+                "rank was started. See output/work.telemetry.txt"));
+  EXPECT_FALSE(std::filesystem::exists(node.work()))
+      << "errors under a load that nobody watched do not count";
   // What the killed process wrote last names the call and the GPU.
   EXPECT_THAT(readWhole(node.out() / "record.json"),
               HasSubstr("NVML: nvmlDeviceGetPowerUsage of gpu2 has not returned for 0.5 s"));

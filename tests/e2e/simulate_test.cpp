@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole runs on simulated GPUs: a healthy node is accepted, each planted fault is named.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <fstream>
+#include <random>
 #include <set>
 
 #include "tests/e2e/muster.h"
@@ -42,6 +44,58 @@ TEST(Simulate, MarksEverythingSimulated) {
   EXPECT_TRUE(recordIn(dir.path() / "run").simulated);
   EXPECT_TRUE(mentions(readWhole(dir.path() / "run" / "report.html"), "SIMULATED"));
   EXPECT_TRUE(mentions(readWhole(dir.path() / "run" / "junit.xml"), "SIMULATED"));
+}
+
+/// However the errors of a stage are spread over its samples, their sum is what a limit is about.
+TEST(Simulate, ALimitOnErrorsIsComparedWithTheTotalOfTheStage) {
+  constexpr int kLimit = 10;
+  std::mt19937 random(20261124);
+  const auto between = [&](int low, int high) { return std::uniform_int_distribution<>(low, high)(random); };
+  TempDir dir;
+  const auto file = dir.write("plan.toml", R"(schema = 1
+name = "errors"
+sku = "strict"
+[[stage]]
+name = "load"
+test = "compute.sustained"
+ranks = 1
+timeout = "5m"
+params = { duration = "100s" }
+[[stage.expect]]
+metric = "compute.sustained_throughput"
+min = "1 TFLOP/s"
+source = "test"
+)");
+  dir.write("skus/strict.toml", R"(schema = 1
+name = "strict"
+extends = "h100-sxm5-80gb"
+[[expect]]
+metric = "env.ecc_corrected"
+where = { memory = "dram" }
+max = 10
+source = "test"
+)");
+  for (int round = 0; round < 12; ++round) {
+    // The first: 9 errors in each of 100 samples. Then totals about the limit, in any number of parts.
+    std::string faults;
+    int total = 0;
+    const int wanted = round == 0 ? 900 : between(kLimit - 3, kLimit + 3);
+    for (int second = 0; total < wanted; second = (second + 1) % 100) {
+      const int errors = round == 0 ? 9 : between(0, std::min(3, wanted - total));
+      total += errors;
+      faults += fmt::format("[[fault]]\nkind = \"ecc\"\ndevice = 2\nat = \"{}s\"\ncorrected = {}\n",
+                            round == 0 ? second : between(0, 99), errors);
+    }
+    const auto scenarioFile = dir.write("errors.toml", readWhole(scenario("h100x8-healthy")) + faults);
+    const auto out = dir.path() / std::to_string(round);
+    const auto result = runMuster({"run", file.string(), "--simulate", scenarioFile.string(), "--out",
+                                   out.string(), "--skus", (dir.path() / "skus").string()});
+    EXPECT_EQ(result.exitCode, total > kLimit ? 1 : 0) << total << result.out << result.err;
+    for (const Verdict& verdict : verdictsOf(recordIn(out), Outcome::kFail)) {
+      EXPECT_EQ(verdict.metric, "env.ecc_corrected");
+      EXPECT_EQ(verdict.observed, total);
+    }
+  }
 }
 
 TEST(Simulate, NamesTheSlowGpuEverywhere) {

@@ -117,7 +117,9 @@ std::vector<int> ranksOfNodes(const NodeConfig& node, const NodeProgress& progre
 
 /// Meets the other nodes of a cluster-scope stage and gives this node's ranks their numbers among all. Nodes
 /// that are alone or simulated meet nobody. An entry that is not kGo says why the stage does not run.
-ClusterEntry enterGroup(StageHere& here, std::unique_ptr<ClusterStage>& cluster, StageRecord& record) {
+/// `blind`: why this node has no telemetry and takes no part.
+ClusterEntry enterGroup(StageHere& here, const std::string& blind, std::unique_ptr<ClusterStage>& cluster,
+                        StageRecord& record) {
   const NodeConfig& node = here.node;
   std::vector<RankSlot>& slots = here.slots;
   GroupPlace& place = here.place;
@@ -126,7 +128,7 @@ ClusterEntry enterGroup(StageHere& here, std::unique_ptr<ClusterStage>& cluster,
   if (node.cluster != nullptr) {
     cluster = std::make_unique<ClusterStage>(*node.cluster, here.stage.name,
                                              node.arrival > 0 ? node.arrival : here.stage.timeout);
-    const std::string why = unfit(here.progress, slots);
+    const std::string why = blind.empty() ? unfit(here.progress, slots) : blind;
     if (!why.empty()) {
       cluster->decline(why);
       return {ClusterEntry::Kind::kError, why, 0, 1};
@@ -263,15 +265,21 @@ Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, co
   here.place.localSize = here.place.worldSize = static_cast<int>(here.slots.size());
   StageOutcome outcome{beginRecord(stage), {}};
   StageRecord& record = outcome.record;
+  double begin = systemClock().now();
+  StageTelemetry telemetry(node, progress, stage);
+  const std::string blind = telemetry.start();
   std::unique_ptr<ClusterStage> cluster;
   if (stage.scope == Scope::kCluster) {
-    const ClusterEntry entry = enterGroup(here, cluster, record);
+    const ClusterEntry entry = enterGroup(here, blind, cluster, record);
     if (entry.kind != ClusterEntry::Kind::kGo)
       return stageNotRun(stage,
                          entry.kind == ClusterEntry::Kind::kSkip ? StageState::kSkipped : StageState::kError,
                          entry.why);
     record.started = systemClock().wallUnix();
+    begin = systemClock().now();
+    if (cluster != nullptr) telemetry.restart();
   }
+  if (!blind.empty()) return stageNotRun(stage, StageState::kError, blind);
   if (here.slots.empty()) return stageNotRun(stage, StageState::kError, "no device was found to run on");
   record.pluginVersion = plugin->version;
   auto librarySum = std::async(std::launch::async, librarySha256, plugin->path);
@@ -283,10 +291,7 @@ Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, co
   const auto standing = standingExpectations(*test, node.backend);
   evidence.expectations.insert(evidence.expectations.end(), standing.begin(), standing.end());
 
-  const double begin = systemClock().now();
   const double virtualStart = progress.virtualNow;
-  StageTelemetry telemetry(node, progress, stage);
-  telemetry.start();
 
   std::vector<const Case*> cases;
   for (const Case& c : stage.cases) cases.push_back(&c);

@@ -54,6 +54,7 @@ struct NodeProgress {
   bool announced = false;  ///< the run has been shown to its user: stages may show progress
   double virtualNow = 0;   ///< sim: virtual seconds since the run began
   std::map<std::string, std::string> quarantined;  ///< device id -> why no later stage may use it
+  std::string counters;  ///< the last readings of error counters, as telemetry gave them; empty: none yet
 };
 
 /// A stage's record with what the judge needs of it beside the record.

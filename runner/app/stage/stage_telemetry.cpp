@@ -16,6 +16,7 @@
 #include "runner/core/clock.h"
 #include "runner/core/digits.h"
 #include "runner/core/text.h"
+#include "runner/core/units.h"
 #include "runner/system/files.h"
 #include "runner/system/trust.h"
 
@@ -23,7 +24,11 @@ namespace muster {
 namespace {
 
 constexpr size_t kMostPoints = 300;
-constexpr double kFirstReadingWait = 5;  // seconds; a driver that needs longer is a finding of its own
+// Seconds to wait for the first reading: a driver that is not kept loaded needs a few for each GPU. A stage
+// with a short timeout does not wait longer than that, but long enough for a busy node.
+constexpr double kLongestFirstReading = 60;
+constexpr double kShortestFirstReading = 20;
+constexpr const char* kCounters = "counters";  // the helper's last readings, and the next one's first
 
 }  // namespace
 
@@ -78,7 +83,7 @@ ExternalLoad loadDuring(const std::vector<double>& times, const std::vector<doub
   return load;
 }
 
-StageTelemetry::StageTelemetry(const NodeConfig& node, const NodeProgress& progress, const Stage& stage)
+StageTelemetry::StageTelemetry(const NodeConfig& node, NodeProgress& progress, const Stage& stage)
     : node_(node), progress_(progress), stage_(stage) {
   if (stage.plugin == "env") return;
   enabled_ = true;
@@ -117,6 +122,7 @@ RankSpec StageTelemetry::rankSpec() const {
                                           {"seed", node_.seed}}})},
                   {"context", rankContext(node_, progress_, stage_, RankSlot{}, GroupPlace{})},
                   {"artifact_dir", (node_.folder / "artifacts" / stage_.name).string()}};
+  if (!progress_.counters.empty()) spec.request["context"][kCounters] = progress_.counters;
   spec.requestFile = node_.folder / "requests" / (name + ".json");
   spec.outputFile = node_.folder / "output" / (name + ".txt");
   return spec;
@@ -125,7 +131,10 @@ RankSpec StageTelemetry::rankSpec() const {
 GroupOptions StageTelemetry::options() {
   GroupOptions options;
   options.hostExecutable = node_.tree.hostExecutable;
-  options.timeout = stage_.timeout * stage_.attempts + 60;
+  const double arrival = stage_.scope != Scope::kCluster ? 0
+                         : node_.arrival > 0             ? node_.arrival
+                                                         : stage_.timeout;
+  options.timeout = kLongestFirstReading + arrival + stage_.timeout * stage_.attempts + 60;
   if (node_.simulated()) {
     options.timeout = std::numeric_limits<double>::infinity();
     options.hang = simulatedHang(stage_);
@@ -148,23 +157,65 @@ void StageTelemetry::openRaw() {
     problem_ = "cannot write " + rawPath_.string() + ": " + errnoText(errno);
 }
 
-void StageTelemetry::start() {
-  begin_ = systemClock().now();
-  if (!enabled_ || !problem_.empty() || node_.simulated()) return;
+void StageTelemetry::startHelper() {
   openRaw();
+  if (!problem_.empty()) return;
   auto helper = BackgroundRank::start(rankSpec(), options());
-  if (!helper.ok()) {
+  if (helper.ok())
+    helper_ = std::move(helper).value();
+  else
     problem_ = helper.error().text();
-    return;
-  }
-  helper_ = std::move(helper).value();
-  // Cumulative counters are read as differences from here on, so the ranks start once the first readings are
-  // in.
-  while (series_.empty() && helper_->running() && systemClock().now() < begin_ + kFirstReadingWait &&
+}
+
+std::string StageTelemetry::start() {
+  begin_ = systemClock().now();
+  if (!enabled_ || node_.simulated()) return "";
+  if (problem_.empty()) startHelper();
+  const double longest = std::clamp(stage_.timeout, kShortestFirstReading, kLongestFirstReading);
+  while (helper_ && series_.empty() && helper_->running() && systemClock().now() < begin_ + longest &&
          !node_.cancelled->load()) {
     pollfd ready{helper_->fd(), POLLIN, 0};
     ::poll(&ready, 1, 50);
     helper_->poll();
+  }
+  poll();  // of a helper that has ended
+  ready_ = systemClock().now();
+  if (!series_.empty() || node_.cancelled->load()) return "";
+  if (helper_) {
+    const bool late = helper_->running();
+    const RankEnd end = helper_->stop();
+    if (problem_.empty())
+      problem_ = late                ? "no reading came within " + formatQuantity(longest, "s")
+                 : end.error.empty() ? "it ended before its first reading"
+                                     : end.error;
+    helper_.reset();
+  }
+  return fmt::format(
+      "telemetry: {}. Without a first reading of the error counters no rank was started. See "
+      "output/{}.telemetry.txt in the run directory, check that the driver answers (nvidia-smi, dmesg), then "
+      "run "
+      "again",
+      problem_, stage_.name);
+}
+
+void StageTelemetry::restart() {
+  if (!helper_) return;
+  begin_ = from_ = ready_ = systemClock().now();
+  noteGrowthBefore();
+  std::erase_if(series_, [](const auto& entry) { return !entry.second.value.empty(); });
+}
+
+/// It counts in this stage, but the stage's ranks did not cause it.
+void StageTelemetry::noteGrowthBefore() {
+  for (const auto& [key, series] : series_) {
+    const MetricSpec* spec = test_->metric(series.metric);
+    const auto after = std::upper_bound(series.time.begin(), series.time.end(), ready_);
+    if (!spec->total || spec->unit != "count" || after == series.time.begin()) continue;
+    const double grown = series.value[static_cast<size_t>(after - series.time.begin()) - 1];
+    if (grown <= 0) continue;
+    grownBefore_.push_back(fmt::format("env.{}{}{} counts {} from before this stage's ranks started",
+                                       series.metric, series.labels.empty() ? "" : " ",
+                                       labelsText(series.labels), formatQuantity(grown, spec->unit)));
   }
 }
 
@@ -200,6 +251,10 @@ void StageTelemetry::take(const Json& frame) {
     problem_ = reader.status().error().text();
     return;
   }
+  if (metric == kCounters) {
+    progress_.counters = text;
+    return;
+  }
   if (test_->metric(metric) == nullptr) {
     problem_ = "the telemetry test reported \"" + metric + "\", which it does not declare";
     return;
@@ -210,6 +265,7 @@ void StageTelemetry::take(const Json& frame) {
   fresh.metric = metric;
   fresh.device = fresh.labels.count("device") > 0 ? fresh.labels["device"] : "";
   if (!text.empty()) fresh.labels["text"] = text;
+  if (!samples.empty() && (times.empty() ? time : times.back()) < from_) return;
   roundSamples(samples, test_->metric(metric)->unit, kSensorDigits);
   Series& series = series_.try_emplace(metric + " " + labelsText(fresh.labels), fresh).first->second;
   for (size_t i = 0; i < samples.size(); ++i) {
@@ -256,6 +312,8 @@ void StageTelemetry::finish(double virtualStart, double virtualEnd, StageRecord&
   const auto standing = standingExpectations(*test_, node_.backend);
   evidence.expectations.insert(evidence.expectations.end(), standing.begin(), standing.end());
   addMeasurements(evidence);
+  if (!node_.simulated() && from_ < begin_) noteGrowthBefore();
+  record.log.insert(record.log.end(), grownBefore_.begin(), grownBefore_.end());
   if (node_.backend == "host") addExternalLoad(evidence);
   leaveOutUnmeasured(*plugin_, *test_, {kCaseId}, evidence);
   addSeries(record, node_.simulated() ? virtualStart : begin_);
@@ -284,6 +342,8 @@ void StageTelemetry::addMeasurements(StageEvidence& evidence) const {
     if (m.isText()) {
       m.text = m.labels["text"];
       m.labels.erase("text");
+    } else if (spec->total && !series.value.empty()) {
+      m.samples = {series.value.back()};
     } else {
       m.samples = thinned(series.value, kMostPoints);
     }
@@ -294,9 +354,11 @@ void StageTelemetry::addMeasurements(StageEvidence& evidence) const {
 std::string StageTelemetry::loadedBy(double begin, double end) const {
   std::vector<std::pair<double, std::string>> shares;
   for (const auto& [key, series] : series_) {
+    const bool total = test_->metric(series.metric)->total;
     double sum = 0;
     for (size_t i = 0; i < series.time.size(); ++i)
-      if (series.time[i] > begin && (i == 0 || series.time[i - 1] < end)) sum += series.value[i];
+      if (series.time[i] > begin && (i == 0 || series.time[i - 1] < end))
+        sum += series.value[i] - (total && i > 0 ? series.value[i - 1] : 0);
     const auto process = series.labels.find("process");
     const auto group = series.labels.find("cgroup");
     if (sum <= 0) continue;

@@ -5,6 +5,7 @@
 
 #include <zlib.h>
 
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -16,16 +17,21 @@ namespace muster {
 
 /// Samples every device while a stage runs. On real backends a helper runs beside the ranks; on sim the
 /// stage's virtual span is evaluated once it is known. What it finds is judged with the stage, under the case
-/// id "telemetry".
+/// id "telemetry". Counters of errors go on from the last reading of the stage before, which `progress`
+/// keeps.
 class StageTelemetry {
  public:
   static constexpr const char* kCaseId = "telemetry";
 
   /// Nothing is sampled around stages of the env plugin: they are observation themselves.
-  StageTelemetry(const NodeConfig& node, const NodeProgress& progress, const Stage& stage);
+  StageTelemetry(const NodeConfig& node, NodeProgress& progress, const Stage& stage);
 
-  /// Starts the helper and waits for its first readings.
-  void start();
+  /// Starts the helper and waits for its first readings. Returns why there are none; without them the stage's
+  /// ranks must not start, because errors that they meet would be taken for older ones. Empty: there are, or
+  /// the stage needs none, or the run was interrupted.
+  std::string start();
+  /// Forgets what was sampled so far, while the node waited for others. Counters go on.
+  void restart();
   void poll();
   /// Ends it (or evaluates the span, on sim), and adds case end, measurements, expectations and series to the
   /// stage.
@@ -45,6 +51,8 @@ class StageTelemetry {
   Status setParam(const std::string& name, const Json& value);
   void take(const Json& frame);
   void openRaw();
+  void startHelper();
+  void noteGrowthBefore();
   void evaluateSimulated(double virtualStart, double virtualEnd);
   void addMeasurements(StageEvidence& evidence) const;
   void addSeries(StageRecord& record, double begin) const;
@@ -53,7 +61,7 @@ class StageTelemetry {
   [[nodiscard]] std::string loadedBy(double begin, double end) const;
 
   const NodeConfig& node_;
-  const NodeProgress& progress_;
+  NodeProgress& progress_;
   const Stage& stage_;
   const PluginSpec* plugin_ = nullptr;
   const TestSpec* test_ = nullptr;
@@ -64,6 +72,9 @@ class StageTelemetry {
   bool enabled_ = false;
   bool caseEnded_ = false;
   double begin_ = 0;
+  double ready_ = 0;                                        ///< when the first readings were in
+  double from_ = -std::numeric_limits<double>::infinity();  ///< earlier samples do not count
+  std::vector<std::string> grownBefore_;  ///< counters that had grown when the stage's ranks started
   std::unique_ptr<gzFile_s, int (*)(gzFile)> raw_{nullptr, gzclose};
   std::filesystem::path rawPath_;
 };

@@ -44,6 +44,7 @@ Json requestFor(const std::string& test, const EnvOptions& options, const std::f
                         {"backend_dir", (tree / "backends").string()},
                         {"scenario", options.scenario},
                         {"virtual_start", 0},
+                        {"counters", options.counters},
                         {"run_id", "test"},
                         {"stage", test}};
   const Json oneCase = {{"index", 0},  {"case", test}, {"params", filledParams(test, options.params)},

@@ -41,6 +41,7 @@ struct EnvOptions {
   Json params = Json::object();  ///< over the defaults of describe(), written as in a plan
   Json device;                   ///< of the rank; null: none
   int worldSize = 1;
+  std::string counters;  ///< of the stage before
   std::vector<std::string>
       wrapper;  ///< command that runs muster-host: timeout, a shell in a control group ...
 };

@@ -36,6 +36,12 @@ TEST(RecentGrowth, TakesTheMeanOfSamplesThatAreFurtherApart) {
   EXPECT_DOUBLE_EQ(rateAfter(recent, reading::kNvlinkCrcErrors, 1000, 610, "nvlink_crc_per_second"), 100);
 }
 
+TEST(RecentGrowth, SpreadsWhatGrewBetweenTwoStagesOverTheTimeBetweenThem) {
+  RecentGrowth recent;
+  recent.startAt(100);
+  EXPECT_DOUBLE_EQ(rateAfter(recent, reading::kNvlinkCrcErrors, 1000, 120, "nvlink_crc_per_second"), 50);
+}
+
 TEST(RecentGrowth, TellsTheShareOfTimeThatSoftwareThrottled) {
   RecentGrowth recent;
   const auto share = [&](double seconds, double time) {
