@@ -31,6 +31,7 @@ struct Arguments {
   RunOptions run;
   FleetCommandOptions fleet;
   ImportOptions import;
+  ExplainOptions explain;
   JudgeOptions judge;
   BaselineOptions baseline;
   SlurmOptions slurm;
@@ -156,6 +157,28 @@ CLI::App* addCheck(CLI::App& app, Arguments& a) {
       ->allow_extra_args(false);
   check->footer(kCheckExamples);
   return check;
+}
+
+CLI::App* addExplain(CLI::App& app, ExplainOptions& o) {
+  CLI::App* explain =
+      app.add_subcommand("explain", "show the stages, cases and limits of a plan; runs nothing");
+  explain->add_option("plan", o.plan, "plan file (.toml or .lua)")->required();
+  addSets(explain, o.sets);
+  explain->add_option("--sku", o.sku, "SKU profile whose limits and parameters apply (default: the plan's)");
+  explain->add_option("--nodes", o.nodes, "number of nodes, for stages of scope cluster")
+      ->check(CLI::Range(1, 100000));
+  explain->add_option("--devices", o.devices, "devices of a node (default: the profile's number, or 1)")
+      ->check(CLI::Range(1, 1024));
+  explain->add_flag("--simulated", o.simulated, "leave out what `muster run --simulate` does not measure");
+  explain->add_option("--plugins", o.pluginFolders, "directory with additional plugins")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+  explain->add_option("--skus", o.skuFolders, "directory with additional SKU profiles")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+  explain->add_flag("--json", o.json, "as JSON, with all parameters of each case");
+  explain->footer(kExplainExamples);
+  return explain;
 }
 
 CLI::App* addJudge(CLI::App& app, Arguments& a) {
@@ -339,6 +362,7 @@ int muster(int argc, char** argv) {
 
   CLI::App* runApp = addRun(app, a);
   CLI::App* check = addCheck(app, a);
+  CLI::App* explain = addExplain(app, a.explain);
   CLI::App* judge = addJudge(app, a);
   CLI::App* report =
       app.add_subcommand("report", "show the summary of a record, or render its reports again");
@@ -379,6 +403,7 @@ int muster(int argc, char** argv) {
     return exitCode(run(a));
   }
   if (check->parsed()) return exitCode(checkCommand(a.plans, a.sets, a.pluginFolders, a.skuFolders));
+  if (explain->parsed()) return exitCode(explainCommand(a.explain));
   if (judge->parsed()) return exitCode(judgeCommand(a.judge));
   a.import.command = a.run.command;
   if (import->parsed()) return exitCode(importCommand(a.import));

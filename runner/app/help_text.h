@@ -11,6 +11,7 @@ Examples:
   muster run plans/node-quick.toml --simulate plans/scenarios/h100x8-one-slow-gpu.toml
   muster run --resume /data/n17                        resume after a crash or Ctrl-C
   muster check my-plan.lua                             list all errors with their locations
+  muster explain plans/node-full.toml --sku h200-sxm   show its stages and limits
   muster judge record.json --sku my-sku.toml           re-evaluate stored samples
   muster baseline learn runs/first -o ours.toml        learn a SKU profile from this fleet
   muster slurm submit plans/node-full.toml --nodes all --out /shared/may    every node of a Slurm cluster
@@ -68,6 +69,17 @@ Examples:
   muster check plans/*.toml plans/*.lua
   generate-plan | muster check -
   muster check my-plan.toml --set gemm.size=1024 --plugins mine/ --skus ours/)";
+
+inline constexpr const char* kExplainExamples = R"(
+Lists what the plan comes to: for each stage its test, ranks, cases and parameters, then each limit with where it is defined
+and where its value comes from, then the metrics that no limit is about. A limit holds for those measurements of its metric
+that carry its labels. The limits on devices that the inventory itself checks (their number, their match with the SKU) are not
+listed. Exit code: 0, or 2 if the plan has an error.
+
+Examples:
+  muster explain plans/node-full.toml --sku h100-sxm5-80gb
+  muster explain plans/cluster.toml --sku h100-sxm5-80gb --nodes 16
+  muster explain my-plan.toml --sku ours --skus ours/ --json)";
 
 inline constexpr const char* kJudgeExamples = R"(
 Writes a new record; the old one is not changed. The new record states its source record, the time and the tool version.

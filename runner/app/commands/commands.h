@@ -23,6 +23,20 @@ Result<int> checkCommand(const std::vector<std::filesystem::path>& plans,
                          const std::vector<std::filesystem::path>& pluginFolders,
                          const std::vector<std::filesystem::path>& skuFolders);
 
+struct ExplainOptions {
+  std::filesystem::path plan;
+  std::vector<std::string> sets;
+  std::string sku;  ///< empty: the plan's
+  int nodes = 1;
+  int devices = 0;         ///< of a node; 0: as many as the profile has
+  bool simulated = false;  ///< metrics that only real devices have are left out
+  bool json = false;
+  std::vector<std::filesystem::path> pluginFolders;
+  std::vector<std::filesystem::path> skuFolders;
+};
+/// Shows the stages, cases, parameters and limits that a plan comes to. Needs no device.
+Result<int> explainCommand(const ExplainOptions& options);
+
 struct JudgeOptions {
   std::filesystem::path record;
   std::filesystem::path profile;  ///< a profile file; empty: the record's own expectations again

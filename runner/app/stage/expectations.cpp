@@ -106,6 +106,30 @@ std::vector<Expectation> standingExpectations(const TestSpec& test, const std::s
   return standing;
 }
 
+StageEvidence expectedEvidence(const Stage& stage, const PluginSpec& plugin, const TestSpec& test,
+                               const std::string& backend, int ranks, int nodes, const Profile* profile) {
+  StageEvidence evidence;
+  evidence.stage = stage.name;
+  evidence.required = stage.required;
+  evidence.allowFlaky = stage.allowFlaky;
+  evidence.expectations = stage.expectations;
+  evidence.leaderMetrics = leaderMetricsOn(plugin, test, stage.scope);
+  for (const Case& c : stage.cases) {
+    evidence.caseMetrics[c.id] = metricsOn(plugin, test, backend);
+    Labels& labels = evidence.caseLabels[c.id];
+    labels = knownLabels(c);
+    // What is expected of another size of group is not missing here.
+    labels.emplace("ranks", std::to_string(ranks));
+    labels.emplace("nodes", std::to_string(nodes));
+  }
+  const auto add = [&](const std::vector<Expectation>& more) {
+    evidence.expectations.insert(evidence.expectations.end(), more.begin(), more.end());
+  };
+  if (profile != nullptr) add(profileExpectations(*profile, evidence));
+  add(standingExpectations(test, backend));
+  return evidence;
+}
+
 Status applyStageParams(const Profile& profile, const TestSpec& test, const std::string& qualifiedTest,
                         Case& c) {
   const auto fixed = profile.stageParams.find(qualifiedTest);

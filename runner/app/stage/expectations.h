@@ -35,6 +35,11 @@ std::vector<Expectation> profileExpectations(const Profile& profile, const Stage
 /// 50% on, unless the plan or the profile says otherwise.
 std::vector<Expectation> standingExpectations(const TestSpec& test, const std::string& backend);
 
+/// What a stage of `ranks` ranks on `nodes` nodes can report, and every limit that holds for it: the plan's
+/// own, those of `profile` (nullptr: none) and the standing ones. Of telemetry beside it nothing.
+StageEvidence expectedEvidence(const Stage& stage, const PluginSpec& plugin, const TestSpec& test,
+                               const std::string& backend, int ranks, int nodes, const Profile* profile);
+
 /// Puts the parameters that the profile fixes for "compute.gemm" into the case, where the plan wrote none
 /// itself.
 Status applyStageParams(const Profile& profile, const TestSpec& test, const std::string& qualifiedTest,

@@ -53,25 +53,6 @@ StageRecord beginRecord(const Stage& stage) {
   return record;
 }
 
-StageEvidence beginEvidence(const StageHere& here) {
-  const Stage& stage = here.stage;
-  StageEvidence evidence;
-  evidence.stage = stage.name;
-  evidence.required = stage.required;
-  evidence.allowFlaky = stage.allowFlaky;
-  evidence.expectations = stage.expectations;
-  evidence.leaderMetrics = leaderMetricsOn(here.plugin, here.test, stage.scope);
-  for (const Case& c : stage.cases) {
-    evidence.caseMetrics[c.id] = metricsOn(here.plugin, here.test, here.node.backend);
-    Labels& labels = evidence.caseLabels[c.id];
-    labels = knownLabels(c);
-    // What is expected of another size of group is not missing here.
-    labels.emplace("ranks", std::to_string(here.place.worldSize));
-    labels.emplace("nodes", std::to_string(stage.scope == Scope::kCluster ? here.node.nodeCount : 1));
-  }
-  return evidence;
-}
-
 /// Cases that must be tried again: any of their verdicts of the last attempt is a fail or an error.
 std::vector<const Case*> casesToRetry(const Stage& stage, const StageEvidence& evidence,
                                       const JudgeContext& context) {
@@ -283,13 +264,9 @@ Result<StageOutcome> runStage(const NodeConfig& node, NodeProgress& progress, co
   if (here.slots.empty()) return stageNotRun(stage, StageState::kError, "no device was found to run on");
   record.pluginVersion = plugin->version;
   auto librarySum = std::async(std::launch::async, librarySha256, plugin->path);
-  StageEvidence evidence = beginEvidence(here);
-  if (progress.profile != nullptr) {
-    const auto fromProfile = profileExpectations(*progress.profile, evidence);
-    evidence.expectations.insert(evidence.expectations.end(), fromProfile.begin(), fromProfile.end());
-  }
-  const auto standing = standingExpectations(*test, node.backend);
-  evidence.expectations.insert(evidence.expectations.end(), standing.begin(), standing.end());
+  StageEvidence evidence =
+      expectedEvidence(stage, *plugin, *test, node.backend, here.place.worldSize,
+                       stage.scope == Scope::kCluster ? node.nodeCount : 1, progress.profile);
 
   const double virtualStart = progress.virtualNow;
 

@@ -85,7 +85,7 @@ ExternalLoad loadDuring(const std::vector<double>& times, const std::vector<doub
 
 StageTelemetry::StageTelemetry(const NodeConfig& node, NodeProgress& progress, const Stage& stage)
     : node_(node), progress_(progress), stage_(stage) {
-  if (stage.plugin == "env") return;
+  if (!watches(stage)) return;
   enabled_ = true;
   plugin_ = node.catalog->plugin("env");
   test_ = plugin_ == nullptr ? nullptr : plugin_->test("telemetry");

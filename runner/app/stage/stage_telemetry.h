@@ -24,6 +24,7 @@ class StageTelemetry {
   static constexpr const char* kCaseId = "telemetry";
 
   /// Nothing is sampled around stages of the env plugin: they are observation themselves.
+  static bool watches(const Stage& stage) { return stage.plugin != "env"; }
   StageTelemetry(const NodeConfig& node, NodeProgress& progress, const Stage& stage);
 
   /// Starts the helper and waits for its first readings. Returns why there are none; without them the stage's
