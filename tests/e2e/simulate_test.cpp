@@ -81,7 +81,7 @@ source = "test"
     int total = 0;
     const int wanted = round == 0 ? 900 : between(kLimit - 3, kLimit + 3);
     for (int second = 0; total < wanted; second = (second + 1) % 100) {
-      const int errors = round == 0 ? 9 : between(0, std::min(3, wanted - total));
+      const int errors = round == 0 ? 9 : between(1, std::min(3, wanted - total));
       total += errors;
       faults += fmt::format("[[fault]]\nkind = \"ecc\"\ndevice = 2\nat = \"{}s\"\ncorrected = {}\n",
                             round == 0 ? second : between(0, 99), errors);
