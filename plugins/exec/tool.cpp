@@ -8,6 +8,21 @@
 
 namespace muster::exec {
 
+namespace {
+
+/// What a value itself says is wrong, whatever the tool's summary says; empty: nothing.
+std::string faultIn(const Measurement& m) {
+  const bool failed = m.unit == "bool";
+  const bool wrong = m.metric == "collective.collective_wrong_elements";
+  for (const double sample : m.samples) {
+    if (failed && sample == 0) return fmt::format("{} ({}): false", m.metric, labelsText(m.labels));
+    if (wrong && sample > 0) return fmt::format("{} wrong elements ({})", sample, labelsText(m.labels));
+  }
+  return "";
+}
+
+}  // namespace
+
 Result<std::vector<Value>> valuesOfTool(std::string_view output, const std::string& format) {
   MUSTER_TRY(const ImportedFile file, importText(output, "its output", format));
   if (file.failures > 0)
@@ -16,6 +31,9 @@ Result<std::vector<Value>> valuesOfTool(std::string_view output, const std::stri
     if (!one.error.empty()) return Error{ErrorCode::kProtocol, one.error, one.id};
   std::vector<Value> values;
   for (const Measurement& m : file.measurements) {
+    if (std::string fault = faultIn(m); !fault.empty())
+      return Error{ErrorCode::kProtocol, fmt::format("the output of {} shows a fault: {}", file.tool, fault),
+                   ""};
     Value value{m.metric, metricOf(m.unit), m.labels, m.samples, ""};
     if (value.metric == nullptr)
       return Error{ErrorCode::kInternal, "an importer gave a value without a unit", m.metric};

@@ -73,7 +73,7 @@ Status readVerdict(const Source& source, std::string_view line, size_t number, B
     return source.refuse(number, "a result that is damaged: " + printable(line, 160));
   if (burn.gpus.size() < burn.tested) burn.gpus.resize(burn.tested);
   burn.gpus[*index].listed = true;
-  burn.gpus[*index].faulty = words[2] == "FAULTY";
+  burn.gpus[*index].faulty = burn.gpus[*index].faulty || words[2] == "FAULTY";
   return {};
 }
 

@@ -43,6 +43,8 @@ struct Table {
   uint64_t ranks = 0;
   uint64_t fewest = 0, most = 0, step = 0;  ///< sizes asked for; step 0: not by a factor
   std::vector<std::string> hosts, devices, errors;
+  std::vector<std::string> lost;    ///< what a launcher says of processes that failed
+  std::vector<std::string> others;  ///< lines of NCCL, of the launcher and of programs beside it
   std::vector<Row> rows;
   std::string bounds, average;  ///< the tool's own verdicts: "0 OK"; empty: the file ends before
   bool boundsFailed = false, averageFailed = false, averageChecked = false;
@@ -198,6 +200,7 @@ void addCase(const Table& table, const std::string& type, const std::string& red
                                         {{"op", table.op}, {"dtype", dtypeOf(type)}}, wrong, one.id));
   else
     one.error = "its results were not checked (#wrong is N/A): run it with -c 1";
+  if (!table.lost.empty()) one.error = "a process of the job failed: " + printable(table.lost.front(), 300);
   if (!table.errors.empty()) one.error = "nccl-tests reported: " + printable(table.errors.front(), 300);
   file.cases.push_back(std::move(one));
 }
@@ -218,6 +221,7 @@ Result<ImportedFile> fileOf(const Source& source, const Table& table) {
   file.ranks = static_cast<int>(table.ranks);
   file.hosts = table.hosts;
   file.deviceNames = table.devices;
+  file.notes = table.others;
   std::vector<std::pair<std::string, std::string>> seen;
   for (const Row& row : table.rows) {
     if (std::find(seen.begin(), seen.end(), std::pair(row.type, row.redop)) != seen.end()) continue;
@@ -328,6 +332,15 @@ Status readComment(const Source& source, std::string_view line, size_t number, T
   return {};
 }
 
+/// Whether a launcher says that a process of the job failed.
+bool isLostProcess(std::string_view line) {
+  for (const char* words : {"exited on signal", "terminated by signal", "Exited with exit code",
+                            "exited with non-zero status", "Non-zero exit code",
+                            "srun: error:", "slurmstepd: error:", "BAD TERMINATION", "MPI_ABORT was invoked"})
+    if (line.find(words) != std::string_view::npos) return true;
+  return false;
+}
+
 Result<ImportedFile> readText(const Source& source) {
   Table table;
   size_t last = 0;
@@ -338,9 +351,13 @@ Result<ImportedFile> readText(const Source& source) {
     const std::string_view begin = trim(line);
     if (begin.find(": Test ") != std::string_view::npos && begin.find("failure") != std::string_view::npos)
       table.errors.emplace_back(begin);
+    else if (isLostProcess(begin))
+      table.lost.emplace_back(begin);
     const auto words = wordsOf(line);
-    if (words.size() < 3 || !wholeNumber(words[0]) || !wholeNumber(words[1])) return {};
-    return readRow(source, line, number, table);
+    if (words.size() >= 3 && wholeNumber(words[0]) && wholeNumber(words[1]))
+      return readRow(source, line, number, table);
+    if (!begin.empty()) table.others.push_back(fmt::format("line {}: {}", number, printable(begin, 300)));
+    return {};
   }));
   if (table.errors.empty() && (table.bounds.empty() || table.average.empty()))
     return source.refuse(last, "the file ends before the line \"# Avg bus bandwidth\": it is truncated");

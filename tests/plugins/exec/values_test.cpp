@@ -171,6 +171,12 @@ TEST(ExecTool, WhatTheToolCallsFailedOrLeftOutIsAnError) {
   testing::NcclTable failed;
   failed.bounds = "3 FAILED";
   EXPECT_THAT(valuesOfTool(failed.text(), "nccl-tests").error().text(), HasSubstr("3 FAILED"));
+  // The tool's summary is fine, its own lines are not.
+  testing::NcclTable wrong;
+  wrong.wrong = "1";
+  EXPECT_THAT(valuesOfTool(wrong.text(), "nccl-tests").error().text(), HasSubstr("6 wrong elements"));
+  EXPECT_THAT(valuesOfTool(testing::gpuBurn("1234", "7 (WARNING!)", "OK"), "gpu-burn").error().text(),
+              HasSubstr("shows a fault: imported.test_passed (device=gpu1"));
   testing::NcclTable unchecked;
   unchecked.wrong = "N/A";
   EXPECT_THAT(valuesOfTool(unchecked.text(), "nccl-tests").error().text(), HasSubstr("were not checked"));

@@ -163,6 +163,18 @@ TEST(ImportNccl, TwoDecimalsAreNoContradiction) {
       }
 }
 
+TEST(ImportNccl, LinesBesideTheTableAreKeptAndALostProcessIsAnError) {
+  const std::string whole = NcclTable().text();
+  const ImportedFile chatty = imported("node1:77:77 [0] NCCL INFO Using network IB\n" + whole);
+  EXPECT_THAT(chatty.notes, ElementsAre("line 1: node1:77:77 [0] NCCL INFO Using network IB"));
+  EXPECT_EQ(chatty.cases.at(0).error, "");
+  for (const std::string line :
+       {"mpirun noticed that process rank 3 with PID 0 on node n1 exited on signal 9 (Killed).",
+        "srun: error: node1: task 3: Exited with exit code 1",
+        "slurmstepd: error: *** STEP 4.0 ON n1 CANCELLED ***"})
+    EXPECT_EQ(imported(whole + line + "\n").cases.at(0).error, "a process of the job failed: " + line);
+}
+
 TEST(ImportNccl, DamageIsRefusedWithItsPlace) {
   const NcclTable table;
   const std::string whole = table.text();
@@ -367,6 +379,9 @@ TEST(ImportGpuBurn, NoProgressIsNoPass) {
               HasSubstr("it ended at 41.5% of its time"));
   EXPECT_THAT(valuesOf(imported(gpuBurn("1234", "7 (WARNING!)", "OK")), "imported.test_passed").at(1).samples,
               ElementsAre(0));
+  // Two runs in one file: the second does not make up for the first.
+  const ImportedFile twice = imported(gpuBurn("1234", "0", "FAULTY") + gpuBurn());
+  EXPECT_EQ(twice.verdict, ToolVerdict::kFailed);
 }
 
 TEST(ImportGpuBurn, DamageIsRefusedWithItsLine) {
