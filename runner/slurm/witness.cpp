@@ -60,6 +60,16 @@ Witness::Witness(const RunStore& run, std::vector<SubmittedJob> submitted, const
                  uid_t owner)
     : run_(run), submitted_(std::move(submitted)), owner_(owner) {
   for (const JobInfo& job : jobs) byNumber_.emplace(job.number, job);
+  allParts_ = true;
+  for (const std::string& node : clusterNodes()) {
+    const int part = partOf(node);
+    greatestPart_ = std::max(greatestPart_, part);
+    allParts_ = allParts_ && part >= 0;
+  }
+}
+
+int Witness::partOf(const std::string& node) const {
+  return readExit(run_.folder() / "cluster_exits" / node);
 }
 
 const SubmittedJob* Witness::last(JobKind kind) const {
@@ -126,13 +136,15 @@ NodeEnd Witness::ofCluster(const std::string& node) const {
     if (!ran.ok() || std::find(ran->begin(), ran->end(), node) == ran->end())
       return contradicted(fmt::format("job {} ran on {}", job->job, printable(found->second.nodes, 80)));
   }
-  const int part = readExit(run_.folder() / "cluster_exits" / node);
+  const int part = partOf(node);
   const int whole = readExit(run_.folder() / "cluster.exit");
   end = agreeing(end, whole, "cluster.exit");
   if (end.standing == Standing::kContradicted) return end;
   if (part < 0 || part > whole)
     return contradicted(fmt::format("its part of job {} ended with {}, the job with {}", job->job,
                                     part < 0 ? "no exit code" : std::to_string(part), whole));
+  if (allParts_ && greatestPart_ < whole)
+    return contradicted(fmt::format("job {} ended with {}, and no part of it claims that", job->job, whole));
   end.exitCode = part;
   return end;
 }

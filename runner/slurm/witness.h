@@ -43,7 +43,8 @@ class Witness {
   /// The task that has claimed the node: of this run and user, begun after the run was submitted, on that
   /// node alone, ended with the code in exits/NODE.
   [[nodiscard]] NodeEnd ofNode(const std::string& node) const;
-  /// The node's part in the last cluster job. Slurm keeps one exit code for all parts, the greatest.
+  /// The node's part in the last cluster job. Slurm keeps one exit code for all parts, the greatest: where
+  /// every part claims a smaller one, none is believed.
   [[nodiscard]] NodeEnd ofCluster(const std::string& node) const;
   /// The last fleet job, and fleet.exit.
   [[nodiscard]] NodeEnd ofFleet() const;
@@ -56,10 +57,14 @@ class Witness {
   [[nodiscard]] const SubmittedJob* last(JobKind kind) const;
   /// What Slurm says of a job of this run that has ended; `found` is nullptr where it says nothing.
   [[nodiscard]] NodeEnd judge(const JobInfo* found, const std::string& number) const;
+  /// The exit code that the node's part left; -1: none.
+  [[nodiscard]] int partOf(const std::string& node) const;
   RunStore run_;
   std::vector<SubmittedJob> submitted_;
   std::map<std::string, JobInfo> byNumber_;
   uid_t owner_;
+  int greatestPart_ = -1;  ///< of the last cluster job's parts
+  bool allParts_ = false;  ///< each of them left an exit code
 };
 
 }  // namespace muster::slurm

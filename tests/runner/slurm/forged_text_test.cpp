@@ -128,6 +128,31 @@ TEST_F(ForgedText, OfAnotherUsersCommentChangesNoJobAndNoEnd) {
   }
 }
 
+TEST_F(ForgedText, AClusterJobsExitCodeIsThatOfOneOfItsParts) {
+  ASSERT_TRUE(run().append({JobKind::kCluster, "7", 0, {"n1", "n2"}, 1}).ok());
+  tool("squeue", kSqueue + job(7, "FAILED", geteuid(), "n[1-2]", 3, kId));
+  tool("scontrol", "#!/bin/sh\nprintf 'n1\\nn2\\n'\n");
+  put("cluster.exit", "3\n");
+  const auto end = [&](const std::string& node) {
+    const auto witness = Witness::ask(run());
+    EXPECT_TRUE(witness.ok()) << witness.error().text();
+    return witness->ofCluster(node);
+  };
+  put("cluster_exits/n1", "3\n");
+  put("cluster_exits/n2", "0\n");
+  EXPECT_EQ(end("n1").exitCode, 3) << end("n1").why;
+  EXPECT_EQ(end("n2").exitCode, 0) << end("n2").why;
+  // Whoever failed says otherwise now: nobody can be believed.
+  put("cluster_exits/n1", "0\n");
+  for (const char* node : {"n1", "n2"}) {
+    EXPECT_EQ(end(node).standing, NodeEnd::Standing::kContradicted);
+    EXPECT_THAT(end(node).why, HasSubstr("job 7 ended with 3, and no part of it claims that"));
+  }
+  // A part without an exit code may be the one.
+  fs::remove(run().folder() / "cluster_exits/n1");
+  EXPECT_EQ(end("n2").exitCode, 0) << end("n2").why;
+}
+
 TEST_F(ForgedText, CancelsNoJobOfAnotherUserAndNoneFromBefore) {
   const auto user = static_cast<int64_t>(geteuid());
   tool("squeue", kSqueue + job(5, "PENDING", user, "", 0, kId) + job(6, "PENDING", kMallory, "", 0, kId) +
