@@ -278,12 +278,10 @@ class TomlMerger {
   /// What stands in both, at the same place.
   Result<Json> both(const Json& over, const Json& below, const std::string& at) {
     if (over.is_object() && below.is_object()) return tables(over, below, at);
-    if (isAppended(over, at) && isAppended(below, at)) {
-      Json out = Json::array();
-      for (size_t i = 0; i < below.size(); ++i) append(below_, below[i], at, i, out);
-      for (size_t i = 0; i < over.size(); ++i) append(over_, over[i], at, i, out);
-      return out;
-    }
+    if (isAppended(over, at) && isAppended(below, at)) return appended(over, below, at);
+    // [expectations.peers] in one file and [[expectations.peers]] in the other are a table and a list.
+    if (at.starts_with("/expectations/") && isSet(over, at) && isSet(below, at))
+      return appended(over, below, at);
     copyPlaces(over_, over, at, at);
     return over;
   }
@@ -313,14 +311,36 @@ class TomlMerger {
                  over_.place(at)};
   }
 
+  Json appended(const Json& over, const Json& below, const std::string& at) {
+    Json out = Json::array();
+    appendAll(below_, below, at, out);
+    appendAll(over_, over, at, out);
+    return out;
+  }
+
+  /// A table counts as a list of one.
+  void appendAll(const TomlDocument& from, const Json& items, const std::string& at, Json& out) {
+    if (items.is_array()) {
+      for (size_t i = 0; i < items.size(); ++i)
+        append(from, items[i], pointerTo(at, std::to_string(i)), at, out);
+    } else {
+      append(from, items, at, at, out);
+    }
+  }
+
+  /// A named set of expectations: one, or a list of them.
+  static bool isSet(const Json& value, const std::string& at) {
+    return value.is_object() || isAppended(value, at);
+  }
+
   static bool isAppended(const Json& list, const std::string& at) {
     if (!list.is_array() || list.empty()) return false;
     return at == "/expect" ||
            std::all_of(list.begin(), list.end(), [](const Json& item) { return item.is_object(); });
   }
 
-  void append(const TomlDocument& from, const Json& item, const std::string& at, size_t index, Json& out) {
-    const std::string before = pointerTo(at, std::to_string(index));
+  void append(const TomlDocument& from, const Json& item, const std::string& before, const std::string& at,
+              Json& out) {
     const std::string after = pointerTo(at, std::to_string(out.size()));
     copyPlace(from, before, after);
     copyPlaces(from, item, before, after);

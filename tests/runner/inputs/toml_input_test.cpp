@@ -59,6 +59,19 @@ TEST(TomlInput, WhatIncludesLiesOverWhatIsIncluded) {
             "\"stage\":[{\"name\":\"of a\"},{\"name\":\"of b\"},{\"name\":\"own\"}],\"schema\":1}");
 }
 
+TEST(TomlInput, ASetAsATableIsAListOfOne) {
+  const std::string below = "metric = \"below\"\n", over = "metric = \"over\"\n";
+  for (const char* a : {"[expectations.s]\n", "[[expectations.s]]\n"})
+    for (const char* b : {"[expectations.s]\n", "[[expectations.s]]\n"}) {
+      TempDir folder;
+      folder.write("plan.toml", "include = [\"a.toml\"]\n" + (a + over));
+      folder.write("a.toml", b + below);
+      const bool tables = std::string(a) == b && std::string(a).find("[[") == std::string::npos;
+      EXPECT_EQ(rootOf(folder), tables ? R"({"expectations":{"s":{"metric":"over"}}})"
+                                       : R"({"expectations":{"s":[{"metric":"below"},{"metric":"over"}]}})");
+    }
+}
+
 TEST(TomlInput, ValuesKeepTheirPlaces) {
   TempDir folder;
   folder.write("plan.toml", "include = [\"a.toml\"]\n[t]\nx = 1\n[[stage]]\nname = \"own\"\n");
