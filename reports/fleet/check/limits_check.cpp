@@ -71,6 +71,10 @@ class LimitsCheck {
         Aspect& plugin = plugins[text(stage.plugin)];
         plugin.name = "plugin " + text(stage.plugin);
         plugin.shares[libraryText(text(stage.library))].insert(n);
+        if (text(stage.program).empty()) continue;
+        Aspect& program = plugins["program of " + text(stage.name)];
+        program.name = fmt::format("program of stage {},", printable(text(stage.name), 80));
+        program.shares[printable(text(stage.program), 300)].insert(n);
       }
     });
     judge(sku, profile);

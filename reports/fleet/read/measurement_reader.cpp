@@ -16,7 +16,9 @@ namespace muster::fleet {
 namespace {
 
 constexpr uint64_t kMostCompared = 100'000'000;  ///< pairs of labels; real records have some 100,000
-constexpr size_t kMostFaults = 1'000;  ///< of one stage; each failed verdict is held against all of them
+constexpr std::string_view kProgramMetric = "exec.program";
+constexpr size_t kMostPrograms = 1'000;  ///< of one stage
+constexpr size_t kMostFaults = 1'000;    ///< of one stage; each failed verdict is held against all of them
 
 /// Whether figures of this kind are compared between nodes. Counts and flags have limits of their own, and
 /// shares that a plugin reports beside its figures say how they were measured. Power has no better side, but
@@ -344,6 +346,7 @@ void StageReader::checkAsked() {
 
 /// The sum over all measurements, so that their order does not matter.
 void StageReader::hashMeasurement(Parts& parts) {
+  if (parts.metric == kProgramMetric && programs_.size() < kMostPrograms) programs_.emplace(parts.text);
   uint64_t hash = parts.nameHash;
   const auto mix = [&](uint64_t value) { hash = mixed(hash, value); };
   for (const std::string_view part : {parts.device, parts.text}) mix(keyedHash(part));

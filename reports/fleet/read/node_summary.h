@@ -66,6 +66,7 @@ struct StageSummary {
   std::vector<std::pair<int32_t, int16_t>> ranks;
   uint32_t plugin = 0;   ///< "compute", in FleetNames::texts
   uint32_t library = 0;  ///< version and digest of its library, in FleetNames::texts; empty text: none ran
+  uint32_t program = 0;  ///< the operator's programs that it ran, with their digests; empty text: none
   std::vector<LimitSummary> limits;  ///< in the order of the record
 };
 

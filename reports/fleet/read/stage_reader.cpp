@@ -99,12 +99,17 @@ void StageReader::read(const dom::object& stage, bool accepted) {
   readRanks(fields.array("ranks"), summary);
   checkArtifacts(fields.array("artifacts"));
   metrics_.clear();
+  programs_.clear();
   firstFaults_.clear();
   dom::array expectations = nothing<dom::array>();
   const dom::object evidence = fields.object("evidence");
   accepted_ = accepted;
   readExpectations(evidence);
   readMeasurements(fields.array("measurements"), accepted);
+  const std::string programs = join({programs_.begin(), programs_.end()}, ", ");
+  summary.program = text(programs.size() <= kLimitBytes
+                             ? programs
+                             : fmt::format("{} programs (sha256 {})", programs_.size(), sha256Hex(programs)));
   readLeaderMetrics(evidence);
   readCancelledCases(evidence);
   if (failures_.ok()) {

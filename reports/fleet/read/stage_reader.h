@@ -201,11 +201,12 @@ class StageReader {
   size_t usedSlots_ = 0;
   FlatMap<size_t> slotByKey_;
   TextMap<MetricFacts> metrics_;
-  std::string culprit_;                   ///< of this stage's group, as the record has it
-  bool ofGroup_ = false;                  ///< its ranks work together: scope node or cluster
-  std::set<int64_t> stopped_;             ///< ranks that were told to stop
-  std::set<std::string> cancelledCases_;  ///< ended with the whole run, on any rank
-  std::set<std::string> leaderMetrics_;   ///< reported by rank 0 for the whole group
+  std::string culprit_;                          ///< of this stage's group, as the record has it
+  bool ofGroup_ = false;                         ///< its ranks work together: scope node or cluster
+  std::set<int64_t> stopped_;                    ///< ranks that were told to stop
+  std::set<std::string> cancelledCases_;         ///< ended with the whole run, on any rank
+  std::set<std::string> leaderMetrics_;          ///< reported by rank 0 for the whole group
+  std::set<std::string, std::less<>> programs_;  ///< of the operator, that the stage ran
   std::vector<FirstFault> firstFaults_;
   FlatMap<bool> figures_;  ///< keys of the figures that this record has
   FlatMap<bool> deferredKeys_;

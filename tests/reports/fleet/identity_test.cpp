@@ -366,6 +366,26 @@ TEST(Limits, OfMostNodesAreThoseOfAll) {
               HasSubstr("plugin compute 0.1.0 (sha256"));
 }
 
+TEST(Limits, OfAnOperatorsProgramAreInTheProgram) {
+  FleetFolder folder;
+  for (const std::string name : {"n1", "n2", "n3"}) {
+    Record record = machineRecord(name);
+    Measurement program;
+    program.metric = "exec.program";
+    program.unit = "text";
+    program.text = "/opt/checks/disk (sha256 " + sha256Hex(name == "n3" ? "edited" : "original") + ")";
+    program.caseId = record.stages[1].cases.front().id;
+    program.informational = true;
+    record.stages[1].measurements.push_back(program);
+    folder.add(record);
+  }
+  const Fleet fleet = folder.assess({"n1", "n2", "n3"});
+  EXPECT_EQ(nodeOf(fleet, "n1").state, NodeState::kAccepted) << findingsOf(fleet);
+  EXPECT_EQ(nodeOf(fleet, "n3").state, NodeState::kIncomplete) << findingsOf(fleet);
+  EXPECT_THAT(findingsOf(fleet), HasSubstr("program of stage"));
+  EXPECT_THAT(findingsOf(fleet), HasSubstr(sha256Hex("edited")));
+}
+
 TEST(Limits, WithoutAMajorityNameAllAndAcceptNone) {
   FleetFolder folder;
   folder.add(machineRecord("n1"));
