@@ -61,21 +61,21 @@ TEST_P(Explained, HasEveryLimitAndCaseOfTheRunAndNoOther) {
   EXPECT_GT(limits, 20u);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    PlansAndSkus, Explained,
-    ::testing::Values(PlanOnSku{"node-quick", "h100-sxm5-80gb", "h100x8-healthy"},
-                      PlanOnSku{"node-full", "h100-sxm5-80gb", "h100x8-healthy"},
-                      PlanOnSku{"node-full", "h100-sxm5-80gb", "h100x8-throttling"},
-                      PlanOnSku{"nccl", "h200-sxm", "h200x8-healthy"},
-                      PlanOnSku{"node-quick", "h200-sxm", "h200x8-healthy"},
-                      PlanOnSku{"node-full", "b200", "b200x8-healthy"},
-                      PlanOnSku{"node-full", "a100-sxm4-80gb", "a100x8-healthy"},
-                      PlanOnSku{"cluster", "h100-sxm5-80gb", "h100x8-cluster-healthy"}));
+INSTANTIATE_TEST_SUITE_P(PlansAndSkus, Explained,
+                         ::testing::Values(PlanOnSku{"node-quick", "h100-sxm5-80gb", "h100x8-healthy"},
+                                           PlanOnSku{"node-full", "h100-sxm5-80gb", "h100x8-healthy"},
+                                           PlanOnSku{"node-full", "h100-sxm5-80gb", "h100x8-throttling"},
+                                           PlanOnSku{"nccl", "h200-sxm", "h200x8-healthy"},
+                                           PlanOnSku{"node-quick", "h200-sxm", "h200x8-healthy"},
+                                           PlanOnSku{"node-full", "b200", "b200x8-healthy"},
+                                           PlanOnSku{"node-full", "a100-sxm4-80gb", "a100x8-healthy"},
+                                           PlanOnSku{"cluster", "h100-sxm5-80gb", "h100x8-cluster-healthy"}));
 
 TEST(Explain, ShowsWhatAPlanComesTo) {
   const auto said = runMuster({"explain", planFile("node-quick"), "--sku", "h100-sxm5-80gb"});
   EXPECT_EQ(said.exitCode, 0) << said.err;
-  EXPECT_THAT(said.out, HasSubstr("plan node-quick, SKU h100-sxm5-80gb, backend cuda, 1 node with 8 devices"));
+  EXPECT_THAT(said.out,
+              HasSubstr("plan node-quick, SKU h100-sxm5-80gb, backend cuda, 1 node with 8 devices"));
   EXPECT_THAT(said.out, HasSubstr("gemm  compute.gemm: scope device, 8 ranks"));
   EXPECT_THAT(said.out, HasSubstr("telemetry  beside memory, host-copy"));
   // Whose limits are not known yet is said, and what the plan changes is shown.
@@ -87,10 +87,11 @@ TEST(Explain, ShowsWhatAPlanComesTo) {
 }
 
 TEST(Explain, CountsRanksOfAllNodes) {
-  const auto said = runMuster(
-      {"explain", planFile("cluster"), "--sku", "h100-sxm5-80gb", "--nodes", "4", "--json"});
+  const auto said =
+      runMuster({"explain", planFile("cluster"), "--sku", "h100-sxm5-80gb", "--nodes", "4", "--json"});
   ASSERT_EQ(said.exitCode, 0) << said.err;
-  for (const Json& stage : Json::parse(said.out)["stages"]) {
+  const Json explained = Json::parse(said.out);
+  for (const Json& stage : explained["stages"]) {
     const bool cluster = stage["scope"] == "cluster";
     EXPECT_EQ(stage["ranks"] == 32, cluster) << stage["stage"];
   }
@@ -101,7 +102,8 @@ TEST(Explain, RefusesWhatARunWouldRefuse) {
   EXPECT_EQ(unknown.exitCode, 2);
   EXPECT_THAT(unknown.err, HasSubstr("no SKU profile \"h101\""));
   const TempDir dir;
-  const auto bad = runMuster({"explain", dir.write("bad.toml", "schema = 1\nname = \"x\"\nstages = 3\n").string()});
+  const auto bad =
+      runMuster({"explain", dir.write("bad.toml", "schema = 1\nname = \"x\"\nstages = 3\n").string()});
   EXPECT_EQ(bad.exitCode, 2);
   EXPECT_THAT(bad.err, HasSubstr("bad.toml:3"));
 }
