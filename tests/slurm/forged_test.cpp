@@ -150,6 +150,21 @@ TEST_F(SlurmForged, EntersNoAcceptanceHistoryOrBaselineWithoutSlurm) {
     EXPECT_EQ(judged.exitCode, 3) << judged.out << judged.err;
     EXPECT_THAT(readWhole(out / "fleet.json"), ContainsRegex(kWhy));
   }
+  // Beside records/ no job of the run writes one either.
+  const fs::path beside = again / "extra" / "node1";
+  fs::create_directories(beside);
+  fs::copy_file(recordOf(accepted, "node1"), beside / "record.json");
+  const auto merged = muster({"history", "delta", beside.string(), "--since", accepted.string(), "--out",
+                              (out / "beside").string(), "--db", database});
+  EXPECT_THAT(merged.err, HasSubstr("its MAC is not by its node's key")) << merged.out;
+  EXPECT_THAT(muster({"history", "add", beside.string(), "--db", database}).err,
+              HasSubstr("its MAC is not by its node's key"));
+  // Not even with the key of the node.
+  fs::copy_file(recordOf(again, "node1"), beside / "record.json", fs::copy_options::overwrite_existing);
+  EXPECT_THAT(muster({"history", "add", beside.string(), "--db", database}).err,
+              HasSubstr("no job of this run writes a record here"));
+  EXPECT_THAT(muster({"fleet", (again / "extra").string(), "--expect", (again / "expect.txt").string()}).err,
+              HasSubstr("this is a part of a Slurm run"));
   // What Slurm confirms is taken.
   EXPECT_EQ(muster({"history", "add", accepted.string(), "--db", database}).exitCode, 0);
 }

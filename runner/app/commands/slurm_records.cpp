@@ -117,12 +117,11 @@ fs::path slurmRunOf(const fs::path& path) {
   const auto isRun = [&](const fs::path& folder) {
     return fs::exists(fs::symlink_status(folder / "slurm.json", error));
   };
-  if (isRun(path)) return path;
   const fs::path named = fs::absolute(path, error).lexically_normal();
-  // A link below records/ leads out of the run, one on the way to it does not.
+  // A link in the run leads out of it, one on the way to it does not.
   for (const fs::path& way : {named, fs::weakly_canonical(named, error)})
     for (fs::path at = way; at.has_relative_path(); at = at.parent_path())
-      if (at.filename() == "records" && isRun(at.parent_path())) return at.parent_path();
+      if (isRun(at)) return at;
   return {};
 }
 

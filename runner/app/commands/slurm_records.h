@@ -23,7 +23,7 @@ std::string nodeOfPath(const slurm::Submission& submission, const std::filesyste
 Result<fleet::RecordRules> slurmRules(const slurm::RunStore& run, const slurm::Witness& witness,
                                       bool unconfirmed);
 
-/// The folder of the run on Slurm that `path` lies in: at it, at its records/ or below those. Empty: none.
+/// The folder of the run on Slurm that `path` is or lies in, also beside its records/. Empty: none.
 std::filesystem::path slurmRunOf(const std::filesystem::path& path);
 
 /// Slurm's answer; with `unconfirmed` also where there is no Slurm to ask, as if it had forgotten all jobs.
