@@ -47,8 +47,11 @@ std::string Change::seen() const {
         series.stayed(at)
             ? ""
             : fmt::format("; in between it moved from {} to {}", series.place(at - 1), series.place(at)));
-  return fmt::format("a slope from {} over {} runs, {} to {} ({:+.2f}% a day)", levels, series.runs.size(),
-                     runText(series.runs.front()), runText(series.runs.back()), perDay * 100);
+  constexpr double kDay = 86400;  // seconds; from less of it no rate per day can be told
+  const bool longEnough = series.runs.back()->started - series.runs.front()->started >= kDay;
+  return fmt::format("a slope from {} over {} runs, {} to {}{}", levels, series.runs.size(),
+                     runText(series.runs.front()), runText(series.runs.back()),
+                     longEnough ? fmt::format(" ({:+.2f}% a day)", perDay * 100) : "");
 }
 
 std::string Change::sure() const {

@@ -60,6 +60,18 @@ CLI::Option* addSets(CLI::App* app, std::vector<std::string>& sets) {
       ->allow_extra_args(false);
 }
 
+void addPlugins(CLI::App* app, std::vector<std::filesystem::path>& folders) {
+  app->add_option("--plugins", folders, "directory with additional plugins")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+}
+
+void addSkus(CLI::App* app, std::vector<std::filesystem::path>& folders) {
+  app->add_option("--skus", folders, "directory with additional SKU profiles")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+}
+
 CLI::Option* addWaivers(CLI::App* app, std::filesystem::path& waivers) {
   return app
       ->add_option("--waivers", waivers,
@@ -133,9 +145,7 @@ CLI::App* addRun(CLI::App& app, Arguments& a) {
                   "directory with additional plugins; a resumed run needs the same ones named again")
       ->type_name("DIR")
       ->allow_extra_args(false);
-  run->add_option("--skus", a.run.skuFolders, "directory with additional SKU profiles")
-      ->type_name("DIR")
-      ->allow_extra_args(false);
+  addSkus(run, a.run.skuFolders);
   run->add_flag("--json", a.json, "print events as JSON, one object per line");
   run->add_flag("--plain", a.plain, "print plain lines even on a terminal");
   run->footer(kRunExamples);
@@ -149,12 +159,8 @@ CLI::App* addCheck(CLI::App& app, Arguments& a) {
                    "plan files; - reads standard input (as Lua if a line begins with return)")
       ->required();
   addSets(check, a.sets);
-  check->add_option("--plugins", a.pluginFolders, "directory with additional plugins")
-      ->type_name("DIR")
-      ->allow_extra_args(false);
-  check->add_option("--skus", a.skuFolders, "directory with additional SKU profiles")
-      ->type_name("DIR")
-      ->allow_extra_args(false);
+  addPlugins(check, a.pluginFolders);
+  addSkus(check, a.skuFolders);
   check->footer(kCheckExamples);
   return check;
 }
@@ -170,12 +176,8 @@ CLI::App* addExplain(CLI::App& app, ExplainOptions& o) {
   explain->add_option("--devices", o.devices, "devices of a node (default: the profile's number, or 1)")
       ->check(CLI::Range(1, 1024));
   explain->add_flag("--simulated", o.simulated, "leave out what `muster run --simulate` does not measure");
-  explain->add_option("--plugins", o.pluginFolders, "directory with additional plugins")
-      ->type_name("DIR")
-      ->allow_extra_args(false);
-  explain->add_option("--skus", o.skuFolders, "directory with additional SKU profiles")
-      ->type_name("DIR")
-      ->allow_extra_args(false);
+  addPlugins(explain, o.pluginFolders);
+  addSkus(explain, o.skuFolders);
   explain->add_flag("--json", o.json, "as JSON, with all parameters of each case");
   explain->footer(kExplainExamples);
   return explain;
@@ -373,15 +375,11 @@ int muster(int argc, char** argv) {
   CLI::App* plugins =
       app.add_subcommand("plugins", "list plugins, or show the tests, parameters and metrics of one");
   plugins->add_option("name", a.name, "plugin");
-  plugins->add_option("--plugins", a.pluginFolders, "directory with additional plugins")
-      ->type_name("DIR")
-      ->allow_extra_args(false);
+  addPlugins(plugins, a.pluginFolders);
   plugins->add_flag("--json", a.json, "as JSON");
   CLI::App* skus = app.add_subcommand("skus", "list SKU profiles, or show the limits and sources of one");
   skus->add_option("name", a.name, "profile");
-  skus->add_option("--skus", a.skuFolders, "directory with additional SKU profiles")
-      ->type_name("DIR")
-      ->allow_extra_args(false);
+  addSkus(skus, a.skuFolders);
   CLI::App* baseline = addBaseline(app, a.baseline);
   CLI::App* slurm = addSlurm(app, a.slurm);
   CLI::App* fleet = addFleet(app, a.fleet);
