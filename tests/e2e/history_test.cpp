@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "runner/core/json.h"
+#include "runner/record/record_check.h"
 #include "runner/system/files.h"
 #include "tests/e2e/muster.h"
 
@@ -74,6 +75,30 @@ TEST_F(History, KeepsARunOnceAndComparesItWithTheLastAcceptance) {
   ASSERT_TRUE(json.ok());
   EXPECT_EQ((*json)["before"]["number"], 1);
   EXPECT_TRUE((*json)["figures"][0]["worse"]);
+}
+
+TEST_F(History, WarnsOfADateThatAClockMayHaveGotWrong) {
+  const std::string now = run("h100x8-healthy", 1);
+  const auto dated = [&](double days) {
+    auto record = readRecord(now + "/record.json");
+    EXPECT_TRUE(record.ok());
+    record->started += days * 86400;
+    record->finished += days * 86400;
+    for (StageRecord& stage : record->stages) stage.started += days * 86400;
+    record->runId = runIdOf(record->node, record->started);
+    const auto path = dir_.path() / ("dated" + std::to_string(static_cast<int>(days))) / "record.json";
+    std::filesystem::create_directories(path.parent_path());
+    EXPECT_TRUE(writeRecord(recordText(*record), path).ok());
+    return path.string();
+  };
+  EXPECT_THAT(history({"add", dated(-1000)}).err, Not(HasSubstr("warning")));
+  EXPECT_THAT(history({"add", now}).err, Not(HasSubstr("warning")));
+  const auto old = history({"add", dated(-9000), dated(-8000)});
+  EXPECT_EQ(old.exitCode, 0) << old.err;
+  EXPECT_THAT(old.err, HasSubstr("warning: 2 of the added runs have an odd date; one of "));
+  EXPECT_THAT(old.err, HasSubstr(", before run #2 of "));
+  EXPECT_THAT(history({"add", dated(2)}).err, HasSubstr("in the future"));
+  EXPECT_THAT(history({"add", dated(-8000)}).err, Not(HasSubstr("warning"))) << "it is known";
 }
 
 TEST_F(History, SeesAGpuThatBecameSlow) {

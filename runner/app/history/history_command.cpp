@@ -90,9 +90,26 @@ Status checkKept(const fs::path& path) {
   return record.ok() ? Status() : Status(record.error());
 }
 
+/// Why a run's date may be wrong: it is ahead of this machine's, or a day older than a run of the node that
+/// is stored already, as when a node's clock was reset. Empty: it may be right.
+Result<std::string> oddDate(history::Store& store, const fleet::NodeSummary& run) {
+  constexpr double kAhead = 300, kBehind = 86400;  // seconds
+  if (run.started > systemClock().wallUnix() + kAhead)
+    return fmt::format("one of {} is dated {}, in the future", printable(run.node, 64),
+                       formatUtc(run.started));
+  MUSTER_TRY(const auto newest, store.runs({run.node, 1}));
+  if (newest.empty() || newest.front().simulated != run.simulated ||
+      newest.front().started - run.started < kBehind)
+    return std::string();
+  return fmt::format("one of {} is dated {}, before run #{} of {}, which was added earlier",
+                     printable(run.node, 64), formatUtc(run.started), newest.front().number,
+                     formatUtc(newest.front().started));
+}
+
 Result<int> add(const HistoryOptions& options) {
   MUSTER_TRY(history::Store store, openHistory(options, history::Access::kWrite));
-  size_t kept = 0, known = 0, bad = 0, fleets = 0;
+  size_t kept = 0, known = 0, bad = 0, fleets = 0, oddDates = 0;
+  std::string firstOdd;
   for (const fs::path& given : options.records) {
     MUSTER_TRY(const auto records, recordsAt(given));
     MUSTER_TRY(const auto slurm, RecordsOfAnyRun::open(records, options.unconfirmed));
@@ -119,12 +136,19 @@ Result<int> add(const HistoryOptions& options) {
         continue;
       }
       node->path = fs::absolute(path).string();
+      MUSTER_TRY(const std::string odd, oddDate(store, *node));
       MUSTER_TRY(const bool isNew, store.add(*node, names, systemClock().wallUnix()));
       ++(isNew ? kept : known);
+      if (isNew && !odd.empty() && ++oddDates == 1) firstOdd = odd;
     }
     MUSTER_TRY(const bool readable, addFleet(store, given, added, fleets));
     bad += readable ? 0 : 1;
   }
+  if (oddDates > 0)
+    printError(
+        fmt::format("warning: {} of the added runs {} an odd date; {}. If a node's clock was wrong, "
+                    "`trend` and `compare` order its runs wrongly",
+                    oddDates, oddDates == 1 ? "has" : "have", firstOdd));
   if (options.json)
     printJson({{"kept", kept}, {"known", known}, {"unreadable", bad}, {"fleets", fleets}});
   else
