@@ -47,12 +47,13 @@ class Reader {
     readWhere();
     readCommon();
     readChecks();
-    for (const Expectation& expectation : found_)
+    if (failed_) return {};
+    const std::vector<Expectation> all = byLabels();
+    for (const Expectation& expectation : all)
       if (const std::string key = overlongKey(expectation); !key.empty() && !failed_)
         fail(find(key.c_str()) == nullptr ? "" : key,
              fmt::format("`{}` is longer than {} bytes", key, kMostExpectationText));
-    if (failed_) return {};
-    return byLabels();
+    return failed_ ? std::vector<Expectation>() : all;
   }
 
  private:

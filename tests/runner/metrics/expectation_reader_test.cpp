@@ -111,6 +111,10 @@ TEST(ExpectationReader, RefusesTextsThatEveryVerdictWouldRepeat) {
   Json many = {{"metric", "p.clock_source"}, {"one_of", Json::array()}};
   for (int i = 0; i < 1000; ++i) many["one_of"].push_back("clock" + std::to_string(i));
   expectComplaint(dumpJson(many), "one_of: `one_of` is longer than 4096 bytes");
+  // One of several values of a label counts as the only one would.
+  Json wide = parseJson(table("source", 10)).value();
+  wide["where"] = {{"dtype", {"bf16", std::string(4097, 'x')}}};
+  expectComplaint(dumpJson(wide), "where: `where` is longer than 4096 bytes");
 }
 
 TEST(ExpectationReader, ReadsBaselinePeersPeakAndStability) {
