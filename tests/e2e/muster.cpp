@@ -55,7 +55,7 @@ std::vector<std::string> withFakes() {
   static const TempDir folder;
   static const bool filled = [] {
     for (const char* name : {"children", "crash", "disobey", "end-badly", "exit-early", "fails", "flaky",
-                             "hang", "hang-term", "lies", "mended", "ok", "pair", "raw", "throws"})
+                             "fixed", "hang", "hang-term", "lies", "ok", "pair", "raw", "throws"})
       std::filesystem::copy_file(buildDir() / "tests/fakes" / (std::string("fake-") + name + ".so"),
                                  folder.path() / (std::string("fake-") + name + ".so"));
     return true;

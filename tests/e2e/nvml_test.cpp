@@ -30,8 +30,11 @@ timeout = "4s"
 [stage.params]
 idle_window = "20ms"
 kernel_log = "optional"
-[[stage]]
-name = "work"
+)";
+
+/// A stage that watches the GPUs while it works.
+std::string workStage(const std::string& name) {
+  return "[[stage]]\nname = \"" + name + R"("
 plugin = "fake-work"
 test = "run"
 scope = "node"
@@ -43,10 +46,11 @@ min = 1
 source = "test"
 remedy = "test"
 )";
+}
 
 /// Between two stages that watch the GPUs, a program writes another scenario. The telemetry of its own stage
 /// has read the first one by then.
-constexpr const char* kLaterStages = R"(
+constexpr const char* kBetween = R"(
 [[stage]]
 name = "between"
 test = "exec.command"
@@ -54,18 +58,6 @@ scope = "node"
 ranks = 1
 timeout = "20s"
 params = { program = "FOLDER/bin/change", parser = "none" }
-[[stage]]
-name = "later"
-plugin = "fake-work"
-test = "run"
-scope = "node"
-ranks = 1
-timeout = "20s"
-[[stage.expect]]
-metric = "fake-work.value"
-min = 1
-source = "test"
-remedy = "test"
 )";
 
 class GpuNode {
@@ -76,14 +68,16 @@ class GpuNode {
         dir_.write("bin/change", "#!/bin/sh\ncat '" + dir_.write("after.txt", "count 8\n" + after).string() +
                                      "' > '" + (dir_.path() / "scenario.txt").string() + "'\n");
     std::filesystem::permissions(change, std::filesystem::perms(0755));
-    later_ = kLaterStages;
+    later_ = kBetween + workStage("later");
     later_.replace(later_.find("FOLDER"), 6, dir_.path().string());
     return run(before);
   }
   ProcessResult run(const std::string& scenario, const std::vector<std::string>& more = {}) {
     return start(
         scenario,
-        std::vector<std::string>{dir_.write("plan.toml", kPlan + later_).string(), "--out", out().string()} + more);
+        std::vector<std::string>{dir_.write("plan.toml", kPlan + workStage("work") + later_).string(),
+                                 "--out", out().string()} +
+            more);
   }
   /// Goes on with the run as if it had been interrupted after its inventory.
   ProcessResult resume(const std::string& scenario) {

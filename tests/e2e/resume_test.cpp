@@ -226,23 +226,23 @@ TEST(Resume, FailsANodeThatRebootedInBetween) {
   EXPECT_EQ(fails.back().metric, "run.boot_id");
 }
 
-/// Runs `plan` with the fake that fails until it is mended (tests/fakes/mended.c), or resumes it, and
+/// Runs `plan` with the fake that fails until it is fixed (tests/fakes/fixed.c), or resumes it, and
 /// terminates it once the figure is out.
-class UnmendedRun {
+class UnfixedRun {
  public:
-  explicit UnmendedRun(const std::string& extra)
-      : plan_(dir_.write("plan.toml", fakePlan("fake-mended", "60s",
-                                               extra + "[[stage.expect]]\nmetric = \"fake-mended.value\"\n"
+  explicit UnfixedRun(const std::string& extra)
+      : plan_(dir_.write("plan.toml", fakePlan("fake-fixed", "60s",
+                                               extra + "[[stage.expect]]\nmetric = \"fake-fixed.value\"\n"
                                                        "min = \"1\"\n"))) {}
 
   [[nodiscard]] fs::path out() const { return dir_.path() / "run"; }
-  void mend() { dir_.write("mended", ""); }
+  void fix() { dir_.write("fixed", ""); }
 
   ProcessResult resume() {
     return runMuster({"run", "--resume", out().string(), "--plugins", withFakes()[1]}, options());
   }
   ProcessResult terminated(bool resumed) {
-    const fs::path told = dir_.path() / "mended.told";
+    const fs::path told = dir_.path() / "fixed.told";
     fs::remove(told);
     const std::string command = "\"$0\" run " + (resumed ? "--resume " : plan_.string() + " --out ") +
                                 out().string() + " --plugins " + withFakes()[1] +
@@ -254,7 +254,7 @@ class UnmendedRun {
  private:
   [[nodiscard]] ProcessOptions options() const {
     ProcessOptions options;
-    options.environment["FAKE_MENDED"] = (dir_.path() / "mended").string();
+    options.environment["FAKE_FIXED"] = (dir_.path() / "fixed").string();
     return options;
   }
 
@@ -263,7 +263,7 @@ class UnmendedRun {
 };
 
 TEST(Resume, DoesNotForgetWhatHadFailedBeforeTheInterruption) {
-  UnmendedRun run("");
+  UnfixedRun run("");
   const auto first = run.terminated(false);
   EXPECT_EQ(first.exitCode, 1) << first.out << first.err;
   EXPECT_NE(first.out.find("resume with muster run --resume"), std::string::npos) << first.out;
@@ -273,7 +273,7 @@ TEST(Resume, DoesNotForgetWhatHadFailedBeforeTheInterruption) {
             rejected.reasons.end());
   EXPECT_EQ(run.terminated(true).exitCode, 1);
 
-  run.mend();
+  run.fix();
   const auto last = run.resume();
   EXPECT_EQ(last.exitCode, 1) << last.out << last.err;
   const Record record = recordIn(run.out());
@@ -287,9 +287,9 @@ TEST(Resume, DoesNotForgetWhatHadFailedBeforeTheInterruption) {
 }
 
 TEST(Resume, AcceptsAFailureBeforeTheInterruptionOnlyWhereThePlanAllowsFlaky) {
-  UnmendedRun run("allow_flaky = true\n");
+  UnfixedRun run("allow_flaky = true\n");
   EXPECT_EQ(run.terminated(false).exitCode, 1);
-  run.mend();
+  run.fix();
   const auto resumed = run.resume();
   EXPECT_EQ(resumed.exitCode, 0) << resumed.out << resumed.err;
   EXPECT_EQ(verdictsOf(recordIn(run.out()), Outcome::kFlaky).size(), 1u);

@@ -14,7 +14,7 @@
 #include "runner/core/units.h"
 #include "runner/dispatch/plugins.h"
 #include "runner/judge/exit_code.h"
-#include "runner/judge/slots.h"
+#include "runner/record/deviations.h"
 
 namespace muster {
 namespace {
@@ -112,10 +112,6 @@ Json toJson(const ExplainedPlan& explained) {
           {"stages", std::move(stages)}};
 }
 
-std::string counted(size_t count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 /// Parameters that all cases of a stage share, in base units.
 std::string sharedParams(const Stage& stage) {
   std::vector<std::string> texts;
@@ -153,8 +149,8 @@ void printTelemetry(const std::vector<ExplainedStage>& stages) {
 void printStage(const ExplainedStage& one) {
   const Stage& stage = one.stage;
   std::vector<std::string> facts = {
-      "scope " + std::string(nameOf(stage.scope)), counted(static_cast<size_t>(one.ranks), "rank"),
-      counted(stage.cases.size(), "case"), "at most " + formatQuantity(mostSeconds(stage), "s")};
+      "scope " + std::string(nameOf(stage.scope)), plural(static_cast<size_t>(one.ranks), "rank"),
+      plural(stage.cases.size(), "case"), "at most " + formatQuantity(mostSeconds(stage), "s")};
   if (stage.repeat > 1) facts.push_back(fmt::format("{} runs of each case", stage.repeat));
   if (stage.attempts > 1) facts.push_back(fmt::format("up to {} attempts", stage.attempts));
   if (stage.allowFlaky) facts.emplace_back("a pass after a failed attempt is accepted");
@@ -180,9 +176,9 @@ void printPlan(const ExplainedPlan& explained) {
       "plan {}, {}, backend {}, {} with {}\n{}, {}, {}, at most {} by its timeouts\n", explained.plan.name,
       explained.profile ? "SKU " + explained.profile->name
                         : "SKU found by the devices at run time (--sku NAME shows its limits)",
-      explained.backend, counted(static_cast<size_t>(explained.nodes), "node"),
-      counted(static_cast<size_t>(explained.devices), "device"), counted(explained.stages.size(), "stage"),
-      counted(cases, "case"), counted(limits, "limit"), formatQuantity(seconds, "s"));
+      explained.backend, plural(static_cast<size_t>(explained.nodes), "node"),
+      plural(static_cast<size_t>(explained.devices), "device"), plural(explained.stages.size(), "stage"),
+      plural(cases, "case"), plural(limits, "limit"), formatQuantity(seconds, "s"));
   for (const ExplainedStage& one : explained.stages) printStage(one);
   printTelemetry(explained.stages);
 }
