@@ -71,7 +71,9 @@ Error notJson(std::string_view text, simdjson::error_code error) {
   if (error == simdjson::UTF8_ERROR) return damaged("damaged: not valid UTF-8");
   FaultFinder finder;
   nlohmann::json::sax_parse(text.begin(), text.end(), &finder);
-  if (text[last] != '}') return damaged(fmt::format("truncated: the JSON ends after {} bytes", text.size()));
+  // nlohmann counts the end of the text as one byte more. A text cut off may well end in a closing brace.
+  if (finder.at > text.size() || text[last] != '}')
+    return damaged(fmt::format("truncated: the JSON ends after {} bytes", text.size()));
   const bool isNaN = text.substr(finder.at < 4 ? 0 : finder.at - 4, 8).find("NaN") != std::string_view::npos;
   return damaged(fmt::format("damaged: invalid JSON {}{}", finder.fault, isNaN ? " (JSON has no NaN)" : ""));
 }

@@ -48,6 +48,22 @@ const std::string& goodText() {
   return text;
 }
 
+/// Wherever it is cut: after a closing brace, and a little before.
+TEST(Quarantine, NamesARecordTruncatedAnywhere) {
+  const std::string& text = goodText();
+  fleet::FleetNames names;
+  fleet::RecordReader reader(names);
+  for (size_t brace = text.rfind('}') - 1; brace > 300; brace -= 200) {
+    brace = text.rfind('}', brace);
+    if (brace == std::string::npos || brace <= 300) break;
+    for (const size_t size : {brace + 1, brace - 2}) {
+      const auto read = reader.parse(text.substr(0, size));
+      ASSERT_FALSE(read.ok()) << size;
+      ASSERT_THAT(read.error().message, HasSubstr("truncated: the JSON ends after")) << size;
+    }
+  }
+}
+
 TEST(Quarantine, NamesATruncatedRecord) {
   EXPECT_THAT(reasonFor(goodText().substr(0, goodText().size() / 2)),
               HasSubstr("bad/record.json: truncated: the JSON ends after"));
