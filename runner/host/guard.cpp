@@ -26,6 +26,9 @@ namespace muster {
 namespace {
 
 constexpr int kAbandonedExit = 125;
+// Looks after the first KILL, 10 ms apart or, where the machine is too busy for that, more: a guard that gets no
+// CPU for as long as survivors may take has seen nothing of them.
+constexpr int kLooksAfterKill = 20;
 
 sigset_t watchedSignals() {
   sigset_t set;
@@ -115,14 +118,16 @@ class Guard {
   }
 
   void end() {
-    const double since = systemClock().now() - endingSince_;
-    const bool killing = since >= options_.grace;
+    const double now = systemClock().now();
+    const bool killing = now - endingSince_ >= options_.grace;
     if (!killing && termed_ && !(rankEnded_ && !reportedLeft_)) return;
     const std::vector<Descendant> below = descendantsOf(guard_);
     if (rankEnded_ && !reportedLeft_) reportLeft(below);
     for (const Descendant& process : below) kill(process.pid, killing ? SIGKILL : SIGTERM);
     termed_ = true;
-    if (since >= options_.grace + options_.abandonAfter) abandon(below);
+    if (!killing) return;
+    if (looksAfterKill_++ == 0) killingSince_ = now;
+    if (looksAfterKill_ > kLooksAfterKill && now - killingSince_ >= options_.abandonAfter) abandon(below);
   }
 
   /// Processes that outlive the rank are the plugin's mistake (or its crash): name them once.
@@ -172,6 +177,8 @@ class Guard {
   bool reportedLeft_ = false;
   bool abandoned_ = false;
   double endingSince_ = 0;
+  double killingSince_ = 0;  ///< of the first KILL
+  int looksAfterKill_ = 0;
 };
 
 }  // namespace

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times runs over many nodes, all of them processes of this machine: what a node more costs node 0.
 
-Each node is a real `muster run` with real ranks; they meet at 127.0.0.1. The plan is made of cluster stages in which ranks
-do next to nothing but meet. Every other node has a PID namespace of its own where that is allowed (root), as its telemetry
-reads all of /proc: hundreds of nodes that each see the processes of all would do little else. Of node 0's runner: CPU time, memory and descriptors. The last line has the exponents with which
+Each node is a real `muster run` with real ranks. The plan is made of cluster stages in which ranks do next to nothing but meet.
+As root, every node has a network namespace of its own, routed to the others, as Gloo listens on one port for each pair of ranks:
+one host has 28,000. And every other node has a PID namespace of its own, as its telemetry reads all of /proc: hundreds of nodes
+that each see the processes of all would do little else. Otherwise they meet at 127.0.0.1. Of node 0's runner: CPU time, memory and descriptors. The last line has the exponents with which
 each value grows with the number of nodes (1: in proportion).
-Usage: scale_bench.py BUILD [--nodes 8,16,32,64] [--ranks 8] [--stages 4] [--kinds]. Ends 1 when a run was not accepted.
+Usage: scale_bench.py BUILD [--nodes 8,16,32,64] [--ranks 8] [--stages 4] [--kinds [LIST]]. Ends 1 when a run was not accepted.
 """
 import argparse
 import json
@@ -47,10 +48,10 @@ COLUMNS = ("join s", "stage s", "node 0 CPU s", "CPU ms/stage", "MB", "descripto
 HEAD = 'schema = 1\nname = "scale"\nsku = "auto"\nbackend = "host"\n'
 
 
-def kinds_text(ranks):
+def kinds_text(names, ranks):
     return HEAD + "".join(
         f'\n[[stage]]\nname = "{name}"\nplugin = "{plugin}"\ntest = "{test}"\nscope = "cluster"\nranks = {ranks}\ntimeout = "10m"\n'
-        f"[stage.params]\n{params}\n" for name, (plugin, test, params) in KINDS.items())
+        f"[stage.params]\n{params}\n" for name in names for plugin, test, params in [KINDS[name]])
 
 
 def plan_text(ranks, stages):
@@ -61,6 +62,46 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+class Hosts:
+    """Network namespaces of that many hosts, each with one route: to a router that knows them all. Without root: none."""
+
+    def __init__(self, count):
+        self.prefix = f"muster-scale-{os.getpid()}"
+        self.names = [f"{self.prefix}-n{host}" for host in range(count)] if os.geteuid() == 0 else []
+
+    def __enter__(self):
+        if not self.names:
+            return self
+        self.run(f"netns add {name}" for name in [self.prefix, *self.names])
+        in_router = ["-n", self.prefix]
+        self.run((f"link add p{host} type veth peer name eth0 netns {name}" for host, name in enumerate(self.names)), in_router)
+        for host, name in enumerate(self.names):
+            self.run(["link set lo up", f"addr add {self.address(host)}/32 dev eth0", "link set eth0 up", "route add 10.76.0.1 dev eth0",
+                      "route add default via 10.76.0.1"], ["-n", name])
+        self.run((line for host in range(len(self.names)) for line in (
+            f"addr add 10.76.0.1/32 dev p{host}", f"link set p{host} up", f"route add {self.address(host)} dev p{host}")), in_router)
+        subprocess.run(["nsenter", f"--net=/run/netns/{self.prefix}", "sysctl", "-qw", "net.ipv4.ip_forward=1"], check=True)
+        return self
+
+    def __exit__(self, *_):
+        for name in [*self.names, self.prefix] if self.names else []:
+            subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL, check=False)
+
+    @staticmethod
+    def run(lines, options=()):
+        subprocess.run(["ip", *options, "-batch", "-"], input="\n".join(lines), text=True, check=True)
+
+    def address(self, host):
+        return f"10.77.{host // 250}.{host % 250 + 1}" if self.names else "127.0.0.1"
+
+    def enter(self, host):
+        """The command line's beginning that runs the rest on this host: /sys shows its network, and still the control groups."""
+        if not self.names:
+            return []
+        see = 'mount --rbind /sys/fs/cgroup /mnt && mount -t sysfs sysfs /sys && mount --rbind /mnt /sys/fs/cgroup && umount -l /mnt && exec "$@"'
+        return ["nsenter", f"--net=/run/netns/{self.names[host]}", "unshare", "--mount", "sh", "-c", see, "host"]
 
 
 class Watched:
@@ -91,37 +132,43 @@ def launch(build, folder, text, nodes):
     plan = folder / "plan.toml"
     plan.write_text(text)
     environment = dict(os.environ, MUSTER_TOKEN=secrets.token_hex(16), OMP_NUM_THREADS="1")
-    place = f"127.0.0.1:{free_port()}"
     runs = []
     alone = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
     if subprocess.run([*alone, "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
         alone = []
-    for node in range(nodes):
-        command = [*(alone if node > 0 else []), str(build / "dist/bin/muster"), "run", str(plan), "--plugins", str(plugins), "--out", str(folder / "out"),
-                   "--plain", "--lost-after", "120s", "--nnodes", str(nodes), "--node-rank", str(node), "--rendezvous", place]
-        with open(folder / f"log{node}", "w", encoding="utf-8") as log:
-            runs.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
-    leader = Watched(runs[0].pid)
-    while runs[0].poll() is None:
-        leader.look()
-        time.sleep(0.05)
-    return [run.wait() for run in runs], leader
+    with Hosts(nodes) as hosts:
+        place = f"{hosts.address(0)}:{free_port()}"
+        for node in range(nodes):
+            command = [*hosts.enter(node), *(alone if node > 0 else []), str(build / "dist/bin/muster"), "run", str(plan), "--plugins", str(plugins),
+                       "--out", str(folder / "out"), "--plain", "--lost-after", "120s", "--nnodes", str(nodes), "--node-rank", str(node), "--rendezvous", place]
+            with open(folder / f"log{node}", "w", encoding="utf-8") as log:
+                runs.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
+        leader = Watched(runs[0].pid)
+        while runs[0].poll() is None:
+            leader.look()
+            time.sleep(0.05)
+        return [run.wait() for run in runs], leader
 
 
-def run_kinds(build, nodes, ranks):
-    """Prints in how many nodes each kind of stage ran to its end; whether it did in all. On so full a machine limits of rates
-    may be missed: the outcomes are only shown."""
+def run_kinds(build, names, nodes, ranks):
+    """Prints on how many nodes each kind of stage ran to its end; whether it did on all, and measured. On so full a machine limits of
+    rates may be missed, and the ring refuses to judge: outcomes and errors are only shown."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-scale-"))
-    launch(build, folder, kinds_text(ranks), nodes)
+    launch(build, folder, kinds_text(names, ranks), nodes)
     records = [json.loads(path.read_text()) for path in folder.glob("out/node-*/record.json")]
     shutil.rmtree(folder)
     good = len(records) == nodes
-    for name in KINDS:
+    for name in names:
         stages = [next(stage for stage in record["stages"] if stage["name"] == name) for record in records]
         ran = [stage for stage in stages if stage["state"] == "ran" and all(rank["state"] == "ok" for rank in stage["ranks"])]
+        measured = any(m["case"] == name for stage in stages for m in stage["measurements"])
         outcomes = {outcome: sum(stage["outcome"] == outcome for stage in stages) for outcome in {stage["outcome"] for stage in stages}}
-        print(f"{nodes} x {ranks} {name:12} ran to its end on {len(ran)} nodes, {max((s['duration'] for s in stages), default=0):.1f} s {outcomes}", flush=True)
-        good = good and len(ran) == nodes
+        print(f"{nodes} x {ranks} {name:12} ran to its end on {len(ran)} nodes{'' if measured else ' and measured nothing'}, "
+              f"{max((s['duration'] for s in stages), default=0):.1f} s {outcomes}", flush=True)
+        errors = {end["message"] for stage in stages for end in stage["evidence"]["ends"] if end["state"] == "error"}
+        for message in sorted(errors)[:3]:
+            print(f"  {message}", flush=True)
+        good = good and measured and len(ran) == nodes
     return good
 
 
@@ -156,12 +203,12 @@ def main():
     parser.add_argument("--nodes", default="8,16,32,64")
     parser.add_argument("--ranks", type=int, default=8)
     parser.add_argument("--stages", type=int, default=4)
-    parser.add_argument("--kinds", action="store_true", help="instead: one stage of each kind; whether all nodes end it")
+    parser.add_argument("--kinds", nargs="?", const=",".join(KINDS), help="instead: one stage of each of these kinds (all); whether all nodes end it")
     options = parser.parse_args()
     sizes, rows = [], []
     print(f"{'nodes x ranks':14}" + "".join(f"{column:>14}" for column in COLUMNS), flush=True)
     if options.kinds:
-        return 0 if all([run_kinds(options.build.resolve(), int(size), options.ranks) for size in options.nodes.split(",")]) else 1
+        return 0 if all([run_kinds(options.build.resolve(), options.kinds.split(","), int(size), options.ranks) for size in options.nodes.split(",")]) else 1
     for nodes in (int(size) for size in options.nodes.split(",")):
         values = run_once(options.build.resolve(), nodes, options.ranks, options.stages)
         if values is None:

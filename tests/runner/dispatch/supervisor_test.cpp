@@ -261,6 +261,15 @@ TEST(Supervisor, CleansUpAfterAGuardThatHangs) {
   EXPECT_THAT(group.left(), IsEmpty());
 }
 
+// On a machine so busy that the guard gets no CPU while its rank may still end, it has seen no survivor.
+TEST(Supervisor, AGuardThatWasKeptFromItsWorkAbandonsNobody) {
+  FakeGroup group;
+  group.add("kill-guard", 2)["abandon_after"] = 0.3;
+  const RankEnd end = group.runToDeadline().ends.at(0);
+  EXPECT_EQ(end.state, State::kTimeout) << end.error;
+  EXPECT_THAT(group.left(), IsEmpty());
+}
+
 TEST(Supervisor, KeepsTheEndsOfAFloodAndCountsTheRest) {
   FakeGroup group;
   const RankEnd end = group.run("flood", 40).ends.at(0);
